@@ -1,0 +1,6 @@
+#include "cmd/options.h"
+
+int main(void)
+{
+    return 0;
+}

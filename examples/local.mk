@@ -1,0 +1,1 @@
+# Programs are added here as they are written.

@@ -1,0 +1,46 @@
+/* The agent's side of the sockets to its ranks, and of the memory it shares with them.
+ *
+ * Each local rank inherits one end of a SOCK_SEQPACKET pair (DTRUN_AGENT_FD). A linked rank says hello on
+ * it and receives the job's secret and a sealed memfd: control page (abort word, step and state of each
+ * rank) and staging for the host's collectives. A program that is not linked never touches it. */
+#ifndef DT_AGENT_RANKSOCK_H
+#define DT_AGENT_RANKSOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "launcher/base/error.h"
+#include "runtime/wire/msg.h"
+
+struct dt_ranksock;
+
+struct dt_ranksock_events {
+    void (*hello)(void *arg, uint32_t rank, uint16_t port);
+    void (*commit)(void *arg, int64_t step, bool restored); /* from the rank that coordinates */
+    void (*step)(void *arg, uint32_t rank, int64_t step);   /* only when watch_steps was asked for */
+    void (*log)(void *arg, const char *text);               /* a rank misbehaves, or has a warning */
+};
+
+struct dt_rank_state {
+    bool linked;     /* said hello */
+    bool finalized;
+    bool peer_lost;  /* one of its calls has returned DT_ERR_PEER */
+    int64_t step;    /* -1: none */
+};
+
+/* start must outlive the object. Returns NULL with err set (memory, descriptors). */
+struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_start *start,
+                                       const struct dt_ranksock_events *events, void *arg,
+                                       struct dt_error *err);
+/* The end that local rank i inherits; the agent closes it after the fork (dt_ranksock_forked). */
+int dt_ranksock_child_fd(const struct dt_ranksock *s, uint32_t local_rank);
+void dt_ranksock_forked(struct dt_ranksock *s, uint32_t local_rank);
+/* Hands the table to every rank that said hello, and to those who will. */
+void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table);
+/* Sets the abort word, wakes every waiter, tells every rank. Idempotent. */
+void dt_ranksock_abort(struct dt_ranksock *s, uint32_t culprit_rank);
+struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank);
+void dt_ranksock_destroy(struct dt_ranksock *s); /* accepts NULL */
+
+#endif

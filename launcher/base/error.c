@@ -1,0 +1,32 @@
+#include "launcher/base/error.h"
+
+#include <stdio.h>
+
+static int error_vset(struct dt_error *err, const char *fmt, va_list ap)
+{
+    if (err)
+        vsnprintf(err->text, sizeof err->text, fmt, ap);
+    return -1;
+}
+
+int dt_error_set(struct dt_error *err, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    error_vset(err, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int dt_error_usage(struct dt_error *err, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    error_vset(err, fmt, ap);
+    va_end(ap);
+    if (err)
+        err->exit_code = DT_EXIT_USAGE;
+    return -1;
+}

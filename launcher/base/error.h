@@ -1,0 +1,30 @@
+/* The one way to report an error inside dtrun and dtrun-agent: the failing function fills a text that
+ * a user can act on (what happened, where, what to do) and returns -1; cmd/ prints it, once. */
+#ifndef DT_BASE_ERROR_H
+#define DT_BASE_ERROR_H
+
+#include <stdarg.h>
+
+/* dtrun's own exit codes; every other code is a rank's. */
+enum dt_exit {
+    DT_EXIT_USAGE = 2,
+    DT_EXIT_TIMEOUT = 124,
+    DT_EXIT_LAUNCH = 125,
+    DT_EXIT_NOT_EXECUTABLE = 126,
+    DT_EXIT_NOT_FOUND = 127,
+    DT_EXIT_SIGNAL = 128, /* + signal number */
+};
+
+struct dt_error {
+    int exit_code; /* what dtrun exits with when this error ends the job; 0 is taken as 125 */
+    char text[1024];
+};
+
+/* Fills err (which may be NULL) and returns -1. exit_code is left as it was. */
+int dt_error_set(struct dt_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same for a mistake in what the user typed: exit code 2. */
+int dt_error_usage(struct dt_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,49 @@
+#include "launcher/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "launcher/base/strbuf.h"
+
+static bool verbose;
+
+void dt_log_set_verbose(bool on)
+{
+    verbose = on;
+}
+
+/* One write per line, so that lines of several processes on one terminal never mix. */
+static void say(const char *fmt, va_list ap)
+{
+    struct dt_strbuf b = { 0 };
+    char text[4096];
+    ssize_t n;
+
+    vsnprintf(text, sizeof text, fmt, ap);
+    dt_strbuf_printf(&b, "dtrun: %s\n", text);
+    n = write(STDERR_FILENO, b.data, b.len);
+    (void)n;
+    dt_strbuf_free(&b);
+}
+
+void dt_say(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
+}
+
+void dt_verbose(const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!verbose)
+        return;
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
+}

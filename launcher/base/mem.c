@@ -1,0 +1,51 @@
+#include "launcher/base/mem.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/error.h"
+
+static void *must(void *p)
+{
+    if (p)
+        return p;
+    fputs("dtrun: out of memory\n", stderr);
+    exit(DT_EXIT_LAUNCH);
+}
+
+void *dt_xcalloc(size_t n, size_t size)
+{
+    return must(calloc(n ? n : 1, size ? size : 1));
+}
+
+void *dt_xrealloc(void *p, size_t n, size_t size)
+{
+    if (size && n > SIZE_MAX / size)
+        return must(NULL);
+    return must(realloc(p, n && size ? n * size : 1));
+}
+
+char *dt_xstrdup(const char *s)
+{
+    return must(strdup(s));
+}
+
+char *dt_xstrndup(const char *s, size_t n)
+{
+    return must(strndup(s, n));
+}
+
+char *dt_xasprintf(const char *fmt, ...)
+{
+    va_list ap;
+    char *s = NULL;
+    int n;
+
+    va_start(ap, fmt);
+    n = vasprintf(&s, fmt, ap);
+    va_end(ap);
+    return must(n < 0 ? NULL : s);
+}

@@ -1,0 +1,24 @@
+noinst_LTLIBRARIES += launcher/libbase.la launcher/liblauncher.la launcher/libagent.la
+
+# What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
+launcher_libbase_la_SOURCES = \
+	launcher/base/error.c launcher/base/error.h \
+	launcher/base/log.c launcher/base/log.h \
+	launcher/base/mem.c launcher/base/mem.h \
+	launcher/base/strbuf.c launcher/base/strbuf.h
+launcher_libbase_la_LIBADD = runtime/libwire.la
+
+# Only dtrun.
+launcher_liblauncher_la_SOURCES = \
+	launcher/hosts/hostlist.h \
+	launcher/place/plan.h \
+	launcher/remote/link.h \
+	launcher/remote/transport.h
+launcher_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
+launcher_liblauncher_la_LIBADD = launcher/libbase.la
+
+# Only dtrun-agent.
+launcher_libagent_la_SOURCES = \
+	launcher/agent/ranksock.h
+launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
+launcher_libagent_la_LIBADD = launcher/libbase.la

@@ -1,0 +1,29 @@
+/* The environment of a rank. Pure.
+ *
+ * dtrun filters its own environment (what describes the launching host or login, belongs to another
+ * launcher, or masks devices stays behind), applies -x and --unset in order, and sends the result. The
+ * agent lays it over its own environment and adds the per-rank values, which always win. */
+#ifndef DT_PLACE_ENVRULES_H
+#define DT_PLACE_ENVRULES_H
+
+#include "launcher/base/error.h"
+#include "runtime/wire/codec.h"
+#include "runtime/wire/msg.h"
+
+/* rules: options' env list. On success env holds what to send, unset what hosts must remove. */
+int dt_env_base(struct dt_strs *env, struct dt_strs *unset, char *const *environ_,
+                const struct dt_strs *rules, struct dt_error *err);
+
+struct dt_env_rank {
+    const struct dt_msg_start *start;
+    uint32_t local_rank;
+    const char *device; /* CUDA_VISIBLE_DEVICES */
+    int agent_fd;       /* the rank's end of its agent socket */
+    uint32_t cores;     /* of the host, for OMP_NUM_THREADS */
+};
+
+/* The full environment of one rank; 0, or -1 out of memory. */
+int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ,
+                    const struct dt_env_rank *rank);
+
+#endif

@@ -1,0 +1,53 @@
+/* A byte stream to a dtrun-agent on some host, whatever carries it: a forked agent (local), libssh2, or
+ * OpenSSH's ssh. All of it runs on one libuv loop and never blocks; everything handed to write is
+ * accepted into an outbox, and the caller watches pending() to bound it. */
+#ifndef DT_REMOTE_TRANSPORT_H
+#define DT_REMOTE_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "launcher/base/error.h"
+#include "launcher/hosts/hostlist.h"
+
+struct dt_transport;
+
+struct dt_transport_events {
+    /* The remote command runs (or the agent was forked). */
+    void (*up)(void *arg);
+    /* Bytes of the command's standard output. */
+    void (*data)(void *arg, const void *data, size_t n);
+    /* Bytes of its standard error: start-up noise, "command not found". */
+    void (*noise)(void *arg, const void *data, size_t n);
+    /* The outbox has been sent completely. */
+    void (*drained)(void *arg);
+    /* The last event, exactly once, also after close(). why->text is "phase: reason; remedy" as in
+     * "authenticate as anna: none of the 2 keys was accepted (...); try: ssh-copy-id host3",
+     * or empty when the stream ended in order. */
+    void (*closed)(void *arg, const struct dt_error *why);
+};
+
+struct dt_remote {              /* everything a transport needs to know; outlives the transport */
+    const struct dt_host *host;
+    const char *command;        /* for the login shell of the remote user (ssh transports) */
+    const char *agent_path;     /* to execute directly (local transport) */
+    bool accept_new;            /* --ssh-accept-new */
+};
+
+struct dt_transport_ops {
+    const char *name;
+    /* Starts connecting. Never fails at once: failures arrive through closed(). */
+    struct dt_transport *(*open)(uv_loop_t *loop, const struct dt_remote *remote,
+                                 const struct dt_transport_events *events, void *arg);
+    void (*write)(struct dt_transport *t, const void *data, size_t n);
+    size_t (*pending)(const struct dt_transport *t); /* bytes in the outbox */
+    void (*pause)(struct dt_transport *t, bool on);  /* stop, or resume, delivering data */
+    void (*close)(struct dt_transport *t);           /* end now; frees t after closed() */
+};
+
+extern const struct dt_transport_ops dti_transport_local;
+extern const struct dt_transport_ops dti_transport_libssh2;
+extern const struct dt_transport_ops dti_transport_ssh;
+
+#endif

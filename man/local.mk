@@ -1,0 +1,1 @@
+# mdoc pages are added here as they are written.

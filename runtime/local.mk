@@ -1,0 +1,18 @@
+noinst_LTLIBRARIES += runtime/libwire.la
+lib_LTLIBRARIES += runtime/libdtrun.la
+include_HEADERS += runtime/dtrun.h
+pkgconfigdir = $(libdir)/pkgconfig
+pkgconfig_DATA = runtime/dtrun.pc
+EXTRA_DIST += runtime/libdtrun.map
+
+runtime_libwire_la_SOURCES = \
+	runtime/wire/codec.c runtime/wire/codec.h \
+	runtime/wire/env.h \
+	runtime/wire/frame.c runtime/wire/frame.h \
+	runtime/wire/msg.c runtime/wire/msg.h
+
+runtime_libdtrun_la_SOURCES = runtime/context.c
+runtime_libdtrun_la_LIBADD = runtime/libwire.la $(SODIUM_STATIC_LIBS)
+runtime_libdtrun_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,defs \
+	-Wl,--version-script=$(top_srcdir)/runtime/libdtrun.map
+EXTRA_runtime_libdtrun_la_DEPENDENCIES = runtime/libdtrun.map

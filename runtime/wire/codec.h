@@ -1,0 +1,55 @@
+/* Typed reading and writing of bytes that cross a process boundary. Integers are little-endian.
+ *
+ * Writing (dt_put) grows its buffer up to a hard maximum. Reading (dt_get) never looks past its end.
+ * Both keep a sticky "failed": callers put or get a whole record and check once. A record that has
+ * bytes left over after its last field is as wrong as one that is too short: dt_get_end says so.
+ * Nothing here aborts: the code runs inside users' programs too. */
+#ifndef DT_WIRE_CODEC_H
+#define DT_WIRE_CODEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A list of strings; v has a NULL after its last entry, so that it serves as an argv or environ. */
+struct dt_strs {
+    char **v; /* NULL while n is 0 and nothing was ever added */
+    uint32_t n;
+};
+
+int dt_strs_add(struct dt_strs *s, const char *text); /* copies; 0, or -1 out of memory */
+void dt_strs_free(struct dt_strs *s);
+
+struct dt_put {
+    uint8_t *data;
+    size_t len;
+    size_t cap;
+    size_t max; /* 0: no limit */
+    bool failed;
+};
+
+void dt_put_u8(struct dt_put *p, uint8_t v);
+void dt_put_u16(struct dt_put *p, uint16_t v);
+void dt_put_u32(struct dt_put *p, uint32_t v);
+void dt_put_u64(struct dt_put *p, uint64_t v);
+void dt_put_bytes(struct dt_put *p, const void *data, size_t n);             /* no length */
+void dt_put_str(struct dt_put *p, const char *s);                            /* u32 length + bytes */
+void dt_put_free(struct dt_put *p);
+
+struct dt_get {
+    const uint8_t *p;
+    const uint8_t *end;
+    bool failed;
+};
+
+struct dt_get dt_get_init(const void *data, size_t n);
+uint8_t dt_get_u8(struct dt_get *g);
+uint16_t dt_get_u16(struct dt_get *g);
+uint32_t dt_get_u32(struct dt_get *g);
+uint64_t dt_get_u64(struct dt_get *g);
+const uint8_t *dt_get_bytes(struct dt_get *g, size_t n); /* inside the input; NULL when short */
+/* A copy of a string of at most max bytes, or NULL; a NUL inside is refused. */
+char *dt_get_str(struct dt_get *g, size_t max);
+int dt_get_end(const struct dt_get *g); /* 0 when all was read and nothing failed, else -1 */
+
+#endif

@@ -1,0 +1,349 @@
+#include "runtime/wire/msg.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/wire/frame.h"
+
+enum kind { U8, U16, U32, U64, KEY, STR, STRS, LIST, BLOB };
+
+struct shape;
+
+struct field {
+    enum kind kind;
+    size_t at;
+    uint32_t max; /* STR: bytes; STRS, LIST: entries */
+    const struct shape *of;
+};
+
+struct shape {
+    const char *name;
+    size_t size;
+    const struct field *fields;
+    size_t n;
+};
+
+enum {
+    NAME_MAX_BYTES = 1024,
+    PATH_MAX_BYTES = 4096,
+    TEXT_MAX_BYTES = 8192,
+    STRING_MAX_BYTES = 8 * 1024 * 1024, /* one argument or variable */
+    STRINGS_MAX = 100000,
+};
+
+#define F(st, member, k, ...) { k, offsetof(struct dt_msg_##st, member), __VA_ARGS__ }
+#define SHAPE(st, ...)                                                                             \
+    static const struct field st##_fields[] = { __VA_ARGS__ };                                     \
+    static const struct shape st##_shape = { #st, sizeof(struct dt_msg_##st), st##_fields,         \
+                                             sizeof st##_fields / sizeof *st##_fields }
+
+/* clang-format off */
+SHAPE(start,
+    F(start, generation, U32, 0, NULL), F(start, job_id, STR, 64, NULL),
+    F(start, secret, KEY, 0, NULL), F(start, np, U32, 0, NULL), F(start, nodes, U32, 0, NULL),
+    F(start, node_rank, U32, 0, NULL), F(start, restart_count, U32, 0, NULL),
+    F(start, max_restarts, U32, 0, NULL), F(start, heartbeat_ms, U32, 0, NULL),
+    F(start, slots, U32, 0, NULL), F(start, gpus, STRS, 4096, NULL),
+    F(start, gpus_given, U8, 0, NULL), F(start, stdin_rank, U32, 0, NULL),
+    F(start, first_rank, U32, 0, NULL), F(start, local_size, U32, 0, NULL),
+    F(start, host, STR, NAME_MAX_BYTES, NULL), F(start, wdir, STR, PATH_MAX_BYTES, NULL),
+    F(start, master_addr, STR, NAME_MAX_BYTES, NULL), F(start, master_port, U16, 0, NULL),
+    F(start, checkpoint_dir, STR, PATH_MAX_BYTES, NULL), F(start, fresh, U8, 0, NULL),
+    F(start, file_dir, STR, PATH_MAX_BYTES, NULL), F(start, argv, STRS, STRINGS_MAX, NULL),
+    F(start, env, STRS, STRINGS_MAX, NULL), F(start, unset, STRS, STRINGS_MAX, NULL),
+    F(start, inject, STRS, STRINGS_MAX, NULL));
+SHAPE(addr,
+    F(addr, host, STR, NAME_MAX_BYTES, NULL), F(addr, port, U16, 0, NULL),
+    F(addr, node, U32, 0, NULL));
+SHAPE(table,
+    F(table, generation, U32, 0, NULL), F(table, addrs, LIST, DT_RANKS_MAX, &addr_shape));
+SHAPE(signal, F(signal, signo, U32, 0, NULL));
+SHAPE(stop, F(stop, grace_ms, U32, 0, NULL));
+SHAPE(abort, F(abort, generation, U32, 0, NULL), F(abort, rank, U32, 0, NULL));
+SHAPE(ping, F(ping, time_ns, U64, 0, NULL));
+SHAPE(query, F(query, id, U32, 0, NULL));
+SHAPE(credit, F(credit, rank, U32, 0, NULL), F(credit, fd, U8, 0, NULL),
+    F(credit, bytes, U32, 0, NULL));
+SHAPE(end, F(end, unused, U8, 0, NULL));
+SHAPE(file,
+    F(file, id, U32, 0, NULL), F(file, name, STR, 255, NULL), F(file, mode, U32, 0, NULL),
+    F(file, size, U64, 0, NULL), F(file, hash, U64, 0, NULL), F(file, job_id, STR, 64, NULL));
+SHAPE(stdin, F(stdin, rank, U32, 0, NULL), F(stdin, data, BLOB, 0, NULL));
+SHAPE(stdin_eof, F(stdin_eof, rank, U32, 0, NULL));
+SHAPE(file_data, F(file_data, id, U32, 0, NULL), F(file_data, data, BLOB, 0, NULL));
+SHAPE(hello,
+    F(hello, protocol, U32, 0, NULL), F(hello, version, STR, 64, NULL),
+    F(hello, identity, STR, NAME_MAX_BYTES, NULL), F(hello, hostname, STR, NAME_MAX_BYTES, NULL),
+    F(hello, addr, STR, NAME_MAX_BYTES, NULL), F(hello, peer_addr, STR, NAME_MAX_BYTES, NULL),
+    F(hello, free_port, U16, 0, NULL), F(hello, cores, U32, 0, NULL),
+    F(hello, memory, U64, 0, NULL), F(hello, time_ns, U64, 0, NULL), F(hello, pid, U32, 0, NULL),
+    F(hello, gpus, STRS, 4096, NULL));
+SHAPE(started_rank,
+    F(started_rank, rank, U32, 0, NULL), F(started_rank, pid, U32, 0, NULL),
+    F(started_rank, device, STR, TEXT_MAX_BYTES, NULL));
+SHAPE(started,
+    F(started, generation, U32, 0, NULL),
+    F(started, ranks, LIST, DT_RANKS_MAX, &started_rank_shape));
+SHAPE(spawn_failed,
+    F(spawn_failed, generation, U32, 0, NULL), F(spawn_failed, rank, U32, 0, NULL),
+    F(spawn_failed, step, U8, 0, NULL), F(spawn_failed, error, U32, 0, NULL),
+    F(spawn_failed, what, STR, TEXT_MAX_BYTES, NULL));
+SHAPE(rank_hello,
+    F(rank_hello, generation, U32, 0, NULL), F(rank_hello, rank, U32, 0, NULL),
+    F(rank_hello, port, U16, 0, NULL));
+SHAPE(exit,
+    F(exit, generation, U32, 0, NULL), F(exit, rank, U32, 0, NULL), F(exit, pid, U32, 0, NULL),
+    F(exit, code, U32, 0, NULL), F(exit, signo, U32, 0, NULL), F(exit, time_ns, U64, 0, NULL),
+    F(exit, step, U64, 0, NULL), F(exit, flags, U32, 0, NULL));
+SHAPE(step, F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL));
+SHAPE(pong,
+    F(pong, ping_time_ns, U64, 0, NULL), F(pong, time_ns, U64, 0, NULL),
+    F(pong, steps, LIST, DT_RANKS_MAX, &step_shape));
+SHAPE(commit,
+    F(commit, generation, U32, 0, NULL), F(commit, step, U64, 0, NULL),
+    F(commit, restored, U8, 0, NULL));
+SHAPE(answer, F(answer, id, U32, 0, NULL));
+SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES, NULL));
+SHAPE(file_done,
+    F(file_done, id, U32, 0, NULL), F(file_done, dir, STR, PATH_MAX_BYTES, NULL),
+    F(file_done, error, STR, TEXT_MAX_BYTES, NULL));
+SHAPE(output,
+    F(output, rank, U32, 0, NULL), F(output, fd, U8, 0, NULL), F(output, data, BLOB, 0, NULL));
+SHAPE(output_eof, F(output_eof, rank, U32, 0, NULL), F(output_eof, fd, U8, 0, NULL));
+SHAPE(done, F(done, generation, U32, 0, NULL));
+/* clang-format on */
+
+static const struct shape *const shapes[256] = {
+    [DT_MSG_START] = &start_shape,
+    [DT_MSG_TABLE] = &table_shape,
+    [DT_MSG_SIGNAL] = &signal_shape,
+    [DT_MSG_STOP] = &stop_shape,
+    [DT_MSG_ABORT] = &abort_shape,
+    [DT_MSG_PING] = &ping_shape,
+    [DT_MSG_QUERY] = &query_shape,
+    [DT_MSG_CREDIT] = &credit_shape,
+    [DT_MSG_END] = &end_shape,
+    [DT_MSG_FILE] = &file_shape,
+    [DT_MSG_STDIN] = &stdin_shape,
+    [DT_MSG_STDIN_EOF] = &stdin_eof_shape,
+    [DT_MSG_FILE_DATA] = &file_data_shape,
+    [DT_MSG_HELLO] = &hello_shape,
+    [DT_MSG_STARTED] = &started_shape,
+    [DT_MSG_SPAWN_FAILED] = &spawn_failed_shape,
+    [DT_MSG_RANK_HELLO] = &rank_hello_shape,
+    [DT_MSG_EXIT] = &exit_shape,
+    [DT_MSG_PONG] = &pong_shape,
+    [DT_MSG_COMMIT] = &commit_shape,
+    [DT_MSG_ANSWER] = &answer_shape,
+    [DT_MSG_LOG] = &log_shape,
+    [DT_MSG_STDIN_CREDIT] = &credit_shape,
+    [DT_MSG_FILE_DONE] = &file_done_shape,
+    [DT_MSG_OUTPUT] = &output_shape,
+    [DT_MSG_OUTPUT_EOF] = &output_eof_shape,
+    [DT_MSG_DONE] = &done_shape,
+};
+
+const char *dt_msg_name(uint8_t type)
+{
+    return shapes[type] ? shapes[type]->name : NULL;
+}
+
+static void put_strs(struct dt_put *out, const struct dt_strs *s)
+{
+    dt_put_u32(out, s->n);
+    for (uint32_t i = 0; i < s->n; i++)
+        dt_put_str(out, s->v[i]);
+}
+
+static void put_shape(struct dt_put *out, const struct shape *shape, const void *msg);
+
+static void put_list(struct dt_put *out, const struct shape *of, const struct dt_msg_list *list)
+{
+    dt_put_u32(out, list->n);
+    for (uint32_t i = 0; i < list->n; i++)
+        put_shape(out, of, (const char *)list->v + (size_t)i * of->size);
+}
+
+static void put_field(struct dt_put *out, const struct field *f, const void *at)
+{
+    const struct dt_msg_blob *blob = at;
+
+    switch (f->kind) {
+    case U8:
+        dt_put_u8(out, *(const uint8_t *)at);
+        break;
+    case U16:
+        dt_put_u16(out, *(const uint16_t *)at);
+        break;
+    case U32:
+        dt_put_u32(out, *(const uint32_t *)at);
+        break;
+    case U64:
+        dt_put_u64(out, *(const uint64_t *)at);
+        break;
+    case KEY:
+        dt_put_bytes(out, at, DT_SECRET_BYTES);
+        break;
+    case STR:
+        dt_put_str(out, *(char *const *)at);
+        break;
+    case STRS:
+        put_strs(out, at);
+        break;
+    case LIST:
+        put_list(out, f->of, at);
+        break;
+    case BLOB:
+        dt_put_bytes(out, blob->p, blob->n);
+        break;
+    }
+}
+
+static void put_shape(struct dt_put *out, const struct shape *shape, const void *msg)
+{
+    for (size_t i = 0; i < shape->n; i++)
+        put_field(out, &shape->fields[i], (const char *)msg + shape->fields[i].at);
+}
+
+static void get_strs(struct dt_get *g, struct dt_strs *s, uint32_t max)
+{
+    uint32_t n = dt_get_u32(g);
+
+    if (n > max)
+        g->failed = true;
+    for (uint32_t i = 0; i < n && !g->failed; i++) {
+        char *text = dt_get_str(g, STRING_MAX_BYTES);
+
+        if (!text || dt_strs_add(s, text) < 0)
+            g->failed = true;
+        free(text);
+    }
+}
+
+static void get_shape(struct dt_get *g, const struct shape *shape, void *msg);
+
+/* An element takes at least one byte, so a count beyond what is left is a lie: nothing is allocated
+ * for it. */
+static void get_list(struct dt_get *g, const struct field *f, struct dt_msg_list *list)
+{
+    uint32_t n = dt_get_u32(g);
+
+    if (g->failed || n > f->max || n > (size_t)(g->end - g->p)) {
+        g->failed = true;
+        return;
+    }
+    list->v = calloc(n ? n : 1, f->of->size);
+    if (!list->v) {
+        g->failed = true;
+        return;
+    }
+    list->n = n;
+    for (uint32_t i = 0; i < n && !g->failed; i++)
+        get_shape(g, f->of, (char *)list->v + (size_t)i * f->of->size);
+}
+
+static void get_field(struct dt_get *g, const struct field *f, void *at)
+{
+    struct dt_msg_blob *blob = at;
+    const uint8_t *key;
+
+    switch (f->kind) {
+    case U8:
+        *(uint8_t *)at = dt_get_u8(g);
+        break;
+    case U16:
+        *(uint16_t *)at = dt_get_u16(g);
+        break;
+    case U32:
+        *(uint32_t *)at = dt_get_u32(g);
+        break;
+    case U64:
+        *(uint64_t *)at = dt_get_u64(g);
+        break;
+    case KEY:
+        key = dt_get_bytes(g, DT_SECRET_BYTES);
+        if (key)
+            memcpy(at, key, DT_SECRET_BYTES);
+        break;
+    case STR:
+        *(char **)at = dt_get_str(g, f->max);
+        break;
+    case STRS:
+        get_strs(g, at, f->max);
+        break;
+    case LIST:
+        get_list(g, f, at);
+        break;
+    case BLOB:
+        blob->n = (size_t)(g->end - g->p);
+        blob->p = dt_get_bytes(g, blob->n);
+        break;
+    }
+}
+
+static void get_shape(struct dt_get *g, const struct shape *shape, void *msg)
+{
+    for (size_t i = 0; i < shape->n && !g->failed; i++)
+        get_field(g, &shape->fields[i], (char *)msg + shape->fields[i].at);
+}
+
+static void free_shape(const struct shape *shape, void *msg)
+{
+    for (size_t i = 0; i < shape->n; i++) {
+        const struct field *f = &shape->fields[i];
+        void *at = (char *)msg + f->at;
+        struct dt_msg_list *list = at;
+
+        if (f->kind == STR) {
+            free(*(char **)at);
+            *(char **)at = NULL;
+        } else if (f->kind == STRS) {
+            dt_strs_free(at);
+        } else if (f->kind == LIST) {
+            for (uint32_t k = 0; k < list->n; k++)
+                free_shape(f->of, (char *)list->v + (size_t)k * f->of->size);
+            free(list->v);
+            *list = (struct dt_msg_list){ 0 };
+        }
+    }
+}
+
+void dt_msg_encode(struct dt_put *out, uint8_t type, const void *msg)
+{
+    if (shapes[type])
+        put_shape(out, shapes[type], msg);
+    else
+        out->failed = true;
+}
+
+int dt_msg_decode(uint8_t type, const void *payload, size_t len, union dt_msg *msg)
+{
+    struct dt_get g = dt_get_init(payload, len);
+
+    memset(msg, 0, sizeof *msg);
+    if (!shapes[type])
+        return -1;
+    get_shape(&g, shapes[type], msg);
+    if (dt_get_end(&g) == 0)
+        return 0;
+    dt_msg_free(type, msg);
+    return -1;
+}
+
+void dt_msg_free(uint8_t type, union dt_msg *msg)
+{
+    if (shapes[type])
+        free_shape(shapes[type], msg);
+}
+
+void dt_msg_frame(struct dt_put *out, uint8_t type, const void *msg)
+{
+    struct dt_put payload = { 0 };
+
+    dt_msg_encode(&payload, type, msg);
+    if (payload.failed)
+        out->failed = true;
+    else
+        dt_frame_message(out, type, payload.data, payload.len);
+    dt_put_free(&payload);
+}
