@@ -1,1 +1,33 @@
-# Suites are added here as they are written.
+# make check: unit tests (cmocka) and black-box tests (bats), each test point counted through TAP.
+TEST_EXTENSIONS = .bats
+TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+LOG_DRIVER = $(TAP_DRIVER)
+BATS_LOG_DRIVER = $(TAP_DRIVER)
+BATS_LOG_COMPILER = $(BATS)
+AM_BATS_LOG_FLAGS = --tap
+AM_TESTS_ENVIRONMENT = \
+	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
+	DTRUN_BUILD='$(abs_top_builddir)'; export DTRUN_BUILD; \
+	DTRUN_SOURCE='$(abs_top_srcdir)'; export DTRUN_SOURCE;
+
+# Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME.
+UNIT_TESTS = \
+	tests/unit/codec
+
+if HAVE_CMOCKA
+check_PROGRAMS += $(UNIT_TESTS)
+TESTS += $(UNIT_TESTS)
+endif
+
+tests_unit_codec_SOURCES = tests/unit/codec.c
+tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+
+# Black-box tests, in the order in which they run.
+CLI_TESTS =
+CLUSTER_TESTS =
+
+if HAVE_BATS
+TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)
+endif
+EXTRA_DIST += $(CLI_TESTS) $(CLUSTER_TESTS)
