@@ -12,8 +12,12 @@ launcher_libbase_la_LIBADD = runtime/libwire.la
 launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/hostlist.h \
 	launcher/place/plan.h \
-	launcher/remote/link.h \
-	launcher/remote/transport.h
+	launcher/remote/boot.c launcher/remote/boot.h \
+	launcher/remote/child.c launcher/remote/child.h \
+	launcher/remote/link.c launcher/remote/link.h \
+	launcher/remote/outbox.c launcher/remote/outbox.h \
+	launcher/remote/transport.h \
+	launcher/remote/transport_local.c
 launcher_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
 launcher_liblauncher_la_LIBADD = launcher/libbase.la
 

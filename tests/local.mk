@@ -12,7 +12,9 @@ AM_TESTS_ENVIRONMENT = \
 
 # Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME.
 UNIT_TESTS = \
-	tests/unit/codec
+	tests/unit/codec \
+	tests/unit/boot \
+	tests/unit/link
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
@@ -27,6 +29,14 @@ endif
 tests_unit_codec_SOURCES = tests/unit/codec.c
 tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+
+tests_unit_boot_SOURCES = tests/unit/boot.c
+tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_boot_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_link_SOURCES = tests/unit/link.c
+tests_unit_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_link_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS =

@@ -47,6 +47,9 @@ struct dt_transport_ops {
 };
 
 extern const struct dt_transport_ops dti_transport_local;
+/* Over SSH. auto asks `ssh -G` for the user's settings and takes libssh2 where libssh2 can do what
+ * they and the keys demand, else ssh; the others are what --transport forces. */
+extern const struct dt_transport_ops dti_transport_auto;
 extern const struct dt_transport_ops dti_transport_libssh2;
 extern const struct dt_transport_ops dti_transport_ssh;
 

@@ -1,0 +1,251 @@
+#include "launcher/remote/child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+
+enum {
+    READ_SIZE = 64 * 1024,
+};
+
+struct dt_child {
+    uv_process_t process;
+    uv_pipe_t channel;
+    uv_pipe_t errors;
+    uv_timer_t timer;
+    struct dt_child_events events;
+    void *arg;
+    struct dt_child_end end;
+    int handles; /* not yet closed */
+    int streams; /* of channel and errors, that have not ended */
+    unsigned grace_ms;
+    bool has_process;
+    bool exited;    /* or never started */
+    bool finishing; /* the last handles are being closed */
+    bool paused;
+    char buffer[READ_SIZE];
+};
+
+struct write {
+    uv_write_t req;
+    char data[];
+};
+
+static void handle_closed(uv_handle_t *handle)
+{
+    struct dt_child *c = handle->data;
+
+    if (--c->handles > 0)
+        return;
+    c->events.ended(c->arg, &c->end);
+    free(c);
+}
+
+static void close_handle(void *handle)
+{
+    if (!uv_is_closing(handle))
+        uv_close(handle, handle_closed);
+}
+
+static void finish(struct dt_child *c)
+{
+    if (c->finishing)
+        return;
+    c->finishing = true;
+    close_handle(&c->channel);
+    close_handle(&c->errors);
+    if (c->has_process)
+        close_handle(&c->process);
+    close_handle(&c->timer);
+}
+
+/* The process has ended and something else holds its streams, or it outlives its streams. */
+static void cleanup_expired(uv_timer_t *timer)
+{
+    struct dt_child *c = timer->data;
+
+    if (c->exited)
+        finish(c);
+    else
+        uv_process_kill(&c->process, SIGKILL);
+}
+
+static void step_to_end(struct dt_child *c)
+{
+    if (c->finishing)
+        return;
+    if (c->exited && c->streams == 0)
+        finish(c);
+    else if (c->exited ? !c->paused : uv_is_closing((uv_handle_t *)&c->channel))
+        uv_timer_start(&c->timer, cleanup_expired, c->grace_ms, 0);
+}
+
+static void on_process_exit(uv_process_t *process, int64_t code, int signo)
+{
+    struct dt_child *c = process->data;
+
+    c->exited = true;
+    c->end.code = code;
+    c->end.signo = signo;
+    step_to_end(c);
+}
+
+static void stream_ended(struct dt_child *c, uv_stream_t *stream)
+{
+    if (uv_is_closing((uv_handle_t *)stream))
+        return;
+    close_handle(stream);
+    c->streams--;
+    step_to_end(c);
+}
+
+static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct dt_child *c = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init(c->buffer, sizeof c->buffer);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct dt_child *c = stream->data;
+
+    if (n < 0)
+        stream_ended(c, stream);
+    else if (n > 0 && stream == (uv_stream_t *)&c->channel)
+        c->events.data(c->arg, buf->base, (size_t)n);
+    else if (n > 0)
+        c->events.noise(c->arg, buf->base, (size_t)n);
+}
+
+static void begin(uv_timer_t *timer)
+{
+    struct dt_child *c = timer->data;
+
+    if (c->end.spawn_error) {
+        finish(c);
+        return;
+    }
+    uv_read_start((uv_stream_t *)&c->errors, give_buffer, on_read);
+    if (!c->paused)
+        uv_read_start((uv_stream_t *)&c->channel, give_buffer, on_read);
+    c->events.up(c->arg);
+}
+
+static void init_handles(struct dt_child *c, uv_loop_t *loop)
+{
+    uv_pipe_init(loop, &c->channel, 0);
+    uv_pipe_init(loop, &c->errors, 0);
+    uv_timer_init(loop, &c->timer);
+    c->channel.data = c->errors.data = c->timer.data = c->process.data = c;
+    c->handles = 3;
+    c->streams = 2;
+}
+
+/* Returns 0 or libuv's error code. One socket for both directions, so that the child sees the end
+ * of its input when, and only when, its output has nowhere to go either. */
+static int spawn(struct dt_child *c, uv_loop_t *loop, const char *const argv[])
+{
+    int pair[2];
+    int rc;
+    uv_stdio_container_t stdio[3] = {
+        { .flags = UV_INHERIT_FD },
+        { .flags = UV_INHERIT_FD },
+        { .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&c->errors },
+    };
+    uv_process_options_t options = {
+        .exit_cb = on_process_exit,
+        .file = argv[0],
+        .args = (char **)(uintptr_t)argv,
+        .flags = UV_PROCESS_DETACHED,
+        .stdio_count = 3,
+        .stdio = stdio,
+    };
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+        return uv_translate_sys_error(errno);
+    stdio[0].data.fd = stdio[1].data.fd = pair[1];
+    rc = uv_pipe_open(&c->channel, pair[0]);
+    if (rc) {
+        close(pair[0]);
+    } else {
+        c->handles++; /* uv_spawn initialises the process handle even when it fails */
+        c->has_process = true;
+        rc = uv_spawn(loop, &c->process, &options);
+    }
+    close(pair[1]);
+    return rc;
+}
+
+struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], unsigned grace_ms,
+                               const struct dt_child_events *events, void *arg)
+{
+    struct dt_child *c = dt_xcalloc(1, sizeof *c);
+
+    c->events = *events;
+    c->arg = arg;
+    c->grace_ms = grace_ms;
+    init_handles(c, loop);
+    c->end.spawn_error = spawn(c, loop, argv);
+    c->exited = c->end.spawn_error != 0;
+    uv_timer_start(&c->timer, begin, 0, 0);
+    return c;
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+    struct dt_child *c = req->handle->data;
+
+    (void)status; /* a child that no longer reads is about to end: on_process_exit tells how */
+    free(req->data);
+    if (!c->finishing && !c->end.closed && dt_child_pending(c) == 0)
+        c->events.drained(c->arg);
+}
+
+void dt_child_write(struct dt_child *c, const void *data, size_t n)
+{
+    struct write *w;
+    uv_buf_t buf;
+
+    if (n == 0 || c->end.spawn_error || uv_is_closing((uv_handle_t *)&c->channel))
+        return;
+    w = dt_xcalloc(1, sizeof *w + n);
+    memcpy(w->data, data, n);
+    w->req.data = w;
+    buf = uv_buf_init(w->data, (unsigned)n);
+    if (uv_write(&w->req, (uv_stream_t *)&c->channel, &buf, 1, on_written))
+        free(w);
+}
+
+size_t dt_child_pending(const struct dt_child *c)
+{
+    return uv_stream_get_write_queue_size((const uv_stream_t *)&c->channel);
+}
+
+void dt_child_pause(struct dt_child *c, bool on)
+{
+    c->paused = on;
+    if (c->end.spawn_error || uv_is_closing((uv_handle_t *)&c->channel))
+        return;
+    if (on)
+        uv_read_stop((uv_stream_t *)&c->channel);
+    else
+        uv_read_start((uv_stream_t *)&c->channel, give_buffer, on_read);
+    step_to_end(c);
+}
+
+void dt_child_close(struct dt_child *c)
+{
+    if (c->end.closed || c->finishing)
+        return;
+    c->end.closed = !c->exited;
+    c->paused = false;
+    if (!c->end.spawn_error)
+        stream_ended(c, (uv_stream_t *)&c->channel);
+}

@@ -1,0 +1,40 @@
+/* A child process as a byte stream on a libuv loop: one socket is its standard input and output, a
+ * pipe its standard error. It leads a session of its own, so that a Ctrl-C typed at dtrun does not
+ * reach it. The local transport runs dtrun-agent this way, the ssh transport OpenSSH's ssh. */
+#ifndef DT_REMOTE_CHILD_H
+#define DT_REMOTE_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct dt_child;
+
+struct dt_child_end {
+    int spawn_error; /* libuv's error code when it could not be started, or 0 */
+    int64_t code;    /* its exit code */
+    int signo;       /* the signal that killed it, or 0 */
+    bool closed;     /* dt_child_close was called before it ended */
+};
+
+struct dt_child_events {
+    void (*up)(void *arg);
+    void (*data)(void *arg, const void *data, size_t n);
+    void (*noise)(void *arg, const void *data, size_t n);
+    void (*drained)(void *arg);
+    /* Exactly once, last, and never from inside one of the calls below; the child is freed then. */
+    void (*ended)(void *arg, const struct dt_child_end *end);
+};
+
+/* Starts argv[0], looked for in PATH. grace_ms: what it is given for cleaning up between the end of
+ * its stream and the end of its process, in either order; then it is killed, or its streams dropped. */
+struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], unsigned grace_ms,
+                               const struct dt_child_events *events, void *arg);
+void dt_child_write(struct dt_child *c, const void *data, size_t n);
+size_t dt_child_pending(const struct dt_child *c);
+void dt_child_pause(struct dt_child *c, bool on);
+/* Closes its standard input and output, which tells it to end. */
+void dt_child_close(struct dt_child *c);
+
+#endif

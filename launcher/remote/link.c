@@ -1,0 +1,315 @@
+#include "launcher/remote/link.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
+#include "launcher/remote/boot.h"
+#include "launcher/remote/outbox.h"
+#include "runtime/wire/frame.h"
+
+enum {
+    START_MS = 60 * 1000,   /* from opening to HELLO; transports' own limits are shorter */
+    NOISE_MAX = 256 * 1024, /* what a login shell may print before the agent speaks */
+    AHEAD_MAX = 64 * 1024,  /* data handed to the transport, where control cannot overtake it */
+};
+
+enum state {
+    BOOTING, /* the far side prints lines */
+    GREETED, /* the agent runs; its HELLO comes next */
+    OPEN,
+    CLOSING, /* nothing more is delivered but closed() */
+};
+
+struct dt_link {
+    struct dt_link_config config;
+    struct dt_link_events events;
+    void *arg;
+    struct dt_remote remote;
+    struct dt_transport *transport;
+    uv_timer_t timer;
+    enum state state;
+    bool ending;          /* END has been sent: the agent will go */
+    size_t noise;         /* bytes of it while booting */
+    struct dt_strbuf in;  /* what arrived while booting */
+    struct dt_strbuf err; /* an unfinished line of standard error */
+    struct dt_strbuf line;
+    char last_noise[256];
+    struct dt_unframe unframe;
+    struct dt_outbox data; /* whole frames */
+    struct dt_error why;
+};
+
+static void end_link(struct dt_link *l)
+{
+    if (l->state == CLOSING)
+        return;
+    l->state = CLOSING;
+    uv_timer_stop(&l->timer);
+    l->config.transport->close(l->transport);
+}
+
+static void fail(struct dt_link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void fail(struct dt_link *l, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (l->state == CLOSING)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(l->why.text, sizeof l->why.text, fmt, ap);
+    va_end(ap);
+    end_link(l);
+}
+
+static void say_noise(struct dt_link *l)
+{
+    const char *text = dt_strbuf_text(&l->line);
+
+    if (*text == '\0')
+        return;
+    snprintf(l->last_noise, sizeof l->last_noise, "%s", text);
+    l->events.noise(l->arg, text);
+}
+
+static void feed_transport(struct dt_link *l)
+{
+    const struct dt_transport_ops *ops = l->config.transport;
+
+    while (l->data.len && ops->pending(l->transport) < AHEAD_MAX) {
+        const char *head = dt_outbox_head(&l->data);
+        struct dt_get g = dt_get_init(head, DT_FRAME_HEADER);
+        size_t n = DT_FRAME_HEADER + dt_get_u32(&g);
+
+        ops->write(l->transport, head, n);
+        dt_outbox_consume(&l->data, n);
+    }
+}
+
+static int take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hello *hello)
+{
+    if (type != DT_MSG_HELLO) {
+        fail(l, "agent start: the agent's first message is not HELLO but %s", dt_msg_name(type));
+        return -1;
+    }
+    if (hello->protocol != DT_PROTOCOL || strcmp(hello->version, PACKAGE_VERSION) != 0) {
+        fail(l,
+             "agent start: its dtrun-agent is version %s (protocol %u), this dtrun is version %s "
+             "(protocol %u); install the same version on both, or leave out --no-push",
+             hello->version, hello->protocol, PACKAGE_VERSION, (unsigned)DT_PROTOCOL);
+        return -1;
+    }
+    l->state = OPEN;
+    uv_timer_stop(&l->timer);
+    l->events.ready(l->arg, hello);
+    return 0;
+}
+
+static int take_message(void *arg, uint8_t type, const uint8_t *payload, size_t len)
+{
+    struct dt_link *l = arg;
+    union dt_msg msg;
+
+    if (dt_msg_decode(type, payload, len, &msg)) {
+        const char *name = dt_msg_name(type);
+
+        fail(l, "agent: a malformed message arrived (%s, %zu bytes); this is a mistake in dtrun",
+             name ? name : "of unknown type", len);
+        return -1;
+    }
+    if (l->state == GREETED)
+        take_hello(l, type, &msg.hello);
+    else
+        l->events.message(l->arg, type, &msg);
+    dt_msg_free(type, &msg);
+    return l->state == CLOSING ? -1 : 0;
+}
+
+static void take_frames(struct dt_link *l, const void *data, size_t n)
+{
+    const char *why = NULL;
+
+    if (dt_unframe_feed(&l->unframe, data, n, take_message, l, &why) && l->state != CLOSING)
+        fail(l, "agent: its messages cannot be read: %s; this is a mistake in dtrun",
+             why ? why : "unknown");
+}
+
+static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
+{
+    const char *text = dt_strbuf_text(&l->line);
+
+    switch (kind) {
+    case DT_BOOT_AGENT:
+        if (strcmp(text, "1") != 0)
+            fail(l, "agent start: its dtrun-agent speaks another protocol (%s)", text);
+        else
+            l->state = GREETED;
+        break;
+    case DT_BOOT_FAIL:
+    case DT_BOOT_NEED:
+        fail(l, "agent start: %s", text);
+        break;
+    default:
+        l->noise += l->line.len + 1;
+        say_noise(l);
+        break;
+    }
+}
+
+static void boot(struct dt_link *l)
+{
+    while (l->state == BOOTING) {
+        enum dt_boot_line kind = dt_boot_next(&l->in, &l->line);
+
+        if (kind == DT_BOOT_INCOMPLETE)
+            break;
+        take_boot_line(l, kind);
+    }
+    if (l->state == BOOTING && l->noise + l->in.len > NOISE_MAX)
+        fail(l,
+             "agent start: the login shell printed more than %d KiB and did not start "
+             "dtrun-agent; make its start-up files quiet for commands",
+             NOISE_MAX / 1024);
+}
+
+static void on_up(void *arg)
+{
+    (void)arg;
+}
+
+static void on_data(void *arg, const void *data, size_t n)
+{
+    struct dt_link *l = arg;
+
+    if (l->state == BOOTING) {
+        dt_strbuf_add(&l->in, data, n);
+        boot(l);
+        if (l->state != GREETED)
+            return;
+        take_frames(l, dt_strbuf_text(&l->in), l->in.len);
+        dt_strbuf_free(&l->in);
+    } else if (l->state != CLOSING) {
+        take_frames(l, data, n);
+    }
+}
+
+static void on_noise(void *arg, const void *data, size_t n)
+{
+    struct dt_link *l = arg;
+
+    dt_strbuf_add(&l->err, data, n);
+    while (l->state != CLOSING && dt_boot_text_line(&l->err, &l->line, l->err.len > NOISE_MAX))
+        say_noise(l);
+}
+
+static void on_drained(void *arg)
+{
+    struct dt_link *l = arg;
+
+    if (l->state != OPEN)
+        return;
+    feed_transport(l);
+    if (dt_link_pending(l) == 0)
+        l->events.drained(l->arg);
+}
+
+/* Why a stream that ended in order was not meant to end. */
+static void explain_end(struct dt_link *l)
+{
+    if (l->state == OPEN && !l->ending)
+        dt_error_set(&l->why, "agent: it ended unexpectedly");
+    else if (l->state == GREETED)
+        dt_error_set(&l->why, "agent start: dtrun-agent ended at once");
+    else if (l->state == BOOTING)
+        dt_error_set(&l->why, "agent start: dtrun-agent did not start%s%s",
+                     l->last_noise[0] ? "; the last words were: " : "", l->last_noise);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct dt_link *l = handle->data;
+
+    l->events.closed(l->arg, &l->why);
+    dt_strbuf_free(&l->in);
+    dt_strbuf_free(&l->err);
+    dt_strbuf_free(&l->line);
+    dt_unframe_free(&l->unframe);
+    dt_outbox_free(&l->data);
+    free(l);
+}
+
+static void on_closed(void *arg, const struct dt_error *why)
+{
+    struct dt_link *l = arg;
+
+    if (l->state != CLOSING) {
+        while (dt_boot_text_line(&l->in, &l->line, true))
+            say_noise(l);
+        while (dt_boot_text_line(&l->err, &l->line, true))
+            say_noise(l);
+        if (why->text[0])
+            l->why = *why;
+        else
+            explain_end(l);
+    }
+    l->state = CLOSING;
+    uv_close((uv_handle_t *)&l->timer, on_timer_closed);
+}
+
+static void on_start_timeout(uv_timer_t *timer)
+{
+    fail(timer->data, "agent start: no answer for %d s", START_MS / 1000);
+}
+
+struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *config,
+                             const struct dt_link_events *events, void *arg)
+{
+    static const struct dt_transport_events transport_events = { on_up, on_data, on_noise,
+                                                                 on_drained, on_closed };
+    struct dt_link *l = dt_xcalloc(1, sizeof *l);
+
+    l->config = *config;
+    l->events = *events;
+    l->arg = arg;
+    l->remote = (struct dt_remote){
+        .host = config->host,
+        .agent_path = config->agent_path,
+        .accept_new = config->accept_new,
+    };
+    uv_timer_init(loop, &l->timer);
+    l->timer.data = l;
+    uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
+    l->transport = config->transport->open(loop, &l->remote, &transport_events, l);
+    return l;
+}
+
+void dt_link_send(struct dt_link *l, uint8_t type, const void *msg)
+{
+    struct dt_put frames = { 0 };
+
+    if (l->state != OPEN)
+        return;
+    dt_msg_frame(&frames, type, msg);
+    if (frames.failed) {
+        fail(l, "agent: a message is too long to be sent (%s)", dt_msg_name(type));
+    } else if (dt_frame_is_data(type)) {
+        dt_outbox_add(&l->data, frames.data, frames.len);
+        feed_transport(l);
+    } else {
+        l->config.transport->write(l->transport, frames.data, frames.len);
+    }
+    l->ending |= type == DT_MSG_END;
+    dt_put_free(&frames);
+}
+
+size_t dt_link_pending(const struct dt_link *l)
+{
+    return l->data.len + l->config.transport->pending(l->transport);
+}
+
+void dt_link_close(struct dt_link *l)
+{
+    end_link(l);
+}

@@ -1,0 +1,104 @@
+/* The agent on this machine: a child process. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/remote/child.h"
+#include "launcher/remote/transport.h"
+
+enum { GRACE_MS = 5000 }; /* the keeper may have many processes to end */
+
+struct dt_transport {
+    struct dt_child *child;
+    const struct dt_remote *remote;
+    struct dt_transport_events events;
+    void *arg;
+};
+
+static void up(void *arg)
+{
+    struct dt_transport *t = arg;
+
+    t->events.up(t->arg);
+}
+
+static void data(void *arg, const void *bytes, size_t n)
+{
+    struct dt_transport *t = arg;
+
+    t->events.data(t->arg, bytes, n);
+}
+
+static void noise(void *arg, const void *bytes, size_t n)
+{
+    struct dt_transport *t = arg;
+
+    t->events.noise(t->arg, bytes, n);
+}
+
+static void drained(void *arg)
+{
+    struct dt_transport *t = arg;
+
+    t->events.drained(t->arg);
+}
+
+static void ended(void *arg, const struct dt_child_end *end)
+{
+    struct dt_transport *t = arg;
+    struct dt_error why = { 0 };
+
+    if (end->spawn_error)
+        dt_error_set(&why, "agent start: %s: %s; reinstall dtrun, or set DTRUN_AGENT",
+                     t->remote->agent_path, uv_strerror(end->spawn_error));
+    else if (end->signo && !end->closed)
+        dt_error_set(&why, "agent: dtrun-agent was killed by signal %d (%s)", end->signo,
+                     strsignal(end->signo));
+    else if (end->code && !end->closed)
+        dt_error_set(&why, "agent: dtrun-agent exited with code %d", (int)end->code);
+    t->events.closed(t->arg, &why);
+    free(t);
+}
+
+static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *remote,
+                                       const struct dt_transport_events *events, void *arg)
+{
+    static const struct dt_child_events child_events = { up, data, noise, drained, ended };
+    struct dt_transport *t = dt_xcalloc(1, sizeof *t);
+    const char *argv[] = { remote->agent_path, NULL };
+
+    t->remote = remote;
+    t->events = *events;
+    t->arg = arg;
+    t->child = dt_child_open(loop, argv, GRACE_MS, &child_events, t);
+    return t;
+}
+
+static void local_write(struct dt_transport *t, const void *bytes, size_t n)
+{
+    dt_child_write(t->child, bytes, n);
+}
+
+static size_t local_pending(const struct dt_transport *t)
+{
+    return dt_child_pending(t->child);
+}
+
+static void local_pause(struct dt_transport *t, bool on)
+{
+    dt_child_pause(t->child, on);
+}
+
+static void local_close(struct dt_transport *t)
+{
+    dt_child_close(t->child);
+}
+
+const struct dt_transport_ops dti_transport_local = {
+    .name = "local",
+    .open = local_open,
+    .write = local_write,
+    .pending = local_pending,
+    .pause = local_pause,
+    .close = local_close,
+};
