@@ -11,7 +11,9 @@ runtime_libwire_la_SOURCES = \
 	runtime/wire/frame.c runtime/wire/frame.h \
 	runtime/wire/msg.c runtime/wire/msg.h
 
-runtime_libdtrun_la_SOURCES = runtime/context.c
+runtime_libdtrun_la_SOURCES = \
+	runtime/context.c \
+	runtime/device.c runtime/device.h
 runtime_libdtrun_la_LIBADD = runtime/libwire.la $(SODIUM_STATIC_LIBS)
 runtime_libdtrun_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,defs \
 	-Wl,--version-script=$(top_srcdir)/runtime/libdtrun.map
