@@ -1,9 +1,17 @@
 bin_PROGRAMS += cmd/dtrun
 pkglibexec_PROGRAMS += cmd/dtrun-agent
+noinst_LTLIBRARIES += cmd/libcmd.la
 
-cmd_dtrun_SOURCES = cmd/dtrun.c cmd/options.h
+# What dtrun does before any connection; a library so that tests reach it.
+cmd_libcmd_la_SOURCES = \
+	cmd/options.c cmd/options.h \
+	cmd/request.c cmd/request.h
+cmd_libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
+cmd_libcmd_la_LIBADD = launcher/liblauncher.la $(CJSON_LIBS)
+
+cmd_dtrun_SOURCES = cmd/dtrun.c
 cmd_dtrun_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
-cmd_dtrun_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CJSON_LIBS) $(UV_LIBS)
+cmd_dtrun_LDADD = cmd/libcmd.la launcher/liblauncher.la $(SSH2_LIBS) $(CJSON_LIBS) $(UV_LIBS)
 
 # Fully static: it is copied to hosts of which nothing is known. libuv's use of getpwuid_r, which the
 # agent never reaches, is what the linker would warn about.

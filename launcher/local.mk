@@ -5,13 +5,22 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/error.c launcher/base/error.h \
 	launcher/base/log.c launcher/base/log.h \
 	launcher/base/mem.c launcher/base/mem.h \
-	launcher/base/strbuf.c launcher/base/strbuf.h
+	launcher/base/number.c launcher/base/number.h \
+	launcher/base/slurp.c launcher/base/slurp.h \
+	launcher/base/strbuf.c launcher/base/strbuf.h \
+	launcher/place/envrules.c launcher/place/envrules.h \
+	launcher/place/gpu.c launcher/place/gpu.h
 launcher_libbase_la_LIBADD = runtime/libwire.la
 
 # Only dtrun.
 launcher_liblauncher_la_SOURCES = \
-	launcher/hosts/hostlist.h \
-	launcher/place/plan.h \
+	launcher/hosts/hostarg.c launcher/hosts/hostarg.h \
+	launcher/hosts/hostfile.c launcher/hosts/hostfile.h \
+	launcher/hosts/hostlist.c launcher/hosts/hostlist.h \
+	launcher/hosts/hostrange.c launcher/hosts/hostrange.h \
+	launcher/hosts/hostword.c launcher/hosts/hostword.h \
+	launcher/hosts/localhost.c launcher/hosts/localhost.h \
+	launcher/place/plan.c launcher/place/plan.h \
 	launcher/remote/boot.c launcher/remote/boot.h \
 	launcher/remote/child.c launcher/remote/child.h \
 	launcher/remote/link.c launcher/remote/link.h \

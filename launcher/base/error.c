@@ -1,6 +1,7 @@
 #include "launcher/base/error.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static int error_vset(struct dt_error *err, const char *fmt, va_list ap)
 {
@@ -28,5 +29,22 @@ int dt_error_usage(struct dt_error *err, const char *fmt, ...)
     va_end(ap);
     if (err)
         err->exit_code = DT_EXIT_USAGE;
+    return -1;
+}
+
+int dt_error_prefix(struct dt_error *err, const char *fmt, ...)
+{
+    char rest[sizeof err->text];
+    size_t used;
+    va_list ap;
+
+    if (!err)
+        return -1;
+    memcpy(rest, err->text, sizeof rest);
+    va_start(ap, fmt);
+    error_vset(err, fmt, ap);
+    va_end(ap);
+    used = strlen(err->text);
+    snprintf(err->text + used, sizeof err->text - used, "%s", rest);
     return -1;
 }

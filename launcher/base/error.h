@@ -1,5 +1,6 @@
-/* The one way to report an error inside dtrun and dtrun-agent: the failing function fills a text that
- * a user can act on (what happened, where, what to do) and returns -1; cmd/ prints it, once. */
+/* The one way to report an error inside dtrun and dtrun-agent: the failing function fills a text
+ * that a user can act on (what happened, where, what to do) and returns -1; cmd/ prints it, once.
+ */
 #ifndef DT_BASE_ERROR_H
 #define DT_BASE_ERROR_H
 
@@ -25,6 +26,10 @@ int dt_error_set(struct dt_error *err, const char *fmt, ...) __attribute__((form
 
 /* The same for a mistake in what the user typed: exit code 2. */
 int dt_error_usage(struct dt_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Puts text in front of what err already says, as in "nodes:3: " + "slots=abc: ..."; returns -1. */
+int dt_error_prefix(struct dt_error *err, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 #endif

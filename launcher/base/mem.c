@@ -49,3 +49,9 @@ char *dt_xasprintf(const char *fmt, ...)
     va_end(ap);
     return must(n < 0 ? NULL : s);
 }
+
+void dt_xstrs_add(struct dt_strs *s, const char *text)
+{
+    if (dt_strs_add(s, text) < 0)
+        must(NULL);
+}

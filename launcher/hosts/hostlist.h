@@ -9,29 +9,52 @@
 #include "runtime/wire/codec.h"
 
 struct dt_host {
-    char *name;         /* as the user wrote it, without user@ and slots */
-    char *user;         /* or NULL */
-    char *addr;         /* address for ranks' connections (addr=), or NULL */
-    char *identity;     /* private key file (identity=), or NULL */
-    int port;           /* ssh port, or 0 */
-    int slots;          /* at least 1 */
+    char *name;     /* as the user wrote it, without user@ and slots */
+    char *user;     /* or NULL */
+    char *addr;     /* address for ranks' connections (addr=), or NULL */
+    char *identity; /* private key file (identity=), or NULL */
+    int port;       /* ssh port, or 0 */
+    int slots;      /* at least 1 */
     bool slots_given;
-    int max_slots;      /* 0: no limit */
+    int max_slots; /* 0: no limit */
     struct dt_strs gpus;
     bool gpus_given;
-    bool local;         /* this machine: no SSH needed */
+    bool local; /* this machine: no SSH needed */
 };
 
 struct dt_hostlist {
     struct dt_host *v;
     size_t n;
+    size_t *index; /* open hash table of positions + 1 in v, by name; hostlist.c's own */
+    size_t index_size;
 };
 
-/* Returns the entry named name, or NULL. */
+enum { DT_HOSTS_MAX = 65536, DT_SLOTS_MAX = 1000000 };
+
+/* Returns the entry named name, or NULL. Case does not count. */
 struct dt_host *dt_hostlist_find(const struct dt_hostlist *list, const char *name);
-/* Returns a new entry at the end (slots 1). */
+/* Returns a new entry at the end (slots 1); the list must not have the name yet. */
 struct dt_host *dt_hostlist_add(struct dt_hostlist *list, const char *name);
-void dt_hostlist_remove(struct dt_hostlist *list, size_t index);
+/* Removes every entry whose slots a caller has set to 0. */
+void dt_hostlist_sweep(struct dt_hostlist *list);
 void dt_hostlist_free(struct dt_hostlist *list);
+
+/* Makes more, a second entry for host, part of it: slots (and max_slots, and gpus) add up; user,
+ * port, identity and addr may differ only where one of the two has none. more keeps its own memory.
+ */
+int dt_host_merge(struct dt_host *host, const struct dt_host *more, struct dt_error *err);
+void dt_host_free(struct dt_host *host);
+
+typedef bool (*dt_is_local_f)(const char *name, void *arg);
+
+/* Marks the hosts that are this machine: is_local says so by name, and neither user nor port is
+ * given (another user, or a port that may be a tunnel's, needs SSH). Local hosts then become one
+ * entry. */
+int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, void *arg,
+                            struct dt_error *err);
+
+/* Keeps in list, a hostfile's, only what -H named, with the slots and user that -H gave. */
+int dt_hostlist_filter(struct dt_hostlist *list, const struct dt_hostlist *only,
+                       dt_is_local_f is_local, void *arg, struct dt_error *err);
 
 #endif

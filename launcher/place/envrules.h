@@ -1,14 +1,18 @@
 /* The environment of a rank. Pure.
  *
  * dtrun filters its own environment (what describes the launching host or login, belongs to another
- * launcher, or masks devices stays behind), applies -x and --unset in order, and sends the result. The
- * agent lays it over its own environment and adds the per-rank values, which always win. */
+ * launcher, or masks devices stays behind), applies -x and --unset in order, and sends the result.
+ * The agent lays it over its own environment and adds the per-rank values, which always win. */
 #ifndef DT_PLACE_ENVRULES_H
 #define DT_PLACE_ENVRULES_H
 
 #include "launcher/base/error.h"
 #include "runtime/wire/codec.h"
 #include "runtime/wire/msg.h"
+
+/* Whether a rule can be obeyed at all: the name is one, and it is none that dtrun sets for every
+ * rank (err then names the option that decides it). */
+int dt_env_check_rule(const char *rule, struct dt_error *err);
 
 /* rules: options' env list. On success env holds what to send, unset what hosts must remove. */
 int dt_env_base(struct dt_strs *env, struct dt_strs *unset, char *const *environ_,

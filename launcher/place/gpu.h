@@ -1,9 +1,9 @@
-/* Which device a rank gets: the value of its CUDA_VISIBLE_DEVICES. Pure; the dry run and the agent use
- * the same rules.
+/* Which device a rank gets: the value of its CUDA_VISIBLE_DEVICES. Pure; the dry run and the agent
+ * use the same rules.
  *
- * The host's list is the hostfile's gpus=, else the host's own CUDA_VISIBLE_DEVICES, else the GPUs it
- * has, else 0..slots-1. Of it the first "slots" entries count, and of those a rank gets the one at its
- * local rank modulo their number. An empty mask, or one that begins with -1, stays empty. */
+ * The host's list is the hostfile's gpus=, else the host's own CUDA_VISIBLE_DEVICES, else the GPUs
+ * it has, else 0..slots-1. Of it the first "slots" entries count, and of those a rank gets the one
+ * at its local rank modulo their number. An empty mask, or one that begins with -1, stays empty. */
 #ifndef DT_PLACE_GPU_H
 #define DT_PLACE_GPU_H
 
@@ -13,9 +13,10 @@
 #include "runtime/wire/codec.h"
 
 struct dt_gpu_source {
-    const struct dt_strs *given;    /* gpus=; NULL when not given */
-    const char *mask;               /* the host's CUDA_VISIBLE_DEVICES; NULL when unset */
-    const struct dt_strs *detected; /* the GPUs of the host; NULL or empty when none or unknown */
+    const struct dt_strs *given; /* gpus=; NULL when not given */
+    const char *mask;            /* the host's CUDA_VISIBLE_DEVICES; NULL when unset */
+    const struct dt_strs
+        *detected; /* indices or UUIDs of the GPUs; NULL or empty: none or unknown */
     uint32_t slots;
 };
 

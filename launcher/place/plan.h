@@ -11,13 +11,13 @@
 struct dt_plan_node { /* a host that has at least one rank */
     size_t host;      /* index into the host list */
     int node_rank;
-    int first_rank;   /* its ranks are first_rank .. first_rank + local_size - 1 */
+    int first_rank; /* its ranks are first_rank .. first_rank + local_size - 1 */
     int local_size;
 };
 
 struct dt_plan {
     int np;
-    int slots;         /* of all hosts together */
+    int slots; /* of all hosts together */
     bool oversubscribed;
     struct dt_plan_node *nodes;
     size_t nnodes;

@@ -1,0 +1,354 @@
+#include "cmd/options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/number.h"
+#include "launcher/place/envrules.h"
+#include "runtime/wire/msg.h"
+
+enum { SECONDS_MAX = 10000000, NAMES_MAX = 4 };
+
+enum kind {
+    FLAG,   /* bool, no value */
+    NUMBER, /* int from min */
+    TEXT,   /* char *, given once */
+    LIST,   /* struct dt_strs, one entry each time it is given */
+    RULE_X, /* the list of -x and --unset */
+    RULE_UNSET,
+    TRANSPORT, /* enum dt_transport_choice */
+};
+
+struct option {
+    const char
+        *names[NAMES_MAX]; /* without dashes; a name of several letters takes one dash or two */
+    const char *value;     /* what --help calls it; NULL for a flag */
+    enum kind kind;
+    size_t at;
+    int min;
+    int max;
+    const char *help; /* the heading of a group when there are no names */
+};
+
+#define AT(member) offsetof(struct dt_options, member)
+
+/* clang-format off */
+static const struct option options[] = {
+    { .help = "What to run where" },
+    { { "np", "n", "num-proc" }, "N", NUMBER, AT(np), 1, DT_RANKS_MAX,
+      "ranks to start (default: one per slot)" },
+    { { "H", "hosts", "host" }, "LIST", LIST, AT(hosts), 0, 0,
+      "hosts and slots: [user@]host[:slots],..." },
+    { { "hostfile", "machinefile" }, "FILE", TEXT, AT(hostfile), 0, 0,
+      "hosts and slots, one per line (-: standard input)" },
+    { { "no-oversubscribe" }, NULL, FLAG, AT(no_oversubscribe), 0, 0,
+      "refuse more ranks than slots" },
+    { { "wdir" }, "DIR", TEXT, AT(wdir), 0, 0,
+      "working directory of the ranks (default: this one)" },
+    { { "dry-run" }, NULL, FLAG, AT(dry_run), 0, 0,
+      "print which rank would run where; connect nowhere" },
+    { { "json" }, NULL, FLAG, AT(json), 0, 0,
+      "with --dry-run: print JSON" },
+
+    { .help = "Environment" },
+    { { "x" }, "NAME[=VALUE]", RULE_X, AT(env), 0, 0,
+      "pass a variable on, or set it; 'PREFIX*': all of them" },
+    { { "unset" }, "NAME", RULE_UNSET, AT(env), 0, 0,
+      "remove a variable on every host" },
+
+    { .help = "Failures and checkpoints" },
+    { { "max-restarts" }, "N", NUMBER, AT(max_restarts), 0, 1000000,
+      "restart at most N times, and also without a checkpoint" },
+    { { "checkpoint-dir" }, "DIR", TEXT, AT(checkpoint_dir), 0, 0,
+      "where checkpoints go (default: ./checkpoints/JOB)" },
+    { { "resume" }, NULL, FLAG, AT(resume), 0, 0,
+      "go on from the newest checkpoint in DIR" },
+    { { "fresh" }, NULL, FLAG, AT(fresh), 0, 0,
+      "begin anew although DIR holds checkpoints" },
+    { { "timeout" }, "SECONDS", NUMBER, AT(timeout_s), 1, SECONDS_MAX,
+      "stop the job after this time (exit code 124)" },
+    { { "kill-grace" }, "SECONDS", NUMBER, AT(kill_grace_s), 0, SECONDS_MAX,
+      "time between SIGTERM and SIGKILL (default: 5)" },
+    { { "heartbeat" }, "SECONDS", NUMBER, AT(heartbeat_s), 1, SECONDS_MAX / 1000,
+      "silence after which a host is lost (default: 10)" },
+    { { "inject" }, "FAULT", LIST, AT(inject), 0, 0,
+      "cause a failure, as in kill:rank=1,step=50" },
+
+    { .help = "Output" },
+    { { "no-tag" }, NULL, FLAG, AT(no_tag), 0, 0,
+      "do not put [rank] before every line" },
+    { { "report" }, "FILE", TEXT, AT(report), 0, 0,
+      "write what happened as JSON" },
+    { { "verbose", "v" }, NULL, FLAG, AT(verbose), 0, 0,
+      "tell what is being done" },
+
+    { .help = "Connections" },
+    { { "transport" }, "NAME", TRANSPORT, AT(transport), 0, 0,
+      "libssh2 or ssh, for local hosts too (default: auto)" },
+    { { "ssh-accept-new" }, NULL, FLAG, AT(ssh_accept_new), 0, 0,
+      "trust and remember keys of unknown hosts" },
+    { { "push" }, "FILE", LIST, AT(push), 0, 0,
+      "send this file to every host (the program, its library)" },
+    { { "no-push" }, NULL, FLAG, AT(no_push), 0, 0,
+      "send nothing: dtrun-agent must be on every host" },
+
+    { .help = "Help" },
+    { { "help", "h" }, NULL, FLAG, AT(help), 0, 0,
+      "print this text" },
+    { { "version" }, NULL, FLAG, AT(version), 0, 0,
+      "print the version" },
+};
+/* clang-format on */
+
+static const size_t noptions = sizeof options / sizeof *options;
+
+static const struct option *find_option(const char *name, size_t n)
+{
+    for (size_t i = 0; i < noptions; i++)
+        for (size_t k = 0; k < NAMES_MAX && options[i].names[k]; k++)
+            if (strlen(options[i].names[k]) == n && memcmp(options[i].names[k], name, n) == 0)
+                return &options[i];
+    return NULL;
+}
+
+/* The name in word, which begins with a dash; a name of one letter takes one dash only. */
+static const struct option *match(const char *word, size_t *length)
+{
+    const char *name = word + 1;
+    const struct option *found;
+    size_t n;
+
+    if (*name == '-')
+        name++;
+    n = strcspn(name, "=");
+    *length = (size_t)(name - word) + n;
+    found = find_option(name, n);
+    return found && n == 1 && name == word + 2 ? NULL : found;
+}
+
+static int set_text(char **at, const char *value, struct dt_error *err)
+{
+    if (!*value)
+        return dt_error_usage(err, "a value was expected");
+    if (*at)
+        return dt_error_usage(err, "it is given twice");
+    *at = dt_xstrdup(value);
+    return 0;
+}
+
+static int add_rule(struct dt_strs *rules, char kind, const char *value, struct dt_error *err)
+{
+    char *rule = dt_xasprintf("%c:%s", kind, value);
+    int rc = dt_env_check_rule(rule, err);
+
+    if (rc == 0)
+        dt_xstrs_add(rules, rule);
+    free(rule);
+    return rc;
+}
+
+static int set_transport(enum dt_transport_choice *at, const char *value, struct dt_error *err)
+{
+    static const char *const names[] = {
+        [DT_TRANSPORT_AUTO] = "auto", [DT_TRANSPORT_LIBSSH2] = "libssh2", [DT_TRANSPORT_SSH] = "ssh"
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], value) == 0) {
+            *at = (enum dt_transport_choice)i;
+            return 0;
+        }
+    }
+    return dt_error_usage(err, "auto, libssh2 or ssh was expected");
+}
+
+/* word: the option as the user wrote it, n bytes, for messages. */
+static int set(struct dt_options *o, const struct option *option, const char *word, size_t n,
+               const char *value, struct dt_error *err)
+{
+    void *at = (char *)o + option->at;
+    int rc = 0;
+
+    switch (option->kind) {
+    case FLAG:
+        *(bool *)at = true;
+        break;
+    case NUMBER:
+        rc = dt_number_parse(value, option->min, option->max, at, err);
+        break;
+    case TEXT:
+        rc = set_text(at, value, err);
+        break;
+    case LIST:
+        if (*value)
+            dt_xstrs_add(at, value);
+        else
+            rc = dt_error_usage(err, "a value was expected");
+        break;
+    case RULE_X:
+        return add_rule(at, 'x', value, err);
+    case RULE_UNSET:
+        return add_rule(at, 'u', value, err);
+    case TRANSPORT:
+        rc = set_transport(at, value, err);
+        break;
+    }
+    return rc < 0 ? dt_error_prefix(err, "%.*s %.200s: ", (int)n, word, value) : 0;
+}
+
+/* Takes the option at argv[*i], and its value where that is the next word. */
+static int take_option(struct dt_options *o, char **argv, int *i, struct dt_error *err)
+{
+    const char *word = argv[*i], *value;
+    size_t n;
+    const struct option *option = match(word, &n);
+
+    if (!option)
+        return dt_error_usage(err, "%.*s is no option; see dtrun --help", (int)n, word);
+    value = word[n] ? word + n + 1 : NULL;
+    if (option->kind == FLAG && value)
+        return dt_error_usage(err, "%.*s takes no value", (int)n, word);
+    if (option->kind != FLAG && !value) {
+        value = argv[*i + 1];
+        if (!value)
+            return dt_error_usage(err, "%s: a value (%s) is missing", word, option->value);
+        ++*i;
+    }
+    return set(o, option, word, n, value, err);
+}
+
+/* "host2:2" or "host2:2,host3:2": what remains of -H after a blank behind a comma. */
+static bool looks_like_host(const char *word)
+{
+    static const char host[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@[]";
+    size_t n = strspn(word, host), digits = strspn(word[n] ? word + n + 1 : "", "0123456789");
+
+    return n > 0 && word[n] == ':' && digits > 0 &&
+           (word[n + 1 + digits] == '\0' || word[n + 1 + digits] == ',');
+}
+
+/* mpirun starts several programs at once where ":" stands between them. */
+static bool looks_like_mpmd(char *const *words)
+{
+    size_t n;
+
+    for (; words[0] && words[1]; words++)
+        if (strcmp(words[0], ":") == 0 && words[1][0] == '-' && match(words[1], &n))
+            return true;
+    return false;
+}
+
+static int check_program(const struct dt_options *o, char *const *words, bool after_dashes,
+                         struct dt_error *err)
+{
+    if (!words[0])
+        return dt_error_usage(err,
+                              "no program was given; usage: dtrun [options] PROGRAM [ARGS...], "
+                              "see dtrun --help");
+    if (!*words[0])
+        return dt_error_usage(err, "the program's name is empty");
+    if (after_dashes)
+        return 0;
+    if (looks_like_host(words[0]))
+        return dt_error_usage(err, "\"%.200s\" looks like a host, not like a program: %s", words[0],
+                              o->hosts.n ? "is there a blank after a comma in -H?"
+                                         : "hosts are given with -H");
+    if (looks_like_mpmd(words))
+        return dt_error_usage(err, "several programs in one job (\" : \") are not supported; "
+                                   "if \":\" is an argument, write -- before the program");
+    return 0;
+}
+
+static int check_together(const struct dt_options *o, struct dt_error *err)
+{
+    if (o->resume && o->fresh)
+        return dt_error_usage(err, "--resume and --fresh contradict each other");
+    if (o->resume && !o->checkpoint_dir)
+        return dt_error_usage(err,
+                              "--resume needs --checkpoint-dir DIR: without it every job has a "
+                              "directory of its own");
+    if (o->push.n && o->no_push)
+        return dt_error_usage(err, "--push and --no-push contradict each other");
+    if (o->json && !o->dry_run)
+        return dt_error_usage(err, "--json belongs to --dry-run; for what happened in a run, "
+                                   "see --report FILE");
+    return 0;
+}
+
+int dt_options_parse(struct dt_options *o, int argc, char **argv, struct dt_error *err)
+{
+    bool dashes = false;
+    int i;
+
+    *o = (struct dt_options){ .max_restarts = -1, .heartbeat_s = 10, .kill_grace_s = 5 };
+    for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] && !dashes; i++) {
+        if (strcmp(argv[i], "--") == 0)
+            dashes = true;
+        else if (take_option(o, argv, &i, err) < 0)
+            return -1;
+        if (o->help || o->version)
+            return 0;
+    }
+    if (check_program(o, i < argc ? argv + i : &argv[argc], dashes, err) < 0 ||
+        check_together(o, err) < 0)
+        return -1;
+    for (; i < argc; i++)
+        dt_xstrs_add(&o->command, argv[i]);
+    return 0;
+}
+
+static void print_option(const struct option *option)
+{
+    char left[80] = "  ";
+    size_t used = 2;
+
+    for (size_t k = 0; k < NAMES_MAX && option->names[k]; k++)
+        used += (size_t)snprintf(left + used, sizeof left - used, "%s%s%s", k ? ", " : "",
+                                 strlen(option->names[k]) > 2 ? "--" : "-", option->names[k]);
+    if (option->value)
+        snprintf(left + used, sizeof left - used, " %s", option->value);
+    if (strlen(left) > 28)
+        printf("%s\n%30s%s\n", left, "", option->help);
+    else
+        printf("%-30s%s\n", left, option->help);
+}
+
+void dt_options_print_help(void)
+{
+    printf("usage: dtrun [options] PROGRAM [ARGS...]\n"
+           "\n"
+           "Starts PROGRAM as the ranks of one job on many hosts over SSH, watches them, relays "
+           "their\n"
+           "output, and restarts them from the newest checkpoint when one fails.\n");
+    for (size_t i = 0; i < noptions; i++) {
+        if (options[i].names[0])
+            print_option(&options[i]);
+        else
+            printf("\n%s:\n", options[i].help);
+    }
+    printf("\n"
+           "Options end at PROGRAM or at --. Long options take one dash or two, and their value "
+           "after\n"
+           "a blank or after =. Example: dtrun -np 16 -H host1:4,host2:4 ./train\n"
+           "See dtrun(1), dtrun-hostfile(5).\n");
+}
+
+void dt_options_free(struct dt_options *o)
+{
+    for (size_t i = 0; i < noptions; i++) {
+        void *at = (char *)o + options[i].at;
+
+        if (!options[i].names[0])
+            continue;
+        if (options[i].kind == TEXT)
+            free(*(char **)at);
+        else if (options[i].kind == LIST || options[i].kind == RULE_X)
+            dt_strs_free(at);
+    }
+    dt_strs_free(&o->command);
+    *o = (struct dt_options){ 0 };
+}

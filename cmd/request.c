@@ -1,0 +1,97 @@
+#include "cmd/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/slurp.h"
+#include "launcher/hosts/hostarg.h"
+#include "launcher/hosts/hostfile.h"
+#include "launcher/hosts/localhost.h"
+
+enum { HOSTFILE_BYTES_MAX = 16 * 1024 * 1024 };
+
+static int read_hostfile(struct dt_hostlist *hosts, const char *path, struct dt_error *err)
+{
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    struct dt_strbuf text = { 0 };
+    int rc = dt_slurp(&text, path, HOSTFILE_BYTES_MAX, err);
+
+    if (rc < 0) {
+        err->exit_code = DT_EXIT_USAGE;
+        dt_error_prefix(err, "hostfile %s: ", name);
+    } else {
+        rc = dt_hostfile_parse(hosts, name, dt_strbuf_text(&text), text.len, err);
+    }
+    dt_strbuf_free(&text);
+    return rc;
+}
+
+static int read_hosts(const struct dt_options *o, struct dt_hostlist *hosts,
+                      struct dt_localhost *here, struct dt_error *err)
+{
+    struct dt_hostlist named = { 0 };
+    int rc = 0;
+
+    for (uint32_t i = 0; i < o->hosts.n && rc == 0; i++)
+        rc = dt_hostarg_parse(&named, o->hosts.v[i], err);
+    if (rc == 0 && o->hostfile)
+        rc = read_hostfile(hosts, o->hostfile, err);
+    if (rc == 0 && o->hostfile && named.n)
+        rc = dt_hostlist_filter(hosts, &named, dt_localhost_is, here, err);
+    if (!o->hostfile) {
+        *hosts = named;
+        named = (struct dt_hostlist){ 0 };
+    }
+    if (rc == 0 && !hosts->n)
+        dt_hostlist_add(hosts, "localhost")->slots = o->np ? o->np : 1;
+    if (rc == 0)
+        rc = dt_hostlist_merge_local(hosts, dt_localhost_is, here, err);
+    dt_hostlist_free(&named);
+    return rc;
+}
+
+char *dt_request_warning(const struct dt_plan *plan, const struct dt_hostlist *hosts)
+{
+    int most = 0;
+    bool even = plan->nnodes == hosts->n;
+
+    for (size_t i = 0; i < plan->nnodes; i++) {
+        const struct dt_plan_node *node = &plan->nodes[i];
+        int slots = hosts->v[node->host].slots;
+        int per_slot = (node->local_size + slots - 1) / slots;
+
+        even = even && node->local_size % slots == 0 && (i == 0 || per_slot == most);
+        most = per_slot > most ? per_slot : most;
+    }
+    return dt_xasprintf("%d ranks on %d slot%s: %s%d ranks per slot, devices are shared "
+                        "(--no-oversubscribe refuses this)",
+                        plan->np, plan->slots, plan->slots == 1 ? "" : "s", even ? "" : "up to ",
+                        most);
+}
+
+int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
+                    struct dt_plan *plan, struct dt_error *err)
+{
+    struct dt_localhost here;
+    int rc;
+
+    dt_localhost_init(&here, "/etc/hosts");
+    rc = read_hosts(options, hosts, &here, err);
+    dt_localhost_free(&here);
+    if (rc == 0)
+        rc = dt_plan_make(plan, hosts, options->np, options->no_oversubscribe, err);
+    if (rc < 0) {
+        dt_hostlist_free(hosts);
+        dt_plan_free(plan);
+        return -1;
+    }
+    if (plan->oversubscribed) {
+        char *warning = dt_request_warning(plan, hosts);
+
+        dt_say("%s", warning);
+        free(warning);
+    }
+    return 0;
+}

@@ -1,0 +1,17 @@
+/* From what the user typed to the hosts and the plan, before any connection. */
+#ifndef DT_CMD_REQUEST_H
+#define DT_CMD_REQUEST_H
+
+#include "cmd/options.h"
+#include "launcher/hosts/hostlist.h"
+#include "launcher/place/plan.h"
+
+/* Fills hosts and plan (both zeroed before); says the warning about more ranks than slots. Without
+ * -H and --hostfile all ranks run on localhost. On failure both hold nothing, exit code 2. */
+int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
+                    struct dt_plan *plan, struct dt_error *err);
+
+/* The warning's text, as in "16 ranks on 8 slots: 2 ranks per slot, devices are shared (...)". */
+char *dt_request_warning(const struct dt_plan *plan, const struct dt_hostlist *hosts);
+
+#endif

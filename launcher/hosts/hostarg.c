@@ -1,0 +1,82 @@
+#include "launcher/hosts/hostarg.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/hosts/hostword.h"
+
+#define BLANKS " \t\r\n"
+
+static int add_host(struct dt_hostlist *list, const char *name, const struct dt_hostword *w,
+                    struct dt_error *err)
+{
+    struct dt_host *known = dt_hostlist_find(list, name);
+    struct dt_host host = { .name = (char *)name,
+                            .user = w->user,
+                            .slots = w->slots ? w->slots : 1,
+                            .slots_given = w->slots != 0 };
+
+    if (known)
+        return dt_host_merge(known, &host, err);
+    if (list->n >= DT_HOSTS_MAX)
+        return dt_error_usage(err, "more than %d hosts", DT_HOSTS_MAX);
+    known = dt_hostlist_add(list, name);
+    known->user = host.user ? dt_xstrdup(host.user) : NULL;
+    known->slots = host.slots;
+    known->slots_given = host.slots_given;
+    return 0;
+}
+
+static int add_item(struct dt_hostlist *list, const char *item, struct dt_error *err)
+{
+    struct dt_hostword w;
+    int rc = 0;
+
+    if (!*item)
+        return dt_error_usage(err,
+                              "a host is missing beside a comma (a blank after it ends the list)");
+    if (strpbrk(item, BLANKS))
+        return dt_error_usage(err, "%s: a comma is missing between hosts", item);
+    if (dt_hostword_parse(&w, item, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < w.names.n && rc == 0; i++)
+        rc = add_host(list, w.names.v[i], &w, err);
+    dt_hostword_free(&w);
+    return rc;
+}
+
+/* The length of the item at text: up to a comma that stands outside brackets. */
+static size_t item_length(const char *text)
+{
+    int depth = 0;
+    size_t n;
+
+    for (n = 0; text[n] && (text[n] != ',' || depth > 0); n++) {
+        if (text[n] == '[')
+            depth++;
+        else if (text[n] == ']')
+            depth--;
+    }
+    return n;
+}
+
+int dt_hostarg_parse(struct dt_hostlist *list, const char *text, struct dt_error *err)
+{
+    int rc;
+
+    do {
+        size_t n = item_length(text), from = strspn(text, BLANKS), to = n;
+        char *item;
+
+        if (from > n)
+            from = n;
+        while (to > from && strchr(BLANKS, text[to - 1]))
+            to--;
+        item = dt_xstrndup(text + from, to - from);
+        rc = add_item(list, item, err);
+        free(item);
+        text += n;
+    } while (rc == 0 && *text++);
+    return rc < 0 ? dt_error_prefix(err, "-H: ") : 0;
+}

@@ -1,0 +1,11 @@
+/* The LIST of -H: [user@]host[:slots],... with blanks around items allowed. Pure. */
+#ifndef DT_HOSTS_HOSTARG_H
+#define DT_HOSTS_HOSTARG_H
+
+#include "launcher/hosts/hostlist.h"
+
+/* Adds the hosts of text to list; a host that it already has gets the slots of both. Fails with
+ * exit code 2. */
+int dt_hostarg_parse(struct dt_hostlist *list, const char *text, struct dt_error *err);
+
+#endif

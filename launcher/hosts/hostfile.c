@@ -1,0 +1,298 @@
+#include "launcher/hosts/hostfile.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/number.h"
+#include "launcher/hosts/hostrange.h"
+#include "launcher/hosts/hostword.h"
+
+#define BLANKS   " \t\r\v\f"
+#define KEYS     "slots max_slots gpus user port identity addr"
+#define UTF8_BOM "\xef\xbb\xbf"
+
+struct line {
+    struct dt_hostword word;
+    struct dt_host host; /* what the line says about each of word's names */
+    unsigned seen;       /* bit i: key i was given */
+};
+
+struct removal { /* a ^host line; they count after all others */
+    char *name;
+    int line;
+};
+
+struct parser {
+    struct dt_hostlist *list;
+    struct removal *removals;
+    size_t nremovals;
+    int line;
+};
+
+static int set_slots(struct line *l, const char *value, struct dt_error *err)
+{
+    if (l->word.slots)
+        return dt_error_usage(err, "the slots are given twice");
+    l->host.slots_given = true;
+    return dt_number_parse(value, 1, DT_SLOTS_MAX, &l->host.slots, err);
+}
+
+static int set_max_slots(struct line *l, const char *value, struct dt_error *err)
+{
+    return dt_number_parse(value, 1, DT_SLOTS_MAX, &l->host.max_slots, err);
+}
+
+/* A device's number, UUID, or MIG name; -1 hides all devices as it does in CUDA_VISIBLE_DEVICES. */
+static bool is_device(const char *s)
+{
+    if (strcmp(s, "-1") == 0)
+        return true;
+    if (s[strspn(s, "0123456789")] == '\0')
+        return *s != '\0';
+    return (strncmp(s, "GPU-", 4) == 0 || strncmp(s, "MIG-", 4) == 0) && !strpbrk(s, "=,\"'\\;$`");
+}
+
+static int set_gpus(struct line *l, const char *value, struct dt_error *err)
+{
+    char *copy = dt_xstrdup(value), *rest = *copy ? copy : NULL, *device;
+    int rc = 0;
+
+    l->host.gpus_given = true;
+    while (rc == 0 && (device = strsep(&rest, ","))) {
+        if (is_device(device))
+            dt_xstrs_add(&l->host.gpus, device);
+        else
+            rc = dt_error_usage(err, "numbers or UUIDs of GPUs were expected, as in 0,2,3");
+    }
+    free(copy);
+    return rc;
+}
+
+static int set_user(struct line *l, const char *value, struct dt_error *err)
+{
+    if (l->word.user)
+        return dt_error_usage(err, "the user is given twice");
+    l->host.user = dt_xstrdup(value);
+    return dt_hostword_check_user(value, err);
+}
+
+static int set_port(struct line *l, const char *value, struct dt_error *err)
+{
+    return dt_number_parse(value, 1, 65535, &l->host.port, err);
+}
+
+static int set_identity(struct line *l, const char *value, struct dt_error *err)
+{
+    l->host.identity = dt_xstrdup(value);
+    return *value ? 0 : dt_error_usage(err, "the name of a key file was expected");
+}
+
+static int set_addr(struct line *l, const char *value, struct dt_error *err)
+{
+    unsigned char parsed[sizeof(struct in6_addr)];
+
+    if (inet_pton(AF_INET, value, parsed) != 1 && inet_pton(AF_INET6, value, parsed) != 1)
+        return dt_error_usage(err, "an IPv4 or IPv6 address was expected");
+    if (l->word.names.n > 1)
+        return dt_error_usage(err, "%u hosts cannot have one address", l->word.names.n);
+    l->host.addr = dt_xstrdup(value);
+    return 0;
+}
+
+static const struct key {
+    const char *name;
+    int (*set)(struct line *l, const char *value, struct dt_error *err);
+} keys[] = {
+    { "slots", set_slots }, { "max_slots", set_max_slots }, { "gpus", set_gpus },
+    { "user", set_user },   { "port", set_port },           { "identity", set_identity },
+    { "addr", set_addr },
+};
+
+static int set_key(struct line *l, const char *name, const char *value, struct dt_error *err)
+{
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (strcmp(keys[i].name, name) != 0)
+            continue;
+        if (l->seen & 1u << i)
+            return dt_error_usage(err, "%s= is given twice", name);
+        l->seen |= 1u << i;
+        if (keys[i].set(l, value, err) < 0)
+            return dt_error_prefix(err, "%s=%.200s: ", name, value);
+        return 0;
+    }
+    return dt_error_usage(err, "%.200s= is unknown; known are: " KEYS, name);
+}
+
+/* Cuts the word at *at off and moves on to what follows it. */
+static char *take_word(char **at)
+{
+    char *word = *at;
+    size_t n = strcspn(word, BLANKS);
+
+    *at = word + n + strspn(word + n, BLANKS);
+    word[n] = '\0';
+    return word;
+}
+
+static int parse_keys(struct line *l, char *at, struct dt_error *err)
+{
+    while (*at) {
+        size_t n = strcspn(at, BLANKS "="), gap = strspn(at + n, BLANKS);
+        char *name = at, *value;
+
+        if (n == 0 || at[n + gap] != '=')
+            return dt_error_usage(err, "%.*s: key=value was expected; keys are: " KEYS, (int)n, at);
+        at += n + gap + 1;
+        at += strspn(at, BLANKS);
+        name[n] = '\0';
+        value = take_word(&at);
+        if (set_key(l, name, value, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Fills in what follows from what was given. */
+static int complete(struct line *l, struct dt_error *err)
+{
+    struct dt_host *h = &l->host;
+
+    if (l->word.slots) {
+        h->slots = l->word.slots;
+        h->slots_given = true;
+    }
+    if (!h->slots)
+        h->slots = h->gpus.n ? (int)h->gpus.n : 1;
+    if (h->max_slots && h->max_slots < h->slots)
+        return dt_error_usage(err, "max_slots=%d is less than the %d slots", h->max_slots,
+                              h->slots);
+    if (l->word.user)
+        h->user = dt_xstrdup(l->word.user);
+    return 0;
+}
+
+static int add_host(struct dt_hostlist *list, const char *name, const struct dt_host *like,
+                    struct dt_error *err)
+{
+    struct dt_host *host = dt_hostlist_find(list, name);
+
+    if (host)
+        return dt_host_merge(host, like, err);
+    if (list->n >= DT_HOSTS_MAX)
+        return dt_error_usage(err, "more than %d hosts", DT_HOSTS_MAX);
+    host = dt_hostlist_add(list, name);
+    host->slots = 0;
+    dt_host_merge(host, like, NULL);
+    host->max_slots = like->max_slots;
+    return 0;
+}
+
+static int parse_host(struct parser *p, char *text, struct dt_error *err)
+{
+    struct line l = { .seen = 0 };
+    int rc = dt_hostword_parse(&l.word, take_word(&text), err);
+
+    if (rc == 0)
+        rc = parse_keys(&l, text, err);
+    if (rc == 0)
+        rc = complete(&l, err);
+    for (uint32_t i = 0; i < l.word.names.n && rc == 0; i++)
+        rc = add_host(p->list, l.word.names.v[i], &l.host, err);
+    dt_hostword_free(&l.word);
+    dt_host_free(&l.host);
+    return rc;
+}
+
+static int parse_removal(struct parser *p, char *text, struct dt_error *err)
+{
+    struct dt_hostword w;
+    char *name = take_word(&text);
+
+    if (*text)
+        return dt_error_usage(err, "^%s removes a host; nothing may follow", name);
+    if (dt_hostword_parse(&w, name, err) < 0)
+        return -1;
+    for (uint32_t i = 0; i < w.names.n; i++) {
+        p->removals = dt_xrealloc(p->removals, p->nremovals + 1, sizeof *p->removals);
+        p->removals[p->nremovals++] =
+            (struct removal){ .name = dt_xstrdup(w.names.v[i]), .line = p->line };
+    }
+    if (w.user || w.slots)
+        dt_error_usage(err, "^%s: only the host's name is used to remove it", name);
+    else
+        name = NULL;
+    dt_hostword_free(&w);
+    return name ? -1 : 0;
+}
+
+static int parse_line(struct parser *p, char *text, struct dt_error *err)
+{
+    char *end;
+
+    text[strcspn(text, "#")] = '\0';
+    text += strspn(text, BLANKS);
+    end = text + strlen(text);
+    while (end > text && strchr(BLANKS, end[-1]))
+        *--end = '\0';
+    if (!*text)
+        return 0;
+    return *text == '^' ? parse_removal(p, text + 1, err) : parse_host(p, text, err);
+}
+
+static int parse_lines(struct parser *p, const char *text, size_t n, struct dt_error *err)
+{
+    const char *end = text + n;
+    int rc = 0;
+
+    while (text < end && rc == 0) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        size_t length = (size_t)((newline ? newline : end) - text);
+        char *line = dt_xstrndup(text, length);
+
+        p->line++;
+        if (memchr(text, '\0', length))
+            rc = dt_error_usage(err, "there is a NUL byte: this is no text");
+        else
+            rc = parse_line(p, line, err);
+        free(line);
+        text += length + 1;
+    }
+    return rc;
+}
+
+static int apply_removals(struct parser *p, struct dt_error *err)
+{
+    for (size_t i = 0; i < p->nremovals; i++) {
+        struct dt_host *host = dt_hostlist_find(p->list, p->removals[i].name);
+
+        if (!host) {
+            p->line = p->removals[i].line;
+            return dt_error_usage(err, "^%s: no line of this file names that host",
+                                  p->removals[i].name);
+        }
+        host->slots = 0;
+    }
+    dt_hostlist_sweep(p->list);
+    return 0;
+}
+
+int dt_hostfile_parse(struct dt_hostlist *list, const char *name, const char *text, size_t n,
+                      struct dt_error *err)
+{
+    struct parser p = { .list = list };
+    size_t bom = n >= 3 && memcmp(text, UTF8_BOM, 3) == 0 ? 3 : 0;
+    int rc = parse_lines(&p, text + bom, n - bom, err);
+
+    if (rc == 0)
+        rc = apply_removals(&p, err);
+    if (rc < 0)
+        dt_error_prefix(err, "%s:%d: ", name, p.line);
+    else if (!list->n)
+        rc = dt_error_usage(err, "%s: the file names no host", name);
+    for (size_t i = 0; i < p.nremovals; i++)
+        free(p.removals[i].name);
+    free(p.removals);
+    return rc;
+}

@@ -1,0 +1,216 @@
+#include "launcher/hosts/hostlist.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "launcher/base/mem.h"
+
+static uint64_t hash(const char *name)
+{
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+
+    for (; *name; name++)
+        h = (h ^ (uint8_t)tolower((unsigned char)*name)) * 1099511628211u;
+    return h;
+}
+
+static void index_put(struct dt_hostlist *list, size_t position)
+{
+    size_t mask = list->index_size - 1;
+    size_t at = hash(list->v[position].name) & mask;
+
+    while (list->index[at])
+        at = (at + 1) & mask;
+    list->index[at] = position + 1;
+}
+
+static void index_build(struct dt_hostlist *list, size_t size)
+{
+    free(list->index);
+    list->index = dt_xcalloc(size, sizeof *list->index);
+    list->index_size = size;
+    for (size_t i = 0; i < list->n; i++)
+        index_put(list, i);
+}
+
+struct dt_host *dt_hostlist_find(const struct dt_hostlist *list, const char *name)
+{
+    size_t mask = list->index_size - 1;
+
+    if (!list->n)
+        return NULL;
+    for (size_t at = hash(name) & mask; list->index[at]; at = (at + 1) & mask) {
+        struct dt_host *host = &list->v[list->index[at] - 1];
+
+        if (strcasecmp(host->name, name) == 0)
+            return host;
+    }
+    return NULL;
+}
+
+struct dt_host *dt_hostlist_add(struct dt_hostlist *list, const char *name)
+{
+    struct dt_host *host;
+
+    list->v = dt_xrealloc(list->v, list->n + 1, sizeof *list->v);
+    host = &list->v[list->n++];
+    *host = (struct dt_host){ .name = dt_xstrdup(name), .slots = 1 };
+    if (2 * list->n > list->index_size)
+        index_build(list, list->index_size ? 2 * list->index_size : 16);
+    else
+        index_put(list, list->n - 1);
+    return host;
+}
+
+void dt_host_free(struct dt_host *host)
+{
+    free(host->name);
+    free(host->user);
+    free(host->addr);
+    free(host->identity);
+    dt_strs_free(&host->gpus);
+    *host = (struct dt_host){ 0 };
+}
+
+void dt_hostlist_sweep(struct dt_hostlist *list)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < list->n; i++) {
+        if (list->v[i].slots)
+            list->v[kept++] = list->v[i];
+        else
+            dt_host_free(&list->v[i]);
+    }
+    list->n = kept;
+    if (list->index_size)
+        index_build(list, list->index_size);
+}
+
+void dt_hostlist_free(struct dt_hostlist *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        dt_host_free(&list->v[i]);
+    free(list->v);
+    free(list->index);
+    *list = (struct dt_hostlist){ 0 };
+}
+
+static int merge_text(char **into, const char *from, const char *host, const char *what,
+                      struct dt_error *err)
+{
+    if (*into && from && strcmp(*into, from) != 0)
+        return dt_error_usage(err, "%s is given twice, with %s %s and %s", host, what, *into, from);
+    if (!*into && from)
+        *into = dt_xstrdup(from);
+    return 0;
+}
+
+int dt_host_merge(struct dt_host *host, const struct dt_host *more, struct dt_error *err)
+{
+    if (merge_text(&host->user, more->user, host->name, "user", err) < 0 ||
+        merge_text(&host->identity, more->identity, host->name, "identity", err) < 0 ||
+        merge_text(&host->addr, more->addr, host->name, "addr", err) < 0)
+        return -1;
+    if (host->port && more->port && host->port != more->port)
+        return dt_error_usage(err, "%s is given twice, with port %d and %d", host->name, host->port,
+                              more->port);
+    if (host->slots > DT_SLOTS_MAX - more->slots)
+        return dt_error_usage(err, "%s: more than %d slots", host->name, DT_SLOTS_MAX);
+    if (!host->port)
+        host->port = more->port;
+    host->max_slots = host->max_slots && more->max_slots ? host->max_slots + more->max_slots : 0;
+    host->slots += more->slots;
+    host->slots_given |= more->slots_given;
+    host->gpus_given |= more->gpus_given;
+    for (uint32_t i = 0; i < more->gpus.n; i++)
+        dt_xstrs_add(&host->gpus, more->gpus.v[i]);
+    return 0;
+}
+
+static bool host_is_local(const struct dt_host *host, dt_is_local_f is_local, void *arg)
+{
+    return !host->user && !host->port && is_local(host->name, arg);
+}
+
+int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, void *arg,
+                            struct dt_error *err)
+{
+    struct dt_host *first = NULL;
+
+    for (size_t i = 0; i < list->n; i++) {
+        struct dt_host *host = &list->v[i];
+
+        host->local = host_is_local(host, is_local, arg);
+        if (!host->local)
+            continue;
+        if (first && dt_host_merge(first, host, err) < 0)
+            return dt_error_prefix(err, "%s and %s are both this machine: ", first->name,
+                                   host->name);
+        if (first)
+            host->slots = 0;
+        else
+            first = host;
+    }
+    dt_hostlist_sweep(list);
+    return 0;
+}
+
+/* The hostfile's entry that a name in -H means: by name, else this machine under another name. */
+static struct dt_host *filter_find(const struct dt_hostlist *list, const struct dt_host *wanted,
+                                   dt_is_local_f is_local, void *arg)
+{
+    struct dt_host *host = dt_hostlist_find(list, wanted->name);
+
+    if (host || !host_is_local(wanted, is_local, arg))
+        return host;
+    for (size_t i = 0; i < list->n; i++)
+        if (host_is_local(&list->v[i], is_local, arg))
+            return &list->v[i];
+    return NULL;
+}
+
+static int filter_apply(struct dt_host *host, const struct dt_host *wanted, struct dt_error *err)
+{
+    if (wanted->slots_given && host->max_slots && wanted->slots > host->max_slots)
+        return dt_error_usage(err,
+                              "-H asks for %d slots on %s, whose max_slots in the hostfile is %d",
+                              wanted->slots, host->name, host->max_slots);
+    if (wanted->slots_given) {
+        host->slots = wanted->slots;
+        host->slots_given = true;
+    }
+    if (wanted->user) {
+        free(host->user);
+        host->user = dt_xstrdup(wanted->user);
+    }
+    return 0;
+}
+
+int dt_hostlist_filter(struct dt_hostlist *list, const struct dt_hostlist *only,
+                       dt_is_local_f is_local, void *arg, struct dt_error *err)
+{
+    bool *keep = dt_xcalloc(list->n, sizeof *keep);
+    int rc = 0;
+
+    for (size_t i = 0; i < only->n && rc == 0; i++) {
+        struct dt_host *host = filter_find(list, &only->v[i], is_local, arg);
+
+        if (!host) {
+            rc = dt_error_usage(err, "%s: -H names it, but the hostfile does not", only->v[i].name);
+            break;
+        }
+        keep[host - list->v] = true;
+        rc = filter_apply(host, &only->v[i], err);
+    }
+    for (size_t i = 0; i < list->n && rc == 0; i++)
+        if (!keep[i])
+            list->v[i].slots = 0;
+    if (rc == 0)
+        dt_hostlist_sweep(list);
+    free(keep);
+    return rc;
+}

@@ -1,0 +1,392 @@
+#include "launcher/place/envrules.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/wire/env.h"
+
+/* What describes the launching host or login: every host has its own. */
+static const char *const of_host[] = { "HOME",
+                                       "USER",
+                                       "LOGNAME",
+                                       "SHELL",
+                                       "MAIL",
+                                       "HOSTNAME",
+                                       "HOST",
+                                       "SSH_*",
+                                       "DISPLAY",
+                                       "XAUTHORITY",
+                                       "WAYLAND_*",
+                                       "XDG_*",
+                                       "DBUS_*",
+                                       "TMPDIR",
+                                       "TERM_*",
+                                       "PWD",
+                                       "OLDPWD",
+                                       "SHLVL",
+                                       "_",
+                                       "BASH_FUNC_*",
+                                       "CUDA_VISIBLE_DEVICES",
+                                       "NVIDIA_VISIBLE_DEVICES",
+                                       DT_ENV_HOSTID,
+                                       DT_ENV_AGENT,
+                                       NULL };
+
+/* What belongs to another launcher, or to the job that dtrun itself may run in. */
+static const char *const of_launchers[] = { "PMI_*",
+                                            "PMIX_*",
+                                            "PRTE_*",
+                                            "HYDRA_*",
+                                            "OMPI_COMM_WORLD_*",
+                                            "OMPI_UNIVERSE_SIZE",
+                                            "OMPI_MCA_ess*",
+                                            "OMPI_MCA_orte_*",
+                                            "MV2_COMM_WORLD_*",
+                                            "MPI_LOCALRANKID",
+                                            "MPI_LOCALNRANKS",
+                                            "SLURM_STEP*",
+                                            "SLURM_PROCID",
+                                            "SLURM_LOCALID",
+                                            "SLURM_NODEID",
+                                            "SLURM_GTIDS",
+                                            "SLURM_TASK_PID",
+                                            "SLURM_SRUN_*",
+                                            "SLURM_LAUNCH_NODE_IPADDR",
+                                            "SLURM_DISTRIBUTION",
+                                            "SLURM_CPU_BIND*",
+                                            "SLURM_MEM_BIND*",
+                                            "SLURM_GPUS_ON_NODE",
+                                            "SLURM_TOPOLOGY_ADDR*",
+                                            "SLURMD_NODENAME",
+                                            "TORCHELASTIC_*",
+                                            "HOROVOD_RANK",
+                                            "HOROVOD_SIZE",
+                                            "HOROVOD_LOCAL_*",
+                                            "HOROVOD_CROSS_*",
+                                            NULL };
+
+/* What dtrun sets for every rank, and what decides the value. */
+static const struct {
+    const char *name;
+    const char *decided_by;
+} per_rank[] = {
+    { DT_ENV_RANK, "the rank's place: the order of hosts in -H or --hostfile decides it" },
+    { DT_ENV_SIZE, "-np decides it" },
+    { DT_ENV_LOCAL_RANK, "the rank's place: the order of hosts in -H or --hostfile decides it" },
+    { DT_ENV_LOCAL_SIZE, "the slots in -H or --hostfile decide it" },
+    { DT_ENV_NODE_RANK, "the order of hosts in -H or --hostfile decides it" },
+    { DT_ENV_NODES, "-H or --hostfile decides it" },
+    { DT_ENV_JOB_ID, "every job gets its own" },
+    { DT_ENV_GENERATION, "restarts count it" },
+    { DT_ENV_RESTART_COUNT, "restarts count it; --max-restarts limits them" },
+    { DT_ENV_CHECKPOINT_DIR, "--checkpoint-dir decides it" },
+    { DT_ENV_FRESH, "--fresh decides it" },
+    { DT_ENV_AGENT_FD, "it is the rank's connection to its agent" },
+    { "RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
+    { "WORLD_SIZE", "-np decides it" },
+    { "LOCAL_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
+    { "LOCAL_WORLD_SIZE", "the slots in -H or --hostfile decide it" },
+    { "GROUP_RANK", "the order of hosts in -H or --hostfile decides it" },
+    { "GROUP_WORLD_SIZE", "-H or --hostfile decides it" },
+    { "NODE_RANK", "the order of hosts in -H or --hostfile decides it" },
+    { "MASTER_ADDR", "addr= of the first host in a hostfile decides it" },
+    { "MASTER_PORT", "a free port of the first host is taken" },
+    { "TORCHELASTIC_RESTART_COUNT", "restarts count it; --max-restarts limits them" },
+    { "TORCHELASTIC_MAX_RESTARTS", "--max-restarts decides it" },
+    { "TORCHELASTIC_RUN_ID", "every job gets its own" },
+    { "CUDA_VISIBLE_DEVICES", "gpus= in a hostfile decides which devices a host's ranks share" },
+};
+
+static bool is_name(const char *s, size_t n)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+
+    if (n == 0 || !strchr(letters, s[0]))
+        return false;
+    for (size_t i = 1; i < n; i++)
+        if (!strchr(letters, s[i]) && !(s[i] >= '0' && s[i] <= '9'))
+            return false;
+    return true;
+}
+
+/* Whether the n bytes of name are pattern, or begin with it where it ends in a star. */
+static bool matches(const char *pattern, const char *name, size_t n)
+{
+    size_t m = strlen(pattern);
+
+    if (m && pattern[m - 1] == '*')
+        return n >= m - 1 && memcmp(pattern, name, m - 1) == 0;
+    return n == m && memcmp(pattern, name, n) == 0;
+}
+
+static bool matches_any(const char *const *patterns, const char *name, size_t n)
+{
+    for (; *patterns; patterns++)
+        if (matches(*patterns, name, n))
+            return true;
+    return false;
+}
+
+/* What decides the value of a variable that dtrun sets for every rank, or NULL for any other. */
+static const char *decided_by(const char *name, size_t n)
+{
+    for (size_t i = 0; i < sizeof per_rank / sizeof *per_rank; i++)
+        if (matches(per_rank[i].name, name, n))
+            return per_rank[i].decided_by;
+    return NULL;
+}
+
+static const char *find(const struct dt_strs *env, const char *name, size_t n)
+{
+    for (uint32_t i = 0; i < env->n; i++)
+        if (strncmp(env->v[i], name, n) == 0 && env->v[i][n] == '=')
+            return env->v[i];
+    return NULL;
+}
+
+static void drop_at(struct dt_strs *s, uint32_t i)
+{
+    free(s->v[i]);
+    memmove(&s->v[i], &s->v[i + 1], (s->n - i) * sizeof *s->v);
+    s->n--;
+}
+
+/* Removes NAME=... from env, or NAME from a list of names. */
+static void drop(struct dt_strs *s, const char *name, size_t n)
+{
+    for (uint32_t i = 0; i < s->n;) {
+        if (strncmp(s->v[i], name, n) == 0 && (s->v[i][n] == '=' || !s->v[i][n]))
+            drop_at(s, i);
+        else
+            i++;
+    }
+}
+
+/* entry: "NAME=VALUE". */
+static int put(struct dt_strs *env, const char *entry)
+{
+    drop(env, entry, strcspn(entry, "="));
+    return dt_strs_add(env, entry);
+}
+
+int dt_env_check_rule(const char *rule, struct dt_error *err)
+{
+    const char *option = rule[0] == 'u' ? "--unset" : "-x";
+    const char *name = rule + 2, *why;
+    size_t n = strcspn(name, "=");
+
+    if (rule[0] == 'x' && !name[n] && n && name[n - 1] == '*')
+        return n == 1 || is_name(name, n - 1)
+                   ? 0
+                   : dt_error_usage(err, "-x %s: only the end of a name can be a star", name);
+    if (!is_name(name, n) || (rule[0] == 'u' && name[n]))
+        return dt_error_usage(err, "%s %.*s: that is no name of a variable", option, (int)n, name);
+    why = decided_by(name, n);
+    if (why)
+        return dt_error_usage(err, "%s %.*s: dtrun sets it for every rank; %s", option, (int)n,
+                              name, why);
+    return 0;
+}
+
+/* Passes on every variable that pattern matches; per-rank names are dtrun's own and stay behind. */
+static int pass_matching(struct dt_strs *env, struct dt_strs *unset, char *const *from,
+                         const char *pattern)
+{
+    for (; *from; from++) {
+        size_t n = strcspn(*from, "=");
+
+        if (!matches(pattern, *from, n) || !is_name(*from, n) || decided_by(*from, n))
+            continue;
+        drop(unset, *from, n);
+        if (put(env, *from) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static const char *lookup(char *const *from, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (; *from; from++)
+        if (strncmp(*from, name, n) == 0 && (*from)[n] == '=')
+            return *from;
+    return NULL;
+}
+
+static int apply_rule(struct dt_strs *env, struct dt_strs *unset, char *const *from,
+                      const char *rule, struct dt_error *err)
+{
+    const char *name = rule + 2, *entry = name;
+    size_t n = strcspn(name, "=");
+
+    if (dt_env_check_rule(rule, err) < 0)
+        return -1;
+    if (rule[0] == 'u') {
+        drop(env, name, n);
+        drop(unset, name, n);
+        return dt_strs_add(unset, name);
+    }
+    if (!name[n] && name[n - 1] == '*')
+        return pass_matching(env, unset, from, name);
+    if (!name[n])
+        entry = lookup(from, name);
+    if (!entry)
+        return dt_error_usage(err, "-x %s: the variable is not set here; to set it: -x %s=VALUE",
+                              name, name);
+    drop(unset, name, n);
+    return put(env, entry);
+}
+
+static bool goes_along(const char *entry)
+{
+    size_t n = strcspn(entry, "=");
+
+    return entry[n] && is_name(entry, n) && !matches_any(of_host, entry, n) &&
+           !matches_any(of_launchers, entry, n) && !decided_by(entry, n);
+}
+
+int dt_env_base(struct dt_strs *env, struct dt_strs *unset, char *const *environ_,
+                const struct dt_strs *rules, struct dt_error *err)
+{
+    int rc = 0;
+
+    dt_error_set(err, "out of memory");
+    for (char *const *e = environ_; *e && rc == 0; e++)
+        if (goes_along(*e))
+            rc = dt_strs_add(env, *e);
+    for (uint32_t i = 0; i < rules->n && rc == 0; i++)
+        rc = apply_rule(env, unset, environ_, rules->v[i], err);
+    return rc;
+}
+
+static bool is_unset(const struct dt_msg_start *start, const char *name, size_t n)
+{
+    for (uint32_t i = 0; i < start->unset.n; i++)
+        if (strlen(start->unset.v[i]) == n && memcmp(start->unset.v[i], name, n) == 0)
+            return true;
+    return false;
+}
+
+/* The host's own variables under those that were sent. */
+static int lay_over(struct dt_strs *env, char *const *agent_environ,
+                    const struct dt_msg_start *start)
+{
+    for (uint32_t i = 0; i < start->env.n; i++)
+        if (dt_strs_add(env, start->env.v[i]) < 0)
+            return -1;
+    for (char *const *e = agent_environ; *e; e++) {
+        size_t n = strcspn(*e, "=");
+
+        if (!(*e)[n] || find(env, *e, n) || is_unset(start, *e, n) || decided_by(*e, n) ||
+            matches_any(of_launchers, *e, n) || matches(DT_ENV_AGENT, *e, n))
+            continue;
+        if (dt_strs_add(env, *e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_text(struct dt_strs *env, const char *name, const char *value)
+{
+    char *entry;
+    int rc;
+
+    if (asprintf(&entry, "%s=%s", name, value) < 0)
+        return -1;
+    rc = put(env, entry);
+    free(entry);
+    return rc;
+}
+
+static int put_default(struct dt_strs *env, const struct dt_msg_start *start, const char *name,
+                       const char *value)
+{
+    size_t n = strlen(name);
+
+    return find(env, name, n) || is_unset(start, name, n) ? 0 : put_text(env, name, value);
+}
+
+/* What helps where nobody has said anything else. */
+static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
+{
+    uint32_t threads = rank->cores / (rank->start->local_size ? rank->start->local_size : 1);
+    char number[16];
+
+    snprintf(number, sizeof number, "%u", threads ? threads : 1);
+    if (put_default(env, rank->start, "CUDA_DEVICE_ORDER", "PCI_BUS_ID") < 0 ||
+        put_default(env, rank->start, "OMP_NUM_THREADS", number) < 0 ||
+        put_default(env, rank->start, "PYTHONUNBUFFERED", "1") < 0)
+        return -1;
+    return 0;
+}
+
+static int put_numbers(struct dt_strs *env, const struct dt_env_rank *rank)
+{
+    const struct dt_msg_start *s = rank->start;
+    const long long unlimited = INT32_MAX;
+    const struct {
+        const char *name;
+        long long value;
+    } numbers[] = {
+        { DT_ENV_RANK, (long long)s->first_rank + rank->local_rank },
+        { "RANK", (long long)s->first_rank + rank->local_rank },
+        { DT_ENV_SIZE, s->np },
+        { "WORLD_SIZE", s->np },
+        { DT_ENV_LOCAL_RANK, rank->local_rank },
+        { "LOCAL_RANK", rank->local_rank },
+        { DT_ENV_LOCAL_SIZE, s->local_size },
+        { "LOCAL_WORLD_SIZE", s->local_size },
+        { DT_ENV_NODE_RANK, s->node_rank },
+        { "NODE_RANK", s->node_rank },
+        { "GROUP_RANK", s->node_rank },
+        { DT_ENV_NODES, s->nodes },
+        { "GROUP_WORLD_SIZE", s->nodes },
+        { DT_ENV_GENERATION, s->generation },
+        { DT_ENV_RESTART_COUNT, s->restart_count },
+        { "TORCHELASTIC_RESTART_COUNT", s->restart_count },
+        { "TORCHELASTIC_MAX_RESTARTS", s->max_restarts < 0 ? unlimited : s->max_restarts },
+        { "MASTER_PORT", s->master_port },
+        { DT_ENV_AGENT_FD, rank->agent_fd },
+    };
+    char number[24];
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        snprintf(number, sizeof number, "%lld", numbers[i].value);
+        if (put_text(env, numbers[i].name, number) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_texts(struct dt_strs *env, const struct dt_env_rank *rank)
+{
+    const struct dt_msg_start *s = rank->start;
+    const struct {
+        const char *name;
+        const char *value; /* NULL or empty: the variable is not set */
+    } texts[] = {
+        { DT_ENV_JOB_ID, s->job_id },
+        { "TORCHELASTIC_RUN_ID", s->job_id },
+        { DT_ENV_CHECKPOINT_DIR, s->checkpoint_dir },
+        { DT_ENV_FRESH, s->fresh ? "1" : NULL },
+        { "MASTER_ADDR", s->master_addr },
+        { "PWD", s->wdir },
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].value && *texts[i].value && put_text(env, texts[i].name, texts[i].value) < 0)
+            return -1;
+    drop(env, "OLDPWD", strlen("OLDPWD"));
+    return put_text(env, "CUDA_VISIBLE_DEVICES", rank->device ? rank->device : "");
+}
+
+int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struct dt_env_rank *rank)
+{
+    if (lay_over(env, agent_environ, rank->start) < 0 || put_defaults(env, rank) < 0 ||
+        put_numbers(env, rank) < 0 || put_texts(env, rank) < 0)
+        return -1;
+    return 0;
+}

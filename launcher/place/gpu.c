@@ -1,0 +1,63 @@
+#include "launcher/place/gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* CUDA ends the list at the first entry that names no device: an empty one or -1. */
+static bool ends_mask(const char *entry)
+{
+    return !*entry || strcmp(entry, "-1") == 0;
+}
+
+static int add_mask(struct dt_strs *list, const char *mask, uint32_t slots)
+{
+    char *copy = strdup(mask), *rest = copy, *entry;
+    int rc = copy ? 0 : -1;
+
+    while (rc == 0 && list->n < slots && (entry = strsep(&rest, ","))) {
+        entry += strspn(entry, " \t");
+        entry[strcspn(entry, " \t")] = '\0';
+        if (ends_mask(entry))
+            break;
+        rc = dt_strs_add(list, entry);
+    }
+    free(copy);
+    return rc;
+}
+
+static int add_entries(struct dt_strs *list, const struct dt_strs *from, uint32_t slots)
+{
+    for (uint32_t i = 0; i < from->n && list->n < slots && !ends_mask(from->v[i]); i++)
+        if (dt_strs_add(list, from->v[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static int add_numbers(struct dt_strs *list, uint32_t slots)
+{
+    char number[16];
+
+    for (uint32_t i = 0; i < slots; i++) {
+        snprintf(number, sizeof number, "%u", i);
+        if (dt_strs_add(list, number) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source)
+{
+    if (source->given)
+        return add_entries(list, source->given, source->slots);
+    if (source->mask)
+        return add_mask(list, source->mask, source->slots);
+    if (source->detected && source->detected->n)
+        return add_entries(list, source->detected, source->slots);
+    return add_numbers(list, source->slots);
+}
+
+const char *dt_gpu_of(const struct dt_strs *list, uint32_t local_rank)
+{
+    return list->n ? list->v[local_rank % list->n] : "";
+}
