@@ -8,6 +8,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/number.c launcher/base/number.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
+	launcher/base/utf8.c launcher/base/utf8.h \
 	launcher/place/envrules.c launcher/place/envrules.h \
 	launcher/place/gpu.c launcher/place/gpu.h
 launcher_libbase_la_LIBADD = runtime/libwire.la

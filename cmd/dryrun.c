@@ -1,0 +1,167 @@
+#include "cmd/dryrun.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/utf8.h"
+#include "launcher/place/gpu.h"
+
+/* What can be known about a node before its host has been asked. */
+struct known {
+    const struct dt_host *host;
+    struct dt_strs devices;
+    bool devices_known;
+    const char *interface; /* or NULL */
+};
+
+static struct known know(const struct dt_hostlist *hosts, const struct dt_plan *plan,
+                         const struct dt_plan_node *node)
+{
+    struct known k = { .host = &hosts->v[node->host] };
+    struct dt_gpu_source source = { .slots = (uint32_t)k.host->slots };
+
+    if (k.host->gpus_given)
+        source.given = &k.host->gpus;
+    else if (k.host->local)
+        source.mask = getenv("CUDA_VISIBLE_DEVICES");
+    k.devices_known = source.given || source.mask;
+    if (k.devices_known && dt_gpu_list(&k.devices, &source) < 0)
+        k.devices_known = false;
+    if (plan->nnodes == 1)
+        k.interface = "-"; /* one host's ranks share memory */
+    else
+        k.interface = k.host->addr;
+    return k;
+}
+
+static const char *device(const struct known *k, int local_rank)
+{
+    if (!k->devices_known)
+        return "?";
+    return k->devices.n ? dt_gpu_of(&k->devices, (uint32_t)local_rank) : "none";
+}
+
+struct widths {
+    int host;
+    int device;
+};
+
+static void widen(int *width, const char *text)
+{
+    if ((int)strlen(text) > *width)
+        *width = (int)strlen(text);
+}
+
+static struct widths measure(const struct known *nodes, const struct dt_plan *plan)
+{
+    struct widths w = { (int)strlen("host"), (int)strlen("device") };
+
+    for (size_t i = 0; i < plan->nnodes; i++) {
+        widen(&w.host, nodes[i].host->name);
+        for (uint32_t k = 0; k < nodes[i].devices.n; k++)
+            widen(&w.device, nodes[i].devices.v[k]);
+    }
+    return w;
+}
+
+static void print_table(const struct known *nodes, const struct dt_plan *plan)
+{
+    struct widths w = measure(nodes, plan);
+
+    printf("rank  %-*s  local  %*s  interface\n", w.host, "host", w.device, "device");
+    for (size_t i = 0; i < plan->nnodes; i++) {
+        const struct dt_plan_node *node = &plan->nodes[i];
+
+        for (int k = 0; k < node->local_size; k++)
+            printf("%4d  %-*s  %5d  %*s  %s\n", node->first_rank + k, w.host, nodes[i].host->name,
+                   k, w.device, device(&nodes[i], k),
+                   nodes[i].interface ? nodes[i].interface : "?");
+    }
+}
+
+static void add_text(cJSON *object, const char *key, const char *text)
+{
+    char *clean = text ? dt_utf8_clean(text) : NULL;
+
+    if (clean)
+        cJSON_AddStringToObject(object, key, clean);
+    else
+        cJSON_AddNullToObject(object, key);
+    free(clean);
+}
+
+static cJSON *rank_json(const struct known *k, const struct dt_plan_node *node, int local_rank)
+{
+    cJSON *o = cJSON_CreateObject();
+
+    cJSON_AddNumberToObject(o, "rank", node->first_rank + local_rank);
+    add_text(o, "host", k->host->name);
+    cJSON_AddNumberToObject(o, "local_rank", local_rank);
+    cJSON_AddNumberToObject(o, "local_size", node->local_size);
+    cJSON_AddNumberToObject(o, "node_rank", node->node_rank);
+    add_text(o, "device", k->devices_known ? dt_gpu_of(&k->devices, (uint32_t)local_rank) : NULL);
+    add_text(o, "interface", k->host->addr);
+    return o;
+}
+
+static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
+                        const struct dt_options *options)
+{
+    cJSON *o = cJSON_CreateObject(), *command, *ranks;
+
+    add_text(o, "version", PACKAGE_VERSION);
+    command = cJSON_AddArrayToObject(o, "command");
+    for (uint32_t i = 0; i < options->command.n; i++) {
+        char *clean = dt_utf8_clean(options->command.v[i]);
+
+        cJSON_AddItemToArray(command, cJSON_CreateString(clean));
+        free(clean);
+    }
+    cJSON_AddNumberToObject(o, "np", plan->np);
+    cJSON_AddNumberToObject(o, "slots", plan->slots);
+    cJSON_AddNumberToObject(o, "nodes", (double)plan->nnodes);
+    cJSON_AddBoolToObject(o, "oversubscribed", plan->oversubscribed);
+    ranks = cJSON_AddArrayToObject(o, "ranks");
+    for (size_t i = 0; i < plan->nnodes; i++)
+        for (int k = 0; k < plan->nodes[i].local_size; k++)
+            cJSON_AddItemToArray(ranks, rank_json(&nodes[i], &plan->nodes[i], k));
+    return o;
+}
+
+static int print_json(const struct known *nodes, const struct dt_plan *plan,
+                      const struct dt_options *options, struct dt_error *err)
+{
+    cJSON *json = plan_json(nodes, plan, options);
+    char *text = cJSON_Print(json);
+
+    cJSON_Delete(json);
+    if (!text)
+        return dt_error_set(err, "out of memory while printing the plan");
+    puts(text);
+    cJSON_free(text);
+    return 0;
+}
+
+int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
+                    const struct dt_options *options, struct dt_error *err)
+{
+    struct known *nodes = dt_xcalloc(plan->nnodes, sizeof *nodes);
+    int rc = 0;
+
+    for (size_t i = 0; i < plan->nnodes; i++)
+        nodes[i] = know(hosts, plan, &plan->nodes[i]);
+    if (options->json)
+        rc = print_json(nodes, plan, options, err);
+    else
+        print_table(nodes, plan);
+    if (rc == 0 && (fflush(stdout) == EOF || ferror(stdout)))
+        rc = dt_error_set(err, "standard output: %s", strerror(errno));
+    for (size_t i = 0; i < plan->nnodes; i++)
+        dt_strs_free(&nodes[i].devices);
+    free(nodes);
+    return rc;
+}

@@ -1,0 +1,46 @@
+#include "launcher/base/utf8.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
+
+/* The length of the valid sequence at p, which ends in a NUL at the latest; 0 when there is none.
+ */
+static size_t sequence(const unsigned char *p)
+{
+    static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
+    size_t n = *p < 0x80 ? 1 : (*p & 0xe0) == 0xc0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 : 4;
+    uint32_t point = *p & (0xffu >> (n + 1));
+
+    if (n == 1)
+        return 1;
+    if ((*p & 0xc0) != 0xc0 || *p > 0xf4)
+        return 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+        point = point << 6 | (p[i] & 0x3f);
+    }
+    return point < smallest[n] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000) ? 0 : n;
+}
+
+char *dt_utf8_clean(const char *text)
+{
+    struct dt_strbuf b = { 0 };
+    char *clean;
+
+    while (*text) {
+        size_t n = sequence((const unsigned char *)text);
+
+        if (n)
+            dt_strbuf_add(&b, text, n);
+        else
+            dt_strbuf_puts(&b, "\xef\xbf\xbd");
+        text += n ? n : 1;
+    }
+    clean = dt_xstrdup(dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+    return clean;
+}
