@@ -33,6 +33,6 @@ launcher_liblauncher_la_LIBADD = launcher/libbase.la
 
 # Only dtrun-agent.
 launcher_libagent_la_SOURCES = \
-	launcher/agent/ranksock.h
+	launcher/agent/ranksock.c launcher/agent/ranksock.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

@@ -9,7 +9,9 @@ runtime_libwire_la_SOURCES = \
 	runtime/wire/codec.c runtime/wire/codec.h \
 	runtime/wire/env.h \
 	runtime/wire/frame.c runtime/wire/frame.h \
-	runtime/wire/msg.c runtime/wire/msg.h
+	runtime/wire/hostshm.c runtime/wire/hostshm.h \
+	runtime/wire/msg.c runtime/wire/msg.h \
+	runtime/wire/rankmsg.c runtime/wire/rankmsg.h
 
 runtime_libdtrun_la_SOURCES = \
 	runtime/context.c \

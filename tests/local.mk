@@ -14,7 +14,8 @@ AM_TESTS_ENVIRONMENT = \
 UNIT_TESTS = \
 	tests/unit/codec \
 	tests/unit/boot \
-	tests/unit/link
+	tests/unit/link \
+	tests/unit/ranksock
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
@@ -37,6 +38,10 @@ tests_unit_boot_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_link_SOURCES = tests/unit/link.c
 tests_unit_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_link_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
+
+tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
+tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS =

@@ -1,8 +1,9 @@
 /* The agent's side of the sockets to its ranks, and of the memory it shares with them.
  *
- * Each local rank inherits one end of a SOCK_SEQPACKET pair (DTRUN_AGENT_FD). A linked rank says hello on
- * it and receives the job's secret and a sealed memfd: control page (abort word, step and state of each
- * rank) and staging for the host's collectives. A program that is not linked never touches it. */
+ * Each local rank inherits one end of a SOCK_SEQPACKET pair (DTRUN_AGENT_FD). A linked rank says
+ * hello on it and receives the job's secret and a sealed memfd: control page (abort word, step and
+ * state of each rank) and staging for the host's collectives. A program that is not linked never
+ * touches it. */
 #ifndef DT_AGENT_RANKSOCK_H
 #define DT_AGENT_RANKSOCK_H
 
@@ -15,18 +16,19 @@
 
 struct dt_ranksock;
 
-struct dt_ranksock_events {
+struct dt_ranksock_events { /* none may call dt_ranksock_destroy */
     void (*hello)(void *arg, uint32_t rank, uint16_t port);
     void (*commit)(void *arg, int64_t step, bool restored); /* from the rank that coordinates */
-    void (*step)(void *arg, uint32_t rank, int64_t step);   /* only when watch_steps was asked for */
-    void (*log)(void *arg, const char *text);               /* a rank misbehaves, or has a warning */
+    /* A watched rank has called dt_step and is held inside it until dt_ranksock_go. */
+    void (*step)(void *arg, uint32_t rank, int64_t step);
+    void (*log)(void *arg, const char *text); /* a rank misbehaves, or has a warning */
 };
 
 struct dt_rank_state {
-    bool linked;     /* said hello */
+    bool linked; /* said hello */
     bool finalized;
-    bool peer_lost;  /* one of its calls has returned DT_ERR_PEER */
-    int64_t step;    /* -1: none */
+    bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
+    int64_t step;   /* -1: none */
 };
 
 /* start must outlive the object. Returns NULL with err set (memory, descriptors). */
@@ -40,7 +42,20 @@ void dt_ranksock_forked(struct dt_ranksock *s, uint32_t local_rank);
 void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table);
 /* Sets the abort word, wakes every waiter, tells every rank. Idempotent. */
 void dt_ranksock_abort(struct dt_ranksock *s, uint32_t culprit_rank);
+/* Reads what the rank sent before it died, calling the events. To be called when the rank was
+ * reaped, before dt_ranksock_state is asked: a hello or a commit may still stand in its socket. */
+void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank);
 struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank);
-void dt_ranksock_destroy(struct dt_ranksock *s); /* accepts NULL */
+
+/* Lets the rank stop inside dt_step when it reaches this step or a later one, once: the step event
+ * is called, and dt_step returns only after dt_ranksock_go. For faults that must hit an exact step.
+ */
+void dt_ranksock_watch_step(struct dt_ranksock *s, uint32_t local_rank, int64_t step);
+/* exit_code 0..255 makes the held rank exit with it; DT_RANK_GO_ON (rankmsg.h) lets it go on. */
+void dt_ranksock_go(struct dt_ranksock *s, uint32_t local_rank, int exit_code);
+
+/* Accepts NULL. Closes the sockets at once; its memory goes when the loop has run its close
+ * callbacks. */
+void dt_ranksock_destroy(struct dt_ranksock *s);
 
 #endif

@@ -1,0 +1,366 @@
+#include "launcher/agent/ranksock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "runtime/wire/hostshm.h"
+#include "runtime/wire/rankmsg.h"
+
+struct peer {
+    uv_poll_t poll; /* data: this */
+    struct dt_ranksock *owner;
+    uint32_t local_rank;
+    int fd;       /* our end, or -1 */
+    int child_fd; /* the rank's end until it is forked, or -1 */
+    bool linked;  /* it said hello */
+    pid_t pid;    /* who did; only this process is listened to from then on */
+};
+
+struct dt_ranksock {
+    const struct dt_msg_start *start;
+    struct dt_ranksock_events events;
+    void *arg;
+    struct dt_hostshm shm;
+    int shm_fd;
+    int table_fd; /* sealed copy of the encoded table, or -1 */
+    uint64_t table_bytes;
+    bool aborted;
+    uint32_t culprit;
+    uint32_t open_polls; /* whose close callback has not run */
+    struct peer *peers;  /* by local rank */
+};
+
+static uint32_t rank_of(const struct peer *p)
+{
+    return p->owner->start->first_rank + p->local_rank;
+}
+
+/* A rank that is gone or has a full socket cannot be told anything: its exit is seen elsewhere. */
+static void tell(const struct peer *p, const struct dt_rankmsg *msg, int pass)
+{
+    if (p->fd >= 0)
+        (void)dt_rankmsg_send(p->fd, msg, pass, MSG_DONTWAIT);
+}
+
+static void send_table(const struct peer *p)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_TABLE };
+
+    msg.table.bytes = p->owner->table_bytes;
+    tell(p, &msg, p->owner->table_fd);
+}
+
+static void send_abort(const struct peer *p)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_ABORT };
+
+    msg.abort.rank = p->owner->culprit;
+    tell(p, &msg, -1);
+}
+
+static void send_welcome(const struct peer *p)
+{
+    const struct dt_msg_start *start = p->owner->start;
+    struct dt_rankmsg msg = { .type = DT_RANK_WELCOME };
+
+    msg.welcome.generation = start->generation;
+    msg.welcome.rank = rank_of(p);
+    msg.welcome.size = start->np;
+    msg.welcome.local_rank = p->local_rank;
+    msg.welcome.local_size = start->local_size;
+    msg.welcome.node_rank = start->node_rank;
+    msg.welcome.nodes = start->nodes;
+    memcpy(msg.welcome.secret, start->secret, sizeof msg.welcome.secret);
+    tell(p, &msg, p->owner->shm_fd);
+}
+
+static void warn(const struct peer *p, const char *what)
+{
+    char *text = dt_xasprintf("rank %u (%s): %s", rank_of(p), p->owner->start->host, what);
+
+    p->owner->events.log(p->owner->arg, text);
+    free(text);
+}
+
+static void refuse(const struct peer *p, bool version, const char *why)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_REFUSED };
+
+    msg.refused.version = version;
+    snprintf(msg.refused.text, sizeof msg.refused.text, "%s", why);
+    tell(p, &msg, -1);
+}
+
+static void on_hello(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
+{
+    char why[DT_RANK_REFUSED_TEXT];
+
+    if (msg->hello.protocol != DT_RANK_PROTOCOL) {
+        snprintf(why, sizeof why,
+                 "the program's libdtrun speaks protocol %u, this dtrun-agent %u: run it with the "
+                 "dtrun it was built with, or link it again",
+                 msg->hello.protocol, DT_RANK_PROTOCOL);
+        refuse(p, true, why);
+    } else if (p->linked) {
+        snprintf(why, sizeof why, "process %d of this rank has called dt_init already",
+                 (int)p->pid);
+        warn(p, "a second process of this rank called dt_init and was refused");
+        refuse(p, false, why);
+    } else if (msg->hello.rank != rank_of(p) ||
+               msg->hello.generation != p->owner->start->generation) {
+        snprintf(why, sizeof why,
+                 "the environment says rank %u of generation %u, but this process is rank %u of "
+                 "generation %u: DTRUN_RANK or DTRUN_GENERATION was changed on the way",
+                 msg->hello.rank, msg->hello.generation, rank_of(p), p->owner->start->generation);
+        refuse(p, false, why);
+    } else {
+        p->linked = true;
+        p->pid = pid;
+        send_welcome(p);
+        if (p->owner->table_fd >= 0)
+            send_table(p);
+        if (p->owner->aborted)
+            send_abort(p);
+        p->owner->events.hello(p->owner->arg, rank_of(p), msg->hello.port);
+    }
+}
+
+static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
+{
+    struct dt_ranksock *s = p->owner;
+
+    if (msg->type == DT_RANK_HELLO) {
+        on_hello(p, msg, pid);
+    } else if (!p->linked || pid != p->pid) {
+        warn(p, "a process that is not the rank's own wrote to its socket; it was ignored");
+    } else if (msg->type == DT_RANK_COMMIT) {
+        s->events.commit(s->arg, msg->commit.step, msg->commit.restored != 0);
+    } else if (msg->type == DT_RANK_STEP) {
+        atomic_store(&s->shm.ranks[p->local_rank].watch_step, INT64_MAX);
+        s->events.step(s->arg, rank_of(p), msg->step.step);
+    } else {
+        warn(p, "sent what only an agent sends; it was ignored");
+    }
+}
+
+static void stop_reading(struct peer *p)
+{
+    if (!uv_is_closing((uv_handle_t *)&p->poll))
+        uv_poll_stop(&p->poll);
+}
+
+void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
+{
+    struct peer *p = &s->peers[local_rank];
+    struct dt_rankmsg msg;
+    struct dt_rankmsg_from from;
+    int r = -1;
+
+    while (p->fd >= 0 && (r = dt_rankmsg_recv(p->fd, &msg, &from, MSG_DONTWAIT)) != 0) {
+        if (r > 0) {
+            if (from.fd >= 0)
+                close(from.fd);
+            on_message(p, &msg, from.pid);
+        } else if (errno == EPROTO) {
+            warn(p, "wrote something to its socket that is no message; it was ignored");
+        } else {
+            break;
+        }
+    }
+    /* The end of the stream: every process that held the rank's end has closed it. */
+    if (r == 0 || (r < 0 && errno != EAGAIN))
+        stop_reading(p);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct peer *p = poll->data;
+
+    (void)status;
+    (void)events;
+    dt_ranksock_drain(p->owner, p->local_rank);
+}
+
+/* Memory goes with the last close callback: libuv touches its handles until then. */
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_ranksock *s = ((struct peer *)handle->data)->owner;
+
+    if (--s->open_polls == 0) {
+        free(s->peers);
+        free(s);
+    }
+}
+
+static int open_peer(uv_loop_t *loop, struct dt_ranksock *s, uint32_t local_rank)
+{
+    struct peer *p = &s->peers[local_rank];
+    int ends[2];
+    int on = 1;
+
+    p->owner = s;
+    p->local_rank = local_rank;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return -errno;
+    p->fd = ends[0];
+    p->child_fd = ends[1];
+    if (setsockopt(p->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
+        return -errno;
+    int r = uv_poll_init(loop, &p->poll, p->fd);
+    if (r < 0)
+        return r;
+    p->poll.data = p;
+    s->open_polls++;
+    return uv_poll_start(&p->poll, UV_READABLE, on_readable);
+}
+
+struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_start *start,
+                                       const struct dt_ranksock_events *events, void *arg,
+                                       struct dt_error *err)
+{
+    struct dt_ranksock *s = dt_xcalloc(1, sizeof *s);
+    int r = 0;
+
+    *s = (struct dt_ranksock){ .start = start, .events = *events, .arg = arg, .table_fd = -1 };
+    s->peers = dt_xcalloc(start->local_size, sizeof *s->peers);
+    for (uint32_t i = 0; i < start->local_size; i++)
+        s->peers[i] = (struct peer){ .owner = s, .fd = -1, .child_fd = -1 };
+    s->shm_fd = dt_hostshm_create(&s->shm, start->generation, start->local_size);
+    if (s->shm_fd < 0)
+        r = -errno;
+    for (uint32_t i = 0; i < start->local_size && r == 0; i++)
+        r = open_peer(loop, s, i);
+    if (r == 0)
+        return s;
+    dt_ranksock_destroy(s);
+    dt_error_set(err, "%s: cannot prepare %u ranks: %s%s", start->host, start->local_size,
+                 strerror(-r), r == -EMFILE ? " (raise it with ulimit -n)" : "");
+    return NULL;
+}
+
+int dt_ranksock_child_fd(const struct dt_ranksock *s, uint32_t local_rank)
+{
+    return s->peers[local_rank].child_fd;
+}
+
+void dt_ranksock_forked(struct dt_ranksock *s, uint32_t local_rank)
+{
+    struct peer *p = &s->peers[local_rank];
+
+    if (p->child_fd >= 0)
+        close(p->child_fd);
+    p->child_fd = -1;
+}
+
+/* The table as a memory file that nobody can change any more, for all ranks of the host. */
+static int table_file(const struct dt_msg_table *table, uint64_t *bytes)
+{
+    struct dt_put p = { 0 };
+    int fd = memfd_create("dtrun-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    size_t done = 0;
+    ssize_t n = 1;
+
+    dt_msg_encode(&p, DT_MSG_TABLE, table);
+    while (fd >= 0 && !p.failed && done < p.len && n > 0) {
+        n = write(fd, p.data + done, p.len - done);
+        done += n > 0 ? (size_t)n : 0;
+    }
+    *bytes = p.len;
+    if (fd >= 0 &&
+        (p.failed || done < p.len ||
+         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)) {
+        close(fd);
+        fd = -1;
+    }
+    dt_put_free(&p);
+    return fd;
+}
+
+void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table)
+{
+    if (s->table_fd >= 0 || table->generation != s->start->generation)
+        return;
+    s->table_fd = table_file(table, &s->table_bytes);
+    if (s->table_fd < 0) {
+        s->events.log(s->arg,
+                      "no memory for the table of ranks; the ranks of this host cannot start");
+        dt_ranksock_abort(s, s->start->first_rank);
+        return;
+    }
+    for (uint32_t i = 0; i < s->start->local_size; i++) {
+        if (s->peers[i].linked)
+            send_table(&s->peers[i]);
+    }
+}
+
+void dt_ranksock_abort(struct dt_ranksock *s, uint32_t culprit_rank)
+{
+    if (s->aborted)
+        return;
+    s->aborted = true;
+    s->culprit = culprit_rank;
+    dt_hostshm_stop(&s->shm, DT_HOSTSHM_PEER_DIED, culprit_rank);
+    for (uint32_t i = 0; i < s->start->local_size; i++) {
+        if (s->peers[i].linked)
+            send_abort(&s->peers[i]);
+    }
+}
+
+struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank)
+{
+    const struct dt_hostshm_rank *r = &s->shm.ranks[local_rank];
+    uint32_t flags = atomic_load(&r->flags);
+
+    return (struct dt_rank_state){
+        .linked = s->peers[local_rank].linked,
+        .finalized = (flags & DT_HOSTSHM_FINALIZED) != 0,
+        .peer_lost = (flags & DT_HOSTSHM_PEER_LOST) != 0,
+        .step = atomic_load(&r->step),
+    };
+}
+
+void dt_ranksock_watch_step(struct dt_ranksock *s, uint32_t local_rank, int64_t step)
+{
+    atomic_store(&s->shm.ranks[local_rank].watch_step, step);
+}
+
+void dt_ranksock_go(struct dt_ranksock *s, uint32_t local_rank, int exit_code)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_GO };
+
+    msg.go.exit_code = exit_code;
+    tell(&s->peers[local_rank], &msg, -1);
+}
+
+void dt_ranksock_destroy(struct dt_ranksock *s)
+{
+    if (!s)
+        return;
+    dt_hostshm_unmap(&s->shm);
+    if (s->shm_fd >= 0)
+        close(s->shm_fd);
+    if (s->table_fd >= 0)
+        close(s->table_fd);
+    s->open_polls++; /* holds the memory until every handle is asked to close */
+    for (uint32_t i = 0; i < s->start->local_size; i++) {
+        struct peer *p = &s->peers[i];
+
+        dt_ranksock_forked(s, i);
+        if (p->poll.data)
+            uv_close((uv_handle_t *)&p->poll, on_closed);
+        if (p->fd >= 0)
+            close(p->fd);
+        p->fd = -1;
+    }
+    if (--s->open_polls == 0) {
+        free(s->peers);
+        free(s);
+    }
+}

@@ -1,0 +1,150 @@
+#include "runtime/wire/hostshm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/wire/rankmsg.h"
+
+enum {
+    MAGIC = 0x48525444, /* "DTRH" */
+    SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+    STAGING_TOTAL = 512 * 1024, /* of one half, all ranks together: stays in a core's cache */
+    STAGING_MIN = 16 * 1024,
+    STAGING_MAX = 256 * 1024,
+};
+
+static size_t half_bytes(uint32_t local_size)
+{
+    size_t half = STAGING_MAX;
+
+    while (half > STAGING_MIN && half * local_size > STAGING_TOTAL)
+        half /= 2;
+    return half;
+}
+
+static size_t control_bytes(uint32_t local_size)
+{
+    size_t n = sizeof(struct dt_hostshm_head) + local_size * sizeof(struct dt_hostshm_rank);
+
+    return (n + DT_HOSTSHM_PAGE - 1) / DT_HOSTSHM_PAGE * DT_HOSTSHM_PAGE;
+}
+
+static size_t total_bytes(uint32_t local_size)
+{
+    return control_bytes(local_size) + (size_t)local_size * 2 * half_bytes(local_size);
+}
+
+static int map(struct dt_hostshm *h, int fd, uint32_t local_size)
+{
+    size_t bytes = total_bytes(local_size);
+    uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    if (p == MAP_FAILED)
+        return -1;
+    *h = (struct dt_hostshm){
+        .head = (struct dt_hostshm_head *)p,
+        .ranks = (struct dt_hostshm_rank *)(p + sizeof(struct dt_hostshm_head)),
+        .staging = p + control_bytes(local_size),
+        .half = half_bytes(local_size),
+        .bytes = bytes,
+    };
+    return 0;
+}
+
+static void fill(const struct dt_hostshm *h, uint32_t generation, uint32_t local_size)
+{
+    h->head->magic = MAGIC;
+    h->head->protocol = DT_RANK_PROTOCOL;
+    h->head->generation = generation;
+    h->head->local_size = local_size;
+    h->head->half = h->half;
+    h->head->bytes = h->bytes;
+    for (uint32_t i = 0; i < local_size; i++) {
+        atomic_init(&h->ranks[i].watch_step, INT64_MAX);
+        atomic_init(&h->ranks[i].step, -1);
+    }
+}
+
+int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size)
+{
+    int fd = memfd_create("dtrun", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    *h = (struct dt_hostshm){ 0 };
+    if (fd < 0)
+        return -1;
+    if (ftruncate(fd, (off_t)total_bytes(local_size)) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0 &&
+        map(h, fd, local_size) == 0) {
+        fill(h, generation, local_size);
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+
+    *h = (struct dt_hostshm){ 0 };
+    if (seals < 0 || fstat(fd, &st) < 0)
+        return -1;
+    errno = EPROTO;
+    if ((seals & SEALS) != SEALS || local_size == 0 || local_size > DT_RANKS_MAX ||
+        (uint64_t)st.st_size != total_bytes(local_size))
+        return -1;
+    if (map(h, fd, local_size) < 0)
+        return -1;
+    if (h->head->magic == MAGIC && h->head->protocol == DT_RANK_PROTOCOL &&
+        h->head->generation == generation && h->head->local_size == local_size &&
+        h->head->half == h->half && h->head->bytes == h->bytes)
+        return 0;
+    dt_hostshm_unmap(h);
+    errno = EPROTO;
+    return -1;
+}
+
+void dt_hostshm_unmap(struct dt_hostshm *h)
+{
+    if (h->head)
+        munmap(h->head, h->bytes);
+    *h = (struct dt_hostshm){ 0 };
+}
+
+void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
+{
+    uint64_t none = 0;
+    uint64_t stop = (uint64_t)culprit << 32 | (uint32_t)-code;
+
+    if (!atomic_compare_exchange_strong(&h->head->stop, &none, stop))
+        return;
+    for (uint32_t i = 0; i < h->head->local_size; i++)
+        dt_hostshm_ring(&h->ranks[i]);
+}
+
+int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)
+{
+    uint64_t stop = atomic_load_explicit(&h->head->stop, memory_order_acquire);
+
+    if (culprit)
+        *culprit = (uint32_t)(stop >> 32);
+    return -(int)(uint32_t)stop;
+}
+
+void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen)
+{
+    syscall(SYS_futex, &rank->doorbell, FUTEX_WAIT, seen, NULL, NULL, 0);
+}
+
+void dt_hostshm_ring(struct dt_hostshm_rank *rank)
+{
+    atomic_fetch_add(&rank->doorbell, 1);
+    syscall(SYS_futex, &rank->doorbell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}

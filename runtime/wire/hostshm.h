@@ -1,0 +1,110 @@
+/* The memory that one agent shares with its ranks: a sealed memory file, handed out with WELCOME.
+ *
+ *     head | one struct dt_hostshm_rank per local rank | staging: two halves per local rank
+ *
+ * Whoever has mapped the same file is on the same host. Every word has one writer, named at it, but
+ * for "stop" (first writer wins) and the doorbells (anyone adds one and wakes). All of it is the
+ * job's own: the agent takes from it only steps and flags, which can harm nothing but their own
+ * job's report. */
+#ifndef DT_WIRE_HOSTSHM_H
+#define DT_WIRE_HOSTSHM_H
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DT_HOSTSHM_LINE = 64,
+    DT_HOSTSHM_PAGE = 4096,
+};
+
+/* What a collective call is: equal on all ranks, or the call is a mismatch. */
+struct dt_call {
+    uint64_t number; /* counts the collectives of this generation */
+    uint64_t count;
+    uint8_t kind;
+    uint8_t dtype;
+    uint8_t op;
+    uint8_t device; /* 1: the buffers lie in a device's memory */
+    int32_t root;
+    uint64_t unused;
+};
+
+enum dt_hostshm_flags {
+    DT_HOSTSHM_FINALIZED = 1, /* dt_finalize has succeeded */
+    DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER */
+};
+
+enum { DT_HOSTSHM_PEER_DIED = -4 }; /* the agent's reason to stop: DT_ERR_PEER */
+
+struct dt_hostshm_rank {
+    /* written by the agent */
+    alignas(DT_HOSTSHM_LINE) _Atomic int64_t
+        watch_step; /* dt_step reports at it; INT64_MAX: none */
+
+    /* written by the rank */
+    alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
+    _Atomic uint32_t flags;
+
+    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t progress; /* how far it is in the host's rounds */
+    alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];   /* by parity of number */
+
+    alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
+    _Atomic uint32_t waits_for; /* written by the rank: 1 + the local rank it sleeps for, or 0 */
+};
+
+struct dt_hostshm_head {
+    uint32_t magic;
+    uint32_t protocol; /* DT_RANK_PROTOCOL */
+    uint32_t generation;
+    uint32_t local_size;
+    uint64_t half; /* bytes of one half of a rank's staging */
+    uint64_t bytes;
+
+    /* 0, or why nothing goes on: a dt_result_t (negated, low half) and the rank to blame (high
+     * half). */
+    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t stop;
+};
+
+static_assert(sizeof(struct dt_call) == 32, "two calls share a cache line");
+static_assert(sizeof(struct dt_hostshm_rank) == 5 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(sizeof(struct dt_hostshm_head) == 2 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
+
+struct dt_hostshm { /* a mapping; head is NULL while there is none */
+    struct dt_hostshm_head *head;
+    struct dt_hostshm_rank *ranks;
+    uint8_t *staging;
+    size_t half;
+    size_t bytes;
+};
+
+/* Makes and maps the file. Returns its descriptor, which the caller closes, or -1 with errno. */
+int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size);
+/* Maps a received file. Returns 0, or -1 with errno (EPROTO: it is not sealed, or not what was
+ * named). */
+int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size);
+void dt_hostshm_unmap(struct dt_hostshm *h);
+
+/* The half (0 or 1) of a local rank's staging: h->half bytes, aligned to a cache line. */
+static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t local_rank,
+                                          unsigned half)
+{
+    return h->staging + ((size_t)local_rank * 2 + half) * h->half;
+}
+
+/* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins.
+ */
+void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit);
+/* 0 while nothing stops, else the code; *culprit (may be NULL) is the rank to blame. */
+int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit);
+
+/* Sleeps until someone rings the rank's doorbell, unless it no longer has the value seen. Returns
+ * early at a signal. */
+void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen);
+void dt_hostshm_ring(struct dt_hostshm_rank *rank);
+
+#endif

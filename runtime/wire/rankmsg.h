@@ -1,0 +1,95 @@
+/* The messages on the socket between an agent and one of its ranks: one SOCK_SEQPACKET packet each.
+ *
+ *     rank                               agent
+ *     HELLO                 ->                                    dt_init
+ *                           <-           WELCOME + shared memory  or REFUSED
+ *                           <-           TABLE + its memory       when every rank of the job said
+ * hello COMMIT                ->                                    rank 0 committed, or restored
+ *     STEP                  ->                                    a watched step was reached
+ *                           <-           GO                       and may be left
+ *                           <-           ABORT                    a rank died
+ *
+ * An agent sends a rank a handful of small packets in its life, so it never has to wait for room:
+ * what may be long (the table) travels as a sealed memory file beside its message. */
+#ifndef DT_WIRE_RANKMSG_H
+#define DT_WIRE_RANKMSG_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/wire/msg.h"
+
+enum {
+    DT_RANK_PROTOCOL = 1, /* changes with any message or with the shared memory (hostshm.h) */
+    DT_RANK_REFUSED_TEXT = 512,
+};
+
+enum dt_rankmsg_type {
+    DT_RANK_HELLO = 1,
+    DT_RANK_COMMIT = 2,
+    DT_RANK_STEP = 3,
+    DT_RANK_WELCOME = 65,
+    DT_RANK_REFUSED = 66,
+    DT_RANK_TABLE = 67,
+    DT_RANK_ABORT = 68,
+    DT_RANK_GO = 69,
+};
+
+enum { DT_RANK_GO_ON = -1 }; /* go.exit_code: dt_step returns */
+
+struct dt_rankmsg {
+    uint8_t type; /* enum dt_rankmsg_type; names the member below that counts */
+    union {
+        struct {
+            uint32_t protocol;
+            uint32_t rank;
+            uint32_t generation;
+            uint16_t port; /* where it listens, or 0 */
+        } hello;
+        struct {
+            int64_t step;
+            uint8_t restored; /* 0: committed; 1: restored (step -1: there was nothing) */
+        } commit;
+        struct {
+            int64_t step;
+        } step;
+        struct {
+            uint32_t generation;
+            uint32_t rank;
+            uint32_t size;
+            uint32_t local_rank;
+            uint32_t local_size;
+            uint32_t node_rank;
+            uint32_t nodes;
+            uint8_t secret[DT_SECRET_BYTES];
+        } welcome;
+        struct {
+            uint8_t version; /* 1: library and agent do not fit each other */
+            char text[DT_RANK_REFUSED_TEXT];
+        } refused;
+        struct {
+            uint64_t bytes; /* of the memory file: the payload of a DT_MSG_TABLE */
+        } table;
+        struct {
+            uint32_t rank; /* who died first */
+        } abort;
+        struct {
+            int32_t exit_code; /* 0..255: end the process with it; DT_RANK_GO_ON: go on */
+        } go;
+    };
+};
+
+struct dt_rankmsg_from {
+    int fd;    /* a descriptor that came along (CLOEXEC), or -1; the caller's to close */
+    pid_t pid; /* of the sender, where the receiving socket has SO_PASSCRED; else 0 */
+};
+
+/* Sends one message, and a copy of descriptor pass unless it is -1; flags as of sendmsg(2).
+ * Returns 0, or -1 with errno. */
+int dt_rankmsg_send(int sock, const struct dt_rankmsg *msg, int pass, int flags);
+
+/* Receives one message; flags as of recvmsg(2). Returns 1, 0 at the end of the stream, or -1 with
+ * errno (EPROTO: the packet is no such message). from->fd is -1 unless 1 is returned. */
+int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *from, int flags);
+
+#endif

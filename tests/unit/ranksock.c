@@ -1,0 +1,343 @@
+/* The agent's side of the rank socket, driven by a rank that lives in the same process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/agent/ranksock.h"
+#include "runtime/wire/hostshm.h"
+#include "runtime/wire/rankmsg.h"
+
+enum { RANKS = 2, FIRST = 3, GENERATION = 7 };
+
+struct fixture {
+    uv_loop_t loop;
+    struct dt_msg_start start;
+    struct dt_ranksock *sock;
+    char seen[1024]; /* one word per event */
+};
+
+static void saw_hello(void *arg, uint32_t rank, uint16_t port)
+{
+    struct fixture *f = arg;
+
+    snprintf(f->seen + strlen(f->seen), 100, "hello(%u,%u) ", rank, port);
+}
+
+static void saw_commit(void *arg, int64_t step, bool restored)
+{
+    struct fixture *f = arg;
+
+    snprintf(f->seen + strlen(f->seen), 100, "commit(%lld,%d) ", (long long)step, restored);
+}
+
+static void saw_step(void *arg, uint32_t rank, int64_t step)
+{
+    struct fixture *f = arg;
+
+    snprintf(f->seen + strlen(f->seen), 100, "step(%u,%lld) ", rank, (long long)step);
+}
+
+static void saw_log(void *arg, const char *text)
+{
+    struct fixture *f = arg;
+
+    snprintf(f->seen + strlen(f->seen), 200, "log[%s] ", text);
+}
+
+static int setup(void **state)
+{
+    static struct fixture fixture;
+    struct fixture *f = &fixture;
+    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log };
+    struct dt_error err = { 0 };
+
+    memset(f, 0, sizeof *f);
+    uv_loop_init(&f->loop);
+    f->start.generation = GENERATION;
+    f->start.np = 6;
+    f->start.nodes = 3;
+    f->start.node_rank = 1;
+    f->start.first_rank = FIRST;
+    f->start.local_size = RANKS;
+    f->start.host = (char *)"host2";
+    memset(f->start.secret, 0x5a, sizeof f->start.secret);
+    f->sock = dt_ranksock_create(&f->loop, &f->start, &events, f, &err);
+    *state = f;
+    return f->sock ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    dt_ranksock_destroy(f->sock);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    return uv_loop_close(&f->loop);
+}
+
+static void turn(struct fixture *f)
+{
+    uv_run(&f->loop, UV_RUN_NOWAIT);
+}
+
+static void hello(struct fixture *f, uint32_t local_rank, uint32_t protocol, uint32_t rank)
+{
+    struct dt_rankmsg m = { .type = DT_RANK_HELLO };
+
+    m.hello.protocol = protocol;
+    m.hello.rank = rank;
+    m.hello.generation = GENERATION;
+    m.hello.port = (uint16_t)(9000 + rank);
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
+    turn(f);
+}
+
+static struct dt_rankmsg receive(struct fixture *f, uint32_t local_rank, int *fd)
+{
+    struct dt_rankmsg m;
+    struct dt_rankmsg_from from;
+
+    assert_int_equal(
+        dt_rankmsg_recv(dt_ranksock_child_fd(f->sock, local_rank), &m, &from, MSG_DONTWAIT), 1);
+    if (fd)
+        *fd = from.fd;
+    else if (from.fd >= 0)
+        close(from.fd);
+    return m;
+}
+
+static void nothing_more(struct fixture *f, uint32_t local_rank)
+{
+    struct dt_rankmsg m;
+    struct dt_rankmsg_from from;
+
+    assert_int_equal(
+        dt_rankmsg_recv(dt_ranksock_child_fd(f->sock, local_rank), &m, &from, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, EAGAIN);
+}
+
+static void a_rank_is_welcomed_with_shared_memory(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_hostshm shm;
+    struct dt_rankmsg m;
+    int fd = -1;
+
+    assert_false(dt_ranksock_state(f->sock, 1).linked);
+    hello(f, 1, DT_RANK_PROTOCOL, FIRST + 1);
+    assert_string_equal(f->seen, "hello(4,9004) ");
+    m = receive(f, 1, &fd);
+    assert_int_equal(m.type, DT_RANK_WELCOME);
+    assert_int_equal(m.welcome.rank, FIRST + 1);
+    assert_int_equal(m.welcome.size, 6);
+    assert_int_equal(m.welcome.local_rank, 1);
+    assert_int_equal(m.welcome.local_size, RANKS);
+    assert_int_equal(m.welcome.node_rank, 1);
+    assert_int_equal(m.welcome.nodes, 3);
+    assert_memory_equal(m.welcome.secret, f->start.secret, DT_SECRET_BYTES);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION + 1, RANKS), -1);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS + 1), -1);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
+    assert_int_equal(ftruncate(fd, 0), -1);
+    close(fd);
+    atomic_store(&shm.ranks[1].step, 42);
+    atomic_store(&shm.ranks[1].flags, DT_HOSTSHM_FINALIZED);
+    assert_true(dt_ranksock_state(f->sock, 1).linked);
+    assert_true(dt_ranksock_state(f->sock, 1).finalized);
+    assert_false(dt_ranksock_state(f->sock, 1).peer_lost);
+    assert_int_equal(dt_ranksock_state(f->sock, 1).step, 42);
+    assert_int_equal(dt_ranksock_state(f->sock, 0).step, -1);
+    dt_hostshm_unmap(&shm);
+}
+
+static void hellos_that_do_not_fit_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m;
+
+    hello(f, 0, DT_RANK_PROTOCOL + 1, FIRST);
+    m = receive(f, 0, NULL);
+    assert_int_equal(m.type, DT_RANK_REFUSED);
+    assert_int_equal(m.refused.version, 1);
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST + 1);
+    m = receive(f, 0, NULL);
+    assert_int_equal(m.type, DT_RANK_REFUSED);
+    assert_non_null(strstr(m.refused.text, "DTRUN_RANK"));
+    assert_false(dt_ranksock_state(f->sock, 0).linked);
+    assert_string_equal(f->seen, "");
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    assert_int_equal(receive(f, 0, NULL).type, DT_RANK_WELCOME);
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    m = receive(f, 0, NULL);
+    assert_int_equal(m.type, DT_RANK_REFUSED);
+    assert_non_null(strstr(m.refused.text, "already"));
+    assert_non_null(strstr(f->seen, "second process"));
+    nothing_more(f, 0);
+}
+
+static void garbage_is_ignored(void **state)
+{
+    struct fixture *f = *state;
+    int fd = dt_ranksock_child_fd(f->sock, 0);
+
+    assert_int_equal(send(fd, "garbage", 7, 0), 7);
+    turn(f);
+    assert_non_null(strstr(f->seen, "no message"));
+    f->seen[0] = '\0';
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    assert_string_equal(f->seen, "hello(3,9003) ");
+}
+
+static void another_process_is_not_the_rank(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_COMMIT };
+    int status;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    f->seen[0] = '\0';
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0) == 0 ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    turn(f);
+    assert_non_null(strstr(f->seen, "not the rank's own"));
+    assert_null(strstr(f->seen, "commit"));
+}
+
+static void the_table_reaches_early_and_late_ranks(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_msg_addr addrs[] = { { (char *)"10.0.0.1", 0, 0 }, { (char *)"10.0.0.2", 77, 1 } };
+    struct dt_msg_table table = { GENERATION, { addrs, 2 } };
+    union dt_msg got;
+    uint8_t bytes[256];
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    dt_ranksock_table(f->sock, &table);
+    hello(f, 1, DT_RANK_PROTOCOL, FIRST + 1);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        assert_int_equal(receive(f, i, NULL).type, DT_RANK_WELCOME);
+        struct dt_rankmsg m = receive(f, i, &fd);
+        assert_int_equal(m.type, DT_RANK_TABLE);
+        assert_in_range(m.table.bytes, 1, sizeof bytes);
+        assert_int_equal(pread(fd, bytes, sizeof bytes, 0), m.table.bytes);
+        assert_int_equal(pwrite(fd, bytes, 1, 0), -1);
+        assert_int_equal(dt_msg_decode(DT_MSG_TABLE, bytes, m.table.bytes, &got), 0);
+        assert_int_equal(got.table.addrs.n, 2);
+        assert_int_equal(((struct dt_msg_addr *)got.table.addrs.v)[1].port, 77);
+        dt_msg_free(DT_MSG_TABLE, &got);
+        close(fd);
+    }
+}
+
+static void an_abort_is_told_once(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_hostshm shm;
+    uint32_t culprit = 0;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, &fd);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
+    close(fd);
+    assert_int_equal(dt_hostshm_stopped(&shm, NULL), 0);
+    uint32_t bell = atomic_load(&shm.ranks[0].doorbell);
+    dt_ranksock_abort(f->sock, 5);
+    dt_ranksock_abort(f->sock, 2);
+    assert_int_equal(dt_hostshm_stopped(&shm, &culprit), DT_HOSTSHM_PEER_DIED);
+    assert_int_equal(culprit, 5);
+    assert_int_equal(atomic_load(&shm.ranks[0].doorbell), bell + 1);
+    struct dt_rankmsg m = receive(f, 0, NULL);
+    assert_int_equal(m.type, DT_RANK_ABORT);
+    assert_int_equal(m.abort.rank, 5);
+    nothing_more(f, 0);
+    hello(f, 1, DT_RANK_PROTOCOL, FIRST + 1);
+    assert_int_equal(receive(f, 1, NULL).type, DT_RANK_WELCOME);
+    assert_int_equal(receive(f, 1, NULL).type, DT_RANK_ABORT);
+    dt_hostshm_unmap(&shm);
+}
+
+static void a_watched_step_is_reported_and_left_on_word(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_STEP };
+    struct dt_hostshm shm;
+    int fd = -1;
+
+    dt_ranksock_watch_step(f->sock, 1, 50);
+    hello(f, 1, DT_RANK_PROTOCOL, FIRST + 1);
+    receive(f, 1, &fd);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
+    close(fd);
+    assert_int_equal(atomic_load(&shm.ranks[1].watch_step), 50);
+    f->seen[0] = '\0';
+    m.step.step = 51;
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 1), &m, -1, 0), 0);
+    turn(f);
+    assert_string_equal(f->seen, "step(4,51) ");
+    assert_int_equal(atomic_load(&shm.ranks[1].watch_step), INT64_MAX);
+    dt_ranksock_go(f->sock, 1, 9);
+    m = receive(f, 1, NULL);
+    assert_int_equal(m.type, DT_RANK_GO);
+    assert_int_equal(m.go.exit_code, 9);
+    dt_hostshm_unmap(&shm);
+}
+
+static void what_a_dead_rank_sent_is_still_read(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_HELLO };
+    int status;
+
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fd = dt_ranksock_child_fd(f->sock, 0);
+        m.hello.protocol = DT_RANK_PROTOCOL;
+        m.hello.rank = FIRST;
+        m.hello.generation = GENERATION;
+        int r = dt_rankmsg_send(fd, &m, -1, 0);
+        m = (struct dt_rankmsg){ .type = DT_RANK_COMMIT, .commit = { 12, 1 } };
+        _exit(r == 0 && dt_rankmsg_send(fd, &m, -1, 0) == 0 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    dt_ranksock_forked(f->sock, 0);
+    assert_false(dt_ranksock_state(f->sock, 0).linked);
+    dt_ranksock_drain(f->sock, 0);
+    assert_true(dt_ranksock_state(f->sock, 0).linked);
+    assert_string_equal(f->seen, "hello(3,0) commit(12,1) ");
+    turn(f);
+    turn(f);
+    dt_ranksock_drain(f->sock, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_rank_is_welcomed_with_shared_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(hellos_that_do_not_fit_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(garbage_is_ignored, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_process_is_not_the_rank, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_table_reaches_early_and_late_ranks, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_abort_is_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_watched_step_is_reported_and_left_on_word, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_a_dead_rank_sent_is_still_read, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
