@@ -13,9 +13,14 @@ AM_TESTS_ENVIRONMENT = \
 # Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME.
 UNIT_TESTS = \
 	tests/unit/codec \
+	tests/unit/device \
 	tests/unit/boot \
 	tests/unit/link \
 	tests/unit/ranksock
+
+if HAVE_NCCL
+UNIT_TESTS += tests/unit/nccl tests/unit/nccl_load
+endif
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
@@ -30,6 +35,29 @@ endif
 tests_unit_codec_SOURCES = tests/unit/codec.c
 tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+
+# A CUDA driver and a backend that need no GPU. -rpath makes libtool build shared libraries of them.
+FAKES = tests/fake/libcuda.la tests/fake/libdtrun-nccl.la
+check_LTLIBRARIES = $(FAKES)
+tests_fake_libcuda_la_SOURCES = tests/fake/libcuda.c tests/fake/cuda.h
+tests_fake_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
+tests_fake_libdtrun_nccl_la_SOURCES = tests/fake/plugin.c
+tests_fake_libdtrun_nccl_la_LDFLAGS = -version-info 0:0:0 -rpath /nowhere
+
+tests_unit_device_SOURCES = tests/unit/device.c runtime/device.c
+tests_unit_device_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_device_LDFLAGS = -Wl,-rpath,$(abs_top_builddir)/tests/fake/.libs
+tests_unit_device_LDADD = $(CMOCKA_LIBS)
+EXTRA_tests_unit_device_DEPENDENCIES = $(FAKES)
+
+tests_unit_nccl_SOURCES = tests/unit/nccl.c
+tests_unit_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(NCCL_CPPFLAGS)
+tests_unit_nccl_LDADD = runtime/libnccl-backend.la $(CMOCKA_LIBS)
+
+tests_unit_nccl_load_SOURCES = tests/unit/nccl_load.c
+tests_unit_nccl_load_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_nccl_load_LDADD = $(CMOCKA_LIBS)
+EXTRA_tests_unit_nccl_load_DEPENDENCIES = runtime/libdtrun-nccl.la
 
 tests_unit_boot_SOURCES = tests/unit/boot.c
 tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
