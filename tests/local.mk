@@ -12,6 +12,13 @@ AM_TESTS_ENVIRONMENT = \
 
 # Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME.
 UNIT_TESTS = \
+	tests/unit/envrules \
+	tests/unit/base \
+	tests/unit/gpu \
+	tests/unit/plan \
+	tests/unit/hostlist \
+	tests/unit/hostfile \
+	tests/unit/hostarg \
 	tests/unit/codec \
 	tests/unit/device \
 	tests/unit/boot \
@@ -70,6 +77,34 @@ tests_unit_link_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
 tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_hostarg_SOURCES = tests/unit/hostarg.c tests/unit/unit.h tests/unit/describe.h
+tests_unit_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hostarg_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_hostfile_SOURCES = tests/unit/hostfile.c tests/unit/unit.h tests/unit/describe.h
+tests_unit_hostfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hostfile_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_hostlist_SOURCES = tests/unit/hostlist.c tests/unit/unit.h tests/unit/describe.h
+tests_unit_hostlist_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hostlist_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_plan_SOURCES = tests/unit/plan.c tests/unit/unit.h
+tests_unit_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_plan_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_gpu_SOURCES = tests/unit/gpu.c tests/unit/unit.h
+tests_unit_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_base_SOURCES = tests/unit/base.c tests/unit/unit.h
+tests_unit_base_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_envrules_SOURCES = tests/unit/envrules.c tests/unit/unit.h
+tests_unit_envrules_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_envrules_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS =

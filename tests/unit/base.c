@@ -1,0 +1,149 @@
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/base/error.h"
+#include "launcher/base/number.h"
+#include "launcher/base/slurp.h"
+#include "launcher/base/utf8.h"
+#include "tests/unit/unit.h"
+
+static void numbers_are_read_whole_and_within_bounds(void **state)
+{
+    static const struct {
+        const char *text;
+        int min, max, rc, value;
+        const char *says;
+    } cases[] = {
+        { "0", 0, 9, 0, 0, "" },
+        { "7", 1, 9, 0, 7, "" },
+        { "0007", 1, 9, 0, 7, "" },
+        { "2147483647", 0, INT_MAX, 0, INT_MAX, "" },
+        { "2147483648", 0, INT_MAX, -1, 0, "a number from 0 to 2147483647 was expected" },
+        { "99999999999999999999999", 0, INT_MAX, -1, 0, "a number from" },
+        { "0", 1, 9, -1, 0, "a number from 1 to 9 was expected" },
+        { "10", 1, 9, -1, 0, "a number from 1 to 9 was expected" },
+        { "", 1, 9, -1, 0, "a number was expected" },
+        { " 1", 1, 9, -1, 0, "a number was expected" },
+        { "1 ", 1, 9, -1, 0, "a number was expected" },
+        { "+1", 1, 9, -1, 0, "a number was expected" },
+        { "-1", 1, 9, -1, 0, "a number was expected" },
+        { "1.5", 1, 9, -1, 0, "a number was expected" },
+        { "0x1", 1, 9, -1, 0, "a number was expected" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_error err = { 0 };
+        int value = 0;
+
+        assert_int_equal(dt_number_parse(cases[i].text, cases[i].min, cases[i].max, &value, &err),
+                         cases[i].rc);
+        assert_int_equal(value, cases[i].value);
+        assert_true(strncmp(err.text, cases[i].says, strlen(cases[i].says)) == 0);
+    }
+}
+
+static void a_prefix_stands_in_front(void **state)
+{
+    struct dt_error err = { 0 };
+
+    (void)state;
+    dt_error_usage(&err, "slots=%s", "abc");
+    assert_int_equal(dt_error_prefix(&err, "nodes:%d: ", 3), -1);
+    assert_string_equal(err.text, "nodes:3: slots=abc");
+    assert_int_equal(err.exit_code, DT_EXIT_USAGE);
+    assert_int_equal(dt_error_prefix(NULL, "x"), -1);
+}
+
+static void a_long_error_is_cut_not_overrun(void **state)
+{
+    struct dt_error err = { 0 };
+    char rest[sizeof err.text];
+
+    (void)state;
+    memset(rest, 'x', sizeof rest);
+    rest[sizeof rest - 1] = '\0';
+    dt_error_set(&err, "%s", rest);
+    dt_error_prefix(&err, "front: ");
+    assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_memory_equal(err.text, "front: xxx", 10);
+}
+
+#define R "\xef\xbf\xbd"
+
+static void what_is_no_utf8_is_replaced(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        { "", "" },
+        { "plain", "plain" },
+        { "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+        { "\xe2\x82\xac\xf0\x9f\x98\x80", "\xe2\x82\xac\xf0\x9f\x98\x80" },
+        { "a\xff"
+          "b",
+          "a" R "b" },
+        { "\x80", R },
+        { "\xc3", R },
+        { "\xc3"
+          "a",
+          R "a" },
+        { "\xe2\x82", R R },
+        { "\xc0\xaf", R R }, /* overlong */
+        { "\xe0\x80\xaf", R R R },
+        { "\xed\xa0\x80", R R R },       /* surrogate */
+        { "\xf4\x90\x80\x80", R R R R }, /* beyond U+10FFFF */
+        { "\xf4\x8f\xbf\xbf", "\xf4\x8f\xbf\xbf" },
+        { "\xf8\x88\x80\x80\x80", R R R R R },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *got = dt_utf8_clean(cases[i].text);
+
+        assert_string_equal(got, cases[i].want);
+        free(got);
+    }
+}
+
+static void slurp_reads_whole_files_up_to_its_limit(void **state)
+{
+    char path[] = "/tmp/dtrun-slurp-XXXXXX";
+    char data[50000];
+    int fd = mkstemp(path);
+    struct dt_strbuf b = { 0 };
+    struct dt_error err = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (char)(i * 7);
+    assert_int_equal(write(fd, data, sizeof data), sizeof data);
+    close(fd);
+    assert_int_equal(dt_slurp(&b, path, sizeof data, &err), 0);
+    assert_int_equal(b.len, sizeof data);
+    assert_memory_equal(b.data, data, sizeof data);
+    assert_int_equal(dt_slurp(&b, path, sizeof data - 1, &err), -1);
+    assert_string_equal(err.text, "larger than 49999 bytes");
+    unlink(path);
+    assert_int_equal(dt_slurp(&b, path, 1, &err), -1);
+    assert_string_equal(err.text, "No such file or directory");
+    assert_int_equal(dt_slurp(&b, "/", 1, &err), -1);
+    assert_string_equal(err.text, "Is a directory");
+    dt_strbuf_free(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_read_whole_and_within_bounds),
+        cmocka_unit_test(a_prefix_stands_in_front),
+        cmocka_unit_test(a_long_error_is_cut_not_overrun),
+        cmocka_unit_test(what_is_no_utf8_is_replaced),
+        cmocka_unit_test(slurp_reads_whole_files_up_to_its_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

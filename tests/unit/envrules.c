@@ -1,0 +1,532 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/strbuf.h"
+#include "launcher/hosts/hostarg.h"
+#include "launcher/place/envrules.h"
+#include "launcher/place/plan.h"
+#include "tests/unit/unit.h"
+
+/* The value of NAME in a list of NAME=VALUE, or NULL; fails when it is there twice. */
+static const char *value_of(const struct dt_strs *env, const char *name)
+{
+    size_t n = strlen(name);
+    const char *value = NULL;
+
+    for (uint32_t i = 0; i < env->n; i++) {
+        if (strncmp(env->v[i], name, n) != 0 || env->v[i][n] != '=')
+            continue;
+        if (value)
+            fail_msg("%s is there twice", name);
+        value = env->v[i] + n + 1;
+    }
+    return value;
+}
+
+static void assert_value(const struct dt_strs *env, const char *name, const char *want)
+{
+    const char *got = value_of(env, name);
+
+    if (!want != !got || (want && strcmp(want, got) != 0))
+        fail_msg("%s is %s, not %s", name, got ? got : "unset", want ? want : "unset");
+}
+
+/* What stays behind: one name for every rule of the manual page. */
+static const char *const stays[] = { "HOME",
+                                     "USER",
+                                     "LOGNAME",
+                                     "SHELL",
+                                     "MAIL",
+                                     "HOSTNAME",
+                                     "HOST",
+                                     "SSH_AUTH_SOCK",
+                                     "SSH_CONNECTION",
+                                     "DISPLAY",
+                                     "XAUTHORITY",
+                                     "WAYLAND_DISPLAY",
+                                     "XDG_RUNTIME_DIR",
+                                     "DBUS_SESSION_BUS_ADDRESS",
+                                     "TMPDIR",
+                                     "TERM_PROGRAM",
+                                     "PWD",
+                                     "OLDPWD",
+                                     "SHLVL",
+                                     "_",
+                                     "BASH_FUNC_module",
+                                     "PMI_RANK",
+                                     "PMIX_RANK",
+                                     "PRTE_X",
+                                     "HYDRA_X",
+                                     "OMPI_COMM_WORLD_RANK",
+                                     "OMPI_UNIVERSE_SIZE",
+                                     "OMPI_MCA_ess_base",
+                                     "OMPI_MCA_orte_x",
+                                     "MV2_COMM_WORLD_RANK",
+                                     "MPI_LOCALRANKID",
+                                     "MPI_LOCALNRANKS",
+                                     "SLURM_STEP_ID",
+                                     "SLURM_STEPID",
+                                     "SLURM_PROCID",
+                                     "SLURM_LOCALID",
+                                     "SLURM_NODEID",
+                                     "SLURM_TASK_PID",
+                                     "SLURM_GTIDS",
+                                     "SLURMD_NODENAME",
+                                     "SLURM_SRUN_COMM_HOST",
+                                     "TORCHELASTIC_RUN_ID",
+                                     "TORCHELASTIC_ANYTHING",
+                                     "HOROVOD_RANK",
+                                     "HOROVOD_SIZE",
+                                     "HOROVOD_LOCAL_RANK",
+                                     "HOROVOD_CROSS_SIZE",
+                                     "CUDA_VISIBLE_DEVICES",
+                                     "NVIDIA_VISIBLE_DEVICES",
+                                     "DTRUN_RANK",
+                                     "DTRUN_SIZE",
+                                     "DTRUN_LOCAL_RANK",
+                                     "DTRUN_LOCAL_SIZE",
+                                     "DTRUN_NODE_RANK",
+                                     "DTRUN_NODES",
+                                     "DTRUN_JOB_ID",
+                                     "DTRUN_GENERATION",
+                                     "DTRUN_RESTART_COUNT",
+                                     "DTRUN_CHECKPOINT_DIR",
+                                     "DTRUN_FRESH",
+                                     "DTRUN_AGENT_FD",
+                                     "DTRUN_HOSTID",
+                                     "DTRUN_AGENT",
+                                     "RANK",
+                                     "WORLD_SIZE",
+                                     "LOCAL_RANK",
+                                     "LOCAL_WORLD_SIZE",
+                                     "GROUP_RANK",
+                                     "GROUP_WORLD_SIZE",
+                                     "NODE_RANK",
+                                     "MASTER_ADDR",
+                                     "MASTER_PORT",
+                                     "BAD-NAME",
+                                     "9LIVES",
+                                     "",
+                                     "a.b",
+                                     "BASH_FUNC_x%%" };
+
+static const char *const goes[] = { "PATH",
+                                    "LD_LIBRARY_PATH",
+                                    "TERM",
+                                    "LANG",
+                                    "LC_ALL",
+                                    "DTRUN_WIRE",
+                                    "NCCL_DEBUG",
+                                    "OMP_NUM_THREADS",
+                                    "OMP_PROC_BIND",
+                                    "SLURM_JOB_ID",
+                                    "SLURM_NODELIST",
+                                    "SLURM_NTASKS_PER_NODE",
+                                    "OMPI_MCA_btl",
+                                    "HOROVOD_TIMELINE",
+                                    "HOMEBREW",
+                                    "RANKS",
+                                    "MY_RANK",
+                                    "RANK_",
+                                    "_x",
+                                    "x",
+                                    "CUDA_HOME",
+                                    "CUDA_DEVICE_ORDER",
+                                    "USERNAME",
+                                    "MPI_HOME",
+                                    "PMI",
+                                    "VIRTUAL_ENV",
+                                    "http_proxy" };
+
+enum { NSTAYS = sizeof stays / sizeof *stays, NGOES = sizeof goes / sizeof *goes };
+
+/* An environ of every name in both tables, with NAME's value being "v:NAME". */
+static char **make_environ(void)
+{
+    char **environ_ = calloc(NSTAYS + NGOES + 1, sizeof *environ_);
+    size_t n = 0;
+
+    for (size_t i = 0; i < NSTAYS; i++)
+        assert_true(asprintf(&environ_[n++], "%s=v:%s", stays[i], stays[i]) > 0);
+    for (size_t i = 0; i < NGOES; i++)
+        assert_true(asprintf(&environ_[n++], "%s=v:%s", goes[i], goes[i]) > 0);
+    return environ_;
+}
+
+static void free_environ(char **environ_)
+{
+    for (char **e = environ_; *e; e++)
+        free(*e);
+    free(environ_);
+}
+
+static void what_describes_the_host_or_a_launcher_stays_behind(void **state)
+{
+    char **environ_ = make_environ(), want[64];
+    struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
+
+    (void)state;
+    assert_int_equal(dt_env_base(&env, &unset, environ_, &rules, NULL), 0);
+    for (size_t i = 0; i < NSTAYS; i++)
+        assert_value(&env, stays[i], NULL);
+    for (size_t i = 0; i < NGOES; i++) {
+        snprintf(want, sizeof want, "v:%s", goes[i]);
+        assert_value(&env, goes[i], want);
+    }
+    assert_int_equal(env.n, NGOES);
+    assert_int_equal(unset.n, 0);
+    dt_strs_free(&env);
+    free_environ(environ_);
+}
+
+static void values_pass_byte_for_byte(void **state)
+{
+    char *environ_[] = {
+        "A=", "B=x=y=z", "C=line\nline\r\n\t", "D=\xff\x01\xfe", "NOEQUALS", NULL
+    };
+    struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
+
+    (void)state;
+    assert_int_equal(dt_env_base(&env, &unset, environ_, &rules, NULL), 0);
+    assert_int_equal(env.n, 4);
+    for (uint32_t i = 0; i < env.n; i++)
+        assert_string_equal(env.v[i], environ_[i]);
+    dt_strs_free(&env);
+}
+
+/* The environment that -x and --unset are tried on. */
+static char *const given[] = { "A=1",
+                               "AB=2",
+                               "HOME=/root",
+                               "HOROVOD_RANK=3",
+                               "CUDA_VISIBLE_DEVICES=5",
+                               "CUDA_CACHE=6",
+                               "NVIDIA_VISIBLE_DEVICES=7",
+                               NULL };
+
+static const struct ruling {
+    const char *rules; /* separated by blanks */
+    const char *env;   /* NAME=VALUE in order, separated by blanks */
+    const char *unset;
+} rulings[] = {
+    { "", "A=1 AB=2 CUDA_CACHE=6", "" },
+    { "x:A", "AB=2 CUDA_CACHE=6 A=1", "" },
+    { "x:A=9", "AB=2 CUDA_CACHE=6 A=9", "" },
+    { "x:A=", "AB=2 CUDA_CACHE=6 A=", "" },
+    { "x:A=b=c", "AB=2 CUDA_CACHE=6 A=b=c", "" },
+    { "x:A=8 x:A=9", "AB=2 CUDA_CACHE=6 A=9", "" },
+    { "x:A=9 x:A", "AB=2 CUDA_CACHE=6 A=1", "" },
+    { "x:HOME", "A=1 AB=2 CUDA_CACHE=6 HOME=/root", "" },
+    { "x:HOROVOD_RANK", "A=1 AB=2 CUDA_CACHE=6 HOROVOD_RANK=3", "" },
+    { "x:NVIDIA_VISIBLE_DEVICES", "A=1 AB=2 CUDA_CACHE=6 NVIDIA_VISIBLE_DEVICES=7", "" },
+    { "x:NEW=1", "A=1 AB=2 CUDA_CACHE=6 NEW=1", "" },
+    { "x:HO*", "A=1 AB=2 CUDA_CACHE=6 HOME=/root HOROVOD_RANK=3", "" },
+    { "x:CUDA_*", "A=1 AB=2 CUDA_CACHE=6", "" },
+    { "x:NONE*", "A=1 AB=2 CUDA_CACHE=6", "" },
+    { "x:*", "A=1 AB=2 HOME=/root HOROVOD_RANK=3 CUDA_CACHE=6 NVIDIA_VISIBLE_DEVICES=7", "" },
+    { "u:A", "AB=2 CUDA_CACHE=6", "A" },
+    { "u:NONE", "A=1 AB=2 CUDA_CACHE=6", "NONE" },
+    { "u:A u:A", "AB=2 CUDA_CACHE=6", "A" },
+    { "u:A x:A", "AB=2 CUDA_CACHE=6 A=1", "" },
+    { "u:A x:A*", "CUDA_CACHE=6 A=1 AB=2", "" },
+    { "x:A=9 u:A", "AB=2 CUDA_CACHE=6", "A" },
+    { "u:A x:A=3 u:AB", "CUDA_CACHE=6 A=3", "AB" },
+};
+
+static void split(struct dt_strs *out, const char *text)
+{
+    char *copy = strdup(text), *rest = copy, *word;
+
+    while ((word = strsep(&rest, " ")))
+        if (*word)
+            assert_int_equal(dt_strs_add(out, word), 0);
+    free(copy);
+}
+
+/* Whether got holds exactly the words of want, in any order. */
+static bool same_words(const struct dt_strs *got, const char *want)
+{
+    struct dt_strs words = { 0 };
+    uint32_t found = 0;
+    bool same;
+
+    split(&words, want);
+    for (uint32_t i = 0; i < words.n; i++)
+        for (uint32_t k = 0; k < got->n; k++)
+            found += strcmp(words.v[i], got->v[k]) == 0;
+    same = words.n == got->n && found == words.n;
+    dt_strs_free(&words);
+    return same;
+}
+
+static void rules_are_applied_in_order(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rulings / sizeof *rulings; i++) {
+        struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
+        struct dt_error err = { 0 };
+
+        split(&rules, rulings[i].rules);
+        assert_int_equal(dt_env_base(&env, &unset, given, &rules, &err), 0);
+        if (!same_words(&env, rulings[i].env) || !same_words(&unset, rulings[i].unset)) {
+            for (uint32_t k = 0; k < env.n; k++)
+                print_error("%s\n", env.v[k]);
+            fail_msg("rules %s", rulings[i].rules);
+        }
+        dt_strs_free(&env);
+        dt_strs_free(&unset);
+        dt_strs_free(&rules);
+    }
+}
+
+static const struct {
+    const char *rule;
+    const char *says;
+} refusals[] = {
+    { "x:NONE", "-x NONE: the variable is not set here; to set it: -x NONE=VALUE" },
+    { "x:", "-x : that is no name" },
+    { "x:=1", "-x : that is no name" },
+    { "x:9A=1", "-x 9A: that is no name" },
+    { "x:A-B=1", "-x A-B: that is no name" },
+    { "x:A*B", "-x A*B: that is no name" },
+    { "x:A*=1", "-x A*: that is no name" },
+    { "x:9*", "-x 9*: only the end of a name can be a star" },
+    { "x:A**", "-x A**: only the end of a name can be a star" },
+    { "u:", "--unset : that is no name" },
+    { "u:A=1", "--unset A: that is no name" },
+    { "u:A*", "--unset A*: that is no name" },
+    { "x:RANK=1", "-x RANK: dtrun sets it" },
+    { "x:WORLD_SIZE", "-np decides it" },
+    { "x:LOCAL_WORLD_SIZE=1", "the slots in -H" },
+    { "x:DTRUN_SIZE=1", "-np decides it" },
+    { "x:DTRUN_CHECKPOINT_DIR=/x", "--checkpoint-dir decides it" },
+    { "x:DTRUN_FRESH=1", "--fresh decides it" },
+    { "x:DTRUN_RESTART_COUNT=1", "--max-restarts" },
+    { "x:TORCHELASTIC_MAX_RESTARTS=1", "--max-restarts decides it" },
+    { "x:MASTER_ADDR=h", "addr= of the first host in a hostfile" },
+    { "x:CUDA_VISIBLE_DEVICES=1", "gpus= in a hostfile" },
+    { "u:CUDA_VISIBLE_DEVICES", "--unset CUDA_VISIBLE_DEVICES: dtrun sets it" },
+    { "u:RANK", "--unset RANK: dtrun sets it" },
+};
+
+static void rules_that_cannot_be_obeyed_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        struct dt_strs env = { 0 }, unset = { 0 }, rules = { 0 };
+        struct dt_error err = { 0 };
+
+        assert_int_equal(dt_strs_add(&rules, refusals[i].rule), 0);
+        if (dt_env_base(&env, &unset, given, &rules, &err) == 0)
+            fail_msg("%s was obeyed", refusals[i].rule);
+        if (!strstr(err.text, refusals[i].says) || err.exit_code != 2)
+            fail_msg("%s: said (%d): %s", refusals[i].rule, err.exit_code, err.text);
+        dt_strs_free(&env);
+        dt_strs_free(&unset);
+        dt_strs_free(&rules);
+    }
+}
+
+/* hosts of 3, 1 and 2 ranks: rank, local rank, local size, node */
+static const int uneven[6][4] = { { 0, 0, 3, 0 }, { 1, 1, 3, 0 }, { 2, 2, 3, 0 },
+                                  { 3, 0, 1, 1 }, { 4, 0, 2, 2 }, { 5, 1, 2, 2 } };
+
+static void assert_number(const struct dt_strs *env, const char *name, long long want)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%lld", want);
+    assert_value(env, name, text);
+}
+
+static void check_uneven_rank(const struct dt_strs *env, const int want[4], int fd)
+{
+    static const struct {
+        const char *name;
+        int column; /* of the table above */
+    } by_rank[] = {
+        { "DTRUN_RANK", 0 },       { "RANK", 0 },
+        { "DTRUN_LOCAL_RANK", 1 }, { "LOCAL_RANK", 1 },
+        { "LOCAL_WORLD_SIZE", 2 }, { "DTRUN_LOCAL_SIZE", 2 },
+        { "DTRUN_NODE_RANK", 3 },  { "NODE_RANK", 3 },
+        { "GROUP_RANK", 3 },
+    };
+    static const struct {
+        const char *name, *value;
+    } same[] = {
+        { "DTRUN_SIZE", "6" },
+        { "WORLD_SIZE", "6" },
+        { "DTRUN_NODES", "3" },
+        { "GROUP_WORLD_SIZE", "3" },
+        { "DTRUN_JOB_ID", "train-0123abcd" },
+        { "TORCHELASTIC_RUN_ID", "train-0123abcd" },
+        { "DTRUN_GENERATION", "2" },
+        { "DTRUN_RESTART_COUNT", "1" },
+        { "TORCHELASTIC_RESTART_COUNT", "1" },
+        { "TORCHELASTIC_MAX_RESTARTS", "3" },
+        { "DTRUN_CHECKPOINT_DIR", "/c" },
+        { "MASTER_ADDR", "10.0.0.1" },
+        { "MASTER_PORT", "40000" },
+        { "PWD", "/w" },
+        { "CUDA_DEVICE_ORDER", "PCI_BUS_ID" },
+        { "PYTHONUNBUFFERED", "1" },
+        { "DTRUN_FRESH", NULL },
+    };
+
+    for (size_t i = 0; i < sizeof by_rank / sizeof *by_rank; i++)
+        assert_number(env, by_rank[i].name, want[by_rank[i].column]);
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        assert_value(env, same[i].name, same[i].value);
+    assert_number(env, "CUDA_VISIBLE_DEVICES", want[1]);
+    assert_number(env, "OMP_NUM_THREADS", want[2] > 8 ? 1 : 8 / want[2]);
+    assert_number(env, "DTRUN_AGENT_FD", fd);
+}
+
+static void uneven_hosts_get_contiguous_blocks(void **state)
+{
+    struct dt_hostlist hosts = { 0 };
+    struct dt_plan plan;
+    char *none[] = { NULL };
+
+    (void)state;
+    assert_int_equal(dt_hostarg_parse(&hosts, "a:3,b:1,c:2", NULL), 0);
+    assert_int_equal(dt_plan_make(&plan, &hosts, 0, false, NULL), 0);
+    for (int rank = 0; rank < 6; rank++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&plan, rank);
+        struct dt_msg_start start = { .generation = 2,
+                                      .job_id = "train-0123abcd",
+                                      .np = 6,
+                                      .nodes = 3,
+                                      .node_rank = (uint32_t)node->node_rank,
+                                      .restart_count = 1,
+                                      .max_restarts = 3,
+                                      .first_rank = (uint32_t)node->first_rank,
+                                      .local_size = (uint32_t)node->local_size,
+                                      .wdir = "/w",
+                                      .master_addr = "10.0.0.1",
+                                      .master_port = 40000,
+                                      .checkpoint_dir = "/c" };
+        char device[8];
+        struct dt_env_rank r = { .start = &start,
+                                 .local_rank = (uint32_t)(rank - node->first_rank),
+                                 .device = device,
+                                 .agent_fd = 10 + rank,
+                                 .cores = 8 };
+        struct dt_strs env = { 0 };
+
+        snprintf(device, sizeof device, "%u", r.local_rank);
+        assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
+        check_uneven_rank(&env, uneven[rank], 10 + rank);
+        dt_strs_free(&env);
+    }
+    dt_plan_free(&plan);
+    dt_hostlist_free(&hosts);
+}
+
+/* One rank's environment from an agent's environ and what was sent; both separated by blanks. */
+static void layered(struct dt_strs *env, const char *agent, const char *sent, const char *unset,
+                    struct dt_env_rank rank)
+{
+    struct dt_msg_start start = *rank.start;
+    struct dt_strs host = { 0 };
+
+    split(&host, agent);
+    split(&start.env, sent);
+    split(&start.unset, unset);
+    rank.start = &start;
+    assert_int_equal(dt_env_for_rank(env, host.n ? host.v : (char *[]){ NULL }, &rank), 0);
+    dt_strs_free(&host);
+    dt_strs_free(&start.env);
+    dt_strs_free(&start.unset);
+}
+
+static const struct layering {
+    const char *agent, *sent, *unset;
+    const char *name, *want;
+} layerings[] = {
+    { "A=host", "", "", "A", "host" },
+    { "A=host", "A=sent", "", "A", "sent" },
+    { "A=host", "", "A", "A", NULL },
+    { "HOME=/host", "", "", "HOME", "/host" },
+    { "HOME=/host", "HOME=/sent", "", "HOME", "/sent" },
+    { "TMPDIR=/host", "", "", "TMPDIR", "/host" },
+    /* an outer job must not shine through the agent's own environment */
+    { "PMI_RANK=7", "", "", "PMI_RANK", NULL },
+    { "PMI_RANK=7", "PMI_RANK=8", "", "PMI_RANK", "8" },
+    { "HOROVOD_RANK=7", "", "", "HOROVOD_RANK", NULL },
+    { "DTRUN_CHECKPOINT_DIR=/outer", "", "", "DTRUN_CHECKPOINT_DIR", NULL },
+    { "DTRUN_FRESH=1", "", "", "DTRUN_FRESH", NULL },
+    { "MASTER_ADDR=outer", "", "", "MASTER_ADDR", NULL },
+    { "DTRUN_AGENT=/x", "", "", "DTRUN_AGENT", NULL },
+    /* per-rank values always win */
+    { "RANK=7", "RANK=8", "", "RANK", "5" },
+    { "CUDA_VISIBLE_DEVICES=7", "CUDA_VISIBLE_DEVICES=8", "", "CUDA_VISIBLE_DEVICES", "3" },
+    { "", "DTRUN_AGENT_FD=1", "DTRUN_AGENT_FD", "DTRUN_AGENT_FD", "9" },
+    /* defaults only where nobody has said anything */
+    { "", "", "", "OMP_NUM_THREADS", "4" },
+    { "OMP_NUM_THREADS=2", "", "", "OMP_NUM_THREADS", "2" },
+    { "", "OMP_NUM_THREADS=3", "", "OMP_NUM_THREADS", "3" },
+    { "OMP_NUM_THREADS=2", "OMP_NUM_THREADS=3", "", "OMP_NUM_THREADS", "3" },
+    { "OMP_NUM_THREADS=2", "", "OMP_NUM_THREADS", "OMP_NUM_THREADS", NULL },
+    { "", "CUDA_DEVICE_ORDER=FASTEST_FIRST", "", "CUDA_DEVICE_ORDER", "FASTEST_FIRST" },
+    { "", "", "PYTHONUNBUFFERED", "PYTHONUNBUFFERED", NULL },
+    /* the directory is the job's */
+    { "PWD=/somewhere", "", "", "PWD", "/w" },
+    { "OLDPWD=/somewhere", "", "", "OLDPWD", NULL },
+    { "", "", "", "TORCHELASTIC_MAX_RESTARTS", "2147483647" },
+};
+
+static void layers_lie_in_the_right_order(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof layerings / sizeof *layerings; i++) {
+        const struct layering *l = &layerings[i];
+        struct dt_msg_start start = { .job_id = "j",
+                                      .np = 6,
+                                      .nodes = 2,
+                                      .first_rank = 4,
+                                      .local_size = 2,
+                                      .max_restarts = -1,
+                                      .wdir = "/w",
+                                      .checkpoint_dir = "",
+                                      .master_addr = "" };
+        struct dt_env_rank rank = {
+            .start = &start, .local_rank = 1, .device = "3", .agent_fd = 9, .cores = 8
+        };
+        struct dt_strs env = { 0 };
+
+        layered(&env, l->agent, l->sent, l->unset, rank);
+        assert_value(&env, l->name, l->want);
+        dt_strs_free(&env);
+    }
+}
+
+static void fresh_and_few_cores(void **state)
+{
+    struct dt_msg_start start = { .np = 16, .nodes = 1, .local_size = 16, .fresh = 1 };
+    struct dt_env_rank rank = { .start = &start, .device = "", .agent_fd = 3, .cores = 2 };
+    struct dt_strs env = { 0 };
+
+    (void)state;
+    layered(&env, "", "", "", rank);
+    assert_value(&env, "DTRUN_FRESH", "1");
+    assert_value(&env, "OMP_NUM_THREADS", "1");
+    assert_value(&env, "CUDA_VISIBLE_DEVICES", "");
+    dt_strs_free(&env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_describes_the_host_or_a_launcher_stays_behind),
+        cmocka_unit_test(values_pass_byte_for_byte),
+        cmocka_unit_test(rules_are_applied_in_order),
+        cmocka_unit_test(rules_that_cannot_be_obeyed_are_refused),
+        cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
+        cmocka_unit_test(layers_lie_in_the_right_order),
+        cmocka_unit_test(fresh_and_few_cores),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,92 @@
+#include <string.h>
+
+#include "launcher/base/strbuf.h"
+#include "launcher/place/gpu.h"
+#include "tests/unit/unit.h"
+
+static const struct choosing {
+    const char *given;    /* gpus=, separated by commas; NULL: not given */
+    const char *mask;     /* the host's CUDA_VISIBLE_DEVICES; NULL: unset */
+    const char *detected; /* separated by commas; NULL: none */
+    uint32_t slots;
+    const char *want; /* devices of local ranks 0, 1, ... 5 */
+} choosings[] = {
+    /* nothing known: 0..slots-1 */
+    { NULL, NULL, NULL, 4, "0 1 2 3 0 1" },
+    { NULL, NULL, NULL, 1, "0 0 0 0 0 0" },
+    { NULL, NULL, "", 2, "0 1 0 1 0 1" },
+    /* the GPUs of the host, of which the first slots count */
+    { NULL, NULL, "0,1,2,3,4,5,6,7", 4, "0 1 2 3 0 1" },
+    { NULL, NULL, "0,1", 4, "0 1 0 1 0 1" },
+    { NULL, NULL, "GPU-a,GPU-b", 2, "GPU-a GPU-b GPU-a GPU-b GPU-a GPU-b" },
+    /* the host's own mask goes before what it has */
+    { NULL, "2,3", "0,1,2,3", 4, "2 3 2 3 2 3" },
+    { NULL, "2,3", NULL, 1, "2 2 2 2 2 2" },
+    { NULL, "GPU-8d,GPU-9e", NULL, 2, "GPU-8d GPU-9e GPU-8d GPU-9e GPU-8d GPU-9e" },
+    { NULL, "MIG-GPU-8d/1/0", NULL, 1,
+      "MIG-GPU-8d/1/0 MIG-GPU-8d/1/0 MIG-GPU-8d/1/0 MIG-GPU-8d/1/0 MIG-GPU-8d/1/0 MIG-GPU-8d/1/0" },
+    { NULL, " 5 , 6 ", NULL, 2, "5 6 5 6 5 6" },
+    /* an empty mask, or -1, hides every device; an invalid entry hides those behind it */
+    { NULL, "", "0,1", 2, "     " },
+    { NULL, "-1", "0,1", 2, "     " },
+    { NULL, "-1,0", "0,1", 2, "     " },
+    { NULL, "3,-1,0", "0,1", 4, "3 3 3 3 3 3" },
+    { NULL, "3,,0", "0,1", 4, "3 3 3 3 3 3" },
+    /* gpus= goes before everything */
+    { "0,2,3", "5", "0,1,2,3", 3, "0 2 3 0 2 3" },
+    { "0,2,3", NULL, NULL, 2, "0 2 0 2 0 2" },
+    { "", "5", "0,1", 2, "     " },
+    { "-1", "5", "0,1", 2, "     " },
+};
+
+static void split(struct dt_strs *out, const char *text)
+{
+    struct dt_strbuf b = { 0 };
+
+    for (; *text; text++) {
+        if (*text != ',')
+            dt_strbuf_add(&b, text, 1);
+        if (*text == ',' || !text[1]) {
+            assert_int_equal(dt_strs_add(out, dt_strbuf_text(&b)), 0);
+            dt_strbuf_consume(&b, b.len);
+        }
+    }
+    dt_strbuf_free(&b);
+}
+
+static void every_local_rank_gets_its_device(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof choosings / sizeof *choosings; i++) {
+        const struct choosing *c = &choosings[i];
+        struct dt_strs given = { 0 }, detected = { 0 }, list = { 0 };
+        struct dt_gpu_source source = { .mask = c->mask, .slots = c->slots };
+        struct dt_strbuf got = { 0 };
+
+        if (c->given) {
+            split(&given, c->given);
+            source.given = &given;
+        }
+        if (c->detected) {
+            split(&detected, c->detected);
+            source.detected = &detected;
+        }
+        assert_int_equal(dt_gpu_list(&list, &source), 0);
+        for (uint32_t local = 0; local < 6; local++)
+            dt_strbuf_printf(&got, "%s%s", local ? " " : "", dt_gpu_of(&list, local));
+        assert_string_equal(dt_strbuf_text(&got), c->want);
+        dt_strbuf_free(&got);
+        dt_strs_free(&given);
+        dt_strs_free(&detected);
+        dt_strs_free(&list);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_local_rank_gets_its_device),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "launcher/base/strbuf.h"
+#include "launcher/hosts/hostarg.h"
+#include "launcher/hosts/hostfile.h"
+#include "launcher/place/plan.h"
+#include "tests/unit/unit.h"
+
+struct placing {
+    const char *hosts; /* of a hostfile */
+    int np;
+    bool no_oversubscribe;
+    const char *want; /* "host first+size ...", and "!" when oversubscribed; or part of the error */
+    bool fails;
+};
+
+static const struct placing placings[] = {
+    { "a:4\nb:4\n", 0, false, "a 0+4 b 4+4", false },
+    { "a:4\nb:4\n", 8, false, "a 0+4 b 4+4", false },
+    { "a:4\nb:4\n", 5, false, "a 0+4 b 4+1", false },
+    { "a:4\nb:4\n", 4, false, "a 0+4", false },
+    { "a:4\nb:4\n", 1, false, "a 0+1", false },
+    { "a:3\nb:1\nc:2\n", 6, false, "a 0+3 b 3+1 c 4+2", false },
+    { "a:4\nb:4\n", 16, false, "a 0+8 b 8+8 !", false },
+    { "a:4\nb:4\n", 9, false, "a 0+5 b 5+4 !", false },
+    { "a:4\nb:4\n", 10, false, "a 0+5 b 5+5 !", false },
+    /* after 3 and 1 the next rank goes to a (tie), then to b (4/3 against 1/1) ... */
+    { "a:3\nb:1\n", 5, false, "a 0+4 b 4+1 !", false },
+    { "a:3\nb:1\n", 6, false, "a 0+4 b 4+2 !", false },
+    { "a:3\nb:1\n", 7, false, "a 0+5 b 5+2 !", false },
+    { "a:3\nb:1\n", 8, false, "a 0+6 b 6+2 !", false },
+    { "a:1\nb:3\n", 6, false, "a 0+2 b 2+4 !", false },
+    { "a:4 max_slots=4\nb:4\n", 16, false, "a 0+4 b 4+12 !", false },
+    { "a:4 max_slots=5\nb:4 max_slots=6\n", 11, false, "a 0+5 b 5+6 !", false },
+    { "a:4 max_slots=5\nb:4 max_slots=6\n", 12, false,
+      "12 ranks are too many: with max_slots the hosts take 11", true },
+    { "a:4 max_slots=4\n", 4, false, "a 0+4", false },
+    { "a:4\nb:4\n", 8, true, "a 0+4 b 4+4", false },
+    { "a:4\nb:4\n", 16, true, "16 ranks do not fit on 8 slots", true },
+    { "a:1000000\n", 0, false, "a 0+1000000", false },
+    { "a:1000000\nb\n", 0, false, "the hosts have more than 1000000 slots", true },
+};
+
+static const char *describe_plan(struct dt_strbuf *b, const struct dt_plan *plan,
+                                 const struct dt_hostlist *hosts)
+{
+    dt_strbuf_consume(b, b->len);
+    for (size_t i = 0; i < plan->nnodes; i++) {
+        const struct dt_plan_node *n = &plan->nodes[i];
+
+        assert_int_equal(n->node_rank, i);
+        dt_strbuf_printf(b, "%s%s %d+%d", i ? " " : "", hosts->v[n->host].name, n->first_rank,
+                         n->local_size);
+    }
+    if (plan->oversubscribed)
+        dt_strbuf_puts(b, " !");
+    return dt_strbuf_text(b);
+}
+
+static void ranks_are_placed_in_blocks(void **state)
+{
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof placings / sizeof *placings; i++) {
+        const struct placing *p = &placings[i];
+        struct dt_hostlist hosts = { 0 };
+        struct dt_plan plan;
+        struct dt_error err = { 0 };
+        int rc;
+
+        assert_int_equal(dt_hostfile_parse(&hosts, "f", p->hosts, strlen(p->hosts), NULL), 0);
+        rc = dt_plan_make(&plan, &hosts, p->np, p->no_oversubscribe, &err);
+        if ((rc < 0) != p->fails)
+            fail_msg("%s with %d ranks: rc %d, %s", p->hosts, p->np, rc, err.text);
+        if (!p->fails)
+            assert_string_equal(describe_plan(&b, &plan, &hosts), p->want);
+        else if (!strstr(err.text, p->want) || err.exit_code != 2)
+            fail_msg("%s with %d ranks: said: %s", p->hosts, p->np, err.text);
+        dt_plan_free(&plan);
+        dt_hostlist_free(&hosts);
+    }
+    dt_strbuf_free(&b);
+}
+
+/* The rule in its plain form: each further rank to the host with the fewest ranks per slot. */
+static void place_slowly(const int *slots, const int *max, int n, int np, int *ranks)
+{
+    int left = np;
+
+    for (int i = 0; i < n; i++) {
+        ranks[i] = left < slots[i] ? left : slots[i];
+        left -= ranks[i];
+    }
+    for (; left; left--) {
+        int best = -1;
+
+        for (int i = 0; i < n; i++)
+            if (!(max[i] && ranks[i] >= max[i]) &&
+                (best < 0 || (long)ranks[i] * slots[best] < (long)ranks[best] * slots[i]))
+                best = i;
+        assert_true(best >= 0);
+        ranks[best]++;
+    }
+}
+
+static void extra_ranks_go_where_the_load_is_lowest(void **state)
+{
+    unsigned seed = 12345;
+
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        struct dt_hostlist hosts = { 0 };
+        struct dt_plan plan;
+        int slots[6], max[6] = { 0 }, ranks[6], n = round % 6 + 1, total = 0;
+
+        for (int i = 0; i < n; i++) {
+            char name[8];
+
+            seed = seed * 1103515245 + 12345;
+            slots[i] = (int)(seed >> 16) % 5 + 1;
+            if (i && (seed >> 21) % 3 == 0)
+                max[i] = slots[i] + (int)(seed >> 24) % 3;
+            snprintf(name, sizeof name, "h%d", i);
+            dt_hostlist_add(&hosts, name);
+            hosts.v[i].slots = slots[i];
+            hosts.v[i].max_slots = max[i];
+            total += slots[i];
+        }
+        for (int np = 1; np <= 3 * total; np++) {
+            int next = 0;
+
+            place_slowly(slots, max, n, np, ranks);
+            assert_int_equal(dt_plan_make(&plan, &hosts, np, false, NULL), 0);
+            for (size_t k = 0; k < plan.nnodes; k++) {
+                assert_int_equal(plan.nodes[k].first_rank, next);
+                assert_int_equal(plan.nodes[k].local_size, ranks[plan.nodes[k].host]);
+                next += plan.nodes[k].local_size;
+            }
+            assert_int_equal(next, np);
+            dt_plan_free(&plan);
+        }
+        dt_hostlist_free(&hosts);
+    }
+}
+
+static void node_of_finds_every_rank(void **state)
+{
+    struct dt_hostlist hosts = { 0 };
+    struct dt_plan plan;
+    static const size_t want[] = { 0, 0, 0, 1, 2, 2 };
+
+    (void)state;
+    assert_int_equal(dt_hostarg_parse(&hosts, "a:3,b:1,c:2", NULL), 0);
+    assert_int_equal(dt_plan_make(&plan, &hosts, 0, false, NULL), 0);
+    for (int rank = 0; rank < 6; rank++)
+        assert_int_equal(dt_plan_node_of(&plan, rank)->host, want[rank]);
+    assert_null(dt_plan_node_of(&plan, -1));
+    assert_null(dt_plan_node_of(&plan, 6));
+    dt_plan_free(&plan);
+    dt_hostlist_free(&hosts);
+}
+
+static void no_hosts_is_an_error(void **state)
+{
+    struct dt_hostlist hosts = { 0 };
+    struct dt_plan plan;
+    struct dt_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(dt_plan_make(&plan, &hosts, 1, false, &err), -1);
+    assert_string_equal(err.text, "there is no host to run on");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_are_placed_in_blocks),
+        cmocka_unit_test(extra_ranks_go_where_the_load_is_lowest),
+        cmocka_unit_test(node_of_finds_every_rank),
+        cmocka_unit_test(no_hosts_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

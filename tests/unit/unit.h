@@ -1,0 +1,13 @@
+/* cmocka, with what it wants to be included before it. */
+#ifndef DT_TEST_UNIT_H
+#define DT_TEST_UNIT_H
+
+/* clang-format off */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+/* clang-format on */
+
+#endif
