@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += launcher/libbase.la launcher/liblauncher.la launcher/libag
 # What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_la_SOURCES = \
 	launcher/base/error.c launcher/base/error.h \
+	launcher/base/inject.c launcher/base/inject.h \
 	launcher/base/log.c launcher/base/log.h \
 	launcher/base/mem.c launcher/base/mem.h \
 	launcher/base/number.c launcher/base/number.h \

@@ -22,6 +22,7 @@ UNIT_TESTS = \
 	tests/unit/codec \
 	tests/unit/device \
 	tests/unit/boot \
+	tests/unit/inject \
 	tests/unit/link \
 	tests/unit/ranksock
 
@@ -69,6 +70,10 @@ EXTRA_tests_unit_nccl_load_DEPENDENCIES = runtime/libdtrun-nccl.la
 tests_unit_boot_SOURCES = tests/unit/boot.c
 tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_boot_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_inject_SOURCES = tests/unit/inject.c
+tests_unit_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_inject_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 tests_unit_link_SOURCES = tests/unit/link.c
 tests_unit_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)

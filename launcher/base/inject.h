@@ -1,0 +1,38 @@
+/* The faults that --inject asks for, so that users can test how their job recovers:
+ *
+ *     kill:rank=R[,step=N|,after=SECONDS]     SIGKILL to the rank
+ *     stop:rank=R[,step=N|,after=SECONDS]     SIGSTOP to the rank
+ *     exit:rank=R,step=N[,code=C]             the rank exits with C (default 1)
+ *     host:node=K|rank=R[,step=N|,after=S]    agent and ranks of a host vanish at once
+ *
+ * Each also takes restart=K: only after the K-th restart (0: in the first run). Without step and
+ * after a fault strikes when the ranks run. A rank is struck inside the dt_step(N) that reaches N,
+ * before it returns. dtrun and dtrun-agent read the same text with the same function. Pure. */
+#ifndef DT_BASE_INJECT_H
+#define DT_BASE_INJECT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/base/error.h"
+
+enum dt_inject_kind { DT_INJECT_KILL, DT_INJECT_STOP, DT_INJECT_EXIT, DT_INJECT_HOST };
+
+struct dt_inject {
+    enum dt_inject_kind kind;
+    int64_t rank;     /* -1: not given (HOST with node=) */
+    int64_t node;     /* HOST: the host's node rank, or -1: the host that rank runs on */
+    int64_t step;     /* -1: not given */
+    int64_t after_ms; /* -1: not given */
+    int64_t restart;  /* -1: any */
+    int code;         /* EXIT */
+};
+
+/* Returns 0, or -1 with what is wrong with text in err (exit code 2). */
+int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *err);
+
+/* Whether the fault concerns the host with this node rank and these ranks. */
+bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, uint32_t first_rank,
+                  uint32_t local_size);
+
+#endif
