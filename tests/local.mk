@@ -12,6 +12,8 @@ AM_TESTS_ENVIRONMENT = \
 
 # Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME.
 UNIT_TESTS = \
+	tests/unit/frame \
+	tests/unit/msg \
 	tests/unit/envrules \
 	tests/unit/base \
 	tests/unit/gpu \
@@ -110,6 +112,14 @@ tests_unit_base_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 tests_unit_envrules_SOURCES = tests/unit/envrules.c tests/unit/unit.h
 tests_unit_envrules_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_envrules_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_msg_SOURCES = tests/unit/msg.c tests/unit/unit.h
+tests_unit_msg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_msg_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+
+tests_unit_frame_SOURCES = tests/unit/frame.c tests/unit/unit.h
+tests_unit_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS =

@@ -1,0 +1,372 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/wire/frame.h"
+#include "runtime/wire/msg.h"
+#include "tests/unit/unit.h"
+
+/* The bytes of a message are written as words: bN hN wN qN are integers of 1, 2, 4 and 8 bytes,
+ * 'text' is a string with its length, k the secret 1 2 3 ... 32, and "text" bytes without a length.
+ */
+static void put_word(struct dt_put *out, const char *word)
+{
+    long long n = strtoll(word + 1, NULL, 0);
+    char *text = strdup(word + 1);
+
+    text[strcspn(text, "'\"")] = '\0';
+    if (*word == 'b')
+        dt_put_u8(out, (uint8_t)n);
+    else if (*word == 'h')
+        dt_put_u16(out, (uint16_t)n);
+    else if (*word == 'w')
+        dt_put_u32(out, (uint32_t)n);
+    else if (*word == 'q')
+        dt_put_u64(out, (uint64_t)n);
+    else if (*word == '\'')
+        dt_put_str(out, text);
+    else if (*word == '"')
+        dt_put_bytes(out, text, strlen(text));
+    else if (*word == 'k')
+        for (int i = 1; i <= DT_SECRET_BYTES; i++)
+            dt_put_u8(out, (uint8_t)i);
+    else
+        fail_msg("bad word %s", word);
+    free(text);
+}
+
+static struct dt_put bytes_of(const char *words)
+{
+    struct dt_put out = { 0 };
+    char *copy = strdup(words), *rest = copy, *word;
+
+    while ((word = strsep(&rest, " ")))
+        if (*word)
+            put_word(&out, word);
+    free(copy);
+    return out;
+}
+
+#define SECRET                                                                                     \
+    {                                                                                              \
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, \
+            26, 27, 28, 29, 30, 31, 32                                                             \
+    }
+#define STRS(...)                                                                                  \
+    {                                                                                              \
+        .v = (char *[]){ __VA_ARGS__, NULL },                                                      \
+        .n = sizeof(char *[]){ __VA_ARGS__ } / sizeof(char *)                                      \
+    }
+#define ITEMS(type, ...)                                                                           \
+    {                                                                                              \
+        .v = (type[]){ __VA_ARGS__ }, .n = sizeof(type[]){ __VA_ARGS__ } / sizeof(type)            \
+    }
+#define BLOB(text)                                                                                 \
+    {                                                                                              \
+        .p = (const uint8_t *)(text), .n = sizeof(text) - 1                                        \
+    }
+
+static const struct dt_msg_start start = {
+    .generation = 2,
+    .job_id = "train-1",
+    .secret = SECRET,
+    .np = 6,
+    .nodes = 3,
+    .node_rank = 1,
+    .restart_count = 4,
+    .max_restarts = -1,
+    .heartbeat_ms = 10000,
+    .slots = 8,
+    .gpus = STRS("0", "GPU-1"),
+    .gpus_given = 1,
+    .stdin_rank = -1,
+    .first_rank = 3,
+    .local_size = 2,
+    .host = "host2",
+    .wdir = "/w",
+    .master_addr = "10.0.0.1",
+    .master_port = 40000,
+    .checkpoint_dir = "/c",
+    .fresh = 5,
+    .file_dir = "/f",
+    .argv = STRS("./train", "", "-x"),
+    .env = STRS("A=1"),
+    .unset = STRS("B", "C"),
+    .inject = STRS("kill:rank=1"),
+};
+
+static const struct dt_msg_hello hello = {
+    .protocol = 1,
+    .version = "0.1.0",
+    .identity = "boot",
+    .hostname = "h",
+    .addr = "10.0.0.2",
+    .peer_addr = "10.0.0.1",
+    .free_port = 4000,
+    .cores = 64,
+    .memory = 0x123456789a,
+    .time_ns = 0x1122334455667788,
+    .pid = 77,
+    .gpus = STRS("0", "1"),
+};
+
+/* Every message, each field with a value of its own, and the bytes that PROTOCOL.md promises. */
+static const struct message {
+    uint8_t type;
+    const char *name;
+    const void *msg;
+    const char *bytes;
+} messages[] = {
+    { DT_MSG_START, "start", &start,
+      "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 w3 w2 'host2' '/w' "
+      "'10.0.0.1' "
+      "h40000 '/c' b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1'" },
+    { DT_MSG_TABLE, "table",
+      &(struct dt_msg_table){ 3, ITEMS(struct dt_msg_addr, { "10.0.0.1", 7, 0 }, { "::1", 0, 9 }) },
+      "w3 w2 '10.0.0.1' h7 w0 '::1' h0 w9" },
+    { DT_MSG_SIGNAL, "signal", &(struct dt_msg_signal){ -10 }, "w-10" },
+    { DT_MSG_STOP, "stop", &(struct dt_msg_stop){ 5000 }, "w5000" },
+    { DT_MSG_ABORT, "abort", &(struct dt_msg_abort){ 1, 2 }, "w1 w2" },
+    { DT_MSG_PING, "ping", &(struct dt_msg_ping){ 0x1122334455667788 }, "q0x1122334455667788" },
+    { DT_MSG_QUERY, "query", &(struct dt_msg_query){ 6 }, "w6" },
+    { DT_MSG_CREDIT, "credit", &(struct dt_msg_credit){ 1, 2, 3 }, "w1 b2 w3" },
+    { DT_MSG_END, "end", &(struct dt_msg_end){ 0 }, "b0" },
+    { DT_MSG_FILE, "file", &(struct dt_msg_file){ 1, "train", 0755, 1ull << 33, 0x99, "j-1" },
+      "w1 'train' w0755 q0x200000000 q0x99 'j-1'" },
+    { DT_MSG_STDIN, "stdin", &(struct dt_msg_stdin){ 1, BLOB("abc") }, "w1 \"abc\"" },
+    { DT_MSG_STDIN_EOF, "stdin_eof", &(struct dt_msg_stdin_eof){ 8 }, "w8" },
+    { DT_MSG_FILE_DATA, "file_data", &(struct dt_msg_file_data){ 2, BLOB("xy") }, "w2 \"xy\"" },
+    { DT_MSG_HELLO, "hello", &hello,
+      "w1 '0.1.0' 'boot' 'h' '10.0.0.2' '10.0.0.1' h4000 w64 q0x123456789a q0x1122334455667788 w77 "
+      "w2 '0' '1'" },
+    { DT_MSG_STARTED, "started",
+      &(struct dt_msg_started){
+          4, ITEMS(struct dt_msg_started_rank, { 1, 100, "3" }, { 2, 101, "" }) },
+      "w4 w2 w1 w100 '3' w2 w101 ''" },
+    { DT_MSG_SPAWN_FAILED, "spawn_failed", &(struct dt_msg_spawn_failed){ 1, 2, 3, 4, "./x" },
+      "w1 w2 b3 w4 './x'" },
+    { DT_MSG_RANK_HELLO, "rank_hello", &(struct dt_msg_rank_hello){ 1, 2, 3 }, "w1 w2 h3" },
+    { DT_MSG_EXIT, "exit", &(struct dt_msg_exit){ 1, 2, 3, -1, 9, 5, -6, 7 },
+      "w1 w2 w3 w-1 w9 q5 q-6 w7" },
+    { DT_MSG_PONG, "pong",
+      &(struct dt_msg_pong){ 1, 2, ITEMS(struct dt_msg_step, { 3, -1 }, { 4, 1ll << 40 }) },
+      "q1 q2 w2 w3 q-1 w4 q0x10000000000" },
+    { DT_MSG_COMMIT, "commit", &(struct dt_msg_commit){ 1, -1, 2 }, "w1 q-1 b2" },
+    { DT_MSG_ANSWER, "answer", &(struct dt_msg_answer){ 6 }, "w6" },
+    { DT_MSG_LOG, "log", &(struct dt_msg_log){ "text" }, "'text'" },
+    { DT_MSG_STDIN_CREDIT, "credit", &(struct dt_msg_credit){ 4, 0, 6 }, "w4 b0 w6" },
+    { DT_MSG_FILE_DONE, "file_done", &(struct dt_msg_file_done){ 1, "/d", "no" }, "w1 '/d' 'no'" },
+    { DT_MSG_OUTPUT, "output", &(struct dt_msg_output){ 1, 2, BLOB("out") }, "w1 b2 \"out\"" },
+    { DT_MSG_OUTPUT_EOF, "output_eof", &(struct dt_msg_output_eof){ 1, 2 }, "w1 b2" },
+    { DT_MSG_DONE, "done", &(struct dt_msg_done){ 9 }, "w9" },
+};
+
+enum { NMESSAGES = sizeof messages / sizeof *messages };
+
+/* How many of the n bytes of a message stand before its blob; all of them where it has none. */
+static size_t fixed_bytes(uint8_t type, size_t n)
+{
+    switch (type) {
+    case DT_MSG_STDIN:
+    case DT_MSG_FILE_DATA:
+        return 4;
+    case DT_MSG_OUTPUT:
+        return 5;
+    default:
+        return n;
+    }
+}
+
+static void every_type_is_in_the_table(void **state)
+{
+    size_t known = 0;
+
+    (void)state;
+    for (int type = 0; type < 256; type++) {
+        union dt_msg msg;
+
+        if (dt_msg_name((uint8_t)type))
+            known++;
+        else
+            assert_int_equal(dt_msg_decode((uint8_t)type, "", 0, &msg), -1);
+    }
+    assert_int_equal(known, NMESSAGES);
+    for (size_t i = 0; i < NMESSAGES; i++)
+        assert_string_equal(dt_msg_name(messages[i].type), messages[i].name);
+}
+
+static void messages_are_written_as_promised(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NMESSAGES; i++) {
+        struct dt_put got = { 0 }, want = bytes_of(messages[i].bytes);
+
+        dt_msg_encode(&got, messages[i].type, messages[i].msg);
+        assert_false(got.failed);
+        if (got.len != want.len || memcmp(got.data, want.data, want.len) != 0)
+            fail_msg("%s: %zu bytes differ from the %zu promised", messages[i].name, got.len,
+                     want.len);
+        dt_put_free(&got);
+        dt_put_free(&want);
+    }
+}
+
+static void messages_survive_the_round_trip(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NMESSAGES; i++) {
+        struct dt_put again = { 0 }, bytes = bytes_of(messages[i].bytes);
+        union dt_msg msg;
+
+        assert_int_equal(dt_msg_decode(messages[i].type, bytes.data, bytes.len, &msg), 0);
+        dt_msg_encode(&again, messages[i].type, &msg);
+        assert_int_equal(again.len, bytes.len);
+        assert_memory_equal(again.data, bytes.data, bytes.len);
+        dt_msg_free(messages[i].type, &msg);
+        dt_put_free(&again);
+        dt_put_free(&bytes);
+    }
+}
+
+/* The two directions could be wrong in the same way: a few fields are looked at one by one. */
+static void fields_arrive_where_they_belong(void **state)
+{
+    struct dt_put bytes = bytes_of(messages[0].bytes);
+    union dt_msg msg;
+    const struct dt_msg_start *s = &msg.start;
+
+    (void)state;
+    assert_int_equal(dt_msg_decode(DT_MSG_START, bytes.data, bytes.len, &msg), 0);
+    assert_string_equal(s->job_id, "train-1");
+    assert_memory_equal(s->secret, start.secret, DT_SECRET_BYTES);
+    assert_int_equal(s->max_restarts, -1);
+    assert_int_equal(s->master_port, 40000);
+    assert_int_equal(s->gpus.n, 2);
+    assert_string_equal(s->gpus.v[1], "GPU-1");
+    assert_int_equal(s->argv.n, 3);
+    assert_string_equal(s->argv.v[1], "");
+    assert_null(s->argv.v[3]);
+    assert_string_equal(s->inject.v[0], "kill:rank=1");
+    dt_msg_free(DT_MSG_START, &msg);
+    dt_put_free(&bytes);
+}
+
+/* Each try uses memory of its own size, so that a sanitizer sees every read behind the end. */
+static int decode_copy(uint8_t type, const uint8_t *bytes, size_t n)
+{
+    uint8_t *copy = malloc(n ? n : 1);
+    union dt_msg msg;
+    int rc;
+
+    assert_non_null(copy);
+    memcpy(copy, bytes, n);
+    rc = dt_msg_decode(type, copy, n, &msg);
+    if (rc == 0)
+        dt_msg_free(type, &msg);
+    free(copy);
+    return rc;
+}
+
+static void a_message_cut_anywhere_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NMESSAGES; i++) {
+        struct dt_put bytes = bytes_of(messages[i].bytes);
+        size_t fixed = fixed_bytes(messages[i].type, bytes.len);
+
+        for (size_t n = 0; n < fixed; n++)
+            if (decode_copy(messages[i].type, bytes.data, n) == 0)
+                fail_msg("%s was accepted with %zu of %zu bytes", messages[i].name, n, bytes.len);
+        for (size_t n = fixed; n < bytes.len; n++)
+            assert_int_equal(decode_copy(messages[i].type, bytes.data, n), 0);
+        dt_put_free(&bytes);
+    }
+}
+
+static void a_message_with_a_byte_too_many_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < NMESSAGES; i++) {
+        struct dt_put bytes = bytes_of(messages[i].bytes);
+        bool has_blob = fixed_bytes(messages[i].type, bytes.len) != bytes.len;
+
+        dt_put_u8(&bytes, 0);
+        assert_int_equal(decode_copy(messages[i].type, bytes.data, bytes.len), has_blob ? 0 : -1);
+        dt_put_free(&bytes);
+    }
+}
+
+static void lies_about_lengths_are_refused(void **state)
+{
+    static const struct {
+        uint8_t type;
+        const char *bytes;
+    } lies[] = {
+        { DT_MSG_LOG, "w0xffffffff \"x\"" },
+        { DT_MSG_LOG, "w2 \"x\"" },
+        { DT_MSG_TABLE, "w1 w0xffffffff" },
+        { DT_MSG_TABLE, "w1 w1000001 \"xxxx\"" },
+        { DT_MSG_TABLE, "w1 w1000000 \"xxxx\"" },
+        { DT_MSG_STARTED, "w1 w2 w1 w1 ''" },
+        { DT_MSG_PONG, "q1 q2 w0x80000000" },
+        { DT_MSG_HELLO, "w1 '' '' '' '' '' h0 w0 q0 q0 w0 w0xffffffff" },
+        { DT_MSG_HELLO, "w1 '' '' '' '' '' h0 w0 q0 q0 w0 w4097" },
+        { DT_MSG_HELLO, "w1 '' '' '' '' '' h0 w0 q0 q0 w0 w1 w0xffffffff \"x\"" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct dt_put bytes = bytes_of(lies[i].bytes);
+
+        if (decode_copy(lies[i].type, bytes.data, bytes.len) == 0)
+            fail_msg("%s was accepted", lies[i].bytes);
+        dt_put_free(&bytes);
+    }
+}
+
+static void strings_have_their_maximum_and_no_nul(void **state)
+{
+    struct dt_put out = { 0 };
+    char text[9000];
+
+    (void)state;
+    memset(text, 'x', sizeof text);
+    text[8192] = '\0';
+    dt_put_str(&out, text);
+    assert_int_equal(decode_copy(DT_MSG_LOG, out.data, out.len), 0);
+    out.data[4 + 100] = '\0';
+    assert_int_equal(decode_copy(DT_MSG_LOG, out.data, out.len), -1);
+    out.len = 0;
+    text[8192] = 'x';
+    text[8193] = '\0';
+    dt_put_str(&out, text);
+    assert_int_equal(decode_copy(DT_MSG_LOG, out.data, out.len), -1);
+    dt_put_free(&out);
+}
+
+static void an_unknown_type_cannot_be_written(void **state)
+{
+    struct dt_put out = { 0 };
+
+    (void)state;
+    dt_msg_encode(&out, 200, &start);
+    assert_true(out.failed);
+    dt_put_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_is_in_the_table),
+        cmocka_unit_test(messages_are_written_as_promised),
+        cmocka_unit_test(messages_survive_the_round_trip),
+        cmocka_unit_test(fields_arrive_where_they_belong),
+        cmocka_unit_test(a_message_cut_anywhere_is_refused),
+        cmocka_unit_test(a_message_with_a_byte_too_many_is_refused),
+        cmocka_unit_test(lies_about_lengths_are_refused),
+        cmocka_unit_test(strings_have_their_maximum_and_no_nul),
+        cmocka_unit_test(an_unknown_type_cannot_be_written),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
