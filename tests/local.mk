@@ -12,6 +12,7 @@ AM_TESTS_ENVIRONMENT = \
 
 # Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME.
 UNIT_TESTS = \
+	tests/unit/options \
 	tests/unit/frame \
 	tests/unit/msg \
 	tests/unit/envrules \
@@ -120,6 +121,10 @@ tests_unit_msg_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 tests_unit_frame_SOURCES = tests/unit/frame.c tests/unit/unit.h
 tests_unit_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+
+tests_unit_options_SOURCES = tests/unit/options.c tests/unit/unit.h
+tests_unit_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_options_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS =

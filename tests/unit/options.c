@@ -1,0 +1,259 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "launcher/base/strbuf.h"
+#include "tests/unit/unit.h"
+
+enum { WORDS_MAX = 32 };
+
+struct line { /* a command line; words are separated by blanks, _ stands for an empty word */
+    char *copy;
+    char *argv[WORDS_MAX];
+    int argc;
+};
+
+static void split(struct line *l, const char *text)
+{
+    char *rest = l->copy = strdup(text), *word;
+
+    l->argv[0] = "dtrun";
+    l->argc = 1;
+    while ((word = strsep(&rest, " ")))
+        if (*word)
+            l->argv[l->argc++] = strcmp(word, "_") == 0 ? "" : word;
+    l->argv[l->argc] = NULL;
+}
+
+static void add_list(struct dt_strbuf *b, const char *name, const struct dt_strs *list)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        dt_strbuf_printf(b, "%s%s=%s", b->len ? " " : "", name, list->v[i]);
+}
+
+static void add_number(struct dt_strbuf *b, const char *name, int value, int usual)
+{
+    if (value != usual)
+        dt_strbuf_printf(b, "%s%s=%d", b->len ? " " : "", name, value);
+}
+
+static void add_text(struct dt_strbuf *b, const char *name, const char *value)
+{
+    if (value)
+        dt_strbuf_printf(b, "%s%s=%s", b->len ? " " : "", name, value);
+}
+
+/* All that differs from the defaults, in the order of the structure. */
+static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
+{
+    dt_strbuf_consume(b, b->len);
+    add_number(b, "np", o->np, 0);
+    add_list(b, "H", &o->hosts);
+    add_text(b, "hostfile", o->hostfile);
+    add_list(b, "env", &o->env);
+    add_text(b, "wdir", o->wdir);
+    add_number(b, "dry", o->dry_run, 0);
+    add_number(b, "json", o->json, 0);
+    add_text(b, "report", o->report);
+    add_number(b, "restarts", o->max_restarts, -1);
+    add_text(b, "ckpt", o->checkpoint_dir);
+    add_number(b, "resume", o->resume, 0);
+    add_number(b, "fresh", o->fresh, 0);
+    add_list(b, "inject", &o->inject);
+    add_number(b, "notag", o->no_tag, 0);
+    add_number(b, "noover", o->no_oversubscribe, 0);
+    add_number(b, "transport", o->transport, DT_TRANSPORT_AUTO);
+    add_number(b, "acceptnew", o->ssh_accept_new, 0);
+    add_number(b, "nopush", o->no_push, 0);
+    add_list(b, "push", &o->push);
+    add_number(b, "heartbeat", o->heartbeat_s, 10);
+    add_number(b, "grace", o->kill_grace_s, 5);
+    add_number(b, "timeout", o->timeout_s, 0);
+    add_number(b, "verbose", o->verbose, 0);
+    add_number(b, "help", o->help, 0);
+    add_number(b, "version", o->version, 0);
+    add_list(b, "", &o->command);
+    return dt_strbuf_text(b);
+}
+
+static const struct {
+    const char *line;
+    const char *want;
+} goods[] = {
+    { "x", "=x" },
+    { "-np 4 x", "np=4 =x" },
+    { "-n 4 x", "np=4 =x" },
+    { "--np 4 x", "np=4 =x" },
+    { "--num-proc 4 x", "np=4 =x" },
+    { "-num-proc=4 x", "np=4 =x" },
+    { "-n=4 x", "np=4 =x" },
+    { "-np 1 x", "np=1 =x" },
+    { "-np 1000000 x", "np=1000000 =x" },
+    { "-np 3 -np 4 x", "np=4 =x" },
+    { "-H a:1 -H b x", "H=a:1 H=b =x" },
+    { "--hosts a --host=b -hosts c x", "H=a H=b H=c =x" },
+    { "--hostfile f x", "hostfile=f =x" },
+    { "-hostfile f x", "hostfile=f =x" },
+    { "--machinefile=f x", "hostfile=f =x" },
+    { "--hostfile - x", "hostfile=- =x" },
+    { "-x A=1 -x A=b=c --unset B -x C* x", "env=x:A=1 env=x:A=b=c env=u:B env=x:C* =x" },
+    { "--wdir /w --report r.json x", "wdir=/w report=r.json =x" },
+    { "--dry-run --json x", "dry=1 json=1 =x" },
+    { "--max-restarts 0 x", "restarts=0 =x" },
+    { "--max-restarts=3 x", "restarts=3 =x" },
+    { "--checkpoint-dir d --resume x", "ckpt=d resume=1 =x" },
+    { "--checkpoint-dir d --fresh x", "ckpt=d fresh=1 =x" },
+    { "--fresh x", "fresh=1 =x" },
+    { "--inject kill:rank=1,step=50 --inject exit:rank=2,step=3 x",
+      "inject=kill:rank=1,step=50 inject=exit:rank=2,step=3 =x" },
+    { "--no-tag --no-oversubscribe x", "notag=1 noover=1 =x" },
+    { "--transport auto x", "=x" },
+    { "--transport libssh2 x", "transport=1 =x" },
+    { "--transport=ssh x", "transport=2 =x" },
+    { "--ssh-accept-new --no-push x", "acceptnew=1 nopush=1 =x" },
+    { "--push a --push b x", "push=a push=b =x" },
+    { "--heartbeat 1 --kill-grace 0 --timeout 60 x", "heartbeat=1 grace=0 timeout=60 =x" },
+    { "-v x", "verbose=1 =x" },
+    { "--verbose x", "verbose=1 =x" },
+    /* options end at the program or at -- */
+    { "x -np 4 --bad", "=x =-np =4 =--bad" },
+    { "-np 4 -- -x -y", "np=4 =-x =-y" },
+    { "-- -- x", "=-- =x" },
+    { "x --", "=x =--" },
+    { "-", "=-" },
+    { "x _", "=x =" },
+    { "./host:2", "=./host:2" },
+    { "-- host:2", "=host:2" },
+    { "a:b", "=a:b" },
+    { "C:x2", "=C:x2" },
+    { "x : y", "=x =: =y" },
+    { "x : -q", "=x =: =-q" },
+    { "-- x : -np 2 y", "=x =: =-np =2 =y" },
+    /* these need no program, and what follows does not matter */
+    { "--help", "help=1" },
+    { "-h", "help=1" },
+    { "--help --bad", "help=1" },
+    { "--version", "version=1" },
+    { "-version", "version=1" },
+    { "-np 4 --help", "np=4 help=1" },
+};
+
+static void good_lines_are_read(void **state)
+{
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof goods / sizeof *goods; i++) {
+        struct line l;
+        struct dt_options o;
+        struct dt_error err = { 0 };
+
+        split(&l, goods[i].line);
+        if (dt_options_parse(&o, l.argc, l.argv, &err) < 0)
+            fail_msg("%s: %s", goods[i].line, err.text);
+        assert_string_equal(describe(&b, &o), goods[i].want);
+        dt_options_free(&o);
+        free(l.copy);
+    }
+    dt_strbuf_free(&b);
+}
+
+static const struct {
+    const char *line;
+    const char *says; /* how the error begins */
+} bads[] = {
+    { "", "no program was given; usage: dtrun [options] PROGRAM [ARGS...], see dtrun --help" },
+    { "-np 4", "no program was given" },
+    { "--", "no program was given" },
+    { "_", "the program's name is empty" },
+    { "-np abc x", "-np abc: a number was expected" },
+    { "-np 0 x", "-np 0: a number from 1 to 1000000 was expected" },
+    { "-n -1 x", "-n -1: a number was expected" },
+    { "-np 99999999 x", "-np 99999999: a number from 1 to 1000000 was expected" },
+    { "--np= x", "--np : a number was expected" },
+    { "-np", "-np: a value (N) is missing" },
+    { "--hostfile", "--hostfile: a value (FILE) is missing" },
+    { "--hostfile a --hostfile b x", "--hostfile b: it is given twice" },
+    { "--hostfile a --machinefile b x", "--machinefile b: it is given twice" },
+    { "--wdir= x", "--wdir : a value was expected" },
+    { "-H _ x", "-H : a value was expected" },
+    { "--push= x", "--push : a value was expected" },
+    { "--bad x", "--bad is no option; see dtrun --help" },
+    { "--bad=3 x", "--bad is no option; see dtrun --help" },
+    { "-q x", "-q is no option" },
+    { "--n 4 x", "--n is no option" },
+    { "--x A=1 x", "--x is no option" },
+    { "--H a x", "--H is no option" },
+    { "---np 4 x", "---np is no option" },
+    { "-np4 x", "-np4 is no option" },
+    { "--hostfil f x", "--hostfil is no option" },
+    { "--dry-run=yes x", "--dry-run takes no value" },
+    { "--help=1", "--help takes no value" },
+    { "--transport rsh x", "--transport rsh: auto, libssh2 or ssh was expected" },
+    { "--max-restarts -1 x", "--max-restarts -1: a number was expected" },
+    { "--heartbeat 0 x", "--heartbeat 0: a number from 1" },
+    { "--timeout 0 x", "--timeout 0: a number from 1" },
+    { "--timeout 2m x", "--timeout 2m: a number was expected" },
+    { "--kill-grace x x", "--kill-grace x: a number was expected" },
+    { "-x RANK=1 x", "-x RANK: dtrun sets it for every rank" },
+    { "-x 9 x", "-x 9: that is no name" },
+    { "--unset A=1 x", "--unset A: that is no name" },
+    { "--resume --fresh --checkpoint-dir d x", "--resume and --fresh contradict each other" },
+    { "--resume x", "--resume needs --checkpoint-dir DIR" },
+    { "--push f --no-push x", "--push and --no-push contradict each other" },
+    { "--json x", "--json belongs to --dry-run" },
+    { "-np 4 -H host1:2, host2:2 ./train",
+      "\"host2:2\" looks like a host, not like a program: is there a blank after a comma in -H?" },
+    { "-H a:2, b:2,c:2 ./train", "\"b:2,c:2\" looks like a host" },
+    { "-H a:2, u@n[1-2]:2 ./train", "\"u@n[1-2]:2\" looks like a host" },
+    { "-np 4 host2:2 ./train",
+      "\"host2:2\" looks like a host, not like a program: hosts are given with -H" },
+    { "-np 1 a : -np 2 b", "several programs in one job (\" : \") are not supported" },
+    { "a x : --hosts h b", "several programs in one job" },
+};
+
+static void bad_lines_are_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof bads / sizeof *bads; i++) {
+        struct line l;
+        struct dt_options o;
+        struct dt_error err = { 0 };
+
+        split(&l, bads[i].line);
+        if (dt_options_parse(&o, l.argc, l.argv, &err) == 0)
+            fail_msg("%s was accepted", bads[i].line);
+        if (strncmp(err.text, bads[i].says, strlen(bads[i].says)) != 0)
+            fail_msg("%s: said: %s", bads[i].line, err.text);
+        assert_int_equal(err.exit_code, 2);
+        dt_options_free(&o);
+        free(l.copy);
+    }
+}
+
+static void arguments_stay_byte_for_byte(void **state)
+{
+    char *argv[] = { "dtrun", "-x", "A=b c\n\"'$x", "./a b", "", " ", "\xff\xfe", "--", NULL };
+    struct dt_options o;
+
+    (void)state;
+    assert_int_equal(dt_options_parse(&o, 8, argv, NULL), 0);
+    assert_string_equal(o.env.v[0], "x:A=b c\n\"'$x");
+    assert_int_equal(o.command.n, 5);
+    for (uint32_t i = 0; i < o.command.n; i++)
+        assert_string_equal(o.command.v[i], argv[3 + i]);
+    assert_null(o.command.v[5]);
+    dt_options_free(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_lines_are_read),
+        cmocka_unit_test(bad_lines_are_refused),
+        cmocka_unit_test(arguments_stay_byte_for_byte),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
