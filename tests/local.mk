@@ -57,7 +57,6 @@ tests_fake_libdtrun_nccl_la_LDFLAGS = -version-info 0:0:0 -rpath /nowhere
 
 tests_unit_device_SOURCES = tests/unit/device.c runtime/device.c
 tests_unit_device_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_device_LDFLAGS = -Wl,-rpath,$(abs_top_builddir)/tests/fake/.libs
 tests_unit_device_LDADD = $(CMOCKA_LIBS)
 EXTRA_tests_unit_device_DEPENDENCIES = $(FAKES)
 

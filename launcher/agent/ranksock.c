@@ -106,7 +106,7 @@ static void on_hello(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
         snprintf(why, sizeof why,
                  "the program's libdtrun speaks protocol %u, this dtrun-agent %u: run it with the "
                  "dtrun it was built with, or link it again",
-                 msg->hello.protocol, DT_RANK_PROTOCOL);
+                 msg->hello.protocol, (unsigned)DT_RANK_PROTOCOL);
         refuse(p, true, why);
     } else if (p->linked) {
         snprintf(why, sizeof why, "process %d of this rank has called dt_init already",

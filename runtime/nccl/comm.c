@@ -53,40 +53,89 @@ static void between_polls(unsigned turn)
 
 /* --- taking down --- */
 
+/* Shared by the thread that makes the call and the one that waits for it; the last of them frees
+ * it. */
 struct ending {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
     ncclComm_t comm;
     int device;
     ncclResult_t (*end)(ncclComm_t);
+    bool done, abandoned;
 };
 
-/* Owns its argument, for the one who started it may be gone before it ends. */
+static struct ending *ending_create(ncclComm_t comm, int device, ncclResult_t (*end)(ncclComm_t))
+{
+    struct ending *e = calloc(1, sizeof *e);
+    pthread_condattr_t monotonic;
+
+    if (!e)
+        return NULL;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&e->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&e->lock, NULL);
+    e->comm = comm;
+    e->device = device;
+    e->end = end;
+    return e;
+}
+
+static void ending_free(struct ending *e)
+{
+    pthread_cond_destroy(&e->changed);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
 static void *end_thread(void *arg)
 {
-    struct ending e = *(struct ending *)arg;
+    struct ending *e = arg;
+    bool abandoned;
 
-    free(arg);
-    cudaSetDevice(e.device);
-    e.end(e.comm);
+    cudaSetDevice(e->device);
+    e->end(e->comm);
+    pthread_mutex_lock(&e->lock);
+    e->done = true;
+    abandoned = e->abandoned;
+    pthread_cond_signal(&e->changed);
+    pthread_mutex_unlock(&e->lock);
+    if (abandoned)
+        ending_free(e);
     return NULL;
+}
+
+static bool ending_wait(struct ending *e, int timeout_ms)
+{
+    struct timespec deadline = deadline_in(timeout_ms);
+    bool done;
+
+    pthread_mutex_lock(&e->lock);
+    while (!e->done && pthread_cond_timedwait(&e->changed, &e->lock, &deadline) == 0)
+        ;
+    done = e->done;
+    e->abandoned = !done;
+    pthread_mutex_unlock(&e->lock);
+    return done;
 }
 
 int dt_nccl_end(ncclComm_t comm, int device, ncclResult_t (*end)(ncclComm_t), int timeout_ms)
 {
-    struct timespec deadline = deadline_in(timeout_ms);
-    struct ending *e = malloc(sizeof *e);
+    struct ending *e = ending_create(comm, device, end);
     pthread_t thread;
 
     if (!e)
         return -1;
-    *e = (struct ending){ .comm = comm, .device = device, .end = end };
     if (pthread_create(&thread, NULL, end_thread, e) != 0) {
-        free(e);
+        ending_free(e);
         return -1;
     }
-    if (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &deadline) == 0)
-        return 0;
     pthread_detach(thread);
-    return -1;
+    if (!ending_wait(e, timeout_ms))
+        return -1;
+    ending_free(e);
+    return 0;
 }
 
 static void take_down(struct dt_nccl *n)
