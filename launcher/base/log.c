@@ -8,10 +8,18 @@
 #include "launcher/base/strbuf.h"
 
 static bool verbose;
+static dt_log_sink_f sink_f;
+static void *sink_arg;
 
 void dt_log_set_verbose(bool on)
 {
     verbose = on;
+}
+
+void dt_log_set_sink(dt_log_sink_f sink, void *arg)
+{
+    sink_f = sink;
+    sink_arg = arg;
 }
 
 /* One write per line, so that lines of several processes on one terminal never mix. */
@@ -23,8 +31,12 @@ static void say(const char *fmt, va_list ap)
 
     vsnprintf(text, sizeof text, fmt, ap);
     dt_strbuf_printf(&b, "dtrun: %s\n", text);
-    n = write(STDERR_FILENO, b.data, b.len);
-    (void)n;
+    if (sink_f) {
+        sink_f(sink_arg, b.data, b.len);
+    } else {
+        n = write(STDERR_FILENO, b.data, b.len);
+        (void)n;
+    }
     dt_strbuf_free(&b);
 }
 

@@ -1,0 +1,85 @@
+#include "launcher/io/linebuf.h"
+
+#include <string.h>
+
+static void release(struct dt_linebuf *b, const char *text, size_t n, dt_linebuf_f emit, void *arg)
+{
+    unsigned piece = b->inside ? 0 : DT_PIECE_BEGINS;
+    char last = text[n - 1];
+
+    if (last == '\n' || last == '\r')
+        piece |= DT_PIECE_ENDS;
+    b->inside = !(piece & DT_PIECE_ENDS);
+    b->cr = last == '\r';
+    emit(arg, text, n, piece);
+}
+
+/* Length of the first line of data including its end, or 0 when it does not end here. */
+static size_t line_length(const char *data, size_t n)
+{
+    const char *lf = memchr(data, '\n', n);
+    const char *cr = memchr(data, '\r', lf ? (size_t)(lf - data) : n);
+
+    if (cr && cr + 1 != lf)
+        return (size_t)(cr - data) + 1;
+    return lf ? (size_t)(lf - data) + 1 : 0;
+}
+
+static void hold(struct dt_linebuf *b, const char *data, size_t n, dt_linebuf_f emit, void *arg)
+{
+    dt_strbuf_add(&b->held, data, n);
+    if (b->held.len <= b->max)
+        return;
+    release(b, b->held.data, b->held.len, emit, arg);
+    b->held.len = 0;
+}
+
+/* The first line is complete: with what is held of it, or straight from the input. */
+static void complete(struct dt_linebuf *b, const char *data, size_t n, dt_linebuf_f emit, void *arg)
+{
+    if (b->held.len == 0) {
+        release(b, data, n, emit, arg);
+        return;
+    }
+    dt_strbuf_add(&b->held, data, n);
+    release(b, b->held.data, b->held.len, emit, arg);
+    b->held.len = 0;
+}
+
+void dt_linebuf_feed(struct dt_linebuf *b, const char *data, size_t n, dt_linebuf_f emit, void *arg)
+{
+    if (n > 0 && b->cr) {
+        b->cr = false;
+        if (data[0] == '\n') {
+            emit(arg, data++, 1, DT_PIECE_ENDS | DT_PIECE_LF);
+            n--;
+        }
+    }
+    while (n > 0) {
+        size_t line = line_length(data, n);
+
+        if (line == 0) {
+            hold(b, data, n, emit, arg);
+            return;
+        }
+        complete(b, data, line, emit, arg);
+        data += line;
+        n -= line;
+        if (n > 0)
+            b->cr = false;
+    }
+}
+
+void dt_linebuf_end(struct dt_linebuf *b, dt_linebuf_f emit, void *arg)
+{
+    if (b->held.len > 0)
+        release(b, b->held.data, b->held.len, emit, arg);
+    b->held.len = 0;
+    b->inside = false;
+    b->cr = false;
+}
+
+void dt_linebuf_free(struct dt_linebuf *b)
+{
+    dt_strbuf_free(&b->held);
+}

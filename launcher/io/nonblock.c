@@ -1,0 +1,76 @@
+#include "launcher/io/nonblock.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void open_again(struct dt_nonblock *f, int flags)
+{
+    char path[40];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", f->fd);
+    fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) {
+        f->kind = DT_FD_OWN;
+        f->fd = fd;
+    }
+}
+
+/* epoll refuses what is always ready: files, /dev/null. */
+static int watch(int fd, int flags)
+{
+    struct epoll_event ev = { .events = flags == O_WRONLY ? EPOLLOUT : EPOLLIN };
+    int ep = epoll_create1(EPOLL_CLOEXEC);
+
+    if (ep >= 0 && epoll_ctl(ep, EPOLL_CTL_ADD, fd, &ev) < 0) {
+        close(ep);
+        ep = -1;
+    }
+    return ep;
+}
+
+void dt_nonblock_open(struct dt_nonblock *f, int fd, int flags)
+{
+    struct stat st = { 0 };
+
+    *f = (struct dt_nonblock){ .kind = DT_FD_SHARED, .fd = fd, .ready_fd = -1 };
+    if (fstat(fd, &st) < 0)
+        return;
+    if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+        f->kind = DT_FD_FILE;
+    else if (S_ISSOCK(st.st_mode))
+        f->kind = DT_FD_SOCKET;
+    else
+        open_again(f, flags);
+    f->ready_fd = watch(f->fd, flags);
+}
+
+ssize_t dt_nonblock_read(const struct dt_nonblock *f, void *data, size_t n)
+{
+    if (f->kind == DT_FD_SOCKET)
+        return recv(f->fd, data, n, MSG_DONTWAIT);
+    return read(f->fd, data, n);
+}
+
+ssize_t dt_nonblock_write(const struct dt_nonblock *f, const void *data, size_t n)
+{
+    if (f->kind == DT_FD_SOCKET)
+        return send(f->fd, data, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (f->kind == DT_FD_SHARED && n > PIPE_BUF)
+        n = PIPE_BUF; /* a pipe that polls writable takes this much */
+    return write(f->fd, data, n);
+}
+
+void dt_nonblock_close(struct dt_nonblock *f)
+{
+    if (f->ready_fd >= 0)
+        close(f->ready_fd);
+    if (f->kind == DT_FD_OWN)
+        close(f->fd);
+    f->fd = f->ready_fd = -1;
+}

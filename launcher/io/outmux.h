@@ -1,0 +1,41 @@
+/* All output of the ranks, and dtrun's own messages, to dtrun's standard output and standard error:
+ * whole lines, labelled when several ranks write, never blocking the loop.
+ *
+ * What a stream sent is credited to its agent only when it has been written, or, for an unfinished
+ * line that is held, when nothing of the stream waits: so memory is bounded by np * (credit +
+ * longest held line), and a slow reader slows down the ranks that write. */
+#ifndef DT_IO_OUTMUX_H
+#define DT_IO_OUTMUX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct dt_outmux;
+
+struct dt_outmux_config {
+    uint32_t np;
+    bool labels; /* of no effect with one rank, whose bytes pass through as they are */
+};
+
+struct dt_outmux_events {
+    /* The agent of rank may send n more bytes of stream fd (1 or 2). */
+    void (*credit)(void *arg, uint32_t rank, int fd, uint32_t n);
+    /* dtrun's own descriptor fd cannot be written any more; what goes there is dropped. */
+    void (*failed)(void *arg, int fd, int error);
+    void (*drained)(void *arg); /* all that was given is out */
+};
+
+struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config *config,
+                                 const struct dt_outmux_events *events, void *arg);
+void dt_outmux_add(struct dt_outmux *m, uint32_t rank, int fd, const void *data, size_t n);
+void dt_outmux_eof(struct dt_outmux *m, uint32_t rank, int fd);
+/* A message of dtrun's own, whole lines, to standard error. */
+void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n);
+/* Ends all unfinished lines: no stream will go on. */
+void dt_outmux_end_all(struct dt_outmux *m);
+bool dt_outmux_is_drained(const struct dt_outmux *m);
+/* Drops what is not out yet; frees m. */
+void dt_outmux_close(struct dt_outmux *m);
+
+#endif

@@ -1,0 +1,170 @@
+#include "launcher/io/stdinpump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/io/nonblock.h"
+#include "runtime/wire/frame.h"
+
+enum {
+    CHUNK = DT_FRAME_PAYLOAD_MAX - 64, /* leaves room for the message's other fields */
+    BACKGROUND_MS = 500, /* how often a terminal in the background is looked at again */
+};
+
+struct dt_stdinpump {
+    struct dt_nonblock file;
+    struct dt_stdinpump_events events;
+    void *arg;
+    size_t credit;
+    bool ended;
+    bool reading;
+    uv_idle_t idle;   /* for what is always ready */
+    uv_poll_t poll;   /* for everything else */
+    uv_timer_t later; /* while a terminal is not ours */
+    int open_handles;
+};
+
+static void on_ready(uv_poll_t *poll, int status, int events);
+static void on_idle(uv_idle_t *idle);
+
+static void rest(struct dt_stdinpump *p)
+{
+    if (!p->reading)
+        return;
+    p->reading = false;
+    if (p->file.ready_fd >= 0)
+        uv_poll_stop(&p->poll);
+    else
+        uv_idle_stop(&p->idle);
+}
+
+static void start(struct dt_stdinpump *p)
+{
+    if (p->reading || p->ended || p->credit == 0 || uv_is_active((uv_handle_t *)&p->later))
+        return;
+    p->reading = true;
+    if (p->file.ready_fd >= 0)
+        uv_poll_start(&p->poll, UV_READABLE, on_ready);
+    else
+        uv_idle_start(&p->idle, on_idle);
+}
+
+static void on_later(uv_timer_t *timer)
+{
+    start(timer->data);
+}
+
+static void wait_for_foreground(struct dt_stdinpump *p)
+{
+    rest(p);
+    uv_timer_start(&p->later, on_later, BACKGROUND_MS, 0);
+}
+
+/* tcgetpgrp fails where fd is no terminal, or not our controlling one: then nobody stops us. */
+static bool in_background(const struct dt_stdinpump *p)
+{
+    pid_t foreground = tcgetpgrp(p->file.fd);
+
+    return foreground > 0 && foreground != getpgrp();
+}
+
+static void end(struct dt_stdinpump *p)
+{
+    p->ended = true;
+    rest(p);
+    p->events.eof(p->arg);
+}
+
+static void read_some(struct dt_stdinpump *p)
+{
+    char chunk[CHUNK];
+    ssize_t n;
+
+    if (in_background(p)) {
+        wait_for_foreground(p);
+        return;
+    }
+    n = dt_nonblock_read(&p->file, chunk, p->credit < CHUNK ? p->credit : CHUNK);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n < 0 && errno == EIO && tcgetpgrp(p->file.fd) > 0) {
+        wait_for_foreground(p); /* put into the background since the look above */
+        return;
+    }
+    if (n <= 0) {
+        end(p);
+        return;
+    }
+    p->credit -= (size_t)n;
+    if (p->credit == 0)
+        rest(p);
+    p->events.data(p->arg, chunk, (size_t)n);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    read_some(poll->data);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    read_some(idle->data);
+}
+
+struct dt_stdinpump *dt_stdinpump_open(uv_loop_t *loop, int fd,
+                                       const struct dt_stdinpump_events *events, void *arg)
+{
+    struct dt_stdinpump *p = dt_xcalloc(1, sizeof *p);
+
+    p->events = *events;
+    p->arg = arg;
+    dt_nonblock_open(&p->file, fd, O_RDONLY);
+    uv_idle_init(loop, &p->idle);
+    uv_timer_init(loop, &p->later);
+    p->idle.data = p->later.data = p;
+    p->open_handles = 2;
+    if (p->file.ready_fd >= 0) {
+        uv_poll_init(loop, &p->poll, p->file.ready_fd);
+        p->poll.data = p;
+        p->open_handles++;
+    }
+    return p;
+}
+
+void dt_stdinpump_credit(struct dt_stdinpump *p, size_t n)
+{
+    p->credit += n;
+    start(p);
+}
+
+void dt_stdinpump_hold(struct dt_stdinpump *p)
+{
+    p->credit = 0;
+    rest(p);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_stdinpump *p = handle->data;
+
+    if (--p->open_handles > 0)
+        return;
+    dt_nonblock_close(&p->file);
+    free(p);
+}
+
+void dt_stdinpump_close(struct dt_stdinpump *p)
+{
+    if (!p)
+        return;
+    uv_close((uv_handle_t *)&p->idle, on_closed);
+    uv_close((uv_handle_t *)&p->later, on_closed);
+    if (p->file.ready_fd >= 0)
+        uv_close((uv_handle_t *)&p->poll, on_closed);
+}

@@ -1,0 +1,27 @@
+/* Reads dtrun's standard input as fast as its receiver gives credit, and no faster.
+ *
+ * A terminal is only read while dtrun's process group is its foreground group: reading in the
+ * background would stop dtrun (SIGTTIN). */
+#ifndef DT_IO_STDINPUMP_H
+#define DT_IO_STDINPUMP_H
+
+#include <stddef.h>
+#include <uv.h>
+
+struct dt_stdinpump;
+
+struct dt_stdinpump_events {
+    void (*data)(void *arg, const void *data, size_t n); /* n is at most a data frame's worth */
+    void (*eof)(void *arg);                              /* once */
+};
+
+/* Reads nothing until credit is given. */
+struct dt_stdinpump *dt_stdinpump_open(uv_loop_t *loop, int fd,
+                                       const struct dt_stdinpump_events *events, void *arg);
+/* The receiver takes n more bytes. */
+void dt_stdinpump_credit(struct dt_stdinpump *p, size_t n);
+/* The receiver is gone; a new one begins with the next credit. */
+void dt_stdinpump_hold(struct dt_stdinpump *p);
+void dt_stdinpump_close(struct dt_stdinpump *p); /* accepts NULL; frees p once the loop ran again */
+
+#endif
