@@ -1,6 +1,173 @@
-#include "cmd/options.h"
+/* dtrun: from what the user typed to a running job. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
-int main(void)
+#include "cmd/dryrun.h"
+#include "cmd/options.h"
+#include "cmd/request.h"
+#include "launcher/base/inject.h"
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/agentpath.h"
+#include "launcher/job/ckptdir.h"
+#include "launcher/job/job.h"
+#include "launcher/place/envrules.h"
+
+extern char **environ;
+
+/* A descriptor that the shell closed would otherwise be reused, and written to, by something else.
+ */
+static void open_standard_fds(void)
 {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0)
+            exit(DT_EXIT_LAUNCH);
+    }
+}
+
+/* A reader that left is told by EPIPE; a terminal that may not be read, by EIO. */
+static void ignore_signals(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGTTIN, SIG_IGN);
+}
+
+static const struct dt_transport_ops *transport_of(const struct dt_host *host, void *arg)
+{
+    const struct dt_options *o = arg;
+
+    (void)host;
+    (void)o;
+    return &dti_transport_local;
+}
+
+static char *absolute(const char *base, const char *path)
+{
+    return *path == '/' ? dt_xstrdup(path) : dt_xasprintf("%s/%s", base, path);
+}
+
+static int check_faults(const struct dt_options *o, struct dt_error *err)
+{
+    struct dt_inject fault;
+
+    for (uint32_t i = 0; i < o->inject.n; i++) {
+        if (dt_inject_parse(&fault, o->inject.v[i], err) < 0)
+            return -1;
+    }
     return 0;
+}
+
+static int check_checkpoints(const struct dt_options *o, const char *dir, struct dt_error *err)
+{
+    if (!dir || o->resume || o->fresh || !dt_ckptdir_is_used(dir))
+        return 0;
+    return dt_error_usage(
+        err,
+        "--checkpoint-dir %s holds checkpoints of an earlier job: --resume goes on "
+        "from the newest, --fresh begins anew",
+        o->checkpoint_dir);
+}
+
+static int check(const struct dt_options *o, const struct dt_job_config *c, struct dt_error *err)
+{
+    if (!c->wdir)
+        return dt_error_set(err, "the current directory: %s", strerror(errno));
+    if (check_faults(o, err) < 0 || check_checkpoints(o, c->checkpoint_dir, err) < 0)
+        return -1;
+    return c->agent_path ? 0 : -1;
+}
+
+static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
+               const struct dt_plan *plan, struct dt_error *err)
+{
+    char *here = getcwd(NULL, 0);
+    char *wdir = here && o->wdir ? absolute(here, o->wdir) : NULL;
+    char *checkpoints = here && o->checkpoint_dir ? absolute(here, o->checkpoint_dir) : NULL;
+    char *agent = dt_agentpath_find(err);
+    struct dt_job_config c = {
+        .hosts = hosts,
+        .plan = plan,
+        .no_oversubscribe = o->no_oversubscribe,
+        .transport = transport_of,
+        .transport_arg = (void *)o,
+        .agent_path = agent,
+        .push_agent = !o->no_push,
+        .accept_new = o->ssh_accept_new,
+        .argv = o->command,
+        .inject = o->inject,
+        .wdir = wdir ? wdir : here,
+        .checkpoint_dir = checkpoints,
+        .fresh = o->fresh,
+        .labels = !o->no_tag,
+        .max_restarts = o->max_restarts,
+        .heartbeat_s = o->heartbeat_s,
+        .kill_grace_s = o->kill_grace_s,
+        .timeout_s = o->timeout_s,
+        .report = o->report,
+    };
+    int rc = check(o, &c, err);
+
+    if (rc == 0)
+        rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
+    if (rc == 0)
+        rc = dt_job_run(&c);
+    dt_strs_free(&c.env);
+    dt_strs_free(&c.unset);
+    free(agent);
+    free(checkpoints);
+    free(wdir);
+    free(here);
+    return rc;
+}
+
+static int plan_and_run(const struct dt_options *o, struct dt_error *err)
+{
+    struct dt_hostlist hosts = { 0 };
+    struct dt_plan plan = { 0 };
+    int rc = dt_request_make(o, &hosts, &plan, err);
+
+    if (rc == 0)
+        rc = o->dry_run ? dt_dryrun_print(&hosts, &plan, o, err) : run(o, &hosts, &plan, err);
+    dt_plan_free(&plan);
+    dt_hostlist_free(&hosts);
+    return rc;
+}
+
+static int act(const struct dt_options *o, struct dt_error *err)
+{
+    if (o->help) {
+        dt_options_print_help();
+        return 0;
+    }
+    if (o->version) {
+        puts("dtrun " PACKAGE_VERSION);
+        return 0;
+    }
+    dt_log_set_verbose(o->verbose);
+    return plan_and_run(o, err);
+}
+
+int main(int argc, char **argv)
+{
+    struct dt_options options = { 0 };
+    struct dt_error err = { 0 };
+    int rc;
+
+    open_standard_fds();
+    ignore_signals();
+    rc = dt_options_parse(&options, argc, argv, &err);
+    if (rc == 0)
+        rc = act(&options, &err);
+    if (rc < 0) {
+        dt_say("%s", err.text);
+        rc = err.exit_code ? err.exit_code : DT_EXIT_LAUNCH;
+    }
+    dt_options_free(&options);
+    return rc;
 }

@@ -22,6 +22,29 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/hostrange.c launcher/hosts/hostrange.h \
 	launcher/hosts/hostword.c launcher/hosts/hostword.h \
 	launcher/hosts/localhost.c launcher/hosts/localhost.h \
+	launcher/io/label.c launcher/io/label.h \
+	launcher/io/linebuf.c launcher/io/linebuf.h \
+	launcher/io/nonblock.c launcher/io/nonblock.h \
+	launcher/io/outfd.c launcher/io/outfd.h \
+	launcher/io/outmux.c launcher/io/outmux.h \
+	launcher/io/stdinpump.c launcher/io/stdinpump.h \
+	launcher/io/tail.c launcher/io/tail.h \
+	launcher/job/agentpath.c launcher/job/agentpath.h \
+	launcher/job/cause.c launcher/job/cause.h \
+	launcher/job/ckptdir.c launcher/job/ckptdir.h \
+	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
+	launcher/job/failure.c launcher/job/engine.h \
+	launcher/job/heartbeat.c launcher/job/heartbeat.h \
+	launcher/job/hostlink.c launcher/job/hostlink.h \
+	launcher/job/job.c launcher/job/job.h \
+	launcher/job/job_fsm.c launcher/job/job_fsm.h \
+	launcher/job/launch.c \
+	launcher/job/recovery.c \
+	launcher/job/report.c launcher/job/report.h \
+	launcher/job/restart.c launcher/job/restart.h \
+	launcher/job/signals.c launcher/job/signals.h \
+	launcher/job/stopping.c \
+	launcher/job/words.c launcher/job/words.h \
 	launcher/place/plan.c launcher/place/plan.h \
 	launcher/remote/boot.c launcher/remote/boot.h \
 	launcher/remote/child.c launcher/remote/child.h \

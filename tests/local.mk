@@ -27,7 +27,14 @@ UNIT_TESTS = \
 	tests/unit/boot \
 	tests/unit/inject \
 	tests/unit/link \
-	tests/unit/ranksock
+	tests/unit/ranksock \
+	tests/unit/cause \
+	tests/unit/heartbeat \
+	tests/unit/job_fsm \
+	tests/unit/linebuf \
+	tests/unit/outmux \
+	tests/unit/restart \
+	tests/unit/words
 
 if HAVE_NCCL
 UNIT_TESTS += tests/unit/nccl tests/unit/nccl_load
@@ -124,6 +131,34 @@ tests_unit_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 tests_unit_options_SOURCES = tests/unit/options.c tests/unit/unit.h
 tests_unit_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_options_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
+
+tests_unit_cause_SOURCES = tests/unit/cause.c tests/unit/unit.h
+tests_unit_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cause_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_heartbeat_SOURCES = tests/unit/heartbeat.c tests/unit/unit.h
+tests_unit_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_job_fsm_SOURCES = tests/unit/job_fsm.c tests/unit/unit.h
+tests_unit_job_fsm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_fsm_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_linebuf_SOURCES = tests/unit/linebuf.c tests/unit/unit.h
+tests_unit_linebuf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_linebuf_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_outmux_SOURCES = tests/unit/outmux.c tests/unit/unit.h
+tests_unit_outmux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_outmux_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
+
+tests_unit_restart_SOURCES = tests/unit/restart.c tests/unit/unit.h
+tests_unit_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_restart_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_words_SOURCES = tests/unit/words.c tests/unit/unit.h
+tests_unit_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS =

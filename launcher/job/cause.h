@@ -1,0 +1,26 @@
+/* Which of several deaths is the one that the others follow from. Pure. */
+#ifndef DT_JOB_CAUSE_H
+#define DT_JOB_CAUSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct dt_death {
+    bool host; /* a whole host was lost; rank is then its first one */
+    uint32_t rank;
+    int32_t code;     /* exit code, or -1 */
+    int32_t signo;    /* or 0 */
+    uint32_t flags;   /* enum dt_exit_flags */
+    int64_t step;     /* last step, or -1 */
+    uint64_t time_ns; /* in dtrun's clock: the agent's, corrected for the offset between them */
+};
+
+/* The index of the cause, or -1 when none of the deaths is a failure.
+ *
+ * Signals and lost hosts come before exits; ranks whose runtime had seen a lost peer are
+ * consequences and come last; among equals the earliest, then the lowest rank. A linked rank that
+ * exited 0 without dt_finalize has failed only when linked peers wait for it (peers_wait). */
+int dt_cause_find(const struct dt_death *deaths, size_t n, bool peers_wait);
+
+#endif

@@ -1,0 +1,165 @@
+/* The running job, shared by the files that move it: job.c (the loop and the table's actions),
+ * launch.c (starting a generation), failure.c (deaths and what to do about them), recovery.c
+ * (starting again), stopping.c (ending), and hostlink.c, which brings the news. */
+#ifndef DT_JOB_ENGINE_H
+#define DT_JOB_ENGINE_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "launcher/io/outmux.h"
+#include "launcher/io/stdinpump.h"
+#include "launcher/io/tail.h"
+#include "launcher/job/cause.h"
+#include "launcher/job/hostlink.h"
+#include "launcher/job/job.h"
+#include "launcher/job/job_fsm.h"
+#include "launcher/job/restart.h"
+#include "launcher/place/plan.h"
+
+struct dt_rank {
+    uint32_t pid; /* 0: unknown */
+    char *device;
+    bool hello; /* it called dt_init */
+    uint16_t port;
+    bool ended;
+    bool stderr_eof;
+    struct dt_death end; /* when ended */
+    struct dt_tail tail; /* of its standard error */
+};
+
+struct dt_recovery {     /* one failure that was recovered from, or is being */
+    uint32_t generation; /* the one it led to */
+    char *cause;
+    int64_t from_step; /* -1: from the beginning */
+    uint64_t failed_ns;
+    double detect_seconds;
+    double seconds;     /* below 0: the job had failed again before it went on */
+    int64_t lost_steps; /* -1: unknown */
+};
+
+struct dt_spawn_refusal { /* why ranks could not be started; one text for all hosts that say the
+                             same */
+    char *text;
+    char *hosts; /* "host1, host2" */
+    int exit_code;
+};
+
+enum { DT_JOB_SIGNALS = 5 };
+
+struct dt_job {
+    const struct dt_job_config *config;
+    uv_loop_t loop;
+    enum dt_job_state state;
+    bool left; /* the loop is being emptied */
+    bool cut;  /* the user did not wait for the last output */
+    char id[64];
+    uint8_t secret[DT_SECRET_BYTES];
+    char *checkpoint_dir;
+    uint64_t began_ns;
+    uint64_t ended_ns;
+
+    struct dt_plan plan;        /* of this generation; host indices are those of config->hosts */
+    struct dt_hostlink **links; /* by host; NULL: never opened */
+    bool *lost;                 /* by host: not to be used any more */
+    bool *retried;              /* by host: a fresh connection was tried in this recovery */
+    unsigned open_links;
+
+    uint32_t generation;
+    bool all_started;
+    bool table_sent;
+    struct dt_rank *ranks;
+    uint32_t np;
+    struct dt_death *deaths; /* of this generation */
+    size_t ndeaths;
+    int64_t reached; /* newest step of any rank in this generation, -1: unknown */
+
+    uv_timer_t collect; /* FAILING: the agents have had their time */
+    uint64_t failed_ns;
+    uint32_t query;
+    bool cause_is_known;
+
+    struct { /* where --inject has struck, up to which step; -1: not by rank, not by node */
+        int64_t rank;
+        int64_t node;
+        int64_t step;
+    } * struck;
+    size_t nstruck;
+
+    struct dt_restart restart;
+    struct dt_recovery *recoveries;
+    size_t nrecoveries;
+    bool recovering; /* the last of them is not complete */
+
+    uv_timer_t stop;    /* STOPPING, ENDING: patience */
+    uv_timer_t timeout; /* --timeout */
+    uv_timer_t tick;    /* heartbeats */
+    uint64_t last_look_ns;
+    uv_signal_t signals[DT_JOB_SIGNALS];
+    unsigned nsignals;
+    int stopped_by; /* signal, or 0 */
+    bool stop_with_int;
+
+    struct dt_spawn_refusal refusal;
+    struct dt_death final_cause; /* valid when cause_text is set and has_final_cause */
+    bool has_final_cause;
+    char *cause_text; /* why the job ended, for the report; NULL: it did not fail */
+    int exit_code;
+
+    struct dt_outmux *out;
+    struct dt_stdinpump *in;
+    bool stdin_ended;
+};
+
+/* job.c */
+void dt_job_event(struct dt_job *j, enum dt_job_event event);
+void dt_job_check(struct dt_job *j); /* raises IDLE or CLOSED where they hold */
+void dt_job_on_ready(struct dt_job *j, struct dt_hostlink *h);
+void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, union dt_msg *msg);
+void dt_job_on_noise(struct dt_job *j, struct dt_hostlink *h, const char *line);
+void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
+const char *dt_job_host_name(const struct dt_job *j, size_t host);
+const struct dt_plan_node *dt_job_node_of_host(const struct dt_job *j, size_t host);
+void dt_job_open_link(struct dt_job *j, size_t host);
+void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg); /* hosts that have ranks */
+
+/* launch.c */
+void dt_job_launch(struct dt_job *j);
+void dt_job_start_generation(struct dt_job *j);
+void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_started *m);
+void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
+                            const struct dt_msg_spawn_failed *m);
+void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
+
+/* failure.c */
+void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
+void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
+void dt_job_collect(struct dt_job *j);
+void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
+void dt_job_decide(struct dt_job *j);
+
+/* recovery.c */
+void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *text);
+void dt_job_reconnect(struct dt_job *j);
+void dt_job_relaunch(struct dt_job *j);
+void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
+void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);
+
+/* stopping.c */
+void dt_job_watch_signals(struct dt_job *j);
+void dt_job_unwatch_signals(struct dt_job *j);
+/* The job has failed for good: all ranks are ended with grace, exit_code is what dtrun exits with.
+ */
+void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace_ms);
+void dt_job_stop(struct dt_job *j);
+void dt_job_kill(struct dt_job *j);
+void dt_job_abandon(struct dt_job *j);
+void dt_job_finish(struct dt_job *j);
+void dt_job_cut(struct dt_job *j);
+void dt_job_on_timeout(uv_timer_t *timer);
+void dt_job_on_output_failed(struct dt_job *j, int fd, int error);
+uint32_t dt_job_alive(const struct dt_job *j);
+
+#endif

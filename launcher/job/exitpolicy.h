@@ -1,0 +1,18 @@
+/* What dtrun exits with. Pure. */
+#ifndef DT_JOB_EXITPOLICY_H
+#define DT_JOB_EXITPOLICY_H
+
+#include <stdint.h>
+
+#include "launcher/job/cause.h"
+#include "runtime/wire/msg.h"
+
+/* Of a rank, in the way of shells: its exit code, or 128 + signal. */
+int dt_exit_of_rank(int32_t code, int32_t signo);
+/* Of a job that ended with this death. Never 0. */
+int dt_exit_of_cause(const struct dt_death *cause);
+/* Of a job whose rank could not be started: 127 not found, 126 not executable, 125 anything else.
+ */
+int dt_exit_of_spawn(enum dt_spawn_step step, int32_t error);
+
+#endif

@@ -1,0 +1,260 @@
+/* Deaths: recording them, finding out which was the first, and what follows from it. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "launcher/base/inject.h"
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+#include "launcher/job/exitpolicy.h"
+#include "launcher/job/words.h"
+
+enum {
+    COLLECT_MS = 200,   /* what the agents get to tell of deaths */
+    LAST_WORDS_MS = 50, /* of it, when all is told: for the rest of the culprit's standard error */
+};
+
+/* Some linked rank needs the others: it is still there, or a call of it has failed. */
+static bool peers_wait(const struct dt_job *j)
+{
+    for (size_t i = 0; i < j->ndeaths; i++) {
+        if (j->deaths[i].flags & DT_EXITED_PEER_LOST)
+            return true;
+    }
+    for (uint32_t r = 0; r < j->np; r++) {
+        if (j->ranks[r].hello && !j->ranks[r].ended)
+            return true;
+    }
+    return false;
+}
+
+static int find_cause(const struct dt_job *j)
+{
+    return dt_cause_find(j->deaths, j->ndeaths, peers_wait(j));
+}
+
+static void strike(struct dt_job *j, int64_t rank, int64_t node, int64_t step)
+{
+    j->struck = dt_xrealloc(j->struck, j->nstruck + 1, sizeof *j->struck);
+    j->struck[j->nstruck].rank = rank;
+    j->struck[j->nstruck].node = node;
+    j->struck[j->nstruck].step = step;
+    j->nstruck++;
+}
+
+void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m)
+{
+    struct dt_rank *r = m->rank < j->np ? &j->ranks[m->rank] : NULL;
+
+    if (m->generation != j->generation || !r || r->ended)
+        return;
+    r->ended = true;
+    r->pid = m->pid;
+    r->end = (struct dt_death){
+        .rank = m->rank,
+        .code = m->code,
+        .signo = m->signo,
+        .flags = m->flags,
+        .step = m->step,
+        .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
+    };
+    j->deaths[j->ndeaths++] = r->end;
+    if (m->step > j->reached)
+        j->reached = m->step;
+    if (m->flags & DT_EXITED_INJECTED)
+        strike(j, m->rank, -1, m->step);
+    dt_verbose("rank %u ended: code %d, signal %d, step %" PRId64 ", flags %#x", m->rank, m->code,
+               m->signo, m->step, m->flags);
+    if (find_cause(j) >= 0)
+        dt_job_event(j, DT_EV_RANK_FAILED);
+    dt_job_settle(j);
+}
+
+static void strike_host(struct dt_job *j, const struct dt_plan_node *node)
+{
+    for (uint32_t i = 0; i < j->config->inject.n; i++) {
+        struct dt_inject f;
+
+        dt_inject_parse(&f, j->config->inject.v[i], NULL);
+        if (f.kind == DT_INJECT_HOST &&
+            dt_inject_on(&f, (uint32_t)node->node_rank, (uint32_t)node->first_rank,
+                         (uint32_t)node->local_size))
+            strike(j, f.rank, f.node, INT64_MAX);
+    }
+}
+
+void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
+{
+    const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
+
+    if (!node)
+        return;
+    for (int i = 0; i < node->local_size; i++) {
+        struct dt_rank *r = &j->ranks[node->first_rank + i];
+
+        if (!r->ended)
+            r->end = (struct dt_death){ .rank = (uint32_t)(node->first_rank + i), .code = -1 };
+        r->ended = r->stderr_eof = true;
+    }
+    strike_host(j, node);
+    if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING)
+        j->deaths[j->ndeaths++] = (struct dt_death){
+            .host = true,
+            .rank = (uint32_t)node->first_rank,
+            .code = -1,
+            .step = -1,
+            .time_ns = h->heartbeat.heard_ns,
+        };
+    dt_job_event(j, DT_EV_HOST_LOST);
+    dt_job_settle(j);
+}
+
+static void on_collected(uv_timer_t *timer)
+{
+    dt_job_event(timer->data, DT_EV_SETTLED);
+}
+
+void dt_job_collect(struct dt_job *j)
+{
+    int cause = find_cause(j);
+    struct dt_msg_abort abort = { j->generation, cause < 0 ? 0 : j->deaths[cause].rank };
+    struct dt_msg_query query = { ++j->query };
+
+    j->state = DT_JOB_FAILING;
+    j->failed_ns = dt_now_ns();
+    j->cause_is_known = false;
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (j->links[i])
+            j->links[i]->answered = false;
+    }
+    dt_job_send_all(j, DT_MSG_ABORT, &abort);
+    dt_job_send_all(j, DT_MSG_QUERY, &query);
+    uv_timer_start(&j->collect, on_collected, COLLECT_MS, 0);
+}
+
+static bool all_answered(const struct dt_job *j)
+{
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (dt_hostlink_has_ranks(j->links[i]) && !j->links[i]->answered)
+            return false;
+    }
+    return true;
+}
+
+/* A rank that only left, or was drawn along, may still turn out to follow from another's death. */
+static bool is_certain(const struct dt_death *cause)
+{
+    return cause->host ||
+           (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
+}
+
+void dt_job_settle(struct dt_job *j)
+{
+    int cause = j->state == DT_JOB_FAILING && all_answered(j) ? find_cause(j) : -1;
+
+    if (cause < 0 || !is_certain(&j->deaths[cause]))
+        return;
+    if (j->deaths[cause].host || j->ranks[j->deaths[cause].rank].stderr_eof) {
+        dt_job_event(j, DT_EV_SETTLED);
+    } else if (!j->cause_is_known) {
+        j->cause_is_known = true;
+        uv_timer_start(&j->collect, on_collected, LAST_WORDS_MS, 0);
+    }
+}
+
+static void describe_host(struct dt_job *j, const struct dt_plan_node *node, struct dt_strbuf *out)
+{
+    const struct dt_hostlink *h = j->links[node->host];
+
+    dt_strbuf_printf(out, "%s%s %s; its ", dt_job_host_name(j, node->host), h->closing ? "" : ":",
+                     h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+    dt_words_ranks(out, (uint32_t)node->first_rank, (uint32_t)node->local_size);
+    dt_strbuf_puts(out, node->local_size == 1 ? " is taken as lost" : " are taken as lost");
+}
+
+static void describe(struct dt_job *j, const struct dt_death *cause, struct dt_strbuf *out)
+{
+    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)cause->rank);
+
+    if (cause->host)
+        describe_host(j, node, out);
+    else
+        dt_words_death(out, cause, dt_job_host_name(j, node->host), j->ranks[cause->rank].pid);
+}
+
+/* With one rank all it wrote stands right above. */
+static void say_last_words(struct dt_job *j, const struct dt_death *cause)
+{
+    const char *line;
+
+    if (cause->host || j->np == 1)
+        return;
+    for (unsigned i = 0; (line = dt_tail_line(&j->ranks[cause->rank].tail, i)); i++)
+        dt_say("| [%u] %s", cause->rank, line);
+}
+
+static void add_stopping(struct dt_job *j, struct dt_strbuf *out)
+{
+    uint32_t others = dt_job_alive(j);
+
+    if (others == 1)
+        dt_strbuf_puts(out, "; stopping the other rank");
+    else if (others > 1)
+        dt_strbuf_printf(out, "; stopping the other %u ranks", others);
+}
+
+static void say_giving_up(const struct dt_job *j, enum dt_restart_verdict verdict)
+{
+    struct dt_strbuf b = { 0 };
+
+    dt_words_count(&b, j->restart.restarts, "restart");
+    if (verdict == DT_RESTART_LIMIT && j->restart.restarts > 0)
+        dt_say("giving up after %s (--max-restarts %d)", dt_strbuf_text(&b),
+               j->restart.max_restarts);
+    else if (verdict == DT_RESTART_NO_PROGRESS)
+        dt_say("giving up: %d restarts without progress (no newer checkpoint)",
+               DT_RESTARTS_WITHOUT_PROGRESS);
+    dt_strbuf_free(&b);
+}
+
+static void end_with(struct dt_job *j, const struct dt_death *cause, const char *text,
+                     enum dt_restart_verdict verdict)
+{
+    struct dt_strbuf line = { 0 };
+
+    dt_strbuf_puts(&line, text);
+    add_stopping(j, &line);
+    dt_say("%s", dt_strbuf_text(&line));
+    say_last_words(j, cause);
+    say_giving_up(j, verdict);
+    dt_strbuf_free(&line);
+    j->final_cause = *cause;
+    j->has_final_cause = true;
+    j->cause_text = dt_xstrdup(text);
+    dt_job_fail(j, dt_exit_of_cause(cause), (uint32_t)j->config->kill_grace_s * 1000);
+}
+
+void dt_job_decide(struct dt_job *j)
+{
+    int cause = find_cause(j);
+    enum dt_restart_verdict verdict = dt_restart_verdict(&j->restart);
+    struct dt_strbuf text = { 0 };
+    struct dt_death death;
+
+    uv_timer_stop(&j->collect);
+    if (cause < 0) {
+        j->state = j->all_started ? DT_JOB_RUNNING : DT_JOB_STARTING;
+        dt_job_check(j);
+        return;
+    }
+    death = j->deaths[cause];
+    describe(j, &death, &text);
+    if (verdict != DT_RESTART_YES) {
+        end_with(j, &death, dt_strbuf_text(&text), verdict);
+    } else {
+        dt_say("%s", dt_strbuf_text(&text));
+        say_last_words(j, &death);
+        dt_job_recover(j, &death, dt_strbuf_text(&text));
+    }
+    dt_strbuf_free(&text);
+}

@@ -1,0 +1,30 @@
+#include "launcher/job/heartbeat.h"
+
+void dt_heartbeat_hello(struct dt_heartbeat *h, uint64_t agent_ns, uint64_t now_ns)
+{
+    *h = (struct dt_heartbeat){ .heard_ns = now_ns, .offset_ns = (int64_t)(agent_ns - now_ns) };
+}
+
+void dt_heartbeat_pong(struct dt_heartbeat *h, uint64_t sent_ns, uint64_t agent_ns, uint64_t now_ns)
+{
+    uint64_t rtt = now_ns - sent_ns;
+
+    h->heard_ns = now_ns;
+    if (sent_ns > now_ns || (h->best_rtt_ns != 0 && rtt >= h->best_rtt_ns))
+        return;
+    h->best_rtt_ns = rtt ? rtt : 1;
+    h->offset_ns = (int64_t)(agent_ns - (sent_ns + rtt / 2));
+}
+
+uint64_t dt_heartbeat_local(const struct dt_heartbeat *h, uint64_t agent_ns)
+{
+    return agent_ns - (uint64_t)h->offset_ns;
+}
+
+bool dt_heartbeat_is_lost(struct dt_heartbeat *h, uint64_t now_ns, uint64_t last_look_ns,
+                          uint64_t limit_ns)
+{
+    if (now_ns - last_look_ns > limit_ns / 2)
+        h->heard_ns = now_ns;
+    return now_ns > h->heard_ns && now_ns - h->heard_ns >= limit_ns;
+}

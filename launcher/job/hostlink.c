@@ -1,0 +1,126 @@
+#include "launcher/job/hostlink.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+
+uint64_t dt_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+bool dt_hostlink_has_ranks(const struct dt_hostlink *h)
+{
+    return h && (h->phase == DT_HOST_STARTING || h->phase == DT_HOST_RUNNING);
+}
+
+static void on_ready(void *arg, const struct dt_msg_hello *hello)
+{
+    struct dt_hostlink *h = arg;
+    uint64_t now = dt_now_ns();
+
+    h->identity = dt_xstrdup(hello->identity);
+    h->addr = dt_xstrdup(hello->addr);
+    h->peer_addr = dt_xstrdup(hello->peer_addr);
+    h->free_port = hello->free_port;
+    h->greeted = true;
+    h->phase = DT_HOST_IDLE;
+    dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now);
+    dt_verbose("%s: connected in %.3f s (%s, agent %s, pid %u, %u cores, %u GPUs)",
+               dt_job_host_name(h->job, h->host), (double)(now - h->opened_ns) / 1e9,
+               h->config.transport->name, hello->version, hello->pid, hello->cores, hello->gpus.n);
+    dt_job_on_ready(h->job, h);
+}
+
+static void on_message(void *arg, uint8_t type, union dt_msg *msg)
+{
+    struct dt_hostlink *h = arg;
+
+    h->heartbeat.heard_ns = dt_now_ns();
+    dt_job_on_message(h->job, h, type, msg);
+}
+
+static void on_noise(void *arg, const char *line)
+{
+    struct dt_hostlink *h = arg;
+
+    dt_job_on_noise(h->job, h, line);
+}
+
+static void on_drained(void *arg)
+{
+    (void)arg;
+}
+
+static void on_closed(void *arg, const struct dt_error *why)
+{
+    struct dt_hostlink *h = arg;
+    enum dt_host_phase phase = h->phase;
+
+    h->link = NULL;
+    h->phase = DT_HOST_CLOSED;
+    if (!h->why.text[0])
+        h->why = *why;
+    dt_job_on_closed(h->job, h, phase);
+}
+
+struct dt_hostlink *dt_hostlink_open(struct dt_job *job, size_t host)
+{
+    static const struct dt_link_events events = { on_ready, on_message, on_noise, on_drained,
+                                                  on_closed };
+    struct dt_hostlink *h = dt_xcalloc(1, sizeof *h);
+    const struct dt_job_config *c = job->config;
+
+    h->job = job;
+    h->host = host;
+    h->opened_ns = dt_now_ns();
+    h->config = (struct dt_link_config){
+        .transport = c->transport(&c->hosts->v[host], c->transport_arg),
+        .host = &c->hosts->v[host],
+        .agent_path = c->agent_path,
+        .push = c->push_agent,
+        .accept_new = c->accept_new,
+    };
+    h->link = dt_link_open(&job->loop, &h->config, &events, h);
+    return h;
+}
+
+void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
+{
+    if (!h->link || h->phase == DT_HOST_CONNECTING || h->closing)
+        return;
+    h->ending |= type == DT_MSG_END;
+    dt_link_send(h->link, type, msg);
+}
+
+void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!h->link || h->closing)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(h->why.text, sizeof h->why.text, fmt, ap);
+    va_end(ap);
+    h->ending = h->closing = true;
+    h->phase = DT_HOST_CLOSED;
+    dt_link_close(h->link);
+}
+
+void dt_hostlink_free(struct dt_hostlink *h)
+{
+    if (!h)
+        return;
+    free(h->identity);
+    free(h->addr);
+    free(h->peer_addr);
+    free(h);
+}

@@ -1,0 +1,54 @@
+/* One host as the job sees it for as long as one connection lasts: the link to its agent, what the
+ * agent said of itself, and how far its ranks are. */
+#ifndef DT_JOB_HOSTLINK_H
+#define DT_JOB_HOSTLINK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launcher/job/heartbeat.h"
+#include "launcher/remote/link.h"
+
+struct dt_job;
+
+enum dt_host_phase {
+    DT_HOST_CONNECTING,
+    DT_HOST_IDLE,     /* its agent said HELLO; no ranks there */
+    DT_HOST_STARTING, /* START is sent */
+    DT_HOST_RUNNING,  /* STARTED came, DONE did not */
+    DT_HOST_CLOSED,   /* or being closed by us */
+};
+
+struct dt_hostlink {
+    struct dt_job *job;
+    size_t host;          /* index into the job's hosts */
+    struct dt_link *link; /* NULL when closed */
+    struct dt_link_config config;
+    enum dt_host_phase phase;
+    bool greeted;
+    bool ending; /* END is sent, or it is being closed: its end is expected */
+    bool closing;
+    bool answered; /* ANSWER to the newest QUERY */
+    bool started;  /* STARTED of this generation */
+    char *identity;
+    char *addr;
+    char *peer_addr;
+    uint16_t free_port;
+    uint64_t opened_ns;
+    struct dt_heartbeat heartbeat;
+    struct dt_error why; /* when closed: as link.h says */
+};
+
+struct dt_hostlink *dt_hostlink_open(struct dt_job *job, size_t host);
+void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg);
+/* Ends the connection for the reason given (kept as h->why): the phase is CLOSED at once, the link
+ * lives on until dt_job_on_closed. */
+void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
+void dt_hostlink_free(struct dt_hostlink *h); /* once closed; accepts NULL */
+
+uint64_t dt_now_ns(void); /* CLOCK_BOOTTIME */
+
+#endif

@@ -1,0 +1,498 @@
+#include "launcher/job/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+#include "launcher/job/report.h"
+#include "launcher/job/words.h"
+
+static void act_run(struct dt_job *j);
+static void act_leave(struct dt_job *j);
+
+static void act_none(struct dt_job *j)
+{
+    (void)j;
+}
+
+static void act_refuse(struct dt_job *j)
+{
+    dt_job_fail(j, j->refusal.exit_code, 0);
+}
+
+static void (*const actions[])(struct dt_job *) = {
+    [DT_ACT_NONE] = act_none,
+    [DT_ACT_LAUNCH] = dt_job_launch,
+    [DT_ACT_RUN] = act_run,
+    [DT_ACT_REFUSE] = act_refuse,
+    [DT_ACT_COLLECT] = dt_job_collect,
+    [DT_ACT_DECIDE] = dt_job_decide,
+    [DT_ACT_RELAUNCH] = dt_job_relaunch,
+    [DT_ACT_RECONNECT] = dt_job_reconnect,
+    [DT_ACT_ABANDON] = dt_job_abandon,
+    [DT_ACT_STOP] = dt_job_stop,
+    [DT_ACT_KILL] = dt_job_kill,
+    [DT_ACT_FINISH] = dt_job_finish,
+    [DT_ACT_CUT] = dt_job_cut,
+    [DT_ACT_LEAVE] = act_leave,
+};
+
+void dt_job_event(struct dt_job *j, enum dt_job_event event)
+{
+    if (!j->left)
+        actions[dt_job_fsm(j->state, event)](j);
+}
+
+const char *dt_job_host_name(const struct dt_job *j, size_t host)
+{
+    return j->config->hosts->v[host].name;
+}
+
+const struct dt_plan_node *dt_job_node_of_host(const struct dt_job *j, size_t host)
+{
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        if (j->plan.nodes[i].host == host)
+            return &j->plan.nodes[i];
+    }
+    return NULL;
+}
+
+static bool is_idle(const struct dt_job *j)
+{
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        const struct dt_hostlink *h = j->links[i];
+
+        if (h && (h->phase == DT_HOST_CONNECTING || dt_hostlink_has_ranks(h)))
+            return false;
+    }
+    return true;
+}
+
+void dt_job_check(struct dt_job *j)
+{
+    if (j->state == DT_JOB_ENDING) {
+        if (j->open_links == 0 && (j->cut || dt_outmux_is_drained(j->out)))
+            dt_job_event(j, DT_EV_CLOSED);
+    } else if (is_idle(j)) {
+        dt_job_event(j, DT_EV_IDLE);
+    }
+}
+
+void dt_job_open_link(struct dt_job *j, size_t host)
+{
+    struct dt_hostlink *old = j->links[host];
+
+    /* One that is still being closed is freed when that is done: see dt_job_on_closed. */
+    if (old && !old->link)
+        dt_hostlink_free(old);
+    j->open_links++;
+    j->links[host] = dt_hostlink_open(j, host);
+}
+
+void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg)
+{
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (dt_hostlink_has_ranks(j->links[i]))
+            dt_hostlink_send(j->links[i], type, msg);
+    }
+}
+
+static void ping(struct dt_hostlink *h)
+{
+    struct dt_msg_ping m = { .time_ns = dt_now_ns() };
+
+    dt_hostlink_send(h, DT_MSG_PING, &m);
+}
+
+void dt_job_on_ready(struct dt_job *j, struct dt_hostlink *h)
+{
+    ping(h);
+    dt_job_check(j);
+}
+
+void dt_job_on_noise(struct dt_job *j, struct dt_hostlink *h, const char *line)
+{
+    if (h->phase == DT_HOST_CONNECTING)
+        dt_verbose("%s: start-up output: %s", dt_job_host_name(j, h->host), line);
+    else
+        dt_say("%s: %s", dt_job_host_name(j, h->host), line);
+}
+
+/* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
+ */
+static void link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
+{
+    bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
+
+    if (j->state == DT_JOB_CONNECTING)
+        dt_say("%s: %s", dt_job_host_name(j, h->host),
+               h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+    else if (had_ranks || (j->state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
+        dt_job_host_lost(j, h);
+}
+
+void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
+{
+    j->open_links--;
+    if (j->links[h->host] != h)
+        dt_hostlink_free(h);
+    else if (was != DT_HOST_CLOSED)
+        link_ended(j, h, was);
+    dt_job_check(j);
+}
+
+static void give_credit(void *arg, uint32_t rank, int fd, uint32_t n)
+{
+    struct dt_job *j = arg;
+    struct dt_msg_credit m = { .rank = rank, .fd = (uint8_t)fd, .bytes = n };
+    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
+
+    if (node && dt_hostlink_has_ranks(j->links[node->host]))
+        dt_hostlink_send(j->links[node->host], DT_MSG_CREDIT, &m);
+}
+
+static void on_output_failed(void *arg, int fd, int error)
+{
+    dt_job_on_output_failed(arg, fd, error);
+}
+
+static void on_output_drained(void *arg)
+{
+    struct dt_job *j = arg;
+
+    if (j->state == DT_JOB_ENDING)
+        dt_job_check(j);
+}
+
+static void on_output(struct dt_job *j, const struct dt_msg_output *m)
+{
+    if (m->rank >= j->np)
+        return;
+    if (m->fd == STDERR_FILENO)
+        dt_tail_feed(&j->ranks[m->rank].tail, (const char *)m->data.p, m->data.n);
+    dt_outmux_add(j->out, m->rank, m->fd, m->data.p, m->data.n);
+}
+
+static void on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
+{
+    if (m->rank >= j->np)
+        return;
+    dt_outmux_eof(j->out, m->rank, m->fd);
+    if (m->fd == STDERR_FILENO) {
+        j->ranks[m->rank].stderr_eof = true;
+        dt_job_settle(j);
+    }
+}
+
+static struct dt_hostlink *link_of_rank(struct dt_job *j, uint32_t rank)
+{
+    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
+
+    return node ? j->links[node->host] : NULL;
+}
+
+static void on_stdin(void *arg, const void *data, size_t n)
+{
+    struct dt_job *j = arg;
+    struct dt_msg_stdin m = { .rank = 0, .data = { data, n } };
+    struct dt_hostlink *h = link_of_rank(j, 0);
+
+    if (h)
+        dt_hostlink_send(h, DT_MSG_STDIN, &m);
+}
+
+static void on_stdin_eof(void *arg)
+{
+    struct dt_job *j = arg;
+    struct dt_msg_stdin_eof m = { .rank = 0 };
+    struct dt_hostlink *h = link_of_rank(j, 0);
+
+    j->stdin_ended = true;
+    if (h)
+        dt_hostlink_send(h, DT_MSG_STDIN_EOF, &m);
+}
+
+static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
+{
+    const struct dt_msg_step *steps = m->steps.v;
+
+    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
+    for (uint32_t i = 0; i < m->steps.n; i++) {
+        if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
+            j->reached = steps[i].step;
+    }
+}
+
+static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_done *m)
+{
+    if (m->generation != j->generation || !dt_hostlink_has_ranks(h))
+        return;
+    h->phase = DT_HOST_IDLE;
+    dt_job_settle(j);
+}
+
+void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, union dt_msg *msg)
+{
+    if (j->links[h->host] != h)
+        return;
+    switch (type) {
+    case DT_MSG_STARTED:
+        dt_job_on_started(j, h, &msg->started);
+        break;
+    case DT_MSG_SPAWN_FAILED:
+        dt_job_on_spawn_failed(j, h, &msg->spawn_failed);
+        break;
+    case DT_MSG_RANK_HELLO:
+        dt_job_on_rank_hello(j, &msg->rank_hello);
+        break;
+    case DT_MSG_EXIT:
+        dt_job_on_exit(j, h, &msg->exit);
+        break;
+    case DT_MSG_PONG:
+        on_pong(j, h, &msg->pong);
+        break;
+    case DT_MSG_COMMIT:
+        dt_job_on_commit(j, &msg->commit);
+        break;
+    case DT_MSG_ANSWER:
+        h->answered |= msg->answer.id == j->query;
+        dt_job_settle(j);
+        break;
+    case DT_MSG_LOG:
+        dt_say("%s: %s", dt_job_host_name(j, h->host), msg->log.text);
+        break;
+    case DT_MSG_STDIN_CREDIT:
+        dt_stdinpump_credit(j->in, msg->credit.bytes);
+        break;
+    case DT_MSG_OUTPUT:
+        on_output(j, &msg->output);
+        break;
+    case DT_MSG_OUTPUT_EOF:
+        on_output_eof(j, &msg->output_eof);
+        break;
+    case DT_MSG_DONE:
+        on_done(j, h, &msg->done);
+        break;
+    default:
+        break;
+    }
+    dt_job_check(j);
+}
+
+static void say_start(const struct dt_job *j)
+{
+    struct dt_strbuf b = { 0 };
+
+    dt_words_count(&b, j->np, "rank");
+    dt_strbuf_puts(&b, " on ");
+    dt_words_count(&b, j->plan.nnodes, "host");
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        const struct dt_plan_node *node = &j->plan.nodes[i];
+
+        dt_strbuf_printf(&b, "%s %s %d", i ? "," : ":", dt_job_host_name(j, node->host),
+                         node->first_rank);
+        if (node->local_size > 1)
+            dt_strbuf_printf(&b, "-%d", node->first_rank + node->local_size - 1);
+    }
+    dt_say("%s", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
+static void act_run(struct dt_job *j)
+{
+    j->state = DT_JOB_RUNNING;
+    dt_verbose("all %u ranks run, %.3f s after the start", j->np,
+               (double)(dt_now_ns() - j->began_ns) / 1e9);
+    if (j->generation == 1 && isatty(STDERR_FILENO))
+        say_start(j);
+    if (j->recovering && !j->restart.has_committed)
+        dt_job_recovered(j, false, -1);
+}
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+static void act_leave(struct dt_job *j)
+{
+    j->left = true;
+    dt_log_set_sink(NULL, NULL);
+    dt_outmux_close(j->out);
+    dt_stdinpump_close(j->in);
+    dt_job_unwatch_signals(j);
+    close_handle((uv_handle_t *)&j->collect, NULL);
+    close_handle((uv_handle_t *)&j->stop, NULL);
+    close_handle((uv_handle_t *)&j->timeout, NULL);
+    close_handle((uv_handle_t *)&j->tick, NULL);
+}
+
+static uint64_t heartbeat_ms(const struct dt_job *j)
+{
+    return (uint64_t)j->config->heartbeat_s * 1000;
+}
+
+static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
+{
+    enum dt_host_phase was = h->phase;
+
+    dt_hostlink_close(h, "has not answered for %d s", j->config->heartbeat_s);
+    link_ended(j, h, was);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct dt_job *j = timer->data;
+    uint64_t now = dt_now_ns();
+
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        struct dt_hostlink *h = j->links[i];
+
+        if (!h || !h->greeted || h->ending)
+            continue;
+        if (dt_heartbeat_is_lost(&h->heartbeat, now, j->last_look_ns, heartbeat_ms(j) * 1000000))
+            give_up_link(j, h);
+        else
+            ping(h);
+    }
+    j->last_look_ns = now;
+    dt_job_check(j);
+}
+
+static void log_sink(void *arg, const char *line, size_t n)
+{
+    struct dt_job *j = arg;
+
+    dt_outmux_message(j->out, line, n);
+}
+
+/* The name shows in the paths of the job's files: only what is harmless there. */
+static void make_id(struct dt_job *j)
+{
+    const char *program = strrchr(j->config->argv.v[0], '/');
+    char name[40];
+    uint32_t tag = 0;
+    size_t n = 0;
+
+    program = program ? program + 1 : j->config->argv.v[0];
+    for (; *program && n + 1 < sizeof name; program++) {
+        char c = *program;
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '_' || c == '-' || (c == '.' && n > 0);
+
+        name[n++] = plain ? c : '_';
+    }
+    name[n] = '\0';
+    if (getrandom(&tag, sizeof tag, 0) != sizeof tag ||
+        getrandom(j->secret, sizeof j->secret, 0) != sizeof j->secret) {
+        dt_say("no random numbers from the system: %s", strerror(errno));
+        exit(DT_EXIT_LAUNCH);
+    }
+    snprintf(j->id, sizeof j->id, "%s-%08x", n ? name : "job", tag);
+}
+
+static void copy_plan(struct dt_job *j)
+{
+    const struct dt_plan *from = j->config->plan;
+
+    j->plan = *from;
+    j->plan.nodes = dt_xcalloc(from->nnodes, sizeof *from->nodes);
+    memcpy(j->plan.nodes, from->nodes, from->nnodes * sizeof *from->nodes);
+    j->np = (uint32_t)from->np;
+}
+
+static void open_io(struct dt_job *j)
+{
+    struct dt_outmux_config config = { .np = j->np, .labels = j->config->labels };
+    struct dt_outmux_events out = { give_credit, on_output_failed, on_output_drained };
+    struct dt_stdinpump_events in = { on_stdin, on_stdin_eof };
+
+    j->out = dt_outmux_open(&j->loop, &config, &out, j);
+    j->in = dt_stdinpump_open(&j->loop, STDIN_FILENO, &in, j);
+    dt_log_set_sink(log_sink, j);
+}
+
+static void open_timers(struct dt_job *j)
+{
+    uint64_t period = heartbeat_ms(j) / 4;
+
+    uv_timer_init(&j->loop, &j->collect);
+    uv_timer_init(&j->loop, &j->stop);
+    uv_timer_init(&j->loop, &j->timeout);
+    uv_timer_init(&j->loop, &j->tick);
+    j->collect.data = j->stop.data = j->timeout.data = j->tick.data = j;
+    j->last_look_ns = dt_now_ns();
+    uv_timer_start(&j->tick, on_tick, period, period);
+    if (j->config->timeout_s > 0)
+        uv_timer_start(&j->timeout, dt_job_on_timeout, (uint64_t)j->config->timeout_s * 1000, 0);
+}
+
+static void begin(struct dt_job *j, const struct dt_job_config *config)
+{
+    j->config = config;
+    j->began_ns = dt_now_ns();
+    make_id(j);
+    copy_plan(j);
+    j->checkpoint_dir = config->checkpoint_dir
+                            ? dt_xstrdup(config->checkpoint_dir)
+                            : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
+    j->links = dt_xcalloc(config->hosts->n, sizeof(struct dt_hostlink *));
+    j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
+    j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
+    j->ranks = dt_xcalloc(j->np, sizeof *j->ranks);
+    j->deaths = dt_xcalloc(j->np + config->hosts->n, sizeof *j->deaths);
+    j->restart = dt_restart_init(config->max_restarts);
+    j->reached = -1;
+    uv_loop_init(&j->loop);
+    for (size_t i = 0; i < j->plan.nnodes; i++)
+        dt_job_open_link(j, j->plan.nodes[i].host);
+    open_io(j);
+    open_timers(j);
+    dt_job_watch_signals(j);
+}
+
+static void end(struct dt_job *j)
+{
+    uv_loop_close(&j->loop);
+    for (size_t i = 0; i < j->config->hosts->n; i++)
+        dt_hostlink_free(j->links[i]);
+    for (uint32_t r = 0; r < j->np; r++) {
+        free(j->ranks[r].device);
+        dt_tail_reset(&j->ranks[r].tail);
+    }
+    for (size_t i = 0; i < j->nrecoveries; i++)
+        free(j->recoveries[i].cause);
+    free(j->recoveries);
+    free(j->links);
+    free(j->lost);
+    free(j->retried);
+    free(j->struck);
+    free(j->ranks);
+    free(j->deaths);
+    free(j->checkpoint_dir);
+    free(j->refusal.text);
+    free(j->refusal.hosts);
+    free(j->cause_text);
+    dt_plan_free(&j->plan);
+}
+
+int dt_job_run(const struct dt_job_config *config)
+{
+    struct dt_job j = { 0 };
+    struct dt_error err = { 0 };
+
+    begin(&j, config);
+    uv_run(&j.loop, UV_RUN_DEFAULT);
+    if (config->report && dt_report_write(&j, config->report, &err) < 0)
+        dt_say("%s", err.text);
+    end(&j);
+    return j.exit_code;
+}

@@ -1,0 +1,40 @@
+/* A job from connecting to its exit code: connect to all hosts, start the ranks, relay their
+ * output, decide what a death means, restart or stop, report. */
+#ifndef DT_JOB_JOB_H
+#define DT_JOB_JOB_H
+
+#include <stdbool.h>
+
+#include "launcher/hosts/hostlist.h"
+#include "launcher/place/plan.h"
+#include "launcher/remote/transport.h"
+#include "runtime/wire/codec.h"
+
+struct dt_job_config { /* what it points to must outlive dt_job_run */
+    const struct dt_hostlist *hosts;
+    const struct dt_plan *plan;
+    bool no_oversubscribe;
+    const struct dt_transport_ops *(*transport)(const struct dt_host *host, void *arg);
+    void *transport_arg;
+    const char *agent_path;
+    bool push_agent;
+    bool accept_new;
+    struct dt_strs argv;
+    struct dt_strs env;
+    struct dt_strs unset;
+    struct dt_strs inject; /* each was accepted by dt_inject_parse */
+    const char *wdir;
+    const char *checkpoint_dir; /* absolute, or NULL: checkpoints/JOB in wdir */
+    bool fresh;
+    bool labels;
+    int max_restarts; /* -1: not given */
+    int heartbeat_s;
+    int kill_grace_s;
+    int timeout_s;      /* 0: none */
+    const char *report; /* or NULL */
+};
+
+/* Runs the job; returns dtrun's exit code. */
+int dt_job_run(const struct dt_job_config *config);
+
+#endif

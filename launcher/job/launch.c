@@ -1,0 +1,261 @@
+/* Starting a generation: from usable hosts to running ranks that know each other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/inject.h"
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+#include "launcher/job/exitpolicy.h"
+#include "launcher/job/words.h"
+
+static size_t count_unusable(const struct dt_job *j)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < j->plan.nnodes; i++)
+        n += j->links[j->plan.nodes[i].host]->phase != DT_HOST_IDLE;
+    return n;
+}
+
+/* Two names for one machine: its slots would count twice. */
+static bool is_named_twice(const struct dt_job *j)
+{
+    for (size_t a = 0; a < j->plan.nnodes; a++) {
+        for (size_t b = a + 1; b < j->plan.nnodes; b++) {
+            size_t ha = j->plan.nodes[a].host, hb = j->plan.nodes[b].host;
+
+            if (strcmp(j->links[ha]->identity, j->links[hb]->identity) != 0)
+                continue;
+            dt_say(
+                "%s and %s are one machine: name it once, with all its slots; nothing was started",
+                dt_job_host_name(j, ha), dt_job_host_name(j, hb));
+            return true;
+        }
+    }
+    return false;
+}
+
+void dt_job_launch(struct dt_job *j)
+{
+    size_t unusable = count_unusable(j);
+
+    if (unusable == 0 && !is_named_twice(j)) {
+        dt_job_start_generation(j);
+        return;
+    }
+    if (unusable > 0 && j->plan.nnodes > 1)
+        dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable, j->plan.nnodes);
+    j->exit_code = DT_EXIT_LAUNCH;
+    if (!j->cause_text)
+        j->cause_text = dt_xstrdup("hosts cannot be used");
+    dt_job_finish(j);
+}
+
+/* Where ranks of other hosts reach this one. What a remote agent saw as dtrun's address is an
+ * address of this machine that works from there. */
+static const char *address_of(const struct dt_job *j, size_t host)
+{
+    const struct dt_host *entry = &j->config->hosts->v[host];
+
+    if (entry->addr)
+        return entry->addr;
+    if (j->links[host]->addr[0])
+        return j->links[host]->addr;
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        const struct dt_hostlink *other = j->links[j->plan.nodes[i].host];
+
+        if (other && other->peer_addr && other->peer_addr[0])
+            return other->peer_addr;
+    }
+    return "127.0.0.1";
+}
+
+/* A fault strikes once in a job, not once in each generation. */
+static bool has_struck(const struct dt_job *j, const struct dt_inject *fault)
+{
+    for (size_t i = 0; i < j->nstruck; i++) {
+        if (j->struck[i].rank == fault->rank && j->struck[i].node == fault->node &&
+            j->struck[i].step >= fault->step)
+            return true;
+    }
+    return false;
+}
+
+static void select_faults(const struct dt_job *j, const struct dt_plan_node *node,
+                          struct dt_strs *faults)
+{
+    for (uint32_t i = 0; i < j->config->inject.n; i++) {
+        struct dt_inject f;
+
+        dt_inject_parse(&f, j->config->inject.v[i], NULL);
+        if (f.restart >= 0 && f.restart != j->restart.restarts)
+            continue;
+        if (dt_inject_on(&f, (uint32_t)node->node_rank, (uint32_t)node->first_rank,
+                         (uint32_t)node->local_size) &&
+            !has_struck(j, &f))
+            dt_xstrs_add(faults, j->config->inject.v[i]);
+    }
+}
+
+static void send_start(struct dt_job *j, const struct dt_plan_node *node)
+{
+    const struct dt_job_config *c = j->config;
+    const struct dt_host *host = &c->hosts->v[node->host];
+    size_t first = j->plan.nodes[0].host;
+    const char *master = j->plan.nnodes == 1 ? "127.0.0.1" : address_of(j, first);
+    struct dt_msg_start m = {
+        .generation = j->generation,
+        .job_id = j->id,
+        .np = j->np,
+        .nodes = (uint32_t)j->plan.nnodes,
+        .node_rank = (uint32_t)node->node_rank,
+        .restart_count = j->restart.restarts,
+        .max_restarts = c->max_restarts,
+        .heartbeat_ms = (uint32_t)c->heartbeat_s * 1000,
+        .slots = (uint32_t)host->slots,
+        .gpus = host->gpus,
+        .gpus_given = host->gpus_given,
+        .stdin_rank = 0,
+        .first_rank = (uint32_t)node->first_rank,
+        .local_size = (uint32_t)node->local_size,
+        .host = host->name,
+        .wdir = (char *)c->wdir,
+        .master_addr = (char *)master,
+        .master_port = j->links[first]->free_port,
+        .checkpoint_dir = j->checkpoint_dir,
+        .fresh = c->fresh && !j->restart.has_committed,
+        .file_dir = (char *)"",
+        .argv = c->argv,
+        .env = c->env,
+        .unset = c->unset,
+    };
+
+    memcpy(m.secret, j->secret, sizeof m.secret);
+    select_faults(j, node, &m.inject);
+    dt_hostlink_send(j->links[node->host], DT_MSG_START, &m);
+    dt_strs_free(&m.inject);
+}
+
+static void reset_ranks(struct dt_job *j)
+{
+    for (uint32_t r = 0; r < j->np; r++) {
+        free(j->ranks[r].device);
+        dt_tail_reset(&j->ranks[r].tail);
+        j->ranks[r] = (struct dt_rank){ 0 };
+    }
+    j->ndeaths = 0;
+    j->all_started = j->table_sent = false;
+}
+
+void dt_job_start_generation(struct dt_job *j)
+{
+    struct dt_msg_stdin_eof eof = { .rank = 0 };
+
+    j->generation++;
+    j->state = DT_JOB_STARTING;
+    reset_ranks(j);
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
+
+        send_start(j, &j->plan.nodes[i]);
+        h->phase = DT_HOST_STARTING;
+        h->started = false;
+    }
+    if (j->stdin_ended)
+        dt_hostlink_send(j->links[j->plan.nodes[0].host], DT_MSG_STDIN_EOF, &eof);
+    else
+        dt_stdinpump_credit(j->in, DT_STDIN_CREDIT);
+    dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
+}
+
+static bool all_started(const struct dt_job *j)
+{
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        if (!j->links[j->plan.nodes[i].host]->started)
+            return false;
+    }
+    return true;
+}
+
+void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_started *m)
+{
+    const struct dt_msg_started_rank *ranks = m->ranks.v;
+
+    if (m->generation != j->generation || h->phase != DT_HOST_STARTING)
+        return;
+    h->phase = DT_HOST_RUNNING;
+    h->started = true;
+    for (uint32_t i = 0; i < m->ranks.n; i++) {
+        struct dt_rank *r = ranks[i].rank < j->np ? &j->ranks[ranks[i].rank] : NULL;
+
+        if (!r)
+            continue;
+        r->pid = ranks[i].pid;
+        free(r->device);
+        r->device = dt_xstrdup(ranks[i].device);
+    }
+    j->all_started = all_started(j);
+    if (j->all_started)
+        dt_job_event(j, DT_EV_STARTED);
+}
+
+/* Several hosts mostly have one and the same reason: it is told once, naming them all. */
+void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
+                            const struct dt_msg_spawn_failed *m)
+{
+    struct dt_spawn_refusal *why = &j->refusal;
+    struct dt_strbuf text = { 0 };
+    char *hosts;
+
+    if (m->generation != j->generation || h->phase != DT_HOST_STARTING)
+        return;
+    h->phase = DT_HOST_IDLE;
+    dt_words_spawn(&text, m);
+    if (!why->text) {
+        why->text = dt_xstrdup(dt_strbuf_text(&text));
+        why->hosts = dt_xstrdup(dt_job_host_name(j, h->host));
+        why->exit_code = dt_exit_of_spawn(m->step, m->error);
+    } else if (strcmp(why->text, dt_strbuf_text(&text)) == 0) {
+        hosts = dt_xasprintf("%s, %s", why->hosts, dt_job_host_name(j, h->host));
+        free(why->hosts);
+        why->hosts = hosts;
+    } else {
+        dt_say("%s (on %s)", dt_strbuf_text(&text), dt_job_host_name(j, h->host));
+    }
+    dt_strbuf_free(&text);
+    dt_job_event(j, DT_EV_SPAWN_FAILED);
+}
+
+static void send_table(struct dt_job *j)
+{
+    struct dt_msg_addr *addrs = dt_xcalloc(j->np, sizeof *addrs);
+    struct dt_msg_table m = { j->generation, { addrs, j->np } };
+
+    for (uint32_t r = 0; r < j->np; r++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
+
+        addrs[r].host = (char *)address_of(j, node->host);
+        addrs[r].port = j->ranks[r].port;
+        addrs[r].node = (uint32_t)node->node_rank;
+    }
+    dt_job_send_all(j, DT_MSG_TABLE, &m);
+    free(addrs);
+    j->table_sent = true;
+    dt_verbose("generation %u: all ranks have met", j->generation);
+}
+
+void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
+{
+    uint32_t said = 0;
+
+    if (m->generation != j->generation || m->rank >= j->np)
+        return;
+    j->ranks[m->rank].hello = true;
+    j->ranks[m->rank].port = m->port;
+    j->restart.linked = true;
+    for (uint32_t r = 0; r < j->np; r++)
+        said += j->ranks[r].hello;
+    if (said == j->np && !j->table_sent)
+        send_table(j);
+}

@@ -1,0 +1,208 @@
+/* Starting again after a failure: kill what is left, bring lost hosts back or do without them,
+ * start all ranks from the newest checkpoint. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+#include "launcher/job/words.h"
+
+static void say_restarting(const struct dt_job *j)
+{
+    struct dt_strbuf b = { 0 };
+
+    dt_words_count(&b, j->np, "rank");
+    if (j->restart.committed >= 0)
+        dt_say("restarting %s from the checkpoint of step %" PRId64, dt_strbuf_text(&b),
+               j->restart.committed);
+    else
+        dt_say("restarting %s from the beginning", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
+static void record(struct dt_job *j, const struct dt_death *cause, const char *text)
+{
+    struct dt_recovery *r;
+
+    j->recoveries = dt_xrealloc(j->recoveries, j->nrecoveries + 1, sizeof *j->recoveries);
+    r = &j->recoveries[j->nrecoveries++];
+    *r = (struct dt_recovery){
+        .generation = j->generation + 1,
+        .cause = dt_xstrdup(text),
+        .from_step = j->restart.committed,
+        .failed_ns = j->failed_ns,
+        .detect_seconds =
+            j->failed_ns > cause->time_ns ? (double)(j->failed_ns - cause->time_ns) / 1e9 : 0,
+        .seconds = -1,
+        .lost_steps = -1,
+    };
+    j->recovering = true;
+}
+
+static void reopen_lost(struct dt_job *j)
+{
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        size_t host = j->plan.nodes[i].host;
+
+        if (j->links[host]->phase == DT_HOST_CLOSED && !j->retried[host]) {
+            j->retried[host] = true;
+            dt_verbose("%s: connecting again", dt_job_host_name(j, host));
+            dt_job_open_link(j, host);
+        }
+    }
+}
+
+void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *text)
+{
+    struct dt_msg_stop stop = { .grace_ms = 0 };
+
+    j->state = DT_JOB_RECOVERING;
+    say_restarting(j);
+    record(j, cause, text);
+    dt_restart_count(&j->restart);
+    dt_stdinpump_hold(j->in);
+    dt_job_send_all(j, DT_MSG_STOP, &stop);
+    memset(j->retried, 0, j->config->hosts->n * sizeof *j->retried);
+    reopen_lost(j);
+    dt_job_check(j);
+}
+
+void dt_job_reconnect(struct dt_job *j)
+{
+    reopen_lost(j);
+}
+
+/* The hosts that are left, in a list of their own; index[i] is the place of its i-th in the job's.
+ */
+static void list_remaining(const struct dt_job *j, struct dt_hostlist *list, size_t *index)
+{
+    const struct dt_hostlist *all = j->config->hosts;
+
+    list->v = dt_xcalloc(all->n, sizeof *list->v);
+    for (size_t i = 0; i < all->n; i++) {
+        if (j->lost[i])
+            continue;
+        index[list->n] = i;
+        list->v[list->n++] = all->v[i];
+    }
+}
+
+static int place_anew(struct dt_job *j, struct dt_error *err)
+{
+    size_t *index = dt_xcalloc(j->config->hosts->n, sizeof *index);
+    struct dt_hostlist list = { 0 };
+    struct dt_plan plan = { 0 };
+    int rc;
+
+    list_remaining(j, &list, index);
+    rc = list.n ? dt_plan_make(&plan, &list, (int)j->np, j->config->no_oversubscribe, err)
+                : dt_error_set(err, "no host is left");
+    if (rc == 0) {
+        for (size_t i = 0; i < plan.nnodes; i++)
+            plan.nodes[i].host = index[plan.nodes[i].host];
+        dt_plan_free(&j->plan);
+        j->plan = plan;
+    }
+    free(list.v); /* its entries belong to the job's list */
+    free(index);
+    return rc;
+}
+
+static void say_moved(const struct dt_job *j, const char *lost)
+{
+    dt_say("going on without %s: %u ranks on the %d slots of %zu host%s%s", lost, j->np,
+           j->plan.slots, j->plan.nnodes, j->plan.nnodes == 1 ? "" : "s",
+           j->plan.oversubscribed ? ", devices are shared" : "");
+}
+
+/* Marks the plan's hosts that did not come back as lost and names them; NULL when all are there. */
+static char *drop_missing(struct dt_job *j)
+{
+    struct dt_strbuf names = { 0 };
+
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        size_t host = j->plan.nodes[i].host;
+        const struct dt_hostlink *h = j->links[host];
+
+        if (h->phase != DT_HOST_CLOSED)
+            continue;
+        j->lost[host] = true;
+        dt_verbose("%s: %s", dt_job_host_name(j, host), h->why.text);
+        dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_job_host_name(j, host));
+    }
+    return names.data;
+}
+
+/* A new plan may use hosts that had no ranks so far. */
+static bool open_new(struct dt_job *j)
+{
+    bool opened = false;
+
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        size_t host = j->plan.nodes[i].host;
+
+        if (j->links[host] && (j->links[host]->phase != DT_HOST_CLOSED || j->retried[host]))
+            continue;
+        j->retried[host] = true;
+        dt_job_open_link(j, host);
+        opened = true;
+    }
+    return opened;
+}
+
+void dt_job_relaunch(struct dt_job *j)
+{
+    struct dt_error err = { 0 };
+    char *missing = drop_missing(j);
+
+    if (missing && place_anew(j, &err) < 0) {
+        dt_say("giving up: %s cannot be reached any more, and %s", missing, err.text);
+        j->cause_text = dt_xasprintf("%s lost: %s", missing, err.text);
+        dt_job_fail(j, DT_EXIT_LAUNCH, 0);
+    } else if (missing) {
+        say_moved(j, missing);
+        if (!open_new(j))
+            dt_job_relaunch(j);
+    } else {
+        dt_job_start_generation(j);
+    }
+    free(missing);
+}
+
+void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
+{
+    struct dt_recovery *r = &j->recoveries[j->nrecoveries - 1];
+    struct dt_strbuf b = { 0 };
+
+    j->recovering = false;
+    r->seconds = (double)(dt_now_ns() - r->failed_ns) / 1e9;
+    if (restored_known) {
+        r->from_step = restored;
+        if (j->reached >= 0)
+            r->lost_steps = dt_restart_lost_steps(j->reached, restored);
+        j->reached = restored;
+    }
+    dt_strbuf_puts(&b, "recovered in ");
+    dt_words_duration(&b, r->seconds);
+    if (r->lost_steps >= 0) {
+        dt_strbuf_puts(&b, ", ");
+        dt_words_count(&b, (uint64_t)r->lost_steps, "step");
+        dt_strbuf_puts(&b, " lost");
+    }
+    dt_say("%s", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
+void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m)
+{
+    if (m->generation != j->generation)
+        return;
+    if (j->recovering && j->generation == j->recoveries[j->nrecoveries - 1].generation)
+        dt_job_recovered(j, m->restored, m->step);
+    if (!m->restored)
+        dt_restart_commit(&j->restart, m->step);
+    dt_verbose("checkpoint of step %" PRId64 " %s", m->step,
+               m->restored ? "restored" : "committed");
+}

@@ -1,0 +1,173 @@
+#include "launcher/job/report.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+#include "launcher/job/exitpolicy.h"
+
+static void add_number(cJSON *to, const char *name, bool known, double value)
+{
+    if (known)
+        cJSON_AddNumberToObject(to, name, value);
+    else
+        cJSON_AddNullToObject(to, name);
+}
+
+static cJSON *command(const struct dt_job *j)
+{
+    return cJSON_CreateStringArray((const char *const *)j->config->argv.v, (int)j->config->argv.n);
+}
+
+/* null for a job that did not fail; rank, code and signal are null where no rank was the cause. */
+static void add_cause(const struct dt_job *j, cJSON *to)
+{
+    const struct dt_death *d = j->has_final_cause ? &j->final_cause : NULL;
+    bool rank = d && !d->host;
+    const struct dt_plan_node *node = d ? dt_plan_node_of(&j->plan, (int)d->rank) : NULL;
+    cJSON *cause;
+
+    if (!j->cause_text) {
+        cJSON_AddNullToObject(to, "cause");
+        return;
+    }
+    cause = cJSON_AddObjectToObject(to, "cause");
+    add_number(cause, "rank", rank, rank ? d->rank : 0);
+    if (node)
+        cJSON_AddStringToObject(cause, "host", dt_job_host_name(j, node->host));
+    else
+        cJSON_AddNullToObject(cause, "host");
+    add_number(cause, "code", rank && d->signo == 0, rank ? d->code : 0);
+    add_number(cause, "signal", rank && d->signo != 0, rank ? d->signo : 0);
+    cJSON_AddStringToObject(cause, "message", j->cause_text);
+}
+
+static void add_recoveries(const struct dt_job *j, cJSON *to)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, "recoveries");
+
+    for (size_t i = 0; i < j->nrecoveries; i++) {
+        const struct dt_recovery *r = &j->recoveries[i];
+        cJSON *item = cJSON_CreateObject();
+
+        cJSON_AddNumberToObject(item, "generation", r->generation);
+        cJSON_AddStringToObject(item, "mode", "restart");
+        cJSON_AddStringToObject(item, "cause", r->cause);
+        add_number(item, "from_step", r->from_step >= 0, (double)r->from_step);
+        cJSON_AddStringToObject(item, "source", r->from_step >= 0 ? "checkpoint" : "none");
+        cJSON_AddNumberToObject(item, "detect_seconds", r->detect_seconds);
+        add_number(item, "seconds", r->seconds >= 0, r->seconds);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
+static void add_ranks(const struct dt_job *j, cJSON *to)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, "ranks");
+
+    for (uint32_t i = 0; i < j->np; i++) {
+        const struct dt_rank *r = &j->ranks[i];
+        const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)i);
+        bool known = r->ended && (r->end.code >= 0 || r->end.signo);
+        cJSON *item = cJSON_CreateObject();
+
+        cJSON_AddNumberToObject(item, "rank", i);
+        cJSON_AddStringToObject(item, "host", dt_job_host_name(j, node->host));
+        cJSON_AddNumberToObject(item, "local_rank", (int)i - node->first_rank);
+        if (r->device)
+            cJSON_AddStringToObject(item, "device", r->device);
+        else
+            cJSON_AddNullToObject(item, "device");
+        add_number(item, "pid", r->pid != 0, r->pid);
+        add_number(item, "exit_code", known,
+                   known ? dt_exit_of_rank(r->end.code, r->end.signo) : 0);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
+/* Steps that were lost for sure; null when a restart happened of which that is not known. */
+static void add_lost_steps(const struct dt_job *j, cJSON *to)
+{
+    bool known = true;
+    int64_t lost = 0;
+
+    for (size_t i = 0; i < j->nrecoveries; i++) {
+        known = known && j->recoveries[i].lost_steps >= 0;
+        lost += j->recoveries[i].lost_steps > 0 ? j->recoveries[i].lost_steps : 0;
+    }
+    add_number(to, "lost_steps", known || lost > 0, (double)lost);
+}
+
+static char *print(const struct dt_job *j)
+{
+    cJSON *root = cJSON_CreateObject();
+    char *text;
+
+    cJSON_AddStringToObject(root, "version", PACKAGE_VERSION);
+    cJSON_AddItemToObject(root, "command", command(j));
+    cJSON_AddNumberToObject(root, "np", j->np);
+    cJSON_AddNumberToObject(root, "exit_code", j->exit_code);
+    cJSON_AddNumberToObject(root, "seconds", (double)(j->ended_ns - j->began_ns) / 1e9);
+    add_cause(j, root);
+    cJSON_AddNumberToObject(root, "restarts", j->restart.restarts);
+    add_lost_steps(j, root);
+    add_recoveries(j, root);
+    add_ranks(j, root);
+    text = cJSON_Print(root);
+    cJSON_Delete(root);
+    return text;
+}
+
+static int write_all(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t done = write(fd, text, n);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return -1;
+        text += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+static int write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int failed, saved;
+
+    if (fd < 0)
+        return -1;
+    failed = write_all(fd, text, strlen(text)) < 0 || write_all(fd, "\n", 1) < 0 || fsync(fd) < 0;
+    saved = errno;
+    failed |= close(fd) < 0;
+    if (failed)
+        unlink(path);
+    errno = saved;
+    return failed ? -1 : 0;
+}
+
+int dt_report_write(const struct dt_job *job, const char *path, struct dt_error *err)
+{
+    char *temporary = dt_xasprintf("%s.%d.tmp", path, (int)getpid());
+    char *text = print(job);
+    int rc = text ? write_file(temporary, text) : -1;
+
+    if (rc == 0 && rename(temporary, path) < 0) {
+        rc = -1;
+        unlink(temporary);
+    }
+    if (rc < 0)
+        dt_error_set(err, "--report %s: %s", path, strerror(errno));
+    free(text);
+    free(temporary);
+    return rc;
+}

@@ -1,0 +1,44 @@
+#include "launcher/job/restart.h"
+
+struct dt_restart dt_restart_init(int max_restarts)
+{
+    return (
+        struct dt_restart){ .max_restarts = max_restarts, .committed = -1, .committed_last = -1 };
+}
+
+void dt_restart_commit(struct dt_restart *r, int64_t step)
+{
+    r->has_committed = true;
+    if (step > r->committed)
+        r->committed = step;
+}
+
+static bool has_progressed(const struct dt_restart *r)
+{
+    return r->restarts == 0 || r->committed > r->committed_last;
+}
+
+enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r)
+{
+    if (!r->has_committed && r->max_restarts <= 0)
+        return r->max_restarts < 0 ? DT_RESTART_NO_CHECKPOINT : DT_RESTART_LIMIT;
+    if (r->max_restarts >= 0 && r->restarts >= (uint32_t)r->max_restarts)
+        return DT_RESTART_LIMIT;
+    if (r->linked && !has_progressed(r) && r->no_progress >= DT_RESTARTS_WITHOUT_PROGRESS)
+        return DT_RESTART_NO_PROGRESS;
+    return DT_RESTART_YES;
+}
+
+void dt_restart_count(struct dt_restart *r)
+{
+    r->no_progress = has_progressed(r) ? 1 : r->no_progress + 1;
+    r->committed_last = r->committed;
+    r->restarts++;
+}
+
+int64_t dt_restart_lost_steps(int64_t reached, int64_t restored)
+{
+    int64_t from = restored < 0 ? 0 : restored;
+
+    return reached > from ? reached - from : 0;
+}

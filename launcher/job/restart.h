@@ -1,0 +1,36 @@
+/* Whether a job that failed is started again. Pure. */
+#ifndef DT_JOB_RESTART_H
+#define DT_JOB_RESTART_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { DT_RESTARTS_WITHOUT_PROGRESS = 3 };
+
+struct dt_restart {
+    int max_restarts;       /* --max-restarts, or -1 */
+    uint32_t restarts;      /* so far */
+    uint32_t no_progress;   /* of these, the last so many brought no higher committed step */
+    bool has_committed;     /* in this run */
+    int64_t committed;      /* newest committed step, or -1 */
+    int64_t committed_last; /* the same at the last restart */
+    bool linked;            /* some rank called dt_init: progress can be seen */
+};
+
+enum dt_restart_verdict {
+    DT_RESTART_YES,
+    DT_RESTART_NO_CHECKPOINT, /* nothing was committed and --max-restarts was not given */
+    DT_RESTART_LIMIT,         /* --max-restarts is used up */
+    DT_RESTART_NO_PROGRESS,
+};
+
+struct dt_restart dt_restart_init(int max_restarts);
+void dt_restart_commit(struct dt_restart *r, int64_t step);
+enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r);
+void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
+
+/* Steps that were done and must be done again: the newest step any rank had reached, less the step
+ * that was restored (-1: none was). Steps are counted from 1 where a program begins anew. */
+int64_t dt_restart_lost_steps(int64_t reached, int64_t restored);
+
+#endif

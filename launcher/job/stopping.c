@@ -1,0 +1,293 @@
+/* Ending a job: signals, --timeout, a reader that left, a failure; and the last moments of every
+ * job. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+#include "launcher/job/signals.h"
+#include "launcher/job/words.h"
+
+enum {
+    KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are cut */
+};
+
+uint32_t dt_job_alive(const struct dt_job *j)
+{
+    uint32_t n = 0;
+
+    for (uint32_t r = 0; r < j->np; r++)
+        n += j->ranks[r].pid != 0 && !j->ranks[r].ended;
+    return n;
+}
+
+static uint32_t grace_ms(const struct dt_job *j)
+{
+    return (uint32_t)j->config->kill_grace_s * 1000;
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    struct dt_job *j = timer->data;
+
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (j->links[i])
+            dt_hostlink_close(j->links[i], "did not end in time");
+    }
+    dt_job_check(j);
+}
+
+static void on_grace_over(uv_timer_t *timer)
+{
+    dt_job_event(timer->data, DT_EV_KILL);
+}
+
+static void begin_stopping(struct dt_job *j)
+{
+    j->state = DT_JOB_STOPPING;
+    uv_timer_stop(&j->collect);
+    dt_stdinpump_hold(j->in);
+}
+
+void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace)
+{
+    struct dt_msg_stop stop = { .grace_ms = grace };
+
+    begin_stopping(j);
+    j->exit_code = exit_code;
+    dt_job_send_all(j, DT_MSG_STOP, &stop);
+    dt_job_check(j);
+}
+
+/* SIGINT goes to the ranks as what it is, since many programs save their state on it; the agents'
+ * own ladder begins with TERM. */
+static void interrupt_ranks(struct dt_job *j)
+{
+    struct dt_msg_signal intr = { .signo = SIGINT }, cont = { .signo = SIGCONT };
+
+    dt_job_send_all(j, DT_MSG_SIGNAL, &intr);
+    dt_job_send_all(j, DT_MSG_SIGNAL, &cont);
+    uv_timer_start(&j->stop, on_grace_over, grace_ms(j), 0);
+}
+
+void dt_job_stop(struct dt_job *j)
+{
+    struct dt_msg_stop stop = { .grace_ms = grace_ms(j) };
+
+    begin_stopping(j);
+    if (j->stop_with_int)
+        interrupt_ranks(j);
+    else
+        dt_job_send_all(j, DT_MSG_STOP, &stop);
+    dt_job_check(j);
+}
+
+void dt_job_kill(struct dt_job *j)
+{
+    struct dt_msg_stop stop = { .grace_ms = 0 };
+
+    begin_stopping(j);
+    dt_job_send_all(j, DT_MSG_STOP, &stop);
+    uv_timer_start(&j->stop, on_patience_over, KILL_PATIENCE_MS, 0);
+    dt_job_check(j);
+}
+
+void dt_job_abandon(struct dt_job *j)
+{
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (j->links[i] && j->links[i]->phase == DT_HOST_CONNECTING)
+            dt_hostlink_close(j->links[i], "was not waited for");
+    }
+    dt_job_finish(j);
+}
+
+static void say_refusal(const struct dt_job *j)
+{
+    if (j->refusal.text)
+        dt_say("%s (on %s)", j->refusal.text, j->refusal.hosts);
+}
+
+static void say_end(const struct dt_job *j)
+{
+    double total = (double)(j->ended_ns - j->began_ns) / 1e9, recovering = 0;
+    int64_t lost = 0;
+    struct dt_strbuf b = { 0 };
+
+    if (j->exit_code != 0 || (j->nrecoveries == 0 && !isatty(STDERR_FILENO)))
+        return;
+    dt_strbuf_puts(&b, "done in ");
+    dt_words_duration(&b, total);
+    for (size_t i = 0; i < j->nrecoveries; i++) {
+        recovering += j->recoveries[i].seconds > 0 ? j->recoveries[i].seconds : 0;
+        lost += j->recoveries[i].lost_steps > 0 ? j->recoveries[i].lost_steps : 0;
+    }
+    if (j->nrecoveries > 0) {
+        dt_strbuf_puts(&b, "; recovered ");
+        dt_words_count(&b, j->nrecoveries, "failure");
+        dt_strbuf_puts(&b, ", lost ");
+        dt_words_count(&b, (uint64_t)lost, "step");
+        dt_strbuf_puts(&b, ", ");
+        dt_words_duration(&b, recovering);
+        dt_strbuf_printf(&b, " (%.1f %% of the time went into training)",
+                         total > 0 ? 100 * (total - recovering) / total : 100);
+    }
+    dt_say("%s", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
+void dt_job_finish(struct dt_job *j)
+{
+    struct dt_msg_end end = { 0 };
+
+    if (j->recovering && j->exit_code == 0)
+        dt_job_recovered(j, false, -1);
+    j->state = DT_JOB_ENDING;
+    j->ended_ns = dt_now_ns();
+    dt_stdinpump_hold(j->in);
+    dt_outmux_end_all(j->out);
+    if (j->refusal.text && !j->cause_text)
+        j->cause_text = dt_xstrdup(j->refusal.text);
+    say_refusal(j);
+    say_end(j);
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (j->links[i])
+            dt_hostlink_send(j->links[i], DT_MSG_END, &end);
+    }
+    uv_timer_start(&j->stop, on_patience_over, KILL_PATIENCE_MS, 0);
+    dt_job_check(j);
+}
+
+void dt_job_cut(struct dt_job *j)
+{
+    j->cut = true;
+    on_patience_over(&j->stop);
+}
+
+static void add_alive(const struct dt_job *j, struct dt_strbuf *out)
+{
+    const char *comma = "";
+
+    for (uint32_t r = 0; r < j->np; r++) {
+        uint32_t first = r;
+
+        if (j->ranks[r].pid == 0 || j->ranks[r].ended)
+            continue;
+        while (r + 1 < j->np && j->ranks[r + 1].pid != 0 && !j->ranks[r + 1].ended)
+            r++;
+        dt_strbuf_printf(out, "%s%u", comma, first);
+        if (r > first)
+            dt_strbuf_printf(out, "-%u", r);
+        comma = ", ";
+    }
+}
+
+void dt_job_on_timeout(uv_timer_t *timer)
+{
+    struct dt_job *j = timer->data;
+    struct dt_strbuf b = { 0 };
+
+    if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING)
+        return;
+    add_alive(j, &b);
+    dt_say("the time limit of %d s is over; %s%s", j->config->timeout_s,
+           b.len ? "stopping the ranks that are still running: " : "no rank was running",
+           dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+    j->exit_code = DT_EXIT_TIMEOUT;
+    j->cause_text = dt_xasprintf("time limit of %d s", j->config->timeout_s);
+    dt_job_event(j, DT_EV_STOP);
+}
+
+/* A reader that left (head) ends the job as it would end a program in a pipe: silently, as if by
+ * SIGPIPE. When standard error is gone, nobody is there to be told; the job goes on. */
+void dt_job_on_output_failed(struct dt_job *j, int fd, int error)
+{
+    bool over = j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING;
+
+    if (fd == STDERR_FILENO) {
+        dt_job_check(j);
+        return;
+    }
+    if (error != EPIPE)
+        dt_say("standard output cannot be written: %s", strerror(error));
+    if (!over || j->exit_code == 0) {
+        j->exit_code = error == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
+        if (!j->cause_text)
+            j->cause_text = dt_xasprintf("standard output: %s", strerror(error));
+    }
+    if (!over)
+        dt_job_event(j, DT_EV_STOP);
+    else
+        dt_job_check(j);
+}
+
+static void stop_by(struct dt_job *j, int signo)
+{
+    struct dt_strbuf b = { 0 };
+    uint32_t alive = dt_job_alive(j);
+
+    j->stopped_by = signo;
+    j->stop_with_int = dt_signal_for_ranks(signo) == SIGINT;
+    dt_words_count(&b, alive, "rank");
+    if (j->state != DT_JOB_ENDING)
+        dt_say("%s by %s%s%s%s", signo == SIGINT ? "interrupted" : "told to end",
+               dt_signal_name(signo), alive ? "; stopping " : "", alive ? dt_strbuf_text(&b) : "",
+               alive && signo == SIGINT ? " (again: kill at once)" : "");
+    dt_strbuf_free(&b);
+    j->exit_code = DT_EXIT_SIGNAL + signo;
+    if (!j->cause_text)
+        j->cause_text = dt_xasprintf("%s", dt_signal_name(signo));
+    dt_job_event(j, DT_EV_STOP);
+}
+
+static void on_signal(uv_signal_t *handle, int signo)
+{
+    struct dt_job *j = handle->data;
+    struct dt_msg_signal m = { .signo = signo };
+    bool stopping = j->state == DT_JOB_STOPPING;
+
+    switch (dt_signal_meaning(signo, stopping && !j->stopped_by ? SIGTERM : j->stopped_by)) {
+    case DT_SIGNAL_FORWARD:
+        dt_job_send_all(j, DT_MSG_SIGNAL, &m);
+        break;
+    case DT_SIGNAL_STOP:
+        stop_by(j, signo);
+        break;
+    case DT_SIGNAL_KILL:
+        dt_job_event(j, DT_EV_KILL);
+        break;
+    case DT_SIGNAL_IGNORE:
+        break;
+    }
+}
+
+static bool is_ignored(int signo)
+{
+    struct sigaction old;
+
+    return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}
+
+/* Under nohup HUP is ignored, and stays so. */
+void dt_job_watch_signals(struct dt_job *j)
+{
+    static const int signos[DT_JOB_SIGNALS] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+
+    for (unsigned i = 0; i < DT_JOB_SIGNALS; i++) {
+        if (signos[i] == SIGHUP && is_ignored(SIGHUP))
+            continue;
+        uv_signal_init(&j->loop, &j->signals[j->nsignals]);
+        j->signals[j->nsignals].data = j;
+        uv_signal_start(&j->signals[j->nsignals], on_signal, signos[i]);
+        j->nsignals++;
+    }
+}
+
+void dt_job_unwatch_signals(struct dt_job *j)
+{
+    for (unsigned i = 0; i < j->nsignals; i++)
+        uv_close((uv_handle_t *)&j->signals[i], NULL);
+}

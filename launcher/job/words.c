@@ -1,0 +1,92 @@
+#include "launcher/job/words.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "launcher/job/signals.h"
+
+void dt_words_duration(struct dt_strbuf *out, double seconds)
+{
+    uint64_t s = seconds > 0 ? (uint64_t)(seconds + 0.5) : 0;
+
+    if (seconds < 1)
+        dt_strbuf_printf(out, "%.2f s", seconds > 0 ? seconds : 0);
+    else if (seconds < 10)
+        dt_strbuf_printf(out, "%.1f s", seconds);
+    else if (s < 60)
+        dt_strbuf_printf(out, "%" PRIu64 " s", s);
+    else if (s < 3600)
+        dt_strbuf_printf(out, "%" PRIu64 " min %" PRIu64 " s", s / 60, s % 60);
+    else
+        dt_strbuf_printf(out, "%" PRIu64 " h %" PRIu64 " min", s / 3600, s % 3600 / 60);
+}
+
+void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what)
+{
+    dt_strbuf_printf(out, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
+}
+
+void dt_words_ranks(struct dt_strbuf *out, uint32_t first, uint32_t n)
+{
+    if (n == 1)
+        dt_strbuf_printf(out, "rank %u", first);
+    else
+        dt_strbuf_printf(out, "ranks %u-%u", first, first + n - 1);
+}
+
+static void add_signal(struct dt_strbuf *out, const struct dt_death *d)
+{
+    const char *fault = dt_signal_fault(d->signo);
+
+    if (d->flags & DT_EXITED_OOM) {
+        dt_strbuf_puts(out, "was killed by the kernel: out of memory");
+        return;
+    }
+    dt_strbuf_printf(out, "was killed by signal %d (%s%s%s)", d->signo, dt_signal_name(d->signo),
+                     fault ? ": " : "", fault ? fault : "");
+    if (d->flags & DT_EXITED_CORE)
+        dt_strbuf_puts(out, ", core dumped");
+}
+
+static void add_exit(struct dt_strbuf *out, const struct dt_death *d)
+{
+    if (d->code == 0 && !(d->flags & DT_EXITED_PEER_LOST)) {
+        dt_strbuf_puts(out, "ended without dt_finalize while other ranks need it");
+        return;
+    }
+    dt_strbuf_printf(out, "exited with code %d", d->code);
+    if (d->flags & DT_EXITED_PEER_LOST)
+        dt_strbuf_puts(out, " because another rank was lost");
+}
+
+void dt_words_death(struct dt_strbuf *out, const struct dt_death *d, const char *host, uint32_t pid)
+{
+    dt_strbuf_printf(out, "rank %u (%s, pid %u) ", d->rank, host, pid);
+    if (d->signo)
+        add_signal(out, d);
+    else
+        add_exit(out, d);
+    if (d->flags & DT_EXITED_INJECTED)
+        dt_strbuf_puts(out, " (--inject)");
+    if (d->step >= 0)
+        dt_strbuf_printf(out, " after step %" PRId64, d->step);
+}
+
+void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why)
+{
+    switch (why->step) {
+    case DT_SPAWN_WDIR:
+        dt_strbuf_puts(out, "working directory ");
+        break;
+    case DT_SPAWN_CHECKPOINT:
+        dt_strbuf_puts(out, "checkpoint directory ");
+        break;
+    default:
+        break;
+    }
+    dt_strbuf_printf(out, "%s: %s", why->what, strerror(why->error));
+    if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
+        dt_strbuf_puts(out,
+                       "; a limit of the host (ulimit -u, ulimit -n) is too low for its ranks");
+}

@@ -1,0 +1,22 @@
+/* How things are said to a user: numbers with units, ranks, deaths. Pure. */
+#ifndef DT_JOB_WORDS_H
+#define DT_JOB_WORDS_H
+
+#include <stdint.h>
+
+#include "launcher/base/strbuf.h"
+#include "launcher/job/cause.h"
+#include "runtime/wire/msg.h"
+
+void dt_words_duration(struct dt_strbuf *out, double seconds); /* "0.21 s", "4 min 12 s" */
+void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what); /* "1 step", "3 steps" */
+void dt_words_ranks(struct dt_strbuf *out, uint32_t first, uint32_t n); /* "rank 4", "ranks 4-7" */
+
+/* "rank 5 (host2, pid 4711) was killed by signal 9 (SIGKILL) after step 153". Not for hosts. */
+void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, const char *host,
+                    uint32_t pid);
+
+/* Why ranks could not be started: "./trian: No such file or directory". */
+void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why);
+
+#endif

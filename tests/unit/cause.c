@@ -1,0 +1,150 @@
+#include <errno.h>
+#include <signal.h>
+
+#include "launcher/job/cause.h"
+#include "launcher/job/exitpolicy.h"
+#include "runtime/wire/msg.h"
+#include "tests/unit/unit.h"
+
+enum {
+    LINKED = DT_EXITED_LINKED,
+    FINAL = DT_EXITED_LINKED | DT_EXITED_FINALIZED,
+    LOST = DT_EXITED_LINKED | DT_EXITED_PEER_LOST,
+    STOPPED = DT_EXITED_STOPPED,
+};
+
+#define EXIT(r, c, f, t)                                                                           \
+    {                                                                                              \
+        .rank = r, .code = c, .flags = f, .time_ns = t                                             \
+    }
+#define KILLED(r, s, f, t)                                                                         \
+    {                                                                                              \
+        .rank = r, .code = -1, .signo = s, .flags = f, .time_ns = t                                \
+    }
+#define HOST(r, t)                                                                                 \
+    {                                                                                              \
+        .host = true, .rank = r, .code = -1, .time_ns = t                                          \
+    }
+
+static const struct {
+    const char *name;
+    struct dt_death deaths[6];
+    size_t n;
+    bool peers_wait;
+    int cause; /* index, or -1 */
+    int exit_code;
+} cases[] = {
+    { "nothing died", { { 0 } }, 0, true, -1, 0 },
+    { "all end well", { EXIT(0, 0, 0, 1), EXIT(1, 0, FINAL, 2) }, 2, true, -1, 0 },
+    { "one failure", { EXIT(0, 0, 0, 1), EXIT(3, 7, 0, 2) }, 2, false, 1, 7 },
+    { "the first of two", { EXIT(5, 4, 0, 20), EXIT(2, 3, 0, 10) }, 2, false, 1, 3 },
+    { "same time: lowest rank", { EXIT(5, 4, 0, 10), EXIT(2, 3, 0, 10) }, 2, false, 1, 3 },
+    { "signals come before exits",
+      { EXIT(0, 1, 0, 1), EXIT(1, 1, 0, 2), KILLED(3, SIGSEGV, 0, 9) },
+      3,
+      false,
+      2,
+      128 + SIGSEGV },
+    { "a linked peer's death is a consequence",
+      { EXIT(0, 1, LOST, 1), EXIT(1, 9, LINKED, 9) },
+      2,
+      false,
+      1,
+      9 },
+    { "also when it aborts",
+      { KILLED(0, SIGABRT, LOST, 1), EXIT(1, 9, LINKED, 9) },
+      2,
+      false,
+      1,
+      9 },
+    { "only consequences are known", { EXIT(1, 5, LOST, 2), EXIT(0, 6, LOST, 1) }, 2, true, 1, 6 },
+    { "a consequence that exits 0", { EXIT(0, 0, LOST, 1) }, 1, true, 0, 1 },
+    { "what dtrun stopped never failed",
+      { KILLED(0, SIGTERM, STOPPED, 1), EXIT(1, 3, STOPPED, 2) },
+      2,
+      true,
+      -1,
+      0 },
+    { "stopped ones do not hide the cause",
+      { KILLED(0, SIGKILL, STOPPED, 1), EXIT(1, 3, 0, 2) },
+      2,
+      true,
+      1,
+      3 },
+    { "left without dt_finalize", { EXIT(2, 0, LINKED, 1) }, 1, true, 0, 1 },
+    { "left, and nobody waits", { EXIT(2, 0, LINKED, 1) }, 1, false, -1, 0 },
+    { "leaving outweighs its consequences",
+      { EXIT(0, 1, LOST, 1), EXIT(2, 0, LINKED, 2) },
+      2,
+      true,
+      1,
+      1 },
+    { "a real failure outweighs leaving",
+      { EXIT(2, 0, LINKED, 1), EXIT(3, 8, LINKED, 2) },
+      2,
+      true,
+      1,
+      8 },
+    { "a failure after dt_finalize is one", { EXIT(1, 2, FINAL, 1) }, 1, false, 0, 2 },
+    { "a lost host comes before exits", { EXIT(0, 1, 0, 1), HOST(4, 5) }, 2, false, 1, 125 },
+    { "the earlier of host and signal",
+      { KILLED(1, SIGKILL, 0, 4), HOST(4, 5) },
+      2,
+      false,
+      0,
+      128 + SIGKILL },
+};
+
+static void test_cause(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int cause = dt_cause_find(cases[i].deaths, cases[i].n, cases[i].peers_wait);
+
+        if (cause != cases[i].cause)
+            fail_msg("%s: %d is taken for the cause", cases[i].name, cause);
+        if (cause >= 0)
+            assert_int_equal(dt_exit_of_cause(&cases[i].deaths[cause]), cases[i].exit_code);
+    }
+}
+
+/* The order in which the news arrives does not matter. */
+static void test_any_order(void **state)
+{
+    const struct dt_death d[3] = { EXIT(0, 1, 0, 1), KILLED(1, SIGBUS, 0, 3), EXIT(2, 2, LOST, 2) };
+    static const int orders[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+                                      { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        struct dt_death e[3] = { d[orders[i][0]], d[orders[i][1]], d[orders[i][2]] };
+
+        assert_int_equal(e[dt_cause_find(e, 3, true)].rank, 1);
+    }
+}
+
+static void test_exit_codes(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_exit_of_rank(0, 0), 0);
+    assert_int_equal(dt_exit_of_rank(255, 0), 255);
+    assert_int_equal(dt_exit_of_rank(-1, SIGSEGV), 139);
+    assert_int_equal(dt_exit_of_spawn(DT_SPAWN_EXEC, ENOENT), 127);
+    assert_int_equal(dt_exit_of_spawn(DT_SPAWN_EXEC, ENOTDIR), 127);
+    assert_int_equal(dt_exit_of_spawn(DT_SPAWN_EXEC, EACCES), 126);
+    assert_int_equal(dt_exit_of_spawn(DT_SPAWN_EXEC, ENOEXEC), 126);
+    assert_int_equal(dt_exit_of_spawn(DT_SPAWN_WDIR, ENOENT), 125);
+    assert_int_equal(dt_exit_of_spawn(DT_SPAWN_SYSTEM, EAGAIN), 125);
+    assert_int_equal(dt_exit_of_spawn(DT_SPAWN_CHECKPOINT, EACCES), 125);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cause),
+        cmocka_unit_test(test_any_order),
+        cmocka_unit_test(test_exit_codes),
+    };
+
+    return cmocka_run_group_tests_name("cause", tests, NULL, NULL);
+}

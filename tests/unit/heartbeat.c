@@ -1,0 +1,68 @@
+#include "launcher/job/heartbeat.h"
+#include "tests/unit/unit.h"
+
+#define S  UINT64_C(1000000000)
+#define MS UINT64_C(1000000)
+
+/* The agent's clock is ahead by this much (its host was booted earlier), or behind. */
+static void follow_clock(int64_t offset)
+{
+    struct dt_heartbeat h;
+    uint64_t now = 100000 * S;
+
+    dt_heartbeat_hello(&h, now + (uint64_t)offset, now + 3 * MS);
+    assert_in_range(dt_heartbeat_local(&h, now + (uint64_t)offset), now, now + 3 * MS);
+    /* quick under way: the error is at most half of the way */
+    dt_heartbeat_pong(&h, now + 10 * MS, now + 11 * MS + (uint64_t)offset, now + 12 * MS);
+    assert_int_equal(dt_heartbeat_local(&h, now + (uint64_t)offset), now);
+    /* slow under way, and very uneven: it changes nothing */
+    dt_heartbeat_pong(&h, now + 20 * MS, now + 90 * MS + (uint64_t)offset, now + 91 * MS);
+    assert_int_equal(dt_heartbeat_local(&h, now + (uint64_t)offset), now);
+    assert_int_equal(h.heard_ns, now + 91 * MS);
+    /* an answer to a question from the future is a lie */
+    dt_heartbeat_pong(&h, now + 900 * MS, now, now + 100 * MS);
+    assert_int_equal(dt_heartbeat_local(&h, now + (uint64_t)offset), now);
+}
+
+static void test_clock(void **state)
+{
+    (void)state;
+    follow_clock(0);
+    follow_clock(50000 * (int64_t)S);
+    follow_clock(-50000 * (int64_t)S);
+}
+
+static void test_silence(void **state)
+{
+    struct dt_heartbeat h = { .heard_ns = 100 * S };
+
+    (void)state;
+    assert_false(dt_heartbeat_is_lost(&h, 105 * S, 104 * S, 10 * S));
+    assert_false(dt_heartbeat_is_lost(&h, 110 * S - 1, 109 * S, 10 * S));
+    assert_true(dt_heartbeat_is_lost(&h, 110 * S, 109 * S, 10 * S));
+    /* heard a moment in the future: clocks of two processors */
+    h.heard_ns = 111 * S;
+    assert_false(dt_heartbeat_is_lost(&h, 110 * S, 109 * S, 10 * S));
+}
+
+/* dtrun was stopped for an hour: the agents were not silent, nobody listened. */
+static void test_own_absence(void **state)
+{
+    struct dt_heartbeat h = { .heard_ns = 100 * S };
+
+    (void)state;
+    assert_false(dt_heartbeat_is_lost(&h, 3700 * S, 101 * S, 10 * S));
+    assert_false(dt_heartbeat_is_lost(&h, 3702 * S, 3700 * S, 10 * S));
+    assert_true(dt_heartbeat_is_lost(&h, 3710 * S, 3708 * S, 10 * S));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_own_absence),
+    };
+
+    return cmocka_run_group_tests_name("heartbeat", tests, NULL, NULL);
+}

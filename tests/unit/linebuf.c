@@ -1,0 +1,170 @@
+#include <string.h>
+
+#include "launcher/base/strbuf.h"
+#include "launcher/io/label.h"
+#include "launcher/io/linebuf.h"
+#include "launcher/io/tail.h"
+#include "tests/unit/unit.h"
+
+/* Pieces in a readable form: "<" where a line begins, ">" where it ends, "+" for a late line feed.
+ */
+static void describe(void *arg, const char *text, size_t n, unsigned piece)
+{
+    struct dt_strbuf *out = arg;
+
+    dt_strbuf_puts(out, piece & DT_PIECE_BEGINS ? "<" : "");
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '\n')
+            dt_strbuf_puts(out, "\\n");
+        else if (text[i] == '\r')
+            dt_strbuf_puts(out, "\\r");
+        else if (text[i] == '\0')
+            dt_strbuf_puts(out, "\\0");
+        else
+            dt_strbuf_add(out, &text[i], 1);
+    }
+    dt_strbuf_puts(out, piece & DT_PIECE_LF ? "+" : piece & DT_PIECE_ENDS ? ">" : "|");
+}
+
+static const struct {
+    const char *in; /* "/" is where one read ends and the next begins; "0" is a NUL */
+    const char *want;
+} cases[] = {
+    { "", "" },
+    { "a\n", "<a\\n>" },
+    { "\n\n", "<\\n><\\n>" },
+    { "a\nb\n", "<a\\n><b\\n>" },
+    { "a/b/c\n", "<abc\\n>" },
+    { "a\nb/c\nd", "<a\\n><bc\\n><d|" },
+    { "no end", "<no end|" },
+    { "10%\r20%\r", "<10%\\r><20%\\r>" },
+    { "10%\r/20%\r/\n", "<10%\\r><20%\\r>\\n+" },
+    { "dos\r\nfile\r\n", "<dos\\r\\n><file\\r\\n>" },
+    { "dos\r/\nfile\r/\n", "<dos\\r>\\n+<file\\r>\\n+" },
+    { "dos\r/x\n", "<dos\\r><x\\n>" },
+    { "\r\r\n\n", "<\\r><\\r\\n><\\n>" },
+    { "a\r\n/\nb", "<a\\r\\n><\\n><b|" },
+    { "a0b0\n", "<a\\0b\\0\\n>" },
+    /* the longest line that is held has 8 bytes */
+    { "12345678/\n", "<12345678\\n>" },
+    { "12345678/9\n", "<123456789\\n>" },
+    { "123456789/0x\n", "<123456789|\\0x\\n>" },
+    { "123456789/123456789/\n/a\n", "<123456789|123456789|\\n><a\\n>" },
+    { "123456789", "<123456789|" },
+    { "123456789\r/\n", "<123456789\\r>\\n+" },
+};
+
+static void feed(struct dt_linebuf *b, const char *in, size_t step, struct dt_strbuf *out)
+{
+    char bytes[64];
+    size_t n = 0;
+
+    for (; *in; in++) {
+        if (*in != '/')
+            bytes[n++] = *in == '0' && strchr(in, '%') == NULL ? '\0' : *in;
+        if (*in == '/' || (step && n == step)) {
+            dt_linebuf_feed(b, bytes, n, describe, out);
+            n = 0;
+        }
+    }
+    dt_linebuf_feed(b, bytes, n, describe, out);
+}
+
+static void test_cases(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_linebuf b = { .max = 8 };
+        struct dt_strbuf out = { 0 };
+
+        feed(&b, cases[i].in, 0, &out);
+        dt_linebuf_end(&b, describe, &out);
+        assert_string_equal(dt_strbuf_text(&out), cases[i].want);
+        dt_strbuf_free(&out);
+        dt_linebuf_free(&b);
+    }
+}
+
+static void collect(void *arg, const char *text, size_t n, unsigned piece)
+{
+    (void)piece;
+    dt_strbuf_add(arg, text, n);
+}
+
+/* However the bytes are cut, the same bytes come out. */
+static void test_no_byte_is_lost(void **state)
+{
+    (void)state;
+    for (size_t step = 1; step < 40; step++) {
+        struct dt_linebuf b = { .max = 5 };
+        struct dt_strbuf in = { 0 }, out = { 0 };
+        unsigned seed = 1;
+
+        for (int i = 0; i < 2000; i++) {
+            seed = seed * 1103515245 + 12345;
+            dt_strbuf_add(&in, &"ab\n\r\0xyz"[seed >> 16 & 7], 1);
+        }
+        for (size_t at = 0; at < in.len; at += step)
+            dt_linebuf_feed(&b, in.data + at, in.len - at < step ? in.len - at : step, collect,
+                            &out);
+        dt_linebuf_end(&b, collect, &out);
+        assert_int_equal(out.len, in.len);
+        assert_memory_equal(out.data, in.data, in.len);
+        dt_strbuf_free(&in);
+        dt_strbuf_free(&out);
+        dt_linebuf_free(&b);
+    }
+}
+
+static void test_label(void **state)
+{
+    char label[DT_LABEL_MAX];
+
+    (void)state;
+    assert_int_equal(dt_label(label, 7), 4);
+    assert_string_equal(label, "[7] ");
+    assert_int_equal(dt_label(label, 999999), 9);
+    assert_string_equal(label, "[999999] ");
+}
+
+static void assert_tail(struct dt_tail *t, const char *want)
+{
+    struct dt_strbuf got = { 0 };
+    const char *line;
+
+    for (unsigned i = 0; (line = dt_tail_line(t, i)); i++)
+        dt_strbuf_printf(&got, "%s|", line);
+    assert_string_equal(dt_strbuf_text(&got), want);
+    dt_strbuf_free(&got);
+}
+
+static void test_tail(void **state)
+{
+    struct dt_tail t = { 0 };
+    char wide[1000];
+
+    (void)state;
+    assert_tail(&t, "");
+    dt_tail_feed(&t, "one\n\ntwo", 8);
+    assert_tail(&t, "one|two|");
+    dt_tail_feed(&t, "3\n4\r5\r\n6\n7\x1b[1m\a", 15);
+    assert_tail(&t, "3|4|5|6|7[1m|");
+    memset(wide, 'w', sizeof wide);
+    dt_tail_reset(&t);
+    dt_tail_feed(&t, wide, sizeof wide);
+    assert_int_equal(strlen(dt_tail_line(&t, 0)), DT_TAIL_WIDTH);
+    assert_null(dt_tail_line(&t, 1));
+    dt_tail_reset(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_no_byte_is_lost),
+        cmocka_unit_test(test_label),
+        cmocka_unit_test(test_tail),
+    };
+
+    return cmocka_run_group_tests_name("linebuf", tests, NULL, NULL);
+}

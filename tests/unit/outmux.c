@@ -1,0 +1,405 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "launcher/base/strbuf.h"
+#include "launcher/io/outmux.h"
+#include "launcher/io/stdinpump.h"
+#include "tests/unit/unit.h"
+
+struct fixture {
+    uv_loop_t loop;
+    struct dt_outmux *mux;
+    int saved[2];  /* the test's own descriptors 1 and 2 */
+    int reader[2]; /* what reads them now */
+    size_t credit[2];
+    int failed_fd;
+    int failed_error;
+    struct dt_strbuf got[2];
+};
+
+static void on_credit(void *arg, uint32_t rank, int fd, uint32_t n)
+{
+    struct fixture *f = arg;
+
+    (void)rank;
+    f->credit[fd - 1] += n;
+}
+
+static void on_failed(void *arg, int fd, int error)
+{
+    struct fixture *f = arg;
+
+    f->failed_fd = fd;
+    f->failed_error = error;
+}
+
+static void on_drained(void *arg)
+{
+    (void)arg;
+}
+
+enum sort { PIPES, ONE_PIPE, SOCKETS };
+
+static void channel(enum sort sort, int ends[2])
+{
+    if (sort == SOCKETS)
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    else
+        assert_int_equal(pipe(ends), 0);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+}
+
+/* Standard output and error become what the mux is to write to. */
+static void open_fixture(struct fixture *f, enum sort sort, uint32_t np, bool labels)
+{
+    struct dt_outmux_config config = { np, labels };
+    struct dt_outmux_events events = { on_credit, on_failed, on_drained };
+    int ends[2];
+
+    memset(f, 0, sizeof *f);
+    fflush(NULL);
+    for (int i = 0; i < 2; i++) {
+        f->saved[i] = dup(i + 1);
+        if (i == 0 || sort != ONE_PIPE)
+            channel(sort, ends);
+        f->reader[i] = i == 1 && sort == ONE_PIPE ? -1 : ends[0];
+        dup2(ends[1], i + 1);
+        if (i == 1 || sort != ONE_PIPE)
+            close(ends[1]);
+    }
+    uv_loop_init(&f->loop);
+    f->mux = dt_outmux_open(&f->loop, &config, &events, f);
+}
+
+static void read_all(struct fixture *f)
+{
+    char chunk[65536];
+    ssize_t n;
+
+    for (int i = 0; i < 2; i++) {
+        while (f->reader[i] >= 0 && (n = read(f->reader[i], chunk, sizeof chunk)) > 0)
+            dt_strbuf_add(&f->got[i], chunk, (size_t)n);
+    }
+}
+
+static void turn(struct fixture *f)
+{
+    for (int i = 0; i < 4; i++)
+        uv_run(&f->loop, UV_RUN_NOWAIT);
+}
+
+static void drain(struct fixture *f)
+{
+    do {
+        turn(f);
+        read_all(f);
+    } while (!dt_outmux_is_drained(f->mux));
+    read_all(f);
+}
+
+static void give_back(struct fixture *f)
+{
+    for (int i = 0; i < 2; i++) {
+        dup2(f->saved[i], i + 1);
+        close(f->saved[i]);
+        if (f->reader[i] >= 0)
+            close(f->reader[i]);
+    }
+}
+
+static void close_fixture(struct fixture *f)
+{
+    give_back(f);
+    dt_outmux_close(f->mux);
+    uv_run(&f->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f->loop), 0);
+    dt_strbuf_free(&f->got[0]);
+    dt_strbuf_free(&f->got[1]);
+}
+
+static void add(struct fixture *f, uint32_t rank, int fd, const char *text)
+{
+    dt_outmux_add(f->mux, rank, fd, text, strlen(text));
+}
+
+static void test_labels(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 3, true);
+    add(&f, 0, 1, "one\ntw");
+    add(&f, 1, 1, "other\n");
+    add(&f, 0, 1, "o\n50%\r");
+    add(&f, 2, 2, "to stderr\n");
+    add(&f, 2, 1, "no end");
+    dt_outmux_eof(f.mux, 2, 1);
+    dt_outmux_message(f.mux, "dtrun: a message\n", 17);
+    drain(&f);
+    give_back(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]),
+                        "[0] one\n[1] other\n[0] two\n[0] 50%\r[2] no end\n");
+    assert_string_equal(dt_strbuf_text(&f.got[1]), "[2] to stderr\ndtrun: a message\n");
+    assert_int_equal(f.credit[0], 3 + 1 + 2 + 6 + 2 + 4 + 6);
+    assert_int_equal(f.credit[1], 10);
+    close_fixture(&f);
+}
+
+static void test_without_labels(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 2, false);
+    add(&f, 0, 1, "a");
+    add(&f, 1, 1, "b\n");
+    add(&f, 0, 1, "c\nlast");
+    dt_outmux_end_all(f.mux);
+    drain(&f);
+    give_back(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]), "b\nac\nlast");
+    close_fixture(&f);
+}
+
+static void test_one_rank_passes_through(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 1, true);
+    add(&f, 0, 1, "prompt> ");
+    drain(&f);
+    dt_outmux_add(f.mux, 0, 1, "\0\xff\r", 3);
+    dt_outmux_eof(f.mux, 0, 1);
+    drain(&f);
+    give_back(&f);
+    assert_int_equal(f.got[0].len, 11);
+    assert_memory_equal(f.got[0].data, "prompt> \0\xff\r", 11);
+    close_fixture(&f);
+}
+
+/* "2>&1": one queue, so that no line is cut by another. */
+static void test_one_file(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, ONE_PIPE, 2, true);
+    for (int i = 0; i < 5000; i++) {
+        add(&f, 0, 1, "a line of standard output\n");
+        add(&f, 1, 2, "a line of standard error\n");
+    }
+    drain(&f);
+    give_back(&f);
+    for (int i = 0; i < 5000; i++) {
+        static const char want[] = "[0] a line of standard output\n[1] a line of standard error\n";
+
+        assert_memory_equal(f.got[0].data + (size_t)i * (sizeof want - 1), want, sizeof want - 1);
+    }
+    close_fixture(&f);
+}
+
+/* What nobody has read is not credited; the descriptor the shell gave stays blocking for others. */
+static void credit_follows_reader(enum sort sort)
+{
+    static const char line[] = "0123456789012345678901234567890123456789012345678901234567890123\n";
+    size_t n = sizeof line - 1, lines = 16384;
+    struct fixture f;
+
+    open_fixture(&f, sort, 1, false);
+    for (size_t i = 0; i < lines; i++)
+        add(&f, 0, 1, line);
+    turn(&f);
+    assert_in_range(f.credit[0], 0, n * lines / 2);
+    assert_false(dt_outmux_is_drained(f.mux));
+    assert_false(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK);
+    drain(&f);
+    assert_false(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK);
+    give_back(&f);
+    assert_int_equal(f.credit[0], n * lines);
+    assert_int_equal(f.got[0].len, n * lines);
+    for (size_t i = 0; i < lines; i++)
+        assert_memory_equal(f.got[0].data + i * n, line, n);
+    close_fixture(&f);
+}
+
+static void test_slow_pipe(void **state)
+{
+    (void)state;
+    credit_follows_reader(PIPES);
+}
+
+static void test_slow_socket(void **state)
+{
+    (void)state;
+    credit_follows_reader(SOCKETS);
+}
+
+/* A held line must not stop its stream, however long it is. */
+static void test_long_line(void **state)
+{
+    struct fixture f;
+    char block[16384];
+
+    (void)state;
+    memset(block, 'x', sizeof block);
+    open_fixture(&f, PIPES, 2, true);
+    for (int i = 0; i < 64; i++) {
+        dt_outmux_add(f.mux, 1, 1, block, sizeof block);
+        assert_int_equal(f.credit[0], (size_t)(i + 1) * sizeof block);
+    }
+    add(&f, 1, 1, "\n");
+    drain(&f);
+    give_back(&f);
+    assert_int_equal(f.got[0].len, 4 + 64 * sizeof block + 1);
+    assert_memory_equal(f.got[0].data, "[1] xxx", 7);
+    assert_null(memchr(f.got[0].data + 4, '[', f.got[0].len - 4));
+    close_fixture(&f);
+}
+
+static void test_reader_left(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 1, false);
+    close(f.reader[0]);
+    f.reader[0] = -1;
+    add(&f, 0, 1, "nobody reads this\n");
+    drain(&f);
+    add(&f, 0, 1, "nor this\n");
+    drain(&f);
+    give_back(&f);
+    assert_int_equal(f.failed_fd, 1);
+    assert_int_equal(f.failed_error, EPIPE);
+    assert_int_equal(f.credit[0], 18 + 9);
+    close_fixture(&f);
+}
+
+static void test_file(void **state)
+{
+    struct fixture f;
+    char name[] = "/tmp/dtrun-outmux-XXXXXX";
+    char text[64] = "";
+    int fd = mkstemp(name), own;
+    struct dt_outmux_config config = { 2, true };
+    struct dt_outmux_events events = { on_credit, on_failed, on_drained };
+
+    (void)state;
+    memset(&f, 0, sizeof f);
+    f.reader[0] = f.reader[1] = -1;
+    fflush(NULL);
+    own = dup(STDOUT_FILENO);
+    dup2(fd, STDOUT_FILENO);
+    uv_loop_init(&f.loop);
+    f.mux = dt_outmux_open(&f.loop, &config, &events, &f);
+    add(&f, 0, 1, "first\n");
+    add(&f, 1, 1, "second\n");
+    drain(&f);
+    dup2(own, STDOUT_FILENO);
+    close(own);
+    assert_int_equal(pread(fd, text, sizeof text - 1, 0), 21);
+    assert_string_equal(text, "[0] first\n[1] second\n");
+    close(fd);
+    unlink(name);
+    dt_outmux_close(f.mux);
+    uv_run(&f.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&f.loop), 0);
+}
+
+struct pumped {
+    struct dt_strbuf got;
+    int eof;
+};
+
+static void on_stdin(void *arg, const void *data, size_t n)
+{
+    dt_strbuf_add(&((struct pumped *)arg)->got, data, n);
+}
+
+static void on_stdin_eof(void *arg)
+{
+    ((struct pumped *)arg)->eof++;
+}
+
+/* Not a byte more is taken than there is credit for, from a pipe as from a file. */
+static void pump(int fd)
+{
+    struct dt_stdinpump_events events = { on_stdin, on_stdin_eof };
+    struct pumped p = { { 0 }, 0 };
+    struct dt_stdinpump *pump;
+    uv_loop_t loop;
+
+    uv_loop_init(&loop);
+    pump = dt_stdinpump_open(&loop, fd, &events, &p);
+    uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(p.got.len, 0);
+    dt_stdinpump_credit(pump, 3);
+    for (int i = 0; i < 4; i++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    assert_string_equal(dt_strbuf_text(&p.got), "hel");
+    dt_stdinpump_credit(pump, 100);
+    dt_stdinpump_hold(pump);
+    for (int i = 0; i < 4; i++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(p.got.len, 3);
+    dt_stdinpump_credit(pump, 100);
+    for (int i = 0; i < 4; i++)
+        uv_run(&loop, UV_RUN_NOWAIT);
+    assert_string_equal(dt_strbuf_text(&p.got), "hello");
+    assert_int_equal(p.eof, 1);
+    dt_stdinpump_close(pump);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    dt_strbuf_free(&p.got);
+}
+
+static void test_stdin(void **state)
+{
+    char name[] = "/tmp/dtrun-stdin-XXXXXX";
+    int ends[2], fd;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "hello", 5), 5);
+    close(ends[1]);
+    pump(ends[0]);
+    close(ends[0]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_int_equal(write(ends[1], "hello", 5), 5);
+    close(ends[1]);
+    pump(ends[0]);
+    close(ends[0]);
+    fd = mkstemp(name);
+    assert_int_equal(write(fd, "hello", 5), 5);
+    lseek(fd, 0, SEEK_SET);
+    pump(fd);
+    close(fd);
+    unlink(name);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_without_labels),
+        cmocka_unit_test(test_one_rank_passes_through),
+        cmocka_unit_test(test_one_file),
+        cmocka_unit_test(test_slow_pipe),
+        cmocka_unit_test(test_slow_socket),
+        cmocka_unit_test(test_long_line),
+        cmocka_unit_test(test_reader_left),
+        cmocka_unit_test(test_file),
+        cmocka_unit_test(test_stdin),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests_name("outmux", tests, NULL, NULL);
+}

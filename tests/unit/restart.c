@@ -1,0 +1,107 @@
+#include <string.h>
+
+#include "launcher/job/restart.h"
+#include "tests/unit/unit.h"
+
+/* A job's life as a word: "c" commits a newer step, "f" fails and asks (and restarts when it may);
+ * the verdicts come out as "y" yes, "n" no checkpoint, "l" limit, "p" no progress. */
+static const struct {
+    int max_restarts;
+    bool linked;
+    const char *life;
+    const char *want;
+} cases[] = {
+    { -1, true, "f", "n" },
+    { -1, false, "f", "n" },
+    { -1, true, "cf", "y" },
+    { -1, true, "cfcfcfcfcfcf", "yyyyyy" },
+    { -1, true, "cffff", "yyyp" },
+    { -1, true, "cffcffff", "yyyyyp" },
+    { 0, true, "f", "l" },
+    { 0, true, "cf", "l" },
+    { 1, true, "ff", "yl" },
+    { 1, true, "cff", "yl" },
+    { 2, true, "cfcfcf", "yyl" },
+    { 10, true, "ffff", "yyyp" },
+    { 5, false, "ffffff", "yyyyyl" }, /* without the library progress is not known */
+};
+
+static char letter(enum dt_restart_verdict v)
+{
+    return v == DT_RESTART_YES             ? 'y'
+           : v == DT_RESTART_NO_CHECKPOINT ? 'n'
+           : v == DT_RESTART_LIMIT         ? 'l'
+                                           : 'p';
+}
+
+static void live(struct dt_restart *r, const char *life, char *got)
+{
+    int64_t step = 0;
+
+    for (; *life; life++) {
+        enum dt_restart_verdict v = dt_restart_verdict(r);
+
+        if (*life == 'c') {
+            dt_restart_commit(r, step += 10);
+            continue;
+        }
+        *got++ = letter(v);
+        if (v == DT_RESTART_YES)
+            dt_restart_count(r);
+    }
+    *got = '\0';
+}
+
+static void test_lives(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_restart r = dt_restart_init(cases[i].max_restarts);
+        char got[32];
+
+        r.linked = cases[i].linked;
+        live(&r, cases[i].life, got);
+        if (strcmp(got, cases[i].want) != 0)
+            fail_msg("max %d, %s: %s instead of %s", cases[i].max_restarts, cases[i].life, got,
+                     cases[i].want);
+    }
+}
+
+/* Committing again what was committed before the restart is no progress. */
+static void test_same_step_is_no_progress(void **state)
+{
+    struct dt_restart r = dt_restart_init(-1);
+
+    (void)state;
+    r.linked = true;
+    for (int i = 0; i < 3; i++) {
+        dt_restart_commit(&r, 50);
+        assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+        dt_restart_count(&r);
+    }
+    dt_restart_commit(&r, 50);
+    assert_int_equal(dt_restart_verdict(&r), DT_RESTART_NO_PROGRESS);
+    dt_restart_commit(&r, 51);
+    assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+}
+
+static void test_lost_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_restart_lost_steps(153, 150), 3);
+    assert_int_equal(dt_restart_lost_steps(150, 150), 0);
+    assert_int_equal(dt_restart_lost_steps(12, -1), 12);
+    assert_int_equal(dt_restart_lost_steps(-1, -1), 0);
+    assert_int_equal(dt_restart_lost_steps(149, 150), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lives),
+        cmocka_unit_test(test_same_step_is_no_progress),
+        cmocka_unit_test(test_lost_steps),
+    };
+
+    return cmocka_run_group_tests_name("restart", tests, NULL, NULL);
+}

@@ -1,0 +1,141 @@
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "launcher/job/signals.h"
+#include "launcher/job/words.h"
+#include "tests/unit/unit.h"
+
+static void test_duration(void **state)
+{
+    static const struct {
+        double seconds;
+        const char *want;
+    } cases[] = {
+        { -1, "0.00 s" },        { 0, "0.00 s" },       { 0.214, "0.21 s" },
+        { 3.44, "3.4 s" },       { 9.94, "9.9 s" },     { 42.4, "42 s" },
+        { 252, "4 min 12 s" },   { 59.7, "1 min 0 s" }, { 3600, "1 h 0 min" },
+        { 11520, "3 h 12 min" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strbuf b = { 0 };
+
+        dt_words_duration(&b, cases[i].seconds);
+        assert_string_equal(dt_strbuf_text(&b), cases[i].want);
+        dt_strbuf_free(&b);
+    }
+}
+
+static void test_numbers(void **state)
+{
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    dt_words_count(&b, 1, "step");
+    dt_strbuf_puts(&b, ", ");
+    dt_words_count(&b, 0, "rank");
+    dt_strbuf_puts(&b, ", ");
+    dt_words_ranks(&b, 4, 1);
+    dt_strbuf_puts(&b, ", ");
+    dt_words_ranks(&b, 4, 4);
+    assert_string_equal(dt_strbuf_text(&b), "1 step, 0 ranks, rank 4, ranks 4-7");
+    dt_strbuf_free(&b);
+}
+
+static void test_death(void **state)
+{
+    static const struct {
+        struct dt_death death;
+        const char *want;
+    } cases[] = {
+        { { .rank = 5, .code = -1, .signo = SIGKILL, .step = 153 },
+          "rank 5 (h, pid 47) was killed by signal 9 (SIGKILL) after step 153" },
+        { { .rank = 3, .code = 7, .step = -1 }, "rank 3 (h, pid 47) exited with code 7" },
+        { { .code = -1, .signo = SIGSEGV, .step = -1, .flags = DT_EXITED_CORE },
+          "rank 0 (h, pid 47) was killed by signal 11 (SIGSEGV: Segmentation fault), core dumped" },
+        { { .code = -1, .signo = SIGKILL, .step = -1, .flags = DT_EXITED_OOM },
+          "rank 0 (h, pid 47) was killed by the kernel: out of memory" },
+        { { .code = 0, .step = 9, .flags = DT_EXITED_LINKED },
+          "rank 0 (h, pid 47) ended without dt_finalize while other ranks need it after step 9" },
+        { { .code = 1, .step = -1, .flags = DT_EXITED_LINKED | DT_EXITED_PEER_LOST },
+          "rank 0 (h, pid 47) exited with code 1 because another rank was lost" },
+        { { .code = -1, .signo = SIGKILL, .step = 50, .flags = DT_EXITED_INJECTED },
+          "rank 0 (h, pid 47) was killed by signal 9 (SIGKILL) (--inject) after step 50" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strbuf b = { 0 };
+
+        dt_words_death(&b, &cases[i].death, "h", 47);
+        assert_string_equal(dt_strbuf_text(&b), cases[i].want);
+        dt_strbuf_free(&b);
+    }
+}
+
+static void test_spawn(void **state)
+{
+    static const struct {
+        struct dt_msg_spawn_failed why;
+        const char *want;
+    } cases[] = {
+        { { .step = DT_SPAWN_EXEC, .error = ENOENT, .what = (char *)"./trian" },
+          "./trian: No such file or directory" },
+        { { .step = DT_SPAWN_WDIR, .error = EACCES, .what = (char *)"/d" },
+          "working directory /d: Permission denied" },
+        { { .step = DT_SPAWN_CHECKPOINT, .error = EROFS, .what = (char *)"/c" },
+          "checkpoint directory /c: Read-only file system" },
+        { { .step = DT_SPAWN_SYSTEM, .error = EMFILE, .what = (char *)"pipe" },
+          "pipe: Too many open files; a limit of the host (ulimit -u, ulimit -n) is too low for "
+          "its ranks" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strbuf b = { 0 };
+
+        dt_words_spawn(&b, &cases[i].why);
+        assert_string_equal(dt_strbuf_text(&b), cases[i].want);
+        dt_strbuf_free(&b);
+    }
+}
+
+static void test_signals(void **state)
+{
+    static const struct {
+        int signo, stopped_by;
+        enum dt_signal_meaning want;
+    } cases[] = {
+        { SIGINT, 0, DT_SIGNAL_STOP },         { SIGTERM, 0, DT_SIGNAL_STOP },
+        { SIGHUP, 0, DT_SIGNAL_STOP },         { SIGUSR1, 0, DT_SIGNAL_FORWARD },
+        { SIGUSR2, 0, DT_SIGNAL_FORWARD },     { SIGINT, SIGINT, DT_SIGNAL_KILL },
+        { SIGINT, SIGTERM, DT_SIGNAL_KILL },   { SIGTERM, SIGTERM, DT_SIGNAL_IGNORE },
+        { SIGHUP, SIGTERM, DT_SIGNAL_IGNORE }, { SIGTERM, SIGHUP, DT_SIGNAL_IGNORE },
+        { SIGTERM, SIGINT, DT_SIGNAL_IGNORE }, { SIGUSR1, SIGINT, DT_SIGNAL_IGNORE },
+        { SIGWINCH, 0, DT_SIGNAL_IGNORE },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(dt_signal_meaning(cases[i].signo, cases[i].stopped_by), cases[i].want);
+    assert_int_equal(dt_signal_for_ranks(SIGINT), SIGINT);
+    assert_int_equal(dt_signal_for_ranks(SIGHUP), SIGTERM);
+    assert_string_equal(dt_signal_name(SIGUSR1), "SIGUSR1");
+    assert_string_equal(dt_signal_name(SIGRTMIN + 2), "SIGRTMIN+2");
+    assert_string_equal(dt_signal_name(1000), "signal 1000");
+    assert_null(dt_signal_fault(SIGKILL));
+    assert_string_equal(dt_signal_fault(SIGBUS), "Bus error");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_duration), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_death),    cmocka_unit_test(test_spawn),
+        cmocka_unit_test(test_signals),
+    };
+
+    return cmocka_run_group_tests_name("words", tests, NULL, NULL);
+}
