@@ -46,12 +46,26 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/stopping.c \
 	launcher/job/words.c launcher/job/words.h \
 	launcher/place/plan.c launcher/place/plan.h \
+	launcher/remote/auth.c launcher/remote/auth.h \
+	launcher/remote/base64.c launcher/remote/base64.h \
 	launcher/remote/boot.c launcher/remote/boot.h \
 	launcher/remote/child.c launcher/remote/child.h \
+	launcher/remote/choose.c launcher/remote/choose.h \
+	launcher/remote/dial.c launcher/remote/dial.h \
+	launcher/remote/knownhosts.c launcher/remote/knownhosts.h \
 	launcher/remote/link.c launcher/remote/link.h \
 	launcher/remote/outbox.c launcher/remote/outbox.h \
+	launcher/remote/sshagent.c launcher/remote/sshagent.h \
+	launcher/remote/sshconfig.c launcher/remote/sshconfig.h \
+	launcher/remote/ssherror.c launcher/remote/ssherror.h \
+	launcher/remote/sshkey.c launcher/remote/sshkey.h \
+	launcher/remote/sshlogin.c launcher/remote/sshlogin.h \
+	launcher/remote/sshwire.c launcher/remote/sshwire.h \
 	launcher/remote/transport.h \
-	launcher/remote/transport_local.c
+	launcher/remote/transport_auto.c \
+	launcher/remote/transport_libssh2.c \
+	launcher/remote/transport_local.c \
+	launcher/remote/transport_ssh.c
 launcher_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
 launcher_liblauncher_la_LIBADD = launcher/libbase.la
 

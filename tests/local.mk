@@ -78,7 +78,7 @@ EXTRA_tests_unit_nccl_load_DEPENDENCIES = runtime/libdtrun-nccl.la
 
 tests_unit_boot_SOURCES = tests/unit/boot.c
 tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_boot_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_boot_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_inject_SOURCES = tests/unit/inject.c
 tests_unit_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -86,7 +86,7 @@ tests_unit_inject_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 tests_unit_link_SOURCES = tests/unit/link.c
 tests_unit_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_link_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_link_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
 tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
@@ -159,6 +159,12 @@ tests_unit_restart_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_words_SOURCES = tests/unit/words.c tests/unit/unit.h
 tests_unit_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+# Helper programs of the black-box tests.
+check_PROGRAMS += tests/rank/linkprobe
+tests_rank_linkprobe_SOURCES = tests/rank/linkprobe.c
+tests_rank_linkprobe_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
+tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS =

@@ -1,6 +1,16 @@
 #include "launcher/remote/boot.h"
 
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 static const struct sign {
     const char *text;
@@ -60,4 +70,114 @@ enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line)
     }
     take(in, line, 0, n, n + 1);
     return DT_BOOT_NOISE;
+}
+
+int dt_boot_read_agent(struct dt_strbuf *content, const char *agent_path, struct dt_error *err)
+{
+    static const char remedy[] = "reinstall dtrun, or set DTRUN_AGENT";
+    char block[64 * 1024];
+    ssize_t n = -1;
+    int fd = open(agent_path, O_RDONLY | O_CLOEXEC);
+
+    while (fd >= 0 && (n = read(fd, block, sizeof block)) > 0)
+        dt_strbuf_add(content, block, (size_t)n);
+    if (n < 0)
+        dt_error_set(err, "agent start: %s: %s; %s", agent_path, strerror(errno), remedy);
+    if (fd >= 0)
+        close(fd);
+    return n < 0 ? -1 : 0;
+}
+
+/* What uname -m prints where the ELF file runs, as a shell pattern, or NULL. */
+static const char *machine_of(const struct dt_strbuf *elf)
+{
+    static const struct {
+        uint16_t machine;
+        const char *pattern;
+    } machines[] = {
+        { EM_X86_64, "x86_64" }, { EM_AARCH64, "aarch64" }, { EM_PPC64, "ppc64*" },
+        { EM_S390, "s390x" },    { EM_RISCV, "riscv64" },   { EM_386, "i?86" },
+        { EM_ARM, "arm*" },
+    };
+    uint16_t machine;
+
+    if (elf->len < 20 || memcmp(elf->data, ELFMAG, SELFMAG) != 0)
+        return NULL;
+    memcpy(&machine, elf->data + offsetof(Elf64_Ehdr, e_machine), sizeof machine);
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
+        if (machines[i].machine == machine)
+            return machines[i].pattern;
+    return NULL;
+}
+
+/* May stand between double quotes inside the script. */
+static bool is_plain(const char *path)
+{
+    return path[strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                             " /._+-=,:@%~")] == '\0';
+}
+
+static void installed_command(struct dt_strbuf *command, const char *agent_path)
+{
+    dt_strbuf_puts(command, "exec /bin/sh -c 'f=;");
+    if (is_plain(agent_path))
+        dt_strbuf_printf(command, "f=\"%s\";[ -x \"$f\" ]&&exec \"$f\";", agent_path);
+    dt_strbuf_puts(command, "g=$(command -v dtrun-agent)&&exec \"$g\";"
+                            "echo \"DTRUN-FAIL dtrun-agent was not found (looked for $f and in "
+                            "PATH=$PATH); install dtrun there, or leave out --no-push\"'");
+}
+
+/* %1$s: the pattern of the machine, %2$s: the name of the agent there, %3$zu: its size, %4$s: the
+ * token. A directory that others may write to is not trusted. The probe is a script: it runs
+ * exactly where files may be executed. */
+static const char push_script[] =
+    "exec /bin/sh -c '"
+    "m=$(uname -m);u=$(id -u);t=;w=;"
+    "case $m in %1$s);;*)"
+    "echo \"DTRUN-FAIL this host is of type $m, the dtrun-agent to be sent is for %1$s; "
+    "install dtrun there and use --no-push\";exit 1;;esac;"
+    "q(){ [ -z \"$t\" ]||rm -f \"$t\";};trap q 0;trap \"exit 1\" 1 2 13 15;"
+    "for d in \"$HOME/.cache/dtrun\" \"$XDG_RUNTIME_DIR/dtrun\" \"/tmp/dtrun-$u\";do "
+    "case $d in /dtrun|/.cache/dtrun)continue;;esac;"
+    "(umask 77;mkdir -p \"$d\")2>/dev/null;"
+    "set -- $(ls -ldn \"$d\" 2>/dev/null);"
+    "case $1:$3 in drwx?-?"
+    "?-?*:$u);;:)w=\"$w, $d cannot be made\";continue;;"
+    "*)w=\"$w, $d is not yours alone\";continue;;esac;"
+    "f=$d/%2$s;"
+    "[ -x \"$f\" ]&&[ $(wc -c <\"$f\") -eq %3$zu ]&&exec \"$f\";"
+    "t=$d/.%4$s.$$;"
+    "(echo :>\"$t\")2>/dev/null&&chmod 700 \"$t\"||{ q;w=\"$w, $d cannot be written "
+    "to\";continue;};"
+    "(\"$t\")2>/dev/null||{ q;w=\"$w, $d is mounted noexec\";continue;};"
+    "echo \"DTRUN-NEED $m\";"
+    "head -c %3$zu >\"$t\";"
+    "[ $(wc -c <\"$t\") -eq %3$zu ]&&mv -f \"$t\" \"$f\"&&exec \"$f\";"
+    "echo \"DTRUN-FAIL dtrun-agent could not be stored as $f; is there room?\";exit 1;"
+    "done;"
+    "echo \"DTRUN-FAIL there is no place for dtrun-agent: ${w#, }; "
+    "make one of them usable, or install dtrun there and use --no-push\"'";
+
+int dt_boot_command(struct dt_strbuf *command, const char *agent_path, bool push, const char *token,
+                    struct dt_error *err)
+{
+    struct dt_strbuf agent = { 0 };
+    char name[64];
+    const char *machine;
+
+    if (!push) {
+        installed_command(command, agent_path);
+        return 0;
+    }
+    if (dt_boot_read_agent(&agent, agent_path, err)) {
+        dt_strbuf_free(&agent);
+        return -1;
+    }
+    machine = machine_of(&agent);
+    snprintf(name, sizeof name, "dtrun-agent-%.*s-%016" PRIx64,
+             machine ? (int)strcspn(machine, "*?") : 0, machine ? machine : "",
+             (uint64_t)XXH3_64bits(agent.data, agent.len));
+    dt_strbuf_printf(command, push_script, machine ? machine : "*", name, agent.len, token);
+    dt_strbuf_free(&agent);
+    return 0;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "launcher/base/error.h"
 #include "launcher/base/strbuf.h"
 
 /* What the far side prints before the agent's first frame, a line at a time. */
@@ -23,5 +24,21 @@ enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line);
 /* Takes the next line out of in, whatever it is, made harmless for a terminal; false: none is
  * there. With all, an unfinished last line counts. */
 bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all);
+
+/* The line for the login shell. Whatever shell that is (bash, dash, zsh, csh, fish), it sees one
+ * exec of /bin/sh with one quoted script, in which there is no quote, backslash, newline or
+ * exclamation mark.
+ *
+ * With push it runs the agent that an earlier job left on the host, told by its name, which holds
+ * the file's hash; where there is none it prints DTRUN-NEED and reads the file, whose bytes must
+ * follow at once and alone. Without push it runs the dtrun-agent that is installed there. token
+ * makes the temporary file's name unique among all hosts that share the directory.
+ *
+ * Returns -1 when the local file cannot be read. */
+int dt_boot_command(struct dt_strbuf *command, const char *agent_path, bool push, const char *token,
+                    struct dt_error *err);
+
+/* Appends the content of the file. */
+int dt_boot_read_agent(struct dt_strbuf *content, const char *agent_path, struct dt_error *err);
 
 #endif

@@ -28,7 +28,8 @@ struct dt_child_events {
 };
 
 /* Starts argv[0], looked for in PATH. grace_ms: what it is given for cleaning up between the end of
- * its stream and the end of its process, in either order; then it is killed, or its streams dropped. */
+ * its stream and the end of its process, in either order; then it is killed, or its streams
+ * dropped. */
 struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], unsigned grace_ms,
                                const struct dt_child_events *events, void *arg);
 void dt_child_write(struct dt_child *c, const void *data, size_t n);

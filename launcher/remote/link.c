@@ -1,7 +1,11 @@
 #include "launcher/remote/link.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
@@ -27,7 +31,8 @@ struct dt_link {
     struct dt_link_events events;
     void *arg;
     struct dt_remote remote;
-    struct dt_transport *transport;
+    struct dt_strbuf command;
+    struct dt_transport *transport; /* NULL: it could not even be tried */
     uv_timer_t timer;
     enum state state;
     bool ending;          /* END has been sent: the agent will go */
@@ -47,7 +52,8 @@ static void end_link(struct dt_link *l)
         return;
     l->state = CLOSING;
     uv_timer_stop(&l->timer);
-    l->config.transport->close(l->transport);
+    if (l->transport)
+        l->config.transport->close(l->transport);
 }
 
 static void fail(struct dt_link *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -136,6 +142,17 @@ static void take_frames(struct dt_link *l, const void *data, size_t n)
              why ? why : "unknown");
 }
 
+static void push_agent(struct dt_link *l)
+{
+    struct dt_strbuf content = { 0 };
+
+    if (dt_boot_read_agent(&content, l->config.agent_path, &l->why))
+        end_link(l);
+    else
+        l->config.transport->write(l->transport, content.data, content.len);
+    dt_strbuf_free(&content);
+}
+
 static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
 {
     const char *text = dt_strbuf_text(&l->line);
@@ -147,8 +164,10 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
         else
             l->state = GREETED;
         break;
-    case DT_BOOT_FAIL:
     case DT_BOOT_NEED:
+        push_agent(l);
+        break;
+    case DT_BOOT_FAIL:
         fail(l, "agent start: %s", text);
         break;
     default:
@@ -215,16 +234,20 @@ static void on_drained(void *arg)
         l->events.drained(l->arg);
 }
 
-/* Why a stream that ended in order was not meant to end. */
-static void explain_end(struct dt_link *l)
+/* Puts what the transport knows and what the conversation had come to into one text. */
+static void explain_end(struct dt_link *l, const char *why)
 {
-    if (l->state == OPEN && !l->ending)
-        dt_error_set(&l->why, "agent: it ended unexpectedly");
-    else if (l->state == GREETED)
-        dt_error_set(&l->why, "agent start: dtrun-agent ended at once");
-    else if (l->state == BOOTING)
-        dt_error_set(&l->why, "agent start: dtrun-agent did not start%s%s",
-                     l->last_noise[0] ? "; the last words were: " : "", l->last_noise);
+    static const char phase[] = "agent: ";
+    bool by_itself = *why == '\0' || strncmp(why, phase, strlen(phase)) == 0;
+
+    if (!by_itself || l->state == OPEN) {
+        if (*why || !l->ending)
+            dt_error_set(&l->why, "%s", *why ? why : "agent: it ended unexpectedly");
+        return;
+    }
+    dt_error_set(&l->why, "agent start: %s%s%s",
+                 *why ? why + strlen(phase) : "dtrun-agent ended without a word",
+                 l->last_noise[0] ? "; the last words were: " : "", l->last_noise);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -232,6 +255,7 @@ static void on_timer_closed(uv_handle_t *handle)
     struct dt_link *l = handle->data;
 
     l->events.closed(l->arg, &l->why);
+    dt_strbuf_free(&l->command);
     dt_strbuf_free(&l->in);
     dt_strbuf_free(&l->err);
     dt_strbuf_free(&l->line);
@@ -249,10 +273,7 @@ static void on_closed(void *arg, const struct dt_error *why)
             say_noise(l);
         while (dt_boot_text_line(&l->err, &l->line, true))
             say_noise(l);
-        if (why->text[0])
-            l->why = *why;
-        else
-            explain_end(l);
+        explain_end(l, why->text);
     }
     l->state = CLOSING;
     uv_close((uv_handle_t *)&l->timer, on_timer_closed);
@@ -261,6 +282,25 @@ static void on_closed(void *arg, const struct dt_error *why)
 static void on_start_timeout(uv_timer_t *timer)
 {
     fail(timer->data, "agent start: no answer for %d s", START_MS / 1000);
+}
+
+static void on_broken(uv_timer_t *timer)
+{
+    uv_close((uv_handle_t *)timer, on_timer_closed);
+}
+
+static int make_command(struct dt_link *l)
+{
+    char token[17];
+    uint64_t random;
+
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return dt_error_set(&l->why, "agent start: no random numbers: %s", strerror(errno));
+    snprintf(token, sizeof token, "%016" PRIx64, random);
+    if (dt_boot_command(&l->command, l->config.agent_path, l->config.push, token, &l->why))
+        return -1;
+    l->remote.command = dt_strbuf_text(&l->command);
+    return 0;
 }
 
 struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *config,
@@ -280,6 +320,11 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     };
     uv_timer_init(loop, &l->timer);
     l->timer.data = l;
+    if (config->transport != &dti_transport_local && make_command(l)) {
+        l->state = CLOSING;
+        uv_timer_start(&l->timer, on_broken, 0, 0);
+        return l;
+    }
     uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
     l->transport = config->transport->open(loop, &l->remote, &transport_events, l);
     return l;
@@ -306,7 +351,7 @@ void dt_link_send(struct dt_link *l, uint8_t type, const void *msg)
 
 size_t dt_link_pending(const struct dt_link *l)
 {
-    return l->data.len + l->config.transport->pending(l->transport);
+    return l->data.len + (l->transport ? l->config.transport->pending(l->transport) : 0);
 }
 
 void dt_link_close(struct dt_link *l)

@@ -1,6 +1,7 @@
-/* A link is the conversation with one agent: it opens the right transport, brings the agent up (over SSH
- * it skips what the login shell prints and sends the agent's file where the host lacks it), and then
- * carries messages (runtime/wire/msg.h). Control messages overtake data that waits in the outbox. */
+/* A link is the conversation with one agent: it opens the right transport, brings the agent up
+ * (over SSH it skips what the login shell prints and sends the agent's file where the host lacks
+ * it), and then carries messages (runtime/wire/msg.h). Control messages overtake data that waits in
+ * the outbox. */
 #ifndef DT_REMOTE_LINK_H
 #define DT_REMOTE_LINK_H
 

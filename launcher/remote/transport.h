@@ -1,6 +1,6 @@
-/* A byte stream to a dtrun-agent on some host, whatever carries it: a forked agent (local), libssh2, or
- * OpenSSH's ssh. All of it runs on one libuv loop and never blocks; everything handed to write is
- * accepted into an outbox, and the caller watches pending() to bound it. */
+/* A byte stream to a dtrun-agent on some host, whatever carries it: a forked agent (local),
+ * libssh2, or OpenSSH's ssh. All of it runs on one libuv loop and never blocks; everything handed
+ * to write is accepted into an outbox, and the caller watches pending() to bound it. */
 #ifndef DT_REMOTE_TRANSPORT_H
 #define DT_REMOTE_TRANSPORT_H
 
@@ -12,6 +12,7 @@
 #include "launcher/hosts/hostlist.h"
 
 struct dt_transport;
+struct dt_sshlogin;
 
 struct dt_transport_events {
     /* The remote command runs (or the agent was forked). */
@@ -28,11 +29,12 @@ struct dt_transport_events {
     void (*closed)(void *arg, const struct dt_error *why);
 };
 
-struct dt_remote {              /* everything a transport needs to know; outlives the transport */
+struct dt_remote { /* everything a transport needs to know; outlives the transport */
     const struct dt_host *host;
-    const char *command;        /* for the login shell of the remote user (ssh transports) */
-    const char *agent_path;     /* to execute directly (local transport) */
-    bool accept_new;            /* --ssh-accept-new */
+    const char *command;             /* for the login shell of the remote user (ssh transports) */
+    const char *agent_path;          /* to execute directly (local transport) */
+    bool accept_new;                 /* --ssh-accept-new */
+    const struct dt_sshlogin *login; /* NULL: the SSH transports find it out themselves */
 };
 
 struct dt_transport_ops {
@@ -52,5 +54,9 @@ extern const struct dt_transport_ops dti_transport_local;
 extern const struct dt_transport_ops dti_transport_auto;
 extern const struct dt_transport_ops dti_transport_libssh2;
 extern const struct dt_transport_ops dti_transport_ssh;
+
+/* What carries the bytes for the three above; they need remote->login. */
+extern const struct dt_transport_ops dti_stream_libssh2;
+extern const struct dt_transport_ops dti_stream_ssh;
 
 #endif

@@ -141,10 +141,10 @@ static void ends_are_explained(void **state)
         const char *why; /* begins so; "": exactly empty */
     } cases[] = {
         { NULL, 0, "", "agent start: " },
-        { "exit 0", 0, "", "agent start: dtrun-agent did not start" },
+        { "exit 0", 0, "", "agent start: dtrun-agent ended without a word" },
         { "echo oops >&2; exit 0", 0, "oops|",
-          "agent start: dtrun-agent did not start; the last words were: oops" },
-        { "exit 3", 0, "", "agent: dtrun-agent exited with code 3" },
+          "agent start: dtrun-agent ended without a word; the last words were: oops" },
+        { "exit 3", 0, "", "agent start: dtrun-agent exited with code 3" },
         { "echo DTRUN-AGENT 1; cat hello", 1, "", "agent: it ended unexpectedly" },
         { "printf 'motd\\nhalf'; echo DTRUN-AGENT 1; cat hello; kill -9 $$", 1, "motd|half|",
           "agent: dtrun-agent was killed by signal 9" },
@@ -245,7 +245,7 @@ static void control_overtakes_data(void **state)
     uv_loop_t loop;
     struct seen s = { 0 };
     struct dt_host host = { .name = "fake" };
-    struct dt_link_config config = { &recorder_ops, &host, "agent", true, false };
+    struct dt_link_config config = { &recorder_ops, &host, "/proc/self/exe", true, false };
     struct dt_put hello = { 0 };
     static char block[DT_FRAME_PAYLOAD_MAX / 2];
     struct dt_msg_stdin in = { .data = { (const uint8_t *)block, sizeof block } };

@@ -1,0 +1,163 @@
+#include "launcher/remote/dial.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+
+struct dt_dial {
+    uv_loop_t *loop;
+    uv_getaddrinfo_t lookup;
+    uv_connect_t connect;
+    uv_timer_t timer;
+    uv_tcp_t *tcp; /* that is being connected, or is connected */
+    struct addrinfo *next;
+    int port;
+    int timeout_s;
+    bool cancelled;
+    bool connected;
+    bool expired;
+    struct dt_error err;
+    dt_dial_f done;
+    void *arg;
+};
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct dt_dial *d = handle->data;
+
+    if (d->lookup.addrinfo)
+        uv_freeaddrinfo(d->lookup.addrinfo);
+    d->done(d->arg, d->connected ? d->tcp : NULL, &d->err);
+    free(d);
+}
+
+static void finish(struct dt_dial *d)
+{
+    uv_close((uv_handle_t *)&d->timer, on_timer_closed);
+}
+
+static void try_next(struct dt_dial *d);
+
+static void on_failed_closed(uv_handle_t *handle)
+{
+    struct dt_dial *d = handle->data;
+
+    free(handle);
+    d->tcp = NULL;
+    try_next(d);
+}
+
+static void note_failure(struct dt_dial *d, int status)
+{
+    char addr[64] = "?";
+
+    uv_ip_name(d->next->ai_addr, addr, sizeof addr);
+    if (d->expired)
+        dt_error_set(&d->err,
+                     "connect: port %d at %s: no answer for %d s; is the host up, and the "
+                     "port open in its firewall?",
+                     d->port, addr, d->timeout_s);
+    else
+        dt_error_set(&d->err, "connect: port %d at %s: %s; is the host up, and sshd running there?",
+                     d->port, addr, strerror(-status));
+}
+
+static void on_connected(uv_connect_t *req, int status)
+{
+    struct dt_dial *d = req->data;
+
+    uv_timer_stop(&d->timer);
+    if (status == 0 && !d->cancelled) {
+        d->connected = true;
+        finish(d);
+        return;
+    }
+    note_failure(d, status);
+    d->next = d->next->ai_next;
+    if (!uv_is_closing((uv_handle_t *)d->tcp))
+        uv_close((uv_handle_t *)d->tcp, on_failed_closed);
+}
+
+/* Closing makes on_connected come with UV_ECANCELED. */
+static void on_expired(uv_timer_t *timer)
+{
+    struct dt_dial *d = timer->data;
+
+    d->expired = true;
+    uv_close((uv_handle_t *)d->tcp, on_failed_closed);
+}
+
+static void try_next(struct dt_dial *d)
+{
+    int rc;
+
+    if (!d->next || d->cancelled) {
+        finish(d);
+        return;
+    }
+    d->expired = false;
+    d->tcp = dt_xcalloc(1, sizeof *d->tcp);
+    uv_tcp_init(d->loop, d->tcp);
+    d->tcp->data = d;
+    d->connect.data = d;
+    uv_timer_start(&d->timer, on_expired, (uint64_t)d->timeout_s * 1000, 0);
+    rc = uv_tcp_connect(&d->connect, d->tcp, d->next->ai_addr, on_connected);
+    if (rc)
+        on_connected(&d->connect, rc);
+}
+
+static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
+{
+    struct dt_dial *d = req->data;
+
+    if (status) {
+        const char *why = status == UV_EAI_NONAME  ? gai_strerror(EAI_NONAME)
+                          : status == UV_EAI_AGAIN ? gai_strerror(EAI_AGAIN)
+                                                   : uv_strerror(status);
+
+        dt_error_set(&d->err, "resolve: %s", why);
+    }
+    d->next = list;
+    try_next(d);
+}
+
+static void on_broken(uv_timer_t *timer)
+{
+    finish(timer->data);
+}
+
+struct dt_dial *dt_dial_open(uv_loop_t *loop, const char *hostname, int port, int timeout_s,
+                             dt_dial_f done, void *arg)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct dt_dial *d = dt_xcalloc(1, sizeof *d);
+    char service[16];
+    int rc;
+
+    d->loop = loop;
+    d->port = port;
+    d->timeout_s = timeout_s;
+    d->done = done;
+    d->arg = arg;
+    uv_timer_init(loop, &d->timer);
+    d->timer.data = d->lookup.data = d;
+    snprintf(service, sizeof service, "%d", port);
+    rc = uv_getaddrinfo(loop, &d->lookup, on_resolved, hostname, service, &hints);
+    if (rc) {
+        dt_error_set(&d->err, "resolve: %s", uv_strerror(rc));
+        uv_timer_start(&d->timer, on_broken, 0, 0);
+    }
+    return d;
+}
+
+void dt_dial_cancel(struct dt_dial *d)
+{
+    d->cancelled = true;
+    if (d->tcp && !d->connected && !uv_is_closing((uv_handle_t *)d->tcp))
+        uv_close((uv_handle_t *)d->tcp, on_failed_closed);
+    else
+        uv_cancel((uv_req_t *)&d->lookup);
+}

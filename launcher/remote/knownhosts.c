@@ -1,0 +1,373 @@
+#include "launcher/remote/knownhosts.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libssh2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/slurp.h"
+#include "launcher/remote/base64.h"
+#include "launcher/remote/sshkey.h"
+#include "launcher/remote/sshwire.h"
+
+enum { FILE_MAX = 64 * 1024 * 1024 };
+
+/* "|1|salt|hash": libssh2 computes the HMAC; the key beside the name is of no interest here. */
+static bool hashed_matches(const char *hashed, const char *name)
+{
+    LIBSSH2_SESSION *session = libssh2_session_init();
+    LIBSSH2_KNOWNHOSTS *list = session ? libssh2_knownhost_init(session) : NULL;
+    char *line = dt_xasprintf("%s ssh-ed25519 AAAA", hashed);
+    bool found = false;
+
+    if (list &&
+        libssh2_knownhost_readline(list, line, strlen(line), LIBSSH2_KNOWNHOST_FILE_OPENSSH) == 0) {
+        int mask = LIBSSH2_KNOWNHOST_TYPE_PLAIN | LIBSSH2_KNOWNHOST_KEYENC_BASE64 |
+                   LIBSSH2_KNOWNHOST_KEY_ED25519;
+
+        found = libssh2_knownhost_check(list, name, "AAAA", 4, mask, NULL) ==
+                LIBSSH2_KNOWNHOST_CHECK_MATCH;
+    }
+    free(line);
+    if (list)
+        libssh2_knownhost_free(list);
+    if (session)
+        libssh2_session_free(session);
+    return found;
+}
+
+/* fnmatch would take brackets for a set of characters; in known_hosts they surround a name. */
+static bool pattern_matches(const char *pattern, const char *name)
+{
+    for (; *pattern; pattern++, name++) {
+        if (*pattern == '*') {
+            do {
+                if (pattern_matches(pattern + 1, name))
+                    return true;
+            } while (*name++);
+            return false;
+        }
+        if (*name == '\0' ||
+            (*pattern != '?' && tolower((unsigned char)*pattern) != tolower((unsigned char)*name)))
+            return false;
+    }
+    return *name == '\0';
+}
+
+/* A list of patterns; a negated one that matches rules the line out. */
+static bool names_match(const char *names, const char *name)
+{
+    bool found = false;
+
+    if (*names == '|')
+        return hashed_matches(names, name);
+    while (*names) {
+        size_t n = strcspn(names, ",");
+        char *pattern = dt_xstrndup(names, n);
+        bool negated = *pattern == '!';
+        bool matches = pattern_matches(pattern + negated, name);
+
+        free(pattern);
+        if (matches && negated)
+            return false;
+        found |= matches;
+        names += n + (names[n] == ',');
+    }
+    return found;
+}
+
+static void add_key(struct dt_knownhosts *k, const char *type, struct dt_strbuf *blob,
+                    const char *where)
+{
+    k->v = dt_xrealloc(k->v, k->n + 1, sizeof *k->v);
+    k->v[k->n] =
+        (struct dt_knownkey){ .type = dt_xstrdup(type), .blob = *blob, .where = dt_xstrdup(where) };
+    k->n++;
+}
+
+/* Takes the next word out of *p, or returns NULL. */
+static char *next_word(char **p)
+{
+    char *word = *p + strspn(*p, " \t\r\n");
+    size_t n = strcspn(word, " \t\r\n");
+
+    if (n == 0)
+        return NULL;
+    *p = word + n + (word[n] != '\0');
+    word[n] = '\0';
+    return word;
+}
+
+/* "[name]:port" without the brackets and the port, or NULL. */
+static char *portless_name(const char *name)
+{
+    const char *end = *name == '[' ? strrchr(name, ']') : NULL;
+
+    return end ? dt_xstrndup(name + 1, (size_t)(end - name - 1)) : NULL;
+}
+
+static void take_entry(struct dt_knownhosts *k, const char *marker, const char *names,
+                       const char *type, const char *key, const char *where)
+{
+    struct dt_strbuf blob = { 0 };
+    char *portless = portless_name(k->name);
+    bool exact = names_match(names, k->name);
+
+    if (!exact && !(portless && names_match(names, portless))) {
+        free(portless);
+        return;
+    }
+    free(portless);
+    if (marker && strcmp(marker, "@cert-authority") == 0) {
+        k->authority |= exact;
+        return;
+    }
+    if (dt_base64_decode(&blob, key, strlen(key)) || blob.len == 0) {
+        dt_strbuf_free(&blob);
+        if (!k->garbage)
+            k->garbage = dt_xstrdup(where);
+        return;
+    }
+    add_key(k, type, &blob, where);
+    k->v[k->n - 1].portless = !exact;
+    k->v[k->n - 1].revoked = marker != NULL;
+}
+
+void dt_knownhosts_take_line(struct dt_knownhosts *k, const char *line, const char *where)
+{
+    char *copy = dt_xstrdup(line);
+    char *p = copy;
+    char *names = next_word(&p);
+    char *marker = NULL;
+    char *type = NULL;
+    char *key = NULL;
+    bool odd = false;
+
+    if (!names || *names == '#') {
+        free(copy);
+        return;
+    }
+    if (*names == '@') {
+        marker = names;
+        names = next_word(&p);
+        odd = strcmp(marker, "@revoked") != 0 && strcmp(marker, "@cert-authority") != 0;
+    }
+    type = names ? next_word(&p) : NULL;
+    key = type ? next_word(&p) : NULL;
+    if (key && !odd)
+        take_entry(k, marker, names, type, key, where);
+    else if (!k->garbage)
+        k->garbage = dt_xstrdup(where);
+    free(copy);
+}
+
+static void load_file(struct dt_knownhosts *k, const char *path)
+{
+    struct dt_strbuf text = { 0 };
+    char *line;
+    unsigned number = 0;
+
+    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0) {
+        for (line = text.data; line && *line; number++) {
+            char *end = line + strcspn(line, "\n");
+            bool more = *end == '\n';
+            char *where = dt_xasprintf("%s:%u", path, number + 1);
+
+            *end = '\0';
+            dt_knownhosts_take_line(k, line, where);
+            free(where);
+            line = end + more;
+        }
+    }
+    dt_strbuf_free(&text);
+}
+
+void dt_knownhosts_load(struct dt_knownhosts *k, const struct dt_sshconfig *config)
+{
+    *k = (struct dt_knownhosts){ 0 };
+    if (config->hostkeyalias)
+        k->name = dt_xstrdup(config->hostkeyalias);
+    else if (config->port != 22)
+        k->name = dt_xasprintf("[%s]:%d", config->hostname, config->port);
+    else
+        k->name = dt_xstrdup(config->hostname);
+    for (uint32_t i = 0; i < config->userknownhosts.n; i++)
+        load_file(k, config->userknownhosts.v[i]);
+    for (uint32_t i = 0; i < config->globalknownhosts.n; i++)
+        load_file(k, config->globalknownhosts.v[i]);
+}
+
+void dt_knownhosts_free(struct dt_knownhosts *k)
+{
+    for (size_t i = 0; i < k->n; i++) {
+        free(k->v[i].type);
+        free(k->v[i].where);
+        dt_strbuf_free(&k->v[i].blob);
+    }
+    free(k->v);
+    free(k->name);
+    free(k->garbage);
+    *k = (struct dt_knownhosts){ 0 };
+}
+
+static bool knows_type(const struct dt_knownhosts *k, const char *type)
+{
+    for (size_t i = 0; i < k->n; i++)
+        if (!k->v[i].revoked && strcmp(k->v[i].type, type) == 0)
+            return true;
+    return false;
+}
+
+void dt_knownhosts_methods(const struct dt_knownhosts *k, struct dt_strbuf *out)
+{
+    static const char *const types[][2] = {
+        { "ssh-ed25519", "ssh-ed25519" },
+        { "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp256" },
+        { "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp384" },
+        { "ecdsa-sha2-nistp521", "ecdsa-sha2-nistp521" },
+        { "ssh-rsa", "rsa-sha2-512,rsa-sha2-256,ssh-rsa" },
+    };
+
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (knows_type(k, types[i][0]))
+            dt_strbuf_printf(out, "%s%s", out->len ? "," : "", types[i][1]);
+}
+
+bool dt_knownhosts_needs_openssh(const struct dt_knownhosts *k, bool rsa_works)
+{
+    bool some = false;
+
+    for (size_t i = 0; i < k->n; i++) {
+        enum dt_sshkey_kind kind = dt_sshkey_kind_of(k->v[i].type);
+
+        if (k->v[i].revoked)
+            continue;
+        some = true;
+        if (kind == DT_SSHKEY_ED25519 || kind == DT_SSHKEY_ECDSA ||
+            (kind == DT_SSHKEY_RSA && rsa_works))
+            return false;
+    }
+    return some || k->authority;
+}
+
+static bool same_blob(const struct dt_strbuf *a, const struct dt_strbuf *b)
+{
+    return a->len == b->len && memcmp(dt_strbuf_text(a), dt_strbuf_text(b), a->len) == 0;
+}
+
+/* The name of the key's type as people write it, "ED25519", and as ssh-keyscan takes it. */
+static const char *type_shown(const struct dt_strbuf *blob, bool for_keyscan)
+{
+    switch (dt_sshkey_kind_of_blob(blob)) {
+    case DT_SSHKEY_ED25519:
+        return for_keyscan ? "ed25519" : "ED25519";
+    case DT_SSHKEY_ECDSA:
+        return for_keyscan ? "ecdsa" : "ECDSA";
+    case DT_SSHKEY_RSA:
+        return for_keyscan ? "rsa" : "RSA";
+    default:
+        return for_keyscan ? "ed25519" : "key";
+    }
+}
+
+static void explain_new(const struct dt_knownhosts *k, const struct dt_strbuf *blob,
+                        const char *fingerprint, const struct dt_sshconfig *config,
+                        struct dt_error *err)
+{
+    char port[32] = "";
+    char alias[300] = "";
+
+    if (config->port != 22)
+        snprintf(port, sizeof port, "-p %d ", config->port);
+    if (config->hostkeyalias)
+        snprintf(alias, sizeof alias, " | sed 's/^[^ ]*/%s/'", k->name);
+    dt_error_set(err,
+                 "host key: %s %s is not known; compare it with the host's own, then: "
+                 "ssh-keyscan -t %s %s%s%s >>%s   (or: --ssh-accept-new)",
+                 type_shown(blob, false), fingerprint, type_shown(blob, true), port,
+                 config->hostname, alias,
+                 config->userknownhosts.n ? config->userknownhosts.v[0] : "~/.ssh/known_hosts");
+}
+
+enum dt_hostkey_verdict dt_knownhosts_check(const struct dt_knownhosts *k,
+                                            const struct dt_strbuf *blob, const char *fingerprint,
+                                            const struct dt_sshconfig *config, struct dt_error *err)
+{
+    const struct dt_knownkey *other = NULL;
+    bool known = false;
+
+    for (size_t i = 0; i < k->n; i++) {
+        const struct dt_knownkey *key = &k->v[i];
+
+        if (same_blob(&key->blob, blob)) {
+            known |= !key->revoked;
+            if (!key->revoked)
+                continue;
+            dt_error_set(err, "host key: %s %s is marked @revoked in %s; do not trust this host",
+                         type_shown(blob, false), fingerprint, key->where);
+            return DT_HOSTKEY_REFUSED;
+        }
+        if (!key->revoked && !key->portless)
+            other = key;
+    }
+    if (known)
+        return DT_HOSTKEY_KNOWN;
+    if (other) {
+        dt_error_set(err,
+                     "host key: %s %s IS NOT THE ONE KNOWN FOR IT (%s); someone may be listening "
+                     "in, or the host was installed anew; only if you know why: ssh-keygen -R '%s'",
+                     type_shown(blob, false), fingerprint, other->where, k->name);
+        return DT_HOSTKEY_REFUSED;
+    }
+    explain_new(k, blob, fingerprint, config, err);
+    return DT_HOSTKEY_NEW;
+}
+
+static int append_failed(struct dt_error *err, const char *path)
+{
+    return dt_error_set(err, "host key: it cannot be added to %s: %s; add it with ssh-keyscan",
+                        path, strerror(errno));
+}
+
+static void make_parent(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? dt_xstrndup(path, (size_t)(slash - path)) : NULL;
+
+    if (dir)
+        mkdir(dir, 0700);
+    free(dir);
+}
+
+int dt_knownhosts_append(const struct dt_knownhosts *k, const struct dt_strbuf *blob,
+                         const struct dt_sshconfig *config, struct dt_error *err)
+{
+    const char *path = config->userknownhosts.n ? config->userknownhosts.v[0] : "/dev/null";
+    struct dt_strbuf line = { 0 };
+    struct dt_sshget get = { dt_strbuf_text(blob), blob->len, false };
+    struct dt_sshget type = dt_sshget_string(&get);
+    char last = '\n';
+    int fd;
+    int rc = 0;
+
+    make_parent(path);
+    fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return append_failed(err, path);
+    if (lseek(fd, -1, SEEK_END) >= 0 && read(fd, &last, 1) == 1 && last != '\n')
+        dt_strbuf_puts(&line, "\n");
+    dt_strbuf_printf(&line, "%s %.*s ", k->name, (int)type.n, type.p);
+    dt_base64_encode(&line, blob->data, blob->len, true);
+    dt_strbuf_puts(&line, "\n");
+    if (write(fd, line.data, line.len) != (ssize_t)line.len)
+        rc = append_failed(err, path);
+    close(fd);
+    dt_strbuf_free(&line);
+    return rc;
+}

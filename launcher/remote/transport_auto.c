@@ -1,0 +1,191 @@
+/* The SSH transports as the launcher sees them: find out what the user's settings and keys are,
+ * then let libssh2 or ssh carry the bytes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/remote/choose.h"
+#include "launcher/remote/outbox.h"
+#include "launcher/remote/sshlogin.h"
+#include "launcher/remote/transport.h"
+
+struct dt_transport {
+    uv_loop_t *loop;
+    struct dt_remote remote;
+    struct dt_transport_events events;
+    void *arg;
+    const struct dt_transport_ops *forced; /* NULL: choose */
+    struct dt_sshlogin_query *query;       /* NULL once answered */
+    struct dt_sshlogin *login;
+    const struct dt_transport_ops *ops; /* of inner */
+    struct dt_transport *inner;         /* NULL until chosen */
+    struct dt_outbox early;             /* written before that */
+    bool paused;
+    bool closing;
+};
+
+static void up(void *arg)
+{
+    struct dt_transport *t = arg;
+
+    t->events.up(t->arg);
+}
+
+static void data(void *arg, const void *bytes, size_t n)
+{
+    struct dt_transport *t = arg;
+
+    t->events.data(t->arg, bytes, n);
+}
+
+static void noise(void *arg, const void *bytes, size_t n)
+{
+    struct dt_transport *t = arg;
+
+    t->events.noise(t->arg, bytes, n);
+}
+
+static void drained(void *arg)
+{
+    struct dt_transport *t = arg;
+
+    t->events.drained(t->arg);
+}
+
+static void closed(void *arg, const struct dt_error *why)
+{
+    struct dt_transport *t = arg;
+
+    t->events.closed(t->arg, why);
+    dt_sshlogin_free(t->login);
+    dt_outbox_free(&t->early);
+    free(t);
+}
+
+static void open_inner(struct dt_transport *t)
+{
+    static const struct dt_transport_events inner_events = { up, data, noise, drained, closed };
+
+    t->inner = t->ops->open(t->loop, &t->remote, &inner_events, t);
+    if (t->paused)
+        t->ops->pause(t->inner, true);
+    t->ops->write(t->inner, dt_outbox_head(&t->early), t->early.len);
+    dt_outbox_free(&t->early);
+}
+
+/* The same file is read for every host. */
+static void warn_of_garbage(const struct dt_knownhosts *known)
+{
+    static bool warned;
+
+    if (known->garbage && !warned) {
+        warned = true;
+        dt_say("%s: this line cannot be read, it is left out", known->garbage);
+    }
+}
+
+static void choose(struct dt_transport *t)
+{
+    const struct dt_sshlogin *l = t->login;
+    const char *reason = dt_choose_openssh(&l->config, &l->keys, &l->known, l->rsa_works);
+
+    if (t->forced)
+        t->ops = t->forced;
+    else
+        t->ops = reason && l->config.has_ssh ? &dti_stream_ssh : &dti_stream_libssh2;
+    dt_verbose("%s: transport %s%s%s", t->remote.host->name, t->ops->name,
+               reason && !t->forced ? ": " : "", reason && !t->forced ? reason : "");
+}
+
+static void on_login(void *arg, struct dt_sshlogin *login, const struct dt_error *err)
+{
+    struct dt_transport *t = arg;
+    struct dt_error why = { 0 };
+
+    t->query = NULL;
+    t->login = login;
+    if (t->closing || err->text[0]) {
+        if (!t->closing)
+            dt_error_set(&why, "settings: %s", err->text);
+        closed(t, &why);
+        return;
+    }
+    t->remote.login = login;
+    t->remote.accept_new |= login->config.accept_new;
+    warn_of_garbage(&login->known);
+    choose(t);
+    open_inner(t);
+}
+
+static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *remote,
+                                      const struct dt_transport_events *events, void *arg,
+                                      const struct dt_transport_ops *forced)
+{
+    struct dt_transport *t = dt_xcalloc(1, sizeof *t);
+
+    t->loop = loop;
+    t->remote = *remote;
+    t->events = *events;
+    t->arg = arg;
+    t->forced = forced;
+    t->query = dt_sshlogin_ask(loop, remote->host, on_login, t);
+    return t;
+}
+
+static struct dt_transport *open_auto(uv_loop_t *loop, const struct dt_remote *remote,
+                                      const struct dt_transport_events *events, void *arg)
+{
+    return open_with(loop, remote, events, arg, NULL);
+}
+
+static struct dt_transport *open_libssh2(uv_loop_t *loop, const struct dt_remote *remote,
+                                         const struct dt_transport_events *events, void *arg)
+{
+    return open_with(loop, remote, events, arg, &dti_stream_libssh2);
+}
+
+static struct dt_transport *open_ssh(uv_loop_t *loop, const struct dt_remote *remote,
+                                     const struct dt_transport_events *events, void *arg)
+{
+    return open_with(loop, remote, events, arg, &dti_stream_ssh);
+}
+
+static void auto_write(struct dt_transport *t, const void *bytes, size_t n)
+{
+    if (t->inner)
+        t->ops->write(t->inner, bytes, n);
+    else
+        dt_outbox_add(&t->early, bytes, n);
+}
+
+static size_t auto_pending(const struct dt_transport *t)
+{
+    return t->inner ? t->ops->pending(t->inner) : t->early.len;
+}
+
+static void auto_pause(struct dt_transport *t, bool on)
+{
+    t->paused = on;
+    if (t->inner)
+        t->ops->pause(t->inner, on);
+}
+
+static void auto_close(struct dt_transport *t)
+{
+    t->closing = true;
+    if (t->inner)
+        t->ops->close(t->inner);
+    else if (t->query)
+        dt_sshlogin_cancel(t->query);
+}
+
+#define OPS(label, opener)                                                                         \
+    {                                                                                              \
+        .name = label, .open = opener, .write = auto_write, .pending = auto_pending,               \
+        .pause = auto_pause, .close = auto_close                                                   \
+    }
+
+const struct dt_transport_ops dti_transport_auto = OPS("auto", open_auto);
+const struct dt_transport_ops dti_transport_libssh2 = OPS("libssh2", open_libssh2);
+const struct dt_transport_ops dti_transport_ssh = OPS("ssh", open_ssh);

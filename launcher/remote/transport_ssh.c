@@ -1,0 +1,174 @@
+/* OpenSSH's ssh as transport: for what libssh2 cannot do (RSA keys before libssh2 1.11, jump hosts,
+ * hardware keys, certificates, GSSAPI). Everything the user configured holds, except what would ask
+ * a question, start another program or share a connection. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/remote/child.h"
+#include "launcher/remote/ssherror.h"
+#include "launcher/remote/sshlogin.h"
+#include "launcher/remote/transport.h"
+
+enum {
+    GRACE_MS = 500,
+    SSH_FAILED = 255, /* how ssh reports an error of its own */
+};
+
+struct dt_transport {
+    struct dt_child *child;
+    const struct dt_remote *remote;
+    struct dt_transport_events events;
+    void *arg;
+    bool talks;           /* the remote command has written something */
+    struct dt_strbuf err; /* what was said on standard error before that, or at last; bounded */
+};
+
+static void up(void *arg)
+{
+    struct dt_transport *t = arg;
+
+    t->events.up(t->arg);
+}
+
+/* What precedes the remote command's first word is ssh's own, or of the host's start-up files;
+ * which of them is known when ssh has failed or the command has spoken. */
+static void release_noise(struct dt_transport *t)
+{
+    if (t->err.len)
+        t->events.noise(t->arg, t->err.data, t->err.len);
+    dt_strbuf_free(&t->err);
+}
+
+static void data(void *arg, const void *bytes, size_t n)
+{
+    struct dt_transport *t = arg;
+
+    if (!t->talks) {
+        t->talks = true;
+        release_noise(t);
+    }
+    t->events.data(t->arg, bytes, n);
+}
+
+static void noise(void *arg, const void *bytes, size_t n)
+{
+    struct dt_transport *t = arg;
+
+    if (t->talks) {
+        t->events.noise(t->arg, bytes, n);
+        dt_strbuf_free(&t->err);
+    }
+    if (t->err.len < 64 * 1024)
+        dt_strbuf_add(&t->err, bytes, n);
+}
+
+static void drained(void *arg)
+{
+    struct dt_transport *t = arg;
+
+    t->events.drained(t->arg);
+}
+
+static void explain(struct dt_transport *t, const struct dt_child_end *end, struct dt_error *why)
+{
+    if (end->spawn_error)
+        dt_error_set(why, "ssh: %s; install openssh-client", uv_strerror(end->spawn_error));
+    else if (end->signo)
+        dt_error_set(why, "connection: ssh was killed by signal %d (%s)", end->signo,
+                     strsignal(end->signo));
+    else if (end->code == SSH_FAILED && t->talks)
+        dt_error_set(why, "connection: it was lost (ssh: %.*s)",
+                     (int)strcspn(dt_strbuf_text(&t->err), "\r\n"), dt_strbuf_text(&t->err));
+    else if (end->code == SSH_FAILED)
+        dt_ssherror_explain(why, dt_strbuf_text(&t->err), t->remote->host->name);
+    else if (end->code)
+        dt_error_set(why, "agent: the command there exited with code %d", (int)end->code);
+}
+
+static void ended(void *arg, const struct dt_child_end *end)
+{
+    struct dt_transport *t = arg;
+    struct dt_error why = { 0 };
+
+    if (!end->closed) {
+        explain(t, end, &why);
+        if (!t->talks && end->code != SSH_FAILED)
+            release_noise(t);
+    }
+    t->events.closed(t->arg, &why);
+    dt_strbuf_free(&t->err);
+    free(t);
+}
+
+static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
+{
+    static const char *const options[] = {
+        "BatchMode=yes",           "RemoteCommand=none", "RequestTTY=no",
+        "ClearAllForwardings=yes", "ControlMaster=no",   "ControlPath=none",
+        "PermitLocalCommand=no",   "LogLevel=ERROR",
+    };
+    char *timeout;
+
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        dt_xstrs_add(argv, "-o");
+        dt_xstrs_add(argv, options[i]);
+    }
+    dt_xstrs_add(argv, "-o");
+    dt_xstrs_add(argv, remote->accept_new ? "StrictHostKeyChecking=accept-new"
+                                          : "StrictHostKeyChecking=yes");
+    timeout = dt_xasprintf("ConnectTimeout=%d", remote->login->config.connecttimeout);
+    dt_xstrs_add(argv, "-o");
+    dt_xstrs_add(argv, timeout);
+    free(timeout);
+    dt_xstrs_add(argv, "-T");
+}
+
+static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *remote,
+                                     const struct dt_transport_events *events, void *arg)
+{
+    static const struct dt_child_events child_events = { up, data, noise, drained, ended };
+    struct dt_transport *t = dt_xcalloc(1, sizeof *t);
+    struct dt_strs argv = { 0 };
+
+    t->remote = remote;
+    t->events = *events;
+    t->arg = arg;
+    dt_xstrs_add(&argv, "ssh");
+    add_options(&argv, remote);
+    dt_sshconfig_add_host_args(&argv, remote->host);
+    dt_xstrs_add(&argv, remote->command);
+    t->child = dt_child_open(loop, (const char *const *)argv.v, GRACE_MS, &child_events, t);
+    dt_strs_free(&argv);
+    return t;
+}
+
+static void ssh_write(struct dt_transport *t, const void *bytes, size_t n)
+{
+    dt_child_write(t->child, bytes, n);
+}
+
+static size_t ssh_pending(const struct dt_transport *t)
+{
+    return dt_child_pending(t->child);
+}
+
+static void ssh_pause(struct dt_transport *t, bool on)
+{
+    dt_child_pause(t->child, on);
+}
+
+static void ssh_close(struct dt_transport *t)
+{
+    dt_child_close(t->child);
+}
+
+const struct dt_transport_ops dti_stream_ssh = {
+    .name = "ssh",
+    .open = ssh_open,
+    .write = ssh_write,
+    .pending = ssh_pending,
+    .pause = ssh_pause,
+    .close = ssh_close,
+};
