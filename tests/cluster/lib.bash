@@ -1,0 +1,268 @@
+# Hosts for tests: network namespaces with an sshd of their own, joined by a bridge.
+#
+#     load lib
+#     setup_file()    { cluster_require; cluster_up 4; }     # host1 ... host4
+#     teardown_file() { cluster_down; }
+#     @test "..."     { cluster_run dtrun -H host1,host2 ...; }
+#
+# Every host has its own processes, hostname, /tmp, /dev/shm, /run and home directory; what the
+# machine has elsewhere it sees too. $CLUSTER_SHARED is a directory that all hosts share. The
+# launching side is a namespace as well: nothing here touches the machine's own network, /etc/hosts
+# or ~/.ssh. Names hold a random tag, so that suites may run side by side; all is removed by
+# cluster_down, and by a guard when the test program dies before it comes to that.
+
+CLUSTER_NET=10.213.77 # in nobody's way: the bridge has no leg in the machine's own network
+
+cluster_require() {
+    local tool
+
+    [ "$(id -u)" = 0 ] || skip "needs root (network namespaces)"
+    for tool in ip unshare nsenter ssh ssh-keygen ssh-keyscan setsid; do
+        command -v "$tool" >/dev/null || skip "needs $tool"
+    done
+    CLUSTER_SSHD=$(command -v sshd || echo /usr/sbin/sshd)
+    [ -x "$CLUSTER_SSHD" ] || skip "needs sshd (openssh-server)"
+    unshare --pid --fork --mount --net true 2>/dev/null || skip "needs namespaces, which are not allowed here"
+    export CLUSTER_SSHD
+}
+
+# The password file of one namespace: root's home and shell are the test's business.
+_cluster_etc() { # NAMESPACE HOME SHELL
+    local dir=/etc/netns/$1
+
+    mkdir -p "$dir"
+    awk -F: -v OFS=: -v home="$2" -v shell="$3" \
+        '$1 == "root" { $6 = home; $7 = shell } { print }' /etc/passwd >"$dir/passwd"
+    printf 'root:*:19000:0:99999:7:::\n' >"$dir/shadow"
+    printf 'hosts: files\npasswd: files\ngroup: files\nshadow: files\n' >"$dir/nsswitch.conf"
+    cp "$CLUSTER_DIR/hosts" "$dir/hosts"
+}
+
+_cluster_host_script() {
+    cat <<'SCRIPT'
+set -e
+name=$1 dir=$2 hide=$3
+hostname "$name"
+mount --make-rprivate /
+keep() { # makes a tree that a new tmpfs is about to cover appear in it again
+    local at=$dir/keep/$name/$2
+    case $1/ in /tmp/* | /run/* | /dev/shm/*)
+        mkdir -p "$at"; mount --bind "$1" "$at"; kept="$kept $2 $1" ;;
+    esac
+}
+kept=
+[ "$hide" = hide ] || { keep "$DTRUN_SOURCE" source; keep "$DTRUN_BUILD" build; }
+for d in /tmp /dev/shm /run; do mount -t tmpfs -o mode=1777 dtrun-test "$d"; done
+set -- $kept
+while [ $# -gt 0 ]; do
+    mkdir -p "$2"; mount --bind "$dir/keep/$name/$1" "$2"; shift 2
+done
+if [ "$hide" = hide ]; then
+    for d in "$DTRUN_BUILD" "$DTRUN_SOURCE"; do
+        [ ! -d "$d" ] || mount -t tmpfs dtrun-test "$d"
+    done
+fi
+mkdir -p /run/sshd /run/home
+chmod 700 /run/home
+cd /run/home
+exec "$CLUSTER_SSHD" -D -f "$dir/$name/sshd_config" -E "$dir/$name/sshd.log"
+SCRIPT
+}
+
+# Starts a host: cluster_host NUMBER [SHELL] [SSHD-LINE...]; with CLUSTER_HIDE=hide it sees neither
+# source nor build tree.
+cluster_host() {
+    local i=$1 shell=${2:-/bin/bash} ns=$CLUSTER_TAG-h$1 dir=$CLUSTER_DIR/host$1 pid
+
+    shift $(($# > 2 ? 2 : $#))
+    mkdir -p "$dir"
+    [ -e "$dir/key" ] || ssh-keygen -q -t ed25519 -N '' -C "host$i" -f "$dir/key"
+    _cluster_etc "$ns" /run/home "$shell"
+    cat >"$dir/sshd_config" <<CONFIG
+$(printf '%s\n' "$@")
+Port 22
+ListenAddress 0.0.0.0
+HostKey $dir/key
+PidFile none
+UsePAM no
+UseDNS no
+StrictModes no
+PermitRootLogin yes
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PrintMotd no
+MaxStartups 500
+AuthorizedKeysFile $CLUSTER_DIR/authorized_keys
+CONFIG
+    ip netns add "$ns"
+    ip link add eth0 netns "$ns" type veth peer name "h$i" netns "$CLUSTER_TAG-l"
+    ip -n "$ns" -batch - <<BATCH
+link set lo up
+address add $CLUSTER_NET.$i/24 dev eth0
+link set eth0 up
+BATCH
+    ip -n "$CLUSTER_TAG-l" link set "h$i" master br0 up
+    ip netns exec "$ns" unshare --pid --fork --mount --mount-proc --ipc --uts --kill-child \
+        bash -c "$(_cluster_host_script)" host "host$i" "$CLUSTER_DIR" "${CLUSTER_HIDE:-show}" \
+        </dev/null >"$dir/log" 2>&1 3>&- &
+    echo $! >"$dir/pid"
+}
+
+_cluster_await_sshd() {
+    local i=$1 tries
+
+    for tries in {1..500}; do
+        ip netns exec "$CLUSTER_TAG-l" bash -c "exec 9<>/dev/tcp/$CLUSTER_NET.$i/22" 2>/dev/null &&
+            return
+        sleep 0.01
+    done
+    echo "sshd of host$i does not answer:" >&2
+    cat "$CLUSTER_DIR/host$i/log" "$CLUSTER_DIR/host$i/sshd.log" >&2
+    return 1
+}
+
+cluster_up() { # N
+    local n=$1 i
+
+    CLUSTER_TAG=dt$(od -An -N4 -tx1 /dev/urandom | tr -d ' ')
+    CLUSTER_DIR=$(mktemp -d "/var/tmp/$CLUSTER_TAG.XXXXXX")
+    CLUSTER_HOME=$CLUSTER_DIR/home
+    CLUSTER_SHARED=$CLUSTER_DIR/shared
+    export CLUSTER_TAG CLUSTER_DIR CLUSTER_HOME CLUSTER_SHARED
+    chmod 755 "$CLUSTER_DIR"
+    setsid bash -c 'tail --pid="$1" -f /dev/null; . "$2"; cluster_remove' guard \
+        "$$" "${BASH_SOURCE[0]}" </dev/null >/dev/null 2>&1 3>&- &
+    echo $! >"$CLUSTER_DIR/guard"
+    mkdir -p "$CLUSTER_HOME/.ssh" "$CLUSTER_SHARED"
+    chmod 700 "$CLUSTER_HOME" "$CLUSTER_HOME/.ssh"
+    ssh-keygen -q -t ed25519 -N '' -C "dtrun test" -f "$CLUSTER_HOME/.ssh/id_ed25519"
+    cp "$CLUSTER_HOME/.ssh/id_ed25519.pub" "$CLUSTER_DIR/authorized_keys"
+    {
+        echo "127.0.0.1 localhost"
+        echo "$CLUSTER_NET.254 launcher"
+        for ((i = 1; i <= 64; i++)); do echo "$CLUSTER_NET.$i host$i"; done
+    } >"$CLUSTER_DIR/hosts"
+    _cluster_etc "$CLUSTER_TAG-l" "$CLUSTER_HOME" /bin/bash
+    ip netns add "$CLUSTER_TAG-l"
+    ip -n "$CLUSTER_TAG-l" -batch - <<BATCH
+link set lo up
+link add br0 type bridge
+address add $CLUSTER_NET.254/24 dev br0
+link set br0 up
+BATCH
+    for ((i = 1; i <= n; i++)); do cluster_host "$i"; done
+    for ((i = 1; i <= n; i++)); do _cluster_await_sshd "$i"; done
+    cluster_trust
+}
+
+# known_hosts as it should be: every host's key, nothing else.
+cluster_trust() {
+    local key
+
+    for key in "$CLUSTER_DIR"/host*/key.pub; do
+        read -r type blob name <"$key"
+        echo "$name $type $blob"
+    done >"$CLUSTER_HOME/.ssh/known_hosts"
+}
+
+# Runs a command on the launching side, with the build's programs in PATH.
+cluster_run() {
+    (cd "$CLUSTER_SHARED" && exec ip netns exec "$CLUSTER_TAG-l" env -u SSH_AUTH_SOCK \
+        HOME="$CLUSTER_HOME" CLUSTER_TOKEN="$CLUSTER_TAG" \
+        PATH="${CLUSTER_PATH:+$CLUSTER_PATH:}$DTRUN_BUILD/cmd:$DTRUN_BUILD/tests/rank:$PATH" "$@" 3>&-)
+}
+
+# The first process of a host, as the machine sees it.
+cluster_init() { # N
+    local pid
+
+    read -r pid <"$CLUSTER_DIR/host$1/pid"
+    cat "/proc/$pid/task/$pid/children" 2>/dev/null | tr -d ' '
+}
+
+cluster_on() { # N COMMAND...: runs it on the host, without SSH
+    local pid
+
+    pid=$(cluster_init "$1")
+    shift
+    nsenter -t "$pid" -a -- "$@" 3>&-
+}
+
+# What runs on the hosts but sshd, a line each: "host2 PID ARGS"; and what is left of cluster_run.
+cluster_processes() {
+    local dir i p
+
+    for dir in "$CLUSTER_DIR"/host*/; do
+        i=${dir%/}
+        i=${i##*/host}
+        [ -z "$(cluster_init "$i")" ] ||
+            cluster_on "$i" ps -eo pid=,comm=,args= | awk -v host="host$i" \
+                '$2 != "sshd" && $2 != "ps" { $2 = ""; print host, $0 }'
+    done
+    for p in /proc/[0-9]*; do
+        if tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -qx "CLUSTER_TOKEN=$CLUSTER_TAG"; then
+            echo "launcher ${p#/proc/} $(tr '\0' ' ' <"$p/cmdline")"
+        fi
+    done 2>/dev/null
+}
+
+# Waits until nothing of a job is left; fails after SECONDS and says what still runs.
+cluster_await_quiet() { # SECONDS
+    local end=$(($(date +%s%N) + ${1:-2} * 1000000000)) left
+
+    while left=$(cluster_processes) && [ -n "$left" ]; do
+        if [ "$(date +%s%N)" -gt "$end" ]; then
+            printf 'still running:\n%s\n' "$left" >&2
+            return 1
+        fi
+        sleep 0.05
+    done
+}
+
+cluster_cut() { ip -n "$CLUSTER_TAG-l" link set "h$1" down; } # N: both directions, in silence
+cluster_mend() { ip -n "$CLUSTER_TAG-l" link set "h$1" up; }
+
+# N: what the host sends is lost; what is sent to it arrives.
+cluster_mute() {
+    ip netns exec "$CLUSTER_TAG-h$1" nft \
+        'add table inet mute; add chain inet mute out { type filter hook output priority 0; policy drop; }'
+}
+cluster_unmute() { ip netns exec "$CLUSTER_TAG-h$1" nft delete table inet mute; }
+
+# N: no packet tells of it, then everything on the host is dead.
+cluster_power_off() {
+    local pid
+
+    cluster_cut "$1"
+    read -r pid <"$CLUSTER_DIR/host$1/pid"
+    kill -9 "$pid"
+}
+
+cluster_power_on() { # N
+    ip netns del "$CLUSTER_TAG-h$1"
+    cluster_host "$1"
+    _cluster_await_sshd "$1"
+}
+
+cluster_remove() {
+    local ns pid file
+
+    for file in "$CLUSTER_DIR"/host*/pid; do
+        [ -e "$file" ] && read -r pid <"$file" && kill -9 "$pid" 2>/dev/null
+    done
+    for ns in $(ip netns list | awk '{ print $1 }' | grep "^$CLUSTER_TAG-"); do
+        ip netns pids "$ns" | xargs -r kill -9 2>/dev/null
+        ip netns del "$ns"
+    done
+    rm -rf /etc/netns/"$CLUSTER_TAG"-* "$CLUSTER_DIR"
+    rmdir /etc/netns 2>/dev/null || true
+}
+
+cluster_down() {
+    local guard
+
+    [ -n "${CLUSTER_DIR:-}" ] || return 0
+    guard=$(cat "$CLUSTER_DIR/guard")
+    cluster_remove
+    kill -- "-$guard" 2>/dev/null || true
+}
