@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/inject.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
 #include "launcher/place/envrules.h"
@@ -19,6 +20,7 @@ enum kind {
     LIST,   /* struct dt_strs, one entry each time it is given */
     RULE_X, /* the list of -x and --unset */
     RULE_UNSET,
+    FAULT,     /* a list entry that dt_inject_parse accepts */
     TRANSPORT, /* enum dt_transport_choice */
 };
 
@@ -74,7 +76,7 @@ static const struct option options[] = {
       "time between SIGTERM and SIGKILL (default: 5)" },
     { { "heartbeat" }, "SECONDS", NUMBER, AT(heartbeat_s), 1, SECONDS_MAX / 1000,
       "silence after which a host is lost (default: 10)" },
-    { { "inject" }, "FAULT", LIST, AT(inject), 0, 0,
+    { { "inject" }, "FAULT", FAULT, AT(inject), 0, 0,
       "cause a failure, as in kill:rank=1,step=50" },
 
     { .help = "Output" },
@@ -150,6 +152,16 @@ static int add_rule(struct dt_strs *rules, char kind, const char *value, struct 
     return rc;
 }
 
+static int add_fault(struct dt_strs *faults, const char *value, struct dt_error *err)
+{
+    struct dt_inject parsed;
+
+    if (dt_inject_parse(&parsed, value, err) < 0)
+        return -1;
+    dt_xstrs_add(faults, value);
+    return 0;
+}
+
 static int set_transport(enum dt_transport_choice *at, const char *value, struct dt_error *err)
 {
     static const char *const names[] = {
@@ -192,6 +204,8 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
         return add_rule(at, 'x', value, err);
     case RULE_UNSET:
         return add_rule(at, 'u', value, err);
+    case FAULT:
+        return add_fault(at, value, err);
     case TRANSPORT:
         rc = set_transport(at, value, err);
         break;
@@ -346,7 +360,7 @@ void dt_options_free(struct dt_options *o)
             continue;
         if (options[i].kind == TEXT)
             free(*(char **)at);
-        else if (options[i].kind == LIST || options[i].kind == RULE_X)
+        else if (options[i].kind == LIST || options[i].kind == RULE_X || options[i].kind == FAULT)
             dt_strs_free(at);
     }
     dt_strs_free(&o->command);

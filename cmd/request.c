@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/inject.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
@@ -71,6 +72,26 @@ char *dt_request_warning(const struct dt_plan *plan, const struct dt_hostlist *h
                         most);
 }
 
+/* A fault that can never strike would make a test of one's recovery pass for no reason. */
+static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
+                        struct dt_error *err)
+{
+    for (uint32_t i = 0; i < o->inject.n; i++) {
+        const char *text = o->inject.v[i];
+        struct dt_inject fault;
+
+        if (dt_inject_parse(&fault, text, err) < 0)
+            return -1;
+        if (fault.rank >= plan->np)
+            return dt_error_usage(err, "--inject %s: the job has no rank %lld, only %d ranks", text,
+                                  (long long)fault.rank, plan->np);
+        if (fault.node >= (int64_t)plan->nnodes)
+            return dt_error_usage(err, "--inject %s: the job has no node %lld, only %zu nodes",
+                                  text, (long long)fault.node, plan->nnodes);
+    }
+    return 0;
+}
+
 int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
                     struct dt_plan *plan, struct dt_error *err)
 {
@@ -82,6 +103,8 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
     dt_localhost_free(&here);
     if (rc == 0)
         rc = dt_plan_make(plan, hosts, options->np, options->no_oversubscribe, err);
+    if (rc == 0)
+        rc = check_faults(options, plan, err);
     if (rc < 0) {
         dt_hostlist_free(hosts);
         dt_plan_free(plan);
