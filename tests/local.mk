@@ -167,7 +167,9 @@ tests_rank_linkprobe_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 
 # Black-box tests, in the order in which they run.
-CLI_TESTS =
+CLI_TESTS = \
+	tests/cli/usage.bats \
+	tests/cli/dryrun.bats
 CLUSTER_TESTS =
 
 if HAVE_BATS

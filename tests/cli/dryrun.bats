@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# --dry-run: the plan, as a table and as JSON, without a connection.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    printf '#!/bin/sh\ntouch "%s/started"\n' "$BATS_TEST_TMPDIR" >agent
+    chmod +x agent
+    export DTRUN_AGENT=$BATS_TEST_TMPDIR/agent
+    unset CUDA_VISIBLE_DEVICES
+}
+
+teardown() {
+    [ ! -e "$BATS_TEST_TMPDIR/started" ]
+}
+
+dtrun() {
+    timeout 20 "$DTRUN_BUILD/cmd/dtrun" "$@"
+}
+
+need_jq() {
+    command -v jq >/dev/null || skip "jq is not installed"
+}
+
+@test "the table" {
+    cat >nodes <<'END'
+host1 slots=3 gpus=0,2,3 addr=10.0.0.1
+host2 slots=1
+[fe80::2]:2 gpus=
+END
+    cat >want <<'END'
+rank  host     local  device  interface
+   0  host1        0       0  10.0.0.1
+   1  host1        1       2  10.0.0.1
+   2  host1        2       3  10.0.0.1
+   3  host2        0       ?  ?
+   4  fe80::2      0    none  ?
+   5  fe80::2      1    none  ?
+END
+    dtrun --hostfile nodes --dry-run ./train >got
+    diff -u want got
+}
+
+@test "hosts that do not exist are not contacted" {
+    run --separate-stderr dtrun -np 4 -H no-such-host.invalid:2,192.0.2.1:2 --dry-run ./train
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+    [ "${#lines[@]}" -eq 5 ]
+}
+
+@test "16 ranks on 8 slots: 8 + 8, devices shared, one warning" {
+    run --separate-stderr dtrun -np 16 -H host1:4,host2:4 --dry-run --json ./train
+    [ "$status" -eq 0 ]
+    [ "$stderr" = "dtrun: 16 ranks on 8 slots: 2 ranks per slot, devices are shared \
+(--no-oversubscribe refuses this)" ]
+    need_jq
+    [ "$(jq -c '[.np, .slots, .nodes, .oversubscribed]' <<<"$output")" = "[16,8,2,true]" ]
+    [ "$(jq -c '[.ranks[] | select(.host == "host1").local_rank]' <<<"$output")" = "[0,1,2,3,4,5,6,7]" ]
+    [ "$(jq -c '[.ranks[] | select(.host == "host2").rank]' <<<"$output")" = \
+        "[8,9,10,11,12,13,14,15]" ]
+}
+
+@test "JSON: every rank, and null for what only the host knows" {
+    need_jq
+    printf 'host1:2 gpus=5,GPU-8d addr=10.0.0.1\nhost2\n' >nodes
+    dtrun --hostfile nodes --dry-run --json ./train 'a "b"' $'\xff' >got
+    [ "$(jq -c .command got)" = '["./train","a \"b\"","�"]' ]
+    [ "$(jq -c '.ranks[1]' got)" = '{"rank":1,"host":"host1","local_rank":1,"local_size":2,'\
+'"node_rank":0,"device":"GPU-8d","interface":"10.0.0.1"}' ]
+    [ "$(jq -c '.ranks[2]' got)" = '{"rank":2,"host":"host2","local_rank":0,"local_size":1,'\
+'"node_rank":1,"device":null,"interface":null}' ]
+    [ "$(jq '.ranks | length' got)" -eq 3 ]
+}
+
+@test "no hosts: one rank, or as many as -np says, on localhost" {
+    run dtrun --dry-run true
+    [ "${#lines[@]}" -eq 2 ]
+    run dtrun -np 3 --dry-run true
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 4 ]
+    [[ "${lines[3]}" == *"2  localhost"*"2"*"?"*"-" ]]
+}
+
+@test "two names of this machine are one host" {
+    need_jq
+    dtrun -H "localhost:2,host2:1,127.0.0.1:1" --dry-run --json true >got
+    [ "$(jq -c '[.ranks[] | [.host, .local_rank]]' got)" = \
+        '[["localhost",0],["localhost",1],["localhost",2],["host2",0]]' ]
+}
+
+@test "this machine's device mask is known" {
+    need_jq
+    CUDA_VISIBLE_DEVICES=2,3 dtrun -np 3 -H localhost:2 --dry-run --json true >got 2>/dev/null
+    [ "$(jq -c '[.ranks[].device]' got)" = '["2","3","2"]' ]
+}
+
+@test "-H filters a hostfile" {
+    need_jq
+    printf 'node[01-04] slots=2\n^node02\n' >nodes
+    dtrun -H node01,node03:1 --hostfile nodes --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["node01","node01","node03"]' ]
+}
+
+@test "a hostfile on standard input" {
+    run dtrun --hostfile - --dry-run true <<<"a slots=2"
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 3 ]
+    run dtrun --hostfile - --dry-run true <<<"a slots=x"
+    [ "$output" = "dtrun: standard input:1: slots=x: a number was expected" ]
+}
+
+@test "10,000 lines and a million ranks" {
+    for ((i = 0; i < 10000; i++)); do
+        echo "node$i slots=4"
+    done >nodes
+    dtrun -np 1000000 --hostfile nodes --dry-run true >got 2>warning
+    [ "$(wc -l <got)" -eq 1000001 ]
+    grep -q "1000000 ranks on 40000 slots: 25 ranks per slot" warning
+}
+
+@test "output that cannot be written is an error" {
+    run bash -c "timeout 20 '$DTRUN_BUILD/cmd/dtrun' --dry-run true >/dev/full"
+    [ "$status" -eq 125 ]
+    [ "$output" = "dtrun: standard output: No space left on device" ]
+}

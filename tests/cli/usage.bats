@@ -1,0 +1,140 @@
+#!/usr/bin/env bats
+# Mistakes in the request: one message, exit code 2, and nothing is started.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    dir=$BATS_TEST_TMPDIR
+    cd "$dir"
+    # An agent that leaves a mark: whatever starts one has gone too far.
+    printf '#!/bin/sh\ntouch "%s/started"\n' "$dir" >agent
+    chmod +x agent
+    export DTRUN_AGENT=$dir/agent
+}
+
+teardown() {
+    [ ! -e "$dir/started" ]
+}
+
+dtrun() {
+    timeout 20 "$DTRUN_BUILD/cmd/dtrun" "$@"
+}
+
+# refuses TEXT ARGS...: dtrun ARGS... must say exactly "dtrun: TEXT".
+refuses() {
+    local text=$1
+    shift
+    run dtrun "$@"
+    [ "$output" = "dtrun: $text" ] || { echo "said: $output"; return 1; }
+    [ "$status" -eq 2 ] || { echo "exit code $status"; return 1; }
+}
+
+# mentions TEXT ARGS...: one line that holds TEXT.
+mentions() {
+    local text=$1
+    shift
+    run dtrun "$@"
+    [[ "$output" == "dtrun: "*"$text"* ]] || { echo "said: $output"; return 1; }
+    [ "${#lines[@]}" -eq 1 ]
+    [ "$status" -eq 2 ] || { echo "exit code $status"; return 1; }
+}
+
+@test "no program" {
+    refuses "no program was given; usage: dtrun [options] PROGRAM [ARGS...], see dtrun --help"
+    mentions "no program was given" -np 4
+    mentions "no program was given" -np 4 --
+}
+
+@test "unknown options and missing values" {
+    refuses "--bad is no option; see dtrun --help" --bad true
+    mentions "-np: a value (N) is missing" -np
+    mentions "--dry-run takes no value" --dry-run=1 true
+}
+
+@test "-np 0, abc, -1, 99999999" {
+    refuses "-np 0: a number from 1 to 1000000 was expected" -np 0 true
+    refuses "-np abc: a number was expected" -np abc true
+    refuses "-np -1: a number was expected" -np -1 true
+    refuses "-np 99999999: a number from 1 to 1000000 was expected" -np 99999999 true
+}
+
+@test "a blank after a comma in -H" {
+    refuses '"host2:2" looks like a host, not like a program: is there a blank after a comma in -H?' \
+        -np 4 -H host1:2, host2:2 ./train
+    mentions "a host is missing beside a comma" -np 4 -H host1:2, true
+}
+
+@test "blanks inside a quoted -H are fine" {
+    run dtrun -H " localhost:1 , localhost:2 " --dry-run true
+    [ "$status" -eq 0 ]
+    [ "${#lines[@]}" -eq 4 ]
+}
+
+@test "an IPv6 address without brackets" {
+    mentions "must stand in brackets" -H fe80::1:4 true
+}
+
+@test "names that ssh would take for options" {
+    mentions "cannot be a host's name" -H -oProxyCommand=touch true
+    mentions "cannot be a user's name" -H -oProxyCommand=touch@h true
+}
+
+@test "a mistake in a hostfile names file and line" {
+    printf 'host1 slots=2\n# fine\nhost2 slots=abc\n' >nodes
+    refuses "nodes:3: slots=abc: a number was expected" -np 4 --hostfile nodes ./train
+    printf 'host1\r\nhost2 slots=0\r\n' >nodes
+    refuses "nodes:2: slots=0: a number from 1 to 1000000 was expected" --hostfile nodes true
+    printf 'u@v@host1\n' >nodes
+    refuses "nodes:1: u@v@host1: there is a second @" --hostfile nodes true
+}
+
+@test "a hostfile that cannot be read" {
+    refuses "hostfile missing: No such file or directory" --hostfile missing true
+    refuses "hostfile $dir: Is a directory" -hostfile "$dir" true
+    : >empty
+    refuses "empty: the file names no host" --machinefile empty true
+}
+
+@test "-H that names what the hostfile does not" {
+    printf 'host1\nhost2\n' >nodes
+    refuses "host3: -H names it, but the hostfile does not" -H host1,host3 --hostfile nodes true
+}
+
+@test "more ranks than slots with --no-oversubscribe" {
+    mentions "16 ranks do not fit on 8 slots" -np 16 -H localhost:4,localhost:4 --no-oversubscribe true
+}
+
+@test "variables that dtrun sets itself" {
+    mentions "-np decides it" -x WORLD_SIZE=4 true
+    mentions "gpus= in a hostfile" -x CUDA_VISIBLE_DEVICES=0 true
+    mentions "that is no name of a variable" -x 9=1 true
+}
+
+@test "a variable that is not set" {
+    unset DT_TEST_NONE
+    mentions "-x DT_TEST_NONE: the variable is not set here" -x DT_TEST_NONE true
+}
+
+@test "options that contradict each other" {
+    mentions "--resume and --fresh contradict each other" --resume --fresh --checkpoint-dir d true
+    mentions "--resume needs --checkpoint-dir" --resume true
+    mentions "--push and --no-push contradict each other" --push f --no-push true
+}
+
+@test "a fault that can never strike" {
+    mentions "the job has no rank 4, only 4 ranks" -np 4 --inject kill:rank=4,step=1 true
+    mentions "unknown fault" --inject boom:rank=1 true
+}
+
+@test "several programs in one job" {
+    mentions "are not supported" -np 1 true : -np 2 false
+}
+
+@test "--help and --version go to standard output" {
+    run --separate-stderr dtrun --help
+    [ "$status" -eq 0 ]
+    [ -z "$stderr" ]
+    [[ "$output" == "usage: dtrun [options] PROGRAM [ARGS...]"* ]]
+    run --separate-stderr dtrun --version
+    [ "$status" -eq 0 ]
+    [[ "$output" =~ ^"dtrun "[0-9]+\.[0-9]+\.[0-9]+$ ]]
+}
