@@ -61,7 +61,7 @@ static void open_fixture(struct fixture *f, enum sort sort, uint32_t np, bool la
 {
     struct dt_outmux_config config = { np, labels };
     struct dt_outmux_events events = { on_credit, on_failed, on_drained };
-    int ends[2];
+    int ends[2] = { -1, -1 };
 
     memset(f, 0, sizeof *f);
     fflush(NULL);
