@@ -42,9 +42,14 @@ static const struct dt_transport_ops *transport_of(const struct dt_host *host, v
 {
     const struct dt_options *o = arg;
 
-    (void)host;
-    (void)o;
-    return &dti_transport_local;
+    switch (o->transport) {
+    case DT_TRANSPORT_LIBSSH2:
+        return &dti_transport_libssh2;
+    case DT_TRANSPORT_SSH:
+        return &dti_transport_ssh;
+    default:
+        return host->local ? &dti_transport_local : &dti_transport_auto;
+    }
 }
 
 static char *absolute(const char *base, const char *path)

@@ -161,16 +161,19 @@ tests_unit_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 # Helper programs of the black-box tests.
-check_PROGRAMS += tests/rank/linkprobe
+check_PROGRAMS += tests/rank/linkprobe tests/rank/oldagent
 tests_rank_linkprobe_SOURCES = tests/rank/linkprobe.c
 tests_rank_linkprobe_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
+tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
+tests_rank_oldagent_LDADD = runtime/libwire.la
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS = \
 	tests/cli/usage.bats \
 	tests/cli/dryrun.bats
 CLUSTER_TESTS =
+EXTRA_DIST += tests/cluster/lib.bash tests/cluster/transport.bats
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)

@@ -1,0 +1,398 @@
+# How dtrun reaches hosts: both SSH transports, keys, known hosts, ssh's settings, sending the agent.
+
+load lib
+
+setup_file() {
+    cluster_require
+    cluster_up 1
+    cluster_host 2 /bin/bash "Port 2222" "RekeyLimit 1M"
+    _cluster_await_sshd 2
+    cluster_trust
+}
+
+teardown_file() { cluster_down; }
+
+setup() {
+    cluster_trust
+    rm -f "$CLUSTER_HOME"/.ssh/config
+    cp "$CLUSTER_DIR/authorized_keys" "$BATS_TEST_TMPDIR/authorized"
+}
+
+teardown() {
+    cp "$BATS_TEST_TMPDIR/authorized" "$CLUSTER_DIR/authorized_keys"
+    if [ -d "$CLUSTER_HOME/.ssh.kept" ]; then
+        rm -rf "$CLUSTER_HOME/.ssh"
+        mv "$CLUSTER_HOME/.ssh.kept" "$CLUSTER_HOME/.ssh"
+    fi
+}
+
+probe() { run cluster_run timeout 30 linkprobe "$@"; echo "--- $* -> $status"; echo "$output"; }
+says() { [[ "$output" == *"$1"* ]] || { echo "not said: $1"; return 1; }; }
+fails_with() { [ "$status" = 1 ] && says "closed: $1"; }
+
+# Other keys than the usual one, for this test only.
+own_keys() {
+    cp -a "$CLUSTER_HOME/.ssh" "$CLUSTER_HOME/.ssh.kept"
+    rm "$CLUSTER_HOME"/.ssh/id_*
+}
+
+@test "a command's output, standard error and exit code arrive" {
+    for t in libssh2 ssh; do
+        probe --transport $t host1 'hostname; echo oops >&2; exit 3'
+        says "host1"
+        says "noise: oops"
+        fails_with "agent: the command there exited with code 3"
+        probe --transport $t host1 'true'
+        [ "$status" = 0 ]
+        probe --transport $t host1 'kill -9 $$'
+        says "closed: agent: "
+        [ "$status" = 1 ]
+    done
+}
+
+@test "20 MB go each way at once over a link that takes 4 KiB at a time, while keys are renewed" {
+    local wmem=/proc/sys/net/ipv4/tcp_wmem
+
+    cluster_run sh -c "echo 4608 4608 4608 >$wmem"
+    for t in libssh2 ssh; do
+        probe --transport $t --echo 20 host2 cat
+        [ "$status" = 0 ]
+        says "echoed 20000000"
+    done
+    cluster_run sh -c "echo 4096 16384 4194304 >$wmem"
+}
+
+@test "an unknown name, a closed port, a host that is down" {
+    for t in libssh2 ssh; do
+        probe --transport $t hots1 true
+        fails_with "resolve: Name or service not known"
+        probe --transport $t --port 23 host1 true
+        fails_with "connect: port 23"
+        says "Connection refused; is the host up, and sshd running there?"
+    done
+    printf 'ConnectTimeout 1\n' >"$CLUSTER_HOME/.ssh/config"
+    cluster_cut 1
+    for t in libssh2 ssh; do
+        probe --transport $t host1 true
+        [ "$status" = 1 ]
+        [[ "$output" =~ "closed: connect: port 22".*("no answer for 1 s"|"timed out"|"No route") ]]
+    done
+    cluster_mend 1
+}
+
+@test "an unknown host key is refused, with its fingerprint and the way to add it" {
+    local print
+
+    print=$(ssh-keygen -lf "$CLUSTER_DIR/host1/key.pub" | awk '{ print $2 }')
+    : >"$CLUSTER_HOME/.ssh/known_hosts"
+    probe --transport libssh2 host1 true
+    fails_with "host key: ED25519 $print is not known"
+    says "ssh-keyscan -t ed25519 host1 >>$CLUSTER_HOME/.ssh/known_hosts"
+    probe --transport ssh host1 true
+    fails_with "host key: none is known"
+    [ ! -s "$CLUSTER_HOME/.ssh/known_hosts" ]
+}
+
+@test "--ssh-accept-new adds one line, once" {
+    for t in libssh2 ssh; do
+        printf '# no newline at the end' >"$CLUSTER_HOME/.ssh/known_hosts"
+        [ $t = libssh2 ] || : >"$CLUSTER_HOME/.ssh/known_hosts"
+        probe --transport $t --accept-new host1 true
+        [ "$status" = 0 ]
+        [ "$(grep -c ssh-ed25519 "$CLUSTER_HOME/.ssh/known_hosts")" = 1 ]
+        probe --transport $t --accept-new host1 true
+        [ "$status" = 0 ]
+        [ "$(grep -c ssh-ed25519 "$CLUSTER_HOME/.ssh/known_hosts")" = 1 ]
+        probe host1 true
+        [ "$status" = 0 ]
+    done
+}
+
+@test "a changed host key is refused, whatever is accepted" {
+    local known=$CLUSTER_HOME/.ssh/known_hosts
+
+    sed -i "s|^host1 .*|host1 $(cut -d' ' -f1,2 "$CLUSTER_DIR/host2/key.pub")|" "$known"
+    cp "$known" "$BATS_TEST_TMPDIR/known"
+    probe --transport libssh2 --accept-new host1 true
+    fails_with "host key: ED25519 SHA256:"
+    says "IS NOT THE ONE KNOWN FOR IT ($known:1)"
+    probe --transport ssh --accept-new host1 true
+    fails_with "host key: it HAS CHANGED (now SHA256:"
+    cmp "$known" "$BATS_TEST_TMPDIR/known"
+}
+
+@test "a revoked host key is refused, even where another line lists it" {
+    local known=$CLUSTER_HOME/.ssh/known_hosts
+
+    echo "@revoked * $(cut -d' ' -f1,2 "$CLUSTER_DIR/host1/key.pub")" >>"$known"
+    probe --transport libssh2 --accept-new host1 true
+    fails_with "host key: ED25519"
+    says "is marked @revoked in $known:3"
+    probe --transport ssh host1 true
+    fails_with "host key: it is marked as revoked"
+}
+
+@test "hashed names, patterns, garbage and long lines in known_hosts" {
+    local known=$CLUSTER_HOME/.ssh/known_hosts key1 key2
+
+    key1=$(cut -d' ' -f1,2 "$CLUSTER_DIR/host1/key.pub")
+    key2=$(cut -d' ' -f1,2 "$CLUSTER_DIR/host2/key.pub")
+    ssh-keygen -q -H -f "$known" >/dev/null
+    ! grep -q host1 "$known"
+    probe --transport libssh2 host1 true
+    [ "$status" = 0 ]
+
+    {
+        printf '# a comment\n\nhalf-a-line\n'
+        printf 'host1,%s ssh-ed25519 %s\n' "$(printf 'x%.0s' {1..5000})" "${key2#* }"
+        echo "h?st*,!host1 $key2"
+        echo "*.example,hos?1 $key1"
+    } >"$known"
+    sed -i 4d "$known"
+    probe --transport libssh2 host1 true
+    [ "$status" = 0 ]
+    says "$known:3: this line cannot be read, it is left out"
+    probe --transport libssh2 host2 true
+    [ "$status" = 0 ]
+
+    printf 'other,%s,host1 %s\n' "$(printf 'x%.0s' {1..5000})" "$key1" >"$known"
+    probe --transport libssh2 host1 true
+    [ "$status" = 0 ]
+}
+
+@test "keys that are not accepted, encrypted, or missing" {
+    own_keys
+    probe --transport libssh2 host1 true
+    fails_with "authenticate as root: there is no key to offer"
+    ssh-keygen -q -t ed25519 -N '' -f "$CLUSTER_HOME/.ssh/id_ed25519"
+    probe --transport libssh2 host1 true
+    fails_with "authenticate as root: the key was not accepted (id_ed25519); try: ssh-copy-id host1"
+    ssh-keygen -q -t ecdsa -N '' -f "$CLUSTER_HOME/.ssh/id_ecdsa"
+    probe --transport libssh2 host1 true
+    fails_with "authenticate as root: none of the 2 keys was accepted (id_ecdsa, id_ed25519); try"
+    probe --transport ssh host1 true
+    fails_with "authenticate as root: ssh has no key that is accepted (the host takes: publickey"
+    rm "$CLUSTER_HOME"/.ssh/id_*
+    ssh-keygen -q -t ed25519 -N secret -f "$CLUSTER_HOME/.ssh/id_ed25519"
+    probe --transport libssh2 host1 true
+    fails_with "authenticate as root: none of the keys can be used (id_ed25519 [encrypted: ssh-add"
+}
+
+@test "an ECDSA key, and each key is offered once" {
+    local before after
+
+    own_keys
+    ssh-keygen -q -t ecdsa -N '' -f "$CLUSTER_HOME/.ssh/id_ecdsa"
+    cat "$CLUSTER_HOME/.ssh/id_ecdsa.pub" >>"$CLUSTER_DIR/authorized_keys"
+    probe --transport libssh2 host1 true
+    [ "$status" = 0 ]
+    before=$(grep -c "Failed publickey" "$CLUSTER_DIR/host1/sshd.log" || true)
+    cp "$BATS_TEST_TMPDIR/authorized" "$CLUSTER_DIR/authorized_keys"
+    probe --transport libssh2 host1 true
+    [ "$status" = 1 ]
+    after=$(grep -c "Connection closed by authenticating\|Disconnected from authenticating\|disconnect from" \
+        "$CLUSTER_DIR/host1/sshd.log" || true)
+    [ "$after" -ge 1 ]
+    [ "$(grep -c "Failed publickey" "$CLUSTER_DIR/host1/sshd.log" || true)" = "$before" ]
+}
+
+@test "keys of the SSH agent, also encrypted ones; IdentitiesOnly" {
+    own_keys
+    ssh-keygen -q -t ed25519 -N '' -C 'anna@laptop' -f "$CLUSTER_HOME/.ssh/agentkey"
+    cat "$CLUSTER_HOME/.ssh/agentkey.pub" >>"$CLUSTER_DIR/authorized_keys"
+    eval "$(ssh-agent -a "$BATS_TEST_TMPDIR/agent" 3>&-)" >/dev/null
+    SSH_AUTH_SOCK=$BATS_TEST_TMPDIR/agent ssh-add -q "$CLUSTER_HOME/.ssh/agentkey"
+    printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
+    probe --transport libssh2 host1 true
+    local used=$status
+    printf 'IdentitiesOnly yes\n' >>"$CLUSTER_HOME/.ssh/config"
+    probe --transport libssh2 host1 true
+    local only=$status
+    cp "$BATS_TEST_TMPDIR/authorized" "$CLUSTER_DIR/authorized_keys"
+    printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
+    probe --transport libssh2 host1 true
+    kill "$SSH_AGENT_PID"
+    [ $used = 0 ]
+    [ $only = 1 ]
+    fails_with "authenticate as root: the key was not accepted (agent: anna@laptop)"
+    probe --transport libssh2 host1 true
+    says "no SSH agent: $BATS_TEST_TMPDIR/agent"
+}
+
+@test "RSA keys go through ssh, and libssh2 says why it cannot" {
+    own_keys
+    ssh-keygen -q -t rsa -b 2048 -N '' -f "$CLUSTER_HOME/.ssh/id_rsa"
+    cat "$CLUSTER_HOME/.ssh/id_rsa.pub" >>"$CLUSTER_DIR/authorized_keys"
+    probe host1 hostname
+    [ "$status" = 0 ]
+    says host1
+    probe --transport libssh2 host1 true
+    [ "$status" = 0 ] || fails_with "authenticate as root: none of the keys can be used (id_rsa [RSA"
+}
+
+@test "ssh's settings hold: HostName, Port, User, IdentityFile, HostKeyAlias" {
+    own_keys
+    cp "$CLUSTER_HOME/.ssh.kept/id_ed25519" "$CLUSTER_HOME/.ssh/key for work"
+    sed -i 's/^host2 /work /' "$CLUSTER_HOME/.ssh/known_hosts"
+    cat >"$CLUSTER_HOME/.ssh/config" <<CONFIG
+Host big
+    HostName host2
+    Port 2222
+    User root
+    IdentityFile "~/.ssh/key for work"
+    HostKeyAlias work
+Host other
+    HostName host2
+    HostKeyAlias work
+    User nobody
+CONFIG
+    for t in libssh2 ssh auto; do
+        probe --transport $t big hostname
+        [ "$status" = 0 ]
+        says host2
+    done
+    probe --transport libssh2 other true
+    fails_with "authenticate as nobody"
+    probe --transport libssh2 --user root --port 2222 \
+        --identity "$CLUSTER_HOME/.ssh/key for work" other hostname
+    [ "$status" = 0 ]
+    sed -i 's/^work .*//' "$CLUSTER_HOME/.ssh/known_hosts"
+    probe --transport libssh2 big true
+    fails_with "host key: ED25519"
+    says "ssh-keyscan -t ed25519 -p 2222 host2 | sed 's/^[^ ]*/work/' >>"
+}
+
+@test "ProxyJump goes through ssh" {
+    printf 'Host host2\n    ProxyJump host1\n' >"$CLUSTER_HOME/.ssh/config"
+    probe host2 'echo from $SSH_CONNECTION'
+    [ "$status" = 0 ]
+    says "from $CLUSTER_NET.1 "
+}
+
+@test "a mistake in ssh's settings is named" {
+    printf 'Prot 22\n' >"$CLUSTER_HOME/.ssh/config"
+    probe host1 true
+    fails_with "settings: ssh -G host1 failed: $CLUSTER_HOME/.ssh/config: line 1: Bad configuration"
+}
+
+@test "a connection that breaks is reported" {
+    for t in libssh2 ssh; do
+        cluster_run timeout 30 linkprobe --transport $t host1 'echo $PPID; exec sleep 60' \
+            >"$BATS_TEST_TMPDIR/out" 3>&- &
+        local tries pid=
+        for tries in {1..500}; do
+            pid=$(grep -x '[0-9]*' "$BATS_TEST_TMPDIR/out") && break
+            sleep 0.02
+        done
+        cluster_on 1 kill -9 "$pid"
+        wait $! || true
+        cat "$BATS_TEST_TMPDIR/out"
+        grep -q '^closed: connection: it was lost' "$BATS_TEST_TMPDIR/out"
+        cluster_on 1 pkill -x sleep || true
+    done
+}
+
+# ---- sending the agent ----
+
+agent=$DTRUN_BUILD/cmd/dtrun-agent
+
+cached() { cluster_on 1 sh -c "ls -i ${1:-/run/home/.cache/dtrun}"; }
+forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/home/.cache /run/home/.[b-z]* /tmp/dtrun-0'; }
+
+@test "the agent is sent where it is missing, and found where it is not" {
+    forget
+    for t in libssh2 ssh; do
+        probe --transport $t --agent "$agent" host1
+        [ "$status" = 0 ]
+        says "host1 $CLUSTER_NET.1"
+    done
+    run cached
+    [[ "$output" == *"dtrun-agent-$(uname -m)-"* ]]
+    [ "${#lines[@]}" = 1 ]
+    local before=$output
+    probe --agent "$agent" host1
+    [ "$status" = 0 ]
+    [ "$(cached)" = "$before" ]
+    [ "$(cluster_on 1 stat -c %a /run/home/.cache/dtrun "/run/home/.cache/dtrun/${before#* }" | tr '\n' ' ')" = "700 700 " ]
+}
+
+@test "a cached agent that is not whole is replaced" {
+    forget
+    probe --agent "$agent" host1
+    cluster_on 1 sh -c 'for f in /run/home/.cache/dtrun/*; do : >"$f"; done'
+    probe --agent "$agent" host1
+    [ "$status" = 0 ]
+}
+
+@test "many hosts that share one home do not get into each other's way" {
+    local i pids=()
+
+    forget
+    for i in {1..8}; do
+        cluster_run timeout 30 linkprobe --agent "$agent" host1 >"$BATS_TEST_TMPDIR/out$i" 3>&- &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do wait "$i"; done
+    [ "$(cached | wc -l)" = 1 ]
+    [ -z "$(cluster_on 1 find /run/home/.cache/dtrun -name '.*' -type f)" ]
+}
+
+@test "a home without room for programs: /tmp; nowhere at all: a clear error" {
+    forget
+    cluster_on 1 sh -c 'mkdir -p /run/home/.cache && mount -t tmpfs -o noexec x /run/home/.cache'
+    probe --agent "$agent" host1
+    [ "$status" = 0 ]
+    cached /tmp/dtrun-0 | grep -q dtrun-agent
+    cluster_on 1 sh -c 'rm -rf /tmp/dtrun-0; mkdir -m 777 /tmp/elsewhere; ln -s elsewhere /tmp/dtrun-0'
+    probe --agent "$agent" host1
+    fails_with "agent start: there is no place for dtrun-agent: /run/home/.cache/dtrun is mounted noexec, /tmp/dtrun-0 is not yours alone"
+    cluster_on 1 rm -rf /tmp/dtrun-0 /tmp/elsewhere
+    forget
+}
+
+@test "an agent for another kind of processor is not sent" {
+    cp "$agent" "$BATS_TEST_TMPDIR/agent"
+    printf '\xb7' | dd of="$BATS_TEST_TMPDIR/agent" bs=1 seek=18 conv=notrunc status=none
+    [ "$(uname -m)" != aarch64 ] || skip "this is an aarch64 machine"
+    probe --agent "$BATS_TEST_TMPDIR/agent" host1
+    fails_with "agent start: this host is of type $(uname -m), the dtrun-agent to be sent is for aarch64"
+}
+
+@test "login shells: csh and fish, all of them talkative" {
+    local shell
+
+    for shell in /bin/bash "$(command -v csh)" "$(command -v fish)"; do
+        [ -n "$shell" ] || continue
+        forget
+        cluster_on 1 sh -c 'mkdir -p /run/home/.config/fish
+            echo "echo welcome to bash; printf half" >/run/home/.bashrc
+            echo "echo welcome to csh; printf half" >/run/home/.cshrc
+            echo "echo welcome to fish; printf half" >/run/home/.config/fish/config.fish'
+        awk -F: -v OFS=: -v shell="$shell" '$1 == "root" { $7 = shell } { print }' \
+            "/etc/netns/$CLUSTER_TAG-h1/passwd" >"$BATS_TEST_TMPDIR/passwd"
+        cat "$BATS_TEST_TMPDIR/passwd" >"/etc/netns/$CLUSTER_TAG-h1/passwd"
+        for t in libssh2 ssh; do
+            probe --transport $t --agent "$agent" host1
+            [ "$status" = 0 ]
+            says "noise: welcome to ${shell##*/}"
+            says "noise: half"
+            says "ready "
+        done
+    done
+    awk -F: -v OFS=: '$1 == "root" { $7 = "/bin/bash" } { print }' "$BATS_TEST_TMPDIR/passwd" \
+        >"/etc/netns/$CLUSTER_TAG-h1/passwd"
+    forget
+}
+
+@test "--no-push: the installed agent, or what was looked for; another version is refused" {
+    probe --no-push --agent "$agent" host1
+    [ "$status" = 0 ]
+    probe --no-push --agent /nowhere/dtrun-agent host1
+    fails_with "agent start: dtrun-agent was not found (looked for /nowhere/dtrun-agent and in PATH="
+    probe --no-push --agent "$DTRUN_BUILD/tests/rank/oldagent" host1
+    fails_with "agent start: its dtrun-agent is version 0.0.1 (protocol 1), this dtrun is version "
+}
+
+@test "nothing of all this is left" {
+    cluster_await_quiet 5
+}
