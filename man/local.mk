@@ -1,1 +1,12 @@
-# mdoc pages are added here as they are written.
+dist_man_MANS += \
+	man/dtrun.1 \
+	man/dtrun-hostfile.5
+
+hostfileexamplesdir = $(docdir)/hostfile-examples
+dist_hostfileexamples_DATA = \
+	hostfile-examples/gpus \
+	hostfile-examples/logins \
+	hostfile-examples/networks \
+	hostfile-examples/plain \
+	hostfile-examples/rack \
+	hostfile-examples/this-machine

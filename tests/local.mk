@@ -171,7 +171,8 @@ tests_rank_oldagent_LDADD = runtime/libwire.la
 # Black-box tests, in the order in which they run.
 CLI_TESTS = \
 	tests/cli/usage.bats \
-	tests/cli/dryrun.bats
+	tests/cli/dryrun.bats \
+	tests/cli/manual.bats
 CLUSTER_TESTS =
 EXTRA_DIST += tests/cluster/lib.bash tests/cluster/transport.bats
 

@@ -1,0 +1,63 @@
+#!/usr/bin/env bats
+# The manual pages say what the programs do, and the example files work.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$DTRUN_SOURCE"
+}
+
+dtrun() {
+    timeout 20 "$DTRUN_BUILD/cmd/dtrun" "$@"
+}
+
+options_of_help() {
+    dtrun --help | sed -nE 's/^  (-.*)/\1/p' | sed -E 's/  .*//' | tr ',' '\n' |
+        sed -nE 's/^ *(--?[a-zA-Z-]+).*/\1/p' | sort
+}
+
+options_of_page() {
+    grep -E '^\.It Fl ' man/dtrun.1 | sed -E 's/^\.It //; s/ , /\n/g' |
+        sed -nE 's/^Fl Fl ([a-zA-Z-]+).*/--\1/p; s/^Fl ([a-zA-Z-]+).*/-\1/p' | grep -v '^-Fl$' | sort
+}
+
+@test "every option of --help is in dtrun(1), and none besides" {
+    options_of_help >"$BATS_TEST_TMPDIR/help"
+    options_of_page >"$BATS_TEST_TMPDIR/page"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/help")" -gt 25 ]
+    diff "$BATS_TEST_TMPDIR/help" "$BATS_TEST_TMPDIR/page"
+}
+
+@test "every key of a hostfile is in dtrun-hostfile(5), and none besides" {
+    run dtrun --hostfile - --dry-run true <<<"host nosuchkey=1"
+    [ "$status" -eq 2 ]
+    tr ' ' '\n' <<<"${output#*known are: }" | sort >"$BATS_TEST_TMPDIR/program"
+    sed -nE 's/^\.It Cm ([a-z_]+) Ns = .*/\1/p' man/dtrun-hostfile.5 | sort >"$BATS_TEST_TMPDIR/page"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/page")" -eq 7 ]
+    diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
+}
+
+@test "the pages are clean mdoc" {
+    command -v mandoc >/dev/null || skip "mandoc is not installed"
+    # Whether other pages are installed here is not the pages' fault.
+    mandoc -T lint man/*.[1-9] 2>/dev/null | grep -v "referenced manual not found" \
+        >"$BATS_TEST_TMPDIR/lint" || true
+    cat "$BATS_TEST_TMPDIR/lint"
+    [ ! -s "$BATS_TEST_TMPDIR/lint" ]
+}
+
+@test "every hostfile example begins with a comment and works" {
+    for file in hostfile-examples/*; do
+        head -1 "$file" | grep -q '^# [A-Z]'
+        dtrun --hostfile "$file" --dry-run true >"$BATS_TEST_TMPDIR/out"
+        [ "$(wc -l <"$BATS_TEST_TMPDIR/out")" -gt 2 ]
+    done
+}
+
+@test "hostfile examples in dtrun-hostfile(5) work" {
+    awk '/^\.Bd -literal/ { n++; on = 1; next }
+         /^\.Ed/ { on = 0 }
+         on { print > (dir "/" n) }' dir="$BATS_TEST_TMPDIR" man/dtrun-hostfile.5
+    for n in 1 2 3 4; do
+        dtrun --hostfile "$BATS_TEST_TMPDIR/$n" --dry-run true
+    done
+}
