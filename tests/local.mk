@@ -44,11 +44,20 @@ if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
+# The real agent with the test as its launcher: needs the static agent.
+check_PROGRAMS += tests/unit/agent
+TESTS += tests/unit/agent
+
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
 check-unit: $(UNIT_TESTS)
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(UNIT_TESTS)'
 .PHONY: check-unit
 endif
+
+tests_unit_agent_SOURCES = tests/unit/agent.c tests/unit/agentproc.c tests/unit/agentproc.h
+tests_unit_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+EXTRA_tests_unit_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
 tests_unit_codec_SOURCES = tests/unit/codec.c
 tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

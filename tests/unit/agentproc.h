@@ -1,0 +1,66 @@
+/* A real dtrun-agent at the far end of a socket pair, for tests that play the launcher. */
+#ifndef TESTS_UNIT_AGENTPROC_H
+#define TESTS_UNIT_AGENTPROC_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "runtime/wire/frame.h"
+#include "runtime/wire/msg.h"
+
+enum { AGENT_STREAMS = 8, AGENT_PATIENCE_MS = 10000 };
+
+struct arrived { /* a message that nobody has waited for yet */
+    struct arrived *next;
+    uint8_t type;
+    size_t len;
+    uint8_t payload[];
+};
+
+struct agent {
+    pid_t keeper;
+    int fd;
+    bool marker_seen;
+    bool at_end; /* it closed the socket */
+    struct dt_unframe unframe;
+    struct arrived *first;
+    bool mute_credit;                 /* OUTPUT is not credited */
+    struct dt_put out[AGENT_STREAMS]; /* by 2 * rank + stream - 1 */
+    bool eof[AGENT_STREAMS];
+    uint64_t stdin_credit;
+    uint32_t generation;
+    char token[64];   /* "AGENT_TEST=..." in the environment of every rank */
+    union dt_msg msg; /* of the last agent_expect */
+    uint8_t msg_type;
+};
+
+/* Starts it and waits for HELLO, which stands in a->msg. Fails the test when that does not come. */
+void agent_open(struct agent *a);
+void agent_send(struct agent *a, uint8_t type, const void *msg);
+/* Waits for the next message of this type, decoded into a->msg until the next call. Messages of
+ * other types wait; OUTPUT is collected and credited. */
+void agent_expect(struct agent *a, uint8_t type);
+/* Whether such a message has come and waits. */
+bool agent_has(const struct agent *a, uint8_t type);
+/* Handles what comes for so long, or until the agent ends. */
+void agent_listen(struct agent *a, int ms);
+/* The process that speaks the protocol. */
+pid_t agent_worker(const struct agent *a);
+/* START for n ranks of sh -c script, with the defaults below changed by tweak (or NULL). */
+void agent_start(struct agent *a, uint32_t n, const char *script,
+                 void (*tweak)(struct dt_msg_start *start));
+/* The same for another command; NULL after its last word. */
+void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
+                      void (*tweak)(struct dt_msg_start *start));
+const char *agent_output(struct agent *a, uint32_t rank, int stream);
+/* Sends END and returns the agent's exit code. */
+int agent_end(struct agent *a);
+/* Waits until the agent has ended by itself; its exit code, or 128 + signal. */
+int agent_await(struct agent *a);
+/* Waits at most ms until no process has the token in its environment; false: some are left. */
+bool agent_all_gone(const struct agent *a, int ms);
+/* How many processes have it. */
+int agent_processes(const struct agent *a);
+void agent_free(struct agent *a); /* kills what is left */
+
+#endif
