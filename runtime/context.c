@@ -1,6 +1,276 @@
-#include "runtime/dtrun.h"
+#include "runtime/context.h"
 
-const char *dt_strerror(dt_result_t result)
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "runtime/host/reduce.h"
+
+enum state { BEFORE, READY, AFTER };
+
+static struct {
+    enum state state;
+    bool forked; /* this process is a child of the one that called dt_init */
+    atomic_flag busy;
+    struct dt_comm world; /* its numbers stay readable after dt_finalize */
+} dti_context = { .busy = ATOMIC_FLAG_INIT };
+
+static void in_child(void)
 {
-    return result == DT_OK ? "success" : "failure";
+    dti_context.forked = true;
+}
+
+static dt_result_t claim(const char *name)
+{
+    if (dti_context.forked)
+        return dt_fail(DT_ERR_STATE,
+                       "%s: this process was forked from a rank and is none itself; only the "
+                       "process that called dt_init can make this call",
+                       name);
+    if (atomic_flag_test_and_set_explicit(&dti_context.busy, memory_order_acquire))
+        return dt_fail(DT_ERR_STATE, "%s: another thread is inside a dtrun call", name);
+    return DT_OK;
+}
+
+void dt_context_leave(void)
+{
+    atomic_flag_clear_explicit(&dti_context.busy, memory_order_release);
+}
+
+dt_result_t dt_context_enter(const char *name, struct dt_comm **comm)
+{
+    dt_result_t r = claim(name);
+
+    if (r != DT_OK)
+        return r;
+    *comm = &dti_context.world;
+    if (dti_context.state == READY)
+        return DT_OK;
+    dt_context_leave();
+    return dt_fail(DT_ERR_STATE, "%s was called %s", name,
+                   dti_context.state == BEFORE ? "before dt_init" : "after dt_finalize");
+}
+
+/* ---- what a device backend asks of its host ---- */
+
+static dt_result_t host_broadcast(void *ctx, void *buf, size_t bytes, int root)
+{
+    struct dt_comm *c = ctx;
+    size_t words = bytes / 4;
+
+    if (bytes % 4)
+        return dt_fail(DT_ERR_INTERNAL, "a device backend's message is not in whole words");
+    return dt_comm_broadcast(c, buf, words, DT_I32, root);
+}
+
+static dt_result_t host_min(void *ctx, int32_t *value)
+{
+    return dt_comm_all_reduce(ctx, value, value, 1, DT_I32, DT_MIN);
+}
+
+static bool host_aborted(void *ctx, int *culprit)
+{
+    struct dt_comm *c = ctx;
+    uint32_t rank = 0;
+    bool stopped = c->shm.map.head && dt_hostshm_stopped(&c->shm.map, &rank) != 0;
+
+    *culprit = stopped && rank <= INT32_MAX ? (int)rank : -1;
+    return stopped;
+}
+
+static dt_result_t host_fail(void *ctx, dt_result_t result, const char *text)
+{
+    return dt_comm_fail(ctx, dt_fail(result, "%s", text));
+}
+
+/* ---- the public calls ---- */
+
+static dt_result_t init(struct dt_comm *c)
+{
+    struct dt_agentenv env;
+    dt_result_t r = dt_agentenv_read(&env);
+
+    if (r == DT_OK && env.fd >= 0)
+        r = dt_comm_join(c, &env);
+    else if (r == DT_OK)
+        dt_comm_alone(c);
+    if (r != DT_OK)
+        return r;
+    if (pthread_atfork(NULL, NULL, in_child) != 0) {
+        dt_comm_leave(c);
+        return dt_fail(DT_ERR_NOMEM, "dt_init: out of memory");
+    }
+    c->device_host = (struct dt_device_host){ .rank = c->rank,
+                                              .size = c->size,
+                                              .ctx = c,
+                                              .broadcast = host_broadcast,
+                                              .min = host_min,
+                                              .aborted = host_aborted,
+                                              .fail = host_fail };
+    dti_context.state = READY;
+    return DT_OK;
+}
+
+dt_result_t dt_init(void)
+{
+    dt_result_t r = claim("dt_init");
+
+    if (r != DT_OK)
+        return r;
+    if (dti_context.state == BEFORE)
+        r = init(&dti_context.world);
+    else
+        r = dt_fail(DT_ERR_STATE, "dt_init was called %s",
+                    dti_context.state == READY ? "twice" : "after dt_finalize");
+    dt_context_leave();
+    return r;
+}
+
+dt_result_t dt_finalize(void)
+{
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter("dt_finalize", &c);
+
+    if (r != DT_OK)
+        return r;
+    r = dt_comm_leave(c);
+    dti_context.state = AFTER;
+    dt_context_leave();
+    return r;
+}
+
+int dt_rank(void)
+{
+    return dti_context.state == BEFORE ? -1 : dti_context.world.rank;
+}
+
+int dt_size(void)
+{
+    return dti_context.state == BEFORE ? -1 : dti_context.world.size;
+}
+
+int dt_local_rank(void)
+{
+    return dti_context.state == BEFORE ? -1 : dti_context.world.local_rank;
+}
+
+int dt_local_size(void)
+{
+    return dti_context.state == BEFORE ? -1 : dti_context.world.local_size;
+}
+
+int dt_generation(void)
+{
+    return dti_context.state == BEFORE ? -1 : (int)dti_context.world.generation;
+}
+
+void dt_step(int64_t step)
+{
+    struct dt_comm *c = &dti_context.world;
+
+    if (dti_context.state != READY || dti_context.forked || !c->shm.map.head)
+        return;
+    struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
+    atomic_store_explicit(&me->step, step, memory_order_relaxed);
+    if (step >= atomic_load_explicit(&me->watch_step, memory_order_relaxed))
+        dt_agentlink_hold(&c->agent, &c->shm.map, step);
+}
+
+static bool overlap(const void *a, const void *b, size_t bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return x < y ? y - x < bytes : x - y < bytes;
+}
+
+static dt_result_t check_buffer(const char *name, const dt_comm_t *comm, const void *buf,
+                                size_t count, dt_dtype_t dtype)
+{
+    size_t size = dt_dtype_size(dtype);
+
+    if (comm != DT_WORLD)
+        return dt_fail(DT_ERR_ARG, "%s: comm must be DT_WORLD", name);
+    if (!size)
+        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_dtype_t", name, (int)dtype);
+    if (count > PTRDIFF_MAX / size)
+        return dt_fail(DT_ERR_ARG, "%s: count %zu is larger than memory", name, count);
+    if (count && (!buf || buf == DT_IN_PLACE))
+        return dt_fail(DT_ERR_ARG, "%s: no buffer was given", name);
+    return DT_OK;
+}
+
+static dt_result_t check_all_reduce(const dt_comm_t *comm, const void *in, const void *out,
+                                    size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    dt_result_t r = check_buffer("dt_all_reduce", comm, out, count, dtype);
+
+    if (r != DT_OK)
+        return r;
+    if ((unsigned)op > DT_AVG)
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: %d is no dt_op_t", (int)op);
+    if (count && !in)
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: no input was given (DT_IN_PLACE to use out)");
+    if (in != out && overlap(in, out, count * dt_dtype_size(dtype)))
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: in and out overlap in part");
+    return DT_OK;
+}
+
+dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                          dt_dtype_t dtype, dt_op_t op)
+{
+    const void *from = in == DT_IN_PLACE ? out : in;
+    struct dt_comm *c;
+    dt_result_t r = check_all_reduce(comm, from, out, count, dtype, op);
+
+    if (r == DT_OK)
+        r = dt_context_enter("dt_all_reduce", &c);
+    if (r != DT_OK)
+        return r;
+    if (count && dt_device_memory(out) == DT_MEMORY_DEVICE) {
+        r = dt_comm_match(c, DT_CALL_ALL_REDUCE, count, dtype, op, -1);
+        if (r == DT_OK)
+            r = dt_device_all_reduce(&c->device, &c->device_host, from, out, count, dtype, op);
+    } else {
+        r = dt_comm_all_reduce(c, from, out, count, dtype, op);
+    }
+    dt_context_leave();
+    return r;
+}
+
+dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root)
+{
+    struct dt_comm *c;
+    dt_result_t r = check_buffer("dt_broadcast", comm, buf, count, dtype);
+
+    if (r == DT_OK)
+        r = dt_context_enter("dt_broadcast", &c);
+    if (r != DT_OK)
+        return r;
+    if (root < 0 || root >= c->size) {
+        r = dt_fail(DT_ERR_ARG, "dt_broadcast: root %d is not one of the %d ranks", root, c->size);
+    } else if (count && dt_device_memory(buf) == DT_MEMORY_DEVICE) {
+        r = dt_comm_match(c, DT_CALL_BROADCAST, count, dtype, DT_SUM, root);
+        if (r == DT_OK)
+            r = dt_device_broadcast(&c->device, &c->device_host, buf, count, dtype, root);
+    } else {
+        r = dt_comm_broadcast(c, buf, count, dtype, root);
+    }
+    dt_context_leave();
+    return r;
+}
+
+dt_result_t dt_barrier(dt_comm_t *comm)
+{
+    struct dt_comm *c;
+    dt_result_t r = DT_OK;
+
+    if (comm != DT_WORLD)
+        return dt_fail(DT_ERR_ARG, "dt_barrier: comm must be DT_WORLD");
+    r = dt_context_enter("dt_barrier", &c);
+    if (r != DT_OK)
+        return r;
+    r = dt_comm_barrier(c);
+    if (r == DT_OK && c->device.state)
+        r = dt_device_barrier(&c->device);
+    dt_context_leave();
+    return r;
 }

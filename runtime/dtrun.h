@@ -21,15 +21,15 @@ extern "C" {
 
 typedef enum dt_result {
     DT_OK = 0,
-    DT_ERR_ARG = -1,         /* an argument is wrong; the call had no effect */
-    DT_ERR_STATE = -2,       /* called before dt_init, after dt_finalize, or twice */
-    DT_ERR_MISMATCH = -3,    /* ranks made different calls */
-    DT_ERR_PEER = -4,        /* a rank died or left; the job cannot go on in this generation */
+    DT_ERR_ARG = -1,      /* an argument is wrong; the call had no effect */
+    DT_ERR_STATE = -2,    /* called before dt_init, after dt_finalize, or twice */
+    DT_ERR_MISMATCH = -3, /* ranks made different calls */
+    DT_ERR_PEER = -4,     /* a rank died or left; the job cannot go on in this generation */
     DT_ERR_TIMEOUT = -5,
-    DT_ERR_IO = -6,          /* a file or socket failed; dt_last_error tells which */
+    DT_ERR_IO = -6, /* a file or socket failed; dt_last_error tells which */
     DT_ERR_NOMEM = -7,
     DT_ERR_UNSUPPORTED = -8,
-    DT_ERR_VERSION = -9,     /* library and agent do not fit each other */
+    DT_ERR_VERSION = -9, /* library and agent do not fit each other */
     DT_ERR_CUDA = -10,
     DT_ERR_NCCL = -11,
     DT_ERR_INTERNAL = -12
@@ -41,7 +41,7 @@ typedef enum dt_op { DT_SUM = 0, DT_PROD = 1, DT_MIN = 2, DT_MAX = 3, DT_AVG = 4
 
 typedef struct dt_comm dt_comm_t;
 
-#define DT_WORLD    ((dt_comm_t *)0)    /* the communicator of all ranks */
+#define DT_WORLD    ((dt_comm_t *)0)   /* the communicator of all ranks */
 #define DT_IN_PLACE ((const void *)-1) /* as "in": the input stands in "out" */
 
 DT_API dt_result_t dt_init(void);
@@ -65,8 +65,8 @@ DT_API dt_result_t dt_barrier(dt_comm_t *comm);
 DT_API dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes);
 /* Collective. Commits the registered buffers as "step"; returns DT_OK on all ranks or on none. */
 DT_API dt_result_t dt_checkpoint_save(int64_t step);
-/* Collective. Fills the registered buffers from the newest complete checkpoint and stores its step, or
- * stores -1 and leaves the buffers alone when there is none. */
+/* Collective. Fills the registered buffers from the newest complete checkpoint and stores its step,
+ * or stores -1 and leaves the buffers alone when there is none. */
 DT_API dt_result_t dt_checkpoint_restore(int64_t *step);
 
 DT_API const char *dt_strerror(dt_result_t result);

@@ -1,4 +1,4 @@
-noinst_LTLIBRARIES += runtime/libwire.la
+noinst_LTLIBRARIES += runtime/libwire.la runtime/libruntime.la
 lib_LTLIBRARIES += runtime/libdtrun.la
 include_HEADERS += runtime/dtrun.h
 pkgconfigdir = $(libdir)/pkgconfig
@@ -13,10 +13,24 @@ runtime_libwire_la_SOURCES = \
 	runtime/wire/msg.c runtime/wire/msg.h \
 	runtime/wire/rankmsg.c runtime/wire/rankmsg.h
 
-runtime_libdtrun_la_SOURCES = \
-	runtime/context.c \
-	runtime/device.c runtime/device.h
-runtime_libdtrun_la_LIBADD = runtime/libwire.la $(SODIUM_STATIC_LIBS)
+# All of libdtrun, with every symbol visible: the unit tests link this.
+runtime_libruntime_la_SOURCES = \
+	runtime/agentlink.c runtime/agentlink.h \
+	runtime/comm.c runtime/comm.h \
+	runtime/context.c runtime/context.h \
+	runtime/device.c runtime/device.h \
+	runtime/error.c runtime/error.h \
+	runtime/host/auth.c runtime/host/auth.h \
+	runtime/host/reduce.c runtime/host/reduce.h \
+	runtime/host/ring.c runtime/host/ring.h \
+	runtime/host/shm.c runtime/host/shm.h \
+	runtime/host/tcp.c runtime/host/tcp.h \
+	runtime/host/trouble.h
+runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
+runtime_libruntime_la_LIBADD = runtime/libwire.la
+
+runtime_libdtrun_la_SOURCES =
+runtime_libdtrun_la_LIBADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 runtime_libdtrun_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,defs \
 	-Wl,--version-script=$(top_srcdir)/runtime/libdtrun.map
 EXTRA_runtime_libdtrun_la_DEPENDENCIES = runtime/libdtrun.map

@@ -39,6 +39,7 @@ UNIT_TESTS = \
 if HAVE_NCCL
 UNIT_TESTS += tests/unit/nccl tests/unit/nccl_load
 endif
+include tests/runtime.mk
 
 if HAVE_CMOCKA
 check_PROGRAMS += $(UNIT_TESTS)

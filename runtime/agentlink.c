@@ -1,0 +1,242 @@
+#include "runtime/agentlink.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+#include "runtime/wire/env.h"
+#include "runtime/wire/frame.h"
+
+static bool number(const char *name, uint32_t *out)
+{
+    const char *text = getenv(name);
+    char *end;
+    unsigned long v;
+
+    if (!text || *text < '0' || *text > '9')
+        return false;
+    errno = 0;
+    v = strtoul(text, &end, 10);
+    if (errno || *end || v > INT_MAX)
+        return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
+dt_result_t dt_agentenv_read(struct dt_agentenv *env)
+{
+    uint32_t fd;
+
+    *env = (struct dt_agentenv){ .fd = -1 };
+    if (!getenv(DT_ENV_RANK) && !getenv(DT_ENV_AGENT_FD))
+        return DT_OK;
+    if (!number(DT_ENV_AGENT_FD, &fd) || !number(DT_ENV_RANK, &env->rank) ||
+        !number(DT_ENV_NODES, &env->nodes) || !number(DT_ENV_LOCAL_RANK, &env->local_rank) ||
+        !number(DT_ENV_GENERATION, &env->generation))
+        return dt_fail(DT_ERR_IO,
+                       "dtrun's variables have been changed between dtrun and the program: %s, %s, "
+                       "%s, %s and %s must all be there and be numbers, or none of them",
+                       DT_ENV_RANK, DT_ENV_LOCAL_RANK, DT_ENV_NODES, DT_ENV_GENERATION,
+                       DT_ENV_AGENT_FD);
+    env->fd = (int)fd;
+    return DT_OK;
+}
+
+static bool is_agent_socket(int fd)
+{
+    struct stat st;
+    struct ucred cred;
+    int type = 0, domain = 0;
+    socklen_t len = sizeof type, cred_len = sizeof cred;
+
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET &&
+           getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX &&
+           getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0 &&
+           (cred.uid == 0 || cred.uid == getuid() || cred.uid == geteuid());
+}
+
+dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+    l->fd = -1;
+    if (!is_agent_socket(env->fd))
+        return dt_fail(DT_ERR_IO,
+                       "rank %u: descriptor %d (%s) is not the socket to dtrun-agent: a wrapper "
+                       "between dtrun and the program has closed it; let it pass descriptors on",
+                       env->rank, env->fd, DT_ENV_AGENT_FD);
+    if (fcntl(env->fd, F_SETLK, &lock) < 0) {
+        pid_t holder = fcntl(env->fd, F_GETLK, &lock) == 0 ? lock.l_pid : 0;
+
+        return dt_fail(DT_ERR_STATE, "rank %u: process %d has called dt_init for this rank already",
+                       env->rank, (int)holder);
+    }
+    if (fcntl(env->fd, F_SETFD, FD_CLOEXEC) < 0)
+        return dt_fail(DT_ERR_IO, "rank %u: the socket to dtrun-agent: %s", env->rank,
+                       strerror(errno));
+    l->fd = env->fd;
+    return DT_OK;
+}
+
+void dt_agentlink_close(struct dt_agentlink *l)
+{
+    if (l->fd >= 0)
+        close(l->fd);
+    l->fd = -1;
+}
+
+/* Waits for the next message. */
+static dt_result_t receive(struct dt_agentlink *l, struct dt_rankmsg *msg, int *fd)
+{
+    struct dt_rankmsg_from from;
+    int r = dt_rankmsg_recv(l->fd, msg, &from, 0);
+
+    *fd = from.fd;
+    if (r > 0)
+        return DT_OK;
+    if (r == 0)
+        return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
+    return dt_fail(errno == EPROTO ? DT_ERR_VERSION : DT_ERR_IO, "the socket to dtrun-agent: %s",
+                   strerror(errno));
+}
+
+static dt_result_t say(struct dt_agentlink *l, const struct dt_rankmsg *msg)
+{
+    if (dt_rankmsg_send(l->fd, msg, -1, 0) == 0)
+        return DT_OK;
+    if (errno == EPIPE || errno == ECONNRESET)
+        return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
+    return dt_fail(DT_ERR_IO, "the socket to dtrun-agent: %s", strerror(errno));
+}
+
+dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv *env, uint16_t port,
+                               struct dt_rankmsg *welcome, struct dt_hostshm *shm)
+{
+    struct dt_rankmsg hello = { .type = DT_RANK_HELLO };
+    dt_result_t r;
+    int fd = -1;
+
+    hello.hello.protocol = DT_RANK_PROTOCOL;
+    hello.hello.rank = env->rank;
+    hello.hello.generation = env->generation;
+    hello.hello.port = port;
+    r = say(l, &hello);
+    if (r == DT_OK)
+        r = receive(l, welcome, &fd);
+    if (r == DT_OK && welcome->type == DT_RANK_REFUSED)
+        r = dt_fail(welcome->refused.version ? DT_ERR_VERSION : DT_ERR_STATE, "rank %u: %s",
+                    env->rank, welcome->refused.text);
+    else if (r == DT_OK &&
+             (welcome->type != DT_RANK_WELCOME || fd < 0 || welcome->welcome.rank != env->rank ||
+              dt_hostshm_map(shm, fd, env->generation, welcome->welcome.local_size) < 0))
+        r = dt_fail(DT_ERR_VERSION, "rank %u: dtrun-agent's welcome cannot be understood (%s)",
+                    env->rank, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+static dt_result_t read_table(int fd, uint64_t bytes, union dt_msg *table)
+{
+    struct stat st;
+    int seals = fcntl(fd, F_GET_SEALS);
+    dt_result_t r = DT_OK;
+    void *p;
+
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) < 0 || bytes == 0 ||
+        (uint64_t)st.st_size != bytes || bytes > DT_MESSAGE_MAX)
+        return dt_fail(DT_ERR_VERSION, "dtrun-agent's table of ranks cannot be understood");
+    p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return dt_fail(DT_ERR_NOMEM, "the table of ranks: %s", strerror(errno));
+    if (dt_msg_decode(DT_MSG_TABLE, p, bytes, table) < 0)
+        r = dt_fail(DT_ERR_VERSION, "dtrun-agent's table of ranks cannot be understood");
+    munmap(p, bytes);
+    return r;
+}
+
+dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *shm,
+                               union dt_msg *table)
+{
+    struct dt_rankmsg msg;
+    int fd;
+    dt_result_t r = receive(l, &msg, &fd);
+
+    if (r != DT_OK)
+        return r;
+    if (msg.type == DT_RANK_ABORT) {
+        dt_hostshm_stop(shm, DT_ERR_PEER, msg.abort.rank);
+        r = dt_fail(DT_ERR_PEER, "rank %u died or left before every rank had called dt_init",
+                    msg.abort.rank);
+    } else if (msg.type == DT_RANK_TABLE && fd >= 0) {
+        r = read_table(fd, msg.table.bytes, table);
+    } else {
+        r = dt_fail(DT_ERR_VERSION, "dtrun-agent sent a message of type %u where a table was due",
+                    msg.type);
+    }
+    if (fd >= 0)
+        close(fd);
+    return r;
+}
+
+void dt_agentlink_heed(struct dt_agentlink *l, const struct dt_hostshm *shm)
+{
+    struct dt_rankmsg msg;
+    struct dt_rankmsg_from from;
+    int r;
+
+    if (l->fd < 0)
+        return;
+    while ((r = dt_rankmsg_recv(l->fd, &msg, &from, MSG_DONTWAIT)) != 0) {
+        if (r < 0 && errno == EAGAIN)
+            return;
+        if (r < 0 && errno != EPROTO)
+            break;
+        if (r > 0 && from.fd >= 0)
+            close(from.fd);
+        if (r > 0 && msg.type == DT_RANK_ABORT)
+            dt_hostshm_stop(shm, DT_ERR_PEER, msg.abort.rank);
+    }
+    dt_hostshm_stop(shm, DT_ERR_PEER, UINT32_MAX);
+}
+
+dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool restored)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_COMMIT };
+
+    if (l->fd < 0)
+        return DT_OK;
+    msg.commit.step = step;
+    msg.commit.restored = restored;
+    return say(l, &msg);
+}
+
+void dt_agentlink_hold(struct dt_agentlink *l, const struct dt_hostshm *shm, int64_t step)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_STEP };
+    int fd;
+
+    msg.step.step = step;
+    if (say(l, &msg) != DT_OK)
+        return;
+    while (receive(l, &msg, &fd) == DT_OK) {
+        if (fd >= 0)
+            close(fd);
+        if (msg.type == DT_RANK_ABORT) {
+            dt_hostshm_stop(shm, DT_ERR_PEER, msg.abort.rank);
+            return;
+        }
+        if (msg.type == DT_RANK_GO && msg.go.exit_code != DT_RANK_GO_ON)
+            _exit(msg.go.exit_code);
+        if (msg.type == DT_RANK_GO)
+            return;
+    }
+}

@@ -1,0 +1,51 @@
+/* A rank's side of the socket to its agent (rankmsg.h). Used by one thread at a time. */
+#ifndef DT_RUNTIME_AGENTLINK_H
+#define DT_RUNTIME_AGENTLINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/wire/hostshm.h"
+#include "runtime/wire/rankmsg.h"
+
+struct dt_agentlink {
+    int fd; /* -1: none */
+};
+
+/* What the environment says about this process. */
+struct dt_agentenv {
+    int fd; /* -1: not started by dtrun */
+    uint32_t rank;
+    uint32_t nodes;
+    uint32_t local_rank;
+    uint32_t generation;
+};
+
+/* All functions that return dt_result_t have set dt_last_error when they fail. */
+dt_result_t dt_agentenv_read(struct dt_agentenv *env);
+
+/* Takes the inherited socket: checks that it is one and whose, marks it CLOEXEC, and locks it so
+ * that a second process of the same rank is told at once. */
+dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env);
+/* Says hello and waits for the welcome; maps the host's memory. */
+dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv *env, uint16_t port,
+                               struct dt_rankmsg *welcome, struct dt_hostshm *shm);
+/* Waits for the table, which comes when every rank of the job has said hello. dt_msg_free frees it.
+ */
+dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *shm,
+                               union dt_msg *table);
+void dt_agentlink_close(struct dt_agentlink *l);
+
+/* Reads what the agent has said, without waiting. An abort, and the end of the agent, stop the
+ * host. */
+void dt_agentlink_heed(struct dt_agentlink *l, const struct dt_hostshm *shm);
+
+/* Tells the agent of a commit or of what was restored. */
+dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool restored);
+
+/* Reports a watched step and returns when the agent lets this rank go on; a fault that was asked
+ * for with --inject exit: ends the process here. */
+void dt_agentlink_hold(struct dt_agentlink *l, const struct dt_hostshm *shm, int64_t step);
+
+#endif

@@ -1,0 +1,452 @@
+#include "runtime/comm.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sched.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/host/reduce.h"
+#include "runtime/host/tcp.h"
+
+static_assert((int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER,
+              "the agent names the reason in our terms");
+
+enum {
+    CONNECT_MS = 60 * 1000, /* every leader listens already when this begins */
+    RING_SPINS = 200,
+};
+
+/* ---- what went wrong, in words ---- */
+
+static const char *kind_name(uint8_t kind)
+{
+    static const char *const names[] = {
+        [DT_CALL_INIT] = "dt_init",        [DT_CALL_FINALIZE] = "dt_finalize",
+        [DT_CALL_BARRIER] = "barrier",     [DT_CALL_ALL_REDUCE] = "all-reduce",
+        [DT_CALL_BROADCAST] = "broadcast", [DT_CALL_GATHER] = "checkpoint or device set-up",
+    };
+
+    return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
+}
+
+static const char *dtype_name(uint8_t dtype)
+{
+    switch (dtype) {
+    case DT_F32:
+        return "f32";
+    case DT_F64:
+        return "f64";
+    case DT_I32:
+        return "i32";
+    case DT_I64:
+        return "i64";
+    }
+    return "?";
+}
+
+static const char *op_name(uint8_t op)
+{
+    static const char *const names[] = { "sum", "prod", "min", "max", "avg" };
+
+    return op < sizeof names / sizeof *names ? names[op] : "?";
+}
+
+static const char *describe(const struct dt_call *call, char text[160])
+{
+    const char *where = call->device ? " in device memory" : "";
+
+    if (call->kind == DT_CALL_ALL_REDUCE)
+        snprintf(text, 160, "all-reduce of %" PRIu64 " %s (%s)%s, call %" PRIu64, call->count,
+                 dtype_name(call->dtype), op_name(call->op), where, call->number);
+    else if (call->kind == DT_CALL_BROADCAST)
+        snprintf(text, 160, "broadcast of %" PRIu64 " %s from rank %d%s, call %" PRIu64,
+                 call->count, dtype_name(call->dtype), call->root, where, call->number);
+    else
+        snprintf(text, 160, "%s, call %" PRIu64, kind_name(call->kind), call->number);
+    return text;
+}
+
+static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_call *ours)
+{
+    const struct dt_trouble *t = &c->trouble;
+    char mine[160], theirs[160];
+
+    if (t->theirs.kind == 0)
+        return dt_fail(t->code, "rank %d: %s: ranks made different calls; rank %u noticed", c->rank,
+                       describe(ours, mine), t->rank);
+    return dt_fail(t->code, "rank %d called %s; rank %u called %s", c->rank, describe(ours, mine),
+                   t->rank, describe(&t->theirs, theirs));
+}
+
+static dt_result_t say(const struct dt_comm *c, const struct dt_call *call)
+{
+    const struct dt_trouble *t = &c->trouble;
+    char text[160];
+
+    switch (t->code) {
+    case DT_ERR_MISMATCH:
+        return say_mismatch(c, call);
+    case DT_ERR_PEER:
+        if (t->rank == UINT32_MAX)
+            return dt_fail(t->code, "rank %d: %s: dtrun-agent of this host has ended", c->rank,
+                           describe(call, text));
+        return dt_fail(t->code, "rank %d: %s: rank %u died or left", c->rank, describe(call, text),
+                       t->rank);
+    case DT_ERR_TIMEOUT:
+        return dt_fail(t->code, "rank %d: no connection with rank %u in %d s%s%s", c->rank, t->rank,
+                       CONNECT_MS / 1000, t->error ? ": " : "", t->error ? strerror(t->error) : "");
+    default:
+        return dt_fail(t->code, "rank %d: %s: rank %u failed: %s", c->rank, describe(call, text),
+                       t->rank, dt_strerror(t->code));
+    }
+}
+
+static bool lasting(dt_result_t result)
+{
+    return result != DT_ERR_ARG && result != DT_ERR_UNSUPPORTED && result != DT_ERR_VERSION;
+}
+
+dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
+{
+    if (result == DT_OK || !lasting(result) || c->failed != DT_OK)
+        return result;
+    c->failed = result;
+    snprintf(c->why, sizeof c->why, "%s", dt_last_error());
+    if (!c->shm.map.head)
+        return result;
+    if (c->trouble.code != result)
+        dt_trouble(&c->trouble, result, (uint32_t)c->rank);
+    if (result == DT_ERR_PEER)
+        atomic_fetch_or(&c->shm.map.ranks[c->local_rank].flags, DT_HOSTSHM_PEER_LOST);
+    dt_hostshm_stop(&c->shm.map, result, c->trouble.rank);
+    if (c->ring.n > 1)
+        dt_ring_fail(&c->ring, result);
+    return result;
+}
+
+dt_result_t dt_comm_check(struct dt_comm *c)
+{
+    uint32_t culprit;
+    int stopped;
+
+    if (c->failed != DT_OK)
+        return dt_fail(c->failed, "%s", c->why);
+    if (!c->shm.map.head)
+        return DT_OK;
+    stopped = dt_hostshm_stopped(&c->shm.map, &culprit);
+    if (!stopped)
+        return DT_OK;
+    dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+    return dt_comm_fail(c, dt_fail((dt_result_t)stopped, "rank %d: rank %u %s", c->rank, culprit,
+                                   stopped == DT_ERR_PEER ? "died or left" : "failed"));
+}
+
+/* ---- the collectives ---- */
+
+static bool leads(const struct dt_comm *c)
+{
+    return c->local_rank == 0 && c->nodes > 1;
+}
+
+/* Names the next call; the ends of a call that fails. */
+static dt_result_t begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
+{
+    dt_result_t r = dt_comm_check(c);
+
+    call->kind = (uint8_t)kind;
+    call->number = ++c->calls;
+    return r;
+}
+
+static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
+{
+    return r == DT_OK ? r : dt_comm_fail(c, say(c, call));
+}
+
+static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call, const void *in,
+                              void *out)
+{
+    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+    dt_result_t r;
+
+    if (c->size == 1) {
+        if (bytes && in != out)
+            memcpy(out, in, bytes);
+        return DT_OK;
+    }
+    if (c->nodes == 1)
+        return dt_shm_all_reduce(&c->shm, call, in, out);
+    r = dt_shm_reduce(&c->shm, call, in, out);
+    if (r == DT_OK && leads(c))
+        r = dt_ring_all_reduce(&c->ring, call, out, c->size);
+    return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
+}
+
+dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
+                               dt_dtype_t dtype, dt_op_t op)
+{
+    struct dt_call call = {
+        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
+    };
+    dt_result_t r = begin(c, &call, DT_CALL_ALL_REDUCE);
+
+    return r == DT_OK ? end(c, &call, all_reduce(c, &call, in, out)) : r;
+}
+
+/* Root's host has it from root; the leaders pass it on; every other host has it from its leader. */
+static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes)
+{
+    uint32_t root = (uint32_t)call->root;
+    uint32_t home = 0;
+    dt_result_t r;
+
+    if (c->size == 1)
+        return DT_OK;
+    r = dt_shm_begin(&c->shm, call);
+    while (root - c->table[home].first_rank >= c->table[home].ranks)
+        home++;
+    if (r == DT_OK && c->node == home)
+        r = dt_shm_share(&c->shm, buf, bytes, root - c->table[home].first_rank);
+    if (r == DT_OK && leads(c))
+        r = dt_ring_broadcast(&c->ring, call, buf, bytes, home);
+    if (r == DT_OK && c->node != home)
+        r = dt_shm_share(&c->shm, buf, bytes, 0);
+    return r;
+}
+
+dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
+                              int root)
+{
+    struct dt_call call = { .count = count, .dtype = (uint8_t)dtype, .root = root };
+    dt_result_t r = begin(c, &call, DT_CALL_BROADCAST);
+
+    return r == DT_OK ? end(c, &call, broadcast(c, &call, buf, count * dt_dtype_size(dtype))) : r;
+}
+
+static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
+{
+    dt_result_t r;
+
+    if (!c->shm.map.head)
+        return DT_OK;
+    r = dt_shm_begin(&c->shm, call);
+    if (r == DT_OK && leads(c))
+        r = dt_ring_barrier(&c->ring, call);
+    if (r == DT_OK && c->nodes > 1)
+        r = dt_shm_share(&c->shm, NULL, 0, 0);
+    return r;
+}
+
+static dt_result_t meeting(struct dt_comm *c, enum dt_call_kind kind)
+{
+    struct dt_call call = { .root = -1 };
+    dt_result_t r = begin(c, &call, kind);
+
+    return r == DT_OK ? end(c, &call, meet(c, &call)) : r;
+}
+
+dt_result_t dt_comm_barrier(struct dt_comm *c)
+{
+    return meeting(c, DT_CALL_BARRIER);
+}
+
+dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t count, dt_dtype_t dtype,
+                          dt_op_t op, int root)
+{
+    struct dt_call call = {
+        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .device = 1, .root = root
+    };
+    dt_result_t r = begin(c, &call, kind);
+
+    return r == DT_OK ? end(c, &call, meet(c, &call)) : r;
+}
+
+dt_result_t dt_comm_gather(struct dt_comm *c, const int64_t *in, int64_t *out, size_t count)
+{
+    size_t all = (size_t)c->size * count;
+    struct dt_call call = { .count = all, .dtype = DT_I64, .op = DT_SUM, .root = -1 };
+    dt_result_t r = begin(c, &call, DT_CALL_GATHER);
+
+    if (r != DT_OK)
+        return r;
+    if (all)
+        memset(out, 0, all * sizeof *out);
+    if (count)
+        memcpy(out + (size_t)c->rank * count, in, count * sizeof *out);
+    return end(c, &call, all_reduce(c, &call, out, out));
+}
+
+/* ---- joining and leaving ---- */
+
+static unsigned cpus(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+void dt_comm_alone(struct dt_comm *c)
+{
+    *c = (struct dt_comm){ .size = 1, .local_size = 1, .nodes = 1, .agent = { -1 } };
+    c->ring = (struct dt_ring){ .next = -1, .prev = -1 };
+}
+
+/* Ranks of a node follow each other, and every node has some: that is how the launcher places them.
+ */
+static bool take_table(struct dt_comm *c, const struct dt_msg_table *table)
+{
+    const struct dt_msg_addr *a = table->addrs.v;
+
+    if (table->generation != c->generation || table->addrs.n != (uint32_t)c->size)
+        return false;
+    for (uint32_t i = 0; i < table->addrs.n; i++) {
+        struct dt_node *node = &c->table[a[i].node < c->nodes ? a[i].node : 0];
+
+        if (a[i].node >= c->nodes || (i > 0 && a[i].node != a[i - 1].node && node->ranks > 0))
+            return false;
+        if (node->ranks++ == 0)
+            node->first_rank = i;
+    }
+    for (uint32_t i = 0; i < c->nodes; i++) {
+        if (c->table[i].ranks == 0)
+            return false;
+    }
+    return c->table[c->node].first_rank == (uint32_t)(c->rank - c->local_rank) &&
+           c->table[c->node].ranks == (uint32_t)c->local_size;
+}
+
+static dt_result_t connect_ring(struct dt_comm *c, const struct dt_msg_table *table, int listener,
+                                const uint8_t *secret)
+{
+    const struct dt_call init = { .kind = DT_CALL_INIT };
+    struct dt_ring *r = &c->ring;
+    uint32_t next = c->table[(c->node + 1) % c->nodes].first_rank;
+    uint32_t prev = c->table[(c->node + c->nodes - 1) % c->nodes].first_rank;
+    const struct dt_msg_addr *a = (const struct dt_msg_addr *)table->addrs.v + next;
+    struct dt_tcp_plan plan = {
+        .out = { .generation = c->generation, .me = (uint32_t)c->rank, .peer = next },
+        .in = { .generation = c->generation, .me = (uint32_t)c->rank, .peer = prev },
+        .host = a->host,
+        .port = a->port,
+        .listener = listener,
+        .agent = &c->agent,
+        .shm = &c->shm.map,
+        .timeout_ms = CONNECT_MS,
+    };
+
+    *r = (struct dt_ring){ .me = c->node,
+                           .n = c->nodes,
+                           .rank = (uint32_t)c->rank,
+                           .next_rank = next,
+                           .prev_rank = prev,
+                           .next = -1,
+                           .prev = -1,
+                           .spins = c->shm.spins ? RING_SPINS : 0,
+                           .agent = &c->agent,
+                           .shm = &c->shm.map,
+                           .trouble = &c->trouble };
+    memcpy(plan.out.secret, secret, DT_SECRET_BYTES);
+    memcpy(plan.in.secret, secret, DT_SECRET_BYTES);
+    dt_result_t result = dt_tcp_connect(&plan, &r->next, &r->prev, &c->trouble);
+    sodium_memzero(&plan, sizeof plan);
+    return end(c, &init, result);
+}
+
+/* What the welcome says becomes what dt_rank and the others return. */
+static dt_result_t take_welcome(struct dt_comm *c, const struct dt_rankmsg *m)
+{
+    c->rank = (int)m->welcome.rank;
+    c->size = (int)m->welcome.size;
+    c->local_rank = (int)m->welcome.local_rank;
+    c->local_size = (int)m->welcome.local_size;
+    c->generation = m->welcome.generation;
+    c->node = m->welcome.node_rank;
+    c->nodes = m->welcome.nodes;
+    if (c->size < 1 || c->rank >= c->size || c->local_size < 1 || c->local_rank >= c->local_size ||
+        c->local_rank > c->rank || c->nodes < 1 || c->node >= c->nodes)
+        return dt_fail(DT_ERR_VERSION, "rank %d: dtrun-agent's welcome makes no sense", c->rank);
+    c->shm.me = (uint32_t)c->local_rank;
+    c->shm.n = (uint32_t)c->local_size;
+    c->shm.first_rank = (uint32_t)(c->rank - c->local_rank);
+    c->shm.trouble = &c->trouble;
+    dt_shm_start(&c->shm, cpus());
+    c->table = calloc(c->nodes, sizeof *c->table);
+    return c->table ? DT_OK : dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->rank);
+}
+
+/* Frees what joining took; the agent keeps its end. */
+static void release(struct dt_comm *c)
+{
+    dt_device_close(&c->device);
+    dt_ring_close(&c->ring);
+    dt_hostshm_unmap(&c->shm.map);
+    dt_agentlink_close(&c->agent);
+    free(c->table);
+    c->table = NULL;
+}
+
+static dt_result_t rendezvous(struct dt_comm *c, const struct dt_agentenv *env, int listener,
+                              uint16_t port)
+{
+    struct dt_rankmsg welcome = { 0 };
+    union dt_msg table;
+    dt_result_t r = dt_agentlink_hello(&c->agent, env, port, &welcome, &c->shm.map);
+
+    if (r == DT_OK)
+        r = take_welcome(c, &welcome);
+    if (r == DT_OK)
+        r = dt_agentlink_table(&c->agent, &c->shm.map, &table);
+    if (r == DT_OK) {
+        if (!take_table(c, &table.table))
+            r = dt_fail(DT_ERR_VERSION, "rank %d: dtrun's table of ranks makes no sense", c->rank);
+        else if (leads(c))
+            r = connect_ring(c, &table.table, listener, welcome.welcome.secret);
+        dt_msg_free(DT_MSG_TABLE, &table);
+    }
+    sodium_memzero(&welcome, sizeof welcome);
+    return r;
+}
+
+dt_result_t dt_comm_join(struct dt_comm *c, const struct dt_agentenv *env)
+{
+    uint16_t port = 0;
+    int listener = -1;
+    dt_result_t r;
+
+    dt_comm_alone(c);
+    r = dt_agentlink_open(&c->agent, env);
+    if (r == DT_OK && env->nodes > 1 && env->local_rank == 0) {
+        listener = sodium_init() < 0 ? -1 : dt_tcp_listen(&port);
+        if (listener < 0)
+            r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s", env->rank,
+                        strerror(errno));
+    }
+    if (r == DT_OK)
+        r = rendezvous(c, env, listener, port);
+    if (listener >= 0)
+        close(listener);
+    if (r == DT_OK)
+        r = meeting(c, DT_CALL_INIT);
+    if (r == DT_OK)
+        return r;
+    dt_comm_fail(c, r);
+    release(c);
+    return r;
+}
+
+dt_result_t dt_comm_leave(struct dt_comm *c)
+{
+    dt_result_t r;
+
+    r = meeting(c, DT_CALL_FINALIZE);
+    if (r == DT_OK && c->shm.map.head)
+        atomic_fetch_or(&c->shm.map.ranks[c->local_rank].flags, DT_HOSTSHM_FINALIZED);
+    release(c);
+    return r;
+}

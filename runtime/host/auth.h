@@ -1,0 +1,47 @@
+/* The handshake with which two ranks of one job and generation prove to each other that they hold
+ * its secret, before a byte of data flows. Pure: bytes in, bytes out.
+ *
+ *     connecting rank                       listening rank
+ *     hello: who, to whom, generation,
+ *            nonce                   ->
+ *                                    <-     answer: nonce, proof over hello and both nonces
+ *     proof over the same            ->
+ *
+ * Proofs are crypto_auth tags under the job's secret, labelled by role, so that neither side's can
+ * be played back as the other's; the fresh nonces keep old ones from being played back at all. */
+#ifndef DT_HOST_AUTH_H
+#define DT_HOST_AUTH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/wire/msg.h"
+
+enum {
+    DT_AUTH_NONCE = 32,
+    DT_AUTH_TAG = 32,
+    DT_AUTH_HELLO = 16 + 8 + DT_AUTH_NONCE,
+    DT_AUTH_ANSWER = DT_AUTH_NONCE + DT_AUTH_TAG,
+    DT_AUTH_PROOF = DT_AUTH_TAG,
+};
+
+struct dt_auth {
+    uint8_t secret[DT_SECRET_BYTES];
+    uint32_t generation;
+    uint32_t me;   /* rank */
+    uint32_t peer; /* the rank that must be at the other end */
+};
+
+/* Connecting side: writes the hello; then, on the answer, checks it and writes the proof. */
+void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO]);
+bool dt_auth_prove(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
+                   const uint8_t answer[DT_AUTH_ANSWER], uint8_t proof[DT_AUTH_PROOF]);
+
+/* Listening side: false where the hello is not one of this job's, generation and pair. */
+bool dt_auth_answer(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
+                    uint8_t answer[DT_AUTH_ANSWER]);
+bool dt_auth_check(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
+                   const uint8_t answer[DT_AUTH_ANSWER], const uint8_t proof[DT_AUTH_PROOF]);
+
+#endif

@@ -1,0 +1,47 @@
+/* Collectives among the ranks of one host, through the memory that their agent gave them.
+ *
+ * All ranks of the host make the same calls in the same order. A call is a series of rounds; in
+ * each, a rank uses the half of its staging that the round's parity names, and writes it only after
+ * everybody has left the round before the last one, so that a round costs as few synchronisations
+ * as its data flow needs. Every wait ends when something stops the host (hostshm.h), with that
+ * reason as result. */
+#ifndef DT_HOST_SHM_H
+#define DT_HOST_SHM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/host/trouble.h"
+#include "runtime/wire/hostshm.h"
+
+struct dt_shm {
+    struct dt_hostshm map;
+    uint32_t me;
+    uint32_t n;
+    uint32_t first_rank; /* of the host, to name ranks in trouble */
+    uint64_t round;
+    uint64_t settled; /* everybody is known to have progressed this far */
+    unsigned spins;   /* what a wait may spend before it sleeps */
+    unsigned yields;
+    struct dt_trouble *trouble;
+};
+
+/* Completes a structure whose map, me, n, first_rank and trouble are set. cpus: that this process
+ * may use. */
+void dt_shm_start(struct dt_shm *s, unsigned cpus);
+
+/* Waits for every rank of the host to make this very call. */
+dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call);
+
+/* A whole all-reduce, checked as dt_shm_begin does. in may be out. */
+dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,
+                              void *out);
+/* The same, but only local rank 0 has the result, and DT_AVG is left undivided. out may be written
+ * on the other ranks. */
+dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out);
+/* Copies local rank root's buffer to all others. Part of a call that has begun; bytes may be 0:
+ * then everybody waits for root. */
+dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root);
+
+#endif

@@ -1,0 +1,30 @@
+/* What went wrong in a collective, for the text that its caller writes. */
+#ifndef DT_HOST_TROUBLE_H
+#define DT_HOST_TROUBLE_H
+
+#include <stdint.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/wire/hostshm.h"
+
+struct dt_trouble {
+    dt_result_t code;
+    uint32_t rank;         /* to blame, or the neighbour that was lost */
+    struct dt_call theirs; /* DT_ERR_MISMATCH: what that rank called; kind 0: not known here */
+    int error;             /* DT_ERR_IO: errno */
+};
+
+static inline dt_result_t dt_trouble(struct dt_trouble *t, dt_result_t code, uint32_t rank)
+{
+    *t = (struct dt_trouble){ .code = code, .rank = rank };
+    return code;
+}
+
+/* Equal calls fit together. */
+static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *b)
+{
+    return a->number == b->number && a->count == b->count && a->kind == b->kind &&
+           a->dtype == b->dtype && a->op == b->op && a->device == b->device && a->root == b->root;
+}
+
+#endif

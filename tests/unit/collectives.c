@@ -1,0 +1,474 @@
+/* All-reduce, broadcast and barrier on one host and on several, against references. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/host/reduce.h"
+#include "tests/unit/testjob.h"
+
+enum { CANARY = 64, BIG = 1024 * 1024 + 3 };
+
+/* In a rank: what fails names itself and ends the rank. */
+#define NEED(cond)                                                                                 \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "rank %d: %s:%d: %s (%s)\n", dt_rank(), __FILE__, __LINE__, #cond,     \
+                    dt_last_error());                                                              \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static const dt_dtype_t dtypes[] = { DT_F32, DT_F64, DT_I32, DT_I64 };
+static const dt_op_t ops[] = { DT_SUM, DT_PROD, DT_MIN, DT_MAX, DT_AVG };
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= 0x9e3779b97f4a7c15U;
+    x ^= x >> 29;
+    x *= 0xbf58476d1ce4e5b9U;
+    return x ^ x >> 32;
+}
+
+/* Whether the order in which hosts are folded may show: then values are such that it does not. */
+static bool exact;
+
+static double value(int rank, size_t i, dt_op_t op)
+{
+    uint64_t r = mix(((uint64_t)rank << 40) + i + 1);
+
+    if (op == DT_PROD)
+        return (r & 1 ? 2.0 : 0.5) * (r & 2 ? 1 : -1);
+    if (exact)
+        return (double)(int64_t)(r % 2001) - 1000;
+    return ((double)(r >> 11) / (double)(1ULL << 53) - 0.5) * ((r & 7) ? 1.0 : 1e6);
+}
+
+static void fill(void *buf, int rank, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    char *b = buf;
+
+    for (size_t i = 0; i < count; i++) {
+        float f32 = (float)value(rank, i, op);
+        double f64 = value(rank, i, op);
+        int32_t i32 = (int32_t)mix(((uint64_t)rank << 40) + i);
+        int64_t i64 = (int64_t)mix(((uint64_t)rank << 41) + i);
+        const void *v = dtype == DT_F32   ? (void *)&f32
+                        : dtype == DT_F64 ? (void *)&f64
+                        : dtype == DT_I32 ? (void *)&i32
+                                          : (void *)&i64;
+
+        memcpy(b + i * dt_dtype_size(dtype), v, dt_dtype_size(dtype));
+    }
+}
+
+#define FOLD(type, unsigned_type)                                                                  \
+    do {                                                                                           \
+        type a, x;                                                                                 \
+                                                                                                   \
+        memcpy(&a, acc, sizeof a);                                                                 \
+        memcpy(&x, with, sizeof x);                                                                \
+        switch (op) {                                                                              \
+        case DT_SUM:                                                                               \
+        case DT_AVG:                                                                               \
+            a = (type)((unsigned_type)a + (unsigned_type)x);                                       \
+            break;                                                                                 \
+        case DT_PROD:                                                                              \
+            a = (type)((unsigned_type)a * (unsigned_type)x);                                       \
+            break;                                                                                 \
+        case DT_MIN:                                                                               \
+            a = x < a ? x : a;                                                                     \
+            break;                                                                                 \
+        case DT_MAX:                                                                               \
+            a = x > a ? x : a;                                                                     \
+            break;                                                                                 \
+        }                                                                                          \
+        memcpy(acc, &a, sizeof a);                                                                 \
+    } while (0)
+
+static void fold_one(void *acc, const void *with, dt_dtype_t dtype, dt_op_t op)
+{
+    switch (dtype) {
+    case DT_F32:
+        FOLD(float, float);
+        break;
+    case DT_F64:
+        FOLD(double, double);
+        break;
+    case DT_I32:
+        FOLD(int32_t, uint32_t);
+        break;
+    case DT_I64:
+        FOLD(int64_t, uint64_t);
+        break;
+    }
+}
+
+static void divide_one(void *p, dt_dtype_t dtype, int n)
+{
+    float f32;
+    double f64;
+    int32_t i32;
+    int64_t i64;
+
+#define DIVIDE(v, by) (memcpy(&v, p, sizeof v), v = v / (by), memcpy(p, &v, sizeof v))
+    switch (dtype) {
+    case DT_F32:
+        DIVIDE(f32, (float)n);
+        break;
+    case DT_F64:
+        DIVIDE(f64, (double)n);
+        break;
+    case DT_I32:
+        DIVIDE(i32, n);
+        break;
+    case DT_I64:
+        DIVIDE(i64, n);
+        break;
+    }
+}
+
+/* Folds host by host, each in rank order. */
+static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    size_t size = dt_dtype_size(dtype);
+    char *one = malloc(count * size + 1), *host = malloc(count * size + 1);
+    int rank = 0;
+    char *end;
+
+    for (const char *at = hosts; *at; at = end) {
+        int n = (int)strtol(at, &end, 10);
+        bool first_host = rank == 0;
+
+        for (int i = 0; i < n; i++, rank++) {
+            fill(i ? one : host, rank, count, dtype, op);
+            for (size_t k = 0; i && k < count; k++)
+                fold_one(host + k * size, one + k * size, dtype, op);
+        }
+        if (first_host)
+            memcpy(want, host, count * size);
+        for (size_t k = 0; !first_host && k < count; k++)
+            fold_one((char *)want + k * size, host + k * size, dtype, op);
+    }
+    for (size_t k = 0; op == DT_AVG && k < count; k++)
+        divide_one((char *)want + k * size, dtype, rank);
+    free(one);
+    free(host);
+}
+
+static bool canaries(const uint8_t *p)
+{
+    for (int i = 0; i < CANARY; i++) {
+        if (p[i] != 0xa5)
+            return false;
+    }
+    return true;
+}
+
+/* One all-reduce in place and one out of place, at an odd address, with canaries around everything.
+ */
+static int try_one(const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op, size_t offset)
+{
+    size_t bytes = count * dt_dtype_size(dtype), room = bytes + 2 * CANARY + offset;
+    uint8_t *in = malloc(room), *out = malloc(room), *mine = malloc(bytes + 1);
+    uint8_t *want = malloc(bytes + 1), *i0 = in + CANARY + offset, *o0 = out + CANARY + offset;
+
+    memset(in, 0xa5, room);
+    memset(out, 0xa5, room);
+    fill(i0, dt_rank(), count, dtype, op);
+    memcpy(mine, i0, bytes);
+    reference(want, hosts, count, dtype, op);
+    NEED(dt_all_reduce(DT_WORLD, i0, o0, count, dtype, op) == DT_OK);
+    NEED(memcmp(i0, mine, bytes) == 0);
+    NEED(memcmp(o0, want, bytes) == 0);
+    NEED(canaries(o0 - CANARY) && canaries(o0 + bytes));
+    memcpy(o0, mine, bytes);
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, o0, count, dtype, op) == DT_OK);
+    NEED(memcmp(o0, want, bytes) == 0);
+    NEED(canaries(o0 - CANARY) && canaries(o0 + bytes));
+    free(in);
+    free(out);
+    free(mine);
+    free(want);
+    return 0;
+}
+
+static int all_reduces(int rank, void *arg)
+{
+    static const size_t counts[] = { 0,    1,    2,    3,     7,     63,    64,    65,    1023,
+                                     1025, 4096, 8191, 16383, 16385, 65535, 65537, 140001 };
+    const char *hosts = arg;
+
+    NEED(dt_rank() == -1);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_rank() == rank);
+    for (size_t t = 0; t < 4; t++) {
+        for (size_t o = 0; o < 5; o++) {
+            for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+                /* The long ones once per type, each with another operation. */
+                if (counts[c] > 5000 && (c + t) % 5 != o)
+                    continue;
+                NEED(try_one(hosts, counts[c], dtypes[t], ops[o], (c * 3 + o) % 5) == 0);
+            }
+        }
+    }
+    NEED(try_one(hosts, dt_size() > 4 ? BIG / 4 : BIG, DT_F32, DT_AVG, 1) == 0);
+    NEED(dt_finalize() == DT_OK);
+    NEED(dt_rank() == rank);
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_STATE);
+    return 0;
+}
+
+static void run_all(const char *hosts, int (*body)(int, void *))
+{
+    struct testjob_plan plan = { .hosts = hosts, .body = body, .arg = (void *)(uintptr_t)hosts };
+    struct testjob_result result;
+
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    assert_string_equal(result.log, "");
+    for (int i = 0; i < result.n; i++) {
+        assert_int_equal(result.ranks[i].status, 0);
+        assert_true(result.ranks[i].linked && result.ranks[i].finalized);
+        assert_false(result.ranks[i].peer_lost);
+    }
+}
+
+/* Every number of ranks on one host, where the order is that of the ranks; on two hosts, where it
+ * is theirs too (x + y is y + x). */
+static void all_reduce_folds_in_rank_order(void **state)
+{
+    static const char *const placements[] = {
+        "1", "2", "3", "4", "5", "7", "8", "1 1", "3 2", "1 7"
+    };
+
+    (void)state;
+    exact = false;
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
+        run_all(placements[i], all_reduces);
+}
+
+static void all_reduce_spans_uneven_hosts(void **state)
+{
+    static const char *const placements[] = { "3 1 2", "1 1 1", "2 1 1 1", "1 1 1 1 1" };
+
+    (void)state;
+    exact = true;
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
+        run_all(placements[i], all_reduces);
+}
+
+static int broadcasts(int rank, void *arg)
+{
+    static const size_t counts[] = { 0, 1, 3, 1000, 70001, 300003 };
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int root = 0; root < dt_size(); root++) {
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            size_t bytes = counts[c] * 8;
+            uint8_t *buf = malloc(bytes + CANARY), *want = malloc(bytes + 1);
+
+            memset(buf, 0xa5, bytes + CANARY);
+            fill(want, root + 100, counts[c], DT_F64, DT_SUM);
+            if (rank == root)
+                memcpy(buf, want, bytes);
+            NEED(dt_broadcast(DT_WORLD, buf, counts[c], DT_F64, root) == DT_OK);
+            NEED(memcmp(buf, want, bytes) == 0);
+            NEED(canaries(buf + bytes));
+            free(buf);
+            free(want);
+        }
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void broadcast_reaches_everybody_from_every_root(void **state)
+{
+    (void)state;
+    run_all("1", broadcasts);
+    run_all("4", broadcasts);
+    run_all("1 1", broadcasts);
+    run_all("3 1 2", broadcasts);
+    run_all("1 7", broadcasts);
+}
+
+/* No rank may leave a barrier before the last has come. */
+static _Atomic int *arrivals;
+
+static int barriers(int rank, void *arg)
+{
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 200; i++) {
+        if (i % 50 == rank % 50)
+            usleep(3000);
+        arrivals[i]++;
+        NEED(dt_barrier(DT_WORLD) == DT_OK);
+        NEED(arrivals[i] == dt_size());
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void barrier_waits_for_all(void **state)
+{
+    static const char *const placements[] = { "1", "2", "8", "1 1", "3 1 2" };
+
+    (void)state;
+    arrivals = testjob_shared(4096);
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
+        memset((void *)arrivals, 0, 4096);
+        run_all(placements[i], barriers);
+    }
+}
+
+/* Calls of all kinds in a mixed order and with random delays: the results must not depend on them.
+ */
+static uint64_t *digests;
+
+static int mixtures(int rank, void *arg)
+{
+    static float buf[100000];
+    uint64_t digest = 0;
+    unsigned delay = (unsigned)testjob_now_us() + (unsigned)rank * 7919;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (unsigned i = 0; i < 300; i++) {
+        uint64_t r = mix(i + 1);
+        size_t count = r % 5 == 0 ? r % 100000 : r % 700;
+        const uint32_t *words = (const uint32_t *)buf;
+
+        if (rand_r(&delay) % 20 == 0)
+            usleep((unsigned)rand_r(&delay) % 2000);
+        for (size_t k = 0; k < count; k++)
+            buf[k] = (float)value(rank, k + i, DT_SUM);
+        if (r % 3 == 0)
+            NEED(dt_broadcast(DT_WORLD, buf, count, DT_F32, (int)(r % (unsigned)dt_size())) ==
+                 DT_OK);
+        else if (r % 7 == 0)
+            NEED(dt_barrier(DT_WORLD) == DT_OK);
+        else
+            NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_AVG) == DT_OK);
+        if (r % 3 != 0 && r % 7 == 0)
+            continue;
+        for (size_t k = 0; k < count; k++)
+            digest = mix(digest + words[k]);
+    }
+    digests[rank] = digest;
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void results_are_the_same_on_all_ranks_and_every_time(void **state)
+{
+    static const char *const placements[] = { "4", "3 1 2" };
+
+    (void)state;
+    exact = false;
+    digests = testjob_shared(4096);
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
+        uint64_t first = 0;
+
+        for (int again = 0; again < 3; again++) {
+            memset(digests, 0, 4096);
+            run_all(placements[i], mixtures);
+            first = again ? first : digests[0];
+            assert_true(first != 0);
+            for (int k = 0; k < (i ? 6 : 4); k++)
+                assert_true(digests[k] == first);
+        }
+    }
+}
+
+static int argument_errors(int rank, void *arg)
+{
+    float a[8] = { 0 };
+
+    (void)arg;
+    NEED(dt_all_reduce(DT_WORLD, a, a, 1, DT_F32, DT_SUM) == DT_ERR_STATE);
+    NEED(strstr(dt_last_error(), "before dt_init"));
+    NEED(dt_finalize() == DT_ERR_STATE);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_init() == DT_ERR_STATE);
+    NEED(dt_all_reduce(DT_WORLD, NULL, a, 1, DT_F32, DT_SUM) == DT_ERR_ARG);
+    NEED(dt_all_reduce(DT_WORLD, a, NULL, 1, DT_F32, DT_SUM) == DT_ERR_ARG);
+    NEED(dt_all_reduce(DT_WORLD, a, a + 1, 4, DT_F32, DT_SUM) == DT_ERR_ARG);
+    NEED(dt_all_reduce(DT_WORLD, a, a + 4, 4, (dt_dtype_t)99, DT_SUM) == DT_ERR_ARG);
+    NEED(dt_all_reduce(DT_WORLD, a, a + 4, 4, DT_F32, (dt_op_t)5) == DT_ERR_ARG);
+    NEED(dt_all_reduce(DT_WORLD, a, a + 4, SIZE_MAX / 2, DT_F32, DT_SUM) == DT_ERR_ARG);
+    NEED(dt_all_reduce((dt_comm_t *)a, a, a + 4, 4, DT_F32, DT_SUM) == DT_ERR_ARG);
+    NEED(dt_broadcast(DT_WORLD, a, 1, DT_F32, -1) == DT_ERR_ARG);
+    NEED(dt_broadcast(DT_WORLD, a, 1, DT_F32, dt_size()) == DT_ERR_ARG);
+    NEED(dt_barrier((dt_comm_t *)a) == DT_ERR_ARG);
+    NEED(dt_all_reduce(DT_WORLD, NULL, NULL, 0, DT_F32, DT_SUM) == DT_OK);
+    a[0] = (float)rank;
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, a, 1, DT_F32, DT_MAX) == DT_OK);
+    NEED(a[0] == (float)(dt_size() - 1));
+    NEED(dt_finalize() == DT_OK);
+    NEED(dt_finalize() == DT_ERR_STATE);
+    return 0;
+}
+
+static void wrong_arguments_leave_the_job_usable(void **state)
+{
+    (void)state;
+    run_all("1", argument_errors);
+    run_all("2 1", argument_errors);
+}
+
+static int by_hand(int rank, void *arg)
+{
+    float x[3] = { 2, 4, 6 }, y[3] = { 0 };
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_rank() == 0 && dt_size() == 1 && dt_local_rank() == 0 && dt_local_size() == 1);
+    NEED(dt_generation() == 0);
+    dt_step(7);
+    NEED(dt_all_reduce(DT_WORLD, x, y, 3, DT_F32, DT_AVG) == DT_OK);
+    NEED(memcmp(x, y, sizeof x) == 0);
+    NEED(dt_broadcast(DT_WORLD, x, 3, DT_F32, 0) == DT_OK);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_program_started_by_hand_is_a_job_of_one(void **state)
+{
+    int status;
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0)
+        _exit(by_hand(0, NULL));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_program_started_by_hand_is_a_job_of_one),
+        cmocka_unit_test(all_reduce_folds_in_rank_order),
+        cmocka_unit_test(all_reduce_spans_uneven_hosts),
+        cmocka_unit_test(broadcast_reaches_everybody_from_every_root),
+        cmocka_unit_test(barrier_waits_for_all),
+        cmocka_unit_test(results_are_the_same_on_all_ranks_and_every_time),
+        cmocka_unit_test(wrong_arguments_leave_the_job_usable),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,304 @@
+#include "tests/unit/testjob.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "launcher/agent/ranksock.h"
+#include "runtime/wire/env.h"
+
+enum { GENERATION = 3, TICK_MS = 5 };
+
+struct host {
+    struct testjob *job;
+    struct dt_msg_start start;
+    struct dt_ranksock *sock;
+    char name[24];
+};
+
+struct testjob {
+    const struct testjob_plan *plan;
+    struct testjob_result *result;
+    uv_loop_t loop;
+    uv_signal_t child;
+    uv_timer_t tick;
+    int ticks;
+    struct host hosts[TESTJOB_HOSTS];
+    int n_hosts;
+    uint16_t ports[TESTJOB_RANKS];
+    int hellos;
+    int running;
+    bool late;
+};
+
+int64_t testjob_now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+void *testjob_shared(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (p == MAP_FAILED)
+        abort();
+    return p;
+}
+
+static struct host *host_of(struct testjob *job, int rank)
+{
+    struct host *h = job->hosts;
+
+    while ((uint32_t)rank >= h->start.first_rank + h->start.local_size)
+        h++;
+    return h;
+}
+
+static uint32_t local_of(struct testjob *job, int rank)
+{
+    return (uint32_t)rank - host_of(job, rank)->start.first_rank;
+}
+
+void *testjob_arg(struct testjob *job)
+{
+    return job->plan->arg;
+}
+
+void testjob_kill(struct testjob *job, int rank, int signo)
+{
+    if (job->result->ranks[rank].pid > 0)
+        kill(job->result->ranks[rank].pid, signo);
+}
+
+void testjob_go(struct testjob *job, int rank, int exit_code)
+{
+    dt_ranksock_go(host_of(job, rank)->sock, local_of(job, rank), exit_code);
+}
+
+void testjob_watch_step(struct testjob *job, int rank, int64_t step)
+{
+    dt_ranksock_watch_step(host_of(job, rank)->sock, local_of(job, rank), step);
+}
+
+void testjob_table(struct testjob *job)
+{
+    struct dt_msg_addr addrs[TESTJOB_RANKS];
+    struct dt_msg_table table = { GENERATION, { addrs, (uint32_t)job->result->n } };
+
+    for (int i = 0; i < job->result->n; i++)
+        addrs[i] = (struct dt_msg_addr){ host_of(job, i)->start.host, job->ports[i],
+                                         host_of(job, i)->start.node_rank };
+    for (int i = 0; i < job->n_hosts; i++)
+        dt_ranksock_table(job->hosts[i].sock, &table);
+}
+
+static void saw_hello(void *arg, uint32_t rank, uint16_t port)
+{
+    struct testjob *job = ((struct host *)arg)->job;
+
+    job->ports[rank] = port;
+    job->hellos++;
+    if (job->plan->on_hello)
+        job->plan->on_hello(job, (int)rank, port);
+    if (job->hellos == job->result->n && !job->plan->hold_table)
+        testjob_table(job);
+}
+
+static void saw_commit(void *arg, int64_t step, bool restored)
+{
+    struct testjob *job = ((struct host *)arg)->job;
+
+    if (job->plan->on_commit)
+        job->plan->on_commit(job, step, restored);
+}
+
+static void saw_step(void *arg, uint32_t rank, int64_t step)
+{
+    struct testjob *job = ((struct host *)arg)->job;
+
+    if (job->plan->on_step)
+        job->plan->on_step(job, (int)rank, step);
+}
+
+static void saw_log(void *arg, const char *text)
+{
+    struct testjob *job = ((struct host *)arg)->job;
+    size_t n = strlen(job->result->log);
+
+    snprintf(job->result->log + n, sizeof job->result->log - n, "%s\n", text);
+}
+
+/* As an agent and the launcher do: a linked rank that died without dt_finalize ends the generation.
+ */
+static void ended(struct testjob *job, int rank, int status)
+{
+    struct testjob_rank *r = &job->result->ranks[rank];
+    struct dt_ranksock *sock = host_of(job, rank)->sock;
+    struct dt_rank_state state;
+
+    dt_ranksock_drain(sock, local_of(job, rank));
+    state = dt_ranksock_state(sock, local_of(job, rank));
+    *r = (struct testjob_rank){
+        .pid = -1,
+        .status = status,
+        .linked = state.linked,
+        .finalized = state.finalized,
+        .peer_lost = state.peer_lost,
+        .step = state.step,
+    };
+    job->running--;
+    if (!state.finalized) {
+        for (int i = 0; i < job->n_hosts; i++)
+            dt_ranksock_abort(job->hosts[i].sock, (uint32_t)rank);
+    }
+    if (job->running == 0)
+        uv_stop(&job->loop);
+}
+
+static void on_child(uv_signal_t *handle, int signo)
+{
+    struct testjob *job = handle->data;
+
+    (void)signo;
+    for (int i = 0; i < job->result->n; i++) {
+        pid_t pid = job->result->ranks[i].pid;
+        int status;
+
+        if (pid > 0 && waitpid(pid, &status, WNOHANG) == pid)
+            ended(job, i, status);
+    }
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct testjob *job = timer->data;
+    int limit = job->plan->timeout_ms ? job->plan->timeout_ms : 60000;
+
+    job->ticks++;
+    if (job->plan->on_tick)
+        job->plan->on_tick(job, job->ticks * TICK_MS);
+    if (job->ticks * TICK_MS < limit || job->late)
+        return;
+    job->late = true;
+    for (int i = 0; i < job->result->n; i++)
+        testjob_kill(job, i, SIGKILL);
+}
+
+static void set_number(const char *name, unsigned value)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%u", value);
+    setenv(name, text, 1);
+}
+
+/* In the child: what an agent's rank would find. */
+static void become_rank(struct host *h, uint32_t local)
+{
+    int fd = dt_ranksock_child_fd(h->sock, local);
+
+    signal(SIGCHLD, SIG_DFL);
+    fd = fcntl(fd, F_DUPFD, 1000);
+    syscall(SYS_close_range, 3, fd - 1, 0);
+    syscall(SYS_close_range, fd + 1, ~0U, 0);
+    set_number(DT_ENV_AGENT_FD, (unsigned)fd);
+    set_number(DT_ENV_RANK, h->start.first_rank + local);
+    set_number(DT_ENV_SIZE, h->start.np);
+    set_number(DT_ENV_LOCAL_RANK, local);
+    set_number(DT_ENV_LOCAL_SIZE, h->start.local_size);
+    set_number(DT_ENV_NODE_RANK, h->start.node_rank);
+    set_number(DT_ENV_NODES, h->start.nodes);
+    set_number(DT_ENV_GENERATION, GENERATION);
+}
+
+static void fork_rank(struct testjob *job, struct host *h, uint32_t local)
+{
+    int rank = (int)(h->start.first_rank + local);
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        become_rank(h, local);
+        _exit(job->plan->body(rank, job->plan->arg));
+    }
+    job->result->ranks[rank].pid = pid;
+    job->running++;
+    dt_ranksock_forked(h->sock, local);
+}
+
+static void parse_hosts(struct testjob *job)
+{
+    const char *at = job->plan->hosts;
+    char *end;
+
+    for (unsigned long n = strtoul(at, &end, 10); end != at; n = strtoul(at, &end, 10)) {
+        struct host *h = &job->hosts[job->n_hosts];
+
+        h->job = job;
+        snprintf(h->name, sizeof h->name, "127.0.0.%u", (unsigned char)(2 + job->n_hosts));
+        h->start.host = h->name;
+        h->start.generation = GENERATION;
+        h->start.node_rank = (uint32_t)job->n_hosts++;
+        h->start.first_rank = (uint32_t)job->result->n;
+        h->start.local_size = (uint32_t)n;
+        memset(h->start.secret, 0x5e, sizeof h->start.secret);
+        job->result->n += (int)n;
+        at = end;
+    }
+}
+
+static void start_hosts(struct testjob *job)
+{
+    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log };
+    struct dt_error err = { 0 };
+
+    for (int i = 0; i < job->n_hosts; i++) {
+        struct host *h = &job->hosts[i];
+
+        h->start.np = (uint32_t)job->result->n;
+        h->start.nodes = (uint32_t)job->n_hosts;
+        h->sock = dt_ranksock_create(&job->loop, &h->start, &events, h, &err);
+        if (!h->sock) {
+            fprintf(stderr, "testjob: %s\n", err.text);
+            abort();
+        }
+    }
+    for (int i = 0; i < job->n_hosts; i++) {
+        for (uint32_t k = 0; k < job->hosts[i].start.local_size; k++)
+            fork_rank(job, &job->hosts[i], k);
+    }
+}
+
+int testjob_run(const struct testjob_plan *plan, struct testjob_result *result)
+{
+    struct testjob job = { .plan = plan, .result = result };
+
+    memset(result, 0, sizeof *result);
+    parse_hosts(&job);
+    uv_loop_init(&job.loop);
+    uv_signal_init(&job.loop, &job.child);
+    uv_timer_init(&job.loop, &job.tick);
+    job.child.data = job.tick.data = &job;
+    uv_signal_start(&job.child, on_child, SIGCHLD);
+    uv_timer_start(&job.tick, on_tick, TICK_MS, TICK_MS);
+    start_hosts(&job);
+    uv_run(&job.loop, UV_RUN_DEFAULT);
+    for (int i = 0; i < job.n_hosts; i++)
+        dt_ranksock_destroy(job.hosts[i].sock);
+    uv_close((uv_handle_t *)&job.child, NULL);
+    uv_close((uv_handle_t *)&job.tick, NULL);
+    uv_run(&job.loop, UV_RUN_DEFAULT);
+    if (uv_loop_close(&job.loop) != 0)
+        abort();
+    return job.late ? -1 : 0;
+}

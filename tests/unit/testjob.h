@@ -1,0 +1,56 @@
+/* A job without dtrun: this process plays the agents of several hosts and the launcher, with the
+ * agent's own ranksock, and forks the ranks, which are functions of the test. Hosts are told apart
+ * by their shared memory and talk TCP over 127.0.0.0/8. */
+#ifndef TESTS_TESTJOB_H
+#define TESTS_TESTJOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { TESTJOB_RANKS = 16, TESTJOB_HOSTS = 8 };
+
+struct testjob;
+
+struct testjob_plan {
+    const char *hosts;                /* ranks of each host: "3 1 2" */
+    int (*body)(int rank, void *arg); /* the rank; its result is the process's exit code */
+    void *arg;
+    int timeout_ms; /* 0: 60 s; then everything is killed and testjob_run fails */
+
+    /* All optional. */
+    bool hold_table; /* the test calls testjob_table itself */
+    void (*on_hello)(struct testjob *job, int rank, uint16_t port);
+    void (*on_step)(struct testjob *job, int rank, int64_t step);
+    void (*on_commit)(struct testjob *job, int64_t step, bool restored);
+    void (*on_tick)(struct testjob *job, int ms); /* about every 5 ms */
+};
+
+struct testjob_rank {
+    pid_t pid;
+    int status; /* as of waitpid */
+    bool linked, finalized, peer_lost;
+    int64_t step; /* when it ended */
+};
+
+struct testjob_result {
+    struct testjob_rank ranks[TESTJOB_RANKS];
+    int n;
+    char log[2048]; /* what the agents would have told the user */
+};
+
+/* Returns 0 when every rank has ended by itself in time. */
+int testjob_run(const struct testjob_plan *plan, struct testjob_result *result);
+
+/* For the hooks. */
+void testjob_table(struct testjob *job);
+void testjob_kill(struct testjob *job, int rank, int signo);
+void testjob_go(struct testjob *job, int rank, int exit_code);
+void testjob_watch_step(struct testjob *job, int rank, int64_t step);
+void *testjob_arg(struct testjob *job);
+
+/* Memory that ranks and test share, zeroed; unmapped by the end of the test program. */
+void *testjob_shared(size_t bytes);
+int64_t testjob_now_us(void);
+
+#endif
