@@ -10,7 +10,6 @@
 #include "cmd/dryrun.h"
 #include "cmd/options.h"
 #include "cmd/request.h"
-#include "launcher/base/inject.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/agentpath.h"
@@ -40,32 +39,21 @@ static void ignore_signals(void)
 
 static const struct dt_transport_ops *transport_of(const struct dt_host *host, void *arg)
 {
+    static const struct dt_transport_ops *const chosen[] = {
+        [DT_TRANSPORT_AUTO] = &dti_transport_auto,
+        [DT_TRANSPORT_LIBSSH2] = &dti_transport_libssh2,
+        [DT_TRANSPORT_SSH] = &dti_transport_ssh,
+    };
     const struct dt_options *o = arg;
 
-    switch (o->transport) {
-    case DT_TRANSPORT_LIBSSH2:
-        return &dti_transport_libssh2;
-    case DT_TRANSPORT_SSH:
-        return &dti_transport_ssh;
-    default:
-        return host->local ? &dti_transport_local : &dti_transport_auto;
-    }
+    if (host->local && o->transport == DT_TRANSPORT_AUTO)
+        return &dti_transport_local;
+    return chosen[o->transport];
 }
 
 static char *absolute(const char *base, const char *path)
 {
     return *path == '/' ? dt_xstrdup(path) : dt_xasprintf("%s/%s", base, path);
-}
-
-static int check_faults(const struct dt_options *o, struct dt_error *err)
-{
-    struct dt_inject fault;
-
-    for (uint32_t i = 0; i < o->inject.n; i++) {
-        if (dt_inject_parse(&fault, o->inject.v[i], err) < 0)
-            return -1;
-    }
-    return 0;
 }
 
 static int check_checkpoints(const struct dt_options *o, const char *dir, struct dt_error *err)
@@ -83,7 +71,7 @@ static int check(const struct dt_options *o, const struct dt_job_config *c, stru
 {
     if (!c->wdir)
         return dt_error_set(err, "the current directory: %s", strerror(errno));
-    if (check_faults(o, err) < 0 || check_checkpoints(o, c->checkpoint_dir, err) < 0)
+    if (check_checkpoints(o, c->checkpoint_dir, err) < 0)
         return -1;
     return c->agent_path ? 0 : -1;
 }

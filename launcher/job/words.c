@@ -85,7 +85,9 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
     default:
         break;
     }
-    dt_strbuf_printf(out, "%s: %s", why->what, strerror(why->error));
+    dt_strbuf_puts(out, why->what);
+    if (why->error != 0 && why->error != ENOEXEC) /* the agent's text says all of that one */
+        dt_strbuf_printf(out, ": %s", strerror(why->error));
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
         dt_strbuf_puts(out,
                        "; a limit of the host (ulimit -u, ulimit -n) is too low for its ranks");
