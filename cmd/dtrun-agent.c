@@ -1,4 +1,36 @@
-int main(void)
+/* dtrun-agent: started by dtrun on each host of a job; see dtrun-agent(8) and PROTOCOL.md. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/agent/agent.h"
+#include "launcher/agent/lease.h"
+#include "launcher/base/error.h"
+
+/* Our own descriptors must not take the place of a standard one. */
+static void open_standard_fds(void)
 {
-    return 0;
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    open_standard_fds();
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("dtrun-agent %s\n", PACKAGE_VERSION);
+        return 0;
+    }
+    if (argc != 1 || isatty(STDIN_FILENO)) {
+        fprintf(stderr, "dtrun-agent is started by dtrun on the hosts of a job, not by hand; "
+                        "see dtrun-agent(8)\n");
+        return DT_EXIT_USAGE;
+    }
+    return dt_keeper_run(DT_LEASE_DEFAULT_MS, dt_agent_work);
 }

@@ -39,16 +39,16 @@ static void ignore_signals(void)
 
 static const struct dt_transport_ops *transport_of(const struct dt_host *host, void *arg)
 {
-    static const struct dt_transport_ops *const chosen[] = {
-        [DT_TRANSPORT_AUTO] = &dti_transport_auto,
-        [DT_TRANSPORT_LIBSSH2] = &dti_transport_libssh2,
-        [DT_TRANSPORT_SSH] = &dti_transport_ssh,
-    };
     const struct dt_options *o = arg;
 
-    if (host->local && o->transport == DT_TRANSPORT_AUTO)
-        return &dti_transport_local;
-    return chosen[o->transport];
+    switch (o->transport) {
+    case DT_TRANSPORT_LIBSSH2:
+        return &dti_transport_libssh2;
+    case DT_TRANSPORT_SSH:
+        return &dti_transport_ssh;
+    default:
+        return host->local ? &dti_transport_local : &dti_transport_auto;
+    }
 }
 
 static char *absolute(const char *base, const char *path)

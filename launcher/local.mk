@@ -71,6 +71,23 @@ launcher_liblauncher_la_LIBADD = launcher/libbase.la
 
 # Only dtrun-agent.
 launcher_libagent_la_SOURCES = \
-	launcher/agent/ranksock.c launcher/agent/ranksock.h
+	launcher/agent/agent.c launcher/agent/agent.h \
+	launcher/agent/channel.c launcher/agent/channel.h \
+	launcher/agent/clock.h \
+	launcher/agent/fault.c launcher/agent/fault.h \
+	launcher/agent/files.c launcher/agent/files.h \
+	launcher/agent/generation.c launcher/agent/generation.h \
+	launcher/agent/gpus.c launcher/agent/gpus.h \
+	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
+	launcher/agent/keeper.c launcher/agent/keeper.h \
+	launcher/agent/lease.c launcher/agent/lease.h \
+	launcher/agent/oom.c launcher/agent/oom.h \
+	launcher/agent/program.c launcher/agent/program.h \
+	launcher/agent/rankproc.c launcher/agent/rankproc.h \
+	launcher/agent/ranksock.c launcher/agent/ranksock.h \
+	launcher/agent/relay.c launcher/agent/relay.h \
+	launcher/agent/spawn.c launcher/agent/spawn.h \
+	launcher/agent/stdinfeed.c launcher/agent/stdinfeed.h \
+	launcher/agent/sweep.c launcher/agent/sweep.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

@@ -23,7 +23,8 @@ static bool hashed_matches(const char *hashed, const char *name)
 {
     LIBSSH2_SESSION *session = libssh2_session_init();
     LIBSSH2_KNOWNHOSTS *list = session ? libssh2_knownhost_init(session) : NULL;
-    char *line = dt_xasprintf("%s ssh-ed25519 AAAA", hashed);
+    static const char key[] = "AAAAAAAAAAAAAAAAAAAAAAAA";
+    char *line = dt_xasprintf("%s ssh-ed25519 %s", hashed, key);
     bool found = false;
 
     if (list &&
@@ -31,7 +32,7 @@ static bool hashed_matches(const char *hashed, const char *name)
         int mask = LIBSSH2_KNOWNHOST_TYPE_PLAIN | LIBSSH2_KNOWNHOST_KEYENC_BASE64 |
                    LIBSSH2_KNOWNHOST_KEY_ED25519;
 
-        found = libssh2_knownhost_check(list, name, "AAAA", 4, mask, NULL) ==
+        found = libssh2_knownhost_check(list, name, key, strlen(key), mask, NULL) ==
                 LIBSSH2_KNOWNHOST_CHECK_MATCH;
     }
     free(line);

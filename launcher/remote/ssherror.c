@@ -117,8 +117,5 @@ void dt_ssherror_explain(struct dt_error *why, const char *text, const char *hos
     if (explain_hostkey(why, text, host) || explain_auth(why, text, host) ||
         explain_resolve(why, text) || explain_connect(why, text))
         return;
-    if (line.n)
-        dt_error_set(why, "ssh: %.*s; try: ssh %s true", line.n, line.p, host);
-    else
-        dt_error_set(why, "ssh: it failed without a word; try: ssh %s true", host);
+    dt_error_set(why, "ssh: %.*s; try: ssh %s true", line.n, line.p, host);
 }

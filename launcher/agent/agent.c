@@ -1,0 +1,307 @@
+#include "launcher/agent/agent.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/agent/channel.h"
+#include "launcher/agent/clock.h"
+#include "launcher/agent/files.h"
+#include "launcher/agent/generation.h"
+#include "launcher/agent/gpus.h"
+#include "launcher/agent/hostinfo.h"
+#include "launcher/agent/lease.h"
+#include "launcher/agent/sweep.h"
+
+enum {
+    LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
+    LOCAL_SIZE_MAX = 32 * 1024,
+};
+
+struct agent {
+    uv_loop_t loop;
+    uv_signal_t child_signal;
+    uv_poll_t keeper_poll;
+    struct dt_keeper *keeper;
+    int keeper_fd;
+    struct dt_lease lease;
+    struct dt_host host;
+    struct dt_files *files;
+    struct dt_generation *generation; /* or NULL before the first START */
+    uint32_t last_generation;
+};
+
+static void leave(struct agent *a, int code) __attribute__((noreturn));
+
+/* Whatever the reason, nothing of the job survives us. */
+static void leave(struct agent *a, int code)
+{
+    dt_sweep_all(LAST_SWEEP_MS);
+    dt_keeper_clean(a->keeper);
+    _exit(code);
+}
+
+static void on_gone(void *arg, const char *why)
+{
+    struct agent *a = arg;
+
+    if (a->generation && !dt_generation_over(a->generation))
+        fprintf(stderr, "dtrun-agent: lost the launcher (%s); its ranks are killed\n", why);
+    leave(a, DT_EXIT_LAUNCH);
+}
+
+static void on_lease_expired(void *arg)
+{
+    on_gone(arg, "it has been silent for too long");
+}
+
+static void on_keeper(uv_poll_t *poll, int status, int events)
+{
+    struct agent *a = poll->data;
+
+    (void)status;
+    (void)events;
+    fprintf(stderr, "dtrun-agent: the outer process of the agent died; its ranks are killed\n");
+    leave(a, DT_EXIT_LAUNCH);
+}
+
+static void on_tick(void *arg)
+{
+    struct agent *a = arg;
+
+    /* A full socket is a keeper that does not read: the kernel has its beats, ours is done. */
+    send(a->keeper_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void on_vanish(void *arg)
+{
+    struct agent *a = arg;
+
+    dt_sweep_all(LAST_SWEEP_MS);
+    dt_keeper_clean(a->keeper);
+    kill(getppid(), SIGKILL);
+    kill(getpid(), SIGKILL);
+}
+
+/* Reaps every process that has ended, ranks and orphans. */
+static void reap(struct agent *a)
+{
+    siginfo_t info = { 0 };
+
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG) == 0 && info.si_pid) {
+        if (a->generation)
+            dt_generation_died(a->generation, &info);
+        info.si_pid = 0;
+    }
+}
+
+static void on_child(uv_signal_t *handle, int signo)
+{
+    (void)signo;
+    reap(handle->data);
+}
+
+static void protocol_error(struct agent *a, const char *what)
+{
+    fprintf(stderr, "dtrun-agent: %s\n", what);
+    leave(a, DT_EXIT_LAUNCH);
+}
+
+static void on_start(struct agent *a, struct dt_msg_start *m)
+{
+    if (a->generation && !dt_generation_over(a->generation))
+        protocol_error(a, "START came while ranks of the generation before run");
+    if (m->generation <= a->last_generation)
+        protocol_error(a, "START came with an old generation");
+    if (m->argv.n == 0 || m->local_size == 0 || m->local_size > LOCAL_SIZE_MAX ||
+        m->first_rank > m->np || m->local_size > m->np - m->first_rank)
+        protocol_error(a, "START makes no sense");
+    a->last_generation = m->generation;
+    a->keeper->lease_ms = m->heartbeat_ms;
+    dt_lease_set(&a->lease, m->heartbeat_ms);
+    dt_generation_destroy(a->generation);
+    a->generation = dt_generation_create(&a->host, m);
+}
+
+static void on_ping(struct agent *a, const struct dt_msg_ping *m)
+{
+    struct dt_msg_pong pong = { .ping_time_ns = m->time_ns, .time_ns = dt_clock_ns() };
+
+    if (a->generation && !dt_generation_over(a->generation))
+        dt_generation_steps(a->generation, &pong.steps);
+    dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
+    free(pong.steps.v);
+}
+
+static void on_query(struct agent *a, const struct dt_msg_query *m)
+{
+    struct dt_msg_answer answer = { m->id };
+
+    reap(a);
+    dt_channel_send(a->host.channel, DT_MSG_ANSWER, &answer);
+}
+
+static void on_signal(struct agent *a, int signo)
+{
+    /* A stopped job belongs to a dtrun that is about to be stopped too. */
+    if (signo == SIGSTOP || signo == SIGCONT)
+        dt_lease_hold(&a->lease, signo == SIGSTOP);
+    if (a->generation && signo > 0 && signo < NSIG)
+        dt_generation_signal(a->generation, signo);
+}
+
+/* Messages about ranks, when there are any. Returns false for any other. */
+static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
+{
+    struct dt_generation *g = a->generation;
+
+    switch (type) {
+    case DT_MSG_TABLE:
+        if (g)
+            dt_generation_table(g, &msg->table);
+        return true;
+    case DT_MSG_STOP:
+        reap(a); /* those were not stopped by us */
+        if (g)
+            dt_generation_stop(g, msg->stop.grace_ms);
+        return true;
+    case DT_MSG_ABORT:
+        reap(a);
+        if (g)
+            dt_generation_abort(g, &msg->abort);
+        return true;
+    case DT_MSG_CREDIT:
+        if (g)
+            dt_generation_credit(g, &msg->credit);
+        return true;
+    case DT_MSG_STDIN:
+        if (g && !dt_generation_stdin(g, &msg->stdin_))
+            protocol_error(a, "more standard input came than was asked for");
+        return true;
+    case DT_MSG_STDIN_EOF:
+        if (g)
+            dt_generation_stdin_eof(g, msg->stdin_eof.rank);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void on_message(void *arg, uint8_t type, union dt_msg *msg)
+{
+    struct agent *a = arg;
+
+    if (for_generation(a, type, msg))
+        return;
+    switch (type) {
+    case DT_MSG_START:
+        on_start(a, &msg->start);
+        break;
+    case DT_MSG_SIGNAL:
+        on_signal(a, msg->signal.signo);
+        break;
+    case DT_MSG_PING:
+        on_ping(a, &msg->ping);
+        break;
+    case DT_MSG_QUERY:
+        on_query(a, &msg->query);
+        break;
+    case DT_MSG_FILE:
+        dt_files_begin(a->files, &msg->file);
+        break;
+    case DT_MSG_FILE_DATA:
+        dt_files_data(a->files, &msg->file_data);
+        break;
+    case DT_MSG_END:
+        leave(a, 0);
+    default:
+        protocol_error(a, "a message came that only agents send");
+    }
+}
+
+static void on_heard(void *arg)
+{
+    struct agent *a = arg;
+
+    dt_lease_renew(&a->lease);
+}
+
+static void on_room(void *arg)
+{
+    struct agent *a = arg;
+
+    if (a->generation)
+        dt_generation_room(a->generation);
+}
+
+/* Each rank takes a few descriptors; the ranks themselves get the limit back as it was. */
+static void raise_file_limit(struct rlimit *before)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, before);
+    limit = *before;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void say_hello(struct agent *a)
+{
+    struct dt_msg_hello hello = { 0 };
+
+    dt_hostinfo_fill(&hello, getppid());
+    hello.gpus = a->host.gpus;
+    a->host.cores = hello.cores;
+    dt_channel_send(a->host.channel, DT_MSG_HELLO, &hello);
+    hello.gpus = (struct dt_strs){ 0 };
+    dt_msg_free(DT_MSG_HELLO, (union dt_msg *)&hello);
+}
+
+static int open_agent(struct agent *a, struct dt_error *err)
+{
+    static const struct dt_channel_events events = { on_heard, on_message, on_room, on_gone };
+
+    signal(SIGPIPE, SIG_IGN);
+    if (uv_loop_init(&a->loop) < 0)
+        return dt_error_set(err, "cannot create an event loop: %s", strerror(errno));
+    raise_file_limit(&a->host.files);
+    dt_oom_init(&a->host.oom);
+    dt_gpus_detect(&a->host.gpus);
+    a->host.loop = &a->loop;
+    a->host.vanish = on_vanish;
+    a->host.arg = a;
+    a->child_signal.data = a->keeper_poll.data = a;
+    uv_signal_init(&a->loop, &a->child_signal);
+    uv_signal_start(&a->child_signal, on_child, SIGCHLD);
+    uv_poll_init(&a->loop, &a->keeper_poll, a->keeper_fd);
+    uv_poll_start(&a->keeper_poll, UV_READABLE, on_keeper);
+    a->lease.tick = on_tick;
+    a->lease.expired = on_lease_expired;
+    a->lease.arg = a;
+    dt_lease_start(&a->lease, &a->loop, a->keeper->lease_ms);
+    a->host.channel = dt_channel_open(&a->loop, STDIN_FILENO, STDOUT_FILENO, &events, a, err);
+    return a->host.channel ? 0 : -1;
+}
+
+int dt_agent_work(struct dt_keeper *keeper, int keeper_fd)
+{
+    static struct agent a;
+    struct dt_error err = { 0 };
+
+    a.keeper = keeper;
+    a.keeper_fd = keeper_fd;
+    if (open_agent(&a, &err) < 0) {
+        fprintf(stderr, "dtrun-agent: %s\n", err.text);
+        return DT_EXIT_LAUNCH;
+    }
+    a.files = dt_files_create(a.host.channel, keeper);
+    say_hello(&a);
+    uv_run(&a.loop, UV_RUN_DEFAULT);
+    return DT_EXIT_LAUNCH; /* not reached: the channel is always waited for */
+}

@@ -1,0 +1,508 @@
+#include "launcher/agent/generation.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/agent/fault.h"
+#include "launcher/agent/ranksock.h"
+#include "launcher/agent/relay.h"
+#include "launcher/agent/spawn.h"
+#include "launcher/agent/stdinfeed.h"
+#include "launcher/agent/sweep.h"
+#include "launcher/base/mem.h"
+#include "launcher/place/gpu.h"
+
+enum {
+    SWEEP_ROUND_MS = 10,
+    SWEEP_MS = 10 * 1000, /* then the generation ends beside a process that does not die */
+};
+
+/* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER; a failed spawn goes to SWEEPING at once. */
+enum phase {
+    SPAWNING, /* forked, not all have executed the program; deaths are kept back */
+    RUNNING,
+    SWEEPING, /* all ranks are reaped; what they left behind is being killed */
+    FLUSHING, /* no process is left; their output is being sent */
+    OVER,
+};
+
+struct rank {
+    struct dt_spawned process;
+    bool alive;    /* not reaped */
+    bool reported; /* EXIT is sent */
+    bool injected; /* a fault has been meant to end it */
+    struct dt_msg_exit end;
+};
+
+struct dt_generation {
+    struct dt_host *host;
+    struct dt_msg_start start;
+    struct dt_ranksock *sock;
+    struct dt_relay *relay;
+    struct dt_stdinfeed *in;
+    struct dt_faults *faults;
+    struct dt_spawn *spawn;
+    struct dt_spawn_config config;
+    enum phase phase;
+    bool stopping;                       /* the launcher said STOP */
+    bool stopped_at_once;                /* ... with no grace, or the grace is over */
+    struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
+    uv_timer_t timer;                    /* the grace, then the rounds of the sweep */
+    uint64_t sweep_ends_ns;
+    uint32_t alive;
+    struct rank *ranks; /* by local rank */
+};
+
+static void sweep(struct dt_generation *g);
+
+static void fill_exit(struct dt_generation *g, struct rank *r, const siginfo_t *info)
+{
+    uint32_t local_rank = (uint32_t)(r - g->ranks);
+    struct dt_rank_state state;
+    bool by_signal = info->si_code != CLD_EXITED;
+
+    dt_ranksock_drain(g->sock, local_rank);
+    state = dt_ranksock_state(g->sock, local_rank);
+    r->end = (struct dt_msg_exit){
+        .generation = g->start.generation,
+        .rank = g->start.first_rank + local_rank,
+        .pid = (uint32_t)r->process.pid,
+        .code = by_signal ? -1 : info->si_status,
+        .signo = by_signal ? info->si_status : 0,
+        .time_ns = dt_clock_ns(),
+        .step = state.step,
+        .flags = (state.linked ? DT_EXITED_LINKED : 0) |
+                 (state.finalized ? DT_EXITED_FINALIZED : 0) |
+                 (state.peer_lost ? DT_EXITED_PEER_LOST : 0) |
+                 (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
+                 (g->stopping ? DT_EXITED_STOPPED : 0) | (r->injected ? DT_EXITED_INJECTED : 0),
+    };
+    if (r->end.signo == SIGKILL && !g->stopping && !r->injected && dt_oom_killed(&g->host->oom))
+        r->end.flags |= DT_EXITED_OOM;
+}
+
+/* A linked rank that ends any other way than in order leaves peers that would wait for it. */
+static bool leaves_peers_waiting(const struct dt_msg_exit *end)
+{
+    return (end->flags & DT_EXITED_LINKED) &&
+           (end->code != 0 || !(end->flags & DT_EXITED_FINALIZED));
+}
+
+static void report_deaths(struct dt_generation *g)
+{
+    for (uint32_t i = 0; i < g->start.local_size; i++) {
+        struct rank *r = &g->ranks[i];
+
+        if (r->alive || r->reported)
+            continue;
+        r->reported = true;
+        dt_channel_send(g->host->channel, DT_MSG_EXIT, &r->end);
+        if (leaves_peers_waiting(&r->end))
+            dt_ranksock_abort(g->sock, r->end.rank);
+    }
+}
+
+static void end_generation(struct dt_generation *g)
+{
+    struct dt_msg_done done = { g->start.generation };
+
+    g->phase = OVER;
+    if (g->failure)
+        dt_channel_send(g->host->channel, DT_MSG_SPAWN_FAILED, g->failure);
+    else
+        dt_channel_send(g->host->channel, DT_MSG_DONE, &done);
+}
+
+static void on_flushed(void *arg)
+{
+    end_generation(arg);
+}
+
+static void on_sweep_round(uv_timer_t *timer)
+{
+    sweep(timer->data);
+}
+
+static void say_unkillable(struct dt_generation *g, size_t n, pid_t pid)
+{
+    struct dt_msg_log m = { dt_xasprintf("%zu processes of the job, pid %d among them, do not end "
+                                         "although they were killed; they wait inside the kernel "
+                                         "(see /proc/%d/stack)",
+                                         n, (int)pid, (int)pid) };
+
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+    free(m.text);
+}
+
+static void sweep(struct dt_generation *g)
+{
+    pid_t example = 0;
+    size_t left = dt_sweep_kill(&example);
+
+    if (left && dt_clock_ns() < g->sweep_ends_ns) {
+        uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
+        return;
+    }
+    if (left)
+        say_unkillable(g, left, example);
+    uv_timer_stop(&g->timer);
+    g->phase = FLUSHING;
+    if (g->failure)
+        end_generation(g);
+    else
+        dt_relay_finish(g->relay);
+}
+
+/* Moves on when the last rank has ended. */
+static void settle(struct dt_generation *g)
+{
+    if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
+        return;
+    g->phase = SWEEPING;
+    g->sweep_ends_ns = dt_clock_ns() + SWEEP_MS * 1000000ull;
+    uv_timer_stop(&g->timer);
+    sweep(g);
+}
+
+static void signal_groups(struct dt_generation *g, int signo)
+{
+    for (uint32_t i = 0; i < g->start.local_size; i++) {
+        const struct rank *r = &g->ranks[i];
+
+        /* A rank that has not reached setsid is no group yet. */
+        if (r->alive && kill(-r->process.pid, signo) < 0)
+            kill(r->process.pid, signo);
+    }
+}
+
+static void kill_all(struct dt_generation *g)
+{
+    g->stopped_at_once = true;
+    signal_groups(g, SIGKILL);
+    dt_sweep_kill(NULL);
+}
+
+/* The streams are read from now on: what a spawn that fails prints is not a rank's output. */
+static void take_streams(struct dt_generation *g)
+{
+    for (uint32_t i = 0; i < g->start.local_size; i++) {
+        struct dt_spawned *p = &g->ranks[i].process;
+
+        if (p->out >= 0)
+            dt_relay_add(g->relay, i, STDOUT_FILENO, p->out);
+        if (p->err >= 0)
+            dt_relay_add(g->relay, i, STDERR_FILENO, p->err);
+        p->out = p->err = -1;
+    }
+}
+
+static void run(struct dt_generation *g)
+{
+    g->phase = RUNNING;
+    dt_spawn_close(g->spawn);
+    g->spawn = NULL;
+    take_streams(g);
+}
+
+static void on_running(void *arg)
+{
+    struct dt_generation *g = arg;
+    uint32_t n = g->start.local_size;
+    struct dt_msg_started_rank *ranks = dt_xcalloc(n, sizeof *ranks);
+    struct dt_msg_started m = { g->start.generation, { ranks, n } };
+
+    for (uint32_t i = 0; i < n; i++) {
+        ranks[i].rank = g->start.first_rank + i;
+        ranks[i].pid = (uint32_t)g->ranks[i].process.pid;
+        ranks[i].device = (char *)(uintptr_t)dt_gpu_of(&g->config.devices, i);
+    }
+    dt_channel_send(g->host->channel, DT_MSG_STARTED, &m);
+    free(ranks);
+    run(g);
+    dt_faults_running(g->faults);
+    report_deaths(g);
+    settle(g);
+}
+
+static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
+{
+    struct dt_generation *g = arg;
+
+    g->failure = dt_xcalloc(1, sizeof *g->failure);
+    *g->failure = *why;
+    g->failure->what = dt_xstrdup(why->what);
+    dt_spawn_close(g->spawn);
+    g->spawn = NULL;
+    kill_all(g);
+    settle(g);
+}
+
+static void on_rank_hello(void *arg, uint32_t rank, uint16_t port)
+{
+    struct dt_generation *g = arg;
+    struct dt_msg_rank_hello m = { g->start.generation, rank, port };
+
+    dt_channel_send(g->host->channel, DT_MSG_RANK_HELLO, &m);
+}
+
+static void on_commit(void *arg, int64_t step, bool restored)
+{
+    struct dt_generation *g = arg;
+    struct dt_msg_commit m = { g->start.generation, step, restored };
+
+    dt_channel_send(g->host->channel, DT_MSG_COMMIT, &m);
+}
+
+static void on_step(void *arg, uint32_t rank, int64_t step)
+{
+    struct dt_generation *g = arg;
+
+    dt_faults_step(g->faults, rank - g->start.first_rank, step);
+}
+
+static void on_log(void *arg, const char *text)
+{
+    struct dt_generation *g = arg;
+    struct dt_msg_log m = { (char *)(uintptr_t)text };
+
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+}
+
+static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault)
+{
+    struct dt_generation *g = arg;
+    struct rank *r = &g->ranks[local_rank];
+
+    if (fault->kind == DT_INJECT_HOST)
+        g->host->vanish(g->host->arg);
+    if (!r->alive)
+        return;
+    r->injected |= fault->kind != DT_INJECT_STOP;
+    if (fault->kind != DT_INJECT_EXIT)
+        kill(r->process.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
+}
+
+/* The devices that the ranks of this host share. */
+static void choose_devices(struct dt_generation *g)
+{
+    const struct dt_gpu_source source = {
+        .given = g->start.gpus_given ? &g->start.gpus : NULL,
+        .mask = getenv("CUDA_VISIBLE_DEVICES"),
+        .detected = &g->host->gpus,
+        .slots = g->start.slots,
+    };
+
+    dt_gpu_list(&g->config.devices, &source);
+}
+
+static void spawn(struct dt_generation *g)
+{
+    static const struct dt_spawn_events events = { on_running, on_failed };
+    struct dt_spawned *processes = dt_xcalloc(g->start.local_size, sizeof *processes);
+    struct dt_msg_spawn_failed why;
+    int rc;
+
+    rc = dt_spawn_open(&g->spawn, g->host->loop, &g->config, processes, &events, g, &why);
+    for (uint32_t i = 0; i < g->start.local_size; i++) {
+        g->ranks[i].process = processes[i];
+        g->ranks[i].alive = processes[i].pid != 0;
+        g->alive += g->ranks[i].alive;
+        if (processes[i].in >= 0)
+            g->in = dt_stdinfeed_create(g->host->loop, g->host->channel, g->start.first_rank + i,
+                                        processes[i].in);
+    }
+    free(processes);
+    if (rc < 0)
+        on_failed(g, &why);
+}
+
+/* Without sockets to the ranks nothing can be started. */
+static void refuse(struct dt_generation *g, int error, struct dt_error *err)
+{
+    const struct dt_msg_spawn_failed why = {
+        .generation = g->start.generation,
+        .rank = g->start.first_rank,
+        .step = DT_SPAWN_SYSTEM,
+        .error = error,
+        .what = err->text,
+    };
+
+    on_failed(g, &why);
+}
+
+struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
+{
+    static const struct dt_ranksock_events sock_events = { on_rank_hello, on_commit, on_step,
+                                                           on_log };
+    static const struct dt_fault_events fault_events = { on_strike };
+    struct dt_generation *g = dt_xcalloc(1, sizeof *g);
+    struct dt_error err = { 0 };
+
+    g->host = host;
+    g->start = *start;
+    *start = (struct dt_msg_start){ 0 };
+    start = &g->start;
+    uv_timer_init(host->loop, &g->timer);
+    g->timer.data = g;
+    g->ranks = dt_xcalloc(start->local_size, sizeof *g->ranks);
+    for (uint32_t i = 0; i < start->local_size; i++)
+        g->ranks[i].process = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
+    choose_devices(g);
+    g->relay = dt_relay_create(host->loop, host->channel, start->first_rank, start->local_size,
+                               on_flushed, g);
+    errno = 0;
+    g->sock = dt_ranksock_create(host->loop, start, &sock_events, g, &err);
+    if (!g->sock) {
+        refuse(g, errno, &err);
+        return g;
+    }
+    g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);
+    g->config.start = start;
+    g->config.sock = g->sock;
+    g->config.cores = host->cores;
+    g->config.files = host->files;
+    spawn(g);
+    return g;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void dt_generation_destroy(struct dt_generation *g)
+{
+    if (!g)
+        return;
+    for (uint32_t i = 0; i < g->start.local_size; i++) {
+        struct dt_spawned *p = &g->ranks[i].process;
+
+        if (p->out >= 0)
+            close(p->out);
+        if (p->err >= 0)
+            close(p->err);
+    }
+    dt_spawn_close(g->spawn);
+    dt_faults_destroy(g->faults);
+    dt_stdinfeed_destroy(g->in);
+    dt_relay_destroy(g->relay);
+    dt_ranksock_destroy(g->sock);
+    if (g->failure)
+        free(g->failure->what);
+    free(g->failure);
+    free(g->ranks);
+    dt_strs_free(&g->config.devices);
+    dt_msg_free(DT_MSG_START, (union dt_msg *)&g->start);
+    uv_close((uv_handle_t *)&g->timer, on_timer_closed);
+}
+
+bool dt_generation_over(const struct dt_generation *g)
+{
+    return g->phase == OVER;
+}
+
+void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
+{
+    uint32_t i = 0;
+
+    while (i < g->start.local_size &&
+           !(g->ranks[i].alive && g->ranks[i].process.pid == info->si_pid))
+        i++;
+    if (i == g->start.local_size)
+        return; /* an orphan that we inherited */
+    g->ranks[i].alive = false;
+    g->alive--;
+    if (g->phase == SPAWNING) {
+        if (g->sock && !g->failure)
+            fill_exit(g, &g->ranks[i], info);
+        if (g->spawn)
+            dt_spawn_died(g->spawn, i);
+    } else {
+        fill_exit(g, &g->ranks[i], info);
+        report_deaths(g);
+    }
+    settle(g);
+}
+
+void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)
+{
+    if (g->sock && m->generation == g->start.generation)
+        dt_ranksock_table(g->sock, m);
+}
+
+void dt_generation_signal(struct dt_generation *g, int signo)
+{
+    signal_groups(g, signo);
+    /* A stopped process would take it only when it goes on. */
+    if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
+        signal_groups(g, SIGCONT);
+}
+
+static void on_grace_over(uv_timer_t *timer)
+{
+    kill_all(timer->data);
+}
+
+void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
+{
+    if (g->phase > RUNNING || g->failure || g->stopped_at_once)
+        return;
+    g->stopping = true;
+    if (g->phase == SPAWNING) { /* nothing has begun that could use the grace */
+        run(g);
+        grace_ms = 0;
+    }
+    report_deaths(g);
+    if (grace_ms == 0) {
+        uv_timer_stop(&g->timer);
+        kill_all(g);
+    } else {
+        uv_timer_start(&g->timer, on_grace_over, grace_ms, 0);
+        signal_groups(g, SIGCONT);
+        signal_groups(g, SIGTERM);
+    }
+    settle(g);
+}
+
+void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m)
+{
+    if (g->sock && m->generation == g->start.generation)
+        dt_ranksock_abort(g->sock, m->rank);
+}
+
+void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m)
+{
+    dt_relay_credit(g->relay, m->rank, m->fd, m->bytes);
+}
+
+bool dt_generation_stdin(struct dt_generation *g, const struct dt_msg_stdin *m)
+{
+    if (g->in && (int64_t)m->rank == g->start.stdin_rank)
+        return dt_stdinfeed_put(g->in, m->data.p, m->data.n);
+    return true;
+}
+
+void dt_generation_stdin_eof(struct dt_generation *g, uint32_t rank)
+{
+    if (g->in && (int64_t)rank == g->start.stdin_rank)
+        dt_stdinfeed_eof(g->in);
+}
+
+void dt_generation_steps(const struct dt_generation *g, struct dt_msg_list *steps)
+{
+    struct dt_msg_step *v = dt_xcalloc(g->start.local_size, sizeof *v);
+
+    for (uint32_t i = 0; i < g->start.local_size; i++) {
+        v[i].rank = g->start.first_rank + i;
+        v[i].step = g->sock ? dt_ranksock_state(g->sock, i).step : -1;
+    }
+    *steps = (struct dt_msg_list){ v, g->start.local_size };
+}
+
+void dt_generation_room(struct dt_generation *g)
+{
+    dt_relay_room(g->relay);
+}

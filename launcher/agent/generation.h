@@ -1,0 +1,50 @@
+/* The ranks of one START, from their fork until nothing of them is left.
+ *
+ * A generation ends with exactly one of SPAWN_FAILED (no rank ran) and DONE; either is sent when
+ * every process of it is gone. It is over then, and may be destroyed. */
+#ifndef DT_AGENT_GENERATION_H
+#define DT_AGENT_GENERATION_H
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <uv.h>
+
+#include "launcher/agent/channel.h"
+#include "launcher/agent/oom.h"
+
+struct dt_generation;
+
+struct dt_host { /* what generations need of their surroundings; outlives them */
+    uv_loop_t *loop;
+    struct dt_channel *channel;
+    struct dt_strs gpus; /* that were found */
+    uint32_t cores;
+    struct rlimit files; /* as it was before the agent raised its own */
+    struct dt_oom oom;
+    void (*vanish)(void *arg); /* --inject host: end as if the power had failed; does not return */
+    void *arg;
+};
+
+/* Takes what *start holds. */
+struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start);
+void dt_generation_destroy(struct dt_generation *g); /* accepts NULL */
+
+bool dt_generation_over(const struct dt_generation *g);
+
+/* Any process below the agent was reaped. */
+void dt_generation_died(struct dt_generation *g, const siginfo_t *info);
+
+/* What the launcher sends. */
+void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m);
+void dt_generation_signal(struct dt_generation *g, int signo);
+void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms);
+void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m);
+void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m);
+bool dt_generation_stdin(struct dt_generation *g,
+                         const struct dt_msg_stdin *m); /* false: too much */
+void dt_generation_stdin_eof(struct dt_generation *g, uint32_t rank);
+/* Every local rank's step; the caller frees steps->v. */
+void dt_generation_steps(const struct dt_generation *g, struct dt_msg_list *steps);
+void dt_generation_room(struct dt_generation *g); /* the channel has room again */
+
+#endif

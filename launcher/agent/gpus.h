@@ -1,0 +1,12 @@
+/* The GPUs of this host, as CUDA_VISIBLE_DEVICES names them. */
+#ifndef DT_AGENT_GPUS_H
+#define DT_AGENT_GPUS_H
+
+#include "runtime/wire/codec.h"
+
+/* Appends the index of each GPU that the kernel's driver shows and whose device file this process
+ * can see (a container may have been given a part of them). May wait up to 5 s for nvidia-smi, so
+ * it is called before the loop runs. */
+void dt_gpus_detect(struct dt_strs *gpus);
+
+#endif

@@ -1,0 +1,118 @@
+#include "launcher/agent/hostinfo.h"
+
+#include <netinet/in.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/slurp.h"
+#include "runtime/wire/env.h"
+
+enum { CPUS_MAX = 1 << 16, BOOT_ID_MAX = 128 };
+
+static unsigned long long inode_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? (unsigned long long)st.st_ino : 0;
+}
+
+/* Containers of one machine share the boot id, but not the namespaces in which ranks meet. */
+static char *identity(void)
+{
+    const char *given = getenv(DT_ENV_HOSTID);
+    struct dt_strbuf boot = { 0 };
+    char *text;
+
+    if (given && *given)
+        return dt_xstrdup(given);
+    dt_slurp(&boot, "/proc/sys/kernel/random/boot_id", BOOT_ID_MAX, NULL);
+    text = dt_xasprintf("%.*s/%llx/%llx", (int)strcspn(dt_strbuf_text(&boot), "\n"),
+                        dt_strbuf_text(&boot), inode_of("/proc/self/ns/net"),
+                        inode_of("/proc/self/ns/pid"));
+    dt_strbuf_free(&boot);
+    return text;
+}
+
+/* SSH_CONNECTION: "CLIENT PORT SERVER PORT". */
+static void ssh_addresses(char **addr, char **peer_addr)
+{
+    const char *text = getenv("SSH_CONNECTION");
+    char client[64] = "";
+    char server[64] = "";
+
+    if (!text || sscanf(text, "%63s %*s %63s", client, server) != 2)
+        client[0] = server[0] = '\0';
+    *addr = dt_xstrdup(server);
+    *peer_addr = dt_xstrdup(client);
+}
+
+static uint16_t free_port(void)
+{
+    struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
+    struct sockaddr_in any4 = { .sin_family = AF_INET };
+    socklen_t n = sizeof any;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    uint16_t port = 0;
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0 &&
+        getsockname(fd, (struct sockaddr *)&any, &n) == 0)
+        port = ntohs(any.sin6_port);
+    if (fd >= 0)
+        close(fd);
+    if (port)
+        return port;
+    n = sizeof any4; /* a host without IPv6 */
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&any4, sizeof any4) == 0 &&
+        getsockname(fd, (struct sockaddr *)&any4, &n) == 0)
+        port = ntohs(any4.sin_port);
+    if (fd >= 0)
+        close(fd);
+    return port;
+}
+
+static uint32_t cores(void)
+{
+    cpu_set_t *set;
+    uint32_t n = 0;
+
+    for (size_t cpus = CPU_SETSIZE; n == 0 && cpus <= CPUS_MAX; cpus *= 2) {
+        set = CPU_ALLOC(cpus);
+        if (set && sched_getaffinity(0, CPU_ALLOC_SIZE(cpus), set) == 0)
+            n = (uint32_t)CPU_COUNT_S(CPU_ALLOC_SIZE(cpus), set);
+        CPU_FREE(set);
+    }
+    return n ? n : 1;
+}
+
+static uint64_t memory(void)
+{
+    struct sysinfo info;
+
+    return sysinfo(&info) == 0 ? (uint64_t)info.totalram * info.mem_unit : 0;
+}
+
+void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
+{
+    char name[256] = "";
+
+    gethostname(name, sizeof name - 1);
+    hello->protocol = DT_PROTOCOL;
+    hello->version = dt_xstrdup(PACKAGE_VERSION);
+    hello->identity = identity();
+    hello->hostname = dt_xstrdup(name);
+    ssh_addresses(&hello->addr, &hello->peer_addr);
+    hello->free_port = free_port();
+    hello->cores = cores();
+    hello->memory = memory();
+    hello->time_ns = dt_clock_ns();
+    hello->pid = (uint32_t)keeper;
+}

@@ -1,0 +1,12 @@
+/* What this host is: the contents of HELLO. */
+#ifndef DT_AGENT_HOSTINFO_H
+#define DT_AGENT_HOSTINFO_H
+
+#include <sys/types.h>
+
+#include "runtime/wire/msg.h"
+
+/* Fills everything but the GPUs; dt_msg_free(DT_MSG_HELLO, ...) frees it. */
+void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper);
+
+#endif

@@ -1,0 +1,107 @@
+#include "launcher/agent/keeper.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/agent/sweep.h"
+#include "launcher/base/error.h"
+
+void dt_keeper_clean(struct dt_keeper *keeper)
+{
+    DIR *dir = keeper->file_dir[0] ? opendir(keeper->file_dir) : NULL;
+    const struct dirent *entry;
+
+    if (!dir)
+        return;
+    while ((entry = readdir(dir)))
+        unlinkat(dirfd(dir), entry->d_name, 0);
+    closedir(dir);
+    rmdir(keeper->file_dir);
+    keeper->file_dir[0] = '\0';
+}
+
+/* Returns when the worker is dead, or silent for too long. */
+static void watch(const struct dt_keeper *keeper, int fd)
+{
+    struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+    uint64_t heard = dt_clock_ns();
+    char beats[64];
+
+    for (;;) {
+        uint64_t limit = (uint64_t)keeper->lease_ms * DT_KEEPER_SILENCE;
+        uint64_t silent = (dt_clock_ns() - heard) / 1000000;
+        int n = poll(&poll_fd, 1, silent < limit ? (int)(limit - silent) : 0);
+
+        if (n > 0) {
+            ssize_t got = read(fd, beats, sizeof beats);
+
+            if (got == 0 || (got < 0 && errno != EINTR))
+                return;
+            heard = dt_clock_ns();
+        } else if (silent >= limit) {
+            fprintf(stderr, "dtrun-agent: its worker has been stuck for %llu s; it is killed\n",
+                    (unsigned long long)(silent / 1000));
+            return;
+        }
+    }
+}
+
+static int bury(pid_t worker)
+{
+    int status;
+
+    kill(worker, SIGKILL);
+    while (waitpid(worker, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : DT_EXIT_SIGNAL + WTERMSIG(status);
+}
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "dtrun-agent: %s: %s\n", what, strerror(errno));
+    return DT_EXIT_LAUNCH;
+}
+
+int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int fd))
+{
+    struct dt_keeper *keeper =
+        mmap(NULL, sizeof *keeper, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int ends[2];
+    pid_t worker;
+    int code;
+
+    setsid(); /* a terminal's signals are for dtrun; fails where sshd did it already */
+    if (keeper == MAP_FAILED)
+        return fail("mmap");
+    keeper->lease_ms = lease_ms;
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return fail("prctl");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return fail("socketpair");
+    worker = fork();
+    if (worker < 0)
+        return fail("fork");
+    if (worker == 0) {
+        close(ends[0]);
+        prctl(PR_SET_CHILD_SUBREAPER, 1); /* is not inherited */
+        return work(keeper, ends[1]);
+    }
+    close(ends[1]);
+    watch(keeper, ends[0]);
+    code = bury(worker);
+    dt_sweep_all(DT_KEEPER_SWEEP_MS);
+    dt_keeper_clean(keeper);
+    return code;
+}

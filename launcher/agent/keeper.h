@@ -1,0 +1,29 @@
+/* The outer of the agent's two processes. The keeper knows no protocol. It is the subreaper above
+ * the worker, so that what a dead worker leaves behind becomes its own, and ends when nothing is
+ * left.
+ *
+ * Whichever of the two dies, the other one ends every process below it. */
+#ifndef DT_AGENT_KEEPER_H
+#define DT_AGENT_KEEPER_H
+
+#include <stdint.h>
+
+enum {
+    DT_KEEPER_SILENCE = 3,         /* a worker silent for so many leases is taken as stuck */
+    DT_KEEPER_SWEEP_MS = 30 * 1000 /* at most so long for processes that do not die */
+};
+
+struct dt_keeper { /* shared memory of keeper and worker */
+    uint32_t lease_ms;
+    char file_dir[4096]; /* to remove at the end; "": none */
+};
+
+/* Forks the worker, which runs work(keeper, fd) and ends with its result; fd is the worker's end of
+ * a socket: a byte written to it is a sign of life, its EOF is the death of the keeper. Returns the
+ * code to exit with once the worker and every process below it are gone. */
+int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int fd));
+
+/* Removes the pushed files, if there are any. */
+void dt_keeper_clean(struct dt_keeper *keeper);
+
+#endif

@@ -1,0 +1,74 @@
+#include "launcher/agent/oom.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/slurp.h"
+
+enum { FILE_MAX = 64 * 1024 };
+
+static const char key[] = "oom_kill ";
+
+/* "oom_kill N" at the beginning of a line; false when the file or the line is not there. */
+static bool read_count(const char *path, uint64_t *count)
+{
+    struct dt_strbuf text = { 0 };
+    const char *at = NULL;
+
+    if (path[0] && dt_slurp(&text, path, FILE_MAX, NULL) == 0) {
+        at = dt_strbuf_text(&text);
+        while (at && strncmp(at, key, sizeof key - 1) != 0) {
+            at = strchr(at, '\n');
+            at = at ? at + 1 : NULL;
+        }
+    }
+    if (at)
+        *count = strtoull(at + sizeof key - 1, NULL, 10);
+    dt_strbuf_free(&text);
+    return at != NULL;
+}
+
+/* A line of /proc/self/cgroup: "0::/PATH" (version 2) or "4:memory:/PATH" (version 1). */
+static bool try_line(struct dt_oom *oom, char *line)
+{
+    char *controllers = strchr(line, ':');
+    char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+    if (!path)
+        return false;
+    *path++ = '\0';
+    if (strcmp(line, "0:") == 0)
+        snprintf(oom->path, sizeof oom->path, "/sys/fs/cgroup%s/memory.events", path);
+    else if (strcmp(controllers + 1, "memory") == 0)
+        snprintf(oom->path, sizeof oom->path, "/sys/fs/cgroup/memory%s/memory.oom_control", path);
+    else
+        return false;
+    return read_count(oom->path, &oom->seen);
+}
+
+void dt_oom_init(struct dt_oom *oom)
+{
+    struct dt_strbuf text = { 0 };
+    char *line = NULL;
+    char *rest = NULL;
+
+    *oom = (struct dt_oom){ 0 };
+    if (dt_slurp(&text, "/proc/self/cgroup", FILE_MAX, NULL) == 0 && text.len)
+        line = strtok_r(text.data, "\n", &rest);
+    while (line && !try_line(oom, line))
+        line = strtok_r(NULL, "\n", &rest);
+    if (!line)
+        oom->path[0] = '\0';
+    dt_strbuf_free(&text);
+}
+
+bool dt_oom_killed(struct dt_oom *oom)
+{
+    uint64_t count;
+
+    if (!read_count(oom->path, &count) || count <= oom->seen)
+        return false;
+    oom->seen++;
+    return true;
+}

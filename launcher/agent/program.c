@@ -1,0 +1,86 @@
+#include "launcher/agent/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usual[] = "/usr/local/bin:/usr/bin:/bin";
+
+static int check(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
+    return access(path, X_OK) < 0 ? errno : 0;
+}
+
+int dt_program_find(char *path, size_t size, const char *name, const char *search)
+{
+    int found = ENOENT;
+    const char *dir;
+    size_t n;
+
+    if (strchr(name, '/') || !*name) {
+        snprintf(path, size, "%s", name);
+        return check(path);
+    }
+    for (dir = search ? search : usual; dir; dir = dir[n] ? dir + n + 1 : NULL) {
+        int rc;
+
+        n = strcspn(dir, ":");
+        snprintf(path, size, "%.*s/%s", n ? (int)n : 1, n ? dir : ".", name);
+        rc = check(path);
+        if (rc == 0)
+            return 0;
+        if (rc == EACCES)
+            found = EACCES;
+    }
+    snprintf(path, size, "%s", name);
+    return found;
+}
+
+/* The interpreter that the first line names; false when there is no such line. */
+static bool read_interpreter(char *interpreter, size_t size, const char *path)
+{
+    char line[256] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    const char *at = line + 2;
+
+    if (fd >= 0)
+        close(fd);
+    if (n < 2 || memcmp(line, "#!", 2) != 0)
+        return false;
+    at += strspn(at, " \t");
+    snprintf(interpreter, size, "%.*s", (int)strcspn(at, " \t\n"), at);
+    return true;
+}
+
+int dt_program_explain(char *what, size_t size, const char *path, int error)
+{
+    char interpreter[256];
+
+    if (error == ENOEXEC) {
+        snprintf(what, size, "%s is no program for this machine, and no script that begins with #!",
+                 path);
+    } else if (error == ENOENT && access(path, F_OK) == 0) {
+        error = ENOEXEC;
+        if (!read_interpreter(interpreter, sizeof interpreter, path))
+            snprintf(what, size, "%s was built for another system: its loader is missing", path);
+        else if (strchr(interpreter, '\r'))
+            snprintf(what, size, "%s has lines that end in CR LF: the system looks for %.*s\\r",
+                     path, (int)strcspn(interpreter, "\r"), interpreter);
+        else
+            snprintf(what, size, "%s begins with #!%s, which does not exist", path, interpreter);
+    } else {
+        snprintf(what, size, "%s", path);
+    }
+    return error;
+}

@@ -1,0 +1,202 @@
+#include "launcher/agent/rankproc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launcher/agent/program.h"
+#include "launcher/base/mem.h"
+#include "launcher/place/envrules.h"
+#include "launcher/place/gpu.h"
+
+enum { FIRST_PRIVATE_FD = DT_SPAWN_SOCKET_FD + 1 };
+
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC 4
+#endif
+
+_Static_assert(sizeof(struct dt_rank_report) <= PIPE_BUF, "reports would mix in the pipe");
+
+static void send_report(int errors, const struct dt_rank_report *report)
+{
+    ssize_t n;
+
+    do
+        n = write(errors, report, sizeof *report);
+    while (n < 0 && errno == EINTR);
+}
+
+static void refuse(int errors, uint32_t local_rank, enum dt_spawn_step step, int error,
+                   const char *what) __attribute__((noreturn));
+
+static void refuse(int errors, uint32_t local_rank, enum dt_spawn_step step, int error,
+                   const char *what)
+{
+    struct dt_rank_report report = {
+        .local_rank = local_rank,
+        .step = (uint8_t)step,
+        .error = error,
+    };
+
+    snprintf(report.what, sizeof report.what, "%s", what);
+    send_report(errors, &report);
+    _exit(DT_EXIT_NOT_FOUND);
+}
+
+/* Programs start with every signal at its default, which "ignore" survives exec without. */
+static void default_signals(void)
+{
+    for (int signo = 1; signo < NSIG; signo++)
+        signal(signo, SIG_DFL);
+}
+
+/* Kernels before 5.11 have no such flag; what is open is then listed. */
+static void close_on_exec_from(int first)
+{
+    DIR *dir;
+    const struct dirent *entry;
+
+    if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+        return;
+    dir = opendir("/proc/self/fd");
+    while (dir && (entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+
+        if (fd >= first)
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+}
+
+/* Moves gate and errors out of the way, then puts the rank's descriptors where it expects them. */
+static int arrange(const struct dt_rankproc *p, int *gate, int *errors)
+{
+    *errors = fcntl(p->errors, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    *gate = fcntl(p->gate, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    if (*errors < 0 || *gate < 0)
+        return -1;
+    if (dup2(p->in, STDIN_FILENO) < 0 || dup2(p->out, STDOUT_FILENO) < 0 ||
+        dup2(p->err, STDERR_FILENO) < 0)
+        return -1;
+    if (p->socket == DT_SPAWN_SOCKET_FD ? fcntl(p->socket, F_SETFD, 0) < 0
+                                        : dup2(p->socket, DT_SPAWN_SOCKET_FD) < 0)
+        return -1;
+    close_on_exec_from(FIRST_PRIVATE_FD);
+    return 0;
+}
+
+static const char *value_of(const struct dt_strs *env, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (uint32_t i = 0; i < env->n; i++) {
+        if (strncmp(env->v[i], name, n) == 0 && env->v[i][n] == '=')
+            return env->v[i] + n + 1;
+    }
+    return NULL;
+}
+
+/* The directory of pushed files comes first: libdtrun may lie there beside the program. */
+static void add_library_dir(struct dt_strs *env, const char *dir)
+{
+    static const char name[] = "LD_LIBRARY_PATH";
+    const char *old = value_of(env, name);
+    char *text = dt_xasprintf("%s=%s%s%s", name, dir, old && *old ? ":" : "", old ? old : "");
+
+    for (uint32_t i = 0; i < env->n; i++) {
+        if (old == env->v[i] + sizeof name) {
+            env->v[i] = text;
+            return;
+        }
+    }
+    if (dt_strs_add(env, text) < 0)
+        exit(DT_EXIT_LAUNCH);
+}
+
+static int make_environment(struct dt_strs *env, const struct dt_spawn_config *config,
+                            uint32_t local_rank)
+{
+    const struct dt_env_rank rank = {
+        .start = config->start,
+        .local_rank = local_rank,
+        .device = dt_gpu_of(&config->devices, local_rank),
+        .agent_fd = DT_SPAWN_SOCKET_FD,
+        .cores = config->cores,
+    };
+
+    if (dt_env_for_rank(env, environ, &rank) < 0)
+        return -1;
+    if (config->start->file_dir[0])
+        add_library_dir(env, config->start->file_dir);
+    return 0;
+}
+
+/* A pushed program runs from where it was put, whatever path it had where it came from. */
+static int find_program(char *path, size_t size, const struct dt_msg_start *start,
+                        const struct dt_strs *env)
+{
+    const char *name = start->argv.v[0];
+    const char *slash = strrchr(name, '/');
+
+    if (start->file_dir[0]) {
+        snprintf(path, size, "%s/%s", start->file_dir, slash ? slash + 1 : name);
+        if (access(path, F_OK) == 0)
+            return dt_program_find(path, size, dt_xstrdup(path), NULL);
+    }
+    return dt_program_find(path, size, name, value_of(env, "PATH"));
+}
+
+static void wait_at_gate(int gate, int errors, uint32_t local_rank)
+{
+    struct dt_rank_report report = { .local_rank = local_rank, .ready = true };
+    ssize_t n;
+    char byte;
+
+    send_report(errors, &report);
+    do
+        n = read(gate, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    if (n != 1)
+        _exit(DT_EXIT_LAUNCH); /* another rank failed */
+}
+
+void dt_rankproc_run(const struct dt_rankproc *p)
+{
+    const struct dt_msg_start *start = p->config->start;
+    struct dt_strs env = { 0 };
+    char path[PATH_MAX];
+    char what[sizeof((struct dt_rank_report *)0)->what];
+    sigset_t none;
+    int gate;
+    int errors;
+    int rc;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != p->parent)
+        _exit(DT_EXIT_LAUNCH); /* it died before it could be our death signal */
+    setsid();
+    default_signals();
+    if (arrange(p, &gate, &errors) < 0)
+        refuse(p->errors, p->local_rank, DT_SPAWN_SYSTEM, errno, "dup2");
+    setrlimit(RLIMIT_NOFILE, &p->config->files);
+    if (start->wdir[0] && chdir(start->wdir) < 0)
+        refuse(errors, p->local_rank, DT_SPAWN_WDIR, errno, start->wdir);
+    if (make_environment(&env, p->config, p->local_rank) < 0)
+        refuse(errors, p->local_rank, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+    rc = find_program(path, sizeof path, start, &env);
+    if (rc)
+        refuse(errors, p->local_rank, DT_SPAWN_EXEC, rc, path);
+    wait_at_gate(gate, errors, p->local_rank);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(path, start->argv.v, env.v);
+    rc = dt_program_explain(what, sizeof what, path, errno);
+    refuse(errors, p->local_rank, DT_SPAWN_EXEC, rc, what);
+}

@@ -1,0 +1,30 @@
+/* A rank between fork and exec. */
+#ifndef DT_AGENT_RANKPROC_H
+#define DT_AGENT_RANKPROC_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "launcher/agent/spawn.h"
+
+struct dt_rank_report { /* written to the error pipe whole: it is shorter than PIPE_BUF */
+    uint32_t local_rank;
+    bool ready;   /* waits at the gate; else it failed, and has ended */
+    uint8_t step; /* enum dt_spawn_step */
+    int32_t error;
+    char what[1024];
+};
+
+struct dt_rankproc {
+    const struct dt_spawn_config *config;
+    uint32_t local_rank;
+    pid_t parent;
+    int in, out, err, socket; /* become 0, 1, 2 and DT_SPAWN_SOCKET_FD; none of them is 0, 1 or 2 */
+    int gate;                 /* the program is executed when a byte can be read; EOF: never mind */
+    int errors;               /* takes struct dt_rank_report */
+};
+
+/* To be called in the child with all signals blocked. */
+void dt_rankproc_run(const struct dt_rankproc *p) __attribute__((noreturn));
+
+#endif

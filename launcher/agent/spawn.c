@@ -1,0 +1,268 @@
+#include "launcher/agent/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/agent/rankproc.h"
+#include "launcher/base/mem.h"
+
+struct dt_spawn {
+    uv_poll_t poll;
+    const struct dt_spawn_config *config;
+    struct dt_spawn_events events;
+    void *arg;
+    int gate;     /* writing end */
+    int errors;   /* reading end */
+    int child[3]; /* the gate's reading end, the error pipe's writing end, /dev/null */
+    uint32_t ready;
+    bool over; /* an event was sent, or none is wanted any more */
+    size_t have;
+    struct dt_rank_report report; /* arriving */
+};
+
+enum { CHILD_GATE, CHILD_ERRORS, CHILD_NULL };
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void dt_spawn_close(struct dt_spawn *s)
+{
+    if (!s)
+        return;
+    s->over = true;
+    for (int i = 0; i < 3; i++)
+        close_fd(&s->child[i]);
+    close_fd(&s->gate);
+    if (s->poll.data)
+        uv_close((uv_handle_t *)&s->poll, on_closed);
+    close_fd(&s->errors);
+    if (!s->poll.data)
+        free(s);
+}
+
+static void fail(struct dt_spawn *s, uint32_t local_rank, enum dt_spawn_step step, int error,
+                 char *what)
+{
+    const struct dt_msg_start *start = s->config->start;
+    struct dt_msg_spawn_failed m = {
+        .generation = start->generation,
+        .rank = start->first_rank + local_rank,
+        .step = (uint8_t)step,
+        .error = error,
+        .what = what,
+    };
+
+    if (s->over)
+        return;
+    s->over = true;
+    s->events.failed(s->arg, &m);
+}
+
+static void open_gate(struct dt_spawn *s)
+{
+    char go[256] = { 0 };
+    uint32_t left = s->config->start->local_size;
+
+    while (left) {
+        ssize_t n = write(s->gate, go, left < sizeof go ? left : sizeof go);
+
+        if (n > 0)
+            left -= (uint32_t)n;
+        else if (errno != EINTR)
+            break; /* nobody waits there: all have died, which their parent will see */
+    }
+    close_fd(&s->gate);
+}
+
+/* Returns false when nothing is there, for now or for ever. */
+static bool read_report(struct dt_spawn *s)
+{
+    ssize_t n = read(s->errors, (char *)&s->report + s->have, sizeof s->report - s->have);
+
+    if (n < 0)
+        return errno == EINTR;
+    if (n == 0) {
+        s->over = true;
+        uv_poll_stop(&s->poll);
+        s->events.running(s->arg);
+        return false;
+    }
+    s->have += (size_t)n;
+    if (s->have < sizeof s->report)
+        return true;
+    s->have = 0;
+    if (!s->report.ready)
+        fail(s, s->report.local_rank, s->report.step, s->report.error, s->report.what);
+    else if (++s->ready == s->config->start->local_size)
+        open_gate(s);
+    return true;
+}
+
+static void on_report(uv_poll_t *poll, int status, int events)
+{
+    struct dt_spawn *s = poll->data;
+
+    (void)status; /* read tells */
+    (void)events;
+    while (!s->over && read_report(s))
+        continue;
+}
+
+void dt_spawn_died(struct dt_spawn *s, uint32_t local_rank)
+{
+    on_report(&s->poll, 0, 0);
+    if (!s->over && s->gate >= 0)
+        fail(s, local_rank, DT_SPAWN_SYSTEM, ECHILD,
+             "a process that was to become the rank was killed");
+}
+
+static int open_pipes(struct dt_spawn *s)
+{
+    int gate[2];
+    int errors[2];
+
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        return -1;
+    s->gate = gate[1];
+    s->child[CHILD_GATE] = gate[0];
+    if (pipe2(errors, O_CLOEXEC) < 0)
+        return -1;
+    s->errors = errors[0];
+    s->child[CHILD_ERRORS] = errors[1];
+    s->child[CHILD_NULL] = open("/dev/null", O_RDWR | O_CLOEXEC);
+    return s->child[CHILD_NULL] < 0 ? -1 : 0;
+}
+
+/* The child must not run our signal handlers, which would write into the loop it shares with us. */
+static pid_t fork_rank(const struct dt_rankproc *p)
+{
+    sigset_t all;
+    sigset_t before;
+    pid_t pid;
+    int error;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid = fork();
+    if (pid == 0)
+        dt_rankproc_run(p);
+    error = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return pid;
+}
+
+static int open_rank(struct dt_spawn *s, struct dt_spawned *rank, uint32_t i)
+{
+    const struct dt_msg_start *start = s->config->start;
+    bool has_stdin = start->stdin_rank >= 0 && (uint32_t)start->stdin_rank == start->first_rank + i;
+    int in[2] = { -1, -1 };
+    int out[2] = { -1, -1 };
+    int err[2] = { -1, -1 };
+    pid_t pid = -1;
+    int error;
+
+    if ((!has_stdin || pipe2(in, O_CLOEXEC) == 0) && pipe2(out, O_CLOEXEC) == 0 &&
+        pipe2(err, O_CLOEXEC) == 0) {
+        const struct dt_rankproc p = {
+            .config = s->config,
+            .local_rank = i,
+            .parent = getpid(),
+            .in = has_stdin ? in[0] : s->child[CHILD_NULL],
+            .out = out[1],
+            .err = err[1],
+            .socket = dt_ranksock_child_fd(s->config->sock, i),
+            .gate = s->child[CHILD_GATE],
+            .errors = s->child[CHILD_ERRORS],
+        };
+
+        pid = fork_rank(&p);
+    }
+    error = errno;
+    close_fd(&in[0]);
+    close_fd(&out[1]);
+    close_fd(&err[1]);
+    *rank =
+        (struct dt_spawned){ .pid = pid < 0 ? 0 : pid, .in = in[1], .out = out[0], .err = err[0] };
+    dt_ranksock_forked(s->config->sock, i);
+    errno = error;
+    return pid < 0 ? -1 : 0;
+}
+
+/* Which limit is too low, where it is one. */
+static void name_limit(char *what, size_t size, uint32_t local_size)
+{
+    struct rlimit limit;
+
+    if (errno == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        snprintf(what, size, "fork of %u ranks, where %llu processes are allowed", local_size,
+                 (unsigned long long)limit.rlim_cur);
+    else if (errno == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        snprintf(what, size, "pipes for %u ranks, where %llu open files are allowed", local_size,
+                 (unsigned long long)limit.rlim_cur);
+    else
+        snprintf(what, size, "fork of %u ranks", local_size);
+}
+
+static int refuse(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *why)
+{
+    const struct dt_msg_start *start = s->config->start;
+    static char what[256];
+    int error = errno;
+
+    name_limit(what, sizeof what, start->local_size);
+    *why = (struct dt_msg_spawn_failed){
+        .generation = start->generation,
+        .rank = start->first_rank + i,
+        .step = DT_SPAWN_SYSTEM,
+        .error = error,
+        .what = what,
+    };
+    dt_spawn_close(s);
+    return -1;
+}
+
+int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
+                  struct dt_spawned *ranks, const struct dt_spawn_events *events, void *arg,
+                  struct dt_msg_spawn_failed *why)
+{
+    struct dt_spawn *s = dt_xcalloc(1, sizeof *s);
+    uint32_t i = 0;
+
+    *s = (struct dt_spawn){ .config = config,
+                            .events = *events,
+                            .arg = arg,
+                            .gate = -1,
+                            .errors = -1,
+                            .child = { -1, -1, -1 } };
+    *spawn = NULL;
+    for (uint32_t k = 0; k < config->start->local_size; k++)
+        ranks[k] = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
+    if (open_pipes(s) < 0)
+        return refuse(s, i, why);
+    for (; i < config->start->local_size; i++) {
+        if (open_rank(s, &ranks[i], i) < 0)
+            return refuse(s, i, why);
+    }
+    for (int k = 0; k < 3; k++)
+        close_fd(&s->child[k]);
+    uv_poll_init(loop, &s->poll, s->errors);
+    s->poll.data = s;
+    uv_poll_start(&s->poll, UV_READABLE, on_report);
+    *spawn = s;
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* Starting the ranks of one host: all or none.
+ *
+ * Every rank is forked, enters its directory and finds its program, and then waits at a gate that
+ * opens when all are there. The error pipe brings back, from each, that it is ready or what failed,
+ * and its EOF says that all have executed their programs. */
+#ifndef DT_AGENT_SPAWN_H
+#define DT_AGENT_SPAWN_H
+
+#include <sys/resource.h>
+#include <uv.h>
+
+#include "launcher/agent/ranksock.h"
+
+enum { DT_SPAWN_SOCKET_FD = 3 }; /* where a rank finds its agent socket */
+
+struct dt_spawned { /* a rank; each fd is -1 when there is none */
+    pid_t pid;      /* 0: was not forked */
+    int in;         /* writing end of its stdin, for the rank that has one */
+    int out;        /* reading ends of its stdout and stderr */
+    int err;
+};
+
+struct dt_spawn_config {
+    const struct dt_msg_start *start; /* outlives the spawn */
+    struct dt_ranksock *sock;
+    struct dt_strs devices; /* what the host's ranks share */
+    uint32_t cores;
+    struct rlimit files; /* to restore: the agent has raised its own */
+};
+
+struct dt_spawn_events {
+    void (*running)(void *arg); /* every rank runs its program */
+    /* The first failure, once; running does not follow. The caller kills the ranks that were
+     * forked. */
+    void (*failed)(void *arg, const struct dt_msg_spawn_failed *why);
+};
+
+struct dt_spawn;
+
+/* Forks start->local_size ranks and fills ranks. Returns 0, and one of the events follows; or -1
+ * with *why (valid until the next call) when not all could be forked: ranks then holds those that
+ * were. */
+int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
+                  struct dt_spawned *ranks, const struct dt_spawn_events *events, void *arg,
+                  struct dt_msg_spawn_failed *why);
+/* To be told when a rank was reaped before running or failed: it may have died without a word. */
+void dt_spawn_died(struct dt_spawn *s, uint32_t local_rank);
+void dt_spawn_close(struct dt_spawn *s); /* also before an event; accepts NULL */
+
+#endif
