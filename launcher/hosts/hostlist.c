@@ -27,6 +27,7 @@ static void index_put(struct dt_hostlist *list, size_t position)
     list->index[at] = position + 1;
 }
 
+/* A table of this size serves half as many hosts, and list->v has room for them. */
 static void index_build(struct dt_hostlist *list, size_t size)
 {
     free(list->index);
@@ -55,13 +56,13 @@ struct dt_host *dt_hostlist_add(struct dt_hostlist *list, const char *name)
 {
     struct dt_host *host;
 
-    list->v = dt_xrealloc(list->v, list->n + 1, sizeof *list->v);
+    if (2 * (list->n + 1) > list->index_size) {
+        index_build(list, list->index_size ? 2 * list->index_size : 16);
+        list->v = dt_xrealloc(list->v, list->index_size / 2, sizeof *list->v);
+    }
     host = &list->v[list->n++];
     *host = (struct dt_host){ .name = dt_xstrdup(name), .slots = 1 };
-    if (2 * list->n > list->index_size)
-        index_build(list, list->index_size ? 2 * list->index_size : 16);
-    else
-        index_put(list, list->n - 1);
+    index_put(list, list->n - 1);
     return host;
 }
 

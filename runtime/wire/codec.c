@@ -3,19 +3,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The allocated length follows from the used one, so that it need not be stored: the next power of
+ * two. */
+static size_t allocated(size_t used)
+{
+    size_t n = 4;
+
+    while (n < used)
+        n *= 2;
+    return n;
+}
+
 int dt_strs_add(struct dt_strs *s, const char *text)
 {
-    char **v = realloc(s->v, ((size_t)s->n + 2) * sizeof *v);
-    char *copy = strdup(text);
+    size_t used = (size_t)s->n + 1; /* with the NULL */
+    char *copy = strdup(text), **v;
 
-    if (v)
+    if (copy && (!s->v || allocated(used + 1) != allocated(used))) {
+        v = realloc(s->v, allocated(used + 1) * sizeof *v);
+        if (!v) {
+            free(copy);
+            return -1;
+        }
         s->v = v;
-    if (!v || !copy) {
-        free(copy);
-        return -1;
     }
-    v[s->n++] = copy;
-    v[s->n] = NULL;
+    if (!copy)
+        return -1;
+    s->v[s->n++] = copy;
+    s->v[s->n] = NULL;
     return 0;
 }
 

@@ -1,9 +1,9 @@
 /* Typed reading and writing of bytes that cross a process boundary. Integers are little-endian.
  *
- * Writing (dt_put) grows its buffer up to a hard maximum. Reading (dt_get) never looks past its end.
- * Both keep a sticky "failed": callers put or get a whole record and check once. A record that has
- * bytes left over after its last field is as wrong as one that is too short: dt_get_end says so.
- * Nothing here aborts: the code runs inside users' programs too. */
+ * Writing (dt_put) grows its buffer up to a hard maximum. Reading (dt_get) never looks past its
+ * end. Both keep a sticky "failed": callers put or get a whole record and check once. A record that
+ * has bytes left over after its last field is as wrong as one that is too short: dt_get_end says
+ * so. Nothing here aborts: the code runs inside users' programs too. */
 #ifndef DT_WIRE_CODEC_H
 #define DT_WIRE_CODEC_H
 
@@ -11,7 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A list of strings; v has a NULL after its last entry, so that it serves as an argv or environ. */
+/* A list of strings; v has a NULL after its last entry, so that it serves as an argv or environ.
+ * What dt_strs_add is to extend must have been begun by it, since it knows how much it has
+ * allocated. */
 struct dt_strs {
     char **v; /* NULL while n is 0 and nothing was ever added */
     uint32_t n;
@@ -32,8 +34,8 @@ void dt_put_u8(struct dt_put *p, uint8_t v);
 void dt_put_u16(struct dt_put *p, uint16_t v);
 void dt_put_u32(struct dt_put *p, uint32_t v);
 void dt_put_u64(struct dt_put *p, uint64_t v);
-void dt_put_bytes(struct dt_put *p, const void *data, size_t n);             /* no length */
-void dt_put_str(struct dt_put *p, const char *s);                            /* u32 length + bytes */
+void dt_put_bytes(struct dt_put *p, const void *data, size_t n); /* no length */
+void dt_put_str(struct dt_put *p, const char *s);                /* u32 length + bytes */
 void dt_put_free(struct dt_put *p);
 
 struct dt_get {

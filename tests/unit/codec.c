@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,9 +62,31 @@ static void writing_stops_at_the_maximum(void **state)
     dt_put_free(&p);
 }
 
+static void a_list_of_strings_serves_as_argv(void **state)
+{
+    struct dt_strs s = { 0 };
+    char text[16];
+
+    (void)state;
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "%u", i);
+        assert_int_equal(dt_strs_add(&s, text), 0);
+        assert_int_equal(s.n, i + 1);
+        assert_null(s.v[i + 1]);
+    }
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "%u", i);
+        assert_string_equal(s.v[i], text);
+    }
+    dt_strs_free(&s);
+    assert_null(s.v);
+    assert_int_equal(s.n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_of_strings_serves_as_argv),
         cmocka_unit_test(integers_are_little_endian),
         cmocka_unit_test(a_string_with_a_nul_is_refused),
         cmocka_unit_test(leftover_bytes_are_an_error),

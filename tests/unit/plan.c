@@ -116,7 +116,7 @@ static void extra_ranks_go_where_the_load_is_lowest(void **state)
         int slots[6], max[6] = { 0 }, ranks[6], n = round % 6 + 1, total = 0;
 
         for (int i = 0; i < n; i++) {
-            char name[8];
+            char name[16];
 
             seed = seed * 1103515245 + 12345;
             slots[i] = (int)(seed >> 16) % 5 + 1;

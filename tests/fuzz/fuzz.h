@@ -1,0 +1,22 @@
+/* What a fuzz target and its driver share. A target is one function that takes any bytes and aborts
+ * when a promise is broken. libFuzzer can drive it (tests/fuzz/libfuzzer), or driver.c, which needs
+ * nothing. */
+#ifndef DT_TEST_FUZZ_H
+#define DT_TEST_FUZZ_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+#define REQUIRE(promise)                                                                           \
+    do {                                                                                           \
+        if (!(promise)) {                                                                          \
+            fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #promise);                  \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+#endif

@@ -1,0 +1,20 @@
+# Fuzz targets, each driven for two seconds; tests/fuzz/libfuzzer drives one for longer with clang.
+FUZZ_TESTS = \
+	tests/fuzz/hostarg \
+	tests/fuzz/hostfile \
+	tests/fuzz/messages
+check_PROGRAMS += $(FUZZ_TESTS)
+TESTS += $(FUZZ_TESTS)
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/libfuzzer
+
+tests_fuzz_hostarg_SOURCES = tests/fuzz/hostarg.c tests/fuzz/hosts.h tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_hostarg_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"hostarg"'
+tests_fuzz_hostarg_LDADD = launcher/liblauncher.la
+
+tests_fuzz_hostfile_SOURCES = tests/fuzz/hostfile.c tests/fuzz/hosts.h tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_hostfile_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"hostfile"'
+tests_fuzz_hostfile_LDADD = launcher/liblauncher.la
+
+tests_fuzz_messages_SOURCES = tests/fuzz/messages.c tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_messages_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"messages"'
+tests_fuzz_messages_LDADD = launcher/libbase.la
