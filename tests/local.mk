@@ -178,15 +178,27 @@ tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
 tests_rank_oldagent_LDADD = runtime/libwire.la
 
+check_PROGRAMS += tests/rank/fds tests/rank/flood
+tests_rank_fds_SOURCES = tests/rank/fds.c
+tests_rank_flood_SOURCES = tests/rank/flood.c
+
 # Black-box tests, in the order in which they run.
 CLI_TESTS = \
 	tests/cli/usage.bats \
 	tests/cli/dryrun.bats \
-	tests/cli/manual.bats
+	tests/cli/manual.bats \
+	tests/cli/exit.bats \
+	tests/cli/stop.bats \
+	tests/cli/lost.bats \
+	tests/cli/stdin.bats \
+	tests/cli/output.bats \
+	tests/cli/ranks.bats \
+	tests/cli/restart.bats
 CLUSTER_TESTS =
 EXTRA_DIST += tests/cluster/lib.bash tests/cluster/transport.bats
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)
 endif
-EXTRA_DIST += $(CLI_TESTS) $(CLUSTER_TESTS)
+EXTRA_DIST += $(CLI_TESTS) $(CLUSTER_TESTS) \
+	tests/cli/background.py tests/cli/common.bash tests/cli/ctrl_c.py

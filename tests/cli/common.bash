@@ -1,0 +1,134 @@
+# What the black-box tests share. Each test runs dtrun under a watchdog, with a token of its own in the
+# environment: what still carries it afterwards was left behind.
+
+setup() {
+    DTRUN="${DTRUN_BUILD:?make check sets it}/cmd/dtrun"
+    RANK="$DTRUN_BUILD/tests/rank"
+    export DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent"
+    TOKEN="DTRUN_TEST_TOKEN=$$.$BATS_TEST_NUMBER.$RANDOM$RANDOM"
+    T="$BATS_TEST_TMPDIR"
+    OUT="$T/out" ERR="$T/err"
+    RC=
+    BACKGROUND=
+    cd "$T"
+}
+
+teardown() {
+    [ -z "$BACKGROUND" ] || kill -KILL "$BACKGROUND" 2>/dev/null || true
+    for pid in $(left_behind); do
+        kill -KILL "$pid" 2>/dev/null || true
+    done
+}
+
+# dtrun with these arguments; its exit code is in RC, what it wrote in $OUT and $ERR. Standard input is
+# the caller's when STDIN is set.
+dtrun() {
+    RC=0
+    env "$TOKEN" timeout -k 5 "${LIMIT:-30}" "$DTRUN" "$@" \
+        <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" || RC=$?
+}
+
+# The same in the background; its process id is in BACKGROUND.
+dtrun_start() {
+    env "$TOKEN" "$DTRUN" "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+}
+
+# Waits for the one in the background, at most $1 seconds (default 20).
+dtrun_wait() {
+    local pid="$BACKGROUND"
+    within "${1:-20}" gone "$pid" || { echo "dtrun still runs after ${1:-20} s"; return 1; }
+    RC=0
+    wait "$pid" || RC=$?
+    BACKGROUND=
+}
+
+gone() {
+    case "$(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null)" in
+    '' | Z*) return 0 ;;
+    esac
+    return 1
+}
+
+# Tries a command until it succeeds, for at most $1 seconds.
+within() {
+    local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+    shift
+    until "$@"; do
+        [ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || return 1
+        sleep 0.02 # between two looks
+    done
+}
+
+left_behind() {
+    grep -lzFx "$TOKEN" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
+}
+
+is_clean() {
+    [ -z "$(left_behind)" ]
+}
+
+# Nothing of the job is left. It is given $1 seconds (default: none, as after a dtrun that ended).
+clean() {
+    within "${1:-0}" is_clean && return
+    for pid in $(left_behind); do
+        echo "left behind: $pid $(tr '\0' ' ' <"/proc/$pid/cmdline")"
+    done
+    return 1
+}
+
+# Checks that show what they saw when they fail.
+code_is() {
+    [ "$RC" = "$1" ] && return
+    echo "exit code $RC instead of $1"
+    show
+    return 1
+}
+
+err_has() {
+    grep -qF -- "$1" "$ERR" && return
+    echo "standard error lacks: $1"
+    show
+    return 1
+}
+
+err_is_empty() {
+    [ ! -s "$ERR" ] && return
+    show
+    return 1
+}
+
+# dtrun says exactly this many lines of its own.
+err_lines() {
+    [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] && return
+    echo "dtrun did not say $1 lines"
+    show
+    return 1
+}
+
+out_is() {
+    printf %s "$1" | cmp -s - "$OUT" && return
+    echo "expected output: $1"
+    show
+    return 1
+}
+
+show() {
+    echo "--- standard output"
+    head -c 2000 "$OUT"
+    echo "--- standard error"
+    head -c 2000 "$ERR"
+}
+
+has_line() {
+    grep -q -- "$1" "$2" 2>/dev/null
+}
+
+# Waits until $1 lines of standard output match $2.
+out_has() {
+    within 15 enough "$1" "$2" || { echo "waited in vain for $1 x $2"; show; return 1; }
+}
+
+enough() {
+    [ "$(grep -c -- "$2" "$OUT" 2>/dev/null)" -ge "$1" ]
+}

@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# How a job ends by itself, and what dtrun then says. Numbers are those of the list of duties.
+
+load common
+
+@test "1: all ranks exit 0: code 0, not a word" {
+    dtrun -np 4 true
+    code_is 0
+    err_is_empty
+    out_is ""
+    clean
+}
+
+@test "1: on a terminal one line at the start and one at the end" {
+    type script >/dev/null || skip "script(1) is not installed"
+    env "$TOKEN" timeout 30 script -qec "'$DTRUN' -np 2 true" "$T/typescript" </dev/null >"$OUT"
+    grep -q "^dtrun: 2 ranks on 1 host: localhost 0-1" "$OUT"
+    grep -q "^dtrun: done in 0\.[0-9]* s" "$OUT"
+    [ "$(grep -c ^dtrun: "$OUT")" = 2 ]
+    clean
+}
+
+@test "2: one rank fails, the others sleep: they are stopped, its code is dtrun's" {
+    dtrun -np 8 sh -c 'if [ $DTRUN_RANK = 3 ]; then exit 7; fi; exec sleep 600'
+    code_is 7
+    grep -qE '^dtrun: rank 3 \(localhost, pid [0-9]+\) exited with code 7; stopping the other 7 ranks$' "$ERR"
+    err_lines 1
+    clean
+}
+
+@test "2: the last words of the failed rank are told, at most five lines" {
+    dtrun -np 2 sh -c 'if [ $DTRUN_RANK = 1 ]; then for i in 1 2 3 4 5 6 7; do echo "word $i" >&2; done; exit 1; fi
+        exec sleep 600'
+    code_is 1
+    [ "$(grep -c '^dtrun: | \[1\] word' "$ERR")" = 5 ]
+    err_has "dtrun: | [1] word 3"
+    err_has "dtrun: | [1] word 7"
+    clean
+}
+
+@test "3: the first failure counts, not one that follows while the others are stopped" {
+    dtrun -np 6 sh -c 'case $DTRUN_RANK in 2) exit 3;; esac
+        trap "exit 4" TERM; while :; do sleep 0.1; done'
+    code_is 3
+    err_lines 1
+    clean
+}
+
+@test "3: a signal comes before the exits that it causes: 139 every time" {
+    mkfifo pipe
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        # ranks 0 and 1 exit as soon as rank 2, which writes to them, is dead
+        dtrun -np 3 sh -c 'if [ $DTRUN_RANK = 2 ]; then exec 3>pipe; kill -SEGV $$; fi
+            cat pipe; exit 1'
+        code_is 139
+        clean
+    done
+}
+
+@test "4: SIGSEGV: 139, and the message names it" {
+    dtrun -np 2 sh -c '[ $DTRUN_RANK = 0 ] && kill -SEGV $$; exec sleep 600'
+    code_is 139
+    err_has "was killed by signal 11 (SIGSEGV: Segmentation fault)"
+    clean
+}
+
+@test "5: a rank is killed from outside: 137, the rest is stopped" {
+    dtrun_start -np 3 sh -c 'echo pid $$; exec sleep 600'
+    out_has 3 pid
+    kill -KILL "$(sed -n 's/^\[1\] pid //p' "$OUT")"
+    dtrun_wait
+    code_is 137
+    err_has "dtrun: rank 1 (localhost, pid "
+    err_has "was killed by signal 9 (SIGKILL); stopping the other 2 ranks"
+    clean
+}
+
+@test "6: ranks that dtrun stops are no failures and do not set the code" {
+    dtrun --kill-grace 1 -np 4 sh -c 'case $DTRUN_RANK in
+        0) exit 5;; 1) trap "exit 77" TERM;; 2) trap "" TERM;; esac; while :; do sleep 0.1; done'
+    code_is 5
+    err_lines 1
+    clean
+}
+
+@test "7: a program that does not exist: 127 and one message that names the host" {
+    dtrun -np 4 ./trian
+    code_is 127
+    err_has "dtrun: ./trian: No such file or directory (on localhost)"
+    err_lines 1
+    dtrun -np 4 no-such-program-anywhere
+    code_is 127
+    err_lines 1
+    clean
+}
+
+@test "8: a program that cannot be executed: 126 and one message" {
+    echo data >plain
+    dtrun -np 4 ./plain
+    code_is 126
+    err_has "dtrun: ./plain: Permission denied (on localhost)"
+    err_lines 1
+    printf '#!/no/such/interpreter\n' >script
+    chmod +x script
+    dtrun -np 4 ./script
+    code_is 126
+    err_lines 1
+    dtrun -np 2 /tmp
+    code_is 126
+    err_lines 1
+    clean
+}
+
+@test "9: a working directory that does not exist: named, nothing is started" {
+    dtrun -np 4 --wdir "$T/none" sh -c "echo started >>$T/started"
+    code_is 125
+    err_has "dtrun: working directory $T/none: No such file or directory (on localhost)"
+    err_lines 1
+    [ ! -e "$T/started" ]
+    clean
+}
+
+@test "19: the program under a wrapper is killed with it" {
+    dtrun_start -np 2 sh -c 'echo pid $$; sleep 600; true'
+    out_has 2 pid
+    kill -KILL "$(sed -n 's/^\[0\] pid //p' "$OUT")"
+    dtrun_wait
+    code_is 137
+    clean
+}
+
+@test "50: ranks know their places" {
+    dtrun -np 3 sh -c 'echo $DTRUN_RANK $DTRUN_SIZE $DTRUN_LOCAL_RANK $DTRUN_LOCAL_SIZE \
+        $DTRUN_NODE_RANK $DTRUN_NODES $RANK $WORLD_SIZE $CUDA_VISIBLE_DEVICES'
+    code_is 0
+    sort "$OUT" | diff - <(echo "[0] 0 3 0 3 0 1 0 3 0
+[1] 1 3 1 3 0 1 1 3 1
+[2] 2 3 2 3 0 1 2 3 2")
+}
+
+@test "the report tells what happened, also of a job that failed" {
+    type jq >/dev/null || skip "jq is not installed"
+    dtrun -np 2 --report r.json true
+    code_is 0
+    [ "$(jq -c '[.np, .exit_code, .cause, .restarts, (.ranks | map(.exit_code))]' r.json)" = '[2,0,null,0,[0,0]]' ]
+    dtrun -np 2 --report r.json sh -c 'exit $((DTRUN_RANK * 6))'
+    code_is 6
+    [ "$(jq -c '[.exit_code, .cause.rank, .cause.host, .cause.code, .cause.signal, .ranks[1].exit_code]' r.json)" = '[6,1,"localhost",6,null,6]' ]
+    dtrun -np 2 --report r.json ./none
+    code_is 127
+    [ "$(jq -r .cause.message r.json)" = "./none: No such file or directory" ]
+    [ "$(ls)" = "err
+out
+r.json" ]
+}
+
+@test "a report that cannot be written is said" {
+    dtrun -np 1 --report "$T/none/r.json" true
+    err_has "dtrun: --report $T/none/r.json: No such file or directory"
+}

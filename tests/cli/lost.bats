@@ -1,0 +1,59 @@
+#!/usr/bin/env bats
+# Whatever of dtrun is killed, nothing of the job remains.
+
+load common
+
+# A rank with a child in a session of its own, as the hardest thing to find again.
+FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
+
+keeper() { # the agent's process whose parent is dtrun
+    ps -o pid= --ppid "$BACKGROUND" | tr -d ' '
+}
+
+worker() {
+    ps -o pid=,comm= --ppid "$(keeper)" | awk '$2 ~ /dtrun-agent/ { print $1 }'
+}
+
+@test "20: kill -9 of dtrun: all is gone within 2 s" {
+    for i in 1 2 3; do
+        dtrun_start -np 3 sh -c "$FAMILY"
+        out_has 3 ready
+        kill -KILL "$BACKGROUND"
+        wait "$BACKGROUND" || true
+        clean 2
+    done
+}
+
+@test "21: kill -9 of the keeper: all is gone within 2 s, the job fails with 125" {
+    dtrun_start -np 3 sh -c "$FAMILY"
+    out_has 3 ready
+    kill -KILL "$(keeper)"
+    clean 2 || [ "$(left_behind)" = "$BACKGROUND" ]
+    dtrun_wait
+    code_is 125
+    err_has "dtrun: localhost: agent: "
+    err_has "its ranks 0-2 are taken as lost"
+    clean
+}
+
+@test "21: kill -9 of the worker: all is gone within 2 s, the job fails with 125" {
+    dtrun_start -np 3 sh -c "$FAMILY"
+    out_has 3 ready
+    kill -KILL "$(worker)"
+    dtrun_wait 5
+    code_is 125
+    err_has "its ranks 0-2 are taken as lost"
+    clean
+}
+
+@test "23: a frozen agent is noticed by its silence" {
+    dtrun_start --heartbeat 1 -np 2 sh -c "$FAMILY"
+    out_has 2 ready
+    worker="$(worker)"
+    kill -STOP "$(keeper)" "$worker"
+    dtrun_wait 15
+    code_is 125
+    err_has "dtrun: localhost has not answered for 1 s; its ranks 0-1 are taken as lost"
+    kill -CONT "$worker" # it finds that its lease is over
+    clean 2
+}

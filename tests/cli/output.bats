@@ -1,0 +1,107 @@
+#!/usr/bin/env bats
+# Output of the ranks: whole lines, nothing lost, nobody hangs.
+
+load common
+
+@test "41: 64 ranks write at once: every line whole and in order" {
+    LIMIT=120 dtrun -np 64 "$RANK/flood" 4000
+    code_is 0
+    "$RANK/flood" check 64 4000 <"$OUT"
+    clean
+}
+
+@test "42: a line of 1 MiB and a last line without its end" {
+    dtrun -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exit 0; head -c 1048576 /dev/zero | tr "\0" y; echo; printf end'
+    code_is 0
+    [ "$(wc -c <"$OUT")" = $((4 + 1048576 + 1 + 4 + 3 + 1)) ]
+    [ "$(cut -c1-8 "$OUT" | tr '\n' ' ')" = "[1] yyyy [1] end " ]
+    dtrun -np 1 printf end
+    out_is end
+    dtrun --no-tag -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exit 0; printf end'
+    out_is end
+    clean
+}
+
+@test "43: one rank's bytes pass through as they are" {
+    head -c 300000 /dev/urandom >bytes
+    dtrun -np 1 cat bytes
+    code_is 0
+    cmp bytes "$OUT"
+    dtrun --no-tag -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec cat bytes'
+    cmp bytes "$OUT"
+    clean
+}
+
+@test "43: progress bars show at once, also with labels" {
+    dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600; printf "50%%\r"; exec sleep 600'
+    within 10 has_line '50%' "$OUT"
+    [ "$(head -c 8 "$OUT" | tr '\r' R)" = "[0] 50%R" ]
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 5
+    clean
+}
+
+@test "44: the reader leaves: the job is stopped, 141, without a word" {
+    env "$TOKEN" timeout 30 "$DTRUN" -np 4 yes 2>"$ERR" | head -1 >"$OUT"
+    RC="${PIPESTATUS[0]}"
+    code_is 141
+    out_is "[$(cut -c2 "$OUT")] y
+"
+    err_is_empty
+    clean
+}
+
+@test "45: a slow reader: ranks wait, dtrun's memory is bounded, nothing is lost" {
+    mkfifo slow
+    env "$TOKEN" timeout 60 "$DTRUN" -np 4 "$RANK/flood" 50000 </dev/null >slow 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    exec 8<slow
+    head -c 65536 <&8 >part
+    # the ranks have 40 MB to write; wait until they cannot go on
+    within 20 stalled
+    rss="$(awk '/VmRSS/ { s += $2 } END { print s }' $(for p in $(left_behind); do echo "/proc/$p/status"; done))"
+    [ "$rss" -lt 60000 ] || { echo "all together have $rss KiB"; false; }
+    cat part - <&8 >"$OUT"
+    exec 8<&-
+    dtrun_wait
+    code_is 0
+    "$RANK/flood" check 4 50000 <"$OUT"
+    clean
+}
+
+# No rank is running any more: all wait for their pipe.
+stalled() {
+    local pid n=0
+    for pid in $(left_behind); do
+        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = flood ] || continue
+        case "$(cat "/proc/$pid/wchan" 2>/dev/null)" in *pipe*) n=$((n + 1)) ;; esac
+    done
+    [ "$n" = 4 ]
+}
+
+@test "47: standard output and standard error stay apart" {
+    dtrun -np 2 sh -c 'echo out $DTRUN_RANK; echo err $DTRUN_RANK >&2'
+    code_is 0
+    sort "$OUT" | diff - <(echo "[0] out 0
+[1] out 1")
+    sort "$ERR" | diff - <(echo "[0] err 0
+[1] err 1")
+    clean
+}
+
+@test "47: in one file their lines do not cut each other" {
+    env "$TOKEN" timeout 60 "$DTRUN" -np 4 sh -c "'$RANK/flood' 3000; '$RANK/flood' 3000 >&2" \
+        </dev/null >"$OUT" 2>&1
+    [ "$(wc -l <"$OUT")" = 24000 ]
+    [ "$(awk 'length($0) != 203' "$OUT" | wc -l)" = 0 ]
+    clean
+}
+
+@test "a full disk ends the job with a message" {
+    [ -w /dev/full ] || skip "there is no /dev/full"
+    RC=0
+    env "$TOKEN" timeout 30 "$DTRUN" -np 2 sh -c 'echo x; exec sleep 600' </dev/null >/dev/full 2>"$ERR" || RC=$?
+    OUT=/dev/null code_is 125
+    OUT=/dev/null err_has "dtrun: standard output cannot be written: No space left on device"
+    clean
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env bats
+# A job that is started again.
+
+load common
+
+@test "59: --max-restarts 1: one restart, the second death ends the job with its code" {
+    dtrun --max-restarts 1 -np 3 sh -c 'echo run $DTRUN_RESTART_COUNT $DTRUN_GENERATION
+        [ $DTRUN_RANK = 1 ] && exit $((5 + DTRUN_RESTART_COUNT)); exec sleep 600'
+    code_is 6
+    [ "$(grep -c 'run 0 1' "$OUT")" -le 3 ]
+    grep -q 'run 1 2' "$OUT"
+    err_has "exited with code 5"
+    err_has "dtrun: restarting 3 ranks from the beginning"
+    err_has "dtrun: recovered in 0."
+    err_has "exited with code 6; stopping the other 2 ranks"
+    err_has "dtrun: giving up after 1 restart (--max-restarts 1)"
+    clean
+}
+
+@test "59: a job that recovers ends with 0 and says so" {
+    dtrun --max-restarts 3 --report r.json -np 2 sh -c '[ $DTRUN_RESTART_COUNT = 0 ] || exit 0
+        [ $DTRUN_RANK = 0 ] && kill -KILL $$; exec sleep 600'
+    code_is 0
+    err_has "was killed by signal 9 (SIGKILL)"
+    err_has "; recovered 1 failure, "
+    if type jq >/dev/null; then
+        [ "$(jq -c '[.exit_code, .restarts, .cause, .recoveries[0].generation, .recoveries[0].mode, .recoveries[0].source]' r.json)" \
+            = '[0,1,null,2,"restart","none"]' ]
+    fi
+    clean
+}
+
+@test "59: without --max-restarts and without a checkpoint nothing is restarted" {
+    dtrun -np 2 sh -c 'echo run; exit 3'
+    code_is 3
+    ! grep -q restarting "$ERR"
+    clean
+}
+
+@test "a lost agent is brought back on the same host" {
+    dtrun_start --max-restarts 2 -np 2 sh -c '[ $DTRUN_RESTART_COUNT = 0 ] || { echo again; exit 0; }
+        echo ready; exec sleep 600'
+    out_has 2 ready
+    kill -KILL "$(ps -o pid= --ppid "$BACKGROUND")"
+    dtrun_wait
+    code_is 0
+    [ "$(grep -c again "$OUT")" = 2 ]
+    err_has "its ranks 0-1 are taken as lost"
+    clean
+}
+
+@test "Ctrl-C while recovering ends the job" {
+    dtrun_start --max-restarts 100 -np 2 sh -c 'echo run; exit 1'
+    out_has 6 run
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 5
+    clean
+}
+
+@test "a checkpoint directory that is in use needs --resume or --fresh" {
+    mkdir -p ckpt/step_10
+    dtrun --checkpoint-dir ckpt -np 1 true
+    code_is 2
+    err_has "dtrun: --checkpoint-dir ckpt holds checkpoints of an earlier job: --resume goes on from the newest, --fresh begins anew"
+    for how in --resume --fresh; do
+        dtrun --checkpoint-dir ckpt $how -np 1 true
+        code_is 0
+    done
+    mkdir empty
+    dtrun --checkpoint-dir empty -np 1 true
+    code_is 0
+}

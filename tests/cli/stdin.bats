@@ -1,0 +1,88 @@
+#!/usr/bin/env bats
+# Standard input: it goes to rank 0, at the speed at which rank 0 reads.
+
+load common
+
+@test "38: a large file reaches a rank 0 that begins to read late, in bounded memory" {
+    head -c 100M /dev/zero | tr '\0' 'x' >big
+    # rank 0 waits until the file "go" is there
+    STDIN=big dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exit 0
+        echo ready; until [ -e go ]; do sleep 0.05; done; cksum'
+    out_has 1 ready
+    peak="$(awk '/VmRSS/ { print $2 }' "/proc/$BACKGROUND/status")"
+    [ "$peak" -lt 40000 ] || { echo "dtrun has $peak KiB"; false; }
+    touch go
+    dtrun_wait 60
+    code_is 0
+    [ "$(sed -n 's/^\[0\] \([0-9]* [0-9]*\).*/\1/p' "$OUT")" = "$(cksum <big | cut -d' ' -f1,2)" ]
+    clean
+}
+
+@test "38: through a pipe too, byte for byte" {
+    head -c 3M /dev/urandom >big
+    RC=0
+    cat big | env "$TOKEN" timeout 30 "$DTRUN" -np 1 cat >"$OUT" 2>"$ERR" || RC=$?
+    code_is 0
+    cmp big "$OUT"
+    clean
+}
+
+@test "39: standard input that nobody reads does not hold up the job" {
+    head -c 10M /dev/zero >big
+    STDIN=big dtrun -np 2 true
+    code_is 0
+    mkfifo never
+    exec 7<>never
+    STDIN=/dev/fd/7 dtrun -np 2 true
+    exec 7>&-
+    code_is 0
+    clean
+}
+
+@test "39: a rank that stops reading does not end the job" {
+    head -c 10M /dev/zero >big
+    STDIN=big dtrun -np 1 sh -c 'head -c 100000 | wc -c; exec <&-; sleep 0.3; echo on'
+    code_is 0
+    grep -q 100000 "$OUT"
+    grep -q on "$OUT"
+    clean
+}
+
+@test "39: closed standard input is an empty one" {
+    RC=0
+    env "$TOKEN" timeout 30 "$DTRUN" -np 2 sh -c 'cat; echo end' <&- >"$OUT" 2>"$ERR" || RC=$?
+    code_is 0
+    [ "$(grep -c end "$OUT")" = 2 ]
+    err_is_empty
+    clean
+}
+
+@test "39: all three closed" {
+    RC=0
+    env "$TOKEN" timeout 30 "$DTRUN" -np 2 sh -c "echo x >>$T/said" <&- >&- 2>&- || RC=$?
+    OUT=/dev/null ERR=/dev/null code_is 0
+    [ "$(wc -l <"$T/said")" = 2 ]
+    clean
+}
+
+@test "39: a terminal in the background: no stop, no spin" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    env "$TOKEN" timeout 30 python3 "$DTRUN_SOURCE/tests/cli/background.py" "$DTRUN" -np 1 \
+        sh -c 'echo ready; sleep 1.5; echo end' >"$OUT"
+    cat "$OUT"
+    grep -q "^end" "$OUT"
+    grep -q "^exit code 0" "$OUT"
+    grep -q "^was not stopped" "$OUT"
+    grep -q "^took less than 0.5 s" "$OUT"
+    clean
+}
+
+@test "40: ranks other than 0 see the end of standard input at once" {
+    echo hello >in
+    STDIN=in dtrun -np 3 sh -c 'echo "got $(cat)"'
+    code_is 0
+    sort "$OUT" | diff - <(echo "[0] got hello
+[1] got 
+[2] got ")
+    clean
+}

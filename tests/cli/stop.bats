@@ -1,0 +1,157 @@
+#!/usr/bin/env bats
+# The user ends a job: signals, Ctrl-C, --timeout. Nothing survives.
+
+load common
+
+# Ranks that say "ready" and then what signal they got.
+PATIENT='trap "echo got INT; exit 0" INT; trap "echo got TERM; exit 0" TERM
+    trap "echo got USR1" USR1; trap "echo got USR2" USR2
+    echo ready; while :; do sleep 0.05; done'
+STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
+
+@test "10: SIGINT goes to every rank; code 130" {
+    dtrun_start -np 3 sh -c "$PATIENT"
+    out_has 3 ready
+    kill -INT "$BACKGROUND"
+    dtrun_wait 4
+    code_is 130
+    [ "$(grep -c 'got INT' "$OUT")" = 3 ]
+    err_has "dtrun: interrupted by SIGINT; stopping 3 ranks"
+    err_lines 1
+    clean
+}
+
+@test "10: ranks that ignore SIGINT are killed after the grace" {
+    dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
+    out_has 2 ready
+    kill -INT "$BACKGROUND"
+    dtrun_wait 4
+    code_is 130
+    clean
+}
+
+@test "10: Ctrl-C on a terminal" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    env "$TOKEN" timeout 30 python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 1 3 "$DTRUN" -np 3 sh -c "$PATIENT" >"$OUT"
+    out_has 3 "got INT"
+    out_has 1 "exit code 130$"
+    out_has 1 "^terminal blocks"
+    clean
+}
+
+@test "11: SIGINT twice: killed at once, code 130" {
+    dtrun_start --kill-grace 60 -np 3 sh -c "$STUBBORN"
+    out_has 3 ready
+    kill -INT "$BACKGROUND"
+    within 5 has_line interrupted "$ERR"
+    kill -INT "$BACKGROUND"
+    dtrun_wait 3
+    code_is 130
+    clean
+}
+
+@test "11: Ctrl-C twice on a terminal" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    env "$TOKEN" timeout 30 python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 2 3 "$DTRUN" --kill-grace 60 -np 3 sh -c "$STUBBORN" >"$OUT"
+    out_has 1 "exit code 130$"
+    clean
+}
+
+@test "12: SIGTERM: TERM to the ranks, code 143" {
+    dtrun_start -np 3 sh -c "$PATIENT"
+    out_has 3 ready
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 4
+    code_is 143
+    [ "$(grep -c 'got TERM' "$OUT")" = 3 ]
+    clean
+}
+
+@test "13: SIGUSR1 and SIGUSR2 go to every rank, and the job goes on" {
+    dtrun_start -np 2 sh -c "$PATIENT"
+    out_has 2 ready
+    kill -USR1 "$BACKGROUND"
+    out_has 2 "got USR1"
+    kill -USR2 "$BACKGROUND"
+    out_has 2 "got USR2"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 4
+    code_is 143
+    clean
+}
+
+@test "14: SIGHUP is like SIGTERM, code 129" {
+    dtrun_start -np 2 sh -c "$PATIENT"
+    out_has 2 ready
+    kill -HUP "$BACKGROUND"
+    dtrun_wait 4
+    code_is 129
+    [ "$(grep -c 'got TERM' "$OUT")" = 2 ]
+    clean
+}
+
+@test "14: under nohup SIGHUP is ignored" {
+    env "$TOKEN" nohup "$DTRUN" -np 2 sh -c "$PATIENT" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    out_has 2 ready
+    kill -HUP "$BACKGROUND"
+    kill -USR1 "$BACKGROUND"
+    out_has 2 "got USR1"
+    ! grep -q "got TERM" "$OUT"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 4
+    code_is 143
+    clean
+}
+
+@test "15: a rank that ignores SIGTERM is killed after the grace" {
+    dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
+    out_has 2 ready
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 4
+    code_is 143
+    clean
+}
+
+@test "16: a stopped rank is continued, so that it can end" {
+    dtrun_start --kill-grace 60 -np 2 sh -c "echo pid \$\$; $PATIENT"
+    out_has 2 ready
+    kill -STOP "$(sed -n 's/^\[1\] pid //p' "$OUT")"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 4
+    code_is 143
+    [ "$(grep -c 'got TERM' "$OUT")" = 2 ]
+    clean
+}
+
+@test "17: a child that outlives its rank is swept, and does not hold up the end" {
+    LIMIT=10 dtrun -np 2 sh -c 'sleep 600 & exit 0'
+    code_is 0
+    clean
+}
+
+@test "18: grandchildren in sessions of their own are found and killed" {
+    LIMIT=10 dtrun -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & exit 0'
+    code_is 0
+    clean
+    dtrun_start -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & echo ready; wait'
+    out_has 2 ready
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 9
+    code_is 143
+    clean
+}
+
+@test "24: --timeout ends the job with 124 and names the ranks that ran" {
+    LIMIT=10 dtrun --timeout 1 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
+    code_is 124
+    err_has "dtrun: the time limit of 1 s is over; stopping the ranks that are still running: 0, 2-3"
+    err_lines 1
+    clean
+}
+
+@test "24: --timeout does not disturb a job that is done in time" {
+    dtrun --timeout 20 -np 2 true
+    code_is 0
+    err_is_empty
+}
