@@ -176,7 +176,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct dt_channel *c = poll->data;
     static uint8_t buffer[READ_SIZE];
-    const char *why = "a message is malformed";
+    const char *why = NULL;
     ssize_t n;
 
     (void)events;
@@ -189,7 +189,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         gone(c, n < 0 ? strerror(errno) : "it closed the connection");
     c->events.heard(c->arg);
     if (dt_unframe_feed(&c->unframe, buffer, (size_t)n, on_message, c, &why) != 0)
-        gone(c, why);
+        gone(c, why ? why : "a message is malformed");
 }
 
 struct dt_channel *dt_channel_open(uv_loop_t *loop, int in, int out,

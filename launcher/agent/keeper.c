@@ -51,8 +51,8 @@ static void watch(const struct dt_keeper *keeper, int fd)
                 return;
             heard = dt_clock_ns();
         } else if (silent >= limit) {
-            fprintf(stderr, "dtrun-agent: its worker has been stuck for %llu s; it is killed\n",
-                    (unsigned long long)(silent / 1000));
+            fprintf(stderr, "dtrun-agent: its worker has been stuck for %.1f s; it is killed\n",
+                    (double)silent / 1000);
             return;
         }
     }

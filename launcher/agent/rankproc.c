@@ -51,11 +51,15 @@ static void refuse(int errors, uint32_t local_rank, enum dt_spawn_step step, int
     _exit(DT_EXIT_NOT_FOUND);
 }
 
-/* Programs start with every signal at its default, which "ignore" survives exec without. */
+/* An ignored signal stays ignored across exec, so whatever our own parents ignore is undone. glibc
+ * hides two signals of its own (32 and 33), which runtimes that do not use it leave ignored: hence
+ * the system call; a zeroed action is SIG_DFL. */
 static void default_signals(void)
 {
-    for (int signo = 1; signo < NSIG; signo++)
-        signal(signo, SIG_DFL);
+    static const unsigned long zero[16];
+
+    for (int signo = 1; signo < _NSIG; signo++)
+        syscall(SYS_rt_sigaction, signo, zero, NULL, (_NSIG - 1) / 8);
 }
 
 /* Kernels before 5.11 have no such flag; what is open is then listed. */

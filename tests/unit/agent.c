@@ -11,10 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "tests/unit/agentproc.h"
+
+enum { TEST_SECONDS = 120 }; /* for all of them */
 
 static int setup(void **state)
 {
@@ -89,14 +96,695 @@ static void a_death_by_signal_is_told_as_such(void **state)
     agent_expect(a, DT_MSG_DONE);
 }
 
-int main(void)
+static const struct spawn_case {
+    const char *program;
+    const char *wdir;
+    const char *content; /* of ./file in the scratch directory, or NULL */
+    mode_t mode;
+    uint8_t step;
+    int error;
+    const char *what; /* is part of it */
+} spawn_cases[] = {
+    { "no-such-program", "/", NULL, 0, DT_SPAWN_EXEC, ENOENT, "no-such-program" },
+    { "./no-such-program", "/", NULL, 0, DT_SPAWN_EXEC, ENOENT, "./no-such-program" },
+    { "/etc", "/", NULL, 0, DT_SPAWN_EXEC, EISDIR, "/etc" },
+    { "./file", NULL, "#!/bin/sh\n", 0600, DT_SPAWN_EXEC, EACCES, "./file" },
+    { "./file", NULL, "echo hello\n", 0700, DT_SPAWN_EXEC, ENOEXEC, "no script that begins" },
+    { "./file", NULL, "#!/no/such/sh -e\n", 0700, DT_SPAWN_EXEC, ENOEXEC, "#!/no/such/sh, " },
+    { "./file", NULL, "#!/bin/sh\r\n", 0700, DT_SPAWN_EXEC, ENOEXEC, "CR LF" },
+    { "./file/x", NULL, "#!/bin/sh\n", 0700, DT_SPAWN_EXEC, ENOTDIR, "./file/x" },
+    { "true", "/no/such/dir", NULL, 0, DT_SPAWN_WDIR, ENOENT, "/no/such/dir" },
+    { "true", "/etc/passwd", NULL, 0, DT_SPAWN_WDIR, ENOTDIR, "/etc/passwd" },
+};
+
+static char scratch[64];        /* a directory of this test */
+static const char *chosen_wdir; /* for in_wdir */
+
+static void in_wdir(struct dt_msg_start *start)
+{
+    start->wdir = (char *)(uintptr_t)chosen_wdir;
+}
+
+static void write_file(const char *name, const char *content, mode_t mode)
+{
+    char path[128];
+    int fd;
+
+    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    unlink(path);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+    close(fd);
+}
+
+static void what_cannot_start_is_named_once_and_nothing_runs(void **state)
+{
+    struct agent *a = *state;
+
+    for (size_t i = 0; i < sizeof spawn_cases / sizeof *spawn_cases; i++) {
+        const struct spawn_case *c = &spawn_cases[i];
+        const char *const argv[] = { c->program, NULL };
+
+        if (c->content)
+            write_file("file", c->content, c->mode);
+        chosen_wdir = c->wdir ? c->wdir : scratch;
+        agent_start_argv(a, 3, argv, in_wdir);
+        agent_expect(a, DT_MSG_SPAWN_FAILED);
+        print_message("# %s: %s\n", a->msg.spawn_failed.what, strerror(a->msg.spawn_failed.error));
+        assert_int_equal(a->msg.spawn_failed.generation, a->generation);
+        assert_int_equal(a->msg.spawn_failed.step, c->step);
+        assert_int_equal(a->msg.spawn_failed.error, c->error);
+        assert_non_null(strstr(a->msg.spawn_failed.what, c->what));
+        assert_int_equal(agent_processes(a), 0);
+    }
+    assert_false(agent_has(a, DT_MSG_STARTED) || agent_has(a, DT_MSG_EXIT) ||
+                 agent_has(a, DT_MSG_DONE) || agent_has(a, DT_MSG_SPAWN_FAILED));
+    agent_start(a, 1, "exit 5", NULL); /* the agent is as good as new */
+    agent_expect(a, DT_MSG_DONE);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.code, 5);
+}
+
+static void a_second_generation_runs_in_the_same_agent(void **state)
+{
+    struct agent *a = *state;
+
+    for (int i = 1; i <= 3; i++) {
+        agent_start(a, 2, "echo $DTRUN_GENERATION; setsid sleep 300 >/dev/null 2>&1 & exit 0",
+                    NULL);
+        agent_expect(a, DT_MSG_DONE);
+        assert_int_equal(a->msg.done.generation, i);
+        assert_int_equal(agent_processes(a), 0);
+    }
+    assert_string_equal(agent_output(a, 1, 1), "1\n2\n3\n");
+    assert_int_equal(agent_end(a), 0);
+}
+
+/* Resident memory of the agent's worker, in KiB. */
+static long worker_memory(const struct agent *a)
+{
+    char path[64];
+    char line[256];
+    long kib = -1;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)agent_worker(a));
+    f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f))
+        sscanf(line, "VmRSS: %ld", &kib);
+    if (f)
+        fclose(f);
+    assert_true(kib > 0);
+    return kib;
+}
+
+static void ping(struct agent *a, uint64_t time_ns)
+{
+    struct dt_msg_ping m = { time_ns };
+
+    agent_send(a, DT_MSG_PING, &m);
+    agent_expect(a, DT_MSG_PONG);
+    assert_true(a->msg.pong.ping_time_ns == time_ns);
+}
+
+static void a_stream_stops_without_credit_and_goes_on_with_it(void **state)
+{
+    enum { TOTAL = 8000000 };
+    struct agent *a = *state;
+    struct dt_msg_credit c = { .rank = 0, .fd = 1 };
+    long memory = worker_memory(a);
+
+    a->mute_credit = true;
+    agent_start(a, 2,
+                "if [ $DTRUN_RANK = 1 ]; then echo small; exit; fi; yes 1234567 | head -c 8000000",
+                NULL);
+    agent_expect(a, DT_MSG_STARTED);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.rank, 1); /* it is not held up by the other */
+    while (a->out[0].len < DT_STREAM_CREDIT && !a->at_end)
+        agent_listen(a, 20);
+    agent_listen(a, 200);
+    assert_int_equal(a->out[0].len, DT_STREAM_CREDIT);
+    assert_string_equal(agent_output(a, 1, 1), "small\n");
+    ping(a, 7);
+    assert_true(worker_memory(a) - memory < 4096);
+    assert_false(agent_has(a, DT_MSG_EXIT)); /* the writer waits */
+    c.bytes = 1000;
+    agent_send(a, DT_MSG_CREDIT, &c);
+    while (a->out[0].len < DT_STREAM_CREDIT + 1000 && !a->at_end)
+        agent_listen(a, 20);
+    agent_listen(a, 100);
+    assert_int_equal(a->out[0].len, DT_STREAM_CREDIT + 1000);
+    a->mute_credit = false;
+    c.bytes = DT_STREAM_CREDIT;
+    agent_send(a, DT_MSG_CREDIT, &c);
+    agent_expect(a, DT_MSG_DONE);
+    assert_int_equal(a->out[0].len, TOTAL);
+    for (size_t i = 0; i < TOTAL; i++) {
+        if (a->out[0].data[i] != (uint8_t) "1234567\n"[i % 8])
+            fail_msg("byte %zu of the output is wrong", i);
+    }
+}
+
+static void control_overtakes_output_that_nobody_reads(void **state)
+{
+    struct agent *a = *state;
+    int size = 4608;
+
+    setsockopt(a->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+    agent_start(
+        a, 4,
+        "[ $DTRUN_RANK = 3 ] && { read x; kill -KILL $$; }; yes $DTRUN_RANK | head -c 2000000",
+        NULL);
+    agent_expect(a, DT_MSG_STARTED);
+    /* The death is told while megabytes of the other ranks are still on their way. */
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.rank, 3);
+    assert_true(a->out[0].len + a->out[2].len + a->out[4].len < 3 * 2000000);
+    agent_expect(a, DT_MSG_DONE);
+    for (int i = 0; i < 6; i += 2)
+        assert_int_equal(a->out[i].len, 2000000);
+}
+
+static void stdin_of_rank_0(struct dt_msg_start *start)
+{
+    start->stdin_rank = 0;
+}
+
+static void send_stdin(struct agent *a, const void *data, size_t n)
+{
+    struct dt_msg_stdin m = { .rank = 0, .data = { data, n } };
+
+    agent_send(a, DT_MSG_STDIN, &m);
+}
+
+static void standard_input_reaches_its_rank_whole(void **state)
+{
+    enum { CHUNK = 16000, CHUNKS = 100 };
+    struct agent *a = *state;
+    static uint8_t bytes[CHUNK * CHUNKS];
+    struct dt_msg_stdin_eof eof = { 0 };
+    uint64_t sent = 0;
+
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 2654435761u >> 13);
+    agent_start(a, 2, "exec cat", stdin_of_rank_0);
+    while (sent < sizeof bytes && !a->at_end) {
+        if (sent + CHUNK <= DT_STDIN_CREDIT + a->stdin_credit) {
+            send_stdin(a, bytes + sent, CHUNK);
+            sent += CHUNK;
+        } else {
+            agent_listen(a, 1);
+        }
+    }
+    agent_send(a, DT_MSG_STDIN_EOF, &eof);
+    agent_expect(a, DT_MSG_DONE);
+    assert_int_equal(a->out[0].len, sizeof bytes);
+    assert_memory_equal(a->out[0].data, bytes, sizeof bytes);
+    assert_int_equal(a->out[2].len, 0); /* the other cat saw /dev/null */
+    assert_int_equal(a->stdin_credit, sizeof bytes);
+}
+
+static void input_that_nobody_reads_is_swallowed(void **state)
+{
+    struct agent *a = *state;
+    static const uint8_t bytes[16000];
+    uint64_t sent = 0;
+
+    agent_start(a, 1, "exec <&-; echo closed; exec sleep 300", stdin_of_rank_0);
+    agent_expect(a, DT_MSG_STARTED);
+    while (a->out[0].len == 0 && !a->at_end)
+        agent_listen(a, 20);
+    for (int i = 0; i < 20; i++) {
+        send_stdin(a, bytes, sizeof bytes);
+        sent += sizeof bytes;
+        for (int wait = 0; wait < 500 && a->stdin_credit < sent; wait++)
+            agent_listen(a, 10);
+        assert_int_equal(a->stdin_credit, sent);
+    }
+}
+
+static void stop(struct agent *a, uint32_t grace_ms)
+{
+    struct dt_msg_stop m = { grace_ms };
+
+    agent_send(a, DT_MSG_STOP, &m);
+}
+
+static void wait_for_output(struct agent *a, uint32_t rank, const char *text)
+{
+    for (int i = 0; i < 1000 && !a->at_end && strcmp(agent_output(a, rank, 1), text) != 0; i++)
+        agent_listen(a, 10);
+    assert_string_equal(agent_output(a, rank, 1), text);
+}
+
+static void stop_goes_from_term_to_kill(void **state)
+{
+    struct agent *a = *state;
+    int signals[3] = { 0 };
+
+    agent_start(a, 3,
+                "case $DTRUN_RANK in\n"
+                "0) trap '' TERM; echo up; while :; do sleep 300; done;;\n"
+                "1) echo up; kill -STOP $$; exit 3;;\n"
+                "2) trap 'echo term; exit 4' TERM; echo up; sleep 300 & wait;;\n"
+                "esac",
+                NULL);
+    for (uint32_t r = 0; r < 3; r++)
+        wait_for_output(a, r, "up\n");
+    stop(a, 400);
+    for (int i = 0; i < 3; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);
+        signals[a->msg.exit.rank] = a->msg.exit.signo ? a->msg.exit.signo : a->msg.exit.code;
+    }
+    assert_int_equal(a->msg.exit.rank, 0); /* the last */
+    assert_int_equal(signals[0], SIGKILL);
+    assert_int_equal(signals[1], SIGTERM);
+    assert_int_equal(signals[2], 4);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 2, 1), "up\nterm\n");
+    assert_int_equal(agent_processes(a), 0);
+}
+
+static void stop_without_grace_kills_at_once(void **state)
+{
+    struct agent *a = *state;
+
+    agent_start(a, 2, "trap '' TERM; setsid sleep 300 & echo up; kill -STOP $$", NULL);
+    for (uint32_t r = 0; r < 2; r++)
+        wait_for_output(a, r, "up\n");
+    stop(a, 0);
+    for (int i = 0; i < 2; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_int_equal(a->msg.exit.signo, SIGKILL);
+        assert_int_equal(a->msg.exit.flags, DT_EXITED_STOPPED);
+    }
+    agent_expect(a, DT_MSG_DONE);
+    assert_int_equal(agent_processes(a), 0);
+}
+
+static void what_died_before_stop_was_not_stopped(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_query query = { 77 };
+
+    agent_start(a, 2, "[ $DTRUN_RANK = 0 ] && exit 7; exec sleep 300", NULL);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.flags, 0);
+    agent_send(a, DT_MSG_QUERY, &query);
+    agent_expect(a, DT_MSG_ANSWER);
+    assert_int_equal(a->msg.answer.id, 77);
+    stop(a, 5000);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.signo, SIGTERM);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_STOPPED);
+    agent_expect(a, DT_MSG_DONE);
+}
+
+static void a_signal_reaches_the_whole_group(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_signal m = { SIGUSR1 };
+
+    agent_start(a, 1,
+                "trap 'echo outer' USR1; sh -c 'trap \"echo inner; exit 0\" USR1; echo up; sleep "
+                "300 & wait';"
+                "exit 6",
+                NULL);
+    wait_for_output(a, 0, "up\n");
+    agent_send(a, DT_MSG_SIGNAL, &m);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.code, 6);
+    agent_expect(a, DT_MSG_DONE);
+    assert_non_null(strstr(agent_output(a, 0, 1), "inner\n"));
+    assert_non_null(strstr(agent_output(a, 0, 1), "outer\n"));
+}
+
+static const char family[] = "sh -c 'sleep 300 & setsid sleep 301 & wait' & "
+                             "setsid sh -c 'sleep 302 & setsid sleep 303 & wait' & echo up; wait";
+
+/* Two ranks of six processes each run. */
+static void start_family(struct agent *a, void (*tweak)(struct dt_msg_start *))
+{
+    agent_start(a, 2, family, tweak);
+    agent_expect(a, DT_MSG_STARTED);
+    for (int i = 0; i < 1000 && agent_processes(a) < 14; i++)
+        agent_listen(a, 5);
+    assert_int_equal(agent_processes(a), 14);
+}
+
+static void nothing_survives_the_launcher(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, NULL);
+    assert_int_equal(shutdown(a->fd, SHUT_RDWR), 0);
+    assert_true(agent_all_gone(a, 2000));
+    a->at_end = true;
+    assert_int_equal(agent_await(a), 125);
+}
+
+static void nothing_survives_the_keeper(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, NULL);
+    kill(a->keeper, SIGKILL);
+    assert_true(agent_all_gone(a, 2000));
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+}
+
+static void nothing_survives_the_worker(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, NULL);
+    kill(agent_worker(a), SIGKILL);
+    assert_true(agent_all_gone(a, 2000));
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+}
+
+static void nothing_survives_a_terminated_agent(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, NULL);
+    kill(a->keeper, SIGTERM);
+    assert_true(agent_all_gone(a, 2000));
+    assert_int_equal(agent_await(a), 128 + SIGTERM);
+}
+
+static void short_lease(struct dt_msg_start *start)
+{
+    start->heartbeat_ms = 300;
+}
+
+static void a_silent_launcher_loses_its_lease(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, short_lease);
+    for (int i = 0; i < 8; i++) { /* three leases */
+        agent_listen(a, 120);
+        ping(a, (uint64_t)i);
+    }
+    assert_int_equal(agent_processes(a), 14);
+    assert_true(agent_all_gone(a, 2000));
+    assert_int_equal(agent_await(a), 125);
+}
+
+static void a_stopped_launcher_keeps_its_lease(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_signal m = { SIGSTOP };
+
+    start_family(a, short_lease);
+    agent_send(a, DT_MSG_SIGNAL, &m);
+    agent_listen(a, 1200);
+    assert_false(a->at_end);
+    assert_int_equal(agent_processes(a), 14);
+    m.signo = SIGCONT;
+    agent_send(a, DT_MSG_SIGNAL, &m);
+    assert_true(agent_all_gone(a, 2000)); /* we are silent again */
+}
+
+static void a_stuck_worker_is_killed(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, short_lease);
+    kill(agent_worker(a), SIGSTOP);
+    assert_true(agent_all_gone(a, 3000));
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+}
+
+static void nonsense_ends_the_agent(void **state)
+{
+    struct agent *a = *state;
+    static const uint8_t frame[] = { 3, 0, 0, 0, DT_MSG_PING, 0, 0, 0, 'x', 'y', 'z' };
+
+    start_family(a, NULL);
+    assert_int_equal(send(a->fd, frame, sizeof frame, MSG_NOSIGNAL), sizeof frame);
+    assert_int_equal(agent_await(a), 125);
+    assert_true(agent_all_gone(a, 2000));
+}
+
+static void a_rank_inherits_nothing(void **state)
+{
+    struct agent *a = *state;
+    char self[4096] = "";
+    const char *const argv[] = { self, "as-rank", NULL };
+    char want[128];
+
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    agent_start_argv(a, 1, argv, NULL);
+    agent_expect(a, DT_MSG_STARTED);
+    snprintf(want, sizeof want, "fds 0 1 2 3\nblocked 0 ignored 0\nsession own\n");
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 0, 1), want);
+}
+
+/* What the rank of the test above does. */
+static int be_rank(void)
+{
+    char line[256];
+    unsigned long long mask;
+    FILE *f;
+
+    printf("fds");
+    for (int fd = 0; fd < 1024; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            printf(" %d", fd);
+    }
+    printf("\n");
+    f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "SigBlk: %llx", &mask) == 1)
+            printf("blocked %llx ", mask);
+        if (sscanf(line, "SigIgn: %llx", &mask) == 1)
+            printf("ignored %llx\n", mask);
+    }
+    if (f)
+        fclose(f);
+    printf("session %s\n", getsid(0) == getpid() && getpgrp() == getpid() ? "own" : "of another");
+    return 0;
+}
+
+/* The agent is started with signals blocked and ignored and a descriptor open. */
+static int setup_dirty(void **state)
+{
+    sigset_t some;
+    const unsigned long ignore[16] = { (unsigned long)SIG_IGN };
+    int extra = fcntl(STDIN_FILENO, F_DUPFD, 50);
+    int rc;
+
+    sigemptyset(&some);
+    sigaddset(&some, SIGTERM);
+    sigaddset(&some, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &some, NULL);
+    signal(SIGHUP, SIG_IGN);
+    syscall(SYS_rt_sigaction, 33, ignore, NULL, 8); /* glibc's signal() refuses this one */
+    rc = setup(state);
+    sigprocmask(SIG_UNBLOCK, &some, NULL);
+    signal(SIGHUP, SIG_DFL);
+    syscall(SYS_rt_sigaction, 33, (unsigned long[16]){ 0 }, NULL, 8);
+    close(extra);
+    return rc;
+}
+
+static void a_stray_child_does_not_hold_up_the_end(void **state)
+{
+    struct agent *a = *state;
+
+    agent_start(a, 1, "setsid sh -c 'sleep 300; echo late' & echo hi; exit 0", NULL);
+    agent_expect(a, DT_MSG_EXIT);
+    agent_expect(a, DT_MSG_DONE);
+    assert_true(a->eof[0] && a->eof[1]);
+    assert_string_equal(agent_output(a, 0, 1), "hi\n");
+    assert_int_equal(agent_processes(a), 0);
+}
+
+static void a_stranger_with_the_pipe_does_not_either(void **state)
+{
+    struct agent *a = *state;
+    char path[64];
+    int fd;
+
+    agent_start(a, 1, "echo hi; exec sleep 300", NULL);
+    agent_expect(a, DT_MSG_STARTED);
+    snprintf(path, sizeof path, "/proc/%u/fd/1",
+             ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    wait_for_output(a, 0, "hi\n");
+    assert_int_equal(write(fd, "more\n", 5), 5);
+    stop(a, 0);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 0, 1), "hi\nmore\n");
+    close(fd);
+}
+
+static void kill_at_once(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "kill:rank=0,after=0.05");
+    dt_strs_add(&start->inject, "kill:rank=1,after=0,restart=1");
+    dt_strs_add(&start->inject, "kill:rank=9,after=0");
+}
+
+static void an_injected_fault_strikes_its_rank(void **state)
+{
+    struct agent *a = *state;
+
+    agent_start(a, 2, "exec sleep 300", kill_at_once);
+    agent_expect(a, DT_MSG_STARTED);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.rank, 0);
+    assert_int_equal(a->msg.exit.signo, SIGKILL);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_INJECTED);
+    agent_listen(a, 100);
+    assert_false(agent_has(a, DT_MSG_EXIT));
+}
+
+static void lose_the_host(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "host:node=0,after=0.2");
+}
+
+static void an_injected_host_loss_leaves_nothing(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, lose_the_host);
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+    assert_true(agent_all_gone(a, 2000));
+    assert_false(agent_has(a, DT_MSG_EXIT));
+}
+
+static void push(struct agent *a, uint32_t id, const char *name, const char *content, uint64_t hash)
+{
+    struct dt_msg_file m = {
+        .id = id,
+        .name = (char *)(uintptr_t)name,
+        .mode = 0755,
+        .size = strlen(content),
+        .hash = hash,
+        .job_id = (char *)"test-01234567",
+    };
+    struct dt_msg_file_data data = { id, { (const uint8_t *)content, strlen(content) } };
+    struct dt_msg_file_data half = data;
+
+    agent_send(a, DT_MSG_FILE, &m);
+    half.data.n /= 2;
+    data.data.p += half.data.n;
+    data.data.n -= half.data.n;
+    agent_send(a, DT_MSG_FILE_DATA, &half);
+    agent_send(a, DT_MSG_FILE_DATA, &data);
+    agent_expect(a, DT_MSG_FILE_DONE);
+    assert_int_equal(a->msg.file_done.id, id);
+}
+
+static char pushed_dir[4096];
+
+static void from_pushed_dir(struct dt_msg_start *start)
+{
+    start->file_dir = pushed_dir;
+}
+
+static void a_pushed_program_runs_and_goes_with_the_job(void **state)
+{
+    static const char script[] = "#!/bin/sh\necho \"$0 $1 $LD_LIBRARY_PATH\"\n";
+    const char *const argv[] = { "/where/it/was/prog", "arg", NULL };
+    struct agent *a = *state;
+    char want[3 * 4096];
+
+    push(a, 1, "prog", script, XXH3_64bits(script, strlen(script)));
+    assert_string_equal(a->msg.file_done.error, "");
+    snprintf(pushed_dir, sizeof pushed_dir, "%s", a->msg.file_done.dir);
+    assert_non_null(strstr(pushed_dir, "/.cache/dtrun/test-01234567."));
+    push(a, 2, "other", "x", XXH3_64bits("x", 1));
+    assert_string_equal(a->msg.file_done.dir, pushed_dir);
+    push(a, 3, "damaged", script, 1);
+    assert_non_null(strstr(a->msg.file_done.error, "damaged"));
+    push(a, 4, "../evil", "x", XXH3_64bits("x", 1));
+    assert_non_null(strstr(a->msg.file_done.error, "no file name"));
+    agent_start_argv(a, 1, argv, from_pushed_dir);
+    agent_expect(a, DT_MSG_DONE);
+    snprintf(want, sizeof want, "%s/prog arg %s\n", pushed_dir, pushed_dir);
+    assert_string_equal(agent_output(a, 0, 1), want);
+    assert_int_equal(agent_end(a), 0);
+    assert_int_equal(access(pushed_dir, F_OK), -1);
+}
+
+static void pushed_files_go_when_the_worker_is_killed(void **state)
+{
+    struct agent *a = *state;
+
+    push(a, 1, "prog", "x", XXH3_64bits("x", 1));
+    snprintf(pushed_dir, sizeof pushed_dir, "%s", a->msg.file_done.dir);
+    assert_int_equal(access(pushed_dir, F_OK), 0);
+    kill(agent_worker(a), SIGKILL);
+    agent_await(a);
+    assert_int_equal(access(pushed_dir, F_OK), -1);
+}
+
+static int make_scratch(void **state)
+{
+    (void)state;
+    snprintf(scratch, sizeof scratch, "/tmp/agent-test.XXXXXX");
+    return mkdtemp(scratch) && setenv("HOME", scratch, 1) == 0 ? 0 : -1;
+}
+
+static int remove_scratch(void **state)
+{
+    static const char *const left[] = { "file", ".cache/dtrun", ".cache" };
+    char path[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        snprintf(path, sizeof path, "%s/%s", scratch, left[i]);
+        remove(path);
+    }
+    return rmdir(scratch); /* fails when something else was left in it */
+}
+
+int main(int argc, char **argv)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(hello_describes_the_host),
         TEST(exit_codes_and_output_arrive_before_done),
         TEST(a_death_by_signal_is_told_as_such),
+        TEST(what_cannot_start_is_named_once_and_nothing_runs),
+        TEST(a_second_generation_runs_in_the_same_agent),
+        TEST(a_stream_stops_without_credit_and_goes_on_with_it),
+        TEST(control_overtakes_output_that_nobody_reads),
+        TEST(standard_input_reaches_its_rank_whole),
+        TEST(input_that_nobody_reads_is_swallowed),
+        TEST(stop_goes_from_term_to_kill),
+        TEST(stop_without_grace_kills_at_once),
+        TEST(what_died_before_stop_was_not_stopped),
+        TEST(a_signal_reaches_the_whole_group),
+        TEST(nothing_survives_the_launcher),
+        TEST(nothing_survives_the_keeper),
+        TEST(nothing_survives_the_worker),
+        TEST(nothing_survives_a_terminated_agent),
+        TEST(a_silent_launcher_loses_its_lease),
+        TEST(a_stopped_launcher_keeps_its_lease),
+        TEST(a_stuck_worker_is_killed),
+        TEST(nonsense_ends_the_agent),
+        cmocka_unit_test_setup_teardown(a_rank_inherits_nothing, setup_dirty, teardown),
+        TEST(a_stray_child_does_not_hold_up_the_end),
+        TEST(a_stranger_with_the_pipe_does_not_either),
+        TEST(an_injected_fault_strikes_its_rank),
+        TEST(an_injected_host_loss_leaves_nothing),
+        TEST(a_pushed_program_runs_and_goes_with_the_job),
+        TEST(pushed_files_go_when_the_worker_is_killed),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (argc == 2 && strcmp(argv[1], "as-rank") == 0)
+        return be_rank();
+    alarm(TEST_SECONDS);
+    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }
