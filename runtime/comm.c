@@ -78,8 +78,9 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_call *o
     char mine[160], theirs[160];
 
     if (t->theirs.kind == 0)
-        return dt_fail(t->code, "rank %d: %s: ranks made different calls; rank %u noticed", c->rank,
-                       describe(ours, mine), t->rank);
+        return dt_fail(t->code,
+                       "rank %d called %s; others called something else, as rank %u noticed",
+                       c->rank, describe(ours, mine), t->rank);
     return dt_fail(t->code, "rank %d called %s; rank %u called %s", c->rank, describe(ours, mine),
                    t->rank, describe(&t->theirs, theirs));
 }

@@ -144,18 +144,40 @@ static dt_result_t check_stop(struct dt_ring *r)
     return stopped ? dt_trouble(r->trouble, (dt_result_t)stopped, culprit) : DT_OK;
 }
 
-/* A connection ended. Why, the agent is about to say if a rank died; where it does not, the
- * neighbour is to blame. */
-static dt_result_t lost(struct dt_ring *r, uint32_t neighbour, int64_t deadline)
+static bool would_wait(void)
+{
+    return errno == EAGAIN || errno == EINTR;
+}
+
+/* Reads on in the header of a frame that this call does not wait for. True: it is complete, or will
+ * never be. */
+static bool overhear(struct dt_ring *r, struct pump *in)
+{
+    ssize_t n = recv(r->prev, in->header + in->at, HEADER - in->at, 0);
+
+    in->at += n > 0 ? (size_t)n : 0;
+    return in->at == HEADER || n == 0 || (n < 0 && !would_wait());
+}
+
+/* A connection ended. Why, the agent is about to say if a rank died, or the leader before this one
+ * may pass it on; where neither does, the neighbour is to blame. */
+static dt_result_t lost(struct dt_ring *r, uint32_t neighbour, int64_t deadline, struct pump *in)
 {
     dt_result_t stopped = check_stop(r);
+    bool hearing = in->at < HEADER;
 
     for (int64_t left; stopped == DT_OK && (left = deadline - now_ms()) > 0;) {
-        struct pollfd p = { r->agent->fd, POLLIN, 0 };
+        struct pollfd p[2] = { { r->agent->fd, POLLIN, 0 }, { hearing ? r->prev : -1, POLLIN, 0 } };
+        struct header h;
 
-        if (poll(&p, 1, (int)left) > 0)
+        if (poll(p, 2, (int)left) > 0 && p[0].revents)
             dt_agentlink_heed(r->agent, r->shm);
         stopped = check_stop(r);
+        if (!p[1].revents || !overhear(r, in))
+            continue;
+        hearing = false;
+        if (in->at == HEADER && get_header(in->header, &h) && h.type == FRAME_FAILURE)
+            return failed_by(r, &h);
     }
     return stopped == DT_OK ? dt_trouble(r->trouble, DT_ERR_PEER, neighbour) : stopped;
 }
@@ -185,11 +207,6 @@ static struct msghdr rest(struct pump *p, struct iovec iov[2])
     iov[0] = (struct iovec){ p->header + HEADER - header, header };
     iov[1] = (struct iovec){ (uint8_t *)p->data.iov_base + data, p->data.iov_len - data };
     return (struct msghdr){ .msg_iov = header ? iov : iov + 1, .msg_iovlen = header ? 2 : 1 };
-}
-
-static bool would_wait(void)
-{
-    return errno == EAGAIN || errno == EINTR;
 }
 
 /* Sends what goes without waiting; returns whether anything did. */
@@ -234,7 +251,7 @@ static dt_result_t pump_in(struct dt_ring *r, const struct flow *f, struct pump 
     m.msg_iovlen = 1;
     n = recvmsg(r->prev, &m, 0);
     if (n == 0 || (n < 0 && !would_wait()))
-        return lost(r, r->prev_rank, now_ms() + GOODBYE_MS);
+        return lost(r, r->prev_rank, now_ms() + GOODBYE_MS, p);
     if (n < 0)
         return DT_OK;
     *moved = true;
@@ -298,7 +315,7 @@ static dt_result_t run(struct dt_ring *r, const struct flow *f)
             result = pump_in(r, f, &in, &moved);
         idle = moved ? 0 : idle + 1;
         if (result == DT_OK && out.broken && (left <= 0 || !receiving))
-            result = lost(r, r->next_rank, out.broken);
+            result = lost(r, r->next_rank, out.broken, &in);
         else if (result == DT_OK && idle > r->spins)
             result = wait_for(r, sending && !out.broken, receiving, (int)left);
     }
@@ -484,6 +501,23 @@ dt_result_t dt_ring_all_reduce(struct dt_ring *r, const struct dt_call *call, vo
     return result;
 }
 
+/* An empty frame from each leader to its next. Data that flow one way only would never show a
+ * leader that the one after it makes another call. */
+static dt_result_t greet(struct dt_ring *r, const struct dt_call *call)
+{
+    uint8_t none;
+    struct pieces p = { r, &none, 0 };
+    const struct flow f = { .sends = 1,
+                            .receives = 1,
+                            .lag = 1,
+                            .out = piece_out,
+                            .in = piece_in,
+                            .arg = &p,
+                            .call = call };
+
+    return run(r, &f);
+}
+
 /* Broadcast: the segments go along the ring from root to the leader before it. */
 struct stretch {
     uint8_t *buf;
@@ -512,6 +546,7 @@ dt_result_t dt_ring_broadcast(struct dt_ring *r, const struct dt_call *call, voi
                             .in = stretch_at,
                             .arg = &s,
                             .call = call };
+    dt_result_t result = greet(r, call);
 
-    return run(r, &f);
+    return result == DT_OK ? run(r, &f) : result;
 }

@@ -14,19 +14,10 @@
 
 #include "runtime/dtrun.h"
 #include "runtime/host/reduce.h"
+#include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
 enum { CANARY = 64, BIG = 1024 * 1024 + 3 };
-
-/* In a rank: what fails names itself and ends the rank. */
-#define NEED(cond)                                                                                 \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "rank %d: %s:%d: %s (%s)\n", dt_rank(), __FILE__, __LINE__, #cond,     \
-                    dt_last_error());                                                              \
-            return 1;                                                                              \
-        }                                                                                          \
-    } while (0)
 
 static const dt_dtype_t dtypes[] = { DT_F32, DT_F64, DT_I32, DT_I64 };
 static const dt_op_t ops[] = { DT_SUM, DT_PROD, DT_MIN, DT_MAX, DT_AVG };

@@ -1,0 +1,537 @@
+/* Ranks that die, stall, disagree, or are not what they say; and strangers at the door. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/wire/env.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { PROMPT_US = 1000 * 1000, WORDS = 1024 * 1024 };
+
+/* What the ranks of a test report to it. */
+static struct shared {
+    _Atomic int64_t died_us;
+    _Atomic int ready;
+    _Atomic int64_t told_us[TESTJOB_RANKS];
+    _Atomic int code[TESTJOB_RANKS];
+    char text[TESTJOB_RANKS][512];
+} * shared;
+
+static struct testjob_result result;
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!shared)
+        shared = testjob_shared(sizeof *shared);
+    memset((void *)shared, 0, sizeof *shared);
+    return 0;
+}
+
+static int run(const char *hosts, int (*body)(int, void *), void *arg)
+{
+    struct testjob_plan plan = { .hosts = hosts, .body = body, .arg = arg, .timeout_ms = 20000 };
+
+    return testjob_run(&plan, &result);
+}
+
+/* ---- death ---- */
+
+enum phase {
+    IN_INIT,
+    BEFORE_CALL,
+    IN_SMALL,
+    IN_LARGE,
+    IN_BROADCAST,
+    IN_BARRIER,
+    IN_FINALIZE,
+    PHASES
+};
+
+struct death {
+    enum phase phase;
+    int victim;
+};
+
+static void die(void)
+{
+    shared->died_us = testjob_now_us();
+    raise(SIGKILL);
+}
+
+/* Calls until one fails. The victim dies in the middle of its calls, by the hand of on_tick. */
+static dt_result_t call_on(enum phase phase, float *buf)
+{
+    dt_result_t r = DT_OK;
+
+    shared->ready++;
+    while (r == DT_OK) {
+        if (phase == IN_SMALL)
+            r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 10, DT_F32, DT_MAX);
+        else if (phase == IN_LARGE)
+            r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, WORDS, DT_F32, DT_MAX);
+        else if (phase == IN_BROADCAST)
+            r = dt_broadcast(DT_WORLD, buf, WORDS, DT_F32, dt_size() - 1);
+        else
+            r = dt_barrier(DT_WORLD);
+    }
+    return r;
+}
+
+static int mortal(int rank, void *arg)
+{
+    static float buf[WORDS];
+    const struct death *d = arg;
+    dt_result_t r;
+
+    if (rank == d->victim && d->phase == IN_INIT)
+        die();
+    r = dt_init();
+    if (d->phase != IN_INIT) {
+        NEED(r == DT_OK);
+        if (rank == d->victim && (d->phase == BEFORE_CALL || d->phase == IN_FINALIZE)) {
+            usleep(20000);
+            die();
+        }
+        r = d->phase == IN_FINALIZE ? dt_finalize() : call_on(d->phase, buf);
+    }
+    shared->told_us[rank] = testjob_now_us();
+    shared->code[rank] = r;
+    snprintf(shared->text[rank], sizeof shared->text[rank], "%s", dt_last_error());
+    if (d->phase == IN_FINALIZE || d->phase == IN_INIT)
+        return 0;
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
+    NEED(strcmp(dt_last_error(), shared->text[rank]) == 0);
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM) == DT_ERR_PEER);
+    NEED(dt_finalize() == DT_ERR_PEER);
+    return 0;
+}
+
+static void kill_when_busy(struct testjob *job, int ms)
+{
+    const struct death *d = testjob_arg(job);
+
+    (void)ms;
+    if (d->phase < IN_SMALL || d->phase > IN_BARRIER || shared->died_us || shared->ready < result.n)
+        return;
+    shared->died_us = testjob_now_us();
+    testjob_kill(job, d->victim, SIGKILL);
+}
+
+static void survivors_were_told(const struct death *d)
+{
+    char culprit[32];
+
+    snprintf(culprit, sizeof culprit, "rank %d died", d->victim);
+    for (int i = 0; i < result.n; i++) {
+        if (i == d->victim) {
+            assert_true(WIFSIGNALED(result.ranks[i].status));
+            continue;
+        }
+        assert_int_equal(result.ranks[i].status, 0);
+        assert_int_equal(shared->code[i], DT_ERR_PEER);
+        assert_true(shared->told_us[i] - shared->died_us < PROMPT_US);
+        if (!strstr(shared->text[i], culprit))
+            fail_msg("rank %d says: %s", i, shared->text[i]);
+        assert_false(result.ranks[i].finalized);
+        if (d->phase != IN_INIT)
+            assert_true(result.ranks[i].peer_lost);
+    }
+}
+
+static void a_death_ends_every_call_at_once(void **state)
+{
+    static const char *const placements[] = { "4", "2 2", "3 1 2" };
+
+    (void)state;
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        for (int phase = 0; phase < PHASES; phase++) {
+            for (int victim = 0; victim < 4; victim += 3) {
+                struct death d = { (enum phase)phase, victim };
+                struct testjob_plan plan = { .hosts = placements[p],
+                                             .body = mortal,
+                                             .arg = &d,
+                                             .timeout_ms = 20000,
+                                             .on_tick = kill_when_busy };
+
+                setup(NULL);
+                assert_int_equal(testjob_run(&plan, &result), 0);
+                survivors_were_told(&d);
+            }
+        }
+    }
+}
+
+/* A rank that leaves without dt_finalize is as lost as a dead one. */
+static int deserter(int rank, void *arg)
+{
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 1)
+        return 0;
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
+    NEED(strstr(dt_last_error(), "rank 1 died or left"));
+    return 0;
+}
+
+static void leaving_without_finalize_is_a_death(void **state)
+{
+    (void)state;
+    assert_int_equal(run("2 1", deserter, NULL), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(result.ranks[i].status, 0);
+}
+
+/* ---- stalls ---- */
+
+static int patient(int rank, void *arg)
+{
+    float x = (float)rank;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    shared->ready++;
+    for (int i = 0; i < 400; i++) {
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_F32, DT_MAX) == DT_OK);
+        usleep(500);
+    }
+    NEED(x == (float)(dt_size() - 1));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+/* Stops rank 1 when all are busy, for longer than anybody spins. */
+static void stop_and_continue(struct testjob *job, int ms)
+{
+    enum { STOPPED_MS = 400 };
+
+    if (shared->ready == result.n && !shared->died_us) {
+        shared->died_us = ms;
+        testjob_kill(job, 1, SIGSTOP);
+    } else if (shared->died_us && ms == shared->died_us + STOPPED_MS) {
+        testjob_kill(job, 1, SIGCONT);
+    }
+}
+
+static void a_stopped_rank_may_go_on(void **state)
+{
+    struct testjob_plan plan = {
+        .hosts = "2 2", .body = patient, .timeout_ms = 20000, .on_tick = stop_and_continue
+    };
+
+    (void)state;
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(result.ranks[i].status, 0);
+}
+
+/* ---- calls that do not fit ---- */
+
+enum quarrel { COUNT, DTYPE, OP, KIND, ROOT, LARGE_SMALL, LEAVES, EXTRA, QUARRELS };
+
+static dt_result_t odd_call(enum quarrel q, bool odd, float *buf)
+{
+    switch (q) {
+    case COUNT:
+        return dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, odd ? 11 : 10, DT_F32, DT_SUM);
+    case DTYPE:
+        return dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 10, odd ? DT_I32 : DT_F32, DT_SUM);
+    case OP:
+        return dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, WORDS, DT_F32, odd ? DT_MAX : DT_SUM);
+    case KIND:
+        return odd ? dt_barrier(DT_WORLD)
+                   : dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, WORDS, DT_F32, DT_SUM);
+    case ROOT:
+        return dt_broadcast(DT_WORLD, buf, WORDS, DT_F32, odd);
+    case LARGE_SMALL:
+        return dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, odd ? 1 : WORDS, DT_F32, DT_SUM);
+    case LEAVES:
+        return odd ? dt_finalize() : dt_barrier(DT_WORLD);
+    default:
+        return odd ? dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 0, DT_F32, DT_SUM)
+                   : dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 10, DT_F32, DT_SUM);
+    }
+}
+
+struct dispute {
+    enum quarrel about;
+    int odd;
+};
+
+static int quarreller(int rank, void *arg)
+{
+    static float buf[WORDS];
+    const struct dispute *d = arg;
+    int64_t began;
+
+    NEED(dt_init() == DT_OK);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    began = testjob_now_us();
+    NEED(odd_call(d->about, rank == d->odd, buf) == DT_ERR_MISMATCH);
+    NEED(testjob_now_us() - began < PROMPT_US);
+    NEED(strstr(dt_last_error(), "called"));
+    if (d->about != LEAVES || rank != d->odd)
+        NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH);
+    shared->ready++;
+    while (shared->ready < dt_size())
+        usleep(1000);
+    return 0;
+}
+
+static void calls_that_do_not_fit_are_named(void **state)
+{
+    static const char *const placements[] = { "3", "1 1", "2 2", "1 1 1", "1 2 1" };
+
+    (void)state;
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        for (int q = 0; q < QUARRELS; q++) {
+            struct dispute d = { (enum quarrel)q, 1 };
+
+            setup(NULL);
+            if (run(placements[p], quarreller, &d) != 0)
+                fail_msg("hosts %s, quarrel %d: somebody hangs", placements[p], q);
+            for (int i = 0; i < result.n; i++) {
+                if (result.ranks[i].status != 0)
+                    fail_msg("hosts %s, quarrel %d: rank %d failed", placements[p], q, i);
+            }
+        }
+    }
+}
+
+/* ---- the way to the agent ---- */
+
+static int cut_off(int rank, void *arg)
+{
+    (void)arg;
+    if (rank == 0) {
+        int fd = atoi(getenv(DT_ENV_AGENT_FD));
+
+        close(fd);
+        NEED(dt_init() == DT_ERR_IO);
+        NEED(strstr(dt_last_error(), "wrapper"));
+        NEED(open("/dev/null", O_RDONLY) >= 0 && dup2(0, fd) == fd);
+        NEED(dt_init() == DT_ERR_IO);
+        setenv(DT_ENV_RANK, "zero", 1);
+        NEED(dt_init() == DT_ERR_IO);
+        NEED(strstr(dt_last_error(), DT_ENV_RANK));
+        return 9;
+    }
+    NEED(dt_init() == DT_ERR_PEER);
+    NEED(strstr(dt_last_error(), "rank 0 died"));
+    return 0;
+}
+
+static void a_closed_socket_is_explained(void **state)
+{
+    (void)state;
+    assert_int_equal(run("2", cut_off, NULL), 0);
+    assert_int_equal(WEXITSTATUS(result.ranks[0].status), 9);
+    assert_int_equal(result.ranks[1].status, 0);
+    assert_false(result.ranks[0].linked);
+}
+
+static int twins(int rank, void *arg)
+{
+    int status;
+    pid_t pid;
+
+    (void)rank;
+    (void)arg;
+    int early = fork();
+    if (early == 0) { /* a second process that shares the socket, while the first is linked */
+        while (!shared->ready)
+            usleep(1000);
+        NEED(dt_init() == DT_ERR_STATE);
+        NEED(strstr(dt_last_error(), "already"));
+        _exit(7);
+    }
+    NEED(dt_init() == DT_OK);
+    shared->ready = 1;
+    pid = fork();
+    if (pid == 0) {
+        float x = 1;
+
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_F32, DT_SUM) == DT_ERR_STATE);
+        NEED(strstr(dt_last_error(), "forked"));
+        dt_step(99);
+        _exit(7);
+    }
+    NEED(waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
+    NEED(waitpid(early, &status, 0) == early && WEXITSTATUS(status) == 7);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void only_one_process_is_a_rank(void **state)
+{
+    (void)state;
+    assert_int_equal(run("1", twins, NULL), 0);
+    assert_int_equal(result.ranks[0].status, 0);
+    assert_int_equal(result.ranks[0].step, -1);
+}
+
+static int misnamed(int rank, void *arg)
+{
+    (void)arg;
+    if (rank == 1) {
+        setenv(DT_ENV_RANK, "0", 1);
+        NEED(dt_init() == DT_ERR_STATE);
+        NEED(strstr(dt_last_error(), "DTRUN_RANK"));
+        return 9;
+    }
+    NEED(dt_init() == DT_ERR_PEER);
+    return 0;
+}
+
+static void a_rank_is_who_its_socket_says(void **state)
+{
+    (void)state;
+    assert_int_equal(run("2", misnamed, NULL), 0);
+    assert_int_equal(WEXITSTATUS(result.ranks[1].status), 9);
+    assert_int_equal(result.ranks[0].status, 0);
+}
+
+/* ---- steps that are watched ---- */
+
+static int stepper(int rank, void *arg)
+{
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int64_t s = 0; s < 10; s++) {
+        dt_step(s);
+        shared->told_us[rank] = s + 1;
+    }
+    NEED(dt_finalize() == DT_ERR_PEER); /* rank 1 is made to exit */
+    return 0;
+}
+
+static void watch(struct testjob *job, int rank, uint16_t port)
+{
+    (void)port;
+    if (rank == 0)
+        testjob_watch_step(job, 0, 4);
+    if (rank == 1)
+        testjob_watch_step(job, 1, 6);
+}
+
+static void act(struct testjob *job, int rank, int64_t step)
+{
+    if (rank == 0)
+        testjob_go(job, 0, -1);
+    else if (step == 6)
+        testjob_go(job, 1, 33);
+}
+
+static void a_watched_step_is_exact(void **state)
+{
+    struct testjob_plan plan = {
+        .hosts = "2", .body = stepper, .timeout_ms = 20000, .on_hello = watch, .on_step = act
+    };
+
+    (void)state;
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    assert_int_equal(WEXITSTATUS(result.ranks[1].status), 33);
+    assert_int_equal(result.ranks[1].step, 6);
+    assert_int_equal(shared->told_us[1], 6);
+    assert_int_equal(result.ranks[0].step, 9);
+    assert_int_equal(shared->told_us[0], 10);
+}
+
+/* ---- strangers ---- */
+
+static int strangers[40];
+
+static int knock(uint16_t port)
+{
+    struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    inet_pton(AF_INET, "127.0.0.1", &a.sin_addr);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    return fd;
+}
+
+/* Before the job's own connections are made: silence, noise, half a hello, a hello of another
+ * generation, and callers that are gone already. */
+static void strangers_come_first(struct testjob *job, int rank, uint16_t port)
+{
+    static int hellos;
+    char noise[4096];
+
+    (void)rank;
+    hellos = rank < 0 ? 0 : hellos + 1;
+    if (port) {
+        for (int i = 0; i < 20; i++) {
+            int fd = knock(port);
+            size_t n = i % 4 == 0 ? 0 : i % 4 == 1 ? sizeof noise : i % 4 == 2 ? 20 : 56;
+
+            memset(noise, i % 4 == 3 ? 0 : 'x', sizeof noise);
+            memcpy(noise, "DTRT\1\0\0\0\2\0\0\0", 12);
+            if (n)
+                assert_true(send(fd, noise, n, MSG_NOSIGNAL) > 0);
+            if (i < 4)
+                close(fd);
+            for (int k = 0; i >= 4 && k < 40; k++) {
+                if (strangers[k] == 0) {
+                    strangers[k] = fd;
+                    break;
+                }
+            }
+        }
+    }
+    if (hellos == result.n)
+        testjob_table(job);
+}
+
+static void strangers_at_the_port_change_nothing(void **state)
+{
+    struct testjob_plan plan = { .hosts = "2 1",
+                                 .body = patient,
+                                 .timeout_ms = 20000,
+                                 .hold_table = true,
+                                 .on_hello = strangers_come_first };
+    int64_t began = testjob_now_us();
+    char c;
+
+    (void)state;
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(result.ranks[i].status, 0);
+    assert_true(testjob_now_us() - began < 8 * PROMPT_US);
+    for (int k = 0; k < 32; k++) {
+        assert_true(strangers[k] > 0);
+        assert_true(recv(strangers[k], &c, 1, MSG_DONTWAIT) <= 0);
+        close(strangers[k]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_death_ends_every_call_at_once, setup),
+        cmocka_unit_test_setup(leaving_without_finalize_is_a_death, setup),
+        cmocka_unit_test_setup(a_stopped_rank_may_go_on, setup),
+        cmocka_unit_test_setup(calls_that_do_not_fit_are_named, setup),
+        cmocka_unit_test_setup(a_closed_socket_is_explained, setup),
+        cmocka_unit_test_setup(only_one_process_is_a_rank, setup),
+        cmocka_unit_test_setup(a_rank_is_who_its_socket_says, setup),
+        cmocka_unit_test_setup(a_watched_step_is_exact, setup),
+        cmocka_unit_test_setup(strangers_at_the_port_change_nothing, setup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,18 @@
+/* For the bodies of test ranks: what fails names itself and becomes the rank's exit code. */
+#ifndef TESTS_RANKCHECK_H
+#define TESTS_RANKCHECK_H
+
+#include <stdio.h>
+
+#include "runtime/dtrun.h"
+
+#define NEED(cond)                                                                                 \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "rank %d: %s:%d: %s (%s)\n", dt_rank(), __FILE__, __LINE__, #cond,     \
+                    dt_last_error());                                                              \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+#endif
