@@ -27,6 +27,7 @@ UNIT_TESTS = \
 	tests/unit/boot \
 	tests/unit/inject \
 	tests/unit/link \
+	tests/unit/sshsettings \
 	tests/unit/ranksock \
 	tests/unit/cause \
 	tests/unit/heartbeat \
@@ -86,7 +87,7 @@ tests_unit_nccl_load_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nccl_load_LDADD = $(CMOCKA_LIBS)
 EXTRA_tests_unit_nccl_load_DEPENDENCIES = runtime/libdtrun-nccl.la
 
-tests_unit_boot_SOURCES = tests/unit/boot.c
+tests_unit_boot_SOURCES = tests/unit/boot.c tests/unit/unit.h
 tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_boot_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS)
 
@@ -94,9 +95,13 @@ tests_unit_inject_SOURCES = tests/unit/inject.c
 tests_unit_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_inject_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_link_SOURCES = tests/unit/link.c
+tests_unit_link_SOURCES = tests/unit/link.c tests/unit/unit.h
 tests_unit_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_link_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+
+tests_unit_sshsettings_SOURCES = tests/unit/sshsettings.c tests/unit/unit.h
+tests_unit_sshsettings_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_sshsettings_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
 tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
@@ -194,8 +199,9 @@ CLI_TESTS = \
 	tests/cli/output.bats \
 	tests/cli/ranks.bats \
 	tests/cli/restart.bats
-CLUSTER_TESTS =
-EXTRA_DIST += tests/cluster/lib.bash tests/cluster/transport.bats
+CLUSTER_TESTS = \
+	tests/cluster/transport.bats
+EXTRA_DIST += tests/cluster/lib.bash
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)

@@ -1,10 +1,6 @@
 /* The link over the local transport, with shell scripts in the agent's place, and over a transport
  * that only records. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

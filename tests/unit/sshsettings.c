@@ -1,0 +1,453 @@
+/* What is known before connecting: settings, keys, known hosts, and what follows from them. */
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/remote/base64.h"
+#include "launcher/remote/choose.h"
+#include "launcher/remote/sshagent.h"
+#include "launcher/remote/ssherror.h"
+#include "launcher/remote/sshwire.h"
+
+static const char ed25519[] =
+    "AAAAC3NzaC1lZDI1NTE5AAAAIP///////////////////////////////////////////w==";
+
+static void base64_is_read_and_written(void **state)
+{
+    static const char *const cases[][3] = {
+        { "", "", "" },
+        { "f", "Zg==", "Zg" },
+        { "fo", "Zm8=", "Zm8" },
+        { "foo", "Zm9v", "Zm9v" },
+        { "foob", "Zm9vYg==", "Zm9vYg" },
+    };
+    static const char *const wrong[] = { "Zg=", "Z", "Zm9v!", "Zg==Zg==", "Zm\x80v" };
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        b.len = 0;
+        dt_base64_encode(&b, cases[i][0], strlen(cases[i][0]), true);
+        assert_string_equal(dt_strbuf_text(&b), cases[i][1]);
+        dt_strbuf_free(&b);
+        dt_base64_encode(&b, cases[i][0], strlen(cases[i][0]), false);
+        assert_string_equal(dt_strbuf_text(&b), cases[i][2]);
+        dt_strbuf_free(&b);
+        assert_int_equal(dt_base64_decode(&b, cases[i][1], strlen(cases[i][1])), 0);
+        assert_string_equal(dt_strbuf_text(&b), cases[i][0]);
+        dt_strbuf_free(&b);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(dt_base64_decode(&b, wrong[i], strlen(wrong[i])), -1);
+    dt_strbuf_free(&b);
+}
+
+static void settings_are_read_from_ssh(void **state)
+{
+    struct dt_host host = { .name = "big", .port = 7 };
+    struct dt_sshconfig c;
+
+    (void)state;
+    dt_sshconfig_parse(&c, &host,
+                       "user anna\nhostname big.example\nport 2222\nidentitiesonly yes\n"
+                       "identityfile ~/.ssh/a b\nidentityfile /keys/%r@%h%%\n"
+                       "userknownhostsfile /k1 /k2\nconnecttimeout none\n"
+                       "identityagent none\nstricthostkeychecking accept-new\n"
+                       "hostkeyalias work\nrevokedhostkeys none\n");
+    assert_string_equal(c.user, "anna");
+    assert_string_equal(c.hostname, "big.example");
+    assert_string_equal(c.hostkeyalias, "work");
+    assert_int_equal(c.port, 2222);
+    assert_int_equal(c.connecttimeout, 10);
+    assert_int_equal(c.identityfile.n, 2);
+    assert_null(strchr(c.identityfile.v[0], '~'));
+    assert_non_null(strstr(c.identityfile.v[0], "/.ssh/a b"));
+    assert_string_equal(c.identityfile.v[1], "/keys/anna@big.example%");
+    assert_int_equal(c.userknownhosts.n, 2);
+    assert_string_equal(c.userknownhosts.v[1], "/k2");
+    assert_int_equal(c.globalknownhosts.n, 2);
+    assert_true(c.identitiesonly);
+    assert_true(c.accept_new);
+    assert_null(c.identityagent);
+    assert_null(c.beyond);
+    dt_sshconfig_free(&c);
+}
+
+static void without_ssh_defaults_hold(void **state)
+{
+    struct dt_host host = { .name = "host3", .user = (char *)"me", .port = 7 };
+    struct dt_sshconfig c;
+
+    (void)state;
+    dt_sshconfig_parse(&c, &host, "");
+    assert_string_equal(c.user, "me");
+    assert_string_equal(c.hostname, "host3");
+    assert_int_equal(c.port, 7);
+    assert_int_equal(c.identityfile.n, 3);
+    assert_int_equal(c.userknownhosts.n, 2);
+    dt_sshconfig_free(&c);
+}
+
+static void some_settings_need_openssh(void **state)
+{
+    static const char *const lines[][2] = {
+        { "proxyjump gw\n", "ProxyJump" },
+        { "proxycommand nc %h %p\n", "ProxyCommand" },
+        { "certificatefile /c\n", "CertificateFile" },
+        { "pkcs11provider /p.so\n", "PKCS11Provider" },
+        { "identityfile /keys/%k\n", "a token in IdentityFile" },
+        { "proxyjump none\n", NULL },
+    };
+    struct dt_host host = { .name = "h" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct dt_sshconfig c;
+
+        dt_sshconfig_parse(&c, &host, lines[i][0]);
+        if (lines[i][1])
+            assert_string_equal(c.beyond, lines[i][1]);
+        else
+            assert_null(c.beyond);
+        dt_sshconfig_free(&c);
+    }
+}
+
+static void known_hosts_lines_are_matched(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *line; /* "KEY" stands for a key */
+        int keys;         /* found */
+        const char *flag; /* what of the rest is set */
+    } cases[] = {
+        { "host1", "host1 ssh-ed25519 KEY comment", 1, "" },
+        { "host1", "  host2,HOST1,host3\tssh-ed25519\tKEY", 1, "" },
+        { "host1", "host2 ssh-ed25519 KEY", 0, "" },
+        { "host1", "host ssh-ed25519 KEY", 0, "" },
+        { "host1", "host10 ssh-ed25519 KEY", 0, "" },
+        { "host1", "h?st* ssh-ed25519 KEY", 1, "" },
+        { "host1", "*,!host1 ssh-ed25519 KEY", 0, "" },
+        { "host1", "!host1,* ssh-ed25519 KEY", 0, "" },
+        { "[host1]:2222", "[host1]:2222 ssh-ed25519 KEY", 1, "" },
+        { "[host1]:2222", "[host1]:* ssh-ed25519 KEY", 1, "" },
+        { "[host1]:2222", "host1 ssh-ed25519 KEY", 1, "portless" },
+        { "host1", "@revoked * ssh-ed25519 KEY", 1, "revoked" },
+        { "host1", "@cert-authority *1 ssh-ed25519 KEY", 0, "authority" },
+        { "host1", "@unheard-of host1 ssh-ed25519 KEY", 0, "garbage" },
+        { "host1", "# host1 ssh-ed25519 KEY", 0, "" },
+        { "host1", "", 0, "" },
+        { "host1", "host1", 0, "garbage" },
+        { "host1", "host1 ssh-ed25519", 0, "garbage" },
+        { "host1", "host1 ssh-ed25519 ?????", 0, "garbage" },
+        { "host1", "|1|nonsense ssh-ed25519 KEY", 0, "" },
+        /* made by ssh-keygen -H of "host1" */
+        { "host1", "|1|eDBsZkQwPVNtPLLOCf7EAmBGtmo=|xFsTn5lVcrduomq64sgQ69YVyFk= ssh-ed25519 KEY",
+          1, "" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_knownhosts k = { .name = dt_xstrdup(cases[i].name) };
+        const char *at = strstr(cases[i].line, "KEY");
+        char *line =
+            at ? dt_xasprintf("%.*s%s%s", (int)(at - cases[i].line), cases[i].line, ed25519, at + 3)
+               : dt_xstrdup(cases[i].line);
+
+        dt_knownhosts_take_line(&k, line, "f:1");
+        if (k.n != (size_t)cases[i].keys)
+            fail_msg("case %zu: %zu keys", i, k.n);
+        assert_int_equal(k.garbage != NULL, strcmp(cases[i].flag, "garbage") == 0);
+        assert_int_equal(k.authority, strcmp(cases[i].flag, "authority") == 0);
+        if (k.n) {
+            assert_int_equal(k.v[0].revoked, strcmp(cases[i].flag, "revoked") == 0);
+            assert_int_equal(k.v[0].portless, strcmp(cases[i].flag, "portless") == 0);
+        }
+        free(line);
+        dt_knownhosts_free(&k);
+    }
+}
+
+static struct dt_strbuf blob_of(const char *base64)
+{
+    struct dt_strbuf b = { 0 };
+
+    assert_int_equal(dt_base64_decode(&b, base64, strlen(base64)), 0);
+    return b;
+}
+
+static void host_keys_are_judged(void **state)
+{
+    static const struct {
+        const char *lines[2];
+        enum dt_hostkey_verdict verdict;
+        const char *text;
+    } cases[] = {
+        { { "", "" }, DT_HOSTKEY_NEW, "is not known; compare" },
+        { { "[h]:2222 ssh-ed25519 GOOD", "" }, DT_HOSTKEY_KNOWN, "" },
+        { { "[h]:2222 ssh-ed25519 BAD", "" }, DT_HOSTKEY_REFUSED, "IS NOT THE ONE KNOWN" },
+        { { "[h]:2222 ssh-ed25519 BAD", "[h]:2222 ssh-ed25519 GOOD" }, DT_HOSTKEY_KNOWN, "" },
+        { { "h ssh-ed25519 GOOD", "" }, DT_HOSTKEY_KNOWN, "" },
+        { { "h ssh-ed25519 BAD", "" }, DT_HOSTKEY_NEW, "is not known" },
+        { { "[h]:2222 ssh-ed25519 GOOD", "@revoked * ssh-ed25519 GOOD" },
+          DT_HOSTKEY_REFUSED,
+          "@revoked" },
+        { { "[h]:2222 ssh-ed25519 GOOD", "@revoked * ssh-ed25519 BAD" }, DT_HOSTKEY_KNOWN, "" },
+    };
+    struct dt_strbuf good = blob_of(ed25519);
+    struct dt_sshconfig config = { .hostname = (char *)"h", .port = 2222 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_knownhosts k = { .name = dt_xstrdup("[h]:2222") };
+        struct dt_error err = { 0 };
+
+        for (size_t l = 0; l < 2; l++) {
+            const char *at = strrchr(cases[i].lines[l], ' ');
+            char *line =
+                at ? dt_xasprintf("%.*s %s", (int)(at - cases[i].lines[l]), cases[i].lines[l],
+                                  at[1] == 'G' ? ed25519 : "AAAAC3NzaC1lZDI1NTE5")
+                   : dt_xstrdup("");
+
+            dt_knownhosts_take_line(&k, line, "f:1");
+            free(line);
+        }
+        if (dt_knownhosts_check(&k, &good, "SHA256:x", &config, &err) != cases[i].verdict)
+            fail_msg("case %zu", i);
+        assert_non_null(strstr(err.text, cases[i].text));
+        dt_knownhosts_free(&k);
+    }
+    dt_strbuf_free(&good);
+}
+
+static void the_key_types_of_a_host_are_asked_for(void **state)
+{
+    struct dt_knownhosts k = { .name = dt_xstrdup("h") };
+    struct dt_strbuf out = { 0 };
+
+    (void)state;
+    dt_knownhosts_methods(&k, &out);
+    assert_int_equal(out.len, 0);
+    assert_false(dt_knownhosts_needs_openssh(&k, false));
+    dt_knownhosts_take_line(&k, "h ssh-rsa AAAA", "f:1");
+    assert_true(dt_knownhosts_needs_openssh(&k, false));
+    assert_false(dt_knownhosts_needs_openssh(&k, true));
+    dt_knownhosts_take_line(&k, "h ecdsa-sha2-nistp384 AAAA", "f:2");
+    assert_false(dt_knownhosts_needs_openssh(&k, false));
+    dt_knownhosts_methods(&k, &out);
+    assert_string_equal(dt_strbuf_text(&out),
+                        "ecdsa-sha2-nistp384,rsa-sha2-512,rsa-sha2-256,ssh-rsa");
+    dt_strbuf_free(&out);
+    dt_knownhosts_free(&k);
+}
+
+static void key_files_are_told_apart(void **state)
+{
+    static const struct {
+        const char *text;
+        enum dt_sshkey_kind kind;
+        bool encrypted;
+    } cases[] = {
+        { "", DT_SSHKEY_UNKNOWN, false },
+        { "hello", DT_SSHKEY_UNKNOWN, false },
+        { "-----BEGIN RSA PRIVATE KEY-----\nMII", DT_SSHKEY_RSA, false },
+        { "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n", DT_SSHKEY_RSA, true },
+        { "-----BEGIN EC PRIVATE KEY-----\nMII", DT_SSHKEY_ECDSA, false },
+        { "-----BEGIN PRIVATE KEY-----\nMII", DT_SSHKEY_OTHER, false },
+        { "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMII", DT_SSHKEY_OTHER, true },
+        { "-----BEGIN OPENSSH PRIVATE KEY-----\n!!!\n-----END", DT_SSHKEY_UNKNOWN, false },
+        { "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END", DT_SSHKEY_UNKNOWN, false },
+        { "-----BEGIN OPENSSH PRIVATE KEY-----", DT_SSHKEY_UNKNOWN, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_sshkey key = { 0 };
+
+        dt_sshkey_parse(&key, cases[i].text, strlen(cases[i].text));
+        if (key.kind != cases[i].kind || key.encrypted != cases[i].encrypted)
+            fail_msg("case %zu: %d", i, key.kind);
+        dt_sshkey_free(&key);
+    }
+}
+
+/* An OpenSSH key file, as far as its public part. */
+static char *key_file(const char *cipher, const char *type)
+{
+    struct dt_strbuf raw = { 0 };
+    struct dt_strbuf blob = { 0 };
+    struct dt_strbuf text = { 0 };
+
+    dt_sshput_string(&blob, type, strlen(type));
+    dt_strbuf_add(&raw, "openssh-key-v1", 15);
+    dt_sshput_string(&raw, cipher, strlen(cipher));
+    dt_sshput_string(&raw, "none", 4);
+    dt_sshput_string(&raw, "", 0);
+    dt_sshput_u32(&raw, 1);
+    dt_sshput_string(&raw, blob.data, blob.len);
+    dt_strbuf_puts(&text, "-----BEGIN OPENSSH PRIVATE KEY-----\n");
+    dt_base64_encode(&text, raw.data, raw.len, true);
+    dt_strbuf_puts(&text, "\n-----END OPENSSH PRIVATE KEY-----\n");
+    dt_strbuf_free(&raw);
+    dt_strbuf_free(&blob);
+    return text.data;
+}
+
+static void openssh_key_files_name_their_type(void **state)
+{
+    static const struct {
+        const char *cipher;
+        const char *type;
+        enum dt_sshkey_kind kind;
+        bool encrypted;
+    } cases[] = {
+        { "none", "ssh-ed25519", DT_SSHKEY_ED25519, false },
+        { "aes256-ctr", "ssh-ed25519", DT_SSHKEY_ED25519, true },
+        { "none", "ssh-rsa", DT_SSHKEY_RSA, false },
+        { "none", "ecdsa-sha2-nistp521", DT_SSHKEY_ECDSA, false },
+        { "none", "sk-ssh-ed25519@openssh.com", DT_SSHKEY_OTHER, false },
+        { "none", "ecdsa-sha2-nistp256-cert-v01@openssh.com", DT_SSHKEY_OTHER, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_sshkey key = { 0 };
+        char *text = key_file(cases[i].cipher, cases[i].type);
+
+        for (size_t n = 0; n < strlen(text); n++) { /* cut off anywhere it must not be read past */
+            dt_sshkey_parse(&key, text, n);
+            dt_sshkey_free(&key);
+        }
+        dt_sshkey_parse(&key, text, strlen(text));
+        assert_int_equal(key.kind, cases[i].kind);
+        assert_int_equal(key.encrypted, cases[i].encrypted);
+        assert_true(key.blob.len > 0);
+        dt_sshkey_free(&key);
+        free(text);
+    }
+}
+
+static void the_transport_is_chosen(void **state)
+{
+    static const struct {
+        struct dt_auth_key keys[2];
+        const char *beyond;
+        bool rsa_works;
+        bool needs_ssh;
+    } cases[] = {
+        { { { .file = (char *)"a", .key.kind = DT_SSHKEY_ED25519 } }, NULL, false, false },
+        { { { .file = (char *)"a", .key.kind = DT_SSHKEY_ED25519 } }, "ProxyJump", false, true },
+        { { { .file = (char *)"a", .key.kind = DT_SSHKEY_RSA } }, NULL, false, true },
+        { { { .file = (char *)"a", .key.kind = DT_SSHKEY_RSA } }, NULL, true, false },
+        { { { .file = (char *)"a", .key.kind = DT_SSHKEY_ED25519 }, { .key.kind = DT_SSHKEY_RSA } },
+          NULL,
+          false,
+          true },
+        { { { .file = (char *)"a", .key.kind = DT_SSHKEY_ECDSA, .key.certificate = true } },
+          NULL,
+          true,
+          true },
+        { { { .file = (char *)"a", .key.kind = DT_SSHKEY_RSA, .key.encrypted = true },
+            { .file = (char *)"b", .key.kind = DT_SSHKEY_ED25519 } },
+          NULL,
+          false,
+          false },
+        { { { .key.kind = DT_SSHKEY_OTHER } }, NULL, true, true },
+        { { { 0 } }, NULL, true, true },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_auth_key v[2] = { cases[i].keys[0], cases[i].keys[1] };
+        struct dt_auth_keys keys = { .v = v };
+        struct dt_sshconfig config = { .beyond = cases[i].beyond };
+        struct dt_knownhosts known = { 0 };
+
+        while (keys.n < 2 && v[keys.n].key.kind != DT_SSHKEY_MISSING)
+            keys.n++;
+        if (!dt_choose_openssh(&config, &keys, &known, cases[i].rsa_works) == cases[i].needs_ssh)
+            fail_msg("case %zu", i);
+    }
+}
+
+static void the_agents_list_is_read(void **state)
+{
+    struct dt_strbuf reply = { 0 };
+    struct dt_strbuf blob = blob_of(ed25519);
+    struct dt_auth_keys keys = { 0 };
+
+    (void)state;
+    dt_strbuf_add(&reply, "\x0c", 1);
+    dt_sshput_u32(&reply, 2);
+    for (int i = 0; i < 2; i++) {
+        dt_sshput_string(&reply, blob.data, blob.len);
+        dt_sshput_string(&reply, i ? "" : "anna@laptop", i ? 0 : 11);
+    }
+    assert_int_equal(dt_sshagent_list_reply(&reply, &keys), 0);
+    assert_int_equal(keys.n, 2);
+    assert_string_equal(keys.v[0].name, "agent: anna@laptop");
+    assert_string_equal(keys.v[1].name, "agent: unnamed");
+    assert_int_equal(keys.v[0].key.kind, DT_SSHKEY_ED25519);
+    for (reply.len--; reply.len; reply.len--) {
+        struct dt_auth_keys some = { 0 };
+
+        assert_int_equal(dt_sshagent_list_reply(&reply, &some), -1);
+        dt_auth_free(&some);
+    }
+    dt_auth_free(&keys);
+    dt_strbuf_free(&reply);
+    dt_strbuf_free(&blob);
+}
+
+static void what_ssh_says_is_translated(void **state)
+{
+    static const char *const cases[][2] = {
+        { "ssh: Could not resolve hostname hots2: Name or service not known\r\n",
+          "resolve: Name or service not known" },
+        { "ssh: connect to host h port 2222: Connection refused\r\n",
+          "connect: port 2222: Connection refused; is the host up, and sshd running there?" },
+        { "anna@h: Permission denied (publickey,password).\r\n",
+          "authenticate as anna: ssh has no key that is accepted (the host takes: "
+          "publickey,password); try: ssh-copy-id h" },
+        { "No ED25519 host key is known for h and you have requested strict checking.\r\n"
+          "Host key verification failed.\r\n",
+          "host key: none is known; compare it with the host's own, then: ssh-keyscan -t ed25519 "
+          "h >>~/.ssh/known_hosts (or: --ssh-accept-new)" },
+        { "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nfingerprint is\nSHA256:abc.\nx\n",
+          "host key: it HAS CHANGED (now SHA256:abc); someone may be listening in, or the host "
+          "was installed anew; only if you know why: ssh-keygen -R h" },
+        { "kex_exchange_identification: Connection closed by remote host\n",
+          "ssh: kex_exchange_identification: Connection closed by remote host; try: ssh h true" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_error why = { 0 };
+
+        dt_ssherror_explain(&why, cases[i][0], "h");
+        assert_string_equal(why.text, cases[i][1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(base64_is_read_and_written),
+        cmocka_unit_test(settings_are_read_from_ssh),
+        cmocka_unit_test(without_ssh_defaults_hold),
+        cmocka_unit_test(some_settings_need_openssh),
+        cmocka_unit_test(known_hosts_lines_are_matched),
+        cmocka_unit_test(host_keys_are_judged),
+        cmocka_unit_test(the_key_types_of_a_host_are_asked_for),
+        cmocka_unit_test(key_files_are_told_apart),
+        cmocka_unit_test(openssh_key_files_name_their_type),
+        cmocka_unit_test(the_transport_is_chosen),
+        cmocka_unit_test(the_agents_list_is_read),
+        cmocka_unit_test(what_ssh_says_is_translated),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
