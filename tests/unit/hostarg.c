@@ -95,6 +95,8 @@ static const struct good bads[] = {
     { "a b@h", "a comma is missing" },
     { "a;b@h", "cannot be a user's name" },
     { "-oProxyCommand=x", "cannot be a host's name" },
+    { "-l", "-l cannot be a host's name" },
+    { "-lroot@h", "-lroot cannot be a user's name" },
     { "h;reboot", "cannot be a host's name" },
     { "h$(x)", "cannot be a host's name" },
     { "anna@", "a host's name is missing" },
