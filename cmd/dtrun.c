@@ -12,8 +12,8 @@
 #include "cmd/request.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/job/agentpath.h"
 #include "launcher/job/ckptdir.h"
+#include "launcher/job/installed.h"
 #include "launcher/job/job.h"
 #include "launcher/place/envrules.h"
 
@@ -76,13 +76,23 @@ static int check(const struct dt_options *o, const struct dt_job_config *c, stru
     return c->agent_path ? 0 : -1;
 }
 
+static int load_push(struct dt_push_set *set, const struct dt_options *o, struct dt_error *err)
+{
+    char *library = o->push.n ? dt_installed_library() : NULL;
+    int rc = dt_push_load(set, &o->push, library, err);
+
+    free(library);
+    return rc;
+}
+
 static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
                const struct dt_plan *plan, struct dt_error *err)
 {
     char *here = getcwd(NULL, 0);
     char *wdir = here && o->wdir ? absolute(here, o->wdir) : NULL;
     char *checkpoints = here && o->checkpoint_dir ? absolute(here, o->checkpoint_dir) : NULL;
-    char *agent = dt_agentpath_find(err);
+    char *agent = dt_installed_agent(err);
+    struct dt_push_set push = { 0 };
     struct dt_job_config c = {
         .hosts = hosts,
         .plan = plan,
@@ -102,16 +112,20 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         .heartbeat_s = o->heartbeat_s,
         .kill_grace_s = o->kill_grace_s,
         .timeout_s = o->timeout_s,
+        .push = &push,
         .report = o->report,
     };
     int rc = check(o, &c, err);
 
+    if (rc == 0)
+        rc = load_push(&push, o, err);
     if (rc == 0)
         rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
     if (rc == 0)
         rc = dt_job_run(&c);
     dt_strs_free(&c.env);
     dt_strs_free(&c.unset);
+    dt_push_free(&push);
     free(agent);
     free(checkpoints);
     free(wdir);

@@ -29,16 +29,17 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/outmux.c launcher/io/outmux.h \
 	launcher/io/stdinpump.c launcher/io/stdinpump.h \
 	launcher/io/tail.c launcher/io/tail.h \
-	launcher/job/agentpath.c launcher/job/agentpath.h \
 	launcher/job/cause.c launcher/job/cause.h \
 	launcher/job/ckptdir.c launcher/job/ckptdir.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
 	launcher/job/failure.c launcher/job/engine.h \
 	launcher/job/heartbeat.c launcher/job/heartbeat.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
+	launcher/job/installed.c launcher/job/installed.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/launch.c \
+	launcher/job/push.c launcher/job/push.h \
 	launcher/job/recovery.c \
 	launcher/job/report.c launcher/job/report.h \
 	launcher/job/restart.c launcher/job/restart.h \

@@ -198,6 +198,7 @@ CLI_TESTS = \
 	tests/cli/stdin.bats \
 	tests/cli/output.bats \
 	tests/cli/ranks.bats \
+	tests/cli/push.bats \
 	tests/cli/restart.bats
 CLUSTER_TESTS = \
 	tests/cluster/transport.bats

@@ -22,6 +22,17 @@ bool dt_hostlink_has_ranks(const struct dt_hostlink *h)
     return h && (h->phase == DT_HOST_STARTING || h->phase == DT_HOST_RUNNING);
 }
 
+bool dt_hostlink_is_coming(const struct dt_hostlink *h)
+{
+    return h->phase == DT_HOST_CONNECTING || h->phase == DT_HOST_RECEIVING;
+}
+
+static void feed(struct dt_hostlink *h)
+{
+    if (h->phase == DT_HOST_RECEIVING)
+        dt_push_continue(&h->push, h->link, h->job->id);
+}
+
 static void on_ready(void *arg, const struct dt_msg_hello *hello)
 {
     struct dt_hostlink *h = arg;
@@ -32,11 +43,12 @@ static void on_ready(void *arg, const struct dt_msg_hello *hello)
     h->peer_addr = dt_xstrdup(hello->peer_addr);
     h->free_port = hello->free_port;
     h->greeted = true;
-    h->phase = DT_HOST_IDLE;
+    h->phase = dt_push_is_complete(&h->push) ? DT_HOST_IDLE : DT_HOST_RECEIVING;
     dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now);
     dt_verbose("%s: connected in %.3f s (%s, agent %s, pid %u, %u cores, %u GPUs)",
                dt_job_host_name(h->job, h->host), (double)(now - h->opened_ns) / 1e9,
                h->config.transport->name, hello->version, hello->pid, hello->cores, hello->gpus.n);
+    feed(h);
     dt_job_on_ready(h->job, h);
 }
 
@@ -57,7 +69,7 @@ static void on_noise(void *arg, const char *line)
 
 static void on_drained(void *arg)
 {
-    (void)arg;
+    feed(arg);
 }
 
 static void on_closed(void *arg, const struct dt_error *why)
@@ -89,6 +101,7 @@ struct dt_hostlink *dt_hostlink_open(struct dt_job *job, size_t host)
         .push = c->push_agent,
         .accept_new = c->accept_new,
     };
+    h->push.set = c->push;
     h->link = dt_link_open(&job->loop, &h->config, &events, h);
     return h;
 }
@@ -99,6 +112,18 @@ void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
         return;
     h->ending |= type == DT_MSG_END;
     dt_link_send(h->link, type, msg);
+}
+
+void dt_hostlink_pushed(struct dt_hostlink *h, const struct dt_msg_file_done *m)
+{
+    struct dt_error err = { 0 };
+
+    if (h->phase != DT_HOST_RECEIVING)
+        return;
+    if (dt_push_on_done(&h->push, m, &err) < 0)
+        dt_hostlink_close(h, "%s", err.text);
+    else if (dt_push_is_complete(&h->push))
+        h->phase = DT_HOST_IDLE;
 }
 
 void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
@@ -122,5 +147,6 @@ void dt_hostlink_free(struct dt_hostlink *h)
     free(h->identity);
     free(h->addr);
     free(h->peer_addr);
+    free(h->push.dir);
     free(h);
 }

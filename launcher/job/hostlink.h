@@ -8,16 +8,18 @@
 #include <stdint.h>
 
 #include "launcher/job/heartbeat.h"
+#include "launcher/job/push.h"
 #include "launcher/remote/link.h"
 
 struct dt_job;
 
 enum dt_host_phase {
     DT_HOST_CONNECTING,
-    DT_HOST_IDLE,     /* its agent said HELLO; no ranks there */
-    DT_HOST_STARTING, /* START is sent */
-    DT_HOST_RUNNING,  /* STARTED came, DONE did not */
-    DT_HOST_CLOSED,   /* or being closed by us */
+    DT_HOST_RECEIVING, /* its agent said HELLO; --push files are on their way */
+    DT_HOST_IDLE,      /* ready; no ranks there */
+    DT_HOST_STARTING,  /* START is sent */
+    DT_HOST_RUNNING,   /* STARTED came, DONE did not */
+    DT_HOST_CLOSED,    /* or being closed by us */
 };
 
 struct dt_hostlink {
@@ -37,15 +39,19 @@ struct dt_hostlink {
     uint16_t free_port;
     uint64_t opened_ns;
     struct dt_heartbeat heartbeat;
+    struct dt_push push;
     struct dt_error why; /* when closed: as link.h says */
 };
 
 struct dt_hostlink *dt_hostlink_open(struct dt_job *job, size_t host);
 void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg);
+/* The host answered for one pushed file: it is ready after the last, closed after a failure. */
+void dt_hostlink_pushed(struct dt_hostlink *h, const struct dt_msg_file_done *m);
 /* Ends the connection for the reason given (kept as h->why): the phase is CLOSED at once, the link
  * lives on until dt_job_on_closed. */
 void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+bool dt_hostlink_is_coming(const struct dt_hostlink *h); /* not ready for START yet */
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
 void dt_hostlink_free(struct dt_hostlink *h); /* once closed; accepts NULL */
 

@@ -68,7 +68,7 @@ static bool is_idle(const struct dt_job *j)
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         const struct dt_hostlink *h = j->links[i];
 
-        if (h && (h->phase == DT_HOST_CONNECTING || dt_hostlink_has_ranks(h)))
+        if (h && (dt_hostlink_is_coming(h) || dt_hostlink_has_ranks(h)))
             return false;
     }
     return true;
@@ -229,6 +229,15 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     }
 }
 
+static void on_file_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_file_done *m)
+{
+    enum dt_host_phase was = h->phase;
+
+    dt_hostlink_pushed(h, m);
+    if (h->phase == DT_HOST_CLOSED)
+        link_ended(j, h, was);
+}
+
 static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_done *m)
 {
     if (m->generation != j->generation || !dt_hostlink_has_ranks(h))
@@ -269,6 +278,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         break;
     case DT_MSG_STDIN_CREDIT:
         dt_stdinpump_credit(j->in, msg->credit.bytes);
+        break;
+    case DT_MSG_FILE_DONE:
+        on_file_done(j, h, &msg->file_done);
         break;
     case DT_MSG_OUTPUT:
         on_output(j, &msg->output);

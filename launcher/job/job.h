@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "launcher/hosts/hostlist.h"
+#include "launcher/job/push.h"
 #include "launcher/place/plan.h"
 #include "launcher/remote/transport.h"
 #include "runtime/wire/codec.h"
@@ -30,7 +31,8 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     int max_restarts; /* -1: not given */
     int heartbeat_s;
     int kill_grace_s;
-    int timeout_s;      /* 0: none */
+    int timeout_s; /* 0: none */
+    const struct dt_push_set *push;
     const char *report; /* or NULL */
 };
 

@@ -125,7 +125,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node)
         .master_port = j->links[first]->free_port,
         .checkpoint_dir = j->checkpoint_dir,
         .fresh = c->fresh && !j->restart.has_committed,
-        .file_dir = (char *)"",
+        .file_dir = j->links[node->host]->push.dir ? j->links[node->host]->push.dir : (char *)"",
         .argv = c->argv,
         .env = c->env,
         .unset = c->unset,

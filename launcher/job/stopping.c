@@ -98,7 +98,7 @@ void dt_job_kill(struct dt_job *j)
 void dt_job_abandon(struct dt_job *j)
 {
     for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links[i] && j->links[i]->phase == DT_HOST_CONNECTING)
+        if (j->links[i] && dt_hostlink_is_coming(j->links[i]))
             dt_hostlink_close(j->links[i], "was not waited for");
     }
     dt_job_finish(j);

@@ -1,4 +1,4 @@
-#include "launcher/job/agentpath.h"
+#include "launcher/job/installed.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -9,9 +9,9 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/env.h"
 
-static char *try(char *path)
+static char *try(char *path, int mode)
 {
-    if (access(path, X_OK) == 0)
+    if (access(path, mode) == 0)
         return path;
     free(path);
     return NULL;
@@ -30,30 +30,44 @@ static char *own_folder(void)
     return slash ? dt_xstrndup(path, (size_t)(slash - path)) : NULL;
 }
 
-char *dt_agentpath_find(struct dt_error *err)
+char *dt_installed_agent(struct dt_error *err)
 {
     const char *chosen = getenv(DT_ENV_AGENT);
     char *folder, *found = NULL;
 
     if (chosen && *chosen) {
-        found = try(dt_xstrdup(chosen));
+        found = try(dt_xstrdup(chosen), X_OK);
         if (!found)
             dt_error_set(err, "%s=%s: %s", DT_ENV_AGENT, chosen, strerror(errno));
         return found;
     }
     folder = own_folder();
     if (folder)
-        found = try(dt_xasprintf("%s/dtrun-agent", folder));
+        found = try(dt_xasprintf("%s/dtrun-agent", folder), X_OK);
     if (folder && !found)
-        found = try(dt_xasprintf("%s/../libexec/dtrun/dtrun-agent", folder));
+        found = try(dt_xasprintf("%s/../libexec/dtrun/dtrun-agent", folder), X_OK);
     if (!found)
-        found = try(dt_xstrdup(DT_LIBEXECDIR "/dtrun-agent"));
+        found = try(dt_xstrdup(DT_LIBEXECDIR "/dtrun-agent"), X_OK);
     if (!found)
         dt_error_set(
             err,
             "dtrun-agent was not found beside dtrun (%s), in ../libexec/dtrun from there, or "
             "in %s; reinstall dtrun, or set %s",
             folder ? folder : "unknown", DT_LIBEXECDIR, DT_ENV_AGENT);
+    free(folder);
+    return found;
+}
+
+char *dt_installed_library(void)
+{
+    static const char *const places[] = { "../lib", "../runtime/.libs" };
+    char *folder = own_folder();
+    char *found = NULL;
+
+    for (size_t i = 0; folder && !found && i < sizeof places / sizeof *places; i++)
+        found = try(dt_xasprintf("%s/%s/" DT_LIBRARY_FILE, folder, places[i]), R_OK);
+    if (!found)
+        found = try(dt_xstrdup(DT_LIBDIR "/" DT_LIBRARY_FILE), R_OK);
     free(folder);
     return found;
 }

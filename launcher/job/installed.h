@@ -1,0 +1,17 @@
+/* Where the other parts of this installation (or build tree) are. */
+#ifndef DT_JOB_INSTALLED_H
+#define DT_JOB_INSTALLED_H
+
+#include "launcher/base/error.h"
+
+#define DT_LIBRARY_FILE "libdtrun.so.0" /* as programs that are linked with it name it */
+
+/* dtrun-agent: $DTRUN_AGENT, else beside dtrun, in ../libexec/dtrun from there, or where it was
+ * installed. Returns a path to free, or NULL with err. */
+char *dt_installed_agent(struct dt_error *err);
+
+/* libdtrun: in ../lib from dtrun, where it was installed, or in the build tree. Returns a path to
+ * free, or NULL when it is in none of them. */
+char *dt_installed_library(void);
+
+#endif
