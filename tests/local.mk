@@ -59,7 +59,7 @@ endif
 tests_unit_agent_SOURCES = tests/unit/agent.c tests/unit/agentproc.c tests/unit/agentproc.h
 tests_unit_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
-EXTRA_tests_unit_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
+EXTRA_tests_unit_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
 
 tests_unit_codec_SOURCES = tests/unit/codec.c
 tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -186,6 +186,10 @@ tests_rank_oldagent_LDADD = runtime/libwire.la
 check_PROGRAMS += tests/rank/fds tests/rank/flood
 tests_rank_fds_SOURCES = tests/rank/fds.c
 tests_rank_flood_SOURCES = tests/rank/flood.c
+check_PROGRAMS += tests/rank/steps
+tests_rank_steps_SOURCES = tests/rank/steps.c
+tests_rank_steps_LDADD = runtime/libdtrun.la
+tests_rank_steps_LDFLAGS = -no-install
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS = \

@@ -123,8 +123,8 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
         m->first_rank > m->np || m->local_size > m->np - m->first_rank)
         protocol_error(a, "START makes no sense");
     a->last_generation = m->generation;
-    a->keeper->lease_ms = m->heartbeat_ms;
     dt_lease_set(&a->lease, m->heartbeat_ms);
+    a->keeper->lease_ms = a->lease.ms;
     dt_generation_destroy(a->generation);
     a->generation = dt_generation_create(&a->host, m);
 }

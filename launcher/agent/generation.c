@@ -1,6 +1,7 @@
 #include "launcher/agent/generation.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@
 enum {
     SWEEP_ROUND_MS = 10,
     SWEEP_MS = 10 * 1000, /* then the generation ends beside a process that does not die */
+    FILES_PER_RANK = 5,   /* two sockets, of which one is closed after the fork; two pipes */
+    FILES_BESIDE = 48,
 };
 
 /* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER; a failed spawn goes to SWEEPING at once. */
@@ -319,18 +322,33 @@ static void spawn(struct dt_generation *g)
         on_failed(g, &why);
 }
 
-/* Without sockets to the ranks nothing can be started. */
-static void refuse(struct dt_generation *g, int error, struct dt_error *err)
+/* Nothing has been forked. */
+static void refuse(struct dt_generation *g, int error, char *what)
 {
     const struct dt_msg_spawn_failed why = {
         .generation = g->start.generation,
         .rank = g->start.first_rank,
         .step = DT_SPAWN_SYSTEM,
         .error = error,
-        .what = err->text,
+        .what = what,
     };
 
     on_failed(g, &why);
+}
+
+/* Said before the first of thousands of descriptors is opened, in numbers. */
+static bool fits_file_limit(struct dt_generation *g)
+{
+    uint64_t need = (uint64_t)g->start.local_size * FILES_PER_RANK + FILES_BESIDE;
+    char what[128];
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return true;
+    snprintf(what, sizeof what, "%u ranks need %llu open files, and %llu are allowed",
+             g->start.local_size, (unsigned long long)need, (unsigned long long)limit.rlim_cur);
+    refuse(g, EMFILE, what);
+    return false;
 }
 
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
@@ -353,10 +371,11 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     choose_devices(g);
     g->relay = dt_relay_create(host->loop, host->channel, start->first_rank, start->local_size,
                                on_flushed, g);
-    errno = 0;
+    if (!fits_file_limit(g))
+        return g;
     g->sock = dt_ranksock_create(host->loop, start, &sock_events, g, &err);
     if (!g->sock) {
-        refuse(g, errno, &err);
+        refuse(g, ENOMEM, err.text);
         return g;
     }
     g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);

@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <uv.h>
 
-enum { DT_LEASE_DEFAULT_MS = 10 * 1000 }; /* until START says otherwise */
+/* Until START says otherwise. Long: nothing runs yet, and a dtrun whose heartbeat is slow may still
+ * be waiting for other hosts. */
+enum { DT_LEASE_DEFAULT_MS = 120 * 1000 };
 
 struct dt_lease {
     uv_timer_t timer;

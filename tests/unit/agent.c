@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -662,6 +663,133 @@ static void an_injected_host_loss_leaves_nothing(void **state)
     assert_false(agent_has(a, DT_MSG_EXIT));
 }
 
+/* Ranks that link the runtime, and the whole rendezvous. */
+static void start_steps(struct agent *a, uint32_t n, const char *mode,
+                        void (*tweak)(struct dt_msg_start *))
+{
+    struct dt_msg_addr addrs[] = { { (char *)"127.0.0.1", 0, 0 }, { (char *)"127.0.0.1", 0, 0 } };
+    struct dt_msg_table table = { a->generation + 1, { addrs, n } };
+    const char *build = getenv("DTRUN_BUILD");
+    char path[4096];
+    const char *const argv[] = { path, mode, NULL };
+    uint32_t seen = 0;
+
+    snprintf(path, sizeof path, "%s/tests/rank/steps", build ? build : ".");
+    agent_start_argv(a, n, argv, tweak);
+    for (uint32_t i = 0; i < n; i++) {
+        agent_expect(a, DT_MSG_RANK_HELLO);
+        assert_int_equal(a->msg.rank_hello.generation, a->generation);
+        seen |= 1u << a->msg.rank_hello.rank;
+    }
+    assert_int_equal(seen, (1u << n) - 1);
+    agent_send(a, DT_MSG_TABLE, &table);
+}
+
+static void linked_ranks_tell_their_step_and_their_end(void **state)
+{
+    struct agent *a = *state;
+
+    start_steps(a, 2, "meet", NULL);
+    for (int i = 0; i < 2; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_int_equal(a->msg.exit.code, 0);
+        assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_FINALIZED);
+        assert_int_equal(a->msg.exit.step, 9);
+    }
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 1, 1), "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+}
+
+static void kill_in_step_5(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "kill:rank=1,step=5");
+}
+
+static void a_kill_strikes_in_its_step_and_peers_learn_of_it(void **state)
+{
+    struct agent *a = *state;
+
+    start_steps(a, 2, "meet", kill_in_step_5);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.rank, 1);
+    assert_int_equal(a->msg.exit.signo, SIGKILL);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_INJECTED);
+    agent_expect(a, DT_MSG_EXIT); /* no ABORT was sent: the agent woke it */
+    assert_int_equal(a->msg.exit.rank, 0);
+    assert_int_equal(a->msg.exit.code, 3);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_PEER_LOST);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 1, 1), "0\n1\n2\n3\n4\n");
+}
+
+static void exit_in_step_5(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "exit:rank=0,step=5,code=9");
+}
+
+static void an_exit_strikes_in_its_step(void **state)
+{
+    struct agent *a = *state;
+
+    start_steps(a, 1, "alone", exit_in_step_5);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.code, 9);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_INJECTED);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 0, 1), "0\n1\n2\n3\n4\n");
+}
+
+static void stop_in_step_5(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "stop:rank=0,step=5");
+    dt_strs_add(&start->inject, "stop:rank=0,step=7");
+}
+
+static void a_stop_strikes_in_its_step(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_signal go_on = { SIGCONT };
+
+    start_steps(a, 1, "alone", stop_in_step_5);
+    wait_for_output(a, 0, "0\n1\n2\n3\n4\n");
+    agent_listen(a, 100);
+    wait_for_output(a, 0, "0\n1\n2\n3\n4\n");
+    agent_send(a, DT_MSG_SIGNAL, &go_on);
+    wait_for_output(a, 0, "0\n1\n2\n3\n4\n5\n6\n");
+    agent_send(a, DT_MSG_SIGNAL, &go_on);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.code, 0);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_FINALIZED);
+}
+
+static void too_few_files_for_the_ranks_are_named(void **state)
+{
+    struct agent *a = *state;
+
+    agent_start(a, 50, "exit 0", NULL);
+    agent_expect(a, DT_MSG_SPAWN_FAILED);
+    assert_int_equal(a->msg.spawn_failed.step, DT_SPAWN_SYSTEM);
+    assert_int_equal(a->msg.spawn_failed.error, EMFILE);
+    assert_string_equal(a->msg.spawn_failed.what,
+                        "50 ranks need 298 open files, and 100 are allowed");
+    agent_start(a, 4, "ulimit -n", NULL);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 3, 1), "60\n"); /* the agent's own raise is undone */
+}
+
+static int setup_few_files(void **state)
+{
+    struct rlimit before;
+    struct rlimit few = { 60, 100 };
+    int rc;
+
+    getrlimit(RLIMIT_NOFILE, &before);
+    setrlimit(RLIMIT_NOFILE, &few);
+    rc = setup(state);
+    setrlimit(RLIMIT_NOFILE, &before);
+    return rc;
+}
+
 static void push(struct agent *a, uint32_t id, const char *name, const char *content, uint64_t hash)
 {
     struct dt_msg_file m = {
@@ -779,6 +907,12 @@ int main(int argc, char **argv)
         TEST(a_stranger_with_the_pipe_does_not_either),
         TEST(an_injected_fault_strikes_its_rank),
         TEST(an_injected_host_loss_leaves_nothing),
+        TEST(linked_ranks_tell_their_step_and_their_end),
+        TEST(a_kill_strikes_in_its_step_and_peers_learn_of_it),
+        TEST(an_exit_strikes_in_its_step),
+        TEST(a_stop_strikes_in_its_step),
+        cmocka_unit_test_setup_teardown(too_few_files_for_the_ranks_are_named, setup_few_files,
+                                        teardown),
         TEST(a_pushed_program_runs_and_goes_with_the_job),
         TEST(pushed_files_go_when_the_worker_is_killed),
     };
