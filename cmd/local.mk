@@ -6,7 +6,8 @@ noinst_LTLIBRARIES += cmd/libcmd.la
 cmd_libcmd_la_SOURCES = \
 	cmd/dryrun.c cmd/dryrun.h \
 	cmd/options.c cmd/options.h \
-	cmd/request.c cmd/request.h
+	cmd/request.c cmd/request.h \
+	cmd/similar.c cmd/similar.h
 cmd_libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
 cmd_libcmd_la_LIBADD = launcher/liblauncher.la $(CJSON_LIBS)
 

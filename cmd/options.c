@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/similar.h"
 #include "launcher/base/inject.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
@@ -107,6 +108,12 @@ static const struct option options[] = {
 
 static const size_t noptions = sizeof options / sizeof *options;
 
+/* As --help prints a name: the short ones with one dash, as everybody knows them. */
+static const char *dashes_of(const char *name)
+{
+    return strlen(name) > 2 ? "--" : "-";
+}
+
 static const struct option *find_option(const char *name, size_t n)
 {
     for (size_t i = 0; i < noptions; i++)
@@ -129,6 +136,36 @@ static const struct option *match(const char *word, size_t *length)
     *length = (size_t)(name - word) + n;
     found = find_option(name, n);
     return found && n == 1 && name == word + 2 ? NULL : found;
+}
+
+/* The long option that a wrong word, n bytes with its dashes, was probably meant to be; or NULL. */
+static const char *guess(const char *word, size_t n)
+{
+    size_t dashes = strspn(word, "-"), best = 3;
+    const char *found = NULL;
+
+    for (size_t i = 0; i < noptions; i++) {
+        for (size_t k = 0; k < NAMES_MAX && options[i].names[k]; k++) {
+            const char *name = options[i].names[k];
+            size_t d = dt_similar_distance(word + dashes, n - dashes, name);
+
+            if (d < best && 2 * d < strlen(name)) {
+                best = d;
+                found = name;
+            }
+        }
+    }
+    return found;
+}
+
+static int refuse_option(const char *word, size_t n, struct dt_error *err)
+{
+    const char *meant = guess(word, n);
+
+    if (!meant)
+        return dt_error_usage(err, "%.*s is no option; see dtrun --help", (int)n, word);
+    return dt_error_usage(err, "%.*s is no option; did you mean %s%s? see dtrun --help", (int)n,
+                          word, dashes_of(meant), meant);
 }
 
 static int set_text(char **at, const char *value, struct dt_error *err)
@@ -221,7 +258,7 @@ static int take_option(struct dt_options *o, char **argv, int *i, struct dt_erro
     const struct option *option = match(word, &n);
 
     if (!option)
-        return dt_error_usage(err, "%.*s is no option; see dtrun --help", (int)n, word);
+        return refuse_option(word, n, err);
     value = word[n] ? word + n + 1 : NULL;
     if (option->kind == FLAG && value)
         return dt_error_usage(err, "%.*s takes no value", (int)n, word);
@@ -322,7 +359,7 @@ static void print_option(const struct option *option)
 
     for (size_t k = 0; k < NAMES_MAX && option->names[k]; k++)
         used += (size_t)snprintf(left + used, sizeof left - used, "%s%s%s", k ? ", " : "",
-                                 strlen(option->names[k]) > 2 ? "--" : "-", option->names[k]);
+                                 dashes_of(option->names[k]), option->names[k]);
     if (option->value)
         snprintf(left + used, sizeof left - used, " %s", option->value);
     if (strlen(left) > 28)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd/options.h"
+#include "cmd/similar.h"
 #include "launcher/base/strbuf.h"
 #include "tests/unit/unit.h"
 
@@ -187,7 +188,12 @@ static const struct {
     { "--H a x", "--H is no option" },
     { "---np 4 x", "---np is no option" },
     { "-np4 x", "-np4 is no option" },
-    { "--hostfil f x", "--hostfil is no option" },
+    { "--hostfil f x", "--hostfil is no option; did you mean --hostfile? see dtrun --help" },
+    { "-host-file=f x", "-host-file is no option; did you mean --hostfile?" },
+    { "--no-oversubscibe x", "--no-oversubscibe is no option; did you mean --no-oversubscribe?" },
+    { "--max-restart 1 x", "--max-restart is no option; did you mean --max-restarts?" },
+    { "-npp 1 x", "-npp is no option; see dtrun --help" },
+    { "--map-by node x", "--map-by is no option; see dtrun --help" },
     { "--dry-run=yes x", "--dry-run takes no value" },
     { "--help=1", "--help takes no value" },
     { "--transport rsh x", "--transport rsh: auto, libssh2 or ssh was expected" },
@@ -235,6 +241,32 @@ static void bad_lines_are_refused(void **state)
     }
 }
 
+static void distance_counts_changed_letters(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        size_t want;
+    } cases[] = {
+        { "", "", 0 },
+        { "abc", "abc", 0 },
+        { "", "abc", 3 },
+        { "abc", "", 3 },
+        { "abc", "abd", 1 },
+        { "abc", "ab", 1 },
+        { "ab", "xab", 1 },
+        { "kitten", "sitting", 3 },
+        { "ab", "ba", 2 },
+        { "0123456789012345678901234567890", "0", 30 },
+        { "01234567890123456789012345678901", "0", (size_t)-1 },
+        { "0", "01234567890123456789012345678901", (size_t)-1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(dt_similar_distance(cases[i].a, strlen(cases[i].a), cases[i].b),
+                         cases[i].want);
+}
+
 static void arguments_stay_byte_for_byte(void **state)
 {
     char *argv[] = { "dtrun", "-x", "A=b c\n\"'$x", "./a b", "", " ", "\xff\xfe", "--", NULL };
@@ -255,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_lines_are_read),
         cmocka_unit_test(bad_lines_are_refused),
+        cmocka_unit_test(distance_counts_changed_letters),
         cmocka_unit_test(arguments_stay_byte_for_byte),
     };
 
