@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -216,6 +217,16 @@ dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool resto
         return DT_OK;
     msg.commit.step = step;
     msg.commit.restored = restored;
+    return say(l, &msg);
+}
+
+dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_NOTE };
+
+    if (l->fd < 0)
+        return DT_OK;
+    snprintf(msg.note.text, sizeof msg.note.text, "%s", text);
     return say(l, &msg);
 }
 

@@ -43,6 +43,8 @@ void dt_agentlink_heed(struct dt_agentlink *l, const struct dt_hostshm *shm);
 
 /* Tells the agent of a commit or of what was restored. */
 dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool restored);
+/* Tells the user, through the agent and dtrun. */
+dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text);
 
 /* Reports a watched step and returns when the agent lets this rank go on; a fault that was asked
  * for with --inject exit: ends the process here. */

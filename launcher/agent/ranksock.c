@@ -142,6 +142,8 @@ static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
         warn(p, "a process that is not the rank's own wrote to its socket; it was ignored");
     } else if (msg->type == DT_RANK_COMMIT) {
         s->events.commit(s->arg, msg->commit.step, msg->commit.restored != 0);
+    } else if (msg->type == DT_RANK_NOTE) {
+        s->events.log(s->arg, msg->note.text);
     } else if (msg->type == DT_RANK_STEP) {
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, INT64_MAX);
         s->events.step(s->arg, rank_of(p), msg->step.step);

@@ -28,6 +28,9 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
     case DT_RANK_STEP:
         dt_put_u64(p, (uint64_t)m->step.step);
         break;
+    case DT_RANK_NOTE:
+        dt_put_str(p, m->note.text);
+        break;
     case DT_RANK_WELCOME:
         dt_put_u32(p, m->welcome.generation);
         dt_put_u32(p, m->welcome.rank);
@@ -92,6 +95,9 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
         break;
     case DT_RANK_STEP:
         m->step.step = (int64_t)dt_get_u64(g);
+        break;
+    case DT_RANK_NOTE:
+        get_text(g, m->note.text, sizeof m->note.text);
         break;
     case DT_RANK_WELCOME:
         m->welcome.generation = dt_get_u32(g);

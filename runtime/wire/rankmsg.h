@@ -5,6 +5,7 @@
  *                           <-           WELCOME + shared memory  or REFUSED
  *                           <-           TABLE + its memory       when every rank of the job said
  * hello COMMIT                ->                                    rank 0 committed, or restored
+ *     NOTE                  ->                                    the user should know of this
  *     STEP                  ->                                    a watched step was reached
  *                           <-           GO                       and may be left
  *                           <-           ABORT                    a rank died
@@ -22,12 +23,14 @@
 enum {
     DT_RANK_PROTOCOL = 1, /* changes with any message or with the shared memory (hostshm.h) */
     DT_RANK_REFUSED_TEXT = 512,
+    DT_RANK_NOTE_TEXT = 512,
 };
 
 enum dt_rankmsg_type {
     DT_RANK_HELLO = 1,
     DT_RANK_COMMIT = 2,
     DT_RANK_STEP = 3,
+    DT_RANK_NOTE = 4,
     DT_RANK_WELCOME = 65,
     DT_RANK_REFUSED = 66,
     DT_RANK_TABLE = 67,
@@ -53,6 +56,9 @@ struct dt_rankmsg {
         struct {
             int64_t step;
         } step;
+        struct {
+            char text[DT_RANK_NOTE_TEXT];
+        } note;
         struct {
             uint32_t generation;
             uint32_t rank;
