@@ -16,6 +16,16 @@ runtime_libwire_la_SOURCES = \
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
 	runtime/agentlink.c runtime/agentlink.h \
+	runtime/checkpoint/checkpoint.c \
+	runtime/checkpoint/checksum.c runtime/checkpoint/checksum.h \
+	runtime/checkpoint/file.c runtime/checkpoint/file.h \
+	runtime/checkpoint/format.c runtime/checkpoint/format.h \
+	runtime/checkpoint/group.c runtime/checkpoint/group.h \
+	runtime/checkpoint/names.c runtime/checkpoint/names.h \
+	runtime/checkpoint/restore.c \
+	runtime/checkpoint/save.c \
+	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
+	runtime/checkpoint/store.c runtime/checkpoint/store.h \
 	runtime/comm.c runtime/comm.h \
 	runtime/context.c runtime/context.h \
 	runtime/device.c runtime/device.h \
@@ -26,7 +36,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/tcp.c runtime/host/tcp.h \
 	runtime/host/trouble.h
-runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
+runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
 runtime_libruntime_la_LIBADD = runtime/libwire.la
 
 runtime_libdtrun_la_SOURCES =

@@ -30,6 +30,9 @@ UNIT_TESTS = \
 	tests/unit/sshsettings \
 	tests/unit/ranksock \
 	tests/unit/cause \
+	tests/unit/checkpoint \
+	tests/unit/checkpoint_crash \
+	tests/unit/checkpoint_format \
 	tests/unit/heartbeat \
 	tests/unit/job_fsm \
 	tests/unit/linebuf \
@@ -146,6 +149,20 @@ tests_unit_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 tests_unit_options_SOURCES = tests/unit/options.c tests/unit/unit.h
 tests_unit_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_options_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
+
+tests_unit_checkpoint_SOURCES = tests/unit/checkpoint.c \
+	tests/unit/checkpoint_ranks.c tests/unit/checkpoint_ranks.h tests/unit/unit.h
+tests_unit_checkpoint_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_checkpoint_crash_SOURCES = tests/unit/checkpoint_crash.c \
+	tests/unit/checkpoint_ranks.c tests/unit/checkpoint_ranks.h tests/unit/unit.h
+tests_unit_checkpoint_crash_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_crash_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_checkpoint_format_SOURCES = tests/unit/checkpoint_format.c tests/unit/unit.h
+tests_unit_checkpoint_format_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_format_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_cause_SOURCES = tests/unit/cause.c tests/unit/unit.h
 tests_unit_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -12,7 +12,7 @@
 #define DT_ENV_GENERATION     "DTRUN_GENERATION"
 #define DT_ENV_RESTART_COUNT  "DTRUN_RESTART_COUNT"
 #define DT_ENV_CHECKPOINT_DIR "DTRUN_CHECKPOINT_DIR"
-#define DT_ENV_FRESH          "DTRUN_FRESH"    /* "1": do not restore (first generation of --fresh) */
+#define DT_ENV_FRESH          "DTRUN_FRESH"    /* "1": begin afresh (--fresh, until the job has committed a checkpoint) */
 #define DT_ENV_AGENT_FD       "DTRUN_AGENT_FD" /* number of the inherited SOCK_SEQPACKET socket */
 
 #define DT_ENV_HOSTID         "DTRUN_HOSTID"   /* read by agents: overrides the host's identity */

@@ -1,0 +1,163 @@
+/* The public calls: what the program has registered, and the store that its environment names. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/checkpoint/store.h"
+#include "runtime/context.h"
+#include "runtime/device.h"
+#include "runtime/error.h"
+#include "runtime/wire/env.h"
+
+static struct {
+    struct dt_buffers buffers;
+    bool begun; /* what follows is set */
+    char path[PATH_MAX];
+    char job_id[NAME_MAX + 1];
+    char host[HOST_NAME_MAX + 1];
+    struct dt_store store;
+} dti_checkpoint;
+
+static dt_result_t group_min(void *ctx, int64_t *v, size_t n)
+{
+    return dt_comm_all_reduce(ctx, v, v, n, DT_I64, DT_MIN);
+}
+
+static dt_result_t group_sum(void *ctx, int64_t *v, size_t n)
+{
+    return dt_comm_all_reduce(ctx, v, v, n, DT_I64, DT_SUM);
+}
+
+static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t root)
+{
+    if (bytes % 4)
+        return dt_fail(DT_ERR_INTERNAL, "a message about a checkpoint is not in whole words");
+    return dt_comm_broadcast(ctx, buf, bytes / 4, DT_I32, (int)root);
+}
+
+/* The agent passes both on to dtrun. If it is gone, so is this generation, as the next call will
+ * tell. */
+static void tell(struct dt_comm *c, int64_t step, bool restored)
+{
+    if (c->rank == 0)
+        dt_agentlink_commit(&c->agent, step, restored);
+}
+
+static void committed(void *arg, int64_t step)
+{
+    tell(arg, step, false);
+}
+
+static void note(void *arg, const char *text)
+{
+    struct dt_comm *c = arg;
+
+    dt_agentlink_note(&c->agent, text);
+}
+
+static const char *env_or_empty(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value ? value : "";
+}
+
+static struct dt_store *store(struct dt_comm *c)
+{
+    const char *dir = env_or_empty(DT_ENV_CHECKPOINT_DIR), *job = env_or_empty(DT_ENV_JOB_ID);
+
+    if (dti_checkpoint.begun)
+        return &dti_checkpoint.store;
+    if (gethostname(dti_checkpoint.host, sizeof dti_checkpoint.host - 1) != 0)
+        strcpy(dti_checkpoint.host, "unknown");
+    if (dir[0])
+        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%s", dir);
+    else
+        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "checkpoints/%s",
+                 program_invocation_short_name);
+    if (job[0])
+        snprintf(dti_checkpoint.job_id, sizeof dti_checkpoint.job_id, "%s", job);
+    else
+        snprintf(dti_checkpoint.job_id, sizeof dti_checkpoint.job_id, "%.100s-pid%ld",
+                 dti_checkpoint.host, (long)getpid());
+    dti_checkpoint.store = (struct dt_store){
+        .group = { (uint32_t)c->rank, (uint32_t)c->size, c, group_min, group_sum, group_broadcast },
+        .path = dti_checkpoint.path,
+        .host = dti_checkpoint.host,
+        .speaks = c->local_rank == 0,
+        .owner = { dti_checkpoint.job_id, c->generation },
+        .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0, /* until dtrun knows of a commit */
+        .arg = c,
+        .committed = committed,
+        .note = note,
+    };
+    dti_checkpoint.begun = true;
+    return &dti_checkpoint.store;
+}
+
+static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
+{
+    size_t len = name ? strlen(name) : 0;
+
+    if (len < 1 || len > DT_SHARD_NAME_MAX)
+        return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: a name has 1 to %d bytes, not %zu",
+                       DT_SHARD_NAME_MAX, len);
+    if (bytes && !buf)
+        return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\": no buffer was given", name);
+    for (uint32_t i = 0; i < dti_checkpoint.buffers.n; i++)
+        if (strcmp(dti_checkpoint.buffers.v[i].name, name) == 0)
+            return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already",
+                           name);
+    if (bytes && dt_device_memory(buf) == DT_MEMORY_DEVICE)
+        return dt_fail(DT_ERR_UNSUPPORTED,
+                       "dt_checkpoint_register: \"%s\" lies in a device's memory: register a copy "
+                       "in host memory",
+                       name);
+    return DT_OK;
+}
+
+dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
+{
+    struct dt_comm *c;
+    dt_result_t result = dt_context_enter("dt_checkpoint_register", &c);
+
+    if (result != DT_OK)
+        return result;
+    result = check_buffer(name, buf, bytes);
+    if (result == DT_OK && dt_buffers_add(&dti_checkpoint.buffers, name, buf, bytes) != 0)
+        result = dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
+    dt_context_leave();
+    return result;
+}
+
+dt_result_t dt_checkpoint_save(int64_t step)
+{
+    struct dt_comm *c;
+    dt_result_t result = dt_context_enter("dt_checkpoint_save", &c);
+
+    if (result != DT_OK)
+        return result;
+    result = dt_store_save(store(c), &dti_checkpoint.buffers, step);
+    dt_context_leave();
+    return result;
+}
+
+dt_result_t dt_checkpoint_restore(int64_t *step)
+{
+    struct dt_comm *c;
+    dt_result_t result = DT_OK;
+
+    if (!step)
+        return dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: no place for the step was given");
+    result = dt_context_enter("dt_checkpoint_restore", &c);
+    if (result != DT_OK)
+        return result;
+    result = dt_store_restore(store(c), &dti_checkpoint.buffers, step);
+    if (result == DT_OK)
+        tell(c, *step, true);
+    dt_context_leave();
+    return result;
+}

@@ -1,0 +1,79 @@
+/* What stands in a checkpoint's files. Pure: bytes to structures and back, no I/O.
+ *
+ *     rank_00000.shard ...   head | data of each buffer, in order | 16 bytes: checksum of all
+ * before MANIFEST               step, number of ranks, size and checksum of each shard, its own
+ * checksum
+ *
+ * The bytes depend on step, layout and data alone: two runs that compute the same write the same.
+ */
+#ifndef DT_CHECKPOINT_FORMAT_H
+#define DT_CHECKPOINT_FORMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/wire/codec.h"
+
+enum {
+    DT_CHECKPOINT_VERSION = 1,
+    DT_SHARD_PREFIX = 16,         /* magic, version, length of the rest of the head */
+    DT_SHARD_HEAD_MAX = 16 << 20, /* of that rest */
+    DT_SHARD_NAME_MAX = 255,      /* of a buffer's name */
+    DT_CHECKSUM_BYTES = 16,       /* XXH3-128, canonical form */
+};
+
+struct dt_checksum {
+    uint8_t bytes[DT_CHECKSUM_BYTES];
+};
+
+/* A registered buffer, or what a shard says of one (data is NULL then). */
+struct dt_buffer {
+    char *name;
+    void *data;
+    uint64_t bytes;
+};
+
+struct dt_buffers {
+    struct dt_buffer *v;
+    uint32_t n;
+};
+
+/* Appends a buffer with a copy of the name. Returns 0, or -1 out of memory. */
+int dt_buffers_add(struct dt_buffers *b, const char *name, void *data, uint64_t bytes);
+void dt_buffers_free(struct dt_buffers *b);
+
+struct dt_shard_head {
+    int64_t step;
+    uint32_t np;
+    uint32_t rank;
+    struct dt_buffers buffers;
+};
+
+void dt_shard_head_encode(struct dt_put *out, const struct dt_shard_head *head);
+/* Reads the prefix. Returns the length of the rest, or 0 when it is none of a shard. */
+size_t dt_shard_prefix_decode(const uint8_t prefix[DT_SHARD_PREFIX]);
+/* Reads the rest of the head. Returns 0, or -1 when it is wrong; head then holds nothing. */
+int dt_shard_head_decode(const void *rest, size_t len, struct dt_shard_head *head);
+void dt_shard_head_free(struct dt_shard_head *head);
+
+/* Whether a shard fits a rank that wants this; if not, why (at most len bytes, with the NUL). */
+bool dt_shard_fits(const struct dt_shard_head *found, const struct dt_shard_head *wanted, char *why,
+                   size_t len);
+
+struct dt_shard_info {
+    uint64_t bytes; /* of the whole file */
+    struct dt_checksum sum;
+};
+
+struct dt_manifest {
+    int64_t step;
+    uint32_t np;
+    struct dt_shard_info *shards; /* by rank */
+};
+
+void dt_manifest_encode(struct dt_put *out, const struct dt_manifest *m);
+/* Returns 0, or -1 when the bytes are damaged or not a manifest; m then holds nothing. */
+int dt_manifest_decode(const void *data, size_t len, struct dt_manifest *m);
+void dt_manifest_free(struct dt_manifest *m);
+
+#endif

@@ -1,0 +1,30 @@
+#include "runtime/checkpoint/group.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/error.h"
+
+struct verdict {
+    int64_t result;
+    char text[DT_ERROR_TEXT];
+};
+
+dt_result_t dt_group_agree(const struct dt_group *g, dt_result_t mine)
+{
+    int64_t culprit = mine == DT_OK ? INT64_MAX : (int64_t)g->rank;
+    struct verdict v = { .result = mine };
+    dt_result_t result = g->min(g->ctx, &culprit, 1);
+
+    if (result != DT_OK || culprit == INT64_MAX)
+        return result;
+    if (g->size > 1)
+        snprintf(v.text, sizeof v.text, "rank %u: %.480s", g->rank, dt_last_error());
+    else
+        snprintf(v.text, sizeof v.text, "%s", dt_last_error());
+    result = g->broadcast(g->ctx, &v, sizeof v, (uint32_t)culprit);
+    if (result != DT_OK)
+        return result;
+    v.text[sizeof v.text - 1] = '\0';
+    return dt_fail((dt_result_t)v.result, "%s", v.text);
+}

@@ -1,0 +1,199 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/checkpoint/shard.h"
+#include "runtime/checkpoint/store.h"
+#include "runtime/error.h"
+
+struct save {
+    struct dt_store *store;
+    struct dt_dir dir;  /* of all checkpoints */
+    struct dt_dir work; /* of this one, under its temporary name */
+    struct dt_name temporary;
+    struct dt_shard_head head;
+    struct dt_shard_info *shards; /* of all ranks */
+};
+
+/* Ranks that save different steps would wait for each other in vain later: say so now. */
+static dt_result_t same_step(const struct dt_group *g, int64_t step)
+{
+    int64_t v[2] = { step, -step };
+    dt_result_t result = g->min(g->ctx, v, 2);
+
+    if (result == DT_OK && v[0] < 0)
+        return dt_fail(DT_ERR_ARG, "the step %lld cannot be saved: it is negative",
+                       (long long)v[0]);
+    if (result == DT_OK && v[0] != -v[1])
+        return dt_fail(DT_ERR_MISMATCH, "the ranks save different steps: from %lld to %lld",
+                       (long long)v[0], (long long)-v[1]);
+    return result;
+}
+
+static dt_result_t make_work_dir(struct save *w)
+{
+    const char *name = w->temporary.s;
+    dt_result_t result = dt_dir_remove(&w->dir, name, DT_MANIFEST_NAME);
+
+    if (result == DT_OK && mkdirat(w->dir.fd, name, 0777) != 0)
+        result =
+            dt_fail(DT_ERR_IO, "%s/%s: cannot be made: %s", w->dir.path, name, strerror(errno));
+    return result;
+}
+
+/* Phase 1: every rank's shard is written and durable, or none counts. */
+static dt_result_t prepare(struct save *w)
+{
+    const struct dt_group *g = &w->store->group;
+    struct dt_shard_info *mine = &w->shards[g->rank];
+    dt_result_t result = g->rank == 0 ? make_work_dir(w) : DT_OK;
+
+    result = dt_group_agree(g, result);
+    if (result != DT_OK)
+        return result;
+    result = dt_dir_open_in(&w->work, &w->dir, w->temporary.s);
+    if (result == DT_OK)
+        result = dt_shard_write(&w->work, &w->head, mine);
+    result = dt_group_agree(g, result);
+    if (result != DT_OK)
+        return result;
+    /* Each rank's part is zero elsewhere: the sum is the whole table. */
+    return g->sum(g->ctx, (int64_t *)w->shards, g->size * sizeof *w->shards / sizeof(int64_t));
+}
+
+static dt_result_t write_manifest(struct save *w)
+{
+    struct dt_manifest m = { .step = w->head.step, .np = w->head.np, .shards = w->shards };
+    struct dt_put bytes = { 0 };
+    struct dt_file f = { .fd = -1 };
+    dt_result_t result;
+
+    dt_manifest_encode(&bytes, &m);
+    if (bytes.failed)
+        result = dt_fail(DT_ERR_NOMEM, "out of memory for a manifest");
+    else
+        result = dt_file_create(&f, &w->work, DT_MANIFEST_NAME);
+    if (result == DT_OK)
+        result = dt_file_write(&f, bytes.data, bytes.len);
+    if (result == DT_OK)
+        result = dt_file_finish(&f);
+    if (result == DT_OK)
+        result = dt_dir_sync(&w->work);
+    dt_file_close(&f);
+    dt_put_free(&bytes);
+    return result;
+}
+
+/* Gives the finished directory its name: the commit. A step that was saved before makes room first.
+ */
+static dt_result_t publish(struct save *w)
+{
+    struct dt_name final = dt_name_checkpoint(w->head.step);
+    struct dt_name older = dt_name_replaced(w->head.step);
+    struct stat st;
+    bool again = fstatat(w->dir.fd, final.s, &st, 0) == 0;
+    dt_result_t result = again ? dt_dir_rename(&w->dir, final.s, older.s) : DT_OK;
+
+    if (result != DT_OK)
+        return result;
+    result = dt_dir_rename(&w->dir, w->temporary.s, final.s);
+    if (result == DT_OK) {
+        result = dt_dir_sync(&w->dir);
+        if (result != DT_OK) /* it may not survive a power failure: then it shall not count now */
+            renameat(w->dir.fd, final.s, w->dir.fd, w->temporary.s);
+    }
+    if (again && result != DT_OK)
+        renameat(w->dir.fd, older.s, w->dir.fd, final.s);
+    else if (again)
+        dt_dir_remove(&w->dir, older.s, DT_MANIFEST_NAME);
+    return result;
+}
+
+/* Removes older checkpoints. The new one is safe already: what cannot be removed is no failure. */
+static void retire(struct save *w)
+{
+    const struct dt_store *s = w->store;
+    struct dt_steps steps = { 0 };
+    size_t gone = 0;
+
+    if (dt_store_list(&w->dir, &s->owner, &steps) == DT_OK)
+        gone = dt_steps_retire(steps.v, steps.n, w->head.step, DT_CHECKPOINTS_KEPT);
+    for (size_t i = 0; i < gone; i++) {
+        struct dt_name name = dt_name_checkpoint(steps.v[i]);
+        struct dt_name trash = dt_name_trash(&s->owner, steps.v[i]);
+
+        if (dt_dir_rename(&w->dir, name.s, trash.s) == DT_OK)
+            dt_dir_remove(&w->dir, trash.s, DT_MANIFEST_NAME);
+    }
+    free(steps.v);
+}
+
+/* Phase 2, on rank 0 alone. */
+static dt_result_t commit(struct save *w)
+{
+    struct dt_store *s = w->store;
+    dt_result_t result = write_manifest(w);
+
+    if (result == DT_OK)
+        result = publish(w);
+    if (result != DT_OK)
+        return result;
+    s->committed(s->arg, w->head.step);
+    retire(w);
+    return DT_OK;
+}
+
+/* Leaves nothing of a failed save behind, and its error as it was. */
+static void discard(struct save *w)
+{
+    char why[DT_ERROR_TEXT];
+
+    snprintf(why, sizeof why, "%s", dt_last_error());
+    dt_dir_remove(&w->dir, w->temporary.s, DT_MANIFEST_NAME);
+    dt_fail(DT_OK, "%s", why);
+}
+
+static dt_result_t run(struct save *w)
+{
+    const struct dt_group *g = &w->store->group;
+    dt_result_t result = dt_store_open(w->store, &w->dir, true);
+
+    if (result != DT_OK)
+        return result;
+    result = prepare(w);
+    if (result != DT_OK) {
+        if (g->rank == 0)
+            discard(w);
+        return result;
+    }
+    if (g->rank == 0)
+        result = commit(w);
+    if (result != DT_OK)
+        discard(w);
+    return dt_group_agree(g, result);
+}
+
+dt_result_t dt_store_save(struct dt_store *s, const struct dt_buffers *buffers, int64_t step)
+{
+    const struct dt_group *g = &s->group;
+    struct save w = { .store = s, .dir = { .fd = -1 }, .work = { .fd = -1 } };
+    struct dt_name final = dt_name_checkpoint(step);
+    dt_result_t result = same_step(g, step);
+
+    if (result != DT_OK)
+        return result;
+    w.temporary = dt_name_unfinished(&s->owner, final.s);
+    w.head = (struct dt_shard_head){ step, g->size, g->rank, *buffers };
+    w.shards = calloc(g->size, sizeof *w.shards);
+    if (!w.shards)
+        result = dt_fail(DT_ERR_NOMEM, "out of memory for the sizes of %u shards", g->size);
+    result = dt_group_agree(g, result);
+    if (result == DT_OK)
+        result = run(&w);
+    dt_dir_close(&w.work);
+    dt_dir_close(&w.dir);
+    free(w.shards);
+    return result;
+}

@@ -1,0 +1,153 @@
+#include "runtime/checkpoint/shard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/checkpoint/names.h"
+#include "runtime/error.h"
+
+static dt_result_t write_all(struct dt_file *f, const struct dt_put *head,
+                             const struct dt_buffers *b, struct dt_shard_info *info)
+{
+    dt_result_t result = dt_file_write(f, head->data, head->len);
+
+    info->bytes = head->len;
+    for (uint32_t i = 0; i < b->n && result == DT_OK; i++) {
+        result = dt_file_write(f, b->v[i].data, b->v[i].bytes);
+        info->bytes += b->v[i].bytes;
+    }
+    if (result != DT_OK)
+        return result;
+    info->sum = dt_hasher_sum(f->hasher);
+    info->bytes += DT_CHECKSUM_BYTES;
+    return dt_file_write(f, info->sum.bytes, DT_CHECKSUM_BYTES);
+}
+
+dt_result_t dt_shard_write(const struct dt_dir *d, const struct dt_shard_head *head,
+                           struct dt_shard_info *info)
+{
+    struct dt_name name = dt_name_shard(head->rank);
+    struct dt_put bytes = { 0 };
+    struct dt_file f = { .fd = -1 };
+    dt_result_t result;
+
+    dt_shard_head_encode(&bytes, head);
+    if (bytes.failed)
+        result = dt_fail(DT_ERR_NOMEM, "out of memory for the head of a checkpoint");
+    else
+        result = dt_file_create(&f, d, name.s);
+    if (result == DT_OK)
+        result = write_all(&f, &bytes, &head->buffers, info);
+    if (result == DT_OK)
+        result = dt_file_finish(&f);
+    dt_file_close(&f);
+    dt_put_free(&bytes);
+    return result;
+}
+
+static dt_result_t damaged(const struct dt_file *f, const char *what)
+{
+    return dt_fail(DT_ERR_IO, "%s/%s: is damaged: %s", f->dir->path, f->name, what);
+}
+
+/* Reads the head; *data is how many bytes of data must follow. */
+static dt_result_t read_head(struct dt_file *f, uint64_t bytes, struct dt_shard_head *head,
+                             uint64_t *data)
+{
+    uint8_t prefix[DT_SHARD_PREFIX], *rest = NULL;
+    dt_result_t result;
+    size_t len;
+
+    if (bytes < DT_SHARD_PREFIX + DT_CHECKSUM_BYTES)
+        return damaged(f, "it is too short");
+    result = dt_file_read(f, prefix, sizeof prefix);
+    if (result != DT_OK)
+        return result;
+    len = dt_shard_prefix_decode(prefix);
+    if (len == 0 || len > bytes - DT_SHARD_PREFIX - DT_CHECKSUM_BYTES)
+        return damaged(f, "its head is none of a checkpoint of this version");
+    rest = malloc(len);
+    if (!rest)
+        return dt_fail(DT_ERR_NOMEM, "out of memory for the head of a checkpoint");
+    result = dt_file_read(f, rest, len);
+    if (result == DT_OK && dt_shard_head_decode(rest, len, head) != 0)
+        result = damaged(f, "its head is wrong");
+    free(rest);
+    *data = bytes - DT_SHARD_PREFIX - len - DT_CHECKSUM_BYTES;
+    return result;
+}
+
+static bool sizes_add_up(const struct dt_buffers *b, uint64_t data)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        if (b->v[i].bytes > data)
+            return false;
+        data -= b->v[i].bytes;
+    }
+    return data == 0;
+}
+
+/* Reads the data and the checksum. */
+static dt_result_t read_rest(struct dt_file *f, uint64_t data, const struct dt_buffers *fill,
+                             const struct dt_shard_info *info)
+{
+    uint8_t written[DT_CHECKSUM_BYTES];
+    dt_result_t result = DT_OK;
+    struct dt_checksum sum;
+
+    if (!fill)
+        result = dt_file_read(f, NULL, data);
+    for (uint32_t i = 0; fill && i < fill->n && result == DT_OK; i++)
+        if (fill->v[i].bytes)
+            result = dt_file_read(f, fill->v[i].data, fill->v[i].bytes);
+    if (result != DT_OK)
+        return result;
+    sum = dt_hasher_sum(f->hasher);
+    result = dt_file_read(f, written, sizeof written);
+    if (result != DT_OK)
+        return result;
+    if (memcmp(sum.bytes, written, sizeof written) != 0 ||
+        memcmp(sum.bytes, info->sum.bytes, sizeof written) != 0)
+        return damaged(f, "its checksum differs");
+    return DT_OK;
+}
+
+static dt_result_t read_file(struct dt_file *f, uint64_t bytes, const struct dt_shard_head *wanted,
+                             const struct dt_shard_info *info, enum dt_shard_use use)
+{
+    struct dt_shard_head found = { 0 };
+    char why[256] = "";
+    uint64_t data = 0;
+    dt_result_t result;
+    bool fits;
+
+    if (bytes != info->bytes)
+        return damaged(f, "its size differs");
+    result = read_head(f, bytes, &found, &data);
+    if (result != DT_OK)
+        return result;
+    fits = dt_shard_fits(&found, wanted, why, sizeof why);
+    if (!sizes_add_up(&found.buffers, data))
+        result = damaged(f, "its sizes do not add up");
+    else
+        result = read_rest(f, data, fits && use == DT_SHARD_LOAD ? &wanted->buffers : NULL, info);
+    /* Only a sound file may say that the program does not fit it. */
+    if (result == DT_OK && !fits)
+        result = dt_fail(DT_ERR_MISMATCH, "%s/%s: %s", f->dir->path, f->name, why);
+    dt_shard_head_free(&found);
+    return result;
+}
+
+dt_result_t dt_shard_read(const struct dt_dir *d, const struct dt_shard_head *wanted,
+                          const struct dt_shard_info *info, enum dt_shard_use use)
+{
+    struct dt_name name = dt_name_shard(wanted->rank);
+    struct dt_file f;
+    uint64_t bytes;
+    dt_result_t result = dt_file_open(&f, d, name.s, &bytes);
+
+    if (result == DT_OK)
+        result = read_file(&f, bytes, wanted, info, use);
+    dt_file_close(&f);
+    return result;
+}

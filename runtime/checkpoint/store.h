@@ -1,0 +1,57 @@
+/* A directory of checkpoints, used by all ranks of one job together.
+ *
+ * A save writes all shards into a directory with a temporary name; when every rank's shard is
+ * durable, rank 0 adds the manifest and renames the directory: that is the commit. Whatever dies,
+ * and whenever, what has a final name is complete. A restore takes the newest one that every rank
+ * finds sound. */
+#ifndef DT_CHECKPOINT_STORE_H
+#define DT_CHECKPOINT_STORE_H
+
+#include "runtime/checkpoint/file.h"
+#include "runtime/checkpoint/format.h"
+#include "runtime/checkpoint/group.h"
+#include "runtime/checkpoint/names.h"
+
+enum { DT_CHECKPOINTS_KEPT = 2 };
+
+struct dt_store {
+    struct dt_group group;
+    const char *path;
+    const char *host; /* this rank's, for messages */
+    bool speaks;      /* this rank is the one that speaks for its host */
+    struct dt_owner owner;
+    bool fresh; /* what the directory holds from earlier is to be set aside */
+
+    /* Called on rank 0 alone. */
+    void *arg;
+    void (*committed)(void *arg, int64_t step);
+    void (*note)(void *arg, const char *text); /* something the user should know of */
+
+    bool ready; /* the directory was checked and tidied */
+};
+
+/* All are collective: every rank returns the same result. */
+
+/* Commits the buffers as step. A failure leaves the older checkpoints as they were. */
+dt_result_t dt_store_save(struct dt_store *s, const struct dt_buffers *buffers, int64_t step);
+/* Fills the buffers from the newest sound checkpoint; *step is -1 where there is none. With an
+ * error the buffers' content is unspecified. */
+dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffers, int64_t *step);
+
+/* Shared by save and restore. */
+
+#define DT_MANIFEST_NAME "MANIFEST"
+
+struct dt_steps {
+    int64_t *v;
+    size_t n;
+};
+
+/* On rank 0: makes the directory (create) or, where there is none, leaves d closed. Then, once, on
+ * all: checks that all hosts see it and tidies it. */
+dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d, bool create);
+/* The committed steps, newest first; the caller frees v. */
+dt_result_t dt_store_list(const struct dt_dir *d, const struct dt_owner *owner,
+                          struct dt_steps *steps);
+
+#endif
