@@ -1,0 +1,392 @@
+/* charlm: learns to write like the text files it is given, one byte after the other.
+ *
+ * A data-parallel training program as one writes it with dtrun.h: every rank holds the whole model
+ * and computes the gradient of its share of each batch; one all-reduce per step adds the shares up.
+ * A step depends on nothing but the seed, its number and the model before it, so that a run which
+ * goes on from a checkpoint ends with the same bytes as one that was never disturbed.
+ *
+ * The model: the learned vectors of the last bytes, side by side, go through three layers that end
+ * in the probabilities of the next byte. */
+#include <err.h>
+#include <getopt.h>
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <dtrun.h>
+
+#ifndef TEXT_DIR
+#define TEXT_DIR "/usr/share/doc/dtrun" /* where the text to learn is when none is given */
+#endif
+
+enum { BYTES = 256, EMBED = 16, LAYERS = 3 };
+
+static int steps = 1500, batch = 512, context = 10, width = 160, seed = 1;
+static int checkpoint_every = 100, sample_length = 400;
+static double rate = 0.012;
+
+static uint8_t *text;
+static int64_t text_len;
+
+/* Every call of dtrun.h goes through CHECK. A lost peer needs no words: dtrun tells of it, and
+ * starts all ranks again from the last checkpoint. */
+static void check(dt_result_t result, const char *call)
+{
+    if (result == DT_ERR_PEER)
+        exit(1);
+    if (result != DT_OK)
+        errx(1, "rank %d: %s: %s: %s", dt_rank(), call, dt_strerror(result), dt_last_error());
+}
+#define CHECK(call) check((call), #call)
+
+static void *allocate(size_t count, size_t size)
+{
+    void *p = calloc(count, size);
+
+    if (!p)
+        errx(1, "rank %d: out of memory for %zu x %zu bytes", dt_rank(), count, size);
+    return p;
+}
+
+static uint64_t scramble(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+/* A random number in [0, 1), without state: one question has one answer, on every rank, always. */
+static double uniform(const char *purpose, int64_t a, int64_t b)
+{
+    uint64_t key = scramble(scramble((uint64_t)seed * 256 + (uint8_t)*purpose) + (uint64_t)a);
+
+    return (double)(scramble(key + (uint64_t)b) >> 11) * 0x1p-53;
+}
+
+static void read_file(const char *name)
+{
+    FILE *f = fopen(name, "rb");
+    long len;
+
+    if (!f || fseek(f, 0, SEEK_END) || (len = ftell(f)) < 0 || fseek(f, 0, SEEK_SET))
+        err(1, "%s", name);
+    text = realloc(text, (size_t)(text_len + len) + 1);
+    if (!text || fread(text + text_len, 1, (size_t)len, f) != (size_t)len)
+        err(1, "%s", name);
+    fclose(f);
+    text_len += len;
+}
+
+/* Rank 0 reads the text and hands it on: the files need to be on one host only. */
+static void share_text(char **names)
+{
+    glob_t found = { 0 };
+
+    if (dt_rank() == 0) {
+        if (!*names)
+            glob(TEXT_DIR "/{*.md,examples/*.c}", GLOB_BRACE, NULL, &found);
+        for (char **name = *names ? names : found.gl_pathv; name && *name; name++)
+            read_file(*name);
+        globfree(&found);
+        if (text_len <= context)
+            errx(1, "%lld bytes of text are too few; name more files", (long long)text_len);
+    }
+    CHECK(dt_broadcast(DT_WORLD, &text_len, 1, DT_I64, 0));
+    text = realloc(text, (size_t)text_len + 4);
+    if (!text)
+        errx(1, "rank %d: out of memory for the text", dt_rank());
+    CHECK(dt_broadcast(DT_WORLD, text, (size_t)text_len / 4 + 1, DT_I32, 0));
+}
+
+/* Weights, their gradient and Adam's moments are arrays of one shape: a vector for each
+ * byte, then w[in][out] and b[out] of each layer; in a gradient, the loss stands behind them. */
+struct net {
+    float *all;
+    size_t size;
+    struct layer {
+        float *w, *b;
+        size_t in, out;
+    } layer[LAYERS];
+};
+
+static struct net net_new(void)
+{
+    const size_t n[] = { (size_t)context * EMBED, (size_t)width, (size_t)width, BYTES };
+    struct net net = { .size = (size_t)BYTES * EMBED };
+    float *w;
+
+    for (int l = 0; l < LAYERS; l++)
+        net.size += (n[l] + 1) * n[l + 1];
+    net.all = allocate(net.size + 1, sizeof(float));
+    w = net.all + BYTES * EMBED;
+    for (int l = 0; l < LAYERS; l++) {
+        net.layer[l] = (struct layer){ w, w + n[l] * n[l + 1], n[l], n[l + 1] };
+        w += (n[l] + 1) * n[l + 1];
+    }
+    return net;
+}
+
+static void net_randomize(struct net *net)
+{
+    for (int64_t i = 0; i < BYTES * EMBED; i++)
+        net->all[i] = (float)(2 * uniform("embed", 0, i) - 1);
+    for (int l = 0; l < LAYERS; l++) {
+        const struct layer *y = &net->layer[l];
+        double range = sqrt(6.0 / (double)y->in) * (l == LAYERS - 1 ? 0.1 : 1);
+
+        for (size_t i = 0; i < y->in * y->out; i++)
+            y->w[i] = (float)((2 * uniform("weights", l, (int64_t)i) - 1) * range);
+    }
+}
+
+/* What goes into each layer and comes out of the last for some examples, and the derivatives of the
+ * loss by it. Example i predicts the byte *next[i] from those before it. */
+struct work {
+    size_t rows;
+    const uint8_t **next;
+    float *value[LAYERS + 1], *slope[LAYERS + 1], *transposed;
+};
+
+static struct work work_new(const struct net *net, size_t rows)
+{
+    struct work k = { .rows = rows, .next = allocate(rows + 1, sizeof *k.next) };
+
+    for (int l = 0; l <= LAYERS; l++) {
+        size_t n = (rows + 4) * (l < LAYERS ? net->layer[l].in : BYTES);
+
+        k.value[l] = allocate(n, sizeof(float));
+        k.slope[l] = allocate(n, sizeof(float));
+    }
+    k.transposed = allocate(net->size, sizeof(float));
+    return k;
+}
+
+typedef float vec __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* c[m][n] += a[m][k] b[k][n], four rows by eight columns at a time: n is a multiple of 8, and there
+ * is room for rows of a and c up to a multiple of 4. Element (i, p) of a stands at
+ * a[i * row + p * col]: its transpose costs nothing. */
+static void matmul(float *c, const float *a, size_t row, size_t col, const float *b, size_t m,
+                   size_t k, size_t n)
+{
+    for (size_t j = 0; j < n; j += 8)
+        for (size_t i = 0; i < m; i += 4) {
+            vec sum[4][2] = { 0 };
+
+            for (size_t p = 0; p < k; p++)
+#pragma GCC unroll 4
+                for (size_t r = 0; r < 4; r++) {
+                    sum[r][0] += a[(i + r) * row + p * col] * *(const vec *)(b + p * n + j);
+                    sum[r][1] += a[(i + r) * row + p * col] * *(const vec *)(b + p * n + j + 4);
+                }
+#pragma GCC unroll 4
+            for (size_t r = 0; r < 4; r++) {
+                *(vec *)(c + (i + r) * n + j) += sum[r][0];
+                *(vec *)(c + (i + r) * n + j + 4) += sum[r][1];
+            }
+        }
+}
+
+/* Leaves the next bytes' probabilities in k->value[LAYERS]; a temperature below 1 sharpens them. */
+static void forward(const struct net *net, struct work *k, float temperature)
+{
+    for (size_t i = 0; i < k->rows; i++)
+        for (size_t c = 0; c < (size_t)context; c++)
+            memcpy(k->value[0] + (i * (size_t)context + c) * EMBED,
+                   net->all + k->next[i][-1 - (ptrdiff_t)c] * EMBED, EMBED * sizeof(float));
+    for (int l = 0; l < LAYERS; l++) {
+        const struct layer *y = &net->layer[l];
+        float *out = k->value[l + 1];
+
+        for (size_t i = 0; i < k->rows; i++)
+            memcpy(out + i * y->out, y->b, y->out * sizeof(float));
+        matmul(out, k->value[l], y->in, 1, y->w, k->rows, y->in, y->out);
+        for (size_t i = 0; l < LAYERS - 1 && i < k->rows * y->out; i++)
+            out[i] = out[i] > 0 ? out[i] : 0;
+    }
+    for (float *p = k->value[LAYERS]; p < k->value[LAYERS] + k->rows * BYTES; p += BYTES) {
+        float max = p[0], sum = 0;
+
+        for (int j = 1; j < BYTES; j++)
+            max = p[j] > max ? p[j] : max;
+        for (int j = 0; j < BYTES; j++)
+            sum += p[j] = expf((p[j] - max) / temperature);
+        for (int j = 0; j < BYTES; j++)
+            p[j] /= sum;
+    }
+}
+
+/* From the derivatives of a layer's output: adds those of its weights, finds those of its input. */
+static void layer_backward(const struct layer *y, const struct layer *grad, struct work *k, int l)
+{
+    const float *slope = k->slope[l + 1];
+
+    for (size_t i = 0; i < k->rows; i++)
+        for (size_t j = 0; j < y->out; j++)
+            grad->b[j] += slope[i * y->out + j];
+    matmul(grad->w, k->value[l], 1, y->in, slope, y->in, k->rows, y->out);
+    for (size_t i = 0; i < y->in; i++)
+        for (size_t j = 0; j < y->out; j++)
+            k->transposed[j * y->in + i] = y->w[i * y->out + j];
+    memset(k->slope[l], 0, k->rows * y->in * sizeof(float));
+    matmul(k->slope[l], slope, y->out, 1, k->transposed, k->rows, y->out, y->in);
+    for (size_t i = 0; l > 0 && i < k->rows * y->in; i++)
+        k->slope[l][i] = k->value[l][i] > 0 ? k->slope[l][i] : 0;
+}
+
+/* After forward: adds the gradient of weight * loss, in bits, and the loss itself. */
+static void backward(const struct net *net, const struct net *grad, struct work *k, float weight)
+{
+    for (size_t i = 0; i < k->rows; i++) {
+        const float *p = k->value[LAYERS] + i * BYTES;
+
+        for (int j = 0; j < BYTES; j++)
+            k->slope[LAYERS][i * BYTES + (size_t)j] = (p[j] - (j == *k->next[i])) * weight;
+        grad->all[net->size] -= weight * log2f(p[*k->next[i]] + 1e-30f);
+    }
+    for (int l = LAYERS - 1; l >= 0; l--)
+        layer_backward(&net->layer[l], &grad->layer[l], k, l);
+    for (size_t i = 0; i < k->rows; i++)
+        for (size_t c = 0; c < (size_t)context; c++)
+            for (size_t e = 0; e < EMBED; e++)
+                grad->all[k->next[i][-1 - (ptrdiff_t)c] * EMBED + e] +=
+                    k->slope[0][(i * (size_t)context + c) * EMBED + e];
+}
+
+/* One step of AdamW; its rate climbs for a while, then falls linearly. */
+static void adam(float *w, float *m, float *v, const float *grad, size_t size, double step)
+{
+    double now = rate * (step < 100 ? step / 100 : 1) * (1.02 - step / steps);
+    float scale = (float)(now * sqrt(1 - pow(0.99, step)) / (1 - pow(0.9, step)));
+    float keep = (float)(1 - 0.01 * now);
+
+    for (size_t i = 0; i < size; i++) {
+        m[i] += 0.1f * (grad[i] - m[i]);
+        v[i] += 0.01f * (grad[i] * grad[i] - v[i]);
+        w[i] = keep * w[i] - scale * m[i] / (sqrtf(v[i]) + 1e-8f);
+    }
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void train(struct net *net)
+{
+    int64_t first = (int64_t)batch * dt_rank() / dt_size();
+    int64_t rows = (int64_t)batch * (dt_rank() + 1) / dt_size() - first;
+    struct work k = work_new(net, (size_t)rows);
+    struct net grad = net_new(), m = net_new(), v = net_new();
+    size_t bytes = net->size * sizeof(float);
+    double start = seconds(), choices = (double)(text_len - context);
+    double loss = 8; /* a moving average */
+    int64_t restored;
+
+    CHECK(dt_checkpoint_register("weights", net->all, bytes));
+    CHECK(dt_checkpoint_register("adam m", m.all, bytes));
+    CHECK(dt_checkpoint_register("adam v", v.all, bytes));
+    CHECK(dt_checkpoint_register("loss", &loss, sizeof loss));
+    CHECK(dt_checkpoint_restore(&restored));
+    restored = restored < 0 ? 0 : restored;
+    if (restored && dt_rank() == 0)
+        printf("going on after step %lld\n", (long long)restored);
+
+    for (int64_t step = restored + 1; step <= steps; step++) {
+        dt_step(step);
+        for (int64_t i = 0; i < rows; i++)
+            k.next[i] = text + context + (int64_t)(choices * uniform("examples", step, first + i));
+        memset(grad.all, 0, bytes + sizeof(float));
+        forward(net, &k, 1);
+        backward(net, &grad, &k, 1 / (float)batch);
+        CHECK(dt_all_reduce(DT_WORLD, DT_IN_PLACE, grad.all, net->size + 1, DT_F32, DT_SUM));
+        adam(net->all, m.all, v.all, grad.all, net->size, (double)step);
+
+        loss += (grad.all[net->size] - loss) * 0.05;
+        if (dt_rank() == 0 && (step == 1 || step % 100 == 0 || step == steps))
+            printf("step %5lld of %d  loss %.4f bits/byte  %5.1f kB/s\n", (long long)step, steps,
+                   loss, (double)((step - restored) * batch) / (seconds() - start) * 1e-3);
+        if (step == steps || (checkpoint_every && step % checkpoint_every == 0))
+            CHECK(dt_checkpoint_save(step));
+    }
+}
+
+/* Writes on from the beginning of the text. */
+static void sample(const struct net *net)
+{
+    struct work k = work_new(net, 1);
+    uint8_t *out = allocate((size_t)(context + sample_length), 1);
+
+    memcpy(out, text, (size_t)context);
+    printf("--- a sample ---\n");
+    for (int i = 0; i < sample_length; i++) {
+        double left = uniform("sample", 0, i);
+        int c = 0;
+
+        k.next[0] = out + context + i;
+        forward(net, &k, 0.7f);
+        while (c < BYTES - 1 && (left -= k.value[LAYERS][c]) >= 0)
+            c++;
+        out[context + i] = (uint8_t)c;
+        putchar(c == '\n' || (c >= ' ' && c <= '~') ? c : '?');
+    }
+    printf("\n--- the end ---\n");
+}
+
+/* Returns what follows the options: the names of the text files. */
+static char **read_options(int argc, char **argv)
+{
+    int *const numbers[] = { &steps, &batch,         &context,         &width,
+                             &seed,  &sample_length, &checkpoint_every };
+    const struct option names[] = {
+        { "steps", 1, NULL, 0 },
+        { "batch", 1, NULL, 1 },
+        { "context", 1, NULL, 2 },
+        { "width", 1, NULL, 3 },
+        { "seed", 1, NULL, 4 },
+        { "sample", 1, NULL, 5 },
+        { "checkpoint-every", 1, NULL, 6 },
+        { "lr", 1, NULL, 'l' },
+        { 0 },
+    };
+
+    for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+        char *end = "";
+
+        if (c == '?')
+            exit(2);
+        if (c == 'l')
+            rate = strtod(optarg, &end);
+        else
+            *numbers[c] = (int)strtol(optarg, &end, 10);
+        if (*end)
+            errx(1, "%s: a number was expected", optarg);
+    }
+    if (steps < 1 || batch < 1 || context < 1 || width < 8 || width % 8 || sample_length < 0)
+        errx(1, "an option is too small, or --width is no multiple of 8");
+    return argv + optind;
+}
+
+int main(int argc, char **argv)
+{
+    char **files = read_options(argc, argv);
+    struct net net;
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    CHECK(dt_init());
+    share_text(files);
+    net = net_new();
+    net_randomize(&net);
+    train(&net);
+    if (dt_rank() == 0 && sample_length)
+        sample(&net);
+    CHECK(dt_finalize());
+    return 0;
+}
