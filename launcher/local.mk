@@ -39,6 +39,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/launch.c \
+	launcher/job/pause.c \
 	launcher/job/push.c launcher/job/push.h \
 	launcher/job/recovery.c \
 	launcher/job/report.c launcher/job/report.h \

@@ -47,7 +47,7 @@ struct dt_spawn_refusal { /* why ranks could not be started; one text for all ho
     int exit_code;
 };
 
-enum { DT_JOB_SIGNALS = 5 };
+enum { DT_JOB_SIGNALS = 6 };
 
 struct dt_job {
     const struct dt_job_config *config;
@@ -91,8 +91,12 @@ struct dt_job {
     struct dt_restart restart;
     struct dt_recovery *recoveries;
     size_t nrecoveries;
-    bool recovering; /* the last of them is not complete */
+    bool recovering;            /* the last of them is not complete */
+    struct dt_death last_cause; /* of the last of them */
+    unsigned alike;             /* so many in a row had the same cause */
 
+    uv_timer_t pause; /* until all ranks are stopped for Ctrl-Z */
+    bool pausing;
     uv_timer_t stop;    /* STOPPING, ENDING: patience */
     uv_timer_t timeout; /* --timeout */
     uv_timer_t tick;    /* heartbeats */
@@ -136,6 +140,8 @@ void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
 /* failure.c */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
+void dt_job_ask(struct dt_job *j); /* QUERY to all hosts that have ranks */
+bool dt_job_all_answered(const struct dt_job *j);
 void dt_job_collect(struct dt_job *j);
 void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
 void dt_job_decide(struct dt_job *j);
@@ -146,6 +152,10 @@ void dt_job_reconnect(struct dt_job *j);
 void dt_job_relaunch(struct dt_job *j);
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);
+
+/* pause.c */
+void dt_job_pause(struct dt_job *j);
+void dt_job_pause_answered(struct dt_job *j);
 
 /* stopping.c */
 void dt_job_watch_signals(struct dt_job *j);

@@ -114,25 +114,31 @@ static void on_collected(uv_timer_t *timer)
     dt_job_event(timer->data, DT_EV_SETTLED);
 }
 
-void dt_job_collect(struct dt_job *j)
+void dt_job_ask(struct dt_job *j)
 {
-    int cause = find_cause(j);
-    struct dt_msg_abort abort = { j->generation, cause < 0 ? 0 : j->deaths[cause].rank };
     struct dt_msg_query query = { ++j->query };
 
-    j->state = DT_JOB_FAILING;
-    j->failed_ns = dt_now_ns();
-    j->cause_is_known = false;
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         if (j->links[i])
             j->links[i]->answered = false;
     }
-    dt_job_send_all(j, DT_MSG_ABORT, &abort);
     dt_job_send_all(j, DT_MSG_QUERY, &query);
+}
+
+void dt_job_collect(struct dt_job *j)
+{
+    int cause = find_cause(j);
+    struct dt_msg_abort abort = { j->generation, cause < 0 ? 0 : j->deaths[cause].rank };
+
+    j->state = DT_JOB_FAILING;
+    j->failed_ns = dt_now_ns();
+    j->cause_is_known = false;
+    dt_job_send_all(j, DT_MSG_ABORT, &abort);
+    dt_job_ask(j);
     uv_timer_start(&j->collect, on_collected, COLLECT_MS, 0);
 }
 
-static bool all_answered(const struct dt_job *j)
+bool dt_job_all_answered(const struct dt_job *j)
 {
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         if (dt_hostlink_has_ranks(j->links[i]) && !j->links[i]->answered)
@@ -150,7 +156,7 @@ static bool is_certain(const struct dt_death *cause)
 
 void dt_job_settle(struct dt_job *j)
 {
-    int cause = j->state == DT_JOB_FAILING && all_answered(j) ? find_cause(j) : -1;
+    int cause = j->state == DT_JOB_FAILING && dt_job_all_answered(j) ? find_cause(j) : -1;
 
     if (cause < 0 || !is_certain(&j->deaths[cause]))
         return;
@@ -203,7 +209,8 @@ static void add_stopping(struct dt_job *j, struct dt_strbuf *out)
         dt_strbuf_printf(out, "; stopping the other %u ranks", others);
 }
 
-static void say_giving_up(const struct dt_job *j, enum dt_restart_verdict verdict)
+static void say_giving_up(const struct dt_job *j, const struct dt_death *cause,
+                          enum dt_restart_verdict verdict)
 {
     struct dt_strbuf b = { 0 };
 
@@ -211,10 +218,25 @@ static void say_giving_up(const struct dt_job *j, enum dt_restart_verdict verdic
     if (verdict == DT_RESTART_LIMIT && j->restart.restarts > 0)
         dt_say("giving up after %s (--max-restarts %d)", dt_strbuf_text(&b),
                j->restart.max_restarts);
+    else if (verdict == DT_RESTART_NO_PROGRESS && !cause->host &&
+             j->alike > DT_RESTARTS_WITHOUT_PROGRESS)
+        dt_say("giving up: %d restarts without progress (no newer checkpoint), each time rank %u "
+               "failed in this way",
+               DT_RESTARTS_WITHOUT_PROGRESS, cause->rank);
     else if (verdict == DT_RESTART_NO_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint)",
                DT_RESTARTS_WITHOUT_PROGRESS);
     dt_strbuf_free(&b);
+}
+
+static void count_alike(struct dt_job *j, const struct dt_death *cause)
+{
+    const struct dt_death *last = &j->last_cause;
+    bool alike = j->alike > 0 && cause->host == last->host && cause->rank == last->rank &&
+                 cause->code == last->code && cause->signo == last->signo;
+
+    j->alike = alike ? j->alike + 1 : 1;
+    j->last_cause = *cause;
 }
 
 static void end_with(struct dt_job *j, const struct dt_death *cause, const char *text,
@@ -226,7 +248,7 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
     add_stopping(j, &line);
     dt_say("%s", dt_strbuf_text(&line));
     say_last_words(j, cause);
-    say_giving_up(j, verdict);
+    say_giving_up(j, cause, verdict);
     dt_strbuf_free(&line);
     j->final_cause = *cause;
     j->has_final_cause = true;
@@ -248,6 +270,7 @@ void dt_job_decide(struct dt_job *j)
         return;
     }
     death = j->deaths[cause];
+    count_alike(j, &death);
     describe(j, &death, &text);
     if (verdict != DT_RESTART_YES) {
         end_with(j, &death, dt_strbuf_text(&text), verdict);

@@ -271,6 +271,7 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         break;
     case DT_MSG_ANSWER:
         h->answered |= msg->answer.id == j->query;
+        dt_job_pause_answered(j);
         dt_job_settle(j);
         break;
     case DT_MSG_LOG:
@@ -323,15 +324,8 @@ static void act_run(struct dt_job *j)
                (double)(dt_now_ns() - j->began_ns) / 1e9);
     if (j->generation == 1 && isatty(STDERR_FILENO))
         say_start(j);
-    if (j->recovering && !j->restart.has_committed)
-        dt_job_recovered(j, false, -1);
-}
-
-static void close_handle(uv_handle_t *handle, void *arg)
-{
-    (void)arg;
-    if (!uv_is_closing(handle))
-        uv_close(handle, NULL);
+    if (j->recovering && !j->restart.checkpoints)
+        dt_job_recovered(j, j->restart.linked, -1);
 }
 
 static void act_leave(struct dt_job *j)
@@ -341,10 +335,11 @@ static void act_leave(struct dt_job *j)
     dt_outmux_close(j->out);
     dt_stdinpump_close(j->in);
     dt_job_unwatch_signals(j);
-    close_handle((uv_handle_t *)&j->collect, NULL);
-    close_handle((uv_handle_t *)&j->stop, NULL);
-    close_handle((uv_handle_t *)&j->timeout, NULL);
-    close_handle((uv_handle_t *)&j->tick, NULL);
+    uv_close((uv_handle_t *)&j->collect, NULL);
+    uv_close((uv_handle_t *)&j->pause, NULL);
+    uv_close((uv_handle_t *)&j->stop, NULL);
+    uv_close((uv_handle_t *)&j->timeout, NULL);
+    uv_close((uv_handle_t *)&j->tick, NULL);
 }
 
 static uint64_t heartbeat_ms(const struct dt_job *j)
@@ -437,10 +432,11 @@ static void open_timers(struct dt_job *j)
     uint64_t period = heartbeat_ms(j) / 4;
 
     uv_timer_init(&j->loop, &j->collect);
+    uv_timer_init(&j->loop, &j->pause);
     uv_timer_init(&j->loop, &j->stop);
     uv_timer_init(&j->loop, &j->timeout);
     uv_timer_init(&j->loop, &j->tick);
-    j->collect.data = j->stop.data = j->timeout.data = j->tick.data = j;
+    j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j->tick.data = j;
     j->last_look_ns = dt_now_ns();
     uv_timer_start(&j->tick, on_tick, period, period);
     if (j->config->timeout_s > 0)

@@ -9,6 +9,12 @@ struct dt_restart dt_restart_init(int max_restarts)
 void dt_restart_commit(struct dt_restart *r, int64_t step)
 {
     r->has_committed = true;
+    dt_restart_restored(r, step);
+}
+
+void dt_restart_restored(struct dt_restart *r, int64_t step)
+{
+    r->checkpoints = true;
     if (step > r->committed)
         r->committed = step;
 }

@@ -12,7 +12,8 @@ struct dt_restart {
     uint32_t restarts;      /* so far */
     uint32_t no_progress;   /* of these, the last so many brought no higher committed step */
     bool has_committed;     /* in this run */
-    int64_t committed;      /* newest committed step, or -1 */
+    bool checkpoints;       /* the program saves or restores: a restart ends when it has restored */
+    int64_t committed;      /* newest step that is known to be saved, or -1 */
     int64_t committed_last; /* the same at the last restart */
     bool linked;            /* some rank called dt_init: progress can be seen */
 };
@@ -26,6 +27,8 @@ enum dt_restart_verdict {
 
 struct dt_restart dt_restart_init(int max_restarts);
 void dt_restart_commit(struct dt_restart *r, int64_t step);
+/* The program has gone on from a checkpoint, perhaps of an earlier job (-1: from none). */
+void dt_restart_restored(struct dt_restart *r, int64_t step);
 enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r);
 void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
 

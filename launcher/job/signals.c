@@ -11,6 +11,8 @@ enum dt_signal_meaning dt_signal_meaning(int signo, int stopped_by)
     case SIGUSR1:
     case SIGUSR2:
         return stopped_by ? DT_SIGNAL_IGNORE : DT_SIGNAL_FORWARD;
+    case SIGTSTP:
+        return DT_SIGNAL_PAUSE;
     case SIGINT:
         return stopped_by ? DT_SIGNAL_KILL : DT_SIGNAL_STOP;
     case SIGTERM:

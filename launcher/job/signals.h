@@ -7,6 +7,7 @@
 enum dt_signal_meaning {
     DT_SIGNAL_IGNORE,
     DT_SIGNAL_FORWARD, /* to every rank, and nothing else */
+    DT_SIGNAL_PAUSE,   /* Ctrl-Z: stop all ranks, then dtrun, until SIGCONT */
     DT_SIGNAL_STOP,    /* end the job: this signal to every rank, grace, KILL */
     DT_SIGNAL_KILL,    /* end the job at once */
 };

@@ -253,6 +253,9 @@ static void on_signal(uv_signal_t *handle, int signo)
     case DT_SIGNAL_FORWARD:
         dt_job_send_all(j, DT_MSG_SIGNAL, &m);
         break;
+    case DT_SIGNAL_PAUSE:
+        dt_job_pause(j);
+        break;
     case DT_SIGNAL_STOP:
         stop_by(j, signo);
         break;
@@ -271,13 +274,15 @@ static bool is_ignored(int signo)
     return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
 }
 
-/* Under nohup HUP is ignored, and stays so. */
+/* Under nohup HUP is ignored, and stays so; likewise TSTP under a shell without job control. */
 void dt_job_watch_signals(struct dt_job *j)
 {
-    static const int signos[DT_JOB_SIGNALS] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+    static const int signos[DT_JOB_SIGNALS] = {
+        SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP
+    };
 
     for (unsigned i = 0; i < DT_JOB_SIGNALS; i++) {
-        if (signos[i] == SIGHUP && is_ignored(SIGHUP))
+        if ((signos[i] == SIGHUP || signos[i] == SIGTSTP) && is_ignored(signos[i]))
             continue;
         uv_signal_init(&j->loop, &j->signals[j->nsignals]);
         j->signals[j->nsignals].data = j;

@@ -10,8 +10,10 @@ void dt_words_duration(struct dt_strbuf *out, double seconds)
 {
     uint64_t s = seconds > 0 ? (uint64_t)(seconds + 0.5) : 0;
 
-    if (seconds < 1)
-        dt_strbuf_printf(out, "%.2f s", seconds > 0 ? seconds : 0);
+    if (seconds < 0.0995)
+        dt_strbuf_printf(out, "%.0f ms", seconds > 0 ? seconds * 1000 : 0);
+    else if (seconds < 1)
+        dt_strbuf_printf(out, "%.2f s", seconds);
     else if (seconds < 10)
         dt_strbuf_printf(out, "%.1f s", seconds);
     else if (s < 60)
@@ -52,7 +54,7 @@ static void add_signal(struct dt_strbuf *out, const struct dt_death *d)
 static void add_exit(struct dt_strbuf *out, const struct dt_death *d)
 {
     if (d->code == 0 && !(d->flags & DT_EXITED_PEER_LOST)) {
-        dt_strbuf_puts(out, "ended without dt_finalize while other ranks need it");
+        dt_strbuf_puts(out, "left without dt_finalize, which the other ranks wait for,");
         return;
     }
     dt_strbuf_printf(out, "exited with code %d", d->code);

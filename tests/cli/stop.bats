@@ -80,6 +80,34 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
+state_of() { # T: stopped
+    sed 's/.*) \(.\).*/\1/' "/proc/$1/stat"
+}
+
+is_stopped() {
+    local pid
+    for pid; do
+        [ "$(state_of "$pid")" = T ] || return 1
+    done
+}
+
+@test "13: SIGTSTP stops the ranks and dtrun; after three leases SIGCONT brings all back" {
+    dtrun_start --heartbeat 1 -np 2 sh -c 'echo pid $$; trap "echo got USR1" USR1; while :; do sleep 0.05; done'
+    out_has 2 pid
+    ranks="$(sed -n 's/.* pid //p' "$OUT")"
+    kill -TSTP "$BACKGROUND"
+    within 3 is_stopped "$BACKGROUND" $ranks
+    sleep 3.5 # the leases that must not run out
+    is_stopped $ranks
+    kill -CONT "$BACKGROUND"
+    kill -USR1 "$BACKGROUND"
+    out_has 2 "got USR1"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 4
+    code_is 143
+    clean
+}
+
 @test "14: SIGHUP is like SIGTERM, code 129" {
     dtrun_start -np 2 sh -c "$PATIENT"
     out_has 2 ready

@@ -12,10 +12,10 @@ static void test_duration(void **state)
         double seconds;
         const char *want;
     } cases[] = {
-        { -1, "0.00 s" },        { 0, "0.00 s" },       { 0.214, "0.21 s" },
-        { 3.44, "3.4 s" },       { 9.94, "9.9 s" },     { 42.4, "42 s" },
-        { 252, "4 min 12 s" },   { 59.7, "1 min 0 s" }, { 3600, "1 h 0 min" },
-        { 11520, "3 h 12 min" },
+        { -1, "0 ms" },        { 0.0071, "7 ms" },      { 0, "0 ms" },
+        { 0.214, "0.21 s" },   { 3.44, "3.4 s" },       { 9.94, "9.9 s" },
+        { 42.4, "42 s" },      { 252, "4 min 12 s" },   { 59.7, "1 min 0 s" },
+        { 3600, "1 h 0 min" }, { 11520, "3 h 12 min" },
     };
 
     (void)state;
@@ -58,7 +58,8 @@ static void test_death(void **state)
         { { .code = -1, .signo = SIGKILL, .step = -1, .flags = DT_EXITED_OOM },
           "rank 0 (h, pid 47) was killed by the kernel: out of memory" },
         { { .code = 0, .step = 9, .flags = DT_EXITED_LINKED },
-          "rank 0 (h, pid 47) ended without dt_finalize while other ranks need it after step 9" },
+          "rank 0 (h, pid 47) left without dt_finalize, which the other ranks wait for, after step "
+          "9" },
         { { .code = 1, .step = -1, .flags = DT_EXITED_LINKED | DT_EXITED_PEER_LOST },
           "rank 0 (h, pid 47) exited with code 1 because another rank was lost" },
         { { .code = -1, .signo = SIGKILL, .step = 50, .flags = DT_EXITED_INJECTED },
@@ -114,6 +115,7 @@ static void test_signals(void **state)
         { SIGINT, SIGTERM, DT_SIGNAL_KILL },   { SIGTERM, SIGTERM, DT_SIGNAL_IGNORE },
         { SIGHUP, SIGTERM, DT_SIGNAL_IGNORE }, { SIGTERM, SIGHUP, DT_SIGNAL_IGNORE },
         { SIGTERM, SIGINT, DT_SIGNAL_IGNORE }, { SIGUSR1, SIGINT, DT_SIGNAL_IGNORE },
+        { SIGTSTP, 0, DT_SIGNAL_PAUSE },       { SIGTSTP, SIGTERM, DT_SIGNAL_PAUSE },
         { SIGWINCH, 0, DT_SIGNAL_IGNORE },
     };
 

@@ -1,0 +1,43 @@
+/* Ctrl-Z. The ranks are in sessions of their own, whose process groups are orphaned: the kernel
+ * would drop a SIGTSTP there. So the agents are told to SIGSTOP them (and to hold their leases,
+ * since dtrun will be silent), and when all have said that this is done, dtrun stops itself. */
+#include <signal.h>
+
+#include "launcher/job/engine.h"
+
+enum { PATIENCE_MS = 1000 }; /* for an agent that does not answer */
+
+static void stop_here(struct dt_job *j)
+{
+    struct dt_msg_signal cont = { .signo = SIGCONT };
+
+    j->pausing = false;
+    uv_timer_stop(&j->pause);
+    raise(SIGSTOP);
+    /* Here dtrun goes on, when the user wants it to. */
+    dt_job_send_all(j, DT_MSG_SIGNAL, &cont);
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    stop_here(timer->data);
+}
+
+void dt_job_pause(struct dt_job *j)
+{
+    struct dt_msg_signal stop = { .signo = SIGSTOP };
+
+    if (j->pausing)
+        return;
+    j->pausing = true;
+    dt_job_send_all(j, DT_MSG_SIGNAL, &stop);
+    dt_job_ask(j);
+    uv_timer_start(&j->pause, on_patience_over, PATIENCE_MS, 0);
+    dt_job_pause_answered(j);
+}
+
+void dt_job_pause_answered(struct dt_job *j)
+{
+    if (j->pausing && dt_job_all_answered(j))
+        stop_here(j);
+}
