@@ -220,7 +220,8 @@ CLI_TESTS = \
 	tests/cli/output.bats \
 	tests/cli/ranks.bats \
 	tests/cli/push.bats \
-	tests/cli/restart.bats
+	tests/cli/restart.bats \
+	tests/cli/train.bats
 CLUSTER_TESTS = \
 	tests/cluster/transport.bats
 EXTRA_DIST += tests/cluster/lib.bash

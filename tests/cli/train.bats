@@ -1,0 +1,154 @@
+#!/usr/bin/env bats
+# A real training program under dtrun: what it computes, and that failures do not change it.
+
+load common
+
+# The programs themselves, not libtool's scripts, which are not made for being started four at a time.
+training() {
+    CHARLM="$DTRUN_BUILD/examples/.libs/charlm"
+    HELLO="$DTRUN_BUILD/examples/.libs/hello"
+    TEXT="$DTRUN_SOURCE/examples/charlm.c"
+    export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs"
+    SMALL="--steps 100 --batch 64 --width 32 --checkpoint-every 20 --sample 50"
+    [ -x "$CHARLM" ] || skip "built without shared libraries"
+}
+
+# The lines that tell of losses, without their speed.
+losses() {
+    sed -n 's/.*\(step  *[0-9]* of .*bits\).*/\1/p' "$1"
+}
+
+@test "hello: every rank learns the sum of all" {
+    training
+    dtrun -np 4 "$HELLO"
+    code_is 0
+    [ "$(sort "$OUT")" = "[0] rank 0 of 4: all ranks add up to 6
+[1] rank 1 of 4: all ranks add up to 6
+[2] rank 2 of 4: all ranks add up to 6
+[3] rank 3 of 4: all ranks add up to 6" ]
+    err_is_empty
+    clean
+}
+
+@test "a program started by hand is a job of one rank" {
+    training
+    [ "$(timeout 20 "$HELLO")" = "rank 0 of 1: all ranks add up to 0" ]
+    timeout 20 "$CHARLM" $SMALL "$TEXT" >"$OUT"
+    out_has 1 "step   100 of 100"
+    [ -e checkpoints/charlm/step_000000000100/MANIFEST ]
+    timeout 20 "$CHARLM" $SMALL --steps 120 "$TEXT" >"$OUT" # goes on
+    out_has 1 "going on after step 100"
+    DTRUN_FRESH=1 timeout 20 "$CHARLM" $SMALL "$TEXT" >"$OUT"
+    ! grep "going on" "$OUT"
+    DTRUN_CHECKPOINT_DIR="$T/elsewhere/deep" timeout 20 "$CHARLM" $SMALL "$TEXT" >"$OUT"
+    [ -e elsewhere/deep/step_000000000080/rank_00000.shard ]
+}
+
+@test "charlm learns to write" {
+    training
+    dtrun -np 2 "$CHARLM" --steps 250 --batch 256 --checkpoint-every 0 "$TEXT"
+    code_is 0
+    show
+    grep -q '^\[0\] step     1 of 250  loss [78]\.' "$OUT"
+    grep -q '^\[0\] step   250 of 250  loss [12]\.' "$OUT"
+    grep -q '^\[0\] --- a sample ---' "$OUT"
+    ! grep -q '^\[1\]' "$OUT"
+    clean
+}
+
+@test "charlm: the same losses with 1, 2 and 4 ranks, to rounding" {
+    training
+    for np in 1 2 4; do
+        dtrun -np $np "$CHARLM" $SMALL "$TEXT"
+        code_is 0
+        losses "$OUT" >losses.$np
+        [ "$(wc -l <losses.$np)" = 2 ]
+    done
+    for np in 2 4; do
+        paste losses.1 losses.$np | awk '{ d = $6 - $13; if (d * d > 1e-6 || $2 != $9) exit 1 }' || {
+            paste losses.1 losses.$np
+            false
+        }
+    done
+}
+
+@test "charlm: bit for bit the same from run to run" {
+    training
+    for run in a b; do
+        dtrun -np 3 --checkpoint-dir $run "$CHARLM" $SMALL "$TEXT"
+        code_is 0
+        cp "$OUT" $run.out
+    done
+    diff -r a b
+    [ "$(losses a.out)" = "$(losses b.out)" ]
+    diff <(sed '1,/a sample/d' a.out) <(sed '1,/a sample/d' b.out)
+}
+
+@test "charlm: a killed rank changes nothing in the result" {
+    training
+    dtrun -np 4 --checkpoint-dir undisturbed "$CHARLM" $SMALL "$TEXT"
+    code_is 0
+    losses "$OUT" | tail -1 >undisturbed.loss
+    for rank in 0 2; do
+        rm -rf disturbed
+        dtrun -np 4 --checkpoint-dir disturbed --report r.json --inject kill:rank=$rank,step=50 \
+            "$CHARLM" $SMALL "$TEXT"
+        code_is 0
+        diff -r undisturbed disturbed
+        losses "$OUT" | tail -1 | diff undisturbed.loss -
+        grep -q '"restarts":[[:space:]]*1,' r.json
+        grep -q '"lost_steps":[[:space:]]*10,' r.json
+        err_has "dtrun: restarting 4 ranks from the checkpoint of step 40"
+        clean
+    done
+}
+
+@test "--resume goes on to what an unbroken run ends with; a damaged checkpoint is passed by" {
+    training
+    dtrun -np 2 --checkpoint-dir unbroken "$CHARLM" $SMALL "$TEXT"
+    code_is 0
+    dtrun -np 2 --checkpoint-dir broken --inject exit:rank=1,step=70 "$CHARLM" $SMALL "$TEXT"
+    code_is 0 # recovered by itself
+    rm -r broken/step_000000000100
+    printf x | dd of=broken/step_000000000080/rank_00001.shard bs=1 seek=5000 conv=notrunc status=none
+    dtrun -np 2 --checkpoint-dir broken --resume "$CHARLM" $SMALL "$TEXT"
+    code_is 1
+    err_has "rank 0: dt_checkpoint_restore(&restored): a file or socket failed: rank 0: no checkpoint in"
+    err_has "can be used; the last one tried: rank 1: $PWD/broken/step_000000000080/rank_00001.shard: is damaged: its checksum differs"
+
+    rm -rf broken
+    cp -r unbroken broken
+    truncate -s -1 broken/step_000000000100/rank_00000.shard
+    dtrun -np 2 --checkpoint-dir broken --resume "$CHARLM" $SMALL "$TEXT"
+    code_is 0
+    err_has "the checkpoint of step 100 cannot be used: rank 0: $PWD/broken/step_000000000100/rank_00000.shard: is damaged"
+    out_has 1 "going on after step 80"
+    diff -r unbroken broken
+    clean
+}
+
+@test "--resume with another number of ranks is refused in words; --fresh sets the old ones aside" {
+    training
+    dtrun -np 2 --checkpoint-dir c "$CHARLM" $SMALL "$TEXT"
+    code_is 0
+    cp -r c before
+    dtrun -np 3 --checkpoint-dir c --resume "$CHARLM" $SMALL "$TEXT"
+    code_is 1
+    err_has "was saved by 2 ranks and cannot be restored by 3: start 2 ranks, or begin afresh (--fresh)"
+    diff -r before c
+    dtrun -np 3 --checkpoint-dir c --fresh --inject kill:rank=1,step=70 "$CHARLM" $SMALL "$TEXT"
+    code_is 0
+    out_has 1 "going on after step 60"
+    diff -r before c/earlier-charlm-*
+    [ "$(ls -A c | wc -l)" = 3 ]
+    clean
+}
+
+@test "a checkpoint directory that cannot be written fails the save on all ranks, with the reason" {
+    training
+    echo >file
+    dtrun -np 2 --checkpoint-dir file/c "$CHARLM" $SMALL "$TEXT"
+    code_is 1
+    err_has "file/c: cannot be made: Not a directory"
+    clean
+}
