@@ -99,6 +99,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
         return work(keeper, ends[1]);
     }
     close(ends[1]);
+    signal(SIGPIPE, SIG_IGN); /* what is said here may have nobody left to read it */
     watch(keeper, ends[0]);
     code = bury(worker);
     dt_sweep_all(DT_KEEPER_SWEEP_MS);
