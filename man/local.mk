@@ -1,5 +1,4 @@
 dist_man_MANS += \
-	man/dtrun-agent.8 \
 	man/dtrun.1 \
 	man/dtrun-hostfile.5
 

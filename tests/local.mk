@@ -223,7 +223,9 @@ CLI_TESTS = \
 	tests/cli/restart.bats \
 	tests/cli/train.bats
 CLUSTER_TESTS = \
-	tests/cluster/transport.bats
+	tests/cluster/transport.bats \
+	tests/cluster/launch.bats \
+	tests/cluster/failures.bats
 EXTRA_DIST += tests/cluster/lib.bash
 
 if HAVE_BATS

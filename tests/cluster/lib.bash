@@ -106,6 +106,7 @@ BATCH
         bash -c "$(_cluster_host_script)" host "host$i" "$CLUSTER_DIR" "${CLUSTER_HIDE:-show}" \
         </dev/null >"$dir/log" 2>&1 3>&- &
     echo $! >"$dir/pid"
+    disown $! # its end by a signal is the test's doing, and no news
 }
 
 _cluster_await_sshd() {
@@ -140,6 +141,7 @@ cluster_up() { # N
     {
         echo "127.0.0.1 localhost"
         echo "$CLUSTER_NET.254 launcher"
+        echo "$CLUSTER_NET.1 twin"
         for ((i = 1; i <= 64; i++)); do echo "$CLUSTER_NET.$i host$i"; done
     } >"$CLUSTER_DIR/hosts"
     _cluster_etc "$CLUSTER_TAG-l" "$CLUSTER_HOME" /bin/bash
@@ -165,12 +167,16 @@ cluster_trust() {
     done >"$CLUSTER_HOME/.ssh/known_hosts"
 }
 
-# Runs a command on the launching side, with the build's programs in PATH.
-cluster_run() {
-    (cd "$CLUSTER_SHARED" && exec ip netns exec "$CLUSTER_TAG-l" env -u SSH_AUTH_SOCK \
+# Becomes a command on the launching side, with the build's programs in PATH. (What bash starts in the
+# background ignores SIGINT unless told otherwise.)
+_cluster_exec() {
+    cd "$CLUSTER_SHARED" || exit
+    exec ip netns exec "$CLUSTER_TAG-l" env -u SSH_AUTH_SOCK --default-signal=INT,QUIT \
         HOME="$CLUSTER_HOME" CLUSTER_TOKEN="$CLUSTER_TAG" \
-        PATH="${CLUSTER_PATH:+$CLUSTER_PATH:}$DTRUN_BUILD/cmd:$DTRUN_BUILD/tests/rank:$PATH" "$@" 3>&-)
+        PATH="${CLUSTER_PATH:+$CLUSTER_PATH:}$DTRUN_BUILD/cmd:$DTRUN_BUILD/tests/rank:$PATH" "$@" 3>&-
 }
+
+cluster_run() { (_cluster_exec "$@"); }
 
 # The first process of a host, as the machine sees it.
 cluster_init() { # N
@@ -178,6 +184,66 @@ cluster_init() { # N
 
     read -r pid <"$CLUSTER_DIR/host$1/pid"
     cat "/proc/$pid/task/$pid/children" 2>/dev/null | tr -d ' '
+}
+
+# dtrun on the launching side, under a watchdog; its exit code is in RC, its output in $OUT and $ERR.
+cluster_dtrun() {
+    OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err RC=0
+    cluster_run timeout -k 5 "${LIMIT:-30}" dtrun "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" ||
+        RC=$?
+    echo "--- dtrun $* -> $RC"
+    head -c 2000 "$OUT"
+    head -c 4000 "$ERR"
+}
+
+# The same in the background; its process id is in DTRUN_PID.
+cluster_dtrun_start() {
+    OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err
+    : >"$OUT"
+    _cluster_exec dtrun "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" &
+    DTRUN_PID=$!
+}
+
+# Waits for it, at most SECONDS.
+cluster_dtrun_wait() { # SECONDS
+    local end=$(($(date +%s%N) + ${1:-20} * 1000000000))
+
+    while [ -e "/proc/$DTRUN_PID" ] && ! grep -q '^State:.Z' "/proc/$DTRUN_PID/status"; do
+        if [ "$(date +%s%N)" -gt "$end" ]; then
+            echo "dtrun still runs after $1 s"
+            cat "$OUT" "$ERR"
+            return 1
+        fi
+        sleep 0.02
+    done
+    RC=0
+    wait "$DTRUN_PID" || RC=$?
+    echo "--- dtrun -> $RC"
+    head -c 4000 "$OUT"
+    head -c 4000 "$ERR"
+}
+
+# Waits until N lines of dtrun's output match.
+cluster_out_has() { # N PATTERN
+    local end=$(($(date +%s%N) + 15000000000))
+
+    until [ "$(grep -c -- "$2" "$OUT")" -ge "$1" ]; do
+        if [ "$(date +%s%N)" -gt "$end" ]; then
+            echo "waited in vain for $1 x $2"
+            cat "$OUT" "$ERR"
+            return 1
+        fi
+        sleep 0.02
+    done
+}
+
+cluster_err_has() {
+    grep -qF -- "$1" "$ERR" || { echo "dtrun did not say: $1"; return 1; }
+}
+
+# dtrun said exactly that many lines.
+cluster_err_lines() {
+    [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] || { echo "dtrun did not say $1 lines"; return 1; }
 }
 
 cluster_on() { # N COMMAND...: runs it on the host, without SSH
@@ -206,13 +272,26 @@ cluster_processes() {
     done 2>/dev/null
 }
 
-# Waits until nothing of a job is left; fails after SECONDS and says what still runs.
+_cluster_kill() { # LINES of cluster_processes
+    local where pid rest
+
+    while read -r where pid rest; do
+        if [ "$where" = launcher ]; then
+            kill -9 "$pid"
+        else
+            cluster_on "${where#host}" kill -9 "$pid"
+        fi
+    done <<<"$1" 2>/dev/null || true
+}
+
+# Waits until nothing of a job is left; after SECONDS it says what still runs, ends that, and fails.
 cluster_await_quiet() { # SECONDS
     local end=$(($(date +%s%N) + ${1:-2} * 1000000000)) left
 
     while left=$(cluster_processes) && [ -n "$left" ]; do
         if [ "$(date +%s%N)" -gt "$end" ]; then
             printf 'still running:\n%s\n' "$left" >&2
+            _cluster_kill "$left"
             return 1
         fi
         sleep 0.05
@@ -239,6 +318,7 @@ cluster_power_off() {
 }
 
 cluster_power_on() { # N
+    ip -n "$CLUSTER_TAG-l" link del "h$1"
     ip netns del "$CLUSTER_TAG-h$1"
     cluster_host "$1"
     _cluster_await_sshd "$1"

@@ -1,0 +1,135 @@
+# Whatever dies, and however silently: within two seconds (or the lease) nothing of the job is left on
+# any host, and dtrun says what happened.
+
+load lib
+
+# A rank that leaves processes behind if it is let: one that waits, one in a session of its own.
+RANK='echo up; (echo $DTRUN_RANK >/dev/null; exec sleep 301) & setsid sleep 302 & wait'
+
+setup_file() {
+    cluster_require
+    cluster_up 3
+}
+
+teardown_file() { cluster_down; }
+teardown() { cluster_await_quiet 5; }
+
+start() { # OPTION... : a job of 4 ranks on host1 and host2
+    cluster_dtrun_start "$@" -np 4 -H host1:2,host2:2 sh -c "$RANK"
+    cluster_out_has 4 up
+}
+
+# Process ids on a host: of the agent's outer process and its inner one.
+keeper() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) if (!(p[i] in p)) print i }'; }
+worker() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) if (p[i] in p) print i }'; }
+rank_shell() { cluster_on "$1" pgrep -f "^sh -c echo up" | head -1; }
+session() { cluster_on "$1" ps -eo pid=,args= | awk '/sshd: root@notty/ { print $1; exit }'; }
+
+# The other ranks have been stopped, and dtrun has ended with CODE.
+job_ends() { # SECONDS CODE
+    cluster_dtrun_wait "$1"
+    [ "$RC" = "$2" ]
+    cluster_await_quiet 2
+}
+
+@test "kill -9 of dtrun: all ranks are gone on all hosts within 2 s" {
+    for t in libssh2 ssh; do
+        start --transport $t
+        kill -9 "$DTRUN_PID"
+        cluster_await_quiet 2
+        wait "$DTRUN_PID" || true
+    done
+}
+
+@test "kill -9 of a rank: the job ends with 137" {
+    start
+    cluster_on 2 kill -9 "$(rank_shell 2)"
+    job_ends 8 137
+    grep -qE '^dtrun: rank [23] \(host2, pid [0-9]+\) was killed by signal 9' "$ERR"
+}
+
+@test "kill -9 of an agent's keeper, of its worker: its ranks die at once, the job ends" {
+    local which
+
+    for which in keeper worker; do
+        start
+        cluster_on 2 kill -9 "$($which 2)"
+        job_ends 8 125
+        grep -q '^dtrun: host2.*2-3' "$ERR"
+    done
+}
+
+@test "kill -9 of the ssh session: as if the host were lost" {
+    for t in libssh2 ssh; do
+        start --transport $t
+        cluster_on 2 kill -9 "$(session 2)"
+        job_ends 8 125
+        grep -q '^dtrun: host2.*2-3' "$ERR"
+    done
+}
+
+@test "a partition ends on both sides when the lease runs out" {
+    start --heartbeat 2
+    cluster_cut 2
+    cluster_dtrun_wait 9
+    [ "$RC" = 125 ]
+    grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
+    cluster_await_quiet 3
+    cluster_mend 2
+}
+
+@test "what a host sends is lost: the same" {
+    command -v nft >/dev/null || skip "needs nft"
+    start --heartbeat 2
+    cluster_mute 2
+    cluster_dtrun_wait 9
+    [ "$RC" = 125 ]
+    grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
+    cluster_await_quiet 3
+    cluster_unmute 2
+}
+
+@test "a frozen agent: the same, but it takes its keeper longer to be sure" {
+    start --heartbeat 2
+    cluster_on 2 kill -STOP "$(worker 2)"
+    cluster_dtrun_wait 9
+    [ "$RC" = 125 ]
+    grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
+    cluster_await_quiet 8
+}
+
+@test "a power failure" {
+    start --heartbeat 2
+    cluster_power_off 2
+    cluster_dtrun_wait 9
+    [ "$RC" = 125 ]
+    grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
+    cluster_power_on 2
+}
+
+@test "a host that is dead when the job starts is named in time" {
+    printf 'ConnectTimeout 1\n' >"$CLUSTER_HOME/.ssh/config"
+    cluster_cut 3
+    LIMIT=8 cluster_dtrun -np 3 -H host1,host2,host3 touch "$CLUSTER_SHARED/ran"
+    rm "$CLUSTER_HOME/.ssh/config"
+    cluster_mend 3
+    [ "$RC" = 125 ]
+    grep -q '^dtrun: host3: connect: port 22' "$ERR"
+    cluster_err_has "dtrun: 1 of 3 hosts cannot be used; nothing was started"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+}
+
+@test "two jobs on the same hosts do not see each other" {
+    local first
+
+    start
+    first=$DTRUN_PID
+    cluster_dtrun -np 4 -H host1:2,host2:2 sh -c 'kill -9 $$'
+    [ "$RC" = 137 ]
+    [ -e "/proc/$first" ]
+    [ "$(cluster_on 1 pgrep -fc "^sh -c echo up")" = 2 ]
+    kill -TERM "$first"
+    DTRUN_PID=$first
+    cluster_dtrun_wait 8
+    [ "$RC" = 143 ]
+}

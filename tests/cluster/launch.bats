@@ -1,0 +1,168 @@
+# Jobs on several hosts: who runs where, what ranks are given, what comes back.
+
+load lib
+
+setup_file() {
+    cluster_require
+    cluster_up 3
+}
+
+teardown_file() { cluster_down; }
+
+setup() { cluster_trust; }
+teardown() { cluster_await_quiet 2; }
+
+@test "-np 16 on 8 slots: 8 ranks a host, each device twice, one warning" {
+    cluster_dtrun -np 16 -H host1:4,host2:4 \
+        sh -c 'echo "$(hostname) $DTRUN_LOCAL_RANK $CUDA_VISIBLE_DEVICES"'
+    [ "$RC" = 0 ]
+    [ "$(wc -l <"$OUT")" = 16 ]
+    for r in {0..15}; do
+        grep -qx "\[$r\] host$((r / 8 + 1)) $((r % 8)) $((r % 4))" "$OUT"
+    done
+    cluster_err_lines 1
+    cluster_err_has "dtrun: 16 ranks on 8 slots"
+}
+
+@test "--no-oversubscribe refuses that, with both numbers" {
+    cluster_dtrun --no-oversubscribe -np 16 -H host1:4,host2:4 touch "$CLUSTER_SHARED/ran"
+    [ "$RC" = 2 ]
+    cluster_err_lines 1
+    grep -q 'dtrun: .*16.*8' "$ERR"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+}
+
+@test "uneven hosts: block order, and what a rank is told agrees with --dry-run" {
+    local r=0 h l
+
+    cluster_dtrun -np 6 -H host1:3,host2:1,host3:2 sh -c \
+        'echo "$(hostname) $DTRUN_LOCAL_RANK/$DTRUN_LOCAL_SIZE node $DTRUN_NODE_RANK/$DTRUN_NODES size $DTRUN_SIZE"'
+    [ "$RC" = 0 ]
+    for h in 1:3 2:1 3:2; do
+        for ((l = 0; l < ${h#*:}; l++, r++)); do
+            grep -qx "\[$r\] host${h%:*} $l/${h#*:} node $((${h%:*} - 1))/3 size 6" "$OUT"
+        done
+    done
+    [ ! -s "$ERR" ]
+    cp "$OUT" "$BATS_TEST_TMPDIR/ran"
+    cluster_dtrun --dry-run -np 6 -H host1:3,host2:1,host3:2 true
+    [ "$(awk 'NR > 1 { print "[" $1 "] " $2 " " $3 }' "$OUT")" = \
+        "$(sort "$BATS_TEST_TMPDIR/ran" | sed 's|/.*||')" ]
+}
+
+@test "arguments and environment arrive byte for byte, and stand on no command line" {
+    local odd=$'a b\'c"d$HOME;`x`\n\tö\xff*'
+
+    printf '%s\0' "$odd" '' '--' '-n' >"$BATS_TEST_TMPDIR/want"
+    cluster_dtrun --no-tag -np 1 -H host2 sh -c 'printf "%s\0" "$@"' sh "$odd" '' -- -n
+    [ "$RC" = 0 ]
+    cmp "$OUT" "$BATS_TEST_TMPDIR/want"
+    printf '%s' "$odd" >"$BATS_TEST_TMPDIR/want"
+    cluster_dtrun --no-tag -np 1 -H host2 -x "ODD=$odd" -x "BIG=$(head -c 100000 /dev/zero | tr '\0' x)" \
+        sh -c 'printf %s "$ODD"; [ ${#BIG} = 100000 ]'
+    [ "$RC" = 0 ]
+    cmp "$OUT" "$BATS_TEST_TMPDIR/want"
+    cluster_dtrun --no-tag -np 1 -H host2 -x SECRET=squeamish \
+        sh -c 'cat /proc/[0-9]*/cmdline | tr "\0" "\n" | grep "s[q]ueamish"; echo "$SECRET"'
+    [ "$(cat "$OUT")" = squeamish ]
+}
+
+@test "standard input reaches rank 0 on its host, output of all ranks comes back whole" {
+    head -c 5000000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
+    STDIN=$BATS_TEST_TMPDIR/in cluster_dtrun --no-tag -np 2 -H host2:1,host3:1 cat
+    [ "$RC" = 0 ]
+    cmp "$OUT" "$BATS_TEST_TMPDIR/in"
+    cluster_dtrun -np 4 -H host1:2,host2:2 sh -c 'seq -f "$DTRUN_RANK line %06.0f" 20000; echo done >&2'
+    [ "$RC" = 0 ]
+    for r in 0 1 2 3; do
+        seq -f "[$r] $r line %06.0f" 20000 | cmp - <(grep "^\[$r\]" "$OUT")
+        grep -qx "\[$r\] done" "$ERR"
+    done
+}
+
+@test "the exit code is that of the rank that failed; the others are stopped everywhere" {
+    cluster_dtrun -np 4 -H host1:2,host2:2 \
+        sh -c '[ $DTRUN_RANK = 3 ] && exit 7; sleep 300 & setsid sleep 300 & wait'
+    [ "$RC" = 7 ]
+    cluster_err_lines 1
+    grep -qE '^dtrun: rank 3 \(host2, pid [0-9]+\) exited with code 7; stopping the other' "$ERR"
+    cluster_dtrun -np 2 -H host1,host2 sh -c '[ $DTRUN_RANK = 1 ] && kill -SEGV $$; sleep 300'
+    [ "$RC" = 139 ]
+    grep -q '^dtrun: rank 1 (host2, .*signal 11' "$ERR"
+}
+
+@test "hosts that cannot be used are all named, and nothing is started" {
+    sed -i '/^host3 /d' "$CLUSTER_HOME/.ssh/known_hosts"
+    cluster_dtrun -np 6 -H host1:2,hots2:2,host3:2 touch "$CLUSTER_SHARED/ran"
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: hots2: resolve: Name or service not known"
+    cluster_err_has "dtrun: host3: host key: ED25519 SHA256:"
+    cluster_err_has "dtrun: 2 of 3 hosts cannot be used; nothing was started"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+}
+
+@test "two names for one machine are an error that names both" {
+    sed -n 's/^host1 /twin /p' "$CLUSTER_HOME/.ssh/known_hosts" >>"$CLUSTER_HOME/.ssh/known_hosts.twin"
+    cat "$CLUSTER_HOME/.ssh/known_hosts.twin" >>"$CLUSTER_HOME/.ssh/known_hosts"
+    cluster_dtrun -np 2 -H host1,twin touch "$CLUSTER_SHARED/ran"
+    [ "$RC" = 125 ]
+    grep -q '^dtrun: .*host1.*twin' "$ERR"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+}
+
+@test "a missing program and a missing directory: one message with host and path" {
+    cluster_dtrun -np 4 -H host1:2,host2:2 ./trian
+    [ "$RC" = 127 ]
+    cluster_err_lines 1
+    grep -q '^dtrun: ./trian: No such file or directory (on host' "$ERR"
+    cluster_on 1 mkdir -p /run/home/work
+    cluster_dtrun --wdir /run/home/work -np 2 -H host1,host2 true
+    [ "$RC" = 125 ]
+    cluster_err_lines 1
+    grep -q '^dtrun: .*host2' "$ERR"
+    cluster_err_has /run/home/work
+}
+
+@test "this machine and others together; a hostfile; both transports forced" {
+    printf 'localhost slots=1\nhost2 slots=2 user=root port=22 identity=%s\n' \
+        "$CLUSTER_HOME/.ssh/id_ed25519" >"$BATS_TEST_TMPDIR/hosts"
+    cluster_dtrun --hostfile "$BATS_TEST_TMPDIR/hosts" -np 3 sh -c 'echo $(hostname)'
+    [ "$RC" = 0 ]
+    grep -qx "\[0\] $(hostname)" "$OUT"
+    grep -qx "\[2\] host2" "$OUT"
+    for t in ssh libssh2; do
+        cluster_dtrun --transport $t -np 4 -H host1:2,host2:2 sh -c 'echo $(hostname); exit $DTRUN_RANK'
+        [[ "$RC" =~ ^[123]$ ]]
+        cluster_dtrun --transport $t -np 4 -H host1:2,host2:2 sh -c 'echo $(hostname)'
+        [ "$RC" = 0 ]
+        [ "$(grep -c host1 "$OUT")" = 2 ]
+    done
+}
+
+@test "a talkative login shell is heard of, and does no harm" {
+    cluster_on 1 sh -c 'echo "echo welcome; echo careful >&2" >/run/home/.bashrc'
+    cluster_dtrun --verbose --no-tag -np 2 -H host1,host2 echo hello
+    cluster_on 1 rm /run/home/.bashrc
+    [ "$RC" = 0 ]
+    [ "$(cat "$OUT")" = "$(printf 'hello\nhello')" ]
+    grep -q 'host1.*welcome' "$ERR"
+    grep -q 'host1.*careful' "$ERR"
+}
+
+@test "an interrupt ends all ranks on all hosts; the second one at once" {
+    for t in ssh libssh2; do
+        cluster_dtrun_start --transport $t -np 4 -H host1:2,host2:2 sh -c 'echo up; sleep 300 & wait'
+        cluster_out_has 4 up
+        kill -INT "$DTRUN_PID"
+        cluster_dtrun_wait 10
+        [ "$RC" = 130 ]
+        cluster_await_quiet 2
+    done
+    cluster_dtrun_start -np 2 -H host1,host2 sh -c 'trap "" INT TERM; echo up; while :; do sleep 1; done'
+    cluster_out_has 2 up
+    kill -INT "$DTRUN_PID"
+    sleep 0.2 # two signals that come at once are one
+    kill -INT "$DTRUN_PID"
+    cluster_dtrun_wait 2
+    [ "$RC" = 130 ]
+}
