@@ -1,7 +1,10 @@
 # Unit tests of libdtrun against agents that the test plays itself.
 UNIT_TESTS += \
+	tests/unit/auth \
 	tests/unit/collectives \
-	tests/unit/failures
+	tests/unit/failures \
+	tests/unit/reduce \
+	tests/unit/shm
 
 # What plays agent and launcher.
 TESTJOB = tests/unit/testjob.c tests/unit/testjob.h
@@ -15,3 +18,15 @@ tests_unit_collectives_LDADD = $(TESTJOB_LIBS)
 tests_unit_failures_SOURCES = tests/unit/failures.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_failures_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_auth_SOURCES = tests/unit/auth.c
+tests_unit_auth_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_reduce_SOURCES = tests/unit/reduce.c
+tests_unit_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_shm_SOURCES = tests/unit/shm.c
+tests_unit_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)

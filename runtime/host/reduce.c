@@ -23,8 +23,8 @@ typedef uint64_t u64 __attribute__((aligned(1), may_alias));
 #define MIN(x, y)  ((y) < (x) ? (y) : (x))
 #define MAX(x, y)  ((y) > (x) ? (y) : (x))
 /* A NaN in x gives way; one in y never compares. */
-#define FMIN(x, y) (((y) < (x)) | ((x) != (x)) ? (y) : (x))
-#define FMAX(x, y) (((y) > (x)) | ((x) != (x)) ? (y) : (x))
+#define FMIN(x, y) ((((y) < (x)) | ((x) != (x))) ? (y) : (x))
+#define FMAX(x, y) ((((y) > (x)) | ((x) != (x))) ? (y) : (x))
 
 typedef void (*fold_f)(void *dst, const void *left, const void *right, size_t count);
 

@@ -332,6 +332,7 @@ static int mixtures(int rank, void *arg)
 {
     static float buf[100000];
     uint64_t digest = 0;
+    uint32_t word;
     unsigned delay = (unsigned)testjob_now_us() + (unsigned)rank * 7919;
 
     (void)arg;
@@ -339,7 +340,6 @@ static int mixtures(int rank, void *arg)
     for (unsigned i = 0; i < 300; i++) {
         uint64_t r = mix(i + 1);
         size_t count = r % 5 == 0 ? r % 100000 : r % 700;
-        const uint32_t *words = (const uint32_t *)buf;
 
         if (rand_r(&delay) % 20 == 0)
             usleep((unsigned)rand_r(&delay) % 2000);
@@ -354,8 +354,10 @@ static int mixtures(int rank, void *arg)
             NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_AVG) == DT_OK);
         if (r % 3 != 0 && r % 7 == 0)
             continue;
-        for (size_t k = 0; k < count; k++)
-            digest = mix(digest + words[k]);
+        for (size_t k = 0; k < count; k++) {
+            memcpy(&word, &buf[k], sizeof word);
+            digest = mix(digest + word);
+        }
     }
     digests[rank] = digest;
     NEED(dt_finalize() == DT_OK);

@@ -1,0 +1,116 @@
+/* The handshake between ranks: who gets through, and who does not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "runtime/host/auth.h"
+
+struct exchange {
+    uint8_t hello[DT_AUTH_HELLO], answer[DT_AUTH_ANSWER], proof[DT_AUTH_PROOF];
+};
+
+static const struct dt_auth caller = { { 1, 2, 3 }, 7, 4, 6 };
+static const struct dt_auth callee = { { 1, 2, 3 }, 7, 6, 4 };
+
+enum { HELLO, ANSWER, PROOF, THROUGH };
+
+/* Returns the message at which it broke off. */
+static int shake(const struct dt_auth *a, const struct dt_auth *b, struct exchange *x)
+{
+    dt_auth_hello(a, x->hello);
+    if (!dt_auth_answer(b, x->hello, x->answer))
+        return HELLO;
+    if (!dt_auth_prove(a, x->hello, x->answer, x->proof))
+        return ANSWER;
+    return dt_auth_check(b, x->hello, x->answer, x->proof) ? THROUGH : PROOF;
+}
+
+static void two_ranks_of_one_job_meet(void **state)
+{
+    struct exchange x, y;
+
+    (void)state;
+    assert_int_equal(shake(&caller, &callee, &x), THROUGH);
+    assert_int_equal(shake(&caller, &callee, &y), THROUGH);
+    assert_memory_not_equal(x.hello, y.hello, sizeof x.hello);
+    assert_memory_not_equal(x.answer, y.answer, sizeof x.answer);
+    assert_memory_not_equal(x.proof, y.proof, sizeof x.proof);
+}
+
+static void others_do_not(void **state)
+{
+    struct dt_auth a = caller;
+    struct exchange x;
+
+    (void)state;
+    a.generation++;
+    assert_int_equal(shake(&a, &callee, &x), HELLO);
+    a = caller;
+    a.me++;
+    assert_int_equal(shake(&a, &callee, &x), HELLO);
+    a = caller;
+    a.peer++;
+    assert_int_equal(shake(&a, &callee, &x), HELLO);
+    a = caller;
+    a.secret[31]++;
+    assert_int_equal(shake(&a, &callee, &x), ANSWER);
+}
+
+/* A caller that does not check the answer still has to prove itself. */
+static void a_proof_cannot_be_had_without_the_secret(void **state)
+{
+    struct dt_auth thief = caller;
+    struct exchange x, old;
+
+    (void)state;
+    assert_int_equal(shake(&caller, &callee, &old), THROUGH);
+    thief.secret[0]++;
+    dt_auth_hello(&thief, x.hello);
+    assert_true(dt_auth_answer(&callee, x.hello, x.answer));
+    memcpy(x.proof, old.proof, sizeof x.proof);
+    assert_false(dt_auth_check(&callee, x.hello, x.answer, x.proof));
+    memcpy(x.proof, x.answer + DT_AUTH_NONCE, sizeof x.proof); /* the listener's own tag */
+    assert_false(dt_auth_check(&callee, x.hello, x.answer, x.proof));
+    /* A whole old conversation: the listener's nonce is fresh. */
+    assert_true(dt_auth_answer(&callee, old.hello, x.answer));
+    assert_false(dt_auth_check(&callee, old.hello, x.answer, old.proof));
+}
+
+static void every_bit_counts(void **state)
+{
+    struct exchange x, y;
+
+    (void)state;
+    assert_int_equal(shake(&caller, &callee, &x), THROUGH);
+    for (size_t i = 0; i < sizeof x.answer; i++) {
+        y = x;
+        y.answer[i] ^= 1;
+        assert_false(dt_auth_prove(&caller, y.hello, y.answer, y.proof));
+    }
+    for (size_t i = 0; i < sizeof x.hello; i++) {
+        y = x;
+        y.hello[i] ^= 1;
+        assert_false(dt_auth_check(&callee, y.hello, y.answer, y.proof));
+    }
+    for (size_t i = 0; i < sizeof x.proof; i++) {
+        y = x;
+        y.proof[i] ^= 1;
+        assert_false(dt_auth_check(&callee, y.hello, y.answer, y.proof));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_ranks_of_one_job_meet),
+        cmocka_unit_test(others_do_not),
+        cmocka_unit_test(a_proof_cannot_be_had_without_the_secret),
+        cmocka_unit_test(every_bit_counts),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

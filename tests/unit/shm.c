@@ -1,0 +1,167 @@
+/* The host's collectives among threads that share one mapping, which lets a thread sanitizer watch.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/host/shm.h"
+
+enum { RANKS = 4, CALLS = 300, MOST = 200000 };
+
+static struct dt_hostshm map;
+
+struct seat {
+    pthread_t thread;
+    uint32_t me;
+    unsigned cpus;   /* more than the ranks: waits spin first; fewer: they yield and sleep */
+    const char *bad; /* what went wrong */
+};
+
+/* The same sequence on every rank. */
+static size_t count_of(unsigned call)
+{
+    unsigned x = call * 2654435761U;
+
+    return (x >> 8) % (call % 10 == 0 ? MOST : 3000);
+}
+
+static bool sums_are_right(struct dt_shm *s, const struct dt_call *call, int64_t *buf, bool reduce)
+{
+    for (size_t i = 0; i < call->count; i++)
+        buf[i] = (int64_t)(i + s->me + call->number);
+    if (reduce ? dt_shm_reduce(s, call, buf, buf) : dt_shm_all_reduce(s, call, buf, buf))
+        return false;
+    for (size_t i = 0; i < call->count && (!reduce || s->me == 0); i++) {
+        if (buf[i] != (int64_t)(RANKS * (i + call->number) + RANKS * (RANKS - 1) / 2))
+            return false;
+    }
+    return true;
+}
+
+static bool share_is_right(struct dt_shm *s, const struct dt_call *call, int64_t *buf)
+{
+    uint32_t root = (uint32_t)(call->number % RANKS);
+
+    for (size_t i = 0; i < call->count; i++)
+        buf[i] = s->me == root ? (int64_t)(i + call->number) : -1;
+    if (dt_shm_share(s, buf, call->count * sizeof *buf, root) != DT_OK)
+        return false;
+    for (size_t i = 0; i < call->count; i++) {
+        if (buf[i] != (int64_t)(i + call->number))
+            return false;
+    }
+    return true;
+}
+
+static void *rank(void *arg)
+{
+    struct seat *seat = arg;
+    struct dt_trouble trouble;
+    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    int64_t *buf = malloc(MOST * sizeof *buf);
+    unsigned delay = seat->me;
+
+    dt_shm_start(&s, seat->cpus);
+    for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
+        struct dt_call call = {
+            .number = i, .count = count_of(i), .kind = 1, .dtype = DT_I64, .op = DT_SUM
+        };
+
+        if (rand_r(&delay) % 10 == 0)
+            usleep((unsigned)rand_r(&delay) % 3000);
+        if (i % 3 == 0 && (dt_shm_begin(&s, &call) != DT_OK || !share_is_right(&s, &call, buf)))
+            seat->bad = "share";
+        else if (i % 3 != 0 && !sums_are_right(&s, &call, buf, i % 3 == 1))
+            seat->bad = "sum";
+    }
+    free(buf);
+    return NULL;
+}
+
+static void run(unsigned cpus)
+{
+    struct seat seats[RANKS];
+    int fd = dt_hostshm_create(&map, 1, RANKS);
+
+    assert_true(fd >= 0);
+    close(fd);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        seats[i] = (struct seat){ .me = i, .cpus = cpus };
+        assert_int_equal(pthread_create(&seats[i].thread, NULL, rank, &seats[i]), 0);
+    }
+    for (uint32_t i = 0; i < RANKS; i++)
+        pthread_join(seats[i].thread, NULL);
+    for (uint32_t i = 0; i < RANKS; i++)
+        assert_null(seats[i].bad);
+    dt_hostshm_unmap(&map);
+}
+
+static void waits_that_spin(void **state)
+{
+    (void)state;
+    run(RANKS);
+}
+
+static void waits_that_yield(void **state)
+{
+    (void)state;
+    run(1);
+}
+
+/* One rank never comes: stopping the host wakes the sleepers. */
+static void *waits(void *arg)
+{
+    struct seat *seat = arg;
+    struct dt_trouble trouble = { 0 };
+    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    const struct dt_call call = { .number = 1, .kind = 1 };
+
+    dt_shm_start(&s, 1);
+    if (dt_shm_begin(&s, &call) != DT_ERR_PEER || trouble.rank != 99)
+        seat->bad = "not stopped";
+    return NULL;
+}
+
+static void a_stop_wakes_sleepers(void **state)
+{
+    struct seat seats[RANKS - 1];
+    int fd = dt_hostshm_create(&map, 1, RANKS);
+    int asleep = 0;
+
+    (void)state;
+    close(fd);
+    for (uint32_t i = 0; i < RANKS - 1; i++) {
+        seats[i] = (struct seat){ .me = i };
+        assert_int_equal(pthread_create(&seats[i].thread, NULL, waits, &seats[i]), 0);
+    }
+    while (asleep < RANKS - 1) {
+        usleep(1000);
+        asleep = 0;
+        for (uint32_t i = 0; i < RANKS - 1; i++)
+            asleep += atomic_load(&map.ranks[i].waits_for) == RANKS;
+    }
+    dt_hostshm_stop(&map, DT_ERR_PEER, 99);
+    for (uint32_t i = 0; i < RANKS - 1; i++)
+        pthread_join(seats[i].thread, NULL);
+    for (uint32_t i = 0; i < RANKS - 1; i++)
+        assert_null(seats[i].bad);
+    dt_hostshm_unmap(&map);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waits_that_spin),
+        cmocka_unit_test(waits_that_yield),
+        cmocka_unit_test(a_stop_wakes_sleepers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
