@@ -1,5 +1,6 @@
 dist_man_MANS += \
 	man/dtrun.1 \
+	man/dtrun.3 \
 	man/dtrun-hostfile.5
 
 hostfileexamplesdir = $(docdir)/hostfile-examples

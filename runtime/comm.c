@@ -29,7 +29,7 @@ static const char *kind_name(uint8_t kind)
     static const char *const names[] = {
         [DT_CALL_INIT] = "dt_init",        [DT_CALL_FINALIZE] = "dt_finalize",
         [DT_CALL_BARRIER] = "barrier",     [DT_CALL_ALL_REDUCE] = "all-reduce",
-        [DT_CALL_BROADCAST] = "broadcast", [DT_CALL_GATHER] = "checkpoint or device set-up",
+        [DT_CALL_BROADCAST] = "broadcast",
     };
 
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
@@ -266,21 +266,6 @@ dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t coun
     dt_result_t r = begin(c, &call, kind);
 
     return r == DT_OK ? end(c, &call, meet(c, &call)) : r;
-}
-
-dt_result_t dt_comm_gather(struct dt_comm *c, const int64_t *in, int64_t *out, size_t count)
-{
-    size_t all = (size_t)c->size * count;
-    struct dt_call call = { .count = all, .dtype = DT_I64, .op = DT_SUM, .root = -1 };
-    dt_result_t r = begin(c, &call, DT_CALL_GATHER);
-
-    if (r != DT_OK)
-        return r;
-    if (all)
-        memset(out, 0, all * sizeof *out);
-    if (count)
-        memcpy(out + (size_t)c->rank * count, in, count * sizeof *out);
-    return end(c, &call, all_reduce(c, &call, out, out));
 }
 
 /* ---- joining and leaving ---- */

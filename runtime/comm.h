@@ -27,7 +27,6 @@ enum dt_call_kind { /* named in texts by comm.c */
                     DT_CALL_BARRIER = 3,
                     DT_CALL_ALL_REDUCE = 4,
                     DT_CALL_BROADCAST = 5,
-                    DT_CALL_GATHER = 6, /* the runtime's own votes */
 };
 
 struct dt_node {         /* a host, as the table has it */
@@ -68,10 +67,6 @@ dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, siz
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                               int root);
 dt_result_t dt_comm_barrier(struct dt_comm *c);
-/* Every rank's count words, in rank order, on every rank: out has room for size * count. For votes
- * and the like: the words travel as a sum. */
-dt_result_t dt_comm_gather(struct dt_comm *c, const int64_t *in, int64_t *out, size_t count);
-
 /* Waits for every rank to be about to make this call on device memory, whose libraries check
  * nothing. */
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t count, dt_dtype_t dtype,

@@ -1,4 +1,14 @@
-/* dtrun.h: the library that training programs link.  See dtrun(3). */
+/* dtrun.h: the library that training programs link.  dtrun(3) tells the same at more length.
+ *
+ * A program calls dt_init, then collectives, which every rank must call in the same order with the
+ * same count, type, operation and root, and dt_finalize at the end. Started without dtrun it is a
+ * job of one rank. All calls are for one thread at a time, but for dt_rank and its like,
+ * dt_strerror and dt_last_error, which any thread may call. The library never exits, aborts or
+ * prints.
+ *
+ * Except where a function says otherwise, failures are final: after DT_ERR_PEER, DT_ERR_MISMATCH
+ * and the like every later call returns the same, and the program should end; dtrun starts the job
+ * again. */
 #ifndef DTRUN_H
 #define DTRUN_H
 
@@ -44,31 +54,66 @@ typedef struct dt_comm dt_comm_t;
 #define DT_WORLD    ((dt_comm_t *)0)   /* the communicator of all ranks */
 #define DT_IN_PLACE ((const void *)-1) /* as "in": the input stands in "out" */
 
+/* Joins the job, and returns when all its ranks have called it. Once in a process.
+ * DT_ERR_STATE: called before, or for a rank of which another process has. DT_ERR_VERSION: dtrun is
+ * of another version. DT_ERR_IO: the socket to dtrun-agent was closed on the way to this program.
+ */
 DT_API dt_result_t dt_init(void);
+/* Waits for all ranks to call it, then leaves the job. A rank that ends without it has failed.
+ * After an earlier failure it waits for nobody and returns that failure. */
 DT_API dt_result_t dt_finalize(void);
 
+/* Known from dt_init on, and still after dt_finalize; -1 before. Ranks are 0 .. size - 1; local
+ * ranks likewise, among the ranks of this host. The generation grows with every restart of the job.
+ */
 DT_API int dt_rank(void);
 DT_API int dt_size(void);
 DT_API int dt_local_rank(void);
 DT_API int dt_local_size(void);
 DT_API int dt_generation(void);
 
+/* Says that training step number "step" begins: for reports, and for faults asked for with
+ * --inject. Costs a store; does nothing outside dt_init and dt_finalize. */
 DT_API void dt_step(int64_t step);
 
+/* Folds count elements of all ranks' "in" into every rank's "out" with op. in and out are both in
+ * host memory or both on the rank's GPU; they are one buffer (DT_IN_PLACE, or the same pointer) or
+ * do not overlap; they need no alignment. "in" is left as it is. count may be 0 on all ranks.
+ *
+ * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum divided once by the number of ranks; integers
+ * truncate toward zero. DT_MIN, DT_MAX: a NaN gives way to a number.
+ *
+ * All ranks have the same bytes, and every run with the same placement of ranks on hosts has the
+ * same again. Other placements fold floating-point numbers in another order, and may round
+ * otherwise.
+ *
+ * DT_ERR_ARG and DT_ERR_STATE leave everything as it was. After any other failure "out" is
+ * undefined.
+ *
+ * Within a host the ranks fold slices through shared memory, in the order of ranks. Between hosts
+ * up to 32 KiB are exchanged whole, and more goes round a ring (Patarasuk and Yuan, Bandwidth
+ * optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009) in segments. */
 DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op);
+/* Copies count elements of root's buf to every other rank's. Host or GPU memory, the same on all.
+ */
 DT_API dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
                                 int root);
+/* Returns when every rank has called it. */
 DT_API dt_result_t dt_barrier(dt_comm_t *comm);
 
-/* Checkpoints: register each buffer once under a name, in the same order on every rank. */
+/* Checkpoints. Names "bytes" of host memory, to be saved and restored under "name" (1 to 255 bytes,
+ * each name once); it must stay valid. Every rank registers its own buffers, before the first save
+ * or restore. Failures concern this call alone. */
 DT_API dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes);
-/* Collective. Commits the registered buffers as "step"; returns DT_OK on all ranks or on none. */
+/* Collective. Writes what is registered as the checkpoint of "step", durably; returns DT_OK on all
+ * ranks or on none. After DT_ERR_IO the older checkpoints are untouched, and the job may go on. */
 DT_API dt_result_t dt_checkpoint_save(int64_t step);
 /* Collective. Fills the registered buffers from the newest complete checkpoint and stores its step,
  * or stores -1 and leaves the buffers alone when there is none. */
 DT_API dt_result_t dt_checkpoint_restore(int64_t *step);
 
+/* A result in a few words; never NULL. */
 DT_API const char *dt_strerror(dt_result_t result);
 /* What went wrong in this thread's last failing call, in a sentence; "" when nothing has. */
 DT_API const char *dt_last_error(void);

@@ -1,5 +1,6 @@
 #include "runtime/host/ring.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 
 #include "runtime/host/reduce.h"
 #include "runtime/wire/codec.h"
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data travel as they stand in memory");
 
 enum {
     MAGIC = 0x46525444, /* "DTRF" */

@@ -1,0 +1,63 @@
+#!/usr/bin/env bats
+# libdtrun as programs see it: its header, its symbols, what it needs, its manual page.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    LIB="$DTRUN_BUILD/runtime/.libs/libdtrun.so.0"
+    HEADER="$DTRUN_SOURCE/runtime/dtrun.h"
+    CC="${CC:-cc}"
+    cd "$BATS_TEST_TMPDIR"
+}
+
+need() {
+    command -v "$1" >/dev/null || skip "$1 is not installed"
+}
+
+declared() {
+    sed -nE 's/^DT_API .*[ *](dt_[a-z_]+)\(.*/\1/p' "$HEADER" | sort
+}
+
+@test "the library exports what the header declares, and nothing besides" {
+    need nm
+    declared >declared
+    nm -D --defined-only "$LIB" | sed -nE 's/.* [A-Z] ([^@]+)@.*/\1/p' | grep -v '^DTRUN_' | sort >exported
+    [ "$(wc -l <declared)" -eq 16 ]
+    diff declared exported
+}
+
+@test "the library needs nothing but libc" {
+    need readelf
+    readelf -d "$LIB" | sed -nE 's/.*NEEDED.*\[(.*)\]/\1/p' | grep -v '^ld-linux' >needed
+    [ "$(cat needed)" = libc.so.6 ] || { cat needed; false; }
+}
+
+@test "the header is clean C99 and C++" {
+    need "$CC"
+    echo '#include "runtime/dtrun.h"' >c.c
+    echo 'int main(void) { return DT_IN_PLACE == DT_WORLD; }' >>c.c
+    "$CC" -std=c99 -pedantic -Wall -Wextra -Werror -I"$DTRUN_SOURCE" -fsyntax-only c.c
+    command -v c++ >/dev/null || skip "c++ is not installed"
+    c++ -x c++ -std=c++98 -Wno-long-long -Wall -Wextra -Werror -I"$DTRUN_SOURCE" -fsyntax-only c.c
+}
+
+@test "dtrun(3) names every function and every result of the header, and none besides" {
+    declared >declared
+    sed -nE 's/^\.F[no] (dt_[a-z_]+).*/\1/p' "$DTRUN_SOURCE/man/dtrun.3" | sort -u >described
+    diff declared described
+    grep -oE 'DT_(OK|ERR_[A-Z]+)' "$HEADER" | sort -u >results
+    grep -oE 'DT_(OK|ERR_[A-Z]+)' "$DTRUN_SOURCE/man/dtrun.3" | sort -u >explained
+    diff results explained
+}
+
+@test "the example of dtrun(3) does what it says" {
+    need "$CC"
+    awk '/^\.Bd -literal/ { on = 1; next } /^\.Ed/ { on = 0 } on' "$DTRUN_SOURCE/man/dtrun.3" |
+        sed 's/\\e/\\/g' >sum.c
+    [ -s sum.c ]
+    mkdir include && cp "$HEADER" include/
+    "$CC" -Wall -Wextra -Werror -Iinclude sum.c -o sum -L"${LIB%/*}" -ldtrun -Wl,-rpath,"${LIB%/*}"
+    [ "$(./sum)" = "rank 0 of 1: 0" ]
+    DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" timeout 30 \
+        "$DTRUN_BUILD/cmd/dtrun" -np 4 -H localhost:4 --no-tag ./sum 2>err | sort >out
+    printf 'rank %d of 4: 6\n' 0 1 2 3 | diff - out || { cat err; false; }
+}
