@@ -41,7 +41,8 @@ UNIT_TESTS = \
 	tests/unit/words
 
 if HAVE_NCCL
-UNIT_TESTS += tests/unit/nccl tests/unit/nccl_load
+NCCL_TESTS = tests/unit/nccl tests/unit/nccl_load
+UNIT_TESTS += $(NCCL_TESTS)
 endif
 include tests/runtime.mk
 
@@ -53,9 +54,13 @@ TESTS += $(UNIT_TESTS)
 check_PROGRAMS += tests/unit/agent
 TESTS += tests/unit/agent
 
+# Those in which threads meet, for ThreadSanitizer.
+THREAD_TESTS = tests/unit/checkpoint tests/unit/checkpoint_crash tests/unit/link $(NCCL_TESTS)
+
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
-check-unit: $(UNIT_TESTS)
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(UNIT_TESTS)'
+CHECKED_UNITS = $(UNIT_TESTS)
+check-unit: $(CHECKED_UNITS)
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECKED_UNITS)'
 .PHONY: check-unit
 endif
 

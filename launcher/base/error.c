@@ -34,7 +34,7 @@ int dt_error_usage(struct dt_error *err, const char *fmt, ...)
 
 int dt_error_prefix(struct dt_error *err, const char *fmt, ...)
 {
-    char rest[DT_ERROR_TEXT];
+    char rest[DT_ERROR_SIZE];
     size_t used;
     va_list ap;
 

@@ -16,11 +16,11 @@ enum dt_exit {
     DT_EXIT_SIGNAL = 128, /* + signal number */
 };
 
-enum { DT_ERROR_TEXT = 1024 };
+enum { DT_ERROR_SIZE = 1024 };
 
 struct dt_error {
     int exit_code; /* what dtrun exits with when this error ends the job; 0 is taken as 125 */
-    char text[DT_ERROR_TEXT];
+    char text[DT_ERROR_SIZE];
 };
 
 /* Fills err (which may be NULL) and returns -1. exit_code is left as it was. */
