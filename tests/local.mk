@@ -205,7 +205,10 @@ tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
 tests_rank_oldagent_LDADD = runtime/libwire.la
 
-check_PROGRAMS += tests/rank/fds tests/rank/flood
+check_PROGRAMS += tests/rank/fds tests/rank/flood tests/rank/train
+tests_rank_train_SOURCES = tests/rank/train.c
+tests_rank_train_LDADD = runtime/libdtrun.la
+tests_rank_train_LDFLAGS = -no-install
 tests_rank_fds_SOURCES = tests/rank/fds.c
 tests_rank_flood_SOURCES = tests/rank/flood.c
 check_PROGRAMS += tests/rank/steps
@@ -227,6 +230,7 @@ CLI_TESTS = \
 	tests/cli/ranks.bats \
 	tests/cli/push.bats \
 	tests/cli/restart.bats \
+	tests/cli/recover.bats \
 	tests/cli/train.bats
 CLUSTER_TESTS = \
 	tests/cluster/transport.bats \

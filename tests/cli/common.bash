@@ -132,3 +132,12 @@ out_has() {
 enough() {
     [ "$(grep -c -- "$2" "$OUT" 2>/dev/null)" -ge "$1" ]
 }
+
+# The agent of the dtrun in the background: the process that dtrun forked, and the one that this forked.
+keeper() {
+    ps -o pid= --ppid "$BACKGROUND" | tr -d ' '
+}
+
+worker() {
+    ps -o pid=,comm= --ppid "$(keeper)" | awk '$2 ~ /dtrun-agent/ { print $1 }'
+}

@@ -6,14 +6,6 @@ load common
 # A rank with a child in a session of its own, as the hardest thing to find again.
 FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
 
-keeper() { # the agent's process whose parent is dtrun
-    ps -o pid= --ppid "$BACKGROUND" | tr -d ' '
-}
-
-worker() {
-    ps -o pid=,comm= --ppid "$(keeper)" | awk '$2 ~ /dtrun-agent/ { print $1 }'
-}
-
 @test "20: kill -9 of dtrun: all is gone within 2 s" {
     for i in 1 2 3; do
         dtrun_start -np 3 sh -c "$FAMILY"

@@ -1,14 +1,19 @@
-/* train STEPS EVERY [FAULT RANK STEP]: a linked program whose result tells whether every step was
- * done exactly once. Each step adds a sum over all ranks to the state; every EVERY steps (0: never)
- * the state is saved. Rank 0 prints "sum S" at the end.
+/* train STEPS EVERY: a linked program whose result tells whether every step was done exactly once.
+ * Each step adds a sum over all ranks to the state; every EVERY steps (0: never) the state is
+ * saved. Rank 0 prints "sum S", and whether that is what the steps make ("sum is right").
  *
- * FAULT, in the first generation, at that rank and step: "leave" exits 0 without dt_finalize,
- * "fail" exits 9, "segv" dies of SIGSEGV. "fail-always" does so in every generation. */
+ * train STEPS EVERY until FILE: ends with the first save after FILE has appeared.
+ *
+ * train STEPS EVERY FAULT RANK STEP: in the first generation that rank, at that step, exits 0
+ * without dt_finalize ("leave"), exits 9 ("fail") or dies of SIGSEGV ("segv"); "fail-always" exits
+ * 9 in every generation. */
 #include <inttypes.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/dtrun.h"
 
@@ -23,44 +28,71 @@ static void must(dt_result_t result, const char *what)
     exit(1);
 }
 
-static void strike(const char *fault)
+static int64_t sum_over_ranks(int64_t mine)
 {
-    if (strcmp(fault, "leave") == 0)
+    int64_t all = 0;
+
+    must(dt_all_reduce(DT_WORLD, &mine, &all, 1, DT_I64, DT_SUM), "all-reduce");
+    return all;
+}
+
+static void maybe_fail(char **fault, int64_t step)
+{
+    bool always = strcmp(fault[0], "fail-always") == 0;
+
+    if (dt_rank() != atoi(fault[1]) || step != atoll(fault[2]) || (dt_generation() > 1 && !always))
+        return;
+    if (strcmp(fault[0], "leave") == 0)
         exit(0);
-    if (strcmp(fault, "segv") == 0)
+    if (strcmp(fault[0], "segv") == 0)
         raise(SIGSEGV);
     exit(9);
 }
 
-static void train_step(int64_t step)
+static void save(int64_t step, int64_t every)
 {
-    int64_t mine = step * (dt_rank() + 1), all = 0;
+    if (every > 0 && step % every == 0)
+        must(dt_checkpoint_save(step), "save");
+}
 
-    must(dt_all_reduce(DT_WORLD, &mine, &all, 1, DT_I64, DT_SUM), "all-reduce");
-    state += all;
+/* All ranks end at the same step: that at which rank 0 saw the file. */
+static bool is_over(const char *file, int64_t step, int64_t every)
+{
+    return file && step % every == 0 &&
+           sum_over_ranks(dt_rank() == 0 && access(file, F_OK) == 0) > 0;
+}
+
+static void print_result(int64_t steps)
+{
+    int64_t n = dt_size(), want = n * (n + 1) / 2 * (steps * (steps + 1) / 2);
+
+    printf("sum %" PRId64 "\nsum is %s\n", state, state == want ? "right" : "wrong");
 }
 
 int main(int argc, char **argv)
 {
-    int64_t steps = argc > 2 ? atoll(argv[1]) : 0, every = argc > 2 ? atoll(argv[2]) : 0, done = -1;
-    const char *fault = argc > 5 ? argv[3] : "";
+    int64_t steps = argc > 2 ? atoll(argv[1]) : 0, every = argc > 2 ? atoll(argv[2]) : 0;
+    int64_t step = -1;
+    const char *file = argc == 5 ? argv[4] : NULL;
 
     must(dt_init(), "init");
     if (every > 0) {
         must(dt_checkpoint_register("state", &state, sizeof state), "register");
-        must(dt_checkpoint_restore(&done), "restore");
+        must(dt_checkpoint_restore(&step), "restore");
     }
-    for (int64_t step = done < 0 ? 1 : done + 1; step <= steps; step++) {
-        dt_step(step);
-        if (*fault && dt_rank() == atoi(argv[4]) && step == atoll(argv[5]) &&
-            (dt_generation() == 1 || strcmp(fault, "fail-always") == 0))
-            strike(fault);
-        train_step(step);
-        if (every > 0 && step % every == 0)
-            must(dt_checkpoint_save(step), "save");
+    if (step < 0)
+        step = 0;
+    while (step < steps) {
+        dt_step(++step);
+        if (argc == 6)
+            maybe_fail(argv + 3, step);
+        state += sum_over_ranks(step * (dt_rank() + 1));
+        save(step, every);
+        if (is_over(file, step, every))
+            break;
     }
     if (dt_rank() == 0)
-        printf("sum %" PRId64 "\n", state);
+        print_result(step);
     must(dt_finalize(), "finalize");
     return 0;
 }

@@ -1,0 +1,160 @@
+#!/usr/bin/env bats
+# Linked ranks: whatever dies, the job goes on from its newest checkpoint, and the result is that of a run
+# in which nothing died.
+
+load common
+
+TRAIN() {
+    echo "$RANK/train"
+}
+
+# What "train STEPS" prints for so many ranks: every step done exactly once.
+sum() { # RANKS STEPS
+    echo "[0] sum $(($1 * ($1 + 1) / 2 * $2 * ($2 + 1) / 2))"
+}
+
+result_is() {
+    code_is 0
+    grep -qxF "$(sum "$1" "$2")" "$OUT" || { show; return 1; }
+}
+
+# A run that lasts until it is told to end: the ranks train on while there is no file "go".
+endless() { # RANKS OPTIONS...: in the background; returns when a checkpoint is there
+    local np="$1"
+    shift
+    dtrun_start --checkpoint-dir "$T/ckpt" "$@" -np "$np" "$RANK/train" 100000000 50 until "$T/go"
+    within 15 has_checkpoint
+}
+
+has_checkpoint() {
+    [ -n "$(ls -d "$T"/ckpt/step_* 2>/dev/null)" ]
+}
+
+# A newer checkpoint than the one before the failure: the job does go on.
+goes_on() { # newest step known
+    [ "$(newest)" -gt "$1" ]
+}
+
+newest() {
+    ls "$T/ckpt" | sed -n 's/^step_0*\([0-9][0-9]*\)$/\1/p' | sort -n | tail -1
+}
+
+ends_well() {
+    touch "$T/go"
+    dtrun_wait
+    code_is 0
+    grep -q "sum is right" "$OUT" || { show; return 1; }
+    clean
+}
+
+@test "a rank is killed: restarted from the newest checkpoint, the result is the same" {
+    dtrun -np 4 --report r.json --inject kill:rank=2,step=57 "$(TRAIN)" 100 10
+    result_is 4 100
+    grep -qE '^dtrun: rank 2 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\) \(--inject\) after step 57$' "$ERR"
+    err_has "dtrun: restarting 4 ranks from the checkpoint of step 50"
+    grep -qE '^dtrun: recovered in [0-9.]+ m?s, 7 steps lost$' "$ERR"
+    grep -qE '^dtrun: done in .*; recovered 1 failure, lost 7 steps, [0-9.]+ m?s \([0-9.]+ % of the time went into training\)$' "$ERR"
+    if type jq >/dev/null; then
+        [ "$(jq -c '[.exit_code, .restarts, .lost_steps, .cause, .recoveries[0].from_step, .recoveries[0].source, .recoveries[0].generation]' r.json)" \
+            = '[0,1,7,null,50,"checkpoint",2]' ]
+    fi
+    clean
+}
+
+@test "two faults are two recoveries; each strikes once" {
+    dtrun -np 3 --inject kill:rank=0,step=33 --inject exit:rank=1,step=71,code=5 "$(TRAIN)" 100 10
+    result_is 3 100
+    err_has "exited with code 5 (--inject) after step 71"
+    err_has "; recovered 2 failures, lost 4 steps, "
+    clean
+}
+
+@test "SIGSEGV, a failing exit, leaving without dt_finalize" {
+    for fault in segv fail leave; do
+        dtrun -np 3 "$(TRAIN)" 60 10 $fault 1 35
+        result_is 3 60
+        err_has "dtrun: restarting 3 ranks from the checkpoint of step 30"
+        clean
+    done
+}
+
+@test "kill -9 of a rank from outside" {
+    endless 3
+    at="$(newest)"
+    kill -KILL "$(pgrep -P "$(worker)" -o train)"
+    within 10 goes_on "$at"
+    ends_well
+    err_has "was killed by signal 9 (SIGKILL)"
+    err_has "; recovered 1 failure, "
+}
+
+@test "kill -9 of the keeper: a new agent, the same result" {
+    endless 3
+    at="$(newest)"
+    kill -KILL "$(keeper)"
+    within 10 goes_on "$at"
+    ends_well
+    err_has "its ranks 0-2 are taken as lost"
+}
+
+@test "kill -9 of the worker: a new agent, the same result" {
+    endless 3
+    at="$(newest)"
+    kill -KILL "$(worker)"
+    within 10 goes_on "$at"
+    ends_well
+    err_has "its ranks 0-2 are taken as lost"
+}
+
+@test "20: kill -9 of dtrun with linked ranks under wrappers: all is gone within 2 s" {
+    dtrun_start -np 3 sh -c "'$RANK/train' 100000000 50 until '$T/go' & setsid sleep 300 & wait"
+    within 15 test -d checkpoints
+    kill -KILL "$BACKGROUND"
+    wait "$BACKGROUND" || true
+    BACKGROUND=
+    clean 2
+}
+
+@test "without a checkpoint a failure ends the job" {
+    dtrun -np 3 "$(TRAIN)" 100 10 fail 1 5
+    code_is 9
+    err_has "exited with code 9 after step 5"
+    ! grep -q restarting "$ERR"
+    clean
+}
+
+@test "three restarts without progress end the job with the failure's code" {
+    dtrun -np 3 "$(TRAIN)" 100 10 fail-always 1 25
+    code_is 9
+    [ "$(grep -c 'dtrun: restarting 3 ranks from the checkpoint of step 20' "$ERR")" = 3 ]
+    err_has "dtrun: giving up: 3 restarts without progress (no newer checkpoint), each time rank 1 failed in this way"
+    clean
+}
+
+@test "--max-restarts 0: no restart in spite of a checkpoint" {
+    dtrun --max-restarts 0 -np 3 "$(TRAIN)" 100 10 fail 1 25
+    code_is 9
+    ! grep -q restarting "$ERR"
+    clean
+}
+
+@test "a job is resumed where it ended, or begun anew" {
+    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
+    result_is 2 50
+    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 80 10
+    code_is 2
+    dtrun --checkpoint-dir ckpt --resume -np 2 "$(TRAIN)" 80 10
+    result_is 2 80
+    dtrun --checkpoint-dir ckpt --fresh -np 2 --inject kill:rank=1,step=25 "$(TRAIN)" 40 10
+    result_is 2 40
+    err_has "from the checkpoint of step 20"
+    clean
+}
+
+@test "a fresh start that fails before its first checkpoint does not fall back to an old one" {
+    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
+    dtrun --checkpoint-dir ckpt --fresh --max-restarts 1 -np 2 --inject kill:rank=1,step=5 "$(TRAIN)" 40 10
+    result_is 2 40
+    err_has "dtrun: restarting 2 ranks from the beginning"
+    clean
+}
