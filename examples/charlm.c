@@ -70,14 +70,16 @@ static double uniform(const char *purpose, int64_t a, int64_t b)
 static void read_file(const char *name)
 {
     FILE *f = fopen(name, "rb");
+    uint8_t *longer;
     long len;
 
     if (!f || fseek(f, 0, SEEK_END) || (len = ftell(f)) < 0 || fseek(f, 0, SEEK_SET))
         err(1, "%s", name);
-    text = realloc(text, (size_t)(text_len + len) + 1);
-    if (!text || fread(text + text_len, 1, (size_t)len, f) != (size_t)len)
+    longer = realloc(text, (size_t)(text_len + len) + 1);
+    if (!longer || fread(longer + text_len, 1, (size_t)len, f) != (size_t)len)
         err(1, "%s", name);
     fclose(f);
+    text = longer;
     text_len += len;
 }
 

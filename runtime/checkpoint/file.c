@@ -50,8 +50,8 @@ dt_result_t dt_dir_open(struct dt_dir *d, const char *path)
 
 dt_result_t dt_dir_open_in(struct dt_dir *d, const struct dt_dir *parent, const char *name)
 {
-    if (snprintf(d->path, sizeof d->path, "%s/%s", parent->path, name) >= (int)sizeof d->path)
-        d->path[sizeof d->path - 1] = '\0';
+    if (snprintf(d->path, sizeof d->path, "%s/%s", parent->path, name) >= PATH_MAX)
+        return dt_fail(DT_ERR_IO, "%.200s...: the name is too long", parent->path);
     d->fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return d->fd < 0 ? fail_at(parent, name, "open") : DT_OK;
 }
@@ -112,7 +112,7 @@ static dt_result_t remove_file(void *arg, const char *name)
 
 dt_result_t dt_dir_remove(const struct dt_dir *d, const char *name, const char *first)
 {
-    struct dt_dir sub;
+    struct dt_dir sub = { .fd = -1 };
     dt_result_t result;
 
     if (unlinkat(d->fd, name, 0) == 0 || errno == ENOENT)

@@ -44,7 +44,7 @@ static dt_result_t take(struct restore *r, int64_t step)
     const struct dt_group *g = &r->store->group;
     struct dt_name name = dt_name_checkpoint(step);
     struct dt_manifest m = { 0 };
-    struct dt_dir d;
+    struct dt_dir d = { .fd = -1 };
     dt_result_t result = dt_dir_open_in(&d, &r->dir, name.s);
 
     if (result == DT_OK)
@@ -119,7 +119,7 @@ static dt_result_t read_mine(const struct restore *r, enum dt_shard_use use)
     const struct dt_group *g = &r->store->group;
     struct dt_shard_head wanted = { r->step, g->size, g->rank, *r->buffers };
     struct dt_name name = dt_name_checkpoint(r->step);
-    struct dt_dir d;
+    struct dt_dir d = { .fd = -1 };
     dt_result_t result = dt_dir_open_in(&d, &r->dir, name.s);
 
     if (result == DT_OK)

@@ -163,7 +163,7 @@ static dt_result_t put_token(const struct dt_store *s, const struct dt_dir *d,
 
 static bool sees_token(const struct dt_store *s, const struct dt_name *token)
 {
-    struct dt_dir d;
+    struct dt_dir d = { .fd = -1 };
     struct stat st;
     bool sees;
 
