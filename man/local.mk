@@ -1,4 +1,5 @@
 dist_man_MANS += \
+	man/dtrun-agent.8 \
 	man/dtrun.1 \
 	man/dtrun.3 \
 	man/dtrun-hostfile.5

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -790,6 +791,100 @@ static int setup_few_files(void **state)
     return rc;
 }
 
+static char cgroup[64]; /* of version 1 or 2, for this test; "": none could be made */
+
+static bool write_text(const char *dir, const char *name, const char *text)
+{
+    char path[256];
+    int fd;
+    bool written;
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+/* Where this process is in the hierarchy mounted at root; the test puts it back there. */
+static bool read_home_cgroup(char *home, size_t size, const char *root, const char *line_start)
+{
+    FILE *f = fopen("/proc/self/cgroup", "r");
+    char line[512];
+    bool found = false;
+
+    while (f && !found && fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, line_start);
+
+        line[strcspn(line, "\n")] = '\0';
+        found = at != NULL;
+        if (found)
+            snprintf(home, size, "%s%s", root, at + strlen(line_start));
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+/* Starts the agent in a cgroup with little memory. */
+static int setup_little_memory(void **state)
+{
+    static const char *const kinds[][3] = {
+        { "/sys/fs/cgroup/memory", ":memory:", "memory.limit_in_bytes" },
+        { "/sys/fs/cgroup", "0::", "memory.max" },
+    };
+    char home[1024];
+    bool in = false;
+    int rc;
+
+    cgroup[0] = '\0';
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && !in; i++) {
+        if (!read_home_cgroup(home, sizeof home, kinds[i][0], kinds[i][1]))
+            continue;
+        snprintf(cgroup, sizeof cgroup, "%s/agent-test-%d", kinds[i][0], (int)getpid());
+        in = mkdir(cgroup, 0755) == 0 && write_text(cgroup, kinds[i][2], "64000000") &&
+             write_text(cgroup, "cgroup.procs", "0");
+        if (!in) {
+            rmdir(cgroup);
+            cgroup[0] = '\0';
+        }
+    }
+    rc = setup(state);
+    if (in && !write_text(home, "cgroup.procs", "0"))
+        rc = -1;
+    return rc;
+}
+
+static int teardown_little_memory(void **state)
+{
+    int rc = teardown(state);
+    int tries = 200;
+
+    /* The kernel lets go of ended processes a little later than waitpid does. */
+    while (cgroup[0] && rmdir(cgroup) < 0 && --tries)
+        poll(NULL, 0, 10);
+    return tries ? rc : -1;
+}
+
+static void a_death_for_lack_of_memory_is_told_as_such(void **state)
+{
+    struct agent *a = *state;
+
+    if (!cgroup[0]) {
+        print_message("# no memory cgroup can be made here (not root, or no controller)\n");
+        skip();
+    }
+    agent_start(a, 2, "[ $DTRUN_RANK = 1 ] && kill -KILL $$; exec tail /dev/zero", NULL);
+    for (int i = 0; i < 2; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_int_equal(a->msg.exit.signo, SIGKILL);
+        assert_int_equal(a->msg.exit.flags, a->msg.exit.rank == 0 ? DT_EXITED_OOM : 0);
+    }
+    agent_expect(a, DT_MSG_DONE);
+    agent_end(a);
+}
+
 static void push(struct agent *a, uint32_t id, const char *name, const char *content, uint64_t hash)
 {
     struct dt_msg_file m = {
@@ -913,6 +1008,8 @@ int main(int argc, char **argv)
         TEST(a_stop_strikes_in_its_step),
         cmocka_unit_test_setup_teardown(too_few_files_for_the_ranks_are_named, setup_few_files,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_death_for_lack_of_memory_is_told_as_such,
+                                        setup_little_memory, teardown_little_memory),
         TEST(a_pushed_program_runs_and_goes_with_the_job),
         TEST(pushed_files_go_when_the_worker_is_killed),
     };
