@@ -8,8 +8,8 @@
 enum state { BEFORE, READY, AFTER };
 
 static struct {
-    enum state state;
-    bool forked; /* this process is a child of the one that called dt_init */
+    _Atomic int state; /* enum state; any thread may ask for the numbers below */
+    bool forked;       /* this process is a child of the one that called dt_init */
     atomic_flag busy;
     struct dt_comm world; /* its numbers stay readable after dt_finalize */
 } dti_context = { .busy = ATOMIC_FLAG_INIT };
@@ -171,7 +171,8 @@ void dt_step(int64_t step)
         return;
     struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
     atomic_store_explicit(&me->step, step, memory_order_relaxed);
-    if (step >= atomic_load_explicit(&me->watch_step, memory_order_relaxed))
+    int64_t watched = atomic_load_explicit(&me->watch_step, memory_order_relaxed);
+    if (step >= watched && watched != DT_HOSTSHM_NO_STEP)
         dt_agentlink_hold(&c->agent, &c->shm.map, step);
 }
 

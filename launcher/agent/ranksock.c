@@ -13,6 +13,10 @@
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
 
+/* Messages read in one go: more than a socket holds, so that a drain takes all that was sent
+ * before, and whoever writes without end does not keep the agent from its other work. */
+enum { AT_ONCE = 1024 };
+
 struct peer {
     uv_poll_t poll; /* data: this */
     struct dt_ranksock *owner;
@@ -21,6 +25,7 @@ struct peer {
     int child_fd; /* the rank's end until it is forked, or -1 */
     bool linked;  /* it said hello */
     pid_t pid;    /* who did; only this process is listened to from then on */
+    bool warned;  /* the user knows that something is wrong with it */
 };
 
 struct dt_ranksock {
@@ -81,8 +86,12 @@ static void send_welcome(const struct peer *p)
     tell(p, &msg, p->owner->shm_fd);
 }
 
-static void warn(const struct peer *p, const char *what)
+/* Once for each rank: whatever writes nonsense may write more of it. */
+static void warn(struct peer *p, const char *what)
 {
+    if (p->warned)
+        return;
+    p->warned = true;
     char *text = dt_xasprintf("rank %u (%s): %s", rank_of(p), p->owner->start->host, what);
 
     p->owner->events.log(p->owner->arg, text);
@@ -145,7 +154,7 @@ static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
     } else if (msg->type == DT_RANK_NOTE) {
         s->events.log(s->arg, msg->note.text);
     } else if (msg->type == DT_RANK_STEP) {
-        atomic_store(&s->shm.ranks[p->local_rank].watch_step, INT64_MAX);
+        atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
     } else {
         warn(p, "sent what only an agent sends; it was ignored");
@@ -163,22 +172,23 @@ void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
     struct peer *p = &s->peers[local_rank];
     struct dt_rankmsg msg;
     struct dt_rankmsg_from from;
-    int r = -1;
+    int r;
 
-    while (p->fd >= 0 && (r = dt_rankmsg_recv(p->fd, &msg, &from, MSG_DONTWAIT)) != 0) {
+    for (int i = 0; p->fd >= 0 && i < AT_ONCE; i++) {
+        r = dt_rankmsg_recv(p->fd, &msg, &from, MSG_DONTWAIT);
         if (r > 0) {
             if (from.fd >= 0)
                 close(from.fd);
             on_message(p, &msg, from.pid);
-        } else if (errno == EPROTO) {
+        } else if (r < 0 && errno == EPROTO) {
             warn(p, "wrote something to its socket that is no message; it was ignored");
         } else {
-            break;
+            /* The end of the stream: every process that held the rank's end has closed it. */
+            if (r == 0 || errno != EAGAIN)
+                stop_reading(p);
+            return;
         }
     }
-    /* The end of the stream: every process that held the rank's end has closed it. */
-    if (r == 0 || (r < 0 && errno != EAGAIN))
-        stop_reading(p);
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)

@@ -67,7 +67,7 @@ static void fill(const struct dt_hostshm *h, uint32_t generation, uint32_t local
     h->head->half = h->half;
     h->head->bytes = h->bytes;
     for (uint32_t i = 0; i < local_size; i++) {
-        atomic_init(&h->ranks[i].watch_step, INT64_MAX);
+        atomic_init(&h->ranks[i].watch_step, DT_HOSTSHM_NO_STEP);
         atomic_init(&h->ranks[i].step, -1);
     }
 }

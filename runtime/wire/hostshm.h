@@ -38,12 +38,13 @@ enum dt_hostshm_flags {
     DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER */
 };
 
+#define DT_HOSTSHM_NO_STEP INT64_MAX /* no step is watched */
+
 enum { DT_HOSTSHM_PEER_DIED = -4 }; /* the agent's reason to stop: DT_ERR_PEER */
 
 struct dt_hostshm_rank {
     /* written by the agent */
-    alignas(DT_HOSTSHM_LINE) _Atomic int64_t
-        watch_step; /* dt_step reports at it; INT64_MAX: none */
+    alignas(DT_HOSTSHM_LINE) _Atomic int64_t watch_step; /* dt_step reports at it */
 
     /* written by the rank */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
