@@ -235,7 +235,8 @@ CLI_TESTS = \
 CLUSTER_TESTS = \
 	tests/cluster/transport.bats \
 	tests/cluster/launch.bats \
-	tests/cluster/failures.bats
+	tests/cluster/failures.bats \
+	tests/cluster/checkpoint.bats
 EXTRA_DIST += tests/cluster/lib.bash
 
 if HAVE_BATS

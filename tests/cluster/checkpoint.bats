@@ -1,0 +1,44 @@
+# A checkpoint directory that the hosts do not share. (Recovery on several hosts is tested with the rest
+# of it.)
+
+load lib
+
+setup_file() {
+    cluster_require
+    cluster_up 3
+}
+
+setup() {
+    CHARLM="$DTRUN_BUILD/examples/.libs/charlm"
+    TEXT="$DTRUN_SOURCE/examples/charlm.c"
+    export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs"
+    [ -x "$CHARLM" ] || skip "built without shared libraries"
+}
+
+teardown_file() { cluster_down; }
+teardown() { cluster_await_quiet 5; }
+
+save() { # DIRECTORY
+    cluster_dtrun -np 4 -H host1:2,host2:1,host3:1 --checkpoint-dir "$1" \
+        "$CHARLM" --steps 3 --batch 8 --width 8 --sample 0 "$TEXT"
+}
+
+@test "a checkpoint directory that the hosts do not share is an error that names them" {
+    save /tmp/mine # each host has a /tmp of its own
+    [ "$RC" = 1 ]
+    cluster_err_has "the checkpoint directory /tmp/mine is not shared: what rank 0 writes there cannot be seen on host2, host3;"
+    [ -z "$(cluster_on 1 ls -A /tmp/mine)" ]
+    cluster_on 2 test ! -e /tmp/mine
+}
+
+@test "one that only some see names the others; one that all see is used" {
+    for host in 1 2; do
+        cluster_on $host sh -c "mkdir -p /tmp/some && mount --bind $CLUSTER_SHARED /tmp/some"
+    done
+    save /tmp/some
+    [ "$RC" = 1 ]
+    cluster_err_has "cannot be seen on host3;"
+    save "$CLUSTER_SHARED/all"
+    [ "$RC" = 0 ]
+    [ -e "$CLUSTER_SHARED/all/step_000000000003/rank_00003.shard" ]
+}
