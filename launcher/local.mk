@@ -84,6 +84,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/keeper.c launcher/agent/keeper.h \
 	launcher/agent/lease.c launcher/agent/lease.h \
 	launcher/agent/oom.c launcher/agent/oom.h \
+	launcher/agent/procstat.c launcher/agent/procstat.h \
 	launcher/agent/program.c launcher/agent/program.h \
 	launcher/agent/rankproc.c launcher/agent/rankproc.h \
 	launcher/agent/ranksock.c launcher/agent/ranksock.h \

@@ -21,6 +21,7 @@
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
+    DYING_MS = 150,           /* within the launcher's patience for an ANSWER */
     LOCAL_SIZE_MAX = 32 * 1024,
 };
 
@@ -35,6 +36,9 @@ struct agent {
     struct dt_files *files;
     struct dt_generation *generation; /* or NULL before the first START */
     uint32_t last_generation;
+    bool asked; /* QUERY has come and is not answered */
+    uint32_t query;
+    uv_timer_t query_timer;
 };
 
 static void leave(struct agent *a, int code) __attribute__((noreturn));
@@ -89,6 +93,29 @@ static void on_vanish(void *arg)
     kill(getpid(), SIGKILL);
 }
 
+static void send_answer(struct agent *a)
+{
+    struct dt_msg_answer answer = { a->query };
+
+    uv_timer_stop(&a->query_timer);
+    a->asked = false;
+    dt_channel_send(a->host.channel, DT_MSG_ANSWER, &answer);
+}
+
+/* A process closes its files before it becomes one that can be reaped. Those who noticed may have
+ * ended, and been reaped, first; but the launcher asks for causes. So what is dying is waited for.
+ */
+static void maybe_answer(struct agent *a)
+{
+    if (a->asked && !(a->generation && dt_generation_dying(a->generation)))
+        send_answer(a);
+}
+
+static void on_query_time(uv_timer_t *timer)
+{
+    send_answer(timer->data);
+}
+
 /* Reaps every process that has ended, ranks and orphans. */
 static void reap(struct agent *a)
 {
@@ -99,6 +126,7 @@ static void reap(struct agent *a)
             dt_generation_died(a->generation, &info);
         info.si_pid = 0;
     }
+    maybe_answer(a);
 }
 
 static void on_child(uv_signal_t *handle, int signo)
@@ -141,10 +169,10 @@ static void on_ping(struct agent *a, const struct dt_msg_ping *m)
 
 static void on_query(struct agent *a, const struct dt_msg_query *m)
 {
-    struct dt_msg_answer answer = { m->id };
-
+    a->asked = true;
+    a->query = m->id;
+    uv_timer_start(&a->query_timer, on_query_time, DYING_MS, 0);
     reap(a);
-    dt_channel_send(a->host.channel, DT_MSG_ANSWER, &answer);
 }
 
 static void on_signal(struct agent *a, int signo)
@@ -276,7 +304,8 @@ static int open_agent(struct agent *a, struct dt_error *err)
     a->host.loop = &a->loop;
     a->host.vanish = on_vanish;
     a->host.arg = a;
-    a->child_signal.data = a->keeper_poll.data = a;
+    a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a;
+    uv_timer_init(&a->loop, &a->query_timer);
     uv_signal_init(&a->loop, &a->child_signal);
     uv_signal_start(&a->child_signal, on_child, SIGCHLD);
     uv_poll_init(&a->loop, &a->keeper_poll, a->keeper_fd);

@@ -8,6 +8,7 @@
 
 #include "launcher/agent/clock.h"
 #include "launcher/agent/fault.h"
+#include "launcher/agent/procstat.h"
 #include "launcher/agent/ranksock.h"
 #include "launcher/agent/relay.h"
 #include "launcher/agent/spawn.h"
@@ -421,6 +422,19 @@ void dt_generation_destroy(struct dt_generation *g)
 bool dt_generation_over(const struct dt_generation *g)
 {
     return g->phase == OVER;
+}
+
+bool dt_generation_dying(const struct dt_generation *g)
+{
+    struct dt_procstat stat;
+
+    for (uint32_t i = 0; i < g->start.local_size; i++) {
+        const struct rank *r = &g->ranks[i];
+
+        if (r->alive && dt_procstat_read(&stat, r->process.pid) && (stat.dying || !stat.living))
+            return true;
+    }
+    return false;
 }
 
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info)

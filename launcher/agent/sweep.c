@@ -2,26 +2,22 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
+#include "launcher/agent/procstat.h"
 #include "launcher/base/mem.h"
 
 enum { ROUND_MS = 5 };
 
 struct process {
     pid_t pid;
-    pid_t parent;
-    bool living;
+    struct dt_procstat stat;
 };
 
 struct processes {
@@ -29,33 +25,6 @@ struct processes {
     size_t n;
     size_t cap;
 };
-
-/* "PID (NAME) STATE PARENT ...", where NAME may hold anything. */
-static bool read_stat(struct process *p, const char *pid)
-{
-    char path[64];
-    char text[512];
-    const char *after;
-    char state;
-    ssize_t n;
-    int fd;
-
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    after = strrchr(text, ')');
-    if (!after || sscanf(after + 1, " %c %d", &state, &p->parent) != 2)
-        return false;
-    p->pid = (pid_t)atoi(pid);
-    p->living = state != 'Z' && state != 'X';
-    return true;
-}
 
 static int by_pid(const void *a, const void *b)
 {
@@ -77,7 +46,8 @@ static void read_processes(struct processes *all)
             all->cap = all->cap ? 2 * all->cap : 256;
             all->v = dt_xrealloc(all->v, all->cap, sizeof *all->v);
         }
-        if (read_stat(&all->v[all->n], entry->d_name))
+        all->v[all->n].pid = (pid_t)atoi(entry->d_name);
+        if (dt_procstat_read(&all->v[all->n].stat, all->v[all->n].pid))
             all->n++;
     }
     if (proc)
@@ -90,9 +60,9 @@ static bool is_below(const struct processes *all, const struct process *p, pid_t
 {
     /* The list is no snapshot: a reused pid could close a circle, which the bound breaks. */
     for (size_t hops = 0; p && hops < all->n; hops++) {
-        struct process key = { .pid = p->parent };
+        struct process key = { .pid = p->stat.parent };
 
-        if (p->parent == top)
+        if (p->stat.parent == top)
             return true;
         p = bsearch(&key, all->v, all->n, sizeof key, by_pid);
     }
@@ -109,7 +79,7 @@ size_t dt_sweep_kill(pid_t *example)
     for (size_t i = 0; i < all.n; i++) {
         const struct process *p = &all.v[i];
 
-        if (!p->living || !is_below(&all, p, self))
+        if (!p->stat.living || !is_below(&all, p, self))
             continue;
         kill(p->pid, SIGKILL);
         living++;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -403,6 +404,65 @@ static void what_died_before_stop_was_not_stopped(void **state)
     assert_int_equal(a->msg.exit.signo, SIGTERM);
     assert_int_equal(a->msg.exit.flags, DT_EXITED_STOPPED);
     agent_expect(a, DT_MSG_DONE);
+}
+
+/* What the rank of the next test does: its memory takes the kernel a while to free. */
+static int be_fat_rank(void)
+{
+    enum { BYTES = 256 << 20 };
+
+    if (mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+             0) == MAP_FAILED)
+        return 1;
+    printf("up\n");
+    fflush(stdout);
+    pause();
+    return 0;
+}
+
+/* Waits until the process is being ended (PF_EXITING of the kernel), or has been. */
+static void wait_until_exiting(uint32_t pid)
+{
+    char path[64];
+    char line[512];
+    unsigned flags = 0;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    while (!(flags & 4)) {
+        FILE *f = fopen(path, "r");
+        const char *after;
+
+        if (!f)
+            return;
+        if (fgets(line, sizeof line, f) && (after = strrchr(line, ')')))
+            sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags);
+        fclose(f);
+    }
+}
+
+static void what_is_dying_is_waited_for_before_the_answer(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_query query = { 5 };
+    char self[4096] = "";
+    const char *const argv[] = { self, "as-fat-rank", NULL };
+    const struct arrived *m;
+    uint32_t pid;
+
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    agent_start_argv(a, 1, argv, NULL);
+    agent_expect(a, DT_MSG_STARTED);
+    pid = ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
+    wait_for_output(a, 0, "up\n");
+    kill((pid_t)pid, SIGKILL);
+    wait_until_exiting(pid);
+    agent_send(a, DT_MSG_QUERY, &query);
+    while (!agent_has(a, DT_MSG_ANSWER) && !a->at_end)
+        agent_listen(a, 1);
+    for (m = a->first; m && m->type != DT_MSG_ANSWER && m->type != DT_MSG_EXIT; m = m->next)
+        continue;
+    assert_non_null(m);
+    assert_int_equal(m->type, DT_MSG_EXIT);
 }
 
 static void a_signal_reaches_the_whole_group(void **state)
@@ -988,6 +1048,7 @@ int main(int argc, char **argv)
         TEST(stop_goes_from_term_to_kill),
         TEST(stop_without_grace_kills_at_once),
         TEST(what_died_before_stop_was_not_stopped),
+        TEST(what_is_dying_is_waited_for_before_the_answer),
         TEST(a_signal_reaches_the_whole_group),
         TEST(nothing_survives_the_launcher),
         TEST(nothing_survives_the_keeper),
@@ -1016,6 +1077,8 @@ int main(int argc, char **argv)
 
     if (argc == 2 && strcmp(argv[1], "as-rank") == 0)
         return be_rank();
+    if (argc == 2 && strcmp(argv[1], "as-fat-rank") == 0)
+        return be_fat_rank();
     alarm(TEST_SECONDS);
     return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
 }

@@ -1,0 +1,17 @@
+/* What the kernel tells about a process in /proc/PID/stat. */
+#ifndef DT_AGENT_PROCSTAT_H
+#define DT_AGENT_PROCSTAT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct dt_procstat {
+    pid_t parent;
+    bool living; /* no zombie */
+    bool dying;  /* on its way to being one: it may have closed its files already */
+};
+
+/* Returns false when there is no such process. */
+bool dt_procstat_read(struct dt_procstat *p, pid_t pid);
+
+#endif
