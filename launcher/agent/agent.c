@@ -41,23 +41,25 @@ struct agent {
     uv_timer_t query_timer;
 };
 
-static void leave(struct agent *a, int code) __attribute__((noreturn));
+static void leave(struct agent *a, int code, const char *what, const char *why)
+    __attribute__((noreturn));
 
-/* Whatever the reason, nothing of the job survives us. */
-static void leave(struct agent *a, int code)
+/* Whatever the reason (what, why; or NULL), nothing of the job survives us. It is said last: who
+ * should read it may not. */
+static void leave(struct agent *a, int code, const char *what, const char *why)
 {
+    bool ran = a->generation && !dt_generation_over(a->generation);
+
     dt_sweep_all(LAST_SWEEP_MS);
     dt_keeper_clean(a->keeper);
+    if (what && ran)
+        fprintf(stderr, "dtrun-agent: %s (%s); its ranks were killed\n", what, why);
     _exit(code);
 }
 
 static void on_gone(void *arg, const char *why)
 {
-    struct agent *a = arg;
-
-    if (a->generation && !dt_generation_over(a->generation))
-        fprintf(stderr, "dtrun-agent: lost the launcher (%s); its ranks are killed\n", why);
-    leave(a, DT_EXIT_LAUNCH);
+    leave(arg, DT_EXIT_LAUNCH, "lost the launcher", why);
 }
 
 static void on_lease_expired(void *arg)
@@ -67,12 +69,9 @@ static void on_lease_expired(void *arg)
 
 static void on_keeper(uv_poll_t *poll, int status, int events)
 {
-    struct agent *a = poll->data;
-
     (void)status;
     (void)events;
-    fprintf(stderr, "dtrun-agent: the outer process of the agent died; its ranks are killed\n");
-    leave(a, DT_EXIT_LAUNCH);
+    leave(poll->data, DT_EXIT_LAUNCH, "lost its outer process", "somebody killed it");
 }
 
 static void on_tick(void *arg)
@@ -137,8 +136,7 @@ static void on_child(uv_signal_t *handle, int signo)
 
 static void protocol_error(struct agent *a, const char *what)
 {
-    fprintf(stderr, "dtrun-agent: %s\n", what);
-    leave(a, DT_EXIT_LAUNCH);
+    leave(a, DT_EXIT_LAUNCH, "lost the launcher", what);
 }
 
 static void on_start(struct agent *a, struct dt_msg_start *m)
@@ -247,7 +245,7 @@ static void on_message(void *arg, uint8_t type, union dt_msg *msg)
         dt_files_data(a->files, &msg->file_data);
         break;
     case DT_MSG_END:
-        leave(a, 0);
+        leave(a, 0, NULL, NULL);
     default:
         protocol_error(a, "a message came that only agents send");
     }
