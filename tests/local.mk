@@ -236,7 +236,9 @@ CLUSTER_TESTS = \
 	tests/cluster/transport.bats \
 	tests/cluster/launch.bats \
 	tests/cluster/failures.bats \
-	tests/cluster/checkpoint.bats
+	tests/cluster/checkpoint.bats \
+	tests/cluster/bare.bats \
+	tests/cluster/recover.bats
 EXTRA_DIST += tests/cluster/lib.bash
 
 if HAVE_BATS

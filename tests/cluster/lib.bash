@@ -58,7 +58,7 @@ while [ $# -gt 0 ]; do
     mkdir -p "$2"; mount --bind "$dir/keep/$name/$1" "$2"; shift 2
 done
 if [ "$hide" = hide ]; then
-    for d in "$DTRUN_BUILD" "$DTRUN_SOURCE"; do
+    for d in "$DTRUN_BUILD" "$DTRUN_SOURCE" /usr/libexec/dtrun /usr/local/libexec/dtrun; do
         [ ! -d "$d" ] || mount -t tmpfs dtrun-test "$d"
     done
 fi
@@ -246,6 +246,16 @@ cluster_err_lines() {
     [ "$(grep -c '^dtrun: ' "$ERR")" = "$1" ] || { echo "dtrun did not say $1 lines"; return 1; }
 }
 
+# Example programs, as themselves: libtool's scripts are not made for being started side by side.
+cluster_examples() {
+    CHARLM=$DTRUN_BUILD/examples/.libs/charlm
+    HELLO=$DTRUN_BUILD/examples/.libs/hello
+    [ -x "$CHARLM" ] || skip "built without shared libraries"
+    export LD_LIBRARY_PATH=$DTRUN_BUILD/runtime/.libs
+    TEXT=$CLUSTER_SHARED/text
+    cp "$DTRUN_SOURCE/examples/charlm.c" "$TEXT"
+}
+
 cluster_on() { # N COMMAND...: runs it on the host, without SSH
     local pid
 
@@ -265,11 +275,10 @@ cluster_processes() {
             cluster_on "$i" ps -eo pid=,comm=,args= | awk -v host="host$i" \
                 '$2 != "sshd" && $2 != "ps" { $2 = ""; print host, $0 }'
     done
-    for p in /proc/[0-9]*; do
-        if tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -qx "CLUSTER_TOKEN=$CLUSTER_TAG"; then
-            echo "launcher ${p#/proc/} $(tr '\0' ' ' <"$p/cmdline")"
-        fi
-    done 2>/dev/null
+    grep -lzFx "CLUSTER_TOKEN=$CLUSTER_TAG" /proc/[0-9]*/environ 2>/dev/null |
+        while IFS=/ read -r _ _ p _; do
+            echo "launcher $p $(tr '\0' ' ' <"/proc/$p/cmdline")"
+        done 2>/dev/null || true
 }
 
 _cluster_kill() { # LINES of cluster_processes

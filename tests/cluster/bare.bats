@@ -1,0 +1,53 @@
+# Hosts that have nothing of dtrun: neither source nor build tree, nor an installation.
+
+load lib
+
+setup_file() {
+    cluster_require
+    export CLUSTER_HIDE=hide
+    cluster_up 2
+}
+
+teardown_file() { cluster_down; }
+setup() { cluster_examples; }
+teardown() { cluster_await_quiet 2; }
+
+@test "there is indeed nothing there" {
+    ! cluster_on 1 test -e "$CHARLM"
+    ! cluster_on 1 test -e "$DTRUN_BUILD/cmd/dtrun-agent"
+    cluster_dtrun -np 2 -H host1,host2 "$CHARLM"
+    [ "$RC" = 127 ]
+    cluster_err_has "No such file or directory (on host"
+    cluster_dtrun --no-push -np 2 -H host1,host2 true
+    [ "$RC" = 125 ]
+    grep -q '^dtrun: host2: agent start: dtrun-agent was not found (looked for /' "$ERR"
+}
+
+@test "hello and charlm run, sent along with libdtrun and the agent" {
+    for t in libssh2 ssh; do
+        cluster_on 1 rm -rf /run/home/.cache
+        cluster_dtrun --transport $t --push "$HELLO" -np 4 -H host1:2,host2:2 "$HELLO"
+        [ "$RC" = 0 ]
+        [ "$(grep -c 'of 4: all ranks add up to 6' "$OUT")" = 4 ]
+    done
+    cluster_dtrun --push "$CHARLM" --checkpoint-dir bare -np 4 -H host1:2,host2:2 \
+        --inject kill:rank=3,step=30 "$CHARLM" --steps 60 --batch 64 --width 32 --checkpoint-every 20 "$TEXT"
+    [ "$RC" = 0 ]
+    grep -q 'step    60 of 60' "$OUT"
+    cluster_err_has "recovered 1 failure"
+}
+
+@test "pushed files are gone when the job is" {
+    local before
+
+    before=$(cluster_on 1 find /run/home /tmp -type f | sort)
+    cluster_dtrun --push "$HELLO" -np 2 -H host1,host2 "$HELLO"
+    [ "$RC" = 0 ]
+    [ "$(cluster_on 1 find /run/home /tmp -type f | sort)" = "$before" ]
+    cluster_dtrun_start --push "$CHARLM" -np 2 -H host1,host2 "$CHARLM" --steps 100000 "$TEXT"
+    cluster_out_has 1 "step"
+    kill -9 "$DTRUN_PID"
+    cluster_await_quiet 2
+    wait "$DTRUN_PID" || true
+    [ "$(cluster_on 1 find /run/home /tmp -type f | sort)" = "$before" ]
+}

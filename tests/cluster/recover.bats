@@ -1,0 +1,122 @@
+# Training goes on after any part of a job has died, with the same result as if nothing had happened.
+
+load lib
+
+setup_file() {
+    cluster_require
+    cluster_up 3
+}
+
+teardown_file() { cluster_down; }
+
+setup() {
+    cluster_examples
+    SMALL="--steps 120 --batch 64 --width 32 --checkpoint-every 20 --sample 50"
+    cd "$CLUSTER_SHARED"
+}
+
+teardown() {
+    rm -f "$CLUSTER_HOME/.ssh/config"
+    cluster_await_quiet 5
+}
+
+losses() { sed -n 's/.*\(step  *[0-9]* of .*bits\).*/\1/p' "$1" | tail -1; }
+
+# What 4 ranks on 2 hosts make of it when nobody disturbs them; computed once.
+undisturbed() {
+    if [ ! -e undisturbed.loss ]; then
+        cluster_dtrun -np 4 -H host1:2,host2:2 --checkpoint-dir undisturbed "$CHARLM" $SMALL "$TEXT"
+        [ "$RC" = 0 ]
+        losses "$OUT" >undisturbed.loss
+    fi
+    [ -s undisturbed.loss ]
+}
+
+same_as_undisturbed() {
+    diff -r undisturbed "$1"
+    losses "$OUT" | diff undisturbed.loss -
+}
+
+# Starts the training so that it waits in step 50 for something to happen: rank 1 is stopped there.
+start_stuck() { # OPTION...
+    rm -rf disturbed
+    cluster_dtrun_start -np 4 --checkpoint-dir disturbed --report report.json \
+        --inject stop:rank=1,step=50,restart=0 "$@" "$CHARLM" $SMALL "$TEXT"
+    local end=$(($(date +%s%N) + 15000000000))
+    until [ -e disturbed/step_000000000040/MANIFEST ] &&
+        cluster_on 1 ps -eo stat=,args= | grep -q '^T.*charlm'; do
+        [ "$(date +%s%N)" -lt "$end" ] || { cat "$OUT" "$ERR"; return 1; }
+        sleep 0.05
+    done
+}
+
+recovered() {
+    cluster_dtrun_wait "${1:-20}"
+    [ "$RC" = 0 ]
+    grep -q '"restarts":[[:space:]]*1,' report.json
+    grep -q '"lost_steps":[[:space:]]*1[0-9],' report.json
+    grep -q '^dtrun: restarting 4 ranks from the checkpoint of step 40' "$ERR"
+    cluster_await_quiet 2
+}
+
+agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) print (p[i] in p) ? "worker" : "keeper", i }'; }
+
+@test "hello: ranks on several hosts add up" {
+    cluster_dtrun -np 6 -H host1:3,host2:1,host3:2 "$HELLO"
+    [ "$RC" = 0 ]
+    [ "$(grep -c 'of 6: all ranks add up to 15' "$OUT")" = 6 ]
+}
+
+@test "a killed rank: the same losses and the same checkpoint, byte for byte" {
+    undisturbed
+    cluster_dtrun -np 4 -H host1:2,host2:2 --checkpoint-dir killed --report report.json \
+        --inject kill:rank=2,step=50 "$CHARLM" $SMALL "$TEXT"
+    [ "$RC" = 0 ]
+    same_as_undisturbed killed
+    grep -q '"restarts":[[:space:]]*1,' report.json
+    grep -qE '^dtrun: rank 2 \(host2, pid [0-9]+\) was killed by signal 9' "$ERR"
+    cluster_err_has "dtrun: restarting 4 ranks from the checkpoint of step 40"
+    cluster_err_has "recovered 1 failure"
+}
+
+@test "a killed worker, keeper, or ssh session of an agent: the same" {
+    undisturbed
+    for t in libssh2 ssh; do
+        for what in worker keeper session; do
+            start_stuck --transport $t -H host1:2,host2:2
+            case $what in
+            session) victim=$(cluster_on 2 ps -eo pid=,args= | awk '/sshd: root@notty/ { print $1; exit }') ;;
+            *) victim=$(agents 2 | awk -v what=$what '$1 == what { print $2 }') ;;
+            esac
+            cluster_on 2 kill -9 "$victim"
+            recovered
+            same_as_undisturbed disturbed
+        done
+    done
+}
+
+@test "a host that loses power: its ranks go on where there is room, with one warning" {
+    undisturbed
+    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
+    start_stuck --heartbeat 2 -H host1:2,host2:2,host3:2
+    cluster_power_off 2
+    recovered 20
+    cluster_power_on 2
+    [ "$(grep -c '^dtrun: .*host2' "$ERR")" -le 3 ]
+    # sums run in another order there: equal to rounding
+    paste <(losses "$OUT") undisturbed.loss |
+        awk '{ d = $6 - $13; if (NF != 14 || d * d > 1e-4) exit 1 }'
+    for ((s = 100; s <= 120; s += 20)); do
+        [ -e "$(printf 'disturbed/step_%012d/MANIFEST' $s)" ]
+    done
+}
+
+@test "a host that is cut off for good: the rest goes on, and what it left there ends by itself" {
+    undisturbed
+    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
+    start_stuck --heartbeat 2 -H host1:2,host2:2
+    cluster_cut 2
+    recovered 20
+    cluster_await_quiet 5
+    cluster_mend 2
+}
