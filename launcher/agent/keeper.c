@@ -32,8 +32,9 @@ void dt_keeper_clean(struct dt_keeper *keeper)
     keeper->file_dir[0] = '\0';
 }
 
-/* Returns when the worker is dead, or silent for too long. */
-static void watch(const struct dt_keeper *keeper, int fd)
+/* Returns 0 when the worker is dead, or for how many ms it has been silent when that is too long.
+ */
+static uint64_t watch(const struct dt_keeper *keeper, int fd)
 {
     struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
     uint64_t heard = dt_clock_ns();
@@ -48,12 +49,10 @@ static void watch(const struct dt_keeper *keeper, int fd)
             ssize_t got = read(fd, beats, sizeof beats);
 
             if (got == 0 || (got < 0 && errno != EINTR))
-                return;
+                return 0;
             heard = dt_clock_ns();
         } else if (silent >= limit) {
-            fprintf(stderr, "dtrun-agent: its worker has been stuck for %.1f s; it is killed\n",
-                    (double)silent / 1000);
-            return;
+            return silent;
         }
     }
 }
@@ -79,6 +78,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     struct dt_keeper *keeper =
         mmap(NULL, sizeof *keeper, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int ends[2];
+    uint64_t silent_ms;
     pid_t worker;
     int code;
 
@@ -100,9 +100,12 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     }
     close(ends[1]);
     signal(SIGPIPE, SIG_IGN); /* what is said here may have nobody left to read it */
-    watch(keeper, ends[0]);
+    silent_ms = watch(keeper, ends[0]);
     code = bury(worker);
     dt_sweep_all(DT_KEEPER_SWEEP_MS);
     dt_keeper_clean(keeper);
+    if (silent_ms)
+        fprintf(stderr, "dtrun-agent: its worker was stuck for %.1f s; it was killed\n",
+                (double)silent_ms / 1000);
     return code;
 }
