@@ -1,6 +1,7 @@
 /* The running job, shared by the files that move it: job.c (the loop and the table's actions),
- * launch.c (starting a generation), failure.c (deaths and what to do about them), recovery.c
- * (starting again), stopping.c (ending), and hostlink.c, which brings the news. */
+ * launch.c (starting a generation), streams.c (input and output), failure.c (deaths and what to do
+ * about them), recovery.c (starting again), pause.c (Ctrl-Z), stopping.c (ending), and hostlink.c,
+ * which brings the news. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -128,6 +129,12 @@ const char *dt_job_host_name(const struct dt_job *j, size_t host);
 const struct dt_plan_node *dt_job_node_of_host(const struct dt_job *j, size_t host);
 void dt_job_open_link(struct dt_job *j, size_t host);
 void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg); /* hosts that have ranks */
+
+/* streams.c */
+void dt_job_open_streams(struct dt_job *j);
+void dt_job_close_streams(struct dt_job *j);
+void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
+void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);

@@ -147,77 +147,6 @@ void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phas
     dt_job_check(j);
 }
 
-static void give_credit(void *arg, uint32_t rank, int fd, uint32_t n)
-{
-    struct dt_job *j = arg;
-    struct dt_msg_credit m = { .rank = rank, .fd = (uint8_t)fd, .bytes = n };
-    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
-
-    if (node && dt_hostlink_has_ranks(j->links[node->host]))
-        dt_hostlink_send(j->links[node->host], DT_MSG_CREDIT, &m);
-}
-
-static void on_output_failed(void *arg, int fd, int error)
-{
-    dt_job_on_output_failed(arg, fd, error);
-}
-
-static void on_output_drained(void *arg)
-{
-    struct dt_job *j = arg;
-
-    if (j->state == DT_JOB_ENDING)
-        dt_job_check(j);
-}
-
-static void on_output(struct dt_job *j, const struct dt_msg_output *m)
-{
-    if (m->rank >= j->np)
-        return;
-    if (m->fd == STDERR_FILENO)
-        dt_tail_feed(&j->ranks[m->rank].tail, (const char *)m->data.p, m->data.n);
-    dt_outmux_add(j->out, m->rank, m->fd, m->data.p, m->data.n);
-}
-
-static void on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
-{
-    if (m->rank >= j->np)
-        return;
-    dt_outmux_eof(j->out, m->rank, m->fd);
-    if (m->fd == STDERR_FILENO) {
-        j->ranks[m->rank].stderr_eof = true;
-        dt_job_settle(j);
-    }
-}
-
-static struct dt_hostlink *link_of_rank(struct dt_job *j, uint32_t rank)
-{
-    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
-
-    return node ? j->links[node->host] : NULL;
-}
-
-static void on_stdin(void *arg, const void *data, size_t n)
-{
-    struct dt_job *j = arg;
-    struct dt_msg_stdin m = { .rank = 0, .data = { data, n } };
-    struct dt_hostlink *h = link_of_rank(j, 0);
-
-    if (h)
-        dt_hostlink_send(h, DT_MSG_STDIN, &m);
-}
-
-static void on_stdin_eof(void *arg)
-{
-    struct dt_job *j = arg;
-    struct dt_msg_stdin_eof m = { .rank = 0 };
-    struct dt_hostlink *h = link_of_rank(j, 0);
-
-    j->stdin_ended = true;
-    if (h)
-        dt_hostlink_send(h, DT_MSG_STDIN_EOF, &m);
-}
-
 static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
 {
     const struct dt_msg_step *steps = m->steps.v;
@@ -284,10 +213,10 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         on_file_done(j, h, &msg->file_done);
         break;
     case DT_MSG_OUTPUT:
-        on_output(j, &msg->output);
+        dt_job_on_output(j, &msg->output);
         break;
     case DT_MSG_OUTPUT_EOF:
-        on_output_eof(j, &msg->output_eof);
+        dt_job_on_output_eof(j, &msg->output_eof);
         break;
     case DT_MSG_DONE:
         on_done(j, h, &msg->done);
@@ -331,9 +260,7 @@ static void act_run(struct dt_job *j)
 static void act_leave(struct dt_job *j)
 {
     j->left = true;
-    dt_log_set_sink(NULL, NULL);
-    dt_outmux_close(j->out);
-    dt_stdinpump_close(j->in);
+    dt_job_close_streams(j);
     dt_job_unwatch_signals(j);
     uv_close((uv_handle_t *)&j->collect, NULL);
     uv_close((uv_handle_t *)&j->pause, NULL);
@@ -355,6 +282,14 @@ static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
     link_ended(j, h, was);
 }
 
+/* A fresh connection to a host that was lost: the ranks wait for it, so it gets no longer than an
+ * agent may be silent. */
+static void give_up_retry(struct dt_job *j, struct dt_hostlink *h, uint64_t now)
+{
+    if (j->state == DT_JOB_RECOVERING && now - h->opened_ns >= heartbeat_ms(j) * 1000000)
+        dt_hostlink_close(h, "no new connection within %d s", j->config->heartbeat_s);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct dt_job *j = timer->data;
@@ -363,8 +298,12 @@ static void on_tick(uv_timer_t *timer)
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         struct dt_hostlink *h = j->links[i];
 
-        if (!h || !h->greeted || h->ending)
+        if (!h || h->ending)
             continue;
+        if (!h->greeted) {
+            give_up_retry(j, h, now);
+            continue;
+        }
         if (dt_heartbeat_is_lost(&h->heartbeat, now, j->last_look_ns, heartbeat_ms(j) * 1000000))
             give_up_link(j, h);
         else
@@ -372,13 +311,6 @@ static void on_tick(uv_timer_t *timer)
     }
     j->last_look_ns = now;
     dt_job_check(j);
-}
-
-static void log_sink(void *arg, const char *line, size_t n)
-{
-    struct dt_job *j = arg;
-
-    dt_outmux_message(j->out, line, n);
 }
 
 /* The name shows in the paths of the job's files: only what is harmless there. */
@@ -416,17 +348,6 @@ static void copy_plan(struct dt_job *j)
     j->np = (uint32_t)from->np;
 }
 
-static void open_io(struct dt_job *j)
-{
-    struct dt_outmux_config config = { .np = j->np, .labels = j->config->labels };
-    struct dt_outmux_events out = { give_credit, on_output_failed, on_output_drained };
-    struct dt_stdinpump_events in = { on_stdin, on_stdin_eof };
-
-    j->out = dt_outmux_open(&j->loop, &config, &out, j);
-    j->in = dt_stdinpump_open(&j->loop, STDIN_FILENO, &in, j);
-    dt_log_set_sink(log_sink, j);
-}
-
 static void open_timers(struct dt_job *j)
 {
     uint64_t period = heartbeat_ms(j) / 4;
@@ -462,7 +383,7 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     uv_loop_init(&j->loop);
     for (size_t i = 0; i < j->plan.nnodes; i++)
         dt_job_open_link(j, j->plan.nodes[i].host);
-    open_io(j);
+    dt_job_open_streams(j);
     open_timers(j);
     dt_job_watch_signals(j);
 }

@@ -260,6 +260,7 @@ static void on_signal(uv_signal_t *handle, int signo)
         stop_by(j, signo);
         break;
     case DT_SIGNAL_KILL:
+        j->cut = true;
         dt_job_event(j, DT_EV_KILL);
         break;
     case DT_SIGNAL_IGNORE:

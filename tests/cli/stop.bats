@@ -57,6 +57,32 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
+@test "11: insisting also ends a dtrun whose output nobody reads" {
+    mkfifo slow
+    env "$TOKEN" "$DTRUN" -np 2 sh -c 'echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    exec 8<slow # and never read
+    within 10 has_line ready ready
+    kill -INT "$BACKGROUND"
+    within 5 has_line interrupted "$ERR"
+    kill -INT "$BACKGROUND"
+    dtrun_wait 4
+    exec 8<&-
+    OUT=/dev/null code_is 130
+    clean
+}
+
+@test "10: SIGINT while a host has not answered yet" {
+    printf '#!/bin/sh\necho waiting >>said\nexec sleep 600\n' >agent
+    chmod +x agent
+    DTRUN_AGENT="$T/agent" dtrun_start -np 2 true
+    within 5 has_line waiting said
+    kill -INT "$BACKGROUND"
+    dtrun_wait 7
+    code_is 130
+    clean
+}
+
 @test "12: SIGTERM: TERM to the ranks, code 143" {
     dtrun_start -np 3 sh -c "$PATIENT"
     out_has 3 ready

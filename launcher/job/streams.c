@@ -1,0 +1,102 @@
+/* What flows between the ranks and the user: standard input to rank 0, output and dtrun's own
+ * messages to dtrun's standard output and error. */
+#include <unistd.h>
+
+#include "launcher/base/log.h"
+#include "launcher/job/engine.h"
+
+static void give_credit(void *arg, uint32_t rank, int fd, uint32_t n)
+{
+    struct dt_job *j = arg;
+    struct dt_msg_credit m = { .rank = rank, .fd = (uint8_t)fd, .bytes = n };
+    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
+
+    if (node && dt_hostlink_has_ranks(j->links[node->host]))
+        dt_hostlink_send(j->links[node->host], DT_MSG_CREDIT, &m);
+}
+
+static void on_output_failed(void *arg, int fd, int error)
+{
+    dt_job_on_output_failed(arg, fd, error);
+}
+
+static void on_output_drained(void *arg)
+{
+    struct dt_job *j = arg;
+
+    if (j->state == DT_JOB_ENDING)
+        dt_job_check(j);
+}
+
+void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m)
+{
+    if (m->rank >= j->np)
+        return;
+    if (m->fd == STDERR_FILENO)
+        dt_tail_feed(&j->ranks[m->rank].tail, (const char *)m->data.p, m->data.n);
+    dt_outmux_add(j->out, m->rank, m->fd, m->data.p, m->data.n);
+}
+
+void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
+{
+    if (m->rank >= j->np)
+        return;
+    dt_outmux_eof(j->out, m->rank, m->fd);
+    if (m->fd == STDERR_FILENO) {
+        j->ranks[m->rank].stderr_eof = true;
+        dt_job_settle(j);
+    }
+}
+
+static struct dt_hostlink *link_of_rank(struct dt_job *j, uint32_t rank)
+{
+    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
+
+    return node ? j->links[node->host] : NULL;
+}
+
+static void on_stdin(void *arg, const void *data, size_t n)
+{
+    struct dt_job *j = arg;
+    struct dt_msg_stdin m = { .rank = 0, .data = { data, n } };
+    struct dt_hostlink *h = link_of_rank(j, 0);
+
+    if (h)
+        dt_hostlink_send(h, DT_MSG_STDIN, &m);
+}
+
+static void on_stdin_eof(void *arg)
+{
+    struct dt_job *j = arg;
+    struct dt_msg_stdin_eof m = { .rank = 0 };
+    struct dt_hostlink *h = link_of_rank(j, 0);
+
+    j->stdin_ended = true;
+    if (h)
+        dt_hostlink_send(h, DT_MSG_STDIN_EOF, &m);
+}
+
+static void log_sink(void *arg, const char *line, size_t n)
+{
+    struct dt_job *j = arg;
+
+    dt_outmux_message(j->out, line, n);
+}
+
+void dt_job_open_streams(struct dt_job *j)
+{
+    struct dt_outmux_config config = { .np = j->np, .labels = j->config->labels };
+    struct dt_outmux_events out = { give_credit, on_output_failed, on_output_drained };
+    struct dt_stdinpump_events in = { on_stdin, on_stdin_eof };
+
+    j->out = dt_outmux_open(&j->loop, &config, &out, j);
+    j->in = dt_stdinpump_open(&j->loop, STDIN_FILENO, &in, j);
+    dt_log_set_sink(log_sink, j);
+}
+
+void dt_job_close_streams(struct dt_job *j)
+{
+    dt_log_set_sink(NULL, NULL);
+    dt_outmux_close(j->out);
+    dt_stdinpump_close(j->in);
+}
