@@ -14,6 +14,7 @@ TESTJOB_LIBS = launcher/libagent.la runtime/libruntime.la $(SODIUM_LIBS) $(UV_LI
 tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_collectives_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_collectives_LDADD = $(TESTJOB_LIBS)
+EXTRA_tests_unit_collectives_DEPENDENCIES = $(FAKES)
 
 tests_unit_failures_SOURCES = tests/unit/failures.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include <math.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,6 +421,68 @@ static void wrong_arguments_leave_the_job_usable(void **state)
     run_all("2 1", argument_errors);
 }
 
+/* With a CUDA driver and a backend that are fakes: what is at stake is the way there. */
+static void *fake(const char *library)
+{
+    char path[4096];
+    void *lib;
+
+    snprintf(path, sizeof path, "%s/tests/fake/.libs/%s", getenv("DTRUN_BUILD"), library);
+    lib = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!lib)
+        fprintf(stderr, "%s\n", dlerror());
+    return lib;
+}
+
+static float *device_memory(void)
+{
+    void *driver = fake("libcuda.so.1");
+    void *(*memory)(void) = NULL;
+
+    if (driver && fake("libdtrun-nccl.so.0"))
+        *(void **)&memory = dlsym(driver, "fake_device_memory");
+    return memory ? memory() : NULL;
+}
+
+static int device_calls(int rank, void *arg)
+{
+    float *d = device_memory(), host[8] = { 0 };
+
+    (void)arg;
+    NEED(d && dt_init() == DT_OK);
+    for (int i = 0; i < 8; i++)
+        d[i] = (float)(rank + i);
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, d, 8, DT_F32, DT_SUM) == DT_OK);
+    for (int i = 0; i < 8; i++)
+        NEED(d[i] == (float)(dt_size() * i + dt_size() * (dt_size() - 1) / 2));
+    d[0] = (float)rank;
+    NEED(dt_broadcast(DT_WORLD, d, 1, DT_F32, 2) == DT_OK);
+    NEED(d[0] == 2);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, rank ? d : host, 8, DT_F32, DT_SUM) ==
+         DT_ERR_MISMATCH);
+    NEED(rank == 1 ? strstr(dt_last_error(), "in device memory") != NULL : true);
+    NEED(dt_finalize() == DT_ERR_MISMATCH);
+    return 0;
+}
+
+static void device_memory_takes_the_other_way(void **state)
+{
+    static const char *const placements[] = { "3", "2 1" };
+    struct testjob_result result;
+
+    (void)state;
+    if (!getenv("DTRUN_BUILD"))
+        skip();
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        struct testjob_plan plan = { .hosts = placements[p], .body = device_calls };
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        for (int i = 0; i < result.n; i++)
+            assert_int_equal(result.ranks[i].status, 0);
+    }
+}
+
 static int by_hand(int rank, void *arg)
 {
     float x[3] = { 2, 4, 6 }, y[3] = { 0 };
@@ -460,6 +522,7 @@ int main(void)
         cmocka_unit_test(broadcast_reaches_everybody_from_every_root),
         cmocka_unit_test(barrier_waits_for_all),
         cmocka_unit_test(results_are_the_same_on_all_ranks_and_every_time),
+        cmocka_unit_test(device_memory_takes_the_other_way),
         cmocka_unit_test(wrong_arguments_leave_the_job_usable),
     };
 
