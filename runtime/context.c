@@ -212,6 +212,9 @@ static dt_result_t check_all_reduce(const dt_comm_t *comm, const void *in, const
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: no input was given (DT_IN_PLACE to use out)");
     if (in != out && overlap(in, out, count * dt_dtype_size(dtype)))
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: in and out overlap in part");
+    if (count && in != out && dt_device_memory(in) != dt_device_memory(out))
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: one of in and out is GPU memory, the other is "
+                                   "not");
     return DT_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* From cuda.h, which is not needed to build this: the driver's ABI does not change. */
@@ -64,16 +65,19 @@ enum dt_memory dt_device_memory(const void *ptr)
     return DT_MEMORY_DEVICE;
 }
 
-/* The plugin of this very build lies beside libdtrun; else wherever the linker finds it. It is
- * never unloaded: NCCL's threads may outlive every communicator. */
+/* Unless the user names one: the plugin of this very build lies beside libdtrun; else wherever the
+ * linker finds it. It is never unloaded: NCCL's threads may outlive every communicator. */
 static void *load_plugin(void)
 {
     static const char name[] = DT_DEVICE_PLUGIN;
+    const char *named = secure_getenv(DT_DEVICE_PLUGIN_ENV);
     char path[PATH_MAX];
     const char *slash;
     Dl_info self;
     void *lib = NULL;
 
+    if (named && *named)
+        return dlopen(named, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (dladdr((void *)&dti_driver, &self) && (slash = strrchr(self.dli_fname, '/')) &&
         (size_t)snprintf(path, sizeof path, "%.*s/%s", (int)(slash - self.dli_fname),
                          self.dli_fname, name) < sizeof path)

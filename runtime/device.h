@@ -12,9 +12,10 @@
 
 #include "runtime/dtrun.h"
 
-#define DT_DEVICE_ABI    1
-#define DT_DEVICE_PLUGIN "libdtrun-nccl.so.0"
-#define DT_DEVICE_ENTRY  "dti_device_plugin"
+#define DT_DEVICE_ABI        1
+#define DT_DEVICE_PLUGIN     "libdtrun-nccl.so.0"
+#define DT_DEVICE_PLUGIN_ENV "DTRUN_NCCL_PLUGIN"
+#define DT_DEVICE_ENTRY      "dti_device_plugin"
 
 /* What the backend needs of the communicator that it serves; outlives the backend. */
 struct dt_device_host {

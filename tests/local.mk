@@ -205,6 +205,11 @@ tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
 tests_rank_oldagent_LDADD = runtime/libwire.la
 
+check_PROGRAMS += tests/rank/device
+tests_rank_device_SOURCES = tests/rank/device.c
+tests_rank_device_LDADD = runtime/libdtrun.la
+tests_rank_device_LDFLAGS = -no-install
+
 check_PROGRAMS += tests/rank/fds tests/rank/flood tests/rank/train
 tests_rank_train_SOURCES = tests/rank/train.c
 tests_rank_train_LDADD = runtime/libdtrun.la
@@ -218,6 +223,7 @@ tests_rank_steps_LDFLAGS = -no-install
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS = \
+	tests/cli/device.bats \
 	tests/cli/usage.bats \
 	tests/cli/dryrun.bats \
 	tests/cli/manual.bats \
