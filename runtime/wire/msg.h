@@ -87,7 +87,7 @@ struct dt_msg_start {
 
 struct dt_msg_addr { /* element of table.addrs, by rank */
     char *host;    /* numeric address */
-    uint16_t port; /* 0: the rank has no listening socket (all ranks on one host) */
+    uint16_t port; /* 0: it does not listen; only the first rank of each of several hosts does */
     uint32_t node; /* the node it runs on */
 };
 
