@@ -4,9 +4,10 @@
 
 enum weight { NO_FAILURE = 0, CONSEQUENCE, LEFT, EXITED, KILLED };
 
+/* Also one that never called dt_init: no other rank's dt_init returns without it. */
 static bool left_early(const struct dt_death *d)
 {
-    return (d->flags & DT_EXITED_LINKED) && !(d->flags & DT_EXITED_FINALIZED);
+    return !(d->flags & DT_EXITED_FINALIZED);
 }
 
 static enum weight weigh(const struct dt_death *d, bool peers_wait)

@@ -19,8 +19,9 @@ struct dt_death {
 /* The index of the cause, or -1 when none of the deaths is a failure.
  *
  * Signals and lost hosts come before exits; ranks whose runtime had seen a lost peer are
- * consequences and come last; among equals the earliest, then the lowest rank. A linked rank that
- * exited 0 without dt_finalize has failed only when linked peers wait for it (peers_wait). */
+ * consequences and come last; among equals the earliest, then the lowest rank. A rank that exited
+ * 0 without dt_finalize, or without dt_init, has failed only when linked peers wait for it
+ * (peers_wait). */
 int dt_cause_find(const struct dt_death *deaths, size_t n, bool peers_wait);
 
 #endif

@@ -145,6 +145,7 @@ void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
 
 /* failure.c */
+int dt_job_cause(const struct dt_job *j); /* index in deaths, or -1: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
 void dt_job_ask(struct dt_job *j); /* QUERY to all hosts that have ranks */

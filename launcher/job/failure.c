@@ -28,7 +28,7 @@ static bool peers_wait(const struct dt_job *j)
     return false;
 }
 
-static int find_cause(const struct dt_job *j)
+int dt_job_cause(const struct dt_job *j)
 {
     return dt_cause_find(j->deaths, j->ndeaths, peers_wait(j));
 }
@@ -65,7 +65,7 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
         strike(j, m->rank, -1, m->step);
     dt_verbose("rank %u ended: code %d, signal %d, step %" PRId64 ", flags %#x", m->rank, m->code,
                m->signo, m->step, m->flags);
-    if (find_cause(j) >= 0)
+    if (dt_job_cause(j) >= 0)
         dt_job_event(j, DT_EV_RANK_FAILED);
     dt_job_settle(j);
 }
@@ -127,7 +127,7 @@ void dt_job_ask(struct dt_job *j)
 
 void dt_job_collect(struct dt_job *j)
 {
-    int cause = find_cause(j);
+    int cause = dt_job_cause(j);
     struct dt_msg_abort abort = { j->generation, cause < 0 ? 0 : j->deaths[cause].rank };
 
     j->state = DT_JOB_FAILING;
@@ -156,7 +156,7 @@ static bool is_certain(const struct dt_death *cause)
 
 void dt_job_settle(struct dt_job *j)
 {
-    int cause = j->state == DT_JOB_FAILING && dt_job_all_answered(j) ? find_cause(j) : -1;
+    int cause = j->state == DT_JOB_FAILING && dt_job_all_answered(j) ? dt_job_cause(j) : -1;
 
     if (cause < 0 || !is_certain(&j->deaths[cause]))
         return;
@@ -258,7 +258,7 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
 
 void dt_job_decide(struct dt_job *j)
 {
-    int cause = find_cause(j);
+    int cause = dt_job_cause(j);
     enum dt_restart_verdict verdict = dt_restart_verdict(&j->restart);
     struct dt_strbuf text = { 0 };
     struct dt_death death;

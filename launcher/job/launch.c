@@ -258,4 +258,6 @@ void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
         said += j->ranks[r].hello;
     if (said == j->np && !j->table_sent)
         send_table(j);
+    else if (dt_job_cause(j) >= 0) /* one that has ended left without dt_init */
+        dt_job_event(j, DT_EV_RANK_FAILED);
 }

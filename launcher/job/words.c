@@ -54,7 +54,8 @@ static void add_signal(struct dt_strbuf *out, const struct dt_death *d)
 static void add_exit(struct dt_strbuf *out, const struct dt_death *d)
 {
     if (d->code == 0 && !(d->flags & DT_EXITED_PEER_LOST)) {
-        dt_strbuf_puts(out, "left without dt_finalize, which the other ranks wait for,");
+        dt_strbuf_printf(out, "left without %s (the other ranks wait for it)",
+                         d->flags & DT_EXITED_LINKED ? "dt_finalize" : "dt_init");
         return;
     }
     dt_strbuf_printf(out, "exited with code %d", d->code);

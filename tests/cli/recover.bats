@@ -158,3 +158,13 @@ ends_well() {
     err_has "dtrun: restarting 2 ranks from the beginning"
     clean
 }
+
+@test "a rank that ends without dt_init: the others do not wait for it for ever" {
+    for end in "exit 0" "sleep 0.5; exit 0"; do
+        LIMIT=10 dtrun -np 3 sh -c "[ \$RANK = 1 ] || exec '$(TRAIN)' 60 10; $end"
+        code_is 1
+        err_has "dtrun: rank 1 (localhost, pid "
+        err_has ") left without dt_init (the other ranks wait for it)"
+        clean
+    done
+}

@@ -35,7 +35,9 @@ static const struct {
     int exit_code;
 } cases[] = {
     { "nothing died", { { 0 } }, 0, true, -1, 0 },
-    { "all end well", { EXIT(0, 0, 0, 1), EXIT(1, 0, FINAL, 2) }, 2, true, -1, 0 },
+    { "all end well", { EXIT(0, 0, FINAL, 1), EXIT(1, 0, FINAL, 2) }, 2, true, -1, 0 },
+    { "all end well, not linked", { EXIT(0, 0, 0, 1), EXIT(1, 0, 0, 2) }, 2, false, -1, 0 },
+    { "left without dt_init", { EXIT(2, 0, 0, 1) }, 1, true, 0, 1 },
     { "one failure", { EXIT(0, 0, 0, 1), EXIT(3, 7, 0, 2) }, 2, false, 1, 7 },
     { "the first of two", { EXIT(5, 4, 0, 20), EXIT(2, 3, 0, 10) }, 2, false, 1, 3 },
     { "same time: lowest rank", { EXIT(5, 4, 0, 10), EXIT(2, 3, 0, 10) }, 2, false, 1, 3 },
