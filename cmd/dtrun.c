@@ -15,6 +15,7 @@
 #include "launcher/job/ckptdir.h"
 #include "launcher/job/installed.h"
 #include "launcher/job/job.h"
+#include "launcher/job/report.h"
 #include "launcher/place/envrules.h"
 
 extern char **environ;
@@ -72,6 +73,8 @@ static int check(const struct dt_options *o, const struct dt_job_config *c, stru
     if (!c->wdir)
         return dt_error_set(err, "the current directory: %s", strerror(errno));
     if (check_checkpoints(o, c->checkpoint_dir, err) < 0)
+        return -1;
+    if (o->report && dt_report_check(o->report, err) < 0)
         return -1;
     return c->agent_path ? 0 : -1;
 }

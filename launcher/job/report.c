@@ -3,9 +3,11 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
@@ -155,19 +157,89 @@ static int write_file(const char *path, const char *text)
     return failed ? -1 : 0;
 }
 
-int dt_report_write(const struct dt_job *job, const char *path, struct dt_error *err)
+/* O_NONBLOCK: a FIFO that nobody reads is an error, not a reason to wait. */
+static int write_into(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int failed, saved;
+
+    if (fd < 0)
+        return -1;
+    fcntl(fd, F_SETFL, O_APPEND);
+    failed = write_all(fd, text, strlen(text)) < 0 || write_all(fd, "\n", 1) < 0;
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return failed ? -1 : 0;
+}
+
+/* The file is there whole or not at all. */
+static int replace(const char *path, const char *text)
 {
     char *temporary = dt_xasprintf("%s.%d.tmp", path, (int)getpid());
-    char *text = print(job);
-    int rc = text ? write_file(temporary, text) : -1;
+    int rc = write_file(temporary, text), saved;
 
     if (rc == 0 && rename(temporary, path) < 0) {
-        rc = -1;
+        saved = errno;
         unlink(temporary);
+        errno = saved;
+        rc = -1;
     }
+    free(temporary);
+    return rc;
+}
+
+/* A device, a FIFO, or where our own output goes, as with /dev/stdout: to be written to, never
+ * replaced. */
+static bool is_stream(const char *path)
+{
+    struct stat st, ours;
+
+    if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
+        return false;
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &ours) == 0 && ours.st_dev == st.st_dev && ours.st_ino == st.st_ino)
+            return true;
+    }
+    return !S_ISREG(st.st_mode);
+}
+
+static int try_target(const char *path)
+{
+    char *copy;
+    struct stat st;
+    int rc;
+
+    if (is_stream(path))
+        return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS);
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    copy = dt_xstrdup(path);
+    rc = faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS);
+    free(copy);
+    return rc;
+}
+
+int dt_report_check(const char *path, struct dt_error *err)
+{
+    if (try_target(path) == 0)
+        return 0;
+    return dt_error_usage(err, "--report %s: %s", path, strerror(errno));
+}
+
+int dt_report_write(const struct dt_job *job, const char *path, struct dt_error *err)
+{
+    char *target = realpath(path, NULL); /* a link stays one */
+    char *text = print(job);
+    int rc = -1;
+
+    if (text)
+        rc = is_stream(path) ? write_into(path, text) : replace(target ? target : path, text);
     if (rc < 0)
         dt_error_set(err, "--report %s: %s", path, strerror(errno));
     free(text);
-    free(temporary);
+    free(target);
     return rc;
 }

@@ -6,6 +6,9 @@
 
 struct dt_job;
 
+/* Before the job: 0, or -1 with err (exit code 2) when no report could be written there. */
+int dt_report_check(const char *path, struct dt_error *err);
+
 /* Writes beside path and renames, so that a reader never sees half a report. 0 or -1 with err. */
 int dt_report_write(const struct dt_job *job, const char *path, struct dt_error *err);
 

@@ -154,7 +154,37 @@ out
 r.json" ]
 }
 
-@test "a report that cannot be written is said" {
-    dtrun -np 1 --report "$T/none/r.json" true
-    err_has "dtrun: --report $T/none/r.json: No such file or directory"
+@test "a report that cannot be written is said before anything starts" {
+    for path in "$T/none/r.json" "$T/dir" ; do
+        mkdir -p "$T/dir"
+        dtrun -np 1 --report "$path" touch ran
+        code_is 2
+        err_has "dtrun: --report $path: "
+        [ ! -e ran ]
+    done
+}
+
+@test "a report replaces files only: no device, no FIFO, no link, not dtrun's own output" {
+    type jq >/dev/null || skip "jq is not installed"
+    mkfifo fifo
+    dtrun -np 1 --report fifo true # nobody reads
+    code_is 0
+    err_lines 1
+    cat fifo >got &
+    dtrun -np 1 --report fifo true
+    wait $!
+    [ -p fifo ] && [ "$(jq .exit_code got)" = 0 ]
+    : >r.json
+    ln -s r.json link
+    dtrun -np 1 --report link true
+    dtrun -np 1 --report link true
+    dtrun -np 1 --report "$T/link" sh -c 'exit 3'
+    [ -L link ]
+    dtrun -np 1 --report /dev/stdout echo hello
+    [ "$(head -1 "$OUT")" = hello ]
+    [ "$(sed 1d "$OUT" | jq .exit_code)" = 0 ]
+    [ "$(id -u)" = 0 ] && mknod null c 1 3 && : >null || skip "devices cannot be made here"
+    dtrun -np 1 --report null true
+    code_is 0
+    [ -c null ]
 }
