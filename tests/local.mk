@@ -244,7 +244,8 @@ CLUSTER_TESTS = \
 	tests/cluster/failures.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/bare.bats \
-	tests/cluster/recover.bats
+	tests/cluster/recover.bats \
+	tests/cluster/user.bats
 EXTRA_DIST += tests/cluster/lib.bash
 
 if HAVE_BATS

@@ -3,13 +3,16 @@
 load lib
 
 setup_file() {
-    cluster_require
     export CLUSTER_HIDE=hide
     cluster_up 2
 }
 
 teardown_file() { cluster_down; }
-setup() { cluster_examples; }
+setup() {
+    cluster_require
+    cluster_examples
+}
+
 teardown() { cluster_await_quiet 2; }
 
 @test "there is indeed nothing there" {

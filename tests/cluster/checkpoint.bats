@@ -4,11 +4,11 @@
 load lib
 
 setup_file() {
-    cluster_require
     cluster_up 3
 }
 
 setup() {
+    cluster_require
     CHARLM="$DTRUN_BUILD/examples/.libs/charlm"
     TEXT="$DTRUN_SOURCE/examples/charlm.c"
     export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs"

@@ -7,11 +7,11 @@ load lib
 RANK='echo up; (echo $DTRUN_RANK >/dev/null; exec sleep 301) & setsid sleep 302 & wait'
 
 setup_file() {
-    cluster_require
     cluster_up 3
 }
 
 teardown_file() { cluster_down; }
+setup() { cluster_require; }
 teardown() { cluster_await_quiet 5; }
 
 start() { # OPTION... : a job of 4 ranks on host1 and host2

@@ -3,13 +3,16 @@
 load lib
 
 setup_file() {
-    cluster_require
     cluster_up 3
 }
 
 teardown_file() { cluster_down; }
 
-setup() { cluster_trust; }
+setup() {
+    cluster_require
+    cluster_trust
+}
+
 teardown() { cluster_await_quiet 2; }
 
 @test "-np 16 on 8 slots: 8 ranks a host, each device twice, one warning" {
