@@ -120,8 +120,8 @@ _cluster_await_sshd() {
     local i=$1 tries
 
     for tries in {1..500}; do
-        ip netns exec "$CLUSTER_TAG-l" bash -c "exec 9<>/dev/tcp/$CLUSTER_NET.$i/22" 2>/dev/null &&
-            return
+        timeout 0.5 ip netns exec "$CLUSTER_TAG-l" bash -c "exec 9<>/dev/tcp/$CLUSTER_NET.$i/22" \
+            2>/dev/null && return
         sleep 0.01
     done
     echo "sshd of host$i does not answer:" >&2
@@ -342,6 +342,7 @@ cluster_power_on() { # N
     ip -n "$CLUSTER_TAG-l" link del "h$1"
     ip netns del "$CLUSTER_TAG-h$1"
     cluster_host "$1"
+    ip -n "$CLUSTER_TAG-l" neighbour flush dev br0 # its card has another address now
     _cluster_await_sshd "$1"
 }
 
