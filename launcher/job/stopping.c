@@ -13,6 +13,7 @@
 
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are cut */
+    CUT_MS = 50,
 };
 
 uint32_t dt_job_alive(const struct dt_job *j)
@@ -160,10 +161,18 @@ void dt_job_finish(struct dt_job *j)
     dt_job_check(j);
 }
 
+static void on_cut(uv_timer_t *timer)
+{
+    struct dt_job *j = timer->data;
+
+    j->cut = true;
+    on_patience_over(timer);
+}
+
+/* What has just been said gets a moment to come out. */
 void dt_job_cut(struct dt_job *j)
 {
-    j->cut = true;
-    on_patience_over(&j->stop);
+    uv_timer_start(&j->stop, on_cut, CUT_MS, 0);
 }
 
 static void add_alive(const struct dt_job *j, struct dt_strbuf *out)
@@ -231,11 +240,14 @@ static void stop_by(struct dt_job *j, int signo)
 
     j->stopped_by = signo;
     j->stop_with_int = dt_signal_for_ranks(signo) == SIGINT;
+    if (j->state == DT_JOB_ENDING && j->exit_code != 0) { /* that has been told */
+        dt_job_event(j, DT_EV_STOP);
+        return;
+    }
     dt_words_count(&b, alive, "rank");
-    if (j->state != DT_JOB_ENDING)
-        dt_say("%s by %s%s%s%s", signo == SIGINT ? "interrupted" : "told to end",
-               dt_signal_name(signo), alive ? "; stopping " : "", alive ? dt_strbuf_text(&b) : "",
-               alive && signo == SIGINT ? " (again: kill at once)" : "");
+    dt_say("%s by %s%s%s%s", signo == SIGINT ? "interrupted" : "told to end", dt_signal_name(signo),
+           alive ? "; stopping " : "", alive ? dt_strbuf_text(&b) : "",
+           alive && signo == SIGINT ? " (again: kill at once)" : "");
     dt_strbuf_free(&b);
     j->exit_code = DT_EXIT_SIGNAL + signo;
     if (!j->cause_text)

@@ -209,3 +209,22 @@ is_stopped() {
     code_is 0
     err_is_empty
 }
+
+only_dtrun_is_left() {
+    [ "$(left_behind)" = "$BACKGROUND" ]
+}
+
+@test "a signal while the last output waits for its reader: said, and a failure's exit code stays" {
+    mkfifo "$OUT"
+    exec 9<>"$OUT"
+    head -c 65536 /dev/zero >&9 # the pipe is full
+    for end in 0 7; do
+        dtrun_start -np 1 sh -c "echo last; exit $end" 9>&-
+        within 10 only_dtrun_is_left
+        kill -TERM "$BACKGROUND"
+        dtrun_wait 5
+        err_lines 1
+        [ $end = 7 ] || code_is 143
+    done
+    code_is 7
+}
