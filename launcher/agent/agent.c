@@ -188,6 +188,10 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
     struct dt_generation *g = a->generation;
 
     switch (type) {
+    case DT_MSG_GO:
+        if (g)
+            dt_generation_go(g, &msg->go);
+        return true;
     case DT_MSG_TABLE:
         if (g)
             dt_generation_table(g, &msg->table);

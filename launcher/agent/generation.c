@@ -211,6 +211,14 @@ static void run(struct dt_generation *g)
     take_streams(g);
 }
 
+static void on_ready(void *arg)
+{
+    struct dt_generation *g = arg;
+    struct dt_msg_ready m = { g->start.generation };
+
+    dt_channel_send(g->host->channel, DT_MSG_READY, &m);
+}
+
 static void on_running(void *arg)
 {
     struct dt_generation *g = arg;
@@ -304,7 +312,7 @@ static void choose_devices(struct dt_generation *g)
 
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { on_running, on_failed };
+    static const struct dt_spawn_events events = { on_ready, on_running, on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->start.local_size, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc;
@@ -498,6 +506,12 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
         signal_groups(g, SIGTERM);
     }
     settle(g);
+}
+
+void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)
+{
+    if (g->spawn && m->generation == g->start.generation)
+        dt_spawn_go(g->spawn);
 }
 
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m)

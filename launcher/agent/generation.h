@@ -38,6 +38,7 @@ bool dt_generation_dying(const struct dt_generation *g);
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info);
 
 /* What the launcher sends. */
+void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m);
 void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m);
 void dt_generation_signal(struct dt_generation *g, int signo);
 void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms);

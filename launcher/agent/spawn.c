@@ -72,7 +72,7 @@ static void fail(struct dt_spawn *s, uint32_t local_rank, enum dt_spawn_step ste
     s->events.failed(s->arg, &m);
 }
 
-static void open_gate(struct dt_spawn *s)
+void dt_spawn_go(struct dt_spawn *s)
 {
     char go[256] = { 0 };
     uint32_t left = s->config->start->local_size;
@@ -108,7 +108,7 @@ static bool read_report(struct dt_spawn *s)
     if (!s->report.ready)
         fail(s, s->report.local_rank, s->report.step, s->report.error, s->report.what);
     else if (++s->ready == s->config->start->local_size)
-        open_gate(s);
+        s->events.ready(s->arg);
     return true;
 }
 

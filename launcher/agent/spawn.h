@@ -1,8 +1,8 @@
 /* Starting the ranks of one host: all or none.
  *
  * Every rank is forked, enters its directory and finds its program, and then waits at a gate that
- * opens when all are there. The error pipe brings back, from each, that it is ready or what failed,
- * and its EOF says that all have executed their programs. */
+ * dt_spawn_go opens once all are there. The error pipe brings back, from each, that it is ready or
+ * what failed, and its EOF says that all have executed their programs. */
 #ifndef DT_AGENT_SPAWN_H
 #define DT_AGENT_SPAWN_H
 
@@ -29,6 +29,7 @@ struct dt_spawn_config {
 };
 
 struct dt_spawn_events {
+    void (*ready)(void *arg);   /* every rank waits at the gate */
     void (*running)(void *arg); /* every rank runs its program */
     /* The first failure, once; running does not follow. The caller kills the ranks that were
      * forked. */
@@ -43,6 +44,7 @@ struct dt_spawn;
 int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
                   struct dt_spawned *ranks, const struct dt_spawn_events *events, void *arg,
                   struct dt_msg_spawn_failed *why);
+void dt_spawn_go(struct dt_spawn *s); /* after ready */
 /* To be told when a rank was reaped before running or failed: it may have died without a word. */
 void dt_spawn_died(struct dt_spawn *s, uint32_t local_rank);
 void dt_spawn_close(struct dt_spawn *s); /* also before an event; accepts NULL */

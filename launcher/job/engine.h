@@ -139,6 +139,7 @@ void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
 /* launch.c */
 void dt_job_launch(struct dt_job *j);
 void dt_job_start_generation(struct dt_job *j);
+void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m);
 void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_started *m);
 void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
                             const struct dt_msg_spawn_failed *m);

@@ -32,6 +32,7 @@ struct dt_hostlink {
     bool ending; /* END is sent, or it is being closed: its end is expected */
     bool closing;
     bool answered; /* ANSWER to the newest QUERY */
+    bool ready;    /* READY of this generation */
     bool started;  /* STARTED of this generation */
     char *identity;
     char *addr;

@@ -180,6 +180,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     if (j->links[h->host] != h)
         return;
     switch (type) {
+    case DT_MSG_READY:
+        dt_job_on_host_ready(j, h, &msg->ready);
+        break;
     case DT_MSG_STARTED:
         dt_job_on_started(j, h, &msg->started);
         break;

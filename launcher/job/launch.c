@@ -124,7 +124,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node)
         .master_addr = (char *)master,
         .master_port = j->links[first]->free_port,
         .checkpoint_dir = j->checkpoint_dir,
-        .fresh = c->fresh && !j->restart.has_committed,
+        .fresh = c->fresh && j->restart.committed < 0,
         .file_dir = j->links[node->host]->push.dir ? j->links[node->host]->push.dir : (char *)"",
         .argv = c->argv,
         .env = c->env,
@@ -160,6 +160,7 @@ void dt_job_start_generation(struct dt_job *j)
 
         send_start(j, &j->plan.nodes[i]);
         h->phase = DT_HOST_STARTING;
+        h->ready = false;
         h->started = false;
     }
     if (j->stdin_ended)
@@ -167,6 +168,28 @@ void dt_job_start_generation(struct dt_job *j)
     else
         dt_stdinpump_credit(j->in, DT_STDIN_CREDIT);
     dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
+}
+
+static bool all_ready(const struct dt_job *j)
+{
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        if (!j->links[j->plan.nodes[i].host]->ready)
+            return false;
+    }
+    return true;
+}
+
+/* No rank runs anywhere before every host can run its own. */
+void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m)
+{
+    struct dt_msg_go go = { j->generation };
+
+    if (m->generation != j->generation || h->phase != DT_HOST_STARTING ||
+        j->state != DT_JOB_STARTING)
+        return;
+    h->ready = true;
+    if (all_ready(j))
+        dt_job_send_all(j, DT_MSG_GO, &go);
 }
 
 static bool all_started(const struct dt_job *j)

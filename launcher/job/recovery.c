@@ -201,10 +201,7 @@ void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m)
         return;
     if (j->recovering && j->generation == j->recoveries[j->nrecoveries - 1].generation)
         dt_job_recovered(j, m->restored, m->step);
-    if (m->restored)
-        dt_restart_restored(&j->restart, m->step);
-    else
-        dt_restart_commit(&j->restart, m->step);
+    dt_restart_checkpoint(&j->restart, m->step);
     dt_verbose("checkpoint of step %" PRId64 " %s", m->step,
                m->restored ? "restored" : "committed");
 }

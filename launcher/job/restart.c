@@ -6,13 +6,7 @@ struct dt_restart dt_restart_init(int max_restarts)
         struct dt_restart){ .max_restarts = max_restarts, .committed = -1, .committed_last = -1 };
 }
 
-void dt_restart_commit(struct dt_restart *r, int64_t step)
-{
-    r->has_committed = true;
-    dt_restart_restored(r, step);
-}
-
-void dt_restart_restored(struct dt_restart *r, int64_t step)
+void dt_restart_checkpoint(struct dt_restart *r, int64_t step)
 {
     r->checkpoints = true;
     if (step > r->committed)
@@ -26,7 +20,7 @@ static bool has_progressed(const struct dt_restart *r)
 
 enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r)
 {
-    if (!r->has_committed && r->max_restarts <= 0)
+    if (r->committed < 0 && r->max_restarts <= 0)
         return r->max_restarts < 0 ? DT_RESTART_NO_CHECKPOINT : DT_RESTART_LIMIT;
     if (r->max_restarts >= 0 && r->restarts >= (uint32_t)r->max_restarts)
         return DT_RESTART_LIMIT;

@@ -11,7 +11,6 @@ struct dt_restart {
     int max_restarts;       /* --max-restarts, or -1 */
     uint32_t restarts;      /* so far */
     uint32_t no_progress;   /* of these, the last so many brought no higher committed step */
-    bool has_committed;     /* in this run */
     bool checkpoints;       /* the program saves or restores: a restart ends when it has restored */
     int64_t committed;      /* newest step that is known to be saved, or -1 */
     int64_t committed_last; /* the same at the last restart */
@@ -20,15 +19,15 @@ struct dt_restart {
 
 enum dt_restart_verdict {
     DT_RESTART_YES,
-    DT_RESTART_NO_CHECKPOINT, /* nothing was committed and --max-restarts was not given */
+    DT_RESTART_NO_CHECKPOINT, /* there is no checkpoint and --max-restarts was not given */
     DT_RESTART_LIMIT,         /* --max-restarts is used up */
     DT_RESTART_NO_PROGRESS,
 };
 
 struct dt_restart dt_restart_init(int max_restarts);
-void dt_restart_commit(struct dt_restart *r, int64_t step);
-/* The program has gone on from a checkpoint, perhaps of an earlier job (-1: from none). */
-void dt_restart_restored(struct dt_restart *r, int64_t step);
+/* The program has committed this checkpoint, or gone on from it: perhaps one of an earlier job (-1:
+ * from none). */
+void dt_restart_checkpoint(struct dt_restart *r, int64_t step);
 enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r);
 void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
 

@@ -31,7 +31,10 @@ enum {
     STRINGS_MAX = 100000,
 };
 
-#define F(st, member, k, ...) { k, offsetof(struct dt_msg_##st, member), __VA_ARGS__ }
+#define F(st, member, k, ...)                                                                      \
+    {                                                                                              \
+        k, offsetof(struct dt_msg_##st, member), __VA_ARGS__                                       \
+    }
 #define SHAPE(st, ...)                                                                             \
     static const struct field st##_fields[] = { __VA_ARGS__ };                                     \
     static const struct shape st##_shape = { #st, sizeof(struct dt_msg_##st), st##_fields,         \
@@ -52,6 +55,7 @@ SHAPE(start,
     F(start, file_dir, STR, PATH_MAX_BYTES, NULL), F(start, argv, STRS, STRINGS_MAX, NULL),
     F(start, env, STRS, STRINGS_MAX, NULL), F(start, unset, STRS, STRINGS_MAX, NULL),
     F(start, inject, STRS, STRINGS_MAX, NULL));
+SHAPE(go, F(go, generation, U32, 0, NULL));
 SHAPE(addr,
     F(addr, host, STR, NAME_MAX_BYTES, NULL), F(addr, port, U16, 0, NULL),
     F(addr, node, U32, 0, NULL));
@@ -78,6 +82,7 @@ SHAPE(hello,
     F(hello, free_port, U16, 0, NULL), F(hello, cores, U32, 0, NULL),
     F(hello, memory, U64, 0, NULL), F(hello, time_ns, U64, 0, NULL), F(hello, pid, U32, 0, NULL),
     F(hello, gpus, STRS, 4096, NULL));
+SHAPE(ready, F(ready, generation, U32, 0, NULL));
 SHAPE(started_rank,
     F(started_rank, rank, U32, 0, NULL), F(started_rank, pid, U32, 0, NULL),
     F(started_rank, device, STR, TEXT_MAX_BYTES, NULL));
@@ -115,6 +120,7 @@ SHAPE(done, F(done, generation, U32, 0, NULL));
 
 static const struct shape *const shapes[256] = {
     [DT_MSG_START] = &start_shape,
+    [DT_MSG_GO] = &go_shape,
     [DT_MSG_TABLE] = &table_shape,
     [DT_MSG_SIGNAL] = &signal_shape,
     [DT_MSG_STOP] = &stop_shape,
@@ -128,6 +134,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_STDIN_EOF] = &stdin_eof_shape,
     [DT_MSG_FILE_DATA] = &file_data_shape,
     [DT_MSG_HELLO] = &hello_shape,
+    [DT_MSG_READY] = &ready_shape,
     [DT_MSG_STARTED] = &started_shape,
     [DT_MSG_SPAWN_FAILED] = &spawn_failed_shape,
     [DT_MSG_RANK_HELLO] = &rank_hello_shape,

@@ -1,8 +1,8 @@
 /* The messages between launcher and agent, as C structures; PROTOCOL.md tells when each is sent.
  * Their layout on the wire is their table in msg.c: fields in order, nothing between them.
  *
- * dt_msg_decode fills a zeroed structure whose strings and lists are its own (dt_msg_free frees them),
- * except BLOB fields, which point into the input. */
+ * dt_msg_decode fills a zeroed structure whose strings and lists are its own (dt_msg_free frees
+ * them), except BLOB fields, which point into the input. */
 #ifndef DT_WIRE_MSG_H
 #define DT_WIRE_MSG_H
 
@@ -21,21 +21,23 @@ enum {
 
 enum dt_msg_type {
     /* launcher to agent */
-    DT_MSG_START = 1,      /* fork these ranks */
-    DT_MSG_TABLE = 2,      /* where every rank listens; completes dt_init */
-    DT_MSG_SIGNAL = 3,     /* send a signal to every rank's process group */
-    DT_MSG_STOP = 4,       /* end all ranks: CONT, TERM, grace, KILL; grace 0: KILL at once */
-    DT_MSG_ABORT = 5,      /* a rank died: let every waiting call return DT_ERR_PEER */
-    DT_MSG_PING = 6,       /* renews the lease */
-    DT_MSG_QUERY = 7,      /* report every death you have seen, then ANSWER */
-    DT_MSG_CREDIT = 8,     /* this much of a stream has been written out */
-    DT_MSG_END = 9,        /* nothing more will come: sweep and exit */
-    DT_MSG_FILE = 10,      /* a pushed file begins; its FILE_DATA follow */
-    DT_MSG_STDIN = 0x80,   /* standard input for one rank */
+    DT_MSG_START = 1,    /* fork these ranks */
+    DT_MSG_TABLE = 2,    /* where every rank listens; completes dt_init */
+    DT_MSG_SIGNAL = 3,   /* send a signal to every rank's process group */
+    DT_MSG_STOP = 4,     /* end all ranks: CONT, TERM, grace, KILL; grace 0: KILL at once */
+    DT_MSG_ABORT = 5,    /* a rank died: let every waiting call return DT_ERR_PEER */
+    DT_MSG_PING = 6,     /* renews the lease */
+    DT_MSG_QUERY = 7,    /* report every death you have seen, then ANSWER */
+    DT_MSG_CREDIT = 8,   /* this much of a stream has been written out */
+    DT_MSG_END = 9,      /* nothing more will come: sweep and exit */
+    DT_MSG_GO = 11,      /* every host is READY: run the program */
+    DT_MSG_FILE = 10,    /* a pushed file begins; its FILE_DATA follow */
+    DT_MSG_STDIN = 0x80, /* standard input for one rank */
     DT_MSG_STDIN_EOF = 0x81,
     DT_MSG_FILE_DATA = 0x82,
     /* agent to launcher */
     DT_MSG_HELLO = 32,        /* first: who and what this host is */
+    DT_MSG_READY = 43,        /* all ranks of this host wait for GO, their program found */
     DT_MSG_STARTED = 33,      /* all ranks of this host run (exec succeeded) */
     DT_MSG_SPAWN_FAILED = 34, /* a rank could not be started; none of this host runs */
     DT_MSG_RANK_HELLO = 35,   /* a linked rank called dt_init and listens here */
@@ -64,31 +66,35 @@ struct dt_msg_start {
     uint32_t nodes;
     uint32_t node_rank;
     uint32_t restart_count;
-    int32_t max_restarts;   /* -1: unlimited */
-    uint32_t heartbeat_ms;  /* the lease: silence of this length means the launcher is gone */
-    uint32_t slots;         /* of this host: how many devices its ranks share */
-    struct dt_strs gpus;    /* the hostfile's gpus=, or empty */
-    uint8_t gpus_given;     /* 1: gpus= stood in the hostfile, even if empty */
-    int32_t stdin_rank;     /* this rank's stdin is a pipe fed by STDIN; others: /dev/null */
-    uint32_t first_rank;    /* ranks first_rank .. first_rank + local_size - 1 run here */
+    int32_t max_restarts;  /* -1: unlimited */
+    uint32_t heartbeat_ms; /* the lease: silence of this length means the launcher is gone */
+    uint32_t slots;        /* of this host: how many devices its ranks share */
+    struct dt_strs gpus;   /* the hostfile's gpus=, or empty */
+    uint8_t gpus_given;    /* 1: gpus= stood in the hostfile, even if empty */
+    int32_t stdin_rank;    /* this rank's stdin is a pipe fed by STDIN; others: /dev/null */
+    uint32_t first_rank;   /* ranks first_rank .. first_rank + local_size - 1 run here */
     uint32_t local_size;
-    char *host;             /* this host's name as the user wrote it */
+    char *host; /* this host's name as the user wrote it */
     char *wdir;
     char *master_addr;
     uint16_t master_port;
-    char *checkpoint_dir;   /* absolute, or empty: none */
-    uint8_t fresh;          /* 1: ignore what the checkpoint directory holds (first generation) */
-    char *file_dir;         /* directory of pushed files, or empty */
+    char *checkpoint_dir; /* absolute, or empty: none */
+    uint8_t fresh;        /* 1: ignore what the checkpoint directory holds (first generation) */
+    char *file_dir;       /* directory of pushed files, or empty */
     struct dt_strs argv;
-    struct dt_strs env;     /* of the launching process after -x and --unset, "NAME=VALUE" */
-    struct dt_strs unset;   /* names to remove from the host's own environment */
-    struct dt_strs inject;  /* faults for ranks of this host, as the user wrote them */
+    struct dt_strs env;    /* of the launching process after -x and --unset, "NAME=VALUE" */
+    struct dt_strs unset;  /* names to remove from the host's own environment */
+    struct dt_strs inject; /* faults for ranks of this host, as the user wrote them */
+};
+
+struct dt_msg_go {
+    uint32_t generation;
 };
 
 struct dt_msg_addr { /* element of table.addrs, by rank */
-    char *host;    /* numeric address */
-    uint16_t port; /* 0: it does not listen; only the first rank of each of several hosts does */
-    uint32_t node; /* the node it runs on */
+    char *host;      /* numeric address */
+    uint16_t port;   /* 0: it does not listen; only the first rank of each of several hosts does */
+    uint32_t node;   /* the node it runs on */
 };
 
 struct dt_msg_table {
@@ -129,11 +135,11 @@ struct dt_msg_end {
 
 struct dt_msg_file {
     uint32_t id;
-    char *name;     /* no slash */
-    uint32_t mode;  /* permission bits */
+    char *name;    /* no slash */
+    uint32_t mode; /* permission bits */
     uint64_t size;
-    uint64_t hash;  /* XXH3-64 of the content */
-    char *job_id;   /* files of one job share a directory on the host */
+    uint64_t hash; /* XXH3-64 of the content */
+    char *job_id;  /* files of one job share a directory on the host */
 };
 
 struct dt_msg_blob { /* element of no list; the payload of data messages */
@@ -157,17 +163,21 @@ struct dt_msg_file_data {
 
 struct dt_msg_hello {
     uint32_t protocol;
-    char *version;    /* of the agent */
-    char *identity;   /* equal for two agents exactly when they run on one machine (or container) */
+    char *version;  /* of the agent */
+    char *identity; /* equal for two agents exactly when they run on one machine (or container) */
     char *hostname;
-    char *addr;       /* address the ssh connection arrived at, or empty (local agent) */
-    char *peer_addr;  /* address the ssh connection came from, or empty */
+    char *addr;         /* address the ssh connection arrived at, or empty (local agent) */
+    char *peer_addr;    /* address the ssh connection came from, or empty */
     uint16_t free_port; /* a TCP port that was free: MASTER_PORT if rank 0 runs here */
     uint32_t cores;
     uint64_t memory;  /* bytes */
     uint64_t time_ns; /* agent's CLOCK_BOOTTIME */
     uint32_t pid;     /* of the keeper */
     struct dt_strs gpus;
+};
+
+struct dt_msg_ready {
+    uint32_t generation;
 };
 
 struct dt_msg_started_rank { /* element of started.ranks */
@@ -182,18 +192,18 @@ struct dt_msg_started {
 };
 
 enum dt_spawn_step {
-    DT_SPAWN_SYSTEM = 0, /* fork, pipe, memory: a limit of the host */
-    DT_SPAWN_WDIR = 1,   /* the working directory cannot be entered */
-    DT_SPAWN_EXEC = 2,   /* the program cannot be executed; error tells 126 from 127 */
+    DT_SPAWN_SYSTEM = 0,     /* fork, pipe, memory: a limit of the host */
+    DT_SPAWN_WDIR = 1,       /* the working directory cannot be entered */
+    DT_SPAWN_EXEC = 2,       /* the program cannot be executed; error tells 126 from 127 */
     DT_SPAWN_CHECKPOINT = 3, /* the checkpoint directory cannot be used */
 };
 
 struct dt_msg_spawn_failed {
     uint32_t generation;
     uint32_t rank;
-    uint8_t step;   /* enum dt_spawn_step */
-    int32_t error;  /* errno */
-    char *what;     /* the path or call concerned */
+    uint8_t step;  /* enum dt_spawn_step */
+    int32_t error; /* errno */
+    char *what;    /* the path or call concerned */
 };
 
 struct dt_msg_rank_hello {
@@ -203,13 +213,13 @@ struct dt_msg_rank_hello {
 };
 
 enum dt_exit_flags {
-    DT_EXITED_LINKED = 1,      /* it had called dt_init */
-    DT_EXITED_FINALIZED = 2,   /* it had called dt_finalize */
-    DT_EXITED_PEER_LOST = 4,   /* a call had returned DT_ERR_PEER: its death is a consequence */
-    DT_EXITED_CORE = 8,        /* dumped core */
-    DT_EXITED_OOM = 16,        /* killed by the kernel for memory */
-    DT_EXITED_STOPPED = 32,    /* the agent had been told to stop it */
-    DT_EXITED_INJECTED = 64,   /* by --inject */
+    DT_EXITED_LINKED = 1,    /* it had called dt_init */
+    DT_EXITED_FINALIZED = 2, /* it had called dt_finalize */
+    DT_EXITED_PEER_LOST = 4, /* a call had returned DT_ERR_PEER: its death is a consequence */
+    DT_EXITED_CORE = 8,      /* dumped core */
+    DT_EXITED_OOM = 16,      /* killed by the kernel for memory */
+    DT_EXITED_STOPPED = 32,  /* the agent had been told to stop it */
+    DT_EXITED_INJECTED = 64, /* by --inject */
 };
 
 struct dt_msg_exit {
@@ -250,7 +260,7 @@ struct dt_msg_log {
 
 struct dt_msg_file_done {
     uint32_t id;
-    char *dir;   /* where the file is, when error is empty */
+    char *dir; /* where the file is, when error is empty */
     char *error;
 };
 
@@ -271,6 +281,7 @@ struct dt_msg_done {
 
 union dt_msg { /* large enough for any of them */
     struct dt_msg_start start;
+    struct dt_msg_go go;
     struct dt_msg_table table;
     struct dt_msg_signal signal;
     struct dt_msg_stop stop;
@@ -284,6 +295,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_stdin_eof stdin_eof;
     struct dt_msg_file_data file_data;
     struct dt_msg_hello hello;
+    struct dt_msg_ready ready;
     struct dt_msg_started started;
     struct dt_msg_spawn_failed spawn_failed;
     struct dt_msg_rank_hello rank_hello;
@@ -301,7 +313,8 @@ union dt_msg { /* large enough for any of them */
 /* The message's name for diagnostics, or NULL for an unknown type. */
 const char *dt_msg_name(uint8_t type);
 
-/* Appends the message's payload (not its frame header) to out; sets out->failed when it does not fit. */
+/* Appends the message's payload (not its frame header) to out; sets out->failed when it does not
+ * fit. */
 void dt_msg_encode(struct dt_put *out, uint8_t type, const void *msg);
 
 /* Returns 0, or -1 when the payload is not exactly one such message; msg then holds nothing. */

@@ -151,6 +151,14 @@ ends_well() {
     clean
 }
 
+@test "a resumed job recovers before its own first checkpoint: it has one to go on from" {
+    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
+    dtrun --checkpoint-dir ckpt --resume -np 2 --inject kill:rank=1,step=55 "$(TRAIN)" 80 10
+    result_is 2 80
+    err_has "dtrun: restarting 2 ranks from the checkpoint of step 50"
+    clean
+}
+
 @test "a fresh start that fails before its first checkpoint does not fall back to an old one" {
     dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
     dtrun --checkpoint-dir ckpt --fresh --max-restarts 1 -np 2 --inject kill:rank=1,step=5 "$(TRAIN)" 40 10

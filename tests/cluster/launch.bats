@@ -119,8 +119,9 @@ teardown() { cluster_await_quiet 2; }
     cluster_err_lines 1
     grep -q '^dtrun: ./trian: No such file or directory (on host' "$ERR"
     cluster_on 1 mkdir -p /run/home/work
-    cluster_dtrun --wdir /run/home/work -np 2 -H host1,host2 true
+    cluster_dtrun --wdir /run/home/work -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 125 ]
+    [ ! -e "$CLUSTER_SHARED/ran" ] # no rank runs before every host can run its own
     cluster_err_lines 1
     grep -q '^dtrun: .*host2' "$ERR"
     cluster_err_has /run/home/work

@@ -695,6 +695,42 @@ static void kill_at_once(struct dt_msg_start *start)
     dt_strs_add(&start->inject, "kill:rank=9,after=0");
 }
 
+static void ranks_wait_for_go(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_go go = { 7 };
+
+    a->hold = true;
+    agent_start(a, 2, "echo ran", NULL);
+    agent_expect(a, DT_MSG_READY);
+    agent_send(a, DT_MSG_GO, &go); /* of another generation */
+    agent_listen(a, 100);
+    assert_false(agent_has(a, DT_MSG_STARTED) || agent_has(a, DT_MSG_EXIT));
+    go.generation = a->msg.ready.generation;
+    agent_send(a, DT_MSG_GO, &go);
+    agent_expect(a, DT_MSG_STARTED);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 1, 1), "ran\n");
+    assert_int_equal(agent_end(a), 0);
+}
+
+static void ranks_that_never_got_go_are_stopped(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_stop stop = { 5000 };
+
+    a->hold = true;
+    agent_start(a, 2, "echo ran", NULL);
+    agent_expect(a, DT_MSG_READY);
+    agent_send(a, DT_MSG_STOP, &stop);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.signo, SIGKILL);
+    assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 0, 1), "");
+    assert_int_equal(agent_end(a), 0);
+}
+
 static void an_injected_fault_strikes_its_rank(void **state)
 {
     struct agent *a = *state;
@@ -1061,6 +1097,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_rank_inherits_nothing, setup_dirty, teardown),
         TEST(a_stray_child_does_not_hold_up_the_end),
         TEST(a_stranger_with_the_pipe_does_not_either),
+        TEST(ranks_wait_for_go),
+        TEST(ranks_that_never_got_go_are_stopped),
         TEST(an_injected_fault_strikes_its_rank),
         TEST(an_injected_host_loss_leaves_nothing),
         TEST(linked_ranks_tell_their_step_and_their_end),

@@ -47,6 +47,13 @@ static void credit(struct agent *a, const struct dt_msg_output *m)
         agent_send(a, DT_MSG_CREDIT, &c);
 }
 
+static void go(struct agent *a, uint32_t generation)
+{
+    struct dt_msg_go m = { generation };
+
+    agent_send(a, DT_MSG_GO, &m);
+}
+
 static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t len)
 {
     struct agent *a = arg;
@@ -61,6 +68,8 @@ static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t le
         credit(a, &m.output);
     } else if (type == DT_MSG_OUTPUT_EOF) {
         a->eof[2 * m.output_eof.rank + m.output_eof.fd - 1] = true;
+    } else if (type == DT_MSG_READY && !a->hold) {
+        go(a, m.ready.generation);
     } else if (type == DT_MSG_STDIN_CREDIT) {
         a->stdin_credit += m.credit.bytes;
     } else {

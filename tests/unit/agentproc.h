@@ -25,6 +25,7 @@ struct agent {
     struct dt_unframe unframe;
     struct arrived *first;
     bool mute_credit;                 /* OUTPUT is not credited */
+    bool hold;                        /* READY is not answered with GO, but waits */
     struct dt_put out[AGENT_STREAMS]; /* by 2 * rank + stream - 1 */
     bool eof[AGENT_STREAMS];
     uint64_t stdin_credit;

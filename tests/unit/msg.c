@@ -121,6 +121,7 @@ static const struct message {
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 w3 w2 'host2' '/w' "
       "'10.0.0.1' "
       "h40000 '/c' b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1'" },
+    { DT_MSG_GO, "go", &(struct dt_msg_go){ 2 }, "w2" },
     { DT_MSG_TABLE, "table",
       &(struct dt_msg_table){ 3, ITEMS(struct dt_msg_addr, { "10.0.0.1", 7, 0 }, { "::1", 0, 9 }) },
       "w3 w2 '10.0.0.1' h7 w0 '::1' h0 w9" },
@@ -139,6 +140,7 @@ static const struct message {
     { DT_MSG_HELLO, "hello", &hello,
       "w1 '0.1.0' 'boot' 'h' '10.0.0.2' '10.0.0.1' h4000 w64 q0x123456789a q0x1122334455667788 w77 "
       "w2 '0' '1'" },
+    { DT_MSG_READY, "ready", &(struct dt_msg_ready){ 2 }, "w2" },
     { DT_MSG_STARTED, "started",
       &(struct dt_msg_started){
           4, ITEMS(struct dt_msg_started_rank, { 1, 100, "3" }, { 2, 101, "" }) },

@@ -42,7 +42,7 @@ static void live(struct dt_restart *r, const char *life, char *got)
         enum dt_restart_verdict v = dt_restart_verdict(r);
 
         if (*life == 'c') {
-            dt_restart_commit(r, step += 10);
+            dt_restart_checkpoint(r, step += 10);
             continue;
         }
         *got++ = letter(v);
@@ -75,13 +75,13 @@ static void test_same_step_is_no_progress(void **state)
     (void)state;
     r.linked = true;
     for (int i = 0; i < 3; i++) {
-        dt_restart_commit(&r, 50);
+        dt_restart_checkpoint(&r, 50);
         assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
         dt_restart_count(&r);
     }
-    dt_restart_commit(&r, 50);
+    dt_restart_checkpoint(&r, 50);
     assert_int_equal(dt_restart_verdict(&r), DT_RESTART_NO_PROGRESS);
-    dt_restart_commit(&r, 51);
+    dt_restart_checkpoint(&r, 51);
     assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
 }
 
