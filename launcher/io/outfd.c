@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
@@ -60,11 +61,24 @@ static void settle(struct dt_outfd *o, size_t n)
     }
 }
 
-/* What is out is dropped from the front only when it is the larger part: each byte moves once. */
+static void drop_settled(struct dt_outfd *o)
+{
+    size_t left = o->nsegments - o->segment_head;
+
+    if (o->segment_head <= left)
+        return;
+    memmove(o->segments, o->segments + o->segment_head, left * sizeof *o->segments);
+    o->nsegments = left;
+    o->segment_head = 0;
+}
+
+/* What is out is dropped from the front only when it is the larger part: each byte moves once. Both
+ * lists are shortened while they are in use: behind a slow reader they may never be empty. */
 static void advance(struct dt_outfd *o, size_t n)
 {
     o->head += n;
     settle(o, n);
+    drop_settled(o);
     if (o->head == o->queue.len) {
         o->queue.len = o->head = 0;
         o->nsegments = o->segment_head = 0;

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,6 +243,39 @@ static void test_slow_socket(void **state)
     credit_follows_reader(SOCKETS);
 }
 
+/* Behind a reader that is never quite done, what is remembered of what is out goes too. */
+static void test_never_drained(void **state)
+{
+    struct fixture f;
+    bool busy = true;
+    struct mallinfo2 before = { 0 }, after;
+    char chunk[6 * 2500]; /* "[0] x\n" */
+
+    (void)state;
+    open_fixture(&f, PIPES, 2, true);
+    for (int i = 0; i < 400; i++) {
+        for (int k = 0; k < 2500; k++)
+            add(&f, k & 1, 1, "x\n");
+        turn(&f);
+        if (i < 20)
+            continue;
+        if (i == 20)
+            before = mallinfo2();
+        busy &= !dt_outmux_is_drained(f.mux);
+        for (ssize_t n = 0; n < (ssize_t)sizeof chunk; turn(&f)) {
+            ssize_t got = read(f.reader[0], chunk, sizeof chunk - (size_t)n);
+
+            n += got > 0 ? got : 0;
+        }
+    }
+    after = mallinfo2();
+    drain(&f);
+    give_back(&f);
+    assert_true(busy);
+    assert_in_range(after.uordblks + after.hblkhd, 0, before.uordblks + before.hblkhd + 4000000);
+    close_fixture(&f);
+}
+
 /* A held line must not stop its stream, however long it is. */
 static void test_long_line(void **state)
 {
@@ -394,6 +428,7 @@ int main(void)
         cmocka_unit_test(test_one_file),
         cmocka_unit_test(test_slow_pipe),
         cmocka_unit_test(test_slow_socket),
+        cmocka_unit_test(test_never_drained),
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_reader_left),
         cmocka_unit_test(test_file),
