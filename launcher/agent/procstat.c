@@ -11,13 +11,15 @@ enum { /* of the kernel's linux/sched.h */
        PF_SIGNALED = 0x400,
 };
 
-/* "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold anything. */
+/* "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold anything; the
+ * number of threads is the eleventh after FLAGS. */
 bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
 {
     char path[64];
     char text[512];
     const char *after;
     unsigned flags;
+    long threads;
     char state;
     ssize_t n;
     int fd;
@@ -32,9 +34,12 @@ bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
         return false;
     text[n] = '\0';
     after = strrchr(text, ')');
-    if (!after || sscanf(after + 1, " %c %d %*d %*d %*d %*d %u", &state, &p->parent, &flags) != 3)
+    if (!after ||
+        sscanf(after + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
+               &state, &p->parent, &flags, &threads) != 4)
         return false;
-    p->living = state != 'Z' && state != 'X';
+    /* A main thread that has called pthread_exit is a zombie while the others go on. */
+    p->living = (state != 'Z' && state != 'X') || threads > 1;
     p->dying = (flags & (PF_EXITING | PF_DUMPCORE | PF_SIGNALED)) != 0;
     return true;
 }

@@ -7,7 +7,7 @@
 
 struct dt_procstat {
     pid_t parent;
-    bool living; /* no zombie */
+    bool living; /* no zombie, or one with threads */
     bool dying;  /* on its way to being one: it may have closed its files already */
 };
 

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -90,6 +91,18 @@ size_t dt_sweep_kill(pid_t *example)
     return living;
 }
 
+/* Returns whether there are any left. Without children there are no descendants: orphans would have
+ * become ours. The list in /proc cannot say so, since processes come and go while it is read. */
+static bool reap_children(void)
+{
+    pid_t pid;
+
+    do
+        pid = waitpid(-1, NULL, WNOHANG);
+    while (pid > 0 || (pid < 0 && errno == EINTR));
+    return pid == 0;
+}
+
 void dt_sweep_all(int timeout_ms)
 {
     const struct timespec round = { .tv_nsec = ROUND_MS * 1000000L };
@@ -99,12 +112,9 @@ void dt_sweep_all(int timeout_ms)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    while (dt_sweep_kill(NULL) && dt_clock_ns() < deadline) {
+    while (reap_children() && dt_clock_ns() < deadline) {
+        dt_sweep_kill(NULL);
         /* A child's death wakes us; a deeper one only becomes visible in the next round. */
         sigtimedwait(&child, NULL, &round);
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
     }
-    while (waitpid(-1, NULL, WNOHANG) > 0)
-        continue;
 }

@@ -1,0 +1,34 @@
+/* headless FILE: locks FILE and leaves a process behind that holds the lock. Its main thread has
+ * ended, so that it is listed as a zombie, but another thread goes on. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static void *go_on(void *arg)
+{
+    (void)arg;
+    alarm(60); /* in case nobody ends it */
+    for (;;)
+        pause();
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    int fd = argc == 2 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
+    pthread_t thread;
+
+    if (fd < 0 || flock(fd, LOCK_EX) < 0) {
+        perror("headless");
+        return 1;
+    }
+    if (fork() != 0)
+        return 0;
+    setsid();
+    if (pthread_create(&thread, NULL, go_on, NULL) != 0)
+        return 1;
+    pthread_exit(NULL); /* of this thread alone */
+    return 0;
+}
