@@ -46,11 +46,21 @@ static void on_grace_over(uv_timer_t *timer)
     dt_job_event(timer->data, DT_EV_KILL);
 }
 
+/* A connection that is still being made may take its time, and no rank is there to be stopped. */
+static void drop_coming(struct dt_job *j)
+{
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (j->links[i] && dt_hostlink_is_coming(j->links[i]))
+            dt_hostlink_close(j->links[i], "was not waited for");
+    }
+}
+
 static void begin_stopping(struct dt_job *j)
 {
     j->state = DT_JOB_STOPPING;
     uv_timer_stop(&j->collect);
     dt_stdinpump_hold(j->in);
+    drop_coming(j);
 }
 
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace)
@@ -98,10 +108,7 @@ void dt_job_kill(struct dt_job *j)
 
 void dt_job_abandon(struct dt_job *j)
 {
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links[i] && dt_hostlink_is_coming(j->links[i]))
-            dt_hostlink_close(j->links[i], "was not waited for");
-    }
+    drop_coming(j);
     dt_job_finish(j);
 }
 
