@@ -116,6 +116,7 @@ struct dt_job {
     struct dt_outmux *out;
     struct dt_stdinpump *in;
     bool stdin_ended;
+    size_t stdin_owed; /* credit that came while FAILING */
 };
 
 /* job.c */
@@ -135,6 +136,7 @@ void dt_job_open_streams(struct dt_job *j);
 void dt_job_close_streams(struct dt_job *j);
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
+void dt_job_on_stdin_credit(struct dt_job *j, uint32_t bytes);
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);

@@ -1,6 +1,7 @@
 /* Deaths: recording them, finding out which was the first, and what follows from it. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "launcher/base/inject.h"
 #include "launcher/base/log.h"
@@ -95,6 +96,9 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
         if (!r->ended)
             r->end = (struct dt_death){ .rank = (uint32_t)(node->first_rank + i), .code = -1 };
         r->ended = r->stderr_eof = true;
+        /* Nothing will complete a line that was begun; what comes next is of another process. */
+        dt_outmux_eof(j->out, (uint32_t)(node->first_rank + i), STDOUT_FILENO);
+        dt_outmux_eof(j->out, (uint32_t)(node->first_rank + i), STDERR_FILENO);
     }
     strike_host(j, node);
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING)
@@ -266,6 +270,8 @@ void dt_job_decide(struct dt_job *j)
     uv_timer_stop(&j->collect);
     if (cause < 0) {
         j->state = j->all_started ? DT_JOB_RUNNING : DT_JOB_STARTING;
+        dt_stdinpump_credit(j->in, j->stdin_owed);
+        j->stdin_owed = 0;
         dt_job_check(j);
         return;
     }

@@ -210,7 +210,7 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         dt_say("%s: %s", dt_job_host_name(j, h->host), msg->log.text);
         break;
     case DT_MSG_STDIN_CREDIT:
-        dt_stdinpump_credit(j->in, msg->credit.bytes);
+        dt_job_on_stdin_credit(j, msg->credit.bytes);
         break;
     case DT_MSG_FILE_DONE:
         on_file_done(j, h, &msg->file_done);
@@ -301,7 +301,7 @@ static void on_tick(uv_timer_t *timer)
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         struct dt_hostlink *h = j->links[i];
 
-        if (!h || h->ending)
+        if (!h || !h->link || h->ending)
             continue;
         if (!h->greeted) {
             give_up_retry(j, h, now);

@@ -145,7 +145,16 @@ static void reset_ranks(struct dt_job *j)
         j->ranks[r] = (struct dt_rank){ 0 };
     }
     j->ndeaths = 0;
+    j->stdin_owed = 0;
     j->all_started = j->table_sent = false;
+}
+
+/* A refusal that came while the generation before was being ended anyway is no news. */
+static void forget_refusal(struct dt_job *j)
+{
+    free(j->refusal.text);
+    free(j->refusal.hosts);
+    j->refusal = (struct dt_spawn_refusal){ 0 };
 }
 
 void dt_job_start_generation(struct dt_job *j)
@@ -155,6 +164,7 @@ void dt_job_start_generation(struct dt_job *j)
     j->generation++;
     j->state = DT_JOB_STARTING;
     reset_ranks(j);
+    forget_refusal(j);
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
 

@@ -76,6 +76,16 @@ static void on_stdin_eof(void *arg)
         dt_hostlink_send(h, DT_MSG_STDIN_EOF, &m);
 }
 
+/* What a rank that is dead does not take is credited all the same: after a death nothing more is
+ * read until it is clear who shall have it. */
+void dt_job_on_stdin_credit(struct dt_job *j, uint32_t bytes)
+{
+    if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING)
+        dt_stdinpump_credit(j->in, bytes);
+    else if (j->state == DT_JOB_FAILING)
+        j->stdin_owed += bytes;
+}
+
 static void log_sink(void *arg, const char *line, size_t n)
 {
     struct dt_job *j = arg;

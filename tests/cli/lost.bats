@@ -49,3 +49,36 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     kill -CONT "$worker" # it finds that its lease is over
     clean 2
 }
+
+@test "told to end while a lost agent is being brought back: at once" {
+    printf '#!/bin/sh\n[ ! -e first ] || { : >second; exec cat; }\n: >first\nexec "%s"\n' \
+        "$DTRUN_AGENT" >agent
+    chmod +x agent
+    DTRUN_AGENT="$T/agent" dtrun_start --max-restarts 2 -np 1 sh -c 'echo ready; exec sleep 600'
+    out_has 1 ready
+    kill -KILL "$(keeper)"
+    within 5 test -e second
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 5
+    code_is 143
+    clean
+}
+
+@test "what a lost agent's rank had begun to write stays a line of its own" {
+    dtrun_start --max-restarts 1 -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600
+        [ $DTRUN_RESTART_COUNT = 0 ] || { echo again; exit 1; }
+        printf "half a line"; : >half; exec sleep 600'
+    within 5 test -e half
+    kill -KILL "$(keeper)"
+    dtrun_wait
+    grep -qx '\[1\] half a line' "$OUT"
+    grep -qx '\[1\] again' "$OUT"
+    clean
+}
+
+@test "a process whose main thread has ended is found, too" {
+    command -v flock >/dev/null || skip "needs flock"
+    dtrun -np 1 "$RANK/headless" lock
+    code_is 0
+    flock -n lock true
+}
