@@ -219,8 +219,10 @@ only_dtrun_is_left() {
     exec 9<>"$OUT"
     head -c 65536 /dev/zero >&9 # the pipe is full
     for end in 0 7; do
-        dtrun_start -np 1 sh -c "echo last; exit $end" 9>&-
+        dtrun_start -np 1 sh -c "echo last; : >ran; exit $end" 9>&-
+        within 10 test -e ran # only dtrun is there before its agent has begun, too
         within 10 only_dtrun_is_left
+        rm ran
         kill -TERM "$BACKGROUND"
         dtrun_wait 5
         err_lines 1
