@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,27 +34,35 @@ void dt_keeper_clean(struct dt_keeper *keeper)
 }
 
 /* Returns 0 when the worker is dead, or for how many ms it has been silent when that is too long.
- */
+ * A stopped worker does not see that dtrun has left, so the keeper looks at the channel, too. */
 static uint64_t watch(const struct dt_keeper *keeper, int fd)
 {
-    struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+    struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
+                            { .fd = STDIN_FILENO, .events = POLLRDHUP } };
     uint64_t heard = dt_clock_ns();
+    bool alone = false;
     char beats[64];
 
     for (;;) {
-        uint64_t limit = (uint64_t)keeper->lease_ms * DT_KEEPER_SILENCE;
+        uint64_t limit =
+            alone ? DT_KEEPER_ALONE_MS : (uint64_t)keeper->lease_ms * DT_KEEPER_SILENCE;
         uint64_t silent = (dt_clock_ns() - heard) / 1000000;
-        int n = poll(&poll_fd, 1, silent < limit ? (int)(limit - silent) : 0);
+        int n = poll(fds, 2, silent < limit ? (int)(limit - silent) : 0);
 
-        if (n > 0) {
+        if (n > 0 && fds[0].revents) {
             ssize_t got = read(fd, beats, sizeof beats);
 
             if (got == 0 || (got < 0 && errno != EINTR))
                 return 0;
-            heard = dt_clock_ns();
-        } else if (silent >= limit) {
-            return silent;
         }
+        if (n > 0 && fds[1].revents) {
+            alone = true;
+            fds[1].fd = -1;
+        }
+        if (n > 0)
+            heard = dt_clock_ns();
+        else if (silent >= limit)
+            return silent;
     }
 }
 
@@ -96,6 +105,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     if (worker == 0) {
         close(ends[0]);
         prctl(PR_SET_CHILD_SUBREAPER, 1); /* is not inherited */
+        prctl(PR_SET_PDEATHSIG, SIGCONT); /* wakes a stopped worker when the keeper is killed */
         return work(keeper, ends[1]);
     }
     close(ends[1]);

@@ -10,6 +10,7 @@
 
 enum {
     DT_KEEPER_SILENCE = 3,         /* a worker silent for so many leases is taken as stuck */
+    DT_KEEPER_ALONE_MS = 1000,     /* ... or for so long, once dtrun has closed the channel */
     DT_KEEPER_SWEEP_MS = 30 * 1000 /* at most so long for processes that do not die */
 };
 

@@ -46,8 +46,22 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     dtrun_wait 15
     code_is 125
     err_has "dtrun: localhost has not answered for 1 s; its ranks 0-1 are taken as lost"
-    kill -CONT "$worker" # it finds that its lease is over
-    clean 2
+    clean 2 # killing the keeper has woken the worker
+}
+
+@test "23: an agent whose worker is stopped leaves no ranks behind" {
+    dtrun_start --heartbeat 1 -np 2 sh -c "$FAMILY"
+    out_has 2 ready
+    kill -STOP "$(worker)"
+    dtrun_wait 8
+    code_is 125
+    clean
+    dtrun_start -np 2 sh -c "$FAMILY"
+    out_has 2 ready
+    kill -STOP "$(worker)"
+    kill -KILL "$BACKGROUND"
+    wait "$BACKGROUND" || true
+    clean 3
 }
 
 @test "told to end while a lost agent is being brought back: at once" {
