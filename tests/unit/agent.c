@@ -494,7 +494,8 @@ static void start_family(struct agent *a, void (*tweak)(struct dt_msg_start *))
 
     agent_start(a, 2, family, tweak);
     agent_expect(a, DT_MSG_STARTED);
-    /* Counted once: a process that just executes another program has no environment for a moment. */
+    /* Counted once: a process that just executes another program has no environment for a moment.
+     */
     for (int i = 0; i < 1000 && (n = agent_processes(a)) < 14; i++)
         agent_listen(a, 5);
     assert_int_equal(n, 14);
