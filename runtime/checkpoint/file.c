@@ -21,22 +21,42 @@ static dt_result_t fail_at(const struct dt_dir *d, const char *name, const char 
     return dt_fail(DT_ERR_IO, "%s/%s: %s: %s", d->path, name, what, strerror(errno));
 }
 
+/* A new directory is there after a power failure only when its parent is durable. One that may not
+ * be read cannot be synced. */
+static dt_result_t sync_parent(char *part)
+{
+    char *slash = strrchr(part, '/');
+    struct dt_dir parent;
+    dt_result_t result;
+
+    if (slash)
+        slash[slash == part] = '\0';
+    if (dt_dir_open(&parent, slash ? part : ".") != DT_OK)
+        return DT_OK;
+    result = dt_dir_sync(&parent);
+    dt_dir_close(&parent);
+    return result;
+}
+
 dt_result_t dt_dir_make(const char *path)
 {
     char part[PATH_MAX];
+    dt_result_t result = DT_OK;
     size_t len = strlen(path);
 
     if (len >= sizeof part)
         return dt_fail(DT_ERR_IO, "%.100s...: the name is too long", path);
-    for (size_t i = 1; i <= len; i++) {
+    for (size_t i = 1; i <= len && result == DT_OK; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0777) != 0 && errno != EEXIST && errno != EISDIR)
-            return dt_fail(DT_ERR_IO, "%s: cannot be made: %s", part, strerror(errno));
+        if (mkdir(part, 0777) == 0)
+            result = sync_parent(part);
+        else if (errno != EEXIST && errno != EISDIR)
+            result = dt_fail(DT_ERR_IO, "%s: cannot be made: %s", part, strerror(errno));
     }
-    return DT_OK;
+    return result;
 }
 
 dt_result_t dt_dir_open(struct dt_dir *d, const char *path)

@@ -20,15 +20,15 @@ struct save {
 /* Ranks that save different steps would wait for each other in vain later: say so now. */
 static dt_result_t same_step(const struct dt_group *g, int64_t step)
 {
-    int64_t v[2] = { step, -step };
+    int64_t v[2] = { step, ~step }; /* the smallest of ~step is ~ of the largest step */
     dt_result_t result = g->min(g->ctx, v, 2);
 
     if (result == DT_OK && v[0] < 0)
         return dt_fail(DT_ERR_ARG, "the step %lld cannot be saved: it is negative",
                        (long long)v[0]);
-    if (result == DT_OK && v[0] != -v[1])
+    if (result == DT_OK && v[0] != ~v[1])
         return dt_fail(DT_ERR_MISMATCH, "the ranks save different steps: from %lld to %lld",
-                       (long long)v[0], (long long)-v[1]);
+                       (long long)v[0], (long long)~v[1]);
     return result;
 }
 
