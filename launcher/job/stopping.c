@@ -89,7 +89,8 @@ void dt_job_stop(struct dt_job *j)
     struct dt_msg_stop stop = { .grace_ms = grace_ms(j) };
 
     begin_stopping(j);
-    if (j->stop_with_int)
+    /* Ranks that wait at the gate would take a signal only when they go on, and need no grace. */
+    if (j->stop_with_int && j->all_started)
         interrupt_ranks(j);
     else
         dt_job_send_all(j, DT_MSG_STOP, &stop);

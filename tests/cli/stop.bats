@@ -230,3 +230,19 @@ only_dtrun_is_left() {
     done
     code_is 7
 }
+
+@test "Ctrl-C while ranks wait for those of another host: there is nothing that could use the grace" {
+    command -v python3 >/dev/null || skip "needs python3"
+    export NOGO_AGENT="$DTRUN_AGENT" NOGO_SEEN="$T/seen"
+    # what bash starts in the background ignores SIGINT unless told otherwise
+    DTRUN_AGENT="$DTRUN_SOURCE/tests/cli/nogo.py"
+    env --default-signal=INT "$TOKEN" "$DTRUN" --kill-grace 60 -np 2 echo never \
+        >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    within 10 test -e seen
+    kill -INT "$BACKGROUND"
+    dtrun_wait 5
+    code_is 130
+    out_is ""
+    clean
+}
