@@ -75,7 +75,8 @@ struct dt_job {
     uint32_t np;
     struct dt_death *deaths; /* of this generation */
     size_t ndeaths;
-    int64_t reached; /* newest step of any rank in this generation, -1: unknown */
+    int64_t reached;       /* newest step known of any rank in this generation, or -1 */
+    bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
 
     uv_timer_t collect; /* FAILING: the agents have had their time */
     uint64_t failed_ns;
@@ -158,6 +159,7 @@ void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
 void dt_job_decide(struct dt_job *j);
 
 /* recovery.c */
+int64_t dt_job_lost_steps(const struct dt_job *j, bool *known); /* in all; those known of */
 void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *text);
 void dt_job_reconnect(struct dt_job *j);
 void dt_job_relaunch(struct dt_job *j);

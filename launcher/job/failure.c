@@ -62,6 +62,7 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     j->deaths[j->ndeaths++] = r->end;
     if (m->step > j->reached)
         j->reached = m->step;
+    j->reached_is_known |= m->step >= 0;
     if (m->flags & DT_EXITED_INJECTED)
         strike(j, m->rank, -1, m->step);
     dt_verbose("rank %u ended: code %d, signal %d, step %" PRId64 ", flags %#x", m->rank, m->code,

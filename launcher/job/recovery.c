@@ -171,6 +171,18 @@ void dt_job_relaunch(struct dt_job *j)
     free(missing);
 }
 
+int64_t dt_job_lost_steps(const struct dt_job *j, bool *known)
+{
+    int64_t lost = 0;
+
+    *known = true;
+    for (size_t i = 0; i < j->nrecoveries; i++) {
+        *known &= j->recoveries[i].lost_steps >= 0;
+        lost += j->recoveries[i].lost_steps > 0 ? j->recoveries[i].lost_steps : 0;
+    }
+    return lost;
+}
+
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
 {
     struct dt_recovery *r = &j->recoveries[j->nrecoveries - 1];
@@ -180,9 +192,10 @@ void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
     r->seconds = (double)(dt_now_ns() - r->failed_ns) / 1e9;
     if (restored_known) {
         r->from_step = restored;
-        if (j->reached >= 0)
+        if (j->reached_is_known)
             r->lost_steps = dt_restart_lost_steps(j->reached, restored);
         j->reached = restored;
+        j->reached_is_known = false;
     }
     dt_strbuf_puts(&b, "recovered in ");
     dt_words_duration(&b, r->seconds);

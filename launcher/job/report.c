@@ -97,12 +97,8 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
 static void add_lost_steps(const struct dt_job *j, cJSON *to)
 {
     bool known = true;
-    int64_t lost = 0;
+    int64_t lost = dt_job_lost_steps(j, &known);
 
-    for (size_t i = 0; i < j->nrecoveries; i++) {
-        known = known && j->recoveries[i].lost_steps >= 0;
-        lost += j->recoveries[i].lost_steps > 0 ? j->recoveries[i].lost_steps : 0;
-    }
     add_number(to, "lost_steps", known || lost > 0, (double)lost);
 }
 

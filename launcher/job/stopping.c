@@ -119,25 +119,32 @@ static void say_refusal(const struct dt_job *j)
         dt_say("%s (on %s)", j->refusal.text, j->refusal.hosts);
 }
 
+static void add_lost_steps(const struct dt_job *j, struct dt_strbuf *out)
+{
+    bool known = true;
+    int64_t lost = dt_job_lost_steps(j, &known);
+
+    if (!known && lost == 0)
+        return;
+    dt_strbuf_puts(out, known ? ", lost " : ", lost at least ");
+    dt_words_count(out, (uint64_t)lost, "step");
+}
+
 static void say_end(const struct dt_job *j)
 {
     double total = (double)(j->ended_ns - j->began_ns) / 1e9, recovering = 0;
-    int64_t lost = 0;
     struct dt_strbuf b = { 0 };
 
     if (j->exit_code != 0 || (j->nrecoveries == 0 && !isatty(STDERR_FILENO)))
         return;
     dt_strbuf_puts(&b, "done in ");
     dt_words_duration(&b, total);
-    for (size_t i = 0; i < j->nrecoveries; i++) {
+    for (size_t i = 0; i < j->nrecoveries; i++)
         recovering += j->recoveries[i].seconds > 0 ? j->recoveries[i].seconds : 0;
-        lost += j->recoveries[i].lost_steps > 0 ? j->recoveries[i].lost_steps : 0;
-    }
     if (j->nrecoveries > 0) {
         dt_strbuf_puts(&b, "; recovered ");
         dt_words_count(&b, j->nrecoveries, "failure");
-        dt_strbuf_puts(&b, ", lost ");
-        dt_words_count(&b, (uint64_t)lost, "step");
+        add_lost_steps(j, &b);
         dt_strbuf_puts(&b, ", ");
         dt_words_duration(&b, recovering);
         dt_strbuf_printf(&b, " (%.1f %% of the time went into training)",

@@ -176,3 +176,14 @@ ends_well() {
         clean
     done
 }
+
+@test "how many steps a lost host has cost is said only where it is known" {
+    dtrun -np 3 --report r.json --inject host:node=0,step=55 "$(TRAIN)" 100 10
+    result_is 3 100
+    grep -qE '^dtrun: recovered in [0-9.]+ m?s$' "$ERR" || { show; false; }
+    grep -qE '^dtrun: done in .*; recovered 1 failure, [0-9.]+ m?s \(' "$ERR" || { show; false; }
+    grep -q '"lost_steps":[[:space:]]*null,' r.json
+    dtrun -np 3 --inject kill:rank=1,step=33 --inject host:node=0,step=55 "$(TRAIN)" 100 10
+    err_has "; recovered 2 failures, lost at least 3 steps, "
+    clean
+}
