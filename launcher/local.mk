@@ -10,6 +10,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/utf8.c launcher/base/utf8.h \
+	launcher/base/writeall.c launcher/base/writeall.h \
 	launcher/place/envrules.c launcher/place/envrules.h \
 	launcher/place/gpu.c launcher/place/gpu.h
 launcher_libbase_la_LIBADD = runtime/libwire.la

@@ -14,6 +14,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
 
 struct incoming {
     struct incoming *next;
@@ -126,21 +127,6 @@ static int make_dir(struct dt_keeper *keeper, const char *job_id, struct dt_erro
     return -1;
 }
 
-static int write_all(int fd, const uint8_t *p, size_t n)
-{
-    while (n) {
-        ssize_t done = write(fd, p, n);
-
-        if (done < 0 && errno != EINTR)
-            return -1;
-        if (done > 0) {
-            p += done;
-            n -= (size_t)done;
-        }
-    }
-    return 0;
-}
-
 static int finish(struct incoming *in, struct dt_error *err)
 {
     int fd = in->fd;
@@ -219,7 +205,7 @@ void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
         return; /* it has failed, which the launcher has been told */
     if (m->data.n > in->left) {
         dt_error_set(&err, "%s: more bytes came than were announced", in->path);
-    } else if (write_all(in->fd, m->data.p, m->data.n) < 0) {
+    } else if (dt_write_all(in->fd, m->data.p, m->data.n) < 0) {
         dt_error_set(&err, "%s: %s", in->temporary, strerror(errno));
     } else {
         XXH3_64bits_update(in->state, m->data.p, m->data.n);

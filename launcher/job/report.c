@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
 
@@ -122,21 +123,6 @@ static char *print(const struct dt_job *j)
     return text;
 }
 
-static int write_all(int fd, const char *text, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, text, n);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return -1;
-        text += done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 static int write_file(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -144,7 +130,8 @@ static int write_file(const char *path, const char *text)
 
     if (fd < 0)
         return -1;
-    failed = write_all(fd, text, strlen(text)) < 0 || write_all(fd, "\n", 1) < 0 || fsync(fd) < 0;
+    failed =
+        dt_write_all(fd, text, strlen(text)) < 0 || dt_write_all(fd, "\n", 1) < 0 || fsync(fd) < 0;
     saved = errno;
     failed |= close(fd) < 0;
     if (failed)
@@ -162,7 +149,7 @@ static int write_into(const char *path, const char *text)
     if (fd < 0)
         return -1;
     fcntl(fd, F_SETFL, O_APPEND);
-    failed = write_all(fd, text, strlen(text)) < 0 || write_all(fd, "\n", 1) < 0;
+    failed = dt_write_all(fd, text, strlen(text)) < 0 || dt_write_all(fd, "\n", 1) < 0;
     saved = errno;
     close(fd);
     errno = saved;

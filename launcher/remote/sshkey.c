@@ -91,11 +91,12 @@ void dt_sshkey_parse(struct dt_sshkey *key, const char *text, size_t n)
             key->kind = pems[i].kind;
             key->encrypted = pems[i].encrypted || memmem(at, n, "Proc-Type: 4,ENCRYPTED", 22);
         }
-    end = memmem(at, n, "-----END", 8);
-    if (end && n > strlen(openssh) && memcmp(at, openssh, strlen(openssh)) == 0) {
-        at += strlen(openssh);
+    if (n < strlen(openssh) || memcmp(at, openssh, strlen(openssh)) != 0)
+        return;
+    at += strlen(openssh); /* whose dashes are not those of the end */
+    end = memmem(at, n - strlen(openssh), "-----END", 8);
+    if (end)
         parse_openssh(key, at, (size_t)(end - at));
-    }
 }
 
 /* "TYPE BASE64 COMMENT" */

@@ -1,0 +1,9 @@
+/* Writing to a blocking descriptor until all is written. */
+#ifndef DT_BASE_WRITEALL_H
+#define DT_BASE_WRITEALL_H
+
+#include <stddef.h>
+
+int dt_write_all(int fd, const void *data, size_t n); /* 0, or -1 with errno */
+
+#endif
