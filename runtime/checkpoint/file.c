@@ -26,7 +26,7 @@ static dt_result_t fail_at(const struct dt_dir *d, const char *name, const char 
 static dt_result_t sync_parent(char *part)
 {
     char *slash = strrchr(part, '/');
-    struct dt_dir parent;
+    struct dt_dir parent = { .fd = -1 };
     dt_result_t result;
 
     if (slash)
