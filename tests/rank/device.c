@@ -1,8 +1,9 @@
-/* A rank whose "device memory" comes from tests/fake/libcuda.so.1 (the first argument):
+/* A rank whose "device memory" comes from tests/fake/libcuda.so.1 (the first argument). The second
+ * one says what it does:
  *
- *     device LIBCUDA sum     adds up on the device and on the host, broadcasts, meets; prints the
- * sums device LIBCUDA mixed   gives host memory in, device memory out device LIBCUDA die     rank 1
- * dies when all have met on the device; the others reduce there */
+ * - sum: adds up on the device and on the host, broadcasts, meets; prints the sums
+ * - mixed: gives host memory in, device memory out
+ * - die: rank 1 dies when all have met on the device; the others reduce there */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,6 +39,8 @@ int main(int argc, char **argv)
 
     if (argc != 3)
         return 2;
+    if (strcmp(argv[2], "die") == 0)
+        signal(SIGTERM, SIG_IGN); /* to have time to say what the call returned */
     device = device_memory(argv[1]);
     need(dt_init());
     host = device[0] = (float)dt_rank() + 1;
@@ -45,7 +48,6 @@ int main(int argc, char **argv)
         need(dt_all_reduce(DT_WORLD, &host, device, 1, DT_F32, DT_SUM));
     need(dt_all_reduce(DT_WORLD, device, device + 1, 1, DT_F32, DT_SUM));
     if (strcmp(argv[2], "die") == 0) {
-        signal(SIGTERM, SIG_IGN); /* to have time to say what the call returned */
         if (dt_rank() == 1)
             raise(SIGKILL);
         need(dt_all_reduce(DT_WORLD, device, device + 1, 1, DT_F32, DT_SUM));
