@@ -54,8 +54,9 @@ struct dt_job {
     const struct dt_job_config *config;
     uv_loop_t loop;
     enum dt_job_state state;
-    bool left; /* the loop is being emptied */
-    bool cut;  /* the user did not wait for the last output */
+    bool left;         /* the loop is being emptied */
+    bool told_to_stop; /* by a signal, --timeout, or a reader that left */
+    bool cut;          /* the user did not wait for the last output */
     char id[64];
     uint8_t secret[DT_SECRET_BYTES];
     char *checkpoint_dir;

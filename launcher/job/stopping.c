@@ -30,10 +30,20 @@ static uint32_t grace_ms(const struct dt_job *j)
     return (uint32_t)j->config->kill_grace_s * 1000;
 }
 
+/* Who has told dtrun to stop does not wait for a reader that takes nothing. */
+static void drop_output(struct dt_job *j)
+{
+    if (j->state != DT_JOB_ENDING || !j->told_to_stop || j->cut || dt_outmux_is_drained(j->out))
+        return;
+    dt_say("the last output was not read for %d s and is dropped", KILL_PATIENCE_MS / 1000);
+    dt_job_cut(j);
+}
+
 static void on_patience_over(uv_timer_t *timer)
 {
     struct dt_job *j = timer->data;
 
+    drop_output(j);
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         if (j->links[i])
             dt_hostlink_close(j->links[i], "did not end in time");
@@ -81,7 +91,6 @@ static void interrupt_ranks(struct dt_job *j)
 
     dt_job_send_all(j, DT_MSG_SIGNAL, &intr);
     dt_job_send_all(j, DT_MSG_SIGNAL, &cont);
-    uv_timer_start(&j->stop, on_grace_over, grace_ms(j), 0);
 }
 
 void dt_job_stop(struct dt_job *j)
@@ -89,11 +98,13 @@ void dt_job_stop(struct dt_job *j)
     struct dt_msg_stop stop = { .grace_ms = grace_ms(j) };
 
     begin_stopping(j);
+    j->told_to_stop = true;
     /* Ranks that wait at the gate would take a signal only when they go on, and need no grace. */
     if (j->stop_with_int && j->all_started)
         interrupt_ranks(j);
     else
         dt_job_send_all(j, DT_MSG_STOP, &stop);
+    uv_timer_start(&j->stop, on_grace_over, grace_ms(j), 0);
     dt_job_check(j);
 }
 
@@ -102,6 +113,7 @@ void dt_job_kill(struct dt_job *j)
     struct dt_msg_stop stop = { .grace_ms = 0 };
 
     begin_stopping(j);
+    j->told_to_stop = true;
     dt_job_send_all(j, DT_MSG_STOP, &stop);
     uv_timer_start(&j->stop, on_patience_over, KILL_PATIENCE_MS, 0);
     dt_job_check(j);

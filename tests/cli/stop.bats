@@ -246,3 +246,21 @@ only_dtrun_is_left() {
     out_is ""
     clean
 }
+
+@test "a reader that takes nothing does not keep a job that is told to stop" {
+    mkfifo "$OUT"
+    exec 9<>"$OUT"
+    for how in TERM INT TIMEOUT; do
+        [ $how = TIMEOUT ] && set -- --timeout 2 || set --
+        dtrun_start --kill-grace 1 "$@" -np 2 yes 9>&-
+        [ $how = TIMEOUT ] || { within 10 enough_ranks 2; kill -$how "$BACKGROUND"; }
+        dtrun_wait 10
+        case $how in TERM) code_is 143 ;; INT) code_is 130 ;; TIMEOUT) code_is 124 ;; esac
+        grep -q "dtrun: the last output was not read for 2 s and is dropped" "$ERR"
+        clean
+    done
+}
+
+enough_ranks() {
+    [ "$(left_behind | wc -l)" -ge $(($1 + 3)) ]
+}
