@@ -47,6 +47,8 @@ static const struct option options[] = {
       "hosts and slots: [user@]host[:slots],..." },
     { { "hostfile", "machinefile" }, "FILE", TEXT, AT(hostfile), 0, 0,
       "hosts and slots, one per line (-: standard input)" },
+    { { "npernode", "ppr" }, "N", NUMBER, AT(per_node), 1, DT_RANKS_MAX,
+      "start N ranks on each host" },
     { { "no-oversubscribe" }, NULL, FLAG, AT(no_oversubscribe), 0, 0,
       "refuse more ranks than slots" },
     { { "wdir" }, "DIR", TEXT, AT(wdir), 0, 0,

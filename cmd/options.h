@@ -11,6 +11,7 @@ enum dt_transport_choice { DT_TRANSPORT_AUTO, DT_TRANSPORT_LIBSSH2, DT_TRANSPORT
 
 struct dt_options {
     int np;               /* 0: not given */
+    int per_node;         /* 0: not given */
     struct dt_strs hosts; /* each -H LIST */
     char *hostfile;       /* or NULL; "-": standard input */
     struct dt_strs env;   /* -x and --unset in order: "x:NAME", "x:NAME=VALUE", "u:NAME" */

@@ -92,6 +92,26 @@ static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
     return 0;
 }
 
+/* Hosts for which nobody said how many slots or GPUs they have get as many slots as they are to run
+ * ranks, so that each rank has a device of its own. */
+static void give_slots(struct dt_hostlist *hosts, int per_node)
+{
+    for (size_t i = 0; i < hosts->n; i++)
+        if (!hosts->v[i].slots_given && !hosts->v[i].gpus_given)
+            hosts->v[i].slots = per_node;
+}
+
+static int make_plan(const struct dt_options *o, struct dt_hostlist *hosts, struct dt_plan *plan,
+                     struct dt_error *err)
+{
+    if (!o->per_node)
+        return dt_plan_make(plan, hosts, o->np, o->no_oversubscribe, err);
+    give_slots(hosts, o->per_node);
+    return dt_plan_make_per_node(plan, hosts, o->np, o->per_node, o->no_oversubscribe, err) < 0
+               ? dt_error_prefix(err, "--npernode %d: ", o->per_node)
+               : 0;
+}
+
 int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
                     struct dt_plan *plan, struct dt_error *err)
 {
@@ -102,7 +122,7 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
     rc = read_hosts(options, hosts, &here, err);
     dt_localhost_free(&here);
     if (rc == 0)
-        rc = dt_plan_make(plan, hosts, options->np, options->no_oversubscribe, err);
+        rc = make_plan(options, hosts, plan, err);
     if (rc == 0)
         rc = check_faults(options, plan, err);
     if (rc < 0) {

@@ -126,6 +126,60 @@ int dt_plan_make(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
     return 0;
 }
 
+static int check_per_node(const struct dt_hostlist *hosts, int np, int per_node,
+                          struct dt_error *err)
+{
+    if (!hosts->n)
+        return dt_error_usage(err, "there is no host to run on");
+    if (hosts->n > (size_t)(DT_RANKS_MAX / per_node))
+        return dt_error_usage(err, "%d ranks on each of %zu hosts are more than %d", per_node,
+                              hosts->n, DT_RANKS_MAX);
+    if (np > per_node * (int)hosts->n)
+        return dt_error_usage(err, "%d ranks are too many: %d on each of %zu host%s are %d", np,
+                              per_node, hosts->n, hosts->n == 1 ? "" : "s",
+                              per_node * (int)hosts->n);
+    if (np % per_node)
+        return dt_error_usage(err, "%d ranks cannot be placed with %d on each host", np, per_node);
+    return 0;
+}
+
+static int check_host_takes(const struct dt_host *host, int ranks, bool no_oversubscribe,
+                            struct dt_error *err)
+{
+    if (host->max_slots && ranks > host->max_slots)
+        return dt_error_usage(err, "%d ranks are too many for %s, whose max_slots is %d", ranks,
+                              host->name, host->max_slots);
+    if (no_oversubscribe && ranks > host->slots)
+        return dt_error_usage(err,
+                              "%d ranks do not fit on the %d slot%s of %s, and "
+                              "--no-oversubscribe was given",
+                              ranks, host->slots, host->slots == 1 ? "" : "s", host->name);
+    return 0;
+}
+
+int dt_plan_make_per_node(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
+                          int per_node, bool no_oversubscribe, struct dt_error *err)
+{
+    size_t used;
+    int *ranks, rc = 0;
+
+    *plan = (struct dt_plan){ 0 };
+    if (check_per_node(hosts, np, per_node, err) < 0 || total_slots(hosts, &plan->slots, err) < 0)
+        return -1;
+    used = np ? (size_t)(np / per_node) : hosts->n;
+    plan->np = (int)used * per_node;
+    ranks = dt_xcalloc(hosts->n, sizeof *ranks);
+    for (size_t i = 0; i < used && rc == 0; i++) {
+        ranks[i] = per_node;
+        plan->oversubscribed |= per_node > hosts->v[i].slots;
+        rc = check_host_takes(&hosts->v[i], per_node, no_oversubscribe, err);
+    }
+    if (rc == 0)
+        number_ranks(plan, hosts, ranks);
+    free(ranks);
+    return rc;
+}
+
 const struct dt_plan_node *dt_plan_node_of(const struct dt_plan *plan, int rank)
 {
     size_t low = 0, high = plan->nnodes;

@@ -81,6 +81,32 @@ END
     [[ "${lines[3]}" == *"2  localhost"*"2"*"?"*"-" ]]
 }
 
+@test "--npernode: so many ranks on each host, numbered host by host" {
+    need_jq
+    dtrun --npernode 2 -H 'host1,host2:4' --dry-run --json true >got 2>warning
+    [ ! -s warning ]
+    [ "$(jq -c '[.ranks[] | [.host, .local_rank]]' got)" = \
+        '[["host1",0],["host1",1],["host2",0],["host2",1]]' ]
+    [ "$(jq -c '[.np, .slots, .oversubscribed]' got)" = '[4,6,false]' ]
+    dtrun -np 2 -ppr 2 -H 'host[1-4]' --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["host1","host1"]' ]
+    dtrun --npernode 3 --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["localhost","localhost","localhost"]' ]
+}
+
+@test "--npernode beyond the slots, and against -np" {
+    run dtrun --npernode 4 -H a:8,b:2 --dry-run true
+    [ "$status" -eq 0 ]
+    [ "${lines[0]}" = "dtrun: 8 ranks on 10 slots: up to 2 ranks per slot, devices are shared \
+(--no-oversubscribe refuses this)" ]
+    run dtrun -np 6 --npernode 4 -H a,b --dry-run true
+    [ "$status" -eq 2 ]
+    [ "$output" = "dtrun: --npernode 4: 6 ranks cannot be placed with 4 on each host" ]
+    run dtrun -np 16 --npernode 4 -H a,b --dry-run true
+    [ "$status" -eq 2 ]
+    [ "$output" = "dtrun: --npernode 4: 16 ranks are too many: 4 on each of 2 hosts are 8" ]
+}
+
 @test "two names of this machine are one host" {
     need_jq
     dtrun -H "localhost:2,host2:1,127.0.0.1:1" --dry-run --json true >got

@@ -50,6 +50,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
 {
     dt_strbuf_consume(b, b->len);
     add_number(b, "np", o->np, 0);
+    add_number(b, "pernode", o->per_node, 0);
     add_list(b, "H", &o->hosts);
     add_text(b, "hostfile", o->hostfile);
     add_list(b, "env", &o->env);
@@ -85,6 +86,8 @@ static const struct {
     { "x", "=x" },
     { "-np 4 x", "np=4 =x" },
     { "-n 4 x", "np=4 =x" },
+    { "-npernode 4 x", "pernode=4 =x" },
+    { "-np 8 --ppr=4 x", "np=8 pernode=4 =x" },
     { "--np 4 x", "np=4 =x" },
     { "--num-proc 4 x", "np=4 =x" },
     { "-num-proc=4 x", "np=4 =x" },

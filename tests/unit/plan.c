@@ -42,6 +42,32 @@ static const struct placing placings[] = {
     { "a:1000000\nb\n", 0, false, "the hosts have more than 1000000 slots", true },
 };
 
+static const struct per_node {
+    const char *hosts;
+    int np;
+    int per_node;
+    bool no_oversubscribe;
+    const char *want;
+    bool fails;
+} per_nodes[] = {
+    { "a:4\nb:4\n", 0, 4, false, "a 0+4 b 4+4", false },
+    { "a:4\nb:4\n", 0, 1, false, "a 0+1 b 1+1", false },
+    { "a:4\nb:1\nc:2\n", 0, 1, true, "a 0+1 b 1+1 c 2+1", false },
+    { "a:4\nb:4\nc:4\n", 4, 2, false, "a 0+2 b 2+2", false },
+    { "a:4\nb:4\n", 8, 4, true, "a 0+4 b 4+4", false },
+    { "a:8\nb:2\n", 0, 4, false, "a 0+4 b 4+4 !", false },
+    { "a:4\nb:2\n", 4, 4, true, "a 0+4", false },
+    { "a:4 max_slots=4\nb:2 max_slots=4\n", 0, 4, false, "a 0+4 b 4+4 !", false },
+    { "a:8\nb:2\n", 0, 4, true, "4 ranks do not fit on the 2 slots of b, and --no-over", true },
+    { "a:8\nb:2 max_slots=3\n", 0, 4, false, "4 ranks are too many for b, whose max_slots is 3",
+      true },
+    { "a:4\nb:4\n", 9, 4, false, "9 ranks are too many: 4 on each of 2 hosts are 8", true },
+    { "a:4\nb:4\n", 6, 4, false, "6 ranks cannot be placed with 4 on each host", true },
+    { "a:4\nb:4\n", 2, 4, false, "2 ranks cannot be placed with 4 on each host", true },
+    { "a\n", 0, 1000000, false, "a 0+1000000 !", false },
+    { "a\nb\n", 0, 1000000, false, "1000000 ranks on each of 2 hosts are more than 1000000", true },
+};
+
 static const char *describe_plan(struct dt_strbuf *b, const struct dt_plan *plan,
                                  const struct dt_hostlist *hosts)
 {
@@ -78,6 +104,32 @@ static void ranks_are_placed_in_blocks(void **state)
             assert_string_equal(describe_plan(&b, &plan, &hosts), p->want);
         else if (!strstr(err.text, p->want) || err.exit_code != 2)
             fail_msg("%s with %d ranks: said: %s", p->hosts, p->np, err.text);
+        dt_plan_free(&plan);
+        dt_hostlist_free(&hosts);
+    }
+    dt_strbuf_free(&b);
+}
+
+static void ranks_are_placed_per_node(void **state)
+{
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof per_nodes / sizeof *per_nodes; i++) {
+        const struct per_node *p = &per_nodes[i];
+        struct dt_hostlist hosts = { 0 };
+        struct dt_plan plan;
+        struct dt_error err = { 0 };
+        int rc;
+
+        assert_int_equal(dt_hostfile_parse(&hosts, "f", p->hosts, strlen(p->hosts), NULL), 0);
+        rc = dt_plan_make_per_node(&plan, &hosts, p->np, p->per_node, p->no_oversubscribe, &err);
+        if ((rc < 0) != p->fails)
+            fail_msg("%s with %d of %d: rc %d, %s", p->hosts, p->per_node, p->np, rc, err.text);
+        if (!p->fails)
+            assert_string_equal(describe_plan(&b, &plan, &hosts), p->want);
+        else if (!strstr(err.text, p->want) || err.exit_code != 2)
+            fail_msg("%s with %d of %d: said: %s", p->hosts, p->per_node, p->np, err.text);
         dt_plan_free(&plan);
         dt_hostlist_free(&hosts);
     }
@@ -171,12 +223,15 @@ static void no_hosts_is_an_error(void **state)
     (void)state;
     assert_int_equal(dt_plan_make(&plan, &hosts, 1, false, &err), -1);
     assert_string_equal(err.text, "there is no host to run on");
+    assert_int_equal(dt_plan_make_per_node(&plan, &hosts, 0, 1, false, &err), -1);
+    assert_string_equal(err.text, "there is no host to run on");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_placed_in_blocks),
+        cmocka_unit_test(ranks_are_placed_per_node),
         cmocka_unit_test(extra_ranks_go_where_the_load_is_lowest),
         cmocka_unit_test(node_of_finds_every_rank),
         cmocka_unit_test(no_hosts_is_an_error),
