@@ -83,8 +83,12 @@ static const struct option options[] = {
       "cause a failure, as in kill:rank=1,step=50" },
 
     { .help = "Output" },
+    { { "tag" }, NULL, FLAG, AT(tag), 0, 0,
+      "put [rank] before every line of a single rank, too" },
     { { "no-tag" }, NULL, FLAG, AT(no_tag), 0, 0,
       "do not put [rank] before every line" },
+    { { "timestamp" }, NULL, FLAG, AT(timestamp), 0, 0,
+      "put the time before every line" },
     { { "report" }, "FILE", TEXT, AT(report), 0, 0,
       "write what happened as JSON" },
     { { "verbose", "v" }, NULL, FLAG, AT(verbose), 0, 0,
@@ -326,6 +330,8 @@ static int check_together(const struct dt_options *o, struct dt_error *err)
                               "directory of its own");
     if (o->push.n && o->no_push)
         return dt_error_usage(err, "--push and --no-push contradict each other");
+    if (o->tag && o->no_tag)
+        return dt_error_usage(err, "--tag and --no-tag contradict each other");
     if (o->json && !o->dry_run)
         return dt_error_usage(err, "--json belongs to --dry-run; for what happened in a run, "
                                    "see --report FILE");

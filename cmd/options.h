@@ -24,7 +24,9 @@ struct dt_options {
     bool resume;
     bool fresh;
     struct dt_strs inject;
+    bool tag;
     bool no_tag;
+    bool timestamp;
     bool no_oversubscribe;
     enum dt_transport_choice transport;
     bool ssh_accept_new;

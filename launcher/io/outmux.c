@@ -8,6 +8,7 @@
 #include "launcher/io/label.h"
 #include "launcher/io/linebuf.h"
 #include "launcher/io/outfd.h"
+#include "launcher/io/stamp.h"
 
 enum {
     HELD_ALL = 64 * 1024 * 1024, /* unfinished lines of all streams together */
@@ -36,8 +37,10 @@ struct stream {
 struct dt_outmux {
     struct dt_outmux_events events;
     void *arg;
-    bool lines; /* several ranks: only whole lines */
+    bool lines; /* only whole lines */
     bool labels;
+    bool stamps;
+    bool marks; /* labels or stamps: something stands before each line */
     struct sink sinks[2];
     unsigned nsinks;        /* 1 where both descriptors are one file */
     struct stream *streams; /* np of standard output, np of standard error */
@@ -90,17 +93,24 @@ static void put(struct stream *s, const char *text, size_t n)
     dt_outfd_add(s->sink->out, text, n, s);
 }
 
-/* Another stream's unfinished line is ended before a new one begins beside it. Without labels
- * nothing is ever inserted. */
+/* Another stream's unfinished line is ended before a new one begins beside it. Where nothing stands
+ * before the lines, nothing is ever inserted. */
 static void begin_line(struct stream *s)
 {
-    char label[DT_LABEL_MAX];
+    struct dt_outmux *m = s->sink->mux;
+    char stamp[DT_STAMP_MAX], label[DT_LABEL_MAX];
+    struct timespec now;
 
-    if (!s->sink->mux->labels)
+    if (!m->marks)
         return;
     if (s->sink->open)
         put(s, "\n", 1);
-    put(s, label, dt_label(label, s->rank));
+    if (m->stamps) {
+        clock_gettime(CLOCK_REALTIME, &now);
+        put(s, stamp, dt_stamp(stamp, &now));
+    }
+    if (m->labels)
+        put(s, label, dt_label(label, s->rank));
 }
 
 static void on_piece(void *arg, const char *text, size_t n, unsigned piece)
@@ -139,7 +149,7 @@ static void end_stream(struct stream *s)
     struct dt_outmux *m = s->sink->mux;
 
     dt_linebuf_end(&s->lines, on_piece, s);
-    if (m->labels && s->sink->open == s) {
+    if (m->marks && s->sink->open == s) {
         put(s, "\n", 1);
         s->sink->open = NULL;
     }
@@ -161,7 +171,7 @@ void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n)
 {
     struct sink *sink = &m->sinks[m->nsinks - 1];
 
-    if (m->labels && sink->open)
+    if (m->marks && sink->open)
         dt_outfd_add(sink->out, "\n", 1, NULL);
     sink->open = NULL;
     dt_outfd_add(sink->out, text, n, NULL);
@@ -212,8 +222,10 @@ struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config 
     m->events = *events;
     m->arg = arg;
     m->np = config->np;
-    m->lines = config->np > 1;
-    m->labels = m->lines && config->labels;
+    m->labels = config->labels;
+    m->stamps = config->stamps;
+    m->marks = m->labels || m->stamps;
+    m->lines = m->np > 1 || m->marks;
     open_sinks(m, loop);
     m->streams = dt_xcalloc(2 * (size_t)m->np, sizeof *m->streams);
     for (size_t i = 0; i < 2 * (size_t)m->np; i++) {

@@ -1,5 +1,6 @@
 /* All output of the ranks, and dtrun's own messages, to dtrun's standard output and standard error:
- * whole lines, labelled when several ranks write, never blocking the loop.
+ * whole lines with what the user wants before each, never blocking the loop. The bytes of a job's
+ * only rank pass through as they are where nothing stands before its lines.
  *
  * What a stream sent is credited to its agent only when it has been written, or, for an unfinished
  * line that is held, when nothing of the stream waits: so memory is bounded by np * (credit +
@@ -15,7 +16,8 @@ struct dt_outmux;
 
 struct dt_outmux_config {
     uint32_t np;
-    bool labels; /* of no effect with one rank, whose bytes pass through as they are */
+    bool labels; /* the rank before each line */
+    bool stamps; /* the time before each line: when it was complete */
 };
 
 struct dt_outmux_events {

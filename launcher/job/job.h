@@ -28,6 +28,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     const char *checkpoint_dir; /* absolute, or NULL: checkpoints/JOB in wdir */
     bool fresh;
     bool labels;
+    bool stamps;
     int max_restarts; /* -1: not given */
     int heartbeat_s;
     int kill_grace_s;

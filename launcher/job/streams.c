@@ -95,7 +95,11 @@ static void log_sink(void *arg, const char *line, size_t n)
 
 void dt_job_open_streams(struct dt_job *j)
 {
-    struct dt_outmux_config config = { .np = j->np, .labels = j->config->labels };
+    struct dt_outmux_config config = {
+        .np = j->np,
+        .labels = j->config->labels,
+        .stamps = j->config->stamps,
+    };
     struct dt_outmux_events out = { give_credit, on_output_failed, on_output_drained };
     struct dt_stdinpump_events in = { on_stdin, on_stdin_eof };
 

@@ -41,6 +41,29 @@ load common
     clean
 }
 
+@test "43: with --tag one rank has a label, too; --timestamp puts the time before it" {
+    dtrun --tag -np 1 printf 'a\nb'
+    code_is 0
+    out_is "[0] a
+[0] b
+"
+    export TZ=UTC-5
+    begin="$(date '+%F %T')"
+    dtrun --timestamp -np 2 sh -c 'echo "out $DTRUN_RANK"; echo "err $DTRUN_RANK" >&2'
+    code_is 0
+    [ "$(sort "$OUT" | sed -E 's/^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3} //' | sort)" = "[0] out 0
+[1] out 1" ]
+    [ "$(sed -E 's/^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8}\.[0-9]{3} //' "$ERR" | sort)" = "[0] err 0
+[1] err 1" ]
+    dtrun --timestamp --no-tag -np 2 sh -c 'echo x'
+    end="$(date '+%F %T')z"
+    while read -r day time text; do
+        [ "$text" = x ]
+        [[ ! "$day $time" < "$begin" && "$day $time" < "$end" ]]
+    done <"$OUT"
+    clean
+}
+
 @test "44: the reader leaves: the job is stopped, 141, without a word" {
     env "$TOKEN" timeout 30 "$DTRUN" -np 4 yes 2>"$ERR" | head -1 >"$OUT"
     RC="${PIPESTATUS[0]}"

@@ -1,8 +1,10 @@
+#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/strbuf.h"
 #include "launcher/io/label.h"
 #include "launcher/io/linebuf.h"
+#include "launcher/io/stamp.h"
 #include "launcher/io/tail.h"
 #include "tests/unit/unit.h"
 
@@ -116,6 +118,18 @@ static void test_no_byte_is_lost(void **state)
     }
 }
 
+static void test_stamp(void **state)
+{
+    const struct timespec t = { .tv_sec = 1000000000, .tv_nsec = 7999999 };
+    char stamp[DT_STAMP_MAX];
+
+    (void)state;
+    setenv("TZ", "UTC-2", 1);
+    tzset();
+    assert_int_equal(dt_stamp(stamp, &t), 24);
+    assert_string_equal(stamp, "2001-09-09 03:46:40.007 ");
+}
+
 static void test_label(void **state)
 {
     char label[DT_LABEL_MAX];
@@ -160,9 +174,8 @@ static void test_tail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases),
-        cmocka_unit_test(test_no_byte_is_lost),
-        cmocka_unit_test(test_label),
+        cmocka_unit_test(test_cases), cmocka_unit_test(test_no_byte_is_lost),
+        cmocka_unit_test(test_label), cmocka_unit_test(test_stamp),
         cmocka_unit_test(test_tail),
     };
 

@@ -58,9 +58,8 @@ static void channel(enum sort sort, int ends[2])
 }
 
 /* Standard output and error become what the mux is to write to. */
-static void open_fixture(struct fixture *f, enum sort sort, uint32_t np, bool labels)
+static void open_with(struct fixture *f, enum sort sort, const struct dt_outmux_config *config)
 {
-    struct dt_outmux_config config = { np, labels };
     struct dt_outmux_events events = { on_credit, on_failed, on_drained };
     int ends[2] = { -1, -1 };
 
@@ -76,7 +75,12 @@ static void open_fixture(struct fixture *f, enum sort sort, uint32_t np, bool la
             close(ends[1]);
     }
     uv_loop_init(&f->loop);
-    f->mux = dt_outmux_open(&f->loop, &config, &events, f);
+    f->mux = dt_outmux_open(&f->loop, config, &events, f);
+}
+
+static void open_fixture(struct fixture *f, enum sort sort, uint32_t np, bool labels)
+{
+    open_with(f, sort, &(struct dt_outmux_config){ .np = np, .labels = labels });
 }
 
 static void read_all(struct fixture *f)
@@ -169,12 +173,63 @@ static void test_without_labels(void **state)
     close_fixture(&f);
 }
 
-static void test_one_rank_passes_through(void **state)
+static void test_one_rank_labelled(void **state)
 {
     struct fixture f;
 
     (void)state;
     open_fixture(&f, PIPES, 1, true);
+    add(&f, 0, 1, "one\ntw");
+    add(&f, 0, 1, "o\nend");
+    dt_outmux_end_all(f.mux);
+    drain(&f);
+    give_back(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]), "[0] one\n[0] two\n[0] end\n");
+    assert_int_equal(f.credit[0], 11);
+    close_fixture(&f);
+}
+
+/* Digits as 9: "9999-99-99 99:99:99.999 ". */
+static void hide_time(char *text)
+{
+    for (; *text; text++)
+        if (*text >= '0' && *text <= '9')
+            *text = '9';
+}
+
+static void test_stamps(void **state)
+{
+    static const struct {
+        struct dt_outmux_config config;
+        const char *want;
+    } cases[] = {
+        { { .np = 1, .stamps = true }, "9999-99-99 99:99:99.999 a\n9999-99-99 99:99:99.999 b\n" },
+        { { .np = 2, .stamps = true, .labels = true },
+          "9999-99-99 99:99:99.999 [9] a\n9999-99-99 99:99:99.999 [9] b\n" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fixture f;
+
+        open_with(&f, PIPES, &cases[i].config);
+        add(&f, 0, 1, "a\nb");
+        dt_outmux_eof(f.mux, 0, 1);
+        drain(&f);
+        give_back(&f);
+        hide_time(f.got[0].data);
+        assert_string_equal(dt_strbuf_text(&f.got[0]), cases[i].want);
+        assert_int_equal(f.credit[0], 3);
+        close_fixture(&f);
+    }
+}
+
+static void test_one_rank_passes_through(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 1, false);
     add(&f, 0, 1, "prompt> ");
     drain(&f);
     dt_outmux_add(f.mux, 0, 1, "\0\xff\r", 3);
@@ -323,7 +378,7 @@ static void test_file(void **state)
     char name[] = "/tmp/dtrun-outmux-XXXXXX";
     char text[64] = "";
     int fd = mkstemp(name), own;
-    struct dt_outmux_config config = { 2, true };
+    struct dt_outmux_config config = { .np = 2, .labels = true };
     struct dt_outmux_events events = { on_credit, on_failed, on_drained };
 
     (void)state;
@@ -424,6 +479,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_labels),
         cmocka_unit_test(test_without_labels),
+        cmocka_unit_test(test_one_rank_labelled),
+        cmocka_unit_test(test_stamps),
         cmocka_unit_test(test_one_rank_passes_through),
         cmocka_unit_test(test_one_file),
         cmocka_unit_test(test_slow_pipe),
