@@ -150,15 +150,22 @@ static int plan_and_run(const struct dt_options *o, struct dt_error *err)
     return rc;
 }
 
+static int all_is_written(struct dt_error *err)
+{
+    if (fflush(stdout) == EOF || ferror(stdout))
+        return dt_error_set(err, "standard output cannot be written: %s", strerror(errno));
+    return 0;
+}
+
 static int act(const struct dt_options *o, struct dt_error *err)
 {
     if (o->help) {
         dt_options_print_help();
-        return 0;
+        return all_is_written(err);
     }
     if (o->version) {
         puts("dtrun " PACKAGE_VERSION);
-        return 0;
+        return all_is_written(err);
     }
     dt_log_set_verbose(o->verbose);
     return plan_and_run(o, err);

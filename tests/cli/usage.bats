@@ -139,3 +139,12 @@ mentions() {
     [ "$status" -eq 0 ]
     [[ "$output" =~ ^"dtrun "[0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
+
+@test "help that cannot be written is an error" {
+    [ -c /dev/full ] || skip "there is no /dev/full"
+    for option in --help --version; do
+        run bash -c '"$1" $2 >/dev/full' - "$DTRUN_BUILD/cmd/dtrun" $option
+        [ "$status" -eq 125 ]
+        [ "$output" = "dtrun: standard output cannot be written: No space left on device" ]
+    done
+}
