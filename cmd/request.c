@@ -10,6 +10,7 @@
 #include "launcher/hosts/hostarg.h"
 #include "launcher/hosts/hostfile.h"
 #include "launcher/hosts/localhost.h"
+#include "launcher/hosts/scheduler.h"
 
 enum { HOSTFILE_BYTES_MAX = 16 * 1024 * 1024 };
 
@@ -29,19 +30,47 @@ static int read_hostfile(struct dt_hostlist *hosts, const char *path, struct dt_
     return rc;
 }
 
+static const char *scheduler_variable(const char *name, void *arg)
+{
+    (void)arg;
+    return getenv(name);
+}
+
+static int scheduler_file(struct dt_strbuf *text, const char *path, void *arg, struct dt_error *err)
+{
+    (void)arg;
+    return dt_slurp(text, strcmp(path, "-") == 0 ? "./-" : path, HOSTFILE_BYTES_MAX, err);
+}
+
+/* The hosts among which -H chooses: the hostfile's, else the allocation's. Returns what they come
+ * from, or NULL where there is neither; *rc tells of failure. */
+static const char *read_given(const struct dt_options *o, struct dt_hostlist *hosts, int *rc,
+                              struct dt_error *err)
+{
+    static const struct dt_scheduler_view view = { scheduler_variable, scheduler_file, NULL };
+
+    if (o->hostfile) {
+        *rc = read_hostfile(hosts, o->hostfile, err);
+        return "the hostfile";
+    }
+    *rc = dt_scheduler_hosts(hosts, &view, err);
+    return dt_scheduler_name(&view);
+}
+
 static int read_hosts(const struct dt_options *o, struct dt_hostlist *hosts,
                       struct dt_localhost *here, struct dt_error *err)
 {
     struct dt_hostlist named = { 0 };
+    const char *source = NULL;
     int rc = 0;
 
     for (uint32_t i = 0; i < o->hosts.n && rc == 0; i++)
         rc = dt_hostarg_parse(&named, o->hosts.v[i], err);
-    if (rc == 0 && o->hostfile)
-        rc = read_hostfile(hosts, o->hostfile, err);
-    if (rc == 0 && o->hostfile && named.n)
-        rc = dt_hostlist_filter(hosts, &named, dt_localhost_is, here, err);
-    if (!o->hostfile) {
+    if (rc == 0)
+        source = read_given(o, hosts, &rc, err);
+    if (rc == 0 && source && named.n)
+        rc = dt_hostlist_filter(hosts, source, &named, dt_localhost_is, here, err);
+    if (!source) {
         *hosts = named;
         named = (struct dt_hostlist){ 0 };
     }

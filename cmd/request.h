@@ -7,7 +7,8 @@
 #include "launcher/place/plan.h"
 
 /* Fills hosts and plan (both zeroed before); says the warning about more ranks than slots. Without
- * -H and --hostfile all ranks run on localhost. On failure both hold nothing, exit code 2. */
+ * -H and --hostfile the hosts of the batch job are taken, else all ranks run on localhost. On
+ * failure both hold nothing, exit code 2. */
 int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
                     struct dt_plan *plan, struct dt_error *err);
 

@@ -23,6 +23,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/hostrange.c launcher/hosts/hostrange.h \
 	launcher/hosts/hostword.c launcher/hosts/hostword.h \
 	launcher/hosts/localhost.c launcher/hosts/localhost.h \
+	launcher/hosts/scheduler.c launcher/hosts/scheduler.h \
 	launcher/io/label.c launcher/io/label.h \
 	launcher/io/linebuf.c launcher/io/linebuf.h \
 	launcher/io/nonblock.c launcher/io/nonblock.h \

@@ -22,6 +22,7 @@ UNIT_TESTS = \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
 	tests/unit/hostarg \
+	tests/unit/scheduler \
 	tests/unit/codec \
 	tests/unit/device \
 	tests/unit/boot \
@@ -118,6 +119,10 @@ tests_unit_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 tests_unit_hostarg_SOURCES = tests/unit/hostarg.c tests/unit/unit.h tests/unit/describe.h
 tests_unit_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hostarg_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_scheduler_SOURCES = tests/unit/scheduler.c tests/unit/unit.h tests/unit/describe.h
+tests_unit_scheduler_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_scheduler_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_hostfile_SOURCES = tests/unit/hostfile.c tests/unit/unit.h tests/unit/describe.h
 tests_unit_hostfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

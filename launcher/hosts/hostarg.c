@@ -61,7 +61,7 @@ static size_t item_length(const char *text)
     return n;
 }
 
-int dt_hostarg_parse(struct dt_hostlist *list, const char *text, struct dt_error *err)
+int dt_hostarg_list(struct dt_hostlist *list, const char *text, struct dt_error *err)
 {
     int rc;
 
@@ -78,5 +78,10 @@ int dt_hostarg_parse(struct dt_hostlist *list, const char *text, struct dt_error
         free(item);
         text += n;
     } while (rc == 0 && *text++);
-    return rc < 0 ? dt_error_prefix(err, "-H: ") : 0;
+    return rc;
+}
+
+int dt_hostarg_parse(struct dt_hostlist *list, const char *text, struct dt_error *err)
+{
+    return dt_hostarg_list(list, text, err) < 0 ? dt_error_prefix(err, "-H: ") : 0;
 }

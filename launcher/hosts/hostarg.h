@@ -8,4 +8,7 @@
  * exit code 2. */
 int dt_hostarg_parse(struct dt_hostlist *list, const char *text, struct dt_error *err);
 
+/* The same for a list from elsewhere: err does not begin with "-H: ". */
+int dt_hostarg_list(struct dt_hostlist *list, const char *text, struct dt_error *err);
+
 #endif

@@ -191,7 +191,7 @@ static int filter_apply(struct dt_host *host, const struct dt_host *wanted, stru
     return 0;
 }
 
-int dt_hostlist_filter(struct dt_hostlist *list, const struct dt_hostlist *only,
+int dt_hostlist_filter(struct dt_hostlist *list, const char *source, const struct dt_hostlist *only,
                        dt_is_local_f is_local, void *arg, struct dt_error *err)
 {
     bool *keep = dt_xcalloc(list->n, sizeof *keep);
@@ -201,7 +201,7 @@ int dt_hostlist_filter(struct dt_hostlist *list, const struct dt_hostlist *only,
         struct dt_host *host = filter_find(list, &only->v[i], is_local, arg);
 
         if (!host) {
-            rc = dt_error_usage(err, "%s: -H names it, but the hostfile does not", only->v[i].name);
+            rc = dt_error_usage(err, "%s: -H names it, but %s does not", only->v[i].name, source);
             break;
         }
         keep[host - list->v] = true;

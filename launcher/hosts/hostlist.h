@@ -53,8 +53,9 @@ typedef bool (*dt_is_local_f)(const char *name, void *arg);
 int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, void *arg,
                             struct dt_error *err);
 
-/* Keeps in list, a hostfile's, only what -H named, with the slots and user that -H gave. */
-int dt_hostlist_filter(struct dt_hostlist *list, const struct dt_hostlist *only,
+/* Keeps in list, which comes from source as in "the hostfile", only what -H named, with the slots
+ * and user that -H gave. */
+int dt_hostlist_filter(struct dt_hostlist *list, const char *source, const struct dt_hostlist *only,
                        dt_is_local_f is_local, void *arg, struct dt_error *err);
 
 #endif

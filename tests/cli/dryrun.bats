@@ -7,7 +7,7 @@ setup() {
     printf '#!/bin/sh\ntouch "%s/started"\n' "$BATS_TEST_TMPDIR" >agent
     chmod +x agent
     export DTRUN_AGENT=$BATS_TEST_TMPDIR/agent
-    unset CUDA_VISIBLE_DEVICES
+    unset CUDA_VISIBLE_DEVICES SLURM_JOB_NODELIST PBS_NODEFILE LSB_DJOB_HOSTFILE LSB_MCPU_HOSTS
 }
 
 teardown() {
@@ -105,6 +105,33 @@ END
     run dtrun -np 16 --npernode 4 -H a,b --dry-run true
     [ "$status" -eq 2 ]
     [ "$output" = "dtrun: --npernode 4: 16 ranks are too many: 4 on each of 2 hosts are 8" ]
+}
+
+@test "inside an allocation hosts and slots come from the scheduler" {
+    need_jq
+    export SLURM_JOB_NODELIST='node[01-02],gpu7' SLURM_TASKS_PER_NODE='2(x2),1'
+    dtrun --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["node01","node01","node02","node02","gpu7"]' ]
+    dtrun -H gpu7,node01:1 --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["node01","gpu7"]' ]
+    run dtrun -H node03 --dry-run true
+    [ "$status" -eq 2 ]
+    [ "$output" = "dtrun: node03: -H names it, but the Slurm allocation does not" ]
+    dtrun --hostfile - --dry-run --json true <<<"other" >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["other"]' ]
+    SLURM_TASKS_PER_NODE=2 run dtrun --dry-run true
+    [ "$status" -eq 2 ]
+    [[ "$output" == "dtrun: SLURM_TASKS_PER_NODE=2: it counts for 1 host, but "* ]]
+    unset SLURM_JOB_NODELIST
+
+    printf 'a\na\nb\n' >nodes
+    PBS_NODEFILE=nodes dtrun --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["a","a","b"]' ]
+    PBS_NODEFILE=gone run dtrun --dry-run true
+    [ "$status" -eq 2 ]
+    [ "$output" = "dtrun: PBS_NODEFILE=gone: No such file or directory" ]
+    LSB_MCPU_HOSTS="a 1 b 2" dtrun --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["a","b","b"]' ]
 }
 
 @test "two names of this machine are one host" {

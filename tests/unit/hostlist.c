@@ -49,7 +49,7 @@ static void dash_h_filters_a_hostfile(void **state)
 
         assert_int_equal(dt_hostfile_parse(&list, "f", f->file, strlen(f->file), NULL), 0);
         assert_int_equal(dt_hostarg_parse(&only, f->arg, NULL), 0);
-        rc = dt_hostlist_filter(&list, &only, is_me, NULL, &err);
+        rc = dt_hostlist_filter(&list, "the hostfile", &only, is_me, NULL, &err);
         assert_int_equal(rc, f->fails ? -1 : 0);
         if (!f->fails)
             assert_string_equal(describe(&b, &list), f->want);

@@ -1,0 +1,215 @@
+#include "launcher/hosts/scheduler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/number.h"
+#include "launcher/hosts/hostarg.h"
+#include "launcher/hosts/hostword.h"
+
+#define BLANKS " \t\r\v\f\n"
+
+/* A name as a scheduler writes it: without user, slots, ranges or addresses in brackets. */
+static int add_slots(struct dt_hostlist *list, const char *name, int slots, struct dt_error *err)
+{
+    struct dt_host more = { .slots = slots, .slots_given = true }, *known;
+    struct dt_hostword word;
+
+    if (strpbrk(name, "@:[]"))
+        return dt_error_usage(err, "%.200s cannot be a host's name", name);
+    known = dt_hostlist_find(list, name);
+    if (known)
+        return dt_host_merge(known, &more, err);
+    if (dt_hostword_parse(&word, name, err) < 0)
+        return -1;
+    dt_hostword_free(&word);
+    if (list->n >= DT_HOSTS_MAX)
+        return dt_error_usage(err, "more than %d hosts", DT_HOSTS_MAX);
+    known = dt_hostlist_add(list, name);
+    known->slots = slots;
+    known->slots_given = true;
+    return 0;
+}
+
+/* item: one of Slurm's counts, as in "4" or "4(x2)", which stands for two hosts. */
+static int parse_count(char *item, int *count, int *hosts, struct dt_error *err)
+{
+    char *times = strchr(item, '(');
+    size_t n;
+
+    *hosts = 1;
+    if (times) {
+        n = strlen(times);
+        if (times[1] != 'x' || times[n - 1] != ')')
+            return dt_error_usage(err, "%s: a count such as 4 or 4(x2) was expected", item);
+        times[n - 1] = '\0';
+        *times = '\0';
+        if (dt_number_parse(times + 2, 1, DT_HOSTS_MAX, hosts, err) < 0)
+            return -1;
+    }
+    return dt_number_parse(item, 1, DT_SLOTS_MAX, count, err);
+}
+
+/* Gives the hosts of list, in order, the slots that text counts, as in "4(x2),1". */
+static int slurm_slots(struct dt_hostlist *list, const char *text, struct dt_error *err)
+{
+    char *copy = dt_xstrdup(text), *rest = copy, *item;
+    size_t counted = 0;
+    int rc = 0, slots, hosts;
+
+    while (rc == 0 && (item = strsep(&rest, ","))) {
+        rc = parse_count(item, &slots, &hosts, err);
+        for (int i = 0; rc == 0 && i < hosts; i++, counted++) {
+            if (counted >= list->n)
+                continue;
+            list->v[counted].slots = slots;
+            list->v[counted].slots_given = true;
+        }
+    }
+    free(copy);
+    if (rc == 0 && counted != list->n)
+        return dt_error_usage(err,
+                              "it counts for %zu host%s, but SLURM_JOB_NODELIST names %zu "
+                              "(--hostfile goes without both)",
+                              counted, counted == 1 ? "" : "s", list->n);
+    return rc;
+}
+
+static int slurm_names(struct dt_hostlist *list, const char *text, struct dt_error *err)
+{
+    if (strpbrk(text, "@:" BLANKS))
+        return dt_error_usage(err, "a list such as node[01-16],gpu3 was expected");
+    if (dt_hostarg_list(list, text, err) < 0)
+        return -1;
+    for (size_t i = 0; i < list->n; i++)
+        if (list->v[i].slots != 1)
+            return dt_error_usage(err, "%s is named twice", list->v[i].name);
+    return 0;
+}
+
+static int slurm(struct dt_hostlist *list, const char *nodes, const struct dt_scheduler_view *view,
+                 struct dt_error *err)
+{
+    const char *tasks = view->variable("SLURM_TASKS_PER_NODE", view->arg);
+
+    if (slurm_names(list, nodes, err) < 0)
+        return dt_error_prefix(err, "SLURM_JOB_NODELIST=%.200s: ", nodes);
+    if (tasks && slurm_slots(list, tasks, err) < 0)
+        return dt_error_prefix(err, "SLURM_TASKS_PER_NODE=%.200s: ", tasks);
+    return 0;
+}
+
+/* text: one host on each line, once for each slot. */
+static int parse_lines(struct dt_hostlist *list, char *text, struct dt_error *err)
+{
+    char *line;
+
+    for (int number = 1; (line = strsep(&text, "\n")); number++) {
+        line += strspn(line, BLANKS);
+        for (size_t n = strlen(line); n > 0 && strchr(BLANKS, line[n - 1]); n--)
+            line[n - 1] = '\0';
+        if (*line && add_slots(list, line, 1, err) < 0)
+            return dt_error_prefix(err, "line %d: ", number);
+    }
+    return list->n ? 0 : dt_error_usage(err, "the file names no host");
+}
+
+static int node_file(struct dt_hostlist *list, const char *name, const char *path,
+                     const struct dt_scheduler_view *view, struct dt_error *err)
+{
+    struct dt_strbuf text = { 0 };
+    int rc = view->file(&text, path, view->arg, err);
+
+    if (rc < 0)
+        err->exit_code = DT_EXIT_USAGE;
+    else if (strlen(dt_strbuf_text(&text)) != text.len)
+        rc = dt_error_usage(err, "the file is no text");
+    else if (text.len == 0)
+        rc = dt_error_usage(err, "the file names no host");
+    else
+        rc = parse_lines(list, text.data, err);
+    dt_strbuf_free(&text);
+    return rc < 0 ? dt_error_prefix(err, "%s=%.200s: ", name, path) : 0;
+}
+
+static int pbs(struct dt_hostlist *list, const char *path, const struct dt_scheduler_view *view,
+               struct dt_error *err)
+{
+    return node_file(list, "PBS_NODEFILE", path, view, err);
+}
+
+static int lsf_file(struct dt_hostlist *list, const char *path,
+                    const struct dt_scheduler_view *view, struct dt_error *err)
+{
+    return node_file(list, "LSB_DJOB_HOSTFILE", path, view, err);
+}
+
+/* text: names and slots by turns, as in "hostA 4 hostB 2". */
+static int parse_pairs(struct dt_hostlist *list, char *text, struct dt_error *err)
+{
+    char *name, *count, *rest = NULL;
+    int slots;
+
+    for (name = strtok_r(text, BLANKS, &rest); name; name = strtok_r(NULL, BLANKS, &rest)) {
+        count = strtok_r(NULL, BLANKS, &rest);
+        if (!count)
+            return dt_error_usage(err, "%.200s has no number of slots", name);
+        if (dt_number_parse(count, 1, DT_SLOTS_MAX, &slots, err) < 0)
+            return dt_error_prefix(err, "%.200s %.200s: ", name, count);
+        if (add_slots(list, name, slots, err) < 0)
+            return -1;
+    }
+    return list->n ? 0 : dt_error_usage(err, "it names no host");
+}
+
+static int lsf_pairs(struct dt_hostlist *list, const char *text,
+                     const struct dt_scheduler_view *view, struct dt_error *err)
+{
+    char *copy = dt_xstrdup(text);
+    int rc = parse_pairs(list, copy, err);
+
+    (void)view;
+    free(copy);
+    return rc < 0 ? dt_error_prefix(err, "LSB_MCPU_HOSTS=%.200s: ", text) : 0;
+}
+
+/* The first variable that is set and not empty tells the allocation. */
+static const struct scheduler {
+    const char *variable;
+    const char *name;
+    int (*hosts)(struct dt_hostlist *list, const char *value, const struct dt_scheduler_view *view,
+                 struct dt_error *err);
+} schedulers[] = {
+    { "SLURM_JOB_NODELIST", "the Slurm allocation", slurm },
+    { "PBS_NODEFILE", "the PBS allocation", pbs },
+    { "LSB_DJOB_HOSTFILE", "the LSF allocation", lsf_file },
+    { "LSB_MCPU_HOSTS", "the LSF allocation", lsf_pairs },
+};
+
+static const struct scheduler *find(const struct dt_scheduler_view *view, const char **value)
+{
+    for (size_t i = 0; i < sizeof schedulers / sizeof *schedulers; i++) {
+        *value = view->variable(schedulers[i].variable, view->arg);
+        if (*value && **value)
+            return &schedulers[i];
+    }
+    return NULL;
+}
+
+const char *dt_scheduler_name(const struct dt_scheduler_view *view)
+{
+    const char *value;
+    const struct scheduler *scheduler = find(view, &value);
+
+    return scheduler ? scheduler->name : NULL;
+}
+
+int dt_scheduler_hosts(struct dt_hostlist *list, const struct dt_scheduler_view *view,
+                       struct dt_error *err)
+{
+    const char *value;
+    const struct scheduler *scheduler = find(view, &value);
+
+    return scheduler ? scheduler->hosts(list, value, view, err) : 0;
+}
