@@ -89,6 +89,8 @@ static const struct option options[] = {
       "do not put [rank] before every line" },
     { { "timestamp" }, NULL, FLAG, AT(timestamp), 0, 0,
       "put the time before every line" },
+    { { "merge-stderr" }, NULL, FLAG, AT(merge_stderr), 0, 0,
+      "ranks' standard error goes to standard output" },
     { { "report" }, "FILE", TEXT, AT(report), 0, 0,
       "write what happened as JSON" },
     { { "verbose", "v" }, NULL, FLAG, AT(verbose), 0, 0,

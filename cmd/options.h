@@ -27,6 +27,7 @@ struct dt_options {
     bool tag;
     bool no_tag;
     bool timestamp;
+    bool merge_stderr;
     bool no_oversubscribe;
     enum dt_transport_choice transport;
     bool ssh_accept_new;

@@ -184,7 +184,7 @@ static int open_rank(struct dt_spawn *s, struct dt_spawned *rank, uint32_t i)
             .parent = getpid(),
             .in = has_stdin ? in[0] : s->child[CHILD_NULL],
             .out = out[1],
-            .err = err[1],
+            .err = start->merge_stderr ? out[1] : err[1],
             .socket = dt_ranksock_child_fd(s->config->sock, i),
             .gate = s->child[CHILD_GATE],
             .errors = s->child[CHILD_ERRORS],

@@ -26,9 +26,9 @@ struct dt_rank {
     bool hello; /* it called dt_init */
     uint16_t port;
     bool ended;
-    bool stderr_eof;
+    bool tail_eof;
     struct dt_death end; /* when ended */
-    struct dt_tail tail; /* of its standard error */
+    struct dt_tail tail; /* of its standard error, or of both with --merge-stderr */
 };
 
 struct dt_recovery {     /* one failure that was recovered from, or is being */

@@ -96,7 +96,7 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
 
         if (!r->ended)
             r->end = (struct dt_death){ .rank = (uint32_t)(node->first_rank + i), .code = -1 };
-        r->ended = r->stderr_eof = true;
+        r->ended = r->tail_eof = true;
         /* Nothing will complete a line that was begun; what comes next is of another process. */
         dt_outmux_eof(j->out, (uint32_t)(node->first_rank + i), STDOUT_FILENO);
         dt_outmux_eof(j->out, (uint32_t)(node->first_rank + i), STDERR_FILENO);
@@ -165,7 +165,7 @@ void dt_job_settle(struct dt_job *j)
 
     if (cause < 0 || !is_certain(&j->deaths[cause]))
         return;
-    if (j->deaths[cause].host || j->ranks[j->deaths[cause].rank].stderr_eof) {
+    if (j->deaths[cause].host || j->ranks[j->deaths[cause].rank].tail_eof) {
         dt_job_event(j, DT_EV_SETTLED);
     } else if (!j->cause_is_known) {
         j->cause_is_known = true;

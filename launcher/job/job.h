@@ -29,6 +29,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     bool fresh;
     bool labels;
     bool stamps;
+    bool merge_stderr; /* ranks' standard error goes to standard output */
     int max_restarts; /* -1: not given */
     int heartbeat_s;
     int kill_grace_s;

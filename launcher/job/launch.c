@@ -117,6 +117,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node)
         .gpus = host->gpus,
         .gpus_given = host->gpus_given,
         .stdin_rank = 0,
+        .merge_stderr = c->merge_stderr,
         .first_rank = (uint32_t)node->first_rank,
         .local_size = (uint32_t)node->local_size,
         .host = host->name,

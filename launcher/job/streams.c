@@ -28,11 +28,17 @@ static void on_output_drained(void *arg)
         dt_job_check(j);
 }
 
+/* The stream whose last lines tell why a rank died. */
+static int tail_fd(const struct dt_job *j)
+{
+    return j->config->merge_stderr ? STDOUT_FILENO : STDERR_FILENO;
+}
+
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m)
 {
     if (m->rank >= j->np)
         return;
-    if (m->fd == STDERR_FILENO)
+    if (m->fd == tail_fd(j))
         dt_tail_feed(&j->ranks[m->rank].tail, (const char *)m->data.p, m->data.n);
     dt_outmux_add(j->out, m->rank, m->fd, m->data.p, m->data.n);
 }
@@ -42,8 +48,8 @@ void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
     if (m->rank >= j->np)
         return;
     dt_outmux_eof(j->out, m->rank, m->fd);
-    if (m->fd == STDERR_FILENO) {
-        j->ranks[m->rank].stderr_eof = true;
+    if (m->fd == tail_fd(j)) {
+        j->ranks[m->rank].tail_eof = true;
         dt_job_settle(j);
     }
 }

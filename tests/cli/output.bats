@@ -120,6 +120,24 @@ stalled() {
     clean
 }
 
+@test "47: with --merge-stderr both go to standard output, in the order in which a rank wrote them" {
+    dtrun --merge-stderr -np 2 sh -c 'i=0; while [ $i -lt 500 ]; do echo "$i out"; echo "$i err" >&2; i=$((i + 1)); done'
+    code_is 0
+    err_is_empty
+    for rank in 0 1; do
+        grep "^\[$rank\]" "$OUT" | diff - <(for i in {0..499}; do printf "[$rank] $i %s\n" out err; done)
+    done
+    clean
+}
+
+@test "47: with --merge-stderr a rank's last words still stand in the message of its death" {
+    dtrun --merge-stderr -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600; echo "the disk is on fire" >&2; exit 3'
+    code_is 3
+    [ "$(cat "$OUT")" = "[1] the disk is on fire" ]
+    err_has "the disk is on fire"
+    clean
+}
+
 @test "a full disk ends the job with a message" {
     [ -w /dev/full ] || skip "there is no /dev/full"
     RC=0

@@ -80,6 +80,7 @@ static const struct dt_msg_start start = {
     .gpus = STRS("0", "GPU-1"),
     .gpus_given = 1,
     .stdin_rank = -1,
+    .merge_stderr = 1,
     .first_rank = 3,
     .local_size = 2,
     .host = "host2",
@@ -118,7 +119,7 @@ static const struct message {
     const char *bytes;
 } messages[] = {
     { DT_MSG_START, "start", &start,
-      "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 w3 w2 'host2' '/w' "
+      "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w2 'host2' '/w' "
       "'10.0.0.1' "
       "h40000 '/c' b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1'" },
     { DT_MSG_GO, "go", &(struct dt_msg_go){ 2 }, "w2" },
