@@ -115,7 +115,7 @@ static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
             return dt_error_usage(err, "--inject %s: the job has no rank %lld, only %d ranks", text,
                                   (long long)fault.rank, plan->np);
         if (fault.node >= (int64_t)plan->nnodes)
-            return dt_error_usage(err, "--inject %s: the job has no node %lld, only %zu nodes",
+            return dt_error_usage(err, "--inject %s: the job has no node %lld (its nodes: %zu)",
                                   text, (long long)fault.node, plan->nnodes);
     }
     return 0;
