@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/config.h"
 #include "cmd/dryrun.h"
 #include "cmd/options.h"
 #include "cmd/request.h"
@@ -180,7 +181,7 @@ int main(int argc, char **argv)
 
     open_standard_fds();
     ignore_signals();
-    rc = dt_options_parse(&options, argc, argv, &err);
+    rc = dt_config_parse(&options, argc, argv, &err);
     if (rc == 0)
         rc = act(&options, &err);
     if (rc < 0) {

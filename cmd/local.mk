@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += cmd/libcmd.la
 
 # What dtrun does before any connection; a library so that tests reach it.
 cmd_libcmd_la_SOURCES = \
+	cmd/config.c cmd/config.h \
 	cmd/dryrun.c cmd/dryrun.h \
 	cmd/options.c cmd/options.h \
 	cmd/request.c cmd/request.h \

@@ -57,6 +57,8 @@ static const struct option options[] = {
       "print which rank would run where; connect nowhere" },
     { { "json" }, NULL, FLAG, AT(json), 0, 0,
       "with --dry-run: print JSON" },
+    { { "config" }, "FILE", TEXT, AT(config), 0, 0,
+      "options from FILE (default: ~/.config/dtrun/config)" },
 
     { .help = "Environment" },
     { { "x" }, "NAME[=VALUE]", RULE_X, AT(env), 0, 0,
@@ -258,6 +260,71 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     return rc < 0 ? dt_error_prefix(err, "%.*s %.200s: ", (int)n, word, value) : 0;
 }
 
+/* What of a configuration file an option of the command line puts out of force besides itself. */
+static const struct {
+    size_t given;
+    size_t other;
+} opposites[] = {
+    { AT(hostfile), AT(hosts) }, { AT(resume), AT(fresh) }, { AT(fresh), AT(resume) },
+    { AT(push), AT(no_push) },   { AT(no_push), AT(push) }, { AT(tag), AT(no_tag) },
+    { AT(no_tag), AT(tag) },
+};
+
+static uint64_t bit_of(const struct option *option)
+{
+    _Static_assert(sizeof options / sizeof *options <= 64, "from_file has a bit for each option");
+    return UINT64_C(1) << (option - options);
+}
+
+/* Rules of the environment stay: those of the command line come after them. */
+static void forget(struct dt_options *o, const struct option *option)
+{
+    void *at = (char *)o + option->at;
+
+    if (!(o->from_file & bit_of(option)))
+        return;
+    o->from_file &= ~bit_of(option);
+    if (option->kind == FLAG) {
+        *(bool *)at = false;
+    } else if (option->kind == TEXT) {
+        free(*(char **)at);
+        *(char **)at = NULL;
+    } else if (option->kind == LIST || option->kind == FAULT) {
+        dt_strs_free(at);
+    }
+}
+
+static void win_over_file(struct dt_options *o, const struct option *option)
+{
+    forget(o, option);
+    for (size_t i = 0; i < sizeof opposites / sizeof *opposites; i++)
+        for (size_t k = 0; opposites[i].given == option->at && k < noptions; k++)
+            if (options[k].names[0] && options[k].at == opposites[i].other)
+                forget(o, &options[k]);
+}
+
+static int set_flag(bool *at, const char *name, const char *value, struct dt_error *err)
+{
+    *at = strcmp(value, "yes") == 0;
+    if (!*at && strcmp(value, "no") != 0)
+        return dt_error_usage(err, "%s %.200s: yes or no was expected", name, value);
+    return 0;
+}
+
+int dt_options_set(struct dt_options *o, const char *name, const char *value, struct dt_error *err)
+{
+    const struct option *option = find_option(name, strlen(name));
+
+    if (!option)
+        return dt_error_usage(err, "%.200s is no option; see dtrun --help", name);
+    if (option->at == AT(help) || option->at == AT(version) || option->at == AT(config))
+        return dt_error_usage(err, "%s belongs on the command line", name);
+    o->from_file |= bit_of(option);
+    if (option->kind == FLAG)
+        return set_flag((bool *)((char *)o + option->at), name, value, err);
+    return set(o, option, name, strlen(name), value, err);
+}
+
 /* Takes the option at argv[*i], and its value where that is the next word. */
 static int take_option(struct dt_options *o, char **argv, int *i, struct dt_error *err)
 {
@@ -276,6 +343,7 @@ static int take_option(struct dt_options *o, char **argv, int *i, struct dt_erro
             return dt_error_usage(err, "%s: a value (%s) is missing", word, option->value);
         ++*i;
     }
+    win_over_file(o, option);
     return set(o, option, word, n, value, err);
 }
 
@@ -322,7 +390,7 @@ static int check_program(const struct dt_options *o, char *const *words, bool af
     return 0;
 }
 
-static int check_together(const struct dt_options *o, struct dt_error *err)
+int dt_options_check(const struct dt_options *o, struct dt_error *err)
 {
     if (o->resume && o->fresh)
         return dt_error_usage(err, "--resume and --fresh contradict each other");
@@ -340,12 +408,16 @@ static int check_together(const struct dt_options *o, struct dt_error *err)
     return 0;
 }
 
-int dt_options_parse(struct dt_options *o, int argc, char **argv, struct dt_error *err)
+void dt_options_init(struct dt_options *o)
+{
+    *o = (struct dt_options){ .max_restarts = -1, .heartbeat_s = 10, .kill_grace_s = 5 };
+}
+
+int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_error *err)
 {
     bool dashes = false;
     int i;
 
-    *o = (struct dt_options){ .max_restarts = -1, .heartbeat_s = 10, .kill_grace_s = 5 };
     for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] && !dashes; i++) {
         if (strcmp(argv[i], "--") == 0)
             dashes = true;
@@ -354,8 +426,7 @@ int dt_options_parse(struct dt_options *o, int argc, char **argv, struct dt_erro
         if (o->help || o->version)
             return 0;
     }
-    if (check_program(o, i < argc ? argv + i : &argv[argc], dashes, err) < 0 ||
-        check_together(o, err) < 0)
+    if (check_program(o, i < argc ? argv + i : &argv[argc], dashes, err) < 0)
         return -1;
     for (; i < argc; i++)
         dt_xstrs_add(&o->command, argv[i]);

@@ -3,6 +3,7 @@
 #define DT_CMD_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "launcher/base/error.h"
 #include "runtime/wire/codec.h"
@@ -39,11 +40,19 @@ struct dt_options {
     bool verbose;
     bool help;
     bool version;
+    char *config;           /* or NULL: the user's own configuration file */
     struct dt_strs command; /* the program and its arguments */
+    uint64_t from_file;     /* bit i: option i's value is a configuration file's; options.c's own */
 };
 
-/* Fills o from argv (argv[0] is skipped). On failure err tells why and exit_code is 2. */
-int dt_options_parse(struct dt_options *o, int argc, char **argv, struct dt_error *err);
+void dt_options_init(struct dt_options *o); /* the defaults */
+/* Sets an option of a configuration file, by its name without dashes; "yes" or "no" for one that
+ * takes no value. This, _words and _check fail with exit code 2; err tells why. */
+int dt_options_set(struct dt_options *o, const char *name, const char *value, struct dt_error *err);
+/* Takes argv (argv[0] is skipped), whose options win over those of _set. */
+int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_error *err);
+/* What contradicts each other, or lacks another. */
+int dt_options_check(const struct dt_options *o, struct dt_error *err);
 void dt_options_print_help(void); /* standard output */
 void dt_options_free(struct dt_options *o);
 

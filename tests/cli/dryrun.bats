@@ -6,7 +6,7 @@ setup() {
     cd "$BATS_TEST_TMPDIR"
     printf '#!/bin/sh\ntouch "%s/started"\n' "$BATS_TEST_TMPDIR" >agent
     chmod +x agent
-    export DTRUN_AGENT=$BATS_TEST_TMPDIR/agent
+    export DTRUN_AGENT=$BATS_TEST_TMPDIR/agent HOME=$BATS_TEST_TMPDIR
     unset CUDA_VISIBLE_DEVICES SLURM_JOB_NODELIST PBS_NODEFILE LSB_DJOB_HOSTFILE LSB_MCPU_HOSTS
 }
 
@@ -132,6 +132,55 @@ END
     [ "$output" = "dtrun: PBS_NODEFILE=gone: No such file or directory" ]
     LSB_MCPU_HOSTS="a 1 b 2" dtrun --dry-run --json true >got
     [ "$(jq -c '[.ranks[].host]' got)" = '["a","b","b"]' ]
+}
+
+@test "a configuration file gives options, and the command line wins" {
+    need_jq
+    printf '# mine\n; too\n\n hosts = a:2, b:2 \r\nhostfile=\nno-oversubscribe = yes' >bad
+    run dtrun --config bad --dry-run true
+    [ "$status" -eq 2 ]
+    [ "$output" = "dtrun: bad:5: hostfile : a value was expected" ]
+    printf '# mine\n; too\n\n hosts = a:2, b:2 \r\nno-oversubscribe = yes\nfresh = yes' >config
+    dtrun --config config --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["a","a","b","b"]' ]
+    dtrun --config config -H c --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["c"]' ]
+    dtrun --config config --hostfile - --dry-run --json true <<<"d" >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["d"]' ]
+    dtrun --config config --resume --checkpoint-dir d --dry-run true
+    run dtrun --config config -np 5 --dry-run true
+    [ "$status" -eq 2 ]
+    [[ "$output" == *"--no-oversubscribe was given" ]]
+    mkdir -p .config/dtrun
+    echo 'np = 3' >.config/dtrun/config
+    dtrun --dry-run --json true >got
+    [ "$(jq .np got)" -eq 3 ]
+    dtrun -np 2 --dry-run --json true >got
+    [ "$(jq .np got)" -eq 2 ]
+    dtrun --config /dev/null --dry-run --json true >got
+    [ "$(jq .np got)" -eq 1 ]
+}
+
+@test "mistakes in a configuration file are named with their line" {
+    while IFS='|' read -r line want; do
+        printf 'np = 2\n%s\n' "$line" >config
+        run dtrun --config config --dry-run true
+        [ "$status" -eq 2 ]
+        echo "$output"
+        [ "$output" = "dtrun: config:2: $want" ]
+    done <<'END'
+heartbeet = 3|heartbeet is no option; see dtrun --help
+np = x|np x: a number was expected
+np|np: option = value was expected
+= 3|= 3: option = value was expected
+[main]|[main]: option = value was expected
+verbose = true|verbose true: yes or no was expected
+help = yes|help belongs on the command line
+config = other|config belongs on the command line
+END
+    run dtrun --config gone --dry-run true
+    [ "$status" -eq 2 ]
+    [ "$output" = "dtrun: configuration file gone: No such file or directory" ]
 }
 
 @test "two names of this machine are one host" {

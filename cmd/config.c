@@ -1,0 +1,98 @@
+#include "cmd/config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/slurp.h"
+
+#define BLANKS " \t\r\v\f"
+
+enum { CONFIG_BYTES_MAX = 1024 * 1024 };
+
+/* Cuts the blanks at both ends off. */
+static char *trim(char *text)
+{
+    text += strspn(text, BLANKS);
+    for (size_t n = strlen(text); n > 0 && strchr(BLANKS, text[n - 1]); n--)
+        text[n - 1] = '\0';
+    return text;
+}
+
+static int take_line(struct dt_options *o, char *line, struct dt_error *err)
+{
+    char *value;
+
+    line = trim(line);
+    if (!*line || *line == '#' || *line == ';')
+        return 0;
+    value = strchr(line, '=');
+    if (!value || value == line)
+        return dt_error_usage(err, "%.200s: option = value was expected", line);
+    *value++ = '\0';
+    return dt_options_set(o, trim(line), trim(value), err);
+}
+
+static int take_lines(struct dt_options *o, const char *path, char *text, struct dt_error *err)
+{
+    char *line;
+
+    for (int number = 1; (line = strsep(&text, "\n")); number++)
+        if (take_line(o, line, err) < 0)
+            return dt_error_prefix(err, "%s:%d: ", path, number);
+    return 0;
+}
+
+static int take_file(struct dt_options *o, const char *path, struct dt_error *err)
+{
+    struct dt_strbuf text = { 0 };
+    int rc = dt_slurp(&text, path, CONFIG_BYTES_MAX, err);
+
+    if (rc < 0) {
+        err->exit_code = DT_EXIT_USAGE;
+        dt_error_prefix(err, "configuration file %s: ", path);
+    } else if (strlen(dt_strbuf_text(&text)) != text.len) {
+        rc = dt_error_usage(err, "configuration file %s: it is no text", path);
+    } else if (text.len) {
+        rc = take_lines(o, path, text.data, err);
+    }
+    dt_strbuf_free(&text);
+    return rc;
+}
+
+/* The file that the user named, else the user's own where there is one; or NULL. */
+static char *file_of(const struct dt_options *typed)
+{
+    const char *home = getenv("HOME");
+    char *path;
+
+    if (typed->config)
+        return dt_xstrdup(typed->config);
+    if (!home || !*home)
+        return NULL;
+    path = dt_xasprintf("%s/.config/dtrun/config", home);
+    if (access(path, F_OK) == 0)
+        return path;
+    free(path);
+    return NULL;
+}
+
+int dt_config_parse(struct dt_options *o, int argc, char **argv, struct dt_error *err)
+{
+    struct dt_options typed;
+    char *path;
+    int rc;
+
+    dt_options_init(o);
+    dt_options_init(&typed);
+    rc = dt_options_words(&typed, argc, argv, err);
+    path = rc == 0 && !typed.help && !typed.version ? file_of(&typed) : NULL;
+    dt_options_free(&typed);
+    if (rc == 0 && path)
+        rc = take_file(o, path, err);
+    free(path);
+    if (rc == 0)
+        rc = dt_options_words(o, argc, argv, err);
+    return rc == 0 && !o->help && !o->version ? dt_options_check(o, err) : rc;
+}

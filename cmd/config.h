@@ -1,0 +1,12 @@
+/* The configuration file: options that need not be typed, one "option = value" on each line. */
+#ifndef DT_CMD_CONFIG_H
+#define DT_CMD_CONFIG_H
+
+#include "cmd/options.h"
+
+/* Fills o from --config FILE, else from ~/.config/dtrun/config where there is one, and from argv,
+ * whose options win. On failure err tells why, exit code 2; a mistake in the file is "FILE:LINE:
+ * what is wrong". */
+int dt_config_parse(struct dt_options *o, int argc, char **argv, struct dt_error *err);
+
+#endif
