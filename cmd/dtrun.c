@@ -32,10 +32,12 @@ static void open_standard_fds(void)
     }
 }
 
-/* A reader that left is told by EPIPE; a terminal that may not be read, by EIO. */
+/* A reader that left is told by EPIPE; a file that may not grow (ulimit -f), by EFBIG; a terminal
+ * that may not be read, by EIO. */
 static void ignore_signals(void)
 {
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
 }
 
@@ -89,6 +91,27 @@ static int load_push(struct dt_push_set *set, const struct dt_options *o, struct
     return rc;
 }
 
+static int open_files(struct dt_job_config *c, const struct dt_options *o, struct dt_error *err)
+{
+    if (!o->output_dir)
+        return 0;
+    c->files = dt_outfiles_open(o->output_dir, (uint32_t)c->plan->np, o->merge_stderr, err);
+    return c->files ? 0 : -1;
+}
+
+/* rc: how the job ended; a job that was fine is not when its output is not whole. */
+static int close_files(struct dt_outfiles *files, int rc)
+{
+    char *name = NULL;
+
+    if (dt_outfiles_close(files, &name) < 0) {
+        dt_say("%s cannot be written: %s", name, strerror(errno));
+        rc = rc == 0 ? DT_EXIT_LAUNCH : rc;
+    }
+    free(name);
+    return rc;
+}
+
 static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
                const struct dt_plan *plan, struct dt_error *err)
 {
@@ -113,6 +136,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         .fresh = o->fresh,
         .labels = o->tag || (plan->np > 1 && !o->no_tag),
         .stamps = o->timestamp,
+        .tee = o->tee,
         .merge_stderr = o->merge_stderr,
         .max_restarts = o->max_restarts,
         .heartbeat_s = o->heartbeat_s,
@@ -128,7 +152,9 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     if (rc == 0)
         rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
     if (rc == 0)
-        rc = dt_job_run(&c);
+        rc = open_files(&c, o, err);
+    if (rc == 0)
+        rc = close_files(c.files, dt_job_run(&c));
     dt_strs_free(&c.env);
     dt_strs_free(&c.unset);
     dt_push_free(&push);

@@ -93,6 +93,10 @@ static const struct option options[] = {
       "put the time before every line" },
     { { "merge-stderr" }, NULL, FLAG, AT(merge_stderr), 0, 0,
       "ranks' standard error goes to standard output" },
+    { { "output-dir" }, "DIR", TEXT, AT(output_dir), 0, 0,
+      "write each rank's output to DIR/rank.00000.out and .err" },
+    { { "tee" }, NULL, FLAG, AT(tee), 0, 0,
+      "with --output-dir: also show it as usual" },
     { { "report" }, "FILE", TEXT, AT(report), 0, 0,
       "write what happened as JSON" },
     { { "verbose", "v" }, NULL, FLAG, AT(verbose), 0, 0,
@@ -402,6 +406,8 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err, "--push and --no-push contradict each other");
     if (o->tag && o->no_tag)
         return dt_error_usage(err, "--tag and --no-tag contradict each other");
+    if (o->tee && !o->output_dir)
+        return dt_error_usage(err, "--tee belongs to --output-dir DIR");
     if (o->json && !o->dry_run)
         return dt_error_usage(err, "--json belongs to --dry-run; for what happened in a run, "
                                    "see --report FILE");

@@ -29,6 +29,8 @@ struct dt_options {
     bool no_tag;
     bool timestamp;
     bool merge_stderr;
+    char *output_dir; /* or NULL */
+    bool tee;
     bool no_oversubscribe;
     enum dt_transport_choice transport;
     bool ssh_accept_new;

@@ -28,6 +28,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/linebuf.c launcher/io/linebuf.h \
 	launcher/io/nonblock.c launcher/io/nonblock.h \
 	launcher/io/outfd.c launcher/io/outfd.h \
+	launcher/io/outfiles.c launcher/io/outfiles.h \
 	launcher/io/outmux.c launcher/io/outmux.h \
 	launcher/io/stamp.c launcher/io/stamp.h \
 	launcher/io/stdinpump.c launcher/io/stdinpump.h \

@@ -183,7 +183,7 @@ void dt_job_abandon(struct dt_job *j);
 void dt_job_finish(struct dt_job *j);
 void dt_job_cut(struct dt_job *j);
 void dt_job_on_timeout(uv_timer_t *timer);
-void dt_job_on_output_failed(struct dt_job *j, int fd, int error);
+void dt_job_on_output_failed(struct dt_job *j, const char *what, int error);
 uint32_t dt_job_alive(const struct dt_job *j);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "launcher/hosts/hostlist.h"
+#include "launcher/io/outfiles.h"
 #include "launcher/job/push.h"
 #include "launcher/place/plan.h"
 #include "launcher/remote/transport.h"
@@ -29,8 +30,10 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     bool fresh;
     bool labels;
     bool stamps;
-    bool merge_stderr; /* ranks' standard error goes to standard output */
-    int max_restarts; /* -1: not given */
+    struct dt_outfiles *files; /* what ranks write goes there; or NULL */
+    bool tee;                  /* and to dtrun's standard output and error, too */
+    bool merge_stderr;         /* ranks' standard error goes to standard output */
+    int max_restarts;          /* -1: not given */
     int heartbeat_s;
     int kill_grace_s;
     int timeout_s; /* 0: none */

@@ -238,21 +238,17 @@ void dt_job_on_timeout(uv_timer_t *timer)
 }
 
 /* A reader that left (head) ends the job as it would end a program in a pipe: silently, as if by
- * SIGPIPE. When standard error is gone, nobody is there to be told; the job goes on. */
-void dt_job_on_output_failed(struct dt_job *j, int fd, int error)
+ * SIGPIPE. what: "standard output", or a file. */
+void dt_job_on_output_failed(struct dt_job *j, const char *what, int error)
 {
     bool over = j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING;
 
-    if (fd == STDERR_FILENO) {
-        dt_job_check(j);
-        return;
-    }
     if (error != EPIPE)
-        dt_say("standard output cannot be written: %s", strerror(error));
+        dt_say("%s cannot be written: %s", what, strerror(error));
     if (!over || j->exit_code == 0) {
         j->exit_code = error == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
         if (!j->cause_text)
-            j->cause_text = dt_xasprintf("standard output: %s", strerror(error));
+            j->cause_text = dt_xasprintf("%s: %s", what, strerror(error));
     }
     if (!over)
         dt_job_event(j, DT_EV_STOP);

@@ -1,5 +1,7 @@
 /* What flows between the ranks and the user: standard input to rank 0, output and dtrun's own
  * messages to dtrun's standard output and error. */
+#include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "launcher/base/log.h"
@@ -15,9 +17,22 @@ static void give_credit(void *arg, uint32_t rank, int fd, uint32_t n)
         dt_hostlink_send(j->links[node->host], DT_MSG_CREDIT, &m);
 }
 
+/* A file that cannot be written ends the job. */
+static void write_file(struct dt_job *j, const struct dt_msg_output *m)
+{
+    char *name = NULL;
+
+    if (dt_outfiles_write(j->config->files, m->rank, m->fd, m->data.p, m->data.n, &name) < 0)
+        dt_job_on_output_failed(j, name, errno);
+    free(name);
+}
+
 static void on_output_failed(void *arg, int fd, int error)
 {
-    dt_job_on_output_failed(arg, fd, error);
+    if (fd == STDERR_FILENO)
+        dt_job_check(arg); /* nobody is there to be told; the job goes on */
+    else
+        dt_job_on_output_failed(arg, "standard output", error);
 }
 
 static void on_output_drained(void *arg)
@@ -40,7 +55,12 @@ void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m)
         return;
     if (m->fd == tail_fd(j))
         dt_tail_feed(&j->ranks[m->rank].tail, (const char *)m->data.p, m->data.n);
-    dt_outmux_add(j->out, m->rank, m->fd, m->data.p, m->data.n);
+    if (j->config->files)
+        write_file(j, m);
+    if (!j->config->files || j->config->tee)
+        dt_outmux_add(j->out, m->rank, m->fd, m->data.p, m->data.n);
+    else
+        give_credit(j, m->rank, m->fd, (uint32_t)m->data.n);
 }
 
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)

@@ -138,6 +138,81 @@ stalled() {
     clean
 }
 
+@test "46: --output-dir: one file per rank and stream, raw, emptied first" {
+    mkdir logs
+    echo "of an earlier job" | tee logs/rank.00000.out >logs/rank.00001.err
+    head -c 300000 /dev/urandom >bytes
+    dtrun --output-dir logs -np 2 sh -c 'if [ $DTRUN_RANK = 0 ]; then cat bytes; else printf "oops\nend" >&2; fi'
+    code_is 0
+    out_is ""
+    err_is_empty
+    [ "$(ls logs | tr '\n' ' ')" = "rank.00000.err rank.00000.out rank.00001.err rank.00001.out " ]
+    cmp bytes logs/rank.00000.out
+    printf 'oops\nend' | cmp - logs/rank.00001.err
+    [ ! -s logs/rank.00000.err ] && [ ! -s logs/rank.00001.out ]
+    clean
+}
+
+@test "46: the directory is made; --tee shows the output, too; --merge-stderr needs one file" {
+    dtrun --output-dir new --tee -np 2 sh -c 'echo "$DTRUN_RANK out"; echo "$DTRUN_RANK err" >&2'
+    code_is 0
+    [ "$(sort "$OUT")" = "[0] 0 out
+[1] 1 out" ]
+    [ "$(sort "$ERR")" = "[0] 0 err
+[1] 1 err" ]
+    [ "$(cat new/rank.*)" = "0 err
+0 out
+1 err
+1 out" ]
+    dtrun --output-dir merged --merge-stderr -np 1 sh -c 'echo a >&2; echo b; echo c >&2'
+    [ "$(cat merged/rank.00000.out)" = "a
+b
+c" ]
+    [ ! -e merged/rank.00000.err ]
+    clean
+}
+
+@test "46: after a restart the ranks write on" {
+    dtrun --output-dir logs --max-restarts 1 -np 2 sh -c 'echo "run $DTRUN_RESTART_COUNT"
+        [ $DTRUN_RESTART_COUNT = 1 ] || exit 1'
+    code_is 0
+    [ "$(head -1 logs/rank.00000.out)$(tail -1 logs/rank.00001.out)" = "run 0run 1" ]
+    clean
+}
+
+@test "46: a file that cannot be made: 125 before anything starts" {
+    : >file
+    dtrun --output-dir file -np 2 touch started
+    code_is 125
+    err_has "dtrun: --output-dir: file/rank.00000.out: Not a directory"
+    dtrun --output-dir no/where -np 2 touch started
+    code_is 125
+    err_has "dtrun: --output-dir: no/where: No such file or directory"
+    mkdir logs
+    mkfifo logs/rank.00001.out
+    exec 7<>logs/rank.00001.out
+    dtrun --output-dir logs -np 2 touch started
+    exec 7>&-
+    code_is 125
+    err_has "logs/rank.00001.out: it is there and no regular file"
+    [ ! -e started ]
+    clean
+}
+
+@test "46: a file that cannot be written ends the job, with its name" {
+    type prlimit >/dev/null || skip "prlimit is not installed"
+    dtrun_start --output-dir logs -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600
+        echo ready; until [ -e go ]; do sleep 0.05; done; yes'
+    within 10 grep -qs ready logs/rank.00001.out
+    prlimit --pid "$BACKGROUND" --fsize=102400
+    touch go
+    dtrun_wait
+    code_is 125
+    err_has "dtrun: logs/rank.00001.out cannot be written: File too large"
+    [ "$(stat -c %s logs/rank.00001.out)" = 102400 ]
+    clean
+}
+
 @test "a full disk ends the job with a message" {
     [ -w /dev/full ] || skip "there is no /dev/full"
     RC=0

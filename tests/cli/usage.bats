@@ -118,6 +118,7 @@ mentions() {
     mentions "--resume and --fresh contradict each other" --resume --fresh --checkpoint-dir d true
     mentions "--resume needs --checkpoint-dir" --resume true
     mentions "--tag and --no-tag contradict each other" --tag --no-tag true
+    mentions "--tee belongs to --output-dir" --tee true
     mentions "--push and --no-push contradict each other" --push f --no-push true
 }
 

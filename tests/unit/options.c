@@ -75,6 +75,8 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "notag", o->no_tag, 0);
     add_number(b, "stamp", o->timestamp, 0);
     add_number(b, "merge", o->merge_stderr, 0);
+    add_text(b, "outdir", o->output_dir);
+    add_number(b, "tee", o->tee, 0);
     add_number(b, "noover", o->no_oversubscribe, 0);
     add_number(b, "transport", o->transport, DT_TRANSPORT_AUTO);
     add_number(b, "acceptnew", o->ssh_accept_new, 0);
@@ -124,6 +126,7 @@ static const struct {
       "inject=kill:rank=1,step=50 inject=exit:rank=2,step=3 =x" },
     { "--no-tag --no-oversubscribe x", "notag=1 noover=1 =x" },
     { "--tag --timestamp --merge-stderr x", "tag=1 stamp=1 merge=1 =x" },
+    { "--output-dir d --tee x", "outdir=d tee=1 =x" },
     { "--transport auto x", "=x" },
     { "--transport libssh2 x", "transport=1 =x" },
     { "--transport=ssh x", "transport=2 =x" },

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <uv.h>
 
 #include "launcher/base/strbuf.h"
+#include "launcher/io/outfiles.h"
 #include "launcher/io/outmux.h"
 #include "launcher/io/stdinpump.h"
 #include "tests/unit/unit.h"
@@ -403,6 +406,51 @@ static void test_file(void **state)
     assert_int_equal(uv_loop_close(&f.loop), 0);
 }
 
+static void file_has(const char *dir, const char *file, off_t size)
+{
+    char *name = NULL;
+    struct stat st;
+
+    assert_true(asprintf(&name, "%s/%s", dir, file) > 0);
+    assert_int_equal(stat(name, &st), 0);
+    assert_int_equal(st.st_size, size);
+    unlink(name);
+    free(name);
+}
+
+/* A file that cannot grow is told once, with its name; the others go on. */
+static void test_outfiles(void **state)
+{
+    char dir[] = "/tmp/dtrun-outfiles-XXXXXX", *name = NULL;
+    struct rlimit before, small;
+    struct dt_outfiles *f;
+    struct dt_error err = { 0 };
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    f = dt_outfiles_open(dir, 2, false, &err);
+    assert_non_null(f);
+    assert_int_equal(dt_outfiles_write(f, 0, 2, "12345", 5, &name), 0);
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = (struct rlimit){ 8, before.rlim_max };
+    setrlimit(RLIMIT_FSIZE, &small);
+    assert_int_equal(dt_outfiles_write(f, 1, 1, "1234567890", 10, &name), -1);
+    assert_int_equal(errno, EFBIG);
+    assert_string_equal(name + strlen(dir), "/rank.00001.out");
+    assert_int_equal(dt_outfiles_write(f, 1, 1, "1234567890", 10, &name), 0);
+    assert_int_equal(dt_outfiles_write(f, 0, 2, "678", 3, &name), 0);
+    setrlimit(RLIMIT_FSIZE, &before);
+    free(name);
+    assert_int_equal(dt_outfiles_close(f, &name), 0);
+    file_has(dir, "rank.00000.out", 0);
+    file_has(dir, "rank.00000.err", 8);
+    file_has(dir, "rank.00001.out", 8);
+    file_has(dir, "rank.00001.err", 0);
+    assert_int_equal(rmdir(dir), 0);
+    assert_null(dt_outfiles_open("/proc/none/here", 2, false, &err));
+    assert_non_null(strstr(err.text, "/proc/none/here: No such file or directory"));
+}
+
 struct pumped {
     struct dt_strbuf got;
     int eof;
@@ -489,9 +537,11 @@ int main(void)
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_reader_left),
         cmocka_unit_test(test_file),
+        cmocka_unit_test(test_outfiles),
         cmocka_unit_test(test_stdin),
     };
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     return cmocka_run_group_tests_name("outmux", tests, NULL, NULL);
 }
