@@ -23,6 +23,7 @@ enum kind {
     RULE_UNSET,
     FAULT,     /* a list entry that dt_inject_parse accepts */
     TRANSPORT, /* enum dt_transport_choice */
+    RANK,      /* int, "none": -1 */
 };
 
 struct option {
@@ -97,6 +98,8 @@ static const struct option options[] = {
       "write each rank's output to DIR/rank.00000.out and .err" },
     { { "tee" }, NULL, FLAG, AT(tee), 0, 0,
       "with --output-dir: also show it as usual" },
+    { { "stdin" }, "RANK", RANK, AT(stdin_rank), 0, DT_RANKS_MAX - 1,
+      "who reads standard input: a rank (default: 0), or none" },
     { { "report" }, "FILE", TEXT, AT(report), 0, 0,
       "write what happened as JSON" },
     { { "verbose", "v" }, NULL, FLAG, AT(verbose), 0, 0,
@@ -259,6 +262,12 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
         return add_fault(at, value, err);
     case TRANSPORT:
         rc = set_transport(at, value, err);
+        break;
+    case RANK:
+        if (strcmp(value, "none") == 0)
+            *(int *)at = -1;
+        else
+            rc = dt_number_parse(value, option->min, option->max, at, err);
         break;
     }
     return rc < 0 ? dt_error_prefix(err, "%.*s %.200s: ", (int)n, word, value) : 0;

@@ -31,6 +31,7 @@ struct dt_options {
     bool merge_stderr;
     char *output_dir; /* or NULL */
     bool tee;
+    int stdin_rank; /* -1: none */
     bool no_oversubscribe;
     enum dt_transport_choice transport;
     bool ssh_accept_new;

@@ -141,6 +141,14 @@ static int make_plan(const struct dt_options *o, struct dt_hostlist *hosts, stru
                : 0;
 }
 
+static int check_stdin(const struct dt_options *o, const struct dt_plan *plan, struct dt_error *err)
+{
+    if (o->stdin_rank < plan->np)
+        return 0;
+    return dt_error_usage(err, "--stdin %d: the job has only %d rank%s, from 0", o->stdin_rank,
+                          plan->np, plan->np == 1 ? "" : "s");
+}
+
 int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
                     struct dt_plan *plan, struct dt_error *err)
 {
@@ -154,6 +162,8 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
         rc = make_plan(options, hosts, plan, err);
     if (rc == 0)
         rc = check_faults(options, plan, err);
+    if (rc == 0)
+        rc = check_stdin(options, plan, err);
     if (rc < 0) {
         dt_hostlist_free(hosts);
         dt_plan_free(plan);

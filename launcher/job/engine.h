@@ -138,6 +138,7 @@ void dt_job_open_streams(struct dt_job *j);
 void dt_job_close_streams(struct dt_job *j);
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
+void dt_job_start_stdin(struct dt_job *j); /* a generation begins */
 void dt_job_on_stdin_credit(struct dt_job *j, uint32_t bytes);
 
 /* launch.c */

@@ -32,6 +32,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     bool stamps;
     struct dt_outfiles *files; /* what ranks write goes there; or NULL */
     bool tee;                  /* and to dtrun's standard output and error, too */
+    int stdin_rank;            /* who reads dtrun's standard input; -1: nobody */
     bool merge_stderr;         /* ranks' standard error goes to standard output */
     int max_restarts;          /* -1: not given */
     int heartbeat_s;

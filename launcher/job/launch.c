@@ -116,7 +116,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node)
         .slots = (uint32_t)host->slots,
         .gpus = host->gpus,
         .gpus_given = host->gpus_given,
-        .stdin_rank = 0,
+        .stdin_rank = c->stdin_rank,
         .merge_stderr = c->merge_stderr,
         .first_rank = (uint32_t)node->first_rank,
         .local_size = (uint32_t)node->local_size,
@@ -160,8 +160,6 @@ static void forget_refusal(struct dt_job *j)
 
 void dt_job_start_generation(struct dt_job *j)
 {
-    struct dt_msg_stdin_eof eof = { .rank = 0 };
-
     j->generation++;
     j->state = DT_JOB_STARTING;
     reset_ranks(j);
@@ -174,10 +172,7 @@ void dt_job_start_generation(struct dt_job *j)
         h->ready = false;
         h->started = false;
     }
-    if (j->stdin_ended)
-        dt_hostlink_send(j->links[j->plan.nodes[0].host], DT_MSG_STDIN_EOF, &eof);
-    else
-        dt_stdinpump_credit(j->in, DT_STDIN_CREDIT);
+    dt_job_start_stdin(j);
     dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
 }
 

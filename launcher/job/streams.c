@@ -1,4 +1,4 @@
-/* What flows between the ranks and the user: standard input to rank 0, output and dtrun's own
+/* What flows between the ranks and the user: standard input to one rank, output and dtrun's own
  * messages to dtrun's standard output and error. */
 #include <errno.h>
 #include <stdlib.h>
@@ -84,22 +84,38 @@ static struct dt_hostlink *link_of_rank(struct dt_job *j, uint32_t rank)
 static void on_stdin(void *arg, const void *data, size_t n)
 {
     struct dt_job *j = arg;
-    struct dt_msg_stdin m = { .rank = 0, .data = { data, n } };
-    struct dt_hostlink *h = link_of_rank(j, 0);
+    struct dt_msg_stdin m = { .rank = (uint32_t)j->config->stdin_rank, .data = { data, n } };
+    struct dt_hostlink *h = link_of_rank(j, m.rank);
 
     if (h)
         dt_hostlink_send(h, DT_MSG_STDIN, &m);
 }
 
+static void send_stdin_eof(struct dt_job *j)
+{
+    struct dt_msg_stdin_eof m = { .rank = (uint32_t)j->config->stdin_rank };
+    struct dt_hostlink *h = link_of_rank(j, m.rank);
+
+    if (h)
+        dt_hostlink_send(h, DT_MSG_STDIN_EOF, &m);
+}
+
 static void on_stdin_eof(void *arg)
 {
     struct dt_job *j = arg;
-    struct dt_msg_stdin_eof m = { .rank = 0 };
-    struct dt_hostlink *h = link_of_rank(j, 0);
 
     j->stdin_ended = true;
-    if (h)
-        dt_hostlink_send(h, DT_MSG_STDIN_EOF, &m);
+    send_stdin_eof(j);
+}
+
+void dt_job_start_stdin(struct dt_job *j)
+{
+    if (j->config->stdin_rank < 0)
+        return;
+    if (j->stdin_ended)
+        send_stdin_eof(j);
+    else
+        dt_stdinpump_credit(j->in, DT_STDIN_CREDIT);
 }
 
 /* What a rank that is dead does not take is credited all the same: after a death nothing more is

@@ -87,6 +87,31 @@ load common
     clean
 }
 
+@test "40: --stdin: another rank reads, or none" {
+    head -c 1M /dev/urandom >in
+    STDIN=in dtrun --stdin 2 -np 3 sh -c 'echo "got $(cksum)"'
+    code_is 0
+    sort "$OUT" | diff - <(echo "[0] got $(cksum </dev/null)
+[1] got $(cksum </dev/null)
+[2] got $(cksum <in)")
+    exec 7<in
+    STDIN=/dev/fd/7 dtrun --stdin none -np 2 wc -c
+    code_is 0
+    [ "$(sort "$OUT")" = "[0] 0
+[1] 0" ]
+    clean
+}
+
+@test "40: with --stdin none nothing is read" {
+    printf 'for another program\n' >in
+    RC=0
+    { env "$TOKEN" timeout 30 "$DTRUN" --stdin none -np 1 cat 2>"$ERR" || RC=$?; head -1; } <in >"$OUT"
+    code_is 0
+    out_is "for another program
+"
+    clean
+}
+
 @test "after a restart rank 0 reads on where the one before it stopped" {
     seq 1 20000000 >big
     STDIN=big dtrun --max-restarts 1 -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600

@@ -122,6 +122,12 @@ mentions() {
     mentions "--push and --no-push contradict each other" --push f --no-push true
 }
 
+@test "standard input for a rank that is not there" {
+    refuses "--stdin 2: the job has only 2 ranks, from 0" -np 2 --stdin 2 true
+    mentions "--stdin all: a number" --stdin all true
+    mentions "--stdin -1: " --stdin -1 true
+}
+
 @test "a fault that can never strike" {
     mentions "the job has no rank 4, only 4 ranks" -np 4 --inject kill:rank=4,step=1 true
     mentions "unknown fault" --inject boom:rank=1 true

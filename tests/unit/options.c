@@ -77,6 +77,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "merge", o->merge_stderr, 0);
     add_text(b, "outdir", o->output_dir);
     add_number(b, "tee", o->tee, 0);
+    add_number(b, "stdin", o->stdin_rank, 0);
     add_number(b, "noover", o->no_oversubscribe, 0);
     add_number(b, "transport", o->transport, DT_TRANSPORT_AUTO);
     add_number(b, "acceptnew", o->ssh_accept_new, 0);
@@ -127,6 +128,8 @@ static const struct {
     { "--no-tag --no-oversubscribe x", "notag=1 noover=1 =x" },
     { "--tag --timestamp --merge-stderr x", "tag=1 stamp=1 merge=1 =x" },
     { "--output-dir d --tee x", "outdir=d tee=1 =x" },
+    { "--stdin 3 x", "stdin=3 =x" },
+    { "--stdin=none x", "stdin=-1 =x" },
     { "--transport auto x", "=x" },
     { "--transport libssh2 x", "transport=1 =x" },
     { "--transport=ssh x", "transport=2 =x" },
