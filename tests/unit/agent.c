@@ -350,13 +350,13 @@ static void stop_goes_from_term_to_kill(void **state)
     agent_start(a, 3,
                 "case $DTRUN_RANK in\n"
                 "0) trap '' TERM; echo up; while :; do sleep 300; done;;\n"
-                "1) echo up; kill -STOP $$; exit 3;;\n"
+                "1) echo up; kill -STOP $$; sleep 300;;\n"
                 "2) trap 'echo term; exit 4' TERM; echo up; sleep 300 & wait;;\n"
                 "esac",
                 NULL);
     for (uint32_t r = 0; r < 3; r++)
         wait_for_output(a, r, "up\n");
-    stop(a, 400);
+    stop(a, 2000);
     for (int i = 0; i < 3; i++) {
         agent_expect(a, DT_MSG_EXIT);
         assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);

@@ -1,6 +1,7 @@
 /* The checkpoint store, used by several ranks on one directory. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,7 @@ static int remove_base(void **state)
 }
 
 static char synced[4096]; /* what has been made durable, a name per line */
+static pthread_mutex_t synced_lock = PTHREAD_MUTEX_INITIALIZER; /* ranks are threads here */
 
 /* In the place of libc's. */
 int fsync(int fd)
@@ -50,8 +52,10 @@ int fsync(int fd)
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     n = readlink(link, name, sizeof name - 1);
+    pthread_mutex_lock(&synced_lock);
     if (n > 0 && strlen(synced) + (size_t)n + 2 < sizeof synced)
         snprintf(synced + strlen(synced), sizeof synced - strlen(synced), "%.*s\n", (int)n, name);
+    pthread_mutex_unlock(&synced_lock);
     return (int)syscall(SYS_fsync, fd);
 }
 
