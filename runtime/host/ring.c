@@ -351,12 +351,13 @@ static struct iovec piece_in(void *arg, size_t k)
     return piece(arg, k + 1);
 }
 
-static dt_result_t gather(struct dt_ring *r, const struct dt_call *call, uint8_t *base,
-                          size_t bytes)
+/* Hands so many pieces on: its own, then those that came. */
+static dt_result_t pass_on(struct dt_ring *r, const struct dt_call *call, uint8_t *base,
+                           size_t bytes, size_t pieces)
 {
     struct pieces p = { r, base, bytes };
-    const struct flow f = { .sends = r->n - 1,
-                            .receives = r->n - 1,
+    const struct flow f = { .sends = pieces,
+                            .receives = pieces,
                             .lag = 1,
                             .out = piece_out,
                             .in = piece_in,
@@ -364,6 +365,12 @@ static dt_result_t gather(struct dt_ring *r, const struct dt_call *call, uint8_t
                             .call = call };
 
     return run(r, &f);
+}
+
+static dt_result_t gather(struct dt_ring *r, const struct dt_call *call, uint8_t *base,
+                          size_t bytes)
+{
+    return pass_on(r, call, base, bytes, r->n - 1);
 }
 
 dt_result_t dt_ring_barrier(struct dt_ring *r, const struct dt_call *call)
@@ -509,16 +516,8 @@ dt_result_t dt_ring_all_reduce(struct dt_ring *r, const struct dt_call *call, vo
 static dt_result_t greet(struct dt_ring *r, const struct dt_call *call)
 {
     uint8_t none;
-    struct pieces p = { r, &none, 0 };
-    const struct flow f = { .sends = 1,
-                            .receives = 1,
-                            .lag = 1,
-                            .out = piece_out,
-                            .in = piece_in,
-                            .arg = &p,
-                            .call = call };
 
-    return run(r, &f);
+    return pass_on(r, call, &none, 0, 1);
 }
 
 /* Broadcast: the segments go along the ring from root to the leader before it. */
