@@ -255,6 +255,9 @@ CLUSTER_TESTS = \
 	tests/cluster/user.bats
 EXTRA_DIST += tests/cluster/lib.bash
 
+# Run by hand: see CONTRIBUTING.md.
+EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/launch
+
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)
 endif

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Runs commands in turn, many times over, and prints how long each took.
+
+    compare.py ROUNDS NAME=COMMAND ...
+
+A COMMAND that is one word per argument is run by itself, anything a shell must read by bash. In each
+round every command runs once, and each round begins with another one, so that what disturbs the
+machine disturbs all alike. One round more, before the first, is not counted: caches are warm, the
+agents are there. A command that fails ends all.
+
+The table has, for each command, the median and the quartiles of the wall time, the median of the CPU
+time that the whole machine spent meanwhile (SSH servers and their children are nobody's children
+here), and the median of the first command's time to that one's, round by round.
+"""
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import time
+
+SHELL_SIGNS = set("|&;<>()$`\\\"'*?[]#~\n")
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+def argv_of(command):
+    if SHELL_SIGNS & set(command):
+        return ["bash", "-c", command]
+    return shlex.split(command)
+
+
+def machine_cpu():
+    """Seconds that all processors have been busy."""
+    with open("/proc/stat") as stat:
+        user, nice, system, _idle, _iowait, irq, softirq = map(int, stat.readline().split()[1:8])
+    return (user + nice + system + irq + softirq) / TICK
+
+
+def run(name, argv):
+    cpu = machine_cpu()
+    began = time.perf_counter()
+    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE)
+    seconds = time.perf_counter() - began
+    if done.returncode:
+        sys.exit(f"{name} failed ({done.returncode}): {shlex.join(argv)}\n"
+                 + done.stderr.decode(errors="replace"))
+    return seconds, machine_cpu() - cpu
+
+
+def measure(rounds, commands):
+    """Returns, by name, the list of (seconds, cpu), a pair for each round."""
+    names = list(commands)
+    times = {name: [] for name in names}
+    for i in range(rounds + 1):
+        start = i % len(names)
+        for name in names[start:] + names[:start]:
+            pair = run(name, commands[name])
+            if i > 0:
+                times[name].append(pair)
+    return times
+
+
+def quartiles(values):
+    if len(values) < 2:
+        return values[0], values[0]
+    first, _, third = statistics.quantiles(values, n=4, method="inclusive")
+    return first, third
+
+
+def print_table(times):
+    names = list(times)
+    width = max(map(len, names)) + 2
+    base = [seconds for seconds, _ in times[names[0]]]
+    print(f"{'':{width}}{'median':>10}{'quartiles':>20}{'CPU':>10}   {names[0]} takes")
+    for name in names:
+        walls = [seconds for seconds, _ in times[name]]
+        low, high = quartiles(walls)
+        line = f"{name:{width}}{statistics.median(walls):8.3f} s"
+        line += f"{f'{low:.3f} - {high:.3f}':>18} s"
+        line += f"{statistics.median(cpu for _, cpu in times[name]):8.2f} s"
+        if name != names[0]:
+            ratio = statistics.median(mine / its for mine, its in zip(base, walls))
+            line += f"   {ratio:.2f} of it"
+        print(line)
+    sys.stdout.flush()
+
+
+def main():
+    if len(sys.argv) < 3 or not all("=" in arg for arg in sys.argv[2:]):
+        sys.exit(__doc__)
+    commands = dict(arg.split("=", 1) for arg in sys.argv[2:])
+    print_table(measure(int(sys.argv[1]), {k: argv_of(v) for k, v in commands.items()}))
+
+
+main()
