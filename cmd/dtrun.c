@@ -143,6 +143,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         .heartbeat_s = o->heartbeat_s,
         .kill_grace_s = o->kill_grace_s,
         .timeout_s = o->timeout_s,
+        .exit_grace_s = o->exit_grace_s,
         .push = &push,
         .report = o->report,
     };

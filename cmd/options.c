@@ -78,6 +78,8 @@ static const struct option options[] = {
       "begin anew although DIR holds checkpoints" },
     { { "timeout" }, "SECONDS", NUMBER, AT(timeout_s), 1, SECONDS_MAX,
       "stop the job after this time (exit code 124)" },
+    { { "exit-grace" }, "SECONDS", NUMBER, AT(exit_grace_s), 1, SECONDS_MAX,
+      "stop the job so long after a rank has ended with 0" },
     { { "kill-grace" }, "SECONDS", NUMBER, AT(kill_grace_s), 0, SECONDS_MAX,
       "time between SIGTERM and SIGKILL (default: 5)" },
     { { "heartbeat" }, "SECONDS", NUMBER, AT(heartbeat_s), 1, SECONDS_MAX / 1000,

@@ -40,6 +40,7 @@ struct dt_options {
     int heartbeat_s;     /* default 10 */
     int kill_grace_s;    /* default 5 */
     int timeout_s;       /* 0: none */
+    int exit_grace_s;    /* 0: not given */
     bool verbose;
     bool help;
     bool version;

@@ -50,6 +50,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/restart.c launcher/job/restart.h \
 	launcher/job/signals.c launcher/job/signals.h \
 	launcher/job/stopping.c \
+	launcher/job/stragglers.c \
 	launcher/job/streams.c \
 	launcher/job/words.c launcher/job/words.h \
 	launcher/place/plan.c launcher/place/plan.h \

@@ -1,7 +1,7 @@
 /* The running job, shared by the files that move it: job.c (the loop and the table's actions),
  * launch.c (starting a generation), streams.c (input and output), failure.c (deaths and what to do
- * about them), recovery.c (starting again), pause.c (Ctrl-Z), stopping.c (ending), and hostlink.c,
- * which brings the news. */
+ * about them), recovery.c (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on
+ * beside ended ones), stopping.c (ending), and hostlink.c, which brings the news. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -100,9 +100,11 @@ struct dt_job {
 
     uv_timer_t pause; /* until all ranks are stopped for Ctrl-Z */
     bool pausing;
-    uv_timer_t stop;    /* STOPPING, ENDING: patience */
-    uv_timer_t timeout; /* --timeout */
-    uv_timer_t tick;    /* heartbeats */
+    uv_timer_t stop;       /* STOPPING, ENDING: patience */
+    uv_timer_t timeout;    /* --timeout */
+    uv_timer_t tick;       /* heartbeats */
+    uv_timer_t stragglers; /* since the first rank of the generation has ended with 0 */
+    bool warned;           /* of stragglers, once in a job */
     uint64_t last_look_ns;
     uv_signal_t signals[DT_JOB_SIGNALS];
     unsigned nsignals;
@@ -172,6 +174,9 @@ void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);
 void dt_job_pause(struct dt_job *j);
 void dt_job_pause_answered(struct dt_job *j);
 
+/* stragglers.c */
+void dt_job_watch_stragglers(struct dt_job *j); /* a rank has ended with 0 */
+
 /* stopping.c */
 void dt_job_watch_signals(struct dt_job *j);
 void dt_job_unwatch_signals(struct dt_job *j);
@@ -186,5 +191,7 @@ void dt_job_cut(struct dt_job *j);
 void dt_job_on_timeout(uv_timer_t *timer);
 void dt_job_on_output_failed(struct dt_job *j, const char *what, int error);
 uint32_t dt_job_alive(const struct dt_job *j);
+/* "0, 2-3": the ranks that run, or those that have ended. */
+void dt_job_add_ranks(const struct dt_job *j, bool alive, struct dt_strbuf *out);
 
 #endif

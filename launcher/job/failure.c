@@ -67,6 +67,8 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
         strike(j, m->rank, -1, m->step);
     dt_verbose("rank %u ended: code %d, signal %d, step %" PRId64 ", flags %#x", m->rank, m->code,
                m->signo, m->step, m->flags);
+    if (m->code == 0)
+        dt_job_watch_stragglers(j);
     if (dt_job_cause(j) >= 0)
         dt_job_event(j, DT_EV_RANK_FAILED);
     dt_job_settle(j);

@@ -270,6 +270,7 @@ static void act_leave(struct dt_job *j)
     uv_close((uv_handle_t *)&j->stop, NULL);
     uv_close((uv_handle_t *)&j->timeout, NULL);
     uv_close((uv_handle_t *)&j->tick, NULL);
+    uv_close((uv_handle_t *)&j->stragglers, NULL);
 }
 
 static uint64_t heartbeat_ms(const struct dt_job *j)
@@ -360,7 +361,9 @@ static void open_timers(struct dt_job *j)
     uv_timer_init(&j->loop, &j->stop);
     uv_timer_init(&j->loop, &j->timeout);
     uv_timer_init(&j->loop, &j->tick);
+    uv_timer_init(&j->loop, &j->stragglers);
     j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j->tick.data = j;
+    j->stragglers.data = j;
     j->last_look_ns = dt_now_ns();
     uv_timer_start(&j->tick, on_tick, period, period);
     if (j->config->timeout_s > 0)

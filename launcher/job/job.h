@@ -37,7 +37,8 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     int max_restarts;          /* -1: not given */
     int heartbeat_s;
     int kill_grace_s;
-    int timeout_s; /* 0: none */
+    int timeout_s;    /* 0: none */
+    int exit_grace_s; /* 0: only a warning */
     const struct dt_push_set *push;
     const char *report; /* or NULL */
 };

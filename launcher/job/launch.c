@@ -147,6 +147,7 @@ static void reset_ranks(struct dt_job *j)
     }
     j->ndeaths = 0;
     j->stdin_owed = 0;
+    uv_timer_stop(&j->stragglers);
     j->all_started = j->table_sent = false;
 }
 

@@ -16,12 +16,17 @@ enum {
     CUT_MS = 50,
 };
 
+static bool is_alive(const struct dt_rank *r)
+{
+    return r->pid != 0 && !r->ended;
+}
+
 uint32_t dt_job_alive(const struct dt_job *j)
 {
     uint32_t n = 0;
 
     for (uint32_t r = 0; r < j->np; r++)
-        n += j->ranks[r].pid != 0 && !j->ranks[r].ended;
+        n += is_alive(&j->ranks[r]);
     return n;
 }
 
@@ -202,16 +207,16 @@ void dt_job_cut(struct dt_job *j)
     uv_timer_start(&j->stop, on_cut, CUT_MS, 0);
 }
 
-static void add_alive(const struct dt_job *j, struct dt_strbuf *out)
+void dt_job_add_ranks(const struct dt_job *j, bool alive, struct dt_strbuf *out)
 {
     const char *comma = "";
 
     for (uint32_t r = 0; r < j->np; r++) {
         uint32_t first = r;
 
-        if (j->ranks[r].pid == 0 || j->ranks[r].ended)
+        if (is_alive(&j->ranks[r]) != alive)
             continue;
-        while (r + 1 < j->np && j->ranks[r + 1].pid != 0 && !j->ranks[r + 1].ended)
+        while (r + 1 < j->np && is_alive(&j->ranks[r + 1]) == alive)
             r++;
         dt_strbuf_printf(out, "%s%u", comma, first);
         if (r > first)
@@ -227,7 +232,7 @@ void dt_job_on_timeout(uv_timer_t *timer)
 
     if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING)
         return;
-    add_alive(j, &b);
+    dt_job_add_ranks(j, true, &b);
     dt_say("the time limit of %d s is over; %s%s", j->config->timeout_s,
            b.len ? "stopping the ranks that are still running: " : "no rank was running",
            dt_strbuf_text(&b));

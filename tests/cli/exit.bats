@@ -138,6 +138,48 @@ load common
 [2] 2 3 2 3 0 1 2 3 2")
 }
 
+# Rank 0 ends; the others go on until the file "end" is there.
+UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05; done; exit $((DTRUN_RANK / 2))'
+
+@test "--exit-grace: ranks that run on after one has ended with 0 are stopped, code 124" {
+    dtrun --exit-grace 1 --report r.json -np 4 sh -c "$UNEVEN"
+    code_is 124
+    err_has "dtrun: a rank ended with 0 1 s ago (--exit-grace); stopping the ranks that are still running: 1-3"
+    err_lines 1
+    grep -q '"message":.*ranks still ran 1 s after the first had ended with 0' r.json
+    clean
+}
+
+@test "--exit-grace: a failure within it is one; ranks that end in time are not disturbed" {
+    dtrun_start --exit-grace 60 -np 4 sh -c "$UNEVEN"
+    out_has 3 up
+    touch end
+    dtrun_wait
+    code_is 1
+    dtrun --exit-grace 60 -np 4 true
+    code_is 0
+    err_is_empty
+    clean
+}
+
+@test "a minute after a rank has ended with 0, dtrun says once who has ended and who has not" {
+    haste="$DTRUN_BUILD/tests/fake/.libs/libhaste.so"
+    [ -e "$haste" ] || skip "built without shared libraries"
+    case "$(ldd "$DTRUN")" in *libuv*) ;; *) skip "dtrun has libuv inside" ;; esac
+    LD_PRELOAD="$haste" dtrun_start --unset LD_PRELOAD -np 4 sh -c "$UNEVEN"
+    within 10 has_line "a rank ended" "$ERR"
+    err_has "dtrun: a rank ended with 0 60 s ago; ended: 0; still running: 1-3 (--exit-grace SECONDS ends such a job)"
+    err_lines 1
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    # ranks of the library do not wait for one that has ended: a minute is 0.6 s here
+    LD_PRELOAD="$haste" dtrun --unset LD_PRELOAD -np 2 sh -c '"$0"; [ $DTRUN_RANK = 0 ] || sleep 1.5' "$RANK/steps"
+    code_is 0
+    err_is_empty
+    clean
+}
+
 @test "the report tells what happened, also of a job that failed" {
     type jq >/dev/null || skip "jq is not installed"
     dtrun -np 2 --report r.json true

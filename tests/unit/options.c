@@ -86,6 +86,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "heartbeat", o->heartbeat_s, 10);
     add_number(b, "grace", o->kill_grace_s, 5);
     add_number(b, "timeout", o->timeout_s, 0);
+    add_number(b, "exitgrace", o->exit_grace_s, 0);
     add_number(b, "verbose", o->verbose, 0);
     add_number(b, "help", o->help, 0);
     add_number(b, "version", o->version, 0);
@@ -125,6 +126,7 @@ static const struct {
     { "--fresh x", "fresh=1 =x" },
     { "--inject kill:rank=1,step=50 --inject exit:rank=2,step=3 x",
       "inject=kill:rank=1,step=50 inject=exit:rank=2,step=3 =x" },
+    { "--exit-grace 7 x", "exitgrace=7 =x" },
     { "--no-tag --no-oversubscribe x", "notag=1 noover=1 =x" },
     { "--tag --timestamp --merge-stderr x", "tag=1 stamp=1 merge=1 =x" },
     { "--output-dir d --tee x", "outdir=d tee=1 =x" },
@@ -225,6 +227,7 @@ static const struct {
     { "--heartbeat 0 x", "--heartbeat 0: a number from 1" },
     { "--timeout 0 x", "--timeout 0: a number from 1" },
     { "--timeout 2m x", "--timeout 2m: a number was expected" },
+    { "--exit-grace 0 x", "--exit-grace 0: a number from 1" },
     { "--kill-grace x x", "--kill-grace x: a number was expected" },
     { "-x RANK=1 x", "-x RANK: dtrun sets it for every rank" },
     { "-x 9 x", "-x 9: that is no name" },

@@ -1,0 +1,80 @@
+/* Ranks that still run although others have ended with 0. They may wait for those for ever: dtrun
+ * cannot see it where they do not use the library (where they do, leaving early is a failure at
+ * once, see cause.h), so it tells the user, or ends the job when the user has said so. */
+#include <stdlib.h>
+
+#include "launcher/base/error.h"
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+
+enum {
+    WARN_MS = 60 * 1000,
+    AGAIN_MS = 100, /* while others have not begun, or it is being found out who has failed */
+};
+
+static void on_time(uv_timer_t *timer);
+
+void dt_job_watch_stragglers(struct dt_job *j)
+{
+    uint64_t ms = j->config->exit_grace_s ? (uint64_t)j->config->exit_grace_s * 1000 : WARN_MS;
+
+    if (!uv_is_active((uv_handle_t *)&j->stragglers) && (j->config->exit_grace_s || !j->warned))
+        uv_timer_start(&j->stragglers, on_time, ms, 0);
+}
+
+/* No rank of the library waits for one that has ended: that would have been a failure. */
+static bool any_is_linked(const struct dt_job *j)
+{
+    for (uint32_t r = 0; r < j->np; r++) {
+        if (j->ranks[r].hello)
+            return true;
+    }
+    return false;
+}
+
+static void warn(struct dt_job *j)
+{
+    struct dt_strbuf b = { 0 };
+
+    if (any_is_linked(j))
+        return;
+    j->warned = true;
+    dt_strbuf_printf(&b, "a rank ended with 0 %d s ago; ended: ", WARN_MS / 1000);
+    dt_job_add_ranks(j, false, &b);
+    dt_strbuf_puts(&b, "; still running: ");
+    dt_job_add_ranks(j, true, &b);
+    dt_say("%s (--exit-grace SECONDS ends such a job)", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+}
+
+static void end(struct dt_job *j)
+{
+    struct dt_strbuf b = { 0 };
+
+    dt_strbuf_printf(&b,
+                     "a rank ended with 0 %d s ago (--exit-grace); stopping the ranks that are "
+                     "still running: ",
+                     j->config->exit_grace_s);
+    dt_job_add_ranks(j, true, &b);
+    dt_say("%s", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+    j->exit_code = DT_EXIT_TIMEOUT;
+    j->cause_text = dt_xasprintf("ranks still ran %d s after the first had ended with 0",
+                                 j->config->exit_grace_s);
+    dt_job_event(j, DT_EV_STOP);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct dt_job *j = timer->data;
+
+    if (j->state == DT_JOB_STARTING || j->state == DT_JOB_FAILING)
+        uv_timer_start(timer, on_time, AGAIN_MS, 0);
+    else if (j->state != DT_JOB_RUNNING || dt_job_alive(j) == 0)
+        return;
+    else if (j->config->exit_grace_s)
+        end(j);
+    else
+        warn(j);
+}
