@@ -7,6 +7,7 @@
  * data is given to libssh2 while much of it waits. */
 #include <errno.h>
 #include <libssh2.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -229,6 +230,17 @@ static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     *buf = uv_buf_init(t->buffer, sizeof t->buffer);
 }
 
+/* sshd leaves Nagle's algorithm on: a short packet of it waits until the one before has been
+ * acknowledged, with which the kernel here would take its time (40 ms). */
+static void acknowledge(struct dt_transport *t)
+{
+    static const int yes = 1;
+    uv_os_fd_t fd;
+
+    if (!t->released && uv_fileno((uv_handle_t *)t->tcp, &fd) == 0)
+        setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &yes, sizeof yes);
+}
+
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct dt_transport *t = stream->data;
@@ -241,6 +253,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         dt_outbox_add(&t->in, buf->base, (size_t)n);
     }
     drive(t);
+    acknowledge(t);
 }
 
 static void on_login_timeout(uv_timer_t *timer)
