@@ -25,12 +25,12 @@ enum {
     READ_SIZE = 64 * 1024,
 };
 
-enum phase { DIALLING, HANDSHAKE, METHODS, LOGIN, CHANNEL, EXEC, RUNNING, ENDING, OVER };
+enum phase { DIALLING, HANDSHAKE, LOGIN, METHODS, CHANNEL, EXEC, RUNNING, ENDING, OVER };
 
 static const char *const phase_names[] = {
-    [DIALLING] = "connect",   [HANDSHAKE] = "connect",   [METHODS] = "authenticate",
-    [LOGIN] = "authenticate", [CHANNEL] = "agent start", [EXEC] = "agent start",
-    [RUNNING] = "connection", [ENDING] = "connection",   [OVER] = "connection",
+    [DIALLING] = "connect",     [HANDSHAKE] = "connect",   [LOGIN] = "authenticate",
+    [METHODS] = "authenticate", [CHANNEL] = "agent start", [EXEC] = "agent start",
+    [RUNNING] = "connection",   [ENDING] = "connection",   [OVER] = "connection",
 };
 
 struct dt_transport {
@@ -57,8 +57,6 @@ struct dt_transport {
     struct dt_outbox flying; /* what libuv is writing of it */
     struct dt_outbox out;    /* application data for the channel */
     size_t key;              /* the next to offer */
-    bool refused;            /* some key was offered, and was not accepted */
-    char *methods;
     struct dt_sshagent_call *agent_call;
     struct dt_strbuf signature;
     const char *agent_why; /* the agent would not sign */
@@ -81,7 +79,6 @@ static void release_hold(struct dt_transport *t)
     dt_outbox_free(&t->flying);
     dt_outbox_free(&t->out);
     dt_strbuf_free(&t->signature);
-    free(t->methods);
     free(t);
 }
 
@@ -222,6 +219,20 @@ static LIBSSH2_RECV_FUNC(give_bytes)
     return (ssize_t)n;
 }
 
+/* The host says that it will close the connection. */
+static LIBSSH2_DISCONNECT_FUNC(note_goodbye)
+{
+    struct dt_transport *t = *abstract;
+
+    (void)session;
+    (void)reason;
+    (void)message;
+    (void)message_len;
+    (void)language;
+    (void)language_len;
+    t->hung_up = true;
+}
+
 static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct dt_transport *t = handle->data;
@@ -278,6 +289,7 @@ static int begin_session(struct dt_transport *t)
     libssh2_session_set_blocking(t->session, 0);
     libssh2_session_callback_set(t->session, LIBSSH2_CALLBACK_SEND, (void *)take_packet);
     libssh2_session_callback_set(t->session, LIBSSH2_CALLBACK_RECV, (void *)give_bytes);
+    libssh2_session_callback_set(t->session, LIBSSH2_CALLBACK_DISCONNECT, (void *)note_goodbye);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_CRYPT_CS, ciphers);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_CRYPT_SC, ciphers);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_MAC_CS, macs);
@@ -382,24 +394,8 @@ static bool step_handshake(struct dt_transport *t)
         return false;
     }
     if (check_host(t))
-        t->phase = METHODS;
-    return t->phase == METHODS;
-}
-
-static bool step_methods(struct dt_transport *t)
-{
-    const char *user = t->remote->login->config.user;
-    char *methods = libssh2_userauth_list(t->session, user, (unsigned)strlen(user));
-
-    if (methods) {
-        t->methods = dt_xstrdup(methods);
         t->phase = LOGIN;
-    } else if (libssh2_userauth_authenticated(t->session)) {
-        t->phase = CHANNEL;
-    } else if (libssh2_session_last_errno(t->session) != LIBSSH2_ERROR_EAGAIN) {
-        fail_session(t);
-    }
-    return t->phase == LOGIN || t->phase == CHANNEL;
+    return t->phase == LOGIN;
 }
 
 static void on_signed(void *arg, const struct dt_strbuf *reply, const char *why)
@@ -464,16 +460,10 @@ static bool step_login(struct dt_transport *t)
     const struct dt_auth_keys *keys = &login->keys;
     int rc;
 
-    if (t->key == keys->n || !strstr(t->methods, "publickey")) {
-        struct dt_error err = { 0 };
-
-        dt_auth_explain(&err, keys, &login->config, t->remote->host->name, t->methods,
-                        login->rsa_works);
-        fail(t, "%s", err.text);
-        return false;
-    }
-    if (dt_auth_obstacle(&keys->v[t->key], login->rsa_works)) {
+    while (t->key < keys->n && dt_auth_obstacle(&keys->v[t->key], login->rsa_works))
         t->key++;
+    if (t->key == keys->n) {
+        t->phase = METHODS;
         return true;
     }
     rc = offer(t, &keys->v[t->key]);
@@ -483,15 +473,35 @@ static bool step_login(struct dt_transport *t)
         t->phase = CHANNEL;
         return true;
     }
-    if (t->hung_up) {
-        fail(t,
-             "authenticate as %s: the host closed the connection after %zu of %zu keys; name "
-             "the right one with identity= in the hostfile, or IdentitiesOnly in ~/.ssh/config",
-             login->config.user, t->key + 1, keys->n);
-        return false;
-    }
     t->key++;
-    return true;
+    if (!t->hung_up)
+        return true;
+    fail(t,
+         "authenticate as %s: the host closed the connection after %zu of %zu keys; name "
+         "the right one with identity= in the hostfile, or IdentitiesOnly in ~/.ssh/config",
+         login->config.user, t->key, keys->n);
+    return false;
+}
+
+/* No key has opened the door: what would? The question comes last, since a server takes it for an
+ * attempt to log in without a key, and answers such attempts slowly. */
+static bool step_methods(struct dt_transport *t)
+{
+    const struct dt_sshlogin *login = t->remote->login;
+    const char *user = login->config.user;
+    char *methods = libssh2_userauth_list(t->session, user, (unsigned)strlen(user));
+    struct dt_error err = { 0 };
+
+    if (!methods && libssh2_userauth_authenticated(t->session)) {
+        t->phase = CHANNEL;
+        return true;
+    }
+    if (!methods && !t->hung_up && libssh2_session_last_errno(t->session) == LIBSSH2_ERROR_EAGAIN)
+        return false;
+    dt_auth_explain(&err, &login->keys, &login->config, t->remote->host->name, methods,
+                    login->rsa_works);
+    fail(t, "%s", err.text);
+    return false;
 }
 
 static bool step_channel(struct dt_transport *t)
@@ -599,8 +609,8 @@ static bool step_ending(struct dt_transport *t)
 static void drive(struct dt_transport *t)
 {
     static bool (*const steps[])(struct dt_transport *) = {
-        [HANDSHAKE] = step_handshake, [METHODS] = step_methods, [LOGIN] = step_login,
-        [CHANNEL] = step_channel,     [EXEC] = step_exec,       [RUNNING] = step_running,
+        [HANDSHAKE] = step_handshake, [LOGIN] = step_login, [METHODS] = step_methods,
+        [CHANNEL] = step_channel,     [EXEC] = step_exec,   [RUNNING] = step_running,
         [ENDING] = step_ending,
     };
 

@@ -180,6 +180,21 @@ own_keys() {
     fails_with "authenticate as root: none of the keys can be used (id_ed25519 [encrypted: ssh-add"
 }
 
+@test "a host that takes no keys, and one that hears too many" {
+    cluster_host 3 /bin/bash "PubkeyAuthentication no" "KbdInteractiveAuthentication yes"
+    cluster_host 4 /bin/bash "MaxAuthTries 1"
+    _cluster_await_sshd 3
+    _cluster_await_sshd 4
+    cluster_trust
+    probe --transport libssh2 host3 true
+    fails_with "authenticate as root: the host takes no keys (only: keyboard-interactive); allow"
+    own_keys
+    ssh-keygen -q -t ecdsa -N '' -f "$CLUSTER_HOME/.ssh/id_ecdsa"
+    cp "$CLUSTER_HOME/.ssh.kept/id_ed25519" "$CLUSTER_HOME/.ssh"
+    probe --transport libssh2 host4 true
+    fails_with "authenticate as root: the host closed the connection after 1 of 2 keys; name the"
+}
+
 @test "an ECDSA key, and each key is offered once" {
     local before after
 
