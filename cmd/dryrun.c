@@ -38,11 +38,11 @@ static struct known know(const struct dt_hostlist *hosts, const struct dt_plan *
     return k;
 }
 
-static const char *device(const struct known *k, int local_rank)
+static const char *device(const struct known *k, uint32_t local_rank)
 {
     if (!k->devices_known)
         return "?";
-    return k->devices.n ? dt_gpu_of(&k->devices, (uint32_t)local_rank) : "none";
+    return k->devices.n ? dt_gpu_of(&k->devices, local_rank) : "none";
 }
 
 struct widths {
@@ -73,13 +73,13 @@ static void print_table(const struct known *nodes, const struct dt_plan *plan)
     struct widths w = measure(nodes, plan);
 
     printf("rank  %-*s  local  %*s  interface\n", w.host, "host", w.device, "device");
-    for (size_t i = 0; i < plan->nnodes; i++) {
-        const struct dt_plan_node *node = &plan->nodes[i];
+    for (int rank = 0; rank < plan->np; rank++) {
+        const struct dt_plan_node *node = dt_plan_node_of(plan, rank);
+        const struct known *k = &nodes[node->node_rank];
+        uint32_t local_rank = dt_plan_local_rank(node, rank);
 
-        for (int k = 0; k < node->local_size; k++)
-            printf("%4d  %-*s  %5d  %*s  %s\n", node->first_rank + k, w.host, nodes[i].host->name,
-                   k, w.device, device(&nodes[i], k),
-                   nodes[i].interface ? nodes[i].interface : "?");
+        printf("%4d  %-*s  %5u  %*s  %s\n", rank, w.host, k->host->name, local_rank, w.device,
+               device(k, local_rank), k->interface ? k->interface : "?");
     }
 }
 
@@ -94,16 +94,17 @@ static void add_text(cJSON *object, const char *key, const char *text)
     free(clean);
 }
 
-static cJSON *rank_json(const struct known *k, const struct dt_plan_node *node, int local_rank)
+static cJSON *rank_json(const struct known *k, const struct dt_plan_node *node, int rank)
 {
+    uint32_t local_rank = dt_plan_local_rank(node, rank);
     cJSON *o = cJSON_CreateObject();
 
-    cJSON_AddNumberToObject(o, "rank", node->first_rank + local_rank);
+    cJSON_AddNumberToObject(o, "rank", rank);
     add_text(o, "host", k->host->name);
     cJSON_AddNumberToObject(o, "local_rank", local_rank);
-    cJSON_AddNumberToObject(o, "local_size", node->local_size);
+    cJSON_AddNumberToObject(o, "local_size", node->ranks.n);
     cJSON_AddNumberToObject(o, "node_rank", node->node_rank);
-    add_text(o, "device", k->devices_known ? dt_gpu_of(&k->devices, (uint32_t)local_rank) : NULL);
+    add_text(o, "device", k->devices_known ? dt_gpu_of(&k->devices, local_rank) : NULL);
     add_text(o, "interface", k->host->addr);
     return o;
 }
@@ -126,9 +127,11 @@ static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
     cJSON_AddNumberToObject(o, "nodes", (double)plan->nnodes);
     cJSON_AddBoolToObject(o, "oversubscribed", plan->oversubscribed);
     ranks = cJSON_AddArrayToObject(o, "ranks");
-    for (size_t i = 0; i < plan->nnodes; i++)
-        for (int k = 0; k < plan->nodes[i].local_size; k++)
-            cJSON_AddItemToArray(ranks, rank_json(&nodes[i], &plan->nodes[i], k));
+    for (int rank = 0; rank < plan->np; rank++) {
+        const struct dt_plan_node *node = dt_plan_node_of(plan, rank);
+
+        cJSON_AddItemToArray(ranks, rank_json(&nodes[node->node_rank], node, rank));
+    }
     return o;
 }
 

@@ -123,6 +123,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     struct dt_job_config c = {
         .hosts = hosts,
         .plan = plan,
+        .map_by = o->map_by,
         .no_oversubscribe = o->no_oversubscribe,
         .transport = transport_of,
         .transport_arg = (void *)o,

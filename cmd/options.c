@@ -9,6 +9,7 @@
 #include "launcher/base/inject.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
+#include "launcher/base/strbuf.h"
 #include "launcher/place/envrules.h"
 #include "runtime/wire/msg.h"
 
@@ -21,9 +22,9 @@ enum kind {
     LIST,   /* struct dt_strs, one entry each time it is given */
     RULE_X, /* the list of -x and --unset */
     RULE_UNSET,
-    FAULT,     /* a list entry that dt_inject_parse accepts */
-    TRANSPORT, /* enum dt_transport_choice */
-    RANK,      /* int, "none": -1 */
+    FAULT,  /* a list entry that dt_inject_parse accepts */
+    CHOICE, /* one of the words that value names, as in "slot|node": an enum, in that order */
+    RANK,   /* int, "none": -1 */
 };
 
 struct option {
@@ -50,6 +51,8 @@ static const struct option options[] = {
       "hosts and slots, one per line (-: standard input)" },
     { { "npernode", "ppr" }, "N", NUMBER, AT(per_node), 1, DT_RANKS_MAX,
       "start N ranks on each host" },
+    { { "map-by" }, "slot|node", CHOICE, AT(map_by), 0, 0,
+      "fill host after host (default), or one rank on each in turn" },
     { { "no-oversubscribe" }, NULL, FLAG, AT(no_oversubscribe), 0, 0,
       "refuse more ranks than slots" },
     { { "wdir" }, "DIR", TEXT, AT(wdir), 0, 0,
@@ -108,8 +111,8 @@ static const struct option options[] = {
       "tell what is being done" },
 
     { .help = "Connections" },
-    { { "transport" }, "NAME", TRANSPORT, AT(transport), 0, 0,
-      "libssh2 or ssh, for local hosts too (default: auto)" },
+    { { "transport" }, "auto|libssh2|ssh", CHOICE, AT(transport), 0, 0,
+      "how to reach hosts, local ones too (default: auto)" },
     { { "ssh-accept-new" }, NULL, FLAG, AT(ssh_accept_new), 0, 0,
       "trust and remember keys of unknown hosts" },
     { { "push" }, "FILE", LIST, AT(push), 0, 0,
@@ -218,19 +221,34 @@ static int add_fault(struct dt_strs *faults, const char *value, struct dt_error 
     return 0;
 }
 
-static int set_transport(enum dt_transport_choice *at, const char *value, struct dt_error *err)
+/* Says "a, b or c was expected" for "a|b|c". */
+static int refuse_choice(const char *words, struct dt_error *err)
 {
-    static const char *const names[] = {
-        [DT_TRANSPORT_AUTO] = "auto", [DT_TRANSPORT_LIBSSH2] = "libssh2", [DT_TRANSPORT_SSH] = "ssh"
-    };
+    struct dt_strbuf b = { 0 };
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(names[i], value) == 0) {
-            *at = (enum dt_transport_choice)i;
+    for (const char *bar; (bar = strchr(words, '|')); words = bar + 1)
+        dt_strbuf_printf(&b, "%.*s%s", (int)(bar - words), words,
+                         strchr(bar + 1, '|') ? ", " : " or ");
+    dt_error_usage(err, "%s%s was expected", dt_strbuf_text(&b), words);
+    dt_strbuf_free(&b);
+    return -1;
+}
+
+/* Every enum is as large as an unsigned int here. */
+static int set_choice(unsigned *at, const char *words, const char *value, struct dt_error *err)
+{
+    const char *word = words;
+
+    for (unsigned i = 0; *word; i++) {
+        size_t n = strcspn(word, "|");
+
+        if (strlen(value) == n && memcmp(word, value, n) == 0) {
+            *at = i;
             return 0;
         }
+        word += word[n] ? n + 1 : n;
     }
-    return dt_error_usage(err, "auto, libssh2 or ssh was expected");
+    return refuse_choice(words, err);
 }
 
 /* word: the option as the user wrote it, n bytes, for messages. */
@@ -262,8 +280,8 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
         return add_rule(at, 'u', value, err);
     case FAULT:
         return add_fault(at, value, err);
-    case TRANSPORT:
-        rc = set_transport(at, value, err);
+    case CHOICE:
+        rc = set_choice(at, option->value, value, err);
         break;
     case RANK:
         if (strcmp(value, "none") == 0)

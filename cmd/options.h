@@ -6,13 +6,15 @@
 #include <stdint.h>
 
 #include "launcher/base/error.h"
+#include "launcher/place/plan.h"
 #include "runtime/wire/codec.h"
 
 enum dt_transport_choice { DT_TRANSPORT_AUTO, DT_TRANSPORT_LIBSSH2, DT_TRANSPORT_SSH };
 
 struct dt_options {
-    int np;               /* 0: not given */
-    int per_node;         /* 0: not given */
+    int np;       /* 0: not given */
+    int per_node; /* 0: not given */
+    enum dt_map_by map_by;
     struct dt_strs hosts; /* each -H LIST */
     char *hostfile;       /* or NULL; "-": standard input */
     struct dt_strs env;   /* -x and --unset in order: "x:NAME", "x:NAME=VALUE", "u:NAME" */

@@ -90,9 +90,10 @@ char *dt_request_warning(const struct dt_plan *plan, const struct dt_hostlist *h
     for (size_t i = 0; i < plan->nnodes; i++) {
         const struct dt_plan_node *node = &plan->nodes[i];
         int slots = hosts->v[node->host].slots;
-        int per_slot = (node->local_size + slots - 1) / slots;
+        int ranks = (int)node->ranks.n;
+        int per_slot = (ranks + slots - 1) / slots;
 
-        even = even && node->local_size % slots == 0 && (i == 0 || per_slot == most);
+        even = even && ranks % slots == 0 && (i == 0 || per_slot == most);
         most = per_slot > most ? per_slot : most;
     }
     return dt_xasprintf("%d ranks on %d slot%s: %s%d ranks per slot, devices are shared "
@@ -133,12 +134,15 @@ static void give_slots(struct dt_hostlist *hosts, int per_node)
 static int make_plan(const struct dt_options *o, struct dt_hostlist *hosts, struct dt_plan *plan,
                      struct dt_error *err)
 {
-    if (!o->per_node)
-        return dt_plan_make(plan, hosts, o->np, o->no_oversubscribe, err);
-    give_slots(hosts, o->per_node);
-    return dt_plan_make_per_node(plan, hosts, o->np, o->per_node, o->no_oversubscribe, err) < 0
-               ? dt_error_prefix(err, "--npernode %d: ", o->per_node)
-               : 0;
+    const struct dt_placement how = { .map_by = o->map_by,
+                                      .per_node = o->per_node,
+                                      .no_oversubscribe = o->no_oversubscribe };
+
+    if (o->per_node)
+        give_slots(hosts, o->per_node);
+    if (dt_plan_make(plan, hosts, o->np, &how, err) == 0)
+        return 0;
+    return o->per_node ? dt_error_prefix(err, "--npernode %d: ", o->per_node) : -1;
 }
 
 static int check_stdin(const struct dt_options *o, const struct dt_plan *plan, struct dt_error *err)

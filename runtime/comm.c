@@ -204,16 +204,15 @@ dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, siz
 static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes)
 {
     uint32_t root = (uint32_t)call->root;
-    uint32_t home = 0;
+    uint32_t home;
     dt_result_t r;
 
     if (c->size == 1)
         return DT_OK;
     r = dt_shm_begin(&c->shm, call);
-    while (root - c->table[home].first_rank >= c->table[home].ranks)
-        home++;
+    home = c->node_of[root];
     if (r == DT_OK && c->node == home)
-        r = dt_shm_share(&c->shm, buf, bytes, root - c->table[home].first_rank);
+        r = dt_shm_share(&c->shm, buf, bytes, (uint32_t)dt_u32s_find(&c->locals, root));
     if (r == DT_OK && leads(c))
         r = dt_ring_broadcast(&c->ring, call, buf, bytes, home);
     if (r == DT_OK && c->node != home)
@@ -283,28 +282,30 @@ void dt_comm_alone(struct dt_comm *c)
     c->ring = (struct dt_ring){ .next = -1, .prev = -1 };
 }
 
-/* Ranks of a node follow each other, and every node has some: that is how the launcher places them.
- */
+/* False when nonsense: every node has ranks, and this one those that the welcome counts. */
 static bool take_table(struct dt_comm *c, const struct dt_msg_table *table)
 {
     const struct dt_msg_addr *a = table->addrs.v;
+    uint32_t led = 0;
 
     if (table->generation != c->generation || table->addrs.n != (uint32_t)c->size)
         return false;
-    for (uint32_t i = 0; i < table->addrs.n; i++) {
-        struct dt_node *node = &c->table[a[i].node < c->nodes ? a[i].node : 0];
+    memset(c->leaders, 0xff, c->nodes * sizeof *c->leaders);
+    for (uint32_t rank = 0; rank < table->addrs.n; rank++) {
+        uint32_t node = a[rank].node;
 
-        if (a[i].node >= c->nodes || (i > 0 && a[i].node != a[i - 1].node && node->ranks > 0))
+        if (node >= c->nodes || (node == c->node && c->locals.n == (uint32_t)c->local_size))
             return false;
-        if (node->ranks++ == 0)
-            node->first_rank = i;
+        c->node_of[rank] = node;
+        if (c->leaders[node] == UINT32_MAX) {
+            c->leaders[node] = rank;
+            led++;
+        }
+        if (node == c->node)
+            c->locals.v[c->locals.n++] = rank;
     }
-    for (uint32_t i = 0; i < c->nodes; i++) {
-        if (c->table[i].ranks == 0)
-            return false;
-    }
-    return c->table[c->node].first_rank == (uint32_t)(c->rank - c->local_rank) &&
-           c->table[c->node].ranks == (uint32_t)c->local_size;
+    return led == c->nodes && c->locals.n == (uint32_t)c->local_size &&
+           c->locals.v[c->local_rank] == (uint32_t)c->rank;
 }
 
 static dt_result_t connect_ring(struct dt_comm *c, const struct dt_msg_table *table, int listener,
@@ -312,8 +313,8 @@ static dt_result_t connect_ring(struct dt_comm *c, const struct dt_msg_table *ta
 {
     const struct dt_call init = { .kind = DT_CALL_INIT };
     struct dt_ring *r = &c->ring;
-    uint32_t next = c->table[(c->node + 1) % c->nodes].first_rank;
-    uint32_t prev = c->table[(c->node + c->nodes - 1) % c->nodes].first_rank;
+    uint32_t next = c->leaders[(c->node + 1) % c->nodes];
+    uint32_t prev = c->leaders[(c->node + c->nodes - 1) % c->nodes];
     const struct dt_msg_addr *a = (const struct dt_msg_addr *)table->addrs.v + next;
     struct dt_tcp_plan plan = {
         .out = { .generation = c->generation, .me = (uint32_t)c->rank, .peer = next },
@@ -359,11 +360,15 @@ static dt_result_t take_welcome(struct dt_comm *c, const struct dt_rankmsg *m)
         return dt_fail(DT_ERR_VERSION, "rank %d: dtrun-agent's welcome makes no sense", c->rank);
     c->shm.me = (uint32_t)c->local_rank;
     c->shm.n = (uint32_t)c->local_size;
-    c->shm.first_rank = (uint32_t)(c->rank - c->local_rank);
     c->shm.trouble = &c->trouble;
     dt_shm_start(&c->shm, cpus());
-    c->table = calloc(c->nodes, sizeof *c->table);
-    return c->table ? DT_OK : dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->rank);
+    c->node_of = calloc((size_t)c->size, sizeof *c->node_of);
+    c->leaders = calloc(c->nodes, sizeof *c->leaders);
+    c->locals.v = calloc((size_t)c->local_size, sizeof *c->locals.v);
+    c->shm.ranks = c->locals.v;
+    if (!c->node_of || !c->leaders || !c->locals.v)
+        return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->rank);
+    return DT_OK;
 }
 
 /* Frees what joining took; the agent keeps its end. */
@@ -373,8 +378,11 @@ static void release(struct dt_comm *c)
     dt_ring_close(&c->ring);
     dt_hostshm_unmap(&c->shm.map);
     dt_agentlink_close(&c->agent);
-    free(c->table);
-    c->table = NULL;
+    free(c->node_of);
+    free(c->leaders);
+    free(c->locals.v);
+    c->node_of = c->leaders = NULL;
+    c->locals = (struct dt_u32s){ 0 };
 }
 
 static dt_result_t rendezvous(struct dt_comm *c, const struct dt_agentenv *env, int listener,

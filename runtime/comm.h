@@ -29,11 +29,6 @@ enum dt_call_kind { /* named in texts by comm.c */
                     DT_CALL_BROADCAST = 5,
 };
 
-struct dt_node {         /* a host, as the table has it */
-    uint32_t first_rank; /* its leader */
-    uint32_t ranks;
-};
-
 struct dt_comm {
     int rank;
     int size;
@@ -42,7 +37,9 @@ struct dt_comm {
     uint32_t generation;
     uint32_t node;
     uint32_t nodes;
-    struct dt_node *table; /* by node; NULL where size is 1 without an agent */
+    uint32_t *node_of;     /* by rank; this and the next two NULL without an agent */
+    uint32_t *leaders;     /* by node: its first rank */
+    struct dt_u32s locals; /* the ranks of this host, by local rank */
     uint64_t calls;
     dt_result_t failed; /* DT_OK, or what every call returns */
     char why[DT_ERROR_TEXT];

@@ -139,14 +139,21 @@ static void protocol_error(struct agent *a, const char *what)
     leave(a, DT_EXIT_LAUNCH, "lost the launcher", what);
 }
 
+static bool makes_sense(const struct dt_msg_start *m)
+{
+    for (uint32_t i = 0; i < m->ranks.n; i++)
+        if (m->ranks.v[i] >= m->np || (i > 0 && m->ranks.v[i] <= m->ranks.v[i - 1]))
+            return false;
+    return m->argv.n > 0 && m->ranks.n > 0 && m->ranks.n <= LOCAL_SIZE_MAX;
+}
+
 static void on_start(struct agent *a, struct dt_msg_start *m)
 {
     if (a->generation && !dt_generation_over(a->generation))
         protocol_error(a, "START came while ranks of the generation before run");
     if (m->generation <= a->last_generation)
         protocol_error(a, "START came with an old generation");
-    if (m->argv.n == 0 || m->local_size == 0 || m->local_size > LOCAL_SIZE_MAX ||
-        m->first_rank > m->np || m->local_size > m->np - m->first_rank)
+    if (!makes_sense(m))
         protocol_error(a, "START makes no sense");
     a->last_generation = m->generation;
     dt_lease_set(&a->lease, m->heartbeat_ms);

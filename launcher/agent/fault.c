@@ -59,11 +59,12 @@ struct dt_faults *dt_faults_create(uv_loop_t *loop, const struct dt_msg_start *s
         struct armed *a = &f->v[f->n];
 
         if (dt_inject_parse(&a->fault, start->inject.v[i], NULL) < 0 ||
-            !dt_inject_on(&a->fault, start->node_rank, start->first_rank, start->local_size) ||
+            !dt_inject_on(&a->fault, start->node_rank, &start->ranks) ||
             (a->fault.restart >= 0 && a->fault.restart != start->restart_count))
             continue;
         a->owner = f;
-        a->local_rank = a->fault.rank < 0 ? 0 : (uint32_t)a->fault.rank - start->first_rank;
+        a->local_rank =
+            a->fault.rank < 0 ? 0 : (uint32_t)dt_u32s_find(&start->ranks, (uint32_t)a->fault.rank);
         f->n++;
         watch(f, a->local_rank);
     }

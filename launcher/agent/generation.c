@@ -72,7 +72,7 @@ static void fill_exit(struct dt_generation *g, struct rank *r, const siginfo_t *
     state = dt_ranksock_state(g->sock, local_rank);
     r->end = (struct dt_msg_exit){
         .generation = g->start.generation,
-        .rank = g->start.first_rank + local_rank,
+        .rank = g->start.ranks.v[local_rank],
         .pid = (uint32_t)r->process.pid,
         .code = by_signal ? -1 : info->si_status,
         .signo = by_signal ? info->si_status : 0,
@@ -97,7 +97,7 @@ static bool leaves_peers_waiting(const struct dt_msg_exit *end)
 
 static void report_deaths(struct dt_generation *g)
 {
-    for (uint32_t i = 0; i < g->start.local_size; i++) {
+    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         struct rank *r = &g->ranks[i];
 
         if (r->alive || r->reported)
@@ -173,7 +173,7 @@ static void settle(struct dt_generation *g)
 
 static void signal_groups(struct dt_generation *g, int signo)
 {
-    for (uint32_t i = 0; i < g->start.local_size; i++) {
+    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         const struct rank *r = &g->ranks[i];
 
         /* A rank that has not reached setsid is no group yet. */
@@ -192,7 +192,7 @@ static void kill_all(struct dt_generation *g)
 /* The streams are read from now on: what a spawn that fails prints is not a rank's output. */
 static void take_streams(struct dt_generation *g)
 {
-    for (uint32_t i = 0; i < g->start.local_size; i++) {
+    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         struct dt_spawned *p = &g->ranks[i].process;
 
         if (p->out >= 0)
@@ -222,12 +222,12 @@ static void on_ready(void *arg)
 static void on_running(void *arg)
 {
     struct dt_generation *g = arg;
-    uint32_t n = g->start.local_size;
+    uint32_t n = g->start.ranks.n;
     struct dt_msg_started_rank *ranks = dt_xcalloc(n, sizeof *ranks);
     struct dt_msg_started m = { g->start.generation, { ranks, n } };
 
     for (uint32_t i = 0; i < n; i++) {
-        ranks[i].rank = g->start.first_rank + i;
+        ranks[i].rank = g->start.ranks.v[i];
         ranks[i].pid = (uint32_t)g->ranks[i].process.pid;
         ranks[i].device = (char *)(uintptr_t)dt_gpu_of(&g->config.devices, i);
     }
@@ -272,7 +272,7 @@ static void on_step(void *arg, uint32_t rank, int64_t step)
 {
     struct dt_generation *g = arg;
 
-    dt_faults_step(g->faults, rank - g->start.first_rank, step);
+    dt_faults_step(g->faults, (uint32_t)dt_u32s_find(&g->start.ranks, rank), step);
 }
 
 static void on_log(void *arg, const char *text)
@@ -313,17 +313,17 @@ static void choose_devices(struct dt_generation *g)
 static void spawn(struct dt_generation *g)
 {
     static const struct dt_spawn_events events = { on_ready, on_running, on_failed };
-    struct dt_spawned *processes = dt_xcalloc(g->start.local_size, sizeof *processes);
+    struct dt_spawned *processes = dt_xcalloc(g->start.ranks.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc;
 
     rc = dt_spawn_open(&g->spawn, g->host->loop, &g->config, processes, &events, g, &why);
-    for (uint32_t i = 0; i < g->start.local_size; i++) {
+    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         g->ranks[i].process = processes[i];
         g->ranks[i].alive = processes[i].pid != 0;
         g->alive += g->ranks[i].alive;
         if (processes[i].in >= 0)
-            g->in = dt_stdinfeed_create(g->host->loop, g->host->channel, g->start.first_rank + i,
+            g->in = dt_stdinfeed_create(g->host->loop, g->host->channel, g->start.ranks.v[i],
                                         processes[i].in);
     }
     free(processes);
@@ -336,7 +336,7 @@ static void refuse(struct dt_generation *g, int error, char *what)
 {
     const struct dt_msg_spawn_failed why = {
         .generation = g->start.generation,
-        .rank = g->start.first_rank,
+        .rank = g->start.ranks.v[0],
         .step = DT_SPAWN_SYSTEM,
         .error = error,
         .what = what,
@@ -348,14 +348,14 @@ static void refuse(struct dt_generation *g, int error, char *what)
 /* Said before the first of thousands of descriptors is opened, in numbers. */
 static bool fits_file_limit(struct dt_generation *g)
 {
-    uint64_t need = (uint64_t)g->start.local_size * FILES_PER_RANK + FILES_BESIDE;
+    uint64_t need = (uint64_t)g->start.ranks.n * FILES_PER_RANK + FILES_BESIDE;
     char what[128];
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
         return true;
     snprintf(what, sizeof what, "%u ranks need %llu open files, and %llu are allowed",
-             g->start.local_size, (unsigned long long)need, (unsigned long long)limit.rlim_cur);
+             g->start.ranks.n, (unsigned long long)need, (unsigned long long)limit.rlim_cur);
     refuse(g, EMFILE, what);
     return false;
 }
@@ -374,12 +374,11 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     start = &g->start;
     uv_timer_init(host->loop, &g->timer);
     g->timer.data = g;
-    g->ranks = dt_xcalloc(start->local_size, sizeof *g->ranks);
-    for (uint32_t i = 0; i < start->local_size; i++)
+    g->ranks = dt_xcalloc(start->ranks.n, sizeof *g->ranks);
+    for (uint32_t i = 0; i < start->ranks.n; i++)
         g->ranks[i].process = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
     choose_devices(g);
-    g->relay = dt_relay_create(host->loop, host->channel, start->first_rank, start->local_size,
-                               on_flushed, g);
+    g->relay = dt_relay_create(host->loop, host->channel, &start->ranks, on_flushed, g);
     if (!fits_file_limit(g))
         return g;
     g->sock = dt_ranksock_create(host->loop, start, &sock_events, g, &err);
@@ -405,7 +404,7 @@ void dt_generation_destroy(struct dt_generation *g)
 {
     if (!g)
         return;
-    for (uint32_t i = 0; i < g->start.local_size; i++) {
+    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         struct dt_spawned *p = &g->ranks[i].process;
 
         if (p->out >= 0)
@@ -436,7 +435,7 @@ bool dt_generation_dying(const struct dt_generation *g)
 {
     struct dt_procstat stat;
 
-    for (uint32_t i = 0; i < g->start.local_size; i++) {
+    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         const struct rank *r = &g->ranks[i];
 
         if (r->alive && dt_procstat_read(&stat, r->process.pid) && (stat.dying || !stat.living))
@@ -449,10 +448,9 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 {
     uint32_t i = 0;
 
-    while (i < g->start.local_size &&
-           !(g->ranks[i].alive && g->ranks[i].process.pid == info->si_pid))
+    while (i < g->start.ranks.n && !(g->ranks[i].alive && g->ranks[i].process.pid == info->si_pid))
         i++;
-    if (i == g->start.local_size)
+    if (i == g->start.ranks.n)
         return; /* an orphan that we inherited */
     g->ranks[i].alive = false;
     g->alive--;
@@ -540,13 +538,13 @@ void dt_generation_stdin_eof(struct dt_generation *g, uint32_t rank)
 
 void dt_generation_steps(const struct dt_generation *g, struct dt_msg_list *steps)
 {
-    struct dt_msg_step *v = dt_xcalloc(g->start.local_size, sizeof *v);
+    struct dt_msg_step *v = dt_xcalloc(g->start.ranks.n, sizeof *v);
 
-    for (uint32_t i = 0; i < g->start.local_size; i++) {
-        v[i].rank = g->start.first_rank + i;
+    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
+        v[i].rank = g->start.ranks.v[i];
         v[i].step = g->sock ? dt_ranksock_state(g->sock, i).step : -1;
     }
-    *steps = (struct dt_msg_list){ v, g->start.local_size };
+    *steps = (struct dt_msg_list){ v, g->start.ranks.n };
 }
 
 void dt_generation_room(struct dt_generation *g)

@@ -44,7 +44,7 @@ struct dt_ranksock {
 
 static uint32_t rank_of(const struct peer *p)
 {
-    return p->owner->start->first_rank + p->local_rank;
+    return p->owner->start->ranks.v[p->local_rank];
 }
 
 /* A rank that is gone or has a full socket cannot be told anything: its exit is seen elsewhere. */
@@ -79,7 +79,7 @@ static void send_welcome(const struct peer *p)
     msg.welcome.rank = rank_of(p);
     msg.welcome.size = start->np;
     msg.welcome.local_rank = p->local_rank;
-    msg.welcome.local_size = start->local_size;
+    msg.welcome.local_size = start->ranks.n;
     msg.welcome.node_rank = start->node_rank;
     msg.welcome.nodes = start->nodes;
     memcpy(msg.welcome.secret, start->secret, sizeof msg.welcome.secret);
@@ -241,18 +241,18 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
     int r = 0;
 
     *s = (struct dt_ranksock){ .start = start, .events = *events, .arg = arg, .table_fd = -1 };
-    s->peers = dt_xcalloc(start->local_size, sizeof *s->peers);
-    for (uint32_t i = 0; i < start->local_size; i++)
+    s->peers = dt_xcalloc(start->ranks.n, sizeof *s->peers);
+    for (uint32_t i = 0; i < start->ranks.n; i++)
         s->peers[i] = (struct peer){ .owner = s, .fd = -1, .child_fd = -1 };
-    s->shm_fd = dt_hostshm_create(&s->shm, start->generation, start->local_size);
+    s->shm_fd = dt_hostshm_create(&s->shm, start->generation, start->ranks.n);
     if (s->shm_fd < 0)
         r = -errno;
-    for (uint32_t i = 0; i < start->local_size && r == 0; i++)
+    for (uint32_t i = 0; i < start->ranks.n && r == 0; i++)
         r = open_peer(loop, s, i);
     if (r == 0)
         return s;
     dt_ranksock_destroy(s);
-    dt_error_set(err, "%s: cannot prepare %u ranks: %s%s", start->host, start->local_size,
+    dt_error_set(err, "%s: cannot prepare %u ranks: %s%s", start->host, start->ranks.n,
                  strerror(-r), r == -EMFILE ? " (raise it with ulimit -n)" : "");
     return NULL;
 }
@@ -303,10 +303,10 @@ void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table)
     if (s->table_fd < 0) {
         s->events.log(s->arg,
                       "no memory for the table of ranks; the ranks of this host cannot start");
-        dt_ranksock_abort(s, s->start->first_rank);
+        dt_ranksock_abort(s, s->start->ranks.v[0]);
         return;
     }
-    for (uint32_t i = 0; i < s->start->local_size; i++) {
+    for (uint32_t i = 0; i < s->start->ranks.n; i++) {
         if (s->peers[i].linked)
             send_table(&s->peers[i]);
     }
@@ -319,7 +319,7 @@ void dt_ranksock_abort(struct dt_ranksock *s, uint32_t culprit_rank)
     s->aborted = true;
     s->culprit = culprit_rank;
     dt_hostshm_stop(&s->shm, DT_HOSTSHM_PEER_DIED, culprit_rank);
-    for (uint32_t i = 0; i < s->start->local_size; i++) {
+    for (uint32_t i = 0; i < s->start->ranks.n; i++) {
         if (s->peers[i].linked)
             send_abort(&s->peers[i]);
     }
@@ -361,7 +361,7 @@ void dt_ranksock_destroy(struct dt_ranksock *s)
     if (s->table_fd >= 0)
         close(s->table_fd);
     s->open_polls++; /* holds the memory until every handle is asked to close */
-    for (uint32_t i = 0; i < s->start->local_size; i++) {
+    for (uint32_t i = 0; i < s->start->ranks.n; i++) {
         struct peer *p = &s->peers[i];
 
         dt_ranksock_forked(s, i);

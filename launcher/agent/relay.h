@@ -12,8 +12,8 @@
 struct dt_relay;
 
 /* ended is called once, after dt_relay_finish, when all streams have been sent to their end. */
-struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel, uint32_t first_rank,
-                                 uint32_t local_size, void (*ended)(void *arg), void *arg);
+struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
+                                 const struct dt_u32s *ranks, void (*ended)(void *arg), void *arg);
 /* Takes the reading end of the pipe that is the rank's stdout (1) or stderr (2). */
 void dt_relay_add(struct dt_relay *r, uint32_t local_rank, int stream, int fd);
 void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes);

@@ -60,7 +60,7 @@ static void fail(struct dt_spawn *s, uint32_t local_rank, enum dt_spawn_step ste
     const struct dt_msg_start *start = s->config->start;
     struct dt_msg_spawn_failed m = {
         .generation = start->generation,
-        .rank = start->first_rank + local_rank,
+        .rank = start->ranks.v[local_rank],
         .step = (uint8_t)step,
         .error = error,
         .what = what,
@@ -75,7 +75,7 @@ static void fail(struct dt_spawn *s, uint32_t local_rank, enum dt_spawn_step ste
 void dt_spawn_go(struct dt_spawn *s)
 {
     char go[256] = { 0 };
-    uint32_t left = s->config->start->local_size;
+    uint32_t left = s->config->start->ranks.n;
 
     while (left) {
         ssize_t n = write(s->gate, go, left < sizeof go ? left : sizeof go);
@@ -107,7 +107,7 @@ static bool read_report(struct dt_spawn *s)
     s->have = 0;
     if (!s->report.ready)
         fail(s, s->report.local_rank, s->report.step, s->report.error, s->report.what);
-    else if (++s->ready == s->config->start->local_size)
+    else if (++s->ready == s->config->start->ranks.n)
         s->events.ready(s->arg);
     return true;
 }
@@ -169,7 +169,7 @@ static pid_t fork_rank(const struct dt_rankproc *p)
 static int open_rank(struct dt_spawn *s, struct dt_spawned *rank, uint32_t i)
 {
     const struct dt_msg_start *start = s->config->start;
-    bool has_stdin = start->stdin_rank >= 0 && (uint32_t)start->stdin_rank == start->first_rank + i;
+    bool has_stdin = start->stdin_rank >= 0 && (uint32_t)start->stdin_rank == start->ranks.v[i];
     int in[2] = { -1, -1 };
     int out[2] = { -1, -1 };
     int err[2] = { -1, -1 };
@@ -224,10 +224,10 @@ static int refuse(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *wh
     static char what[256];
     int error = errno;
 
-    name_limit(what, sizeof what, start->local_size);
+    name_limit(what, sizeof what, start->ranks.n);
     *why = (struct dt_msg_spawn_failed){
         .generation = start->generation,
-        .rank = start->first_rank + i,
+        .rank = start->ranks.v[i],
         .step = DT_SPAWN_SYSTEM,
         .error = error,
         .what = what,
@@ -250,11 +250,11 @@ int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spaw
                             .errors = -1,
                             .child = { -1, -1, -1 } };
     *spawn = NULL;
-    for (uint32_t k = 0; k < config->start->local_size; k++)
+    for (uint32_t k = 0; k < config->start->ranks.n; k++)
         ranks[k] = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
     if (open_pipes(s) < 0)
         return refuse(s, i, why);
-    for (; i < config->start->local_size; i++) {
+    for (; i < config->start->ranks.n; i++) {
         if (open_rank(s, &ranks[i], i) < 0)
             return refuse(s, i, why);
     }

@@ -38,7 +38,7 @@ struct dt_spawn_events {
 
 struct dt_spawn;
 
-/* Forks start->local_size ranks and fills ranks. Returns 0, and one of the events follows; or -1
+/* Forks start->ranks.n ranks and fills ranks. Returns 0, and one of the events follows; or -1
  * with *why (valid until the next call) when not all could be forked: ranks then holds those that
  * were. */
 int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,

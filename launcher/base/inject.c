@@ -141,10 +141,9 @@ int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *
     return 0;
 }
 
-bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, uint32_t first_rank,
-                  uint32_t local_size)
+bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, const struct dt_u32s *ranks)
 {
     if (fault->node != UNSET)
         return fault->node == node_rank;
-    return fault->rank >= first_rank && fault->rank - first_rank < local_size;
+    return dt_u32s_find(ranks, (uint32_t)fault->rank) >= 0;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "launcher/base/error.h"
+#include "runtime/wire/codec.h"
 
 enum dt_inject_kind { DT_INJECT_KILL, DT_INJECT_STOP, DT_INJECT_EXIT, DT_INJECT_HOST };
 
@@ -32,7 +33,6 @@ struct dt_inject {
 int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *err);
 
 /* Whether the fault concerns the host with this node rank and these ranks. */
-bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, uint32_t first_rank,
-                  uint32_t local_size);
+bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, const struct dt_u32s *ranks);
 
 #endif

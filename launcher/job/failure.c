@@ -80,9 +80,7 @@ static void strike_host(struct dt_job *j, const struct dt_plan_node *node)
         struct dt_inject f;
 
         dt_inject_parse(&f, j->config->inject.v[i], NULL);
-        if (f.kind == DT_INJECT_HOST &&
-            dt_inject_on(&f, (uint32_t)node->node_rank, (uint32_t)node->first_rank,
-                         (uint32_t)node->local_size))
+        if (f.kind == DT_INJECT_HOST && dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks))
             strike(j, f.rank, f.node, INT64_MAX);
     }
 }
@@ -93,21 +91,22 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
 
     if (!node)
         return;
-    for (int i = 0; i < node->local_size; i++) {
-        struct dt_rank *r = &j->ranks[node->first_rank + i];
+    for (uint32_t i = 0; i < node->ranks.n; i++) {
+        uint32_t rank = node->ranks.v[i];
+        struct dt_rank *r = &j->ranks[rank];
 
         if (!r->ended)
-            r->end = (struct dt_death){ .rank = (uint32_t)(node->first_rank + i), .code = -1 };
+            r->end = (struct dt_death){ .rank = rank, .code = -1 };
         r->ended = r->tail_eof = true;
         /* Nothing will complete a line that was begun; what comes next is of another process. */
-        dt_outmux_eof(j->out, (uint32_t)(node->first_rank + i), STDOUT_FILENO);
-        dt_outmux_eof(j->out, (uint32_t)(node->first_rank + i), STDERR_FILENO);
+        dt_outmux_eof(j->out, rank, STDOUT_FILENO);
+        dt_outmux_eof(j->out, rank, STDERR_FILENO);
     }
     strike_host(j, node);
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING)
         j->deaths[j->ndeaths++] = (struct dt_death){
             .host = true,
-            .rank = (uint32_t)node->first_rank,
+            .rank = node->ranks.v[0],
             .code = -1,
             .step = -1,
             .time_ns = h->heartbeat.heard_ns,
@@ -181,8 +180,8 @@ static void describe_host(struct dt_job *j, const struct dt_plan_node *node, str
 
     dt_strbuf_printf(out, "%s%s %s; its ", dt_job_host_name(j, node->host), h->closing ? "" : ":",
                      h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
-    dt_words_ranks(out, (uint32_t)node->first_rank, (uint32_t)node->local_size);
-    dt_strbuf_puts(out, node->local_size == 1 ? " is taken as lost" : " are taken as lost");
+    dt_words_ranks(out, &node->ranks);
+    dt_strbuf_puts(out, node->ranks.n == 1 ? " is taken as lost" : " are taken as lost");
 }
 
 static void describe(struct dt_job *j, const struct dt_death *cause, struct dt_strbuf *out)

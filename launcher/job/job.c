@@ -240,10 +240,8 @@ static void say_start(const struct dt_job *j)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         const struct dt_plan_node *node = &j->plan.nodes[i];
 
-        dt_strbuf_printf(&b, "%s %s %d", i ? "," : ":", dt_job_host_name(j, node->host),
-                         node->first_rank);
-        if (node->local_size > 1)
-            dt_strbuf_printf(&b, "-%d", node->first_rank + node->local_size - 1);
+        dt_strbuf_printf(&b, "%s %s ", i ? "," : ":", dt_job_host_name(j, node->host));
+        dt_words_runs(&b, &node->ranks);
     }
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
@@ -342,16 +340,6 @@ static void make_id(struct dt_job *j)
     snprintf(j->id, sizeof j->id, "%s-%08x", n ? name : "job", tag);
 }
 
-static void copy_plan(struct dt_job *j)
-{
-    const struct dt_plan *from = j->config->plan;
-
-    j->plan = *from;
-    j->plan.nodes = dt_xcalloc(from->nnodes, sizeof *from->nodes);
-    memcpy(j->plan.nodes, from->nodes, from->nnodes * sizeof *from->nodes);
-    j->np = (uint32_t)from->np;
-}
-
 static void open_timers(struct dt_job *j)
 {
     uint64_t period = heartbeat_ms(j) / 4;
@@ -375,7 +363,8 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     j->config = config;
     j->began_ns = dt_now_ns();
     make_id(j);
-    copy_plan(j);
+    dt_plan_copy(&j->plan, config->plan);
+    j->np = (uint32_t)config->plan->np;
     j->checkpoint_dir = config->checkpoint_dir
                             ? dt_xstrdup(config->checkpoint_dir)
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);

@@ -15,6 +15,7 @@
 struct dt_job_config { /* what it points to must outlive dt_job_run */
     const struct dt_hostlist *hosts;
     const struct dt_plan *plan;
+    enum dt_map_by map_by; /* for ranks that are placed anew; as for the next */
     bool no_oversubscribe;
     const struct dt_transport_ops *(*transport)(const struct dt_host *host, void *arg);
     void *transport_arg;

@@ -91,9 +91,7 @@ static void select_faults(const struct dt_job *j, const struct dt_plan_node *nod
         dt_inject_parse(&f, j->config->inject.v[i], NULL);
         if (f.restart >= 0 && f.restart != j->restart.restarts)
             continue;
-        if (dt_inject_on(&f, (uint32_t)node->node_rank, (uint32_t)node->first_rank,
-                         (uint32_t)node->local_size) &&
-            !has_struck(j, &f))
+        if (dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks) && !has_struck(j, &f))
             dt_xstrs_add(faults, j->config->inject.v[i]);
     }
 }
@@ -118,8 +116,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node)
         .gpus_given = host->gpus_given,
         .stdin_rank = c->stdin_rank,
         .merge_stderr = c->merge_stderr,
-        .first_rank = (uint32_t)node->first_rank,
-        .local_size = (uint32_t)node->local_size,
+        .ranks = node->ranks,
         .host = host->name,
         .wdir = (char *)c->wdir,
         .master_addr = (char *)master,

@@ -93,11 +93,13 @@ static int place_anew(struct dt_job *j, struct dt_error *err)
 {
     size_t *index = dt_xcalloc(j->config->hosts->n, sizeof *index);
     struct dt_hostlist list = { 0 };
+    const struct dt_placement how = { .map_by = j->config->map_by,
+                                      .no_oversubscribe = j->config->no_oversubscribe };
     struct dt_plan plan = { 0 };
     int rc;
 
     list_remaining(j, &list, index);
-    rc = list.n ? dt_plan_make(&plan, &list, (int)j->np, j->config->no_oversubscribe, err)
+    rc = list.n ? dt_plan_make(&plan, &list, (int)j->np, &how, err)
                 : dt_error_set(err, "no host is left");
     if (rc == 0) {
         for (size_t i = 0; i < plan.nnodes; i++)

@@ -82,7 +82,7 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
 
         cJSON_AddNumberToObject(item, "rank", i);
         cJSON_AddStringToObject(item, "host", dt_job_host_name(j, node->host));
-        cJSON_AddNumberToObject(item, "local_rank", (int)i - node->first_rank);
+        cJSON_AddNumberToObject(item, "local_rank", dt_plan_local_rank(node, (int)i));
         if (r->device)
             cJSON_AddStringToObject(item, "device", r->device);
         else

@@ -6,6 +6,8 @@
 
 #include "launcher/job/signals.h"
 
+enum { RUNS_MAX = 8 }; /* that are told one by one, and the last */
+
 void dt_words_duration(struct dt_strbuf *out, double seconds)
 {
     uint64_t s = seconds > 0 ? (uint64_t)(seconds + 0.5) : 0;
@@ -29,12 +31,30 @@ void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what)
     dt_strbuf_printf(out, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
 }
 
-void dt_words_ranks(struct dt_strbuf *out, uint32_t first, uint32_t n)
+void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list)
 {
-    if (n == 1)
-        dt_strbuf_printf(out, "rank %u", first);
-    else
-        dt_strbuf_printf(out, "ranks %u-%u", first, first + n - 1);
+    uint32_t first = 0, run = 0;
+
+    for (uint32_t i = 0; i < list->n; i++) {
+        bool last = i + 1 == list->n;
+
+        if (!last && list->v[i + 1] == list->v[i] + 1)
+            continue;
+        if (run < RUNS_MAX || last)
+            dt_strbuf_printf(out, "%s%u", run ? "," : "", list->v[first]);
+        else if (run == RUNS_MAX)
+            dt_strbuf_puts(out, ",...");
+        if (i > first && (run < RUNS_MAX || last))
+            dt_strbuf_printf(out, "-%u", list->v[i]);
+        first = i + 1;
+        run++;
+    }
+}
+
+void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks)
+{
+    dt_strbuf_puts(out, ranks->n == 1 ? "rank " : "ranks ");
+    dt_words_runs(out, ranks);
 }
 
 static void add_signal(struct dt_strbuf *out, const struct dt_death *d)

@@ -10,7 +10,9 @@
 
 void dt_words_duration(struct dt_strbuf *out, double seconds); /* "0.21 s", "4 min 12 s" */
 void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what); /* "1 step", "3 steps" */
-void dt_words_ranks(struct dt_strbuf *out, uint32_t first, uint32_t n); /* "rank 4", "ranks 4-7" */
+/* An ascending list as "4-7" or "0,4,8"; in the middle of a long one stands "...". */
+void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list);
+void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks); /* "rank 4", "ranks 4-7" */
 
 /* "rank 5 (host2, pid 4711) was killed by signal 9 (SIGKILL) after step 153". Not for hosts. */
 void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, const char *host,

@@ -312,7 +312,7 @@ static int put_default(struct dt_strs *env, const struct dt_msg_start *start, co
 /* What helps where nobody has said anything else. */
 static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
 {
-    uint32_t threads = rank->cores / (rank->start->local_size ? rank->start->local_size : 1);
+    uint32_t threads = rank->cores / (rank->start->ranks.n);
     char number[16];
 
     snprintf(number, sizeof number, "%u", threads ? threads : 1);
@@ -331,14 +331,14 @@ static int put_numbers(struct dt_strs *env, const struct dt_env_rank *rank)
         const char *name;
         long long value;
     } numbers[] = {
-        { DT_ENV_RANK, (long long)s->first_rank + rank->local_rank },
-        { "RANK", (long long)s->first_rank + rank->local_rank },
+        { DT_ENV_RANK, s->ranks.v[rank->local_rank] },
+        { "RANK", s->ranks.v[rank->local_rank] },
         { DT_ENV_SIZE, s->np },
         { "WORLD_SIZE", s->np },
         { DT_ENV_LOCAL_RANK, rank->local_rank },
         { "LOCAL_RANK", rank->local_rank },
-        { DT_ENV_LOCAL_SIZE, s->local_size },
-        { "LOCAL_WORLD_SIZE", s->local_size },
+        { DT_ENV_LOCAL_SIZE, s->ranks.n },
+        { "LOCAL_WORLD_SIZE", s->ranks.n },
         { DT_ENV_NODE_RANK, s->node_rank },
         { "NODE_RANK", s->node_rank },
         { "GROUP_RANK", s->node_rank },

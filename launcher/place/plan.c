@@ -1,6 +1,7 @@
 #include "launcher/place/plan.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
 #include "runtime/wire/msg.h"
@@ -78,47 +79,130 @@ static int total_slots(const struct dt_hostlist *hosts, int *total, struct dt_er
     return 0;
 }
 
-static void number_ranks(struct dt_plan *plan, const struct dt_hostlist *hosts, const int *ranks)
+/* One rank to each host in turn, up to the host's limit, total in all if they take so many: turns
+ * says for each rank which host it is. Returns how many have been dealt. */
+static int deal(const int *limits, size_t n, int total, uint32_t *turns)
 {
-    int next = 0;
+    uint32_t *open = dt_xcalloc(n, sizeof *open);
+    int dealt = 0;
 
-    plan->nodes = dt_xcalloc(hosts->n, sizeof *plan->nodes);
-    for (size_t i = 0; i < hosts->n; i++) {
-        if (!ranks[i])
-            continue;
-        plan->nodes[plan->nnodes] = (struct dt_plan_node){
-            .host = i, .node_rank = (int)plan->nnodes, .first_rank = next, .local_size = ranks[i]
-        };
-        plan->nnodes++;
-        next += ranks[i];
+    for (size_t i = 0; i < n; i++)
+        open[i] = (uint32_t)i;
+    for (int round = 1; n && dealt < total; round++) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < n && dealt < total; i++) {
+            if (limits[open[i]] >= round)
+                turns[dealt++] = open[i];
+            if (limits[open[i]] > round)
+                open[kept++] = open[i];
+        }
+        n = kept;
     }
+    free(open);
+    return dealt;
 }
 
-int dt_plan_make(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
-                 bool no_oversubscribe, struct dt_error *err)
+/* Both return how many of np ranks found no slot. */
+static int deal_slots(const struct dt_hostlist *hosts, int *ranks, int np)
 {
-    int *ranks, left;
+    uint32_t *turns = dt_xcalloc((size_t)np, sizeof *turns);
+    int *slots = dt_xcalloc(hosts->n, sizeof *slots), dealt;
 
-    *plan = (struct dt_plan){ 0 };
-    if (!hosts->n)
-        return dt_error_usage(err, "there is no host to run on");
-    if (total_slots(hosts, &plan->slots, err) < 0)
-        return -1;
-    plan->np = np ? np : plan->slots;
-    plan->oversubscribed = plan->np > plan->slots;
-    if (plan->oversubscribed && no_oversubscribe)
-        return dt_error_usage(err,
-                              "%d ranks do not fit on %d slots, and --no-oversubscribe was given",
-                              plan->np, plan->slots);
-    ranks = dt_xcalloc(hosts->n, sizeof *ranks);
-    left = plan->np;
+    for (size_t i = 0; i < hosts->n; i++)
+        slots[i] = hosts->v[i].slots;
+    dealt = deal(slots, hosts->n, np, turns);
+    for (int i = 0; i < dealt; i++)
+        ranks[turns[i]]++;
+    free(slots);
+    free(turns);
+    return np - dealt;
+}
+
+static int fill_slots(const struct dt_hostlist *hosts, int *ranks, int left)
+{
     for (size_t i = 0; i < hosts->n; i++) {
         ranks[i] = left < hosts->v[i].slots ? left : hosts->v[i].slots;
         left -= ranks[i];
     }
+    return left;
+}
+
+static void number_by_slot(struct dt_plan *plan)
+{
+    int rank = 0;
+
+    for (size_t i = 0; i < plan->nnodes; i++)
+        for (uint32_t k = 0; k < plan->nodes[i].ranks.n; k++)
+            plan->node_of[rank++] = (uint32_t)i;
+}
+
+static void number_by_node(struct dt_plan *plan)
+{
+    int *sizes = dt_xcalloc(plan->nnodes, sizeof *sizes);
+
+    for (size_t i = 0; i < plan->nnodes; i++)
+        sizes[i] = (int)plan->nodes[i].ranks.n;
+    deal(sizes, plan->nnodes, plan->np, plan->node_of);
+    free(sizes);
+}
+
+/* Gives each node its ranks: node_of the other way round. */
+static void list_ranks(struct dt_plan *plan)
+{
+    uint32_t *next = plan->ranks;
+
+    for (size_t i = 0; i < plan->nnodes; i++) {
+        plan->nodes[i].ranks.v = next;
+        next += plan->nodes[i].ranks.n;
+        plan->nodes[i].ranks.n = 0;
+    }
+    for (int rank = 0; rank < plan->np; rank++) {
+        struct dt_u32s *ranks = &plan->nodes[plan->node_of[rank]].ranks;
+
+        ranks->v[ranks->n++] = (uint32_t)rank;
+    }
+}
+
+/* ranks: how many each host gets, plan->np in all. */
+static void number_ranks(struct dt_plan *plan, const struct dt_hostlist *hosts, const int *ranks,
+                         enum dt_map_by map_by)
+{
+    plan->nodes = dt_xcalloc(hosts->n, sizeof *plan->nodes);
+    plan->node_of = dt_xcalloc((size_t)plan->np, sizeof *plan->node_of);
+    plan->ranks = dt_xcalloc((size_t)plan->np, sizeof *plan->ranks);
+    for (size_t i = 0; i < hosts->n; i++) {
+        if (!ranks[i])
+            continue;
+        plan->nodes[plan->nnodes] = (struct dt_plan_node){ .host = i,
+                                                           .node_rank = (int)plan->nnodes,
+                                                           .ranks.n = (uint32_t)ranks[i] };
+        plan->nnodes++;
+    }
+    if (map_by == DT_MAP_BY_NODE)
+        number_by_node(plan);
+    else
+        number_by_slot(plan);
+    list_ranks(plan);
+}
+
+static int place_all(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
+                     const struct dt_placement *how, struct dt_error *err)
+{
+    int *ranks, left;
+
+    plan->np = np ? np : plan->slots;
+    plan->oversubscribed = plan->np > plan->slots;
+    if (plan->oversubscribed && how->no_oversubscribe)
+        return dt_error_usage(err,
+                              "%d ranks do not fit on %d slots, and --no-oversubscribe was given",
+                              plan->np, plan->slots);
+    ranks = dt_xcalloc(hosts->n, sizeof *ranks);
+    left = how->map_by == DT_MAP_BY_NODE ? deal_slots(hosts, ranks, plan->np)
+                                         : fill_slots(hosts, ranks, plan->np);
     left = place_extra(hosts, ranks, left);
     if (left == 0)
-        number_ranks(plan, hosts, ranks);
+        number_ranks(plan, hosts, ranks, how->map_by);
     free(ranks);
     if (left)
         return dt_error_usage(err, "%d ranks are too many: with max_slots the hosts take %d",
@@ -129,8 +213,6 @@ int dt_plan_make(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
 static int check_per_node(const struct dt_hostlist *hosts, int np, int per_node,
                           struct dt_error *err)
 {
-    if (!hosts->n)
-        return dt_error_usage(err, "there is no host to run on");
     if (hosts->n > (size_t)(DT_RANKS_MAX / per_node))
         return dt_error_usage(err, "%d ranks on each of %zu hosts are more than %d", per_node,
                               hosts->n, DT_RANKS_MAX);
@@ -157,49 +239,65 @@ static int check_host_takes(const struct dt_host *host, int ranks, bool no_overs
     return 0;
 }
 
-int dt_plan_make_per_node(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
-                          int per_node, bool no_oversubscribe, struct dt_error *err)
+static int place_per_node(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
+                          const struct dt_placement *how, struct dt_error *err)
 {
     size_t used;
     int *ranks, rc = 0;
 
-    *plan = (struct dt_plan){ 0 };
-    if (check_per_node(hosts, np, per_node, err) < 0 || total_slots(hosts, &plan->slots, err) < 0)
+    if (check_per_node(hosts, np, how->per_node, err) < 0)
         return -1;
-    used = np ? (size_t)(np / per_node) : hosts->n;
-    plan->np = (int)used * per_node;
+    used = np ? (size_t)(np / how->per_node) : hosts->n;
+    plan->np = (int)used * how->per_node;
     ranks = dt_xcalloc(hosts->n, sizeof *ranks);
     for (size_t i = 0; i < used && rc == 0; i++) {
-        ranks[i] = per_node;
-        plan->oversubscribed |= per_node > hosts->v[i].slots;
-        rc = check_host_takes(&hosts->v[i], per_node, no_oversubscribe, err);
+        ranks[i] = how->per_node;
+        plan->oversubscribed |= how->per_node > hosts->v[i].slots;
+        rc = check_host_takes(&hosts->v[i], how->per_node, how->no_oversubscribe, err);
     }
     if (rc == 0)
-        number_ranks(plan, hosts, ranks);
+        number_ranks(plan, hosts, ranks, how->map_by);
     free(ranks);
     return rc;
 }
 
+int dt_plan_make(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
+                 const struct dt_placement *how, struct dt_error *err)
+{
+    *plan = (struct dt_plan){ 0 };
+    if (!hosts->n)
+        return dt_error_usage(err, "there is no host to run on");
+    if (total_slots(hosts, &plan->slots, err) < 0)
+        return -1;
+    return how->per_node ? place_per_node(plan, hosts, np, how, err)
+                         : place_all(plan, hosts, np, how, err);
+}
+
+void dt_plan_copy(struct dt_plan *to, const struct dt_plan *from)
+{
+    *to = *from;
+    to->nodes = dt_xcalloc(from->nnodes, sizeof *to->nodes);
+    to->node_of = dt_xcalloc((size_t)from->np, sizeof *to->node_of);
+    to->ranks = dt_xcalloc((size_t)from->np, sizeof *to->ranks);
+    memcpy(to->nodes, from->nodes, from->nnodes * sizeof *to->nodes);
+    memcpy(to->node_of, from->node_of, (size_t)from->np * sizeof *to->node_of);
+    list_ranks(to);
+}
+
 const struct dt_plan_node *dt_plan_node_of(const struct dt_plan *plan, int rank)
 {
-    size_t low = 0, high = plan->nnodes;
+    return rank >= 0 && rank < plan->np ? &plan->nodes[plan->node_of[rank]] : NULL;
+}
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        const struct dt_plan_node *node = &plan->nodes[middle];
-
-        if (rank < node->first_rank)
-            high = middle;
-        else if (rank >= node->first_rank + node->local_size)
-            low = middle + 1;
-        else
-            return node;
-    }
-    return NULL;
+uint32_t dt_plan_local_rank(const struct dt_plan_node *node, int rank)
+{
+    return (uint32_t)dt_u32s_find(&node->ranks, (uint32_t)rank);
 }
 
 void dt_plan_free(struct dt_plan *plan)
 {
     free(plan->nodes);
+    free(plan->node_of);
+    free(plan->ranks);
     *plan = (struct dt_plan){ 0 };
 }

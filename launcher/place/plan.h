@@ -7,12 +7,23 @@
 
 #include "launcher/base/error.h"
 #include "launcher/hosts/hostlist.h"
+#include "runtime/wire/codec.h"
+
+enum dt_map_by {
+    DT_MAP_BY_SLOT, /* rank after rank on one host until it is full, then on the next */
+    DT_MAP_BY_NODE, /* one rank on each host in turn */
+};
+
+struct dt_placement {
+    enum dt_map_by map_by;
+    int per_node; /* so many ranks on each host; 0: as many as fit */
+    bool no_oversubscribe;
+};
 
 struct dt_plan_node { /* a host that has at least one rank */
     size_t host;      /* index into the host list */
     int node_rank;
-    int first_rank; /* its ranks are first_rank .. first_rank + local_size - 1 */
-    int local_size;
+    struct dt_u32s ranks; /* ascending: the one at i has local rank i */
 };
 
 struct dt_plan {
@@ -21,17 +32,20 @@ struct dt_plan {
     bool oversubscribed;
     struct dt_plan_node *nodes;
     size_t nnodes;
+    uint32_t *node_of; /* by rank: its place in nodes */
+    uint32_t *ranks;   /* what the nodes' lists are parts of */
 };
 
-/* np 0: one rank per slot. Fails when max_slots or oversubscription forbids it. */
+/* np 0: one rank per slot, or per_node on every host. Fails when max_slots or no_oversubscribe
+ * forbids it, and when np is no multiple of per_node or more than the hosts take so. With per_node
+ * a plan is oversubscribed when any host has more ranks than slots. */
 int dt_plan_make(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
-                 bool no_oversubscribe, struct dt_error *err);
-/* per_node ranks on each host in order; np 0: on every host. Fails when np is no multiple of
- * per_node or more than the hosts take. Oversubscribed is a plan with more ranks than slots on any
- * host. */
-int dt_plan_make_per_node(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
-                          int per_node, bool no_oversubscribe, struct dt_error *err);
+                 const struct dt_placement *how, struct dt_error *err);
+void dt_plan_copy(struct dt_plan *to, const struct dt_plan *from);
+/* NULL when the job has no such rank. */
 const struct dt_plan_node *dt_plan_node_of(const struct dt_plan *plan, int rank);
+/* rank's place in node, where it runs. */
+uint32_t dt_plan_local_rank(const struct dt_plan_node *node, int rank);
 void dt_plan_free(struct dt_plan *plan);
 
 #endif

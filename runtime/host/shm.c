@@ -121,7 +121,7 @@ static dt_result_t check(struct dt_shm *s, const struct dt_call *call)
         const struct dt_call *theirs = &s->map.ranks[i].calls[call->number & 1];
 
         if (!dt_call_equal(call, theirs)) {
-            dt_trouble(s->trouble, DT_ERR_MISMATCH, s->first_rank + i);
+            dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[i]);
             s->trouble->theirs = *theirs;
             return DT_ERR_MISMATCH;
         }

@@ -19,7 +19,7 @@ struct dt_shm {
     struct dt_hostshm map;
     uint32_t me;
     uint32_t n;
-    uint32_t first_rank; /* of the host, to name ranks in trouble */
+    const uint32_t *ranks; /* by local rank, to name them in trouble */
     uint64_t round;
     uint64_t settled; /* everybody is known to have progressed this far */
     unsigned spins;   /* what a wait may spend before it sleeps */
@@ -27,7 +27,7 @@ struct dt_shm {
     struct dt_trouble *trouble;
 };
 
-/* Completes a structure whose map, me, n, first_rank and trouble are set. cpus: that this process
+/* Completes a structure whose map, me, n, ranks and trouble are set. cpus: that this process
  * may use. */
 void dt_shm_start(struct dt_shm *s, unsigned cpus);
 

@@ -42,6 +42,21 @@ void dt_strs_free(struct dt_strs *s)
     *s = (struct dt_strs){ 0 };
 }
 
+int64_t dt_u32s_find(const struct dt_u32s *list, uint32_t value)
+{
+    uint32_t low = 0, high = list->n;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (list->v[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < list->n && list->v[low] == value ? (int64_t)low : -1;
+}
+
 static uint8_t *room(struct dt_put *p, size_t n)
 {
     size_t cap = p->cap ? p->cap : 256;

@@ -22,6 +22,14 @@ struct dt_strs {
 int dt_strs_add(struct dt_strs *s, const char *text); /* copies; 0, or -1 out of memory */
 void dt_strs_free(struct dt_strs *s);
 
+struct dt_u32s {
+    uint32_t *v;
+    uint32_t n;
+};
+
+/* The position of value in an ascending list, or -1. */
+int64_t dt_u32s_find(const struct dt_u32s *list, uint32_t value);
+
 struct dt_put {
     uint8_t *data;
     size_t len;

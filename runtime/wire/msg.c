@@ -5,14 +5,14 @@
 
 #include "runtime/wire/frame.h"
 
-enum kind { U8, U16, U32, U64, KEY, STR, STRS, LIST, BLOB };
+enum kind { U8, U16, U32, U64, KEY, STR, STRS, U32S, LIST, BLOB };
 
 struct shape;
 
 struct field {
     enum kind kind;
     size_t at;
-    uint32_t max; /* STR: bytes; STRS, LIST: entries */
+    uint32_t max; /* STR: bytes; STRS, U32S, LIST: entries */
     const struct shape *of;
 };
 
@@ -48,7 +48,7 @@ SHAPE(start,
     F(start, max_restarts, U32, 0, NULL), F(start, heartbeat_ms, U32, 0, NULL),
     F(start, slots, U32, 0, NULL), F(start, gpus, STRS, 4096, NULL),
     F(start, gpus_given, U8, 0, NULL), F(start, stdin_rank, U32, 0, NULL),
-    F(start, merge_stderr, U8, 0, NULL), F(start, first_rank, U32, 0, NULL), F(start, local_size, U32, 0, NULL),
+    F(start, merge_stderr, U8, 0, NULL), F(start, ranks, U32S, DT_RANKS_MAX, NULL),
     F(start, host, STR, NAME_MAX_BYTES, NULL), F(start, wdir, STR, PATH_MAX_BYTES, NULL),
     F(start, master_addr, STR, NAME_MAX_BYTES, NULL), F(start, master_port, U16, 0, NULL),
     F(start, checkpoint_dir, STR, PATH_MAX_BYTES, NULL), F(start, fresh, U8, 0, NULL),
@@ -162,6 +162,13 @@ static void put_strs(struct dt_put *out, const struct dt_strs *s)
         dt_put_str(out, s->v[i]);
 }
 
+static void put_u32s(struct dt_put *out, const struct dt_u32s *list)
+{
+    dt_put_u32(out, list->n);
+    for (uint32_t i = 0; i < list->n; i++)
+        dt_put_u32(out, list->v[i]);
+}
+
 static void put_shape(struct dt_put *out, const struct shape *shape, const void *msg);
 
 static void put_list(struct dt_put *out, const struct shape *of, const struct dt_msg_list *list)
@@ -197,6 +204,9 @@ static void put_field(struct dt_put *out, const struct field *f, const void *at)
     case STRS:
         put_strs(out, at);
         break;
+    case U32S:
+        put_u32s(out, at);
+        break;
     case LIST:
         put_list(out, f->of, at);
         break;
@@ -227,25 +237,33 @@ static void get_strs(struct dt_get *g, struct dt_strs *s, uint32_t max)
     }
 }
 
+/* An array for as many elements as come next, each of which takes at least one byte: a count beyond
+ * what is left is a lie, and nothing is allocated for it. NULL when failed. */
+static void *get_array(struct dt_get *g, uint32_t max, size_t size, uint32_t *n)
+{
+    uint32_t count = dt_get_u32(g);
+    void *v = NULL;
+
+    if (!g->failed && count <= max && count <= (size_t)(g->end - g->p))
+        v = calloc(count ? count : 1, size);
+    g->failed |= !v;
+    *n = v ? count : 0;
+    return v;
+}
+
+static void get_u32s(struct dt_get *g, struct dt_u32s *list, uint32_t max)
+{
+    list->v = get_array(g, max, sizeof *list->v, &list->n);
+    for (uint32_t i = 0; i < list->n; i++)
+        list->v[i] = dt_get_u32(g);
+}
+
 static void get_shape(struct dt_get *g, const struct shape *shape, void *msg);
 
-/* An element takes at least one byte, so a count beyond what is left is a lie: nothing is allocated
- * for it. */
 static void get_list(struct dt_get *g, const struct field *f, struct dt_msg_list *list)
 {
-    uint32_t n = dt_get_u32(g);
-
-    if (g->failed || n > f->max || n > (size_t)(g->end - g->p)) {
-        g->failed = true;
-        return;
-    }
-    list->v = calloc(n ? n : 1, f->of->size);
-    if (!list->v) {
-        g->failed = true;
-        return;
-    }
-    list->n = n;
-    for (uint32_t i = 0; i < n && !g->failed; i++)
+    list->v = get_array(g, f->max, f->of->size, &list->n);
+    for (uint32_t i = 0; i < list->n && !g->failed; i++)
         get_shape(g, f->of, (char *)list->v + (size_t)i * f->of->size);
 }
 
@@ -278,6 +296,9 @@ static void get_field(struct dt_get *g, const struct field *f, void *at)
     case STRS:
         get_strs(g, at, f->max);
         break;
+    case U32S:
+        get_u32s(g, at, f->max);
+        break;
     case LIST:
         get_list(g, f, at);
         break;
@@ -306,6 +327,9 @@ static void free_shape(const struct shape *shape, void *msg)
             *(char **)at = NULL;
         } else if (f->kind == STRS) {
             dt_strs_free(at);
+        } else if (f->kind == U32S) {
+            free(((struct dt_u32s *)at)->v);
+            *(struct dt_u32s *)at = (struct dt_u32s){ 0 };
         } else if (f->kind == LIST) {
             for (uint32_t k = 0; k < list->n; k++)
                 free_shape(f->of, (char *)list->v + (size_t)k * f->of->size);

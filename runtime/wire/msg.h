@@ -73,9 +73,8 @@ struct dt_msg_start {
     uint8_t gpus_given;    /* 1: gpus= stood in the hostfile, even if empty */
     int32_t stdin_rank;    /* this rank's stdin is a pipe fed by STDIN; others: /dev/null */
     uint8_t merge_stderr;  /* 1: standard error goes into the pipe of standard output */
-    uint32_t first_rank;   /* ranks first_rank .. first_rank + local_size - 1 run here */
-    uint32_t local_size;
-    char *host; /* this host's name as the user wrote it */
+    struct dt_u32s ranks;  /* that run here, ascending: the one at i has local rank i */
+    char *host;            /* this host's name as the user wrote it */
     char *wdir;
     char *master_addr;
     uint16_t master_port;

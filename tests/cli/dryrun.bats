@@ -94,6 +94,20 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["localhost","localhost","localhost"]' ]
 }
 
+@test "--map-by node: one rank on each host in turn" {
+    need_jq
+    dtrun --map-by node -H a:3,b:1,c:2 --dry-run --json true >got
+    [ "$(jq -c '[.ranks[] | [.rank, .host, .local_rank, .local_size, .node_rank]]' got)" = \
+        '[[0,"a",0,3,0],[1,"b",0,1,1],[2,"c",0,2,2],[3,"a",1,3,0],[4,"c",1,2,2],[5,"a",2,3,0]]' ]
+    dtrun --map-by node -H a:3,b:1,c:2 --dry-run true >got
+    [ "$(awk 'NR > 1 { print $1, $2, $3 }' got | paste -sd, -)" = \
+        "0 a 0,1 b 0,2 c 0,3 a 1,4 c 1,5 a 2" ]
+    dtrun --map-by=node --npernode 2 -H a,b --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["a","b","a","b"]' ]
+    dtrun --map-by slot -H a:2,b:2 --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["a","a","b","b"]' ]
+}
+
 @test "--npernode beyond the slots, and against -np" {
     run dtrun --npernode 4 -H a:8,b:2 --dry-run true
     [ "$status" -eq 0 ]
@@ -217,6 +231,8 @@ END
     done >nodes
     dtrun -np 1000000 --hostfile nodes --dry-run true >got 2>warning
     [ "$(wc -l <got)" -eq 1000001 ]
+    dtrun -np 1000000 --map-by node --hostfile nodes --dry-run true >got 2>/dev/null
+    [ "$(tail -1 got | awk '{ print $1, $2, $3 }')" = "999999 node9999 99" ]
     grep -q "1000000 ranks on 40000 slots: 25 ranks per slot" warning
 }
 

@@ -15,7 +15,7 @@ setup() {
 
 teardown() { cluster_await_quiet 2; }
 
-@test "-np 16 on 8 slots: 8 ranks a host, each device twice, one warning" {
+@test "case 52: -np 16 on 8 slots: 8 ranks a host, each device twice, one warning" {
     cluster_dtrun -np 16 -H host1:4,host2:4 \
         sh -c 'echo "$(hostname) $DTRUN_LOCAL_RANK $CUDA_VISIBLE_DEVICES"'
     [ "$RC" = 0 ]
@@ -27,7 +27,7 @@ teardown() { cluster_await_quiet 2; }
     cluster_err_has "dtrun: 16 ranks on 8 slots"
 }
 
-@test "--no-oversubscribe refuses that, with both numbers" {
+@test "case 52: --no-oversubscribe refuses that, with both numbers" {
     cluster_dtrun --no-oversubscribe -np 16 -H host1:4,host2:4 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 2 ]
     cluster_err_lines 1
@@ -35,22 +35,30 @@ teardown() { cluster_await_quiet 2; }
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "uneven hosts: block order, and what a rank is told agrees with --dry-run" {
-    local r=0 h l
+uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
+    local by=$1 r=0 h
 
-    cluster_dtrun -np 6 -H host1:3,host2:1,host3:2 sh -c \
+    cluster_dtrun --map-by "$by" -np 6 -H host1:3,host2:1,host3:2 sh -c \
         'echo "$(hostname) $DTRUN_LOCAL_RANK/$DTRUN_LOCAL_SIZE node $DTRUN_NODE_RANK/$DTRUN_NODES size $DTRUN_SIZE"'
     [ "$RC" = 0 ]
-    for h in 1:3 2:1 3:2; do
-        for ((l = 0; l < ${h#*:}; l++, r++)); do
-            grep -qx "\[$r\] host${h%:*} $l/${h#*:} node $((${h%:*} - 1))/3 size 6" "$OUT"
-        done
+    shift
+    for h; do
+        grep -qx "\[$r\] host${h#*@} ${h%@*} node $((${h#*@} - 1))/3 size 6" "$OUT"
+        r=$((r + 1))
     done
     [ ! -s "$ERR" ]
     cp "$OUT" "$BATS_TEST_TMPDIR/ran"
-    cluster_dtrun --dry-run -np 6 -H host1:3,host2:1,host3:2 true
+    cluster_dtrun --map-by "$by" --dry-run -np 6 -H host1:3,host2:1,host3:2 true
     [ "$(awk 'NR > 1 { print "[" $1 "] " $2 " " $3 }' "$OUT")" = \
         "$(sort "$BATS_TEST_TMPDIR/ran" | sed 's|/.*||')" ]
+}
+
+@test "case 50: uneven hosts: block order, and what a rank is told agrees with --dry-run" {
+    uneven slot 0/3@1 1/3@1 2/3@1 0/1@2 0/2@3 1/2@3
+}
+
+@test "case 50: --map-by node: in turn, likewise" {
+    uneven node 0/3@1 0/1@2 0/2@3 1/3@1 1/2@3 2/3@1
 }
 
 @test "arguments and environment arrive byte for byte, and stand on no command line" {

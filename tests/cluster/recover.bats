@@ -38,11 +38,17 @@ same_as_undisturbed() {
     losses "$OUT" | diff undisturbed.loss -
 }
 
-# Starts the training so that it waits in step 50 for something to happen: rank 1 is stopped there.
+# Sums run in another order: equal to rounding.
+about() { # FILE
+    paste <(losses "$OUT") "$1" | awk '{ d = $6 - $13; if (NF != 14 || d * d > 1e-4) exit 1 }'
+}
+
+# Starts the training so that it waits in step 50 for something to happen: rank $STUCK, which is on
+# host1, is stopped there.
 start_stuck() { # OPTION...
     rm -rf disturbed
-    cluster_dtrun_start -np 4 --checkpoint-dir disturbed --report report.json \
-        --inject stop:rank=1,step=50,restart=0 "$@" "$CHARLM" $SMALL "$TEXT"
+    cluster_dtrun_start -np "${NP:-4}" --checkpoint-dir disturbed --report report.json \
+        --inject "stop:rank=${STUCK:-1},step=50,restart=0" "$@" "$CHARLM" $SMALL "$TEXT"
     local end=$(($(date +%s%N) + 15000000000))
     until [ -e disturbed/step_000000000040/MANIFEST ] &&
         cluster_on 1 ps -eo stat=,args= | grep -q '^T.*charlm'; do
@@ -56,7 +62,7 @@ recovered() {
     [ "$RC" = 0 ]
     grep -q '"restarts":[[:space:]]*1,' report.json
     grep -q '"lost_steps":[[:space:]]*1[0-9],' report.json
-    grep -q '^dtrun: restarting 4 ranks from the checkpoint of step 40' "$ERR"
+    grep -q "^dtrun: restarting ${NP:-4} ranks from the checkpoint of step 40" "$ERR"
     cluster_await_quiet 2
 }
 
@@ -104,9 +110,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     recovered 20
     cluster_power_on 2
     [ "$(grep -c '^dtrun: .*host2' "$ERR")" -le 3 ]
-    # sums run in another order there: equal to rounding
-    paste <(losses "$OUT") undisturbed.loss |
-        awk '{ d = $6 - $13; if (NF != 14 || d * d > 1e-4) exit 1 }'
+    about undisturbed.loss
     for ((s = 100; s <= 120; s += 20)); do
         [ -e "$(printf 'disturbed/step_%012d/MANIFEST' $s)" ]
     done
@@ -120,4 +124,31 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     recovered 20
     cluster_await_quiet 5
     cluster_mend 2
+}
+
+@test "--map-by node on uneven hosts: the same after a kill; ranks of a lost host move" {
+    local in_turn=(--map-by node -H host1:3,host2:1,host3:2) NP=6 STUCK=3
+
+    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config"
+    cluster_dtrun -np 6 "${in_turn[@]}" "$HELLO"
+    [ "$(grep -c 'of 6: all ranks add up to 15' "$OUT")" = 6 ]
+    cluster_dtrun -np 6 "${in_turn[@]}" --checkpoint-dir in_turn "$CHARLM" $SMALL "$TEXT"
+    [ "$RC" = 0 ]
+    losses "$OUT" >in_turn.loss
+    [ -s in_turn.loss ]
+    cluster_dtrun -np 6 "${in_turn[@]}" --checkpoint-dir killed_in_turn \
+        --inject kill:rank=4,step=50 "$CHARLM" $SMALL "$TEXT"
+    [ "$RC" = 0 ]
+    grep -qE '^dtrun: rank 4 \(host3, pid [0-9]+\) was killed by signal 9' "$ERR"
+    diff -r in_turn killed_in_turn
+    losses "$OUT" | diff in_turn.loss -
+
+    start_stuck --heartbeat 2 "${in_turn[@]}"
+    cluster_power_off 3
+    recovered 20
+    cluster_power_on 3
+    cluster_err_has "its ranks 2,4 are taken as lost"
+    [ "$(grep -o '"host[12]"' report.json | paste -sd' ')" = \
+        '"host1" "host2" "host1" "host2" "host1" "host1"' ]
+    about in_turn.loss
 }

@@ -240,7 +240,7 @@ void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
         .heartbeat_ms = AGENT_PATIENCE_MS,
         .slots = n,
         .stdin_rank = -1,
-        .local_size = n,
+        .ranks = { calloc(n, sizeof(uint32_t)), n },
         .host = (char *)"testhost",
         .wdir = (char *)"/",
         .master_addr = (char *)"127.0.0.1",
@@ -249,12 +249,15 @@ void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
         .file_dir = (char *)"",
     };
 
+    for (uint32_t i = 0; i < n; i++)
+        m.ranks.v[i] = i;
     while (*argv)
         dt_strs_add(&m.argv, *argv++);
     dt_strs_add(&m.env, a->token);
     if (tweak)
         tweak(&m);
     agent_send(a, DT_MSG_START, &m);
+    free(m.ranks.v);
     dt_strs_free(&m.argv);
     dt_strs_free(&m.env);
     dt_strs_free(&m.inject);

@@ -133,28 +133,30 @@ static void divide_one(void *p, dt_dtype_t dtype, int n)
 static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     size_t size = dt_dtype_size(dtype);
-    char *one = malloc(count * size + 1), *host = malloc(count * size + 1);
-    int rank = 0;
-    char *end;
+    char *one = malloc(count * size + 1), *sum = malloc(count * size + 1);
+    int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;
 
-    for (const char *at = hosts; *at; at = end) {
-        int n = (int)strtol(at, &end, 10);
-        bool first_host = rank == 0;
+    for (int host = 0; done < n; host++) {
+        bool first_host = done == 0;
+        int before = done;
 
-        for (int i = 0; i < n; i++, rank++) {
-            fill(i ? one : host, rank, count, dtype, op);
-            for (size_t k = 0; i && k < count; k++)
-                fold_one(host + k * size, one + k * size, dtype, op);
+        for (int rank = 0; rank < n; rank++) {
+            if (home[rank] != host)
+                continue;
+            fill(done > before ? one : sum, rank, count, dtype, op);
+            for (size_t k = 0; done > before && k < count; k++)
+                fold_one(sum + k * size, one + k * size, dtype, op);
+            done++;
         }
         if (first_host)
-            memcpy(want, host, count * size);
+            memcpy(want, sum, count * size);
         for (size_t k = 0; !first_host && k < count; k++)
-            fold_one((char *)want + k * size, host + k * size, dtype, op);
+            fold_one((char *)want + k * size, sum + k * size, dtype, op);
     }
     for (size_t k = 0; op == DT_AVG && k < count; k++)
-        divide_one((char *)want + k * size, dtype, rank);
+        divide_one((char *)want + k * size, dtype, n);
     free(one);
-    free(host);
+    free(sum);
 }
 
 static bool canaries(const uint8_t *p)
@@ -250,7 +252,8 @@ static void all_reduce_folds_in_rank_order(void **state)
 
 static void all_reduce_spans_uneven_hosts(void **state)
 {
-    static const char *const placements[] = { "3 1 2", "1 1 1", "2 1 1 1", "1 1 1 1 1" };
+    static const char *const placements[] = { "3 1 2",     "1 1 1",   "2 1 1 1",
+                                              "1 1 1 1 1", "@012020", "@110" };
 
     (void)state;
     exact = true;
@@ -291,6 +294,8 @@ static void broadcast_reaches_everybody_from_every_root(void **state)
     run_all("4", broadcasts);
     run_all("1 1", broadcasts);
     run_all("3 1 2", broadcasts);
+    run_all("@012020", broadcasts);
+    run_all("@2100", broadcasts);
     run_all("1 7", broadcasts);
 }
 
@@ -314,7 +319,7 @@ static int barriers(int rank, void *arg)
 
 static void barrier_waits_for_all(void **state)
 {
-    static const char *const placements[] = { "1", "2", "8", "1 1", "3 1 2" };
+    static const char *const placements[] = { "1", "2", "8", "1 1", "3 1 2", "@012020" };
 
     (void)state;
     arrivals = testjob_shared(4096);
@@ -366,7 +371,7 @@ static int mixtures(int rank, void *arg)
 
 static void results_are_the_same_on_all_ranks_and_every_time(void **state)
 {
-    static const char *const placements[] = { "4", "3 1 2" };
+    static const char *const placements[] = { "4", "3 1 2", "@012020" };
 
     (void)state;
     exact = false;

@@ -331,6 +331,8 @@ static void rules_that_cannot_be_obeyed_are_refused(void **state)
 /* hosts of 3, 1 and 2 ranks: rank, local rank, local size, node */
 static const int uneven[6][4] = { { 0, 0, 3, 0 }, { 1, 1, 3, 0 }, { 2, 2, 3, 0 },
                                   { 3, 0, 1, 1 }, { 4, 0, 2, 2 }, { 5, 1, 2, 2 } };
+static const int uneven_in_turn[6][4] = { { 0, 0, 3, 0 }, { 1, 0, 1, 1 }, { 2, 0, 2, 2 },
+                                          { 3, 1, 3, 0 }, { 4, 1, 2, 2 }, { 5, 2, 3, 0 } };
 
 static void assert_number(const struct dt_strs *env, const char *name, long long want)
 {
@@ -383,15 +385,15 @@ static void check_uneven_rank(const struct dt_strs *env, const int want[4], int 
     assert_number(env, "DTRUN_AGENT_FD", fd);
 }
 
-static void uneven_hosts_get_contiguous_blocks(void **state)
+static void check_uneven(enum dt_map_by map_by, const int want[6][4])
 {
+    const struct dt_placement how = { .map_by = map_by };
     struct dt_hostlist hosts = { 0 };
     struct dt_plan plan;
     char *none[] = { NULL };
 
-    (void)state;
     assert_int_equal(dt_hostarg_parse(&hosts, "a:3,b:1,c:2", NULL), 0);
-    assert_int_equal(dt_plan_make(&plan, &hosts, 0, false, NULL), 0);
+    assert_int_equal(dt_plan_make(&plan, &hosts, 0, &how, NULL), 0);
     for (int rank = 0; rank < 6; rank++) {
         const struct dt_plan_node *node = dt_plan_node_of(&plan, rank);
         struct dt_msg_start start = { .generation = 2,
@@ -401,15 +403,14 @@ static void uneven_hosts_get_contiguous_blocks(void **state)
                                       .node_rank = (uint32_t)node->node_rank,
                                       .restart_count = 1,
                                       .max_restarts = 3,
-                                      .first_rank = (uint32_t)node->first_rank,
-                                      .local_size = (uint32_t)node->local_size,
+                                      .ranks = node->ranks,
                                       .wdir = "/w",
                                       .master_addr = "10.0.0.1",
                                       .master_port = 40000,
                                       .checkpoint_dir = "/c" };
         char device[8];
         struct dt_env_rank r = { .start = &start,
-                                 .local_rank = (uint32_t)(rank - node->first_rank),
+                                 .local_rank = dt_plan_local_rank(node, rank),
                                  .device = device,
                                  .agent_fd = 10 + rank,
                                  .cores = 8 };
@@ -417,11 +418,23 @@ static void uneven_hosts_get_contiguous_blocks(void **state)
 
         snprintf(device, sizeof device, "%u", r.local_rank);
         assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
-        check_uneven_rank(&env, uneven[rank], 10 + rank);
+        check_uneven_rank(&env, want[rank], 10 + rank);
         dt_strs_free(&env);
     }
     dt_plan_free(&plan);
     dt_hostlist_free(&hosts);
+}
+
+static void uneven_hosts_get_contiguous_blocks(void **state)
+{
+    (void)state;
+    check_uneven(DT_MAP_BY_SLOT, uneven);
+}
+
+static void uneven_hosts_get_ranks_in_turn(void **state)
+{
+    (void)state;
+    check_uneven(DT_MAP_BY_NODE, uneven_in_turn);
 }
 
 /* One rank's environment from an agent's environ and what was sent; both separated by blanks. */
@@ -485,8 +498,7 @@ static void layers_lie_in_the_right_order(void **state)
         struct dt_msg_start start = { .job_id = "j",
                                       .np = 6,
                                       .nodes = 2,
-                                      .first_rank = 4,
-                                      .local_size = 2,
+                                      .ranks = { (uint32_t[]){ 4, 5 }, 2 },
                                       .max_restarts = -1,
                                       .wdir = "/w",
                                       .checkpoint_dir = "",
@@ -504,7 +516,9 @@ static void layers_lie_in_the_right_order(void **state)
 
 static void fresh_and_few_cores(void **state)
 {
-    struct dt_msg_start start = { .np = 16, .nodes = 1, .local_size = 16, .fresh = 1 };
+    struct dt_msg_start start = {
+        .np = 16, .nodes = 1, .ranks = { (uint32_t[16]){ 0 }, 16 }, .fresh = 1
+    };
     struct dt_env_rank rank = { .start = &start, .device = "", .agent_fd = 3, .cores = 2 };
     struct dt_strs env = { 0 };
 
@@ -524,6 +538,7 @@ int main(void)
         cmocka_unit_test(rules_are_applied_in_order),
         cmocka_unit_test(rules_that_cannot_be_obeyed_are_refused),
         cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
+        cmocka_unit_test(uneven_hosts_get_ranks_in_turn),
         cmocka_unit_test(layers_lie_in_the_right_order),
         cmocka_unit_test(fresh_and_few_cores),
     };

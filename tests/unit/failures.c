@@ -154,7 +154,7 @@ static void survivors_were_told(const struct death *d)
 
 static void a_death_ends_every_call_at_once(void **state)
 {
-    static const char *const placements[] = { "4", "2 2", "3 1 2" };
+    static const char *const placements[] = { "4", "2 2", "3 1 2", "@012020" };
 
     (void)state;
     for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {

@@ -92,12 +92,14 @@ static void mistakes_are_named(void **state)
 
 static void a_fault_belongs_to_one_host(void **state)
 {
+    static uint32_t ranks[] = { 3, 5 };
+    static const struct dt_u32s list = { ranks, 2 };
     static const struct {
         const char *text;
-        bool on_node_1; /* which has ranks 3 and 4 */
+        bool on_node_1; /* which has ranks 3 and 5 */
     } cases[] = {
-        { "kill:rank=2", false }, { "kill:rank=3", true },  { "kill:rank=4", true },
-        { "kill:rank=5", false }, { "host:rank=4", true },  { "host:rank=5", false },
+        { "kill:rank=2", false }, { "kill:rank=3", true },  { "kill:rank=4", false },
+        { "kill:rank=5", true },  { "host:rank=5", true },  { "host:rank=6", false },
         { "host:node=1", true },  { "host:node=3", false },
     };
 
@@ -106,7 +108,7 @@ static void a_fault_belongs_to_one_host(void **state)
         struct dt_inject fault;
 
         assert_int_equal(dt_inject_parse(&fault, cases[i].text, NULL), 0);
-        assert_int_equal(dt_inject_on(&fault, 1, 3, 2), cases[i].on_node_1);
+        assert_int_equal(dt_inject_on(&fault, 1, &list), cases[i].on_node_1);
     }
 }
 

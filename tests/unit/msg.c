@@ -81,8 +81,7 @@ static const struct dt_msg_start start = {
     .gpus_given = 1,
     .stdin_rank = -1,
     .merge_stderr = 1,
-    .first_rank = 3,
-    .local_size = 2,
+    .ranks = { (uint32_t[]){ 3, 7, 0x12345678 }, 3 },
     .host = "host2",
     .wdir = "/w",
     .master_addr = "10.0.0.1",
@@ -119,7 +118,8 @@ static const struct message {
     const char *bytes;
 } messages[] = {
     { DT_MSG_START, "start", &start,
-      "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w2 'host2' '/w' "
+      "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
+      "'host2' '/w' "
       "'10.0.0.1' "
       "h40000 '/c' b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1'" },
     { DT_MSG_GO, "go", &(struct dt_msg_go){ 2 }, "w2" },
@@ -246,6 +246,8 @@ static void fields_arrive_where_they_belong(void **state)
     assert_int_equal(s->master_port, 40000);
     assert_int_equal(s->gpus.n, 2);
     assert_string_equal(s->gpus.v[1], "GPU-1");
+    assert_int_equal(s->ranks.n, 3);
+    assert_int_equal(s->ranks.v[1], 7);
     assert_int_equal(s->argv.n, 3);
     assert_string_equal(s->argv.v[1], "");
     assert_null(s->argv.v[3]);
@@ -306,6 +308,8 @@ static void lies_about_lengths_are_refused(void **state)
         const char *bytes;
     } lies[] = {
         { DT_MSG_LOG, "w0xffffffff \"x\"" },
+        { DT_MSG_START, "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w0 b1 w-1 b1 w0xffffffff w1" },
+        { DT_MSG_START, "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w0 b1 w-1 b1 w2 w1" },
         { DT_MSG_LOG, "w2 \"x\"" },
         { DT_MSG_TABLE, "w1 w0xffffffff" },
         { DT_MSG_TABLE, "w1 w1000001 \"xxxx\"" },

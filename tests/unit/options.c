@@ -59,6 +59,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     dt_strbuf_consume(b, b->len);
     add_number(b, "np", o->np, 0);
     add_number(b, "pernode", o->per_node, 0);
+    add_number(b, "mapby", o->map_by, DT_MAP_BY_SLOT);
     add_list(b, "H", &o->hosts);
     add_text(b, "hostfile", o->hostfile);
     add_list(b, "env", &o->env);
@@ -133,6 +134,8 @@ static const struct {
     { "--stdin 3 x", "stdin=3 =x" },
     { "--stdin=none x", "stdin=-1 =x" },
     { "--transport auto x", "=x" },
+    { "--map-by slot x", "=x" },
+    { "-map-by node x", "mapby=1 =x" },
     { "--transport libssh2 x", "transport=1 =x" },
     { "--transport=ssh x", "transport=2 =x" },
     { "--ssh-accept-new --no-push x", "acceptnew=1 nopush=1 =x" },
@@ -216,7 +219,9 @@ static const struct {
     { "--no-oversubscibe x", "--no-oversubscibe is no option; did you mean --no-oversubscribe?" },
     { "--max-restart 1 x", "--max-restart is no option; did you mean --max-restarts?" },
     { "-npp 1 x", "-npp is no option; see dtrun --help" },
-    { "--map-by node x", "--map-by is no option; see dtrun --help" },
+    { "--map-by socket x", "--map-by socket: slot or node was expected" },
+    { "--map-by slo x", "--map-by slo: slot or node was expected" },
+    { "--bynode x", "--bynode is no option; see dtrun --help" },
     { "--dry-run=yes x", "--dry-run takes no value" },
     { "--help=1", "--help takes no value" },
     { "--transport rsh x", "--transport rsh: auto, libssh2 or ssh was expected" },

@@ -17,7 +17,7 @@
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
 
-enum { RANKS = 2, FIRST = 3, GENERATION = 7 };
+enum { RANKS = 2, FIRST = 3, SECOND = 5, GENERATION = 7 };
 
 struct fixture {
     uv_loop_t loop;
@@ -59,6 +59,7 @@ static int setup(void **state)
     static struct fixture fixture;
     struct fixture *f = &fixture;
     const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log };
+    static uint32_t ranks[RANKS] = { FIRST, SECOND };
     struct dt_error err = { 0 };
 
     memset(f, 0, sizeof *f);
@@ -67,8 +68,7 @@ static int setup(void **state)
     f->start.np = 6;
     f->start.nodes = 3;
     f->start.node_rank = 1;
-    f->start.first_rank = FIRST;
-    f->start.local_size = RANKS;
+    f->start.ranks = (struct dt_u32s){ ranks, RANKS };
     f->start.host = (char *)"host2";
     memset(f->start.secret, 0x5a, sizeof f->start.secret);
     f->sock = dt_ranksock_create(&f->loop, &f->start, &events, f, &err);
@@ -134,11 +134,11 @@ static void a_rank_is_welcomed_with_shared_memory(void **state)
     int fd = -1;
 
     assert_false(dt_ranksock_state(f->sock, 1).linked);
-    hello(f, 1, DT_RANK_PROTOCOL, FIRST + 1);
-    assert_string_equal(f->seen, "hello(4,9004) ");
+    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
+    assert_string_equal(f->seen, "hello(5,9005) ");
     m = receive(f, 1, &fd);
     assert_int_equal(m.type, DT_RANK_WELCOME);
-    assert_int_equal(m.welcome.rank, FIRST + 1);
+    assert_int_equal(m.welcome.rank, SECOND);
     assert_int_equal(m.welcome.size, 6);
     assert_int_equal(m.welcome.local_rank, 1);
     assert_int_equal(m.welcome.local_size, RANKS);
@@ -169,7 +169,7 @@ static void hellos_that_do_not_fit_are_refused(void **state)
     m = receive(f, 0, NULL);
     assert_int_equal(m.type, DT_RANK_REFUSED);
     assert_int_equal(m.refused.version, 1);
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST + 1);
+    hello(f, 0, DT_RANK_PROTOCOL, SECOND);
     m = receive(f, 0, NULL);
     assert_int_equal(m.type, DT_RANK_REFUSED);
     assert_non_null(strstr(m.refused.text, "DTRUN_RANK"));
@@ -227,7 +227,7 @@ static void the_table_reaches_early_and_late_ranks(void **state)
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     dt_ranksock_table(f->sock, &table);
-    hello(f, 1, DT_RANK_PROTOCOL, FIRST + 1);
+    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
     for (uint32_t i = 0; i < RANKS; i++) {
         assert_int_equal(receive(f, i, NULL).type, DT_RANK_WELCOME);
         struct dt_rankmsg m = receive(f, i, &fd);
@@ -265,7 +265,7 @@ static void an_abort_is_told_once(void **state)
     assert_int_equal(m.type, DT_RANK_ABORT);
     assert_int_equal(m.abort.rank, 5);
     nothing_more(f, 0);
-    hello(f, 1, DT_RANK_PROTOCOL, FIRST + 1);
+    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
     assert_int_equal(receive(f, 1, NULL).type, DT_RANK_WELCOME);
     assert_int_equal(receive(f, 1, NULL).type, DT_RANK_ABORT);
     dt_hostshm_unmap(&shm);
@@ -279,7 +279,7 @@ static void a_watched_step_is_reported_and_left_on_word(void **state)
     int fd = -1;
 
     dt_ranksock_watch_step(f->sock, 1, 50);
-    hello(f, 1, DT_RANK_PROTOCOL, FIRST + 1);
+    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
     receive(f, 1, &fd);
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
     close(fd);
@@ -288,7 +288,7 @@ static void a_watched_step_is_reported_and_left_on_word(void **state)
     m.step.step = 51;
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 1), &m, -1, 0), 0);
     turn(f);
-    assert_string_equal(f->seen, "step(4,51) ");
+    assert_string_equal(f->seen, "step(5,51) ");
     assert_int_equal(atomic_load(&shm.ranks[1].watch_step), INT64_MAX);
     dt_ranksock_go(f->sock, 1, 9);
     m = receive(f, 1, NULL);

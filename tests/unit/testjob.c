@@ -21,6 +21,7 @@ struct host {
     struct testjob *job;
     struct dt_msg_start start;
     struct dt_ranksock *sock;
+    uint32_t ranks[TESTJOB_RANKS];
     char name[24];
 };
 
@@ -33,6 +34,7 @@ struct testjob {
     int ticks;
     struct host hosts[TESTJOB_HOSTS];
     int n_hosts;
+    int home[TESTJOB_RANKS]; /* by rank */
     uint16_t ports[TESTJOB_RANKS];
     int hellos;
     int running;
@@ -58,16 +60,12 @@ void *testjob_shared(size_t bytes)
 
 static struct host *host_of(struct testjob *job, int rank)
 {
-    struct host *h = job->hosts;
-
-    while ((uint32_t)rank >= h->start.first_rank + h->start.local_size)
-        h++;
-    return h;
+    return &job->hosts[job->home[rank]];
 }
 
 static uint32_t local_of(struct testjob *job, int rank)
 {
-    return (uint32_t)rank - host_of(job, rank)->start.first_rank;
+    return (uint32_t)dt_u32s_find(&host_of(job, rank)->start.ranks, (uint32_t)rank);
 }
 
 void *testjob_arg(struct testjob *job)
@@ -213,10 +211,10 @@ static void become_rank(struct host *h, uint32_t local)
     syscall(SYS_close_range, 3, fd - 1, 0);
     syscall(SYS_close_range, fd + 1, ~0U, 0);
     set_number(DT_ENV_AGENT_FD, (unsigned)fd);
-    set_number(DT_ENV_RANK, h->start.first_rank + local);
+    set_number(DT_ENV_RANK, h->ranks[local]);
     set_number(DT_ENV_SIZE, h->start.np);
     set_number(DT_ENV_LOCAL_RANK, local);
-    set_number(DT_ENV_LOCAL_SIZE, h->start.local_size);
+    set_number(DT_ENV_LOCAL_SIZE, h->start.ranks.n);
     set_number(DT_ENV_NODE_RANK, h->start.node_rank);
     set_number(DT_ENV_NODES, h->start.nodes);
     set_number(DT_ENV_GENERATION, GENERATION);
@@ -239,7 +237,7 @@ static _Noreturn void end_rank(int code)
 
 static void fork_rank(struct testjob *job, struct host *h, uint32_t local)
 {
-    int rank = (int)(h->start.first_rank + local);
+    int rank = (int)(h->ranks[local]);
     pid_t pid = fork();
 
     if (pid == 0) {
@@ -251,24 +249,41 @@ static void fork_rank(struct testjob *job, struct host *h, uint32_t local)
     dt_ranksock_forked(h->sock, local);
 }
 
-static void parse_hosts(struct testjob *job)
+int testjob_place(const char *hosts, int home[TESTJOB_RANKS])
 {
-    const char *at = job->plan->hosts;
+    int n = 0;
     char *end;
 
-    for (unsigned long n = strtoul(at, &end, 10); end != at; n = strtoul(at, &end, 10)) {
-        struct host *h = &job->hosts[job->n_hosts];
+    if (*hosts == '@') {
+        while (hosts[n + 1])
+            home[n] = hosts[n + 1] - '0', n++;
+        return n;
+    }
+    for (int host = 0; *hosts; host++, hosts = end)
+        for (unsigned long k = strtoul(hosts, &end, 10); k; k--)
+            home[n++] = host;
+    return n;
+}
+
+static void place(struct testjob *job)
+{
+    job->result->n = testjob_place(job->plan->hosts, job->home);
+    for (int rank = 0; rank < job->result->n; rank++) {
+        struct host *h = &job->hosts[job->home[rank]];
+
+        h->ranks[h->start.ranks.n++] = (uint32_t)rank;
+        job->n_hosts = job->home[rank] >= job->n_hosts ? job->home[rank] + 1 : job->n_hosts;
+    }
+    for (int i = 0; i < job->n_hosts; i++) {
+        struct host *h = &job->hosts[i];
 
         h->job = job;
-        snprintf(h->name, sizeof h->name, "127.0.0.%u", (unsigned char)(2 + job->n_hosts));
+        snprintf(h->name, sizeof h->name, "127.0.0.%u", (unsigned char)(2 + i));
         h->start.host = h->name;
         h->start.generation = GENERATION;
-        h->start.node_rank = (uint32_t)job->n_hosts++;
-        h->start.first_rank = (uint32_t)job->result->n;
-        h->start.local_size = (uint32_t)n;
+        h->start.node_rank = (uint32_t)i;
+        h->start.ranks.v = h->ranks;
         memset(h->start.secret, 0x5e, sizeof h->start.secret);
-        job->result->n += (int)n;
-        at = end;
     }
 }
 
@@ -289,7 +304,7 @@ static void start_hosts(struct testjob *job)
         }
     }
     for (int i = 0; i < job->n_hosts; i++) {
-        for (uint32_t k = 0; k < job->hosts[i].start.local_size; k++)
+        for (uint32_t k = 0; k < job->hosts[i].start.ranks.n; k++)
             fork_rank(job, &job->hosts[i], k);
     }
 }
@@ -299,7 +314,7 @@ int testjob_run(const struct testjob_plan *plan, struct testjob_result *result)
     struct testjob job = { .plan = plan, .result = result };
 
     memset(result, 0, sizeof *result);
-    parse_hosts(&job);
+    place(&job);
     uv_loop_init(&job.loop);
     uv_signal_init(&job.loop, &job.child);
     uv_timer_init(&job.loop, &job.tick);

@@ -13,7 +13,7 @@ enum { TESTJOB_RANKS = 16, TESTJOB_HOSTS = 8 };
 struct testjob;
 
 struct testjob_plan {
-    const char *hosts;                /* ranks of each host: "3 1 2" */
+    const char *hosts;                /* as testjob_place takes it */
     int (*body)(int rank, void *arg); /* the rank; its result is the process's exit code */
     void *arg;
     int timeout_ms; /* 0: 60 s; then everything is killed and testjob_run fails */
@@ -38,6 +38,10 @@ struct testjob_result {
     int n;
     char log[2048]; /* what the agents would have told the user */
 };
+
+/* Reads a placement, either as the number of ranks of each host, "3 1 2", or as the host of each
+ * rank, "@012020": fills home by rank. Returns the number of ranks. */
+int testjob_place(const char *hosts, int home[TESTJOB_RANKS]);
 
 /* Returns 0 when every rank has ended by itself in time. */
 int testjob_run(const struct testjob_plan *plan, struct testjob_result *result);

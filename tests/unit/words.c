@@ -36,11 +36,35 @@ static void test_numbers(void **state)
     dt_words_count(&b, 1, "step");
     dt_strbuf_puts(&b, ", ");
     dt_words_count(&b, 0, "rank");
-    dt_strbuf_puts(&b, ", ");
-    dt_words_ranks(&b, 4, 1);
-    dt_strbuf_puts(&b, ", ");
-    dt_words_ranks(&b, 4, 4);
-    assert_string_equal(dt_strbuf_text(&b), "1 step, 0 ranks, rank 4, ranks 4-7");
+    assert_string_equal(dt_strbuf_text(&b), "1 step, 0 ranks");
+    dt_strbuf_free(&b);
+}
+
+static void test_ranks(void **state)
+{
+    static const struct {
+        const char *want;
+        uint32_t n;
+        uint32_t v[20];
+    } cases[] = {
+        { "rank 4", 1, { 4 } },
+        { "ranks 4-7", 4, { 4, 5, 6, 7 } },
+        { "ranks 0,4,8", 3, { 0, 4, 8 } },
+        { "ranks 0-1,4,6-8", 6, { 0, 1, 4, 6, 7, 8 } },
+        { "ranks 0,2,4,6,8,10,12,14,16", 9, { 0, 2, 4, 6, 8, 10, 12, 14, 16 } },
+        { "ranks 0,2,4,6,8,10,12,14,...,18", 10, { 0, 2, 4, 6, 8, 10, 12, 14, 16, 18 } },
+        { "ranks 0,2,4,6,8,10,12,14,...,20-21", 11, { 0, 2, 4, 6, 8, 10, 12, 14, 18, 20, 21 } },
+    };
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct dt_u32s ranks = { (uint32_t *)(uintptr_t)cases[i].v, cases[i].n };
+
+        dt_strbuf_consume(&b, b.len);
+        dt_words_ranks(&b, &ranks);
+        assert_string_equal(dt_strbuf_text(&b), cases[i].want);
+    }
     dt_strbuf_free(&b);
 }
 
@@ -137,8 +161,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_duration), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_death),    cmocka_unit_test(test_spawn),
-        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_ranks),    cmocka_unit_test(test_death),
+        cmocka_unit_test(test_spawn),    cmocka_unit_test(test_signals),
     };
 
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);
