@@ -315,7 +315,8 @@ static bool is_ignored(int signo)
     return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
 }
 
-/* Under nohup HUP is ignored, and stays so; likewise TSTP under a shell without job control. */
+/* What was ignored when dtrun was started stays so: HUP under nohup, INT in the background of a
+ * script, where Ctrl-C is meant for what is in front, TSTP under a shell without job control. */
 void dt_job_watch_signals(struct dt_job *j)
 {
     static const int signos[DT_JOB_SIGNALS] = {
@@ -323,7 +324,9 @@ void dt_job_watch_signals(struct dt_job *j)
     };
 
     for (unsigned i = 0; i < DT_JOB_SIGNALS; i++) {
-        if ((signos[i] == SIGHUP || signos[i] == SIGTSTP) && is_ignored(signos[i]))
+        bool may_be_ignored = signos[i] == SIGHUP || signos[i] == SIGINT || signos[i] == SIGTSTP;
+
+        if (may_be_ignored && is_ignored(signos[i]))
             continue;
         uv_signal_init(&j->loop, &j->signals[j->nsignals]);
         j->signals[j->nsignals].data = j;

@@ -28,9 +28,10 @@ dtrun() {
         <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" || RC=$?
 }
 
-# The same in the background; its process id is in BACKGROUND.
+# The same in the background; its process id is in BACKGROUND. (What bash starts there ignores SIGINT
+# unless told otherwise.)
 dtrun_start() {
-    env "$TOKEN" "$DTRUN" "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" 3>&- &
+    env --default-signal=INT "$TOKEN" "$DTRUN" "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
 }
 

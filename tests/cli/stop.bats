@@ -59,7 +59,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
 
 @test "11: insisting also ends a dtrun whose output nobody reads" {
     mkfifo slow
-    env "$TOKEN" "$DTRUN" -np 2 sh -c 'echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
+    env --default-signal=INT "$TOKEN" "$DTRUN" -np 2 sh -c 'echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
     exec 8<slow # and never read
     within 10 has_line ready ready
@@ -158,6 +158,21 @@ is_stopped() {
     clean
 }
 
+@test "10: in the background of a script, where SIGINT is ignored, dtrun leaves it so" {
+    env --ignore-signal=INT "$TOKEN" "$DTRUN" -np 2 sh -c "$PATIENT" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    out_has 2 ready
+    kill -INT "$BACKGROUND"
+    kill -USR1 "$BACKGROUND"
+    out_has 2 "got USR1"
+    ! grep -q "got INT" "$OUT"
+    err_lines 0
+    kill -TERM "$BACKGROUND"
+    dtrun_wait 4
+    code_is 143
+    clean
+}
+
 @test "15: a rank that ignores SIGTERM is killed after the grace" {
     dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
     out_has 2 ready
@@ -234,11 +249,8 @@ only_dtrun_is_left() {
 @test "Ctrl-C while ranks wait for those of another host: there is nothing that could use the grace" {
     command -v python3 >/dev/null || skip "needs python3"
     export NOGO_AGENT="$DTRUN_AGENT" NOGO_SEEN="$T/seen"
-    # what bash starts in the background ignores SIGINT unless told otherwise
     DTRUN_AGENT="$DTRUN_SOURCE/tests/cli/nogo.py"
-    env --default-signal=INT "$TOKEN" "$DTRUN" --kill-grace 60 -np 2 echo never \
-        >"$OUT" 2>"$ERR" 3>&- &
-    BACKGROUND=$!
+    dtrun_start --kill-grace 60 -np 2 echo never
     within 10 test -e seen
     kill -INT "$BACKGROUND"
     dtrun_wait 5
