@@ -88,7 +88,7 @@ static void on_vanish(void *arg)
 
     dt_sweep_all(LAST_SWEEP_MS);
     dt_keeper_clean(a->keeper);
-    kill(getppid(), SIGKILL);
+    dt_keeper_kill(a->keeper);
     kill(getpid(), SIGKILL);
 }
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -31,6 +32,14 @@ void dt_keeper_clean(struct dt_keeper *keeper)
     closedir(dir);
     rmdir(keeper->file_dir);
     keeper->file_dir[0] = '\0';
+}
+
+void dt_keeper_kill(const struct dt_keeper *keeper)
+{
+    if (keeper->self < 0)
+        kill(getppid(), SIGKILL); /* before Linux 5.3 */
+    else
+        pidfd_send_signal(keeper->self, SIGKILL, NULL, 0);
 }
 
 /* Returns 0 when the worker is dead, or for how many ms it has been silent when that is too long.
@@ -95,6 +104,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     if (keeper == MAP_FAILED)
         return fail("mmap");
     keeper->lease_ms = lease_ms;
+    keeper->self = pidfd_open(getpid(), 0);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return fail("prctl");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)

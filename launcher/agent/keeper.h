@@ -16,6 +16,7 @@ enum {
 
 struct dt_keeper { /* shared memory of keeper and worker */
     uint32_t lease_ms;
+    int self; /* a pidfd of the keeper, which the worker has, too; -1: the kernel has none */
     char file_dir[4096]; /* to remove at the end; "": none */
 };
 
@@ -23,6 +24,9 @@ struct dt_keeper { /* shared memory of keeper and worker */
  * a socket: a byte written to it is a sign of life, its EOF is the death of the keeper. Returns the
  * code to exit with once the worker and every process below it are gone. */
 int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int fd));
+
+/* For the worker: kills the keeper, and no other process that has its id by now. */
+void dt_keeper_kill(const struct dt_keeper *keeper);
 
 /* Removes the pushed files, if there are any. */
 void dt_keeper_clean(struct dt_keeper *keeper);

@@ -1,6 +1,7 @@
 #include "launcher/agent/procstat.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@ enum { /* of the kernel's linux/sched.h */
 };
 
 /* "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold anything; the
- * number of threads is the eleventh after FLAGS. */
+ * number of threads is the eleventh after FLAGS, the start the thirteenth. */
 bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
 {
     char path[64];
@@ -35,8 +36,9 @@ bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
     text[n] = '\0';
     after = strrchr(text, ')');
     if (!after ||
-        sscanf(after + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
-               &state, &p->parent, &flags, &threads) != 4)
+        sscanf(after + 1,
+               " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %" SCNu64,
+               &state, &p->parent, &flags, &threads, &p->started) != 5)
         return false;
     /* A main thread that has called pthread_exit is a zombie while the others go on. */
     p->living = (state != 'Z' && state != 'X') || threads > 1;

@@ -3,12 +3,14 @@
 #define DT_AGENT_PROCSTAT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct dt_procstat {
     pid_t parent;
-    bool living; /* no zombie, or one with threads */
-    bool dying;  /* on its way to being one: it may have closed its files already */
+    bool living;      /* no zombie, or one with threads */
+    bool dying;       /* on its way to being one: it may have closed its files already */
+    uint64_t started; /* clock ticks since boot: tells it from a later process of the same id */
 };
 
 /* Returns false when there is no such process. */

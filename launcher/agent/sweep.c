@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -70,6 +71,22 @@ static bool is_below(const struct processes *all, const struct process *p, pid_t
     return false;
 }
 
+/* Since the list was read, the process may have ended and its id may be another's by now. What a
+ * pidfd was opened for can be told from that one, and stays the same. */
+static void kill_process(const struct process *p)
+{
+    struct dt_procstat now;
+    int fd = pidfd_open(p->pid, 0);
+
+    if (fd < 0 && errno == ENOSYS) /* before Linux 5.3 */
+        kill(p->pid, SIGKILL);
+    if (fd < 0)
+        return;
+    if (dt_procstat_read(&now, p->pid) && now.started == p->stat.started)
+        pidfd_send_signal(fd, SIGKILL, NULL, 0);
+    close(fd);
+}
+
 size_t dt_sweep_kill(pid_t *example)
 {
     struct processes all = { 0 };
@@ -82,7 +99,7 @@ size_t dt_sweep_kill(pid_t *example)
 
         if (!p->stat.living || !is_below(&all, p, self))
             continue;
-        kill(p->pid, SIGKILL);
+        kill_process(p);
         living++;
         if (example)
             *example = p->pid;
