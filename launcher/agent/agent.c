@@ -277,15 +277,16 @@ static void on_room(void *arg)
         dt_generation_room(a->generation);
 }
 
-/* Each rank takes a few descriptors; the ranks themselves get the limit back as it was. */
-static void raise_file_limit(struct rlimit *before)
+/* Each rank takes a few descriptors, and the memory that ranks share counts as a file, as does what
+ * is pushed; the ranks themselves get the limits back as they were. */
+static void raise_limit(int resource, struct rlimit *before)
 {
     struct rlimit limit;
 
-    getrlimit(RLIMIT_NOFILE, before);
+    getrlimit(resource, before);
     limit = *before;
     limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
+    setrlimit(resource, &limit);
 }
 
 static void say_hello(struct agent *a)
@@ -305,9 +306,11 @@ static int open_agent(struct agent *a, struct dt_error *err)
     static const struct dt_channel_events events = { on_heard, on_message, on_room, on_gone };
 
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* EFBIG can be told of */
     if (uv_loop_init(&a->loop) < 0)
         return dt_error_set(err, "cannot create an event loop: %s", strerror(errno));
-    raise_file_limit(&a->host.files);
+    raise_limit(RLIMIT_NOFILE, &a->host.files);
+    raise_limit(RLIMIT_FSIZE, &a->host.file_size);
     dt_oom_init(&a->host.oom);
     dt_gpus_detect(&a->host.gpus);
     a->host.loop = &a->loop;

@@ -383,7 +383,7 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
         return g;
     g->sock = dt_ranksock_create(host->loop, start, &sock_events, g, &err);
     if (!g->sock) {
-        refuse(g, ENOMEM, err.text);
+        refuse(g, 0, err.text);
         return g;
     }
     g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);
@@ -391,6 +391,7 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     g->config.sock = g->sock;
     g->config.cores = host->cores;
     g->config.files = host->files;
+    g->config.file_size = host->file_size;
     spawn(g);
     return g;
 }

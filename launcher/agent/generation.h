@@ -19,7 +19,8 @@ struct dt_host { /* what generations need of their surroundings; outlives them *
     struct dt_channel *channel;
     struct dt_strs gpus; /* that were found */
     uint32_t cores;
-    struct rlimit files; /* as it was before the agent raised its own */
+    struct rlimit files;     /* as it was before the agent raised its own */
+    struct rlimit file_size; /* likewise */
     struct dt_oom oom;
     void (*vanish)(void *arg); /* --inject host: end as if the power had failed; does not return */
     void *arg;

@@ -190,6 +190,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     if (arrange(p, &gate, &errors) < 0)
         refuse(p->errors, p->local_rank, DT_SPAWN_SYSTEM, errno, "dup2");
     setrlimit(RLIMIT_NOFILE, &p->config->files);
+    setrlimit(RLIMIT_FSIZE, &p->config->file_size);
     if (start->wdir[0] && chdir(start->wdir) < 0)
         refuse(errors, p->local_rank, DT_SPAWN_WDIR, errno, start->wdir);
     if (make_environment(&env, p->config, p->local_rank) < 0)

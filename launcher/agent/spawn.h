@@ -26,6 +26,7 @@ struct dt_spawn_config {
     struct dt_strs devices; /* what the host's ranks share */
     uint32_t cores;
     struct rlimit files; /* to restore: the agent has raised its own */
+    struct rlimit file_size;
 };
 
 struct dt_spawn_events {

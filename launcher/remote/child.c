@@ -183,6 +183,30 @@ static int spawn(struct dt_child *c, uv_loop_t *loop, const char *const argv[])
     return rc;
 }
 
+const char *dt_child_remedy(int spawn_error, const char *otherwise)
+{
+    switch (spawn_error) {
+    case UV_EMFILE:
+        return "allow dtrun more open files (ulimit -n)";
+    case UV_EAGAIN:
+        return "allow more processes (ulimit -u)";
+    case UV_ENFILE:
+    case UV_ENOMEM:
+        return "this machine has no more to give";
+    default:
+        return otherwise;
+    }
+}
+
+void dt_child_explain_code(struct dt_error *why, const char *what, int code)
+{
+    if (code > DT_EXIT_SIGNAL && code < DT_EXIT_SIGNAL + NSIG)
+        dt_error_set(why, "agent: %s was killed by signal %d (%s)", what, code - DT_EXIT_SIGNAL,
+                     strsignal(code - DT_EXIT_SIGNAL));
+    else
+        dt_error_set(why, "agent: %s exited with code %d", what, code);
+}
+
 struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], unsigned grace_ms,
                                const struct dt_child_events *events, void *arg)
 {

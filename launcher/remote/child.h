@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <uv.h>
 
+#include "launcher/base/error.h"
+
 struct dt_child;
 
 struct dt_child_end {
@@ -26,6 +28,13 @@ struct dt_child_events {
     /* Exactly once, last, and never from inside one of the calls below; the child is freed then. */
     void (*ended)(void *arg, const struct dt_child_end *end);
 };
+
+/* What to do about a spawn_error; otherwise: what it is when no limit was too low. */
+const char *dt_child_remedy(int spawn_error, const char *otherwise);
+
+/* How an agent's process, or the command that stands for it, ended with this exit code: the agent
+ * and shells tell by 128 + n that signal n killed the process below them. */
+void dt_child_explain_code(struct dt_error *why, const char *what, int code);
 
 /* Starts argv[0], looked for in PATH. grace_ms: what it is given for cleaning up between the end of
  * its stream and the end of its process, in either order; then it is killed, or its streams

@@ -13,6 +13,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/base64.h"
+#include "launcher/remote/child.h"
 #include "launcher/remote/dial.h"
 #include "launcher/remote/outbox.h"
 #include "launcher/remote/sshagent.h"
@@ -595,11 +596,10 @@ static bool step_ending(struct dt_transport *t)
     libssh2_channel_get_exit_signal(t->channel, &signal, NULL, NULL, NULL, NULL, NULL);
     code = libssh2_channel_get_exit_status(t->channel);
     if (signal)
-        fail(t, "agent: dtrun-agent was killed by signal SIG%s", signal);
+        dt_error_set(&t->why, "agent: dtrun-agent was killed by signal SIG%s", signal);
     else if (code)
-        fail(t, "agent: the command there exited with code %d", code);
-    else
-        over(t);
+        dt_child_explain_code(&t->why, "the command there", code);
+    over(t);
     if (signal)
         libssh2_free(t->session, signal);
     return false;

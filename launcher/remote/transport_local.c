@@ -49,13 +49,14 @@ static void ended(void *arg, const struct dt_child_end *end)
     struct dt_error why = { 0 };
 
     if (end->spawn_error)
-        dt_error_set(&why, "agent start: %s: %s; reinstall dtrun, or set DTRUN_AGENT",
-                     t->remote->agent_path, uv_strerror(end->spawn_error));
+        dt_error_set(&why, "agent start: %s: %s; %s", t->remote->agent_path,
+                     uv_strerror(end->spawn_error),
+                     dt_child_remedy(end->spawn_error, "reinstall dtrun, or set DTRUN_AGENT"));
     else if (end->signo && !end->closed)
         dt_error_set(&why, "agent: dtrun-agent was killed by signal %d (%s)", end->signo,
                      strsignal(end->signo));
     else if (end->code && !end->closed)
-        dt_error_set(&why, "agent: dtrun-agent exited with code %d", (int)end->code);
+        dt_child_explain_code(&why, "dtrun-agent", (int)end->code);
     t->events.closed(t->arg, &why);
     free(t);
 }

@@ -74,7 +74,8 @@ static void drained(void *arg)
 static void explain(struct dt_transport *t, const struct dt_child_end *end, struct dt_error *why)
 {
     if (end->spawn_error)
-        dt_error_set(why, "ssh: %s; install openssh-client", uv_strerror(end->spawn_error));
+        dt_error_set(why, "ssh: %s; %s", uv_strerror(end->spawn_error),
+                     dt_child_remedy(end->spawn_error, "install openssh-client"));
     else if (end->signo)
         dt_error_set(why, "connection: ssh was killed by signal %d (%s)", end->signo,
                      strsignal(end->signo));
@@ -86,7 +87,7 @@ static void explain(struct dt_transport *t, const struct dt_child_end *end, stru
     else if (end->code == SSH_FAILED)
         dt_ssherror_explain(why, dt_strbuf_text(&t->err), t->remote->host->name);
     else if (end->code)
-        dt_error_set(why, "agent: the command there exited with code %d", (int)end->code);
+        dt_child_explain_code(why, "the command there", (int)end->code);
 }
 
 static void ended(void *arg, const struct dt_child_end *end)

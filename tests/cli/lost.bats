@@ -34,7 +34,17 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     kill -KILL "$(worker)"
     dtrun_wait 5
     code_is 125
-    err_has "its ranks 0-2 are taken as lost"
+    err_has "dtrun: localhost: agent: dtrun-agent was killed by signal 9 (Killed); its ranks 0-2 are taken as lost"
+    clean
+}
+
+@test "21: an agent whose worker is told to end by SIGTERM: named as what it is" {
+    dtrun_start -np 2 sh -c "$FAMILY"
+    out_has 2 ready
+    kill -TERM "$(worker)"
+    dtrun_wait 5
+    code_is 125
+    err_has "dtrun: localhost: agent: dtrun-agent was killed by signal 15 (Terminated)"
     clean
 }
 

@@ -25,6 +25,46 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
+@test "56: too few open files: said with the limit, by dtrun and by the agent" {
+    (ulimit -n 10 && dtrun -np 2 touch ran; code_is 125)
+    err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
+    (ulimit -n 64 && dtrun -np 20 touch ran; code_is 125)
+    err_has "dtrun: 20 ranks need 148 open files, and 64 are allowed"
+    err_lines 1
+    [ ! -e ran ]
+    clean
+}
+
+@test "56: too few processes: said with the limit, and those that were forked end" {
+    [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || skip "needs root and setpriv"
+    there="$(mktemp -d /tmp/dtrun-test.XXXXXX)" # where another user may go, too
+    cp "$DTRUN" "$DTRUN_AGENT" "$there"
+    chmod 755 "$there"
+    (
+        cd "$there"
+        DTRUN_AGENT="$there/dtrun-agent"
+        ulimit -u 9
+        RC=0
+        env "$TOKEN" timeout 20 setpriv --reuid 64321 --clear-groups ./dtrun -np 20 touch "$there/ran" \
+            </dev/null >"$OUT" 2>"$ERR" || RC=$?
+        code_is 125
+    ) || { rm -rf "$there"; false; }
+    rm -rf "$there"
+    grep -qE "^dtrun: fork of 20 ranks, where 9 processes are allowed: .*ulimit -u" "$ERR"
+    err_lines 1
+    clean
+}
+
+@test "a limit of a file's size holds for ranks, and is named where dtrun-agent cannot work with it" {
+    (ulimit -Sf 100 && dtrun -np 1 sh -c 'ulimit -f >limit' && code_is 0)
+    [ "$(cat limit)" = "$(ulimit -Sf 100; sh -c 'ulimit -f')" ]
+    (ulimit -f 8 && dtrun -np 2 touch ran; code_is 125)
+    err_has "dtrun: cannot prepare 2 ranks: File too large; the limit of a file's size (ulimit -f) is too low"
+    err_lines 1
+    [ ! -e ran ]
+    clean
+}
+
 @test "57: a rank that closes its standard descriptors ends the job as it should" {
     LIMIT=10 dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0
