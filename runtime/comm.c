@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/host/reduce.h"
+#include "runtime/dtype.h"
 #include "runtime/host/tcp.h"
 
 static_assert((int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER,
@@ -35,38 +35,16 @@ static const char *kind_name(uint8_t kind)
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
 }
 
-static const char *dtype_name(uint8_t dtype)
-{
-    switch (dtype) {
-    case DT_F32:
-        return "f32";
-    case DT_F64:
-        return "f64";
-    case DT_I32:
-        return "i32";
-    case DT_I64:
-        return "i64";
-    }
-    return "?";
-}
-
-static const char *op_name(uint8_t op)
-{
-    static const char *const names[] = { "sum", "prod", "min", "max", "avg" };
-
-    return op < sizeof names / sizeof *names ? names[op] : "?";
-}
-
 static const char *describe(const struct dt_call *call, char text[160])
 {
     const char *where = call->device ? " in device memory" : "";
 
     if (call->kind == DT_CALL_ALL_REDUCE)
         snprintf(text, 160, "all-reduce of %" PRIu64 " %s (%s)%s, call %" PRIu64, call->count,
-                 dtype_name(call->dtype), op_name(call->op), where, call->number);
+                 dt_dtype_name(call->dtype), dt_op_name(call->op), where, call->number);
     else if (call->kind == DT_CALL_BROADCAST)
         snprintf(text, 160, "broadcast of %" PRIu64 " %s from rank %d%s, call %" PRIu64,
-                 call->count, dtype_name(call->dtype), call->root, where, call->number);
+                 call->count, dt_dtype_name(call->dtype), call->root, where, call->number);
     else
         snprintf(text, 160, "%s, call %" PRIu64, kind_name(call->kind), call->number);
     return text;

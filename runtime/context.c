@@ -2,8 +2,11 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
+#include "runtime/dtype.h"
 #include "runtime/host/reduce.h"
+#include "runtime/wire/env.h"
 
 enum state { BEFORE, READY, AFTER };
 
@@ -84,11 +87,24 @@ static dt_result_t host_fail(void *ctx, dt_result_t result, const char *text)
 
 /* ---- the public calls ---- */
 
+static dt_result_t choose_kernels(void)
+{
+    const char *isa = getenv(DT_ENV_ISA);
+    char choices[64];
+
+    if (dt_reduce_use(isa))
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_ISA "=%s is none of this processor's: %s", isa,
+                   dt_reduce_choices(choices, sizeof choices));
+}
+
 static dt_result_t init(struct dt_comm *c)
 {
     struct dt_agentenv env;
-    dt_result_t r = dt_agentenv_read(&env);
+    dt_result_t r = choose_kernels();
 
+    if (r == DT_OK)
+        r = dt_agentenv_read(&env);
     if (r == DT_OK && env.fd >= 0)
         r = dt_comm_join(c, &env);
     else if (r == DT_OK)
@@ -206,8 +222,11 @@ static dt_result_t check_all_reduce(const dt_comm_t *comm, const void *in, const
 
     if (r != DT_OK)
         return r;
-    if ((unsigned)op > DT_AVG)
+    if ((unsigned)op >= DT_OP_MAX)
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: %d is no dt_op_t", (int)op);
+    if (!dt_op_applies(op, dtype))
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: %s folds the bits of integers, not %s",
+                       dt_op_name(op), dt_dtype_name(dtype));
     if (count && !in)
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: no input was given (DT_IN_PLACE to use out)");
     if (in != out && overlap(in, out, count * dt_dtype_size(dtype)))

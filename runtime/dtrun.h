@@ -45,9 +45,31 @@ typedef enum dt_result {
     DT_ERR_INTERNAL = -12
 } dt_result_t;
 
-typedef enum dt_dtype { DT_I32 = 4, DT_I64 = 6, DT_F32 = 10, DT_F64 = 11 } dt_dtype_t;
+typedef enum dt_dtype {
+    DT_I8 = 0,
+    DT_U8 = 1,
+    DT_I16 = 2,
+    DT_U16 = 3,
+    DT_I32 = 4,
+    DT_U32 = 5,
+    DT_I64 = 6,
+    DT_U64 = 7,
+    DT_F16 = 8,  /* IEEE 754 binary16 */
+    DT_BF16 = 9, /* the upper half of an f32 */
+    DT_F32 = 10,
+    DT_F64 = 11
+} dt_dtype_t;
 
-typedef enum dt_op { DT_SUM = 0, DT_PROD = 1, DT_MIN = 2, DT_MAX = 3, DT_AVG = 4 } dt_op_t;
+typedef enum dt_op {
+    DT_SUM = 0,
+    DT_PROD = 1,
+    DT_MIN = 2,
+    DT_MAX = 3,
+    DT_AVG = 4,
+    DT_BAND = 5, /* bits: integers only */
+    DT_BOR = 6,
+    DT_BXOR = 7
+} dt_op_t;
 
 typedef struct dt_comm dt_comm_t;
 
@@ -81,7 +103,9 @@ DT_API void dt_step(int64_t step);
  * do not overlap; they need no alignment. "in" is left as it is. count may be 0 on all ranks.
  *
  * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum divided once by the number of ranks; integers
- * truncate toward zero. DT_MIN, DT_MAX: a NaN gives way to a number.
+ * truncate toward zero. DT_MIN, DT_MAX: a NaN gives way to a number. f16 and bf16 are folded in f32
+ * and rounded once on each host, to the nearest, ties to even. A NaN that results is always the
+ * same one.
  *
  * All ranks have the same bytes, and every run with the same placement of ranks on hosts has the
  * same again. Other placements fold floating-point numbers in another order, and may round

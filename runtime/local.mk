@@ -29,8 +29,11 @@ runtime_libruntime_la_SOURCES = \
 	runtime/comm.c runtime/comm.h \
 	runtime/context.c runtime/context.h \
 	runtime/device.c runtime/device.h \
+	runtime/dtype.c runtime/dtype.h \
 	runtime/error.c runtime/error.h \
 	runtime/host/auth.c runtime/host/auth.h \
+	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
+	runtime/host/kernels/plain.c \
 	runtime/host/reduce.c runtime/host/reduce.h \
 	runtime/host/ring.c runtime/host/ring.h \
 	runtime/host/shm.c runtime/host/shm.h \
@@ -38,6 +41,21 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/trouble.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
 runtime_libruntime_la_LIBADD = runtime/libwire.la
+
+# The kernels of one instruction set each are compiled for it.
+EXTRA_DIST += runtime/host/kernels/avx2.c runtime/host/kernels/avx512.c runtime/host/kernels/neon.c
+if X86_64
+noinst_LTLIBRARIES += runtime/libavx2.la runtime/libavx512.la
+runtime_libavx2_la_SOURCES = runtime/host/kernels/avx2.c
+runtime_libavx2_la_CFLAGS = $(AM_CFLAGS) -mavx2 -mf16c
+runtime_libavx512_la_SOURCES = runtime/host/kernels/avx512.c
+runtime_libavx512_la_CFLAGS = $(AM_CFLAGS) -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl \
+	-mprefer-vector-width=512
+runtime_libruntime_la_LIBADD += runtime/libavx2.la runtime/libavx512.la
+endif
+if AARCH64
+runtime_libruntime_la_SOURCES += runtime/host/kernels/neon.c
+endif
 
 runtime_libdtrun_la_SOURCES =
 runtime_libdtrun_la_LIBADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
@@ -52,6 +70,7 @@ lib_LTLIBRARIES += runtime/libdtrun-nccl.la
 endif
 runtime_libnccl_backend_la_SOURCES = \
 	runtime/device.h \
+	runtime/dtype.c runtime/dtype.h \
 	runtime/nccl/comm.c runtime/nccl/comm.h \
 	runtime/nccl/error.c runtime/nccl/error.h \
 	runtime/nccl/plugin.c

@@ -26,7 +26,7 @@ tests_unit_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_reduce_SOURCES = tests/unit/reduce.c
 tests_unit_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_shm_SOURCES = tests/unit/shm.c
 tests_unit_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -1,145 +1,135 @@
 #include "runtime/host/reduce.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
-/* The loops below are what this file is for: let gcc vectorise them whatever CFLAGS say. */
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3")
-#define VECTORISE _Pragma("GCC ivdep")
-#else
-#define VECTORISE
+extern const struct dt_kernels dti_kernels_plain;
+#if defined(__x86_64__)
+extern const struct dt_kernels dti_kernels_avx2;
+extern const struct dt_kernels dti_kernels_avx512;
+#elif defined(__aarch64__)
+extern const struct dt_kernels dti_kernels_neon;
 #endif
 
-/* Users' buffers may lie anywhere. */
-typedef float f32 __attribute__((aligned(1), may_alias));
-typedef double f64 __attribute__((aligned(1), may_alias));
-typedef int32_t i32 __attribute__((aligned(1), may_alias));
-typedef int64_t i64 __attribute__((aligned(1), may_alias));
-typedef uint32_t u32 __attribute__((aligned(1), may_alias));
-typedef uint64_t u64 __attribute__((aligned(1), may_alias));
-
-#define SUM(x, y)  ((x) + (y))
-#define PROD(x, y) ((x) * (y))
-#define MIN(x, y)  ((y) < (x) ? (y) : (x))
-#define MAX(x, y)  ((y) > (x) ? (y) : (x))
-/* A NaN in x gives way; one in y never compares. */
-#define FMIN(x, y) ((((y) < (x)) | ((x) != (x))) ? (y) : (x))
-#define FMAX(x, y) ((((y) > (x)) | ((x) != (x))) ? (y) : (x))
-
-typedef void (*fold_f)(void *dst, const void *left, const void *right, size_t count);
-
-/* dst may be left or right. Elements are independent, which is what ivdep promises. */
-#define FOLD(name, type, op)                                                                       \
-    static void name(void *dst, const void *left, const void *right, size_t count)                 \
-    {                                                                                              \
-        type *d = dst;                                                                             \
-        const type *x = left;                                                                      \
-        const type *y = right;                                                                     \
-                                                                                                   \
-        VECTORISE                                                                                  \
-        for (size_t i = 0; i < count; i++)                                                         \
-            d[i] = op(x[i], y[i]);                                                                 \
-    }
-
-FOLD(sum_f32, f32, SUM)
-FOLD(sum_f64, f64, SUM)
-FOLD(sum_int32, u32, SUM)
-FOLD(sum_int64, u64, SUM)
-FOLD(prod_f32, f32, PROD)
-FOLD(prod_f64, f64, PROD)
-FOLD(prod_int32, u32, PROD)
-FOLD(prod_int64, u64, PROD)
-FOLD(min_f32, f32, FMIN)
-FOLD(min_f64, f64, FMIN)
-FOLD(min_i32, i32, MIN)
-FOLD(min_i64, i64, MIN)
-FOLD(max_f32, f32, FMAX)
-FOLD(max_f64, f64, FMAX)
-FOLD(max_i32, i32, MAX)
-FOLD(max_i64, i64, MAX)
-
-enum { F32, F64, I32, I64, TYPES };
-
-static const fold_f folds[][TYPES] = {
-    [DT_SUM] = { sum_f32, sum_f64, sum_int32, sum_int64 },
-    [DT_PROD] = { prod_f32, prod_f64, prod_int32, prod_int64 },
-    [DT_MIN] = { min_f32, min_f64, min_i32, min_i64 },
-    [DT_MAX] = { max_f32, max_f64, max_i32, max_i64 },
-    [DT_AVG] = { sum_f32, sum_f64, sum_int32, sum_int64 },
+static const struct dt_kernels *const sets[] = {
+#if defined(__x86_64__)
+    &dti_kernels_avx512,
+    &dti_kernels_avx2,
+#elif defined(__aarch64__)
+    &dti_kernels_neon,
+#endif
+    &dti_kernels_plain,
 };
 
-static int column(dt_dtype_t dtype)
+enum { SETS = sizeof(sets) / sizeof(sets[0]) };
+
+static const struct dt_kernels *dti_chosen;
+
+bool dt_reduce_use(const char *isa)
 {
-    switch (dtype) {
-    case DT_F32:
-        return F32;
-    case DT_F64:
-        return F64;
-    case DT_I32:
-        return I32;
-    case DT_I64:
-        return I64;
-    }
-    return -1;
-}
+    for (int i = 0; i < SETS; i++) {
+        bool wanted = !isa || !*isa || strcmp(isa, sets[i]->name) == 0;
 
-size_t dt_dtype_size(dt_dtype_t dtype)
-{
-    static const size_t sizes[TYPES] = { 4, 8, 4, 8 };
-    int c = column(dtype);
-
-    return c < 0 ? 0 : sizes[c];
-}
-
-/* With more than two sources: block by block, so that what is folded stays in the first cache. */
-void dt_reduce(void *dst, const void *const *src, size_t n, size_t count, dt_dtype_t dtype,
-               dt_op_t op)
-{
-    enum { BLOCK = 512 };
-    uint64_t acc[BLOCK];
-    size_t size = dt_dtype_size(dtype);
-    fold_f fold = folds[op][column(dtype)];
-
-    if (n == 1) {
-        memmove(dst, src[0], count * size);
-        return;
-    }
-    for (size_t at = 0; at < count; at += BLOCK) {
-        size_t m = count - at < BLOCK ? count - at : BLOCK;
-        const void *left = (const char *)src[0] + at * size;
-
-        for (size_t i = 1; i < n; i++) {
-            void *to = i + 1 == n ? (void *)((char *)dst + at * size) : acc;
-
-            fold(to, left, (const char *)src[i] + at * size, m);
-            left = acc;
+        if (wanted && sets[i]->usable()) {
+            dti_chosen = sets[i];
+            return true;
         }
     }
+    return false;
 }
 
-#define DIVIDE(type, divisor)                                                                      \
+static const struct dt_kernels *chosen(void)
+{
+    if (!dti_chosen)
+        dt_reduce_use(NULL);
+    return dti_chosen;
+}
+
+const char *dt_reduce_isa(void)
+{
+    return chosen()->name;
+}
+
+const char *dt_reduce_choices(char *text, size_t size)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (int i = 0; i < SETS && used < size; i++) {
+        if (sets[i]->usable())
+            used +=
+                (size_t)snprintf(text + used, size - used, "%s%s", used ? " " : "", sets[i]->name);
+    }
+    return text;
+}
+
+static void copy(const struct dt_fold *f, size_t size)
+{
+    memmove(f->dst, f->src[0], f->count * size);
+    if (f->also)
+        memmove(f->also, f->src[0], f->count * size);
+}
+
+/* In the widest type of their sign: the divisor may not fit into theirs. */
+#define DIVIDE(type, wide)                                                                         \
     do {                                                                                           \
-        type *b = buf;                                                                             \
+        typedef type elem __attribute__((aligned(1), may_alias));                                  \
+        elem *b = buf;                                                                             \
                                                                                                    \
-        VECTORISE                                                                                  \
         for (size_t i = 0; i < count; i++)                                                         \
-            b[i] = b[i] / (divisor);                                                               \
+            b[i] = (type)(b[i] / (wide)n);                                                         \
+        return;                                                                                    \
     } while (0)
+
+static void divide_integers(void *buf, size_t count, dt_dtype_t dtype, int n)
+{
+    switch (dtype) {
+    case DT_I8:
+        DIVIDE(int8_t, int64_t);
+    case DT_U8:
+        DIVIDE(uint8_t, uint64_t);
+    case DT_I16:
+        DIVIDE(int16_t, int64_t);
+    case DT_U16:
+        DIVIDE(uint16_t, uint64_t);
+    case DT_I32:
+        DIVIDE(int32_t, int64_t);
+    case DT_U32:
+        DIVIDE(uint32_t, uint64_t);
+    case DT_I64:
+        DIVIDE(int64_t, int64_t);
+    case DT_U64:
+        DIVIDE(uint64_t, uint64_t);
+    default:
+        return;
+    }
+}
+
+void dt_reduce(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
+{
+    bool later = f->divisor != 1 && !dt_dtype_is_float(dtype);
+
+    if (f->n == 1 && (f->divisor == 1 || later))
+        copy(f, dt_dtype_size(dtype));
+    else
+        chosen()->fold[dtype][op](f);
+    if (later) {
+        divide_integers(f->dst, f->count, dtype, f->divisor);
+        if (f->also)
+            divide_integers(f->also, f->count, dtype, f->divisor);
+    }
+}
 
 void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n)
 {
-    switch (dtype) {
-    case DT_F32:
-        DIVIDE(f32, (float)n);
-        break;
-    case DT_F64:
-        DIVIDE(f64, (double)n);
-        break;
-    case DT_I32:
-        DIVIDE(i32, n);
-        break;
-    case DT_I64:
-        DIVIDE(i64, n);
-        break;
-    }
+    const void *src[] = { buf };
+    struct dt_fold fold = { .dst = buf, .src = src, .n = 1, .count = count, .divisor = n };
+
+    dt_reduce(&fold, dtype, DT_AVG);
+}
+
+void dt_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype, double factor)
+{
+    chosen()->scale[dtype](dst, src, count, factor);
 }

@@ -1,23 +1,33 @@
-/* The arithmetic of all-reduce on host memory. Pure; pointers need no alignment.
+/* The arithmetic of all-reduce on host memory: the kernels of the best instruction set that this
+ * processor has. Pure, but for the choice of the set; pointers need no alignment.
  *
  * Results depend on the order of the sources alone: every element is folded from source 0 upward in
- * its own type, whatever the count, the block or the vector width. Integers wrap. DT_MIN and DT_MAX
- * drop a NaN where the other operand is a number. DT_AVG folds as DT_SUM; dt_divide completes it.
- */
+ * one accumulator (its own type; f32 for f16 and bf16) and rounded once, whatever the count, the
+ * block or the instruction set. Integers wrap. DT_MIN and DT_MAX drop a NaN where the other operand
+ * is a number; every NaN that is a result is the quiet positive one. */
 #ifndef DT_HOST_REDUCE_H
 #define DT_HOST_REDUCE_H
 
 #include <stddef.h>
 
-#include "runtime/dtrun.h"
+#include "runtime/dtype.h"
+#include "runtime/host/kernels/kernels.h"
 
-size_t dt_dtype_size(dt_dtype_t dtype); /* 0: no such type */
+/* The set to use from now on, by name; NULL or "": the best. False: there is none of that name, or
+ * not on this processor; nothing has changed. Not while another thread reduces. */
+bool dt_reduce_use(const char *isa);
+const char *dt_reduce_isa(void);
+/* The names of the usable sets, with blanks between them. */
+const char *dt_reduce_choices(char *text, size_t size);
 
-/* dst may be one of the n >= 1 sources, or overlap none of them. */
-void dt_reduce(void *dst, const void *const *src, size_t n, size_t count, dt_dtype_t dtype,
-               dt_op_t op);
+/* f->n may be 1: a copy. Where op is DT_AVG, f->divisor is the number of ranks that are folded, or
+ * 1 for a sum that is divided later; for other operations it is 1. */
+void dt_reduce(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op);
 
 /* Divides by n: floats round once, integers truncate toward zero. */
 void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n);
+
+/* dst[i] = src[i] * factor, rounded to the type; dst may be src. For floats. */
+void dt_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype, double factor);
 
 #endif

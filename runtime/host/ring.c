@@ -407,7 +407,9 @@ static dt_result_t reduce_small(struct dt_ring *r, const struct dt_call *call, v
         return result;
     for (uint32_t i = 0; i < r->n; i++)
         src[i] = r->scratch + i * bytes;
-    dt_reduce(buf, src, r->n, call->count, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
+    struct dt_fold fold = { .dst = buf, .src = src, .n = r->n, .count = call->count, .divisor = 1 };
+
+    dt_reduce(&fold, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
     return DT_OK;
 }
 
@@ -473,7 +475,9 @@ static void slice_arrived(void *arg, size_t k)
 
     if (!folding(s, k) || count == 0)
         return;
-    dt_reduce(v.iov_base, src, 2, count, dtype, (dt_op_t)s->call->op);
+    struct dt_fold fold = { .dst = v.iov_base, .src = src, .n = 2, .count = count, .divisor = 1 };
+
+    dt_reduce(&fold, dtype, (dt_op_t)s->call->op);
     if (s->call->op == DT_AVG && k / s->segments == s->ring->n - 2)
         dt_divide(v.iov_base, count, dtype, s->size);
 }

@@ -154,6 +154,7 @@ struct chunk {
     uint8_t *out;
     size_t bytes;
     size_t slice; /* bytes of every rank's slice but the last ones */
+    int divisor;  /* of the sums: an average of this host's ranks alone is made at once */
     const struct dt_call *call;
 };
 
@@ -170,31 +171,35 @@ static size_t slice_bytes(const struct chunk *c, uint32_t rank)
 }
 
 /* Folds the part [at, at + bytes) of all ranks' data; own names this rank's, where it is not
- * staged. */
-static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, size_t at, size_t bytes,
-                 const uint8_t *own)
+ * staged. The result goes to dst, and to also where that is not NULL. */
+static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, void *also, size_t at,
+                 size_t bytes, const uint8_t *own)
 {
     const void *src[s->n];
     dt_dtype_t dtype = (dt_dtype_t)c->call->dtype;
+    struct dt_fold f = { .dst = dst,
+                         .also = also,
+                         .src = src,
+                         .n = s->n,
+                         .count = bytes / dt_dtype_size(dtype),
+                         .divisor = c->divisor };
 
     for (uint32_t i = 0; i < s->n; i++)
         src[i] = i == s->me && own ? own + at : half(s, i) + at;
-    dt_reduce(dst, src, s->n, bytes / dt_dtype_size(dtype), dtype, (dt_op_t)c->call->op);
+    dt_reduce(&f, dtype, (dt_op_t)c->call->op);
 }
 
-static void complete(const struct dt_shm *s, const struct chunk *c, void *dst, size_t bytes)
+static int divisor_of(const struct dt_shm *s, const struct dt_call *call, bool only_root)
 {
-    dt_dtype_t dtype = (dt_dtype_t)c->call->dtype;
-
-    if (c->call->op == DT_AVG)
-        dt_divide(dst, bytes / dt_dtype_size(dtype), dtype, (int)s->n);
+    return call->op == DT_AVG && !only_root ? (int)s->n : 1;
 }
 
 /* Everybody stages everything and folds it for itself. */
 static dt_result_t reduce_small(struct dt_shm *s, const struct dt_call *call, const void *in,
                                 void *out, bool only_root)
 {
-    struct chunk c = { in, out, call->count * dt_dtype_size((dt_dtype_t)call->dtype), 0, call };
+    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+    struct chunk c = { in, out, bytes, 0, divisor_of(s, call, only_root), call };
     dt_result_t r = next_round(s);
 
     if (r != DT_OK)
@@ -205,9 +210,7 @@ static dt_result_t reduce_small(struct dt_shm *s, const struct dt_call *call, co
     r = meet(s, call);
     if (r != DT_OK || c.bytes == 0 || (only_root && s->me != 0))
         return r;
-    fold(s, &c, out, 0, c.bytes, NULL);
-    if (!only_root)
-        complete(s, &c, out, c.bytes);
+    fold(s, &c, out, NULL, 0, c.bytes, NULL);
     return DT_OK;
 }
 
@@ -251,11 +254,7 @@ static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool fi
     r = meet(s, first ? c->call : NULL);
     if (r != DT_OK)
         return r;
-    fold(s, c, dst, at, bytes, c->in);
-    if (!only_root) {
-        complete(s, c, dst, bytes);
-        memcpy(half(s, s->me) + at, dst, bytes);
-    }
+    fold(s, c, dst, only_root ? NULL : half(s, s->me) + at, at, bytes, c->in);
     publish(s, REDUCED);
     return collects ? collect(s, c) : DT_OK;
 }
@@ -271,7 +270,12 @@ static dt_result_t reduce(struct dt_shm *s, const struct dt_call *call, const vo
     for (size_t at = 0; at < bytes; at += step) {
         size_t m = bytes - at < step ? bytes - at : step;
         size_t slice = ((m + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
-        struct chunk c = { (const uint8_t *)in + at, (uint8_t *)out + at, m, slice, call };
+        struct chunk c = { (const uint8_t *)in + at,
+                           (uint8_t *)out + at,
+                           m,
+                           slice,
+                           divisor_of(s, call, only_root),
+                           call };
         dt_result_t r = reduce_chunk(s, &c, at == 0, only_root);
 
         if (r != DT_OK)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/dtype.h"
 #include "runtime/nccl/comm.h"
 #include "runtime/nccl/error.h"
 
@@ -110,36 +111,26 @@ static dt_result_t begin(struct dt_nccl *n, const char *call, int *before)
     return enter(n->host, n->device, before);
 }
 
-static ncclDataType_t nccl_type(dt_dtype_t dtype)
-{
-    switch (dtype) {
-    case DT_I32:
-        return ncclInt32;
-    case DT_I64:
-        return ncclInt64;
-    case DT_F32:
-        return ncclFloat32;
-    case DT_F64:
-        return ncclFloat64;
-    }
-    return ncclNumTypes;
-}
+/* NCCL has no 16-bit integers, and folds no bits. */
+static const ncclDataType_t types[DT_DTYPE_MAX] = {
+    [DT_I8] = ncclInt8,       [DT_U8] = ncclUint8,    [DT_I16] = ncclNumTypes,
+    [DT_U16] = ncclNumTypes,  [DT_I32] = ncclInt32,   [DT_U32] = ncclUint32,
+    [DT_I64] = ncclInt64,     [DT_U64] = ncclUint64,  [DT_F16] = ncclFloat16,
+    [DT_BF16] = ncclBfloat16, [DT_F32] = ncclFloat32, [DT_F64] = ncclFloat64,
+};
 
-static ncclRedOp_t nccl_op(dt_op_t op)
+static const ncclRedOp_t ops[DT_OP_MAX] = {
+    [DT_SUM] = ncclSum, [DT_PROD] = ncclProd,   [DT_MIN] = ncclMin,    [DT_MAX] = ncclMax,
+    [DT_AVG] = ncclAvg, [DT_BAND] = ncclNumOps, [DT_BOR] = ncclNumOps, [DT_BXOR] = ncclNumOps,
+};
+
+static dt_result_t check_supported(const struct dt_nccl *n, dt_dtype_t dtype, dt_op_t op)
 {
-    switch (op) {
-    case DT_SUM:
-        return ncclSum;
-    case DT_PROD:
-        return ncclProd;
-    case DT_MIN:
-        return ncclMin;
-    case DT_MAX:
-        return ncclMax;
-    case DT_AVG:
-        return ncclAvg;
-    }
-    return ncclNumOps;
+    if (types[dtype] != ncclNumTypes && ops[op] != ncclNumOps)
+        return DT_OK;
+    return dt_nccl_fail(n->host, DT_ERR_UNSUPPORTED,
+                        "NCCL has no all-reduce of %s with %s; copy the data to host memory",
+                        dt_dtype_name(dtype), dt_op_name(op));
 }
 
 static dt_result_t all_reduce(void *state, const void *in, void *out, size_t count,
@@ -149,17 +140,18 @@ static dt_result_t all_reduce(void *state, const void *in, void *out, size_t cou
     dt_result_t result;
     int before;
 
-    if ((result = check_pointer(n, "in", in)) != DT_OK ||
+    if ((result = check_supported(n, dtype, op)) != DT_OK ||
+        (result = check_pointer(n, "in", in)) != DT_OK ||
         (result = check_pointer(n, "out", out)) != DT_OK ||
         (result = begin(n, "ncclAllReduce", &before)) != DT_OK)
         return result;
-    result = dt_nccl_wait(
-        n, "ncclAllReduce",
-        ncclAllReduce(in, out, count, nccl_type(dtype), nccl_op(op), n->comm, n->stream));
+    result = dt_nccl_wait(n, "ncclAllReduce",
+                          ncclAllReduce(in, out, count, types[dtype], ops[op], n->comm, n->stream));
     leave(before);
     return result;
 }
 
+/* In bytes: NCCL need not know the type to copy it. */
 static dt_result_t broadcast(void *state, void *buf, size_t count, dt_dtype_t dtype, int root)
 {
     struct dt_nccl *n = state;
@@ -169,9 +161,9 @@ static dt_result_t broadcast(void *state, void *buf, size_t count, dt_dtype_t dt
     if ((result = check_pointer(n, "buf", buf)) != DT_OK ||
         (result = begin(n, "ncclBroadcast", &before)) != DT_OK)
         return result;
-    result =
-        dt_nccl_wait(n, "ncclBroadcast",
-                     ncclBroadcast(buf, buf, count, nccl_type(dtype), root, n->comm, n->stream));
+    result = dt_nccl_wait(
+        n, "ncclBroadcast",
+        ncclBroadcast(buf, buf, count * dt_dtype_size(dtype), ncclUint8, root, n->comm, n->stream));
     leave(before);
     return result;
 }

@@ -61,3 +61,10 @@ declared() {
         "$DTRUN_BUILD/cmd/dtrun" -np 4 -H localhost:4 --no-tag ./sum 2>err | sort >out
     printf 'rank %d of 4: 6\n' 0 1 2 3 | diff - out || { cat err; false; }
 }
+
+@test "DTRUN_ISA chooses the kernels, and one that is not there is an error" {
+    hello="$DTRUN_BUILD/examples/hello"
+    run -0 env DTRUN_ISA=plain "$hello"
+    run -1 env DTRUN_ISA=mmx "$hello"
+    [[ $output == "hello: dt_init: DTRUN_ISA=mmx is none of this processor's: "*plain ]]
+}

@@ -390,10 +390,16 @@ static void collectives_are_handed_to_nccl(void **state)
     static const struct {
         dt_dtype_t dtype;
         ncclDataType_t type;
-    } types[] = { { DT_I32, ncclInt32 },
-                  { DT_I64, ncclInt64 },
-                  { DT_F32, ncclFloat32 },
+    } types[] = { { DT_I8, ncclInt8 },     { DT_U8, ncclUint8 },      { DT_I32, ncclInt32 },
+                  { DT_U32, ncclUint32 },  { DT_I64, ncclInt64 },     { DT_U64, ncclUint64 },
+                  { DT_F16, ncclFloat16 }, { DT_BF16, ncclBfloat16 }, { DT_F32, ncclFloat32 },
                   { DT_F64, ncclFloat64 } };
+    static const struct {
+        dt_dtype_t dtype;
+        dt_op_t op;
+    } lacking[] = {
+        { DT_I16, DT_SUM }, { DT_U16, DT_MAX }, { DT_I32, DT_BAND }, { DT_U8, DT_BXOR }
+    };
     static const ncclRedOp_t ops[] = { [DT_SUM] = ncclSum,
                                        [DT_PROD] = ncclProd,
                                        [DT_MIN] = ncclMin,
@@ -404,7 +410,7 @@ static void collectives_are_handed_to_nccl(void **state)
     char buf[8];
 
     (void)state;
-    for (size_t t = 0; t < 4; t++) {
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         for (dt_op_t op = DT_SUM; op <= DT_AVG; op++) {
             fake.in_progress = 1;
             fake.busy = 3000; /* past the polls that do not nap */
@@ -415,9 +421,13 @@ static void collectives_are_handed_to_nccl(void **state)
             assert_int_equal(fake.op, ops[op]);
         }
     }
-    assert_int_equal(plugin->broadcast(s, buf, 5, DT_F64, 2), DT_OK);
+    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++)
+        assert_int_equal(plugin->all_reduce(s, buf, buf, 1, lacking[i].dtype, lacking[i].op),
+                         DT_ERR_UNSUPPORTED);
+    assert_int_equal(plugin->broadcast(s, buf, 5, DT_I16, 2), DT_OK);
     assert_int_equal(fake.root, 2);
-    assert_int_equal(fake.count, 5);
+    assert_int_equal(fake.type, ncclUint8);
+    assert_int_equal(fake.count, 10);
     assert_int_equal(plugin->barrier(s), DT_OK);
     assert_int_equal(fake.count, 1);
     plugin->close(s);

@@ -1,0 +1,33 @@
+/* The inner loops of the reductions, once for every instruction set. All sets give the same bytes:
+ * each element is folded from source 0 upward in one accumulator (f16 and bf16: f32, rounded once
+ * at the end), and a NaN that comes out is always the one quiet, positive NaN without payload. */
+#ifndef DT_HOST_KERNELS_H
+#define DT_HOST_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/dtype.h"
+
+/* What to fold: count elements of each of n sources. */
+struct dt_fold {
+    void *dst;  /* may be one of the sources, or overlap none of them */
+    void *also; /* NULL, or where the result is stored a second time; likewise */
+    const void *const *src;
+    size_t n; /* 1 or more */
+    size_t count;
+    int divisor; /* floats: of what was folded, before it is rounded; 1: nothing to divide */
+};
+
+typedef void (*dt_fold_f)(const struct dt_fold *fold);
+/* dst[i] = src[i] * factor; dst may be src. */
+typedef void (*dt_scale_f)(void *dst, const void *src, size_t count, double factor);
+
+struct dt_kernels {
+    const char *name;
+    bool (*usable)(void);                    /* by this processor */
+    dt_fold_f fold[DT_DTYPE_MAX][DT_OP_MAX]; /* NULL: no such thing */
+    dt_scale_f scale[DT_DTYPE_MAX];          /* NULL: not for integers */
+};
+
+#endif
