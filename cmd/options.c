@@ -73,6 +73,8 @@ static const struct option options[] = {
     { .help = "Failures and checkpoints" },
     { { "max-restarts" }, "N", NUMBER, AT(max_restarts), 0, 1000000,
       "restart at most N times, and also without a checkpoint" },
+    { { "on-host-loss" }, "move|stop", CHOICE, AT(on_host_loss), 0, 0,
+      "run its ranks on other hosts (default), or end the job" },
     { { "checkpoint-dir" }, "DIR", TEXT, AT(checkpoint_dir), 0, 0,
       "where checkpoints go (default: ./checkpoints/JOB)" },
     { { "resume" }, NULL, FLAG, AT(resume), 0, 0,

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "launcher/base/error.h"
+#include "launcher/job/restart.h"
 #include "launcher/place/plan.h"
 #include "runtime/wire/codec.h"
 
@@ -21,8 +22,9 @@ struct dt_options {
     char *wdir;           /* or NULL: the launching directory */
     bool dry_run;
     bool json;
-    char *report;         /* or NULL */
-    int max_restarts;     /* -1: not given */
+    char *report;     /* or NULL */
+    int max_restarts; /* -1: not given */
+    enum dt_host_loss on_host_loss;
     char *checkpoint_dir; /* or NULL: ./checkpoints/JOB */
     bool resume;
     bool fresh;

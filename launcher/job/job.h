@@ -8,6 +8,7 @@
 #include "launcher/hosts/hostlist.h"
 #include "launcher/io/outfiles.h"
 #include "launcher/job/push.h"
+#include "launcher/job/restart.h"
 #include "launcher/place/plan.h"
 #include "launcher/remote/transport.h"
 #include "runtime/wire/codec.h"
@@ -36,6 +37,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     int stdin_rank;            /* who reads dtrun's standard input; -1: nobody */
     bool merge_stderr;         /* ranks' standard error goes to standard output */
     int max_restarts;          /* -1: not given */
+    enum dt_host_loss on_host_loss;
     int heartbeat_s;
     int kill_grace_s;
     int timeout_s;    /* 0: none */

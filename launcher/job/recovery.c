@@ -158,8 +158,11 @@ void dt_job_relaunch(struct dt_job *j)
 {
     struct dt_error err = { 0 };
     char *missing = drop_missing(j);
+    bool stop = j->config->on_host_loss == DT_HOST_LOSS_STOP;
 
-    if (missing && place_anew(j, &err) < 0) {
+    if (missing && stop)
+        dt_error_set(&err, "--on-host-loss stop was given");
+    if (missing && (stop || place_anew(j, &err) < 0)) {
         dt_say("giving up: %s cannot be reached any more, and %s", missing, err.text);
         j->cause_text = dt_xasprintf("%s lost: %s", missing, err.text);
         dt_job_fail(j, DT_EXIT_LAUNCH, 0);

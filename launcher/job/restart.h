@@ -7,6 +7,11 @@
 
 enum { DT_RESTARTS_WITHOUT_PROGRESS = 3 };
 
+enum dt_host_loss { /* what becomes of the ranks of a host that does not come back */
+                    DT_HOST_LOSS_MOVE, /* they run on the others */
+                    DT_HOST_LOSS_STOP, /* the job ends */
+};
+
 struct dt_restart {
     int max_restarts;       /* --max-restarts, or -1 */
     uint32_t restarts;      /* so far */

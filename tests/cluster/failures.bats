@@ -78,6 +78,17 @@ job_ends() { # SECONDS CODE
     cluster_mend 2
 }
 
+@test "--on-host-loss stop: a job that could go on elsewhere ends when a host does not come back" {
+    start --heartbeat 1 --max-restarts 3 --on-host-loss stop
+    cluster_cut 2
+    cluster_dtrun_wait 9
+    cluster_mend 2
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: giving up: host2 cannot be reached any more, and --on-host-loss stop was given"
+    [ "$(grep -c up "$OUT")" = 4 ]
+    cluster_await_quiet 3
+}
+
 @test "what a host sends is lost: the same" {
     command -v nft >/dev/null || skip "needs nft"
     start --heartbeat 2

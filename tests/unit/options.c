@@ -68,6 +68,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "json", o->json, 0);
     add_text(b, "report", o->report);
     add_number(b, "restarts", o->max_restarts, -1);
+    add_number(b, "hostloss", o->on_host_loss, DT_HOST_LOSS_MOVE);
     add_text(b, "ckpt", o->checkpoint_dir);
     add_number(b, "resume", o->resume, 0);
     add_number(b, "fresh", o->fresh, 0);
@@ -122,6 +123,8 @@ static const struct {
     { "--dry-run --json x", "dry=1 json=1 =x" },
     { "--max-restarts 0 x", "restarts=0 =x" },
     { "--max-restarts=3 x", "restarts=3 =x" },
+    { "--on-host-loss stop x", "hostloss=1 =x" },
+    { "--on-host-loss stop --on-host-loss move x", "=x" },
     { "--checkpoint-dir d --resume x", "ckpt=d resume=1 =x" },
     { "--checkpoint-dir d --fresh x", "ckpt=d fresh=1 =x" },
     { "--fresh x", "fresh=1 =x" },
@@ -232,6 +235,7 @@ static const struct {
     { "--heartbeat 0 x", "--heartbeat 0: a number from 1" },
     { "--timeout 0 x", "--timeout 0: a number from 1" },
     { "--timeout 2m x", "--timeout 2m: a number was expected" },
+    { "--on-host-loss wait x", "--on-host-loss wait: move or stop was expected" },
     { "--exit-grace 0 x", "--exit-grace 0: a number from 1" },
     { "--kill-grace x x", "--kill-grace x: a number was expected" },
     { "-x RANK=1 x", "-x RANK: dtrun sets it for every rank" },
