@@ -11,6 +11,7 @@
 #include "launcher/agent/procstat.h"
 #include "launcher/agent/ranksock.h"
 #include "launcher/agent/relay.h"
+#include "launcher/agent/savedir.h"
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/stdinfeed.h"
 #include "launcher/agent/sweep.h"
@@ -332,12 +333,12 @@ static void spawn(struct dt_generation *g)
 }
 
 /* Nothing has been forked. */
-static void refuse(struct dt_generation *g, int error, char *what)
+static void refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
 {
     const struct dt_msg_spawn_failed why = {
         .generation = g->start.generation,
         .rank = g->start.ranks.v[0],
-        .step = DT_SPAWN_SYSTEM,
+        .step = (uint8_t)step,
         .error = error,
         .what = what,
     };
@@ -356,8 +357,17 @@ static bool fits_file_limit(struct dt_generation *g)
         return true;
     snprintf(what, sizeof what, "%u ranks need %llu open files, and %llu are allowed",
              g->start.ranks.n, (unsigned long long)need, (unsigned long long)limit.rlim_cur);
-    refuse(g, EMFILE, what);
+    refuse(g, DT_SPAWN_SYSTEM, EMFILE, what);
     return false;
+}
+
+static bool can_save(struct dt_generation *g)
+{
+    int error = g->start.check_checkpoint_dir ? dt_savedir_check(g->start.checkpoint_dir) : 0;
+
+    if (error)
+        refuse(g, DT_SPAWN_CHECKPOINT, error, g->start.checkpoint_dir);
+    return !error;
 }
 
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
@@ -379,11 +389,11 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
         g->ranks[i].process = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
     choose_devices(g);
     g->relay = dt_relay_create(host->loop, host->channel, &start->ranks, on_flushed, g);
-    if (!fits_file_limit(g))
+    if (!fits_file_limit(g) || !can_save(g))
         return g;
     g->sock = dt_ranksock_create(host->loop, start, &sock_events, g, &err);
     if (!g->sock) {
-        refuse(g, 0, err.text);
+        refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
     g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);

@@ -122,6 +122,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node)
         .master_addr = (char *)master,
         .master_port = j->links[first]->free_port,
         .checkpoint_dir = j->checkpoint_dir,
+        .check_checkpoint_dir = c->checkpoint_dir && node->ranks.v[0] == 0,
         .fresh = c->fresh && j->restart.committed < 0,
         .file_dir = j->links[node->host]->push.dir ? j->links[node->host]->push.dir : (char *)"",
         .argv = c->argv,

@@ -78,9 +78,10 @@ struct dt_msg_start {
     char *wdir;
     char *master_addr;
     uint16_t master_port;
-    char *checkpoint_dir; /* absolute, or empty: none */
-    uint8_t fresh;        /* 1: ignore what the checkpoint directory holds (first generation) */
-    char *file_dir;       /* directory of pushed files, or empty */
+    char *checkpoint_dir;         /* absolute, or empty: none */
+    uint8_t check_checkpoint_dir; /* 1: it must be usable on this host */
+    uint8_t fresh;  /* 1: ignore what the checkpoint directory holds (first generation) */
+    char *file_dir; /* directory of pushed files, or empty */
     struct dt_strs argv;
     struct dt_strs env;    /* of the launching process after -x and --unset, "NAME=VALUE" */
     struct dt_strs unset;  /* names to remove from the host's own environment */

@@ -120,6 +120,28 @@ load common
     clean
 }
 
+@test "a checkpoint directory that cannot be made or written: said before anything starts, nothing is made" {
+    : >file
+    mkdir mine
+    dtrun -np 2 --checkpoint-dir mine/sub/dir touch ran
+    code_is 0
+    [ -e ran ] && [ -z "$(ls -A mine)" ] # it is made when it is needed
+    rm ran
+    dtrun -np 4 --checkpoint-dir file/sub touch ran
+    code_is 125
+    err_has "dtrun: checkpoint directory $T/file/sub: Not a directory (on localhost)"
+    err_lines 1
+    [ ! -e ran ]
+    unshare --mount true 2>/dev/null || skip "a read-only mount needs root"
+    RC=0
+    env "$TOKEN" timeout 30 unshare --mount sh -c 'mount --bind mine mine && mount -o remount,ro,bind mine &&
+        exec "$@"' sh "$DTRUN" -np 2 --checkpoint-dir mine/sub/dir touch ran </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    code_is 125
+    err_has "dtrun: checkpoint directory $T/mine/sub/dir: Read-only file system (on localhost)"
+    [ ! -e ran ]
+    clean
+}
+
 @test "19: the program under a wrapper is killed with it" {
     dtrun_start -np 2 sh -c 'echo pid $$; sleep 600; true'
     out_has 2 pid

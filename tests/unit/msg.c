@@ -87,6 +87,7 @@ static const struct dt_msg_start start = {
     .master_addr = "10.0.0.1",
     .master_port = 40000,
     .checkpoint_dir = "/c",
+    .check_checkpoint_dir = 3,
     .fresh = 5,
     .file_dir = "/f",
     .argv = STRS("./train", "", "-x"),
@@ -121,7 +122,7 @@ static const struct message {
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
       "'host2' '/w' "
       "'10.0.0.1' "
-      "h40000 '/c' b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1'" },
+      "h40000 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1'" },
     { DT_MSG_GO, "go", &(struct dt_msg_go){ 2 }, "w2" },
     { DT_MSG_TABLE, "table",
       &(struct dt_msg_table){ 3, ITEMS(struct dt_msg_addr, { "10.0.0.1", 7, 0 }, { "::1", 0, 9 }) },
