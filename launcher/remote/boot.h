@@ -38,7 +38,8 @@ bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all);
 int dt_boot_command(struct dt_strbuf *command, const char *agent_path, bool push, const char *token,
                     struct dt_error *err);
 
-/* Appends the content of the file. */
-int dt_boot_read_agent(struct dt_strbuf *content, const char *agent_path, struct dt_error *err);
+/* The content of the file, which is read once for all hosts and lasts until another file is asked
+ * for; or NULL. */
+const struct dt_strbuf *dt_boot_agent(const char *path, struct dt_error *err);
 
 #endif

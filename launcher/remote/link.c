@@ -36,6 +36,8 @@ struct dt_link {
     uv_timer_t timer;
     enum state state;
     bool ending;          /* END has been sent: the agent will go */
+    bool pushing;         /* the agent has been asked for */
+    size_t pushed;        /* bytes of it that the transport has */
     size_t noise;         /* bytes of it while booting */
     struct dt_strbuf in;  /* what arrived while booting */
     struct dt_strbuf err; /* an unfinished line of standard error */
@@ -144,13 +146,17 @@ static void take_frames(struct dt_link *l, const void *data, size_t n)
 
 static void push_agent(struct dt_link *l)
 {
-    struct dt_strbuf content = { 0 };
+    const struct dt_transport_ops *ops = l->config.transport;
+    const struct dt_strbuf *agent = dt_boot_agent(l->config.agent_path, &l->why);
+    size_t n;
 
-    if (dt_boot_read_agent(&content, l->config.agent_path, &l->why))
+    if (!agent)
         end_link(l);
-    else
-        l->config.transport->write(l->transport, content.data, content.len);
-    dt_strbuf_free(&content);
+    while (agent && l->pushed < agent->len && ops->pending(l->transport) < AHEAD_MAX) {
+        n = agent->len - l->pushed < AHEAD_MAX ? agent->len - l->pushed : AHEAD_MAX;
+        ops->write(l->transport, agent->data + l->pushed, n);
+        l->pushed += n;
+    }
 }
 
 static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
@@ -165,6 +171,7 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
             l->state = GREETED;
         break;
     case DT_BOOT_NEED:
+        l->pushing = true;
         push_agent(l);
         break;
     case DT_BOOT_FAIL:
@@ -227,6 +234,8 @@ static void on_drained(void *arg)
 {
     struct dt_link *l = arg;
 
+    if (l->state == BOOTING && l->pushing)
+        push_agent(l);
     if (l->state != OPEN)
         return;
     feed_transport(l);

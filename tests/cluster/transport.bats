@@ -341,6 +341,17 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     [ "$status" = 0 ]
 }
 
+@test "a cached agent that others may have put there is not run" {
+    forget
+    probe --agent "$agent" host1
+    cluster_on 1 chmod 770 /run/home/.cache/dtrun
+    probe --agent "$agent" host1
+    [ "$status" = 0 ]
+    cached /tmp/dtrun-0 | grep -q dtrun-agent
+    cluster_on 1 rm -rf /tmp/dtrun-0
+    forget
+}
+
 @test "many hosts that share one home do not get into each other's way" {
     local i pids=()
 
