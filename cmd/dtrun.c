@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/completion.h"
 #include "cmd/config.h"
 #include "cmd/dryrun.h"
 #include "cmd/options.h"
@@ -197,6 +198,10 @@ static int act(const struct dt_options *o, struct dt_error *err)
     }
     if (o->version) {
         puts("dtrun " PACKAGE_VERSION);
+        return all_is_written(err);
+    }
+    if (o->completion != DT_SHELL_NONE) {
+        dt_completion_print(o->completion);
         return all_is_written(err);
     }
     dt_log_set_verbose(o->verbose);

@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += cmd/libcmd.la
 
 # What dtrun does before any connection; a library so that tests reach it.
 cmd_libcmd_la_SOURCES = \
+	cmd/completion.c cmd/completion.h \
 	cmd/config.c cmd/config.h \
 	cmd/dryrun.c cmd/dryrun.h \
 	cmd/options.c cmd/options.h \
@@ -15,6 +16,23 @@ cmd_libcmd_la_LIBADD = launcher/liblauncher.la $(CJSON_LIBS)
 cmd_dtrun_SOURCES = cmd/dtrun.c
 cmd_dtrun_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
 cmd_dtrun_LDADD = cmd/libcmd.la launcher/liblauncher.la $(SSH2_LIBS) $(CJSON_LIBS) $(UV_LIBS)
+
+# dtrun knows how its options are completed; where it cannot run here, nothing is installed of that.
+if !CROSS_COMPILING
+bashcompletiondir = $(datadir)/bash-completion/completions
+zshcompletiondir = $(datadir)/zsh/site-functions
+nodist_bashcompletion_DATA = cmd/completion/dtrun
+nodist_zshcompletion_DATA = cmd/completion/_dtrun
+CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
+
+cmd/completion/dtrun: cmd/dtrun$(EXEEXT)
+	@$(MKDIR_P) cmd/completion
+	$(AM_V_GEN)cmd/dtrun$(EXEEXT) --completion bash >$@
+
+cmd/completion/_dtrun: cmd/dtrun$(EXEEXT)
+	@$(MKDIR_P) cmd/completion
+	$(AM_V_GEN)cmd/dtrun$(EXEEXT) --completion zsh >$@
+endif
 
 # Fully static: it is copied to hosts of which nothing is known. libuv's use of getpwuid_r, which the
 # agent never reaches, is what the linker would warn about.

@@ -23,7 +23,7 @@ enum kind {
     RULE_X, /* the list of -x and --unset */
     RULE_UNSET,
     FAULT,  /* a list entry that dt_inject_parse accepts */
-    CHOICE, /* one of the words that value names, as in "slot|node": an enum, in that order */
+    CHOICE, /* one of the words that value names, as in "slot|node": an enum from min on */
     RANK,   /* int, "none": -1 */
 };
 
@@ -127,6 +127,8 @@ static const struct option options[] = {
       "print this text" },
     { { "version" }, NULL, FLAG, AT(version), 0, 0,
       "print the version" },
+    { { "completion" }, "bash|zsh", CHOICE, AT(completion), DT_SHELL_BASH, 0,
+      "print what makes this shell complete these options" },
 };
 /* clang-format on */
 
@@ -237,11 +239,12 @@ static int refuse_choice(const char *words, struct dt_error *err)
 }
 
 /* Every enum is as large as an unsigned int here. */
-static int set_choice(unsigned *at, const char *words, const char *value, struct dt_error *err)
+static int set_choice(unsigned *at, const struct option *option, const char *value,
+                      struct dt_error *err)
 {
-    const char *word = words;
+    const char *word = option->value;
 
-    for (unsigned i = 0; *word; i++) {
+    for (unsigned i = (unsigned)option->min; *word; i++) {
         size_t n = strcspn(word, "|");
 
         if (strlen(value) == n && memcmp(word, value, n) == 0) {
@@ -250,7 +253,7 @@ static int set_choice(unsigned *at, const char *words, const char *value, struct
         }
         word += word[n] ? n + 1 : n;
     }
-    return refuse_choice(words, err);
+    return refuse_choice(option->value, err);
 }
 
 /* word: the option as the user wrote it, n bytes, for messages. */
@@ -283,7 +286,7 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     case FAULT:
         return add_fault(at, value, err);
     case CHOICE:
-        rc = set_choice(at, option->value, value, err);
+        rc = set_choice(at, option, value, err);
         break;
     case RANK:
         if (strcmp(value, "none") == 0)
@@ -352,7 +355,8 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
 
     if (!option)
         return dt_error_usage(err, "%.200s is no option; see dtrun --help", name);
-    if (option->at == AT(help) || option->at == AT(version) || option->at == AT(config))
+    if (option->at == AT(help) || option->at == AT(version) || option->at == AT(completion) ||
+        option->at == AT(config))
         return dt_error_usage(err, "%s belongs on the command line", name);
     o->from_file |= bit_of(option);
     if (option->kind == FLAG)
@@ -425,6 +429,11 @@ static int check_program(const struct dt_options *o, char *const *words, bool af
     return 0;
 }
 
+bool dt_options_ask_for_text(const struct dt_options *o)
+{
+    return o->help || o->version || o->completion != DT_SHELL_NONE;
+}
+
 int dt_options_check(const struct dt_options *o, struct dt_error *err)
 {
     if (o->resume && o->fresh)
@@ -460,7 +469,7 @@ int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_erro
             dashes = true;
         else if (take_option(o, argv, &i, err) < 0)
             return -1;
-        if (o->help || o->version)
+        if (dt_options_ask_for_text(o))
             return 0;
     }
     if (check_program(o, i < argc ? argv + i : &argv[argc], dashes, err) < 0)
@@ -468,6 +477,21 @@ int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_erro
     for (; i < argc; i++)
         dt_xstrs_add(&o->command, argv[i]);
     return 0;
+}
+
+bool dt_options_text(size_t i, struct dt_option_text *text)
+{
+    for (size_t k = 0; k < noptions; k++) {
+        const struct option *o = &options[k];
+
+        if (!o->names[0] || i-- > 0)
+            continue;
+        *text = (struct dt_option_text){ .names = o->names, .value = o->value, .help = o->help };
+        while (text->nnames < NAMES_MAX && o->names[text->nnames])
+            text->nnames++;
+        return true;
+    }
+    return false;
 }
 
 static void print_option(const struct option *option)

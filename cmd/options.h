@@ -11,6 +11,7 @@
 #include "runtime/wire/codec.h"
 
 enum dt_transport_choice { DT_TRANSPORT_AUTO, DT_TRANSPORT_LIBSSH2, DT_TRANSPORT_SSH };
+enum dt_shell { DT_SHELL_NONE, DT_SHELL_BASH, DT_SHELL_ZSH };
 
 struct dt_options {
     int np;       /* 0: not given */
@@ -48,9 +49,10 @@ struct dt_options {
     bool verbose;
     bool help;
     bool version;
-    char *config;           /* or NULL: the user's own configuration file */
-    struct dt_strs command; /* the program and its arguments */
-    uint64_t from_file;     /* bit i: option i's value is a configuration file's; options.c's own */
+    enum dt_shell completion; /* whose script to print */
+    char *config;             /* or NULL: the user's own configuration file */
+    struct dt_strs command;   /* the program and its arguments */
+    uint64_t from_file; /* bit i: option i's value is a configuration file's; options.c's own */
 };
 
 void dt_options_init(struct dt_options *o); /* the defaults */
@@ -59,9 +61,21 @@ void dt_options_init(struct dt_options *o); /* the defaults */
 int dt_options_set(struct dt_options *o, const char *name, const char *value, struct dt_error *err);
 /* Takes argv (argv[0] is skipped), whose options win over those of _set. */
 int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_error *err);
+/* Whether the user asked for a text of dtrun's and not for a job. */
+bool dt_options_ask_for_text(const struct dt_options *o);
 /* What contradicts each other, or lacks another. */
 int dt_options_check(const struct dt_options *o, struct dt_error *err);
 void dt_options_print_help(void); /* standard output */
+
+struct dt_option_text {       /* what users are told of an option */
+    const char *const *names; /* without dashes; those of several letters take one dash or two */
+    size_t nnames;
+    const char *value; /* what its value is called, "a|b" when it is one of these; NULL: no value */
+    const char *help;
+};
+
+/* The i-th option; false beyond the last. */
+bool dt_options_text(size_t i, struct dt_option_text *text);
 void dt_options_free(struct dt_options *o);
 
 #endif

@@ -237,6 +237,7 @@ CLI_TESTS = \
 	tests/cli/usage.bats \
 	tests/cli/dryrun.bats \
 	tests/cli/manual.bats \
+	tests/cli/completion.bats \
 	tests/cli/library.bats \
 	tests/cli/exit.bats \
 	tests/cli/stop.bats \

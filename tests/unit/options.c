@@ -14,7 +14,7 @@ static int parse(struct dt_options *o, int argc, char **argv, struct dt_error *e
     dt_options_init(o);
     if (dt_options_words(o, argc, argv, err) < 0)
         return -1;
-    return o->help || o->version ? 0 : dt_options_check(o, err);
+    return dt_options_ask_for_text(o) ? 0 : dt_options_check(o, err);
 }
 
 struct line { /* a command line; words are separated by blanks, _ stands for an empty word */
@@ -92,6 +92,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "verbose", o->verbose, 0);
     add_number(b, "help", o->help, 0);
     add_number(b, "version", o->version, 0);
+    add_number(b, "completion", o->completion, DT_SHELL_NONE);
     add_list(b, "", &o->command);
     return dt_strbuf_text(b);
 }
@@ -166,6 +167,8 @@ static const struct {
     { "--help --bad", "help=1" },
     { "--version", "version=1" },
     { "-version", "version=1" },
+    { "--completion bash", "completion=1" },
+    { "-np 2 --completion=zsh -q", "np=2 completion=2" },
     { "-np 4 --help", "np=4 help=1" },
 };
 
@@ -222,6 +225,7 @@ static const struct {
     { "--no-oversubscibe x", "--no-oversubscibe is no option; did you mean --no-oversubscribe?" },
     { "--max-restart 1 x", "--max-restart is no option; did you mean --max-restarts?" },
     { "-npp 1 x", "-npp is no option; see dtrun --help" },
+    { "--completion fish", "--completion fish: bash or zsh was expected" },
     { "--map-by socket x", "--map-by socket: slot or node was expected" },
     { "--map-by slo x", "--map-by slo: slot or node was expected" },
     { "--bynode x", "--bynode is no option; see dtrun --help" },

@@ -1,0 +1,202 @@
+#include "cmd/completion.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What is the same for every table. $cur is the word to be completed, as far as it is written. */
+static const char bash_rest[] =
+    "# The hosts that the user's SSH knows, and those of a hostfile.\n"
+    "_dtrun_hosts() { # FILE\n"
+    "    sed -nE 's/^[[:blank:]]*[Hh]ost[[:blank:]=]+//p' ~/.ssh/config |\n"
+    "        tr -s '[:blank:]' '\\n' | grep -v '[*?!]'\n"
+    "    sed -nE 's/^([[:alnum:]_.-]+).*/\\1/p' ~/.ssh/known_hosts\n"
+    "    [[ -z $1 ]] || sed -nE 's/^[[:blank:]]*([[:alnum:]_.@-]+).*/\\1/p' \"$1\"\n"
+    "} 2>/dev/null\n"
+    "\n"
+    "# Offers the words that $cur begins. Readline replaces what follows its last word break.\n"
+    "_dtrun_offer() { # WORD...\n"
+    "    local word cut= breaks=${COMP_WORDBREAKS//[^:=]/}\n"
+    "\n"
+    "    [[ -z $breaks ]] || cut=${cur%\"${cur##*[$breaks]}\"}\n"
+    "    for word; do\n"
+    "        [[ $word != \"$cur\"* ]] || COMPREPLY+=(\"${word#\"$cut\"}\")\n"
+    "    done\n"
+    "}\n"
+    "\n"
+    "_dtrun_option() { # that $cur is the beginning of\n"
+    "    local name names=($_dtrun_names)\n"
+    "\n"
+    "    for name in \"${names[@]}\"; do\n"
+    "        case $cur in\n"
+    "        --*) [[ $name == ? ]] || _dtrun_offer \"--$name\" ;;\n"
+    "        -?*) _dtrun_offer \"-$name\" ;;\n"
+    "        *) [[ $name == ?? || $name == ? ]] && _dtrun_offer \"-$name\" ||\n"
+    "            _dtrun_offer \"--$name\" ;;\n"
+    "        esac\n"
+    "    done\n"
+    "}\n"
+    "\n"
+    "_dtrun_value() { # BEFORE, which is the part of $cur that stands before the value\n"
+    "    local before=$1 value=${cur#\"$1\"} found=()\n"
+    "\n"
+    "    case $kind in\n"
+    "    FILE) mapfile -t found < <(compgen -f -- \"$value\"); compopt -o filenames ;;\n"
+    "    DIR) mapfile -t found < <(compgen -d -- \"$value\"); compopt -o filenames ;;\n"
+    "    NAME*) mapfile -t found < <(compgen -e -- \"$value\"); compopt -o nospace ;;\n"
+    "    LIST)\n"
+    "        before+=${value%\"${value##*,}\"}\n"
+    "        mapfile -t found < <(_dtrun_hosts \"$hostfile\" | sort -u)\n"
+    "        compopt -o nospace ;;\n"
+    "    RANK) found=(none) ;;\n"
+    "    FAULT)\n"
+    "        found=(kill:rank= stop:rank= exit:rank= host:node= host:rank=)\n"
+    "        compopt -o nospace ;;\n"
+    "    *\"|\"*) IFS='|' read -ra found <<<\"$kind\" ;;\n"
+    "    esac 2>/dev/null\n"
+    "    _dtrun_offer \"${found[@]/#/$before}\"\n"
+    "}\n"
+    "\n"
+    "_dtrun_program() {\n"
+    "    compopt -o filenames\n"
+    "    mapfile -t COMPREPLY < <(compgen -c -- \"$cur\"; compgen -d -- \"$cur\")\n"
+    "} 2>/dev/null\n"
+    "\n"
+    "_dtrun() {\n"
+    "    local line=${COMP_LINE:0:COMP_POINT} words cur kind name value hostfile i\n"
+    "\n"
+    "    COMPREPLY=()\n"
+    "    read -ra words <<<\"$line\"\n"
+    "    [[ $line != *[[:blank:]] ]] || words+=('')\n"
+    "    cur=${words[-1]}\n"
+    "    for ((i = 1; i < ${#words[@]} - 1; i++)); do\n"
+    "        if [[ ${words[i]} != -?* || ( ${words[i]} == -- && i -lt ${#words[@]}-2 ) ]]; then\n"
+    "            compopt -o default 2>/dev/null # the program's own arguments: files\n"
+    "            return\n"
+    "        elif [[ ${words[i]} == -- ]]; then\n"
+    "            _dtrun_program\n"
+    "            return\n"
+    "        fi\n"
+    "        name=${words[i]#-} name=${name#-} value=\n"
+    "        [[ $name != *=* ]] || value=${name#*=}\n"
+    "        _dtrun_kind \"${name%%=*}\" || return\n"
+    "        if [[ $kind && $name != *=* ]]; then\n"
+    "            if ((++i == ${#words[@]} - 1)); then\n"
+    "                _dtrun_value ''\n"
+    "                return\n"
+    "            fi\n"
+    "            value=${words[i]}\n"
+    "        fi\n"
+    "        [[ ${name%%=*} != @(hostfile|machinefile) ]] || hostfile=$value\n"
+    "    done\n"
+    "    name=${cur#-} name=${name#-}\n"
+    "    case $cur in\n"
+    "    -*=*) _dtrun_kind \"${name%%=*}\" && _dtrun_value \"${cur%%=*}=\" ;;\n"
+    "    -*) _dtrun_option ;;\n"
+    "    *) _dtrun_program ;;\n"
+    "    esac\n"
+    "}\n"
+    "\n"
+    "complete -F _dtrun dtrun\n";
+
+static void print_joined(const struct dt_option_text *o, const char *between)
+{
+    for (size_t k = 0; k < o->nnames; k++)
+        printf("%s%s", k ? between : "", o->names[k]);
+}
+
+static void print_bash(void)
+{
+    struct dt_option_text o;
+
+    printf("# bash completion for dtrun(1), made from its table of options.\n\n_dtrun_names='");
+    for (size_t i = 0; dt_options_text(i, &o); i++) {
+        print_joined(&o, " ");
+        putchar('\n');
+    }
+    printf("'\n\n# What the value of an option is, in $kind; empty for none.\n"
+           "_dtrun_kind() { # NAME\n    case $1 in\n");
+    for (size_t i = 0; dt_options_text(i, &o); i++) {
+        printf("    ");
+        print_joined(&o, " | ");
+        printf(") kind='%s' ;;\n", o.value ? o.value : "");
+    }
+    printf("    *) return 1 ;;\n    esac\n}\n\n%s", bash_rest);
+}
+
+/* In single quotes, and what zsh's _arguments reads of a text is not what ends it. */
+static void print_zsh_text(const char *text)
+{
+    for (; *text; text++) {
+        if (strchr("[]:\\", *text))
+            putchar('\\');
+        if (*text == '\'')
+            printf("'\\'");
+        putchar(*text);
+    }
+}
+
+static void print_zsh_value(const char *value)
+{
+    static const struct {
+        const char *value;
+        const char *action;
+    } actions[] = {
+        { "FILE", "_files" },
+        { "DIR", "_files -/" },
+        { "LIST", "_sequence _hosts" },
+        { "NAME", "_parameters -g \"*export*\"" },
+        { "NAME[=VALUE]", "_parameters -g \"*export*\"" },
+        { "RANK", "(none)" },
+        { "FAULT", "(kill\\:rank= stop\\:rank= exit\\:rank= host\\:node= host\\:rank=)" },
+    };
+
+    putchar(':');
+    print_zsh_text(value);
+    putchar(':');
+    if (strchr(value, '|')) {
+        putchar('(');
+        for (; *value; value++)
+            putchar(*value == '|' ? ' ' : *value);
+        putchar(')');
+    }
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        if (strcmp(actions[i].value, value) == 0)
+            printf("%s", actions[i].action);
+}
+
+/* '*': given again, an option is offered again; "=" : its value may follow one. */
+static void print_zsh_option(const struct dt_option_text *o, const char *dashes, const char *name)
+{
+    printf("    '*%s%s%s[", dashes, name, o->value ? "=" : "");
+    print_zsh_text(o->help);
+    putchar(']');
+    if (o->value)
+        print_zsh_value(o->value);
+    puts("'");
+}
+
+static void print_zsh(void)
+{
+    struct dt_option_text o;
+
+    puts("#compdef dtrun\n"
+         "# zsh completion for dtrun(1), made from its table of options.\n\n"
+         "local -a options=(");
+    for (size_t i = 0; dt_options_text(i, &o); i++) {
+        for (size_t k = 0; k < o.nnames; k++) {
+            if (strlen(o.names[k]) > 1)
+                print_zsh_option(&o, "--", o.names[k]);
+            print_zsh_option(&o, "-", o.names[k]);
+        }
+    }
+    puts(")\n\n"
+         "_arguments -S : $options '(-)1:program:_command_names -e' '*:: :_normal'");
+}
+
+void dt_completion_print(enum dt_shell shell)
+{
+    if (shell == DT_SHELL_BASH)
+        print_bash();
+    else
+        print_zsh();
+}

@@ -1,0 +1,112 @@
+#!/usr/bin/env bats
+# --completion: what a shell offers while a command line is being typed.
+bats_require_minimum_version 1.5.0
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    export HOME=$BATS_TEST_TMPDIR
+    mkdir -p .ssh sub/inner
+    printf 'Host gpu-a gpu-b *.example\n  User me\nhost=gpu-c\n' >.ssh/config
+    printf 'known1,10.0.0.1 ssh-ed25519 AAAA\n|1|hashed= ssh-ed25519 AAAA\n' >.ssh/known_hosts
+    printf '# nodes\nlisted1 slots=2\n  listed2:4\n' >nodes
+    touch notes
+    printf '#!/bin/sh\n' >train
+    chmod +x train
+    dtrun --completion bash >script
+}
+
+dtrun() {
+    timeout 20 "$DTRUN_BUILD/cmd/dtrun" "$@"
+}
+
+# What bash offers behind the line, one a line; it is given to readline as it stands.
+offered() { # LINE
+    timeout 20 bash -c '
+        source ./script
+        COMP_WORDBREAKS="${3:-$COMP_WORDBREAKS}" COMP_LINE=$1 COMP_POINT=${#1}
+        COMPREPLY=()
+        ${2:-_dtrun}
+        [ ${#COMPREPLY[@]} = 0 ] || printf "%s\n" "${COMPREPLY[@]}"' bash "$1" "" "${2:-}" | sort
+}
+
+offers() { # LINE WORD...
+    local line=$1
+
+    shift
+    offered "$line" >got
+    [ $# = 0 ] || printf '%s\n' "$@" | sort >want
+    [ $# != 0 ] || : >want
+    echo "after: $line"
+    diff want got
+}
+
+@test "every option of --help is offered, with one dash and with two" {
+    dtrun --help | sed -nE 's/^  (-.*)/\1/p' | sed -E 's/  .*//' | tr ',' '\n' |
+        sed -nE 's/^ *(--?[a-zA-Z-]+).*/\1/p' | sort >want
+    [ "$(wc -l <want)" -gt 25 ]
+    offered 'dtrun -' | diff want -
+    offered 'dtrun -np 4 --' | diff <(sed -E 's/^--?//' want | grep .. | sed 's/^/--/' | sort) -
+    offers 'dtrun --hos' --host --hosts --hostfile
+    offers 'dtrun -hos' -host -hosts -hostfile
+    offers 'dtrun --nothing-like-it'
+}
+
+@test "words, files, directories, variables and hosts are offered where they belong" {
+    offers 'dtrun --map-by ' node slot
+    offers 'dtrun --transport l' libssh2
+    offers 'dtrun -np 4 --stdin ' none
+    offers 'dtrun --hostfile n' nodes notes
+    offers 'dtrun --wdir ' .ssh sub
+    offers 'dtrun --wdir sub/' sub/inner
+    DTRUN_SEEN=1 offers 'dtrun -x DTRUN_SEE' DTRUN_SEEN
+    offers 'dtrun -H ' gpu-a gpu-b gpu-c known1
+    offers 'dtrun --hostfile nodes -H l' listed1 listed2
+    offers 'dtrun --hostfile=nodes -H l' listed1 listed2
+    offers 'dtrun -np '
+}
+
+@test "a value behind = or behind other hosts replaces only what readline takes for the word" {
+    offers 'dtrun --map-by=' node slot
+    offers 'dtrun --map-by=n' node
+    offers 'dtrun -H gpu-b,gpu-' gpu-b,gpu-a gpu-b,gpu-b gpu-b,gpu-c
+    offers 'dtrun -H gpu-b:4,gpu-a' 4,gpu-a
+    offers 'dtrun --inject kill' kill:rank=
+    offers 'dtrun --inject kill:' rank=
+    [ "$(offered 'dtrun --map-by=n' ' ')" = --map-by=node ]
+    [ "$(offered 'dtrun -H gpu-b:4,gpu-a' ' ')" = gpu-b:4,gpu-a ]
+}
+
+@test "the program is offered, and its arguments are not ours" {
+    offered 'dtrun -np 4 sle' | grep -qx sleep
+    offered 'dtrun -- sle' | grep -qx sleep
+    offered 'dtrun ./tra' | grep -qx ./train
+    offered 'dtrun s' | grep -qx sub
+    offers 'dtrun -np 4 ./train --'
+    offers 'dtrun -np 4 ./train --map-by '
+    offers 'dtrun -- ./train -'
+    offers 'dtrun --wrong 4 '
+}
+
+@test "zsh: the script is right, and has every option and its values" {
+    dtrun --completion zsh >zscript
+    dtrun --help | sed -nE 's/^  (-.*)/\1/p' | sed -E 's/  .*//' | tr ',' '\n' |
+        sed -nE 's/^ *(--?[a-zA-Z-]+).*/\1/p' | sort >want
+    sed -nE "s/^    '\*(--?[a-zA-Z-]+)=?\[.*/\1/p" zscript | sort >got
+    [ -z "$(comm -23 want got)" ]
+    grep -qF -- "--map-by=[fill host after host" zscript
+    grep -qF -- ":slot|node:(slot node)'" zscript
+    grep -q -- "--hostfile=\[.*:FILE:_files'" zscript
+    [ "$(head -1 zscript)" = "#compdef dtrun" ]
+    command -v zsh >/dev/null || skip "zsh is not installed: its syntax was not checked"
+    zsh -n zscript
+}
+
+@test "--completion needs no program, no configuration, and somebody who reads" {
+    run dtrun --config gone --completion bash
+    [ "$status" -eq 0 ]
+    run bash -c "'$DTRUN_BUILD/cmd/dtrun' --completion zsh >/dev/full"
+    [ "$status" -eq 125 ]
+    run dtrun --completion fish
+    [ "$status" -eq 2 ]
+    [ "$output" = "dtrun: --completion fish: bash or zsh was expected" ]
+}
