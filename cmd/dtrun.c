@@ -51,6 +51,8 @@ static const struct dt_transport_ops *transport_of(const struct dt_host *host, v
         return &dti_transport_libssh2;
     case DT_TRANSPORT_SSH:
         return &dti_transport_ssh;
+    case DT_TRANSPORT_LOCAL:
+        return &dti_transport_local;
     default:
         return host->local ? &dti_transport_local : &dti_transport_auto;
     }

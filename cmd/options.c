@@ -113,7 +113,7 @@ static const struct option options[] = {
       "tell what is being done" },
 
     { .help = "Connections" },
-    { { "transport" }, "auto|libssh2|ssh", CHOICE, AT(transport), 0, 0,
+    { { "transport" }, "auto|libssh2|ssh|local", CHOICE, AT(transport), 0, 0,
       "how to reach hosts, local ones too (default: auto)" },
     { { "ssh-accept-new" }, NULL, FLAG, AT(ssh_accept_new), 0, 0,
       "trust and remember keys of unknown hosts" },

@@ -10,7 +10,12 @@
 #include "launcher/place/plan.h"
 #include "runtime/wire/codec.h"
 
-enum dt_transport_choice { DT_TRANSPORT_AUTO, DT_TRANSPORT_LIBSSH2, DT_TRANSPORT_SSH };
+enum dt_transport_choice {
+    DT_TRANSPORT_AUTO,
+    DT_TRANSPORT_LIBSSH2,
+    DT_TRANSPORT_SSH,
+    DT_TRANSPORT_LOCAL
+};
 enum dt_shell { DT_SHELL_NONE, DT_SHELL_BASH, DT_SHELL_ZSH };
 
 struct dt_options {

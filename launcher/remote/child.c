@@ -150,7 +150,8 @@ static void init_handles(struct dt_child *c, uv_loop_t *loop)
 
 /* Returns 0 or libuv's error code. One socket for both directions, so that the child sees the end
  * of its input when, and only when, its output has nowhere to go either. */
-static int spawn(struct dt_child *c, uv_loop_t *loop, const char *const argv[])
+static int spawn(struct dt_child *c, uv_loop_t *loop, const char *const argv[],
+                 const char *const env[])
 {
     int pair[2];
     int rc;
@@ -163,6 +164,7 @@ static int spawn(struct dt_child *c, uv_loop_t *loop, const char *const argv[])
         .exit_cb = on_process_exit,
         .file = argv[0],
         .args = (char **)(uintptr_t)argv,
+        .env = (char **)(uintptr_t)env,
         .flags = UV_PROCESS_DETACHED,
         .stdio_count = 3,
         .stdio = stdio,
@@ -207,8 +209,8 @@ void dt_child_explain_code(struct dt_error *why, const char *what, int code)
         dt_error_set(why, "agent: %s exited with code %d", what, code);
 }
 
-struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], unsigned grace_ms,
-                               const struct dt_child_events *events, void *arg)
+struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], const char *const env[],
+                               unsigned grace_ms, const struct dt_child_events *events, void *arg)
 {
     struct dt_child *c = dt_xcalloc(1, sizeof *c);
 
@@ -216,7 +218,7 @@ struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], unsign
     c->arg = arg;
     c->grace_ms = grace_ms;
     init_handles(c, loop);
-    c->end.spawn_error = spawn(c, loop, argv);
+    c->end.spawn_error = spawn(c, loop, argv, env);
     c->exited = c->end.spawn_error != 0;
     uv_timer_start(&c->timer, begin, 0, 0);
     return c;

@@ -320,7 +320,7 @@ struct dt_sshconfig_query *dt_sshconfig_ask(uv_loop_t *loop, const struct dt_hos
     dt_xstrs_add(&argv, "ssh");
     dt_xstrs_add(&argv, "-G");
     dt_sshconfig_add_host_args(&argv, host);
-    q->child = dt_child_open(loop, (const char *const *)argv.v, GRACE_MS, &events, q);
+    q->child = dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &events, q);
     dt_strs_free(&argv);
     return q;
 }

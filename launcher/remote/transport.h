@@ -48,6 +48,7 @@ struct dt_transport_ops {
     void (*close)(struct dt_transport *t);           /* end now; frees t after closed() */
 };
 
+/* A host of another name is played by this machine, with an agent that says it is that host. */
 extern const struct dt_transport_ops dti_transport_local;
 /* Over SSH. auto asks `ssh -G` for the user's settings and takes libssh2 where libssh2 can do what
  * they and the keys demand, else ssh; the others are what --transport forces. */

@@ -1,10 +1,11 @@
-/* The agent on this machine: a child process. */
+/* The agent on this machine: a child process. It may play another host. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/child.h"
 #include "launcher/remote/transport.h"
+#include "runtime/wire/env.h"
 
 enum { GRACE_MS = 5000 }; /* the keeper may have many processes to end */
 
@@ -61,17 +62,41 @@ static void ended(void *arg, const struct dt_child_end *end)
     free(t);
 }
 
+extern char **environ;
+
+/* This process's environment, and before it what tells an agent from others of one machine. */
+static const char **environment_with(const char *identity)
+{
+    size_t n = 0;
+    const char **env;
+
+    while (environ[n])
+        n++;
+    env = dt_xcalloc(n + 2, sizeof *env);
+    env[0] = identity;
+    memcpy(env + 1, environ, n * sizeof *env);
+    return env;
+}
+
 static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *remote,
                                        const struct dt_transport_events *events, void *arg)
 {
     static const struct dt_child_events child_events = { up, data, noise, drained, ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     const char *argv[] = { remote->agent_path, NULL };
+    const char **env = NULL;
+    char *identity = NULL;
 
     t->remote = remote;
     t->events = *events;
     t->arg = arg;
-    t->child = dt_child_open(loop, argv, GRACE_MS, &child_events, t);
+    if (!remote->host->local) {
+        identity = dt_xasprintf(DT_ENV_HOSTID "=%s", remote->host->name);
+        env = environment_with(identity);
+    }
+    t->child = dt_child_open(loop, argv, env, GRACE_MS, &child_events, t);
+    free(env);
+    free(identity);
     return t;
 }
 

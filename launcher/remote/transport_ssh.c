@@ -142,7 +142,7 @@ static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *re
     add_options(&argv, remote);
     dt_sshconfig_add_host_args(&argv, remote->host);
     dt_xstrs_add(&argv, remote->command);
-    t->child = dt_child_open(loop, (const char *const *)argv.v, GRACE_MS, &child_events, t);
+    t->child = dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &child_events, t);
     dt_strs_free(&argv);
     return t;
 }

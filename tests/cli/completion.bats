@@ -53,7 +53,7 @@ offers() { # LINE WORD...
 
 @test "words, files, directories, variables and hosts are offered where they belong" {
     offers 'dtrun --map-by ' node slot
-    offers 'dtrun --transport l' libssh2
+    offers 'dtrun --transport l' libssh2 local
     offers 'dtrun -np 4 --stdin ' none
     offers 'dtrun --hostfile n' nodes notes
     offers 'dtrun --wdir ' .ssh sub

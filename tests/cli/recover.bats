@@ -187,3 +187,14 @@ ends_well() {
     err_has "; recovered 2 failures, lost at least 3 steps, "
     clean
 }
+
+@test "--transport local: this machine plays hosts, of which one is lost" {
+    dtrun --transport local -H here1:2,here2:1 --inject host:node=1,step=55 "$(TRAIN)" 100 10
+    result_is 3 100
+    err_has "dtrun: here2: agent: dtrun-agent was killed by signal 9 (Killed); its rank 2 is taken as lost"
+    err_has "from the checkpoint of step 50"
+    clean
+    dtrun --transport local -H here1,here1:1,here2 sh -c 'echo $DTRUN_RANK on node $DTRUN_NODE_RANK'
+    code_is 0
+    [ "$(sort "$OUT" | tr '\n' ',')" = "[0] 0 on node 0,[1] 1 on node 0,[2] 2 on node 1," ]
+}
