@@ -24,7 +24,7 @@ enum kind {
     RULE_UNSET,
     FAULT,  /* a list entry that dt_inject_parse accepts */
     CHOICE, /* one of the words that value names, as in "slot|node": an enum from min on */
-    RANK,   /* int, "none": -1 */
+    READER, /* int: a rank, DT_STDIN_ALL or DT_STDIN_NONE */
 };
 
 struct option {
@@ -105,8 +105,8 @@ static const struct option options[] = {
       "write each rank's output to DIR/rank.00000.out and .err" },
     { { "tee" }, NULL, FLAG, AT(tee), 0, 0,
       "with --output-dir: also show it as usual" },
-    { { "stdin" }, "RANK", RANK, AT(stdin_rank), 0, DT_RANKS_MAX - 1,
-      "who reads standard input: a rank (default: 0), or none" },
+    { { "stdin" }, "RANK", READER, AT(stdin_rank), 0, DT_RANKS_MAX - 1,
+      "who reads standard input: a rank (default: 0), all, or none" },
     { { "report" }, "FILE", TEXT, AT(report), 0, 0,
       "write what happened as JSON" },
     { { "verbose", "v" }, NULL, FLAG, AT(verbose), 0, 0,
@@ -288,9 +288,11 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     case CHOICE:
         rc = set_choice(at, option, value, err);
         break;
-    case RANK:
-        if (strcmp(value, "none") == 0)
-            *(int *)at = -1;
+    case READER:
+        if (strcmp(value, "all") == 0)
+            *(int *)at = DT_STDIN_ALL;
+        else if (strcmp(value, "none") == 0)
+            *(int *)at = DT_STDIN_NONE;
         else
             rc = dt_number_parse(value, option->min, option->max, at, err);
         break;

@@ -41,7 +41,7 @@ struct dt_options {
     bool merge_stderr;
     char *output_dir; /* or NULL */
     bool tee;
-    int stdin_rank; /* -1: none */
+    int stdin_rank; /* or DT_STDIN_ALL, DT_STDIN_NONE */
     bool no_oversubscribe;
     enum dt_transport_choice transport;
     bool ssh_accept_new;

@@ -223,7 +223,7 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
         return true;
     case DT_MSG_STDIN_EOF:
         if (g)
-            dt_generation_stdin_eof(g, msg->stdin_eof.rank);
+            dt_generation_stdin_eof(g, &msg->stdin_eof);
         return true;
     default:
         return false;

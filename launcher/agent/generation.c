@@ -21,7 +21,7 @@
 enum {
     SWEEP_ROUND_MS = 10,
     SWEEP_MS = 10 * 1000, /* then the generation ends beside a process that does not die */
-    FILES_PER_RANK = 5,   /* two sockets, of which one is closed after the fork; two pipes */
+    FILES_PER_RANK = 5,   /* two sockets, of which one is closed after the fork; three pipe ends */
     FILES_BESIDE = 48,
 };
 
@@ -324,8 +324,7 @@ static void spawn(struct dt_generation *g)
         g->ranks[i].alive = processes[i].pid != 0;
         g->alive += g->ranks[i].alive;
         if (processes[i].in >= 0)
-            g->in = dt_stdinfeed_create(g->host->loop, g->host->channel, g->start.ranks.v[i],
-                                        processes[i].in);
+            dt_stdinfeed_add(g->in, processes[i].in);
     }
     free(processes);
     if (rc < 0)
@@ -397,6 +396,7 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
         return g;
     }
     g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);
+    g->in = dt_stdinfeed_create(host->loop, host->channel, start->generation, start->ranks.n);
     g->config.start = start;
     g->config.sock = g->sock;
     g->config.cores = host->cores;
@@ -536,14 +536,13 @@ void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m
 
 bool dt_generation_stdin(struct dt_generation *g, const struct dt_msg_stdin *m)
 {
-    if (g->in && (int64_t)m->rank == g->start.stdin_rank)
-        return dt_stdinfeed_put(g->in, m->data.p, m->data.n);
-    return true;
+    return m->generation != g->start.generation || !g->in ||
+           dt_stdinfeed_put(g->in, m->data.p, m->data.n);
 }
 
-void dt_generation_stdin_eof(struct dt_generation *g, uint32_t rank)
+void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_eof *m)
 {
-    if (g->in && (int64_t)rank == g->start.stdin_rank)
+    if (m->generation == g->start.generation && g->in)
         dt_stdinfeed_eof(g->in);
 }
 

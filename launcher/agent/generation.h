@@ -47,7 +47,7 @@ void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m);
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m);
 bool dt_generation_stdin(struct dt_generation *g,
                          const struct dt_msg_stdin *m); /* false: too much */
-void dt_generation_stdin_eof(struct dt_generation *g, uint32_t rank);
+void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_eof *m);
 /* Every local rank's step; the caller frees steps->v. */
 void dt_generation_steps(const struct dt_generation *g, struct dt_msg_list *steps);
 void dt_generation_room(struct dt_generation *g); /* the channel has room again */

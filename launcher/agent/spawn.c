@@ -169,7 +169,8 @@ static pid_t fork_rank(const struct dt_rankproc *p)
 static int open_rank(struct dt_spawn *s, struct dt_spawned *rank, uint32_t i)
 {
     const struct dt_msg_start *start = s->config->start;
-    bool has_stdin = start->stdin_rank >= 0 && (uint32_t)start->stdin_rank == start->ranks.v[i];
+    bool has_stdin = start->stdin_rank == DT_STDIN_ALL ||
+                     (int64_t)start->stdin_rank == (int64_t)start->ranks.v[i];
     int in[2] = { -1, -1 };
     int out[2] = { -1, -1 };
     int err[2] = { -1, -1 };

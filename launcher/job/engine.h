@@ -120,7 +120,8 @@ struct dt_job {
     struct dt_outmux *out;
     struct dt_stdinpump *in;
     bool stdin_ended;
-    size_t stdin_owed; /* credit that came while FAILING */
+    uint64_t stdin_taken; /* by all who read it, in this generation */
+    size_t stdin_owed;    /* credit that came while FAILING */
 };
 
 /* job.c */
@@ -141,7 +142,8 @@ void dt_job_close_streams(struct dt_job *j);
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
 void dt_job_start_stdin(struct dt_job *j); /* a generation begins */
-void dt_job_on_stdin_credit(struct dt_job *j, uint32_t bytes);
+void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,
+                            const struct dt_msg_stdin_credit *m);
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);

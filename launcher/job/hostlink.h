@@ -39,6 +39,7 @@ struct dt_hostlink {
     char *peer_addr;
     uint16_t free_port;
     uint64_t opened_ns;
+    uint64_t stdin_taken; /* by all its ranks that read it, in this generation */
     struct dt_heartbeat heartbeat;
     struct dt_push push;
     struct dt_error why; /* when closed: as link.h says */

@@ -213,7 +213,7 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         dt_say("%s: %s", dt_job_host_name(j, h->host), msg->log.text);
         break;
     case DT_MSG_STDIN_CREDIT:
-        dt_job_on_stdin_credit(j, msg->credit.bytes);
+        dt_job_on_stdin_credit(j, h, &msg->stdin_credit);
         break;
     case DT_MSG_FILE_DONE:
         on_file_done(j, h, &msg->file_done);

@@ -34,7 +34,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     bool stamps;
     struct dt_outfiles *files; /* what ranks write goes there; or NULL */
     bool tee;                  /* and to dtrun's standard output and error, too */
-    int stdin_rank;            /* who reads dtrun's standard input; -1: nobody */
+    int stdin_rank;            /* who reads dtrun's standard input, or DT_STDIN_ALL, _NONE */
     bool merge_stderr;         /* ranks' standard error goes to standard output */
     int max_restarts;          /* -1: not given */
     enum dt_host_loss on_host_loss;

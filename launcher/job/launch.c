@@ -144,7 +144,6 @@ static void reset_ranks(struct dt_job *j)
         j->ranks[r] = (struct dt_rank){ 0 };
     }
     j->ndeaths = 0;
-    j->stdin_owed = 0;
     uv_timer_stop(&j->stragglers);
     j->all_started = j->table_sent = false;
 }

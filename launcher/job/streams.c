@@ -1,5 +1,5 @@
-/* What flows between the ranks and the user: standard input to one rank, output and dtrun's own
- * messages to dtrun's standard output and error. */
+/* What flows between the ranks and the user: standard input to one rank or all, output and dtrun's
+ * own messages to dtrun's standard output and error. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -74,30 +74,37 @@ void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
     }
 }
 
-static struct dt_hostlink *link_of_rank(struct dt_job *j, uint32_t rank)
+static bool reads_stdin(const struct dt_job *j, const struct dt_plan_node *node)
 {
-    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
+    int rank = j->config->stdin_rank;
 
-    return node ? j->links[node->host] : NULL;
+    return rank == DT_STDIN_ALL || (rank >= 0 && dt_u32s_find(&node->ranks, (uint32_t)rank) >= 0);
+}
+
+/* Once to each host that has ranks which read it. */
+static void send_stdin(struct dt_job *j, uint8_t type, const void *msg)
+{
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        const struct dt_plan_node *node = &j->plan.nodes[i];
+
+        if (reads_stdin(j, node) && j->links[node->host])
+            dt_hostlink_send(j->links[node->host], type, msg);
+    }
 }
 
 static void on_stdin(void *arg, const void *data, size_t n)
 {
     struct dt_job *j = arg;
-    struct dt_msg_stdin m = { .rank = (uint32_t)j->config->stdin_rank, .data = { data, n } };
-    struct dt_hostlink *h = link_of_rank(j, m.rank);
+    struct dt_msg_stdin m = { .generation = j->generation, .data = { data, n } };
 
-    if (h)
-        dt_hostlink_send(h, DT_MSG_STDIN, &m);
+    send_stdin(j, DT_MSG_STDIN, &m);
 }
 
 static void send_stdin_eof(struct dt_job *j)
 {
-    struct dt_msg_stdin_eof m = { .rank = (uint32_t)j->config->stdin_rank };
-    struct dt_hostlink *h = link_of_rank(j, m.rank);
+    struct dt_msg_stdin_eof m = { .generation = j->generation };
 
-    if (h)
-        dt_hostlink_send(h, DT_MSG_STDIN_EOF, &m);
+    send_stdin(j, DT_MSG_STDIN_EOF, &m);
 }
 
 static void on_stdin_eof(void *arg)
@@ -110,7 +117,10 @@ static void on_stdin_eof(void *arg)
 
 void dt_job_start_stdin(struct dt_job *j)
 {
-    if (j->config->stdin_rank < 0)
+    j->stdin_taken = j->stdin_owed = 0;
+    for (size_t i = 0; i < j->plan.nnodes; i++)
+        j->links[j->plan.nodes[i].host]->stdin_taken = 0;
+    if (j->config->stdin_rank == DT_STDIN_NONE)
         return;
     if (j->stdin_ended)
         send_stdin_eof(j);
@@ -118,14 +128,37 @@ void dt_job_start_stdin(struct dt_job *j)
         dt_stdinpump_credit(j->in, DT_STDIN_CREDIT);
 }
 
+/* What every host has taken: the slowest decides. */
+static uint64_t stdin_taken(const struct dt_job *j)
+{
+    uint64_t least = UINT64_MAX;
+
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        const struct dt_plan_node *node = &j->plan.nodes[i];
+        const struct dt_hostlink *h = j->links[node->host];
+
+        if (reads_stdin(j, node) && h && h->stdin_taken < least)
+            least = h->stdin_taken;
+    }
+    return least;
+}
+
 /* What a rank that is dead does not take is credited all the same: after a death nothing more is
  * read until it is clear who shall have it. */
-void dt_job_on_stdin_credit(struct dt_job *j, uint32_t bytes)
+void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,
+                            const struct dt_msg_stdin_credit *m)
 {
+    uint64_t taken;
+
+    if (m->generation != j->generation)
+        return;
+    h->stdin_taken += m->bytes;
+    taken = stdin_taken(j) - j->stdin_taken;
+    j->stdin_taken += taken;
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING)
-        dt_stdinpump_credit(j->in, bytes);
+        dt_stdinpump_credit(j->in, taken);
     else if (j->state == DT_JOB_FAILING)
-        j->stdin_owed += bytes;
+        j->stdin_owed += taken;
 }
 
 static void log_sink(void *arg, const char *line, size_t n)

@@ -73,8 +73,10 @@ SHAPE(end, F(end, unused, U8, 0, NULL));
 SHAPE(file,
     F(file, id, U32, 0, NULL), F(file, name, STR, 255, NULL), F(file, mode, U32, 0, NULL),
     F(file, size, U64, 0, NULL), F(file, hash, U64, 0, NULL), F(file, job_id, STR, 64, NULL));
-SHAPE(stdin, F(stdin, rank, U32, 0, NULL), F(stdin, data, BLOB, 0, NULL));
-SHAPE(stdin_eof, F(stdin_eof, rank, U32, 0, NULL));
+SHAPE(stdin, F(stdin, generation, U32, 0, NULL), F(stdin, data, BLOB, 0, NULL));
+SHAPE(stdin_eof, F(stdin_eof, generation, U32, 0, NULL));
+SHAPE(stdin_credit,
+    F(stdin_credit, generation, U32, 0, NULL), F(stdin_credit, bytes, U32, 0, NULL));
 SHAPE(file_data, F(file_data, id, U32, 0, NULL), F(file_data, data, BLOB, 0, NULL));
 SHAPE(hello,
     F(hello, protocol, U32, 0, NULL), F(hello, version, STR, 64, NULL),
@@ -144,7 +146,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_COMMIT] = &commit_shape,
     [DT_MSG_ANSWER] = &answer_shape,
     [DT_MSG_LOG] = &log_shape,
-    [DT_MSG_STDIN_CREDIT] = &credit_shape,
+    [DT_MSG_STDIN_CREDIT] = &stdin_credit_shape,
     [DT_MSG_FILE_DONE] = &file_done_shape,
     [DT_MSG_OUTPUT] = &output_shape,
     [DT_MSG_OUTPUT_EOF] = &output_eof_shape,

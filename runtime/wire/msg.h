@@ -17,6 +17,8 @@ enum {
     DT_STREAM_CREDIT = 256 * 1024, /* what an agent may send of one stream before CREDIT comes */
     DT_STDIN_CREDIT = 64 * 1024,   /* what the launcher may send of standard input likewise */
     DT_RANKS_MAX = 1000000,
+    DT_STDIN_NONE = -1, /* no rank reads standard input */
+    DT_STDIN_ALL = -2,  /* each rank reads all of it */
 };
 
 enum dt_msg_type {
@@ -32,7 +34,7 @@ enum dt_msg_type {
     DT_MSG_END = 9,      /* nothing more will come: sweep and exit */
     DT_MSG_GO = 11,      /* every host is READY: run the program */
     DT_MSG_FILE = 10,    /* a pushed file begins; its FILE_DATA follow */
-    DT_MSG_STDIN = 0x80, /* standard input for one rank */
+    DT_MSG_STDIN = 0x80, /* standard input for the ranks of this host that read it */
     DT_MSG_STDIN_EOF = 0x81,
     DT_MSG_FILE_DATA = 0x82,
     /* agent to launcher */
@@ -46,7 +48,7 @@ enum dt_msg_type {
     DT_MSG_COMMIT = 38,       /* rank 0 committed, or restored from, a checkpoint */
     DT_MSG_ANSWER = 39,       /* all EXITs up to the QUERY have been sent */
     DT_MSG_LOG = 40,          /* a text for the user */
-    DT_MSG_STDIN_CREDIT = 41,
+    DT_MSG_STDIN_CREDIT = 41, /* so much of it every rank has taken that reads it */
     DT_MSG_FILE_DONE = 42,    /* a pushed file is in place, or why not */
     DT_MSG_OUTPUT = 0xC0,     /* bytes of a rank's stdout (1) or stderr (2) */
     DT_MSG_OUTPUT_EOF = 0xC1, /* that stream has ended */
@@ -71,7 +73,8 @@ struct dt_msg_start {
     uint32_t slots;        /* of this host: how many devices its ranks share */
     struct dt_strs gpus;   /* the hostfile's gpus=, or empty */
     uint8_t gpus_given;    /* 1: gpus= stood in the hostfile, even if empty */
-    int32_t stdin_rank;    /* this rank's stdin is a pipe fed by STDIN; others: /dev/null */
+    int32_t stdin_rank;    /* whose stdin is a pipe fed by STDIN, the others': /dev/null; or a
+                              DT_STDIN_ constant */
     uint8_t merge_stderr;  /* 1: standard error goes into the pipe of standard output */
     struct dt_u32s ranks;  /* that run here, ascending: the one at i has local rank i */
     char *host;            /* this host's name as the user wrote it */
@@ -126,7 +129,7 @@ struct dt_msg_query {
 
 struct dt_msg_credit {
     uint32_t rank;
-    uint8_t fd; /* 1 or 2; 0 in STDIN_CREDIT */
+    uint8_t fd; /* 1 or 2 */
     uint32_t bytes;
 };
 
@@ -149,12 +152,17 @@ struct dt_msg_blob { /* element of no list; the payload of data messages */
 };
 
 struct dt_msg_stdin {
-    uint32_t rank;
+    uint32_t generation;
     struct dt_msg_blob data;
 };
 
 struct dt_msg_stdin_eof {
-    uint32_t rank;
+    uint32_t generation;
+};
+
+struct dt_msg_stdin_credit {
+    uint32_t generation;
+    uint32_t bytes;
 };
 
 struct dt_msg_file_data {
@@ -294,6 +302,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_file file;
     struct dt_msg_stdin stdin_;
     struct dt_msg_stdin_eof stdin_eof;
+    struct dt_msg_stdin_credit stdin_credit;
     struct dt_msg_file_data file_data;
     struct dt_msg_hello hello;
     struct dt_msg_ready ready;

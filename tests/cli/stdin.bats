@@ -102,6 +102,49 @@ load common
     clean
 }
 
+@test "40: --stdin all: every rank reads all of it; one that leaves holds up nobody" {
+    head -c 20M /dev/urandom >in
+    STDIN=in dtrun --stdin all -np 4 sh -c 'case $DTRUN_RANK in
+        0 | 1) echo "got $(cksum)" ;;
+        2) head -c 100000 >/dev/null; exec <&-; until [ -e read.0 ] && [ -e read.1 ]; do sleep 0.05; done ;;
+        3) head -c 1000000 >/dev/null ;;
+        esac; : >read.$DTRUN_RANK'
+    code_is 0
+    sort "$OUT" | diff - <(for r in 0 1; do echo "[$r] got $(cksum <in)"; done)
+    STDIN=/dev/null dtrun --stdin all -np 2 wc -c
+    [ "$(sort "$OUT")" = "[0] 0
+[1] 0" ]
+    clean
+}
+
+@test "40: --stdin all: the slowest rank decides how far dtrun reads" {
+    head -c 40M /dev/urandom >in
+    STDIN=in dtrun_start --stdin all -np 3 sh -c 'if [ $DTRUN_RANK = 1 ]; then
+            until [ -e go ]; do sleep 0.05; done; fi
+        head -c 100 >/dev/null; echo ready; echo "got $(cksum)"'
+    out_has 2 ready
+    # all windows and pipes together hold less than that
+    [ "$(awk '/^pos/ { print $2 }' "/proc/$BACKGROUND/fdinfo/0")" -lt 1000000 ]
+    [ "$(grep -c got "$OUT")" = 0 ]
+    touch go
+    dtrun_wait 30
+    code_is 0
+    [ "$(grep -c "got $(tail -c +101 in | cksum)" "$OUT")" = 3 ]
+    clean
+}
+
+@test "40: --stdin all: after a restart all ranks read on at the same place" {
+    seq 1 20000000 >big
+    STDIN=big dtrun --stdin all --max-restarts 1 -np 3 sh -c 'read n; read n
+        [ $DTRUN_RESTART_COUNT = 0 ] || { echo "now $n"; exit 0; }
+        [ $DTRUN_RANK = 2 ] || exec cat >/dev/null; exit 1'
+    code_is 0
+    [ "$(grep -c now "$OUT")" = 3 ]
+    [ "$(sed 's/^.* now //' "$OUT" | sort -u | wc -l)" = 1 ]
+    [ "$(sed -n 's/^.* now //p;q' "$OUT")" -gt 2 ]
+    clean
+}
+
 @test "40: with --stdin none nothing is read" {
     printf 'for another program\n' >in
     RC=0

@@ -91,6 +91,19 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     done
 }
 
+@test "40: --stdin all: every rank reads all of it, and each host is sent it once" {
+    local before after
+
+    head -c 5000000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
+    before=$(cluster_run cat /sys/class/net/h1/statistics/tx_bytes)
+    STDIN=$BATS_TEST_TMPDIR/in cluster_dtrun --stdin all -np 8 -H host1:4,host2:4 cksum
+    after=$(cluster_run cat /sys/class/net/h1/statistics/tx_bytes)
+    [ "$RC" = 0 ]
+    [ "$(grep -c "\] $(cksum <"$BATS_TEST_TMPDIR/in")$" "$OUT")" = 8 ]
+    [ $((after - before)) -gt 5000000 ]
+    [ $((after - before)) -lt 7500000 ]
+}
+
 @test "the exit code is that of the rank that failed; the others are stopped everywhere" {
     cluster_dtrun -np 4 -H host1:2,host2:2 \
         sh -c '[ $DTRUN_RANK = 3 ] && exit 7; sleep 300 & setsid sleep 300 & wait'

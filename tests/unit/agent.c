@@ -277,7 +277,7 @@ static void stdin_of_rank_0(struct dt_msg_start *start)
 
 static void send_stdin(struct agent *a, const void *data, size_t n)
 {
-    struct dt_msg_stdin m = { .rank = 0, .data = { data, n } };
+    struct dt_msg_stdin m = { .generation = a->generation, .data = { data, n } };
 
     agent_send(a, DT_MSG_STDIN, &m);
 }
@@ -301,12 +301,40 @@ static void standard_input_reaches_its_rank_whole(void **state)
             agent_listen(a, 1);
         }
     }
+    eof.generation = a->generation;
     agent_send(a, DT_MSG_STDIN_EOF, &eof);
     agent_expect(a, DT_MSG_DONE);
     assert_int_equal(a->out[0].len, sizeof bytes);
     assert_memory_equal(a->out[0].data, bytes, sizeof bytes);
     assert_int_equal(a->out[2].len, 0); /* the other cat saw /dev/null */
     assert_int_equal(a->stdin_credit, sizeof bytes);
+}
+
+static void stdin_of_all(struct dt_msg_start *start)
+{
+    start->stdin_rank = DT_STDIN_ALL;
+}
+
+static void standard_input_of_the_generation_before_is_dropped(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_stdin old = { .data = { (const uint8_t *)"old", 3 } };
+    struct dt_msg_stdin_eof eof = { 0 };
+
+    agent_start(a, 2, "exec true", stdin_of_all);
+    old.generation = a->generation;
+    agent_expect(a, DT_MSG_DONE);
+    agent_start(a, 2, "exec cat", stdin_of_all);
+    agent_send(a, DT_MSG_STDIN, &old);
+    send_stdin(a, "new", 3);
+    eof.generation = a->generation;
+    agent_send(a, DT_MSG_STDIN_EOF, &eof);
+    agent_expect(a, DT_MSG_DONE);
+    for (int i = 0; i < 4; i += 2) {
+        assert_int_equal(a->out[i].len, 3);
+        assert_memory_equal(a->out[i].data, "new", 3);
+    }
+    assert_int_equal(a->stdin_credit, 3);
 }
 
 static void input_that_nobody_reads_is_swallowed(void **state)
@@ -1084,6 +1112,7 @@ int main(int argc, char **argv)
         TEST(a_stream_stops_without_credit_and_goes_on_with_it),
         TEST(control_overtakes_output_that_nobody_reads),
         TEST(standard_input_reaches_its_rank_whole),
+        TEST(standard_input_of_the_generation_before_is_dropped),
         TEST(input_that_nobody_reads_is_swallowed),
         TEST(stop_goes_from_term_to_kill),
         TEST(stop_without_grace_kills_at_once),

@@ -71,7 +71,7 @@ static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t le
     } else if (type == DT_MSG_READY && !a->hold) {
         go(a, m.ready.generation);
     } else if (type == DT_MSG_STDIN_CREDIT) {
-        a->stdin_credit += m.credit.bytes;
+        a->stdin_credit += m.stdin_credit.bytes;
     } else {
         while (*at)
             at = &(*at)->next;

@@ -158,7 +158,7 @@ static const struct message {
     { DT_MSG_COMMIT, "commit", &(struct dt_msg_commit){ 1, -1, 2 }, "w1 q-1 b2" },
     { DT_MSG_ANSWER, "answer", &(struct dt_msg_answer){ 6 }, "w6" },
     { DT_MSG_LOG, "log", &(struct dt_msg_log){ "text" }, "'text'" },
-    { DT_MSG_STDIN_CREDIT, "credit", &(struct dt_msg_credit){ 4, 0, 6 }, "w4 b0 w6" },
+    { DT_MSG_STDIN_CREDIT, "stdin_credit", &(struct dt_msg_stdin_credit){ 4, 6 }, "w4 w6" },
     { DT_MSG_FILE_DONE, "file_done", &(struct dt_msg_file_done){ 1, "/d", "no" }, "w1 '/d' 'no'" },
     { DT_MSG_OUTPUT, "output", &(struct dt_msg_output){ 1, 2, BLOB("out") }, "w1 b2 \"out\"" },
     { DT_MSG_OUTPUT_EOF, "output_eof", &(struct dt_msg_output_eof){ 1, 2 }, "w1 b2" },

@@ -137,6 +137,7 @@ static const struct {
     { "--output-dir d --tee x", "outdir=d tee=1 =x" },
     { "--stdin 3 x", "stdin=3 =x" },
     { "--stdin=none x", "stdin=-1 =x" },
+    { "--stdin all x", "stdin=-2 =x" },
     { "--transport auto x", "=x" },
     { "--map-by slot x", "=x" },
     { "-map-by node x", "mapby=1 =x" },
