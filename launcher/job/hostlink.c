@@ -47,7 +47,7 @@ static void on_ready(void *arg, const struct dt_msg_hello *hello)
     dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now);
     dt_verbose("%s: connected in %.3f s (%s, agent %s, pid %u, %u cores, %u GPUs)",
                dt_job_host_name(h->job, h->host), (double)(now - h->opened_ns) / 1e9,
-               h->config.transport->name, hello->version, hello->pid, hello->cores, hello->gpus.n);
+               dt_link_carrier(h->link), hello->version, hello->pid, hello->cores, hello->gpus.n);
     feed(h);
     dt_job_on_ready(h->job, h);
 }

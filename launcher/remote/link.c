@@ -35,6 +35,7 @@ struct dt_link {
     struct dt_transport *transport; /* NULL: it could not even be tried */
     uv_timer_t timer;
     enum state state;
+    const char *carrier;  /* as the transport said last */
     bool ending;          /* END has been sent: the agent will go */
     bool pushing;         /* the agent has been asked for */
     size_t pushed;        /* bytes of it that the transport has */
@@ -285,6 +286,8 @@ static void on_closed(void *arg, const struct dt_error *why)
         explain_end(l, why->text);
     }
     l->state = CLOSING;
+    l->carrier = dt_link_carrier(l);
+    l->transport = NULL;
     uv_close((uv_handle_t *)&l->timer, on_timer_closed);
 }
 
@@ -322,6 +325,7 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     l->config = *config;
     l->events = *events;
     l->arg = arg;
+    l->carrier = config->transport->name;
     l->remote = (struct dt_remote){
         .host = config->host,
         .agent_path = config->agent_path,
@@ -361,6 +365,18 @@ void dt_link_send(struct dt_link *l, uint8_t type, const void *msg)
 size_t dt_link_pending(const struct dt_link *l)
 {
     return l->data.len + (l->transport ? l->config.transport->pending(l->transport) : 0);
+}
+
+const char *dt_link_carrier(const struct dt_link *l)
+{
+    const struct dt_transport_ops *ops = l->config.transport;
+
+    return l->transport && ops->carrier ? ops->carrier(l->transport) : l->carrier;
+}
+
+bool dt_link_sent_agent(const struct dt_link *l)
+{
+    return l->pushing;
 }
 
 void dt_link_close(struct dt_link *l)

@@ -35,6 +35,11 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
                              const struct dt_link_events *events, void *arg);
 void dt_link_send(struct dt_link *link, uint8_t type, const void *msg);
 size_t dt_link_pending(const struct dt_link *link); /* data bytes not yet sent */
-void dt_link_close(struct dt_link *link);           /* end now */
+/* What carries the bytes ("libssh2"), and whether the host lacked the agent. Until closed()
+ * returns.
+ */
+const char *dt_link_carrier(const struct dt_link *link);
+bool dt_link_sent_agent(const struct dt_link *link);
+void dt_link_close(struct dt_link *link); /* end now */
 
 #endif

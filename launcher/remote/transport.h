@@ -46,6 +46,9 @@ struct dt_transport_ops {
     size_t (*pending)(const struct dt_transport *t); /* bytes in the outbox */
     void (*pause)(struct dt_transport *t, bool on);  /* stop, or resume, delivering data */
     void (*close)(struct dt_transport *t);           /* end now; frees t after closed() */
+    /* The name of what carries the bytes, where that is chosen after open (until then: our own
+     * name); may be called until closed() returns. NULL: it is name itself. */
+    const char *(*carrier)(const struct dt_transport *t);
 };
 
 /* A host of another name is played by this machine, with an agent that says it is that host. */

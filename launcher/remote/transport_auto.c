@@ -180,10 +180,15 @@ static void auto_close(struct dt_transport *t)
         dt_sshlogin_cancel(t->query);
 }
 
+static const char *auto_carrier(const struct dt_transport *t)
+{
+    return t->ops ? t->ops->name : "auto";
+}
+
 #define OPS(label, opener)                                                                         \
     {                                                                                              \
         .name = label, .open = opener, .write = auto_write, .pending = auto_pending,               \
-        .pause = auto_pause, .close = auto_close                                                   \
+        .pause = auto_pause, .close = auto_close, .carrier = auto_carrier                          \
     }
 
 const struct dt_transport_ops dti_transport_auto = OPS("auto", open_auto);
