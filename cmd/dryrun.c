@@ -8,6 +8,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/utf8.h"
+#include "launcher/job/json.h"
 #include "launcher/place/gpu.h"
 
 /* What can be known about a node before its host has been asked. */
@@ -83,29 +84,18 @@ static void print_table(const struct known *nodes, const struct dt_plan *plan)
     }
 }
 
-static void add_text(cJSON *object, const char *key, const char *text)
-{
-    char *clean = text ? dt_utf8_clean(text) : NULL;
-
-    if (clean)
-        cJSON_AddStringToObject(object, key, clean);
-    else
-        cJSON_AddNullToObject(object, key);
-    free(clean);
-}
-
 static cJSON *rank_json(const struct known *k, const struct dt_plan_node *node, int rank)
 {
     uint32_t local_rank = dt_plan_local_rank(node, rank);
     cJSON *o = cJSON_CreateObject();
 
     cJSON_AddNumberToObject(o, "rank", rank);
-    add_text(o, "host", k->host->name);
+    dt_json_add_text(o, "host", k->host->name);
     cJSON_AddNumberToObject(o, "local_rank", local_rank);
     cJSON_AddNumberToObject(o, "local_size", node->ranks.n);
     cJSON_AddNumberToObject(o, "node_rank", node->node_rank);
-    add_text(o, "device", k->devices_known ? dt_gpu_of(&k->devices, local_rank) : NULL);
-    add_text(o, "interface", k->host->addr);
+    dt_json_add_text(o, "device", k->devices_known ? dt_gpu_of(&k->devices, local_rank) : NULL);
+    dt_json_add_text(o, "interface", k->host->addr);
     return o;
 }
 
@@ -114,7 +104,7 @@ static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
 {
     cJSON *o = cJSON_CreateObject(), *command, *ranks;
 
-    add_text(o, "version", PACKAGE_VERSION);
+    dt_json_add_text(o, "version", PACKAGE_VERSION);
     command = cJSON_AddArrayToObject(o, "command");
     for (uint32_t i = 0; i < options->command.n; i++) {
         char *clean = dt_utf8_clean(options->command.v[i]);

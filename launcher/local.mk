@@ -42,6 +42,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/installed.c launcher/job/installed.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
+	launcher/job/json.c launcher/job/json.h \
 	launcher/job/launch.c \
 	launcher/job/pause.c \
 	launcher/job/push.c launcher/job/push.h \

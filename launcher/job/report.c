@@ -14,14 +14,7 @@
 #include "launcher/base/writeall.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
-
-static void add_number(cJSON *to, const char *name, bool known, double value)
-{
-    if (known)
-        cJSON_AddNumberToObject(to, name, value);
-    else
-        cJSON_AddNullToObject(to, name);
-}
+#include "launcher/job/json.h"
 
 static cJSON *command(const struct dt_job *j)
 {
@@ -41,13 +34,10 @@ static void add_cause(const struct dt_job *j, cJSON *to)
         return;
     }
     cause = cJSON_AddObjectToObject(to, "cause");
-    add_number(cause, "rank", rank, rank ? d->rank : 0);
-    if (node)
-        cJSON_AddStringToObject(cause, "host", dt_job_host_name(j, node->host));
-    else
-        cJSON_AddNullToObject(cause, "host");
-    add_number(cause, "code", rank && d->signo == 0, rank ? d->code : 0);
-    add_number(cause, "signal", rank && d->signo != 0, rank ? d->signo : 0);
+    dt_json_add_number(cause, "rank", rank, rank ? d->rank : 0);
+    dt_json_add_text(cause, "host", node ? dt_job_host_name(j, node->host) : NULL);
+    dt_json_add_number(cause, "code", rank && d->signo == 0, rank ? d->code : 0);
+    dt_json_add_number(cause, "signal", rank && d->signo != 0, rank ? d->signo : 0);
     cJSON_AddStringToObject(cause, "message", j->cause_text);
 }
 
@@ -62,10 +52,10 @@ static void add_recoveries(const struct dt_job *j, cJSON *to)
         cJSON_AddNumberToObject(item, "generation", r->generation);
         cJSON_AddStringToObject(item, "mode", "restart");
         cJSON_AddStringToObject(item, "cause", r->cause);
-        add_number(item, "from_step", r->from_step >= 0, (double)r->from_step);
+        dt_json_add_number(item, "from_step", r->from_step >= 0, (double)r->from_step);
         cJSON_AddStringToObject(item, "source", r->from_step >= 0 ? "checkpoint" : "none");
         cJSON_AddNumberToObject(item, "detect_seconds", r->detect_seconds);
-        add_number(item, "seconds", r->seconds >= 0, r->seconds);
+        dt_json_add_number(item, "seconds", r->seconds >= 0, r->seconds);
         cJSON_AddItemToArray(list, item);
     }
 }
@@ -83,13 +73,10 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
         cJSON_AddNumberToObject(item, "rank", i);
         cJSON_AddStringToObject(item, "host", dt_job_host_name(j, node->host));
         cJSON_AddNumberToObject(item, "local_rank", dt_plan_local_rank(node, (int)i));
-        if (r->device)
-            cJSON_AddStringToObject(item, "device", r->device);
-        else
-            cJSON_AddNullToObject(item, "device");
-        add_number(item, "pid", r->pid != 0, r->pid);
-        add_number(item, "exit_code", known,
-                   known ? dt_exit_of_rank(r->end.code, r->end.signo) : 0);
+        dt_json_add_text(item, "device", r->device);
+        dt_json_add_number(item, "pid", r->pid != 0, r->pid);
+        dt_json_add_number(item, "exit_code", known,
+                           known ? dt_exit_of_rank(r->end.code, r->end.signo) : 0);
         cJSON_AddItemToArray(list, item);
     }
 }
@@ -100,7 +87,7 @@ static void add_lost_steps(const struct dt_job *j, cJSON *to)
     bool known = true;
     int64_t lost = dt_job_lost_steps(j, &known);
 
-    add_number(to, "lost_steps", known || lost > 0, (double)lost);
+    dt_json_add_number(to, "lost_steps", known || lost > 0, (double)lost);
 }
 
 static char *print(const struct dt_job *j)
