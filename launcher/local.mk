@@ -50,6 +50,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/report.c launcher/job/report.h \
 	launcher/job/restart.c launcher/job/restart.h \
 	launcher/job/signals.c launcher/job/signals.h \
+	launcher/job/start.c launcher/job/start.h \
 	launcher/job/stopping.c \
 	launcher/job/stragglers.c \
 	launcher/job/streams.c \

@@ -7,6 +7,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
+#include "launcher/job/start.h"
 #include "launcher/job/words.h"
 
 static size_t count_unusable(const struct dt_job *j)
@@ -99,37 +100,22 @@ static void select_faults(const struct dt_job *j, const struct dt_plan_node *nod
 static void send_start(struct dt_job *j, const struct dt_plan_node *node)
 {
     const struct dt_job_config *c = j->config;
-    const struct dt_host *host = &c->hosts->v[node->host];
     size_t first = j->plan.nodes[0].host;
     const char *master = j->plan.nnodes == 1 ? "127.0.0.1" : address_of(j, first);
-    struct dt_msg_start m = {
-        .generation = j->generation,
-        .job_id = j->id,
-        .np = j->np,
-        .nodes = (uint32_t)j->plan.nnodes,
-        .node_rank = (uint32_t)node->node_rank,
-        .restart_count = j->restart.restarts,
-        .max_restarts = c->max_restarts,
-        .heartbeat_ms = (uint32_t)c->heartbeat_s * 1000,
-        .slots = (uint32_t)host->slots,
-        .gpus = host->gpus,
-        .gpus_given = host->gpus_given,
-        .stdin_rank = c->stdin_rank,
-        .merge_stderr = c->merge_stderr,
-        .ranks = node->ranks,
-        .host = host->name,
-        .wdir = (char *)c->wdir,
-        .master_addr = (char *)master,
-        .master_port = j->links[first]->free_port,
-        .checkpoint_dir = j->checkpoint_dir,
-        .check_checkpoint_dir = c->checkpoint_dir && node->ranks.v[0] == 0,
-        .fresh = c->fresh && j->restart.committed < 0,
-        .file_dir = j->links[node->host]->push.dir ? j->links[node->host]->push.dir : (char *)"",
-        .argv = c->argv,
-        .env = c->env,
-        .unset = c->unset,
-    };
+    struct dt_msg_start m = dt_start_of(c, node->host, j->links[node->host]->push.dir);
 
+    m.generation = j->generation;
+    m.job_id = j->id;
+    m.np = j->np;
+    m.nodes = (uint32_t)j->plan.nnodes;
+    m.node_rank = (uint32_t)node->node_rank;
+    m.restart_count = j->restart.restarts;
+    m.ranks = node->ranks;
+    m.master_addr = (char *)(uintptr_t)master;
+    m.master_port = j->links[first]->free_port;
+    m.checkpoint_dir = j->checkpoint_dir;
+    m.check_checkpoint_dir = c->checkpoint_dir && node->ranks.v[0] == 0;
+    m.fresh = c->fresh && j->restart.committed < 0;
     memcpy(m.secret, j->secret, sizeof m.secret);
     select_faults(j, node, &m.inject);
     dt_hostlink_send(j->links[node->host], DT_MSG_START, &m);

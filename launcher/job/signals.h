@@ -1,4 +1,5 @@
-/* What a signal to dtrun means for the job. Pure. */
+/* What a signal to dtrun means for the job. Pure, except where this process itself is asked about.
+ */
 #ifndef DT_JOB_SIGNALS_H
 #define DT_JOB_SIGNALS_H
 
@@ -20,5 +21,7 @@ int dt_signal_for_ranks(int signo);
 const char *dt_signal_name(int signo);
 /* For signals that tell of a fault in the program: "Segmentation fault"; else NULL. */
 const char *dt_signal_fault(int signo);
+/* Whether whoever started this process wants it to ignore the signal, as nohup does. */
+bool dt_signal_is_ignored(int signo);
 
 #endif

@@ -308,13 +308,6 @@ static void on_signal(uv_signal_t *handle, int signo)
     }
 }
 
-static bool is_ignored(int signo)
-{
-    struct sigaction old;
-
-    return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
-}
-
 /* What was ignored when dtrun was started stays so: HUP under nohup, INT in the background of a
  * script, where Ctrl-C is meant for what is in front, TSTP under a shell without job control. */
 void dt_job_watch_signals(struct dt_job *j)
@@ -326,7 +319,7 @@ void dt_job_watch_signals(struct dt_job *j)
     for (unsigned i = 0; i < DT_JOB_SIGNALS; i++) {
         bool may_be_ignored = signos[i] == SIGHUP || signos[i] == SIGINT || signos[i] == SIGTSTP;
 
-        if (may_be_ignored && is_ignored(signos[i]))
+        if (may_be_ignored && dt_signal_is_ignored(signos[i]))
             continue;
         uv_signal_init(&j->loop, &j->signals[j->nsignals]);
         j->signals[j->nsignals].data = j;

@@ -1,0 +1,22 @@
+#include "launcher/job/start.h"
+
+struct dt_msg_start dt_start_of(const struct dt_job_config *config, size_t host, char *file_dir)
+{
+    const struct dt_host *h = &config->hosts->v[host];
+
+    return (struct dt_msg_start){
+        .max_restarts = config->max_restarts,
+        .heartbeat_ms = (uint32_t)config->heartbeat_s * 1000,
+        .slots = (uint32_t)h->slots,
+        .gpus = h->gpus,
+        .gpus_given = h->gpus_given,
+        .stdin_rank = config->stdin_rank,
+        .merge_stderr = config->merge_stderr,
+        .host = h->name,
+        .wdir = (char *)(uintptr_t)config->wdir,
+        .file_dir = file_dir ? file_dir : (char *)"",
+        .argv = config->argv,
+        .env = config->env,
+        .unset = config->unset,
+    };
+}
