@@ -14,6 +14,7 @@
 #include "cmd/request.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/check/check.h"
 #include "launcher/job/ckptdir.h"
 #include "launcher/job/installed.h"
 #include "launcher/job/job.h"
@@ -115,6 +116,11 @@ static int close_files(struct dt_outfiles *files, int rc)
     return rc;
 }
 
+static int run_job(struct dt_job_config *c, const struct dt_options *o, struct dt_error *err)
+{
+    return open_files(c, o, err) < 0 ? -1 : close_files(c->files, dt_job_run(c));
+}
+
 static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
                const struct dt_plan *plan, struct dt_error *err)
 {
@@ -158,10 +164,10 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         rc = load_push(&push, o, err);
     if (rc == 0)
         rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
-    if (rc == 0)
-        rc = open_files(&c, o, err);
-    if (rc == 0)
-        rc = close_files(c.files, dt_job_run(&c));
+    if (rc == 0 && o->check)
+        rc = dt_check_run(&c, o->json, err);
+    else if (rc == 0)
+        rc = run_job(&c, o, err);
     dt_strs_free(&c.env);
     dt_strs_free(&c.unset);
     dt_push_free(&push);

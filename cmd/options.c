@@ -59,8 +59,10 @@ static const struct option options[] = {
       "working directory of the ranks (default: this one)" },
     { { "dry-run" }, NULL, FLAG, AT(dry_run), 0, 0,
       "print which rank would run where; connect nowhere" },
+    { { "check" }, NULL, FLAG, AT(check), 0, 0,
+      "ask all hosts whether a job would start, and compare them" },
     { { "json" }, NULL, FLAG, AT(json), 0, 0,
-      "with --dry-run: print JSON" },
+      "with --dry-run or --check: print JSON" },
     { { "config" }, "FILE", TEXT, AT(config), 0, 0,
       "options from FILE (default: ~/.config/dtrun/config)" },
 
@@ -413,6 +415,8 @@ static bool looks_like_mpmd(char *const *words)
 static int check_program(const struct dt_options *o, char *const *words, bool after_dashes,
                          struct dt_error *err)
 {
+    if (!words[0] && o->check)
+        return 0;
     if (!words[0])
         return dt_error_usage(err,
                               "no program was given; usage: dtrun [options] PROGRAM [ARGS...], "
@@ -450,9 +454,13 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err, "--tag and --no-tag contradict each other");
     if (o->tee && !o->output_dir)
         return dt_error_usage(err, "--tee belongs to --output-dir DIR");
-    if (o->json && !o->dry_run)
-        return dt_error_usage(err, "--json belongs to --dry-run; for what happened in a run, "
-                                   "see --report FILE");
+    if (o->check && o->dry_run)
+        return dt_error_usage(err, "--check connects to the hosts, and --dry-run to none: "
+                                   "give one of them");
+    if (o->json && !o->dry_run && !o->check)
+        return dt_error_usage(err,
+                              "--json belongs to --dry-run or --check; for what happened in a run, "
+                              "see --report FILE");
     return 0;
 }
 

@@ -27,6 +27,7 @@ struct dt_options {
     struct dt_strs env;   /* -x and --unset in order: "x:NAME", "x:NAME=VALUE", "u:NAME" */
     char *wdir;           /* or NULL: the launching directory */
     bool dry_run;
+    bool check;
     bool json;
     char *report;     /* or NULL */
     int max_restarts; /* -1: not given */

@@ -17,6 +17,14 @@ launcher_libbase_la_LIBADD = runtime/libwire.la
 
 # Only dtrun.
 launcher_liblauncher_la_SOURCES = \
+	launcher/check/cells.c launcher/check/cells.h \
+	launcher/check/check.c launcher/check/check.h \
+	launcher/check/host.c launcher/check/host.h \
+	launcher/check/json.c launcher/check/json.h \
+	launcher/check/peer.c launcher/check/peer.h \
+	launcher/check/remarks.c launcher/check/remarks.h \
+	launcher/check/table.c launcher/check/table.h \
+	launcher/check/wallclock.c launcher/check/wallclock.h \
 	launcher/hosts/hostarg.c launcher/hosts/hostarg.h \
 	launcher/hosts/hostfile.c launcher/hosts/hostfile.h \
 	launcher/hosts/hostlist.c launcher/hosts/hostlist.h \
@@ -88,9 +96,11 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/files.c launcher/agent/files.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
 	launcher/agent/gpus.c launcher/agent/gpus.h \
+	launcher/agent/hostfacts.c launcher/agent/hostfacts.h \
 	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
 	launcher/agent/keeper.c launcher/agent/keeper.h \
 	launcher/agent/lease.c launcher/agent/lease.h \
+	launcher/agent/limits.c launcher/agent/limits.h \
 	launcher/agent/oom.c launcher/agent/oom.h \
 	launcher/agent/procstat.c launcher/agent/procstat.h \
 	launcher/agent/program.c launcher/agent/program.h \

@@ -31,6 +31,8 @@ UNIT_TESTS = \
 	tests/unit/sshsettings \
 	tests/unit/ranksock \
 	tests/unit/cause \
+	tests/unit/check \
+	tests/unit/hostfacts \
 	tests/unit/checkpoint \
 	tests/unit/checkpoint_crash \
 	tests/unit/checkpoint_format \
@@ -181,6 +183,14 @@ tests_unit_cause_SOURCES = tests/unit/cause.c tests/unit/unit.h
 tests_unit_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cause_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
+tests_unit_check_SOURCES = tests/unit/check.c tests/unit/unit.h
+tests_unit_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_check_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_hostfacts_SOURCES = tests/unit/hostfacts.c tests/unit/unit.h
+tests_unit_hostfacts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hostfacts_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+
 tests_unit_heartbeat_SOURCES = tests/unit/heartbeat.c tests/unit/unit.h
 tests_unit_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
@@ -236,6 +246,7 @@ CLI_TESTS = \
 	tests/cli/device.bats \
 	tests/cli/usage.bats \
 	tests/cli/dryrun.bats \
+	tests/cli/check.bats \
 	tests/cli/manual.bats \
 	tests/cli/completion.bats \
 	tests/cli/library.bats \
@@ -252,6 +263,7 @@ CLI_TESTS = \
 CLUSTER_TESTS = \
 	tests/cluster/transport.bats \
 	tests/cluster/launch.bats \
+	tests/cluster/check.bats \
 	tests/cluster/failures.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/bare.bats \

@@ -15,6 +15,7 @@
 #include "launcher/agent/files.h"
 #include "launcher/agent/generation.h"
 #include "launcher/agent/gpus.h"
+#include "launcher/agent/hostfacts.h"
 #include "launcher/agent/hostinfo.h"
 #include "launcher/agent/lease.h"
 #include "launcher/agent/sweep.h"
@@ -180,6 +181,16 @@ static void on_query(struct agent *a, const struct dt_msg_query *m)
     reap(a);
 }
 
+static void on_check(struct agent *a, const struct dt_msg_check *m)
+{
+    struct dt_msg_facts facts = { 0 };
+
+    dt_hostfacts_fill(&facts, "", m->dir);
+    dt_gpus_describe(&facts.gpu_models, &facts.gpu_driver, "");
+    dt_channel_send(a->host.channel, DT_MSG_FACTS, &facts);
+    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&facts);
+}
+
 static void on_signal(struct agent *a, int signo)
 {
     /* A stopped job belongs to a dtrun that is about to be stopped too. */
@@ -248,6 +259,9 @@ static void on_message(void *arg, uint8_t type, union dt_msg *msg)
         break;
     case DT_MSG_QUERY:
         on_query(a, &msg->query);
+        break;
+    case DT_MSG_CHECK:
+        on_check(a, &msg->check);
         break;
     case DT_MSG_FILE:
         dt_files_begin(a->files, &msg->file);

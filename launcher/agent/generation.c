@@ -362,7 +362,8 @@ static bool fits_file_limit(struct dt_generation *g)
 
 static bool can_save(struct dt_generation *g)
 {
-    int error = g->start.check_checkpoint_dir ? dt_savedir_check(g->start.checkpoint_dir) : 0;
+    char at[PATH_MAX];
+    int error = g->start.check_checkpoint_dir ? dt_savedir_check(g->start.checkpoint_dir, at) : 0;
 
     if (error)
         refuse(g, DT_SPAWN_CHECKPOINT, error, g->start.checkpoint_dir);

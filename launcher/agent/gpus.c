@@ -17,58 +17,63 @@
 
 enum { FILE_MAX = 64 * 1024, SMI_MS = 5000 };
 
-static const char driver[] = "/proc/driver/nvidia/gpus";
-
 static int is_entry(const struct dirent *entry)
 {
     return entry->d_name[0] != '.';
 }
 
-/* Whether the GPU on this bus has a device file here. */
-static bool is_visible(const char *bus)
+/* What stands behind key in the driver's text on a GPU, or NULL. */
+static const char *value_of(const char *information, const char *key)
 {
-    static const char key[] = "Device Minor:";
-    char *path = dt_xasprintf("%s/%s/information", driver, bus);
-    struct dt_strbuf text = { 0 };
-    const char *at = NULL;
-    bool visible = false;
+    const char *at = strstr(information, key);
 
-    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0)
-        at = strstr(dt_strbuf_text(&text), key);
+    at = at ? at + strlen(key) : NULL;
+    return at ? at + strspn(at, " \t") : NULL;
+}
+
+/* Whether the GPU has a device file here. */
+static bool is_visible(const char *root, const char *information)
+{
+    const char *minor = value_of(information, "Device Minor:");
+    char *path = minor ? dt_xasprintf("%s/dev/nvidia%d", root, atoi(minor)) : NULL;
+    bool visible = path && access(path, F_OK) == 0;
+
     free(path);
-    if (at) {
-        path = dt_xasprintf("/dev/nvidia%d", atoi(at + sizeof key - 1));
-        visible = access(path, F_OK) == 0;
-        free(path);
-    }
-    dt_strbuf_free(&text);
     return visible;
 }
 
-static void add_index(struct dt_strs *gpus, unsigned index)
+/* Calls see with the driver's text on each GPU that is visible, in the order of the bus, as CUDA
+ * counts with CUDA_DEVICE_ORDER=PCI_BUS_ID. False: no such driver. */
+static bool for_each(const char *root, void (*see)(void *arg, const char *information), void *arg)
 {
-    char text[16];
-
-    snprintf(text, sizeof text, "%u", index);
-    dt_strs_add(gpus, text);
-}
-
-/* In the order of the bus, as CUDA counts with CUDA_DEVICE_ORDER=PCI_BUS_ID. False: no such driver.
- */
-static bool from_driver(struct dt_strs *gpus)
-{
+    char *dir = dt_xasprintf("%s/proc/driver/nvidia/gpus", root);
     struct dirent **entries;
-    int n = scandir(driver, &entries, is_entry, alphasort);
-    unsigned index = 0;
+    int n = scandir(dir, &entries, is_entry, alphasort);
 
     for (int i = 0; i < n; i++) {
-        if (is_visible(entries[i]->d_name))
-            add_index(gpus, index++);
+        char *path = dt_xasprintf("%s/%s/information", dir, entries[i]->d_name);
+        struct dt_strbuf text = { 0 };
+
+        if (dt_slurp(&text, path, FILE_MAX, NULL) == 0 && is_visible(root, dt_strbuf_text(&text)))
+            see(arg, dt_strbuf_text(&text));
+        dt_strbuf_free(&text);
+        free(path);
         free(entries[i]);
     }
     if (n >= 0)
         free(entries);
+    free(dir);
     return n >= 0;
+}
+
+static void add_index(void *gpus, const char *information)
+{
+    struct dt_strs *list = gpus;
+    char text[16];
+
+    (void)information;
+    snprintf(text, sizeof text, "%u", list->n);
+    dt_xstrs_add(list, text);
 }
 
 /* Runs nvidia-smi -L; its output, as far as it came before the deadline. */
@@ -108,18 +113,18 @@ static void ask_smi(struct dt_strbuf *out)
         waitpid(pid, NULL, 0);
 }
 
-/* Where the driver has no such files (Windows' subsystem for Linux), its tool is asked. */
-static void from_smi(struct dt_strs *gpus)
+/* Where the driver has no such files (Windows' subsystem for Linux), its tool is asked: a line for
+ * each GPU, as in "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-...)". */
+static void for_each_of_smi(void (*see)(void *arg, const char *line), void *arg)
 {
     struct dt_strbuf out = { 0 };
-    unsigned index = 0;
 
     if (access("/dev/dxg", F_OK) < 0 && access("/dev/nvidiactl", F_OK) < 0)
         return;
     ask_smi(&out);
     for (const char *line = dt_strbuf_text(&out); line && *line;) {
         if (strncmp(line, "GPU ", 4) == 0)
-            add_index(gpus, index++);
+            see(arg, line);
         line = strchr(line, '\n');
         line = line ? line + 1 : NULL;
     }
@@ -128,6 +133,62 @@ static void from_smi(struct dt_strs *gpus)
 
 void dt_gpus_detect(struct dt_strs *gpus)
 {
-    if (!from_driver(gpus))
-        from_smi(gpus);
+    if (!for_each("", add_index, gpus))
+        for_each_of_smi(add_index, gpus);
+}
+
+static void add_text(struct dt_strs *list, const char *text, size_t n)
+{
+    char *copy = dt_xstrndup(text, n);
+
+    dt_xstrs_add(list, copy);
+    free(copy);
+}
+
+static void add_model(void *models, const char *information)
+{
+    const char *model = value_of(information, "Model:");
+
+    if (model)
+        add_text(models, model, strcspn(model, "\n"));
+}
+
+static void add_model_of_smi(void *models, const char *line)
+{
+    const char *model = line + strcspn(line, ":\n");
+    const char *end = strstr(model, " (UUID");
+
+    model += strspn(model, ": ");
+    add_text(models, model, end > model ? (size_t)(end - model) : strcspn(model, "\n"));
+}
+
+/* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19": the first word that
+ * begins with a digit and has a point. */
+static char *read_version(const char *root)
+{
+    char *path = dt_xasprintf("%s/proc/driver/nvidia/version", root);
+    struct dt_strbuf text = { 0 };
+    const char *word = "";
+    size_t n = 0;
+    char *version;
+
+    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0)
+        word = dt_strbuf_text(&text);
+    for (; *word; word += n) {
+        word += strspn(word, " \t\n");
+        n = strcspn(word, " \t\n");
+        if (*word >= '0' && *word <= '9' && memchr(word, '.', n))
+            break;
+    }
+    version = dt_xstrndup(word, *word ? n : 0);
+    dt_strbuf_free(&text);
+    free(path);
+    return version;
+}
+
+void dt_gpus_describe(struct dt_strs *models, char **version, const char *root)
+{
+    if (!for_each(root, add_model, models))
+        for_each_of_smi(add_model_of_smi, models);
+    *version = read_version(root);
 }

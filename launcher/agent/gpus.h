@@ -9,4 +9,10 @@
  * it is called before the loop runs. */
 void dt_gpus_detect(struct dt_strs *gpus);
 
+/* Appends the model of each of them, and sets version (to be freed) to that of their driver, ""
+ * when that cannot be found out. root: "", or a directory that stands for / (tests). May wait
+ * likewise.
+ */
+void dt_gpus_describe(struct dt_strs *models, char **version, const char *root);
+
 #endif

@@ -31,6 +31,18 @@ void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what)
     dt_strbuf_printf(out, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
 }
 
+void dt_words_bytes(struct dt_strbuf *out, double bytes)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+    size_t i = 0;
+
+    while (bytes >= 1023.5 && i + 1 < sizeof units / sizeof *units) {
+        bytes /= 1024;
+        i++;
+    }
+    dt_strbuf_printf(out, i && bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, units[i]);
+}
+
 void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list)
 {
     uint32_t first = 0, run = 0;

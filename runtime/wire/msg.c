@@ -73,6 +73,7 @@ SHAPE(end, F(end, unused, U8, 0, NULL));
 SHAPE(file,
     F(file, id, U32, 0, NULL), F(file, name, STR, 255, NULL), F(file, mode, U32, 0, NULL),
     F(file, size, U64, 0, NULL), F(file, hash, U64, 0, NULL), F(file, job_id, STR, 64, NULL));
+SHAPE(check, F(check, dir, STR, PATH_MAX_BYTES, NULL));
 SHAPE(stdin, F(stdin, generation, U32, 0, NULL), F(stdin, data, BLOB, 0, NULL));
 SHAPE(stdin_eof, F(stdin_eof, generation, U32, 0, NULL));
 SHAPE(stdin_credit,
@@ -115,6 +116,14 @@ SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES, NULL));
 SHAPE(file_done,
     F(file_done, id, U32, 0, NULL), F(file_done, dir, STR, PATH_MAX_BYTES, NULL),
     F(file_done, error, STR, TEXT_MAX_BYTES, NULL));
+SHAPE(facts,
+    F(facts, wall_ahead_ns, U64, 0, NULL), F(facts, kernel, STR, NAME_MAX_BYTES, NULL),
+    F(facts, machine, STR, NAME_MAX_BYTES, NULL), F(facts, cpus, U32, 0, NULL),
+    F(facts, physical_cores, U32, 0, NULL), F(facts, cpu_limit, U32, 0, NULL),
+    F(facts, load, U32, 0, NULL), F(facts, memory_limit, U64, 0, NULL),
+    F(facts, memory_available, U64, 0, NULL), F(facts, gpu_models, STRS, 4096, NULL),
+    F(facts, gpu_driver, STR, NAME_MAX_BYTES, NULL), F(facts, disk_dir, STR, PATH_MAX_BYTES, NULL),
+    F(facts, disk_free, U64, 0, NULL), F(facts, disk_error, U32, 0, NULL));
 SHAPE(output,
     F(output, rank, U32, 0, NULL), F(output, fd, U8, 0, NULL), F(output, data, BLOB, 0, NULL));
 SHAPE(output_eof, F(output_eof, rank, U32, 0, NULL), F(output_eof, fd, U8, 0, NULL));
@@ -133,6 +142,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_CREDIT] = &credit_shape,
     [DT_MSG_END] = &end_shape,
     [DT_MSG_FILE] = &file_shape,
+    [DT_MSG_CHECK] = &check_shape,
     [DT_MSG_STDIN] = &stdin_shape,
     [DT_MSG_STDIN_EOF] = &stdin_eof_shape,
     [DT_MSG_FILE_DATA] = &file_data_shape,
@@ -148,6 +158,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_LOG] = &log_shape,
     [DT_MSG_STDIN_CREDIT] = &stdin_credit_shape,
     [DT_MSG_FILE_DONE] = &file_done_shape,
+    [DT_MSG_FACTS] = &facts_shape,
     [DT_MSG_OUTPUT] = &output_shape,
     [DT_MSG_OUTPUT_EOF] = &output_eof_shape,
     [DT_MSG_DONE] = &done_shape,

@@ -34,6 +34,7 @@ enum dt_msg_type {
     DT_MSG_END = 9,      /* nothing more will come: sweep and exit */
     DT_MSG_GO = 11,      /* every host is READY: run the program */
     DT_MSG_FILE = 10,    /* a pushed file begins; its FILE_DATA follow */
+    DT_MSG_CHECK = 16,   /* --check: describe this host */
     DT_MSG_STDIN = 0x80, /* standard input for the ranks of this host that read it */
     DT_MSG_STDIN_EOF = 0x81,
     DT_MSG_FILE_DATA = 0x82,
@@ -50,6 +51,7 @@ enum dt_msg_type {
     DT_MSG_LOG = 40,          /* a text for the user */
     DT_MSG_STDIN_CREDIT = 41, /* so much of it every rank has taken that reads it */
     DT_MSG_FILE_DONE = 42,    /* a pushed file is in place, or why not */
+    DT_MSG_FACTS = 48,        /* answer to CHECK */
     DT_MSG_OUTPUT = 0xC0,     /* bytes of a rank's stdout (1) or stderr (2) */
     DT_MSG_OUTPUT_EOF = 0xC1, /* that stream has ended */
     DT_MSG_DONE = 0xC2,       /* all ranks of the generation ended, are swept, all output is sent */
@@ -144,6 +146,10 @@ struct dt_msg_file {
     uint64_t size;
     uint64_t hash; /* XXH3-64 of the content */
     char *job_id;  /* files of one job share a directory on the host */
+};
+
+struct dt_msg_check {
+    char *dir; /* where checkpoints would go, absolute; it need not be there yet */
 };
 
 struct dt_msg_blob { /* element of no list; the payload of data messages */
@@ -273,6 +279,23 @@ struct dt_msg_file_done {
     char *error;
 };
 
+struct dt_msg_facts {
+    int64_t wall_ahead_ns;   /* CLOCK_REALTIME less CLOCK_BOOTTIME */
+    char *kernel;            /* its release */
+    char *machine;           /* as uname -m says */
+    uint32_t cpus;           /* online, of the whole machine; HELLO has those that ranks may use */
+    uint32_t physical_cores; /* those are hardware threads of so many cores; 0: unknown */
+    uint32_t cpu_limit;      /* hundredths of a core that the cgroup may use; 0: no limit */
+    uint32_t load;           /* hundredths: average of the last minute */
+    uint64_t memory_limit;   /* bytes, of the cgroup; 0: none */
+    uint64_t memory_available;
+    struct dt_strs gpu_models; /* one for each GPU that can be seen; empty: none, or unknown */
+    char *gpu_driver;          /* its version, or empty */
+    char *disk_dir;            /* the nearest directory to CHECK's dir that exists */
+    uint64_t disk_free;        /* bytes there, for users */
+    int32_t disk_error;        /* errno: why nothing can be written there; 0: it can */
+};
+
 struct dt_msg_output {
     uint32_t rank;
     uint8_t fd;
@@ -300,6 +323,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_credit credit;
     struct dt_msg_end end;
     struct dt_msg_file file;
+    struct dt_msg_check check;
     struct dt_msg_stdin stdin_;
     struct dt_msg_stdin_eof stdin_eof;
     struct dt_msg_stdin_credit stdin_credit;
@@ -315,6 +339,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_answer answer;
     struct dt_msg_log log;
     struct dt_msg_file_done file_done;
+    struct dt_msg_facts facts;
     struct dt_msg_output output;
     struct dt_msg_output_eof output_eof;
     struct dt_msg_done done;

@@ -111,6 +111,23 @@ static const struct dt_msg_hello hello = {
     .gpus = STRS("0", "1"),
 };
 
+static const struct dt_msg_facts facts = {
+    .wall_ahead_ns = -5,
+    .kernel = "6.1",
+    .machine = "x86_64",
+    .cpus = 128,
+    .physical_cores = 64,
+    .cpu_limit = 1650,
+    .load = 31,
+    .memory_limit = 0x200000000,
+    .memory_available = 0x123456789a,
+    .gpu_models = STRS("H100", "A100"),
+    .gpu_driver = "580.1",
+    .disk_dir = "/data",
+    .disk_free = 0x1122334455667788,
+    .disk_error = 30,
+};
+
 /* Every message, each field with a value of its own, and the bytes that PROTOCOL.md promises. */
 static const struct message {
     uint8_t type;
@@ -159,6 +176,10 @@ static const struct message {
     { DT_MSG_ANSWER, "answer", &(struct dt_msg_answer){ 6 }, "w6" },
     { DT_MSG_LOG, "log", &(struct dt_msg_log){ "text" }, "'text'" },
     { DT_MSG_STDIN_CREDIT, "stdin_credit", &(struct dt_msg_stdin_credit){ 4, 6 }, "w4 w6" },
+    { DT_MSG_CHECK, "check", &(struct dt_msg_check){ "/c" }, "'/c'" },
+    { DT_MSG_FACTS, "facts", &facts,
+      "q-5 '6.1' 'x86_64' w128 w64 w1650 w31 q0x200000000 q0x123456789a w2 'H100' 'A100' '580.1' "
+      "'/data' q0x1122334455667788 w30" },
     { DT_MSG_FILE_DONE, "file_done", &(struct dt_msg_file_done){ 1, "/d", "no" }, "w1 '/d' 'no'" },
     { DT_MSG_OUTPUT, "output", &(struct dt_msg_output){ 1, 2, BLOB("out") }, "w1 b2 \"out\"" },
     { DT_MSG_OUTPUT_EOF, "output_eof", &(struct dt_msg_output_eof){ 1, 2 }, "w1 b2" },

@@ -65,6 +65,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_list(b, "env", &o->env);
     add_text(b, "wdir", o->wdir);
     add_number(b, "dry", o->dry_run, 0);
+    add_number(b, "check", o->check, 0);
     add_number(b, "json", o->json, 0);
     add_text(b, "report", o->report);
     add_number(b, "restarts", o->max_restarts, -1);
@@ -122,6 +123,8 @@ static const struct {
     { "-x A=1 -x A=b=c --unset B -x C* x", "env=x:A=1 env=x:A=b=c env=u:B env=x:C* =x" },
     { "--wdir /w --report r.json x", "wdir=/w report=r.json =x" },
     { "--dry-run --json x", "dry=1 json=1 =x" },
+    { "--check", "check=1" },
+    { "--check --json -np 2 x -y", "np=2 check=1 json=1 =x =-y" },
     { "--max-restarts 0 x", "restarts=0 =x" },
     { "--max-restarts=3 x", "restarts=3 =x" },
     { "--on-host-loss stop x", "hostloss=1 =x" },
@@ -250,7 +253,9 @@ static const struct {
     { "--resume --fresh --checkpoint-dir d x", "--resume and --fresh contradict each other" },
     { "--resume x", "--resume needs --checkpoint-dir DIR" },
     { "--push f --no-push x", "--push and --no-push contradict each other" },
-    { "--json x", "--json belongs to --dry-run" },
+    { "--json x", "--json belongs to --dry-run or --check" },
+    { "--check --dry-run x", "--check connects to the hosts, and --dry-run to none" },
+    { "--check host2:2", "\"host2:2\" looks like a host" },
     { "-np 4 -H host1:2, host2:2 ./train",
       "\"host2:2\" looks like a host, not like a program: is there a blank after a comma in -H?" },
     { "-H a:2, b:2,c:2 ./train", "\"b:2,c:2\" looks like a host" },

@@ -28,6 +28,34 @@ static void test_duration(void **state)
     }
 }
 
+static void test_bytes(void **state)
+{
+    static const struct {
+        double bytes;
+        const char *want;
+    } cases[] = {
+        { 0, "0 B" },
+        { 1023, "1023 B" },
+        { 1024, "1.0 KiB" },
+        { 10188, "9.9 KiB" },
+        { 10189, "10 KiB" },
+        { 1024 * 1023.4, "1023 KiB" },
+        { 1024 * 1023.6, "1.0 MiB" },
+        { 512.0 * (1 << 30), "512 GiB" },
+        { 1.2e12, "1.1 TiB" },
+        { 3e19, "26645 PiB" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strbuf b = { 0 };
+
+        dt_words_bytes(&b, cases[i].bytes);
+        assert_string_equal(dt_strbuf_text(&b), cases[i].want);
+        dt_strbuf_free(&b);
+    }
+}
+
 static void test_numbers(void **state)
 {
     struct dt_strbuf b = { 0 };
@@ -160,9 +188,10 @@ static void test_signals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_duration), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_ranks),    cmocka_unit_test(test_death),
-        cmocka_unit_test(test_spawn),    cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_duration), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_death),    cmocka_unit_test(test_spawn),
+        cmocka_unit_test(test_signals),
     };
 
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);

@@ -1,0 +1,139 @@
+#include "launcher/agent/limits.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/slurp.h"
+
+enum { FILE_MAX = 64 * 1024 };
+
+/* How many of the numbers there are (2 at most) the file holds; "max" is none. */
+static int read_numbers(const char *dir, const char *name, long long numbers[2])
+{
+    char *path = dt_xasprintf("%s/%s", dir, name);
+    struct dt_strbuf text = { 0 };
+    int n = 0;
+
+    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0)
+        n = sscanf(dt_strbuf_text(&text), "%lld %lld", &numbers[0], &numbers[1]);
+    dt_strbuf_free(&text);
+    free(path);
+    return n < 0 ? 0 : n;
+}
+
+static void limit_cpu(struct dt_limits *l, long long quota, long long period)
+{
+    double hundredths = period > 0 ? 100.0 * (double)quota / (double)period : 0;
+
+    if (quota > 0 && hundredths >= 1 && (l->cpu == 0 || hundredths < l->cpu))
+        l->cpu = hundredths < UINT32_MAX ? (uint32_t)hundredths : UINT32_MAX;
+}
+
+/* Version 1 says "no limit" by a number that no machine's memory reaches. */
+static void limit_memory(struct dt_limits *l, long long bytes)
+{
+    if (bytes > 0 && bytes < 1LL << 60 && (l->memory == 0 || (uint64_t)bytes < l->memory))
+        l->memory = (uint64_t)bytes;
+}
+
+static void look_unified(struct dt_limits *l, const char *dir)
+{
+    long long v[2];
+
+    if (read_numbers(dir, "cpu.max", v) == 2)
+        limit_cpu(l, v[0], v[1]);
+    if (read_numbers(dir, "memory.max", v) == 1)
+        limit_memory(l, v[0]);
+}
+
+static void look_cpu(struct dt_limits *l, const char *dir)
+{
+    long long quota[2], period[2];
+
+    if (read_numbers(dir, "cpu.cfs_quota_us", quota) == 1 &&
+        read_numbers(dir, "cpu.cfs_period_us", period) == 1)
+        limit_cpu(l, quota[0], period[0]);
+}
+
+static void look_memory(struct dt_limits *l, const char *dir)
+{
+    long long v[2];
+
+    if (read_numbers(dir, "memory.limit_in_bytes", v) == 1)
+        limit_memory(l, v[0]);
+}
+
+struct hierarchy {
+    const char *controller; /* in its line; "": version 2 */
+    const char *mount;
+    void (*look)(struct dt_limits *l, const char *dir);
+};
+
+static bool concerns(const struct hierarchy *h, const char *controllers)
+{
+    size_t n = strlen(h->controller);
+
+    if (n == 0)
+        return *controllers == '\0';
+    for (; *controllers;
+         controllers += strcspn(controllers, ","), controllers += *controllers == ',')
+        if (strcspn(controllers, ",") == n && memcmp(controllers, h->controller, n) == 0)
+            return true;
+    return false;
+}
+
+/* From the group itself up to the top that can be seen. */
+static void climb(struct dt_limits *l, const char *root, const struct hierarchy *h,
+                  const char *group)
+{
+    char *at = dt_xstrdup(group);
+    char *slash = at + strlen(at);
+
+    do {
+        char *dir;
+
+        *slash = '\0';
+        dir = dt_xasprintf("%s/sys/fs/cgroup%s%s", root, h->mount, at);
+        h->look(l, dir);
+        free(dir);
+        slash = strrchr(at, '/');
+    } while (slash);
+    free(at);
+}
+
+/* A line of /proc/self/cgroup: "0::/GROUP" (version 2) or "4:cpu,cpuacct:/GROUP" (version 1). */
+static void take_line(struct dt_limits *l, const char *root, char *line)
+{
+    static const struct hierarchy hierarchies[] = {
+        { "", "", look_unified },
+        { "cpu", "/cpu", look_cpu },
+        { "memory", "/memory", look_memory },
+    };
+    char *controllers = strchr(line, ':');
+    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+
+    if (!group)
+        return;
+    *group++ = '\0';
+    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++)
+        if (concerns(&hierarchies[i], controllers + 1))
+            climb(l, root, &hierarchies[i], group);
+}
+
+void dt_limits_read(struct dt_limits *limits, const char *root)
+{
+    char *path = dt_xasprintf("%s/proc/self/cgroup", root);
+    struct dt_strbuf text = { 0 };
+    char *rest = NULL;
+
+    *limits = (struct dt_limits){ 0 };
+    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0 && text.len)
+        for (char *line = strtok_r(text.data, "\n", &rest); line;
+             line = strtok_r(NULL, "\n", &rest))
+            take_line(limits, root, line);
+    dt_strbuf_free(&text);
+    free(path);
+}

@@ -1,0 +1,170 @@
+#include "launcher/check/cells.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/check/table.h"
+#include "launcher/job/words.h"
+
+static void host(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_strbuf_puts(out, h->name);
+}
+
+/* "authenticate as anna: none of ..." has failed in the phase before the first colon. */
+static void ssh(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    if (h->greeted && strcmp(h->carrier, "local") == 0)
+        dt_strbuf_puts(out, "local");
+    else if (h->greeted)
+        dt_strbuf_printf(out, "%s %.2f s", h->carrier, h->connect_seconds);
+    else
+        dt_strbuf_printf(out, "failed: %.*s (%s)", (int)strcspn(h->problem, ":"), h->problem,
+                         h->carrier);
+}
+
+static void agent(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_strbuf_printf(out, "%s%s", h->agent_version, h->agent_sent ? " sent" : "");
+}
+
+static void cores(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_strbuf_printf(out, "%.10g", dt_check_cores(h));
+    if (dt_check_cores(h) < h->facts.cpus)
+        dt_strbuf_printf(out, " of %" PRIu32, h->facts.cpus);
+}
+
+static void physical(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    if (h->facts.physical_cores)
+        dt_strbuf_printf(out, "%" PRIu32, h->facts.physical_cores);
+}
+
+static void memory(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_words_bytes(out, dt_check_memory(h));
+}
+
+static void load(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_strbuf_printf(out, "%.1f", h->facts.load / 100.0);
+}
+
+static void gpus(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    char *models = dt_check_gpu_models(h);
+
+    if (h->facts.gpu_models.n)
+        dt_strbuf_printf(out, "%" PRIu32 " x %s", h->facts.gpu_models.n, models);
+    free(models);
+}
+
+static void driver(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_strbuf_puts(out, h->facts.gpu_driver);
+}
+
+static void clock_offset(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    double ms = (double)h->clock.offset_ns / 1e6;
+    double error = (double)h->clock.error_ns / 1e6;
+
+    if (ms > -1000 && ms < 1000)
+        dt_strbuf_printf(out, "%+.1f +-%.1f ms", ms > -0.05 && ms < 0.05 ? 0 : ms,
+                         error < 0.1 ? 0.1 : error);
+    else
+        dt_strbuf_printf(out, "%+.1f s", ms / 1000);
+}
+
+static void disk(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_words_bytes(out, (double)h->facts.disk_free);
+}
+
+static const struct column {
+    struct dt_table_column look;
+    enum { ALWAYS, GREETED, FACTS } known;
+    void (*say)(struct dt_strbuf *out, const struct dt_check_host *h); /* nothing: unknown */
+} columns[DT_CHECK_COLUMNS] = {
+    [DT_CHECK_HOST] = { { "host", false }, ALWAYS, host },
+    [DT_CHECK_SSH] = { { "ssh", false }, ALWAYS, ssh },
+    [DT_CHECK_AGENT] = { { "agent", false }, GREETED, agent },
+    [DT_CHECK_CORES] = { { "cores", true }, FACTS, cores },
+    [DT_CHECK_PHYSICAL] = { { "physical", true }, FACTS, physical },
+    [DT_CHECK_MEMORY] = { { "memory", true }, FACTS, memory },
+    [DT_CHECK_LOAD] = { { "load", true }, FACTS, load },
+    [DT_CHECK_GPUS] = { { "GPUs", false }, FACTS, gpus },
+    [DT_CHECK_DRIVER] = { { "driver", false }, FACTS, driver },
+    [DT_CHECK_CLOCK] = { { "clock", true }, FACTS, clock_offset },
+    [DT_CHECK_DISK] = { { "disk", true }, FACTS, disk },
+};
+
+static char *make_cell(const struct column *c, const struct dt_check_host *h)
+{
+    struct dt_strbuf b = { 0 };
+    char *text;
+
+    if (c->known == ALWAYS || (c->known == GREETED && h->greeted) || h->has_facts)
+        c->say(&b, h);
+    text = dt_xstrdup(b.len ? dt_strbuf_text(&b) : "-");
+    dt_strbuf_free(&b);
+    return text;
+}
+
+/* Which cells are remarked on. */
+static bool *find_marks(const struct dt_check_host *hosts, size_t n, const struct dt_remarks *r)
+{
+    bool *marks = dt_xcalloc(n * DT_CHECK_COLUMNS, sizeof *marks);
+
+    for (size_t i = 0; i < n; i++)
+        marks[i * DT_CHECK_COLUMNS + DT_CHECK_HOST] = hosts[i].problem != NULL;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->v[i].column < DT_CHECK_COLUMNS)
+            marks[r->v[i].host * DT_CHECK_COLUMNS + r->v[i].column] = true;
+    return marks;
+}
+
+static void append(char **cell, const char *suffix)
+{
+    char *more = dt_xasprintf("%s%s", *cell, suffix);
+
+    free(*cell);
+    *cell = more;
+}
+
+/* Where one cell of a column is marked, the others leave room, so that figures stay below each
+ * other. */
+static void mark_column(char **cells, const bool *marks, size_t n, size_t column)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < n; i++)
+        any |= marks[i * DT_CHECK_COLUMNS + column];
+    for (size_t i = 0; any && i < n; i++)
+        append(&cells[i * DT_CHECK_COLUMNS + column],
+               marks[i * DT_CHECK_COLUMNS + column] ? " !" : "  ");
+}
+
+void dt_check_print(struct dt_strbuf *out, const struct dt_check_host *hosts, size_t n,
+                    const struct dt_remarks *remarks, size_t width)
+{
+    char **cells = dt_xcalloc(n * DT_CHECK_COLUMNS, sizeof *cells);
+    bool *marks = find_marks(hosts, n, remarks);
+    struct dt_table_column looks[DT_CHECK_COLUMNS];
+    struct dt_table table = { looks, DT_CHECK_COLUMNS, cells, n };
+
+    for (size_t c = 0; c < DT_CHECK_COLUMNS; c++) {
+        looks[c] = columns[c].look;
+        for (size_t i = 0; i < n; i++)
+            cells[i * DT_CHECK_COLUMNS + c] = make_cell(&columns[c], &hosts[i]);
+        mark_column(cells, marks, n, c);
+    }
+    dt_table_print(out, &table, width);
+    for (size_t i = 0; i < n * DT_CHECK_COLUMNS; i++)
+        free(cells[i]);
+    free(cells);
+    free(marks);
+}

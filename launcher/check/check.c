@@ -1,0 +1,274 @@
+#include "launcher/check/check.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/check/cells.h"
+#include "launcher/check/json.h"
+#include "launcher/check/peer.h"
+#include "launcher/check/remarks.h"
+#include "launcher/job/hostlink.h"
+#include "launcher/job/signals.h"
+
+enum { SIGNALS = 3, END_PATIENCE_MS = 2000 };
+
+struct check {
+    const struct dt_job_config *job;
+    struct dt_check_plan plan;
+    uv_loop_t loop;
+    struct dt_check_peer *peers; /* one for each host of the job */
+    struct dt_check_host *hosts;
+    size_t n;
+    uv_timer_t tick;
+    uint64_t last_look_ns;
+    uv_timer_t timeout;  /* --timeout */
+    uv_timer_t patience; /* with agents that were told to end */
+    uv_signal_t signals[SIGNALS];
+    unsigned nsignals;
+    bool ending;
+    bool left;     /* the loop is being emptied */
+    int exit_code; /* of a signal or the time limit; 0: neither came */
+};
+
+/* Two names for one machine: its slots would count twice. */
+static void find_twins(struct check *c)
+{
+    for (size_t i = 1; i < c->n; i++) {
+        size_t k = 0;
+
+        while (k < i && !(c->peers[k].identity && c->peers[i].identity &&
+                          strcmp(c->peers[k].identity, c->peers[i].identity) == 0))
+            k++;
+        if (k < i && !c->hosts[i].problem)
+            c->hosts[i].problem = dt_xasprintf(
+                "it is the same machine as %s: name it once, with all its slots", c->hosts[k].name);
+    }
+}
+
+static void on_patience_over(uv_timer_t *timer)
+{
+    struct check *c = timer->data;
+
+    for (size_t i = 0; i < c->n; i++)
+        dt_check_peer_close(&c->peers[i], NULL);
+}
+
+static void end(struct check *c)
+{
+    c->ending = true;
+    for (size_t i = 0; i < c->n; i++)
+        dt_check_peer_end(&c->peers[i]);
+    uv_timer_start(&c->patience, on_patience_over, END_PATIENCE_MS, 0);
+}
+
+static void leave(struct check *c)
+{
+    c->left = true;
+    uv_close((uv_handle_t *)&c->tick, NULL);
+    uv_close((uv_handle_t *)&c->timeout, NULL);
+    uv_close((uv_handle_t *)&c->patience, NULL);
+    for (unsigned i = 0; i < c->nsignals; i++)
+        uv_close((uv_handle_t *)&c->signals[i], NULL);
+}
+
+static void on_moved(void *arg)
+{
+    struct check *c = arg;
+    bool settled = true, closed = true;
+
+    for (size_t i = 0; i < c->n; i++) {
+        settled &= dt_check_peer_is_settled(&c->peers[i]);
+        closed &= !c->peers[i].link;
+    }
+    if (settled && !c->ending)
+        end(c);
+    if (closed && !c->left)
+        leave(c);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct check *c = timer->data;
+    uint64_t now = dt_now_ns();
+
+    for (size_t i = 0; i < c->n; i++)
+        dt_check_peer_tick(&c->peers[i], now, c->last_look_ns);
+    c->last_look_ns = now;
+    on_moved(c);
+}
+
+/* What is not known yet stays unknown. */
+static void stop(struct check *c, int exit_code)
+{
+    c->exit_code = exit_code;
+    if (c->ending)
+        return;
+    for (size_t i = 0; i < c->n; i++)
+        if (!dt_check_peer_is_settled(&c->peers[i]) && !c->hosts[i].problem)
+            c->hosts[i].problem = dt_xstrdup("check: it was not waited for any longer");
+    end(c);
+}
+
+static void on_timeout(uv_timer_t *timer)
+{
+    struct check *c = timer->data;
+
+    if (c->ending)
+        return;
+    dt_say("the time limit of %d s is over", c->job->timeout_s);
+    stop(c, DT_EXIT_TIMEOUT);
+}
+
+/* The second one does not wait for agents to end. */
+static void on_signal(uv_signal_t *handle, int signo)
+{
+    struct check *c = handle->data;
+
+    if (c->ending && c->exit_code) {
+        on_patience_over(&c->patience);
+        return;
+    }
+    dt_say("%s by %s", signo == SIGINT ? "interrupted" : "told to end", dt_signal_name(signo));
+    stop(c, DT_EXIT_SIGNAL + signo);
+}
+
+static void watch_signals(struct check *c)
+{
+    static const int signos[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
+
+    for (unsigned i = 0; i < SIGNALS; i++) {
+        if (signos[i] != SIGTERM && dt_signal_is_ignored(signos[i]))
+            continue;
+        uv_signal_init(&c->loop, &c->signals[c->nsignals]);
+        c->signals[c->nsignals].data = c;
+        uv_signal_start(&c->signals[c->nsignals], on_signal, signos[i]);
+        c->nsignals++;
+    }
+}
+
+static void begin(struct check *c, const struct dt_job_config *job)
+{
+    uint64_t period = (uint64_t)job->heartbeat_s * 1000 / 4;
+    uint32_t tag = 0;
+
+    if (getrandom(&tag, sizeof tag, 0) != sizeof tag) {
+        dt_say("no random numbers from the system: %s", strerror(errno));
+        exit(DT_EXIT_LAUNCH);
+    }
+    uv_loop_init(&c->loop);
+    c->job = job;
+    c->n = job->hosts->n;
+    c->peers = dt_xcalloc(c->n, sizeof *c->peers);
+    c->hosts = dt_xcalloc(c->n, sizeof *c->hosts);
+    c->plan = (struct dt_check_plan){ &c->loop, job, "", on_moved, c };
+    snprintf(c->plan.id, sizeof c->plan.id, "check-%08" PRIx32, tag);
+    uv_timer_init(&c->loop, &c->tick);
+    uv_timer_init(&c->loop, &c->timeout);
+    uv_timer_init(&c->loop, &c->patience);
+    c->tick.data = c->timeout.data = c->patience.data = c;
+    c->last_look_ns = dt_now_ns();
+    uv_timer_start(&c->tick, on_tick, period, period);
+    if (job->timeout_s > 0)
+        uv_timer_start(&c->timeout, on_timeout, (uint64_t)job->timeout_s * 1000, 0);
+    watch_signals(c);
+    for (size_t i = 0; i < c->n; i++) {
+        c->hosts[i].name = job->hosts->v[i].name;
+        dt_check_peer_open(&c->peers[i], &c->plan, i, &c->hosts[i]);
+    }
+}
+
+/* --- what came of it --- */
+
+static void say_problems(const struct check *c, size_t bad)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->hosts[i].problem)
+            dt_say("%s: %s", c->hosts[i].name, c->hosts[i].problem);
+    if (bad && c->n > 1)
+        dt_say("%zu of %zu hosts cannot be used; a job would not start", bad, c->n);
+}
+
+static void say_remarks(const struct check *c, const struct dt_remarks *remarks)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct dt_strbuf b = { 0 };
+
+        for (size_t k = 0; k < remarks->n; k++)
+            if (remarks->v[k].host == i)
+                dt_strbuf_printf(&b, "%s%s", b.len ? "; " : "", remarks->v[k].text);
+        if (b.len)
+            dt_say("%s: %s", c->hosts[i].name, dt_strbuf_text(&b));
+        dt_strbuf_free(&b);
+    }
+}
+
+/* 0: that of a file or pipe, where lines may be of any length. */
+static size_t terminal_width(void)
+{
+    struct winsize size;
+
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static void print(const struct check *c, const struct dt_remarks *remarks, bool json)
+{
+    if (json) {
+        char *text = dt_check_json(c->hosts, c->n, remarks, c->job->plan->np);
+
+        puts(text);
+        cJSON_free(text);
+    } else {
+        struct dt_strbuf table = { 0 };
+
+        dt_check_print(&table, c->hosts, c->n, remarks, terminal_width());
+        fputs(dt_strbuf_text(&table), stdout);
+        dt_strbuf_free(&table);
+    }
+}
+
+static int report(const struct check *c, bool json, struct dt_error *err)
+{
+    struct dt_remarks remarks = { 0 };
+    size_t bad = 0;
+    int rc = c->exit_code;
+
+    for (size_t i = 0; i < c->n; i++)
+        bad += c->hosts[i].problem != NULL;
+    dt_remarks_make(&remarks, c->hosts, c->n);
+    print(c, &remarks, json);
+    if (fflush(stdout) == EOF || ferror(stdout))
+        rc = dt_error_set(err, "standard output cannot be written: %s", strerror(errno));
+    say_problems(c, bad);
+    say_remarks(c, &remarks);
+    dt_remarks_free(&remarks);
+    return rc ? rc : bad ? DT_EXIT_LAUNCH : 0;
+}
+
+int dt_check_run(const struct dt_job_config *config, bool json, struct dt_error *err)
+{
+    struct check c = { 0 };
+    int rc;
+
+    begin(&c, config);
+    uv_run(&c.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&c.loop);
+    find_twins(&c);
+    rc = c.exit_code > DT_EXIT_SIGNAL ? c.exit_code : report(&c, json, err);
+    for (size_t i = 0; i < c.n; i++) {
+        dt_check_peer_free(&c.peers[i]);
+        dt_check_host_free(&c.hosts[i]);
+    }
+    free(c.peers);
+    free(c.hosts);
+    return rc;
+}

@@ -1,0 +1,55 @@
+#include "launcher/check/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
+
+double dt_check_cores(const struct dt_check_host *h)
+{
+    double limit = h->facts.cpu_limit / 100.0;
+
+    return limit > 0 && limit < h->cores ? limit : h->cores;
+}
+
+double dt_check_memory(const struct dt_check_host *h)
+{
+    uint64_t limit = h->facts.memory_limit;
+
+    return (double)(limit && limit < h->memory ? limit : h->memory);
+}
+
+/* Everybody knows whose they are. */
+static const char *short_model(const char *model)
+{
+    static const char vendor[] = "NVIDIA ";
+
+    return strncmp(model, vendor, sizeof vendor - 1) == 0 ? model + sizeof vendor - 1 : model;
+}
+
+char *dt_check_gpu_models(const struct dt_check_host *h)
+{
+    const struct dt_strs *models = &h->facts.gpu_models;
+    struct dt_strbuf b = { 0 };
+    char *text;
+
+    for (uint32_t i = 0; i < models->n; i++) {
+        uint32_t first = 0;
+
+        while (strcmp(models->v[first], models->v[i]) != 0)
+            first++;
+        if (first == i)
+            dt_strbuf_printf(&b, "%s%s", b.len ? ", " : "", short_model(models->v[i]));
+    }
+    text = dt_xstrdup(dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+    return text;
+}
+
+void dt_check_host_free(struct dt_check_host *h)
+{
+    free(h->problem);
+    free(h->agent_version);
+    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&h->facts);
+}

@@ -1,0 +1,35 @@
+/* What --check has found out about one host. The pure parts read it: cells (how it looks in the
+ * table), uneven (how it compares with the others), json. */
+#ifndef DT_CHECK_HOST_H
+#define DT_CHECK_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launcher/check/wallclock.h"
+#include "runtime/wire/msg.h"
+
+struct dt_check_host {
+    const char *name;
+    char *problem;       /* why a job would not start here, as "phase: reason"; NULL: it would */
+    const char *carrier; /* of the connection: local, libssh2, ssh; auto: it came to nothing */
+    bool greeted;        /* the agent said HELLO: what follows up to facts is known */
+    double connect_seconds;
+    bool agent_sent;
+    char *agent_version;
+    uint32_t cores; /* that ranks may use */
+    uint64_t memory;
+    bool has_facts; /* what follows is known */
+    struct dt_msg_facts facts;
+    struct dt_wallclock clock;
+};
+
+/* Cores that ranks may keep busy, after affinity and limits of the cgroup; and bytes of memory. */
+double dt_check_cores(const struct dt_check_host *h);
+double dt_check_memory(const struct dt_check_host *h);
+/* The models of its GPUs, each once, as in "H100 80GB HBM3, A100"; to be freed. */
+char *dt_check_gpu_models(const struct dt_check_host *h);
+void dt_check_host_free(struct dt_check_host *h); /* what it points to */
+
+#endif

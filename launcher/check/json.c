@@ -1,0 +1,96 @@
+#include "launcher/check/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/job/json.h"
+
+static void add_gpus(cJSON *to, const struct dt_check_host *h)
+{
+    cJSON *list;
+
+    if (!h->has_facts) {
+        cJSON_AddNullToObject(to, "gpus");
+        cJSON_AddNullToObject(to, "gpu_driver");
+        return;
+    }
+    list = cJSON_AddArrayToObject(to, "gpus");
+    for (uint32_t i = 0; i < h->facts.gpu_models.n; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(h->facts.gpu_models.v[i]));
+    dt_json_add_text(to, "gpu_driver", *h->facts.gpu_driver ? h->facts.gpu_driver : NULL);
+}
+
+static void add_disk(cJSON *to, const struct dt_check_host *h)
+{
+    bool known = h->has_facts;
+
+    dt_json_add_text(to, "disk_dir", known ? h->facts.disk_dir : NULL);
+    dt_json_add_number(to, "disk_free", known, (double)h->facts.disk_free);
+    if (known)
+        cJSON_AddBoolToObject(to, "disk_writable", h->facts.disk_error == 0);
+    else
+        cJSON_AddNullToObject(to, "disk_writable");
+}
+
+static void add_remarks(cJSON *to, const struct dt_remarks *remarks, size_t host)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, "remarks");
+
+    for (size_t i = 0; i < remarks->n; i++)
+        if (remarks->v[i].host == host)
+            cJSON_AddItemToArray(list, cJSON_CreateString(remarks->v[i].text));
+}
+
+static cJSON *host_json(const struct dt_check_host *h)
+{
+    const struct dt_msg_facts *f = &h->facts;
+    bool known = h->has_facts;
+    cJSON *o = cJSON_CreateObject();
+
+    dt_json_add_text(o, "host", h->name);
+    dt_json_add_text(o, "problem", h->problem);
+    dt_json_add_text(o, "transport", h->carrier);
+    dt_json_add_number(o, "connect_seconds", h->greeted, h->connect_seconds);
+    dt_json_add_text(o, "agent", h->agent_version);
+    cJSON_AddBoolToObject(o, "agent_sent", h->agent_sent);
+    dt_json_add_number(o, "cores", known, dt_check_cores(h));
+    dt_json_add_number(o, "cpus", known, f->cpus);
+    dt_json_add_number(o, "physical_cores", known && f->physical_cores, f->physical_cores);
+    dt_json_add_number(o, "memory", known, dt_check_memory(h));
+    dt_json_add_number(o, "memory_available", known, (double)f->memory_available);
+    dt_json_add_number(o, "load", known, f->load / 100.0);
+    dt_json_add_text(o, "kernel", f->kernel);
+    dt_json_add_text(o, "machine", f->machine);
+    add_gpus(o, h);
+    dt_json_add_number(o, "clock_offset", known, (double)h->clock.offset_ns / 1e9);
+    dt_json_add_number(o, "clock_error", known, (double)h->clock.error_ns / 1e9);
+    add_disk(o, h);
+    return o;
+}
+
+char *dt_check_json(const struct dt_check_host *hosts, size_t n, const struct dt_remarks *remarks,
+                    int np)
+{
+    cJSON *root = cJSON_CreateObject(), *list;
+    bool ready = true;
+    char *text, *copy;
+
+    for (size_t i = 0; i < n; i++)
+        ready &= !hosts[i].problem;
+    dt_json_add_text(root, "version", PACKAGE_VERSION);
+    cJSON_AddBoolToObject(root, "ready", ready);
+    cJSON_AddNumberToObject(root, "np", np);
+    list = cJSON_AddArrayToObject(root, "hosts");
+    for (size_t i = 0; i < n; i++) {
+        cJSON *o = host_json(&hosts[i]);
+
+        add_remarks(o, remarks, i);
+        cJSON_AddItemToArray(list, o);
+    }
+    text = cJSON_Print(root);
+    cJSON_Delete(root);
+    copy = text ? dt_xstrdup(text) : NULL;
+    cJSON_free(text);
+    return copy;
+}

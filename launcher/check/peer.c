@@ -1,0 +1,291 @@
+#include "launcher/check/peer.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/hostlink.h"
+#include "launcher/job/start.h"
+#include "launcher/job/words.h"
+
+enum { PINGS = 8 }; /* the quickest answer of these tells how the clocks stand */
+
+static void moved(struct dt_check_peer *p)
+{
+    p->plan->moved(p->plan->arg);
+}
+
+static void set_problem(struct dt_check_host *h, const char *text)
+{
+    if (!h->problem)
+        h->problem = dt_xstrdup(text);
+}
+
+static void ping(struct dt_check_peer *p)
+{
+    struct dt_msg_ping m = { .time_ns = dt_now_ns() };
+
+    dt_link_send(p->link, DT_MSG_PING, &m);
+}
+
+/* Where checkpoints would go; a job without --checkpoint-dir has a directory of its own in it. */
+static char *checkpoint_dir(const struct dt_job_config *job)
+{
+    return job->checkpoint_dir ? dt_xstrdup(job->checkpoint_dir)
+                               : dt_xasprintf("%s/checkpoints", job->wdir);
+}
+
+static const struct dt_plan_node *node_of(const struct dt_plan *plan, size_t host)
+{
+    for (size_t i = 0; i < plan->nnodes; i++)
+        if (plan->nodes[i].host == host)
+            return &plan->nodes[i];
+    return NULL;
+}
+
+/* A START that no GO follows. A host that would have no rank prepares one, too. */
+static void prepare_ranks(struct dt_check_peer *p)
+{
+    static char *any_program[] = { (char *)"/bin/sh", NULL };
+    static uint32_t any_rank[] = { 0 };
+    const struct dt_job_config *job = p->plan->job;
+    const struct dt_plan_node *node = node_of(job->plan, p->index);
+    struct dt_msg_start m = dt_start_of(job, p->index, p->push.dir);
+
+    m.generation = 1;
+    m.job_id = (char *)(uintptr_t)p->plan->id;
+    m.np = (uint32_t)job->plan->np;
+    m.nodes = (uint32_t)job->plan->nnodes;
+    m.node_rank = node ? (uint32_t)node->node_rank : 0;
+    m.ranks = node ? node->ranks : (struct dt_u32s){ any_rank, 1 };
+    m.master_addr = (char *)"127.0.0.1";
+    m.master_port = p->free_port;
+    m.checkpoint_dir = (char *)(uintptr_t)(job->checkpoint_dir ? job->checkpoint_dir : "");
+    m.check_checkpoint_dir = job->checkpoint_dir && m.ranks.v[0] == 0;
+    m.stdin_rank = DT_STDIN_NONE;
+    if (m.argv.n == 0)
+        m.argv = (struct dt_strs){ any_program, 1 };
+    dt_link_send(p->link, DT_MSG_START, &m);
+}
+
+static void ask(struct dt_check_peer *p)
+{
+    struct dt_msg_check m = { checkpoint_dir(p->plan->job) };
+
+    p->asked = true;
+    dt_link_send(p->link, DT_MSG_CHECK, &m);
+    ping(p);
+    prepare_ranks(p);
+    free(m.dir);
+}
+
+static void feed(struct dt_check_peer *p)
+{
+    if (p->host->greeted && !p->asked)
+        dt_push_continue(&p->push, p->link, p->plan->id);
+}
+
+static void on_ready(void *arg, const struct dt_msg_hello *hello)
+{
+    struct dt_check_peer *p = arg;
+    struct dt_check_host *h = p->host;
+    uint64_t now = dt_now_ns();
+
+    h->greeted = true;
+    h->carrier = dt_link_carrier(p->link);
+    h->connect_seconds = (double)(now - p->opened_ns) / 1e9;
+    h->agent_sent = dt_link_sent_agent(p->link);
+    h->agent_version = dt_xstrdup(hello->version);
+    h->cores = hello->cores;
+    h->memory = hello->memory;
+    p->identity = dt_xstrdup(hello->identity);
+    p->free_port = hello->free_port;
+    dt_heartbeat_hello(&p->heartbeat, hello->time_ns, now);
+    if (dt_push_is_complete(&p->push))
+        ask(p);
+    else
+        feed(p);
+}
+
+static void on_file_done(struct dt_check_peer *p, const struct dt_msg_file_done *m)
+{
+    struct dt_error err = { 0 };
+
+    if (p->asked)
+        return;
+    if (dt_push_on_done(&p->push, m, &err) < 0)
+        dt_check_peer_close(p, err.text);
+    else if (dt_push_is_complete(&p->push))
+        ask(p);
+}
+
+static int64_t own_wall_ahead_ns(void)
+{
+    uint64_t boot = dt_now_ns();
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (int64_t)boot;
+}
+
+static void on_facts(struct dt_check_peer *p, struct dt_msg_facts *facts)
+{
+    struct dt_check_host *h = p->host;
+
+    if (h->has_facts)
+        return;
+    h->facts = *facts;
+    *facts = (struct dt_msg_facts){ 0 };
+    h->has_facts = true;
+}
+
+/* One question after the other, so that none waits for the answer to the one before it. */
+static void on_pong(struct dt_check_peer *p, const struct dt_msg_pong *m)
+{
+    dt_heartbeat_pong(&p->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
+    if (p->asked && ++p->pongs < PINGS)
+        ping(p);
+    if (p->host->has_facts)
+        p->host->clock =
+            dt_wallclock_of(&p->heartbeat, p->host->facts.wall_ahead_ns, own_wall_ahead_ns());
+}
+
+static void on_spawn_failed(struct dt_check_peer *p, const struct dt_msg_spawn_failed *m)
+{
+    struct dt_strbuf text = { 0 };
+
+    dt_words_spawn(&text, m);
+    set_problem(p->host, dt_strbuf_text(&text));
+    dt_strbuf_free(&text);
+    p->prepared = true;
+}
+
+static void on_message(void *arg, uint8_t type, union dt_msg *msg)
+{
+    struct dt_check_peer *p = arg;
+
+    p->heartbeat.heard_ns = dt_now_ns();
+    switch (type) {
+    case DT_MSG_FILE_DONE:
+        on_file_done(p, &msg->file_done);
+        break;
+    case DT_MSG_FACTS:
+        on_facts(p, &msg->facts);
+        break;
+    case DT_MSG_PONG:
+        on_pong(p, &msg->pong);
+        break;
+    case DT_MSG_READY:
+        p->prepared = true;
+        break;
+    case DT_MSG_SPAWN_FAILED:
+        on_spawn_failed(p, &msg->spawn_failed);
+        break;
+    case DT_MSG_LOG:
+        dt_say("%s: %s", p->host->name, msg->log.text);
+        break;
+    default:
+        break;
+    }
+    moved(p);
+}
+
+static void on_noise(void *arg, const char *line)
+{
+    struct dt_check_peer *p = arg;
+
+    if (p->host->greeted)
+        dt_say("%s: %s", p->host->name, line);
+    else
+        dt_verbose("%s: start-up output: %s", p->host->name, line);
+}
+
+static void on_drained(void *arg)
+{
+    feed(arg);
+}
+
+static void on_closed(void *arg, const struct dt_error *why)
+{
+    struct dt_check_peer *p = arg;
+
+    p->host->carrier = dt_link_carrier(p->link);
+    p->link = NULL;
+    if (!p->closing)
+        set_problem(p->host, why->text[0] ? why->text : "agent: it ended unexpectedly");
+    moved(p);
+}
+
+void dt_check_peer_open(struct dt_check_peer *p, const struct dt_check_plan *plan, size_t index,
+                        struct dt_check_host *host)
+{
+    static const struct dt_link_events events = { on_ready, on_message, on_noise, on_drained,
+                                                  on_closed };
+    const struct dt_job_config *job = plan->job;
+
+    p->plan = plan;
+    p->index = index;
+    p->host = host;
+    p->opened_ns = dt_now_ns();
+    p->config = (struct dt_link_config){
+        .transport = job->transport(&job->hosts->v[index], job->transport_arg),
+        .host = &job->hosts->v[index],
+        .agent_path = job->agent_path,
+        .push = job->push_agent,
+        .accept_new = job->accept_new,
+    };
+    p->push.set = job->push;
+    p->link = dt_link_open(plan->loop, &p->config, &events, p);
+}
+
+bool dt_check_peer_is_settled(const struct dt_check_peer *p)
+{
+    return !p->link || p->closing || (p->host->has_facts && p->prepared && p->pongs >= PINGS);
+}
+
+void dt_check_peer_tick(struct dt_check_peer *p, uint64_t now_ns, uint64_t last_look_ns)
+{
+    int limit_s = p->plan->job->heartbeat_s;
+    char *why;
+
+    if (!p->link || p->closing || !p->host->greeted)
+        return;
+    if (!dt_heartbeat_is_lost(&p->heartbeat, now_ns, last_look_ns,
+                              (uint64_t)limit_s * 1000000000)) {
+        ping(p);
+        return;
+    }
+    why = dt_xasprintf("agent: it has not answered for %d s", limit_s);
+    dt_check_peer_close(p, why);
+    free(why);
+}
+
+void dt_check_peer_end(struct dt_check_peer *p)
+{
+    struct dt_msg_end end = { 0 };
+
+    if (!p->link || p->closing)
+        return;
+    p->closing = true;
+    if (p->host->greeted)
+        dt_link_send(p->link, DT_MSG_END, &end);
+    else
+        dt_link_close(p->link);
+}
+
+void dt_check_peer_close(struct dt_check_peer *p, const char *problem)
+{
+    if (!p->link)
+        return;
+    if (problem)
+        set_problem(p->host, problem);
+    p->closing = true;
+    dt_link_close(p->link);
+}
+
+void dt_check_peer_free(struct dt_check_peer *p)
+{
+    free(p->identity);
+    free(p->push.dir);
+}

@@ -1,0 +1,54 @@
+/* The conversation with one host during a check: connect, send files (--push), ask for facts and
+ * compare clocks, let the agent prepare ranks; then END. */
+#ifndef DT_CHECK_PEER_H
+#define DT_CHECK_PEER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "launcher/check/host.h"
+#include "launcher/job/heartbeat.h"
+#include "launcher/job/job.h"
+#include "launcher/job/push.h"
+#include "launcher/remote/link.h"
+
+struct dt_check_plan { /* what all conversations share; outlives them */
+    uv_loop_t *loop;
+    const struct dt_job_config *job;
+    char id[32];              /* in the names of pushed files' directories */
+    void (*moved)(void *arg); /* any of them is settled, or closed */
+    void *arg;
+};
+
+struct dt_check_peer {
+    const struct dt_check_plan *plan;
+    size_t index;               /* into the job's hosts */
+    struct dt_check_host *host; /* what is found out */
+    struct dt_link *link;       /* NULL when closed */
+    struct dt_link_config config;
+    struct dt_push push;
+    struct dt_heartbeat heartbeat;
+    char *identity; /* of the machine; NULL until HELLO */
+    uint16_t free_port;
+    uint64_t opened_ns;
+    bool asked;     /* CHECK and START are sent */
+    bool prepared;  /* READY or SPAWN_FAILED came */
+    unsigned pongs; /* so many, one after the other */
+    bool closing;   /* its end is our doing */
+};
+
+/* peer: zeroed; host: zeroed but for its name. */
+void dt_check_peer_open(struct dt_check_peer *peer, const struct dt_check_plan *plan, size_t index,
+                        struct dt_check_host *host);
+/* All is known of it that will be. */
+bool dt_check_peer_is_settled(const struct dt_check_peer *peer);
+/* Heartbeat: to be called four times in the time that a host may be silent. */
+void dt_check_peer_tick(struct dt_check_peer *peer, uint64_t now_ns, uint64_t last_look_ns);
+/* Says END where the agent listens, and closes where none does yet. */
+void dt_check_peer_end(struct dt_check_peer *peer);
+/* Closes at once; problem (or NULL) is why, where the host has none yet. */
+void dt_check_peer_close(struct dt_check_peer *peer, const char *problem);
+void dt_check_peer_free(struct dt_check_peer *peer); /* once closed */
+
+#endif

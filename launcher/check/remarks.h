@@ -1,0 +1,42 @@
+/* What a user should know of hosts on which a job would start: where one falls behind the others,
+ * since the slowest host holds everyone back, and what would fail later. Pure.
+ *
+ * A figure is compared with the median of all hosts where it is known (of two in the middle, the
+ * better one), a name (of a driver, say) with the most frequent one (of equally frequent ones, the
+ * first host's). */
+#ifndef DT_CHECK_REMARKS_H
+#define DT_CHECK_REMARKS_H
+
+#include "launcher/check/host.h"
+
+enum dt_check_column {
+    DT_CHECK_HOST,
+    DT_CHECK_SSH,
+    DT_CHECK_AGENT,
+    DT_CHECK_CORES,
+    DT_CHECK_PHYSICAL,
+    DT_CHECK_MEMORY,
+    DT_CHECK_LOAD,
+    DT_CHECK_GPUS,
+    DT_CHECK_DRIVER,
+    DT_CHECK_CLOCK,
+    DT_CHECK_DISK,
+    DT_CHECK_COLUMNS,
+};
+
+struct dt_remark {
+    size_t host;
+    enum dt_check_column column; /* what it is about; _COLUMNS: something that has none */
+    char *text;                  /* "8 cores (usual: 16)" */
+};
+
+struct dt_remarks {
+    struct dt_remark *v;
+    size_t n;
+};
+
+/* Appends to remarks, which are zeroed before. */
+void dt_remarks_make(struct dt_remarks *remarks, const struct dt_check_host *hosts, size_t n);
+void dt_remarks_free(struct dt_remarks *remarks);
+
+#endif

@@ -1,0 +1,143 @@
+#!/usr/bin/env bats
+# --check on this machine: what it prints, and that it tells a job that would start from one that would
+# not. What crosses hosts is in tests/cluster/check.bats.
+bats_require_minimum_version 1.5.0
+load common
+
+json() { # a Python expression over the report o
+    python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); h = o["hosts"]; print(eval(sys.argv[2]))' \
+        "$OUT" "$1"
+}
+
+@test "--check needs no program and prints a line for each host" {
+    dtrun --check
+    code_is 0
+    err_is_empty
+    clean
+    [ "$(wc -l <"$OUT")" = 2 ]
+    [ "$(head -1 "$OUT" | tr -s ' ')" = \
+        "host ssh agent cores physical memory load GPUs driver clock disk" ]
+    grep -q '^localhost  *local ' "$OUT"
+}
+
+@test "--check --json tells scripts the same, as the host itself sees it" {
+    dtrun -np 3 --check --json sh -c 'touch ran'
+    code_is 0
+    err_is_empty
+    clean
+    [ ! -e ran ]
+    [ "$(json 'o["ready"], o["np"], len(h), h[0]["host"], h[0]["problem"], h[0]["transport"]')" = \
+        "(True, 3, 1, 'localhost', None, 'local')" ]
+    [ "$(json 'h[0]["kernel"], h[0]["machine"]')" = "('$(uname -r)', '$(uname -m)')" ]
+    [ "$(json 'h[0]["disk_dir"]')" = "$T" ]
+    [ "$(json 'h[0]["disk_writable"]')" = True ]
+    [ "$(json 'abs(h[0]["clock_offset"]) <= h[0]["clock_error"] + 0.01')" = True ]
+    [ "$(json '0 < h[0]["cores"] <= h[0]["cpus"]')" = True ]
+}
+
+@test "--check of a job that would not start exits with 125 and says why" {
+    dtrun --check ./nosuch
+    code_is 125
+    err_lines 1
+    err_has "dtrun: localhost: ./nosuch: No such file or directory"
+    grep -q '^localhost !' "$OUT"
+    echo 'int main;' >source.c
+    dtrun --check ./source.c
+    code_is 125
+    err_has "./source.c: Permission denied"
+    dtrun --check --wdir /no/such/dir true
+    code_is 125
+    err_has "working directory /no/such/dir"
+    dtrun --check --json -H nowhere.invalid true
+    code_is 125
+    err_has "dtrun: nowhere.invalid: resolve: "
+    [ "$(json 'o["ready"], h[0]["problem"][:8], h[0]["cores"]')" = "(False, 'resolve:', None)" ]
+    clean
+}
+
+@test "--check prepares as many ranks as the job has: a limit of the host is found" {
+    (ulimit -n 64 && dtrun --check -np 500 true; code_is 125)
+    err_has "500 ranks need"
+    clean
+}
+
+@test "--check sends what --push names, and removes it" {
+    printf '#!/bin/sh\necho hello\n' >sent
+    chmod +x sent
+    XDG_CACHE_HOME="$T/cache" HOME="$T/home" dtrun --check --push sent --wdir / sent
+    code_is 0
+    err_is_empty
+    [ -z "$(find "$T/home" -name 'check-*')" ]
+    dtrun --check --wdir / sent
+    code_is 125
+    clean
+}
+
+@test "a terminal that is too narrow gets a paragraph for each host" {
+    command -v script >/dev/null || skip "script is not installed"
+    env "$TOKEN" script -qec "stty cols 200; $DTRUN --check" wide >/dev/null
+    env "$TOKEN" script -qec "stty cols 40; $DTRUN --check" narrow >/dev/null
+    clean
+    grep -q '^host  *ssh  *agent' wide
+    ! grep -q '^host  *ssh  *agent' narrow
+    grep -q '^localhost' narrow
+    grep -qE '^  memory  +[0-9.]+ [KMGT]iB' narrow
+}
+
+@test "a directory for checkpoints that cannot be written is a problem where a job needs it; none is made" {
+    echo >file
+    dtrun --check --checkpoint-dir file/run7
+    code_is 125
+    err_has "dtrun: localhost: checkpoint directory $T/file/run7: Not a directory"
+    echo >checkpoints # a job need not write any
+    dtrun --check
+    code_is 0
+    err_has "localhost: checkpoints cannot be written: $T/checkpoints: Not a directory"
+    dtrun --check --checkpoint-dir new/run7
+    code_is 0
+    err_is_empty
+    [ ! -e new ]
+    clean
+}
+
+@test "Ctrl-C, SIGTERM and --timeout end a check whose agent does not answer" {
+    printf '#!/bin/sh\nexec sleep 300\n' >agent
+    chmod +x agent
+    for case in INT:130 TERM:143; do
+        DTRUN_AGENT=$T/agent dtrun_start --check
+        within 10 started_agent
+        kill -"${case%:*}" "$BACKGROUND"
+        dtrun_wait 10
+        code_is "${case#*:}"
+        err_lines 1
+        [ ! -s "$OUT" ]
+        clean 2
+    done
+    DTRUN_AGENT=$T/agent dtrun --check --timeout 1
+    code_is 124
+    err_has "the time limit of 1 s is over"
+    grep -q '^localhost !' "$OUT"
+    clean 2
+}
+
+started_agent() { [ -n "$(keeper)" ]; }
+
+@test "an agent that falls silent is given up after --heartbeat" {
+    : | "$DTRUN_AGENT" | cat >hello # it says so before it sees that nobody is there
+    [ -s hello ]
+    printf '#!/bin/sh\ncat %s\nexec cat >/dev/null\n' "$T/hello" >agent
+    chmod +x agent
+    DTRUN_AGENT=$T/agent dtrun --check --heartbeat 1
+    code_is 125
+    err_has "dtrun: localhost: agent: it has not answered for 1 s"
+    grep -qE '^localhost ! +local ' "$OUT"
+    clean 2
+}
+
+@test "a check whose output cannot be written fails" {
+    RC=0
+    env "$TOKEN" timeout 20 "$DTRUN" --check >/dev/full 2>"$ERR" || RC=$?
+    code_is 125
+    err_has "standard output cannot be written"
+    clean
+}

@@ -1,0 +1,211 @@
+/* What an agent says of its host, from trees of files that stand for /proc, /sys and /dev. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/agent/gpus.h"
+#include "launcher/agent/hostfacts.h"
+#include "launcher/agent/limits.h"
+#include "tests/unit/unit.h"
+
+static char root[] = "/tmp/dtrun-hostfacts-XXXXXX";
+
+static int make_root(void **state)
+{
+    (void)state;
+    strcpy(root + strlen(root) - 6, "XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+static void make_dirs(char *path)
+{
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(path, 0755);
+        *at = '/';
+    }
+}
+
+/* Valid until the next call. */
+static char *root_of(const char *name)
+{
+    static char path[256];
+
+    snprintf(path, sizeof path, "%s%s", root, name);
+    return path;
+}
+
+static void put(const char *name, const char *content)
+{
+    char *path = root_of(name);
+    FILE *f;
+
+    make_dirs(path);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(content, f);
+    fclose(f);
+}
+
+struct file {
+    const char *name, *content;
+};
+
+static void test_limits(void **state)
+{
+    static const struct {
+        struct file files[6];
+        struct dt_limits want;
+    } cases[] = {
+        { { { 0 } }, { 0, 0 } },
+        { { { "/proc/self/cgroup", "0::/a/b\n" } }, { 0, 0 } },
+        { { { "/proc/self/cgroup", "0::/a/b\n" },
+            { "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n" },
+            { "/sys/fs/cgroup/a/b/memory.max", "max\n" } },
+          { 0, 0 } },
+        { { { "/proc/self/cgroup", "0::/a/b\n" },
+            { "/sys/fs/cgroup/a/b/cpu.max", "250000 100000\n" },
+            { "/sys/fs/cgroup/a/b/memory.max", "max\n" },
+            { "/sys/fs/cgroup/a/memory.max", "1073741824\n" } },
+          { 250, 1 << 30 } },
+        /* the narrowest one counts, wherever it stands */
+        { { { "/proc/self/cgroup", "0::/a/b\n" },
+            { "/sys/fs/cgroup/a/b/cpu.max", "400000 100000\n" },
+            { "/sys/fs/cgroup/a/cpu.max", "150000 100000\n" },
+            { "/sys/fs/cgroup/cpu.max", "900000 100000\n" } },
+          { 150, 0 } },
+        /* a container shows its own group as the top */
+        { { { "/proc/self/cgroup", "0::/\n" },
+            { "/sys/fs/cgroup/cpu.max", "50000 100000\n" },
+            { "/sys/fs/cgroup/memory.max", "4096\n" } },
+          { 50, 4096 } },
+        { { { "/proc/self/cgroup", "9:memory:/m\n4:cpu,cpuacct:/c\n3:cpuset:/x\n" },
+            { "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "300000\n" },
+            { "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "200000\n" },
+            { "/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "8192\n" },
+            { "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n" } },
+          { 150, 8192 } },
+        { { { "/proc/self/cgroup", "4:cpu,cpuacct:/c\n" },
+            { "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "-1\n" },
+            { "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n" } },
+          { 0, 0 } },
+        { { { "/proc/self/cgroup", "nonsense\n:\n\n7:cpu" } }, { 0, 0 } },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_limits l;
+
+        for (size_t k = 0; k < 6 && cases[i].files[k].name; k++)
+            put(cases[i].files[k].name, cases[i].files[k].content);
+        dt_limits_read(&l, root);
+        assert_int_equal(l.cpu, cases[i].want.cpu);
+        assert_int_equal(l.memory, cases[i].want.memory);
+        remove_root(state);
+        make_root(state);
+    }
+}
+
+static void test_facts(void **state)
+{
+    struct dt_msg_facts f = { 0 };
+
+    (void)state;
+    put("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", "0,2\n");
+    put("/sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1,3\n");
+    put("/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", "0,2\n");
+    put("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3\n");
+    put("/sys/devices/system/cpu/cpu4/online", "0\n");
+    put("/sys/devices/system/cpu/cpufreq/boost", "1\n");
+    put("/proc/loadavg", "12.34 5.00 1.00 2/345 6789\n");
+    put("/proc/meminfo", "MemTotal:  100 kB\nMemFree:  50 kB\nMemAvailable:   70 kB\n");
+    dt_hostfacts_fill(&f, root, "/");
+    assert_int_equal(f.cpus, 4);
+    assert_int_equal(f.physical_cores, 2);
+    assert_int_equal(f.load, 1234);
+    assert_int_equal(f.memory_available, 70 * 1024);
+    assert_true(strlen(f.kernel) > 0);
+    assert_true(strlen(f.machine) > 0);
+    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+}
+
+static void test_disk(void **state)
+{
+    static const struct {
+        const char *dir, *want;
+        int error;
+    } cases[] = {
+        { "", "", 0 },
+        { "/not/here/yet", "", 0 },
+        { "/data/run7", "/data", 0 },
+        { "/data/file", "/data/file", ENOTDIR },
+        { "/data/file/below", "/data/file/below", ENOTDIR },
+    };
+
+    (void)state;
+    put("/data/file", "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_msg_facts f = { 0 };
+
+        dt_hostfacts_fill(&f, root, root_of(cases[i].dir));
+        assert_string_equal(f.disk_dir, root_of(cases[i].want));
+        assert_int_equal(f.disk_error, cases[i].error);
+        assert_true(cases[i].error || f.disk_free > 0);
+        dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+    }
+    assert_int_equal(access(root_of("/not"), F_OK), -1); /* looking creates nothing */
+}
+
+static void test_gpus(void **state)
+{
+    struct dt_strs models = { 0 };
+    char *version = NULL;
+
+    (void)state;
+    put("/proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n"
+        "GCC version:  gcc version 12.2.0\n");
+    put("/proc/driver/nvidia/gpus/0000:17:00.0/information",
+        "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 100\nDevice Minor: \t 1\n");
+    put("/proc/driver/nvidia/gpus/0000:65:00.0/information",
+        "Model: \t\t NVIDIA A100\nDevice Minor: \t 0\n");
+    put("/proc/driver/nvidia/gpus/0000:b3:00.0/information",
+        "Model: \t\t another container's\nDevice Minor: \t 2\n");
+    put("/dev/nvidia0", "");
+    put("/dev/nvidia1", "");
+    dt_gpus_describe(&models, &version, root);
+    assert_int_equal(models.n, 2);
+    assert_string_equal(models.v[0], "NVIDIA H100 80GB HBM3");
+    assert_string_equal(models.v[1], "NVIDIA A100");
+    assert_string_equal(version, "580.65.06");
+    free(version);
+    put("/proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC\n");
+    dt_gpus_describe(&models, &version, root);
+    assert_string_equal(version, "535.104.05");
+    free(version);
+    dt_strs_free(&models);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_limits, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_facts, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_disk, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_gpus, make_root, remove_root),
+    };
+
+    return cmocka_run_group_tests_name("hostfacts", tests, NULL, NULL);
+}
