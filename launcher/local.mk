@@ -90,6 +90,7 @@ launcher_liblauncher_la_LIBADD = launcher/libbase.la
 # Only dtrun-agent.
 launcher_libagent_la_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
+	launcher/agent/cgroup.c launcher/agent/cgroup.h \
 	launcher/agent/channel.c launcher/agent/channel.h \
 	launcher/agent/clock.h \
 	launcher/agent/fault.c launcher/agent/fault.h \

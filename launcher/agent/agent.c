@@ -18,7 +18,6 @@
 #include "launcher/agent/hostfacts.h"
 #include "launcher/agent/hostinfo.h"
 #include "launcher/agent/lease.h"
-#include "launcher/agent/sweep.h"
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
@@ -51,8 +50,7 @@ static void leave(struct agent *a, int code, const char *what, const char *why)
 {
     bool ran = a->generation && !dt_generation_over(a->generation);
 
-    dt_sweep_all(LAST_SWEEP_MS);
-    dt_keeper_clean(a->keeper);
+    dt_keeper_end_all(a->keeper, LAST_SWEEP_MS);
     if (what && ran)
         fprintf(stderr, "dtrun-agent: %s (%s); its ranks were killed\n", what, why);
     _exit(code);
@@ -87,8 +85,7 @@ static void on_vanish(void *arg)
 {
     struct agent *a = arg;
 
-    dt_sweep_all(LAST_SWEEP_MS);
-    dt_keeper_clean(a->keeper);
+    dt_keeper_end_all(a->keeper, LAST_SWEEP_MS);
     dt_keeper_kill(a->keeper);
     kill(getpid(), SIGKILL);
 }
@@ -328,6 +325,7 @@ static int open_agent(struct agent *a, struct dt_error *err)
     dt_oom_init(&a->host.oom);
     dt_gpus_detect(&a->host.gpus);
     a->host.loop = &a->loop;
+    a->host.cgroup = a->keeper->cgroup;
     a->host.vanish = on_vanish;
     a->host.arg = a;
     a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a;

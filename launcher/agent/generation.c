@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/agent/cgroup.h"
 #include "launcher/agent/clock.h"
 #include "launcher/agent/fault.h"
 #include "launcher/agent/procstat.h"
@@ -145,7 +146,10 @@ static void say_unkillable(struct dt_generation *g, size_t n, pid_t pid)
 static void sweep(struct dt_generation *g)
 {
     pid_t example = 0;
-    size_t left = dt_sweep_kill(&example);
+    size_t left;
+
+    dt_cgroup_kill(g->host->cgroup);
+    left = dt_sweep_kill(&example);
 
     if (left && dt_clock_ns() < g->sweep_ends_ns) {
         uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
@@ -153,6 +157,8 @@ static void sweep(struct dt_generation *g)
     }
     if (left)
         say_unkillable(g, left, example);
+    else
+        dt_cgroup_remove(g->host->cgroup);
     uv_timer_stop(&g->timer);
     g->phase = FLUSHING;
     if (g->failure)
@@ -187,6 +193,7 @@ static void kill_all(struct dt_generation *g)
 {
     g->stopped_at_once = true;
     signal_groups(g, SIGKILL);
+    dt_cgroup_kill(g->host->cgroup);
     dt_sweep_kill(NULL);
 }
 
@@ -379,6 +386,7 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     struct dt_error err = { 0 };
 
     g->host = host;
+    g->config.cgroup = -1;
     g->start = *start;
     *start = (struct dt_msg_start){ 0 };
     start = &g->start;
@@ -401,6 +409,8 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     g->config.start = start;
     g->config.sock = g->sock;
     g->config.cores = host->cores;
+    dt_cgroup_end_orphans(); /* they could be in the way */
+    g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
     g->config.files = host->files;
     g->config.file_size = host->file_size;
     spawn(g);
@@ -433,6 +443,8 @@ void dt_generation_destroy(struct dt_generation *g)
         free(g->failure->what);
     free(g->failure);
     free(g->ranks);
+    if (g->config.cgroup >= 0)
+        close(g->config.cgroup);
     dt_strs_free(&g->config.devices);
     dt_msg_free(DT_MSG_START, (union dt_msg *)&g->start);
     uv_close((uv_handle_t *)&g->timer, on_timer_closed);

@@ -16,11 +16,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/agent/cgroup.h"
 #include "launcher/agent/clock.h"
 #include "launcher/agent/sweep.h"
 #include "launcher/base/error.h"
 
-void dt_keeper_clean(struct dt_keeper *keeper)
+static void remove_files(struct dt_keeper *keeper)
 {
     DIR *dir = keeper->file_dir[0] ? opendir(keeper->file_dir) : NULL;
     const struct dirent *entry;
@@ -32,6 +33,14 @@ void dt_keeper_clean(struct dt_keeper *keeper)
     closedir(dir);
     rmdir(keeper->file_dir);
     keeper->file_dir[0] = '\0';
+}
+
+void dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms)
+{
+    dt_cgroup_kill(keeper->cgroup);
+    dt_sweep_all(timeout_ms);
+    dt_cgroup_remove(keeper->cgroup);
+    remove_files(keeper);
 }
 
 void dt_keeper_kill(const struct dt_keeper *keeper)
@@ -122,8 +131,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     signal(SIGPIPE, SIG_IGN); /* what is said here may have nobody left to read it */
     silent_ms = watch(keeper, ends[0]);
     code = bury(worker);
-    dt_sweep_all(DT_KEEPER_SWEEP_MS);
-    dt_keeper_clean(keeper);
+    dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS);
     if (silent_ms)
         fprintf(stderr, "dtrun-agent: its worker was stuck for %.1f s; it was killed\n",
                 (double)silent_ms / 1000);

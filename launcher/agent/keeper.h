@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "launcher/agent/cgroup.h"
+
 enum {
     DT_KEEPER_SILENCE = 3,         /* a worker silent for so many leases is taken as stuck */
     DT_KEEPER_ALONE_MS = 1000,     /* ... or for so long, once dtrun has closed the channel */
@@ -17,7 +19,8 @@ enum {
 struct dt_keeper { /* shared memory of keeper and worker */
     uint32_t lease_ms;
     int self; /* a pidfd of the keeper, which the worker has, too; -1: the kernel has none */
-    char file_dir[4096]; /* to remove at the end; "": none */
+    char file_dir[4096];         /* to remove at the end; "": none */
+    char cgroup[DT_CGROUP_PATH]; /* of the ranks, to end and remove; "": none */
 };
 
 /* Forks the worker, which runs work(keeper, fd) and ends with its result; fd is the worker's end of
@@ -28,7 +31,8 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
 /* For the worker: kills the keeper, and no other process that has its id by now. */
 void dt_keeper_kill(const struct dt_keeper *keeper);
 
-/* Removes the pushed files, if there are any. */
-void dt_keeper_clean(struct dt_keeper *keeper);
+/* Ends every process below the caller, waiting at most so long for those that do not die, and
+ * removes the pushed files and the ranks' control group. */
+void dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms);
 
 #endif

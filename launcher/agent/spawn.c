@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/agent/cgroup.h"
 #include "launcher/agent/rankproc.h"
 #include "launcher/base/mem.h"
 
@@ -157,7 +158,7 @@ static pid_t fork_rank(const struct dt_rankproc *p)
 
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
-    pid = fork();
+    pid = dt_cgroup_fork(p->config->cgroup);
     if (pid == 0)
         dt_rankproc_run(p);
     error = errno;

@@ -25,6 +25,7 @@ struct dt_spawn_config {
     struct dt_ranksock *sock;
     struct dt_strs devices; /* what the host's ranks share */
     uint32_t cores;
+    int cgroup;          /* that the ranks go into; -1: none */
     struct rlimit files; /* to restore: the agent has raised its own */
     struct rlimit file_size;
 };

@@ -48,6 +48,44 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     clean
 }
 
+need_cgroup() {
+    dtrun -np 1 cat /proc/self/cgroup
+    grep -q '^0::.*/dtrun-cat-' "$OUT" || skip "no cgroup (version 2) can be made here"
+}
+
+@test "21: both processes of an agent are killed at once: what they leave ends with the next job" {
+    need_cgroup
+    cp "$(command -v sh)" "./family$$"
+    dtrun_start -np 2 "./family$$" -c "$FAMILY"
+    out_has 2 ready
+    keeper="$(keeper)" worker="$(worker)"
+    kill -STOP "$keeper" # so that it is, as far as it can tell, the same instant
+    kill -KILL "$worker"
+    kill -KILL "$keeper"
+    dtrun_wait 5
+    code_is 125
+    dtrun -np 1 true
+    clean 2
+    no_cgroup "family$$"
+}
+
+@test "an agent leaves no cgroup behind, and ends none that is in use" {
+    need_cgroup
+    cp "$(command -v sh)" "./used$$"
+    dtrun_start -np 1 "./used$$" -c 'echo ready; exec sleep 600'
+    out_has 1 ready
+    (dtrun -np 1 true)
+    [ -n "$(find /sys/fs/cgroup -type d -name "dtrun-used$$-*")" ]
+    kill -KILL "$BACKGROUND"
+    wait "$BACKGROUND" || true
+    clean 2
+    within 2 no_cgroup "used$$"
+}
+
+no_cgroup() {
+    [ -z "$(find /sys/fs/cgroup -type d -name "dtrun-$1-*")" ]
+}
+
 @test "23: a frozen agent is noticed by its silence" {
     dtrun_start --heartbeat 1 -np 2 sh -c "$FAMILY"
     out_has 2 ready
