@@ -1,4 +1,4 @@
-bin_PROGRAMS += cmd/dtrun
+bin_PROGRAMS += cmd/dtrun cmd/dtrun-perf
 pkglibexec_PROGRAMS += cmd/dtrun-agent
 noinst_LTLIBRARIES += cmd/libcmd.la
 
@@ -40,3 +40,13 @@ cmd_dtrun_agent_SOURCES = cmd/dtrun-agent.c
 cmd_dtrun_agent_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 cmd_dtrun_agent_LDFLAGS = -all-static -Wl,--no-warnings
 cmd_dtrun_agent_LDADD = launcher/libagent.la $(UV_STATIC_LIBS)
+
+# Needs only libdtrun and libc, like any program that is sent to hosts.
+cmd_dtrun_perf_SOURCES = \
+	cmd/dtrun-perf.c \
+	cmd/perf/args.c cmd/perf/args.h \
+	cmd/perf/measure.c cmd/perf/measure.h \
+	cmd/perf/ops.c cmd/perf/ops.h \
+	cmd/perf/table.c cmd/perf/table.h \
+	runtime/dtype.c runtime/dtype.h
+cmd_dtrun_perf_LDADD = runtime/libdtrun.la -lm

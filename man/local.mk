@@ -2,7 +2,8 @@ dist_man_MANS += \
 	man/dtrun-agent.8 \
 	man/dtrun.1 \
 	man/dtrun.3 \
-	man/dtrun-hostfile.5
+	man/dtrun-hostfile.5 \
+	man/dtrun-perf.1
 
 hostfileexamplesdir = $(docdir)/hostfile-examples
 dist_hostfileexamples_DATA = \

@@ -255,6 +255,7 @@ CLI_TESTS = \
 	tests/cli/lost.bats \
 	tests/cli/stdin.bats \
 	tests/cli/output.bats \
+	tests/cli/perf.bats \
 	tests/cli/ranks.bats \
 	tests/cli/push.bats \
 	tests/cli/restart.bats \

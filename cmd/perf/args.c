@@ -1,0 +1,288 @@
+#include "cmd/perf/args.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const type_names[DT_DTYPE_MAX] = {
+    [DT_I8] = "int8",   [DT_U8] = "uint8",      [DT_I16] = "int16", [DT_U16] = "uint16",
+    [DT_I32] = "int32", [DT_U32] = "uint32",    [DT_I64] = "int64", [DT_U64] = "uint64",
+    [DT_F16] = "half",  [DT_BF16] = "bfloat16", [DT_F32] = "float", [DT_F64] = "double",
+};
+
+const char *dt_perf_type_name(dt_dtype_t dtype)
+{
+    return type_names[dtype];
+}
+
+/* 4, 32K, 1.5M, 256M, 1G: with binary units. */
+static bool parse_bytes(const char *text, size_t *bytes)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || !(value >= 0))
+        return false;
+    if (*end) {
+        const char *unit = strchr(units, *end >= 'a' ? *end - 'a' + 'A' : *end);
+
+        if (!unit)
+            return false;
+        for (const char *u = units; u <= unit; u++)
+            value *= 1024;
+        end++;
+    }
+    if (*end == 'B' || *end == 'b')
+        end++;
+    *bytes = (size_t)value;
+    return *end == '\0' && value <= (double)(SIZE_MAX / 4);
+}
+
+static bool parse_count(const char *text, int *count)
+{
+    char *end;
+    long value;
+
+    errno = 0;
+    value = strtol(text, &end, 10);
+    *count = (int)value;
+    return errno == 0 && end != text && *end == '\0' && value >= 0 && value <= 1000000000;
+}
+
+static bool parse_type(const char *text, dt_dtype_t *dtype)
+{
+    for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
+        if (strcmp(text, type_names[t]) == 0 || strcmp(text, dt_dtype_name(t)) == 0) {
+            *dtype = t;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_op(const char *text, dt_op_t *op)
+{
+    for (dt_op_t o = DT_SUM; o <= DT_BXOR; o++) {
+        if (strcmp(text, dt_op_name(o)) == 0) {
+            *op = o;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* nccl-tests' threads and GPUs of a process: here there is one of each. */
+static bool parse_one(const char *text)
+{
+    int n;
+
+    return parse_count(text, &n) && n == 1;
+}
+
+static bool parse_average(const char *text, enum dt_perf_average *average)
+{
+    int n;
+
+    if (!parse_count(text, &n) || n > DT_PERF_MAX)
+        return false;
+    *average = (enum dt_perf_average)n;
+    return true;
+}
+
+static bool parse_factor(const char *text, double *factor)
+{
+    char *end;
+
+    *factor = strtod(text, &end);
+    return end != text && *end == '\0' && *factor > 1 && *factor <= 1e6;
+}
+
+static bool parse_link(const char *text, double *gbits)
+{
+    char *end;
+
+    *gbits = strtod(text, &end);
+    return end != text && *end == '\0' && *gbits > 0 && *gbits <= 1e6;
+}
+
+static bool parse_check(const char *text, bool *check)
+{
+    int n;
+
+    if (!parse_count(text, &n))
+        return false;
+    *check = n > 0;
+    return true;
+}
+
+static const struct option options[] = {
+    { "minbytes", required_argument, NULL, 'b' },
+    { "maxbytes", required_argument, NULL, 'e' },
+    { "stepbytes", required_argument, NULL, 'i' },
+    { "stepfactor", required_argument, NULL, 'f' },
+    { "iters", required_argument, NULL, 'n' },
+    { "warmup_iters", required_argument, NULL, 'w' },
+    { "datatype", required_argument, NULL, 'd' },
+    { "op", required_argument, NULL, 'o' },
+    { "root", required_argument, NULL, 'r' },
+    { "check", required_argument, NULL, 'c' },
+    { "average", required_argument, NULL, 'a' },
+    { "unalign", required_argument, NULL, 'u' },
+    { "ngpus", required_argument, NULL, 'g' },
+    { "nthreads", required_argument, NULL, 't' },
+    { "link", required_argument, NULL, 'l' },
+    { "json", no_argument, NULL, 'j' },
+    { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, 'V' },
+    { NULL, 0, NULL, 0 },
+};
+
+void dt_perf_args_help(void)
+{
+    puts(
+        "usage: dtrun -np N dtrun-perf COLLECTIVE [OPTION]...\n"
+        "\n"
+        "Measures all_reduce or broadcast and prints nccl-tests' table, with the 50th and 99th\n"
+        "percentile of the times, and the least time possible in per cent of the time taken.\n"
+        "\n"
+        "  -b, --minbytes SIZE       the least size (32M; 4, 32K, 1G: binary units)\n"
+        "  -e, --maxbytes SIZE       the greatest size (that of -b)\n"
+        "  -f, --stepfactor F        multiply the size by F (2)\n"
+        "  -i, --stepbytes SIZE      add SIZE instead\n"
+        "  -n, --iters N             calls at each size (as many as take 0.1 s, 20 at least)\n"
+        "  -w, --warmup_iters N      calls before them that are not measured (5)\n"
+        "  -d, --datatype TYPE       float (default), double, half, bfloat16, int8, uint8 ... "
+        "uint64\n"
+        "  -o, --op OP               sum (default), prod, min, max, avg, band, bor, bxor\n"
+        "  -r, --root RANK           of broadcast (0)\n"
+        "  -c, --check 0|1           look at the results (1)\n"
+        "  -a, --average N           times of: 0 rank 0, 1 the mean (default), 2 the least, 3 the\n"
+        "                            greatest of all ranks\n"
+        "  -u, --unalign BYTES       begin buffers that far from an aligned address (0)\n"
+        "  -g, --ngpus 1, -t, --nthreads 1\n"
+        "                            accepted, so that command lines of nccl-tests work\n"
+        "      --link GBITS          what a host's network carries each way, for %bound with "
+        "several\n"
+        "                            hosts\n"
+        "      --json                print JSON instead of the table\n"
+        "  -h, --help, --version");
+}
+
+static bool take(struct dt_perf_args *a, int c, const char *value)
+{
+    switch (c) {
+    case 'b':
+        return parse_bytes(value, &a->min_bytes);
+    case 'e':
+        return parse_bytes(value, &a->max_bytes);
+    case 'i':
+        return parse_bytes(value, &a->step) && a->step > 0;
+    case 'f':
+        return parse_factor(value, &a->factor);
+    case 'n':
+        return parse_count(value, &a->iterations) && a->iterations > 0;
+    case 'w':
+        return parse_count(value, &a->warmup);
+    case 'd':
+        return parse_type(value, &a->dtype);
+    case 'o':
+        return parse_op(value, &a->op);
+    case 'r':
+        return parse_count(value, &a->root);
+    case 'c':
+        return parse_check(value, &a->check);
+    case 'a':
+        return parse_average(value, &a->average);
+    case 'u':
+        return parse_bytes(value, &a->offset) && a->offset <= 4096;
+    case 'l':
+        return parse_link(value, &a->link);
+    case 'g':
+    case 't':
+        return parse_one(value);
+    case 'j':
+        a->json = true;
+        return true;
+    case 'h':
+        a->help = true;
+        return true;
+    default:
+        a->version = true;
+        return true;
+    }
+}
+
+static const char *long_name(int c)
+{
+    for (const struct option *o = options; o->name; o++) {
+        if (o->val == c)
+            return o->name;
+    }
+    return "?";
+}
+
+static const char *complain(char text[160], const char *format, const char *a, const char *b)
+{
+    snprintf(text, 160, format, a, b);
+    return text;
+}
+
+static const char *check_together(struct dt_perf_args *a, bool has_max, char text[160])
+{
+    if (!has_max)
+        a->max_bytes = a->min_bytes;
+    if (a->max_bytes < a->min_bytes)
+        return complain(text, "the greatest size (-e) is below the least (-b)", "", "");
+    if (!dt_op_applies(a->op, a->dtype))
+        return complain(text, "-o %s folds the bits of integers, not %s", dt_op_name(a->op),
+                        type_names[a->dtype]);
+    return NULL;
+}
+
+const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv, char text[160])
+{
+    bool has_max = false;
+    int c;
+
+    *a = (struct dt_perf_args){ .min_bytes = 32 << 20,
+                                .max_bytes = 32 << 20,
+                                .factor = 2,
+                                .warmup = 5,
+                                .dtype = DT_F32,
+                                .op = DT_SUM,
+                                .check = true,
+                                .average = DT_PERF_MEAN };
+    opterr = 0;
+    while ((c = getopt_long(argc, argv, ":b:e:i:f:n:w:d:o:r:c:a:u:g:t:h", options, NULL)) != -1) {
+        if (c == '?' || c == ':')
+            return complain(text, c == ':' ? "%s needs a value%s" : "there is no option %s%s",
+                            argv[optind - 1], "");
+        has_max = has_max || c == 'e';
+        if (!take(a, c, optarg))
+            return complain(text, "--%s: '%s' is not a value it takes", long_name(c), optarg);
+    }
+    if (a->help || a->version)
+        return NULL;
+    if (optind != argc - 1)
+        return complain(text,
+                        optind < argc ? "only one collective can be measured, not also %s%s"
+                                      : "name a collective: all_reduce or broadcast%s%s",
+                        optind < argc ? argv[optind + 1] : "", "");
+    a->collective = argv[optind];
+    return check_together(a, has_max, text);
+}
+
+size_t dt_perf_next_size(const struct dt_perf_args *a, size_t bytes)
+{
+    double next = (double)bytes * a->factor;
+
+    if (a->step)
+        return bytes > SIZE_MAX - a->step ? SIZE_MAX : bytes + a->step;
+    if (next >= (double)SIZE_MAX)
+        return SIZE_MAX;
+    return (size_t)next > bytes ? (size_t)next : bytes + 1;
+}

@@ -1,0 +1,190 @@
+#include "cmd/perf/measure.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    ALIGNMENT = 4096,
+    SLACK = 4096 + 64, /* for -u, and bytes behind the end */
+    LEAST_ITERATIONS = 20,
+    MOST_ITERATIONS = 100000,
+    MOST_TIMED = 10000, /* calls for the percentiles */
+};
+
+static const double wanted_us = 1e5; /* of measuring, where the number of calls is ours to choose */
+
+static double now_us(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+bool dt_perf_buffers_make(struct dt_perf_buffers *b, const struct dt_perf_args *a)
+{
+    size_t room = (a->max_bytes + SLACK + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+
+    for (int i = 0; i < 2; i++) {
+        b->memory[i] = aligned_alloc(ALIGNMENT, room);
+        if (!b->memory[i])
+            return false;
+        memset(b->memory[i], 0, room); /* no page is to be made while a call is timed */
+    }
+    b->in = b->memory[0] + a->offset;
+    b->out = b->memory[1] + a->offset;
+    return true;
+}
+
+void dt_perf_buffers_free(struct dt_perf_buffers *b)
+{
+    free(b->memory[0]);
+    free(b->memory[1]);
+}
+
+static dt_result_t agree(double *value, dt_op_t op)
+{
+    return dt_all_reduce(DT_WORLD, DT_IN_PLACE, value, 1, DT_F64, op);
+}
+
+/* One figure from every rank's. */
+static dt_result_t combine(const struct dt_perf_args *a, double *value)
+{
+    switch (a->average) {
+    case DT_PERF_RANK0:
+        return dt_broadcast(DT_WORLD, value, 1, DT_F64, 0);
+    case DT_PERF_MIN:
+        return agree(value, DT_MIN);
+    case DT_PERF_MAX:
+        return agree(value, DT_MAX);
+    default:
+        return agree(value, DT_AVG);
+    }
+}
+
+struct run {
+    const struct dt_perf_op *op;
+    const struct dt_perf_args *a;
+    const void *in;
+    void *out;
+    size_t count;
+};
+
+static dt_result_t repeat(const struct run *r, int times, double *us)
+{
+    dt_result_t result = dt_barrier(DT_WORLD);
+    double start = now_us();
+
+    for (int i = 0; i < times && result == DT_OK; i++)
+        result = r->op->run(r->a, r->in, r->out, r->count);
+    *us = (now_us() - start) / (times ? times : 1);
+    return result;
+}
+
+/* Every rank must choose alike. */
+static dt_result_t iterations(const struct run *r, int *n)
+{
+    double us, wanted;
+    dt_result_t result = repeat(r, r->a->warmup, &us);
+
+    *n = r->a->iterations;
+    if (*n || result != DT_OK)
+        return result;
+    result = repeat(r, LEAST_ITERATIONS / 4, &us);
+    if (result == DT_OK)
+        result = agree(&us, DT_MAX);
+    wanted = wanted_us / (us > 0.01 ? us : 0.01);
+    *n = wanted < LEAST_ITERATIONS  ? LEAST_ITERATIONS
+         : wanted > MOST_ITERATIONS ? MOST_ITERATIONS
+                                    : (int)wanted;
+    return result;
+}
+
+static int by_time(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+
+    return (a > b) - (a < b);
+}
+
+static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_figures *f)
+{
+    int n = times < MOST_TIMED ? times : MOST_TIMED;
+    double *us = malloc(sizeof *us * (size_t)n);
+    dt_result_t result = us ? dt_barrier(DT_WORLD) : DT_ERR_NOMEM;
+
+    for (int i = 0; i < n && result == DT_OK; i++) {
+        double start = now_us();
+
+        result = r->op->run(r->a, r->in, r->out, r->count);
+        us[i] = now_us() - start;
+    }
+    if (result == DT_OK) {
+        qsort(us, (size_t)n, sizeof *us, by_time);
+        f->p50 = us[n / 2];
+        f->p99 = us[(n * 99 - 1) / 100];
+        result = combine(r->a, &f->p50);
+    }
+    if (result == DT_OK)
+        result = combine(r->a, &f->p99);
+    free(us);
+    return result;
+}
+
+static dt_result_t verify(const struct run *r, bool in_place, size_t *wrong)
+{
+    size_t bytes = r->count * dt_dtype_size(r->a->dtype);
+    double sum = 0;
+    dt_result_t result;
+
+    if (!in_place)
+        memset(r->out, 0, bytes);
+    dt_perf_fill(r->a, in_place ? r->out : (void *)r->in, r->count, dt_rank());
+    result = r->op->run(r->a, in_place ? r->out : r->in, r->out, r->count);
+    if (result == DT_OK) {
+        sum = (double)dt_perf_wrong(r->op, r->a, r->out, r->count, dt_size());
+        result = agree(&sum, DT_SUM);
+    }
+    *wrong = (size_t)sum;
+    return result;
+}
+
+dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_args *a,
+                            const struct dt_perf_buffers *b, size_t count, bool in_place,
+                            struct dt_perf_figures *f)
+{
+    struct run r = { op, a, in_place ? b->out : b->in, b->out, count };
+    size_t bytes = count * dt_dtype_size(a->dtype);
+    dt_result_t result;
+    int n = 0;
+
+    *f = (struct dt_perf_figures){ 0 };
+    /* Zeros stay zeros, however often they are folded in place. */
+    memset(b->in, 0, bytes);
+    memset(b->out, 0, bytes);
+    result = iterations(&r, &n);
+    if (result == DT_OK)
+        result = repeat(&r, n, &f->us);
+    if (result == DT_OK)
+        result = combine(a, &f->us);
+    if (result == DT_OK)
+        result = percentiles(&r, n, f);
+    if (result == DT_OK && a->check)
+        result = verify(&r, in_place, &f->wrong);
+    return result;
+}
+
+dt_result_t dt_perf_memory_us(const struct dt_perf_buffers *b, size_t bytes, double *us_per_byte)
+{
+    int times = bytes < 1 << 20 ? 200 : 5;
+    dt_result_t result = dt_barrier(DT_WORLD);
+    double start = now_us();
+
+    for (int i = 0; i < times; i++) {
+        memcpy(b->out, b->in, bytes);
+        __asm__ volatile("" ::: "memory");
+    }
+    *us_per_byte = bytes ? (now_us() - start) / times / (2.0 * (double)bytes) : 0;
+    return result == DT_OK ? agree(us_per_byte, DT_MAX) : result;
+}

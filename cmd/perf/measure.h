@@ -1,0 +1,32 @@
+/* How long a collective takes: every rank measures itself, and the ranks agree on a figure. */
+#ifndef DT_CMD_PERF_MEASURE_H
+#define DT_CMD_PERF_MEASURE_H
+
+#include "cmd/perf/ops.h"
+
+struct dt_perf_figures {
+    double us;       /* a call, back to back */
+    double p50, p99; /* of calls that were timed one by one, us */
+    size_t wrong;    /* elements, of all ranks together */
+};
+
+struct dt_perf_buffers {
+    void *in;
+    void *out;
+    char *memory[2]; /* what to free */
+};
+
+/* false: memory ran out. */
+bool dt_perf_buffers_make(struct dt_perf_buffers *b, const struct dt_perf_args *a);
+void dt_perf_buffers_free(struct dt_perf_buffers *b);
+
+/* Collective: every rank ends with the same figures. */
+dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_args *a,
+                            const struct dt_perf_buffers *b, size_t count, bool in_place,
+                            struct dt_perf_figures *f);
+
+/* Collective. The microseconds that a core of the slowest rank takes to read and write a byte of
+ * such buffers, all ranks at once: half of what copying takes. */
+dt_result_t dt_perf_memory_us(const struct dt_perf_buffers *b, size_t bytes, double *us_per_byte);
+
+#endif

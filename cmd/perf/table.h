@@ -1,0 +1,37 @@
+/* What dtrun-perf prints: nccl-tests' table, with three columns more, or JSON. */
+#ifndef DT_CMD_PERF_TABLE_H
+#define DT_CMD_PERF_TABLE_H
+
+#include <stdio.h>
+
+#include "cmd/perf/measure.h"
+
+struct dt_perf_row {
+    size_t bytes;
+    size_t count;
+    struct dt_perf_figures out_of_place;
+    struct dt_perf_figures in_place;
+    double bound_us; /* no call can take less; 0: not known */
+};
+
+struct dt_perf_table {
+    FILE *file;
+    const struct dt_perf_op *op;
+    const struct dt_perf_args *args;
+    int ranks;
+    size_t rows;
+    double bus_sum; /* GB/s, of both columns of all rows */
+    size_t wrong;
+};
+
+/* host, pid: of rank i, i of them. */
+struct dt_perf_rank {
+    char host[56];
+    int64_t pid;
+};
+
+void dt_perf_table_begin(struct dt_perf_table *t, const struct dt_perf_rank *ranks);
+void dt_perf_table_row(struct dt_perf_table *t, const struct dt_perf_row *row);
+void dt_perf_table_end(struct dt_perf_table *t);
+
+#endif
