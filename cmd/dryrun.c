@@ -20,12 +20,12 @@ struct known {
 };
 
 static struct known know(const struct dt_hostlist *hosts, const struct dt_plan *plan,
-                         const struct dt_plan_node *node)
+                         const struct dt_plan_node *node, enum dt_gpu_bind bind)
 {
     struct known k = { .host = &hosts->v[node->host] };
-    struct dt_gpu_source source = { .slots = (uint32_t)k.host->slots };
+    struct dt_gpu_source source = { .bind = bind, .slots = (uint32_t)k.host->slots };
 
-    if (k.host->gpus_given)
+    if (k.host->gpus_given && bind != DT_GPU_BIND_NONE)
         source.given = &k.host->gpus;
     else if (k.host->local)
         source.mask = getenv("CUDA_VISIBLE_DEVICES");
@@ -41,9 +41,12 @@ static struct known know(const struct dt_hostlist *hosts, const struct dt_plan *
 
 static const char *device(const struct known *k, uint32_t local_rank)
 {
+    const char *device;
+
     if (!k->devices_known)
         return "?";
-    return k->devices.n ? dt_gpu_of(&k->devices, local_rank) : "none";
+    device = dt_gpu_of(&k->devices, local_rank);
+    return *device ? device : "none";
 }
 
 struct widths {
@@ -146,7 +149,7 @@ int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
     int rc = 0;
 
     for (size_t i = 0; i < plan->nnodes; i++)
-        nodes[i] = know(hosts, plan, &plan->nodes[i]);
+        nodes[i] = know(hosts, plan, &plan->nodes[i], options->gpu_bind);
     if (options->json)
         rc = print_json(nodes, plan, options, err);
     else

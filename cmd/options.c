@@ -11,6 +11,7 @@
 #include "launcher/base/number.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/place/envrules.h"
+#include "launcher/place/frameworks.h"
 #include "runtime/wire/msg.h"
 
 enum { SECONDS_MAX = 10000000, NAMES_MAX = 4 };
@@ -22,9 +23,10 @@ enum kind {
     LIST,   /* struct dt_strs, one entry each time it is given */
     RULE_X, /* the list of -x and --unset */
     RULE_UNSET,
-    FAULT,  /* a list entry that dt_inject_parse accepts */
-    CHOICE, /* one of the words that value names, as in "slot|node": an enum from min on */
-    READER, /* int: a rank, DT_STDIN_ALL or DT_STDIN_NONE */
+    FAULT,      /* a list entry that dt_inject_parse accepts */
+    CHOICE,     /* one of the words that value names, as in "slot|node": an enum from min on */
+    READER,     /* int: a rank, DT_STDIN_ALL or DT_STDIN_NONE */
+    FRAMEWORKS, /* unsigned, a set that dt_frameworks_parse adds to */
 };
 
 struct option {
@@ -71,6 +73,12 @@ static const struct option options[] = {
       "pass a variable on, or set it; 'PREFIX*': all of them" },
     { { "unset" }, "NAME", RULE_UNSET, AT(env), 0, 0,
       "remove a variable on every host" },
+    { { "env" }, "horovod|tensorflow|mpi", FRAMEWORKS, AT(frameworks), 0, 0,
+      "also set what their launchers set; a,b: several" },
+    { { "gpu-bind" }, "rank|host|none", CHOICE, AT(gpu_bind), 0, 0,
+      "GPUs a rank sees: one (default), the host's, or as is" },
+    { { "virtual-local-rank" }, NULL, FLAG, AT(virtual_local_rank), 0, 0,
+      "LOCAL_RANK is 0, to match the one GPU that a rank sees" },
 
     { .help = "Failures and checkpoints" },
     { { "max-restarts" }, "N", NUMBER, AT(max_restarts), 0, 1000000,
@@ -287,6 +295,9 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
         return add_rule(at, 'u', value, err);
     case FAULT:
         return add_fault(at, value, err);
+    case FRAMEWORKS:
+        rc = dt_frameworks_parse(at, value, err);
+        break;
     case CHOICE:
         rc = set_choice(at, option, value, err);
         break;
@@ -333,6 +344,8 @@ static void forget(struct dt_options *o, const struct option *option)
         *(char **)at = NULL;
     } else if (option->kind == LIST || option->kind == FAULT) {
         dt_strs_free(at);
+    } else if (option->kind == FRAMEWORKS) {
+        *(unsigned *)at = 0;
     }
 }
 
@@ -440,6 +453,21 @@ bool dt_options_ask_for_text(const struct dt_options *o)
     return o->help || o->version || o->completion != DT_SHELL_NONE;
 }
 
+/* A variable that --env sets for every rank cannot be the user's. */
+static int check_rules(const struct dt_options *o, struct dt_error *err)
+{
+    for (uint32_t i = 0; i < o->env.n; i++) {
+        const char *name = o->env.v[i] + 2;
+        size_t n = strcspn(name, "=");
+        const char *owner = dt_frameworks_owner(o->frameworks, name, n);
+
+        if (owner)
+            return dt_error_usage(err, "%s %.*s: --env %s sets it for every rank",
+                                  o->env.v[i][0] == 'u' ? "--unset" : "-x", (int)n, name, owner);
+    }
+    return 0;
+}
+
 int dt_options_check(const struct dt_options *o, struct dt_error *err)
 {
     if (o->resume && o->fresh)
@@ -461,7 +489,7 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err,
                               "--json belongs to --dry-run or --check; for what happened in a run, "
                               "see --report FILE");
-    return 0;
+    return check_rules(o, err);
 }
 
 void dt_options_init(struct dt_options *o)

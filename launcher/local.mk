@@ -12,6 +12,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/utf8.c launcher/base/utf8.h \
 	launcher/base/writeall.c launcher/base/writeall.h \
 	launcher/place/envrules.c launcher/place/envrules.h \
+	launcher/place/frameworks.c launcher/place/frameworks.h \
 	launcher/place/gpu.c launcher/place/gpu.h
 launcher_libbase_la_LIBADD = runtime/libwire.la
 
@@ -64,6 +65,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/streams.c \
 	launcher/job/words.c launcher/job/words.h \
 	launcher/place/plan.c launcher/place/plan.h \
+	launcher/place/tfcluster.c launcher/place/tfcluster.h \
 	launcher/remote/auth.c launcher/remote/auth.h \
 	launcher/remote/base64.c launcher/remote/base64.h \
 	launcher/remote/boot.c launcher/remote/boot.h \

@@ -19,6 +19,7 @@ UNIT_TESTS = \
 	tests/unit/base \
 	tests/unit/gpu \
 	tests/unit/plan \
+	tests/unit/tfcluster \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
 	tests/unit/hostarg \
@@ -140,6 +141,10 @@ tests_unit_hostlist_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_plan_SOURCES = tests/unit/plan.c tests/unit/unit.h
 tests_unit_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_plan_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_tfcluster_SOURCES = tests/unit/tfcluster.c tests/unit/unit.h
+tests_unit_tfcluster_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_tfcluster_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_gpu_SOURCES = tests/unit/gpu.c tests/unit/unit.h
 tests_unit_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

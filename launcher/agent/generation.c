@@ -309,6 +309,7 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
 static void choose_devices(struct dt_generation *g)
 {
     const struct dt_gpu_source source = {
+        .bind = (enum dt_gpu_bind)g->start.gpu_bind,
         .given = g->start.gpus_given ? &g->start.gpus : NULL,
         .mask = getenv("CUDA_VISIBLE_DEVICES"),
         .detected = &g->host->gpus,
@@ -316,6 +317,7 @@ static void choose_devices(struct dt_generation *g)
     };
 
     dt_gpu_list(&g->config.devices, &source);
+    g->config.has_mask = source.bind != DT_GPU_BIND_NONE || source.mask;
 }
 
 static void spawn(struct dt_generation *g)

@@ -1,10 +1,13 @@
 #include "launcher/agent/hostinfo.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -15,7 +18,7 @@
 #include "launcher/base/slurp.h"
 #include "runtime/wire/env.h"
 
-enum { CPUS_MAX = 1 << 16, BOOT_ID_MAX = 128 };
+enum { CPUS_MAX = 1 << 16, BOOT_ID_MAX = 128, PORT_TRIES = 8, PORT_MIN = 15000, PORT_MAX = 32000 };
 
 static unsigned long long inode_of(const char *path)
 {
@@ -54,29 +57,57 @@ static void ssh_addresses(char **addr, char **peer_addr)
     *peer_addr = dt_xstrdup(client);
 }
 
-static uint16_t free_port(void)
+/* Binds a socket to the port (0: to any) of every address. Returns 0, or an errno. */
+static int try_port(int family, uint16_t *port)
 {
-    struct sockaddr_in6 any = { .sin6_family = AF_INET6 };
-    struct sockaddr_in any4 = { .sin_family = AF_INET };
-    socklen_t n = sizeof any;
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(*port) };
+    struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_port = htons(*port) };
+    struct sockaddr *addr = family == AF_INET6 ? (struct sockaddr *)&any : (struct sockaddr *)&any4;
+    socklen_t n = family == AF_INET6 ? sizeof any : sizeof any4;
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int error = fd < 0 || bind(fd, addr, n) < 0 || getsockname(fd, addr, &n) < 0 ? errno : 0;
+
+    if (fd >= 0)
+        close(fd);
+    *port = ntohs(family == AF_INET6 ? any.sin6_port : any4.sin_port);
+    return error;
+}
+
+static bool is_free(uint16_t *port)
+{
+    int error = try_port(AF_INET6, port);
+
+    if (error && error != EADDRINUSE) /* a host without IPv6 */
+        error = try_port(AF_INET, port);
+    return error == 0;
+}
+
+static bool are_free(uint16_t first)
+{
+    for (uint16_t i = 0; i < DT_FREE_PORTS; i++) {
+        uint16_t port = (uint16_t)(first + i);
+
+        if (!is_free(&port))
+            return false;
+    }
+    return true;
+}
+
+/* Below those that the kernel gives to connections: they stay free until ranks listen on them. A
+ * port for each of any number of local ranks still is a port. */
+static uint16_t free_ports(void)
+{
     uint16_t port = 0;
 
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&any, sizeof any) == 0 &&
-        getsockname(fd, (struct sockaddr *)&any, &n) == 0)
-        port = ntohs(any.sin6_port);
-    if (fd >= 0)
-        close(fd);
-    if (port)
-        return port;
-    n = sizeof any4; /* a host without IPv6 */
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&any4, sizeof any4) == 0 &&
-        getsockname(fd, (struct sockaddr *)&any4, &n) == 0)
-        port = ntohs(any4.sin_port);
-    if (fd >= 0)
-        close(fd);
-    return port;
+    for (int tries = 0; tries < PORT_TRIES; tries++) {
+        if (getrandom(&port, sizeof port, GRND_NONBLOCK) != sizeof port)
+            break;
+        port = (uint16_t)(PORT_MIN + port % (PORT_MAX - PORT_MIN));
+        if (are_free(port))
+            return port;
+    }
+    port = 0;
+    return is_free(&port) ? port : 0;
 }
 
 static uint32_t cores(void)
@@ -110,7 +141,7 @@ void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
     hello->identity = identity();
     hello->hostname = dt_xstrdup(name);
     ssh_addresses(&hello->addr, &hello->peer_addr);
-    hello->free_port = free_port();
+    hello->free_port = free_ports();
     hello->cores = cores();
     hello->memory = memory();
     hello->time_ns = dt_clock_ns();

@@ -130,7 +130,7 @@ static int make_environment(struct dt_strs *env, const struct dt_spawn_config *c
     const struct dt_env_rank rank = {
         .start = config->start,
         .local_rank = local_rank,
-        .device = dt_gpu_of(&config->devices, local_rank),
+        .device = config->has_mask ? dt_gpu_of(&config->devices, local_rank) : NULL,
         .agent_fd = DT_SPAWN_SOCKET_FD,
         .cores = config->cores,
     };

@@ -23,7 +23,8 @@ struct dt_spawned { /* a rank; each fd is -1 when there is none */
 struct dt_spawn_config {
     const struct dt_msg_start *start; /* outlives the spawn */
     struct dt_ranksock *sock;
-    struct dt_strs devices; /* what the host's ranks share */
+    struct dt_strs devices; /* what dt_gpu_list says */
+    bool has_mask;          /* ranks get a CUDA_VISIBLE_DEVICES */
     uint32_t cores;
     int cgroup;          /* that the ranks go into; -1: none */
     struct rlimit files; /* to restore: the agent has raised its own */

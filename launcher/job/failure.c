@@ -1,6 +1,7 @@
 /* Deaths: recording them, finding out which was the first, and what follows from it. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "launcher/base/inject.h"
@@ -197,12 +198,20 @@ static void describe(struct dt_job *j, const struct dt_death *cause, struct dt_s
 /* With one rank all it wrote stands right above. */
 static void say_last_words(struct dt_job *j, const struct dt_death *cause)
 {
+    bool invalid_device = false;
     const char *line;
 
-    if (cause->host || j->np == 1)
+    if (cause->host)
         return;
-    for (unsigned i = 0; (line = dt_tail_line(&j->ranks[cause->rank].tail, i)); i++)
-        dt_say("| [%u] %s", cause->rank, line);
+    for (unsigned i = 0; (line = dt_tail_line(&j->ranks[cause->rank].tail, i)); i++) {
+        invalid_device |= strstr(line, "invalid device ordinal") != NULL;
+        if (j->np > 1)
+            dt_say("| [%u] %s", cause->rank, line);
+    }
+    if (invalid_device && j->config->gpu_bind == DT_GPU_BIND_RANK)
+        dt_say("hint: each rank sees one GPU, which is its device 0; for programs that choose the "
+               "device by LOCAL_RANK there are --virtual-local-rank (LOCAL_RANK is 0) and "
+               "--gpu-bind host (a rank sees all GPUs of its host)");
 }
 
 static void add_stopping(struct dt_job *j, struct dt_strbuf *out)

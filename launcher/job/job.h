@@ -9,6 +9,7 @@
 #include "launcher/io/outfiles.h"
 #include "launcher/job/push.h"
 #include "launcher/job/restart.h"
+#include "launcher/place/gpu.h"
 #include "launcher/place/plan.h"
 #include "launcher/remote/transport.h"
 #include "runtime/wire/codec.h"
@@ -26,6 +27,9 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     struct dt_strs argv;
     struct dt_strs env;
     struct dt_strs unset;
+    unsigned frameworks; /* set of enum dt_framework */
+    enum dt_gpu_bind gpu_bind;
+    bool virtual_local_rank;
     struct dt_strs inject; /* each was accepted by dt_inject_parse */
     const char *wdir;
     const char *checkpoint_dir; /* absolute, or NULL: checkpoints/JOB in wdir */

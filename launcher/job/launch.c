@@ -9,6 +9,8 @@
 #include "launcher/job/exitpolicy.h"
 #include "launcher/job/start.h"
 #include "launcher/job/words.h"
+#include "launcher/place/frameworks.h"
+#include "launcher/place/tfcluster.h"
 
 static size_t count_unusable(const struct dt_job *j)
 {
@@ -97,11 +99,55 @@ static void select_faults(const struct dt_job *j, const struct dt_plan_node *nod
     }
 }
 
-static void send_start(struct dt_job *j, const struct dt_plan_node *node)
+static const char *address_of_node(const struct dt_job *j, const struct dt_plan_node *node)
+{
+    return j->plan.nnodes == 1 ? "127.0.0.1" : address_of(j, node->host);
+}
+
+static char *tf_cluster(const struct dt_job *j)
+{
+    const char **addrs = dt_xcalloc(j->np, sizeof *addrs);
+    uint16_t *ports = dt_xcalloc(j->np, sizeof *ports);
+    char *text;
+
+    for (uint32_t r = 0; r < j->np; r++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
+
+        addrs[r] = address_of_node(j, node);
+        ports[r] = (uint16_t)(j->links[node->host]->free_port + DT_PORT_TENSORFLOW +
+                              dt_plan_local_rank(node, (int)r));
+    }
+    text = dt_tfcluster(addrs, ports, j->np);
+    free(addrs);
+    free(ports);
+    return text;
+}
+
+/* What only the frameworks of --env are told, the same on all hosts. */
+struct for_frameworks {
+    struct dt_u32s local_sizes;
+    char *tf_cluster;
+};
+
+static struct for_frameworks gather_for_frameworks(const struct dt_job *j)
+{
+    struct for_frameworks f = { 0 };
+
+    if (!j->config->frameworks)
+        return f;
+    f.local_sizes.v = dt_xcalloc(j->plan.nnodes, sizeof *f.local_sizes.v);
+    for (; f.local_sizes.n < j->plan.nnodes; f.local_sizes.n++)
+        f.local_sizes.v[f.local_sizes.n] = j->plan.nodes[f.local_sizes.n].ranks.n;
+    if (j->config->frameworks & DT_FRAMEWORK_TENSORFLOW)
+        f.tf_cluster = tf_cluster(j);
+    return f;
+}
+
+static void send_start(struct dt_job *j, const struct dt_plan_node *node,
+                       const struct for_frameworks *frameworks)
 {
     const struct dt_job_config *c = j->config;
-    size_t first = j->plan.nodes[0].host;
-    const char *master = j->plan.nnodes == 1 ? "127.0.0.1" : address_of(j, first);
+    const struct dt_plan_node *first = &j->plan.nodes[0];
     struct dt_msg_start m = dt_start_of(c, node->host, j->links[node->host]->push.dir);
 
     m.generation = j->generation;
@@ -111,11 +157,14 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node)
     m.node_rank = (uint32_t)node->node_rank;
     m.restart_count = j->restart.restarts;
     m.ranks = node->ranks;
-    m.master_addr = (char *)(uintptr_t)master;
-    m.master_port = j->links[first]->free_port;
+    m.master_addr = (char *)(uintptr_t)address_of_node(j, first);
+    m.master_port = (uint16_t)(j->links[first->host]->free_port + DT_PORT_MASTER);
     m.checkpoint_dir = j->checkpoint_dir;
     m.check_checkpoint_dir = c->checkpoint_dir && node->ranks.v[0] == 0;
     m.fresh = c->fresh && j->restart.committed < 0;
+    m.local_sizes = frameworks->local_sizes;
+    m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
+    m.tf_cluster = frameworks->tf_cluster;
     memcpy(m.secret, j->secret, sizeof m.secret);
     select_faults(j, node, &m.inject);
     dt_hostlink_send(j->links[node->host], DT_MSG_START, &m);
@@ -144,6 +193,8 @@ static void forget_refusal(struct dt_job *j)
 
 void dt_job_start_generation(struct dt_job *j)
 {
+    struct for_frameworks frameworks = gather_for_frameworks(j);
+
     j->generation++;
     j->state = DT_JOB_STARTING;
     reset_ranks(j);
@@ -151,11 +202,13 @@ void dt_job_start_generation(struct dt_job *j)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
 
-        send_start(j, &j->plan.nodes[i]);
+        send_start(j, &j->plan.nodes[i], &frameworks);
         h->phase = DT_HOST_STARTING;
         h->ready = false;
         h->started = false;
     }
+    free(frameworks.local_sizes.v);
+    free(frameworks.tf_cluster);
     dt_job_start_stdin(j);
     dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
 }

@@ -18,5 +18,8 @@ struct dt_msg_start dt_start_of(const struct dt_job_config *config, size_t host,
         .argv = config->argv,
         .env = config->env,
         .unset = config->unset,
+        .gpu_bind = (uint8_t)config->gpu_bind,
+        .virtual_local_rank = config->virtual_local_rank,
+        .frameworks = (uint8_t)config->frameworks,
     };
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/place/frameworks.h"
 #include "runtime/wire/env.h"
 
 /* What describes the launching host or login: every host has its own. */
@@ -96,7 +97,8 @@ static const struct {
     { "TORCHELASTIC_RESTART_COUNT", "restarts count it; --max-restarts limits them" },
     { "TORCHELASTIC_MAX_RESTARTS", "--max-restarts decides it" },
     { "TORCHELASTIC_RUN_ID", "every job gets its own" },
-    { "CUDA_VISIBLE_DEVICES", "gpus= in a hostfile decides which devices a host's ranks share" },
+    { "CUDA_VISIBLE_DEVICES", "gpus= in a hostfile decides which devices a host's ranks share, and "
+                              "--gpu-bind which of them a rank sees" },
 };
 
 static bool is_name(const char *s, size_t n)
@@ -336,7 +338,7 @@ static int put_numbers(struct dt_strs *env, const struct dt_env_rank *rank)
         { DT_ENV_SIZE, s->np },
         { "WORLD_SIZE", s->np },
         { DT_ENV_LOCAL_RANK, rank->local_rank },
-        { "LOCAL_RANK", rank->local_rank },
+        { "LOCAL_RANK", s->virtual_local_rank ? 0 : rank->local_rank },
         { DT_ENV_LOCAL_SIZE, s->ranks.n },
         { "LOCAL_WORLD_SIZE", s->ranks.n },
         { DT_ENV_NODE_RANK, s->node_rank },
@@ -380,13 +382,24 @@ static int put_texts(struct dt_strs *env, const struct dt_env_rank *rank)
         if (texts[i].value && *texts[i].value && put_text(env, texts[i].name, texts[i].value) < 0)
             return -1;
     drop(env, "OLDPWD", strlen("OLDPWD"));
-    return put_text(env, "CUDA_VISIBLE_DEVICES", rank->device ? rank->device : "");
+    return rank->device ? put_text(env, "CUDA_VISIBLE_DEVICES", rank->device) : 0;
+}
+
+static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank)
+{
+    struct dt_strs values = { 0 };
+    int rc = dt_frameworks_values(&values, rank->start, rank->local_rank);
+
+    for (uint32_t i = 0; i < values.n && rc == 0; i++)
+        rc = put(env, values.v[i]);
+    dt_strs_free(&values);
+    return rc;
 }
 
 int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struct dt_env_rank *rank)
 {
     if (lay_over(env, agent_environ, rank->start) < 0 || put_defaults(env, rank) < 0 ||
-        put_numbers(env, rank) < 0 || put_texts(env, rank) < 0)
+        put_numbers(env, rank) < 0 || put_texts(env, rank) < 0 || put_frameworks(env, rank) < 0)
         return -1;
     return 0;
 }

@@ -21,7 +21,7 @@ int dt_env_base(struct dt_strs *env, struct dt_strs *unset, char *const *environ
 struct dt_env_rank {
     const struct dt_msg_start *start;
     uint32_t local_rank;
-    const char *device; /* CUDA_VISIBLE_DEVICES */
+    const char *device; /* CUDA_VISIBLE_DEVICES, or NULL: leave it unset */
     int agent_fd;       /* the rank's end of its agent socket */
     uint32_t cores;     /* of the host, for OMP_NUM_THREADS */
 };

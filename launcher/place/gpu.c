@@ -46,7 +46,7 @@ static int add_numbers(struct dt_strs *list, uint32_t slots)
     return 0;
 }
 
-int dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source)
+static int add_devices(struct dt_strs *list, const struct dt_gpu_source *source)
 {
     if (source->given)
         return add_entries(list, source->given, source->slots);
@@ -55,6 +55,35 @@ int dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source)
     if (source->detected && source->detected->n)
         return add_entries(list, source->detected, source->slots);
     return add_numbers(list, source->slots);
+}
+
+/* Makes one entry of all. */
+static int join(struct dt_strs *list)
+{
+    struct dt_strs all = { 0 };
+    size_t size = 1;
+    char *text, *end;
+    int rc;
+
+    for (uint32_t i = 0; i < list->n; i++)
+        size += strlen(list->v[i]) + 1;
+    text = end = calloc(1, size);
+    for (uint32_t i = 0; text && i < list->n; i++)
+        end += sprintf(end, "%s%s", i ? "," : "", list->v[i]);
+    rc = text ? dt_strs_add(&all, text) : -1;
+    free(text);
+    dt_strs_free(list);
+    *list = all;
+    return rc;
+}
+
+int dt_gpu_list(struct dt_strs *list, const struct dt_gpu_source *source)
+{
+    if (source->bind == DT_GPU_BIND_NONE)
+        return source->mask ? dt_strs_add(list, source->mask) : 0;
+    if (add_devices(list, source) < 0)
+        return -1;
+    return source->bind == DT_GPU_BIND_HOST ? join(list) : 0;
 }
 
 const char *dt_gpu_of(const struct dt_strs *list, uint32_t local_rank)

@@ -55,7 +55,10 @@ SHAPE(start,
     F(start, check_checkpoint_dir, U8, 0, NULL), F(start, fresh, U8, 0, NULL),
     F(start, file_dir, STR, PATH_MAX_BYTES, NULL), F(start, argv, STRS, STRINGS_MAX, NULL),
     F(start, env, STRS, STRINGS_MAX, NULL), F(start, unset, STRS, STRINGS_MAX, NULL),
-    F(start, inject, STRS, STRINGS_MAX, NULL));
+    F(start, inject, STRS, STRINGS_MAX, NULL), F(start, gpu_bind, U8, 0, NULL),
+    F(start, virtual_local_rank, U8, 0, NULL), F(start, frameworks, U8, 0, NULL),
+    F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL),
+    F(start, tf_cluster, STR, STRING_MAX_BYTES, NULL));
 SHAPE(go, F(go, generation, U32, 0, NULL));
 SHAPE(addr,
     F(addr, host, STR, NAME_MAX_BYTES, NULL), F(addr, port, U16, 0, NULL),

@@ -19,6 +19,9 @@ enum {
     DT_RANKS_MAX = 1000000,
     DT_STDIN_NONE = -1, /* no rank reads standard input */
     DT_STDIN_ALL = -2,  /* each rank reads all of it */
+    DT_FREE_PORTS = 64,
+    DT_PORT_MASTER = 0,     /* of the free ports: MASTER_PORT, where rank 0 runs */
+    DT_PORT_TENSORFLOW = 1, /* and on: one for each local rank, if need be beyond them */
 };
 
 enum dt_msg_type {
@@ -88,9 +91,15 @@ struct dt_msg_start {
     uint8_t fresh;  /* 1: ignore what the checkpoint directory holds (first generation) */
     char *file_dir; /* directory of pushed files, or empty */
     struct dt_strs argv;
-    struct dt_strs env;    /* of the launching process after -x and --unset, "NAME=VALUE" */
-    struct dt_strs unset;  /* names to remove from the host's own environment */
-    struct dt_strs inject; /* faults for ranks of this host, as the user wrote them */
+    struct dt_strs env;         /* of the launching process after -x and --unset, "NAME=VALUE" */
+    struct dt_strs unset;       /* names to remove from the host's own environment */
+    struct dt_strs inject;      /* faults for ranks of this host, as the user wrote them */
+    uint8_t gpu_bind;           /* enum dt_gpu_bind */
+    uint8_t virtual_local_rank; /* 1: LOCAL_RANK is 0 for every rank */
+    uint8_t frameworks;         /* set of enum dt_framework */
+    struct dt_u32s local_sizes; /* by node: how many ranks it has; with frameworks */
+    uint32_t universe;          /* slots of all hosts, or np where that is more */
+    char *tf_cluster;           /* JSON: where TensorFlow's workers are; or empty */
 };
 
 struct dt_msg_go {
@@ -183,7 +192,7 @@ struct dt_msg_hello {
     char *hostname;
     char *addr;         /* address the ssh connection arrived at, or empty (local agent) */
     char *peer_addr;    /* address the ssh connection came from, or empty */
-    uint16_t free_port; /* a TCP port that was free: MASTER_PORT if rank 0 runs here */
+    uint16_t free_port; /* the first of DT_FREE_PORTS TCP ports in a row that were free */
     uint32_t cores;
     uint64_t memory;  /* bytes */
     uint64_t time_ns; /* agent's CLOCK_BOOTTIME */

@@ -94,6 +94,18 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["localhost","localhost","localhost"]' ]
 }
 
+@test "51: --gpu-bind decides which devices a rank sees" {
+    need_jq
+    devices() { dtrun "$@" --dry-run --json true >got; jq -c '[.ranks[].device]' got; }
+    printf 'localhost slots=2 gpus=4,5,6\n' >nodes
+    [ "$(devices --hostfile nodes)" = '["4","5"]' ]
+    [ "$(devices --hostfile nodes --gpu-bind host)" = '["4,5","4,5"]' ]
+    [ "$(devices --hostfile nodes --gpu-bind none)" = '[null,null]' ]
+    export CUDA_VISIBLE_DEVICES=2,3
+    [ "$(devices --hostfile nodes --gpu-bind none)" = '["2,3","2,3"]' ]
+    [ "$(devices -H host1:2 --gpu-bind host)" = '[null,null]' ]
+}
+
 @test "--map-by node: one rank on each host in turn" {
     need_jq
     dtrun --map-by node -H a:3,b:1,c:2 --dry-run --json true >got

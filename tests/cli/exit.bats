@@ -38,6 +38,21 @@ load common
     clean
 }
 
+@test "2: a rank that chose a GPU it does not see is told of the options" {
+    local fails='if [ $DTRUN_RANK = 1 ]; then echo "CUDA error: invalid device ordinal" >&2
+        echo "CUDA kernel errors might be asynchronous" >&2; exit 1; fi; exec sleep 600'
+
+    dtrun -np 2 sh -c "$fails"
+    code_is 1
+    err_has "dtrun: hint: each rank sees one GPU"
+    err_has "--virtual-local-rank"
+    err_has "--gpu-bind host"
+    dtrun -np 2 --gpu-bind host sh -c "$fails"
+    code_is 1
+    [ "$(grep -c hint: "$ERR")" = 0 ]
+    clean
+}
+
 @test "3: the first failure counts, not one that follows while the others are stopped" {
     dtrun -np 6 sh -c 'case $DTRUN_RANK in 2) exit 3;; esac
         trap "exit 4" TERM; while :; do sleep 0.1; done'

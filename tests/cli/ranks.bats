@@ -65,6 +65,61 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
+@test "51: --gpu-bind and --virtual-local-rank decide which devices a rank sees" {
+    while IFS='|' read -r mask gpus options want; do
+        unset CUDA_VISIBLE_DEVICES
+        [ "$mask" = unset ] || export CUDA_VISIBLE_DEVICES="$mask"
+        echo "localhost slots=2 $gpus" >nodes
+        dtrun --hostfile nodes --no-tag $options \
+            sh -c 'echo "$RANK:$LOCAL_RANK:${CUDA_VISIBLE_DEVICES-unset}"'
+        code_is 0
+        echo "mask $mask $gpus $options"
+        [ "$(sort "$OUT" | paste -sd' ')" = "$want" ] || { show; return 1; }
+    done <<'END'
+2,3|||0:0:2 1:1:3
+GPU-8d,MIG-9e|||0:0:GPU-8d 1:1:MIG-9e
+|||0:0: 1:1:
+-1|||0:0: 1:1:
+2,3|gpus=5,GPU-8d||0:0:5 1:1:GPU-8d
+2,3|gpus=||0:0: 1:1:
+2,3||--virtual-local-rank|0:0:2 1:0:3
+2,3,4||--gpu-bind host|0:0:2,3 1:1:2,3
+2,3|gpus=6,7,8|--gpu-bind=host|0:0:6,7 1:1:6,7
+2,3|gpus=6,7|--gpu-bind none|0:0:2,3 1:1:2,3
+unset|gpus=6,7|--gpu-bind none|0:0:unset 1:1:unset
+END
+    dtrun -np 2 --gpu-bind host --report report true
+    [ "$(python3 -c 'import json; print([r["device"] for r in json.load(open("report"))["ranks"]])')" = \
+        "['0,1', '0,1']" ]
+    clean
+}
+
+@test "--env: ranks are told their place in the words of other launchers" {
+    dtrun -np 3 --no-tag --env horovod,mpi --env tensorflow sh -c 'python3 - <<\END
+import json, os, socket
+e = os.environ
+assert e["HOROVOD_RANK"] == e["OMPI_COMM_WORLD_LOCAL_RANK"] == e["RANK"]
+assert e["HOROVOD_SIZE"] == e["OMPI_UNIVERSE_SIZE"] == "3"
+assert e["HOROVOD_CROSS_RANK"] == "0" and e["HOROVOD_CROSS_SIZE"] == "1"
+tf = json.loads(e["TF_CONFIG"])
+workers = tf["cluster"]["worker"]
+assert len(set(workers)) == 3
+assert "127.0.0.1:" + e["MASTER_PORT"] not in workers
+assert tf["task"] == {"type": "worker", "index": int(e["RANK"])}
+host, port = workers[tf["task"]["index"]].split(":")
+s = socket.socket()
+s.bind((host, int(port)))
+s.listen()
+print("listens")
+END'
+    code_is 0
+    [ "$(grep -c listens "$OUT")" = 3 ]
+    dtrun -np 1 sh -c 'env | grep -E "^(HOROVOD_|OMPI_|TF_CONFIG)"'
+    code_is 1
+    out_is ""
+    clean
+}
+
 @test "57: a rank that closes its standard descriptors ends the job as it should" {
     LIMIT=10 dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0

@@ -5,6 +5,7 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostarg.h"
 #include "launcher/place/envrules.h"
+#include "launcher/place/frameworks.h"
 #include "launcher/place/plan.h"
 #include "tests/unit/unit.h"
 
@@ -334,6 +335,13 @@ static const int uneven[6][4] = { { 0, 0, 3, 0 }, { 1, 1, 3, 0 }, { 2, 2, 3, 0 }
 static const int uneven_in_turn[6][4] = { { 0, 0, 3, 0 }, { 1, 0, 1, 1 }, { 2, 0, 2, 2 },
                                           { 3, 1, 3, 0 }, { 4, 1, 2, 2 }, { 5, 2, 3, 0 } };
 
+/* The same ranks' place among the hosts that have their local rank, and how many those are; and
+ * their host. */
+static const int cross[6][2] = { { 0, 3 }, { 0, 2 }, { 0, 1 }, { 1, 3 }, { 2, 3 }, { 1, 2 } };
+static const int cross_in_turn[6][2] = {
+    { 0, 3 }, { 1, 3 }, { 2, 3 }, { 0, 2 }, { 1, 2 }, { 0, 1 }
+};
+
 static void assert_number(const struct dt_strs *env, const char *name, long long want)
 {
     char text[32];
@@ -385,7 +393,39 @@ static void check_uneven_rank(const struct dt_strs *env, const int want[4], int 
     assert_number(env, "DTRUN_AGENT_FD", fd);
 }
 
-static void check_uneven(enum dt_map_by map_by, const int want[6][4])
+/* What --env adds. */
+static void check_frameworks(const struct dt_strs *env, const int want[4], const int among[2],
+                             const char *host)
+{
+    char task[200];
+
+    assert_number(env, "HOROVOD_RANK", want[0]);
+    assert_number(env, "HOROVOD_SIZE", 6);
+    assert_number(env, "HOROVOD_LOCAL_RANK", want[1]);
+    assert_number(env, "HOROVOD_LOCAL_SIZE", want[2]);
+    assert_number(env, "HOROVOD_CROSS_RANK", among[0]);
+    assert_number(env, "HOROVOD_CROSS_SIZE", among[1]);
+    assert_value(env, "HOROVOD_HOSTNAME", host);
+    assert_number(env, "OMPI_COMM_WORLD_RANK", want[0]);
+    assert_number(env, "OMPI_COMM_WORLD_SIZE", 6);
+    assert_number(env, "OMPI_COMM_WORLD_LOCAL_RANK", want[1]);
+    assert_number(env, "OMPI_COMM_WORLD_LOCAL_SIZE", want[2]);
+    assert_number(env, "OMPI_COMM_WORLD_NODE_RANK", want[1]);
+    assert_number(env, "OMPI_UNIVERSE_SIZE", 8);
+    snprintf(task, sizeof task,
+             "{\"cluster\":{\"worker\":[]},\"task\":{\"type\":\"worker\",\"index\":%d}}", want[0]);
+    assert_value(env, "TF_CONFIG", task);
+}
+
+/* ... and nothing of it for whom it was not given. */
+static void check_no_frameworks(const struct dt_strs *env)
+{
+    for (uint32_t i = 0; i < env->n; i++)
+        assert_true(strncmp(env->v[i], "HOROVOD", 7) && strncmp(env->v[i], "OMPI", 4) &&
+                    strncmp(env->v[i], "TF_", 3));
+}
+
+static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int among[6][2])
 {
     const struct dt_placement how = { .map_by = map_by };
     struct dt_hostlist hosts = { 0 };
@@ -404,6 +444,10 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4])
                                       .restart_count = 1,
                                       .max_restarts = 3,
                                       .ranks = node->ranks,
+                                      .host = hosts.v[node->host].name,
+                                      .local_sizes = { (uint32_t[]){ 3, 1, 2 }, 3 },
+                                      .universe = 8,
+                                      .tf_cluster = "{\"worker\":[]}",
                                       .wdir = "/w",
                                       .master_addr = "10.0.0.1",
                                       .master_port = 40000,
@@ -419,6 +463,12 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4])
         snprintf(device, sizeof device, "%u", r.local_rank);
         assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
         check_uneven_rank(&env, want[rank], 10 + rank);
+        check_no_frameworks(&env);
+        dt_strs_free(&env);
+        start.frameworks = DT_FRAMEWORK_HOROVOD | DT_FRAMEWORK_TENSORFLOW | DT_FRAMEWORK_MPI;
+        assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
+        check_uneven_rank(&env, want[rank], 10 + rank);
+        check_frameworks(&env, want[rank], among[rank], start.host);
         dt_strs_free(&env);
     }
     dt_plan_free(&plan);
@@ -428,13 +478,13 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4])
 static void uneven_hosts_get_contiguous_blocks(void **state)
 {
     (void)state;
-    check_uneven(DT_MAP_BY_SLOT, uneven);
+    check_uneven(DT_MAP_BY_SLOT, uneven, cross);
 }
 
 static void uneven_hosts_get_ranks_in_turn(void **state)
 {
     (void)state;
-    check_uneven(DT_MAP_BY_NODE, uneven_in_turn);
+    check_uneven(DT_MAP_BY_NODE, uneven_in_turn, cross_in_turn);
 }
 
 /* One rank's environment from an agent's environ and what was sent; both separated by blanks. */
@@ -530,6 +580,27 @@ static void fresh_and_few_cores(void **state)
     dt_strs_free(&env);
 }
 
+static void one_visible_device_goes_with_local_rank_0(void **state)
+{
+    struct dt_msg_start start = {
+        .np = 6, .nodes = 2, .ranks = { (uint32_t[]){ 4, 5 }, 2 }, .virtual_local_rank = 1
+    };
+    struct dt_env_rank rank = { .start = &start, .local_rank = 1, .device = "3", .cores = 2 };
+    struct dt_strs env = { 0 };
+
+    (void)state;
+    layered(&env, "", "", "", rank);
+    assert_value(&env, "LOCAL_RANK", "0");
+    assert_value(&env, "DTRUN_LOCAL_RANK", "1");
+    assert_value(&env, "RANK", "5");
+    assert_value(&env, "CUDA_VISIBLE_DEVICES", "3");
+    dt_strs_free(&env);
+    rank.device = NULL;
+    layered(&env, "CUDA_VISIBLE_DEVICES=7", "", "", rank);
+    assert_value(&env, "CUDA_VISIBLE_DEVICES", NULL);
+    dt_strs_free(&env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +612,7 @@ int main(void)
         cmocka_unit_test(uneven_hosts_get_ranks_in_turn),
         cmocka_unit_test(layers_lie_in_the_right_order),
         cmocka_unit_test(fresh_and_few_cores),
+        cmocka_unit_test(one_visible_device_goes_with_local_rank_0),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

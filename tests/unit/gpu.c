@@ -10,6 +10,7 @@ static const struct choosing {
     const char *detected; /* separated by commas; NULL: none */
     uint32_t slots;
     const char *want; /* devices of local ranks 0, 1, ... 5 */
+    enum dt_gpu_bind bind;
 } choosings[] = {
     /* nothing known: 0..slots-1 */
     { NULL, NULL, NULL, 4, "0 1 2 3 0 1" },
@@ -37,6 +38,21 @@ static const struct choosing {
     { "0,2,3", NULL, NULL, 2, "0 2 0 2 0 2" },
     { "", "5", "0,1", 2, "     " },
     { "-1", "5", "0,1", 2, "     " },
+    /* MIG devices, and UUIDs in short */
+    { NULL, "MIG-1f4a,MIG-2b3c", "0", 2, "MIG-1f4a MIG-2b3c MIG-1f4a MIG-2b3c MIG-1f4a MIG-2b3c" },
+    { "MIG-1f4a,GPU-8d", NULL, NULL, 2, "MIG-1f4a GPU-8d MIG-1f4a GPU-8d MIG-1f4a GPU-8d" },
+    /* --gpu-bind host: the same, but all to everybody */
+    { NULL, NULL, NULL, 3, "0,1,2 0,1,2 0,1,2 0,1,2 0,1,2 0,1,2", DT_GPU_BIND_HOST },
+    { NULL, NULL, "0,1,2,3", 2, "0,1 0,1 0,1 0,1 0,1 0,1", DT_GPU_BIND_HOST },
+    { NULL, " 5 ,GPU-8d", NULL, 2, "5,GPU-8d 5,GPU-8d 5,GPU-8d 5,GPU-8d 5,GPU-8d 5,GPU-8d",
+      DT_GPU_BIND_HOST },
+    { "0,2,3", "5", NULL, 3, "0,2,3 0,2,3 0,2,3 0,2,3 0,2,3 0,2,3", DT_GPU_BIND_HOST },
+    { NULL, "", "0,1", 2, "     ", DT_GPU_BIND_HOST },
+    { NULL, "-1", "0,1", 2, "     ", DT_GPU_BIND_HOST },
+    /* --gpu-bind none: the host's mask as it is, to the byte */
+    { NULL, " 5 ,-1,6", "0,1", 1, " 5 ,-1,6  5 ,-1,6  5 ,-1,6  5 ,-1,6  5 ,-1,6  5 ,-1,6",
+      DT_GPU_BIND_NONE },
+    { "0,2,3", NULL, "0,1", 3, "     ", DT_GPU_BIND_NONE },
 };
 
 static void split(struct dt_strs *out, const char *text)
@@ -60,7 +76,7 @@ static void every_local_rank_gets_its_device(void **state)
     for (size_t i = 0; i < sizeof choosings / sizeof *choosings; i++) {
         const struct choosing *c = &choosings[i];
         struct dt_strs given = { 0 }, detected = { 0 }, list = { 0 };
-        struct dt_gpu_source source = { .mask = c->mask, .slots = c->slots };
+        struct dt_gpu_source source = { .bind = c->bind, .mask = c->mask, .slots = c->slots };
         struct dt_strbuf got = { 0 };
 
         if (c->given) {

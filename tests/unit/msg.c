@@ -94,6 +94,12 @@ static const struct dt_msg_start start = {
     .env = STRS("A=1"),
     .unset = STRS("B", "C"),
     .inject = STRS("kill:rank=1"),
+    .gpu_bind = 2,
+    .virtual_local_rank = 1,
+    .frameworks = 3,
+    .local_sizes = { (uint32_t[]){ 3, 0x12345678 }, 2 },
+    .universe = 16,
+    .tf_cluster = "{}",
 };
 
 static const struct dt_msg_hello hello = {
@@ -139,7 +145,8 @@ static const struct message {
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
       "'host2' '/w' "
       "'10.0.0.1' "
-      "h40000 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1'" },
+      "h40000 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
+      "b2 b1 b3 w2 w3 w0x12345678 w16 '{}'" },
     { DT_MSG_GO, "go", &(struct dt_msg_go){ 2 }, "w2" },
     { DT_MSG_TABLE, "table",
       &(struct dt_msg_table){ 3, ITEMS(struct dt_msg_addr, { "10.0.0.1", 7, 0 }, { "::1", 0, 9 }) },
@@ -274,6 +281,8 @@ static void fields_arrive_where_they_belong(void **state)
     assert_string_equal(s->argv.v[1], "");
     assert_null(s->argv.v[3]);
     assert_string_equal(s->inject.v[0], "kill:rank=1");
+    assert_int_equal(s->frameworks, 3);
+    assert_int_equal(s->local_sizes.v[0], 3);
     dt_msg_free(DT_MSG_START, &msg);
     dt_put_free(&bytes);
 }

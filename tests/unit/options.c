@@ -63,6 +63,9 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_list(b, "H", &o->hosts);
     add_text(b, "hostfile", o->hostfile);
     add_list(b, "env", &o->env);
+    add_number(b, "frameworks", (int)o->frameworks, 0);
+    add_number(b, "gpubind", o->gpu_bind, DT_GPU_BIND_RANK);
+    add_number(b, "virtual", o->virtual_local_rank, 0);
     add_text(b, "wdir", o->wdir);
     add_number(b, "dry", o->dry_run, 0);
     add_number(b, "check", o->check, 0);
@@ -144,6 +147,12 @@ static const struct {
     { "--transport auto x", "=x" },
     { "--map-by slot x", "=x" },
     { "-map-by node x", "mapby=1 =x" },
+    { "--gpu-bind rank x", "=x" },
+    { "--gpu-bind host x", "gpubind=1 =x" },
+    { "--gpu-bind=none --virtual-local-rank x", "gpubind=2 virtual=1 =x" },
+    { "--env horovod x", "frameworks=1 =x" },
+    { "--env mpi,tensorflow x", "frameworks=6 =x" },
+    { "--env mpi -x TF_CONFIG=a --env horovod x", "env=x:TF_CONFIG=a frameworks=5 =x" },
     { "--transport libssh2 x", "transport=1 =x" },
     { "--transport=ssh x", "transport=2 =x" },
     { "--transport local x", "transport=3 =x" },
@@ -237,6 +246,15 @@ static const struct {
     { "--dry-run=yes x", "--dry-run takes no value" },
     { "--help=1", "--help takes no value" },
     { "--transport rsh x", "--transport rsh: auto, libssh2, ssh or local was expected" },
+    { "--gpu-bind all x", "--gpu-bind all: rank, host or none was expected" },
+    { "--env torch x", "--env torch: horovod, tensorflow or mpi was expected" },
+    { "--env mpi, x", "--env mpi,: horovod, tensorflow or mpi was expected" },
+    { "-x TF_CONFIG=a --env tensorflow x",
+      "-x TF_CONFIG: --env tensorflow sets it for every rank" },
+    { "--env mpi,horovod --unset HOROVOD_RANK x",
+      "--unset HOROVOD_RANK: --env horovod sets it for every rank" },
+    { "-x CUDA_VISIBLE_DEVICES=1 x",
+      "-x CUDA_VISIBLE_DEVICES: dtrun sets it for every rank; gpus= in a hostfile decides" },
     { "--inject kill x", "--inject kill" },
     { "--inject= x", "--inject" },
     { "--inject boom:rank=1 x", "--inject boom:rank=1: unknown fault" },

@@ -1,0 +1,151 @@
+#include "launcher/place/frameworks.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_MAX = 7 };
+
+static const struct {
+    const char *name;
+    unsigned bit;
+    const char *variables[NAMES_MAX + 1];
+} frameworks[] = {
+    { "horovod",
+      DT_FRAMEWORK_HOROVOD,
+      { "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
+        "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME" } },
+    { "tensorflow", DT_FRAMEWORK_TENSORFLOW, { "TF_CONFIG" } },
+    { "mpi",
+      DT_FRAMEWORK_MPI,
+      { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_NODE_RANK", "OMPI_UNIVERSE_SIZE" } },
+};
+
+static const size_t nframeworks = sizeof frameworks / sizeof *frameworks;
+
+static unsigned find(const char *name, size_t n)
+{
+    for (size_t i = 0; i < nframeworks; i++)
+        if (strlen(frameworks[i].name) == n && memcmp(frameworks[i].name, name, n) == 0)
+            return frameworks[i].bit;
+    return 0;
+}
+
+int dt_frameworks_parse(unsigned *set, const char *list, struct dt_error *err)
+{
+    for (;; list++) {
+        size_t n = strcspn(list, ",");
+        unsigned bit = find(list, n);
+
+        if (!bit)
+            return dt_error_usage(err, "horovod, tensorflow or mpi was expected");
+        *set |= bit;
+        list += n;
+        if (!*list)
+            return 0;
+    }
+}
+
+const char *dt_frameworks_owner(unsigned set, const char *name, size_t n)
+{
+    for (size_t i = 0; i < nframeworks; i++)
+        for (const char *const *v = frameworks[i].variables; *v && (set & frameworks[i].bit); v++)
+            if (strlen(*v) == n && memcmp(*v, name, n) == 0)
+                return frameworks[i].name;
+    return NULL;
+}
+
+static int add(struct dt_strs *values, const char *name, const char *value)
+{
+    char *entry;
+    int rc;
+
+    if (asprintf(&entry, "%s=%s", name, value) < 0)
+        return -1;
+    rc = dt_strs_add(values, entry);
+    free(entry);
+    return rc;
+}
+
+struct number {
+    const char *name;
+    uint32_t value;
+};
+
+static int add_numbers(struct dt_strs *values, const struct number *numbers, size_t n)
+{
+    char text[16];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(text, sizeof text, "%u", numbers[i].value);
+        if (add(values, numbers[i].name, text) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Horovod's "cross" counts, of the hosts before this one and of all, those that have the local rank
+ * at all. */
+static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
+{
+    uint32_t before = 0, all = 0;
+
+    for (uint32_t node = 0; node < s->local_sizes.n; node++) {
+        bool has = s->local_sizes.v[node] > local_rank;
+
+        all += has;
+        before += has && node < s->node_rank;
+    }
+    const struct number numbers[] = {
+        { "HOROVOD_RANK", s->ranks.v[local_rank] }, { "HOROVOD_SIZE", s->np },
+        { "HOROVOD_LOCAL_RANK", local_rank },       { "HOROVOD_LOCAL_SIZE", s->ranks.n },
+        { "HOROVOD_CROSS_RANK", before },           { "HOROVOD_CROSS_SIZE", all },
+    };
+
+    if (add_numbers(values, numbers, sizeof numbers / sizeof *numbers) < 0)
+        return -1;
+    return add(values, "HOROVOD_HOSTNAME", s->host);
+}
+
+/* Open MPI's "node rank" counts the processes of all jobs on a host; there is one job. */
+static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
+{
+    const struct number numbers[] = {
+        { "OMPI_COMM_WORLD_RANK", s->ranks.v[local_rank] },
+        { "OMPI_COMM_WORLD_SIZE", s->np },
+        { "OMPI_COMM_WORLD_LOCAL_RANK", local_rank },
+        { "OMPI_COMM_WORLD_LOCAL_SIZE", s->ranks.n },
+        { "OMPI_COMM_WORLD_NODE_RANK", local_rank },
+        { "OMPI_UNIVERSE_SIZE", s->universe },
+    };
+
+    return add_numbers(values, numbers, sizeof numbers / sizeof *numbers);
+}
+
+static int add_tensorflow(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
+{
+    char *text;
+    int rc;
+
+    if (asprintf(&text, "{\"cluster\":%s,\"task\":{\"type\":\"worker\",\"index\":%u}}",
+                 s->tf_cluster, s->ranks.v[local_rank]) < 0)
+        return -1;
+    rc = add(values, "TF_CONFIG", text);
+    free(text);
+    return rc;
+}
+
+int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start,
+                         uint32_t local_rank)
+{
+    if ((start->frameworks & DT_FRAMEWORK_HOROVOD) && add_horovod(values, start, local_rank) < 0)
+        return -1;
+    if ((start->frameworks & DT_FRAMEWORK_MPI) && add_mpi(values, start, local_rank) < 0)
+        return -1;
+    if ((start->frameworks & DT_FRAMEWORK_TENSORFLOW) &&
+        add_tensorflow(values, start, local_rank) < 0)
+        return -1;
+    return 0;
+}

@@ -1,0 +1,28 @@
+/* --env: the variables by which launchers of other frameworks tell a rank its place. Pure. */
+#ifndef DT_PLACE_FRAMEWORKS_H
+#define DT_PLACE_FRAMEWORKS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launcher/base/error.h"
+#include "runtime/wire/codec.h"
+#include "runtime/wire/msg.h"
+
+enum dt_framework {
+    DT_FRAMEWORK_HOROVOD = 1,
+    DT_FRAMEWORK_TENSORFLOW = 2,
+    DT_FRAMEWORK_MPI = 4,
+};
+
+/* Adds to *set what list names, as in "horovod,mpi"; on failure err tells what is known. */
+int dt_frameworks_parse(unsigned *set, const char *list, struct dt_error *err);
+
+/* The framework of set that has a variable named so (n bytes), or NULL. */
+const char *dt_frameworks_owner(unsigned set, const char *name, size_t n);
+
+/* Adds "NAME=VALUE" for every variable of one rank. 0, or -1 out of memory. */
+int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start,
+                         uint32_t local_rank);
+
+#endif
