@@ -25,6 +25,7 @@ struct dt_child {
     int streams; /* of channel and errors, that have not ended */
     unsigned grace_ms;
     bool has_process;
+    bool begun;     /* its streams are being read */
     bool exited;    /* or never started */
     bool finishing; /* the last handles are being closed */
     bool paused;
@@ -77,7 +78,7 @@ static void cleanup_expired(uv_timer_t *timer)
 
 static void step_to_end(struct dt_child *c)
 {
-    if (c->finishing)
+    if (c->finishing || !c->begun) /* the timer is still begin's */
         return;
     if (c->exited && c->streams == 0)
         finish(c);
@@ -128,14 +129,17 @@ static void begin(uv_timer_t *timer)
 {
     struct dt_child *c = timer->data;
 
+    c->begun = true;
     if (c->end.spawn_error) {
         finish(c);
         return;
     }
     uv_read_start((uv_stream_t *)&c->errors, give_buffer, on_read);
-    if (!c->paused)
+    if (!c->paused && !uv_is_closing((uv_handle_t *)&c->channel))
         uv_read_start((uv_stream_t *)&c->channel, give_buffer, on_read);
-    c->events.up(c->arg);
+    if (!c->end.closed)
+        c->events.up(c->arg);
+    step_to_end(c);
 }
 
 static void init_handles(struct dt_child *c, uv_loop_t *loop)
