@@ -75,6 +75,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/knownhosts.c launcher/remote/knownhosts.h \
 	launcher/remote/link.c launcher/remote/link.h \
 	launcher/remote/outbox.c launcher/remote/outbox.h \
+	launcher/remote/resolve.c launcher/remote/resolve.h \
 	launcher/remote/sshagent.c launcher/remote/sshagent.h \
 	launcher/remote/sshconfig.c launcher/remote/sshconfig.h \
 	launcher/remote/ssherror.c launcher/remote/ssherror.h \

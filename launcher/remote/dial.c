@@ -1,18 +1,19 @@
 #include "launcher/remote/dial.h"
 
-#include <netdb.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/remote/resolve.h"
+#include "launcher/remote/ssherror.h"
 
 struct dt_dial {
     uv_loop_t *loop;
-    uv_getaddrinfo_t lookup;
+    struct dt_resolve *resolve; /* NULL once answered */
     uv_connect_t connect;
     uv_timer_t timer;
     uv_tcp_t *tcp; /* that is being connected, or is connected */
+    struct addrinfo *list;
     struct addrinfo *next;
     int port;
     int timeout_s;
@@ -28,8 +29,8 @@ static void on_timer_closed(uv_handle_t *handle)
 {
     struct dt_dial *d = handle->data;
 
-    if (d->lookup.addrinfo)
-        uv_freeaddrinfo(d->lookup.addrinfo);
+    if (d->list)
+        freeaddrinfo(d->list);
     d->done(d->arg, d->connected ? d->tcp : NULL, &d->err);
     free(d);
 }
@@ -109,33 +110,21 @@ static void try_next(struct dt_dial *d)
         on_connected(&d->connect, rc);
 }
 
-static void on_resolved(uv_getaddrinfo_t *req, int status, struct addrinfo *list)
+static void on_resolved(void *arg, struct addrinfo *list, const char *why)
 {
-    struct dt_dial *d = req->data;
+    struct dt_dial *d = arg;
 
-    if (status) {
-        const char *why = status == UV_EAI_NONAME  ? gai_strerror(EAI_NONAME)
-                          : status == UV_EAI_AGAIN ? gai_strerror(EAI_AGAIN)
-                                                   : uv_strerror(status);
-
-        dt_error_set(&d->err, "resolve: %s", why);
-    }
-    d->next = list;
+    d->resolve = NULL;
+    if (!list)
+        dt_ssherror_unresolved(&d->err, why, (int)strlen(why));
+    d->list = d->next = list;
     try_next(d);
-}
-
-static void on_broken(uv_timer_t *timer)
-{
-    finish(timer->data);
 }
 
 struct dt_dial *dt_dial_open(uv_loop_t *loop, const char *hostname, int port, int timeout_s,
                              dt_dial_f done, void *arg)
 {
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
     struct dt_dial *d = dt_xcalloc(1, sizeof *d);
-    char service[16];
-    int rc;
 
     d->loop = loop;
     d->port = port;
@@ -143,21 +132,21 @@ struct dt_dial *dt_dial_open(uv_loop_t *loop, const char *hostname, int port, in
     d->done = done;
     d->arg = arg;
     uv_timer_init(loop, &d->timer);
-    d->timer.data = d->lookup.data = d;
-    snprintf(service, sizeof service, "%d", port);
-    rc = uv_getaddrinfo(loop, &d->lookup, on_resolved, hostname, service, &hints);
-    if (rc) {
-        dt_error_set(&d->err, "resolve: %s", uv_strerror(rc));
-        uv_timer_start(&d->timer, on_broken, 0, 0);
-    }
+    d->timer.data = d;
+    d->resolve = dt_resolve_open(loop, hostname, port, on_resolved, d);
     return d;
 }
 
 void dt_dial_cancel(struct dt_dial *d)
 {
     d->cancelled = true;
-    if (d->tcp && !d->connected && !uv_is_closing((uv_handle_t *)d->tcp))
+    if (d->resolve)
+        dt_resolve_cancel(d->resolve);
+    else if (d->tcp && !d->connected && !uv_is_closing((uv_handle_t *)d->tcp))
         uv_close((uv_handle_t *)d->tcp, on_failed_closed);
-    else
-        uv_cancel((uv_req_t *)&d->lookup);
+}
+
+const char *dt_dial_phase(const struct dt_dial *d)
+{
+    return d->resolve ? "resolve" : "connect";
 }

@@ -15,6 +15,7 @@ typedef void (*dt_dial_f)(void *arg, uv_tcp_t *tcp, const struct dt_error *err);
 /* Each address gets timeout_s. done is called once, from the loop. */
 struct dt_dial *dt_dial_open(uv_loop_t *loop, const char *hostname, int port, int timeout_s,
                              dt_dial_f done, void *arg);
-void dt_dial_cancel(struct dt_dial *d); /* done comes soon */
+void dt_dial_cancel(struct dt_dial *d);             /* done comes soon */
+const char *dt_dial_phase(const struct dt_dial *d); /* "resolve" or "connect" */
 
 #endif

@@ -30,6 +30,13 @@ static struct span last_line(const char *text)
     return (struct span){ text + begin, (int)(end - begin) };
 }
 
+void dt_ssherror_unresolved(struct dt_error *why, const char *reason, int n)
+{
+    dt_error_set(why,
+                 "resolve: %.*s; check the name, or give its address as HostName in ~/.ssh/config",
+                 n, reason);
+}
+
 /* "ssh: Could not resolve hostname nowhere: Name or service not known" */
 static bool explain_resolve(struct dt_error *why, const char *text)
 {
@@ -40,7 +47,7 @@ static bool explain_resolve(struct dt_error *why, const char *text)
     if (!reason)
         return false;
     line = line_at(reason + 2);
-    dt_error_set(why, "resolve: %.*s", line.n, line.p);
+    dt_ssherror_unresolved(why, line.p, line.n);
     return true;
 }
 
@@ -56,6 +63,26 @@ static bool explain_connect(struct dt_error *why, const char *text)
     line = line_at(port + 1);
     dt_error_set(why, "connect: %.*s; is the host up, and sshd running there?", line.n, line.p);
     return true;
+}
+
+/* "kex_exchange_identification: Connection closed by remote host" */
+static bool explain_handshake(struct dt_error *why, const char *text, const char *host)
+{
+    static const char *const marks[] = { "kex_exchange_identification: ", "banner exchange",
+                                         "Connection closed by ", "Connection reset by " };
+    struct span line = last_line(text);
+
+    if (strstr(text, "Unable to negotiate with ")) {
+        dt_error_set(why, "handshake: ssh: %.*s; try: ssh %s true", line.n, line.p, host);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        if (!strstr(text, marks[i]))
+            continue;
+        dt_error_set(why, "handshake: ssh: %.*s; " DT_SSHERROR_CLOSED, line.n, line.p);
+        return true;
+    }
+    return false;
 }
 
 static bool explain_hostkey(struct dt_error *why, const char *text, const char *host)
@@ -115,7 +142,8 @@ void dt_ssherror_explain(struct dt_error *why, const char *text, const char *hos
     struct span line = last_line(text);
 
     if (explain_hostkey(why, text, host) || explain_auth(why, text, host) ||
-        explain_resolve(why, text) || explain_connect(why, text))
+        explain_resolve(why, text) || explain_connect(why, text) ||
+        explain_handshake(why, text, host))
         return;
     dt_error_set(why, "ssh: %.*s; try: ssh %s true", line.n, line.p, host);
 }

@@ -406,7 +406,8 @@ static void what_ssh_says_is_translated(void **state)
 {
     static const char *const cases[][2] = {
         { "ssh: Could not resolve hostname hots2: Name or service not known\r\n",
-          "resolve: Name or service not known" },
+          "resolve: Name or service not known; check the name, or give its address as HostName in "
+          "~/.ssh/config" },
         { "ssh: connect to host h port 2222: Connection refused\r\n",
           "connect: port 2222: Connection refused; is the host up, and sshd running there?" },
         { "anna@h: Permission denied (publickey,password).\r\n",
@@ -420,7 +421,12 @@ static void what_ssh_says_is_translated(void **state)
           "host key: it HAS CHANGED (now SHA256:abc); someone may be listening in, or the host "
           "was installed anew; only if you know why: ssh-keygen -R h" },
         { "kex_exchange_identification: Connection closed by remote host\n",
-          "ssh: kex_exchange_identification: Connection closed by remote host; try: ssh h true" },
+          "handshake: ssh: kex_exchange_identification: Connection closed by remote host; look at "
+          "its sshd's log; where many log in at once: --fanout, MaxStartups" },
+        { "Unable to negotiate with 10.0.0.1 port 22: no matching cipher found\n",
+          "handshake: ssh: Unable to negotiate with 10.0.0.1 port 22: no matching cipher found; "
+          "try: ssh h true" },
+        { "muxclient: something new\n", "ssh: muxclient: something new; try: ssh h true" },
     };
 
     (void)state;

@@ -1,0 +1,169 @@
+/* Each lookup has a thread of its own, because nothing ends a getaddrinfo that waits for a silent
+ * name server: it is left to itself, and ends with the process at the latest. (libuv's threads
+ * would be waited for at exit, and look up only two names at once.) */
+#include "launcher/remote/resolve.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+
+struct lookup { /* shared with the thread; freed by whichever of the two comes last */
+    pthread_mutex_t lock;
+    uv_async_t *waker; /* NULL: nobody waits any more */
+    bool answered;
+    char *hostname;
+    char service[16];
+    int rc; /* of getaddrinfo */
+    int error;
+    struct addrinfo *list;
+};
+
+struct dt_resolve {
+    uv_async_t waker;
+    struct lookup *lookup; /* NULL once answered or cancelled */
+    struct addrinfo *list;
+    const char *why;
+    dt_resolve_f done;
+    void *arg;
+};
+
+static void free_lookup(struct lookup *l)
+{
+    pthread_mutex_destroy(&l->lock);
+    if (l->list)
+        freeaddrinfo(l->list);
+    free(l->hostname);
+    free(l);
+}
+
+static void ask(struct lookup *l, int flags)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = flags };
+
+    l->rc = getaddrinfo(l->hostname, l->service, &hints, &l->list);
+    l->error = errno;
+}
+
+static void *run(void *arg)
+{
+    struct lookup *l = arg;
+    bool wanted;
+
+    ask(l, 0);
+    pthread_mutex_lock(&l->lock);
+    wanted = l->waker != NULL;
+    l->answered = true;
+    if (wanted)
+        uv_async_send(l->waker);
+    pthread_mutex_unlock(&l->lock);
+    if (!wanted)
+        free_lookup(l);
+    return NULL;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_resolve *r = handle->data;
+
+    r->done(r->arg, r->list, r->why);
+    free(r);
+}
+
+static void on_answer(uv_async_t *waker)
+{
+    struct dt_resolve *r = waker->data;
+    struct lookup *l = r->lookup;
+
+    if (!l)
+        return;
+    r->lookup = NULL;
+    pthread_mutex_lock(&l->lock); /* the thread has let go of it */
+    pthread_mutex_unlock(&l->lock);
+    if (l->rc)
+        r->why = l->rc == EAI_SYSTEM ? strerror(l->error) : gai_strerror(l->rc);
+    else
+        r->list = l->list;
+    l->list = NULL;
+    free_lookup(l);
+    uv_close((uv_handle_t *)waker, on_closed);
+}
+
+/* Signals are for the thread that runs the loop. */
+static int start_thread(struct lookup *l)
+{
+    pthread_attr_t detached;
+    pthread_t thread;
+    sigset_t all, old;
+    int rc;
+
+    sigfillset(&all);
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(&thread, &detached, run, l);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&detached);
+    return rc;
+}
+
+/* An address is understood at once; a name needs the thread. */
+static bool begin(struct lookup *l)
+{
+    int failed;
+
+    ask(l, AI_NUMERICHOST | AI_NUMERICSERV);
+    if (l->rc == 0)
+        return false;
+    failed = start_thread(l);
+    if (failed) {
+        l->rc = EAI_SYSTEM;
+        l->error = failed;
+    }
+    return !failed;
+}
+
+struct dt_resolve *dt_resolve_open(uv_loop_t *loop, const char *hostname, int port,
+                                   dt_resolve_f done, void *arg)
+{
+    struct dt_resolve *r = dt_xcalloc(1, sizeof *r);
+    struct lookup *l = dt_xcalloc(1, sizeof *l);
+
+    r->lookup = l;
+    r->done = done;
+    r->arg = arg;
+    uv_async_init(loop, &r->waker, on_answer);
+    r->waker.data = r;
+    pthread_mutex_init(&l->lock, NULL);
+    l->waker = &r->waker;
+    l->hostname = dt_xstrdup(hostname);
+    snprintf(l->service, sizeof l->service, "%d", port);
+    if (!begin(l)) {
+        l->answered = true;
+        uv_async_send(&r->waker);
+    }
+    return r;
+}
+
+void dt_resolve_cancel(struct dt_resolve *r)
+{
+    struct lookup *l = r->lookup;
+    bool answered;
+
+    if (!l)
+        return;
+    r->lookup = NULL;
+    r->why = "nobody waits for the answer";
+    pthread_mutex_lock(&l->lock);
+    l->waker = NULL;
+    answered = l->answered;
+    pthread_mutex_unlock(&l->lock);
+    if (answered)
+        free_lookup(l);
+    uv_close((uv_handle_t *)&r->waker, on_closed);
+}
