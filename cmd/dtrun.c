@@ -20,6 +20,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/report.h"
 #include "launcher/place/envrules.h"
+#include "launcher/remote/sshconfig.h"
 
 extern char **environ;
 
@@ -75,11 +76,26 @@ static int check_checkpoints(const struct dt_options *o, const char *dir, struct
         o->checkpoint_dir);
 }
 
+static int check_identities(const struct dt_options *o, const struct dt_hostlist *hosts,
+                            struct dt_error *err)
+{
+    for (size_t i = 0; i < hosts->n; i++) {
+        const struct dt_host *h = &hosts->v[i];
+
+        if (h->identity && transport_of(h, (void *)(uintptr_t)o) != &dti_transport_local &&
+            dt_sshconfig_check_identity(h->identity, err) < 0)
+            return dt_error_prefix(err, "%s: ", h->name);
+    }
+    return 0;
+}
+
 static int check(const struct dt_options *o, const struct dt_job_config *c, struct dt_error *err)
 {
     if (!c->wdir)
         return dt_error_set(err, "the current directory: %s", strerror(errno));
     if (check_checkpoints(o, c->checkpoint_dir, err) < 0)
+        return -1;
+    if (check_identities(o, c->hosts, err) < 0)
         return -1;
     if (o->report && dt_report_check(o->report, err) < 0)
         return -1;
@@ -139,6 +155,8 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         .agent_path = agent,
         .push_agent = !o->no_push,
         .accept_new = o->ssh_accept_new,
+        .fanout = o->fanout,
+        .start_timeout_s = o->start_timeout_s,
         .argv = o->command,
         .frameworks = o->frameworks,
         .gpu_bind = o->gpu_bind,

@@ -10,6 +10,8 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
 #include "launcher/base/strbuf.h"
+#include "launcher/hosts/hostlist.h"
+#include "launcher/hosts/hostword.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/frameworks.h"
 #include "runtime/wire/msg.h"
@@ -20,6 +22,7 @@ enum kind {
     FLAG,   /* bool, no value */
     NUMBER, /* int from min */
     TEXT,   /* char *, given once */
+    USER,   /* the same, for a user's name */
     LIST,   /* struct dt_strs, one entry each time it is given */
     RULE_X, /* the list of -x and --unset */
     RULE_UNSET,
@@ -127,6 +130,16 @@ static const struct option options[] = {
       "how to reach hosts, local ones too (default: auto)" },
     { { "ssh-accept-new" }, NULL, FLAG, AT(ssh_accept_new), 0, 0,
       "trust and remember keys of unknown hosts" },
+    { { "ssh-user" }, "NAME", USER, AT(ssh_user), 0, 0,
+      "log in as this user" },
+    { { "ssh-port" }, "PORT", NUMBER, AT(ssh_port), 1, 65535,
+      "connect to this port" },
+    { { "ssh-identity" }, "FILE", TEXT, AT(ssh_identity), 0, 0,
+      "log in with this private key, too" },
+    { { "fanout" }, "N", NUMBER, AT(fanout), 1, DT_HOSTS_MAX,
+      "connect to at most N hosts at once (default: 64)" },
+    { { "start-timeout" }, "SECONDS", NUMBER, AT(start_timeout_s), 1, SECONDS_MAX,
+      "give up when not all ranks are ready by then" },
     { { "push" }, "FILE", LIST, AT(push), 0, 0,
       "send this file to every host (the program, its library)" },
     { { "no-push" }, NULL, FLAG, AT(no_push), 0, 0,
@@ -283,6 +296,11 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     case TEXT:
         rc = set_text(at, value, err);
         break;
+    case USER:
+        rc = dt_hostword_check_user(value, err);
+        if (rc == 0)
+            rc = set_text(at, value, err);
+        break;
     case LIST:
         if (*value)
             dt_xstrs_add(at, value);
@@ -339,7 +357,7 @@ static void forget(struct dt_options *o, const struct option *option)
     o->from_file &= ~bit_of(option);
     if (option->kind == FLAG) {
         *(bool *)at = false;
-    } else if (option->kind == TEXT) {
+    } else if (option->kind == TEXT || option->kind == USER) {
         free(*(char **)at);
         *(char **)at = NULL;
     } else if (option->kind == LIST || option->kind == FAULT) {
@@ -494,7 +512,9 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
 
 void dt_options_init(struct dt_options *o)
 {
-    *o = (struct dt_options){ .max_restarts = -1, .heartbeat_s = 10, .kill_grace_s = 5 };
+    *o = (struct dt_options){
+        .max_restarts = -1, .heartbeat_s = 10, .kill_grace_s = 5, .fanout = DT_FANOUT
+    };
 }
 
 int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_error *err)
@@ -575,7 +595,7 @@ void dt_options_free(struct dt_options *o)
 
         if (!options[i].names[0])
             continue;
-        if (options[i].kind == TEXT)
+        if (options[i].kind == TEXT || options[i].kind == USER)
             free(*(char **)at);
         else if (options[i].kind == LIST || options[i].kind == RULE_X || options[i].kind == FAULT)
             dt_strs_free(at);

@@ -11,6 +11,8 @@
 #include "launcher/place/plan.h"
 #include "runtime/wire/codec.h"
 
+enum { DT_FANOUT = 64 };
+
 enum dt_transport_choice {
     DT_TRANSPORT_AUTO,
     DT_TRANSPORT_LIBSSH2,
@@ -50,6 +52,11 @@ struct dt_options {
     bool no_oversubscribe;
     enum dt_transport_choice transport;
     bool ssh_accept_new;
+    int ssh_port;        /* 0: not given; this and the next hold where a host has none of its own */
+    char *ssh_user;      /* or NULL */
+    char *ssh_identity;  /* or NULL */
+    int fanout;          /* default DT_FANOUT */
+    int start_timeout_s; /* 0: none */
     bool no_push;
     struct dt_strs push; /* --push FILE */
     int heartbeat_s;     /* default 10 */

@@ -145,6 +145,21 @@ static int make_plan(const struct dt_options *o, struct dt_hostlist *hosts, stru
     return o->per_node ? dt_error_prefix(err, "--npernode %d: ", o->per_node) : -1;
 }
 
+/* What was said of one host, in -H or the hostfile, wins. */
+static void give_ssh(const struct dt_options *o, struct dt_hostlist *hosts)
+{
+    for (size_t i = 0; i < hosts->n; i++) {
+        struct dt_host *h = &hosts->v[i];
+
+        if (!h->port)
+            h->port = o->ssh_port;
+        if (!h->user && o->ssh_user)
+            h->user = dt_xstrdup(o->ssh_user);
+        if (!h->identity && o->ssh_identity)
+            h->identity = dt_xstrdup(o->ssh_identity);
+    }
+}
+
 static int check_stdin(const struct dt_options *o, const struct dt_plan *plan, struct dt_error *err)
 {
     if (o->stdin_rank < plan->np)
@@ -162,6 +177,7 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
     dt_localhost_init(&here, "/etc/hosts");
     rc = read_hosts(options, hosts, &here, err);
     dt_localhost_free(&here);
+    give_ssh(options, hosts);
     if (rc == 0)
         rc = make_plan(options, hosts, plan, err);
     if (rc == 0)

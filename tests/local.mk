@@ -268,6 +268,7 @@ CLI_TESTS = \
 	tests/cli/train.bats
 CLUSTER_TESTS = \
 	tests/cluster/transport.bats \
+	tests/cluster/connect.bats \
 	tests/cluster/launch.bats \
 	tests/cluster/check.bats \
 	tests/cluster/failures.bats \

@@ -68,6 +68,7 @@ struct dt_job {
     bool *lost;                 /* by host: not to be used any more */
     bool *retried;              /* by host: a fresh connection was tried in this recovery */
     unsigned open_links;
+    int connecting; /* hosts in that phase */
 
     uint32_t generation;
     bool all_started;
@@ -102,6 +103,7 @@ struct dt_job {
     bool pausing;
     uv_timer_t stop;       /* STOPPING, ENDING: patience */
     uv_timer_t timeout;    /* --timeout */
+    uv_timer_t start;      /* --start-timeout, until GO */
     uv_timer_t tick;       /* heartbeats */
     uv_timer_t stragglers; /* since the first rank of the generation has ended with 0 */
     bool warned;           /* of stragglers, once in a job */
@@ -147,7 +149,10 @@ void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,
 
 /* launch.c */
 void dt_job_launch(struct dt_job *j);
+/* Two hosts of the plan, all connected, that are one machine, whose slots would count twice. */
+bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other);
 void dt_job_start_generation(struct dt_job *j);
+void dt_job_on_start_timeout(uv_timer_t *timer);
 void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m);
 void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_started *m);
 void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,

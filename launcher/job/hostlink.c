@@ -24,7 +24,31 @@ bool dt_hostlink_has_ranks(const struct dt_hostlink *h)
 
 bool dt_hostlink_is_coming(const struct dt_hostlink *h)
 {
-    return h->phase == DT_HOST_CONNECTING || h->phase == DT_HOST_RECEIVING;
+    return h->phase == DT_HOST_WAITING || h->phase == DT_HOST_CONNECTING ||
+           h->phase == DT_HOST_RECEIVING;
+}
+
+const char *dt_hostlink_awaits(const struct dt_hostlink *h)
+{
+    switch (h->phase) {
+    case DT_HOST_WAITING:
+        return "its turn (--fanout)";
+    case DT_HOST_CONNECTING:
+        return dt_link_phase(h->link);
+    case DT_HOST_RECEIVING:
+        return "receive files (--push)";
+    case DT_HOST_STARTING:
+        return h->ready ? NULL : "start the ranks";
+    default:
+        return NULL;
+    }
+}
+
+static void set_phase(struct dt_hostlink *h, enum dt_host_phase phase)
+{
+    h->job->connecting -= h->phase == DT_HOST_CONNECTING;
+    h->job->connecting += phase == DT_HOST_CONNECTING;
+    h->phase = phase;
 }
 
 static void feed(struct dt_hostlink *h)
@@ -43,7 +67,7 @@ static void on_ready(void *arg, const struct dt_msg_hello *hello)
     h->peer_addr = dt_xstrdup(hello->peer_addr);
     h->free_port = hello->free_port;
     h->greeted = true;
-    h->phase = dt_push_is_complete(&h->push) ? DT_HOST_IDLE : DT_HOST_RECEIVING;
+    set_phase(h, dt_push_is_complete(&h->push) ? DT_HOST_IDLE : DT_HOST_RECEIVING);
     dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now);
     dt_verbose("%s: connected in %.3f s (%s, agent %s, pid %u, %u cores, %u GPUs)",
                dt_job_host_name(h->job, h->host), (double)(now - h->opened_ns) / 1e9,
@@ -78,22 +102,20 @@ static void on_closed(void *arg, const struct dt_error *why)
     enum dt_host_phase phase = h->phase;
 
     h->link = NULL;
-    h->phase = DT_HOST_CLOSED;
+    set_phase(h, DT_HOST_CLOSED);
     if (!h->why.text[0])
         h->why = *why;
     dt_job_on_closed(h->job, h, phase);
 }
 
-struct dt_hostlink *dt_hostlink_open(struct dt_job *job, size_t host)
+struct dt_hostlink *dt_hostlink_new(struct dt_job *job, size_t host)
 {
-    static const struct dt_link_events events = { on_ready, on_message, on_noise, on_drained,
-                                                  on_closed };
     struct dt_hostlink *h = dt_xcalloc(1, sizeof *h);
     const struct dt_job_config *c = job->config;
 
     h->job = job;
     h->host = host;
-    h->opened_ns = dt_now_ns();
+    h->phase = DT_HOST_WAITING;
     h->config = (struct dt_link_config){
         .transport = c->transport(&c->hosts->v[host], c->transport_arg),
         .host = &c->hosts->v[host],
@@ -102,8 +124,17 @@ struct dt_hostlink *dt_hostlink_open(struct dt_job *job, size_t host)
         .accept_new = c->accept_new,
     };
     h->push.set = c->push;
-    h->link = dt_link_open(&job->loop, &h->config, &events, h);
     return h;
+}
+
+void dt_hostlink_connect(struct dt_hostlink *h)
+{
+    static const struct dt_link_events events = { on_ready, on_message, on_noise, on_drained,
+                                                  on_closed };
+
+    set_phase(h, DT_HOST_CONNECTING);
+    h->opened_ns = dt_now_ns();
+    h->link = dt_link_open(&h->job->loop, &h->config, &events, h);
 }
 
 void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
@@ -130,14 +161,15 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
 {
     va_list ap;
 
-    if (!h->link || h->closing)
+    if (h->phase != DT_HOST_WAITING && (!h->link || h->closing))
         return;
     va_start(ap, fmt);
     vsnprintf(h->why.text, sizeof h->why.text, fmt, ap);
     va_end(ap);
     h->ending = h->closing = true;
-    h->phase = DT_HOST_CLOSED;
-    dt_link_close(h->link);
+    set_phase(h, DT_HOST_CLOSED);
+    if (h->link)
+        dt_link_close(h->link);
 }
 
 void dt_hostlink_free(struct dt_hostlink *h)

@@ -14,6 +14,7 @@
 struct dt_job;
 
 enum dt_host_phase {
+    DT_HOST_WAITING, /* until fewer than --fanout hosts are connecting */
     DT_HOST_CONNECTING,
     DT_HOST_RECEIVING, /* its agent said HELLO; --push files are on their way */
     DT_HOST_IDLE,      /* ready; no ranks there */
@@ -25,7 +26,7 @@ enum dt_host_phase {
 struct dt_hostlink {
     struct dt_job *job;
     size_t host;          /* index into the job's hosts */
-    struct dt_link *link; /* NULL when closed */
+    struct dt_link *link; /* NULL when waiting or closed */
     struct dt_link_config config;
     enum dt_host_phase phase;
     bool greeted;
@@ -45,7 +46,8 @@ struct dt_hostlink {
     struct dt_error why; /* when closed: as link.h says */
 };
 
-struct dt_hostlink *dt_hostlink_open(struct dt_job *job, size_t host);
+struct dt_hostlink *dt_hostlink_new(struct dt_job *job, size_t host); /* WAITING */
+void dt_hostlink_connect(struct dt_hostlink *h);
 void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg);
 /* The host answered for one pushed file: it is ready after the last, closed after a failure. */
 void dt_hostlink_pushed(struct dt_hostlink *h, const struct dt_msg_file_done *m);
@@ -55,6 +57,8 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 bool dt_hostlink_is_coming(const struct dt_hostlink *h); /* not ready for START yet */
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
+/* What keeps the host from being ready, as "authenticate"; NULL: it is, or its ranks run. */
+const char *dt_hostlink_awaits(const struct dt_hostlink *h);
 void dt_hostlink_free(struct dt_hostlink *h); /* once closed; accepts NULL */
 
 uint64_t dt_now_ns(void); /* CLOCK_BOOTTIME */

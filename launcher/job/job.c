@@ -87,6 +87,17 @@ void dt_job_check(struct dt_job *j)
     }
 }
 
+/* As many of the waiting hosts as --fanout leaves room for, in order. */
+static void connect_next(struct dt_job *j)
+{
+    for (size_t i = 0; i < j->config->hosts->n && j->connecting < j->config->fanout; i++) {
+        if (!j->links[i] || j->links[i]->phase != DT_HOST_WAITING)
+            continue;
+        j->open_links++;
+        dt_hostlink_connect(j->links[i]);
+    }
+}
+
 void dt_job_open_link(struct dt_job *j, size_t host)
 {
     struct dt_hostlink *old = j->links[host];
@@ -94,8 +105,8 @@ void dt_job_open_link(struct dt_job *j, size_t host)
     /* One that is still being closed is freed when that is done: see dt_job_on_closed. */
     if (old && !old->link)
         dt_hostlink_free(old);
-    j->open_links++;
-    j->links[host] = dt_hostlink_open(j, host);
+    j->links[host] = dt_hostlink_new(j, host);
+    connect_next(j);
 }
 
 void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg)
@@ -116,6 +127,7 @@ static void ping(struct dt_hostlink *h)
 void dt_job_on_ready(struct dt_job *j, struct dt_hostlink *h)
 {
     ping(h);
+    connect_next(j);
     dt_job_check(j);
 }
 
@@ -147,6 +159,7 @@ void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phas
         dt_hostlink_free(h);
     else if (was != DT_HOST_CLOSED)
         link_ended(j, h, was);
+    connect_next(j);
     dt_job_check(j);
 }
 
@@ -270,6 +283,7 @@ static void act_leave(struct dt_job *j)
     uv_close((uv_handle_t *)&j->pause, NULL);
     uv_close((uv_handle_t *)&j->stop, NULL);
     uv_close((uv_handle_t *)&j->timeout, NULL);
+    uv_close((uv_handle_t *)&j->start, NULL);
     uv_close((uv_handle_t *)&j->tick, NULL);
     uv_close((uv_handle_t *)&j->stragglers, NULL);
 }
@@ -351,14 +365,18 @@ static void open_timers(struct dt_job *j)
     uv_timer_init(&j->loop, &j->pause);
     uv_timer_init(&j->loop, &j->stop);
     uv_timer_init(&j->loop, &j->timeout);
+    uv_timer_init(&j->loop, &j->start);
     uv_timer_init(&j->loop, &j->tick);
     uv_timer_init(&j->loop, &j->stragglers);
     j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j->tick.data = j;
-    j->stragglers.data = j;
+    j->start.data = j->stragglers.data = j;
     j->last_look_ns = dt_now_ns();
     uv_timer_start(&j->tick, on_tick, period, period);
     if (j->config->timeout_s > 0)
         uv_timer_start(&j->timeout, dt_job_on_timeout, (uint64_t)j->config->timeout_s * 1000, 0);
+    if (j->config->start_timeout_s > 0)
+        uv_timer_start(&j->start, dt_job_on_start_timeout,
+                       (uint64_t)j->config->start_timeout_s * 1000, 0);
 }
 
 /* libuv aborts the process where it cannot open the first descriptors it needs. */

@@ -24,6 +24,8 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     const char *agent_path;
     bool push_agent;
     bool accept_new;
+    int fanout;          /* at most so many hosts are connecting at once */
+    int start_timeout_s; /* until all ranks may go; 0: no limit */
     struct dt_strs argv;
     struct dt_strs env;
     struct dt_strs unset;

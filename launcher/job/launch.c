@@ -21,22 +21,28 @@ static size_t count_unusable(const struct dt_job *j)
     return n;
 }
 
-/* Two names for one machine: its slots would count twice. */
-static bool is_named_twice(const struct dt_job *j)
+bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other)
 {
     for (size_t a = 0; a < j->plan.nnodes; a++) {
         for (size_t b = a + 1; b < j->plan.nnodes; b++) {
-            size_t ha = j->plan.nodes[a].host, hb = j->plan.nodes[b].host;
-
-            if (strcmp(j->links[ha]->identity, j->links[hb]->identity) != 0)
-                continue;
-            dt_say(
-                "%s and %s are one machine: name it once, with all its slots; nothing was started",
-                dt_job_host_name(j, ha), dt_job_host_name(j, hb));
-            return true;
+            *one = j->plan.nodes[a].host;
+            *other = j->plan.nodes[b].host;
+            if (strcmp(j->links[*one]->identity, j->links[*other]->identity) == 0)
+                return true;
         }
     }
     return false;
+}
+
+static bool is_named_twice(const struct dt_job *j)
+{
+    size_t one, other;
+    bool found = dt_job_find_twins(j, &one, &other);
+
+    if (found)
+        dt_say("%s and %s are one machine: name it once, with all its slots; nothing was started",
+               dt_job_host_name(j, one), dt_job_host_name(j, other));
+    return found;
 }
 
 void dt_job_launch(struct dt_job *j)
@@ -231,8 +237,59 @@ void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct 
         j->state != DT_JOB_STARTING)
         return;
     h->ready = true;
-    if (all_ready(j))
-        dt_job_send_all(j, DT_MSG_GO, &go);
+    if (!all_ready(j))
+        return;
+    uv_timer_stop(&j->start);
+    dt_job_send_all(j, DT_MSG_GO, &go);
+}
+
+static const char *awaited(const struct dt_job *j, size_t node)
+{
+    const struct dt_hostlink *h = j->links[j->plan.nodes[node].host];
+
+    return h ? dt_hostlink_awaits(h) : NULL;
+}
+
+/* Names all hosts that wait for the same as node does, unless one before it has named them. */
+static void say_awaited(const struct dt_job *j, size_t node)
+{
+    const char *what = awaited(j, node);
+    struct dt_strbuf names = { 0 };
+
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        const char *same = awaited(j, i);
+
+        if (!same || strcmp(same, what) != 0)
+            continue;
+        if (i < node)
+            return;
+        dt_strbuf_printf(&names, "%s%s", i > node ? ", " : "",
+                         dt_job_host_name(j, j->plan.nodes[i].host));
+    }
+    dt_say("%s: %s: not done within the %d s of --start-timeout", dt_strbuf_text(&names), what,
+           j->config->start_timeout_s);
+    dt_strbuf_free(&names);
+}
+
+void dt_job_on_start_timeout(uv_timer_t *timer)
+{
+    struct dt_job *j = timer->data;
+    size_t late = 0;
+
+    if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING)
+        return;
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        if (!awaited(j, i))
+            continue;
+        late++;
+        say_awaited(j, i);
+    }
+    dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout); nothing was started", late,
+           j->plan.nnodes, j->config->start_timeout_s);
+    j->exit_code = DT_EXIT_LAUNCH;
+    j->cause_text = dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
+                                 j->plan.nnodes, j->config->start_timeout_s);
+    dt_job_event(j, DT_EV_STOP);
 }
 
 static bool all_started(const struct dt_job *j)

@@ -42,11 +42,33 @@ static size_t find(const struct dt_auth_keys *keys, size_t n, const struct dt_st
     return n;
 }
 
+/* A host cuts off after some keys: those of the agent that an identity file names come first, and
+ * with IdentitiesOnly the others not at all. */
+static void sort_agent_keys(struct dt_auth_keys *keys, size_t n, const bool *named, bool only_named)
+{
+    struct dt_auth_key *sorted = dt_xcalloc(keys->n, sizeof *sorted);
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (named[i])
+            sorted[kept++] = keys->v[i];
+    for (size_t i = 0; i < n; i++) {
+        if (!named[i] && only_named)
+            free_key(&keys->v[i]);
+        else if (!named[i])
+            sorted[kept++] = keys->v[i];
+    }
+    for (size_t i = n; i < keys->n; i++)
+        sorted[kept++] = keys->v[i];
+    free(keys->v);
+    keys->v = sorted;
+    keys->n = kept;
+}
+
 void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *config)
 {
     size_t agent_keys = keys->n;
     bool *named = dt_xcalloc(agent_keys, sizeof *named);
-    size_t kept = 0;
 
     for (uint32_t i = 0; i < config->identityfile.n; i++) {
         const char *path = config->identityfile.v[i];
@@ -65,13 +87,7 @@ void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *con
         *add_key(keys) =
             (struct dt_auth_key){ dt_xstrdup(slash ? slash + 1 : path), dt_xstrdup(path), key };
     }
-    for (size_t i = 0; i < keys->n; i++) {
-        if (i < agent_keys && config->identitiesonly && !named[i])
-            free_key(&keys->v[i]);
-        else
-            keys->v[kept++] = keys->v[i];
-    }
-    keys->n = kept;
+    sort_agent_keys(keys, agent_keys, named, config->identitiesonly);
     free(named);
 }
 

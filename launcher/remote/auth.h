@@ -27,7 +27,7 @@ struct dt_auth_keys {
 void dt_auth_add_agent_key(struct dt_auth_keys *keys, const struct dt_strbuf *blob,
                            const char *comment);
 /* After the agent's: adds the identity files of config that exist. With IdentitiesOnly it takes
- * those agent keys away that no identity file names. */
+ * those agent keys away that no identity file names; else those that one names come first. */
 void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *config);
 void dt_auth_free(struct dt_auth_keys *keys);
 

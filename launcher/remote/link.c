@@ -36,6 +36,7 @@ struct dt_link {
     uv_timer_t timer;
     enum state state;
     const char *carrier;  /* as the transport said last */
+    bool up;              /* the command there runs */
     bool ending;          /* END has been sent: the agent will go */
     bool pushing;         /* the agent has been asked for */
     size_t pushed;        /* bytes of it that the transport has */
@@ -105,7 +106,7 @@ static int take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hello
     }
     if (hello->protocol != DT_PROTOCOL || strcmp(hello->version, PACKAGE_VERSION) != 0) {
         fail(l,
-             "agent start: its dtrun-agent is version %s (protocol %u), this dtrun is version %s "
+             "version: its dtrun-agent is version %s (protocol %u), this dtrun is version %s "
              "(protocol %u); install the same version on both, or leave out --no-push",
              hello->version, hello->protocol, PACKAGE_VERSION, (unsigned)DT_PROTOCOL);
         return -1;
@@ -167,7 +168,10 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
     switch (kind) {
     case DT_BOOT_AGENT:
         if (strcmp(text, "1") != 0)
-            fail(l, "agent start: its dtrun-agent speaks another protocol (%s)", text);
+            fail(l,
+                 "version: its dtrun-agent begins with another protocol (%s); install the same "
+                 "version on both, or leave out --no-push",
+                 text);
         else
             l->state = GREETED;
         break;
@@ -203,7 +207,9 @@ static void boot(struct dt_link *l)
 
 static void on_up(void *arg)
 {
-    (void)arg;
+    struct dt_link *l = arg;
+
+    l->up = true;
 }
 
 static void on_data(void *arg, const void *data, size_t n)
@@ -293,7 +299,10 @@ static void on_closed(void *arg, const struct dt_error *why)
 
 static void on_start_timeout(uv_timer_t *timer)
 {
-    fail(timer->data, "agent start: no answer for %d s", START_MS / 1000);
+    struct dt_link *l = timer->data;
+
+    fail(l, "%s: no answer for %d s; try: ssh %s true", dt_link_phase(l), START_MS / 1000,
+         l->config.host->name);
 }
 
 static void on_broken(uv_timer_t *timer)
@@ -377,6 +386,11 @@ const char *dt_link_carrier(const struct dt_link *l)
 bool dt_link_sent_agent(const struct dt_link *l)
 {
     return l->pushing;
+}
+
+const char *dt_link_phase(const struct dt_link *l)
+{
+    return l->up || !l->transport ? "agent start" : l->config.transport->phase(l->transport);
 }
 
 void dt_link_close(struct dt_link *l)

@@ -1,5 +1,6 @@
 #include "launcher/remote/sshconfig.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +66,8 @@ static char *expand(const struct dt_sshconfig *c, const char *path)
     if (strncmp(path, "~/", 2) == 0) {
         dt_strbuf_puts(&b, pw->pw_dir);
         path++;
+    } else if (*path == '~') { /* another user's home */
+        return NULL;
     }
     for (; *path; path++) {
         if (*path != '%') {
@@ -99,6 +102,18 @@ static char *expand(const struct dt_sshconfig *c, const char *path)
         return NULL;
     }
     return b.data;
+}
+
+int dt_sshconfig_check_identity(const char *path, struct dt_error *err)
+{
+    static const struct dt_sshconfig none = { 0 };
+    char *full = strchr(path, '%') ? NULL : expand(&none, path);
+    int rc = 0;
+
+    if (full && access(full, R_OK) < 0)
+        rc = dt_error_usage(err, "the identity file %s: %s", path, strerror(errno));
+    free(full);
+    return rc;
 }
 
 static void add_path(struct dt_sshconfig *c, struct dt_strs *list, const char *path)
@@ -280,6 +295,9 @@ static void on_timer_closed(uv_handle_t *handle)
     else if (q->end.spawn_error == 0 && q->end.code != 0 && !q->end.closed)
         dt_error_set(&err, "ssh -G %s failed: %.*s", q->host->name, (int)strcspn(said, "\r\n"),
                      said);
+    else if (usable && q->out.len == 0)
+        dt_error_set(&err, "ssh -G %s printed nothing; which ssh comes first in PATH?",
+                     q->host->name);
     dt_sshconfig_parse(&config, q->host, usable ? dt_strbuf_text(&q->out) : "");
     config.has_ssh = q->end.spawn_error == 0;
     q->done(q->arg, &config, &err);

@@ -28,6 +28,10 @@ struct dt_sshconfig {
 /* Adds "-l user -p port -i identity" as far as the host entry gives them, and "-- name". */
 void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host);
 
+/* An identity file that the user named must be there (exit code 2): ssh would go on without it.
+ * What only OpenSSH can expand (~anna/, %h) is taken on trust. */
+int dt_sshconfig_check_identity(const char *path, struct dt_error *err);
+
 /* Fills c from what ssh -G printed; what is missing there keeps its default. Pure but for the
  * defaults, which come from the environment (HOME, SSH_AUTH_SOCK) and the password file. */
 void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, const char *text);

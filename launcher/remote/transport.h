@@ -43,6 +43,8 @@ struct dt_transport_ops {
     struct dt_transport *(*open)(uv_loop_t *loop, const struct dt_remote *remote,
                                  const struct dt_transport_events *events, void *arg);
     void (*write)(struct dt_transport *t, const void *data, size_t n);
+    /* Until up(): what is being done, as "resolve" or "authenticate". */
+    const char *(*phase)(const struct dt_transport *t);
     size_t (*pending)(const struct dt_transport *t); /* bytes in the outbox */
     void (*pause)(struct dt_transport *t, bool on);  /* stop, or resume, delivering data */
     void (*close)(struct dt_transport *t);           /* end now; frees t after closed() */

@@ -159,6 +159,11 @@ static void auto_write(struct dt_transport *t, const void *bytes, size_t n)
         dt_outbox_add(&t->early, bytes, n);
 }
 
+static const char *auto_phase(const struct dt_transport *t)
+{
+    return t->inner ? t->ops->phase(t->inner) : "settings (ssh -G, or the SSH agent)";
+}
+
 static size_t auto_pending(const struct dt_transport *t)
 {
     return t->inner ? t->ops->pending(t->inner) : t->early.len;
@@ -187,8 +192,9 @@ static const char *auto_carrier(const struct dt_transport *t)
 
 #define OPS(label, opener)                                                                         \
     {                                                                                              \
-        .name = label, .open = opener, .write = auto_write, .pending = auto_pending,               \
-        .pause = auto_pause, .close = auto_close, .carrier = auto_carrier                          \
+        .name = label, .open = opener, .write = auto_write, .phase = auto_phase,                   \
+        .pending = auto_pending, .pause = auto_pause, .close = auto_close,                         \
+        .carrier = auto_carrier                                                                    \
     }
 
 const struct dt_transport_ops dti_transport_auto = OPS("auto", open_auto);

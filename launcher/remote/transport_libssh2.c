@@ -17,6 +17,7 @@
 #include "launcher/remote/dial.h"
 #include "launcher/remote/outbox.h"
 #include "launcher/remote/sshagent.h"
+#include "launcher/remote/ssherror.h"
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/transport.h"
 
@@ -29,7 +30,7 @@ enum {
 enum phase { DIALLING, HANDSHAKE, LOGIN, METHODS, CHANNEL, EXEC, RUNNING, ENDING, OVER };
 
 static const char *const phase_names[] = {
-    [DIALLING] = "connect",     [HANDSHAKE] = "connect",   [LOGIN] = "authenticate",
+    [DIALLING] = "connect",     [HANDSHAKE] = "handshake", [LOGIN] = "authenticate",
     [METHODS] = "authenticate", [CHANNEL] = "agent start", [EXEC] = "agent start",
     [RUNNING] = "connection",   [ENDING] = "connection",   [OVER] = "connection",
 };
@@ -156,7 +157,7 @@ static void fail_session(struct dt_transport *t)
         fail(t, "connection: it was lost (%s)",
              t->hangup_error ? strerror(-t->hangup_error) : "the host closed it");
     else if (t->hung_up)
-        fail(t, "%s: the host closed the connection%s%s; look at its sshd's log", phase,
+        fail(t, "%s: the host closed the connection%s%s; " DT_SSHERROR_CLOSED, phase,
              t->hangup_error ? ": " : "", t->hangup_error ? strerror(-t->hangup_error) : "");
     else
         fail(t, "%s: libssh2: %s; try --transport ssh", phase, text && *text ? text : "error");
@@ -272,7 +273,8 @@ static void on_login_timeout(uv_timer_t *timer)
 {
     struct dt_transport *t = timer->data;
 
-    fail(t, "%s: no answer for %d s", phase_names[t->phase], LOGIN_MS / 1000);
+    fail(t, "%s: no answer for %d s; try: ssh %s true", phase_names[t->phase], LOGIN_MS / 1000,
+         t->remote->host->name);
     drive(t);
 }
 
@@ -284,7 +286,7 @@ static int begin_session(struct dt_transport *t)
 
     t->session = libssh2_session_init_ex(NULL, NULL, NULL, t);
     if (!t->session) {
-        fail(t, "connect: libssh2: out of memory");
+        fail(t, "handshake: libssh2: out of memory");
         return -1;
     }
     libssh2_session_set_blocking(t->session, 0);
@@ -386,7 +388,7 @@ static bool step_handshake(struct dt_transport *t)
                  "are of type %s, perhaps it has others now; try --transport ssh",
                  methods.data);
         else
-            fail(t, "connect: host and libssh2 agree on no algorithm; try --transport ssh");
+            fail(t, "handshake: host and libssh2 agree on no algorithm; try --transport ssh");
         dt_strbuf_free(&methods);
         return false;
     }
@@ -655,6 +657,11 @@ static void stream_write(struct dt_transport *t, const void *data, size_t n)
     drive(t);
 }
 
+static const char *stream_phase(const struct dt_transport *t)
+{
+    return t->dial ? dt_dial_phase(t->dial) : phase_names[t->phase];
+}
+
 static size_t stream_pending(const struct dt_transport *t)
 {
     return t->out.len + t->wire.len + t->flying.len;
@@ -677,6 +684,7 @@ const struct dt_transport_ops dti_stream_libssh2 = {
     .name = "libssh2",
     .open = stream_open,
     .write = stream_write,
+    .phase = stream_phase,
     .pending = stream_pending,
     .pause = stream_pause,
     .close = stream_close,

@@ -105,6 +105,12 @@ static void local_write(struct dt_transport *t, const void *bytes, size_t n)
     dt_child_write(t->child, bytes, n);
 }
 
+static const char *local_phase(const struct dt_transport *t)
+{
+    (void)t;
+    return "agent start";
+}
+
 static size_t local_pending(const struct dt_transport *t)
 {
     return dt_child_pending(t->child);
@@ -124,6 +130,7 @@ const struct dt_transport_ops dti_transport_local = {
     .name = "local",
     .open = local_open,
     .write = local_write,
+    .phase = local_phase,
     .pending = local_pending,
     .pause = local_pause,
     .close = local_close,

@@ -152,6 +152,13 @@ static void ssh_write(struct dt_transport *t, const void *bytes, size_t n)
     dt_child_write(t->child, bytes, n);
 }
 
+/* ssh does not say how far it is before it fails. */
+static const char *ssh_phase(const struct dt_transport *t)
+{
+    (void)t;
+    return "connect or authenticate (ssh does not tell which)";
+}
+
 static size_t ssh_pending(const struct dt_transport *t)
 {
     return dt_child_pending(t->child);
@@ -171,6 +178,7 @@ const struct dt_transport_ops dti_stream_ssh = {
     .name = "ssh",
     .open = ssh_open,
     .write = ssh_write,
+    .phase = ssh_phase,
     .pending = ssh_pending,
     .pause = ssh_pause,
     .close = ssh_close,

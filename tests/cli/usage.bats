@@ -73,6 +73,18 @@ mentions() {
     mentions "must stand in brackets" -H fe80::1:4 true
 }
 
+@test "--fanout, --start-timeout, --ssh-port: 0, absurd, not a number" {
+    for wrong in 0 65537 -1; do
+        mentions "--fanout $wrong: a number " --fanout $wrong true
+        mentions "--ssh-port $wrong: a number " --ssh-port $wrong true
+    done
+    mentions "--fanout many: a number was expected" --fanout many true
+    mentions "--start-timeout 0: a number from 1 " --start-timeout 0 true
+    mentions "--ssh-user a b: a b cannot be a user's name" --ssh-user "a b" true
+    mentions "--ssh-user -oX: -oX cannot be a user's name" --ssh-user=-oX true
+    mentions "--ssh-identity : a value was expected" --ssh-identity "" true
+}
+
 @test "names that ssh would take for options" {
     mentions "cannot be a host's name" -H -oProxyCommand=touch true
     mentions "cannot be a user's name" -H -oProxyCommand=touch@h true

@@ -77,7 +77,7 @@ SCRIPT
 }
 
 # Starts a host: cluster_host NUMBER [SHELL] [SSHD-LINE...]; with CLUSTER_HIDE=hide it sees neither
-# source nor build tree.
+# source nor build tree. CLUSTER_STARTUPS is its sshd's MaxStartups, of which the last line counts.
 cluster_host() {
     local i=$1 shell=${2:-/bin/bash} ns=$CLUSTER_TAG-h$1 dir=$CLUSTER_DIR/host$1 pid
 
@@ -98,7 +98,7 @@ PermitRootLogin yes
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PrintMotd no
-MaxStartups 500
+MaxStartups ${CLUSTER_STARTUPS:-500}
 AuthorizedKeysFile $CLUSTER_DIR/authorized_keys
 CONFIG
     ip netns add "$ns"

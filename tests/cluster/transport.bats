@@ -418,7 +418,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     probe --no-push --agent /nowhere/dtrun-agent host1
     fails_with "agent start: dtrun-agent was not found (looked for /nowhere/dtrun-agent and in PATH="
     probe --no-push --agent "$DTRUN_BUILD/tests/rank/oldagent" host1
-    fails_with "agent start: its dtrun-agent is version 0.0.1 (protocol 1), this dtrun is version "
+    fails_with "version: its dtrun-agent is version 0.0.1 (protocol 1), this dtrun is version "
 }
 
 @test "nothing of all this is left" {

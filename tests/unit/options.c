@@ -87,6 +87,11 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "noover", o->no_oversubscribe, 0);
     add_number(b, "transport", o->transport, DT_TRANSPORT_AUTO);
     add_number(b, "acceptnew", o->ssh_accept_new, 0);
+    add_text(b, "sshuser", o->ssh_user);
+    add_number(b, "sshport", o->ssh_port, 0);
+    add_text(b, "sshid", o->ssh_identity);
+    add_number(b, "fanout", o->fanout, 64);
+    add_number(b, "starttimeout", o->start_timeout_s, 0);
     add_number(b, "nopush", o->no_push, 0);
     add_list(b, "push", &o->push);
     add_number(b, "heartbeat", o->heartbeat_s, 10);
@@ -157,6 +162,10 @@ static const struct {
     { "--transport=ssh x", "transport=2 =x" },
     { "--transport local x", "transport=3 =x" },
     { "--ssh-accept-new --no-push x", "acceptnew=1 nopush=1 =x" },
+    { "--ssh-user anna --ssh-port 2222 --ssh-identity k x",
+      "sshuser=anna sshport=2222 sshid=k =x" },
+    { "--fanout 1 --start-timeout 60 x", "fanout=1 starttimeout=60 =x" },
+    { "--fanout=65536 x", "fanout=65536 =x" },
     { "--push a --push b x", "push=a push=b =x" },
     { "--heartbeat 1 --kill-grace 0 --timeout 60 x", "heartbeat=1 grace=0 timeout=60 =x" },
     { "-v x", "verbose=1 =x" },

@@ -1,0 +1,211 @@
+# Connecting to hosts: the options for it, many hosts at once, and hosts that keep dtrun waiting.
+
+load lib
+
+setup_file() {
+    cluster_up 2
+    [ -z "$CLUSTER_SKIP" ] || return 0
+    CLUSTER_STARTUPS=10:100:10 cluster_host 3 /bin/bash "Port 2222" "MaxAuthTries 3"
+    # one where nobody's login comes to an end
+    cluster_host 4 /bin/bash "AuthorizedKeysCommand /bin/sleep 300" "AuthorizedKeysCommandUser root" \
+        "AuthorizedKeysFile none"
+    _cluster_await_sshd 3
+    _cluster_await_sshd 4
+    # host1 takes connections to port 2300 and says nothing, and drops what comes to 2301 and 53
+    cluster_on 1 python3 -c 'import socket, signal
+s = socket.create_server(("", 2300), backlog=64)
+signal.pause()' >/dev/null 2>&1 3>&- &
+    echo $! >"$CLUSTER_DIR/silent"
+    disown $!
+    ip netns exec "$CLUSTER_TAG-h1" nft 'add table inet silent
+        add counter inet silent asked
+        add chain inet silent in { type filter hook input priority 0; }
+        add rule inet silent in udp dport 53 counter name asked drop
+        add rule inet silent in tcp dport 2301 drop'
+}
+
+teardown_file() {
+    [ ! -e "${CLUSTER_DIR:-/nowhere}/silent" ] || kill "$(cat "$CLUSTER_DIR/silent")" || true
+    cluster_down
+}
+
+setup() {
+    cluster_require
+    command -v nft >/dev/null || skip "needs nft"
+    cluster_trust
+    rm -f "$CLUSTER_HOME/.ssh/config" "$CLUSTER_HOME/.ssh"/extra*
+}
+
+teardown() {
+    [ -z "$CLUSTER_SKIP" ] || return 0
+    cluster_on 2 rm -f /run/home/.bashrc
+    cluster_on 3 rm -f /run/home/.bashrc
+    [ ! -e "$CLUSTER_HOME/.ssh/kept" ] || mv "$CLUSTER_HOME/.ssh/kept" "$CLUSTER_HOME/.ssh/id_ed25519"
+    knows_names
+    cluster_on 4 pkill -x sleep || true
+    [ "$(cluster_processes | grep -vc 'python3 -c')" = 0 ] || _quiet
+}
+
+# All but the process that listens and says nothing.
+_quiet() {
+    local end=$(($(date +%s%N) + 5000000000)) left
+
+    while left=$(cluster_processes | grep -v 'python3 -c'); do
+        [ "$(date +%s%N)" -lt "$end" ] || { echo "still running: $left"; _cluster_kill "$left"; return 1; }
+        sleep 0.05
+    done
+}
+
+# From now on names are asked of host1, which never answers; and as it was.
+asks_names() {
+    printf 'hosts: files dns\npasswd: files\ngroup: files\nshadow: files\n' \
+        >"/etc/netns/$CLUSTER_TAG-l/nsswitch.conf"
+    echo "nameserver $CLUSTER_NET.1" >"/etc/netns/$CLUSTER_TAG-l/resolv.conf"
+    ip netns exec "$CLUSTER_TAG-h1" nft reset counter inet silent asked >/dev/null
+}
+knows_names() {
+    printf 'hosts: files\npasswd: files\ngroup: files\nshadow: files\n' \
+        >"/etc/netns/$CLUSTER_TAG-l/nsswitch.conf"
+    rm -f "/etc/netns/$CLUSTER_TAG-l/resolv.conf"
+}
+
+await_question() {
+    local tries
+
+    for tries in {1..500}; do
+        ip netns exec "$CLUSTER_TAG-h1" nft list counter inet silent asked | grep -q 'packets [1-9]' &&
+            return
+        sleep 0.02
+    done
+    echo "no name was asked for"
+    return 1
+}
+
+# The key is where only an option can find it.
+hide_key() {
+    mv "$CLUSTER_HOME/.ssh/id_ed25519" "$CLUSTER_HOME/.ssh/kept"
+    KEY=$CLUSTER_HOME/.ssh/kept
+}
+
+# Many names for host3, each of which is a host of its own for its agent.
+aliases() {
+    printf 'Host n*\n HostName host3\n Port 2222\n HostKeyAlias host3\n' >"$CLUSTER_HOME/.ssh/config"
+    cluster_on 3 sh -c 'echo "export DTRUN_HOSTID=\$\$" >/run/home/.bashrc'
+}
+
+@test "--ssh-port, --ssh-user, --ssh-identity: over ssh's settings, under those of one host" {
+    hide_key
+    printf 'Host host3\n Port 1\n User nobody\n IdentityFile ~/.ssh/none\n' >"$CLUSTER_HOME/.ssh/config"
+    printf 'host3 port=2222 user=root identity=%s\n' "$KEY" >"$BATS_TEST_TMPDIR/hosts"
+    ssh-keygen -q -t ed25519 -N '' -f "$CLUSTER_HOME/.ssh/extra"
+    for t in libssh2 ssh auto; do
+        cluster_dtrun --transport $t --ssh-port 2222 --ssh-user root --ssh-identity "$KEY" \
+            -np 1 -H host3 hostname
+        [ "$RC" = 0 ]
+        [ "$(cat "$OUT")" = host3 ]
+        cluster_dtrun --transport $t --ssh-port 2 --ssh-user anna \
+            --ssh-identity "$CLUSTER_HOME/.ssh/extra" --hostfile "$BATS_TEST_TMPDIR/hosts" hostname
+        [ "$RC" = 0 ]
+        cluster_dtrun --transport $t --ssh-port 2222 --ssh-user anna --ssh-identity "$KEY" \
+            -np 1 -H root@host3 hostname
+        [ "$RC" = 0 ]
+        cluster_dtrun --transport $t --ssh-port 2222 --ssh-user anna --ssh-identity "$KEY" \
+            -np 1 -H host3 hostname
+        [ "$RC" = 125 ]
+        cluster_err_has "dtrun: host3: authenticate as anna: "
+    done
+    cluster_dtrun --ssh-identity "$KEY.lost" -np 1 -H host2 touch "$CLUSTER_SHARED/ran"
+    [ "$RC" = 2 ]
+    cluster_err_has "dtrun: host2: the identity file $KEY.lost: No such file or directory"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+}
+
+@test "a key of the SSH agent that is named comes before all others of the agent" {
+    local i
+
+    hide_key
+    eval "$(ssh-agent -a "$BATS_TEST_TMPDIR/agent" 3>&-)" >/dev/null
+    for i in 1 2 3 4; do
+        ssh-keygen -q -t ed25519 -N '' -f "$CLUSTER_HOME/.ssh/extra$i"
+        ssh-add -q "$CLUSTER_HOME/.ssh/extra$i"
+    done
+    ssh-add -q "$KEY"
+    printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
+    cluster_dtrun --transport libssh2 --ssh-port 2222 -np 1 -H host3 hostname
+    local unnamed=$RC
+    cp "$ERR" "$BATS_TEST_TMPDIR/unnamed"
+    cluster_dtrun --transport libssh2 --ssh-port 2222 --ssh-identity "$KEY" -np 1 -H host3 hostname
+    kill "$SSH_AGENT_PID"
+    [ "$RC" = 0 ]
+    [ $unnamed = 125 ] # host3 cuts off after three
+    grep -q "^dtrun: host3: authenticate as root: " "$BATS_TEST_TMPDIR/unnamed"
+}
+
+@test "case 55: 129 hosts, never more at once than --fanout says" {
+    aliases
+    # MaxStartups of host3 refuses the eleventh that has not yet logged in
+    LIMIT=60 cluster_dtrun --fanout 8 -np 129 -H "n[001-129]" sh -c 'echo $DTRUN_NODE_RANK'
+    [ "$RC" = 0 ]
+    [ "$(sed 's/.* //' "$OUT" | sort -n)" = "$(seq 0 128)" ]
+}
+
+@test "case 55: one host less than --fanout, as many, and one more" {
+    aliases
+    for n in 2 3 4; do
+        cluster_dtrun --fanout 3 -np $n -H "n[1-$n]" echo up
+        [ "$RC" = 0 ]
+        [ "$(grep -c up "$OUT")" = $n ]
+    done
+}
+
+@test "case 25: --start-timeout names every host that is not ready, and how far it is" {
+    cat >"$CLUSTER_HOME/.ssh/config" <<CONFIG
+Host silent*
+    HostName host1
+    Port 2300
+Host dropped
+    HostName host1
+    Port 2301
+Host lost.example
+    HostKeyAlias host1
+CONFIG
+    asks_names
+    cluster_on 2 sh -c 'echo "exec sleep 300" >/run/home/.bashrc'
+    cluster_dtrun --fanout 7 --start-timeout 4 -np 9 --report "$BATS_TEST_TMPDIR/report" \
+        -H host1,lost.example,dropped,silent1,host4,host2,silent2,silent3,silent4 \
+        touch "$CLUSTER_SHARED/ran"
+    cluster_on 2 pkill -x sleep
+    [ "$RC" = 125 ]
+    late="not done within the 4 s of --start-timeout"
+    cluster_err_has "dtrun: lost.example: resolve: $late"
+    cluster_err_has "dtrun: dropped: connect: $late"
+    cluster_err_has "dtrun: silent1, silent2, silent3: handshake: $late"
+    cluster_err_has "dtrun: host4: authenticate: $late"
+    cluster_err_has "dtrun: host2: agent start: $late"
+    cluster_err_has "dtrun: silent4: its turn (--fanout): $late"
+    cluster_err_has "dtrun: 8 of 9 hosts are not ready after 4 s (--start-timeout); nothing was started"
+    cluster_err_lines 7
+    grep -q '"message":.*"8 of 9 hosts were not ready within 4 s"' "$BATS_TEST_TMPDIR/report"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+}
+
+@test "case 25: a start in time is not disturbed, however long the job runs" {
+    cluster_dtrun --start-timeout 3 -np 2 -H host1,host2 sleep 4
+    [ "$RC" = 0 ]
+    [ ! -s "$ERR" ]
+}
+
+@test "a silent name server: Ctrl-C and --start-timeout end dtrun at once" {
+    for t in libssh2 ssh; do
+        asks_names
+        cluster_dtrun_start --transport $t -np 2 -H host2,lost.example true
+        await_question
+        kill -INT "$DTRUN_PID"
+        cluster_dtrun_wait 2
+        [ "$RC" = 130 ]
+    done
+    cluster_dtrun_start --start-timeout 1 -np 2 -H host2,lost.example true
+    cluster_dtrun_wait 3
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: lost.example: resolve: not done"
+}
