@@ -137,6 +137,19 @@ static char *drop_missing(struct dt_job *j)
     return names.data;
 }
 
+/* A host that had no ranks so far may turn out to be one that has: it cannot help then. It is the
+ * later of the two, for a plan takes hosts in order. */
+static char *drop_twin(struct dt_job *j)
+{
+    size_t one, other;
+
+    if (!dt_job_find_twins(j, &one, &other))
+        return NULL;
+    dt_say("%s and %s are one machine", dt_job_host_name(j, one), dt_job_host_name(j, other));
+    j->lost[other] = true;
+    return dt_xstrdup(dt_job_host_name(j, other));
+}
+
 /* A new plan may use hosts that had no ranks so far. */
 static bool open_new(struct dt_job *j)
 {
@@ -160,10 +173,12 @@ void dt_job_relaunch(struct dt_job *j)
     char *missing = drop_missing(j);
     bool stop = j->config->on_host_loss == DT_HOST_LOSS_STOP;
 
+    if (!missing)
+        missing = drop_twin(j);
     if (missing && stop)
         dt_error_set(&err, "--on-host-loss stop was given");
     if (missing && (stop || place_anew(j, &err) < 0)) {
-        dt_say("giving up: %s cannot be reached any more, and %s", missing, err.text);
+        dt_say("giving up: %s cannot be used any more, and %s", missing, err.text);
         j->cause_text = dt_xasprintf("%s lost: %s", missing, err.text);
         dt_job_fail(j, DT_EXIT_LAUNCH, 0);
     } else if (missing) {

@@ -84,7 +84,7 @@ job_ends() { # SECONDS CODE
     cluster_dtrun_wait 9
     cluster_mend 2
     [ "$RC" = 125 ]
-    cluster_err_has "dtrun: giving up: host2 cannot be reached any more, and --on-host-loss stop was given"
+    cluster_err_has "dtrun: giving up: host2 cannot be used any more, and --on-host-loss stop was given"
     [ "$(grep -c up "$OUT")" = 4 ]
     cluster_await_quiet 3
 }

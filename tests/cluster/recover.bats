@@ -116,12 +116,15 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     done
 }
 
-@test "a host that is cut off for good: the rest goes on, and what it left there ends by itself" {
+@test "a host that is cut off for good: the rest goes on, and what it left there ends by itself; a spare that is another name for the rest does not count" {
     undisturbed
-    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
-    start_stuck --heartbeat 2 -H host1:2,host2:2
+    # for the one attempt to reach it again
+    printf 'ConnectTimeout 1\nHost twin\n    HostKeyAlias host1\n' >"$CLUSTER_HOME/.ssh/config"
+    start_stuck --heartbeat 2 -H host1:2,host2:2,twin:2
     cluster_cut 2
     recovered 20
+    cluster_err_has "dtrun: host1 and twin are one machine"
+    cluster_err_has "dtrun: going on without twin: 4 ranks on the 2 slots of 1 host"
     cluster_await_quiet 5
     cluster_mend 2
 }
