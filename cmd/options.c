@@ -421,13 +421,18 @@ static int take_option(struct dt_options *o, char **argv, int *i, struct dt_erro
     return set(o, option, word, n, value, err);
 }
 
-/* "host2:2" or "host2:2,host3:2": what remains of -H after a blank behind a comma. */
+/* "host2:2", "[fe80::2]:2,host3:2" or ",host2": what remains of -H beside a blank. */
 static bool looks_like_host(const char *word)
 {
     static const char host[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@[]";
-    size_t n = strspn(word, host), digits = strspn(word[n] ? word + n + 1 : "", "0123456789");
+    const char *at = strchr(word, '@'), *bracket = at ? at + 1 : word;
+    const char *close = *bracket == '[' ? strchr(bracket, ']') : NULL;
+    size_t n = close ? (size_t)(close + 1 - word) : strspn(word, host);
+    size_t digits = strspn(word[n] ? word + n + 1 : "", "0123456789");
 
+    if (*word == ',')
+        return true;
     return n > 0 && word[n] == ':' && digits > 0 &&
            (word[n + 1 + digits] == '\0' || word[n + 1 + digits] == ',');
 }
@@ -458,7 +463,7 @@ static int check_program(const struct dt_options *o, char *const *words, bool af
         return 0;
     if (looks_like_host(words[0]))
         return dt_error_usage(err, "\"%.200s\" looks like a host, not like a program: %s", words[0],
-                              o->hosts.n ? "is there a blank after a comma in -H?"
+                              o->hosts.n ? "is there a blank beside a comma in -H?"
                                          : "hosts are given with -H");
     if (looks_like_mpmd(words))
         return dt_error_usage(err, "several programs in one job (\" : \") are not supported; "

@@ -20,7 +20,8 @@ static int expand_numbers(struct dt_strs *names, const char *done, const char *f
     if (strlen(from) > DIGITS_MAX || strlen(to) > DIGITS_MAX ||
         dt_number_parse(from, 0, 999999999, &first, err) < 0 ||
         dt_number_parse(to, 0, 999999999, &last, err) < 0)
-        return dt_error_usage(err, "[%s-%s] is no range of numbers", from, to);
+        return from == to ? dt_error_usage(err, "[%s] is no number", from)
+                          : dt_error_usage(err, "[%s-%s] is no range of numbers", from, to);
     if (first > last)
         return dt_error_usage(err, "[%s-%s] runs backwards", from, to);
     for (int i = first; i <= last && rc == 0; i++) {

@@ -38,29 +38,35 @@ mentions() {
     [ "$status" -eq 2 ] || { echo "exit code $status"; return 1; }
 }
 
-@test "no program" {
+@test "case 54: no program" {
     refuses "no program was given; usage: dtrun [options] PROGRAM [ARGS...], see dtrun --help"
     mentions "no program was given" -np 4
     mentions "no program was given" -np 4 --
 }
 
-@test "unknown options and missing values" {
+@test "case 54: unknown options and missing values" {
     refuses "--bad is no option; see dtrun --help" --bad true
     mentions "-np: a value (N) is missing" -np
     mentions "--dry-run takes no value" --dry-run=1 true
 }
 
-@test "-np 0, abc, -1, 99999999" {
+@test "case 54: -np 0, abc, -1, 99999999, and what is no whole number" {
     refuses "-np 0: a number from 1 to 1000000 was expected" -np 0 true
     refuses "-np abc: a number was expected" -np abc true
-    refuses "-np -1: a number was expected" -np -1 true
+    refuses "-np -1: a whole number from 1 to 1000000 was expected" -np -1 true
     refuses "-np 99999999: a number from 1 to 1000000 was expected" -np 99999999 true
+    refuses "-np 99999999999999999999: a number from 1 to 1000000 was expected" \
+        -np 99999999999999999999 true
+    refuses "--timeout 0.2: a whole number from 1 to 10000000 was expected" --timeout 0.2 true
 }
 
-@test "a blank after a comma in -H" {
-    refuses '"host2:2" looks like a host, not like a program: is there a blank after a comma in -H?' \
+@test "a blank beside a comma in -H" {
+    refuses '"host2:2" looks like a host, not like a program: is there a blank beside a comma in -H?' \
         -np 4 -H host1:2, host2:2 ./train
     mentions "a host is missing beside a comma" -np 4 -H host1:2, true
+    mentions '"[fe80::2]:2" looks like a host' -H host1:2, [fe80::2]:2 true
+    mentions '",host2" looks like a host' -H host1:2 ,host2 true
+    mentions "hosts are given with -H" -np 4 host1:2 true
 }
 
 @test "blanks inside a quoted -H are fine" {
@@ -90,16 +96,22 @@ mentions() {
     mentions "cannot be a user's name" -H -oProxyCommand=touch@h true
 }
 
-@test "a mistake in a hostfile names file and line" {
+@test "case 53: a mistake in a hostfile names file and line" {
     printf 'host1 slots=2\n# fine\nhost2 slots=abc\n' >nodes
     refuses "nodes:3: slots=abc: a number was expected" -np 4 --hostfile nodes ./train
     printf 'host1\r\nhost2 slots=0\r\n' >nodes
     refuses "nodes:2: slots=0: a number from 1 to 1000000 was expected" --hostfile nodes true
     printf 'u@v@host1\n' >nodes
     refuses "nodes:1: u@v@host1: there is a second @" --hostfile nodes true
+    printf 'host1\n\n  host2 slot=2' >nodes
+    mentions "nodes:3: slot= is unknown; known are: slots " --hostfile nodes true
+    printf 'node[1-2\n' >nodes
+    refuses "nodes:1: node[1-2: a bracket has no partner" --hostfile nodes true
+    printf 'host1\n^host2\n' >nodes
+    refuses "nodes:2: ^host2: no line of this file names that host" --hostfile nodes true
 }
 
-@test "a hostfile that cannot be read" {
+@test "case 53: a hostfile that cannot be read" {
     refuses "hostfile missing: No such file or directory" --hostfile missing true
     refuses "hostfile $dir: Is a directory" -hostfile "$dir" true
     : >empty
@@ -111,7 +123,7 @@ mentions() {
     refuses "host3: -H names it, but the hostfile does not" -H host1,host3 --hostfile nodes true
 }
 
-@test "more ranks than slots with --no-oversubscribe" {
+@test "case 52: more ranks than slots with --no-oversubscribe" {
     mentions "16 ranks do not fit on 8 slots" -np 16 -H localhost:4,localhost:4 --no-oversubscribe true
 }
 

@@ -28,10 +28,14 @@ static void numbers_are_read_whole_and_within_bounds(void **state)
         { "", 1, 9, -1, 0, "a number was expected" },
         { " 1", 1, 9, -1, 0, "a number was expected" },
         { "1 ", 1, 9, -1, 0, "a number was expected" },
-        { "+1", 1, 9, -1, 0, "a number was expected" },
-        { "-1", 1, 9, -1, 0, "a number was expected" },
-        { "1.5", 1, 9, -1, 0, "a number was expected" },
-        { "0x1", 1, 9, -1, 0, "a number was expected" },
+        { "+1", 1, 9, -1, 0, "a whole number from 1 to 9 was expected" },
+        { "-1", 1, 9, -1, 0, "a whole number from 1 to 9 was expected" },
+        { "0.2", 1, 9, -1, 0, "a whole number from 1 to 9 was expected" },
+        { "1e3", 1, 9, -1, 0, "a whole number from 1 to 9 was expected" },
+        { "-", 1, 9, -1, 0, "a number was expected" },
+        { "nan", 1, 9, -1, 0, "a number was expected" },
+        { "1.5", 1, 9, -1, 0, "a whole number from 1 to 9 was expected" },
+        { "0x1", 1, 9, -1, 0, "a whole number from 1 to 9 was expected" },
     };
 
     (void)state;

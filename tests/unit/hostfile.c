@@ -75,7 +75,7 @@ static const struct file bads[] = {
     { "a\n^a\n", "nodes: the file names no host" },
     { "a\nb\nc slots=abc\n", "nodes:3: slots=abc: a number was expected" },
     { "\n\r\n\na slots=0\n", "nodes:4: slots=0: a number from 1 to 1000000 was expected" },
-    { "a slots=-1", "nodes:1: slots=-1: a number was expected" },
+    { "a slots=-1", "nodes:1: slots=-1: a whole number from 1 to 1000000 was expected" },
     { "a slots=", "nodes:1: slots=: a number was expected" },
     { "a slots=1000001", "nodes:1: slots=1000001: a number from 1 to 1000000 was expected" },
     { "a max_slots=0", "nodes:1: max_slots=0: a number from" },
