@@ -20,9 +20,19 @@ static char *trim(char *text)
     return text;
 }
 
+/* No shell has seen the value: a path below the home directory is made one here. */
+static char *expand_home(const char *value)
+{
+    const char *home = getenv("HOME");
+
+    return home && *home && strncmp(value, "~/", 2) == 0 ? dt_xasprintf("%s%s", home, value + 1)
+                                                         : dt_xstrdup(value);
+}
+
 static int take_line(struct dt_options *o, char *line, struct dt_error *err)
 {
     char *value;
+    int rc;
 
     line = trim(line);
     if (!*line || *line == '#' || *line == ';')
@@ -31,7 +41,10 @@ static int take_line(struct dt_options *o, char *line, struct dt_error *err)
     if (!value || value == line)
         return dt_error_usage(err, "%.200s: option = value was expected", line);
     *value++ = '\0';
-    return dt_options_set(o, trim(line), trim(value), err);
+    value = expand_home(trim(value));
+    rc = dt_options_set(o, trim(line), value, err);
+    free(value);
+    return rc;
 }
 
 static int take_lines(struct dt_options *o, const char *path, char *text, struct dt_error *err)

@@ -41,14 +41,14 @@ END
     diff -u want got
 }
 
-@test "hosts that do not exist are not contacted" {
+@test "case 65: hosts that do not exist are not contacted" {
     run --separate-stderr dtrun -np 4 -H no-such-host.invalid:2,192.0.2.1:2 --dry-run ./train
     [ "$status" -eq 0 ]
     [ -z "$stderr" ]
     [ "${#lines[@]}" -eq 5 ]
 }
 
-@test "16 ranks on 8 slots: 8 + 8, devices shared, one warning" {
+@test "case 52: 16 ranks on 8 slots: 8 + 8, devices shared, one warning" {
     run --separate-stderr dtrun -np 16 -H host1:4,host2:4 --dry-run --json ./train
     [ "$status" -eq 0 ]
     [ "$stderr" = "dtrun: 16 ranks on 8 slots: 2 ranks per slot, devices are shared \
@@ -60,7 +60,7 @@ END
         "[8,9,10,11,12,13,14,15]" ]
 }
 
-@test "JSON: every rank, and null for what only the host knows" {
+@test "case 65: JSON: every rank, and null for what only the host knows" {
     need_jq
     printf 'host1:2 gpus=5,GPU-8d addr=10.0.0.1\nhost2\n' >nodes
     dtrun --hostfile nodes --dry-run --json ./train 'a "b"' $'\xff' >got
@@ -187,6 +187,20 @@ END
     [ "$(jq .np got)" -eq 1 ]
 }
 
+@test "paths of a configuration file: from the current directory, or from home with ~/" {
+    need_jq
+    mkdir -p work elsewhere
+    echo a >nodes
+    echo b >work/nodes
+    echo c >elsewhere/nodes
+    echo 'hostfile = nodes' >elsewhere/config
+    (cd work && dtrun --config ../elsewhere/config --dry-run --json true) >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["b"]' ]
+    echo 'hostfile = ~/nodes' >elsewhere/config
+    (cd work && dtrun --config ../elsewhere/config --dry-run --json true) >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["a"]' ]
+}
+
 @test "mistakes in a configuration file are named with their line" {
     while IFS='|' read -r line want; do
         printf 'np = 2\n%s\n' "$line" >config
@@ -229,6 +243,13 @@ END
     [ "$(jq -c '[.ranks[].host]' got)" = '["node01","node01","node03"]' ]
 }
 
+@test "case 53: comments, blank lines, CRLF, tabs, duplicates, ranges, removals, no last newline" {
+    need_jq
+    printf '# nodes\r\n\r\n\ta\tslots = 2 # two\r\nb:1\nA slots=1\n  n[08-10]:1 max_slots =2\n^n09\n\n^b\nme@[fe80::7]' >nodes
+    dtrun --hostfile nodes --dry-run --json true >got
+    [ "$(jq -c '[.ranks[].host]' got)" = '["a","a","a","n08","n10","fe80::7"]' ]
+}
+
 @test "a hostfile on standard input" {
     run dtrun --hostfile - --dry-run true <<<"a slots=2"
     [ "$status" -eq 0 ]
@@ -237,7 +258,7 @@ END
     [ "$output" = "dtrun: standard input:1: slots=x: a number was expected" ]
 }
 
-@test "10,000 lines and a million ranks" {
+@test "case 53: 10,000 lines, and a million ranks" {
     for ((i = 0; i < 10000; i++)); do
         echo "node$i slots=4"
     done >nodes
