@@ -45,7 +45,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/cause.c launcher/job/cause.h \
 	launcher/job/ckptdir.c launcher/job/ckptdir.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
-	launcher/job/failure.c launcher/job/engine.h \
+	launcher/job/failure.c launcher/job/faults.c launcher/job/engine.h \
 	launcher/job/heartbeat.c launcher/job/heartbeat.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
 	launcher/job/installed.c launcher/job/installed.h \

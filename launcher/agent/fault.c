@@ -9,6 +9,7 @@ struct armed {
     uv_timer_t timer; /* for a fault without step */
     struct dt_faults *owner;
     struct dt_inject fault;
+    const char *text;    /* of it, in START */
     uint32_t local_rank; /* whose step counts */
     bool struck;
 };
@@ -27,7 +28,7 @@ struct dt_faults {
 static void strike(struct armed *a)
 {
     a->struck = true;
-    a->owner->events.strike(a->owner->arg, a->local_rank, &a->fault);
+    a->owner->events.strike(a->owner->arg, a->local_rank, &a->fault, a->text);
 }
 
 /* The runtime watches for one step of a rank: the next that is due. */
@@ -63,6 +64,7 @@ struct dt_faults *dt_faults_create(uv_loop_t *loop, const struct dt_msg_start *s
             (a->fault.restart >= 0 && a->fault.restart != start->restart_count))
             continue;
         a->owner = f;
+        a->text = start->inject.v[i];
         a->local_rank =
             a->fault.rank < 0 ? 0 : (uint32_t)dt_u32s_find(&start->ranks, (uint32_t)a->fault.rank);
         f->n++;

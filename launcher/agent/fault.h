@@ -12,7 +12,7 @@ struct dt_faults;
 struct dt_fault_events {
     /* The fault strikes now: this local rank (of a host fault: any). A rank that is struck inside
      * dt_step has not left it. */
-    void (*strike)(void *arg, uint32_t local_rank, const struct dt_inject *fault);
+    void (*strike)(void *arg, uint32_t local_rank, const struct dt_inject *fault, const char *text);
 };
 
 /* Arms the faults as soon as the ranks run. start and sock outlive the object. A text that does not

@@ -291,8 +291,10 @@ static void on_log(void *arg, const char *text)
     dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
 }
 
-static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault)
+static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault,
+                      const char *text)
 {
+    struct dt_msg_struck m = { (char *)(uintptr_t)text };
     struct dt_generation *g = arg;
     struct rank *r = &g->ranks[local_rank];
 
@@ -300,6 +302,7 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
         g->host->vanish(g->host->arg);
     if (!r->alive)
         return;
+    dt_channel_send(g->host->channel, DT_MSG_STRUCK, &m);
     r->injected |= fault->kind != DT_INJECT_STOP;
     if (fault->kind != DT_INJECT_EXIT)
         kill(r->process.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);

@@ -1,7 +1,8 @@
 /* The running job, shared by the files that move it: job.c (the loop and the table's actions),
  * launch.c (starting a generation), streams.c (input and output), failure.c (deaths and what to do
- * about them), recovery.c (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on
- * beside ended ones), stopping.c (ending), and hostlink.c, which brings the news. */
+ * about them), faults.c (--inject), recovery.c (starting again), pause.c (Ctrl-Z), stragglers.c
+ * (ranks that run on beside ended ones), stopping.c (ending), and hostlink.c, which brings the
+ * news. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -85,12 +86,7 @@ struct dt_job {
     uint32_t query;
     bool cause_is_known;
 
-    struct { /* where --inject has struck, up to which step; -1: not by rank, not by node */
-        int64_t rank;
-        int64_t node;
-        int64_t step;
-    } * struck;
-    size_t nstruck;
+    bool *struck; /* by fault of config->inject: it has done its work */
 
     struct dt_restart restart;
     struct dt_recovery *recoveries;
@@ -158,6 +154,13 @@ void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_
 void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
                             const struct dt_msg_spawn_failed *m);
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
+
+/* faults.c */
+void dt_job_select_faults(const struct dt_job *j, const struct dt_plan_node *node,
+                          struct dt_strs *faults); /* those for START */
+void dt_job_on_struck(struct dt_job *j, const struct dt_msg_struck *m);
+void dt_job_host_struck(struct dt_job *j, const struct dt_plan_node *node); /* it is lost */
+void dt_job_say_unstruck(const struct dt_job *j);
 
 /* failure.c */
 int dt_job_cause(const struct dt_job *j); /* index in deaths, or -1: nothing has failed */

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/base/inject.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
@@ -35,15 +34,6 @@ int dt_job_cause(const struct dt_job *j)
     return dt_cause_find(j->deaths, j->ndeaths, peers_wait(j));
 }
 
-static void strike(struct dt_job *j, int64_t rank, int64_t node, int64_t step)
-{
-    j->struck = dt_xrealloc(j->struck, j->nstruck + 1, sizeof *j->struck);
-    j->struck[j->nstruck].rank = rank;
-    j->struck[j->nstruck].node = node;
-    j->struck[j->nstruck].step = step;
-    j->nstruck++;
-}
-
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m)
 {
     struct dt_rank *r = m->rank < j->np ? &j->ranks[m->rank] : NULL;
@@ -64,8 +54,6 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     if (m->step > j->reached)
         j->reached = m->step;
     j->reached_is_known |= m->step >= 0;
-    if (m->flags & DT_EXITED_INJECTED)
-        strike(j, m->rank, -1, m->step);
     dt_verbose("rank %u ended: code %d, signal %d, step %" PRId64 ", flags %#x", m->rank, m->code,
                m->signo, m->step, m->flags);
     if (m->code == 0)
@@ -73,17 +61,6 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     if (dt_job_cause(j) >= 0)
         dt_job_event(j, DT_EV_RANK_FAILED);
     dt_job_settle(j);
-}
-
-static void strike_host(struct dt_job *j, const struct dt_plan_node *node)
-{
-    for (uint32_t i = 0; i < j->config->inject.n; i++) {
-        struct dt_inject f;
-
-        dt_inject_parse(&f, j->config->inject.v[i], NULL);
-        if (f.kind == DT_INJECT_HOST && dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks))
-            strike(j, f.rank, f.node, INT64_MAX);
-    }
 }
 
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
@@ -103,7 +80,7 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
         dt_outmux_eof(j->out, rank, STDOUT_FILENO);
         dt_outmux_eof(j->out, rank, STDERR_FILENO);
     }
-    strike_host(j, node);
+    dt_job_host_struck(j, node);
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING)
         j->deaths[j->ndeaths++] = (struct dt_death){
             .host = true,

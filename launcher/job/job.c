@@ -217,6 +217,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     case DT_MSG_COMMIT:
         dt_job_on_commit(j, &msg->commit);
         break;
+    case DT_MSG_STRUCK:
+        dt_job_on_struck(j, &msg->struck);
+        break;
     case DT_MSG_ANSWER:
         h->answered |= msg->answer.id == j->query;
         dt_job_pause_answered(j);
@@ -404,6 +407,7 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     make_id(j);
     dt_plan_copy(&j->plan, config->plan);
     j->np = (uint32_t)config->plan->np;
+    j->struck = dt_xcalloc(config->inject.n, sizeof *j->struck);
     j->checkpoint_dir = config->checkpoint_dir
                             ? dt_xstrdup(config->checkpoint_dir)
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);

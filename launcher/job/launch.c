@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/base/inject.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
@@ -80,31 +79,6 @@ static const char *address_of(const struct dt_job *j, size_t host)
     return "127.0.0.1";
 }
 
-/* A fault strikes once in a job, not once in each generation. */
-static bool has_struck(const struct dt_job *j, const struct dt_inject *fault)
-{
-    for (size_t i = 0; i < j->nstruck; i++) {
-        if (j->struck[i].rank == fault->rank && j->struck[i].node == fault->node &&
-            j->struck[i].step >= fault->step)
-            return true;
-    }
-    return false;
-}
-
-static void select_faults(const struct dt_job *j, const struct dt_plan_node *node,
-                          struct dt_strs *faults)
-{
-    for (uint32_t i = 0; i < j->config->inject.n; i++) {
-        struct dt_inject f;
-
-        dt_inject_parse(&f, j->config->inject.v[i], NULL);
-        if (f.restart >= 0 && f.restart != j->restart.restarts)
-            continue;
-        if (dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks) && !has_struck(j, &f))
-            dt_xstrs_add(faults, j->config->inject.v[i]);
-    }
-}
-
 static const char *address_of_node(const struct dt_job *j, const struct dt_plan_node *node)
 {
     return j->plan.nnodes == 1 ? "127.0.0.1" : address_of(j, node->host);
@@ -172,7 +146,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node,
     m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
     m.tf_cluster = frameworks->tf_cluster;
     memcpy(m.secret, j->secret, sizeof m.secret);
-    select_faults(j, node, &m.inject);
+    dt_job_select_faults(j, node, &m.inject);
     dt_hostlink_send(j->links[node->host], DT_MSG_START, &m);
     dt_strs_free(&m.inject);
 }

@@ -184,6 +184,8 @@ void dt_job_finish(struct dt_job *j)
     if (j->refusal.text && !j->cause_text)
         j->cause_text = dt_xstrdup(j->refusal.text);
     say_refusal(j);
+    if (j->exit_code == 0)
+        dt_job_say_unstruck(j);
     say_end(j);
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         if (j->links[i])

@@ -114,6 +114,7 @@ SHAPE(pong,
 SHAPE(commit,
     F(commit, generation, U32, 0, NULL), F(commit, step, U64, 0, NULL),
     F(commit, restored, U8, 0, NULL));
+SHAPE(struck, F(struck, fault, STR, STRING_MAX_BYTES, NULL));
 SHAPE(answer, F(answer, id, U32, 0, NULL));
 SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES, NULL));
 SHAPE(file_done,
@@ -157,6 +158,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_EXIT] = &exit_shape,
     [DT_MSG_PONG] = &pong_shape,
     [DT_MSG_COMMIT] = &commit_shape,
+    [DT_MSG_STRUCK] = &struck_shape,
     [DT_MSG_ANSWER] = &answer_shape,
     [DT_MSG_LOG] = &log_shape,
     [DT_MSG_STDIN_CREDIT] = &stdin_credit_shape,

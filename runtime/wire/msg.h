@@ -43,6 +43,7 @@ enum dt_msg_type {
     DT_MSG_FILE_DATA = 0x82,
     /* agent to launcher */
     DT_MSG_HELLO = 32,        /* first: who and what this host is */
+    DT_MSG_STRUCK = 44,       /* an injected fault strikes */
     DT_MSG_READY = 43,        /* all ranks of this host wait for GO, their program found */
     DT_MSG_STARTED = 33,      /* all ranks of this host run (exec succeeded) */
     DT_MSG_SPAWN_FAILED = 34, /* a rank could not be started; none of this host runs */
@@ -274,6 +275,10 @@ struct dt_msg_commit {
     uint8_t restored; /* 0: committed; 1: this generation began from it (-1: from nothing) */
 };
 
+struct dt_msg_struck {
+    char *fault; /* as it stood in START */
+};
+
 struct dt_msg_answer {
     uint32_t id;
 };
@@ -345,6 +350,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_exit exit;
     struct dt_msg_pong pong;
     struct dt_msg_commit commit;
+    struct dt_msg_struck struck;
     struct dt_msg_answer answer;
     struct dt_msg_log log;
     struct dt_msg_file_done file_done;

@@ -61,6 +61,48 @@ ends_well() {
     clean
 }
 
+@test "a fault that did not strike is told of at the end, and why" {
+    dtrun -np 3 --inject kill:rank=2,step=500 --inject stop:rank=1,after=900 \
+        --inject host:node=0,step=600 --inject exit:rank=1,step=9,restart=1 "$(TRAIN)" 20 10
+    result_is 3 20
+    err_lines 4
+    err_has "dtrun: --inject kill:rank=2,step=500 did not strike: the last step of rank 2 was 20"
+    err_has "dtrun: --inject stop:rank=1,after=900 did not strike: the job was over before"
+    err_has "dtrun: --inject host:node=0,step=600 did not strike: the last step of rank 0 was 20"
+    err_has "dtrun: --inject exit:rank=1,step=9,restart=1 did not strike: the job had no restart 1"
+    dtrun --inject kill:rank=0,step=1 true
+    code_is 0
+    err_has "dtrun: --inject kill:rank=0,step=1 did not strike: rank 0 took no step (dt_step)"
+    dtrun --inject kill:rank=0,step=1 sh -c 'exit 3'
+    code_is 3
+    err_lines 1
+    clean
+}
+
+rank_pid() { # RANK
+    for pid in $(left_behind); do
+        ! grep -qzFx "RANK=$1" "/proc/$pid/environ" || echo "$pid"
+    done
+}
+
+is_stopped() { # RANK
+    grep -q '^State:.T' "/proc/$(rank_pid "$1")/status" 2>/dev/null
+}
+
+@test "each of several faults strikes once, also one that only stops a rank" {
+    dtrun -np 2 --inject kill:rank=0,step=25 --inject kill:rank=0,step=35 \
+        --inject exit:rank=0,step=15,restart=1 "$(TRAIN)" 40 10
+    result_is 2 40
+    err_has "; recovered 3 failures"
+    dtrun_start -np 2 --inject stop:rank=1,step=25 "$(TRAIN)" 40 10
+    within 15 is_stopped 1
+    kill -KILL "$(rank_pid 0)"
+    dtrun_wait # rank 1 comes by step 25 once more
+    code_is 0
+    grep -q "sum is right" "$OUT"
+    clean
+}
+
 @test "two faults are two recoveries; each strikes once" {
     dtrun -np 3 --inject kill:rank=0,step=33 --inject exit:rank=1,step=71,code=5 "$(TRAIN)" 100 10
     result_is 3 100

@@ -180,6 +180,7 @@ static const struct message {
       &(struct dt_msg_pong){ 1, 2, ITEMS(struct dt_msg_step, { 3, -1 }, { 4, 1ll << 40 }) },
       "q1 q2 w2 w3 q-1 w4 q0x10000000000" },
     { DT_MSG_COMMIT, "commit", &(struct dt_msg_commit){ 1, -1, 2 }, "w1 q-1 b2" },
+    { DT_MSG_STRUCK, "struck", &(struct dt_msg_struck){ "kill:rank=1" }, "'kill:rank=1'" },
     { DT_MSG_ANSWER, "answer", &(struct dt_msg_answer){ 6 }, "w6" },
     { DT_MSG_LOG, "log", &(struct dt_msg_log){ "text" }, "'text'" },
     { DT_MSG_STDIN_CREDIT, "stdin_credit", &(struct dt_msg_stdin_credit){ 4, 6 }, "w4 w6" },
