@@ -14,6 +14,7 @@
 #include "cmd/request.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/openfiles.h"
 #include "launcher/check/check.h"
 #include "launcher/job/ckptdir.h"
 #include "launcher/job/installed.h"
@@ -23,6 +24,8 @@
 #include "launcher/remote/sshconfig.h"
 
 extern char **environ;
+
+enum { FILES_PER_HOST = 4, FILES_BESIDE = 64 }; /* that are open at a time, with room to spare */
 
 /* A descriptor that the shell closed would otherwise be reused, and written to, by something else.
  */
@@ -111,11 +114,25 @@ static int load_push(struct dt_push_set *set, const struct dt_options *o, struct
     return rc;
 }
 
-static int open_files(struct dt_job_config *c, const struct dt_options *o, struct dt_error *err)
+/* hosts: room for a name per rank. */
+static int open_files(struct dt_job_config *c, const struct dt_options *o, const char **hosts,
+                      struct dt_error *err)
 {
+    struct dt_outfiles_config config = {
+        .pattern = o->output_dir,
+        .np = (uint32_t)c->plan->np,
+        .hosts = hosts,
+        .merged = o->merge_stderr,
+    };
+    uint64_t beside = FILES_BESIDE + (uint64_t)c->plan->nnodes * FILES_PER_HOST;
+
     if (!o->output_dir)
         return 0;
-    c->files = dt_outfiles_open(o->output_dir, (uint32_t)c->plan->np, o->merge_stderr, err);
+    for (uint32_t rank = 0; rank < config.np; rank++)
+        hosts[rank] = c->hosts->v[dt_plan_node_of(c->plan, (int)rank)->host].name;
+    if (dt_openfiles_need(dt_outfiles_count(&config) + beside, "--output-dir", err) < 0)
+        return -1;
+    c->files = dt_outfiles_open(&config, err);
     return c->files ? 0 : -1;
 }
 
@@ -134,7 +151,11 @@ static int close_files(struct dt_outfiles *files, int rc)
 
 static int run_job(struct dt_job_config *c, const struct dt_options *o, struct dt_error *err)
 {
-    return open_files(c, o, err) < 0 ? -1 : close_files(c->files, dt_job_run(c));
+    const char **hosts = dt_xcalloc((size_t)c->plan->np, sizeof *hosts);
+    int rc = open_files(c, o, hosts, err) < 0 ? -1 : close_files(c->files, dt_job_run(c));
+
+    free(hosts);
+    return rc;
 }
 
 static int run(const struct dt_options *o, const struct dt_hostlist *hosts,

@@ -12,6 +12,7 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostlist.h"
 #include "launcher/hosts/hostword.h"
+#include "launcher/io/outname.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/frameworks.h"
 #include "runtime/wire/msg.h"
@@ -115,7 +116,7 @@ static const struct option options[] = {
     { { "merge-stderr" }, NULL, FLAG, AT(merge_stderr), 0, 0,
       "ranks' standard error goes to standard output" },
     { { "output-dir" }, "DIR", TEXT, AT(output_dir), 0, 0,
-      "write each rank's output to DIR/rank.00000.out and .err" },
+      "each rank's output to DIR/rank.00000.out and .err (%r, %h)" },
     { { "tee" }, NULL, FLAG, AT(tee), 0, 0,
       "with --output-dir: also show it as usual" },
     { { "stdin" }, "RANK", READER, AT(stdin_rank), 0, DT_RANKS_MAX - 1,
@@ -503,6 +504,8 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err, "--push and --no-push contradict each other");
     if (o->tag && o->no_tag)
         return dt_error_usage(err, "--tag and --no-tag contradict each other");
+    if (o->output_dir && dt_outname_check(o->output_dir, err) < 0)
+        return -1;
     if (o->tee && !o->output_dir)
         return dt_error_usage(err, "--tee belongs to --output-dir DIR");
     if (o->check && o->dry_run)

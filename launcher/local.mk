@@ -7,6 +7,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/log.c launcher/base/log.h \
 	launcher/base/mem.c launcher/base/mem.h \
 	launcher/base/number.c launcher/base/number.h \
+	launcher/base/openfiles.c launcher/base/openfiles.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/utf8.c launcher/base/utf8.h \
@@ -39,6 +40,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/outfd.c launcher/io/outfd.h \
 	launcher/io/outfiles.c launcher/io/outfiles.h \
 	launcher/io/outmux.c launcher/io/outmux.h \
+	launcher/io/outname.c launcher/io/outname.h \
 	launcher/io/stamp.c launcher/io/stamp.h \
 	launcher/io/stdinpump.c launcher/io/stdinpump.h \
 	launcher/io/tail.c launcher/io/tail.h \

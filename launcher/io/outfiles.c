@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,22 +9,52 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
+#include "launcher/io/outname.h"
 
-enum { CLOSED = -1, DIGITS_MIN = 5 };
+enum { CLOSED = -1 };
 
 struct dt_outfiles {
-    char *dir;
-    uint32_t np;
+    struct dt_outfiles_config config;
     size_t n;
     int *fds; /* np of standard output, then np of standard error unless merged */
 };
 
+size_t dt_outfiles_count(const struct dt_outfiles_config *config)
+{
+    return (config->merged ? 1 : 2) * (size_t)config->np;
+}
+
 static char *name_of(const struct dt_outfiles *f, size_t i)
 {
-    int digits = snprintf(NULL, 0, "%u", f->np - 1);
+    const struct dt_outfiles_config *c = &f->config;
+    uint32_t rank = (uint32_t)(i % c->np);
 
-    return dt_xasprintf("%s/rank.%0*zu.%s", f->dir, digits < DIGITS_MIN ? DIGITS_MIN : digits,
-                        i % f->np, i < f->np ? "out" : "err");
+    return dt_outname_make(c->pattern, rank, c->np, c->hosts[rank], i < c->np ? ".out" : ".err");
+}
+
+/* Makes the first n bytes of path a directory, if it is none. */
+static int make_dir(char *path, size_t n, struct dt_error *err)
+{
+    char after = path[n];
+    int rc = 0;
+
+    path[n] = '\0';
+    if (n > 0 && mkdir(path, 0777) < 0 && errno != EEXIST)
+        rc = dt_error_set(err, "--output-dir: %s: %s", path, strerror(errno));
+    path[n] = after;
+    return rc;
+}
+
+/* Makes the directories in which a file lies, from the one at base on. */
+static int make_dirs(char *name, size_t base, struct dt_error *err)
+{
+    if (make_dir(name, base, err) < 0)
+        return -1;
+    for (char *slash = name + base; (slash = strchr(slash + 1, '/'));) {
+        if (make_dir(name, (size_t)(slash - name), err) < 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* Without blocking: a FIFO of that name would wait for its reader. */
@@ -35,33 +64,30 @@ static int open_file(const char *name, struct dt_error *err)
     struct stat st;
 
     if (fd < 0)
-        return dt_error_set(err, "--output-dir: %s: %s%s", name, strerror(errno),
-                            errno == EMFILE ? "; a job has two open files per rank, see ulimit -n"
-                                            : "");
+        return dt_error_set(err, "--output-dir: %s: %s", name, strerror(errno));
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         return fd;
     close(fd);
     return dt_error_set(err, "--output-dir: %s: it is there and no regular file", name);
 }
 
-struct dt_outfiles *dt_outfiles_open(const char *dir, uint32_t np, bool merged,
-                                     struct dt_error *err)
+static int make_file(char *name, size_t base, struct dt_error *err)
 {
-    struct dt_outfiles *f;
+    return make_dirs(name, base, err) < 0 ? -1 : open_file(name, err);
+}
+
+struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, struct dt_error *err)
+{
+    struct dt_outfiles *f = dt_xcalloc(1, sizeof *f);
+    size_t count = dt_outfiles_count(config), base = dt_outname_base(config->pattern);
     char *ignored = NULL;
 
-    if (mkdir(dir, 0777) < 0 && errno != EEXIST) {
-        dt_error_set(err, "--output-dir: %s: %s", dir, strerror(errno));
-        return NULL;
-    }
-    f = dt_xcalloc(1, sizeof *f);
-    f->dir = dt_xstrdup(dir);
-    f->np = np;
-    f->fds = dt_xcalloc(2 * (size_t)np, sizeof *f->fds);
-    for (; f->n < (merged ? 1 : 2) * (size_t)np; f->n++) {
+    f->config = *config;
+    f->fds = dt_xcalloc(count, sizeof *f->fds);
+    for (; f->n < count; f->n++) {
         char *name = name_of(f, f->n);
 
-        f->fds[f->n] = open_file(name, err);
+        f->fds[f->n] = make_file(name, base, err);
         free(name);
         if (f->fds[f->n] < 0) {
             dt_outfiles_close(f, &ignored);
@@ -75,10 +101,11 @@ struct dt_outfiles *dt_outfiles_open(const char *dir, uint32_t np, bool merged,
 int dt_outfiles_write(struct dt_outfiles *f, uint32_t rank, int fd, const void *data, size_t n,
                       char **name)
 {
-    size_t i = (size_t)(fd == STDERR_FILENO) * f->np + rank;
+    size_t i = (size_t)(fd == STDERR_FILENO) * f->config.np + rank;
     int error;
 
-    if (rank >= f->np || i >= f->n || f->fds[i] == CLOSED || dt_write_all(f->fds[i], data, n) == 0)
+    if (rank >= f->config.np || i >= f->n || f->fds[i] == CLOSED ||
+        dt_write_all(f->fds[i], data, n) == 0)
         return 0;
     error = errno;
     close(f->fds[i]);
@@ -100,7 +127,6 @@ int dt_outfiles_close(struct dt_outfiles *f, char **name)
     }
     if (f) {
         free(f->fds);
-        free(f->dir);
         free(f);
     }
     errno = error;

@@ -1,6 +1,5 @@
-/* The ranks' output in files, with --output-dir: DIR/rank.00012.out and DIR/rank.00012.err, bytes
- * as they are. Writing to them blocks the loop for as long as the file system takes, as any
- * program's write to a file does. */
+/* The ranks' output in files, with --output-dir: bytes as they are. Writing to them blocks the loop
+ * for as long as the file system takes, as any program's write to a file does. */
 #ifndef DT_IO_OUTFILES_H
 #define DT_IO_OUTFILES_H
 
@@ -12,10 +11,19 @@
 
 struct dt_outfiles;
 
-/* Makes dir where it is missing (not what is above it) and every rank's files, empty; with merged
- * only those of standard output. NULL on failure. */
-struct dt_outfiles *dt_outfiles_open(const char *dir, uint32_t np, bool merged,
-                                     struct dt_error *err);
+struct dt_outfiles_config {
+    const char *pattern; /* as in outname.h, checked */
+    uint32_t np;
+    const char *const *hosts; /* by rank: where it first runs */
+    bool merged;              /* only standard output */
+};
+
+/* How many descriptors that takes. */
+size_t dt_outfiles_count(const struct dt_outfiles_config *config);
+/* Makes every rank's files, empty, and the directories they lie in; but not what is above the
+ * pattern's directory, or what stands before its first %. NULL on failure. What config points to
+ * must outlive it. */
+struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, struct dt_error *err);
 /* Returns 0, or -1 with errno and, in *name, the file that cannot be written: told once per file,
  * what comes later for it is dropped. */
 int dt_outfiles_write(struct dt_outfiles *f, uint32_t rank, int fd, const void *data, size_t n,

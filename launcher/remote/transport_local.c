@@ -1,8 +1,10 @@
 /* The agent on this machine: a child process. It may play another host. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/openfiles.h"
 #include "launcher/remote/child.h"
 #include "launcher/remote/transport.h"
 #include "runtime/wire/env.h"
@@ -83,10 +85,13 @@ static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *
 {
     static const struct dt_child_events child_events = { up, data, noise, drained, ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
-    const char *argv[] = { remote->agent_path, NULL };
+    char files[sizeof DT_AGENT_OPEN_FILES + 20];
+    const char *argv[] = { remote->agent_path, dt_openfiles_before() ? files : NULL, NULL };
     const char **env = NULL;
     char *identity = NULL;
 
+    snprintf(files, sizeof files, DT_AGENT_OPEN_FILES "%llu",
+             (unsigned long long)dt_openfiles_before());
     t->remote = remote;
     t->events = *events;
     t->arg = arg;

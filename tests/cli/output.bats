@@ -172,6 +172,52 @@ c" ]
     clean
 }
 
+@test "46: --output-dir with %r and %h: a path of one's own for each rank" {
+    dtrun --output-dir 'logs/%h/%%-%r' --merge-stderr -np 2 -H localhost:2 sh -c 'echo "$DTRUN_RANK"'
+    code_is 0
+    [ "$(cd logs && find . -type f | sort | tr '\n' ' ')" = "./localhost/%-00000.out ./localhost/%-00001.out " ]
+    [ "$(cat logs/localhost/*)" = "0
+1" ]
+    mkdir byhost
+    dtrun --output-dir "$T/byhost/%h" -np 1 true
+    [ "$(ls byhost/localhost | tr '\n' ' ')" = "rank.00000.err rank.00000.out " ]
+    dtrun --output-dir '%r' -np 1 echo plain
+    [ "$(cat 00000.out)" = plain ]
+    dtrun --output-dir 'no/where/%r' -np 1 touch started
+    code_is 125
+    err_has "dtrun: --output-dir: no/where: No such file or directory"
+    dtrun --output-dir 'logs/%n' -np 1 touch started
+    code_is 2
+    err_has "dtrun: --output-dir logs/%n: %n means nothing"
+    dtrun --output-dir '%r/' -np 1 touch started
+    code_is 2
+    [ ! -e started ]
+    clean
+}
+
+@test "46: two files for each of many ranks: dtrun raises ulimit -n as far as it may, for itself" {
+    (ulimit -Sn 64 && dtrun --output-dir logs -np 40 sh -c 'ulimit -Sn' && code_is 0)
+    [ "$(cat logs/*.out | sort -u)" = 64 ]
+    [ "$(cat logs/*.out | wc -l)" = 40 ]
+    (ulimit -n 200 && dtrun --output-dir more -np 100 touch started; code_is 125)
+    err_has "dtrun: --output-dir: 268 open files are needed, and ulimit -Hn allows 200"
+    [ ! -e started ] && [ ! -e more ]
+    clean
+}
+
+@test "46: a directory that may not be written: 125 before anything starts" {
+    [ "$(id -u)" = 0 ] || skip "needs root to mount a read-only file system"
+    mkdir locked
+    unshare -m mount -t tmpfs -o ro none locked 2>/dev/null || skip "cannot mount"
+    RC=0
+    timeout 30 unshare -m sh -c 'mount -t tmpfs -o ro none locked && exec "$@"' \
+        sh env "$TOKEN" "$DTRUN" --output-dir locked/logs -np 1 touch started </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    code_is 125
+    err_has "dtrun: --output-dir: locked/logs: Read-only file system"
+    [ ! -e started ]
+    clean
+}
+
 @test "46: after a restart the ranks write on" {
     dtrun --output-dir logs --max-restarts 1 -np 2 sh -c 'echo "run $DTRUN_RESTART_COUNT"
         [ $DTRUN_RESTART_COUNT = 1 ] || exit 1'

@@ -149,6 +149,7 @@ static const struct {
     { "--stdin 3 x", "stdin=3 =x" },
     { "--stdin=none x", "stdin=-1 =x" },
     { "--stdin all x", "stdin=-2 =x" },
+    { "--output-dir logs/%h/%r-%% x", "outdir=logs/%h/%r-%% =x" },
     { "--transport auto x", "=x" },
     { "--map-by slot x", "=x" },
     { "-map-by node x", "mapby=1 =x" },

@@ -1,0 +1,39 @@
+#include "launcher/base/openfiles.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static uint64_t before;
+
+int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= n)
+        return 0;
+    if (limit.rlim_max < n)
+        return dt_error_set(err, "%s: %llu open files are needed, and ulimit -Hn allows %llu", what,
+                            (unsigned long long)n, (unsigned long long)limit.rlim_max);
+    before = before ? before : limit.rlim_cur;
+    limit.rlim_cur = n;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return dt_error_set(err, "%s: ulimit -n %llu: %s", what, (unsigned long long)n,
+                            strerror(errno));
+    return 0;
+}
+
+uint64_t dt_openfiles_before(void)
+{
+    return before;
+}
+
+void dt_openfiles_set(uint64_t n)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < n)
+        return;
+    limit.rlim_cur = n;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}

@@ -1,0 +1,22 @@
+/* Names of the files of --output-dir. Pure.
+ *
+ * A pattern is a path in which %r is the rank with at least five digits, %h the rank's host and %%
+ * a percent sign. One without %r is a directory: "/rank.%r" is added. The stream's ".out" or ".err"
+ * comes last. */
+#ifndef DT_IO_OUTNAME_H
+#define DT_IO_OUTNAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "launcher/base/error.h"
+
+int dt_outname_check(const char *pattern, struct dt_error *err);
+/* For a checked pattern; the caller frees it. */
+char *dt_outname_make(const char *pattern, uint32_t rank, uint32_t np, const char *host,
+                      const char *suffix);
+/* The length of the directory in front of all that differs between ranks: of the whole pattern
+ * where it names a directory without %, else up to the last slash before the first %; 0: none. */
+size_t dt_outname_base(const char *pattern);
+
+#endif
