@@ -3,7 +3,7 @@
 examplesdir = $(pkglibexecdir)/examples
 examples_PROGRAMS = examples/charlm examples/hello
 examplesrcdir = $(docdir)/examples
-dist_examplesrc_DATA = examples/charlm.c examples/hello.c
+dist_examplesrc_DATA = examples/charlm.c examples/ddp.py examples/hello.c
 
 examples_charlm_SOURCES = examples/charlm.c
 examples_charlm_CPPFLAGS = -I$(top_srcdir)/runtime -DTEXT_DIR='"$(docdir)"'

@@ -275,6 +275,7 @@ CLUSTER_TESTS = \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/bare.bats \
 	tests/cluster/recover.bats \
+	tests/cluster/frameworks.bats \
 	tests/cluster/user.bats
 EXTRA_DIST += tests/cluster/lib.bash
 

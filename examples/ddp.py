@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Trains a small network with PyTorch's DistributedDataParallel, and goes on after a failure.
+
+    dtrun -np 4 -H host1:2,host2:2 --max-restarts 3 python3 ddp.py --checkpoint ddp.pt
+
+Nothing here knows of dtrun: rank, size and where to meet come from the environment, as under
+torchrun. All ranks need to see the checkpoint file. It is written by rank 0, under another name
+first, so that a rank that is killed while it writes leaves the one before it as it was.
+"""
+import argparse
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def batch_of(step, rank, size):
+    """A function of step and rank alone: a run that goes on sees what it would have seen."""
+    generator = torch.Generator().manual_seed(step * size + rank)
+    x = torch.rand(64, 2, generator=generator) * 2 - 1
+    return x, torch.sin(3 * x[:, :1]) * x[:, 1:]
+
+
+def save(path, step, model, optimizer):
+    state = {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, path + ".new")
+    os.replace(path + ".new", path)
+
+
+def restore(path, model, optimizer):
+    """Returns how many steps have been made."""
+    if not os.path.exists(path):
+        return 0
+    state = torch.load(path, map_location="cpu")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["step"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--every", type=int, default=50, help="steps between two checkpoints")
+    parser.add_argument("--checkpoint", default="ddp.pt")
+    args = parser.parse_args()
+
+    gpu = torch.cuda.is_available()
+    dist.init_process_group("nccl" if gpu else "gloo", init_method="env://")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    device = torch.device("cuda:0" if gpu else "cpu")  # dtrun shows each rank one GPU
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 64), torch.nn.Tanh(), torch.nn.Linear(64, 1))
+    model = DistributedDataParallel(net.to(device), device_ids=[device] if gpu else None)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    done = restore(args.checkpoint, model, optimizer)
+    if rank == 0 and done:
+        print(f"going on after step {done}")
+    for step in range(done + 1, args.steps + 1):
+        x, y = batch_of(step, rank, size)
+        loss = torch.nn.functional.mse_loss(model(x.to(device)), y.to(device))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % args.every == 0 or step == args.steps:
+            mean = loss.detach() / size
+            dist.all_reduce(mean)
+            if rank == 0:
+                save(args.checkpoint, step, model, optimizer)
+                print(f"step {step:5d} of {args.steps}  loss {mean.item():.6f}")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
