@@ -32,7 +32,7 @@ job_ends() { # SECONDS CODE
     cluster_await_quiet 2
 }
 
-@test "kill -9 of dtrun: all ranks are gone on all hosts within 2 s" {
+@test "20: kill -9 of dtrun: all ranks are gone on all hosts within 2 s" {
     for t in libssh2 ssh; do
         start --transport $t
         kill -9 "$DTRUN_PID"
@@ -41,14 +41,14 @@ job_ends() { # SECONDS CODE
     done
 }
 
-@test "kill -9 of a rank: the job ends with 137" {
+@test "5: kill -9 of a rank: the job ends with 137" {
     start
     cluster_on 2 kill -9 "$(rank_shell 2)"
     job_ends 8 137
     grep -qE '^dtrun: rank [23] \(host2, pid [0-9]+\) was killed by signal 9' "$ERR"
 }
 
-@test "kill -9 of an agent's keeper, of its worker: its ranks die at once, the job ends" {
+@test "21: kill -9 of an agent's keeper, of its worker: its ranks die at once, the job ends" {
     local which
 
     for which in keeper worker; do
@@ -59,7 +59,7 @@ job_ends() { # SECONDS CODE
     done
 }
 
-@test "kill -9 of the ssh session: as if the host were lost" {
+@test "22: kill -9 of the ssh session: as if the host were lost" {
     for t in libssh2 ssh; do
         start --transport $t
         cluster_on 2 kill -9 "$(session 2)"
@@ -68,7 +68,30 @@ job_ends() { # SECONDS CODE
     done
 }
 
-@test "a partition ends on both sides when the lease runs out" {
+one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, as soon as it is dead
+    mkfifo "pipe.$1"
+    RC=0
+    cluster_run timeout -k 5 30 dtrun -np 4 -H host1,host2:1,host3:2 sh -c '
+        if [ $DTRUN_RANK = 3 ]; then exec 3>"$0"; kill -SEGV $$; fi
+        cat "$0"; exit 1' "$PWD/pipe.$1" </dev/null >/dev/null 2>"err.$1" || RC=$?
+    echo "$RC" >"rc.$1"
+}
+
+@test "3: a rank's SIGSEGV, not the exits that it causes on other hosts: 139, 40 times of the 100" {
+    local i
+
+    mkdir "$CLUSTER_SHARED/many"
+    cd "$CLUSTER_SHARED/many"
+    for i in {1..40}; do
+        one_of_many "$i" &
+        [ $((i % 8)) != 0 ] || wait
+    done
+    tail -n 2 err.* | head -20
+    [ "$(cat rc.* | sort | uniq -c | tr -s ' ')" = " 40 139" ]
+    [ "$(grep -c '^dtrun: rank 3 (host3, pid .* was killed by signal 11' err.* | grep -c :1)" = 40 ]
+}
+
+@test "23: a partition ends on both sides when the lease runs out" {
     start --heartbeat 2
     cluster_cut 2
     cluster_dtrun_wait 9
@@ -89,7 +112,7 @@ job_ends() { # SECONDS CODE
     cluster_await_quiet 3
 }
 
-@test "what a host sends is lost: the same" {
+@test "23: what a host sends is lost: the same" {
     command -v nft >/dev/null || skip "needs nft"
     start --heartbeat 2
     cluster_mute 2
@@ -100,7 +123,7 @@ job_ends() { # SECONDS CODE
     cluster_unmute 2
 }
 
-@test "a frozen agent: the same, but it takes its keeper longer to be sure" {
+@test "23: a frozen agent: the same, but it takes its keeper longer to be sure" {
     start --heartbeat 2
     cluster_on 2 kill -STOP "$(worker 2)"
     cluster_dtrun_wait 9
@@ -130,7 +153,7 @@ job_ends() { # SECONDS CODE
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "two jobs on the same hosts do not see each other" {
+@test "62: two jobs on the same hosts do not see each other" {
     local first
 
     start

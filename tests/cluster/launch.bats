@@ -104,7 +104,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     [ $((after - before)) -lt 7500000 ]
 }
 
-@test "the exit code is that of the rank that failed; the others are stopped everywhere" {
+@test "2, 4: the exit code is that of the rank that failed; the others are stopped everywhere" {
     cluster_dtrun -np 4 -H host1:2,host2:2 \
         sh -c '[ $DTRUN_RANK = 3 ] && exit 7; sleep 300 & setsid sleep 300 & wait'
     [ "$RC" = 7 ]
@@ -134,7 +134,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
-@test "a missing program and a missing directory: one message with host and path" {
+@test "7, 9: a missing program and a missing directory: one message with host and path" {
     cluster_dtrun -np 4 -H host1:2,host2:2 ./trian
     [ "$RC" = 127 ]
     cluster_err_lines 1
@@ -174,7 +174,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     grep -q 'host1.*careful' "$ERR"
 }
 
-@test "an interrupt ends all ranks on all hosts; the second one at once" {
+@test "10, 11: an interrupt ends all ranks on all hosts; the second one at once" {
     for t in ssh libssh2; do
         cluster_dtrun_start --transport $t -np 4 -H host1:2,host2:2 sh -c 'echo up; sleep 300 & wait'
         cluster_out_has 4 up
