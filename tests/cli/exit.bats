@@ -88,6 +88,38 @@ one_of_many() {
     clean
 }
 
+@test "4: a core dump is told of" {
+    bash -c 'ulimit -c unlimited; sh -c "kill -SEGV \$\$"; :' 2>said || true
+    grep -q "core dumped" said || skip "no cores are dumped here"
+    (ulimit -c unlimited && dtrun -np 2 sh -c '[ $DTRUN_RANK = 0 ] && kill -SEGV $$; exec sleep 600'; code_is 139)
+    err_has "was killed by signal 11 (SIGSEGV: Segmentation fault), core dumped; stopping the other rank"
+    clean
+}
+
+# A cgroup with little memory, in $LITTLE; whoever is to run in it moves itself there.
+make_little() {
+    for LITTLE in /sys/fs/cgroup/memory/dtrun-test.$$ /sys/fs/cgroup/dtrun-test.$$; do
+        mkdir "$LITTLE" 2>/dev/null || continue
+        for limit in memory.limit_in_bytes memory.max; do
+            echo 80000000 >"$LITTLE/$limit" && return
+        done 2>/dev/null
+        rmdir "$LITTLE"
+    done
+    return 1
+}
+
+@test "5: a rank that the kernel kills for memory: 137, and said so" {
+    make_little || skip "no cgroup with a memory limit can be made here"
+    RC=0
+    env "$TOKEN" timeout 60 sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" \
+        "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec tail /dev/zero; exec sleep 600' \
+        </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    within 5 rmdir "$LITTLE"
+    code_is 137
+    grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by the kernel: out of memory; stopping the other rank$' "$ERR"
+    clean
+}
+
 @test "5: a rank is killed from outside: 137, the rest is stopped" {
     dtrun_start -np 3 sh -c 'echo pid $$; exec sleep 600'
     out_has 3 pid
