@@ -422,13 +422,15 @@ static void file_has(const char *dir, const char *file, off_t size)
 static void test_outfiles(void **state)
 {
     char dir[] = "/tmp/dtrun-outfiles-XXXXXX", *name = NULL;
+    const char *const hosts[] = { "a", "a" };
+    struct dt_outfiles_config config = { .pattern = dir, .np = 2, .hosts = hosts };
     struct rlimit before, small;
     struct dt_outfiles *f;
     struct dt_error err = { 0 };
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    f = dt_outfiles_open(dir, 2, false, &err);
+    f = dt_outfiles_open(&config, &err);
     assert_non_null(f);
     assert_int_equal(dt_outfiles_write(f, 0, 2, "12345", 5, &name), 0);
     getrlimit(RLIMIT_FSIZE, &before);
@@ -447,7 +449,8 @@ static void test_outfiles(void **state)
     file_has(dir, "rank.00001.out", 8);
     file_has(dir, "rank.00001.err", 0);
     assert_int_equal(rmdir(dir), 0);
-    assert_null(dt_outfiles_open("/proc/none/here", 2, false, &err));
+    config.pattern = "/proc/none/here";
+    assert_null(dt_outfiles_open(&config, &err));
     assert_non_null(strstr(err.text, "/proc/none/here: No such file or directory"));
 }
 
