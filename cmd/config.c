@@ -47,14 +47,19 @@ static int take_line(struct dt_options *o, char *line, struct dt_error *err)
     return rc;
 }
 
-static int take_lines(struct dt_options *o, const char *path, char *text, struct dt_error *err)
+int dt_config_text(struct dt_options *o, const char *name, const char *text, size_t n,
+                   struct dt_error *err)
 {
-    char *line;
+    char *copy = n ? dt_xstrndup(text, n) : dt_xstrdup(""), *rest = copy, *line;
+    int rc = 0;
 
-    for (int number = 1; (line = strsep(&text, "\n")); number++)
+    if (strlen(copy) != n)
+        rc = dt_error_usage(err, "%s: there is a NUL byte: this is no text", name);
+    for (int number = 1; rc == 0 && (line = strsep(&rest, "\n")); number++)
         if (take_line(o, line, err) < 0)
-            return dt_error_prefix(err, "%s:%d: ", path, number);
-    return 0;
+            rc = dt_error_prefix(err, "%s:%d: ", name, number);
+    free(copy);
+    return rc;
 }
 
 static int take_file(struct dt_options *o, const char *path, struct dt_error *err)
@@ -65,10 +70,8 @@ static int take_file(struct dt_options *o, const char *path, struct dt_error *er
     if (rc < 0) {
         err->exit_code = DT_EXIT_USAGE;
         dt_error_prefix(err, "configuration file %s: ", path);
-    } else if (strlen(dt_strbuf_text(&text)) != text.len) {
-        rc = dt_error_usage(err, "configuration file %s: it is no text", path);
-    } else if (text.len) {
-        rc = take_lines(o, path, text.data, err);
+    } else {
+        rc = dt_config_text(o, path, dt_strbuf_text(&text), text.len, err);
     }
     dt_strbuf_free(&text);
     return rc;

@@ -9,4 +9,8 @@
  * what is wrong". */
 int dt_config_parse(struct dt_options *o, int argc, char **argv, struct dt_error *err);
 
+/* Takes the text of such a file, n bytes, into o; name is the file's, for messages. */
+int dt_config_text(struct dt_options *o, const char *name, const char *text, size_t n,
+                   struct dt_error *err);
+
 #endif

@@ -1,6 +1,7 @@
 # Fuzz targets, each driven for two seconds; tests/fuzz/libfuzzer drives one for longer with clang.
 FUZZ_TESTS = \
 	tests/fuzz/checkpoint \
+	tests/fuzz/config \
 	tests/fuzz/hostarg \
 	tests/fuzz/hostfile \
 	tests/fuzz/messages
@@ -11,6 +12,10 @@ EXTRA_DIST += tests/fuzz/corpus tests/fuzz/libfuzzer
 tests_fuzz_checkpoint_SOURCES = tests/fuzz/checkpoint.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_checkpoint_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"checkpoint"'
 tests_fuzz_checkpoint_LDADD = launcher/libbase.la runtime/libruntime.la $(SODIUM_STATIC_LIBS)
+
+tests_fuzz_config_SOURCES = tests/fuzz/config.c tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_config_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"config"'
+tests_fuzz_config_LDADD = cmd/libcmd.la launcher/liblauncher.la
 
 tests_fuzz_hostarg_SOURCES = tests/fuzz/hostarg.c tests/fuzz/hosts.h tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_hostarg_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"hostarg"'
