@@ -47,6 +47,7 @@ static const char bash_rest[] =
     "        before+=${value%\"${value##*,}\"}\n"
     "        mapfile -t found < <(_dtrun_hosts \"$hostfile\" | sort -u)\n"
     "        compopt -o nospace ;;\n"
+    "    USER) mapfile -t found < <(compgen -u -- \"$value\") ;;\n"
     "    RANK) found=(all none) ;;\n"
     "    FAULT)\n"
     "        found=(kill:rank= stop:rank= exit:rank= host:node= host:rank=)\n"
@@ -146,6 +147,7 @@ static void print_zsh_value(const char *value)
         { "LIST", "_sequence _hosts" },
         { "NAME", "_parameters -g \"*export*\"" },
         { "NAME[=VALUE]", "_parameters -g \"*export*\"" },
+        { "USER", "_users" },
         { "RANK", "(all none)" },
         { "FAULT", "(kill\\:rank= stop\\:rank= exit\\:rank= host\\:node= host\\:rank=)" },
     };

@@ -131,7 +131,7 @@ static const struct option options[] = {
       "how to reach hosts, local ones too (default: auto)" },
     { { "ssh-accept-new" }, NULL, FLAG, AT(ssh_accept_new), 0, 0,
       "trust and remember keys of unknown hosts" },
-    { { "ssh-user" }, "NAME", USER, AT(ssh_user), 0, 0,
+    { { "ssh-user" }, "USER", USER, AT(ssh_user), 0, 0,
       "log in as this user" },
     { { "ssh-port" }, "PORT", NUMBER, AT(ssh_port), 1, 65535,
       "connect to this port" },

@@ -54,7 +54,7 @@ offers() { # LINE WORD...
 @test "words, files, directories, variables and hosts are offered where they belong" {
     offers 'dtrun --map-by ' node slot
     offers 'dtrun --transport l' libssh2 local
-    offers 'dtrun -np 4 --stdin ' none
+    offers 'dtrun -np 4 --stdin ' all none
     offers 'dtrun --hostfile n' nodes notes
     offers 'dtrun --wdir ' .ssh sub
     offers 'dtrun --wdir sub/' sub/inner
@@ -63,6 +63,7 @@ offers() { # LINE WORD...
     offers 'dtrun --hostfile nodes -H l' listed1 listed2
     offers 'dtrun --hostfile=nodes -H l' listed1 listed2
     offers 'dtrun -np '
+    offered 'dtrun --ssh-user ro' | grep -qx root
 }
 
 @test "a value behind = or behind other hosts replaces only what readline takes for the word" {
