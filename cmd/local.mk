@@ -39,7 +39,7 @@ endif
 cmd_dtrun_agent_SOURCES = cmd/dtrun-agent.c
 cmd_dtrun_agent_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 cmd_dtrun_agent_LDFLAGS = -all-static -Wl,--no-warnings
-cmd_dtrun_agent_LDADD = launcher/libagent.la $(UV_STATIC_LIBS)
+cmd_dtrun_agent_LDADD = launcher/libagent.la $(SODIUM_STATIC_LIBS) $(UV_STATIC_LIBS)
 
 # Needs only libdtrun and libc, like any program that is sent to hosts.
 cmd_dtrun_perf_SOURCES = \

@@ -15,6 +15,7 @@
 #include "launcher/io/outname.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/frameworks.h"
+#include "launcher/place/iface.h"
 #include "runtime/wire/msg.h"
 
 enum { SECONDS_MAX = 10000000, NAMES_MAX = 4 };
@@ -29,6 +30,7 @@ enum kind {
     RULE_UNSET,
     FAULT,      /* a list entry that dt_inject_parse accepts */
     CHOICE,     /* one of the words that value names, as in "slot|node": an enum from min on */
+    IFACE,      /* char * that dt_iface_check accepts */
     READER,     /* int: a rank, DT_STDIN_ALL or DT_STDIN_NONE */
     FRAMEWORKS, /* unsigned, a set that dt_frameworks_parse adds to */
 };
@@ -141,6 +143,8 @@ static const struct option options[] = {
       "connect to at most N hosts at once (default: 64)" },
     { { "start-timeout" }, "SECONDS", NUMBER, AT(start_timeout_s), 1, SECONDS_MAX,
       "give up when not all ranks are ready by then" },
+    { { "iface" }, "LIST", IFACE, AT(iface), 0, 0,
+      "networks between ranks: eth0,ib0 or 10.0.0.0/8" },
     { { "push" }, "FILE", LIST, AT(push), 0, 0,
       "send this file to every host (the program, its library)" },
     { { "no-push" }, NULL, FLAG, AT(no_push), 0, 0,
@@ -302,6 +306,11 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
         if (rc == 0)
             rc = set_text(at, value, err);
         break;
+    case IFACE:
+        rc = dt_iface_check(value, err);
+        if (rc == 0)
+            rc = set_text(at, value, err);
+        break;
     case LIST:
         if (*value)
             dt_xstrs_add(at, value);
@@ -342,6 +351,11 @@ static const struct {
     { AT(no_tag), AT(tag) },
 };
 
+static bool is_text(const struct option *option)
+{
+    return option->kind == TEXT || option->kind == USER || option->kind == IFACE;
+}
+
 static uint64_t bit_of(const struct option *option)
 {
     _Static_assert(sizeof options / sizeof *options <= 64, "from_file has a bit for each option");
@@ -358,7 +372,7 @@ static void forget(struct dt_options *o, const struct option *option)
     o->from_file &= ~bit_of(option);
     if (option->kind == FLAG) {
         *(bool *)at = false;
-    } else if (option->kind == TEXT || option->kind == USER) {
+    } else if (is_text(option)) {
         free(*(char **)at);
         *(char **)at = NULL;
     } else if (option->kind == LIST || option->kind == FAULT) {
@@ -603,7 +617,7 @@ void dt_options_free(struct dt_options *o)
 
         if (!options[i].names[0])
             continue;
-        if (options[i].kind == TEXT || options[i].kind == USER)
+        if (is_text(&options[i]))
             free(*(char **)at);
         else if (options[i].kind == LIST || options[i].kind == RULE_X || options[i].kind == FAULT)
             dt_strs_free(at);

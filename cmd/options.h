@@ -59,6 +59,7 @@ struct dt_options {
     int start_timeout_s; /* 0: none */
     bool no_push;
     struct dt_strs push; /* --push FILE */
+    char *iface;         /* or NULL */
     int heartbeat_s;     /* default 10 */
     int kill_grace_s;    /* default 5 */
     int timeout_s;       /* 0: none */

@@ -55,8 +55,10 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/json.c launcher/job/json.h \
 	launcher/job/launch.c \
+	launcher/job/network.c \
 	launcher/job/pause.c \
 	launcher/job/push.c launcher/job/push.h \
+	launcher/job/reach.c launcher/job/reach.h \
 	launcher/job/recovery.c \
 	launcher/job/report.c launcher/job/report.h \
 	launcher/job/restart.c launcher/job/restart.h \
@@ -66,6 +68,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/stragglers.c \
 	launcher/job/streams.c \
 	launcher/job/words.c launcher/job/words.h \
+	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \
 	launcher/place/tfcluster.c launcher/place/tfcluster.h \
 	launcher/remote/auth.c launcher/remote/auth.h \
@@ -107,7 +110,9 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/keeper.c launcher/agent/keeper.h \
 	launcher/agent/lease.c launcher/agent/lease.h \
 	launcher/agent/limits.c launcher/agent/limits.h \
+	launcher/agent/netaddrs.c launcher/agent/netaddrs.h \
 	launcher/agent/oom.c launcher/agent/oom.h \
+	launcher/agent/probe.c launcher/agent/probe.h \
 	launcher/agent/procstat.c launcher/agent/procstat.h \
 	launcher/agent/program.c launcher/agent/program.h \
 	launcher/agent/rankproc.c launcher/agent/rankproc.h \

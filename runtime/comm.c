@@ -13,6 +13,7 @@
 
 #include "runtime/dtype.h"
 #include "runtime/host/tcp.h"
+#include "runtime/wire/inet.h"
 
 static_assert((int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER,
               "the agent names the reason in our terms");
@@ -394,7 +395,7 @@ dt_result_t dt_comm_join(struct dt_comm *c, const struct dt_agentenv *env)
     dt_comm_alone(c);
     r = dt_agentlink_open(&c->agent, env);
     if (r == DT_OK && env->nodes > 1 && env->local_rank == 0) {
-        listener = sodium_init() < 0 ? -1 : dt_tcp_listen(&port);
+        listener = sodium_init() < 0 ? -1 : dt_inet_listen(&port);
         if (listener < 0)
             r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s", env->rank,
                         strerror(errno));

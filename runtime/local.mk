@@ -6,12 +6,16 @@ pkgconfig_DATA = runtime/dtrun.pc
 EXTRA_DIST += runtime/libdtrun.map
 
 runtime_libwire_la_SOURCES = \
+	runtime/wire/auth.c runtime/wire/auth.h \
 	runtime/wire/codec.c runtime/wire/codec.h \
 	runtime/wire/env.h \
 	runtime/wire/frame.c runtime/wire/frame.h \
+	runtime/wire/handshake.c runtime/wire/handshake.h \
 	runtime/wire/hostshm.c runtime/wire/hostshm.h \
+	runtime/wire/inet.c runtime/wire/inet.h \
 	runtime/wire/msg.c runtime/wire/msg.h \
 	runtime/wire/rankmsg.c runtime/wire/rankmsg.h
+runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
@@ -31,7 +35,6 @@ runtime_libruntime_la_SOURCES = \
 	runtime/device.c runtime/device.h \
 	runtime/dtype.c runtime/dtype.h \
 	runtime/error.c runtime/error.h \
-	runtime/host/auth.c runtime/host/auth.h \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
 	runtime/host/kernels/plain.c \
 	runtime/host/reduce.c runtime/host/reduce.h \

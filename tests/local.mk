@@ -27,6 +27,7 @@ UNIT_TESTS = \
 	tests/unit/codec \
 	tests/unit/device \
 	tests/unit/boot \
+	tests/unit/iface \
 	tests/unit/inject \
 	tests/unit/link \
 	tests/unit/sshsettings \
@@ -41,6 +42,7 @@ UNIT_TESTS = \
 	tests/unit/job_fsm \
 	tests/unit/linebuf \
 	tests/unit/outmux \
+	tests/unit/reach \
 	tests/unit/restart \
 	tests/unit/words
 
@@ -105,6 +107,10 @@ EXTRA_tests_unit_nccl_load_DEPENDENCIES = runtime/libdtrun-nccl.la
 tests_unit_boot_SOURCES = tests/unit/boot.c tests/unit/unit.h
 tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_boot_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_iface_SOURCES = tests/unit/iface.c tests/unit/unit.h
+tests_unit_iface_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_iface_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_inject_SOURCES = tests/unit/inject.c
 tests_unit_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -212,6 +218,10 @@ tests_unit_outmux_SOURCES = tests/unit/outmux.c tests/unit/unit.h
 tests_unit_outmux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_outmux_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 
+tests_unit_reach_SOURCES = tests/unit/reach.c tests/unit/unit.h
+tests_unit_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
 tests_unit_restart_SOURCES = tests/unit/restart.c tests/unit/unit.h
 tests_unit_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_restart_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
@@ -271,6 +281,7 @@ CLUSTER_TESTS = \
 	tests/cluster/connect.bats \
 	tests/cluster/launch.bats \
 	tests/cluster/check.bats \
+	tests/cluster/network.bats \
 	tests/cluster/failures.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/bare.bats \

@@ -18,6 +18,8 @@
 #include "launcher/agent/hostfacts.h"
 #include "launcher/agent/hostinfo.h"
 #include "launcher/agent/lease.h"
+#include "launcher/agent/netaddrs.h"
+#include "launcher/agent/probe.h"
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
@@ -34,6 +36,8 @@ struct agent {
     struct dt_lease lease;
     struct dt_host host;
     struct dt_files *files;
+    struct dt_probe *probe;
+    uint16_t probe_port;
     struct dt_generation *generation; /* or NULL before the first START */
     uint32_t last_generation;
     bool asked; /* QUERY has come and is not answered */
@@ -260,6 +264,9 @@ static void on_message(void *arg, uint8_t type, union dt_msg *msg)
     case DT_MSG_CHECK:
         on_check(a, &msg->check);
         break;
+    case DT_MSG_PROBE:
+        dt_probe_begin(a->probe, a->host.channel, &msg->probe);
+        break;
     case DT_MSG_FILE:
         dt_files_begin(a->files, &msg->file);
         break;
@@ -302,9 +309,10 @@ static void raise_limit(int resource, struct rlimit *before)
 
 static void say_hello(struct agent *a)
 {
-    struct dt_msg_hello hello = { 0 };
+    struct dt_msg_hello hello = { .probe_port = a->probe_port };
 
     dt_hostinfo_fill(&hello, getppid());
+    dt_netaddrs_list(&hello.addrs);
     hello.gpus = a->host.gpus;
     a->host.cores = hello.cores;
     dt_channel_send(a->host.channel, DT_MSG_HELLO, &hello);
@@ -330,6 +338,7 @@ static int open_agent(struct agent *a, struct dt_error *err)
     a->host.arg = a;
     a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a;
     uv_timer_init(&a->loop, &a->query_timer);
+    a->probe = dt_probe_create(&a->loop, &a->probe_port);
     uv_signal_init(&a->loop, &a->child_signal);
     uv_signal_start(&a->child_signal, on_child, SIGCHLD);
     uv_poll_init(&a->loop, &a->keeper_poll, a->keeper_fd);

@@ -538,7 +538,7 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
 void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)
 {
     if (g->spawn && m->generation == g->start.generation)
-        dt_spawn_go(g->spawn);
+        dt_spawn_go(g->spawn, m);
 }
 
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -79,12 +80,17 @@ static void close_on_exec_from(int first)
     }
 }
 
-/* Moves gate and errors out of the way, then puts the rank's descriptors where it expects them. */
-static int arrange(const struct dt_rankproc *p, int *gate, int *errors)
+struct private_fds { /* as in struct dt_rankproc, where they are in nobody's way */
+    int gate, errors, go;
+};
+
+/* Moves those out of the way, then puts the rank's descriptors where it expects them. */
+static int arrange(const struct dt_rankproc *p, struct private_fds *fds)
 {
-    *errors = fcntl(p->errors, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
-    *gate = fcntl(p->gate, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
-    if (*errors < 0 || *gate < 0)
+    fds->errors = fcntl(p->errors, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    fds->gate = fcntl(p->gate, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    fds->go = fcntl(p->go, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    if (fds->errors < 0 || fds->gate < 0 || fds->go < 0)
         return -1;
     if (dup2(p->in, STDIN_FILENO) < 0 || dup2(p->out, STDOUT_FILENO) < 0 ||
         dup2(p->err, STDERR_FILENO) < 0)
@@ -124,16 +130,21 @@ static void add_library_dir(struct dt_strs *env, const char *dir)
         exit(DT_EXIT_LAUNCH);
 }
 
-static int make_environment(struct dt_strs *env, const struct dt_spawn_config *config,
-                            uint32_t local_rank)
+static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_t local_rank)
 {
-    const struct dt_env_rank rank = {
+    return (struct dt_env_rank){
         .start = config->start,
         .local_rank = local_rank,
         .device = config->has_mask ? dt_gpu_of(&config->devices, local_rank) : NULL,
         .agent_fd = DT_SPAWN_SOCKET_FD,
         .cores = config->cores,
     };
+}
+
+static int make_environment(struct dt_strs *env, const struct dt_spawn_config *config,
+                            uint32_t local_rank)
+{
+    const struct dt_env_rank rank = env_rank(config, local_rank);
 
     if (dt_env_for_rank(env, environ, &rank) < 0)
         return -1;
@@ -171,6 +182,23 @@ static void wait_at_gate(int gate, int errors, uint32_t local_rank)
         _exit(DT_EXIT_LAUNCH); /* another rank failed */
 }
 
+static int complete_environment(struct dt_strs *env, const struct dt_spawn_config *config,
+                                uint32_t local_rank, int file)
+{
+    const struct dt_env_rank rank = env_rank(config, local_rank);
+    struct stat st;
+    union dt_msg go;
+    void *payload;
+
+    if (fstat(file, &st) < 0)
+        return -1;
+    payload = dt_xcalloc(1, (size_t)st.st_size + 1);
+    if (pread(file, payload, (size_t)st.st_size, 0) != st.st_size ||
+        dt_msg_decode(DT_MSG_GO, payload, (size_t)st.st_size, &go) < 0)
+        return -1;
+    return dt_env_at_go(env, &rank, &go.go);
+}
+
 void dt_rankproc_run(const struct dt_rankproc *p)
 {
     const struct dt_msg_start *start = p->config->start;
@@ -178,8 +206,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     char path[PATH_MAX];
     char what[sizeof((struct dt_rank_report *)0)->what];
     sigset_t none;
-    int gate;
-    int errors;
+    struct private_fds fds;
     int rc;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -187,21 +214,23 @@ void dt_rankproc_run(const struct dt_rankproc *p)
         _exit(DT_EXIT_LAUNCH); /* it died before it could be our death signal */
     setsid();
     default_signals();
-    if (arrange(p, &gate, &errors) < 0)
+    if (arrange(p, &fds) < 0)
         refuse(p->errors, p->local_rank, DT_SPAWN_SYSTEM, errno, "dup2");
     setrlimit(RLIMIT_NOFILE, &p->config->files);
     setrlimit(RLIMIT_FSIZE, &p->config->file_size);
     if (start->wdir[0] && chdir(start->wdir) < 0)
-        refuse(errors, p->local_rank, DT_SPAWN_WDIR, errno, start->wdir);
+        refuse(fds.errors, p->local_rank, DT_SPAWN_WDIR, errno, start->wdir);
     if (make_environment(&env, p->config, p->local_rank) < 0)
-        refuse(errors, p->local_rank, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+        refuse(fds.errors, p->local_rank, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     rc = find_program(path, sizeof path, start, &env);
     if (rc)
-        refuse(errors, p->local_rank, DT_SPAWN_EXEC, rc, path);
-    wait_at_gate(gate, errors, p->local_rank);
+        refuse(fds.errors, p->local_rank, DT_SPAWN_EXEC, rc, path);
+    wait_at_gate(fds.gate, fds.errors, p->local_rank);
+    if (complete_environment(&env, p->config, p->local_rank, fds.go) < 0)
+        refuse(fds.errors, p->local_rank, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(path, start->argv.v, env.v);
     rc = dt_program_explain(what, sizeof what, path, errno);
-    refuse(errors, p->local_rank, DT_SPAWN_EXEC, rc, what);
+    refuse(fds.errors, p->local_rank, DT_SPAWN_EXEC, rc, what);
 }

@@ -21,6 +21,7 @@ struct dt_rankproc {
     pid_t parent;
     int in, out, err, socket; /* become 0, 1, 2 and DT_SPAWN_SOCKET_FD; none of them is 0, 1 or 2 */
     int gate;                 /* the program is executed when a byte can be read; EOF: never mind */
+    int go;                   /* a file that holds the DT_MSG_GO's payload by then */
     int errors;               /* takes struct dt_rank_report */
 };
 

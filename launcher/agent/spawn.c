@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "launcher/agent/cgroup.h"
@@ -19,6 +20,7 @@ struct dt_spawn {
     void *arg;
     int gate;     /* writing end */
     int errors;   /* reading end */
+    int go;       /* the file that takes GO's payload */
     int child[3]; /* the gate's reading end, the error pipe's writing end, /dev/null */
     uint32_t ready;
     bool over; /* an event was sent, or none is wanted any more */
@@ -48,6 +50,7 @@ void dt_spawn_close(struct dt_spawn *s)
     for (int i = 0; i < 3; i++)
         close_fd(&s->child[i]);
     close_fd(&s->gate);
+    close_fd(&s->go);
     if (s->poll.data)
         uv_close((uv_handle_t *)&s->poll, on_closed);
     close_fd(&s->errors);
@@ -73,13 +76,29 @@ static void fail(struct dt_spawn *s, uint32_t local_rank, enum dt_spawn_step ste
     s->events.failed(s->arg, &m);
 }
 
-void dt_spawn_go(struct dt_spawn *s)
+/* Should it not be kept whole, the ranks will say so. */
+static void keep(int file, const struct dt_msg_go *go)
 {
-    char go[256] = { 0 };
+    struct dt_put payload = { 0 };
+    size_t done = 0;
+    ssize_t n = 1;
+
+    dt_msg_encode(&payload, DT_MSG_GO, go);
+    while (done < payload.len && n > 0) {
+        n = write(file, payload.data + done, payload.len - done);
+        done += n > 0 ? (size_t)n : 0;
+    }
+    dt_put_free(&payload);
+}
+
+void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go)
+{
+    char bytes[256] = { 0 };
     uint32_t left = s->config->start->ranks.n;
 
+    keep(s->go, go);
     while (left) {
-        ssize_t n = write(s->gate, go, left < sizeof go ? left : sizeof go);
+        ssize_t n = write(s->gate, bytes, left < sizeof bytes ? left : sizeof bytes);
 
         if (n > 0)
             left -= (uint32_t)n;
@@ -131,7 +150,7 @@ void dt_spawn_died(struct dt_spawn *s, uint32_t local_rank)
              "a process that was to become the rank was killed");
 }
 
-static int open_pipes(struct dt_spawn *s)
+static int open_files(struct dt_spawn *s)
 {
     int gate[2];
     int errors[2];
@@ -145,7 +164,8 @@ static int open_pipes(struct dt_spawn *s)
     s->errors = errors[0];
     s->child[CHILD_ERRORS] = errors[1];
     s->child[CHILD_NULL] = open("/dev/null", O_RDWR | O_CLOEXEC);
-    return s->child[CHILD_NULL] < 0 ? -1 : 0;
+    s->go = memfd_create("dtrun-go", MFD_CLOEXEC);
+    return s->child[CHILD_NULL] < 0 || s->go < 0 ? -1 : 0;
 }
 
 /* The child must not run our signal handlers, which would write into the loop it shares with us. */
@@ -189,6 +209,7 @@ static int open_rank(struct dt_spawn *s, struct dt_spawned *rank, uint32_t i)
             .err = start->merge_stderr ? out[1] : err[1],
             .socket = dt_ranksock_child_fd(s->config->sock, i),
             .gate = s->child[CHILD_GATE],
+            .go = s->go,
             .errors = s->child[CHILD_ERRORS],
         };
 
@@ -250,11 +271,12 @@ int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spaw
                             .arg = arg,
                             .gate = -1,
                             .errors = -1,
+                            .go = -1,
                             .child = { -1, -1, -1 } };
     *spawn = NULL;
     for (uint32_t k = 0; k < config->start->ranks.n; k++)
         ranks[k] = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
-    if (open_pipes(s) < 0)
+    if (open_files(s) < 0)
         return refuse(s, i, why);
     for (; i < config->start->ranks.n; i++) {
         if (open_rank(s, &ranks[i], i) < 0)

@@ -47,7 +47,7 @@ struct dt_spawn;
 int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
                   struct dt_spawned *ranks, const struct dt_spawn_events *events, void *arg,
                   struct dt_msg_spawn_failed *why);
-void dt_spawn_go(struct dt_spawn *s); /* after ready */
+void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go); /* after ready */
 /* To be told when a rank was reaped before running or failed: it may have died without a word. */
 void dt_spawn_died(struct dt_spawn *s, uint32_t local_rank);
 void dt_spawn_close(struct dt_spawn *s); /* also before an event; accepts NULL */

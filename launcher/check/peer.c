@@ -59,7 +59,6 @@ static void prepare_ranks(struct dt_check_peer *p)
     m.nodes = (uint32_t)job->plan->nnodes;
     m.node_rank = node ? (uint32_t)node->node_rank : 0;
     m.ranks = node ? node->ranks : (struct dt_u32s){ any_rank, 1 };
-    m.master_addr = (char *)"127.0.0.1";
     m.master_port = p->free_port;
     m.checkpoint_dir = (char *)(uintptr_t)(job->checkpoint_dir ? job->checkpoint_dir : "");
     m.check_checkpoint_dir = job->checkpoint_dir && m.ranks.v[0] == 0;

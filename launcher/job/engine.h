@@ -1,8 +1,8 @@
 /* The running job, shared by the files that move it: job.c (the loop and the table's actions),
- * launch.c (starting a generation), streams.c (input and output), failure.c (deaths and what to do
- * about them), faults.c (--inject), recovery.c (starting again), pause.c (Ctrl-Z), stragglers.c
- * (ranks that run on beside ended ones), stopping.c (ending), and hostlink.c, which brings the
- * news. */
+ * launch.c (starting a generation), network.c (how its hosts reach each other), streams.c (input
+ * and output), failure.c (deaths and what to do about them), faults.c (--inject), recovery.c
+ * (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside ended ones),
+ * stopping.c (ending), and hostlink.c, which brings the news. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -18,6 +18,7 @@
 #include "launcher/job/hostlink.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
+#include "launcher/job/reach.h"
 #include "launcher/job/restart.h"
 #include "launcher/place/plan.h"
 
@@ -72,6 +73,11 @@ struct dt_job {
     int connecting; /* hosts in that phase */
 
     uint32_t generation;
+    struct dt_reach_node *net; /* of this generation, by node; they point into the links */
+    uint32_t nnet;
+    uint32_t unanswered;   /* PROBEs */
+    bool probing_all;      /* the second round */
+    bool network_is_known; /* which addresses ranks use */
     bool all_started;
     bool table_sent;
     struct dt_rank *ranks;
@@ -149,6 +155,7 @@ void dt_job_launch(struct dt_job *j);
 bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other);
 void dt_job_start_generation(struct dt_job *j);
 void dt_job_on_start_timeout(uv_timer_t *timer);
+void dt_job_maybe_go(struct dt_job *j);
 void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m);
 void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_started *m);
 void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
@@ -179,6 +186,17 @@ void dt_job_reconnect(struct dt_job *j);
 void dt_job_relaunch(struct dt_job *j);
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);
+
+/* network.c */
+/* Which addresses of each host are candidates for a generation; false when a host has none, which
+ * was said. */
+bool dt_job_list_addresses(struct dt_job *j);
+void dt_job_free_network(struct dt_job *j);
+void dt_job_probe(struct dt_job *j);
+void dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m);
+/* Where other hosts reach this one, and through which interface ("": any); once it is known. */
+const char *dt_job_address(const struct dt_job *j, uint32_t node);
+const char *dt_job_interface(const struct dt_job *j, uint32_t node);
 
 /* pause.c */
 void dt_job_pause(struct dt_job *j);

@@ -34,11 +34,14 @@ struct dt_hostlink {
     bool closing;
     bool answered; /* ANSWER to the newest QUERY */
     bool ready;    /* READY of this generation */
+    bool probing;  /* PROBE is sent, REACH has not come */
     bool started;  /* STARTED of this generation */
     char *identity;
     char *addr;
     char *peer_addr;
     uint16_t free_port;
+    uint16_t probe_port;
+    struct dt_msg_list netaddrs; /* struct dt_msg_netaddr */
     uint64_t opened_ns;
     uint64_t stdin_taken; /* by all its ranks that read it, in this generation */
     struct dt_heartbeat heartbeat;

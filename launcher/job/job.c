@@ -199,6 +199,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     case DT_MSG_READY:
         dt_job_on_host_ready(j, h, &msg->ready);
         break;
+    case DT_MSG_REACH:
+        dt_job_on_reach(j, h, &msg->reach);
+        break;
     case DT_MSG_STARTED:
         dt_job_on_started(j, h, &msg->started);
         break;
@@ -438,6 +441,7 @@ static void end(struct dt_job *j)
     for (size_t i = 0; i < j->nrecoveries; i++)
         free(j->recoveries[i].cause);
     free(j->recoveries);
+    dt_job_free_network(j);
     free(j->links);
     free(j->lost);
     free(j->retried);

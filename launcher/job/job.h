@@ -44,6 +44,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     bool merge_stderr;         /* ranks' standard error goes to standard output */
     int max_restarts;          /* -1: not given */
     enum dt_host_loss on_host_loss;
+    const char *iface; /* --iface, accepted by dt_iface_check; or NULL */
     int heartbeat_s;
     int kill_grace_s;
     int timeout_s;    /* 0: none */

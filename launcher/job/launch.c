@@ -48,7 +48,7 @@ void dt_job_launch(struct dt_job *j)
 {
     size_t unusable = count_unusable(j);
 
-    if (unusable == 0 && !is_named_twice(j)) {
+    if (unusable == 0 && !is_named_twice(j) && dt_job_list_addresses(j)) {
         dt_job_start_generation(j);
         return;
     }
@@ -60,30 +60,6 @@ void dt_job_launch(struct dt_job *j)
     dt_job_finish(j);
 }
 
-/* Where ranks of other hosts reach this one. What a remote agent saw as dtrun's address is an
- * address of this machine that works from there. */
-static const char *address_of(const struct dt_job *j, size_t host)
-{
-    const struct dt_host *entry = &j->config->hosts->v[host];
-
-    if (entry->addr)
-        return entry->addr;
-    if (j->links[host]->addr[0])
-        return j->links[host]->addr;
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        const struct dt_hostlink *other = j->links[j->plan.nodes[i].host];
-
-        if (other && other->peer_addr && other->peer_addr[0])
-            return other->peer_addr;
-    }
-    return "127.0.0.1";
-}
-
-static const char *address_of_node(const struct dt_job *j, const struct dt_plan_node *node)
-{
-    return j->plan.nnodes == 1 ? "127.0.0.1" : address_of(j, node->host);
-}
-
 static char *tf_cluster(const struct dt_job *j)
 {
     const char **addrs = dt_xcalloc(j->np, sizeof *addrs);
@@ -93,7 +69,7 @@ static char *tf_cluster(const struct dt_job *j)
     for (uint32_t r = 0; r < j->np; r++) {
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
 
-        addrs[r] = address_of_node(j, node);
+        addrs[r] = dt_job_address(j, (uint32_t)node->node_rank);
         ports[r] = (uint16_t)(j->links[node->host]->free_port + DT_PORT_TENSORFLOW +
                               dt_plan_local_rank(node, (int)r));
     }
@@ -103,28 +79,20 @@ static char *tf_cluster(const struct dt_job *j)
     return text;
 }
 
-/* What only the frameworks of --env are told, the same on all hosts. */
-struct for_frameworks {
-    struct dt_u32s local_sizes;
-    char *tf_cluster;
-};
-
-static struct for_frameworks gather_for_frameworks(const struct dt_job *j)
+/* For the frameworks of --env; the caller frees v. */
+static struct dt_u32s local_sizes(const struct dt_job *j)
 {
-    struct for_frameworks f = { 0 };
+    struct dt_u32s sizes = { 0 };
 
     if (!j->config->frameworks)
-        return f;
-    f.local_sizes.v = dt_xcalloc(j->plan.nnodes, sizeof *f.local_sizes.v);
-    for (; f.local_sizes.n < j->plan.nnodes; f.local_sizes.n++)
-        f.local_sizes.v[f.local_sizes.n] = j->plan.nodes[f.local_sizes.n].ranks.n;
-    if (j->config->frameworks & DT_FRAMEWORK_TENSORFLOW)
-        f.tf_cluster = tf_cluster(j);
-    return f;
+        return sizes;
+    sizes.v = dt_xcalloc(j->plan.nnodes, sizeof *sizes.v);
+    for (; sizes.n < j->plan.nnodes; sizes.n++)
+        sizes.v[sizes.n] = j->plan.nodes[sizes.n].ranks.n;
+    return sizes;
 }
 
-static void send_start(struct dt_job *j, const struct dt_plan_node *node,
-                       const struct for_frameworks *frameworks)
+static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s sizes)
 {
     const struct dt_job_config *c = j->config;
     const struct dt_plan_node *first = &j->plan.nodes[0];
@@ -137,14 +105,12 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node,
     m.node_rank = (uint32_t)node->node_rank;
     m.restart_count = j->restart.restarts;
     m.ranks = node->ranks;
-    m.master_addr = (char *)(uintptr_t)address_of_node(j, first);
     m.master_port = (uint16_t)(j->links[first->host]->free_port + DT_PORT_MASTER);
     m.checkpoint_dir = j->checkpoint_dir;
     m.check_checkpoint_dir = c->checkpoint_dir && node->ranks.v[0] == 0;
     m.fresh = c->fresh && j->restart.committed < 0;
-    m.local_sizes = frameworks->local_sizes;
+    m.local_sizes = sizes;
     m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
-    m.tf_cluster = frameworks->tf_cluster;
     memcpy(m.secret, j->secret, sizeof m.secret);
     dt_job_select_faults(j, node, &m.inject);
     dt_hostlink_send(j->links[node->host], DT_MSG_START, &m);
@@ -173,22 +139,22 @@ static void forget_refusal(struct dt_job *j)
 
 void dt_job_start_generation(struct dt_job *j)
 {
-    struct for_frameworks frameworks = gather_for_frameworks(j);
+    struct dt_u32s sizes = local_sizes(j);
 
     j->generation++;
     j->state = DT_JOB_STARTING;
     reset_ranks(j);
     forget_refusal(j);
+    dt_job_probe(j);
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
 
-        send_start(j, &j->plan.nodes[i], &frameworks);
+        send_start(j, &j->plan.nodes[i], sizes);
         h->phase = DT_HOST_STARTING;
         h->ready = false;
         h->started = false;
     }
-    free(frameworks.local_sizes.v);
-    free(frameworks.tf_cluster);
+    free(sizes.v);
     dt_job_start_stdin(j);
     dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
 }
@@ -202,19 +168,31 @@ static bool all_ready(const struct dt_job *j)
     return true;
 }
 
-/* No rank runs anywhere before every host can run its own. */
+/* No rank runs anywhere before every host can run its own and hosts can reach each other. */
+void dt_job_maybe_go(struct dt_job *j)
+{
+    char *cluster;
+
+    if (!j->network_is_known || !all_ready(j))
+        return;
+    uv_timer_stop(&j->start);
+    cluster = j->config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(j) : dt_xstrdup("");
+    for (uint32_t i = 0; i < j->plan.nnodes; i++) {
+        struct dt_msg_go go = { j->generation, (char *)dt_job_address(j, 0),
+                                (char *)dt_job_interface(j, i), cluster };
+
+        dt_hostlink_send(j->links[j->plan.nodes[i].host], DT_MSG_GO, &go);
+    }
+    free(cluster);
+}
+
 void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m)
 {
-    struct dt_msg_go go = { j->generation };
-
     if (m->generation != j->generation || h->phase != DT_HOST_STARTING ||
         j->state != DT_JOB_STARTING)
         return;
     h->ready = true;
-    if (!all_ready(j))
-        return;
-    uv_timer_stop(&j->start);
-    dt_job_send_all(j, DT_MSG_GO, &go);
+    dt_job_maybe_go(j);
 }
 
 static const char *awaited(const struct dt_job *j, size_t node)
@@ -332,7 +310,7 @@ static void send_table(struct dt_job *j)
     for (uint32_t r = 0; r < j->np; r++) {
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
 
-        addrs[r].host = (char *)address_of(j, node->host);
+        addrs[r].host = (char *)dt_job_address(j, (uint32_t)node->node_rank);
         addrs[r].port = j->ranks[r].port;
         addrs[r].node = (uint32_t)node->node_rank;
     }

@@ -185,8 +185,10 @@ void dt_job_relaunch(struct dt_job *j)
         say_moved(j, missing);
         if (!open_new(j))
             dt_job_relaunch(j);
-    } else {
+    } else if (dt_job_list_addresses(j)) {
         dt_job_start_generation(j);
+    } else {
+        dt_job_fail(j, DT_EXIT_LAUNCH, 0);
     }
     free(missing);
 }

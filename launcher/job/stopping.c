@@ -132,8 +132,10 @@ void dt_job_abandon(struct dt_job *j)
 
 static void say_refusal(const struct dt_job *j)
 {
-    if (j->refusal.text)
+    if (j->refusal.hosts)
         dt_say("%s (on %s)", j->refusal.text, j->refusal.hosts);
+    else if (j->refusal.text)
+        dt_say("%s", j->refusal.text);
 }
 
 static void add_lost_steps(const struct dt_job *j, struct dt_strbuf *out)

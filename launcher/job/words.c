@@ -127,3 +127,43 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
         dt_strbuf_puts(out,
                        "; a limit of the host (ulimit -u, ulimit -n) is too low for its ranks");
 }
+
+static void add_lost(struct dt_strbuf *out, const struct dt_msg_reached *r,
+                     const struct dt_candidate *at)
+{
+    if (r->error != ETIMEDOUT) {
+        dt_strbuf_printf(out, "the connection broke: %s", strerror(r->error));
+        return;
+    }
+    dt_strbuf_printf(
+        out,
+        "small packets pass, but %d KiB %s do not arrive; is the MTU too large for the "
+        "way between them",
+        DT_REACH_BYTES / 1024, r->state == DT_REACH_LOST_THERE ? "sent there" : "from there");
+    if (at->mtu)
+        dt_strbuf_printf(out, " (%s there has %u)", at->iface, at->mtu);
+    dt_strbuf_puts(out, "?");
+}
+
+void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,
+                      const struct dt_candidate *at, uint16_t port)
+{
+    bool v6 = strchr(at->addr, ':') != NULL;
+
+    dt_strbuf_printf(out, "at %s%s%s:%u%s%s%s: ", v6 ? "[" : "", at->addr, v6 ? "]" : "", port,
+                     *at->iface ? " (" : "", at->iface, *at->iface ? ")" : "");
+    if (r->state == DT_REACH_CONNECT && r->error == ETIMEDOUT)
+        dt_strbuf_puts(out, "no answer within 5 s; is there a firewall?");
+    else if (r->state == DT_REACH_CONNECT && r->error == ECONNREFUSED)
+        dt_strbuf_puts(out, "connection refused; is there a firewall, or does another machine have "
+                            "that address?");
+    else if (r->state == DT_REACH_CONNECT)
+        dt_strbuf_puts(out, strerror(r->error));
+    else if (r->state == DT_REACH_SILENT)
+        dt_strbuf_printf(out, "the connection is made, but dtrun-agent does not speak there: %s",
+                         strerror(r->error));
+    else if (r->state == DT_REACH_STRANGER)
+        dt_strbuf_puts(out, "somebody else answers there");
+    else
+        add_lost(out, r, at);
+}

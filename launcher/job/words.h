@@ -6,6 +6,7 @@
 
 #include "launcher/base/strbuf.h"
 #include "launcher/job/cause.h"
+#include "launcher/place/iface.h"
 #include "runtime/wire/msg.h"
 
 void dt_words_duration(struct dt_strbuf *out, double seconds); /* "0.21 s", "4 min 12 s" */
@@ -20,6 +21,9 @@ void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, const c
                     uint32_t pid);
 
 /* Why ranks could not be started: "./trian: No such file or directory". */
+/* "at 10.0.0.7:40123 (eth0): ..." and why that will not do. */
+void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,
+                      const struct dt_candidate *at, uint16_t port);
 void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why);
 
 #endif

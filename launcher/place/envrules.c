@@ -92,7 +92,7 @@ static const struct {
     { "GROUP_RANK", "the order of hosts in -H or --hostfile decides it" },
     { "GROUP_WORLD_SIZE", "-H or --hostfile decides it" },
     { "NODE_RANK", "the order of hosts in -H or --hostfile decides it" },
-    { "MASTER_ADDR", "addr= of the first host in a hostfile decides it" },
+    { "MASTER_ADDR", "--iface, or addr= of the first host in a hostfile, decides it" },
     { "MASTER_PORT", "a free port of the first host is taken" },
     { "TORCHELASTIC_RESTART_COUNT", "restarts count it; --max-restarts limits them" },
     { "TORCHELASTIC_MAX_RESTARTS", "--max-restarts decides it" },
@@ -374,7 +374,6 @@ static int put_texts(struct dt_strs *env, const struct dt_env_rank *rank)
         { "TORCHELASTIC_RUN_ID", s->job_id },
         { DT_ENV_CHECKPOINT_DIR, s->checkpoint_dir },
         { DT_ENV_FRESH, s->fresh ? "1" : NULL },
-        { "MASTER_ADDR", s->master_addr },
         { "PWD", s->wdir },
     };
 
@@ -385,10 +384,11 @@ static int put_texts(struct dt_strs *env, const struct dt_env_rank *rank)
     return rank->device ? put_text(env, "CUDA_VISIBLE_DEVICES", rank->device) : 0;
 }
 
-static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank)
+static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank,
+                          const char *tf_cluster)
 {
     struct dt_strs values = { 0 };
-    int rc = dt_frameworks_values(&values, rank->start, rank->local_rank);
+    int rc = dt_frameworks_values(&values, rank->start, rank->local_rank, tf_cluster);
 
     for (uint32_t i = 0; i < values.n && rc == 0; i++)
         rc = put(env, values.v[i]);
@@ -399,7 +399,26 @@ static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank)
 int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struct dt_env_rank *rank)
 {
     if (lay_over(env, agent_environ, rank->start) < 0 || put_defaults(env, rank) < 0 ||
-        put_numbers(env, rank) < 0 || put_texts(env, rank) < 0 || put_frameworks(env, rank) < 0)
+        put_numbers(env, rank) < 0 || put_texts(env, rank) < 0)
         return -1;
     return 0;
+}
+
+/* NCCL takes a name for the beginning of one, unless "=" stands before it. */
+static int put_interface(struct dt_strs *env, const struct dt_msg_start *start, const char *iface)
+{
+    char exact[64];
+
+    snprintf(exact, sizeof exact, "=%s", iface);
+    if (put_default(env, start, "GLOO_SOCKET_IFNAME", iface) < 0)
+        return -1;
+    return put_default(env, start, "NCCL_SOCKET_IFNAME", exact);
+}
+
+int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go)
+{
+    if (put_text(env, "MASTER_ADDR", go->master_addr) < 0 ||
+        put_frameworks(env, rank, go->tf_cluster) < 0)
+        return -1;
+    return *go->iface ? put_interface(env, rank->start, go->iface) : 0;
 }

@@ -26,8 +26,12 @@ struct dt_env_rank {
     uint32_t cores;     /* of the host, for OMP_NUM_THREADS */
 };
 
-/* The full environment of one rank; 0, or -1 out of memory. */
+/* The environment of one rank without what is known only when all hosts are ready; 0, or -1 out of
+ * memory. */
 int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ,
                     const struct dt_env_rank *rank);
+
+/* The rest. */
+int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go);
 
 #endif

@@ -124,13 +124,14 @@ static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_
     return add_numbers(values, numbers, sizeof numbers / sizeof *numbers);
 }
 
-static int add_tensorflow(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
+static int add_tensorflow(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank,
+                          const char *cluster)
 {
     char *text;
     int rc;
 
-    if (asprintf(&text, "{\"cluster\":%s,\"task\":{\"type\":\"worker\",\"index\":%u}}",
-                 s->tf_cluster, s->ranks.v[local_rank]) < 0)
+    if (asprintf(&text, "{\"cluster\":%s,\"task\":{\"type\":\"worker\",\"index\":%u}}", cluster,
+                 s->ranks.v[local_rank]) < 0)
         return -1;
     rc = add(values, "TF_CONFIG", text);
     free(text);
@@ -138,14 +139,14 @@ static int add_tensorflow(struct dt_strs *values, const struct dt_msg_start *s, 
 }
 
 int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start,
-                         uint32_t local_rank)
+                         uint32_t local_rank, const char *tf_cluster)
 {
     if ((start->frameworks & DT_FRAMEWORK_HOROVOD) && add_horovod(values, start, local_rank) < 0)
         return -1;
     if ((start->frameworks & DT_FRAMEWORK_MPI) && add_mpi(values, start, local_rank) < 0)
         return -1;
     if ((start->frameworks & DT_FRAMEWORK_TENSORFLOW) &&
-        add_tensorflow(values, start, local_rank) < 0)
+        add_tensorflow(values, start, local_rank, tf_cluster) < 0)
         return -1;
     return 0;
 }

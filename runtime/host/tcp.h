@@ -6,11 +6,8 @@
 #include <stdint.h>
 
 #include "runtime/agentlink.h"
-#include "runtime/host/auth.h"
 #include "runtime/host/trouble.h"
-
-/* Listens on every address of this host. Returns a descriptor, or -1 with errno. */
-int dt_tcp_listen(uint16_t *port);
+#include "runtime/wire/auth.h"
 
 struct dt_tcp_plan {
     struct dt_auth out; /* out.peer: the leader to connect to */

@@ -29,6 +29,7 @@ enum {
     TEXT_MAX_BYTES = 8192,
     STRING_MAX_BYTES = 8 * 1024 * 1024, /* one argument or variable */
     STRINGS_MAX = 100000,
+    ADDRS_MAX = 4096,
 };
 
 #define F(st, member, k, ...)                                                                      \
@@ -50,16 +51,24 @@ SHAPE(start,
     F(start, gpus_given, U8, 0, NULL), F(start, stdin_rank, U32, 0, NULL),
     F(start, merge_stderr, U8, 0, NULL), F(start, ranks, U32S, DT_RANKS_MAX, NULL),
     F(start, host, STR, NAME_MAX_BYTES, NULL), F(start, wdir, STR, PATH_MAX_BYTES, NULL),
-    F(start, master_addr, STR, NAME_MAX_BYTES, NULL), F(start, master_port, U16, 0, NULL),
+    F(start, master_port, U16, 0, NULL),
     F(start, checkpoint_dir, STR, PATH_MAX_BYTES, NULL),
     F(start, check_checkpoint_dir, U8, 0, NULL), F(start, fresh, U8, 0, NULL),
     F(start, file_dir, STR, PATH_MAX_BYTES, NULL), F(start, argv, STRS, STRINGS_MAX, NULL),
     F(start, env, STRS, STRINGS_MAX, NULL), F(start, unset, STRS, STRINGS_MAX, NULL),
     F(start, inject, STRS, STRINGS_MAX, NULL), F(start, gpu_bind, U8, 0, NULL),
     F(start, virtual_local_rank, U8, 0, NULL), F(start, frameworks, U8, 0, NULL),
-    F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL),
-    F(start, tf_cluster, STR, STRING_MAX_BYTES, NULL));
-SHAPE(go, F(go, generation, U32, 0, NULL));
+    F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL));
+SHAPE(go,
+    F(go, generation, U32, 0, NULL), F(go, master_addr, STR, NAME_MAX_BYTES, NULL),
+    F(go, iface, STR, NAME_MAX_BYTES, NULL), F(go, tf_cluster, STR, STRING_MAX_BYTES, NULL));
+SHAPE(target,
+    F(target, node, U32, 0, NULL), F(target, port, U16, 0, NULL),
+    F(target, addrs, STRS, ADDRS_MAX, NULL));
+SHAPE(probe,
+    F(probe, generation, U32, 0, NULL), F(probe, secret, KEY, 0, NULL),
+    F(probe, node, U32, 0, NULL), F(probe, all, U8, 0, NULL), F(probe, bytes, U32, 0, NULL),
+    F(probe, targets, LIST, DT_RANKS_MAX, &target_shape));
 SHAPE(addr,
     F(addr, host, STR, NAME_MAX_BYTES, NULL), F(addr, port, U16, 0, NULL),
     F(addr, node, U32, 0, NULL));
@@ -82,13 +91,24 @@ SHAPE(stdin_eof, F(stdin_eof, generation, U32, 0, NULL));
 SHAPE(stdin_credit,
     F(stdin_credit, generation, U32, 0, NULL), F(stdin_credit, bytes, U32, 0, NULL));
 SHAPE(file_data, F(file_data, id, U32, 0, NULL), F(file_data, data, BLOB, 0, NULL));
+SHAPE(netaddr,
+    F(netaddr, iface, STR, NAME_MAX_BYTES, NULL), F(netaddr, addr, STR, NAME_MAX_BYTES, NULL),
+    F(netaddr, mtu, U32, 0, NULL));
 SHAPE(hello,
     F(hello, protocol, U32, 0, NULL), F(hello, version, STR, 64, NULL),
     F(hello, identity, STR, NAME_MAX_BYTES, NULL), F(hello, hostname, STR, NAME_MAX_BYTES, NULL),
     F(hello, addr, STR, NAME_MAX_BYTES, NULL), F(hello, peer_addr, STR, NAME_MAX_BYTES, NULL),
     F(hello, free_port, U16, 0, NULL), F(hello, cores, U32, 0, NULL),
     F(hello, memory, U64, 0, NULL), F(hello, time_ns, U64, 0, NULL), F(hello, pid, U32, 0, NULL),
-    F(hello, gpus, STRS, 4096, NULL));
+    F(hello, gpus, STRS, 4096, NULL), F(hello, probe_port, U16, 0, NULL),
+    F(hello, addrs, LIST, ADDRS_MAX, &netaddr_shape));
+SHAPE(reached,
+    F(reached, node, U32, 0, NULL), F(reached, addr, U32, 0, NULL), F(reached, state, U8, 0, NULL),
+    F(reached, error, U32, 0, NULL), F(reached, rtt_us, U32, 0, NULL),
+    F(reached, bulk_ns, U64, 0, NULL));
+SHAPE(reach,
+    F(reach, generation, U32, 0, NULL), F(reach, all, U8, 0, NULL),
+    F(reach, results, LIST, DT_RANKS_MAX, &reached_shape));
 SHAPE(ready, F(ready, generation, U32, 0, NULL));
 SHAPE(started_rank,
     F(started_rank, rank, U32, 0, NULL), F(started_rank, pid, U32, 0, NULL),
@@ -137,6 +157,7 @@ SHAPE(done, F(done, generation, U32, 0, NULL));
 static const struct shape *const shapes[256] = {
     [DT_MSG_START] = &start_shape,
     [DT_MSG_GO] = &go_shape,
+    [DT_MSG_PROBE] = &probe_shape,
     [DT_MSG_TABLE] = &table_shape,
     [DT_MSG_SIGNAL] = &signal_shape,
     [DT_MSG_STOP] = &stop_shape,
@@ -152,6 +173,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_FILE_DATA] = &file_data_shape,
     [DT_MSG_HELLO] = &hello_shape,
     [DT_MSG_READY] = &ready_shape,
+    [DT_MSG_REACH] = &reach_shape,
     [DT_MSG_STARTED] = &started_shape,
     [DT_MSG_SPAWN_FAILED] = &spawn_failed_shape,
     [DT_MSG_RANK_HELLO] = &rank_hello_shape,

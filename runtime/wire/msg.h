@@ -36,6 +36,7 @@ enum dt_msg_type {
     DT_MSG_CREDIT = 8,   /* this much of a stream has been written out */
     DT_MSG_END = 9,      /* nothing more will come: sweep and exit */
     DT_MSG_GO = 11,      /* every host is READY: run the program */
+    DT_MSG_PROBE = 17,   /* connect to the agents of these hosts */
     DT_MSG_FILE = 10,    /* a pushed file begins; its FILE_DATA follow */
     DT_MSG_CHECK = 16,   /* --check: describe this host */
     DT_MSG_STDIN = 0x80, /* standard input for the ranks of this host that read it */
@@ -45,6 +46,7 @@ enum dt_msg_type {
     DT_MSG_HELLO = 32,        /* first: who and what this host is */
     DT_MSG_STRUCK = 44,       /* an injected fault strikes */
     DT_MSG_READY = 43,        /* all ranks of this host wait for GO, their program found */
+    DT_MSG_REACH = 49,        /* answer to PROBE: which of them can be reached, and where */
     DT_MSG_STARTED = 33,      /* all ranks of this host run (exec succeeded) */
     DT_MSG_SPAWN_FAILED = 34, /* a rank could not be started; none of this host runs */
     DT_MSG_RANK_HELLO = 35,   /* a linked rank called dt_init and listens here */
@@ -85,7 +87,6 @@ struct dt_msg_start {
     struct dt_u32s ranks;  /* that run here, ascending: the one at i has local rank i */
     char *host;            /* this host's name as the user wrote it */
     char *wdir;
-    char *master_addr;
     uint16_t master_port;
     char *checkpoint_dir;         /* absolute, or empty: none */
     uint8_t check_checkpoint_dir; /* 1: it must be usable on this host */
@@ -100,11 +101,30 @@ struct dt_msg_start {
     uint8_t frameworks;         /* set of enum dt_framework */
     struct dt_u32s local_sizes; /* by node: how many ranks it has; with frameworks */
     uint32_t universe;          /* slots of all hosts, or np where that is more */
-    char *tf_cluster;           /* JSON: where TensorFlow's workers are; or empty */
 };
 
 struct dt_msg_go {
     uint32_t generation;
+    char *master_addr; /* where the first rank's host can be reached */
+    char *iface;       /* this host's interface towards the others, or empty: any */
+    char *tf_cluster;  /* JSON: where TensorFlow's workers are; or empty */
+};
+
+enum { DT_REACH_BYTES = 12 * 1024 }; /* fills a packet of any usual size, and one flight of TCP */
+
+struct dt_msg_target { /* element of probe.targets */
+    uint32_t node;
+    uint16_t port;        /* its agent's hello.probe_port */
+    struct dt_strs addrs; /* best first */
+};
+
+struct dt_msg_probe {
+    uint32_t generation;
+    uint8_t secret[DT_SECRET_BYTES];
+    uint32_t node;  /* the host's own */
+    uint8_t all;    /* 1: try every address; 0: the first that works is enough */
+    uint32_t bytes; /* how much to send each way, DT_REACH_BYTES for instance; equal for all */
+    struct dt_msg_list targets; /* struct dt_msg_target */
 };
 
 struct dt_msg_addr { /* element of table.addrs, by rank */
@@ -186,6 +206,12 @@ struct dt_msg_file_data {
     struct dt_msg_blob data;
 };
 
+struct dt_msg_netaddr { /* element of hello.addrs */
+    char *iface;
+    char *addr; /* numeric; a link-local one of IPv6 with %iface */
+    uint32_t mtu;
+};
+
 struct dt_msg_hello {
     uint32_t protocol;
     char *version;  /* of the agent */
@@ -199,10 +225,36 @@ struct dt_msg_hello {
     uint64_t time_ns; /* agent's CLOCK_BOOTTIME */
     uint32_t pid;     /* of the keeper */
     struct dt_strs gpus;
+    uint16_t probe_port;      /* where the agent listens for PROBEs of others; 0: it cannot */
+    struct dt_msg_list addrs; /* struct dt_msg_netaddr: of every interface that is up */
 };
 
 struct dt_msg_ready {
     uint32_t generation;
+};
+
+enum dt_reach_state {
+    DT_REACH_OK = 1,
+    DT_REACH_CONNECT = 2,    /* no connection: error tells why, ETIMEDOUT that nobody answered */
+    DT_REACH_SILENT = 3,     /* connected, but nobody proved himself in time, or hung up */
+    DT_REACH_STRANGER = 4,   /* somebody else answered */
+    DT_REACH_LOST_THERE = 5, /* proved, but what fills packets does not arrive there */
+    DT_REACH_LOST_HERE = 6,  /* ... or what they send does not arrive here */
+};
+
+struct dt_msg_reached { /* element of reach.results */
+    uint32_t node;
+    uint32_t addr;    /* index into the target's addrs */
+    uint8_t state;    /* enum dt_reach_state */
+    int32_t error;    /* errno, or 0 */
+    uint32_t rtt_us;  /* as TCP measured it */
+    uint64_t bulk_ns; /* from the first of probe.bytes to the other's word that all have come */
+};
+
+struct dt_msg_reach {
+    uint32_t generation;
+    uint8_t all;                /* of the PROBE */
+    struct dt_msg_list results; /* struct dt_msg_reached: of every address that was tried */
 };
 
 struct dt_msg_started_rank { /* element of started.ranks */
@@ -328,6 +380,7 @@ struct dt_msg_done {
 union dt_msg { /* large enough for any of them */
     struct dt_msg_start start;
     struct dt_msg_go go;
+    struct dt_msg_probe probe;
     struct dt_msg_table table;
     struct dt_msg_signal signal;
     struct dt_msg_stop stop;
@@ -344,6 +397,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_file_data file_data;
     struct dt_msg_hello hello;
     struct dt_msg_ready ready;
+    struct dt_msg_reach reach;
     struct dt_msg_started started;
     struct dt_msg_spawn_failed spawn_failed;
     struct dt_msg_rank_hello rank_hello;

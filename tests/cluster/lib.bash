@@ -319,6 +319,20 @@ cluster_await_quiet() { # SECONDS
     done
 }
 
+# Another network for the hosts 1 ... N, which the launching side is not in: 10.213.78.N on eth1.
+cluster_second_network() { # N
+    local i
+
+    ip -n "$CLUSTER_TAG-l" link add br1 type bridge
+    ip -n "$CLUSTER_TAG-l" link set br1 up
+    for ((i = 1; i <= $1; i++)); do
+        ip link add eth1 netns "$CLUSTER_TAG-h$i" type veth peer name "s$i" netns "$CLUSTER_TAG-l"
+        ip -n "$CLUSTER_TAG-l" link set "s$i" master br1 up
+        ip -n "$CLUSTER_TAG-h$i" address add "10.213.78.$i/24" dev eth1
+        ip -n "$CLUSTER_TAG-h$i" link set eth1 up
+    done
+}
+
 cluster_cut() { ip -n "$CLUSTER_TAG-l" link set "h$1" down; } # N: both directions, in silence
 cluster_mend() { ip -n "$CLUSTER_TAG-l" link set "h$1" up; }
 

@@ -730,10 +730,10 @@ static void kill_at_once(struct dt_msg_start *start)
 static void ranks_wait_for_go(void **state)
 {
     struct agent *a = *state;
-    struct dt_msg_go go = { 7 };
+    struct dt_msg_go go = { 7, (char *)"10.0.0.1", (char *)"eth7", (char *)"" };
 
     a->hold = true;
-    agent_start(a, 2, "echo ran", NULL);
+    agent_start(a, 2, "echo ran $MASTER_ADDR $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME", NULL);
     agent_expect(a, DT_MSG_READY);
     agent_send(a, DT_MSG_GO, &go); /* of another generation */
     agent_listen(a, 100);
@@ -742,7 +742,7 @@ static void ranks_wait_for_go(void **state)
     agent_send(a, DT_MSG_GO, &go);
     agent_expect(a, DT_MSG_STARTED);
     agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 1, 1), "ran\n");
+    assert_string_equal(agent_output(a, 1, 1), "ran 10.0.0.1 eth7 =eth7\n");
     assert_int_equal(agent_end(a), 0);
 }
 

@@ -49,7 +49,7 @@ static void credit(struct agent *a, const struct dt_msg_output *m)
 
 static void go(struct agent *a, uint32_t generation)
 {
-    struct dt_msg_go m = { generation };
+    struct dt_msg_go m = { generation, (char *)"127.0.0.1", (char *)"", (char *)"" };
 
     agent_send(a, DT_MSG_GO, &m);
 }
@@ -243,7 +243,6 @@ void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
         .ranks = { calloc(n, sizeof(uint32_t)), n },
         .host = (char *)"testhost",
         .wdir = (char *)"/",
-        .master_addr = (char *)"127.0.0.1",
         .master_port = 1,
         .checkpoint_dir = (char *)"",
         .file_dir = (char *)"",

@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-#include "runtime/host/auth.h"
+#include "runtime/wire/auth.h"
 
 struct exchange {
     uint8_t hello[DT_AUTH_HELLO], answer[DT_AUTH_ANSWER], proof[DT_AUTH_PROOF];
 };
 
-static const struct dt_auth caller = { { 1, 2, 3 }, 7, 4, 6 };
-static const struct dt_auth callee = { { 1, 2, 3 }, 7, 6, 4 };
+static const struct dt_auth caller = { { 1, 2, 3 }, 7, 4, 6, DT_AUTH_RANKS };
+static const struct dt_auth callee = { { 1, 2, 3 }, 7, 6, 4, DT_AUTH_RANKS };
 
 enum { HELLO, ANSWER, PROOF, THROUGH };
 
@@ -56,8 +56,31 @@ static void others_do_not(void **state)
     a.peer++;
     assert_int_equal(shake(&a, &callee, &x), HELLO);
     a = caller;
+    a.purpose = DT_AUTH_AGENTS;
+    assert_int_equal(shake(&a, &callee, &x), HELLO);
+    a = caller;
     a.secret[31]++;
     assert_int_equal(shake(&a, &callee, &x), ANSWER);
+}
+
+/* An agent listens to all others of the job, but to them alone. */
+static void anybody_who_has_the_secret(void **state)
+{
+    struct dt_auth host = callee, a = caller;
+    struct exchange x;
+
+    (void)state;
+    host.peer = DT_AUTH_ANYBODY;
+    for (a.me = 0; a.me < 10; a.me++)
+        assert_int_equal(shake(&a, &host, &x), THROUGH);
+    a.secret[0]++;
+    assert_int_equal(shake(&a, &host, &x), ANSWER);
+    a = caller;
+    a.generation++;
+    assert_int_equal(shake(&a, &host, &x), HELLO);
+    a = caller;
+    a.peer++;
+    assert_int_equal(shake(&a, &host, &x), HELLO);
 }
 
 /* A caller that does not check the answer still has to prove itself. */
@@ -108,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_ranks_of_one_job_meet),
         cmocka_unit_test(others_do_not),
+        cmocka_unit_test(anybody_who_has_the_secret),
         cmocka_unit_test(a_proof_cannot_be_had_without_the_secret),
         cmocka_unit_test(every_bit_counts),
     };

@@ -447,9 +447,7 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
                                       .host = hosts.v[node->host].name,
                                       .local_sizes = { (uint32_t[]){ 3, 1, 2 }, 3 },
                                       .universe = 8,
-                                      .tf_cluster = "{\"worker\":[]}",
                                       .wdir = "/w",
-                                      .master_addr = "10.0.0.1",
                                       .master_port = 40000,
                                       .checkpoint_dir = "/c" };
         char device[8];
@@ -458,15 +456,18 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
                                  .device = device,
                                  .agent_fd = 10 + rank,
                                  .cores = 8 };
+        struct dt_msg_go go = { 2, "10.0.0.1", "", "{\"worker\":[]}" };
         struct dt_strs env = { 0 };
 
         snprintf(device, sizeof device, "%u", r.local_rank);
         assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
+        assert_int_equal(dt_env_at_go(&env, &r, &go), 0);
         check_uneven_rank(&env, want[rank], 10 + rank);
         check_no_frameworks(&env);
         dt_strs_free(&env);
         start.frameworks = DT_FRAMEWORK_HOROVOD | DT_FRAMEWORK_TENSORFLOW | DT_FRAMEWORK_MPI;
         assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
+        assert_int_equal(dt_env_at_go(&env, &r, &go), 0);
         check_uneven_rank(&env, want[rank], 10 + rank);
         check_frameworks(&env, want[rank], among[rank], start.host);
         dt_strs_free(&env);
@@ -492,6 +493,7 @@ static void layered(struct dt_strs *env, const char *agent, const char *sent, co
                     struct dt_env_rank rank)
 {
     struct dt_msg_start start = *rank.start;
+    struct dt_msg_go go = { 1, "10.0.0.1", "eth0", "" };
     struct dt_strs host = { 0 };
 
     split(&host, agent);
@@ -499,6 +501,7 @@ static void layered(struct dt_strs *env, const char *agent, const char *sent, co
     split(&start.unset, unset);
     rank.start = &start;
     assert_int_equal(dt_env_for_rank(env, host.n ? host.v : (char *[]){ NULL }, &rank), 0);
+    assert_int_equal(dt_env_at_go(env, &rank, &go), 0);
     dt_strs_free(&host);
     dt_strs_free(&start.env);
     dt_strs_free(&start.unset);
@@ -520,7 +523,7 @@ static const struct layering {
     { "HOROVOD_RANK=7", "", "", "HOROVOD_RANK", NULL },
     { "DTRUN_CHECKPOINT_DIR=/outer", "", "", "DTRUN_CHECKPOINT_DIR", NULL },
     { "DTRUN_FRESH=1", "", "", "DTRUN_FRESH", NULL },
-    { "MASTER_ADDR=outer", "", "", "MASTER_ADDR", NULL },
+    { "MASTER_ADDR=outer", "", "", "MASTER_ADDR", "10.0.0.1" },
     { "DTRUN_AGENT=/x", "", "", "DTRUN_AGENT", NULL },
     /* per-rank values always win */
     { "RANK=7", "RANK=8", "", "RANK", "5" },
@@ -534,6 +537,12 @@ static const struct layering {
     { "OMP_NUM_THREADS=2", "", "OMP_NUM_THREADS", "OMP_NUM_THREADS", NULL },
     { "", "CUDA_DEVICE_ORDER=FASTEST_FIRST", "", "CUDA_DEVICE_ORDER", "FASTEST_FIRST" },
     { "", "", "PYTHONUNBUFFERED", "PYTHONUNBUFFERED", NULL },
+    { "", "", "", "GLOO_SOCKET_IFNAME", "eth0" },
+    { "", "", "", "NCCL_SOCKET_IFNAME", "=eth0" },
+    { "GLOO_SOCKET_IFNAME=ib0", "", "", "GLOO_SOCKET_IFNAME", "ib0" },
+    { "GLOO_SOCKET_IFNAME=ib0", "", "", "NCCL_SOCKET_IFNAME", "=eth0" },
+    { "", "NCCL_SOCKET_IFNAME=^lo", "", "NCCL_SOCKET_IFNAME", "^lo" },
+    { "", "", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", NULL },
     /* the directory is the job's */
     { "PWD=/somewhere", "", "", "PWD", "/w" },
     { "OLDPWD=/somewhere", "", "", "OLDPWD", NULL },
@@ -551,8 +560,7 @@ static void layers_lie_in_the_right_order(void **state)
                                       .ranks = { (uint32_t[]){ 4, 5 }, 2 },
                                       .max_restarts = -1,
                                       .wdir = "/w",
-                                      .checkpoint_dir = "",
-                                      .master_addr = "" };
+                                      .checkpoint_dir = "" };
         struct dt_env_rank rank = {
             .start = &start, .local_rank = 1, .device = "3", .agent_fd = 9, .cores = 8
         };

@@ -84,7 +84,6 @@ static const struct dt_msg_start start = {
     .ranks = { (uint32_t[]){ 3, 7, 0x12345678 }, 3 },
     .host = "host2",
     .wdir = "/w",
-    .master_addr = "10.0.0.1",
     .master_port = 40000,
     .checkpoint_dir = "/c",
     .check_checkpoint_dir = 3,
@@ -99,7 +98,6 @@ static const struct dt_msg_start start = {
     .frameworks = 3,
     .local_sizes = { (uint32_t[]){ 3, 0x12345678 }, 2 },
     .universe = 16,
-    .tf_cluster = "{}",
 };
 
 static const struct dt_msg_hello hello = {
@@ -115,6 +113,8 @@ static const struct dt_msg_hello hello = {
     .time_ns = 0x1122334455667788,
     .pid = 77,
     .gpus = STRS("0", "1"),
+    .probe_port = 40001,
+    .addrs = ITEMS(struct dt_msg_netaddr, { "eth0", "10.0.0.2", 1500 }),
 };
 
 static const struct dt_msg_facts facts = {
@@ -144,10 +144,15 @@ static const struct message {
     { DT_MSG_START, "start", &start,
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
       "'host2' '/w' "
-      "'10.0.0.1' "
       "h40000 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
-      "b2 b1 b3 w2 w3 w0x12345678 w16 '{}'" },
-    { DT_MSG_GO, "go", &(struct dt_msg_go){ 2 }, "w2" },
+      "b2 b1 b3 w2 w3 w0x12345678 w16" },
+    { DT_MSG_GO, "go", &(struct dt_msg_go){ 2, "10.0.0.1", "eth0", "{}" },
+      "w2 '10.0.0.1' 'eth0' '{}'" },
+    { DT_MSG_PROBE, "probe",
+      &(struct dt_msg_probe){ 2, SECRET, 3, 1, 4096,
+                              ITEMS(struct dt_msg_target, { 4, 40001, STRS("10.0.0.5", "::5") },
+                                    { 0, 9, STRS("10.0.0.1") }) },
+      "w2 k w3 b1 w4096 w2 w4 h40001 w2 '10.0.0.5' '::5' w0 h9 w1 '10.0.0.1'" },
     { DT_MSG_TABLE, "table",
       &(struct dt_msg_table){ 3, ITEMS(struct dt_msg_addr, { "10.0.0.1", 7, 0 }, { "::1", 0, 9 }) },
       "w3 w2 '10.0.0.1' h7 w0 '::1' h0 w9" },
@@ -165,8 +170,11 @@ static const struct message {
     { DT_MSG_FILE_DATA, "file_data", &(struct dt_msg_file_data){ 2, BLOB("xy") }, "w2 \"xy\"" },
     { DT_MSG_HELLO, "hello", &hello,
       "w1 '0.1.0' 'boot' 'h' '10.0.0.2' '10.0.0.1' h4000 w64 q0x123456789a q0x1122334455667788 w77 "
-      "w2 '0' '1'" },
+      "w2 '0' '1' h40001 w1 'eth0' '10.0.0.2' w1500" },
     { DT_MSG_READY, "ready", &(struct dt_msg_ready){ 2 }, "w2" },
+    { DT_MSG_REACH, "reach",
+      &(struct dt_msg_reach){ 2, 1, ITEMS(struct dt_msg_reached, { 4, 1, 2, -110, 87, 91000 }) },
+      "w2 b1 w1 w4 w1 b2 w-110 w87 q91000" },
     { DT_MSG_STARTED, "started",
       &(struct dt_msg_started){
           4, ITEMS(struct dt_msg_started_rank, { 1, 100, "3" }, { 2, 101, "" }) },

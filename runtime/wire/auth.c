@@ -1,4 +1,4 @@
-#include "runtime/host/auth.h"
+#include "runtime/wire/auth.h"
 
 #include <assert.h>
 #include <sodium.h>
@@ -31,16 +31,19 @@ void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO])
     put_u32(hello + 8, a->generation);
     put_u32(hello + 12, a->me);
     put_u32(hello + 16, a->peer);
+    put_u32(hello + 20, a->purpose);
     randombytes_buf(hello + 24, DT_AUTH_NONCE);
 }
 
 static bool hello_fits(const struct dt_auth *a, const uint8_t *hello)
 {
     struct dt_get g = dt_get_init(hello, DT_AUTH_HELLO);
+    bool known =
+        dt_get_u32(&g) == MAGIC && dt_get_u32(&g) == PROTOCOL && dt_get_u32(&g) == a->generation;
+    uint32_t caller = dt_get_u32(&g);
 
-    return dt_get_u32(&g) == MAGIC && dt_get_u32(&g) == PROTOCOL &&
-           dt_get_u32(&g) == a->generation && dt_get_u32(&g) == a->peer &&
-           dt_get_u32(&g) == a->me && dt_get_u32(&g) == 0;
+    return known && (a->peer == DT_AUTH_ANYBODY || a->peer == caller) && dt_get_u32(&g) == a->me &&
+           dt_get_u32(&g) == a->purpose;
 }
 
 /* What both sides put their tags on: the role, the hello with its nonce, the listener's nonce. */

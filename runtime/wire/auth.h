@@ -1,7 +1,7 @@
-/* The handshake with which two ranks of one job and generation prove to each other that they hold
- * its secret, before a byte of data flows. Pure: bytes in, bytes out.
+/* The handshake with which two ranks, or two agents, of one job and generation prove to each other
+ * that they hold its secret, before a byte of data flows. Pure: bytes in, bytes out.
  *
- *     connecting rank                       listening rank
+ *     connecting side                       listening side
  *     hello: who, to whom, generation,
  *            nonce                   ->
  *                                    <-     answer: nonce, proof over hello and both nonces
@@ -9,8 +9,8 @@
  *
  * Proofs are crypto_auth tags under the job's secret, labelled by role, so that neither side's can
  * be played back as the other's; the fresh nonces keep old ones from being played back at all. */
-#ifndef DT_HOST_AUTH_H
-#define DT_HOST_AUTH_H
+#ifndef DT_WIRE_AUTH_H
+#define DT_WIRE_AUTH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,11 +26,19 @@ enum {
     DT_AUTH_PROOF = DT_AUTH_TAG,
 };
 
+enum dt_auth_purpose {
+    DT_AUTH_RANKS = 0,  /* me and peer are ranks */
+    DT_AUTH_AGENTS = 1, /* they are nodes: the probe before ranks run */
+};
+
+enum { DT_AUTH_ANYBODY = UINT32_MAX }; /* as peer of a listener: whoever has the secret */
+
 struct dt_auth {
     uint8_t secret[DT_SECRET_BYTES];
     uint32_t generation;
-    uint32_t me;   /* rank */
-    uint32_t peer; /* the rank that must be at the other end */
+    uint32_t me;
+    uint32_t peer;    /* who must be at the other end */
+    uint32_t purpose; /* enum dt_auth_purpose */
 };
 
 /* Connecting side: writes the hello; then, on the answer, checks it and writes the proof. */

@@ -1,0 +1,483 @@
+#include "launcher/agent/probe.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/base/mem.h"
+#include "runtime/wire/handshake.h"
+#include "runtime/wire/inet.h"
+
+enum {
+    CONNECT_MS = 5000,    /* the other's kernel answers at once, or nobody does */
+    HANDSHAKE_MS = 30000, /* the other agent may not have had its PROBE yet */
+    BULK_MS = 5000,   /* without any progress; the host waits longer, for the caller is to judge */
+    STAGGER_MS = 250, /* then the next address of a target is tried, too */
+    RETRY_MS = 100,   /* after the other hung up during the handshake */
+    TICK_MS = 50,
+    GUESTS_MAX = 1024,
+};
+
+/* After the handshake the caller sends, the host says with one byte that all has come, and sends
+ * as much. */
+enum phase { SHAKING, THERE, RECEIPT, BACK, LEAVING, LEFT };
+
+struct conn {
+    uv_poll_t poll;
+    struct dt_probe *probe;
+    struct attempt *attempt;  /* NULL: a guest */
+    struct conn *next, *prev; /* guests, the newest first */
+    struct dt_handshake shake;
+    bool parked; /* its hello is none of ours, yet: the next PROBE may tell */
+    enum phase phase;
+    uint32_t left; /* bytes of this phase */
+    uint64_t bulk_ns;
+    uint64_t deadline_ns;
+};
+
+struct attempt { /* to reach one address of one target */
+    const struct dt_msg_target *target;
+    struct dt_msg_reached result; /* state 0: not decided */
+    uint64_t began_ns;            /* 0: not begun */
+    uint64_t retry_ns;            /* when conn is NULL */
+    struct conn *conn;
+};
+
+struct dt_probe {
+    uv_loop_t *loop;
+    struct dt_channel *channel;
+    uv_poll_t poll; /* of the listener */
+    uv_timer_t timer;
+    int listener;
+    bool deaf; /* there was no descriptor for a guest */
+    struct dt_msg_probe job;
+    bool begun;               /* job is valid */
+    bool answered;            /* REACH was sent */
+    struct attempt *attempts; /* target by target, each target's in order of preference */
+    uint32_t n;
+    struct conn *guests;
+    unsigned n_guests;
+};
+
+static void on_event(uv_poll_t *poll, int status, int events);
+static void on_caller(uv_poll_t *poll, int status, int events);
+static void advance(struct dt_probe *p);
+
+static uint64_t in_ms(uint64_t ms)
+{
+    return dt_clock_ns() + ms * 1000000;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* Ranks that wait for GO hold a copy of every descriptor: closing ours would tell the other side
+ * nothing. */
+static void conn_close(struct conn *c)
+{
+    struct dt_probe *p = c->probe;
+
+    if (c->attempt) {
+        c->attempt->conn = NULL;
+    } else {
+        *(c->prev ? &c->prev->next : &p->guests) = c->next;
+        if (c->next)
+            c->next->prev = c->prev;
+        p->n_guests--;
+    }
+    uv_close((uv_handle_t *)&c->poll, on_closed);
+    shutdown(c->shake.fd, SHUT_RDWR);
+    close(c->shake.fd);
+}
+
+static struct conn *conn_open(struct dt_probe *p, int fd, uint64_t patience_ms)
+{
+    struct conn *c = dt_xcalloc(1, sizeof *c);
+
+    c->probe = p;
+    c->deadline_ns = in_ms(patience_ms);
+    uv_poll_init(p->loop, &c->poll, fd);
+    c->poll.data = c;
+    return c;
+}
+
+static bool conn_is_sending(const struct conn *c)
+{
+    if (c->phase == SHAKING)
+        return c->shake.sending;
+    return c->phase == (c->attempt ? THERE : BACK) || (c->phase == RECEIPT && !c->attempt);
+}
+
+static void conn_wait(struct conn *c)
+{
+    uv_poll_start(&c->poll, conn_is_sending(c) ? UV_WRITABLE : UV_READABLE, on_event);
+}
+
+static void conn_enter(struct conn *c, enum phase phase)
+{
+    c->phase = phase;
+    c->left = phase == RECEIPT || phase == LEAVING ? 1 : c->probe->job.bytes;
+    c->deadline_ns = in_ms(c->attempt ? BULK_MS : 2 * BULK_MS);
+    if (phase == THERE)
+        c->bulk_ns = dt_clock_ns();
+    if (phase == BACK)
+        c->bulk_ns = dt_clock_ns() - c->bulk_ns;
+}
+
+/* Moves bytes, whose values are nobody's business, in the direction of the phase. */
+static enum dt_verdict conn_move(struct conn *c)
+{
+    static char room[64 * 1024];
+
+    while (c->left > 0) {
+        size_t size = c->left < sizeof room ? c->left : sizeof room;
+        ssize_t n = conn_is_sending(c) ? send(c->shake.fd, room, size, MSG_NOSIGNAL)
+                                       : recv(c->shake.fd, room, size, 0);
+
+        if (n < 0)
+            return errno == EAGAIN || errno == EINTR ? DT_SHAKE_PENDING : DT_SHAKE_FAILED;
+        if (n == 0) {
+            errno = ECONNRESET;
+            return DT_SHAKE_FAILED;
+        }
+        c->left -= (uint32_t)n;
+        c->deadline_ns = in_ms(c->attempt ? BULK_MS : 2 * BULK_MS);
+    }
+    return DT_SHAKE_THROUGH;
+}
+
+static struct dt_auth auth_for(const struct dt_probe *p, uint32_t peer)
+{
+    struct dt_auth a = {
+        .generation = p->job.generation,
+        .me = p->job.node,
+        .peer = peer,
+        .purpose = DT_AUTH_AGENTS,
+    };
+
+    memcpy(a.secret, p->job.secret, sizeof a.secret);
+    return a;
+}
+
+static enum dt_verdict conn_shake(struct conn *c)
+{
+    struct dt_auth a =
+        auth_for(c->probe, c->attempt ? c->attempt->target->node : (uint32_t)DT_AUTH_ANYBODY);
+
+    return c->attempt ? dt_handshake_calling(&c->shake, &a) : dt_handshake_hosting(&c->shake, &a);
+}
+
+/* As far as it goes now; THROUGH: to the end. A guest lets the caller hang up first. */
+static enum dt_verdict conn_step(struct conn *c)
+{
+    enum phase end = c->attempt ? LEAVING : LEFT;
+    enum dt_verdict verdict = DT_SHAKE_THROUGH;
+
+    while (verdict == DT_SHAKE_THROUGH && c->phase != end) {
+        verdict = c->phase == SHAKING ? conn_shake(c) : conn_move(c);
+        if (verdict == DT_SHAKE_THROUGH)
+            conn_enter(c, c->phase + 1);
+    }
+    return verdict;
+}
+
+static void guest_step(struct conn *c)
+{
+    enum dt_verdict verdict = c->probe->begun ? conn_step(c) : DT_SHAKE_UNKNOWN;
+
+    c->parked = verdict == DT_SHAKE_UNKNOWN;
+    if (c->parked)
+        uv_poll_stop(&c->poll);
+    else if (verdict == DT_SHAKE_PENDING)
+        conn_wait(c);
+    else
+        conn_close(c);
+}
+
+static void decide(struct attempt *a, enum dt_reach_state state, int error)
+{
+    a->result.state = (uint8_t)state;
+    a->result.error = error;
+    if (a->conn)
+        conn_close(a->conn);
+}
+
+static enum dt_reach_state state_of_failure(const struct conn *c, int error)
+{
+    if (c->phase == SHAKING && error == EACCES)
+        return DT_REACH_STRANGER;
+    if (c->phase == SHAKING)
+        return dt_handshake_is_connected(&c->shake) ? DT_REACH_SILENT : DT_REACH_CONNECT;
+    return c->phase == BACK ? DT_REACH_LOST_HERE : DT_REACH_LOST_THERE;
+}
+
+static void attempt_failed(struct attempt *a, int error)
+{
+    struct conn *c = a->conn;
+    enum dt_reach_state state = state_of_failure(c, error);
+
+    /* Whoever hung up may have had too many guests, or its launcher's word comes later than ours.
+     */
+    if (state == DT_REACH_SILENT && error != ETIMEDOUT &&
+        dt_clock_ns() < a->began_ns + HANDSHAKE_MS * 1000000ull) {
+        conn_close(c);
+        a->retry_ns = in_ms(RETRY_MS);
+    } else {
+        decide(a, state, error);
+    }
+}
+
+static void attempt_step(struct attempt *a)
+{
+    struct conn *c = a->conn;
+    bool was_connected = dt_handshake_is_connected(&c->shake);
+    enum dt_verdict verdict = conn_step(c);
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+
+    if (!was_connected && dt_handshake_is_connected(&c->shake) && c->phase == SHAKING)
+        c->deadline_ns = in_ms(HANDSHAKE_MS);
+    if (verdict == DT_SHAKE_PENDING) {
+        conn_wait(c);
+    } else if (verdict == DT_SHAKE_FAILED) {
+        attempt_failed(a, errno);
+    } else {
+        if (getsockopt(c->shake.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+            a->result.rtt_us = info.tcpi_rtt;
+        a->result.bulk_ns = c->bulk_ns;
+        decide(a, DT_REACH_OK, 0);
+    }
+}
+
+static void attempt_begin(struct attempt *a, struct dt_probe *p)
+{
+    int fd = dt_inet_connect(a->target->addrs.v[a->result.addr], a->target->port);
+    struct dt_auth auth = auth_for(p, a->target->node);
+
+    if (!a->began_ns)
+        a->began_ns = dt_clock_ns();
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        a->retry_ns = in_ms(RETRY_MS);
+        return;
+    }
+    if (fd < 0) {
+        decide(a, DT_REACH_CONNECT, errno);
+        return;
+    }
+    a->conn = conn_open(p, fd, CONNECT_MS);
+    a->conn->attempt = a;
+    dt_handshake_call(&a->conn->shake, fd, &auth);
+    conn_wait(a->conn);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct conn *c = poll->data;
+    struct dt_probe *p = c->probe;
+
+    (void)status; /* reading or writing tells */
+    (void)events;
+    if (c->attempt)
+        attempt_step(c->attempt);
+    else
+        guest_step(c);
+    advance(p);
+}
+
+static struct conn *oldest_guest(struct dt_probe *p)
+{
+    struct conn *c = p->guests;
+
+    while (c && c->next)
+        c = c->next;
+    return c;
+}
+
+static void on_caller(uv_poll_t *poll, int status, int events)
+{
+    struct dt_probe *p = poll->data;
+    int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct conn *c;
+
+    (void)status;
+    (void)events;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        p->deaf = true;
+        uv_poll_stop(&p->poll);
+        advance(p);
+        return;
+    }
+    if (fd < 0)
+        return;
+    if (p->n_guests == GUESTS_MAX)
+        conn_close(oldest_guest(p));
+    c = conn_open(p, fd, HANDSHAKE_MS);
+    c->next = p->guests;
+    if (c->next)
+        c->next->prev = c;
+    p->guests = c;
+    p->n_guests++;
+    dt_handshake_host(&c->shake, fd);
+    guest_step(c);
+    advance(p);
+}
+
+/* Whether a, of those of its target, has its turn: the one before has failed, or has had time. */
+static bool has_its_turn(const struct dt_probe *p, const struct attempt *a)
+{
+    const struct attempt *before = a - 1;
+
+    if (p->job.all || a->result.addr == 0)
+        return true;
+    if (before->result.state)
+        return true;
+    return before->began_ns && dt_clock_ns() >= before->began_ns + STAGGER_MS * 1000000ull;
+}
+
+/* One way to a target is enough, unless all are to be known. */
+static bool is_settled(const struct dt_probe *p, const struct attempt *a)
+{
+    uint32_t left = a->target->addrs.n;
+
+    for (a -= a->result.addr; left-- > 0 && !p->job.all; a++) {
+        if (a->result.state == DT_REACH_OK)
+            return true;
+    }
+    return false;
+}
+
+static void drop(struct attempt *a)
+{
+    if (a->conn)
+        conn_close(a->conn);
+}
+
+static void answer(struct dt_probe *p)
+{
+    struct dt_msg_reached *results = dt_xcalloc(p->n, sizeof *results);
+    struct dt_msg_reach m = { p->job.generation, p->job.all, { results, 0 } };
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->attempts[i].result.state)
+            results[m.results.n++] = p->attempts[i].result;
+    }
+    p->answered = true;
+    dt_channel_send(p->channel, DT_MSG_REACH, &m);
+    free(results);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct dt_probe *p = timer->data;
+    uint64_t now = dt_clock_ns();
+    struct conn *next;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        struct attempt *a = &p->attempts[i];
+
+        if (a->conn && a->conn->deadline_ns <= now)
+            attempt_failed(a, ETIMEDOUT);
+    }
+    for (struct conn *c = p->guests; c; c = next) {
+        next = c->next;
+        if (c->deadline_ns <= now)
+            conn_close(c);
+    }
+    if (p->deaf) {
+        p->deaf = false;
+        uv_poll_start(&p->poll, UV_READABLE, on_caller);
+    }
+    advance(p);
+}
+
+/* Begins what has its turn, answers when all is decided, and keeps the timer running for as long as
+ * something may run out of time. */
+static void advance(struct dt_probe *p)
+{
+    bool waiting = false;
+
+    for (uint32_t i = 0; i < p->n && !p->answered; i++) {
+        struct attempt *a = &p->attempts[i];
+
+        if (a->result.state)
+            continue;
+        if (is_settled(p, a)) {
+            drop(a);
+            continue;
+        }
+        if (!a->conn && has_its_turn(p, a) && a->retry_ns <= dt_clock_ns())
+            attempt_begin(a, p);
+        waiting |= !a->result.state;
+    }
+    if (!waiting && p->begun && !p->answered)
+        answer(p);
+    if (!waiting && !p->guests && !p->deaf)
+        uv_timer_stop(&p->timer);
+    else if (!uv_is_active((uv_handle_t *)&p->timer))
+        uv_timer_start(&p->timer, on_tick, TICK_MS, TICK_MS);
+}
+
+struct dt_probe *dt_probe_create(uv_loop_t *loop, uint16_t *port)
+{
+    struct dt_probe *p = dt_xcalloc(1, sizeof *p);
+
+    p->loop = loop;
+    *port = 0;
+    p->listener = sodium_init() < 0 ? -1 : dt_inet_listen(port);
+    uv_timer_init(loop, &p->timer);
+    p->poll.data = p->timer.data = p;
+    if (p->listener >= 0) {
+        uv_poll_init(loop, &p->poll, p->listener);
+        uv_poll_start(&p->poll, UV_READABLE, on_caller);
+    }
+    return p;
+}
+
+static void make_attempts(struct dt_probe *p)
+{
+    const struct dt_msg_target *targets = p->job.targets.v;
+    uint32_t n = 0;
+
+    for (uint32_t t = 0; t < p->job.targets.n; t++)
+        n += targets[t].addrs.n;
+    p->attempts = dt_xcalloc(n, sizeof *p->attempts);
+    p->n = n;
+    n = 0;
+    for (uint32_t t = 0; t < p->job.targets.n; t++) {
+        for (uint32_t k = 0; k < targets[t].addrs.n; k++)
+            p->attempts[n++] = (struct attempt){
+                .target = &targets[t],
+                .result = { .node = targets[t].node, .addr = k },
+            };
+    }
+}
+
+void dt_probe_begin(struct dt_probe *p, struct dt_channel *channel, struct dt_msg_probe *m)
+{
+    struct conn *next;
+
+    for (uint32_t i = 0; i < p->n; i++)
+        drop(&p->attempts[i]);
+    free(p->attempts);
+    dt_msg_free(DT_MSG_PROBE, (union dt_msg *)&p->job);
+    p->channel = channel;
+    p->job = *m;
+    *m = (struct dt_msg_probe){ 0 };
+    p->begun = true;
+    p->answered = false;
+    make_attempts(p);
+    for (struct conn *c = p->guests; c; c = next) {
+        next = c->next;
+        if (c->parked)
+            guest_step(c);
+    }
+    advance(p);
+}

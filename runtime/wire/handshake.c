@@ -1,0 +1,137 @@
+#include "runtime/wire/handshake.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+enum { CONNECT = -1, HELLO, ANSWER, PROOF, SEATED };
+
+static void begin(struct dt_handshake *s, int fd, int stage)
+{
+    int on = 1;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    s->fd = fd;
+    s->stage = stage;
+    s->sending = stage == CONNECT;
+    s->at = 0;
+}
+
+void dt_handshake_call(struct dt_handshake *s, int fd, const struct dt_auth *a)
+{
+    begin(s, fd, CONNECT);
+    dt_auth_hello(a, s->hello);
+}
+
+void dt_handshake_host(struct dt_handshake *s, int fd)
+{
+    begin(s, fd, HELLO);
+}
+
+bool dt_handshake_is_connected(const struct dt_handshake *s)
+{
+    return s->stage != CONNECT;
+}
+
+/* Moves one message of the handshake. THROUGH: the next one's turn has come. */
+static enum dt_verdict move(struct dt_handshake *s, bool sending, uint8_t *msg, size_t len)
+{
+    ssize_t n;
+
+    s->sending = sending;
+    n = sending ? send(s->fd, msg + s->at, len - s->at, MSG_NOSIGNAL)
+                : recv(s->fd, msg + s->at, len - s->at, 0);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? DT_SHAKE_PENDING : DT_SHAKE_FAILED;
+    if (n == 0) {
+        errno = ECONNRESET;
+        return DT_SHAKE_FAILED;
+    }
+    s->at += (size_t)n;
+    if (s->at < len)
+        return DT_SHAKE_PENDING;
+    s->at = 0;
+    s->stage++;
+    return DT_SHAKE_THROUGH;
+}
+
+static enum dt_verdict refuse(void)
+{
+    errno = EACCES;
+    return DT_SHAKE_FAILED;
+}
+
+static enum dt_verdict connected(struct dt_handshake *s)
+{
+    int error = 0;
+    socklen_t len = sizeof error;
+
+    if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+        return DT_SHAKE_FAILED;
+    if (error) {
+        errno = error;
+        return DT_SHAKE_FAILED;
+    }
+    s->stage = HELLO;
+    return DT_SHAKE_THROUGH;
+}
+
+enum dt_verdict dt_handshake_calling(struct dt_handshake *s, const struct dt_auth *a)
+{
+    enum dt_verdict v = DT_SHAKE_THROUGH;
+
+    while (v == DT_SHAKE_THROUGH) {
+        switch (s->stage) {
+        case CONNECT:
+            v = connected(s);
+            break;
+        case HELLO:
+            v = move(s, true, s->hello, sizeof s->hello);
+            break;
+        case ANSWER:
+            v = move(s, false, s->answer, sizeof s->answer);
+            break;
+        case PROOF:
+            if (s->at == 0 && !dt_auth_prove(a, s->hello, s->answer, s->proof))
+                return refuse();
+            v = move(s, true, s->proof, sizeof s->proof);
+            break;
+        case SEATED:
+            v = move(s, false, &s->seated, sizeof s->seated);
+            break;
+        default:
+            return DT_SHAKE_THROUGH;
+        }
+    }
+    return v;
+}
+
+enum dt_verdict dt_handshake_hosting(struct dt_handshake *s, const struct dt_auth *a)
+{
+    enum dt_verdict v = DT_SHAKE_THROUGH;
+
+    while (v == DT_SHAKE_THROUGH) {
+        switch (s->stage) {
+        case HELLO:
+            v = move(s, false, s->hello, sizeof s->hello);
+            break;
+        case ANSWER:
+            if (s->at == 0 && !dt_auth_answer(a, s->hello, s->answer))
+                return DT_SHAKE_UNKNOWN;
+            v = move(s, true, s->answer, sizeof s->answer);
+            break;
+        case PROOF:
+            v = move(s, false, s->proof, sizeof s->proof);
+            break;
+        case SEATED:
+            if (s->at == 0 && !dt_auth_check(a, s->hello, s->answer, s->proof))
+                return refuse();
+            v = move(s, true, &s->seated, sizeof s->seated);
+            break;
+        default:
+            return DT_SHAKE_THROUGH;
+        }
+    }
+    return v;
+}
