@@ -114,6 +114,19 @@ static int load_push(struct dt_push_set *set, const struct dt_options *o, struct
     return rc;
 }
 
+static uint64_t files_for_hosts(const struct dt_plan *plan)
+{
+    return FILES_BESIDE + (uint64_t)plan->nnodes * FILES_PER_HOST;
+}
+
+/* Where that is not allowed some hosts may still do: those that do not say what is missing. */
+static void allow_files(const struct dt_plan *plan)
+{
+    struct dt_error err = { 0 };
+
+    dt_openfiles_need(files_for_hosts(plan), "hosts", &err);
+}
+
 /* hosts: room for a name per rank. */
 static int open_files(struct dt_job_config *c, const struct dt_options *o, const char **hosts,
                       struct dt_error *err)
@@ -124,7 +137,7 @@ static int open_files(struct dt_job_config *c, const struct dt_options *o, const
         .hosts = hosts,
         .merged = o->merge_stderr,
     };
-    uint64_t beside = FILES_BESIDE + (uint64_t)c->plan->nnodes * FILES_PER_HOST;
+    uint64_t beside = files_for_hosts(c->plan);
 
     if (!o->output_dir)
         return 0;
@@ -207,6 +220,8 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         rc = load_push(&push, o, err);
     if (rc == 0)
         rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
+    if (rc == 0)
+        allow_files(plan);
     if (rc == 0 && o->check)
         rc = dt_check_run(&c, o->json, err);
     else if (rc == 0)

@@ -29,7 +29,6 @@ struct dt_child {
     bool exited;    /* or never started */
     bool finishing; /* the last handles are being closed */
     bool paused;
-    char buffer[READ_SIZE];
 };
 
 struct write {
@@ -105,12 +104,14 @@ static void stream_ended(struct dt_child *c, uv_stream_t *stream)
     step_to_end(c);
 }
 
+/* One for all: what was read is used up before the loop reads again. */
 static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    struct dt_child *c = handle->data;
+    static char buffer[READ_SIZE];
 
+    (void)handle;
     (void)suggested;
-    *buf = uv_buf_init(c->buffer, sizeof c->buffer);
+    *buf = uv_buf_init(buffer, sizeof buffer);
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)

@@ -64,7 +64,6 @@ struct dt_transport {
     const char *agent_why; /* the agent would not sign */
     bool signed_;
     struct dt_error why;
-    char buffer[READ_SIZE];
 };
 
 static void drive(struct dt_transport *t);
@@ -235,12 +234,14 @@ static LIBSSH2_DISCONNECT_FUNC(note_goodbye)
     t->hung_up = true;
 }
 
+/* One for all: what was read is used up before the loop reads again. */
 static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    struct dt_transport *t = handle->data;
+    static char buffer[READ_SIZE];
 
+    (void)handle;
     (void)suggested;
-    *buf = uv_buf_init(t->buffer, sizeof t->buffer);
+    *buf = uv_buf_init(buffer, sizeof buffer);
 }
 
 /* sshd leaves Nagle's algorithm on: a short packet of it waits until the one before has been
