@@ -49,6 +49,10 @@ static const char *device(const struct known *k, uint32_t local_rank)
     return *device ? device : "none";
 }
 
+static const char *const bind_names[] = {
+    [DT_BIND_NONE] = "none", [DT_BIND_CORE] = "core", [DT_BIND_SOCKET] = "socket"
+};
+
 struct widths {
     int host;
     int device;
@@ -119,6 +123,7 @@ static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
     cJSON_AddNumberToObject(o, "slots", plan->slots);
     cJSON_AddNumberToObject(o, "nodes", (double)plan->nnodes);
     cJSON_AddBoolToObject(o, "oversubscribed", plan->oversubscribed);
+    cJSON_AddStringToObject(o, "bind_to", bind_names[options->bind_to]);
     ranks = cJSON_AddArrayToObject(o, "ranks");
     for (int rank = 0; rank < plan->np; rank++) {
         const struct dt_plan_node *node = dt_plan_node_of(plan, rank);
@@ -154,6 +159,9 @@ int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
         rc = print_json(nodes, plan, options, err);
     else
         print_table(nodes, plan);
+    if (!options->json && options->bind_to != DT_BIND_NONE)
+        printf("each rank is bound to CPUs of its host: --bind-to %s\n",
+               bind_names[options->bind_to]);
     if (rc == 0 && (fflush(stdout) == EOF || ferror(stdout)))
         rc = dt_error_set(err, "standard output: %s", strerror(errno));
     for (size_t i = 0; i < plan->nnodes; i++)

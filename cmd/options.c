@@ -63,6 +63,8 @@ static const struct option options[] = {
       "fill host after host (default), or one rank on each in turn" },
     { { "no-oversubscribe" }, NULL, FLAG, AT(no_oversubscribe), 0, 0,
       "refuse more ranks than slots" },
+    { { "bind-to" }, "none|core|socket", CHOICE, AT(bind_to), 0, 0,
+      "CPUs a rank may use: all (default), own cores, a socket" },
     { { "wdir" }, "DIR", TEXT, AT(wdir), 0, 0,
       "working directory of the ranks (default: this one)" },
     { { "dry-run" }, NULL, FLAG, AT(dry_run), 0, 0,

@@ -7,6 +7,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/job/restart.h"
+#include "launcher/place/bind.h"
 #include "launcher/place/gpu.h"
 #include "launcher/place/plan.h"
 #include "runtime/wire/codec.h"
@@ -30,6 +31,7 @@ struct dt_options {
     struct dt_strs env;   /* -x and --unset in order: "x:NAME", "x:NAME=VALUE", "u:NAME" */
     unsigned frameworks;  /* --env: set of enum dt_framework */
     enum dt_gpu_bind gpu_bind;
+    enum dt_bind_to bind_to;
     bool virtual_local_rank;
     char *wdir; /* or NULL: the launching directory */
     bool dry_run;

@@ -12,6 +12,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/utf8.c launcher/base/utf8.h \
 	launcher/base/writeall.c launcher/base/writeall.h \
+	launcher/place/bind.c launcher/place/bind.h \
 	launcher/place/envrules.c launcher/place/envrules.h \
 	launcher/place/frameworks.c launcher/place/frameworks.h \
 	launcher/place/gpu.c launcher/place/gpu.h
@@ -121,6 +122,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/savedir.c launcher/agent/savedir.h \
 	launcher/agent/spawn.c launcher/agent/spawn.h \
 	launcher/agent/stdinfeed.c launcher/agent/stdinfeed.h \
-	launcher/agent/sweep.c launcher/agent/sweep.h
+	launcher/agent/sweep.c launcher/agent/sweep.h \
+	launcher/agent/topology.c launcher/agent/topology.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

@@ -20,6 +20,7 @@ UNIT_TESTS = \
 	tests/unit/gpu \
 	tests/unit/plan \
 	tests/unit/tfcluster \
+	tests/unit/bind \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
 	tests/unit/hostarg \
@@ -151,6 +152,10 @@ tests_unit_plan_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_tfcluster_SOURCES = tests/unit/tfcluster.c tests/unit/unit.h
 tests_unit_tfcluster_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_tfcluster_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_bind_SOURCES = tests/unit/bind.c tests/unit/unit.h
+tests_unit_bind_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_bind_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_gpu_SOURCES = tests/unit/gpu.c tests/unit/unit.h
 tests_unit_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -16,6 +16,7 @@
 #include "launcher/agent/spawn.h"
 #include "launcher/agent/stdinfeed.h"
 #include "launcher/agent/sweep.h"
+#include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
 
@@ -323,6 +324,24 @@ static void choose_devices(struct dt_generation *g)
     g->config.has_mask = source.bind != DT_GPU_BIND_NONE || source.mask;
 }
 
+static void choose_cpus(struct dt_generation *g)
+{
+    uint32_t cores;
+    char *text;
+
+    g->config.cores = g->host->cores;
+    if (g->start.bind_to == DT_BIND_NONE)
+        return;
+    dt_topology_read(&g->config.cpus, "");
+    cores = dt_cpus_cores(&g->config.cpus);
+    if (g->start.generation > 1 || g->start.ranks.n <= cores)
+        return;
+    text = dt_xasprintf("%u ranks are bound to %u core%s: some share one", g->start.ranks.n, cores,
+                        cores == 1 ? "" : "s");
+    on_log(g, text);
+    free(text);
+}
+
 static void spawn(struct dt_generation *g)
 {
     static const struct dt_spawn_events events = { on_ready, on_running, on_failed };
@@ -401,6 +420,7 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     for (uint32_t i = 0; i < start->ranks.n; i++)
         g->ranks[i].process = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
     choose_devices(g);
+    choose_cpus(g);
     g->relay = dt_relay_create(host->loop, host->channel, &start->ranks, on_flushed, g);
     if (!fits_file_limit(g) || !can_save(g))
         return g;
@@ -413,7 +433,6 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     g->in = dt_stdinfeed_create(host->loop, host->channel, start->generation, start->ranks.n);
     g->config.start = start;
     g->config.sock = g->sock;
-    g->config.cores = host->cores;
     dt_cgroup_end_orphans(); /* they could be in the way */
     g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
     g->config.files = host->files;
@@ -451,6 +470,7 @@ void dt_generation_destroy(struct dt_generation *g)
     if (g->config.cgroup >= 0)
         close(g->config.cgroup);
     dt_strs_free(&g->config.devices);
+    free(g->config.cpus.v);
     dt_msg_free(DT_MSG_START, (union dt_msg *)&g->start);
     uv_close((uv_handle_t *)&g->timer, on_timer_closed);
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,11 +13,12 @@
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
+#include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 #include "runtime/wire/env.h"
 
-enum { CPUS_MAX = 1 << 16, BOOT_ID_MAX = 128, PORT_TRIES = 8, PORT_MIN = 15000, PORT_MAX = 32000 };
+enum { BOOT_ID_MAX = 128, PORT_TRIES = 8, PORT_MIN = 15000, PORT_MAX = 32000 };
 
 static unsigned long long inode_of(const char *path)
 {
@@ -110,20 +110,6 @@ static uint16_t free_ports(void)
     return is_free(&port) ? port : 0;
 }
 
-static uint32_t cores(void)
-{
-    cpu_set_t *set;
-    uint32_t n = 0;
-
-    for (size_t cpus = CPU_SETSIZE; n == 0 && cpus <= CPUS_MAX; cpus *= 2) {
-        set = CPU_ALLOC(cpus);
-        if (set && sched_getaffinity(0, CPU_ALLOC_SIZE(cpus), set) == 0)
-            n = (uint32_t)CPU_COUNT_S(CPU_ALLOC_SIZE(cpus), set);
-        CPU_FREE(set);
-    }
-    return n ? n : 1;
-}
-
 static uint64_t memory(void)
 {
     struct sysinfo info;
@@ -142,7 +128,7 @@ void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
     hello->hostname = dt_xstrdup(name);
     ssh_addresses(&hello->addr, &hello->peer_addr);
     hello->free_port = free_ports();
-    hello->cores = cores();
+    hello->cores = dt_topology_count();
     hello->memory = memory();
     hello->time_ns = dt_clock_ns();
     hello->pid = (uint32_t)keeper;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/program.h"
+#include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"
@@ -130,6 +131,23 @@ static void add_library_dir(struct dt_strs *env, const char *dir)
         exit(DT_EXIT_LAUNCH);
 }
 
+/* Returns how many cores the rank has for itself. */
+static uint32_t bind_to_cpus(const struct dt_spawn_config *config, uint32_t local_rank, int *error)
+{
+    uint32_t ranks = config->start->ranks.n, cores;
+    struct dt_u32s own = { 0 };
+
+    *error = 0;
+    if (config->start->bind_to == DT_BIND_NONE)
+        return config->cores > ranks ? config->cores / ranks : 1;
+    own.v = dt_xcalloc(config->cpus.n, sizeof *own.v);
+    cores =
+        dt_bind(&own, (enum dt_bind_to)config->start->bind_to, &config->cpus, local_rank, ranks);
+    *error = dt_topology_bind(&own);
+    free(own.v);
+    return cores;
+}
+
 static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_t local_rank)
 {
     return (struct dt_env_rank){
@@ -137,15 +155,15 @@ static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_
         .local_rank = local_rank,
         .device = config->has_mask ? dt_gpu_of(&config->devices, local_rank) : NULL,
         .agent_fd = DT_SPAWN_SOCKET_FD,
-        .cores = config->cores,
     };
 }
 
 static int make_environment(struct dt_strs *env, const struct dt_spawn_config *config,
-                            uint32_t local_rank)
+                            uint32_t local_rank, uint32_t threads)
 {
-    const struct dt_env_rank rank = env_rank(config, local_rank);
+    struct dt_env_rank rank = env_rank(config, local_rank);
 
+    rank.threads = threads;
     if (dt_env_for_rank(env, environ, &rank) < 0)
         return -1;
     if (config->start->file_dir[0])
@@ -207,6 +225,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     char what[sizeof((struct dt_rank_report *)0)->what];
     sigset_t none;
     struct private_fds fds;
+    uint32_t cores;
     int rc;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -220,7 +239,10 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     setrlimit(RLIMIT_FSIZE, &p->config->file_size);
     if (start->wdir[0] && chdir(start->wdir) < 0)
         refuse(fds.errors, p->local_rank, DT_SPAWN_WDIR, errno, start->wdir);
-    if (make_environment(&env, p->config, p->local_rank) < 0)
+    cores = bind_to_cpus(p->config, p->local_rank, &rc);
+    if (rc)
+        refuse(fds.errors, p->local_rank, DT_SPAWN_SYSTEM, rc, "sched_setaffinity (--bind-to)");
+    if (make_environment(&env, p->config, p->local_rank, cores) < 0)
         refuse(fds.errors, p->local_rank, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     rc = find_program(path, sizeof path, start, &env);
     if (rc)

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "launcher/agent/ranksock.h"
+#include "launcher/place/bind.h"
 
 enum { DT_SPAWN_SOCKET_FD = 3 }; /* where a rank finds its agent socket */
 
@@ -25,9 +26,10 @@ struct dt_spawn_config {
     struct dt_ranksock *sock;
     struct dt_strs devices; /* what dt_gpu_list says */
     bool has_mask;          /* ranks get a CUDA_VISIBLE_DEVICES */
-    uint32_t cores;
-    int cgroup;          /* that the ranks go into; -1: none */
-    struct rlimit files; /* to restore: the agent has raised its own */
+    uint32_t cores;         /* of the host */
+    struct dt_cpus cpus;    /* with --bind-to: those that ranks are bound to */
+    int cgroup;             /* that the ranks go into; -1: none */
+    struct rlimit files;    /* to restore: the agent has raised its own */
     struct rlimit file_size;
 };
 

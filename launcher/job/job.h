@@ -9,6 +9,7 @@
 #include "launcher/io/outfiles.h"
 #include "launcher/job/push.h"
 #include "launcher/job/restart.h"
+#include "launcher/place/bind.h"
 #include "launcher/place/gpu.h"
 #include "launcher/place/plan.h"
 #include "launcher/remote/transport.h"
@@ -31,6 +32,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     struct dt_strs unset;
     unsigned frameworks; /* set of enum dt_framework */
     enum dt_gpu_bind gpu_bind;
+    enum dt_bind_to bind_to;
     bool virtual_local_rank;
     struct dt_strs inject; /* each was accepted by dt_inject_parse */
     const char *wdir;

@@ -314,10 +314,9 @@ static int put_default(struct dt_strs *env, const struct dt_msg_start *start, co
 /* What helps where nobody has said anything else. */
 static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
 {
-    uint32_t threads = rank->cores / (rank->start->ranks.n);
     char number[16];
 
-    snprintf(number, sizeof number, "%u", threads ? threads : 1);
+    snprintf(number, sizeof number, "%u", rank->threads);
     if (put_default(env, rank->start, "CUDA_DEVICE_ORDER", "PCI_BUS_ID") < 0 ||
         put_default(env, rank->start, "OMP_NUM_THREADS", number) < 0 ||
         put_default(env, rank->start, "PYTHONUNBUFFERED", "1") < 0)

@@ -23,7 +23,7 @@ struct dt_env_rank {
     uint32_t local_rank;
     const char *device; /* CUDA_VISIBLE_DEVICES, or NULL: leave it unset */
     int agent_fd;       /* the rank's end of its agent socket */
-    uint32_t cores;     /* of the host, for OMP_NUM_THREADS */
+    uint32_t threads;   /* OMP_NUM_THREADS */
 };
 
 /* The environment of one rank without what is known only when all hosts are ready; 0, or -1 out of

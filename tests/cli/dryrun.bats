@@ -106,6 +106,16 @@ END
     [ "$(devices -H host1:2 --gpu-bind host)" = '[null,null]' ]
 }
 
+@test "--bind-to is told" {
+    need_jq
+    dtrun -H a --dry-run --json true >got
+    [ "$(jq -r .bind_to got)" = none ]
+    dtrun -H a --dry-run --json --bind-to socket true >got
+    [ "$(jq -r .bind_to got)" = socket ]
+    dtrun -H a --dry-run --bind-to core true >got
+    [ "$(tail -1 got)" = "each rank is bound to CPUs of its host: --bind-to core" ]
+}
+
 @test "--map-by node: one rank on each host in turn" {
     need_jq
     dtrun --map-by node -H a:3,b:1,c:2 --dry-run --json true >got

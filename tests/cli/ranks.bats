@@ -120,6 +120,56 @@ END'
     clean
 }
 
+# For each rank: the CPUs it may use, and its OMP_NUM_THREADS.
+cpus() {
+    dtrun --no-tag "$@" sh -c 'echo "$(grep Cpus_allowed_list /proc/self/status | cut -f2) $OMP_NUM_THREADS"'
+    code_is 0
+}
+
+@test "--bind-to: a rank keeps to its cores, and starts as many threads" {
+    local mine=$(grep Cpus_allowed_list /proc/self/status | cut -f2)
+    local cores
+
+    cores=$(cat /sys/devices/system/cpu/cpu*/topology/thread_siblings_list | sort -u | wc -l)
+    [ "$(nproc)" = "$(cat /sys/devices/system/cpu/cpu*/topology/thread_siblings_list | wc -l)" ] ||
+        skip "not all CPUs may be used here"
+    cpus -np 2
+    [ "$(grep -c "^$mine " "$OUT")" = 2 ]
+    cpus -np "$cores" --bind-to core
+    err_is_empty
+    [ "$(cut -d' ' -f1 "$OUT" | sort -u | wc -l)" = "$cores" ]
+    [ "$(cut -d' ' -f2 "$OUT" | sort -u)" = 1 ]
+    cpus -np 1 --bind-to core
+    out_is "$mine $cores
+"
+    cpus -np 1 --bind-to core -x OMP_NUM_THREADS=77
+    out_is "$mine 77
+"
+    cpus -np $((cores + 1)) --bind-to core
+    err_lines 1
+    err_has "dtrun: localhost: $((cores + 1)) ranks are bound to $cores core"
+    cpus -np 1 --bind-to socket
+    [ "$(wc -l <"$OUT")" = 1 ]
+    clean
+}
+
+@test "--bind-to keeps within the CPUs that the agent may use" {
+    type taskset >/dev/null || skip "taskset(1) is not installed"
+    local one=$(grep Cpus_allowed_list /proc/self/status | grep -oE '[0-9]+$')
+
+    printf '#!/bin/sh\nexec taskset -c %s "%s" "$@"\n' "$one" "$DTRUN_BUILD/cmd/dtrun" >with_one
+    chmod +x with_one
+    DTRUN=./with_one
+    for to in core socket; do
+        cpus -np 2 --bind-to $to
+        out_is "$one 1
+$one 1
+"
+        err_lines 1
+    done
+    clean
+}
+
 @test "57: a rank that closes its standard descriptors ends the job as it should" {
     LIMIT=10 dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0

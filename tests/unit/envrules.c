@@ -389,7 +389,7 @@ static void check_uneven_rank(const struct dt_strs *env, const int want[4], int 
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         assert_value(env, same[i].name, same[i].value);
     assert_number(env, "CUDA_VISIBLE_DEVICES", want[1]);
-    assert_number(env, "OMP_NUM_THREADS", want[2] > 8 ? 1 : 8 / want[2]);
+    assert_number(env, "OMP_NUM_THREADS", 8 / want[2]);
     assert_number(env, "DTRUN_AGENT_FD", fd);
 }
 
@@ -455,7 +455,7 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
                                  .local_rank = dt_plan_local_rank(node, rank),
                                  .device = device,
                                  .agent_fd = 10 + rank,
-                                 .cores = 8 };
+                                 .threads = 8 / node->ranks.n };
         struct dt_msg_go go = { 2, "10.0.0.1", "", "{\"worker\":[]}" };
         struct dt_strs env = { 0 };
 
@@ -562,7 +562,7 @@ static void layers_lie_in_the_right_order(void **state)
                                       .wdir = "/w",
                                       .checkpoint_dir = "" };
         struct dt_env_rank rank = {
-            .start = &start, .local_rank = 1, .device = "3", .agent_fd = 9, .cores = 8
+            .start = &start, .local_rank = 1, .device = "3", .agent_fd = 9, .threads = 4
         };
         struct dt_strs env = { 0 };
 
@@ -572,12 +572,12 @@ static void layers_lie_in_the_right_order(void **state)
     }
 }
 
-static void fresh_and_few_cores(void **state)
+static void fresh_and_no_device(void **state)
 {
     struct dt_msg_start start = {
         .np = 16, .nodes = 1, .ranks = { (uint32_t[16]){ 0 }, 16 }, .fresh = 1
     };
-    struct dt_env_rank rank = { .start = &start, .device = "", .agent_fd = 3, .cores = 2 };
+    struct dt_env_rank rank = { .start = &start, .device = "", .agent_fd = 3, .threads = 1 };
     struct dt_strs env = { 0 };
 
     (void)state;
@@ -593,7 +593,7 @@ static void one_visible_device_goes_with_local_rank_0(void **state)
     struct dt_msg_start start = {
         .np = 6, .nodes = 2, .ranks = { (uint32_t[]){ 4, 5 }, 2 }, .virtual_local_rank = 1
     };
-    struct dt_env_rank rank = { .start = &start, .local_rank = 1, .device = "3", .cores = 2 };
+    struct dt_env_rank rank = { .start = &start, .local_rank = 1, .device = "3", .threads = 2 };
     struct dt_strs env = { 0 };
 
     (void)state;
@@ -619,7 +619,7 @@ int main(void)
         cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
         cmocka_unit_test(uneven_hosts_get_ranks_in_turn),
         cmocka_unit_test(layers_lie_in_the_right_order),
-        cmocka_unit_test(fresh_and_few_cores),
+        cmocka_unit_test(fresh_and_no_device),
         cmocka_unit_test(one_visible_device_goes_with_local_rank_0),
     };
 

@@ -65,6 +65,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_list(b, "env", &o->env);
     add_number(b, "frameworks", (int)o->frameworks, 0);
     add_number(b, "gpubind", o->gpu_bind, DT_GPU_BIND_RANK);
+    add_number(b, "bind", o->bind_to, DT_BIND_NONE);
     add_number(b, "virtual", o->virtual_local_rank, 0);
     add_text(b, "wdir", o->wdir);
     add_number(b, "dry", o->dry_run, 0);
@@ -156,6 +157,8 @@ static const struct {
     { "--gpu-bind rank x", "=x" },
     { "--gpu-bind host x", "gpubind=1 =x" },
     { "--gpu-bind=none --virtual-local-rank x", "gpubind=2 virtual=1 =x" },
+    { "--bind-to core x", "bind=1 =x" },
+    { "-bind-to=socket x", "bind=2 =x" },
     { "--env horovod x", "frameworks=1 =x" },
     { "--env mpi,tensorflow x", "frameworks=6 =x" },
     { "--env mpi -x TF_CONFIG=a --env horovod x", "env=x:TF_CONFIG=a frameworks=5 =x" },
@@ -256,6 +259,7 @@ static const struct {
     { "--dry-run=yes x", "--dry-run takes no value" },
     { "--help=1", "--help takes no value" },
     { "--transport rsh x", "--transport rsh: auto, libssh2, ssh or local was expected" },
+    { "--bind-to hwthread x", "--bind-to hwthread: none, core or socket was expected" },
     { "--gpu-bind all x", "--gpu-bind all: rank, host or none was expected" },
     { "--env torch x", "--env torch: horovod, tensorflow or mpi was expected" },
     { "--env mpi, x", "--env mpi,: horovod, tensorflow or mpi was expected" },

@@ -1,0 +1,90 @@
+#include "launcher/agent/topology.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/slurp.h"
+
+enum { CPUS_MAX = 1 << 16, FILE_MAX = 64 * 1024 };
+
+/* The affinity mask, for as many CPUs as the kernel knows of; NULL where it cannot be read. */
+static cpu_set_t *read_mask(size_t *size)
+{
+    for (size_t cpus = CPU_SETSIZE; cpus <= CPUS_MAX; cpus *= 2) {
+        cpu_set_t *set = CPU_ALLOC(cpus);
+
+        *size = CPU_ALLOC_SIZE(cpus);
+        if (set && sched_getaffinity(0, *size, set) == 0)
+            return set;
+        CPU_FREE(set);
+    }
+    return NULL;
+}
+
+uint32_t dt_topology_count(void)
+{
+    size_t size;
+    cpu_set_t *set = read_mask(&size);
+    int n = set ? CPU_COUNT_S(size, set) : 0;
+
+    CPU_FREE(set);
+    return n > 0 ? (uint32_t)n : 1;
+}
+
+/* The number with which a file about a CPU begins; otherwise where there is none. */
+static uint32_t read_number(const char *root, uint32_t id, const char *name, uint32_t otherwise)
+{
+    char *path = dt_xasprintf("%s/sys/devices/system/cpu/cpu%u/topology/%s", root, id, name);
+    struct dt_strbuf text = { 0 };
+    long number = -1;
+    char *end;
+
+    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0 && text.len) {
+        number = strtol(dt_strbuf_text(&text), &end, 10);
+        if (end == dt_strbuf_text(&text))
+            number = -1;
+    }
+    dt_strbuf_free(&text);
+    free(path);
+    return number >= 0 && number <= INT32_MAX ? (uint32_t)number : otherwise;
+}
+
+void dt_topology_read(struct dt_cpus *cpus, const char *root)
+{
+    size_t size;
+    cpu_set_t *set = read_mask(&size);
+
+    cpus->v = dt_xcalloc(dt_topology_count(), sizeof *cpus->v);
+    cpus->n = 0;
+    for (uint32_t id = 0; set && id < size * 8; id++) {
+        if (!CPU_ISSET_S(id, size, set))
+            continue;
+        cpus->v[cpus->n++] = (struct dt_cpu){
+            .id = id,
+            .core = read_number(root, id, "thread_siblings_list", id),
+            .package = read_number(root, id, "physical_package_id", 0),
+        };
+    }
+    CPU_FREE(set);
+    if (cpus->n == 0)
+        cpus->n = 1;
+    dt_cpus_sort(cpus);
+}
+
+int dt_topology_bind(const struct dt_u32s *own)
+{
+    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
+    int error = 0;
+
+    if (!set)
+        return ENOMEM;
+    CPU_ZERO_S(CPU_ALLOC_SIZE(CPUS_MAX), set);
+    for (uint32_t i = 0; i < own->n; i++)
+        CPU_SET_S(own->v[i], CPU_ALLOC_SIZE(CPUS_MAX), set);
+    if (sched_setaffinity(0, CPU_ALLOC_SIZE(CPUS_MAX), set) < 0)
+        error = errno;
+    CPU_FREE(set);
+    return error;
+}

@@ -1,0 +1,37 @@
+/* --bind-to: which CPUs each rank of a host may use. Pure. */
+#ifndef DT_PLACE_BIND_H
+#define DT_PLACE_BIND_H
+
+#include <stdint.h>
+
+#include "runtime/wire/codec.h"
+
+enum dt_bind_to {
+    DT_BIND_NONE,
+    DT_BIND_CORE,   /* each rank gets cores of its own, about as many as any other */
+    DT_BIND_SOCKET, /* each rank gets a package, in turn */
+};
+
+struct dt_cpu { /* a hardware thread */
+    uint32_t package;
+    uint32_t core; /* the lowest id of its hardware threads: no two cores have the same */
+    uint32_t id;
+};
+
+struct dt_cpus {
+    struct dt_cpu *v;
+    uint32_t n;
+};
+
+/* As dt_bind wants them: packages together, and in them cores. */
+void dt_cpus_sort(struct dt_cpus *cpus);
+uint32_t dt_cpus_cores(const struct dt_cpus *cpus);
+
+/* Fills own, which has room for all, with those of the CPUs (at least one) that one of local_size
+ * ranks may use; a core goes with all its hardware threads that are among them. Where there are
+ * more ranks than cores some share one. Returns how many cores the rank has for itself, at least 1.
+ */
+uint32_t dt_bind(struct dt_u32s *own, enum dt_bind_to to, const struct dt_cpus *cpus,
+                 uint32_t local_rank, uint32_t local_size);
+
+#endif
