@@ -6,6 +6,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
+#include "launcher/base/utf8.h"
 
 #define BLANKS " \t\r\v\f"
 
@@ -50,10 +51,12 @@ static int take_line(struct dt_options *o, char *line, struct dt_error *err)
 int dt_config_text(struct dt_options *o, const char *name, const char *text, size_t n,
                    struct dt_error *err)
 {
-    char *copy = n ? dt_xstrndup(text, n) : dt_xstrdup(""), *rest = copy, *line;
+    size_t mark = dt_utf8_mark(text, n);
+    char *copy = n > mark ? dt_xstrndup(text + mark, n - mark) : dt_xstrdup("");
+    char *rest = copy, *line;
     int rc = 0;
 
-    if (strlen(copy) != n)
+    if (strlen(copy) != n - mark)
         rc = dt_error_usage(err, "%s: there is a NUL byte: this is no text", name);
     for (int number = 1; rc == 0 && (line = strsep(&rest, "\n")); number++)
         if (take_line(o, line, err) < 0)

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
@@ -43,4 +44,9 @@ char *dt_utf8_clean(const char *text)
     clean = dt_xstrdup(dt_strbuf_text(&b));
     dt_strbuf_free(&b);
     return clean;
+}
+
+size_t dt_utf8_mark(const char *text, size_t n)
+{
+    return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }

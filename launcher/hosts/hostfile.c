@@ -6,12 +6,12 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
+#include "launcher/base/utf8.h"
 #include "launcher/hosts/hostrange.h"
 #include "launcher/hosts/hostword.h"
 
-#define BLANKS   " \t\r\v\f"
-#define KEYS     "slots max_slots gpus user port identity addr"
-#define UTF8_BOM "\xef\xbb\xbf"
+#define BLANKS " \t\r\v\f"
+#define KEYS   "slots max_slots gpus user port identity addr"
 
 struct line {
     struct dt_hostword word;
@@ -282,8 +282,8 @@ int dt_hostfile_parse(struct dt_hostlist *list, const char *name, const char *te
                       struct dt_error *err)
 {
     struct parser p = { .list = list };
-    size_t bom = n >= 3 && memcmp(text, UTF8_BOM, 3) == 0 ? 3 : 0;
-    int rc = parse_lines(&p, text + bom, n - bom, err);
+    size_t mark = dt_utf8_mark(text, n);
+    int rc = parse_lines(&p, text + mark, n - mark, err);
 
     if (rc == 0)
         rc = apply_removals(&p, err);

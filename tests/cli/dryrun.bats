@@ -176,7 +176,7 @@ END
     run dtrun --config bad --dry-run true
     [ "$status" -eq 2 ]
     [ "$output" = "dtrun: bad:5: hostfile : a value was expected" ]
-    printf '# mine\n; too\n\n hosts = a:2, b:2 \r\nno-oversubscribe = yes\nfresh = yes' >config
+    printf '\xef\xbb\xbf# mine\n; too\n\n hosts = a:2, b:2 \r\nno-oversubscribe = yes\nfresh = yes' >config
     dtrun --config config --dry-run --json true >got
     [ "$(jq -c '[.ranks[].host]' got)" = '["a","a","b","b"]' ]
     dtrun --config config -H c --dry-run --json true >got
