@@ -296,7 +296,7 @@ CLUSTER_TESTS = \
 EXTRA_DIST += tests/cluster/lib.bash
 
 # Run by hand: see CONTRIBUTING.md.
-EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/launch
+EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/launch tests/bench/relay
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)
