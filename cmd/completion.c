@@ -40,7 +40,7 @@ static const char bash_rest[] =
     "    local before=$1 value=${cur#\"$1\"} found=()\n"
     "\n"
     "    case $kind in\n"
-    "    FILE) mapfile -t found < <(compgen -f -- \"$value\"); compopt -o filenames ;;\n"
+    "    FILE | PATH) mapfile -t found < <(compgen -f -- \"$value\"); compopt -o filenames ;;\n"
     "    DIR) mapfile -t found < <(compgen -d -- \"$value\"); compopt -o filenames ;;\n"
     "    NAME*) mapfile -t found < <(compgen -e -- \"$value\"); compopt -o nospace ;;\n"
     "    LIST)\n"
@@ -143,6 +143,7 @@ static void print_zsh_value(const char *value)
         const char *action;
     } actions[] = {
         { "FILE", "_files" },
+        { "PATH", "_files" },
         { "DIR", "_files -/" },
         { "LIST", "_sequence _hosts" },
         { "NAME", "_parameters -g \"*export*\"" },

@@ -110,6 +110,7 @@ static int load_push(struct dt_push_set *set, const struct dt_options *o, struct
     char *library = o->push.n ? dt_installed_library() : NULL;
     int rc = dt_push_load(set, &o->push, library, err);
 
+    set->keep = o->keep;
     free(library);
     return rc;
 }

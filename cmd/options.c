@@ -147,8 +147,10 @@ static const struct option options[] = {
       "give up when not all ranks are ready by then" },
     { { "iface" }, "LIST", IFACE, AT(iface), 0, 0,
       "networks between ranks: eth0,ib0 or 10.0.0.0/8" },
-    { { "push" }, "FILE", LIST, AT(push), 0, 0,
-      "send this file to every host (the program, its library)" },
+    { { "push" }, "PATH", LIST, AT(push), 0, 0,
+      "send a file or directory to every host (the program, data)" },
+    { { "keep" }, NULL, FLAG, AT(keep), 0, 0,
+      "keep what is pushed there, for the next job with --keep" },
     { { "no-push" }, NULL, FLAG, AT(no_push), 0, 0,
       "send nothing: dtrun-agent must be on every host" },
 
@@ -518,6 +520,8 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
                               "directory of its own");
     if (o->push.n && o->no_push)
         return dt_error_usage(err, "--push and --no-push contradict each other");
+    if (o->keep && !o->push.n)
+        return dt_error_usage(err, "--keep belongs to --push PATH");
     if (o->tag && o->no_tag)
         return dt_error_usage(err, "--tag and --no-tag contradict each other");
     if (o->output_dir && dt_outname_check(o->output_dir, err) < 0)

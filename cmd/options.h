@@ -60,12 +60,13 @@ struct dt_options {
     int fanout;          /* default DT_FANOUT */
     int start_timeout_s; /* 0: none */
     bool no_push;
-    struct dt_strs push; /* --push FILE */
     char *iface;         /* or NULL */
-    int heartbeat_s;     /* default 10 */
-    int kill_grace_s;    /* default 5 */
-    int timeout_s;       /* 0: none */
-    int exit_grace_s;    /* 0: not given */
+    struct dt_strs push; /* --push PATH */
+    bool keep;
+    int heartbeat_s;  /* default 10 */
+    int kill_grace_s; /* default 5 */
+    int timeout_s;    /* 0: none */
+    int exit_grace_s; /* 0: not given */
     bool verbose;
     bool help;
     bool version;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,22 +17,28 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
 
+enum { KEPT_STEP = 1024 * 1024 }; /* of a kept file is read for each piece that arrives */
+
 struct incoming {
-    struct incoming *next;
     uint32_t id;
     uint32_t mode;
+    uint64_t size;
     uint64_t left; /* bytes to come */
     uint64_t hash;
     XXH3_state_t *state;
     int fd;
     char *temporary;
     char *path;
+    char *kept;  /* where it is kept, or is to be; NULL: nowhere */
+    int kept_fd; /* what is there is being checked; -1: nothing is */
+    XXH3_state_t *kept_state;
 };
 
 struct dt_files {
     struct dt_channel *channel;
     struct dt_keeper *keeper;
-    struct incoming *incoming; /* control overtakes data: several may have begun */
+    bool can_keep;             /* the job's directory is in one of the user's own */
+    struct incoming *incoming; /* or NULL */
 };
 
 struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper)
@@ -54,19 +61,27 @@ static void answer(struct dt_files *f, uint32_t id, const struct dt_error *err)
     dt_channel_send(f->channel, DT_MSG_FILE_DONE, &m);
 }
 
-static void drop(struct dt_files *f, struct incoming *in)
+static void stop_checking(struct incoming *in)
 {
-    struct incoming **at = &f->incoming;
+    if (in->kept_fd >= 0)
+        close(in->kept_fd);
+    in->kept_fd = -1;
+}
 
-    while (*at != in)
-        at = &(*at)->next;
-    *at = in->next;
+static void drop(struct dt_files *f)
+{
+    struct incoming *in = f->incoming;
+
+    f->incoming = NULL;
     if (in->fd >= 0)
         close(in->fd);
+    stop_checking(in);
     unlink(in->temporary); /* is not there any more when all went well */
     XXH3_freeState(in->state);
+    XXH3_freeState(in->kept_state);
     free(in->temporary);
     free(in->path);
+    free(in->kept);
     free(in);
 }
 
@@ -110,8 +125,9 @@ static int try_place(char *dir, size_t size, int choice, const char *job_id, str
     return dt_error_set(err, "cannot make a directory in %s: %s", parent, strerror(errno));
 }
 
-static int make_dir(struct dt_keeper *keeper, const char *job_id, struct dt_error *err)
+static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err)
 {
+    struct dt_keeper *keeper = f->keeper;
     char dir[sizeof keeper->file_dir];
 
     if (keeper->file_dir[0])
@@ -121,10 +137,20 @@ static int make_dir(struct dt_keeper *keeper, const char *job_id, struct dt_erro
     for (int choice = 0; choice < 3; choice++) {
         if (try_place(dir, sizeof dir, choice, job_id, err) == 0) {
             memcpy(keeper->file_dir, dir, sizeof dir);
+            f->can_keep = choice == 0;
             return 0;
         }
     }
     return -1;
+}
+
+/* Puts what is in place among the kept files, too. Where that fails it is sent again next time. */
+static void keep(const struct incoming *in)
+{
+    if (!in->kept)
+        return;
+    unlink(in->kept); /* damaged, or it would have been used */
+    (void)!link(in->path, in->kept);
 }
 
 static int finish(struct incoming *in, struct dt_error *err)
@@ -134,19 +160,21 @@ static int finish(struct incoming *in, struct dt_error *err)
     in->fd = -1;
     if (XXH3_64bits_digest(in->state) != in->hash) {
         close(fd);
-        return dt_error_set(err, "%s arrived damaged; try again", in->path);
+        return dt_error_set(err, "%s arrived damaged; did it change meanwhile?", in->path);
     }
-    if (fchmod(fd, in->mode & 0777) < 0) {
+    if (fchmod(fd, in->mode & 07777) < 0) {
         close(fd);
         return dt_error_set(err, "%s: %s", in->temporary, strerror(errno));
     }
     if (close(fd) < 0 || rename(in->temporary, in->path) < 0)
         return dt_error_set(err, "%s: %s", in->path, strerror(errno));
+    keep(in);
     return 0;
 }
 
-static void maybe_finish(struct dt_files *f, struct incoming *in)
+static void maybe_finish(struct dt_files *f)
 {
+    struct incoming *in = f->incoming;
     struct dt_error err = { 0 };
 
     if (in->left)
@@ -155,43 +183,135 @@ static void maybe_finish(struct dt_files *f, struct incoming *in)
         answer(f, in->id, NULL);
     else
         answer(f, in->id, &err);
-    drop(f, in);
+    drop(f);
 }
 
+/* Reads on in a kept file of this name. Once all of it has proved to be what is being sent, it is
+ * put in place, and no more needs to come. Returns whether that is so. */
+static bool use_kept(struct dt_files *f)
+{
+    static char block[KEPT_STEP];
+    struct incoming *in = f->incoming;
+    ssize_t n = in->kept_fd < 0 ? -1 : read(in->kept_fd, block, sizeof block);
+
+    if (n > 0)
+        XXH3_64bits_update(in->kept_state, block, (size_t)n);
+    if (n > 0 && lseek(in->kept_fd, 0, SEEK_CUR) < (off_t)in->size)
+        return false;
+    if (n < 0 || XXH3_64bits_digest(in->kept_state) != in->hash || link(in->kept, in->path) < 0) {
+        stop_checking(in);
+        return false;
+    }
+    answer(f, in->id, NULL);
+    drop(f);
+    return true;
+}
+
+/* The directory of kept files, in which path is one. */
+static void make_store(const char *path)
+{
+    char *dir = dt_xstrndup(path, (size_t)(strrchr(path, '/') - path));
+
+    mkdir(dir, 0700);
+    free(dir);
+}
+
+/* Kept files lie beside the job's directory: a link cannot leave its file system. */
+static void find_kept(struct dt_files *f, struct incoming *in)
+{
+    const char *dir = f->keeper->file_dir;
+    struct stat st;
+    ptrdiff_t parent;
+
+    if (!f->can_keep)
+        return;
+    parent = strrchr(dir, '/') - dir;
+    in->kept = dt_xasprintf("%.*s/kept/%016" PRIx64 "-%" PRIu64 "-%o", (int)parent, dir, in->hash,
+                            in->size, in->mode & 07777);
+    make_store(in->kept);
+    in->kept_fd = open(in->kept, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (in->kept_fd >= 0 && (fstat(in->kept_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+                             (uint64_t)st.st_size != in->size || st.st_size == 0))
+        stop_checking(in);
+}
+
+/* Nothing may come to lie outside of the job's directory. */
 static bool is_plain_name(const char *name)
 {
-    return *name && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+    for (;;) {
+        size_t n = strcspn(name, "/");
+
+        if (n == 0 || (n == 1 && name[0] == '.') || (n == 2 && memcmp(name, "..", 2) == 0))
+            return false;
+        if (!name[n])
+            return true;
+        name += n + 1;
+    }
+}
+
+/* A directory can be written by its owner: what it holds comes next, and is removed at the end. */
+static void make_other(struct dt_files *f, const struct dt_msg_file *m, const char *path)
+{
+    struct dt_error err = { 0 };
+
+    if (S_ISLNK(m->mode) ? symlink(m->target, path) < 0
+                         : mkdir(path, 0700) < 0 || chmod(path, 0700 | (m->mode & 07777)) < 0)
+        dt_error_set(&err, "%s: %s", path, strerror(errno));
+    answer(f, m->id, err.text[0] ? &err : NULL);
+}
+
+static void begin_file(struct dt_files *f, const struct dt_msg_file *m, char *path)
+{
+    struct dt_error err = { 0 };
+    struct incoming *in = dt_xcalloc(1, sizeof *in);
+
+    *in = (struct incoming){
+        .id = m->id,
+        .mode = m->mode,
+        .size = m->size,
+        .left = m->size,
+        .hash = m->hash,
+        .path = path,
+        .temporary = dt_xasprintf("%s/.part-%u", f->keeper->file_dir, m->id),
+        .state = XXH3_createState(),
+        .kept_state = XXH3_createState(),
+        .kept_fd = -1,
+    };
+    in->fd = open(in->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    f->incoming = in;
+    if (in->fd < 0 || !in->state || !in->kept_state || XXH3_64bits_reset(in->state) != XXH_OK ||
+        XXH3_64bits_reset(in->kept_state) != XXH_OK) {
+        dt_error_set(&err, "%s: %s", in->temporary, strerror(errno));
+        answer(f, in->id, &err);
+        drop(f);
+        return;
+    }
+    if (m->keep)
+        find_kept(f, in);
+    if (!use_kept(f))
+        maybe_finish(f);
 }
 
 void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m)
 {
     struct dt_error err = { 0 };
-    struct incoming *in;
+    char *path;
 
+    if (f->incoming)
+        drop(f); /* a launcher that leaves a file half sent has been told that it failed */
     if (!is_plain_name(m->name))
         dt_error_set(&err, "\"%s\" is no file name", m->name);
-    if (err.text[0] || make_dir(f->keeper, m->job_id, &err) < 0) {
+    if (err.text[0] || make_dir(f, m->job_id, &err) < 0) {
         answer(f, m->id, &err);
         return;
     }
-    in = dt_xcalloc(1, sizeof *in);
-    in->id = m->id;
-    in->mode = m->mode;
-    in->left = m->size;
-    in->hash = m->hash;
-    in->path = dt_xasprintf("%s/%s", f->keeper->file_dir, m->name);
-    in->temporary = dt_xasprintf("%s/.part-%u", f->keeper->file_dir, m->id);
-    in->state = XXH3_createState();
-    in->fd = open(in->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    in->next = f->incoming;
-    f->incoming = in;
-    if (in->fd < 0 || !in->state || XXH3_64bits_reset(in->state) != XXH_OK) {
-        dt_error_set(&err, "%s: %s", in->temporary, strerror(errno));
-        answer(f, in->id, &err);
-        drop(f, in);
-        return;
+    path = dt_xasprintf("%s/%s", f->keeper->file_dir, m->name);
+    if (S_ISREG(m->mode)) {
+        begin_file(f, m, path);
+    } else {
+        make_other(f, m, path);
+        free(path);
     }
-    maybe_finish(f, in);
 }
 
 void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
@@ -199,10 +319,8 @@ void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
     struct incoming *in = f->incoming;
     struct dt_error err = { 0 };
 
-    while (in && in->id != m->id)
-        in = in->next;
-    if (!in)
-        return; /* it has failed, which the launcher has been told */
+    if (!in || in->id != m->id)
+        return; /* it is there already, or has failed, which the launcher has been told */
     if (m->data.n > in->left) {
         dt_error_set(&err, "%s: more bytes came than were announced", in->path);
     } else if (dt_write_all(in->fd, m->data.p, m->data.n) < 0) {
@@ -210,9 +328,10 @@ void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
     } else {
         XXH3_64bits_update(in->state, m->data.p, m->data.n);
         in->left -= m->data.n;
-        maybe_finish(f, in);
+        if (in->kept_fd < 0 || !use_kept(f))
+            maybe_finish(f);
         return;
     }
     answer(f, in->id, &err);
-    drop(f, in);
+    drop(f);
 }

@@ -1,8 +1,8 @@
 #include "launcher/agent/keeper.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -21,17 +21,21 @@
 #include "launcher/agent/sweep.h"
 #include "launcher/base/error.h"
 
+enum { DEPTH_OPEN = 16 }; /* directories that are open at a time while a tree is removed */
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    (void)st;
+    (void)type;
+    (void)where;
+    remove(path); /* what cannot be removed must not keep the rest */
+    return 0;
+}
+
 static void remove_files(struct dt_keeper *keeper)
 {
-    DIR *dir = keeper->file_dir[0] ? opendir(keeper->file_dir) : NULL;
-    const struct dirent *entry;
-
-    if (!dir)
-        return;
-    while ((entry = readdir(dir)))
-        unlinkat(dirfd(dir), entry->d_name, 0);
-    closedir(dir);
-    rmdir(keeper->file_dir);
+    if (keeper->file_dir[0])
+        nftw(keeper->file_dir, remove_entry, DEPTH_OPEN, FTW_DEPTH | FTW_PHYS);
     keeper->file_dir[0] = '\0';
 }
 

@@ -81,8 +81,10 @@ static void ask(struct dt_check_peer *p)
 
 static void feed(struct dt_check_peer *p)
 {
-    if (p->host->greeted && !p->asked)
-        dt_push_continue(&p->push, p->link, p->plan->id);
+    struct dt_error err = { 0 };
+
+    if (p->host->greeted && !p->asked && dt_push_continue(&p->push, p->link, p->plan->id, &err) < 0)
+        dt_check_peer_close(p, err.text);
 }
 
 static void on_ready(void *arg, const struct dt_msg_hello *hello)
@@ -117,6 +119,8 @@ static void on_file_done(struct dt_check_peer *p, const struct dt_msg_file_done 
         dt_check_peer_close(p, err.text);
     else if (dt_push_is_complete(&p->push))
         ask(p);
+    else
+        feed(p);
 }
 
 static int64_t own_wall_ahead_ns(void)
@@ -286,5 +290,5 @@ void dt_check_peer_close(struct dt_check_peer *p, const char *problem)
 void dt_check_peer_free(struct dt_check_peer *p)
 {
     free(p->identity);
-    free(p->push.dir);
+    dt_push_end(&p->push);
 }

@@ -55,8 +55,10 @@ static void set_phase(struct dt_hostlink *h, enum dt_host_phase phase)
 
 static void feed(struct dt_hostlink *h)
 {
-    if (h->phase == DT_HOST_RECEIVING)
-        dt_push_continue(&h->push, h->link, h->job->id);
+    struct dt_error err = { 0 };
+
+    if (h->phase == DT_HOST_RECEIVING && dt_push_continue(&h->push, h->link, h->job->id, &err) < 0)
+        dt_hostlink_close(h, "%s", err.text);
 }
 
 static void keep_addresses(struct dt_hostlink *h, const struct dt_msg_list *from)
@@ -181,6 +183,8 @@ void dt_hostlink_pushed(struct dt_hostlink *h, const struct dt_msg_file_done *m)
         dt_hostlink_close(h, "%s", err.text);
     else if (dt_push_is_complete(&h->push))
         h->phase = DT_HOST_IDLE;
+    else
+        feed(h);
 }
 
 void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
@@ -206,6 +210,6 @@ void dt_hostlink_free(struct dt_hostlink *h)
     free(h->addr);
     free(h->peer_addr);
     free_addresses(h);
-    free(h->push.dir);
+    dt_push_end(&h->push);
     free(h);
 }

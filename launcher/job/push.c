@@ -1,10 +1,11 @@
 #include "launcher/job/push.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,89 +19,195 @@
 enum {
     OUTBOX_MAX = 512 * 1024,
     PIECE = DT_FRAME_PAYLOAD_MAX - 4, /* beside the file's number */
+    BLOCK = 256 * 1024,
+    NAME_LENGTH = sizeof DT_LIBRARY_FILE - 1,
 };
 
-static int map(struct dt_push_file *f, int fd, struct dt_error *err)
+struct loading {
+    struct dt_push_set *set;
+    bool names_library; /* some file is linked with it: it has its name among its strings */
+    struct dt_error *err;
+};
+
+static int refuse(struct loading *l, const char *path)
 {
-    struct stat st;
-
-    if (fstat(fd, &st) < 0)
-        return dt_error_usage(err, "--push %s: %s", f->path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return dt_error_usage(err, "--push %s: it is not a regular file", f->path);
-    f->size = (size_t)st.st_size;
-    f->mode = st.st_mode & 0777;
-    if (f->size) {
-        void *p = mmap(NULL, f->size, PROT_READ, MAP_PRIVATE, fd, 0);
-
-        if (p == MAP_FAILED)
-            return dt_error_usage(err, "--push %s: %s", f->path, strerror(errno));
-        f->data = p;
-    }
-    f->hash = XXH3_64bits(f->data, f->size);
-    return 0;
+    return dt_error_usage(l->err, "--push %s: %s", path, strerror(errno));
 }
 
-static int add(struct dt_push_set *set, const char *path, struct dt_error *err)
+/* Reads fd to its end: for the checksum, and for the library's name, which may lie across two
+ * blocks. Returns -1 with errno. */
+static int read_content(struct loading *l, struct dt_push_file *f, int fd)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    struct dt_push_file *f;
-    int fd, rc;
+    static char block[NAME_LENGTH + BLOCK];
+    XXH3_state_t *state = XXH3_createState();
+    size_t before = 0;
+    ssize_t n = -1;
 
-    for (uint32_t i = 0; i < set->n; i++) {
-        if (strcmp(set->v[i].name, name) == 0)
-            return dt_error_usage(err, "--push %s: %s is already sent under that name", path,
-                                  set->v[i].path);
-    }
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (!state || XXH3_64bits_reset(state) != XXH_OK)
+        errno = ENOMEM;
+    else
+        while ((n = read(fd, block + before, BLOCK)) > 0) {
+            size_t have = before + (size_t)n;
+
+            XXH3_64bits_update(state, block + before, (size_t)n);
+            l->names_library |= memmem(block, have, DT_LIBRARY_FILE, NAME_LENGTH) != NULL;
+            f->size += (uint64_t)n;
+            before = have < NAME_LENGTH ? have : (size_t)NAME_LENGTH;
+            memmove(block, block + have - before, before);
+        }
+    if (n == 0)
+        f->hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
+    return n < 0 ? -1 : 0;
+}
+
+static int load_file(struct loading *l, struct dt_push_file *f)
+{
+    int fd = open(f->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    int rc;
+
     if (fd < 0)
-        return dt_error_usage(err, "--push %s: %s", path, strerror(errno));
-    set->v = dt_xrealloc(set->v, set->n + 1, sizeof *set->v);
-    f = &set->v[set->n++];
-    *f = (struct dt_push_file){ .path = dt_xstrdup(path), .name = dt_xstrdup(name) };
-    rc = map(f, fd, err);
+        return refuse(l, f->path);
+    if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
+        close(fd);
+        return dt_error_usage(l->err, "--push %s: it is no regular file and no directory", f->path);
+    }
+    rc = read_content(l, f, fd) < 0 ? refuse(l, f->path) : 0;
     close(fd);
     return rc;
 }
 
-/* A file that is linked with the library has its name among its strings. */
-static bool is_wanted(const struct dt_push_set *set)
+static int load_link(struct loading *l, struct dt_push_file *f)
 {
-    bool wanted = false;
+    char target[PATH_MAX];
+    ssize_t n = readlink(f->path, target, sizeof target - 1);
 
+    if (n < 0)
+        return refuse(l, f->path);
+    f->target = dt_xstrndup(target, (size_t)n);
+    return 0;
+}
+
+static int add(struct loading *l, const char *path, const char *name, const struct stat *st);
+
+/* Everything in a directory, in the order of names: the same everywhere. */
+static int load_dir(struct loading *l, const char *path, const char *name)
+{
+    struct dirent **entries;
+    int n = scandir(path, &entries, NULL, alphasort);
+    int rc = n < 0 ? refuse(l, path) : 0;
+
+    for (int i = 0; i < n; i++) {
+        const char *last = entries[i]->d_name;
+        char *inner = dt_xasprintf("%s/%s", path, last);
+        char *sent = dt_xasprintf("%s/%s", name, last);
+        struct stat st;
+
+        if (rc == 0 && strcmp(last, ".") != 0 && strcmp(last, "..") != 0)
+            rc = lstat(inner, &st) < 0 ? refuse(l, inner) : add(l, inner, sent, &st);
+        free(inner);
+        free(sent);
+        free(entries[i]);
+    }
+    if (n >= 0)
+        free(entries);
+    return rc;
+}
+
+static int add(struct loading *l, const char *path, const char *name, const struct stat *st)
+{
+    struct dt_push_set *set = l->set;
+    struct dt_push_file *f;
+
+    if ((set->n & (set->n - 1)) == 0)
+        set->v = dt_xrealloc(set->v, set->n ? 2 * (size_t)set->n : 1, sizeof *set->v);
+    f = &set->v[set->n++];
+    *f = (struct dt_push_file){
+        .path = dt_xstrdup(path),
+        .name = dt_xstrdup(name),
+        .mode = st->st_mode,
+    };
+    if (S_ISDIR(st->st_mode))
+        return load_dir(l, path, name);
+    return S_ISLNK(st->st_mode) ? load_link(l, f) : load_file(l, f);
+}
+
+/* What the hosts call it: the last component, also of "dir/", "." and "..". NULL for "/". */
+static char *name_of(const char *path)
+{
+    char *whole = realpath(path, NULL);
+    size_t n = strlen(path);
+    const char *last;
+    char *name;
+
+    while (n > 0 && path[n - 1] == '/')
+        n--;
+    last = n > 0 ? memrchr(path, '/', n) : NULL;
+    last = last ? last + 1 : path;
+    n -= (size_t)(last - path);
+    name = n > 0 && strspn(last, ".") < n ? dt_xstrndup(last, n)
+           : whole && whole[1]            ? dt_xstrdup(strrchr(whole, '/') + 1)
+                                          : NULL;
+    free(whole);
+    return name;
+}
+
+/* What the user named is followed where it is a symbolic link; links in a directory stay links. */
+static int add_named(struct loading *l, const char *path)
+{
+    char *name;
+    struct stat st;
+    int rc = 0;
+
+    if (stat(path, &st) < 0)
+        return refuse(l, path);
+    name = name_of(path);
+    if (!name)
+        return dt_error_usage(l->err, "--push %s: all of a file system is not sent", path);
+    for (uint32_t i = 0; i < l->set->n && rc == 0; i++) {
+        if (strcmp(l->set->v[i].name, name) == 0)
+            rc = dt_error_usage(l->err, "--push %s: %s is already sent under that name", path,
+                                l->set->v[i].path);
+    }
+    rc = rc == 0 ? add(l, path, name, &st) : rc;
+    free(name);
+    return rc;
+}
+
+static bool has_library(const struct dt_push_set *set)
+{
     for (uint32_t i = 0; i < set->n; i++) {
         if (strcmp(set->v[i].name, DT_LIBRARY_FILE) == 0)
-            return false;
-        wanted |= set->v[i].size && memmem(set->v[i].data, set->v[i].size, DT_LIBRARY_FILE,
-                                           sizeof DT_LIBRARY_FILE - 1) != NULL;
+            return true;
     }
-    return wanted;
+    return false;
 }
 
 int dt_push_load(struct dt_push_set *set, const struct dt_strs *paths, const char *library,
                  struct dt_error *err)
 {
+    struct loading l = { .set = set, .err = err };
+
     for (uint32_t i = 0; i < paths->n; i++) {
-        if (add(set, paths->v[i], err) < 0)
+        if (add_named(&l, paths->v[i]) < 0)
             return -1;
     }
-    return library && is_wanted(set) ? add(set, library, err) : 0;
+    return library && l.names_library && !has_library(set) ? add_named(&l, library) : 0;
 }
 
 void dt_push_free(struct dt_push_set *set)
 {
     for (uint32_t i = 0; i < set->n; i++) {
-        if (set->v[i].size && set->v[i].data)
-            munmap((void *)(uintptr_t)set->v[i].data, set->v[i].size);
         free(set->v[i].path);
         free(set->v[i].name);
+        free(set->v[i].target);
     }
     free(set->v);
     *set = (struct dt_push_set){ 0 };
 }
 
-static void begin(struct dt_push *p, struct dt_link *link, const char *job_id)
+static int begin(struct dt_push *p, struct dt_link *link, const char *job_id, struct dt_error *err)
 {
     const struct dt_push_file *f = &p->set->v[p->next];
     struct dt_msg_file m = {
@@ -109,36 +216,56 @@ static void begin(struct dt_push *p, struct dt_link *link, const char *job_id)
         .mode = f->mode,
         .size = f->size,
         .hash = f->hash,
+        .target = f->target ? f->target : (char *)"",
+        .keep = p->set->keep,
         .job_id = (char *)(uintptr_t)job_id,
     };
 
+    p->fd = f->size ? open(f->path, O_RDONLY | O_CLOEXEC) : -1;
+    if (f->size && p->fd < 0)
+        return dt_error_set(err, "push %s: %s", f->path, strerror(errno));
     dt_link_send(link, DT_MSG_FILE, &m);
     p->begun = true;
     p->offset = 0;
+    return 0;
 }
 
-static void send_piece(struct dt_push *p, struct dt_link *link)
+static void end(struct dt_push *p)
+{
+    if (p->begun && p->fd >= 0)
+        close(p->fd);
+    p->begun = false;
+    p->next++;
+}
+
+static int send_piece(struct dt_push *p, struct dt_link *link, struct dt_error *err)
 {
     const struct dt_push_file *f = &p->set->v[p->next];
-    size_t n = f->size - p->offset < PIECE ? f->size - p->offset : PIECE;
-    struct dt_msg_file_data m = { .id = p->next, .data = { f->data + p->offset, n } };
+    uint64_t left = f->size - p->offset;
+    uint8_t piece[PIECE];
+    ssize_t n = pread(p->fd, piece, left < PIECE ? (size_t)left : (size_t)PIECE, (off_t)p->offset);
+    struct dt_msg_file_data m = { .id = p->next, .data = { piece, n > 0 ? (size_t)n : 0 } };
 
+    if (n <= 0)
+        return dt_error_set(err, "push %s: %s", f->path,
+                            n < 0 ? strerror(errno) : "it has become shorter since dtrun began");
     dt_link_send(link, DT_MSG_FILE_DATA, &m);
-    p->offset += n;
+    p->offset += (uint64_t)n;
+    return 0;
 }
 
-void dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id)
+int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id,
+                     struct dt_error *err)
 {
     while (p->next < p->set->n && dt_link_pending(link) < OUTBOX_MAX) {
-        if (!p->begun)
-            begin(p, link, job_id);
-        if (p->offset < p->set->v[p->next].size)
-            send_piece(p, link);
-        if (p->offset == p->set->v[p->next].size) {
-            p->next++;
-            p->begun = false;
-        }
+        if (!p->begun && begin(p, link, job_id, err) < 0)
+            return -1;
+        if (p->offset < p->set->v[p->next].size && send_piece(p, link, err) < 0)
+            return -1;
+        if (p->offset == p->set->v[p->next].size)
+            end(p);
     }
+    return 0;
 }
 
 int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct dt_error *err)
@@ -150,10 +277,20 @@ int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct 
     p->done++;
     if (!p->dir)
         p->dir = dt_xstrdup(m->dir);
+    if (p->begun && m->id == p->next)
+        end(p); /* the host had kept it */
     return 0;
 }
 
 bool dt_push_is_complete(const struct dt_push *p)
 {
     return p->done == p->set->n;
+}
+
+void dt_push_end(struct dt_push *p)
+{
+    if (p->begun)
+        end(p);
+    free(p->dir);
+    p->dir = NULL;
 }

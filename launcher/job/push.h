@@ -1,6 +1,6 @@
-/* --push: files that every host receives before ranks start, over the same channel.
+/* --push: files and directories that every host receives before ranks start, over the same channel.
  *
- * The set is read once (mapped, not copied). Each host has a dt_push that feeds it as fast as its
+ * The set is read once, for its checksums. Each host has a dt_push that feeds it as fast as its
  * link takes the bytes: the next pieces follow when the outbox has been sent, so memory stays
  * bounded. */
 #ifndef DT_JOB_PUSH_H
@@ -9,23 +9,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "launcher/base/error.h"
 #include "launcher/remote/link.h"
 #include "runtime/wire/codec.h"
 
-struct dt_push_file {
-    char *path; /* as the user named it */
-    char *name; /* its last component: what it is called on the hosts */
-    const uint8_t *data;
-    size_t size;
-    uint32_t mode;
-    uint64_t hash; /* XXH3-64 */
+struct dt_push_file { /* or directory, or symbolic link */
+    char *path;       /* here */
+    char *name;       /* on the hosts, in the job's directory */
+    char *target;     /* of a symbolic link; else NULL */
+    mode_t mode;
+    uint64_t size; /* of a file; else 0 */
+    uint64_t hash; /* XXH3-64 of its content */
 };
 
 struct dt_push_set {
-    struct dt_push_file *v;
+    struct dt_push_file *v; /* directories come before what is in them */
     uint32_t n;
+    bool keep; /* hosts may use what earlier jobs kept there, and keep this */
 };
 
 /* library (or NULL) is libdtrun's file: it goes along when one of the files names it. */
@@ -35,16 +37,20 @@ void dt_push_free(struct dt_push_set *set);
 
 struct dt_push { /* one host's progress; zero-initialise */
     const struct dt_push_set *set;
-    uint32_t next; /* the file whose bytes are being sent */
-    size_t offset; /* of it */
-    bool begun;    /* its FILE has been sent */
-    uint32_t done; /* files that the host has put in place */
-    char *dir;     /* where they are on the host; NULL until the first is */
+    uint32_t next;   /* the file whose bytes are being sent */
+    uint64_t offset; /* of it */
+    bool begun;      /* its FILE has been sent */
+    int fd;          /* when begun: of a file with content; else -1 */
+    uint32_t done;   /* files that the host has put in place */
+    char *dir;       /* where they are on the host; NULL until the first is */
 };
 
-void dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id);
+/* Fails when a file cannot be read any more. */
+int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id,
+                     struct dt_error *err);
 /* Takes the host's word on one file. Fails when the host could not put it in place. */
 int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct dt_error *err);
 bool dt_push_is_complete(const struct dt_push *p);
+void dt_push_end(struct dt_push *p); /* frees what it holds, but not the set */
 
 #endif

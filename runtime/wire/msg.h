@@ -37,11 +37,11 @@ enum dt_msg_type {
     DT_MSG_END = 9,      /* nothing more will come: sweep and exit */
     DT_MSG_GO = 11,      /* every host is READY: run the program */
     DT_MSG_PROBE = 17,   /* connect to the agents of these hosts */
-    DT_MSG_FILE = 10,    /* a pushed file begins; its FILE_DATA follow */
     DT_MSG_CHECK = 16,   /* --check: describe this host */
     DT_MSG_STDIN = 0x80, /* standard input for the ranks of this host that read it */
     DT_MSG_STDIN_EOF = 0x81,
     DT_MSG_FILE_DATA = 0x82,
+    DT_MSG_FILE = 0x83, /* a pushed file begins; its FILE_DATA follow */
     /* agent to launcher */
     DT_MSG_HELLO = 32,        /* first: who and what this host is */
     DT_MSG_STRUCK = 44,       /* an injected fault strikes */
@@ -172,10 +172,12 @@ struct dt_msg_end {
 
 struct dt_msg_file {
     uint32_t id;
-    char *name;    /* no slash */
-    uint32_t mode; /* permission bits */
-    uint64_t size;
+    char *name;    /* relative, without "." and ".."; its directory was sent before it */
+    uint32_t mode; /* type (file, directory, symbolic link) and permission bits */
+    uint64_t size; /* of a file; 0 for others, as is the hash */
     uint64_t hash; /* XXH3-64 of the content */
+    char *target;  /* of a symbolic link; else empty */
+    uint8_t keep;  /* 1: a file may be linked from, and to, those that earlier jobs kept */
     char *job_id;  /* files of one job share a directory on the host */
 };
 

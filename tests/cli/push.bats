@@ -28,16 +28,99 @@ load common
     clean
 }
 
+# Every name in a directory, with type, mode, content and target.
+list() {
+    (cd "$1" && find . -mindepth 1 -printf '%p %y %m %l\0' | sort -z | tr '\0' '\n'
+        find . -type f -print0 | sort -z | xargs -0 sha256sum)
+}
+
+@test "a directory travels whole: blanks, links, modes, empty directories; nothing of it stays" {
+    mkdir -p "a dir/sub/deep" "a dir/empty"
+    printf '#!/bin/sh\n' >"a dir/sub/run me"
+    chmod 751 "a dir/sub/run me"
+    head -c 100000 /dev/urandom >"a dir/sub/deep/"$'new\nline'
+    : >"a dir/-x"
+    chmod 400 "a dir/-x"
+    ln -s "sub/run me" "a dir/link"
+    ln -s /no/where "a dir/dangling"
+    ln -s sub "a dir/linked dir"
+    chmod 550 "a dir/sub/deep"
+    printf '#!/bin/sh\ncd "${LD_LIBRARY_PATH%%%%:*}" && pwd && echo left >"a dir/empty/behind" && rm "a dir/empty/behind" && cp -a "a dir" "$1" && mkdir more && : >more/file\n' >copy
+    chmod 755 copy
+    export HOME="$T"
+    (cd "a dir" && dtrun -np 1 --push ../copy --push . ./copy "$T/got" && code_is 0)
+    chmod 750 "a dir/sub/deep" # the owner may always write
+    diff <(list "a dir") <(list got)
+    [ ! -e "$(head -n 1 "$OUT")" ]
+    [ -z "$(ls .cache/dtrun)" ]
+    dtrun -np 1 --push "a dir/" --push copy ./copy "$T/again"
+    diff <(list "a dir") <(list again)
+    clean
+}
+
+@test "--keep: what is there already is linked into place, unless it was damaged" {
+    head -c 3000000 /dev/urandom >data
+    printf '#!/bin/sh\ncd "${LD_LIBRARY_PATH%%%%:*}" && pwd && stat -c "inode %%i" data && sha256sum <data\n' >program
+    chmod 755 program
+    export HOME="$T"
+    dtrun -np 1 --push program --push data ./program
+    [ ! -e .cache/dtrun/kept ]
+    dtrun -np 1 --keep --push program --push data ./program
+    code_is 0
+    [ "$(ls .cache/dtrun)" = kept ]
+    [ "$(ls .cache/dtrun/kept | wc -l)" = 2 ]
+    first="$(grep inode "$OUT")"
+    dtrun -np 1 --keep --push program --push data ./program
+    code_is 0
+    [ "$(grep inode "$OUT")" = "$first" ]
+    printf damaged. | dd of="$(find .cache/dtrun/kept -size +1000k)" bs=1 seek=2000000 conv=notrunc status=none
+    dtrun -np 1 --keep --push program --push data ./program
+    code_is 0
+    [ "$(grep inode "$OUT")" != "$first" ]
+    grep -qF "$(sha256sum <data)" "$OUT"
+    [ "$(ls .cache/dtrun/kept | wc -l)" = 2 ]
+    clean
+}
+
+@test "a large file takes little memory; a push that is cut off leaves nothing half" {
+    head -c 400M /dev/zero >big
+    export HOME="$T"
+    dtrun_start -np 1 --keep --push big touch started
+    within 10 sent 50000000
+    for pid in "$BACKGROUND" "$(keeper)" "$(worker)"; do
+        awk '/VmHWM/ && $2 > 30000 { print; exit 1 }' "/proc/$pid/status"
+    done
+    kill -KILL "$BACKGROUND"
+    within 10 cleaned
+    within 10 clean
+    [ ! -e started ]
+}
+
+sent() { # BYTES
+    [ "$(stat -c %s .cache/dtrun/*/.part-0 2>/dev/null || echo 0)" -ge "$1" ]
+}
+
+cleaned() {
+    [ "$(ls -A .cache/dtrun)" = kept ] && [ -z "$(ls -A .cache/dtrun/kept)" ]
+}
+
 @test "a file that cannot be sent is refused before anything starts" {
-    mkdir dir
+    mkdir dir other
     : >file
     : >dir/file
+    mkfifo other/fifo
     dtrun -np 1 --push missing touch started
     code_is 2
     err_has "--push missing: No such file or directory"
-    dtrun -np 1 --push dir touch started
+    dtrun -np 1 --push other touch started
     code_is 2
-    err_has "--push dir: it is not a regular file"
+    err_has "--push other/fifo: it is no regular file and no directory"
+    dtrun -np 1 --push / touch started
+    code_is 2
+    err_has "--push /: all of a file system is not sent"
+    dtrun -np 1 --keep touch started
+    code_is 2
+    err_has "--keep belongs to --push"
     dtrun -np 1 --push file --push dir/file touch started
     code_is 2
     err_has "--push dir/file: file is already sent under that name"

@@ -40,6 +40,39 @@ teardown() { cluster_await_quiet 2; }
     cluster_err_has "recovered 1 failure"
 }
 
+@test "with --keep a host is not sent again what it has, and shares nothing with the others" {
+    local before again
+
+    mkdir -p "$CLUSTER_HOME/tree/sub"
+    head -c 30000000 /dev/urandom >"$CLUSTER_HOME/tree/sub/data"
+    printf '#!/bin/sh\ncd "${LD_LIBRARY_PATH%%%%:*}" && sha256sum <tree/sub/data\n' >"$CLUSTER_HOME/sum"
+    chmod 755 "$CLUSTER_HOME/sum"
+    for again in no yes; do
+        before=$(cluster_run cat /sys/class/net/h2/statistics/tx_bytes)
+        cluster_dtrun --keep --push "$CLUSTER_HOME/tree" --push "$CLUSTER_HOME/sum" -np 2 -H host1,host2 sum
+        [ "$RC" = 0 ]
+        [ "$(grep -cF "$(sha256sum <"$CLUSTER_HOME/tree/sub/data")" "$OUT")" = 2 ]
+        before=$(($(cluster_run cat /sys/class/net/h2/statistics/tx_bytes) - before))
+        [ $((before > 30000000)) = $([ $again = yes ]; echo $?) ]
+    done
+    [ "$before" -lt 10000000 ] || { echo "$before bytes were sent again"; false; }
+    [ "$(cluster_on 2 ls /run/home/.cache/dtrun/kept | wc -l)" = 2 ]
+    cluster_on 1 rm -r /run/home/.cache/dtrun/kept
+    cluster_on 2 rm -r /run/home/.cache/dtrun/kept
+}
+
+@test "a disk that is full on one host: its name, nothing started, nothing left" {
+    head -c 9000000 /dev/zero >"$CLUSTER_HOME/data"
+    cluster_on 2 sh -c 'mkdir -p /run/home/.cache && mount -t tmpfs -o size=4m full /run/home/.cache'
+    cluster_dtrun --push "$CLUSTER_HOME/data" -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
+    cluster_on 2 umount -l /run/home/.cache
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: host2: "
+    cluster_err_has "No space left on device"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+    [ -z "$(cluster_on 1 find /run/home/.cache/dtrun -name data)" ]
+}
+
 @test "pushed files are gone when the job is" {
     local before
 

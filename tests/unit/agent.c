@@ -1020,9 +1020,10 @@ static void push(struct agent *a, uint32_t id, const char *name, const char *con
     struct dt_msg_file m = {
         .id = id,
         .name = (char *)(uintptr_t)name,
-        .mode = 0755,
+        .mode = S_IFREG | 0755,
         .size = strlen(content),
         .hash = hash,
+        .target = (char *)"",
         .job_id = (char *)"test-01234567",
     };
     struct dt_msg_file_data data = { id, { (const uint8_t *)content, strlen(content) } };
