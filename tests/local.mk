@@ -296,7 +296,8 @@ CLUSTER_TESTS = \
 EXTRA_DIST += tests/cluster/lib.bash
 
 # Run by hand: see CONTRIBUTING.md.
-EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/launch tests/bench/relay
+EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \
+	tests/bench/relay tests/bench/allreduce tests/bench/allreduce_gloo.py tests/bench/allreduce_mpi.c
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)

@@ -1,0 +1,43 @@
+#!/usr/bin/python3
+"""Gloo's all-reduce, through PyTorch, measured as allreduce_mpi.c measures MPI's.
+
+    allreduce_gloo.py MINBYTES MAXBYTES FACTOR SECONDS
+"""
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+
+def repeat(tensor, times):
+    dist.barrier()
+    start = time.perf_counter()
+    for _ in range(times):
+        dist.all_reduce(tensor)
+    return (time.perf_counter() - start) / times
+
+
+def agreed(value, op):
+    tensor = torch.tensor([value], dtype=torch.float64)
+    dist.all_reduce(tensor, op=op)
+    return tensor.item()
+
+
+def main():
+    least, most, factor, seconds = (float(word) for word in sys.argv[1:5])
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method="env://")
+    size = int(least)
+    while size <= most:
+        tensor = torch.zeros(size // 4)
+        repeat(tensor, 5)
+        longest = agreed(repeat(tensor, 5), dist.ReduceOp.MAX)
+        times = min(100000, max(20, int(seconds / longest)))
+        mean = agreed(repeat(tensor, times), dist.ReduceOp.SUM) / dist.get_world_size()
+        if dist.get_rank() == 0:
+            print(f"{size} {mean * 1e6:.3f}", flush=True)
+        size = int(size * factor)
+
+
+main()
