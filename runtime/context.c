@@ -216,7 +216,8 @@ static dt_result_t check_buffer(const char *name, const dt_comm_t *comm, const v
 }
 
 static dt_result_t check_all_reduce(const dt_comm_t *comm, const void *in, const void *out,
-                                    size_t count, dt_dtype_t dtype, dt_op_t op)
+                                    size_t count, dt_dtype_t dtype, dt_op_t op,
+                                    enum dt_memory *memory)
 {
     dt_result_t r = check_buffer("dt_all_reduce", comm, out, count, dtype);
 
@@ -231,7 +232,8 @@ static dt_result_t check_all_reduce(const dt_comm_t *comm, const void *in, const
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: no input was given (DT_IN_PLACE to use out)");
     if (in != out && overlap(in, out, count * dt_dtype_size(dtype)))
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: in and out overlap in part");
-    if (count && in != out && dt_device_memory(in) != dt_device_memory(out))
+    *memory = count ? dt_device_memory(in, out) : DT_MEMORY_HOST;
+    if (*memory == DT_MEMORY_MIXED)
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: one of in and out is GPU memory, the other is "
                                    "not");
     return DT_OK;
@@ -241,14 +243,15 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
                           dt_dtype_t dtype, dt_op_t op)
 {
     const void *from = in == DT_IN_PLACE ? out : in;
+    enum dt_memory memory;
     struct dt_comm *c;
-    dt_result_t r = check_all_reduce(comm, from, out, count, dtype, op);
+    dt_result_t r = check_all_reduce(comm, from, out, count, dtype, op, &memory);
 
     if (r == DT_OK)
         r = dt_context_enter("dt_all_reduce", &c);
     if (r != DT_OK)
         return r;
-    if (count && dt_device_memory(out) == DT_MEMORY_DEVICE) {
+    if (memory == DT_MEMORY_DEVICE) {
         r = dt_comm_match(c, DT_CALL_ALL_REDUCE, count, dtype, op, -1);
         if (r == DT_OK)
             r = dt_device_all_reduce(&c->device, &c->device_host, from, out, count, dtype, op);
@@ -270,7 +273,7 @@ dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dt
         return r;
     if (root < 0 || root >= c->size) {
         r = dt_fail(DT_ERR_ARG, "dt_broadcast: root %d is not one of the %d ranks", root, c->size);
-    } else if (count && dt_device_memory(buf) == DT_MEMORY_DEVICE) {
+    } else if (count && dt_device_memory(buf, buf) == DT_MEMORY_DEVICE) {
         r = dt_comm_match(c, DT_CALL_BROADCAST, count, dtype, DT_SUM, root);
         if (r == DT_OK)
             r = dt_device_broadcast(&c->device, &c->device_host, buf, count, dtype, root);

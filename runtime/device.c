@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +15,10 @@
 
 typedef int (*pointer_attribute)(void *data, int attribute, unsigned long long ptr);
 
-struct driver {
-    pthread_mutex_t lock;
-    unsigned long long seen; /* how many objects had been loaded at the last look */
-    pointer_attribute attribute;
-};
-
-static struct driver dti_driver = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct {
+    _Atomic unsigned long long seen; /* how many objects had been loaded at the last look */
+    _Atomic(pointer_attribute) attribute;
+} dti_driver;
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *out)
 {
@@ -34,35 +31,46 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *out)
  * has been loaded since. */
 static pointer_attribute driver_attribute(void)
 {
+    pointer_attribute found = dti_driver.attribute;
     unsigned long long loaded = 0;
-    pointer_attribute found;
+    void *lib;
 
+    if (found)
+        return found;
     dl_iterate_phdr(first_object, &loaded);
-    pthread_mutex_lock(&dti_driver.lock);
-    if (!dti_driver.attribute && dti_driver.seen != loaded) {
-        void *lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
-
-        dti_driver.seen = loaded;
-        if (lib)
-            *(void **)&dti_driver.attribute = dlsym(lib, "cuPointerGetAttribute");
-    }
-    found = dti_driver.attribute;
-    pthread_mutex_unlock(&dti_driver.lock);
+    if (dti_driver.seen == loaded)
+        return NULL;
+    /* Two threads that come here at once find the same. */
+    lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (lib)
+        *(void **)&found = dlsym(lib, "cuPointerGetAttribute");
+    dti_driver.attribute = found;
+    dti_driver.seen = loaded;
     return found;
 }
 
-enum dt_memory dt_device_memory(const void *ptr)
+static enum dt_memory memory_of(pointer_attribute attribute, const void *ptr)
 {
-    pointer_attribute attribute = driver_attribute();
     unsigned long long address = (unsigned long long)(uintptr_t)ptr;
     unsigned type = 0, managed = 0;
 
-    if (!attribute || attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != 0 ||
+    if (attribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) != 0 ||
         type != CU_MEMORYTYPE_DEVICE)
         return DT_MEMORY_HOST;
     if (attribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) == 0 && managed)
         return DT_MEMORY_HOST;
     return DT_MEMORY_DEVICE;
+}
+
+enum dt_memory dt_device_memory(const void *a, const void *b)
+{
+    pointer_attribute attribute = driver_attribute();
+    enum dt_memory memory;
+
+    if (!attribute)
+        return DT_MEMORY_HOST;
+    memory = memory_of(attribute, a);
+    return a == b || memory == memory_of(attribute, b) ? memory : DT_MEMORY_MIXED;
 }
 
 /* Unless the user names one: the plugin of this very build lies beside libdtrun; else wherever the

@@ -55,11 +55,11 @@ struct dt_device {
     void *state; /* not NULL: open, on every rank */
 };
 
-enum dt_memory { DT_MEMORY_HOST, DT_MEMORY_DEVICE };
+enum dt_memory { DT_MEMORY_HOST, DT_MEMORY_DEVICE, DT_MEMORY_MIXED };
 
-/* Managed memory counts as host memory: both sides can touch it, and where it lies now differs
- * between ranks, which must all choose the same way. */
-enum dt_memory dt_device_memory(const void *ptr);
+/* Where two buffers, or one given twice, lie. Managed memory counts as host memory: both sides can
+ * touch it, and where it lies now differs between ranks, which must all choose the same way. */
+enum dt_memory dt_device_memory(const void *a, const void *b);
 
 /* in is out when the operation is in place. The first call on any of these connects all ranks. */
 dt_result_t dt_device_all_reduce(struct dt_device *d, const struct dt_device_host *host,

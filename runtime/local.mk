@@ -39,6 +39,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/kernels/plain.c \
 	runtime/host/reduce.c runtime/host/reduce.h \
 	runtime/host/ring.c runtime/host/ring.h \
+	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/tcp.c runtime/host/tcp.h \
 	runtime/host/trouble.h

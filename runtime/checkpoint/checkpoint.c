@@ -111,7 +111,7 @@ static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
         if (strcmp(dti_checkpoint.buffers.v[i].name, name) == 0)
             return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already",
                            name);
-    if (bytes && dt_device_memory(buf) == DT_MEMORY_DEVICE)
+    if (bytes && dt_device_memory(buf, buf) == DT_MEMORY_DEVICE)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "dt_checkpoint_register: \"%s\" lies in a device's memory: register a copy "
                        "in host memory",

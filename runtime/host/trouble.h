@@ -20,6 +20,17 @@ static inline dt_result_t dt_trouble(struct dt_trouble *t, dt_result_t code, uin
     return code;
 }
 
+/* Equal for calls that fit together, and otherwise for one pair in 2^64. */
+static inline uint64_t dt_call_signature(const struct dt_call *c)
+{
+    uint64_t kinds = (uint64_t)(uint32_t)c->root << 32 | (uint32_t)c->kind << 24 |
+                     (uint32_t)c->dtype << 16 | (uint32_t)c->op << 8 | c->device;
+    uint64_t x = (kinds ^ c->number * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
+
+    x = (x ^ x >> 29 ^ c->count) * 0x94d049bb133111ebU;
+    return x ^ x >> 32;
+}
+
 /* Equal calls fit together. */
 static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *b)
 {

@@ -3,9 +3,9 @@
  *     head | one struct dt_hostshm_rank per local rank | staging: two halves per local rank
  *
  * Whoever has mapped the same file is on the same host. Every word has one writer, named at it, but
- * for "stop" (first writer wins) and the doorbells (anyone adds one and wakes). All of it is the
- * job's own: the agent takes from it only steps and flags, which can harm nothing but their own
- * job's report. */
+ * for "stop" (first writer wins), the doorbells (anyone adds one and wakes) and what counts
+ * sleepers. All of it is the job's own: the agent takes from it only steps and flags, which can
+ * harm nothing but their own job's report. */
 #ifndef DT_WIRE_HOSTSHM_H
 #define DT_WIRE_HOSTSHM_H
 
@@ -19,6 +19,7 @@
 enum {
     DT_HOSTSHM_LINE = 64,
     DT_HOSTSHM_PAGE = 4096,
+    DT_HOSTSHM_INLINE = 48, /* bytes of data that travel with the word that announces them */
 };
 
 /* What a collective call is: equal on all ranks, or the call is a mismatch. */
@@ -42,6 +43,13 @@ enum dt_hostshm_flags {
 
 enum { DT_HOSTSHM_PEER_DIED = -4 }; /* the agent's reason to stop: DT_ERR_PEER */
 
+/* One cache line: whoever sees the progress has the rest of the line with it. */
+struct dt_hostshm_post {
+    _Atomic uint64_t progress; /* how far the rank is in the host's rounds */
+    uint64_t signature;        /* of its call */
+    uint8_t data[DT_HOSTSHM_INLINE];
+};
+
 struct dt_hostshm_rank {
     /* written by the agent */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t watch_step; /* dt_step reports at it */
@@ -50,8 +58,8 @@ struct dt_hostshm_rank {
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
     _Atomic uint32_t flags;
 
-    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t progress; /* how far it is in the host's rounds */
-    alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];   /* by parity of number */
+    alignas(DT_HOSTSHM_LINE) struct dt_hostshm_post posts[2]; /* by parity of the round */
+    alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];         /* likewise */
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
     _Atomic uint32_t waits_for; /* written by the rank: 1 + the local rank it sleeps for, or 0 */
@@ -68,11 +76,16 @@ struct dt_hostshm_head {
     /* 0, or why nothing goes on: a dt_result_t (negated, low half) and the rank to blame (high
      * half). */
     alignas(DT_HOSTSHM_LINE) _Atomic uint64_t stop;
+
+    alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to */
+    _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see shm.c */
 };
 
 static_assert(sizeof(struct dt_call) == 32, "two calls share a cache line");
-static_assert(sizeof(struct dt_hostshm_rank) == 5 * DT_HOSTSHM_LINE, "layout is the protocol's");
-static_assert(sizeof(struct dt_hostshm_head) == 2 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(sizeof(struct dt_hostshm_post) == DT_HOSTSHM_LINE,
+              "progress and data are seen together");
+static_assert(sizeof(struct dt_hostshm_rank) == 6 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(sizeof(struct dt_hostshm_head) == 3 * DT_HOSTSHM_LINE, "layout is the protocol's");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
 
 struct dt_hostshm { /* a mapping; head is NULL while there is none */

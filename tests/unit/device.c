@@ -74,8 +74,8 @@ static void host_memory_loads_nothing(void **state)
     int on_stack = 0;
 
     (void)state;
-    assert_int_equal(dt_device_memory(&on_stack), DT_MEMORY_HOST);
-    assert_int_equal(dt_device_memory(NULL), DT_MEMORY_HOST);
+    assert_int_equal(dt_device_memory(&on_stack, &on_stack), DT_MEMORY_HOST);
+    assert_int_equal(dt_device_memory(NULL, &on_stack), DT_MEMORY_HOST);
     assert_false(is_loaded("libcuda"));
     assert_false(is_loaded("libdtrun-nccl"));
 }
@@ -85,16 +85,21 @@ static void a_driver_that_comes_late_is_asked(void **state)
 {
     char path[4096];
     int on_stack = 0;
+    void *device, *managed;
 
     (void)state;
     assert_non_null(getenv("DTRUN_BUILD"));
     snprintf(path, sizeof path, "%s/tests/fake/.libs/libcuda.so.1", getenv("DTRUN_BUILD"));
     fake_driver = dlopen(path, RTLD_NOW);
     assert_non_null(fake_driver);
-    assert_int_equal(dt_device_memory(&on_stack), DT_MEMORY_HOST);
-    assert_int_equal(dt_device_memory(NULL), DT_MEMORY_HOST);
-    assert_int_equal(dt_device_memory(fake("fake_device_memory")), DT_MEMORY_DEVICE);
-    assert_int_equal(dt_device_memory(fake("fake_managed_memory")), DT_MEMORY_HOST);
+    assert_int_equal(dt_device_memory(&on_stack, &on_stack), DT_MEMORY_HOST);
+    assert_int_equal(dt_device_memory(NULL, &on_stack), DT_MEMORY_HOST);
+    device = fake("fake_device_memory");
+    managed = fake("fake_managed_memory");
+    assert_int_equal(dt_device_memory(device, device), DT_MEMORY_DEVICE);
+    assert_int_equal(dt_device_memory(managed, &on_stack), DT_MEMORY_HOST);
+    assert_int_equal(dt_device_memory(device, managed), DT_MEMORY_MIXED);
+    assert_int_equal(dt_device_memory(&on_stack, device), DT_MEMORY_MIXED);
     assert_false(is_loaded("libdtrun-nccl"));
 }
 

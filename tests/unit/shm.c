@@ -85,13 +85,14 @@ static void *rank(void *arg)
     return NULL;
 }
 
-static void run(unsigned cpus)
+static void run(unsigned cpus, bool fences)
 {
     struct seat seats[RANKS];
     int fd = dt_hostshm_create(&map, 1, RANKS);
 
     assert_true(fd >= 0);
     close(fd);
+    map.head->fences = fences;
     for (uint32_t i = 0; i < RANKS; i++) {
         seats[i] = (struct seat){ .me = i, .cpus = cpus };
         assert_int_equal(pthread_create(&seats[i].thread, NULL, rank, &seats[i]), 0);
@@ -106,13 +107,20 @@ static void run(unsigned cpus)
 static void waits_that_spin(void **state)
 {
     (void)state;
-    run(RANKS);
+    run(RANKS, false);
 }
 
 static void waits_that_yield(void **state)
 {
     (void)state;
-    run(1);
+    run(1, false);
+}
+
+/* As where membarrier(2) is not to be had. */
+static void waits_that_yield_behind_fences(void **state)
+{
+    (void)state;
+    run(1, true);
 }
 
 /* One rank never comes: stopping the host wakes the sleepers. */
@@ -160,6 +168,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_that_spin),
         cmocka_unit_test(waits_that_yield),
+        cmocka_unit_test(waits_that_yield_behind_fences),
         cmocka_unit_test(a_stop_wakes_sleepers),
     };
 

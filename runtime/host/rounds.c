@@ -1,0 +1,163 @@
+#include "runtime/host/rounds.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    EAGER = 100,  /* looks without a pause between them */
+    SPINS = 2000, /* some tens of microseconds */
+    YIELDS = 200,
+};
+
+/* ---- falling asleep ----
+ *
+ * Who publishes stores its progress, then looks whether anybody sleeps. Who falls asleep says so,
+ * then looks at the progress once more. One of them sees the other if each store comes before the
+ * look that follows it, which takes a full fence on both sides. Publishing happens in every call
+ * and falling asleep seldom: so whoever falls asleep makes all other ranks pass a fence, by
+ * membarrier(2), and publishing needs none. Where some rank cannot do that, all use fences. */
+
+static int membarrier(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+void dt_shm_start(struct dt_shm *s, unsigned cpus)
+{
+    s->spins = s->n <= cpus ? SPINS : 0;
+    s->yields = YIELDS;
+    s->round = 0;
+    s->settled = 0;
+    if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0)
+        atomic_store(&s->map.head->fences, 1);
+}
+
+/* Before everybody has met, it is not known whether all can do without. */
+static bool fences(const struct dt_shm *s)
+{
+    return s->round < 2 || atomic_load_explicit(&s->map.head->fences, memory_order_relaxed);
+}
+
+static void fence_everybody(const struct dt_shm *s)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!atomic_load_explicit(&s->map.head->fences, memory_order_relaxed))
+        membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+}
+
+static void wake_sleepers(const struct dt_shm *s)
+{
+    if (fences(s))
+        atomic_thread_fence(memory_order_seq_cst);
+    else
+        atomic_signal_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&s->map.head->sleepers, memory_order_relaxed) == 0)
+        return;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (atomic_load_explicit(&s->map.ranks[i].waits_for, memory_order_relaxed) == s->me + 1)
+            dt_hostshm_ring(&s->map.ranks[i]);
+    }
+}
+
+/* ---- progress ---- */
+
+static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    const struct dt_hostshm_post *posts = s->map.ranks[peer].posts;
+    unsigned parity = target >> 2 & 1;
+
+    /* A peer that is a round further may never have said that it left this one. */
+    return atomic_load_explicit(&posts[parity].progress, memory_order_acquire) >= target ||
+           atomic_load_explicit(&posts[!parity].progress, memory_order_acquire) >= target;
+}
+
+static void sleep_for(struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    struct dt_hostshm_rank *me = &s->map.ranks[s->me];
+    uint32_t seen = atomic_load(&me->doorbell);
+
+    atomic_store(&me->waits_for, peer + 1);
+    atomic_fetch_add(&s->map.head->sleepers, 1);
+    fence_everybody(s);
+    if (!has_reached(s, peer, target) && dt_hostshm_stopped(&s->map, NULL) == 0)
+        dt_hostshm_sleep(me, seen);
+    atomic_fetch_sub(&s->map.head->sleepers, 1);
+    atomic_store_explicit(&me->waits_for, 0, memory_order_relaxed);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    for (unsigned tries = 0; !has_reached(s, peer, target); tries++) {
+        uint32_t culprit;
+        int stopped = dt_hostshm_stopped(&s->map, &culprit);
+
+        if (stopped)
+            return dt_trouble(s->trouble, (dt_result_t)stopped, culprit);
+        if (tries < s->spins && tries < EAGER)
+            continue;
+        if (tries < s->spins)
+            relax();
+        else if (tries < s->spins + s->yields)
+            sched_yield();
+        else
+            sleep_for(s, peer, target);
+    }
+    return DT_OK;
+}
+
+static dt_result_t await_all(struct dt_shm *s, uint64_t target)
+{
+    for (uint32_t i = 1; i < s->n && s->settled < target; i++) {
+        uint32_t peer = s->me + i < s->n ? s->me + i : s->me + i - s->n;
+        dt_result_t r = await(s, peer, target);
+
+        if (r != DT_OK)
+            return r;
+    }
+    if (s->settled < target)
+        s->settled = target;
+    return DT_OK;
+}
+
+static uint64_t now(const struct dt_shm *s, enum dt_phase phase)
+{
+    return 4 * s->round + phase;
+}
+
+void dt_round_join(struct dt_shm *s)
+{
+    s->round++;
+}
+
+dt_result_t dt_round_begin(struct dt_shm *s)
+{
+    s->round++;
+    return s->round < 2 ? DT_OK : await_all(s, now(s, DT_LEFT) - 8);
+}
+
+void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
+{
+    atomic_store_explicit(&dt_round_post(s, s->me)->progress, now(s, phase), memory_order_release);
+    wake_sleepers(s);
+}
+
+dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)
+{
+    return await(s, peer, now(s, phase));
+}
+
+dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase)
+{
+    return await_all(s, now(s, phase));
+}
