@@ -16,7 +16,7 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     local run=$1 checkpoint=$2
 
     shift 2
-    "$run" -H host1,host2 -x GLOO_SOCKET_IFNAME=eth0 "$@" \
+    "$run" -H host1,host2 "$@" \
         /usr/bin/python3 "$DTRUN_SOURCE/examples/ddp.py" --steps 400 --every 50 --checkpoint "$checkpoint"
 }
 
