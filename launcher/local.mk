@@ -102,6 +102,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/cgroup.c launcher/agent/cgroup.h \
 	launcher/agent/channel.c launcher/agent/channel.h \
 	launcher/agent/clock.h \
+	launcher/agent/elfneeds.c launcher/agent/elfneeds.h \
 	launcher/agent/fault.c launcher/agent/fault.h \
 	launcher/agent/files.c launcher/agent/files.h \
 	launcher/agent/generation.c launcher/agent/generation.h \

@@ -21,6 +21,7 @@ UNIT_TESTS = \
 	tests/unit/plan \
 	tests/unit/tfcluster \
 	tests/unit/bind \
+	tests/unit/elfneeds \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
 	tests/unit/hostarg \
@@ -152,6 +153,10 @@ tests_unit_plan_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_tfcluster_SOURCES = tests/unit/tfcluster.c tests/unit/unit.h
 tests_unit_tfcluster_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_tfcluster_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_elfneeds_SOURCES = tests/unit/elfneeds.c tests/unit/unit.h
+tests_unit_elfneeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_elfneeds_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_bind_SOURCES = tests/unit/bind.c tests/unit/unit.h
 tests_unit_bind_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

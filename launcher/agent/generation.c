@@ -261,6 +261,28 @@ static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
     settle(g);
 }
 
+static void on_log(void *arg, const char *text)
+{
+    struct dt_generation *g = arg;
+    struct dt_msg_log m = { (char *)(uintptr_t)text };
+
+    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
+}
+
+/* Started in this way MPI_Init makes a job of one of every process: all would write the same
+ * results, which is easily taken for success. */
+static void on_needs_mpi(void *arg, const char *library)
+{
+    struct dt_generation *g = arg;
+    char *text =
+        dt_xasprintf("%s uses MPI (%s), which dtrun does not set up: every rank will be an "
+                     "MPI job of its own, of size 1; start MPI programs with mpirun",
+                     g->start.argv.v[0], library);
+
+    on_log(g, text);
+    free(text);
+}
+
 static void on_rank_hello(void *arg, uint32_t rank, uint16_t port)
 {
     struct dt_generation *g = arg;
@@ -282,14 +304,6 @@ static void on_step(void *arg, uint32_t rank, int64_t step)
     struct dt_generation *g = arg;
 
     dt_faults_step(g->faults, (uint32_t)dt_u32s_find(&g->start.ranks, rank), step);
-}
-
-static void on_log(void *arg, const char *text)
-{
-    struct dt_generation *g = arg;
-    struct dt_msg_log m = { (char *)(uintptr_t)text };
-
-    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
 }
 
 static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault,
@@ -344,7 +358,7 @@ static void choose_cpus(struct dt_generation *g)
 
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { on_ready, on_running, on_failed };
+    static const struct dt_spawn_events events = { on_needs_mpi, on_ready, on_running, on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->start.ranks.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc;

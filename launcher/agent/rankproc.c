@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "launcher/agent/elfneeds.h"
 #include "launcher/agent/program.h"
 #include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
@@ -186,12 +187,20 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
     return dt_program_find(path, size, name, value_of(env, "PATH"));
 }
 
-static void wait_at_gate(int gate, int errors, uint32_t local_rank)
+/* One rank of the job looks: what it finds is said once. */
+static bool looks_for_mpi(const struct dt_msg_start *start, uint32_t local_rank)
 {
-    struct dt_rank_report report = { .local_rank = local_rank, .ready = true };
+    return start->generation == 1 && start->node_rank == 0 && local_rank == 0;
+}
+
+static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path)
+{
+    struct dt_rank_report report = { .local_rank = p->local_rank, .ready = true };
     ssize_t n;
     char byte;
 
+    if (looks_for_mpi(p->config->start, p->local_rank))
+        dt_elf_needs(path, "libmpi", report.what, sizeof report.what);
     send_report(errors, &report);
     do
         n = read(gate, &byte, 1);
@@ -247,7 +256,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     rc = find_program(path, sizeof path, start, &env);
     if (rc)
         refuse(fds.errors, p->local_rank, DT_SPAWN_EXEC, rc, path);
-    wait_at_gate(fds.gate, fds.errors, p->local_rank);
+    wait_at_gate(fds.gate, fds.errors, p, path);
     if (complete_environment(&env, p->config, p->local_rank, fds.go) < 0)
         refuse(fds.errors, p->local_rank, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     sigemptyset(&none);

@@ -125,6 +125,8 @@ static bool read_report(struct dt_spawn *s)
     if (s->have < sizeof s->report)
         return true;
     s->have = 0;
+    if (s->report.ready && s->report.what[0])
+        s->events.needs_mpi(s->arg, s->report.what);
     if (!s->report.ready)
         fail(s, s->report.local_rank, s->report.step, s->report.error, s->report.what);
     else if (++s->ready == s->config->start->ranks.n)

@@ -34,8 +34,9 @@ struct dt_spawn_config {
 };
 
 struct dt_spawn_events {
-    void (*ready)(void *arg);   /* every rank waits at the gate */
-    void (*running)(void *arg); /* every rank runs its program */
+    void (*needs_mpi)(void *arg, const char *library); /* the program does; before ready */
+    void (*ready)(void *arg);                          /* every rank waits at the gate */
+    void (*running)(void *arg);                        /* every rank runs its program */
     /* The first failure, once; running does not follow. The caller kills the ranks that were
      * forked. */
     void (*failed)(void *arg, const struct dt_msg_spawn_failed *why);
