@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -55,36 +56,56 @@ void dt_keeper_kill(const struct dt_keeper *keeper)
         pidfd_send_signal(keeper->self, SIGKILL, NULL, 0);
 }
 
+static uint64_t ms_since(uint64_t time_ns)
+{
+    return (dt_clock_ns() - time_ns) / 1000000;
+}
+
+static uint64_t ms_left(uint64_t since_ns, uint64_t limit_ms)
+{
+    uint64_t gone = ms_since(since_ns);
+
+    return gone < limit_ms ? limit_ms - gone : 0;
+}
+
+/* For how many more ms the worker may be silent. It would not notice the end of its own lease; nor,
+ * when it is stopped, that dtrun has left: so the keeper looks at the channel, too (alone_ns: when
+ * that was closed, or 0). */
+static uint64_t patience(const struct dt_keeper *keeper, uint64_t heard_ns, uint64_t alone_ns)
+{
+    uint64_t left = ms_left(heard_ns, keeper->lease_ms), alone_left = left;
+
+    if (alone_ns)
+        alone_left = ms_left(alone_ns > heard_ns ? alone_ns : heard_ns, DT_KEEPER_ALONE_MS);
+    return alone_left < left ? alone_left : left;
+}
+
 /* Returns 0 when the worker is dead, or for how many ms it has been silent when that is too long.
- * A stopped worker does not see that dtrun has left, so the keeper looks at the channel, too. */
+ */
 static uint64_t watch(const struct dt_keeper *keeper, int fd)
 {
     struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
                             { .fd = STDIN_FILENO, .events = POLLRDHUP } };
-    uint64_t heard = dt_clock_ns();
-    bool alone = false;
+    uint64_t heard = dt_clock_ns(), alone = 0;
     char beats[64];
 
     for (;;) {
-        uint64_t limit =
-            alone ? DT_KEEPER_ALONE_MS : (uint64_t)keeper->lease_ms * DT_KEEPER_SILENCE;
-        uint64_t silent = (dt_clock_ns() - heard) / 1000000;
-        int n = poll(fds, 2, silent < limit ? (int)(limit - silent) : 0);
+        uint64_t left = patience(keeper, heard, alone);
+        int n = poll(fds, 2, left < INT_MAX ? (int)left : INT_MAX);
 
         if (n > 0 && fds[0].revents) {
             ssize_t got = read(fd, beats, sizeof beats);
 
             if (got == 0 || (got < 0 && errno != EINTR))
                 return 0;
+            heard = dt_clock_ns();
         }
         if (n > 0 && fds[1].revents) {
-            alone = true;
+            alone = dt_clock_ns();
             fds[1].fd = -1;
         }
-        if (n > 0)
-            heard = dt_clock_ns();
-        else if (silent >= limit)
-            return silent;
+        if (n == 0 && patience(keeper, heard, alone) == 0)
+            return ms_since(heard);
     }
 }
 

@@ -11,8 +11,7 @@
 #include "launcher/agent/cgroup.h"
 
 enum {
-    DT_KEEPER_SILENCE = 3,         /* a worker silent for so many leases is taken as stuck */
-    DT_KEEPER_ALONE_MS = 1000,     /* ... or for so long, once dtrun has closed the channel */
+    DT_KEEPER_ALONE_MS = 1000, /* for the worker to end all, once dtrun has closed the channel */
     DT_KEEPER_SWEEP_MS = 30 * 1000 /* at most so long for processes that do not die */
 };
 

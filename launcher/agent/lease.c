@@ -8,11 +8,17 @@ static void on_timer(uv_timer_t *timer)
 {
     struct dt_lease *lease = timer->data;
     uint64_t silent_ms = (dt_clock_ns() - lease->renewed_ns) / 1000000;
+    uint64_t next = lease->ms / TICKS;
 
-    if (!lease->held && silent_ms >= lease->ms)
+    if (!lease->held && silent_ms >= lease->ms) {
         lease->expired(lease->arg);
-    else
-        lease->tick(lease->arg);
+        return;
+    }
+    lease->tick(lease->arg);
+    /* Not later than the lease ends: dtrun counts on that before it starts ranks elsewhere. */
+    if (!lease->held && next > lease->ms - silent_ms)
+        next = lease->ms - silent_ms;
+    uv_timer_start(timer, on_timer, next, 0);
 }
 
 void dt_lease_start(struct dt_lease *lease, uv_loop_t *loop, uint32_t ms)
@@ -26,7 +32,7 @@ void dt_lease_set(struct dt_lease *lease, uint32_t ms)
 {
     lease->ms = ms < MS_MIN ? MS_MIN : ms;
     dt_lease_renew(lease);
-    uv_timer_start(&lease->timer, on_timer, 0, lease->ms / TICKS);
+    uv_timer_start(&lease->timer, on_timer, 0, 0);
 }
 
 void dt_lease_renew(struct dt_lease *lease)

@@ -95,6 +95,8 @@ struct dt_job {
     bool *struck; /* by fault of config->inject: it has done its work */
 
     struct dt_restart restart;
+    uint64_t fence_ns; /* no rank is started before */
+    uv_timer_t fence;
     struct dt_recovery *recoveries;
     size_t nrecoveries;
     bool recovering;            /* the last of them is not complete */
@@ -183,6 +185,7 @@ void dt_job_decide(struct dt_job *j);
 int64_t dt_job_lost_steps(const struct dt_job *j, bool *known); /* in all; those known of */
 void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *text);
 void dt_job_reconnect(struct dt_job *j);
+void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h); /* it is silent, and has ranks */
 void dt_job_relaunch(struct dt_job *j);
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);

@@ -170,6 +170,7 @@ void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
     if (!h->link || h->phase == DT_HOST_CONNECTING || h->closing)
         return;
     h->ending |= type == DT_MSG_END;
+    h->sent_ns = dt_now_ns();
     dt_link_send(h->link, type, msg);
 }
 

@@ -45,6 +45,8 @@ struct dt_hostlink {
     uint64_t opened_ns;
     uint64_t stdin_taken; /* by all its ranks that read it, in this generation */
     struct dt_heartbeat heartbeat;
+    uint64_t pinged_ns; /* or 0 */
+    uint64_t sent_ns;   /* anything: when the agent's lease can have been renewed last */
     struct dt_push push;
     struct dt_error why; /* when closed: as link.h says */
 };

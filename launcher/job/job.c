@@ -117,10 +117,15 @@ void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg)
     }
 }
 
+/* An agent that has said nothing since is not sent another: its lease is not to be renewed while
+ * our patience runs out. */
 static void ping(struct dt_hostlink *h)
 {
     struct dt_msg_ping m = { .time_ns = dt_now_ns() };
 
+    if (h->heartbeat.heard_ns < h->pinged_ns)
+        return;
+    h->pinged_ns = m.time_ns;
     dt_hostlink_send(h, DT_MSG_PING, &m);
 }
 
@@ -292,6 +297,7 @@ static void act_leave(struct dt_job *j)
     uv_close((uv_handle_t *)&j->start, NULL);
     uv_close((uv_handle_t *)&j->tick, NULL);
     uv_close((uv_handle_t *)&j->stragglers, NULL);
+    uv_close((uv_handle_t *)&j->fence, NULL);
 }
 
 static uint64_t heartbeat_ms(const struct dt_job *j)
@@ -303,6 +309,8 @@ static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
 {
     enum dt_host_phase was = h->phase;
 
+    if (dt_hostlink_has_ranks(h))
+        dt_job_fence(j, h);
     dt_hostlink_close(h, "has not answered for %d s", j->config->heartbeat_s);
     link_ended(j, h, was);
 }
@@ -374,8 +382,9 @@ static void open_timers(struct dt_job *j)
     uv_timer_init(&j->loop, &j->start);
     uv_timer_init(&j->loop, &j->tick);
     uv_timer_init(&j->loop, &j->stragglers);
+    uv_timer_init(&j->loop, &j->fence);
     j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j->tick.data = j;
-    j->start.data = j->stragglers.data = j;
+    j->start.data = j->stragglers.data = j->fence.data = j;
     j->last_look_ns = dt_now_ns();
     uv_timer_start(&j->tick, on_tick, period, period);
     if (j->config->timeout_s > 0)

@@ -9,6 +9,10 @@
 #include "launcher/job/engine.h"
 #include "launcher/job/words.h"
 
+enum {
+    FENCE_MARGIN_MS = 500
+}; /* what is sent may be under way, and what is killed takes a while */
+
 static void say_restarting(const struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
@@ -167,6 +171,48 @@ static bool open_new(struct dt_job *j)
     return opened;
 }
 
+/* An agent that is not heard may be cut off, with ranks that train on until its lease is over: one
+ * lease after it was sent anything last. Where it does not run itself, its keeper ends them one
+ * lease after its last sign of life, which is not later. */
+void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h)
+{
+    uint64_t lease_ns = (uint64_t)j->config->heartbeat_s * 1000000000;
+    uint64_t over_ns = h->sent_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000);
+
+    if (over_ns > j->fence_ns)
+        j->fence_ns = over_ns;
+}
+
+/* An agent on this machine that does not run at all is killed while its link is closed. */
+static bool any_link_closes(const struct dt_job *j)
+{
+    unsigned in_use = 0;
+
+    for (size_t i = 0; i < j->config->hosts->n; i++)
+        in_use += j->links[i] && j->links[i]->link && !j->links[i]->closing;
+    return in_use < j->open_links;
+}
+
+static void on_fence_over(uv_timer_t *timer)
+{
+    dt_job_check(timer->data);
+}
+
+/* When it is too early yet, another IDLE will come. */
+static void start_behind_fence(struct dt_job *j)
+{
+    uint64_t now = dt_now_ns();
+
+    if (now < j->fence_ns)
+        uv_timer_start(&j->fence, on_fence_over, (j->fence_ns - now) / 1000000 + 1, 0);
+    else if (any_link_closes(j))
+        return;
+    else if (dt_job_list_addresses(j))
+        dt_job_start_generation(j);
+    else
+        dt_job_fail(j, DT_EXIT_LAUNCH, 0);
+}
+
 void dt_job_relaunch(struct dt_job *j)
 {
     struct dt_error err = { 0 };
@@ -185,10 +231,8 @@ void dt_job_relaunch(struct dt_job *j)
         say_moved(j, missing);
         if (!open_new(j))
             dt_job_relaunch(j);
-    } else if (dt_job_list_addresses(j)) {
-        dt_job_start_generation(j);
     } else {
-        dt_job_fail(j, DT_EXIT_LAUNCH, 0);
+        start_behind_fence(j);
     }
     free(missing);
 }

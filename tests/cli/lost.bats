@@ -112,6 +112,24 @@ no_cgroup() {
     clean 3
 }
 
+@test "23: the ranks of a frozen agent have ended before new ones take their place" {
+    for which in worker both; do
+        rm -f log then
+        dtrun_start --heartbeat 1 --max-restarts 1 -np 1 sh -c '
+            [ $DTRUN_RESTART_COUNT = 0 ] || { cp log then; exec sleep 1.3; }
+            echo ready; while :; do echo old >>log; sleep 0.02; done'
+        out_has 1 ready
+        worker="$(worker)"
+        [ $which = worker ] || kill -STOP "$(keeper)"
+        kill -STOP "$worker"
+        dtrun_wait 20
+        code_is 0
+        [ -s then ]
+        cmp then log # nobody has written since
+        clean
+    done
+}
+
 @test "told to end while a lost agent is being brought back: at once" {
     printf '#!/bin/sh\n[ ! -e first ] || { : >second; exec cat; }\n: >first\nexec "%s"\n' \
         "$DTRUN_AGENT" >agent
