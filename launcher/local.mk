@@ -51,6 +51,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/failure.c launcher/job/faults.c launcher/job/engine.h \
 	launcher/job/heartbeat.c launcher/job/heartbeat.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
+	launcher/job/hostnet.c launcher/job/hostnet.h \
 	launcher/job/installed.c launcher/job/installed.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \

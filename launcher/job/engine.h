@@ -16,9 +16,9 @@
 #include "launcher/io/tail.h"
 #include "launcher/job/cause.h"
 #include "launcher/job/hostlink.h"
+#include "launcher/job/hostnet.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
-#include "launcher/job/reach.h"
 #include "launcher/job/restart.h"
 #include "launcher/place/plan.h"
 
@@ -73,8 +73,7 @@ struct dt_job {
     int connecting; /* hosts in that phase */
 
     uint32_t generation;
-    struct dt_reach_node *net; /* of this generation, by node; they point into the links */
-    uint32_t nnet;
+    struct dt_hostnet net; /* of this generation, by node; it points into the links */
     uint32_t unanswered;   /* PROBEs */
     bool probing_all;      /* the second round */
     bool network_is_known; /* which addresses ranks use */

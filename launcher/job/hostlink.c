@@ -61,28 +61,6 @@ static void feed(struct dt_hostlink *h)
         dt_hostlink_close(h, "%s", err.text);
 }
 
-static void keep_addresses(struct dt_hostlink *h, const struct dt_msg_list *from)
-{
-    const struct dt_msg_netaddr *v = from->v;
-    struct dt_msg_netaddr *copy = dt_xcalloc(from->n, sizeof *copy);
-
-    for (uint32_t i = 0; i < from->n; i++)
-        copy[i] =
-            (struct dt_msg_netaddr){ dt_xstrdup(v[i].iface), dt_xstrdup(v[i].addr), v[i].mtu };
-    h->netaddrs = (struct dt_msg_list){ copy, from->n };
-}
-
-static void free_addresses(struct dt_hostlink *h)
-{
-    struct dt_msg_netaddr *v = h->netaddrs.v;
-
-    for (uint32_t i = 0; i < h->netaddrs.n; i++) {
-        free(v[i].iface);
-        free(v[i].addr);
-    }
-    free(v);
-}
-
 static void on_ready(void *arg, const struct dt_msg_hello *hello)
 {
     struct dt_hostlink *h = arg;
@@ -93,7 +71,7 @@ static void on_ready(void *arg, const struct dt_msg_hello *hello)
     h->peer_addr = dt_xstrdup(hello->peer_addr);
     h->free_port = hello->free_port;
     h->probe_port = hello->probe_port;
-    keep_addresses(h, &hello->addrs);
+    h->netaddrs = dt_netaddrs_copy(&hello->addrs);
     h->greeted = true;
     set_phase(h, dt_push_is_complete(&h->push) ? DT_HOST_IDLE : DT_HOST_RECEIVING);
     dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now);
@@ -210,7 +188,7 @@ void dt_hostlink_free(struct dt_hostlink *h)
     free(h->identity);
     free(h->addr);
     free(h->peer_addr);
-    free_addresses(h);
+    dt_netaddrs_free(&h->netaddrs);
     dt_push_end(&h->push);
     free(h);
 }

@@ -20,41 +20,24 @@ static const char *name_of(const struct dt_job *j, uint32_t node)
     return dt_job_host_name(j, j->plan.nodes[node].host);
 }
 
-/* An address that has worked already: for a remote host that at which its sshd was reached, for
- * this machine that which a remote host saw. */
-static const char *preferred(const struct dt_job *j, const struct dt_hostlink *h)
-{
-    if (h->addr[0])
-        return h->addr;
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        const struct dt_hostlink *other = link_of(j, (uint32_t)i);
-
-        if (other->peer_addr[0])
-            return other->peer_addr;
-    }
-    return NULL;
-}
-
 static void say_unusable(const struct dt_job *j, uint32_t node)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_iface_describe(&b, &link_of(j, node)->netaddrs);
-    if (j->config->iface)
-        dt_say("%s: --iface %s: no interface of this host fits; those that are up: %s",
-               name_of(j, node), j->config->iface, dt_strbuf_text(&b));
-    else
-        dt_say("%s: it has no network interface that is up", name_of(j, node));
+    dt_hostnet_say_none(&b, &j->net, node);
+    dt_say("%s: %s", name_of(j, node), dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
 
 void dt_job_free_network(struct dt_job *j)
 {
-    for (uint32_t i = 0; i < j->nnet; i++)
-        free(j->net[i].results.v);
-    free(j->net);
-    j->net = NULL;
-    j->nnet = 0;
+    dt_hostnet_free(&j->net);
+}
+
+/* One host alone is independent of its network, unless told otherwise. */
+static bool is_alone(const struct dt_job *j)
+{
+    return j->net.n == 1 && !j->config->iface;
 }
 
 bool dt_job_list_addresses(struct dt_job *j)
@@ -62,18 +45,21 @@ bool dt_job_list_addresses(struct dt_job *j)
     bool usable = true;
 
     dt_job_free_network(j);
-    j->nnet = (uint32_t)j->plan.nnodes;
-    j->net = dt_xcalloc(j->nnet, sizeof *j->net);
-    for (uint32_t i = 0; i < j->nnet; i++) {
+    dt_hostnet_init(&j->net, (uint32_t)j->plan.nnodes, j->config->iface);
+    for (uint32_t i = 0; i < j->net.n; i++) {
         const struct dt_hostlink *h = link_of(j, i);
-        const struct dt_iface_want want = {
-            .list = j->config->iface,
-            .addr = j->config->hosts->v[h->host].addr,
-            .preferred = preferred(j, h),
-        };
 
-        dt_iface_choose(&j->net[i].candidates, &h->netaddrs, &want);
-        if (j->net[i].candidates.n > 0 || (j->nnet == 1 && !j->config->iface))
+        j->net.nodes[i] = (struct dt_hostnet_node){
+            .name = name_of(j, i),
+            .given = j->config->hosts->v[h->host].addr,
+            .addr = h->addr,
+            .peer_addr = h->peer_addr,
+            .netaddrs = &h->netaddrs,
+            .port = h->probe_port,
+        };
+    }
+    for (uint32_t i = 0; i < j->net.n; i++) {
+        if (dt_hostnet_candidates(&j->net, i) || is_alone(j))
             continue;
         say_unusable(j, i);
         usable = false;
@@ -81,48 +67,30 @@ bool dt_job_list_addresses(struct dt_job *j)
     return usable;
 }
 
-static void fill_target(const struct dt_job *j, struct dt_msg_target *t, uint32_t node)
-{
-    const struct dt_candidates *c = &j->net[node].candidates;
-
-    *t = (struct dt_msg_target){ .node = node, .port = link_of(j, node)->probe_port };
-    for (uint32_t i = 0; i < c->n; i++)
-        dt_xstrs_add(&t->addrs, c->v[i].addr);
-}
-
 static void send_probe(struct dt_job *j, uint32_t node, bool all)
 {
-    uint32_t numbers[DT_REACH_TARGETS];
     struct dt_msg_target targets[DT_REACH_TARGETS];
-    struct dt_msg_probe m = {
-        .generation = j->generation,
-        .node = node,
-        .all = all,
-        .bytes = DT_REACH_BYTES,
-        .targets = { targets, dt_reach_targets(node, j->nnet, numbers) },
-    };
+    struct dt_msg_probe m = { .generation = j->generation, .all = all, .bytes = DT_REACH_BYTES };
 
     memcpy(m.secret, j->secret, sizeof m.secret);
-    for (uint32_t i = 0; i < m.targets.n; i++)
-        fill_target(j, &targets[i], numbers[i]);
+    dt_hostnet_probe(&j->net, node, &m, targets);
     dt_hostlink_send(link_of(j, node), DT_MSG_PROBE, &m);
     link_of(j, node)->probing = true;
-    for (uint32_t i = 0; i < m.targets.n; i++)
-        dt_strs_free(&targets[i].addrs);
+    dt_hostnet_free_targets(&m);
 }
 
 static void probe(struct dt_job *j, bool all)
 {
     j->probing_all = all;
-    j->unanswered = j->nnet;
-    for (uint32_t i = 0; i < j->nnet; i++)
+    j->unanswered = j->net.n;
+    for (uint32_t i = 0; i < j->net.n; i++)
         send_probe(j, i, all);
 }
 
 void dt_job_probe(struct dt_job *j)
 {
-    j->network_is_known = j->nnet == 1;
-    for (uint32_t i = 0; i < j->nnet; i++)
+    j->network_is_known = j->net.n == 1;
+    for (uint32_t i = 0; i < j->net.n; i++)
         link_of(j, i)->probing = false;
     if (!j->network_is_known)
         probe(j, false);
@@ -131,38 +99,18 @@ void dt_job_probe(struct dt_job *j)
 static void say_divided(const struct dt_job *j, uint32_t target)
 {
     struct dt_strbuf b = { 0 };
-    uint32_t targets[DT_REACH_TARGETS], n = 0;
 
-    for (uint32_t i = 0; i < j->nnet; i++) {
-        uint32_t mask = 0;
-
-        for (uint32_t k = dt_reach_targets(i, j->nnet, targets); k-- > 0;)
-            mask |= targets[k] == target ? dt_reach_mask(j->net, i, target) : 0;
-        if (mask && n++ < NAMED_MAX)
-            dt_strbuf_printf(&b, "%s%s at %s", b.len ? ", " : "", name_of(j, i),
-                             j->net[target].candidates.v[__builtin_ctz(mask)].addr);
-    }
-    dt_say("%s has no address at which all hosts reach it: %s", name_of(j, target),
-           dt_strbuf_text(&b));
+    dt_hostnet_say_divided(&b, &j->net, target);
+    dt_say("%s %s", name_of(j, target), dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
 
-/* What caller found at the addresses of target, none of which will do. */
 static void say_cut(const struct dt_job *j, uint32_t caller, uint32_t target)
 {
-    const struct dt_reach_node *from = &j->net[caller];
-    const struct dt_msg_reached *v = from->results.v;
     struct dt_strbuf b = { 0 };
 
-    for (uint32_t i = 0; i < from->results.n; i++) {
-        const struct dt_candidates *c = &j->net[target].candidates;
-
-        if (v[i].node != target || v[i].addr >= c->n)
-            continue;
-        dt_strbuf_puts(&b, b.len ? "; nor " : "");
-        dt_words_reached(&b, &v[i], &c->v[v[i].addr], link_of(j, target)->probe_port);
-    }
-    dt_say("%s cannot reach %s %s", name_of(j, caller), name_of(j, target), dt_strbuf_text(&b));
+    dt_hostnet_say_cut(&b, &j->net, caller, target);
+    dt_say("%s %s", name_of(j, caller), dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
 
@@ -170,9 +118,9 @@ static uint32_t say_all_cut(const struct dt_job *j)
 {
     uint32_t targets[DT_REACH_TARGETS], n = 0;
 
-    for (uint32_t i = 0; i < j->nnet; i++) {
-        for (uint32_t k = dt_reach_targets(i, j->nnet, targets); k-- > 0;) {
-            if (dt_reach_mask(j->net, i, targets[k]))
+    for (uint32_t i = 0; i < j->net.n; i++) {
+        for (uint32_t k = dt_reach_targets(i, j->net.n, targets); k-- > 0;) {
+            if (dt_reach_mask(j->net.reach, i, targets[k]))
                 continue;
             if (n++ < NAMED_MAX)
                 say_cut(j, i, targets[k]);
@@ -185,8 +133,8 @@ static void refuse(struct dt_job *j, enum dt_reach_outcome outcome)
 {
     uint32_t n = outcome == DT_REACH_CUT ? say_all_cut(j) : 0;
 
-    for (uint32_t i = 0; i < j->nnet && outcome == DT_REACH_DIVIDED; i++) {
-        if (j->net[i].chosen == DT_REACH_NOWHERE)
+    for (uint32_t i = 0; i < j->net.n && outcome == DT_REACH_DIVIDED; i++) {
+        if (j->net.reach[i].chosen == DT_REACH_NOWHERE)
             say_divided(j, i);
     }
     if (n > NAMED_MAX)
@@ -200,8 +148,8 @@ static void refuse(struct dt_job *j, enum dt_reach_outcome outcome)
 
 static void say_network(const struct dt_job *j)
 {
-    for (uint32_t i = 0; i < j->nnet; i++) {
-        const struct dt_candidate *c = &j->net[i].candidates.v[j->net[i].chosen];
+    for (uint32_t i = 0; i < j->net.n; i++) {
+        const struct dt_candidate *c = &j->net.reach[i].candidates.v[j->net.reach[i].chosen];
 
         dt_verbose("%s: other hosts reach it at %s%s%s", name_of(j, i), c->addr,
                    c->iface[0] ? ", interface " : "", c->iface);
@@ -210,7 +158,7 @@ static void say_network(const struct dt_job *j)
 
 static void decide(struct dt_job *j)
 {
-    enum dt_reach_outcome outcome = dt_reach_choose(j->net, j->nnet);
+    enum dt_reach_outcome outcome = dt_reach_choose(j->net.reach, j->net.n);
 
     if (outcome == DT_REACH_DIVIDED && !j->probing_all) {
         probe(j, true);
@@ -226,35 +174,30 @@ static void decide(struct dt_job *j)
 void dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
 {
     const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
-    struct dt_reach_node *net;
 
     if (m->generation != j->generation || j->state != DT_JOB_STARTING || !node ||
         (m->all != 0) != j->probing_all || !h->probing)
         return;
     h->probing = false;
-    net = &j->net[node->node_rank];
-    free(net->results.v);
-    net->results = m->results;
-    m->results = (struct dt_msg_list){ 0 };
+    dt_hostnet_reached(&j->net, (uint32_t)node->node_rank, &m->results);
     if (--j->unanswered == 0)
         decide(j);
 }
 
 const char *dt_job_address(const struct dt_job *j, uint32_t node)
 {
-    const struct dt_reach_node *net = &j->net[node];
+    const struct dt_reach_node *net = &j->net.reach[node];
 
-    /* One host alone is independent of its network, unless told otherwise. */
-    if (j->nnet == 1 && !j->config->iface)
+    if (is_alone(j))
         return "127.0.0.1";
     return net->candidates.v[net->chosen].addr;
 }
 
 const char *dt_job_interface(const struct dt_job *j, uint32_t node)
 {
-    const struct dt_reach_node *net = &j->net[node];
+    const struct dt_reach_node *net = &j->net.reach[node];
 
-    if (j->nnet == 1 && !j->config->iface)
+    if (is_alone(j))
         return "";
     return net->candidates.v[net->chosen].iface;
 }

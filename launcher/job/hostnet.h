@@ -1,0 +1,57 @@
+/* The hosts that are to reach each other: which addresses of each to try, what their agents are
+ * asked, and what it means for the user. It sends nothing itself, and keeps no connection: a job
+ * and a check use it alike. */
+#ifndef DT_JOB_HOSTNET_H
+#define DT_JOB_HOSTNET_H
+
+#include "launcher/base/strbuf.h"
+#include "launcher/job/reach.h"
+
+struct dt_hostnet_node { /* points to what its owner keeps */
+    const char *name;
+    const char *given; /* addr= of the hostfile, or NULL */
+    const char *addr;  /* of HELLO, as the next three */
+    const char *peer_addr;
+    const struct dt_msg_list *netaddrs;
+    uint16_t port;
+};
+
+struct dt_hostnet {
+    const char *iface; /* --iface, or NULL */
+    struct dt_hostnet_node *nodes;
+    struct dt_reach_node *reach; /* by node, as the next */
+    uint32_t n;
+};
+
+/* The caller fills in nodes, then calls dt_hostnet_candidates. */
+void dt_hostnet_init(struct dt_hostnet *net, uint32_t n, const char *iface);
+void dt_hostnet_free(struct dt_hostnet *net);
+
+/* Lists the addresses of a node that are worth trying; false when there are none. */
+bool dt_hostnet_candidates(struct dt_hostnet *net, uint32_t node);
+
+/* Fills in node and targets of a PROBE; the rest is the caller's. targets: room for them all; what
+ * they hold is freed by dt_hostnet_free_targets. */
+void dt_hostnet_probe(const struct dt_hostnet *net, uint32_t node, struct dt_msg_probe *m,
+                      struct dt_msg_target targets[DT_REACH_TARGETS]);
+/* One target: the addresses of to, or only the one given by its index. */
+void dt_hostnet_target(const struct dt_hostnet *net, uint32_t to, uint32_t from_addr, uint32_t n,
+                       struct dt_msg_target *target);
+void dt_hostnet_free_targets(struct dt_msg_probe *m);
+/* Keeps what a node has answered; *results is emptied. */
+void dt_hostnet_reached(struct dt_hostnet *net, uint32_t node, struct dt_msg_list *results);
+
+/* Why a node has no candidates: "--iface ib0: no interface of this host fits; ...". */
+void dt_hostnet_say_none(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t node);
+/* What caller found at the addresses of target, none of which will do: "cannot reach host3 at ..."
+ */
+void dt_hostnet_say_cut(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t caller,
+                        uint32_t target);
+/* "has no address at which all hosts reach it: host1 at 10.0.0.2, host3 at 10.1.0.2" */
+void dt_hostnet_say_divided(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t target);
+
+/* A copy of HELLO's addrs, and its end. */
+struct dt_msg_list dt_netaddrs_copy(const struct dt_msg_list *addrs);
+void dt_netaddrs_free(struct dt_msg_list *addrs);
+
+#endif
