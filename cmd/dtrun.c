@@ -115,17 +115,17 @@ static int load_push(struct dt_push_set *set, const struct dt_options *o, struct
     return rc;
 }
 
-static uint64_t files_for_hosts(const struct dt_plan *plan)
+static uint64_t files_for_hosts(size_t n)
 {
-    return FILES_BESIDE + (uint64_t)plan->nnodes * FILES_PER_HOST;
+    return FILES_BESIDE + (uint64_t)n * FILES_PER_HOST;
 }
 
 /* Where that is not allowed some hosts may still do: those that do not say what is missing. */
-static void allow_files(const struct dt_plan *plan)
+static void allow_files(size_t hosts)
 {
     struct dt_error err = { 0 };
 
-    dt_openfiles_need(files_for_hosts(plan), "hosts", &err);
+    dt_openfiles_need(files_for_hosts(hosts), "hosts", &err);
 }
 
 /* hosts: room for a name per rank. */
@@ -138,7 +138,7 @@ static int open_files(struct dt_job_config *c, const struct dt_options *o, const
         .hosts = hosts,
         .merged = o->merge_stderr,
     };
-    uint64_t beside = files_for_hosts(c->plan);
+    uint64_t beside = files_for_hosts(c->plan->nnodes);
 
     if (!o->output_dir)
         return 0;
@@ -223,7 +223,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     if (rc == 0)
         rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
     if (rc == 0)
-        allow_files(plan);
+        allow_files(o->check ? hosts->n : plan->nnodes);
     if (rc == 0 && o->check)
         rc = dt_check_run(&c, o->json, err);
     else if (rc == 0)

@@ -26,8 +26,10 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/check/json.c launcher/check/json.h \
 	launcher/check/peer.c launcher/check/peer.h \
 	launcher/check/remarks.c launcher/check/remarks.h \
+	launcher/check/rounds.c launcher/check/rounds.h \
 	launcher/check/table.c launcher/check/table.h \
 	launcher/check/wallclock.c launcher/check/wallclock.h \
+	launcher/check/ways.c launcher/check/ways.h \
 	launcher/hosts/hostarg.c launcher/hosts/hostarg.h \
 	launcher/hosts/hostfile.c launcher/hosts/hostfile.h \
 	launcher/hosts/hostlist.c launcher/hosts/hostlist.h \

@@ -84,6 +84,18 @@ static void disk(struct dt_strbuf *out, const struct dt_check_host *h)
     dt_words_bytes(out, (double)h->facts.disk_free);
 }
 
+static void rtt(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    if (h->next)
+        dt_strbuf_printf(out, "%.2f ms", h->rtt_us / 1000.0);
+}
+
+static void bandwidth(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    if (h->next)
+        dt_words_bits(out, h->bandwidth);
+}
+
 static const struct column {
     struct dt_table_column look;
     enum { ALWAYS, GREETED, FACTS } known;
@@ -100,6 +112,8 @@ static const struct column {
     [DT_CHECK_DRIVER] = { { "driver", false }, FACTS, driver },
     [DT_CHECK_CLOCK] = { { "clock", true }, FACTS, clock_offset },
     [DT_CHECK_DISK] = { { "disk", true }, FACTS, disk },
+    [DT_CHECK_RTT] = { { "to next: rtt", true }, FACTS, rtt },
+    [DT_CHECK_BANDWIDTH] = { { "bandwidth", true }, FACTS, bandwidth },
 };
 
 static char *make_cell(const struct column *c, const struct dt_check_host *h)

@@ -17,6 +17,7 @@
 #include "launcher/check/json.h"
 #include "launcher/check/peer.h"
 #include "launcher/check/remarks.h"
+#include "launcher/check/ways.h"
 #include "launcher/job/hostlink.h"
 #include "launcher/job/signals.h"
 
@@ -29,12 +30,15 @@ struct check {
     struct dt_check_peer *peers; /* one for each host of the job */
     struct dt_check_host *hosts;
     size_t n;
+    struct dt_check_ways ways; /* begun when all hosts are settled */
     uv_timer_t tick;
     uint64_t last_look_ns;
+    uv_timer_t start;    /* --start-timeout */
     uv_timer_t timeout;  /* --timeout */
     uv_timer_t patience; /* with agents that were told to end */
     uv_signal_t signals[SIGNALS];
     unsigned nsignals;
+    size_t lost; /* hosts that could not be used when ways were begun */
     bool ending;
     bool left;     /* the loop is being emptied */
     int exit_code; /* of a signal or the time limit; 0: neither came */
@@ -75,25 +79,67 @@ static void leave(struct check *c)
 {
     c->left = true;
     uv_close((uv_handle_t *)&c->tick, NULL);
+    uv_close((uv_handle_t *)&c->start, NULL);
     uv_close((uv_handle_t *)&c->timeout, NULL);
     uv_close((uv_handle_t *)&c->patience, NULL);
     for (unsigned i = 0; i < c->nsignals; i++)
         uv_close((uv_handle_t *)&c->signals[i], NULL);
 }
 
+static void begin_ways(struct check *c)
+{
+    struct dt_check_peer **usable = dt_xcalloc(c->n, sizeof *usable);
+    uint32_t n = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (dt_check_peer_is_open(&c->peers[i]))
+            usable[n++] = &c->peers[i];
+    dt_check_ways_begin(&c->ways, c->job, usable, n);
+    c->lost = c->n - n;
+    free(usable);
+}
+
+/* As many of the waiting hosts as --fanout leaves room for, in order. */
+static void connect_next(struct check *c)
+{
+    int connecting = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        connecting += dt_check_peer_is_connecting(&c->peers[i]);
+    for (size_t i = 0; i < c->n && connecting < c->job->fanout; i++) {
+        if (c->peers[i].connected)
+            continue;
+        dt_check_peer_connect(&c->peers[i]);
+        connecting++;
+    }
+}
+
 static void on_moved(void *arg)
 {
     struct check *c = arg;
-    bool settled = true, closed = true;
+    size_t settled = 0, open = 0, closed = 0;
 
+    if (!c->ending)
+        connect_next(c);
     for (size_t i = 0; i < c->n; i++) {
-        settled &= dt_check_peer_is_settled(&c->peers[i]);
-        closed &= !c->peers[i].link;
+        settled += dt_check_peer_awaits(&c->peers[i]) == NULL;
+        open += dt_check_peer_is_open(&c->peers[i]);
+        closed += !c->peers[i].link;
     }
-    if (settled && !c->ending)
+    if (settled == c->n && !c->ways.begun && !c->ending)
+        begin_ways(c);
+    /* Of a host that is lost meanwhile no answer will come. */
+    if (c->ways.begun && (c->ways.over || open < c->n - c->lost) && !c->ending)
         end(c);
-    if (closed && !c->left)
+    if (closed == c->n && !c->left)
         leave(c);
+}
+
+static void on_reached(void *arg, struct dt_check_peer *peer, struct dt_msg_reach *m)
+{
+    struct check *c = arg;
+
+    dt_check_ways_reach(&c->ways, peer, m);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -108,15 +154,33 @@ static void on_tick(uv_timer_t *timer)
 }
 
 /* What is not known yet stays unknown. */
+static void give_up(struct check *c, int limit_s, const char *option)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const char *what = dt_check_peer_awaits(&c->peers[i]);
+        char *problem;
+
+        if (!what)
+            continue;
+        problem = dt_xasprintf("%s: not done within the %d s of %s", what, limit_s, option);
+        dt_check_peer_close(&c->peers[i], problem);
+        free(problem);
+    }
+}
+
+static void on_start_timeout(uv_timer_t *timer)
+{
+    struct check *c = timer->data;
+
+    give_up(c, c->job->start_timeout_s, "--start-timeout");
+    on_moved(c);
+}
+
 static void stop(struct check *c, int exit_code)
 {
     c->exit_code = exit_code;
-    if (c->ending)
-        return;
-    for (size_t i = 0; i < c->n; i++)
-        if (!dt_check_peer_is_settled(&c->peers[i]) && !c->hosts[i].problem)
-            c->hosts[i].problem = dt_xstrdup("check: it was not waited for any longer");
-    end(c);
+    if (!c->ending)
+        end(c);
 }
 
 static void on_timeout(uv_timer_t *timer)
@@ -125,7 +189,7 @@ static void on_timeout(uv_timer_t *timer)
 
     if (c->ending)
         return;
-    dt_say("the time limit of %d s is over", c->job->timeout_s);
+    give_up(c, c->job->timeout_s, "--timeout");
     stop(c, DT_EXIT_TIMEOUT);
 }
 
@@ -170,21 +234,25 @@ static void begin(struct check *c, const struct dt_job_config *job)
     c->n = job->hosts->n;
     c->peers = dt_xcalloc(c->n, sizeof *c->peers);
     c->hosts = dt_xcalloc(c->n, sizeof *c->hosts);
-    c->plan = (struct dt_check_plan){ &c->loop, job, "", on_moved, c };
+    c->plan = (struct dt_check_plan){ &c->loop, job, "", on_reached, on_moved, c };
     snprintf(c->plan.id, sizeof c->plan.id, "check-%08" PRIx32, tag);
     uv_timer_init(&c->loop, &c->tick);
+    uv_timer_init(&c->loop, &c->start);
     uv_timer_init(&c->loop, &c->timeout);
     uv_timer_init(&c->loop, &c->patience);
-    c->tick.data = c->timeout.data = c->patience.data = c;
+    c->tick.data = c->start.data = c->timeout.data = c->patience.data = c;
     c->last_look_ns = dt_now_ns();
     uv_timer_start(&c->tick, on_tick, period, period);
+    if (job->start_timeout_s > 0)
+        uv_timer_start(&c->start, on_start_timeout, (uint64_t)job->start_timeout_s * 1000, 0);
     if (job->timeout_s > 0)
         uv_timer_start(&c->timeout, on_timeout, (uint64_t)job->timeout_s * 1000, 0);
     watch_signals(c);
     for (size_t i = 0; i < c->n; i++) {
         c->hosts[i].name = job->hosts->v[i].name;
-        dt_check_peer_open(&c->peers[i], &c->plan, i, &c->hosts[i]);
+        dt_check_peer_init(&c->peers[i], &c->plan, i, &c->hosts[i]);
     }
+    connect_next(c);
 }
 
 /* --- what came of it --- */
@@ -268,6 +336,7 @@ int dt_check_run(const struct dt_job_config *config, bool json, struct dt_error 
         dt_check_peer_free(&c.peers[i]);
         dt_check_host_free(&c.hosts[i]);
     }
+    dt_check_ways_free(&c.ways);
     free(c.peers);
     free(c.hosts);
     return rc;

@@ -47,6 +47,12 @@ char *dt_check_gpu_models(const struct dt_check_host *h)
     return text;
 }
 
+void dt_check_set_problem(struct dt_check_host *h, const char *text)
+{
+    if (!h->problem)
+        h->problem = dt_xstrdup(text);
+}
+
 void dt_check_host_free(struct dt_check_host *h)
 {
     free(h->problem);

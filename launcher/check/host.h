@@ -23,6 +23,10 @@ struct dt_check_host {
     bool has_facts; /* what follows is known */
     struct dt_msg_facts facts;
     struct dt_wallclock clock;
+    const char
+        *next; /* the host next to it in the ring, when the way there was measured; or NULL */
+    uint32_t rtt_us;
+    double bandwidth; /* bit/s */
 };
 
 /* Cores that ranks may keep busy, after affinity and limits of the cgroup; and bytes of memory. */
@@ -30,6 +34,7 @@ double dt_check_cores(const struct dt_check_host *h);
 double dt_check_memory(const struct dt_check_host *h);
 /* The models of its GPUs, each once, as in "H100 80GB HBM3, A100"; to be freed. */
 char *dt_check_gpu_models(const struct dt_check_host *h);
-void dt_check_host_free(struct dt_check_host *h); /* what it points to */
+void dt_check_set_problem(struct dt_check_host *h, const char *text); /* the first one stays */
+void dt_check_host_free(struct dt_check_host *h);                     /* what it points to */
 
 #endif

@@ -33,6 +33,15 @@ static void add_disk(cJSON *to, const struct dt_check_host *h)
         cJSON_AddNullToObject(to, "disk_writable");
 }
 
+static void add_network(cJSON *to, const struct dt_check_host *h)
+{
+    bool known = h->next != NULL;
+
+    dt_json_add_text(to, "next", h->next);
+    dt_json_add_number(to, "rtt_to_next", known, h->rtt_us / 1e6);
+    dt_json_add_number(to, "bits_per_second_to_next", known, h->bandwidth);
+}
+
 static void add_remarks(cJSON *to, const struct dt_remarks *remarks, size_t host)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "remarks");
@@ -66,6 +75,7 @@ static cJSON *host_json(const struct dt_check_host *h)
     dt_json_add_number(o, "clock_offset", known, (double)h->clock.offset_ns / 1e9);
     dt_json_add_number(o, "clock_error", known, (double)h->clock.error_ns / 1e9);
     add_disk(o, h);
+    add_network(o, h);
     return o;
 }
 

@@ -6,6 +6,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/hostlink.h"
+#include "launcher/job/hostnet.h"
 #include "launcher/job/start.h"
 #include "launcher/job/words.h"
 
@@ -14,12 +15,6 @@ enum { PINGS = 8 }; /* the quickest answer of these tells how the clocks stand *
 static void moved(struct dt_check_peer *p)
 {
     p->plan->moved(p->plan->arg);
-}
-
-static void set_problem(struct dt_check_host *h, const char *text)
-{
-    if (!h->problem)
-        h->problem = dt_xstrdup(text);
 }
 
 static void ping(struct dt_check_peer *p)
@@ -101,8 +96,14 @@ static void on_ready(void *arg, const struct dt_msg_hello *hello)
     h->cores = hello->cores;
     h->memory = hello->memory;
     p->identity = dt_xstrdup(hello->identity);
+    p->addr = dt_xstrdup(hello->addr);
+    p->peer_addr = dt_xstrdup(hello->peer_addr);
+    p->netaddrs = dt_netaddrs_copy(&hello->addrs);
     p->free_port = hello->free_port;
+    p->probe_port = hello->probe_port;
     dt_heartbeat_hello(&p->heartbeat, hello->time_ns, now);
+    dt_verbose("%s: connected in %.3f s (%s, agent %s)", h->name, h->connect_seconds, h->carrier,
+               h->agent_version);
     if (dt_push_is_complete(&p->push))
         ask(p);
     else
@@ -159,7 +160,7 @@ static void on_spawn_failed(struct dt_check_peer *p, const struct dt_msg_spawn_f
     struct dt_strbuf text = { 0 };
 
     dt_words_spawn(&text, m);
-    set_problem(p->host, dt_strbuf_text(&text));
+    dt_check_set_problem(p->host, dt_strbuf_text(&text));
     dt_strbuf_free(&text);
     p->prepared = true;
 }
@@ -184,6 +185,9 @@ static void on_message(void *arg, uint8_t type, union dt_msg *msg)
         break;
     case DT_MSG_SPAWN_FAILED:
         on_spawn_failed(p, &msg->spawn_failed);
+        break;
+    case DT_MSG_REACH:
+        p->plan->reached(p->plan->arg, p, &msg->reach);
         break;
     case DT_MSG_LOG:
         dt_say("%s: %s", p->host->name, msg->log.text);
@@ -216,21 +220,18 @@ static void on_closed(void *arg, const struct dt_error *why)
     p->host->carrier = dt_link_carrier(p->link);
     p->link = NULL;
     if (!p->closing)
-        set_problem(p->host, why->text[0] ? why->text : "agent: it ended unexpectedly");
+        dt_check_set_problem(p->host, why->text[0] ? why->text : "agent: it ended unexpectedly");
     moved(p);
 }
 
-void dt_check_peer_open(struct dt_check_peer *p, const struct dt_check_plan *plan, size_t index,
+void dt_check_peer_init(struct dt_check_peer *p, const struct dt_check_plan *plan, size_t index,
                         struct dt_check_host *host)
 {
-    static const struct dt_link_events events = { on_ready, on_message, on_noise, on_drained,
-                                                  on_closed };
     const struct dt_job_config *job = plan->job;
 
     p->plan = plan;
     p->index = index;
     p->host = host;
-    p->opened_ns = dt_now_ns();
     p->config = (struct dt_link_config){
         .transport = job->transport(&job->hosts->v[index], job->transport_arg),
         .host = &job->hosts->v[index],
@@ -239,12 +240,40 @@ void dt_check_peer_open(struct dt_check_peer *p, const struct dt_check_plan *pla
         .accept_new = job->accept_new,
     };
     p->push.set = job->push;
-    p->link = dt_link_open(plan->loop, &p->config, &events, p);
+    host->carrier = p->config.transport->name;
 }
 
-bool dt_check_peer_is_settled(const struct dt_check_peer *p)
+void dt_check_peer_connect(struct dt_check_peer *p)
 {
-    return !p->link || p->closing || (p->host->has_facts && p->prepared && p->pongs >= PINGS);
+    static const struct dt_link_events events = { on_ready, on_message, on_noise, on_drained,
+                                                  on_closed };
+
+    p->connected = true;
+    p->opened_ns = dt_now_ns();
+    p->link = dt_link_open(p->plan->loop, &p->config, &events, p);
+}
+
+bool dt_check_peer_is_connecting(const struct dt_check_peer *p)
+{
+    return p->link && !p->host->greeted;
+}
+
+const char *dt_check_peer_awaits(const struct dt_check_peer *p)
+{
+    if (!p->connected)
+        return "its turn (--fanout)";
+    if (!p->link || p->closing)
+        return NULL;
+    if (!p->host->greeted)
+        return dt_link_phase(p->link);
+    if (!p->asked)
+        return "receive files (--push)";
+    return p->host->has_facts && p->prepared && p->pongs >= PINGS ? NULL : "start the ranks";
+}
+
+bool dt_check_peer_is_open(const struct dt_check_peer *p)
+{
+    return p->link && !p->closing;
 }
 
 void dt_check_peer_tick(struct dt_check_peer *p, uint64_t now_ns, uint64_t last_look_ns)
@@ -279,16 +308,19 @@ void dt_check_peer_end(struct dt_check_peer *p)
 
 void dt_check_peer_close(struct dt_check_peer *p, const char *problem)
 {
-    if (!p->link)
-        return;
     if (problem)
-        set_problem(p->host, problem);
+        dt_check_set_problem(p->host, problem);
+    p->connected = true; /* it is not tried any more */
     p->closing = true;
-    dt_link_close(p->link);
+    if (p->link)
+        dt_link_close(p->link);
 }
 
 void dt_check_peer_free(struct dt_check_peer *p)
 {
     free(p->identity);
+    free(p->addr);
+    free(p->peer_addr);
+    dt_netaddrs_free(&p->netaddrs);
     dt_push_end(&p->push);
 }

@@ -13,11 +13,14 @@
 #include "launcher/job/push.h"
 #include "launcher/remote/link.h"
 
+struct dt_check_peer;
+
 struct dt_check_plan { /* what all conversations share; outlives them */
     uv_loop_t *loop;
     const struct dt_job_config *job;
-    char id[32];              /* in the names of pushed files' directories */
-    void (*moved)(void *arg); /* any of them is settled, or closed */
+    char id[32]; /* in the names of pushed files' directories */
+    void (*reached)(void *arg, struct dt_check_peer *peer, struct dt_msg_reach *m);
+    void (*moved)(void *arg); /* after every message, and when one is closed */
     void *arg;
 };
 
@@ -29,9 +32,14 @@ struct dt_check_peer {
     struct dt_link_config config;
     struct dt_push push;
     struct dt_heartbeat heartbeat;
-    char *identity; /* of the machine; NULL until HELLO */
+    char *identity; /* of the machine; NULL until HELLO, as the next three */
+    char *addr;
+    char *peer_addr;
+    struct dt_msg_list netaddrs;
     uint16_t free_port;
+    uint16_t probe_port;
     uint64_t opened_ns;
+    bool connected; /* it was tried, at least */
     bool asked;     /* CHECK and START are sent */
     bool prepared;  /* READY or SPAWN_FAILED came */
     unsigned pongs; /* so many, one after the other */
@@ -39,10 +47,13 @@ struct dt_check_peer {
 };
 
 /* peer: zeroed; host: zeroed but for its name. */
-void dt_check_peer_open(struct dt_check_peer *peer, const struct dt_check_plan *plan, size_t index,
+void dt_check_peer_init(struct dt_check_peer *peer, const struct dt_check_plan *plan, size_t index,
                         struct dt_check_host *host);
-/* All is known of it that will be. */
-bool dt_check_peer_is_settled(const struct dt_check_peer *peer);
+void dt_check_peer_connect(struct dt_check_peer *peer);
+bool dt_check_peer_is_connecting(const struct dt_check_peer *peer); /* HELLO has not come */
+/* What is being done, as "authenticate" or "start the ranks"; NULL when it is settled. */
+const char *dt_check_peer_awaits(const struct dt_check_peer *peer);
+bool dt_check_peer_is_open(const struct dt_check_peer *peer); /* and is not being closed */
 /* Heartbeat: to be called four times in the time that a host may be silent. */
 void dt_check_peer_tick(struct dt_check_peer *peer, uint64_t now_ns, uint64_t last_look_ns);
 /* Says END where the agent listens, and closes where none does yet. */

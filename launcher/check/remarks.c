@@ -1,5 +1,6 @@
 #include "launcher/check/remarks.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,21 +18,41 @@ static void add(struct dt_remarks *r, size_t host, enum dt_check_column column,
     dt_strbuf_free(text);
 }
 
-/* --- figures --- */
+/* --- figures: NAN where one is not known --- */
 
-static double gpus(const struct dt_check_host *h)
+static double cores(const struct dt_check_host *h)
 {
-    return h->facts.gpu_models.n;
+    return h->has_facts ? dt_check_cores(h) : NAN;
+}
+
+static double memory(const struct dt_check_host *h)
+{
+    return h->has_facts ? dt_check_memory(h) : NAN;
 }
 
 static double load_share(const struct dt_check_host *h)
 {
-    return h->facts.load / dt_check_cores(h);
+    return h->has_facts ? h->facts.load / dt_check_cores(h) : NAN;
+}
+
+static double gpus(const struct dt_check_host *h)
+{
+    return h->has_facts ? h->facts.gpu_models.n : NAN;
 }
 
 static double disk(const struct dt_check_host *h)
 {
-    return (double)h->facts.disk_free;
+    return h->has_facts ? (double)h->facts.disk_free : NAN;
+}
+
+static double rtt(const struct dt_check_host *h)
+{
+    return h->next ? h->rtt_us / 1000.0 : NAN;
+}
+
+static double bandwidth(const struct dt_check_host *h)
+{
+    return h->next ? h->bandwidth : NAN;
 }
 
 static void say_number(struct dt_strbuf *out, double value)
@@ -44,6 +65,13 @@ static void say_percent(struct dt_strbuf *out, double value)
     dt_strbuf_printf(out, "%.0f %%", value);
 }
 
+static void say_ms(struct dt_strbuf *out, double value)
+{
+    dt_strbuf_printf(out, "%.2f ms", value);
+}
+
+enum about { ITSELF, COUNT, WAY };
+
 static const struct figure {
     enum dt_check_column column;
     double (*of)(const struct dt_check_host *h);
@@ -53,13 +81,16 @@ static const struct figure {
     const char *before; /* around the figure */
     void (*say)(struct dt_strbuf *out, double value);
     const char *after;
-    bool counts; /* after is a noun, in the singular */
+    enum about
+        about; /* COUNT: after is a noun in the singular; WAY: the next host's name follows */
 } figures[] = {
-    { DT_CHECK_CORES, dt_check_cores, false, 1, 0, "", say_number, " core", true },
-    { DT_CHECK_MEMORY, dt_check_memory, false, 0.9, 0, "", dt_words_bytes, " of memory", false },
-    { DT_CHECK_LOAD, load_share, true, 1, 25, "a load of ", say_percent, " of its cores", false },
-    { DT_CHECK_GPUS, gpus, false, 1, 0, "", say_number, " GPU", true },
-    { DT_CHECK_DISK, disk, false, 0.5, 0, "", dt_words_bytes, " free for checkpoints", false },
+    { DT_CHECK_CORES, cores, false, 1, 0, "", say_number, " core", COUNT },
+    { DT_CHECK_MEMORY, memory, false, 0.9, 0, "", dt_words_bytes, " of memory", ITSELF },
+    { DT_CHECK_LOAD, load_share, true, 1, 25, "a load of ", say_percent, " of its cores", ITSELF },
+    { DT_CHECK_GPUS, gpus, false, 1, 0, "", say_number, " GPU", COUNT },
+    { DT_CHECK_DISK, disk, false, 0.5, 0, "", dt_words_bytes, " free for checkpoints", ITSELF },
+    { DT_CHECK_RTT, rtt, true, 2, 0.2, "", say_ms, " there and back to ", WAY },
+    { DT_CHECK_BANDWIDTH, bandwidth, false, 0.7, 0, "", dt_words_bits, " to ", WAY },
 };
 
 static int compare(const void *a, const void *b)
@@ -75,13 +106,29 @@ static double median(const struct figure *f, const struct dt_check_host *hosts, 
     double *v = dt_xcalloc(n, sizeof *v), found;
     size_t known = 0;
 
-    for (size_t i = 0; i < n; i++)
-        if (hosts[i].has_facts)
-            v[known++] = f->of(&hosts[i]);
+    for (size_t i = 0; i < n; i++) {
+        v[known] = f->of(&hosts[i]);
+        known += !isnan(v[known]);
+    }
     qsort(v, known, sizeof *v, compare);
-    found = known == 0 ? 0 : v[f->more_is_worse ? (known - 1) / 2 : known / 2];
+    found = known == 0 ? NAN : v[f->more_is_worse ? (known - 1) / 2 : known / 2];
     free(v);
     return found;
+}
+
+static void say_figure(struct dt_strbuf *b, const struct figure *f, const struct dt_check_host *h,
+                       double value, double usual)
+{
+    dt_strbuf_puts(b, f->before);
+    f->say(b, value);
+    dt_strbuf_puts(b, f->after);
+    if (f->about == COUNT && value != 1)
+        dt_strbuf_puts(b, "s");
+    if (f->about == WAY)
+        dt_strbuf_puts(b, h->next);
+    dt_strbuf_puts(b, " (usual: ");
+    f->say(b, usual);
+    dt_strbuf_puts(b, ")");
 }
 
 static void compare_figures(struct dt_remarks *r, const struct figure *f,
@@ -91,16 +138,12 @@ static void compare_figures(struct dt_remarks *r, const struct figure *f,
     double limit = f->factor * usual + f->slack;
 
     for (size_t i = 0; i < n; i++) {
-        double value = hosts[i].has_facts ? f->of(&hosts[i]) : usual;
+        double value = f->of(&hosts[i]);
         struct dt_strbuf b = { 0 };
 
-        if (f->more_is_worse ? value <= limit : value >= limit)
+        if (!(f->more_is_worse ? value > limit : value < limit)) /* of NAN neither is true */
             continue;
-        dt_strbuf_puts(&b, f->before);
-        f->say(&b, value);
-        dt_strbuf_printf(&b, "%s%s (usual: ", f->after, f->counts && value != 1 ? "s" : "");
-        f->say(&b, usual);
-        dt_strbuf_puts(&b, ")");
+        say_figure(&b, f, &hosts[i], value, usual);
         add(r, i, f->column, &b);
     }
 }

@@ -21,6 +21,8 @@ enum dt_check_column {
     DT_CHECK_DRIVER,
     DT_CHECK_CLOCK,
     DT_CHECK_DISK,
+    DT_CHECK_RTT,
+    DT_CHECK_BANDWIDTH,
     DT_CHECK_COLUMNS,
 };
 

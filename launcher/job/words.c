@@ -31,16 +31,30 @@ void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what)
     dt_strbuf_printf(out, "%" PRIu64 " %s%s", n, what, n == 1 ? "" : "s");
 }
 
-void dt_words_bytes(struct dt_strbuf *out, double bytes)
+/* A figure with two digits at least, in the largest unit of which there is one. */
+static void add_scaled(struct dt_strbuf *out, double value, double step, const char *const *units)
 {
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
     size_t i = 0;
 
-    while (bytes >= 1023.5 && i + 1 < sizeof units / sizeof *units) {
-        bytes /= 1024;
+    while (value >= step - 0.5 && units[i + 1]) {
+        value /= step;
         i++;
     }
-    dt_strbuf_printf(out, i && bytes < 9.95 ? "%.1f %s" : "%.0f %s", bytes, units[i]);
+    dt_strbuf_printf(out, i && value < 9.95 ? "%.1f %s" : "%.0f %s", value, units[i]);
+}
+
+void dt_words_bytes(struct dt_strbuf *out, double bytes)
+{
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", NULL };
+
+    add_scaled(out, bytes, 1024, units);
+}
+
+void dt_words_bits(struct dt_strbuf *out, double bits_per_second)
+{
+    static const char *const units[] = { "bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s", NULL };
+
+    add_scaled(out, bits_per_second, 1000, units);
 }
 
 void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list)

@@ -12,6 +12,7 @@
 void dt_words_duration(struct dt_strbuf *out, double seconds); /* "0.21 s", "4 min 12 s" */
 void dt_words_count(struct dt_strbuf *out, uint64_t n, const char *what); /* "1 step", "3 steps" */
 void dt_words_bytes(struct dt_strbuf *out, double bytes);                 /* "40 GiB", "1.2 TiB" */
+void dt_words_bits(struct dt_strbuf *out, double bits_per_second);        /* "9.8 Gbit/s" */
 /* An ascending list as "4-7" or "0,4,8"; in the middle of a long one stands "...". */
 void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list);
 void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks); /* "rank 4", "ranks 4-7" */

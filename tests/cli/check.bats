@@ -16,7 +16,7 @@ json() { # a Python expression over the report o
     clean
     [ "$(wc -l <"$OUT")" = 2 ]
     [ "$(head -1 "$OUT" | tr -s ' ')" = \
-        "host ssh agent cores physical memory load GPUs driver clock disk" ]
+        "host ssh agent cores physical memory load GPUs driver clock disk to next: rtt bandwidth" ]
     grep -q '^localhost  *local ' "$OUT"
 }
 
@@ -32,6 +32,7 @@ json() { # a Python expression over the report o
     [ "$(json 'h[0]["disk_dir"]')" = "$T" ]
     [ "$(json 'h[0]["disk_writable"]')" = True ]
     [ "$(json 'abs(h[0]["clock_offset"]) <= h[0]["clock_error"] + 0.01')" = True ]
+    [ "$(json 'h[0]["clock_error"] > 0')" = True ]
     [ "$(json '0 < h[0]["cores"] <= h[0]["cpus"]')" = True ]
 }
 
@@ -100,8 +101,8 @@ json() { # a Python expression over the report o
     clean
 }
 
-@test "Ctrl-C, SIGTERM and --timeout end a check whose agent does not answer" {
-    printf '#!/bin/sh\nexec sleep 300\n' >agent
+@test "Ctrl-C, SIGTERM, --timeout and --start-timeout end a check whose agent does not answer" {
+    printf '#!/bin/sh\nexec cat >/dev/null\n' >agent
     chmod +x agent
     for case in INT:130 TERM:143; do
         DTRUN_AGENT=$T/agent dtrun_start --check
@@ -115,8 +116,12 @@ json() { # a Python expression over the report o
     done
     DTRUN_AGENT=$T/agent dtrun --check --timeout 1
     code_is 124
-    err_has "the time limit of 1 s is over"
+    err_has "dtrun: localhost: agent start: not done within the 1 s of --timeout"
     grep -q '^localhost !' "$OUT"
+    clean 2
+    DTRUN_AGENT=$T/agent dtrun --check --start-timeout 1
+    code_is 125
+    err_has "dtrun: localhost: agent start: not done within the 1 s of --start-timeout"
     clean 2
 }
 
@@ -132,6 +137,14 @@ started_agent() { [ -n "$(keeper)" ]; }
     err_has "dtrun: localhost: agent: it has not answered for 1 s"
     grep -qE '^localhost ! +local ' "$OUT"
     clean 2
+}
+
+@test "--fanout: one host after the other; this machine plays them" {
+    dtrun --check --json --transport local --fanout 1 -H a,b,c,d,e
+    code_is 0
+    [ "$(json '[x["next"] for x in h]')" = "['b', 'c', 'd', 'e', 'a']" ]
+    [ "$(json 'all(x["bits_per_second_to_next"] > 0 for x in h)')" = True ]
+    clean
 }
 
 @test "a check whose output cannot be written fails" {

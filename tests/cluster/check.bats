@@ -20,12 +20,12 @@ json() { # a Python expression over the report o
         "$OUT" "$1"
 }
 
-# Waits until an agent runs on host N.
-cluster_until_agent() {
+# Waits until dtrun has said it.
+cluster_err_gets() {
     local end=$(($(date +%s%N) + 10000000000))
 
-    until cluster_processes | grep -q "^host$1 .*dtrun-agent"; do
-        [ "$(date +%s%N)" -lt "$end" ] || { echo "no agent runs on host$1"; return 1; }
+    until grep -qF -- "$1" "$ERR"; do
+        [ "$(date +%s%N)" -lt "$end" ] || { cluster_err_has "$1"; return 1; }
         sleep 0.02
     done
 }
@@ -68,6 +68,52 @@ files_on() { cluster_on "$1" find /run/home /tmp -name '*check-*' -o -name '*.pa
     grep -qE '^hots4 ! +failed: resolve ' "$OUT"
 }
 
+@test "the slowest way between neighbours is measured and named" {
+    cluster_on 2 tc qdisc add dev eth0 root tbf rate 40mbit burst 32k latency 100ms 2>/dev/null ||
+        skip "the kernel lacks the tbf queueing discipline"
+    cluster_dtrun --check -H host1,host2,host3
+    cp "$OUT" "$BATS_TEST_TMPDIR/table"
+    cluster_dtrun --check --json -H host1,host2,host3
+    cluster_on 2 tc qdisc del dev eth0 root
+    [ "$RC" = 0 ]
+    grep -qE '^dtrun: host2: (.*; )?[0-9.]+ Mbit/s to host3 \(usual: ' "$ERR"
+    [ "$(json '[x["next"] for x in h]')" = "['host2', 'host3', 'host1']" ]
+    # no measurement is faster than what it measures
+    [ "$(json 'h[1]["bits_per_second_to_next"] < 45e6 < h[2]["bits_per_second_to_next"]')" = True ]
+    [ "$(json 'all(x["rtt_to_next"] > 0 for x in h)')" = True ]
+    grep -qE '^host2 .* [0-9.]+ Mbit/s !$' "$BATS_TEST_TMPDIR/table"
+}
+
+@test "hosts that cannot reach each other are named as a job would name them" {
+    cluster_on 2 nft 'add table inet t; add chain inet t in { type filter hook input priority 0; };
+        add rule inet t in tcp dport != 22 tcp flags syn / syn,ack reject with tcp reset'
+    cluster_dtrun --check --json -H host1,host2,host3
+    cluster_on 2 nft flush ruleset
+    [ "$RC" = 125 ]
+    for i in 1 3; do
+        grep -q "^dtrun: host$i: cannot reach host2 at $CLUSTER_NET.2:[0-9]* (eth0): connection refused" "$ERR"
+    done
+    cluster_err_has "dtrun: 2 of 3 hosts cannot be used; a job would not start"
+    [ "$(json '[x["next"] for x in h], [x["cores"] > 0 for x in h]')" = \
+        "([None, 'host3', 'host1'], [True, True, True])" ]
+    cluster_dtrun --check --iface nosuch0 -H host1,host2
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: host1: --iface nosuch0: no interface of this host fits"
+}
+
+@test "a host that is lost during a check does not hold it up" {
+    cluster_on 2 tc qdisc add dev eth0 root tbf rate 64kbit burst 4k latency 5s 2>/dev/null || true
+    cluster_dtrun_start --check --verbose --heartbeat 2 -H host1,host2,host3
+    cluster_err_gets "host2: connected"
+    cluster_power_off 2
+    cluster_dtrun_wait 15
+    cluster_power_on 2
+    cluster_trust
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: host2: agent: it has not answered for 2 s"
+    grep -qE '^host1 .*libssh2' "$OUT"
+}
+
 @test "two names for one machine" {
     sed -n 's/^host1 /twin /p' "$CLUSTER_HOME/.ssh/known_hosts" >"$BATS_TEST_TMPDIR/twin"
     cat "$BATS_TEST_TMPDIR/twin" >>"$CLUSTER_HOME/.ssh/known_hosts"
@@ -78,12 +124,12 @@ files_on() { cluster_on "$1" find /run/home /tmp -name '*check-*' -o -name '*.pa
 
 @test "Ctrl-C during a check: 130 at once, no process is left" {
     cluster_cut 2
-    cluster_dtrun_start --check -H host1,host2 true
-    cluster_until_agent 1
+    cluster_dtrun_start --check --verbose -H host1,host2 true
+    cluster_err_gets "host1: connected"
     kill -INT "$DTRUN_PID"
     cluster_dtrun_wait 5
     cluster_mend 2
     [ "$RC" = 130 ]
     [ ! -s "$OUT" ]
-    cluster_err_lines 1
+    cluster_err_has "dtrun: interrupted by SIGINT"
 }

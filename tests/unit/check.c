@@ -3,6 +3,7 @@
 
 #include "launcher/check/cells.h"
 #include "launcher/check/remarks.h"
+#include "launcher/check/rounds.h"
 #include "launcher/check/table.h"
 #include "launcher/check/wallclock.h"
 #include "tests/unit/unit.h"
@@ -125,6 +126,9 @@ static struct dt_check_host usual(const char *name)
                    .disk_dir = (char *)"/d",
                    .disk_free = 100 * GIB },
         .clock = { 2 * MS, MS / 10 },
+        .next = "z",
+        .rtt_us = 100,
+        .bandwidth = 1e10,
     };
 }
 
@@ -216,17 +220,34 @@ static void disk(struct dt_check_host *h)
     h[1].facts.disk_error = 30; /* EROFS */
 }
 
+static void slow_ways(struct dt_check_host *h)
+{
+    h[0].rtt_us = 5200;
+    h[1].bandwidth = 6.9e9;
+    h[2].rtt_us = 390; /* neither much more nor twice as much */
+}
+
+static void unknown_ways(struct dt_check_host *h)
+{
+    h[0].next = NULL;
+    h[1].rtt_us = 1000;
+    h[1].bandwidth = 1e9;
+}
+
 static void unknown(struct dt_check_host *h)
 {
     h[0].has_facts = false;
+    h[0].next = NULL;
     h[0].cores = 1;
     h[1].cores = 8;
 }
 
 static void nothing_known(struct dt_check_host *h)
 {
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
         h[i].has_facts = false;
+        h[i].next = NULL;
+    }
 }
 
 static void test_remarks(void **state)
@@ -248,12 +269,16 @@ static void test_remarks(void **state)
         { fewer_gpus, "b7 1 GPU (usual: 2)|" },
         { other_gpus, "c7 GPU A100 (usual: H100)|c8 driver 535.2 (usual: 580.1)|" },
         { no_gpus, "c7 0 GPUs (usual: 2)|" },
-        { other_system, "a11 kernel 5.10 (usual: 6.1)|a11 machine type aarch64 (usual: x86_64)|" },
-        { all_differ, "b11 kernel 6.2 (usual: 6.1)|c11 kernel 6.3 (usual: 6.1)|" },
+        { other_system, "a13 kernel 5.10 (usual: 6.1)|a13 machine type aarch64 (usual: x86_64)|" },
+        { all_differ, "b13 kernel 6.2 (usual: 6.1)|c13 kernel 6.3 (usual: 6.1)|" },
         { clocks, "a9 its clock is 3.2 s behind this machine's|"
                   "b9 its clock is 1 min 30 s ahead of this machine's|" },
         { disk, "a10 49 GiB free for checkpoints (usual: 100 GiB)|"
                 "b10 checkpoints cannot be written: /d: Read-only file system|" },
+        { slow_ways, "a11 5.20 ms there and back to z (usual: 0.39 ms)|"
+                     "b12 6.9 Gbit/s to z (usual: 10 Gbit/s)|" },
+        { unknown_ways, "b11 1.00 ms there and back to z (usual: 0.10 ms)|"
+                        "b12 1.0 Gbit/s to z (usual: 10 Gbit/s)|" },
         { unknown, "b3 8 cores (usual: 16)|" }, /* of two, the better one is usual */
         { nothing_known, "" },
     };
@@ -310,17 +335,44 @@ static void test_print(void **state)
     assert_string_equal(
         dt_strbuf_text(&b),
         "host     ssh                                 agent             cores  physical  memo"
-        "ry    load  GPUs        driver            clock     disk\n"
+        "ry    load  GPUs        driver            clock     disk  to next: rtt  bandwidth\n"
         "host1    libssh2 0.21 s                      0.1.0              16           8  64 G"
-        "iB   0.3    2 x H100    580.1   +2.0 +-0.1 ms    100 GiB\n"
+        "iB   0.3    2 x H100    580.1   +2.0 +-0.1 ms    100 GiB       0.10 ms  10 Gbit/s\n"
         "here     local                               0.1.0       4.5 of 16 !         8  64 G"
-        "iB  12.5 !  - !         -       +0.0 +-0.1 ms    100 GiB\n"
+        "iB  12.5 !  - !         -       +0.0 +-0.1 ms    100 GiB       0.10 ms  10 Gbit/s\n"
         "host3 !  failed: authenticate as anna (ssh)  -                   -           -      "
-        " -     -    -           -                   -          -\n"
+        " -     -    -           -                   -          -             -          -\n"
         "h4       libssh2 0.21 s                      0.1.0 sent         16           -  64 G"
-        "iB   0.3    2 x H100    580.1          -4.0 s !  100 GiB\n");
+        "iB   0.3    2 x H100    580.1          -4.0 s !  100 GiB       0.10 ms  10 Gbit/s\n");
     dt_strbuf_free(&b);
     dt_remarks_free(&r);
+}
+
+/* Each host measures once, and none has a part in two measurements of a round. */
+static void test_rounds(void **state)
+{
+    (void)state;
+    assert_int_equal(dt_rounds_count(0), 0);
+    assert_int_equal(dt_rounds_count(1), 0);
+    for (size_t n = 2; n < 20; n++) {
+        size_t rounds = dt_rounds_count(n);
+
+        assert_int_equal(rounds, n % 2 ? 3 : 2);
+        for (size_t i = 0; i < n; i++)
+            assert_true(dt_rounds_of(i, n) < rounds);
+        for (size_t round = 0; round < rounds; round++) {
+            int parts[20] = { 0 };
+
+            for (size_t i = 0; i < n; i++) {
+                bool measures = dt_rounds_of(i, n) == round;
+
+                parts[i] += measures;
+                parts[(i + 1) % n] += measures;
+                assert_in_range(parts[i], 0, 1);
+                assert_in_range(parts[(i + 1) % n], 0, 1);
+            }
+        }
+    }
 }
 
 int main(void)
@@ -328,7 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wallclock), cmocka_unit_test(test_table),
         cmocka_unit_test(test_remarks),   cmocka_unit_test(test_one_host_is_usual),
-        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_print),     cmocka_unit_test(test_rounds),
     };
 
     return cmocka_run_group_tests_name("check", tests, NULL, NULL);

@@ -56,6 +56,27 @@ static void test_bytes(void **state)
     }
 }
 
+static void test_bits(void **state)
+{
+    static const struct {
+        double bits;
+        const char *want;
+    } cases[] = {
+        { 0, "0 bit/s" },        { 999.4, "999 bit/s" },   { 1000, "1.0 kbit/s" },
+        { 41.9e6, "42 Mbit/s" }, { 9.81e9, "9.8 Gbit/s" }, { 9.96e9, "10 Gbit/s" },
+        { 97e9, "97 Gbit/s" },   { 5e15, "5000 Tbit/s" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strbuf b = { 0 };
+
+        dt_words_bits(&b, cases[i].bits);
+        assert_string_equal(dt_strbuf_text(&b), cases[i].want);
+        dt_strbuf_free(&b);
+    }
+}
+
 static void test_numbers(void **state)
 {
     struct dt_strbuf b = { 0 };
@@ -189,9 +210,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_duration), cmocka_unit_test(test_bytes),
-        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_ranks),
-        cmocka_unit_test(test_death),    cmocka_unit_test(test_spawn),
-        cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_bits),     cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_ranks),    cmocka_unit_test(test_death),
+        cmocka_unit_test(test_spawn),    cmocka_unit_test(test_signals),
     };
 
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);
