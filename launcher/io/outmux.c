@@ -1,6 +1,7 @@
 #include "launcher/io/outmux.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@ struct sink {
     struct dt_outmux *mux;
     struct dt_outfd *out;
     int fd;
+    bool colour;
     const void *open; /* the stream whose unfinished line stands at the end, or NULL */
 };
 
@@ -110,7 +112,7 @@ static void begin_line(struct stream *s)
         put(s, stamp, dt_stamp(stamp, &now));
     }
     if (m->labels)
-        put(s, label, dt_label(label, s->rank));
+        put(s, label, dt_label(label, s->rank, s->sink->colour));
 }
 
 static void on_piece(void *arg, const char *text, size_t n, unsigned piece)
@@ -195,6 +197,14 @@ static bool same_file(int a, int b)
            sa.st_ino == sb.st_ino && sa.st_rdev == sb.st_rdev;
 }
 
+/* As users ask for it everywhere: see no-color.org. */
+static bool shows_colour(int fd)
+{
+    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+
+    return isatty(fd) && !(no_color && *no_color) && term && strcmp(term, "dumb") != 0;
+}
+
 static void open_sinks(struct dt_outmux *m, uv_loop_t *loop)
 {
     struct dt_outfd_events events = { on_wrote, on_failed, on_drained };
@@ -203,6 +213,7 @@ static void open_sinks(struct dt_outmux *m, uv_loop_t *loop)
     for (unsigned i = 0; i < m->nsinks; i++) {
         m->sinks[i].mux = m;
         m->sinks[i].fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
+        m->sinks[i].colour = shows_colour(m->sinks[i].fd);
         m->sinks[i].out = dt_outfd_open(loop, m->sinks[i].fd, &events, &m->sinks[i]);
     }
 }

@@ -3,10 +3,13 @@
 
 load common
 
-@test "41: 64 ranks write at once: every line whole and in order" {
-    LIMIT=120 dtrun -np 64 "$RANK/flood" 4000
-    code_is 0
-    "$RANK/flood" check 64 4000 <"$OUT"
+@test "41: 64 ranks write 10 MiB each at once: every line whole and in order" {
+    set -o pipefail
+    RC=0
+    env "$TOKEN" timeout 120 "$DTRUN" -np 64 "$RANK/flood" 52429 </dev/null 2>"$ERR" |
+        "$RANK/flood" check 64 52429 || RC=$?
+    OUT=/dev/null code_is 0
+    err_is_empty
     clean
 }
 
@@ -64,6 +67,61 @@ load common
     clean
 }
 
+# dtrun with a terminal for its standard output and error, both of which come to be in $OUT.
+on_terminal() {
+    RC=0
+    : >"$ERR"
+    env "${SETTINGS[@]}" "$TOKEN" timeout 30 python3 -c \
+        'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' \
+        "$DTRUN" "$@" </dev/null >"$OUT" || RC=$?
+}
+
+@test "labels have colours on a terminal, and nowhere else; NO_COLOR and a dumb terminal are respected" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    local esc=$'\033' setting
+    SETTINGS=(-u NO_COLOR TERM=xterm)
+    on_terminal -np 2 echo hello
+    code_is 0
+    [ "$(tr -d '\r' <"$OUT" | grep hello | sort)" = "${esc}[35m[1]${esc}[0m hello
+${esc}[36m[0]${esc}[0m hello" ]
+    for setting in NO_COLOR=1 TERM=dumb; do
+        SETTINGS=(-u NO_COLOR TERM=xterm "$setting")
+        on_terminal -np 2 echo hello
+        [ "$(tr -d '\r' <"$OUT" | grep hello | sort)" = "[0] hello
+[1] hello" ]
+    done
+    TERM=xterm dtrun -np 2 echo hello
+    ! grep -q "$esc" "$OUT"
+    clean
+}
+
+@test "45: dtrun, blocked by its reader, still supervises: a death stops the others, its code stays" {
+    mkfifo slow
+    env "$TOKEN" timeout 60 "$DTRUN" --max-restarts 0 -np 4 sh -c \
+        '[ $DTRUN_RANK = 3 ] || exec yes; until [ -e go ]; do sleep 0.05; done; exit 9' \
+        </dev/null >slow 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    exec 8<slow # not read yet
+    within 20 stalled yes 3
+    touch go
+    # nobody reads, and the ranks end all the same
+    within 10 no_rank_runs
+    within 5 has_line "rank 3 .* exited with code 9" "$ERR"
+    cat <&8 >"$OUT"
+    exec 8<&-
+    dtrun_wait
+    code_is 9
+    [ "$(grep -cv "^\[[0-2]\] y$" "$OUT")" -le 3 ] # a line may have been cut by the end of its rank
+    clean
+}
+
+no_rank_runs() {
+    local pid
+    for pid in $(left_behind); do
+        case "$(cat "/proc/$pid/comm" 2>/dev/null)" in yes | sh) return 1 ;; esac
+    done
+}
+
 @test "44: the reader leaves: the job is stopped, 141, without a word" {
     env "$TOKEN" timeout 30 "$DTRUN" -np 4 yes 2>"$ERR" | head -1 >"$OUT"
     RC="${PIPESTATUS[0]}"
@@ -81,7 +139,7 @@ load common
     exec 8<slow
     head -c 65536 <&8 >part
     # the ranks have 40 MB to write; wait until they cannot go on
-    within 20 stalled
+    within 20 stalled flood 4
     rss="$(awk '/VmRSS/ { s += $2 } END { print s }' $(for p in $(left_behind); do echo "/proc/$p/status"; done))"
     [ "$rss" -lt 60000 ] || { echo "all together have $rss KiB"; false; }
     cat part - <&8 >"$OUT"
@@ -93,13 +151,13 @@ load common
 }
 
 # No rank is running any more: all wait for their pipe.
-stalled() {
+stalled() { # COMMAND RANKS
     local pid n=0
     for pid in $(left_behind); do
-        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = flood ] || continue
+        [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$1" ] || continue
         case "$(cat "/proc/$pid/wchan" 2>/dev/null)" in *pipe*) n=$((n + 1)) ;; esac
     done
-    [ "$n" = 4 ]
+    [ "$n" = "$2" ]
 }
 
 @test "47: standard output and standard error stay apart" {

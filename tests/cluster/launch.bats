@@ -78,6 +78,34 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     [ "$(cat "$OUT")" = squeamish ]
 }
 
+@test "48, 49: an argument of 100 KiB and 200 KiB of environment, on remote and local hosts" {
+    local long i want t
+
+    long=$(head -c 76800 /dev/urandom | base64 -w 0) # 102400 characters
+    for i in 1 2 3 4; do export BULK$i="${long:0:51200}$i"$'\n'"end"; done
+    want=$(printf '%s\n' "$BULK1" "$BULK2" "$BULK3" "$BULK4" "$long" | cksum)
+    for t in "auto -H localhost,host1" "ssh -H host1,host2"; do # auto: fork and libssh2
+        cluster_dtrun --transport $t -np 2 \
+            sh -c 'printf "%s\n" "$BULK1" "$BULK2" "$BULK3" "$BULK4" "$1" | cksum' sh "$long"
+        [ "$RC" = 0 ]
+        [ "$(sed 's/^\[[01]\] //' "$OUT")" = "$(printf '%s\n' "$want" "$want")" ]
+    done
+    unset BULK1 BULK2 BULK3 BULK4
+}
+
+@test "49: neither ssh nor anything else has the environment on its command line" {
+    local t
+
+    for t in libssh2 ssh; do
+        SECRET=squeamish cluster_dtrun_start --transport $t -np 2 -H host1,host2 \
+            sh -c 'echo "up $SECRET"; sleep 300'
+        cluster_out_has 2 "up squeamish"
+        ! cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep 's[q]ueamish' | grep -v 'cluster_out_has'
+        kill -TERM "$DTRUN_PID"
+        cluster_dtrun_wait 10
+    done
+}
+
 @test "standard input reaches rank 0 on its host, output of all ranks comes back whole" {
     head -c 5000000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
     STDIN=$BATS_TEST_TMPDIR/in cluster_dtrun --no-tag -np 2 -H host2:1,host3:1 cat

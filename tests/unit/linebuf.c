@@ -135,9 +135,9 @@ static void test_label(void **state)
     char label[DT_LABEL_MAX];
 
     (void)state;
-    assert_int_equal(dt_label(label, 7), 4);
+    assert_int_equal(dt_label(label, 7, false), 4);
     assert_string_equal(label, "[7] ");
-    assert_int_equal(dt_label(label, 999999), 9);
+    assert_int_equal(dt_label(label, 999999, false), 9);
     assert_string_equal(label, "[999999] ");
 }
 
