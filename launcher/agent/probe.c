@@ -1,11 +1,13 @@
 #include "launcher/agent/probe.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,7 +22,8 @@ enum {
     BULK_MS = 5000,   /* without any progress; the host waits longer, for the caller is to judge */
     STAGGER_MS = 250, /* then the next address of a target is tried, too */
     RETRY_MS = 100,   /* after the other hung up during the handshake */
-    TICK_MS = 50,
+    DEAF_MS = 50,
+    GUESTS_MS = 1000, /* how often guests are looked through for those whose time is over */
     GUESTS_MAX = 1024,
 };
 
@@ -210,12 +213,22 @@ static void decide(struct attempt *a, enum dt_reach_state state, int error)
         conn_close(a->conn);
 }
 
+/* What was sent has been received there: it is only the other agent that lets us wait. */
+static bool has_arrived(const struct conn *c)
+{
+    int left = -1;
+
+    return c->phase == RECEIPT && ioctl(c->shake.fd, SIOCOUTQ, &left) == 0 && left == 0;
+}
+
 static enum dt_reach_state state_of_failure(const struct conn *c, int error)
 {
     if (c->phase == SHAKING && error == EACCES)
         return DT_REACH_STRANGER;
     if (c->phase == SHAKING)
         return dt_handshake_is_connected(&c->shake) ? DT_REACH_SILENT : DT_REACH_CONNECT;
+    if (error == ETIMEDOUT && has_arrived(c))
+        return DT_REACH_SILENT;
     return c->phase == BACK ? DT_REACH_LOST_HERE : DT_REACH_LOST_THERE;
 }
 
@@ -330,16 +343,14 @@ static void on_caller(uv_poll_t *poll, int status, int events)
     advance(p);
 }
 
-/* Whether a, of those of its target, has its turn: the one before has failed, or has had time. */
-static bool has_its_turn(const struct dt_probe *p, const struct attempt *a)
+/* When a, of those of its target, has its turn: once the one before has failed, or has had time. */
+static uint64_t turn_of(const struct dt_probe *p, const struct attempt *a)
 {
     const struct attempt *before = a - 1;
 
-    if (p->job.all || a->result.addr == 0)
-        return true;
-    if (before->result.state)
-        return true;
-    return before->began_ns && dt_clock_ns() >= before->began_ns + STAGGER_MS * 1000000ull;
+    if (p->job.all || a->result.addr == 0 || before->result.state)
+        return a->retry_ns;
+    return before->began_ns ? before->began_ns + STAGGER_MS * 1000000ull : UINT64_MAX;
 }
 
 /* One way to a target is enough, unless all are to be known. */
@@ -352,12 +363,6 @@ static bool is_settled(const struct dt_probe *p, const struct attempt *a)
             return true;
     }
     return false;
-}
-
-static void drop(struct attempt *a)
-{
-    if (a->conn)
-        conn_close(a->conn);
 }
 
 static void answer(struct dt_probe *p)
@@ -374,6 +379,16 @@ static void answer(struct dt_probe *p)
     free(results);
 }
 
+static void attempt_due(struct attempt *a)
+{
+    uint64_t last = a->began_ns + HANDSHAKE_MS * 1000000ull;
+
+    if (has_arrived(a->conn) && a->conn->deadline_ns < last)
+        a->conn->deadline_ns = last;
+    else
+        attempt_failed(a, ETIMEDOUT);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct dt_probe *p = timer->data;
@@ -381,10 +396,8 @@ static void on_tick(uv_timer_t *timer)
     struct conn *next;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        struct attempt *a = &p->attempts[i];
-
-        if (a->conn && a->conn->deadline_ns <= now)
-            attempt_failed(a, ETIMEDOUT);
+        if (p->attempts[i].conn && p->attempts[i].conn->deadline_ns <= now)
+            attempt_due(&p->attempts[i]);
     }
     for (struct conn *c = p->guests; c; c = next) {
         next = c->next;
@@ -398,31 +411,53 @@ static void on_tick(uv_timer_t *timer)
     advance(p);
 }
 
-/* Begins what has its turn, answers when all is decided, and keeps the timer running for as long as
- * something may run out of time. */
+/* Begins it when it has its turn. Returns when something is to be done about it, although nothing
+ * happens; 0 when it is decided, or superfluous. */
+static uint64_t attempt_advance(struct dt_probe *p, struct attempt *a)
+{
+    if (a->result.state)
+        return 0;
+    if (is_settled(p, a)) {
+        if (a->conn)
+            conn_close(a->conn);
+        return 0;
+    }
+    if (!a->conn && turn_of(p, a) <= dt_clock_ns())
+        attempt_begin(a, p);
+    if (a->result.state)
+        return 0;
+    return a->conn ? a->conn->deadline_ns : turn_of(p, a);
+}
+
+static void wake_at(struct dt_probe *p, uint64_t due)
+{
+    uint64_t now = dt_clock_ns();
+
+    if (due == UINT64_MAX)
+        uv_timer_stop(&p->timer);
+    else
+        uv_timer_start(&p->timer, on_tick, due > now ? (due - now) / 1000000 + 1 : 0, 0);
+}
+
 static void advance(struct dt_probe *p)
 {
+    uint64_t due = UINT64_MAX;
     bool waiting = false;
 
     for (uint32_t i = 0; i < p->n && !p->answered; i++) {
-        struct attempt *a = &p->attempts[i];
+        uint64_t when = attempt_advance(p, &p->attempts[i]);
 
-        if (a->result.state)
-            continue;
-        if (is_settled(p, a)) {
-            drop(a);
-            continue;
-        }
-        if (!a->conn && has_its_turn(p, a) && a->retry_ns <= dt_clock_ns())
-            attempt_begin(a, p);
-        waiting |= !a->result.state;
+        waiting |= when != 0;
+        if (when && when < due)
+            due = when;
     }
     if (!waiting && p->begun && !p->answered)
         answer(p);
-    if (!waiting && !p->guests && !p->deaf)
-        uv_timer_stop(&p->timer);
-    else if (!uv_is_active((uv_handle_t *)&p->timer))
-        uv_timer_start(&p->timer, on_tick, TICK_MS, TICK_MS);
+    if (p->guests && in_ms(GUESTS_MS) < due)
+        due = in_ms(GUESTS_MS);
+    if (p->deaf && in_ms(DEAF_MS) < due)
+        due = in_ms(DEAF_MS);
+    wake_at(p, due);
 }
 
 struct dt_probe *dt_probe_create(uv_loop_t *loop, uint16_t *port)
@@ -464,8 +499,10 @@ void dt_probe_begin(struct dt_probe *p, struct dt_channel *channel, struct dt_ms
 {
     struct conn *next;
 
-    for (uint32_t i = 0; i < p->n; i++)
-        drop(&p->attempts[i]);
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->attempts[i].conn)
+            conn_close(p->attempts[i].conn);
+    }
     free(p->attempts);
     dt_msg_free(DT_MSG_PROBE, (union dt_msg *)&p->job);
     p->channel = channel;
