@@ -80,7 +80,7 @@ json() { # a Python expression over the report o
     env "$TOKEN" script -qec "stty cols 40; $DTRUN --check" narrow >/dev/null
     clean
     grep -q '^host  *ssh  *agent' wide
-    ! grep -q '^host  *ssh  *agent' narrow
+    ! grep -q '^host  *ssh  *agent' narrow || false
     grep -q '^localhost' narrow
     grep -qE '^  memory  +[0-9.]+ [KMGT]iB' narrow
 }

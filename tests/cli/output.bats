@@ -91,7 +91,7 @@ ${esc}[36m[0]${esc}[0m hello" ]
 [1] hello" ]
     done
     TERM=xterm dtrun -np 2 echo hello
-    ! grep -q "$esc" "$OUT"
+    ! grep -q "$esc" "$OUT" || false
     clean
 }
 

@@ -151,7 +151,7 @@ is_stopped() {
     kill -HUP "$BACKGROUND"
     kill -USR1 "$BACKGROUND"
     out_has 2 "got USR1"
-    ! grep -q "got TERM" "$OUT"
+    ! grep -q "got TERM" "$OUT" || false
     kill -TERM "$BACKGROUND"
     dtrun_wait 4
     code_is 143
@@ -165,7 +165,7 @@ is_stopped() {
     kill -INT "$BACKGROUND"
     kill -USR1 "$BACKGROUND"
     out_has 2 "got USR1"
-    ! grep -q "got INT" "$OUT"
+    ! grep -q "got INT" "$OUT" || false
     err_lines 0
     kill -TERM "$BACKGROUND"
     dtrun_wait 4

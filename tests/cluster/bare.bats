@@ -16,8 +16,8 @@ setup() {
 teardown() { cluster_await_quiet 2; }
 
 @test "there is indeed nothing there" {
-    ! cluster_on 1 test -e "$CHARLM"
-    ! cluster_on 1 test -e "$DTRUN_BUILD/cmd/dtrun-agent"
+    ! cluster_on 1 test -e "$CHARLM" || false
+    ! cluster_on 1 test -e "$DTRUN_BUILD/cmd/dtrun-agent" || false
     cluster_dtrun -np 2 -H host1,host2 "$CHARLM"
     [ "$RC" = 127 ]
     cluster_err_has "No such file or directory (on host"

@@ -42,7 +42,7 @@ files_on() { cluster_on "$1" find /run/home /tmp -name '*check-*' -o -name '*.pa
             grep -qE "^host$i +$t [0-9.]+ s +[0-9.]+( sent)? " "$OUT"
             [ -z "$(files_on $i)" ]
         done
-        ! grep -q 'cannot be used' "$ERR"
+        ! grep -q 'cannot be used' "$ERR" || false
     done
     [ ! -e "$CLUSTER_SHARED/ran" ]
     cluster_await_quiet 0
