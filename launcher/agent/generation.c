@@ -323,6 +323,22 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
         kill(r->process.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
 }
 
+/* Somebody has listed the devices, and there are fewer than ranks. Where there are more ranks than
+ * slots the launcher has said so. */
+static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_source *source)
+{
+    uint32_t ranks = g->start.ranks.n, devices = g->config.devices.n;
+    char *text;
+
+    if (g->start.generation > 1 || source->bind != DT_GPU_BIND_RANK || devices == 0 ||
+        ranks <= devices || ranks > source->slots || !(source->given || source->mask))
+        return;
+    text = dt_xasprintf("%u ranks share %u device%s (%s)", ranks, devices, devices == 1 ? "" : "s",
+                        source->given ? "gpus= in the hostfile" : "CUDA_VISIBLE_DEVICES");
+    on_log(g, text);
+    free(text);
+}
+
 /* The devices that the ranks of this host share. */
 static void choose_devices(struct dt_generation *g)
 {
@@ -335,6 +351,7 @@ static void choose_devices(struct dt_generation *g)
     };
 
     dt_gpu_list(&g->config.devices, &source);
+    warn_of_shared_devices(g, &source);
     g->config.has_mask = source.bind != DT_GPU_BIND_NONE || source.mask;
 }
 

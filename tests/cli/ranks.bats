@@ -94,6 +94,27 @@ END
     clean
 }
 
+@test "51: more ranks than devices: they are shared in turn, and one line says so" {
+    export CUDA_VISIBLE_DEVICES=2,3
+    dtrun -H localhost:3 --no-tag sh -c 'echo "$RANK:$CUDA_VISIBLE_DEVICES"'
+    code_is 0
+    [ "$(sort "$OUT" | paste -sd' ')" = "0:2 1:3 2:2" ]
+    err_lines 1
+    err_has "dtrun: localhost: 3 ranks share 2 devices (CUDA_VISIBLE_DEVICES)"
+    echo "localhost slots=2 gpus=7" >nodes
+    dtrun --hostfile nodes true
+    err_lines 1
+    err_has "dtrun: localhost: 2 ranks share 1 device (gpus= in the hostfile)"
+    dtrun --hostfile nodes -np 3 true
+    err_lines 1
+    err_has "3 ranks on 2 slots"
+    dtrun -H localhost:2 true
+    err_is_empty
+    CUDA_VISIBLE_DEVICES= dtrun -H localhost:2 true
+    err_is_empty
+    clean
+}
+
 @test "--env: ranks are told their place in the words of other launchers" {
     dtrun -np 3 --no-tag --env horovod,mpi --env tensorflow sh -c 'python3 - <<\END
 import json, os, socket

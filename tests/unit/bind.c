@@ -84,8 +84,8 @@ static void add_cpus(struct dt_strbuf *b, const struct dt_u32s *own)
 
 static void every_local_rank_gets_its_cpus(void **state)
 {
-    struct dt_cpu cpu[CPUS_MAX];
-    uint32_t ids[CPUS_MAX];
+    struct dt_cpu cpu[CPUS_MAX] = { { 0 } };
+    uint32_t ids[CPUS_MAX] = { 0 };
 
     (void)state;
     for (size_t i = 0; i < sizeof bindings / sizeof *bindings; i++) {
