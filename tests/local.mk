@@ -33,6 +33,7 @@ UNIT_TESTS = \
 	tests/unit/inject \
 	tests/unit/link \
 	tests/unit/sshsettings \
+	tests/unit/probe \
 	tests/unit/ranksock \
 	tests/unit/cause \
 	tests/unit/check \
@@ -125,6 +126,10 @@ tests_unit_link_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV
 tests_unit_sshsettings_SOURCES = tests/unit/sshsettings.c tests/unit/unit.h
 tests_unit_sshsettings_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_sshsettings_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+
+tests_unit_probe_SOURCES = tests/unit/probe.c tests/unit/unit.h
+tests_unit_probe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
 tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)

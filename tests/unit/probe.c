@@ -1,0 +1,247 @@
+/* Agents that try to reach each other, all in this process and on loopback. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/agent/probe.h"
+#include "runtime/wire/frame.h"
+#include "runtime/wire/inet.h"
+#include "tests/unit/unit.h"
+
+enum { AGENTS = 2, WATCHDOG_S = 20 };
+
+struct agent {
+    struct dt_probe *probe;
+    uint16_t port;
+    struct dt_channel *channel;
+    int far_end; /* of its channel */
+    uv_poll_t poll;
+    size_t seen; /* bytes of the marker line */
+    struct dt_unframe unframe;
+    bool answered;
+    union dt_msg reach;
+};
+
+/* An agent lives as long as its process: each test has two of its own, which stay. */
+static struct world {
+    uv_loop_t loop;
+    struct agent agents[AGENTS];
+} worlds[16], *now = worlds;
+
+static void ignore(void *arg)
+{
+    (void)arg;
+}
+
+static void gone(void *arg, const char *why)
+{
+    (void)arg;
+    fail_msg("the channel is gone: %s", why);
+}
+
+static int take(void *arg, uint8_t type, const uint8_t *payload, size_t n)
+{
+    struct agent *a = arg;
+
+    assert_int_equal(type, DT_MSG_REACH);
+    assert_false(a->answered);
+    assert_int_equal(dt_msg_decode(type, payload, n, &a->reach), 0);
+    a->answered = true;
+    return 0;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    static const size_t marker = sizeof "DTRUN-AGENT 1\n" - 1;
+    struct agent *a = poll->data;
+    uint8_t bytes[4096];
+    ssize_t n = read(a->far_end, bytes, sizeof bytes);
+    size_t skip = marker - a->seen;
+    const char *why;
+
+    (void)status;
+    (void)events;
+    assert_true(n > 0);
+    skip = skip < (size_t)n ? skip : (size_t)n;
+    a->seen += skip;
+    assert_int_equal(dt_unframe_feed(&a->unframe, bytes + skip, (size_t)n - skip, take, a, &why),
+                     0);
+}
+
+static struct dt_channel *open_channel(struct agent *a)
+{
+    static const struct dt_channel_events events = { .heard = ignore,
+                                                     .room = ignore,
+                                                     .gone = gone };
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    a->far_end = ends[0];
+    uv_poll_init(&now->loop, &a->poll, a->far_end);
+    a->poll.data = a;
+    uv_poll_start(&a->poll, UV_READABLE, on_readable);
+    a->channel = dt_channel_open(&now->loop, ends[1], dup(ends[1]), &events, a, NULL);
+    return a->channel;
+}
+
+struct wish {
+    uint32_t node; /* the target's */
+    uint16_t port; /* 0: that of the other agent */
+    const char *addrs[4];
+    uint8_t secret;
+    uint8_t all;
+};
+
+static void begin(uint32_t node, const struct wish *w)
+{
+    struct agent *a = &now->agents[node];
+    struct dt_msg_target *t = calloc(1, sizeof *t);
+    struct dt_msg_probe m = {
+        .generation = 3, .node = node, .all = w->all, .bytes = DT_REACH_BYTES, .targets = { t, 1 }
+    };
+
+    memset(m.secret, w->secret, sizeof m.secret);
+    t->node = w->node;
+    t->port = w->port ? w->port : now->agents[!node].port;
+    for (size_t i = 0; w->addrs[i]; i++)
+        dt_strs_add(&t->addrs, w->addrs[i]);
+    a->answered = false;
+    dt_probe_begin(a->probe, open_channel(a), &m);
+}
+
+static void until_answered(uint32_t node)
+{
+    while (!now->agents[node].answered)
+        uv_run(&now->loop, UV_RUN_ONCE);
+}
+
+/* The n results of an agent's answer are in these states. */
+static void expect(uint32_t node, const uint8_t *states, uint32_t n)
+{
+    const struct dt_msg_reach *m = &now->agents[node].reach.reach;
+    const struct dt_msg_reached *v = m->results.v;
+
+    until_answered(node);
+    assert_int_equal(m->generation, 3);
+    assert_int_equal(m->results.n, n);
+    v = m->results.v;
+    for (uint32_t i = 0; i < n; i++) {
+        assert_int_equal(v[i].addr, i);
+        assert_int_equal(v[i].state, states[i]);
+        assert_true((v[i].error == 0) == (v[i].state == DT_REACH_OK));
+    }
+    dt_msg_free(DT_MSG_REACH, &now->agents[node].reach);
+}
+
+#define EXPECT(node, ...)                                                                          \
+    expect(node, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static int open_agents(void **state)
+{
+    (void)state;
+    alarm(WATCHDOG_S);
+    now++;
+    uv_loop_init(&now->loop);
+    for (int i = 0; i < AGENTS; i++)
+        now->agents[i].probe = dt_probe_create(&now->loop, &now->agents[i].port);
+    return now->agents[0].port && now->agents[1].port ? 0 : -1;
+}
+
+static void both_reach_each_other(void **state)
+{
+    (void)state;
+    begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    EXPECT(0, DT_REACH_OK);
+    EXPECT(1, DT_REACH_OK);
+}
+
+static void a_hello_that_comes_early_waits(void **state)
+{
+    (void)state;
+    begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
+    for (int i = 0; i < 20; i++)
+        uv_run(&now->loop, UV_RUN_NOWAIT);
+    assert_false(now->agents[0].answered);
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    EXPECT(0, DT_REACH_OK);
+    EXPECT(1, DT_REACH_OK);
+}
+
+static void the_first_address_that_works_is_enough(void **state)
+{
+    (void)state;
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    begin(0, &(struct wish){ .node = 1, .addrs = { "nowhere", "127.0.0.1", "127.0.0.2" } });
+    EXPECT(0, DT_REACH_CONNECT, DT_REACH_OK);
+}
+
+static void all_addresses_when_all_are_asked_for(void **state)
+{
+    (void)state;
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    begin(0,
+          &(struct wish){ .node = 1, .addrs = { "127.0.0.2", "nowhere", "127.0.0.1" }, .all = 1 });
+    EXPECT(0, DT_REACH_OK, DT_REACH_CONNECT, DT_REACH_OK);
+}
+
+static void nobody_listens(void **state)
+{
+    uint16_t port;
+    int fd = dt_inet_listen(&port);
+
+    (void)state;
+    close(fd);
+    begin(0, &(struct wish){ .node = 1, .port = port, .addrs = { "127.0.0.1" } });
+    until_answered(0);
+    assert_int_equal(((struct dt_msg_reached *)now->agents[0].reach.reach.results.v)->error,
+                     ECONNREFUSED);
+    EXPECT(0, DT_REACH_CONNECT);
+}
+
+static void who_has_another_secret_is_a_stranger(void **state)
+{
+    (void)state;
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" }, .secret = 1 });
+    begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" }, .secret = 2 });
+    EXPECT(0, DT_REACH_STRANGER);
+    EXPECT(1, DT_REACH_STRANGER);
+}
+
+static void strangers_at_the_door_change_nothing(void **state)
+{
+    static const char noise[1000] = "GET / HTTP/1.0\r\n\r\n";
+    int strangers[8];
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        strangers[i] = dt_inet_connect("127.0.0.1", now->agents[1].port);
+        for (int k = 0; k < 10; k++)
+            uv_run(&now->loop, UV_RUN_NOWAIT);
+        if (i % 2)
+            assert_int_equal(send(strangers[i], noise, sizeof noise, MSG_NOSIGNAL), sizeof noise);
+    }
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
+    EXPECT(0, DT_REACH_OK);
+    EXPECT(1, DT_REACH_OK);
+    for (int i = 0; i < 8; i++)
+        close(strangers[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(both_reach_each_other, open_agents),
+        cmocka_unit_test_setup(a_hello_that_comes_early_waits, open_agents),
+        cmocka_unit_test_setup(the_first_address_that_works_is_enough, open_agents),
+        cmocka_unit_test_setup(all_addresses_when_all_are_asked_for, open_agents),
+        cmocka_unit_test_setup(nobody_listens, open_agents),
+        cmocka_unit_test_setup(who_has_another_secret_is_a_stranger, open_agents),
+        cmocka_unit_test_setup(strangers_at_the_door_change_nothing, open_agents),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
