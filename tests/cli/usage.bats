@@ -80,10 +80,11 @@ mentions() {
 }
 
 @test "--fanout, --start-timeout, --ssh-port: 0, absurd, not a number" {
-    for wrong in 0 65537 -1; do
+    for wrong in 0 65537; do
         mentions "--fanout $wrong: a number " --fanout $wrong true
         mentions "--ssh-port $wrong: a number " --ssh-port $wrong true
     done
+    mentions "--fanout -1: a whole number from 1 to 65536 was expected" --fanout -1 true
     mentions "--fanout many: a number was expected" --fanout many true
     mentions "--start-timeout 0: a number from 1 " --start-timeout 0 true
     mentions "--ssh-user a b: a b cannot be a user's name" --ssh-user "a b" true
@@ -148,7 +149,7 @@ mentions() {
 
 @test "standard input for a rank that is not there" {
     refuses "--stdin 2: the job has only 2 ranks, from 0" -np 2 --stdin 2 true
-    mentions "--stdin all: a number" --stdin all true
+    mentions "--stdin some: a number" --stdin some true
     mentions "--stdin -1: " --stdin -1 true
 }
 
