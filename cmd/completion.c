@@ -43,9 +43,13 @@ static const char bash_rest[] =
     "    FILE | PATH) mapfile -t found < <(compgen -f -- \"$value\"); compopt -o filenames ;;\n"
     "    DIR) mapfile -t found < <(compgen -d -- \"$value\"); compopt -o filenames ;;\n"
     "    NAME*) mapfile -t found < <(compgen -e -- \"$value\"); compopt -o nospace ;;\n"
-    "    LIST)\n"
+    "    HOSTS)\n"
     "        before+=${value%\"${value##*,}\"}\n"
     "        mapfile -t found < <(_dtrun_hosts \"$hostfile\" | sort -u)\n"
+    "        compopt -o nospace ;;\n"
+    "    NETWORKS)\n"
+    "        before+=${value%\"${value##*,}\"}\n"
+    "        mapfile -t found < <(ls /sys/class/net)\n"
     "        compopt -o nospace ;;\n"
     "    USER) mapfile -t found < <(compgen -u -- \"$value\") ;;\n"
     "    RANK) found=(all none) ;;\n"
@@ -145,7 +149,8 @@ static void print_zsh_value(const char *value)
         { "FILE", "_files" },
         { "PATH", "_files" },
         { "DIR", "_files -/" },
-        { "LIST", "_sequence _hosts" },
+        { "HOSTS", "_sequence _hosts" },
+        { "NETWORKS", "_sequence _net_interfaces" },
         { "NAME", "_parameters -g \"*export*\"" },
         { "NAME[=VALUE]", "_parameters -g \"*export*\"" },
         { "USER", "_users" },

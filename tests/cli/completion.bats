@@ -58,6 +58,8 @@ offers() { # LINE WORD...
     offers 'dtrun --hostfile n' nodes notes
     offers 'dtrun --wdir ' .ssh sub
     offers 'dtrun --wdir sub/' sub/inner
+    offers 'dtrun --push no' nodes notes
+    [ ! -e /sys/class/net/lo ] || offered 'dtrun --iface eth9,l' | grep -qx eth9,lo
     DTRUN_SEEN=1 offers 'dtrun -x DTRUN_SEE' DTRUN_SEEN
     offers 'dtrun -H ' gpu-a gpu-b gpu-c known1
     offers 'dtrun --hostfile nodes -H l' listed1 listed2
@@ -96,6 +98,7 @@ offers() { # LINE WORD...
     [ -z "$(comm -23 want got)" ]
     grep -qF -- "--map-by=[fill host after host" zscript
     grep -qF -- ":slot|node:(slot node)'" zscript
+    grep -qF -- ":HOSTS:_sequence _hosts'" zscript
     grep -q -- "--hostfile=\[.*:FILE:_files'" zscript
     [ "$(head -1 zscript)" = "#compdef dtrun" ]
     command -v zsh >/dev/null || skip "zsh is not installed: its syntax was not checked"
