@@ -21,7 +21,8 @@
 
 enum { FILE_MAX = 256 * 1024, REMOVE_TRIES = 100, REMOVE_MS = 5 };
 
-static const char prefix[] = "dtrun-";
+/* With a dot, so that no group of systemd's is taken for ours. */
+static const char prefix[] = ".dtrun-";
 
 /* Of a line "36 35 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw": where all of the tree is
  * mounted. */
@@ -47,8 +48,8 @@ static bool find_mount(char *at)
     return line != NULL;
 }
 
-/* The directory of the group that this process is in. */
-static bool find_own(char *path)
+/* The directory of the group that this process is in; *top: it is the whole tree's. */
+static bool find_own(char *path, bool *top)
 {
     struct dt_strbuf text = { 0 };
     char *line = NULL, *rest = NULL;
@@ -59,10 +60,10 @@ static bool find_own(char *path)
         line = strtok_r(text.data, "\n", &rest);
     while (line && strncmp(line, "0::/", 4) != 0)
         line = strtok_r(NULL, "\n", &rest);
+    *top = line && strcmp(line, "0::/") == 0;
     /* One that begins with ".." lies outside of the namespace. */
     if (line && strncmp(line, "0::/..", 6) != 0 && find_mount(at))
-        found =
-            snprintf(path, PATH_MAX, "%s%s", at, strcmp(line, "0::/") ? line + 3 : "") < PATH_MAX;
+        found = snprintf(path, PATH_MAX, "%s%s", at, *top ? "" : line + 3) < PATH_MAX;
     dt_strbuf_free(&text);
     return found;
 }
@@ -83,9 +84,10 @@ int dt_cgroup_make(char *path, const char *job_id)
 {
     char own[PATH_MAX];
     int dir = -1;
+    bool top;
 
     path[0] = '\0';
-    if (!find_own(own) ||
+    if (!find_own(own, &top) ||
         snprintf(path, DT_CGROUP_PATH, "%s/%s%s.XXXXXX", own, prefix, job_id) >= DT_CGROUP_PATH ||
         !mkdtemp(path)) {
         path[0] = '\0';
@@ -177,11 +179,14 @@ void dt_cgroup_end_orphans(void)
     char own[PATH_MAX], other[2 * PATH_MAX];
     const struct dirent *entry;
     char *last;
+    bool top;
     DIR *dir;
 
-    if (!find_own(own))
+    if (!find_own(own, &top))
         return;
     end_orphans_in(own);
+    if (top)
+        return;
     last = strrchr(own, '/');
     *last = '\0';
     dir = opendir(own);

@@ -1,8 +1,11 @@
 #include "launcher/agent/oom.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/slurp.h"
 
@@ -47,26 +50,66 @@ static bool try_line(struct dt_oom *oom, char *line)
     return read_count(oom->path, &oom->seen);
 }
 
+/* The log has the process ids of the first namespace, whose number is fixed (PROC_PID_INIT_INO). */
+static void open_log(struct dt_oom *oom)
+{
+    static const char first[] = "pid:[4026531836]";
+    char ours[64] = "";
+
+    if (readlink("/proc/self/ns/pid", ours, sizeof ours - 1) < 0 || strcmp(ours, first) != 0)
+        return;
+    oom->log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (oom->log >= 0)
+        lseek(oom->log, 0, SEEK_END); /* what comes from now on */
+}
+
 void dt_oom_init(struct dt_oom *oom)
 {
     struct dt_strbuf text = { 0 };
     char *line = NULL;
     char *rest = NULL;
 
-    *oom = (struct dt_oom){ 0 };
+    *oom = (struct dt_oom){ .log = -1 };
     if (dt_slurp(&text, "/proc/self/cgroup", FILE_MAX, NULL) == 0 && text.len)
         line = strtok_r(text.data, "\n", &rest);
     while (line && !try_line(oom, line))
         line = strtok_r(NULL, "\n", &rest);
-    if (!line)
+    if (!line) {
         oom->path[0] = '\0';
+        open_log(oom);
+    }
     dt_strbuf_free(&text);
 }
 
-bool dt_oom_killed(struct dt_oom *oom)
+/* "... Out of memory: Killed process 815 (train) ...". */
+static void read_log(struct dt_oom *oom)
+{
+    static const char says[] = "Killed process ";
+    char record[8192];
+    ssize_t n;
+
+    /* EPIPE: records were overwritten before they were read; the next is there. */
+    while ((n = read(oom->log, record, sizeof record - 1)) > 0 || (n < 0 && errno == EPIPE)) {
+        const char *at;
+
+        record[n > 0 ? n : 0] = '\0';
+        at = strstr(record, says);
+        if (at)
+            oom->pids[oom->npids++ % DT_OOM_PIDS] = (pid_t)atoi(at + sizeof says - 1);
+    }
+}
+
+bool dt_oom_killed(struct dt_oom *oom, pid_t pid)
 {
     uint64_t count;
 
+    if (oom->log >= 0) {
+        read_log(oom);
+        for (unsigned i = 0; i < oom->npids && i < DT_OOM_PIDS; i++) {
+            if (oom->pids[i] == pid)
+                return true;
+        }
+    }
     if (!read_count(oom->path, &count) || count <= oom->seen)
         return false;
     oom->seen++;

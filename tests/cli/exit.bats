@@ -98,7 +98,7 @@ one_of_many() {
 
 # A cgroup with little memory, in $LITTLE; whoever is to run in it moves itself there.
 make_little() {
-    for LITTLE in /sys/fs/cgroup/memory/dtrun-test.$$ /sys/fs/cgroup/dtrun-test.$$; do
+    for LITTLE in /sys/fs/cgroup/memory/little.$$ /sys/fs/cgroup/little.$$; do
         mkdir "$LITTLE" 2>/dev/null || continue
         for limit in memory.limit_in_bytes memory.max; do
             echo 80000000 >"$LITTLE/$limit" && return
@@ -108,16 +108,28 @@ make_little() {
     return 1
 }
 
-@test "5: a rank that the kernel kills for memory: 137, and said so" {
-    make_little || skip "no cgroup with a memory limit can be made here"
+dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     RC=0
-    env "$TOKEN" timeout 60 sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" \
+    env "$TOKEN" timeout 60 sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" "$@" \
         "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec tail /dev/zero; exec sleep 600' \
         </dev/null >"$OUT" 2>"$ERR" || RC=$?
     within 5 rmdir "$LITTLE"
     code_is 137
-    grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by the kernel: out of memory; stopping the other rank$' "$ERR"
+    grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by the kernel: out of memory; stopping the other rank$' "$ERR" ||
+        { show; return 1; }
     clean
+}
+
+@test "5: a rank that the kernel kills for memory: 137, and said so" {
+    make_little || skip "no cgroup with a memory limit can be made here"
+    dies_of_hunger
+}
+
+@test "5: the same where no cgroup counts it, but the kernel's log may be read" {
+    dd if=/dev/kmsg of=/dev/null iflag=nonblock bs=8192 count=1 2>/dev/null || skip "it may not be read here"
+    [ "$(readlink /proc/self/ns/pid)" = "pid:[4026531836]" ] || skip "its process ids are others here"
+    make_little || skip "no cgroup with a memory limit can be made here"
+    dies_of_hunger unshare --mount sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"' sh
 }
 
 @test "5: a rank is killed from outside: 137, the rest is stopped" {

@@ -50,7 +50,7 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
 
 need_cgroup() {
     dtrun -np 1 cat /proc/self/cgroup
-    grep -q '^0::.*/dtrun-cat-' "$OUT" || skip "no cgroup (version 2) can be made here"
+    grep -q '^0::.*/\.dtrun-cat-' "$OUT" || skip "no cgroup (version 2) can be made here"
 }
 
 @test "21: both processes of an agent are killed at once: what they leave ends with the next job" {
@@ -75,7 +75,7 @@ need_cgroup() {
     dtrun_start -np 1 "./used$$" -c 'echo ready; exec sleep 600'
     out_has 1 ready
     (dtrun -np 1 true)
-    [ -n "$(find /sys/fs/cgroup -type d -name "dtrun-used$$-*")" ]
+    [ -n "$(find /sys/fs/cgroup -type d -name ".dtrun-used$$-*")" ]
     kill -KILL "$BACKGROUND"
     wait "$BACKGROUND" || true
     clean 2
@@ -83,7 +83,7 @@ need_cgroup() {
 }
 
 no_cgroup() {
-    [ -z "$(find /sys/fs/cgroup -type d -name "dtrun-$1-*")" ]
+    [ -z "$(find /sys/fs/cgroup -type d -name ".dtrun-$1-*")" ]
 }
 
 @test "23: a frozen agent is noticed by its silence" {
