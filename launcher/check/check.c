@@ -257,11 +257,28 @@ static void begin(struct check *c, const struct dt_job_config *job)
 
 /* --- what came of it --- */
 
+/* Names all hosts that have the problem of the first one, unless one before it has named them. */
+static void say_problem(const struct check *c, size_t first)
+{
+    const char *problem = c->hosts[first].problem;
+    struct dt_strbuf names = { 0 };
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->hosts[i].problem || strcmp(c->hosts[i].problem, problem) != 0)
+            continue;
+        if (i < first)
+            return;
+        dt_strbuf_printf(&names, "%s%s", i > first ? ", " : "", c->hosts[i].name);
+    }
+    dt_say("%s: %s", dt_strbuf_text(&names), problem);
+    dt_strbuf_free(&names);
+}
+
 static void say_problems(const struct check *c, size_t bad)
 {
     for (size_t i = 0; i < c->n; i++)
         if (c->hosts[i].problem)
-            dt_say("%s: %s", c->hosts[i].name, c->hosts[i].problem);
+            say_problem(c, i);
     if (bad && c->n > 1)
         dt_say("%zu of %zu hosts cannot be used; a job would not start", bad, c->n);
 }

@@ -49,6 +49,11 @@ json() { # a Python expression over the report o
     dtrun --check --wdir /no/such/dir true
     code_is 125
     err_has "working directory /no/such/dir"
+    dtrun --check --transport local -H a,b,c ./nosuch
+    code_is 125
+    err_lines 2
+    err_has "dtrun: a, b, c: ./nosuch: No such file or directory"
+    err_has "dtrun: 3 of 3 hosts cannot be used; a job would not start"
     dtrun --check --json -H nowhere.invalid true
     code_is 125
     err_has "dtrun: nowhere.invalid: resolve: "
