@@ -242,8 +242,10 @@ void dt_check_ways_begin(struct dt_check_ways *w, const struct dt_job_config *jo
         exit(DT_EXIT_LAUNCH);
     }
     w->over = !list_addresses(w, job) || n < 2;
-    if (!w->over)
-        probe(w, false);
+    if (w->over)
+        return;
+    dt_verbose("trying the ways between %u hosts", n);
+    probe(w, false);
 }
 
 void dt_check_ways_free(struct dt_check_ways *w)

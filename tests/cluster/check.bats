@@ -101,10 +101,11 @@ files_on() { cluster_on "$1" find /run/home /tmp -name '*check-*' -o -name '*.pa
     cluster_err_has "dtrun: host1: --iface nosuch0: no interface of this host fits"
 }
 
-@test "a host that is lost during a check does not hold it up" {
-    cluster_on 2 tc qdisc add dev eth0 root tbf rate 64kbit burst 4k latency 5s 2>/dev/null || true
+@test "a host that is lost while others measure the way to it does not hold up the check" {
+    cluster_on 2 tc qdisc add dev eth0 root tbf rate 64kbit burst 4k latency 5s 2>/dev/null ||
+        skip "the kernel lacks the tbf queueing discipline"
     cluster_dtrun_start --check --verbose --heartbeat 2 -H host1,host2,host3
-    cluster_err_gets "host2: connected"
+    cluster_err_gets "trying the ways between 3 hosts"
     cluster_power_off 2
     cluster_dtrun_wait 15
     cluster_power_on 2
