@@ -248,11 +248,15 @@ dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t coun
 
 /* ---- joining and leaving ---- */
 
-static unsigned cpus(void)
+/* Of none where that cannot be learned: then waits yield. */
+static void cpus(uint64_t bits[DT_HOSTSHM_CPUS / 64])
 {
     cpu_set_t set;
 
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    for (int i = 0; i < DT_HOSTSHM_CPUS; i++)
+        bits[i / 64] |= (uint64_t)(CPU_ISSET(i, &set) != 0) << i % 64;
 }
 
 void dt_comm_alone(struct dt_comm *c)
@@ -313,7 +317,6 @@ static dt_result_t connect_ring(struct dt_comm *c, const struct dt_msg_table *ta
                            .prev_rank = prev,
                            .next = -1,
                            .prev = -1,
-                           .spins = c->shm.spins ? RING_SPINS : 0,
                            .agent = &c->agent,
                            .shm = &c->shm.map,
                            .trouble = &c->trouble };
@@ -327,6 +330,8 @@ static dt_result_t connect_ring(struct dt_comm *c, const struct dt_msg_table *ta
 /* What the welcome says becomes what dt_rank and the others return. */
 static dt_result_t take_welcome(struct dt_comm *c, const struct dt_rankmsg *m)
 {
+    uint64_t mine[DT_HOSTSHM_CPUS / 64] = { 0 };
+
     c->rank = (int)m->welcome.rank;
     c->size = (int)m->welcome.size;
     c->local_rank = (int)m->welcome.local_rank;
@@ -340,7 +345,8 @@ static dt_result_t take_welcome(struct dt_comm *c, const struct dt_rankmsg *m)
     c->shm.me = (uint32_t)c->local_rank;
     c->shm.n = (uint32_t)c->local_size;
     c->shm.trouble = &c->trouble;
-    dt_shm_start(&c->shm, cpus());
+    cpus(mine);
+    dt_shm_start(&c->shm, mine);
     c->node_of = calloc((size_t)c->size, sizeof *c->node_of);
     c->leaders = calloc(c->nodes, sizeof *c->leaders);
     c->locals.v = calloc((size_t)c->local_size, sizeof *c->locals.v);
@@ -406,8 +412,11 @@ dt_result_t dt_comm_join(struct dt_comm *c, const struct dt_agentenv *env)
         close(listener);
     if (r == DT_OK)
         r = meeting(c, DT_CALL_INIT);
-    if (r == DT_OK)
+    if (r == DT_OK) {
+        dt_shm_met(&c->shm);
+        c->ring.spins = c->shm.spins ? RING_SPINS : 0;
         return r;
+    }
     dt_comm_fail(c, r);
     release(c);
     return r;

@@ -2,6 +2,7 @@
 
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,14 +25,35 @@ static int membarrier(int command)
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
-void dt_shm_start(struct dt_shm *s, unsigned cpus)
+void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
 {
-    s->spins = s->n <= cpus ? SPINS : 0;
+    memcpy(s->map.ranks[s->me].cpus, cpus, sizeof s->map.ranks[s->me].cpus);
+    s->spins = 0;
     s->yields = YIELDS;
     s->round = 0;
     s->settled = 0;
     if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0)
         atomic_store(&s->map.head->fences, 1);
+}
+
+/* Ranks may be bound to a CPU each: what counts is how many there are for all of them. */
+static bool are_crowded(const struct dt_shm *s)
+{
+    uint32_t cpus = 0;
+
+    for (int word = 0; word < DT_HOSTSHM_CPUS / 64; word++) {
+        uint64_t some = 0;
+
+        for (uint32_t i = 0; i < s->n; i++)
+            some |= s->map.ranks[i].cpus[word];
+        cpus += (uint32_t)__builtin_popcountll(some);
+    }
+    return s->n > cpus;
+}
+
+void dt_shm_met(struct dt_shm *s)
+{
+    s->spins = are_crowded(s) ? 0 : SPINS;
 }
 
 /* Before everybody has met, it is not known whether all can do without. */

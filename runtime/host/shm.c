@@ -16,11 +16,17 @@ static uint8_t *half(const struct dt_shm *s, uint32_t rank)
     return dt_round_half(s, rank);
 }
 
-/* To be followed by meet. */
-static void post(struct dt_shm *s, const struct dt_call *call)
+/* To be followed by meet at once: peers look at the line all the time, and would fetch it between
+ * two stores that stood further apart. */
+static void post(struct dt_shm *s, const struct dt_call *call, const void *data, size_t bytes)
 {
+    struct dt_hostshm_post *post = dt_round_post(s, s->me);
+    uint64_t signature = dt_call_signature(call);
+
     s->map.ranks[s->me].calls[s->round & 1] = *call;
-    dt_round_post(s, s->me)->signature = dt_call_signature(call);
+    if (bytes)
+        memcpy(post->data, data, bytes);
+    post->signature = signature;
 }
 
 static dt_result_t check(struct dt_shm *s)
@@ -53,7 +59,7 @@ dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
 
     if (r != DT_OK)
         return r;
-    post(s, call);
+    post(s, call, NULL, 0);
     return meet(s, true);
 }
 
@@ -117,9 +123,9 @@ static dt_result_t reduce_small(struct dt_shm *s, const struct dt_call *call, co
 
     if (r != DT_OK)
         return r;
-    post(s, call);
-    if (bytes)
-        memcpy(small_data(s, s->me, bytes), in, bytes);
+    if (bytes > DT_HOSTSHM_INLINE)
+        memcpy(half(s, s->me), in, bytes);
+    post(s, call, in, bytes > DT_HOSTSHM_INLINE ? 0 : bytes);
     r = meet(s, true);
     if (r != DT_OK || bytes == 0 || (only_root && s->me != 0))
         return r;
@@ -164,9 +170,9 @@ static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool fi
 
     if (r != DT_OK)
         return r;
-    if (first)
-        post(s, c->call);
     stage_others(s, c);
+    if (first)
+        post(s, c->call, NULL, 0);
     r = meet(s, first);
     if (r != DT_OK)
         return r;

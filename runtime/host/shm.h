@@ -27,9 +27,11 @@ struct dt_shm {
     struct dt_trouble *trouble;
 };
 
-/* Completes a structure whose map, me, n, ranks and trouble are set. cpus: that this process
- * may use. */
-void dt_shm_start(struct dt_shm *s, unsigned cpus);
+/* Completes a structure whose map, me, n, ranks and trouble are set. cpus: a bit for each that this
+ * process may use, where cpus[0] has the first 64. */
+void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64]);
+/* After the first meeting of all: decides how to wait, by the CPUs that there are for everybody. */
+void dt_shm_met(struct dt_shm *s);
 
 /* Waits for every rank of the host to make this very call. */
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call);

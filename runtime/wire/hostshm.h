@@ -20,6 +20,7 @@ enum {
     DT_HOSTSHM_LINE = 64,
     DT_HOSTSHM_PAGE = 4096,
     DT_HOSTSHM_INLINE = 48, /* bytes of data that travel with the word that announces them */
+    DT_HOSTSHM_CPUS = 1024, /* as many as sched_getaffinity(2) knows without being told of more */
 };
 
 /* What a collective call is: equal on all ranks, or the call is a mismatch. */
@@ -61,6 +62,9 @@ struct dt_hostshm_rank {
     alignas(DT_HOSTSHM_LINE) struct dt_hostshm_post posts[2]; /* by parity of the round */
     alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];         /* likewise */
 
+    alignas(
+        DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64]; /* that it may run on, from start */
+
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
     _Atomic uint32_t waits_for; /* written by the rank: 1 + the local rank it sleeps for, or 0 */
 };
@@ -84,7 +88,7 @@ struct dt_hostshm_head {
 static_assert(sizeof(struct dt_call) == 32, "two calls share a cache line");
 static_assert(sizeof(struct dt_hostshm_post) == DT_HOSTSHM_LINE,
               "progress and data are seen together");
-static_assert(sizeof(struct dt_hostshm_rank) == 6 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(sizeof(struct dt_hostshm_rank) == 8 * DT_HOSTSHM_LINE, "layout is the protocol's");
 static_assert(sizeof(struct dt_hostshm_head) == 3 * DT_HOSTSHM_LINE, "layout is the protocol's");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
 

@@ -20,7 +20,7 @@ static struct dt_hostshm map;
 struct seat {
     pthread_t thread;
     uint32_t me;
-    unsigned cpus;   /* more than the ranks: waits spin first; fewer: they yield and sleep */
+    bool bound;      /* to a CPU each: waits spin first; else all share one: they yield and sleep */
     const char *bad; /* what went wrong */
 };
 
@@ -65,10 +65,17 @@ static void *rank(void *arg)
     struct seat *seat = arg;
     struct dt_trouble trouble;
     struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { [1] = seat->bound ? 1U << seat->me : 1 };
+    const struct dt_call first = { .kind = 2 };
     int64_t *buf = malloc(MOST * sizeof *buf);
     unsigned delay = seat->me;
 
-    dt_shm_start(&s, seat->cpus);
+    dt_shm_start(&s, cpus);
+    if (dt_shm_begin(&s, &first) != DT_OK)
+        seat->bad = "first meeting";
+    dt_shm_met(&s);
+    if ((s.spins > 0) != seat->bound)
+        seat->bad = "spins";
     for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
         struct dt_call call = {
             .number = i, .count = count_of(i), .kind = 1, .dtype = DT_I64, .op = DT_SUM
@@ -85,7 +92,7 @@ static void *rank(void *arg)
     return NULL;
 }
 
-static void run(unsigned cpus, bool fences)
+static void run(bool bound, bool fences)
 {
     struct seat seats[RANKS];
     int fd = dt_hostshm_create(&map, 1, RANKS);
@@ -94,7 +101,7 @@ static void run(unsigned cpus, bool fences)
     close(fd);
     map.head->fences = fences;
     for (uint32_t i = 0; i < RANKS; i++) {
-        seats[i] = (struct seat){ .me = i, .cpus = cpus };
+        seats[i] = (struct seat){ .me = i, .bound = bound };
         assert_int_equal(pthread_create(&seats[i].thread, NULL, rank, &seats[i]), 0);
     }
     for (uint32_t i = 0; i < RANKS; i++)
@@ -107,20 +114,20 @@ static void run(unsigned cpus, bool fences)
 static void waits_that_spin(void **state)
 {
     (void)state;
-    run(RANKS, false);
+    run(true, false);
 }
 
 static void waits_that_yield(void **state)
 {
     (void)state;
-    run(1, false);
+    run(false, false);
 }
 
 /* As where membarrier(2) is not to be had. */
 static void waits_that_yield_behind_fences(void **state)
 {
     (void)state;
-    run(1, true);
+    run(false, true);
 }
 
 /* One rank never comes: stopping the host wakes the sleepers. */
@@ -130,8 +137,9 @@ static void *waits(void *arg)
     struct dt_trouble trouble = { 0 };
     struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
     const struct dt_call call = { .number = 1, .kind = 1 };
+    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 1 };
 
-    dt_shm_start(&s, 1);
+    dt_shm_start(&s, cpus);
     if (dt_shm_begin(&s, &call) != DT_ERR_PEER || trouble.rank != 99)
         seat->bad = "not stopped";
     return NULL;
