@@ -45,6 +45,7 @@ UNIT_TESTS = \
 	tests/unit/job_fsm \
 	tests/unit/linebuf \
 	tests/unit/outmux \
+	tests/unit/outname \
 	tests/unit/reach \
 	tests/unit/restart \
 	tests/unit/words
@@ -236,6 +237,10 @@ tests_unit_outmux_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 tests_unit_reach_SOURCES = tests/unit/reach.c tests/unit/unit.h
 tests_unit_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_outname_SOURCES = tests/unit/outname.c tests/unit/unit.h
+tests_unit_outname_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_outname_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_restart_SOURCES = tests/unit/restart.c tests/unit/unit.h
 tests_unit_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

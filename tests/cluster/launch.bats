@@ -106,6 +106,51 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
     done
 }
 
+# The processes of this cluster's ranks that are called so.
+ranks_called() { # COMMAND
+    local dir
+    for dir in $(grep -lx "$1" /proc/[0-9]*/comm 2>/dev/null); do
+        dir=${dir%/comm}
+        grep -qzFx "CLUSTER_TAG=$CLUSTER_TAG" "$dir/environ" 2>/dev/null && echo "${dir#/proc/}"
+    done
+}
+
+# Each of the four waits for its pipe.
+stalled() {
+    local pid n=0
+    for pid in $(ranks_called flood); do
+        case "$(cat "/proc/$pid/wchan" 2>/dev/null)" in *pipe*) n=$((n + 1)) ;; esac
+    done
+    [ "$n" = 4 ]
+}
+
+@test "45: a slow reader holds up ranks on other hosts; dtrun and agents stay small" {
+    local t tries still pids pid
+
+    mkfifo "$BATS_TEST_TMPDIR/slow"
+    for t in libssh2 ssh; do
+        _cluster_exec dtrun --transport $t -np 4 -H host1:2,host2:2 flood 100000 \
+            </dev/null >"$BATS_TEST_TMPDIR/slow" 2>"$BATS_TEST_TMPDIR/err" &
+        DTRUN_PID=$!
+        exec 8<"$BATS_TEST_TMPDIR/slow"
+        still=0 # in so many looks: on the way all may wait for a moment
+        for tries in {1..500}; do
+            [ $still -lt 10 ] || break
+            if stalled; then still=$((still + 1)); else still=0; fi
+            sleep 0.02 # between two looks
+        done
+        [ $still = 10 ]
+        pids=$(ps -o ppid= -p "$(ranks_called flood | paste -sd,)" | sort -u)
+        [ "$(echo "$pids" | wc -l)" = 2 ] # the agents
+        for pid in $DTRUN_PID $pids; do
+            awk -v t=$t '/^Name|VmHWM/ { print t, $0 } /VmHWM/ && $2 > 20000 { exit 1 }' "/proc/$pid/status"
+        done
+        timeout 60 "$DTRUN_BUILD/tests/rank/flood" check 4 100000 <&8
+        exec 8<&-
+        wait "$DTRUN_PID"
+    done
+}
+
 @test "standard input reaches rank 0 on its host, output of all ranks comes back whole" {
     head -c 5000000 /dev/urandom >"$BATS_TEST_TMPDIR/in"
     STDIN=$BATS_TEST_TMPDIR/in cluster_dtrun --no-tag -np 2 -H host2:1,host3:1 cat
