@@ -23,14 +23,21 @@ static cpu_set_t *read_mask(size_t *size)
     return NULL;
 }
 
+static uint32_t count(size_t size, const cpu_set_t *set)
+{
+    int n = set ? CPU_COUNT_S(size, set) : 0;
+
+    return n > 0 ? (uint32_t)n : 1;
+}
+
 uint32_t dt_topology_count(void)
 {
     size_t size;
     cpu_set_t *set = read_mask(&size);
-    int n = set ? CPU_COUNT_S(size, set) : 0;
+    uint32_t n = count(size, set);
 
     CPU_FREE(set);
-    return n > 0 ? (uint32_t)n : 1;
+    return n;
 }
 
 /* The number with which a file about a CPU begins; otherwise where there is none. */
@@ -56,7 +63,7 @@ void dt_topology_read(struct dt_cpus *cpus, const char *root)
     size_t size;
     cpu_set_t *set = read_mask(&size);
 
-    cpus->v = dt_xcalloc(dt_topology_count(), sizeof *cpus->v);
+    cpus->v = dt_xcalloc(count(size, set), sizeof *cpus->v);
     cpus->n = 0;
     for (uint32_t id = 0; set && id < size * 8; id++) {
         if (!CPU_ISSET_S(id, size, set))
