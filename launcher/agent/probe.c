@@ -58,7 +58,7 @@ struct dt_probe {
     uv_poll_t poll; /* of the listener */
     uv_timer_t timer;
     int listener;
-    bool deaf; /* there was no descriptor for a guest */
+    bool deaf; /* there was no descriptor, or no memory, for a guest */
     struct dt_msg_probe job;
     bool begun;               /* job is valid */
     bool answered;            /* REACH was sent */
@@ -322,14 +322,14 @@ static void on_caller(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+    if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
+        return;
+    if (fd < 0) {
         p->deaf = true;
         uv_poll_stop(&p->poll);
         advance(p);
         return;
     }
-    if (fd < 0)
-        return;
     if (p->n_guests == GUESTS_MAX)
         conn_close(oldest_guest(p));
     c = conn_open(p, fd, HANDSHAKE_MS);
@@ -343,12 +343,13 @@ static void on_caller(uv_poll_t *poll, int status, int events)
     advance(p);
 }
 
-/* When a, of those of its target, has its turn: once the one before has failed, or has had time. */
+/* When a, of those of its target, has its turn: once the one before has failed, or has had time;
+ * when it has begun, at its next try. */
 static uint64_t turn_of(const struct dt_probe *p, const struct attempt *a)
 {
     const struct attempt *before = a - 1;
 
-    if (p->job.all || a->result.addr == 0 || before->result.state)
+    if (a->began_ns || p->job.all || a->result.addr == 0 || before->result.state)
         return a->retry_ns;
     return before->began_ns ? before->began_ns + STAGGER_MS * 1000000ull : UINT64_MAX;
 }

@@ -1,10 +1,12 @@
 /* Agents that try to reach each other, all in this process and on loopback. */
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "launcher/agent/clock.h"
 #include "launcher/agent/probe.h"
 #include "runtime/wire/frame.h"
 #include "runtime/wire/inet.h"
@@ -231,6 +233,50 @@ static void strangers_at_the_door_change_nothing(void **state)
         close(strangers[i]);
 }
 
+/* A host that says nothing at 127.0.0.1 and hangs up at 127.0.0.2. */
+struct rude {
+    int fd;
+    unsigned hangups;
+};
+
+static void on_rude_caller(uv_poll_t *poll, int status, int events)
+{
+    struct rude *r = poll->data;
+    struct sockaddr_in6 at;
+    socklen_t len = sizeof at;
+    int fd = accept(r->fd, NULL, NULL);
+
+    (void)status;
+    (void)events;
+    assert_true(fd >= 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    if (at.sin6_addr.s6_addr[15] != 2)
+        return;
+    close(fd);
+    r->hangups++;
+}
+
+static void who_hangs_up_is_not_called_again_at_once(void **state)
+{
+    enum { HANGUPS = 4, AT_LEAST_MS = 200 };
+    uint16_t port;
+    struct rude r = { .fd = dt_inet_listen(&port) };
+    uv_poll_t poll = { .data = &r };
+    uint64_t began = 0;
+
+    (void)state;
+    uv_poll_init(&now->loop, &poll, r.fd);
+    uv_poll_start(&poll, UV_READABLE, on_rude_caller);
+    begin(0, &(struct wish){ .node = 1, .port = port, .addrs = { "127.0.0.1", "127.0.0.2" } });
+    while (r.hangups < HANGUPS) {
+        uv_run(&now->loop, UV_RUN_ONCE);
+        began = began ? began : r.hangups ? dt_clock_ns() : 0;
+    }
+    assert_true(dt_clock_ns() - began >= AT_LEAST_MS * 1000000ull);
+    uv_poll_stop(&poll);
+    close(r.fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +287,7 @@ int main(void)
         cmocka_unit_test_setup(nobody_listens, open_agents),
         cmocka_unit_test_setup(who_has_another_secret_is_a_stranger, open_agents),
         cmocka_unit_test_setup(strangers_at_the_door_change_nothing, open_agents),
+        cmocka_unit_test_setup(who_hangs_up_is_not_called_again_at_once, open_agents),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
