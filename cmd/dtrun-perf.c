@@ -81,16 +81,14 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
 
     if (ranks && dt_perf_buffers_make(&b, a))
         r = gather_ranks(ranks);
-    else
-        fail("out of memory; a smaller -e needs less");
     if (r == DT_OK && dt_rank() == 0)
         dt_perf_table_begin(&t, ranks);
     if (r == DT_OK)
         r = measure_all(&t, &b);
     if (r == DT_OK && dt_rank() == 0)
         dt_perf_table_end(&t);
-    if (r != DT_OK && r != DT_ERR_NOMEM)
-        fail(dt_last_error());
+    if (r != DT_OK)
+        fail(r == DT_ERR_NOMEM ? "out of memory; a smaller -e needs less" : dt_last_error());
     dt_perf_buffers_free(&b);
     free(ranks);
     return r == DT_OK && t.wrong == 0 ? EXIT_SUCCESS : EXIT_WRONG;

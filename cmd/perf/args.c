@@ -38,8 +38,10 @@ static bool parse_bytes(const char *text, size_t *bytes)
     }
     if (*end == 'B' || *end == 'b')
         end++;
+    if (*end || value > (double)(SIZE_MAX / 4))
+        return false;
     *bytes = (size_t)value;
-    return *end == '\0' && value <= (double)(SIZE_MAX / 4);
+    return true;
 }
 
 static bool parse_count(const char *text, int *count)
