@@ -87,7 +87,8 @@ static void fill_exit(struct dt_generation *g, struct rank *r, const siginfo_t *
                  (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
                  (g->stopping ? DT_EXITED_STOPPED : 0) | (r->injected ? DT_EXITED_INJECTED : 0),
     };
-    if (r->end.signo == SIGKILL && !g->stopping && !r->injected && dt_oom_killed(&g->host->oom, r->process.pid))
+    if (r->end.signo == SIGKILL && !g->stopping && !r->injected &&
+        dt_oom_killed(&g->host->oom, r->process.pid))
         r->end.flags |= DT_EXITED_OOM;
 }
 

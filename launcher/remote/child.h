@@ -36,9 +36,9 @@ const char *dt_child_remedy(int spawn_error, const char *otherwise);
  * and shells tell by 128 + n that signal n killed the process below them. */
 void dt_child_explain_code(struct dt_error *why, const char *what, int code);
 
-/* Starts argv[0], looked for in PATH; env: its environment, or NULL for this process's. grace_ms: what it is given for cleaning up between the end of
- * its stream and the end of its process, in either order; then it is killed, or its streams
- * dropped. */
+/* Starts argv[0], looked for in PATH; env: its environment, or NULL for this process's. grace_ms:
+ * what it is given for cleaning up between the end of its stream and the end of its process, in
+ * either order; then it is killed, or its streams dropped. */
 struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], const char *const env[],
                                unsigned grace_ms, const struct dt_child_events *events, void *arg);
 void dt_child_write(struct dt_child *c, const void *data, size_t n);

@@ -193,8 +193,7 @@ static const char *auto_carrier(const struct dt_transport *t)
 #define OPS(label, opener)                                                                         \
     {                                                                                              \
         .name = label, .open = opener, .write = auto_write, .phase = auto_phase,                   \
-        .pending = auto_pending, .pause = auto_pause, .close = auto_close,                         \
-        .carrier = auto_carrier                                                                    \
+        .pending = auto_pending, .pause = auto_pause, .close = auto_close, .carrier = auto_carrier \
     }
 
 const struct dt_transport_ops dti_transport_auto = OPS("auto", open_auto);

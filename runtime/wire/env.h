@@ -1,4 +1,4 @@
-/* Names of the environment variables between the agent, its ranks and users; dtrun.1 explains them. */
+/* Names of the environment variables between agent, ranks and users; dtrun.1 explains them. */
 #ifndef DT_WIRE_ENV_H
 #define DT_WIRE_ENV_H
 
@@ -12,11 +12,11 @@
 #define DT_ENV_GENERATION     "DTRUN_GENERATION"
 #define DT_ENV_RESTART_COUNT  "DTRUN_RESTART_COUNT"
 #define DT_ENV_CHECKPOINT_DIR "DTRUN_CHECKPOINT_DIR"
-#define DT_ENV_FRESH          "DTRUN_FRESH"    /* "1": begin afresh (--fresh, until the job has committed a checkpoint) */
+#define DT_ENV_FRESH          "DTRUN_FRESH"    /* "1": --fresh, and no checkpoint committed yet */
 #define DT_ENV_AGENT_FD       "DTRUN_AGENT_FD" /* number of the inherited SOCK_SEQPACKET socket */
 
-#define DT_ENV_HOSTID         "DTRUN_HOSTID"   /* read by agents: overrides the host's identity */
-#define DT_ENV_AGENT          "DTRUN_AGENT"    /* read by dtrun: path of dtrun-agent to use */
-#define DT_ENV_ISA            "DTRUN_ISA"      /* read by ranks: the reductions' instruction set */
+#define DT_ENV_HOSTID         "DTRUN_HOSTID" /* read by agents: overrides the host's identity */
+#define DT_ENV_AGENT          "DTRUN_AGENT"  /* read by dtrun: path of dtrun-agent to use */
+#define DT_ENV_ISA            "DTRUN_ISA"    /* read by ranks: the reductions' instruction set */
 
 #endif

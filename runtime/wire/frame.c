@@ -71,8 +71,7 @@ static const char *append(struct dt_unframe *u, const uint8_t *data, size_t n)
     return NULL;
 }
 
-static int deliver(struct dt_unframe *u, uint32_t len, dt_message_f cb, void *arg,
-                   const char **why)
+static int deliver(struct dt_unframe *u, uint32_t len, dt_message_f cb, void *arg, const char **why)
 {
     uint8_t type = u->frame[4];
     const uint8_t *payload = u->frame + DT_FRAME_HEADER;

@@ -2,9 +2,10 @@
  *
  *     u32 length of the payload (at most 16 KiB) | u8 type | u8 flags | u16 zero | payload
  *
- * A control message (type below 0x80) that is longer than one frame travels as several frames of its
- * type, all but the last flagged MORE; only data frames may stand between them. A data message (type
- * 0x80 and above) is always one frame. So data never delays control by more than one frame. */
+ * A control message (type below 0x80) that is longer than one frame travels as several frames of
+ * its type, all but the last flagged MORE; only data frames may stand between them. A data message
+ * (type 0x80 and above) is always one frame. So data never delays control by more than one frame.
+ */
 #ifndef DT_WIRE_FRAME_H
 #define DT_WIRE_FRAME_H
 
@@ -40,8 +41,8 @@ struct dt_unframe {
 /* Called once per whole message; a non-zero return stops dt_unframe_feed, which returns it. */
 typedef int (*dt_message_f)(void *arg, uint8_t type, const uint8_t *payload, size_t len);
 
-/* Returns 0, the callback's non-zero value, or -1 on a malformed frame or when memory runs out (*why
- * then points to a constant text). After anything but 0 the stream is unusable. */
+/* Returns 0, the callback's non-zero value, or -1 on a malformed frame or when memory runs out
+ * (*why then points to a constant text). After anything but 0 the stream is unusable. */
 int dt_unframe_feed(struct dt_unframe *u, const void *data, size_t n, dt_message_f cb, void *arg,
                     const char **why);
 void dt_unframe_free(struct dt_unframe *u);

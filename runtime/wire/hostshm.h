@@ -82,7 +82,7 @@ struct dt_hostshm_head {
     alignas(DT_HOSTSHM_LINE) _Atomic uint64_t stop;
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to */
-    _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see shm.c */
+    _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see rounds.c */
 };
 
 static_assert(sizeof(struct dt_call) == 32, "two calls share a cache line");

@@ -84,9 +84,10 @@ SHAPE(credit, F(credit, rank, U32, 0, NULL), F(credit, fd, U8, 0, NULL),
     F(credit, bytes, U32, 0, NULL));
 SHAPE(end, F(end, unused, U8, 0, NULL));
 SHAPE(file,
-    F(file, id, U32, 0, NULL), F(file, name, STR, PATH_MAX_BYTES, NULL), F(file, mode, U32, 0, NULL),
-    F(file, size, U64, 0, NULL), F(file, hash, U64, 0, NULL),
-    F(file, target, STR, PATH_MAX_BYTES, NULL), F(file, keep, U8, 0, NULL), F(file, job_id, STR, 64, NULL));
+    F(file, id, U32, 0, NULL), F(file, name, STR, PATH_MAX_BYTES, NULL),
+    F(file, mode, U32, 0, NULL), F(file, size, U64, 0, NULL), F(file, hash, U64, 0, NULL),
+    F(file, target, STR, PATH_MAX_BYTES, NULL), F(file, keep, U8, 0, NULL),
+    F(file, job_id, STR, 64, NULL));
 SHAPE(check, F(check, dir, STR, PATH_MAX_BYTES, NULL));
 SHAPE(stdin, F(stdin, generation, U32, 0, NULL), F(stdin, data, BLOB, 0, NULL));
 SHAPE(stdin_eof, F(stdin_eof, generation, U32, 0, NULL));

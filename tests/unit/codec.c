@@ -1,13 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/wire/codec.h"
+#include "tests/unit/unit.h"
 
 static void integers_are_little_endian(void **state)
 {
