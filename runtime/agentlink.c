@@ -164,6 +164,19 @@ static dt_result_t read_table(int fd, uint64_t bytes, union dt_msg *table)
     return r;
 }
 
+static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt_rankmsg *msg)
+{
+    const char *why;
+
+    dt_hostshm_stop(shm, msg->abort.code, msg->abort.rank);
+    why = dt_hostshm_why(shm);
+    if (msg->abort.code != DT_ERR_PEER)
+        return dt_fail((dt_result_t)msg->abort.code, "dt_init: %s",
+                       *why ? why : dt_strerror((dt_result_t)msg->abort.code));
+    return dt_fail(DT_ERR_PEER, "rank %u died or left before every rank had called dt_init",
+                   msg->abort.rank);
+}
+
 dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *shm,
                                union dt_msg *table)
 {
@@ -174,9 +187,7 @@ dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *
     if (r != DT_OK)
         return r;
     if (msg.type == DT_RANK_ABORT) {
-        dt_hostshm_stop(shm, DT_ERR_PEER, msg.abort.rank);
-        r = dt_fail(DT_ERR_PEER, "rank %u died or left before every rank had called dt_init",
-                    msg.abort.rank);
+        r = before_all_came(shm, &msg);
     } else if (msg.type == DT_RANK_TABLE && fd >= 0) {
         r = read_table(fd, msg.table.bytes, table);
     } else {
@@ -204,7 +215,7 @@ void dt_agentlink_heed(struct dt_agentlink *l, const struct dt_hostshm *shm)
         if (r > 0 && from.fd >= 0)
             close(from.fd);
         if (r > 0 && msg.type == DT_RANK_ABORT)
-            dt_hostshm_stop(shm, DT_ERR_PEER, msg.abort.rank);
+            dt_hostshm_stop(shm, msg.abort.code, msg.abort.rank);
     }
     dt_hostshm_stop(shm, DT_ERR_PEER, UINT32_MAX);
 }
@@ -230,6 +241,19 @@ dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text)
     return say(l, &msg);
 }
 
+dt_result_t dt_agentlink_failed(struct dt_agentlink *l, dt_result_t code, uint32_t culprit,
+                                const char *text)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_FAILED };
+
+    if (l->fd < 0)
+        return DT_OK;
+    msg.failed.code = code;
+    msg.failed.rank = culprit;
+    snprintf(msg.failed.text, sizeof msg.failed.text, "%s", text);
+    return say(l, &msg);
+}
+
 void dt_agentlink_hold(struct dt_agentlink *l, const struct dt_hostshm *shm, int64_t step)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_STEP };
@@ -242,7 +266,7 @@ void dt_agentlink_hold(struct dt_agentlink *l, const struct dt_hostshm *shm, int
         if (fd >= 0)
             close(fd);
         if (msg.type == DT_RANK_ABORT) {
-            dt_hostshm_stop(shm, DT_ERR_PEER, msg.abort.rank);
+            dt_hostshm_stop(shm, msg.abort.code, msg.abort.rank);
             return;
         }
         if (msg.type == DT_RANK_GO && msg.go.exit_code != DT_RANK_GO_ON)

@@ -46,6 +46,11 @@ dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool resto
 /* Tells the user, through the agent and dtrun. */
 dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text);
 
+/* Tells the agent that a call fails and why, so that it fails on every rank of the job, on all
+ * hosts, for that reason and not because this rank is about to end. */
+dt_result_t dt_agentlink_failed(struct dt_agentlink *l, dt_result_t code, uint32_t culprit,
+                                const char *text);
+
 /* Reports a watched step and returns when the agent lets this rank go on; a fault that was asked
  * for with --inject exit: ends the process here. */
 void dt_agentlink_hold(struct dt_agentlink *l, const struct dt_hostshm *shm, int64_t step);

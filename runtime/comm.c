@@ -54,8 +54,12 @@ static const char *describe(const struct dt_call *call, char text[160])
 static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_call *ours)
 {
     const struct dt_trouble *t = &c->trouble;
+    const char *why = dt_hostshm_why(&c->shm.map);
     char mine[160], theirs[160];
 
+    if (t->theirs.kind == 0 && *why)
+        return dt_fail(t->code, "rank %d called %s; elsewhere %s", c->rank, describe(ours, mine),
+                       why);
     if (t->theirs.kind == 0)
         return dt_fail(t->code,
                        "rank %d called %s; others called something else, as rank %u noticed",
@@ -67,6 +71,7 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_call *o
 static dt_result_t say(const struct dt_comm *c, const struct dt_call *call)
 {
     const struct dt_trouble *t = &c->trouble;
+    const char *why = dt_hostshm_why(&c->shm.map);
     char text[160];
 
     switch (t->code) {
@@ -83,13 +88,24 @@ static dt_result_t say(const struct dt_comm *c, const struct dt_call *call)
                        CONNECT_MS / 1000, t->error ? ": " : "", t->error ? strerror(t->error) : "");
     default:
         return dt_fail(t->code, "rank %d: %s: rank %u failed: %s", c->rank, describe(call, text),
-                       t->rank, dt_strerror(t->code));
+                       t->rank, *why ? why : dt_strerror(t->code));
     }
 }
 
 static bool lasting(dt_result_t result)
 {
     return result != DT_ERR_ARG && result != DT_ERR_UNSUPPORTED && result != DT_ERR_VERSION;
+}
+
+/* The agent is told before anybody can see the host stop, and end: its other ranks' deaths then
+ * come second, wherever they are heard of. */
+static void stop_host(struct dt_comm *c, dt_result_t result)
+{
+    uint32_t culprit = c->trouble.rank;
+
+    if (result != DT_ERR_PEER && !dt_hostshm_stopped(&c->shm.map, NULL))
+        dt_agentlink_failed(&c->agent, result, culprit, c->why);
+    dt_hostshm_stop(&c->shm.map, result, culprit);
 }
 
 dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
@@ -104,7 +120,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
         dt_trouble(&c->trouble, result, (uint32_t)c->rank);
     if (result == DT_ERR_PEER)
         atomic_fetch_or(&c->shm.map.ranks[c->local_rank].flags, DT_HOSTSHM_PEER_LOST);
-    dt_hostshm_stop(&c->shm.map, result, c->trouble.rank);
+    stop_host(c, result);
     if (c->ring.n > 1)
         dt_ring_fail(&c->ring, result);
     return result;
@@ -134,19 +150,23 @@ static bool leads(const struct dt_comm *c)
     return c->local_rank == 0 && c->nodes > 1;
 }
 
-/* Names the next call; the ends of a call that fails. */
-static dt_result_t begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
-{
-    dt_result_t r = dt_comm_check(c);
-
-    call->kind = (uint8_t)kind;
-    call->number = ++c->calls;
-    return r;
-}
-
 static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
     return r == DT_OK ? r : dt_comm_fail(c, say(c, call));
+}
+
+/* Names the next call. */
+static dt_result_t begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
+{
+    uint32_t culprit;
+    int stopped;
+
+    call->kind = (uint8_t)kind;
+    call->number = ++c->calls;
+    if (c->failed != DT_OK)
+        return dt_fail(c->failed, "%s", c->why);
+    stopped = c->shm.map.head ? dt_hostshm_stopped(&c->shm.map, &culprit) : 0;
+    return stopped ? end(c, call, dt_trouble(&c->trouble, (dt_result_t)stopped, culprit)) : DT_OK;
 }
 
 static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call, const void *in,

@@ -19,6 +19,7 @@
 #include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
+#include "runtime/wire/hostshm.h"
 
 enum {
     SWEEP_ROUND_MS = 10,
@@ -109,7 +110,7 @@ static void report_deaths(struct dt_generation *g)
         r->reported = true;
         dt_channel_send(g->host->channel, DT_MSG_EXIT, &r->end);
         if (leaves_peers_waiting(&r->end))
-            dt_ranksock_abort(g->sock, r->end.rank);
+            dt_ranksock_abort(g->sock, DT_HOSTSHM_PEER_DIED, r->end.rank, "");
     }
 }
 
@@ -433,10 +434,18 @@ static bool can_save(struct dt_generation *g)
     return !error;
 }
 
+static void on_call_failed(void *arg, uint32_t culprit, int code, const char *text)
+{
+    struct dt_generation *g = arg;
+    struct dt_msg_failed m = { g->start.generation, culprit, code, (char *)(uintptr_t)text };
+
+    dt_channel_send(g->host->channel, DT_MSG_FAILED, &m);
+}
+
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
 {
     static const struct dt_ranksock_events sock_events = { on_rank_hello, on_commit, on_step,
-                                                           on_log };
+                                                           on_log, on_call_failed };
     static const struct dt_fault_events fault_events = { on_strike };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
@@ -596,7 +605,7 @@ void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m)
 {
     if (g->sock && m->generation == g->start.generation)
-        dt_ranksock_abort(g->sock, m->rank);
+        dt_ranksock_abort(g->sock, m->code, m->rank, m->text);
 }
 
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m)

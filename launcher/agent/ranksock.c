@@ -37,7 +37,7 @@ struct dt_ranksock {
     int table_fd; /* sealed copy of the encoded table, or -1 */
     uint64_t table_bytes;
     bool aborted;
-    uint32_t culprit;
+    bool failed;         /* a rank has said why it stopped the host */
     uint32_t open_polls; /* whose close callback has not run */
     struct peer *peers;  /* by local rank */
 };
@@ -66,7 +66,7 @@ static void send_abort(const struct peer *p)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_ABORT };
 
-    msg.abort.rank = p->owner->culprit;
+    msg.abort.code = dt_hostshm_stopped(&p->owner->shm, &msg.abort.rank);
     tell(p, &msg, -1);
 }
 
@@ -153,6 +153,9 @@ static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
         s->events.commit(s->arg, msg->commit.step, msg->commit.restored != 0);
     } else if (msg->type == DT_RANK_NOTE) {
         s->events.log(s->arg, msg->note.text);
+    } else if (msg->type == DT_RANK_FAILED && msg->failed.code < 0) {
+        s->failed = true;
+        s->events.failed(s->arg, msg->failed.rank, msg->failed.code, msg->failed.text);
     } else if (msg->type == DT_RANK_STEP) {
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
@@ -167,7 +170,7 @@ static void stop_reading(struct peer *p)
         uv_poll_stop(&p->poll);
 }
 
-void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
+static void drain(struct dt_ranksock *s, uint32_t local_rank)
 {
     struct peer *p = &s->peers[local_rank];
     struct dt_rankmsg msg;
@@ -191,13 +194,22 @@ void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
     }
 }
 
+void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
+{
+    drain(s, local_rank);
+    if (s->aborted || s->failed || !dt_hostshm_stopped(&s->shm, NULL))
+        return;
+    for (uint32_t i = 0; i < s->start->ranks.n; i++)
+        drain(s, i);
+}
+
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct peer *p = poll->data;
 
     (void)status;
     (void)events;
-    dt_ranksock_drain(p->owner, p->local_rank);
+    drain(p->owner, p->local_rank);
 }
 
 /* Memory goes with the last close callback: libuv touches its handles until then. */
@@ -305,7 +317,7 @@ void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table)
     if (s->table_fd < 0) {
         s->events.log(s->arg,
                       "no memory for the table of ranks; the ranks of this host cannot start");
-        dt_ranksock_abort(s, s->start->ranks.v[0]);
+        dt_ranksock_abort(s, DT_HOSTSHM_PEER_DIED, s->start->ranks.v[0], "");
         return;
     }
     for (uint32_t i = 0; i < s->start->ranks.n; i++) {
@@ -314,13 +326,12 @@ void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table)
     }
 }
 
-void dt_ranksock_abort(struct dt_ranksock *s, uint32_t culprit_rank)
+void dt_ranksock_abort(struct dt_ranksock *s, int code, uint32_t culprit_rank, const char *text)
 {
     if (s->aborted)
         return;
     s->aborted = true;
-    s->culprit = culprit_rank;
-    dt_hostshm_stop(&s->shm, DT_HOSTSHM_PEER_DIED, culprit_rank);
+    dt_hostshm_stop_because(&s->shm, code, culprit_rank, text);
     for (uint32_t i = 0; i < s->start->ranks.n; i++) {
         if (s->peers[i].linked)
             send_abort(&s->peers[i]);

@@ -22,6 +22,8 @@ struct dt_ranksock_events { /* none may call dt_ranksock_destroy */
     /* A watched rank has called dt_step and is held inside it until dt_ranksock_go. */
     void (*step)(void *arg, uint32_t rank, int64_t step);
     void (*log)(void *arg, const char *text); /* a rank misbehaves, or has a warning */
+    /* A call of a rank fails with code (a dt_result_t), as those of all other ranks are to. */
+    void (*failed)(void *arg, uint32_t culprit, int code, const char *text);
 };
 
 struct dt_rank_state {
@@ -40,10 +42,12 @@ int dt_ranksock_child_fd(const struct dt_ranksock *s, uint32_t local_rank);
 void dt_ranksock_forked(struct dt_ranksock *s, uint32_t local_rank);
 /* Hands the table to every rank that said hello, and to those who will. */
 void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table);
-/* Sets the abort word, wakes every waiter, tells every rank. Idempotent. */
-void dt_ranksock_abort(struct dt_ranksock *s, uint32_t culprit_rank);
+/* Sets the abort word, wakes every waiter, tells every rank: calls return code (a dt_result_t), and
+ * text is why. The first one counts. */
+void dt_ranksock_abort(struct dt_ranksock *s, int code, uint32_t culprit_rank, const char *text);
 /* Reads what the rank sent before it died, calling the events. To be called when the rank was
- * reaped, before dt_ranksock_state is asked: a hello or a commit may still stand in its socket. */
+ * reaped, before dt_ranksock_state is asked: a hello or a commit may still stand in its socket. And
+ * in that of another rank, why this one gave up. */
 void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank);
 struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank);
 

@@ -173,6 +173,7 @@ void dt_job_say_unstruck(const struct dt_job *j);
 /* failure.c */
 int dt_job_cause(const struct dt_job *j); /* index in deaths, or -1: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
+void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
 void dt_job_ask(struct dt_job *j); /* QUERY to all hosts that have ranks */
 bool dt_job_all_answered(const struct dt_job *j);

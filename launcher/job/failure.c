@@ -9,6 +9,7 @@
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
 #include "launcher/job/words.h"
+#include "runtime/wire/hostshm.h"
 
 enum {
     COLLECT_MS = 200,   /* what the agents get to tell of deaths */
@@ -63,6 +64,18 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     dt_job_settle(j);
 }
 
+/* The reason goes to all hosts before any death that follows from it: agents heed the first. */
+void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
+{
+    struct dt_msg_abort abort = { m->generation, m->rank, m->code, m->text };
+
+    if (m->generation != j->generation ||
+        (j->state != DT_JOB_STARTING && j->state != DT_JOB_RUNNING))
+        return;
+    dt_verbose("a call failed: %s", m->text);
+    dt_job_send_all(j, DT_MSG_ABORT, &abort);
+}
+
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
 {
     const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
@@ -112,7 +125,8 @@ void dt_job_ask(struct dt_job *j)
 void dt_job_collect(struct dt_job *j)
 {
     int cause = dt_job_cause(j);
-    struct dt_msg_abort abort = { j->generation, cause < 0 ? 0 : j->deaths[cause].rank };
+    struct dt_msg_abort abort = { j->generation, cause < 0 ? 0 : j->deaths[cause].rank,
+                                  DT_HOSTSHM_PEER_DIED, (char *)"" };
 
     j->state = DT_JOB_FAILING;
     j->failed_ns = dt_now_ns();

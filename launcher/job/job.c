@@ -219,6 +219,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     case DT_MSG_EXIT:
         dt_job_on_exit(j, h, &msg->exit);
         break;
+    case DT_MSG_FAILED:
+        dt_job_on_failed(j, &msg->failed);
+        break;
     case DT_MSG_PONG:
         on_pong(j, h, &msg->pong);
         break;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -118,15 +119,37 @@ void dt_hostshm_unmap(struct dt_hostshm *h)
     *h = (struct dt_hostshm){ 0 };
 }
 
+static uint64_t stop_word(int code, uint32_t culprit)
+{
+    return (uint64_t)culprit << 32 | (uint32_t)-code;
+}
+
 void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
 {
     uint64_t none = 0;
-    uint64_t stop = (uint64_t)culprit << 32 | (uint32_t)-code;
 
-    if (!atomic_compare_exchange_strong(&h->head->stop, &none, stop))
+    if (!atomic_compare_exchange_strong(&h->head->stop, &none, stop_word(code, culprit)))
         return;
     for (uint32_t i = 0; i < h->head->local_size; i++)
         dt_hostshm_ring(&h->ranks[i]);
+}
+
+/* A rank may stop the host for another reason meanwhile; then nobody reads the text. */
+void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
+                             const char *why)
+{
+    snprintf(h->head->why, sizeof h->head->why, "%s", why);
+    atomic_store_explicit(&h->head->why_stop, stop_word(code, culprit), memory_order_release);
+    dt_hostshm_stop(h, code, culprit);
+}
+
+const char *dt_hostshm_why(const struct dt_hostshm *h)
+{
+    uint64_t stop = atomic_load_explicit(&h->head->stop, memory_order_acquire);
+
+    return stop && atomic_load_explicit(&h->head->why_stop, memory_order_acquire) == stop
+               ? h->head->why
+               : "";
 }
 
 int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)

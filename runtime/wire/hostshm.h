@@ -20,6 +20,7 @@ enum {
     DT_HOSTSHM_LINE = 64,
     DT_HOSTSHM_PAGE = 4096,
     DT_HOSTSHM_INLINE = 48, /* bytes of data that travel with the word that announces them */
+    DT_HOSTSHM_WHY = 504,   /* bytes of the text that tells why nothing goes on */
     DT_HOSTSHM_CPUS = 1024, /* as many as sched_getaffinity(2) knows without being told of more */
 };
 
@@ -83,13 +84,17 @@ struct dt_hostshm_head {
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to */
     _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see rounds.c */
+
+    /* written by the agent, before it sets "stop" to the same value: the text belongs to that */
+    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t why_stop;
+    char why[DT_HOSTSHM_WHY];
 };
 
 static_assert(sizeof(struct dt_call) == 32, "two calls share a cache line");
 static_assert(sizeof(struct dt_hostshm_post) == DT_HOSTSHM_LINE,
               "progress and data are seen together");
 static_assert(sizeof(struct dt_hostshm_rank) == 8 * DT_HOSTSHM_LINE, "layout is the protocol's");
-static_assert(sizeof(struct dt_hostshm_head) == 3 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(sizeof(struct dt_hostshm_head) == 11 * DT_HOSTSHM_LINE, "layout is the protocol's");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
 
 struct dt_hostshm { /* a mapping; head is NULL while there is none */
@@ -117,6 +122,11 @@ static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t l
 /* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins.
  */
 void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit);
+/* The same, with a text for those who want to know more. For the agent alone, and only once. */
+void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
+                             const char *why);
+/* The text that came with what stopped the host, or "". */
+const char *dt_hostshm_why(const struct dt_hostshm *h);
 /* 0 while nothing stops, else the code; *culprit (may be NULL) is the rank to blame. */
 int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit);
 

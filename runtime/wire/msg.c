@@ -77,7 +77,9 @@ SHAPE(table,
     F(table, generation, U32, 0, NULL), F(table, addrs, LIST, DT_RANKS_MAX, &addr_shape));
 SHAPE(signal, F(signal, signo, U32, 0, NULL));
 SHAPE(stop, F(stop, grace_ms, U32, 0, NULL));
-SHAPE(abort, F(abort, generation, U32, 0, NULL), F(abort, rank, U32, 0, NULL));
+SHAPE(abort,
+    F(abort, generation, U32, 0, NULL), F(abort, rank, U32, 0, NULL),
+    F(abort, code, U32, 0, NULL), F(abort, text, STR, TEXT_MAX_BYTES, NULL));
 SHAPE(ping, F(ping, time_ns, U64, 0, NULL));
 SHAPE(query, F(query, id, U32, 0, NULL));
 SHAPE(credit, F(credit, rank, U32, 0, NULL), F(credit, fd, U8, 0, NULL),
@@ -130,6 +132,9 @@ SHAPE(exit,
     F(exit, generation, U32, 0, NULL), F(exit, rank, U32, 0, NULL), F(exit, pid, U32, 0, NULL),
     F(exit, code, U32, 0, NULL), F(exit, signo, U32, 0, NULL), F(exit, time_ns, U64, 0, NULL),
     F(exit, step, U64, 0, NULL), F(exit, flags, U32, 0, NULL));
+SHAPE(failed,
+    F(failed, generation, U32, 0, NULL), F(failed, rank, U32, 0, NULL),
+    F(failed, code, U32, 0, NULL), F(failed, text, STR, TEXT_MAX_BYTES, NULL));
 SHAPE(step, F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL));
 SHAPE(pong,
     F(pong, ping_time_ns, U64, 0, NULL), F(pong, time_ns, U64, 0, NULL),
@@ -181,6 +186,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_SPAWN_FAILED] = &spawn_failed_shape,
     [DT_MSG_RANK_HELLO] = &rank_hello_shape,
     [DT_MSG_EXIT] = &exit_shape,
+    [DT_MSG_FAILED] = &failed_shape,
     [DT_MSG_PONG] = &pong_shape,
     [DT_MSG_COMMIT] = &commit_shape,
     [DT_MSG_STRUCK] = &struck_shape,

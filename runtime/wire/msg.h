@@ -30,7 +30,7 @@ enum dt_msg_type {
     DT_MSG_TABLE = 2,    /* where every rank listens; completes dt_init */
     DT_MSG_SIGNAL = 3,   /* send a signal to every rank's process group */
     DT_MSG_STOP = 4,     /* end all ranks: CONT, TERM, grace, KILL; grace 0: KILL at once */
-    DT_MSG_ABORT = 5,    /* a rank died: let every waiting call return DT_ERR_PEER */
+    DT_MSG_ABORT = 5,    /* a rank died or failed: let every waiting call return an error */
     DT_MSG_PING = 6,     /* renews the lease */
     DT_MSG_QUERY = 7,    /* report every death you have seen, then ANSWER */
     DT_MSG_CREDIT = 8,   /* this much of a stream has been written out */
@@ -44,6 +44,7 @@ enum dt_msg_type {
     DT_MSG_FILE = 0x83, /* a pushed file begins; its FILE_DATA follow */
     /* agent to launcher */
     DT_MSG_HELLO = 32,        /* first: who and what this host is */
+    DT_MSG_FAILED = 45,       /* a rank's call fails, and those of all others are to */
     DT_MSG_STRUCK = 44,       /* an injected fault strikes */
     DT_MSG_READY = 43,        /* all ranks of this host wait for GO, their program found */
     DT_MSG_REACH = 49,        /* answer to PROBE: which of them can be reached, and where */
@@ -149,7 +150,9 @@ struct dt_msg_stop {
 
 struct dt_msg_abort {
     uint32_t generation;
-    uint32_t rank; /* who died first */
+    uint32_t rank; /* who died first, or is to blame */
+    int32_t code;  /* what calls return: a dt_result_t */
+    char *text;    /* what happened, for code other than DT_ERR_PEER; or "" */
 };
 
 struct dt_msg_ping {
@@ -313,6 +316,13 @@ struct dt_msg_exit {
     uint32_t flags;   /* enum dt_exit_flags */
 };
 
+struct dt_msg_failed { /* as of ABORT */
+    uint32_t generation;
+    uint32_t rank;
+    int32_t code;
+    char *text;
+};
+
 struct dt_msg_step { /* element of pong.steps */
     uint32_t rank;
     int64_t step;
@@ -405,6 +415,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_spawn_failed spawn_failed;
     struct dt_msg_rank_hello rank_hello;
     struct dt_msg_exit exit;
+    struct dt_msg_failed failed;
     struct dt_msg_pong pong;
     struct dt_msg_commit commit;
     struct dt_msg_struck struck;

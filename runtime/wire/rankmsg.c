@@ -31,6 +31,11 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
     case DT_RANK_NOTE:
         dt_put_str(p, m->note.text);
         break;
+    case DT_RANK_FAILED:
+        dt_put_u32(p, (uint32_t)m->failed.code);
+        dt_put_u32(p, m->failed.rank);
+        dt_put_str(p, m->failed.text);
+        break;
     case DT_RANK_WELCOME:
         dt_put_u32(p, m->welcome.generation);
         dt_put_u32(p, m->welcome.rank);
@@ -49,6 +54,7 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
         dt_put_u64(p, m->table.bytes);
         break;
     case DT_RANK_ABORT:
+        dt_put_u32(p, (uint32_t)m->abort.code);
         dt_put_u32(p, m->abort.rank);
         break;
     case DT_RANK_GO:
@@ -99,6 +105,11 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
     case DT_RANK_NOTE:
         get_text(g, m->note.text, sizeof m->note.text);
         break;
+    case DT_RANK_FAILED:
+        m->failed.code = (int32_t)dt_get_u32(g);
+        m->failed.rank = dt_get_u32(g);
+        get_text(g, m->failed.text, sizeof m->failed.text);
+        break;
     case DT_RANK_WELCOME:
         m->welcome.generation = dt_get_u32(g);
         m->welcome.rank = dt_get_u32(g);
@@ -117,6 +128,7 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
         m->table.bytes = dt_get_u64(g);
         break;
     case DT_RANK_ABORT:
+        m->abort.code = (int32_t)dt_get_u32(g);
         m->abort.rank = dt_get_u32(g);
         break;
     case DT_RANK_GO:

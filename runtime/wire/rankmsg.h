@@ -7,8 +7,9 @@
  * hello COMMIT                ->                                    rank 0 committed, or restored
  *     NOTE                  ->                                    the user should know of this
  *     STEP                  ->                                    a watched step was reached
+ *     FAILED                ->                                    a call fails on all ranks
  *                           <-           GO                       and may be left
- *                           <-           ABORT                    a rank died
+ *                           <-           ABORT                    a rank died, or failed
  *
  * An agent sends a rank a handful of small packets in its life, so it never has to wait for room:
  * what may be long (the table) travels as a sealed memory file beside its message. */
@@ -21,9 +22,10 @@
 #include "runtime/wire/msg.h"
 
 enum {
-    DT_RANK_PROTOCOL = 2, /* changes with any message or with the shared memory (hostshm.h) */
+    DT_RANK_PROTOCOL = 3, /* changes with any message or with the shared memory (hostshm.h) */
     DT_RANK_REFUSED_TEXT = 512,
     DT_RANK_NOTE_TEXT = 512,
+    DT_RANK_FAILED_TEXT = 512,
 };
 
 enum dt_rankmsg_type {
@@ -31,6 +33,7 @@ enum dt_rankmsg_type {
     DT_RANK_COMMIT = 2,
     DT_RANK_STEP = 3,
     DT_RANK_NOTE = 4,
+    DT_RANK_FAILED = 5,
     DT_RANK_WELCOME = 65,
     DT_RANK_REFUSED = 66,
     DT_RANK_TABLE = 67,
@@ -60,6 +63,11 @@ struct dt_rankmsg {
             char text[DT_RANK_NOTE_TEXT];
         } note;
         struct {
+            int32_t code;  /* what its call returns: a dt_result_t other than DT_ERR_PEER */
+            uint32_t rank; /* to blame */
+            char text[DT_RANK_FAILED_TEXT];
+        } failed;
+        struct {
             uint32_t generation;
             uint32_t rank;
             uint32_t size;
@@ -77,7 +85,8 @@ struct dt_rankmsg {
             uint64_t bytes; /* of the memory file: the payload of a DT_MSG_TABLE */
         } table;
         struct {
-            uint32_t rank; /* who died first */
+            int32_t code;  /* what calls return: a dt_result_t */
+            uint32_t rank; /* who died first, or is to blame */
         } abort;
         struct {
             int32_t exit_code; /* 0..255: end the process with it; DT_RANK_GO_ON: go on */

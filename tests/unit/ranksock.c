@@ -54,11 +54,19 @@ static void saw_log(void *arg, const char *text)
     snprintf(f->seen + strlen(f->seen), 200, "log[%s] ", text);
 }
 
+static void saw_failed(void *arg, uint32_t culprit, int code, const char *text)
+{
+    struct fixture *f = arg;
+
+    snprintf(f->seen + strlen(f->seen), 200, "failed(%u,%d)[%s] ", culprit, code, text);
+}
+
 static int setup(void **state)
 {
     static struct fixture fixture;
     struct fixture *f = &fixture;
-    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log };
+    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log,
+                                               saw_failed };
     static uint32_t ranks[RANKS] = { FIRST, SECOND };
     struct dt_error err = { 0 };
 
@@ -256,18 +264,48 @@ static void an_abort_is_told_once(void **state)
     close(fd);
     assert_int_equal(dt_hostshm_stopped(&shm, NULL), 0);
     uint32_t bell = atomic_load(&shm.ranks[0].doorbell);
-    dt_ranksock_abort(f->sock, 5);
-    dt_ranksock_abort(f->sock, 2);
+    dt_ranksock_abort(f->sock, DT_HOSTSHM_PEER_DIED, 5, "gone");
+    dt_ranksock_abort(f->sock, -3, 2, "later");
     assert_int_equal(dt_hostshm_stopped(&shm, &culprit), DT_HOSTSHM_PEER_DIED);
     assert_int_equal(culprit, 5);
+    assert_string_equal(dt_hostshm_why(&shm), "gone");
     assert_int_equal(atomic_load(&shm.ranks[0].doorbell), bell + 1);
     struct dt_rankmsg m = receive(f, 0, NULL);
     assert_int_equal(m.type, DT_RANK_ABORT);
     assert_int_equal(m.abort.rank, 5);
+    assert_int_equal(m.abort.code, DT_HOSTSHM_PEER_DIED);
     nothing_more(f, 0);
     hello(f, 1, DT_RANK_PROTOCOL, SECOND);
     assert_int_equal(receive(f, 1, NULL).type, DT_RANK_WELCOME);
     assert_int_equal(receive(f, 1, NULL).type, DT_RANK_ABORT);
+    dt_hostshm_unmap(&shm);
+}
+
+/* Rank 3 has said why it stops the host; rank 5 sees the host stopped, ends, and is reaped first.
+ */
+static void why_a_call_failed_is_heard_before_any_death(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_FAILED };
+    struct dt_hostshm shm;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
+    receive(f, 0, &fd);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
+    close(fd);
+    m.failed.code = -3;
+    m.failed.rank = SECOND;
+    snprintf(m.failed.text, sizeof m.failed.text, "quarrel");
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    dt_hostshm_stop(&shm, -3, SECOND);
+    f->seen[0] = '\0';
+    dt_ranksock_drain(f->sock, 1);
+    assert_string_equal(f->seen, "failed(5,-3)[quarrel] ");
+    dt_ranksock_abort(f->sock, DT_HOSTSHM_PEER_DIED, SECOND, "death");
+    assert_int_equal(dt_hostshm_stopped(&shm, NULL), -3);
+    assert_string_equal(dt_hostshm_why(&shm), "");
     dt_hostshm_unmap(&shm);
 }
 
@@ -334,6 +372,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_process_is_not_the_rank, setup, teardown),
         cmocka_unit_test_setup_teardown(the_table_reaches_early_and_late_ranks, setup, teardown),
         cmocka_unit_test_setup_teardown(an_abort_is_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(why_a_call_failed_is_heard_before_any_death, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_watched_step_is_reported_and_left_on_word, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_a_dead_rank_sent_is_still_read, setup, teardown),

@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "launcher/agent/ranksock.h"
+#include "runtime/dtrun.h"
 #include "runtime/wire/env.h"
 
 enum { GENERATION = 3, TICK_MS = 5 };
@@ -137,6 +138,14 @@ static void saw_log(void *arg, const char *text)
     snprintf(job->result->log + n, sizeof job->result->log - n, "%s\n", text);
 }
 
+static void saw_failed(void *arg, uint32_t culprit, int code, const char *text)
+{
+    struct testjob *job = ((struct host *)arg)->job;
+
+    for (int i = 0; i < job->n_hosts; i++)
+        dt_ranksock_abort(job->hosts[i].sock, code, culprit, text);
+}
+
 /* As an agent and the launcher do: a linked rank that died without dt_finalize ends the generation.
  */
 static void ended(struct testjob *job, int rank, int status)
@@ -158,7 +167,7 @@ static void ended(struct testjob *job, int rank, int status)
     job->running--;
     if (!state.finalized) {
         for (int i = 0; i < job->n_hosts; i++)
-            dt_ranksock_abort(job->hosts[i].sock, (uint32_t)rank);
+            dt_ranksock_abort(job->hosts[i].sock, DT_ERR_PEER, (uint32_t)rank, "");
     }
     if (job->running == 0)
         uv_stop(&job->loop);
@@ -289,7 +298,8 @@ static void place(struct testjob *job)
 
 static void start_hosts(struct testjob *job)
 {
-    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log };
+    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log,
+                                               saw_failed };
     struct dt_error err = { 0 };
 
     for (int i = 0; i < job->n_hosts; i++) {
