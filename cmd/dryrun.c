@@ -1,12 +1,12 @@
 #include "cmd/dryrun.h"
 
 #include <cjson/cJSON.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/printed.h"
 #include "launcher/base/utf8.h"
 #include "launcher/job/json.h"
 #include "launcher/place/gpu.h"
@@ -162,8 +162,8 @@ int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
     if (!options->json && options->bind_to != DT_BIND_NONE)
         printf("each rank is bound to CPUs of its host: --bind-to %s\n",
                bind_names[options->bind_to]);
-    if (rc == 0 && (fflush(stdout) == EOF || ferror(stdout)))
-        rc = dt_error_set(err, "standard output: %s", strerror(errno));
+    if (rc == 0)
+        rc = dt_printed(err);
     for (size_t i = 0; i < plan->nnodes; i++)
         dt_strs_free(&nodes[i].devices);
     free(nodes);

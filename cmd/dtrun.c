@@ -15,6 +15,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/openfiles.h"
+#include "launcher/base/printed.h"
 #include "launcher/check/check.h"
 #include "launcher/job/ckptdir.h"
 #include "launcher/job/installed.h"
@@ -251,26 +252,19 @@ static int plan_and_run(const struct dt_options *o, struct dt_error *err)
     return rc;
 }
 
-static int all_is_written(struct dt_error *err)
-{
-    if (fflush(stdout) == EOF || ferror(stdout))
-        return dt_error_set(err, "standard output cannot be written: %s", strerror(errno));
-    return 0;
-}
-
 static int act(const struct dt_options *o, struct dt_error *err)
 {
     if (o->help) {
         dt_options_print_help();
-        return all_is_written(err);
+        return dt_printed(err);
     }
     if (o->version) {
         puts("dtrun " PACKAGE_VERSION);
-        return all_is_written(err);
+        return dt_printed(err);
     }
     if (o->completion != DT_SHELL_NONE) {
         dt_completion_print(o->completion);
-        return all_is_written(err);
+        return dt_printed(err);
     }
     dt_log_set_verbose(o->verbose);
     return plan_and_run(o, err);
@@ -288,7 +282,8 @@ int main(int argc, char **argv)
     if (rc == 0)
         rc = act(&options, &err);
     if (rc < 0) {
-        dt_say("%s", err.text);
+        if (err.text[0])
+            dt_say("%s", err.text);
         rc = err.exit_code ? err.exit_code : DT_EXIT_LAUNCH;
     }
     dt_options_free(&options);

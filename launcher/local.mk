@@ -8,6 +8,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/mem.c launcher/base/mem.h \
 	launcher/base/number.c launcher/base/number.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
+	launcher/base/printed.c launcher/base/printed.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/utf8.c launcher/base/utf8.h \

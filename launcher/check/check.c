@@ -13,6 +13,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/printed.h"
 #include "launcher/check/cells.h"
 #include "launcher/check/json.h"
 #include "launcher/check/peer.h"
@@ -331,8 +332,8 @@ static int report(const struct check *c, bool json, struct dt_error *err)
         bad += c->hosts[i].problem != NULL;
     dt_remarks_make(&remarks, c->hosts, c->n);
     print(c, &remarks, json);
-    if (fflush(stdout) == EOF || ferror(stdout))
-        rc = dt_error_set(err, "standard output cannot be written: %s", strerror(errno));
+    if (dt_printed(err) < 0)
+        rc = -1;
     say_problems(c, bad);
     say_remarks(c, &remarks);
     dt_remarks_free(&remarks);

@@ -282,5 +282,5 @@ END
 @test "output that cannot be written is an error" {
     run bash -c "timeout 20 '$DTRUN_BUILD/cmd/dtrun' --dry-run true >/dev/full"
     [ "$status" -eq 125 ]
-    [ "$output" = "dtrun: standard output: No space left on device" ]
+    [ "$output" = "dtrun: standard output cannot be written: No space left on device" ]
 }

@@ -172,6 +172,18 @@ mentions() {
     [[ "$output" =~ ^"dtrun "[0-9]+\.[0-9]+\.[0-9]+$ ]]
 }
 
+@test "44: help or a plan whose reader has left ends as by SIGPIPE, without a word" {
+    mkfifo pipe
+    exec 7<>pipe 8>pipe 7<&-
+    for option in --help --version "--completion bash" "--dry-run true" "--dry-run --json true"; do
+        # shellcheck disable=SC2086
+        dtrun $option 2>err >&8 && return 1
+        RC=$?
+        [ "$RC" -eq 141 ] || { echo "$option: exit code $RC"; return 1; }
+        [ ! -s err ] || { cat err; return 1; }
+    done
+}
+
 @test "help that cannot be written is an error" {
     [ -c /dev/full ] || skip "there is no /dev/full"
     for option in --help --version; do
