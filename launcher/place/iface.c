@@ -1,6 +1,7 @@
 #include "launcher/place/iface.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,14 @@ static int place_in(const struct list *l, const struct dt_msg_netaddr *a)
     }
 }
 
+static bool has_blank(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isspace((unsigned char)text[i]))
+            return true;
+    return false;
+}
+
 int dt_iface_check(const char *list, struct dt_error *err)
 {
     struct list l = list_of(list);
@@ -143,12 +152,16 @@ int dt_iface_check(const char *list, struct dt_error *err)
         struct network net;
 
         if (n == 0)
-            return dt_error_usage(err, "--iface %s: a name is missing", list);
+            return dt_error_usage(err, "a name is missing");
+        if (*item == '^' || *item == '=')
+            return dt_error_usage(err, "%c stands once, before the whole list", *item);
+        if (has_blank(item, n))
+            return dt_error_usage(err, "there must be no blank in it");
         if ((memchr(item, '/', n) || memchr(item, ':', n)) && !parse_network(&net, item, n))
             return dt_error_usage(err,
-                                  "--iface %s: %.*s is no network, which is written as in "
-                                  "10.0.0.0/8 or fd00::/64",
-                                  list, (int)n, item);
+                                  "%.*s is no network, which is written as in 10.0.0.0/8 or "
+                                  "fd00::/64",
+                                  (int)n, item);
         if (!item[n])
             return 0;
         item += n + 1;
