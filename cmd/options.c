@@ -528,6 +528,10 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return -1;
     if (o->tee && !o->output_dir)
         return dt_error_usage(err, "--tee belongs to --output-dir DIR");
+    if (o->virtual_local_rank && o->gpu_bind == DT_GPU_BIND_HOST)
+        return dt_error_usage(err,
+                              "--virtual-local-rank and --gpu-bind host contradict each other: all "
+                              "ranks of a host would take its first GPU");
     if (o->check && o->dry_run)
         return dt_error_usage(err, "--check connects to the hosts, and --dry-run to none: "
                                    "give one of them");

@@ -144,6 +144,8 @@ mentions() {
     mentions "--resume needs --checkpoint-dir" --resume true
     mentions "--tag and --no-tag contradict each other" --tag --no-tag true
     mentions "--tee belongs to --output-dir" --tee true
+    mentions "--virtual-local-rank and --gpu-bind host contradict each other" \
+        --virtual-local-rank --gpu-bind host true
     mentions "--push and --no-push contradict each other" --push f --no-push true
 }
 
