@@ -29,10 +29,12 @@ struct dt_child {
     bool exited;    /* or never started */
     bool finishing; /* the last handles are being closed */
     bool paused;
+    size_t pending; /* bytes that are kept; libuv's own count leaves out what it will free later */
 };
 
 struct write {
     uv_write_t req;
+    size_t bytes;
     char data[];
 };
 
@@ -234,8 +236,9 @@ static void on_written(uv_write_t *req, int status)
     struct dt_child *c = req->handle->data;
 
     (void)status; /* a child that no longer reads is about to end: on_process_exit tells how */
+    c->pending -= ((struct write *)req->data)->bytes;
     free(req->data);
-    if (!c->finishing && !c->end.closed && dt_child_pending(c) == 0)
+    if (!c->finishing && !c->end.closed && c->pending == 0)
         c->events.drained(c->arg);
 }
 
@@ -249,14 +252,17 @@ void dt_child_write(struct dt_child *c, const void *data, size_t n)
     w = dt_xcalloc(1, sizeof *w + n);
     memcpy(w->data, data, n);
     w->req.data = w;
+    w->bytes = n;
     buf = uv_buf_init(w->data, (unsigned)n);
     if (uv_write(&w->req, (uv_stream_t *)&c->channel, &buf, 1, on_written))
         free(w);
+    else
+        c->pending += n;
 }
 
 size_t dt_child_pending(const struct dt_child *c)
 {
-    return uv_stream_get_write_queue_size((const uv_stream_t *)&c->channel);
+    return c->pending;
 }
 
 void dt_child_pause(struct dt_child *c, bool on)

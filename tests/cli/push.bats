@@ -88,7 +88,7 @@ list() {
     dtrun_start -np 1 --keep --push big touch started
     within 10 sent 50000000
     for pid in "$BACKGROUND" "$(keeper)" "$(worker)"; do
-        awk '/VmHWM/ && $2 > 30000 { print; exit 1 }' "/proc/$pid/status"
+        awk '/VmHWM/ { print; exit $2 > 20000 }' "/proc/$pid/status"
     done
     kill -KILL "$BACKGROUND"
     within 10 cleaned
