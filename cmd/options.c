@@ -470,12 +470,8 @@ static bool looks_like_mpmd(char *const *words)
 static int check_program(const struct dt_options *o, char *const *words, bool after_dashes,
                          struct dt_error *err)
 {
-    if (!words[0] && o->check)
-        return 0;
     if (!words[0])
-        return dt_error_usage(err,
-                              "no program was given; usage: dtrun [options] PROGRAM [ARGS...], "
-                              "see dtrun --help");
+        return 0;
     if (!*words[0])
         return dt_error_usage(err, "the program's name is empty");
     if (after_dashes)
@@ -539,7 +535,13 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err,
                               "--json belongs to --dry-run or --check; for what happened in a run, "
                               "see --report FILE");
-    return check_rules(o, err);
+    if (check_rules(o, err) < 0)
+        return -1;
+    if (!o->command.n && !o->check)
+        return dt_error_usage(err,
+                              "no program was given; usage: dtrun [options] PROGRAM [ARGS...], "
+                              "see dtrun --help");
+    return 0;
 }
 
 void dt_options_init(struct dt_options *o)

@@ -152,6 +152,14 @@ started_agent() { [ -n "$(keeper)" ]; }
     clean
 }
 
+@test "--check in a configuration file needs no program either" {
+    echo 'check = yes' >conf
+    dtrun --config conf
+    code_is 0
+    grep -q '^localhost ' "$OUT"
+    clean
+}
+
 @test "44: a check whose reader has left ends as by SIGPIPE, without a word" {
     mkfifo "$T/pipe"
     exec 7<>"$T/pipe" 8>"$T/pipe" 7<&-
