@@ -168,6 +168,9 @@ void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,
                      *at->iface ? " (" : "", at->iface, *at->iface ? ")" : "");
     if (r->state == DT_REACH_CONNECT && r->error == ETIMEDOUT)
         dt_strbuf_puts(out, "no answer within 5 s; is there a firewall?");
+    else if (r->state == DT_REACH_CONNECT && r->error == ECONNREFUSED &&
+             dt_iface_is_loopback(at->addr))
+        dt_strbuf_puts(out, "connection refused; a loopback address leads to no other host");
     else if (r->state == DT_REACH_CONNECT && r->error == ECONNREFUSED)
         dt_strbuf_puts(out, "connection refused; is there a firewall, or does another machine have "
                             "that address?");

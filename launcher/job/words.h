@@ -21,10 +21,10 @@ void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks); /* "ran
 void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, const char *host,
                     uint32_t pid);
 
-/* Why ranks could not be started: "./trian: No such file or directory". */
 /* "at 10.0.0.7:40123 (eth0): ..." and why that will not do. */
 void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,
                       const struct dt_candidate *at, uint16_t port);
+/* Why ranks could not be started: "./trian: No such file or directory". */
 void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why);
 
 #endif

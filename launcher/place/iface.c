@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +89,11 @@ static enum scope scope_of(const char *addr)
             parse_address(&one, addr, strlen(addr)) && contains(&net, &one))
             return special[i].scope;
     return GLOBAL;
+}
+
+bool dt_iface_is_loopback(const char *addr)
+{
+    return scope_of(addr) == LOOPBACK;
 }
 
 struct list { /* of --iface, taken apart */

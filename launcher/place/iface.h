@@ -6,6 +6,8 @@
 #ifndef DT_PLACE_IFACE_H
 #define DT_PLACE_IFACE_H
 
+#include <stdbool.h>
+
 #include "launcher/base/error.h"
 #include "launcher/base/strbuf.h"
 #include "runtime/wire/msg.h"
@@ -37,6 +39,8 @@ int dt_iface_check(const char *list, struct dt_error *err);
  * nothing fits. */
 void dt_iface_choose(struct dt_candidates *out, const struct dt_msg_list *addrs,
                      const struct dt_iface_want *want);
+
+bool dt_iface_is_loopback(const char *addr);
 
 /* "eth0 (10.0.0.3, fd00::3), lo (127.0.0.1)", or "none". */
 void dt_iface_describe(struct dt_strbuf *out, const struct dt_msg_list *addrs);

@@ -206,6 +206,41 @@ static void test_signals(void **state)
     assert_string_equal(dt_signal_fault(SIGBUS), "Bus error");
 }
 
+static void test_reached(void **state)
+{
+    static const struct {
+        struct dt_candidate at;
+        struct dt_msg_reached reached;
+        const char *want;
+    } cases[] = {
+        { { "10.0.0.7", "eth0", 1500 },
+          { .state = DT_REACH_CONNECT, .error = ETIMEDOUT },
+          "at 10.0.0.7:4000 (eth0): no answer within 5 s; is there a firewall?" },
+        { { "10.0.0.7", "", 0 },
+          { .state = DT_REACH_CONNECT, .error = ECONNREFUSED },
+          "at 10.0.0.7:4000: connection refused; is there a firewall, or does another machine have "
+          "that address?" },
+        { { "127.0.0.1", "lo", 65536 },
+          { .state = DT_REACH_CONNECT, .error = ECONNREFUSED },
+          "at 127.0.0.1:4000 (lo): connection refused; a loopback address leads to no other host" },
+        { { "::1", "lo", 65536 },
+          { .state = DT_REACH_CONNECT, .error = ECONNREFUSED },
+          "at [::1]:4000 (lo): connection refused; a loopback address leads to no other host" },
+        { { "fd00::7", "eth0", 1500 },
+          { .state = DT_REACH_CONNECT, .error = EHOSTUNREACH },
+          "at [fd00::7]:4000 (eth0): No route to host" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strbuf b = { 0 };
+
+        dt_words_reached(&b, &cases[i].reached, &cases[i].at, 4000);
+        assert_string_equal(dt_strbuf_text(&b), cases[i].want);
+        dt_strbuf_free(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +248,7 @@ int main(void)
         cmocka_unit_test(test_bits),     cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_ranks),    cmocka_unit_test(test_death),
         cmocka_unit_test(test_spawn),    cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_reached),
     };
 
     return cmocka_run_group_tests_name("words", tests, NULL, NULL);
