@@ -127,15 +127,41 @@ static int write_file(const char *path, const char *text)
     return failed ? -1 : 0;
 }
 
-/* O_NONBLOCK: a FIFO that nobody reads is an error, not a reason to wait. */
+/* Which of our own descriptors leads there, as with /dev/stdout; -1: none. */
+static int own_output(const struct stat *st)
+{
+    struct stat ours;
+
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &ours) == 0 && ours.st_dev == st->st_dev && ours.st_ino == st->st_ino)
+            return fd;
+    }
+    return -1;
+}
+
+/* A file that is our own output has to be written to at the same offset, or who writes to it after
+ * us writes over the report. O_NONBLOCK: a FIFO that nobody reads is an error, not a reason to
+ * wait. */
+static int open_stream(const char *path)
+{
+    struct stat st;
+    int fd = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? own_output(&st) : -1;
+
+    if (fd >= 0)
+        return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_APPEND);
+    return fd;
+}
+
 static int write_into(const char *path, const char *text)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int fd = open_stream(path);
     int failed, saved;
 
     if (fd < 0)
         return -1;
-    fcntl(fd, F_SETFL, O_APPEND);
     failed = dt_write_all(fd, text, strlen(text)) < 0 || dt_write_all(fd, "\n", 1) < 0;
     saved = errno;
     close(fd);
@@ -163,15 +189,11 @@ static int replace(const char *path, const char *text)
  * replaced. */
 static bool is_stream(const char *path)
 {
-    struct stat st, ours;
+    struct stat st;
 
     if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
         return false;
-    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fstat(fd, &ours) == 0 && ours.st_dev == st.st_dev && ours.st_ino == st.st_ino)
-            return true;
-    }
-    return !S_ISREG(st.st_mode);
+    return !S_ISREG(st.st_mode) || own_output(&st) >= 0;
 }
 
 static int try_target(const char *path)

@@ -321,6 +321,17 @@ r.json" ]
     [ -c null ]
 }
 
+@test "--report /dev/stdout, where that is a file, is not written over by what follows" {
+    {
+        env "$TOKEN" timeout 20 "$DTRUN" --report /dev/stdout echo hello
+        echo after
+    } >both
+    [ "$(head -1 both)" = hello ]
+    [ "$(tail -1 both)" = after ]
+    python3 -c 'import json, sys; json.loads("".join(open("both").readlines()[1:-1]))'
+    clean
+}
+
 @test "64: ranks of an MPI program are said to be jobs of their own, once" {
     type gcc >/dev/null || skip "needs gcc"
     # what makes a program one of MPI's is the library that it names
