@@ -23,9 +23,11 @@
 #include "launcher/job/report.h"
 #include "launcher/place/envrules.h"
 #include "launcher/remote/sshconfig.h"
+#include "runtime/wire/env.h"
 
 extern char **environ;
 
+enum { COLLECTIVE_TIMEOUT_S = 600, COLLECTIVE_TIMEOUT_MAX_S = 1000 * 1000 };
 enum { FILES_PER_HOST = 4, FILES_BESIDE = 64 }; /* that are open at a time, with room to spare */
 
 /* A descriptor that the shell closed would otherwise be reused, and written to, by something else.
@@ -173,6 +175,26 @@ static int run_job(struct dt_job_config *c, const struct dt_options *o, struct d
     return rc;
 }
 
+/* What was not given as an option: the environment's, or the default. */
+static int collective_timeout(int *seconds, struct dt_error *err)
+{
+    const char *text = getenv(DT_ENV_COLLECTIVE_TIMEOUT);
+    char *end;
+    long value;
+
+    if (*seconds >= 0)
+        return 0;
+    *seconds = COLLECTIVE_TIMEOUT_S;
+    if (!text || !*text)
+        return 0;
+    value = strtol(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || value > COLLECTIVE_TIMEOUT_MAX_S)
+        return dt_error_usage(err, DT_ENV_COLLECTIVE_TIMEOUT "=%s: a number from 0 to %d", text,
+                              COLLECTIVE_TIMEOUT_MAX_S);
+    *seconds = (int)value;
+    return 0;
+}
+
 static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
                const struct dt_plan *plan, struct dt_error *err)
 {
@@ -214,10 +236,14 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         .kill_grace_s = o->kill_grace_s,
         .timeout_s = o->timeout_s,
         .exit_grace_s = o->exit_grace_s,
+        .collective_timeout_s = o->collective_timeout_s,
         .push = &push,
         .report = o->report,
     };
     int rc = check(o, &c, err);
+
+    if (rc == 0)
+        rc = collective_timeout(&c.collective_timeout_s, err);
 
     if (rc == 0)
         rc = load_push(&push, o, err);

@@ -101,6 +101,8 @@ static const struct option options[] = {
       "begin anew although DIR holds checkpoints" },
     { { "timeout" }, "SECONDS", NUMBER, AT(timeout_s), 1, SECONDS_MAX,
       "stop the job after this time (exit code 124)" },
+    { { "collective-timeout" }, "SECONDS", NUMBER, AT(collective_timeout_s), 0, SECONDS_MAX,
+      "a rank that others wait for so long has failed (600; 0: never)" },
     { { "exit-grace" }, "SECONDS", NUMBER, AT(exit_grace_s), 1, SECONDS_MAX,
       "stop the job so long after a rank has ended with 0" },
     { { "kill-grace" }, "SECONDS", NUMBER, AT(kill_grace_s), 0, SECONDS_MAX,
@@ -547,7 +549,11 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
 void dt_options_init(struct dt_options *o)
 {
     *o = (struct dt_options){
-        .max_restarts = -1, .heartbeat_s = 10, .kill_grace_s = 5, .fanout = DT_FANOUT
+        .max_restarts = -1,
+        .collective_timeout_s = -1,
+        .heartbeat_s = 10,
+        .kill_grace_s = 5,
+        .fanout = DT_FANOUT,
     };
 }
 

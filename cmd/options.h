@@ -67,6 +67,7 @@ struct dt_options {
     int kill_grace_s; /* default 5 */
     int timeout_s;    /* 0: none */
     int exit_grace_s; /* 0: not given */
+    int collective_timeout_s; /* -1: not given */
     bool verbose;
     bool help;
     bool version;

@@ -71,6 +71,8 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/start.c launcher/job/start.h \
 	launcher/job/stopping.c \
 	launcher/job/stragglers.c \
+	launcher/job/hangs.c \
+	launcher/job/waits.c launcher/job/waits.h \
 	launcher/job/streams.c \
 	launcher/job/words.c launcher/job/words.h \
 	launcher/place/iface.c launcher/place/iface.h \

@@ -15,7 +15,8 @@
 #include "runtime/host/tcp.h"
 #include "runtime/wire/inet.h"
 
-static_assert((int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER,
+static_assert((int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER &&
+                  (int)DT_HOSTSHM_TIMED_OUT == (int)DT_ERR_TIMEOUT,
               "the agent names the reason in our terms");
 
 enum {
@@ -24,17 +25,6 @@ enum {
 };
 
 /* ---- what went wrong, in words ---- */
-
-static const char *kind_name(uint8_t kind)
-{
-    static const char *const names[] = {
-        [DT_CALL_INIT] = "dt_init",        [DT_CALL_FINALIZE] = "dt_finalize",
-        [DT_CALL_BARRIER] = "barrier",     [DT_CALL_ALL_REDUCE] = "all-reduce",
-        [DT_CALL_BROADCAST] = "broadcast",
-    };
-
-    return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
-}
 
 static const char *describe(const struct dt_call *call, char text[160])
 {
@@ -47,7 +37,7 @@ static const char *describe(const struct dt_call *call, char text[160])
         snprintf(text, 160, "broadcast of %" PRIu64 " %s from rank %d%s, call %" PRIu64,
                  call->count, dt_dtype_name(call->dtype), call->root, where, call->number);
     else
-        snprintf(text, 160, "%s, call %" PRIu64, kind_name(call->kind), call->number);
+        snprintf(text, 160, "%s, call %" PRIu64, dt_hostshm_call_name(call->kind), call->number);
     return text;
 }
 
@@ -84,6 +74,9 @@ static dt_result_t say(const struct dt_comm *c, const struct dt_call *call)
         return dt_fail(t->code, "rank %d: %s: rank %u died or left", c->rank, describe(call, text),
                        t->rank);
     case DT_ERR_TIMEOUT:
+        if (*why)
+            return dt_fail(t->code, "rank %d: %s: timed out: %s", c->rank, describe(call, text),
+                           why);
         return dt_fail(t->code, "rank %d: no connection with rank %u in %d s%s%s", c->rank, t->rank,
                        CONNECT_MS / 1000, t->error ? ": " : "", t->error ? strerror(t->error) : "");
     default:
@@ -118,7 +111,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
         return result;
     if (c->trouble.code != result)
         dt_trouble(&c->trouble, result, (uint32_t)c->rank);
-    if (result == DT_ERR_PEER)
+    if (result == DT_ERR_PEER || dt_hostshm_stopped(&c->shm.map, NULL) == DT_ERR_TIMEOUT)
         atomic_fetch_or(&c->shm.map.ranks[c->local_rank].flags, DT_HOSTSHM_PEER_LOST);
     stop_host(c, result);
     if (c->ring.n > 1)
@@ -150,8 +143,17 @@ static bool leads(const struct dt_comm *c)
     return c->local_rank == 0 && c->nodes > 1;
 }
 
+/* For the agent, which tells who waits for whom. */
+static void note_call(struct dt_comm *c, uint64_t number, uint8_t kind, unsigned inside)
+{
+    if (c->shm.map.head)
+        atomic_store_explicit(&c->shm.map.ranks[c->local_rank].call, number << 8 | inside | kind,
+                              memory_order_relaxed);
+}
+
 static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
+    note_call(c, call->number, call->kind, 0);
     return r == DT_OK ? r : dt_comm_fail(c, say(c, call));
 }
 
@@ -165,6 +167,7 @@ static dt_result_t begin(struct dt_comm *c, struct dt_call *call, enum dt_call_k
     call->number = ++c->calls;
     if (c->failed != DT_OK)
         return dt_fail(c->failed, "%s", c->why);
+    note_call(c, call->number, call->kind, DT_HOSTSHM_INSIDE);
     stopped = c->shm.map.head ? dt_hostshm_stopped(&c->shm.map, &culprit) : 0;
     return stopped ? end(c, call, dt_trouble(&c->trouble, (dt_result_t)stopped, culprit)) : DT_OK;
 }
@@ -399,6 +402,7 @@ static dt_result_t rendezvous(struct dt_comm *c, const struct dt_agentenv *env, 
 
     if (r == DT_OK)
         r = take_welcome(c, &welcome);
+    note_call(c, 1, DT_CALL_INIT, DT_HOSTSHM_INSIDE);
     if (r == DT_OK)
         r = dt_agentlink_table(&c->agent, &c->shm.map, &table);
     if (r == DT_OK) {

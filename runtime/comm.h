@@ -21,14 +21,6 @@
 #include "runtime/host/shm.h"
 #include "runtime/host/trouble.h"
 
-enum dt_call_kind { /* named in texts by comm.c */
-                    DT_CALL_INIT = 1,
-                    DT_CALL_FINALIZE = 2,
-                    DT_CALL_BARRIER = 3,
-                    DT_CALL_ALL_REDUCE = 4,
-                    DT_CALL_BROADCAST = 5,
-};
-
 struct dt_comm {
     int rank;
     int size;

@@ -36,6 +36,7 @@ UNIT_TESTS = \
 	tests/unit/probe \
 	tests/unit/ranksock \
 	tests/unit/cause \
+	tests/unit/waits \
 	tests/unit/check \
 	tests/unit/hostfacts \
 	tests/unit/checkpoint \
@@ -205,6 +206,10 @@ tests_unit_checkpoint_crash_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) 
 tests_unit_checkpoint_format_SOURCES = tests/unit/checkpoint_format.c tests/unit/unit.h
 tests_unit_checkpoint_format_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_checkpoint_format_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_waits_SOURCES = tests/unit/waits.c tests/unit/unit.h
+tests_unit_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_waits_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_cause_SOURCES = tests/unit/cause.c tests/unit/unit.h
 tests_unit_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -625,13 +625,24 @@ void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_
         dt_stdinfeed_eof(g->in);
 }
 
+static void fill_step(struct dt_msg_step *step, struct dt_rank_state state)
+{
+    struct dt_procstat stat;
+
+    step->step = state.step;
+    step->call = state.call;
+    step->stopped = state.linked && dt_procstat_read(&stat, state.pid) && stat.stopped;
+}
+
 void dt_generation_steps(const struct dt_generation *g, struct dt_msg_list *steps)
 {
     struct dt_msg_step *v = dt_xcalloc(g->start.ranks.n, sizeof *v);
 
     for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         v[i].rank = g->start.ranks.v[i];
-        v[i].step = g->sock ? dt_ranksock_state(g->sock, i).step : -1;
+        v[i].step = -1;
+        if (g->sock)
+            fill_step(&v[i], dt_ranksock_state(g->sock, i));
     }
     *steps = (struct dt_msg_list){ v, g->start.ranks.n };
 }

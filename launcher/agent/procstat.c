@@ -42,6 +42,7 @@ bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
         return false;
     /* A main thread that has called pthread_exit is a zombie while the others go on. */
     p->living = (state != 'Z' && state != 'X') || threads > 1;
+    p->stopped = state == 'T';
     p->dying = (flags & (PF_EXITING | PF_DUMPCORE | PF_SIGNALED)) != 0;
     return true;
 }

@@ -348,6 +348,8 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
         .finalized = (flags & DT_HOSTSHM_FINALIZED) != 0,
         .peer_lost = (flags & DT_HOSTSHM_PEER_LOST) != 0,
         .step = atomic_load(&r->step),
+        .call = atomic_load_explicit(&r->call, memory_order_relaxed),
+        .pid = s->peers[local_rank].pid,
     };
 }
 

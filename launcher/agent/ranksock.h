@@ -31,6 +31,8 @@ struct dt_rank_state {
     bool finalized;
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
     int64_t step;   /* -1: none */
+    uint64_t call;  /* as of dt_hostshm_rank */
+    pid_t pid;      /* of the process that is linked */
 };
 
 /* start must outlive the object. Returns NULL with err set (memory, descriptors). */

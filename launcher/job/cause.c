@@ -12,7 +12,7 @@ static bool left_early(const struct dt_death *d)
 
 static enum weight weigh(const struct dt_death *d, bool peers_wait)
 {
-    if (d->host)
+    if (d->host || d->hung)
         return KILLED;
     if (d->flags & DT_EXITED_STOPPED)
         return NO_FAILURE;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct dt_death {
+    bool hung; /* it lives, but has not come to a call that others wait in */
     bool host; /* a whole host was lost; rank is then its first one */
     uint32_t rank;
     int32_t code;     /* exit code, or -1 */
@@ -18,9 +19,9 @@ struct dt_death {
 
 /* The index of the cause, or -1 when none of the deaths is a failure.
  *
- * Signals and lost hosts come before exits; ranks whose runtime had seen a lost peer are
- * consequences and come last; among equals the earliest, then the lowest rank. A rank that exited
- * 0 without dt_finalize, or without dt_init, has failed only when linked peers wait for it
+ * Signals, lost hosts and ranks that hang come before exits; ranks whose runtime had seen a lost
+ * peer are consequences and come last; among equals the earliest, then the lowest rank. A rank that
+ * exited 0 without dt_finalize, or without dt_init, has failed only when linked peers wait for it
  * (peers_wait). */
 int dt_cause_find(const struct dt_death *deaths, size_t n, bool peers_wait);
 

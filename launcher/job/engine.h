@@ -2,6 +2,7 @@
  * launch.c (starting a generation), network.c (how its hosts reach each other), streams.c (input
  * and output), failure.c (deaths and what to do about them), faults.c (--inject), recovery.c
  * (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside ended ones),
+ * hangs.c (ranks that others wait for),
  * stopping.c (ending), and hostlink.c, which brings the news. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
@@ -20,6 +21,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/restart.h"
+#include "launcher/job/waits.h"
 #include "launcher/place/plan.h"
 
 struct dt_rank {
@@ -81,6 +83,9 @@ struct dt_job {
     bool table_sent;
     struct dt_rank *ranks;
     uint32_t np;
+    struct dt_wait *waits;   /* by rank */
+    uint64_t warned_of_call; /* for which somebody waited */
+    char *hang_text;         /* who waited for whom, when a rank hung; or NULL */
     struct dt_death *deaths; /* of this generation */
     size_t ndeaths;
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
@@ -207,6 +212,10 @@ void dt_job_pause_answered(struct dt_job *j);
 
 /* stragglers.c */
 void dt_job_watch_stragglers(struct dt_job *j); /* a rank has ended with 0 */
+
+/* hangs.c */
+void dt_job_watch_waits(struct dt_job *j, const struct dt_msg_list *steps); /* of PONG */
+void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were stopped */
 
 /* stopping.c */
 void dt_job_watch_signals(struct dt_job *j);

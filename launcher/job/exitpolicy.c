@@ -13,6 +13,8 @@ int dt_exit_of_cause(const struct dt_death *cause)
 {
     if (cause->host)
         return DT_EXIT_LAUNCH;
+    if (cause->hung)
+        return DT_EXIT_TIMEOUT;
     if (cause->code == 0 && cause->signo == 0)
         return 1; /* it left the others waiting, or overlooked that they died */
     return dt_exit_of_rank(cause->code, cause->signo);

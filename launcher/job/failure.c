@@ -125,8 +125,10 @@ void dt_job_ask(struct dt_job *j)
 void dt_job_collect(struct dt_job *j)
 {
     int cause = dt_job_cause(j);
+    bool hung = cause >= 0 && j->deaths[cause].hung;
     struct dt_msg_abort abort = { j->generation, cause < 0 ? 0 : j->deaths[cause].rank,
-                                  DT_HOSTSHM_PEER_DIED, (char *)"" };
+                                  hung ? DT_HOSTSHM_TIMED_OUT : DT_HOSTSHM_PEER_DIED,
+                                  hung ? j->hang_text : (char *)"" };
 
     j->state = DT_JOB_FAILING;
     j->failed_ns = dt_now_ns();
@@ -156,8 +158,8 @@ void dt_job_settle(struct dt_job *j)
 {
     int cause = j->state == DT_JOB_FAILING && dt_job_all_answered(j) ? dt_job_cause(j) : -1;
 
-    if (cause < 0 || !is_certain(&j->deaths[cause]))
-        return;
+    if (cause < 0 || !is_certain(&j->deaths[cause]) || j->deaths[cause].hung)
+        return; /* those who waited get all the time there is, to say so */
     if (j->deaths[cause].host || j->ranks[j->deaths[cause].rank].tail_eof) {
         dt_job_event(j, DT_EV_SETTLED);
     } else if (!j->cause_is_known) {
@@ -180,7 +182,9 @@ static void describe(struct dt_job *j, const struct dt_death *cause, struct dt_s
 {
     const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)cause->rank);
 
-    if (cause->host)
+    if (cause->hung)
+        dt_strbuf_puts(out, j->hang_text);
+    else if (cause->host)
         describe_host(j, node, out);
     else
         dt_words_death(out, cause, dt_job_host_name(j, node->host), j->ranks[cause->rank].pid);
@@ -205,9 +209,10 @@ static void say_last_words(struct dt_job *j, const struct dt_death *cause)
                "--gpu-bind host (a rank sees all GPUs of its host)");
 }
 
-static void add_stopping(struct dt_job *j, struct dt_strbuf *out)
+static void add_stopping(struct dt_job *j, const struct dt_death *cause, struct dt_strbuf *out)
 {
-    uint32_t others = dt_job_alive(j);
+    uint32_t alive = dt_job_alive(j);
+    uint32_t others = alive && cause->hung && !j->ranks[cause->rank].ended ? alive - 1 : alive;
 
     if (others == 1)
         dt_strbuf_puts(out, "; stopping the other rank");
@@ -238,8 +243,9 @@ static void say_giving_up(const struct dt_job *j, const struct dt_death *cause,
 static void count_alike(struct dt_job *j, const struct dt_death *cause)
 {
     const struct dt_death *last = &j->last_cause;
-    bool alike = j->alike > 0 && cause->host == last->host && cause->rank == last->rank &&
-                 cause->code == last->code && cause->signo == last->signo;
+    bool alike = j->alike > 0 && cause->host == last->host && cause->hung == last->hung &&
+                 cause->rank == last->rank && cause->code == last->code &&
+                 cause->signo == last->signo;
 
     j->alike = alike ? j->alike + 1 : 1;
     j->last_cause = *cause;
@@ -251,7 +257,7 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
     struct dt_strbuf line = { 0 };
 
     dt_strbuf_puts(&line, text);
-    add_stopping(j, &line);
+    add_stopping(j, cause, &line);
     dt_say("%s", dt_strbuf_text(&line));
     say_last_words(j, cause);
     say_giving_up(j, cause, verdict);

@@ -177,6 +177,7 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
         if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
             j->reached = steps[i].step;
     }
+    dt_job_watch_waits(j, &m->steps);
 }
 
 static void on_file_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_file_done *m)
@@ -374,9 +375,18 @@ static void make_id(struct dt_job *j)
     snprintf(j->id, sizeof j->id, "%s-%08x", n ? name : "job", tag);
 }
 
+/* Who waits in calls is learned with the heartbeats: often enough to tell when a wait is over. */
+static uint64_t tick_ms(const struct dt_job *j)
+{
+    uint64_t beat = heartbeat_ms(j) / 4;
+    uint64_t look = (uint64_t)j->config->collective_timeout_s * 1000 / 20;
+
+    return look && look < beat ? look : beat;
+}
+
 static void open_timers(struct dt_job *j)
 {
-    uint64_t period = heartbeat_ms(j) / 4;
+    uint64_t period = tick_ms(j);
 
     uv_timer_init(&j->loop, &j->collect);
     uv_timer_init(&j->loop, &j->pause);
@@ -430,7 +440,8 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
     j->ranks = dt_xcalloc(j->np, sizeof *j->ranks);
-    j->deaths = dt_xcalloc(j->np + config->hosts->n, sizeof *j->deaths);
+    j->waits = dt_xcalloc(j->np, sizeof *j->waits);
+    j->deaths = dt_xcalloc(j->np + config->hosts->n + 1, sizeof *j->deaths);
     j->restart = dt_restart_init(config->max_restarts);
     j->reached = -1;
     open_loop(j);
@@ -460,6 +471,8 @@ static void end(struct dt_job *j)
     free(j->struck);
     free(j->ranks);
     free(j->deaths);
+    free(j->waits);
+    free(j->hang_text);
     free(j->checkpoint_dir);
     free(j->refusal.text);
     free(j->refusal.hosts);

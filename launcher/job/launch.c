@@ -125,6 +125,7 @@ static void reset_ranks(struct dt_job *j)
         j->ranks[r] = (struct dt_rank){ 0 };
     }
     j->ndeaths = 0;
+    dt_job_forget_waits(j);
     uv_timer_stop(&j->stragglers);
     j->all_started = j->table_sent = false;
 }

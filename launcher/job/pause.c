@@ -15,6 +15,7 @@ static void stop_here(struct dt_job *j)
     uv_timer_stop(&j->pause);
     raise(SIGSTOP);
     /* Here dtrun goes on, when the user wants it to. */
+    dt_job_forget_waits(j);
     dt_job_send_all(j, DT_MSG_SIGNAL, &cont);
 }
 

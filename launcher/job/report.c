@@ -36,7 +36,7 @@ static void add_cause(const struct dt_job *j, cJSON *to)
     cause = cJSON_AddObjectToObject(to, "cause");
     dt_json_add_number(cause, "rank", rank, rank ? d->rank : 0);
     dt_json_add_text(cause, "host", node ? dt_job_host_name(j, node->host) : NULL);
-    dt_json_add_number(cause, "code", rank && d->signo == 0, rank ? d->code : 0);
+    dt_json_add_number(cause, "code", rank && d->signo == 0 && !d->hung, rank ? d->code : 0);
     dt_json_add_number(cause, "signal", rank && d->signo != 0, rank ? d->signo : 0);
     cJSON_AddStringToObject(cause, "message", j->cause_text);
 }

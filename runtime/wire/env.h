@@ -17,6 +17,7 @@
 
 #define DT_ENV_HOSTID         "DTRUN_HOSTID" /* read by agents: overrides the host's identity */
 #define DT_ENV_AGENT          "DTRUN_AGENT"  /* read by dtrun: path of dtrun-agent to use */
+#define DT_ENV_COLLECTIVE_TIMEOUT "DTRUN_COLLECTIVE_TIMEOUT" /* read by dtrun: seconds */
 #define DT_ENV_ISA            "DTRUN_ISA"    /* read by ranks: the reductions' instruction set */
 
 #endif

@@ -161,6 +161,18 @@ int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)
     return -(int)(uint32_t)stop;
 }
 
+const char *dt_hostshm_call_name(uint64_t call)
+{
+    static const char *const names[] = {
+        [DT_CALL_INIT] = "dt_init",        [DT_CALL_FINALIZE] = "dt_finalize",
+        [DT_CALL_BARRIER] = "barrier",     [DT_CALL_ALL_REDUCE] = "all-reduce",
+        [DT_CALL_BROADCAST] = "broadcast",
+    };
+    size_t kind = call & (DT_HOSTSHM_INSIDE - 1);
+
+    return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
+}
+
 void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen)
 {
     syscall(SYS_futex, &rank->doorbell, FUTEX_WAIT, seen, NULL, NULL, 0);

@@ -38,12 +38,25 @@ struct dt_call {
 
 enum dt_hostshm_flags {
     DT_HOSTSHM_FINALIZED = 1, /* dt_finalize has succeeded */
-    DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER */
+    DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER, or waited for too long */
 };
 
 #define DT_HOSTSHM_NO_STEP INT64_MAX /* no step is watched */
 
-enum { DT_HOSTSHM_PEER_DIED = -4 }; /* the agent's reason to stop: DT_ERR_PEER */
+enum { /* reasons to stop a host: DT_ERR_PEER, DT_ERR_TIMEOUT */
+       DT_HOSTSHM_PEER_DIED = -4,
+       DT_HOSTSHM_TIMED_OUT = -5,
+};
+
+enum dt_call_kind {
+    DT_CALL_INIT = 1,
+    DT_CALL_FINALIZE = 2,
+    DT_CALL_BARRIER = 3,
+    DT_CALL_ALL_REDUCE = 4,
+    DT_CALL_BROADCAST = 5,
+};
+
+enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */
 
 /* One cache line: whoever sees the progress has the rest of the line with it. */
 struct dt_hostshm_post {
@@ -59,6 +72,7 @@ struct dt_hostshm_rank {
     /* written by the rank */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
     _Atomic uint32_t flags;
+    _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
 
     alignas(DT_HOSTSHM_LINE) struct dt_hostshm_post posts[2]; /* by parity of the round */
     alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];         /* likewise */
@@ -125,6 +139,14 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit);
 /* The same, with a text for those who want to know more. For the agent alone, and only once. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why);
+static inline uint64_t dt_hostshm_call_number(uint64_t call)
+{
+    return call >> 8;
+}
+
+/* "all-reduce". */
+const char *dt_hostshm_call_name(uint64_t call);
+
 /* The text that came with what stopped the host, or "". */
 const char *dt_hostshm_why(const struct dt_hostshm *h);
 /* 0 while nothing stops, else the code; *culprit (may be NULL) is the rank to blame. */

@@ -135,7 +135,9 @@ SHAPE(exit,
 SHAPE(failed,
     F(failed, generation, U32, 0, NULL), F(failed, rank, U32, 0, NULL),
     F(failed, code, U32, 0, NULL), F(failed, text, STR, TEXT_MAX_BYTES, NULL));
-SHAPE(step, F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL));
+SHAPE(step,
+    F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL), F(step, call, U64, 0, NULL),
+    F(step, stopped, U8, 0, NULL));
 SHAPE(pong,
     F(pong, ping_time_ns, U64, 0, NULL), F(pong, time_ns, U64, 0, NULL),
     F(pong, steps, LIST, DT_RANKS_MAX, &step_shape));

@@ -52,7 +52,7 @@ enum dt_msg_type {
     DT_MSG_SPAWN_FAILED = 34, /* a rank could not be started; none of this host runs */
     DT_MSG_RANK_HELLO = 35,   /* a linked rank called dt_init and listens here */
     DT_MSG_EXIT = 36,         /* a rank ended; may overtake its output */
-    DT_MSG_PONG = 37,         /* answer to PING, with every local rank's step */
+    DT_MSG_PONG = 37,         /* answer to PING, with every local rank's step and call */
     DT_MSG_COMMIT = 38,       /* rank 0 committed, or restored from, a checkpoint */
     DT_MSG_ANSWER = 39,       /* all EXITs up to the QUERY have been sent */
     DT_MSG_LOG = 40,          /* a text for the user */
@@ -326,6 +326,8 @@ struct dt_msg_failed { /* as of ABORT */
 struct dt_msg_step { /* element of pong.steps */
     uint32_t rank;
     int64_t step;
+    uint64_t call;   /* as of dt_hostshm_rank */
+    uint8_t stopped; /* 1: its process is, by a signal */
 };
 
 struct dt_msg_pong {

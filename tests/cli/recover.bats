@@ -240,3 +240,40 @@ is_stopped() { # RANK
     code_is 0
     [ "$(sort "$OUT" | tr '\n' ',')" = "[0] 0 on node 0,[1] 1 on node 0,[2] 2 on node 1," ]
 }
+
+@test "38: a rank that is stopped is named, and its job goes on from the checkpoint" {
+    endless 4 --collective-timeout 2
+    before="$(newest)"
+    kill -STOP "$(rank_pid 2)"
+    within 15 grep -qE '^dtrun: warning: rank.* (has|have) waited .* for rank 2 \(localhost, pid [0-9]+\), which is stopped by a signal and ' "$ERR"
+    within 15 grep -qE '^dtrun: recovered in ' "$ERR"
+    grep -qE '^dtrun: rank.* for rank 2 \(localhost, pid [0-9]+\), .* \(--collective-timeout 2\)$' "$ERR"
+    within 15 goes_on "$before"
+    ends_well
+}
+
+@test "38: a rank that goes on before --collective-timeout has lost nothing" {
+    endless 3 --collective-timeout 8
+    kill -STOP "$(rank_pid 1)"
+    within 15 grep -q '^dtrun: warning: ' "$ERR"
+    kill -CONT "$(rank_pid 1)"
+    within 15 goes_on "$(newest)"
+    ends_well
+    [ "$(grep -c restarting "$ERR")" = 0 ]
+}
+
+@test "33: a rank that never comes: DT_ERR_TIMEOUT names it on all ranks and hosts, code 124" {
+    DTRUN_COLLECTIVE_TIMEOUT=2 dtrun --transport local -H a:2,b:2 "$RANK/steps" hang
+    code_is 124
+    for rank in 0 1 2; do
+        grep -qE "^\[$rank\] rank $rank: barrier, call 7: timed out: ranks? .* for rank 3 \(b, pid [0-9]+\), which was last in barrier \(call 6\)" "$ERR" || { show; return 1; }
+    done
+    grep -qE '^dtrun: ranks? .* for rank 3 \(b, .* \(--collective-timeout 2\)' "$ERR"
+    dtrun -np 3 --collective-timeout 1 --max-restarts 1 "$RANK/steps" hang
+    code_is 0
+    err_has "dtrun: restarting 3 ranks from the beginning"
+    DTRUN_COLLECTIVE_TIMEOUT=soon dtrun -np 1 true
+    code_is 2
+    err_has "dtrun: DTRUN_COLLECTIVE_TIMEOUT=soon: a number from 0 to 1000000"
+    clean
+}

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <signal.h>
 
+#include "launcher/base/error.h"
 #include "launcher/job/cause.h"
 #include "launcher/job/exitpolicy.h"
 #include "runtime/wire/msg.h"
@@ -37,6 +38,14 @@ static const struct {
     { "nothing died", { { 0 } }, 0, true, -1, 0 },
     { "all end well", { EXIT(0, 0, FINAL, 1), EXIT(1, 0, FINAL, 2) }, 2, true, -1, 0 },
     { "all end well, not linked", { EXIT(0, 0, 0, 1), EXIT(1, 0, 0, 2) }, 2, false, -1, 0 },
+    { "one hangs, another gives up",
+      { { .hung = true, .rank = 2, .code = -1, .time_ns = 9 },
+        EXIT(0, 3, LOST, 8),
+        EXIT(1, 1, LINKED, 7) },
+      3,
+      true,
+      0,
+      DT_EXIT_TIMEOUT },
     { "left without dt_init", { EXIT(2, 0, 0, 1) }, 1, true, 0, 1 },
     { "one failure", { EXIT(0, 0, 0, 1), EXIT(3, 7, 0, 2) }, 2, false, 1, 7 },
     { "the first of two", { EXIT(5, 4, 0, 20), EXIT(2, 3, 0, 10) }, 2, false, 1, 3 },

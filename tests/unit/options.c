@@ -98,6 +98,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "heartbeat", o->heartbeat_s, 10);
     add_number(b, "grace", o->kill_grace_s, 5);
     add_number(b, "timeout", o->timeout_s, 0);
+    add_number(b, "colltimeout", o->collective_timeout_s, -1);
     add_number(b, "exitgrace", o->exit_grace_s, 0);
     add_number(b, "verbose", o->verbose, 0);
     add_number(b, "help", o->help, 0);
@@ -144,6 +145,8 @@ static const struct {
     { "--inject kill:rank=1,step=50 --inject exit:rank=2,step=3 x",
       "inject=kill:rank=1,step=50 inject=exit:rank=2,step=3 =x" },
     { "--exit-grace 7 x", "exitgrace=7 =x" },
+    { "--collective-timeout 7 x", "colltimeout=7 =x" },
+    { "--collective-timeout 0 x", "colltimeout=0 =x" },
     { "--no-tag --no-oversubscribe x", "notag=1 noover=1 =x" },
     { "--tag --timestamp --merge-stderr x", "tag=1 stamp=1 merge=1 =x" },
     { "--output-dir d --tee x", "outdir=d tee=1 =x" },
