@@ -14,6 +14,7 @@
 enum {
     COLLECT_MS = 200,   /* what the agents get to tell of deaths */
     LAST_WORDS_MS = 50, /* of it, when all is told: for the rest of the culprit's standard error */
+    GIVE_UP_MS = 1000,  /* what ranks get to say that they have waited too long */
 };
 
 /* Some linked rank needs the others: it is still there, or a call of it has failed. */
@@ -135,7 +136,7 @@ void dt_job_collect(struct dt_job *j)
     j->cause_is_known = false;
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
     dt_job_ask(j);
-    uv_timer_start(&j->collect, on_collected, COLLECT_MS, 0);
+    uv_timer_start(&j->collect, on_collected, hung ? GIVE_UP_MS : COLLECT_MS, 0);
 }
 
 bool dt_job_all_answered(const struct dt_job *j)
@@ -148,8 +149,10 @@ bool dt_job_all_answered(const struct dt_job *j)
 }
 
 /* A rank that only left, or was drawn along, may still turn out to follow from another's death. */
-static bool is_certain(const struct dt_death *cause)
+static bool is_certain(const struct dt_job *j, const struct dt_death *cause)
 {
+    if (cause->hung)
+        return dt_job_alive(j) <= 1; /* those who waited may say so before they are ended */
     return cause->host ||
            (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
 }
@@ -158,8 +161,8 @@ void dt_job_settle(struct dt_job *j)
 {
     int cause = j->state == DT_JOB_FAILING && dt_job_all_answered(j) ? dt_job_cause(j) : -1;
 
-    if (cause < 0 || !is_certain(&j->deaths[cause]) || j->deaths[cause].hung)
-        return; /* those who waited get all the time there is, to say so */
+    if (cause < 0 || !is_certain(j, &j->deaths[cause]))
+        return;
     if (j->deaths[cause].host || j->ranks[j->deaths[cause].rank].tail_eof) {
         dt_job_event(j, DT_EV_SETTLED);
     } else if (!j->cause_is_known) {
