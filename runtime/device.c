@@ -40,11 +40,11 @@ static pointer_attribute driver_attribute(void)
     dl_iterate_phdr(first_object, &loaded);
     if (dti_driver.seen == loaded)
         return NULL;
-    /* Two threads that come here at once find the same. */
     lib = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     if (lib)
         *(void **)&found = dlsym(lib, "cuPointerGetAttribute");
-    dti_driver.attribute = found;
+    if (found) /* else another thread, that has looked since, may have found it */
+        dti_driver.attribute = found;
     dti_driver.seen = loaded;
     return found;
 }
