@@ -290,6 +290,18 @@ static int set_choice(unsigned *at, const struct option *option, const char *val
     return refuse_choice(option->value, err);
 }
 
+static int set_reader(int *rank, const struct option *option, const char *value,
+                      struct dt_error *err)
+{
+    if (strcmp(value, "all") == 0)
+        *rank = DT_STDIN_ALL;
+    else if (strcmp(value, "none") == 0)
+        *rank = DT_STDIN_NONE;
+    else
+        return dt_number_parse(value, option->min, option->max, rank, err);
+    return 0;
+}
+
 /* word: the option as the user wrote it, n bytes, for messages. */
 static int set(struct dt_options *o, const struct option *option, const char *word, size_t n,
                const char *value, struct dt_error *err)
@@ -336,12 +348,7 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
         rc = set_choice(at, option, value, err);
         break;
     case READER:
-        if (strcmp(value, "all") == 0)
-            *(int *)at = DT_STDIN_ALL;
-        else if (strcmp(value, "none") == 0)
-            *(int *)at = DT_STDIN_NONE;
-        else
-            rc = dt_number_parse(value, option->min, option->max, at, err);
+        rc = set_reader(at, option, value, err);
         break;
     }
     return rc < 0 ? dt_error_prefix(err, "%.*s %.200s: ", (int)n, word, value) : 0;
