@@ -59,6 +59,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/json.c launcher/job/json.h \
+	launcher/job/loop.c launcher/job/loop.h \
 	launcher/job/launch.c \
 	launcher/job/network.c \
 	launcher/job/pause.c \

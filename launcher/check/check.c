@@ -20,6 +20,7 @@
 #include "launcher/check/remarks.h"
 #include "launcher/check/ways.h"
 #include "launcher/job/hostlink.h"
+#include "launcher/job/loop.h"
 #include "launcher/job/signals.h"
 
 enum { SIGNALS = 3, END_PATIENCE_MS = 2000 };
@@ -230,7 +231,7 @@ static void begin(struct check *c, const struct dt_job_config *job)
         dt_say("no random numbers from the system: %s", strerror(errno));
         exit(DT_EXIT_LAUNCH);
     }
-    uv_loop_init(&c->loop);
+    dt_loop_open(&c->loop);
     c->job = job;
     c->n = job->hosts->n;
     c->peers = dt_xcalloc(c->n, sizeof *c->peers);

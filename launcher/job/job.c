@@ -5,16 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
+#include "launcher/job/loop.h"
 #include "launcher/job/report.h"
 #include "launcher/job/words.h"
-
-enum { FILES_MIN = 24 }; /* for one local host */
 
 static void act_run(struct dt_job *j);
 static void act_leave(struct dt_job *j);
@@ -407,24 +405,6 @@ static void open_timers(struct dt_job *j)
                        (uint64_t)j->config->start_timeout_s * 1000, 0);
 }
 
-/* libuv aborts the process where it cannot open the first descriptors it needs. */
-static void open_loop(struct dt_job *j)
-{
-    struct rlimit files;
-    int rc;
-
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_MIN) {
-        dt_say("only %llu open files are allowed (ulimit -n); dtrun needs at least %d",
-               (unsigned long long)files.rlim_cur, FILES_MIN);
-        exit(DT_EXIT_LAUNCH);
-    }
-    rc = uv_loop_init(&j->loop);
-    if (rc < 0) {
-        dt_say("no event loop: %s", uv_strerror(rc));
-        exit(DT_EXIT_LAUNCH);
-    }
-}
-
 static void begin(struct dt_job *j, const struct dt_job_config *config)
 {
     j->config = config;
@@ -444,7 +424,7 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     j->deaths = dt_xcalloc(j->np + config->hosts->n + 1, sizeof *j->deaths);
     j->restart = dt_restart_init(config->max_restarts);
     j->reached = -1;
-    open_loop(j);
+    dt_loop_open(&j->loop);
     for (size_t i = 0; i < j->plan.nnodes; i++)
         dt_job_open_link(j, j->plan.nodes[i].host);
     dt_job_open_streams(j);

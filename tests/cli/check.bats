@@ -62,6 +62,8 @@ json() { # a Python expression over the report o
 }
 
 @test "--check prepares as many ranks as the job has: a limit of the host is found" {
+    (ulimit -n 10 && dtrun --check -np 2 true; code_is 125)
+    err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
     (ulimit -n 64 && dtrun --check -np 500 true; code_is 125)
     err_has "500 ranks need"
     clean
