@@ -35,8 +35,8 @@ typedef enum dt_result {
     DT_ERR_STATE = -2,    /* called before dt_init, after dt_finalize, or twice */
     DT_ERR_MISMATCH = -3, /* ranks made different calls */
     DT_ERR_PEER = -4,     /* a rank died or left; the job cannot go on in this generation */
-    DT_ERR_TIMEOUT = -5,
-    DT_ERR_IO = -6, /* a file or socket failed; dt_last_error tells which */
+    DT_ERR_TIMEOUT = -5,  /* a rank did not come to the call in time, or hosts did not connect */
+    DT_ERR_IO = -6,       /* a file or socket failed; dt_last_error tells which */
     DT_ERR_NOMEM = -7,
     DT_ERR_UNSUPPORTED = -8,
     DT_ERR_VERSION = -9, /* library and agent do not fit each other */
