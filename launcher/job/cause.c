@@ -28,6 +28,11 @@ static bool is_before(const struct dt_death *a, const struct dt_death *b)
     return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->rank < b->rank;
 }
 
+bool dt_cause_is_suspect(const struct dt_death *death, bool linked)
+{
+    return weigh(death, linked) != NO_FAILURE;
+}
+
 int dt_cause_find(const struct dt_death *deaths, size_t n, bool peers_wait)
 {
     enum weight best_weight = NO_FAILURE;

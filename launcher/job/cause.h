@@ -17,6 +17,10 @@ struct dt_death {
     uint64_t time_ns; /* in dtrun's clock: the agent's, corrected for the offset between them */
 };
 
+/* Whether the death can be a cause at all, or become one when others follow. linked: some rank uses
+ * the library. */
+bool dt_cause_is_suspect(const struct dt_death *death, bool linked);
+
 /* The index of the cause, or -1 when none of the deaths is a failure.
  *
  * Signals, lost hosts and ranks that hang come before exits; ranks whose runtime had seen a lost

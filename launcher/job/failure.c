@@ -33,6 +33,8 @@ static bool peers_wait(const struct dt_job *j)
 
 int dt_job_cause(const struct dt_job *j)
 {
+    if (!j->may_have_failed)
+        return -1;
     return dt_cause_find(j->deaths, j->ndeaths, peers_wait(j));
 }
 
@@ -53,6 +55,7 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
         .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
     };
     j->deaths[j->ndeaths++] = r->end;
+    j->may_have_failed |= dt_cause_is_suspect(&r->end, j->hellos > 0);
     if (m->step > j->reached)
         j->reached = m->step;
     j->reached_is_known |= m->step >= 0;
@@ -103,6 +106,7 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
             .step = -1,
             .time_ns = h->heartbeat.heard_ns,
         };
+    j->may_have_failed |= j->ndeaths > 0;
     dt_job_event(j, DT_EV_HOST_LOST);
     dt_job_settle(j);
 }

@@ -143,13 +143,22 @@ void dt_hostlink_connect(struct dt_hostlink *h)
     h->link = dt_link_open(&h->job->loop, &h->config, &events, h);
 }
 
-void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
+void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct dt_put *frames)
 {
     if (!h->link || h->phase == DT_HOST_CONNECTING || h->closing)
         return;
     h->ending |= type == DT_MSG_END;
     h->sent_ns = dt_now_ns();
-    dt_link_send(h->link, type, msg);
+    dt_link_send_frames(h->link, type, frames);
+}
+
+void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
+{
+    struct dt_put frames = { 0 };
+
+    dt_msg_frame(&frames, type, msg);
+    dt_hostlink_send_frames(h, type, &frames);
+    dt_put_free(&frames);
 }
 
 void dt_hostlink_pushed(struct dt_hostlink *h, const struct dt_msg_file_done *m)

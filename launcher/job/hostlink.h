@@ -54,6 +54,7 @@ struct dt_hostlink {
 struct dt_hostlink *dt_hostlink_new(struct dt_job *job, size_t host); /* WAITING */
 void dt_hostlink_connect(struct dt_hostlink *h);
 void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg);
+void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct dt_put *frames);
 /* The host answered for one pushed file: it is ready after the last, closed after a failure. */
 void dt_hostlink_pushed(struct dt_hostlink *h, const struct dt_msg_file_done *m);
 /* Ends the connection for the reason given (kept as h->why): the phase is CLOSED at once, the link

@@ -109,10 +109,14 @@ void dt_job_open_link(struct dt_job *j, size_t host)
 
 void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg)
 {
+    struct dt_put frames = { 0 };
+
+    dt_msg_frame(&frames, type, msg); /* once: a table of many ranks goes to many hosts */
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         if (dt_hostlink_has_ranks(j->links[i]))
-            dt_hostlink_send(j->links[i], type, msg);
+            dt_hostlink_send_frames(j->links[i], type, &frames);
     }
+    dt_put_free(&frames);
 }
 
 /* An agent that has said nothing since is not sent another: its lease is not to be renewed while

@@ -126,6 +126,8 @@ static void reset_ranks(struct dt_job *j)
     }
     j->ndeaths = 0;
     dt_job_forget_waits(j);
+    j->may_have_failed = false;
+    j->hellos = 0;
     uv_timer_stop(&j->stragglers);
     j->all_started = j->table_sent = false;
 }
@@ -311,8 +313,8 @@ static void send_table(struct dt_job *j)
     for (uint32_t r = 0; r < j->np; r++) {
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
 
-        addrs[r].host = (char *)dt_job_address(j, (uint32_t)node->node_rank);
         addrs[r].port = j->ranks[r].port;
+        addrs[r].host = (char *)(addrs[r].port ? dt_job_address(j, (uint32_t)node->node_rank) : "");
         addrs[r].node = (uint32_t)node->node_rank;
     }
     dt_job_send_all(j, DT_MSG_TABLE, &m);
@@ -323,16 +325,14 @@ static void send_table(struct dt_job *j)
 
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
 {
-    uint32_t said = 0;
-
     if (m->generation != j->generation || m->rank >= j->np)
         return;
+    j->hellos += !j->ranks[m->rank].hello;
     j->ranks[m->rank].hello = true;
     j->ranks[m->rank].port = m->port;
     j->restart.linked = true;
-    for (uint32_t r = 0; r < j->np; r++)
-        said += j->ranks[r].hello;
-    if (said == j->np && !j->table_sent)
+    j->may_have_failed |= j->hellos == 1 && j->ndeaths > 0; /* before they were no failure */
+    if (j->hellos == j->np && !j->table_sent)
         send_table(j);
     else if (dt_job_cause(j) >= 0) /* one that has ended left without dt_init */
         dt_job_event(j, DT_EV_RANK_FAILED);

@@ -23,21 +23,11 @@ void dt_job_watch_stragglers(struct dt_job *j)
         uv_timer_start(&j->stragglers, on_time, ms, 0);
 }
 
-/* No rank of the library waits for one that has ended: that would have been a failure. */
-static bool any_is_linked(const struct dt_job *j)
-{
-    for (uint32_t r = 0; r < j->np; r++) {
-        if (j->ranks[r].hello)
-            return true;
-    }
-    return false;
-}
-
 static void warn(struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
 
-    if (any_is_linked(j))
+    if (j->hellos > 0) /* none of them waits for one that has ended: that would be a failure */
         return;
     j->warned = true;
     dt_strbuf_printf(&b, "a rank ended with 0 %d s ago; ended: ", WARN_MS / 1000);

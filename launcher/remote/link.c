@@ -352,22 +352,27 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     return l;
 }
 
+void dt_link_send_frames(struct dt_link *l, uint8_t type, const struct dt_put *frames)
+{
+    if (l->state != OPEN)
+        return;
+    if (frames->failed) {
+        fail(l, "agent: a message is too long to be sent (%s)", dt_msg_name(type));
+    } else if (dt_frame_is_data(type)) {
+        dt_outbox_add(&l->data, frames->data, frames->len);
+        feed_transport(l);
+    } else {
+        l->config.transport->write(l->transport, frames->data, frames->len);
+    }
+    l->ending |= type == DT_MSG_END;
+}
+
 void dt_link_send(struct dt_link *l, uint8_t type, const void *msg)
 {
     struct dt_put frames = { 0 };
 
-    if (l->state != OPEN)
-        return;
     dt_msg_frame(&frames, type, msg);
-    if (frames.failed) {
-        fail(l, "agent: a message is too long to be sent (%s)", dt_msg_name(type));
-    } else if (dt_frame_is_data(type)) {
-        dt_outbox_add(&l->data, frames.data, frames.len);
-        feed_transport(l);
-    } else {
-        l->config.transport->write(l->transport, frames.data, frames.len);
-    }
-    l->ending |= type == DT_MSG_END;
+    dt_link_send_frames(l, type, &frames);
     dt_put_free(&frames);
 }
 

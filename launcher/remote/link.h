@@ -34,6 +34,8 @@ struct dt_link_config {
 struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *config,
                              const struct dt_link_events *events, void *arg);
 void dt_link_send(struct dt_link *link, uint8_t type, const void *msg);
+/* A message that dt_msg_frame has encoded, once for many links. */
+void dt_link_send_frames(struct dt_link *link, uint8_t type, const struct dt_put *frames);
 /* Until ready(): what is being done, as "authenticate" or "agent start". */
 const char *dt_link_phase(const struct dt_link *link);
 size_t dt_link_pending(const struct dt_link *link); /* data bytes not yet sent */

@@ -210,8 +210,10 @@ is_stopped() { # RANK
 }
 
 @test "a rank that ends without dt_init: the others do not wait for it for ever" {
-    for end in "exit 0" "sleep 0.5; exit 0"; do
-        LIMIT=10 dtrun -np 3 sh -c "[ \$RANK = 1 ] || exec '$(TRAIN)' 60 10; $end"
+    local train="exec '$(TRAIN)' 60 10"
+    for ranks in "[ \$RANK = 1 ] || $train" "[ \$RANK = 1 ] || $train; sleep 0.5; exit 0" \
+        "[ \$RANK = 1 ] || { sleep 0.3; $train; }"; do
+        LIMIT=10 dtrun -np 3 sh -c "$ranks; exit 0"
         code_is 1
         err_has "dtrun: rank 1 (localhost, pid "
         err_has ") left without dt_init (the other ranks wait for it)"
