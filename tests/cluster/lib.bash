@@ -334,7 +334,10 @@ cluster_second_network() { # N
 }
 
 cluster_cut() { ip -n "$CLUSTER_TAG-l" link set "h$1" down; } # N: both directions, in silence
-cluster_mend() { ip -n "$CLUSTER_TAG-l" link set "h$1" up; }
+cluster_mend() { # N: it forgets whom it could not find meanwhile, or it would not look again at once
+    ip -n "$CLUSTER_TAG-l" link set "h$1" up
+    ip -n "$CLUSTER_TAG-h$1" neighbour flush dev eth0
+}
 
 # N: what the host sends is lost; what is sent to it arrives.
 cluster_mute() {
