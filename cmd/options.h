@@ -63,10 +63,10 @@ struct dt_options {
     char *iface;         /* or NULL */
     struct dt_strs push; /* --push PATH */
     bool keep;
-    int heartbeat_s;  /* default 10 */
-    int kill_grace_s; /* default 5 */
-    int timeout_s;    /* 0: none */
-    int exit_grace_s; /* 0: not given */
+    int heartbeat_s;          /* default 10 */
+    int kill_grace_s;         /* default 5 */
+    int timeout_s;            /* 0: none */
+    int exit_grace_s;         /* 0: not given */
     int collective_timeout_s; /* -1: not given */
     bool verbose;
     bool help;

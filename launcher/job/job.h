@@ -49,8 +49,8 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     const char *iface; /* --iface, accepted by dt_iface_check; or NULL */
     int heartbeat_s;
     int kill_grace_s;
-    int timeout_s;    /* 0: none */
-    int exit_grace_s; /* 0: only a warning */
+    int timeout_s;            /* 0: none */
+    int exit_grace_s;         /* 0: only a warning */
     int collective_timeout_s; /* 0: never */
     const struct dt_push_set *push;
     const char *report; /* or NULL */

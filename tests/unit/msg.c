@@ -188,8 +188,8 @@ static const struct message {
       "w1 w2 w3 w-1 w9 q5 q-6 w7" },
     { DT_MSG_FAILED, "failed", &(struct dt_msg_failed){ 1, 2, -3, "why" }, "w1 w2 w-3 'why'" },
     { DT_MSG_PONG, "pong",
-      &(struct dt_msg_pong){ 1, 2, ITEMS(struct dt_msg_step, { 3, -1, 0x784, 1 },
-                                    { 4, 1ll << 40, 8, 0 }) },
+      &(struct dt_msg_pong){
+          1, 2, ITEMS(struct dt_msg_step, { 3, -1, 0x784, 1 }, { 4, 1ll << 40, 8, 0 }) },
       "q1 q2 w2 w3 q-1 q0x784 b1 w4 q0x10000000000 q8 b0" },
     { DT_MSG_COMMIT, "commit", &(struct dt_msg_commit){ 1, -1, 2 }, "w1 q-1 b2" },
     { DT_MSG_STRUCK, "struck", &(struct dt_msg_struck){ "kill:rank=1" }, "'kill:rank=1'" },
