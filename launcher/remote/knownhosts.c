@@ -18,6 +18,23 @@
 
 enum { FILE_MAX = 64 * 1024 * 1024 };
 
+static bool is_sha1(const char *text, size_t n)
+{
+    struct dt_strbuf bytes = { 0 };
+    bool is = dt_base64_decode(&bytes, text, n) == 0 && bytes.len == 20;
+
+    dt_strbuf_free(&bytes);
+    return is;
+}
+
+/* libssh2 1.10 leaks memory over what is none. */
+static bool is_hashed(const char *names)
+{
+    const char *salt = names + 3, *bar = strncmp(names, "|1|", 3) == 0 ? strchr(salt, '|') : NULL;
+
+    return bar && is_sha1(salt, (size_t)(bar - salt)) && is_sha1(bar + 1, strlen(bar + 1));
+}
+
 /* "|1|salt|hash": libssh2 computes the HMAC; the key beside the name is of no interest here. */
 static bool hashed_matches(const char *hashed, const char *name)
 {
@@ -43,22 +60,28 @@ static bool hashed_matches(const char *hashed, const char *name)
     return found;
 }
 
-/* fnmatch would take brackets for a set of characters; in known_hosts they surround a name. */
+/* fnmatch would take brackets for a set of characters; in known_hosts they surround a name. Only
+ * the last star is ever tried again, so that a line full of stars costs no more than another. */
 static bool pattern_matches(const char *pattern, const char *name)
 {
-    for (; *pattern; pattern++, name++) {
+    const char *star = NULL, *resume = NULL;
+
+    while (*name) {
         if (*pattern == '*') {
-            do {
-                if (pattern_matches(pattern + 1, name))
-                    return true;
-            } while (*name++);
+            star = pattern++;
+            resume = name;
+        } else if (*pattern == '?' || (*pattern && tolower((unsigned char)*pattern) ==
+                                                       tolower((unsigned char)*name))) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++resume;
+        } else {
             return false;
         }
-        if (*name == '\0' ||
-            (*pattern != '?' && tolower((unsigned char)*pattern) != tolower((unsigned char)*name)))
-            return false;
     }
-    return *name == '\0';
+    return pattern[strspn(pattern, "*")] == '\0';
 }
 
 /* A list of patterns; a negated one that matches rules the line out. */
@@ -67,7 +90,7 @@ static bool names_match(const char *names, const char *name)
     bool found = false;
 
     if (*names == '|')
-        return hashed_matches(names, name);
+        return is_hashed(names) && hashed_matches(names, name);
     while (*names) {
         size_t n = strcspn(names, ",");
         char *pattern = dt_xstrndup(names, n);
@@ -168,24 +191,28 @@ void dt_knownhosts_take_line(struct dt_knownhosts *k, const char *line, const ch
     free(copy);
 }
 
+void dt_knownhosts_take_text(struct dt_knownhosts *k, const char *text, size_t n, const char *file)
+{
+    for (unsigned number = 1; n > 0; number++) {
+        const char *end = memchr(text, '\n', n);
+        size_t length = end ? (size_t)(end - text) : n;
+        char *line = dt_xstrndup(text, length);
+        char *where = dt_xasprintf("%s:%u", file, number);
+
+        dt_knownhosts_take_line(k, line, where);
+        free(line);
+        free(where);
+        text += length + (end != NULL);
+        n -= length + (end != NULL);
+    }
+}
+
 static void load_file(struct dt_knownhosts *k, const char *path)
 {
     struct dt_strbuf text = { 0 };
-    char *line;
-    unsigned number = 0;
 
-    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0) {
-        for (line = text.data; line && *line; number++) {
-            char *end = line + strcspn(line, "\n");
-            bool more = *end == '\n';
-            char *where = dt_xasprintf("%s:%u", path, number + 1);
-
-            *end = '\0';
-            dt_knownhosts_take_line(k, line, where);
-            free(where);
-            line = end + more;
-        }
-    }
+    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0)
+        dt_knownhosts_take_text(k, text.data, text.len, path);
     dt_strbuf_free(&text);
 }
 

@@ -30,6 +30,8 @@ struct dt_knownhosts { /* what the files say about one host */
 void dt_knownhosts_load(struct dt_knownhosts *k, const struct dt_sshconfig *config);
 /* Takes one line into account. Pure. */
 void dt_knownhosts_take_line(struct dt_knownhosts *k, const char *line, const char *where);
+/* Takes all lines of a file that holds text; k->name is set. Pure. */
+void dt_knownhosts_take_text(struct dt_knownhosts *k, const char *text, size_t n, const char *file);
 void dt_knownhosts_free(struct dt_knownhosts *k);
 
 /* For LIBSSH2_METHOD_HOSTKEY: the types of the known keys, or "" when none is known. */

@@ -1,6 +1,7 @@
 #include "launcher/remote/sshconfig.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/number.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/remote/child.h"
 
@@ -165,12 +167,14 @@ static void set_agent(struct dt_sshconfig *c, const char *value)
 
 static void take_setting(struct dt_sshconfig *c, const char *key, const char *value)
 {
+    if (*value == '\0')
+        return;
     if (strcmp(key, "hostname") == 0)
         set(&c->hostname, value);
     else if (strcmp(key, "user") == 0)
         set(&c->user, value);
     else if (strcmp(key, "port") == 0)
-        c->port = atoi(value);
+        dt_number_parse(value, 1, 65535, &c->port, NULL);
     else if (strcmp(key, "hostkeyalias") == 0 && is_set(value))
         set(&c->hostkeyalias, value);
     else if (strcmp(key, "identityagent") == 0)
@@ -179,8 +183,8 @@ static void take_setting(struct dt_sshconfig *c, const char *key, const char *va
         c->identitiesonly = strcmp(value, "yes") == 0;
     else if (strcmp(key, "stricthostkeychecking") == 0)
         c->accept_new = strcmp(value, "accept-new") == 0;
-    else if (strcmp(key, "connecttimeout") == 0 && atoi(value) > 0)
-        c->connecttimeout = atoi(value);
+    else if (strcmp(key, "connecttimeout") == 0)
+        dt_number_parse(value, 1, INT_MAX, &c->connecttimeout, NULL);
     else if (strcmp(key, "identityfile") == 0)
         add_path(c, &c->identityfile, value);
     else if (strcmp(key, "userknownhostsfile") == 0)

@@ -4,7 +4,9 @@ FUZZ_TESTS = \
 	tests/fuzz/config \
 	tests/fuzz/hostarg \
 	tests/fuzz/hostfile \
-	tests/fuzz/messages
+	tests/fuzz/knownhosts \
+	tests/fuzz/messages \
+	tests/fuzz/sshconfig
 check_PROGRAMS += $(FUZZ_TESTS)
 TESTS += $(FUZZ_TESTS)
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/libfuzzer
@@ -25,6 +27,14 @@ tests_fuzz_hostfile_SOURCES = tests/fuzz/hostfile.c tests/fuzz/hosts.h tests/fuz
 tests_fuzz_hostfile_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"hostfile"'
 tests_fuzz_hostfile_LDADD = launcher/liblauncher.la
 
+tests_fuzz_knownhosts_SOURCES = tests/fuzz/knownhosts.c tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_knownhosts_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) -DFUZZ_CORPUS='"knownhosts"'
+tests_fuzz_knownhosts_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
+
 tests_fuzz_messages_SOURCES = tests/fuzz/messages.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_messages_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"messages"'
 tests_fuzz_messages_LDADD = launcher/libbase.la
+
+tests_fuzz_sshconfig_SOURCES = tests/fuzz/sshconfig.c tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_sshconfig_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) -DFUZZ_CORPUS='"sshconfig"'
+tests_fuzz_sshconfig_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
