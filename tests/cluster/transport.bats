@@ -64,7 +64,7 @@ own_keys() {
     cluster_run sh -c "echo 4096 16384 4194304 >$wmem"
 }
 
-@test "an unknown name, a closed port, a host that is down" {
+@test "cases 26, 27: an unknown name, a closed port, a host that is down" {
     for t in libssh2 ssh; do
         probe --transport $t hots1 true
         fails_with "resolve: Name or service not known"
@@ -82,7 +82,7 @@ own_keys() {
     cluster_mend 1
 }
 
-@test "an unknown host key is refused, with its fingerprint and the way to add it" {
+@test "case 30: an unknown host key is refused, with its fingerprint and the way to add it" {
     local print
 
     print=$(ssh-keygen -lf "$CLUSTER_DIR/host1/key.pub" | awk '{ print $2 }')
@@ -110,7 +110,7 @@ own_keys() {
     done
 }
 
-@test "a changed host key is refused, whatever is accepted" {
+@test "case 31: a changed host key is refused, whatever is accepted" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
     sed -i "s|^host1 .*|host1 $(cut -d' ' -f1,2 "$CLUSTER_DIR/host2/key.pub")|" "$known"
@@ -123,7 +123,7 @@ own_keys() {
     cmp "$known" "$BATS_TEST_TMPDIR/known"
 }
 
-@test "a revoked host key is refused, even where another line lists it" {
+@test "case 32: a revoked host key is refused, even where another line lists it" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
     echo "@revoked * $(cut -d' ' -f1,2 "$CLUSTER_DIR/host1/key.pub")" >>"$known"
@@ -134,7 +134,7 @@ own_keys() {
     fails_with "host key: it is marked as revoked"
 }
 
-@test "hashed names, patterns, garbage and long lines in known_hosts" {
+@test "case 33: hashed names, patterns, garbage and long lines in known_hosts" {
     local known=$CLUSTER_HOME/.ssh/known_hosts key1 key2
 
     key1=$(cut -d' ' -f1,2 "$CLUSTER_DIR/host1/key.pub")
@@ -162,7 +162,7 @@ own_keys() {
     [ "$status" = 0 ]
 }
 
-@test "keys that are not accepted, encrypted, or missing" {
+@test "case 28: keys that are not accepted, encrypted, or missing" {
     own_keys
     probe --transport libssh2 host1 true
     fails_with "authenticate as root: there is no key to offer"
@@ -215,28 +215,38 @@ own_keys() {
 
 @test "keys of the SSH agent, also encrypted ones; IdentitiesOnly" {
     own_keys
-    ssh-keygen -q -t ed25519 -N '' -C 'anna@laptop' -f "$CLUSTER_HOME/.ssh/agentkey"
+    ssh-keygen -q -t ed25519 -N secret -C 'anna@laptop' -f "$CLUSTER_HOME/.ssh/agentkey"
     cat "$CLUSTER_HOME/.ssh/agentkey.pub" >>"$CLUSTER_DIR/authorized_keys"
     eval "$(ssh-agent -a "$BATS_TEST_TMPDIR/agent" 3>&-)" >/dev/null
-    SSH_AUTH_SOCK=$BATS_TEST_TMPDIR/agent ssh-add -q "$CLUSTER_HOME/.ssh/agentkey"
-    printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
-    probe --transport libssh2 host1 true
-    local used=$status
-    printf 'IdentitiesOnly yes\n' >>"$CLUSTER_HOME/.ssh/config"
-    probe --transport libssh2 host1 true
-    local only=$status
+    printf '#!/bin/sh\necho secret\n' >"$BATS_TEST_TMPDIR/askpass"
+    chmod +x "$BATS_TEST_TMPDIR/askpass"
+    SSH_AUTH_SOCK=$BATS_TEST_TMPDIR/agent SSH_ASKPASS=$BATS_TEST_TMPDIR/askpass \
+        SSH_ASKPASS_REQUIRE=force ssh-add -q "$CLUSTER_HOME/.ssh/agentkey"
+    local used= only= named=
+    for t in libssh2 ssh auto; do
+        printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
+        probe --transport $t host1 true
+        used+=$status
+        printf 'IdentitiesOnly yes\n' >>"$CLUSTER_HOME/.ssh/config"
+        probe --transport $t host1 true
+        only+=$status
+        printf 'IdentityFile ~/.ssh/agentkey\n' >>"$CLUSTER_HOME/.ssh/config"
+        probe --transport $t host1 true
+        named+=$status
+    done
     cp "$BATS_TEST_TMPDIR/authorized" "$CLUSTER_DIR/authorized_keys"
     printf 'IdentityAgent %s\n' "$BATS_TEST_TMPDIR/agent" >"$CLUSTER_HOME/.ssh/config"
     probe --transport libssh2 host1 true
     kill "$SSH_AGENT_PID"
-    [ $used = 0 ]
-    [ $only = 1 ]
+    [ $used = 000 ]
+    [ $only = 111 ]
+    [ $named = 000 ]
     fails_with "authenticate as root: the key was not accepted (agent: anna@laptop)"
     probe --transport libssh2 host1 true
     says "no SSH agent: $BATS_TEST_TMPDIR/agent"
 }
 
-@test "RSA keys go through ssh, and libssh2 says why it cannot" {
+@test "case 29: RSA keys go through ssh, and libssh2 says why it cannot" {
     own_keys
     ssh-keygen -q -t rsa -b 2048 -N '' -f "$CLUSTER_HOME/.ssh/id_rsa"
     cat "$CLUSTER_HOME/.ssh/id_rsa.pub" >>"$CLUSTER_DIR/authorized_keys"
@@ -244,10 +254,14 @@ own_keys() {
     [ "$status" = 0 ]
     says host1
     probe --transport libssh2 host1 true
-    [ "$status" = 0 ] || fails_with "authenticate as root: none of the keys can be used (id_rsa [RSA"
+    [ "$status" = 0 ] || fails_with "authenticate as root: none of the keys can be used (id_rsa [RSA, \
+for which this libssh2 is too old: use --transport ssh or an ed25519 key])"
+    cluster_dtrun -np 1 -H host1 hostname
+    [ "$RC" = 0 ]
+    [ "$(cat "$OUT")" = host1 ]
 }
 
-@test "ssh's settings hold: HostName, Port, User, IdentityFile, HostKeyAlias" {
+@test "ssh's settings hold: HostName, Port, User, IdentityFile, HostKeyAlias, UserKnownHostsFile" {
     own_keys
     cp "$CLUSTER_HOME/.ssh.kept/id_ed25519" "$CLUSTER_HOME/.ssh/key for work"
     sed -i 's/^host2 /work /' "$CLUSTER_HOME/.ssh/known_hosts"
@@ -273,17 +287,29 @@ CONFIG
     probe --transport libssh2 --user root --port 2222 \
         --identity "$CLUSTER_HOME/.ssh/key for work" other hostname
     [ "$status" = 0 ]
-    sed -i 's/^work .*//' "$CLUSTER_HOME/.ssh/known_hosts"
+    mv "$CLUSTER_HOME/.ssh/known_hosts" "$CLUSTER_HOME/.ssh/known_elsewhere"
+    for t in libssh2 ssh; do
+        probe --transport $t big true
+        fails_with "host key: "
+    done
+    sed -i '1i UserKnownHostsFile ~/.ssh/none ~/.ssh/known_elsewhere' "$CLUSTER_HOME/.ssh/config"
+    for t in libssh2 ssh; do
+        probe --transport $t big hostname
+        [ "$status" = 0 ]
+    done
+    sed -i '/UserKnownHostsFile/d' "$CLUSTER_HOME/.ssh/config"
     probe --transport libssh2 big true
     fails_with "host key: ED25519"
     says "ssh-keyscan -t ed25519 -p 2222 host2 | sed 's/^[^ ]*/work/' >>"
 }
 
-@test "ProxyJump goes through ssh" {
-    printf 'Host host2\n    ProxyJump host1\n' >"$CLUSTER_HOME/.ssh/config"
-    probe host2 'echo from $SSH_CONNECTION'
-    [ "$status" = 0 ]
-    says "from $CLUSTER_NET.1 "
+@test "case 34: ProxyJump and ProxyCommand go through ssh" {
+    for way in "ProxyJump host1" "ProxyCommand ssh -W %h:%p host1"; do
+        printf 'Host host2\n    %s\n' "$way" >"$CLUSTER_HOME/.ssh/config"
+        probe host2 'echo from $SSH_CONNECTION'
+        [ "$status" = 0 ]
+        says "from $CLUSTER_NET.1 "
+    done
 }
 
 @test "a mistake in ssh's settings is named" {
@@ -386,7 +412,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     fails_with "agent start: this host is of type $(uname -m), the dtrun-agent to be sent is for aarch64"
 }
 
-@test "login shells: csh and fish, all of them talkative" {
+@test "case 35: login shells: csh and fish, all of them talkative" {
     local shell
 
     for shell in /bin/bash "$(command -v csh)" "$(command -v fish)"; do
@@ -412,7 +438,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     forget
 }
 
-@test "--no-push: the installed agent, or what was looked for; another version is refused" {
+@test "cases 36, 37: --no-push: the installed agent, or what was looked for; another version is refused" {
     probe --no-push --agent "$agent" host1
     [ "$status" = 0 ]
     probe --no-push --agent /nowhere/dtrun-agent host1
