@@ -364,11 +364,8 @@ cluster_power_on() { # N
 }
 
 cluster_remove() {
-    local ns pid file
+    local ns
 
-    for file in "$CLUSTER_DIR"/host*/pid; do
-        [ -e "$file" ] && read -r pid <"$file" && kill -9 "$pid" 2>/dev/null
-    done
     for ns in $(ip netns list | awk '{ print $1 }' | grep "^$CLUSTER_TAG-"); do
         ip netns pids "$ns" | xargs -r kill -9 2>/dev/null
         ip netns del "$ns"
