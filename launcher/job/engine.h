@@ -178,6 +178,7 @@ void dt_job_host_struck(struct dt_job *j, const struct dt_plan_node *node); /* i
 void dt_job_say_unstruck(const struct dt_job *j);
 
 /* failure.c */
+void dt_job_add_death(struct dt_job *j, const struct dt_death *death);
 int dt_job_cause(const struct dt_job *j); /* index in deaths, or -1: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);

@@ -38,6 +38,12 @@ int dt_job_cause(const struct dt_job *j)
     return dt_cause_find(j->deaths, j->ndeaths, peers_wait(j));
 }
 
+void dt_job_add_death(struct dt_job *j, const struct dt_death *death)
+{
+    j->deaths[j->ndeaths++] = *death;
+    j->may_have_failed |= dt_cause_is_suspect(death, j->hellos > 0);
+}
+
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m)
 {
     struct dt_rank *r = m->rank < j->np ? &j->ranks[m->rank] : NULL;
@@ -54,8 +60,7 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
         .step = m->step,
         .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
     };
-    j->deaths[j->ndeaths++] = r->end;
-    j->may_have_failed |= dt_cause_is_suspect(&r->end, j->hellos > 0);
+    dt_job_add_death(j, &r->end);
     if (m->step > j->reached)
         j->reached = m->step;
     j->reached_is_known |= m->step >= 0;
@@ -99,14 +104,13 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
     }
     dt_job_host_struck(j, node);
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING)
-        j->deaths[j->ndeaths++] = (struct dt_death){
-            .host = true,
-            .rank = node->ranks.v[0],
-            .code = -1,
-            .step = -1,
-            .time_ns = h->heartbeat.heard_ns,
-        };
-    j->may_have_failed |= j->ndeaths > 0;
+        dt_job_add_death(j, &(struct dt_death){
+                                .host = true,
+                                .rank = node->ranks.v[0],
+                                .code = -1,
+                                .step = -1,
+                                .time_ns = h->heartbeat.heard_ns,
+                            });
     dt_job_event(j, DT_EV_HOST_LOST);
     dt_job_settle(j);
 }

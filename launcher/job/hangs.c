@@ -62,13 +62,13 @@ static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
     free(j->hang_text);
     j->hang_text =
         dt_xasprintf("%s (--collective-timeout %d)", text, j->config->collective_timeout_s);
-    j->deaths[j->ndeaths++] = (struct dt_death){
-        .hung = true,
-        .rank = culprit,
-        .code = -1,
-        .step = -1,
-        .time_ns = dt_now_ns(),
-    };
+    dt_job_add_death(j, &(struct dt_death){
+                            .hung = true,
+                            .rank = culprit,
+                            .code = -1,
+                            .step = -1,
+                            .time_ns = dt_now_ns(),
+                        });
     dt_job_event(j, DT_EV_RANK_FAILED);
 }
 
