@@ -302,6 +302,7 @@ CLI_TESTS = \
 	tests/cli/recover.bats \
 	tests/cli/train.bats
 CLUSTER_TESTS = \
+	tests/cluster/bench.bats \
 	tests/cluster/transport.bats \
 	tests/cluster/connect.bats \
 	tests/cluster/launch.bats \
@@ -317,6 +318,7 @@ EXTRA_DIST += tests/cluster/lib.bash
 
 # Run by hand: see CONTRIBUTING.md.
 EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \
+	tests/bench/agents \
 	tests/bench/relay tests/bench/allreduce tests/bench/allreduce_gloo.py tests/bench/allreduce_mpi.c
 
 if HAVE_BATS

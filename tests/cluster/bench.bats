@@ -1,0 +1,20 @@
+# The benches work: one round of each, whose figures nobody looks at.
+
+setup() { cd "$BATS_TEST_TMPDIR"; }
+
+bench() { # NAME: skips where it does
+    run timeout -k 5 60 "$DTRUN_SOURCE/tests/bench/$1" --quick
+    [[ "$output" != SKIP:* ]] || skip "${output#SKIP: }"
+    echo "$output"
+    [ "$status" = 0 ]
+}
+
+@test "tests/bench/launch compares dtrun with ssh, mpirun and mpiexec.hydra" {
+    bench launch
+    [ "$(grep -cE '^[a-z.].* [0-9.]+ s .* [0-9.]+ of it$' <<<"$output")" = 4 ]
+}
+
+@test "tests/bench/agents tells time and memory for each agent" {
+    bench agents
+    [[ "${lines[1]}" =~ ^\ +20\ +[0-9.]+\ s\ +[0-9.]+\ ms\ .*KiB$ ]]
+}
