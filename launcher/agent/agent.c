@@ -23,7 +23,7 @@
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
-    DYING_MS = 150,           /* within the launcher's patience for an ANSWER */
+    DYING_MS = 800,           /* within the launcher's patience for an ANSWER */
     LOCAL_SIZE_MAX = 32 * 1024,
 };
 

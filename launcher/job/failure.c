@@ -12,7 +12,7 @@
 #include "runtime/wire/hostshm.h"
 
 enum {
-    COLLECT_MS = 200,   /* what the agents get to tell of deaths */
+    COLLECT_MS = 1000,  /* what the agents get to tell of deaths; busy machines need it */
     LAST_WORDS_MS = 50, /* of it, when all is told: for the rest of the culprit's standard error */
     GIVE_UP_MS = 1000,  /* what ranks get to say that they have waited too long */
 };
