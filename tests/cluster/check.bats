@@ -31,7 +31,10 @@ cluster_err_gets() {
 }
 
 # What hosts keep of jobs, or of agents that were sent.
-files_on() { cluster_on "$1" find /run/home /tmp -name '*check-*' -o -name '*.part*'; }
+files_on() { # HOST
+    cluster_on "$1" find /run/home /tmp -regextype posix-extended -path "$DTRUN_SOURCE" -prune -o \
+        -regex '.*check-[0-9a-f]{8}[^/]*|.*\.part[^/]*' -print
+}
 
 # Agents tidy up when dtrun has said its last word to them.
 tidy() { # HOST
