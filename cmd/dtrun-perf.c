@@ -25,20 +25,22 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, ranks, bytes, DT_U8, DT_SUM);
 }
 
-/* A host's memory has to carry what its ranks move; its network, what leaves it. */
+/* On one host its memory has to carry what the ranks move; with several, whose ranks share their
+ * memory's time with the network's, what leaves each host. */
 static dt_result_t bound(const struct dt_perf_op *op, const struct dt_perf_args *a,
                          const struct dt_perf_buffers *b, size_t bytes, double *us)
 {
     const char *nodes = getenv(DT_ENV_NODES);
-    int hosts = nodes ? atoi(nodes) : 1, local = dt_local_size();
-    double per_byte, link = 0;
-    dt_result_t r = dt_perf_memory_us(b, bytes, &per_byte);
+    int hosts = nodes ? atoi(nodes) : 1, ranks = dt_size();
+    double per_byte;
+    dt_result_t r;
 
-    *us = op->moved(local) / local * (double)bytes * per_byte;
-    if (hosts > 1 && a->link > 0)
-        link = op->bus_factor(hosts) * (double)bytes * 8e-3 / a->link;
-    if (hosts > 1)
-        *us = link; /* the ranks of the hosts share their memory's time with the network's */
+    if (hosts > 1) {
+        *us = a->link > 0 ? op->bus_factor(hosts) * (double)bytes * 8e-3 / a->link : 0;
+        return DT_OK;
+    }
+    r = dt_perf_memory_us(b, bytes, &per_byte);
+    *us = op->moved(ranks) / ranks * (double)bytes * per_byte;
     return r;
 }
 
