@@ -14,6 +14,7 @@
 #include "cmd/request.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/number.h"
 #include "launcher/base/openfiles.h"
 #include "launcher/base/printed.h"
 #include "launcher/check/check.h"
@@ -179,38 +180,27 @@ static int run_job(struct dt_job_config *c, const struct dt_options *o, struct d
 static int collective_timeout(int *seconds, struct dt_error *err)
 {
     const char *text = getenv(DT_ENV_COLLECTIVE_TIMEOUT);
-    char *end;
-    long value;
 
     if (*seconds >= 0)
         return 0;
     *seconds = COLLECTIVE_TIMEOUT_S;
-    if (!text || !*text)
+    if (!text || !*text || dt_number_parse(text, 0, COLLECTIVE_TIMEOUT_MAX_S, seconds, err) == 0)
         return 0;
-    value = strtol(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || value > COLLECTIVE_TIMEOUT_MAX_S)
-        return dt_error_usage(err, DT_ENV_COLLECTIVE_TIMEOUT "=%s: a number from 0 to %d", text,
-                              COLLECTIVE_TIMEOUT_MAX_S);
-    *seconds = (int)value;
-    return 0;
+    return dt_error_usage(err, DT_ENV_COLLECTIVE_TIMEOUT "=%s: a number from 0 to %d", text,
+                          COLLECTIVE_TIMEOUT_MAX_S);
 }
 
-static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
-               const struct dt_plan *plan, struct dt_error *err)
+/* What the options say of the job; what run() makes for it is left out. */
+static struct dt_job_config config_of(const struct dt_options *o, const struct dt_hostlist *hosts,
+                                      const struct dt_plan *plan)
 {
-    char *here = getcwd(NULL, 0);
-    char *wdir = here && o->wdir ? absolute(here, o->wdir) : NULL;
-    char *checkpoints = here && o->checkpoint_dir ? absolute(here, o->checkpoint_dir) : NULL;
-    char *agent = dt_installed_agent(err);
-    struct dt_push_set push = { 0 };
-    struct dt_job_config c = {
+    return (struct dt_job_config){
         .hosts = hosts,
         .plan = plan,
         .map_by = o->map_by,
         .no_oversubscribe = o->no_oversubscribe,
         .transport = transport_of,
         .transport_arg = (void *)o,
-        .agent_path = agent,
         .push_agent = !o->no_push,
         .accept_new = o->ssh_accept_new,
         .fanout = o->fanout,
@@ -221,8 +211,6 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         .bind_to = o->bind_to,
         .virtual_local_rank = o->virtual_local_rank,
         .inject = o->inject,
-        .wdir = wdir ? wdir : here,
-        .checkpoint_dir = checkpoints,
         .fresh = o->fresh,
         .labels = o->tag || (plan->np > 1 && !o->no_tag),
         .stamps = o->timestamp,
@@ -237,14 +225,28 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         .timeout_s = o->timeout_s,
         .exit_grace_s = o->exit_grace_s,
         .collective_timeout_s = o->collective_timeout_s,
-        .push = &push,
         .report = o->report,
     };
-    int rc = check(o, &c, err);
+}
 
+static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
+               const struct dt_plan *plan, struct dt_error *err)
+{
+    char *here = getcwd(NULL, 0);
+    char *wdir = here && o->wdir ? absolute(here, o->wdir) : NULL;
+    char *checkpoints = here && o->checkpoint_dir ? absolute(here, o->checkpoint_dir) : NULL;
+    char *agent = dt_installed_agent(err);
+    struct dt_push_set push = { 0 };
+    struct dt_job_config c = config_of(o, hosts, plan);
+    int rc;
+
+    c.agent_path = agent;
+    c.wdir = wdir ? wdir : here;
+    c.checkpoint_dir = checkpoints;
+    c.push = &push;
+    rc = check(o, &c, err);
     if (rc == 0)
         rc = collective_timeout(&c.collective_timeout_s, err);
-
     if (rc == 0)
         rc = load_push(&push, o, err);
     if (rc == 0)
