@@ -419,6 +419,10 @@ static int device_calls(int rank, void *arg)
     NEED(dt_broadcast(DT_WORLD, d, 1, DT_F32, 2) == DT_OK);
     NEED(d[0] == 2);
     NEED(dt_barrier(DT_WORLD) == DT_OK);
+    /* A failure also ends the call before it on hosts that have not yet read all of it. */
+    arrivals[0]++;
+    while (arrivals[0] < dt_size())
+        usleep(100);
     NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, rank ? d : host, 8, DT_F32, DT_SUM) ==
          DT_ERR_MISMATCH);
     NEED(rank == 1 ? strstr(dt_last_error(), "in device memory") != NULL : true);
@@ -437,6 +441,8 @@ static void device_memory_takes_the_other_way(void **state)
     for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
         struct testjob_plan plan = { .hosts = placements[p], .body = device_calls };
 
+        arrivals = testjob_shared(4096);
+        arrivals[0] = 0;
         assert_int_equal(testjob_run(&plan, &result), 0);
         for (int i = 0; i < result.n; i++)
             assert_int_equal(result.ranks[i].status, 0);
