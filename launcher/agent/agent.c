@@ -23,7 +23,7 @@
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
-    DYING_MS = 800,           /* within the launcher's patience for an ANSWER */
+    DYING_MS = 8 * 1000,      /* within the launcher's patience for an ANSWER */
     LOCAL_SIZE_MAX = 32 * 1024,
 };
 
@@ -40,9 +40,9 @@ struct agent {
     uint16_t probe_port;
     struct dt_generation *generation; /* or NULL before the first START */
     uint32_t last_generation;
-    bool asked; /* QUERY has come and is not answered */
-    uint32_t query;
-    uv_timer_t query_timer;
+    uint32_t query;         /* the newest */
+    uv_timer_t query_timer; /* these two run while it is not answered */
+    uv_prepare_t query_look;
 };
 
 static void leave(struct agent *a, int code, const char *what, const char *why)
@@ -99,22 +99,23 @@ static void send_answer(struct agent *a)
     struct dt_msg_answer answer = { a->query };
 
     uv_timer_stop(&a->query_timer);
-    a->asked = false;
+    uv_prepare_stop(&a->query_look);
     dt_channel_send(a->host.channel, DT_MSG_ANSWER, &answer);
-}
-
-/* A process closes its files before it becomes one that can be reaped. Those who noticed may have
- * ended, and been reaped, first; but the launcher asks for causes. So what is dying is waited for.
- */
-static void maybe_answer(struct agent *a)
-{
-    if (a->asked && !(a->generation && dt_generation_dying(a->generation)))
-        send_answer(a);
 }
 
 static void on_query_time(uv_timer_t *timer)
 {
     send_answer(timer->data);
+}
+
+/* The launcher asks for causes, and a death that others have noticed may not be told yet: that is
+ * waited for. */
+static void on_query_look(uv_prepare_t *look)
+{
+    struct agent *a = look->data;
+
+    if (!a->generation || !dt_generation_owes_deaths(a->generation))
+        send_answer(a);
 }
 
 /* Reaps every process that has ended, ranks and orphans. */
@@ -127,7 +128,6 @@ static void reap(struct agent *a)
             dt_generation_died(a->generation, &info);
         info.si_pid = 0;
     }
-    maybe_answer(a);
 }
 
 static void on_child(uv_signal_t *handle, int signo)
@@ -176,9 +176,9 @@ static void on_ping(struct agent *a, const struct dt_msg_ping *m)
 
 static void on_query(struct agent *a, const struct dt_msg_query *m)
 {
-    a->asked = true;
     a->query = m->id;
     uv_timer_start(&a->query_timer, on_query_time, DYING_MS, 0);
+    uv_prepare_start(&a->query_look, on_query_look);
     reap(a);
 }
 
@@ -336,8 +336,9 @@ static int open_agent(struct agent *a, struct dt_error *err)
     a->host.cgroup = a->keeper->cgroup;
     a->host.vanish = on_vanish;
     a->host.arg = a;
-    a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a;
+    a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a->query_look.data = a;
     uv_timer_init(&a->loop, &a->query_timer);
+    uv_prepare_init(&a->loop, &a->query_look);
     a->probe = dt_probe_create(&a->loop, &a->probe_port);
     uv_signal_init(&a->loop, &a->child_signal);
     uv_signal_start(&a->child_signal, on_child, SIGCHLD);

@@ -521,14 +521,21 @@ bool dt_generation_over(const struct dt_generation *g)
     return g->phase == OVER;
 }
 
-bool dt_generation_dying(const struct dt_generation *g)
+static bool is_dying(pid_t pid)
 {
     struct dt_procstat stat;
 
+    return dt_procstat_read(&stat, pid) && stat.dying;
+}
+
+bool dt_generation_owes_deaths(const struct dt_generation *g)
+{
+    if (g->phase == OVER)
+        return false;
     for (uint32_t i = 0; i < g->start.ranks.n; i++) {
         const struct rank *r = &g->ranks[i];
 
-        if (r->alive && dt_procstat_read(&stat, r->process.pid) && (stat.dying || !stat.living))
+        if (r->alive ? is_dying(r->process.pid) : !r->reported)
             return true;
     }
     return false;

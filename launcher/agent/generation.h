@@ -33,8 +33,9 @@ void dt_generation_destroy(struct dt_generation *g); /* accepts NULL */
 
 bool dt_generation_over(const struct dt_generation *g);
 
-/* Whether a rank is on its way to its end and not yet reaped. */
-bool dt_generation_dying(const struct dt_generation *g);
+/* Whether a death that others may have noticed is not told yet: a process closes its files before
+ * it can be reaped, and what is reaped while others of the host are being started is kept back. */
+bool dt_generation_owes_deaths(const struct dt_generation *g);
 
 /* Any process below the agent was reaped. */
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info);

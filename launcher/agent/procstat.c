@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,14 +14,16 @@ enum { /* of the kernel's linux/sched.h */
 };
 
 /* "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold anything; the
- * number of threads is the eleventh after FLAGS, the start the thirteenth. */
+ * number of threads is the eleventh after FLAGS, the start the thirteenth, and how the process
+ * ended comes last. */
 bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
 {
     char path[64];
-    char text[512];
+    char text[1024];
     const char *after;
     unsigned flags;
     long threads;
+    bool main_ended;
     char state;
     ssize_t n;
     int fd;
@@ -40,9 +43,11 @@ bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
                " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %" SCNu64,
                &state, &p->parent, &flags, &threads, &p->started) != 5)
         return false;
-    /* A main thread that has called pthread_exit is a zombie while the others go on. */
-    p->living = (state != 'Z' && state != 'X') || threads > 1;
+    /* A main thread that has called pthread_exit, with 0, is a zombie while the others go on. */
+    main_ended = state == 'Z' || state == 'X';
+    p->living = !main_ended || threads > 1;
     p->stopped = state == 'T';
-    p->dying = (flags & (PF_EXITING | PF_DUMPCORE | PF_SIGNALED)) != 0;
+    p->dying = !p->living || (main_ended ? atoi(strrchr(after, ' ')) != 0
+                                         : flags & (PF_EXITING | PF_DUMPCORE | PF_SIGNALED));
     return true;
 }

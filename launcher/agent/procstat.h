@@ -10,7 +10,7 @@ struct dt_procstat {
     pid_t parent;
     bool living;      /* no zombie, or one with threads */
     bool stopped;     /* by a signal */
-    bool dying;       /* on its way to being one: it may have closed its files already */
+    bool dying;       /* on its way to being reaped: it may have closed its files already */
     uint64_t started; /* clock ticks since boot: tells it from a later process of the same id */
 };
 

@@ -93,10 +93,9 @@ struct dt_job {
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
     bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
 
-    uv_timer_t collect; /* FAILING: the agents have had their time */
+    uv_timer_t collect; /* FAILING: for how long more news may change what the cause is */
     uint64_t failed_ns;
     uint32_t query;
-    bool cause_is_known;
 
     bool *struck; /* by fault of config->inject: it has done its work */
 

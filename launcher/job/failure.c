@@ -12,9 +12,9 @@
 #include "runtime/wire/hostshm.h"
 
 enum {
-    COLLECT_MS = 1000,  /* what the agents get to tell of deaths; busy machines need it */
-    LAST_WORDS_MS = 50, /* of it, when all is told: for the rest of the culprit's standard error */
-    GIVE_UP_MS = 1000,  /* what ranks get to say that they have waited too long */
+    ANSWER_MS = 10 * 1000, /* what agents get for their answers: they wait for what is dying */
+    GIVE_UP_MS = 1000,     /* then: for ranks to follow the one that only left, or hangs */
+    LAST_WORDS_MS = 50,    /* then: for the rest of the culprit's standard error */
 };
 
 /* Some linked rank needs the others: it is still there, or a call of it has failed. */
@@ -141,10 +141,9 @@ void dt_job_collect(struct dt_job *j)
 
     j->state = DT_JOB_FAILING;
     j->failed_ns = dt_now_ns();
-    j->cause_is_known = false;
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
     dt_job_ask(j);
-    uv_timer_start(&j->collect, on_collected, hung ? GIVE_UP_MS : COLLECT_MS, 0);
+    uv_timer_start(&j->collect, on_collected, ANSWER_MS, 0);
 }
 
 bool dt_job_all_answered(const struct dt_job *j)
@@ -165,18 +164,26 @@ static bool is_certain(const struct dt_job *j, const struct dt_death *cause)
            (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
 }
 
+/* What is waited for comes within so long, or will not. */
+static void wait_at_most(struct dt_job *j, uint64_t ms)
+{
+    if (uv_timer_get_due_in(&j->collect) > ms)
+        uv_timer_start(&j->collect, on_collected, ms, 0);
+}
+
 void dt_job_settle(struct dt_job *j)
 {
-    int cause = j->state == DT_JOB_FAILING && dt_job_all_answered(j) ? dt_job_cause(j) : -1;
+    int cause;
 
-    if (cause < 0 || !is_certain(j, &j->deaths[cause]))
+    if (j->state != DT_JOB_FAILING || !dt_job_all_answered(j))
         return;
-    if (j->deaths[cause].host || j->ranks[j->deaths[cause].rank].tail_eof) {
+    cause = dt_job_cause(j);
+    if (cause < 0 || !is_certain(j, &j->deaths[cause]))
+        wait_at_most(j, GIVE_UP_MS);
+    else if (j->deaths[cause].host || j->ranks[j->deaths[cause].rank].tail_eof)
         dt_job_event(j, DT_EV_SETTLED);
-    } else if (!j->cause_is_known) {
-        j->cause_is_known = true;
-        uv_timer_start(&j->collect, on_collected, LAST_WORDS_MS, 0);
-    }
+    else
+        wait_at_most(j, LAST_WORDS_MS);
 }
 
 static void describe_host(struct dt_job *j, const struct dt_plan_node *node, struct dt_strbuf *out)

@@ -468,13 +468,24 @@ static void wait_until_exiting(uint32_t pid)
     }
 }
 
+static void exit_comes_before_answer(struct agent *a)
+{
+    const struct arrived *m;
+
+    while (!agent_has(a, DT_MSG_ANSWER) && !a->at_end)
+        agent_listen(a, 1);
+    for (m = a->first; m && m->type != DT_MSG_ANSWER && m->type != DT_MSG_EXIT; m = m->next)
+        continue;
+    assert_non_null(m);
+    assert_int_equal(m->type, DT_MSG_EXIT);
+}
+
 static void what_is_dying_is_waited_for_before_the_answer(void **state)
 {
     struct agent *a = *state;
     struct dt_msg_query query = { 5 };
     char self[4096] = "";
     const char *const argv[] = { self, "as-fat-rank", NULL };
-    const struct arrived *m;
     uint32_t pid;
 
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
@@ -485,12 +496,52 @@ static void what_is_dying_is_waited_for_before_the_answer(void **state)
     kill((pid_t)pid, SIGKILL);
     wait_until_exiting(pid);
     agent_send(a, DT_MSG_QUERY, &query);
-    while (!agent_has(a, DT_MSG_ANSWER) && !a->at_end)
+    exit_comes_before_answer(a);
+}
+
+/* The processes that are to become the ranks, in their order. */
+static void find_two_ranks(const struct agent *a, int pids[2])
+{
+    pid_t worker = agent_worker(a);
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)worker, (int)worker);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%d %d", &pids[0], &pids[1]), 2);
+    fclose(f);
+}
+
+/* Whatever the agent was to do at once, it has done. */
+static void agent_takes_a_turn(struct agent *a)
+{
+    struct dt_msg_ping ping = { .time_ns = 1 };
+
+    agent_send(a, DT_MSG_PING, &ping);
+    agent_expect(a, DT_MSG_PONG);
+}
+
+static void what_is_kept_back_is_told_before_the_answer(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_go go = { 1, (char *)"127.0.0.1", (char *)"", (char *)"" };
+    struct dt_msg_query query = { 6 };
+    int pids[2];
+
+    a->hold = true;
+    agent_start(a, 2, "exit 7", NULL);
+    agent_expect(a, DT_MSG_READY);
+    find_two_ranks(a, pids);
+    kill(pids[1], SIGSTOP); /* it takes long to execute the program */
+    agent_send(a, DT_MSG_GO, &go);
+    while (kill(pids[0], 0) == 0)
         agent_listen(a, 1);
-    for (m = a->first; m && m->type != DT_MSG_ANSWER && m->type != DT_MSG_EXIT; m = m->next)
-        continue;
-    assert_non_null(m);
-    assert_int_equal(m->type, DT_MSG_EXIT);
+    agent_send(a, DT_MSG_QUERY, &query);
+    agent_takes_a_turn(a);
+    agent_takes_a_turn(a);
+    kill(pids[1], SIGCONT);
+    exit_comes_before_answer(a);
 }
 
 static void a_signal_reaches_the_whole_group(void **state)
@@ -1121,6 +1172,7 @@ int main(int argc, char **argv)
         TEST(stop_without_grace_kills_at_once),
         TEST(what_died_before_stop_was_not_stopped),
         TEST(what_is_dying_is_waited_for_before_the_answer),
+        TEST(what_is_kept_back_is_told_before_the_answer),
         TEST(a_signal_reaches_the_whole_group),
         TEST(nothing_survives_the_launcher),
         TEST(nothing_survives_the_keeper),
