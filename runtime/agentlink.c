@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,6 +16,14 @@
 #include "runtime/error.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/frame.h"
+
+/* What a thread has asked for: it stands on that thread's stack. */
+struct dt_reply {
+    struct dt_reply *next;
+    uint8_t type; /* of the message that answers */
+    bool here;
+    struct dt_rankmsg msg;
+};
 
 static bool number(const char *name, uint32_t *out)
 {
@@ -64,11 +74,17 @@ static bool is_agent_socket(int fd)
            (cred.uid == 0 || cred.uid == getuid() || cred.uid == geteuid());
 }
 
+void dt_agentlink_none(struct dt_agentlink *l)
+{
+    *l = (struct dt_agentlink){ .fd = -1, .nudge = -1 };
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->moved, NULL);
+}
+
 dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-    l->fd = -1;
     if (!is_agent_socket(env->fd))
         return dt_fail(DT_ERR_IO,
                        "rank %u: descriptor %d (%s) is not the socket to dtrun-agent: a wrapper "
@@ -80,7 +96,8 @@ dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *
         return dt_fail(DT_ERR_STATE, "rank %u: process %d has called dt_init for this rank already",
                        env->rank, (int)holder);
     }
-    if (fcntl(env->fd, F_SETFD, FD_CLOEXEC) < 0)
+    l->nudge = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->nudge < 0 || fcntl(env->fd, F_SETFD, FD_CLOEXEC) < 0)
         return dt_fail(DT_ERR_IO, "rank %u: the socket to dtrun-agent: %s", env->rank,
                        strerror(errno));
     l->fd = env->fd;
@@ -91,7 +108,9 @@ void dt_agentlink_close(struct dt_agentlink *l)
 {
     if (l->fd >= 0)
         close(l->fd);
-    l->fd = -1;
+    if (l->nudge >= 0)
+        close(l->nudge);
+    l->fd = l->nudge = -1;
 }
 
 /* Waits for the next message. */
@@ -199,14 +218,30 @@ dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *
     return r;
 }
 
-void dt_agentlink_heed(struct dt_agentlink *l, const struct dt_hostshm *shm)
+/* ---- reading for all threads ---- */
+
+static void hand_out(struct dt_agentlink *l, const struct dt_rankmsg *msg)
+{
+    if (msg->type == DT_RANK_ABORT) {
+        l->over = true;
+        l->stop(l->arg, msg->abort.code, msg->abort.rank);
+    }
+    for (struct dt_reply *r = l->wanted; r; r = r->next) {
+        if (!r->here && r->type == msg->type) {
+            r->msg = *msg;
+            r->here = true;
+            return;
+        }
+    }
+}
+
+/* Reads all there is. Called with the lock. */
+static void read_all(struct dt_agentlink *l)
 {
     struct dt_rankmsg msg;
     struct dt_rankmsg_from from;
     int r;
 
-    if (l->fd < 0)
-        return;
     while ((r = dt_rankmsg_recv(l->fd, &msg, &from, MSG_DONTWAIT)) != 0) {
         if (r < 0 && errno == EAGAIN)
             return;
@@ -214,11 +249,71 @@ void dt_agentlink_heed(struct dt_agentlink *l, const struct dt_hostshm *shm)
             break;
         if (r > 0 && from.fd >= 0)
             close(from.fd);
-        if (r > 0 && msg.type == DT_RANK_ABORT)
-            dt_hostshm_stop(shm, msg.abort.code, msg.abort.rank);
+        if (r > 0)
+            hand_out(l, &msg);
     }
-    dt_hostshm_stop(shm, DT_ERR_PEER, UINT32_MAX);
+    l->over = true;
+    l->stop(l->arg, DT_ERR_PEER, UINT32_MAX);
 }
+
+void dt_agentlink_heed(struct dt_agentlink *l)
+{
+    if (l->fd < 0)
+        return;
+    pthread_mutex_lock(&l->lock);
+    read_all(l);
+    if (l->wanted)
+        pthread_cond_broadcast(&l->moved);
+    if (l->reading)
+        eventfd_write(l->nudge, 1);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void sleep_until_readable(struct dt_agentlink *l)
+{
+    struct pollfd p[2] = { { l->fd, POLLIN, 0 }, { l->nudge, POLLIN, 0 } };
+    eventfd_t nudges;
+
+    if (poll(p, 2, -1) > 0 && p[1].revents)
+        eventfd_read(l->nudge, &nudges);
+}
+
+/* The first who waits reads for all others, and leaves that to the next. Called with the lock. */
+static void await(struct dt_agentlink *l, const struct dt_reply *mine)
+{
+    while (!mine->here && !l->over) {
+        if (l->reading) {
+            pthread_cond_wait(&l->moved, &l->lock);
+            continue;
+        }
+        l->reading = true;
+        pthread_mutex_unlock(&l->lock);
+        sleep_until_readable(l);
+        pthread_mutex_lock(&l->lock);
+        l->reading = false;
+        read_all(l);
+        pthread_cond_broadcast(&l->moved);
+    }
+}
+
+/* Sends a question and waits for the answer. False: none will come. */
+static bool ask(struct dt_agentlink *l, const struct dt_rankmsg *question, struct dt_reply *mine)
+{
+    struct dt_reply **at = &l->wanted;
+
+    pthread_mutex_lock(&l->lock);
+    mine->next = l->wanted;
+    l->wanted = mine;
+    if (say(l, question) == DT_OK)
+        await(l, mine);
+    while (*at != mine)
+        at = &(*at)->next;
+    *at = mine->next;
+    pthread_mutex_unlock(&l->lock);
+    return mine->here;
+}
+
+/* ---- what is said after the start ---- */
 
 dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool restored)
 {
@@ -254,24 +349,12 @@ dt_result_t dt_agentlink_failed(struct dt_agentlink *l, dt_result_t code, uint32
     return say(l, &msg);
 }
 
-void dt_agentlink_hold(struct dt_agentlink *l, const struct dt_hostshm *shm, int64_t step)
+void dt_agentlink_hold(struct dt_agentlink *l, int64_t step)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_STEP };
-    int fd;
+    struct dt_reply go = { .type = DT_RANK_GO };
 
     msg.step.step = step;
-    if (say(l, &msg) != DT_OK)
-        return;
-    while (receive(l, &msg, &fd) == DT_OK) {
-        if (fd >= 0)
-            close(fd);
-        if (msg.type == DT_RANK_ABORT) {
-            dt_hostshm_stop(shm, msg.abort.code, msg.abort.rank);
-            return;
-        }
-        if (msg.type == DT_RANK_GO && msg.go.exit_code != DT_RANK_GO_ON)
-            _exit(msg.go.exit_code);
-        if (msg.type == DT_RANK_GO)
-            return;
-    }
+    if (ask(l, &msg, &go) && go.msg.go.exit_code != DT_RANK_GO_ON)
+        _exit(go.msg.go.exit_code);
 }

@@ -1,7 +1,12 @@
-/* A rank's side of the socket to its agent (rankmsg.h). Used by one thread at a time. */
+/* A rank's side of the socket to its agent (rankmsg.h).
+ *
+ * Until dt_agentlink_table has returned it is for one thread; then any may send, ask and heed at
+ * any time. What a thread reads that is meant for another, it hands to that one; what stops a
+ * communicator goes to the link's "stop", whoever reads it. */
 #ifndef DT_RUNTIME_AGENTLINK_H
 #define DT_RUNTIME_AGENTLINK_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -9,8 +14,20 @@
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
 
+struct dt_reply;
+
 struct dt_agentlink {
     int fd; /* -1: none */
+    /* The agent has ended the job for this reason, or has itself ended. Any thread calls it. */
+    void (*stop)(void *arg, int code, uint32_t culprit);
+    void *arg;
+
+    pthread_mutex_t lock;    /* of what follows, and of reading */
+    pthread_cond_t moved;    /* something has been read, or the reader has gone */
+    struct dt_reply *wanted; /* by threads that have asked */
+    bool reading;            /* one of them sleeps until fd or nudge can be read */
+    int nudge;               /* eventfd: another thread has read what may be for them */
+    bool over;               /* nobody is answered any more */
 };
 
 /* What the environment says about this process. */
@@ -25,6 +42,7 @@ struct dt_agentenv {
 /* All functions that return dt_result_t have set dt_last_error when they fail. */
 dt_result_t dt_agentenv_read(struct dt_agentenv *env);
 
+void dt_agentlink_none(struct dt_agentlink *l);
 /* Takes the inherited socket: checks that it is one and whose, marks it CLOEXEC, and locks it so
  * that a second process of the same rank is told at once. */
 dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env);
@@ -35,11 +53,11 @@ dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv 
  */
 dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *shm,
                                union dt_msg *table);
+/* No other thread may be using it. */
 void dt_agentlink_close(struct dt_agentlink *l);
 
-/* Reads what the agent has said, without waiting. An abort, and the end of the agent, stop the
- * host. */
-void dt_agentlink_heed(struct dt_agentlink *l, const struct dt_hostshm *shm);
+/* Reads what the agent has said, without waiting. */
+void dt_agentlink_heed(struct dt_agentlink *l);
 
 /* Tells the agent of a commit or of what was restored. */
 dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool restored);
@@ -53,6 +71,6 @@ dt_result_t dt_agentlink_failed(struct dt_agentlink *l, dt_result_t code, uint32
 
 /* Reports a watched step and returns when the agent lets this rank go on; a fault that was asked
  * for with --inject exit: ends the process here. */
-void dt_agentlink_hold(struct dt_agentlink *l, const struct dt_hostshm *shm, int64_t step);
+void dt_agentlink_hold(struct dt_agentlink *l, int64_t step);
 
 #endif

@@ -4,53 +4,66 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "runtime/collective.h"
 #include "runtime/dtype.h"
 #include "runtime/host/reduce.h"
+#include "runtime/ticketlock.h"
 #include "runtime/wire/env.h"
 
 enum state { BEFORE, READY, AFTER };
 
 static struct {
-    _Atomic int state; /* enum state; any thread may ask for the numbers below */
-    bool forked;       /* this process is a child of the one that called dt_init */
-    atomic_flag busy;
-    struct dt_comm world; /* its numbers stay readable after dt_finalize */
-} dti_context = { .busy = ATOMIC_FLAG_INIT };
+    _Atomic int state;   /* enum state; any thread may ask for the numbers below */
+    _Atomic bool forked; /* this process is a child of the one that called dt_init */
+    struct dt_world job; /* its numbers stay readable after dt_finalize */
+    struct dt_comm world;
+    struct dt_ticketlock lock; /* of world, and of changes of the state */
+} dti_context;
 
 static void in_child(void)
 {
     dti_context.forked = true;
 }
 
-static dt_result_t claim(const char *name)
+/* Before the lock is touched: in a child it may be held by a thread that is not there. */
+static dt_result_t check_process(const char *name)
 {
-    if (dti_context.forked)
-        return dt_fail(DT_ERR_STATE,
-                       "%s: this process was forked from a rank and is none itself; only the "
-                       "process that called dt_init can make this call",
-                       name);
-    if (atomic_flag_test_and_set_explicit(&dti_context.busy, memory_order_acquire))
-        return dt_fail(DT_ERR_STATE, "%s: another thread is inside a dtrun call", name);
-    return DT_OK;
+    if (!dti_context.forked)
+        return DT_OK;
+    return dt_fail(DT_ERR_STATE,
+                   "%s: this process was forked from a rank and is none itself; only the process "
+                   "that called dt_init can make this call",
+                   name);
 }
 
-void dt_context_leave(void)
+static dt_result_t check_state(const char *name)
 {
-    atomic_flag_clear_explicit(&dti_context.busy, memory_order_release);
-}
-
-dt_result_t dt_context_enter(const char *name, struct dt_comm **comm)
-{
-    dt_result_t r = claim(name);
-
-    if (r != DT_OK)
-        return r;
-    *comm = &dti_context.world;
     if (dti_context.state == READY)
         return DT_OK;
-    dt_context_leave();
     return dt_fail(DT_ERR_STATE, "%s was called %s", name,
                    dti_context.state == BEFORE ? "before dt_init" : "after dt_finalize");
+}
+
+void dt_context_leave(struct dt_comm *c)
+{
+    (void)c;
+    dt_ticketlock_leave(&dti_context.lock);
+}
+
+dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c)
+{
+    dt_result_t r = check_process(name);
+
+    if (r == DT_OK && comm != DT_WORLD)
+        r = dt_fail(DT_ERR_ARG, "%s: comm must be DT_WORLD", name);
+    if (r != DT_OK)
+        return r;
+    dt_ticketlock_take(&dti_context.lock);
+    *c = &dti_context.world;
+    r = check_state(name);
+    if (r != DT_OK)
+        dt_context_leave(*c);
+    return r;
 }
 
 /* ---- what a device backend asks of its host ---- */
@@ -74,7 +87,7 @@ static bool host_aborted(void *ctx, int *culprit)
 {
     struct dt_comm *c = ctx;
     uint32_t rank = 0;
-    bool stopped = c->shm.map.head && dt_hostshm_stopped(&c->shm.map, &rank) != 0;
+    bool stopped = dt_hostshm_stopped(&c->shm.map, &rank) != 0;
 
     *culprit = stopped && rank <= INT32_MAX ? (int)rank : -1;
     return stopped;
@@ -98,21 +111,33 @@ static dt_result_t choose_kernels(void)
                    dt_reduce_choices(choices, sizeof choices));
 }
 
-static dt_result_t init(struct dt_comm *c)
+static dt_result_t join(struct dt_world *w, struct dt_comm *c)
 {
     struct dt_agentenv env;
+    dt_result_t r = dt_agentenv_read(&env);
+
+    if (r == DT_OK)
+        r = env.fd >= 0 ? dt_world_join(w, &env) : dt_world_alone(w);
+    if (r != DT_OK)
+        return r;
+    r = dt_comm_open(c, w);
+    if (r != DT_OK)
+        dt_world_leave(w);
+    return r;
+}
+
+static dt_result_t init(void)
+{
+    struct dt_comm *c = &dti_context.world;
     dt_result_t r = choose_kernels();
 
     if (r == DT_OK)
-        r = dt_agentenv_read(&env);
-    if (r == DT_OK && env.fd >= 0)
-        r = dt_comm_join(c, &env);
-    else if (r == DT_OK)
-        dt_comm_alone(c);
+        r = join(&dti_context.job, c);
     if (r != DT_OK)
         return r;
     if (pthread_atfork(NULL, NULL, in_child) != 0) {
-        dt_comm_leave(c);
+        dt_comm_close(c);
+        dt_world_leave(&dti_context.job);
         return dt_fail(DT_ERR_NOMEM, "dt_init: out of memory");
     }
     c->device_host = (struct dt_device_host){ .rank = c->rank,
@@ -128,68 +153,74 @@ static dt_result_t init(struct dt_comm *c)
 
 dt_result_t dt_init(void)
 {
-    dt_result_t r = claim("dt_init");
+    dt_result_t r = check_process("dt_init");
 
     if (r != DT_OK)
         return r;
+    dt_ticketlock_take(&dti_context.lock);
     if (dti_context.state == BEFORE)
-        r = init(&dti_context.world);
+        r = init();
     else
         r = dt_fail(DT_ERR_STATE, "dt_init was called %s",
                     dti_context.state == READY ? "twice" : "after dt_finalize");
-    dt_context_leave();
+    dt_ticketlock_leave(&dti_context.lock);
     return r;
 }
 
 dt_result_t dt_finalize(void)
 {
-    struct dt_comm *c;
-    dt_result_t r = dt_context_enter("dt_finalize", &c);
+    dt_result_t r = check_process("dt_finalize");
 
     if (r != DT_OK)
         return r;
-    r = dt_comm_leave(c);
-    dti_context.state = AFTER;
-    dt_context_leave();
+    if (!dt_ticketlock_try(&dti_context.lock))
+        return dt_fail(DT_ERR_STATE, "dt_finalize: another thread is inside a dtrun call");
+    r = check_state("dt_finalize");
+    if (r == DT_OK) {
+        r = dt_comm_close(&dti_context.world);
+        dt_world_leave(&dti_context.job);
+        dti_context.state = AFTER;
+    }
+    dt_ticketlock_leave(&dti_context.lock);
     return r;
 }
 
 int dt_rank(void)
 {
-    return dti_context.state == BEFORE ? -1 : dti_context.world.rank;
+    return dti_context.state == BEFORE ? -1 : dti_context.job.rank;
 }
 
 int dt_size(void)
 {
-    return dti_context.state == BEFORE ? -1 : dti_context.world.size;
+    return dti_context.state == BEFORE ? -1 : dti_context.job.size;
 }
 
 int dt_local_rank(void)
 {
-    return dti_context.state == BEFORE ? -1 : dti_context.world.local_rank;
+    return dti_context.state == BEFORE ? -1 : dti_context.job.local_rank;
 }
 
 int dt_local_size(void)
 {
-    return dti_context.state == BEFORE ? -1 : dti_context.world.local_size;
+    return dti_context.state == BEFORE ? -1 : dti_context.job.local_size;
 }
 
 int dt_generation(void)
 {
-    return dti_context.state == BEFORE ? -1 : (int)dti_context.world.generation;
+    return dti_context.state == BEFORE ? -1 : (int)dti_context.job.generation;
 }
 
 void dt_step(int64_t step)
 {
-    struct dt_comm *c = &dti_context.world;
+    struct dt_world *w = &dti_context.job;
 
-    if (dti_context.state != READY || dti_context.forked || !c->shm.map.head)
+    if (dti_context.state != READY || dti_context.forked)
         return;
-    struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
+    struct dt_hostshm_rank *me = &w->shm.ranks[w->local_rank];
     atomic_store_explicit(&me->step, step, memory_order_relaxed);
     int64_t watched = atomic_load_explicit(&me->watch_step, memory_order_relaxed);
     if (step >= watched && watched != DT_HOSTSHM_NO_STEP)
-        dt_agentlink_hold(&c->agent, &c->shm.map, step);
+        dt_agentlink_hold(&w->agent, step);
 }
 
 static bool overlap(const void *a, const void *b, size_t bytes)
@@ -199,13 +230,10 @@ static bool overlap(const void *a, const void *b, size_t bytes)
     return x < y ? y - x < bytes : x - y < bytes;
 }
 
-static dt_result_t check_buffer(const char *name, const dt_comm_t *comm, const void *buf,
-                                size_t count, dt_dtype_t dtype)
+static dt_result_t check_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype)
 {
     size_t size = dt_dtype_size(dtype);
 
-    if (comm != DT_WORLD)
-        return dt_fail(DT_ERR_ARG, "%s: comm must be DT_WORLD", name);
     if (!size)
         return dt_fail(DT_ERR_ARG, "%s: %d is no dt_dtype_t", name, (int)dtype);
     if (count > PTRDIFF_MAX / size)
@@ -215,11 +243,10 @@ static dt_result_t check_buffer(const char *name, const dt_comm_t *comm, const v
     return DT_OK;
 }
 
-static dt_result_t check_all_reduce(const dt_comm_t *comm, const void *in, const void *out,
-                                    size_t count, dt_dtype_t dtype, dt_op_t op,
-                                    enum dt_memory *memory)
+static dt_result_t check_all_reduce(const void *in, const void *out, size_t count, dt_dtype_t dtype,
+                                    dt_op_t op, enum dt_memory *memory)
 {
-    dt_result_t r = check_buffer("dt_all_reduce", comm, out, count, dtype);
+    dt_result_t r = check_buffer("dt_all_reduce", out, count, dtype);
 
     if (r != DT_OK)
         return r;
@@ -245,10 +272,10 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
     const void *from = in == DT_IN_PLACE ? out : in;
     enum dt_memory memory;
     struct dt_comm *c;
-    dt_result_t r = check_all_reduce(comm, from, out, count, dtype, op, &memory);
+    dt_result_t r = check_all_reduce(from, out, count, dtype, op, &memory);
 
     if (r == DT_OK)
-        r = dt_context_enter("dt_all_reduce", &c);
+        r = dt_context_enter("dt_all_reduce", comm, &c);
     if (r != DT_OK)
         return r;
     if (memory == DT_MEMORY_DEVICE) {
@@ -258,17 +285,17 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
     } else {
         r = dt_comm_all_reduce(c, from, out, count, dtype, op);
     }
-    dt_context_leave();
+    dt_context_leave(c);
     return r;
 }
 
 dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root)
 {
     struct dt_comm *c;
-    dt_result_t r = check_buffer("dt_broadcast", comm, buf, count, dtype);
+    dt_result_t r = check_buffer("dt_broadcast", buf, count, dtype);
 
     if (r == DT_OK)
-        r = dt_context_enter("dt_broadcast", &c);
+        r = dt_context_enter("dt_broadcast", comm, &c);
     if (r != DT_OK)
         return r;
     if (root < 0 || root >= c->size) {
@@ -280,23 +307,20 @@ dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dt
     } else {
         r = dt_comm_broadcast(c, buf, count, dtype, root);
     }
-    dt_context_leave();
+    dt_context_leave(c);
     return r;
 }
 
 dt_result_t dt_barrier(dt_comm_t *comm)
 {
     struct dt_comm *c;
-    dt_result_t r = DT_OK;
+    dt_result_t r = dt_context_enter("dt_barrier", comm, &c);
 
-    if (comm != DT_WORLD)
-        return dt_fail(DT_ERR_ARG, "dt_barrier: comm must be DT_WORLD");
-    r = dt_context_enter("dt_barrier", &c);
     if (r != DT_OK)
         return r;
-    r = dt_comm_barrier(c);
+    r = dt_comm_meet(c, DT_CALL_BARRIER);
     if (r == DT_OK && c->device.state)
         r = dt_device_barrier(&c->device);
-    dt_context_leave();
+    dt_context_leave(c);
     return r;
 }

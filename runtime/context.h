@@ -1,4 +1,4 @@
-/* What the public calls share: the state of this process, and the one communicator it has. */
+/* What the public calls share: the state of this process, and the communicators it has. */
 #ifndef DT_RUNTIME_CONTEXT_H
 #define DT_RUNTIME_CONTEXT_H
 
@@ -8,11 +8,11 @@
 #include "runtime/comm.h"
 #include "runtime/dtrun.h"
 
-/* Every public collective begins with dt_context_enter, which gives the communicator of all ranks,
- * and, where that returned DT_OK, ends with dt_context_leave. DT_ERR_STATE: before dt_init, after
- * dt_finalize, in a forked child, or while another thread is inside such a call. name: of the call.
- */
-dt_result_t dt_context_enter(const char *name, struct dt_comm **comm);
-void dt_context_leave(void);
+/* Every public call on a communicator begins with dt_context_enter, which waits for the calls on it
+ * that other threads have begun, and gives it; and, where that returned DT_OK, ends with
+ * dt_context_leave. DT_ERR_STATE: before dt_init, after dt_finalize, in a forked child. DT_ERR_ARG:
+ * comm is none. name: of the call. */
+dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c);
+void dt_context_leave(struct dt_comm *c);
 
 #endif

@@ -2,9 +2,11 @@
  *
  * A program calls dt_init, then collectives, which every rank must call in the same order with the
  * same count, type, operation and root, and dt_finalize at the end. Started without dtrun it is a
- * job of one rank. All calls are for one thread at a time, but for dt_rank and its like,
- * dt_strerror and dt_last_error, which any thread may call. The library never exits, aborts or
- * prints.
+ * job of one rank. The library never exits, aborts or prints.
+ *
+ * Any thread may make any call. Calls on one communicator run one after another, in the order in
+ * which they were made; checkpoint calls count as calls on DT_WORLD. dt_finalize and dt_step are
+ * for one thread, and dt_finalize only when no other is inside a call.
  *
  * Except where a function says otherwise, failures are final: after DT_ERR_PEER, DT_ERR_MISMATCH
  * and the like every later call returns the same, and the program should end; dtrun starts the job
@@ -82,7 +84,8 @@ typedef struct dt_comm dt_comm_t;
  */
 DT_API dt_result_t dt_init(void);
 /* Waits for all ranks to call it, then leaves the job. A rank that ends without it has failed.
- * After an earlier failure it waits for nobody and returns that failure. */
+ * After an earlier failure it waits for nobody and returns that failure. DT_ERR_STATE: another
+ * thread is inside a call; the job goes on. */
 DT_API dt_result_t dt_finalize(void);
 
 /* Known from dt_init on, and still after dt_finalize; -1 before. Ranks are 0 .. size - 1; local

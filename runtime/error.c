@@ -17,6 +17,12 @@ dt_result_t dt_fail(dt_result_t result, const char *fmt, ...)
     return result;
 }
 
+bool dt_result_is_final(dt_result_t result)
+{
+    return result != DT_OK && result != DT_ERR_ARG && result != DT_ERR_STATE &&
+           result != DT_ERR_UNSUPPORTED && result != DT_ERR_VERSION;
+}
+
 const char *dt_last_error(void)
 {
     return dti_last_error;

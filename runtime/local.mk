@@ -20,6 +20,7 @@ runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
 	runtime/agentlink.c runtime/agentlink.h \
+	runtime/blame.c runtime/blame.h \
 	runtime/checkpoint/checkpoint.c \
 	runtime/checkpoint/checksum.c runtime/checkpoint/checksum.h \
 	runtime/checkpoint/file.c runtime/checkpoint/file.h \
@@ -30,11 +31,13 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
+	runtime/collective.c runtime/collective.h \
 	runtime/comm.c runtime/comm.h \
 	runtime/context.c runtime/context.h \
 	runtime/device.c runtime/device.h \
 	runtime/dtype.c runtime/dtype.h \
 	runtime/error.c runtime/error.h \
+	runtime/host/alarm.c runtime/host/alarm.h \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
 	runtime/host/kernels/plain.c \
 	runtime/host/reduce.c runtime/host/reduce.h \
@@ -42,7 +45,9 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/tcp.c runtime/host/tcp.h \
-	runtime/host/trouble.h
+	runtime/host/trouble.h \
+	runtime/ticketlock.c runtime/ticketlock.h \
+	runtime/world.c runtime/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
 runtime_libruntime_la_LIBADD = runtime/libwire.la
 

@@ -4,7 +4,8 @@ UNIT_TESTS += \
 	tests/unit/collectives \
 	tests/unit/failures \
 	tests/unit/reduce \
-	tests/unit/shm
+	tests/unit/shm \
+	tests/unit/threads
 
 # What plays agent and launcher.
 TESTJOB = tests/unit/testjob.c tests/unit/testjob.h
@@ -31,3 +32,7 @@ tests_unit_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -l
 tests_unit_shm_SOURCES = tests/unit/shm.c
 tests_unit_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_threads_SOURCES = tests/unit/threads.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_threads_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_threads_LDADD = $(TESTJOB_LIBS)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/checkpoint/store.h"
+#include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/device.h"
 #include "runtime/error.h"
@@ -43,7 +44,7 @@ static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t 
 static void tell(struct dt_comm *c, int64_t step, bool restored)
 {
     if (c->rank == 0)
-        dt_agentlink_commit(&c->agent, step, restored);
+        dt_agentlink_commit(&c->world->agent, step, restored);
 }
 
 static void committed(void *arg, int64_t step)
@@ -55,7 +56,7 @@ static void note(void *arg, const char *text)
 {
     struct dt_comm *c = arg;
 
-    dt_agentlink_note(&c->agent, text);
+    dt_agentlink_note(&c->world->agent, text);
 }
 
 static const char *env_or_empty(const char *name)
@@ -88,7 +89,7 @@ static struct dt_store *store(struct dt_comm *c)
         .path = dti_checkpoint.path,
         .host = dti_checkpoint.host,
         .speaks = c->local_rank == 0,
-        .owner = { dti_checkpoint.job_id, c->generation },
+        .owner = { dti_checkpoint.job_id, c->world->generation },
         .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0, /* until dtrun knows of a commit */
         .arg = c,
         .committed = committed,
@@ -122,26 +123,26 @@ static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
 dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
 {
     struct dt_comm *c;
-    dt_result_t result = dt_context_enter("dt_checkpoint_register", &c);
+    dt_result_t result = dt_context_enter("dt_checkpoint_register", DT_WORLD, &c);
 
     if (result != DT_OK)
         return result;
     result = check_buffer(name, buf, bytes);
     if (result == DT_OK && dt_buffers_add(&dti_checkpoint.buffers, name, buf, bytes) != 0)
         result = dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
-    dt_context_leave();
+    dt_context_leave(c);
     return result;
 }
 
 dt_result_t dt_checkpoint_save(int64_t step)
 {
     struct dt_comm *c;
-    dt_result_t result = dt_context_enter("dt_checkpoint_save", &c);
+    dt_result_t result = dt_context_enter("dt_checkpoint_save", DT_WORLD, &c);
 
     if (result != DT_OK)
         return result;
     result = dt_store_save(store(c), &dti_checkpoint.buffers, step);
-    dt_context_leave();
+    dt_context_leave(c);
     return result;
 }
 
@@ -152,12 +153,12 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
 
     if (!step)
         return dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: no place for the step was given");
-    result = dt_context_enter("dt_checkpoint_restore", &c);
+    result = dt_context_enter("dt_checkpoint_restore", DT_WORLD, &c);
     if (result != DT_OK)
         return result;
     result = dt_store_restore(store(c), &dti_checkpoint.buffers, step);
     if (result == DT_OK)
         tell(c, *step, true);
-    dt_context_leave();
+    dt_context_leave(c);
     return result;
 }

@@ -115,7 +115,7 @@ void dt_ring_close(struct dt_ring *r)
  * ends. */
 void dt_ring_fail(struct dt_ring *r, dt_result_t why)
 {
-    struct header h = { .type = FRAME_FAILURE, .rank = r->trouble->rank, .code = why };
+    struct header h = { .type = FRAME_FAILURE, .rank = r->alarm.trouble->rank, .code = why };
     int64_t deadline = now_ms() + GOODBYE_MS;
     uint8_t bytes[HEADER];
     size_t at = 0;
@@ -136,15 +136,8 @@ void dt_ring_fail(struct dt_ring *r, dt_result_t why)
 
 static dt_result_t failed_by(struct dt_ring *r, const struct header *h)
 {
-    return dt_trouble(r->trouble, (dt_result_t)(h->code < 0 ? h->code : DT_ERR_INTERNAL), h->rank);
-}
-
-static dt_result_t check_stop(struct dt_ring *r)
-{
-    uint32_t culprit;
-    int stopped = dt_hostshm_stopped(r->shm, &culprit);
-
-    return stopped ? dt_trouble(r->trouble, (dt_result_t)stopped, culprit) : DT_OK;
+    return dt_trouble(r->alarm.trouble, (dt_result_t)(h->code < 0 ? h->code : DT_ERR_INTERNAL),
+                      h->rank);
 }
 
 static bool would_wait(void)
@@ -166,23 +159,22 @@ static bool overhear(struct dt_ring *r, struct pump *in)
  * may pass it on; where neither does, the neighbour is to blame. */
 static dt_result_t lost(struct dt_ring *r, uint32_t neighbour, int64_t deadline, struct pump *in)
 {
-    dt_result_t stopped = check_stop(r);
+    dt_result_t stopped = dt_alarm_check(&r->alarm);
     bool hearing = in->at < HEADER;
 
     for (int64_t left; stopped == DT_OK && (left = deadline - now_ms()) > 0;) {
-        struct pollfd p[2] = { { r->agent->fd, POLLIN, 0 }, { hearing ? r->prev : -1, POLLIN, 0 } };
+        struct pollfd p[DT_ALARM_FDS + 1] = { [DT_ALARM_FDS] = { hearing ? r->prev : -1, POLLIN,
+                                                                 0 } };
         struct header h;
 
-        if (poll(p, 2, (int)left) > 0 && p[0].revents)
-            dt_agentlink_heed(r->agent, r->shm);
-        stopped = check_stop(r);
-        if (!p[1].revents || !overhear(r, in))
+        stopped = dt_alarm_poll(&r->alarm, p, DT_ALARM_FDS + 1, (int)left);
+        if (!p[DT_ALARM_FDS].revents || !overhear(r, in))
             continue;
         hearing = false;
         if (in->at == HEADER && get_header(in->header, &h) && h.type == FRAME_FAILURE)
             return failed_by(r, &h);
     }
-    return stopped == DT_OK ? dt_trouble(r->trouble, DT_ERR_PEER, neighbour) : stopped;
+    return stopped == DT_OK ? dt_trouble(r->alarm.trouble, DT_ERR_PEER, neighbour) : stopped;
 }
 
 /* The header of a frame is complete: is it what this call expects? */
@@ -191,13 +183,13 @@ static dt_result_t check_header(struct dt_ring *r, const struct pump *p, const s
     struct header h;
 
     if (!get_header(p->header, &h))
-        return dt_trouble(r->trouble, DT_ERR_INTERNAL, r->prev_rank);
+        return dt_trouble(r->alarm.trouble, DT_ERR_INTERNAL, r->prev_rank);
     if (h.type == FRAME_FAILURE)
         return failed_by(r, &h);
     if (dt_call_equal(&h.call, f->call) && h.bytes == p->data.iov_len)
         return DT_OK;
-    dt_trouble(r->trouble, DT_ERR_MISMATCH, h.rank);
-    r->trouble->theirs = h.call;
+    dt_trouble(r->alarm.trouble, DT_ERR_MISMATCH, h.rank);
+    r->alarm.trouble->theirs = h.call;
     return DT_ERR_MISMATCH;
 }
 
@@ -272,13 +264,10 @@ static dt_result_t pump_in(struct dt_ring *r, const struct flow *f, struct pump 
 
 static dt_result_t wait_for(struct dt_ring *r, bool sending, bool receiving, int timeout)
 {
-    struct pollfd p[3] = { { r->agent->fd, POLLIN, 0 },
-                           { sending ? r->next : -1, POLLOUT, 0 },
-                           { receiving ? r->prev : -1, POLLIN, 0 } };
+    struct pollfd p[DT_ALARM_FDS + 2] = { [DT_ALARM_FDS] = { sending ? r->next : -1, POLLOUT, 0 },
+                                          { receiving ? r->prev : -1, POLLIN, 0 } };
 
-    if (poll(p, 3, timeout) > 0 && p[0].revents)
-        dt_agentlink_heed(r->agent, r->shm);
-    return check_stop(r);
+    return dt_alarm_poll(&r->alarm, p, DT_ALARM_FDS + 2, timeout);
 }
 
 static bool may_send(const struct flow *f, const struct pump *out, const struct pump *in)
@@ -305,7 +294,7 @@ static void complete_frame(struct dt_ring *r, const struct flow *f, struct pump 
 static dt_result_t run(struct dt_ring *r, const struct flow *f)
 {
     struct pump out = { 0 }, in = { 0 };
-    dt_result_t result = check_stop(r);
+    dt_result_t result = dt_alarm_check(&r->alarm);
     unsigned idle = 0;
 
     while (result == DT_OK && (out.frame < f->sends || in.frame < f->receives)) {
@@ -386,7 +375,7 @@ static dt_result_t scratch(struct dt_ring *r, size_t bytes)
         return DT_OK;
     uint8_t *p = realloc(r->scratch, bytes);
     if (!p)
-        return dt_trouble(r->trouble, DT_ERR_NOMEM, r->rank);
+        return dt_trouble(r->alarm.trouble, DT_ERR_NOMEM, r->rank);
     r->scratch = p;
     r->scratch_bytes = bytes;
     return DT_OK;

@@ -11,8 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/agentlink.h"
-#include "runtime/host/trouble.h"
+#include "runtime/host/alarm.h"
 #include "runtime/wire/hostshm.h"
 
 enum { DT_RING_SEGMENT = 256 * 1024 }; /* data bytes of a frame, at most */
@@ -29,9 +28,7 @@ struct dt_ring {
     uint8_t *scratch;
     size_t scratch_bytes;
     unsigned spins;
-    struct dt_agentlink *agent;
-    const struct dt_hostshm *shm;
-    struct dt_trouble *trouble;
+    struct dt_alarm alarm;
 };
 
 void dt_ring_close(struct dt_ring *r);

@@ -124,28 +124,27 @@ static short events_of(const struct end *e)
     return e->shake.sending ? POLLOUT : POLLIN;
 }
 
-/* Waits for anything to happen, and handles it. Slots: agent, listener, out, guests. */
-static void turn(struct meeting *m, int timeout)
+/* Waits for anything to happen, and handles it. */
+static dt_result_t turn(struct meeting *m, int timeout)
 {
-    struct pollfd p[3 + GUESTS];
+    enum { LISTENER = DT_ALARM_FDS, OUT, GUEST, SLOTS = GUEST + GUESTS };
+    struct pollfd p[SLOTS];
+    dt_result_t r;
 
-    p[0] = (struct pollfd){ .fd = m->plan->agent->fd, .events = POLLIN };
-    p[1] = (struct pollfd){ .fd = m->in_fd < 0 ? m->plan->listener : -1, .events = POLLIN };
-    p[2] = (struct pollfd){ .fd = m->out.shake.fd, .events = events_of(&m->out) };
+    p[LISTENER] = (struct pollfd){ .fd = m->in_fd < 0 ? m->plan->listener : -1, .events = POLLIN };
+    p[OUT] = (struct pollfd){ .fd = m->out.shake.fd, .events = events_of(&m->out) };
     for (int i = 0; i < GUESTS; i++)
-        p[3 + i] = (struct pollfd){ m->guests[i].shake.fd, events_of(&m->guests[i]), 0 };
-    if (poll(p, 3 + GUESTS, timeout) <= 0)
-        return;
-    if (p[0].revents)
-        dt_agentlink_heed(m->plan->agent, m->plan->shm);
-    if (p[2].revents)
+        p[GUEST + i] = (struct pollfd){ m->guests[i].shake.fd, events_of(&m->guests[i]), 0 };
+    r = dt_alarm_poll(&m->plan->alarm, p, SLOTS, timeout);
+    if (p[OUT].revents)
         out_ready(m);
     for (int i = 0; i < GUESTS; i++) {
-        if (p[3 + i].revents)
+        if (p[GUEST + i].revents)
             guest_ready(m, &m->guests[i]);
     }
-    if (p[1].revents)
+    if (p[LISTENER].revents)
         guest_arrived(m);
+    return r;
 }
 
 /* What has run out of time; returns when the next one will. */
@@ -166,31 +165,28 @@ static int64_t expire(struct meeting *m, int64_t now, int64_t next)
     return next;
 }
 
-static dt_result_t meet(struct meeting *m, struct dt_trouble *trouble)
+static dt_result_t meet(struct meeting *m)
 {
+    struct dt_trouble *trouble = m->plan->alarm.trouble;
     int64_t deadline = now_ms() + m->plan->timeout_ms;
+    dt_result_t r = dt_alarm_check(&m->plan->alarm);
 
-    while (m->out_fd < 0 || m->in_fd < 0) {
-        uint32_t culprit;
-        int stopped = dt_hostshm_stopped(m->plan->shm, &culprit);
+    while (r == DT_OK && (m->out_fd < 0 || m->in_fd < 0)) {
         int64_t now = now_ms();
         int64_t next = expire(m, now, deadline);
 
-        if (stopped)
-            return dt_trouble(trouble, (dt_result_t)stopped, culprit);
         if (now >= deadline) {
             dt_trouble(trouble, DT_ERR_TIMEOUT,
                        m->out_fd < 0 ? m->plan->out.peer : m->plan->in.peer);
             trouble->error = m->out_fd < 0 ? m->error : 0;
             return DT_ERR_TIMEOUT;
         }
-        turn(m, next <= now ? 0 : (int)(next - now));
+        r = turn(m, next <= now ? 0 : (int)(next - now));
     }
-    return DT_OK;
+    return r;
 }
 
-dt_result_t dt_tcp_connect(const struct dt_tcp_plan *plan, int *out_fd, int *in_fd,
-                           struct dt_trouble *trouble)
+dt_result_t dt_tcp_connect(const struct dt_tcp_plan *plan, int *out_fd, int *in_fd)
 {
     struct meeting m = {
         .plan = plan, .out = { .shake = { .fd = -1 } }, .out_fd = -1, .in_fd = -1
@@ -199,7 +195,7 @@ dt_result_t dt_tcp_connect(const struct dt_tcp_plan *plan, int *out_fd, int *in_
 
     for (int i = 0; i < GUESTS; i++)
         m.guests[i].shake.fd = -1;
-    r = meet(&m, trouble);
+    r = meet(&m);
     end_close(&m.out);
     for (int i = 0; i < GUESTS; i++)
         end_close(&m.guests[i]);

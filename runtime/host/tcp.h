@@ -5,8 +5,7 @@
 
 #include <stdint.h>
 
-#include "runtime/agentlink.h"
-#include "runtime/host/trouble.h"
+#include "runtime/host/alarm.h"
 #include "runtime/wire/auth.h"
 
 struct dt_tcp_plan {
@@ -15,15 +14,13 @@ struct dt_tcp_plan {
     const char *host;   /* where out.peer listens: a numeric address */
     uint16_t port;
     int listener;
-    struct dt_agentlink *agent; /* heeded meanwhile, so that the death of a rank ends the wait */
-    const struct dt_hostshm *shm;
+    struct dt_alarm alarm; /* the death of a rank ends the wait */
     int timeout_ms;
 };
 
 /* Makes both connections at once. Strangers at the listener are turned away: a few are heard at a
  * time, each for a short while, and none learns or changes anything. On success *out_fd and *in_fd
  * are non-blocking connections whose other ends are proved. */
-dt_result_t dt_tcp_connect(const struct dt_tcp_plan *plan, int *out_fd, int *in_fd,
-                           struct dt_trouble *trouble);
+dt_result_t dt_tcp_connect(const struct dt_tcp_plan *plan, int *out_fd, int *in_fd);
 
 #endif

@@ -42,10 +42,12 @@ static size_t total_bytes(uint32_t local_size)
     return control_bytes(local_size) + (size_t)local_size * 2 * half_bytes(local_size);
 }
 
+/* fd -1: fresh memory. */
 static int map(struct dt_hostshm *h, int fd, uint32_t local_size)
 {
     size_t bytes = total_bytes(local_size);
-    uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    int flags = MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0);
+    uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
 
     if (p == MAP_FAILED)
         return -1;
@@ -87,6 +89,15 @@ int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_
     }
     close(fd);
     return -1;
+}
+
+int dt_hostshm_create_private(struct dt_hostshm *h)
+{
+    *h = (struct dt_hostshm){ 0 };
+    if (map(h, -1, 1) < 0)
+        return -1;
+    fill(h, 0, 1);
+    return 0;
 }
 
 int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size)

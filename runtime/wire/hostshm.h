@@ -121,6 +121,8 @@ struct dt_hostshm { /* a mapping; head is NULL while there is none */
 
 /* Makes and maps the file. Returns its descriptor, which the caller closes, or -1 with errno. */
 int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size);
+/* The same for a job of one rank that has no agent, and shares it with nobody. */
+int dt_hostshm_create_private(struct dt_hostshm *h);
 /* Maps a received file. Returns 0, or -1 with errno (EPROTO: it is not sealed, or not what was
  * named). */
 int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size);
@@ -139,6 +141,13 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit);
 /* The same, with a text for those who want to know more. For the agent alone, and only once. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why);
+
+static inline void dt_hostshm_note_call(struct dt_hostshm_rank *rank, uint64_t number,
+                                        unsigned kind)
+{
+    atomic_store_explicit(&rank->call, number << 8 | kind, memory_order_relaxed);
+}
+
 static inline uint64_t dt_hostshm_call_number(uint64_t call)
 {
     return call >> 8;

@@ -90,6 +90,11 @@ void testjob_watch_step(struct testjob *job, int rank, int64_t step)
     dt_ranksock_watch_step(host_of(job, rank)->sock, local_of(job, rank), step);
 }
 
+uint64_t testjob_call(struct testjob *job, int rank)
+{
+    return dt_ranksock_state(host_of(job, rank)->sock, local_of(job, rank)).call;
+}
+
 void testjob_table(struct testjob *job)
 {
     struct dt_msg_addr addrs[TESTJOB_RANKS];

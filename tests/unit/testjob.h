@@ -51,6 +51,7 @@ void testjob_table(struct testjob *job);
 void testjob_kill(struct testjob *job, int rank, int signo);
 void testjob_go(struct testjob *job, int rank, int exit_code);
 void testjob_watch_step(struct testjob *job, int rank, int64_t step);
+uint64_t testjob_call(struct testjob *job, int rank); /* as of dt_hostshm_rank */
 void *testjob_arg(struct testjob *job);
 
 /* Memory that ranks and test share, zeroed; unmapped by the end of the test program. */

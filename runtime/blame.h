@@ -1,0 +1,11 @@
+/* Says what went wrong in a call: who called what, and who is to blame. */
+#ifndef DT_RUNTIME_BLAME_H
+#define DT_RUNTIME_BLAME_H
+
+#include "runtime/comm.h"
+
+/* Makes a sentence of c's trouble in this call what dt_last_error returns; returns the trouble's
+ * code. */
+dt_result_t dt_blame(const struct dt_comm *c, const struct dt_call *call);
+
+#endif

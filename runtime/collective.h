@@ -1,0 +1,21 @@
+/* The collectives of a communicator: its own thread's, after dt_context_enter. The public calls are
+ * thin covers over these; the runtime's own parts (checkpoints, device backends) use them directly.
+ */
+#ifndef DT_RUNTIME_COLLECTIVE_H
+#define DT_RUNTIME_COLLECTIVE_H
+
+#include "runtime/comm.h"
+
+/* in may be out; otherwise they do not overlap. */
+dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
+                               dt_dtype_t dtype, dt_op_t op);
+dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
+                              int root);
+/* Waits for every rank to make this very call, of a kind that moves no data. */
+dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind);
+/* Waits for every rank to be about to make this call on device memory, whose libraries check
+ * nothing. */
+dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t count, dt_dtype_t dtype,
+                          dt_op_t op, int root);
+
+#endif

@@ -1,0 +1,29 @@
+/* What ends every wait for a descriptor, whatever it waits for: the word in shared memory that
+ * stops a communicator, and whatever brings the news that it has been set. */
+#ifndef DT_HOST_ALARM_H
+#define DT_HOST_ALARM_H
+
+#include <poll.h>
+
+#include "runtime/agentlink.h"
+#include "runtime/host/trouble.h"
+#include "runtime/wire/hostshm.h"
+
+struct dt_alarm {
+    struct dt_agentlink *agent;
+    const struct dt_hostshm *shm;
+    int bell; /* eventfd: readable for good once a thread of this process has set the stop word */
+    struct dt_trouble *trouble;
+};
+
+enum { DT_ALARM_FDS = 2 };
+
+/* DT_OK, or what has stopped the communicator, which is noted as the trouble. */
+dt_result_t dt_alarm_check(const struct dt_alarm *a);
+
+/* poll(2) on n descriptors, of which the caller leaves the first DT_ALARM_FDS to this function.
+ * Heeds the agent, then returns as dt_alarm_check does. The revents of the others are valid, and 0
+ * where poll was interrupted. */
+dt_result_t dt_alarm_poll(const struct dt_alarm *a, struct pollfd *p, nfds_t n, int timeout_ms);
+
+#endif

@@ -1,0 +1,23 @@
+/* A lock that is taken in the order in which threads asked for it. Waiting threads sleep.
+ *
+ * Who comes draws a number; the one that is served holds the lock (Mellor-Crummey and Scott,
+ * Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9(1), 1991,
+ * section 2.2). All zero: nobody holds it. */
+#ifndef DT_RUNTIME_TICKETLOCK_H
+#define DT_RUNTIME_TICKETLOCK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct dt_ticketlock {
+    _Atomic uint32_t next;
+    _Atomic uint32_t served;
+};
+
+void dt_ticketlock_take(struct dt_ticketlock *l);
+/* Takes it only if nobody holds it or waits for it. */
+bool dt_ticketlock_try(struct dt_ticketlock *l);
+void dt_ticketlock_leave(struct dt_ticketlock *l);
+
+#endif

@@ -1,0 +1,159 @@
+#include "runtime/world.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+#include "runtime/wire/inet.h"
+
+/* The agent has said so, or has ended. */
+static void on_stop(void *arg, int code, uint32_t culprit)
+{
+    struct dt_world *w = arg;
+
+    dt_hostshm_stop(&w->shm, code, culprit);
+    eventfd_write(w->bell, 1);
+}
+
+static void none(struct dt_world *w)
+{
+    *w = (struct dt_world){ .size = 1, .local_size = 1, .nodes = 1, .listener = -1, .bell = -1 };
+    dt_agentlink_none(&w->agent);
+}
+
+dt_result_t dt_world_alone(struct dt_world *w)
+{
+    none(w);
+    if (dt_hostshm_create_private(&w->shm) == 0)
+        return DT_OK;
+    return dt_fail(DT_ERR_NOMEM, "dt_init: no memory: %s", strerror(errno));
+}
+
+/* What the welcome says becomes what dt_rank and the others return. */
+static dt_result_t take_welcome(struct dt_world *w, const struct dt_rankmsg *m)
+{
+    w->rank = (int)m->welcome.rank;
+    w->size = (int)m->welcome.size;
+    w->local_rank = (int)m->welcome.local_rank;
+    w->local_size = (int)m->welcome.local_size;
+    w->generation = m->welcome.generation;
+    w->node = m->welcome.node_rank;
+    w->nodes = m->welcome.nodes;
+    memcpy(w->secret, m->welcome.secret, sizeof w->secret);
+    if (w->size >= 1 && w->rank < w->size && w->local_size >= 1 && w->local_rank < w->local_size &&
+        w->local_rank <= w->rank && w->nodes >= 1 && w->node < w->nodes)
+        return DT_OK;
+    return dt_fail(DT_ERR_VERSION, "rank %d: dtrun-agent's welcome makes no sense", w->rank);
+}
+
+/* Every node has ranks, and this one those that the welcome counts. */
+static bool makes_sense(const struct dt_world *w, bool *seen)
+{
+    const struct dt_msg_addr *a = w->table.addrs.v;
+    uint32_t nodes = 0, locals = 0;
+
+    if (w->table.generation != w->generation || w->table.addrs.n != (uint32_t)w->size)
+        return false;
+    for (uint32_t rank = 0; rank < w->table.addrs.n; rank++) {
+        if (a[rank].node >= w->nodes)
+            return false;
+        nodes += !seen[a[rank].node];
+        seen[a[rank].node] = true;
+        if (a[rank].node != w->node)
+            continue;
+        if (locals == (uint32_t)w->local_rank && rank != (uint32_t)w->rank)
+            return false;
+        locals++;
+    }
+    return nodes == w->nodes && locals == (uint32_t)w->local_size;
+}
+
+static dt_result_t take_table(struct dt_world *w)
+{
+    bool *seen = calloc(w->nodes, sizeof *seen);
+    bool good = seen && makes_sense(w, seen);
+
+    free(seen);
+    if (!seen)
+        return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", w->rank);
+    return good
+               ? DT_OK
+               : dt_fail(DT_ERR_VERSION, "rank %d: dtrun's table of ranks makes no sense", w->rank);
+}
+
+static dt_result_t rendezvous(struct dt_world *w, const struct dt_agentenv *env, uint16_t port)
+{
+    struct dt_rankmsg welcome = { 0 };
+    union dt_msg table;
+    dt_result_t r = dt_agentlink_hello(&w->agent, env, port, &welcome, &w->shm);
+
+    if (r == DT_OK)
+        r = take_welcome(w, &welcome);
+    sodium_memzero(&welcome, sizeof welcome);
+    if (r == DT_OK) {
+        dt_hostshm_note_call(&w->shm.ranks[w->local_rank], 1, DT_HOSTSHM_INSIDE | DT_CALL_INIT);
+        r = dt_agentlink_table(&w->agent, &w->shm, &table);
+    }
+    if (r != DT_OK)
+        return r;
+    w->table = table.table;
+    return take_table(w);
+}
+
+dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
+{
+    uint16_t port = 0;
+    dt_result_t r;
+
+    none(w);
+    w->agent.stop = on_stop;
+    w->agent.arg = w;
+    r = dt_agentlink_open(&w->agent, env);
+    if (r == DT_OK && (w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        r = dt_fail(DT_ERR_IO, "rank %u: eventfd: %s", env->rank, strerror(errno));
+    if (r == DT_OK && env->nodes > 1 && env->local_rank == 0) {
+        w->listener = sodium_init() < 0 ? -1 : dt_inet_listen(&port);
+        if (w->listener < 0)
+            r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s", env->rank,
+                        strerror(errno));
+    }
+    if (r == DT_OK)
+        r = rendezvous(w, env, port);
+    if (r == DT_OK)
+        return r;
+    if (w->shm.head && dt_result_is_final(r))
+        dt_world_stop(w, r, (uint32_t)w->rank, dt_last_error());
+    dt_world_leave(w);
+    return r;
+}
+
+void dt_world_leave(struct dt_world *w)
+{
+    if (w->listener >= 0)
+        close(w->listener);
+    if (w->bell >= 0)
+        close(w->bell);
+    w->listener = w->bell = -1;
+    dt_hostshm_unmap(&w->shm);
+    dt_agentlink_close(&w->agent);
+    dt_msg_free(DT_MSG_TABLE, (union dt_msg *)&w->table);
+    w->table = (struct dt_msg_table){ 0 };
+    sodium_memzero(w->secret, sizeof w->secret);
+}
+
+/* The agent is told before anybody can see the host stop, and end: its other ranks' deaths then
+ * come second, wherever they are heard of. */
+void dt_world_stop(struct dt_world *w, dt_result_t result, uint32_t culprit, const char *why)
+{
+    int stopped = dt_hostshm_stopped(&w->shm, NULL);
+
+    if (result == DT_ERR_PEER || stopped == DT_ERR_TIMEOUT)
+        atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
+    if (result != DT_ERR_PEER && !stopped)
+        dt_agentlink_failed(&w->agent, result, culprit, why);
+    dt_hostshm_stop(&w->shm, result, culprit);
+}

@@ -1,0 +1,39 @@
+/* What a process of a job has once, whatever communicators it makes: who it is, who else there is
+ * and where, and the way to its agent. Nothing but the agent link changes after dt_world_join. */
+#ifndef DT_RUNTIME_WORLD_H
+#define DT_RUNTIME_WORLD_H
+
+#include <stdint.h>
+
+#include "runtime/agentlink.h"
+#include "runtime/dtrun.h"
+#include "runtime/wire/hostshm.h"
+#include "runtime/wire/msg.h"
+
+struct dt_world {
+    int rank;
+    int size;
+    int local_rank;
+    int local_size;
+    uint32_t generation;
+    uint32_t node;
+    uint32_t nodes;
+    struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
+    uint8_t secret[DT_SECRET_BYTES];
+    int listener; /* for ranks of other hosts; -1: none */
+    int bell; /* eventfd: readable for good once this process knows that the job has been stopped */
+    struct dt_agentlink agent; /* fd -1: started by hand, a job of one rank */
+    struct dt_hostshm shm;     /* this host's; its stop word is the job's */
+};
+
+/* A job of one rank, whatever the environment says. */
+dt_result_t dt_world_alone(struct dt_world *w);
+/* Says hello for the process that env names, and waits until every rank of the job has. */
+dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env);
+/* Frees all but the numbers; the agent keeps its end. */
+void dt_world_leave(struct dt_world *w);
+
+/* Ends the job's calls on every rank of it, through the agent. why: a sentence. */
+void dt_world_stop(struct dt_world *w, dt_result_t result, uint32_t culprit, const char *why);
+
+#endif

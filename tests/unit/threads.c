@@ -1,0 +1,181 @@
+/* Several threads of a rank in the library at a time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/ticketlock.h"
+#include "runtime/wire/hostshm.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { THREADS = 4, CALLS = 200, COUNT = 300 };
+
+/* ---- the lock ---- */
+
+static struct dt_ticketlock lock;
+static int served[THREADS];
+static int n_served;
+
+static void *take_a_turn(void *arg)
+{
+    dt_ticketlock_take(&lock);
+    served[n_served++] = *(int *)arg;
+    dt_ticketlock_leave(&lock);
+    return NULL;
+}
+
+static void who_comes_first_is_served_first(void **state)
+{
+    pthread_t thread[THREADS];
+    int number[THREADS];
+
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        n_served = 0;
+        assert_true(dt_ticketlock_try(&lock));
+        for (int i = 0; i < THREADS; i++) {
+            uint32_t next = atomic_load(&lock.next);
+
+            number[i] = i;
+            assert_int_equal(pthread_create(&thread[i], NULL, take_a_turn, &number[i]), 0);
+            while (atomic_load(&lock.next) == next)
+                sched_yield();
+        }
+        assert_false(dt_ticketlock_try(&lock));
+        dt_ticketlock_leave(&lock);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(thread[i], NULL);
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(served[i], i);
+    }
+}
+
+/* ---- calls ---- */
+
+static void run_all(struct testjob_plan *plan)
+{
+    struct testjob_result result;
+
+    assert_int_equal(testjob_run(plan, &result), 0);
+    assert_string_equal(result.log, "");
+    for (int i = 0; i < result.n; i++)
+        assert_int_equal(result.ranks[i].status, 0);
+}
+
+/* All threads of all ranks make the same calls, so that their order among each other is nothing to
+ * the ranks; but no two may be in the communicator at a time. */
+static void *reduce_often(void *failed)
+{
+    int64_t buf[COUNT];
+
+    for (int call = 0; call < CALLS; call++) {
+        for (int i = 0; i < COUNT; i++)
+            buf[i] = dt_rank() + i;
+        if (dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_I64, DT_SUM) != DT_OK)
+            return failed;
+        for (int i = 0; i < COUNT; i++) {
+            if (buf[i] != dt_size() * i + dt_size() * (dt_size() - 1) / 2)
+                return failed;
+        }
+        dt_step(call);
+    }
+    return NULL;
+}
+
+static int crowd(int rank, void *arg)
+{
+    pthread_t thread[THREADS];
+    void *failed = NULL;
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < THREADS; i++)
+        NEED(pthread_create(&thread[i], NULL, reduce_often, thread) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], &failed);
+        NEED(!failed);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void threads_take_turns_on_a_communicator(void **state)
+{
+    static const char *const placements[] = { "1", "3", "2 1" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
+        run_all(&(struct testjob_plan){ .hosts = placements[i], .body = crowd });
+}
+
+/* ---- leaving while another thread is inside a call ---- */
+
+static _Atomic int *inside;
+
+static void *wait_for_all(void *arg)
+{
+    *(dt_result_t *)arg = dt_barrier(DT_WORLD);
+    return NULL;
+}
+
+static int leaver(int rank, void *arg)
+{
+    dt_result_t barrier = DT_OK;
+    pthread_t thread;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 1) {
+        while (*inside < 2)
+            usleep(500);
+        NEED(dt_barrier(DT_WORLD) == DT_OK);
+        NEED(dt_finalize() == DT_OK);
+        return 0;
+    }
+    NEED(pthread_create(&thread, NULL, wait_for_all, &barrier) == 0);
+    while (*inside < 1)
+        usleep(500);
+    NEED(dt_finalize() == DT_ERR_STATE);
+    NEED(strstr(dt_last_error(), "another thread"));
+    *inside = 2;
+    pthread_join(thread, NULL);
+    NEED(barrier == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void see_whether_inside(struct testjob *job, int ms)
+{
+    uint64_t call = testjob_call(job, 0);
+
+    (void)ms;
+    if (*inside == 0 && (call & DT_HOSTSHM_INSIDE) &&
+        strcmp(dt_hostshm_call_name(call), "barrier") == 0)
+        *inside = 1;
+}
+
+static void nobody_leaves_while_a_thread_is_inside(void **state)
+{
+    (void)state;
+    inside = testjob_shared(4096);
+    run_all(&(struct testjob_plan){ .hosts = "2", .body = leaver, .on_tick = see_whether_inside });
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_comes_first_is_served_first),
+        cmocka_unit_test(threads_take_turns_on_a_communicator),
+        cmocka_unit_test(nobody_leaves_while_a_thread_is_inside),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
