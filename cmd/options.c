@@ -23,8 +23,9 @@ enum { SECONDS_MAX = 10000000, NAMES_MAX = 4 };
 enum kind {
     FLAG,   /* bool, no value */
     NUMBER, /* int from min */
-    TEXT,   /* char *, given once */
-    USER,   /* the same, for a user's name */
+    TEXT,   /* char * */
+    SOURCE, /* the same; another one is refused, where users may expect both to be read */
+    USER,   /* TEXT that is a user's name */
     LIST,   /* struct dt_strs, one entry each time it is given */
     RULE_X, /* the list of -x and --unset */
     RULE_UNSET,
@@ -55,7 +56,7 @@ static const struct option options[] = {
       "ranks to start (default: one per slot)" },
     { { "H", "hosts", "host" }, "HOSTS", LIST, AT(hosts), 0, 0,
       "hosts and slots: [user@]host[:slots],..." },
-    { { "hostfile", "machinefile" }, "FILE", TEXT, AT(hostfile), 0, 0,
+    { { "hostfile", "machinefile" }, "FILE", SOURCE, AT(hostfile), 0, 0,
       "hosts and slots, one per line (-: standard input)" },
     { { "npernode", "ppr" }, "N", NUMBER, AT(per_node), 1, DT_RANKS_MAX,
       "start N ranks on each host" },
@@ -73,7 +74,7 @@ static const struct option options[] = {
       "ask all hosts whether a job would start, and compare them" },
     { { "json" }, NULL, FLAG, AT(json), 0, 0,
       "with --dry-run or --check: print JSON" },
-    { { "config" }, "FILE", TEXT, AT(config), 0, 0,
+    { { "config" }, "FILE", SOURCE, AT(config), 0, 0,
       "options from FILE (default: ~/.config/dtrun/config)" },
 
     { .help = "Environment" },
@@ -232,10 +233,16 @@ static int set_text(char **at, const char *value, struct dt_error *err)
 {
     if (!*value)
         return dt_error_usage(err, "a value was expected");
-    if (*at)
-        return dt_error_usage(err, "it is given twice");
+    free(*at);
     *at = dt_xstrdup(value);
     return 0;
+}
+
+static int set_source(char **at, const char *value, struct dt_error *err)
+{
+    if (*at && strcmp(*at, value) != 0)
+        return dt_error_usage(err, "only one file is read, and %.200s was given before", *at);
+    return set_text(at, value, err);
 }
 
 static int add_rule(struct dt_strs *rules, char kind, const char *value, struct dt_error *err)
@@ -319,6 +326,9 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
     case TEXT:
         rc = set_text(at, value, err);
         break;
+    case SOURCE:
+        rc = set_source(at, value, err);
+        break;
     case USER:
         rc = dt_hostword_check_user(value, err);
         if (rc == 0)
@@ -366,7 +376,8 @@ static const struct {
 
 static bool is_text(const struct option *option)
 {
-    return option->kind == TEXT || option->kind == USER || option->kind == IFACE;
+    return option->kind == TEXT || option->kind == SOURCE || option->kind == USER ||
+           option->kind == IFACE;
 }
 
 static uint64_t bit_of(const struct option *option)

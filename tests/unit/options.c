@@ -94,6 +94,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_number(b, "fanout", o->fanout, 64);
     add_number(b, "starttimeout", o->start_timeout_s, 0);
     add_number(b, "nopush", o->no_push, 0);
+    add_text(b, "iface", o->iface);
     add_list(b, "push", &o->push);
     add_number(b, "heartbeat", o->heartbeat_s, 10);
     add_number(b, "grace", o->kill_grace_s, 5);
@@ -177,6 +178,16 @@ static const struct {
     { "--heartbeat 1 --kill-grace 0 --timeout 60 x", "heartbeat=1 grace=0 timeout=60 =x" },
     { "-v x", "verbose=1 =x" },
     { "--verbose x", "verbose=1 =x" },
+    /* of an option that is given again the last value counts */
+    { "-np 2 --num-proc 3 -n 4 x", "np=4 =x" },
+    { "--wdir /a --report r --wdir /b --report s x", "wdir=/b report=s =x" },
+    { "--output-dir a --checkpoint-dir c --checkpoint-dir d --output-dir b x",
+      "ckpt=d outdir=b =x" },
+    { "--ssh-user a --ssh-identity i --ssh-user b --ssh-identity k x", "sshuser=b sshid=k =x" },
+    { "--iface eth0 --iface ib0 x", "iface=ib0 =x" },
+    { "--stdin all --stdin 0 --transport ssh --transport auto x", "=x" },
+    { "--gpu-bind none --gpu-bind host -v -v x", "gpubind=1 verbose=1 =x" },
+    { "--hostfile a --machinefile a x", "hostfile=a =x" },
     /* options end at the program or at -- */
     { "x -np 4 --bad", "=x =-np =4 =--bad" },
     { "-np 4 -- -x -y", "np=4 =-x =-y" },
@@ -237,8 +248,10 @@ static const struct {
     { "--np= x", "--np : a number was expected" },
     { "-np", "-np: a value (N) is missing" },
     { "--hostfile", "--hostfile: a value (FILE) is missing" },
-    { "--hostfile a --hostfile b x", "--hostfile b: it is given twice" },
-    { "--hostfile a --machinefile b x", "--machinefile b: it is given twice" },
+    { "--hostfile a --hostfile b x",
+      "--hostfile b: only one file is read, and a was given before" },
+    { "--hostfile a --machinefile b x", "--machinefile b: only one file is read, and a was" },
+    { "--config a --config b x", "--config b: only one file is read, and a was given before" },
     { "--wdir= x", "--wdir : a value was expected" },
     { "-H _ x", "-H : a value was expected" },
     { "--push= x", "--push : a value was expected" },
