@@ -38,6 +38,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/hostword.c launcher/hosts/hostword.h \
 	launcher/hosts/localhost.c launcher/hosts/localhost.h \
 	launcher/hosts/scheduler.c launcher/hosts/scheduler.h \
+	launcher/hosts/twins.c launcher/hosts/twins.h \
 	launcher/io/label.c launcher/io/label.h \
 	launcher/io/linebuf.c launcher/io/linebuf.h \
 	launcher/io/nonblock.c launcher/io/nonblock.h \

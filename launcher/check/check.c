@@ -19,6 +19,7 @@
 #include "launcher/check/peer.h"
 #include "launcher/check/remarks.h"
 #include "launcher/check/ways.h"
+#include "launcher/hosts/twins.h"
 #include "launcher/job/hostlink.h"
 #include "launcher/job/loop.h"
 #include "launcher/job/signals.h"
@@ -49,16 +50,19 @@ struct check {
 /* Two names for one machine: its slots would count twice. */
 static void find_twins(struct check *c)
 {
-    for (size_t i = 1; i < c->n; i++) {
-        size_t k = 0;
+    const char **identities = dt_xcalloc(c->n, sizeof *identities);
+    size_t *first = dt_xcalloc(c->n, sizeof *first);
 
-        while (k < i && !(c->peers[k].identity && c->peers[i].identity &&
-                          strcmp(c->peers[k].identity, c->peers[i].identity) == 0))
-            k++;
-        if (k < i && !c->hosts[i].problem)
-            c->hosts[i].problem = dt_xasprintf(
-                "it is the same machine as %s: name it once, with all its slots", c->hosts[k].name);
-    }
+    for (size_t i = 0; i < c->n; i++)
+        identities[i] = c->peers[i].identity;
+    dt_twins_find(identities, c->n, first);
+    for (size_t i = 0; i < c->n; i++)
+        if (first[i] != i && !c->hosts[i].problem)
+            c->hosts[i].problem =
+                dt_xasprintf("it is the same machine as %s: name it once, with all its slots",
+                             c->hosts[first[i]].name);
+    free(identities);
+    free(first);
 }
 
 static void on_patience_over(uv_timer_t *timer)

@@ -28,25 +28,12 @@ static bool is_before(const struct dt_death *a, const struct dt_death *b)
     return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->rank < b->rank;
 }
 
-bool dt_cause_is_suspect(const struct dt_death *death, bool linked)
+int dt_cause_next(const struct dt_death *deaths, int cause, int last, bool peers_wait)
 {
-    return weigh(death, linked) != NO_FAILURE;
-}
+    enum weight now = cause < 0 ? NO_FAILURE : weigh(&deaths[cause], peers_wait);
+    enum weight new = weigh(&deaths[last], peers_wait);
 
-int dt_cause_find(const struct dt_death *deaths, size_t n, bool peers_wait)
-{
-    enum weight best_weight = NO_FAILURE;
-    int best = -1;
-
-    for (size_t i = 0; i < n; i++) {
-        enum weight w = weigh(&deaths[i], peers_wait);
-
-        if (w == NO_FAILURE || w < best_weight)
-            continue;
-        if (w > best_weight || is_before(&deaths[i], &deaths[best])) {
-            best = (int)i;
-            best_weight = w;
-        }
-    }
-    return best;
+    if (new == NO_FAILURE || new < now)
+        return cause;
+    return new > now || is_before(&deaths[last], &deaths[cause]) ? last : cause;
 }

@@ -17,16 +17,13 @@ struct dt_death {
     uint64_t time_ns; /* in dtrun's clock: the agent's, corrected for the offset between them */
 };
 
-/* Whether the death can be a cause at all, or become one when others follow. linked: some rank uses
- * the library. */
-bool dt_cause_is_suspect(const struct dt_death *death, bool linked);
-
-/* The index of the cause, or -1 when none of the deaths is a failure.
+/* One more has died: deaths[last]. cause: the index of the cause of those before it, or -1 when none
+ * of them is a failure. Returns the same for all of them.
  *
  * Signals, lost hosts and ranks that hang come before exits; ranks whose runtime had seen a lost
  * peer are consequences and come last; among equals the earliest, then the lowest rank. A rank that
  * exited 0 without dt_finalize, or without dt_init, has failed only when linked peers wait for it
  * (peers_wait). */
-int dt_cause_find(const struct dt_death *deaths, size_t n, bool peers_wait);
+int dt_cause_next(const struct dt_death *deaths, int cause, int last, bool peers_wait);
 
 #endif

@@ -88,8 +88,10 @@ struct dt_job {
     char *hang_text;         /* who waited for whom, when a rank hung; or NULL */
     struct dt_death *deaths; /* of this generation */
     size_t ndeaths;
-    bool may_have_failed;  /* some death of them may be a cause: only then is one looked for */
+    int causes[2];         /* of them: where no ranks wait for each other, where some do; or -1 */
     uint32_t hellos;       /* ranks that called dt_init */
+    uint32_t linked_alive; /* of these */
+    bool lost_peer;        /* a call of one that has died had failed */
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
     bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
 

@@ -17,31 +17,28 @@ enum {
     LAST_WORDS_MS = 50,    /* then: for the rest of the culprit's standard error */
 };
 
-/* Some linked rank needs the others: it is still there, or a call of it has failed. */
-static bool peers_wait(const struct dt_job *j)
-{
-    for (size_t i = 0; i < j->ndeaths; i++) {
-        if (j->deaths[i].flags & DT_EXITED_PEER_LOST)
-            return true;
-    }
-    for (uint32_t r = 0; r < j->np; r++) {
-        if (j->ranks[r].hello && !j->ranks[r].ended)
-            return true;
-    }
-    return false;
-}
-
+/* Ranks wait for each other when one of them is linked and still there, or a call of one has failed.
+ */
 int dt_job_cause(const struct dt_job *j)
 {
-    if (!j->may_have_failed)
-        return -1;
-    return dt_cause_find(j->deaths, j->ndeaths, peers_wait(j));
+    return j->causes[j->linked_alive > 0 || j->lost_peer];
 }
 
 void dt_job_add_death(struct dt_job *j, const struct dt_death *death)
 {
-    j->deaths[j->ndeaths++] = *death;
-    j->may_have_failed |= dt_cause_is_suspect(death, j->hellos > 0);
+    j->deaths[j->ndeaths] = *death;
+    for (int peers_wait = 0; peers_wait < 2; peers_wait++)
+        j->causes[peers_wait] =
+            dt_cause_next(j->deaths, j->causes[peers_wait], (int)j->ndeaths, peers_wait);
+    j->ndeaths++;
+    j->lost_peer |= (death->flags & DT_EXITED_PEER_LOST) != 0;
+}
+
+static void end_rank(struct dt_job *j, struct dt_rank *r, const struct dt_death *end)
+{
+    j->linked_alive -= r->hello;
+    r->ended = true;
+    r->end = *end;
 }
 
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m)
@@ -50,16 +47,16 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 
     if (m->generation != j->generation || !r || r->ended)
         return;
-    r->ended = true;
     r->pid = m->pid;
-    r->end = (struct dt_death){
-        .rank = m->rank,
-        .code = m->code,
-        .signo = m->signo,
-        .flags = m->flags,
-        .step = m->step,
-        .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
-    };
+    end_rank(j, r,
+             &(struct dt_death){
+                 .rank = m->rank,
+                 .code = m->code,
+                 .signo = m->signo,
+                 .flags = m->flags,
+                 .step = m->step,
+                 .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
+             });
     dt_job_add_death(j, &r->end);
     if (m->step > j->reached)
         j->reached = m->step;
@@ -96,8 +93,8 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
         struct dt_rank *r = &j->ranks[rank];
 
         if (!r->ended)
-            r->end = (struct dt_death){ .rank = rank, .code = -1 };
-        r->ended = r->tail_eof = true;
+            end_rank(j, r, &(struct dt_death){ .rank = rank, .code = -1 });
+        r->tail_eof = true;
         /* Nothing will complete a line that was begun; what comes next is of another process. */
         dt_outmux_eof(j->out, rank, STDOUT_FILENO);
         dt_outmux_eof(j->out, rank, STDERR_FILENO);

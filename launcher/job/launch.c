@@ -4,6 +4,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/hosts/twins.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
 #include "launcher/job/start.h"
@@ -22,15 +23,22 @@ static size_t count_unusable(const struct dt_job *j)
 
 bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other)
 {
-    for (size_t a = 0; a < j->plan.nnodes; a++) {
-        for (size_t b = a + 1; b < j->plan.nnodes; b++) {
-            *one = j->plan.nodes[a].host;
-            *other = j->plan.nodes[b].host;
-            if (strcmp(j->links[*one]->identity, j->links[*other]->identity) == 0)
-                return true;
-        }
+    const char **identities = dt_xcalloc(j->plan.nnodes, sizeof *identities);
+    size_t *first = dt_xcalloc(j->plan.nnodes, sizeof *first);
+    size_t found = 0;
+
+    for (size_t i = 0; i < j->plan.nnodes; i++)
+        identities[i] = j->links[j->plan.nodes[i].host]->identity;
+    dt_twins_find(identities, j->plan.nnodes, first);
+    while (found < j->plan.nnodes && first[found] == found)
+        found++;
+    if (found < j->plan.nnodes) {
+        *one = j->plan.nodes[first[found]].host;
+        *other = j->plan.nodes[found].host;
     }
-    return false;
+    free(identities);
+    free(first);
+    return found < j->plan.nnodes;
 }
 
 static bool is_named_twice(const struct dt_job *j)
@@ -126,8 +134,9 @@ static void reset_ranks(struct dt_job *j)
     }
     j->ndeaths = 0;
     dt_job_forget_waits(j);
-    j->may_have_failed = false;
-    j->hellos = 0;
+    j->causes[0] = j->causes[1] = -1;
+    j->hellos = j->linked_alive = 0;
+    j->lost_peer = false;
     uv_timer_stop(&j->stragglers);
     j->all_started = j->table_sent = false;
 }
@@ -325,13 +334,15 @@ static void send_table(struct dt_job *j)
 
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
 {
-    if (m->generation != j->generation || m->rank >= j->np)
+    struct dt_rank *r = m->rank < j->np ? &j->ranks[m->rank] : NULL;
+
+    if (m->generation != j->generation || !r || r->hello)
         return;
-    j->hellos += !j->ranks[m->rank].hello;
-    j->ranks[m->rank].hello = true;
-    j->ranks[m->rank].port = m->port;
+    r->hello = true;
+    r->port = m->port;
+    j->hellos++;
+    j->linked_alive += !r->ended;
     j->restart.linked = true;
-    j->may_have_failed |= j->hellos == 1 && j->ndeaths > 0; /* before they were no failure */
     if (j->hellos == j->np && !j->table_sent)
         send_table(j);
     else if (dt_job_cause(j) >= 0) /* one that has ended left without dt_init */

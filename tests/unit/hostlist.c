@@ -6,6 +6,7 @@
 #include "launcher/hosts/hostarg.h"
 #include "launcher/hosts/hostfile.h"
 #include "launcher/hosts/localhost.h"
+#include "launcher/hosts/twins.h"
 #include "tests/unit/describe.h"
 #include "tests/unit/unit.h"
 
@@ -169,6 +170,27 @@ static void the_hosts_file_adds_names_of_own_addresses(void **state)
     dt_localhost_free(&l);
 }
 
+static void names_of_one_machine_are_found(void **state)
+{
+    static const struct {
+        const char *identities[6];
+        size_t first[6];
+    } cases[] = {
+        { { "a", "b", "c", "d", "e", "f" }, { 0, 1, 2, 3, 4, 5 } },
+        { { "b", "a", "b", "a", "b", "a" }, { 0, 1, 0, 1, 0, 1 } },
+        { { "z", "y", "x", "x", "y", "x" }, { 0, 1, 2, 2, 1, 2 } },
+        { { NULL, "a", NULL, "a", NULL, NULL }, { 0, 1, 2, 1, 4, 5 } },
+    };
+    size_t first[6];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dt_twins_find(cases[i].identities, 6, first);
+        assert_memory_equal(first, cases[i].first, sizeof first);
+    }
+    dt_twins_find(NULL, 0, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +199,7 @@ int main(void)
         cmocka_unit_test(find_works_after_sweep),
         cmocka_unit_test(loopback_and_own_names_are_local),
         cmocka_unit_test(the_hosts_file_adds_names_of_own_addresses),
+        cmocka_unit_test(names_of_one_machine_are_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
