@@ -263,7 +263,7 @@ void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
         j->reached = restored;
         j->reached_is_known = false;
     }
-    dt_strbuf_puts(&b, "recovered in ");
+    dt_strbuf_puts(&b, j->restart.linked ? "recovered in " : "all ranks run again after ");
     dt_words_duration(&b, r->seconds);
     if (r->lost_steps >= 0) {
         dt_strbuf_puts(&b, ", ");

@@ -149,26 +149,34 @@ static void add_lost_steps(const struct dt_job *j, struct dt_strbuf *out)
     dt_words_count(out, (uint64_t)lost, "step");
 }
 
+/* What a program without the library does again, nobody knows: only that its ranks were away. */
+static void add_recoveries(const struct dt_job *j, double total, struct dt_strbuf *out)
+{
+    double recovering = 0;
+
+    for (size_t i = 0; i < j->nrecoveries; i++)
+        recovering += j->recoveries[i].seconds > 0 ? j->recoveries[i].seconds : 0;
+    dt_strbuf_puts(out, j->restart.linked ? "; recovered " : "; restarted after ");
+    dt_words_count(out, j->nrecoveries, "failure");
+    add_lost_steps(j, out);
+    dt_strbuf_puts(out, j->restart.linked ? ", " : ", no ranks for ");
+    dt_words_duration(out, recovering);
+    if (j->restart.linked)
+        dt_strbuf_printf(out, " (%.1f %% of the time went into training)",
+                         total > 0 ? 100 * (total - recovering) / total : 100);
+}
+
 static void say_end(const struct dt_job *j)
 {
-    double total = (double)(j->ended_ns - j->began_ns) / 1e9, recovering = 0;
+    double total = (double)(j->ended_ns - j->began_ns) / 1e9;
     struct dt_strbuf b = { 0 };
 
     if (j->exit_code != 0 || (j->nrecoveries == 0 && !isatty(STDERR_FILENO)))
         return;
     dt_strbuf_puts(&b, "done in ");
     dt_words_duration(&b, total);
-    for (size_t i = 0; i < j->nrecoveries; i++)
-        recovering += j->recoveries[i].seconds > 0 ? j->recoveries[i].seconds : 0;
-    if (j->nrecoveries > 0) {
-        dt_strbuf_puts(&b, "; recovered ");
-        dt_words_count(&b, j->nrecoveries, "failure");
-        add_lost_steps(j, &b);
-        dt_strbuf_puts(&b, ", ");
-        dt_words_duration(&b, recovering);
-        dt_strbuf_printf(&b, " (%.1f %% of the time went into training)",
-                         total > 0 ? 100 * (total - recovering) / total : 100);
-    }
+    if (j->nrecoveries > 0)
+        add_recoveries(j, total, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
