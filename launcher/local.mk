@@ -89,6 +89,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/knownhosts.c launcher/remote/knownhosts.h \
 	launcher/remote/link.c launcher/remote/link.h \
 	launcher/remote/outbox.c launcher/remote/outbox.h \
+	launcher/remote/pass.c launcher/remote/pass.h \
 	launcher/remote/resolve.c launcher/remote/resolve.h \
 	launcher/remote/sshagent.c launcher/remote/sshagent.h \
 	launcher/remote/sshconfig.c launcher/remote/sshconfig.h \
@@ -122,6 +123,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/limits.c launcher/agent/limits.h \
 	launcher/agent/netaddrs.c launcher/agent/netaddrs.h \
 	launcher/agent/oom.c launcher/agent/oom.h \
+	launcher/agent/owngroup.c launcher/agent/owngroup.h \
 	launcher/agent/probe.c launcher/agent/probe.h \
 	launcher/agent/procstat.c launcher/agent/procstat.h \
 	launcher/agent/program.c launcher/agent/program.h \

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "launcher/agent/owngroup.h"
 #include "launcher/base/slurp.h"
 
 enum { FILE_MAX = 256 * 1024, REMOVE_TRIES = 100, REMOVE_MS = 5 };
@@ -51,20 +52,15 @@ static bool find_mount(char *at)
 /* The directory of the group that this process is in; *top: it is the whole tree's. */
 static bool find_own(char *path, bool *top)
 {
-    struct dt_strbuf text = { 0 };
-    char *line = NULL, *rest = NULL;
+    char *group = dt_owngroup("", "");
     char at[PATH_MAX];
     bool found = false;
 
-    if (dt_slurp(&text, "/proc/self/cgroup", FILE_MAX, NULL) == 0 && text.len)
-        line = strtok_r(text.data, "\n", &rest);
-    while (line && strncmp(line, "0::/", 4) != 0)
-        line = strtok_r(NULL, "\n", &rest);
-    *top = line && strcmp(line, "0::/") == 0;
+    *top = group && strcmp(group, "/") == 0;
     /* One that begins with ".." lies outside of the namespace. */
-    if (line && strncmp(line, "0::/..", 6) != 0 && find_mount(at))
-        found = snprintf(path, PATH_MAX, "%s%s", at, *top ? "" : line + 3) < PATH_MAX;
-    dt_strbuf_free(&text);
+    if (group && strncmp(group, "/..", 3) != 0 && find_mount(at))
+        found = snprintf(path, PATH_MAX, "%s%s", at, *top ? "" : group) < PATH_MAX;
+    free(group);
     return found;
 }
 

@@ -1,10 +1,10 @@
 #include "launcher/agent/limits.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/agent/owngroup.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 
@@ -67,23 +67,10 @@ static void look_memory(struct dt_limits *l, const char *dir)
 }
 
 struct hierarchy {
-    const char *controller; /* in its line; "": version 2 */
+    const char *controller; /* "": version 2 */
     const char *mount;
     void (*look)(struct dt_limits *l, const char *dir);
 };
-
-static bool concerns(const struct hierarchy *h, const char *controllers)
-{
-    size_t n = strlen(h->controller);
-
-    if (n == 0)
-        return *controllers == '\0';
-    for (; *controllers;
-         controllers += strcspn(controllers, ","), controllers += *controllers == ',')
-        if (strcspn(controllers, ",") == n && memcmp(controllers, h->controller, n) == 0)
-            return true;
-    return false;
-}
 
 /* From the group itself up to the top that can be seen. */
 static void climb(struct dt_limits *l, const char *root, const struct hierarchy *h,
@@ -104,36 +91,20 @@ static void climb(struct dt_limits *l, const char *root, const struct hierarchy 
     free(at);
 }
 
-/* A line of /proc/self/cgroup: "0::/GROUP" (version 2) or "4:cpu,cpuacct:/GROUP" (version 1). */
-static void take_line(struct dt_limits *l, const char *root, char *line)
+void dt_limits_read(struct dt_limits *limits, const char *root)
 {
     static const struct hierarchy hierarchies[] = {
         { "", "", look_unified },
         { "cpu", "/cpu", look_cpu },
         { "memory", "/memory", look_memory },
     };
-    char *controllers = strchr(line, ':');
-    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-
-    if (!group)
-        return;
-    *group++ = '\0';
-    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++)
-        if (concerns(&hierarchies[i], controllers + 1))
-            climb(l, root, &hierarchies[i], group);
-}
-
-void dt_limits_read(struct dt_limits *limits, const char *root)
-{
-    char *path = dt_xasprintf("%s/proc/self/cgroup", root);
-    struct dt_strbuf text = { 0 };
-    char *rest = NULL;
 
     *limits = (struct dt_limits){ 0 };
-    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0 && text.len)
-        for (char *line = strtok_r(text.data, "\n", &rest); line;
-             line = strtok_r(NULL, "\n", &rest))
-            take_line(limits, root, line);
-    dt_strbuf_free(&text);
-    free(path);
+    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++) {
+        char *group = dt_owngroup(root, hierarchies[i].controller);
+
+        if (group)
+            climb(limits, root, &hierarchies[i], group);
+        free(group);
+    }
 }

@@ -17,7 +17,8 @@ enum {
     LAST_WORDS_MS = 50,    /* then: for the rest of the culprit's standard error */
 };
 
-/* Ranks wait for each other when one of them is linked and still there, or a call of one has failed.
+/* Ranks wait for each other when one of them is linked and still there, or a call of one has
+ * failed.
  */
 int dt_job_cause(const struct dt_job *j)
 {

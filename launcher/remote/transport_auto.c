@@ -7,14 +7,14 @@
 #include "launcher/base/mem.h"
 #include "launcher/remote/choose.h"
 #include "launcher/remote/outbox.h"
+#include "launcher/remote/pass.h"
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/transport.h"
 
 struct dt_transport {
+    struct dt_pass pass;
     uv_loop_t *loop;
     struct dt_remote remote;
-    struct dt_transport_events events;
-    void *arg;
     const struct dt_transport_ops *forced; /* NULL: choose */
     struct dt_sshlogin_query *query;       /* NULL once answered */
     struct dt_sshlogin *login;
@@ -25,39 +25,11 @@ struct dt_transport {
     bool closing;
 };
 
-static void up(void *arg)
-{
-    struct dt_transport *t = arg;
-
-    t->events.up(t->arg);
-}
-
-static void data(void *arg, const void *bytes, size_t n)
-{
-    struct dt_transport *t = arg;
-
-    t->events.data(t->arg, bytes, n);
-}
-
-static void noise(void *arg, const void *bytes, size_t n)
-{
-    struct dt_transport *t = arg;
-
-    t->events.noise(t->arg, bytes, n);
-}
-
-static void drained(void *arg)
-{
-    struct dt_transport *t = arg;
-
-    t->events.drained(t->arg);
-}
-
 static void closed(void *arg, const struct dt_error *why)
 {
     struct dt_transport *t = arg;
 
-    t->events.closed(t->arg, why);
+    t->pass.events.closed(t->pass.arg, why);
     dt_sshlogin_free(t->login);
     dt_outbox_free(&t->early);
     free(t);
@@ -65,7 +37,9 @@ static void closed(void *arg, const struct dt_error *why)
 
 static void open_inner(struct dt_transport *t)
 {
-    static const struct dt_transport_events inner_events = { up, data, noise, drained, closed };
+    static const struct dt_transport_events inner_events = { dt_pass_up, dt_pass_data,
+                                                             dt_pass_noise, dt_pass_drained,
+                                                             closed };
 
     t->inner = t->ops->open(t->loop, &t->remote, &inner_events, t);
     if (t->paused)
@@ -126,8 +100,7 @@ static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *r
 
     t->loop = loop;
     t->remote = *remote;
-    t->events = *events;
-    t->arg = arg;
+    t->pass = (struct dt_pass){ *events, arg };
     t->forced = forced;
     t->query = dt_sshlogin_ask(loop, remote->host, on_login, t);
     return t;

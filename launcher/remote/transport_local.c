@@ -6,45 +6,17 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/openfiles.h"
 #include "launcher/remote/child.h"
+#include "launcher/remote/pass.h"
 #include "launcher/remote/transport.h"
 #include "runtime/wire/env.h"
 
 enum { GRACE_MS = 5000 }; /* the keeper may have many processes to end */
 
 struct dt_transport {
+    struct dt_pass pass;
     struct dt_child *child;
     const struct dt_remote *remote;
-    struct dt_transport_events events;
-    void *arg;
 };
-
-static void up(void *arg)
-{
-    struct dt_transport *t = arg;
-
-    t->events.up(t->arg);
-}
-
-static void data(void *arg, const void *bytes, size_t n)
-{
-    struct dt_transport *t = arg;
-
-    t->events.data(t->arg, bytes, n);
-}
-
-static void noise(void *arg, const void *bytes, size_t n)
-{
-    struct dt_transport *t = arg;
-
-    t->events.noise(t->arg, bytes, n);
-}
-
-static void drained(void *arg)
-{
-    struct dt_transport *t = arg;
-
-    t->events.drained(t->arg);
-}
 
 static void ended(void *arg, const struct dt_child_end *end)
 {
@@ -60,7 +32,7 @@ static void ended(void *arg, const struct dt_child_end *end)
                      strsignal(end->signo));
     else if (end->code && !end->closed)
         dt_child_explain_code(&why, "dtrun-agent", (int)end->code);
-    t->events.closed(t->arg, &why);
+    t->pass.events.closed(t->pass.arg, &why);
     free(t);
 }
 
@@ -83,7 +55,8 @@ static const char **environment_with(const char *identity)
 static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *remote,
                                        const struct dt_transport_events *events, void *arg)
 {
-    static const struct dt_child_events child_events = { up, data, noise, drained, ended };
+    static const struct dt_child_events child_events = { dt_pass_up, dt_pass_data, dt_pass_noise,
+                                                         dt_pass_drained, ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     char files[sizeof DT_AGENT_OPEN_FILES + 20];
     const char *argv[] = { remote->agent_path, dt_openfiles_before() ? files : NULL, NULL };
@@ -93,8 +66,7 @@ static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *
     snprintf(files, sizeof files, DT_AGENT_OPEN_FILES "%llu",
              (unsigned long long)dt_openfiles_before());
     t->remote = remote;
-    t->events = *events;
-    t->arg = arg;
+    t->pass = (struct dt_pass){ *events, arg };
     if (!remote->host->local) {
         identity = dt_xasprintf(DT_ENV_HOSTID "=%s", remote->host->name);
         env = environment_with(identity);

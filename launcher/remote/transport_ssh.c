@@ -7,6 +7,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/child.h"
+#include "launcher/remote/pass.h"
 #include "launcher/remote/ssherror.h"
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/transport.h"
@@ -17,27 +18,19 @@ enum {
 };
 
 struct dt_transport {
+    struct dt_pass pass;
     struct dt_child *child;
     const struct dt_remote *remote;
-    struct dt_transport_events events;
-    void *arg;
     bool talks;           /* the remote command has written something */
     struct dt_strbuf err; /* what was said on standard error before that, or at last; bounded */
 };
-
-static void up(void *arg)
-{
-    struct dt_transport *t = arg;
-
-    t->events.up(t->arg);
-}
 
 /* What precedes the remote command's first word is ssh's own, or of the host's start-up files;
  * which of them is known when ssh has failed or the command has spoken. */
 static void release_noise(struct dt_transport *t)
 {
     if (t->err.len)
-        t->events.noise(t->arg, t->err.data, t->err.len);
+        dt_pass_noise(t, t->err.data, t->err.len);
     dt_strbuf_free(&t->err);
 }
 
@@ -49,7 +42,7 @@ static void data(void *arg, const void *bytes, size_t n)
         t->talks = true;
         release_noise(t);
     }
-    t->events.data(t->arg, bytes, n);
+    dt_pass_data(t, bytes, n);
 }
 
 static void noise(void *arg, const void *bytes, size_t n)
@@ -57,18 +50,11 @@ static void noise(void *arg, const void *bytes, size_t n)
     struct dt_transport *t = arg;
 
     if (t->talks) {
-        t->events.noise(t->arg, bytes, n);
+        dt_pass_noise(t, bytes, n);
         dt_strbuf_free(&t->err);
     }
     if (t->err.len < 64 * 1024)
         dt_strbuf_add(&t->err, bytes, n);
-}
-
-static void drained(void *arg)
-{
-    struct dt_transport *t = arg;
-
-    t->events.drained(t->arg);
 }
 
 static void explain(struct dt_transport *t, const struct dt_child_end *end, struct dt_error *why)
@@ -100,7 +86,7 @@ static void ended(void *arg, const struct dt_child_end *end)
         if (!t->talks && end->code != SSH_FAILED)
             release_noise(t);
     }
-    t->events.closed(t->arg, &why);
+    t->pass.events.closed(t->pass.arg, &why);
     dt_strbuf_free(&t->err);
     free(t);
 }
@@ -131,13 +117,13 @@ static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
 static struct dt_transport *ssh_open(uv_loop_t *loop, const struct dt_remote *remote,
                                      const struct dt_transport_events *events, void *arg)
 {
-    static const struct dt_child_events child_events = { up, data, noise, drained, ended };
+    static const struct dt_child_events child_events = { dt_pass_up, data, noise, dt_pass_drained,
+                                                         ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     struct dt_strs argv = { 0 };
 
     t->remote = remote;
-    t->events = *events;
-    t->arg = arg;
+    t->pass = (struct dt_pass){ *events, arg };
     dt_xstrs_add(&argv, "ssh");
     add_options(&argv, remote);
     dt_sshconfig_add_host_args(&argv, remote->host);

@@ -12,7 +12,9 @@
 #include "runtime/wire/codec.h"
 
 enum {
-    DT_PROTOCOL = 1, /* changes with any message; launcher and agent must agree exactly */
+    /* Launcher and agent must agree exactly: a release that changes a message has another number.
+     * None has been made so far, so that messages change while this is 1. */
+    DT_PROTOCOL = 1,
     DT_SECRET_BYTES = 32,
     DT_STREAM_CREDIT = 256 * 1024, /* what an agent may send of one stream before CREDIT comes */
     DT_STDIN_CREDIT = 64 * 1024,   /* what the launcher may send of standard input likewise */
