@@ -45,7 +45,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/tcp.c runtime/host/tcp.h \
-	runtime/host/trouble.h \
+	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/ticketlock.c runtime/ticketlock.h \
 	runtime/world.c runtime/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)

@@ -5,7 +5,8 @@ UNIT_TESTS += \
 	tests/unit/failures \
 	tests/unit/reduce \
 	tests/unit/shm \
-	tests/unit/threads
+	tests/unit/threads \
+	tests/unit/trouble
 
 # What plays agent and launcher.
 TESTJOB = tests/unit/testjob.c tests/unit/testjob.h
@@ -36,3 +37,7 @@ tests_unit_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_threads_SOURCES = tests/unit/threads.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_threads_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_threads_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_trouble_SOURCES = tests/unit/trouble.c
+tests_unit_trouble_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)

@@ -2,6 +2,8 @@
 #ifndef DT_HOST_TROUBLE_H
 #define DT_HOST_TROUBLE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "runtime/dtrun.h"
@@ -12,7 +14,21 @@ struct dt_trouble {
     uint32_t rank;         /* to blame, or the neighbour that was lost */
     struct dt_call theirs; /* DT_ERR_MISMATCH: what that rank called; kind 0: not known here */
     int error;             /* DT_ERR_IO: errno */
+
+    /* DT_ERR_MISMATCH: calls that are alike, but for a pair of ranks of which one gives the other
+     * "given" elements that expects "expected". Equal: it is not that. */
+    uint32_t giver;
+    uint32_t taker;
+    uint64_t given;
+    uint64_t expected;
 };
+
+enum { DT_CALL_TEXT = 160 };
+
+/* "all-reduce of 5 f32 (sum), call 7". Returns text. */
+const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]);
+/* A number that is the same for the same counts, for all practical purposes. */
+uint64_t dt_counts_hash(const size_t *counts, size_t n);
 
 static inline dt_result_t dt_trouble(struct dt_trouble *t, dt_result_t code, uint32_t rank)
 {

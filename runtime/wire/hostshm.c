@@ -175,9 +175,26 @@ int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)
 const char *dt_hostshm_call_name(uint64_t call)
 {
     static const char *const names[] = {
-        [DT_CALL_INIT] = "dt_init",        [DT_CALL_FINALIZE] = "dt_finalize",
-        [DT_CALL_BARRIER] = "barrier",     [DT_CALL_ALL_REDUCE] = "all-reduce",
+        [DT_CALL_INIT] = "dt_init",
+        [DT_CALL_FINALIZE] = "dt_finalize",
+        [DT_CALL_BARRIER] = "barrier",
+        [DT_CALL_ALL_REDUCE] = "all-reduce",
         [DT_CALL_BROADCAST] = "broadcast",
+        [DT_CALL_REDUCE] = "reduce",
+        [DT_CALL_ALL_GATHER] = "all-gather",
+        [DT_CALL_ALL_GATHERV] = "all-gatherv",
+        [DT_CALL_REDUCE_SCATTER] = "reduce-scatter",
+        [DT_CALL_ALL_TO_ALL] = "all-to-all",
+        [DT_CALL_ALL_TO_ALLV] = "all-to-allv",
+        [DT_CALL_GATHER] = "gather",
+        [DT_CALL_GATHERV] = "gatherv",
+        [DT_CALL_SCATTER] = "scatter",
+        [DT_CALL_SCATTERV] = "scatterv",
+        [DT_CALL_SEND] = "send",
+        [DT_CALL_RECV] = "recv",
+        [DT_CALL_SPLIT] = "dt_comm_split",
+        [DT_CALL_DUP] = "dt_comm_dup",
+        [DT_CALL_FREE] = "dt_comm_free",
     };
     size_t kind = call & (DT_HOSTSHM_INSIDE - 1);
 

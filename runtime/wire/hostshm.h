@@ -27,12 +27,12 @@ enum {
 /* What a collective call is: equal on all ranks, or the call is a mismatch. */
 struct dt_call {
     uint64_t number; /* counts the collectives of this generation */
-    uint64_t count;
+    uint64_t count;  /* DT_CALL_ALL_GATHERV: dt_counts_hash of all; 0 where ranks' counts differ */
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
     uint8_t device; /* 1: the buffers lie in a device's memory */
-    int32_t root;
+    int32_t root; /* or the peer, or -1 */
     uint64_t unused;
 };
 
@@ -54,6 +54,21 @@ enum dt_call_kind {
     DT_CALL_BARRIER = 3,
     DT_CALL_ALL_REDUCE = 4,
     DT_CALL_BROADCAST = 5,
+    DT_CALL_REDUCE = 6,
+    DT_CALL_ALL_GATHER = 7,
+    DT_CALL_ALL_GATHERV = 8,
+    DT_CALL_REDUCE_SCATTER = 9,
+    DT_CALL_ALL_TO_ALL = 10,
+    DT_CALL_ALL_TO_ALLV = 11,
+    DT_CALL_GATHER = 12,
+    DT_CALL_GATHERV = 13,
+    DT_CALL_SCATTER = 14,
+    DT_CALL_SCATTERV = 15,
+    DT_CALL_SEND = 16,
+    DT_CALL_RECV = 17,
+    DT_CALL_SPLIT = 18,
+    DT_CALL_DUP = 19,
+    DT_CALL_FREE = 20,
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */
