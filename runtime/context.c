@@ -7,6 +7,7 @@
 #include "runtime/collective.h"
 #include "runtime/dtype.h"
 #include "runtime/host/reduce.h"
+#include "runtime/request.h"
 #include "runtime/ticketlock.h"
 #include "runtime/wire/env.h"
 
@@ -18,6 +19,7 @@ static struct {
     struct dt_world job; /* its numbers stay readable after dt_finalize */
     struct dt_comm world;
     struct dt_ticketlock lock; /* of world, and of changes of the state */
+    struct dt_async async;     /* of world */
 } dti_context;
 
 static void in_child(void)
@@ -47,23 +49,41 @@ static dt_result_t check_state(const char *name)
 void dt_context_leave(struct dt_comm *c)
 {
     (void)c;
-    dt_ticketlock_leave(&dti_context.lock);
+    if (!dt_async_is_inside())
+        dt_ticketlock_leave(&dti_context.lock);
 }
 
-dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c)
+static dt_result_t check_comm(const char *name, const dt_comm_t *comm)
 {
     dt_result_t r = check_process(name);
 
     if (r == DT_OK && comm != DT_WORLD)
         r = dt_fail(DT_ERR_ARG, "%s: comm must be DT_WORLD", name);
+    return r;
+}
+
+dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c)
+{
+    dt_result_t r = check_comm(name, comm);
+
     if (r != DT_OK)
         return r;
-    dt_ticketlock_take(&dti_context.lock);
+    if (!dt_async_is_inside())
+        dt_ticketlock_take(&dti_context.lock);
     *c = &dti_context.world;
     r = check_state(name);
     if (r != DT_OK)
         dt_context_leave(*c);
     return r;
+}
+
+dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct dt_task *task)
+{
+    dt_result_t r = check_comm(name, comm);
+
+    if (r == DT_OK)
+        r = check_state(name);
+    return r == DT_OK ? dt_async_hand_in(&dti_context.async, task) : r;
 }
 
 /* ---- what a device backend asks of its host ---- */
@@ -147,6 +167,7 @@ static dt_result_t init(void)
                                               .min = host_min,
                                               .aborted = host_aborted,
                                               .fail = host_fail };
+    dt_async_open(&dti_context.async, &dti_context.lock);
     dti_context.state = READY;
     return DT_OK;
 }
@@ -174,9 +195,11 @@ dt_result_t dt_finalize(void)
     if (r != DT_OK)
         return r;
     if (!dt_ticketlock_try(&dti_context.lock))
-        return dt_fail(DT_ERR_STATE, "dt_finalize: another thread is inside a dtrun call");
+        return dt_fail(DT_ERR_STATE, "dt_finalize: another thread is inside a dtrun call, or a "
+                                     "request or bucket is not done; wait for it first");
     r = check_state("dt_finalize");
     if (r == DT_OK) {
+        dt_async_close(&dti_context.async);
         r = dt_comm_close(&dti_context.world);
         dt_world_leave(&dti_context.job);
         dti_context.state = AFTER;
@@ -289,6 +312,27 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
     return r;
 }
 
+static dt_result_t make_all_reduce(const struct dt_request_call *a)
+{
+    return dt_all_reduce(a->comm, a->in, a->out, a->count, a->dtype, a->op);
+}
+
+dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                           dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
+{
+    const struct dt_request_call call = { .make = make_all_reduce,
+                                          .comm = comm,
+                                          .in = in,
+                                          .out = out,
+                                          .count = count,
+                                          .dtype = dtype,
+                                          .op = op };
+    enum dt_memory memory;
+    dt_result_t r = check_all_reduce(in == DT_IN_PLACE ? out : in, out, count, dtype, op, &memory);
+
+    return r == DT_OK ? dt_request_start("dt_iall_reduce", &call, request) : r;
+}
+
 dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root)
 {
     struct dt_comm *c;
@@ -309,6 +353,25 @@ dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dt
     }
     dt_context_leave(c);
     return r;
+}
+
+static dt_result_t make_broadcast(const struct dt_request_call *a)
+{
+    return dt_broadcast(a->comm, a->out, a->count, a->dtype, a->root);
+}
+
+dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root,
+                          dt_request_t *request)
+{
+    const struct dt_request_call call = { .make = make_broadcast,
+                                          .comm = comm,
+                                          .out = buf,
+                                          .count = count,
+                                          .dtype = dtype,
+                                          .root = root };
+    dt_result_t r = check_buffer("dt_ibroadcast", buf, count, dtype);
+
+    return r == DT_OK ? dt_request_start("dt_ibroadcast", &call, request) : r;
 }
 
 dt_result_t dt_barrier(dt_comm_t *comm)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/async.h"
 #include "runtime/comm.h"
 #include "runtime/dtrun.h"
 
@@ -14,5 +15,7 @@
  * comm is none. name: of the call. */
 dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c);
 void dt_context_leave(struct dt_comm *c);
+/* Hands a task in, whose public calls on comm the communicator's own thread makes. */
+dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct dt_task *task);
 
 #endif

@@ -129,6 +129,41 @@ DT_API dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dty
 /* Returns when every rank has called it. */
 DT_API dt_result_t dt_barrier(dt_comm_t *comm);
 
+/* Calls in the background. Each returns at once; what it has asked for is done in a thread of the
+ * communicator, in its turn: all ranks still make all calls on a communicator, these and the
+ * others, in one order. The buffers belong to the library until the request has been waited for. */
+typedef struct dt_request {
+    uint64_t id; /* 0: none, which counts as done */
+} dt_request_t;
+
+DT_API dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                  dt_dtype_t dtype, dt_op_t op, dt_request_t *request);
+DT_API dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
+                                 int root, dt_request_t *request);
+/* Waits until it is done, returns what came of it, and makes it none. DT_ERR_ARG: it has been
+ * waited for already, through another copy. */
+DT_API dt_result_t dt_wait(dt_request_t *request);
+/* Waits for all n. Returns the first failure. */
+DT_API dt_result_t dt_wait_all(dt_request_t *requests, size_t n);
+/* Stores whether it is done; if so, the same as dt_wait. */
+DT_API dt_result_t dt_test(dt_request_t *request, int *done);
+
+/* Buckets: gradients that are all-reduced in place, many at a time, while the program computes the
+ * next ones (Li et al., PyTorch Distributed, VLDB 2020, section 3.2.3). A bucket leaves when the
+ * next push would make it larger than "bytes" (0: 4 MiB). Every rank pushes the same counts in the
+ * same order. What is pushed is copied at once, and written when it has been reduced; results are
+ * there after dt_bucket_wait. Buckets are for one thread at a time, and gone before their
+ * communicator. */
+typedef struct dt_bucket dt_bucket_t;
+
+DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
+                                    dt_bucket_t **bucket);
+DT_API dt_result_t dt_bucket_push(dt_bucket_t *bucket, void *buf, size_t count);
+/* Sends off what has been pushed, and waits for all of it. A failure stays the bucket's. */
+DT_API dt_result_t dt_bucket_wait(dt_bucket_t *bucket);
+/* The same, then frees it. */
+DT_API dt_result_t dt_bucket_free(dt_bucket_t *bucket);
+
 /* Checkpoints. Names "bytes" of host memory, to be saved and restored under "name" (1 to 255 bytes,
  * each name once); it must stay valid. Every rank registers its own buffers, before the first save
  * or restore. Failures concern this call alone. */

@@ -20,7 +20,9 @@ runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
 	runtime/agentlink.c runtime/agentlink.h \
+	runtime/async.c runtime/async.h \
 	runtime/blame.c runtime/blame.h \
+	runtime/bucket.c \
 	runtime/checkpoint/checkpoint.c \
 	runtime/checkpoint/checksum.c runtime/checkpoint/checksum.h \
 	runtime/checkpoint/file.c runtime/checkpoint/file.h \
@@ -37,6 +39,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/device.c runtime/device.h \
 	runtime/dtype.c runtime/dtype.h \
 	runtime/error.c runtime/error.h \
+	runtime/futex.h \
 	runtime/host/alarm.c runtime/host/alarm.h \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
 	runtime/host/kernels/plain.c \
@@ -46,6 +49,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/tcp.c runtime/host/tcp.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
+	runtime/request.c runtime/request.h \
 	runtime/ticketlock.c runtime/ticketlock.h \
 	runtime/world.c runtime/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)

@@ -1,17 +1,23 @@
 #include "runtime/ticketlock.h"
 
-#include <limits.h>
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "runtime/futex.h"
+
+uint32_t dt_ticketlock_draw(struct dt_ticketlock *l)
+{
+    return atomic_fetch_add(&l->next, 1);
+}
+
+void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number)
+{
+    uint32_t served;
+
+    while ((served = atomic_load(&l->served)) != number)
+        dt_futex_wait(&l->served, served);
+}
 
 void dt_ticketlock_take(struct dt_ticketlock *l)
 {
-    uint32_t mine = atomic_fetch_add(&l->next, 1);
-    uint32_t served;
-
-    while ((served = atomic_load(&l->served)) != mine)
-        syscall(SYS_futex, &l->served, FUTEX_WAIT_PRIVATE, served, NULL, NULL, 0);
+    dt_ticketlock_await(l, dt_ticketlock_draw(l));
 }
 
 bool dt_ticketlock_try(struct dt_ticketlock *l)
@@ -27,5 +33,5 @@ void dt_ticketlock_leave(struct dt_ticketlock *l)
     uint32_t served = atomic_fetch_add(&l->served, 1) + 1;
 
     if (atomic_load(&l->next) != served)
-        syscall(SYS_futex, &l->served, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+        dt_futex_wake_all(&l->served);
 }

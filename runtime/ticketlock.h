@@ -2,7 +2,8 @@
  *
  * Who comes draws a number; the one that is served holds the lock (Mellor-Crummey and Scott,
  * Algorithms for scalable synchronization on shared-memory multiprocessors, ACM TOCS 9(1), 1991,
- * section 2.2). All zero: nobody holds it. */
+ * section 2.2). A thread may draw for another, which then waits for that number. All zero: nobody
+ * holds it. */
 #ifndef DT_RUNTIME_TICKETLOCK_H
 #define DT_RUNTIME_TICKETLOCK_H
 
@@ -15,6 +16,10 @@ struct dt_ticketlock {
     _Atomic uint32_t served;
 };
 
+/* Draws a number. Somebody has to await it, and leave. */
+uint32_t dt_ticketlock_draw(struct dt_ticketlock *l);
+void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number);
+/* Both at once. */
 void dt_ticketlock_take(struct dt_ticketlock *l);
 /* Takes it only if nobody holds it or waits for it. */
 bool dt_ticketlock_try(struct dt_ticketlock *l);

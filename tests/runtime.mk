@@ -1,5 +1,6 @@
 # Unit tests of libdtrun against agents that the test plays itself.
 UNIT_TESTS += \
+	tests/unit/async \
 	tests/unit/auth \
 	tests/unit/collectives \
 	tests/unit/failures \
@@ -12,6 +13,10 @@ UNIT_TESTS += \
 TESTJOB = tests/unit/testjob.c tests/unit/testjob.h
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 TESTJOB_LIBS = launcher/libagent.la runtime/libruntime.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_async_SOURCES = tests/unit/async.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_async_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_async_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_collectives_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -1,0 +1,120 @@
+#include "runtime/async.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/futex.h"
+
+static _Thread_local bool dti_inside;
+
+bool dt_async_is_inside(void)
+{
+    return dti_inside;
+}
+
+void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
+{
+    *a = (struct dt_async){ .lock = lock };
+    pthread_mutex_init(&a->mutex, NULL);
+    pthread_cond_init(&a->handed_in, NULL);
+}
+
+/* NULL: there will be no more. */
+static struct dt_task *next_task(struct dt_async *a)
+{
+    struct dt_task *task;
+
+    pthread_mutex_lock(&a->mutex);
+    while (!a->first && !a->ending)
+        pthread_cond_wait(&a->handed_in, &a->mutex);
+    task = a->first;
+    if (task)
+        a->first = task->next;
+    pthread_mutex_unlock(&a->mutex);
+    return task;
+}
+
+/* Its owner may free the task as soon as it is done. */
+static void make_call(struct dt_async *a, struct dt_task *task)
+{
+    dt_ticketlock_await(a->lock, task->number);
+    task->result = task->run(task);
+    if (task->result != DT_OK)
+        snprintf(task->why, sizeof task->why, "%s", dt_last_error());
+    dt_ticketlock_leave(a->lock);
+    atomic_store_explicit(&task->done, 1, memory_order_release);
+    dt_futex_wake_all(&task->done);
+}
+
+static void *make_calls(void *arg)
+{
+    struct dt_async *a = arg;
+    struct dt_task *task;
+
+    dti_inside = true;
+    while ((task = next_task(a)))
+        make_call(a, task);
+    return NULL;
+}
+
+/* Signals are the program's: its own threads take them. */
+static bool start(struct dt_async *a)
+{
+    sigset_t all, before;
+
+    if (a->started)
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    a->started = pthread_create(&a->thread, NULL, make_calls, a) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return a->started;
+}
+
+dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)
+{
+    bool started;
+
+    task->next = NULL;
+    atomic_init(&task->done, 0);
+    pthread_mutex_lock(&a->mutex);
+    started = start(a);
+    if (started) {
+        task->number = dt_ticketlock_draw(a->lock);
+        if (a->first)
+            a->last->next = task;
+        else
+            a->first = task;
+        a->last = task;
+        pthread_cond_signal(&a->handed_in);
+    }
+    pthread_mutex_unlock(&a->mutex);
+    return started ? DT_OK
+                   : dt_fail(DT_ERR_NOMEM, "a thread for calls in the background could "
+                                           "not be started (RLIMIT_NPROC?)");
+}
+
+void dt_async_close(struct dt_async *a)
+{
+    pthread_mutex_lock(&a->mutex);
+    a->ending = true;
+    pthread_cond_signal(&a->handed_in);
+    pthread_mutex_unlock(&a->mutex);
+    if (a->started)
+        pthread_join(a->thread, NULL);
+    pthread_cond_destroy(&a->handed_in);
+    pthread_mutex_destroy(&a->mutex);
+}
+
+bool dt_task_is_done(struct dt_task *task)
+{
+    return atomic_load_explicit(&task->done, memory_order_acquire);
+}
+
+dt_result_t dt_task_await(struct dt_task *task)
+{
+    while (!dt_task_is_done(task))
+        dt_futex_wait(&task->done, 0);
+    return task->result == DT_OK ? DT_OK : dt_fail(task->result, "%s", task->why);
+}

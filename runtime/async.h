@@ -1,0 +1,54 @@
+/* The thread in which a communicator makes the calls that nobody waits for yet.
+ *
+ * A task draws its number in the communicator's lock when it is handed in, so that it has its place
+ * among the calls that the program makes itself, before and after it. The thread begins with the
+ * first task, with all signals blocked, and ends with the communicator. */
+#ifndef DT_RUNTIME_ASYNC_H
+#define DT_RUNTIME_ASYNC_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/error.h"
+#include "runtime/ticketlock.h"
+
+struct dt_task {
+    /* Makes the call. The thread holds the communicator's lock meanwhile. */
+    dt_result_t (*run)(struct dt_task *task);
+
+    /* The rest is set here. Once it is done the task belongs to its owner again. */
+    struct dt_task *next;
+    uint32_t number;
+    _Atomic uint32_t done;
+    dt_result_t result;
+    char why[DT_ERROR_TEXT]; /* of a failure */
+};
+
+struct dt_async { /* all zero at first */
+    pthread_mutex_t mutex;
+    pthread_cond_t handed_in;
+    pthread_t thread;
+    bool started;
+    bool ending;
+    struct dt_task *first;
+    struct dt_task *last;
+    struct dt_ticketlock *lock;
+};
+
+void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
+/* DT_ERR_NOMEM: there can be no thread; nothing was handed in. */
+dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
+/* All tasks are done: the caller holds the lock, and drew its number after the last of them. */
+void dt_async_close(struct dt_async *a);
+
+bool dt_task_is_done(struct dt_task *task);
+/* Sleeps until it is done. Returns its result, and makes its text what dt_last_error returns. */
+dt_result_t dt_task_await(struct dt_task *task);
+
+/* Whether this thread is one that makes tasks' calls: then it holds the lock already. */
+bool dt_async_is_inside(void);
+
+#endif

@@ -1,0 +1,273 @@
+/* Buckets: many small all-reduces made as few large ones, while the program goes on computing.
+ *
+ * What is pushed is copied behind what was pushed before it until the bucket is full; then the
+ * bucket leaves as one task, and the next one is filled. Its thread reduces it and copies the
+ * results back. What fills a bucket by itself is reduced where it stands. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/context.h"
+#include "runtime/device.h"
+#include "runtime/dtype.h"
+
+enum { DEFAULT_CAP = 4 * 1024 * 1024 };
+
+struct piece {
+    void *buf;
+    size_t bytes;
+};
+
+struct flight {
+    struct dt_task task; /* first: a task is its flight */
+    struct flight *next;
+    const struct dt_bucket *bucket;
+    uint8_t *data; /* of the pieces, one after the other; NULL: reduced in place, one piece */
+    size_t bytes;
+    struct piece *pieces;
+    size_t n;
+    size_t room;
+};
+
+struct dt_bucket {
+    dt_comm_t *comm;
+    size_t cap;
+    dt_dtype_t dtype;
+    dt_op_t op;
+    struct flight *filling; /* or NULL */
+    struct flight *first;   /* of those that have left, in order */
+    struct flight *last;
+    struct flight *spare; /* with data */
+    dt_result_t failed;   /* the first that did */
+    char why[DT_ERROR_TEXT];
+};
+
+static dt_result_t reduce(struct dt_task *task)
+{
+    const struct flight *f = (const struct flight *)task;
+    const struct dt_bucket *b = f->bucket;
+    void *data = f->data ? f->data : f->pieces[0].buf;
+    const uint8_t *from = f->data;
+    dt_result_t r = dt_all_reduce(b->comm, DT_IN_PLACE, data, f->bytes / dt_dtype_size(b->dtype),
+                                  b->dtype, b->op);
+
+    for (size_t i = 0; r == DT_OK && f->data && i < f->n; i++) {
+        memcpy(f->pieces[i].buf, from, f->pieces[i].bytes);
+        from += f->pieces[i].bytes;
+    }
+    return r;
+}
+
+static void flight_free(struct flight *f)
+{
+    if (!f)
+        return;
+    free(f->data);
+    free(f->pieces);
+    free(f);
+}
+
+/* NULL: out of memory. */
+static struct flight *flight_new(struct dt_bucket *b, bool in_place)
+{
+    struct flight *f = in_place ? NULL : b->spare;
+
+    if (f) {
+        b->spare = f->next;
+        f->next = NULL;
+        f->bytes = f->n = 0;
+        return f;
+    }
+    f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
+    f->task.run = reduce;
+    f->bucket = b;
+    f->data = in_place ? NULL : malloc(b->cap);
+    if (in_place || f->data)
+        return f;
+    free(f);
+    return NULL;
+}
+
+static bool add_piece(struct flight *f, void *buf, size_t bytes)
+{
+    if (f->n == f->room) {
+        size_t room = f->room ? 2 * f->room : 8;
+        struct piece *pieces = realloc(f->pieces, room * sizeof *pieces);
+
+        if (!pieces)
+            return false;
+        f->pieces = pieces;
+        f->room = room;
+    }
+    if (f->data)
+        memcpy(f->data + f->bytes, buf, bytes);
+    f->pieces[f->n++] = (struct piece){ buf, bytes };
+    f->bytes += bytes;
+    return true;
+}
+
+/* The first of those that have left is done. */
+static void land(struct dt_bucket *b)
+{
+    struct flight *f = b->first;
+    dt_result_t r = dt_task_await(&f->task);
+
+    b->first = f->next;
+    if (r != DT_OK && b->failed == DT_OK) {
+        b->failed = r;
+        snprintf(b->why, sizeof b->why, "%s", dt_last_error());
+    }
+    if (!f->data) {
+        flight_free(f);
+        return;
+    }
+    f->next = b->spare;
+    b->spare = f;
+}
+
+static dt_result_t take_off(struct dt_bucket *b, struct flight *f)
+{
+    dt_result_t r = dt_context_hand_in("dt_bucket_push", b->comm, &f->task);
+
+    if (r != DT_OK)
+        return r;
+    if (b->first)
+        b->last->next = f;
+    else
+        b->first = f;
+    b->last = f;
+    return DT_OK;
+}
+
+static dt_result_t flush(struct dt_bucket *b)
+{
+    dt_result_t r = b->filling ? take_off(b, b->filling) : DT_OK;
+
+    if (r == DT_OK)
+        b->filling = NULL;
+    return r;
+}
+
+static dt_result_t out_of_memory(void)
+{
+    return dt_fail(DT_ERR_NOMEM, "dt_bucket_push: out of memory");
+}
+
+static dt_result_t push_alone(struct dt_bucket *b, void *buf, size_t bytes)
+{
+    struct flight *f = flight_new(b, true);
+    dt_result_t r = f && add_piece(f, buf, bytes) ? flush(b) : out_of_memory();
+
+    if (r == DT_OK)
+        r = take_off(b, f);
+    if (r != DT_OK)
+        flight_free(f);
+    return r;
+}
+
+static dt_result_t push_together(struct dt_bucket *b, void *buf, size_t bytes)
+{
+    dt_result_t r = DT_OK;
+
+    if (b->filling && b->filling->bytes + bytes > b->cap)
+        r = flush(b);
+    if (r != DT_OK)
+        return r;
+    if (!b->filling)
+        b->filling = flight_new(b, false);
+    return b->filling && add_piece(b->filling, buf, bytes) ? DT_OK : out_of_memory();
+}
+
+static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t count)
+{
+    if (!b)
+        return dt_fail(DT_ERR_ARG, "dt_bucket_push: no bucket was given");
+    if (count && !buf)
+        return dt_fail(DT_ERR_ARG, "dt_bucket_push: no buffer was given");
+    if (count > PTRDIFF_MAX / dt_dtype_size(b->dtype))
+        return dt_fail(DT_ERR_ARG, "dt_bucket_push: count %zu is larger than memory", count);
+    return b->failed == DT_OK ? DT_OK : dt_fail(b->failed, "%s", b->why);
+}
+
+dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
+{
+    dt_result_t r = check_push(b, buf, count);
+    size_t bytes;
+
+    if (r != DT_OK || count == 0)
+        return r;
+    while (b->first && dt_task_is_done(&b->first->task))
+        land(b);
+    bytes = count * dt_dtype_size(b->dtype);
+    if (bytes >= b->cap || dt_device_memory(buf, buf) == DT_MEMORY_DEVICE)
+        return push_alone(b, buf, bytes);
+    return push_together(b, buf, bytes);
+}
+
+dt_result_t dt_bucket_wait(dt_bucket_t *b)
+{
+    dt_result_t r;
+
+    if (!b)
+        return dt_fail(DT_ERR_ARG, "dt_bucket_wait: no bucket was given");
+    r = flush(b);
+    while (b->first)
+        land(b);
+    return b->failed == DT_OK ? r : dt_fail(b->failed, "%s", b->why);
+}
+
+static dt_result_t check_create(dt_dtype_t dtype, dt_op_t op, dt_bucket_t **bucket)
+{
+    if (!bucket)
+        return dt_fail(DT_ERR_ARG, "dt_bucket_create: there is nowhere to put the bucket");
+    *bucket = NULL;
+    if (!dt_dtype_size(dtype))
+        return dt_fail(DT_ERR_ARG, "dt_bucket_create: %d is no dt_dtype_t", (int)dtype);
+    if ((unsigned)op >= DT_OP_MAX)
+        return dt_fail(DT_ERR_ARG, "dt_bucket_create: %d is no dt_op_t", (int)op);
+    if (!dt_op_applies(op, dtype))
+        return dt_fail(DT_ERR_ARG, "dt_bucket_create: %s folds the bits of integers, not %s",
+                       dt_op_name(op), dt_dtype_name(dtype));
+    return DT_OK;
+}
+
+dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
+                             dt_bucket_t **bucket)
+{
+    dt_result_t r = check_create(dtype, op, bucket);
+
+    if (r != DT_OK)
+        return r;
+    *bucket = malloc(sizeof **bucket);
+    if (!*bucket)
+        return dt_fail(DT_ERR_NOMEM, "dt_bucket_create: out of memory");
+    **bucket = (struct dt_bucket){
+        .comm = comm, .cap = bytes ? bytes : DEFAULT_CAP, .dtype = dtype, .op = op
+    };
+    return DT_OK;
+}
+
+static void free_all(struct flight *f)
+{
+    while (f) {
+        struct flight *next = f->next;
+
+        flight_free(f);
+        f = next;
+    }
+}
+
+dt_result_t dt_bucket_free(dt_bucket_t *b)
+{
+    dt_result_t r;
+
+    if (!b)
+        return DT_OK;
+    r = dt_bucket_wait(b);
+    free_all(b->spare);
+    flight_free(b->filling);
+    free(b);
+    return r;
+}

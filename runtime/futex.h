@@ -1,0 +1,23 @@
+/* Sleeping on a word that threads of this process share. */
+#ifndef DT_RUNTIME_FUTEX_H
+#define DT_RUNTIME_FUTEX_H
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Returns when the word is woken, at a signal, or at once if it does not have the value seen. */
+static inline void dt_futex_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static inline void dt_futex_wake_all(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+#endif

@@ -1,0 +1,174 @@
+#include "runtime/request.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/context.h"
+
+struct request {
+    struct dt_task task; /* first: a task is its request */
+    struct dt_request_call call;
+    uint32_t uses; /* odd while it is in use */
+    uint32_t next_free;
+};
+
+enum { NONE = UINT32_MAX };
+
+/* Requests never move, for their tasks are known elsewhere. */
+static struct {
+    pthread_mutex_t mutex;
+    struct request **all;
+    uint32_t n;
+    uint32_t room;
+    uint32_t free; /* the first of those not in use */
+} dti_requests = { .mutex = PTHREAD_MUTEX_INITIALIZER, .free = NONE };
+
+static bool grow(void)
+{
+    uint32_t room = dti_requests.room ? dti_requests.room * 2 : 16;
+    struct request **all = realloc(dti_requests.all, room * sizeof *all);
+
+    if (!all)
+        return false;
+    dti_requests.all = all;
+    dti_requests.room = room;
+    return true;
+}
+
+/* The index of one that is not in use, or NONE: no memory. */
+static uint32_t take(void)
+{
+    uint32_t i = dti_requests.free;
+
+    if (i != NONE) {
+        dti_requests.free = dti_requests.all[i]->next_free;
+    } else if (dti_requests.n < dti_requests.room || grow()) {
+        struct request *fresh = calloc(1, sizeof *fresh);
+
+        if (!fresh)
+            return NONE;
+        i = dti_requests.n++;
+        dti_requests.all[i] = fresh;
+    } else {
+        return NONE;
+    }
+    dti_requests.all[i]->uses++;
+    return i;
+}
+
+static void give_back(uint32_t i)
+{
+    pthread_mutex_lock(&dti_requests.mutex);
+    dti_requests.all[i]->uses++;
+    dti_requests.all[i]->next_free = dti_requests.free;
+    dti_requests.free = i;
+    pthread_mutex_unlock(&dti_requests.mutex);
+}
+
+/* NULL: it has been waited for, or never was one. */
+static struct request *find(dt_request_t request, uint32_t *i)
+{
+    uint32_t uses = (uint32_t)(request.id >> 32);
+    struct request *found = NULL;
+
+    *i = (uint32_t)request.id - 1;
+    pthread_mutex_lock(&dti_requests.mutex);
+    if (*i < dti_requests.n && dti_requests.all[*i]->uses == uses && uses % 2 == 1)
+        found = dti_requests.all[*i];
+    pthread_mutex_unlock(&dti_requests.mutex);
+    return found;
+}
+
+static dt_result_t make(struct dt_task *task)
+{
+    const struct dt_request_call *call = &((struct request *)task)->call;
+
+    return call->make(call);
+}
+
+dt_result_t dt_request_start(const char *name, const struct dt_request_call *call,
+                             dt_request_t *request)
+{
+    struct request *started = NULL;
+    dt_result_t r;
+    uint32_t i;
+
+    if (!request)
+        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
+    *request = (dt_request_t){ 0 };
+    pthread_mutex_lock(&dti_requests.mutex);
+    i = take();
+    if (i != NONE)
+        started = dti_requests.all[i];
+    pthread_mutex_unlock(&dti_requests.mutex);
+    if (!started)
+        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
+    started->call = *call;
+    started->task.run = make;
+    request->id = (uint64_t)started->uses << 32 | (i + 1);
+    r = dt_context_hand_in(name, call->comm, &started->task);
+    if (r == DT_OK)
+        return r;
+    *request = (dt_request_t){ 0 };
+    give_back(i);
+    return r;
+}
+
+static dt_result_t check(const char *name, const dt_request_t *request, struct request **found,
+                         uint32_t *i)
+{
+    if (!request)
+        return dt_fail(DT_ERR_ARG, "%s: no request was given", name);
+    *found = request->id ? find(*request, i) : NULL;
+    if (request->id && !*found)
+        return dt_fail(DT_ERR_ARG, "%s: this is no request, or one that was waited for already",
+                       name);
+    return DT_OK;
+}
+
+dt_result_t dt_wait(dt_request_t *request)
+{
+    struct request *found;
+    uint32_t i;
+    dt_result_t r = check("dt_wait", request, &found, &i);
+
+    if (r != DT_OK || !found)
+        return r;
+    r = dt_task_await(&found->task);
+    *request = (dt_request_t){ 0 };
+    give_back(i);
+    return r;
+}
+
+dt_result_t dt_test(dt_request_t *request, int *done)
+{
+    struct request *found;
+    uint32_t i;
+    dt_result_t r = check("dt_test", request, &found, &i);
+
+    if (r == DT_OK && !done)
+        r = dt_fail(DT_ERR_ARG, "dt_test: there is nowhere to put the answer");
+    if (r != DT_OK)
+        return r;
+    *done = !found || dt_task_is_done(&found->task);
+    return found && *done ? dt_wait(request) : DT_OK;
+}
+
+dt_result_t dt_wait_all(dt_request_t *requests, size_t n)
+{
+    dt_result_t first = DT_OK;
+    char why[DT_ERROR_TEXT] = "";
+
+    if (n && !requests)
+        return dt_fail(DT_ERR_ARG, "dt_wait_all: no requests were given");
+    for (size_t i = 0; i < n; i++) {
+        dt_result_t r = dt_wait(&requests[i]);
+
+        if (r == DT_OK || first != DT_OK)
+            continue;
+        first = r;
+        snprintf(why, sizeof why, "%s", dt_last_error());
+    }
+    return first == DT_OK ? DT_OK : dt_fail(first, "%s", why);
+}

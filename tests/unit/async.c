@@ -1,0 +1,381 @@
+/* Calls in the background: requests and buckets. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { MANY = 64, COUNT = 1000, TENSORS = 40 };
+
+static const char *const placements[] = { "1", "2", "3 1" };
+
+static void run_all(int (*body)(int rank, void *arg))
+{
+    struct testjob_result result;
+
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        struct testjob_plan plan = { .hosts = placements[p], .body = body };
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        assert_string_equal(result.log, "");
+        for (int i = 0; i < result.n; i++)
+            assert_int_equal(result.ranks[i].status, 0);
+    }
+}
+
+/* The sum over all ranks of rank + i. */
+static int64_t sum(int64_t i)
+{
+    return dt_size() * i + dt_size() * (dt_size() - 1) / 2;
+}
+
+/* ---- requests ---- */
+
+static int64_t buffers[MANY][COUNT];
+static dt_request_t requests[MANY];
+
+static int start_many(void)
+{
+    for (int k = 0; k < MANY; k++) {
+        for (int i = 0; i < COUNT; i++)
+            buffers[k][i] = dt_rank() + i + k;
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buffers[k], COUNT, DT_I64, DT_SUM,
+                            &requests[k]) == DT_OK);
+        NEED(requests[k].id != 0);
+    }
+    return 0;
+}
+
+static int check_many(void)
+{
+    for (int k = 0; k < MANY; k++) {
+        NEED(requests[k].id == 0);
+        for (int i = 0; i < COUNT; i++)
+            NEED(buffers[k][i] == sum(i + k));
+    }
+    return 0;
+}
+
+/* Every rank waits in an order of its own, or for all, or asks until all are done. */
+static int wait_in_any_order(int rank, void *arg)
+{
+    int done = 0;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int round = 0; round < 6; round++) {
+        NEED(start_many() == 0);
+        for (int k = 0; (rank + round) % 3 == 0 && k < MANY; k++)
+            NEED(dt_wait(&requests[(k * 37 + rank) % MANY]) == DT_OK);
+        if ((rank + round) % 3 == 1)
+            NEED(dt_wait_all(requests, MANY) == DT_OK);
+        for (int k = 0; (rank + round) % 3 == 2 && k < MANY; k += done)
+            NEED(dt_test(&requests[k], &done) == DT_OK);
+        NEED(check_many() == 0);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void requests_may_be_waited_for_in_any_order(void **state)
+{
+    (void)state;
+    run_all(wait_in_any_order);
+}
+
+/* Calls of both kinds by turns: were their order not kept, calls of ranks would not fit. */
+static int mix_with_others(int rank, void *arg)
+{
+    int64_t a = rank, b = rank, c = rank;
+    dt_request_t first, second;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 100; i++) {
+        a = b = c = rank;
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &a, 1, DT_I64, DT_SUM, &first) == DT_OK);
+        NEED(dt_ibroadcast(DT_WORLD, &b, 1, DT_I64, dt_size() - 1, &second) == DT_OK);
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &c, 1, DT_I64, DT_MAX) == DT_OK);
+        NEED(dt_wait(&second) == DT_OK && dt_wait(&first) == DT_OK);
+        NEED(a == sum(0) && b == dt_size() - 1 && c == dt_size() - 1);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void calls_keep_the_order_in_which_they_were_made(void **state)
+{
+    (void)state;
+    run_all(mix_with_others);
+}
+
+static int misuse(int rank, void *arg)
+{
+    int64_t x = rank;
+    dt_request_t request = { 0 }, copy, stray = { 12345 };
+    int done = 0;
+
+    (void)arg;
+    NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, &request) == DT_ERR_STATE);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, NULL) == DT_ERR_ARG);
+    NEED(dt_iall_reduce(DT_WORLD, NULL, &x, 1, DT_I64, DT_SUM, &request) == DT_ERR_ARG);
+    NEED(request.id == 0 && dt_wait(&request) == DT_OK);
+    NEED(dt_test(&request, &done) == DT_OK && done);
+    NEED(dt_wait(&stray) == DT_ERR_ARG && dt_wait(NULL) == DT_ERR_ARG);
+    NEED(dt_test(&request, NULL) == DT_ERR_ARG);
+    NEED(dt_ibroadcast(DT_WORLD, &x, 1, DT_I64, dt_size(), &request) == DT_OK);
+    NEED(dt_wait(&request) == DT_ERR_ARG && strstr(dt_last_error(), "root"));
+    NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, &request) == DT_OK);
+    copy = request;
+    NEED(dt_wait(&request) == DT_OK && x == sum(0));
+    NEED(dt_wait(&copy) == DT_ERR_ARG && strstr(dt_last_error(), "waited for already"));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void misuse_is_told_and_harms_nothing(void **state)
+{
+    (void)state;
+    run_all(misuse);
+}
+
+static _Atomic int *refused;
+
+/* Rank 1 comes to the call when rank 0 has been refused. */
+static int leave_too_early(int rank, void *arg)
+{
+    int64_t x = rank;
+    dt_request_t request;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 0) {
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, &request) == DT_OK);
+        NEED(dt_finalize() == DT_ERR_STATE);
+        *refused = 1;
+        NEED(dt_wait(&request) == DT_OK);
+    } else {
+        while (!*refused)
+            usleep(500);
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM) == DT_OK);
+    }
+    NEED(x == sum(0) && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static int disagree(int rank, void *arg)
+{
+    int64_t x[2] = { 0 };
+    dt_request_t request[2];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, x, rank ? 1 : 2, DT_I64, DT_SUM, &request[0]) ==
+         DT_OK);
+    NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, x, 1, DT_I64, DT_SUM, &request[1]) == DT_OK);
+    NEED(dt_wait_all(request, 2) == (dt_size() == 1 ? DT_OK : DT_ERR_MISMATCH));
+    NEED(dt_size() == 1 || strstr(dt_last_error(), "called all-reduce of"));
+    NEED(dt_finalize() == (dt_size() == 1 ? DT_OK : DT_ERR_MISMATCH));
+    return 0;
+}
+
+static void a_failure_is_told_by_the_wait(void **state)
+{
+    (void)state;
+    run_all(disagree);
+}
+
+/* ---- buckets ---- */
+
+struct tensor {
+    int64_t *data;
+    size_t count;
+};
+
+/* Of sizes around that of the bucket: smaller, as large, larger, and none at all. */
+static int push_all(dt_bucket_t *b, struct tensor *t, size_t cap)
+{
+    size_t counts[] = { 1, 7, 0, cap / 8, cap / 8 - 1, cap / 8 + 1, 3 * cap / 8, cap / 16, 1 };
+
+    for (int k = 0; k < TENSORS; k++) {
+        t[k].count = counts[(size_t)k % (sizeof counts / sizeof *counts)];
+        t[k].data = malloc((t[k].count + 1) * sizeof *t[k].data);
+        NEED(t[k].data);
+        for (size_t i = 0; i < t[k].count; i++)
+            t[k].data[i] = dt_rank() + (int64_t)i + k;
+        t[k].data[t[k].count] = 4711;
+        NEED(dt_bucket_push(b, t[k].data, t[k].count) == DT_OK);
+    }
+    return 0;
+}
+
+static int fill_buckets(int rank, void *arg)
+{
+    struct tensor t[TENSORS];
+    dt_bucket_t *b;
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (size_t cap = 64; cap <= 65536; cap *= 32) {
+        NEED(dt_bucket_create(DT_WORLD, cap, DT_I64, DT_SUM, &b) == DT_OK);
+        for (int step = 0; step < 3; step++) {
+            NEED(push_all(b, t, cap) == 0);
+            NEED(dt_bucket_wait(b) == DT_OK);
+            for (int k = 0; k < TENSORS; k++) {
+                for (size_t i = 0; i < t[k].count; i++)
+                    NEED(t[k].data[i] == sum((int64_t)i + k));
+                NEED(t[k].data[t[k].count] == 4711);
+                free(t[k].data);
+            }
+        }
+        NEED(dt_bucket_wait(b) == DT_OK);
+        NEED(dt_bucket_free(b) == DT_OK);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void buckets_reduce_what_is_pushed(void **state)
+{
+    (void)state;
+    run_all(fill_buckets);
+}
+
+/* One call for all of it, or one for each piece: element by element the same is folded. */
+static int compare_bytes(int rank, void *arg)
+{
+    static float fused[COUNT], apart[COUNT];
+    dt_bucket_t *b;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < COUNT; i++)
+        fused[i] = apart[i] = 1.0F / (float)(3 + rank + i);
+    NEED(dt_bucket_create(DT_WORLD, 0, DT_F32, DT_AVG, &b) == DT_OK);
+    for (int at = 0; at < COUNT; at += 100)
+        NEED(dt_bucket_push(b, fused + at, 100) == DT_OK);
+    NEED(dt_bucket_free(b) == DT_OK);
+    for (int at = 0; at < COUNT; at += 100)
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, apart + at, 100, DT_F32, DT_AVG) == DT_OK);
+    NEED(memcmp(fused, apart, sizeof fused) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_bucket_gives_the_bytes_of_single_calls(void **state)
+{
+    (void)state;
+    run_all(compare_bytes);
+}
+
+static int bucket_misuse(int rank, void *arg)
+{
+    int64_t x[9] = { 0 };
+    dt_bucket_t *b = NULL;
+    bool alone;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    alone = dt_size() == 1;
+    NEED(dt_bucket_create(DT_WORLD, 0, DT_F32, DT_BAND, &b) == DT_ERR_ARG && !b);
+    NEED(dt_bucket_create(DT_WORLD, 0, (dt_dtype_t)99, DT_SUM, &b) == DT_ERR_ARG);
+    NEED(dt_bucket_create(DT_WORLD, 0, DT_I64, DT_SUM, NULL) == DT_ERR_ARG);
+    NEED(dt_bucket_push(NULL, x, 1) == DT_ERR_ARG);
+    NEED(dt_bucket_wait(NULL) == DT_ERR_ARG && dt_bucket_free(NULL) == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 64, DT_I64, DT_SUM, &b) == DT_OK);
+    NEED(dt_bucket_push(b, NULL, 1) == DT_ERR_ARG);
+    NEED(dt_bucket_push(b, x, SIZE_MAX / 2) == DT_ERR_ARG);
+    NEED(dt_bucket_push(b, x, rank ? 3 : 2) == DT_OK);
+    NEED(dt_bucket_wait(b) == (alone ? DT_OK : DT_ERR_MISMATCH));
+    NEED(dt_bucket_push(b, x, 9) == (alone ? DT_OK : DT_ERR_MISMATCH));
+    NEED(dt_bucket_free(b) == (alone ? DT_OK : DT_ERR_MISMATCH));
+    NEED(dt_finalize() == (alone ? DT_OK : DT_ERR_MISMATCH));
+    return 0;
+}
+
+static void a_bucket_keeps_its_first_failure(void **state)
+{
+    (void)state;
+    run_all(bucket_misuse);
+}
+
+/* ---- threads and signals ---- */
+
+static volatile sig_atomic_t caught;
+static pthread_t catcher;
+
+static void catch (int signo)
+{
+    (void)signo;
+    caught += pthread_equal(pthread_self(), catcher) ? 1 : 1000;
+}
+
+/* A signal for the process never interrupts the thread that the program does not know of. */
+static int storm(int rank, void *arg)
+{
+    struct sigaction action = { .sa_handler = catch };
+
+    (void)rank;
+    (void)arg;
+    catcher = pthread_self();
+    sigaction(SIGALRM, &action, NULL);
+    NEED(dt_init() == DT_OK);
+    for (int round = 0; round < 5; round++) {
+        NEED(start_many() == 0);
+        for (int k = 0; k < 20; k++)
+            kill(getpid(), SIGALRM);
+        NEED(dt_wait_all(requests, MANY) == DT_OK);
+        NEED(check_many() == 0);
+    }
+    NEED(caught > 0 && caught < 1000);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void signals_are_left_to_the_program(void **state)
+{
+    (void)state;
+    run_all(storm);
+}
+
+static void the_job_is_left_only_after_the_last_request(void **state)
+{
+    struct testjob_plan plan = { .hosts = "2", .body = leave_too_early };
+    struct testjob_result result;
+
+    (void)state;
+    refused = testjob_shared(4096);
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    for (int i = 0; i < result.n; i++)
+        assert_int_equal(result.ranks[i].status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_may_be_waited_for_in_any_order),
+        cmocka_unit_test(calls_keep_the_order_in_which_they_were_made),
+        cmocka_unit_test(misuse_is_told_and_harms_nothing),
+        cmocka_unit_test(the_job_is_left_only_after_the_last_request),
+        cmocka_unit_test(a_failure_is_told_by_the_wait),
+        cmocka_unit_test(buckets_reduce_what_is_pushed),
+        cmocka_unit_test(a_bucket_gives_the_bytes_of_single_calls),
+        cmocka_unit_test(a_bucket_keeps_its_first_failure),
+        cmocka_unit_test(signals_are_left_to_the_program),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
