@@ -15,7 +15,7 @@
 #include "launcher/remote/child.h"
 
 enum {
-    ASK_MS = 5000,
+    ASK_MS = 20 * 1000, /* machines that start many jobs are busy */
     GRACE_MS = 100,
     CONNECT_TIMEOUT_S = 10,
     TEXT_MAX = 256 * 1024,
