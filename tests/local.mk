@@ -315,7 +315,7 @@ CLUSTER_TESTS = \
 	tests/cluster/recover.bats \
 	tests/cluster/frameworks.bats \
 	tests/cluster/user.bats
-EXTRA_DIST += tests/cluster/lib.bash
+EXTRA_DIST += tests/await.bash tests/cluster/lib.bash
 
 # Run by hand: see CONTRIBUTING.md.
 EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \

@@ -113,23 +113,23 @@ json() { # a Python expression over the report o
     chmod +x agent
     for case in INT:130 TERM:143; do
         DTRUN_AGENT=$T/agent dtrun_start --check
-        within 10 started_agent
+        await started_agent
         kill -"${case%:*}" "$BACKGROUND"
-        dtrun_wait 10
+        dtrun_wait
         code_is "${case#*:}"
         err_lines 1
         [ ! -s "$OUT" ]
-        clean 2
+        becomes_clean
     done
     DTRUN_AGENT=$T/agent dtrun --check --timeout 1
     code_is 124
     err_has "dtrun: localhost: agent start: not done within the 1 s of --timeout"
     grep -q '^localhost !' "$OUT"
-    clean 2
+    becomes_clean
     DTRUN_AGENT=$T/agent dtrun --check --start-timeout 1
     code_is 125
     err_has "dtrun: localhost: agent start: not done within the 1 s of --start-timeout"
-    clean 2
+    becomes_clean
 }
 
 started_agent() { [ -n "$(keeper)" ]; }
@@ -143,7 +143,7 @@ started_agent() { [ -n "$(keeper)" ]; }
     code_is 125
     err_has "dtrun: localhost: agent: it has not answered for 1 s"
     grep -qE '^localhost ! +local ' "$OUT"
-    clean 2
+    becomes_clean
 }
 
 @test "--fanout: one host after the other; this machine plays them" {

@@ -1,6 +1,8 @@
 # What the black-box tests share. Each test runs dtrun under a watchdog, with a token of its own in the
 # environment: what still carries it afterwards was left behind.
 
+. "${BASH_SOURCE[0]%/*}/../await.bash"
+
 setup() {
     DTRUN="${DTRUN_BUILD:?make check sets it}/cmd/dtrun"
     RANK="$DTRUN_BUILD/tests/rank"
@@ -24,7 +26,7 @@ teardown() {
 # the caller's when STDIN is set.
 dtrun() {
     RC=0
-    env "$TOKEN" timeout -k 5 "${LIMIT:-30}" "$DTRUN" "$@" \
+    env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" "$@" \
         <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" || RC=$?
 }
 
@@ -35,10 +37,10 @@ dtrun_start() {
     BACKGROUND=$!
 }
 
-# Waits for the one in the background, at most $1 seconds (default 20).
+# Waits for the one in the background.
 dtrun_wait() {
     local pid="$BACKGROUND"
-    within "${1:-20}" gone "$pid" || { echo "dtrun still runs after ${1:-20} s"; return 1; }
+    await gone "$pid" || { echo "dtrun still runs"; show; return 1; }
     RC=0
     wait "$pid" || RC=$?
     BACKGROUND=
@@ -51,16 +53,6 @@ gone() {
     return 1
 }
 
-# Tries a command until it succeeds, for at most $1 seconds.
-within() {
-    local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
-    shift
-    until "$@"; do
-        [ "${EPOCHREALTIME/[.,]/}" -lt "$end" ] || return 1
-        sleep 0.02 # between two looks
-    done
-}
-
 left_behind() {
     grep -lzFx "$TOKEN" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
 }
@@ -69,13 +61,18 @@ is_clean() {
     [ -z "$(left_behind)" ]
 }
 
-# Nothing of the job is left. It is given $1 seconds (default: none, as after a dtrun that ended).
+# Nothing of the job is left, as after a dtrun that ended.
 clean() {
-    within "${1:-0}" is_clean && return
+    is_clean && return
     for pid in $(left_behind); do
         echo "left behind: $pid $(tr '\0' ' ' <"/proc/$pid/cmdline")"
     done
     return 1
+}
+
+# The same a little later, as after one that was killed.
+becomes_clean() {
+    await is_clean || clean
 }
 
 # Checks that show what they saw when they fail.
@@ -127,7 +124,7 @@ has_line() {
 
 # Waits until $1 lines of standard output match $2.
 out_has() {
-    within 15 enough "$1" "$2" || { echo "waited in vain for $1 x $2"; show; return 1; }
+    await enough "$1" "$2" || { echo "waited in vain for $1 x $2"; show; return 1; }
 }
 
 enough() {

@@ -113,7 +113,7 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     env "$TOKEN" timeout 60 sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" "$@" \
         "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec tail /dev/zero; exec sleep 600' \
         </dev/null >"$OUT" 2>"$ERR" || RC=$?
-    within 5 rmdir "$LITTLE"
+    await rmdir "$LITTLE"
     code_is 137
     grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by the kernel: out of memory; stopping the other rank$' "$ERR" ||
         { show; return 1; }
@@ -257,14 +257,14 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     [ -e "$haste" ] || skip "built without shared libraries"
     case "$(ldd "$DTRUN")" in *libuv*) ;; *) skip "dtrun has libuv inside" ;; esac
     LD_PRELOAD="$haste" dtrun_start --unset LD_PRELOAD -np 4 sh -c "$UNEVEN"
-    within 10 has_line "a rank ended" "$ERR"
+    await has_line "a rank ended" "$ERR"
     err_has "dtrun: a rank ended with 0 60 s ago; ended: 0; still running: 1-3 (--exit-grace SECONDS ends such a job)"
     err_lines 1
     kill -TERM "$BACKGROUND"
     dtrun_wait
     code_is 143
-    # ranks of the library do not wait for one that has ended: a minute is 0.6 s here
-    LD_PRELOAD="$haste" dtrun --unset LD_PRELOAD -np 2 sh -c '"$0"; [ $DTRUN_RANK = 0 ] || sleep 1.5' "$RANK/steps"
+    # ranks of the library do not wait for one that has ended: a minute is 1.5 s here
+    LD_PRELOAD="$haste" dtrun --unset LD_PRELOAD -np 2 sh -c '"$0"; [ $DTRUN_RANK = 0 ] || sleep 3' "$RANK/steps"
     code_is 0
     err_is_empty
     clean

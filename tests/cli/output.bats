@@ -37,10 +37,10 @@ load common
 
 @test "43: progress bars show at once, also with labels" {
     dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600; printf "50%%\r"; exec sleep 600'
-    within 10 has_line '50%' "$OUT"
+    await has_line '50%' "$OUT"
     [ "$(head -c 8 "$OUT" | tr '\r' R)" = "[0] 50%R" ]
     kill -TERM "$BACKGROUND"
-    dtrun_wait 5
+    dtrun_wait
     clean
 }
 
@@ -102,11 +102,11 @@ ${esc}[36m[0]${esc}[0m hello" ]
         </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
     exec 8<slow # not read yet
-    within 20 stalled yes 3
+    await stalled yes 3
     touch go
     # nobody reads, and the ranks end all the same
-    within 10 no_rank_runs
-    within 5 has_line "rank 3 .* exited with code 9" "$ERR"
+    await no_rank_runs
+    await has_line "rank 3 .* exited with code 9" "$ERR"
     cat <&8 >"$OUT"
     exec 8<&-
     dtrun_wait
@@ -139,7 +139,7 @@ no_rank_runs() {
     exec 8<slow
     head -c 65536 <&8 >part
     # the ranks have 40 MB to write; wait until they cannot go on
-    within 20 stalled flood 4
+    await stalled flood 4
     rss="$(awk '/VmRSS/ { s += $2 } END { print s }' $(for p in $(left_behind); do echo "/proc/$p/status"; done))"
     [ "$rss" -lt 60000 ] || { echo "all together have $rss KiB"; false; }
     cat part - <&8 >"$OUT"
@@ -307,7 +307,7 @@ c" ]
     type prlimit >/dev/null || skip "prlimit is not installed"
     dtrun_start --output-dir logs -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600
         echo ready; until [ -e go ]; do sleep 0.05; done; yes'
-    within 10 grep -qs ready logs/rank.00001.out
+    await grep -qs ready logs/rank.00001.out
     prlimit --pid "$BACKGROUND" --fsize=102400
     touch go
     dtrun_wait

@@ -192,14 +192,14 @@ $one 1
 }
 
 @test "57: a rank that closes its standard descriptors ends the job as it should" {
-    LIMIT=10 dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
+    dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0
     err_is_empty
     clean
 }
 
 @test "57: a daemon that keeps the output open does not hang dtrun" {
-    LIMIT=10 dtrun -np 2 sh -c 'echo said; setsid sleep 600 & exit 0'
+    dtrun -np 2 sh -c 'echo said; setsid sleep 600 & exit 0'
     code_is 0
     [ "$(grep -c said "$OUT")" = 2 ]
     clean
@@ -229,7 +229,7 @@ session own
     dtrun_wait
     code_is 0
     [ "$(grep -c end "$OUT")" = 2 ]
-    clean 2
+    becomes_clean
 }
 
 # Names in shared places that dtrun could have left there; other jobs of this machine come and go.
@@ -253,7 +253,7 @@ traces() {
     kill -KILL "$BACKGROUND"
     wait "$BACKGROUND" || true
     BACKGROUND=
-    clean 2
+    becomes_clean
     [ -z "$(ls -A .)" ]
     [ -z "$(ls -A "$TMPDIR")" ]
 }

@@ -23,7 +23,7 @@ endless() { # RANKS OPTIONS...: in the background; returns when a checkpoint is 
     local np="$1"
     shift
     dtrun_start --checkpoint-dir "$T/ckpt" "$@" -np "$np" "$RANK/train" 100000000 50 until "$T/go"
-    within 15 has_checkpoint
+    await has_checkpoint
 }
 
 has_checkpoint() {
@@ -95,7 +95,7 @@ is_stopped() { # RANK
     result_is 2 40
     err_has "; recovered 3 failures"
     dtrun_start -np 2 --inject stop:rank=1,step=25 "$(TRAIN)" 40 10
-    within 15 is_stopped 1
+    await is_stopped 1
     kill -KILL "$(rank_pid 0)"
     dtrun_wait # rank 1 comes by step 25 once more
     code_is 0
@@ -124,7 +124,7 @@ is_stopped() { # RANK
     endless 3
     at="$(newest)"
     kill -KILL "$(pgrep -P "$(worker)" -o train)"
-    within 10 goes_on "$at"
+    await goes_on "$at"
     ends_well
     err_has "was killed by signal 9 (SIGKILL)"
     err_has "; recovered 1 failure, "
@@ -134,7 +134,7 @@ is_stopped() { # RANK
     endless 3
     at="$(newest)"
     kill -KILL "$(keeper)"
-    within 10 goes_on "$at"
+    await goes_on "$at"
     ends_well
     err_has "its ranks 0-2 are taken as lost"
 }
@@ -143,18 +143,18 @@ is_stopped() { # RANK
     endless 3
     at="$(newest)"
     kill -KILL "$(worker)"
-    within 10 goes_on "$at"
+    await goes_on "$at"
     ends_well
     err_has "its ranks 0-2 are taken as lost"
 }
 
-@test "20: kill -9 of dtrun with linked ranks under wrappers: all is gone within 2 s" {
-    dtrun_start -np 3 sh -c "'$RANK/train' 100000000 50 until '$T/go' & setsid sleep 300 & wait"
-    within 15 test -d checkpoints
+@test "20: kill -9 of dtrun with linked ranks under wrappers: all is gone at once" {
+    dtrun_start --heartbeat 600 -np 3 sh -c "'$RANK/train' 100000000 50 until '$T/go' & setsid sleep 300 & wait"
+    await test -d checkpoints
     kill -KILL "$BACKGROUND"
     wait "$BACKGROUND" || true
     BACKGROUND=
-    clean 2
+    becomes_clean
 }
 
 @test "without a checkpoint a failure ends the job" {
@@ -213,7 +213,7 @@ is_stopped() { # RANK
     local train="exec '$(TRAIN)' 60 10"
     for ranks in "[ \$RANK = 1 ] || $train" "[ \$RANK = 1 ] || $train; sleep 0.5; exit 0" \
         "[ \$RANK = 1 ] || { sleep 0.3; $train; }"; do
-        LIMIT=10 dtrun -np 3 sh -c "$ranks; exit 0"
+        dtrun -np 3 sh -c "$ranks; exit 0"
         code_is 1
         err_has "dtrun: rank 1 (localhost, pid "
         err_has ") left without dt_init (the other ranks wait for it)"
@@ -247,19 +247,19 @@ is_stopped() { # RANK
     endless 4 --collective-timeout 2
     before="$(newest)"
     kill -STOP "$(rank_pid 2)"
-    within 15 grep -qE '^dtrun: warning: rank.* (has|have) waited .* for rank 2 \(localhost, pid [0-9]+\), which is stopped by a signal and ' "$ERR"
-    within 15 grep -qE '^dtrun: recovered in ' "$ERR"
+    await grep -qE '^dtrun: warning: rank.* (has|have) waited .* for rank 2 \(localhost, pid [0-9]+\), which is stopped by a signal and ' "$ERR"
+    await grep -qE '^dtrun: recovered in ' "$ERR"
     grep -qE '^dtrun: rank.* for rank 2 \(localhost, pid [0-9]+\), .* \(--collective-timeout 2\)$' "$ERR"
-    within 15 goes_on "$before"
+    await goes_on "$before"
     ends_well
 }
 
 @test "38: a rank that goes on before --collective-timeout has lost nothing" {
-    endless 3 --collective-timeout 8
+    endless 3 --collective-timeout 12
     kill -STOP "$(rank_pid 1)"
-    within 15 grep -q '^dtrun: warning: ' "$ERR"
+    await grep -q '^dtrun: warning: ' "$ERR"
     kill -CONT "$(rank_pid 1)"
-    within 15 goes_on "$(newest)"
+    await goes_on "$(newest)"
     ends_well
     [ "$(grep -c restarting "$ERR")" = 0 ]
 }
@@ -271,7 +271,7 @@ is_stopped() { # RANK
         grep -qE "^\[$rank\] rank $rank: barrier, call 7: timed out: ranks? .* for rank 3 \(b, pid [0-9]+\), which was last in barrier \(call 6\)" "$ERR" || { show; return 1; }
     done
     grep -qE '^dtrun: ranks? .* for rank 3 \(b, .* \(--collective-timeout 2\)' "$ERR"
-    dtrun -np 3 --collective-timeout 1 --max-restarts 1 "$RANK/steps" hang
+    dtrun -np 3 --collective-timeout 2 --max-restarts 1 "$RANK/steps" hang
     code_is 0
     err_has "dtrun: restarting 3 ranks from the beginning"
     DTRUN_COLLECTIVE_TIMEOUT=soon dtrun -np 1 true

@@ -54,7 +54,7 @@ load common
     dtrun_start --max-restarts 100 -np 2 sh -c 'echo run; exit 1'
     out_has 6 run
     kill -TERM "$BACKGROUND"
-    dtrun_wait 5
+    dtrun_wait
     clean
 }
 

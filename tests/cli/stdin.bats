@@ -12,7 +12,7 @@ load common
     peak="$(awk '/VmRSS/ { print $2 }' "/proc/$BACKGROUND/status")"
     [ "$peak" -lt 40000 ] || { echo "dtrun has $peak KiB"; false; }
     touch go
-    dtrun_wait 60
+    dtrun_wait
     code_is 0
     [ "$(sed -n 's/^\[0\] \([0-9]* [0-9]*\).*/\1/p' "$OUT")" = "$(cksum <big | cut -d' ' -f1,2)" ]
     clean
@@ -127,7 +127,7 @@ load common
     [ "$(awk '/^pos/ { print $2 }' "/proc/$BACKGROUND/fdinfo/0")" -lt 1000000 ]
     [ "$(grep -c got "$OUT")" = 0 ]
     touch go
-    dtrun_wait 30
+    dtrun_wait
     code_is 0
     [ "$(grep -c "got $(tail -c +101 in | cksum)" "$OUT")" = 3 ]
     clean

@@ -13,7 +13,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     dtrun_start -np 3 sh -c "$PATIENT"
     out_has 3 ready
     kill -INT "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 130
     [ "$(grep -c 'got INT' "$OUT")" = 3 ]
     err_has "dtrun: interrupted by SIGINT; stopping 3 ranks"
@@ -25,7 +25,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
     out_has 2 ready
     kill -INT "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 130
     clean
 }
@@ -40,19 +40,19 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
 }
 
 @test "11: SIGINT twice: killed at once, code 130" {
-    dtrun_start --kill-grace 60 -np 3 sh -c "$STUBBORN"
+    dtrun_start --kill-grace 600 -np 3 sh -c "$STUBBORN"
     out_has 3 ready
     kill -INT "$BACKGROUND"
-    within 5 has_line interrupted "$ERR"
+    await has_line interrupted "$ERR"
     kill -INT "$BACKGROUND"
-    dtrun_wait 3
+    dtrun_wait
     code_is 130
     clean
 }
 
 @test "11: Ctrl-C twice on a terminal" {
     type python3 >/dev/null || skip "python3 is not installed"
-    env "$TOKEN" timeout 30 python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 2 3 "$DTRUN" --kill-grace 60 -np 3 sh -c "$STUBBORN" >"$OUT"
+    env "$TOKEN" timeout 30 python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 2 3 "$DTRUN" --kill-grace 600 -np 3 sh -c "$STUBBORN" >"$OUT"
     out_has 1 "exit code 130$"
     clean
 }
@@ -62,11 +62,11 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     env --default-signal=INT "$TOKEN" "$DTRUN" -np 2 sh -c 'echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
     exec 8<slow # and never read
-    within 10 has_line ready ready
+    await has_line ready ready
     kill -INT "$BACKGROUND"
-    within 5 has_line interrupted "$ERR"
+    await has_line interrupted "$ERR"
     kill -INT "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     exec 8<&-
     OUT=/dev/null code_is 130
     clean
@@ -76,9 +76,9 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     printf '#!/bin/sh\necho waiting >>said\nexec sleep 600\n' >agent
     chmod +x agent
     DTRUN_AGENT="$T/agent" dtrun_start -np 2 true
-    within 5 has_line waiting said
+    await has_line waiting said
     kill -INT "$BACKGROUND"
-    dtrun_wait 7
+    dtrun_wait
     code_is 130
     clean
 }
@@ -87,7 +87,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     dtrun_start -np 3 sh -c "$PATIENT"
     out_has 3 ready
     kill -TERM "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 143
     [ "$(grep -c 'got TERM' "$OUT")" = 3 ]
     clean
@@ -101,7 +101,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     kill -USR2 "$BACKGROUND"
     out_has 2 "got USR2"
     kill -TERM "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 143
     clean
 }
@@ -122,14 +122,14 @@ is_stopped() {
     out_has 2 pid
     ranks="$(sed -n 's/.* pid //p' "$OUT")"
     kill -TSTP "$BACKGROUND"
-    within 3 is_stopped "$BACKGROUND" $ranks
+    await is_stopped "$BACKGROUND" $ranks
     sleep 3.5 # the leases that must not run out
     is_stopped $ranks
     kill -CONT "$BACKGROUND"
     kill -USR1 "$BACKGROUND"
     out_has 2 "got USR1"
     kill -TERM "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 143
     clean
 }
@@ -138,7 +138,7 @@ is_stopped() {
     dtrun_start -np 2 sh -c "$PATIENT"
     out_has 2 ready
     kill -HUP "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 129
     [ "$(grep -c 'got TERM' "$OUT")" = 2 ]
     clean
@@ -153,7 +153,7 @@ is_stopped() {
     out_has 2 "got USR1"
     ! grep -q "got TERM" "$OUT" || false
     kill -TERM "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 143
     clean
 }
@@ -168,7 +168,7 @@ is_stopped() {
     ! grep -q "got INT" "$OUT" || false
     err_lines 0
     kill -TERM "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 143
     clean
 }
@@ -177,42 +177,42 @@ is_stopped() {
     dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
     out_has 2 ready
     kill -TERM "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 143
     clean
 }
 
 @test "16: a stopped rank is continued, so that it can end" {
-    dtrun_start --kill-grace 60 -np 2 sh -c "echo pid \$\$; $PATIENT"
+    dtrun_start --kill-grace 600 -np 2 sh -c "echo pid \$\$; $PATIENT"
     out_has 2 ready
     kill -STOP "$(sed -n 's/^\[1\] pid //p' "$OUT")"
     kill -TERM "$BACKGROUND"
-    dtrun_wait 4
+    dtrun_wait
     code_is 143
     [ "$(grep -c 'got TERM' "$OUT")" = 2 ]
     clean
 }
 
 @test "17: a child that outlives its rank is swept, and does not hold up the end" {
-    LIMIT=10 dtrun -np 2 sh -c 'sleep 600 & exit 0'
+    dtrun -np 2 sh -c 'sleep 600 & exit 0'
     code_is 0
     clean
 }
 
 @test "18: grandchildren in sessions of their own are found and killed" {
-    LIMIT=10 dtrun -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & exit 0'
+    dtrun -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & exit 0'
     code_is 0
     clean
     dtrun_start -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & echo ready; wait'
     out_has 2 ready
     kill -TERM "$BACKGROUND"
-    dtrun_wait 9
+    dtrun_wait
     code_is 143
     clean
 }
 
 @test "24: --timeout ends the job with 124 and names the ranks that ran" {
-    LIMIT=10 dtrun --timeout 1 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
+    dtrun --timeout 1 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
     code_is 124
     err_has "dtrun: the time limit of 1 s is over; stopping the ranks that are still running: 0, 2-3"
     err_lines 1
@@ -235,11 +235,11 @@ only_dtrun_is_left() {
     head -c 65536 /dev/zero >&9 # the pipe is full
     for end in 0 7; do
         dtrun_start -np 1 sh -c "echo last; : >ran; exit $end" 9>&-
-        within 10 test -e ran # only dtrun is there before its agent has begun, too
-        within 10 only_dtrun_is_left
+        await test -e ran # only dtrun is there before its agent has begun, too
+        await only_dtrun_is_left
         rm ran
         kill -TERM "$BACKGROUND"
-        dtrun_wait 5
+        dtrun_wait
         err_lines 1
         [ $end = 7 ] || code_is 143
     done
@@ -250,10 +250,10 @@ only_dtrun_is_left() {
     command -v python3 >/dev/null || skip "needs python3"
     export NOGO_AGENT="$DTRUN_AGENT" NOGO_SEEN="$T/seen"
     DTRUN_AGENT="$DTRUN_SOURCE/tests/cli/nogo.py"
-    dtrun_start --kill-grace 60 -np 2 echo never
-    within 10 test -e seen
+    dtrun_start --kill-grace 600 -np 2 echo never
+    await test -e seen
     kill -INT "$BACKGROUND"
-    dtrun_wait 5
+    dtrun_wait
     code_is 130
     out_is ""
     clean
@@ -265,8 +265,8 @@ only_dtrun_is_left() {
     for how in TERM INT TIMEOUT; do
         [ $how = TIMEOUT ] && set -- --timeout 2 || set --
         dtrun_start --kill-grace 1 "$@" -np 2 yes 9>&-
-        [ $how = TIMEOUT ] || { within 10 enough_ranks 2; kill -$how "$BACKGROUND"; }
-        dtrun_wait 10
+        [ $how = TIMEOUT ] || { await enough_ranks 2; kill -$how "$BACKGROUND"; }
+        dtrun_wait
         case $how in TERM) code_is 143 ;; INT) code_is 130 ;; TIMEOUT) code_is 124 ;; esac
         grep -q "dtrun: the last output was not read for 2 s and is dropped" "$ERR"
         clean

@@ -13,7 +13,7 @@ setup() {
     cluster_examples
 }
 
-teardown() { cluster_await_quiet 2; }
+teardown() { cluster_await_quiet; }
 
 @test "there is indeed nothing there" {
     ! cluster_on 1 test -e "$CHARLM" || false
@@ -83,7 +83,7 @@ teardown() { cluster_await_quiet 2; }
     cluster_dtrun_start --push "$CHARLM" -np 2 -H host1,host2 "$CHARLM" --steps 100000 "$TEXT"
     cluster_out_has 1 "step"
     kill -9 "$DTRUN_PID"
-    cluster_await_quiet 2
+    cluster_await_quiet
     wait "$DTRUN_PID" || true
     [ "$(cluster_on 1 find /run/home /tmp -type f | sort)" = "$before" ]
 }

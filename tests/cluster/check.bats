@@ -13,7 +13,7 @@ setup() {
     cluster_trust
 }
 
-teardown() { cluster_await_quiet 2; }
+teardown() { cluster_await_quiet; }
 
 json() { # a Python expression over the report o
     python3 -c 'import json, sys; o = json.load(open(sys.argv[1])); h = o["hosts"]; print(eval(sys.argv[2]))' \
@@ -22,12 +22,7 @@ json() { # a Python expression over the report o
 
 # Waits until dtrun has said it.
 cluster_err_gets() {
-    local end=$(($(date +%s%N) + 10000000000))
-
-    until grep -qF -- "$1" "$ERR"; do
-        [ "$(date +%s%N)" -lt "$end" ] || { cluster_err_has "$1"; return 1; }
-        sleep 0.02
-    done
+    await grep -qF -- "$1" "$ERR" || cluster_err_has "$1"
 }
 
 # What hosts keep of jobs, or of agents that were sent.
@@ -37,13 +32,9 @@ files_on() { # HOST
 }
 
 # Agents tidy up when dtrun has said its last word to them.
+is_tidy() { [ -z "$(files_on "$1")" ]; }
 tidy() { # HOST
-    local end=$(($(date +%s%N) + 5000000000))
-
-    until [ -z "$(files_on "$1")" ]; do
-        [ "$(date +%s%N)" -lt "$end" ] || { files_on "$1"; return 1; }
-        sleep 0.02
-    done
+    await is_tidy "$1" || { files_on "$1"; return 1; }
 }
 
 @test "hosts on which all is well: 0, a line for each, nothing is left" {
@@ -58,7 +49,7 @@ tidy() { # HOST
         ! grep -q 'cannot be used' "$ERR" || false
     done
     [ ! -e "$CLUSTER_SHARED/ran" ]
-    cluster_await_quiet 0
+    cluster_await_quiet
 }
 
 @test "one host without the program, one unknown, one unreachable: each is named, the rest is shown" {
@@ -118,7 +109,7 @@ tidy() { # HOST
     cluster_dtrun_start --check --verbose --heartbeat 2 -H host1,host2,host3
     cluster_err_gets "trying the ways between 3 hosts"
     cluster_power_off 2
-    cluster_dtrun_wait 15
+    cluster_dtrun_wait
     cluster_power_on 2
     cluster_trust
     [ "$RC" = 125 ]
@@ -139,7 +130,7 @@ tidy() { # HOST
     cluster_dtrun_start --check --verbose -H host1,host2 true
     cluster_err_gets "host1: connected"
     kill -INT "$DTRUN_PID"
-    cluster_dtrun_wait 5
+    cluster_dtrun_wait
     cluster_mend 2
     [ "$RC" = 130 ]
     [ ! -s "$OUT" ]

@@ -16,7 +16,7 @@ setup() {
 }
 
 teardown_file() { cluster_down; }
-teardown() { cluster_await_quiet 5; }
+teardown() { cluster_await_quiet; }
 
 save() { # DIRECTORY
     cluster_dtrun -np 4 -H host1:2,host2:1,host3:1 --checkpoint-dir "$1" \

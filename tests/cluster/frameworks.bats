@@ -5,9 +5,11 @@ load lib
 
 setup_file() { cluster_up 2; }
 
+PATIENCE=300 # PyTorch is slow to load, and its threads get into each other's way
+
 setup() { cluster_require; }
 
-teardown() { cluster_await_quiet 5; }
+teardown() { cluster_await_quiet; }
 
 teardown_file() { cluster_down; }
 
@@ -33,7 +35,7 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
     cluster_out_has 1 'step   100 of 400'
     pid=$(cluster_on 2 pgrep -of ddp.py)
     cluster_on 2 kill -KILL "$pid"
-    cluster_dtrun_wait 30
+    cluster_dtrun_wait
     [ "$RC" = 0 ]
     cluster_err_has "dtrun: rank 1 (host2, pid $pid) was killed by signal 9 (SIGKILL)"
     cluster_err_has "dtrun: restarting 2 ranks"

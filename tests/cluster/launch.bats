@@ -13,7 +13,7 @@ setup() {
     cluster_trust
 }
 
-teardown() { cluster_await_quiet 2; }
+teardown() { cluster_await_quiet; }
 
 @test "case 52: -np 16 on 8 slots: 8 ranks a host, each device twice, one warning" {
     cluster_dtrun -np 16 -H host1:4,host2:4 \
@@ -102,7 +102,7 @@ uneven() { # slot|node LOCAL-RANK/SIZE@HOST, one for each rank
         cluster_out_has 2 "up squeamish"
         ! cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n' | grep 's[q]ueamish' || false
         kill -TERM "$DTRUN_PID"
-        cluster_dtrun_wait 10
+        cluster_dtrun_wait
     done
 }
 
@@ -124,8 +124,14 @@ stalled() {
     [ "$n" = 4 ]
 }
 
+# In so many looks: on the way all may wait for a moment.
+stalled_for_good() {
+    if stalled; then still=$((still + 1)); else still=0; fi
+    [ "$still" = 10 ]
+}
+
 @test "45: a slow reader holds up ranks on other hosts; dtrun and agents stay small" {
-    local t tries still pids pid
+    local t still pids pid
 
     mkfifo "$BATS_TEST_TMPDIR/slow"
     for t in libssh2 ssh; do
@@ -133,13 +139,8 @@ stalled() {
             </dev/null >"$BATS_TEST_TMPDIR/slow" 2>"$BATS_TEST_TMPDIR/err" &
         DTRUN_PID=$!
         exec 8<"$BATS_TEST_TMPDIR/slow"
-        still=0 # in so many looks: on the way all may wait for a moment
-        for tries in {1..500}; do
-            [ $still -lt 10 ] || break
-            if stalled; then still=$((still + 1)); else still=0; fi
-            sleep 0.02 # between two looks
-        done
-        [ $still = 10 ]
+        still=0
+        await stalled_for_good
         pids=$(ps -o ppid= -p "$(ranks_called flood | paste -sd,)" | sort -u)
         [ "$(echo "$pids" | wc -l)" = 2 ] # the agents
         for pid in $DTRUN_PID $pids; do
@@ -252,15 +253,15 @@ stalled() {
         cluster_dtrun_start --transport $t -np 4 -H host1:2,host2:2 sh -c 'echo up; sleep 300 & wait'
         cluster_out_has 4 up
         kill -INT "$DTRUN_PID"
-        cluster_dtrun_wait 10
+        cluster_dtrun_wait
         [ "$RC" = 130 ]
-        cluster_await_quiet 2
+        cluster_await_quiet
     done
-    cluster_dtrun_start -np 2 -H host1,host2 sh -c 'trap "" INT TERM; echo up; while :; do sleep 1; done'
+    cluster_dtrun_start --kill-grace 600 -np 2 -H host1,host2 sh -c 'trap "" INT TERM; echo up; while :; do sleep 1; done'
     cluster_out_has 2 up
     kill -INT "$DTRUN_PID"
-    sleep 0.2 # two signals that come at once are one
+    await grep -q interrupted "$ERR" # two signals that come at once are one
     kill -INT "$DTRUN_PID"
-    cluster_dtrun_wait 2
+    cluster_dtrun_wait
     [ "$RC" = 130 ]
 }

@@ -3,7 +3,7 @@
 #     load lib
 #     setup_file()    { cluster_up 4; }              # host1 ... host4, where that is possible
 #     setup()         { cluster_require; }           # and a skip where it is not
-#     teardown()      { cluster_await_quiet 2; }
+#     teardown()      { cluster_await_quiet; }
 #     teardown_file() { cluster_down; }
 #     @test "..."     { cluster_dtrun -H host1,host2 ...; }
 #
@@ -12,6 +12,8 @@
 # launching side is a namespace as well: nothing here touches the machine's own network, /etc/hosts
 # or ~/.ssh. Names hold a random tag, so that suites may run side by side; all is removed by
 # cluster_down, and by a guard when the test program dies before it comes to that.
+
+. "${BASH_SOURCE[0]%/*}/../await.bash"
 
 CLUSTER_NET=10.213.77 # in nobody's way: the bridge has no leg in the machine's own network
 
@@ -116,16 +118,14 @@ BATCH
     disown $! # its end by a signal is the test's doing, and no news
 }
 
-_cluster_await_sshd() {
-    local i=$1 tries
+_cluster_listens() { # N
+    timeout 5 ip netns exec "$CLUSTER_TAG-l" bash -c "exec 9<>/dev/tcp/$CLUSTER_NET.$1/22" 2>/dev/null
+}
 
-    for tries in {1..500}; do
-        timeout 0.5 ip netns exec "$CLUSTER_TAG-l" bash -c "exec 9<>/dev/tcp/$CLUSTER_NET.$i/22" \
-            2>/dev/null && return
-        sleep 0.01
-    done
-    echo "sshd of host$i does not answer:" >&2
-    cat "$CLUSTER_DIR/host$i/log" "$CLUSTER_DIR/host$i/sshd.log" >&2
+_cluster_await_sshd() { # N
+    await _cluster_listens "$1" && return
+    echo "sshd of host$1 does not answer:" >&2
+    cat "$CLUSTER_DIR/host$1/log" "$CLUSTER_DIR/host$1/sshd.log" >&2
     return 1
 }
 
@@ -200,7 +200,7 @@ cluster_init() { # N
 # dtrun on the launching side, under a watchdog; its exit code is in RC, its output in $OUT and $ERR.
 cluster_dtrun() {
     OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err RC=0
-    cluster_run timeout -k 5 "${LIMIT:-30}" dtrun "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" ||
+    cluster_run timeout -k 5 "$PATIENCE" dtrun "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" ||
         RC=$?
     echo "--- dtrun $* -> $RC"
     head -c 2000 "$OUT"
@@ -215,18 +215,17 @@ cluster_dtrun_start() {
     DTRUN_PID=$!
 }
 
-# Waits for it, at most SECONDS.
-cluster_dtrun_wait() { # SECONDS
-    local end=$(($(date +%s%N) + ${1:-20} * 1000000000))
+_cluster_dtrun_ended() {
+    [ ! -e "/proc/$DTRUN_PID" ] || grep -q '^State:.Z' "/proc/$DTRUN_PID/status"
+}
 
-    while [ -e "/proc/$DTRUN_PID" ] && ! grep -q '^State:.Z' "/proc/$DTRUN_PID/status"; do
-        if [ "$(date +%s%N)" -gt "$end" ]; then
-            echo "dtrun still runs after $1 s"
-            cat "$OUT" "$ERR"
-            return 1
-        fi
-        sleep 0.02
-    done
+# Waits for it.
+cluster_dtrun_wait() {
+    if ! await _cluster_dtrun_ended; then
+        echo "dtrun still runs"
+        cat "$OUT" "$ERR"
+        return 1
+    fi
     RC=0
     wait "$DTRUN_PID" || RC=$?
     echo "--- dtrun -> $RC"
@@ -234,18 +233,14 @@ cluster_dtrun_wait() { # SECONDS
     head -c 4000 "$ERR"
 }
 
+_cluster_out_enough() { [ "$(grep -c -- "$2" "$OUT")" -ge "$1" ]; }
+
 # Waits until N lines of dtrun's output match.
 cluster_out_has() { # N PATTERN
-    local end=$(($(date +%s%N) + 15000000000))
-
-    until [ "$(grep -c -- "$2" "$OUT")" -ge "$1" ]; do
-        if [ "$(date +%s%N)" -gt "$end" ]; then
-            echo "waited in vain for $1 x $2"
-            cat "$OUT" "$ERR"
-            return 1
-        fi
-        sleep 0.02
-    done
+    await _cluster_out_enough "$@" && return
+    echo "waited in vain for $1 x $2"
+    cat "$OUT" "$ERR"
+    return 1
 }
 
 cluster_err_has() {
@@ -304,19 +299,18 @@ _cluster_kill() { # LINES of cluster_processes
     done <<<"$1" 2>/dev/null || true
 }
 
-# Waits until nothing of a job is left; after SECONDS it says what still runs, ends that, and fails.
-cluster_await_quiet() { # SECONDS
-    [ -z "$CLUSTER_SKIP" ] || return 0
-    local end=$(($(date +%s%N) + ${1:-2} * 1000000000)) left
+_cluster_is_quiet() { [ -z "$(cluster_processes)" ]; }
 
-    while left=$(cluster_processes) && [ -n "$left" ]; do
-        if [ "$(date +%s%N)" -gt "$end" ]; then
-            printf 'still running:\n%s\n' "$left" >&2
-            _cluster_kill "$left"
-            return 1
-        fi
-        sleep 0.05
-    done
+# Waits until nothing of a job is left; else it says what still runs, ends that, and fails.
+cluster_await_quiet() {
+    local left
+
+    [ -z "$CLUSTER_SKIP" ] || return 0
+    await _cluster_is_quiet && return
+    left=$(cluster_processes)
+    printf 'still running:\n%s\n' "$left" >&2
+    _cluster_kill "$left"
+    return 1
 }
 
 # Another network for the hosts 1 ... N, which the launching side is not in: 10.213.78.N on eth1.

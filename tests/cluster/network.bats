@@ -24,7 +24,7 @@ teardown() {
         cluster_on "$i" nft flush ruleset
         cluster_on "$i" ip link del docker0 2>/dev/null || true
     done
-    cluster_await_quiet 2
+    cluster_await_quiet
 }
 
 # N RULE...: what host N does with packets that come to it.

@@ -18,7 +18,7 @@ setup() {
 teardown() {
     [ -z "$CLUSTER_SKIP" ] || return 0
     rm -f "$CLUSTER_HOME/.ssh/config"
-    cluster_await_quiet 5
+    cluster_await_quiet
 }
 
 losses() { sed -n 's/.*\(step  *[0-9]* of .*bits\).*/\1/p' "$1" | tail -1; }
@@ -49,21 +49,20 @@ start_stuck() { # OPTION...
     rm -rf disturbed
     cluster_dtrun_start -np "${NP:-4}" --checkpoint-dir disturbed --report report.json \
         --inject "stop:rank=${STUCK:-1},step=50,restart=0" "$@" "$CHARLM" $SMALL "$TEXT"
-    local end=$(($(date +%s%N) + 15000000000))
-    until [ -e disturbed/step_000000000040/MANIFEST ] &&
-        cluster_on 1 ps -eo stat=,args= | grep -q '^T.*charlm'; do
-        [ "$(date +%s%N)" -lt "$end" ] || { cat "$OUT" "$ERR"; return 1; }
-        sleep 0.05
-    done
+    await is_stuck || { cat "$OUT" "$ERR"; return 1; }
+}
+
+is_stuck() {
+    [ -e disturbed/step_000000000040/MANIFEST ] && cluster_on 1 ps -eo stat=,args= | grep -q '^T.*charlm'
 }
 
 recovered() {
-    cluster_dtrun_wait "${1:-20}"
+    cluster_dtrun_wait
     [ "$RC" = 0 ]
     grep -q '"restarts":[[:space:]]*1,' report.json
     grep -q '"lost_steps":[[:space:]]*1[0-9],' report.json
     grep -q "^dtrun: restarting ${NP:-4} ranks from the checkpoint of step 40" "$ERR"
-    cluster_await_quiet 2
+    cluster_await_quiet
 }
 
 agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1] = $2 } END { for (i in p) print (p[i] in p) ? "worker" : "keeper", i }'; }
@@ -107,7 +106,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
     start_stuck --heartbeat 2 -H host1:2,host2:2,host3:2
     cluster_power_off 2
-    recovered 20
+    recovered
     cluster_power_on 2
     [ "$(grep -c '^dtrun: .*host2' "$ERR")" -le 3 ]
     about undisturbed.loss
@@ -122,10 +121,10 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     printf 'ConnectTimeout 1\nHost twin\n    HostKeyAlias host1\n' >"$CLUSTER_HOME/.ssh/config"
     start_stuck --heartbeat 2 -H host1:2,host2:2,twin:2
     cluster_cut 2
-    recovered 20
+    recovered
     cluster_err_has "dtrun: host1 and twin are one machine"
     cluster_err_has "dtrun: going on without twin: 4 ranks on the 2 slots of 1 host"
-    cluster_await_quiet 5
+    cluster_await_quiet
     cluster_mend 2
 }
 
@@ -148,7 +147,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
 
     start_stuck --heartbeat 2 "${in_turn[@]}"
     cluster_power_off 3
-    recovered 20
+    recovered
     cluster_power_on 3
     cluster_err_has "its ranks 2,4 are taken as lost"
     [ "$(grep -o '"host[12]"' report.json | paste -sd' ')" = \

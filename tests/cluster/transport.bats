@@ -322,12 +322,8 @@ CONFIG
     for t in libssh2 ssh; do
         cluster_run timeout 30 linkprobe --transport $t host1 'echo $PPID; exec sleep 60' \
             >"$BATS_TEST_TMPDIR/out" 3>&- &
-        local tries pid=
-        for tries in {1..500}; do
-            pid=$(grep -x '[0-9]*' "$BATS_TEST_TMPDIR/out") && break
-            sleep 0.02
-        done
-        cluster_on 1 kill -9 "$pid"
+        await grep -qx '[0-9][0-9]*' "$BATS_TEST_TMPDIR/out"
+        cluster_on 1 kill -9 "$(grep -x '[0-9]*' "$BATS_TEST_TMPDIR/out")"
         wait $! || true
         cat "$BATS_TEST_TMPDIR/out"
         grep -q '^closed: connection: it was lost' "$BATS_TEST_TMPDIR/out"
@@ -448,5 +444,5 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
 }
 
 @test "nothing of all this is left" {
-    cluster_await_quiet 5
+    cluster_await_quiet
 }

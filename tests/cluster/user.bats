@@ -43,7 +43,7 @@ start_sshd() { # NUMBER SSHD
         "$2" -D -f "$D/sshd$1" -E "$D/log$1" >/dev/null 2>&1 3>&- &
         echo $! >"$D/pid$1"
         echo "$port" >"$D/port$1"
-        for tries in {1..200}; do
+        for tries in {1..1000}; do
             grep -q "^Server listening" "$D/log$1" 2>/dev/null && return
             kill -0 $! 2>/dev/null || break
             sleep 0.02

@@ -237,7 +237,7 @@ void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
         .np = n,
         .nodes = 1,
         .max_restarts = -1,
-        .heartbeat_ms = AGENT_PATIENCE_MS,
+        .heartbeat_ms = AGENT_LEASE_MS,
         .slots = n,
         .stdin_rank = -1,
         .ranks = { calloc(n, sizeof(uint32_t)), n },
@@ -334,9 +334,9 @@ int agent_processes(const struct agent *a)
     return n;
 }
 
-bool agent_all_gone(const struct agent *a, int ms)
+bool agent_all_gone(const struct agent *a)
 {
-    int64_t end = now_ms() + ms;
+    int64_t end = now_ms() + AGENT_PATIENCE_MS;
 
     while (agent_processes(a)) {
         if (now_ms() > end)

@@ -8,7 +8,11 @@
 #include "runtime/wire/frame.h"
 #include "runtime/wire/msg.h"
 
-enum { AGENT_STREAMS = 8, AGENT_PATIENCE_MS = 10000 };
+enum {
+    AGENT_STREAMS = 8,
+    AGENT_PATIENCE_MS = 60 * 1000, /* a watchdog */
+    AGENT_LEASE_MS = 600 * 1000,   /* nobody waits for its end */
+};
 
 struct arrived { /* a message that nobody has waited for yet */
     struct arrived *next;
@@ -58,8 +62,8 @@ const char *agent_output(struct agent *a, uint32_t rank, int stream);
 int agent_end(struct agent *a);
 /* Waits until the agent has ended by itself; its exit code, or 128 + signal. */
 int agent_await(struct agent *a);
-/* Waits at most ms until no process has the token in its environment; false: some are left. */
-bool agent_all_gone(const struct agent *a, int ms);
+/* Waits until no process has the token in its environment; false: some are left. */
+bool agent_all_gone(const struct agent *a);
 /* How many processes have it. */
 int agent_processes(const struct agent *a);
 void agent_free(struct agent *a); /* kills what is left */

@@ -12,7 +12,7 @@
 #include "runtime/wire/inet.h"
 #include "tests/unit/unit.h"
 
-enum { AGENTS = 2, WATCHDOG_S = 20 };
+enum { AGENTS = 2, WATCHDOG_S = 120 };
 
 struct agent {
     struct dt_probe *probe;
