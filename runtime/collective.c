@@ -17,7 +17,7 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call, con
     }
     if (c->nodes == 1)
         return dt_shm_all_reduce(&c->shm, call, in, out);
-    r = dt_shm_reduce(&c->shm, call, in, out);
+    r = dt_shm_reduce(&c->shm, call, in, out, 0, 1);
     if (r == DT_OK && dt_comm_leads(c))
         r = dt_ring_all_reduce(&c->ring, call, out, c->size);
     return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;

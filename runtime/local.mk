@@ -43,6 +43,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/alarm.c runtime/host/alarm.h \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
 	runtime/host/kernels/plain.c \
+	runtime/host/meet.c runtime/host/meet.h \
 	runtime/host/reduce.c runtime/host/reduce.h \
 	runtime/host/ring.c runtime/host/ring.h \
 	runtime/host/rounds.c runtime/host/rounds.h \

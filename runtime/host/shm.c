@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/host/meet.h"
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
 
@@ -11,46 +12,11 @@ enum {
     SLICE_BYTES = 128, /* slices begin at multiples: no two ranks write one cache line pair */
 };
 
+static const uint32_t EVERYBODY = UINT32_MAX;
+
 static uint8_t *half(const struct dt_shm *s, uint32_t rank)
 {
     return dt_round_half(s, rank);
-}
-
-/* To be followed by meet at once: peers look at the line all the time, and would fetch it between
- * two stores that stood further apart. */
-static void post(struct dt_shm *s, const struct dt_call *call, const void *data, size_t bytes)
-{
-    struct dt_hostshm_post *post = dt_round_post(s, s->me);
-    uint64_t signature = dt_call_signature(call);
-
-    s->map.ranks[s->me].calls[s->round & 1] = *call;
-    if (bytes)
-        memcpy(post->data, data, bytes);
-    post->signature = signature;
-}
-
-static dt_result_t check(struct dt_shm *s)
-{
-    uint64_t mine = dt_round_post(s, s->me)->signature;
-
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (dt_round_post(s, i)->signature != mine) {
-            dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[i]);
-            s->trouble->theirs = s->map.ranks[i].calls[s->round & 1];
-            return DT_ERR_MISMATCH;
-        }
-    }
-    return DT_OK;
-}
-
-/* Everybody's data are there. first: this is the round in which the call was posted. */
-static dt_result_t meet(struct dt_shm *s, bool first)
-{
-    dt_result_t r;
-
-    dt_round_publish(s, DT_IN);
-    r = dt_round_await_all(s, DT_IN);
-    return r == DT_OK && first ? check(s) : r;
 }
 
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
@@ -59,8 +25,8 @@ dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
 
     if (r != DT_OK)
         return r;
-    post(s, call, NULL, 0);
-    return meet(s, true);
+    dt_meet_post(s, call, NULL, 0);
+    return dt_meet(s, true);
 }
 
 /* A chunk of a reduction: count elements that stand at "in", to go to "out". */
@@ -69,9 +35,15 @@ struct chunk {
     uint8_t *out;
     size_t bytes;
     size_t slice; /* bytes of every rank's slice but the last ones */
-    int divisor;  /* of the sums: an average of this host's ranks alone is made at once */
+    int divisor;
+    uint32_t root; /* who is to have the result, or EVERYBODY */
     const struct dt_call *call;
 };
+
+static bool collects(const struct dt_shm *s, const struct chunk *c)
+{
+    return c->root == EVERYBODY || c->root == s->me;
+}
 
 static size_t slice_at(const struct chunk *c, uint32_t rank)
 {
@@ -101,37 +73,30 @@ static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, void 
     dt_reduce(&f, dtype, (dt_op_t)c->call->op);
 }
 
-static int divisor_of(const struct dt_shm *s, const struct dt_call *call, bool only_root)
-{
-    return call->op == DT_AVG && !only_root ? (int)s->n : 1;
-}
-
 /* Where a rank's data of a small call stand: with its progress, if they fit. */
 static uint8_t *small_data(const struct dt_shm *s, uint32_t rank, size_t bytes)
 {
     return bytes <= DT_HOSTSHM_INLINE ? dt_round_post(s, rank)->data : half(s, rank);
 }
 
-/* Everybody shows everything and folds it for itself. */
-static dt_result_t reduce_small(struct dt_shm *s, const struct dt_call *call, const void *in,
-                                void *out, bool only_root)
+/* Everybody shows everything, and folds it for itself. */
+static dt_result_t reduce_small(struct dt_shm *s, const struct chunk *c)
 {
-    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
-    struct chunk c = { in, out, bytes, 0, divisor_of(s, call, only_root), call };
+    size_t bytes = c->bytes;
     const void *src[s->n];
     dt_result_t r = dt_round_begin(s);
 
     if (r != DT_OK)
         return r;
     if (bytes > DT_HOSTSHM_INLINE)
-        memcpy(half(s, s->me), in, bytes);
-    post(s, call, in, bytes > DT_HOSTSHM_INLINE ? 0 : bytes);
-    r = meet(s, true);
-    if (r != DT_OK || bytes == 0 || (only_root && s->me != 0))
+        memcpy(half(s, s->me), c->in, bytes);
+    dt_meet_post(s, c->call, c->in, bytes > DT_HOSTSHM_INLINE ? 0 : bytes);
+    r = dt_meet(s, true);
+    if (r != DT_OK || bytes == 0 || !collects(s, c))
         return r;
     for (uint32_t i = 0; i < s->n; i++)
         src[i] = small_data(s, i, bytes);
-    fold(s, &c, out, NULL, src, bytes);
+    fold(s, c, c->out, NULL, src, bytes);
     return DT_OK;
 }
 
@@ -159,48 +124,48 @@ static dt_result_t collect(struct dt_shm *s, const struct chunk *c)
 }
 
 /* Everybody stages the slices of the others, folds its own, and collects theirs. */
-static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool first, bool only_root)
+static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool first)
 {
     size_t at = slice_at(c, s->me);
     size_t bytes = slice_bytes(c, s->me);
-    bool collects = !only_root || s->me == 0;
     dt_result_t r = dt_round_begin(s);
-    uint8_t *dst = collects ? c->out + at : half(s, s->me) + at;
+    uint8_t *shown = half(s, s->me) + at;
     const void *src[s->n];
 
     if (r != DT_OK)
         return r;
     stage_others(s, c);
     if (first)
-        post(s, c->call, NULL, 0);
-    r = meet(s, first);
+        dt_meet_post(s, c->call, NULL, 0);
+    r = dt_meet(s, first);
     if (r != DT_OK)
         return r;
     for (uint32_t i = 0; i < s->n; i++)
         src[i] = (i == s->me ? c->in : half(s, i)) + at;
-    fold(s, c, dst, only_root ? NULL : half(s, s->me) + at, src, bytes);
+    if (c->root == EVERYBODY)
+        fold(s, c, c->out + at, shown, src, bytes);
+    else
+        fold(s, c, c->root == s->me ? c->out + at : shown, NULL, src, bytes);
     dt_round_publish(s, DT_REDUCED);
-    return collects ? collect(s, c) : DT_OK;
+    return collects(s, c) ? collect(s, c) : DT_OK;
 }
 
-static dt_result_t reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
-                          bool only_root)
+/* whole: the reduction as one chunk. */
+static dt_result_t reduce(struct dt_shm *s, const struct chunk *whole)
 {
-    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
     size_t step = s->map.half;
 
-    if (bytes <= (s->spins ? SMALL : SMALL_CROWDED))
-        return reduce_small(s, call, in, out, only_root);
-    for (size_t at = 0; at < bytes; at += step) {
-        size_t m = bytes - at < step ? bytes - at : step;
-        size_t slice = ((m + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
-        struct chunk c = { (const uint8_t *)in + at,
-                           (uint8_t *)out + at,
-                           m,
-                           slice,
-                           divisor_of(s, call, only_root),
-                           call };
-        dt_result_t r = reduce_chunk(s, &c, at == 0, only_root);
+    if (whole->bytes <= (s->spins ? SMALL : SMALL_CROWDED))
+        return reduce_small(s, whole);
+    for (size_t at = 0; at < whole->bytes; at += step) {
+        size_t m = whole->bytes - at < step ? whole->bytes - at : step;
+        struct chunk c = *whole;
+
+        c.in += at;
+        c.out = collects(s, whole) ? c.out + at : NULL;
+        c.bytes = m;
+        c.slice = ((m + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
+        dt_result_t r = reduce_chunk(s, &c, at == 0);
 
         if (r != DT_OK)
             return r;
@@ -208,15 +173,35 @@ static dt_result_t reduce(struct dt_shm *s, const struct dt_call *call, const vo
     return DT_OK;
 }
 
+static size_t bytes_of(const struct dt_call *call)
+{
+    return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+}
+
 dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,
                               void *out)
 {
-    return reduce(s, call, in, out, false);
+    const struct chunk whole = { .in = in,
+                                 .out = out,
+                                 .bytes = bytes_of(call),
+                                 .divisor = call->op == DT_AVG ? (int)s->n : 1,
+                                 .root = EVERYBODY,
+                                 .call = call };
+
+    return reduce(s, &whole);
 }
 
-dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out)
+dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
+                          uint32_t root, int divisor)
 {
-    return reduce(s, call, in, out, true);
+    const struct chunk whole = { .in = in,
+                                 .out = out,
+                                 .bytes = bytes_of(call),
+                                 .divisor = divisor,
+                                 .root = root,
+                                 .call = call };
+
+    return reduce(s, &whole);
 }
 
 /* One round: root may run one ahead of the slowest reader. */

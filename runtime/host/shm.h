@@ -39,9 +39,10 @@ dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call);
 /* A whole all-reduce, checked as dt_shm_begin does. in may be out. */
 dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,
                               void *out);
-/* The same, but only local rank 0 has the result, and DT_AVG is left undivided. out may be written
- * on the other ranks. */
-dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out);
+/* The same, but only local rank root has the result; out of the others is not used. divisor: of
+ * DT_AVG's sum, or 1 where it is still on its way. */
+dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
+                          uint32_t root, int divisor);
 /* Copies local rank root's buffer to all others. Part of a call that has begun; bytes may be 0:
  * then everybody waits for root. */
 dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root);

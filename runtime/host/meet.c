@@ -1,0 +1,39 @@
+#include "runtime/host/meet.h"
+
+#include <string.h>
+
+#include "runtime/host/rounds.h"
+
+void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data, size_t bytes)
+{
+    struct dt_hostshm_post *post = dt_round_post(s, s->me);
+    uint64_t signature = dt_call_signature(call);
+
+    s->map.ranks[s->me].calls[s->round & 1] = *call;
+    if (bytes)
+        memcpy(post->data, data, bytes);
+    post->signature = signature;
+}
+
+static dt_result_t check(struct dt_shm *s)
+{
+    uint64_t mine = dt_round_post(s, s->me)->signature;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (dt_round_post(s, i)->signature != mine) {
+            dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[i]);
+            s->trouble->theirs = s->map.ranks[i].calls[s->round & 1];
+            return DT_ERR_MISMATCH;
+        }
+    }
+    return DT_OK;
+}
+
+dt_result_t dt_meet(struct dt_shm *s, bool first)
+{
+    dt_result_t r;
+
+    dt_round_publish(s, DT_IN);
+    r = dt_round_await_all(s, DT_IN);
+    return r == DT_OK && first ? check(s) : r;
+}
