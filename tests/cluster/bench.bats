@@ -18,3 +18,9 @@ bench() { # NAME: skips where it does
     bench agents
     [[ "${lines[1]}" =~ ^\ +20\ +[0-9.]+\ s\ +[0-9.]+\ ms\ .*KiB$ ]]
 }
+
+@test "tests/bench/overlap tells what part of reducing is hidden" {
+    bench overlap
+    [ "$(grep -cE '^buckets .*: compute [0-9.]+ ms, reduce [0-9.]+ ms, both [0-9.]+ ms: -?[0-9]+ % hidden$' \
+        <<<"$output")" = 6 ]
+}

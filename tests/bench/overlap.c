@@ -1,0 +1,124 @@
+/* A backward pass: layers are computed one after the other, and the gradients of each are pushed
+ * into a bucket while the next is computed. Rank 0 prints how long computing takes alone, reducing
+ * alone and both together, in milliseconds (medians), and what part of reducing was hidden.
+ *
+ *     overlap LAYERS BYTES BUCKET STEPS */
+#include <dtrun.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WORK = 4096, STEPS_MOST = 1000 };
+
+struct pass {
+    int layers;
+    size_t count; /* of a layer's gradients */
+    float *gradients;
+    dt_bucket_t *bucket;
+    double layer_ms; /* computing one */
+};
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static double thread_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* The same work whoever has the processor meanwhile: it is measured in this thread's own time. */
+static void compute(double ms)
+{
+    static volatile float data[WORK];
+    double until = thread_ms() + ms;
+
+    while (thread_ms() < until) {
+        for (int i = 0; i < WORK; i++)
+            data[i] = data[i] * 0.5F + 1;
+    }
+}
+
+static void need(dt_result_t r)
+{
+    if (r == DT_OK)
+        return;
+    fprintf(stderr, "%s\n", dt_last_error());
+    exit(1);
+}
+
+/* Returns how long it took. */
+static double run(struct pass *p, int computing, int reducing)
+{
+    double start;
+
+    need(dt_barrier(DT_WORLD));
+    start = now_ms();
+    for (int i = 0; i < p->layers; i++) {
+        if (computing)
+            compute(p->layer_ms);
+        if (reducing)
+            need(dt_bucket_push(p->bucket, p->gradients + (size_t)i * p->count, p->count));
+    }
+    if (reducing)
+        need(dt_bucket_wait(p->bucket));
+    return now_ms() - start;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, by_size);
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+int main(int argc, char **argv)
+{
+    static double alone[STEPS_MOST], apart[STEPS_MOST], both[STEPS_MOST];
+    struct pass p = { 0 };
+    size_t bytes;
+    int steps;
+    double compute_ms, reduce_ms, both_ms;
+
+    if (argc != 5 || (p.layers = atoi(argv[1])) < 1 || (steps = atoi(argv[4])) < 1 ||
+        steps > STEPS_MOST || (bytes = strtoull(argv[2], NULL, 10)) < (size_t)p.layers * 4)
+        return 2;
+    p.count = bytes / (size_t)p.layers / sizeof(float);
+    p.gradients = calloc((size_t)p.layers * p.count, sizeof(float));
+    if (!p.gradients)
+        return 1;
+    need(dt_init());
+    need(dt_bucket_create(DT_WORLD, strtoull(argv[3], NULL, 10), DT_F32, DT_AVG, &p.bucket));
+    for (int i = 0; i < 2; i++) /* computing shall take as long as reducing */
+        p.layer_ms = run(&p, 0, 1) / p.layers;
+    need(dt_broadcast(DT_WORLD, &p.layer_ms, 1, DT_F64, 0));
+    for (int i = 0; i < steps; i++) {
+        alone[i] = run(&p, 1, 0);
+        apart[i] = run(&p, 0, 1);
+        both[i] = run(&p, 1, 1);
+    }
+    compute_ms = median(alone, steps);
+    reduce_ms = median(apart, steps);
+    both_ms = median(both, steps);
+    if (dt_rank() == 0)
+        printf("compute %.1f ms, reduce %.1f ms, both %.1f ms: %.0f %% hidden\n", compute_ms,
+               reduce_ms, both_ms, 100 * (compute_ms + reduce_ms - both_ms) / reduce_ms);
+    need(dt_bucket_free(p.bucket));
+    need(dt_finalize());
+    free(p.gradients);
+    return 0;
+}
