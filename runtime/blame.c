@@ -47,7 +47,7 @@ dt_result_t dt_blame(const struct dt_comm *c, const struct dt_call *call)
             return dt_fail(t->code, "rank %d: %s: timed out: %s", c->rank,
                            dt_call_describe(call, text), why);
         return dt_fail(t->code, "rank %d: no connection with rank %u in %d s%s%s", c->rank, t->rank,
-                       DT_COMM_CONNECT_MS / 1000, t->error ? ": " : "",
+                       DT_MESH_CONNECT_S, t->error ? ": " : "",
                        t->error ? strerror(t->error) : "");
     default:
         return dt_fail(t->code, "rank %d: %s: rank %u failed: %s", c->rank,

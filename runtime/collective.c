@@ -8,6 +8,7 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call, con
                               void *out)
 {
     size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+    int divisor = call->op == DT_AVG ? c->size : 1;
     dt_result_t r;
 
     if (c->size == 1) {
@@ -17,9 +18,11 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call, con
     }
     if (c->nodes == 1)
         return dt_shm_all_reduce(&c->shm, call, in, out);
+    if (c->local_size == 1)
+        return dt_lanes_all_reduce(&c->lanes, call, in, out, call->count, divisor);
     r = dt_shm_reduce(&c->shm, call, in, out, 0, 1);
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_ring_all_reduce(&c->ring, call, out, c->size);
+        r = dt_lanes_all_reduce(&c->lanes, call, out, out, call->count, divisor);
     return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
 }
 
@@ -48,7 +51,7 @@ static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void
     if (r == DT_OK && c->node == home)
         r = dt_shm_share(&c->shm, buf, bytes, (uint32_t)dt_u32s_find(&c->locals, root));
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_ring_broadcast(&c->ring, call, buf, bytes, home);
+        r = dt_lanes_broadcast(&c->lanes, call, buf, bytes, home);
     if (r == DT_OK && c->node != home)
         r = dt_shm_share(&c->shm, buf, bytes, 0);
     return r;
@@ -69,7 +72,7 @@ static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
     dt_result_t r = dt_shm_begin(&c->shm, call);
 
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_ring_barrier(&c->ring, call);
+        r = dt_lanes_barrier(&c->lanes, call);
     if (r == DT_OK && c->nodes > 1)
         r = dt_shm_share(&c->shm, NULL, 0, 0);
     return r;

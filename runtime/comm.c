@@ -2,20 +2,20 @@
 
 #include <assert.h>
 #include <sched.h>
-#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/blame.h"
 #include "runtime/collective.h"
-#include "runtime/host/tcp.h"
+#include "runtime/host/flow.h"
+#include "runtime/wire/env.h"
 
 static_assert((int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER &&
                   (int)DT_HOSTSHM_TIMED_OUT == (int)DT_ERR_TIMEOUT,
               "the agent names the reason in our terms");
 
-enum { RING_SPINS = 200 };
+enum { NET_SPINS = 200 };
 
 /* ---- failing ---- */
 
@@ -28,8 +28,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     if (c->trouble.code != result)
         dt_trouble(&c->trouble, result, (uint32_t)c->rank);
     dt_world_stop(c->world, result, c->trouble.rank, c->why);
-    if (c->ring.n > 1)
-        dt_ring_fail(&c->ring, result);
+    dt_flow_fail(&c->mesh, result);
     return result;
 }
 
@@ -115,7 +114,8 @@ static void place(struct dt_comm *c)
 static void release(struct dt_comm *c)
 {
     dt_device_close(&c->device);
-    dt_ring_close(&c->ring);
+    dt_lanes_close(&c->lanes);
+    dt_mesh_close(&c->mesh);
     free(c->node_of);
     free(c->leaders);
     free(c->locals.v);
@@ -133,8 +133,7 @@ static dt_result_t take(struct dt_comm *c, struct dt_world *w)
                            .local_rank = w->local_rank,
                            .local_size = w->local_size,
                            .node = w->node,
-                           .nodes = w->nodes,
-                           .ring = { .next = -1, .prev = -1 } };
+                           .nodes = w->nodes };
     c->node_of = calloc((size_t)c->size, sizeof *c->node_of);
     c->leaders = calloc(c->nodes, sizeof *c->leaders);
     c->locals.v = calloc((size_t)c->local_size, sizeof *c->locals.v);
@@ -151,51 +150,36 @@ static dt_result_t take(struct dt_comm *c, struct dt_world *w)
     return DT_OK;
 }
 
-static dt_result_t connect_ring(struct dt_comm *c)
+/* The ways to other hosts, which are made when they are needed. */
+static void set_out(struct dt_comm *c)
 {
-    const struct dt_call init = { .kind = DT_CALL_INIT };
-    const struct dt_world *w = c->world;
-    struct dt_ring *r = &c->ring;
-    uint32_t next = c->leaders[(c->node + 1) % c->nodes];
-    uint32_t prev = c->leaders[(c->node + c->nodes - 1) % c->nodes];
-    const struct dt_msg_addr *a = (const struct dt_msg_addr *)w->table.addrs.v + next;
-    const struct dt_alarm alarm = { &c->world->agent, &c->shm.map, w->bell, &c->trouble };
-    struct dt_tcp_plan plan = {
-        .out = { .generation = w->generation, .me = (uint32_t)c->rank, .peer = next },
-        .in = { .generation = w->generation, .me = (uint32_t)c->rank, .peer = prev },
-        .host = a->host,
-        .port = a->port,
-        .listener = w->listener,
-        .alarm = alarm,
-        .timeout_ms = DT_COMM_CONNECT_MS,
-    };
+    const char *in_order = getenv(DT_ENV_DETERMINISTIC);
+    struct dt_world *w = c->world;
 
-    *r = (struct dt_ring){ .me = c->node,
-                           .n = c->nodes,
-                           .rank = (uint32_t)c->rank,
-                           .next_rank = next,
-                           .prev_rank = prev,
-                           .next = -1,
-                           .prev = -1,
-                           .alarm = alarm };
-    memcpy(plan.out.secret, w->secret, DT_SECRET_BYTES);
-    memcpy(plan.in.secret, w->secret, DT_SECRET_BYTES);
-    dt_result_t result = dt_tcp_connect(&plan, &r->next, &r->prev);
-    sodium_memzero(&plan, sizeof plan);
-    return dt_comm_end(c, &init, result);
+    c->mesh = (struct dt_mesh){ .comm = c->id,
+                                .me = (uint32_t)c->rank,
+                                .size = (uint32_t)c->size,
+                                .addrs = w->table.addrs.v,
+                                .door = &w->door,
+                                .alarm = { &w->agent, &c->shm.map, w->bell, &c->trouble } };
+    c->lanes = (struct dt_lanes){ .mesh = &c->mesh,
+                                  .peers = c->leaders,
+                                  .me = c->node,
+                                  .n = c->nodes,
+                                  .in_order = in_order && strcmp(in_order, "1") == 0 };
 }
 
 dt_result_t dt_comm_open(struct dt_comm *c, struct dt_world *w)
 {
     dt_result_t r = take(c, w);
 
-    if (r == DT_OK && dt_comm_leads(c))
-        r = connect_ring(c);
-    if (r == DT_OK)
+    if (r == DT_OK) {
+        set_out(c);
         r = dt_comm_meet(c, DT_CALL_INIT);
+    }
     if (r == DT_OK) {
         dt_shm_met(&c->shm);
-        c->ring.spins = c->shm.spins ? RING_SPINS : 0;
+        c->mesh.spins = c->shm.spins ? NET_SPINS : 0;
         return r;
     }
     dt_comm_fail(c, r);

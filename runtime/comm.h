@@ -16,12 +16,10 @@
 #include "runtime/device.h"
 #include "runtime/dtrun.h"
 #include "runtime/error.h"
-#include "runtime/host/ring.h"
+#include "runtime/host/lanes.h"
 #include "runtime/host/shm.h"
 #include "runtime/host/trouble.h"
 #include "runtime/world.h"
-
-enum { DT_COMM_CONNECT_MS = 60 * 1000 };
 
 struct dt_comm {
     struct dt_world *world;
@@ -39,7 +37,8 @@ struct dt_comm {
     dt_result_t failed; /* DT_OK, or what every call returns */
     char why[DT_ERROR_TEXT];
     struct dt_shm shm;
-    struct dt_ring ring; /* on leaders of several hosts */
+    struct dt_mesh mesh;
+    struct dt_lanes lanes; /* on leaders of several hosts */
     struct dt_trouble trouble;
     struct dt_device device;
     struct dt_device_host device_host;

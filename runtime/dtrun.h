@@ -107,8 +107,8 @@ DT_API void dt_step(int64_t step);
  *
  * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum divided once by the number of ranks; integers
  * truncate toward zero. DT_MIN, DT_MAX: a NaN gives way to a number. f16 and bf16 are folded in f32
- * and rounded once on each host, to the nearest, ties to even. A NaN that results is always the
- * same one.
+ * and rounded once on each host and once for all hosts, to the nearest, ties to even. A NaN that
+ * results is always the same one.
  *
  * All ranks have the same bytes, and every run with the same placement of ranks on hosts has the
  * same again. Other placements fold floating-point numbers in another order, and may round
@@ -117,9 +117,10 @@ DT_API void dt_step(int64_t step);
  * DT_ERR_ARG and DT_ERR_STATE leave everything as it was. After any other failure "out" is
  * undefined.
  *
- * Within a host the ranks fold slices through shared memory, in the order of ranks. Between hosts
- * up to 32 KiB are exchanged whole, and more goes round a ring (Patarasuk and Yuan, Bandwidth
- * optimal all-reduce algorithms for clusters of workstations, JPDC 69(2), 2009) in segments. */
+ * Within a host the ranks fold slices through shared memory, in the order of ranks. Hosts exchange
+ * little data whole; of more each folds a slice for all others; and most of all, among three hosts
+ * and more, goes round a ring (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for
+ * clusters of workstations, JPDC 69(2), 2009) in segments. dtrun(3) has the limits. */
 DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op);
 /* Copies count elements of root's buf to every other rank's. Host or GPU memory, the same on all.

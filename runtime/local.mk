@@ -8,6 +8,7 @@ EXTRA_DIST += runtime/libdtrun.map
 runtime_libwire_la_SOURCES = \
 	runtime/wire/auth.c runtime/wire/auth.h \
 	runtime/wire/codec.c runtime/wire/codec.h \
+	runtime/wire/dataframe.c runtime/wire/dataframe.h \
 	runtime/wire/env.h \
 	runtime/wire/frame.c runtime/wire/frame.h \
 	runtime/wire/handshake.c runtime/wire/handshake.h \
@@ -41,14 +42,17 @@ runtime_libruntime_la_SOURCES = \
 	runtime/error.c runtime/error.h \
 	runtime/futex.h \
 	runtime/host/alarm.c runtime/host/alarm.h \
+	runtime/host/clock.h \
+	runtime/host/door.c runtime/host/door.h \
+	runtime/host/flow.c runtime/host/flow.h \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
 	runtime/host/kernels/plain.c \
+	runtime/host/lanes.c runtime/host/lanes.h \
 	runtime/host/meet.c runtime/host/meet.h \
+	runtime/host/mesh.c runtime/host/mesh.h \
 	runtime/host/reduce.c runtime/host/reduce.h \
-	runtime/host/ring.c runtime/host/ring.h \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \
-	runtime/host/tcp.c runtime/host/tcp.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/request.c runtime/request.h \
 	runtime/ticketlock.c runtime/ticketlock.h \

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "runtime/error.h"
-#include "runtime/wire/inet.h"
 
 /* The agent has said so, or has ended. */
 static void on_stop(void *arg, int code, uint32_t culprit)
@@ -21,8 +20,9 @@ static void on_stop(void *arg, int code, uint32_t culprit)
 
 static void none(struct dt_world *w)
 {
-    *w = (struct dt_world){ .size = 1, .local_size = 1, .nodes = 1, .listener = -1, .bell = -1 };
+    *w = (struct dt_world){ .size = 1, .local_size = 1, .nodes = 1, .bell = -1 };
     dt_agentlink_none(&w->agent);
+    dt_door_init(&w->door);
 }
 
 dt_result_t dt_world_alone(struct dt_world *w)
@@ -43,7 +43,7 @@ static dt_result_t take_welcome(struct dt_world *w, const struct dt_rankmsg *m)
     w->generation = m->welcome.generation;
     w->node = m->welcome.node_rank;
     w->nodes = m->welcome.nodes;
-    memcpy(w->secret, m->welcome.secret, sizeof w->secret);
+    dt_door_admit(&w->door, m->welcome.secret, w->generation, m->welcome.rank);
     if (w->size >= 1 && w->rank < w->size && w->local_size >= 1 && w->local_rank < w->local_size &&
         w->local_rank <= w->rank && w->nodes >= 1 && w->node < w->nodes)
         return DT_OK;
@@ -115,12 +115,9 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
     r = dt_agentlink_open(&w->agent, env);
     if (r == DT_OK && (w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
         r = dt_fail(DT_ERR_IO, "rank %u: eventfd: %s", env->rank, strerror(errno));
-    if (r == DT_OK && env->nodes > 1 && env->local_rank == 0) {
-        w->listener = sodium_init() < 0 ? -1 : dt_inet_listen(&port);
-        if (w->listener < 0)
-            r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s", env->rank,
-                        strerror(errno));
-    }
+    if (r == DT_OK && env->nodes > 1 && dt_door_open(&w->door, &port) < 0)
+        r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s", env->rank,
+                    strerror(errno));
     if (r == DT_OK)
         r = rendezvous(w, env, port);
     if (r == DT_OK)
@@ -133,16 +130,14 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
 
 void dt_world_leave(struct dt_world *w)
 {
-    if (w->listener >= 0)
-        close(w->listener);
+    dt_door_close(&w->door);
     if (w->bell >= 0)
         close(w->bell);
-    w->listener = w->bell = -1;
+    w->bell = -1;
     dt_hostshm_unmap(&w->shm);
     dt_agentlink_close(&w->agent);
     dt_msg_free(DT_MSG_TABLE, (union dt_msg *)&w->table);
     w->table = (struct dt_msg_table){ 0 };
-    sodium_memzero(w->secret, sizeof w->secret);
 }
 
 /* The agent is told before anybody can see the host stop, and end: its other ranks' deaths then

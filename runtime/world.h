@@ -1,5 +1,6 @@
 /* What a process of a job has once, whatever communicators it makes: who it is, who else there is
- * and where, and the way to its agent. Nothing but the agent link changes after dt_world_join. */
+ * and where, and the way to its agent. Nothing but the agent link and the door
+ * changes after dt_world_join. */
 #ifndef DT_RUNTIME_WORLD_H
 #define DT_RUNTIME_WORLD_H
 
@@ -7,6 +8,7 @@
 
 #include "runtime/agentlink.h"
 #include "runtime/dtrun.h"
+#include "runtime/host/door.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/msg.h"
 
@@ -19,8 +21,7 @@ struct dt_world {
     uint32_t node;
     uint32_t nodes;
     struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
-    uint8_t secret[DT_SECRET_BYTES];
-    int listener; /* for ranks of other hosts; -1: none */
+    struct dt_door door;       /* for ranks of other hosts */
     int bell; /* eventfd: readable for good once this process knows that the job has been stopped */
     struct dt_agentlink agent; /* fd -1: started by hand, a job of one rank */
     struct dt_hostshm shm;     /* this host's; its stop word is the job's */

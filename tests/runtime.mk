@@ -3,6 +3,7 @@ UNIT_TESTS += \
 	tests/unit/async \
 	tests/unit/auth \
 	tests/unit/collectives \
+	tests/unit/door \
 	tests/unit/failures \
 	tests/unit/reduce \
 	tests/unit/shm \
@@ -30,6 +31,10 @@ tests_unit_failures_LDADD = $(TESTJOB_LIBS)
 tests_unit_auth_SOURCES = tests/unit/auth.c
 tests_unit_auth_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_door_SOURCES = tests/unit/door.c
+tests_unit_door_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_reduce_SOURCES = tests/unit/reduce.c
 tests_unit_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

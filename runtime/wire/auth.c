@@ -11,39 +11,57 @@ static_assert(DT_SECRET_BYTES == crypto_auth_KEYBYTES, "the job's secret is the 
 
 enum {
     MAGIC = 0x54525444, /* "DTRT" */
-    PROTOCOL = 1,       /* of the handshake and of what follows it (ring.c) */
+    PROTOCOL = 2,       /* of the handshake and of what follows it (dataframe.h) */
+    NONCE_AT = DT_AUTH_HELLO - DT_AUTH_NONCE,
 };
 
 static const char LISTENER[8] = "listen";
 static const char CONNECTOR[8] = "connect";
 
-static void put_u32(uint8_t *p, uint32_t v)
-{
-    for (int i = 0; i < 4; i++)
-        p[i] = (uint8_t)(v >> (8 * i));
-}
-
 void dt_auth_hello(const struct dt_auth *a, uint8_t hello[DT_AUTH_HELLO])
 {
-    memset(hello, 0, DT_AUTH_HELLO);
-    put_u32(hello, MAGIC);
-    put_u32(hello + 4, PROTOCOL);
-    put_u32(hello + 8, a->generation);
-    put_u32(hello + 12, a->me);
-    put_u32(hello + 16, a->peer);
-    put_u32(hello + 20, a->purpose);
-    randombytes_buf(hello + 24, DT_AUTH_NONCE);
+    struct dt_put p = { .data = hello, .cap = NONCE_AT, .max = NONCE_AT };
+
+    dt_put_u32(&p, MAGIC);
+    dt_put_u32(&p, PROTOCOL);
+    dt_put_u32(&p, a->generation);
+    dt_put_u32(&p, a->me);
+    dt_put_u32(&p, a->peer);
+    dt_put_u32(&p, a->purpose);
+    dt_put_u32(&p, a->lane);
+    dt_put_u64(&p, a->comm);
+    randombytes_buf(hello + NONCE_AT, DT_AUTH_NONCE);
+}
+
+/* False: of another protocol, or none at all. */
+static bool read_hello(const uint8_t *hello, struct dt_auth *who)
+{
+    struct dt_get g = dt_get_init(hello, NONCE_AT);
+    bool known = dt_get_u32(&g) == MAGIC && dt_get_u32(&g) == PROTOCOL;
+
+    who->generation = dt_get_u32(&g);
+    who->me = dt_get_u32(&g);
+    who->peer = dt_get_u32(&g);
+    who->purpose = dt_get_u32(&g);
+    who->lane = dt_get_u32(&g);
+    who->comm = dt_get_u64(&g);
+    return known;
+}
+
+void dt_auth_caller(const uint8_t hello[DT_AUTH_HELLO], struct dt_auth *who)
+{
+    *who = (struct dt_auth){ 0 };
+    read_hello(hello, who);
 }
 
 static bool hello_fits(const struct dt_auth *a, const uint8_t *hello)
 {
-    struct dt_get g = dt_get_init(hello, DT_AUTH_HELLO);
-    bool known =
-        dt_get_u32(&g) == MAGIC && dt_get_u32(&g) == PROTOCOL && dt_get_u32(&g) == a->generation;
-    uint32_t caller = dt_get_u32(&g);
+    struct dt_auth who;
 
-    return known && (a->peer == DT_AUTH_ANYBODY || a->peer == caller) && dt_get_u32(&g) == a->me &&
-           dt_get_u32(&g) == a->purpose;
+    return read_hello(hello, &who) && who.generation == a->generation && who.peer == a->me &&
+           who.purpose == a->purpose &&
+           (a->peer == DT_AUTH_ANYBODY ||
+            (a->peer == who.me && a->comm == who.comm && a->lane == who.lane));
 }
 
 /* What both sides put their tags on: the role, the hello with its nonce, the listener's nonce. */

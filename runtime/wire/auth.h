@@ -3,6 +3,7 @@
  *
  *     connecting side                       listening side
  *     hello: who, to whom, generation,
+ *            communicator, lane,
  *            nonce                   ->
  *                                    <-     answer: nonce, proof over hello and both nonces
  *     proof over the same            ->
@@ -21,7 +22,7 @@
 enum {
     DT_AUTH_NONCE = 32,
     DT_AUTH_TAG = 32,
-    DT_AUTH_HELLO = 16 + 8 + DT_AUTH_NONCE,
+    DT_AUTH_HELLO = 36 + DT_AUTH_NONCE,
     DT_AUTH_ANSWER = DT_AUTH_NONCE + DT_AUTH_TAG,
     DT_AUTH_PROOF = DT_AUTH_TAG,
 };
@@ -31,7 +32,8 @@ enum dt_auth_purpose {
     DT_AUTH_AGENTS = 1, /* they are nodes: the probe before ranks run */
 };
 
-enum { DT_AUTH_ANYBODY = UINT32_MAX }; /* as peer of a listener: whoever has the secret */
+/* As peer of a listener: whoever has the secret, for any communicator and lane. */
+enum { DT_AUTH_ANYBODY = UINT32_MAX };
 
 struct dt_auth {
     uint8_t secret[DT_SECRET_BYTES];
@@ -39,6 +41,8 @@ struct dt_auth {
     uint32_t me;
     uint32_t peer;    /* who must be at the other end */
     uint32_t purpose; /* enum dt_auth_purpose */
+    uint32_t lane;    /* which of the connections between the two this is; 0 but for ranks */
+    uint64_t comm;    /* the communicator that it is for; likewise */
 };
 
 /* Connecting side: writes the hello; then, on the answer, checks it and writes the proof. */
@@ -51,5 +55,8 @@ bool dt_auth_answer(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                     uint8_t answer[DT_AUTH_ANSWER]);
 bool dt_auth_check(const struct dt_auth *a, const uint8_t hello[DT_AUTH_HELLO],
                    const uint8_t answer[DT_AUTH_ANSWER], const uint8_t proof[DT_AUTH_PROOF]);
+
+/* Who sent the hello (me) and what for (comm, lane); the truth only after dt_auth_check. */
+void dt_auth_caller(const uint8_t hello[DT_AUTH_HELLO], struct dt_auth *who);
 
 #endif

@@ -133,7 +133,7 @@ struct dt_msg_probe {
 
 struct dt_msg_addr { /* element of table.addrs, by rank */
     char *host;      /* numeric address; empty without a port */
-    uint16_t port;   /* 0: it does not listen; only the first rank of each of several hosts does */
+    uint16_t port;   /* 0: it does not listen, since there is one host */
     uint32_t node;   /* the node it runs on */
 };
 

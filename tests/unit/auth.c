@@ -13,8 +13,8 @@ struct exchange {
     uint8_t hello[DT_AUTH_HELLO], answer[DT_AUTH_ANSWER], proof[DT_AUTH_PROOF];
 };
 
-static const struct dt_auth caller = { { 1, 2, 3 }, 7, 4, 6, DT_AUTH_RANKS };
-static const struct dt_auth callee = { { 1, 2, 3 }, 7, 6, 4, DT_AUTH_RANKS };
+static const struct dt_auth caller = { { 1, 2, 3 }, 7, 4, 6, DT_AUTH_RANKS, 1, 9 };
+static const struct dt_auth callee = { { 1, 2, 3 }, 7, 6, 4, DT_AUTH_RANKS, 1, 9 };
 
 enum { HELLO, ANSWER, PROOF, THROUGH };
 
@@ -59,6 +59,12 @@ static void others_do_not(void **state)
     a.purpose = DT_AUTH_AGENTS;
     assert_int_equal(shake(&a, &callee, &x), HELLO);
     a = caller;
+    a.comm++;
+    assert_int_equal(shake(&a, &callee, &x), HELLO);
+    a = caller;
+    a.lane++;
+    assert_int_equal(shake(&a, &callee, &x), HELLO);
+    a = caller;
     a.secret[31]++;
     assert_int_equal(shake(&a, &callee, &x), ANSWER);
 }
@@ -71,8 +77,18 @@ static void anybody_who_has_the_secret(void **state)
 
     (void)state;
     host.peer = DT_AUTH_ANYBODY;
-    for (a.me = 0; a.me < 10; a.me++)
+    for (a.me = 0; a.me < 10; a.me++) {
+        struct dt_auth who;
+
+        a.comm = 1ULL << 40 | a.me;
+        a.lane = a.me / 2;
         assert_int_equal(shake(&a, &host, &x), THROUGH);
+        dt_auth_caller(x.hello, &who);
+        assert_int_equal(who.me, a.me);
+        assert_int_equal(who.comm, a.comm);
+        assert_int_equal(who.lane, a.lane);
+        assert_int_equal(who.generation, a.generation);
+    }
     a.secret[0]++;
     assert_int_equal(shake(&a, &host, &x), ANSWER);
     a = caller;

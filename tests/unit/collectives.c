@@ -81,33 +81,34 @@ static void fold(void *dst, const void *const *src, size_t n, size_t count, int 
     dt_reduce(&f, dtype, op);
 }
 
-/* Folds host by host, each in rank order, with the plain kernels (tests/unit/reduce proves them).
- */
+/* Folds every host's ranks, then the hosts, each in their order and rounded once, with the plain
+ * kernels (tests/unit/reduce proves them). */
 static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     size_t bytes = count * dt_dtype_size(dtype);
-    uint8_t *ranks = malloc(TESTJOB_RANKS * bytes + 1);
-    const void *src[TESTJOB_RANKS], *two[2] = { want, ranks };
-    int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0, host;
+    uint8_t *ranks = malloc(2 * TESTJOB_RANKS * bytes + 1), *sums = ranks + TESTJOB_RANKS * bytes;
+    const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS];
+    int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;
+    size_t host;
 
     dt_reduce_use("plain");
     for (host = 0; done < n; host++) {
         size_t here = 0;
 
         for (int rank = 0; rank < n; rank++) {
-            if (home[rank] != host)
+            if (home[rank] != (int)host)
                 continue;
             src[here] = ranks + here * bytes;
             fill(ranks + here++ * bytes, rank, count, dtype, op);
         }
-        fold(host ? ranks : want, src, here, count, op == DT_AVG && (int)here == n ? n : 1, dtype,
-             op);
-        if (host)
-            fold(want, two, 2, count, 1, dtype, op);
+        partial[host] = sums + host * bytes;
+        fold(sums + host * bytes, src, here, count, 1, dtype, op);
         done += (int)here;
     }
-    if (op == DT_AVG && host > 1)
-        dt_divide(want, count, dtype, n);
+    if (host == 1)
+        fold(want, src, (size_t)n, count, op == DT_AVG ? n : 1, dtype, op);
+    else
+        fold(want, partial, host, count, op == DT_AVG ? n : 1, dtype, op);
     dt_reduce_use(NULL);
     free(ranks);
 }
@@ -189,29 +190,60 @@ static void run_all(const char *hosts, int (*body)(int, void *))
     }
 }
 
-/* Every number of ranks on one host, where the order is that of the ranks; on two hosts, where it
- * is theirs too (x + y is y + x). */
+/* Where the ring is forbidden, the order of hosts and of their ranks is all that counts. */
 static void all_reduce_folds_in_rank_order(void **state)
 {
-    static const char *const placements[] = {
-        "1", "2", "3", "4", "5", "7", "8", "1 1", "3 2", "1 7"
-    };
+    static const char *const placements[] = { "1", "2",   "3",   "4",     "5",     "7",
+                                              "8", "1 1", "3 2", "3 1 2", "1 1 1", "@0210" };
 
     (void)state;
     exact = false;
+    setenv("DTRUN_DETERMINISTIC", "1", 1);
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
         run_all(placements[i], all_reduces);
 }
 
+static int unset_order(void **state)
+{
+    (void)state;
+    return unsetenv("DTRUN_DETERMINISTIC");
+}
+
 static void all_reduce_spans_uneven_hosts(void **state)
 {
-    static const char *const placements[] = { "3 1 2",     "1 1 1",   "2 1 1 1",
-                                              "1 1 1 1 1", "@012020", "@110" };
+    static const char *const placements[] = { "3 1 2",   "1 1 1", "2 1 1 1", "1 1 1 1 1",
+                                              "@012020", "@110",  "1 7" };
 
     (void)state;
     exact = true;
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
         run_all(placements[i], all_reduces);
+}
+
+/* So many hosts that not all are connected with all. */
+static int few_reductions(int rank, void *arg)
+{
+    static const size_t counts[] = { 0, 1, 100, 4096, 5000, 70001 };
+
+    (void)rank;
+    NEED(dt_init() == DT_OK);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        NEED(try_one(arg, counts[c], DT_F32, DT_AVG, 0) == 0);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void all_reduce_spans_many_hosts(void **state)
+{
+    static const char hosts[] = "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 2";
+
+    (void)state;
+    exact = true;
+    run_all(hosts, few_reductions);
+    exact = false;
+    setenv("DTRUN_DETERMINISTIC", "1", 1);
+    run_all(hosts, few_reductions);
 }
 
 static int broadcasts(int rank, void *arg)
@@ -483,8 +515,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_started_by_hand_is_a_job_of_one),
-        cmocka_unit_test(all_reduce_folds_in_rank_order),
+        cmocka_unit_test_teardown(all_reduce_folds_in_rank_order, unset_order),
         cmocka_unit_test(all_reduce_spans_uneven_hosts),
+        cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
         cmocka_unit_test(broadcast_reaches_everybody_from_every_root),
         cmocka_unit_test(barrier_waits_for_all),
         cmocka_unit_test(results_are_the_same_on_all_ranks_and_every_time),

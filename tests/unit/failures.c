@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/wire/auth.h"
 #include "runtime/wire/env.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
@@ -480,10 +481,10 @@ static void strangers_come_first(struct testjob *job, int rank, uint16_t port)
     if (port) {
         for (int i = 0; i < 20; i++) {
             int fd = knock(port);
-            size_t n = i % 4 == 0 ? 0 : i % 4 == 1 ? sizeof noise : i % 4 == 2 ? 20 : 56;
+            size_t n = i % 4 == 0 ? 0 : i % 4 == 1 ? sizeof noise : i % 4 == 2 ? 20 : DT_AUTH_HELLO;
 
             memset(noise, i % 4 == 3 ? 0 : 'x', sizeof noise);
-            memcpy(noise, "DTRT\1\0\0\0\2\0\0\0", 12);
+            memcpy(noise, "DTRT\2\0\0\0\2\0\0\0", 12);
             if (n)
                 assert_true(send(fd, noise, n, MSG_NOSIGNAL) > 0);
             if (i < 4)

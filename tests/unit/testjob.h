@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { TESTJOB_RANKS = 16, TESTJOB_HOSTS = 8 };
+enum { TESTJOB_RANKS = 20, TESTJOB_HOSTS = 20 };
 
 struct testjob;
 

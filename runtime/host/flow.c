@@ -1,0 +1,294 @@
+#include "runtime/host/flow.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/host/clock.h"
+
+enum {
+    HEADER = DT_DATAFRAME_HEADER,
+    GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
+};
+
+struct run {
+    struct dt_mesh *mesh;
+    const struct dt_traffic *t;
+    size_t left; /* flows that have not ended */
+    bool moved;  /* since the last look at all of them */
+};
+
+static struct dt_link *link_of(const struct run *r, const struct dt_flow *f)
+{
+    return &r->mesh->links[f->peer];
+}
+
+static bool would_wait(void)
+{
+    return errno == EAGAIN || errno == EINTR;
+}
+
+/* Why, the agent is about to say if a rank died or failed; where it does not, the peer is to blame.
+ */
+static void broke(struct dt_link *link)
+{
+    if (!link->broken)
+        link->broken = dt_clock_ms() + GOODBYE_MS;
+}
+
+static bool may_move(const struct run *r, const struct dt_flow *f)
+{
+    return f->done < f->frames && !link_of(r, f)->broken &&
+           (f->begun || !r->t->ready || r->t->ready(r->t->arg, f) > f->done);
+}
+
+static void begin_frame(const struct run *r, struct dt_flow *f)
+{
+    struct dt_dataframe h = { .type = DT_DATAFRAME_DATA, .call = *r->t->call };
+
+    f->begun = true;
+    f->checked = false;
+    f->data = r->t->frame(r->t->arg, f, f->done);
+    if (!f->out)
+        return;
+    h.rank = dt_mesh_rank(r->mesh, r->mesh->me);
+    h.bytes = (uint32_t)f->data.iov_len;
+    dt_dataframe_put(&h, f->header);
+}
+
+/* What of the next frame's header came along is its beginning. */
+static void end_frame(struct run *r, struct dt_flow *f)
+{
+    f->at -= HEADER + f->data.iov_len;
+    memcpy(f->header, f->next, f->at);
+    f->begun = false;
+    f->done++;
+    r->left -= f->done == f->frames;
+    if (r->t->moved)
+        r->t->moved(r->t->arg, f);
+}
+
+/* The rest of a frame, and room for the next one's header where that is to be read along. */
+static int pieces(struct dt_flow *f, struct iovec iov[3])
+{
+    size_t data = f->at < HEADER ? 0 : f->at - HEADER;
+    int n = 0;
+
+    if (f->at < HEADER)
+        iov[n++] = (struct iovec){ f->header + f->at, HEADER - f->at };
+    if (data < f->data.iov_len)
+        iov[n++] = (struct iovec){ (uint8_t *)f->data.iov_base + data, f->data.iov_len - data };
+    if (!f->out && f->done + 1 < f->frames)
+        iov[n++] = (struct iovec){ f->next, HEADER };
+    return n;
+}
+
+static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
+{
+    return dt_trouble(r->mesh->alarm.trouble,
+                      (dt_result_t)(h->code < 0 ? h->code : DT_ERR_INTERNAL), h->rank);
+}
+
+/* A header is complete: is it what this call expects? (What came with it went where this call may
+ * write; if it is not, that is no longer defined.) */
+static dt_result_t check_header(const struct run *r, const struct dt_flow *f)
+{
+    struct dt_trouble *t = r->mesh->alarm.trouble;
+    struct dt_dataframe h;
+
+    if (!dt_dataframe_get(&h, f->header))
+        return dt_trouble(t, DT_ERR_INTERNAL, dt_mesh_rank(r->mesh, f->peer));
+    if (h.type == DT_DATAFRAME_FAILURE)
+        return failed_by(r, &h);
+    if (dt_call_equal(&h.call, r->t->call) && h.bytes == f->data.iov_len)
+        return DT_OK;
+    dt_trouble(t, DT_ERR_MISMATCH, h.rank);
+    t->theirs = h.call;
+    return DT_ERR_MISMATCH;
+}
+
+static void send_some(struct run *r, struct dt_flow *f)
+{
+    struct dt_link *link = link_of(r, f);
+    struct iovec iov[3];
+    struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)pieces(f, iov) };
+    ssize_t n = sendmsg(link->fd, &m, MSG_NOSIGNAL);
+
+    if (n < 0) {
+        if (!would_wait())
+            broke(link);
+        return;
+    }
+    r->moved = true;
+    f->at += (size_t)n;
+    link->mid_frame = f->at < HEADER + f->data.iov_len;
+    if (!link->mid_frame)
+        end_frame(r, f);
+}
+
+static dt_result_t receive_some(struct run *r, struct dt_flow *f)
+{
+    struct dt_link *link = link_of(r, f);
+    dt_result_t result = DT_OK;
+
+    if (f->at < HEADER + f->data.iov_len) {
+        struct iovec iov[3];
+        struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)pieces(f, iov) };
+        ssize_t n = recvmsg(link->fd, &m, 0);
+
+        if (n == 0 || (n < 0 && !would_wait()))
+            broke(link);
+        if (n <= 0)
+            return DT_OK;
+        f->at += (size_t)n;
+    }
+    r->moved = true;
+    if (!f->checked && f->at >= HEADER) {
+        f->checked = true;
+        result = check_header(r, f);
+    }
+    if (result == DT_OK && f->at >= HEADER + f->data.iov_len)
+        end_frame(r, f);
+    return result;
+}
+
+static dt_result_t move(struct run *r, struct dt_flow *f)
+{
+    if (!f->begun)
+        begin_frame(r, f);
+    if (!f->out)
+        return receive_some(r, f);
+    send_some(r, f);
+    return DT_OK;
+}
+
+/* Sleeps until something may have changed. An alarm is heeded when the sockets have been read. */
+static void sleep_some(const struct run *r)
+{
+    struct pollfd p[DT_ALARM_FDS + r->t->n];
+    int64_t until = INT64_MAX, now = dt_clock_ms();
+    nfds_t n = DT_ALARM_FDS;
+
+    for (size_t i = 0; i < r->t->n; i++) {
+        const struct dt_flow *f = &r->t->flows[i];
+        const struct dt_link *link = link_of(r, f);
+
+        if (link->broken && link->broken < until)
+            until = link->broken;
+        if (may_move(r, f))
+            p[n++] = (struct pollfd){ .fd = link->fd, .events = f->out ? POLLOUT : POLLIN };
+    }
+    dt_alarm_poll(&r->mesh->alarm, p, n,
+                  until == INT64_MAX ? -1
+                  : until > now      ? (int)(until - now)
+                                     : 0);
+}
+
+/* Nothing has moved: is there a reason? */
+static dt_result_t check(const struct run *r)
+{
+    dt_result_t result = dt_alarm_check(&r->mesh->alarm);
+
+    for (size_t i = 0; result == DT_OK && i < r->t->n; i++) {
+        const struct dt_flow *f = &r->t->flows[i];
+        int64_t broken = link_of(r, f)->broken;
+
+        if (broken && broken <= dt_clock_ms())
+            result =
+                dt_trouble(r->mesh->alarm.trouble, DT_ERR_PEER, dt_mesh_rank(r->mesh, f->peer));
+    }
+    return result;
+}
+
+static dt_result_t drive(struct run *r)
+{
+    unsigned idle = 0;
+
+    while (r->left) {
+        dt_result_t result = DT_OK;
+
+        r->moved = false;
+        for (size_t i = 0; i < r->t->n && result == DT_OK; i++) {
+            if (may_move(r, &r->t->flows[i]))
+                result = move(r, &r->t->flows[i]);
+        }
+        idle = r->moved ? 0 : idle + 1;
+        if (idle && result == DT_OK)
+            result = check(r);
+        if (result != DT_OK)
+            return result;
+        if (idle > r->mesh->spins)
+            sleep_some(r);
+    }
+    return DT_OK;
+}
+
+/* A peer can be told why this rank fails only between two frames: completes those that are under
+ * way, where the peer still takes them. */
+static void complete_frames(struct run *r)
+{
+    int64_t deadline = dt_clock_ms() + GOODBYE_MS;
+
+    for (size_t i = 0; i < r->t->n; i++) {
+        struct dt_flow *f = &r->t->flows[i];
+        const struct dt_link *link = link_of(r, f);
+        int64_t left = 0;
+
+        while (f->out && link->mid_frame && !link->broken &&
+               (left = deadline - dt_clock_ms()) > 0) {
+            struct pollfd p = { link->fd, POLLOUT, 0 };
+
+            poll(&p, 1, (int)left);
+            send_some(r, f);
+        }
+    }
+}
+
+dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t)
+{
+    struct run r = { .mesh = m, .t = t };
+    dt_result_t result;
+
+    for (size_t i = 0; i < t->n; i++)
+        r.left += t->flows[i].frames > 0;
+    result = drive(&r);
+    if (result != DT_OK && result != DT_ERR_PEER)
+        complete_frames(&r);
+    return result;
+}
+
+static void say_goodbye(const struct dt_link *link, const uint8_t *bytes, int64_t deadline)
+{
+    size_t at = 0;
+
+    while (at < HEADER) {
+        struct pollfd p = { link->fd, POLLOUT, 0 };
+        int64_t left = deadline - dt_clock_ms();
+        ssize_t n = send(link->fd, bytes + at, HEADER - at, MSG_NOSIGNAL);
+
+        if (n < 0 && !would_wait())
+            return;
+        at += n > 0 ? (size_t)n : 0;
+        if (n < 0 && (left <= 0 || poll(&p, 1, (int)left) == 0))
+            return;
+    }
+}
+
+/* After half a frame the connection just ends. */
+void dt_flow_fail(struct dt_mesh *m, dt_result_t why)
+{
+    struct dt_dataframe h = { .type = DT_DATAFRAME_FAILURE, .code = why };
+    int64_t deadline = dt_clock_ms() + GOODBYE_MS;
+    uint8_t bytes[HEADER];
+
+    if (!m->links)
+        return;
+    h.rank = m->alarm.trouble->rank;
+    dt_dataframe_put(&h, bytes);
+    for (uint32_t i = 0; i < m->size; i++) {
+        if (m->links[i].fd >= 0 && !m->links[i].mid_frame)
+            say_goodbye(&m->links[i], bytes, deadline);
+    }
+    dt_mesh_close(m);
+}

@@ -1,0 +1,55 @@
+/* Moves data between this rank and others over the connections of a mesh.
+ *
+ * A flow is a series of frames to or from one peer, in order; at most one flow of a call goes each
+ * way between two ranks. Flows of a call are driven together, by the caller's own thread and
+ * without blocking: first looking at the connections again and again, then sleeping until something
+ * moves. Every frame names the call that it belongs to, and is refused where that is not the
+ * receiver's. What stands in the sockets is used before anything that stops the job ends a call, so
+ * that a call ends well on all ranks if it could. */
+#ifndef DT_HOST_FLOW_H
+#define DT_HOST_FLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "runtime/host/mesh.h"
+#include "runtime/wire/dataframe.h"
+
+struct dt_flow {
+    uint32_t peer; /* rank of the communicator */
+    uint32_t slot; /* for the caller */
+    bool out;
+    size_t frames;
+    size_t done; /* frames that have moved wholly */
+
+    /* of the frame under way */
+    struct iovec data;
+    size_t at; /* bytes of header and data that are through */
+    bool begun;
+    bool checked;
+    uint8_t header[DT_DATAFRAME_HEADER];
+    uint8_t next[DT_DATAFRAME_HEADER]; /* of the frame after it, read along with the data */
+};
+
+struct dt_traffic {
+    const struct dt_call *call;
+    struct dt_flow *flows;
+    size_t n;
+    /* Where frame k's data are, or are to go. */
+    struct iovec (*frame)(void *arg, const struct dt_flow *f, size_t k);
+    /* How many frames may move by now; NULL: all. It grows only as other frames move. */
+    size_t (*ready)(void *arg, const struct dt_flow *f);
+    /* The newest frame of f has moved. May be NULL. */
+    void (*moved)(void *arg, const struct dt_flow *f);
+    void *arg;
+};
+
+/* The connections must be there (dt_mesh_need). */
+dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t);
+
+/* Tells everybody who is connected why nothing more will come, and closes. Bounded in time. */
+void dt_flow_fail(struct dt_mesh *m, dt_result_t why);
+
+#endif

@@ -1,0 +1,235 @@
+#include "runtime/host/mesh.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/host/clock.h"
+#include "runtime/wire/inet.h"
+
+enum {
+    RETRY_MS = 100, /* after a refused connection */
+    GLANCE_MS = 10, /* another thread may have let in whom this one waits for */
+};
+
+struct call { /* an attempt to reach a higher rank */
+    uint32_t peer;
+    struct dt_auth auth;
+    struct dt_handshake shake;
+    int64_t retry_at;
+    int64_t deadline; /* for the peer's kernel to hear it; then the peer may take its time */
+    int error;        /* why the last attempt failed */
+};
+
+struct meeting {
+    struct dt_mesh *mesh;
+    size_t awaited; /* connections that are not there yet: calls, and callers */
+    size_t callers;
+    size_t n_calls;
+    struct call *calls;
+    struct pollfd *polls; /* the alarm's, calls, door */
+};
+
+uint32_t dt_mesh_rank(const struct dt_mesh *m, uint32_t peer)
+{
+    return m->ranks ? m->ranks[peer] : peer;
+}
+
+void dt_mesh_close(struct dt_mesh *m)
+{
+    for (uint32_t i = 0; m->links && i < m->size; i++) {
+        if (m->links[i].fd >= 0)
+            close(m->links[i].fd);
+    }
+    free(m->links);
+    m->links = NULL;
+}
+
+static void call_failed(struct call *c)
+{
+    int64_t now = dt_clock_ms();
+
+    c->error = errno;
+    c->retry_at = now + RETRY_MS;
+    if (c->shake.fd < 0)
+        return;
+    if (dt_handshake_is_connected(&c->shake))
+        c->deadline = now + DT_MESH_CONNECT_S * 1000;
+    close(c->shake.fd);
+    c->shake.fd = -1;
+}
+
+static void call_start(const struct meeting *g, struct call *c)
+{
+    const struct dt_msg_addr *a = &g->mesh->addrs[c->auth.peer];
+    int fd = dt_inet_connect(a->host, a->port);
+
+    if (fd < 0)
+        call_failed(c);
+    else
+        dt_handshake_call(&c->shake, fd, &c->auth);
+}
+
+static bool is_calling(const struct meeting *g, const struct call *c)
+{
+    return g->mesh->links[c->peer].fd < 0;
+}
+
+static void call_step(struct meeting *g, struct call *c)
+{
+    enum dt_verdict verdict = dt_handshake_calling(&c->shake, &c->auth);
+
+    if (verdict == DT_SHAKE_FAILED)
+        call_failed(c);
+    if (verdict != DT_SHAKE_THROUGH)
+        return;
+    g->mesh->links[c->peer].fd = c->shake.fd;
+    c->shake.fd = -1;
+    g->awaited--;
+}
+
+/* Begins what is due, and ends what is too late. */
+static dt_result_t call_all(struct meeting *g)
+{
+    int64_t now = dt_clock_ms();
+
+    for (size_t i = 0; i < g->n_calls; i++) {
+        struct call *c = &g->calls[i];
+        bool idle = c->shake.fd < 0;
+
+        if (!is_calling(g, c))
+            continue;
+        if ((idle || !dt_handshake_is_connected(&c->shake)) && now >= c->deadline) {
+            dt_trouble(g->mesh->alarm.trouble, DT_ERR_TIMEOUT, c->auth.peer);
+            g->mesh->alarm.trouble->error = c->error;
+            return DT_ERR_TIMEOUT;
+        }
+        if (idle && now >= c->retry_at)
+            call_start(g, c);
+    }
+    return DT_OK;
+}
+
+static void take_callers(struct meeting *g, const uint32_t *peers, size_t n)
+{
+    struct dt_mesh *m = g->mesh;
+
+    for (size_t i = 0; i < n && g->callers; i++) {
+        struct dt_link *link = &m->links[peers[i]];
+
+        if (link->fd >= 0 || peers[i] > m->me)
+            continue;
+        link->fd = dt_door_take(m->door, m->comm, 0, dt_mesh_rank(m, peers[i]));
+        if (link->fd >= 0) {
+            g->awaited--;
+            g->callers--;
+        }
+    }
+}
+
+static dt_result_t wait(struct meeting *g)
+{
+    struct dt_mesh *m = g->mesh;
+    size_t n = DT_ALARM_FDS;
+
+    for (size_t i = 0; i < g->n_calls; i++) {
+        const struct dt_handshake *s = &g->calls[i].shake;
+
+        g->polls[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
+    }
+    if (g->callers)
+        n += dt_door_polls(m->door, g->polls + n);
+    return dt_alarm_poll(&m->alarm, g->polls, n, g->callers ? GLANCE_MS : RETRY_MS);
+}
+
+static dt_result_t meet(struct meeting *g, const uint32_t *peers, size_t n)
+{
+    dt_result_t result = dt_alarm_check(&g->mesh->alarm);
+
+    while (result == DT_OK) {
+        for (size_t i = 0; i < g->n_calls; i++) {
+            if (g->calls[i].shake.fd >= 0)
+                call_step(g, &g->calls[i]);
+        }
+        if (g->callers)
+            dt_door_turn(g->mesh->door);
+        take_callers(g, peers, n);
+        if (g->awaited == 0)
+            return DT_OK;
+        result = call_all(g);
+        if (result == DT_OK)
+            result = wait(g);
+    }
+    return result;
+}
+
+static void plan(struct meeting *g, const uint32_t *peers, size_t n)
+{
+    struct dt_mesh *m = g->mesh;
+
+    for (size_t i = 0; i < n; i++) {
+        struct call *c = &g->calls[g->n_calls];
+
+        if (m->links[peers[i]].needed)
+            continue;
+        m->links[peers[i]].needed = true;
+        g->awaited++;
+        if (peers[i] < m->me) {
+            g->callers++;
+            continue;
+        }
+        g->n_calls++;
+        *c = (struct call){ .peer = peers[i],
+                            .auth = m->door->self,
+                            .shake = { .fd = -1 },
+                            .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
+        c->auth.peer = dt_mesh_rank(m, peers[i]);
+        c->auth.comm = m->comm;
+    }
+}
+
+static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t n)
+{
+    struct meeting g = { .mesh = m };
+    dt_result_t result = DT_ERR_NOMEM;
+
+    g.calls = calloc(n, sizeof *g.calls);
+    g.polls = calloc(DT_ALARM_FDS + n + DT_DOOR_POLLS, sizeof *g.polls);
+    if (g.calls && g.polls) {
+        plan(&g, peers, n);
+        result = meet(&g, peers, n);
+        for (size_t i = 0; i < g.n_calls; i++) {
+            if (g.calls[i].shake.fd >= 0)
+                close(g.calls[i].shake.fd);
+        }
+        sodium_memzero(g.calls, n * sizeof *g.calls);
+    } else {
+        dt_trouble(m->alarm.trouble, result, dt_mesh_rank(m, m->me));
+    }
+    free(g.calls);
+    free(g.polls);
+    return result;
+}
+
+static dt_result_t make_links(struct dt_mesh *m)
+{
+    m->links = calloc(m->size, sizeof *m->links);
+    if (!m->links)
+        return dt_trouble(m->alarm.trouble, DT_ERR_NOMEM, dt_mesh_rank(m, m->me));
+    for (uint32_t i = 0; i < m->size; i++)
+        m->links[i].fd = -1;
+    return DT_OK;
+}
+
+dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n)
+{
+    size_t there = 0;
+
+    if (!m->links && make_links(m) != DT_OK)
+        return DT_ERR_NOMEM;
+    while (there < n && m->links[peers[there]].fd >= 0)
+        there++;
+    return there == n ? DT_OK : connect_all(m, peers, n);
+}

@@ -1,0 +1,47 @@
+/* The connections of one communicator to ranks on other hosts, made when they are first needed.
+ *
+ * Both ends come to need a connection, since every collective needs it on both sides: the lower
+ * rank then calls and the higher one takes the call from its door. The other end of every
+ * connection is proved. */
+#ifndef DT_HOST_MESH_H
+#define DT_HOST_MESH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/host/alarm.h"
+#include "runtime/host/door.h"
+
+enum { DT_MESH_CONNECT_S = 60 };
+
+struct dt_link {
+    int fd; /* non-blocking, or -1: not there (yet) */
+    bool needed;
+    bool mid_frame; /* a frame has been sent in part */
+    int64_t broken; /* the connection ended: until when to wait for the reason; 0: it did not */
+};
+
+struct dt_mesh {
+    uint64_t comm;
+    uint32_t me; /* ranks of the communicator */
+    uint32_t size;
+    const uint32_t *ranks;           /* the job's rank of each; NULL: the same */
+    const struct dt_msg_addr *addrs; /* by the job's rank; outlives this */
+    struct dt_door *door;
+    struct dt_alarm alarm;
+    unsigned spins;        /* fruitless looks at the connections before a wait sleeps */
+    struct dt_link *links; /* by rank; NULL before anything is needed */
+};
+
+/* Frees; whoever is at the other ends sees the connections end. */
+void dt_mesh_close(struct dt_mesh *m);
+
+/* Waits for connections with all these ranks. A rank that cannot be reached is given up after
+ * DT_MESH_CONNECT_S; one that does not come to it is waited for. */
+dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n);
+
+/* The job's rank, for messages. */
+uint32_t dt_mesh_rank(const struct dt_mesh *m, uint32_t peer);
+
+#endif
