@@ -10,6 +10,7 @@
 #include "launcher/base/utf8.h"
 #include "launcher/job/json.h"
 #include "launcher/place/gpu.h"
+#include "launcher/place/role.h"
 
 /* What can be known about a node before its host has been asked. */
 struct known {
@@ -91,6 +92,33 @@ static void print_table(const struct known *nodes, const struct dt_plan *plan)
     }
 }
 
+/* "beside the ranks: scheduler on host1, server 0 on host1, server 1 on host2" */
+static void print_auxiliaries(const struct known *nodes, const struct dt_plan *plan)
+{
+    char name[DT_ROLE_NAME_MAX];
+
+    for (int number = plan->np; number < plan->nprocs; number++)
+        printf("%s%s on %s", number == plan->np ? "beside the ranks: " : ", ",
+               dt_role_name(name, (uint32_t)number, (uint32_t)plan->np),
+               nodes[dt_plan_node_of(plan, number)->node_rank].host->name);
+    if (plan->nprocs > plan->np)
+        printf("\n");
+}
+
+static void add_auxiliaries(const struct known *nodes, const struct dt_plan *plan, cJSON *to)
+{
+    cJSON *list = plan->nprocs > plan->np ? cJSON_AddArrayToObject(to, "auxiliaries") : NULL;
+    char name[DT_ROLE_NAME_MAX];
+
+    for (int number = plan->np; number < plan->nprocs; number++) {
+        cJSON *item = cJSON_CreateObject();
+
+        dt_json_add_text(item, "role", dt_role_name(name, (uint32_t)number, (uint32_t)plan->np));
+        dt_json_add_text(item, "host", nodes[dt_plan_node_of(plan, number)->node_rank].host->name);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
 static cJSON *rank_json(const struct known *k, const struct dt_plan_node *node, int rank)
 {
     uint32_t local_rank = dt_plan_local_rank(node, rank);
@@ -130,6 +158,7 @@ static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
 
         cJSON_AddItemToArray(ranks, rank_json(&nodes[node->node_rank], node, rank));
     }
+    add_auxiliaries(nodes, plan, o);
     return o;
 }
 
@@ -159,6 +188,8 @@ int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
         rc = print_json(nodes, plan, options, err);
     else
         print_table(nodes, plan);
+    if (!options->json)
+        print_auxiliaries(nodes, plan);
     if (!options->json && options->bind_to != DT_BIND_NONE)
         printf("each rank is bound to CPUs of its host: --bind-to %s\n",
                bind_names[options->bind_to]);

@@ -132,13 +132,14 @@ static void allow_files(size_t hosts)
     dt_openfiles_need(files_for_hosts(hosts), "hosts", &err);
 }
 
-/* hosts: room for a name per rank. */
+/* hosts: room for a name per process. */
 static int open_files(struct dt_job_config *c, const struct dt_options *o, const char **hosts,
                       struct dt_error *err)
 {
     struct dt_outfiles_config config = {
         .pattern = o->output_dir,
         .np = (uint32_t)c->plan->np,
+        .nprocs = (uint32_t)c->plan->nprocs,
         .hosts = hosts,
         .merged = o->merge_stderr,
     };
@@ -146,8 +147,8 @@ static int open_files(struct dt_job_config *c, const struct dt_options *o, const
 
     if (!o->output_dir)
         return 0;
-    for (uint32_t rank = 0; rank < config.np; rank++)
-        hosts[rank] = c->hosts->v[dt_plan_node_of(c->plan, (int)rank)->host].name;
+    for (uint32_t i = 0; i < config.nprocs; i++)
+        hosts[i] = c->hosts->v[dt_plan_node_of(c->plan, (int)i)->host].name;
     if (dt_openfiles_need(dt_outfiles_count(&config) + beside, "--output-dir", err) < 0)
         return -1;
     c->files = dt_outfiles_open(&config, err);
@@ -169,7 +170,7 @@ static int close_files(struct dt_outfiles *files, int rc)
 
 static int run_job(struct dt_job_config *c, const struct dt_options *o, struct dt_error *err)
 {
-    const char **hosts = dt_xcalloc((size_t)c->plan->np, sizeof *hosts);
+    const char **hosts = dt_xcalloc((size_t)c->plan->nprocs, sizeof *hosts);
     int rc = open_files(c, o, hosts, err) < 0 ? -1 : close_files(c->files, dt_job_run(c));
 
     free(hosts);
@@ -212,7 +213,7 @@ static struct dt_job_config config_of(const struct dt_options *o, const struct d
         .virtual_local_rank = o->virtual_local_rank,
         .inject = o->inject,
         .fresh = o->fresh,
-        .labels = o->tag || (plan->np > 1 && !o->no_tag),
+        .labels = o->tag || (plan->nprocs > 1 && !o->no_tag),
         .stamps = o->timestamp,
         .tee = o->tee,
         .stdin_rank = o->stdin_rank,

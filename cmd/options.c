@@ -82,8 +82,10 @@ static const struct option options[] = {
       "pass a variable on, or set it; 'PREFIX*': all of them" },
     { { "unset" }, "NAME", RULE_UNSET, AT(env), 0, 0,
       "remove a variable on every host" },
-    { { "env" }, "horovod|tensorflow|mpi", FRAMEWORKS, AT(frameworks), 0, 0,
+    { { "env" }, "horovod|tensorflow|mpi|mxnet", FRAMEWORKS, AT(frameworks), 0, 0,
       "also set what their launchers set; a,b: several" },
+    { { "num-servers" }, "N", NUMBER, AT(num_servers), 1, DT_RANKS_MAX,
+      "with --env mxnet: N servers (default: as many as ranks)" },
     { { "gpu-bind" }, "rank|host|none", CHOICE, AT(gpu_bind), 0, 0,
       "GPUs a rank sees: one (default), the host's, or as is" },
     { { "virtual-local-rank" }, NULL, FLAG, AT(virtual_local_rank), 0, 0,
@@ -555,6 +557,8 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err,
                               "--json belongs to --dry-run or --check; for what happened in a run, "
                               "see --report FILE");
+    if (o->num_servers && !(o->frameworks & DT_FRAMEWORK_MXNET))
+        return dt_error_usage(err, "--num-servers belongs to --env mxnet");
     if (check_rules(o, err) < 0)
         return -1;
     if (!o->command.n && !o->check)

@@ -30,6 +30,7 @@ struct dt_options {
     char *hostfile;       /* or NULL; "-": standard input */
     struct dt_strs env;   /* -x and --unset in order: "x:NAME", "x:NAME=VALUE", "u:NAME" */
     unsigned frameworks;  /* --env: set of enum dt_framework */
+    int num_servers;      /* with --env mxnet; 0: not given */
     enum dt_gpu_bind gpu_bind;
     enum dt_bind_to bind_to;
     bool virtual_local_rank;

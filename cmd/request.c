@@ -11,6 +11,7 @@
 #include "launcher/hosts/hostfile.h"
 #include "launcher/hosts/localhost.h"
 #include "launcher/hosts/scheduler.h"
+#include "launcher/place/frameworks.h"
 
 enum { HOSTFILE_BYTES_MAX = 16 * 1024 * 1024 };
 
@@ -131,12 +132,20 @@ static void give_slots(struct dt_hostlist *hosts, int per_node)
             hosts->v[i].slots = per_node;
 }
 
+static int servers(const struct dt_options *o)
+{
+    if (!(o->frameworks & DT_FRAMEWORK_MXNET))
+        return 0;
+    return o->num_servers ? o->num_servers : DT_SERVERS_AS_RANKS;
+}
+
 static int make_plan(const struct dt_options *o, struct dt_hostlist *hosts, struct dt_plan *plan,
                      struct dt_error *err)
 {
     const struct dt_placement how = { .map_by = o->map_by,
                                       .per_node = o->per_node,
-                                      .no_oversubscribe = o->no_oversubscribe };
+                                      .no_oversubscribe = o->no_oversubscribe,
+                                      .servers = servers(o) };
 
     if (o->per_node)
         give_slots(hosts, o->per_node);

@@ -16,7 +16,8 @@ launcher_libbase_la_SOURCES = \
 	launcher/place/bind.c launcher/place/bind.h \
 	launcher/place/envrules.c launcher/place/envrules.h \
 	launcher/place/frameworks.c launcher/place/frameworks.h \
-	launcher/place/gpu.c launcher/place/gpu.h
+	launcher/place/gpu.c launcher/place/gpu.h \
+	launcher/place/role.c launcher/place/role.h
 launcher_libbase_la_LIBADD = runtime/libwire.la
 
 # Only dtrun.
@@ -49,6 +50,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/stamp.c launcher/io/stamp.h \
 	launcher/io/stdinpump.c launcher/io/stdinpump.h \
 	launcher/io/tail.c launcher/io/tail.h \
+	launcher/job/auxiliaries.c \
 	launcher/job/cause.c launcher/job/cause.h \
 	launcher/job/ckptdir.c launcher/job/ckptdir.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \

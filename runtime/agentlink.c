@@ -192,6 +192,8 @@ static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt
     if (msg->abort.code != DT_ERR_PEER)
         return dt_fail((dt_result_t)msg->abort.code, "dt_init: %s",
                        *why ? why : dt_strerror((dt_result_t)msg->abort.code));
+    if (*why)
+        return dt_fail(DT_ERR_PEER, "%s before every rank had called dt_init", why);
     return dt_fail(DT_ERR_PEER, "rank %u died or left before every rank had called dt_init",
                    msg->abort.rank);
 }

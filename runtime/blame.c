@@ -40,6 +40,8 @@ dt_result_t dt_blame(const struct dt_comm *c, const struct dt_call *call)
         if (t->rank == UINT32_MAX)
             return dt_fail(t->code, "rank %d: %s: dtrun-agent of this host has ended", c->rank,
                            dt_call_describe(call, text));
+        if (*why && dt_hostshm_stopped(&c->shm.map, NULL) == DT_ERR_PEER)
+            return dt_fail(t->code, "rank %d: %s: %s", c->rank, dt_call_describe(call, text), why);
         return dt_fail(t->code, "rank %d: %s: rank %u died or left", c->rank,
                        dt_call_describe(call, text), t->rank);
     case DT_ERR_TIMEOUT:

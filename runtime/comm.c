@@ -34,6 +34,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
 
 dt_result_t dt_comm_check(struct dt_comm *c)
 {
+    const char *why;
     uint32_t culprit;
     int stopped;
 
@@ -43,6 +44,9 @@ dt_result_t dt_comm_check(struct dt_comm *c)
     if (!stopped)
         return DT_OK;
     dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+    why = dt_hostshm_why(&c->shm.map);
+    if (stopped == DT_ERR_PEER && *why)
+        return dt_comm_fail(c, dt_fail(DT_ERR_PEER, "rank %d: %s", c->rank, why));
     return dt_comm_fail(c, dt_fail((dt_result_t)stopped, "rank %d: rank %u %s", c->rank, culprit,
                                    stopped == DT_ERR_PEER ? "died or left" : "failed"));
 }

@@ -281,6 +281,8 @@ check_PROGRAMS += tests/rank/steps
 tests_rank_steps_SOURCES = tests/rank/steps.c
 tests_rank_steps_LDADD = runtime/libdtrun.la
 tests_rank_steps_LDFLAGS = -no-install
+check_PROGRAMS += tests/rank/pslite
+tests_rank_pslite_SOURCES = tests/rank/pslite.c
 
 # Black-box tests, in the order in which they run.
 CLI_TESTS = \
@@ -298,6 +300,7 @@ CLI_TESTS = \
 	tests/cli/output.bats \
 	tests/cli/perf.bats \
 	tests/cli/ranks.bats \
+	tests/cli/mxnet.bats \
 	tests/cli/push.bats \
 	tests/cli/restart.bats \
 	tests/cli/recover.bats \

@@ -32,13 +32,13 @@ enum {
 enum phase {
     SPAWNING, /* forked, not all have executed the program; deaths are kept back */
     RUNNING,
-    SWEEPING, /* all ranks are reaped; what they left behind is being killed */
+    SWEEPING, /* all processes are reaped; what they left behind is being killed */
     FLUSHING, /* no process is left; their output is being sent */
     OVER,
 };
 
-struct rank {
-    struct dt_spawned process;
+struct process { /* a rank, or an auxiliary */
+    struct dt_spawned spawned;
     bool alive;    /* not reaped */
     bool reported; /* EXIT is sent */
     bool injected; /* a fault has been meant to end it */
@@ -61,23 +61,30 @@ struct dt_generation {
     uv_timer_t timer;                    /* the grace, then the rounds of the sweep */
     uint64_t sweep_ends_ns;
     uint32_t alive;
-    struct rank *ranks; /* by local rank */
+    struct process *processes; /* as in config.numbers: the ranks, by local rank, come first */
 };
 
 static void sweep(struct dt_generation *g);
 
-static void fill_exit(struct dt_generation *g, struct rank *r, const siginfo_t *info)
+/* What a rank had told before it died; an auxiliary is not spoken with. */
+static struct dt_rank_state last_state(struct dt_generation *g, uint32_t index)
 {
-    uint32_t local_rank = (uint32_t)(r - g->ranks);
-    struct dt_rank_state state;
+    if (index >= g->start.ranks.n)
+        return (struct dt_rank_state){ .step = -1 };
+    dt_ranksock_drain(g->sock, index);
+    return dt_ranksock_state(g->sock, index);
+}
+
+static void fill_exit(struct dt_generation *g, struct process *p, const siginfo_t *info)
+{
+    uint32_t index = (uint32_t)(p - g->processes);
+    struct dt_rank_state state = last_state(g, index);
     bool by_signal = info->si_code != CLD_EXITED;
 
-    dt_ranksock_drain(g->sock, local_rank);
-    state = dt_ranksock_state(g->sock, local_rank);
-    r->end = (struct dt_msg_exit){
+    p->end = (struct dt_msg_exit){
         .generation = g->start.generation,
-        .rank = g->start.ranks.v[local_rank],
-        .pid = (uint32_t)r->process.pid,
+        .rank = g->config.numbers.v[index],
+        .pid = (uint32_t)p->spawned.pid,
         .code = by_signal ? -1 : info->si_status,
         .signo = by_signal ? info->si_status : 0,
         .time_ns = dt_clock_ns(),
@@ -86,11 +93,11 @@ static void fill_exit(struct dt_generation *g, struct rank *r, const siginfo_t *
                  (state.finalized ? DT_EXITED_FINALIZED : 0) |
                  (state.peer_lost ? DT_EXITED_PEER_LOST : 0) |
                  (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
-                 (g->stopping ? DT_EXITED_STOPPED : 0) | (r->injected ? DT_EXITED_INJECTED : 0),
+                 (g->stopping ? DT_EXITED_STOPPED : 0) | (p->injected ? DT_EXITED_INJECTED : 0),
     };
-    if (r->end.signo == SIGKILL && !g->stopping && !r->injected &&
-        dt_oom_killed(&g->host->oom, r->process.pid))
-        r->end.flags |= DT_EXITED_OOM;
+    if (p->end.signo == SIGKILL && !g->stopping && !p->injected &&
+        dt_oom_killed(&g->host->oom, p->spawned.pid))
+        p->end.flags |= DT_EXITED_OOM;
 }
 
 /* A linked rank that ends any other way than in order leaves peers that would wait for it. */
@@ -102,15 +109,15 @@ static bool leaves_peers_waiting(const struct dt_msg_exit *end)
 
 static void report_deaths(struct dt_generation *g)
 {
-    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
-        struct rank *r = &g->ranks[i];
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        struct process *p = &g->processes[i];
 
-        if (r->alive || r->reported)
+        if (p->alive || p->reported)
             continue;
-        r->reported = true;
-        dt_channel_send(g->host->channel, DT_MSG_EXIT, &r->end);
-        if (leaves_peers_waiting(&r->end))
-            dt_ranksock_abort(g->sock, DT_HOSTSHM_PEER_DIED, r->end.rank, "");
+        p->reported = true;
+        dt_channel_send(g->host->channel, DT_MSG_EXIT, &p->end);
+        if (leaves_peers_waiting(&p->end))
+            dt_ranksock_abort(g->sock, DT_HOSTSHM_PEER_DIED, p->end.rank, "");
     }
 }
 
@@ -183,12 +190,12 @@ static void settle(struct dt_generation *g)
 
 static void signal_groups(struct dt_generation *g, int signo)
 {
-    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
-        const struct rank *r = &g->ranks[i];
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        const struct process *p = &g->processes[i];
 
         /* A rank that has not reached setsid is no group yet. */
-        if (r->alive && kill(-r->process.pid, signo) < 0)
-            kill(r->process.pid, signo);
+        if (p->alive && kill(-p->spawned.pid, signo) < 0)
+            kill(p->spawned.pid, signo);
     }
 }
 
@@ -203,8 +210,8 @@ static void kill_all(struct dt_generation *g)
 /* The streams are read from now on: what a spawn that fails prints is not a rank's output. */
 static void take_streams(struct dt_generation *g)
 {
-    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
-        struct dt_spawned *p = &g->ranks[i].process;
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        struct dt_spawned *p = &g->processes[i].spawned;
 
         if (p->out >= 0)
             dt_relay_add(g->relay, i, STDOUT_FILENO, p->out);
@@ -230,17 +237,22 @@ static void on_ready(void *arg)
     dt_channel_send(g->host->channel, DT_MSG_READY, &m);
 }
 
+static const char *device_of(const struct dt_generation *g, uint32_t index)
+{
+    return index < g->start.ranks.n ? dt_gpu_of(&g->config.devices, index) : "";
+}
+
 static void on_running(void *arg)
 {
     struct dt_generation *g = arg;
-    uint32_t n = g->start.ranks.n;
+    uint32_t n = g->config.numbers.n;
     struct dt_msg_started_rank *ranks = dt_xcalloc(n, sizeof *ranks);
     struct dt_msg_started m = { g->start.generation, { ranks, n } };
 
     for (uint32_t i = 0; i < n; i++) {
-        ranks[i].rank = g->start.ranks.v[i];
-        ranks[i].pid = (uint32_t)g->ranks[i].process.pid;
-        ranks[i].device = (char *)(uintptr_t)dt_gpu_of(&g->config.devices, i);
+        ranks[i].rank = g->config.numbers.v[i];
+        ranks[i].pid = (uint32_t)g->processes[i].spawned.pid;
+        ranks[i].device = (char *)(uintptr_t)device_of(g, i);
     }
     dt_channel_send(g->host->channel, DT_MSG_STARTED, &m);
     free(ranks);
@@ -313,16 +325,16 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
 {
     struct dt_msg_struck m = { (char *)(uintptr_t)text };
     struct dt_generation *g = arg;
-    struct rank *r = &g->ranks[local_rank];
+    struct process *p = &g->processes[local_rank];
 
     if (fault->kind == DT_INJECT_HOST)
         g->host->vanish(g->host->arg);
-    if (!r->alive)
+    if (!p->alive)
         return;
     dt_channel_send(g->host->channel, DT_MSG_STRUCK, &m);
-    r->injected |= fault->kind != DT_INJECT_STOP;
+    p->injected |= fault->kind != DT_INJECT_STOP;
     if (fault->kind != DT_INJECT_EXIT)
-        kill(r->process.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
+        kill(p->spawned.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
 }
 
 /* Somebody has listed the devices, and there are fewer than ranks. Where there are more ranks than
@@ -378,15 +390,15 @@ static void choose_cpus(struct dt_generation *g)
 static void spawn(struct dt_generation *g)
 {
     static const struct dt_spawn_events events = { on_needs_mpi, on_ready, on_running, on_failed };
-    struct dt_spawned *processes = dt_xcalloc(g->start.ranks.n, sizeof *processes);
+    struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc;
 
     rc = dt_spawn_open(&g->spawn, g->host->loop, &g->config, processes, &events, g, &why);
-    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
-        g->ranks[i].process = processes[i];
-        g->ranks[i].alive = processes[i].pid != 0;
-        g->alive += g->ranks[i].alive;
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        g->processes[i].spawned = processes[i];
+        g->processes[i].alive = processes[i].pid != 0;
+        g->alive += g->processes[i].alive;
         if (processes[i].in >= 0)
             dt_stdinfeed_add(g->in, processes[i].in);
     }
@@ -412,14 +424,14 @@ static void refuse(struct dt_generation *g, enum dt_spawn_step step, int error, 
 /* Said before the first of thousands of descriptors is opened, in numbers. */
 static bool fits_file_limit(struct dt_generation *g)
 {
-    uint64_t need = (uint64_t)g->start.ranks.n * FILES_PER_RANK + FILES_BESIDE;
+    uint64_t need = (uint64_t)g->config.numbers.n * FILES_PER_RANK + FILES_BESIDE;
     char what[128];
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
         return true;
-    snprintf(what, sizeof what, "%u ranks need %llu open files, and %llu are allowed",
-             g->start.ranks.n, (unsigned long long)need, (unsigned long long)limit.rlim_cur);
+    snprintf(what, sizeof what, "%u processes need %llu open files, and %llu are allowed",
+             g->config.numbers.n, (unsigned long long)need, (unsigned long long)limit.rlim_cur);
     refuse(g, DT_SPAWN_SYSTEM, EMFILE, what);
     return false;
 }
@@ -432,6 +444,22 @@ static bool can_save(struct dt_generation *g)
     if (error)
         refuse(g, DT_SPAWN_CHECKPOINT, error, g->start.checkpoint_dir);
     return !error;
+}
+
+/* First the ranks, then the auxiliaries. */
+static void list_processes(struct dt_generation *g)
+{
+    const struct dt_u32s *ranks = &g->start.ranks, *auxiliaries = &g->start.auxiliaries;
+    struct dt_u32s *numbers = &g->config.numbers;
+
+    numbers->n = ranks->n + auxiliaries->n;
+    numbers->v = dt_xcalloc(numbers->n, sizeof *numbers->v);
+    memcpy(numbers->v, ranks->v, ranks->n * sizeof *numbers->v);
+    if (auxiliaries->n)
+        memcpy(numbers->v + ranks->n, auxiliaries->v, auxiliaries->n * sizeof *numbers->v);
+    g->processes = dt_xcalloc(numbers->n, sizeof *g->processes);
+    for (uint32_t i = 0; i < numbers->n; i++)
+        g->processes[i].spawned = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
 }
 
 static void on_call_failed(void *arg, uint32_t culprit, int code, const char *text)
@@ -457,12 +485,10 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     start = &g->start;
     uv_timer_init(host->loop, &g->timer);
     g->timer.data = g;
-    g->ranks = dt_xcalloc(start->ranks.n, sizeof *g->ranks);
-    for (uint32_t i = 0; i < start->ranks.n; i++)
-        g->ranks[i].process = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
+    list_processes(g);
     choose_devices(g);
     choose_cpus(g);
-    g->relay = dt_relay_create(host->loop, host->channel, &start->ranks, on_flushed, g);
+    g->relay = dt_relay_create(host->loop, host->channel, &g->config.numbers, on_flushed, g);
     if (!fits_file_limit(g) || !can_save(g))
         return g;
     g->sock = dt_ranksock_create(host->loop, start, &sock_events, g, &err);
@@ -491,8 +517,8 @@ void dt_generation_destroy(struct dt_generation *g)
 {
     if (!g)
         return;
-    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
-        struct dt_spawned *p = &g->ranks[i].process;
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        struct dt_spawned *p = &g->processes[i].spawned;
 
         if (p->out >= 0)
             close(p->out);
@@ -507,7 +533,8 @@ void dt_generation_destroy(struct dt_generation *g)
     if (g->failure)
         free(g->failure->what);
     free(g->failure);
-    free(g->ranks);
+    free(g->processes);
+    free(g->config.numbers.v);
     if (g->config.cgroup >= 0)
         close(g->config.cgroup);
     dt_strs_free(&g->config.devices);
@@ -532,10 +559,10 @@ bool dt_generation_owes_deaths(const struct dt_generation *g)
 {
     if (g->phase == OVER)
         return false;
-    for (uint32_t i = 0; i < g->start.ranks.n; i++) {
-        const struct rank *r = &g->ranks[i];
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        const struct process *p = &g->processes[i];
 
-        if (r->alive ? is_dying(r->process.pid) : !r->reported)
+        if (p->alive ? is_dying(p->spawned.pid) : !p->reported)
             return true;
     }
     return false;
@@ -545,19 +572,20 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 {
     uint32_t i = 0;
 
-    while (i < g->start.ranks.n && !(g->ranks[i].alive && g->ranks[i].process.pid == info->si_pid))
+    while (i < g->config.numbers.n &&
+           !(g->processes[i].alive && g->processes[i].spawned.pid == info->si_pid))
         i++;
-    if (i == g->start.ranks.n)
+    if (i == g->config.numbers.n)
         return; /* an orphan that we inherited */
-    g->ranks[i].alive = false;
+    g->processes[i].alive = false;
     g->alive--;
     if (g->phase == SPAWNING) {
         if (g->sock && !g->failure)
-            fill_exit(g, &g->ranks[i], info);
+            fill_exit(g, &g->processes[i], info);
         if (g->spawn)
             dt_spawn_died(g->spawn, i);
     } else {
-        fill_exit(g, &g->ranks[i], info);
+        fill_exit(g, &g->processes[i], info);
         report_deaths(g);
     }
     settle(g);

@@ -37,14 +37,13 @@ static void send_report(int errors, const struct dt_rank_report *report)
     while (n < 0 && errno == EINTR);
 }
 
-static void refuse(int errors, uint32_t local_rank, enum dt_spawn_step step, int error,
-                   const char *what) __attribute__((noreturn));
+static void refuse(int errors, uint32_t index, enum dt_spawn_step step, int error, const char *what)
+    __attribute__((noreturn));
 
-static void refuse(int errors, uint32_t local_rank, enum dt_spawn_step step, int error,
-                   const char *what)
+static void refuse(int errors, uint32_t index, enum dt_spawn_step step, int error, const char *what)
 {
     struct dt_rank_report report = {
-        .local_rank = local_rank,
+        .index = index,
         .step = (uint8_t)step,
         .error = error,
     };
@@ -97,11 +96,11 @@ static int arrange(const struct dt_rankproc *p, struct private_fds *fds)
     if (dup2(p->in, STDIN_FILENO) < 0 || dup2(p->out, STDOUT_FILENO) < 0 ||
         dup2(p->err, STDERR_FILENO) < 0)
         return -1;
-    if (p->socket == DT_SPAWN_SOCKET_FD ? fcntl(p->socket, F_SETFD, 0) < 0
-                                        : dup2(p->socket, DT_SPAWN_SOCKET_FD) < 0)
-        return -1;
-    close_on_exec_from(FIRST_PRIVATE_FD);
-    return 0;
+    close_on_exec_from(STDERR_FILENO + 1);
+    if (p->socket < 0)
+        return 0;
+    return p->socket == DT_SPAWN_SOCKET_FD ? fcntl(p->socket, F_SETFD, 0)
+                                           : dup2(p->socket, DT_SPAWN_SOCKET_FD);
 }
 
 static const char *value_of(const struct dt_strs *env, const char *name)
@@ -132,37 +131,52 @@ static void add_library_dir(struct dt_strs *env, const char *dir)
         exit(DT_EXIT_LAUNCH);
 }
 
-/* Returns how many cores the rank has for itself. */
-static uint32_t bind_to_cpus(const struct dt_spawn_config *config, uint32_t local_rank, int *error)
+static bool is_rank(const struct dt_spawn_config *config, uint32_t index)
+{
+    return index < config->start->ranks.n;
+}
+
+/* Returns how many cores the rank has for itself. Auxiliaries run wherever there is room. */
+static uint32_t bind_to_cpus(const struct dt_spawn_config *config, uint32_t index, int *error)
 {
     uint32_t ranks = config->start->ranks.n, cores;
     struct dt_u32s own = { 0 };
 
     *error = 0;
-    if (config->start->bind_to == DT_BIND_NONE)
+    if (config->start->bind_to == DT_BIND_NONE || !is_rank(config, index))
         return config->cores > ranks ? config->cores / ranks : 1;
     own.v = dt_xcalloc(config->cpus.n, sizeof *own.v);
-    cores =
-        dt_bind(&own, (enum dt_bind_to)config->start->bind_to, &config->cpus, local_rank, ranks);
+    cores = dt_bind(&own, (enum dt_bind_to)config->start->bind_to, &config->cpus, index, ranks);
     *error = dt_topology_bind(&own);
     free(own.v);
     return cores;
 }
 
-static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_t local_rank)
+/* Where each rank has a device of its own, none is left for auxiliaries. */
+static const char *device_of(const struct dt_spawn_config *config, uint32_t index)
+{
+    if (!config->has_mask)
+        return NULL;
+    if (!is_rank(config, index) && config->start->gpu_bind == DT_GPU_BIND_RANK)
+        return "";
+    return dt_gpu_of(&config->devices, index);
+}
+
+static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_t index)
 {
     return (struct dt_env_rank){
         .start = config->start,
-        .local_rank = local_rank,
-        .device = config->has_mask ? dt_gpu_of(&config->devices, local_rank) : NULL,
+        .number = config->numbers.v[index],
+        .local_rank = index,
+        .device = device_of(config, index),
         .agent_fd = DT_SPAWN_SOCKET_FD,
     };
 }
 
 static int make_environment(struct dt_strs *env, const struct dt_spawn_config *config,
-                            uint32_t local_rank, uint32_t threads)
+                            uint32_t index, uint32_t threads)
 {
-    struct dt_env_rank rank = env_rank(config, local_rank);
+    struct dt_env_rank rank = env_rank(config, index);
 
     rank.threads = threads;
     if (dt_env_for_rank(env, environ, &rank) < 0)
@@ -188,18 +202,18 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
 }
 
 /* One rank of the job looks: what it finds is said once. */
-static bool looks_for_mpi(const struct dt_msg_start *start, uint32_t local_rank)
+static bool looks_for_mpi(const struct dt_msg_start *start, uint32_t index)
 {
-    return start->generation == 1 && start->node_rank == 0 && local_rank == 0;
+    return start->generation == 1 && start->node_rank == 0 && index == 0;
 }
 
 static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path)
 {
-    struct dt_rank_report report = { .local_rank = p->local_rank, .ready = true };
+    struct dt_rank_report report = { .index = p->index, .ready = true };
     ssize_t n;
     char byte;
 
-    if (looks_for_mpi(p->config->start, p->local_rank))
+    if (looks_for_mpi(p->config->start, p->index))
         dt_elf_needs(path, "libmpi", report.what, sizeof report.what);
     send_report(errors, &report);
     do
@@ -210,9 +224,9 @@ static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, cons
 }
 
 static int complete_environment(struct dt_strs *env, const struct dt_spawn_config *config,
-                                uint32_t local_rank, int file)
+                                uint32_t index, int file)
 {
-    const struct dt_env_rank rank = env_rank(config, local_rank);
+    const struct dt_env_rank rank = env_rank(config, index);
     struct stat st;
     union dt_msg go;
     void *payload;
@@ -243,25 +257,25 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     setsid();
     default_signals();
     if (arrange(p, &fds) < 0)
-        refuse(p->errors, p->local_rank, DT_SPAWN_SYSTEM, errno, "dup2");
+        refuse(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");
     setrlimit(RLIMIT_NOFILE, &p->config->files);
     setrlimit(RLIMIT_FSIZE, &p->config->file_size);
     if (start->wdir[0] && chdir(start->wdir) < 0)
-        refuse(fds.errors, p->local_rank, DT_SPAWN_WDIR, errno, start->wdir);
-    cores = bind_to_cpus(p->config, p->local_rank, &rc);
+        refuse(fds.errors, p->index, DT_SPAWN_WDIR, errno, start->wdir);
+    cores = bind_to_cpus(p->config, p->index, &rc);
     if (rc)
-        refuse(fds.errors, p->local_rank, DT_SPAWN_SYSTEM, rc, "sched_setaffinity (--bind-to)");
-    if (make_environment(&env, p->config, p->local_rank, cores) < 0)
-        refuse(fds.errors, p->local_rank, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, rc, "sched_setaffinity (--bind-to)");
+    if (make_environment(&env, p->config, p->index, cores) < 0)
+        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     rc = find_program(path, sizeof path, start, &env);
     if (rc)
-        refuse(fds.errors, p->local_rank, DT_SPAWN_EXEC, rc, path);
+        refuse(fds.errors, p->index, DT_SPAWN_EXEC, rc, path);
     wait_at_gate(fds.gate, fds.errors, p, path);
-    if (complete_environment(&env, p->config, p->local_rank, fds.go) < 0)
-        refuse(fds.errors, p->local_rank, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+    if (complete_environment(&env, p->config, p->index, fds.go) < 0)
+        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(path, start->argv.v, env.v);
     rc = dt_program_explain(what, sizeof what, path, errno);
-    refuse(fds.errors, p->local_rank, DT_SPAWN_EXEC, rc, what);
+    refuse(fds.errors, p->index, DT_SPAWN_EXEC, rc, what);
 }

@@ -1,4 +1,4 @@
-/* A rank between fork and exec. */
+/* A rank, or an auxiliary, between fork and exec. */
 #ifndef DT_AGENT_RANKPROC_H
 #define DT_AGENT_RANKPROC_H
 
@@ -8,21 +8,22 @@
 #include "launcher/agent/spawn.h"
 
 struct dt_rank_report { /* written to the error pipe whole: it is shorter than PIPE_BUF */
-    uint32_t local_rank;
-    bool ready;   /* waits at the gate; else it failed, and has ended */
-    uint8_t step; /* enum dt_spawn_step */
+    uint32_t index;     /* among the host's processes */
+    bool ready;         /* waits at the gate; else it failed, and has ended */
+    uint8_t step;       /* enum dt_spawn_step */
     int32_t error;
     char what[1024]; /* what failed; of one that is ready: the MPI library it needs, or empty */
 };
 
 struct dt_rankproc {
     const struct dt_spawn_config *config;
-    uint32_t local_rank;
+    uint32_t index; /* in config->numbers: of a rank it is the local rank */
     pid_t parent;
-    int in, out, err, socket; /* become 0, 1, 2 and DT_SPAWN_SOCKET_FD; none of them is 0, 1 or 2 */
-    int gate;                 /* the program is executed when a byte can be read; EOF: never mind */
-    int go;                   /* a file that holds the DT_MSG_GO's payload by then */
-    int errors;               /* takes struct dt_rank_report */
+    int in, out, err; /* become 0, 1 and 2; none of these and the next is 0, 1 or 2 */
+    int socket;       /* becomes DT_SPAWN_SOCKET_FD; -1: an auxiliary has none */
+    int gate;         /* the program is executed when a byte can be read; EOF: never mind */
+    int go;           /* a file that holds the DT_MSG_GO's payload by then */
+    int errors;       /* takes struct dt_rank_report */
 };
 
 /* To be called in the child with all signals blocked. */

@@ -30,11 +30,11 @@ struct dt_relay {
     void (*ended)(void *arg);
     void *arg;
     bool finishing;
-    bool told;                   /* ended has been called */
-    const struct dt_u32s *ranks; /* by local rank */
-    uint32_t n;                  /* streams */
-    uint32_t open;               /* of them */
-    uint32_t handles;            /* that libuv has not let go of */
+    bool told; /* ended has been called */
+    const struct dt_u32s *numbers;
+    uint32_t n;       /* streams */
+    uint32_t open;    /* of them */
+    uint32_t handles; /* that libuv has not let go of */
     bool destroyed;
     struct stream streams[];
 };
@@ -146,14 +146,14 @@ static void drain(struct stream *s)
 }
 
 struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
-                                 const struct dt_u32s *ranks, void (*ended)(void *arg), void *arg)
+                                 const struct dt_u32s *numbers, void (*ended)(void *arg), void *arg)
 {
-    uint32_t n = STREAMS * ranks->n;
+    uint32_t n = STREAMS * numbers->n;
     struct dt_relay *r = dt_xcalloc(1, sizeof *r + n * sizeof r->streams[0]);
 
     r->loop = loop;
     r->channel = channel;
-    r->ranks = ranks;
+    r->numbers = numbers;
     r->n = n;
     r->ended = ended;
     r->arg = arg;
@@ -162,13 +162,13 @@ struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
     return r;
 }
 
-void dt_relay_add(struct dt_relay *r, uint32_t local_rank, int stream, int fd)
+void dt_relay_add(struct dt_relay *r, uint32_t index, int stream, int fd)
 {
-    struct stream *s = &r->streams[STREAMS * local_rank + (uint32_t)stream - 1];
+    struct stream *s = &r->streams[STREAMS * index + (uint32_t)stream - 1];
 
     *s = (struct stream){
         .owner = r,
-        .rank = r->ranks->v[local_rank],
+        .rank = r->numbers->v[index],
         .number = (uint8_t)stream,
         .fd = fd,
         .credit = DT_STREAM_CREDIT,
@@ -183,12 +183,12 @@ void dt_relay_add(struct dt_relay *r, uint32_t local_rank, int stream, int fd)
 
 void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes)
 {
-    int64_t local_rank = dt_u32s_find(r->ranks, rank);
+    int64_t index = dt_u32s_find(r->numbers, rank);
     struct stream *s;
 
-    if (local_rank < 0 || stream < 1 || stream > STREAMS)
+    if (index < 0 || stream < 1 || stream > STREAMS)
         return;
-    s = &r->streams[STREAMS * local_rank + stream - 1];
+    s = &r->streams[STREAMS * index + stream - 1];
     /* Credit for output of the generation before may still arrive. */
     s->credit = bytes < DT_STREAM_CREDIT - s->credit ? s->credit + bytes : DT_STREAM_CREDIT;
     if (r->finishing)

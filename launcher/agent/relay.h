@@ -11,11 +11,13 @@
 
 struct dt_relay;
 
-/* ended is called once, after dt_relay_finish, when all streams have been sent to their end. */
+/* numbers (role.h): whose output it is. ended is called once, after dt_relay_finish, when all
+ * streams have been sent to their end. */
 struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
-                                 const struct dt_u32s *ranks, void (*ended)(void *arg), void *arg);
-/* Takes the reading end of the pipe that is the rank's stdout (1) or stderr (2). */
-void dt_relay_add(struct dt_relay *r, uint32_t local_rank, int stream, int fd);
+                                 const struct dt_u32s *numbers, void (*ended)(void *arg),
+                                 void *arg);
+/* Takes the reading end of the pipe that is stdout (1) or stderr (2) of numbers->v[index]. */
+void dt_relay_add(struct dt_relay *r, uint32_t index, int stream, int fd);
 void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes);
 void dt_relay_room(struct dt_relay *r); /* the channel has room again */
 /* No process of ours can write any more: each stream ends with what its pipe holds now, even if a

@@ -58,13 +58,11 @@ void dt_spawn_close(struct dt_spawn *s)
         free(s);
 }
 
-static void fail(struct dt_spawn *s, uint32_t local_rank, enum dt_spawn_step step, int error,
-                 char *what)
+static void fail(struct dt_spawn *s, uint32_t index, enum dt_spawn_step step, int error, char *what)
 {
-    const struct dt_msg_start *start = s->config->start;
     struct dt_msg_spawn_failed m = {
-        .generation = start->generation,
-        .rank = start->ranks.v[local_rank],
+        .generation = s->config->start->generation,
+        .rank = s->config->numbers.v[index],
         .step = (uint8_t)step,
         .error = error,
         .what = what,
@@ -94,7 +92,7 @@ static void keep(int file, const struct dt_msg_go *go)
 void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go)
 {
     char bytes[256] = { 0 };
-    uint32_t left = s->config->start->ranks.n;
+    uint32_t left = s->config->numbers.n;
 
     keep(s->go, go);
     while (left) {
@@ -128,8 +126,8 @@ static bool read_report(struct dt_spawn *s)
     if (s->report.ready && s->report.what[0])
         s->events.needs_mpi(s->arg, s->report.what);
     if (!s->report.ready)
-        fail(s, s->report.local_rank, s->report.step, s->report.error, s->report.what);
-    else if (++s->ready == s->config->start->ranks.n)
+        fail(s, s->report.index, s->report.step, s->report.error, s->report.what);
+    else if (++s->ready == s->config->numbers.n)
         s->events.ready(s->arg);
     return true;
 }
@@ -144,12 +142,11 @@ static void on_report(uv_poll_t *poll, int status, int events)
         continue;
 }
 
-void dt_spawn_died(struct dt_spawn *s, uint32_t local_rank)
+void dt_spawn_died(struct dt_spawn *s, uint32_t index)
 {
     on_report(&s->poll, 0, 0);
     if (!s->over && s->gate >= 0)
-        fail(s, local_rank, DT_SPAWN_SYSTEM, ECHILD,
-             "a process that was to become the rank was killed");
+        fail(s, index, DT_SPAWN_SYSTEM, ECHILD, "a process that was to become a rank was killed");
 }
 
 static int open_files(struct dt_spawn *s)
@@ -171,7 +168,7 @@ static int open_files(struct dt_spawn *s)
 }
 
 /* The child must not run our signal handlers, which would write into the loop it shares with us. */
-static pid_t fork_rank(const struct dt_rankproc *p)
+static pid_t fork_process(const struct dt_rankproc *p)
 {
     sigset_t all;
     sigset_t before;
@@ -189,11 +186,13 @@ static pid_t fork_rank(const struct dt_rankproc *p)
     return pid;
 }
 
-static int open_rank(struct dt_spawn *s, struct dt_spawned *rank, uint32_t i)
+/* An auxiliary has no socket and reads nothing. */
+static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t i)
 {
     const struct dt_msg_start *start = s->config->start;
-    bool has_stdin = start->stdin_rank == DT_STDIN_ALL ||
-                     (int64_t)start->stdin_rank == (int64_t)start->ranks.v[i];
+    bool is_rank = i < start->ranks.n;
+    bool has_stdin = is_rank && (start->stdin_rank == DT_STDIN_ALL ||
+                                 (int64_t)start->stdin_rank == (int64_t)start->ranks.v[i]);
     int in[2] = { -1, -1 };
     int out[2] = { -1, -1 };
     int err[2] = { -1, -1 };
@@ -204,55 +203,56 @@ static int open_rank(struct dt_spawn *s, struct dt_spawned *rank, uint32_t i)
         pipe2(err, O_CLOEXEC) == 0) {
         const struct dt_rankproc p = {
             .config = s->config,
-            .local_rank = i,
+            .index = i,
             .parent = getpid(),
             .in = has_stdin ? in[0] : s->child[CHILD_NULL],
             .out = out[1],
             .err = start->merge_stderr ? out[1] : err[1],
-            .socket = dt_ranksock_child_fd(s->config->sock, i),
+            .socket = is_rank ? dt_ranksock_child_fd(s->config->sock, i) : -1,
             .gate = s->child[CHILD_GATE],
             .go = s->go,
             .errors = s->child[CHILD_ERRORS],
         };
 
-        pid = fork_rank(&p);
+        pid = fork_process(&p);
     }
     error = errno;
     close_fd(&in[0]);
     close_fd(&out[1]);
     close_fd(&err[1]);
-    *rank =
+    *process =
         (struct dt_spawned){ .pid = pid < 0 ? 0 : pid, .in = in[1], .out = out[0], .err = err[0] };
-    dt_ranksock_forked(s->config->sock, i);
+    if (is_rank)
+        dt_ranksock_forked(s->config->sock, i);
     errno = error;
     return pid < 0 ? -1 : 0;
 }
 
 /* Which limit is too low, where it is one. */
-static void name_limit(char *what, size_t size, uint32_t local_size)
+static void name_limit(char *what, size_t size, uint32_t n)
 {
     struct rlimit limit;
 
     if (errno == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        snprintf(what, size, "fork of %u ranks, where %llu processes are allowed", local_size,
+        snprintf(what, size, "fork of %u processes, where %llu are allowed", n,
                  (unsigned long long)limit.rlim_cur);
     else if (errno == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        snprintf(what, size, "pipes for %u ranks, where %llu open files are allowed", local_size,
+        snprintf(what, size, "pipes for %u processes, where %llu open files are allowed", n,
                  (unsigned long long)limit.rlim_cur);
     else
-        snprintf(what, size, "fork of %u ranks", local_size);
+        snprintf(what, size, "fork of %u processes", n);
 }
 
 static int refuse(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *why)
 {
-    const struct dt_msg_start *start = s->config->start;
+    const struct dt_u32s *numbers = &s->config->numbers;
     static char what[256];
     int error = errno;
 
-    name_limit(what, sizeof what, start->ranks.n);
+    name_limit(what, sizeof what, numbers->n);
     *why = (struct dt_msg_spawn_failed){
-        .generation = start->generation,
-        .rank = start->ranks.v[i],
+        .generation = s->config->start->generation,
+        .rank = numbers->v[i],
         .step = DT_SPAWN_SYSTEM,
         .error = error,
         .what = what,
@@ -262,7 +262,7 @@ static int refuse(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *wh
 }
 
 int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
-                  struct dt_spawned *ranks, const struct dt_spawn_events *events, void *arg,
+                  struct dt_spawned *processes, const struct dt_spawn_events *events, void *arg,
                   struct dt_msg_spawn_failed *why)
 {
     struct dt_spawn *s = dt_xcalloc(1, sizeof *s);
@@ -276,12 +276,12 @@ int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spaw
                             .go = -1,
                             .child = { -1, -1, -1 } };
     *spawn = NULL;
-    for (uint32_t k = 0; k < config->start->ranks.n; k++)
-        ranks[k] = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
+    for (uint32_t k = 0; k < config->numbers.n; k++)
+        processes[k] = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
     if (open_files(s) < 0)
         return refuse(s, i, why);
-    for (; i < config->start->ranks.n; i++) {
-        if (open_rank(s, &ranks[i], i) < 0)
+    for (; i < config->numbers.n; i++) {
+        if (open_process(s, &processes[i], i) < 0)
             return refuse(s, i, why);
     }
     for (int k = 0; k < 3; k++)

@@ -5,10 +5,16 @@
 /* Those that can be read on light and on dark ground. */
 static const int colours[] = { 36, 35, 32, 33, 34, 31 };
 
-size_t dt_label(char out[DT_LABEL_MAX], uint32_t rank, bool colour)
+size_t dt_label(char out[DT_LABEL_MAX], uint32_t number, uint32_t np, bool colour)
 {
+    char name[DT_ROLE_NAME_MAX];
+
+    if (number < np)
+        snprintf(name, sizeof name, "%u", number);
+    else
+        dt_role_name(name, number, np);
     if (!colour)
-        return (size_t)snprintf(out, DT_LABEL_MAX, "[%u] ", rank);
-    return (size_t)snprintf(out, DT_LABEL_MAX, "\033[%dm[%u]\033[0m ",
-                            colours[rank % (sizeof colours / sizeof *colours)], rank);
+        return (size_t)snprintf(out, DT_LABEL_MAX, "[%s] ", name);
+    return (size_t)snprintf(out, DT_LABEL_MAX, "\033[%dm[%s]\033[0m ",
+                            colours[number % (sizeof colours / sizeof *colours)], name);
 }

@@ -1,4 +1,4 @@
-/* What stands before each line of a rank when several ranks write: "[3] ". Pure. */
+/* What stands before each line when several processes write: "[3] ", "[server 0] ". Pure. */
 #ifndef DT_IO_LABEL_H
 #define DT_IO_LABEL_H
 
@@ -6,10 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DT_LABEL_MAX = 32 };
+#include "launcher/place/role.h"
 
-/* Writes the label and its NUL; returns its length. In colour, ranks that follow each other have
- * different ones. */
-size_t dt_label(char out[DT_LABEL_MAX], uint32_t rank, bool colour);
+enum { DT_LABEL_MAX = DT_ROLE_NAME_MAX + 16 };
+
+/* Writes the label of the process with that number (role.h) and its NUL; returns its length. In
+ * colour, those that follow each other have different ones. */
+size_t dt_label(char out[DT_LABEL_MAX], uint32_t number, uint32_t np, bool colour);
 
 #endif

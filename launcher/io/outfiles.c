@@ -16,20 +16,21 @@ enum { CLOSED = -1 };
 struct dt_outfiles {
     struct dt_outfiles_config config;
     size_t n;
-    int *fds; /* np of standard output, then np of standard error unless merged */
+    int *fds; /* nprocs of standard output, then nprocs of standard error unless merged */
 };
 
 size_t dt_outfiles_count(const struct dt_outfiles_config *config)
 {
-    return (config->merged ? 1 : 2) * (size_t)config->np;
+    return (config->merged ? 1 : 2) * (size_t)config->nprocs;
 }
 
 static char *name_of(const struct dt_outfiles *f, size_t i)
 {
     const struct dt_outfiles_config *c = &f->config;
-    uint32_t rank = (uint32_t)(i % c->np);
+    uint32_t number = (uint32_t)(i % c->nprocs);
 
-    return dt_outname_make(c->pattern, rank, c->np, c->hosts[rank], i < c->np ? ".out" : ".err");
+    return dt_outname_make(c->pattern, number, c->np, c->hosts[number],
+                           i < c->nprocs ? ".out" : ".err");
 }
 
 /* Makes the first n bytes of path a directory, if it is none. */
@@ -98,13 +99,13 @@ struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, st
     return f;
 }
 
-int dt_outfiles_write(struct dt_outfiles *f, uint32_t rank, int fd, const void *data, size_t n,
+int dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n,
                       char **name)
 {
-    size_t i = (size_t)(fd == STDERR_FILENO) * f->config.np + rank;
+    size_t i = (size_t)(fd == STDERR_FILENO) * f->config.nprocs + number;
     int error;
 
-    if (rank >= f->config.np || i >= f->n || f->fds[i] == CLOSED ||
+    if (number >= f->config.nprocs || i >= f->n || f->fds[i] == CLOSED ||
         dt_write_all(f->fds[i], data, n) == 0)
         return 0;
     error = errno;

@@ -29,7 +29,7 @@ struct sink {
 struct stream {
     struct sink *sink;
     struct dt_linebuf lines;
-    uint32_t rank;
+    uint32_t number;
     int fd;
     size_t taken;  /* received and not credited yet */
     size_t queued; /* added to the sink and not written yet */
@@ -45,8 +45,9 @@ struct dt_outmux {
     bool marks; /* labels or stamps: something stands before each line */
     struct sink sinks[2];
     unsigned nsinks;        /* 1 where both descriptors are one file */
-    struct stream *streams; /* np of standard output, np of standard error */
+    struct stream *streams; /* nprocs of standard output, nprocs of standard error */
     uint32_t np;
+    uint32_t nprocs;
 };
 
 static void credit(struct stream *s)
@@ -58,7 +59,7 @@ static void credit(struct stream *s)
         return;
     s->taken -= n;
     s->ready = 0;
-    m->events.credit(m->arg, s->rank, s->fd, (uint32_t)n);
+    m->events.credit(m->arg, s->number, s->fd, (uint32_t)n);
 }
 
 static void on_wrote(void *arg, void *owner, size_t n)
@@ -112,7 +113,7 @@ static void begin_line(struct stream *s)
         put(s, stamp, dt_stamp(stamp, &now));
     }
     if (m->labels)
-        put(s, label, dt_label(label, s->rank, s->sink->colour));
+        put(s, label, dt_label(label, s->number, m->np, s->sink->colour));
 }
 
 static void on_piece(void *arg, const char *text, size_t n, unsigned piece)
@@ -126,18 +127,18 @@ static void on_piece(void *arg, const char *text, size_t n, unsigned piece)
         s->sink->open = (piece & DT_PIECE_ENDS) ? NULL : s;
 }
 
-static struct stream *stream_of(struct dt_outmux *m, uint32_t rank, int fd)
+static struct stream *stream_of(struct dt_outmux *m, uint32_t number, int fd)
 {
-    return &m->streams[(size_t)(fd == STDERR_FILENO) * m->np + rank];
+    return &m->streams[(size_t)(fd == STDERR_FILENO) * m->nprocs + number];
 }
 
-void dt_outmux_add(struct dt_outmux *m, uint32_t rank, int fd, const void *data, size_t n)
+void dt_outmux_add(struct dt_outmux *m, uint32_t number, int fd, const void *data, size_t n)
 {
     struct stream *s;
 
-    if (rank >= m->np || n == 0)
+    if (number >= m->nprocs || n == 0)
         return;
-    s = stream_of(m, rank, fd);
+    s = stream_of(m, number, fd);
     s->taken += n;
     if (m->lines)
         dt_linebuf_feed(&s->lines, data, n, on_piece, s);
@@ -157,15 +158,15 @@ static void end_stream(struct stream *s)
     }
 }
 
-void dt_outmux_eof(struct dt_outmux *m, uint32_t rank, int fd)
+void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd)
 {
-    if (rank < m->np)
-        end_stream(stream_of(m, rank, fd));
+    if (number < m->nprocs)
+        end_stream(stream_of(m, number, fd));
 }
 
 void dt_outmux_end_all(struct dt_outmux *m)
 {
-    for (size_t i = 0; i < 2 * (size_t)m->np; i++)
+    for (size_t i = 0; i < 2 * (size_t)m->nprocs; i++)
         end_stream(&m->streams[i]);
 }
 
@@ -218,9 +219,9 @@ static void open_sinks(struct dt_outmux *m, uv_loop_t *loop)
     }
 }
 
-static size_t held_max(uint32_t np)
+static size_t held_max(uint32_t nprocs)
 {
-    size_t share = HELD_ALL / (2 * (size_t)np);
+    size_t share = HELD_ALL / (2 * (size_t)nprocs);
 
     return share < HELD_MIN ? HELD_MIN : share > HELD_MAX ? HELD_MAX : share;
 }
@@ -233,19 +234,20 @@ struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config 
     m->events = *events;
     m->arg = arg;
     m->np = config->np;
+    m->nprocs = config->nprocs;
     m->labels = config->labels;
     m->stamps = config->stamps;
     m->marks = m->labels || m->stamps;
-    m->lines = m->np > 1 || m->marks;
+    m->lines = m->nprocs > 1 || m->marks;
     open_sinks(m, loop);
-    m->streams = dt_xcalloc(2 * (size_t)m->np, sizeof *m->streams);
-    for (size_t i = 0; i < 2 * (size_t)m->np; i++) {
+    m->streams = dt_xcalloc(2 * (size_t)m->nprocs, sizeof *m->streams);
+    for (size_t i = 0; i < 2 * (size_t)m->nprocs; i++) {
         struct stream *s = &m->streams[i];
 
-        s->fd = i < m->np ? STDOUT_FILENO : STDERR_FILENO;
+        s->fd = i < m->nprocs ? STDOUT_FILENO : STDERR_FILENO;
         s->sink = &m->sinks[s->fd == STDERR_FILENO ? m->nsinks - 1 : 0];
-        s->rank = (uint32_t)(i % m->np);
-        s->lines.max = held_max(m->np);
+        s->number = (uint32_t)(i % m->nprocs);
+        s->lines.max = held_max(m->nprocs);
     }
     return m;
 }
@@ -256,7 +258,7 @@ void dt_outmux_close(struct dt_outmux *m)
         return;
     for (unsigned i = 0; i < m->nsinks; i++)
         dt_outfd_close(m->sinks[i].out);
-    for (size_t i = 0; i < 2 * (size_t)m->np; i++)
+    for (size_t i = 0; i < 2 * (size_t)m->nprocs; i++)
         dt_linebuf_free(&m->streams[i].lines);
     free(m->streams);
     free(m);

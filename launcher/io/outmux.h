@@ -1,10 +1,10 @@
-/* All output of the ranks, and dtrun's own messages, to dtrun's standard output and standard error:
- * whole lines with what the user wants before each, never blocking the loop. The bytes of a job's
- * only rank pass through as they are where nothing stands before its lines.
+/* All output of ranks and auxiliaries, and dtrun's own messages, to dtrun's standard output and
+ * standard error: whole lines with what the user wants before each, never blocking the loop. The
+ * bytes of a job's only process pass through as they are where nothing stands before its lines.
  *
  * What a stream sent is credited to its agent only when it has been written, or, for an unfinished
- * line that is held, when nothing of the stream waits: so memory is bounded by np * (credit +
- * longest held line), and a slow reader slows down the ranks that write. */
+ * line that is held, when nothing of the stream waits: so memory is bounded by nprocs * (credit +
+ * longest held line), and a slow reader slows down those that write. */
 #ifndef DT_IO_OUTMUX_H
 #define DT_IO_OUTMUX_H
 
@@ -16,13 +16,14 @@ struct dt_outmux;
 
 struct dt_outmux_config {
     uint32_t np;
-    bool labels; /* the rank before each line */
-    bool stamps; /* the time before each line: when it was complete */
+    uint32_t nprocs; /* ranks and auxiliaries; "number" below is as of role.h */
+    bool labels;     /* who wrote it, before each line */
+    bool stamps;     /* the time before each line: when it was complete */
 };
 
 struct dt_outmux_events {
-    /* The agent of rank may send n more bytes of stream fd (1 or 2). */
-    void (*credit)(void *arg, uint32_t rank, int fd, uint32_t n);
+    /* The agent of that process may send n more bytes of stream fd (1 or 2). */
+    void (*credit)(void *arg, uint32_t number, int fd, uint32_t n);
     /* dtrun's own descriptor fd cannot be written any more; what goes there is dropped. */
     void (*failed)(void *arg, int fd, int error);
     void (*drained)(void *arg); /* all that was given is out */
@@ -30,8 +31,8 @@ struct dt_outmux_events {
 
 struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config *config,
                                  const struct dt_outmux_events *events, void *arg);
-void dt_outmux_add(struct dt_outmux *m, uint32_t rank, int fd, const void *data, size_t n);
-void dt_outmux_eof(struct dt_outmux *m, uint32_t rank, int fd);
+void dt_outmux_add(struct dt_outmux *m, uint32_t number, int fd, const void *data, size_t n);
+void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd);
 /* A message of dtrun's own, whole lines, to standard error. */
 void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n);
 /* Ends all unfinished lines: no stream will go on. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launcher/base/strbuf.h"
+#include "launcher/place/role.h"
 
 enum { DIGITS_MIN = 5 };
 
@@ -31,8 +32,7 @@ int dt_outname_check(const char *pattern, struct dt_error *err)
     return 0;
 }
 
-static void expand(struct dt_strbuf *name, const char *pattern, uint32_t rank, int digits,
-                   const char *host)
+static void expand(struct dt_strbuf *name, const char *pattern, const char *who, const char *host)
 {
     for (; *pattern; pattern++) {
         if (*pattern != '%') {
@@ -41,7 +41,7 @@ static void expand(struct dt_strbuf *name, const char *pattern, uint32_t rank, i
         }
         switch (*++pattern) {
         case 'r':
-            dt_strbuf_printf(name, "%0*u", digits, rank);
+            dt_strbuf_puts(name, who);
             break;
         case 'h':
             dt_strbuf_puts(name, host);
@@ -52,16 +52,23 @@ static void expand(struct dt_strbuf *name, const char *pattern, uint32_t rank, i
     }
 }
 
-char *dt_outname_make(const char *pattern, uint32_t rank, uint32_t np, const char *host,
+char *dt_outname_make(const char *pattern, uint32_t number, uint32_t np, const char *host,
                       const char *suffix)
 {
     int digits = snprintf(NULL, 0, "%u", np - 1);
+    struct dt_role role = dt_role_of(number, np);
     struct dt_strbuf name = { 0 };
+    char who[DT_ROLE_NAME_MAX];
 
     digits = digits < DIGITS_MIN ? DIGITS_MIN : digits;
-    expand(&name, pattern, rank, digits, host);
+    if (role.kind == DT_ROLE_SCHEDULER)
+        snprintf(who, sizeof who, "scheduler");
+    else
+        snprintf(who, sizeof who, "%s%0*u", role.kind == DT_ROLE_SERVER ? "server." : "", digits,
+                 role.index);
+    expand(&name, pattern, who, host);
     if (!names_ranks(pattern))
-        expand(&name, "/rank.%r", rank, digits, host);
+        expand(&name, role.kind == DT_ROLE_RANK ? "/rank.%r" : "/%r", who, host);
     dt_strbuf_puts(&name, suffix);
     return name.data;
 }

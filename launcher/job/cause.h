@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 struct dt_death {
-    bool hung; /* it lives, but has not come to a call that others wait in */
-    bool host; /* a whole host was lost; rank is then its first one */
+    bool hung;      /* it lives, but has not come to a call that others wait in */
+    bool host;      /* a whole host was lost; rank is then its first one */
+    bool auxiliary; /* no rank: "rank" is its number as of role.h */
     uint32_t rank;
     int32_t code;     /* exit code, or -1 */
     int32_t signo;    /* or 0 */
@@ -23,7 +24,7 @@ struct dt_death {
  * Signals, lost hosts and ranks that hang come before exits; ranks whose runtime had seen a lost
  * peer are consequences and come last; among equals the earliest, then the lowest rank. A rank that
  * exited 0 without dt_finalize, or without dt_init, has failed only when linked peers wait for it
- * (peers_wait). */
+ * (peers_wait); an auxiliary that exited 0 has not. */
 int dt_cause_next(const struct dt_death *deaths, int cause, int last, bool peers_wait);
 
 #endif

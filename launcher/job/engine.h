@@ -2,8 +2,8 @@
  * launch.c (starting a generation), network.c (how its hosts reach each other), streams.c (input
  * and output), failure.c (deaths and what to do about them), faults.c (--inject), recovery.c
  * (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside ended ones),
- * hangs.c (ranks that others wait for),
- * stopping.c (ending), and hostlink.c, which brings the news. */
+ * auxiliaries.c (those that run on when all ranks have ended), hangs.c (ranks that others wait
+ * for), stopping.c (ending), and hostlink.c, which brings the news. */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -23,8 +23,9 @@
 #include "launcher/job/restart.h"
 #include "launcher/job/waits.h"
 #include "launcher/place/plan.h"
+#include "launcher/place/role.h"
 
-struct dt_rank {
+struct dt_rank {  /* or an auxiliary */
     uint32_t pid; /* 0: unknown */
     char *device;
     bool hello; /* it called dt_init */
@@ -81,8 +82,10 @@ struct dt_job {
     bool network_is_known; /* which addresses ranks use */
     bool all_started;
     bool table_sent;
-    struct dt_rank *ranks;
+    struct dt_rank *ranks; /* by number (role.h): nprocs of them */
     uint32_t np;
+    uint32_t nprocs;         /* ranks and auxiliaries */
+    uint32_t ended_well;     /* ranks of this generation that have ended with 0 */
     struct dt_wait *waits;   /* by rank */
     uint64_t warned_of_call; /* for which somebody waited */
     char *hang_text;         /* who waited for whom, when a rank hung; or NULL */
@@ -112,12 +115,13 @@ struct dt_job {
 
     uv_timer_t pause; /* until all ranks are stopped for Ctrl-Z */
     bool pausing;
-    uv_timer_t stop;       /* STOPPING, ENDING: patience */
-    uv_timer_t timeout;    /* --timeout */
-    uv_timer_t start;      /* --start-timeout, until GO */
-    uv_timer_t tick;       /* heartbeats */
-    uv_timer_t stragglers; /* since the first rank of the generation has ended with 0 */
-    bool warned;           /* of stragglers, once in a job */
+    uv_timer_t stop;        /* STOPPING, ENDING: patience */
+    uv_timer_t timeout;     /* --timeout */
+    uv_timer_t start;       /* --start-timeout, until GO */
+    uv_timer_t tick;        /* heartbeats */
+    uv_timer_t stragglers;  /* since the first rank of the generation has ended with 0 */
+    uv_timer_t auxiliaries; /* since the last rank has ended with 0 */
+    bool warned;            /* of stragglers, once in a job */
     uint64_t last_look_ns;
     uv_signal_t signals[DT_JOB_SIGNALS];
     unsigned nsignals;
@@ -179,6 +183,7 @@ void dt_job_host_struck(struct dt_job *j, const struct dt_plan_node *node); /* i
 void dt_job_say_unstruck(const struct dt_job *j);
 
 /* failure.c */
+void dt_job_forget_deaths(struct dt_job *j);
 void dt_job_add_death(struct dt_job *j, const struct dt_death *death);
 int dt_job_cause(const struct dt_job *j); /* index in deaths, or -1: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
@@ -217,6 +222,10 @@ void dt_job_pause_answered(struct dt_job *j);
 /* stragglers.c */
 void dt_job_watch_stragglers(struct dt_job *j); /* a rank has ended with 0 */
 
+/* auxiliaries.c */
+void dt_job_on_auxiliary_exit(struct dt_job *j, const struct dt_death *death);
+void dt_job_watch_auxiliaries(struct dt_job *j); /* a rank has ended with 0 */
+
 /* hangs.c */
 void dt_job_watch_waits(struct dt_job *j, const struct dt_msg_list *steps); /* of PONG */
 void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were stopped */
@@ -234,7 +243,7 @@ void dt_job_finish(struct dt_job *j);
 void dt_job_cut(struct dt_job *j);
 void dt_job_on_timeout(uv_timer_t *timer);
 void dt_job_on_output_failed(struct dt_job *j, const char *what, int error);
-uint32_t dt_job_alive(const struct dt_job *j);
+uint32_t dt_job_alive(const struct dt_job *j); /* ranks */
 /* "0, 2-3": the ranks that run, or those that have ended. */
 void dt_job_add_ranks(const struct dt_job *j, bool alive, struct dt_strbuf *out);
 

@@ -6,6 +6,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/io/label.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
 #include "launcher/job/words.h"
@@ -25,6 +26,13 @@ int dt_job_cause(const struct dt_job *j)
     return j->causes[j->linked_alive > 0 || j->lost_peer];
 }
 
+void dt_job_forget_deaths(struct dt_job *j)
+{
+    j->ndeaths = 0;
+    j->causes[0] = j->causes[1] = -1;
+    j->lost_peer = false;
+}
+
 void dt_job_add_death(struct dt_job *j, const struct dt_death *death)
 {
     j->deaths[j->ndeaths] = *death;
@@ -42,15 +50,30 @@ static void end_rank(struct dt_job *j, struct dt_rank *r, const struct dt_death 
     r->end = *end;
 }
 
+static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const struct dt_msg_exit *m)
+{
+    dt_job_add_death(j, &r->end);
+    if (m->step > j->reached)
+        j->reached = m->step;
+    j->reached_is_known |= m->step >= 0;
+    if (m->code != 0)
+        return;
+    j->ended_well++;
+    dt_job_watch_stragglers(j);
+    dt_job_watch_auxiliaries(j);
+}
+
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m)
 {
-    struct dt_rank *r = m->rank < j->np ? &j->ranks[m->rank] : NULL;
+    char who[DT_ROLE_NAME_MAX];
+    struct dt_rank *r = m->rank < j->nprocs ? &j->ranks[m->rank] : NULL;
 
     if (m->generation != j->generation || !r || r->ended)
         return;
     r->pid = m->pid;
     end_rank(j, r,
              &(struct dt_death){
+                 .auxiliary = m->rank >= j->np,
                  .rank = m->rank,
                  .code = m->code,
                  .signo = m->signo,
@@ -58,14 +81,12 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
                  .step = m->step,
                  .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
              });
-    dt_job_add_death(j, &r->end);
-    if (m->step > j->reached)
-        j->reached = m->step;
-    j->reached_is_known |= m->step >= 0;
-    dt_verbose("rank %u ended: code %d, signal %d, step %" PRId64 ", flags %#x", m->rank, m->code,
-               m->signo, m->step, m->flags);
-    if (m->code == 0)
-        dt_job_watch_stragglers(j);
+    dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
+               dt_role_name(who, m->rank, j->np), m->code, m->signo, m->step, m->flags);
+    if (r->end.auxiliary)
+        dt_job_on_auxiliary_exit(j, &r->end);
+    else
+        add_rank_death(j, r, m);
     if (dt_job_cause(j) >= 0)
         dt_job_event(j, DT_EV_RANK_FAILED);
     dt_job_settle(j);
@@ -83,23 +104,29 @@ void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
 }
 
+static void lose(struct dt_job *j, const struct dt_u32s *numbers)
+{
+    for (uint32_t i = 0; i < numbers->n; i++) {
+        uint32_t number = numbers->v[i];
+        struct dt_rank *r = &j->ranks[number];
+
+        if (!r->ended)
+            end_rank(j, r, &(struct dt_death){ .rank = number, .code = -1 });
+        r->tail_eof = true;
+        /* Nothing will complete a line that was begun; what comes next is of another process. */
+        dt_outmux_eof(j->out, number, STDOUT_FILENO);
+        dt_outmux_eof(j->out, number, STDERR_FILENO);
+    }
+}
+
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
 {
     const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
 
     if (!node)
         return;
-    for (uint32_t i = 0; i < node->ranks.n; i++) {
-        uint32_t rank = node->ranks.v[i];
-        struct dt_rank *r = &j->ranks[rank];
-
-        if (!r->ended)
-            end_rank(j, r, &(struct dt_death){ .rank = rank, .code = -1 });
-        r->tail_eof = true;
-        /* Nothing will complete a line that was begun; what comes next is of another process. */
-        dt_outmux_eof(j->out, rank, STDOUT_FILENO);
-        dt_outmux_eof(j->out, rank, STDERR_FILENO);
-    }
+    lose(j, &node->ranks);
+    lose(j, &node->auxiliaries);
     dt_job_host_struck(j, node);
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING)
         dt_job_add_death(j, &(struct dt_death){
@@ -129,17 +156,37 @@ void dt_job_ask(struct dt_job *j)
     dt_job_send_all(j, DT_MSG_QUERY, &query);
 }
 
+/* Ranks know only ranks: an auxiliary is told of by name, and the first of its host stands for it.
+ */
+static uint32_t culprit_of(const struct dt_job *j, const struct dt_death *cause)
+{
+    return cause->auxiliary ? dt_plan_node_of(&j->plan, (int)cause->rank)->ranks.v[0] : cause->rank;
+}
+
+static char *abort_text(const struct dt_job *j, const struct dt_death *cause)
+{
+    char name[DT_ROLE_NAME_MAX];
+
+    if (cause && cause->hung)
+        return dt_xstrdup(j->hang_text);
+    if (cause && cause->auxiliary)
+        return dt_xasprintf("%s died", dt_role_name(name, cause->rank, j->np));
+    return dt_xstrdup("");
+}
+
 void dt_job_collect(struct dt_job *j)
 {
-    int cause = dt_job_cause(j);
-    bool hung = cause >= 0 && j->deaths[cause].hung;
-    struct dt_msg_abort abort = { j->generation, cause < 0 ? 0 : j->deaths[cause].rank,
-                                  hung ? DT_HOSTSHM_TIMED_OUT : DT_HOSTSHM_PEER_DIED,
-                                  hung ? j->hang_text : (char *)"" };
+    int index = dt_job_cause(j);
+    const struct dt_death *cause = index < 0 ? NULL : &j->deaths[index];
+    bool hung = cause && cause->hung;
+    char *text = abort_text(j, cause);
+    struct dt_msg_abort abort = { j->generation, cause ? culprit_of(j, cause) : 0,
+                                  hung ? DT_HOSTSHM_TIMED_OUT : DT_HOSTSHM_PEER_DIED, text };
 
     j->state = DT_JOB_FAILING;
     j->failed_ns = dt_now_ns();
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
+    free(text);
     dt_job_ask(j);
     uv_timer_start(&j->collect, on_collected, ANSWER_MS, 0);
 }
@@ -153,9 +200,12 @@ bool dt_job_all_answered(const struct dt_job *j)
     return true;
 }
 
-/* A rank that only left, or was drawn along, may still turn out to follow from another's death. */
+/* A rank that only left, or was drawn along, may still turn out to follow from another's death, and
+ * an auxiliary to be needed no more. */
 static bool is_certain(const struct dt_job *j, const struct dt_death *cause)
 {
+    if (cause->auxiliary)
+        return false;
     if (cause->hung)
         return dt_job_alive(j) <= 1; /* those who waited may say so before they are ended */
     return cause->host ||
@@ -203,21 +253,24 @@ static void describe(struct dt_job *j, const struct dt_death *cause, struct dt_s
     else if (cause->host)
         describe_host(j, node, out);
     else
-        dt_words_death(out, cause, dt_job_host_name(j, node->host), j->ranks[cause->rank].pid);
+        dt_words_death(out, cause, j->np, dt_job_host_name(j, node->host),
+                       j->ranks[cause->rank].pid);
 }
 
-/* With one rank all it wrote stands right above. */
+/* With one process all it wrote stands right above. */
 static void say_last_words(struct dt_job *j, const struct dt_death *cause)
 {
     bool invalid_device = false;
+    char label[DT_LABEL_MAX];
     const char *line;
 
     if (cause->host)
         return;
+    dt_label(label, cause->rank, j->np, false);
     for (unsigned i = 0; (line = dt_tail_line(&j->ranks[cause->rank].tail, i)); i++) {
         invalid_device |= strstr(line, "invalid device ordinal") != NULL;
-        if (j->np > 1)
-            dt_say("| [%u] %s", cause->rank, line);
+        if (j->nprocs > 1)
+            dt_say("| %s%s", label, line);
     }
     if (invalid_device && j->config->gpu_bind == DT_GPU_BIND_RANK)
         dt_say("hint: each rank sees one GPU, which is its device 0; for programs that choose the "
@@ -230,16 +283,19 @@ static void add_stopping(struct dt_job *j, const struct dt_death *cause, struct 
     uint32_t alive = dt_job_alive(j);
     uint32_t others = alive && cause->hung && !j->ranks[cause->rank].ended ? alive - 1 : alive;
 
+    const char *which = cause->auxiliary ? "" : "other ";
+
     if (others == 1)
-        dt_strbuf_puts(out, "; stopping the other rank");
+        dt_strbuf_printf(out, "; stopping the %srank", which);
     else if (others > 1)
-        dt_strbuf_printf(out, "; stopping the other %u ranks", others);
+        dt_strbuf_printf(out, "; stopping the %s%u ranks", which, others);
 }
 
 static void say_giving_up(const struct dt_job *j, const struct dt_death *cause,
                           enum dt_restart_verdict verdict)
 {
     struct dt_strbuf b = { 0 };
+    char who[DT_ROLE_NAME_MAX];
 
     dt_words_count(&b, j->restart.restarts, "restart");
     if (verdict == DT_RESTART_LIMIT && j->restart.restarts > 0)
@@ -247,9 +303,9 @@ static void say_giving_up(const struct dt_job *j, const struct dt_death *cause,
                j->restart.max_restarts);
     else if (verdict == DT_RESTART_NO_PROGRESS && !cause->host &&
              j->alike > DT_RESTARTS_WITHOUT_PROGRESS)
-        dt_say("giving up: %d restarts without progress (no newer checkpoint), each time rank %u "
+        dt_say("giving up: %d restarts without progress (no newer checkpoint), each time %s "
                "failed in this way",
-               DT_RESTARTS_WITHOUT_PROGRESS, cause->rank);
+               DT_RESTARTS_WITHOUT_PROGRESS, dt_role_name(who, cause->rank, j->np));
     else if (verdict == DT_RESTART_NO_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint)",
                DT_RESTARTS_WITHOUT_PROGRESS);

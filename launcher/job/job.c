@@ -276,6 +276,10 @@ static void say_start(const struct dt_job *j)
         dt_strbuf_printf(&b, "%s %s ", i ? "," : ":", dt_job_host_name(j, node->host));
         dt_words_runs(&b, &node->ranks);
     }
+    if (j->nprocs > j->np) {
+        dt_strbuf_puts(&b, "; beside them a scheduler and ");
+        dt_words_count(&b, (uint64_t)dt_plan_servers(&j->plan), "server");
+    }
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
@@ -303,6 +307,7 @@ static void act_leave(struct dt_job *j)
     uv_close((uv_handle_t *)&j->start, NULL);
     uv_close((uv_handle_t *)&j->tick, NULL);
     uv_close((uv_handle_t *)&j->stragglers, NULL);
+    uv_close((uv_handle_t *)&j->auxiliaries, NULL);
     uv_close((uv_handle_t *)&j->fence, NULL);
 }
 
@@ -397,9 +402,10 @@ static void open_timers(struct dt_job *j)
     uv_timer_init(&j->loop, &j->start);
     uv_timer_init(&j->loop, &j->tick);
     uv_timer_init(&j->loop, &j->stragglers);
+    uv_timer_init(&j->loop, &j->auxiliaries);
     uv_timer_init(&j->loop, &j->fence);
     j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j->tick.data = j;
-    j->start.data = j->stragglers.data = j->fence.data = j;
+    j->start.data = j->stragglers.data = j->auxiliaries.data = j->fence.data = j;
     j->last_look_ns = dt_now_ns();
     uv_timer_start(&j->tick, on_tick, period, period);
     if (j->config->timeout_s > 0)
@@ -416,6 +422,7 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     make_id(j);
     dt_plan_copy(&j->plan, config->plan);
     j->np = (uint32_t)config->plan->np;
+    j->nprocs = (uint32_t)config->plan->nprocs;
     j->struck = dt_xcalloc(config->inject.n, sizeof *j->struck);
     j->checkpoint_dir = config->checkpoint_dir
                             ? dt_xstrdup(config->checkpoint_dir)
@@ -423,9 +430,9 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     j->links = dt_xcalloc(config->hosts->n, sizeof(struct dt_hostlink *));
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
-    j->ranks = dt_xcalloc(j->np, sizeof *j->ranks);
+    j->ranks = dt_xcalloc(j->nprocs, sizeof *j->ranks);
     j->waits = dt_xcalloc(j->np, sizeof *j->waits);
-    j->deaths = dt_xcalloc(j->np + config->hosts->n + 1, sizeof *j->deaths);
+    j->deaths = dt_xcalloc(j->nprocs + config->hosts->n + 1, sizeof *j->deaths);
     j->restart = dt_restart_init(config->max_restarts);
     j->reached = -1;
     dt_loop_open(&j->loop);
@@ -441,7 +448,7 @@ static void end(struct dt_job *j)
     uv_loop_close(&j->loop);
     for (size_t i = 0; i < j->config->hosts->n; i++)
         dt_hostlink_free(j->links[i]);
-    for (uint32_t r = 0; r < j->np; r++) {
+    for (uint32_t r = 0; r < j->nprocs; r++) {
         free(j->ranks[r].device);
         dt_tail_reset(&j->ranks[r].tail);
     }

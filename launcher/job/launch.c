@@ -113,7 +113,10 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     m.node_rank = (uint32_t)node->node_rank;
     m.restart_count = j->restart.restarts;
     m.ranks = node->ranks;
+    m.auxiliaries = node->auxiliaries;
+    m.servers = (uint32_t)dt_plan_servers(&j->plan);
     m.master_port = (uint16_t)(j->links[first->host]->free_port + DT_PORT_MASTER);
+    m.scheduler_port = (uint16_t)(j->links[first->host]->free_port + DT_PORT_SCHEDULER);
     m.checkpoint_dir = j->checkpoint_dir;
     m.check_checkpoint_dir = c->checkpoint_dir && node->ranks.v[0] == 0;
     m.fresh = c->fresh && j->restart.committed < 0;
@@ -127,17 +130,16 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
 
 static void reset_ranks(struct dt_job *j)
 {
-    for (uint32_t r = 0; r < j->np; r++) {
+    for (uint32_t r = 0; r < j->nprocs; r++) {
         free(j->ranks[r].device);
         dt_tail_reset(&j->ranks[r].tail);
         j->ranks[r] = (struct dt_rank){ 0 };
     }
-    j->ndeaths = 0;
+    dt_job_forget_deaths(j);
     dt_job_forget_waits(j);
-    j->causes[0] = j->causes[1] = -1;
-    j->hellos = j->linked_alive = 0;
-    j->lost_peer = false;
+    j->hellos = j->linked_alive = j->ended_well = 0;
     uv_timer_stop(&j->stragglers);
+    uv_timer_stop(&j->auxiliaries);
     j->all_started = j->table_sent = false;
 }
 
@@ -191,7 +193,8 @@ void dt_job_maybe_go(struct dt_job *j)
     cluster = j->config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(j) : dt_xstrdup("");
     for (uint32_t i = 0; i < j->plan.nnodes; i++) {
         struct dt_msg_go go = { j->generation, (char *)dt_job_address(j, 0),
-                                (char *)dt_job_interface(j, i), cluster };
+                                (char *)dt_job_address(j, i), (char *)dt_job_interface(j, i),
+                                cluster };
 
         dt_hostlink_send(j->links[j->plan.nodes[i].host], DT_MSG_GO, &go);
     }
@@ -274,7 +277,7 @@ void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_
     h->phase = DT_HOST_RUNNING;
     h->started = true;
     for (uint32_t i = 0; i < m->ranks.n; i++) {
-        struct dt_rank *r = ranks[i].rank < j->np ? &j->ranks[ranks[i].rank] : NULL;
+        struct dt_rank *r = ranks[i].rank < j->nprocs ? &j->ranks[ranks[i].rank] : NULL;
 
         if (!r)
             continue;

@@ -98,7 +98,8 @@ static int place_anew(struct dt_job *j, struct dt_error *err)
     size_t *index = dt_xcalloc(j->config->hosts->n, sizeof *index);
     struct dt_hostlist list = { 0 };
     const struct dt_placement how = { .map_by = j->config->map_by,
-                                      .no_oversubscribe = j->config->no_oversubscribe };
+                                      .no_oversubscribe = j->config->no_oversubscribe,
+                                      .servers = dt_plan_servers(&j->plan) };
     struct dt_plan plan = { 0 };
     int rc;
 

@@ -25,7 +25,8 @@ static cJSON *command(const struct dt_job *j)
 static void add_cause(const struct dt_job *j, cJSON *to)
 {
     const struct dt_death *d = j->has_final_cause ? &j->final_cause : NULL;
-    bool rank = d && !d->host;
+    bool process = d && !d->host, rank = process && !d->auxiliary;
+    char role[DT_ROLE_NAME_MAX];
     const struct dt_plan_node *node = d ? dt_plan_node_of(&j->plan, (int)d->rank) : NULL;
     cJSON *cause;
 
@@ -35,9 +36,11 @@ static void add_cause(const struct dt_job *j, cJSON *to)
     }
     cause = cJSON_AddObjectToObject(to, "cause");
     dt_json_add_number(cause, "rank", rank, rank ? d->rank : 0);
+    if (j->nprocs > j->np)
+        dt_json_add_text(cause, "role", process ? dt_role_name(role, d->rank, j->np) : NULL);
     dt_json_add_text(cause, "host", node ? dt_job_host_name(j, node->host) : NULL);
-    dt_json_add_number(cause, "code", rank && d->signo == 0 && !d->hung, rank ? d->code : 0);
-    dt_json_add_number(cause, "signal", rank && d->signo != 0, rank ? d->signo : 0);
+    dt_json_add_number(cause, "code", process && d->signo == 0 && !d->hung, process ? d->code : 0);
+    dt_json_add_number(cause, "signal", process && d->signo != 0, process ? d->signo : 0);
     cJSON_AddStringToObject(cause, "message", j->cause_text);
 }
 
@@ -60,6 +63,15 @@ static void add_recoveries(const struct dt_job *j, cJSON *to)
     }
 }
 
+static void add_process(const struct dt_rank *r, cJSON *to)
+{
+    bool known = r->ended && (r->end.code >= 0 || r->end.signo);
+
+    dt_json_add_number(to, "pid", r->pid != 0, r->pid);
+    dt_json_add_number(to, "exit_code", known,
+                       known ? dt_exit_of_rank(r->end.code, r->end.signo) : 0);
+}
+
 static void add_ranks(const struct dt_job *j, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "ranks");
@@ -67,16 +79,29 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
     for (uint32_t i = 0; i < j->np; i++) {
         const struct dt_rank *r = &j->ranks[i];
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)i);
-        bool known = r->ended && (r->end.code >= 0 || r->end.signo);
         cJSON *item = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(item, "rank", i);
         cJSON_AddStringToObject(item, "host", dt_job_host_name(j, node->host));
         cJSON_AddNumberToObject(item, "local_rank", dt_plan_local_rank(node, (int)i));
         dt_json_add_text(item, "device", r->device);
-        dt_json_add_number(item, "pid", r->pid != 0, r->pid);
-        dt_json_add_number(item, "exit_code", known,
-                           known ? dt_exit_of_rank(r->end.code, r->end.signo) : 0);
+        add_process(r, item);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
+static void add_auxiliaries(const struct dt_job *j, cJSON *to)
+{
+    cJSON *list = j->nprocs > j->np ? cJSON_AddArrayToObject(to, "auxiliaries") : NULL;
+    char role[DT_ROLE_NAME_MAX];
+
+    for (uint32_t i = j->np; i < j->nprocs; i++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)i);
+        cJSON *item = cJSON_CreateObject();
+
+        cJSON_AddStringToObject(item, "role", dt_role_name(role, i, j->np));
+        cJSON_AddStringToObject(item, "host", dt_job_host_name(j, node->host));
+        add_process(&j->ranks[i], item);
         cJSON_AddItemToArray(list, item);
     }
 }
@@ -105,6 +130,7 @@ static char *print(const struct dt_job *j)
     add_lost_steps(j, root);
     add_recoveries(j, root);
     add_ranks(j, root);
+    add_auxiliaries(j, root);
     text = cJSON_Print(root);
     cJSON_Delete(root);
     return text;

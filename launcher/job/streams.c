@@ -7,11 +7,11 @@
 #include "launcher/base/log.h"
 #include "launcher/job/engine.h"
 
-static void give_credit(void *arg, uint32_t rank, int fd, uint32_t n)
+static void give_credit(void *arg, uint32_t number, int fd, uint32_t n)
 {
     struct dt_job *j = arg;
-    struct dt_msg_credit m = { .rank = rank, .fd = (uint8_t)fd, .bytes = n };
-    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
+    struct dt_msg_credit m = { .rank = number, .fd = (uint8_t)fd, .bytes = n };
+    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)number);
 
     if (node && dt_hostlink_has_ranks(j->links[node->host]))
         dt_hostlink_send(j->links[node->host], DT_MSG_CREDIT, &m);
@@ -51,7 +51,7 @@ static int tail_fd(const struct dt_job *j)
 
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m)
 {
-    if (m->rank >= j->np)
+    if (m->rank >= j->nprocs)
         return;
     if (m->fd == tail_fd(j))
         dt_tail_feed(&j->ranks[m->rank].tail, (const char *)m->data.p, m->data.n);
@@ -65,7 +65,7 @@ void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m)
 
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
 {
-    if (m->rank >= j->np)
+    if (m->rank >= j->nprocs)
         return;
     dt_outmux_eof(j->out, m->rank, m->fd);
     if (m->fd == tail_fd(j)) {
@@ -172,6 +172,7 @@ void dt_job_open_streams(struct dt_job *j)
 {
     struct dt_outmux_config config = {
         .np = j->np,
+        .nprocs = j->nprocs,
         .labels = j->config->labels,
         .stamps = j->config->stamps,
     };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "launcher/job/signals.h"
+#include "launcher/place/role.h"
 
 enum { RUNS_MAX = 8 }; /* that are told one by one, and the last */
 
@@ -109,9 +110,12 @@ static void add_exit(struct dt_strbuf *out, const struct dt_death *d)
         dt_strbuf_puts(out, " because another rank was lost");
 }
 
-void dt_words_death(struct dt_strbuf *out, const struct dt_death *d, const char *host, uint32_t pid)
+void dt_words_death(struct dt_strbuf *out, const struct dt_death *d, uint32_t np, const char *host,
+                    uint32_t pid)
 {
-    dt_strbuf_printf(out, "rank %u (%s, pid %u) ", d->rank, host, pid);
+    char who[DT_ROLE_NAME_MAX];
+
+    dt_strbuf_printf(out, "%s (%s, pid %u) ", dt_role_name(who, d->rank, np), host, pid);
     if (d->signo)
         add_signal(out, d);
     else

@@ -18,8 +18,8 @@ void dt_words_runs(struct dt_strbuf *out, const struct dt_u32s *list);
 void dt_words_ranks(struct dt_strbuf *out, const struct dt_u32s *ranks); /* "rank 4", "ranks 4-7" */
 
 /* "rank 5 (host2, pid 4711) was killed by signal 9 (SIGKILL) after step 153". Not for hosts. */
-void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, const char *host,
-                    uint32_t pid);
+void dt_words_death(struct dt_strbuf *out, const struct dt_death *death, uint32_t np,
+                    const char *host, uint32_t pid);
 
 /* "at 10.0.0.7:40123 (eth0): ..." and why that will not do. */
 void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,

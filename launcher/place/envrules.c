@@ -324,16 +324,43 @@ static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
     return 0;
 }
 
-static int put_numbers(struct dt_strs *env, const struct dt_env_rank *rank)
+struct number {
+    const char *name;
+    long long value;
+};
+
+static int put_numbers(struct dt_strs *env, const struct number *numbers, size_t n)
+{
+    char number[24];
+
+    for (size_t i = 0; i < n; i++) {
+        snprintf(number, sizeof number, "%lld", numbers[i].value);
+        if (put_text(env, numbers[i].name, number) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct text {
+    const char *name;
+    const char *value; /* NULL or empty: the variable is not set */
+};
+
+static int put_texts(struct dt_strs *env, const struct text *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (texts[i].value && *texts[i].value && put_text(env, texts[i].name, texts[i].value) < 0)
+            return -1;
+    return 0;
+}
+
+static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     const struct dt_msg_start *s = rank->start;
     const long long unlimited = INT32_MAX;
-    const struct {
-        const char *name;
-        long long value;
-    } numbers[] = {
-        { DT_ENV_RANK, s->ranks.v[rank->local_rank] },
-        { "RANK", s->ranks.v[rank->local_rank] },
+    const struct number numbers[] = {
+        { DT_ENV_RANK, rank->number },
+        { "RANK", rank->number },
         { DT_ENV_SIZE, s->np },
         { "WORLD_SIZE", s->np },
         { DT_ENV_LOCAL_RANK, rank->local_rank },
@@ -345,49 +372,47 @@ static int put_numbers(struct dt_strs *env, const struct dt_env_rank *rank)
         { "GROUP_RANK", s->node_rank },
         { DT_ENV_NODES, s->nodes },
         { "GROUP_WORLD_SIZE", s->nodes },
-        { DT_ENV_GENERATION, s->generation },
-        { DT_ENV_RESTART_COUNT, s->restart_count },
         { "TORCHELASTIC_RESTART_COUNT", s->restart_count },
         { "TORCHELASTIC_MAX_RESTARTS", s->max_restarts < 0 ? unlimited : s->max_restarts },
         { "MASTER_PORT", s->master_port },
         { DT_ENV_AGENT_FD, rank->agent_fd },
     };
-    char number[24];
-
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        snprintf(number, sizeof number, "%lld", numbers[i].value);
-        if (put_text(env, numbers[i].name, number) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-static int put_texts(struct dt_strs *env, const struct dt_env_rank *rank)
-{
-    const struct dt_msg_start *s = rank->start;
-    const struct {
-        const char *name;
-        const char *value; /* NULL or empty: the variable is not set */
-    } texts[] = {
-        { DT_ENV_JOB_ID, s->job_id },
+    const struct text texts[] = {
         { "TORCHELASTIC_RUN_ID", s->job_id },
         { DT_ENV_CHECKPOINT_DIR, s->checkpoint_dir },
         { DT_ENV_FRESH, s->fresh ? "1" : NULL },
-        { "PWD", s->wdir },
     };
 
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (texts[i].value && *texts[i].value && put_text(env, texts[i].name, texts[i].value) < 0)
-            return -1;
+    if (put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
+        return -1;
+    return put_texts(env, texts, sizeof texts / sizeof *texts);
+}
+
+/* What holds for all processes of the job on this host. */
+static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
+{
+    const struct number numbers[] = {
+        { DT_ENV_GENERATION, s->generation },
+        { DT_ENV_RESTART_COUNT, s->restart_count },
+    };
+    const struct text texts[] = { { DT_ENV_JOB_ID, s->job_id }, { "PWD", s->wdir } };
+
     drop(env, "OLDPWD", strlen("OLDPWD"));
-    return rank->device ? put_text(env, "CUDA_VISIBLE_DEVICES", rank->device) : 0;
+    if (put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
+        return -1;
+    return put_texts(env, texts, sizeof texts / sizeof *texts);
+}
+
+static bool is_auxiliary(const struct dt_env_rank *rank)
+{
+    return rank->number >= rank->start->np;
 }
 
 static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank,
-                          const char *tf_cluster)
+                          const struct dt_msg_go *go)
 {
     struct dt_strs values = { 0 };
-    int rc = dt_frameworks_values(&values, rank->start, rank->local_rank, tf_cluster);
+    int rc = dt_frameworks_values(&values, rank->start, rank->number, go);
 
     for (uint32_t i = 0; i < values.n && rc == 0; i++)
         rc = put(env, values.v[i]);
@@ -398,9 +423,9 @@ static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank,
 int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struct dt_env_rank *rank)
 {
     if (lay_over(env, agent_environ, rank->start) < 0 || put_defaults(env, rank) < 0 ||
-        put_numbers(env, rank) < 0 || put_texts(env, rank) < 0)
+        put_job(env, rank->start) < 0 || (!is_auxiliary(rank) && put_place(env, rank) < 0))
         return -1;
-    return 0;
+    return rank->device ? put_text(env, "CUDA_VISIBLE_DEVICES", rank->device) : 0;
 }
 
 /* NCCL takes a name for the beginning of one, unless "=" stands before it. */
@@ -411,13 +436,17 @@ static int put_interface(struct dt_strs *env, const struct dt_msg_start *start, 
     snprintf(exact, sizeof exact, "=%s", iface);
     if (put_default(env, start, "GLOO_SOCKET_IFNAME", iface) < 0)
         return -1;
+    if ((start->frameworks & DT_FRAMEWORK_MXNET) &&
+        put_default(env, start, "DMLC_INTERFACE", iface) < 0)
+        return -1;
     return put_default(env, start, "NCCL_SOCKET_IFNAME", exact);
 }
 
 int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go)
 {
-    if (put_text(env, "MASTER_ADDR", go->master_addr) < 0 ||
-        put_frameworks(env, rank, go->tf_cluster) < 0)
+    if (!is_auxiliary(rank) && put_text(env, "MASTER_ADDR", go->master_addr) < 0)
+        return -1;
+    if (put_frameworks(env, rank, go) < 0)
         return -1;
     return *go->iface ? put_interface(env, rank->start, go->iface) : 0;
 }

@@ -1,8 +1,9 @@
-/* The environment of a rank. Pure.
+/* The environment of a rank, or of an auxiliary. Pure.
  *
  * dtrun filters its own environment (what describes the launching host or login, belongs to another
  * launcher, or masks devices stays behind), applies -x and --unset in order, and sends the result.
- * The agent lays it over its own environment and adds the per-rank values, which always win. */
+ * The agent lays it over its own environment and adds the per-rank values, which always win. An
+ * auxiliary, which is no rank, gets those only that are the whole job's. */
 #ifndef DT_PLACE_ENVRULES_H
 #define DT_PLACE_ENVRULES_H
 
@@ -20,13 +21,14 @@ int dt_env_base(struct dt_strs *env, struct dt_strs *unset, char *const *environ
 
 struct dt_env_rank {
     const struct dt_msg_start *start;
+    uint32_t number; /* the rank, or an auxiliary's number (role.h); for this the next holds not */
     uint32_t local_rank;
     const char *device; /* CUDA_VISIBLE_DEVICES, or NULL: leave it unset */
-    int agent_fd;       /* the rank's end of its agent socket */
+    int agent_fd;       /* the rank's end of its agent socket; not of an auxiliary */
     uint32_t threads;   /* OMP_NUM_THREADS */
 };
 
-/* The environment of one rank without what is known only when all hosts are ready; 0, or -1 out of
+/* Its environment without what is known only when all hosts are ready; 0, or -1 out of
  * memory. */
 int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ,
                     const struct dt_env_rank *rank);

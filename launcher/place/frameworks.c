@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MAX = 7 };
+#include "launcher/place/role.h"
+
+enum { NAMES_MAX = 8 };
 
 static const struct {
     const char *name;
@@ -21,6 +23,10 @@ static const struct {
       DT_FRAMEWORK_MPI,
       { "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
         "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_NODE_RANK", "OMPI_UNIVERSE_SIZE" } },
+    { "mxnet",
+      DT_FRAMEWORK_MXNET,
+      { "DMLC_ROLE", "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER",
+        "DMLC_NODE_HOST", "DMLC_TASK_ID", "DMLC_WORKER_ID" } },
 };
 
 static const size_t nframeworks = sizeof frameworks / sizeof *frameworks;
@@ -40,7 +46,7 @@ int dt_frameworks_parse(unsigned *set, const char *list, struct dt_error *err)
         unsigned bit = find(list, n);
 
         if (!bit)
-            return dt_error_usage(err, "horovod, tensorflow or mpi was expected");
+            return dt_error_usage(err, "horovod, tensorflow, mpi or mxnet was expected");
         *set |= bit;
         list += n;
         if (!*list)
@@ -124,29 +130,63 @@ static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_
     return add_numbers(values, numbers, sizeof numbers / sizeof *numbers);
 }
 
-static int add_tensorflow(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank,
-                          const char *cluster)
+static int add_tensorflow(struct dt_strs *values, uint32_t rank, const char *cluster)
 {
     char *text;
     int rc;
 
     if (asprintf(&text, "{\"cluster\":%s,\"task\":{\"type\":\"worker\",\"index\":%u}}", cluster,
-                 s->ranks.v[local_rank]) < 0)
+                 rank) < 0)
         return -1;
     rc = add(values, "TF_CONFIG", text);
     free(text);
     return rc;
 }
 
-int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start,
-                         uint32_t local_rank, const char *tf_cluster)
+static const char *const dmlc_roles[] = {
+    [DT_ROLE_RANK] = "worker",
+    [DT_ROLE_SCHEDULER] = "scheduler",
+    [DT_ROLE_SERVER] = "server",
+};
+
+/* As MXNet's launch.py does it: the workers' task ids begin at 0, the servers' follow them. */
+static int add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint32_t number,
+                     const struct dt_msg_go *go)
 {
-    if ((start->frameworks & DT_FRAMEWORK_HOROVOD) && add_horovod(values, start, local_rank) < 0)
+    struct dt_role role = dt_role_of(number, s->np);
+    const struct number numbers[] = {
+        { "DMLC_PS_ROOT_PORT", s->scheduler_port },
+        { "DMLC_NUM_WORKER", s->np },
+        { "DMLC_NUM_SERVER", s->servers },
+        { "DMLC_TASK_ID", role.kind == DT_ROLE_SERVER ? s->np + role.index : role.index },
+        { "DMLC_WORKER_ID", role.index },
+    };
+    const size_t for_all = 3, for_servers = 4, for_workers = 5;
+
+    if (add(values, "DMLC_ROLE", dmlc_roles[role.kind]) < 0 ||
+        add(values, "DMLC_PS_ROOT_URI", go->master_addr) < 0 ||
+        add(values, "DMLC_NODE_HOST", go->addr) < 0)
         return -1;
-    if ((start->frameworks & DT_FRAMEWORK_MPI) && add_mpi(values, start, local_rank) < 0)
-        return -1;
-    if ((start->frameworks & DT_FRAMEWORK_TENSORFLOW) &&
-        add_tensorflow(values, start, local_rank, tf_cluster) < 0)
-        return -1;
-    return 0;
+    return add_numbers(values, numbers,
+                       role.kind == DT_ROLE_RANK     ? for_workers
+                       : role.kind == DT_ROLE_SERVER ? for_servers
+                                                     : for_all);
+}
+
+int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
+                         const struct dt_msg_go *go)
+{
+    unsigned set = start->frameworks;
+
+    if (number < start->np) {
+        uint32_t local_rank = (uint32_t)dt_u32s_find(&start->ranks, number);
+
+        if ((set & DT_FRAMEWORK_HOROVOD) && add_horovod(values, start, local_rank) < 0)
+            return -1;
+        if ((set & DT_FRAMEWORK_MPI) && add_mpi(values, start, local_rank) < 0)
+            return -1;
+        if ((set & DT_FRAMEWORK_TENSORFLOW) && add_tensorflow(values, number, go->tf_cluster) < 0)
+            return -1;
+    }
+    return set & DT_FRAMEWORK_MXNET ? add_mxnet(values, start, number, go) : 0;
 }

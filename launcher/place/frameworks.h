@@ -13,6 +13,7 @@ enum dt_framework {
     DT_FRAMEWORK_HOROVOD = 1,
     DT_FRAMEWORK_TENSORFLOW = 2,
     DT_FRAMEWORK_MPI = 4,
+    DT_FRAMEWORK_MXNET = 8, /* the job has auxiliaries, too */
 };
 
 /* Adds to *set what list names, as in "horovod,mpi"; on failure err tells what is known. */
@@ -21,8 +22,9 @@ int dt_frameworks_parse(unsigned *set, const char *list, struct dt_error *err);
 /* The framework of set that has a variable named so (n bytes), or NULL. */
 const char *dt_frameworks_owner(unsigned set, const char *name, size_t n);
 
-/* Adds "NAME=VALUE" for every variable of one rank; tf_cluster is of GO. 0, or -1 out of memory. */
-int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start,
-                         uint32_t local_rank, const char *tf_cluster);
+/* Adds "NAME=VALUE" for every variable of the process with that number (role.h), which start
+ * starts. 0, or -1 out of memory. */
+int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
+                         const struct dt_msg_go *go);
 
 #endif

@@ -147,21 +147,61 @@ static void number_by_node(struct dt_plan *plan)
     free(sizes);
 }
 
-/* Gives each node its ranks: node_of the other way round. */
-static void list_ranks(struct dt_plan *plan)
+static struct dt_u32s *list_of(const struct dt_plan *plan, int number)
 {
-    uint32_t *next = plan->ranks;
+    struct dt_plan_node *node = &plan->nodes[plan->node_of[number]];
 
+    return number < plan->np ? &node->ranks : &node->auxiliaries;
+}
+
+/* Makes the list a part of numbers, to be filled again. */
+static void make_room(struct dt_u32s *list, uint32_t **numbers)
+{
+    list->v = *numbers;
+    *numbers += list->n;
+    list->n = 0;
+}
+
+/* Gives each node its numbers: node_of the other way round. */
+static void list_numbers(struct dt_plan *plan)
+{
+    uint32_t *next = plan->numbers;
+
+    for (size_t i = 0; i < plan->nnodes; i++)
+        plan->nodes[i].ranks.n = plan->nodes[i].auxiliaries.n = 0;
+    for (int number = 0; number < plan->nprocs; number++)
+        list_of(plan, number)->n++;
     for (size_t i = 0; i < plan->nnodes; i++) {
-        plan->nodes[i].ranks.v = next;
-        next += plan->nodes[i].ranks.n;
-        plan->nodes[i].ranks.n = 0;
+        make_room(&plan->nodes[i].ranks, &next);
+        make_room(&plan->nodes[i].auxiliaries, &next);
     }
-    for (int rank = 0; rank < plan->np; rank++) {
-        struct dt_u32s *ranks = &plan->nodes[plan->node_of[rank]].ranks;
+    for (int number = 0; number < plan->nprocs; number++) {
+        struct dt_u32s *list = list_of(plan, number);
 
-        ranks->v[ranks->n++] = (uint32_t)rank;
+        list->v[list->n++] = (uint32_t)number;
     }
+}
+
+/* The scheduler is on the first node, and servers are dealt from it on. */
+static uint32_t aux_node(const struct dt_plan *plan, int number)
+{
+    return number == plan->np ? 0 : (uint32_t)((size_t)(number - plan->np - 1) % plan->nnodes);
+}
+
+static int count_processes(struct dt_plan *plan, const struct dt_placement *how,
+                           struct dt_error *err)
+{
+    int servers = how->servers == DT_SERVERS_AS_RANKS ? plan->np : how->servers;
+
+    plan->nprocs = plan->np;
+    if (!servers)
+        return 0;
+    if (servers >= DT_RANKS_MAX - plan->np)
+        return dt_error_usage(err,
+                              "%d ranks, %d servers and a scheduler are more than %d processes",
+                              plan->np, servers, DT_RANKS_MAX);
+    plan->nprocs += 1 + servers;
+    return 0;
 }
 
 /* ranks: how many each host gets, plan->np in all. */
@@ -169,8 +209,8 @@ static void number_ranks(struct dt_plan *plan, const struct dt_hostlist *hosts, 
                          enum dt_map_by map_by)
 {
     plan->nodes = dt_xcalloc(hosts->n, sizeof *plan->nodes);
-    plan->node_of = dt_xcalloc((size_t)plan->np, sizeof *plan->node_of);
-    plan->ranks = dt_xcalloc((size_t)plan->np, sizeof *plan->ranks);
+    plan->node_of = dt_xcalloc((size_t)plan->nprocs, sizeof *plan->node_of);
+    plan->numbers = dt_xcalloc((size_t)plan->nprocs, sizeof *plan->numbers);
     for (size_t i = 0; i < hosts->n; i++) {
         if (!ranks[i])
             continue;
@@ -183,7 +223,9 @@ static void number_ranks(struct dt_plan *plan, const struct dt_hostlist *hosts, 
         number_by_node(plan);
     else
         number_by_slot(plan);
-    list_ranks(plan);
+    for (int number = plan->np; number < plan->nprocs; number++)
+        plan->node_of[number] = aux_node(plan, number);
+    list_numbers(plan);
 }
 
 static int place_all(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
@@ -197,6 +239,8 @@ static int place_all(struct dt_plan *plan, const struct dt_hostlist *hosts, int 
         return dt_error_usage(err,
                               "%d ranks do not fit on %d slots, and --no-oversubscribe was given",
                               plan->np, plan->slots);
+    if (count_processes(plan, how, err) < 0)
+        return -1;
     ranks = dt_xcalloc(hosts->n, sizeof *ranks);
     left = how->map_by == DT_MAP_BY_NODE ? deal_slots(hosts, ranks, plan->np)
                                          : fill_slots(hosts, ranks, plan->np);
@@ -249,6 +293,8 @@ static int place_per_node(struct dt_plan *plan, const struct dt_hostlist *hosts,
         return -1;
     used = np ? (size_t)(np / how->per_node) : hosts->n;
     plan->np = (int)used * how->per_node;
+    if (count_processes(plan, how, err) < 0)
+        return -1;
     ranks = dt_xcalloc(hosts->n, sizeof *ranks);
     for (size_t i = 0; i < used && rc == 0; i++) {
         ranks[i] = how->per_node;
@@ -277,16 +323,21 @@ void dt_plan_copy(struct dt_plan *to, const struct dt_plan *from)
 {
     *to = *from;
     to->nodes = dt_xcalloc(from->nnodes, sizeof *to->nodes);
-    to->node_of = dt_xcalloc((size_t)from->np, sizeof *to->node_of);
-    to->ranks = dt_xcalloc((size_t)from->np, sizeof *to->ranks);
+    to->node_of = dt_xcalloc((size_t)from->nprocs, sizeof *to->node_of);
+    to->numbers = dt_xcalloc((size_t)from->nprocs, sizeof *to->numbers);
     memcpy(to->nodes, from->nodes, from->nnodes * sizeof *to->nodes);
-    memcpy(to->node_of, from->node_of, (size_t)from->np * sizeof *to->node_of);
-    list_ranks(to);
+    memcpy(to->node_of, from->node_of, (size_t)from->nprocs * sizeof *to->node_of);
+    list_numbers(to);
 }
 
-const struct dt_plan_node *dt_plan_node_of(const struct dt_plan *plan, int rank)
+const struct dt_plan_node *dt_plan_node_of(const struct dt_plan *plan, int number)
 {
-    return rank >= 0 && rank < plan->np ? &plan->nodes[plan->node_of[rank]] : NULL;
+    return number >= 0 && number < plan->nprocs ? &plan->nodes[plan->node_of[number]] : NULL;
+}
+
+int dt_plan_servers(const struct dt_plan *plan)
+{
+    return plan->nprocs > plan->np ? plan->nprocs - plan->np - 1 : 0;
 }
 
 uint32_t dt_plan_local_rank(const struct dt_plan_node *node, int rank)
@@ -298,6 +349,6 @@ void dt_plan_free(struct dt_plan *plan)
 {
     free(plan->nodes);
     free(plan->node_of);
-    free(plan->ranks);
+    free(plan->numbers);
     *plan = (struct dt_plan){ 0 };
 }

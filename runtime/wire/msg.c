@@ -50,8 +50,9 @@ SHAPE(start,
     F(start, slots, U32, 0, NULL), F(start, gpus, STRS, 4096, NULL),
     F(start, gpus_given, U8, 0, NULL), F(start, stdin_rank, U32, 0, NULL),
     F(start, merge_stderr, U8, 0, NULL), F(start, ranks, U32S, DT_RANKS_MAX, NULL),
+    F(start, auxiliaries, U32S, DT_RANKS_MAX, NULL), F(start, servers, U32, 0, NULL),
     F(start, host, STR, NAME_MAX_BYTES, NULL), F(start, wdir, STR, PATH_MAX_BYTES, NULL),
-    F(start, master_port, U16, 0, NULL),
+    F(start, master_port, U16, 0, NULL), F(start, scheduler_port, U16, 0, NULL),
     F(start, checkpoint_dir, STR, PATH_MAX_BYTES, NULL),
     F(start, check_checkpoint_dir, U8, 0, NULL), F(start, fresh, U8, 0, NULL),
     F(start, file_dir, STR, PATH_MAX_BYTES, NULL), F(start, argv, STRS, STRINGS_MAX, NULL),
@@ -62,7 +63,8 @@ SHAPE(start,
     F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL));
 SHAPE(go,
     F(go, generation, U32, 0, NULL), F(go, master_addr, STR, NAME_MAX_BYTES, NULL),
-    F(go, iface, STR, NAME_MAX_BYTES, NULL), F(go, tf_cluster, STR, STRING_MAX_BYTES, NULL));
+    F(go, addr, STR, NAME_MAX_BYTES, NULL), F(go, iface, STR, NAME_MAX_BYTES, NULL),
+    F(go, tf_cluster, STR, STRING_MAX_BYTES, NULL));
 SHAPE(target,
     F(target, node, U32, 0, NULL), F(target, port, U16, 0, NULL),
     F(target, addrs, STRS, ADDRS_MAX, NULL));

@@ -23,12 +23,13 @@ enum {
     DT_STDIN_ALL = -2,  /* each rank reads all of it */
     DT_FREE_PORTS = 64,
     DT_PORT_MASTER = 0,     /* of the free ports: MASTER_PORT, where rank 0 runs */
-    DT_PORT_TENSORFLOW = 1, /* and on: one for each local rank, if need be beyond them */
+    DT_PORT_SCHEDULER = 1,  /* of --env mxnet, there too */
+    DT_PORT_TENSORFLOW = 2, /* and on: one for each local rank, if need be beyond them */
 };
 
 enum dt_msg_type {
     /* launcher to agent */
-    DT_MSG_START = 1,    /* fork these ranks */
+    DT_MSG_START = 1,    /* fork these ranks and auxiliaries */
     DT_MSG_TABLE = 2,    /* where every rank listens; completes dt_init */
     DT_MSG_SIGNAL = 3,   /* send a signal to every rank's process group */
     DT_MSG_STOP = 4,     /* end all ranks: CONT, TERM, grace, KILL; grace 0: KILL at once */
@@ -79,18 +80,21 @@ struct dt_msg_start {
     uint32_t nodes;
     uint32_t node_rank;
     uint32_t restart_count;
-    int32_t max_restarts;  /* -1: unlimited */
-    uint32_t heartbeat_ms; /* the lease: silence of this length means the launcher is gone */
-    uint32_t slots;        /* of this host: how many devices its ranks share */
-    struct dt_strs gpus;   /* the hostfile's gpus=, or empty */
-    uint8_t gpus_given;    /* 1: gpus= stood in the hostfile, even if empty */
-    int32_t stdin_rank;    /* whose stdin is a pipe fed by STDIN, the others': /dev/null; or a
-                              DT_STDIN_ constant */
-    uint8_t merge_stderr;  /* 1: standard error goes into the pipe of standard output */
-    struct dt_u32s ranks;  /* that run here, ascending: the one at i has local rank i */
-    char *host;            /* this host's name as the user wrote it */
+    int32_t max_restarts;       /* -1: unlimited */
+    uint32_t heartbeat_ms;      /* the lease: silence of this length means the launcher is gone */
+    uint32_t slots;             /* of this host: how many devices its ranks share */
+    struct dt_strs gpus;        /* the hostfile's gpus=, or empty */
+    uint8_t gpus_given;         /* 1: gpus= stood in the hostfile, even if empty */
+    int32_t stdin_rank;         /* whose stdin is a pipe fed by STDIN, the others': /dev/null; or a
+                                   DT_STDIN_ constant */
+    uint8_t merge_stderr;       /* 1: standard error goes into the pipe of standard output */
+    struct dt_u32s ranks;       /* that run here, ascending: the one at i has local rank i */
+    struct dt_u32s auxiliaries; /* that run beside them: numbers from np on, ascending (role.h) */
+    uint32_t servers;           /* of the job, among its auxiliaries */
+    char *host;                 /* this host's name as the user wrote it */
     char *wdir;
     uint16_t master_port;
+    uint16_t scheduler_port;      /* with auxiliaries */
     char *checkpoint_dir;         /* absolute, or empty: none */
     uint8_t check_checkpoint_dir; /* 1: it must be usable on this host */
     uint8_t fresh;  /* 1: ignore what the checkpoint directory holds (first generation) */
@@ -110,7 +114,8 @@ struct dt_msg_start {
 struct dt_msg_go {
     uint32_t generation;
     char *master_addr; /* where the first rank's host can be reached */
-    char *iface;       /* this host's interface towards the others, or empty: any */
+    char *addr;        /* where this host can be reached */
+    char *iface;       /* its interface towards the others, or empty: any */
     char *tf_cluster;  /* JSON: where TensorFlow's workers are; or empty */
 };
 
@@ -154,7 +159,7 @@ struct dt_msg_abort {
     uint32_t generation;
     uint32_t rank; /* who died first, or is to blame */
     int32_t code;  /* what calls return: a dt_result_t */
-    char *text;    /* what happened, for code other than DT_ERR_PEER; or "" */
+    char *text;    /* what happened, where it is more than that this rank died; or "" */
 };
 
 struct dt_msg_ping {
@@ -266,7 +271,7 @@ struct dt_msg_reach {
 };
 
 struct dt_msg_started_rank { /* element of started.ranks */
-    uint32_t rank;
+    uint32_t rank;           /* or an auxiliary's number, as in the next messages */
     uint32_t pid;
     char *device; /* its CUDA_VISIBLE_DEVICES */
 };

@@ -29,7 +29,7 @@ lines|b c|s3cr3t-$$|none|120000"
     (ulimit -n 10 && dtrun -np 2 touch ran; code_is 125)
     err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
     (ulimit -n 64 && dtrun -np 20 touch ran; code_is 125)
-    err_has "dtrun: 20 ranks need 148 open files, and 64 are allowed"
+    err_has "dtrun: 20 processes need 148 open files, and 64 are allowed"
     err_lines 1
     [ ! -e ran ]
     clean
@@ -50,7 +50,7 @@ lines|b c|s3cr3t-$$|none|120000"
         code_is 125
     ) || { rm -rf "$there"; false; }
     rm -rf "$there"
-    grep -qE "^dtrun: fork of 20 ranks, where 9 processes are allowed: .*ulimit -u" "$ERR"
+    grep -qE "^dtrun: fork of 20 processes, where 9 are allowed: .*ulimit -u" "$ERR"
     err_lines 1
     clean
 }

@@ -53,3 +53,53 @@ ddp() { # FUNCTION CHECKPOINT [dtrun option...]
         "$CLUSTER_NET.1 $CLUSTER_NET.2 $CLUSTER_NET.1" ]
     [ "$(jq -r '.cluster.worker[]' "$OUT" | sort -u | wc -l)" = 3 ]
 }
+
+@test "MXNet's scheduler, servers and workers meet across hosts" {
+    cluster_dtrun -H host1,host2 --env mxnet pslite
+    [ "$RC" = 0 ]
+    grep -qx '\[scheduler\] 2 workers and 2 servers have met' "$OUT"
+    [ "$(grep -cx '\[[01]\] sum 6' "$OUT")" = 2 ]
+    cluster_dtrun -H host1,host2 --env mxnet --num-servers 3 --no-tag \
+        sh -c 'echo $DMLC_ROLE $DMLC_PS_ROOT_URI $DMLC_NODE_HOST $DMLC_INTERFACE'
+    [ "$RC" = 0 ]
+    diff - <(sort "$OUT") <<END
+scheduler $CLUSTER_NET.1 $CLUSTER_NET.1 eth0
+server $CLUSTER_NET.1 $CLUSTER_NET.1 eth0
+server $CLUSTER_NET.1 $CLUSTER_NET.1 eth0
+server $CLUSTER_NET.1 $CLUSTER_NET.2 eth0
+worker $CLUSTER_NET.1 $CLUSTER_NET.1 eth0
+worker $CLUSTER_NET.1 $CLUSTER_NET.2 eth0
+END
+}
+
+@test "an MXNet server on another host is killed: all begin again, or all end" {
+    local pid
+
+    cluster_dtrun_start -H host1,host2 --env mxnet --max-restarts 1 pslite 0
+    cluster_out_has 2 'sum 6'
+    pid=$(sed -n 's/^\[server 1\] server pid //p' "$OUT")
+    cluster_on 2 kill -KILL "$pid"
+    cluster_dtrun_wait 30
+    [ "$RC" = 0 ]
+    cluster_err_has "dtrun: server 1 (host2, pid $pid) was killed by signal 9 (SIGKILL)"
+    [ "$(grep -c 'sum 6' "$OUT")" = 4 ]
+
+    cluster_dtrun_start -H host1,host2 --env mxnet pslite 0
+    cluster_out_has 2 'sum 6'
+    cluster_on 2 kill -KILL "$(sed -n 's/^\[server 1\] server pid //p' "$OUT")"
+    cluster_dtrun_wait 30
+    [ "$RC" = 137 ]
+}
+
+@test "MXNet's servers of a host that is lost move with its ranks" {
+    echo "ConnectTimeout 1" >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
+    cluster_dtrun_start -H host1,host2 --env mxnet --max-restarts 1 --heartbeat 2 pslite 0
+    cluster_out_has 2 'sum 6'
+    cluster_power_off 2
+    cluster_dtrun_wait 40
+    cluster_power_on 2
+    [ "$RC" = 0 ]
+    cluster_err_has "dtrun: going on without host2: 2 ranks on the 1 slots of 1 host"
+    [ "$(grep -c '^\[server [01]\] server pid' "$OUT")" = 4 ]
+    [ "$(grep -c 'sum 6' "$OUT")" = 4 ]
+}

@@ -22,6 +22,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "launcher/place/frameworks.h"
 #include "tests/unit/agentproc.h"
 
 enum { TEST_SECONDS = 300 }; /* for all of them */
@@ -785,7 +786,7 @@ static void kill_at_once(struct dt_msg_start *start)
 static void ranks_wait_for_go(void **state)
 {
     struct agent *a = *state;
-    struct dt_msg_go go = { 7, (char *)"10.0.0.1", (char *)"eth7", (char *)"" };
+    struct dt_msg_go go = { 7, (char *)"10.0.0.1", (char *)"10.0.0.2", (char *)"eth7", (char *)"" };
 
     a->hold = true;
     agent_start(a, 2, "echo ran $MASTER_ADDR $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME", NULL);
@@ -798,6 +799,54 @@ static void ranks_wait_for_go(void **state)
     agent_expect(a, DT_MSG_STARTED);
     agent_expect(a, DT_MSG_DONE);
     assert_string_equal(agent_output(a, 1, 1), "ran 10.0.0.1 eth7 =eth7\n");
+    assert_int_equal(agent_end(a), 0);
+}
+
+static void have_auxiliaries(struct dt_msg_start *start)
+{
+    static uint32_t numbers[] = { 2, 3 };
+
+    start->auxiliaries = (struct dt_u32s){ numbers, 2 };
+    start->servers = 1;
+    start->stdin_rank = DT_STDIN_ALL;
+    start->frameworks = DT_FRAMEWORK_MXNET;
+}
+
+/* Nobody ends here who is not told to: a rank when its input ends, an auxiliary by STOP. */
+static void auxiliaries_run_beside_the_ranks(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_stdin_eof eof;
+    const struct dt_msg_started_rank *started;
+
+    agent_start(a, 2,
+                "echo $DMLC_ROLE $RANK; cat; [ -e /proc/self/fd/3 ] && echo has a socket;"
+                "[ $RANK ] || exec sleep 600",
+                have_auxiliaries);
+    agent_expect(a, DT_MSG_STARTED);
+    started = a->msg.started.ranks.v;
+    assert_int_equal(a->msg.started.ranks.n, 4);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(started[i].rank, i);
+    eof.generation = a->msg.started.generation;
+    agent_send(a, DT_MSG_STDIN_EOF, &eof);
+    for (int i = 0; i < 2; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_in_range(a->msg.exit.rank, 0, 1);
+        assert_int_equal(a->msg.exit.code, 0);
+    }
+    wait_for_output(a, 2, "scheduler\n");
+    wait_for_output(a, 3, "server\n");
+    stop(a, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_in_range(a->msg.exit.rank, 2, 3);
+        assert_int_equal(a->msg.exit.step, -1);
+        assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);
+    }
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 0, 1), "worker 0\nhas a socket\n");
+    assert_string_equal(agent_output(a, 3, 1), "server\n");
     assert_int_equal(agent_end(a), 0);
 }
 
@@ -957,7 +1006,7 @@ static void too_few_files_for_the_ranks_are_named(void **state)
     assert_int_equal(a->msg.spawn_failed.step, DT_SPAWN_SYSTEM);
     assert_int_equal(a->msg.spawn_failed.error, EMFILE);
     assert_string_equal(a->msg.spawn_failed.what,
-                        "50 ranks need 298 open files, and 100 are allowed");
+                        "50 processes need 298 open files, and 100 are allowed");
     agent_start(a, 4, "ulimit -n", NULL);
     agent_expect(a, DT_MSG_DONE);
     assert_string_equal(agent_output(a, 3, 1), "60\n"); /* the agent's own raise is undone */
@@ -1190,6 +1239,7 @@ int main(int argc, char **argv)
         TEST(a_stray_child_does_not_hold_up_the_end),
         TEST(a_stranger_with_the_pipe_does_not_either),
         TEST(ranks_wait_for_go),
+        TEST(auxiliaries_run_beside_the_ranks),
         TEST(ranks_that_never_got_go_are_stopped),
         TEST(an_injected_fault_strikes_its_rank),
         TEST(an_injected_host_loss_leaves_nothing),

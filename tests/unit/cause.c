@@ -22,6 +22,10 @@ enum {
     {                                                                                              \
         .rank = r, .code = -1, .signo = s, .flags = f, .time_ns = t                                \
     }
+#define AUXILIARY(r, c, s, t)                                                                      \
+    {                                                                                              \
+        .auxiliary = true, .rank = r, .code = c, .signo = s, .time_ns = t                          \
+    }
 #define HOST(r, t)                                                                                 \
     {                                                                                              \
         .host = true, .rank = r, .code = -1, .time_ns = t                                          \
@@ -97,6 +101,14 @@ static const struct {
       1,
       8 },
     { "a failure after dt_finalize is one", { EXIT(1, 2, FINAL, 1) }, 1, false, 0, 2 },
+    { "an auxiliary that ends well", { AUXILIARY(4, 0, 0, 1) }, 1, true, -1, 0 },
+    { "an auxiliary fails", { EXIT(0, 0, 0, 1), AUXILIARY(4, 3, 0, 2) }, 2, false, 1, 3 },
+    { "an auxiliary is killed, and a rank exits of that",
+      { EXIT(0, 1, 0, 1), AUXILIARY(4, -1, SIGKILL, 2) },
+      2,
+      false,
+      1,
+      128 + SIGKILL },
     { "a lost host comes before exits", { EXIT(0, 1, 0, 1), HOST(4, 5) }, 2, false, 1, 125 },
     { "the earlier of host and signal",
       { KILLED(1, SIGKILL, 0, 4), HOST(4, 5) },

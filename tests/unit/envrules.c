@@ -422,7 +422,7 @@ static void check_no_frameworks(const struct dt_strs *env)
 {
     for (uint32_t i = 0; i < env->n; i++)
         assert_true(strncmp(env->v[i], "HOROVOD", 7) && strncmp(env->v[i], "OMPI", 4) &&
-                    strncmp(env->v[i], "TF_", 3));
+                    strncmp(env->v[i], "TF_", 3) && strncmp(env->v[i], "DMLC", 4));
 }
 
 static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int among[6][2])
@@ -452,11 +452,12 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
                                       .checkpoint_dir = "/c" };
         char device[8];
         struct dt_env_rank r = { .start = &start,
+                                 .number = (uint32_t)rank,
                                  .local_rank = dt_plan_local_rank(node, rank),
                                  .device = device,
                                  .agent_fd = 10 + rank,
                                  .threads = 8 / node->ranks.n };
-        struct dt_msg_go go = { 2, "10.0.0.1", "", "{\"worker\":[]}" };
+        struct dt_msg_go go = { 2, "10.0.0.1", "10.0.0.2", "", "{\"worker\":[]}" };
         struct dt_strs env = { 0 };
 
         snprintf(device, sizeof device, "%u", r.local_rank);
@@ -493,7 +494,7 @@ static void layered(struct dt_strs *env, const char *agent, const char *sent, co
                     struct dt_env_rank rank)
 {
     struct dt_msg_start start = *rank.start;
-    struct dt_msg_go go = { 1, "10.0.0.1", "eth0", "" };
+    struct dt_msg_go go = { 1, "10.0.0.1", "10.0.0.2", "eth0", "" };
     struct dt_strs host = { 0 };
 
     split(&host, agent);
@@ -561,13 +562,84 @@ static void layers_lie_in_the_right_order(void **state)
                                       .max_restarts = -1,
                                       .wdir = "/w",
                                       .checkpoint_dir = "" };
-        struct dt_env_rank rank = {
-            .start = &start, .local_rank = 1, .device = "3", .agent_fd = 9, .threads = 4
-        };
+        struct dt_env_rank rank = { .start = &start,
+                                    .number = 5,
+                                    .local_rank = 1,
+                                    .device = "3",
+                                    .agent_fd = 9,
+                                    .threads = 4 };
         struct dt_strs env = { 0 };
 
         layered(&env, l->agent, l->sent, l->unset, rank);
         assert_value(&env, l->name, l->want);
+        dt_strs_free(&env);
+    }
+}
+
+/* Of a job of 4 ranks and 3 servers; with --env mpi, too. */
+static const struct mxnet {
+    uint32_t number;
+    const char *name, *want;
+} mxnets[] = {
+    { 3, "DMLC_ROLE", "worker" },
+    { 3, "DMLC_PS_ROOT_URI", "10.0.0.1" },
+    { 3, "DMLC_PS_ROOT_PORT", "40001" },
+    { 3, "DMLC_NUM_WORKER", "4" },
+    { 3, "DMLC_NUM_SERVER", "3" },
+    { 3, "DMLC_NODE_HOST", "10.0.0.2" },
+    { 3, "DMLC_INTERFACE", "eth0" },
+    { 3, "DMLC_WORKER_ID", "3" },
+    { 3, "DMLC_TASK_ID", "3" },
+    { 3, "RANK", "3" },
+    { 3, "OMPI_COMM_WORLD_RANK", "3" },
+    { 4, "DMLC_ROLE", "scheduler" },
+    { 4, "DMLC_PS_ROOT_PORT", "40001" },
+    { 4, "DMLC_NODE_HOST", "10.0.0.2" },
+    { 4, "DMLC_TASK_ID", NULL },
+    { 4, "DMLC_WORKER_ID", NULL },
+    { 6, "DMLC_ROLE", "server" },
+    { 6, "DMLC_NUM_SERVER", "3" },
+    { 6, "DMLC_TASK_ID", "5" },
+    { 6, "DMLC_WORKER_ID", NULL },
+    /* it is no rank, whatever stood in the agent's environment */
+    { 6, "RANK", NULL },
+    { 6, "DTRUN_RANK", NULL },
+    { 6, "DTRUN_AGENT_FD", NULL },
+    { 6, "DTRUN_CHECKPOINT_DIR", NULL },
+    { 6, "MASTER_ADDR", NULL },
+    { 6, "WORLD_SIZE", NULL },
+    { 6, "OMPI_COMM_WORLD_RANK", NULL },
+    { 6, "CUDA_VISIBLE_DEVICES", "" },
+    { 6, "DTRUN_JOB_ID", "j" },
+    { 6, "DTRUN_RESTART_COUNT", "2" },
+    { 6, "PWD", "/w" },
+    { 6, "A", "host" },
+};
+
+static void auxiliaries_are_no_ranks(void **state)
+{
+    struct dt_msg_start start = { .job_id = "j",
+                                  .np = 4,
+                                  .nodes = 2,
+                                  .ranks = { (uint32_t[]){ 2, 3 }, 2 },
+                                  .auxiliaries = { (uint32_t[]){ 4, 6 }, 2 },
+                                  .servers = 3,
+                                  .restart_count = 2,
+                                  .scheduler_port = 40001,
+                                  .wdir = "/w",
+                                  .checkpoint_dir = "/c",
+                                  .frameworks = DT_FRAMEWORK_MXNET | DT_FRAMEWORK_MPI };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof mxnets / sizeof *mxnets; i++) {
+        struct dt_env_rank rank = {
+            .start = &start, .number = mxnets[i].number, .local_rank = 1, .device = "", .threads = 4
+        };
+        struct dt_strs env = { 0 };
+
+        layered(&env, "A=host RANK=7 MASTER_ADDR=outer DMLC_ROLE=server", "DMLC_ROLE=scheduler", "",
+                rank);
+        assert_value(&env, mxnets[i].name, mxnets[i].want);
         dt_strs_free(&env);
     }
 }
@@ -593,7 +665,9 @@ static void one_visible_device_goes_with_local_rank_0(void **state)
     struct dt_msg_start start = {
         .np = 6, .nodes = 2, .ranks = { (uint32_t[]){ 4, 5 }, 2 }, .virtual_local_rank = 1
     };
-    struct dt_env_rank rank = { .start = &start, .local_rank = 1, .device = "3", .threads = 2 };
+    struct dt_env_rank rank = {
+        .start = &start, .number = 5, .local_rank = 1, .device = "3", .threads = 2
+    };
     struct dt_strs env = { 0 };
 
     (void)state;
@@ -619,6 +693,7 @@ int main(void)
         cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
         cmocka_unit_test(uneven_hosts_get_ranks_in_turn),
         cmocka_unit_test(layers_lie_in_the_right_order),
+        cmocka_unit_test(auxiliaries_are_no_ranks),
         cmocka_unit_test(fresh_and_no_device),
         cmocka_unit_test(one_visible_device_goes_with_local_rank_0),
     };

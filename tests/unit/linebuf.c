@@ -135,10 +135,16 @@ static void test_label(void **state)
     char label[DT_LABEL_MAX];
 
     (void)state;
-    assert_int_equal(dt_label(label, 7, false), 4);
+    assert_int_equal(dt_label(label, 7, 8, false), 4);
     assert_string_equal(label, "[7] ");
-    assert_int_equal(dt_label(label, 999999, false), 9);
+    assert_int_equal(dt_label(label, 999999, 1000000, false), 9);
     assert_string_equal(label, "[999999] ");
+    dt_label(label, 4, 4, false);
+    assert_string_equal(label, "[scheduler] ");
+    dt_label(label, 17, 4, false);
+    assert_string_equal(label, "[server 12] ");
+    dt_label(label, UINT32_MAX, 0, true);
+    assert_string_equal(label, "\033[33m[server 4294967294]\033[0m ");
 }
 
 static void assert_tail(struct dt_tail *t, const char *want)

@@ -84,7 +84,10 @@ static const struct dt_msg_start start = {
     .ranks = { (uint32_t[]){ 3, 7, 0x12345678 }, 3 },
     .host = "host2",
     .wdir = "/w",
+    .auxiliaries = { (uint32_t[]){ 8, 0x12345678 }, 2 },
+    .servers = 5,
     .master_port = 40000,
+    .scheduler_port = 40001,
     .checkpoint_dir = "/c",
     .check_checkpoint_dir = 3,
     .fresh = 5,
@@ -144,11 +147,11 @@ static const struct message {
 } messages[] = {
     { DT_MSG_START, "start", &start,
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
-      "'host2' '/w' "
-      "h40000 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
+      "w2 w8 w0x12345678 w5 'host2' '/w' "
+      "h40000 h40001 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
       "b2 b7 b1 b3 w2 w3 w0x12345678 w16" },
-    { DT_MSG_GO, "go", &(struct dt_msg_go){ 2, "10.0.0.1", "eth0", "{}" },
-      "w2 '10.0.0.1' 'eth0' '{}'" },
+    { DT_MSG_GO, "go", &(struct dt_msg_go){ 2, "10.0.0.1", "10.0.0.2", "eth0", "{}" },
+      "w2 '10.0.0.1' '10.0.0.2' 'eth0' '{}'" },
     { DT_MSG_PROBE, "probe",
       &(struct dt_msg_probe){ 2, SECRET, 3, 1, 4096,
                               ITEMS(struct dt_msg_target, { 4, 40001, STRS("10.0.0.5", "::5") },
@@ -286,6 +289,8 @@ static void fields_arrive_where_they_belong(void **state)
     assert_memory_equal(s->secret, start.secret, DT_SECRET_BYTES);
     assert_int_equal(s->max_restarts, -1);
     assert_int_equal(s->master_port, 40000);
+    assert_int_equal(s->scheduler_port, 40001);
+    assert_int_equal(s->auxiliaries.v[1], 0x12345678);
     assert_int_equal(s->gpus.n, 2);
     assert_string_equal(s->gpus.v[1], "GPU-1");
     assert_int_equal(s->ranks.n, 3);

@@ -64,6 +64,7 @@ static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
     add_text(b, "hostfile", o->hostfile);
     add_list(b, "env", &o->env);
     add_number(b, "frameworks", (int)o->frameworks, 0);
+    add_number(b, "num_servers", o->num_servers, 0);
     add_number(b, "gpubind", o->gpu_bind, DT_GPU_BIND_RANK);
     add_number(b, "bind", o->bind_to, DT_BIND_NONE);
     add_number(b, "virtual", o->virtual_local_rank, 0);
@@ -166,6 +167,8 @@ static const struct {
     { "--env horovod x", "frameworks=1 =x" },
     { "--env mpi,tensorflow x", "frameworks=6 =x" },
     { "--env mpi -x TF_CONFIG=a --env horovod x", "env=x:TF_CONFIG=a frameworks=5 =x" },
+    { "--env mxnet,mpi x", "frameworks=12 =x" },
+    { "--env mxnet --num-servers 3 x", "frameworks=8 num_servers=3 =x" },
     { "--transport libssh2 x", "transport=1 =x" },
     { "--transport=ssh x", "transport=2 =x" },
     { "--transport local x", "transport=3 =x" },
@@ -277,10 +280,15 @@ static const struct {
     { "--transport rsh x", "--transport rsh: auto, libssh2, ssh or local was expected" },
     { "--bind-to hwthread x", "--bind-to hwthread: none, core or socket was expected" },
     { "--gpu-bind all x", "--gpu-bind all: rank, host or none was expected" },
-    { "--env torch x", "--env torch: horovod, tensorflow or mpi was expected" },
-    { "--env mpi, x", "--env mpi,: horovod, tensorflow or mpi was expected" },
+    { "--env torch x", "--env torch: horovod, tensorflow, mpi or mxnet was expected" },
+    { "--env mpi, x", "--env mpi,: horovod, tensorflow, mpi or mxnet was expected" },
     { "-x TF_CONFIG=a --env tensorflow x",
       "-x TF_CONFIG: --env tensorflow sets it for every rank" },
+    { "-x DMLC_ROLE=worker --env mxnet x", "-x DMLC_ROLE: --env mxnet sets it for every rank" },
+    { "-x DMLC_NUM_SERVER=2 --env mxnet x",
+      "-x DMLC_NUM_SERVER: --env mxnet sets it for every rank" },
+    { "--env mxnet --num-servers 0 x", "--num-servers 0: " },
+    { "--env mpi --num-servers 2 x", "--num-servers belongs to --env mxnet" },
     { "--env mpi,horovod --unset HOROVOD_RANK x",
       "--unset HOROVOD_RANK: --env horovod sets it for every rank" },
     { "-x CUDA_VISIBLE_DEVICES=1 x",

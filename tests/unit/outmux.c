@@ -83,7 +83,7 @@ static void open_with(struct fixture *f, enum sort sort, const struct dt_outmux_
 
 static void open_fixture(struct fixture *f, enum sort sort, uint32_t np, bool labels)
 {
-    open_with(f, sort, &(struct dt_outmux_config){ .np = np, .labels = labels });
+    open_with(f, sort, &(struct dt_outmux_config){ .np = np, .nprocs = np, .labels = labels });
 }
 
 static void read_all(struct fixture *f)
@@ -206,8 +206,9 @@ static void test_stamps(void **state)
         struct dt_outmux_config config;
         const char *want;
     } cases[] = {
-        { { .np = 1, .stamps = true }, "9999-99-99 99:99:99.999 a\n9999-99-99 99:99:99.999 b\n" },
-        { { .np = 2, .stamps = true, .labels = true },
+        { { .np = 1, .nprocs = 1, .stamps = true },
+          "9999-99-99 99:99:99.999 a\n9999-99-99 99:99:99.999 b\n" },
+        { { .np = 2, .nprocs = 2, .stamps = true, .labels = true },
           "9999-99-99 99:99:99.999 [9] a\n9999-99-99 99:99:99.999 [9] b\n" },
     };
 
@@ -225,6 +226,25 @@ static void test_stamps(void **state)
         assert_int_equal(f.credit[0], 3);
         close_fixture(&f);
     }
+}
+
+static void test_auxiliaries_are_named(void **state)
+{
+    const struct dt_outmux_config config = { .np = 1, .nprocs = 3, .labels = true };
+    struct fixture f;
+
+    (void)state;
+    open_with(&f, PIPES, &config);
+    add(&f, 1, 1, "meets\n");
+    add(&f, 2, 1, "serves");
+    dt_outmux_eof(f.mux, 2, 1);
+    add(&f, 3, 1, "is nobody\n");
+    add(&f, 0, 1, "works\n");
+    drain(&f);
+    give_back(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]),
+                        "[scheduler] meets\n[server 0] serves\n[0] works\n");
+    close_fixture(&f);
 }
 
 static void test_one_rank_passes_through(void **state)
@@ -381,7 +401,7 @@ static void test_file(void **state)
     char name[] = "/tmp/dtrun-outmux-XXXXXX";
     char text[64] = "";
     int fd = mkstemp(name), own;
-    struct dt_outmux_config config = { .np = 2, .labels = true };
+    struct dt_outmux_config config = { .np = 2, .nprocs = 2, .labels = true };
     struct dt_outmux_events events = { on_credit, on_failed, on_drained };
 
     (void)state;
@@ -423,7 +443,7 @@ static void test_outfiles(void **state)
 {
     char dir[] = "/tmp/dtrun-outfiles-XXXXXX", *name = NULL;
     const char *const hosts[] = { "a", "a" };
-    struct dt_outfiles_config config = { .pattern = dir, .np = 2, .hosts = hosts };
+    struct dt_outfiles_config config = { .pattern = dir, .np = 2, .nprocs = 2, .hosts = hosts };
     struct rlimit before, small;
     struct dt_outfiles *f;
     struct dt_error err = { 0 };
@@ -532,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_without_labels),
         cmocka_unit_test(test_one_rank_labelled),
         cmocka_unit_test(test_stamps),
+        cmocka_unit_test(test_auxiliaries_are_named),
         cmocka_unit_test(test_one_rank_passes_through),
         cmocka_unit_test(test_one_file),
         cmocka_unit_test(test_slow_pipe),

@@ -22,6 +22,11 @@ static void names_hold_rank_and_host(void **state)
         { "100%%", 1, 2, "100%/rank.00001.out" },
         { "%%r", 1, 2, "%r/rank.00001.out" },
         { "%%%r", 1, 2, "%00001.out" },
+        { "logs", 2, 2, "logs/scheduler.out" },
+        { "logs", 3, 2, "logs/server.00000.out" },
+        { "%h", 7, 1, "host-1/server.00005.out" },
+        { "%h/%r.log", 1, 1, "host-1/scheduler.log.out" },
+        { "a%r", 100003, 100001, "aserver.000001.out" },
     };
 
     (void)state;

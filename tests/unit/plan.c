@@ -96,6 +96,23 @@ static const struct per_node {
       "1000000 ranks on each of 2 hosts are more than 1000000", true },
 };
 
+static const struct serving {
+    const char *hosts;
+    int np;
+    int servers;
+    const char *want; /* "host ranks | auxiliaries"; or part of the error */
+    bool fails;
+} servings[] = {
+    { "a:2\nb:2\n", 4, 0, "a 0-1 | b 2-3 |", false },
+    { "a:2\nb:2\n", 4, 1, "a 0-1 | 4-5 b 2-3 |", false },
+    { "a:2\nb:2\n", 4, DT_SERVERS_AS_RANKS, "a 0-1 | 4-5,7 b 2-3 | 6,8", false },
+    { "a:2\nb:2\n", 2, DT_SERVERS_AS_RANKS, "a 0-1 | 2-4", false },
+    { "a\nb\nc\n", 0, 5, "a 0 | 3-4,7 b 1 | 5,8 c 2 | 6", false },
+    { "a:3 max_slots=3\n", 3, 2, "a 0-2 | 3-5", false },
+    { "a\n", 1, 999999, "1 ranks, 999999 servers and a scheduler are more than 1000000", true },
+    { "a:500000\n", 0, DT_SERVERS_AS_RANKS, "are more than 1000000 processes", true },
+};
+
 static void describe_ranks(struct dt_strbuf *b, const struct dt_u32s *ranks)
 {
     if (ranks->v[ranks->n - 1] - ranks->v[0] == ranks->n - 1)
@@ -146,6 +163,51 @@ static void check_placings(const struct placing *p, size_t n, enum dt_map_by map
     dt_strbuf_free(&b);
 }
 
+static void describe_servers(struct dt_strbuf *b, const struct dt_plan *plan,
+                             const struct dt_hostlist *hosts)
+{
+    for (size_t i = 0; i < plan->nnodes; i++) {
+        const struct dt_plan_node *n = &plan->nodes[i];
+
+        dt_strbuf_printf(b, "%s%s ", i ? " " : "", hosts->v[n->host].name);
+        dt_words_runs(b, &n->ranks);
+        dt_strbuf_puts(b, n->auxiliaries.n ? " | " : " |");
+        dt_words_runs(b, &n->auxiliaries);
+        for (uint32_t k = 0; k < n->auxiliaries.n; k++)
+            assert_ptr_equal(dt_plan_node_of(plan, (int)n->auxiliaries.v[k]), n);
+    }
+    assert_null(dt_plan_node_of(plan, plan->nprocs));
+}
+
+static void servers_are_dealt_to_the_hosts_of_ranks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof servings / sizeof *servings; i++) {
+        const struct serving *s = &servings[i];
+        const struct dt_placement how = { .servers = s->servers };
+        struct dt_hostlist hosts = { 0 };
+        struct dt_plan plan, copy;
+        struct dt_error err = { 0 };
+        struct dt_strbuf b = { 0 };
+
+        assert_int_equal(dt_hostfile_parse(&hosts, "f", s->hosts, strlen(s->hosts), NULL), 0);
+        assert_int_equal(dt_plan_make(&plan, &hosts, s->np, &how, &err), s->fails ? -1 : 0);
+        if (s->fails) {
+            assert_non_null(strstr(err.text, s->want));
+        } else {
+            dt_plan_copy(&copy, &plan);
+            describe_servers(&b, &copy, &hosts);
+            assert_string_equal(dt_strbuf_text(&b), s->want);
+            assert_int_equal(dt_plan_servers(&copy),
+                             s->servers == DT_SERVERS_AS_RANKS ? plan.np : s->servers);
+            dt_plan_free(&copy);
+        }
+        dt_strbuf_free(&b);
+        dt_plan_free(&plan);
+        dt_hostlist_free(&hosts);
+    }
+}
+
 static void ranks_are_placed_in_blocks(void **state)
 {
     (void)state;
@@ -166,7 +228,9 @@ static void ranks_are_placed_per_node(void **state)
     for (size_t i = 0; i < sizeof per_nodes / sizeof *per_nodes; i++) {
         const struct per_node *p = &per_nodes[i];
         struct dt_hostlist hosts = { 0 };
-        const struct dt_placement how = { p->map_by, p->per_node, p->no_oversubscribe };
+        const struct dt_placement how = { .map_by = p->map_by,
+                                          .per_node = p->per_node,
+                                          .no_oversubscribe = p->no_oversubscribe };
         struct dt_plan plan;
         struct dt_error err = { 0 };
         int rc;
@@ -319,6 +383,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_placed_in_blocks),
+        cmocka_unit_test(servers_are_dealt_to_the_hosts_of_ranks),
         cmocka_unit_test(ranks_are_dealt_to_the_hosts_in_turn),
         cmocka_unit_test(ranks_are_placed_per_node),
         cmocka_unit_test(extra_ranks_go_where_the_load_is_lowest),

@@ -139,13 +139,17 @@ static void test_death(void **state)
           "rank 0 (h, pid 47) exited with code 1 because another rank was lost" },
         { { .code = -1, .signo = SIGKILL, .step = 50, .flags = DT_EXITED_INJECTED },
           "rank 0 (h, pid 47) was killed by signal 9 (SIGKILL) (--inject) after step 50" },
+        { { .auxiliary = true, .rank = 6, .code = 1, .step = -1 },
+          "scheduler (h, pid 47) exited with code 1" },
+        { { .auxiliary = true, .rank = 9, .code = -1, .signo = SIGKILL, .step = -1 },
+          "server 2 (h, pid 47) was killed by signal 9 (SIGKILL)" },
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_strbuf b = { 0 };
 
-        dt_words_death(&b, &cases[i].death, "h", 47);
+        dt_words_death(&b, &cases[i].death, 6, "h", 47);
         assert_string_equal(dt_strbuf_text(&b), cases[i].want);
         dt_strbuf_free(&b);
     }

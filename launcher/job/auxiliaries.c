@@ -1,0 +1,88 @@
+/* The auxiliaries of --env mxnet once the ranks are through. The scheduler and the servers learn
+ * from the ranks that the job is over, and end by themselves; those that do not are ended. */
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+#include "launcher/job/words.h"
+
+enum {
+    END_MS = 5 * 1000,
+    AGAIN_MS = 100, /* while others have not begun, or it is being found out who has failed */
+};
+
+static void on_time(uv_timer_t *timer);
+
+static bool ranks_are_through(const struct dt_job *j)
+{
+    return j->ended_well == j->np;
+}
+
+static void say_pardoned(const struct dt_job *j, const struct dt_death *death)
+{
+    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)death->rank);
+    struct dt_strbuf text = { 0 };
+
+    if ((death->flags & DT_EXITED_STOPPED) || (death->code == 0 && death->signo == 0))
+        return;
+    dt_words_death(&text, death, j->np, dt_job_host_name(j, node->host), j->ranks[death->rank].pid);
+    dt_say("%s; all ranks have ended with 0, so that this is no failure", dt_strbuf_text(&text));
+    dt_strbuf_free(&text);
+}
+
+void dt_job_on_auxiliary_exit(struct dt_job *j, const struct dt_death *death)
+{
+    if (ranks_are_through(j))
+        say_pardoned(j, death);
+    else
+        dt_job_add_death(j, death);
+}
+
+/* Those who died while the last ranks were ending have done no harm. */
+static void pardon(struct dt_job *j)
+{
+    size_t n = j->ndeaths;
+
+    dt_job_forget_deaths(j);
+    for (size_t i = 0; i < n; i++) {
+        struct dt_death death = j->deaths[i];
+
+        if (death.auxiliary)
+            say_pardoned(j, &death);
+        else
+            dt_job_add_death(j, &death);
+    }
+}
+
+void dt_job_watch_auxiliaries(struct dt_job *j)
+{
+    if (j->nprocs == j->np || !ranks_are_through(j))
+        return;
+    pardon(j);
+    uv_timer_start(&j->auxiliaries, on_time, END_MS, 0);
+}
+
+static void end(struct dt_job *j)
+{
+    struct dt_msg_stop stop = { .grace_ms = (uint32_t)j->config->kill_grace_s * 1000 };
+    struct dt_strbuf names = { 0 };
+    char name[DT_ROLE_NAME_MAX];
+
+    for (uint32_t i = j->np; i < j->nprocs; i++)
+        if (!j->ranks[i].ended)
+            dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_role_name(name, i, j->np));
+    if (names.len)
+        dt_say("all ranks ended %d s ago; stopping what still runs beside them: %s", END_MS / 1000,
+               dt_strbuf_text(&names));
+    dt_strbuf_free(&names);
+    dt_job_send_all(j, DT_MSG_STOP, &stop);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct dt_job *j = timer->data;
+
+    if (j->state == DT_JOB_STARTING || j->state == DT_JOB_FAILING)
+        uv_timer_start(timer, on_time, AGAIN_MS, 0);
+    else if (j->state == DT_JOB_RUNNING)
+        end(j);
+}

@@ -1,0 +1,165 @@
+#!/usr/bin/env bats
+# --env mxnet: ranks are workers, and beside them run a scheduler and servers. tests/rank/pslite does what
+# a program does that imports MXNet.
+
+load common
+
+# The process of a role, as it has said itself: pid_of 'server 0'.
+pid_of() {
+    sed -n "s/^\[$1\] .*pid //p" "$OUT" | tail -1
+}
+
+# All have met and work until they are killed: two workers, two servers.
+start_forever() {
+    dtrun_start -np 2 --env mxnet "$@" "$RANK/pslite" 0
+    out_has 2 '^\[[01]\] sum 6$'
+}
+
+@test "workers, servers and a scheduler meet, work, and end by themselves" {
+    dtrun -np 2 --env mxnet "$RANK/pslite"
+    code_is 0
+    err_is_empty
+    [ "$(sed 's/ pid.*//' "$OUT" | sort | paste -sd,)" = \
+        "[0] sum 6,[0] worker,[1] sum 6,[1] worker,[scheduler] 2 workers and 2 servers have met,[scheduler] scheduler,[server 0] server,[server 1] server" ]
+    dtrun -np 1 --env mxnet --num-servers 3 --no-tag "$RANK/pslite"
+    code_is 0
+    [ "$(grep -c '^server pid' "$OUT")" = 3 ]
+    grep -qx 'sum 3' "$OUT"
+    clean
+}
+
+@test "only ranks are ranks" {
+    echo words >in
+    STDIN=in dtrun -np 2 --env mxnet,mpi --num-servers 1 --no-tag --stdin all sh -c \
+        'cat; echo "$DMLC_ROLE ${RANK-none} ${DMLC_WORKER_ID-none} ${OMPI_COMM_WORLD_RANK-none} ${DTRUN_AGENT_FD-none}"'
+    code_is 0
+    [ "$(sort "$OUT" | paste -sd,)" = \
+        "scheduler none none none none,server none none none none,words,words,worker 0 0 0 3,worker 1 1 1 3" ] ||
+        { show; return 1; }
+    clean
+}
+
+@test "a server that is killed ends the job, which names it" {
+    start_forever --report report
+    pid=$(pid_of 'server 1')
+    kill -KILL "$pid"
+    dtrun_wait
+    code_is 137
+    err_lines 1
+    err_has "dtrun: server 1 (localhost, pid $pid) was killed by signal 9 (SIGKILL); stopping the 2 ranks"
+    jq -e '.cause | .rank == null and .role == "server 1" and .signal == 9 and .host == "localhost"' report
+    jq -e '[.auxiliaries[].role] == ["scheduler", "server 0", "server 1"]' report
+    jq -e --argjson pid "$pid" '.auxiliaries[2].pid == $pid and .auxiliaries[2].exit_code == 137' report
+    [ "$(jq '.ranks | length' report)" = 2 ]
+    clean
+}
+
+@test "a scheduler that fails ends the job with its code, and its last words" {
+    dtrun -np 2 --env mxnet sh -c '[ $DMLC_ROLE = scheduler ] || exec sleep 600; echo no >&2; exit 7'
+    code_is 7
+    err_has "dtrun: scheduler (localhost, pid "
+    err_has ") exited with code 7; stopping the 2 ranks"
+    err_has "dtrun: | [scheduler] no"
+    clean
+}
+
+@test "ranks that use the library are told which server died" {
+    dtrun_start -np 2 --env mxnet --num-servers 1 sh -c \
+        '[ $DMLC_ROLE = worker ] && exec "$0" hang; echo pid $$; exec sleep 600' "$RANK/steps"
+    out_has 1 '^\[server 0\] pid'
+    out_has 1 '^\[0\] .*4'
+    kill -KILL "$(pid_of 'server 0')"
+    dtrun_wait
+    code_is 137
+    grep -qE '^\[0\] rank 0: .*: server 0 died$' "$ERR" || { show; return 1; }
+    clean
+}
+
+@test "when a worker is killed nobody is left" {
+    start_forever
+    pid=$(pid_of 0)
+    kill -KILL "$pid"
+    dtrun_wait
+    code_is 137
+    err_has "dtrun: rank 0 (localhost, pid $pid) was killed by signal 9 (SIGKILL); stopping the other rank"
+    clean
+}
+
+@test "--max-restarts: all roles begin again, whoever was killed" {
+    for who in scheduler 'server 0' 1; do
+        start_forever --max-restarts 1
+        kill -KILL "$(pid_of "$who")"
+        dtrun_wait
+        code_is 0
+        err_has "dtrun: restarting 2 ranks from the beginning"
+        [ "$(grep -c '^\[scheduler\] scheduler pid' "$OUT")" = 2 ]
+        [ "$(grep -c '^\[server [01]\] server pid' "$OUT")" = 4 ]
+        [ "$(grep -c ' sum 6$' "$OUT")" = 4 ]
+        clean
+    done
+}
+
+@test "--timeout and Ctrl-C end auxiliaries, too" {
+    dtrun -np 1 --env mxnet --timeout 1 "$RANK/pslite" 0
+    code_is 124
+    clean
+    start_forever
+    kill -INT "$BACKGROUND"
+    dtrun_wait
+    code_is 130
+    err_has "dtrun: interrupted by SIGINT; stopping 2 ranks"
+    clean
+}
+
+@test "auxiliaries that stay when the ranks have ended are ended" {
+    dtrun -np 1 --env mxnet "$RANK/pslite" 1 stay
+    code_is 0
+    err_lines 1
+    err_has "stopping what still runs beside them: server 0"
+    clean
+}
+
+@test "an auxiliary that fails when the ranks are ending does no harm" {
+    dtrun -np 2 --env mxnet --num-servers 1 "$RANK/pslite" 1 fall
+    code_is 0
+    err_lines 1
+    err_has ") exited with code 3; all ranks have ended with 0, so that this is no failure"
+    clean
+}
+
+@test "kill -9 dtrun, and no auxiliary is left" {
+    start_forever
+    kill -KILL "$BACKGROUND"
+    wait "$BACKGROUND" || true
+    BACKGROUND=
+    clean 2
+}
+
+@test "--output-dir has a file of each" {
+    dtrun -np 2 --env mxnet --num-servers 1 --output-dir logs "$RANK/pslite"
+    code_is 0
+    out_is ""
+    [ "$(cd logs && echo *)" = "rank.00000.err rank.00000.out rank.00001.err rank.00001.out scheduler.err scheduler.out server.00000.err server.00000.out" ]
+    grep -qx '2 workers and 1 servers have met' logs/scheduler.out
+    grep -q '^server pid' logs/server.00000.out
+    dtrun -np 1 --env mxnet --output-dir 'o/%h-%r' "$RANK/pslite"
+    [ "$(cd o && echo *.out)" = "localhost-00000.out localhost-scheduler.out localhost-server.00000.out" ]
+    clean
+}
+
+@test "--dry-run shows where they will run" {
+    dtrun -np 3 -H a:2,b --env mxnet --dry-run train
+    code_is 0
+    grep -qx 'beside the ranks: scheduler on a, server 0 on a, server 1 on b, server 2 on a' "$OUT"
+    dtrun -np 3 -H a:2,b --env mxnet --num-servers 1 --dry-run --json train
+    jq -e '.auxiliaries == [{ role: "scheduler", host: "a" }, { role: "server 0", host: "a" }]' "$OUT"
+    dtrun -np 3 -H a:2,b --dry-run --json train
+    jq -e 'has("auxiliaries") | not' "$OUT"
+}
+
+@test "a program that cannot run is told of once" {
+    dtrun -np 2 --env mxnet ./none
+    code_is 127
+    err_lines 1
+    clean
+}
