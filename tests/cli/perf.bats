@@ -46,7 +46,7 @@ while read -r options; do
         awk '!/^#/ && NF { n++; wrong += \$9 + \$13 } END { exit n != 1 || wrong }' || { echo "wrong: \$options"; exit 1; }
 done
 END
-    run -0 env "$TOKEN" timeout -k 5 60 bash all <combinations
+    run -0 env "$TOKEN" timeout -k 5 300 bash all <combinations
     clean
 }
 
@@ -61,7 +61,7 @@ END
 
 @test "a wrong command line is told, and exits with 2" {
     while IFS='|' read -r options message; do
-        run -2 timeout 10 "$DTRUN_BUILD/cmd/dtrun-perf" $options
+        run -2 timeout 60 "$DTRUN_BUILD/cmd/dtrun-perf" $options
         [ "$output" = "dtrun-perf: $message; --help lists everything" ] || { echo "$options: $output"; false; }
     done <<'END'
 |name a collective: all_reduce or broadcast

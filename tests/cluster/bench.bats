@@ -3,7 +3,7 @@
 setup() { cd "$BATS_TEST_TMPDIR"; }
 
 bench() { # NAME: skips where it does
-    run timeout -k 5 60 "$DTRUN_SOURCE/tests/bench/$1" --quick
+    run timeout -k 5 300 "$DTRUN_SOURCE/tests/bench/$1" --quick
     [[ "$output" != SKIP:* ]] || skip "${output#SKIP: }"
     echo "$output"
     [ "$status" = 0 ]

@@ -157,26 +157,26 @@ Host lost.example
 CONFIG
     asks_names
     cluster_on 2 sh -c 'echo "exec sleep 300" >/run/home/.bashrc'
-    cluster_dtrun --fanout 7 --start-timeout 4 -np 9 --report "$BATS_TEST_TMPDIR/report" \
+    cluster_dtrun --fanout 7 --start-timeout 8 -np 9 --report "$BATS_TEST_TMPDIR/report" \
         -H host1,lost.example,dropped,silent1,host4,host2,silent2,silent3,silent4 \
         touch "$CLUSTER_SHARED/ran"
     cluster_on 2 pkill -x sleep
     [ "$RC" = 125 ]
-    late="not done within the 4 s of --start-timeout"
+    late="not done within the 8 s of --start-timeout"
     cluster_err_has "dtrun: lost.example: resolve: $late"
     cluster_err_has "dtrun: dropped: connect: $late"
     cluster_err_has "dtrun: silent1, silent2, silent3: handshake: $late"
     cluster_err_has "dtrun: host4: authenticate: $late"
     cluster_err_has "dtrun: host2: agent start: $late"
     cluster_err_has "dtrun: silent4: its turn (--fanout): $late"
-    cluster_err_has "dtrun: 8 of 9 hosts are not ready after 4 s (--start-timeout); nothing was started"
+    cluster_err_has "dtrun: 8 of 9 hosts are not ready after 8 s (--start-timeout); nothing was started"
     cluster_err_lines 7
-    grep -q '"message":.*"8 of 9 hosts were not ready within 4 s"' "$BATS_TEST_TMPDIR/report"
+    grep -q '"message":.*"8 of 9 hosts were not ready within 8 s"' "$BATS_TEST_TMPDIR/report"
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
 @test "case 25: a start in time is not disturbed, however long the job runs" {
-    cluster_dtrun --start-timeout 3 -np 2 -H host1,host2 sleep 4
+    cluster_dtrun --start-timeout 6 -np 2 -H host1,host2 sleep 7
     [ "$RC" = 0 ]
     [ ! -s "$ERR" ]
 }
