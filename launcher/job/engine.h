@@ -201,6 +201,8 @@ void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *
 void dt_job_reconnect(struct dt_job *j);
 void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h); /* it is silent, and has ranks */
 void dt_job_relaunch(struct dt_job *j);
+/* Goes on without these hosts (out: by node), of which no rank runs yet in this generation. */
+void dt_job_leave_out(struct dt_job *j, const bool *out);
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);
 

@@ -129,7 +129,7 @@ static uint32_t say_all_cut(const struct dt_job *j)
     return n;
 }
 
-static void refuse(struct dt_job *j, enum dt_reach_outcome outcome)
+static void say_broken(const struct dt_job *j, enum dt_reach_outcome outcome)
 {
     uint32_t n = outcome == DT_REACH_CUT ? say_all_cut(j) : 0;
 
@@ -139,11 +139,34 @@ static void refuse(struct dt_job *j, enum dt_reach_outcome outcome)
     }
     if (n > NAMED_MAX)
         dt_say("%u more pairs of hosts cannot reach each other", n - NAMED_MAX);
+}
+
+static void refuse(struct dt_job *j)
+{
     j->refusal.text = dt_xasprintf("the hosts cannot reach each other%s; --iface chooses between "
                                    "their networks",
                                    j->generation == 1 ? ", nothing was started" : "");
     j->refusal.exit_code = DT_EXIT_LAUNCH;
     dt_job_event(j, DT_EV_SPAWN_FAILED);
+}
+
+static void leave_out(struct dt_job *j)
+{
+    bool *out = dt_xcalloc(j->net.n, sizeof *out);
+
+    dt_reach_leave_out(j->net.reach, j->net.n, out);
+    dt_job_leave_out(j, out);
+    free(out);
+}
+
+/* At the beginning the user is to decide what is meant; a job that has run goes on as it can. */
+static void on_broken(struct dt_job *j, enum dt_reach_outcome outcome)
+{
+    say_broken(j, outcome);
+    if (j->generation > 1 && j->config->on_host_loss == DT_HOST_LOSS_MOVE)
+        leave_out(j);
+    else
+        refuse(j);
 }
 
 static void say_network(const struct dt_job *j)
@@ -163,7 +186,7 @@ static void decide(struct dt_job *j)
     if (outcome == DT_REACH_DIVIDED && !j->probing_all) {
         probe(j, true);
     } else if (outcome != DT_REACH_CHOSEN) {
-        refuse(j, outcome);
+        on_broken(j, outcome);
     } else {
         say_network(j);
         j->network_is_known = true;

@@ -1,5 +1,10 @@
 #include "launcher/job/reach.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+
 uint32_t dt_reach_targets(uint32_t node, uint32_t nodes, uint32_t targets[DT_REACH_TARGETS])
 {
     const uint32_t wanted[DT_REACH_TARGETS] = { (node + 1) % nodes, (node + nodes - 1) % nodes, 0 };
@@ -52,4 +57,42 @@ enum dt_reach_outcome dt_reach_choose(struct dt_reach_node *nodes, uint32_t n)
             nodes[i].chosen ? (uint32_t)__builtin_ctz(nodes[i].chosen) : (uint32_t)DT_REACH_NOWHERE;
     }
     return outcome;
+}
+
+/* How many broken ways each node has, to and from those that are not left out. */
+static void count_broken(const struct dt_reach_node *nodes, uint32_t n, const bool *out,
+                         uint32_t *broken)
+{
+    uint32_t targets[DT_REACH_TARGETS];
+
+    memset(broken, 0, n * sizeof *broken);
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t k = dt_reach_targets(i, n, targets); k-- > 0;) {
+            if (out[i] || out[targets[k]] || dt_reach_mask(nodes, i, targets[k]))
+                continue;
+            broken[i]++;
+            broken[targets[k]]++;
+        }
+    }
+}
+
+void dt_reach_leave_out(const struct dt_reach_node *nodes, uint32_t n, bool *out)
+{
+    uint32_t *broken = dt_xcalloc(n, sizeof *broken);
+    uint32_t left_out = 0, worst;
+
+    do {
+        count_broken(nodes, n, out, broken);
+        worst = 0;
+        for (uint32_t i = 1; i < n; i++)
+            worst = broken[i] >= broken[worst] ? i : worst;
+        out[worst] |= broken[worst] > 0;
+        left_out += broken[worst] > 0;
+    } while (broken[worst] > 0);
+    /* One whose callers do not agree on an address: without it, all others may. */
+    for (uint32_t i = n; i-- > 0 && left_out == 0;) {
+        out[i] = nodes[i].chosen == DT_REACH_NOWHERE;
+        left_out += out[i];
+    }
+    free(broken);
 }

@@ -32,6 +32,11 @@ enum dt_reach_outcome {
 /* When all have answered: sets every node's chosen, and says whether that is well. */
 enum dt_reach_outcome dt_reach_choose(struct dt_reach_node *nodes, uint32_t n);
 
+/* When it is not well: the nodes without which it may be, so far as tried; true in out (of n, all
+ * false). Of two between which the way is broken it is the one with more such ways, else the later.
+ */
+void dt_reach_leave_out(const struct dt_reach_node *nodes, uint32_t n, bool *out);
+
 /* The addresses of target that caller reaches, as bits. */
 uint32_t dt_reach_mask(const struct dt_reach_node *nodes, uint32_t caller, uint32_t target);
 

@@ -238,6 +238,25 @@ void dt_job_relaunch(struct dt_job *j)
     free(missing);
 }
 
+void dt_job_leave_out(struct dt_job *j, const bool *out)
+{
+    struct dt_msg_stop stop = { .grace_ms = 0 };
+
+    j->state = DT_JOB_RECOVERING;
+    j->recoveries[j->nrecoveries - 1].generation = j->generation + 1;
+    dt_stdinpump_hold(j->in);
+    dt_job_send_all(j, DT_MSG_STOP, &stop);
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        size_t host = j->plan.nodes[i].host;
+
+        if (!out[i])
+            continue;
+        j->retried[host] = true;
+        dt_hostlink_close(j->links[host], "other hosts do not reach it");
+    }
+    dt_job_check(j);
+}
+
 int64_t dt_job_lost_steps(const struct dt_job *j, bool *known)
 {
     int64_t lost = 0;

@@ -18,6 +18,7 @@ setup() {
 teardown() {
     [ -z "$CLUSTER_SKIP" ] || return 0
     rm -f "$CLUSTER_HOME/.ssh/config"
+    cluster_on 2 nft flush ruleset
     cluster_await_quiet
 }
 
@@ -126,6 +127,35 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     cluster_err_has "dtrun: going on without twin: 4 ranks on the 2 slots of 1 host"
     cluster_await_quiet
     cluster_mend 2
+}
+
+# What host N sends to host TO is refused on the way out, and what comes from there at the door.
+cut_pair() { # N TO
+    cluster_on "$1" nft "add table inet t
+        add chain inet t in { type filter hook input priority 0; }
+        add chain inet t out { type filter hook output priority 0; }
+        add rule inet t in ip saddr $CLUSTER_NET.$2 meta l4proto tcp reject with tcp reset
+        add rule inet t out ip daddr $CLUSTER_NET.$2 meta l4proto tcp reject with tcp reset"
+}
+
+@test "two hosts that do not reach each other when ranks start again: the job goes on without one" {
+    undisturbed
+    for how in move stop; do
+        start_stuck --on-host-loss $how -H host1:2,host2:2
+        cut_pair 2 1
+        cluster_on 1 pkill -KILL charlm
+        if [ $how = move ]; then
+            recovered 40
+            cluster_err_has "dtrun: going on without host2: 4 ranks on the 2 slots of 1 host"
+            about undisturbed.loss
+        else
+            cluster_dtrun_wait 40
+            [ "$RC" = 125 ]
+            cluster_err_has "dtrun: the hosts cannot reach each other; --iface chooses"
+        fi
+        grep -qE "^dtrun: host1 cannot reach host2 at $CLUSTER_NET.2:[0-9]+ " "$ERR"
+        cluster_on 2 nft flush ruleset
+    done
 }
 
 @test "--map-by node on uneven hosts: the same after a kill; ranks of a lost host move" {

@@ -81,6 +81,70 @@ static void found(struct dt_reach_node *nodes, const char *text)
     }
 }
 
+/* In what follows "a>b" is a way that is broken; all others are well. */
+static const struct {
+    uint32_t nodes;
+    const char *broken;
+    const char *out; /* the nodes that are left out */
+} breaks[] = {
+    { 2, "0>1", "1" },          { 2, "1>0", "1" },
+    { 2, "0>1 1>0", "1" },      { 3, "1>2 2>1", "2" },
+    { 3, "0>1 1>0", "1" },      { 3, "0>1 0>2 1>0 2>0", "0" },
+    { 3, "1>0 1>2", "1" },      { 4, "3>0", "3" },
+    { 4, "1>2 2>3", "2" },      { 5, "1>0 2>0 3>0 4>0", "0" },
+    { 6, "1>2 2>1 4>5", "25" }, { 4, "0>1 0>3 1>2 1>0 2>3 2>1 2>0 3>0 3>2", "023" },
+};
+
+static void those_with_most_broken_ways_are_left_out(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof breaks / sizeof *breaks; i++) {
+        struct dt_reach_node nodes[6] = { 0 };
+        struct dt_msg_reached results[6][DT_REACH_TARGETS];
+        uint32_t targets[DT_REACH_TARGETS];
+        bool out[6] = { false };
+        char got[7] = "";
+
+        for (uint32_t k = 0; k < breaks[i].nodes; k++) {
+            nodes[k].candidates.n = 1;
+            nodes[k].results.v = results[k];
+            for (uint32_t t = dt_reach_targets(k, breaks[i].nodes, targets); t-- > 0;) {
+                char way[4] = { (char)('0' + k), '>', (char)('0' + targets[t]), '\0' };
+
+                results[k][nodes[k].results.n++] = (struct dt_msg_reached){
+                    .node = targets[t],
+                    .state = strstr(breaks[i].broken, way) ? DT_REACH_CONNECT : DT_REACH_OK,
+                };
+            }
+        }
+        assert_int_equal(dt_reach_choose(nodes, breaks[i].nodes), DT_REACH_CUT);
+        dt_reach_leave_out(nodes, breaks[i].nodes, out);
+        for (uint32_t k = 0; k < breaks[i].nodes; k++)
+            if (out[k])
+                snprintf(got + strlen(got), 2, "%u", k);
+        if (strcmp(got, breaks[i].out) != 0)
+            fail_msg("%s: %s is left out", breaks[i].broken, got);
+    }
+}
+
+/* Each reaches node 1, but somewhere else. */
+static void one_whose_callers_disagree_is_left_out(void **state)
+{
+    struct dt_msg_reached results[3][4];
+    struct dt_reach_node nodes[3] = { 0 };
+    bool out[3] = { false };
+
+    (void)state;
+    for (uint32_t k = 0; k < 3; k++) {
+        nodes[k].candidates.n = 2;
+        nodes[k].results.v = results[k];
+    }
+    found(nodes, "0>1@0 0>2@0 1>2@0 1>0@0 2>0@0 2>1@0! 2>1@1");
+    assert_int_equal(dt_reach_choose(nodes, 3), DT_REACH_DIVIDED);
+    dt_reach_leave_out(nodes, 3, out);
+    assert_true(!out[0] && out[1] && !out[2]);
+}
+
 static void one_address_of_each_that_all_reach(void **state)
 {
     (void)state;
@@ -108,6 +172,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everybody_probes_neighbours_and_the_first),
         cmocka_unit_test(one_address_of_each_that_all_reach),
+        cmocka_unit_test(those_with_most_broken_ways_are_left_out),
+        cmocka_unit_test(one_whose_callers_disagree_is_left_out),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
