@@ -113,6 +113,8 @@ static int take_hello(struct dt_link *l, uint8_t type, const struct dt_msg_hello
     }
     l->state = OPEN;
     uv_timer_stop(&l->timer);
+    if (l->config.transport->greeted)
+        l->config.transport->greeted(l->transport);
     l->events.ready(l->arg, hello);
     return 0;
 }

@@ -48,6 +48,9 @@ struct dt_transport_ops {
     size_t (*pending)(const struct dt_transport *t); /* bytes in the outbox */
     void (*pause)(struct dt_transport *t, bool on);  /* stop, or resume, delivering data */
     void (*close)(struct dt_transport *t);           /* end now; frees t after closed() */
+    /* The agent has spoken: from now on the caller watches whether the host is silent, which until
+     * then is the transport's to notice. NULL: it does not. */
+    void (*greeted)(struct dt_transport *t);
     /* The name of what carries the bytes, where that is chosen after open (until then: our own
      * name); may be called until closed() returns. NULL: it is name itself. */
     const char *(*carrier)(const struct dt_transport *t);

@@ -158,6 +158,12 @@ static void auto_close(struct dt_transport *t)
         dt_sshlogin_cancel(t->query);
 }
 
+static void auto_greeted(struct dt_transport *t)
+{
+    if (t->ops->greeted)
+        t->ops->greeted(t->inner);
+}
+
 static const char *auto_carrier(const struct dt_transport *t)
 {
     return t->ops ? t->ops->name : "auto";
@@ -166,7 +172,8 @@ static const char *auto_carrier(const struct dt_transport *t)
 #define OPS(label, opener)                                                                         \
     {                                                                                              \
         .name = label, .open = opener, .write = auto_write, .phase = auto_phase,                   \
-        .pending = auto_pending, .pause = auto_pause, .close = auto_close, .carrier = auto_carrier \
+        .pending = auto_pending, .pause = auto_pause, .close = auto_close,                         \
+        .greeted = auto_greeted, .carrier = auto_carrier                                           \
     }
 
 const struct dt_transport_ops dti_transport_auto = OPS("auto", open_auto);

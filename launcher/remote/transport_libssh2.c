@@ -7,6 +7,7 @@
  * data is given to libssh2 while much of it waits. */
 #include <errno.h>
 #include <libssh2.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@
 #include "launcher/remote/transport.h"
 
 enum {
-    LOGIN_MS = 30 * 1000, /* from the connection to the running command */
+    LOGIN_FACTOR = 3, /* of ConnectTimeout: from the connection to the running command */
     WIRE_MAX = 128 * 1024,
     READ_SIZE = 64 * 1024,
 };
@@ -155,9 +156,11 @@ static void fail_session(struct dt_transport *t)
     if (t->hung_up && t->phase >= RUNNING)
         fail(t, "connection: it was lost (%s)",
              t->hangup_error ? strerror(-t->hangup_error) : "the host closed it");
+    else if (t->hangup_error)
+        fail(t, "%s: the connection broke: %s; is the host up? try: ssh %s true", phase,
+             strerror(-t->hangup_error), t->remote->host->name);
     else if (t->hung_up)
-        fail(t, "%s: the host closed the connection%s%s; " DT_SSHERROR_CLOSED, phase,
-             t->hangup_error ? ": " : "", t->hangup_error ? strerror(-t->hangup_error) : "");
+        fail(t, "%s: the host closed the connection; " DT_SSHERROR_CLOSED, phase);
     else
         fail(t, "%s: libssh2: %s; try --transport ssh", phase, text && *text ? text : "error");
 }
@@ -270,11 +273,34 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
     acknowledge(t);
 }
 
+static int login_seconds(const struct dt_transport *t)
+{
+    int seconds = t->remote->login->config.connecttimeout;
+
+    return seconds < INT_MAX / LOGIN_FACTOR ? LOGIN_FACTOR * seconds : INT_MAX;
+}
+
+/* The connection breaks when the host's kernel has not answered for so long; 0: when the system
+ * finds so. One that is slow is not silent. */
+static void end_when_silent(struct dt_transport *t, int seconds)
+{
+    int probe = seconds > 1 ? seconds / 2 : 1, again = 1, on = seconds > 0;
+    unsigned ms = (unsigned)seconds * 1000;
+    uv_os_fd_t fd;
+
+    if (uv_fileno((uv_handle_t *)t->tcp, &fd) != 0)
+        return;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &probe, sizeof probe);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again, sizeof again);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
+}
+
 static void on_login_timeout(uv_timer_t *timer)
 {
     struct dt_transport *t = timer->data;
 
-    fail(t, "%s: no answer for %d s; try: ssh %s true", phase_names[t->phase], LOGIN_MS / 1000,
+    fail(t, "%s: no answer for %d s; try: ssh %s true", phase_names[t->phase], login_seconds(t),
          t->remote->host->name);
     drive(t);
 }
@@ -311,6 +337,7 @@ static int begin_session(struct dt_transport *t)
 static void on_dialled(void *arg, uv_tcp_t *tcp, const struct dt_error *err)
 {
     struct dt_transport *t = arg;
+    const struct dt_sshconfig *config = &t->remote->login->config;
 
     t->dial = NULL;
     if (tcp) { /* the dial's hold becomes the socket's */
@@ -331,7 +358,8 @@ static void on_dialled(void *arg, uv_tcp_t *tcp, const struct dt_error *err)
         return;
     }
     uv_tcp_nodelay(tcp, 1);
-    uv_timer_start(&t->timer, on_login_timeout, LOGIN_MS, 0);
+    end_when_silent(t, config->connecttimeout);
+    uv_timer_start(&t->timer, on_login_timeout, (uint64_t)login_seconds(t) * 1000, 0);
     if (begin_session(t) == 0) {
         t->phase = HANDSHAKE;
         uv_read_start((uv_stream_t *)tcp, give_buffer, on_read);
@@ -480,6 +508,10 @@ static bool step_login(struct dt_transport *t)
     t->key++;
     if (!t->hung_up)
         return true;
+    if (t->hangup_error) {
+        fail_session(t);
+        return false;
+    }
     fail(t,
          "authenticate as %s: the host closed the connection after %zu of %zu keys; name "
          "the right one with identity= in the hostfile, or IdentitiesOnly in ~/.ssh/config",
@@ -681,6 +713,11 @@ static void stream_close(struct dt_transport *t)
     drive(t);
 }
 
+static void stream_greeted(struct dt_transport *t)
+{
+    end_when_silent(t, 0);
+}
+
 const struct dt_transport_ops dti_stream_libssh2 = {
     .name = "libssh2",
     .open = stream_open,
@@ -689,4 +726,5 @@ const struct dt_transport_ops dti_stream_libssh2 = {
     .pending = stream_pending,
     .pause = stream_pause,
     .close = stream_close,
+    .greeted = stream_greeted,
 };

@@ -96,7 +96,7 @@ static void add_options(struct dt_strs *argv, const struct dt_remote *remote)
     static const char *const options[] = {
         "BatchMode=yes",           "RemoteCommand=none", "RequestTTY=no",
         "ClearAllForwardings=yes", "ControlMaster=no",   "ControlPath=none",
-        "PermitLocalCommand=no",   "LogLevel=ERROR",
+        "PermitLocalCommand=no",   "LogLevel=ERROR",     "ServerAliveInterval=0", /* we do that */
     };
     char *timeout;
 

@@ -175,6 +175,44 @@ CONFIG
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
 
+# Cuts host N off as soon as COMMAND succeeds there, and waits for dtrun.
+cut_when() { # N COMMAND...
+    local n=$1 end=$(($(date +%s%N) + 15000000000))
+
+    shift
+    until cluster_on "$n" "$@" >/dev/null; do
+        [ "$(date +%s%N)" -lt "$end" ] || { cat "$OUT" "$ERR"; return 1; }
+        sleep 0.02
+    done
+    cluster_cut "$n"
+    cluster_dtrun_wait 40 || return 1
+    cluster_mend "$n"
+    cluster_on "$n" pkill -x sleep || true
+    [ "$RC" = 125 ]
+}
+
+@test "27: a host that falls silent while it is connected to is given up; one that is slow is not" {
+    echo 'ConnectTimeout 3' >"$CLUSTER_HOME/.ssh/config"
+    cluster_dtrun_start --transport libssh2 -H host4 true
+    cut_when 4 pgrep -x sleep
+    cluster_err_has "dtrun: host4: authenticate: the connection broke: Connection timed out"
+    # two connection timeouts long
+    cluster_on 2 sh -c 'echo "sleep 6" >/run/home/.bashrc'
+    cluster_dtrun --transport libssh2 -H host2 true
+    [ "$RC" = 0 ]
+    cluster_on 2 sh -c 'echo "sleep 300" >/run/home/.bashrc'
+    cluster_dtrun_start --transport libssh2 -H host2 true
+    cut_when 2 pgrep -x sleep
+    cluster_err_has "dtrun: host2: connection: it was lost (Connection timed out)"
+}
+
+@test "27: a login has three times ConnectTimeout" {
+    echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config"
+    cluster_dtrun --transport libssh2 -H host4 true
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: host4: authenticate: no answer for 3 s; try: ssh host4 true"
+}
+
 @test "case 25: a start in time is not disturbed, however long the job runs" {
     cluster_dtrun --start-timeout 6 -np 2 -H host1,host2 sleep 7
     [ "$RC" = 0 ]
