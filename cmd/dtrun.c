@@ -132,7 +132,7 @@ static void allow_files(size_t hosts)
     dt_openfiles_need(files_for_hosts(hosts), "hosts", &err);
 }
 
-/* hosts: room for a name per process. */
+/* hosts: room for a name per process. With --check files are only looked at. */
 static int open_files(struct dt_job_config *c, const struct dt_options *o, const char **hosts,
                       struct dt_error *err)
 {
@@ -151,6 +151,8 @@ static int open_files(struct dt_job_config *c, const struct dt_options *o, const
         hosts[i] = c->hosts->v[dt_plan_node_of(c->plan, (int)i)->host].name;
     if (dt_openfiles_need(dt_outfiles_count(&config) + beside, "--output-dir", err) < 0)
         return -1;
+    if (o->check)
+        return dt_outfiles_check(&config, err);
     c->files = dt_outfiles_open(&config, err);
     return c->files ? 0 : -1;
 }
@@ -171,8 +173,10 @@ static int close_files(struct dt_outfiles *files, int rc)
 static int run_job(struct dt_job_config *c, const struct dt_options *o, struct dt_error *err)
 {
     const char **hosts = dt_xcalloc((size_t)c->plan->nprocs, sizeof *hosts);
-    int rc = open_files(c, o, hosts, err) < 0 ? -1 : close_files(c->files, dt_job_run(c));
+    int rc = open_files(c, o, hosts, err);
 
+    if (rc == 0)
+        rc = o->check ? dt_check_run(c, o->json, err) : close_files(c->files, dt_job_run(c));
     free(hosts);
     return rc;
 }
@@ -254,9 +258,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
     if (rc == 0)
         allow_files(o->check ? hosts->n : plan->nnodes);
-    if (rc == 0 && o->check)
-        rc = dt_check_run(&c, o->json, err);
-    else if (rc == 0)
+    if (rc == 0)
         rc = run_job(&c, o, err);
     dt_strs_free(&c.env);
     dt_strs_free(&c.unset);

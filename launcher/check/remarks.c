@@ -236,8 +236,8 @@ static void judge_disk(struct dt_remarks *r, const struct dt_check_host *h, size
 {
     struct dt_strbuf b = { 0 };
 
-    if (h->facts.disk_error == 0)
-        return;
+    if (h->facts.disk_error == 0 || (h->problem && strstr(h->problem, h->facts.disk_dir)))
+        return; /* all is well, or it was said already */
     dt_strbuf_printf(&b, "checkpoints cannot be written: %s: %s", h->facts.disk_dir,
                      strerror(h->facts.disk_error));
     add(r, host, DT_CHECK_DISK, &b);

@@ -1,6 +1,6 @@
 /* The ways between the hosts of a check. First the agents probe each other as they do before a job;
  * then each measures the way to the next host: round trip and bandwidth, in rounds (rounds.h), with
- * more and more bytes until they take long enough for a figure. */
+ * more and more bytes until they take long enough for a figure. The best of several counts. */
 #ifndef DT_CHECK_WAYS_H
 #define DT_CHECK_WAYS_H
 
@@ -10,6 +10,7 @@
 struct dt_check_way {    /* from a node to the next one */
     uint32_t generation; /* of the PROBE that is not answered; 0: none */
     uint32_t bytes;
+    bool measured; /* with as many as it takes: from now on the best figure counts */
     uint64_t asked_ns;
 };
 

@@ -13,6 +13,8 @@
 
 enum { CLOSED = -1 };
 
+#define NOT_REGULAR "it is there and no regular file"
+
 struct dt_outfiles {
     struct dt_outfiles_config config;
     size_t n;
@@ -69,7 +71,7 @@ static int open_file(const char *name, struct dt_error *err)
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         return fd;
     close(fd);
-    return dt_error_set(err, "--output-dir: %s: it is there and no regular file", name);
+    return dt_error_set(err, "--output-dir: %s: " NOT_REGULAR, name);
 }
 
 static int make_file(char *name, size_t base, struct dt_error *err)
@@ -97,6 +99,54 @@ struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, st
         }
     }
     return f;
+}
+
+/* Whether something of that name can be made where there is nothing, and what it lies in, too, as
+ * far as that would be made. */
+static int check_place(char *name, size_t base, struct dt_error *err)
+{
+    char *slash = strrchr(name, '/');
+    size_t n = slash ? (size_t)(slash - name) : 0;
+    int rc = 0;
+
+    if (slash)
+        *slash = '\0';
+    if (access(n ? name : slash ? "/" : ".", W_OK | X_OK) < 0)
+        rc = errno;
+    if (rc == ENOENT && n > 0 && n >= base)
+        rc = check_place(name, base, err);
+    if (slash)
+        *slash = '/';
+    return rc > 0 ? dt_error_set(err, "--output-dir: %s: %s", name, strerror(rc)) : rc;
+}
+
+static int check_file(char *name, size_t base, struct dt_error *err)
+{
+    struct stat st;
+
+    if (stat(name, &st) < 0)
+        return errno == ENOENT ? check_place(name, base, err)
+                               : dt_error_set(err, "--output-dir: %s: %s", name, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return dt_error_set(err, "--output-dir: %s: " NOT_REGULAR, name);
+    if (access(name, W_OK) < 0)
+        return dt_error_set(err, "--output-dir: %s: %s", name, strerror(errno));
+    return 0;
+}
+
+int dt_outfiles_check(const struct dt_outfiles_config *config, struct dt_error *err)
+{
+    const struct dt_outfiles f = { .config = *config };
+    size_t base = dt_outname_base(config->pattern);
+    int rc = 0;
+
+    for (size_t i = 0; i < dt_outfiles_count(config) && rc == 0; i++) {
+        char *name = name_of(&f, i);
+
+        rc = check_file(name, base, err);
+        free(name);
+    }
+    return rc;
 }
 
 int dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n,

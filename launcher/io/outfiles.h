@@ -26,6 +26,8 @@ size_t dt_outfiles_count(const struct dt_outfiles_config *config);
  * pattern's directory, or what stands before its first %. NULL on failure. What config points to
  * must outlive it. */
 struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, struct dt_error *err);
+/* Whether that would do, so far as can be told without making or emptying anything. */
+int dt_outfiles_check(const struct dt_outfiles_config *config, struct dt_error *err);
 /* Returns 0, or -1 with errno and, in *name, the file that cannot be written: told once per file,
  * what comes later for it is dropped. */
 int dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n,

@@ -97,6 +97,7 @@ json() { # a Python expression over the report o
     dtrun --check --checkpoint-dir file/run7
     code_is 125
     err_has "dtrun: localhost: checkpoint directory $T/file/run7: Not a directory"
+    err_lines 1
     echo >checkpoints # a job need not write any
     dtrun --check
     code_is 0
@@ -105,6 +106,28 @@ json() { # a Python expression over the report o
     code_is 0
     err_is_empty
     [ ! -e new ]
+    clean
+}
+
+@test "--check looks whether the files of --output-dir can be made, and leaves those that are there as they are" {
+    mkdir -p there
+    echo kept >there/rank.00000.out
+    for dir in there new 'new/%h/%r' %r /tmp/%r; do
+        dtrun --check -np 2 --output-dir "$dir"
+        code_is 0
+        err_is_empty
+    done
+    [ "$(ls -d new* rank* there/* 2>/dev/null) $(cat there/*)" = "there/rank.00000.out kept" ]
+    mkfifo there/rank.00001.err
+    echo >file
+    for case in 'there:there/rank.00001.err: it is there and no regular file' \
+        'file:file/rank.00000.out: Not a directory' 'no/such:no/such: No such file or directory' \
+        'no/such/%h/%r:no/such: No such file or directory'; do
+        dtrun --check -np 2 --output-dir "${case%%:*}"
+        code_is 125
+        err_has "dtrun: --output-dir: ${case#*:}"
+        err_lines 1
+    done
     clean
 }
 

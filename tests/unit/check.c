@@ -220,6 +220,16 @@ static void disk(struct dt_check_host *h)
     h[1].facts.disk_error = 30; /* EROFS */
 }
 
+static void disk_that_is_the_problem(struct dt_check_host *h)
+{
+    static char problem[] = "checkpoint directory /d: Read-only file system";
+
+    h[0].problem = h[1].problem = problem;
+    h[1].facts.disk_error = 30;
+    h[2].problem = (char *)"./train: No such file or directory";
+    h[2].facts.disk_error = 30;
+}
+
 static void slow_ways(struct dt_check_host *h)
 {
     h[0].rtt_us = 5200;
@@ -275,6 +285,8 @@ static void test_remarks(void **state)
                   "b9 its clock is 1 min 30 s ahead of this machine's|" },
         { disk, "a10 49 GiB free for checkpoints (usual: 100 GiB)|"
                 "b10 checkpoints cannot be written: /d: Read-only file system|" },
+        { disk_that_is_the_problem, /* is told as that */
+          "c10 checkpoints cannot be written: /d: Read-only file system|" },
         { slow_ways, "a11 5.20 ms there and back to z (usual: 0.39 ms)|"
                      "b12 6.9 Gbit/s to z (usual: 10 Gbit/s)|" },
         { unknown_ways, "b11 1.00 ms there and back to z (usual: 0.10 ms)|"
