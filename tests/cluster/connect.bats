@@ -177,17 +177,11 @@ CONFIG
 
 # Cuts host N off as soon as COMMAND succeeds there, and waits for dtrun.
 cut_when() { # N COMMAND...
-    local n=$1 end=$(($(date +%s%N) + 15000000000))
-
-    shift
-    until cluster_on "$n" "$@" >/dev/null; do
-        [ "$(date +%s%N)" -lt "$end" ] || { cat "$OUT" "$ERR"; return 1; }
-        sleep 0.02
-    done
-    cluster_cut "$n"
-    cluster_dtrun_wait 40 || return 1
-    cluster_mend "$n"
-    cluster_on "$n" pkill -x sleep || true
+    await cluster_on "$@" >/dev/null
+    cluster_cut "$1"
+    cluster_dtrun_wait
+    cluster_mend "$1"
+    cluster_on "$1" pkill -x sleep || true
     [ "$RC" = 125 ]
 }
 

@@ -145,11 +145,11 @@ cut_pair() { # N TO
         cut_pair 2 1
         cluster_on 1 pkill -KILL charlm
         if [ $how = move ]; then
-            recovered 40
+            recovered
             cluster_err_has "dtrun: going on without host2: 4 ranks on the 2 slots of 1 host"
             about undisturbed.loss
         else
-            cluster_dtrun_wait 40
+            cluster_dtrun_wait
             [ "$RC" = 125 ]
             cluster_err_has "dtrun: the hosts cannot reach each other; --iface chooses"
         fi
