@@ -164,3 +164,16 @@ load common
     [ "$n" -lt 200000 ] || { echo "went on with line $n"; false; }
     clean
 }
+
+@test "--stdin none: nothing is read, even if an agent gives credit for it" {
+    command -v python3 >/dev/null || skip "needs python3"
+    export OVERPAID_AGENT="$DTRUN_AGENT"
+    DTRUN_AGENT="$DTRUN_SOURCE/tests/cli/overpaid.py"
+    printf 'for another program\n' >in
+    RC=0
+    { env "$TOKEN" timeout 30 "$DTRUN" --stdin none true 2>"$ERR" || RC=$?; head -1; } <in >"$OUT"
+    code_is 0
+    out_is "for another program
+"
+    clean
+}
