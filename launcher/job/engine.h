@@ -235,6 +235,8 @@ void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were 
 /* stopping.c */
 void dt_job_watch_signals(struct dt_job *j);
 void dt_job_unwatch_signals(struct dt_job *j);
+/* Why the job ends, for the report; the first reason counts. Takes text. */
+void dt_job_set_reason(struct dt_job *j, char *text);
 /* The job has failed for good: all ranks are ended with grace, exit_code is what dtrun exits with.
  */
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace_ms);

@@ -336,7 +336,7 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
     dt_strbuf_free(&line);
     j->final_cause = *cause;
     j->has_final_cause = true;
-    j->cause_text = dt_xstrdup(text);
+    dt_job_set_reason(j, dt_xstrdup(text));
     dt_job_fail(j, dt_exit_of_cause(cause), (uint32_t)j->config->kill_grace_s * 1000);
 }
 

@@ -63,8 +63,7 @@ void dt_job_launch(struct dt_job *j)
     if (unusable > 0 && j->plan.nnodes > 1)
         dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable, j->plan.nnodes);
     j->exit_code = DT_EXIT_LAUNCH;
-    if (!j->cause_text)
-        j->cause_text = dt_xstrdup("hosts cannot be used");
+    dt_job_set_reason(j, dt_xstrdup("hosts cannot be used"));
     dt_job_finish(j);
 }
 
@@ -254,8 +253,8 @@ void dt_job_on_start_timeout(uv_timer_t *timer)
     dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout); nothing was started", late,
            j->plan.nnodes, j->config->start_timeout_s);
     j->exit_code = DT_EXIT_LAUNCH;
-    j->cause_text = dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
-                                 j->plan.nnodes, j->config->start_timeout_s);
+    dt_job_set_reason(j, dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
+                                      j->plan.nnodes, j->config->start_timeout_s));
     dt_job_event(j, DT_EV_STOP);
 }
 

@@ -226,7 +226,7 @@ void dt_job_relaunch(struct dt_job *j)
         dt_error_set(&err, "--on-host-loss stop was given");
     if (missing && (stop || place_anew(j, &err) < 0)) {
         dt_say("giving up: %s cannot be used any more, and %s", missing, err.text);
-        j->cause_text = dt_xasprintf("%s lost: %s", missing, err.text);
+        dt_job_set_reason(j, dt_xasprintf("%s lost: %s", missing, err.text));
         dt_job_fail(j, DT_EXIT_LAUNCH, 0);
     } else if (missing) {
         say_moved(j, missing);

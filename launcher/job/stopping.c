@@ -78,6 +78,14 @@ static void begin_stopping(struct dt_job *j)
     drop_coming(j);
 }
 
+void dt_job_set_reason(struct dt_job *j, char *text)
+{
+    if (j->cause_text)
+        free(text);
+    else
+        j->cause_text = text;
+}
+
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace)
 {
     struct dt_msg_stop stop = { .grace_ms = grace };
@@ -191,8 +199,8 @@ void dt_job_finish(struct dt_job *j)
     j->ended_ns = dt_now_ns();
     dt_stdinpump_hold(j->in);
     dt_outmux_end_all(j->out);
-    if (j->refusal.text && !j->cause_text)
-        j->cause_text = dt_xstrdup(j->refusal.text);
+    if (j->refusal.text)
+        dt_job_set_reason(j, dt_xstrdup(j->refusal.text));
     say_refusal(j);
     if (j->exit_code == 0)
         dt_job_say_unstruck(j);
@@ -250,7 +258,7 @@ void dt_job_on_timeout(uv_timer_t *timer)
            dt_strbuf_text(&b));
     dt_strbuf_free(&b);
     j->exit_code = DT_EXIT_TIMEOUT;
-    j->cause_text = dt_xasprintf("time limit of %d s", j->config->timeout_s);
+    dt_job_set_reason(j, dt_xasprintf("time limit of %d s", j->config->timeout_s));
     dt_job_event(j, DT_EV_STOP);
 }
 
@@ -264,8 +272,7 @@ void dt_job_on_output_failed(struct dt_job *j, const char *what, int error)
         dt_say("%s cannot be written: %s", what, strerror(error));
     if (!over || j->exit_code == 0) {
         j->exit_code = error == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
-        if (!j->cause_text)
-            j->cause_text = dt_xasprintf("%s: %s", what, strerror(error));
+        dt_job_set_reason(j, dt_xasprintf("%s: %s", what, strerror(error)));
     }
     if (!over)
         dt_job_event(j, DT_EV_STOP);
@@ -290,8 +297,7 @@ static void stop_by(struct dt_job *j, int signo)
            alive && signo == SIGINT ? " (again: kill at once)" : "");
     dt_strbuf_free(&b);
     j->exit_code = DT_EXIT_SIGNAL + signo;
-    if (!j->cause_text)
-        j->cause_text = dt_xasprintf("%s", dt_signal_name(signo));
+    dt_job_set_reason(j, dt_xstrdup(dt_signal_name(signo)));
     dt_job_event(j, DT_EV_STOP);
 }
 

@@ -50,8 +50,8 @@ static void end(struct dt_job *j)
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
     j->exit_code = DT_EXIT_TIMEOUT;
-    j->cause_text = dt_xasprintf("ranks still ran %d s after the first had ended with 0",
-                                 j->config->exit_grace_s);
+    dt_job_set_reason(j, dt_xasprintf("ranks still ran %d s after the first had ended with 0",
+                                      j->config->exit_grace_s));
     dt_job_event(j, DT_EV_STOP);
 }
 
