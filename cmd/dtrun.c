@@ -29,6 +29,7 @@
 extern char **environ;
 
 enum { COLLECTIVE_TIMEOUT_S = 600, COLLECTIVE_TIMEOUT_MAX_S = 1000 * 1000 };
+enum { PATH_BYTES_MAX = 4000 };
 enum { FILES_PER_HOST = 4, FILES_BESIDE = 64 }; /* that are open at a time, with room to spare */
 
 /* A descriptor that the shell closed would otherwise be reused, and written to, by something else.
@@ -96,10 +97,22 @@ static int check_identities(const struct dt_options *o, const struct dt_hostlist
     return 0;
 }
 
+/* What no agent could use. The job's own names below it need some room, too. */
+static int check_path(const char *what, const char *path, struct dt_error *err)
+{
+    if (!path || strlen(path) <= PATH_BYTES_MAX)
+        return 0;
+    return dt_error_usage(err, "%s %.60s...: the path is longer than %d bytes", what, path,
+                          PATH_BYTES_MAX);
+}
+
 static int check(const struct dt_options *o, const struct dt_job_config *c, struct dt_error *err)
 {
     if (!c->wdir)
         return dt_error_set(err, "the current directory: %s", strerror(errno));
+    if (check_path("working directory", c->wdir, err) < 0 ||
+        check_path("--checkpoint-dir", c->checkpoint_dir, err) < 0)
+        return -1;
     if (check_checkpoints(o, c->checkpoint_dir, err) < 0)
         return -1;
     if (check_identities(o, c->hosts, err) < 0)

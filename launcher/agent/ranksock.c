@@ -264,7 +264,8 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
     if (r == 0)
         return s;
     dt_ranksock_destroy(s);
-    dt_error_set(err, "cannot prepare %u ranks: %s%s", start->ranks.n, strerror(-r),
+    dt_error_set(err, "cannot prepare %u rank%s: %s%s", start->ranks.n,
+                 start->ranks.n == 1 ? "" : "s", strerror(-r),
                  r == -EMFILE  ? "; the limit of open files (ulimit -n) is too low"
                  : r == -EFBIG ? "; the limit of a file's size (ulimit -f) is too low"
                                : "");

@@ -98,16 +98,21 @@ static void check(struct dt_job *j, uint32_t who, double seconds)
     free(whom.v);
 }
 
-void dt_job_watch_waits(struct dt_job *j, const struct dt_msg_list *steps)
+void dt_job_note_waits(struct dt_job *j, const struct dt_msg_list *steps)
 {
     const struct dt_msg_step *s = steps->v;
     uint64_t now = dt_now_ns();
-    int who;
 
     for (uint32_t i = 0; i < steps->n; i++) {
         if (s[i].rank < j->np)
             dt_wait_note(&j->waits[s[i].rank], s[i].call, s[i].stopped, now);
     }
+}
+
+void dt_job_watch_waits(struct dt_job *j)
+{
+    int who;
+
     if (j->state != DT_JOB_RUNNING || j->pausing)
         return;
     for (uint32_t r = 0; r < j->np; r++)

@@ -179,7 +179,7 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
         if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
             j->reached = steps[i].step;
     }
-    dt_job_watch_waits(j, &m->steps);
+    dt_job_note_waits(j, &m->steps);
 }
 
 static void on_file_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_file_done *m)
@@ -354,6 +354,7 @@ static void on_tick(uv_timer_t *timer)
             ping(h);
     }
     j->last_look_ns = now;
+    dt_job_watch_waits(j);
     dt_job_check(j);
 }
 
@@ -478,8 +479,10 @@ int dt_job_run(const struct dt_job_config *config)
 
     begin(&j, config);
     uv_run(&j.loop, UV_RUN_DEFAULT);
-    if (config->report && dt_report_write(&j, config->report, &err) < 0)
+    if (config->report && dt_report_write(&j, config->report, &err) < 0) {
         dt_say("%s", err.text);
+        j.exit_code = j.exit_code ? j.exit_code : DT_EXIT_LAUNCH;
+    }
     end(&j);
     return j.exit_code;
 }

@@ -296,11 +296,59 @@ r.json" ]
     done
 }
 
+@test "a report that cannot be written at the end is no success, and hides no failure" {
+    dtrun -np 1 --report /dev/full true
+    code_is 125
+    err_has "dtrun: --report /dev/full: No space left on device"
+    dtrun -np 1 --report /dev/full sh -c 'exit 7'
+    code_is 7
+}
+
+@test "paths that are too long for any host are refused" {
+    long=$(printf 'a/%.0s' {1..3000})
+    dtrun --wdir "$long" -np 1 true
+    code_is 2
+    err_has "dtrun: working directory $T/a/a/"
+    err_has "...: the path is longer than 4000 bytes"
+    dtrun --checkpoint-dir "$long" -np 1 true
+    code_is 2
+    err_has "dtrun: --checkpoint-dir $T/a/a/"
+}
+
+@test "programs that are none: code 126, one line; ranks without output, home or a small stack" {
+    : >empty
+    chmod +x empty
+    mkdir dir
+    ln -s loop2 loop1
+    ln -s loop1 loop2
+    for case in 'empty: is no program for this machine' 'dir: Is a directory' \
+        'loop1: Too many levels of symbolic links'; do
+        dtrun -np 3 "./${case%%:*}"
+        code_is 126
+        err_lines 1
+        err_has "${case#*: }"
+    done
+    for how in 'exec >&- 2>&-; exit 3:3' 'setsid sleep 600 & exit 0:0'; do
+        dtrun -np 2 sh -c "${how%:*}"
+        code_is "${how##*:}"
+        clean
+    done
+    for with in "-u HOME" "HOME=/nonexistent" "HOME=$T/empty TMPDIR=/nonexistent"; do
+        RC=0
+        env $with "$TOKEN" timeout 30 "$DTRUN" -np 1 echo ok </dev/null >"$OUT" 2>"$ERR" || RC=$?
+        code_is 0
+        out_is "ok
+"
+    done
+    (ulimit -s 256 && dtrun -np 2 true && code_is 0)
+    clean
+}
+
 @test "a report replaces files only: no device, no FIFO, no link, not dtrun's own output" {
     type jq >/dev/null || skip "jq is not installed"
     mkfifo fifo
     dtrun -np 1 --report fifo true # nobody reads
-    code_is 0
+    code_is 125
     err_lines 1
     cat fifo >got &
     dtrun -np 1 --report fifo true
