@@ -20,9 +20,11 @@
 /* What a thread has asked for: it stands on that thread's stack. */
 struct dt_reply {
     struct dt_reply *next;
-    uint8_t type; /* of the message that answers */
+    uint8_t type;  /* of the message that answers */
+    uint64_t comm; /* that it is about; 0 where it is about none */
     bool here;
     struct dt_rankmsg msg;
+    int fd; /* that came along, or -1 */
 };
 
 static bool number(const char *name, uint32_t *out)
@@ -222,18 +224,30 @@ dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *
 
 /* ---- reading for all threads ---- */
 
-static void hand_out(struct dt_agentlink *l, const struct dt_rankmsg *msg)
+static struct dt_reply *addressee(struct dt_agentlink *l, const struct dt_rankmsg *msg)
 {
+    uint64_t comm = msg->type == DT_RANK_MEMORY ? msg->memory.comm : 0;
+    struct dt_reply *r = l->wanted;
+
+    while (r && (r->here || r->type != msg->type || r->comm != comm))
+        r = r->next;
+    return r;
+}
+
+static void hand_out(struct dt_agentlink *l, const struct dt_rankmsg *msg, int fd)
+{
+    struct dt_reply *r = addressee(l, msg);
+
     if (msg->type == DT_RANK_ABORT) {
-        l->over = true;
-        l->stop(l->arg, msg->abort.code, msg->abort.rank);
+        l->over |= msg->abort.comm == 0;
+        l->stop(l->arg, msg->abort.comm, msg->abort.code, msg->abort.rank);
     }
-    for (struct dt_reply *r = l->wanted; r; r = r->next) {
-        if (!r->here && r->type == msg->type) {
-            r->msg = *msg;
-            r->here = true;
-            return;
-        }
+    if (r) {
+        r->msg = *msg;
+        r->fd = fd;
+        r->here = true;
+    } else if (fd >= 0) {
+        close(fd);
     }
 }
 
@@ -249,13 +263,11 @@ static void read_all(struct dt_agentlink *l)
             return;
         if (r < 0 && errno != EPROTO)
             break;
-        if (r > 0 && from.fd >= 0)
-            close(from.fd);
         if (r > 0)
-            hand_out(l, &msg);
+            hand_out(l, &msg, from.fd);
     }
     l->over = true;
-    l->stop(l->arg, DT_ERR_PEER, UINT32_MAX);
+    l->stop(l->arg, 0, DT_ERR_PEER, UINT32_MAX);
 }
 
 void dt_agentlink_heed(struct dt_agentlink *l)
@@ -338,23 +350,63 @@ dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text)
     return say(l, &msg);
 }
 
-dt_result_t dt_agentlink_failed(struct dt_agentlink *l, dt_result_t code, uint32_t culprit,
-                                const char *text)
+void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code, uint32_t culprit,
+                         const char *text)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_FAILED };
 
     if (l->fd < 0)
-        return DT_OK;
+        return;
+    msg.failed.comm = comm;
     msg.failed.code = code;
     msg.failed.rank = culprit;
     snprintf(msg.failed.text, sizeof msg.failed.text, "%s", text);
-    return say(l, &msg);
+    (void)dt_rankmsg_send(l->fd, &msg, -1, MSG_DONTWAIT);
+}
+
+static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, uint32_t generation,
+                              struct dt_hostshm *shm)
+{
+    int error = memory->msg.memory.error;
+
+    if (error)
+        return dt_fail(DT_ERR_NOMEM, "dtrun-agent has no memory for a communicator: %s%s",
+                       strerror(error), error == ENOSPC ? " (there are too many; free some)" : "");
+    if (memory->fd >= 0 && dt_hostshm_map(shm, memory->fd, generation, members) == 0)
+        return DT_OK;
+    return dt_fail(errno == EPROTO ? DT_ERR_INTERNAL : DT_ERR_NOMEM,
+                   "the memory of a communicator: %s", strerror(errno));
+}
+
+dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint32_t members,
+                                     uint32_t generation, struct dt_hostshm *shm)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_WANT_MEMORY };
+    struct dt_reply memory = { .type = DT_RANK_MEMORY, .comm = comm, .fd = -1 };
+    dt_result_t r;
+
+    msg.want_memory.comm = comm;
+    msg.want_memory.members = members;
+    if (!ask(l, &msg, &memory))
+        return dt_fail(DT_ERR_STATE, "the job has been stopped");
+    r = map_memory(&memory, members, generation, shm);
+    if (memory.fd >= 0)
+        close(memory.fd);
+    return r;
+}
+
+void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_FREE_MEMORY };
+
+    msg.free_memory.comm = comm;
+    (void)say(l, &msg);
 }
 
 void dt_agentlink_hold(struct dt_agentlink *l, int64_t step)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_STEP };
-    struct dt_reply go = { .type = DT_RANK_GO };
+    struct dt_reply go = { .type = DT_RANK_GO, .fd = -1 };
 
     msg.step.step = step;
     if (ask(l, &msg, &go) && go.msg.go.exit_code != DT_RANK_GO_ON)

@@ -18,8 +18,9 @@ struct dt_reply;
 
 struct dt_agentlink {
     int fd; /* -1: none */
-    /* The agent has ended the job for this reason, or has itself ended. Any thread calls it. */
-    void (*stop)(void *arg, int code, uint32_t culprit);
+    /* The agent has stopped a communicator for this reason, or all (0), or has itself ended. Any
+     * thread calls it. */
+    void (*stop)(void *arg, uint64_t comm, int code, uint32_t culprit);
     void *arg;
 
     pthread_mutex_t lock;    /* of what follows, and of reading */
@@ -64,10 +65,17 @@ dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool resto
 /* Tells the user, through the agent and dtrun. */
 dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text);
 
-/* Tells the agent that a call fails and why, so that it fails on every rank of the job, on all
- * hosts, for that reason and not because this rank is about to end. */
-dt_result_t dt_agentlink_failed(struct dt_agentlink *l, dt_result_t code, uint32_t culprit,
-                                const char *text);
+/* Tells the agent that a call fails and why, so that it fails on every rank of the communicator (0:
+ * of the job), on all hosts, for that reason and not because this rank is about to end. Does not
+ * wait. */
+void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code, uint32_t culprit,
+                         const char *text);
+
+/* Maps the memory of a communicator that has so many ranks on this host. DT_ERR_STATE: the job has
+ * been stopped. */
+dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint32_t members,
+                                     uint32_t generation, struct dt_hostshm *shm);
+void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm);
 
 /* Reports a watched step and returns when the agent lets this rank go on; a fault that was asked
  * for with --inject exit: ends the process here. */

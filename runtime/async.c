@@ -6,11 +6,11 @@
 
 #include "runtime/futex.h"
 
-static _Thread_local bool dti_inside;
+static _Thread_local const struct dt_ticketlock *dti_held;
 
-bool dt_async_is_inside(void)
+bool dt_async_holds(const struct dt_ticketlock *lock)
 {
-    return dti_inside;
+    return dti_held == lock;
 }
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
@@ -52,7 +52,7 @@ static void *make_calls(void *arg)
     struct dt_async *a = arg;
     struct dt_task *task;
 
-    dti_inside = true;
+    dti_held = a->lock;
     while ((task = next_task(a)))
         make_call(a, task);
     return NULL;

@@ -1,8 +1,8 @@
-/* The thread in which a communicator makes the calls that nobody waits for yet.
+/* The thread in which a slot makes the calls that nobody waits for yet.
  *
- * A task draws its number in the communicator's lock when it is handed in, so that it has its place
- * among the calls that the program makes itself, before and after it. The thread begins with the
- * first task, with all signals blocked, and ends with the communicator. */
+ * A task draws its number in the slot's lock when it is handed in, so that it has its place among
+ * the calls that the program makes itself, before and after it. The thread begins with the first
+ * task, with all signals blocked, and ends with dt_finalize. */
 #ifndef DT_RUNTIME_ASYNC_H
 #define DT_RUNTIME_ASYNC_H
 
@@ -16,7 +16,7 @@
 #include "runtime/ticketlock.h"
 
 struct dt_task {
-    /* Makes the call. The thread holds the communicator's lock meanwhile. */
+    /* Makes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
 
     /* The rest is set here. Once it is done the task belongs to its owner again. */
@@ -48,7 +48,7 @@ bool dt_task_is_done(struct dt_task *task);
 /* Sleeps until it is done. Returns its result, and makes its text what dt_last_error returns. */
 dt_result_t dt_task_await(struct dt_task *task);
 
-/* Whether this thread is one that makes tasks' calls: then it holds the lock already. */
-bool dt_async_is_inside(void);
+/* Whether this thread is making a task's call, and so holds this lock already. */
+bool dt_async_holds(const struct dt_ticketlock *lock);
 
 #endif

@@ -37,6 +37,16 @@ dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, siz
     return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, in, out)) : r;
 }
 
+dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes)
+{
+    struct dt_call call = {
+        .count = (size_t)c->size * bytes / 8, .dtype = DT_U64, .op = DT_BOR, .root = -1
+    };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, table, table)) : r;
+}
+
 /* Root's host has it from root; the leaders pass it on; every other host has it from its leader. */
 static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes)
 {

@@ -11,6 +11,9 @@ dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, siz
                                dt_dtype_t dtype, dt_op_t op);
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                               int root);
+/* Shows every rank's block of a table, that has one for each rank, to all others. All other blocks
+ * are zero before; bytes: of a block, in whole words of 8. */
+dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes);
 /* Waits for every rank to make this very call, of a kind that moves no data. */
 dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind);
 /* Waits for every rank to be about to make this call on device memory, whose libraries check

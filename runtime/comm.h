@@ -2,10 +2,11 @@
  *
  * Every rank makes the same calls in the same order, one at a time. After a final failure
  * (dt_result_is_final) a communicator stays failed: every later call returns the same code. All
- * functions that return dt_result_t have set dt_last_error when they fail.
+ * functions that return dt_result_t have set dt_last_error when they fail. Unless they say
+ * otherwise they are for the thread that holds the communicator's slot.
  *
- * Ranks are those of the communicator, but for struct dt_trouble and the words that stop a host:
- * these blame ranks of the job. */
+ * Ranks are those of the communicator, but for struct dt_trouble and the words that stop it: these
+ * blame ranks of the job. */
 #ifndef DT_RUNTIME_COMM_H
 #define DT_RUNTIME_COMM_H
 
@@ -23,19 +24,23 @@
 
 struct dt_comm {
     struct dt_world *world;
-    uint64_t id; /* 0: all ranks of the job */
+    struct dt_slot *slot;
+    uint64_t id; /* 0: all ranks of the job; the same on all ranks of it, and on no others */
     int rank;
     int size;
-    int local_rank;
+    int local_rank; /* among those of this host */
     int local_size;
-    uint32_t node; /* among the hosts that have ranks of this communicator */
+    uint32_t node; /* among the hosts that have ranks of it */
     uint32_t nodes;
+    uint32_t *ranks;       /* the job's, by rank */
     uint32_t *node_of;     /* by rank */
     uint32_t *leaders;     /* by node: its first rank */
     struct dt_u32s locals; /* the ranks of this host, by local rank */
+    uint32_t *local_ranks; /* the same, the job's */
     uint64_t calls;
     dt_result_t failed; /* DT_OK, or what every call returns */
     char why[DT_ERROR_TEXT];
+    int bell; /* eventfd: readable for good once this process has stopped it; -1: on one host */
     struct dt_shm shm;
     struct dt_mesh mesh;
     struct dt_lanes lanes; /* on leaders of several hosts */
@@ -43,11 +48,6 @@ struct dt_comm {
     struct dt_device device;
     struct dt_device_host device_host;
 };
-
-/* That of all ranks: connects them, and returns when they have met. w outlives it. */
-dt_result_t dt_comm_open(struct dt_comm *c, struct dt_world *w);
-/* The last meeting of all ranks, unless the communicator has failed; then frees what it has. */
-dt_result_t dt_comm_close(struct dt_comm *c);
 
 /* Every collective is between these two. begin names the call, of which its caller has set all but
  * kind and number; end takes what came of it, and says in dt_last_error what went wrong. */
@@ -66,5 +66,10 @@ dt_result_t dt_comm_check(struct dt_comm *c);
 /* Notes a failure that was found outside these functions, so that no rank of this host waits on.
  * Takes the text of dt_last_error. Returns result. */
 dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result);
+
+/* For any thread, while c is in its slot: ends c's calls here and on its other ranks; and what a
+ * stop that came from elsewhere is to those of its threads that wait for connections. */
+void dt_comm_stop(struct dt_comm *c, dt_result_t result, uint32_t culprit, const char *why);
+void dt_comm_wake(struct dt_comm *c);
 
 #endif

@@ -11,11 +11,16 @@
 
 /* Every public call on a communicator begins with dt_context_enter, which waits for the calls on it
  * that other threads have begun, and gives it; and, where that returned DT_OK, ends with
- * dt_context_leave. DT_ERR_STATE: before dt_init, after dt_finalize, in a forked child. DT_ERR_ARG:
- * comm is none. name: of the call. */
+ * dt_context_leave. DT_ERR_STATE: before dt_init, after dt_finalize, in a forked child, or comm has
+ * been freed. DT_ERR_ARG: comm is none. name: of the call. */
 dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c);
 void dt_context_leave(struct dt_comm *c);
 /* Hands a task in, whose public calls on comm the communicator's own thread makes. */
 dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct dt_task *task);
+
+/* For what any thread may ask at any time: runs see, which must not wait, whether threads are in
+ * calls on the communicator or not. */
+dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
+                           void (*see)(struct dt_comm *c, void *arg), void *arg);
 
 #endif

@@ -44,7 +44,8 @@ typedef enum dt_result {
     DT_ERR_VERSION = -9, /* library and agent do not fit each other */
     DT_ERR_CUDA = -10,
     DT_ERR_NCCL = -11,
-    DT_ERR_INTERNAL = -12
+    DT_ERR_INTERNAL = -12,
+    DT_ERR_ABORTED = -13 /* a rank called dt_comm_abort */
 } dt_result_t;
 
 typedef enum dt_dtype {
@@ -75,8 +76,10 @@ typedef enum dt_op {
 
 typedef struct dt_comm dt_comm_t;
 
-#define DT_WORLD    ((dt_comm_t *)0)   /* the communicator of all ranks */
-#define DT_IN_PLACE ((const void *)-1) /* as "in": the input stands in "out" */
+#define DT_WORLD     ((dt_comm_t *)0)   /* the communicator of all ranks */
+#define DT_COMM_NULL ((dt_comm_t *)-1)  /* no communicator */
+#define DT_UNDEFINED (-1)               /* as "color": this rank will be in none */
+#define DT_IN_PLACE  ((const void *)-1) /* as "in": the input stands in "out" */
 
 /* Joins the job, and returns when all its ranks have called it. Once in a process.
  * DT_ERR_STATE: called before, or for a rank of which another process has. DT_ERR_VERSION: dtrun is
@@ -100,6 +103,27 @@ DT_API int dt_generation(void);
 /* Says that training step number "step" begins: for reports, and for faults asked for with
  * --inject. Costs a store; does nothing outside dt_init and dt_finalize. */
 DT_API void dt_step(int64_t step);
+
+/* Communicators: some ranks of the job, numbered from 0, that make collective calls among each
+ * other alone. Beside DT_WORLD, which is there from dt_init to dt_finalize, a process may have 4095
+ * at a time. A failure of one does not touch the others, but for the death of a rank, which ends
+ * all.
+ *
+ * Collective on parent: ranks that give the same color >= 0 come to be in one communicator, in the
+ * order of their keys, then of their ranks in parent. A rank whose color is negative gets
+ * DT_COMM_NULL. After any failure *out is DT_COMM_NULL. */
+DT_API dt_result_t dt_comm_split(dt_comm_t *parent, int color, int key, dt_comm_t **out);
+/* Collective: the same ranks again, for calls that are to be apart from those on comm. */
+DT_API dt_result_t dt_comm_dup(dt_comm_t *comm, dt_comm_t **out);
+/* Collective: waits for all ranks of comm to call it, then frees what it has. On one that has
+ * failed it waits for nobody, frees all the same, and returns that failure. */
+DT_API dt_result_t dt_comm_free(dt_comm_t *comm);
+/* Makes every call on comm, on all its ranks, now and later, return DT_ERR_ABORTED. Never waits,
+ * and may be called while other threads are inside calls. DT_WORLD: on every communicator. */
+DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
+/* This rank's number in comm, and how many there are; -1 where comm is none. */
+DT_API int dt_comm_rank(dt_comm_t *comm);
+DT_API int dt_comm_size(dt_comm_t *comm);
 
 /* Folds count elements of all ranks' "in" into every rank's "out" with op. in and out are both in
  * host memory or both on the rank's GPU; they are one buffer (DT_IN_PLACE, or the same pointer) or

@@ -55,6 +55,8 @@ const char *dt_strerror(dt_result_t result)
         return "CUDA failed";
     case DT_ERR_NCCL:
         return "NCCL failed";
+    case DT_ERR_ABORTED:
+        return "aborted";
     case DT_ERR_INTERNAL:
         return "internal error";
     }

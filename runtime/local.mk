@@ -34,10 +34,13 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
+	runtime/calls.c \
 	runtime/collective.c runtime/collective.h \
 	runtime/comm.c runtime/comm.h \
+	runtime/communicators.c \
 	runtime/context.c runtime/context.h \
 	runtime/device.c runtime/device.h \
+	runtime/devicehost.c runtime/devicehost.h \
 	runtime/dtype.c runtime/dtype.h \
 	runtime/error.c runtime/error.h \
 	runtime/futex.h \
@@ -54,7 +57,10 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
+	runtime/joining.c runtime/joining.h \
 	runtime/request.c runtime/request.h \
+	runtime/slots.c runtime/slots.h \
+	runtime/split.c runtime/split.h \
 	runtime/ticketlock.c runtime/ticketlock.h \
 	runtime/world.c runtime/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)

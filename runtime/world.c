@@ -4,30 +4,19 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "runtime/error.h"
 
-/* The agent has said so, or has ended. */
-static void on_stop(void *arg, int code, uint32_t culprit)
+void dt_world_none(struct dt_world *w)
 {
-    struct dt_world *w = arg;
-
-    dt_hostshm_stop(&w->shm, code, culprit);
-    eventfd_write(w->bell, 1);
-}
-
-static void none(struct dt_world *w)
-{
-    *w = (struct dt_world){ .size = 1, .local_size = 1, .nodes = 1, .bell = -1 };
+    *w = (struct dt_world){ .size = 1, .local_size = 1, .nodes = 1 };
     dt_agentlink_none(&w->agent);
     dt_door_init(&w->door);
 }
 
 dt_result_t dt_world_alone(struct dt_world *w)
 {
-    none(w);
     if (dt_hostshm_create_private(&w->shm) == 0)
         return DT_OK;
     return dt_fail(DT_ERR_NOMEM, "dt_init: no memory: %s", strerror(errno));
@@ -109,12 +98,7 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
     uint16_t port = 0;
     dt_result_t r;
 
-    none(w);
-    w->agent.stop = on_stop;
-    w->agent.arg = w;
     r = dt_agentlink_open(&w->agent, env);
-    if (r == DT_OK && (w->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-        r = dt_fail(DT_ERR_IO, "rank %u: eventfd: %s", env->rank, strerror(errno));
     if (r == DT_OK && env->nodes > 1 && dt_door_open(&w->door, &port) < 0)
         r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s", env->rank,
                     strerror(errno));
@@ -123,7 +107,7 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
     if (r == DT_OK)
         return r;
     if (w->shm.head && dt_result_is_final(r))
-        dt_world_stop(w, r, (uint32_t)w->rank, dt_last_error());
+        dt_world_stop(w, 0, &w->shm, r, (uint32_t)w->rank, dt_last_error());
     dt_world_leave(w);
     return r;
 }
@@ -131,9 +115,6 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
 void dt_world_leave(struct dt_world *w)
 {
     dt_door_close(&w->door);
-    if (w->bell >= 0)
-        close(w->bell);
-    w->bell = -1;
     dt_hostshm_unmap(&w->shm);
     dt_agentlink_close(&w->agent);
     dt_msg_free(DT_MSG_TABLE, (union dt_msg *)&w->table);
@@ -142,13 +123,17 @@ void dt_world_leave(struct dt_world *w)
 
 /* The agent is told before anybody can see the host stop, and end: its other ranks' deaths then
  * come second, wherever they are heard of. */
-void dt_world_stop(struct dt_world *w, dt_result_t result, uint32_t culprit, const char *why)
+void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,
+                   dt_result_t result, uint32_t culprit, const char *why)
 {
-    int stopped = dt_hostshm_stopped(&w->shm, NULL);
+    int stopped = dt_hostshm_stopped(shm, NULL);
 
     if (result == DT_ERR_PEER || stopped == DT_ERR_TIMEOUT)
         atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
     if (result != DT_ERR_PEER && !stopped)
-        dt_agentlink_failed(&w->agent, result, culprit, why);
-    dt_hostshm_stop(&w->shm, result, culprit);
+        dt_agentlink_failed(&w->agent, comm, result, culprit, why);
+    if (result == DT_ERR_PEER) /* who died, the agent tells */
+        dt_hostshm_stop(shm, result, culprit);
+    else
+        dt_hostshm_stop_because(shm, result, culprit, why);
 }

@@ -22,19 +22,24 @@ struct dt_world {
     uint32_t nodes;
     struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
     struct dt_door door;       /* for ranks of other hosts */
-    int bell; /* eventfd: readable for good once this process knows that the job has been stopped */
+    _Atomic uint32_t made;     /* communicators that this rank has named */
     struct dt_agentlink agent; /* fd -1: started by hand, a job of one rank */
     struct dt_hostshm shm;     /* this host's; its stop word is the job's */
 };
 
+/* Nobody yet: what the other functions begin with. */
+void dt_world_none(struct dt_world *w);
 /* A job of one rank, whatever the environment says. */
 dt_result_t dt_world_alone(struct dt_world *w);
-/* Says hello for the process that env names, and waits until every rank of the job has. */
+/* Says hello for the process that env names, and waits until every rank of the job has. The agent
+ * link's stop and arg are set. */
 dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env);
 /* Frees all but the numbers; the agent keeps its end. */
 void dt_world_leave(struct dt_world *w);
 
-/* Ends the job's calls on every rank of it, through the agent. why: a sentence. */
-void dt_world_stop(struct dt_world *w, dt_result_t result, uint32_t culprit, const char *why);
+/* Ends the calls on a communicator, whose memory is shm, on all its ranks, through the agent; comm
+ * 0: on all communicators of the job. why: a sentence. Any thread may call it; it does not wait. */
+void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *shm,
+                   dt_result_t result, uint32_t culprit, const char *why);
 
 #endif

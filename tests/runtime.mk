@@ -3,6 +3,7 @@ UNIT_TESTS += \
 	tests/unit/async \
 	tests/unit/auth \
 	tests/unit/collectives \
+	tests/unit/communicators \
 	tests/unit/door \
 	tests/unit/failures \
 	tests/unit/reduce \
@@ -51,3 +52,7 @@ tests_unit_threads_LDADD = $(TESTJOB_LIBS)
 tests_unit_trouble_SOURCES = tests/unit/trouble.c
 tests_unit_trouble_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_communicators_LDADD = $(TESTJOB_LIBS)

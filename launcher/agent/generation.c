@@ -117,7 +117,7 @@ static void report_deaths(struct dt_generation *g)
         p->reported = true;
         dt_channel_send(g->host->channel, DT_MSG_EXIT, &p->end);
         if (leaves_peers_waiting(&p->end))
-            dt_ranksock_abort(g->sock, DT_HOSTSHM_PEER_DIED, p->end.rank, "");
+            dt_ranksock_abort(g->sock, 0, DT_HOSTSHM_PEER_DIED, p->end.rank, "");
     }
 }
 
@@ -462,10 +462,10 @@ static void list_processes(struct dt_generation *g)
         g->processes[i].spawned = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
 }
 
-static void on_call_failed(void *arg, uint32_t culprit, int code, const char *text)
+static void on_call_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)
 {
     struct dt_generation *g = arg;
-    struct dt_msg_failed m = { g->start.generation, culprit, code, (char *)(uintptr_t)text };
+    struct dt_msg_failed m = { g->start.generation, comm, culprit, code, (char *)(uintptr_t)text };
 
     dt_channel_send(g->host->channel, DT_MSG_FAILED, &m);
 }
@@ -640,7 +640,7 @@ void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m)
 {
     if (g->sock && m->generation == g->start.generation)
-        dt_ranksock_abort(g->sock, m->code, m->rank, m->text);
+        dt_ranksock_abort(g->sock, m->comm, m->code, m->rank, m->text);
 }
 
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m)

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "launcher/agent/commshm.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
@@ -34,7 +35,8 @@ struct dt_ranksock {
     void *arg;
     struct dt_hostshm shm;
     int shm_fd;
-    int table_fd; /* sealed copy of the encoded table, or -1 */
+    struct dt_commshm *comms; /* the memory of other communicators */
+    int table_fd;             /* sealed copy of the encoded table, or -1 */
     uint64_t table_bytes;
     bool aborted;
     bool failed;         /* a rank has said why it stopped the host */
@@ -62,12 +64,26 @@ static void send_table(const struct peer *p)
     tell(p, &msg, p->owner->table_fd);
 }
 
-static void send_abort(const struct peer *p)
+static void send_abort(const struct peer *p, uint64_t comm, int code, uint32_t culprit)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_ABORT };
 
-    msg.abort.code = dt_hostshm_stopped(&p->owner->shm, &msg.abort.rank);
+    msg.abort.comm = comm;
+    msg.abort.code = code;
+    msg.abort.rank = culprit;
     tell(p, &msg, -1);
+}
+
+static void send_memory(struct peer *p, uint64_t comm, uint32_t members)
+{
+    int fd = dt_commshm_want(p->owner->comms, comm, members);
+    struct dt_rankmsg msg = { .type = DT_RANK_MEMORY };
+
+    msg.memory.comm = comm;
+    msg.memory.error = fd < 0 ? errno : 0;
+    tell(p, &msg, fd);
+    if (fd >= 0)
+        close(fd);
 }
 
 static void send_welcome(const struct peer *p)
@@ -107,6 +123,15 @@ static void refuse(const struct peer *p, bool version, const char *why)
     tell(p, &msg, -1);
 }
 
+/* What has stopped the job, to one who came late. */
+static void send_stop(const struct peer *p)
+{
+    uint32_t culprit;
+    int code = dt_hostshm_stopped(&p->owner->shm, &culprit);
+
+    send_abort(p, 0, code, culprit);
+}
+
 static void on_hello(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
 {
     char why[DT_RANK_REFUSED_TEXT];
@@ -136,7 +161,7 @@ static void on_hello(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
         if (p->owner->table_fd >= 0)
             send_table(p);
         if (p->owner->aborted)
-            send_abort(p);
+            send_stop(p);
         p->owner->events.hello(p->owner->arg, rank_of(p), msg->hello.port);
     }
 }
@@ -154,8 +179,13 @@ static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
     } else if (msg->type == DT_RANK_NOTE) {
         s->events.log(s->arg, msg->note.text);
     } else if (msg->type == DT_RANK_FAILED && msg->failed.code < 0) {
-        s->failed = true;
-        s->events.failed(s->arg, msg->failed.rank, msg->failed.code, msg->failed.text);
+        s->failed |= msg->failed.comm == 0;
+        s->events.failed(s->arg, msg->failed.comm, msg->failed.rank, msg->failed.code,
+                         msg->failed.text);
+    } else if (msg->type == DT_RANK_WANT_MEMORY) {
+        send_memory(p, msg->want_memory.comm, msg->want_memory.members);
+    } else if (msg->type == DT_RANK_FREE_MEMORY) {
+        dt_commshm_done(s->comms, msg->free_memory.comm);
     } else if (msg->type == DT_RANK_STEP) {
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
@@ -254,6 +284,7 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
 
     *s = (struct dt_ranksock){ .start = start, .events = *events, .arg = arg, .table_fd = -1 };
     s->peers = dt_xcalloc(start->ranks.n, sizeof *s->peers);
+    s->comms = dt_commshm_create(start->generation, start->ranks.n);
     for (uint32_t i = 0; i < start->ranks.n; i++)
         s->peers[i] = (struct peer){ .owner = s, .fd = -1, .child_fd = -1 };
     s->shm_fd = dt_hostshm_create(&s->shm, start->generation, start->ranks.n);
@@ -318,7 +349,7 @@ void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table)
     if (s->table_fd < 0) {
         s->events.log(s->arg,
                       "no memory for the table of ranks; the ranks of this host cannot start");
-        dt_ranksock_abort(s, DT_HOSTSHM_PEER_DIED, s->start->ranks.v[0], "");
+        dt_ranksock_abort(s, 0, DT_HOSTSHM_PEER_DIED, s->start->ranks.v[0], "");
         return;
     }
     for (uint32_t i = 0; i < s->start->ranks.n; i++) {
@@ -327,15 +358,20 @@ void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table)
     }
 }
 
-void dt_ranksock_abort(struct dt_ranksock *s, int code, uint32_t culprit_rank, const char *text)
+void dt_ranksock_abort(struct dt_ranksock *s, uint64_t comm, int code, uint32_t culprit_rank,
+                       const char *text)
 {
     if (s->aborted)
         return;
-    s->aborted = true;
-    dt_hostshm_stop_because(&s->shm, code, culprit_rank, text);
+    if (comm == 0) {
+        s->aborted = true;
+        dt_hostshm_stop_because(&s->shm, code, culprit_rank, text);
+        code = dt_hostshm_stopped(&s->shm, &culprit_rank);
+    }
+    dt_commshm_stop(s->comms, comm, code, culprit_rank, text);
     for (uint32_t i = 0; i < s->start->ranks.n; i++) {
         if (s->peers[i].linked)
-            send_abort(&s->peers[i]);
+            send_abort(&s->peers[i], comm, code, culprit_rank);
     }
 }
 
@@ -371,6 +407,7 @@ void dt_ranksock_destroy(struct dt_ranksock *s)
 {
     if (!s)
         return;
+    dt_commshm_destroy(s->comms);
     dt_hostshm_unmap(&s->shm);
     if (s->shm_fd >= 0)
         close(s->shm_fd);

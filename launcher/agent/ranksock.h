@@ -22,8 +22,9 @@ struct dt_ranksock_events { /* none may call dt_ranksock_destroy */
     /* A watched rank has called dt_step and is held inside it until dt_ranksock_go. */
     void (*step)(void *arg, uint32_t rank, int64_t step);
     void (*log)(void *arg, const char *text); /* a rank misbehaves, or has a warning */
-    /* A call of a rank fails with code (a dt_result_t), as those of all other ranks are to. */
-    void (*failed)(void *arg, uint32_t culprit, int code, const char *text);
+    /* A call of a rank fails with code (a dt_result_t), as those of all other ranks of the
+     * communicator are to; comm 0: those of the job. */
+    void (*failed)(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text);
 };
 
 struct dt_rank_state {
@@ -44,9 +45,10 @@ int dt_ranksock_child_fd(const struct dt_ranksock *s, uint32_t local_rank);
 void dt_ranksock_forked(struct dt_ranksock *s, uint32_t local_rank);
 /* Hands the table to every rank that said hello, and to those who will. */
 void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table);
-/* Sets the abort word, wakes every waiter, tells every rank: calls return code (a dt_result_t), and
- * text is why. The first one counts. */
-void dt_ranksock_abort(struct dt_ranksock *s, int code, uint32_t culprit_rank, const char *text);
+/* Sets the abort word, wakes every waiter, tells every rank: calls on this communicator, or on all
+ * where comm is 0, return code (a dt_result_t), and text is why. The first one counts. */
+void dt_ranksock_abort(struct dt_ranksock *s, uint64_t comm, int code, uint32_t culprit_rank,
+                       const char *text);
 /* Reads what the rank sent before it died, calling the events. To be called when the rank was
  * reaped, before dt_ranksock_state is asked: a hello or a commit may still stand in its socket. And
  * in that of another rank, why this one gave up. */

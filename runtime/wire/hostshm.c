@@ -145,12 +145,14 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
         dt_hostshm_ring(&h->ranks[i]);
 }
 
-/* A rank may stop the host for another reason meanwhile; then nobody reads the text. */
+/* Another may stop the host for another reason meanwhile; then nobody reads the text. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why)
 {
-    snprintf(h->head->why, sizeof h->head->why, "%s", why);
-    atomic_store_explicit(&h->head->why_stop, stop_word(code, culprit), memory_order_release);
+    if (atomic_exchange(&h->head->teller, 1) == 0) {
+        snprintf(h->head->why, sizeof h->head->why, "%s", why);
+        atomic_store_explicit(&h->head->why_stop, stop_word(code, culprit), memory_order_release);
+    }
     dt_hostshm_stop(h, code, culprit);
 }
 

@@ -1,10 +1,13 @@
-/* The memory that one agent shares with its ranks: a sealed memory file, handed out with WELCOME.
+/* The memory that one agent shares with those of its ranks that are in one communicator: a sealed
+ * memory file, handed out with WELCOME for the one of all ranks, with MEMORY for others.
  *
  *     head | one struct dt_hostshm_rank per local rank | staging: two halves per local rank
  *
- * Whoever has mapped the same file is on the same host. Every word has one writer, named at it, but
- * for "stop" (first writer wins), the doorbells (anyone adds one and wakes) and what counts
- * sleepers. All of it is the job's own: the agent takes from it only steps and flags, which can
+ * Local ranks are those of the communicator. Whoever has mapped the same file is on the same host.
+ * Every word has one writer, named at it, but for "stop" and "teller" (first writer wins), the
+ * doorbells (anyone adds one and wakes) and what counts sleepers. The agent stops all files when it
+ * stops the job, so that whoever waits need look at one. Steps and flags stand in the file of all
+ * ranks only. All of it is the job's own: the agent takes from it only steps and flags, which can
  * harm nothing but their own job's report. */
 #ifndef DT_WIRE_HOSTSHM_H
 #define DT_WIRE_HOSTSHM_H
@@ -113,8 +116,9 @@ struct dt_hostshm_head {
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to */
     _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see rounds.c */
+    _Atomic uint32_t teller; /* not 0: somebody writes, or has written, what follows */
 
-    /* written by the agent, before it sets "stop" to the same value: the text belongs to that */
+    /* by who has set "teller", before it sets "stop" to the same value: the text belongs to that */
     alignas(DT_HOSTSHM_LINE) _Atomic uint64_t why_stop;
     char why[DT_HOSTSHM_WHY];
 };
@@ -153,7 +157,7 @@ static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t l
 /* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins.
  */
 void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit);
-/* The same, with a text for those who want to know more. For the agent alone, and only once. */
+/* The same, with a text for those who want to know more. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why);
 

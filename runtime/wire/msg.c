@@ -80,7 +80,7 @@ SHAPE(table,
 SHAPE(signal, F(signal, signo, U32, 0, NULL));
 SHAPE(stop, F(stop, grace_ms, U32, 0, NULL));
 SHAPE(abort,
-    F(abort, generation, U32, 0, NULL), F(abort, rank, U32, 0, NULL),
+    F(abort, generation, U32, 0, NULL), F(abort, comm, U64, 0, NULL), F(abort, rank, U32, 0, NULL),
     F(abort, code, U32, 0, NULL), F(abort, text, STR, TEXT_MAX_BYTES, NULL));
 SHAPE(ping, F(ping, time_ns, U64, 0, NULL));
 SHAPE(query, F(query, id, U32, 0, NULL));
@@ -135,8 +135,8 @@ SHAPE(exit,
     F(exit, code, U32, 0, NULL), F(exit, signo, U32, 0, NULL), F(exit, time_ns, U64, 0, NULL),
     F(exit, step, U64, 0, NULL), F(exit, flags, U32, 0, NULL));
 SHAPE(failed,
-    F(failed, generation, U32, 0, NULL), F(failed, rank, U32, 0, NULL),
-    F(failed, code, U32, 0, NULL), F(failed, text, STR, TEXT_MAX_BYTES, NULL));
+    F(failed, generation, U32, 0, NULL), F(failed, comm, U64, 0, NULL),
+    F(failed, rank, U32, 0, NULL), F(failed, code, U32, 0, NULL), F(failed, text, STR, TEXT_MAX_BYTES, NULL));
 SHAPE(step,
     F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL), F(step, call, U64, 0, NULL),
     F(step, stopped, U8, 0, NULL));

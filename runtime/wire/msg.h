@@ -157,6 +157,7 @@ struct dt_msg_stop {
 
 struct dt_msg_abort {
     uint32_t generation;
+    uint64_t comm; /* whose calls fail; 0: all communicators of the job */
     uint32_t rank; /* who died first, or is to blame */
     int32_t code;  /* what calls return: a dt_result_t */
     char *text;    /* what happened, where it is more than that this rank died; or "" */
@@ -325,6 +326,7 @@ struct dt_msg_exit {
 
 struct dt_msg_failed { /* as of ABORT */
     uint32_t generation;
+    uint64_t comm;
     uint32_t rank;
     int32_t code;
     char *text;

@@ -32,9 +32,17 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
         dt_put_str(p, m->note.text);
         break;
     case DT_RANK_FAILED:
+        dt_put_u64(p, m->failed.comm);
         dt_put_u32(p, (uint32_t)m->failed.code);
         dt_put_u32(p, m->failed.rank);
         dt_put_str(p, m->failed.text);
+        break;
+    case DT_RANK_WANT_MEMORY:
+        dt_put_u64(p, m->want_memory.comm);
+        dt_put_u32(p, m->want_memory.members);
+        break;
+    case DT_RANK_FREE_MEMORY:
+        dt_put_u64(p, m->free_memory.comm);
         break;
     case DT_RANK_WELCOME:
         dt_put_u32(p, m->welcome.generation);
@@ -53,7 +61,12 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
     case DT_RANK_TABLE:
         dt_put_u64(p, m->table.bytes);
         break;
+    case DT_RANK_MEMORY:
+        dt_put_u64(p, m->memory.comm);
+        dt_put_u32(p, (uint32_t)m->memory.error);
+        break;
     case DT_RANK_ABORT:
+        dt_put_u64(p, m->abort.comm);
         dt_put_u32(p, (uint32_t)m->abort.code);
         dt_put_u32(p, m->abort.rank);
         break;
@@ -106,9 +119,17 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
         get_text(g, m->note.text, sizeof m->note.text);
         break;
     case DT_RANK_FAILED:
+        m->failed.comm = dt_get_u64(g);
         m->failed.code = (int32_t)dt_get_u32(g);
         m->failed.rank = dt_get_u32(g);
         get_text(g, m->failed.text, sizeof m->failed.text);
+        break;
+    case DT_RANK_WANT_MEMORY:
+        m->want_memory.comm = dt_get_u64(g);
+        m->want_memory.members = dt_get_u32(g);
+        break;
+    case DT_RANK_FREE_MEMORY:
+        m->free_memory.comm = dt_get_u64(g);
         break;
     case DT_RANK_WELCOME:
         m->welcome.generation = dt_get_u32(g);
@@ -127,7 +148,12 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
     case DT_RANK_TABLE:
         m->table.bytes = dt_get_u64(g);
         break;
+    case DT_RANK_MEMORY:
+        m->memory.comm = dt_get_u64(g);
+        m->memory.error = (int32_t)dt_get_u32(g);
+        break;
     case DT_RANK_ABORT:
+        m->abort.comm = dt_get_u64(g);
         m->abort.code = (int32_t)dt_get_u32(g);
         m->abort.rank = dt_get_u32(g);
         break;

@@ -1,18 +1,22 @@
 /* The messages on the socket between an agent and one of its ranks: one SOCK_SEQPACKET packet each.
  *
- *     rank                               agent
- *     HELLO                 ->                                    dt_init
- *                           <-           WELCOME + shared memory  or REFUSED
- *                           <-           TABLE + its memory       when every rank of the job said
- * hello COMMIT                ->                                    rank 0 committed, or restored
- *     NOTE                  ->                                    the user should know of this
- *     STEP                  ->                                    a watched step was reached
- *     FAILED                ->                                    a call fails on all ranks
- *                           <-           GO                       and may be left
- *                           <-           ABORT                    a rank died, or failed
+ *     rank                 agent
+ *     HELLO          ->                            dt_init
+ *                    <-    WELCOME + memory file   or REFUSED
+ *                    <-    TABLE + its memory      when every rank of the job said hello
+ *     COMMIT         ->                            rank 0 committed, or restored
+ *     NOTE           ->                            the user should know of this
+ *     STEP           ->                            a watched step was reached
+ *                    <-    GO                      and may be left
+ *     WANT_MEMORY    ->                            for a communicator's ranks of this host
+ *                    <-    MEMORY + memory file    or why there is none
+ *     FREE_MEMORY    ->                            this rank is done with it
+ *     FAILED         ->                            a call fails on all ranks
+ *                    <-    ABORT                   a rank died, or failed
  *
- * An agent sends a rank a handful of small packets in its life, so it never has to wait for room:
- * what may be long (the table) travels as a sealed memory file beside its message. */
+ * What an agent sends are small packets, a handful unasked in a rank's life and one for each
+ * question, so it never has to wait for room: what may be long (the table) travels as a sealed
+ * memory file beside its message. */
 #ifndef DT_WIRE_RANKMSG_H
 #define DT_WIRE_RANKMSG_H
 
@@ -34,11 +38,14 @@ enum dt_rankmsg_type {
     DT_RANK_STEP = 3,
     DT_RANK_NOTE = 4,
     DT_RANK_FAILED = 5,
+    DT_RANK_WANT_MEMORY = 6,
+    DT_RANK_FREE_MEMORY = 7,
     DT_RANK_WELCOME = 65,
     DT_RANK_REFUSED = 66,
     DT_RANK_TABLE = 67,
     DT_RANK_ABORT = 68,
     DT_RANK_GO = 69,
+    DT_RANK_MEMORY = 70,
 };
 
 enum { DT_RANK_GO_ON = -1 }; /* go.exit_code: dt_step returns */
@@ -63,10 +70,18 @@ struct dt_rankmsg {
             char text[DT_RANK_NOTE_TEXT];
         } note;
         struct {
+            uint64_t comm; /* whose calls fail; 0: all communicators of the job */
             int32_t code;  /* what its call returns: a dt_result_t other than DT_ERR_PEER */
             uint32_t rank; /* to blame */
             char text[DT_RANK_FAILED_TEXT];
         } failed;
+        struct {
+            uint64_t comm;
+            uint32_t members; /* ranks of this host in it: each of them asks */
+        } want_memory;
+        struct {
+            uint64_t comm;
+        } free_memory;
         struct {
             uint32_t generation;
             uint32_t rank;
@@ -85,9 +100,14 @@ struct dt_rankmsg {
             uint64_t bytes; /* of the memory file: the payload of a DT_MSG_TABLE */
         } table;
         struct {
+            uint64_t comm; /* whose calls fail; 0: all communicators of the job */
             int32_t code;  /* what calls return: a dt_result_t */
             uint32_t rank; /* who died first, or is to blame */
         } abort;
+        struct {
+            uint64_t comm;
+            int32_t error; /* 0, or the errno for which there is none */
+        } memory;
         struct {
             int32_t exit_code; /* 0..255: end the process with it; DT_RANK_GO_ON: go on */
         } go;

@@ -162,7 +162,7 @@ static const struct message {
       "w3 w2 '10.0.0.1' h7 w0 '::1' h0 w9" },
     { DT_MSG_SIGNAL, "signal", &(struct dt_msg_signal){ -10 }, "w-10" },
     { DT_MSG_STOP, "stop", &(struct dt_msg_stop){ 5000 }, "w5000" },
-    { DT_MSG_ABORT, "abort", &(struct dt_msg_abort){ 1, 2, -4, "why" }, "w1 w2 w-4 'why'" },
+    { DT_MSG_ABORT, "abort", &(struct dt_msg_abort){ 1, 7, 2, -4, "why" }, "w1 q7 w2 w-4 'why'" },
     { DT_MSG_PING, "ping", &(struct dt_msg_ping){ 0x1122334455667788 }, "q0x1122334455667788" },
     { DT_MSG_QUERY, "query", &(struct dt_msg_query){ 6 }, "w6" },
     { DT_MSG_CREDIT, "credit", &(struct dt_msg_credit){ 1, 2, 3 }, "w1 b2 w3" },
@@ -189,7 +189,7 @@ static const struct message {
     { DT_MSG_RANK_HELLO, "rank_hello", &(struct dt_msg_rank_hello){ 1, 2, 3 }, "w1 w2 h3" },
     { DT_MSG_EXIT, "exit", &(struct dt_msg_exit){ 1, 2, 3, -1, 9, 5, -6, 7 },
       "w1 w2 w3 w-1 w9 q5 q-6 w7" },
-    { DT_MSG_FAILED, "failed", &(struct dt_msg_failed){ 1, 2, -3, "why" }, "w1 w2 w-3 'why'" },
+    { DT_MSG_FAILED, "failed", &(struct dt_msg_failed){ 1, 7, 2, -3, "why" }, "w1 q7 w2 w-3 'why'" },
     { DT_MSG_PONG, "pong",
       &(struct dt_msg_pong){
           1, 2, ITEMS(struct dt_msg_step, { 3, -1, 0x784, 1 }, { 4, 1ll << 40, 8, 0 }) },

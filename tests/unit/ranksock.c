@@ -54,11 +54,12 @@ static void saw_log(void *arg, const char *text)
     snprintf(f->seen + strlen(f->seen), 200, "log[%s] ", text);
 }
 
-static void saw_failed(void *arg, uint32_t culprit, int code, const char *text)
+static void saw_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)
 {
     struct fixture *f = arg;
 
-    snprintf(f->seen + strlen(f->seen), 200, "failed(%u,%d)[%s] ", culprit, code, text);
+    snprintf(f->seen + strlen(f->seen), 200, "failed(%llx,%u,%d)[%s] ", (unsigned long long)comm,
+             culprit, code, text);
 }
 
 static int setup(void **state)
@@ -264,8 +265,8 @@ static void an_abort_is_told_once(void **state)
     close(fd);
     assert_int_equal(dt_hostshm_stopped(&shm, NULL), 0);
     uint32_t bell = atomic_load(&shm.ranks[0].doorbell);
-    dt_ranksock_abort(f->sock, DT_HOSTSHM_PEER_DIED, 5, "gone");
-    dt_ranksock_abort(f->sock, -3, 2, "later");
+    dt_ranksock_abort(f->sock, 0, DT_HOSTSHM_PEER_DIED, 5, "gone");
+    dt_ranksock_abort(f->sock, 0, -3, 2, "later");
     assert_int_equal(dt_hostshm_stopped(&shm, &culprit), DT_HOSTSHM_PEER_DIED);
     assert_int_equal(culprit, 5);
     assert_string_equal(dt_hostshm_why(&shm), "gone");
@@ -302,11 +303,110 @@ static void why_a_call_failed_is_heard_before_any_death(void **state)
     dt_hostshm_stop(&shm, -3, SECOND);
     f->seen[0] = '\0';
     dt_ranksock_drain(f->sock, 1);
-    assert_string_equal(f->seen, "failed(5,-3)[quarrel] ");
-    dt_ranksock_abort(f->sock, DT_HOSTSHM_PEER_DIED, SECOND, "death");
+    assert_string_equal(f->seen, "failed(0,5,-3)[quarrel] ");
+    dt_ranksock_abort(f->sock, 0, DT_HOSTSHM_PEER_DIED, SECOND, "death");
     assert_int_equal(dt_hostshm_stopped(&shm, NULL), -3);
     assert_string_equal(dt_hostshm_why(&shm), "");
     dt_hostshm_unmap(&shm);
+}
+
+/* What the agent answers to a rank that wants the memory of a communicator. */
+static struct dt_rankmsg want(struct fixture *f, uint32_t local_rank, uint64_t comm,
+                              uint32_t members, int *fd)
+{
+    struct dt_rankmsg m = { .type = DT_RANK_WANT_MEMORY, .want_memory = { comm, members } };
+
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
+    turn(f);
+    m = receive(f, local_rank, fd);
+    assert_int_equal(m.type, DT_RANK_MEMORY);
+    assert_true(m.memory.comm == comm);
+    return m;
+}
+
+static void done_with(struct fixture *f, uint32_t local_rank, uint64_t comm)
+{
+    struct dt_rankmsg m = { .type = DT_RANK_FREE_MEMORY, .free_memory = { comm } };
+
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
+    turn(f);
+}
+
+static void a_communicator_has_memory_of_its_own(void **state)
+{
+    const uint64_t comm = 1ULL << 40 | 1;
+    struct fixture *f = *state;
+    struct dt_hostshm a, b;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
+    receive(f, 0, NULL);
+    receive(f, 1, NULL);
+    assert_int_equal(want(f, 0, 0, 1, &fd).memory.error, EINVAL);
+    assert_int_equal(want(f, 0, comm, 0, &fd).memory.error, EINVAL);
+    assert_int_equal(want(f, 0, comm, RANKS + 1, &fd).memory.error, EINVAL);
+    assert_int_equal(fd, -1);
+    assert_int_equal(want(f, 0, comm, 2, &fd).memory.error, 0);
+    assert_int_equal(dt_hostshm_map(&a, fd, GENERATION, 2), 0);
+    close(fd);
+    assert_int_equal(want(f, 0, comm, 1, &fd).memory.error, EINVAL);
+    assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, 0);
+    assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 2), 0);
+    close(fd);
+    atomic_store(&a.ranks[1].call, 77);
+    assert_int_equal(atomic_load(&b.ranks[1].call), 77);
+    assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, EINVAL);
+    dt_hostshm_unmap(&b);
+
+    /* The number means a new one when all are done with the first. */
+    done_with(f, 0, comm);
+    assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, EINVAL);
+    done_with(f, 1, comm);
+    assert_int_equal(want(f, 1, comm, 1, &fd).memory.error, 0);
+    assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 1), 0);
+    close(fd);
+    atomic_store(&b.ranks[0].call, 78);
+    assert_int_equal(atomic_load(&a.ranks[0].call), 0);
+    dt_hostshm_unmap(&a);
+    dt_hostshm_unmap(&b);
+}
+
+static void a_stop_reaches_the_memory_it_is_for(void **state)
+{
+    enum { ONE = 7, OTHER = 8, LATE = 9 };
+    struct fixture *f = *state;
+    struct dt_hostshm one, other, late;
+    struct dt_rankmsg m;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, NULL);
+    want(f, 0, ONE, 1, &fd);
+    assert_int_equal(dt_hostshm_map(&one, fd, GENERATION, 1), 0);
+    close(fd);
+    want(f, 0, OTHER, 1, &fd);
+    assert_int_equal(dt_hostshm_map(&other, fd, GENERATION, 1), 0);
+    close(fd);
+    dt_ranksock_abort(f->sock, ONE, -13, SECOND, "enough");
+    m = receive(f, 0, NULL);
+    assert_int_equal(m.type, DT_RANK_ABORT);
+    assert_int_equal(m.abort.comm, ONE);
+    assert_int_equal(m.abort.code, -13);
+    assert_int_equal(dt_hostshm_stopped(&one, NULL), -13);
+    assert_string_equal(dt_hostshm_why(&one), "enough");
+    assert_int_equal(dt_hostshm_stopped(&other, NULL), 0);
+    dt_ranksock_abort(f->sock, 0, DT_HOSTSHM_PEER_DIED, SECOND, "");
+    assert_int_equal(receive(f, 0, NULL).abort.comm, 0);
+    assert_int_equal(dt_hostshm_stopped(&one, NULL), -13);
+    assert_int_equal(dt_hostshm_stopped(&other, NULL), DT_HOSTSHM_PEER_DIED);
+    want(f, 0, LATE, 1, &fd);
+    assert_int_equal(dt_hostshm_map(&late, fd, GENERATION, 1), 0);
+    close(fd);
+    assert_int_equal(dt_hostshm_stopped(&late, NULL), DT_HOSTSHM_PEER_DIED);
+    dt_hostshm_unmap(&one);
+    dt_hostshm_unmap(&other);
+    dt_hostshm_unmap(&late);
 }
 
 static void a_watched_step_is_reported_and_left_on_word(void **state)
@@ -376,6 +476,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_watched_step_is_reported_and_left_on_word, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(a_communicator_has_memory_of_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_stop_reaches_the_memory_it_is_for, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_dead_rank_sent_is_still_read, setup, teardown),
     };
 

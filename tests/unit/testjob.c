@@ -143,12 +143,12 @@ static void saw_log(void *arg, const char *text)
     snprintf(job->result->log + n, sizeof job->result->log - n, "%s\n", text);
 }
 
-static void saw_failed(void *arg, uint32_t culprit, int code, const char *text)
+static void saw_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)
 {
     struct testjob *job = ((struct host *)arg)->job;
 
     for (int i = 0; i < job->n_hosts; i++)
-        dt_ranksock_abort(job->hosts[i].sock, code, culprit, text);
+        dt_ranksock_abort(job->hosts[i].sock, comm, code, culprit, text);
 }
 
 /* As an agent and the launcher do: a linked rank that died without dt_finalize ends the generation.
@@ -172,7 +172,7 @@ static void ended(struct testjob *job, int rank, int status)
     job->running--;
     if (!state.finalized) {
         for (int i = 0; i < job->n_hosts; i++)
-            dt_ranksock_abort(job->hosts[i].sock, DT_ERR_PEER, (uint32_t)rank, "");
+            dt_ranksock_abort(job->hosts[i].sock, 0, DT_ERR_PEER, (uint32_t)rank, "");
     }
     if (job->running == 0)
         uv_stop(&job->loop);

@@ -116,6 +116,80 @@ static void threads_take_turns_on_a_communicator(void **state)
         run_all(&(struct testjob_plan){ .hosts = placements[i], .body = crowd });
 }
 
+/* Each thread has a communicator of its own, makes others of it, and calls with sizes that differ
+ * from those of the other threads. */
+struct seat {
+    pthread_t thread;
+    dt_comm_t *comm;
+    int number;
+    const char *bad;
+};
+
+static const char *sums(dt_comm_t *comm, int64_t *buf, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buf[i] = dt_rank() + (int64_t)i;
+    if (dt_all_reduce(comm, DT_IN_PLACE, buf, count, DT_I64, DT_SUM) != DT_OK)
+        return "all-reduce fails";
+    for (size_t i = 0; i < count; i++) {
+        if (buf[i] != dt_size() * (int64_t)i + dt_size() * (dt_size() - 1) / 2)
+            return "wrong sum";
+    }
+    return NULL;
+}
+
+static void *work_apart(void *arg)
+{
+    static int64_t bufs[THREADS][4000];
+    struct seat *s = arg;
+    dt_comm_t *other;
+
+    for (int call = 0; call < CALLS / 4 && !s->bad; call++) {
+        size_t count = (size_t)(call * 97 + s->number * 1009) % 4000;
+
+        s->bad = sums(s->comm, bufs[s->number], count);
+        if (!s->bad && (dt_comm_dup(s->comm, &other) != DT_OK || dt_comm_rank(other) != dt_rank() ||
+                        dt_comm_size(other) != dt_size()))
+            s->bad = "dup fails";
+        if (!s->bad)
+            s->bad = sums(other, bufs[s->number], count / 3);
+        if (!s->bad && dt_comm_free(other) != DT_OK)
+            s->bad = "free fails";
+    }
+    return NULL;
+}
+
+static int apart(int rank, void *arg)
+{
+    struct seat seats[THREADS] = { 0 };
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < THREADS; i++) {
+        seats[i].number = i;
+        NEED(dt_comm_dup(DT_WORLD, &seats[i].comm) == DT_OK);
+    }
+    for (int i = 0; i < THREADS; i++)
+        NEED(pthread_create(&seats[i].thread, NULL, work_apart, &seats[i]) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(seats[i].thread, NULL);
+    for (int i = 0; i < THREADS; i++) {
+        if (seats[i].bad)
+            fprintf(stderr, "thread %d: %s\n", i, seats[i].bad);
+        NEED(!seats[i].bad);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void threads_do_not_meet_on_different_communicators(void **state)
+{
+    (void)state;
+    run_all(&(struct testjob_plan){ .hosts = "1", .body = apart });
+    run_all(&(struct testjob_plan){ .hosts = "3", .body = apart });
+}
+
 /* ---- leaving while another thread is inside a call ---- */
 
 static _Atomic int *inside;
@@ -174,6 +248,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_comes_first_is_served_first),
         cmocka_unit_test(threads_take_turns_on_a_communicator),
+        cmocka_unit_test(threads_do_not_meet_on_different_communicators),
         cmocka_unit_test(nobody_leaves_while_a_thread_is_inside),
     };
 

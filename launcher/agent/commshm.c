@@ -1,0 +1,132 @@
+#include "launcher/agent/commshm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "runtime/wire/hostshm.h"
+
+enum {
+    MOST = 16384
+}; /* of a host at a time: a program that frees none is told before memory ends */
+
+struct entry {
+    uint64_t comm;
+    struct dt_hostshm shm;
+    int fd; /* until every member has it */
+    uint32_t members;
+    uint32_t served;
+    uint32_t done;
+};
+
+struct dt_commshm {
+    uint32_t generation;
+    uint32_t local_size;
+    struct entry *entries;
+    size_t n;
+    size_t room;
+    int stopped; /* 0, or the code that ended the job */
+    uint32_t culprit;
+    char *why;
+};
+
+struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size)
+{
+    struct dt_commshm *c = dt_xcalloc(1, sizeof *c);
+
+    *c = (struct dt_commshm){ .generation = generation, .local_size = local_size };
+    return c;
+}
+
+static void drop(struct dt_commshm *c, struct entry *e)
+{
+    dt_hostshm_unmap(&e->shm);
+    if (e->fd >= 0)
+        close(e->fd);
+    *e = c->entries[--c->n];
+}
+
+void dt_commshm_destroy(struct dt_commshm *c)
+{
+    if (!c)
+        return;
+    while (c->n)
+        drop(c, c->entries);
+    free(c->entries);
+    free(c->why);
+    free(c);
+}
+
+static struct entry *find(struct dt_commshm *c, uint64_t comm)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->entries[i].comm == comm)
+            return &c->entries[i];
+    }
+    return NULL;
+}
+
+static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members)
+{
+    struct entry e = { .comm = comm, .members = members };
+
+    errno = EINVAL;
+    if (comm == 0 || members == 0 || members > c->local_size)
+        return NULL;
+    errno = ENOSPC;
+    if (c->n == MOST)
+        return NULL;
+    e.fd = dt_hostshm_create(&e.shm, c->generation, members);
+    if (e.fd < 0)
+        return NULL;
+    if (c->stopped)
+        dt_hostshm_stop_because(&e.shm, c->stopped, c->culprit, c->why);
+    if (c->n == c->room) {
+        c->room = c->room ? 2 * c->room : 16;
+        c->entries = dt_xrealloc(c->entries, c->room, sizeof *c->entries);
+    }
+    c->entries[c->n] = e;
+    return &c->entries[c->n++];
+}
+
+int dt_commshm_want(struct dt_commshm *c, uint64_t comm, uint32_t members)
+{
+    struct entry *e = find(c, comm);
+    int fd;
+
+    if (!e)
+        e = add(c, comm, members);
+    if (!e)
+        return -1;
+    errno = EINVAL;
+    if (e->members != members || e->served == members)
+        return -1;
+    fd = ++e->served < members ? fcntl(e->fd, F_DUPFD_CLOEXEC, 0) : e->fd;
+    if (fd == e->fd)
+        e->fd = -1;
+    return fd;
+}
+
+void dt_commshm_done(struct dt_commshm *c, uint64_t comm)
+{
+    struct entry *e = find(c, comm);
+
+    if (e && ++e->done >= e->members)
+        drop(c, e);
+}
+
+void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
+                     const char *why)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (comm == 0 || c->entries[i].comm == comm)
+            dt_hostshm_stop_because(&c->entries[i].shm, code, culprit, why);
+    }
+    if (comm != 0 || c->stopped)
+        return;
+    c->stopped = code;
+    c->culprit = culprit;
+    c->why = dt_xstrdup(why);
+}

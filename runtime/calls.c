@@ -1,0 +1,148 @@
+/* The public collectives: what they are given is checked, and goes to the ways of the host or of a
+ * device. */
+#include "runtime/collective.h"
+#include "runtime/context.h"
+#include "runtime/dtype.h"
+#include "runtime/request.h"
+
+static bool overlap(const void *a, const void *b, size_t bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return x < y ? y - x < bytes : x - y < bytes;
+}
+
+static dt_result_t check_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype)
+{
+    size_t size = dt_dtype_size(dtype);
+
+    if (!size)
+        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_dtype_t", name, (int)dtype);
+    if (count > PTRDIFF_MAX / size)
+        return dt_fail(DT_ERR_ARG, "%s: count %zu is larger than memory", name, count);
+    if (count && (!buf || buf == DT_IN_PLACE))
+        return dt_fail(DT_ERR_ARG, "%s: no buffer was given", name);
+    return DT_OK;
+}
+
+static dt_result_t check_all_reduce(const void *in, const void *out, size_t count, dt_dtype_t dtype,
+                                    dt_op_t op, enum dt_memory *memory)
+{
+    dt_result_t r = check_buffer("dt_all_reduce", out, count, dtype);
+
+    if (r != DT_OK)
+        return r;
+    if ((unsigned)op >= DT_OP_MAX)
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: %d is no dt_op_t", (int)op);
+    if (!dt_op_applies(op, dtype))
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: %s folds the bits of integers, not %s",
+                       dt_op_name(op), dt_dtype_name(dtype));
+    if (count && !in)
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: no input was given (DT_IN_PLACE to use out)");
+    if (in != out && overlap(in, out, count * dt_dtype_size(dtype)))
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: in and out overlap in part");
+    *memory = count ? dt_device_memory(in, out) : DT_MEMORY_HOST;
+    if (*memory == DT_MEMORY_MIXED)
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce: one of in and out is GPU memory, the other is "
+                                   "not");
+    return DT_OK;
+}
+
+dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                          dt_dtype_t dtype, dt_op_t op)
+{
+    const void *from = in == DT_IN_PLACE ? out : in;
+    enum dt_memory memory;
+    struct dt_comm *c;
+    dt_result_t r = check_all_reduce(from, out, count, dtype, op, &memory);
+
+    if (r == DT_OK)
+        r = dt_context_enter("dt_all_reduce", comm, &c);
+    if (r != DT_OK)
+        return r;
+    if (memory == DT_MEMORY_DEVICE) {
+        r = dt_comm_match(c, DT_CALL_ALL_REDUCE, count, dtype, op, -1);
+        if (r == DT_OK)
+            r = dt_device_all_reduce(&c->device, &c->device_host, from, out, count, dtype, op);
+    } else {
+        r = dt_comm_all_reduce(c, from, out, count, dtype, op);
+    }
+    dt_context_leave(c);
+    return r;
+}
+
+static dt_result_t make_all_reduce(const struct dt_request_call *a)
+{
+    return dt_all_reduce(a->comm, a->in, a->out, a->count, a->dtype, a->op);
+}
+
+dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                           dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
+{
+    const struct dt_request_call call = { .make = make_all_reduce,
+                                          .comm = comm,
+                                          .in = in,
+                                          .out = out,
+                                          .count = count,
+                                          .dtype = dtype,
+                                          .op = op };
+    enum dt_memory memory;
+    dt_result_t r = check_all_reduce(in == DT_IN_PLACE ? out : in, out, count, dtype, op, &memory);
+
+    return r == DT_OK ? dt_request_start("dt_iall_reduce", &call, request) : r;
+}
+
+dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root)
+{
+    struct dt_comm *c;
+    dt_result_t r = check_buffer("dt_broadcast", buf, count, dtype);
+
+    if (r == DT_OK)
+        r = dt_context_enter("dt_broadcast", comm, &c);
+    if (r != DT_OK)
+        return r;
+    if (root < 0 || root >= c->size) {
+        r = dt_fail(DT_ERR_ARG, "dt_broadcast: root %d is not one of the %d ranks", root, c->size);
+    } else if (count && dt_device_memory(buf, buf) == DT_MEMORY_DEVICE) {
+        r = dt_comm_match(c, DT_CALL_BROADCAST, count, dtype, DT_SUM, root);
+        if (r == DT_OK)
+            r = dt_device_broadcast(&c->device, &c->device_host, buf, count, dtype, root);
+    } else {
+        r = dt_comm_broadcast(c, buf, count, dtype, root);
+    }
+    dt_context_leave(c);
+    return r;
+}
+
+static dt_result_t make_broadcast(const struct dt_request_call *a)
+{
+    return dt_broadcast(a->comm, a->out, a->count, a->dtype, a->root);
+}
+
+dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root,
+                          dt_request_t *request)
+{
+    const struct dt_request_call call = { .make = make_broadcast,
+                                          .comm = comm,
+                                          .out = buf,
+                                          .count = count,
+                                          .dtype = dtype,
+                                          .root = root };
+    dt_result_t r = check_buffer("dt_ibroadcast", buf, count, dtype);
+
+    return r == DT_OK ? dt_request_start("dt_ibroadcast", &call, request) : r;
+}
+
+dt_result_t dt_barrier(dt_comm_t *comm)
+{
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter("dt_barrier", comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    r = dt_comm_meet(c, DT_CALL_BARRIER);
+    if (r == DT_OK && c->device.state)
+        r = dt_device_barrier(&c->device);
+    dt_context_leave(c);
+    return r;
+}

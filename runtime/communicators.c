@@ -1,0 +1,94 @@
+/* The public calls that make and end communicators. */
+#include <stdio.h>
+
+#include "runtime/context.h"
+#include "runtime/joining.h"
+#include "runtime/slots.h"
+#include "runtime/split.h"
+
+static dt_result_t split(const char *name, dt_comm_t *parent, enum dt_call_kind kind, int color,
+                         int key, dt_comm_t **out)
+{
+    struct dt_comm *c, *fresh;
+    dt_result_t r;
+
+    if (!out)
+        return dt_fail(DT_ERR_ARG, "%s: no place for the communicator was given", name);
+    *out = DT_COMM_NULL;
+    r = dt_context_enter(name, parent, &c);
+    if (r != DT_OK)
+        return r;
+    r = dt_comm_split_into(c, kind, color < 0 ? 0 : (uint64_t)color + 1, key, &fresh);
+    if (r == DT_OK && fresh)
+        *out = fresh->slot->handle;
+    dt_context_leave(c);
+    return r;
+}
+
+dt_result_t dt_comm_split(dt_comm_t *parent, int color, int key, dt_comm_t **out)
+{
+    return split("dt_comm_split", parent, DT_CALL_SPLIT, color, key, out);
+}
+
+dt_result_t dt_comm_dup(dt_comm_t *comm, dt_comm_t **out)
+{
+    return split("dt_comm_dup", comm, DT_CALL_DUP, 0, 0, out);
+}
+
+dt_result_t dt_comm_free(dt_comm_t *comm)
+{
+    struct dt_slot *s;
+    struct dt_comm *c;
+    dt_result_t r;
+
+    if (comm == DT_WORLD)
+        return dt_fail(DT_ERR_ARG, "dt_comm_free: DT_WORLD is what dt_finalize frees");
+    r = dt_context_enter("dt_comm_free", comm, &c);
+    if (r != DT_OK)
+        return r;
+    s = c->slot;
+    r = dt_comm_leave(c);
+    dt_comm_destroy(c);
+    dt_slot_leave(s);
+    return r;
+}
+
+static void abort_it(struct dt_comm *c, void *arg)
+{
+    char why[DT_ERROR_TEXT];
+
+    (void)arg;
+    snprintf(why, sizeof why, "rank %d called dt_comm_abort", c->world->rank);
+    dt_comm_stop(c, DT_ERR_ABORTED, (uint32_t)c->world->rank, why);
+}
+
+dt_result_t dt_comm_abort(dt_comm_t *comm)
+{
+    return dt_context_see("dt_comm_abort", comm, abort_it, NULL);
+}
+
+static void see_rank(struct dt_comm *c, void *arg)
+{
+    *(int *)arg = c->rank;
+}
+
+static void see_size(struct dt_comm *c, void *arg)
+{
+    *(int *)arg = c->size;
+}
+
+int dt_comm_rank(dt_comm_t *comm)
+{
+    int rank = -1;
+
+    dt_context_see("dt_comm_rank", comm, see_rank, &rank);
+    return rank;
+}
+
+int dt_comm_size(dt_comm_t *comm)
+{
+    int size = -1;
+
+    dt_context_see("dt_comm_size", comm, see_size, &size);
+    return size;
+}

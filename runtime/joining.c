@@ -1,0 +1,218 @@
+#include "runtime/joining.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "runtime/collective.h"
+#include "runtime/devicehost.h"
+#include "runtime/wire/env.h"
+
+enum { NET_SPINS = 200 };
+
+/* ---- who is where ---- */
+
+/* The table of a job of one rank is empty. */
+static uint32_t node_in_job(const struct dt_world *w, uint32_t rank)
+{
+    return w->table.addrs.n ? ((const struct dt_msg_addr *)w->table.addrs.v)[rank].node : w->node;
+}
+
+/* Numbers the job's nodes that have ranks of this communicator, in their order. */
+static void number_nodes(struct dt_comm *c, uint32_t *number)
+{
+    for (int rank = 0; rank < c->size; rank++)
+        number[node_in_job(c->world, c->ranks[rank])] = 1;
+    for (uint32_t node = 0; node < c->world->nodes; node++)
+        number[node] = number[node] ? c->nodes++ : UINT32_MAX;
+    c->node = number[c->world->node];
+}
+
+static void place(struct dt_comm *c, const uint32_t *number)
+{
+    memset(c->leaders, 0xff, c->nodes * sizeof *c->leaders);
+    for (uint32_t rank = 0; rank < (uint32_t)c->size; rank++) {
+        uint32_t node = number[node_in_job(c->world, c->ranks[rank])];
+
+        c->node_of[rank] = node;
+        if (c->ranks[rank] == (uint32_t)c->world->rank)
+            c->rank = (int)rank;
+        if (c->leaders[node] == UINT32_MAX)
+            c->leaders[node] = rank;
+        if (node != c->node)
+            continue;
+        c->local_ranks[c->locals.n] = c->ranks[rank];
+        c->locals.v[c->locals.n++] = rank;
+    }
+    c->local_rank = (int)dt_u32s_find(&c->locals, (uint32_t)c->rank);
+    c->local_size = (int)c->locals.n;
+}
+
+static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
+{
+    size_t n = (size_t)c->size;
+    uint32_t *number = calloc(c->world->nodes, sizeof *number);
+
+    c->ranks = calloc(n, sizeof *c->ranks);
+    c->node_of = calloc(n, sizeof *c->node_of);
+    c->leaders = calloc(c->world->nodes, sizeof *c->leaders);
+    c->locals.v = calloc(n, sizeof *c->locals.v);
+    c->local_ranks = calloc(n, sizeof *c->local_ranks);
+    if (!number || !c->ranks || !c->node_of || !c->leaders || !c->locals.v || !c->local_ranks) {
+        free(number);
+        return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        c->ranks[i] = ranks ? ranks[i] : i;
+    number_nodes(c, number);
+    place(c, number);
+    free(number);
+    return DT_OK;
+}
+
+/* ---- the ways to the others ---- */
+
+/* Of none where that cannot be learned: then waits yield. */
+static void cpus(uint64_t bits[DT_HOSTSHM_CPUS / 64])
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    for (int i = 0; i < DT_HOSTSHM_CPUS; i++)
+        bits[i / 64] |= (uint64_t)(CPU_ISSET(i, &set) != 0) << i % 64;
+}
+
+static dt_result_t job_stopped(const struct dt_world *w)
+{
+    int code = dt_hostshm_stopped(&w->shm, NULL);
+    const char *why = dt_hostshm_why(&w->shm);
+
+    return dt_fail((dt_result_t)code, "rank %d: the job has been stopped: %s", w->rank,
+                   *why ? why : dt_strerror((dt_result_t)code));
+}
+
+static dt_result_t take_memory(struct dt_comm *c)
+{
+    struct dt_world *w = c->world;
+    dt_result_t r;
+
+    if (c->id == 0) {
+        c->shm.map = w->shm;
+        return DT_OK;
+    }
+    if (c->size > 1) {
+        r = dt_agentlink_want_memory(&w->agent, c->id, (uint32_t)c->local_size, w->generation,
+                                     &c->shm.map);
+        return r == DT_ERR_STATE ? job_stopped(w) : r;
+    }
+    if (dt_hostshm_create_private(&c->shm.map) == 0)
+        return DT_OK;
+    return dt_fail(DT_ERR_NOMEM, "rank %d: no memory for a communicator: %s", w->rank,
+                   strerror(errno));
+}
+
+static dt_result_t share_memory(struct dt_comm *c)
+{
+    uint64_t mine[DT_HOSTSHM_CPUS / 64] = { 0 };
+    dt_result_t r = take_memory(c);
+
+    if (r != DT_OK)
+        return r;
+    c->shm.me = (uint32_t)c->local_rank;
+    c->shm.n = (uint32_t)c->local_size;
+    c->shm.ranks = c->local_ranks;
+    c->shm.trouble = &c->trouble;
+    cpus(mine);
+    dt_shm_start(&c->shm, mine);
+    return DT_OK;
+}
+
+/* The ways to other hosts, which are made when they are needed. */
+static dt_result_t set_out(struct dt_comm *c)
+{
+    const char *in_order = getenv(DT_ENV_DETERMINISTIC);
+    struct dt_world *w = c->world;
+
+    c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->bell < 0)
+        return dt_fail(DT_ERR_IO, "rank %d: eventfd: %s", w->rank, strerror(errno));
+    c->mesh = (struct dt_mesh){ .comm = c->id,
+                                .me = (uint32_t)c->rank,
+                                .size = (uint32_t)c->size,
+                                .ranks = c->ranks,
+                                .addrs = w->table.addrs.v,
+                                .door = &w->door,
+                                .alarm = { &w->agent, &c->shm.map, c->bell, &c->trouble } };
+    c->lanes = (struct dt_lanes){ .mesh = &c->mesh,
+                                  .peers = c->leaders,
+                                  .me = c->node,
+                                  .n = c->nodes,
+                                  .in_order = in_order && strcmp(in_order, "1") == 0 };
+    return DT_OK;
+}
+
+/* ---- joining and leaving ---- */
+
+static dt_result_t create(struct dt_comm *c, const uint32_t *ranks)
+{
+    dt_result_t r = take_ranks(c, ranks);
+
+    if (r == DT_OK)
+        r = share_memory(c);
+    return r == DT_OK && c->nodes > 1 ? set_out(c) : r;
+}
+
+dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
+                           const uint32_t *ranks, uint32_t n)
+{
+    dt_result_t r;
+
+    *c = (struct dt_comm){ .world = w, .id = id, .size = (int)n, .bell = -1 };
+    r = create(c, ranks);
+    dt_devicehost_init(c);
+    return r == DT_OK ? r : dt_comm_fail(c, r);
+}
+
+dt_result_t dt_comm_join(struct dt_comm *c)
+{
+    dt_result_t r = dt_comm_meet(c, c->id == 0 ? DT_CALL_INIT : DT_CALL_SPLIT);
+
+    if (r != DT_OK)
+        return r;
+    dt_shm_met(&c->shm);
+    c->mesh.spins = c->shm.spins ? NET_SPINS : 0;
+    return DT_OK;
+}
+
+void dt_comm_release(struct dt_comm *c)
+{
+    dt_device_close(&c->device);
+    dt_lanes_close(&c->lanes);
+    dt_mesh_close(&c->mesh);
+    dt_door_forget(&c->world->door, c->id);
+    if (c->bell >= 0)
+        close(c->bell);
+    if (c->id != 0) {
+        if (c->shm.map.head && c->size > 1)
+            dt_agentlink_free_memory(&c->world->agent, c->id);
+        dt_hostshm_unmap(&c->shm.map);
+    }
+    free(c->ranks);
+    free(c->node_of);
+    free(c->leaders);
+    free(c->locals.v);
+    free(c->local_ranks);
+}
+
+dt_result_t dt_comm_leave(struct dt_comm *c)
+{
+    dt_result_t r = dt_comm_meet(c, c->id == 0 ? DT_CALL_FINALIZE : DT_CALL_FREE);
+
+    if (r == DT_OK && c->id == 0)
+        atomic_fetch_or(&c->shm.map.ranks[c->local_rank].flags, DT_HOSTSHM_FINALIZED);
+    return r;
+}

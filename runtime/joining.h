@@ -1,0 +1,19 @@
+/* How a communicator comes to be, and how it ends. */
+#ifndef DT_RUNTIME_JOINING_H
+#define DT_RUNTIME_JOINING_H
+
+#include "runtime/comm.h"
+
+/* Begins a communicator, named id, of n ranks of the job, which all call this: gives it all that
+ * this host has to give. ranks NULL: all of them. w outlives it. Whatever it returns, and whatever
+ * the next two do, dt_comm_release ends it. */
+dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
+                           const uint32_t *ranks, uint32_t n);
+/* Connects the ranks, and returns when they have met. */
+dt_result_t dt_comm_join(struct dt_comm *c);
+/* The last meeting of all ranks; nobody waits where the communicator has failed. */
+dt_result_t dt_comm_leave(struct dt_comm *c);
+/* Frees what creating took, without a word to the others; no thread sees c any more. */
+void dt_comm_release(struct dt_comm *c);
+
+#endif

@@ -1,0 +1,189 @@
+#include "runtime/slots.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SLOT_BITS = 12 };
+
+static_assert(DT_SLOTS == 1 << SLOT_BITS, "a handle has its slot in the low bits");
+
+/* Who needs both takes the mutex while it holds a slot's lock, and never waits the other way round.
+ */
+static struct {
+    pthread_mutex_t mutex; /* of what slots hold, beside their own locks; and of used */
+    size_t used;           /* slots from here on have never held any */
+    struct dt_slot slots[DT_SLOTS];
+} dti_slots = { .mutex = PTHREAD_MUTEX_INITIALIZER, .used = 1 };
+
+static struct dt_slot *slot_of(const dt_comm_t *handle)
+{
+    return &dti_slots.slots[(uintptr_t)handle % DT_SLOTS];
+}
+
+/* The bits above the slot count its communicators, from 1. */
+static uintptr_t turn_of(const dt_comm_t *handle)
+{
+    return (uintptr_t)handle >> SLOT_BITS;
+}
+
+static bool ever_was(const struct dt_slot *s, const dt_comm_t *handle)
+{
+    return !handle || (turn_of(handle) > 0 && turn_of(handle) <= turn_of(s->handle));
+}
+
+struct dt_slot *dt_slot_enter(const dt_comm_t *handle)
+{
+    struct dt_slot *s = slot_of(handle);
+
+    if (!dt_async_holds(&s->lock))
+        dt_ticketlock_take(&s->lock);
+    if (ever_was(s, handle))
+        return s;
+    dt_slot_leave(s);
+    return NULL;
+}
+
+void dt_slot_leave(struct dt_slot *s)
+{
+    if (!dt_async_holds(&s->lock))
+        dt_ticketlock_leave(&s->lock);
+}
+
+dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task)
+{
+    struct dt_slot *s = slot_of(handle);
+    dt_result_t r = DT_ERR_ARG;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    if (s->comm && s->handle == handle)
+        r = dt_async_hand_in(&s->async, task);
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return r;
+}
+
+static void put(struct dt_slot *s, struct dt_comm *c)
+{
+    pthread_mutex_lock(&dti_slots.mutex);
+    s->comm = c;
+    pthread_mutex_unlock(&dti_slots.mutex);
+}
+
+void dt_slot_set_world(struct dt_comm *c)
+{
+    struct dt_slot *s = dti_slots.slots;
+
+    dt_async_open(&s->async, &s->lock);
+    put(s, c);
+}
+
+void dt_slot_clear(struct dt_slot *s)
+{
+    put(s, NULL);
+}
+
+static struct dt_slot *take_free_slot(void)
+{
+    for (size_t i = 1; i < DT_SLOTS; i++) {
+        struct dt_slot *s = &dti_slots.slots[i];
+
+        if (s->comm || !dt_ticketlock_try(&s->lock))
+            continue;
+        if (i >= dti_slots.used) {
+            dt_async_open(&s->async, &s->lock);
+            dti_slots.used = i + 1;
+        }
+        return s;
+    }
+    return NULL;
+}
+
+struct dt_slot *dt_slot_find(struct dt_comm *c)
+{
+    struct dt_slot *s;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    s = take_free_slot();
+    if (s) {
+        uintptr_t slot = (uintptr_t)(s - dti_slots.slots);
+
+        s->comm = c;
+        s->handle = (dt_comm_t *)((turn_of(s->handle) + 1) << SLOT_BITS | slot);
+        dt_ticketlock_leave(&s->lock);
+    }
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return s;
+}
+
+static void leave_first(size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dt_ticketlock_leave(&dti_slots.slots[i].lock);
+}
+
+bool dt_slots_enter_all(void)
+{
+    size_t n = 0;
+    bool all;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    while (n < dti_slots.used && dt_ticketlock_try(&dti_slots.slots[n].lock))
+        n++;
+    all = n == dti_slots.used;
+    if (!all)
+        leave_first(n);
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return all;
+}
+
+void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
+{
+    for (size_t i = dti_slots.used; i-- > 0;) {
+        struct dt_slot *s = &dti_slots.slots[i];
+        struct dt_comm *c = s->comm;
+
+        dt_slot_clear(s);
+        dt_async_close(&s->async);
+        if (c)
+            drop(c);
+    }
+}
+
+void dt_slots_leave_all(void)
+{
+    leave_first(dti_slots.used);
+}
+
+bool dt_slot_ever(const dt_comm_t *handle)
+{
+    bool ever;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    ever = ever_was(slot_of(handle), handle);
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return ever;
+}
+
+bool dt_slot_see(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg)
+{
+    const struct dt_slot *s = slot_of(handle);
+    bool seen;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    seen = s->comm && s->handle == handle;
+    if (seen)
+        see(s->comm, arg);
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return seen;
+}
+
+void dt_slots_see(void (*see)(struct dt_comm *c, void *arg), void *arg)
+{
+    pthread_mutex_lock(&dti_slots.mutex);
+    for (size_t i = 0; i < dti_slots.used; i++) {
+        if (dti_slots.slots[i].comm)
+            see(dti_slots.slots[i].comm, arg);
+    }
+    pthread_mutex_unlock(&dti_slots.mutex);
+}

@@ -1,0 +1,55 @@
+/* The communicators of this process, by the handles that the program has of them.
+ *
+ * A handle is no address but names a slot, and which of the communicators that the slot has had in
+ * turn: whatever value a program passes, and however old, is told from one that is valid. Slot 0 is
+ * DT_WORLD's. */
+#ifndef DT_RUNTIME_SLOTS_H
+#define DT_RUNTIME_SLOTS_H
+
+#include <stdbool.h>
+
+#include "runtime/async.h"
+#include "runtime/dtrun.h"
+#include "runtime/ticketlock.h"
+
+enum { DT_SLOTS = 4096 };
+
+struct dt_slot {
+    struct dt_ticketlock lock; /* held while a thread is in a call on the communicator */
+    struct dt_comm *comm;      /* NULL: there is none; changes only under the lock */
+    dt_comm_t *handle;         /* of the newest; likewise */
+    struct dt_async async;
+};
+
+/* Waits for the slot that the handle names, and takes its lock, unless this thread makes a task's
+ * call in it; NULL where there has never been such a handle. Whether the slot still holds that
+ * communicator is for the caller to see. */
+struct dt_slot *dt_slot_enter(const dt_comm_t *handle);
+void dt_slot_leave(struct dt_slot *s);
+
+/* Hands a task in, whose calls on this communicator the slot's own thread makes in their turn.
+ * DT_ERR_ARG, without a text: there is none. */
+dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task);
+
+/* Gives c to slot 0, whose lock is held. */
+void dt_slot_set_world(struct dt_comm *c);
+/* Gives c to a free slot, whose lock is not held. NULL: there are DT_SLOTS communicators. */
+struct dt_slot *dt_slot_find(struct dt_comm *c);
+/* Takes the communicator out of a slot whose lock is held: no other thread sees it from now on. */
+void dt_slot_clear(struct dt_slot *s);
+
+/* Takes the locks of all slots, if no thread is in a call. */
+bool dt_slots_enter_all(void);
+/* While the locks of all are held: ends their threads, clears all, and hands each communicator to
+ * drop. */
+void dt_slots_clear_all(void (*drop)(struct dt_comm *c));
+void dt_slots_leave_all(void);
+
+/* Whether the handle names a communicator that there is or has been. */
+bool dt_slot_ever(const dt_comm_t *handle);
+/* Runs see on the communicator of a handle, or on all there are, whether threads are in calls on
+ * them or not; none is cleared meanwhile. False: the handle names none that there is. */
+bool dt_slot_see(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg);
+void dt_slots_see(void (*see)(struct dt_comm *c, void *arg), void *arg);
+
+#endif
