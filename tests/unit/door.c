@@ -187,6 +187,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(silence_keeps_nobody_out, setup, teardown),
     };
 
-    alarm(60); /* a watchdog */
+    alarm(300); /* a watchdog */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,7 +195,7 @@ static void on_child(uv_signal_t *handle, int signo)
 static void on_tick(uv_timer_t *timer)
 {
     struct testjob *job = timer->data;
-    int limit = job->plan->timeout_ms ? job->plan->timeout_ms : 60000;
+    int limit = job->plan->timeout_ms ? job->plan->timeout_ms : 300 * 1000;
 
     job->ticks++;
     if (job->plan->on_tick)
