@@ -56,6 +56,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/reduce.c runtime/host/reduce.h \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \
+	runtime/host/shmmove.c runtime/host/shmmove.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/joining.c runtime/joining.h \
 	runtime/request.c runtime/request.h \

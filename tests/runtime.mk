@@ -8,6 +8,7 @@ UNIT_TESTS += \
 	tests/unit/failures \
 	tests/unit/reduce \
 	tests/unit/shm \
+	tests/unit/shmmove \
 	tests/unit/threads \
 	tests/unit/trouble
 
@@ -44,6 +45,10 @@ tests_unit_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -l
 tests_unit_shm_SOURCES = tests/unit/shm.c
 tests_unit_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_shmmove_SOURCES = tests/unit/shmmove.c
+tests_unit_shmmove_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_shmmove_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_threads_SOURCES = tests/unit/threads.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_threads_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -27,6 +27,8 @@ static size_t half_bytes(uint32_t local_size)
 
     while (half > STAGING_MIN && half * local_size > STAGING_TOTAL)
         half /= 2;
+    while (half < (size_t)local_size * DT_HOSTSHM_LINE)
+        half *= 2;
     return half;
 }
 

@@ -147,7 +147,8 @@ int dt_hostshm_create_private(struct dt_hostshm *h);
 int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size);
 void dt_hostshm_unmap(struct dt_hostshm *h);
 
-/* The half (0 or 1) of a local rank's staging: h->half bytes, aligned to a cache line. */
+/* The half (0 or 1) of a local rank's staging: h->half bytes, a cache line or more for every local
+ * rank, aligned to one. */
 static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t local_rank,
                                           unsigned half)
 {
