@@ -45,6 +45,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/error.c runtime/error.h \
 	runtime/futex.h \
 	runtime/host/alarm.c runtime/host/alarm.h \
+	runtime/host/blocks.h \
 	runtime/host/clock.h \
 	runtime/host/door.c runtime/host/door.h \
 	runtime/host/flow.c runtime/host/flow.h \
@@ -53,6 +54,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/lanes.c runtime/host/lanes.h \
 	runtime/host/meet.c runtime/host/meet.h \
 	runtime/host/mesh.c runtime/host/mesh.h \
+	runtime/host/movement.c runtime/host/movement.h \
 	runtime/host/reduce.c runtime/host/reduce.h \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \

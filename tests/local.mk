@@ -66,7 +66,7 @@ check_PROGRAMS += tests/unit/agent
 TESTS += tests/unit/agent
 
 # Those in which threads meet, for ThreadSanitizer.
-THREAD_TESTS = tests/unit/async tests/unit/checkpoint tests/unit/checkpoint_crash \
+THREAD_TESTS = tests/unit/async tests/unit/movement tests/unit/checkpoint tests/unit/checkpoint_crash \
 	tests/unit/link tests/unit/threads $(NCCL_TESTS)
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.

@@ -6,6 +6,7 @@ UNIT_TESTS += \
 	tests/unit/communicators \
 	tests/unit/door \
 	tests/unit/failures \
+	tests/unit/movement \
 	tests/unit/reduce \
 	tests/unit/shm \
 	tests/unit/shmmove \
@@ -37,6 +38,10 @@ tests_unit_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_door_SOURCES = tests/unit/door.c
 tests_unit_door_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_movement_SOURCES = tests/unit/movement.c
+tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_movement_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_reduce_SOURCES = tests/unit/reduce.c
 tests_unit_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -43,9 +43,19 @@ static bool may_move(const struct run *r, const struct dt_flow *f)
            (f->begun || !r->t->ready || r->t->ready(r->t->arg, f) > f->done);
 }
 
+/* What the headers of a flow name. */
+static struct dt_call call_of(const struct run *r, const struct dt_flow *f)
+{
+    struct dt_call call = *r->t->call;
+
+    if (f->count)
+        call.count = *f->count;
+    return call;
+}
+
 static void begin_frame(const struct run *r, struct dt_flow *f)
 {
-    struct dt_dataframe h = { .type = DT_DATAFRAME_DATA, .call = *r->t->call };
+    struct dt_dataframe h = { .type = DT_DATAFRAME_DATA, .call = call_of(r, f) };
 
     f->begun = true;
     f->checked = false;
@@ -95,16 +105,25 @@ static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 static dt_result_t check_header(const struct run *r, const struct dt_flow *f)
 {
     struct dt_trouble *t = r->mesh->alarm.trouble;
+    struct dt_call ours = call_of(r, f);
+    uint64_t expected = ours.count;
     struct dt_dataframe h;
 
     if (!dt_dataframe_get(&h, f->header))
         return dt_trouble(t, DT_ERR_INTERNAL, dt_mesh_rank(r->mesh, f->peer));
     if (h.type == DT_DATAFRAME_FAILURE)
         return failed_by(r, &h);
-    if (dt_call_equal(&h.call, r->t->call) && h.bytes == f->data.iov_len)
+    if (dt_call_equal(&h.call, &ours) && h.bytes == f->data.iov_len)
         return DT_OK;
     dt_trouble(t, DT_ERR_MISMATCH, h.rank);
     t->theirs = h.call;
+    ours.count = h.call.count;
+    if (f->count && dt_call_equal(&h.call, &ours)) {
+        t->giver = h.rank;
+        t->taker = dt_mesh_rank(r->mesh, r->mesh->me);
+        t->given = h.call.count;
+        t->expected = expected;
+    }
     return DT_ERR_MISMATCH;
 }
 

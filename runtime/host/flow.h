@@ -21,6 +21,7 @@ struct dt_flow {
     uint32_t peer; /* rank of the communicator */
     uint32_t slot; /* for the caller */
     bool out;
+    const uint64_t *count; /* of elements that the two move, for both to agree; NULL: the call's */
     size_t frames;
     size_t done; /* frames that have moved wholly */
 
@@ -45,6 +46,24 @@ struct dt_traffic {
     void (*moved)(void *arg, const struct dt_flow *f);
     void *arg;
 };
+
+enum { DT_FLOW_SEGMENT = 128 * 1024 }; /* data bytes of a frame, where a block goes in several */
+
+/* Frames that a block takes: one at least, so that the other side hears of it. */
+static inline size_t dt_flow_segments(size_t bytes)
+{
+    return bytes ? (bytes + DT_FLOW_SEGMENT - 1) / DT_FLOW_SEGMENT : 1;
+}
+
+/* The data of its frame k; past its end: none. */
+static inline struct iovec dt_flow_segment(const void *block, size_t bytes, size_t k)
+{
+    size_t at = k * DT_FLOW_SEGMENT < bytes ? k * DT_FLOW_SEGMENT : bytes;
+    size_t left = bytes - at;
+
+    return (struct iovec){ at ? (uint8_t *)(uintptr_t)block + at : (void *)(uintptr_t)block,
+                           left < DT_FLOW_SEGMENT ? left : DT_FLOW_SEGMENT };
+}
 
 /* The connections must be there (dt_mesh_need). */
 dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t);

@@ -14,7 +14,6 @@ enum {
     EXCHANGE_FEW = 8 * 1024,   /* likewise, 3 hosts and more */
     GATHER_MANY = 16 * 1024,   /* bytes, up to which many hosts gather everything */
     DIRECT_MOST = 1024 * 1024, /* bytes, up to which 3 hosts and more do without the ring */
-    SEGMENT = 128 * 1024,      /* data bytes of a frame */
     WINDOW = 4,                /* frames of each peer that wait to be folded */
     TREE_MOST = 64 * 1024,     /* bytes, up to which a broadcast goes down a tree */
     ALIGN = 64,                /* slices begin at multiples */
@@ -86,25 +85,18 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static size_t segments_of(size_t bytes)
-{
-    return bytes ? (bytes + SEGMENT - 1) / SEGMENT : 1;
-}
-
 static void slice_up(struct reduction *d)
 {
     size_t n = d->lanes->n;
 
     d->slice = ((d->bytes + n - 1) / n + ALIGN - 1) / ALIGN * ALIGN;
-    d->segments = segments_of(d->slice);
+    d->segments = dt_flow_segments(d->slice);
 }
 
 /* Segment k of what lies from "from" to "to". */
 static struct iovec segment(const uint8_t *base, size_t from, size_t to, size_t k)
 {
-    size_t at = least(from + k * SEGMENT, to);
-
-    return (struct iovec){ (void *)(uintptr_t)(base + at), least(to - at, SEGMENT) };
+    return dt_flow_segment(base + from, to - from, k);
 }
 
 static struct iovec slice_segment(const struct reduction *d, const uint8_t *base, size_t place,
@@ -129,14 +121,14 @@ static void fold(const struct reduction *d, void *dst, const void *const *src, s
 /* Where the segment that another host sends for folding goes. */
 static uint8_t *window(const struct reduction *d, uint32_t place, size_t k)
 {
-    size_t room = least(d->bytes, SEGMENT), frames = least(d->segments, WINDOW);
+    size_t room = least(d->bytes, DT_FLOW_SEGMENT), frames = least(d->segments, WINDOW);
 
     return d->lanes->scratch + (place * frames + k % WINDOW) * room;
 }
 
 static dt_result_t make_window(const struct reduction *d)
 {
-    size_t room = least(d->bytes, SEGMENT), frames = least(d->segments, WINDOW);
+    size_t room = least(d->bytes, DT_FLOW_SEGMENT), frames = least(d->segments, WINDOW);
 
     return scratch(d->lanes, d->lanes->n * frames * room);
 }
@@ -217,7 +209,7 @@ static dt_result_t exchange(struct reduction *d)
                             .arg = d };
     dt_result_t r;
 
-    d->segments = segments_of(d->bytes);
+    d->segments = dt_flow_segments(d->bytes);
     flows_with_all(d, flows, d->segments);
     r = make_window(d);
     return r == DT_OK ? run(d->lanes, &t) : r;
@@ -336,7 +328,7 @@ static dt_result_t ring(struct reduction *d)
                             .ready = ring_ready,
                             .moved = ring_moved,
                             .arg = d };
-    dt_result_t r = scratch(l, SEGMENT);
+    dt_result_t r = scratch(l, DT_FLOW_SEGMENT);
 
     slice_up(d);
     flows[0] = flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
@@ -488,7 +480,7 @@ dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, v
     bool tree = bytes <= TREE_MOST;
     uint32_t parent = tree ? v & (v - 1) : v - 1;
     struct dt_flow flows[2 * 33];
-    struct spread s = { .buf = buf, .bytes = bytes, .segments = segments_of(bytes) };
+    struct spread s = { .buf = buf, .bytes = bytes, .segments = dt_flow_segments(bytes) };
     struct dt_traffic t = {
         .call = call, .flows = flows, .frame = spread_frame, .ready = spread_ready, .arg = &s
     };

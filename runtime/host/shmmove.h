@@ -13,13 +13,8 @@
 #ifndef DT_HOST_SHMMOVE_H
 #define DT_HOST_SHMMOVE_H
 
+#include "runtime/host/blocks.h"
 #include "runtime/host/shm.h"
-
-/* A buffer's blocks, one for each rank, in their order and without gaps. */
-struct dt_blocks {
-    const size_t *counts; /* of elements, by rank; NULL: all have "each" */
-    size_t each;
-};
 
 /* Everybody's block to everybody. blocks, the same on all ranks, are those of out; "in" is this
  * rank's, and may be its place in out. */

@@ -1,0 +1,12 @@
+/* A buffer's blocks, one for each rank, in their order and without gaps. */
+#ifndef DT_HOST_BLOCKS_H
+#define DT_HOST_BLOCKS_H
+
+#include <stddef.h>
+
+struct dt_blocks {
+    const size_t *counts; /* of elements, by rank; NULL: all have "each" */
+    size_t each;
+};
+
+#endif

@@ -1,0 +1,334 @@
+/* What moves over the connections of a mesh, among threads that are ranks of one job, each with a
+ * door of its own: which lets a thread sanitizer watch. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/dtype.h"
+#include "runtime/host/flow.h"
+#include "runtime/host/movement.h"
+
+enum { MOST = 5, GENERATION = 3, BIG = 150000 };
+
+static const uint8_t secret[DT_SECRET_BYTES] = { 7 };
+static char loopback[] = "127.0.0.1";
+static struct dt_hostshm map;
+
+struct rank {
+    pthread_t thread;
+    struct dt_door door;
+    struct dt_agentlink agent;
+    struct dt_trouble trouble;
+    struct dt_mesh mesh;
+    uint64_t calls;
+    dt_result_t result; /* of the body, or what it reports */
+    const char *bad;    /* what was wrong */
+};
+
+static struct rank ranks[MOST];
+static struct dt_msg_addr addrs[MOST];
+static dt_result_t (*body)(struct rank *r);
+
+#define EXPECT(what)                                                                               \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            r->bad = #what;                                                                        \
+            return DT_ERR_INTERNAL;                                                                \
+        }                                                                                          \
+    } while (0)
+
+static void *live(void *arg)
+{
+    struct rank *r = arg;
+
+    r->result = body(r);
+    if (r->result != DT_OK)
+        dt_flow_fail(&r->mesh, r->result);
+    return NULL;
+}
+
+static void start(uint32_t n, dt_result_t (*what)(struct rank *r))
+{
+    assert_int_equal(dt_hostshm_create_private(&map), 0);
+    body = what;
+    for (uint32_t i = 0; i < n; i++) {
+        struct rank *r = &ranks[i];
+
+        *r = (struct rank){ 0 };
+        dt_door_init(&r->door);
+        dt_agentlink_none(&r->agent);
+        addrs[i] = (struct dt_msg_addr){ .host = loopback };
+        assert_int_equal(dt_door_open(&r->door, &addrs[i].port), 0);
+        dt_door_admit(&r->door, secret, GENERATION, i);
+        r->mesh = (struct dt_mesh){ .comm = 12,
+                                    .me = i,
+                                    .size = n,
+                                    .addrs = addrs,
+                                    .door = &r->door,
+                                    .alarm = { &r->agent, &map, -1, &r->trouble } };
+    }
+    for (uint32_t i = 0; i < n; i++)
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, live, &ranks[i]), 0);
+}
+
+static void end(uint32_t n, dt_result_t expected)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        struct rank *r = &ranks[i];
+
+        pthread_join(r->thread, NULL);
+        if (r->bad || r->result != expected)
+            fail_msg("rank %u of %u: result %d, %s", i, n, r->result, r->bad ? r->bad : "");
+        dt_mesh_close(&r->mesh);
+        dt_door_close(&r->door);
+        dt_agentlink_close(&r->agent);
+    }
+    dt_hostshm_unmap(&map);
+}
+
+static struct dt_call next(struct rank *r, enum dt_call_kind kind, int root)
+{
+    return (struct dt_call){
+        .number = ++r->calls, .kind = (uint8_t)kind, .dtype = DT_I32, .root = root
+    };
+}
+
+/* Of element i of what "from" gives to "to". */
+static int32_t value(uint32_t from, uint32_t to, size_t i)
+{
+    return (int32_t)(i * 2654435761U + from * 1000003 + to * 7919);
+}
+
+static void fill(int32_t *buf, uint32_t from, uint32_t to, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buf[i] = value(from, to, i);
+}
+
+static bool is(const int32_t *buf, uint32_t from, uint32_t to, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (buf[i] != value(from, to, i))
+            return false;
+    }
+    return true;
+}
+
+/* Unequal, some none, one of many frames. */
+static size_t count_between(uint32_t from, uint32_t to)
+{
+    uint32_t x = from * 3 + to;
+
+    return x % 5 == 0 ? 0 : x % 7 == 1 ? BIG : x * 11;
+}
+
+static dt_result_t all_to_all(struct rank *r)
+{
+    uint32_t n = r->mesh.size, me = r->mesh.me;
+    size_t given[MOST], taken[MOST], in_total = 0, out_total = 0;
+    struct dt_call call = next(r, DT_CALL_ALL_TO_ALLV, -1);
+
+    for (uint32_t i = 0; i < n; i++) {
+        in_total += given[i] = count_between(me, i);
+        out_total += taken[i] = count_between(i, me);
+    }
+    int32_t *in = malloc(in_total * 4 + 1), *out = malloc(out_total * 4 + 1), *p = in;
+    for (uint32_t i = 0; i < n; p += given[i++])
+        fill(p, me, i, given[i]);
+    EXPECT(dt_movement_all_to_all(&r->mesh, &call, in, &(struct dt_blocks){ given, 0 }, out,
+                                  &(struct dt_blocks){ taken, 0 }) == DT_OK);
+    p = out;
+    for (uint32_t i = 0; i < n; p += taken[i++])
+        EXPECT(is(p, i, me, taken[i]));
+    free(in);
+    free(out);
+    return DT_OK;
+}
+
+static dt_result_t all_gather(struct rank *r, size_t each)
+{
+    uint32_t n = r->mesh.size, me = r->mesh.me;
+    size_t counts[MOST], total = 0, mine = 0;
+    struct dt_blocks blocks = { each ? NULL : counts, each };
+    struct dt_call call = next(r, DT_CALL_ALL_GATHER, -1);
+
+    for (uint32_t i = 0; i < n; i++) {
+        counts[i] = each ? each : count_between(i, 1);
+        mine = i == me ? total : mine;
+        total += counts[i];
+    }
+    int32_t *out = malloc(total * 4 + 1), *p = out;
+    fill(out + mine, me, 0, counts[me]);
+    EXPECT(dt_movement_all_gather(&r->mesh, &call, out + mine, out, &blocks) == DT_OK);
+    for (uint32_t i = 0; i < n; p += counts[i++])
+        EXPECT(is(p, i, 0, counts[i]));
+    free(out);
+    return DT_OK;
+}
+
+/* To root and back from it. */
+static dt_result_t gather_and_scatter(struct rank *r, uint32_t root)
+{
+    uint32_t n = r->mesh.size, me = r->mesh.me;
+    size_t counts[MOST], total = 0, mine = count_between(me, root);
+    struct dt_blocks blocks = { counts, 0 };
+    struct dt_call call = next(r, DT_CALL_GATHERV, (int)root);
+    int32_t *block = malloc(mine * 4 + 1), *all, *p;
+
+    for (uint32_t i = 0; i < n; i++)
+        total += counts[i] = count_between(i, root);
+    all = p = malloc(total * 4 + 1);
+    fill(block, me, root, mine);
+    EXPECT(dt_movement_gather(&r->mesh, &call, block, mine, all, &blocks, root) == DT_OK);
+    for (uint32_t i = 0; me == root && i < n; p += counts[i++])
+        EXPECT(is(p, i, root, counts[i]));
+    memset(block, 0, mine * 4);
+    call = next(r, DT_CALL_SCATTERV, (int)root);
+    EXPECT(dt_movement_scatter(&r->mesh, &call, all, &blocks, block, mine, root) == DT_OK);
+    EXPECT(is(block, me, root, mine));
+    free(block);
+    free(all);
+    return DT_OK;
+}
+
+/* Round the ranks: the last one receives before it sends. */
+static dt_result_t pass_on(struct rank *r)
+{
+    uint32_t n = r->mesh.size, me = r->mesh.me, to = (me + 1) % n, from = (me + n - 1) % n;
+    struct dt_call out = { .number = 1000 + me, .kind = DT_CALL_SEND, .dtype = DT_I32 };
+    struct dt_call in = { .number = 1000 + from, .kind = DT_CALL_SEND, .dtype = DT_I32 };
+    int32_t *given = malloc(BIG * 4), *taken = malloc(BIG * 4);
+
+    fill(given, me, to, BIG);
+    if (me != 0)
+        EXPECT(dt_movement_recv(&r->mesh, &in, taken, BIG, from) == DT_OK);
+    EXPECT(dt_movement_send(&r->mesh, &out, given, BIG, to) == DT_OK);
+    if (me == 0)
+        EXPECT(dt_movement_recv(&r->mesh, &in, taken, BIG, from) == DT_OK);
+    EXPECT(is(taken, from, me, BIG));
+    free(given);
+    free(taken);
+    return DT_OK;
+}
+
+static dt_result_t everything(struct rank *r)
+{
+    dt_result_t result = DT_OK;
+
+    for (int again = 0; again < 3 && result == DT_OK; again++) {
+        result = all_to_all(r);
+        if (result == DT_OK)
+            result = all_gather(r, again == 2 ? BIG : (size_t)again);
+        for (uint32_t root = 0; root < r->mesh.size && result == DT_OK; root++)
+            result = gather_and_scatter(r, root);
+        if (result == DT_OK && r->mesh.size > 1)
+            result = pass_on(r);
+    }
+    return result;
+}
+
+static void every_block_arrives(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= MOST; n++) {
+        start(n, everything);
+        end(n, DT_OK);
+    }
+}
+
+/* Rank 1 gives one more than rank 0 expects, and learns of it in its next call at the latest. */
+static dt_result_t disagree(struct rank *r)
+{
+    uint32_t me = r->mesh.me;
+    size_t counts[MOST] = { 9, 9, 9 };
+    struct dt_call call = next(r, DT_CALL_GATHERV, 0);
+    int32_t in[10] = { 0 }, out[27];
+    dt_result_t result = dt_movement_gather(&r->mesh, &call, in, me == 1 ? 10 : 9, out,
+                                            &(struct dt_blocks){ counts, 0 }, 0);
+
+    call = next(r, DT_CALL_SEND, 0);
+    return me == 1 && result == DT_OK ? dt_movement_recv(&r->mesh, &call, in, 1, 0) : result;
+}
+
+static void counts_that_differ_are_named(void **state)
+{
+    (void)state;
+    start(2, disagree);
+    end(2, DT_ERR_MISMATCH);
+    assert_int_equal(ranks[0].trouble.giver, 1);
+    assert_int_equal(ranks[0].trouble.taker, 0);
+    assert_int_equal(ranks[0].trouble.given, 10);
+    assert_int_equal(ranks[0].trouble.expected, 9);
+}
+
+/* Rank 1 hangs up, as the kernel does for a process that is killed, when rank 0 waits for more. */
+static dt_result_t hang_up(struct rank *r)
+{
+    struct dt_call call = next(r, DT_CALL_SEND, -1);
+    int32_t *buf = calloc(BIG, sizeof *buf);
+    uint32_t peer = 1 - r->mesh.me;
+    dt_result_t result;
+
+    if (r->mesh.me == 1) {
+        result = dt_mesh_need(&r->mesh, &peer, 1);
+        dt_mesh_close(&r->mesh);
+        result = result == DT_OK ? DT_ERR_PEER : result;
+    } else {
+        result = dt_movement_recv(&r->mesh, &call, buf, BIG, peer);
+    }
+    free(buf);
+    return result;
+}
+
+static void a_peer_that_is_gone_is_to_blame(void **state)
+{
+    (void)state;
+    start(2, hang_up);
+    end(2, DT_ERR_PEER);
+    assert_int_equal(ranks[0].trouble.rank, 1);
+}
+
+/* What is no frame: rank 1 writes it where rank 0 expects one. */
+static dt_result_t babble(struct rank *r)
+{
+    struct dt_call call = next(r, DT_CALL_SEND, -1);
+    char noise[4096];
+    uint32_t peer = 1 - r->mesh.me;
+    int32_t x = 0;
+
+    if (r->mesh.me == 0)
+        return dt_movement_recv(&r->mesh, &call, &x, 1, peer);
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1) == DT_OK);
+    memset(noise, 'x', sizeof noise);
+    EXPECT(send(r->mesh.links[peer].fd, noise, sizeof noise, MSG_NOSIGNAL) > 0);
+    return DT_ERR_INTERNAL;
+}
+
+static void noise_is_refused(void **state)
+{
+    (void)state;
+    start(2, babble);
+    end(2, DT_ERR_INTERNAL);
+    assert_int_equal(ranks[0].trouble.rank, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_block_arrives),
+        cmocka_unit_test(counts_that_differ_are_named),
+        cmocka_unit_test(a_peer_that_is_gone_is_to_blame),
+        cmocka_unit_test(noise_is_refused),
+    };
+
+    alarm(120); /* a watchdog */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
