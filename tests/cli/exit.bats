@@ -160,6 +160,11 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     code_is 127
     err_lines 1
     clean
+    dtrun --transport local -H a,b,c "$T/nosuch"
+    code_is 127
+    err_lines 1
+    # the first host that says so ends the start; others may have said it by then
+    grep -qE "^dtrun: $T/nosuch: No such file or directory \(on [abc](, [abc])*\)$" "$ERR"
 }
 
 @test "8: a program that cannot be executed: 126 and one message" {

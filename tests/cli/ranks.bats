@@ -191,6 +191,14 @@ $one 1
     clean
 }
 
+@test "55: 256 ranks on one host" {
+    dtrun -np 256 -H localhost:256 sh -c 'echo "$DTRUN_LOCAL_RANK"'
+    code_is 0
+    err_is_empty
+    [ "$(sort -u "$OUT" | wc -l)" = 256 ]
+    clean
+}
+
 @test "57: a rank that closes its standard descriptors ends the job as it should" {
     dtrun -np 2 sh -c 'exec <&- >&- 2>&-; exit 0'
     code_is 0

@@ -243,7 +243,7 @@ is_stopped() { # RANK
     [ "$(sort "$OUT" | tr '\n' ',')" = "[0] 0 on node 0,[1] 1 on node 0,[2] 2 on node 1," ]
 }
 
-@test "38: a rank that is stopped is named, and its job goes on from the checkpoint" {
+@test "a rank that is stopped is named, and its job goes on from the checkpoint" {
     endless 4 --collective-timeout 2
     before="$(newest)"
     kill -STOP "$(rank_pid 2)"
@@ -254,7 +254,7 @@ is_stopped() { # RANK
     ends_well
 }
 
-@test "38: a rank that goes on before --collective-timeout has lost nothing" {
+@test "a rank that goes on before --collective-timeout has lost nothing" {
     endless 3 --collective-timeout 12
     kill -STOP "$(rank_pid 1)"
     await grep -q '^dtrun: warning: ' "$ERR"
@@ -264,7 +264,7 @@ is_stopped() { # RANK
     [ "$(grep -c restarting "$ERR")" = 0 ]
 }
 
-@test "33: a rank that never comes: DT_ERR_TIMEOUT names it on all ranks and hosts, code 124" {
+@test "a rank that never comes: DT_ERR_TIMEOUT names it on all ranks and hosts, code 124" {
     DTRUN_COLLECTIVE_TIMEOUT=2 dtrun --transport local -H a:2,b:2 "$RANK/steps" hang
     code_is 124
     for rank in 0 1 2; do

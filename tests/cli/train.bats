@@ -103,7 +103,7 @@ losses() {
     done
 }
 
-@test "--resume goes on to what an unbroken run ends with; a damaged checkpoint is passed by" {
+@test "61: --resume goes on to what an unbroken run ends with; a damaged checkpoint is passed by" {
     training
     dtrun -np 2 --checkpoint-dir unbroken "$CHARLM" $SMALL "$TEXT"
     code_is 0

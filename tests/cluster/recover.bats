@@ -102,7 +102,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     done
 }
 
-@test "a host that loses power: its ranks go on where there is room, with one warning" {
+@test "60: a host that loses power: its ranks go on where there is room, with one warning" {
     undisturbed
     echo 'ConnectTimeout 1' >"$CLUSTER_HOME/.ssh/config" # for the one attempt to reach it again
     start_stuck --heartbeat 2 -H host1:2,host2:2,host3:2
