@@ -6,6 +6,7 @@
 
 #include "runtime/blame.h"
 #include "runtime/host/flow.h"
+#include "runtime/uneven.h"
 
 static_assert((int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER &&
                   (int)DT_HOSTSHM_TIMED_OUT == (int)DT_ERR_TIMEOUT,
@@ -70,6 +71,12 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     int stopped;
 
     call->kind = (uint8_t)kind;
+    if (c->uneven && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE) {
+        dt_result_t r = dt_uneven_announce(c, call);
+
+        if (r != DT_OK)
+            return r;
+    }
     call->number = ++c->calls;
     if (c->failed != DT_OK)
         return dt_fail(c->failed, "%s", c->why);

@@ -154,6 +154,17 @@ DT_API dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dty
 /* Returns when every rank has called it. */
 DT_API dt_result_t dt_barrier(dt_comm_t *comm);
 
+/* Uneven data: where ranks run out of data after different numbers of steps, those that have none
+ * left take part in the calls of the others (as PyTorch's Join and Horovod's join do).
+ *
+ * After dt_join_begin, which all ranks call, they may make different numbers of all-reduces in host
+ * memory and barriers (in the background and by buckets, too); other calls are DT_ERR_UNSUPPORTED.
+ * Each costs a small all-reduce more. A rank that has no more data calls dt_join, which returns when
+ * all ranks have, and stores a rank that came last (last may be NULL). Until then it adds nothing
+ * to the others' results; DT_AVG still divides by the number of all ranks. */
+DT_API dt_result_t dt_join_begin(dt_comm_t *comm);
+DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
+
 /* Calls in the background. Each returns at once; what it has asked for is done in a thread of the
  * communicator, in its turn: all ranks still make all calls on a communicator, these and the
  * others, in one order. The buffers belong to the library until the request has been waited for. */

@@ -11,6 +11,7 @@ UNIT_TESTS += \
 	tests/unit/shm \
 	tests/unit/shmmove \
 	tests/unit/threads \
+	tests/unit/uneven \
 	tests/unit/trouble
 
 # What plays agent and launcher.
@@ -66,3 +67,7 @@ tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_communicators_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_uneven_SOURCES = tests/unit/uneven.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_uneven_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_uneven_LDADD = $(TESTJOB_LIBS)

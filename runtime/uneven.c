@@ -1,0 +1,161 @@
+#include "runtime/uneven.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/collective.h"
+#include "runtime/context.h"
+#include "runtime/dtype.h"
+
+/* What is announced; the largest value of all ranks counts. */
+enum word {
+    KIND, /* 0: this rank has no more data */
+    DTYPE,
+    OP,
+    COUNT,
+    LATE, /* the rank that has joined last has the largest */
+    WORDS,
+};
+
+static dt_result_t tell(struct dt_comm *c, int64_t words[WORDS])
+{
+    dt_result_t r;
+
+    c->announcing = true;
+    r = dt_comm_all_reduce(c, words, words, WORDS, DT_I64, DT_MAX);
+    c->announcing = false;
+    return r;
+}
+
+dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
+{
+    int64_t words[WORDS] = {
+        call->kind, call->dtype, call->op, (int64_t)call->count, 0,
+    };
+
+    if ((call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER) || call->device)
+        return dt_fail(DT_ERR_UNSUPPORTED,
+                       "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce in "
+                       "host memory and dt_barrier",
+                       c->rank);
+    return tell(c, words);
+}
+
+/* ---- neutral elements ---- */
+
+enum neutral { ZERO, ONE, LEAST, MOST };
+
+static const uint8_t neutral_of[] = {
+    [DT_SUM] = ZERO, [DT_PROD] = ONE,  [DT_MIN] = MOST, [DT_MAX] = LEAST,
+    [DT_AVG] = ZERO, [DT_BAND] = MOST, [DT_BOR] = ZERO, [DT_BXOR] = ZERO,
+};
+
+/* As bits, by enum neutral. Floats: -0 is what every number, -0 too, can be added to without a
+ * change; and a NaN gives way to every other operand of DT_MIN and DT_MAX, even of another NaN. */
+static const uint64_t neutrals[][4] = {
+    [DT_I8] = { 0, 1, 0x80, 0x7f },
+    [DT_U8] = { 0, 1, 0, 0xff },
+    [DT_I16] = { 0, 1, 0x8000, 0x7fff },
+    [DT_U16] = { 0, 1, 0, 0xffff },
+    [DT_I32] = { 0, 1, 0x80000000, 0x7fffffff },
+    [DT_U32] = { 0, 1, 0, 0xffffffff },
+    [DT_I64] = { 0, 1, 0x8000000000000000, 0x7fffffffffffffff },
+    [DT_U64] = { 0, 1, 0, 0xffffffffffffffff },
+    [DT_F16] = { 0x8000, 0x3c00, 0x7e00, 0x7e00 },
+    [DT_BF16] = { 0x8000, 0x3f80, 0x7fc0, 0x7fc0 },
+    [DT_F32] = { 0x80000000, 0x3f800000, 0x7fc00000, 0x7fc00000 },
+    [DT_F64] = { 0x8000000000000000, 0x3ff0000000000000, 0x7ff8000000000000, 0x7ff8000000000000 },
+};
+
+void dt_uneven_fill(void *buf, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    uint64_t bits = op == DT_BAND ? UINT64_MAX : neutrals[dtype][neutral_of[op]];
+    size_t size = dt_dtype_size(dtype);
+    uint8_t *b = buf;
+
+    for (size_t i = 0; i < count; i++)
+        memcpy(b + i * size, &bits, size); /* little-endian */
+}
+
+/* ---- joining ---- */
+
+static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
+{
+    dt_dtype_t dtype = (dt_dtype_t)words[DTYPE];
+    dt_op_t op = (dt_op_t)words[OP];
+    size_t count = (size_t)words[COUNT];
+    void *buf = malloc(count * dt_dtype_size(dtype) + 1);
+    dt_result_t r;
+
+    if (!buf)
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: dt_join: out of memory", c->rank));
+    dt_uneven_fill(buf, count, dtype, op);
+    r = dt_comm_all_reduce(c, buf, buf, count, dtype, op);
+    free(buf);
+    return r;
+}
+
+/* Makes the call that others have announced. */
+static dt_result_t take_part(struct dt_comm *c, const int64_t words[WORDS])
+{
+    dt_result_t r;
+
+    c->announcing = true;
+    if (words[KIND] == DT_CALL_ALL_REDUCE)
+        r = fold_nothing(c, words);
+    else
+        r = dt_comm_meet(c, (enum dt_call_kind)words[KIND]);
+    c->announcing = false;
+    return r;
+}
+
+static dt_result_t join(struct dt_comm *c, int *last)
+{
+    int64_t calls = 0;
+    dt_result_t r;
+
+    for (;;) {
+        int64_t words[WORDS] = { [LATE] = (INT32_MAX - calls) * c->size + c->rank };
+
+        r = tell(c, words);
+        if (r == DT_OK && words[KIND] == 0) {
+            c->uneven = false;
+            *last = (int)(words[LATE] % c->size);
+        }
+        if (r != DT_OK || words[KIND] == 0)
+            return r;
+        r = take_part(c, words);
+        if (r != DT_OK)
+            return r;
+        calls += calls < INT32_MAX;
+    }
+}
+
+dt_result_t dt_join_begin(dt_comm_t *comm)
+{
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter("dt_join_begin", comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    if (c->uneven)
+        r = dt_fail(DT_ERR_STATE, "rank %d: dt_join_begin was called twice; dt_join comes between",
+                    c->rank);
+    c->uneven = true;
+    dt_context_leave(c);
+    return r;
+}
+
+dt_result_t dt_join(dt_comm_t *comm, int *last)
+{
+    struct dt_comm *c;
+    int who;
+    dt_result_t r = dt_context_enter("dt_join", comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    r = c->uneven ? join(c, last ? last : &who)
+                  : dt_fail(DT_ERR_STATE, "rank %d: dt_join without dt_join_begin", c->rank);
+    dt_context_leave(c);
+    return r;
+}

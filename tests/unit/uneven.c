@@ -1,0 +1,231 @@
+/* Ranks that run out of data after different numbers of steps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/dtype.h"
+#include "runtime/host/reduce.h"
+#include "runtime/uneven.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { COUNT = 5000 };
+
+static const char *const placements[] = { "1", "4", "2 1 2" };
+
+static void run_all(int (*body)(int rank, void *arg))
+{
+    struct testjob_result result;
+
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        struct testjob_plan plan = { .hosts = placements[p], .body = body };
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        assert_string_equal(result.log, "");
+        for (int i = 0; i < result.n; i++)
+            assert_int_equal(result.ranks[i].status, 0);
+    }
+}
+
+/* ---- neutral elements ---- */
+
+/* Every pattern of 16 bits, widened so that floats have zeros, infinities and all kinds of NaN. */
+static void a_neutral_element_changes_nothing(void **state)
+{
+    static uint64_t x[65536], neutral[65536], got[65536], want[65536];
+    const void *one[] = { x }, *two[] = { x, neutral }, *swapped[] = { neutral, x };
+    struct dt_fold f = { .dst = want, .src = one, .n = 1, .count = 65536, .divisor = 1 };
+
+    (void)state;
+    for (int dtype = 0; dtype < DT_DTYPE_MAX; dtype++) {
+        size_t size = dt_dtype_size((dt_dtype_t)dtype);
+
+        for (uint64_t i = 0; i < 65536; i++) {
+            uint64_t bits = i << (8 * size > 16 ? 8 * size - 16 : 0);
+
+            memcpy((char *)x + i * size, &bits, size);
+        }
+        for (int op = 0; op < DT_OP_MAX; op++) {
+            if (!dt_op_applies((dt_op_t)op, (dt_dtype_t)dtype))
+                continue;
+            dt_uneven_fill(neutral, 65536, (dt_dtype_t)dtype, (dt_op_t)op);
+            /* A fold of one source copies; of a value with itself, MAX makes NaNs the same one. */
+            const void *twice[] = { x, x };
+            f = (struct dt_fold){ .dst = want, .src = twice, .n = 2, .count = 65536, .divisor = 1 };
+            dt_reduce(&f, (dt_dtype_t)dtype, DT_MAX);
+            f.dst = got;
+            f.src = two;
+            dt_reduce(&f, (dt_dtype_t)dtype, (dt_op_t)op);
+            assert_memory_equal(got, want, 65536 * size);
+            f.src = swapped;
+            dt_reduce(&f, (dt_dtype_t)dtype, (dt_op_t)op);
+            assert_memory_equal(got, want, 65536 * size);
+        }
+    }
+}
+
+/* ---- jobs ---- */
+
+static int steps_of(int rank)
+{
+    return 3 + rank * 5 % 7;
+}
+
+/* The sum over the ranks that have a step of that number, of rank + i. */
+static int64_t sum(int step, int64_t i)
+{
+    int64_t s = 0;
+
+    for (int rank = 0; rank < dt_size(); rank++)
+        s += steps_of(rank) > step ? rank + i : 0;
+    return s;
+}
+
+static int take_steps(int rank)
+{
+    static int64_t x[COUNT];
+
+    for (int step = 0; step < steps_of(rank); step++) {
+        size_t count = step % 3 ? COUNT : 1;
+
+        for (size_t i = 0; i < count; i++)
+            x[i] = rank + (int64_t)i;
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, count, DT_I64, DT_SUM) == DT_OK);
+        for (size_t i = 0; i < count; i++)
+            NEED(x[i] == sum(step, (int64_t)i));
+        NEED(dt_barrier(DT_WORLD) == DT_OK);
+    }
+    return 0;
+}
+
+static int most_steps(void)
+{
+    int most = 0;
+
+    for (int rank = 0; rank < dt_size(); rank++)
+        most = steps_of(rank) > most ? steps_of(rank) : most;
+    return most;
+}
+
+static int train(int rank, void *arg)
+{
+    float mean = (float)rank;
+    int last = -1;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int epoch = 0; epoch < 3; epoch++) {
+        NEED(dt_join_begin(DT_WORLD) == DT_OK);
+        NEED(take_steps(rank) == 0);
+        NEED(dt_join(DT_WORLD, &last) == DT_OK);
+        NEED(last >= 0 && last < dt_size() && steps_of(last) == most_steps());
+    }
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &mean, 1, DT_F32, DT_AVG) == DT_OK);
+    NEED(mean == (float)(dt_size() - 1) / 2);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void ranks_without_data_leave_results_alone(void **state)
+{
+    (void)state;
+    run_all(train);
+}
+
+/* An average divides by all ranks; buckets and requests are calls like others. */
+static int other_ways(int rank, void *arg)
+{
+    float a = 1, b = 1;
+    dt_request_t request;
+    dt_bucket_t *bucket;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 64, DT_F32, DT_MIN, &bucket) == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    if (rank == 0) {
+        b = 5;
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &a, 1, DT_F32, DT_AVG, &request) == DT_OK);
+        NEED(dt_bucket_push(bucket, &b, 1) == DT_OK);
+        NEED(dt_wait(&request) == DT_OK && dt_bucket_wait(bucket) == DT_OK);
+        NEED(a == 1.0F / (float)dt_size() && b == 5);
+    }
+    NEED(dt_join(DT_WORLD, NULL) == DT_OK);
+    NEED(dt_bucket_free(bucket) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void calls_in_the_background_are_joined_too(void **state)
+{
+    (void)state;
+    run_all(other_ways);
+}
+
+static int misuse(int rank, void *arg)
+{
+    int64_t x = rank;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_join(DT_WORLD, NULL) == DT_ERR_STATE);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_ERR_STATE);
+    NEED(dt_broadcast(DT_WORLD, &x, 1, DT_I64, 0) == DT_ERR_UNSUPPORTED);
+    NEED(strstr(dt_last_error(), "between dt_join_begin and dt_join"));
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_MAX) == DT_OK);
+    NEED(x == dt_size() - 1);
+    NEED(dt_join(DT_WORLD, NULL) == DT_OK);
+    NEED(dt_broadcast(DT_WORLD, &x, 1, DT_I64, 0) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void misuse_is_told_and_harms_nothing(void **state)
+{
+    (void)state;
+    run_all(misuse);
+}
+
+/* Ranks with data that make different calls are told so, and those without as well. */
+static int disagree(int rank, void *arg)
+{
+    int64_t x[4] = { 0 };
+    dt_result_t r = DT_OK;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    if (rank < 2)
+        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, rank ? 4 : 3, DT_I64, DT_SUM);
+    if (r == DT_OK)
+        r = dt_join(DT_WORLD, NULL);
+    NEED(r == (dt_size() == 1 ? DT_OK : DT_ERR_MISMATCH));
+    NEED(dt_finalize() == r);
+    return 0;
+}
+
+static void a_mismatch_is_told_to_all(void **state)
+{
+    (void)state;
+    run_all(disagree);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_neutral_element_changes_nothing),
+        cmocka_unit_test(ranks_without_data_leave_results_alone),
+        cmocka_unit_test(calls_in_the_background_are_joined_too),
+        cmocka_unit_test(misuse_is_told_and_harms_nothing),
+        cmocka_unit_test(a_mismatch_is_told_to_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
