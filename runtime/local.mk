@@ -59,6 +59,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/shmmove.c runtime/host/shmmove.h \
+	runtime/host/stream.c runtime/host/stream.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/joining.c runtime/joining.h \
 	runtime/request.c runtime/request.h \

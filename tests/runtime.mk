@@ -10,6 +10,7 @@ UNIT_TESTS += \
 	tests/unit/reduce \
 	tests/unit/shm \
 	tests/unit/shmmove \
+	tests/unit/stream \
 	tests/unit/threads \
 	tests/unit/uneven \
 	tests/unit/trouble
@@ -55,6 +56,10 @@ tests_unit_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_shmmove_SOURCES = tests/unit/shmmove.c
 tests_unit_shmmove_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_shmmove_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_stream_SOURCES = tests/unit/stream.c
+tests_unit_stream_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_stream_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_threads_SOURCES = tests/unit/threads.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_threads_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -64,13 +64,6 @@ const char *dt_reduce_choices(char *text, size_t size)
     return text;
 }
 
-static void copy(const struct dt_fold *f, size_t size)
-{
-    memmove(f->dst, f->src[0], f->count * size);
-    if (f->also)
-        memmove(f->also, f->src[0], f->count * size);
-}
-
 /* In the widest type of their sign: the divisor may not fit into theirs. */
 #define DIVIDE(type, wide)                                                                         \
     do {                                                                                           \
@@ -111,14 +104,11 @@ void dt_reduce(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
     bool later = f->divisor != 1 && !dt_dtype_is_float(dtype);
 
     if (f->n == 1 && (f->divisor == 1 || later))
-        copy(f, dt_dtype_size(dtype));
+        memmove(f->dst, f->src[0], f->count * dt_dtype_size(dtype));
     else
         chosen()->fold[dtype][op](f);
-    if (later) {
+    if (later)
         divide_integers(f->dst, f->count, dtype, f->divisor);
-        if (f->also)
-            divide_integers(f->also, f->count, dtype, f->divisor);
-    }
 }
 
 void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n)

@@ -10,6 +10,7 @@ enum {
     EAGER = 100,  /* looks without a pause between them */
     SPINS = 2000, /* some tens of microseconds */
     YIELDS = 200,
+    LINE_PAIR = 2 * DT_HOSTSHM_LINE,
 };
 
 /* ---- falling asleep ----
@@ -31,6 +32,8 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->spins = 0;
     s->yields = YIELDS;
     s->round = 0;
+    s->next = 2 * DT_ROUND_FEW;
+    s->stream = (struct dt_stream){ 0 };
     s->settled = 0;
     if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0)
         atomic_store(&s->map.head->fences, 1);
@@ -157,14 +160,26 @@ static uint64_t now(const struct dt_shm *s, enum dt_phase phase)
     return 4 * s->round + phase;
 }
 
-void dt_round_join(struct dt_shm *s)
+static size_t place_in_ring(struct dt_shm *s, size_t bytes)
 {
-    s->round++;
+    size_t at;
+
+    if (bytes > s->map.room - s->next)
+        s->next = 2 * DT_ROUND_FEW;
+    at = s->next;
+    s->next += (bytes + LINE_PAIR - 1) / LINE_PAIR * LINE_PAIR;
+    return at;
 }
 
-dt_result_t dt_round_begin(struct dt_shm *s)
+void dt_round_join(struct dt_shm *s, size_t bytes)
 {
     s->round++;
+    s->at = bytes <= DT_ROUND_FEW ? (s->round & 1) * DT_ROUND_FEW : place_in_ring(s, bytes);
+}
+
+dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)
+{
+    dt_round_join(s, bytes);
     return s->round < 2 ? DT_OK : await_all(s, now(s, DT_LEFT) - 8);
 }
 

@@ -1,13 +1,23 @@
 /* The rounds in which the ranks of a host work together: how each says how far it is, and waits for
  * the others. What shm.c is made of.
  *
- * A rank says how far it is in one of two cache lines, by the round's parity. It begins a round
- * only when everybody has left the round before the last one, so what it wrote there, in the line
- * and in that half of its staging, is read no more. */
+ * A rank writes its own line and staging, and reads those of all. It says how far it is in one of
+ * two cache lines, by the round's parity. It begins a round only when everybody has left the round
+ * before the last one, so what it wrote there, in the line and in the staging, is read no more.
+ *
+ * Few bytes are staged in one of two places, by the round's parity; these stay in the caches. The
+ * rest of the staging is a ring, of which each round takes the next bytes; all ranks take as many,
+ * and so know where those of the others stand. No round takes more than a quarter of the whole:
+ * then its bytes are never those of the round before, which may still be read, wherever the ring
+ * ends. It is gone round, and not used from its start each time, since a cache takes long to get
+ * lines that another one has read a moment ago; until the ring comes round, they have been
+ * dropped. */
 #ifndef DT_HOST_ROUNDS_H
 #define DT_HOST_ROUNDS_H
 
 #include "runtime/host/shm.h"
+
+enum { DT_ROUND_FEW = 4096 }; /* bytes: up to so many keep their place */
 
 enum dt_phase {                 /* of a round; progress is 4 * round + one of these */
                 DT_IN = 1,      /* the rank's data stand in its line or its staging */
@@ -15,10 +25,11 @@ enum dt_phase {                 /* of a round; progress is 4 * round + one of th
                 DT_LEFT = 3,    /* it reads nobody's data any more */
 };
 
-/* Begins the next round: returns when this rank's line and half of the staging may be written. */
-dt_result_t dt_round_begin(struct dt_shm *s);
+/* Begins the next round, in which ranks stage up to so many bytes each, at most dt_round_most:
+ * returns when this rank's line and that part of its staging may be written. */
+dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes);
 /* Likewise, for a rank that only reads in this round. */
-void dt_round_join(struct dt_shm *s);
+void dt_round_join(struct dt_shm *s, size_t bytes);
 /* Says that this rank is so far, and shows what it wrote before. */
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
@@ -29,9 +40,15 @@ static inline struct dt_hostshm_post *dt_round_post(const struct dt_shm *s, uint
     return &s->map.ranks[local_rank].posts[s->round & 1];
 }
 
-static inline uint8_t *dt_round_half(const struct dt_shm *s, uint32_t local_rank)
+static inline size_t dt_round_most(const struct dt_shm *s)
 {
-    return dt_hostshm_staging(&s->map, local_rank, s->round & 1);
+    return s->map.room / 4;
+}
+
+/* Where a rank stages its bytes of this round: aligned to a pair of cache lines. */
+static inline uint8_t *dt_round_staging(const struct dt_shm *s, uint32_t local_rank)
+{
+    return dt_hostshm_staging(&s->map, local_rank) + s->at;
 }
 
 #endif

@@ -1,5 +1,6 @@
 #include "runtime/host/shm.h"
 
+#include <stdalign.h>
 #include <string.h>
 
 #include "runtime/host/meet.h"
@@ -9,19 +10,16 @@
 enum {
     SMALL = 16 * 1024,        /* up to here everybody reduces everything: one synchronisation */
     SMALL_CROWDED = 4 * 1024, /* likewise, when ranks share CPUs */
-    SLICE_BYTES = 128, /* slices begin at multiples: no two ranks write one cache line pair */
+    SLICE_BYTES = 128,      /* slices begin at multiples: no two ranks write one cache line pair */
+    BLOCK_BYTES = 8 * 1024, /* of a result: stored a second time while it is in the first cache */
+    HUGE_BYTES = 16 * 1024 * 1024, /* results that no cache keeps are written past them */
 };
 
 static const uint32_t EVERYBODY = UINT32_MAX;
 
-static uint8_t *half(const struct dt_shm *s, uint32_t rank)
-{
-    return dt_round_half(s, rank);
-}
-
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
 {
-    dt_result_t r = dt_round_begin(s);
+    dt_result_t r = dt_round_begin(s, 0);
 
     if (r != DT_OK)
         return r;
@@ -35,6 +33,7 @@ struct chunk {
     uint8_t *out;
     size_t bytes;
     size_t slice; /* bytes of every rank's slice but the last ones */
+    bool huge;    /* the whole result is */
     int divisor;
     uint32_t root; /* who is to have the result, or EVERYBODY */
     const struct dt_call *call;
@@ -57,14 +56,12 @@ static size_t slice_bytes(const struct chunk *c, uint32_t rank)
     return slice_at(c, rank + 1) - slice_at(c, rank);
 }
 
-/* Folds a part of all ranks' data, bytes long, that stand at src. The result goes to dst, and to
- * also where that is not NULL. */
-static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, void *also,
-                 const void *const *src, size_t bytes)
+/* Folds a part of all ranks' data, bytes long, that stand at src. */
+static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, const void *const *src,
+                 size_t bytes)
 {
     dt_dtype_t dtype = (dt_dtype_t)c->call->dtype;
     struct dt_fold f = { .dst = dst,
-                         .also = also,
                          .src = src,
                          .n = s->n,
                          .count = bytes / dt_dtype_size(dtype),
@@ -76,7 +73,7 @@ static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, void 
 /* Where a rank's data of a small call stand: with its progress, if they fit. */
 static uint8_t *small_data(const struct dt_shm *s, uint32_t rank, size_t bytes)
 {
-    return bytes <= DT_HOSTSHM_INLINE ? dt_round_post(s, rank)->data : half(s, rank);
+    return bytes <= DT_HOSTSHM_INLINE ? dt_round_post(s, rank)->data : dt_round_staging(s, rank);
 }
 
 /* Everybody shows everything, and folds it for itself. */
@@ -84,29 +81,57 @@ static dt_result_t reduce_small(struct dt_shm *s, const struct chunk *c)
 {
     size_t bytes = c->bytes;
     const void *src[s->n];
-    dt_result_t r = dt_round_begin(s);
+    dt_result_t r = dt_round_begin(s, bytes);
 
     if (r != DT_OK)
         return r;
     if (bytes > DT_HOSTSHM_INLINE)
-        memcpy(half(s, s->me), c->in, bytes);
+        dt_stream_copy(&s->stream, dt_round_staging(s, s->me), c->in, bytes);
     dt_meet_post(s, c->call, c->in, bytes > DT_HOSTSHM_INLINE ? 0 : bytes);
     r = dt_meet(s, true);
     if (r != DT_OK || bytes == 0 || !collects(s, c))
         return r;
     for (uint32_t i = 0; i < s->n; i++)
         src[i] = small_data(s, i, bytes);
-    fold(s, c, c->out, NULL, src, bytes);
+    fold(s, c, c->out, src, bytes);
     return DT_OK;
 }
 
-static void stage_others(const struct dt_shm *s, const struct chunk *c)
+static void stage_others(struct dt_shm *s, const struct chunk *c)
 {
-    size_t at = slice_at(c, s->me);
-    size_t after = slice_at(c, s->me + 1);
+    uint8_t *mine = dt_round_staging(s, s->me);
+    size_t at = slice_at(c, s->me), after = slice_at(c, s->me + 1);
 
-    memcpy(half(s, s->me), c->in, at);
-    memcpy(half(s, s->me) + after, c->in + after, c->bytes - after);
+    dt_stream_copy(&s->stream, mine, c->in, at);
+    dt_stream_copy(&s->stream, mine + after, c->in + after, c->bytes - after);
+}
+
+static void keep(const struct chunk *c, size_t at, const void *result, size_t bytes)
+{
+    if (c->huge)
+        dt_stream_past_caches(c->out + at, result, bytes);
+    else
+        memcpy(c->out + at, result, bytes);
+}
+
+/* Folds this rank's slice, block by block: each goes to the output, to the staging, or to both. */
+static void fold_slice(struct dt_shm *s, const struct chunk *c)
+{
+    alignas(DT_HOSTSHM_LINE) uint8_t block[BLOCK_BYTES];
+    size_t end = slice_at(c, s->me + 1);
+
+    for (size_t at = slice_at(c, s->me); at < end; at += BLOCK_BYTES) {
+        size_t bytes = end - at < BLOCK_BYTES ? end - at : BLOCK_BYTES;
+        const void *src[s->n];
+
+        for (uint32_t i = 0; i < s->n; i++)
+            src[i] = (i == s->me ? c->in : dt_round_staging(s, i)) + at;
+        fold(s, c, block, src, bytes);
+        if (collects(s, c))
+            keep(c, at, block, bytes);
+        if (c->root != s->me)
+            dt_stream_copy(&s->stream, dt_round_staging(s, s->me) + at, block, bytes);
+    }
 }
 
 static dt_result_t collect(struct dt_shm *s, const struct chunk *c)
@@ -118,7 +143,7 @@ static dt_result_t collect(struct dt_shm *s, const struct chunk *c)
 
         if (r != DT_OK)
             return r;
-        memcpy(c->out + at, half(s, peer) + at, slice_bytes(c, peer));
+        keep(c, at, dt_round_staging(s, peer) + at, slice_bytes(c, peer));
     }
     return DT_OK;
 }
@@ -126,11 +151,7 @@ static dt_result_t collect(struct dt_shm *s, const struct chunk *c)
 /* Everybody stages the slices of the others, folds its own, and collects theirs. */
 static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool first)
 {
-    size_t at = slice_at(c, s->me);
-    size_t bytes = slice_bytes(c, s->me);
-    dt_result_t r = dt_round_begin(s);
-    uint8_t *shown = half(s, s->me) + at;
-    const void *src[s->n];
+    dt_result_t r = dt_round_begin(s, c->bytes);
 
     if (r != DT_OK)
         return r;
@@ -140,12 +161,7 @@ static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool fi
     r = dt_meet(s, first);
     if (r != DT_OK)
         return r;
-    for (uint32_t i = 0; i < s->n; i++)
-        src[i] = (i == s->me ? c->in : half(s, i)) + at;
-    if (c->root == EVERYBODY)
-        fold(s, c, c->out + at, shown, src, bytes);
-    else
-        fold(s, c, c->root == s->me ? c->out + at : shown, NULL, src, bytes);
+    fold_slice(s, c);
     dt_round_publish(s, DT_REDUCED);
     return collects(s, c) ? collect(s, c) : DT_OK;
 }
@@ -153,7 +169,7 @@ static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool fi
 /* whole: the reduction as one chunk. */
 static dt_result_t reduce(struct dt_shm *s, const struct chunk *whole)
 {
-    size_t step = s->map.half;
+    size_t step = dt_round_most(s);
 
     if (whole->bytes <= (s->spins ? SMALL : SMALL_CROWDED))
         return reduce_small(s, whole);
@@ -164,6 +180,7 @@ static dt_result_t reduce(struct dt_shm *s, const struct chunk *whole)
         c.in += at;
         c.out = collects(s, whole) ? c.out + at : NULL;
         c.bytes = m;
+        c.huge = whole->bytes >= HUGE_BYTES;
         c.slice = ((m + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
         dt_result_t r = reduce_chunk(s, &c, at == 0);
 
@@ -210,14 +227,14 @@ static dt_result_t share_chunk(struct dt_shm *s, uint8_t *buf, size_t bytes, uin
     dt_result_t r;
 
     if (s->me == root) {
-        r = dt_round_begin(s);
+        r = dt_round_begin(s, bytes);
         if (r == DT_OK && bytes)
-            memcpy(half(s, root), buf, bytes);
+            dt_stream_copy(&s->stream, dt_round_staging(s, root), buf, bytes);
     } else {
-        dt_round_join(s);
+        dt_round_join(s, bytes);
         r = dt_round_await(s, root, DT_LEFT);
         if (r == DT_OK && bytes)
-            memcpy(buf, half(s, root), bytes);
+            memcpy(buf, dt_round_staging(s, root), bytes);
     }
     if (r == DT_OK)
         dt_round_publish(s, DT_LEFT);
@@ -226,12 +243,12 @@ static dt_result_t share_chunk(struct dt_shm *s, uint8_t *buf, size_t bytes, uin
 
 dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root)
 {
-    size_t at = 0;
+    size_t at = 0, most = dt_round_most(s);
 
     if (s->n == 1)
         return DT_OK;
     do {
-        size_t m = bytes - at < s->map.half ? bytes - at : s->map.half;
+        size_t m = bytes - at < most ? bytes - at : most;
         dt_result_t r = share_chunk(s, (uint8_t *)buf + at, m, root);
 
         if (r != DT_OK)

@@ -1,10 +1,10 @@
 /* Collectives among the ranks of one host, through the memory that their agent gave them.
  *
  * All ranks of the host make the same calls in the same order. A call is a series of rounds; in
- * each, a rank uses the half of its staging that the round's parity names, and writes it only after
- * everybody has left the round before the last one, so that a round costs as few synchronisations
- * as its data flow needs. Every wait ends when something stops the host (hostshm.h), with that
- * reason as result. */
+ * each, a rank uses the next part of its staging, and writes it only after everybody has left the
+ * round before the last one (rounds.h), so that a round costs as few synchronisations as its data
+ * flow needs. Every wait ends when something stops the host (hostshm.h), with that reason as
+ * result. */
 #ifndef DT_HOST_SHM_H
 #define DT_HOST_SHM_H
 
@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/host/stream.h"
 #include "runtime/host/trouble.h"
 #include "runtime/wire/hostshm.h"
 
@@ -21,8 +22,11 @@ struct dt_shm {
     uint32_t n;
     const uint32_t *ranks; /* by local rank, to name them in trouble */
     uint64_t round;
+    size_t at;        /* in every rank's staging: where the bytes of this round stand */
+    size_t next;      /* likewise: where the ring goes on */
     uint64_t settled; /* everybody is known to have progressed this far */
-    unsigned spins;   /* what a wait may spend before it sleeps */
+    struct dt_stream stream;
+    unsigned spins; /* what a wait may spend before it sleeps */
     unsigned yields;
     struct dt_trouble *trouble;
 };

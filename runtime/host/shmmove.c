@@ -68,7 +68,7 @@ static struct ledger own_ledger(const struct move *m)
 /* Where in a rank's staging it stands what goes to taker. */
 static uint8_t *staged(const struct move *m, uint32_t giver, uint32_t taker)
 {
-    return dt_round_half(m->s, giver) + (m->one_window ? 0 : taker * m->window);
+    return dt_round_staging(m->s, giver) + (m->one_window ? 0 : taker * m->window);
 }
 
 /* The bytes of the span that this round moves, which began "at". */
@@ -143,9 +143,9 @@ static dt_result_t next_round(const struct move *m, size_t at)
     dt_result_t r = DT_OK;
 
     if (m->gives)
-        r = dt_round_begin(m->s);
+        r = dt_round_begin(m->s, dt_round_most(m->s));
     else
-        dt_round_join(m->s);
+        dt_round_join(m->s, dt_round_most(m->s));
     if (r != DT_OK)
         return r;
     stage(m, at);
@@ -163,7 +163,7 @@ static dt_result_t first_round(struct move *m)
     struct dt_shm *s = m->s;
     struct ledger own = own_ledger(m);
     uint64_t balance = 0;
-    dt_result_t r = dt_round_begin(s);
+    dt_result_t r = dt_round_begin(s, dt_round_most(s));
 
     if (r != DT_OK)
         return r;
@@ -198,7 +198,7 @@ static dt_result_t move(struct move *m)
     size_t windows = m->one_window ? 1 : m->s->n;
     dt_result_t r;
 
-    m->window = m->s->map.half / windows / DT_HOSTSHM_LINE * DT_HOSTSHM_LINE;
+    m->window = dt_round_most(m->s) / windows / DT_HOSTSHM_LINE * DT_HOSTSHM_LINE;
     r = first_round(m);
     if (r == DT_OK)
         keep_own(m);

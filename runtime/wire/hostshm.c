@@ -16,20 +16,20 @@
 enum {
     MAGIC = 0x48525444, /* "DTRH" */
     SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
-    STAGING_TOTAL = 512 * 1024, /* of one half, all ranks together: stays in a core's cache */
-    STAGING_MIN = 16 * 1024,
-    STAGING_MAX = 256 * 1024,
+    ROOM_TOTAL = 8 * 1024 * 1024, /* more than the caches of the cores that write and read it */
+    ROOM_MIN = 64 * 1024,
+    ROOM_MAX = 2 * 1024 * 1024,
 };
 
-static size_t half_bytes(uint32_t local_size)
+static size_t room_bytes(uint32_t local_size)
 {
-    size_t half = STAGING_MAX;
+    size_t room = ROOM_MAX;
 
-    while (half > STAGING_MIN && half * local_size > STAGING_TOTAL)
-        half /= 2;
-    while (half < (size_t)local_size * DT_HOSTSHM_LINE)
-        half *= 2;
-    return half;
+    while (room > ROOM_MIN && room * local_size > ROOM_TOTAL)
+        room /= 2;
+    while (room < 4 * (size_t)local_size * DT_HOSTSHM_LINE)
+        room *= 2;
+    return room;
 }
 
 static size_t control_bytes(uint32_t local_size)
@@ -41,7 +41,7 @@ static size_t control_bytes(uint32_t local_size)
 
 static size_t total_bytes(uint32_t local_size)
 {
-    return control_bytes(local_size) + (size_t)local_size * 2 * half_bytes(local_size);
+    return control_bytes(local_size) + local_size * room_bytes(local_size);
 }
 
 /* fd -1: fresh memory. */
@@ -57,7 +57,7 @@ static int map(struct dt_hostshm *h, int fd, uint32_t local_size)
         .head = (struct dt_hostshm_head *)p,
         .ranks = (struct dt_hostshm_rank *)(p + sizeof(struct dt_hostshm_head)),
         .staging = p + control_bytes(local_size),
-        .half = half_bytes(local_size),
+        .room = room_bytes(local_size),
         .bytes = bytes,
     };
     return 0;
@@ -69,7 +69,7 @@ static void fill(const struct dt_hostshm *h, uint32_t generation, uint32_t local
     h->head->protocol = DT_RANK_PROTOCOL;
     h->head->generation = generation;
     h->head->local_size = local_size;
-    h->head->half = h->half;
+    h->head->room = h->room;
     h->head->bytes = h->bytes;
     for (uint32_t i = 0; i < local_size; i++) {
         atomic_init(&h->ranks[i].watch_step, DT_HOSTSHM_NO_STEP);
@@ -118,7 +118,7 @@ int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t l
         return -1;
     if (h->head->magic == MAGIC && h->head->protocol == DT_RANK_PROTOCOL &&
         h->head->generation == generation && h->head->local_size == local_size &&
-        h->head->half == h->half && h->head->bytes == h->bytes)
+        h->head->room == h->room && h->head->bytes == h->bytes)
         return 0;
     dt_hostshm_unmap(h);
     errno = EPROTO;

@@ -1,7 +1,7 @@
 /* The memory that one agent shares with those of its ranks that are in one communicator: a sealed
  * memory file, handed out with WELCOME for the one of all ranks, with MEMORY for others.
  *
- *     head | one struct dt_hostshm_rank per local rank | staging: two halves per local rank
+ *     head | one struct dt_hostshm_rank per local rank | staging of each local rank
  *
  * Local ranks are those of the communicator. Whoever has mapped the same file is on the same host.
  * Every word has one writer, named at it, but for "stop" and "teller" (first writer wins), the
@@ -35,7 +35,7 @@ struct dt_call {
     uint8_t dtype;
     uint8_t op;
     uint8_t device; /* 1: the buffers lie in a device's memory */
-    int32_t root; /* or the peer, or -1 */
+    int32_t root;   /* or the peer, or -1 */
     uint64_t unused;
 };
 
@@ -107,7 +107,7 @@ struct dt_hostshm_head {
     uint32_t protocol; /* DT_RANK_PROTOCOL */
     uint32_t generation;
     uint32_t local_size;
-    uint64_t half; /* bytes of one half of a rank's staging */
+    uint64_t room; /* bytes of a rank's staging */
     uint64_t bytes;
 
     /* 0, or why nothing goes on: a dt_result_t (negated, low half) and the rank to blame (high
@@ -134,7 +134,7 @@ struct dt_hostshm { /* a mapping; head is NULL while there is none */
     struct dt_hostshm_head *head;
     struct dt_hostshm_rank *ranks;
     uint8_t *staging;
-    size_t half;
+    size_t room;
     size_t bytes;
 };
 
@@ -147,12 +147,11 @@ int dt_hostshm_create_private(struct dt_hostshm *h);
 int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size);
 void dt_hostshm_unmap(struct dt_hostshm *h);
 
-/* The half (0 or 1) of a local rank's staging: h->half bytes, a cache line or more for every local
- * rank, aligned to one. */
-static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t local_rank,
-                                          unsigned half)
+/* A local rank's staging: h->room bytes, four cache lines or more for every local rank; aligned to
+ * a page. */
+static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t local_rank)
 {
-    return h->staging + ((size_t)local_rank * 2 + half) * h->half;
+    return h->staging + local_rank * h->room;
 }
 
 /* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins.

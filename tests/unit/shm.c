@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 
 #include "runtime/host/shm.h"
 
-enum { RANKS = 4, CALLS = 300, MOST = 200000 };
+enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000 };
 
 static struct dt_hostshm map;
 
@@ -21,6 +22,7 @@ struct seat {
     pthread_t thread;
     uint32_t me;
     bool bound;      /* to a CPU each: waits spin first; else all share one: they yield and sleep */
+    bool far;        /* data go past the caches */
     const char *bad; /* what went wrong */
 };
 
@@ -29,7 +31,9 @@ static size_t count_of(unsigned call)
 {
     unsigned x = call * 2654435761U;
 
-    return (x >> 8) % (call % 10 == 0 ? MOST : 3000);
+    if (call == HUGE_CALL)
+        return MOST;
+    return (x >> 8) % (call % 10 == 0 ? LARGE : 3000);
 }
 
 /* reduce: to one rank alone. */
@@ -84,6 +88,8 @@ static void *rank(void *arg)
     dt_shm_met(&s);
     if ((s.spins > 0) != seat->bound)
         seat->bad = "spins";
+    if (seat->far)
+        s.stream = (struct dt_stream){ .far = true, .left = UINT_MAX };
     for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
         struct dt_call call = {
             .number = i, .count = count_of(i), .kind = 1, .dtype = DT_I64, .op = DT_SUM
@@ -100,7 +106,7 @@ static void *rank(void *arg)
     return NULL;
 }
 
-static void run(bool bound, bool fences)
+static void run(bool bound, bool fences, bool far)
 {
     struct seat seats[RANKS];
     int fd = dt_hostshm_create(&map, 1, RANKS);
@@ -109,7 +115,7 @@ static void run(bool bound, bool fences)
     close(fd);
     map.head->fences = fences;
     for (uint32_t i = 0; i < RANKS; i++) {
-        seats[i] = (struct seat){ .me = i, .bound = bound };
+        seats[i] = (struct seat){ .me = i, .bound = bound, .far = far };
         assert_int_equal(pthread_create(&seats[i].thread, NULL, rank, &seats[i]), 0);
     }
     for (uint32_t i = 0; i < RANKS; i++)
@@ -122,20 +128,27 @@ static void run(bool bound, bool fences)
 static void waits_that_spin(void **state)
 {
     (void)state;
-    run(true, false);
+    run(true, false, false);
 }
 
 static void waits_that_yield(void **state)
 {
     (void)state;
-    run(false, false);
+    run(false, false, false);
 }
 
 /* As where membarrier(2) is not to be had. */
 static void waits_that_yield_behind_fences(void **state)
 {
     (void)state;
-    run(false, true);
+    run(false, true, false);
+}
+
+/* As where the others' caches are far away. */
+static void data_past_the_caches(void **state)
+{
+    (void)state;
+    run(true, false, true);
 }
 
 /* One rank never comes: stopping the host wakes the sleepers. */
@@ -185,6 +198,7 @@ int main(void)
         cmocka_unit_test(waits_that_spin),
         cmocka_unit_test(waits_that_yield),
         cmocka_unit_test(waits_that_yield_behind_fences),
+        cmocka_unit_test(data_past_the_caches),
         cmocka_unit_test(a_stop_wakes_sleepers),
     };
 

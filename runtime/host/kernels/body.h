@@ -191,10 +191,6 @@ HALF_TYPE(bf16, _1, 1)
             UNROLL for (size_t k = 0; k < (many); k++) acc[k] = END(acc[k], f);                    \
             UNROLL for (size_t k = 0; k < (many); k++)                                             \
                 store_##t##sfx(TO(f->dst, i + k * STEP, size), acc[k]);                            \
-            if (f->also) {                                                                         \
-                UNROLL for (size_t k = 0; k < (many); k++)                                         \
-                    store_##t##sfx(TO(f->also, i + k * STEP, size), acc[k]);                       \
-            }                                                                                      \
         }                                                                                          \
         return i;                                                                                  \
     }

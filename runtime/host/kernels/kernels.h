@@ -11,8 +11,7 @@
 
 /* What to fold: count elements of each of n sources. */
 struct dt_fold {
-    void *dst;  /* may be one of the sources, or overlap none of them */
-    void *also; /* NULL, or where the result is stored a second time; likewise */
+    void *dst; /* may be one of the sources, or overlap none of them */
     const void *const *src;
     size_t n; /* 1 or more */
     size_t count;
