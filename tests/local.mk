@@ -323,7 +323,7 @@ EXTRA_DIST += tests/await.bash tests/cluster/lib.bash
 # Run by hand: see CONTRIBUTING.md.
 EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \
 	tests/bench/agents \
-	tests/bench/relay tests/bench/allreduce tests/bench/allreduce_gloo.py tests/bench/allreduce_mpi.c \
+	tests/bench/relay tests/bench/allreduce tests/bench/allreduce.c tests/bench/allreduce_gloo.py \
 	tests/bench/overlap tests/bench/overlap.c
 
 if HAVE_BATS

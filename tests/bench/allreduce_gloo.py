@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Gloo's all-reduce, through PyTorch, measured as allreduce_mpi.c measures MPI's.
+"""Gloo's all-reduce, through PyTorch, measured as allreduce.c measures the others.
 
     allreduce_gloo.py MINBYTES MAXBYTES FACTOR SECONDS
 """
@@ -31,9 +31,9 @@ def main():
     size = int(least)
     while size <= most:
         tensor = torch.zeros(size // 4)
-        repeat(tensor, 5)
-        longest = agreed(repeat(tensor, 5), dist.ReduceOp.MAX)
-        times = min(100000, max(20, int(seconds / longest)))
+        repeat(tensor, 4)
+        longest = agreed(repeat(tensor, 4), dist.ReduceOp.MAX)
+        times = min(100000, max(8, int(seconds / longest)))
         mean = agreed(repeat(tensor, times), dist.ReduceOp.SUM) / dist.get_world_size()
         if dist.get_rank() == 0:
             print(f"{size} {mean * 1e6:.3f}", flush=True)

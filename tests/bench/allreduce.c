@@ -1,0 +1,169 @@
+/* The all-reduce of one library, measured alike for all: f32 sums, out of place, calls that follow
+ * each other, the mean of all ranks. With -DUSE_MPI it measures an MPI library, else libdtrun.
+ *
+ *     allreduce MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from rank 0
+ *     allreduce wait SECONDS                        the CPU time, in per cent, that a rank uses
+ * which waits so long for rank 0 */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifdef USE_MPI
+#include <mpi.h>
+
+static void begin(int *rank, int *size)
+{
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, rank);
+    MPI_Comm_size(MPI_COMM_WORLD, size);
+}
+
+static void sum(const float *in, float *out, size_t count)
+{
+    MPI_Allreduce(in, out, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static double agree(double mine, bool most)
+{
+    MPI_Allreduce(MPI_IN_PLACE, &mine, 1, MPI_DOUBLE, most ? MPI_MAX : MPI_SUM, MPI_COMM_WORLD);
+    return mine;
+}
+
+static void meet(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void end(void)
+{
+    MPI_Finalize();
+}
+#else
+#include "runtime/dtrun.h"
+
+static void check(dt_result_t result)
+{
+    if (result == DT_OK)
+        return;
+    fprintf(stderr, "%s\n", dt_last_error());
+    exit(1);
+}
+
+static void begin(int *rank, int *size)
+{
+    check(dt_init());
+    *rank = dt_rank();
+    *size = dt_size();
+}
+
+static void sum(const float *in, float *out, size_t count)
+{
+    check(dt_all_reduce(DT_WORLD, in, out, count, DT_F32, DT_SUM));
+}
+
+static double agree(double mine, bool most)
+{
+    check(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &mine, 1, DT_F64, most ? DT_MAX : DT_SUM));
+    return mine;
+}
+
+static void meet(void)
+{
+    check(dt_barrier(DT_WORLD));
+}
+
+static void end(void)
+{
+    check(dt_finalize());
+}
+#endif
+
+enum { LEAST_CALLS = 8, MOST_CALLS = 100000 };
+
+static double seconds(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static double repeat(const float *in, float *out, size_t count, int times)
+{
+    double start;
+
+    meet();
+    start = seconds(CLOCK_MONOTONIC);
+    for (int i = 0; i < times; i++)
+        sum(in, out, count);
+    return (seconds(CLOCK_MONOTONIC) - start) / times;
+}
+
+/* Every rank chooses alike. */
+static int calls_in(double wanted, const float *in, float *out, size_t count)
+{
+    double calls;
+
+    repeat(in, out, count, LEAST_CALLS / 2);
+    calls = wanted / agree(repeat(in, out, count, LEAST_CALLS / 2), true);
+    return calls < LEAST_CALLS ? LEAST_CALLS : calls > MOST_CALLS ? MOST_CALLS : (int)calls;
+}
+
+static float *zeros(size_t bytes)
+{
+    float *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+
+    if (!p)
+        exit(1);
+    return memset(p, 0, bytes); /* no page is to be made while a call is timed */
+}
+
+static void measure(int rank, int size, char **args)
+{
+    size_t least = strtoul(args[0], NULL, 10), most = strtoul(args[1], NULL, 10);
+    size_t factor = strtoul(args[2], NULL, 10);
+    float *in = zeros(most), *out = zeros(most);
+
+    for (size_t bytes = least; bytes <= most; bytes *= factor) {
+        size_t count = bytes / sizeof *in;
+        int calls = calls_in(atof(args[3]), in, out, count);
+        double mean = agree(repeat(in, out, count, calls), false) / size;
+
+        if (rank == 0)
+            printf("%zu %.3f\n", bytes, mean * 1e6);
+    }
+    free(in);
+    free(out);
+}
+
+static void wait_for_rank_0(int rank, double length)
+{
+    float in = 0, out;
+    double used;
+
+    meet();
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    if (rank == 0)
+        usleep((useconds_t)(length * 1e6));
+    sum(&in, &out, 1);
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID) - used;
+    used = agree(rank == 0 ? 0 : used, true);
+    if (rank == 0)
+        printf("%.2f\n", 100 * used / length);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+
+    begin(&rank, &size);
+    if (argc == 5)
+        measure(rank, size, argv + 1);
+    else if (argc == 3 && strcmp(argv[1], "wait") == 0)
+        wait_for_rank_0(rank, atof(argv[2]));
+    end();
+    return 0;
+}
