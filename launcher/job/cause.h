@@ -18,8 +18,8 @@ struct dt_death {
     uint64_t time_ns; /* in dtrun's clock: the agent's, corrected for the offset between them */
 };
 
-/* One more has died: deaths[last]. cause: the index of the cause of those before it, or -1 when none
- * of them is a failure. Returns the same for all of them.
+/* One more has died: deaths[last]. cause: the index of the cause of those before it, or -1 when
+ * none of them is a failure. Returns the same for all of them.
  *
  * Signals, lost hosts and ranks that hang come before exits; ranks whose runtime had seen a lost
  * peer are consequences and come last; among equals the earliest, then the lowest rank. A rank that

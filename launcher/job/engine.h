@@ -230,7 +230,7 @@ void dt_job_watch_auxiliaries(struct dt_job *j); /* a rank has ended with 0 */
 
 /* hangs.c */
 void dt_job_note_waits(struct dt_job *j, const struct dt_msg_list *steps); /* of PONG */
-void dt_job_watch_waits(struct dt_job *j); /* from time to time: all ranks are gone through */
+void dt_job_watch_waits(struct dt_job *j);  /* from time to time: all ranks are gone through */
 void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were stopped */
 
 /* stopping.c */
