@@ -1,45 +1,24 @@
 /* The public collectives: what they are given is checked, and goes to the ways of the host or of a
  * device. */
+#include "runtime/checks.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/dtype.h"
 #include "runtime/request.h"
 
-static bool overlap(const void *a, const void *b, size_t bytes)
-{
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-
-    return x < y ? y - x < bytes : x - y < bytes;
-}
-
-static dt_result_t check_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype)
-{
-    size_t size = dt_dtype_size(dtype);
-
-    if (!size)
-        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_dtype_t", name, (int)dtype);
-    if (count > PTRDIFF_MAX / size)
-        return dt_fail(DT_ERR_ARG, "%s: count %zu is larger than memory", name, count);
-    if (count && (!buf || buf == DT_IN_PLACE))
-        return dt_fail(DT_ERR_ARG, "%s: no buffer was given", name);
-    return DT_OK;
-}
-
 static dt_result_t check_all_reduce(const void *in, const void *out, size_t count, dt_dtype_t dtype,
                                     dt_op_t op, enum dt_memory *memory)
 {
-    dt_result_t r = check_buffer("dt_all_reduce", out, count, dtype);
+    size_t bytes = count * dt_dtype_size(dtype);
+    dt_result_t r = dt_check_buffer("dt_all_reduce", out, count, dtype);
 
+    if (r == DT_OK)
+        r = dt_check_op("dt_all_reduce", dtype, op);
     if (r != DT_OK)
         return r;
-    if ((unsigned)op >= DT_OP_MAX)
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce: %d is no dt_op_t", (int)op);
-    if (!dt_op_applies(op, dtype))
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce: %s folds the bits of integers, not %s",
-                       dt_op_name(op), dt_dtype_name(dtype));
     if (count && !in)
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: no input was given (DT_IN_PLACE to use out)");
-    if (in != out && overlap(in, out, count * dt_dtype_size(dtype)))
+    if (in != out && dt_buffers_overlap(in, bytes, out, bytes))
         return dt_fail(DT_ERR_ARG, "dt_all_reduce: in and out overlap in part");
     *memory = count ? dt_device_memory(in, out) : DT_MEMORY_HOST;
     if (*memory == DT_MEMORY_MIXED)
@@ -95,15 +74,18 @@ dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t co
 dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root)
 {
     struct dt_comm *c;
-    dt_result_t r = check_buffer("dt_broadcast", buf, count, dtype);
+    dt_result_t r = dt_check_buffer("dt_broadcast", buf, count, dtype);
 
     if (r == DT_OK)
         r = dt_context_enter("dt_broadcast", comm, &c);
     if (r != DT_OK)
         return r;
-    if (root < 0 || root >= c->size) {
-        r = dt_fail(DT_ERR_ARG, "dt_broadcast: root %d is not one of the %d ranks", root, c->size);
-    } else if (count && dt_device_memory(buf, buf) == DT_MEMORY_DEVICE) {
+    r = dt_check_root("dt_broadcast", root, c->size);
+    if (r != DT_OK) {
+        dt_context_leave(c);
+        return r;
+    }
+    if (count && dt_device_memory(buf, buf) == DT_MEMORY_DEVICE) {
         r = dt_comm_match(c, DT_CALL_BROADCAST, count, dtype, DT_SUM, root);
         if (r == DT_OK)
             r = dt_device_broadcast(&c->device, &c->device_host, buf, count, dtype, root);
@@ -128,7 +110,7 @@ dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t d
                                           .count = count,
                                           .dtype = dtype,
                                           .root = root };
-    dt_result_t r = check_buffer("dt_ibroadcast", buf, count, dtype);
+    dt_result_t r = dt_check_buffer("dt_ibroadcast", buf, count, dtype);
 
     return r == DT_OK ? dt_request_start("dt_ibroadcast", &call, request) : r;
 }

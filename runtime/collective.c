@@ -1,8 +1,11 @@
 #include "runtime/collective.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/dtype.h"
+#include "runtime/host/movement.h"
+#include "runtime/host/shmmove.h"
 
 static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call, const void *in,
                               void *out)
@@ -105,4 +108,163 @@ dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t coun
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, meet(c, &call)) : r;
+}
+
+/* ---- those that give ranks parts of their own ---- */
+
+static dt_result_t no_memory(struct dt_comm *c)
+{
+    return dt_trouble(&c->trouble, DT_ERR_NOMEM, (uint32_t)c->world->rank);
+}
+
+/* Between hosts this and the next are what dt_comm_all_reduce does, with a place for what this rank
+ * is not to have. */
+static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
+{
+    void *aside = NULL;
+    dt_result_t r;
+
+    if (c->nodes == 1 && c->size > 1)
+        return dt_shm_reduce(&c->shm, call, in, out, (uint32_t)call->root,
+                             call->op == DT_AVG ? c->size : 1);
+    if (c->rank != call->root) {
+        aside = malloc(call->count * dt_dtype_size((dt_dtype_t)call->dtype) + 1);
+        if (!aside)
+            return no_memory(c);
+    }
+    r = all_reduce(c, call, in, aside ? aside : out);
+    free(aside);
+    return r;
+}
+
+dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
+                           dt_dtype_t dtype, dt_op_t op, int root)
+{
+    struct dt_call call = {
+        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = root
+    };
+    dt_result_t r = dt_comm_begin(c, &call, DT_CALL_REDUCE);
+
+    return r == DT_OK ? dt_comm_end(c, &call, reduce(c, &call, in, out)) : r;
+}
+
+static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                  void *out)
+{
+    const struct dt_blocks blocks = { .each = call->count };
+    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+    struct dt_call whole = *call;
+    uint8_t *all;
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_reduce_scatter(&c->shm, call, in, out, &blocks,
+                                     call->op == DT_AVG ? c->size : 1);
+    all = malloc(bytes * (size_t)c->size + 1);
+    if (!all)
+        return no_memory(c);
+    whole.count *= (size_t)c->size;
+    r = all_reduce(c, &whole, in, all);
+    if (r == DT_OK && bytes)
+        memcpy(out, all + bytes * (size_t)c->rank, bytes);
+    free(all);
+    return r;
+}
+
+dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, const void *in, void *out, size_t count,
+                                   dt_dtype_t dtype, dt_op_t op)
+{
+    struct dt_call call = {
+        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
+    };
+    dt_result_t r = dt_comm_begin(c, &call, DT_CALL_REDUCE_SCATTER);
+
+    return r == DT_OK ? dt_comm_end(c, &call, reduce_scatter(c, &call, in, out)) : r;
+}
+
+/* Counts that differ between ranks are compared by what moves the data. */
+static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
+{
+    return (struct dt_call){ .count = blocks->counts ? 0 : blocks->each,
+                             .dtype = (uint8_t)dtype,
+                             .root = root };
+}
+
+dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
+                               const struct dt_blocks *blocks, dt_dtype_t dtype)
+{
+    struct dt_call call = call_of(blocks, dtype, -1);
+    dt_result_t r;
+
+    if (blocks->counts)
+        call.count = dt_counts_hash(blocks->counts, (size_t)c->size);
+    r = dt_comm_begin(c, &call, kind);
+    if (r != DT_OK)
+        return r;
+    r = c->nodes == 1 ? dt_shm_all_gather(&c->shm, &call, in, out, blocks)
+                      : dt_movement_all_gather(&c->mesh, &call, in, out, blocks);
+    return dt_comm_end(c, &call, r);
+}
+
+dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                               const struct dt_blocks *given, void *out,
+                               const struct dt_blocks *taken, dt_dtype_t dtype)
+{
+    struct dt_call call = call_of(given, dtype, -1);
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    if (r != DT_OK)
+        return r;
+    r = c->nodes == 1 ? dt_shm_all_to_all(&c->shm, &call, in, given, out, taken)
+                      : dt_movement_all_to_all(&c->mesh, &call, in, given, out, taken);
+    return dt_comm_end(c, &call, r);
+}
+
+/* Ranks that have nothing to do with each other in this call would not see that they mean another
+ * root: so all meet first. */
+static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const void *in,
+                          size_t count, void *out, const struct dt_blocks *blocks)
+{
+    uint32_t root = (uint32_t)call->root;
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_gather(&c->shm, call, in, count, out, blocks, root);
+    r = meet(c, call);
+    if (r == DT_OK)
+        r = dt_movement_gather(&c->mesh, call, in, count, out, blocks, root);
+    return r;
+}
+
+dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
+                           void *out, const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
+{
+    struct dt_call call = call_of(blocks, dtype, root);
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, gather(c, &call, in, count, out, blocks)) : r;
+}
+
+static dt_result_t scatter(struct dt_comm *c, const struct dt_call *call, const void *in,
+                           const struct dt_blocks *blocks, void *out, size_t count)
+{
+    uint32_t root = (uint32_t)call->root;
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_scatter(&c->shm, call, in, blocks, out, count, root);
+    r = meet(c, call);
+    if (r == DT_OK)
+        r = dt_movement_scatter(&c->mesh, call, in, blocks, out, count, root);
+    return r;
+}
+
+dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                            const struct dt_blocks *blocks, void *out, size_t count,
+                            dt_dtype_t dtype, int root)
+{
+    struct dt_call call = call_of(blocks, dtype, root);
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, scatter(c, &call, in, blocks, out, count)) : r;
 }

@@ -5,6 +5,7 @@
 #define DT_RUNTIME_COLLECTIVE_H
 
 #include "runtime/comm.h"
+#include "runtime/host/blocks.h"
 
 /* in may be out; otherwise they do not overlap. */
 dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
@@ -14,6 +15,22 @@ dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dty
 /* Shows every rank's block of a table, that has one for each rank, to all others. All other blocks
  * are zero before; bytes: of a block, in whole words of 8. */
 dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes);
+/* Those that give ranks parts of their own, as of shmmove.h and movement.h, which say what may
+ * overlap. kind: what the call counts as. */
+dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
+                           dt_dtype_t dtype, dt_op_t op, int root);
+dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, const void *in, void *out, size_t count,
+                                   dt_dtype_t dtype, dt_op_t op);
+dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
+                               const struct dt_blocks *blocks, dt_dtype_t dtype);
+dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                               const struct dt_blocks *given, void *out,
+                               const struct dt_blocks *taken, dt_dtype_t dtype);
+dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
+                           void *out, const struct dt_blocks *blocks, dt_dtype_t dtype, int root);
+dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                            const struct dt_blocks *blocks, void *out, size_t count,
+                            dt_dtype_t dtype, int root);
 /* Waits for every rank to make this very call, of a kind that moves no data. */
 dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind);
 /* Waits for every rank to be about to make this call on device memory, whose libraries check

@@ -154,6 +154,43 @@ DT_API dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dty
 /* Returns when every rank has called it. */
 DT_API dt_result_t dt_barrier(dt_comm_t *comm);
 
+/* Collectives that give ranks parts of their own, in host memory. Blocks of a buffer follow each
+ * other in the order of ranks. in and out do not overlap, but where DT_IN_PLACE is spoken of, which
+ * means the same as the pointer there. A buffer that has no element may be NULL.
+ *
+ * reduce: as dt_all_reduce, but only root has the result, and needs out; there "in" may be
+ * DT_IN_PLACE. */
+DT_API dt_result_t dt_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                             dt_dtype_t dtype, dt_op_t op, int root);
+/* "in" has a block of count elements for each rank, which gets the folded one: the same bytes as of
+ * dt_all_reduce. In place, the result stands at the beginning of out, which has all blocks. */
+DT_API dt_result_t dt_reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                     dt_dtype_t dtype, dt_op_t op);
+/* Every rank's block to all others: of count elements, or of counts[rank], which all ranks give
+ * alike. In place, "in" is this rank's block of out. */
+DT_API dt_result_t dt_all_gather(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                 dt_dtype_t dtype);
+DT_API dt_result_t dt_all_gatherv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
+                                  dt_dtype_t dtype);
+/* Block i of "in" to rank i, whose out has it as the block of this rank. What a rank sends must be
+ * what the other expects: else DT_ERR_MISMATCH. Never in place. */
+DT_API dt_result_t dt_all_to_all(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                 dt_dtype_t dtype);
+DT_API dt_result_t dt_all_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts,
+                                  void *out, const size_t *recv_counts, dt_dtype_t dtype);
+/* Every rank's count elements to root, which alone needs out and counts. In place at root, "in" is
+ * its block of out. */
+DT_API dt_result_t dt_gather(dt_comm_t *comm, const void *in, void *out, size_t count,
+                             dt_dtype_t dtype, int root);
+DT_API dt_result_t dt_gatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
+                              const size_t *counts, dt_dtype_t dtype, int root);
+/* A block to every rank from root, which alone needs "in" and counts. Root's out may be its block
+ * of "in". */
+DT_API dt_result_t dt_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
+                              dt_dtype_t dtype, int root);
+DT_API dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *counts, void *out,
+                               size_t count, dt_dtype_t dtype, int root);
+
 /* Uneven data: where ranks run out of data after different numbers of steps, those that have none
  * left take part in the calls of the others (as PyTorch's Join and Horovod's join do).
  *

@@ -35,6 +35,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
 	runtime/calls.c \
+	runtime/checks.c runtime/checks.h \
 	runtime/collective.c runtime/collective.h \
 	runtime/comm.c runtime/comm.h \
 	runtime/communicators.c \
@@ -62,6 +63,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/stream.c runtime/host/stream.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/joining.c runtime/joining.h \
+	runtime/parts.c \
 	runtime/request.c runtime/request.h \
 	runtime/slots.c runtime/slots.h \
 	runtime/split.c runtime/split.h \

@@ -7,6 +7,7 @@ UNIT_TESTS += \
 	tests/unit/door \
 	tests/unit/failures \
 	tests/unit/movement \
+	tests/unit/parts \
 	tests/unit/reduce \
 	tests/unit/shm \
 	tests/unit/shmmove \
@@ -72,6 +73,10 @@ tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_communicators_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_parts_SOURCES = tests/unit/parts.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_parts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_parts_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_uneven_SOURCES = tests/unit/uneven.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_uneven_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -115,7 +115,7 @@ static void fold(const struct reduction *d, void *dst, const void *const *src, s
     };
 
     if (bytes)
-        dt_reduce(&f, dtype, (dt_op_t)d->call->op);
+        dt_fold(&f, dtype, (dt_op_t)d->call->op);
 }
 
 /* Where the segment that another host sends for folding goes. */

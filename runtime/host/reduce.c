@@ -99,7 +99,7 @@ static void divide_integers(void *buf, size_t count, dt_dtype_t dtype, int n)
     }
 }
 
-void dt_reduce(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
+void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
 {
     bool later = f->divisor != 1 && !dt_dtype_is_float(dtype);
 
@@ -116,7 +116,7 @@ void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n)
     const void *src[] = { buf };
     struct dt_fold fold = { .dst = buf, .src = src, .n = 1, .count = count, .divisor = n };
 
-    dt_reduce(&fold, dtype, DT_AVG);
+    dt_fold(&fold, dtype, DT_AVG);
 }
 
 void dt_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype, double factor)

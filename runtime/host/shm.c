@@ -67,7 +67,7 @@ static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, const
                          .count = bytes / dt_dtype_size(dtype),
                          .divisor = c->divisor };
 
-    dt_reduce(&f, dtype, (dt_op_t)c->call->op);
+    dt_fold(&f, dtype, (dt_op_t)c->call->op);
 }
 
 /* Where a rank's data of a small call stand: with its progress, if they fit. */

@@ -128,7 +128,7 @@ static dt_result_t fold(const struct move *m, size_t at)
     for (uint32_t i = 0; i < s->n; i++)
         src[i] = i == s->me ? m->in + m->give[i].at + at : staged(m, i, s->me);
     f.dst = m->out + at;
-    dt_reduce(&f, dtype, (dt_op_t)m->call->op);
+    dt_fold(&f, dtype, (dt_op_t)m->call->op);
     return DT_OK;
 }
 

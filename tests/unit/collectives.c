@@ -78,7 +78,7 @@ static void fold(void *dst, const void *const *src, size_t n, size_t count, int 
 {
     struct dt_fold f = { .dst = dst, .src = src, .n = n, .count = count, .divisor = divisor };
 
-    dt_reduce(&f, dtype, op);
+    dt_fold(&f, dtype, op);
 }
 
 /* Folds every host's ranks, then the hosts, each in their order and rounded once, with the plain

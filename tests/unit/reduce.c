@@ -272,7 +272,7 @@ static void check_fold(dt_dtype_t t, dt_op_t op, size_t n, size_t count, size_t 
     }
     expect(t, op, src, n, count, fold.divisor, want);
     raw[into][shift + bytes] = 0xa5;
-    dt_reduce(&fold, t, op);
+    dt_fold(&fold, t, op);
     assert_memory_equal(raw[into] + shift, want, bytes);
     assert_int_equal(raw[into][shift + bytes], 0xa5);
 }
@@ -304,9 +304,9 @@ static void check_halves(void)
         const void *src[] = { &in[0], &in[1] };
         struct dt_fold fold = { .dst = &out, .src = src, .n = 2, .count = 1, .divisor = 1 };
 
-        dt_reduce(&fold, DT_F16, DT_SUM); /* adding -0 changes nothing */
+        dt_fold(&fold, DT_F16, DT_SUM); /* adding -0 changes nothing */
         assert_int_equal(out, want);
-        dt_reduce(&fold, DT_BF16, DT_SUM);
+        dt_fold(&fold, DT_BF16, DT_SUM);
         assert_int_equal(out, bwant);
     }
 }
@@ -336,7 +336,7 @@ static void check_rounding(void)
                 a[i] = (uint16_t)(h + i);
                 step[i] = to_f16(isfinite(gap) ? gap * quarter / 4 : 16.0 * quarter);
             }
-            dt_reduce(&fold, DT_F16, DT_SUM);
+            dt_fold(&fold, DT_F16, DT_SUM);
             for (int i = 0; i < N; i++)
                 assert_int_equal(out[i], to_f16(from_f16(a[i]) + from_f16(step[i])));
         }
@@ -359,10 +359,10 @@ static void check_one_rounding(void)
         src[i] = &third;
         b_src[i] = &b_third;
     }
-    dt_reduce(&fold, DT_F16, DT_SUM);
+    dt_fold(&fold, DT_F16, DT_SUM);
     assert_int_equal(out, to_f16(8 * from_f16(third)));
     fold.src = b_src;
-    dt_reduce(&fold, DT_BF16, DT_SUM);
+    dt_fold(&fold, DT_BF16, DT_SUM);
     assert_int_equal(out, to_bf16(8 * (double)from_bf16(b_third)));
 }
 
@@ -381,7 +381,7 @@ static void eight_thirds_are_rounded_once(void **state)
         struct dt_fold fold_ = {                                                                   \
             .dst = &out_, .src = src_, .n = 2, .count = 1, .divisor = (op) == DT_AVG ? 2 : 1       \
         };                                                                                         \
-        dt_reduce(&fold_, dtype, op);                                                              \
+        dt_fold(&fold_, dtype, op);                                                                \
         out_;                                                                                      \
     })
 

@@ -163,7 +163,7 @@ HALF_TYPE(bf16, _1, 1)
 #define AT(base, i, size) ((const char *)(base) + (i) * (size))
 #define TO(base, i, size) ((char *)(base) + (i) * (size))
 
-/* Integers are divided by dt_reduce, in a second pass: no processor divides vectors of them. */
+/* Integers are divided by dt_fold, in a second pass: no processor divides vectors of them. */
 #define KEEP(v, fold)   (v)
 #define FINISH(v, fold) ONE_NAN((fold)->divisor == 1 ? (v) : (v) / (float)(fold)->divisor)
 

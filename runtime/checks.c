@@ -1,0 +1,80 @@
+#include "runtime/checks.h"
+
+#include <stdint.h>
+
+#include "runtime/dtype.h"
+#include "runtime/error.h"
+
+dt_result_t dt_check_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype)
+{
+    size_t size = dt_dtype_size(dtype);
+
+    if (!size)
+        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_dtype_t", name, (int)dtype);
+    if (count > PTRDIFF_MAX / size)
+        return dt_fail(DT_ERR_ARG, "%s: count %zu is larger than memory", name, count);
+    if (count && (!buf || buf == DT_IN_PLACE))
+        return dt_fail(DT_ERR_ARG, "%s: no buffer was given", name);
+    return DT_OK;
+}
+
+dt_result_t dt_check_op(const char *name, dt_dtype_t dtype, dt_op_t op)
+{
+    if ((unsigned)op >= DT_OP_MAX)
+        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_op_t", name, (int)op);
+    if (!dt_op_applies(op, dtype))
+        return dt_fail(DT_ERR_ARG, "%s: %s folds the bits of integers, not %s", name,
+                       dt_op_name(op), dt_dtype_name(dtype));
+    return DT_OK;
+}
+
+dt_result_t dt_check_root(const char *name, int root, int size)
+{
+    if (root >= 0 && root < size)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: root %d is not one of the %d ranks", name, root, size);
+}
+
+static size_t count_of(const struct dt_blocks *blocks, int rank)
+{
+    return blocks->counts ? blocks->counts[rank] : blocks->each;
+}
+
+/* The sum is known to fit. */
+static size_t total_before(const struct dt_blocks *blocks, int rank)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < rank; i++)
+        total += count_of(blocks, i);
+    return total;
+}
+
+size_t dt_blocks_total(const struct dt_blocks *blocks, int n)
+{
+    return total_before(blocks, n);
+}
+
+size_t dt_blocks_at(const struct dt_blocks *blocks, int rank, dt_dtype_t dtype)
+{
+    return total_before(blocks, rank) * dt_dtype_size(dtype);
+}
+
+dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
+                            const struct dt_blocks *blocks, int n, dt_dtype_t dtype)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (__builtin_add_overflow(total, count_of(blocks, i), &total))
+            return dt_fail(DT_ERR_ARG, "%s: %s: together more than memory", name, what);
+    }
+    return dt_check_buffer(name, buf, total, dtype);
+}
+
+bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return a_bytes && b_bytes && (x < y ? y - x < a_bytes : x - y < b_bytes);
+}
