@@ -58,13 +58,13 @@ static void a_neutral_element_changes_nothing(void **state)
             /* A fold of one source copies; of a value with itself, MAX makes NaNs the same one. */
             const void *twice[] = { x, x };
             f = (struct dt_fold){ .dst = want, .src = twice, .n = 2, .count = 65536, .divisor = 1 };
-            dt_reduce(&f, (dt_dtype_t)dtype, DT_MAX);
+            dt_fold(&f, (dt_dtype_t)dtype, DT_MAX);
             f.dst = got;
             f.src = two;
-            dt_reduce(&f, (dt_dtype_t)dtype, (dt_op_t)op);
+            dt_fold(&f, (dt_dtype_t)dtype, (dt_op_t)op);
             assert_memory_equal(got, want, 65536 * size);
             f.src = swapped;
-            dt_reduce(&f, (dt_dtype_t)dtype, (dt_op_t)op);
+            dt_fold(&f, (dt_dtype_t)dtype, (dt_op_t)op);
             assert_memory_equal(got, want, 65536 * size);
         }
     }
