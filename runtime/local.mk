@@ -56,6 +56,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/meet.c runtime/host/meet.h \
 	runtime/host/mesh.c runtime/host/mesh.h \
 	runtime/host/movement.c runtime/host/movement.h \
+	runtime/host/pipe.c runtime/host/pipe.h \
 	runtime/host/reduce.c runtime/host/reduce.h \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/shm.c runtime/host/shm.h \

@@ -8,6 +8,7 @@ UNIT_TESTS += \
 	tests/unit/failures \
 	tests/unit/movement \
 	tests/unit/parts \
+	tests/unit/pipe \
 	tests/unit/reduce \
 	tests/unit/shm \
 	tests/unit/shmmove \
@@ -45,6 +46,10 @@ tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_movement_SOURCES = tests/unit/movement.c
 tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_movement_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_pipe_SOURCES = tests/unit/pipe.c
+tests_unit_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_pipe_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_reduce_SOURCES = tests/unit/reduce.c
 tests_unit_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

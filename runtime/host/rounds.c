@@ -72,7 +72,7 @@ static void fence_everybody(const struct dt_shm *s)
         membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
-static void wake_sleepers(const struct dt_shm *s)
+void dt_shm_wake(const struct dt_shm *s)
 {
     if (fences(s))
         atomic_thread_fence(memory_order_seq_cst);
@@ -81,7 +81,9 @@ static void wake_sleepers(const struct dt_shm *s)
     if (atomic_load_explicit(&s->map.head->sleepers, memory_order_relaxed) == 0)
         return;
     for (uint32_t i = 0; i < s->n; i++) {
-        if (atomic_load_explicit(&s->map.ranks[i].waits_for, memory_order_relaxed) == s->me + 1)
+        uint32_t whom = atomic_load_explicit(&s->map.ranks[i].waits_for, memory_order_relaxed);
+
+        if (whom == s->me + 1 || whom == DT_HOSTSHM_ANYBODY)
             dt_hostshm_ring(&s->map.ranks[i]);
     }
 }
@@ -98,15 +100,29 @@ static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
            atomic_load_explicit(&posts[!parity].progress, memory_order_acquire) >= target;
 }
 
-static void sleep_for(struct dt_shm *s, uint32_t peer, uint64_t target)
+struct goal {
+    const struct dt_shm *s;
+    uint32_t peer;
+    uint64_t target;
+};
+
+static bool is_reached(const void *arg)
+{
+    const struct goal *g = arg;
+
+    return has_reached(g->s, g->peer, g->target);
+}
+
+/* whom: as waits_for. */
+static void sleep_for(struct dt_shm *s, uint32_t whom, bool (*done)(const void *), const void *arg)
 {
     struct dt_hostshm_rank *me = &s->map.ranks[s->me];
     uint32_t seen = atomic_load(&me->doorbell);
 
-    atomic_store(&me->waits_for, peer + 1);
+    atomic_store(&me->waits_for, whom);
     atomic_fetch_add(&s->map.head->sleepers, 1);
     fence_everybody(s);
-    if (!has_reached(s, peer, target) && dt_hostshm_stopped(&s->map, NULL) == 0)
+    if (!done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
         dt_hostshm_sleep(me, seen);
     atomic_fetch_sub(&s->map.head->sleepers, 1);
     atomic_store_explicit(&me->waits_for, 0, memory_order_relaxed);
@@ -121,22 +137,51 @@ static void relax(void)
 #endif
 }
 
+/* Between two looks. False: it is time to sleep. */
+static bool pauses(const struct dt_shm *s, unsigned tries)
+{
+    if (tries < s->spins && tries < EAGER)
+        return true;
+    if (tries < s->spins)
+        relax();
+    else if (tries < s->spins + s->yields)
+        sched_yield();
+    else
+        return false;
+    return true;
+}
+
+static dt_result_t stopped(const struct dt_shm *s)
+{
+    uint32_t culprit;
+    int code = dt_hostshm_stopped(&s->map, &culprit);
+
+    return code ? dt_trouble(s->trouble, (dt_result_t)code, culprit) : DT_OK;
+}
+
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     for (unsigned tries = 0; !has_reached(s, peer, target); tries++) {
-        uint32_t culprit;
-        int stopped = dt_hostshm_stopped(&s->map, &culprit);
+        const struct goal goal = { s, peer, target };
+        dt_result_t r = stopped(s);
 
-        if (stopped)
-            return dt_trouble(s->trouble, (dt_result_t)stopped, culprit);
-        if (tries < s->spins && tries < EAGER)
-            continue;
-        if (tries < s->spins)
-            relax();
-        else if (tries < s->spins + s->yields)
-            sched_yield();
-        else
-            sleep_for(s, peer, target);
+        if (r != DT_OK)
+            return r;
+        if (!pauses(s, tries))
+            sleep_for(s, peer + 1, is_reached, &goal);
+    }
+    return DT_OK;
+}
+
+dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg)
+{
+    for (unsigned tries = 0; !done(arg); tries++) {
+        dt_result_t r = stopped(s);
+
+        if (r != DT_OK)
+            return r;
+        if (!pauses(s, tries))
+            sleep_for(s, DT_HOSTSHM_ANYBODY, done, arg);
     }
     return DT_OK;
 }
@@ -186,7 +231,7 @@ dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
 {
     atomic_store_explicit(&dt_round_post(s, s->me)->progress, now(s, phase), memory_order_release);
-    wake_sleepers(s);
+    dt_shm_wake(s);
 }
 
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)

@@ -35,6 +35,13 @@ void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 
+/* For what ranks tell each other beside the rounds: wakes whoever may sleep for this rank, after a
+ * store that shows something. */
+void dt_shm_wake(const struct dt_shm *s);
+/* Waits, as rounds do, until done(arg) holds, which any rank may bring about and then calls
+ * dt_shm_wake. */
+dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg);
+
 static inline struct dt_hostshm_post *dt_round_post(const struct dt_shm *s, uint32_t local_rank)
 {
     return &s->map.ranks[local_rank].posts[s->round & 1];

@@ -19,6 +19,8 @@ enum {
     ROOM_TOTAL = 8 * 1024 * 1024, /* more than the caches of the cores that write and read it */
     ROOM_MIN = 64 * 1024,
     ROOM_MAX = 2 * 1024 * 1024,
+    PIPES_TOTAL = 64 * 1024 * 1024, /* all pipes together, while they are more than a page */
+    PIPE_MAX = 64 * 1024,
 };
 
 static size_t room_bytes(uint32_t local_size)
@@ -32,6 +34,15 @@ static size_t room_bytes(uint32_t local_size)
     return room;
 }
 
+static size_t pipe_bytes(uint32_t local_size)
+{
+    size_t pipe = PIPE_MAX;
+
+    while (pipe > DT_HOSTSHM_PAGE && pipe * local_size * local_size > PIPES_TOTAL)
+        pipe /= 2;
+    return pipe;
+}
+
 static size_t control_bytes(uint32_t local_size)
 {
     size_t n = sizeof(struct dt_hostshm_head) + local_size * sizeof(struct dt_hostshm_rank);
@@ -39,9 +50,15 @@ static size_t control_bytes(uint32_t local_size)
     return (n + DT_HOSTSHM_PAGE - 1) / DT_HOSTSHM_PAGE * DT_HOSTSHM_PAGE;
 }
 
+static size_t staging_bytes(uint32_t local_size)
+{
+    return local_size * room_bytes(local_size);
+}
+
 static size_t total_bytes(uint32_t local_size)
 {
-    return control_bytes(local_size) + local_size * room_bytes(local_size);
+    return control_bytes(local_size) + staging_bytes(local_size) +
+           pipe_bytes(local_size) * local_size * local_size;
 }
 
 /* fd -1: fresh memory. */
@@ -58,6 +75,8 @@ static int map(struct dt_hostshm *h, int fd, uint32_t local_size)
         .ranks = (struct dt_hostshm_rank *)(p + sizeof(struct dt_hostshm_head)),
         .staging = p + control_bytes(local_size),
         .room = room_bytes(local_size),
+        .pipes = p + control_bytes(local_size) + staging_bytes(local_size),
+        .pipe = pipe_bytes(local_size),
         .bytes = bytes,
     };
     return 0;

@@ -2,6 +2,7 @@
  * memory file, handed out with WELCOME for the one of all ranks, with MEMORY for others.
  *
  *     head | one struct dt_hostshm_rank per local rank | staging of each local rank
+ *          | pipes: one from every local rank to every local rank
  *
  * Local ranks are those of the communicator. Whoever has mapped the same file is on the same host.
  * Every word has one writer, named at it, but for "stop" and "teller" (first writer wins), the
@@ -44,7 +45,8 @@ enum dt_hostshm_flags {
     DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER, or waited for too long */
 };
 
-#define DT_HOSTSHM_NO_STEP INT64_MAX /* no step is watched */
+#define DT_HOSTSHM_ANYBODY UINT32_MAX /* of waits_for */
+#define DT_HOSTSHM_NO_STEP INT64_MAX  /* no step is watched */
 
 enum { /* reasons to stop a host: DT_ERR_PEER, DT_ERR_TIMEOUT */
        DT_HOSTSHM_PEER_DIED = -4,
@@ -99,7 +101,7 @@ struct dt_hostshm_rank {
         DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64]; /* that it may run on, from start */
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
-    _Atomic uint32_t waits_for; /* written by the rank: 1 + the local rank it sleeps for, or 0 */
+    _Atomic uint32_t waits_for; /* by the rank: 1 + the local rank it sleeps for, ANYBODY, or 0 */
 };
 
 struct dt_hostshm_head {
@@ -123,6 +125,13 @@ struct dt_hostshm_head {
     char why[DT_HOSTSHM_WHY];
 };
 
+/* Bytes on their way from one rank to another, in a ring. Counts never go back. */
+struct dt_hostshm_pipe {
+    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t written; /* bytes, by the rank that they come from */
+    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t read;    /* bytes, by the rank that they go to */
+    alignas(DT_HOSTSHM_LINE) uint8_t data[];
+};
+
 static_assert(sizeof(struct dt_call) == 32, "two calls share a cache line");
 static_assert(sizeof(struct dt_hostshm_post) == DT_HOSTSHM_LINE,
               "progress and data are seen together");
@@ -135,6 +144,8 @@ struct dt_hostshm { /* a mapping; head is NULL while there is none */
     struct dt_hostshm_rank *ranks;
     uint8_t *staging;
     size_t room;
+    uint8_t *pipes;
+    size_t pipe; /* bytes of one: whole pages, of which those never used cost nothing */
     size_t bytes;
 };
 
@@ -152,6 +163,13 @@ void dt_hostshm_unmap(struct dt_hostshm *h);
 static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t local_rank)
 {
     return h->staging + local_rank * h->room;
+}
+
+static inline struct dt_hostshm_pipe *dt_hostshm_pipe(const struct dt_hostshm *h, uint32_t from,
+                                                      uint32_t to)
+{
+    return (struct dt_hostshm_pipe *)(h->pipes +
+                                      ((size_t)from * h->head->local_size + to) * h->pipe);
 }
 
 /* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins.
