@@ -3,6 +3,7 @@
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@ enum {
     SPINS = 2000, /* some tens of microseconds */
     YIELDS = 200,
     LINE_PAIR = 2 * DT_HOSTSHM_LINE,
+    FEW = 4 * 1024,
 };
 
 /* ---- falling asleep ----
@@ -32,7 +34,8 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->spins = 0;
     s->yields = YIELDS;
     s->round = 0;
-    s->next = 2 * DT_ROUND_FEW;
+    s->few = FEW;
+    s->next = 0;
     s->stream = (struct dt_stream){ 0 };
     s->settled = 0;
     if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0)
@@ -56,7 +59,11 @@ static bool are_crowded(const struct dt_shm *s)
 
 void dt_shm_met(struct dt_shm *s)
 {
-    s->spins = are_crowded(s) ? 0 : SPINS;
+    bool crowded = are_crowded(s);
+
+    s->spins = crowded ? 0 : SPINS;
+    if (crowded && dt_round_most(s) / 8 > FEW)
+        s->few = dt_round_most(s) / 8;
 }
 
 /* Before everybody has met, it is not known whether all can do without. */
@@ -205,12 +212,25 @@ static uint64_t now(const struct dt_shm *s, enum dt_phase phase)
     return 4 * s->round + phase;
 }
 
+/* So that no page is made while others wait for what is written to it. Where the kernel cannot make
+ * them at once, they come one by one. */
+static void make_pages(const struct dt_shm *s)
+{
+#ifdef MADV_POPULATE_WRITE
+    madvise(dt_hostshm_staging(&s->map, s->me), s->map.room, MADV_POPULATE_WRITE);
+#else
+    (void)s;
+#endif
+}
+
 static size_t place_in_ring(struct dt_shm *s, size_t bytes)
 {
     size_t at;
 
-    if (bytes > s->map.room - s->next)
-        s->next = 2 * DT_ROUND_FEW;
+    if (s->next == 0)
+        make_pages(s);
+    if (s->next == 0 || bytes > s->map.room - s->next)
+        s->next = 2 * s->few;
     at = s->next;
     s->next += (bytes + LINE_PAIR - 1) / LINE_PAIR * LINE_PAIR;
     return at;
@@ -219,7 +239,7 @@ static size_t place_in_ring(struct dt_shm *s, size_t bytes)
 void dt_round_join(struct dt_shm *s, size_t bytes)
 {
     s->round++;
-    s->at = bytes <= DT_ROUND_FEW ? (s->round & 1) * DT_ROUND_FEW : place_in_ring(s, bytes);
+    s->at = bytes <= s->few ? (s->round & 1) * s->few : place_in_ring(s, bytes);
 }
 
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)

@@ -5,19 +5,17 @@
  * two cache lines, by the round's parity. It begins a round only when everybody has left the round
  * before the last one, so what it wrote there, in the line and in the staging, is read no more.
  *
- * Few bytes are staged in one of two places, by the round's parity; these stay in the caches. The
- * rest of the staging is a ring, of which each round takes the next bytes; all ranks take as many,
- * and so know where those of the others stand. No round takes more than a quarter of the whole:
- * then its bytes are never those of the round before, which may still be read, wherever the ring
- * ends. It is gone round, and not used from its start each time, since a cache takes long to get
- * lines that another one has read a moment ago; until the ring comes round, they have been
- * dropped. */
+ * Few bytes are staged in one of two places, by the round's parity; these stay in the caches, which
+ * is worth more where ranks share a core, and so its caches, than where each has its own. The rest
+ * of the staging is a ring, of which each round takes the next bytes; all ranks take as many, and
+ * so know where those of the others stand. No round takes more than a quarter of the whole: then
+ * its bytes are never those of the round before, which may still be read, wherever the ring ends.
+ * It is gone round, and not used from its start each time, since a cache takes long to get lines
+ * that another one has read a moment ago; until the ring comes round, they have been dropped. */
 #ifndef DT_HOST_ROUNDS_H
 #define DT_HOST_ROUNDS_H
 
 #include "runtime/host/shm.h"
-
-enum { DT_ROUND_FEW = 4096 }; /* bytes: up to so many keep their place */
 
 enum dt_phase {                 /* of a round; progress is 4 * round + one of these */
                 DT_IN = 1,      /* the rank's data stand in its line or its staging */

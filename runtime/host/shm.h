@@ -23,7 +23,8 @@ struct dt_shm {
     const uint32_t *ranks; /* by local rank, to name them in trouble */
     uint64_t round;
     size_t at;        /* in every rank's staging: where the bytes of this round stand */
-    size_t next;      /* likewise: where the ring goes on */
+    size_t few;       /* bytes, up to which those of a round keep their place there */
+    size_t next;      /* where the ring behind those places goes on; 0: it was never used */
     uint64_t settled; /* everybody is known to have progressed this far */
     struct dt_stream stream;
     unsigned spins; /* what a wait may spend before it sleeps */
