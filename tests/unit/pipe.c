@@ -310,5 +310,6 @@ int main(void)
         cmocka_unit_test(many_ranks_have_small_pipes),
     };
 
+    alarm(300); /* a watchdog */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

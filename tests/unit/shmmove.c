@@ -572,5 +572,6 @@ int main(void)
     };
 
     dt_reduce_use(NULL); /* before there are threads */
+    alarm(300); /* a watchdog */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
