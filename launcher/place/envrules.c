@@ -408,16 +408,22 @@ static bool is_auxiliary(const struct dt_env_rank *rank)
     return rank->number >= rank->start->np;
 }
 
+/* Of another job around this one, or of the host's own, none stays, even where none is set. */
+static void drop_frameworks(struct dt_strs *env, unsigned set)
+{
+    for (uint32_t i = 0; i < env->n;) {
+        if (dt_frameworks_owner(set, env->v[i], strcspn(env->v[i], "=")))
+            drop_at(env, i);
+        else
+            i++;
+    }
+}
+
 static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank,
                           const struct dt_msg_go *go)
 {
-    struct dt_strs values = { 0 };
-    int rc = dt_frameworks_values(&values, rank->start, rank->number, go);
-
-    for (uint32_t i = 0; i < values.n && rc == 0; i++)
-        rc = put(env, values.v[i]);
-    dt_strs_free(&values);
-    return rc;
+    drop_frameworks(env, rank->start->frameworks);
+    return dt_frameworks_values(env, rank->start, rank->number, go);
 }
 
 int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struct dt_env_rank *rank)

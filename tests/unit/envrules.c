@@ -637,8 +637,8 @@ static void auxiliaries_are_no_ranks(void **state)
         };
         struct dt_strs env = { 0 };
 
-        layered(&env, "A=host RANK=7 MASTER_ADDR=outer DMLC_ROLE=server", "DMLC_ROLE=scheduler", "",
-                rank);
+        layered(&env, "A=host RANK=7 MASTER_ADDR=outer DMLC_ROLE=server DMLC_TASK_ID=8",
+                "DMLC_ROLE=scheduler DMLC_WORKER_ID=9", "", rank);
         assert_value(&env, mxnets[i].name, mxnets[i].want);
         dt_strs_free(&env);
     }
