@@ -188,9 +188,10 @@ static void settle(struct dt_generation *g)
     sweep(g);
 }
 
-static void signal_groups(struct dt_generation *g, int signo)
+/* To the first n processes: the ranks, or all. */
+static void signal_first(struct dt_generation *g, uint32_t n, int signo)
 {
-    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+    for (uint32_t i = 0; i < n; i++) {
         const struct process *p = &g->processes[i];
 
         /* A rank that has not reached setsid is no group yet. */
@@ -199,10 +200,15 @@ static void signal_groups(struct dt_generation *g, int signo)
     }
 }
 
+static void signal_all(struct dt_generation *g, int signo)
+{
+    signal_first(g, g->config.numbers.n, signo);
+}
+
 static void kill_all(struct dt_generation *g)
 {
     g->stopped_at_once = true;
-    signal_groups(g, SIGKILL);
+    signal_all(g, SIGKILL);
     dt_cgroup_kill(g->host->cgroup);
     dt_sweep_kill(NULL);
 }
@@ -597,12 +603,16 @@ void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m)
         dt_ranksock_table(g->sock, m);
 }
 
+/* The user's own signals are for ranks: auxiliaries, which run a framework's code, would die of
+ * them. */
 void dt_generation_signal(struct dt_generation *g, int signo)
 {
-    signal_groups(g, signo);
+    bool of_user = signo == SIGUSR1 || signo == SIGUSR2;
+
+    signal_first(g, of_user ? g->start.ranks.n : g->config.numbers.n, signo);
     /* A stopped process would take it only when it goes on. */
     if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
-        signal_groups(g, SIGCONT);
+        signal_all(g, SIGCONT);
 }
 
 static void on_grace_over(uv_timer_t *timer)
@@ -625,8 +635,8 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
         kill_all(g);
     } else {
         uv_timer_start(&g->timer, on_grace_over, grace_ms, 0);
-        signal_groups(g, SIGCONT);
-        signal_groups(g, SIGTERM);
+        signal_all(g, SIGCONT);
+        signal_all(g, SIGTERM);
     }
     settle(g);
 }
