@@ -22,7 +22,8 @@ static void say_pardoned(const struct dt_job *j, const struct dt_death *death)
     const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)death->rank);
     struct dt_strbuf text = { 0 };
 
-    if ((death->flags & DT_EXITED_STOPPED) || (death->code == 0 && death->signo == 0))
+    if (j->told_to_stop || (death->flags & DT_EXITED_STOPPED) ||
+        (death->code == 0 && death->signo == 0))
         return;
     dt_words_death(&text, death, j->np, dt_job_host_name(j, node->host), j->ranks[death->rank].pid);
     dt_say("%s; all ranks have ended with 0, so that this is no failure", dt_strbuf_text(&text));

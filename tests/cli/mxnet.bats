@@ -111,6 +111,34 @@ start_forever() {
     clean
 }
 
+@test "Ctrl-C when only auxiliaries are left: nothing is said of their ends" {
+    dtrun_start -np 1 --env mxnet "$RANK/pslite" 1 stay
+    out_has 1 '^\[0\] worker pid'
+    await gone "$(pid_of 0)"
+    kill -INT "$BACKGROUND"
+    dtrun_wait
+    code_is 130
+    err_lines 1
+    err_has "dtrun: interrupted by SIGINT"
+    clean
+}
+
+@test "SIGUSR1 and SIGUSR2 go to ranks only" {
+    dtrun_start -np 2 --env mxnet --num-servers 1 sh -c \
+        '[ $DMLC_ROLE = worker ] || exec sleep 600
+        trap "echo got" USR1 USR2; while :; do sleep 600 & echo here; wait; done'
+    out_has 2 '^\[[01]\] here'
+    kill -USR1 "$BACKGROUND"
+    out_has 2 '^\[[01]\] got'
+    kill -USR2 "$BACKGROUND"
+    out_has 4 '^\[[01]\] got'
+    kill -INT "$BACKGROUND"
+    dtrun_wait
+    code_is 130
+    err_lines 1
+    clean
+}
+
 @test "auxiliaries that stay when the ranks have ended are ended" {
     dtrun -np 1 --env mxnet "$RANK/pslite" 1 stay
     code_is 0
