@@ -160,7 +160,7 @@ start_forever() {
     kill -KILL "$BACKGROUND"
     wait "$BACKGROUND" || true
     BACKGROUND=
-    clean 2
+    becomes_clean
 }
 
 @test "--output-dir has a file of each" {
