@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -9,6 +10,7 @@
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
+    EAGER = 20,        /* fruitless looks without a pause between them: some microseconds */
     GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
 };
 
@@ -239,6 +241,8 @@ static dt_result_t drive(struct run *r)
             return result;
         if (idle > r->mesh->spins)
             sleep_some(r);
+        else if (idle > EAGER)
+            sched_yield(); /* a peer may need this very processor, where it plays several hosts */
     }
     return DT_OK;
 }

@@ -24,3 +24,8 @@ bench() { # NAME: skips where it does
     [ "$(grep -cE '^buckets .*: compute [0-9.]+ ms, reduce [0-9.]+ ms, both [0-9.]+ ms: -?[0-9]+ % hidden$' \
         <<<"$output")" = 6 ]
 }
+
+@test "tests/bench/tcp compares all-reduce between hosts" {
+    bench tcp
+    [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){4} +[0-9.]+$' <<<"$output")" = 8 ]
+}
