@@ -128,6 +128,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/oom.c launcher/agent/oom.h \
 	launcher/agent/owngroup.c launcher/agent/owngroup.h \
 	launcher/agent/probe.c launcher/agent/probe.h \
+	launcher/agent/probeway.c launcher/agent/probeway.h \
 	launcher/agent/procstat.c launcher/agent/procstat.h \
 	launcher/agent/program.c launcher/agent/program.h \
 	launcher/agent/rankproc.c launcher/agent/rankproc.h \

@@ -1,47 +1,36 @@
 #include "launcher/agent/probe.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
+#include "launcher/agent/probeway.h"
 #include "launcher/base/mem.h"
-#include "runtime/wire/handshake.h"
 #include "runtime/wire/inet.h"
 
 enum {
     CONNECT_MS = 5000,    /* the other's kernel answers at once, or nobody does */
     HANDSHAKE_MS = 30000, /* the other agent may not have had its PROBE yet */
-    BULK_MS = 5000,   /* without any progress; the host waits longer, for the caller is to judge */
-    STAGGER_MS = 250, /* then the next address of a target is tried, too */
-    RETRY_MS = 100,   /* after the other hung up during the handshake */
+    STAGGER_MS = 250,     /* then the next address of a target is tried, too */
+    RETRY_MS = 100,       /* after the other hung up during the handshake */
     DEAF_MS = 50,
     GUESTS_MS = 1000, /* how often guests are looked through for those whose time is over */
     GUESTS_MAX = 1024,
 };
-
-/* After the handshake the caller sends, the host says with one byte that all has come, and sends
- * as much. */
-enum phase { SHAKING, THERE, RECEIPT, BACK, LEAVING, LEFT };
 
 struct conn {
     uv_poll_t poll;
     struct dt_probe *probe;
     struct attempt *attempt;  /* NULL: a guest */
     struct conn *next, *prev; /* guests, the newest first */
-    struct dt_handshake shake;
-    bool parked; /* its hello is none of ours, yet: the next PROBE may tell */
-    enum phase phase;
-    uint32_t left; /* bytes of this phase */
-    uint64_t bulk_ns;
-    uint64_t deadline_ns;
+    bool parked;              /* its hello is none of ours, yet: the next PROBE may tell */
+    struct dt_probeway way;
 };
 
 struct attempt { /* to reach one address of one target */
@@ -97,8 +86,8 @@ static void conn_close(struct conn *c)
         p->n_guests--;
     }
     uv_close((uv_handle_t *)&c->poll, on_closed);
-    shutdown(c->shake.fd, SHUT_RDWR);
-    close(c->shake.fd);
+    shutdown(c->way.shake.fd, SHUT_RDWR);
+    close(c->way.shake.fd);
 }
 
 static struct conn *conn_open(struct dt_probe *p, int fd, uint64_t patience_ms)
@@ -106,55 +95,15 @@ static struct conn *conn_open(struct dt_probe *p, int fd, uint64_t patience_ms)
     struct conn *c = dt_xcalloc(1, sizeof *c);
 
     c->probe = p;
-    c->deadline_ns = in_ms(patience_ms);
+    c->way.deadline_ns = in_ms(patience_ms);
     uv_poll_init(p->loop, &c->poll, fd);
     c->poll.data = c;
     return c;
 }
 
-static bool conn_is_sending(const struct conn *c)
-{
-    if (c->phase == SHAKING)
-        return c->shake.sending;
-    return c->phase == (c->attempt ? THERE : BACK) || (c->phase == RECEIPT && !c->attempt);
-}
-
 static void conn_wait(struct conn *c)
 {
-    uv_poll_start(&c->poll, conn_is_sending(c) ? UV_WRITABLE : UV_READABLE, on_event);
-}
-
-static void conn_enter(struct conn *c, enum phase phase)
-{
-    c->phase = phase;
-    c->left = phase == RECEIPT || phase == LEAVING ? 1 : c->probe->job.bytes;
-    c->deadline_ns = in_ms(c->attempt ? BULK_MS : 2 * BULK_MS);
-    if (phase == THERE)
-        c->bulk_ns = dt_clock_ns();
-    if (phase == BACK)
-        c->bulk_ns = dt_clock_ns() - c->bulk_ns;
-}
-
-/* Moves bytes, whose values are nobody's business, in the direction of the phase. */
-static enum dt_verdict conn_move(struct conn *c)
-{
-    static char room[64 * 1024];
-
-    while (c->left > 0) {
-        size_t size = c->left < sizeof room ? c->left : sizeof room;
-        ssize_t n = conn_is_sending(c) ? send(c->shake.fd, room, size, MSG_NOSIGNAL)
-                                       : recv(c->shake.fd, room, size, 0);
-
-        if (n < 0)
-            return errno == EAGAIN || errno == EINTR ? DT_SHAKE_PENDING : DT_SHAKE_FAILED;
-        if (n == 0) {
-            errno = ECONNRESET;
-            return DT_SHAKE_FAILED;
-        }
-        c->left -= (uint32_t)n;
-        c->deadline_ns = in_ms(c->attempt ? BULK_MS : 2 * BULK_MS);
-    }
-    return DT_SHAKE_THROUGH;
+    uv_poll_start(&c->poll, dt_probeway_is_sending(&c->way) ? UV_WRITABLE : UV_READABLE, on_event);
 }
 
 static struct dt_auth auth_for(const struct dt_probe *p, uint32_t peer)
@@ -170,26 +119,12 @@ static struct dt_auth auth_for(const struct dt_probe *p, uint32_t peer)
     return a;
 }
 
-static enum dt_verdict conn_shake(struct conn *c)
+static enum dt_verdict conn_step(struct conn *c)
 {
     struct dt_auth a =
         auth_for(c->probe, c->attempt ? c->attempt->target->node : (uint32_t)DT_AUTH_ANYBODY);
 
-    return c->attempt ? dt_handshake_calling(&c->shake, &a) : dt_handshake_hosting(&c->shake, &a);
-}
-
-/* As far as it goes now; THROUGH: to the end. A guest lets the caller hang up first. */
-static enum dt_verdict conn_step(struct conn *c)
-{
-    enum phase end = c->attempt ? LEAVING : LEFT;
-    enum dt_verdict verdict = DT_SHAKE_THROUGH;
-
-    while (verdict == DT_SHAKE_THROUGH && c->phase != end) {
-        verdict = c->phase == SHAKING ? conn_shake(c) : conn_move(c);
-        if (verdict == DT_SHAKE_THROUGH)
-            conn_enter(c, c->phase + 1);
-    }
-    return verdict;
+    return dt_probeway_step(&c->way, &a, c->probe->job.bytes);
 }
 
 static void guest_step(struct conn *c)
@@ -213,29 +148,10 @@ static void decide(struct attempt *a, enum dt_reach_state state, int error)
         conn_close(a->conn);
 }
 
-/* What was sent has been received there: it is only the other agent that lets us wait. */
-static bool has_arrived(const struct conn *c)
-{
-    int left = -1;
-
-    return c->phase == RECEIPT && ioctl(c->shake.fd, SIOCOUTQ, &left) == 0 && left == 0;
-}
-
-static enum dt_reach_state state_of_failure(const struct conn *c, int error)
-{
-    if (c->phase == SHAKING && error == EACCES)
-        return DT_REACH_STRANGER;
-    if (c->phase == SHAKING)
-        return dt_handshake_is_connected(&c->shake) ? DT_REACH_SILENT : DT_REACH_CONNECT;
-    if (error == ETIMEDOUT && has_arrived(c))
-        return DT_REACH_SILENT;
-    return c->phase == BACK ? DT_REACH_LOST_HERE : DT_REACH_LOST_THERE;
-}
-
 static void attempt_failed(struct attempt *a, int error)
 {
     struct conn *c = a->conn;
-    enum dt_reach_state state = state_of_failure(c, error);
+    enum dt_reach_state state = dt_probeway_failure(&c->way, error);
 
     /* Whoever hung up may have had too many guests, or its launcher's word comes later than ours.
      */
@@ -251,21 +167,21 @@ static void attempt_failed(struct attempt *a, int error)
 static void attempt_step(struct attempt *a)
 {
     struct conn *c = a->conn;
-    bool was_connected = dt_handshake_is_connected(&c->shake);
+    bool was_connected = dt_handshake_is_connected(&c->way.shake);
     enum dt_verdict verdict = conn_step(c);
     struct tcp_info info;
     socklen_t len = sizeof info;
 
-    if (!was_connected && dt_handshake_is_connected(&c->shake) && c->phase == SHAKING)
-        c->deadline_ns = in_ms(HANDSHAKE_MS);
+    if (!was_connected && dt_probeway_is_shaking(&c->way))
+        c->way.deadline_ns = in_ms(HANDSHAKE_MS);
     if (verdict == DT_SHAKE_PENDING) {
         conn_wait(c);
     } else if (verdict == DT_SHAKE_FAILED) {
         attempt_failed(a, errno);
     } else {
-        if (getsockopt(c->shake.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+        if (getsockopt(c->way.shake.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
             a->result.rtt_us = info.tcpi_rtt;
-        a->result.bulk_ns = c->bulk_ns;
+        a->result.bulk_ns = c->way.bulk_ns;
         decide(a, DT_REACH_OK, 0);
     }
 }
@@ -287,7 +203,7 @@ static void attempt_begin(struct attempt *a, struct dt_probe *p)
     }
     a->conn = conn_open(p, fd, CONNECT_MS);
     a->conn->attempt = a;
-    dt_handshake_call(&a->conn->shake, fd, &auth);
+    dt_probeway_call(&a->conn->way, fd, &auth);
     conn_wait(a->conn);
 }
 
@@ -338,7 +254,7 @@ static void on_caller(uv_poll_t *poll, int status, int events)
         c->next->prev = c;
     p->guests = c;
     p->n_guests++;
-    dt_handshake_host(&c->shake, fd);
+    dt_probeway_host(&c->way, fd);
     guest_step(c);
     advance(p);
 }
@@ -384,8 +300,8 @@ static void attempt_due(struct attempt *a)
 {
     uint64_t last = a->began_ns + HANDSHAKE_MS * 1000000ull;
 
-    if (has_arrived(a->conn) && a->conn->deadline_ns < last)
-        a->conn->deadline_ns = last;
+    if (dt_probeway_has_arrived(&a->conn->way) && a->conn->way.deadline_ns < last)
+        a->conn->way.deadline_ns = last;
     else
         attempt_failed(a, ETIMEDOUT);
 }
@@ -397,12 +313,12 @@ static void on_tick(uv_timer_t *timer)
     struct conn *next;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        if (p->attempts[i].conn && p->attempts[i].conn->deadline_ns <= now)
+        if (p->attempts[i].conn && p->attempts[i].conn->way.deadline_ns <= now)
             attempt_due(&p->attempts[i]);
     }
     for (struct conn *c = p->guests; c; c = next) {
         next = c->next;
-        if (c->deadline_ns <= now)
+        if (c->way.deadline_ns <= now)
             conn_close(c);
     }
     if (p->deaf) {
@@ -427,7 +343,7 @@ static uint64_t attempt_advance(struct dt_probe *p, struct attempt *a)
         attempt_begin(a, p);
     if (a->result.state)
         return 0;
-    return a->conn ? a->conn->deadline_ns : turn_of(p, a);
+    return a->conn ? a->conn->way.deadline_ns : turn_of(p, a);
 }
 
 static void wake_at(struct dt_probe *p, uint64_t due)
