@@ -285,7 +285,7 @@ static int login_seconds(const struct dt_transport *t)
 static void end_when_silent(struct dt_transport *t, int seconds)
 {
     int probe = seconds > 1 ? seconds / 2 : 1, again = 1, on = seconds > 0;
-    unsigned ms = (unsigned)seconds * 1000;
+    int ms = seconds < INT_MAX / 1000 ? seconds * 1000 : INT_MAX;
     uv_os_fd_t fd;
 
     if (uv_fileno((uv_handle_t *)t->tcp, &fd) != 0)
