@@ -28,6 +28,11 @@ static int steps = 1500, batch = 512, context = 10, width = 160, seed = 1;
 static int checkpoint_every = 100, sample_length = 400;
 static double rate = 0.012;
 
+/* With --wire gradients go between hosts in fewer bytes, and what that loses is added to the next
+ * step's: it is part of what a checkpoint has to hold. */
+static const char *const wires[] = { "exact", "f16", "bf16", "int8", "2bit" };
+static dt_all_reduce_options_t summing = DT_ALL_REDUCE_OPTIONS_INIT;
+
 static uint8_t *text;
 static int64_t text_len;
 
@@ -281,6 +286,17 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* The loss, of which there is one, always stays as it is. */
+static void add_up(const struct net *grad)
+{
+    size_t loss = summing.wire == DT_WIRE_EXACT; /* is added along with the rest? */
+
+    CHECK(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, grad->all, grad->size + loss, DT_F32, DT_SUM,
+                             &summing));
+    if (!loss)
+        CHECK(dt_all_reduce(DT_WORLD, DT_IN_PLACE, grad->all + grad->size, 1, DT_F32, DT_SUM));
+}
+
 static void train(struct net *net)
 {
     int64_t first = (int64_t)batch * dt_rank() / dt_size();
@@ -292,6 +308,10 @@ static void train(struct net *net)
     double loss = 8; /* a moving average */
     int64_t restored;
 
+    if (summing.wire != DT_WIRE_EXACT) {
+        summing.residual = allocate(net->size, sizeof(float));
+        CHECK(dt_checkpoint_register("residual", summing.residual, bytes));
+    }
     CHECK(dt_checkpoint_register("weights", net->all, bytes));
     CHECK(dt_checkpoint_register("adam m", m.all, bytes));
     CHECK(dt_checkpoint_register("adam v", v.all, bytes));
@@ -308,7 +328,7 @@ static void train(struct net *net)
         memset(grad.all, 0, bytes + sizeof(float));
         forward(net, &k, 1);
         backward(net, &grad, &k, 1 / (float)batch);
-        CHECK(dt_all_reduce(DT_WORLD, DT_IN_PLACE, grad.all, net->size + 1, DT_F32, DT_SUM));
+        add_up(&grad);
         adam(net->all, m.all, v.all, grad.all, net->size, (double)step);
 
         loss += (grad.all[net->size] - loss) * 0.05;
@@ -342,6 +362,14 @@ static void sample(const struct net *net)
     printf("\n--- the end ---\n");
 }
 
+static dt_wire_t read_wire(const char *name)
+{
+    for (int i = 0; i < (int)(sizeof wires / sizeof *wires); i++)
+        if (strcmp(name, wires[i]) == 0)
+            return (dt_wire_t)i;
+    errx(1, "%s: --wire takes exact, f16, bf16, int8 or 2bit", name);
+}
+
 /* Returns what follows the options: the names of the text files. */
 static char **read_options(int argc, char **argv)
 {
@@ -356,6 +384,8 @@ static char **read_options(int argc, char **argv)
         { "sample", 1, NULL, 5 },
         { "checkpoint-every", 1, NULL, 6 },
         { "lr", 1, NULL, 'l' },
+        { "wire", 1, NULL, 'w' },
+        { "threshold", 1, NULL, 't' },
         { 0 },
     };
 
@@ -366,6 +396,10 @@ static char **read_options(int argc, char **argv)
             exit(2);
         if (c == 'l')
             rate = strtod(optarg, &end);
+        else if (c == 't')
+            summing.threshold = strtof(optarg, &end);
+        else if (c == 'w')
+            summing.wire = read_wire(optarg);
         else
             *numbers[c] = (int)strtol(optarg, &end, 10);
         if (*end)

@@ -16,6 +16,14 @@ static const char *describe(const struct dt_comm *c, const struct dt_call *call,
     return text;
 }
 
+/* What differs between calls that are told alike. */
+static const char *unsaid(const struct dt_call *call, bool alike)
+{
+    if (!alike)
+        return "";
+    return call->kind == DT_CALL_ALL_REDUCE ? ", with other options" : ", with other counts";
+}
+
 static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_call *ours)
 {
     const struct dt_trouble *t = &c->trouble;
@@ -35,9 +43,9 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_call *o
         return dt_fail(t->code,
                        "rank %d called %s; others called something else, as rank %u noticed", me,
                        mine, t->rank);
-    return dt_fail(t->code, "rank %d called %s; rank %u called %s%s", me, mine, t->rank,
-                   describe(c, &t->theirs, theirs),
-                   strcmp(mine, theirs) == 0 ? ", with other counts" : "");
+    describe(c, &t->theirs, theirs);
+    return dt_fail(t->code, "rank %d called %s; rank %u called %s%s", me, mine, t->rank, theirs,
+                   unsaid(ours, strcmp(mine, theirs) == 0));
 }
 
 dt_result_t dt_blame(const struct dt_comm *c, const struct dt_call *call)

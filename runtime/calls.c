@@ -4,6 +4,7 @@
 #include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/dtype.h"
+#include "runtime/reduceoptions.h"
 #include "runtime/request.h"
 
 static dt_result_t check_all_reduce(const void *in, const void *out, size_t count, dt_dtype_t dtype,
@@ -27,14 +28,37 @@ static dt_result_t check_all_reduce(const void *in, const void *out, size_t coun
     return DT_OK;
 }
 
-dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
-                          dt_dtype_t dtype, dt_op_t op)
+static dt_result_t check_residual(const float *residual, const void *in, const void *out,
+                                  size_t count)
+{
+    size_t bytes = count * sizeof *residual;
+
+    if (!count || !residual)
+        return DT_OK;
+    if (dt_buffers_overlap(residual, bytes, in, bytes) ||
+        dt_buffers_overlap(residual, bytes, out, bytes))
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: the residual overlaps in or out");
+    if (dt_device_memory(residual, residual) != DT_MEMORY_HOST)
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: the residual must be in host memory");
+    return DT_OK;
+}
+
+dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
+                               dt_dtype_t dtype, dt_op_t op, const dt_all_reduce_options_t *options)
 {
     const void *from = in == DT_IN_PLACE ? out : in;
+    const dt_all_reduce_options_t *how = dt_reduceoptions_default(count, dtype, op);
+    dt_all_reduce_options_t given;
     enum dt_memory memory;
     struct dt_comm *c;
     dt_result_t r = check_all_reduce(from, out, count, dtype, op, &memory);
 
+    if (r == DT_OK && options) {
+        r = dt_reduceoptions_read(options, count, dtype, op, memory == DT_MEMORY_DEVICE, &given);
+        how = &given;
+    }
+    if (r == DT_OK && how)
+        r = check_residual(how->residual, from, out, count);
     if (r == DT_OK)
         r = dt_context_enter("dt_all_reduce", comm, &c);
     if (r != DT_OK)
@@ -43,11 +67,19 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
         r = dt_comm_match(c, DT_CALL_ALL_REDUCE, count, dtype, op, -1);
         if (r == DT_OK)
             r = dt_device_all_reduce(&c->device, &c->device_host, from, out, count, dtype, op);
+    } else if (how && (options || !c->uneven)) {
+        r = dt_comm_all_reduce_with(c, from, out, count, dtype, op, how);
     } else {
         r = dt_comm_all_reduce(c, from, out, count, dtype, op);
     }
     dt_context_leave(c);
     return r;
+}
+
+dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                          dt_dtype_t dtype, dt_op_t op)
+{
+    return dt_all_reduce_with(comm, in, out, count, dtype, op, NULL);
 }
 
 static dt_result_t make_all_reduce(const struct dt_request_call *a)

@@ -5,13 +5,25 @@
 
 #include "runtime/dtype.h"
 #include "runtime/host/movement.h"
+#include "runtime/host/narrow.h"
 #include "runtime/host/shmmove.h"
+#include "runtime/reduceoptions.h"
 
-static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call, const void *in,
-                              void *out)
+/* Among hosts; o may be NULL. */
+static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *call,
+                                    const dt_all_reduce_options_t *o, const void *in, void *out)
+{
+    int divisor = call->op == DT_AVG ? c->size : 1;
+
+    if (o && o->wire != DT_WIRE_EXACT)
+        return dt_narrow_all_reduce(&c->lanes, call, o, in, out, call->count, divisor);
+    return dt_lanes_all_reduce(&c->lanes, call, in, out, call->count, divisor);
+}
+
+static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
+                              const dt_all_reduce_options_t *o, const void *in, void *out)
 {
     size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
-    int divisor = call->op == DT_AVG ? c->size : 1;
     dt_result_t r;
 
     if (c->size == 1) {
@@ -22,10 +34,10 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call, con
     if (c->nodes == 1)
         return dt_shm_all_reduce(&c->shm, call, in, out);
     if (c->local_size == 1)
-        return dt_lanes_all_reduce(&c->lanes, call, in, out, call->count, divisor);
+        return lanes_all_reduce(c, call, o, in, out);
     r = dt_shm_reduce(&c->shm, call, in, out, 0, 1);
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_lanes_all_reduce(&c->lanes, call, out, out, call->count, divisor);
+        r = lanes_all_reduce(c, call, o, out, out);
     return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
 }
 
@@ -37,7 +49,37 @@ dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, siz
     };
     dt_result_t r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
 
-    return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, in, out)) : r;
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, NULL, in, out)) : r;
+}
+
+static dt_result_t all_reduce_with(struct dt_comm *c, const struct dt_call *call,
+                                   const dt_all_reduce_options_t *o, const void *in, void *out)
+{
+    dt_dtype_t dtype = (dt_dtype_t)call->dtype;
+    const void *from = dt_reduceoptions_before(o, in, out, call->count, dtype);
+    dt_result_t r = all_reduce(c, call, o, from, out);
+
+    if (r == DT_OK)
+        dt_reduceoptions_after(o, out, call->count, dtype);
+    return r;
+}
+
+dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
+                                    dt_dtype_t dtype, dt_op_t op,
+                                    const dt_all_reduce_options_t *options)
+{
+    struct dt_call call = { .count = count,
+                            .dtype = (uint8_t)dtype,
+                            .op = (uint8_t)op,
+                            .root = -1,
+                            .options = dt_reduceoptions_mark(options) };
+    dt_result_t r;
+
+    if (options->wire == DT_WIRE_2BIT && c->nodes > DT_NARROW_2BIT_HOSTS)
+        return dt_fail(DT_ERR_UNSUPPORTED, "dt_all_reduce_with: 2bit is for up to %d hosts, not %u",
+                       DT_NARROW_2BIT_HOSTS, c->nodes);
+    r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce_with(c, &call, options, in, out)) : r;
 }
 
 dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes)
@@ -47,7 +89,7 @@ dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table,
     };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, table, table)) : r;
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, NULL, table, table)) : r;
 }
 
 /* Root's host has it from root; the leaders pass it on; every other host has it from its leader. */
@@ -132,7 +174,7 @@ static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const v
         if (!aside)
             return no_memory(c);
     }
-    r = all_reduce(c, call, in, aside ? aside : out);
+    r = all_reduce(c, call, NULL, in, aside ? aside : out);
     free(aside);
     return r;
 }
@@ -164,7 +206,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     if (!all)
         return no_memory(c);
     whole.count *= (size_t)c->size;
-    r = all_reduce(c, &whole, in, all);
+    r = all_reduce(c, &whole, NULL, in, all);
     if (r == DT_OK && bytes)
         memcpy(out, all + bytes * (size_t)c->rank, bytes);
     free(all);

@@ -6,6 +6,7 @@
 
 #include "runtime/host/reduce.h"
 #include "runtime/joining.h"
+#include "runtime/reduceoptions.h"
 #include "runtime/slots.h"
 #include "runtime/split.h"
 #include "runtime/wire/env.h"
@@ -178,6 +179,8 @@ static dt_result_t init(struct dt_slot *s)
 {
     dt_result_t r = choose_kernels();
 
+    if (r == DT_OK)
+        r = dt_reduceoptions_choose(getenv(DT_ENV_WIRE));
     if (r == DT_OK)
         r = meet_agent(&dti_context.job);
     if (r == DT_OK)

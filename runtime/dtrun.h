@@ -147,6 +147,50 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * clusters of workstations, JPDC 69(2), 2009) in segments. dtrun(3) has the limits. */
 DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op);
+
+/* How numbers travel between hosts; within a host they always stay as they are. */
+typedef enum dt_wire {
+    DT_WIRE_DEFAULT = -1, /* as DTRUN_WIRE says */
+    DT_WIRE_EXACT = 0,
+    DT_WIRE_F16 = 1,
+    DT_WIRE_BF16 = 2,
+    DT_WIRE_INT8 = 3, /* with a scale for 256 numbers each */
+    DT_WIRE_2BIT = 4  /* the threshold, its negative, or 0 */
+} dt_wire_t;
+
+/* What a call may ask for beside the rest. All but the residual must be the same on all ranks. */
+typedef struct dt_all_reduce_options {
+    size_t size;      /* of this structure: which version of it the program was compiled with */
+    double prescale;  /* floats: by what "in" is multiplied first, */
+    double postscale; /* and "out" last, each time rounded to the type */
+    float *residual;  /* NULL, or count numbers that begin as 0; see below */
+    dt_wire_t wire;   /* other than exact: sums and averages of f32, in host memory */
+    float threshold;  /* DT_WIRE_2BIT: above 0 */
+} dt_all_reduce_options_t;
+
+#define DT_ALL_REDUCE_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(dt_all_reduce_options_t), 1.0, 1.0, NULL, DT_WIRE_EXACT, 0.5F                       \
+    }
+
+/* dt_all_reduce with options; NULL: the same as dt_all_reduce. Where a wire format is chosen each
+ * host's sum is rounded to it once, and the sum of all hosts once more, by one host for all, so
+ * that all ranks still have the same bytes. f16 and bf16 round to the nearest, ties to even (errors
+ * of 2^-11 and 2^-8 each time); int8 to multiples of 1/127 of the largest magnitude among 256
+ * numbers; 2bit, which rounds each host's sum only, to +threshold from the threshold on,
+ * -threshold from its negative on, 0 between (MXNet's gradient compression).
+ *
+ * A residual makes up for that in later calls (Seide et al., 1-Bit Stochastic Gradient Descent,
+ * Interspeech 2014): it is added to the input, and then has what rounding lost. All results and the
+ * residuals that are left add up to all inputs. DT_WIRE_2BIT needs it. It belongs to the program,
+ * overlaps neither in nor out, and should be registered with dt_checkpoint_register: a job that
+ * goes on without it goes on otherwise.
+ *
+ * DT_ERR_ARG: the options do not fit the call. DT_ERR_VERSION: one is set that this library does
+ * not know. DT_ERR_UNSUPPORTED: device memory; 2bit among more than 127 hosts. */
+DT_API dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                      dt_dtype_t dtype, dt_op_t op,
+                                      const dt_all_reduce_options_t *options);
 /* Copies count elements of root's buf to every other rank's. Host or GPU memory, the same on all.
  */
 DT_API dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,

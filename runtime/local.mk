@@ -51,11 +51,13 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/door.c runtime/host/door.h \
 	runtime/host/flow.c runtime/host/flow.h \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
+	runtime/host/kernels/packing.h \
 	runtime/host/kernels/plain.c \
 	runtime/host/lanes.c runtime/host/lanes.h \
 	runtime/host/meet.c runtime/host/meet.h \
 	runtime/host/mesh.c runtime/host/mesh.h \
 	runtime/host/movement.c runtime/host/movement.h \
+	runtime/host/narrow.c runtime/host/narrow.h \
 	runtime/host/pipe.c runtime/host/pipe.h \
 	runtime/host/reduce.c runtime/host/reduce.h \
 	runtime/host/rounds.c runtime/host/rounds.h \
@@ -63,8 +65,10 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/shmmove.c runtime/host/shmmove.h \
 	runtime/host/stream.c runtime/host/stream.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
+	runtime/host/wireformat.c runtime/host/wireformat.h \
 	runtime/joining.c runtime/joining.h \
 	runtime/parts.c \
+	runtime/reduceoptions.c runtime/reduceoptions.h \
 	runtime/request.c runtime/request.h \
 	runtime/slots.c runtime/slots.h \
 	runtime/split.c runtime/split.h \

@@ -33,10 +33,11 @@ dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
         call->kind, call->dtype, call->op, (int64_t)call->count, 0,
     };
 
-    if ((call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER) || call->device)
+    if ((call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER) || call->device ||
+        call->options)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce in "
-                       "host memory and dt_barrier",
+                       "host memory, without options, and dt_barrier",
                        c->rank);
     return tell(c, words);
 }

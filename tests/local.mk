@@ -324,7 +324,7 @@ EXTRA_DIST += tests/await.bash tests/cluster/lib.bash
 EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \
 	tests/bench/agents \
 	tests/bench/relay tests/bench/allreduce tests/bench/allreduce.c tests/bench/allreduce_gloo.py \
-	tests/bench/overlap tests/bench/overlap.c tests/bench/tcp
+	tests/bench/overlap tests/bench/overlap.c tests/bench/tcp tests/bench/wire tests/bench/wire.c
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)

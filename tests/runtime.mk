@@ -10,12 +10,14 @@ UNIT_TESTS += \
 	tests/unit/parts \
 	tests/unit/pipe \
 	tests/unit/reduce \
+	tests/unit/reduceoptions \
 	tests/unit/shm \
 	tests/unit/shmmove \
 	tests/unit/stream \
 	tests/unit/threads \
+	tests/unit/trouble \
 	tests/unit/uneven \
-	tests/unit/trouble
+	tests/unit/wireformat
 
 # What plays agent and launcher.
 TESTJOB = tests/unit/testjob.c tests/unit/testjob.h
@@ -86,3 +88,11 @@ tests_unit_parts_LDADD = $(TESTJOB_LIBS)
 tests_unit_uneven_SOURCES = tests/unit/uneven.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_uneven_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_uneven_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_reduceoptions_SOURCES = tests/unit/reduceoptions.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
+
+tests_unit_wireformat_SOURCES = tests/unit/wireformat.c
+tests_unit_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_wireformat_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm

@@ -26,7 +26,7 @@ void dt_lanes_close(struct dt_lanes *l)
     l->scratch_bytes = 0;
 }
 
-static dt_result_t scratch(struct dt_lanes *l, size_t bytes)
+dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes)
 {
     uint8_t *p;
 
@@ -52,8 +52,15 @@ static struct dt_flow flow_from(const struct dt_lanes *l, uint32_t place, size_t
     return (struct dt_flow){ .peer = l->peers[place], .slot = place, .frames = frames };
 }
 
-/* Connects what the flows need, and runs them. */
-static dt_result_t run(struct dt_lanes *l, const struct dt_traffic *t)
+void dt_lanes_flows_with_all(const struct dt_lanes *l, struct dt_flow *flows, size_t frames)
+{
+    for (uint32_t i = 1; i < l->n; i++) {
+        flows[i - 1] = flow_to(l, (l->me + i) % l->n, frames);
+        flows[l->n - 1 + i - 1] = flow_from(l, (l->me + l->n - i) % l->n, frames);
+    }
+}
+
+dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
 {
     uint32_t peers[t->n];
     dt_result_t r;
@@ -130,7 +137,7 @@ static dt_result_t make_window(const struct reduction *d)
 {
     size_t room = least(d->bytes, DT_FLOW_SEGMENT), frames = least(d->segments, WINDOW);
 
-    return scratch(d->lanes, d->lanes->n * frames * room);
+    return dt_lanes_scratch(d->lanes, d->lanes->n * frames * room);
 }
 
 /* Folds segment k of every host, in their order, where it stands in "in" and is to stand in "out".
@@ -155,17 +162,11 @@ static bool can_fold(const struct reduction *d, size_t k, bool sent)
     return k < d->segments;
 }
 
-/* With everybody else: a flow to each, then one from each. */
 static void flows_with_all(struct reduction *d, struct dt_flow *flows, size_t frames)
 {
-    const struct dt_lanes *l = d->lanes;
-
-    for (uint32_t i = 1; i < l->n; i++) {
-        flows[i - 1] = flow_to(l, (l->me + i) % l->n, frames);
-        flows[l->n - 1 + i - 1] = flow_from(l, (l->me + l->n - i) % l->n, frames);
-    }
+    dt_lanes_flows_with_all(d->lanes, flows, frames);
     d->flows = flows;
-    d->n_flows = 2 * (l->n - 1);
+    d->n_flows = 2 * (d->lanes->n - 1);
 }
 
 static struct iovec exchange_frame(void *arg, const struct dt_flow *f, size_t k)
@@ -212,7 +213,7 @@ static dt_result_t exchange(struct reduction *d)
     d->segments = dt_flow_segments(d->bytes);
     flows_with_all(d, flows, d->segments);
     r = make_window(d);
-    return r == DT_OK ? run(d->lanes, &t) : r;
+    return r == DT_OK ? dt_lanes_run(d->lanes, &t) : r;
 }
 
 /* Frames of a flow: the segments of the slice that its receiver folds, then those of the slice that
@@ -268,7 +269,7 @@ static dt_result_t direct(struct reduction *d)
     slice_up(d);
     flows_with_all(d, flows, 2 * d->segments);
     r = make_window(d);
-    return r == DT_OK ? run(d->lanes, &t) : r;
+    return r == DT_OK ? dt_lanes_run(d->lanes, &t) : r;
 }
 
 /* In step s the ring sends slice me - s and receives slice me - s - 1. */
@@ -328,14 +329,14 @@ static dt_result_t ring(struct reduction *d)
                             .ready = ring_ready,
                             .moved = ring_moved,
                             .arg = d };
-    dt_result_t r = scratch(l, DT_FLOW_SEGMENT);
+    dt_result_t r = dt_lanes_scratch(l, DT_FLOW_SEGMENT);
 
     slice_up(d);
     flows[0] = flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
     flows[1] = flow_from(l, (l->me + l->n - 1) % l->n, 2 * (l->n - 1) * d->segments);
     d->flows = flows;
     d->n_flows = 2;
-    return r == DT_OK ? run(l, &t) : r;
+    return r == DT_OK ? dt_lanes_run(l, &t) : r;
 }
 
 /* ---- gathering: every host's block, in log2(hosts) steps ----
@@ -387,13 +388,13 @@ static dt_result_t gather(struct dt_lanes *l, const struct dt_call *call, uint8_
         flows[t.n].slot = flows[t.n + 1].slot = (uint32_t)g.steps++;
         t.n += 2;
     }
-    return run(l, &t);
+    return dt_lanes_run(l, &t);
 }
 
 static dt_result_t gather_and_fold(struct reduction *d)
 {
     struct dt_lanes *l = d->lanes;
-    dt_result_t r = scratch(l, l->n * d->bytes);
+    dt_result_t r = dt_lanes_scratch(l, l->n * d->bytes);
     const void *src[l->n];
 
     if (r != DT_OK)
@@ -494,5 +495,5 @@ dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, v
         pair(l, flows + t.n, (v + step + root) % l->n, true, s.segments);
         t.n += 2;
     }
-    return run(l, &t);
+    return dt_lanes_run(l, &t);
 }

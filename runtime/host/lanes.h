@@ -20,6 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/host/flow.h"
 #include "runtime/host/mesh.h"
 
 struct dt_lanes {
@@ -43,5 +44,12 @@ dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, v
                                size_t bytes, uint32_t root);
 /* Returns when every rank has made this very call. */
 dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call);
+
+/* For algorithms in files of their own. Makes l->scratch so large; what it held is not kept. */
+dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes);
+/* Makes 2 * (n - 1) flows: one to each other place, then one from each. Their slots are places. */
+void dt_lanes_flows_with_all(const struct dt_lanes *l, struct dt_flow *flows, size_t frames);
+/* Connects what the flows need, and runs them. */
+dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t);
 
 #endif

@@ -39,7 +39,7 @@ bool dt_reduce_use(const char *isa)
     return false;
 }
 
-static const struct dt_kernels *chosen(void)
+const struct dt_kernels *dt_reduce_kernels(void)
 {
     if (!dti_chosen)
         dt_reduce_use(NULL);
@@ -48,7 +48,7 @@ static const struct dt_kernels *chosen(void)
 
 const char *dt_reduce_isa(void)
 {
-    return chosen()->name;
+    return dt_reduce_kernels()->name;
 }
 
 const char *dt_reduce_choices(char *text, size_t size)
@@ -106,7 +106,7 @@ void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
     if (f->n == 1 && (f->divisor == 1 || later))
         memmove(f->dst, f->src[0], f->count * dt_dtype_size(dtype));
     else
-        chosen()->fold[dtype][op](f);
+        dt_reduce_kernels()->fold[dtype][op](f);
     if (later)
         divide_integers(f->dst, f->count, dtype, f->divisor);
 }
@@ -121,5 +121,5 @@ void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n)
 
 void dt_scale(void *dst, const void *src, size_t count, dt_dtype_t dtype, double factor)
 {
-    chosen()->scale[dtype](dst, src, count, factor);
+    dt_reduce_kernels()->scale[dtype](dst, src, count, factor);
 }

@@ -17,6 +17,7 @@
  * not on this processor; nothing has changed. Not while another thread reduces. */
 bool dt_reduce_use(const char *isa);
 const char *dt_reduce_isa(void);
+const struct dt_kernels *dt_reduce_kernels(void);
 /* The names of the usable sets, with blanks between them. */
 const char *dt_reduce_choices(char *text, size_t size);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "runtime/dtype.h"
+#include "runtime/reduceoptions.h"
 
 /* What of a call its text tells, beside kind and number. */
 enum { COUNT = 1, TYPE = 2, OP = 4, TO = 8, FROM = 16 };
@@ -38,9 +39,10 @@ const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]
         snprintf(op, sizeof op, " (%s)", dt_op_name(call->op));
     if (parts & (TO | FROM))
         snprintf(root, sizeof root, " %s rank %d", parts & TO ? "to" : "from", call->root);
-    snprintf(text, DT_CALL_TEXT, "%s%s%s%s%s%s%s, call %" PRIu64, dt_hostshm_call_name(call->kind),
-             parts & TYPE ? " of" : "", count, type, op, root,
-             call->device ? " in device memory" : "", call->number);
+    snprintf(text, DT_CALL_TEXT, "%s%s%s%s%s%s%s%s, call %" PRIu64,
+             dt_hostshm_call_name(call->kind), parts & TYPE ? " of" : "", count, type, op, root,
+             dt_reduceoptions_describe(call->options), call->device ? " in device memory" : "",
+             call->number);
     return text;
 }
 

@@ -41,7 +41,7 @@ static inline uint64_t dt_call_signature(const struct dt_call *c)
 {
     uint64_t kinds = (uint64_t)(uint32_t)c->root << 32 | (uint32_t)c->kind << 24 |
                      (uint32_t)c->dtype << 16 | (uint32_t)c->op << 8 | c->device;
-    uint64_t x = (kinds ^ c->number * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
+    uint64_t x = (kinds ^ c->options ^ c->number * 0x9e3779b97f4a7c15U) * 0xbf58476d1ce4e5b9U;
 
     x = (x ^ x >> 29 ^ c->count) * 0x94d049bb133111ebU;
     return x ^ x >> 32;
@@ -51,7 +51,8 @@ static inline uint64_t dt_call_signature(const struct dt_call *c)
 static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *b)
 {
     return a->number == b->number && a->count == b->count && a->kind == b->kind &&
-           a->dtype == b->dtype && a->op == b->op && a->device == b->device && a->root == b->root;
+           a->dtype == b->dtype && a->op == b->op && a->device == b->device && a->root == b->root &&
+           a->options == b->options;
 }
 
 #endif

@@ -24,6 +24,7 @@ void dt_dataframe_put(const struct dt_dataframe *f, uint8_t out[DT_DATAFRAME_HEA
     dt_put_u32(&p, f->bytes);
     dt_put_u32(&p, (uint32_t)f->code);
     dt_put_u32(&p, f->call.device);
+    dt_put_u64(&p, f->call.options);
 }
 
 bool dt_dataframe_get(struct dt_dataframe *f, const uint8_t in[DT_DATAFRAME_HEADER])
@@ -42,5 +43,6 @@ bool dt_dataframe_get(struct dt_dataframe *f, const uint8_t in[DT_DATAFRAME_HEAD
     f->bytes = dt_get_u32(&g);
     f->code = (int32_t)dt_get_u32(&g);
     f->call.device = (uint8_t)dt_get_u32(&g);
+    f->call.options = dt_get_u64(&g);
     return magic && f->type <= DT_DATAFRAME_FAILURE && dt_get_end(&g) == 0;
 }

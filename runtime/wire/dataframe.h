@@ -9,7 +9,7 @@
 
 #include "runtime/wire/hostshm.h"
 
-enum { DT_DATAFRAME_HEADER = 44 };
+enum { DT_DATAFRAME_HEADER = 52 };
 
 enum dt_dataframe_type {
     DT_DATAFRAME_DATA = 0,

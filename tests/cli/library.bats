@@ -62,6 +62,15 @@ declared() {
     printf 'rank %d of 4: 6\n' 0 1 2 3 | diff - out || { cat err; false; }
 }
 
+@test "DTRUN_WIRE: a format that is none, and one that needs memory of the program, are errors" {
+    hello="$DTRUN_BUILD/examples/hello"
+    run -0 env DTRUN_WIRE=f16 "$hello"
+    run -1 env DTRUN_WIRE=fp16 "$hello"
+    [ "$output" = "hello: dt_init: DTRUN_WIRE=fp16 is none of exact, f16, bf16, int8" ]
+    run -1 env DTRUN_WIRE=2bit "$hello"
+    [[ $output == "hello: dt_init: DTRUN_WIRE=2bit cannot be: "*"with dt_all_reduce_with; here exact, f16, bf16 and int8 can be chosen" ]]
+}
+
 @test "DTRUN_ISA chooses the kernels, and one that is not there is an error" {
     hello="$DTRUN_BUILD/examples/hello"
     run -0 env DTRUN_ISA=plain "$hello"

@@ -29,3 +29,8 @@ bench() { # NAME: skips where it does
     bench tcp
     [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){4} +[0-9.]+$' <<<"$output")" = 8 ]
 }
+
+@test "tests/bench/wire tells what rounding saves" {
+    bench wire
+    [ "$(grep -cE '^ +1 MiB (exact|f16|bf16|int8|2bit) +[0-9.]+ ms +[0-9.]+$' <<<"$output")" = 10 ]
+}

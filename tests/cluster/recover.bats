@@ -86,6 +86,23 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     cluster_err_has "recovered 1 failure"
 }
 
+@test "gradients in 2 bits: what they leave over is in the checkpoint, and a killed rank changes nothing" {
+    WIRE="--wire 2bit --threshold 0.004"
+    cluster_dtrun -np 3 -H host1:2,host2:1 --checkpoint-dir whole "$CHARLM" $SMALL $WIRE "$TEXT"
+    [ "$RC" = 0 ]
+    losses "$OUT" >whole.loss
+    awk '{ if (NF != 7 || $6 > 6) exit 1 }' whole.loss # it learns
+    for rank in 0 1 2; do
+        rm -rf killed
+        cluster_dtrun -np 3 -H host1:2,host2:1 --checkpoint-dir killed --report report.json \
+            --inject "kill:rank=$rank,step=50" "$CHARLM" $SMALL $WIRE "$TEXT"
+        [ "$RC" = 0 ]
+        grep -q '"restarts":[[:space:]]*1,' report.json
+        diff -r whole killed
+        losses "$OUT" | diff whole.loss -
+    done
+}
+
 @test "a killed worker, keeper, or ssh session of an agent: the same" {
     undisturbed
     for t in libssh2 ssh; do

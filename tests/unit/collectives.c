@@ -438,10 +438,12 @@ static float *device_memory(void)
 
 static int device_calls(int rank, void *arg)
 {
+    dt_all_reduce_options_t f16 = DT_ALL_REDUCE_OPTIONS_INIT;
     float *d = device_memory(), host[8] = { 0 };
 
     (void)arg;
     NEED(d && dt_init() == DT_OK);
+    f16.wire = DT_WIRE_F16;
     for (int i = 0; i < 8; i++)
         d[i] = (float)(rank + i);
     NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, d, 8, DT_F32, DT_SUM) == DT_OK);
@@ -451,6 +453,11 @@ static int device_calls(int rank, void *arg)
     NEED(dt_broadcast(DT_WORLD, d, 1, DT_F32, 2) == DT_OK);
     NEED(d[0] == 2);
     NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, d, 8, DT_F32, DT_SUM, &f16) ==
+         DT_ERR_UNSUPPORTED);
+    f16.residual = d;
+    NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, host, 8, DT_F32, DT_SUM, &f16) == DT_ERR_ARG);
+    NEED(strstr(dt_last_error(), "must be in host memory") != NULL);
     /* A failure also ends the call before it on hosts that have not yet read all of it. */
     arrivals[0]++;
     while (arrivals[0] < dt_size())

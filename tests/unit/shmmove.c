@@ -118,22 +118,17 @@ static uint16_t value(const struct turn *t, uint32_t from, uint32_t to, size_t i
     return (uint16_t)((from * 8 + to + t->call.number * 64 + i) * 40503U >> 3);
 }
 
-/* Misaligned, with canaries behind it. */
-static uint8_t *allocate(size_t bytes, int fill)
+static void allocate(struct turn *t, size_t in, size_t out)
 {
-    uint8_t *p = malloc(bytes + 1 + CANARY);
+    uint8_t *a = malloc(in * 2 + 1 + CANARY), *b = malloc(out * 2 + 1 + CANARY);
 
-    assert_non_null(p);
-    memset(p, fill, bytes + 1 + CANARY);
-    return p + 1;
-}
-
-static void allocate_both(struct turn *t, size_t in, size_t out)
-{
+    assert_true(a && b);
+    memset(a, 0xa5, in * 2 + 1 + CANARY);
+    memset(b, 0x5a, out * 2 + 1 + CANARY);
+    t->in = a + 1;
+    t->out = b + 1;
     t->in_bytes = in * 2;
     t->out_bytes = out * 2;
-    t->in = allocate(t->in_bytes, 0xa5);
-    t->out = allocate(t->out_bytes, 0x5a);
 }
 
 static bool canaries_live(const struct turn *t)
@@ -192,7 +187,7 @@ static bool all_gathers(struct turn *t, counter count, bool in_place)
 
     for (uint32_t i = 0; i < n; i++)
         t->counts[i] = count(i, 0);
-    allocate_both(t, t->counts[me], sum(t->counts, n));
+    allocate(t, t->counts[me], sum(t->counts, n));
     uint8_t *in = in_place ? t->out + 2 * sum(t->counts, me) : t->in;
 
     fill(t, in, me, 0, t->counts[me]);
@@ -218,7 +213,7 @@ static bool all_to_alls(struct turn *t, counter count, bool in_place)
         t->counts[i] = in_place ? count(me < i ? me : i, me < i ? i : me) : count(me, i);
         t->others[i] = in_place ? t->counts[i] : count(i, me);
     }
-    allocate_both(t, sum(t->counts, n), sum(t->others, n));
+    allocate(t, sum(t->counts, n), sum(t->others, n));
     uint8_t *in = in_place ? t->out : t->in;
 
     for (uint32_t i = 0; i < n; i++)
@@ -242,7 +237,7 @@ static bool gathers(struct turn *t, counter count, bool in_place, uint32_t root)
 
     for (uint32_t i = 0; i < n; i++)
         t->counts[i] = count(i, root);
-    allocate_both(t, mine, me == root ? sum(t->counts, n) : 0);
+    allocate(t, mine, me == root ? sum(t->counts, n) : 0);
     uint8_t *in = in_place && me == root ? t->out + 2 * sum(t->counts, me) : t->in;
 
     fill(t, in, me, root, mine);
@@ -266,7 +261,7 @@ static bool scatters(struct turn *t, counter count, bool in_place, uint32_t root
 
     for (uint32_t i = 0; i < n; i++)
         t->counts[i] = count(root, i);
-    allocate_both(t, me == root ? sum(t->counts, n) : 0, mine);
+    allocate(t, me == root ? sum(t->counts, n) : 0, mine);
     uint8_t *out = in_place && me == root ? t->in + 2 * sum(t->counts, me) : t->out;
 
     for (uint32_t i = 0; me == root && i < n; i++)
@@ -305,7 +300,7 @@ static bool reduce_scatters(struct turn *t, counter count, enum where where)
 
     for (uint32_t i = 0; i < n; i++)
         t->counts[i] = count(i, 0);
-    allocate_both(t, sum(t->counts, n), t->counts[me]);
+    allocate(t, sum(t->counts, n), t->counts[me]);
     uint8_t *out = where == APART       ? t->out
                    : where == BEGINNING ? t->in
                                         : t->in + 2 * sum(t->counts, me);

@@ -251,6 +251,8 @@ FLOATING(bf16, 2)
 FLOATING(f32, 4)
 FLOATING(f64, 8)
 
+#include "runtime/host/kernels/packing.h"
+
 /* ---- the table ---- */
 
 /* Sums, products and bits do not depend on the sign. */
@@ -288,4 +290,21 @@ const struct dt_kernels KERNELS = {
         [DT_F32] = scale_f32,
         [DT_F64] = scale_f64,
     },
+    .pack = {
+        [DT_FORMAT_F16] = pack_f16,
+        [DT_FORMAT_BF16] = pack_bf16,
+        [DT_FORMAT_INT8] = pack_int8,
+        [DT_FORMAT_COUNT2] = pack_count2,
+        [DT_FORMAT_COUNT4] = pack_count4,
+        [DT_FORMAT_COUNT8] = pack_count8,
+    },
+    .unpack = {
+        [DT_FORMAT_F16] = unpack_f16,
+        [DT_FORMAT_BF16] = unpack_bf16,
+        [DT_FORMAT_INT8] = unpack_int8,
+        [DT_FORMAT_COUNT2] = unpack_count2,
+        [DT_FORMAT_COUNT4] = unpack_count4,
+        [DT_FORMAT_COUNT8] = unpack_count8,
+    },
+    .keep_error = keep_error,
 };

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "runtime/dtype.h"
+#include "runtime/host/wireformat.h"
 
 /* What to fold: count elements of each of n sources. */
 struct dt_fold {
@@ -21,12 +22,18 @@ struct dt_fold {
 typedef void (*dt_fold_f)(const struct dt_fold *fold);
 /* dst[i] = src[i] * factor; dst may be src. */
 typedef void (*dt_scale_f)(void *dst, const void *src, size_t count, double factor);
+typedef void (*dt_pack_f)(void *dst, const void *src, size_t count, float step);
+typedef void (*dt_keep_error_f)(void *residual, const void *wanted, const void *arrived,
+                                size_t count, float weight);
 
 struct dt_kernels {
     const char *name;
     bool (*usable)(void);                    /* by this processor */
     dt_fold_f fold[DT_DTYPE_MAX][DT_OP_MAX]; /* NULL: no such thing */
     dt_scale_f scale[DT_DTYPE_MAX];          /* NULL: not for integers */
+    dt_pack_f pack[DT_FORMATS];              /* as wireformat.h has them */
+    dt_pack_f unpack[DT_FORMATS];
+    dt_keep_error_f keep_error;
 };
 
 #endif

@@ -1,0 +1,214 @@
+#include "runtime/reduceoptions.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/dtype.h"
+#include "runtime/error.h"
+#include "runtime/host/reduce.h"
+#include "runtime/wire/env.h"
+
+enum {
+    LEAST_COUNT = 4096, /* fewer numbers take no longer as they are, and may be what is counted */
+    MOST_BYTES = 4096,  /* that any version's options have */
+};
+
+static const struct {
+    const char *name;
+    const char *told; /* of a call; and with factors or a threshold */
+    const char *told_more;
+} wires[] = {
+    [DT_WIRE_EXACT] = { "exact", "", " with factors" },
+    [DT_WIRE_F16] = { "f16", " as f16", " as f16 with factors" },
+    [DT_WIRE_BF16] = { "bf16", " as bf16", " as bf16 with factors" },
+    [DT_WIRE_INT8] = { "int8", " as int8", " as int8 with factors" },
+    [DT_WIRE_2BIT] = { "2bit", " as 2bit", " as 2bit with a threshold" },
+};
+
+enum { WIRES = sizeof wires / sizeof *wires };
+
+static dt_all_reduce_options_t dti_default = DT_ALL_REDUCE_OPTIONS_INIT;
+
+/* ---- what holds without options ---- */
+
+dt_result_t dt_reduceoptions_choose(const char *text)
+{
+    dti_default.wire = DT_WIRE_EXACT;
+    if (!text || !*text)
+        return DT_OK;
+    for (int i = 0; i < WIRES; i++) {
+        if (strcmp(text, wires[i].name) == 0)
+            dti_default.wire = (dt_wire_t)i;
+    }
+    if (dti_default.wire == DT_WIRE_2BIT) {
+        dti_default.wire = DT_WIRE_EXACT;
+        return dt_fail(DT_ERR_ARG,
+                       "dt_init: " DT_ENV_WIRE "=2bit cannot be: what 2 bits leave over has to be "
+                       "kept in memory that only the program can give, with dt_all_reduce_with; "
+                       "here exact, f16, bf16 and int8 can be chosen");
+    }
+    if (dti_default.wire == DT_WIRE_EXACT && strcmp(text, wires[DT_WIRE_EXACT].name) != 0)
+        return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_WIRE "=%s is none of exact, f16, bf16, int8",
+                       text);
+    return DT_OK;
+}
+
+static bool can_be_packed(dt_dtype_t dtype, dt_op_t op)
+{
+    return dtype == DT_F32 && (op == DT_SUM || op == DT_AVG);
+}
+
+const dt_all_reduce_options_t *dt_reduceoptions_default(size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    bool packed =
+        dti_default.wire != DT_WIRE_EXACT && count >= LEAST_COUNT && can_be_packed(dtype, op);
+
+    return packed ? &dti_default : NULL;
+}
+
+/* ---- reading ---- */
+
+static dt_result_t copy(const dt_all_reduce_options_t *given, dt_all_reduce_options_t *o)
+{
+    const uint8_t *bytes = (const uint8_t *)given;
+
+    if (given->size < sizeof *o || given->size > MOST_BYTES)
+        return dt_fail(DT_ERR_VERSION,
+                       "dt_all_reduce_with: options->size is %zu, which no version of dtrun.h has; "
+                       "initialize options with DT_ALL_REDUCE_OPTIONS_INIT",
+                       given->size);
+    for (size_t i = sizeof *o; i < given->size; i++) {
+        if (bytes[i])
+            return dt_fail(DT_ERR_VERSION,
+                           "dt_all_reduce_with: an option is set (at byte %zu) that this libdtrun, "
+                           "which is older than the program's dtrun.h, does not know",
+                           i);
+    }
+    *o = *given;
+    return DT_OK;
+}
+
+static dt_result_t check_wire(const dt_all_reduce_options_t *o, size_t count, dt_dtype_t dtype,
+                              dt_op_t op)
+{
+    if ((unsigned)o->wire >= WIRES)
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: %d is no dt_wire_t", (int)o->wire);
+    if ((o->wire != DT_WIRE_EXACT || o->residual) && !can_be_packed(dtype, op))
+        return dt_fail(DT_ERR_ARG,
+                       "dt_all_reduce_with: %s is for sums and averages of f32, not for the %s of "
+                       "%s",
+                       o->wire == DT_WIRE_EXACT ? "a residual" : wires[o->wire].name,
+                       dt_op_name(op), dt_dtype_name(dtype));
+    if (o->wire != DT_WIRE_2BIT)
+        return DT_OK;
+    if (!(o->threshold > 0) || !isfinite(o->threshold))
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: the threshold is %g, and must be above 0",
+                       (double)o->threshold);
+    if (count && !o->residual)
+        return dt_fail(DT_ERR_ARG,
+                       "dt_all_reduce_with: 2bit needs a residual: f32 numbers, as many as there "
+                       "are, that begin as 0 and are kept from call to call");
+    return DT_OK;
+}
+
+static bool is_plain(const dt_all_reduce_options_t *o)
+{
+    return o->prescale == 1 && o->postscale == 1 && o->wire == DT_WIRE_EXACT && !o->residual;
+}
+
+dt_result_t dt_reduceoptions_read(const dt_all_reduce_options_t *given, size_t count,
+                                  dt_dtype_t dtype, dt_op_t op, bool device,
+                                  dt_all_reduce_options_t *o)
+{
+    const dt_all_reduce_options_t *common =
+        device ? NULL : dt_reduceoptions_default(count, dtype, op);
+    dt_result_t r = copy(given, o);
+
+    if (r != DT_OK)
+        return r;
+    if (o->wire == DT_WIRE_DEFAULT)
+        o->wire = common ? common->wire : DT_WIRE_EXACT;
+    if ((o->prescale != 1 || o->postscale != 1) && !dt_dtype_is_float(dtype))
+        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: factors are for floats, not for %s",
+                       dt_dtype_name(dtype));
+    r = check_wire(o, count, dtype, op);
+    if (r == DT_OK && device && !is_plain(o))
+        r = dt_fail(DT_ERR_UNSUPPORTED,
+                    "dt_all_reduce_with: factors, wire formats and residuals are for host memory");
+    return r;
+}
+
+/* ---- telling ---- */
+
+static uint64_t mix(uint64_t x, uint64_t word)
+{
+    x = (x ^ word) * 0x9e3779b97f4a7c15U;
+    return x ^ x >> 32;
+}
+
+/* All NaNs are one. */
+static uint64_t bits_of(double v)
+{
+    double one = isnan(v) ? (double)NAN : v;
+    uint64_t bits;
+
+    memcpy(&bits, &one, sizeof bits);
+    return bits;
+}
+
+uint64_t dt_reduceoptions_mark(const dt_all_reduce_options_t *o)
+{
+    bool counting = o->wire == DT_WIRE_2BIT;
+    uint64_t x = 0;
+
+    if (counting || o->prescale != 1 || o->postscale != 1) {
+        x = mix(mix(mix(0, bits_of(o->prescale)), bits_of(o->postscale)),
+                counting ? bits_of((double)o->threshold) : 0);
+        x = x >> 8 ? x >> 8 : 1;
+    }
+    return (uint64_t)o->wire << 56 | x;
+}
+
+const char *dt_reduceoptions_describe(uint64_t mark)
+{
+    uint64_t wire = mark >> 56;
+
+    if (wire >= WIRES)
+        return " with unknown options";
+    return mark << 8 ? wires[wire].told_more : wires[wire].told;
+}
+
+/* ---- doing ---- */
+
+static void add_residual(void *out, const void *in, void *residual, size_t count)
+{
+    const void *src[] = { in, residual };
+    struct dt_fold f = { .dst = out, .src = src, .n = 2, .count = count, .divisor = 1 };
+
+    dt_fold(&f, DT_F32, DT_SUM);
+    memset(residual, 0, count * sizeof(float));
+}
+
+const void *dt_reduceoptions_before(const dt_all_reduce_options_t *o, const void *in, void *out,
+                                    size_t count, dt_dtype_t dtype)
+{
+    if (!count)
+        return in;
+    if (o->prescale != 1) {
+        dt_scale(out, in, count, dtype, o->prescale);
+        in = out;
+    }
+    if (o->residual) {
+        add_residual(out, in, o->residual, count);
+        in = out;
+    }
+    return in;
+}
+
+void dt_reduceoptions_after(const dt_all_reduce_options_t *o, void *out, size_t count,
+                            dt_dtype_t dtype)
+{
+    if (count && o->postscale != 1)
+        dt_scale(out, out, count, dtype, o->postscale);
+}
