@@ -38,6 +38,18 @@ void dt_job_on_auxiliary_exit(struct dt_job *j, const struct dt_death *death)
         dt_job_add_death(j, death);
 }
 
+bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h)
+{
+    struct dt_strbuf text = { 0 };
+
+    if (j->nprocs == j->np || !ranks_are_through(j))
+        return false;
+    dt_job_describe_loss(j, h, &text);
+    dt_say("%s; all ranks have ended with 0, so that this is no failure", dt_strbuf_text(&text));
+    dt_strbuf_free(&text);
+    return true;
+}
+
 /* Those who died while the last ranks were ending have done no harm. */
 static void pardon(struct dt_job *j)
 {

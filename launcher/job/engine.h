@@ -189,7 +189,9 @@ int dt_job_cause(const struct dt_job *j); /* index in deaths, or -1: nothing has
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
-void dt_job_ask(struct dt_job *j); /* QUERY to all hosts that have ranks */
+void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
+                          struct dt_strbuf *out); /* "host1: the connection was lost" */
+void dt_job_ask(struct dt_job *j);                /* QUERY to all hosts that have ranks */
 bool dt_job_all_answered(const struct dt_job *j);
 void dt_job_collect(struct dt_job *j);
 void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
@@ -227,6 +229,8 @@ void dt_job_watch_stragglers(struct dt_job *j); /* a rank has ended with 0 */
 /* auxiliaries.c */
 void dt_job_on_auxiliary_exit(struct dt_job *j, const struct dt_death *death);
 void dt_job_watch_auxiliaries(struct dt_job *j); /* a rank has ended with 0 */
+/* Whether the loss of a host is no failure, since only auxiliaries were left; then that is said. */
+bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h);
 
 /* hangs.c */
 void dt_job_note_waits(struct dt_job *j, const struct dt_msg_list *steps); /* of PONG */

@@ -128,7 +128,8 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
     lose(j, &node->ranks);
     lose(j, &node->auxiliaries);
     dt_job_host_struck(j, node);
-    if (j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING)
+    if ((j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING) &&
+        !dt_job_pardon_host(j, h))
         dt_job_add_death(j, &(struct dt_death){
                                 .host = true,
                                 .rank = node->ranks.v[0],
@@ -234,12 +235,17 @@ void dt_job_settle(struct dt_job *j)
         wait_at_most(j, LAST_WORDS_MS);
 }
 
+void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
+                          struct dt_strbuf *out)
+{
+    dt_strbuf_printf(out, "%s%s %s", dt_job_host_name(j, h->host), h->closing ? "" : ":",
+                     h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+}
+
 static void describe_host(struct dt_job *j, const struct dt_plan_node *node, struct dt_strbuf *out)
 {
-    const struct dt_hostlink *h = j->links[node->host];
-
-    dt_strbuf_printf(out, "%s%s %s; its ", dt_job_host_name(j, node->host), h->closing ? "" : ":",
-                     h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+    dt_job_describe_loss(j, j->links[node->host], out);
+    dt_strbuf_puts(out, "; its ");
     dt_words_ranks(out, &node->ranks);
     dt_strbuf_puts(out, node->ranks.n == 1 ? " is taken as lost" : " are taken as lost");
 }

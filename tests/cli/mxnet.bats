@@ -155,6 +155,17 @@ start_forever() {
     clean
 }
 
+@test "an agent that is lost when only auxiliaries are left does no harm" {
+    dtrun_start -np 1 --env mxnet --max-restarts 1 --verbose "$RANK/pslite" 1 stay
+    await grep -q "rank 0 ended: code 0" "$ERR"
+    kill -KILL "$(ps -o ppid= -p "$(pid_of 'server 0')" | tr -d ' ')"
+    dtrun_wait
+    code_is 0
+    err_has "; all ranks have ended with 0, so that this is no failure"
+    ! grep -q restarting "$ERR"
+    becomes_clean
+}
+
 @test "kill -9 dtrun, and no auxiliary is left" {
     start_forever
     kill -KILL "$BACKGROUND"
