@@ -232,6 +232,20 @@ static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, 
                              .root = root };
 }
 
+/* Not all ranks have to do with each other in these calls, and those of a host may wait for one
+ * that another rank makes in shared memory: so that they see that they mean different calls, all
+ * meet first. */
+static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, const void *in,
+                              void *out, const struct dt_blocks *blocks)
+{
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_all_gather(&c->shm, call, in, out, blocks);
+    r = meet(c, call);
+    return r == DT_OK ? dt_movement_all_gather(&c->mesh, call, in, out, blocks) : r;
+}
+
 dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
                                const struct dt_blocks *blocks, dt_dtype_t dtype)
 {
@@ -241,11 +255,19 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
     if (blocks->counts)
         call.count = dt_counts_hash(blocks->counts, (size_t)c->size);
     r = dt_comm_begin(c, &call, kind);
-    if (r != DT_OK)
-        return r;
-    r = c->nodes == 1 ? dt_shm_all_gather(&c->shm, &call, in, out, blocks)
-                      : dt_movement_all_gather(&c->mesh, &call, in, out, blocks);
-    return dt_comm_end(c, &call, r);
+    return r == DT_OK ? dt_comm_end(c, &call, all_gather(c, &call, in, out, blocks)) : r;
+}
+
+static dt_result_t all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
+                              const struct dt_blocks *given, void *out,
+                              const struct dt_blocks *taken)
+{
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_all_to_all(&c->shm, call, in, given, out, taken);
+    r = meet(c, call);
+    return r == DT_OK ? dt_movement_all_to_all(&c->mesh, call, in, given, out, taken) : r;
 }
 
 dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
@@ -255,15 +277,9 @@ dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const 
     struct dt_call call = call_of(given, dtype, -1);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    if (r != DT_OK)
-        return r;
-    r = c->nodes == 1 ? dt_shm_all_to_all(&c->shm, &call, in, given, out, taken)
-                      : dt_movement_all_to_all(&c->mesh, &call, in, given, out, taken);
-    return dt_comm_end(c, &call, r);
+    return r == DT_OK ? dt_comm_end(c, &call, all_to_all(c, &call, in, given, out, taken)) : r;
 }
 
-/* Ranks that have nothing to do with each other in this call would not see that they mean another
- * root: so all meet first. */
 static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const void *in,
                           size_t count, void *out, const struct dt_blocks *blocks)
 {

@@ -12,6 +12,7 @@ enum {
     HEADER = DT_DATAFRAME_HEADER,
     EAGER = 20,        /* fruitless looks without a pause between them: some microseconds */
     GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
+    OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
 };
 
 struct run {
@@ -19,6 +20,7 @@ struct run {
     const struct dt_traffic *t;
     size_t left; /* flows that have not ended */
     bool moved;  /* since the last look at all of them */
+    int64_t overhear_at;
 };
 
 static struct dt_link *link_of(const struct run *r, const struct dt_flow *f)
@@ -188,7 +190,7 @@ static dt_result_t move(struct run *r, struct dt_flow *f)
 static void sleep_some(const struct run *r)
 {
     struct pollfd p[DT_ALARM_FDS + r->t->n];
-    int64_t until = INT64_MAX, now = dt_clock_ms();
+    int64_t until = r->overhear_at, now = dt_clock_ms();
     nfds_t n = DT_ALARM_FDS;
 
     for (size_t i = 0; i < r->t->n; i++) {
@@ -200,10 +202,7 @@ static void sleep_some(const struct run *r)
         if (may_move(r, f))
             p[n++] = (struct pollfd){ .fd = link->fd, .events = f->out ? POLLOUT : POLLIN };
     }
-    dt_alarm_poll(&r->mesh->alarm, p, n,
-                  until == INT64_MAX ? -1
-                  : until > now      ? (int)(until - now)
-                                     : 0);
+    dt_alarm_poll(&r->mesh->alarm, p, n, until > now ? (int)(until - now) : 0);
 }
 
 /* Nothing has moved: is there a reason? */
@@ -218,6 +217,57 @@ static dt_result_t check(const struct run *r)
         if (broken && broken <= dt_clock_ms())
             result =
                 dt_trouble(r->mesh->alarm.trouble, DT_ERR_PEER, dt_mesh_rank(r->mesh, f->peer));
+    }
+    return result;
+}
+
+static bool is_read(const struct run *r, uint32_t peer)
+{
+    for (size_t i = 0; i < r->t->n; i++) {
+        const struct dt_flow *f = &r->t->flows[i];
+
+        if (f->peer == peer && !f->out && f->done < f->frames)
+            return true;
+    }
+    return false;
+}
+
+/* What a peer has sent that this call does not read: of a later call, or of another in its place.
+ */
+static dt_result_t overhear_peer(const struct run *r, const struct dt_link *link)
+{
+    struct dt_trouble *t = r->mesh->alarm.trouble;
+    struct dt_call ours = *r->t->call;
+    uint8_t header[HEADER];
+    struct dt_dataframe h;
+
+    if (recv(link->fd, header, HEADER, MSG_PEEK | MSG_DONTWAIT) != HEADER ||
+        !dt_dataframe_get(&h, header))
+        return DT_OK;
+    if (h.type == DT_DATAFRAME_FAILURE)
+        return failed_by(r, &h);
+    if (dt_call_moves_parcels(&ours))
+        ours.count = h.call.count;
+    if (h.call.number > ours.number || dt_call_equal(&h.call, &ours))
+        return DT_OK;
+    dt_trouble(t, DT_ERR_MISMATCH, h.rank);
+    t->theirs = h.call;
+    return DT_ERR_MISMATCH;
+}
+
+/* Calls that do not fit may be between ranks that do not send to each other what the other one
+ * reads: then all wait, but what was sent says why. */
+static dt_result_t overhear(struct run *r)
+{
+    int64_t now = dt_clock_ms();
+    dt_result_t result = DT_OK;
+
+    if (now < r->overhear_at)
+        return DT_OK;
+    r->overhear_at = now + OVERHEAR_MS;
+    for (uint32_t peer = 0; result == DT_OK && peer < r->mesh->size; peer++) {
+        if (r->mesh->links[peer].fd >= 0 && !is_read(r, peer))
+            result = overhear_peer(r, &r->mesh->links[peer]);
     }
     return result;
 }
@@ -237,12 +287,14 @@ static dt_result_t drive(struct run *r)
         idle = r->moved ? 0 : idle + 1;
         if (idle && result == DT_OK)
             result = check(r);
+        if (result == DT_OK && idle > r->mesh->spins) {
+            sleep_some(r);
+            result = overhear(r);
+        } else if (idle > EAGER) {
+            sched_yield(); /* a peer may need this very processor, where it plays several hosts */
+        }
         if (result != DT_OK)
             return result;
-        if (idle > r->mesh->spins)
-            sleep_some(r);
-        else if (idle > EAGER)
-            sched_yield(); /* a peer may need this very processor, where it plays several hosts */
     }
     return DT_OK;
 }
@@ -270,7 +322,7 @@ static void complete_frames(struct run *r)
 
 dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t)
 {
-    struct run r = { .mesh = m, .t = t };
+    struct run r = { .mesh = m, .t = t, .overhear_at = dt_clock_ms() + OVERHEAR_MS };
     dt_result_t result;
 
     for (size_t i = 0; i < t->n; i++)

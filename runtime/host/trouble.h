@@ -55,4 +55,10 @@ static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *
            a->options == b->options;
 }
 
+/* Whether every pair of ranks states a count of its own. */
+static inline bool dt_call_moves_parcels(const struct dt_call *c)
+{
+    return c->kind >= DT_CALL_ALL_TO_ALL && c->kind <= DT_CALL_RECV;
+}
+
 #endif

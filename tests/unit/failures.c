@@ -239,7 +239,7 @@ static void a_stopped_rank_may_go_on(void **state)
 
 /* ---- calls that do not fit ---- */
 
-enum quarrel { COUNT, DTYPE, OP, KIND, ROOT, LARGE_SMALL, LEAVES, EXTRA, QUARRELS };
+enum quarrel { COUNT, DTYPE, OP, KIND, ROOT, LARGE_SMALL, LEAVES, EXTRA, WAY, PARTS, QUARRELS };
 
 static dt_result_t odd_call(enum quarrel q, bool odd, float *buf)
 {
@@ -259,6 +259,11 @@ static dt_result_t odd_call(enum quarrel q, bool odd, float *buf)
         return dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, odd ? 1 : WORDS, DT_F32, DT_SUM);
     case LEAVES:
         return odd ? dt_finalize() : dt_barrier(DT_WORLD);
+    case WAY:
+        return odd ? dt_broadcast(DT_WORLD, buf, 1, DT_F32, 0) : dt_barrier(DT_WORLD);
+    case PARTS:
+        return odd ? dt_barrier(DT_WORLD)
+                   : dt_all_gather(DT_WORLD, DT_IN_PLACE, buf, WORDS / 10, DT_F32);
     default:
         return odd ? dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 0, DT_F32, DT_SUM)
                    : dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 10, DT_F32, DT_SUM);
@@ -306,7 +311,7 @@ static void dispute(const char *hosts, enum quarrel about, bool leave)
 
 static void calls_that_do_not_fit_are_named(void **state)
 {
-    static const char *const placements[] = { "3", "1 1", "2 2", "1 1 1", "1 2 1" };
+    static const char *const placements[] = { "3", "1 1", "2 2", "1 1 1", "1 1 1 1", "1 2 1" };
 
     (void)state;
     for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
