@@ -38,6 +38,8 @@ struct dt_comm {
     struct dt_u32s locals; /* the ranks of this host, by local rank */
     uint32_t *local_ranks; /* the same, the job's */
     uint64_t calls;
+    uint64_t *sent;     /* calls of dt_send by peer; NULL before the first */
+    uint64_t *received; /* of dt_recv, likewise */
     bool uneven;        /* between dt_join_begin and dt_join (uneven.h) */
     bool announcing;    /* the call is an announcement, or has been announced */
     dt_result_t failed; /* DT_OK, or what every call returns */

@@ -235,14 +235,22 @@ DT_API dt_result_t dt_scatter(dt_comm_t *comm, const void *in, void *out, size_t
 DT_API dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *counts, void *out,
                                size_t count, dt_dtype_t dtype, int root);
 
+/* From one rank to another: peer makes the other call with the same count and type. dt_send returns
+ * when the peer has come to its call and buf may be written again. What goes from one rank to
+ * another is matched in order. Only these two calls are between two ranks alone: one whose peer
+ * never makes its own waits for good, until a rank dies or dt_comm_abort ends it. */
+DT_API dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
+                           int peer);
+DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer);
+
 /* Uneven data: where ranks run out of data after different numbers of steps, those that have none
  * left take part in the calls of the others (as PyTorch's Join and Horovod's join do).
  *
  * After dt_join_begin, which all ranks call, they may make different numbers of all-reduces in host
  * memory and barriers (in the background and by buckets, too); other calls are DT_ERR_UNSUPPORTED.
- * Each costs a small all-reduce more. A rank that has no more data calls dt_join, which returns when
- * all ranks have, and stores a rank that came last (last may be NULL). Until then it adds nothing
- * to the others' results; DT_AVG still divides by the number of all ranks. */
+ * Each costs a small all-reduce more. A rank that has no more data calls dt_join, which returns
+ * when all ranks have, and stores a rank that came last (last may be NULL). Until then it adds
+ * nothing to the others' results; DT_AVG still divides by the number of all ranks. */
 DT_API dt_result_t dt_join_begin(dt_comm_t *comm);
 DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
 

@@ -206,6 +206,8 @@ void dt_comm_release(struct dt_comm *c)
     free(c->leaders);
     free(c->locals.v);
     free(c->local_ranks);
+    free(c->sent);
+    free(c->received);
 }
 
 dt_result_t dt_comm_leave(struct dt_comm *c)

@@ -53,6 +53,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
 	runtime/host/kernels/packing.h \
 	runtime/host/kernels/plain.c \
+	runtime/host/handover.c runtime/host/handover.h \
 	runtime/host/lanes.c runtime/host/lanes.h \
 	runtime/host/meet.c runtime/host/meet.h \
 	runtime/host/mesh.c runtime/host/mesh.h \
@@ -67,6 +68,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/host/wireformat.c runtime/host/wireformat.h \
 	runtime/joining.c runtime/joining.h \
+	runtime/pair.c \
 	runtime/parts.c \
 	runtime/reduceoptions.c runtime/reduceoptions.h \
 	runtime/request.c runtime/request.h \

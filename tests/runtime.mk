@@ -7,6 +7,7 @@ UNIT_TESTS += \
 	tests/unit/door \
 	tests/unit/failures \
 	tests/unit/movement \
+	tests/unit/pair \
 	tests/unit/parts \
 	tests/unit/pipe \
 	tests/unit/reduce \
@@ -96,3 +97,8 @@ tests_unit_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
 tests_unit_wireformat_SOURCES = tests/unit/wireformat.c
 tests_unit_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_wireformat_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+
+tests_unit_pair_SOURCES = tests/unit/pair.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_pair_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_pair_LDADD = $(TESTJOB_LIBS)
+

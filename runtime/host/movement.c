@@ -38,6 +38,7 @@ static void keep(void *to, const void *from, size_t bytes)
 struct parcels {
     struct dt_mesh *mesh;
     const struct dt_call *call;
+    bool alike; /* the call states the count of both sides: no parcel does */
     size_t n;
     struct dt_flow *flows;
     struct parcel {
@@ -76,7 +77,7 @@ static void add(struct parcels *p, uint32_t peer, bool out, void *base, size_t c
     p->flows[p->n] = (struct dt_flow){ .peer = peer,
                                        .slot = (uint32_t)p->n,
                                        .out = out,
-                                       .count = &p->v[p->n].count,
+                                       .count = p->alike ? NULL : &p->v[p->n].count,
                                        .frames = dt_flow_segments(bytes) };
     p->n++;
 }
@@ -126,6 +127,21 @@ dt_result_t dt_movement_all_to_all(struct dt_mesh *m, const struct dt_call *call
     return r;
 }
 
+static dt_result_t with_one(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
+                            uint32_t peer, bool out, bool alike)
+{
+    struct parcels p = { .mesh = m, .call = call, .alike = alike };
+    dt_result_t r = parcels_make(&p, 2);
+
+    if (r == DT_OK) {
+        add(&p, peer, out, buf, count);
+        add(&p, peer, !out, NULL, 0);
+        r = ship(&p);
+    }
+    parcels_free(&p);
+    return r;
+}
+
 dt_result_t dt_movement_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
                                size_t count, void *out, const struct dt_blocks *blocks,
                                uint32_t root)
@@ -134,7 +150,7 @@ dt_result_t dt_movement_gather(struct dt_mesh *m, const struct dt_call *call, co
     dt_result_t r;
 
     if (m->me != root)
-        return dt_movement_send(m, call, in, count, root);
+        return with_one(m, call, (void *)(uintptr_t)in, count, root, true, false);
     r = parcels_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
         if (i == root)
@@ -158,7 +174,7 @@ dt_result_t dt_movement_scatter(struct dt_mesh *m, const struct dt_call *call, c
     dt_result_t r;
 
     if (m->me != root)
-        return dt_movement_recv(m, call, out, count, root);
+        return with_one(m, call, out, count, root, false, false);
     r = parcels_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
         if (i == root)
@@ -174,31 +190,16 @@ dt_result_t dt_movement_scatter(struct dt_mesh *m, const struct dt_call *call, c
     return r;
 }
 
-static dt_result_t with_one(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
-                            uint32_t peer, bool out)
-{
-    struct parcels p = { .mesh = m, .call = call };
-    dt_result_t r = parcels_make(&p, 2);
-
-    if (r == DT_OK) {
-        add(&p, peer, out, buf, count);
-        add(&p, peer, !out, NULL, 0);
-        r = ship(&p);
-    }
-    parcels_free(&p);
-    return r;
-}
-
 dt_result_t dt_movement_send(struct dt_mesh *m, const struct dt_call *call, const void *buf,
                              size_t count, uint32_t peer)
 {
-    return with_one(m, call, (void *)(uintptr_t)buf, count, peer, true);
+    return with_one(m, call, (void *)(uintptr_t)buf, count, peer, true, true);
 }
 
 dt_result_t dt_movement_recv(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
                              uint32_t peer)
 {
-    return with_one(m, call, buf, count, peer, false);
+    return with_one(m, call, buf, count, peer, false, true);
 }
 
 /* ---- all-gather ---- */

@@ -1,0 +1,229 @@
+/* Calls between two ranks, of one host and of two. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { MOST = 200001 };
+
+static void run_all(const char *const *placements, int (*body)(int rank, void *arg))
+{
+    struct testjob_result result;
+
+    for (; *placements; placements++) {
+        struct testjob_plan plan = { .hosts = *placements, .body = body };
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        assert_string_equal(result.log, "");
+        for (int i = 0; i < result.n; i++)
+            assert_int_equal(result.ranks[i].status, 0);
+    }
+}
+
+static const char *const several[] = { "2", "4", "1 1", "3 1", "2 1 2", NULL };
+static const char *const pairs[] = { "2", "1 1", NULL };
+
+static uint16_t value(int from, int to, size_t i)
+{
+    return (uint16_t)((size_t)(from * 31 + to) + i * 7);
+}
+
+/* Every rank to every other, in an order in which nobody waits for anybody who waits. */
+static int exchange(dt_comm_t *comm, size_t count)
+{
+    static uint8_t room[2 * MOST + 3];
+    int me = dt_comm_rank(comm), n = dt_comm_size(comm);
+    uint16_t *buf = (uint16_t *)(void *)(room + 1); /* misaligned */
+
+    for (int a = 0; a < n; a++) {
+        for (int b = 0; b < n; b++) {
+            if (a == b || (a != me && b != me))
+                continue;
+            memset(room, 0xa5, sizeof room);
+            for (size_t i = 0; a == me && i < count; i++)
+                memcpy(room + 1 + 2 * i, &(uint16_t){ value(a, b, i) }, 2);
+            NEED((a == me ? dt_send(comm, buf, count, DT_U16, b)
+                          : dt_recv(comm, buf, count, DT_U16, a)) == DT_OK);
+            for (size_t i = 0; i < count; i++)
+                NEED(memcmp(room + 1 + 2 * i, &(uint16_t){ value(a, b, i) }, 2) == 0);
+            NEED(room[0] == 0xa5 && room[1 + 2 * count] == 0xa5);
+        }
+    }
+    return 0;
+}
+
+static int exchange_all(int rank, void *arg)
+{
+    static const size_t counts[] = { 0, 1, 16, 17, 2047, 40000, MOST };
+    dt_comm_t *other;
+    int64_t x = rank;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_split(DT_WORLD, 0, -rank, &other) == DT_OK);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        NEED(exchange(DT_WORLD, counts[i]) == 0);
+        NEED(exchange(other, counts[i]) == 0);
+        NEED(dt_all_reduce(other, DT_IN_PLACE, &x, 1, DT_I64, DT_MAX) == DT_OK);
+        NEED(x == dt_size() - 1);
+    }
+    NEED(dt_comm_free(other) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void everybody_reaches_everybody(void **state)
+{
+    (void)state;
+    run_all(several, exchange_all);
+}
+
+/* Two ranks do something others know nothing of; then all go on together. */
+static int aside(int rank, void *arg)
+{
+    int64_t x = rank, got = -1;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 50; i++) {
+        if (rank == 0)
+            NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 1) == DT_OK);
+        if (rank == 1)
+            NEED(dt_recv(DT_WORLD, &got, 1, DT_I64, 0) == DT_OK && got == 0);
+        if (i % 10 == 0)
+            NEED(dt_barrier(DT_WORLD) == DT_OK);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void others_are_not_disturbed(void **state)
+{
+    (void)state;
+    run_all(several, aside);
+}
+
+static int misuse(int rank, void *arg)
+{
+    int64_t x = rank;
+    int peer = 1 - rank;
+
+    (void)arg;
+    NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 1) == DT_ERR_STATE);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_send(DT_WORLD, &x, 1, DT_I64, rank) == DT_ERR_ARG);
+    NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 2) == DT_ERR_ARG);
+    NEED(dt_recv(DT_WORLD, &x, 1, DT_I64, -1) == DT_ERR_ARG);
+    NEED(dt_recv(DT_WORLD, NULL, 1, DT_I64, peer) == DT_ERR_ARG);
+    NEED(dt_recv(DT_WORLD, &x, SIZE_MAX / 2, DT_I64, peer) == DT_ERR_ARG);
+    NEED(dt_send(DT_WORLD, DT_IN_PLACE, 1, DT_I64, peer) == DT_ERR_ARG);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    NEED(dt_send(DT_WORLD, &x, 1, DT_I64, peer) == DT_ERR_UNSUPPORTED);
+    NEED(dt_join(DT_WORLD, NULL) == DT_OK);
+    NEED((rank ? dt_recv(DT_WORLD, &x, 1, DT_I64, 0) : dt_send(DT_WORLD, &x, 1, DT_I64, 1)) ==
+         DT_OK);
+    NEED(x == 0 && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void misuse_is_told_and_harms_nothing(void **state)
+{
+    (void)state;
+    run_all(pairs, misuse);
+}
+
+static int (*wrong)(int rank, int64_t *buf);
+
+static int other_count(int rank, int64_t *buf)
+{
+    return rank ? dt_recv(DT_WORLD, buf, 40000, DT_I64, 0)
+                : dt_send(DT_WORLD, buf, 50000, DT_I64, 1);
+}
+
+static int other_type(int rank, int64_t *buf)
+{
+    return rank ? dt_recv(DT_WORLD, buf, 1, DT_F64, 0) : dt_send(DT_WORLD, buf, 1, DT_I64, 1);
+}
+
+static int both_send(int rank, int64_t *buf)
+{
+    return dt_send(DT_WORLD, buf, 1, DT_I64, 1 - rank);
+}
+
+static int both_receive(int rank, int64_t *buf)
+{
+    return dt_recv(DT_WORLD, buf, 1, DT_I64, 1 - rank);
+}
+
+static int disagree(int rank, void *arg)
+{
+    static int64_t buf[50000];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(wrong(rank, buf) == DT_ERR_MISMATCH);
+    NEED(strstr(dt_last_error(), "called send of") || strstr(dt_last_error(), "called receive of"));
+    NEED(buf[0] == 0);
+    NEED(dt_finalize() == DT_ERR_MISMATCH);
+    return 0;
+}
+
+static void a_mismatch_is_told_to_both(void **state)
+{
+    int (*const all[])(int, int64_t *) = { other_count, other_type, both_send, both_receive };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        wrong = all[i];
+        run_all(pairs, disagree);
+    }
+}
+
+/* The peer dies instead of making its call. */
+static int left_alone(int rank, void *arg)
+{
+    static int64_t buf[MOST];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 1)
+        _exit(0);
+    NEED(dt_send(DT_WORLD, buf, MOST, DT_I64, 1) == DT_ERR_PEER);
+    NEED(dt_finalize() == DT_ERR_PEER);
+    return 0;
+}
+
+static void a_death_ends_the_wait(void **state)
+{
+    struct testjob_result result;
+
+    (void)state;
+    for (const char *const *p = pairs; *p; p++) {
+        struct testjob_plan plan = { .hosts = *p, .body = left_alone };
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        assert_int_equal(result.ranks[0].status, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everybody_reaches_everybody),
+        cmocka_unit_test(others_are_not_disturbed),
+        cmocka_unit_test(misuse_is_told_and_harms_nothing),
+        cmocka_unit_test(a_mismatch_is_told_to_both),
+        cmocka_unit_test(a_death_ends_the_wait),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
