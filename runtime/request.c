@@ -9,7 +9,7 @@
 struct request {
     struct dt_task task; /* first: a task is its request */
     struct dt_request_call call;
-    uint32_t uses; /* odd while it is in use */
+    uint32_t uses; /* odd while it may be waited for */
     uint32_t next_free;
 };
 
@@ -60,22 +60,23 @@ static uint32_t take(void)
 static void give_back(uint32_t i)
 {
     pthread_mutex_lock(&dti_requests.mutex);
-    dti_requests.all[i]->uses++;
     dti_requests.all[i]->next_free = dti_requests.free;
     dti_requests.free = i;
     pthread_mutex_unlock(&dti_requests.mutex);
 }
 
-/* NULL: it has been waited for, or never was one. */
-static struct request *find(dt_request_t request, uint32_t *i)
+/* NULL: it has been waited for, or never was one. claim: nobody shall find it any more. */
+static struct request *find(dt_request_t request, uint32_t *i, bool claim)
 {
     uint32_t uses = (uint32_t)(request.id >> 32);
     struct request *found = NULL;
 
     *i = (uint32_t)request.id - 1;
     pthread_mutex_lock(&dti_requests.mutex);
-    if (*i < dti_requests.n && dti_requests.all[*i]->uses == uses && uses % 2 == 1)
+    if (*i < dti_requests.n && dti_requests.all[*i]->uses == uses && uses % 2 == 1) {
         found = dti_requests.all[*i];
+        found->uses += claim;
+    }
     pthread_mutex_unlock(&dti_requests.mutex);
     return found;
 }
@@ -110,17 +111,20 @@ dt_result_t dt_request_start(const char *name, const struct dt_request_call *cal
     r = dt_context_hand_in(name, call->comm, &started->task);
     if (r == DT_OK)
         return r;
+    find(*request, &i, true);
     *request = (dt_request_t){ 0 };
     give_back(i);
     return r;
 }
 
-static dt_result_t check(const char *name, const dt_request_t *request, struct request **found,
-                         uint32_t *i)
+static dt_result_t look_up(const char *name, const dt_request_t *request, bool claim,
+                           struct request **found, uint32_t *i)
 {
+    *found = NULL;
     if (!request)
         return dt_fail(DT_ERR_ARG, "%s: no request was given", name);
-    *found = request->id ? find(*request, i) : NULL;
+    if (request->id)
+        *found = find(*request, i, claim);
     if (request->id && !*found)
         return dt_fail(DT_ERR_ARG, "%s: this is no request, or one that was waited for already",
                        name);
@@ -131,7 +135,7 @@ dt_result_t dt_wait(dt_request_t *request)
 {
     struct request *found;
     uint32_t i;
-    dt_result_t r = check("dt_wait", request, &found, &i);
+    dt_result_t r = look_up("dt_wait", request, true, &found, &i);
 
     if (r != DT_OK || !found)
         return r;
@@ -145,7 +149,7 @@ dt_result_t dt_test(dt_request_t *request, int *done)
 {
     struct request *found;
     uint32_t i;
-    dt_result_t r = check("dt_test", request, &found, &i);
+    dt_result_t r = look_up("dt_test", request, false, &found, &i);
 
     if (r == DT_OK && !done)
         r = dt_fail(DT_ERR_ARG, "dt_test: there is nowhere to put the answer");

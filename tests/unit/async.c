@@ -351,6 +351,51 @@ static void signals_are_left_to_the_program(void **state)
     run_all(storm);
 }
 
+/* Threads that wait for copies of one request: one of them gets it. */
+static void *wait_for_copy(void *arg)
+{
+    dt_request_t copy = *(dt_request_t *)arg;
+    dt_result_t r = dt_wait(&copy);
+
+    return r == DT_OK ? arg : NULL;
+}
+
+static int compete(int rank, void *arg)
+{
+    pthread_t thread[4];
+    int64_t x[2] = { 0 };
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int round = 0; round < 200; round++) {
+        dt_request_t request[2];
+        int got = 0;
+
+        for (int i = 0; i < 2; i++)
+            NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &x[i], 1, DT_I64, DT_SUM, &request[i]) ==
+                 DT_OK);
+        NEED(request[0].id != request[1].id);
+        for (int i = 0; i < 4; i++)
+            NEED(pthread_create(&thread[i], NULL, wait_for_copy, &request[i / 2]) == 0);
+        for (int i = 0; i < 4; i++) {
+            void *won;
+
+            pthread_join(thread[i], &won);
+            got += won != NULL;
+        }
+        NEED(got == 2);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_request_is_waited_for_once(void **state)
+{
+    (void)state;
+    run_all(compete);
+}
+
 static void the_job_is_left_only_after_the_last_request(void **state)
 {
     struct testjob_plan plan = { .hosts = "2", .body = leave_too_early };
@@ -369,6 +414,7 @@ int main(void)
         cmocka_unit_test(requests_may_be_waited_for_in_any_order),
         cmocka_unit_test(calls_keep_the_order_in_which_they_were_made),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
+        cmocka_unit_test(a_request_is_waited_for_once),
         cmocka_unit_test(the_job_is_left_only_after_the_last_request),
         cmocka_unit_test(a_failure_is_told_by_the_wait),
         cmocka_unit_test(buckets_reduce_what_is_pushed),
