@@ -62,9 +62,21 @@ static void abort_it(struct dt_comm *c, void *arg)
     dt_comm_stop(c, DT_ERR_ABORTED, (uint32_t)c->world->rank, why);
 }
 
+/* The agent tells the other processes; here it may be a while until some call hears of it. */
+static void abort_too(struct dt_comm *c, void *arg)
+{
+    (void)arg;
+    dt_hostshm_stop(&c->shm.map, DT_ERR_ABORTED, (uint32_t)c->world->rank);
+    dt_comm_wake(c);
+}
+
 dt_result_t dt_comm_abort(dt_comm_t *comm)
 {
-    return dt_context_see("dt_comm_abort", comm, abort_it, NULL);
+    dt_result_t r = dt_context_see("dt_comm_abort", comm, abort_it, NULL);
+
+    if (r == DT_OK && comm == DT_WORLD)
+        dt_slots_see(abort_too, NULL);
+    return r;
 }
 
 static void see_rank(struct dt_comm *c, void *arg)

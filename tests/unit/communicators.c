@@ -384,13 +384,16 @@ static void an_abort_ends_calls_on_all_ranks(void **state)
 
 static int world_aborter(int rank, void *arg)
 {
-    dt_comm_t *c;
+    dt_comm_t *c, *alone;
 
     (void)arg;
     NEED(dt_init() == DT_OK);
+    NEED(dt_comm_split(DT_WORLD, rank, 0, &alone) == DT_OK);
     NEED(dt_comm_dup(DT_WORLD, &c) == DT_OK);
-    if (rank == 1)
+    if (rank == 1) {
         NEED(dt_comm_abort(DT_WORLD) == DT_OK);
+        NEED(dt_barrier(alone) == DT_ERR_ABORTED);
+    }
     while (dt_barrier(c) == DT_OK)
         ;
     NEED(strstr(dt_last_error(), "rank 1 called dt_comm_abort"));
