@@ -13,7 +13,7 @@
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
-enum { MOST = 200001 };
+enum { MOST = 200001, LOOK_US = 200000 };
 
 static void run_all(const char *const *placements, int (*body)(int rank, void *arg))
 {
@@ -188,6 +188,38 @@ static void a_mismatch_is_told_to_both(void **state)
     }
 }
 
+/* Rank 0 waits for so long that it looks at what others have sent: rank 2 first gives it something
+ * that it will take later. */
+static int early(int rank, void *arg)
+{
+    int64_t x = rank;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 3 && rank < 2; i++)
+        NEED((rank ? dt_send(DT_WORLD, &x, 1, DT_I64, 0) : dt_recv(DT_WORLD, &x, 1, DT_I64, 1)) ==
+             DT_OK);
+    if (rank == 1)
+        usleep(3 * LOOK_US);
+    for (int peer = 1; peer < 3; peer++) {
+        if (rank == 0)
+            NEED(dt_recv(DT_WORLD, &x, 1, DT_I64, peer) == DT_OK && x == peer);
+        else if (rank == peer)
+            NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 0) == DT_OK);
+    }
+    NEED(dt_broadcast(DT_WORLD, &x, 1, DT_I64, 0) == DT_OK && x == 2);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void who_comes_early_waits(void **state)
+{
+    static const char *const hosts[] = { "1 1 1", NULL };
+
+    (void)state;
+    run_all(hosts, early);
+}
+
 /* The peer dies instead of making its call. */
 static int left_alone(int rank, void *arg)
 {
@@ -222,6 +254,7 @@ int main(void)
         cmocka_unit_test(others_are_not_disturbed),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
         cmocka_unit_test(a_mismatch_is_told_to_both),
+        cmocka_unit_test(who_comes_early_waits),
         cmocka_unit_test(a_death_ends_the_wait),
     };
 
