@@ -22,15 +22,10 @@ static const char *const placements[] = { "1", "2", "3 1" };
 
 static void run_all(int (*body)(int rank, void *arg))
 {
-    struct testjob_result result;
-
     for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
         struct testjob_plan plan = { .hosts = placements[p], .body = body };
 
-        assert_int_equal(testjob_run(&plan, &result), 0);
-        assert_string_equal(result.log, "");
-        for (int i = 0; i < result.n; i++)
-            assert_int_equal(result.ranks[i].status, 0);
+        assert_int_equal(testjob_pass(&plan), 0);
     }
 }
 
@@ -399,13 +394,10 @@ static void a_request_is_waited_for_once(void **state)
 static void the_job_is_left_only_after_the_last_request(void **state)
 {
     struct testjob_plan plan = { .hosts = "2", .body = leave_too_early };
-    struct testjob_result result;
 
     (void)state;
     refused = testjob_shared(4096);
-    assert_int_equal(testjob_run(&plan, &result), 0);
-    for (int i = 0; i < result.n; i++)
-        assert_int_equal(result.ranks[i].status, 0);
+    assert_int_equal(testjob_pass(&plan), 0);
 }
 
 int main(void)

@@ -183,13 +183,7 @@ static void run_all(const char *hosts, int (*body)(int, void *))
 {
     struct testjob_plan plan = { .hosts = hosts, .body = body };
 
-    if (testjob_run(&plan, &result) != 0)
-        fail_msg("hosts %s: somebody hangs", hosts);
-    assert_string_equal(result.log, "");
-    for (int i = 0; i < result.n; i++) {
-        if (result.ranks[i].status != 0)
-            fail_msg("hosts %s: rank %d failed", hosts, i);
-    }
+    assert_int_equal(testjob_pass(&plan), 0);
 }
 
 static void everybody_gets_its_part(void **state)

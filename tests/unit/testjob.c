@@ -347,3 +347,20 @@ int testjob_run(const struct testjob_plan *plan, struct testjob_result *result)
         abort();
     return job.late ? -1 : 0;
 }
+
+int testjob_pass(const struct testjob_plan *plan)
+{
+    struct testjob_result result;
+    bool in_time = testjob_run(plan, &result) == 0, passed = in_time && !*result.log;
+
+    if (!passed)
+        fprintf(stderr, "hosts %s: %s\n", plan->hosts, in_time ? result.log : "somebody hangs");
+    for (int i = 0; i < result.n; i++) {
+        if (result.ranks[i].status == 0)
+            continue;
+        fprintf(stderr, "hosts %s: rank %d ended with wait status %#x\n", plan->hosts, i,
+                (unsigned)result.ranks[i].status);
+        passed = false;
+    }
+    return passed ? 0 : -1;
+}

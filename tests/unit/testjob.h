@@ -46,6 +46,10 @@ int testjob_place(const char *hosts, int home[TESTJOB_RANKS]);
 /* Returns 0 when every rank has ended by itself in time. */
 int testjob_run(const struct testjob_plan *plan, struct testjob_result *result);
 
+/* Returns 0 when every rank has ended by itself, in time and with 0, and the agents had nothing to
+ * tell; else says on standard error what was wrong. */
+int testjob_pass(const struct testjob_plan *plan);
+
 /* For the hooks. */
 void testjob_table(struct testjob *job);
 void testjob_kill(struct testjob *job, int rank, int signo);
