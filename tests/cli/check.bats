@@ -65,7 +65,7 @@ json() { # a Python expression over the report o
     (ulimit -n 10 && dtrun --check -np 2 true; code_is 125)
     err_has "dtrun: only 10 open files are allowed (ulimit -n); dtrun needs at least 24"
     (ulimit -n 64 && dtrun --check -np 500 true; code_is 125)
-    err_has "500 ranks need"
+    err_has "500 processes need"
     clean
 }
 

@@ -118,17 +118,22 @@ static uint16_t value(const struct turn *t, uint32_t from, uint32_t to, size_t i
     return (uint16_t)((from * 8 + to + t->call.number * 64 + i) * 40503U >> 3);
 }
 
-static void allocate(struct turn *t, size_t in, size_t out)
+/* Misaligned, with canaries behind it. */
+static uint8_t *allocate(size_t bytes, int fill)
 {
-    uint8_t *a = malloc(in * 2 + 1 + CANARY), *b = malloc(out * 2 + 1 + CANARY);
+    uint8_t *p = malloc(bytes + 1 + CANARY);
 
-    assert_true(a && b);
-    memset(a, 0xa5, in * 2 + 1 + CANARY);
-    memset(b, 0x5a, out * 2 + 1 + CANARY);
-    t->in = a + 1;
-    t->out = b + 1;
+    assert_non_null(p);
+    memset(p, fill, bytes + 1 + CANARY);
+    return p + 1;
+}
+
+static void allocate_both(struct turn *t, size_t in, size_t out)
+{
     t->in_bytes = in * 2;
     t->out_bytes = out * 2;
+    t->in = allocate(t->in_bytes, 0xa5);
+    t->out = allocate(t->out_bytes, 0x5a);
 }
 
 static bool canaries_live(const struct turn *t)
@@ -187,7 +192,7 @@ static bool all_gathers(struct turn *t, counter count, bool in_place)
 
     for (uint32_t i = 0; i < n; i++)
         t->counts[i] = count(i, 0);
-    allocate(t, t->counts[me], sum(t->counts, n));
+    allocate_both(t, t->counts[me], sum(t->counts, n));
     uint8_t *in = in_place ? t->out + 2 * sum(t->counts, me) : t->in;
 
     fill(t, in, me, 0, t->counts[me]);
@@ -213,7 +218,7 @@ static bool all_to_alls(struct turn *t, counter count, bool in_place)
         t->counts[i] = in_place ? count(me < i ? me : i, me < i ? i : me) : count(me, i);
         t->others[i] = in_place ? t->counts[i] : count(i, me);
     }
-    allocate(t, sum(t->counts, n), sum(t->others, n));
+    allocate_both(t, sum(t->counts, n), sum(t->others, n));
     uint8_t *in = in_place ? t->out : t->in;
 
     for (uint32_t i = 0; i < n; i++)
@@ -237,7 +242,7 @@ static bool gathers(struct turn *t, counter count, bool in_place, uint32_t root)
 
     for (uint32_t i = 0; i < n; i++)
         t->counts[i] = count(i, root);
-    allocate(t, mine, me == root ? sum(t->counts, n) : 0);
+    allocate_both(t, mine, me == root ? sum(t->counts, n) : 0);
     uint8_t *in = in_place && me == root ? t->out + 2 * sum(t->counts, me) : t->in;
 
     fill(t, in, me, root, mine);
@@ -261,7 +266,7 @@ static bool scatters(struct turn *t, counter count, bool in_place, uint32_t root
 
     for (uint32_t i = 0; i < n; i++)
         t->counts[i] = count(root, i);
-    allocate(t, me == root ? sum(t->counts, n) : 0, mine);
+    allocate_both(t, me == root ? sum(t->counts, n) : 0, mine);
     uint8_t *out = in_place && me == root ? t->in + 2 * sum(t->counts, me) : t->out;
 
     for (uint32_t i = 0; me == root && i < n; i++)
@@ -300,7 +305,7 @@ static bool reduce_scatters(struct turn *t, counter count, enum where where)
 
     for (uint32_t i = 0; i < n; i++)
         t->counts[i] = count(i, 0);
-    allocate(t, sum(t->counts, n), t->counts[me]);
+    allocate_both(t, sum(t->counts, n), t->counts[me]);
     uint8_t *out = where == APART       ? t->out
                    : where == BEGINNING ? t->in
                                         : t->in + 2 * sum(t->counts, me);
