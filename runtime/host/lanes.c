@@ -6,8 +6,7 @@
 #include "runtime/host/flow.h"
 #include "runtime/host/reduce.h"
 
-/* Measured between namespaces of one machine, where the network costs processor time alone, and
- * with links of 1 and 10 Gbit/s (tests/bench/tcp). */
+/* Reckoned, by messages against bytes, rather than tuned: tests/bench/tcp tells what they give. */
 enum {
     FEW_HOSTS = 16,            /* up to here all may be connected with all */
     EXCHANGE_TWO = 256 * 1024, /* bytes, up to which two hosts exchange everything */
