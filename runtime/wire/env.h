@@ -2,24 +2,24 @@
 #ifndef DT_WIRE_ENV_H
 #define DT_WIRE_ENV_H
 
-#define DT_ENV_RANK           "DTRUN_RANK"
-#define DT_ENV_SIZE           "DTRUN_SIZE"
-#define DT_ENV_LOCAL_RANK     "DTRUN_LOCAL_RANK"
-#define DT_ENV_LOCAL_SIZE     "DTRUN_LOCAL_SIZE"
-#define DT_ENV_NODE_RANK      "DTRUN_NODE_RANK"
-#define DT_ENV_NODES          "DTRUN_NODES"
-#define DT_ENV_JOB_ID         "DTRUN_JOB_ID"
-#define DT_ENV_GENERATION     "DTRUN_GENERATION"
-#define DT_ENV_RESTART_COUNT  "DTRUN_RESTART_COUNT"
-#define DT_ENV_CHECKPOINT_DIR "DTRUN_CHECKPOINT_DIR"
-#define DT_ENV_FRESH          "DTRUN_FRESH"    /* "1": --fresh, and no checkpoint committed yet */
-#define DT_ENV_AGENT_FD       "DTRUN_AGENT_FD" /* number of the inherited SOCK_SEQPACKET socket */
+#define DT_ENV_RANK               "DTRUN_RANK"
+#define DT_ENV_SIZE               "DTRUN_SIZE"
+#define DT_ENV_LOCAL_RANK         "DTRUN_LOCAL_RANK"
+#define DT_ENV_LOCAL_SIZE         "DTRUN_LOCAL_SIZE"
+#define DT_ENV_NODE_RANK          "DTRUN_NODE_RANK"
+#define DT_ENV_NODES              "DTRUN_NODES"
+#define DT_ENV_JOB_ID             "DTRUN_JOB_ID"
+#define DT_ENV_GENERATION         "DTRUN_GENERATION"
+#define DT_ENV_RESTART_COUNT      "DTRUN_RESTART_COUNT"
+#define DT_ENV_CHECKPOINT_DIR     "DTRUN_CHECKPOINT_DIR"
+#define DT_ENV_FRESH              "DTRUN_FRESH" /* "1": --fresh, and no checkpoint committed yet */
+#define DT_ENV_AGENT_FD           "DTRUN_AGENT_FD" /* number of the inherited SOCK_SEQPACKET socket */
 
-#define DT_ENV_HOSTID         "DTRUN_HOSTID" /* read by agents: overrides the host's identity */
-#define DT_ENV_AGENT          "DTRUN_AGENT"  /* read by dtrun: path of dtrun-agent to use */
+#define DT_ENV_HOSTID             "DTRUN_HOSTID" /* read by agents: overrides the host's identity */
+#define DT_ENV_AGENT              "DTRUN_AGENT"  /* read by dtrun: path of dtrun-agent to use */
 #define DT_ENV_COLLECTIVE_TIMEOUT "DTRUN_COLLECTIVE_TIMEOUT" /* read by dtrun: seconds */
-#define DT_ENV_ISA            "DTRUN_ISA"    /* read by ranks: the reductions' instruction set */
-#define DT_ENV_WIRE           "DTRUN_WIRE"   /* read by ranks: how f32 sums go between hosts */
-#define DT_ENV_DETERMINISTIC  "DTRUN_DETERMINISTIC" /* read by ranks: "1": sums in rank order */
+#define DT_ENV_ISA                "DTRUN_ISA"  /* read by ranks: the reductions' instruction set */
+#define DT_ENV_WIRE               "DTRUN_WIRE" /* read by ranks: how f32 sums go between hosts */
+#define DT_ENV_DETERMINISTIC      "DTRUN_DETERMINISTIC" /* read by ranks: "1": sums in rank order */
 
 #endif

@@ -35,8 +35,8 @@ struct dt_call {
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
-    uint8_t device; /* 1: the buffers lie in a device's memory */
-    int32_t root;   /* or the peer, or -1 */
+    uint8_t device;   /* 1: the buffers lie in a device's memory */
+    int32_t root;     /* or the peer, or -1 */
     uint64_t options; /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark */
 };
 

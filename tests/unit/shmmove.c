@@ -577,6 +577,6 @@ int main(void)
     };
 
     dt_reduce_use(NULL); /* before there are threads */
-    alarm(300); /* a watchdog */
+    alarm(300);          /* a watchdog */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
