@@ -320,11 +320,12 @@ CLUSTER_TESTS = \
 	tests/cluster/user.bats
 EXTRA_DIST += tests/await.bash tests/cluster/lib.bash
 
-# Run by hand: see CONTRIBUTING.md.
+# Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
+# over it.)
 EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \
 	tests/bench/agents \
-	tests/bench/relay tests/bench/allreduce tests/bench/allreduce.c tests/bench/allreduce_gloo.py \
-	tests/bench/overlap tests/bench/overlap.c tests/bench/tcp tests/bench/wire tests/bench/wire.c
+	tests/bench/relay tests/bench/allreduce tests/bench/allreduce_loop.c tests/bench/allreduce_gloo.py \
+	tests/bench/overlap tests/bench/overlap_loop.c tests/bench/tcp tests/bench/wire tests/bench/wire_loop.c
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Gloo's all-reduce, through PyTorch, measured as allreduce.c measures the others.
+"""Gloo's all-reduce, through PyTorch, measured as allreduce_loop.c measures the others.
 
     allreduce_gloo.py MINBYTES MAXBYTES FACTOR SECONDS
 """
