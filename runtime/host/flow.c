@@ -11,6 +11,7 @@
 enum {
     HEADER = DT_DATAFRAME_HEADER,
     EAGER = 20,        /* fruitless looks without a pause between them: some microseconds */
+    REASON_MS = 5000,  /* how long an agent may take to tell what a peer knew already */
     GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
     OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
 };
@@ -98,8 +99,27 @@ static int pieces(struct dt_flow *f, struct iovec iov[3])
     return n;
 }
 
+/* Who waited for too long, and for whom, the agents of all hosts tell. A peer's word that it failed
+ * for that may come first. */
+static dt_result_t await_reason(const struct dt_alarm *a)
+{
+    int64_t deadline = dt_clock_ms() + REASON_MS, left = REASON_MS;
+    struct pollfd p[DT_ALARM_FDS];
+    dt_result_t result = DT_OK;
+
+    while (result == DT_OK && left > 0) {
+        result = dt_alarm_poll(a, p, DT_ALARM_FDS, (int)left);
+        left = deadline - dt_clock_ms();
+    }
+    return result;
+}
+
 static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 {
+    dt_result_t stopped = h->code == DT_ERR_TIMEOUT ? await_reason(&r->mesh->alarm) : DT_OK;
+
+    if (stopped != DT_OK)
+        return stopped;
     return dt_trouble(r->mesh->alarm.trouble,
                       (dt_result_t)(h->code < 0 ? h->code : DT_ERR_INTERNAL), h->rank);
 }
