@@ -384,13 +384,9 @@ static int formats(int rank, void *arg)
 static void run_as(const char *hosts, int (*body)(int, void *))
 {
     struct testjob_plan plan = { .hosts = hosts, .body = body };
-    struct testjob_result result;
 
     placement = hosts;
-    assert_int_equal(testjob_run(&plan, &result), 0);
-    assert_string_equal(result.log, "");
-    for (int i = 0; i < result.n; i++)
-        assert_int_equal(result.ranks[i].status, 0);
+    assert_int_equal(testjob_pass(&plan), 0);
 }
 
 static void every_format_gives_what_it_says(void **state)
