@@ -20,6 +20,7 @@
 #include "runtime/host/lanes.h"
 #include "runtime/host/shm.h"
 #include "runtime/host/trouble.h"
+#include "runtime/tuning.h"
 #include "runtime/world.h"
 
 struct dt_comm {
@@ -45,6 +46,7 @@ struct dt_comm {
     dt_result_t failed; /* DT_OK, or what every call returns */
     char why[DT_ERROR_TEXT];
     int bell; /* eventfd: readable for good once this process has stopped it; -1: on one host */
+    struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */
     struct dt_shm shm;
     struct dt_mesh mesh;
     struct dt_lanes lanes; /* on leaders of several hosts */

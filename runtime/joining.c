@@ -11,8 +11,6 @@
 #include "runtime/devicehost.h"
 #include "runtime/wire/env.h"
 
-enum { NET_SPINS = 200 };
-
 /* ---- who is where ---- */
 
 /* The table of a job of one rank is empty. */
@@ -126,6 +124,7 @@ static dt_result_t share_memory(struct dt_comm *c)
     c->shm.n = (uint32_t)c->local_size;
     c->shm.ranks = c->local_ranks;
     c->shm.trouble = &c->trouble;
+    c->shm.tuning = &c->tuning;
     cpus(mine);
     dt_shm_start(&c->shm, mine);
     return DT_OK;
@@ -151,6 +150,7 @@ static dt_result_t set_out(struct dt_comm *c)
                                   .peers = c->leaders,
                                   .me = c->node,
                                   .n = c->nodes,
+                                  .tuning = &c->tuning,
                                   .in_order = in_order && strcmp(in_order, "1") == 0 };
     return DT_OK;
 }
@@ -171,7 +171,9 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
 {
     dt_result_t r;
 
-    *c = (struct dt_comm){ .world = w, .id = id, .size = (int)n, .bell = -1 };
+    *c = (struct dt_comm){
+        .world = w, .id = id, .size = (int)n, .bell = -1, .tuning = dt_tuning_builtin
+    };
     r = create(c, ranks);
     dt_devicehost_init(c);
     return r == DT_OK ? r : dt_comm_fail(c, r);
@@ -183,8 +185,9 @@ dt_result_t dt_comm_join(struct dt_comm *c)
 
     if (r != DT_OK)
         return r;
+    dt_tuning_choose(&c->tuning, &c->world->tuning, (uint32_t)c->local_size, c->nodes);
     dt_shm_met(&c->shm);
-    c->mesh.spins = c->shm.spins ? NET_SPINS : 0;
+    c->mesh.spins = c->shm.crowded ? 0 : (unsigned)c->tuning.net_spins;
     return DT_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/agentlink.h"
 #include "runtime/dtrun.h"
 #include "runtime/host/door.h"
+#include "runtime/tuning.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/msg.h"
 
@@ -23,6 +24,7 @@ struct dt_world {
     struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
     struct dt_door door;       /* for ranks of other hosts */
     _Atomic uint32_t made;     /* communicators that this rank has named */
+    struct dt_tuning_table tuning;
     struct dt_agentlink agent; /* fd -1: started by hand, a job of one rank */
     struct dt_hostshm shm;     /* this host's; its stop word is the job's */
 };

@@ -17,6 +17,7 @@ UNIT_TESTS += \
 	tests/unit/stream \
 	tests/unit/threads \
 	tests/unit/trouble \
+	tests/unit/tuning \
 	tests/unit/uneven \
 	tests/unit/wireformat
 
@@ -77,6 +78,10 @@ tests_unit_threads_LDADD = $(TESTJOB_LIBS)
 tests_unit_trouble_SOURCES = tests/unit/trouble.c
 tests_unit_trouble_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_tuning_SOURCES = tests/unit/tuning.c
+tests_unit_tuning_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_tuning_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 
 tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -6,16 +6,10 @@
 #include "runtime/host/flow.h"
 #include "runtime/host/reduce.h"
 
-/* Reckoned, by messages against bytes, rather than tuned: tests/bench/tcp tells what they give. */
 enum {
-    FEW_HOSTS = 16,            /* up to here all may be connected with all */
-    EXCHANGE_TWO = 256 * 1024, /* bytes, up to which two hosts exchange everything */
-    EXCHANGE_FEW = 8 * 1024,   /* likewise, 3 hosts and more */
-    GATHER_MANY = 16 * 1024,   /* bytes, up to which many hosts gather everything */
-    DIRECT_MOST = 1024 * 1024, /* bytes, up to which 3 hosts and more do without the ring */
-    WINDOW = 4,                /* frames of each peer that wait to be folded */
-    TREE_MOST = 64 * 1024,     /* bytes, up to which a broadcast goes down a tree */
-    ALIGN = 64,                /* slices begin at multiples */
+    FEW_HOSTS = 16, /* up to here all may be connected with all */
+    WINDOW = 4,     /* frames of each peer that wait to be folded */
+    ALIGN = 64,     /* slices begin at multiples */
 };
 
 void dt_lanes_close(struct dt_lanes *l)
@@ -433,11 +427,11 @@ dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, 
                            .bytes = count * dt_dtype_size((dt_dtype_t)call->dtype),
                            .divisor = divisor };
 
-    if (l->n > FEW_HOSTS && d.bytes > 0 && d.bytes <= GATHER_MANY)
+    if (l->n > FEW_HOSTS && d.bytes > 0 && d.bytes <= l->tuning->net_gather)
         return gather_and_fold(&d);
-    if (d.bytes <= (l->n == 2 ? EXCHANGE_TWO : EXCHANGE_FEW) && l->n <= FEW_HOSTS)
+    if (d.bytes <= l->tuning->net_exchange && l->n <= FEW_HOSTS)
         return exchange(&d);
-    if (l->in_order || (l->n <= FEW_HOSTS && (l->n == 2 || d.bytes <= DIRECT_MOST)))
+    if (l->in_order || (l->n <= FEW_HOSTS && (l->n == 2 || d.bytes <= l->tuning->net_direct)))
         return direct(&d);
     return ring(&d);
 }
@@ -493,7 +487,7 @@ dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, v
                                size_t bytes, uint32_t root)
 {
     uint32_t v = (l->me + l->n - root) % l->n; /* the place, counted from root */
-    bool tree = bytes <= TREE_MOST;
+    bool tree = bytes <= l->tuning->net_tree;
     uint32_t parent = tree ? v & (v - 1) : v - 1;
     struct dt_flow flows[2 * 33];
     struct spread s = { .buf = buf, .bytes = bytes, .segments = dt_flow_segments(bytes) };

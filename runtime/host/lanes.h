@@ -1,6 +1,6 @@
 /* Collectives among the hosts of a communicator, of which one rank each takes part: a lane.
  *
- * All-reduce has four ways, chosen by size and number of hosts (lanes.c has the limits):
+ * All-reduce has four ways, chosen by size and number of hosts (tuning.h has the limits):
  *
  *   exchange   everybody sends everything to everybody, in segments that are folded while the next
  *              ones arrive; with two hosts that is as little as can be sent
@@ -22,12 +22,14 @@
 
 #include "runtime/host/flow.h"
 #include "runtime/host/mesh.h"
+#include "runtime/tuning.h"
 
 struct dt_lanes {
     struct dt_mesh *mesh;
     const uint32_t *peers; /* by place: the rank of the communicator that takes part */
     uint32_t me;           /* this rank's place */
     uint32_t n;
+    const struct dt_tuning *tuning;
     bool in_order; /* never the ring */
     uint8_t *scratch;
     size_t scratch_bytes;

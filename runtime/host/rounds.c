@@ -8,9 +8,7 @@
 #include <unistd.h>
 
 enum {
-    EAGER = 100,  /* looks without a pause between them */
-    SPINS = 2000, /* some tens of microseconds */
-    YIELDS = 200,
+    EAGER = 100, /* looks without a pause between them */
     LINE_PAIR = 2 * DT_HOSTSHM_LINE,
     FEW = 4 * 1024,
 };
@@ -31,8 +29,11 @@ static int membarrier(int command)
 void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
 {
     memcpy(s->map.ranks[s->me].cpus, cpus, sizeof s->map.ranks[s->me].cpus);
+    if (!s->tuning)
+        s->tuning = &dt_tuning_builtin;
+    s->crowded = true;
     s->spins = 0;
-    s->yields = YIELDS;
+    s->yields = s->tuning->shm_yields;
     s->round = 0;
     s->few = FEW;
     s->next = 0;
@@ -59,10 +60,10 @@ static bool are_crowded(const struct dt_shm *s)
 
 void dt_shm_met(struct dt_shm *s)
 {
-    bool crowded = are_crowded(s);
-
-    s->spins = crowded ? 0 : SPINS;
-    if (crowded && dt_round_most(s) / 8 > FEW)
+    s->crowded = are_crowded(s);
+    s->spins = s->crowded ? 0 : s->tuning->shm_spins;
+    s->yields = s->tuning->shm_yields;
+    if (s->crowded && dt_round_most(s) / 8 > FEW)
         s->few = dt_round_most(s) / 8;
 }
 
@@ -145,7 +146,7 @@ static void relax(void)
 }
 
 /* Between two looks. False: it is time to sleep. */
-static bool pauses(const struct dt_shm *s, unsigned tries)
+static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
     if (tries < s->spins && tries < EAGER)
         return true;
@@ -168,7 +169,7 @@ static dt_result_t stopped(const struct dt_shm *s)
 
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
-    for (unsigned tries = 0; !has_reached(s, peer, target); tries++) {
+    for (uint64_t tries = 0; !has_reached(s, peer, target); tries++) {
         const struct goal goal = { s, peer, target };
         dt_result_t r = stopped(s);
 
@@ -182,7 +183,7 @@ static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 
 dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg)
 {
-    for (unsigned tries = 0; !done(arg); tries++) {
+    for (uint64_t tries = 0; !done(arg); tries++) {
         dt_result_t r = stopped(s);
 
         if (r != DT_OK)

@@ -8,11 +8,8 @@
 #include "runtime/host/rounds.h"
 
 enum {
-    SMALL = 16 * 1024,        /* up to here everybody reduces everything: one synchronisation */
-    SMALL_CROWDED = 4 * 1024, /* likewise, when ranks share CPUs */
     SLICE_BYTES = 128,      /* slices begin at multiples: no two ranks write one cache line pair */
     BLOCK_BYTES = 8 * 1024, /* of a result: stored a second time while it is in the first cache */
-    HUGE_BYTES = 16 * 1024 * 1024, /* results that no cache keeps are written past them */
 };
 
 static const uint32_t EVERYBODY = UINT32_MAX;
@@ -33,7 +30,7 @@ struct chunk {
     uint8_t *out;
     size_t bytes;
     size_t slice; /* bytes of every rank's slice but the last ones */
-    bool huge;    /* the whole result is */
+    bool huge;    /* no cache keeps the whole result */
     int divisor;
     uint32_t root; /* who is to have the result, or EVERYBODY */
     const struct dt_call *call;
@@ -166,12 +163,20 @@ static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool fi
     return collects(s, c) ? collect(s, c) : DT_OK;
 }
 
+/* Up to how many bytes one synchronisation is the faster way. */
+static size_t small(const struct dt_shm *s)
+{
+    size_t most = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
+
+    return most < dt_round_most(s) ? most : dt_round_most(s);
+}
+
 /* whole: the reduction as one chunk. */
 static dt_result_t reduce(struct dt_shm *s, const struct chunk *whole)
 {
     size_t step = dt_round_most(s);
 
-    if (whole->bytes <= (s->spins ? SMALL : SMALL_CROWDED))
+    if (whole->bytes <= small(s))
         return reduce_small(s, whole);
     for (size_t at = 0; at < whole->bytes; at += step) {
         size_t m = whole->bytes - at < step ? whole->bytes - at : step;
@@ -180,7 +185,7 @@ static dt_result_t reduce(struct dt_shm *s, const struct chunk *whole)
         c.in += at;
         c.out = collects(s, whole) ? c.out + at : NULL;
         c.bytes = m;
-        c.huge = whole->bytes >= HUGE_BYTES;
+        c.huge = whole->bytes >= s->tuning->shm_huge;
         c.slice = ((m + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
         dt_result_t r = reduce_chunk(s, &c, at == 0);
 

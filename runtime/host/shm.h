@@ -14,6 +14,7 @@
 
 #include "runtime/host/stream.h"
 #include "runtime/host/trouble.h"
+#include "runtime/tuning.h"
 #include "runtime/wire/hostshm.h"
 
 struct dt_shm {
@@ -27,15 +28,18 @@ struct dt_shm {
     size_t next;      /* where the ring behind those places goes on; 0: it was never used */
     uint64_t settled; /* everybody is known to have progressed this far */
     struct dt_stream stream;
-    unsigned spins; /* what a wait may spend before it sleeps */
-    unsigned yields;
+    const struct dt_tuning *tuning; /* NULL: what is built in */
+    bool crowded;                   /* there are fewer CPUs than ranks */
+    uint64_t spins;                 /* what a wait may spend before it sleeps */
+    uint64_t yields;
     struct dt_trouble *trouble;
 };
 
 /* Completes a structure whose map, me, n, ranks and trouble are set. cpus: a bit for each that this
  * process may use, where cpus[0] has the first 64. */
 void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64]);
-/* After the first meeting of all: decides how to wait, by the CPUs that there are for everybody. */
+/* After the first meeting of all, or when tuning has changed: decides how to wait, by the CPUs that
+ * there are for everybody. */
 void dt_shm_met(struct dt_shm *s);
 
 /* Waits for every rank of the host to make this very call. */
