@@ -284,6 +284,10 @@ tests_rank_steps_LDFLAGS = -no-install
 check_PROGRAMS += tests/rank/pslite
 tests_rank_pslite_SOURCES = tests/rank/pslite.c
 
+check_PROGRAMS += tests/kernels/bytes
+tests_kernels_bytes_SOURCES = tests/kernels/bytes.c
+tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
+
 # Black-box tests, in the order in which they run.
 CLI_TESTS = \
 	tests/cli/device.bats \
@@ -293,6 +297,7 @@ CLI_TESTS = \
 	tests/cli/manual.bats \
 	tests/cli/completion.bats \
 	tests/cli/library.bats \
+	tests/cli/kernels.bats \
 	tests/cli/exit.bats \
 	tests/cli/stop.bats \
 	tests/cli/lost.bats \

@@ -1,0 +1,38 @@
+#!/usr/bin/env bats
+# The arithmetic of host memory, on processors of all kinds: tests/kernels/bytes prints what it gives.
+bats_require_minimum_version 1.5.0
+
+readonly SOURCES="tests/kernels/bytes.c runtime/dtype.c runtime/host/reduce.c
+    runtime/host/wireformat.c runtime/host/kernels/neon.c runtime/host/kernels/plain.c"
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    "$DTRUN_BUILD/tests/kernels/bytes" plain >plain
+    [ "$(wc -l <plain)" -eq 94 ] # operations that apply to types, scaling, wire formats
+}
+
+# same_bytes COMMAND...: in every instruction set that it has.
+same_bytes() {
+    local set
+
+    for set in $("$@"); do
+        "$@" "$set" >bytes
+        diff plain bytes || { echo "other bytes: $* $set"; return 1; }
+    done
+}
+
+@test "every instruction set of this processor gives the bytes of plain C" {
+    same_bytes "$DTRUN_BUILD/tests/kernels/bytes"
+}
+
+@test "arm64 gives the bytes of this processor, with NEON and in plain C" {
+    local cc=aarch64-linux-gnu-gcc run=qemu-aarch64
+
+    command -v "$cc" >/dev/null || skip "$cc is not installed (gcc-aarch64-linux-gnu)"
+    [ "$(uname -m)" != aarch64 ] || run=env
+    command -v "$run" >/dev/null || skip "$run is not installed (qemu-user)"
+    (cd "$DTRUN_SOURCE" && "$cc" -std=gnu11 -O2 -Wall -Wextra -Wshadow -Werror -ffp-contract=off \
+        -I. -static -o "$BATS_TEST_TMPDIR/arm64" $SOURCES)
+    [ "$("$run" ./arm64)" = "neon plain" ]
+    same_bytes "$run" ./arm64
+}

@@ -1,0 +1,170 @@
+/* What the kernels of one instruction set give: a line for every operation, with a hash of the
+ * bytes of many results. Builds for different processors must print the same (kernels.bats compares
+ * them), so inputs are made of bits, without any arithmetic on floating-point numbers.
+ *
+ * usage: bytes          the names of the sets that this processor has
+ *        bytes SET      their bytes */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/host/reduce.h"
+
+enum { SOURCES = 8, LONGEST = 1037, SHORT = 40, ROOM = (LONGEST + 8) * 8 };
+
+static const size_t longer[] = { 63, 64, 65, 127, 129, 255, 256, 257, 512, LONGEST };
+
+static uint64_t state;
+
+static uint64_t next_random(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static uint64_t hash(uint64_t h, const void *data, size_t n)
+{
+    const uint8_t *p = data;
+
+    while (n--)
+        h = (h ^ *p++) * 0x100000001b3U;
+    return h;
+}
+
+/* ---- inputs ---- */
+
+static const struct layout {
+    unsigned bits, exponent; /* bits of the whole and of the exponent */
+} layouts[DT_DTYPE_MAX] = {
+    [DT_F16] = { 16, 5 }, [DT_BF16] = { 16, 8 }, [DT_F32] = { 32, 8 }, [DT_F64] = { 64, 11 }
+};
+
+/* Mostly numbers of like size; between them any bits at all, zeros, subnormals, infinities, and
+ * NaNs of all kinds. */
+static uint64_t element(dt_dtype_t t)
+{
+    uint64_t r = next_random(), mantissa, exponent;
+    unsigned place = layouts[t].bits - layouts[t].exponent - 1,
+             all = (1u << layouts[t].exponent) - 1;
+
+    if (!layouts[t].bits || r % 16 == 0)
+        return next_random();
+    mantissa = r % 16 == 1 ? 0 : next_random() & (((uint64_t)1 << place) - 1);
+    exponent = r % 16 <= 2 ? (r >> 8 & 1) * all : r % 16 == 3 ? 0 : all / 2 - 2 + (r >> 9) % 5;
+    return (r >> 4 & 1) << (layouts[t].bits - 1) | exponent << place | mantissa;
+}
+
+static void fill(dt_dtype_t t, uint8_t *p, size_t count)
+{
+    size_t size = dt_dtype_size(t);
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = element(t);
+
+        memcpy(p + i * size, &bits, size);
+    }
+}
+
+/* ---- results ---- */
+
+static uint8_t raw[SOURCES][ROOM], out[ROOM], back[ROOM];
+
+/* n sources at addresses of all kinds; a divisor where one may be. */
+static uint64_t fold_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_t count)
+{
+    size_t shift = (count * 3 + n) % 8;
+    const void *src[SOURCES];
+    struct dt_fold fold = {
+        .dst = out + shift, .src = src, .n = n, .count = count, .divisor = op == DT_AVG ? (int)n : 1
+    };
+
+    for (size_t s = 0; s < n; s++) {
+        fill(t, raw[s] + shift, count);
+        src[s] = raw[s] + shift;
+    }
+    dt_fold(&fold, t, op);
+    return hash(h, out + shift, count * dt_dtype_size(t));
+}
+
+static uint64_t scale_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_t count)
+{
+    (void)op;
+    fill(t, raw[0] + n % 8, count);
+    dt_scale(out + count % 8, raw[0] + n % 8, count, t, n == 2 ? -0.1 : n == 3 ? 1e-40 : 3);
+    return hash(h, out + count % 8, count * dt_dtype_size(t));
+}
+
+/* What count formats take: whole numbers that they have room for, and NaN. */
+static void fill_whole(uint8_t *p, size_t count, int most)
+{
+    for (size_t i = 0; i < count; i++) {
+        float v = (float)((int)(next_random() % (2 * (unsigned)most + 1)) - most);
+
+        memcpy(p + i * sizeof v, next_random() % 16 ? &v : &(float){ __builtin_nanf("") },
+               sizeof v);
+    }
+}
+
+/* op is the format here. */
+static uint64_t pack_once(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_t count)
+{
+    enum dt_wireformat f = (enum dt_wireformat)op;
+    size_t shift = (count + n) % 8;
+
+    if (f == DT_FORMAT_COUNT4 || f == DT_FORMAT_COUNT8)
+        fill_whole(raw[0] + shift, count, f == DT_FORMAT_COUNT4 ? 7 : 127);
+    else
+        fill(t, raw[0] + shift, count);
+    dt_wireformat_pack(f, out + shift, raw[0] + shift, count, n == 2 ? 0.5F : 1);
+    h = hash(h, out + shift, dt_wireformat_bytes(f, count));
+    dt_wireformat_unpack(f, back + shift, out + shift, count, n == 2 ? 0.5F : 1);
+    h = hash(h, back + shift, count * sizeof(float));
+    fill(t, raw[1] + shift, count);
+    dt_wireformat_keep_error(raw[1] + shift, raw[0] + shift, back + shift, count, 0.25F);
+    return hash(h, raw[1] + shift, count * sizeof(float));
+}
+
+typedef uint64_t (*once_f)(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_t count);
+
+static void print(const char *what, const char *of, once_f once, dt_dtype_t t, dt_op_t op)
+{
+    uint64_t h = 0xcbf29ce484222325U;
+
+    state = 88172645463325252U;
+    for (size_t n = 2; n <= SOURCES; n += n == 3 ? 5 : 1) {
+        for (size_t count = 0; count <= SHORT; count++)
+            h = once(h, t, op, n, count);
+        for (size_t i = 0; i < sizeof longer / sizeof *longer; i++)
+            h = once(h, t, op, n, longer[i]);
+    }
+    printf("%s %s %016llx\n", what, of, (unsigned long long)h);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const formats[DT_FORMATS] = { "f16",    "bf16",   "int8",
+                                                     "count2", "count4", "count8" };
+    char names[64];
+
+    if (argc == 1) {
+        puts(dt_reduce_choices(names, sizeof names));
+        return 0;
+    }
+    if (!dt_reduce_use(argv[1])) {
+        fprintf(stderr, "bytes: this processor has no %s\n", argv[1]);
+        return 1;
+    }
+    for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
+        for (dt_op_t op = DT_SUM; op <= DT_BXOR; op++) {
+            if (dt_op_applies(op, t))
+                print(dt_dtype_name(t), dt_op_name(op), fold_once, t, op);
+        }
+        if (dt_dtype_is_float(t))
+            print(dt_dtype_name(t), "scale", scale_once, t, DT_SUM);
+    }
+    for (int f = 0; f < DT_FORMATS; f++)
+        print("wire", formats[f], pack_once, DT_F32, (dt_op_t)f);
+    return 0;
+}
