@@ -296,6 +296,7 @@ CLI_TESTS = \
 	tests/cli/check.bats \
 	tests/cli/manual.bats \
 	tests/cli/completion.bats \
+	tests/cli/checks.bats \
 	tests/cli/library.bats \
 	tests/cli/kernels.bats \
 	tests/cli/exit.bats \
@@ -323,7 +324,7 @@ CLUSTER_TESTS = \
 	tests/cluster/recover.bats \
 	tests/cluster/frameworks.bats \
 	tests/cluster/user.bats
-EXTRA_DIST += tests/await.bash tests/cluster/lib.bash
+EXTRA_DIST += tests/await.bash tests/checks tests/cluster/lib.bash tests/unit/checks.h
 
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
 # over it.)

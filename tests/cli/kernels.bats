@@ -21,11 +21,11 @@ same_bytes() {
     done
 }
 
-@test "every instruction set of this processor gives the bytes of plain C" {
+@test "checks 14, 15, 19: every instruction set of this processor gives the bytes of plain C" {
     same_bytes "$DTRUN_BUILD/tests/kernels/bytes"
 }
 
-@test "arm64 gives the bytes of this processor, with NEON and in plain C" {
+@test "checks 14, 15, 19: arm64 gives the bytes of this processor, with NEON and in plain C" {
     local cc=aarch64-linux-gnu-gcc run=qemu-aarch64
 
     command -v "$cc" >/dev/null || skip "$cc is not installed (gcc-aarch64-linux-gnu)"

@@ -12,7 +12,7 @@ rows() {
     awk '!/^#/ && NF' "$OUT"
 }
 
-@test "the table has nccl-tests' columns, then percentiles and the bound" {
+@test "check 54: the table has nccl-tests' columns, then percentiles and the bound" {
     perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -e 64K -f 8 -n 20
     code_is 0
     [ "$(rows | wc -l)" -eq 5 ]
@@ -31,7 +31,7 @@ rows() {
     clean
 }
 
-@test "every type and operation is measured and right" {
+@test "checks 1, 21: every type and operation is measured and right" {
     for type in float double half bfloat16 int8 uint8 int16 uint16 int32 uint32 int64 uint64; do
         for op in sum prod min max avg band bor bxor; do
             case $type$op in float*b?* | double*b?* | half*b?* | bfloat16b?*) continue ;; esac

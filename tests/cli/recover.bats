@@ -264,7 +264,7 @@ is_stopped() { # RANK
     [ "$(grep -c restarting "$ERR")" = 0 ]
 }
 
-@test "a rank that never comes: DT_ERR_TIMEOUT names it on all ranks and hosts, code 124" {
+@test "check 33: a rank that never comes: DT_ERR_TIMEOUT names it on all ranks and hosts, code 124" {
     DTRUN_COLLECTIVE_TIMEOUT=2 dtrun --transport local -H a:2,b:2 "$RANK/steps" hang
     code_is 124
     for rank in 0 1 2; do

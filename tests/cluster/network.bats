@@ -89,17 +89,21 @@ else:
     [ "$RC" = 0 ]
 }
 
-@test "--iface with one that a host lacks: host and its interfaces are named, nothing is started" {
+@test "check 36: --iface with one that a host lacks, or with loopback: said for each host, nothing is started" {
     cluster_dtrun --iface ib0 -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 125 ]
     grep -q "^dtrun: host2: --iface ib0: .*lo (127.0.0.1.*), eth0 ($CLUSTER_NET.2.*), eth1 (10.213.78.2" "$ERR"
+    [ ! -e "$CLUSTER_SHARED/ran" ]
+    cluster_dtrun --iface lo -np 2 -H host1,host2 touch "$CLUSTER_SHARED/ran"
+    [ "$RC" = 125 ]
+    grep -q '^dtrun: host1 cannot reach host2 at 127.0.0.1:.* a loopback address leads to no other host' "$ERR"
     [ ! -e "$CLUSTER_SHARED/ran" ]
     cluster_dtrun --iface 10.0.0.0/99 -np 2 -H host1,host2 true
     [ "$RC" = 2 ]
     cluster_err_has "--iface 10.0.0.0/99: 10.0.0.0/99 is no network"
 }
 
-@test "a network that every host has for itself alone is not taken, although its addresses answer" {
+@test "check 36: a network that every host has for itself alone is not taken, although its addresses answer" {
     for i in 1 2 3; do
         cluster_on "$i" ip link add docker0 type bridge
         cluster_on "$i" ip link add dummy0 type dummy 2>/dev/null || true

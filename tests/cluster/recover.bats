@@ -86,7 +86,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
     cluster_err_has "recovered 1 failure"
 }
 
-@test "gradients in 2 bits: what they leave over is in the checkpoint, and a killed rank changes nothing" {
+@test "check 22: gradients in 2 bits: what they leave over is in the checkpoint, and a killed rank changes nothing" {
     WIRE="--wire 2bit --threshold 0.004"
     cluster_dtrun -np 3 -H host1:2,host2:1 --checkpoint-dir whole "$CHARLM" $SMALL $WIRE "$TEXT"
     [ "$RC" = 0 ]

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -403,16 +404,16 @@ static void the_job_is_left_only_after_the_last_request(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_may_be_waited_for_in_any_order),
+        CHECKS("25", requests_may_be_waited_for_in_any_order),
         cmocka_unit_test(calls_keep_the_order_in_which_they_were_made),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
         cmocka_unit_test(a_request_is_waited_for_once),
         cmocka_unit_test(the_job_is_left_only_after_the_last_request),
         cmocka_unit_test(a_failure_is_told_by_the_wait),
         cmocka_unit_test(buckets_reduce_what_is_pushed),
-        cmocka_unit_test(a_bucket_gives_the_bytes_of_single_calls),
+        CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
         cmocka_unit_test(a_bucket_keeps_its_first_failure),
-        cmocka_unit_test(signals_are_left_to_the_program),
+        CHECKS("26", signals_are_left_to_the_program),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/wire/auth.h"
+#include "tests/unit/checks.h"
 
 struct exchange {
     uint8_t hello[DT_AUTH_HELLO], answer[DT_AUTH_ANSWER], proof[DT_AUTH_PROOF];
@@ -146,10 +147,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_ranks_of_one_job_meet),
-        cmocka_unit_test(others_do_not),
+        CHECKS("35", others_do_not),
         cmocka_unit_test(anybody_who_has_the_secret),
-        cmocka_unit_test(a_proof_cannot_be_had_without_the_secret),
-        cmocka_unit_test(every_bit_counts),
+        CHECKS("35", a_proof_cannot_be_had_without_the_secret),
+        CHECKS("35", every_bit_counts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

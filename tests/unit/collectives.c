@@ -14,6 +14,7 @@
 
 #include "runtime/dtrun.h"
 #include "runtime/host/reduce.h"
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -521,15 +522,15 @@ static void a_program_started_by_hand_is_a_job_of_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_program_started_by_hand_is_a_job_of_one),
-        cmocka_unit_test_teardown(all_reduce_folds_in_rank_order, unset_order),
-        cmocka_unit_test(all_reduce_spans_uneven_hosts),
+        CHECKS("4", a_program_started_by_hand_is_a_job_of_one),
+        CHECKS_TEARDOWN("1, 2, 3, 6, 7, 10, 11, 19", all_reduce_folds_in_rank_order, unset_order),
+        CHECKS("1, 20, 21", all_reduce_spans_uneven_hosts),
         cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
-        cmocka_unit_test(broadcast_reaches_everybody_from_every_root),
+        CHECKS("18", broadcast_reaches_everybody_from_every_root),
         cmocka_unit_test(barrier_waits_for_all),
-        cmocka_unit_test(results_are_the_same_on_all_ranks_and_every_time),
+        CHECKS("19", results_are_the_same_on_all_ranks_and_every_time),
         cmocka_unit_test(device_memory_takes_the_other_way),
-        cmocka_unit_test(wrong_arguments_leave_the_job_usable),
+        CHECKS("8, 9, 18", wrong_arguments_leave_the_job_usable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 
 #include "runtime/split.h"
 #include "runtime/wire/hostshm.h"
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -485,12 +486,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_in_order_of_key_then_rank),
         cmocka_unit_test_setup(every_communicator_has_all_calls, setup),
-        cmocka_unit_test_setup(wrong_handles_are_told, setup),
+        CHECKS_SETUP("34", wrong_handles_are_told, setup),
         cmocka_unit_test_setup(too_many_are_refused, setup),
-        cmocka_unit_test_setup(ten_thousand_leave_nothing, setup),
-        cmocka_unit_test_setup(an_abort_ends_calls_on_all_ranks, setup),
+        CHECKS_SETUP("24", ten_thousand_leave_nothing, setup),
+        CHECKS_SETUP("34", an_abort_ends_calls_on_all_ranks, setup),
         cmocka_unit_test_setup(an_abort_of_the_world_ends_all, setup),
-        cmocka_unit_test_setup(a_mismatch_is_its_own_communicators, setup),
+        CHECKS_SETUP("30", a_mismatch_is_its_own_communicators, setup),
         cmocka_unit_test_setup(a_death_ends_calls_on_all, setup),
     };
 

@@ -13,6 +13,7 @@
 
 #include "runtime/host/door.h"
 #include "runtime/wire/inet.h"
+#include "tests/unit/checks.h"
 
 enum { ME = 5, GENERATION = 3, PATIENCE = 20000, GLANCE = 10 };
 
@@ -183,8 +184,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(the_newer_call_of_a_rank_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_freed_is_forgotten, setup, teardown),
-        cmocka_unit_test_setup_teardown(strangers_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(silence_keeps_nobody_out, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("34, 35", strangers_are_refused, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", silence_keeps_nobody_out, setup, teardown),
     };
 
     alarm(300); /* a watchdog */

@@ -17,6 +17,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/wire/auth.h"
 #include "runtime/wire/env.h"
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -530,12 +531,12 @@ int main(void)
         cmocka_unit_test_setup(a_death_ends_every_call_at_once, setup),
         cmocka_unit_test_setup(leaving_without_finalize_is_a_death, setup),
         cmocka_unit_test_setup(a_stopped_rank_may_go_on, setup),
-        cmocka_unit_test_setup(calls_that_do_not_fit_are_named, setup),
+        CHECKS_SETUP("2, 27, 28, 29, 30, 31, 32", calls_that_do_not_fit_are_named, setup),
         cmocka_unit_test_setup(a_closed_socket_is_explained, setup),
-        cmocka_unit_test_setup(only_one_process_is_a_rank, setup),
-        cmocka_unit_test_setup(a_rank_is_who_its_socket_says, setup),
+        CHECKS_SETUP("26, 34", only_one_process_is_a_rank, setup),
+        CHECKS_SETUP("34", a_rank_is_who_its_socket_says, setup),
         cmocka_unit_test_setup(a_watched_step_is_exact, setup),
-        cmocka_unit_test_setup(strangers_at_the_port_change_nothing, setup),
+        CHECKS_SETUP("35", strangers_at_the_port_change_nothing, setup),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@
 #include "runtime/dtype.h"
 #include "runtime/host/flow.h"
 #include "runtime/host/movement.h"
+#include "tests/unit/checks.h"
 
 enum { MOST = 5, GENERATION = 3, BIG = 150000 };
 
@@ -324,9 +325,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_block_arrives),
-        cmocka_unit_test(counts_that_differ_are_named),
+        CHECKS("27", counts_that_differ_are_named),
         cmocka_unit_test(a_peer_that_is_gone_is_to_blame),
-        cmocka_unit_test(noise_is_refused),
+        CHECKS("35", noise_is_refused),
     };
 
     alarm(120); /* a watchdog */

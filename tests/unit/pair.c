@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -245,10 +246,10 @@ static void a_death_ends_the_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everybody_reaches_everybody),
+        CHECKS("6, 10", everybody_reaches_everybody),
         cmocka_unit_test(others_are_not_disturbed),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
-        cmocka_unit_test(a_mismatch_is_told_to_both),
+        CHECKS("27, 28, 30", a_mismatch_is_told_to_both),
         cmocka_unit_test(who_comes_early_waits),
         cmocka_unit_test(a_death_ends_the_wait),
     };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -295,9 +296,9 @@ static void calls_that_do_not_fit_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everybody_gets_its_part),
-        cmocka_unit_test(wrong_arguments_leave_the_job_usable),
-        cmocka_unit_test(calls_that_do_not_fit_are_named),
+        CHECKS("2, 7, 10, 18", everybody_gets_its_part),
+        CHECKS("8, 9, 18", wrong_arguments_leave_the_job_usable),
+        CHECKS("27, 30, 31", calls_that_do_not_fit_are_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "launcher/agent/ranksock.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
+#include "tests/unit/checks.h"
 
 enum { RANKS = 2, FIRST = 3, SECOND = 5, GENERATION = 7 };
 
@@ -467,7 +468,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_rank_is_welcomed_with_shared_memory, setup, teardown),
-        cmocka_unit_test_setup_teardown(hellos_that_do_not_fit_are_refused, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("34, 35", hellos_that_do_not_fit_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(garbage_is_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(another_process_is_not_the_rank, setup, teardown),
         cmocka_unit_test_setup_teardown(the_table_reaches_early_and_late_ranks, setup, teardown),

@@ -13,6 +13,7 @@
 #include "runtime/host/reduce.h"
 #include "runtime/host/wireformat.h"
 #include "runtime/reduceoptions.h"
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -673,9 +674,9 @@ int main(void)
         cmocka_unit_test(options_of_a_later_version_are_known_by_their_size),
         cmocka_unit_test(the_environment_chooses_for_large_sums_of_f32),
         cmocka_unit_test(equal_options_have_one_mark),
-        cmocka_unit_test(every_format_gives_what_it_says),
-        cmocka_unit_test(nothing_is_lost_but_rounding),
-        cmocka_unit_test(factors_scale_what_goes_in_and_comes_out),
+        CHECKS("22", every_format_gives_what_it_says),
+        CHECKS("22", nothing_is_lost_but_rounding),
+        CHECKS("4, 16", factors_scale_what_goes_in_and_comes_out),
         cmocka_unit_test(ranks_that_ask_for_different_things_are_told),
         cmocka_unit_test(the_environment_reaches_every_rank),
         cmocka_unit_test(uneven_data_go_without_options),

@@ -12,6 +12,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/ticketlock.h"
 #include "runtime/wire/hostshm.h"
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -242,8 +243,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_comes_first_is_served_first),
-        cmocka_unit_test(threads_take_turns_on_a_communicator),
-        cmocka_unit_test(threads_do_not_meet_on_different_communicators),
+        CHECKS("24", threads_take_turns_on_a_communicator),
+        CHECKS("24", threads_do_not_meet_on_different_communicators),
         cmocka_unit_test(nobody_leaves_while_a_thread_is_inside),
     };
 
