@@ -10,7 +10,6 @@
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
-    EAGER = 20,        /* fruitless looks without a pause between them: some microseconds */
     REASON_MS = 5000,  /* how long an agent may take to tell what a peer knew already */
     GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
     OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
@@ -27,6 +26,16 @@ struct run {
 static struct dt_link *link_of(const struct run *r, const struct dt_flow *f)
 {
     return &r->mesh->links[f->peer];
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t batch_of(const struct run *r)
+{
+    return r->t->batch ? r->t->batch : 1;
 }
 
 static bool would_wait(void)
@@ -58,25 +67,28 @@ static struct dt_call call_of(const struct run *r, const struct dt_flow *f)
     return call;
 }
 
+static void put_header(const struct run *r, const struct dt_flow *f, size_t bytes, uint8_t *to)
+{
+    struct dt_dataframe h = { .type = DT_DATAFRAME_DATA,
+                              .rank = dt_mesh_rank(r->mesh, r->mesh->me),
+                              .bytes = (uint32_t)bytes,
+                              .call = call_of(r, f) };
+
+    dt_dataframe_put(&h, to);
+}
+
 static void begin_frame(const struct run *r, struct dt_flow *f)
 {
-    struct dt_dataframe h = { .type = DT_DATAFRAME_DATA, .call = call_of(r, f) };
-
     f->begun = true;
     f->checked = false;
     f->data = r->t->frame(r->t->arg, f, f->done);
-    if (!f->out)
-        return;
-    h.rank = dt_mesh_rank(r->mesh, r->mesh->me);
-    h.bytes = (uint32_t)f->data.iov_len;
-    dt_dataframe_put(&h, f->header);
+    if (f->out)
+        put_header(r, f, f->data.iov_len, f->header);
 }
 
-/* What of the next frame's header came along is its beginning. */
 static void end_frame(struct run *r, struct dt_flow *f)
 {
     f->at -= HEADER + f->data.iov_len;
-    memcpy(f->header, f->next, f->at);
     f->begun = false;
     f->done++;
     r->left -= f->done == f->frames;
@@ -84,19 +96,41 @@ static void end_frame(struct run *r, struct dt_flow *f)
         r->t->moved(r->t->arg, f);
 }
 
-/* The rest of a frame, and room for the next one's header where that is to be read along. */
-static int pieces(struct dt_flow *f, struct iovec iov[3])
-{
-    size_t data = f->at < HEADER ? 0 : f->at - HEADER;
-    int n = 0;
+/* What one system call is to move: the fewer they are, the fuller the packets. */
+struct batch {
+    size_t frames; /* of them the first one is the flow's frame under way */
+    uint8_t headers[DT_FLOW_BATCH + 1][HEADER]; /* of the others, and one to be read along */
+    struct iovec iov[2 * DT_FLOW_BATCH + 1];
+    size_t n;
+};
 
-    if (f->at < HEADER)
-        iov[n++] = (struct iovec){ f->header + f->at, HEADER - f->at };
-    if (data < f->data.iov_len)
-        iov[n++] = (struct iovec){ (uint8_t *)f->data.iov_base + data, f->data.iov_len - data };
-    if (!f->out && f->done + 1 < f->frames)
-        iov[n++] = (struct iovec){ f->next, HEADER };
-    return n;
+static void add_piece(struct batch *b, void *base, size_t bytes, size_t done)
+{
+    if (done < bytes)
+        b->iov[b->n++] = (struct iovec){ (uint8_t *)base + done, bytes - done };
+}
+
+static void lay_out(const struct run *r, struct dt_flow *f, size_t most, struct batch *b)
+{
+    size_t ready = r->t->ready ? r->t->ready(r->t->arg, f) : f->frames;
+
+    b->n = 0;
+    add_piece(b, f->header, HEADER, f->at);
+    add_piece(b, f->data.iov_base, f->data.iov_len, f->at < HEADER ? 0 : f->at - HEADER);
+    for (b->frames = 1; b->frames < most; b->frames++) {
+        size_t k = f->done + b->frames;
+        struct iovec data;
+
+        if (k >= f->frames || k >= ready)
+            break;
+        data = r->t->frame(r->t->arg, f, k);
+        if (f->out)
+            put_header(r, f, data.iov_len, b->headers[b->frames]);
+        add_piece(b, b->headers[b->frames], HEADER, 0);
+        add_piece(b, data.iov_base, data.iov_len, 0);
+    }
+    if (!f->out && f->done + b->frames < f->frames)
+        add_piece(b, b->headers[b->frames], HEADER, 0);
 }
 
 /* Who waited for too long, and for whom, the agents of all hosts tell. A peer's word that it failed
@@ -151,13 +185,16 @@ static dt_result_t check_header(const struct run *r, const struct dt_flow *f)
     return DT_ERR_MISMATCH;
 }
 
-static void send_some(struct run *r, struct dt_flow *f)
+static void send_some(struct run *r, struct dt_flow *f, size_t most)
 {
     struct dt_link *link = link_of(r, f);
-    struct iovec iov[3];
-    struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)pieces(f, iov) };
-    ssize_t n = sendmsg(link->fd, &m, MSG_NOSIGNAL);
+    struct batch b;
+    struct msghdr m = { .msg_iov = b.iov };
+    ssize_t n;
 
+    lay_out(r, f, most, &b);
+    m.msg_iovlen = b.n;
+    n = sendmsg(link->fd, &m, MSG_NOSIGNAL);
     if (n < 0) {
         if (!would_wait())
             broke(link);
@@ -165,35 +202,57 @@ static void send_some(struct run *r, struct dt_flow *f)
     }
     r->moved = true;
     f->at += (size_t)n;
-    link->mid_frame = f->at < HEADER + f->data.iov_len;
-    if (!link->mid_frame)
+    while (f->at >= HEADER + f->data.iov_len) {
         end_frame(r, f);
+        if (f->at > 0)
+            begin_frame(r, f);
+    }
+    link->mid_frame = f->at > 0;
+}
+
+/* How many bytes came: 0 where none are needed. */
+static ssize_t receive_batch(struct run *r, struct dt_flow *f, struct batch *b)
+{
+    struct dt_link *link = link_of(r, f);
+    struct msghdr m = { .msg_iov = b->iov };
+    ssize_t n;
+
+    b->frames = 1;
+    if (f->at >= HEADER + f->data.iov_len)
+        return 0;
+    lay_out(r, f, batch_of(r), b);
+    m.msg_iovlen = b->n;
+    n = recvmsg(link->fd, &m, 0);
+    if (n == 0 || (n < 0 && !would_wait()))
+        broke(link);
+    return n > 0 ? n : -1;
 }
 
 static dt_result_t receive_some(struct run *r, struct dt_flow *f)
 {
-    struct dt_link *link = link_of(r, f);
-    dt_result_t result = DT_OK;
+    struct batch b;
+    ssize_t n = receive_batch(r, f, &b);
 
-    if (f->at < HEADER + f->data.iov_len) {
-        struct iovec iov[3];
-        struct msghdr m = { .msg_iov = iov, .msg_iovlen = (size_t)pieces(f, iov) };
-        ssize_t n = recvmsg(link->fd, &m, 0);
-
-        if (n == 0 || (n < 0 && !would_wait()))
-            broke(link);
-        if (n <= 0)
-            return DT_OK;
-        f->at += (size_t)n;
-    }
+    if (n < 0)
+        return DT_OK;
     r->moved = true;
-    if (!f->checked && f->at >= HEADER) {
-        f->checked = true;
-        result = check_header(r, f);
-    }
-    if (result == DT_OK && f->at >= HEADER + f->data.iov_len)
+    f->at += (size_t)n;
+    for (size_t i = 1;; i++) {
+        if (!f->checked && f->at >= HEADER) {
+            dt_result_t result = check_header(r, f);
+
+            if (result != DT_OK)
+                return result;
+            f->checked = true;
+        }
+        if (f->at < HEADER + f->data.iov_len)
+            return DT_OK;
         end_frame(r, f);
-    return result;
+        memcpy(f->header, b.headers[i], least(f->at, HEADER));
+        if (i >= b.frames || f->at == 0)
+            return DT_OK;
+        begin_frame(r, f);
+    }
 }
 
 static dt_result_t move(struct run *r, struct dt_flow *f)
@@ -202,7 +261,7 @@ static dt_result_t move(struct run *r, struct dt_flow *f)
         begin_frame(r, f);
     if (!f->out)
         return receive_some(r, f);
-    send_some(r, f);
+    send_some(r, f, batch_of(r));
     return DT_OK;
 }
 
@@ -312,7 +371,7 @@ static dt_result_t drive(struct run *r)
         if (result == DT_OK && idle > r->mesh->spins) {
             sleep_some(r);
             result = overhear(r);
-        } else if (idle > EAGER) {
+        } else if (idle) {
             sched_yield(); /* a peer may need this very processor, where it plays several hosts */
         }
         if (result != DT_OK)
@@ -337,7 +396,7 @@ static void complete_frames(struct run *r)
             struct pollfd p = { link->fd, POLLOUT, 0 };
 
             poll(&p, 1, (int)left);
-            send_some(r, f);
+            send_some(r, f, 1);
         }
     }
 }

@@ -31,13 +31,15 @@ struct dt_flow {
     bool begun;
     bool checked;
     uint8_t header[DT_DATAFRAME_HEADER];
-    uint8_t next[DT_DATAFRAME_HEADER]; /* of the frame after it, read along with the data */
 };
 
 struct dt_traffic {
     const struct dt_call *call;
     struct dt_flow *flows;
     size_t n;
+    /* How many frames of a flow may be under way at once, up to DT_FLOW_BATCH; 0: one. Each then
+     * has a place of its own, of which "frame" may be asked several times. */
+    size_t batch;
     /* Where frame k's data are, or are to go. */
     struct iovec (*frame)(void *arg, const struct dt_flow *f, size_t k);
     /* How many frames may move by now; NULL: all. It grows only as other frames move. */
@@ -47,7 +49,10 @@ struct dt_traffic {
     void *arg;
 };
 
-enum { DT_FLOW_SEGMENT = 128 * 1024 }; /* data bytes of a frame, where a block goes in several */
+enum {
+    DT_FLOW_SEGMENT = 128 * 1024, /* data bytes of a frame, where a block goes in several */
+    DT_FLOW_BATCH = 16,
+};
 
 /* Frames that a block takes: one at least, so that the other side hears of it. */
 static inline size_t dt_flow_segments(size_t bytes)

@@ -7,9 +7,10 @@
 #include "runtime/host/reduce.h"
 
 enum {
-    FEW_HOSTS = 16, /* up to here all may be connected with all */
-    WINDOW = 4,     /* frames of each peer that wait to be folded */
-    ALIGN = 64,     /* slices begin at multiples */
+    FEW_HOSTS = 16,   /* up to here all may be connected with all */
+    WINDOW = 32,      /* frames that wait to be folded, of all peers together, */
+    WINDOW_LEAST = 4, /* but so many of each at least */
+    ALIGN = 64,       /* slices begin at multiples */
 };
 
 void dt_lanes_close(struct dt_lanes *l)
@@ -90,6 +91,7 @@ struct reduction {
     size_t bytes;
     int divisor;
     size_t segments; /* of the whole, or of a slice */
+    size_t window;   /* frames of each peer that wait to be folded */
     size_t slice;    /* bytes of every host's slice but the last ones */
     size_t folded;   /* segments */
     struct dt_flow *flows;
@@ -137,16 +139,18 @@ static void fold(const struct reduction *d, void *dst, const void *const *src, s
 /* Where the segment that another host sends for folding goes. */
 static uint8_t *window(const struct reduction *d, uint32_t place, size_t k)
 {
-    size_t room = least(d->bytes, DT_FLOW_SEGMENT), frames = least(d->segments, WINDOW);
+    size_t room = least(d->bytes, DT_FLOW_SEGMENT);
 
-    return d->lanes->scratch + (place * frames + k % WINDOW) * room;
+    return d->lanes->scratch + (place * d->window + k % d->window) * room;
 }
 
-static dt_result_t make_window(const struct reduction *d)
+static dt_result_t make_window(struct reduction *d)
 {
-    size_t room = least(d->bytes, DT_FLOW_SEGMENT), frames = least(d->segments, WINDOW);
+    size_t room = least(d->bytes, DT_FLOW_SEGMENT), n = d->lanes->n;
 
-    return dt_lanes_scratch(d->lanes, d->lanes->n * frames * room);
+    d->window = WINDOW / n < WINDOW_LEAST ? WINDOW_LEAST : least(WINDOW / n, DT_FLOW_BATCH);
+    d->window = least(d->window, d->segments);
+    return dt_lanes_scratch(d->lanes, n * d->window * room);
 }
 
 /* Folds segment k of every host, in their order, where it stands in "in" and is to stand in "out".
@@ -192,7 +196,7 @@ static size_t exchange_ready(void *arg, const struct dt_flow *f)
 {
     const struct reduction *d = arg;
 
-    return f->out ? d->segments : d->folded + WINDOW;
+    return f->out ? d->segments : d->folded + d->window;
 }
 
 static void exchange_moved(void *arg, const struct dt_flow *f)
@@ -213,6 +217,7 @@ static dt_result_t exchange(struct reduction *d)
     struct dt_traffic t = { .call = d->call,
                             .flows = flows,
                             .n = sizeof flows / sizeof *flows,
+                            .batch = DT_FLOW_BATCH,
                             .frame = exchange_frame,
                             .ready = exchange_ready,
                             .moved = exchange_moved,
@@ -247,7 +252,7 @@ static size_t direct_ready(void *arg, const struct dt_flow *f)
 
     if (f->out)
         return d->segments + d->folded;
-    return d->folded + WINDOW < d->segments ? d->folded + WINDOW : 2 * d->segments;
+    return d->folded + d->window < d->segments ? d->folded + d->window : 2 * d->segments;
 }
 
 static void direct_moved(void *arg, const struct dt_flow *f)
@@ -269,6 +274,7 @@ static dt_result_t direct(struct reduction *d)
     struct dt_traffic t = { .call = d->call,
                             .flows = flows,
                             .n = sizeof flows / sizeof *flows,
+                            .batch = DT_FLOW_BATCH,
                             .frame = direct_frame,
                             .ready = direct_ready,
                             .moved = direct_moved,
@@ -296,13 +302,18 @@ static bool is_folded(const struct reduction *d, size_t k)
     return k / d->segments < d->lanes->n - 1;
 }
 
+static uint8_t *ring_place(const struct reduction *d, size_t k)
+{
+    return d->lanes->scratch + k % DT_FLOW_BATCH * DT_FLOW_SEGMENT;
+}
+
 static struct iovec ring_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct reduction *d = arg;
     struct iovec v = ring_segment(d, f->out && k < d->segments ? d->in : d->out, k, !f->out);
 
     if (!f->out && is_folded(d, k))
-        v.iov_base = d->lanes->scratch;
+        v.iov_base = ring_place(d, k);
     return v;
 }
 
@@ -323,7 +334,7 @@ static void ring_moved(void *arg, const struct dt_flow *f)
         return;
     in = ring_segment(d, d->in, k, 1);
     out = ring_segment(d, d->out, k, 1);
-    const void *src[2] = { d->lanes->scratch, in.iov_base };
+    const void *src[2] = { ring_place(d, k), in.iov_base };
     fold(d, out.iov_base, src, 2, in.iov_len, is_folded(d, k + d->segments) ? 1 : d->divisor);
 }
 
@@ -334,11 +345,12 @@ static dt_result_t ring(struct reduction *d)
     struct dt_traffic t = { .call = d->call,
                             .flows = flows,
                             .n = 2,
+                            .batch = DT_FLOW_BATCH,
                             .frame = ring_frame,
                             .ready = ring_ready,
                             .moved = ring_moved,
                             .arg = d };
-    dt_result_t r = dt_lanes_scratch(l, DT_FLOW_SEGMENT);
+    dt_result_t r = dt_lanes_scratch(l, DT_FLOW_BATCH * DT_FLOW_SEGMENT);
 
     slice_up(d);
     flows[0] = flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
@@ -427,10 +439,10 @@ dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, 
                            .bytes = count * dt_dtype_size((dt_dtype_t)call->dtype),
                            .divisor = divisor };
 
-    if (l->n > FEW_HOSTS && d.bytes > 0 && d.bytes <= l->tuning->net_gather)
-        return gather_and_fold(&d);
-    if (d.bytes <= l->tuning->net_exchange && l->n <= FEW_HOSTS)
+    if (l->n <= FEW_HOSTS && d.bytes <= l->tuning->net_exchange)
         return exchange(&d);
+    if (d.bytes > 0 && d.bytes <= l->tuning->net_gather)
+        return gather_and_fold(&d);
     if (l->in_order || (l->n <= FEW_HOSTS && (l->n == 2 || d.bytes <= l->tuning->net_direct)))
         return direct(&d);
     return ring(&d);
@@ -491,9 +503,12 @@ dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, v
     uint32_t parent = tree ? v & (v - 1) : v - 1;
     struct dt_flow flows[2 * 33];
     struct spread s = { .buf = buf, .bytes = bytes, .segments = dt_flow_segments(bytes) };
-    struct dt_traffic t = {
-        .call = call, .flows = flows, .frame = spread_frame, .ready = spread_ready, .arg = &s
-    };
+    struct dt_traffic t = { .call = call,
+                            .flows = flows,
+                            .batch = DT_FLOW_BATCH,
+                            .frame = spread_frame,
+                            .ready = spread_ready,
+                            .arg = &s };
 
     if (v) {
         pair(l, flows, (parent + root) % l->n, false, s.segments);

@@ -96,9 +96,12 @@ static struct iovec parcel_frame(void *arg, const struct dt_flow *f, size_t k)
 
 static dt_result_t ship(struct parcels *p)
 {
-    struct dt_traffic t = {
-        .call = p->call, .flows = p->flows, .n = p->n, .frame = parcel_frame, .arg = p
-    };
+    struct dt_traffic t = { .call = p->call,
+                            .flows = p->flows,
+                            .n = p->n,
+                            .batch = DT_FLOW_BATCH,
+                            .frame = parcel_frame,
+                            .arg = p };
     dt_result_t r = dt_mesh_need(p->mesh, p->peers, p->n);
 
     return r == DT_OK ? dt_flow_run(p->mesh, &t) : r;
@@ -242,6 +245,7 @@ dt_result_t dt_movement_all_gather(struct dt_mesh *m, const struct dt_call *call
     struct dt_traffic t = { .call = call,
                             .flows = flows,
                             .n = 2,
+                            .batch = DT_FLOW_BATCH,
                             .frame = gather_frame,
                             .ready = gather_ready,
                             .arg = &g };
