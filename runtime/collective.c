@@ -93,23 +93,29 @@ dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table,
 }
 
 /* Root's host has it from root; the leaders pass it on; every other host has it from its leader. */
-static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes)
+static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes,
+                          uint32_t root)
 {
-    uint32_t root = (uint32_t)call->root;
-    uint32_t home;
-    dt_result_t r;
+    uint32_t home = c->node_of[root];
+    dt_result_t r = DT_OK;
 
-    if (c->size == 1)
-        return DT_OK;
-    r = dt_shm_begin(&c->shm, call);
-    home = c->node_of[root];
-    if (r == DT_OK && c->node == home)
+    if (c->node == home)
         r = dt_shm_share(&c->shm, buf, bytes, (uint32_t)dt_u32s_find(&c->locals, root));
     if (r == DT_OK && dt_comm_leads(c))
         r = dt_lanes_broadcast(&c->lanes, call, buf, bytes, home);
     if (r == DT_OK && c->node != home)
         r = dt_shm_share(&c->shm, buf, bytes, 0);
     return r;
+}
+
+static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes)
+{
+    dt_result_t r;
+
+    if (c->size == 1)
+        return DT_OK;
+    r = dt_shm_begin(&c->shm, call);
+    return r == DT_OK ? spread(c, call, buf, bytes, (uint32_t)call->root) : r;
 }
 
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
@@ -139,6 +145,17 @@ dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind)
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, meet(c, &call)) : r;
+}
+
+dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes)
+{
+    struct dt_call call = { .root = -1 };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    if (r != DT_OK)
+        return r;
+    r = meet(c, &call);
+    return dt_comm_end(c, &call, r == DT_OK ? spread(c, &call, buf, bytes, 0) : r);
 }
 
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t count, dt_dtype_t dtype,

@@ -37,6 +37,8 @@ dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const voi
                             dt_dtype_t dtype, int root);
 /* Waits for every rank to make this very call, of a kind that moves no data. */
 dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind);
+/* Likewise, and copies rank 0's buffer to all others. */
+dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes);
 /* Waits for every rank to be about to make this call on device memory, whose libraries check
  * nothing. */
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t count, dt_dtype_t dtype,

@@ -9,6 +9,7 @@
 #include "runtime/reduceoptions.h"
 #include "runtime/slots.h"
 #include "runtime/split.h"
+#include "runtime/tuningfile.h"
 #include "runtime/wire/env.h"
 
 enum state { BEFORE, READY, AFTER };
@@ -175,6 +176,13 @@ static dt_result_t join(struct dt_slot *s)
     return r;
 }
 
+static void warn(void *arg, const char *text)
+{
+    struct dt_world *w = arg;
+
+    dt_agentlink_note(&w->agent, text);
+}
+
 static dt_result_t init(struct dt_slot *s)
 {
     dt_result_t r = choose_kernels();
@@ -183,6 +191,8 @@ static dt_result_t init(struct dt_slot *s)
         r = dt_reduceoptions_choose(getenv(DT_ENV_WIRE));
     if (r == DT_OK)
         r = meet_agent(&dti_context.job);
+    if (r == DT_OK && dti_context.job.rank == 0)
+        dt_tuningfile_read(&dti_context.job.tuning, warn, &dti_context.job);
     if (r == DT_OK)
         r = join(s);
     if (r == DT_OK)

@@ -181,11 +181,13 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
 
 dt_result_t dt_comm_join(struct dt_comm *c)
 {
-    dt_result_t r = dt_comm_meet(c, c->id == 0 ? DT_CALL_INIT : DT_CALL_SPLIT);
+    struct dt_tuning_table *tuning = &c->world->tuning;
+    dt_result_t r = c->id == 0 ? dt_comm_meet_first(c, DT_CALL_INIT, tuning, sizeof *tuning)
+                               : dt_comm_meet(c, DT_CALL_SPLIT);
 
     if (r != DT_OK)
         return r;
-    dt_tuning_choose(&c->tuning, &c->world->tuning, (uint32_t)c->local_size, c->nodes);
+    dt_tuning_choose(&c->tuning, tuning, (uint32_t)c->local_size, c->nodes);
     dt_shm_met(&c->shm);
     c->mesh.spins = c->shm.crowded ? 0 : (unsigned)c->tuning.net_spins;
     return DT_OK;

@@ -76,6 +76,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/split.c runtime/split.h \
 	runtime/ticketlock.c runtime/ticketlock.h \
 	runtime/tuning.c runtime/tuning.h \
+	runtime/tuningfile.c runtime/tuningfile.h \
 	runtime/uneven.c runtime/uneven.h \
 	runtime/world.c runtime/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)

@@ -1,6 +1,6 @@
 /* What a process of a job has once, whatever communicators it makes: who it is, who else there is
- * and where, and the way to its agent. Nothing but the agent link and the door
- * changes after dt_world_join. */
+ * and where, and the way to its agent. Nothing but the agent link, the door
+ * and, in dt_init, the tuning changes after dt_world_join. */
 #ifndef DT_RUNTIME_WORLD_H
 #define DT_RUNTIME_WORLD_H
 
@@ -24,9 +24,9 @@ struct dt_world {
     struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
     struct dt_door door;       /* for ranks of other hosts */
     _Atomic uint32_t made;     /* communicators that this rank has named */
-    struct dt_tuning_table tuning;
-    struct dt_agentlink agent; /* fd -1: started by hand, a job of one rank */
-    struct dt_hostshm shm;     /* this host's; its stop word is the job's */
+    struct dt_tuning_table tuning; /* rank 0's, once all have joined DT_WORLD */
+    struct dt_agentlink agent;     /* fd -1: started by hand, a job of one rank */
+    struct dt_hostshm shm;         /* this host's; its stop word is the job's */
 };
 
 /* Nobody yet: what the other functions begin with. */

@@ -79,9 +79,9 @@ tests_unit_trouble_SOURCES = tests/unit/trouble.c
 tests_unit_trouble_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_tuning_SOURCES = tests/unit/tuning.c
-tests_unit_tuning_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_tuning_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+tests_unit_tuning_SOURCES = tests/unit/tuning.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_tuning_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -20,6 +20,7 @@
 #define DT_ENV_COLLECTIVE_TIMEOUT "DTRUN_COLLECTIVE_TIMEOUT" /* read by dtrun: seconds */
 #define DT_ENV_ISA                "DTRUN_ISA"  /* read by ranks: the reductions' instruction set */
 #define DT_ENV_WIRE               "DTRUN_WIRE" /* read by ranks: how f32 sums go between hosts */
+#define DT_ENV_TUNING             "DTRUN_TUNING" /* read by rank 0: the file with the thresholds */
 #define DT_ENV_DETERMINISTIC      "DTRUN_DETERMINISTIC" /* read by ranks: "1": sums in rank order */
 
 #endif

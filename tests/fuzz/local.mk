@@ -6,7 +6,8 @@ FUZZ_TESTS = \
 	tests/fuzz/hostfile \
 	tests/fuzz/knownhosts \
 	tests/fuzz/messages \
-	tests/fuzz/sshconfig
+	tests/fuzz/sshconfig \
+	tests/fuzz/tuning
 check_PROGRAMS += $(FUZZ_TESTS)
 TESTS += $(FUZZ_TESTS)
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/libfuzzer
@@ -38,3 +39,7 @@ tests_fuzz_messages_LDADD = launcher/libbase.la
 tests_fuzz_sshconfig_SOURCES = tests/fuzz/sshconfig.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_sshconfig_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) -DFUZZ_CORPUS='"sshconfig"'
 tests_fuzz_sshconfig_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
+
+tests_fuzz_tuning_SOURCES = tests/fuzz/tuning.c tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_tuning_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"tuning"'
+tests_fuzz_tuning_LDADD = launcher/libbase.la runtime/libruntime.la

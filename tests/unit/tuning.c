@@ -1,10 +1,17 @@
 /* The thresholds of host collectives: what a file says, and what a communicator makes of it. */
 #include "tests/unit/unit.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "runtime/tuning.h"
+#include "runtime/context.h"
+#include "runtime/tuningfile.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
 
 struct refusals {
     unsigned n;
@@ -153,6 +160,163 @@ static void entries_that_make_no_sense_are_passed_over(void **state)
     dt_tuning_choose(&t, &table, 1, 1);
 }
 
+/* ---- in a job ---- */
+
+static char directory[] = "/tmp/dtrun-tuning-XXXXXX";
+
+static char *path_of(const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", directory, name);
+    return path;
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *f = fopen(path_of(name), "w");
+
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* Every host has thresholds of its own. Those of rank 0 hold, in calls that would hang or give
+ * wrong sums if ranks chose by others. */
+static int rank_among_others(int rank, void *arg)
+{
+    enum { COUNT = 10000 };
+    static int64_t sums[COUNT];
+    struct dt_comm *c;
+
+    (void)arg;
+    setenv("DTRUN_TUNING", path_of(rank == 0 ? "first" : rank % 2 ? "second" : "absent"), 1);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
+    NEED(c->tuning.shm_small == (c->local_size == 2 ? 100 : 3));
+    NEED(c->tuning.net_exchange == (c->nodes == 3 ? 200 : 7));
+    NEED(c->tuning.net_direct == dt_tuning_builtin.net_direct);
+    dt_context_leave(c);
+    for (size_t count = 1; count < COUNT; count = count * 3 + 1) {
+        for (size_t i = 0; i < count; i++)
+            sums[i] = (int64_t)i + rank;
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, sums, count, DT_I64, DT_SUM) == DT_OK);
+        for (size_t i = 0; i < count; i++)
+            NEED(sums[i] == (int64_t)i * dt_size() + dt_size() * (dt_size() - 1) / 2);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void the_first_ranks_file_holds_for_all(void **state)
+{
+    static const char *const placements[] = { "2", "3", "2 1", "2 1 2", "1 3 2 1" };
+
+    (void)state;
+    write_file("first", "shm_small = 3\nshm_small[2] = 100\n"
+                        "net_exchange = 7\nnet_exchange[3] = 200\n");
+    write_file("second", "shm_small = 1M\nnet_exchange = 1M\nnet_direct = 1\n");
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
+        struct testjob_plan plan = { .hosts = placements[i], .body = rank_among_others };
+
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
+static int rank_with_file(int rank, void *arg)
+{
+    (void)rank;
+    if (*(const char *)arg)
+        setenv("DTRUN_TUNING", path_of(arg), 1);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_is_wrong_with_the_file_is_told_once(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *log; /* after the file's name */
+    } cases[] = {
+        { "wrong", ":2: 'x = y': no threshold has this name: this line counts for nothing" },
+        { "absent", ": No such file or directory: the built-in thresholds hold (DTRUN_TUNING names "
+                    "this file)" },
+        { "pipe", ": this is no regular file: the built-in thresholds hold (DTRUN_TUNING names "
+                  "this file)" },
+        { "many", ":8: and this is not the last wrong line" },
+        { "long", ": more than 64 KiB: the built-in thresholds hold" },
+    };
+    int fd;
+
+    (void)state;
+    write_file("wrong", "# nothing\nx = y\n");
+    write_file("many", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n");
+    write_file("long", "");
+    fd = open(path_of("long"), O_WRONLY);
+    assert_true(fd >= 0 && ftruncate(fd, 64 * 1024 + 1) == 0);
+    close(fd);
+    assert_int_equal(mkfifo(path_of("pipe"), 0600), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct testjob_plan plan = { .hosts = "2", .body = rank_with_file };
+        struct testjob_result result;
+        char want[512];
+
+        plan.arg = (void *)(uintptr_t)cases[i].name;
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        snprintf(want, sizeof want, "%s%s", path_of(cases[i].name), cases[i].log);
+        assert_non_null(strstr(result.log, want));
+        assert_null(strstr(strstr(result.log, want) + 1, want));
+        assert_int_equal(result.ranks[0].status, 0);
+    }
+}
+
+static void a_file_is_found(void **state)
+{
+    char path[DT_TUNINGFILE_PATH];
+    bool named;
+
+    (void)state;
+    unsetenv("DTRUN_TUNING");
+    setenv("HOME", directory, 1);
+    assert_true(dt_tuningfile_own(path));
+    assert_string_equal(path, path_of(".config/dtrun/tuning"));
+    assert_false(dt_tuningfile_find(path, &named) && strcmp(path, "/etc/dtrun/tuning") != 0);
+    assert_int_equal(mkdir(path_of(".config"), 0700), 0);
+    assert_int_equal(mkdir(path_of(".config/dtrun"), 0700), 0);
+    write_file(".config/dtrun/tuning", "");
+    assert_true(dt_tuningfile_find(path, &named));
+    assert_string_equal(path, path_of(".config/dtrun/tuning"));
+    assert_false(named);
+    setenv("DTRUN_TUNING", "x", 1);
+    assert_true(dt_tuningfile_find(path, &named) && named);
+    assert_string_equal(path, "x");
+    setenv("DTRUN_TUNING", "", 1);
+    assert_false(dt_tuningfile_find(path, &named));
+    unsetenv("HOME");
+    assert_false(dt_tuningfile_own(path));
+}
+
+static int make_directory(void **state)
+{
+    (void)state;
+    return mkdtemp(directory) ? 0 : -1;
+}
+
+static int remove_directory(void **state)
+{
+    static const char *const names[] = {
+        "first", "second", "wrong", "many", "long", "pipe", ".config/dtrun/tuning"
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        unlink(path_of(names[i]));
+    rmdir(path_of(".config/dtrun"));
+    rmdir(path_of(".config"));
+    return rmdir(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,7 +325,10 @@ int main(void)
         cmocka_unit_test(wrong_lines_are_refused_and_the_others_hold),
         cmocka_unit_test(there_is_an_end_to_lines_and_entries),
         cmocka_unit_test(entries_that_make_no_sense_are_passed_over),
+        cmocka_unit_test(the_first_ranks_file_holds_for_all),
+        cmocka_unit_test(what_is_wrong_with_the_file_is_told_once),
+        cmocka_unit_test(a_file_is_found),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

@@ -1,0 +1,21 @@
+/* The file that has the thresholds of this machine (tuning.h): where it is, and reading it. */
+#ifndef DT_RUNTIME_TUNINGFILE_H
+#define DT_RUNTIME_TUNINGFILE_H
+
+#include "runtime/tuning.h"
+
+enum { DT_TUNINGFILE_PATH = 4096, DT_TUNINGFILE_BYTES = 64 * 1024 };
+
+/* The file that DTRUN_TUNING names; else the user's, ~/.config/dtrun/tuning; else, where there is
+ * none, /etc/dtrun/tuning. False: there is none, or DTRUN_TUNING is empty, which says so. named:
+ * stores whether the user named it; it may not be there. */
+bool dt_tuningfile_find(char path[DT_TUNINGFILE_PATH], bool *named);
+/* The user's own. False: there is no home directory. */
+bool dt_tuningfile_own(char path[DT_TUNINGFILE_PATH]);
+
+/* Reads the file into table; warn is told what is wrong with it, a sentence each time, which names
+ * file and line. What is wrong counts for nothing. */
+void dt_tuningfile_read(struct dt_tuning_table *table, void (*warn)(void *arg, const char *text),
+                        void *arg);
+
+#endif

@@ -1,0 +1,44 @@
+/* A file with thresholds: any bytes. */
+#include "runtime/tuning.h"
+
+#include <string.h>
+
+#include "tests/fuzz/fuzz.h"
+
+struct lines {
+    unsigned last; /* that was refused */
+    unsigned n;
+};
+
+static void refuse(void *arg, unsigned line, const char *why)
+{
+    struct lines *l = arg;
+
+    REQUIRE(line > l->last && line <= l->n);
+    REQUIRE(*why && strlen(why) < 500 && !strchr(why, '\n'));
+    l->last = line;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    static struct dt_tuning_table table;
+    struct lines lines = { .n = 1 };
+    struct dt_tuning t;
+
+    for (size_t i = 0; i < n; i++)
+        lines.n += data[i] == '\n';
+    table.n = 0;
+    dt_tuning_read(&table, (const char *)data, n, refuse, &lines);
+    REQUIRE(table.n <= DT_TUNING_ENTRIES && table.n <= lines.n);
+    for (uint32_t number = 1; number <= 17; number++) {
+        dt_tuning_choose(&t, &table, number, 18 - number);
+        /* Between them these bounds hold for every name. */
+        REQUIRE(t.net_gather <= 1 << 20 && t.shm_small <= UINT64_C(1) << 40);
+        REQUIRE(t.shm_spins <= 1000000 && t.shm_yields <= 1000000 && t.net_spins <= 1000000);
+    }
+    /* Any bytes as a table, too. */
+    memcpy(&table, data, n < sizeof table ? n : sizeof table);
+    dt_tuning_choose(&t, &table, 2, 2);
+    REQUIRE(t.net_gather <= 1 << 20);
+    return 0;
+}
