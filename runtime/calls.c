@@ -1,162 +1,213 @@
-/* The public collectives: what they are given is checked, and goes to the ways of the host or of a
- * device. */
+/* The public collectives in which every rank has all data, or none: what they are given is checked,
+ * and goes to the ways of the host or of a device. */
 #include "runtime/checks.h"
 #include "runtime/collective.h"
-#include "runtime/context.h"
 #include "runtime/dtype.h"
+#include "runtime/operation.h"
 #include "runtime/reduceoptions.h"
-#include "runtime/request.h"
 
-static dt_result_t check_all_reduce(const void *in, const void *out, size_t count, dt_dtype_t dtype,
-                                    dt_op_t op, enum dt_memory *memory)
+/* ---- all-reduce ---- */
+
+static dt_result_t check_residual(const struct dt_operation *o)
 {
-    size_t bytes = count * dt_dtype_size(dtype);
-    dt_result_t r = dt_check_buffer("dt_all_reduce", out, count, dtype);
+    const float *residual = o->how.residual;
+    size_t bytes = o->count * sizeof *residual;
 
-    if (r == DT_OK)
-        r = dt_check_op("dt_all_reduce", dtype, op);
-    if (r != DT_OK)
-        return r;
-    if (count && !in)
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce: no input was given (DT_IN_PLACE to use out)");
-    if (in != out && dt_buffers_overlap(in, bytes, out, bytes))
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce: in and out overlap in part");
-    *memory = count ? dt_device_memory(in, out) : DT_MEMORY_HOST;
-    if (*memory == DT_MEMORY_MIXED)
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce: one of in and out is GPU memory, the other is "
-                                   "not");
-    return DT_OK;
-}
-
-static dt_result_t check_residual(const float *residual, const void *in, const void *out,
-                                  size_t count)
-{
-    size_t bytes = count * sizeof *residual;
-
-    if (!count || !residual)
+    if (!o->count || !residual)
         return DT_OK;
-    if (dt_buffers_overlap(residual, bytes, in, bytes) ||
-        dt_buffers_overlap(residual, bytes, out, bytes))
+    if (dt_buffers_overlap(residual, bytes, o->in, bytes) ||
+        dt_buffers_overlap(residual, bytes, o->out, bytes))
         return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: the residual overlaps in or out");
     if (dt_device_memory(residual, residual) != DT_MEMORY_HOST)
         return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: the residual must be in host memory");
     return DT_OK;
 }
 
-dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
-                               dt_dtype_t dtype, dt_op_t op, const dt_all_reduce_options_t *options)
+static dt_result_t check_options(struct dt_operation *o)
 {
-    const void *from = in == DT_IN_PLACE ? out : in;
-    const dt_all_reduce_options_t *how = dt_reduceoptions_default(count, dtype, op);
-    dt_all_reduce_options_t given;
-    enum dt_memory memory;
-    struct dt_comm *c;
-    dt_result_t r = check_all_reduce(from, out, count, dtype, op, &memory);
+    const dt_all_reduce_options_t *chosen;
+    dt_result_t r;
 
-    if (r == DT_OK && options) {
-        r = dt_reduceoptions_read(options, count, dtype, op, memory == DT_MEMORY_DEVICE, &given);
-        how = &given;
+    if (!o->options) {
+        chosen = o->device ? NULL : dt_reduceoptions_default(o->count, o->dtype, o->op);
+        if (chosen)
+            o->how = *chosen;
+        return DT_OK;
     }
-    if (r == DT_OK && how)
-        r = check_residual(how->residual, from, out, count);
+    r = dt_reduceoptions_read(o->options, o->count, o->dtype, o->op, o->device, &o->how);
+    return r == DT_OK ? check_residual(o) : r;
+}
+
+static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)
+{
+    size_t bytes = o->count * dt_dtype_size(o->dtype);
+    const char *name = o->kind->name;
+    enum dt_memory memory;
+    dt_result_t r = dt_check_buffer(name, o->out, o->count, o->dtype);
+
+    (void)rank, (void)size;
+    if (o->in == DT_IN_PLACE)
+        o->in = o->out;
     if (r == DT_OK)
-        r = dt_context_enter("dt_all_reduce", comm, &c);
+        r = dt_check_op(name, o->dtype, o->op);
     if (r != DT_OK)
         return r;
-    if (memory == DT_MEMORY_DEVICE) {
-        r = dt_comm_match(c, DT_CALL_ALL_REDUCE, count, dtype, op, -1);
+    if (o->count && !o->in)
+        return dt_fail(DT_ERR_ARG, "%s: no input was given (DT_IN_PLACE to use out)", name);
+    if (o->in != o->out && dt_buffers_overlap(o->in, bytes, o->out, bytes))
+        return dt_fail(DT_ERR_ARG, "%s: in and out overlap in part", name);
+    memory = o->count ? dt_device_memory(o->in, o->out) : DT_MEMORY_HOST;
+    if (memory == DT_MEMORY_MIXED)
+        return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not", name);
+    o->device = memory == DT_MEMORY_DEVICE;
+    return check_options(o);
+}
+
+static dt_result_t make_all_reduce(struct dt_comm *c, const struct dt_operation *o)
+{
+    dt_result_t r;
+
+    if (o->device) {
+        r = dt_comm_match(c, DT_CALL_ALL_REDUCE, o->count, o->dtype, o->op, -1);
         if (r == DT_OK)
-            r = dt_device_all_reduce(&c->device, &c->device_host, from, out, count, dtype, op);
-    } else if (how && (options || !c->uneven)) {
-        r = dt_comm_all_reduce_with(c, from, out, count, dtype, op, how);
-    } else {
-        r = dt_comm_all_reduce(c, from, out, count, dtype, op);
+            r = dt_device_all_reduce(&c->device, &c->device_host, o->in, o->out, o->count, o->dtype,
+                                     o->op);
+        return r;
     }
-    dt_context_leave(c);
-    return r;
+    if (o->how.size && (o->options || !c->uneven))
+        return dt_comm_all_reduce_with(c, o->in, o->out, o->count, o->dtype, o->op, &o->how);
+    return dt_comm_all_reduce(c, o->in, o->out, o->count, o->dtype, o->op);
+}
+
+static struct dt_operation all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                      dt_dtype_t dtype, dt_op_t op,
+                                      const dt_all_reduce_options_t *options)
+{
+    static const struct dt_operation_kind kind = { "dt_all_reduce", DT_CALL_ALL_REDUCE,
+                                                   check_all_reduce, make_all_reduce };
+
+    return (struct dt_operation){ .kind = &kind,
+                                  .comm = comm,
+                                  .in = in,
+                                  .out = out,
+                                  .count = count,
+                                  .dtype = dtype,
+                                  .op = op,
+                                  .options = options };
 }
 
 dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                           dt_dtype_t dtype, dt_op_t op)
 {
-    return dt_all_reduce_with(comm, in, out, count, dtype, op, NULL);
-}
+    struct dt_operation o = all_reduce(comm, in, out, count, dtype, op, NULL);
 
-static dt_result_t make_all_reduce(const struct dt_request_call *a)
-{
-    return dt_all_reduce(a->comm, a->in, a->out, a->count, a->dtype, a->op);
+    return dt_operation_make(&o);
 }
 
 dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                            dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
 {
-    const struct dt_request_call call = { .make = make_all_reduce,
-                                          .comm = comm,
-                                          .in = in,
-                                          .out = out,
-                                          .count = count,
-                                          .dtype = dtype,
-                                          .op = op };
-    enum dt_memory memory;
-    dt_result_t r = check_all_reduce(in == DT_IN_PLACE ? out : in, out, count, dtype, op, &memory);
+    struct dt_operation o = all_reduce(comm, in, out, count, dtype, op, NULL);
 
-    return r == DT_OK ? dt_request_start("dt_iall_reduce", &call, request) : r;
+    return dt_operation_start(&o, request);
+}
+
+dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
+                               dt_dtype_t dtype, dt_op_t op, const dt_all_reduce_options_t *options)
+{
+    struct dt_operation o = all_reduce(comm, in, out, count, dtype, op, options);
+
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_iall_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                dt_dtype_t dtype, dt_op_t op,
+                                const dt_all_reduce_options_t *options, dt_request_t *request)
+{
+    struct dt_operation o = all_reduce(comm, in, out, count, dtype, op, options);
+
+    return dt_operation_start(&o, request);
+}
+
+/* ---- broadcast ---- */
+
+static dt_result_t check_broadcast(struct dt_operation *o, int rank, int size)
+{
+    dt_result_t r = dt_check_buffer(o->kind->name, o->out, o->count, o->dtype);
+
+    (void)rank;
+    if (r == DT_OK)
+        r = dt_check_root(o->kind->name, o->root, size);
+    o->device = r == DT_OK && o->count && dt_device_memory(o->out, o->out) == DT_MEMORY_DEVICE;
+    return r;
+}
+
+static dt_result_t make_broadcast(struct dt_comm *c, const struct dt_operation *o)
+{
+    dt_result_t r;
+
+    if (!o->device)
+        return dt_comm_broadcast(c, o->out, o->count, o->dtype, o->root);
+    r = dt_comm_match(c, DT_CALL_BROADCAST, o->count, o->dtype, DT_SUM, o->root);
+    if (r == DT_OK)
+        r = dt_device_broadcast(&c->device, &c->device_host, o->out, o->count, o->dtype, o->root);
+    return r;
+}
+
+static struct dt_operation broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
+                                     int root)
+{
+    static const struct dt_operation_kind kind = { "dt_broadcast", DT_CALL_BROADCAST,
+                                                   check_broadcast, make_broadcast };
+
+    return (struct dt_operation){
+        .kind = &kind, .comm = comm, .out = buf, .count = count, .dtype = dtype, .root = root
+    };
 }
 
 dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root)
 {
-    struct dt_comm *c;
-    dt_result_t r = dt_check_buffer("dt_broadcast", buf, count, dtype);
+    struct dt_operation o = broadcast(comm, buf, count, dtype, root);
 
-    if (r == DT_OK)
-        r = dt_context_enter("dt_broadcast", comm, &c);
-    if (r != DT_OK)
-        return r;
-    r = dt_check_root("dt_broadcast", root, c->size);
-    if (r != DT_OK) {
-        dt_context_leave(c);
-        return r;
-    }
-    if (count && dt_device_memory(buf, buf) == DT_MEMORY_DEVICE) {
-        r = dt_comm_match(c, DT_CALL_BROADCAST, count, dtype, DT_SUM, root);
-        if (r == DT_OK)
-            r = dt_device_broadcast(&c->device, &c->device_host, buf, count, dtype, root);
-    } else {
-        r = dt_comm_broadcast(c, buf, count, dtype, root);
-    }
-    dt_context_leave(c);
-    return r;
-}
-
-static dt_result_t make_broadcast(const struct dt_request_call *a)
-{
-    return dt_broadcast(a->comm, a->out, a->count, a->dtype, a->root);
+    return dt_operation_make(&o);
 }
 
 dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root,
                           dt_request_t *request)
 {
-    const struct dt_request_call call = { .make = make_broadcast,
-                                          .comm = comm,
-                                          .out = buf,
-                                          .count = count,
-                                          .dtype = dtype,
-                                          .root = root };
-    dt_result_t r = dt_check_buffer("dt_ibroadcast", buf, count, dtype);
+    struct dt_operation o = broadcast(comm, buf, count, dtype, root);
 
-    return r == DT_OK ? dt_request_start("dt_ibroadcast", &call, request) : r;
+    return dt_operation_start(&o, request);
+}
+
+/* ---- barrier ---- */
+
+static dt_result_t make_barrier(struct dt_comm *c, const struct dt_operation *o)
+{
+    dt_result_t r = dt_comm_meet(c, DT_CALL_BARRIER);
+
+    (void)o;
+    return r == DT_OK && c->device.state ? dt_device_barrier(&c->device) : r;
+}
+
+static struct dt_operation barrier(dt_comm_t *comm)
+{
+    static const struct dt_operation_kind kind = { "dt_barrier", DT_CALL_BARRIER, NULL,
+                                                   make_barrier };
+
+    return (struct dt_operation){ .kind = &kind, .comm = comm };
 }
 
 dt_result_t dt_barrier(dt_comm_t *comm)
 {
-    struct dt_comm *c;
-    dt_result_t r = dt_context_enter("dt_barrier", comm, &c);
+    struct dt_operation o = barrier(comm);
 
-    if (r != DT_OK)
-        return r;
-    r = dt_comm_meet(c, DT_CALL_BARRIER);
-    if (r == DT_OK && c->device.state)
-        r = dt_device_barrier(&c->device);
-    dt_context_leave(c);
-    return r;
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_ibarrier(dt_comm_t *comm, dt_request_t *request)
+{
+    struct dt_operation o = barrier(comm);
+
+    return dt_operation_start(&o, request);
 }

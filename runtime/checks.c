@@ -2,6 +2,7 @@
 
 #include <stdint.h>
 
+#include "runtime/device.h"
 #include "runtime/dtype.h"
 #include "runtime/error.h"
 
@@ -35,29 +36,24 @@ dt_result_t dt_check_root(const char *name, int root, int size)
     return dt_fail(DT_ERR_ARG, "%s: root %d is not one of the %d ranks", name, root, size);
 }
 
-static size_t count_of(const struct dt_blocks *blocks, int rank)
+size_t dt_blocks_count(const struct dt_blocks *blocks, int rank)
 {
     return blocks->counts ? blocks->counts[rank] : blocks->each;
 }
 
 /* The sum is known to fit. */
-static size_t total_before(const struct dt_blocks *blocks, int rank)
+size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype)
 {
     size_t total = 0;
 
-    for (int i = 0; i < rank; i++)
-        total += count_of(blocks, i);
-    return total;
+    for (int i = 0; i < n; i++)
+        total += dt_blocks_count(blocks, i);
+    return total * dt_dtype_size(dtype);
 }
 
-size_t dt_blocks_total(const struct dt_blocks *blocks, int n)
+const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank, dt_dtype_t dtype)
 {
-    return total_before(blocks, n);
-}
-
-size_t dt_blocks_at(const struct dt_blocks *blocks, int rank, dt_dtype_t dtype)
-{
-    return total_before(blocks, rank) * dt_dtype_size(dtype);
+    return buf ? (const uint8_t *)buf + dt_blocks_bytes(blocks, rank, dtype) : NULL;
 }
 
 dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
@@ -66,7 +62,7 @@ dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
     size_t total = 0;
 
     for (int i = 0; i < n; i++) {
-        if (__builtin_add_overflow(total, count_of(blocks, i), &total))
+        if (__builtin_add_overflow(total, dt_blocks_count(blocks, i), &total))
             return dt_fail(DT_ERR_ARG, "%s: %s: together more than memory", name, what);
     }
     return dt_check_buffer(name, buf, total, dtype);
@@ -77,4 +73,28 @@ bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_b
     uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
 
     return a_bytes && b_bytes && (x < y ? y - x < a_bytes : x - y < b_bytes);
+}
+
+dt_result_t dt_check_counts(const char *name, const char *what, const struct dt_blocks *blocks)
+{
+    if (blocks->counts)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: no %s were given", name, what);
+}
+
+dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, const void *out,
+                           size_t out_bytes, const void *place)
+{
+    if (in == place || !dt_buffers_overlap(in, in_bytes, out, out_bytes))
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: in and out overlap in part", name);
+}
+
+dt_result_t dt_check_memory(const char *name, const void *in, const void *out)
+{
+    if ((in && dt_device_memory(in, in) == DT_MEMORY_DEVICE) ||
+        (out && dt_device_memory(out, out) == DT_MEMORY_DEVICE))
+        return dt_fail(DT_ERR_UNSUPPORTED,
+                       "%s: device memory is for dt_all_reduce and dt_broadcast", name);
+    return DT_OK;
 }

@@ -17,9 +17,20 @@ dt_result_t dt_check_root(const char *name, int root, int size);
 dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
                             const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
 
-size_t dt_blocks_total(const struct dt_blocks *blocks, int n);
-/* Where a rank's block begins, in bytes. */
-size_t dt_blocks_at(const struct dt_blocks *blocks, int rank, dt_dtype_t dtype);
+/* The array of an argument that has to have counts for all ranks. */
+dt_result_t dt_check_counts(const char *name, const char *what, const struct dt_blocks *blocks);
+/* "in" is "place", a block of out, or lies apart from all of out. */
+dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, const void *out,
+                           size_t out_bytes, const void *place);
+/* Buffers where there is anything to look at; else NULL. */
+dt_result_t dt_check_memory(const char *name, const void *in, const void *out);
+
+size_t dt_blocks_count(const struct dt_blocks *blocks, int rank);
+/* Of the first n blocks, which have been checked. */
+size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
+/* A rank's block of buf; NULL where that is. */
+const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank,
+                        dt_dtype_t dtype);
 bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes);
 
 #endif

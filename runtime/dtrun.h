@@ -254,17 +254,46 @@ DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t 
 DT_API dt_result_t dt_join_begin(dt_comm_t *comm);
 DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
 
-/* Calls in the background. Each returns at once; what it has asked for is done in a thread of the
- * communicator, in its turn: all ranks still make all calls on a communicator, these and the
- * others, in one order. The buffers belong to the library until the request has been waited for. */
+/* Calls in the background: as those without the i, but they return at once. What they ask for is
+ * done in a thread of the communicator, in its turn: all ranks still make all collectives on a
+ * communicator, these and the others, in one order. What is wrong with arguments is told at once,
+ * everything else when the request is waited for, which may be in any order. Until then the buffers
+ * belong to the library; counts and options are the program's again at once. */
 typedef struct dt_request {
     uint64_t id; /* 0: none, which counts as done */
 } dt_request_t;
 
 DT_API dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                   dt_dtype_t dtype, dt_op_t op, dt_request_t *request);
+DT_API dt_result_t dt_iall_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                       dt_dtype_t dtype, dt_op_t op,
+                                       const dt_all_reduce_options_t *options,
+                                       dt_request_t *request);
 DT_API dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
                                  int root, dt_request_t *request);
+DT_API dt_result_t dt_ibarrier(dt_comm_t *comm, dt_request_t *request);
+DT_API dt_result_t dt_ireduce(dt_comm_t *comm, const void *in, void *out, size_t count,
+                              dt_dtype_t dtype, dt_op_t op, int root, dt_request_t *request);
+DT_API dt_result_t dt_ireduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                      dt_dtype_t dtype, dt_op_t op, dt_request_t *request);
+DT_API dt_result_t dt_iall_gather(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                  dt_dtype_t dtype, dt_request_t *request);
+DT_API dt_result_t dt_iall_gatherv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
+                                   dt_dtype_t dtype, dt_request_t *request);
+DT_API dt_result_t dt_iall_to_all(dt_comm_t *comm, const void *in, void *out, size_t count,
+                                  dt_dtype_t dtype, dt_request_t *request);
+DT_API dt_result_t dt_iall_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts,
+                                   void *out, const size_t *recv_counts, dt_dtype_t dtype,
+                                   dt_request_t *request);
+DT_API dt_result_t dt_igather(dt_comm_t *comm, const void *in, void *out, size_t count,
+                              dt_dtype_t dtype, int root, dt_request_t *request);
+DT_API dt_result_t dt_igatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
+                               const size_t *counts, dt_dtype_t dtype, int root,
+                               dt_request_t *request);
+DT_API dt_result_t dt_iscatter(dt_comm_t *comm, const void *in, void *out, size_t count,
+                               dt_dtype_t dtype, int root, dt_request_t *request);
+DT_API dt_result_t dt_iscatterv(dt_comm_t *comm, const void *in, const size_t *counts, void *out,
+                                size_t count, dt_dtype_t dtype, int root, dt_request_t *request);
 /* Waits until it is done, returns what came of it, and makes it none. DT_ERR_ARG: it has been
  * waited for already, through another copy. */
 DT_API dt_result_t dt_wait(dt_request_t *request);

@@ -68,10 +68,12 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/host/wireformat.c runtime/host/wireformat.h \
 	runtime/joining.c runtime/joining.h \
+	runtime/operation.c runtime/operation.h \
 	runtime/pair.c \
 	runtime/parts.c \
 	runtime/reduceoptions.c runtime/reduceoptions.h \
 	runtime/request.c runtime/request.h \
+	runtime/rooted.c \
 	runtime/slots.c runtime/slots.h \
 	runtime/split.c runtime/split.h \
 	runtime/ticketlock.c runtime/ticketlock.h \

@@ -3,13 +3,16 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "runtime/async.h"
 #include "runtime/context.h"
 
 struct request {
     struct dt_task task; /* first: a task is its request */
-    struct dt_request_call call;
-    uint32_t uses; /* odd while it may be waited for */
+    struct dt_operation operation;
+    size_t *counts; /* of the operation */
+    uint32_t uses;  /* odd while it may be waited for */
     uint32_t next_free;
 };
 
@@ -60,6 +63,8 @@ static uint32_t take(void)
 static void give_back(uint32_t i)
 {
     pthread_mutex_lock(&dti_requests.mutex);
+    free(dti_requests.all[i]->counts);
+    dti_requests.all[i]->counts = NULL;
     dti_requests.all[i]->next_free = dti_requests.free;
     dti_requests.free = i;
     pthread_mutex_unlock(&dti_requests.mutex);
@@ -83,32 +88,50 @@ static struct request *find(dt_request_t request, uint32_t *i, bool claim)
 
 static dt_result_t make(struct dt_task *task)
 {
-    const struct dt_request_call *call = &((struct request *)task)->call;
-
-    return call->make(call);
+    return dt_operation_make_checked(&((struct request *)task)->operation);
 }
 
-dt_result_t dt_request_start(const char *name, const struct dt_request_call *call,
-                             dt_request_t *request)
+/* The arrays of counts are the program's again when the call returns. */
+static bool keep_counts(struct request *q, size_t n)
 {
-    struct request *started = NULL;
-    dt_result_t r;
-    uint32_t i;
+    struct dt_blocks *of[] = { &q->operation.given, &q->operation.taken };
+    size_t *at;
 
-    if (!request)
-        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
-    *request = (dt_request_t){ 0 };
+    if (!of[0]->counts && !of[1]->counts)
+        return true;
+    q->counts = at = calloc(2 * n, sizeof *at);
+    for (int i = 0; at && i < 2; i++, at += n) {
+        if (of[i]->counts)
+            of[i]->counts = memcpy(at, of[i]->counts, n * sizeof *at);
+    }
+    return q->counts != NULL;
+}
+
+static struct request *take_locked(uint32_t *i)
+{
+    struct request *taken = NULL;
+
     pthread_mutex_lock(&dti_requests.mutex);
-    i = take();
-    if (i != NONE)
-        started = dti_requests.all[i];
+    *i = take();
+    if (*i != NONE)
+        taken = dti_requests.all[*i];
     pthread_mutex_unlock(&dti_requests.mutex);
-    if (!started)
-        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
-    started->call = *call;
-    started->task.run = make;
-    request->id = (uint64_t)started->uses << 32 | (i + 1);
-    r = dt_context_hand_in(name, call->comm, &started->task);
+    return taken;
+}
+
+dt_result_t dt_request_start(const struct dt_operation *o, int size, dt_request_t *request)
+{
+    uint32_t i;
+    struct request *q = take_locked(&i);
+    dt_result_t r;
+
+    if (!q)
+        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", o->kind->name);
+    q->operation = *o;
+    q->task.run = make;
+    request->id = (uint64_t)q->uses << 32 | (i + 1);
+    r = keep_counts(q, (size_t)size) ? dt_context_hand_in(o->kind->name, o->comm, &q->task)
+                                     : dt_fail(DT_ERR_NOMEM, "%s: out of memory", o->kind->name);
     if (r == DT_OK)
         return r;
     find(*request, &i, true);

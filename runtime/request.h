@@ -6,22 +6,11 @@
 #ifndef DT_RUNTIME_REQUEST_H
 #define DT_RUNTIME_REQUEST_H
 
-#include "runtime/async.h"
 #include "runtime/dtrun.h"
+#include "runtime/operation.h"
 
-struct dt_request_call { /* what was asked for */
-    dt_result_t (*make)(const struct dt_request_call *call);
-    dt_comm_t *comm;
-    const void *in;
-    void *out;
-    size_t count;
-    dt_dtype_t dtype;
-    dt_op_t op;
-    int root;
-};
-
-/* Hands the call in for the communicator's thread to make. On failure *request is 0. */
-dt_result_t dt_request_start(const char *name, const struct dt_request_call *call,
-                             dt_request_t *request);
+/* Hands in an operation that has been checked, on a communicator of so many ranks, and keeps what
+ * of it belongs to the program no longer than the call lasts. On failure *request is 0. */
+dt_result_t dt_request_start(const struct dt_operation *o, int size, dt_request_t *request);
 
 #endif

@@ -9,4 +9,14 @@ struct dt_blocks {
     size_t each;
 };
 
+static inline struct dt_blocks dt_blocks_each(size_t each)
+{
+    return (struct dt_blocks){ .each = each };
+}
+
+static inline struct dt_blocks dt_blocks_of(const size_t *counts)
+{
+    return (struct dt_blocks){ .counts = counts };
+}
+
 #endif

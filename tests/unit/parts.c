@@ -14,6 +14,18 @@
 
 enum { MOST = 6, CANARY = 0x5a5a5a5a };
 
+static bool background;
+static dt_request_t pending;
+
+static dt_result_t wait_for(dt_result_t started)
+{
+    return started == DT_OK ? dt_wait(&pending) : started;
+}
+
+/* The call, or its form in the background, by turns. */
+#define CALL(name, ...)                                                                            \
+    (background ? wait_for(dt_i##name(__VA_ARGS__, &pending)) : dt_##name(__VA_ARGS__))
+
 static const size_t sizes[] = { 0, 1, 7, 3000 };
 
 /* What rank "from" has for rank "to", element i. */
@@ -54,20 +66,20 @@ static int folds(dt_comm_t *comm, size_t count)
     for (int i = 0; i < n; i++)
         fill(in + (size_t)i * count, me, i, count);
     for (int root = 0; root < n; root++) {
-        NEED(dt_reduce(comm, in, me == root ? out : NULL, count, DT_I32, DT_SUM, root) == DT_OK);
+        NEED(CALL(reduce, comm, in, me == root ? out : NULL, count, DT_I32, DT_SUM, root) == DT_OK);
         for (size_t i = 0; i < count && me == root; i++)
             NEED(out[i] == sum * 1000003 + n * (int32_t)i);
         NEED(out[count] == CANARY || me != root);
     }
-    NEED(dt_reduce_scatter(comm, in, out, count, DT_I32, DT_SUM) == DT_OK);
+    NEED(CALL(reduce_scatter, comm, in, out, count, DT_I32, DT_SUM) == DT_OK);
     for (size_t i = 0; i < count; i++)
         NEED(out[i] == sum * 1000003 + n * (me * 10007 + (int32_t)i));
     memcpy(out, in, count * (size_t)n * sizeof *in);
-    NEED(dt_reduce_scatter(comm, DT_IN_PLACE, out, count, DT_I32, DT_SUM) == DT_OK);
+    NEED(CALL(reduce_scatter, comm, DT_IN_PLACE, out, count, DT_I32, DT_SUM) == DT_OK);
     for (size_t i = 0; i < count; i++)
         NEED(out[i] == sum * 1000003 + n * (me * 10007 + (int32_t)i));
     fill(out, me, 0, count);
-    NEED(dt_reduce(comm, me == n - 1 ? DT_IN_PLACE : out, out, count, DT_I32, DT_MAX, n - 1) ==
+    NEED(CALL(reduce, comm, me == n - 1 ? DT_IN_PLACE : out, out, count, DT_I32, DT_MAX, n - 1) ==
          DT_OK);
     NEED(me != n - 1 || !wrong(out, n - 1, 0, count));
     NEED(out[count * (size_t)n] == CANARY);
@@ -83,27 +95,27 @@ static int equal_blocks(dt_comm_t *comm, size_t count)
     int32_t *in = room(total), *out = room(total);
 
     fill(in, me, 0, count);
-    NEED(dt_all_gather(comm, in, out, count, DT_I32) == DT_OK);
+    NEED(CALL(all_gather, comm, in, out, count, DT_I32) == DT_OK);
     for (int i = 0; i < n; i++)
         NEED(!wrong(out + (size_t)i * count, i, 0, count));
     memset(out, 0, total * sizeof *out);
     fill(out + (size_t)me * count, me, 0, count);
-    NEED(dt_all_gather(comm, DT_IN_PLACE, out, count, DT_I32) == DT_OK);
+    NEED(CALL(all_gather, comm, DT_IN_PLACE, out, count, DT_I32) == DT_OK);
     for (int i = 0; i < n; i++)
         NEED(!wrong(out + (size_t)i * count, i, 0, count));
     for (int i = 0; i < n; i++)
         fill(in + (size_t)i * count, me, i, count);
-    NEED(dt_all_to_all(comm, in, out, count, DT_I32) == DT_OK);
+    NEED(CALL(all_to_all, comm, in, out, count, DT_I32) == DT_OK);
     for (int i = 0; i < n; i++)
         NEED(!wrong(out + (size_t)i * count, i, me, count));
     for (int root = 0; root < n; root++) {
-        NEED(dt_scatter(comm, me == root ? in : NULL, out, count, DT_I32, root) == DT_OK);
+        NEED(CALL(scatter, comm, me == root ? in : NULL, out, count, DT_I32, root) == DT_OK);
         NEED(!wrong(out, root, me, count));
         fill(out, me, 3, count);
         if (me == root)
             fill(in + (size_t)me * count, me, 3, count);
-        NEED(dt_gather(comm, me == root ? DT_IN_PLACE : out, me == root ? in : NULL, count, DT_I32,
-                       root) == DT_OK);
+        NEED(CALL(gather, comm, me == root ? DT_IN_PLACE : out, me == root ? in : NULL, count,
+                  DT_I32, root) == DT_OK);
         for (int i = 0; i < n && me == root; i++)
             NEED(!wrong(in + (size_t)i * count, i, 3, count));
         for (int i = 0; i < n; i++)
@@ -133,7 +145,7 @@ static int unequal_blocks(dt_comm_t *comm, size_t count)
     int32_t *in = room(given), *out = room(taken);
     for (int i = 0; i < n; at += gives[i++])
         fill(in + at, me, i, gives[i]);
-    NEED(dt_all_to_allv(comm, in, gives, out, takes, DT_I32) == DT_OK);
+    NEED(CALL(all_to_allv, comm, in, gives, out, takes, DT_I32) == DT_OK);
     at = 0;
     for (int i = 0; i < n; at += takes[i++])
         NEED(!wrong(out + at, i, me, takes[i]));
@@ -144,17 +156,19 @@ static int unequal_blocks(dt_comm_t *comm, size_t count)
     for (int i = 0; i < n; i++)
         taken += takes[i] = share(i, 0, count);
     out = room(taken);
-    NEED(dt_all_gatherv(comm, in, out, takes, DT_I32) == DT_OK);
+    NEED(CALL(all_gatherv, comm, in, out, takes, DT_I32) == DT_OK);
     at = 0;
     for (int i = 0; i < n; at += takes[i++])
         NEED(!wrong(out + at, i, 0, takes[i]));
     memset(out, 0, taken * sizeof *out);
-    NEED(dt_gatherv(comm, in, takes[me], out, me == n - 1 ? takes : NULL, DT_I32, n - 1) == DT_OK);
+    NEED(CALL(gatherv, comm, in, takes[me], out, me == n - 1 ? takes : NULL, DT_I32, n - 1) ==
+         DT_OK);
     at = 0;
     for (int i = 0; i < n && me == n - 1; at += takes[i++])
         NEED(!wrong(out + at, i, 0, takes[i]));
     memset(in, 0, given * sizeof *in);
-    NEED(dt_scatterv(comm, out, me == n - 1 ? takes : NULL, in, takes[me], DT_I32, n - 1) == DT_OK);
+    NEED(CALL(scatterv, comm, out, me == n - 1 ? takes : NULL, in, takes[me], DT_I32, n - 1) ==
+         DT_OK);
     NEED(!wrong(in, me, 0, takes[me]));
     NEED(in[given] == CANARY && out[taken] == CANARY);
     free(in);
@@ -169,10 +183,12 @@ static int all_calls(int rank, void *arg)
     (void)arg;
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_split(DT_WORLD, 0, -rank, &back) == DT_OK);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        NEED(folds(DT_WORLD, sizes[i]) == 0 && folds(back, sizes[i]) == 0);
-        NEED(equal_blocks(DT_WORLD, sizes[i]) == 0 && equal_blocks(back, sizes[i]) == 0);
-        NEED(unequal_blocks(DT_WORLD, sizes[i]) == 0 && unequal_blocks(back, sizes[i]) == 0);
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+        background = i % 2;
+        NEED(folds(DT_WORLD, sizes[i / 2]) == 0 && folds(back, sizes[i / 2]) == 0);
+        NEED(equal_blocks(DT_WORLD, sizes[i / 2]) == 0 && equal_blocks(back, sizes[i / 2]) == 0);
+        NEED(unequal_blocks(DT_WORLD, sizes[i / 2]) == 0 &&
+             unequal_blocks(back, sizes[i / 2]) == 0);
     }
     NEED(dt_finalize() == DT_OK);
     return 0;
@@ -206,31 +222,31 @@ static int misuser(int rank, void *arg)
     int32_t a[8] = { 0 }, b[8] = { 0 };
 
     (void)arg;
-    NEED(dt_gather(DT_WORLD, a, b, 1, DT_I32, 0) == DT_ERR_STATE);
+    NEED(CALL(gather, DT_WORLD, a, b, 1, DT_I32, 0) == DT_ERR_STATE);
     NEED(dt_init() == DT_OK);
-    NEED(dt_reduce(DT_WORLD, a, b, 1, DT_I32, DT_SUM, 2) == DT_ERR_ARG);
-    NEED(dt_reduce(DT_WORLD, a, b, 1, DT_F32, DT_BAND, 0) == DT_ERR_ARG);
-    NEED(dt_reduce(DT_WORLD, NULL, b, 1, DT_I32, DT_SUM, 0) == DT_ERR_ARG);
-    NEED(dt_reduce(DT_WORLD, DT_IN_PLACE, b, 1, DT_I32, DT_SUM, !rank) == DT_ERR_ARG);
-    NEED(dt_reduce(DT_WORLD, a, a + 1, 2, DT_I32, DT_SUM, rank) == DT_ERR_ARG);
-    NEED(dt_reduce_scatter(DT_WORLD, a, a + 1, 2, DT_I32, DT_SUM) == DT_ERR_ARG);
-    NEED(dt_reduce_scatter(DT_WORLD, a, b, SIZE_MAX / 2, DT_I32, DT_SUM) == DT_ERR_ARG);
-    NEED(dt_all_gather(DT_WORLD, a, b, 1, (dt_dtype_t)77) == DT_ERR_ARG);
-    NEED(dt_all_gather(DT_WORLD, a, NULL, 1, DT_I32) == DT_ERR_ARG);
-    NEED(dt_all_gather(DT_WORLD, b + 1 - rank, b, 1, DT_I32) == DT_ERR_ARG);
-    NEED(dt_all_gatherv(DT_WORLD, a, b, NULL, DT_I32) == DT_ERR_ARG);
-    NEED(dt_all_gatherv(DT_WORLD, a, b, huge, DT_I8) == DT_ERR_ARG);
-    NEED(dt_all_to_all(DT_WORLD, DT_IN_PLACE, b, 1, DT_I32) == DT_ERR_ARG);
-    NEED(dt_all_to_all(DT_WORLD, b, b, 1, DT_I32) == DT_ERR_ARG);
-    NEED(dt_all_to_allv(DT_WORLD, a, two, b, NULL, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(reduce, DT_WORLD, a, b, 1, DT_I32, DT_SUM, 2) == DT_ERR_ARG);
+    NEED(CALL(reduce, DT_WORLD, a, b, 1, DT_F32, DT_BAND, 0) == DT_ERR_ARG);
+    NEED(CALL(reduce, DT_WORLD, NULL, b, 1, DT_I32, DT_SUM, 0) == DT_ERR_ARG);
+    NEED(CALL(reduce, DT_WORLD, DT_IN_PLACE, b, 1, DT_I32, DT_SUM, !rank) == DT_ERR_ARG);
+    NEED(CALL(reduce, DT_WORLD, a, a + 1, 2, DT_I32, DT_SUM, rank) == DT_ERR_ARG);
+    NEED(CALL(reduce_scatter, DT_WORLD, a, a + 1, 2, DT_I32, DT_SUM) == DT_ERR_ARG);
+    NEED(CALL(reduce_scatter, DT_WORLD, a, b, SIZE_MAX / 2, DT_I32, DT_SUM) == DT_ERR_ARG);
+    NEED(CALL(all_gather, DT_WORLD, a, b, 1, (dt_dtype_t)77) == DT_ERR_ARG);
+    NEED(CALL(all_gather, DT_WORLD, a, NULL, 1, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(all_gather, DT_WORLD, b + 1 - rank, b, 1, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(all_gatherv, DT_WORLD, a, b, NULL, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(all_gatherv, DT_WORLD, a, b, huge, DT_I8) == DT_ERR_ARG);
+    NEED(CALL(all_to_all, DT_WORLD, DT_IN_PLACE, b, 1, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(all_to_all, DT_WORLD, b, b, 1, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(all_to_allv, DT_WORLD, a, two, b, NULL, DT_I32) == DT_ERR_ARG);
     NEED(strstr(dt_last_error(), "recv_counts"));
-    NEED(dt_gather(DT_WORLD, a, b, 1, DT_I32, -1) == DT_ERR_ARG);
-    NEED(dt_gatherv(DT_WORLD, a, 1, b, NULL, DT_I32, rank) == DT_ERR_ARG);
-    NEED(dt_gatherv(DT_WORLD, a, 2, b, two, DT_I32, rank) == DT_ERR_ARG);
-    NEED(dt_scatterv(DT_WORLD, a, NULL, b, 1, DT_I32, rank) == DT_ERR_ARG);
-    NEED(dt_scatter(DT_WORLD, a, a + 1 - rank, 1, DT_I32, rank) == DT_ERR_ARG);
-    NEED(dt_all_gather(DT_WORLD, NULL, NULL, 0, DT_I32) == DT_OK);
-    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(CALL(gather, DT_WORLD, a, b, 1, DT_I32, -1) == DT_ERR_ARG);
+    NEED(CALL(gatherv, DT_WORLD, a, 1, b, NULL, DT_I32, rank) == DT_ERR_ARG);
+    NEED(CALL(gatherv, DT_WORLD, a, 2, b, two, DT_I32, rank) == DT_ERR_ARG);
+    NEED(CALL(scatterv, DT_WORLD, a, NULL, b, 1, DT_I32, rank) == DT_ERR_ARG);
+    NEED(CALL(scatter, DT_WORLD, a, a + 1 - rank, 1, DT_I32, rank) == DT_ERR_ARG);
+    NEED(CALL(all_gather, DT_WORLD, NULL, NULL, 0, DT_I32) == DT_OK);
+    NEED(CALL(barrier, DT_WORLD) == DT_OK);
     NEED(dt_finalize() == DT_OK);
     return 0;
 }
@@ -239,6 +255,9 @@ static void wrong_arguments_leave_the_job_usable(void **state)
 {
     (void)state;
     run_all("2", misuser);
+    background = true;
+    run_all("2", misuser);
+    background = false;
 }
 
 enum quarrel { COUNT, ROOT, KIND, COUNTS, PAIR, QUARRELS };
@@ -253,16 +272,16 @@ static int quarreller(int rank, void *arg)
 
     NEED(dt_init() == DT_OK);
     if (about == COUNT)
-        r = dt_all_gather(DT_WORLD, a, b, is_odd ? 2 : 1, DT_I32);
+        r = CALL(all_gather, DT_WORLD, a, b, is_odd ? 2 : 1, DT_I32);
     else if (about == ROOT)
-        r = dt_reduce(DT_WORLD, a, b, 1, DT_I32, DT_SUM, is_odd);
+        r = CALL(reduce, DT_WORLD, a, b, 1, DT_I32, DT_SUM, is_odd);
     else if (about == KIND)
-        r = is_odd ? dt_gather(DT_WORLD, a, b, 1, DT_I32, 0)
-                   : dt_scatter(DT_WORLD, a, b, 1, DT_I32, 0);
+        r = is_odd ? CALL(gather, DT_WORLD, a, b, 1, DT_I32, 0)
+                   : CALL(scatter, DT_WORLD, a, b, 1, DT_I32, 0);
     else if (about == COUNTS)
-        r = dt_all_gatherv(DT_WORLD, a, b, is_odd ? odd : ones, DT_I32);
+        r = CALL(all_gatherv, DT_WORLD, a, b, is_odd ? odd : ones, DT_I32);
     else
-        r = dt_all_to_allv(DT_WORLD, a, is_odd ? odd : ones, b, ones, DT_I32);
+        r = CALL(all_to_allv, DT_WORLD, a, is_odd ? odd : ones, b, ones, DT_I32);
     NEED(r == DT_ERR_MISMATCH);
     NEED(strstr(dt_last_error(), "called"));
     NEED(about != PAIR || strstr(dt_last_error(), "rank 1 gives 2 elements to rank 1"));

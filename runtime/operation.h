@@ -1,0 +1,49 @@
+/* What a public call on a communicator asks for, so that it can be made at once or in the
+ * background: its arguments, and how its kind is checked and made. */
+#ifndef DT_RUNTIME_OPERATION_H
+#define DT_RUNTIME_OPERATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/comm.h"
+#include "runtime/dtrun.h"
+#include "runtime/host/blocks.h"
+
+struct dt_operation {
+    const struct dt_operation_kind *kind;
+    dt_comm_t *comm;
+    const void *in;
+    void *out;
+    size_t count;
+    struct dt_blocks given; /* of "in" */
+    struct dt_blocks taken; /* of out */
+    dt_dtype_t dtype;
+    dt_op_t op;
+    int root;
+    const dt_all_reduce_options_t *options; /* the program's; NULL: none */
+
+    /* Set by the check. */
+    bool device;
+    dt_all_reduce_options_t how; /* size 0: in no special way */
+};
+
+struct dt_operation_kind {
+    const char *name; /* of the public call, for what goes wrong */
+    enum dt_call_kind call;
+    /* Says in dt_last_error what of the arguments is wrong, for this rank of so many; resolves
+     * DT_IN_PLACE, and drops counts that the rank does not need. NULL: there is nothing to check.
+     */
+    dt_result_t (*check)(struct dt_operation *o, int rank, int size);
+    dt_result_t (*make)(struct dt_comm *c, const struct dt_operation *o);
+};
+
+/* Checks and makes it. */
+dt_result_t dt_operation_make(struct dt_operation *o);
+/* Checks it, and hands it in for the communicator's thread to make. On failure *request is 0. */
+dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request);
+
+/* Makes one that has been checked. */
+dt_result_t dt_operation_make_checked(const struct dt_operation *o);
+
+#endif
