@@ -29,14 +29,16 @@ static uint64_t mix(uint64_t x)
     return x ^ x >> 32;
 }
 
+/* ---- inputs ---- */
+
 /* Whether the order in which hosts are folded may show: then values are such that it does not. */
 static bool exact;
 
-static double value(int rank, size_t i, dt_op_t op)
+static double value(int rank, size_t i, bool product)
 {
     uint64_t r = mix(((uint64_t)rank << 40) + i + 1);
 
-    if (op == DT_PROD)
+    if (product)
         return (r & 1 ? 2.0 : 0.5) * (r & 2 ? 1 : -1);
     if (exact)
         return (double)(int64_t)(r % 2001) - 1000;
@@ -54,25 +56,90 @@ static uint16_t half(uint64_t bits, dt_dtype_t dtype)
     return sign | (exact ? (uint16_t)((126 + exponent) << 7) : 0x3f00 + any % 0x100);
 }
 
-/* Floats as value() has them; integers of any bits. */
-static void fill(void *buf, int rank, size_t count, dt_dtype_t dtype, dt_op_t op)
+/* What is no number, or what careless code may take for another. With zeros of both signs, and with
+ * very small numbers, the order of hosts shows. */
+static uint64_t special(dt_dtype_t dtype, uint64_t r)
 {
-    char *b = buf;
-    size_t size = dt_dtype_size(dtype);
+    enum { INFINITE, NEGATIVE_INFINITE, NAN_ONE, NAN_OTHER, MINUS_ZERO };
+    unsigned bits = (unsigned)(8 * dt_dtype_size(dtype));
+    unsigned exponent = dtype == DT_F16 ? 5 : dtype == DT_F64 ? 11 : 8;
+    uint64_t sign = (uint64_t)1 << (bits - 1), all = sign - ((uint64_t)1 << (bits - 1 - exponent));
 
-    for (size_t i = 0; i < count; i++) {
-        float f32 = (float)value(rank, i, op);
-        double f64 = value(rank, i, op);
-        uint64_t bits = mix(((uint64_t)rank << 41) + i);
-        uint16_t h = half(bits, dtype);
-        const void *v = dtype == DT_F32                       ? (void *)&f32
-                        : dtype == DT_F64                     ? (void *)&f64
-                        : dtype == DT_F16 || dtype == DT_BF16 ? (void *)&h
-                                                              : (void *)&bits;
-
-        memcpy(b + i * size, v, size);
+    switch (r % (exact ? MINUS_ZERO : MINUS_ZERO + 2)) {
+    case INFINITE:
+        return all;
+    case NEGATIVE_INFINITE:
+        return all | sign;
+    case NAN_ONE:
+        return all | 1;
+    case NAN_OTHER:
+        return sign | all | all >> 1 | 5;
+    case MINUS_ZERO:
+        return sign;
+    default:
+        return (r >> 8 & 1 ? sign : 0) | 3; /* a subnormal number */
     }
 }
+
+static void make(void *at, int rank, size_t i, dt_dtype_t dtype, bool product)
+{
+    float f32 = (float)value(rank, i, product);
+    double f64 = value(rank, i, product);
+    uint64_t bits = mix(((uint64_t)rank << 41) + i), odd = special(dtype, bits >> 8);
+    uint16_t h = half(bits, dtype);
+    const void *v = !dt_dtype_is_float(dtype) ? (void *)&bits
+                    : bits % 101 == 0         ? (void *)&odd
+                    : dtype == DT_F32         ? (void *)&f32
+                    : dtype == DT_F64         ? (void *)&f64
+                                              : (void *)&h;
+
+    memcpy(at, v, dt_dtype_size(dtype));
+}
+
+/* Inputs repeat themselves after so many elements, so that they are made once for all tests. */
+enum { PERIOD = 16411 };
+
+static uint8_t *inputs[2][DT_DTYPE_MAX][TESTJOB_RANKS]; /* of sums and the like; of products */
+
+static void make_inputs(bool as_exact)
+{
+    exact = as_exact;
+    for (int product = 0; product < 2; product++) {
+        for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
+            size_t size = dt_dtype_size(t);
+
+            for (int rank = 0; rank < TESTJOB_RANKS; rank++) {
+                uint8_t **p = &inputs[product][t][rank];
+
+                if (!*p)
+                    *p = testjob_shared(PERIOD * size);
+                for (size_t i = 0; i < PERIOD; i++)
+                    make(*p + i * size, rank, i, t, product != 0);
+            }
+        }
+    }
+}
+
+/* Element i is input first + i of the rank. */
+static void fill_from(size_t first, void *buf, int rank, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    const uint8_t *from = inputs[op == DT_PROD][dtype][rank];
+    size_t size = dt_dtype_size(dtype), i = 0;
+
+    while (i < count) {
+        size_t at = (first + i) % PERIOD, n = PERIOD - at < count - i ? PERIOD - at : count - i;
+
+        memcpy((char *)buf + i * size, from + at * size, n * size);
+        i += n;
+    }
+}
+
+static void fill(void *buf, int rank, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    fill_from(0, buf, rank, count, dtype, op);
+}
+
+/* ---- all-reduce ---- */
 
 static void fold(void *dst, const void *const *src, size_t n, size_t count, int divisor,
                  dt_dtype_t dtype, dt_op_t op)
@@ -90,6 +157,7 @@ static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dt
     uint8_t *ranks = malloc(2 * TESTJOB_RANKS * bytes + 1), *sums = ranks + TESTJOB_RANKS * bytes;
     const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS];
     int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;
+    const char *isa = dt_reduce_isa();
     size_t host;
 
     dt_reduce_use("plain");
@@ -110,7 +178,7 @@ static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dt
         fold(want, src, (size_t)n, count, op == DT_AVG ? n : 1, dtype, op);
     else
         fold(want, partial, host, count, op == DT_AVG ? n : 1, dtype, op);
-    dt_reduce_use(NULL);
+    dt_reduce_use(isa);
     free(ranks);
 }
 
@@ -138,6 +206,7 @@ static int try_one(const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op
     reference(want, hosts, count, dtype, op);
     NEED(dt_all_reduce(DT_WORLD, i0, o0, count, dtype, op) == DT_OK);
     NEED(memcmp(i0, mine, bytes) == 0);
+    NEED(canaries(i0 - CANARY) && canaries(i0 + bytes));
     NEED(memcmp(o0, want, bytes) == 0);
     NEED(canaries(o0 - CANARY) && canaries(o0 + bytes));
     memcpy(o0, mine, bytes);
@@ -164,7 +233,7 @@ static int all_reduces(int rank, void *arg)
         for (dt_op_t o = DT_SUM; o <= DT_BXOR; o++) {
             for (size_t c = 0; c < sizeof counts / sizeof *counts && dt_op_applies(o, t); c++) {
                 /* The longer, the fewer: each count still meets several types and operations. */
-                if ((counts[c] > 65 && (c + t) % 5 != o) || (counts[c] > 5000 && (c + t) % 3))
+                if ((counts[c] > 65 && (3 * c + t + o) % 5) || (counts[c] > 5000 && (c + t) % 3))
                     continue;
                 NEED(try_one(hosts, counts[c], t, o, (c * 3 + o) % 5) == 0);
             }
@@ -198,7 +267,7 @@ static void all_reduce_folds_in_rank_order(void **state)
                                               "8", "1 1", "3 2", "3 1 2", "1 1 1", "@0210" };
 
     (void)state;
-    exact = false;
+    make_inputs(false);
     setenv("DTRUN_DETERMINISTIC", "1", 1);
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
         run_all(placements[i], all_reduces);
@@ -216,7 +285,7 @@ static void all_reduce_spans_uneven_hosts(void **state)
                                               "@012020", "@110",  "1 7" };
 
     (void)state;
-    exact = true;
+    make_inputs(true);
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
         run_all(placements[i], all_reduces);
 }
@@ -240,9 +309,9 @@ static void all_reduce_spans_many_hosts(void **state)
     static const char hosts[] = "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 2";
 
     (void)state;
-    exact = true;
+    make_inputs(true);
     run_all(hosts, few_reductions);
-    exact = false;
+    make_inputs(false);
     setenv("DTRUN_DETERMINISTIC", "1", 1);
     run_all(hosts, few_reductions);
 }
@@ -259,7 +328,7 @@ static int broadcasts(int rank, void *arg)
             uint8_t *buf = malloc(bytes + CANARY), *want = malloc(bytes + 1);
 
             memset(buf, 0xa5, bytes + CANARY);
-            fill(want, root + 100, counts[c], DT_F64, DT_SUM);
+            fill(want, root, counts[c], DT_F64, DT_SUM);
             if (rank == root)
                 memcpy(buf, want, bytes);
             NEED(dt_broadcast(DT_WORLD, buf, counts[c], DT_F64, root) == DT_OK);
@@ -315,66 +384,125 @@ static void barrier_waits_for_all(void **state)
     }
 }
 
-/* Calls of all kinds in a mixed order and with random delays: the results must not depend on them.
- */
-static uint64_t *digests;
+/* ---- the same bytes ---- */
+
+static uint64_t digest_of(uint64_t digest, const uint8_t *p, size_t n)
+{
+    while (n--)
+        digest = (digest ^ *p++) * 0x100000001b3U;
+    return digest;
+}
+
+static void dawdle(unsigned *seed, unsigned one_in)
+{
+    if ((unsigned)rand_r(seed) % one_in == 0)
+        usleep((unsigned)rand_r(seed) % 2000);
+}
+
+/* Calls of all kinds in a mixed order and with random delays, by ranks that have chosen instruction
+ * sets by themselves: the results must depend on none of that. */
+static struct {
+    uint64_t digests[TESTJOB_RANKS];
+    char sets[TESTJOB_RANKS][16]; /* which each rank uses; "": the best */
+} * mixed;
 
 static int mixtures(int rank, void *arg)
 {
-    static float buf[100000];
-    uint64_t digest = 0;
-    uint32_t word;
-    unsigned delay = (unsigned)testjob_now_us() + (unsigned)rank * 7919;
+    static const dt_dtype_t types[] = { DT_F32, DT_F16, DT_BF16, DT_F64 };
+    static uint8_t buf[100000 * sizeof(double)];
+    uint64_t digest = 1;
+    unsigned seed = (unsigned)testjob_now_us() + (unsigned)rank * 7919;
 
     (void)arg;
+    setenv("DTRUN_ISA", mixed->sets[rank], 1);
     NEED(dt_init() == DT_OK);
+    NEED(!*mixed->sets[rank] || strcmp(dt_reduce_isa(), mixed->sets[rank]) == 0);
     for (unsigned i = 0; i < 300; i++) {
         uint64_t r = mix(i + 1);
         size_t count = r % 5 == 0 ? r % 100000 : r % 700;
+        dt_dtype_t t = types[(r >> 40) % 4];
 
-        if (rand_r(&delay) % 20 == 0)
-            usleep((unsigned)rand_r(&delay) % 2000);
-        for (size_t k = 0; k < count; k++)
-            buf[k] = (float)value(rank, k + i, DT_SUM);
+        dawdle(&seed, 20);
+        fill_from(i * 97, buf, rank, count, t, DT_SUM);
         if (r % 3 == 0)
-            NEED(dt_broadcast(DT_WORLD, buf, count, DT_F32, (int)(r % (unsigned)dt_size())) ==
-                 DT_OK);
+            NEED(dt_broadcast(DT_WORLD, buf, count, t, (int)(r % (unsigned)dt_size())) == DT_OK);
         else if (r % 7 == 0)
             NEED(dt_barrier(DT_WORLD) == DT_OK);
         else
-            NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_AVG) == DT_OK);
-        if (r % 3 != 0 && r % 7 == 0)
-            continue;
-        for (size_t k = 0; k < count; k++) {
-            memcpy(&word, &buf[k], sizeof word);
-            digest = mix(digest + word);
-        }
+            NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, t, DT_AVG) == DT_OK);
+        if (r % 3 == 0 || r % 7 != 0)
+            digest = digest_of(digest, buf, count * dt_dtype_size(t));
     }
-    digests[rank] = digest;
+    mixed->digests[rank] = digest;
     NEED(dt_finalize() == DT_OK);
     return 0;
 }
 
+/* Everybody's best set, then one for all, then others for each. */
 static void results_are_the_same_on_all_ranks_and_every_time(void **state)
 {
     static const char *const placements[] = { "4", "3 1 2", "@012020" };
+    char names[64], sets[8][16] = { "" }, *rest, *name;
+    int n = 1, home[TESTJOB_RANKS];
 
     (void)state;
-    exact = false;
-    digests = testjob_shared(4096);
+    make_inputs(false);
+    mixed = testjob_shared(sizeof *mixed);
+    dt_reduce_choices(names, sizeof names);
+    for (name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+        snprintf(sets[n++], sizeof *sets, "%s", name);
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
         uint64_t first = 0;
 
-        for (int again = 0; again < 3; again++) {
-            memset(digests, 0, 4096);
+        for (int set = 0; set <= n; set++) {
+            memset(mixed, 0, sizeof *mixed);
+            for (int rank = 0; rank < TESTJOB_RANKS; rank++)
+                memcpy(mixed->sets[rank], sets[set < n ? set : rank % n], sizeof *sets);
             run_all(placements[i], mixtures);
-            first = again ? first : digests[0];
+            first = set ? first : mixed->digests[0];
             assert_true(first != 0);
-            for (int k = 0; k < (i ? 6 : 4); k++)
-                assert_true(digests[k] == first);
+            for (int k = 0; k < testjob_place(placements[i], home); k++)
+                assert_true(mixed->digests[k] == first);
         }
     }
 }
+
+/* The same call again and again, with others that are late each time; then all at once and in
+ * pieces. */
+static int repeats(int rank, void *arg)
+{
+    static const size_t counts[] = { 5, 3000, 70001 }, pieces[] = { 1, 63, 3000, 65537, 1400 };
+    static float in[70001], out[70001], first[70001];
+    unsigned seed = (unsigned)testjob_now_us() + (unsigned)rank * 7919;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    fill(in, rank, 70001, DT_F32, DT_SUM);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        NEED(dt_all_reduce(DT_WORLD, in, first, counts[c], DT_F32, DT_SUM) == DT_OK);
+        for (int again = 0; again < 100; again++) {
+            dawdle(&seed, 10);
+            memset(out, 0xa5, counts[c] * sizeof *out);
+            NEED(dt_all_reduce(DT_WORLD, in, out, counts[c], DT_F32, DT_SUM) == DT_OK);
+            NEED(memcmp(out, first, counts[c] * sizeof *out) == 0);
+        }
+    }
+    for (size_t k = 0, at = 0; k < sizeof pieces / sizeof *pieces; at += pieces[k++])
+        NEED(dt_all_reduce(DT_WORLD, in + at, out + at, pieces[k], DT_F32, DT_SUM) == DT_OK);
+    NEED(memcmp(out, first, sizeof out) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void neither_delays_nor_pieces_change_a_byte(void **state)
+{
+    (void)state;
+    make_inputs(false);
+    run_all("4", repeats);
+    run_all("3 1 2", repeats);
+}
+
+/* ---- wrong arguments ---- */
 
 static int argument_errors(int rank, void *arg)
 {
@@ -519,6 +647,13 @@ static void a_program_started_by_hand_is_a_job_of_one(void **state)
     assert_int_equal(status, 0);
 }
 
+static int setup(void **state)
+{
+    (void)state;
+    make_inputs(false);
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,8 +665,9 @@ int main(void)
         cmocka_unit_test(barrier_waits_for_all),
         CHECKS("19", results_are_the_same_on_all_ranks_and_every_time),
         cmocka_unit_test(device_memory_takes_the_other_way),
+        CHECKS("19", neither_delays_nor_pieces_change_a_byte),
         CHECKS("8, 9, 18", wrong_arguments_leave_the_job_usable),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, setup, NULL);
 }
