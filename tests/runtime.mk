@@ -6,6 +6,7 @@ UNIT_TESTS += \
 	tests/unit/communicators \
 	tests/unit/door \
 	tests/unit/failures \
+	tests/unit/huge \
 	tests/unit/movement \
 	tests/unit/pair \
 	tests/unit/parts \
@@ -38,6 +39,10 @@ EXTRA_tests_unit_collectives_DEPENDENCIES = $(FAKES)
 tests_unit_failures_SOURCES = tests/unit/failures.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_failures_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_huge_SOURCES = tests/unit/huge.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_huge_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_huge_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_auth_SOURCES = tests/unit/auth.c
 tests_unit_auth_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
