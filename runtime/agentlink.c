@@ -261,9 +261,9 @@ static void read_all(struct dt_agentlink *l)
     while ((r = dt_rankmsg_recv(l->fd, &msg, &from, MSG_DONTWAIT)) != 0) {
         if (r < 0 && errno == EAGAIN)
             return;
-        if (r < 0 && errno != EPROTO)
+        if (r < 0 && errno != EPROTO && errno != EMFILE)
             break;
-        if (r > 0)
+        if (r > 0 || errno == EMFILE)
             hand_out(l, &msg, from.fd);
     }
     l->over = true;
@@ -372,7 +372,9 @@ static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, u
     if (error)
         return dt_fail(DT_ERR_NOMEM, "dtrun-agent has no memory for a communicator: %s%s",
                        strerror(error), error == ENOSPC ? " (there are too many; free some)" : "");
-    if (memory->fd >= 0 && dt_hostshm_map(shm, memory->fd, generation, members) == 0)
+    if (memory->fd < 0)
+        return dt_fail(DT_ERR_IO, "the memory of a communicator: %s", strerror(EMFILE));
+    if (dt_hostshm_map(shm, memory->fd, generation, members) == 0)
         return DT_OK;
     return dt_fail(errno == EPROTO ? DT_ERR_INTERNAL : DT_ERR_NOMEM,
                    "the memory of a communicator: %s", strerror(errno));

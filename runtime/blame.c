@@ -74,6 +74,8 @@ dt_result_t dt_blame(const struct dt_comm *c, const struct dt_call *call)
         return dt_fail(t->code, "rank %d: %s: rank %u called dt_comm_abort", me, text, t->rank);
     default:
         return dt_fail(t->code, "rank %d: %s: rank %u failed: %s", me, text, t->rank,
-                       *why ? why : dt_strerror(t->code));
+                       *why       ? why
+                       : t->error ? strerror(t->error)
+                                  : dt_strerror(t->code));
     }
 }

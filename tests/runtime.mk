@@ -6,6 +6,7 @@ UNIT_TESTS += \
 	tests/unit/communicators \
 	tests/unit/door \
 	tests/unit/failures \
+	tests/unit/hardship \
 	tests/unit/huge \
 	tests/unit/movement \
 	tests/unit/pair \
@@ -39,6 +40,10 @@ EXTRA_tests_unit_collectives_DEPENDENCIES = $(FAKES)
 tests_unit_failures_SOURCES = tests/unit/failures.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_failures_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_hardship_SOURCES = tests/unit/hardship.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_hardship_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_hardship_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_huge_SOURCES = tests/unit/huge.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_huge_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -213,7 +213,7 @@ static void drain(struct dt_ranksock *s, uint32_t local_rank)
             if (from.fd >= 0)
                 close(from.fd);
             on_message(p, &msg, from.pid);
-        } else if (r < 0 && errno == EPROTO) {
+        } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {
             warn(p, "wrote something to its socket that is no message; it was ignored");
         } else {
             /* The end of the stream: every process that held the rank's end has closed it. */

@@ -89,7 +89,7 @@ size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS])
     return n;
 }
 
-static void let_in(struct dt_door *d)
+static int let_in(struct dt_door *d)
 {
     struct dt_door_guest *g;
 
@@ -97,11 +97,12 @@ static void let_in(struct dt_door *d)
         int fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd < 0)
-            return;
+            return errno == EMFILE || errno == ENFILE ? errno : 0;
         dismiss(g);
         dt_handshake_host(&g->shake, fd);
         g->deadline = dt_clock_ms() + GUEST_MS;
     }
+    return 0;
 }
 
 static int take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)
@@ -145,15 +146,18 @@ static void hear(struct dt_door *d, struct dt_door_guest *g)
         dismiss(g);
 }
 
-void dt_door_turn(struct dt_door *d)
+int dt_door_turn(struct dt_door *d)
 {
+    int error;
+
     pthread_mutex_lock(&d->lock);
     for (int i = 0; i < DT_DOOR_GUESTS; i++) {
         if (d->guests[i].shake.fd >= 0)
             hear(d, &d->guests[i]);
     }
-    let_in(d);
+    error = let_in(d);
     pthread_mutex_unlock(&d->lock);
+    return error;
 }
 
 int dt_door_take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)

@@ -90,6 +90,14 @@ static void call_step(struct meeting *g, struct call *c)
     g->awaited--;
 }
 
+/* Too few open files: no patience helps. */
+static dt_result_t own_fault(const struct dt_mesh *m, int error)
+{
+    dt_trouble(m->alarm.trouble, DT_ERR_IO, dt_mesh_rank(m, m->me));
+    m->alarm.trouble->error = error;
+    return DT_ERR_IO;
+}
+
 /* Begins what is due, and ends what is too late. */
 static dt_result_t call_all(struct meeting *g)
 {
@@ -108,6 +116,8 @@ static dt_result_t call_all(struct meeting *g)
         }
         if (idle && now >= c->retry_at)
             call_start(g, c);
+        if (c->shake.fd < 0 && (c->error == EMFILE || c->error == ENFILE))
+            return own_fault(g->mesh, c->error);
     }
     return DT_OK;
 }
@@ -149,16 +159,17 @@ static dt_result_t meet(struct meeting *g, const uint32_t *peers, size_t n)
     dt_result_t result = dt_alarm_check(&g->mesh->alarm);
 
     while (result == DT_OK) {
+        int error;
+
         for (size_t i = 0; i < g->n_calls; i++) {
             if (g->calls[i].shake.fd >= 0)
                 call_step(g, &g->calls[i]);
         }
-        if (g->callers)
-            dt_door_turn(g->mesh->door);
+        error = g->callers ? dt_door_turn(g->mesh->door) : 0;
         take_callers(g, peers, n);
         if (g->awaited == 0)
             return DT_OK;
-        result = call_all(g);
+        result = error ? own_fault(g->mesh, error) : call_all(g);
         if (result == DT_OK)
             result = wait(g);
     }

@@ -251,6 +251,7 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
                         .msg_iovlen = 1,
                         .msg_control = control.buf,
                         .msg_controllen = sizeof control.buf };
+    bool whole;
     ssize_t n;
 
     *from = (struct dt_rankmsg_from){ .fd = -1 };
@@ -260,11 +261,13 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
     if (n <= 0)
         return (int)n;
     read_control(&h, from);
-    if (!(h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && decode(packet, (size_t)n, msg) == 0)
+    whole = !(h.msg_flags & MSG_TRUNC) && decode(packet, (size_t)n, msg) == 0;
+    if (whole && !(h.msg_flags & MSG_CTRUNC))
         return 1;
+    /* Where there is no room for a descriptor the system drops it and says no more than that. */
+    errno = whole && from->fd < 0 ? EMFILE : EPROTO;
     if (from->fd >= 0)
         close(from->fd);
     from->fd = -1;
-    errno = EPROTO;
     return -1;
 }

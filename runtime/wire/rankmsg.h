@@ -124,7 +124,8 @@ struct dt_rankmsg_from {
 int dt_rankmsg_send(int sock, const struct dt_rankmsg *msg, int pass, int flags);
 
 /* Receives one message; flags as of recvmsg(2). Returns 1, 0 at the end of the stream, or -1 with
- * errno (EPROTO: the packet is no such message). from->fd is -1 unless 1 is returned. */
+ * errno (EPROTO: the packet is no such message; EMFILE: it is *msg, but there was no room
+ * for its descriptor). from->fd is -1 unless 1 is returned. */
 int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *from, int flags);
 
 #endif
