@@ -11,6 +11,7 @@ UNIT_TESTS += \
 	tests/unit/movement \
 	tests/unit/pair \
 	tests/unit/parts \
+	tests/unit/perf \
 	tests/unit/pipe \
 	tests/unit/reduce \
 	tests/unit/reduceoptions \
@@ -60,6 +61,10 @@ tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_movement_SOURCES = tests/unit/movement.c
 tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_movement_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_perf_SOURCES = tests/unit/perf.c cmd/perf/elements.c cmd/perf/ops.c
+tests_unit_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_perf_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_pipe_SOURCES = tests/unit/pipe.c
 tests_unit_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
