@@ -11,7 +11,7 @@
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 
-enum { DEFAULT_CAP = 4 * 1024 * 1024 };
+enum { DEFAULT_CAP = 1024 * 1024 };
 
 struct piece {
     void *buf;

@@ -331,7 +331,8 @@ EXTRA_DIST += tests/await.bash tests/checks tests/cluster/lib.bash tests/unit/ch
 EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \
 	tests/bench/agents \
 	tests/bench/relay tests/bench/allreduce tests/bench/allreduce_loop.c tests/bench/allreduce_gloo.py \
-	tests/bench/overlap tests/bench/overlap_loop.c tests/bench/tcp tests/bench/wire tests/bench/wire_loop.c
+	tests/bench/overlap tests/bench/overlap_loop.c tests/bench/tcp \
+	tests/bench/sockets_loop.c tests/bench/wire tests/bench/wire_loop.c
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)
