@@ -310,21 +310,25 @@ static void await(struct dt_agentlink *l, const struct dt_reply *mine)
     }
 }
 
-/* Sends a question and waits for the answer. False: none will come. */
-static bool ask(struct dt_agentlink *l, const struct dt_rankmsg *question, struct dt_reply *mine)
+/* Sends a question and waits for the answer. DT_ERR_STATE, without a text: none will come, since
+ * the job has been stopped. */
+static dt_result_t ask(struct dt_agentlink *l, const struct dt_rankmsg *question,
+                       struct dt_reply *mine)
 {
     struct dt_reply **at = &l->wanted;
+    dt_result_t r;
 
     pthread_mutex_lock(&l->lock);
     mine->next = l->wanted;
     l->wanted = mine;
-    if (say(l, question) == DT_OK)
+    r = say(l, question);
+    if (r == DT_OK)
         await(l, mine);
     while (*at != mine)
         at = &(*at)->next;
     *at = mine->next;
     pthread_mutex_unlock(&l->lock);
-    return mine->here;
+    return r == DT_OK && !mine->here ? DT_ERR_STATE : r;
 }
 
 /* ---- what is said after the start ---- */
@@ -389,8 +393,9 @@ dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint
 
     msg.want_memory.comm = comm;
     msg.want_memory.members = members;
-    if (!ask(l, &msg, &memory))
-        return dt_fail(DT_ERR_STATE, "the job has been stopped");
+    r = ask(l, &msg, &memory);
+    if (r != DT_OK)
+        return r == DT_ERR_STATE ? dt_fail(r, "the job has been stopped") : r;
     r = map_memory(&memory, members, generation, shm);
     if (memory.fd >= 0)
         close(memory.fd);
@@ -411,6 +416,6 @@ void dt_agentlink_hold(struct dt_agentlink *l, int64_t step)
     struct dt_reply go = { .type = DT_RANK_GO, .fd = -1 };
 
     msg.step.step = step;
-    if (ask(l, &msg, &go) && go.msg.go.exit_code != DT_RANK_GO_ON)
+    if (ask(l, &msg, &go) == DT_OK && go.msg.go.exit_code != DT_RANK_GO_ON)
         _exit(go.msg.go.exit_code);
 }

@@ -86,9 +86,12 @@ static void cpus(uint64_t bits[DT_HOSTSHM_CPUS / 64])
 
 static dt_result_t job_stopped(const struct dt_world *w)
 {
-    int code = dt_hostshm_stopped(&w->shm, NULL);
+    uint32_t culprit;
+    int code = dt_hostshm_stopped(&w->shm, &culprit);
     const char *why = dt_hostshm_why(&w->shm);
 
+    if (code == DT_ERR_PEER && !*why)
+        return dt_fail(DT_ERR_PEER, "rank %d: rank %u died or left", w->rank, culprit);
     return dt_fail((dt_result_t)code, "rank %d: the job has been stopped: %s", w->rank,
                    *why ? why : dt_strerror((dt_result_t)code));
 }

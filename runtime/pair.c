@@ -70,7 +70,7 @@ static dt_result_t pass(struct dt_comm *c, void *buf, size_t count, dt_dtype_t d
     if (r != DT_OK)
         return r;
     if (!count_ways(c))
-        return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->rank);
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
     call.number = giving ? ++c->sent[peer] : ++c->received[peer];
     r = move(c, &call, buf, peer, giving);
     if (r == DT_OK)

@@ -132,8 +132,11 @@ void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *s
         atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
     if (result != DT_ERR_PEER && !stopped)
         dt_agentlink_failed(&w->agent, comm, result, culprit, why);
-    if (result == DT_ERR_PEER) /* who died, the agent tells */
+    if (result ==
+        DT_ERR_PEER) { /* who died, the agent tells; nobody works with this rank any more */
         dt_hostshm_stop(shm, result, culprit);
-    else
+        dt_hostshm_stop(&w->shm, result, culprit);
+    } else {
         dt_hostshm_stop_because(shm, result, culprit, why);
+    }
 }

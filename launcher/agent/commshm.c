@@ -9,8 +9,18 @@
 #include "runtime/wire/hostshm.h"
 
 enum {
-    MOST = 16384
-}; /* of a host at a time: a program that frees none is told before memory ends */
+    MOST = 16384, /* of a host at a time: a program that frees none is told before memory ends */
+    EARLY = 64,
+};
+
+/* A communicator that was stopped before any rank of this host wanted its memory, or that has none
+ * here: which, cannot be known. */
+struct early {
+    uint64_t comm; /* 0: none */
+    int code;
+    uint32_t culprit;
+    char *why;
+};
 
 struct entry {
     uint64_t comm;
@@ -27,6 +37,8 @@ struct dt_commshm {
     struct entry *entries;
     size_t n;
     size_t room;
+    struct early early[EARLY]; /* the newest */
+    size_t next_early;
     int stopped; /* 0, or the code that ended the job */
     uint32_t culprit;
     char *why;
@@ -54,6 +66,8 @@ void dt_commshm_destroy(struct dt_commshm *c)
         return;
     while (c->n)
         drop(c, c->entries);
+    for (size_t i = 0; i < EARLY; i++)
+        free(c->early[i].why);
     free(c->entries);
     free(c->why);
     free(c);
@@ -66,6 +80,25 @@ static struct entry *find(struct dt_commshm *c, uint64_t comm)
             return &c->entries[i];
     }
     return NULL;
+}
+
+static void stop_early(const struct dt_commshm *c, const struct entry *e)
+{
+    for (size_t i = 0; i < EARLY; i++) {
+        const struct early *s = &c->early[i];
+
+        if (s->comm == e->comm)
+            dt_hostshm_stop_because(&e->shm, s->code, s->culprit, s->why);
+    }
+}
+
+static void remember(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
+                     const char *why)
+{
+    struct early *s = &c->early[c->next_early++ % EARLY];
+
+    free(s->why);
+    *s = (struct early){ comm, code, culprit, dt_xstrdup(why) };
 }
 
 static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members)
@@ -83,6 +116,7 @@ static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members)
         return NULL;
     if (c->stopped)
         dt_hostshm_stop_because(&e.shm, c->stopped, c->culprit, c->why);
+    stop_early(c, &e);
     if (c->n == c->room) {
         c->room = c->room ? 2 * c->room : 16;
         c->entries = dt_xrealloc(c->entries, c->room, sizeof *c->entries);
@@ -124,6 +158,8 @@ void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
         if (comm == 0 || c->entries[i].comm == comm)
             dt_hostshm_stop_because(&c->entries[i].shm, code, culprit, why);
     }
+    if (comm != 0 && !find(c, comm))
+        remember(c, comm, code, culprit, why);
     if (comm != 0 || c->stopped)
         return;
     c->stopped = code;
