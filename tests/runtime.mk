@@ -4,6 +4,7 @@ UNIT_TESTS += \
 	tests/unit/auth \
 	tests/unit/collectives \
 	tests/unit/communicators \
+	tests/unit/disturbed \
 	tests/unit/door \
 	tests/unit/failures \
 	tests/unit/hardship \
@@ -11,7 +12,6 @@ UNIT_TESTS += \
 	tests/unit/movement \
 	tests/unit/pair \
 	tests/unit/parts \
-	tests/unit/perf \
 	tests/unit/pipe \
 	tests/unit/reduce \
 	tests/unit/reduceoptions \
@@ -61,10 +61,6 @@ tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_movement_SOURCES = tests/unit/movement.c
 tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_movement_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
-
-tests_unit_perf_SOURCES = tests/unit/perf.c cmd/perf/elements.c cmd/perf/ops.c
-tests_unit_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_perf_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_pipe_SOURCES = tests/unit/pipe.c
 tests_unit_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -122,3 +118,20 @@ tests_unit_pair_SOURCES = tests/unit/pair.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_pair_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_pair_LDADD = $(TESTJOB_LIBS)
 
+
+tests_unit_disturbed_SOURCES = tests/unit/disturbed.c tests/unit/everycall.c tests/unit/everycall.h \
+	tests/unit/faults.c tests/unit/faults.h $(TESTJOB)
+tests_unit_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_disturbed_LDADD = $(TESTJOB_LIBS)
+# Every function that tests/unit/faults.c stands in for.
+tests_unit_disturbed_LDFLAGS = \
+	-Wl,--wrap=accept4,--wrap=bind,--wrap=calloc,--wrap=close,--wrap=connect,--wrap=eventfd \
+	-Wl,--wrap=fcntl,--wrap=fdopendir,--wrap=fstat,--wrap=fstatat,--wrap=fsync,--wrap=ftruncate \
+	-Wl,--wrap=getsockname,--wrap=getsockopt,--wrap=listen,--wrap=malloc,--wrap=memfd_create \
+	-Wl,--wrap=mkdir,--wrap=mkdirat,--wrap=mmap,--wrap=open,--wrap=openat,--wrap=poll \
+	-Wl,--wrap=pthread_atfork,--wrap=pthread_create,--wrap=read,--wrap=readdir,--wrap=realloc \
+	-Wl,--wrap=recv,--wrap=recvmsg,--wrap=renameat,--wrap=sched_getaffinity,--wrap=send \
+	-Wl,--wrap=sendmsg,--wrap=setsockopt,--wrap=socket,--wrap=strdup,--wrap=syscall \
+	-Wl,--wrap=unlinkat,--wrap=write \
+	-Wl,--wrap=dt_fold,--wrap=dt_round_await,--wrap=dt_round_begin,--wrap=dt_round_publish \
+	-Wl,--wrap=dt_stream_copy
