@@ -9,6 +9,7 @@ UNIT_TESTS += \
 	tests/unit/failures \
 	tests/unit/hardship \
 	tests/unit/huge \
+	tests/unit/mismatches \
 	tests/unit/movement \
 	tests/unit/pair \
 	tests/unit/parts \
@@ -57,6 +58,10 @@ tests_unit_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_door_SOURCES = tests/unit/door.c
 tests_unit_door_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_mismatches_SOURCES = tests/unit/mismatches.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_mismatches_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_movement_SOURCES = tests/unit/movement.c
 tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -1,0 +1,236 @@
+/* Calls that do not fit, on communicators of every kind: each of its ranks is told, soon, whose
+ * calls they are, and others notice nothing. (tests/unit/failures has the same on DT_WORLD.) */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+#include "tests/unit/checks.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { LARGE = 200000 };
+
+/* What the communicator's rank 1 does, and what the others. */
+typedef dt_result_t (*call_f)(dt_comm_t *comm, bool odd, float *in, float *out);
+
+static dt_result_t other_count(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_all_reduce(comm, in, out, odd ? 11 : 10, DT_F32, DT_SUM);
+}
+
+static dt_result_t no_count(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_all_reduce(comm, in, out, odd ? 0 : LARGE, DT_F32, DT_SUM);
+}
+
+static dt_result_t much_smaller_count(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_all_reduce(comm, in, out, odd ? 1 : LARGE, DT_F32, DT_SUM);
+}
+
+static dt_result_t other_count_to_spread(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    (void)out;
+    return dt_broadcast(comm, in, odd ? 2 : LARGE, DT_F32, 0);
+}
+
+static dt_result_t other_count_to_gather(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_all_gather(comm, in, out, odd ? 5 : 4, DT_F32);
+}
+
+static dt_result_t other_type(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_all_reduce(comm, in, out, 10, odd ? DT_I32 : DT_F32, DT_SUM);
+}
+
+static dt_result_t other_type_of_many(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_reduce(comm, in, out, LARGE, odd ? DT_U32 : DT_I32, DT_SUM, 0);
+}
+
+static dt_result_t other_operation(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_all_reduce(comm, in, out, 10, DT_F32, odd ? DT_MAX : DT_SUM);
+}
+
+static dt_result_t other_operation_on_many(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_reduce_scatter(comm, in, out, LARGE / 8, DT_F32, odd ? DT_MAX : DT_SUM);
+}
+
+static dt_result_t other_collective(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return odd ? dt_broadcast(comm, in, 10, DT_F32, 0)
+               : dt_all_reduce(comm, in, out, 10, DT_F32, DT_SUM);
+}
+
+static dt_result_t barrier_among_many(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return odd ? dt_barrier(comm) : dt_all_reduce(comm, in, out, LARGE, DT_F32, DT_SUM);
+}
+
+static dt_result_t parts_of_another_kind(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return odd ? dt_all_to_all(comm, in, out, 100, DT_F32)
+               : dt_all_gather(comm, in, out, 100, DT_F32);
+}
+
+static dt_result_t other_root(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    (void)out;
+    return dt_broadcast(comm, in, 10, DT_F32, odd);
+}
+
+static dt_result_t other_root_of_sums(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_reduce(comm, in, out, LARGE, DT_F32, DT_SUM, odd);
+}
+
+static dt_result_t other_order(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    dt_result_t r = odd ? dt_barrier(comm) : dt_all_reduce(comm, in, out, 10, DT_F32, DT_SUM);
+
+    if (r != DT_OK)
+        return r;
+    return odd ? dt_all_reduce(comm, in, out, 10, DT_F32, DT_SUM) : dt_barrier(comm);
+}
+
+/* Where not all ranks wait for all, one that only gives, or is given what it expects, may be done
+ * before anybody has seen the mismatch: it learns of it in its next call. */
+static const struct quarrel {
+    const char *name;
+    call_f call;
+    bool learns_later;
+} quarrels[] = {
+    { "other count", other_count, false },
+    { "no count", no_count, false },
+    { "much smaller count", much_smaller_count, false },
+    { "other count to spread", other_count_to_spread, true },
+    { "other count to gather", other_count_to_gather, false },
+    { "other type", other_type, false },
+    { "other type of many", other_type_of_many, true },
+    { "other operation", other_operation, false },
+    { "other operation on many", other_operation_on_many, false },
+    { "other collective", other_collective, false },
+    { "barrier among many", barrier_among_many, false },
+    { "parts of another kind", parts_of_another_kind, false },
+    { "other root", other_root, true },
+    { "other root of sums", other_root_of_sums, true },
+    { "other order", other_order, false },
+};
+
+/* ---- communicators ---- */
+
+enum kind { COPY, REVERSED, NOT_ALL, LEADERS, KINDS };
+
+static dt_result_t make(enum kind kind, dt_comm_t **comm)
+{
+    int rank = dt_rank();
+
+    switch (kind) {
+    case COPY:
+        return dt_comm_dup(DT_WORLD, comm);
+    case REVERSED:
+        return dt_comm_split(DT_WORLD, 0, -rank, comm);
+    case NOT_ALL:
+        return dt_comm_split(DT_WORLD, rank == 1 ? DT_UNDEFINED : 0, 0, comm);
+    default:
+        return dt_comm_split(DT_WORLD, dt_local_rank() == 0 ? 0 : DT_UNDEFINED, 0, comm);
+    }
+}
+
+/* ---- disputes ---- */
+
+static struct {
+    _Atomic int64_t last_came; /* since the last quarrel, at its call */
+    _Atomic int64_t longest;   /* until somebody knew */
+} * shared;
+
+static void raise_to(_Atomic int64_t *most, int64_t value)
+{
+    int64_t seen = *most;
+
+    while (seen < value && !atomic_compare_exchange_weak(most, &seen, value))
+        ;
+}
+
+/* "rank 2 called this; rank 0 called that". */
+static bool names_two_calls(const char *text)
+{
+    const char *first = strstr(text, " called ");
+
+    return first && strstr(first + 1, " called ") && strstr(text, "rank ");
+}
+
+static int dispute(enum kind kind, const struct quarrel *q)
+{
+    static float in[LARGE], out[LARGE];
+    dt_comm_t *comm;
+    dt_result_t r;
+
+    /* A failure also ends the call before it, for those who are still inside. */
+    NEED(make(kind, &comm) == DT_OK && dt_barrier(DT_WORLD) == DT_OK);
+    if (comm && comm != DT_COMM_NULL && dt_comm_size(comm) > 1) {
+        raise_to(&shared->last_came, testjob_now_us());
+        r = q->call(comm, dt_comm_rank(comm) == 1, in, out);
+        if (r == DT_OK && q->learns_later)
+            r = dt_barrier(comm);
+        NEED(r == DT_ERR_MISMATCH);
+        raise_to(&shared->longest, testjob_now_us() - shared->last_came);
+        NEED(names_two_calls(dt_last_error()));
+        NEED(dt_barrier(comm) == DT_ERR_MISMATCH);
+        NEED(dt_comm_free(comm) == DT_ERR_MISMATCH);
+    } else if (comm != DT_COMM_NULL) {
+        NEED(dt_comm_free(comm) == DT_OK);
+    }
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    return 0;
+}
+
+static int quarreller(int rank, void *arg)
+{
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int kind = 0; kind < KINDS; kind++) {
+        for (size_t q = 0; q < sizeof quarrels / sizeof *quarrels; q++) {
+            if (dispute((enum kind)kind, &quarrels[q]) != 0) {
+                fprintf(stderr, "communicator %d, %s\n", kind, quarrels[q].name);
+                return 1;
+            }
+        }
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void all_ranks_are_told_whose_calls_do_not_fit(void **state)
+{
+    static const char *const placements[] = { "3", "1 1", "2 2", "1 1 1", "1 2 1", "@0101" };
+
+    (void)state;
+    shared = testjob_shared(sizeof *shared);
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        struct testjob_plan plan = { .hosts = placements[p], .body = quarreller };
+
+        shared->longest = 0;
+        assert_int_equal(testjob_pass(&plan), 0);
+        print_message("# hosts %s: known after %.1f ms at most\n", placements[p],
+                      (double)shared->longest / 1000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKS("2, 27, 28, 29, 30, 31, 32", all_ranks_are_told_whose_calls_do_not_fit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
