@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,15 +271,27 @@ static int mappings(void)
     return n;
 }
 
+/* Bytes that malloc has given away. */
+static size_t allocated(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return 0; /* it has an allocator of its own, and looks for leaks itself */
+#else
+    return mallinfo2().uordblks;
+#endif
+}
+
 static int maker(int rank, void *arg)
 {
     dt_comm_t *c;
     int fds, maps;
+    size_t bytes;
 
     (void)arg;
     NEED(dt_init() == DT_OK);
     fds = entries("/proc/self/fd");
     maps = mappings();
+    bytes = allocated();
     shared->ready++;
     while (shared->go < 1)
         usleep(500);
@@ -289,6 +302,7 @@ static int maker(int rank, void *arg)
     }
     NEED(entries("/proc/self/fd") == fds);
     NEED(mappings() == maps);
+    NEED(allocated() <= bytes + 16384);
     shared->done++;
     while (shared->go < 2)
         usleep(500);
@@ -300,15 +314,18 @@ static int maker(int rank, void *arg)
 static void count_in_agent(struct testjob *job, int ms)
 {
     static int fds, maps;
+    static size_t bytes;
 
     (void)job;
     (void)ms;
     if (shared->ready == 2 && shared->go == 0) {
         fds = entries("/proc/self/fd");
         maps = mappings();
+        bytes = allocated();
         shared->go = 1;
     }
-    if (shared->done == 2 && entries("/proc/self/fd") == fds && mappings() == maps)
+    if (shared->done == 2 && entries("/proc/self/fd") == fds && mappings() == maps &&
+        allocated() <= bytes + 16384)
         shared->go = 2;
 }
 

@@ -5,9 +5,11 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/dtype.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
@@ -160,16 +162,18 @@ static int unequal_blocks(dt_comm_t *comm, size_t count)
     at = 0;
     for (int i = 0; i < n; at += takes[i++])
         NEED(!wrong(out + at, i, 0, takes[i]));
-    memset(out, 0, taken * sizeof *out);
-    NEED(CALL(gatherv, comm, in, takes[me], out, me == n - 1 ? takes : NULL, DT_I32, n - 1) ==
-         DT_OK);
-    at = 0;
-    for (int i = 0; i < n && me == n - 1; at += takes[i++])
-        NEED(!wrong(out + at, i, 0, takes[i]));
-    memset(in, 0, given * sizeof *in);
-    NEED(CALL(scatterv, comm, out, me == n - 1 ? takes : NULL, in, takes[me], DT_I32, n - 1) ==
-         DT_OK);
-    NEED(!wrong(in, me, 0, takes[me]));
+    for (int root = 0; root < n; root++) {
+        const size_t *counts = me == root ? takes : NULL;
+
+        memset(out, 0, taken * sizeof *out);
+        NEED(CALL(gatherv, comm, in, takes[me], out, counts, DT_I32, root) == DT_OK);
+        at = 0;
+        for (int i = 0; i < n && me == root; at += takes[i++])
+            NEED(!wrong(out + at, i, 0, takes[i]));
+        memset(in, 0, given * sizeof *in);
+        NEED(CALL(scatterv, comm, out, counts, in, takes[me], DT_I32, root) == DT_OK);
+        NEED(!wrong(in, me, 0, takes[me]));
+    }
     NEED(in[given] == CANARY && out[taken] == CANARY);
     free(in);
     free(out);
@@ -214,7 +218,75 @@ static void everybody_gets_its_part(void **state)
     run_all("2 1 1", all_calls);
 }
 
+/* Bytes of any kind, at an odd address: NaNs, subnormal numbers and all. */
+static void any_bytes(uint8_t *p, size_t n, unsigned seed)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] = (uint8_t)(rand_r(&seed) >> 7);
+}
+
+/* What one rank, or each for its part, has of a fold is what all have of it. */
+static int same_folds(dt_dtype_t dtype, dt_op_t op)
+{
+    enum { EACH = 65 };
+    static uint8_t in[MOST * EACH * 8 + 2], all[sizeof in], out[sizeof in], before[sizeof in];
+    size_t block = EACH * dt_dtype_size(dtype), count = EACH * (size_t)dt_size();
+    size_t bytes = block * (size_t)dt_size();
+
+    any_bytes(in, sizeof in, (unsigned)(dt_rank() * 1000 + (int)dtype * 10 + (int)op));
+    memcpy(before, in, sizeof in);
+    NEED(CALL(all_reduce, DT_WORLD, in + 1, all + 1, count, dtype, op) == DT_OK);
+    for (int root = 0; root < dt_size(); root++) {
+        memset(out, 0x5a, sizeof out);
+        NEED(CALL(reduce, DT_WORLD, in + 1, out + 1, count, dtype, op, root) == DT_OK);
+        NEED(dt_rank() != root || memcmp(out + 1, all + 1, bytes) == 0);
+        NEED(out[0] == 0x5a && out[bytes + 1] == 0x5a);
+    }
+    memset(out, 0x5a, sizeof out);
+    NEED(CALL(reduce_scatter, DT_WORLD, in + 1, out + 1, EACH, dtype, op) == DT_OK);
+    NEED(memcmp(out + 1, all + 1 + (size_t)dt_rank() * block, block) == 0);
+    NEED(out[0] == 0x5a && out[block + 1] == 0x5a);
+    NEED(memcmp(in, before, sizeof in) == 0);
+    return 0;
+}
+
+static int folds_of_every_type(int rank, void *arg)
+{
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
+        for (dt_op_t op = DT_SUM; op <= DT_BXOR; op++)
+            NEED(!dt_op_applies(op, t) || same_folds(t, op) == 0);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void every_fold_has_the_bytes_of_all_reduce(void **state)
+{
+    (void)state;
+    run_all("1", folds_of_every_type);
+    run_all("5", folds_of_every_type);
+    run_all("3 1 2", folds_of_every_type);
+}
+
 /* ---- misuse ---- */
+
+/* Every call that has a root, with one that is none. */
+static int rootless(int root)
+{
+    const size_t two[] = { 1, 1 };
+    int32_t a[8] = { 0 }, b[8] = { 0 };
+
+    NEED(CALL(broadcast, DT_WORLD, a, 1, DT_I32, root) == DT_ERR_ARG);
+    NEED(CALL(reduce, DT_WORLD, a, b, 1, DT_I32, DT_SUM, root) == DT_ERR_ARG);
+    NEED(CALL(gather, DT_WORLD, a, b, 1, DT_I32, root) == DT_ERR_ARG);
+    NEED(CALL(gatherv, DT_WORLD, a, 1, b, two, DT_I32, root) == DT_ERR_ARG);
+    NEED(CALL(scatter, DT_WORLD, a, b, 1, DT_I32, root) == DT_ERR_ARG);
+    NEED(CALL(scatterv, DT_WORLD, a, two, b, 1, DT_I32, root) == DT_ERR_ARG);
+    return 0;
+}
 
 static int misuser(int rank, void *arg)
 {
@@ -224,7 +296,7 @@ static int misuser(int rank, void *arg)
     (void)arg;
     NEED(CALL(gather, DT_WORLD, a, b, 1, DT_I32, 0) == DT_ERR_STATE);
     NEED(dt_init() == DT_OK);
-    NEED(CALL(reduce, DT_WORLD, a, b, 1, DT_I32, DT_SUM, 2) == DT_ERR_ARG);
+    NEED(rootless(-1) == 0 && rootless(2) == 0 && rootless(INT_MAX) == 0);
     NEED(CALL(reduce, DT_WORLD, a, b, 1, DT_F32, DT_BAND, 0) == DT_ERR_ARG);
     NEED(CALL(reduce, DT_WORLD, NULL, b, 1, DT_I32, DT_SUM, 0) == DT_ERR_ARG);
     NEED(CALL(reduce, DT_WORLD, DT_IN_PLACE, b, 1, DT_I32, DT_SUM, !rank) == DT_ERR_ARG);
@@ -240,7 +312,6 @@ static int misuser(int rank, void *arg)
     NEED(CALL(all_to_all, DT_WORLD, b, b, 1, DT_I32) == DT_ERR_ARG);
     NEED(CALL(all_to_allv, DT_WORLD, a, two, b, NULL, DT_I32) == DT_ERR_ARG);
     NEED(strstr(dt_last_error(), "recv_counts"));
-    NEED(CALL(gather, DT_WORLD, a, b, 1, DT_I32, -1) == DT_ERR_ARG);
     NEED(CALL(gatherv, DT_WORLD, a, 1, b, NULL, DT_I32, rank) == DT_ERR_ARG);
     NEED(CALL(gatherv, DT_WORLD, a, 2, b, two, DT_I32, rank) == DT_ERR_ARG);
     NEED(CALL(scatterv, DT_WORLD, a, NULL, b, 1, DT_I32, rank) == DT_ERR_ARG);
@@ -316,6 +387,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("2, 7, 10, 18", everybody_gets_its_part),
+        CHECKS("1, 6, 7, 10, 11, 18", every_fold_has_the_bytes_of_all_reduce),
         CHECKS("8, 9, 18", wrong_arguments_leave_the_job_usable),
         CHECKS("27, 30, 31", calls_that_do_not_fit_are_named),
     };

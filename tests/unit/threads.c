@@ -112,6 +112,84 @@ static void threads_take_turns_on_a_communicator(void **state)
         run_all(&(struct testjob_plan){ .hosts = placements[i], .body = crowd });
 }
 
+/* Each thread has a communicator of its own: 10^5 calls in all, of sizes that differ from those of
+ * the other threads, so that what went to another communicator would not fit. */
+#ifdef __SANITIZE_THREAD__
+enum { MANY_CALLS = 500 };
+#else
+enum { MANY_CALLS = 100000 / THREADS };
+#endif
+
+struct worker {
+    pthread_t thread;
+    dt_comm_t *comm;
+    int number;
+    const char *bad;
+};
+
+static void *call_often(void *arg)
+{
+    static int64_t bufs[THREADS][3000];
+    struct worker *w = arg;
+    int64_t *buf = bufs[w->number];
+
+    for (int call = 0; call < MANY_CALLS && !w->bad; call++) {
+        size_t count =
+            (size_t)(call % 100 ? call % 7 * 5 + w->number : call * 31 + w->number) % 3000;
+        int root = (call + w->number) % dt_size();
+
+        for (size_t i = 0; i < count; i++)
+            buf[i] = dt_rank() + (int64_t)i * call + w->number;
+        if (call % 3 == 0) {
+            w->bad =
+                dt_broadcast(w->comm, buf, count, DT_I64, root) != DT_OK ? "broadcast fails" : NULL;
+            for (size_t i = 0; i < count; i++)
+                w->bad = buf[i] != root + (int64_t)i * call + w->number ? "wrong data" : w->bad;
+            continue;
+        }
+        w->bad = dt_all_reduce(w->comm, DT_IN_PLACE, buf, count, DT_I64, DT_SUM) != DT_OK
+                     ? "all-reduce fails"
+                     : NULL;
+        for (size_t i = 0; i < count; i++)
+            w->bad = buf[i] != dt_size() * ((int64_t)i * call + w->number) +
+                                   dt_size() * (dt_size() - 1) / 2
+                         ? "wrong sum"
+                         : w->bad;
+    }
+    return NULL;
+}
+
+static int busy(int rank, void *arg)
+{
+    struct worker workers[THREADS] = { 0 };
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < THREADS; i++) {
+        workers[i].number = i;
+        NEED(dt_comm_dup(DT_WORLD, &workers[i].comm) == DT_OK);
+    }
+    for (int i = 0; i < THREADS; i++)
+        NEED(pthread_create(&workers[i].thread, NULL, call_often, &workers[i]) == 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < THREADS; i++) {
+        if (workers[i].bad)
+            fprintf(stderr, "thread %d: %s\n", i, workers[i].bad);
+        NEED(!workers[i].bad);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_hundred_thousand_calls_keep_apart(void **state)
+{
+    (void)state;
+    run_all(&(struct testjob_plan){ .hosts = "2", .body = busy });
+    run_all(&(struct testjob_plan){ .hosts = "1 1", .body = busy });
+}
+
 /* Each thread has a communicator of its own, makes others of it, and calls with sizes that differ
  * from those of the other threads. */
 struct seat {
@@ -245,6 +323,7 @@ int main(void)
         cmocka_unit_test(who_comes_first_is_served_first),
         CHECKS("24", threads_take_turns_on_a_communicator),
         CHECKS("24", threads_do_not_meet_on_different_communicators),
+        CHECKS("24", a_hundred_thousand_calls_keep_apart),
         cmocka_unit_test(nobody_leaves_while_a_thread_is_inside),
     };
 
