@@ -1,4 +1,6 @@
 /* dtrun-perf: measures collectives. It runs as ranks: dtrun -np 4 dtrun-perf all_reduce */
+#include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,75 +27,157 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, ranks, bytes, DT_U8, DT_SUM);
 }
 
+/* What is measured, and where it is told. */
+struct session {
+    const struct dt_perf_op *op;
+    const struct dt_perf_args *a;
+    struct dt_perf_buffers buffers;
+    struct dt_perf_table table; /* rank 0's; all count what is wrong */
+};
+
 /* On one host its memory has to carry what the ranks move; with several, whose ranks share their
  * memory's time with the network's, what leaves each host. */
-static dt_result_t bound(const struct dt_perf_op *op, const struct dt_perf_args *a,
-                         const struct dt_perf_buffers *b, size_t bytes, double *us)
+static dt_result_t bound(const struct session *s, size_t bytes, double *us)
 {
     const char *nodes = getenv(DT_ENV_NODES);
     int hosts = nodes ? atoi(nodes) : 1, ranks = dt_size();
-    double per_byte;
+    double per_byte, gbits = s->a->link;
     dt_result_t r;
 
     if (hosts > 1) {
-        *us = a->link > 0 ? op->bus_factor(hosts) * (double)bytes * 8e-3 / a->link : 0;
+        *us = gbits > 0 ? s->op->leaves(ranks, hosts) * (double)bytes * 8e-3 / gbits : 0;
         return DT_OK;
     }
-    r = dt_perf_memory_us(b, bytes, &per_byte);
-    *us = op->moved(ranks) / ranks * (double)bytes * per_byte;
+    r = dt_perf_memory_us(&s->buffers, bytes, &per_byte);
+    *us = s->op->moved(ranks) / ranks * (double)bytes * per_byte;
     return r;
 }
 
-static dt_result_t measure_row(const struct dt_perf_op *op, const struct dt_perf_args *a,
-                               const struct dt_perf_buffers *b, struct dt_perf_row *row)
+static dt_result_t measure_row(struct session *s, struct dt_perf_row *row)
 {
-    dt_result_t r = bound(op, a, b, row->bytes, &row->bound_us);
+    dt_result_t r = bound(s, row->bytes, &row->bound_us);
 
     if (r == DT_OK)
-        r = dt_perf_measure(op, a, b, row->count, false, &row->out_of_place);
+        r = dt_perf_measure(s->op, &row->what, s->a, &s->buffers, row->count, false,
+                            &row->out_of_place);
     if (r == DT_OK)
-        r = dt_perf_measure(op, a, b, row->count, true, &row->in_place);
+        r = dt_perf_measure(s->op, &row->what, s->a, &s->buffers, row->count, true, &row->in_place);
+    if (r == DT_OK)
+        dt_perf_table_row(&s->table, row);
     return r;
 }
 
-static dt_result_t measure_all(struct dt_perf_table *t, const struct dt_perf_buffers *b)
+static dt_result_t measure_sizes(struct session *s, const struct dt_perf_case *what)
 {
-    const struct dt_perf_args *a = t->args;
+    const struct dt_perf_args *a = s->a;
     dt_result_t r = DT_OK;
 
     for (size_t bytes = a->min_bytes; bytes <= a->max_bytes && r == DT_OK;
-         bytes = dt_perf_next_size(a, bytes)) {
-        size_t size = dt_dtype_size(a->dtype), count = bytes / size;
-        struct dt_perf_row row = { .bytes = count * size, .count = count };
+         bytes = s->op->empty ? SIZE_MAX : dt_perf_next_size(a, bytes)) {
+        struct dt_perf_row row = { .what = *what, .count = dt_perf_count(s->op, what, bytes) };
 
-        r = measure_row(t->op, a, b, &row);
-        if (r == DT_OK && dt_rank() == 0)
-            dt_perf_table_row(t, &row);
-        t->wrong += dt_rank() ? row.out_of_place.wrong + row.in_place.wrong : 0;
+        row.bytes = dt_perf_bytes(s->op, what, row.count);
+        r = measure_row(s, &row);
     }
     return r;
+}
+
+static bool is_asked_for(int asked, int value, bool counts)
+{
+    return counts ? asked == DT_PERF_ALL || asked == value : value == 0;
+}
+
+static dt_result_t measure_roots(struct session *s, struct dt_perf_case what)
+{
+    dt_result_t r = DT_OK;
+
+    for (what.root = 0; what.root < dt_size() && r == DT_OK; what.root++) {
+        if (is_asked_for(s->a->root, what.root, s->op->has_root))
+            r = measure_sizes(s, &what);
+    }
+    return r;
+}
+
+static dt_result_t measure_all(struct session *s)
+{
+    dt_result_t r = DT_OK;
+
+    for (int type = 0; type < DT_DTYPE_MAX; type++) {
+        for (int op = 0; op < DT_OP_MAX && r == DT_OK; op++) {
+            struct dt_perf_case what = { .dtype = (dt_dtype_t)type, .op = (dt_op_t)op };
+
+            if (is_asked_for(s->a->dtype, type, !s->op->empty) &&
+                is_asked_for(s->a->op, op, s->op->reduces) && dt_op_applies(what.op, what.dtype))
+                r = measure_roots(s, what);
+        }
+    }
+    return r;
+}
+
+static dt_result_t measure_job(struct session *s)
+{
+    struct dt_perf_rank *ranks = calloc((size_t)dt_size(), sizeof *ranks);
+    dt_result_t r = ranks ? gather_ranks(ranks) : DT_ERR_NOMEM;
+
+    if (r == DT_OK)
+        dt_perf_table_begin(&s->table, ranks);
+    if (r == DT_OK)
+        r = measure_all(s);
+    if (r == DT_OK)
+        dt_perf_table_end(&s->table);
+    free(ranks);
+    return r;
+}
+
+/* What rank 0 writes to. False: that failed. */
+static bool open_outputs(struct session *s)
+{
+    const char *json = s->a->json;
+
+    if (!json || strcmp(json, "-") != 0)
+        s->table.text = stdout;
+    if (json)
+        s->table.json = s->table.text ? fopen(json, "w") : stdout;
+    return !json || s->table.json;
+}
+
+static bool close_outputs(struct session *s)
+{
+    FILE *json = s->table.json;
+    bool good = fflush(stdout) == 0;
+
+    if (json && json != stdout)
+        good = fclose(json) == 0 && good;
+    return good;
 }
 
 static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
 {
-    struct dt_perf_table t = { .file = stdout, .op = op, .args = a, .ranks = dt_size() };
-    struct dt_perf_rank *ranks = calloc((size_t)t.ranks, sizeof *ranks);
-    struct dt_perf_buffers b = { 0 };
-    dt_result_t r = DT_ERR_NOMEM;
+    struct session s = { .op = op, .a = a };
+    bool opened = true;
+    char text[200];
+    dt_result_t r;
 
-    if (ranks && dt_perf_buffers_make(&b, a))
-        r = gather_ranks(ranks);
-    if (r == DT_OK && dt_rank() == 0)
-        dt_perf_table_begin(&t, ranks);
+    s.table = (struct dt_perf_table){ .op = op, .args = a, .ranks = dt_size() };
+    if (dt_rank() == 0)
+        opened = open_outputs(&s);
+    if (!opened) {
+        snprintf(text, sizeof text, "--json %.100s: %s", a->json, strerror(errno));
+        fail(text);
+    }
+    r = dt_broadcast(DT_WORLD, &opened, 1, DT_U8, 0);
+    if (r == DT_OK && !opened)
+        return EXIT_WRONG;
+    if (r == DT_OK && !dt_perf_buffers_make(&s.buffers, a))
+        r = DT_ERR_NOMEM;
     if (r == DT_OK)
-        r = measure_all(&t, &b);
-    if (r == DT_OK && dt_rank() == 0)
-        dt_perf_table_end(&t);
+        r = measure_job(&s);
     if (r != DT_OK)
         fail(r == DT_ERR_NOMEM ? "out of memory; a smaller -e needs less" : dt_last_error());
-    dt_perf_buffers_free(&b);
-    free(ranks);
-    return r == DT_OK && t.wrong == 0 ? EXIT_SUCCESS : EXIT_WRONG;
+    dt_perf_buffers_free(&s.buffers);
+    if (!close_outputs(&s))
+        return fail("what was measured could not be written");
+    return r == DT_OK && s.table.wrong == 0 ? EXIT_SUCCESS : EXIT_WRONG;
 }
 
 int main(int argc, char **argv)

@@ -45,6 +45,7 @@ cmd_dtrun_agent_LDADD = launcher/libagent.la $(SODIUM_STATIC_LIBS) $(UV_STATIC_L
 cmd_dtrun_perf_SOURCES = \
 	cmd/dtrun-perf.c \
 	cmd/perf/args.c cmd/perf/args.h \
+	cmd/perf/elements.c cmd/perf/elements.h \
 	cmd/perf/measure.c cmd/perf/measure.h \
 	cmd/perf/ops.c cmd/perf/ops.h \
 	cmd/perf/table.c cmd/perf/table.h \

@@ -13,6 +13,7 @@ UNIT_TESTS += \
 	tests/unit/movement \
 	tests/unit/pair \
 	tests/unit/parts \
+	tests/unit/perf \
 	tests/unit/pipe \
 	tests/unit/reduce \
 	tests/unit/reduceoptions \
@@ -66,6 +67,10 @@ tests_unit_mismatches_LDADD = $(TESTJOB_LIBS)
 tests_unit_movement_SOURCES = tests/unit/movement.c
 tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_movement_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_perf_SOURCES = tests/unit/perf.c cmd/perf/elements.c cmd/perf/ops.c
+tests_unit_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_perf_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_pipe_SOURCES = tests/unit/pipe.c
 tests_unit_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -55,34 +55,53 @@ static bool parse_count(const char *text, int *count)
     return errno == 0 && end != text && *end == '\0' && value >= 0 && value <= 1000000000;
 }
 
-static bool parse_type(const char *text, dt_dtype_t *dtype)
+static bool is_all(const char *text, int *value)
 {
+    if (strcmp(text, "all") != 0)
+        return false;
+    *value = DT_PERF_ALL;
+    return true;
+}
+
+static bool parse_type(const char *text, int *dtype)
+{
+    if (is_all(text, dtype))
+        return true;
     for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
         if (strcmp(text, type_names[t]) == 0 || strcmp(text, dt_dtype_name(t)) == 0) {
-            *dtype = t;
+            *dtype = (int)t;
             return true;
         }
     }
     return false;
 }
 
-static bool parse_op(const char *text, dt_op_t *op)
+static bool parse_op(const char *text, int *op)
 {
+    if (is_all(text, op))
+        return true;
     for (dt_op_t o = DT_SUM; o <= DT_BXOR; o++) {
         if (strcmp(text, dt_op_name(o)) == 0) {
-            *op = o;
+            *op = (int)o;
             return true;
         }
     }
     return false;
 }
 
-/* nccl-tests' threads and GPUs of a process: here there is one of each. */
-static bool parse_one(const char *text)
+/* nccl-tests takes -1 for all. */
+static bool parse_root(const char *text, int *root)
+{
+    return is_all(text, root) || parse_count(text, root) ||
+           (strcmp(text, "-1") == 0 && is_all("all", root));
+}
+
+/* What nccl-tests has several of, and here there is one or none. */
+static bool parse_only(const char *text, int only)
 {
     int n;
 
-    return parse_count(text, &n) && n == 1;
+    return parse_count(text, &n) && n == only;
 }
 
 static bool parse_average(const char *text, enum dt_perf_average *average)
@@ -136,8 +155,10 @@ static const struct option options[] = {
     { "unalign", required_argument, NULL, 'u' },
     { "ngpus", required_argument, NULL, 'g' },
     { "nthreads", required_argument, NULL, 't' },
+    { "agg_iters", required_argument, NULL, 'm' },
+    { "cudagraph", required_argument, NULL, 'G' },
     { "link", required_argument, NULL, 'l' },
-    { "json", no_argument, NULL, 'j' },
+    { "json", required_argument, NULL, 'J' },
     { "help", no_argument, NULL, 'h' },
     { "version", no_argument, NULL, 'V' },
     { NULL, 0, NULL, 0 },
@@ -148,8 +169,10 @@ void dt_perf_args_help(void)
     puts(
         "usage: dtrun -np N dtrun-perf COLLECTIVE [OPTION]...\n"
         "\n"
-        "Measures all_reduce or broadcast and prints nccl-tests' table, with the 50th and 99th\n"
-        "percentile of the times, and the least time possible in per cent of the time taken.\n"
+        "Measures a collective and prints nccl-tests' table, with the 50th and 99th percentile of\n"
+        "the times, and the least time possible in per cent of the time taken. COLLECTIVE is\n"
+        "all_reduce, reduce, broadcast, all_gather, reduce_scatter, all_to_all, gather, scatter,\n"
+        "sendrecv or barrier.\n"
         "\n"
         "  -b, --minbytes SIZE       the least size (32M; 4, 32K, 1G: binary units)\n"
         "  -e, --maxbytes SIZE       the greatest size (that of -b)\n"
@@ -158,19 +181,20 @@ void dt_perf_args_help(void)
         "  -n, --iters N             calls at each size (as many as take 0.1 s, 20 at least)\n"
         "  -w, --warmup_iters N      calls before them that are not measured (5)\n"
         "  -d, --datatype TYPE       float (default), double, half, bfloat16, int8, uint8 ... "
-        "uint64\n"
-        "  -o, --op OP               sum (default), prod, min, max, avg, band, bor, bxor\n"
-        "  -r, --root RANK           of broadcast (0)\n"
+        "uint64, all\n"
+        "  -o, --op OP               sum (default), prod, min, max, avg, band, bor, bxor, "
+        "all\n"
+        "  -r, --root RANK           of reduce, broadcast, gather and scatter (0), or all\n"
         "  -c, --check 0|1           look at the results (1)\n"
         "  -a, --average N           times of: 0 rank 0, 1 the mean (default), 2 the least, 3 the\n"
         "                            greatest of all ranks\n"
         "  -u, --unalign BYTES       begin buffers that far from an aligned address (0)\n"
-        "  -g, --ngpus 1, -t, --nthreads 1\n"
+        "  -g, --ngpus 1, -t, --nthreads 1, -m, --agg_iters 1, -G, --cudagraph 0\n"
         "                            accepted, so that command lines of nccl-tests work\n"
         "      --link GBITS          what a host's network carries each way, for %bound with "
         "several\n"
         "                            hosts\n"
-        "      --json                print JSON instead of the table\n"
+        "  -J, --json FILE           write JSON there, too; -: to standard output, and no table\n"
         "  -h, --help, --version");
 }
 
@@ -194,7 +218,7 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
     case 'o':
         return parse_op(value, &a->op);
     case 'r':
-        return parse_count(value, &a->root);
+        return parse_root(value, &a->root);
     case 'c':
         return parse_check(value, &a->check);
     case 'a':
@@ -205,10 +229,13 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
         return parse_link(value, &a->link);
     case 'g':
     case 't':
-        return parse_one(value);
-    case 'j':
-        a->json = true;
-        return true;
+    case 'm':
+        return parse_only(value, 1);
+    case 'G':
+        return parse_only(value, 0);
+    case 'J':
+        a->json = value;
+        return *value;
     case 'h':
         a->help = true;
         return true;
@@ -239,9 +266,10 @@ static const char *check_together(struct dt_perf_args *a, bool has_max, char tex
         a->max_bytes = a->min_bytes;
     if (a->max_bytes < a->min_bytes)
         return complain(text, "the greatest size (-e) is below the least (-b)", "", "");
-    if (!dt_op_applies(a->op, a->dtype))
-        return complain(text, "-o %s folds the bits of integers, not %s", dt_op_name(a->op),
-                        type_names[a->dtype]);
+    if (a->op != DT_PERF_ALL && a->dtype != DT_PERF_ALL &&
+        !dt_op_applies((dt_op_t)a->op, (dt_dtype_t)a->dtype))
+        return complain(text, "-o %s folds the bits of integers, not %s",
+                        dt_op_name((dt_op_t)a->op), type_names[a->dtype]);
     return NULL;
 }
 
@@ -259,7 +287,8 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv, ch
                                 .check = true,
                                 .average = DT_PERF_MEAN };
     opterr = 0;
-    while ((c = getopt_long(argc, argv, ":b:e:i:f:n:w:d:o:r:c:a:u:g:t:h", options, NULL)) != -1) {
+    while ((c = getopt_long(argc, argv, ":b:e:i:f:n:w:d:o:r:c:a:u:g:t:m:G:J:h", options, NULL)) !=
+           -1) {
         if (c == '?' || c == ':')
             return complain(text, c == ':' ? "%s needs a value%s" : "there is no option %s%s",
                             argv[optind - 1], "");
@@ -272,7 +301,7 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv, ch
     if (optind != argc - 1)
         return complain(text,
                         optind < argc ? "only one collective can be measured, not also %s%s"
-                                      : "name a collective: all_reduce or broadcast%s%s",
+                                      : "name a collective, such as all_reduce%s%s",
                         optind < argc ? argv[optind + 1] : "", "");
     a->collective = argv[optind];
     return check_together(a, has_max, text);

@@ -7,6 +7,8 @@
 
 #include "runtime/dtype.h"
 
+enum { DT_PERF_ALL = -1 };
+
 enum dt_perf_average { DT_PERF_RANK0, DT_PERF_MEAN, DT_PERF_MIN, DT_PERF_MAX }; /* as -a has them */
 
 struct dt_perf_args {
@@ -17,13 +19,13 @@ struct dt_perf_args {
     double factor;  /* by which the size grows */
     int iterations; /* 0: as many as take a tenth of a second */
     int warmup;
-    dt_dtype_t dtype;
-    dt_op_t op;
-    int root;
+    int dtype; /* a dt_dtype_t, or DT_PERF_ALL */
+    int op;    /* a dt_op_t, likewise */
+    int root;  /* likewise */
     bool check;
-    bool json;
-    size_t offset; /* bytes from an aligned address */
-    double link;   /* Gbit/s of a host's network, each way; 0: not given */
+    const char *json; /* where to; "-" instead of the table; or NULL */
+    size_t offset;    /* bytes from an aligned address */
+    double link;      /* Gbit/s of a host's network, each way; 0: not given */
     enum dt_perf_average average;
     bool help;
     bool version;

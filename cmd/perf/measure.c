@@ -4,6 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cmd/perf/elements.h"
+
 enum {
     ALIGNMENT = 4096,
     SLACK = 4096 + 64, /* for -u, and bytes behind the end */
@@ -63,13 +65,52 @@ static dt_result_t combine(const struct dt_perf_args *a, double *value)
     }
 }
 
+/* ---- where buffers are ---- */
+
+static size_t blocks(bool many)
+{
+    return many ? (size_t)dt_size() : 1;
+}
+
+size_t dt_perf_count(const struct dt_perf_op *op, const struct dt_perf_case *c, size_t bytes)
+{
+    return op->empty ? 0 : bytes / dt_dtype_size(c->dtype) / blocks(op->many_in || op->many_out);
+}
+
+size_t dt_perf_bytes(const struct dt_perf_op *op, const struct dt_perf_case *c, size_t count)
+{
+    return count * dt_dtype_size(c->dtype) * blocks(op->many_in || op->many_out);
+}
+
 struct run {
     const struct dt_perf_op *op;
+    const struct dt_perf_case *c;
     const struct dt_perf_args *a;
-    const void *in;
+    void *in;
     void *out;
     size_t count;
 };
+
+static struct run run_of(const struct dt_perf_op *op, const struct dt_perf_case *c,
+                         const struct dt_perf_args *a, const struct dt_perf_buffers *b,
+                         size_t count, bool in_place)
+{
+    size_t own = (size_t)dt_rank() * count * dt_dtype_size(c->dtype);
+    struct run r = { op, c, a, b->in, b->out, count };
+
+    if (in_place)
+        r.in = b->out + (op->place == DT_PERF_OWN_IN ? own : 0);
+    if (in_place && op->place == DT_PERF_OWN_OUT)
+        r.out = b->out + own;
+    return r;
+}
+
+static dt_result_t call(const struct run *r)
+{
+    return r->op->run(r->c, r->in, r->out, r->count);
+}
+
+/* ---- measuring ---- */
 
 static dt_result_t repeat(const struct run *r, int times, double *us)
 {
@@ -77,7 +118,7 @@ static dt_result_t repeat(const struct run *r, int times, double *us)
     double start = now_us();
 
     for (int i = 0; i < times && result == DT_OK; i++)
-        result = r->op->run(r->a, r->in, r->out, r->count);
+        result = call(r);
     *us = (now_us() - start) / (times ? times : 1);
     return result;
 }
@@ -117,7 +158,7 @@ static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_fi
     for (int i = 0; i < n && result == DT_OK; i++) {
         double start = now_us();
 
-        result = r->op->run(r->a, r->in, r->out, r->count);
+        result = call(r);
         us[i] = now_us() - start;
     }
     if (result == DT_OK) {
@@ -134,32 +175,35 @@ static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_fi
 
 static dt_result_t verify(const struct run *r, bool in_place, size_t *wrong)
 {
-    size_t bytes = r->count * dt_dtype_size(r->a->dtype);
+    size_t of_block = r->count * dt_dtype_size(r->c->dtype);
+    bool has = !r->op->root_alone || dt_rank() == r->c->root;
     double sum = 0;
     dt_result_t result;
 
     if (!in_place)
-        memset(r->out, 0, bytes);
-    dt_perf_fill(r->a, in_place ? r->out : (void *)r->in, r->count, dt_rank());
-    result = r->op->run(r->a, in_place ? r->out : r->in, r->out, r->count);
-    if (result == DT_OK) {
-        sum = (double)dt_perf_wrong(r->op, r->a, r->out, r->count, dt_size());
+        memset(r->out, 0, of_block * blocks(r->op->many_out));
+    dt_perf_fill(r->op, r->c, r->in, r->count * blocks(r->op->many_in), dt_rank(), dt_size());
+    result = call(r);
+    if (result == DT_OK && has)
+        sum = (double)dt_perf_wrong(r->op, r->c, r->out, r->count, dt_rank(), dt_size());
+    if (result == DT_OK)
         result = agree(&sum, DT_SUM);
-    }
     *wrong = (size_t)sum;
     return result;
 }
 
-dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_args *a,
-                            const struct dt_perf_buffers *b, size_t count, bool in_place,
-                            struct dt_perf_figures *f)
+dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_case *c,
+                            const struct dt_perf_args *a, const struct dt_perf_buffers *b,
+                            size_t count, bool in_place, struct dt_perf_figures *f)
 {
-    struct run r = { op, a, in_place ? b->out : b->in, b->out, count };
-    size_t bytes = count * dt_dtype_size(a->dtype);
+    struct run r = run_of(op, c, a, b, count, in_place);
+    size_t bytes = dt_perf_bytes(op, c, count);
     dt_result_t result;
     int n = 0;
 
-    *f = (struct dt_perf_figures){ 0 };
+    *f = (struct dt_perf_figures){ .measured = !in_place || op->place != DT_PERF_NO_PLACE };
+    if (!f->measured)
+        return DT_OK;
     /* Zeros stay zeros, however often they are folded in place. */
     memset(b->in, 0, bytes);
     memset(b->out, 0, bytes);

@@ -2,17 +2,19 @@
 #ifndef DT_CMD_PERF_MEASURE_H
 #define DT_CMD_PERF_MEASURE_H
 
+#include "cmd/perf/args.h"
 #include "cmd/perf/ops.h"
 
 struct dt_perf_figures {
+    bool measured;   /* the collective has this form */
     double us;       /* a call, back to back */
     double p50, p99; /* of calls that were timed one by one, us */
     size_t wrong;    /* elements, of all ranks together */
 };
 
 struct dt_perf_buffers {
-    void *in;
-    void *out;
+    char *in;
+    char *out;
     char *memory[2]; /* what to free */
 };
 
@@ -20,10 +22,15 @@ struct dt_perf_buffers {
 bool dt_perf_buffers_make(struct dt_perf_buffers *b, const struct dt_perf_args *a);
 void dt_perf_buffers_free(struct dt_perf_buffers *b);
 
+/* The elements of a block when the larger buffer has up to so many bytes. */
+size_t dt_perf_count(const struct dt_perf_op *op, const struct dt_perf_case *c, size_t bytes);
+/* The bytes of the larger buffer. */
+size_t dt_perf_bytes(const struct dt_perf_op *op, const struct dt_perf_case *c, size_t count);
+
 /* Collective: every rank ends with the same figures. */
-dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_args *a,
-                            const struct dt_perf_buffers *b, size_t count, bool in_place,
-                            struct dt_perf_figures *f);
+dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_case *c,
+                            const struct dt_perf_args *a, const struct dt_perf_buffers *b,
+                            size_t count, bool in_place, struct dt_perf_figures *f);
 
 /* Collective. The microseconds that a core of the slowest rank takes to read and write a byte of
  * such buffers, all ranks at once: half of what copying takes. */

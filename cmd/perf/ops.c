@@ -1,175 +1,20 @@
 #include "cmd/perf/ops.h"
 
-#include <math.h>
-#include <stdint.h>
+#include <ctype.h>
 #include <string.h>
 
-/* ---- elements ---- */
+#include "runtime/dtype.h"
 
-/* 1 to 4; a product of more than a few of them would leave small types: there all but every eighth
- * rank contribute 1. */
-static int contribution(const struct dt_perf_args *a, size_t i, int rank)
-{
-    int v = 1 + (int)((i * 5 + (size_t)rank * 3) % 4);
-
-    return a->op == DT_PROD ? (rank % 8 == 0 ? v : 1) : v;
-}
-
-/* v: a whole number from 0 to 256. */
-static uint16_t small_half(dt_dtype_t dtype, int v)
-{
-    int bits = dtype == DT_F16 ? 10 : 7, bias = dtype == DT_F16 ? 15 : 127, e = 0;
-
-    if (v == 0)
-        return 0;
-    while (v >> (e + 1))
-        e++;
-    return (uint16_t)(((e + bias) << bits) + ((v << bits >> e) - (1 << bits)));
-}
-
-static void put(dt_dtype_t dtype, void *p, int v)
-{
-    int64_t whole = v;
-    float f = (float)v;
-    double d = v;
-    uint16_t h;
-
-    if (dtype == DT_F32) {
-        memcpy(p, &f, sizeof f);
-    } else if (dtype == DT_F64) {
-        memcpy(p, &d, sizeof d);
-    } else if (dt_dtype_is_float(dtype)) {
-        h = small_half(dtype, v);
-        memcpy(p, &h, sizeof h);
-    } else {
-        memcpy(p, &whole, dt_dtype_size(dtype)); /* little-endian */
-    }
-}
-
-static double get_half(dt_dtype_t dtype, uint16_t h)
-{
-    int bits = dtype == DT_F16 ? 10 : 7, bias = dtype == DT_F16 ? 15 : 127;
-    int exponent = (h & 0x7fff) >> bits, mantissa = h & ((1 << bits) - 1);
-    double v = exponent ? ldexp((1 << bits) + mantissa, exponent - bias - bits)
-                        : ldexp(mantissa, 1 - bias - bits);
-
-    return h & 0x8000 ? -v : v;
-}
-
-static double get(dt_dtype_t dtype, const void *p)
-{
-    int64_t whole = 0;
-    uint16_t h;
-    float f;
-    double d;
-
-    switch (dtype) {
-    case DT_F32:
-        memcpy(&f, p, sizeof f);
-        return (double)f;
-    case DT_F64:
-        memcpy(&d, p, sizeof d);
-        return d;
-    case DT_F16:
-    case DT_BF16:
-        memcpy(&h, p, sizeof h);
-        return get_half(dtype, h);
-    default:
-        memcpy(&whole, p, dt_dtype_size(dtype));
-        return (double)whole;
-    }
-}
-
-void dt_perf_fill(const struct dt_perf_args *a, void *buf, size_t count, int rank)
-{
-    for (size_t i = 0; i < count; i++)
-        put(a->dtype, (char *)buf + i * dt_dtype_size(a->dtype), contribution(a, i, rank));
-}
-
-static int64_t fold(dt_op_t op, int64_t x, int64_t y)
-{
-    switch (op) {
-    case DT_PROD:
-        return x * y;
-    case DT_MIN:
-        return y < x ? y : x;
-    case DT_MAX:
-        return y > x ? y : x;
-    case DT_BAND:
-        return x & y;
-    case DT_BOR:
-        return x | y;
-    case DT_BXOR:
-        return x ^ y;
-    default:
-        return x + y;
-    }
-}
-
-/* Integers wrap as their type does. */
-static double wrapped(dt_dtype_t dtype, int64_t v)
-{
-    char p[8];
-
-    if (dt_dtype_is_float(dtype))
-        return (double)v;
-    memcpy(p, &v, sizeof v);
-    return get(dtype, p);
-}
-
-/* Half the distance between two numbers of a type, by their size: what one rounding may cost. */
-static double rounding(dt_dtype_t dtype)
-{
-    switch (dtype) {
-    case DT_F16:
-        return 0x1p-11;
-    case DT_BF16:
-        return 0x1p-8;
-    case DT_F32:
-        return 0x1p-24;
-    case DT_F64:
-        return 0x1p-53;
-    default:
-        return 0;
-    }
-}
-
-/* The inputs repeat with a period of 4, and so do the results. */
-static void expect(const struct dt_perf_op *op, const struct dt_perf_args *a, int n, double want[4])
-{
-    for (size_t i = 0; i < 4; i++) {
-        int64_t acc = contribution(a, i, op->reduces ? 0 : a->root);
-
-        for (int rank = 1; op->reduces && rank < n; rank++)
-            acc = fold(a->op, acc, contribution(a, i, rank));
-        want[i] = wrapped(a->dtype, acc);
-        if (op->reduces && a->op == DT_AVG)
-            want[i] = dt_dtype_is_float(a->dtype) ? want[i] / n : trunc(want[i] / n);
-    }
-}
-
-size_t dt_perf_wrong(const struct dt_perf_op *op, const struct dt_perf_args *a, const void *out,
-                     size_t count, int n)
-{
-    double want[4], slack;
-    size_t wrong = 0;
-
-    expect(op, a, n, want);
-    /* A sum of many ranks may not fit a half; an average is rounded. */
-    slack = rounding(a->dtype) * (op->reduces ? n : 0);
-    for (size_t i = 0; i < count; i++) {
-        double got = get(a->dtype, (const char *)out + i * dt_dtype_size(a->dtype));
-
-        wrong += !(fabs(got - want[i % 4]) <= slack * fabs(want[i % 4]));
-    }
-    return wrong;
-}
-
-/* ---- collectives ---- */
+/* ---- counting ---- */
 
 static double both_ways(int n)
 {
     return 2.0 * (n - 1) / n;
+}
+
+static double all_but_own(int n)
+{
+    return 1.0 * (n - 1) / n;
 }
 
 static double one_way(int n)
@@ -178,38 +23,282 @@ static double one_way(int n)
     return 1;
 }
 
-static double read_all_and_write_all(int n)
+static double none(int n)
+{
+    (void)n;
+    return 0;
+}
+
+static double every_buffer_whole(int n)
 {
     return 2.0 * n;
 }
 
-static double read_one_and_write_the_others(int n)
+static double one_for_every_other(int n)
 {
     return n;
 }
 
-static dt_result_t all_reduce(const struct dt_perf_args *a, const void *in, void *out, size_t count)
+static double one_whole_and_all(int n)
 {
-    return dt_all_reduce(DT_WORLD, in, out, count, a->dtype, a->op);
+    return n + 1.0;
+}
+
+static double once_through(int n)
+{
+    (void)n;
+    return 2;
+}
+
+static double both_ways_of_hosts(int n, int hosts)
+{
+    (void)n;
+    return both_ways(hosts);
+}
+
+static double other_hosts_part(int n, int hosts)
+{
+    (void)n;
+    return all_but_own(hosts);
+}
+
+static double other_hosts_part_of_each(int n, int hosts)
+{
+    return 1.0 * n / hosts * all_but_own(hosts);
+}
+
+static double whole(int n, int hosts)
+{
+    (void)n;
+    return hosts > 1;
+}
+
+/* ---- who has what ---- */
+
+static struct dt_perf_source from_root(int me, int n, int root, int block)
+{
+    (void)me;
+    (void)n;
+    return (struct dt_perf_source){ root, block };
+}
+
+static struct dt_perf_source from_root_for_me(int me, int n, int root, int block)
+{
+    (void)n;
+    (void)block;
+    return (struct dt_perf_source){ root, me };
+}
+
+static struct dt_perf_source from_each(int me, int n, int root, int block)
+{
+    (void)me;
+    (void)n;
+    (void)root;
+    return (struct dt_perf_source){ block, 0 };
+}
+
+static struct dt_perf_source from_each_for_me(int me, int n, int root, int block)
+{
+    (void)n;
+    (void)root;
+    return (struct dt_perf_source){ block, me };
+}
+
+static struct dt_perf_source from_the_one_before(int me, int n, int root, int block)
+{
+    (void)root;
+    return (struct dt_perf_source){ (me + n - 1) % n, block };
+}
+
+/* ---- calling ---- */
+
+static dt_result_t all_reduce(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    return dt_all_reduce(DT_WORLD, in, out, count, c->dtype, c->op);
+}
+
+static dt_result_t reduce(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    return dt_reduce(DT_WORLD, in, out, count, c->dtype, c->op, c->root);
+}
+
+static dt_result_t reduce_scatter(const struct dt_perf_case *c, const void *in, void *out,
+                                  size_t count)
+{
+    return dt_reduce_scatter(DT_WORLD, in, out, count, c->dtype, c->op);
 }
 
 /* Out of place, root first brings its input to where all others have their output. */
-static dt_result_t broadcast(const struct dt_perf_args *a, const void *in, void *out, size_t count)
+static dt_result_t broadcast(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    if (in != out && dt_rank() == a->root)
-        memcpy(out, in, count * dt_dtype_size(a->dtype));
-    return dt_broadcast(DT_WORLD, out, count, a->dtype, a->root);
+    if (in != out && dt_rank() == c->root)
+        memcpy(out, in, count * dt_dtype_size(c->dtype));
+    return dt_broadcast(DT_WORLD, out, count, c->dtype, c->root);
+}
+
+static dt_result_t all_gather(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    return dt_all_gather(DT_WORLD, in, out, count, c->dtype);
+}
+
+static dt_result_t all_to_all(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    return dt_all_to_all(DT_WORLD, in, out, count, c->dtype);
+}
+
+static dt_result_t gather(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    return dt_gather(DT_WORLD, in, out, count, c->dtype, c->root);
+}
+
+static dt_result_t scatter(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    return dt_scatter(DT_WORLD, in, out, count, c->dtype, c->root);
+}
+
+/* To the next rank and from the one before. Each call waits for its peer: were all to send first,
+ * they would wait for each other for good; with every other rank receiving first none does. */
+static dt_result_t sendrecv(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    int me = dt_rank(), n = dt_size(), next = (me + 1) % n, last = (me + n - 1) % n;
+    dt_result_t r;
+
+    if (n == 1) {
+        memcpy(out, in, count * dt_dtype_size(c->dtype));
+        return DT_OK;
+    }
+    if (me % 2) {
+        r = dt_recv(DT_WORLD, out, count, c->dtype, last);
+        return r == DT_OK ? dt_send(DT_WORLD, in, count, c->dtype, next) : r;
+    }
+    r = dt_send(DT_WORLD, in, count, c->dtype, next);
+    return r == DT_OK ? dt_recv(DT_WORLD, out, count, c->dtype, last) : r;
+}
+
+static dt_result_t barrier(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    (void)c;
+    (void)in;
+    (void)out;
+    (void)count;
+    return dt_barrier(DT_WORLD);
 }
 
 static const struct dt_perf_op ops[] = {
-    { "all_reduce", true, both_ways, read_all_and_write_all, all_reduce },
-    { "broadcast", false, one_way, read_one_and_write_the_others, broadcast },
+    { .name = "all_reduce",
+      .reduces = true,
+      .source = from_root,
+      .bus_factor = both_ways,
+      .moved = every_buffer_whole,
+      .leaves = both_ways_of_hosts,
+      .run = all_reduce },
+    { .name = "reduce",
+      .reduces = true,
+      .has_root = true,
+      .root_alone = true,
+      .source = from_root,
+      .bus_factor = one_way,
+      .moved = one_whole_and_all,
+      .leaves = whole,
+      .run = reduce },
+    { .name = "broadcast",
+      .has_root = true,
+      .source = from_root,
+      .bus_factor = one_way,
+      .moved = one_for_every_other,
+      .leaves = whole,
+      .run = broadcast },
+    { .name = "all_gather",
+      .many_out = true,
+      .place = DT_PERF_OWN_IN,
+      .source = from_each,
+      .bus_factor = all_but_own,
+      .moved = one_whole_and_all,
+      .leaves = other_hosts_part,
+      .run = all_gather },
+    { .name = "reduce_scatter",
+      .reduces = true,
+      .many_in = true,
+      .source = from_each_for_me,
+      .bus_factor = all_but_own,
+      .moved = one_whole_and_all,
+      .leaves = other_hosts_part,
+      .run = reduce_scatter },
+    { .name = "all_to_all",
+      .many_in = true,
+      .many_out = true,
+      .place = DT_PERF_NO_PLACE,
+      .source = from_each_for_me,
+      .bus_factor = all_but_own,
+      .moved = every_buffer_whole,
+      .leaves = other_hosts_part_of_each,
+      .run = all_to_all },
+    { .name = "gather",
+      .has_root = true,
+      .root_alone = true,
+      .many_out = true,
+      .place = DT_PERF_OWN_IN,
+      .source = from_each,
+      .bus_factor = all_but_own,
+      .moved = once_through,
+      .leaves = other_hosts_part,
+      .run = gather },
+    { .name = "scatter",
+      .has_root = true,
+      .many_in = true,
+      .place = DT_PERF_OWN_OUT,
+      .source = from_root_for_me,
+      .bus_factor = all_but_own,
+      .moved = once_through,
+      .leaves = other_hosts_part,
+      .run = scatter },
+    { .name = "sendrecv",
+      .place = DT_PERF_NO_PLACE,
+      .source = from_the_one_before,
+      .bus_factor = one_way,
+      .moved = every_buffer_whole,
+      .leaves = whole,
+      .run = sendrecv },
+    { .name = "barrier",
+      .empty = true,
+      .place = DT_PERF_NO_PLACE,
+      .source = from_root,
+      .bus_factor = none,
+      .moved = none,
+      .leaves = whole,
+      .run = barrier },
 };
+
+/* ---- finding ---- */
+
+/* The next letter that counts: case, "_" and "-" do not. */
+static char next(const char **text)
+{
+    while (**text == '_' || **text == '-')
+        ++*text;
+    return **text ? (char)tolower((unsigned char)*(*text)++) : '\0';
+}
+
+static bool is_called(const char *name, const char *text)
+{
+    char c;
+
+    while ((c = next(&name)) != '\0') {
+        if (c != next(&text))
+            return false;
+    }
+    return *text == '\0' || strcmp(text, "_perf") == 0 || strcmp(text, "-perf") == 0;
+}
+
+const struct dt_perf_op *dt_perf_op_at(size_t i)
+{
+    return i < sizeof ops / sizeof *ops ? &ops[i] : NULL;
+}
 
 const struct dt_perf_op *dt_perf_op_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
-        if (strcmp(name, ops[i].name) == 0)
+    for (size_t i = 0; dt_perf_op_at(i); i++) {
+        if (is_called(ops[i].name, name))
             return &ops[i];
     }
     return NULL;

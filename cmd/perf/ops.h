@@ -1,26 +1,55 @@
-/* The collectives that dtrun-perf measures: how each is called, what it should give, and how its
- * bandwidths are counted (nccl-tests, doc/PERFORMANCE.md). */
+/* The collectives that dtrun-perf measures: how each is called, who has what of it, and how its
+ * bandwidths are counted (nccl-tests, doc/PERFORMANCE.md). One table.
+ *
+ * Buffers are one or more blocks of "count" elements. The larger of the two buffers is the size
+ * that the table shows, as nccl-tests counts. */
 #ifndef DT_CMD_PERF_OPS_H
 #define DT_CMD_PERF_OPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "cmd/perf/args.h"
+#include "runtime/dtrun.h"
+
+enum dt_perf_place {                   /* where the input is when it is in place, */
+                     DT_PERF_SAME,     /* and the result: at the beginning of the output */
+                     DT_PERF_OWN_IN,   /* the input is this rank's block of the output */
+                     DT_PERF_OWN_OUT,  /* the output is this rank's block of the input */
+                     DT_PERF_NO_PLACE, /* never in place */
+};
+
+struct dt_perf_case { /* what is measured */
+    dt_dtype_t dtype;
+    dt_op_t op;
+    int root;
+};
+
+struct dt_perf_source { /* of a block of a result */
+    int rank;           /* whose input it comes from; not of those that reduce */
+    int block;          /* of that input */
+};
 
 struct dt_perf_op {
     const char *name;
-    bool reduces;                /* -o means something, -r does not; else the other way round */
+    bool reduces;    /* -o means something */
+    bool has_root;   /* -r does */
+    bool empty;      /* it moves no data */
+    bool root_alone; /* has the result */
+    bool many_in;    /* the input has a block for each rank, not one; likewise the output */
+    bool many_out;
+    enum dt_perf_place place;
+    struct dt_perf_source (*source)(int me, int n, int root, int block); /* of the result */
     double (*bus_factor)(int n); /* bus bandwidth by algorithm bandwidth, for n ranks */
     double (*moved)(int n); /* bytes read and written by all ranks of a host together, by size */
-    dt_result_t (*run)(const struct dt_perf_args *a, const void *in, void *out, size_t count);
+    double (*leaves)(int n, int hosts); /* bytes that leave or enter a host at least, by size */
+    dt_result_t (*run)(const struct dt_perf_case *c, const void *in, void *out, size_t count);
 };
 
-const struct dt_perf_op *dt_perf_op_find(const char *name); /* NULL: there is none */
-
-/* Fills a rank's input with numbers that every type holds and whose results are exact. */
-void dt_perf_fill(const struct dt_perf_args *a, void *buf, size_t count, int rank);
-/* How many of count elements of out are not what the collective should have given. */
-size_t dt_perf_wrong(const struct dt_perf_op *op, const struct dt_perf_args *a, const void *out,
-                     size_t count, int n);
+/* By its name, however it is written: allreduce, all-reduce and all_reduce_perf are one. NULL:
+ * none.
+ */
+const struct dt_perf_op *dt_perf_op_find(const char *name);
+/* By number, from 0; NULL after the last. */
+const struct dt_perf_op *dt_perf_op_at(size_t i);
 
 #endif

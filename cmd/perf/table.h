@@ -7,6 +7,7 @@
 #include "cmd/perf/measure.h"
 
 struct dt_perf_row {
+    struct dt_perf_case what;
     size_t bytes;
     size_t count;
     struct dt_perf_figures out_of_place;
@@ -15,12 +16,14 @@ struct dt_perf_row {
 };
 
 struct dt_perf_table {
-    FILE *file;
+    FILE *text; /* NULL: not wanted, likewise */
+    FILE *json;
     const struct dt_perf_op *op;
     const struct dt_perf_args *args;
     int ranks;
     size_t rows;
-    double bus_sum; /* GB/s, of both columns of all rows */
+    double bus_sum; /* GB/s, of all columns of all rows */
+    size_t bus_n;   /* and how many they are */
     size_t wrong;
 };
 

@@ -1,0 +1,170 @@
+/* What dtrun-perf takes for right and wrong, against collectives that are done here, by the letter.
+ */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "cmd/perf/elements.h"
+#include "runtime/dtype.h"
+#include "runtime/host/reduce.h"
+#include "tests/unit/checks.h"
+
+enum { COUNT = 60, MOST = 130 };
+
+static char in[MOST][MOST * COUNT * 8], result[MOST * COUNT * 8];
+
+/* Folded in one go, as on one host, or by pairs of ranks first, as on hosts of two. */
+static void fold_block(const struct dt_perf_case *c, int n, size_t at, bool by_pairs)
+{
+    static char sums[MOST][COUNT * 8];
+    const void *src[MOST];
+    struct dt_fold f = { .src = src, .count = COUNT, .divisor = 1 };
+    size_t m = 0;
+
+    for (int rank = 0; rank < n; rank += by_pairs ? 2 : 1) {
+        if (!by_pairs || rank + 1 == n) {
+            src[m++] = in[rank] + at;
+            continue;
+        }
+        const void *pair[] = { in[rank] + at, in[rank + 1] + at };
+        struct dt_fold of_pair = {
+            .dst = sums[m], .src = pair, .n = 2, .count = COUNT, .divisor = 1
+        };
+        dt_fold(&of_pair, c->dtype, c->op);
+        src[m] = sums[m];
+        m++;
+    }
+    f.dst = result;
+    f.n = m;
+    f.divisor = c->op == DT_AVG ? n : 1;
+    dt_fold(&f, c->dtype, c->op);
+}
+
+/* Does the collective as rank me sees it. */
+static void do_it(const char *name, const struct dt_perf_case *c, int me, int n, bool by_pairs)
+{
+    size_t block = COUNT * dt_dtype_size(c->dtype);
+
+    if (strcmp(name, "all_reduce") == 0 || strcmp(name, "reduce") == 0)
+        fold_block(c, n, 0, by_pairs);
+    else if (strcmp(name, "reduce_scatter") == 0)
+        fold_block(c, n, (size_t)me * block, by_pairs);
+    else if (strcmp(name, "broadcast") == 0)
+        memcpy(result, in[c->root], block);
+    else if (strcmp(name, "scatter") == 0)
+        memcpy(result, in[c->root] + (size_t)me * block, block);
+    else if (strcmp(name, "sendrecv") == 0)
+        memcpy(result, in[(me + n - 1) % n], block);
+    for (size_t i = 0; i < (size_t)n; i++) {
+        if (strcmp(name, "all_to_all") == 0)
+            memcpy(result + i * block, in[i] + (size_t)me * block, block);
+        else if (strcmp(name, "all_gather") == 0 || strcmp(name, "gather") == 0)
+            memcpy(result + i * block, in[i], block);
+    }
+}
+
+/* Every third element is another number, and exactly these are counted. */
+static void spoil_and_count(const struct dt_perf_op *op, const struct dt_perf_case *c, int me,
+                            int n)
+{
+    size_t size = dt_dtype_size(c->dtype), elements = COUNT * (op->many_out ? (size_t)n : 1);
+    size_t spoilt = 0;
+
+    for (size_t i = me % 3; i < elements; i += 3) {
+        result[i * size + size - 1] ^= 4;
+        spoilt++;
+    }
+    assert_int_equal(dt_perf_wrong(op, c, result, COUNT, me, n), spoilt);
+}
+
+static void try_case(const struct dt_perf_op *op, const struct dt_perf_case *c, int n)
+{
+    size_t elements = COUNT * (op->many_in ? (size_t)n : 1);
+
+    for (int rank = 0; rank < n; rank++)
+        dt_perf_fill(op, c, in[rank], elements, rank, n);
+    for (int me = 0; me < n; me += 1 + n / 3) {
+        for (int by_pairs = 0; by_pairs < 2; by_pairs++) {
+            do_it(op->name, c, me, n, by_pairs);
+            assert_int_equal(dt_perf_wrong(op, c, result, COUNT, me, n), 0);
+        }
+        spoil_and_count(op, c, me, n);
+    }
+}
+
+static void wrong_elements_are_counted_exactly(void **state)
+{
+    static const int sizes[] = { 1, 2, 5, 42, MOST };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (size_t k = 0; dt_perf_op_at(k); k++) {
+            const struct dt_perf_op *op = dt_perf_op_at(k);
+
+            for (int type = 0; type < DT_DTYPE_MAX && !op->empty; type++) {
+                for (int o = 0; o < (op->reduces ? DT_OP_MAX : 1); o++) {
+                    struct dt_perf_case c = { (dt_dtype_t)type, (dt_op_t)o, sizes[i] / 2 };
+
+                    if (dt_op_applies(c.op, c.dtype))
+                        try_case(op, &c, sizes[i]);
+                }
+            }
+        }
+    }
+}
+
+static void a_block_of_another_rank_is_wrong(void **state)
+{
+    const struct dt_perf_case c = { DT_U8, DT_SUM, 0 };
+    const struct dt_perf_op *op = dt_perf_op_find("all_gather");
+
+    (void)state;
+    for (int rank = 0; rank < 2; rank++)
+        dt_perf_fill(op, &c, in[rank], COUNT, rank, 2);
+    memcpy(result, in[1], COUNT);
+    memcpy(result + COUNT, in[0], COUNT);
+    assert_int_equal(dt_perf_wrong(op, &c, result, COUNT, 0, 2), 2 * COUNT);
+}
+
+static void names_are_found_however_they_are_written(void **state)
+{
+    static const struct {
+        const char *written, *name;
+    } cases[] = {
+        { "all_reduce", "all_reduce" },
+        { "all-reduce", "all_reduce" },
+        { "AllReduce", "all_reduce" },
+        { "all_reduce_perf", "all_reduce" },
+        { "alltoall_perf", "all_to_all" },
+        { "reducescatter", "reduce_scatter" },
+        { "sendrecv_perf", "sendrecv" },
+        { "reduce", "reduce" },
+        { "reduce_", NULL },
+        { "reduces", NULL },
+        { "all_reduce_perfect", NULL },
+        { "", NULL },
+        { "_perf", NULL },
+        { "redu", NULL },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct dt_perf_op *op = dt_perf_op_find(cases[i].written);
+
+        if (cases[i].name)
+            assert_string_equal(op->name, cases[i].name);
+        else
+            assert_null(op);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKS("21", wrong_elements_are_counted_exactly),
+        cmocka_unit_test(a_block_of_another_rank_is_wrong),
+        cmocka_unit_test(names_are_found_however_they_are_written),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
