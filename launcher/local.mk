@@ -113,6 +113,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/cgroup.c launcher/agent/cgroup.h \
 	launcher/agent/channel.c launcher/agent/channel.h \
 	launcher/agent/clock.h \
+	launcher/agent/callwatch.c launcher/agent/callwatch.h \
 	launcher/agent/commshm.c launcher/agent/commshm.h \
 	launcher/agent/elfneeds.c launcher/agent/elfneeds.h \
 	launcher/agent/fault.c launcher/agent/fault.h \

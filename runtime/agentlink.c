@@ -158,7 +158,7 @@ dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv 
                     env->rank, welcome->refused.text);
     else if (r == DT_OK &&
              (welcome->type != DT_RANK_WELCOME || fd < 0 || welcome->welcome.rank != env->rank ||
-              dt_hostshm_map(shm, fd, env->generation, welcome->welcome.local_size) < 0))
+              dt_hostshm_map(shm, fd, env->generation, welcome->welcome.local_size, 0) < 0))
         r = dt_fail(DT_ERR_VERSION, "rank %u: dtrun-agent's welcome cannot be understood (%s)",
                     env->rank, strerror(errno));
     if (fd >= 0)
@@ -355,7 +355,7 @@ dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text)
 }
 
 void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code, uint32_t culprit,
-                         const char *text)
+                         const char *text, bool wait)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_FAILED };
 
@@ -365,11 +365,21 @@ void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code
     msg.failed.code = code;
     msg.failed.rank = culprit;
     snprintf(msg.failed.text, sizeof msg.failed.text, "%s", text);
-    (void)dt_rankmsg_send(l->fd, &msg, -1, MSG_DONTWAIT);
+    (void)dt_rankmsg_send(l->fd, &msg, -1, wait ? 0 : MSG_DONTWAIT);
 }
 
-static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, uint32_t generation,
-                              struct dt_hostshm *shm)
+dt_result_t dt_agentlink_limit(struct dt_agentlink *l, uint32_t ms)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_LIMIT };
+
+    if (l->fd < 0)
+        return DT_OK;
+    msg.limit.ms = ms;
+    return say(l, &msg);
+}
+
+static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, uint32_t size,
+                              uint32_t generation, struct dt_hostshm *shm)
 {
     int error = memory->msg.memory.error;
 
@@ -378,14 +388,14 @@ static dt_result_t map_memory(const struct dt_reply *memory, uint32_t members, u
                        strerror(error), error == ENOSPC ? " (there are too many; free some)" : "");
     if (memory->fd < 0)
         return dt_fail(DT_ERR_IO, "the memory of a communicator: %s", strerror(EMFILE));
-    if (dt_hostshm_map(shm, memory->fd, generation, members) == 0)
+    if (dt_hostshm_map(shm, memory->fd, generation, members, size) == 0)
         return DT_OK;
     return dt_fail(errno == EPROTO ? DT_ERR_INTERNAL : DT_ERR_NOMEM,
                    "the memory of a communicator: %s", strerror(errno));
 }
 
 dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint32_t members,
-                                     uint32_t generation, struct dt_hostshm *shm)
+                                     uint32_t size, uint32_t generation, struct dt_hostshm *shm)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_WANT_MEMORY };
     struct dt_reply memory = { .type = DT_RANK_MEMORY, .comm = comm, .fd = -1 };
@@ -393,10 +403,11 @@ dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint
 
     msg.want_memory.comm = comm;
     msg.want_memory.members = members;
+    msg.want_memory.size = size;
     r = ask(l, &msg, &memory);
     if (r != DT_OK)
         return r == DT_ERR_STATE ? dt_fail(r, "the job has been stopped") : r;
-    r = map_memory(&memory, members, generation, shm);
+    r = map_memory(&memory, members, size, generation, shm);
     if (memory.fd >= 0)
         close(memory.fd);
     return r;

@@ -66,15 +66,18 @@ dt_result_t dt_agentlink_commit(struct dt_agentlink *l, int64_t step, bool resto
 dt_result_t dt_agentlink_note(struct dt_agentlink *l, const char *text);
 
 /* Tells the agent that a call fails and why, so that it fails on every rank of the communicator (0:
- * of the job), on all hosts, for that reason and not because this rank is about to end. Does not
- * wait. */
+ * of the job), on all hosts, for that reason and not because this rank is about to end. With wait
+ * it waits for room in the socket; without, what finds none the agent learns from the
+ * communicator's memory, which the caller stops. */
 void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code, uint32_t culprit,
-                         const char *text);
+                         const char *text, bool wait);
+/* Tells dtrun that calls of this rank may wait for so long only. */
+dt_result_t dt_agentlink_limit(struct dt_agentlink *l, uint32_t ms);
 
-/* Maps the memory of a communicator that has so many ranks on this host. DT_ERR_STATE: the job has
- * been stopped. */
+/* Maps the memory of a communicator that has so many ranks on this host, and size in all.
+ * DT_ERR_STATE: the job has been stopped. */
 dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint32_t members,
-                                     uint32_t generation, struct dt_hostshm *shm);
+                                     uint32_t size, uint32_t generation, struct dt_hostshm *shm);
 void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm);
 
 /* Reports a watched step and returns when the agent lets this rank go on; a fault that was asked

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/futex.h"
+#include "runtime/host/clock.h"
 
 static _Thread_local const struct dt_ticketlock *dti_held;
 
@@ -110,6 +111,21 @@ void dt_async_close(struct dt_async *a)
 bool dt_task_is_done(struct dt_task *task)
 {
     return atomic_load_explicit(&task->done, memory_order_acquire);
+}
+
+bool dt_task_await_for(struct dt_task *task, uint64_t ns)
+{
+    uint64_t begun = dt_clock_ns();
+    uint64_t gone = 0;
+
+    while (!dt_task_is_done(task) && gone < ns) {
+        uint64_t rest = ns - gone;
+        struct timespec most = { (time_t)(rest / 1000000000), (long)(rest % 1000000000) };
+
+        dt_futex_wait_for(&task->done, 0, &most);
+        gone = dt_clock_ns() - begun;
+    }
+    return dt_task_is_done(task);
 }
 
 dt_result_t dt_task_await(struct dt_task *task)

@@ -45,6 +45,8 @@ dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
 void dt_async_close(struct dt_async *a);
 
 bool dt_task_is_done(struct dt_task *task);
+/* Sleeps until it is done, or for so long; returns whether it is done. */
+bool dt_task_await_for(struct dt_task *task, uint64_t ns);
 /* Sleeps until it is done. Returns its result, and makes its text what dt_last_error returns. */
 dt_result_t dt_task_await(struct dt_task *task);
 

@@ -37,7 +37,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     if (c->shm.map.head)
         dt_comm_stop(c, result, c->trouble.rank, c->why);
     else /* the others have their memory, or will have it */
-        dt_agentlink_failed(&c->world->agent, c->id, result, c->trouble.rank, c->why);
+        dt_agentlink_failed(&c->world->agent, c->id, result, c->trouble.rank, c->why, true);
     dt_flow_fail(&c->mesh, result);
     return result;
 }

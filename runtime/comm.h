@@ -66,6 +66,17 @@ static inline bool dt_comm_leads(const struct dt_comm *c)
     return c->local_rank == 0 && c->nodes > 1;
 }
 
+/* For how long calls on c may wait from now on, in ms; 0: as dtrun says; DT_HOSTSHM_NO_LIMIT. */
+static inline uint32_t dt_comm_limit(const struct dt_comm *c)
+{
+    return atomic_load_explicit(&c->shm.map.ranks[c->local_rank].limit_ms, memory_order_relaxed);
+}
+
+static inline void dt_comm_set_limit(struct dt_comm *c, uint32_t ms)
+{
+    atomic_store_explicit(&c->shm.map.ranks[c->local_rank].limit_ms, ms, memory_order_relaxed);
+}
+
 /* DT_OK, or what has ended this generation; costs a load. */
 dt_result_t dt_comm_check(struct dt_comm *c);
 

@@ -79,6 +79,42 @@ dt_result_t dt_comm_abort(dt_comm_t *comm)
     return r;
 }
 
+enum { TIMEOUT_MAX_S = 1000 * 1000 };
+
+static bool read_timeout(double seconds, uint32_t *ms)
+{
+    if (seconds == DT_TIMEOUT_DEFAULT)
+        *ms = 0;
+    else if (seconds == 0)
+        *ms = DT_HOSTSHM_NO_LIMIT;
+    else if (seconds >= 0.1 && seconds <= TIMEOUT_MAX_S)
+        *ms = (uint32_t)(seconds * 1000);
+    else
+        return false;
+    return true;
+}
+
+dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
+{
+    struct dt_comm *c;
+    uint32_t ms;
+    dt_result_t r = dt_context_enter("dt_comm_set_timeout", comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    if (!read_timeout(seconds, &ms))
+        r = dt_fail(DT_ERR_ARG,
+                    "dt_comm_set_timeout: %g is no number of seconds from 0.1 to %d, nor 0 (never) "
+                    "or DT_TIMEOUT_DEFAULT",
+                    seconds, TIMEOUT_MAX_S);
+    else if (ms && ms != DT_HOSTSHM_NO_LIMIT)
+        r = dt_agentlink_limit(&c->world->agent, ms);
+    if (r == DT_OK)
+        dt_comm_set_limit(c, ms);
+    dt_context_leave(c);
+    return r;
+}
+
 static void see_rank(struct dt_comm *c, void *arg)
 {
     *(int *)arg = c->rank;

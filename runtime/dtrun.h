@@ -121,6 +121,14 @@ DT_API dt_result_t dt_comm_free(dt_comm_t *comm);
 /* Makes every call on comm, on all its ranks, now and later, return DT_ERR_ABORTED. Never waits,
  * and may be called while other threads are inside calls. DT_WORLD: on every communicator. */
 DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
+/* For how long calls on comm may wait for ranks that do not come: from its next call on, in this
+ * process. 0: for ever; DT_TIMEOUT_DEFAULT: as dtrun's --collective-timeout says. What comes of a
+ * split or dup begins with its parent's. A call that has waited for so long returns DT_ERR_TIMEOUT
+ * on all ranks of comm, with the names of those who have not come and what they do instead; dtrun
+ * has warned of them after half of that (a minute at most). DT_WORLD's ends all communicators.
+ * DT_ERR_ARG: seconds is neither, nor from 0.1 to 1000000. */
+#define DT_TIMEOUT_DEFAULT (-1.0)
+DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
 /* This rank's number in comm, and how many there are; -1 where comm is none. */
 DT_API int dt_comm_rank(dt_comm_t *comm);
 DT_API int dt_comm_size(dt_comm_t *comm);
@@ -237,8 +245,8 @@ DT_API dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *co
 
 /* From one rank to another: peer makes the other call with the same count and type. dt_send returns
  * when the peer has come to its call and buf may be written again. What goes from one rank to
- * another is matched in order. Only these two calls are between two ranks alone: one whose peer
- * never makes its own waits for good, until a rank dies or dt_comm_abort ends it. */
+ * another is matched in order. Only these two calls are between two ranks alone; one whose peer
+ * never makes its own ends as dt_comm_set_timeout says, when a rank dies, or with dt_comm_abort. */
 DT_API dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
                            int peer);
 DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer);
@@ -299,6 +307,9 @@ DT_API dt_result_t dt_iscatterv(dt_comm_t *comm, const void *in, const size_t *c
 DT_API dt_result_t dt_wait(dt_request_t *request);
 /* Waits for all n. Returns the first failure. */
 DT_API dt_result_t dt_wait_all(dt_request_t *requests, size_t n);
+/* Waits for so many seconds at most; 0: not at all. Stores whether it is done; if so, the same as
+ * dt_wait. Otherwise DT_OK, and the request is as before. */
+DT_API dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done);
 /* Stores whether it is done; if so, the same as dt_wait. */
 DT_API dt_result_t dt_test(dt_request_t *request, int *done);
 

@@ -106,14 +106,21 @@ static dt_result_t take_memory(struct dt_comm *c)
         return DT_OK;
     }
     if (c->size > 1) {
-        r = dt_agentlink_want_memory(&w->agent, c->id, (uint32_t)c->local_size, w->generation,
-                                     &c->shm.map);
+        r = dt_agentlink_want_memory(&w->agent, c->id, (uint32_t)c->local_size, (uint32_t)c->size,
+                                     w->generation, &c->shm.map);
         return r == DT_ERR_STATE ? job_stopped(w) : r;
     }
     if (dt_hostshm_create_private(&c->shm.map) == 0)
         return DT_OK;
     return dt_fail(DT_ERR_NOMEM, "rank %d: no memory for a communicator: %s", w->rank,
                    strerror(errno));
+}
+
+/* For the agent, which tells who waits for whom. */
+static void write_members(const struct dt_comm *c)
+{
+    for (uint32_t i = 0; i < c->shm.map.size; i++)
+        atomic_store_explicit(&c->shm.map.members[i], c->ranks[i] + 1, memory_order_relaxed);
 }
 
 static dt_result_t share_memory(struct dt_comm *c)
@@ -123,6 +130,7 @@ static dt_result_t share_memory(struct dt_comm *c)
 
     if (r != DT_OK)
         return r;
+    write_members(c);
     c->shm.me = (uint32_t)c->local_rank;
     c->shm.n = (uint32_t)c->local_size;
     c->shm.ranks = c->local_ranks;

@@ -58,6 +58,14 @@ static void turn(struct dt_call *call, int giver)
     call->root = giver;
 }
 
+/* For the agent, which tells who waits for whom. */
+static void note(struct dt_comm *c, const struct dt_call *call, int peer, bool giving,
+                 unsigned inside)
+{
+    dt_hostshm_note_pair(&c->shm.map.ranks[c->local_rank], call->number, (uint32_t)peer,
+                         inside | (giving ? DT_CALL_SEND : DT_CALL_RECV));
+}
+
 static dt_result_t pass(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype, int peer,
                         bool giving)
 {
@@ -72,7 +80,9 @@ static dt_result_t pass(struct dt_comm *c, void *buf, size_t count, dt_dtype_t d
     if (!count_ways(c))
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
     call.number = giving ? ++c->sent[peer] : ++c->received[peer];
+    note(c, &call, peer, giving, DT_HOSTSHM_INSIDE);
     r = move(c, &call, buf, peer, giving);
+    note(c, &call, peer, giving, 0);
     if (r == DT_OK)
         return r;
     turn(giving ? &c->trouble.theirs : &call, giver);

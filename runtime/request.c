@@ -17,6 +17,7 @@ struct request {
 };
 
 enum { NONE = UINT32_MAX };
+enum { WAIT_MAX_S = 1000 * 1000 * 1000 }; /* of dt_wait_for: 30 years, which its sums can hold */
 
 /* Requests never move, for their tasks are known elsewhere. */
 static struct {
@@ -179,6 +180,23 @@ dt_result_t dt_test(dt_request_t *request, int *done)
     if (r != DT_OK)
         return r;
     *done = !found || dt_task_is_done(&found->task);
+    return found && *done ? dt_wait(request) : DT_OK;
+}
+
+dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
+{
+    struct request *found;
+    uint32_t i;
+    dt_result_t r = look_up("dt_wait_for", request, false, &found, &i);
+
+    if (r == DT_OK && !done)
+        r = dt_fail(DT_ERR_ARG, "dt_wait_for: there is nowhere to put the answer");
+    if (r == DT_OK && !(seconds >= 0 && seconds <= WAIT_MAX_S))
+        r = dt_fail(DT_ERR_ARG, "dt_wait_for: %g is no number of seconds from 0 to %d", seconds,
+                    WAIT_MAX_S);
+    if (r != DT_OK)
+        return r;
+    *done = !found || dt_task_await_for(&found->task, (uint64_t)(seconds * 1e9));
     return found && *done ? dt_wait(request) : DT_OK;
 }
 

@@ -38,11 +38,14 @@ static uint64_t new_id(struct dt_world *w)
 }
 
 /* In a slot from before it waits for anybody, so that what stops it is not missed. */
-static dt_result_t settle(struct dt_comm *c, struct dt_world *w, uint64_t id, const uint32_t *ranks,
-                          uint32_t n)
+static dt_result_t settle(struct dt_comm *c, const struct dt_comm *parent, uint64_t id,
+                          const uint32_t *ranks, uint32_t n)
 {
+    struct dt_world *w = parent->world;
     dt_result_t r = dt_comm_create(c, w, id, ranks, n);
 
+    if (r == DT_OK)
+        dt_comm_set_limit(c, dt_comm_limit(parent));
     if (r == DT_OK && !(c->slot = dt_slot_find(c)))
         r = dt_comm_fail(c, dt_fail(DT_ERR_NOMEM,
                                     "rank %d: there are %d communicators already: free some",
@@ -70,12 +73,12 @@ static dt_result_t make(struct dt_comm *parent, const struct dt_split_word *word
     if (!c) {
         r = dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", parent->world->rank);
         dt_agentlink_failed(&parent->world->agent, id, r, (uint32_t)parent->world->rank,
-                            dt_last_error());
+                            dt_last_error(), true);
         return r;
     }
     for (uint32_t i = 0; i < n; i++)
         members[i] = parent->ranks[members[i]];
-    r = settle(c, parent->world, id, members, n);
+    r = settle(c, parent, id, members, n);
     if (r == DT_OK)
         *out = c;
     else

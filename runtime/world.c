@@ -128,10 +128,10 @@ void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *s
 {
     int stopped = dt_hostshm_stopped(shm, NULL);
 
-    if (result == DT_ERR_PEER || stopped == DT_ERR_TIMEOUT)
+    if (result == DT_ERR_PEER || dt_hostshm_stopped(&w->shm, NULL) == DT_ERR_TIMEOUT)
         atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
     if (result != DT_ERR_PEER && !stopped)
-        dt_agentlink_failed(&w->agent, comm, result, culprit, why);
+        dt_agentlink_failed(&w->agent, comm, result, culprit, why, false);
     if (result ==
         DT_ERR_PEER) { /* who died, the agent tells; nobody works with this rank any more */
         dt_hostshm_stop(shm, result, culprit);

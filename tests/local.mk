@@ -277,6 +277,10 @@ tests_rank_fds_SOURCES = tests/rank/fds.c
 tests_rank_flood_SOURCES = tests/rank/flood.c
 check_PROGRAMS += tests/rank/headless
 tests_rank_headless_SOURCES = tests/rank/headless.c
+check_PROGRAMS += tests/rank/late
+tests_rank_late_SOURCES = tests/rank/late.c
+tests_rank_late_LDADD = runtime/libdtrun.la
+tests_rank_late_LDFLAGS = -no-install
 check_PROGRAMS += tests/rank/steps
 tests_rank_steps_SOURCES = tests/rank/steps.c
 tests_rank_steps_LDADD = runtime/libdtrun.la
@@ -309,6 +313,7 @@ CLI_TESTS = \
 	tests/cli/mxnet.bats \
 	tests/cli/push.bats \
 	tests/cli/restart.bats \
+	tests/cli/late.bats \
 	tests/cli/recover.bats \
 	tests/cli/train.bats
 CLUSTER_TESTS = \

@@ -169,9 +169,9 @@ static void on_ping(struct agent *a, const struct dt_msg_ping *m)
     struct dt_msg_pong pong = { .ping_time_ns = m->time_ns, .time_ns = dt_clock_ns() };
 
     if (a->generation && !dt_generation_over(a->generation))
-        dt_generation_steps(a->generation, &pong.steps);
+        dt_generation_pong(a->generation, &m->comms, &pong);
     dt_channel_send(a->host.channel, DT_MSG_PONG, &pong);
-    free(pong.steps.v);
+    dt_generation_free_pong(&pong);
 }
 
 static void on_query(struct agent *a, const struct dt_msg_query *m)

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "launcher/agent/callwatch.h"
 #include "launcher/base/mem.h"
-#include "runtime/wire/hostshm.h"
 
 enum {
     MOST = 16384, /* of a host at a time: a program that frees none is told before memory ends */
@@ -29,6 +29,8 @@ struct entry {
     uint32_t members;
     uint32_t served;
     uint32_t done;
+    bool told; /* the launcher knows that it has been stopped */
+    struct dt_callwatch watch;
 };
 
 struct dt_commshm {
@@ -54,6 +56,7 @@ struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size)
 
 static void drop(struct dt_commshm *c, struct entry *e)
 {
+    dt_callwatch_reset(&e->watch);
     dt_hostshm_unmap(&e->shm);
     if (e->fd >= 0)
         close(e->fd);
@@ -101,22 +104,23 @@ static void remember(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
     *s = (struct early){ comm, code, culprit, dt_xstrdup(why) };
 }
 
-static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members)
+static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members, uint32_t size)
 {
     struct entry e = { .comm = comm, .members = members };
 
     errno = EINVAL;
-    if (comm == 0 || members == 0 || members > c->local_size)
+    if (comm == 0 || members == 0 || members > c->local_size || size < members)
         return NULL;
     errno = ENOSPC;
     if (c->n == MOST)
         return NULL;
-    e.fd = dt_hostshm_create(&e.shm, c->generation, members);
+    e.fd = dt_hostshm_create(&e.shm, c->generation, members, size);
     if (e.fd < 0)
         return NULL;
     if (c->stopped)
         dt_hostshm_stop_because(&e.shm, c->stopped, c->culprit, c->why);
     stop_early(c, &e);
+    e.told = dt_hostshm_stopped(&e.shm, NULL) != 0;
     if (c->n == c->room) {
         c->room = c->room ? 2 * c->room : 16;
         c->entries = dt_xrealloc(c->entries, c->room, sizeof *c->entries);
@@ -125,17 +129,17 @@ static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members)
     return &c->entries[c->n++];
 }
 
-int dt_commshm_want(struct dt_commshm *c, uint64_t comm, uint32_t members)
+int dt_commshm_want(struct dt_commshm *c, uint64_t comm, uint32_t members, uint32_t size)
 {
     struct entry *e = find(c, comm);
     int fd;
 
     if (!e)
-        e = add(c, comm, members);
+        e = add(c, comm, members, size);
     if (!e)
         return -1;
     errno = EINVAL;
-    if (e->members != members || e->served == members)
+    if (e->members != members || e->shm.size != size || e->served == members)
         return -1;
     fd = ++e->served < members ? fcntl(e->fd, F_DUPFD_CLOEXEC, 0) : e->fd;
     if (fd == e->fd)
@@ -155,8 +159,10 @@ void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
                      const char *why)
 {
     for (size_t i = 0; i < c->n; i++) {
-        if (comm == 0 || c->entries[i].comm == comm)
-            dt_hostshm_stop_because(&c->entries[i].shm, code, culprit, why);
+        if (comm != 0 && c->entries[i].comm != comm)
+            continue;
+        c->entries[i].told = true;
+        dt_hostshm_stop_because(&c->entries[i].shm, code, culprit, why);
     }
     if (comm != 0 && !find(c, comm))
         remember(c, comm, code, culprit, why);
@@ -165,4 +171,65 @@ void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
     c->stopped = code;
     c->culprit = culprit;
     c->why = dt_xstrdup(why);
+}
+
+const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct entry *e = &c->entries[i];
+
+        if (e->told || !dt_hostshm_stopped(&e->shm, NULL))
+            continue;
+        e->told = true;
+        *comm = e->comm;
+        return &e->shm;
+    }
+    return NULL;
+}
+
+void dt_commshm_told(struct dt_commshm *c, uint64_t comm)
+{
+    struct entry *e = find(c, comm);
+
+    if (e)
+        e->told = true;
+}
+
+static bool is_among(const struct dt_msg_list *asked, uint64_t comm)
+{
+    const struct dt_msg_asked *v = asked->v;
+    uint32_t i = 0;
+
+    while (i < asked->n && v[i].comm != comm)
+        i++;
+    return i < asked->n;
+}
+
+static struct dt_msg_comm *grow(struct dt_msg_list *comms)
+{
+    comms->v = dt_xrealloc(comms->v, comms->n + 1, sizeof(struct dt_msg_comm));
+    return (struct dt_msg_comm *)comms->v + comms->n++;
+}
+
+void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t now_ns,
+                     const struct dt_msg_list *asked, struct dt_msg_list *comms)
+{
+    const struct dt_msg_asked *v = asked->v;
+
+    for (size_t i = 0; i < c->n; i++) {
+        struct entry *e = &c->entries[i];
+
+        if (dt_callwatch_look(&e->watch, &e->shm, now_ns) || is_among(asked, e->comm))
+            dt_callwatch_tell(&e->watch, &e->shm, e->comm, ranks, now_ns, grow(comms));
+    }
+    for (uint32_t i = 0; i < asked->n; i++) {
+        if (!find(c, v[i].comm))
+            *grow(comms) = (struct dt_msg_comm){ .comm = v[i].comm };
+    }
+}
+
+void dt_commshm_reset_waits(struct dt_commshm *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        dt_callwatch_reset(&c->entries[i].watch);
 }

@@ -3,7 +3,11 @@
 #ifndef DT_AGENT_COMMSHM_H
 #define DT_AGENT_COMMSHM_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "runtime/wire/hostshm.h"
+#include "runtime/wire/msg.h"
 
 struct dt_commshm;
 
@@ -11,9 +15,9 @@ struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size);
 /* Accepts NULL. */
 void dt_commshm_destroy(struct dt_commshm *c);
 
-/* For one of so many local ranks of communicator comm. Returns a descriptor, which the caller
- * closes, or -1 with errno. */
-int dt_commshm_want(struct dt_commshm *c, uint64_t comm, uint32_t members);
+/* For one of so many local ranks of communicator comm, which has size ranks in all. Returns a
+ * descriptor, which the caller closes, or -1 with errno. */
+int dt_commshm_want(struct dt_commshm *c, uint64_t comm, uint32_t members, uint32_t size);
 /* One of them is done with it. */
 void dt_commshm_done(struct dt_commshm *c, uint64_t comm);
 
@@ -21,5 +25,19 @@ void dt_commshm_done(struct dt_commshm *c, uint64_t comm);
  * dt_hostshm_stop_because. */
 void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
                      const char *why);
+
+/* The memory of the next communicator that one of its ranks has stopped, of which the launcher has
+ * not been told yet (and now is); NULL: of all. */
+const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm);
+/* The launcher knows that this one has been stopped. */
+void dt_commshm_told(struct dt_commshm *c, uint64_t comm);
+
+/* Adds to comms (of struct dt_msg_comm) those in which ranks wait, and those that are asked for (of
+ * struct dt_msg_asked): of these that are not here, the number alone. ranks: the job's, of this
+ * host. */
+void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t now_ns,
+                     const struct dt_msg_list *asked, struct dt_msg_list *comms);
+/* The ranks were stopped, and go on. */
+void dt_commshm_reset_waits(struct dt_commshm *c);
 
 #endif

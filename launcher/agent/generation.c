@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/agent/callwatch.h"
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/clock.h"
 #include "launcher/agent/fault.h"
@@ -476,10 +477,19 @@ static void on_call_failed(void *arg, uint64_t comm, uint32_t culprit, int code,
     dt_channel_send(g->host->channel, DT_MSG_FAILED, &m);
 }
 
+static void on_limit(void *arg, uint32_t ms)
+{
+    struct dt_generation *g = arg;
+    struct dt_msg_limit m = { g->start.generation, ms };
+
+    dt_channel_send(g->host->channel, DT_MSG_LIMIT, &m);
+}
+
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
 {
-    static const struct dt_ranksock_events sock_events = { on_rank_hello, on_commit, on_step,
-                                                           on_log, on_call_failed };
+    static const struct dt_ranksock_events sock_events = {
+        on_rank_hello, on_commit, on_step, on_log, on_call_failed, on_limit
+    };
     static const struct dt_fault_events fault_events = { on_strike };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
@@ -613,6 +623,8 @@ void dt_generation_signal(struct dt_generation *g, int signo)
     /* A stopped process would take it only when it goes on. */
     if (signo == SIGTERM || signo == SIGINT || signo == SIGHUP || signo == SIGQUIT)
         signal_all(g, SIGCONT);
+    if (signo == SIGCONT && g->sock)
+        dt_ranksock_reset_waits(g->sock);
 }
 
 static void on_grace_over(uv_timer_t *timer)
@@ -675,11 +687,11 @@ static void fill_step(struct dt_msg_step *step, struct dt_rank_state state)
     struct dt_procstat stat;
 
     step->step = state.step;
-    step->call = state.call;
     step->stopped = state.linked && dt_procstat_read(&stat, state.pid) && stat.stopped;
 }
 
-void dt_generation_steps(const struct dt_generation *g, struct dt_msg_list *steps)
+void dt_generation_pong(struct dt_generation *g, const struct dt_msg_list *asked,
+                        struct dt_msg_pong *pong)
 {
     struct dt_msg_step *v = dt_xcalloc(g->start.ranks.n, sizeof *v);
 
@@ -689,7 +701,15 @@ void dt_generation_steps(const struct dt_generation *g, struct dt_msg_list *step
         if (g->sock)
             fill_step(&v[i], dt_ranksock_state(g->sock, i));
     }
-    *steps = (struct dt_msg_list){ v, g->start.ranks.n };
+    pong->steps = (struct dt_msg_list){ v, g->start.ranks.n };
+    if (g->sock)
+        dt_ranksock_look(g->sock, asked, &pong->comms);
+}
+
+void dt_generation_free_pong(struct dt_msg_pong *pong)
+{
+    free(pong->steps.v);
+    dt_callwatch_free_told(&pong->comms);
 }
 
 void dt_generation_room(struct dt_generation *g)

@@ -50,8 +50,11 @@ void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m
 bool dt_generation_stdin(struct dt_generation *g,
                          const struct dt_msg_stdin *m); /* false: too much */
 void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_eof *m);
-/* Every local rank's step; the caller frees steps->v. */
-void dt_generation_steps(const struct dt_generation *g, struct dt_msg_list *steps);
+/* Every local rank's step, and who waits in calls: in those communicators that are asked for, too.
+ * dt_generation_free_pong frees what is in pong. */
+void dt_generation_pong(struct dt_generation *g, const struct dt_msg_list *asked,
+                        struct dt_msg_pong *pong);
+void dt_generation_free_pong(struct dt_msg_pong *pong);
 void dt_generation_room(struct dt_generation *g); /* the channel has room again */
 
 #endif

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "launcher/agent/callwatch.h"
 #include "launcher/agent/commshm.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
@@ -35,6 +36,7 @@ struct dt_ranksock {
     void *arg;
     struct dt_hostshm shm;
     int shm_fd;
+    struct dt_callwatch watch;
     struct dt_commshm *comms; /* the memory of other communicators */
     int table_fd;             /* sealed copy of the encoded table, or -1 */
     uint64_t table_bytes;
@@ -74,9 +76,9 @@ static void send_abort(const struct peer *p, uint64_t comm, int code, uint32_t c
     tell(p, &msg, -1);
 }
 
-static void send_memory(struct peer *p, uint64_t comm, uint32_t members)
+static void send_memory(struct peer *p, uint64_t comm, uint32_t members, uint32_t size)
 {
-    int fd = dt_commshm_want(p->owner->comms, comm, members);
+    int fd = dt_commshm_want(p->owner->comms, comm, members, size);
     struct dt_rankmsg msg = { .type = DT_RANK_MEMORY };
 
     msg.memory.comm = comm;
@@ -166,6 +168,16 @@ static void on_hello(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
     }
 }
 
+static void on_failed(struct dt_ranksock *s, const struct dt_rankmsg *msg)
+{
+    if (msg->failed.comm == 0)
+        s->failed = true;
+    else
+        dt_commshm_told(s->comms, msg->failed.comm);
+    s->events.failed(s->arg, msg->failed.comm, msg->failed.rank, msg->failed.code,
+                     msg->failed.text);
+}
+
 static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
 {
     struct dt_ranksock *s = p->owner;
@@ -179,11 +191,11 @@ static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
     } else if (msg->type == DT_RANK_NOTE) {
         s->events.log(s->arg, msg->note.text);
     } else if (msg->type == DT_RANK_FAILED && msg->failed.code < 0) {
-        s->failed |= msg->failed.comm == 0;
-        s->events.failed(s->arg, msg->failed.comm, msg->failed.rank, msg->failed.code,
-                         msg->failed.text);
+        on_failed(s, msg);
     } else if (msg->type == DT_RANK_WANT_MEMORY) {
-        send_memory(p, msg->want_memory.comm, msg->want_memory.members);
+        send_memory(p, msg->want_memory.comm, msg->want_memory.members, msg->want_memory.size);
+    } else if (msg->type == DT_RANK_LIMIT) {
+        s->events.limit(s->arg, msg->limit.ms);
     } else if (msg->type == DT_RANK_FREE_MEMORY) {
         dt_commshm_done(s->comms, msg->free_memory.comm);
     } else if (msg->type == DT_RANK_STEP) {
@@ -224,6 +236,30 @@ static void drain(struct dt_ranksock *s, uint32_t local_rank)
     }
 }
 
+/* Who died, the launcher learns otherwise. */
+static void pass_on(struct dt_ranksock *s, uint64_t comm, const struct dt_hostshm *shm)
+{
+    uint32_t culprit;
+    int code = dt_hostshm_stopped(shm, &culprit);
+
+    if (code != DT_HOSTSHM_PEER_DIED)
+        s->events.failed(s->arg, comm, culprit, code, dt_hostshm_why(shm));
+}
+
+/* A rank never waits for room in its socket, so what it says there when it fails may be missing. */
+static void pass_on_untold(struct dt_ranksock *s)
+{
+    const struct dt_hostshm *shm;
+    uint64_t comm;
+
+    if (!s->aborted && !s->failed && dt_hostshm_stopped(&s->shm, NULL)) {
+        s->failed = true;
+        pass_on(s, 0, &s->shm);
+    }
+    while ((shm = dt_commshm_untold(s->comms, &comm)))
+        pass_on(s, comm, shm);
+}
+
 void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
 {
     drain(s, local_rank);
@@ -231,6 +267,7 @@ void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
         return;
     for (uint32_t i = 0; i < s->start->ranks.n; i++)
         drain(s, i);
+    pass_on_untold(s);
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
@@ -287,7 +324,7 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
     s->comms = dt_commshm_create(start->generation, start->ranks.n);
     for (uint32_t i = 0; i < start->ranks.n; i++)
         s->peers[i] = (struct peer){ .owner = s, .fd = -1, .child_fd = -1 };
-    s->shm_fd = dt_hostshm_create(&s->shm, start->generation, start->ranks.n);
+    s->shm_fd = dt_hostshm_create(&s->shm, start->generation, start->ranks.n, 0);
     if (s->shm_fd < 0)
         r = -errno;
     for (uint32_t i = 0; i < start->ranks.n && r == 0; i++)
@@ -385,9 +422,29 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
         .finalized = (flags & DT_HOSTSHM_FINALIZED) != 0,
         .peer_lost = (flags & DT_HOSTSHM_PEER_LOST) != 0,
         .step = atomic_load(&r->step),
-        .call = atomic_load_explicit(&r->call, memory_order_relaxed),
         .pid = s->peers[local_rank].pid,
     };
+}
+
+void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,
+                      struct dt_msg_list *comms)
+{
+    uint64_t now = uv_hrtime();
+    struct dt_msg_comm *world = dt_xcalloc(1, sizeof *world);
+
+    dt_callwatch_look(&s->watch, &s->shm, now);
+    dt_callwatch_tell(&s->watch, &s->shm, 0, &s->start->ranks, now, world);
+    *comms = (struct dt_msg_list){ world, 1 };
+    dt_commshm_look(s->comms, &s->start->ranks, now, asked, comms);
+    for (uint32_t i = 0; i < s->start->ranks.n; i++)
+        drain(s, i);
+    pass_on_untold(s);
+}
+
+void dt_ranksock_reset_waits(struct dt_ranksock *s)
+{
+    dt_callwatch_reset(&s->watch);
+    dt_commshm_reset_waits(s->comms);
 }
 
 void dt_ranksock_watch_step(struct dt_ranksock *s, uint32_t local_rank, int64_t step)
@@ -407,6 +464,7 @@ void dt_ranksock_destroy(struct dt_ranksock *s)
 {
     if (!s)
         return;
+    dt_callwatch_reset(&s->watch);
     dt_commshm_destroy(s->comms);
     dt_hostshm_unmap(&s->shm);
     if (s->shm_fd >= 0)

@@ -25,6 +25,8 @@ struct dt_ranksock_events { /* none may call dt_ranksock_destroy */
     /* A call of a rank fails with code (a dt_result_t), as those of all other ranks of the
      * communicator are to; comm 0: those of the job. */
     void (*failed)(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text);
+    /* Calls of a rank may wait for so long only. */
+    void (*limit)(void *arg, uint32_t ms);
 };
 
 struct dt_rank_state {
@@ -32,7 +34,6 @@ struct dt_rank_state {
     bool finalized;
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
     int64_t step;   /* -1: none */
-    uint64_t call;  /* as of dt_hostshm_rank */
     pid_t pid;      /* of the process that is linked */
 };
 
@@ -54,6 +55,13 @@ void dt_ranksock_abort(struct dt_ranksock *s, uint64_t comm, int code, uint32_t 
  * in that of another rank, why this one gave up. */
 void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank);
 struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank);
+/* The communicators (struct dt_msg_comm) in which ranks wait, that of all, and those that are asked
+ * for (struct dt_msg_asked). dt_callwatch_free_told frees them. Tells, too, of failures that are
+ * seen in memory, but of which no message has come. */
+void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,
+                      struct dt_msg_list *comms);
+/* The ranks were stopped, and go on: how long they have waited counts from now. */
+void dt_ranksock_reset_waits(struct dt_ranksock *s);
 
 /* Lets the rank stop inside dt_step when it reaches this step or a later one, once: the step event
  * is called, and dt_step returns only after dt_ranksock_go. For faults that must hit an exact step.

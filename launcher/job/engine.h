@@ -84,10 +84,10 @@ struct dt_job {
     bool table_sent;
     struct dt_rank *ranks; /* by number (role.h): nprocs of them */
     uint32_t np;
-    uint32_t nprocs;         /* ranks and auxiliaries */
-    uint32_t ended_well;     /* ranks of this generation that have ended with 0 */
-    struct dt_wait *waits;   /* by rank */
-    uint64_t warned_of_call; /* for which somebody waited */
+    uint32_t nprocs;     /* ranks and auxiliaries */
+    uint32_t ended_well; /* ranks of this generation that have ended with 0 */
+    struct dt_waits waits;
+    uint32_t least_limit_ms; /* that a rank has given its calls, or 0 */
     char *hang_text;         /* who waited for whom, when a rank hung; or NULL */
     struct dt_death *deaths; /* of this generation */
     size_t ndeaths;
@@ -233,7 +233,12 @@ void dt_job_watch_auxiliaries(struct dt_job *j); /* a rank has ended with 0 */
 bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h);
 
 /* hangs.c */
-void dt_job_note_waits(struct dt_job *j, const struct dt_msg_list *steps); /* of PONG */
+void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_pong *m);
+/* Of which communicators the agents are to tell; the caller frees ping->comms.v. */
+void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping);
+/* How often to look, so that no wait is over for long before it is seen; 0: that does not matter.
+ */
+uint64_t dt_job_look_ms(const struct dt_job *j);
 void dt_job_watch_waits(struct dt_job *j);  /* from time to time: all ranks are gone through */
 void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were stopped */
 

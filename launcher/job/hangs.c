@@ -1,6 +1,7 @@
-/* Ranks that never come to a collective call, although they live: the others would wait for ever.
- * The user is told who waits for whom; when --collective-timeout is over, the calls return
- * DT_ERR_TIMEOUT and the rank that has not come counts as lost. */
+/* Ranks that never come to a call, although they live: the others would wait for ever. The user is
+ * told who waits for whom. When --collective-timeout is over, the calls return DT_ERR_TIMEOUT and
+ * the rank that has not come counts as lost; a limit that the program has given a communicator ends
+ * that one's calls alone, unless it is that of all ranks. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -10,58 +11,155 @@
 #include "launcher/job/words.h"
 #include "runtime/wire/hostshm.h"
 
-enum { WARN_S = 60, WHOM_MAX = 4 }; /* that are described one by one */
+enum {
+    WARN_MS = 60 * 1000,
+    WHOM_MAX = 4,      /* that are described one by one */
+    TICKS_A_LIMIT = 20 /* looks until it is over: so exact it is */
+};
 
-static void add_call(struct dt_strbuf *out, uint64_t call)
+struct blame {
+    struct dt_u32s whom;
+    struct dt_u32s in_the_end;
+    bool deadlock;
+};
+
+/* ---- in words ---- */
+
+static uint32_t limit_ms(const struct dt_job *j)
+{
+    return (uint32_t)j->config->collective_timeout_s * 1000;
+}
+
+/* A member's collective ("barrier (call 7)"), or what passes between it and another. */
+static void add_collective(struct dt_strbuf *out, uint64_t call)
 {
     dt_strbuf_printf(out, "%s (call %" PRIu64 ")", dt_hostshm_call_name(call),
                      dt_hostshm_call_number(call));
 }
 
-static void add_whom(const struct dt_job *j, uint32_t rank, struct dt_strbuf *out)
+static void add_pair(struct dt_strbuf *out, const struct dt_waitgroup *g, uint64_t pair)
+{
+    uint32_t peer = dt_hostshm_pair_peer(pair);
+
+    dt_strbuf_printf(out, "%s %s rank %u (call %u)", dt_hostshm_call_name(pair),
+                     (pair & (DT_HOSTSHM_INSIDE - 1)) == DT_CALL_SEND ? "to" : "from",
+                     peer < g->n ? dt_waitgroup_rank(g, peer) : peer, dt_hostshm_pair_number(pair));
+}
+
+static void add_call(struct dt_strbuf *out, const struct dt_waitgroup *g, const struct dt_wait *w)
+{
+    if ((w->pair & DT_HOSTSHM_INSIDE) || w->call == 0)
+        add_pair(out, g, w->pair);
+    else
+        add_collective(out, w->call);
+}
+
+static void add_comm(struct dt_strbuf *out, uint64_t comm)
+{
+    if (comm)
+        dt_strbuf_printf(out, " on communicator %" PRIu64 ".%" PRIu64, (comm >> 32) - 1,
+                         comm & UINT32_MAX);
+    else
+        dt_strbuf_puts(out, " on DT_WORLD");
+}
+
+/* What that rank of the job does, or did last: where it waits, else in this group, else among all.
+ */
+static const struct dt_waitgroup *find_doing(const struct dt_job *j, const struct dt_waitgroup *g,
+                                             uint32_t rank, uint32_t *member)
+{
+    const struct dt_waitgroup *doing = dt_waits_doing(&j->waits, rank, member);
+
+    if (doing)
+        return doing;
+    *member = 0;
+    while (*member < g->n && dt_waitgroup_rank(g, *member) != rank)
+        ++*member;
+    if (*member < g->n && (g->waits[*member].call || g->waits[*member].pair))
+        return g;
+    *member = rank;
+    return j->waits.groups;
+}
+
+static void add_whom(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t rank,
+                     struct dt_strbuf *out)
 {
     const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
-    const struct dt_wait *w = &j->waits[rank];
+    uint32_t member;
+    const struct dt_waitgroup *doing = find_doing(j, g, rank, &member);
+    const struct dt_wait *w = &doing->waits[member];
 
     dt_strbuf_printf(out, "rank %u (%s, pid %u), which %s", rank, dt_job_host_name(j, node->host),
-                     j->ranks[rank].pid, w->stopped ? "is stopped by a signal and " : "");
-    if (w->call == 0) {
+                     j->ranks[rank].pid,
+                     j->waits.ranks[rank].stopped ? "is stopped by a signal and " : "");
+    if (w->call == 0 && w->pair == 0) {
         dt_strbuf_puts(out, "has not called dt_init");
         return;
     }
-    dt_strbuf_puts(out, w->call & DT_HOSTSHM_INSIDE ? "is in " : "was last in ");
-    add_call(out, w->call);
+    dt_strbuf_puts(out, dt_wait_inside(w) ? "is in " : "was last in ");
+    add_call(out, doing, w);
+    if (doing != g)
+        add_comm(out, doing->comm);
 }
 
-/* "ranks 0-2 have waited 10 s in all-reduce (call 7) for rank 3 (b, pid 77), which ..." */
-static void describe(const struct dt_job *j, uint32_t who, double seconds,
-                     const struct dt_u32s *whom, struct dt_strbuf *out)
+static void add_whom_all(const struct dt_job *j, const struct dt_waitgroup *g, const char *first,
+                         const struct dt_u32s *whom, struct dt_strbuf *out)
 {
-    struct dt_u32s with;
-
-    dt_wait_with(j->waits, j->np, who, &with);
-    dt_words_ranks(out, &with);
-    dt_strbuf_puts(out, with.n == 1 ? " has waited " : " have waited ");
-    dt_words_duration(out, seconds);
-    dt_strbuf_puts(out, " in ");
-    add_call(out, j->waits[who].call);
-    if (whom->n == 0)
-        dt_strbuf_puts(out, ", to which every rank has come: does the network stall?");
     for (uint32_t i = 0; i < whom->n && i < WHOM_MAX; i++) {
-        dt_strbuf_puts(out, i ? "; " : " for ");
-        add_whom(j, whom->v[i], out);
+        dt_strbuf_puts(out, i ? "; " : first);
+        add_whom(j, g, whom->v[i], out);
     }
     if (whom->n > WHOM_MAX)
         dt_strbuf_printf(out, "; and %u more", whom->n - WHOM_MAX);
+}
+
+/* Of those in the end, whom nobody has been told of yet. */
+static void add_in_the_end(const struct dt_job *j, const struct dt_waitgroup *g,
+                           const struct blame *b, struct dt_strbuf *out)
+{
+    struct dt_u32s fresh = { dt_xcalloc(b->in_the_end.n + 1, sizeof *fresh.v), 0 };
+
+    for (uint32_t i = 0; i < b->in_the_end.n; i++) {
+        if (dt_u32s_find(&b->whom, b->in_the_end.v[i]) < 0)
+            fresh.v[fresh.n++] = b->in_the_end.v[i];
+    }
+    if (b->deadlock)
+        dt_strbuf_puts(out, "; they wait for each other: a deadlock");
+    else
+        add_whom_all(j, g, "; in the end for ", &fresh, out);
+    free(fresh.v);
+}
+
+/* "ranks 0-2 have waited 10 s in all-reduce (call 7) for rank 3 (b, pid 77), which ..." */
+static void describe(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t who,
+                     uint64_t ms, const struct blame *b, struct dt_strbuf *out)
+{
+    struct dt_u32s with;
+
+    dt_waits_with(&j->waits, g, who, &with);
+    dt_words_ranks(out, &with);
+    dt_strbuf_puts(out, with.n == 1 ? " has waited " : " have waited ");
+    dt_words_duration(out, (double)ms / 1000);
+    dt_strbuf_puts(out, " in ");
+    add_call(out, g, &g->waits[who]);
+    if (g->comm)
+        add_comm(out, g->comm);
+    if (b->whom.n == 0) {
+        dt_strbuf_puts(out, ", to which every rank has come: does the network stall?");
+    } else {
+        add_whom_all(j, g, " for ", &b->whom, out);
+        add_in_the_end(j, g, b, out);
+    }
     free(with.v);
 }
 
-/* Whom nothing tells apart from those who wait is not blamed: then the one who waits is. */
+/* ---- what is done about it ---- */
+
+/* The job fails: that rank counts as lost. */
 static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
 {
     free(j->hang_text);
-    j->hang_text =
-        dt_xasprintf("%s (--collective-timeout %d)", text, j->config->collective_timeout_s);
+    j->hang_text = dt_xstrdup(text);
     dt_job_add_death(j, &(struct dt_death){
                             .hung = true,
                             .rank = culprit,
@@ -72,59 +170,118 @@ static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
     dt_job_event(j, DT_EV_RANK_FAILED);
 }
 
-static double warn_after(const struct dt_job *j)
+/* The program has asked for it, and goes on as it likes. */
+static void fail_comm(struct dt_job *j, struct dt_waitgroup *g, uint32_t culprit,
+                      const struct dt_strbuf *text)
 {
-    double limit = j->config->collective_timeout_s;
+    struct dt_msg_abort abort = { j->generation, g->comm, culprit, DT_HOSTSHM_TIMED_OUT,
+                                  (char *)(uintptr_t)dt_strbuf_text(text) };
 
-    return limit > 0 && limit / 2 < WARN_S ? limit / 2 : WARN_S;
+    g->failed = true;
+    dt_say("%s", abort.text);
+    dt_job_send_all(j, DT_MSG_ABORT, &abort);
 }
 
-static void check(struct dt_job *j, uint32_t who, double seconds)
+/* Whom nothing tells apart from those who wait is not blamed: then the one who waits is. */
+static uint32_t find_culprit(const struct dt_waitgroup *g, uint32_t who, const struct blame *b)
 {
-    bool over = j->config->collective_timeout_s && seconds >= j->config->collective_timeout_s;
-    struct dt_strbuf text = { 0 };
-    struct dt_u32s whom;
+    if (b->whom.n == 0)
+        return dt_waitgroup_rank(g, who);
+    return b->deadlock ? b->whom.v[0] : b->in_the_end.v[0];
+}
 
-    if (!over && (seconds < warn_after(j) || j->warned_of_call == j->waits[who].call))
+static void end_calls(struct dt_job *j, struct dt_waitgroup *g, const struct dt_wait *w,
+                      uint32_t culprit, struct dt_strbuf *text)
+{
+    if (w->limit_ms)
+        dt_strbuf_printf(text, " (dt_comm_set_timeout %g)", w->limit_ms / 1000.0);
+    else
+        dt_strbuf_printf(text, " (--collective-timeout %d)", j->config->collective_timeout_s);
+    if (w->limit_ms && g->comm)
+        fail_comm(j, g, culprit, text);
+    else
+        give_up(j, culprit, dt_strbuf_text(text));
+}
+
+static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
+{
+    const struct dt_wait *w = &g->waits[who];
+    uint32_t limit = dt_wait_limit(w, limit_ms(j));
+    uint64_t ms = dt_waits_ms(&j->waits, g, who);
+    uint64_t warn_ms = limit && limit / 2 < WARN_MS ? limit / 2 : WARN_MS;
+    bool over = limit && ms >= limit;
+    struct dt_strbuf text = { 0 };
+    struct blame b;
+
+    if (!over && (ms < warn_ms || g->warned_of == dt_wait_inside(w)))
         return;
-    dt_wait_for_whom(j->waits, j->np, who, &whom);
-    describe(j, who, seconds, &whom, &text);
+    g->warned_of = dt_wait_inside(w);
+    dt_waits_for_whom(&j->waits, g, who, &b.whom);
+    b.deadlock = dt_waits_in_the_end(&j->waits, g, who, &b.in_the_end);
+    describe(j, g, who, ms, &b, &text);
     if (over)
-        give_up(j, whom.n ? whom.v[0] : who, dt_strbuf_text(&text));
+        end_calls(j, g, w, find_culprit(g, who, &b), &text);
     else
         dt_say("warning: %s", dt_strbuf_text(&text));
-    j->warned_of_call = j->waits[who].call;
     dt_strbuf_free(&text);
-    free(whom.v);
+    free(b.in_the_end.v);
+    free(b.whom.v);
 }
 
-void dt_job_note_waits(struct dt_job *j, const struct dt_msg_list *steps)
+/* ---- looking ---- */
+
+void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_pong *m)
 {
-    const struct dt_msg_step *s = steps->v;
+    const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
+    const struct dt_msg_step *steps = m->steps.v;
+    const struct dt_msg_comm *comms = m->comms.v;
     uint64_t now = dt_now_ns();
 
-    for (uint32_t i = 0; i < steps->n; i++) {
-        if (s[i].rank < j->np)
-            dt_wait_note(&j->waits[s[i].rank], s[i].call, s[i].stopped, now);
+    if (!node || !dt_hostlink_has_ranks(h))
+        return;
+    for (uint32_t i = 0; i < m->steps.n; i++) {
+        if (steps[i].rank < j->np)
+            j->waits.ranks[steps[i].rank].stopped = steps[i].stopped;
     }
+    for (uint32_t i = 0; i < m->comms.n; i++)
+        dt_waits_note(&j->waits, &comms[i], &node->ranks, now);
+}
+
+void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping)
+{
+    struct dt_msg_asked *asked = dt_xcalloc(j->waits.n, sizeof *asked);
+
+    for (uint32_t i = 1; i < j->waits.n; i++)
+        asked[i - 1].comm = j->waits.groups[i].comm;
+    ping->comms = (struct dt_msg_list){ asked, j->waits.n - 1 };
 }
 
 void dt_job_watch_waits(struct dt_job *j)
 {
-    int who;
-
     if (j->state != DT_JOB_RUNNING || j->pausing)
         return;
     for (uint32_t r = 0; r < j->np; r++)
-        j->waits[r].ended = j->ranks[r].ended;
-    who = dt_wait_longest(j->waits, j->np);
-    if (who >= 0)
-        check(j, (uint32_t)who, dt_wait_seconds(j->waits, j->np, (uint32_t)who));
+        j->waits.ranks[r].ended = j->ranks[r].ended;
+    dt_waits_tidy(&j->waits);
+    for (uint32_t i = 0; i < j->waits.n && j->state == DT_JOB_RUNNING; i++) {
+        struct dt_waitgroup *g = &j->waits.groups[i];
+        int who = g->failed ? -1 : dt_waits_first_due(&j->waits, g, limit_ms(j));
+
+        if (who >= 0)
+            judge(j, g, (uint32_t)who);
+    }
 }
 
 void dt_job_forget_waits(struct dt_job *j)
 {
-    for (uint32_t r = 0; r < j->np; r++)
-        j->waits[r] = (struct dt_wait){ 0 };
-    j->warned_of_call = 0;
+    dt_waits_forget(&j->waits);
+}
+
+uint64_t dt_job_look_ms(const struct dt_job *j)
+{
+    uint32_t limit = limit_ms(j);
+
+    if (j->least_limit_ms && (limit == 0 || j->least_limit_ms < limit))
+        limit = j->least_limit_ms;
+    return limit / TICKS_A_LIMIT;
 }

@@ -14,6 +14,8 @@
 #include "launcher/job/report.h"
 #include "launcher/job/words.h"
 
+enum { TICK_MIN_MS = 20 };
+
 static void act_run(struct dt_job *j);
 static void act_leave(struct dt_job *j);
 
@@ -121,19 +123,21 @@ void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg)
 
 /* An agent that has said nothing since is not sent another: its lease is not to be renewed while
  * our patience runs out. */
-static void ping(struct dt_hostlink *h)
+static void ping(const struct dt_job *j, struct dt_hostlink *h)
 {
     struct dt_msg_ping m = { .time_ns = dt_now_ns() };
 
     if (h->heartbeat.heard_ns < h->pinged_ns)
         return;
     h->pinged_ns = m.time_ns;
+    dt_job_ask_of_waits(j, &m);
     dt_hostlink_send(h, DT_MSG_PING, &m);
+    free(m.comms.v);
 }
 
 void dt_job_on_ready(struct dt_job *j, struct dt_hostlink *h)
 {
-    ping(h);
+    ping(j, h);
     connect_next(j);
     dt_job_check(j);
 }
@@ -179,7 +183,33 @@ static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
         if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
             j->reached = steps[i].step;
     }
-    dt_job_note_waits(j, &m->steps);
+    dt_job_note_waits(j, h, m);
+}
+
+static uint64_t heartbeat_ms(const struct dt_job *j)
+{
+    return (uint64_t)j->config->heartbeat_s * 1000;
+}
+
+/* Who waits in calls is learned with the heartbeats: often enough to tell when a wait is over. */
+static uint64_t tick_ms(const struct dt_job *j)
+{
+    uint64_t beat = heartbeat_ms(j) / 4;
+    uint64_t look = dt_job_look_ms(j);
+
+    if (look == 0 || look > beat)
+        return beat;
+    return look > TICK_MIN_MS ? look : TICK_MIN_MS;
+}
+
+static void on_limit(struct dt_job *j, const struct dt_msg_limit *m)
+{
+    if (m->generation != j->generation || j->left || m->ms == 0 ||
+        (j->least_limit_ms && m->ms >= j->least_limit_ms))
+        return;
+    j->least_limit_ms = m->ms;
+    uv_timer_set_repeat(&j->tick, tick_ms(j));
+    uv_timer_again(&j->tick);
 }
 
 static void on_file_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_file_done *m)
@@ -227,6 +257,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         break;
     case DT_MSG_PONG:
         on_pong(j, h, &msg->pong);
+        break;
+    case DT_MSG_LIMIT:
+        on_limit(j, &msg->limit);
         break;
     case DT_MSG_COMMIT:
         dt_job_on_commit(j, &msg->commit);
@@ -311,11 +344,6 @@ static void act_leave(struct dt_job *j)
     uv_close((uv_handle_t *)&j->fence, NULL);
 }
 
-static uint64_t heartbeat_ms(const struct dt_job *j)
-{
-    return (uint64_t)j->config->heartbeat_s * 1000;
-}
-
 static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
 {
     enum dt_host_phase was = h->phase;
@@ -351,7 +379,7 @@ static void on_tick(uv_timer_t *timer)
         if (dt_heartbeat_is_lost(&h->heartbeat, now, j->last_look_ns, heartbeat_ms(j) * 1000000))
             give_up_link(j, h);
         else
-            ping(h);
+            ping(j, h);
     }
     j->last_look_ns = now;
     dt_job_watch_waits(j);
@@ -381,15 +409,6 @@ static void make_id(struct dt_job *j)
         exit(DT_EXIT_LAUNCH);
     }
     snprintf(j->id, sizeof j->id, "%s-%08x", n ? name : "job", tag);
-}
-
-/* Who waits in calls is learned with the heartbeats: often enough to tell when a wait is over. */
-static uint64_t tick_ms(const struct dt_job *j)
-{
-    uint64_t beat = heartbeat_ms(j) / 4;
-    uint64_t look = (uint64_t)j->config->collective_timeout_s * 1000 / 20;
-
-    return look && look < beat ? look : beat;
 }
 
 static void open_timers(struct dt_job *j)
@@ -432,7 +451,7 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
     j->ranks = dt_xcalloc(j->nprocs, sizeof *j->ranks);
-    j->waits = dt_xcalloc(j->np, sizeof *j->waits);
+    dt_waits_init(&j->waits, j->np);
     j->deaths = dt_xcalloc(j->nprocs + config->hosts->n + 1, sizeof *j->deaths);
     j->restart = dt_restart_init(config->max_restarts);
     j->reached = -1;
@@ -463,7 +482,7 @@ static void end(struct dt_job *j)
     free(j->struck);
     free(j->ranks);
     free(j->deaths);
-    free(j->waits);
+    dt_waits_free(&j->waits);
     free(j->hang_text);
     free(j->checkpoint_dir);
     free(j->refusal.text);

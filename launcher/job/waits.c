@@ -1,80 +1,330 @@
 #include "launcher/job/waits.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 
-static bool inside(const struct dt_wait *w)
+/* ---- what is known ---- */
+
+static void add_group(struct dt_waits *w, uint64_t comm, uint32_t n, const uint32_t *members)
 {
-    return !w->ended && (w->call & DT_HOSTSHM_INSIDE);
+    struct dt_waitgroup *g;
+
+    w->groups = dt_xrealloc(w->groups, w->n + 1, sizeof *w->groups);
+    g = &w->groups[w->n++];
+    *g = (struct dt_waitgroup){ .comm = comm, .n = n };
+    g->waits = dt_xcalloc(n, sizeof *g->waits);
+    if (!members)
+        return;
+    g->members = dt_xcalloc(n, sizeof *g->members);
+    memcpy(g->members, members, n * sizeof *members);
 }
 
-void dt_wait_note(struct dt_wait *w, uint64_t call, bool stopped, uint64_t now_ns)
+static void drop_group(struct dt_waits *w, uint32_t i)
 {
-    if (w->call != call || w->since_ns == 0)
-        w->since_ns = now_ns;
-    w->seen_ns = now_ns;
-    w->call = call;
-    w->stopped = stopped;
+    free(w->groups[i].members);
+    free(w->groups[i].waits);
+    w->groups[i] = w->groups[--w->n];
 }
 
-int dt_wait_longest(const struct dt_wait *w, uint32_t np)
+void dt_waits_init(struct dt_waits *w, uint32_t np)
 {
-    int longest = -1;
+    *w = (struct dt_waits){ .np = np, .ranks = dt_xcalloc(np, sizeof *w->ranks) };
+    add_group(w, 0, np, NULL);
+}
 
-    for (uint32_t i = 0; i < np; i++) {
-        if (inside(&w[i]) && !w[i].stopped && (longest < 0 || w[i].since_ns < w[longest].since_ns))
-            longest = (int)i;
+void dt_waits_free(struct dt_waits *w)
+{
+    while (w->n)
+        drop_group(w, w->n - 1);
+    free(w->groups);
+    free(w->ranks);
+}
+
+void dt_waits_forget(struct dt_waits *w)
+{
+    uint32_t np = w->np;
+
+    dt_waits_free(w);
+    dt_waits_init(w, np);
+}
+
+static bool all_in_job(const struct dt_waits *w, const struct dt_u32s *members)
+{
+    for (uint32_t i = 0; i < members->n; i++) {
+        if (members->v[i] >= w->np)
+            return false;
+    }
+    return members->n > 0;
+}
+
+/* NULL: there is none, and nothing to make one of. */
+static struct dt_waitgroup *group_of(struct dt_waits *w, const struct dt_msg_comm *comm)
+{
+    for (uint32_t i = 0; i < w->n; i++) {
+        if (w->groups[i].comm == comm->comm)
+            return &w->groups[i];
+    }
+    if (!all_in_job(w, &comm->members))
+        return NULL;
+    add_group(w, comm->comm, comm->members.n, comm->members.v);
+    return &w->groups[w->n - 1];
+}
+
+void dt_waits_note(struct dt_waits *w, const struct dt_msg_comm *comm, const struct dt_u32s *here,
+                   uint64_t now_ns)
+{
+    const struct dt_msg_called *told = comm->ranks.v;
+    struct dt_waitgroup *g = group_of(w, comm);
+
+    if (!g)
+        return;
+    for (uint32_t i = 0; i < g->n; i++) { /* of whom nothing is told has not come to any call */
+        if (dt_u32s_find(here, dt_waitgroup_rank(g, i)) >= 0)
+            g->waits[i] = (struct dt_wait){ .seen_ns = now_ns };
+    }
+    for (uint32_t i = 0; i < comm->ranks.n; i++) {
+        if (told[i].rank < g->n)
+            g->waits[told[i].rank] = (struct dt_wait){
+                .call = told[i].call,
+                .pair = told[i].pair,
+                .limit_ms = told[i].limit_ms,
+                .since_ns = now_ns - told[i].waited_ms * 1000000ull,
+                .seen_ns = now_ns,
+            };
+    }
+}
+
+/* ---- one rank ---- */
+
+uint64_t dt_wait_inside(const struct dt_wait *wait)
+{
+    if (wait->pair & DT_HOSTSHM_INSIDE)
+        return wait->pair;
+    return wait->call & DT_HOSTSHM_INSIDE ? wait->call : 0;
+}
+
+static const struct dt_waiter *waiter(const struct dt_waits *w, const struct dt_waitgroup *g,
+                                      uint32_t member)
+{
+    return &w->ranks[dt_waitgroup_rank(g, member)];
+}
+
+static bool inside(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member)
+{
+    return !waiter(w, g, member)->ended && dt_wait_inside(&g->waits[member]);
+}
+
+static bool waits(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member)
+{
+    return inside(w, g, member) && !waiter(w, g, member)->stopped;
+}
+
+uint32_t dt_wait_limit(const struct dt_wait *wait, uint32_t limit_ms)
+{
+    if (wait->limit_ms == DT_HOSTSHM_NO_LIMIT)
+        return 0;
+    return wait->limit_ms ? wait->limit_ms : limit_ms;
+}
+
+static uint64_t due_ns(const struct dt_wait *wait, uint32_t limit_ms)
+{
+    uint32_t limit = dt_wait_limit(wait, limit_ms);
+
+    return limit ? wait->since_ns + limit * 1000000ull : UINT64_MAX;
+}
+
+static bool is_due_before(const struct dt_wait *a, const struct dt_wait *b, uint32_t limit_ms)
+{
+    uint64_t due_a = due_ns(a, limit_ms), due_b = due_ns(b, limit_ms);
+
+    return due_a != due_b ? due_a < due_b : a->since_ns < b->since_ns;
+}
+
+int dt_waits_first_due(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t limit_ms)
+{
+    int first = -1;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (waits(w, g, i) &&
+            (first < 0 || is_due_before(&g->waits[i], &g->waits[first], limit_ms)))
+            first = (int)i;
+    }
+    return first;
+}
+
+uint64_t dt_waits_ms(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who)
+{
+    uint64_t known_ns = g->waits[who].seen_ns, since_ns = g->waits[who].since_ns;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (!waiter(w, g, i)->ended && g->waits[i].seen_ns < known_ns)
+            known_ns = g->waits[i].seen_ns;
+    }
+    return known_ns > since_ns ? (known_ns - since_ns) / 1000000 : 0;
+}
+
+void dt_waits_tidy(struct dt_waits *w)
+{
+    for (uint32_t i = w->n; i-- > 1;) {
+        uint32_t member = 0;
+
+        while (member < w->groups[i].n && !inside(w, &w->groups[i], member))
+            member++;
+        if (member == w->groups[i].n)
+            drop_group(w, i);
+    }
+}
+
+/* ---- among all ranks ---- */
+
+static bool in_collective(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member)
+{
+    return inside(w, g, member) && !(g->waits[member].pair & DT_HOSTSHM_INSIDE);
+}
+
+static bool is_behind(const struct dt_wait *a, const struct dt_wait *b)
+{
+    return dt_hostshm_call_number(a->call) < dt_hostshm_call_number(b->call);
+}
+
+static bool has_not_come(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+                         uint32_t who)
+{
+    return !waiter(w, g, member)->ended && !in_collective(w, g, member) &&
+           is_behind(&g->waits[member], &g->waits[who]);
+}
+
+static bool holds_up(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+                     uint32_t who)
+{
+    return in_collective(w, g, member) && waiter(w, g, member)->stopped &&
+           !is_behind(&g->waits[who], &g->waits[member]);
+}
+
+/* Whether a and b are the two calls of one passing. */
+static bool fit(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
+{
+    uint64_t one = g->waits[a].pair, other = g->waits[b].pair;
+    unsigned kinds = (one ^ other) & (DT_HOSTSHM_INSIDE - 1);
+
+    return kinds == (DT_CALL_SEND ^ DT_CALL_RECV) && dt_hostshm_pair_peer(one) == b &&
+           dt_hostshm_pair_peer(other) == a &&
+           dt_hostshm_pair_number(one) == dt_hostshm_pair_number(other);
+}
+
+static bool keeps_from_pair(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+                            uint32_t who)
+{
+    return dt_hostshm_pair_peer(g->waits[who].pair) == member && !waiter(w, g, member)->ended &&
+           (waiter(w, g, member)->stopped || !fit(g, who, member));
+}
+
+static uint32_t list_where(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                           bool (*holds)(const struct dt_waits *, const struct dt_waitgroup *,
+                                         uint32_t, uint32_t),
+                           struct dt_u32s *list)
+{
+    bool *in = dt_xcalloc(w->np, sizeof *in);
+
+    *list = (struct dt_u32s){ dt_xcalloc(g->n, sizeof *list->v), 0 };
+    for (uint32_t i = 0; i < g->n; i++)
+        in[dt_waitgroup_rank(g, i)] = holds(w, g, i, who);
+    for (uint32_t rank = 0; rank < w->np; rank++) {
+        if (in[rank])
+            list->v[list->n++] = rank;
+    }
+    free(in);
+    return list->n;
+}
+
+void dt_waits_for_whom(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                       struct dt_u32s *list)
+{
+    if (g->waits[who].pair & DT_HOSTSHM_INSIDE) {
+        list_where(w, g, who, keeps_from_pair, list);
+    } else if (list_where(w, g, who, has_not_come, list) == 0) {
+        free(list->v);
+        list_where(w, g, who, holds_up, list);
+    }
+}
+
+static bool is_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+                    uint32_t who)
+{
+    if (g->waits[who].pair & DT_HOSTSHM_INSIDE)
+        return member == who || (waits(w, g, member) && fit(g, who, member));
+    return in_collective(w, g, member) && waits(w, g, member) &&
+           dt_hostshm_call_number(g->waits[member].call) ==
+               dt_hostshm_call_number(g->waits[who].call);
+}
+
+void dt_waits_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                   struct dt_u32s *list)
+{
+    list_where(w, g, who, is_with, list);
+}
+
+/* ---- who waits for those who wait ---- */
+
+const struct dt_waitgroup *dt_waits_doing(const struct dt_waits *w, uint32_t rank, uint32_t *member)
+{
+    const struct dt_waitgroup *longest = NULL;
+
+    for (uint32_t k = 0; k < w->n; k++) {
+        const struct dt_waitgroup *g = &w->groups[k];
+
+        for (uint32_t i = 0; i < g->n; i++) {
+            if (dt_waitgroup_rank(g, i) != rank || !waits(w, g, i) ||
+                (longest && longest->waits[*member].since_ns <= g->waits[i].since_ns))
+                continue;
+            longest = g;
+            *member = i;
+        }
     }
     return longest;
 }
 
-double dt_wait_seconds(const struct dt_wait *w, uint32_t np, uint32_t who)
-{
-    uint64_t known_ns = w[who].seen_ns;
+enum color { FRESH, OPEN, DONE };
 
-    for (uint32_t i = 0; i < np; i++) {
-        if (!w[i].ended && w[i].seen_ns < known_ns)
-            known_ns = w[i].seen_ns;
+struct walk {
+    const struct dt_waits *w;
+    uint8_t *colors; /* by rank */
+    struct dt_u32s *ends;
+    bool deadlock;
+};
+
+static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g, uint32_t member)
+{
+    struct dt_u32s whom = { 0 };
+
+    walk->colors[rank] = OPEN;
+    if (g)
+        dt_waits_for_whom(walk->w, g, member, &whom);
+    if (whom.n == 0)
+        walk->ends->v[walk->ends->n++] = rank;
+    for (uint32_t i = 0; i < whom.n; i++) {
+        uint32_t next = whom.v[i], there = 0;
+
+        walk->deadlock |= walk->colors[next] == OPEN;
+        if (walk->colors[next] != FRESH)
+            continue;
+        g = dt_waits_doing(walk->w, next, &there);
+        visit(walk, next, g, there);
     }
-    return known_ns > w[who].since_ns ? (double)(known_ns - w[who].since_ns) / 1e9 : 0;
+    free(whom.v);
+    walk->colors[rank] = DONE;
 }
 
-static bool has_not_come(const struct dt_wait *w, const struct dt_wait *who)
+bool dt_waits_in_the_end(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                         struct dt_u32s *list)
 {
-    return !w->ended && !inside(w) &&
-           dt_hostshm_call_number(w->call) < dt_hostshm_call_number(who->call);
-}
+    struct walk walk = { .w = w, .colors = dt_xcalloc(w->np, 1), .ends = list };
 
-static bool holds_up(const struct dt_wait *w, const struct dt_wait *who)
-{
-    return inside(w) && w->stopped &&
-           dt_hostshm_call_number(w->call) <= dt_hostshm_call_number(who->call);
-}
-
-static bool is_with(const struct dt_wait *w, const struct dt_wait *who)
-{
-    return inside(w) && !w->stopped &&
-           dt_hostshm_call_number(w->call) == dt_hostshm_call_number(who->call);
-}
-
-void dt_wait_for_whom(const struct dt_wait *w, uint32_t np, uint32_t who, struct dt_u32s *list)
-{
-    *list = (struct dt_u32s){ dt_xcalloc(np, sizeof *list->v), 0 };
-    for (uint32_t i = 0; i < np; i++) {
-        if (has_not_come(&w[i], &w[who]))
-            list->v[list->n++] = i;
-    }
-    for (uint32_t i = 0, late = list->n; i < np && late == 0; i++) {
-        if (holds_up(&w[i], &w[who]))
-            list->v[list->n++] = i;
-    }
-}
-
-void dt_wait_with(const struct dt_wait *w, uint32_t np, uint32_t who, struct dt_u32s *list)
-{
-    *list = (struct dt_u32s){ dt_xcalloc(np, sizeof *list->v), 0 };
-    for (uint32_t i = 0; i < np; i++) {
-        if (is_with(&w[i], &w[who]))
-            list->v[list->n++] = i;
-    }
+    *list = (struct dt_u32s){ dt_xcalloc(w->np, sizeof *list->v), 0 };
+    visit(&walk, dt_waitgroup_rank(g, who), g, who);
+    free(walk.colors);
+    return walk.deadlock;
 }

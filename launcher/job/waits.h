@@ -1,5 +1,9 @@
-/* Who waits in a collective call, for how long, and for whom. Pure; from what every rank's call is,
- * as PONG tells it. */
+/* Who waits in which call, for how long, and for whom. Pure; from what every rank's calls are, as
+ * PONG tells it.
+ *
+ * Of each communicator in which some rank waits there is a group, whose members are what its ranks
+ * do in it; the first group is that of all ranks. Ranks of a group are the communicator's, those of
+ * a struct dt_waits the job's. */
 #ifndef DT_JOB_WAITS_H
 #define DT_JOB_WAITS_H
 
@@ -7,25 +11,80 @@
 #include <stdint.h>
 
 #include "runtime/wire/codec.h"
+#include "runtime/wire/msg.h"
 
-struct dt_wait {       /* of a rank */
-    uint64_t call;     /* as of dt_hostshm_rank */
+struct dt_wait { /* of a rank in a group */
+    uint64_t call;
+    uint64_t pair;
+    uint32_t limit_ms;
     uint64_t since_ns; /* it has been seen in that */
-    uint64_t seen_ns;  /* last */
-    bool stopped;      /* the process is, by a signal */
-    bool ended;        /* the rank has: it waits for nobody */
+    uint64_t seen_ns;  /* last; 0: nothing is known of it */
 };
 
-void dt_wait_note(struct dt_wait *w, uint64_t call, bool stopped, uint64_t now_ns);
-/* The rank that has been in one call for longest, or -1: nobody is in one. */
-int dt_wait_longest(const struct dt_wait *w, uint32_t np);
-/* How long it has been there at the time up to which all ranks are known: a host that is not heard
- * of may be further than it seems. */
-double dt_wait_seconds(const struct dt_wait *w, uint32_t np, uint32_t who);
-/* For whom that rank waits: those that have not come to its call yet; if all have, those that
- * are stopped in it or on the way to it. Empty when that is unknown. The caller frees list->v. */
-void dt_wait_for_whom(const struct dt_wait *w, uint32_t np, uint32_t who, struct dt_u32s *list);
+struct dt_waitgroup {
+    uint64_t comm;
+    uint32_t n;
+    uint32_t *members; /* the job's ranks; NULL: each is its own number */
+    struct dt_wait *waits;
+    uint64_t warned_of; /* the call or pair for which somebody waited; 0: none */
+    bool failed;        /* its calls have been ended */
+};
+
+struct dt_waiter { /* a rank of the job */
+    bool stopped;  /* its process is, by a signal */
+    bool ended;    /* it waits for nobody, and nobody for it */
+};
+
+struct dt_waits {
+    uint32_t np;
+    struct dt_waiter *ranks;
+    struct dt_waitgroup *groups;
+    uint32_t n; /* 1 or more */
+};
+
+void dt_waits_init(struct dt_waits *w, uint32_t np);
+void dt_waits_free(struct dt_waits *w);
+/* A generation begins, or all ranks were stopped. */
+void dt_waits_forget(struct dt_waits *w);
+
+/* What PONG tells of a communicator. here: which of the job's ranks run on that host, ascending. */
+void dt_waits_note(struct dt_waits *w, const struct dt_msg_comm *comm, const struct dt_u32s *here,
+                   uint64_t now_ns);
+/* Forgets the groups in which nobody waits any more. */
+void dt_waits_tidy(struct dt_waits *w);
+
+/* The rank of the group whose call is over its limit first; where none has one, the one that has
+ * waited longest; -1: nobody waits. limit_ms: of calls that have none of their own, or 0. */
+int dt_waits_first_due(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t limit_ms);
+/* The limit of that rank's call, or 0. */
+uint32_t dt_wait_limit(const struct dt_wait *wait, uint32_t limit_ms);
+/* How long it has been there at the time up to which all ranks of the group are known: a host that
+ * is not heard of may be further than it seems. */
+uint64_t dt_waits_ms(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who);
+/* The call that it waits in, as of dt_hostshm_rank; or 0: in none. */
+uint64_t dt_wait_inside(const struct dt_wait *wait);
+static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t member)
+{
+    return g->members ? g->members[member] : member;
+}
+
+/* Lists of ranks of the job, ascending but for the last; the caller frees list->v.
+ *
+ * For whom that rank waits: those that have not come to its call yet; if all have, those that are
+ * stopped in it or on the way to it. Empty when that is unknown. */
+void dt_waits_for_whom(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                       struct dt_u32s *list);
 /* The ranks that are in the call that "who" is in, and not stopped. */
-void dt_wait_with(const struct dt_wait *w, uint32_t np, uint32_t who, struct dt_u32s *list);
+void dt_waits_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                   struct dt_u32s *list);
+/* Where those for whom "who" waits do themselves wait, in whatever communicator, and so on: the
+ * ranks at which that ends, which wait for nobody. Returns whether some of them wait for each
+ * other, so that none of these can come: a deadlock. */
+bool dt_waits_in_the_end(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                         struct dt_u32s *list);
+/* The call in which that rank of the job has waited longest: its group, and its number there. NULL:
+ * it waits in none. */
+const struct dt_waitgroup *dt_waits_doing(const struct dt_waits *w, uint32_t rank,
+                                          uint32_t *member);
 
 #endif

@@ -5,12 +5,17 @@
 #include <stdint.h>
 #include <time.h>
 
-static inline int64_t dt_clock_ms(void)
+static inline uint64_t dt_clock_ns(void)
 {
     struct timespec t;
 
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static inline int64_t dt_clock_ms(void)
+{
+    return (int64_t)(dt_clock_ns() / 1000000);
 }
 
 #endif

@@ -43,9 +43,14 @@ static size_t pipe_bytes(uint32_t local_size)
     return pipe;
 }
 
-static size_t control_bytes(uint32_t local_size)
+static size_t ranks_bytes(uint32_t local_size)
 {
-    size_t n = sizeof(struct dt_hostshm_head) + local_size * sizeof(struct dt_hostshm_rank);
+    return sizeof(struct dt_hostshm_head) + local_size * sizeof(struct dt_hostshm_rank);
+}
+
+static size_t control_bytes(uint32_t local_size, uint32_t size)
+{
+    size_t n = ranks_bytes(local_size) + size * sizeof(uint32_t);
 
     return (n + DT_HOSTSHM_PAGE - 1) / DT_HOSTSHM_PAGE * DT_HOSTSHM_PAGE;
 }
@@ -55,16 +60,16 @@ static size_t staging_bytes(uint32_t local_size)
     return local_size * room_bytes(local_size);
 }
 
-static size_t total_bytes(uint32_t local_size)
+static size_t total_bytes(uint32_t local_size, uint32_t size)
 {
-    return control_bytes(local_size) + staging_bytes(local_size) +
+    return control_bytes(local_size, size) + staging_bytes(local_size) +
            pipe_bytes(local_size) * local_size * local_size;
 }
 
 /* fd -1: fresh memory. */
-static int map(struct dt_hostshm *h, int fd, uint32_t local_size)
+static int map(struct dt_hostshm *h, int fd, uint32_t local_size, uint32_t size)
 {
-    size_t bytes = total_bytes(local_size);
+    size_t bytes = total_bytes(local_size, size), control = control_bytes(local_size, size);
     int flags = MAP_SHARED | (fd < 0 ? MAP_ANONYMOUS : 0);
     uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
 
@@ -73,9 +78,11 @@ static int map(struct dt_hostshm *h, int fd, uint32_t local_size)
     *h = (struct dt_hostshm){
         .head = (struct dt_hostshm_head *)p,
         .ranks = (struct dt_hostshm_rank *)(p + sizeof(struct dt_hostshm_head)),
-        .staging = p + control_bytes(local_size),
+        .members = (_Atomic uint32_t *)(p + ranks_bytes(local_size)),
+        .size = size,
+        .staging = p + control,
         .room = room_bytes(local_size),
-        .pipes = p + control_bytes(local_size) + staging_bytes(local_size),
+        .pipes = p + control + staging_bytes(local_size),
         .pipe = pipe_bytes(local_size),
         .bytes = bytes,
     };
@@ -96,15 +103,15 @@ static void fill(const struct dt_hostshm *h, uint32_t generation, uint32_t local
     }
 }
 
-int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size)
+int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size, uint32_t size)
 {
     int fd = memfd_create("dtrun", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     *h = (struct dt_hostshm){ 0 };
     if (fd < 0)
         return -1;
-    if (ftruncate(fd, (off_t)total_bytes(local_size)) == 0 && fcntl(fd, F_ADD_SEALS, SEALS) == 0 &&
-        map(h, fd, local_size) == 0) {
+    if (ftruncate(fd, (off_t)total_bytes(local_size, size)) == 0 &&
+        fcntl(fd, F_ADD_SEALS, SEALS) == 0 && map(h, fd, local_size, size) == 0) {
         fill(h, generation, local_size);
         return fd;
     }
@@ -115,13 +122,14 @@ int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_
 int dt_hostshm_create_private(struct dt_hostshm *h)
 {
     *h = (struct dt_hostshm){ 0 };
-    if (map(h, -1, 1) < 0)
+    if (map(h, -1, 1, 0) < 0)
         return -1;
     fill(h, 0, 1);
     return 0;
 }
 
-int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size)
+int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size,
+                   uint32_t size)
 {
     struct stat st;
     int seals = fcntl(fd, F_GET_SEALS);
@@ -131,9 +139,9 @@ int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t l
         return -1;
     errno = EPROTO;
     if ((seals & SEALS) != SEALS || local_size == 0 || local_size > DT_RANKS_MAX ||
-        (uint64_t)st.st_size != total_bytes(local_size))
+        size > DT_RANKS_MAX || (uint64_t)st.st_size != total_bytes(local_size, size))
         return -1;
-    if (map(h, fd, local_size) < 0)
+    if (map(h, fd, local_size, size) < 0)
         return -1;
     if (h->head->magic == MAGIC && h->head->protocol == DT_RANK_PROTOCOL &&
         h->head->generation == generation && h->head->local_size == local_size &&

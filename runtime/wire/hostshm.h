@@ -1,15 +1,15 @@
 /* The memory that one agent shares with those of its ranks that are in one communicator: a sealed
  * memory file, handed out with WELCOME for the one of all ranks, with MEMORY for others.
  *
- *     head | one struct dt_hostshm_rank per local rank | staging of each local rank
+ *     head | one struct dt_hostshm_rank per local rank | who is in it | staging of each local rank
  *          | pipes: one from every local rank to every local rank
  *
  * Local ranks are those of the communicator. Whoever has mapped the same file is on the same host.
  * Every word has one writer, named at it, but for "stop" and "teller" (first writer wins), the
  * doorbells (anyone adds one and wakes) and what counts sleepers. The agent stops all files when it
  * stops the job, so that whoever waits need look at one. Steps and flags stand in the file of all
- * ranks only. All of it is the job's own: the agent takes from it only steps and flags, which can
- * harm nothing but their own job's report. */
+ * ranks only. All of it is the job's own: the agent takes from it only steps, flags, calls, and
+ * why they fail, which can harm nothing but their own job. */
 #ifndef DT_WIRE_HOSTSHM_H
 #define DT_WIRE_HOSTSHM_H
 
@@ -78,6 +78,8 @@ enum dt_call_kind {
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */
 
+#define DT_HOSTSHM_NO_LIMIT UINT32_MAX /* of limit_ms */
+
 /* One cache line: whoever sees the progress has the rest of the line with it. */
 struct dt_hostshm_post {
     _Atomic uint64_t progress; /* how far the rank is in the host's rounds */
@@ -92,7 +94,9 @@ struct dt_hostshm_rank {
     /* written by the rank */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
     _Atomic uint32_t flags;
+    _Atomic uint32_t limit_ms; /* of the calls from now on: 0: dtrun's; DT_HOSTSHM_NO_LIMIT */
     _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
+    _Atomic uint64_t pair; /* likewise, between two: number << 32 | peer << 8 | ... ; or 0 */
 
     alignas(DT_HOSTSHM_LINE) struct dt_hostshm_post posts[2]; /* by parity of the round */
     alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];         /* likewise */
@@ -142,6 +146,8 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared 
 struct dt_hostshm { /* a mapping; head is NULL while there is none */
     struct dt_hostshm_head *head;
     struct dt_hostshm_rank *ranks;
+    _Atomic uint32_t *members; /* by rank: 1 + the job's rank; all write the same; 0: not yet */
+    uint32_t size;             /* of them; 0: it is the memory of all ranks of the job */
     uint8_t *staging;
     size_t room;
     uint8_t *pipes;
@@ -149,13 +155,16 @@ struct dt_hostshm { /* a mapping; head is NULL while there is none */
     size_t bytes;
 };
 
-/* Makes and maps the file. Returns its descriptor, which the caller closes, or -1 with errno. */
-int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size);
+/* Makes and maps the file. Returns its descriptor, which the caller closes, or -1 with errno. size:
+ * ranks of the communicator on all hosts, or 0 for the one of all. */
+int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size,
+                      uint32_t size);
 /* The same for a job of one rank that has no agent, and shares it with nobody. */
 int dt_hostshm_create_private(struct dt_hostshm *h);
 /* Maps a received file. Returns 0, or -1 with errno (EPROTO: it is not sealed, or not what was
  * named). */
-int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size);
+int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size,
+                   uint32_t size);
 void dt_hostshm_unmap(struct dt_hostshm *h);
 
 /* A local rank's staging: h->room bytes, four cache lines or more for every local rank; aligned to
@@ -190,7 +199,24 @@ static inline uint64_t dt_hostshm_call_number(uint64_t call)
     return call >> 8;
 }
 
-/* "all-reduce". */
+static inline void dt_hostshm_note_pair(struct dt_hostshm_rank *rank, uint64_t number,
+                                        uint32_t peer, unsigned kind)
+{
+    atomic_store_explicit(&rank->pair, number << 32 | (uint64_t)peer << 8 | kind,
+                          memory_order_relaxed);
+}
+
+static inline uint32_t dt_hostshm_pair_number(uint64_t pair)
+{
+    return (uint32_t)(pair >> 32);
+}
+
+static inline uint32_t dt_hostshm_pair_peer(uint64_t pair)
+{
+    return (uint32_t)pair >> 8;
+}
+
+/* "all-reduce"; of a pair's call, too. */
 const char *dt_hostshm_call_name(uint64_t call);
 
 /* The text that came with what stopped the host, or "". */

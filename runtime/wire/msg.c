@@ -30,6 +30,7 @@ enum {
     STRING_MAX_BYTES = 8 * 1024 * 1024, /* one argument or variable */
     STRINGS_MAX = 100000,
     ADDRS_MAX = 4096,
+    COMMS_MAX = 1000000,
 };
 
 #define F(st, member, k, ...)                                                                      \
@@ -82,7 +83,8 @@ SHAPE(stop, F(stop, grace_ms, U32, 0, NULL));
 SHAPE(abort,
     F(abort, generation, U32, 0, NULL), F(abort, comm, U64, 0, NULL), F(abort, rank, U32, 0, NULL),
     F(abort, code, U32, 0, NULL), F(abort, text, STR, TEXT_MAX_BYTES, NULL));
-SHAPE(ping, F(ping, time_ns, U64, 0, NULL));
+SHAPE(asked, F(asked, comm, U64, 0, NULL));
+SHAPE(ping, F(ping, time_ns, U64, 0, NULL), F(ping, comms, LIST, COMMS_MAX, &asked_shape));
 SHAPE(query, F(query, id, U32, 0, NULL));
 SHAPE(credit, F(credit, rank, U32, 0, NULL), F(credit, fd, U8, 0, NULL),
     F(credit, bytes, U32, 0, NULL));
@@ -138,11 +140,18 @@ SHAPE(failed,
     F(failed, generation, U32, 0, NULL), F(failed, comm, U64, 0, NULL),
     F(failed, rank, U32, 0, NULL), F(failed, code, U32, 0, NULL), F(failed, text, STR, TEXT_MAX_BYTES, NULL));
 SHAPE(step,
-    F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL), F(step, call, U64, 0, NULL),
-    F(step, stopped, U8, 0, NULL));
+    F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL), F(step, stopped, U8, 0, NULL));
+SHAPE(called,
+    F(called, rank, U32, 0, NULL), F(called, call, U64, 0, NULL), F(called, pair, U64, 0, NULL),
+    F(called, limit_ms, U32, 0, NULL), F(called, waited_ms, U32, 0, NULL));
+SHAPE(comm,
+    F(comm, comm, U64, 0, NULL), F(comm, members, U32S, DT_RANKS_MAX, NULL),
+    F(comm, ranks, LIST, DT_RANKS_MAX, &called_shape));
 SHAPE(pong,
     F(pong, ping_time_ns, U64, 0, NULL), F(pong, time_ns, U64, 0, NULL),
-    F(pong, steps, LIST, DT_RANKS_MAX, &step_shape));
+    F(pong, steps, LIST, DT_RANKS_MAX, &step_shape),
+    F(pong, comms, LIST, COMMS_MAX, &comm_shape));
+SHAPE(limit, F(limit, generation, U32, 0, NULL), F(limit, ms, U32, 0, NULL));
 SHAPE(commit,
     F(commit, generation, U32, 0, NULL), F(commit, step, U64, 0, NULL),
     F(commit, restored, U8, 0, NULL));
@@ -192,6 +201,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_EXIT] = &exit_shape,
     [DT_MSG_FAILED] = &failed_shape,
     [DT_MSG_PONG] = &pong_shape,
+    [DT_MSG_LIMIT] = &limit_shape,
     [DT_MSG_COMMIT] = &commit_shape,
     [DT_MSG_STRUCK] = &struck_shape,
     [DT_MSG_ANSWER] = &answer_shape,

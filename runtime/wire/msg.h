@@ -55,7 +55,8 @@ enum dt_msg_type {
     DT_MSG_SPAWN_FAILED = 34, /* a rank could not be started; none of this host runs */
     DT_MSG_RANK_HELLO = 35,   /* a linked rank called dt_init and listens here */
     DT_MSG_EXIT = 36,         /* a rank ended; may overtake its output */
-    DT_MSG_PONG = 37,         /* answer to PING, with every local rank's step and call */
+    DT_MSG_PONG = 37,         /* answer to PING, with every local rank's step, and who waits */
+    DT_MSG_LIMIT = 46,        /* a rank's calls may wait for so long only */
     DT_MSG_COMMIT = 38,       /* rank 0 committed, or restored from, a checkpoint */
     DT_MSG_ANSWER = 39,       /* all EXITs up to the QUERY have been sent */
     DT_MSG_LOG = 40,          /* a text for the user */
@@ -163,8 +164,13 @@ struct dt_msg_abort {
     char *text;    /* what happened, where it is more than that this rank died; or "" */
 };
 
+struct dt_msg_asked { /* element of ping.comms */
+    uint64_t comm;    /* in which some rank waits: what do those of this host do? */
+};
+
 struct dt_msg_ping {
-    uint64_t time_ns; /* sender's CLOCK_BOOTTIME, echoed in PONG */
+    uint64_t time_ns;         /* sender's CLOCK_BOOTTIME, echoed in PONG */
+    struct dt_msg_list comms; /* struct dt_msg_asked */
 };
 
 struct dt_msg_query {
@@ -335,14 +341,34 @@ struct dt_msg_failed { /* as of ABORT */
 struct dt_msg_step { /* element of pong.steps */
     uint32_t rank;
     int64_t step;
-    uint64_t call;   /* as of dt_hostshm_rank */
     uint8_t stopped; /* 1: its process is, by a signal */
+};
+
+struct dt_msg_called { /* element of comms.ranks: as of dt_hostshm_rank */
+    uint32_t rank;     /* in the communicator */
+    uint64_t call;
+    uint64_t pair;
+    uint32_t limit_ms;
+    uint32_t waited_ms; /* in that state */
+};
+
+struct dt_msg_comm { /* element of pong.comms */
+    uint64_t comm;
+    struct dt_u32s members;   /* the job's, by rank; none: all of the job, or none is here */
+    struct dt_msg_list ranks; /* struct dt_msg_called: those of this host */
 };
 
 struct dt_msg_pong {
     uint64_t ping_time_ns;
     uint64_t time_ns;
     struct dt_msg_list steps; /* struct dt_msg_step */
+    struct dt_msg_list comms; /* struct dt_msg_comm: that of all, those in which a rank waits, and
+                                 those that PING asked for */
+};
+
+struct dt_msg_limit {
+    uint32_t generation;
+    uint32_t ms; /* for which calls of a rank may wait */
 };
 
 struct dt_msg_commit {
@@ -428,6 +454,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_exit exit;
     struct dt_msg_failed failed;
     struct dt_msg_pong pong;
+    struct dt_msg_limit limit;
     struct dt_msg_commit commit;
     struct dt_msg_struck struck;
     struct dt_msg_answer answer;

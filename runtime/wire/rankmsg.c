@@ -40,9 +40,13 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
     case DT_RANK_WANT_MEMORY:
         dt_put_u64(p, m->want_memory.comm);
         dt_put_u32(p, m->want_memory.members);
+        dt_put_u32(p, m->want_memory.size);
         break;
     case DT_RANK_FREE_MEMORY:
         dt_put_u64(p, m->free_memory.comm);
+        break;
+    case DT_RANK_LIMIT:
+        dt_put_u32(p, m->limit.ms);
         break;
     case DT_RANK_WELCOME:
         dt_put_u32(p, m->welcome.generation);
@@ -127,9 +131,13 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
     case DT_RANK_WANT_MEMORY:
         m->want_memory.comm = dt_get_u64(g);
         m->want_memory.members = dt_get_u32(g);
+        m->want_memory.size = dt_get_u32(g);
         break;
     case DT_RANK_FREE_MEMORY:
         m->free_memory.comm = dt_get_u64(g);
+        break;
+    case DT_RANK_LIMIT:
+        m->limit.ms = dt_get_u32(g);
         break;
     case DT_RANK_WELCOME:
         m->welcome.generation = dt_get_u32(g);

@@ -11,6 +11,7 @@
  *     WANT_MEMORY    ->                            for a communicator's ranks of this host
  *                    <-    MEMORY + memory file    or why there is none
  *     FREE_MEMORY    ->                            this rank is done with it
+ *     LIMIT          ->                            calls may wait for so long, and no longer
  *     FAILED         ->                            a call fails on all ranks
  *                    <-    ABORT                   a rank died, or failed
  *
@@ -26,7 +27,7 @@
 #include "runtime/wire/msg.h"
 
 enum {
-    DT_RANK_PROTOCOL = 5, /* changes with any message or with the shared memory (hostshm.h) */
+    DT_RANK_PROTOCOL = 6, /* changes with any message or with the shared memory (hostshm.h) */
     DT_RANK_REFUSED_TEXT = 512,
     DT_RANK_NOTE_TEXT = 512,
     DT_RANK_FAILED_TEXT = 512,
@@ -40,6 +41,7 @@ enum dt_rankmsg_type {
     DT_RANK_FAILED = 5,
     DT_RANK_WANT_MEMORY = 6,
     DT_RANK_FREE_MEMORY = 7,
+    DT_RANK_LIMIT = 8,
     DT_RANK_WELCOME = 65,
     DT_RANK_REFUSED = 66,
     DT_RANK_TABLE = 67,
@@ -78,10 +80,14 @@ struct dt_rankmsg {
         struct {
             uint64_t comm;
             uint32_t members; /* ranks of this host in it: each of them asks */
+            uint32_t size;    /* ranks of all hosts */
         } want_memory;
         struct {
             uint64_t comm;
         } free_memory;
+        struct {
+            uint32_t ms;
+        } limit;
         struct {
             uint32_t generation;
             uint32_t rank;

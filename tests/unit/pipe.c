@@ -39,7 +39,7 @@ static void set(struct seat *seat, uint32_t me)
 
 static void create(void)
 {
-    int fd = dt_hostshm_create(&map, 1, RANKS);
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
 
     assert_true(fd >= 0);
     close(fd);
@@ -286,7 +286,7 @@ static void many_ranks_have_small_pipes(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t n = cases[i].local_size;
-        int fd = dt_hostshm_create(&map, 1, n);
+        int fd = dt_hostshm_create(&map, 1, n, 0);
 
         assert_true(fd >= 0);
         close(fd);

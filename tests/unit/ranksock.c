@@ -13,12 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "launcher/agent/callwatch.h"
 #include "launcher/agent/ranksock.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
 #include "tests/unit/checks.h"
 
 enum { RANKS = 2, FIRST = 3, SECOND = 5, GENERATION = 7 };
+enum { SIZE = 4 }; /* of a communicator, here and elsewhere */
 
 struct fixture {
     uv_loop_t loop;
@@ -63,12 +65,19 @@ static void saw_failed(void *arg, uint64_t comm, uint32_t culprit, int code, con
              culprit, code, text);
 }
 
+static void saw_limit(void *arg, uint32_t ms)
+{
+    struct fixture *f = arg;
+
+    snprintf(f->seen + strlen(f->seen), 100, "limit(%u) ", ms);
+}
+
 static int setup(void **state)
 {
     static struct fixture fixture;
     struct fixture *f = &fixture;
-    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log,
-                                               saw_failed };
+    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step,
+                                               saw_log,   saw_failed, saw_limit };
     static uint32_t ranks[RANKS] = { FIRST, SECOND };
     struct dt_error err = { 0 };
 
@@ -155,9 +164,9 @@ static void a_rank_is_welcomed_with_shared_memory(void **state)
     assert_int_equal(m.welcome.node_rank, 1);
     assert_int_equal(m.welcome.nodes, 3);
     assert_memory_equal(m.welcome.secret, f->start.secret, DT_SECRET_BYTES);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION + 1, RANKS), -1);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS + 1), -1);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION + 1, RANKS, 0), -1);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS + 1, 0), -1);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS, 0), 0);
     assert_int_equal(ftruncate(fd, 0), -1);
     close(fd);
     atomic_store(&shm.ranks[1].step, 42);
@@ -262,7 +271,7 @@ static void an_abort_is_told_once(void **state)
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS, 0), 0);
     close(fd);
     assert_int_equal(dt_hostshm_stopped(&shm, NULL), 0);
     uint32_t bell = atomic_load(&shm.ranks[0].doorbell);
@@ -295,7 +304,7 @@ static void why_a_call_failed_is_heard_before_any_death(void **state)
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     hello(f, 1, DT_RANK_PROTOCOL, SECOND);
     receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS, 0), 0);
     close(fd);
     m.failed.code = -3;
     m.failed.rank = SECOND;
@@ -315,7 +324,7 @@ static void why_a_call_failed_is_heard_before_any_death(void **state)
 static struct dt_rankmsg want(struct fixture *f, uint32_t local_rank, uint64_t comm,
                               uint32_t members, int *fd)
 {
-    struct dt_rankmsg m = { .type = DT_RANK_WANT_MEMORY, .want_memory = { comm, members } };
+    struct dt_rankmsg m = { .type = DT_RANK_WANT_MEMORY, .want_memory = { comm, members, SIZE } };
 
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, local_rank), &m, -1, 0), 0);
     turn(f);
@@ -349,11 +358,11 @@ static void a_communicator_has_memory_of_its_own(void **state)
     assert_int_equal(want(f, 0, comm, RANKS + 1, &fd).memory.error, EINVAL);
     assert_int_equal(fd, -1);
     assert_int_equal(want(f, 0, comm, 2, &fd).memory.error, 0);
-    assert_int_equal(dt_hostshm_map(&a, fd, GENERATION, 2), 0);
+    assert_int_equal(dt_hostshm_map(&a, fd, GENERATION, 2, SIZE), 0);
     close(fd);
     assert_int_equal(want(f, 0, comm, 1, &fd).memory.error, EINVAL);
     assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, 0);
-    assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 2), 0);
+    assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 2, SIZE), 0);
     close(fd);
     atomic_store(&a.ranks[1].call, 77);
     assert_int_equal(atomic_load(&b.ranks[1].call), 77);
@@ -365,7 +374,7 @@ static void a_communicator_has_memory_of_its_own(void **state)
     assert_int_equal(want(f, 1, comm, 2, &fd).memory.error, EINVAL);
     done_with(f, 1, comm);
     assert_int_equal(want(f, 1, comm, 1, &fd).memory.error, 0);
-    assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 1), 0);
+    assert_int_equal(dt_hostshm_map(&b, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     atomic_store(&b.ranks[0].call, 78);
     assert_int_equal(atomic_load(&a.ranks[0].call), 0);
@@ -384,10 +393,10 @@ static void a_stop_reaches_the_memory_it_is_for(void **state)
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     receive(f, 0, NULL);
     want(f, 0, ONE, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&one, fd, GENERATION, 1), 0);
+    assert_int_equal(dt_hostshm_map(&one, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     want(f, 0, OTHER, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&other, fd, GENERATION, 1), 0);
+    assert_int_equal(dt_hostshm_map(&other, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     dt_ranksock_abort(f->sock, ONE, -13, SECOND, "enough");
     m = receive(f, 0, NULL);
@@ -402,12 +411,127 @@ static void a_stop_reaches_the_memory_it_is_for(void **state)
     assert_int_equal(dt_hostshm_stopped(&one, NULL), -13);
     assert_int_equal(dt_hostshm_stopped(&other, NULL), DT_HOSTSHM_PEER_DIED);
     want(f, 0, LATE, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&late, fd, GENERATION, 1), 0);
+    assert_int_equal(dt_hostshm_map(&late, fd, GENERATION, 1, SIZE), 0);
     close(fd);
     assert_int_equal(dt_hostshm_stopped(&late, NULL), DT_HOSTSHM_PEER_DIED);
     dt_hostshm_unmap(&one);
     dt_hostshm_unmap(&other);
     dt_hostshm_unmap(&late);
+}
+
+/* What the agent tells of the communicator, or NULL. */
+static const struct dt_msg_comm *told_of(const struct dt_msg_list *comms, uint64_t comm)
+{
+    const struct dt_msg_comm *c = comms->v;
+
+    for (uint32_t i = 0; i < comms->n; i++) {
+        if (c[i].comm == comm)
+            return &c[i];
+    }
+    return NULL;
+}
+
+static void look(struct fixture *f, uint64_t ask, struct dt_msg_list *comms)
+{
+    struct dt_msg_asked asked = { ask };
+
+    dt_callwatch_free_told(comms);
+    dt_ranksock_look(f->sock, &(struct dt_msg_list){ &asked, ask != 0 }, comms);
+    assert_non_null(told_of(comms, 0));
+}
+
+static void ranks_are_told_of_where_they_wait(void **state)
+{
+    enum { COMM = 7, NONE = 8 };
+    static const uint32_t members[SIZE] = { FIRST, 0, SECOND, 1 };
+    struct fixture *f = *state;
+    const struct dt_msg_called *ranks;
+    struct dt_msg_list comms = { 0 };
+    struct dt_hostshm shm;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, NULL);
+    want(f, 0, COMM, 2, &fd);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
+    close(fd);
+    look(f, COMM, &comms);
+    assert_int_equal(told_of(&comms, COMM)->ranks.n, 0); /* it is still being made */
+    for (int i = 0; i < SIZE; i++)
+        atomic_store(&shm.members[i], members[i] + 1);
+    look(f, 0, &comms);
+    assert_null(told_of(&comms, COMM));
+    dt_hostshm_note_call(&shm.ranks[1], 3, DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
+    look(f, 0, &comms); /* for how long, the next look tells */
+    assert_null(told_of(&comms, COMM));
+    look(f, NONE, &comms);
+    assert_int_equal(told_of(&comms, NONE)->ranks.n, 0);
+    assert_memory_equal(told_of(&comms, COMM)->members.v, members, sizeof members);
+    ranks = told_of(&comms, COMM)->ranks.v;
+    assert_int_equal(told_of(&comms, COMM)->ranks.n, 2);
+    assert_int_equal(ranks[0].rank, 0);
+    assert_int_equal(ranks[0].call, 0);
+    assert_int_equal(ranks[1].rank, 2);
+    assert_int_equal(ranks[1].call, 3 << 8 | DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
+    dt_hostshm_note_call(&shm.ranks[1], 3, DT_CALL_BARRIER);
+    dt_hostshm_note_pair(&shm.ranks[0], 1, 2, DT_HOSTSHM_INSIDE | DT_CALL_SEND);
+    look(f, 0, &comms);
+    look(f, 0, &comms);
+    ranks = told_of(&comms, COMM)->ranks.v;
+    assert_int_equal(dt_hostshm_pair_peer(ranks[0].pair), 2);
+    dt_ranksock_reset_waits(f->sock);
+    look(f, 0, &comms);
+    assert_null(told_of(&comms, COMM));
+    dt_callwatch_free_told(&comms);
+    dt_hostshm_unmap(&shm);
+}
+
+/* As when there was no room for its message. */
+static void a_failure_without_a_message_is_found_in_memory(void **state)
+{
+    enum { COMM = 7, LOST = 8 };
+    struct fixture *f = *state;
+    struct dt_msg_list comms = { 0 };
+    struct dt_hostshm shm, lost, world;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, &fd);
+    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
+    close(fd);
+    want(f, 0, COMM, 1, &fd);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 1, SIZE), 0);
+    close(fd);
+    want(f, 0, LOST, 1, &fd);
+    assert_int_equal(dt_hostshm_map(&lost, fd, GENERATION, 1, SIZE), 0);
+    close(fd);
+    f->seen[0] = '\0';
+    dt_hostshm_stop_because(&shm, -3, SECOND, "they quarrel");
+    dt_hostshm_stop(&lost, DT_HOSTSHM_PEER_DIED, SECOND);
+    look(f, 0, &comms);
+    look(f, 0, &comms);
+    assert_string_equal(f->seen, "failed(7,5,-3)[they quarrel] ");
+    f->seen[0] = '\0';
+    dt_hostshm_stop_because(&world, -7, FIRST, "no memory");
+    dt_ranksock_drain(f->sock, 1);
+    look(f, 0, &comms);
+    assert_string_equal(f->seen, "failed(0,3,-7)[no memory] ");
+    dt_callwatch_free_told(&comms);
+    dt_hostshm_unmap(&shm);
+    dt_hostshm_unmap(&lost);
+    dt_hostshm_unmap(&world);
+}
+
+static void a_limit_is_passed_on(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_LIMIT, .limit = { 250 } };
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    f->seen[0] = '\0';
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    turn(f);
+    assert_string_equal(f->seen, "limit(250) ");
 }
 
 static void a_watched_step_is_reported_and_left_on_word(void **state)
@@ -420,7 +544,7 @@ static void a_watched_step_is_reported_and_left_on_word(void **state)
     dt_ranksock_watch_step(f->sock, 1, 50);
     hello(f, 1, DT_RANK_PROTOCOL, SECOND);
     receive(f, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS), 0);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS, 0), 0);
     close(fd);
     assert_int_equal(atomic_load(&shm.ranks[1].watch_step), 50);
     f->seen[0] = '\0';
@@ -479,6 +603,10 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_communicator_has_memory_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_reaches_the_memory_it_is_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(ranks_are_told_of_where_they_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_failure_without_a_message_is_found_in_memory, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_limit_is_passed_on, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_dead_rank_sent_is_still_read, setup, teardown),
     };
 

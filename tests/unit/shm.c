@@ -109,7 +109,7 @@ static void *rank(void *arg)
 static void run(bool bound, bool fences, bool far)
 {
     struct seat seats[RANKS];
-    int fd = dt_hostshm_create(&map, 1, RANKS);
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
 
     assert_true(fd >= 0);
     close(fd);
@@ -169,7 +169,7 @@ static void *waits(void *arg)
 static void a_stop_wakes_sleepers(void **state)
 {
     struct seat seats[RANKS - 1];
-    int fd = dt_hostshm_create(&map, 1, RANKS);
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
     int asleep = 0;
 
     (void)state;

@@ -392,7 +392,7 @@ static void *calls_everything(void *arg)
 
 static void run(struct seat *seats, uint32_t n, void *(*rank)(void *))
 {
-    int fd = dt_hostshm_create(&map, 1, n);
+    int fd = dt_hostshm_create(&map, 1, n, 0);
 
     assert_true(fd >= 0);
     close(fd);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "launcher/agent/callwatch.h"
 #include "launcher/agent/ranksock.h"
 #include "runtime/dtrun.h"
 #include "runtime/wire/env.h"
@@ -92,7 +93,16 @@ void testjob_watch_step(struct testjob *job, int rank, int64_t step)
 
 uint64_t testjob_call(struct testjob *job, int rank)
 {
-    return dt_ranksock_state(host_of(job, rank)->sock, local_of(job, rank)).call;
+    const struct dt_msg_list none = { 0 };
+    const struct dt_msg_comm *world;
+    struct dt_msg_list comms;
+    uint64_t call;
+
+    dt_ranksock_look(host_of(job, rank)->sock, &none, &comms);
+    world = comms.v;
+    call = ((struct dt_msg_called *)world->ranks.v)[local_of(job, rank)].call;
+    dt_callwatch_free_told(&comms);
+    return call;
 }
 
 void testjob_table(struct testjob *job)
@@ -105,6 +115,12 @@ void testjob_table(struct testjob *job)
                                          host_of(job, i)->start.node_rank };
     for (int i = 0; i < job->n_hosts; i++)
         dt_ranksock_table(job->hosts[i].sock, &table);
+}
+
+static void saw_limit(void *arg, uint32_t ms)
+{
+    (void)arg;
+    (void)ms;
 }
 
 static void saw_hello(void *arg, uint32_t rank, uint16_t port)
@@ -303,8 +319,8 @@ static void place(struct testjob *job)
 
 static void start_hosts(struct testjob *job)
 {
-    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step, saw_log,
-                                               saw_failed };
+    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step,
+                                               saw_log,   saw_failed, saw_limit };
     struct dt_error err = { 0 };
 
     for (int i = 0; i < job->n_hosts; i++) {

@@ -16,100 +16,243 @@ enum { RANKS = 8 };
 
 #define S 1000000000ull
 
-/* The state of a rank as a word: its call's number, "(" before it when it is inside; "s" after it:
- * stopped; "e": ended. Rank i has been seen in it since second 10 + i. */
-static uint32_t read_states(const char *text, struct dt_wait w[RANKS])
+/* The state of a rank as a word. Its collective call's number, "(" before it when it is inside; or
+ * what it passes to or takes from another: ">2.5" or "<2.5": to or from rank 2, the fifth time; "("
+ * likewise. At the end: "s": stopped; "e": ended; "l3": it has a limit of 3 s; "n": for ever. Rank
+ * i has been seen in it since second 10 + i. */
+static const char *read_rank(const char *text, struct dt_waiter *waiter, struct dt_msg_called *c)
 {
+    bool in = *text == '(';
+    uint64_t inside = in ? DT_HOSTSHM_INSIDE : 0u;
+    char way = *(text += in), *end;
+    bool pair = way == '>' || way == '<';
+    uint64_t number = strtoull(text + pair, &end, 10);
+
+    if (pair) {
+        c->pair = inside | number << 8 | (way == '>' ? DT_CALL_SEND : DT_CALL_RECV);
+        c->pair |= strtoull(end + 1, &end, 10) << 32;
+    } else {
+        c->call = number << 8 | inside | (number ? DT_CALL_BARRIER : 0u);
+    }
+    if (*end == 'l')
+        c->limit_ms = (uint32_t)strtoul(end + 1, &end, 10) * 1000;
+    else if (*end == 'n')
+        c->limit_ms = DT_HOSTSHM_NO_LIMIT;
+    waiter->stopped |= *end == 's';
+    waiter->ended |= *end == 'e';
+    end += strcspn(end, " ");
+    return end + (*end == ' ');
+}
+
+/* Tells of a group, whose ranks are these of the job (NULL: all), at second 40. */
+static void note(struct dt_waits *w, uint64_t comm, uint32_t *members, const char *text)
+{
+    static uint32_t all[RANKS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    struct dt_msg_called ranks[RANKS] = { { 0 } };
+    const struct dt_u32s here = { all, RANKS };
     uint32_t n = 0;
 
-    for (; *text; text += strcspn(text, " "), text += *text == ' ', n++) {
-        bool in = *text == '(';
-        char *end;
-        uint64_t number = strtoull(text + in, &end, 10);
-
-        w[n] = (struct dt_wait){ 0 };
-        dt_wait_note(&w[n], number << 8 | (in ? DT_HOSTSHM_INSIDE : 0u), *end == 's', (10 + n) * S);
-        dt_wait_note(&w[n], w[n].call, w[n].stopped, 40 * S);
-        w[n].ended = *end == 'e';
+    while (*text) {
+        ranks[n].rank = n;
+        ranks[n].waited_ms = (30 - n) * 1000;
+        text = read_rank(text, &w->ranks[members ? members[n] : n], &ranks[n]);
+        n++;
     }
+    dt_waits_note(w, &(struct dt_msg_comm){ comm, { members, members ? n : 0 }, { ranks, n } },
+                  &here, 40 * S);
+}
+
+static uint32_t count(const char *text)
+{
+    uint32_t n = *text != '\0';
+
+    for (; *text; text++)
+        n += *text == ' ';
     return n;
 }
 
-static void add_list(char *text, const struct dt_u32s *list)
+static void add_list(char *text, struct dt_u32s *list)
 {
+    if (list->n == 0)
+        strcat(text, "nobody");
     for (uint32_t i = 0; i < list->n; i++)
         sprintf(text + strlen(text), "%s%u", i ? "," : "", list->v[i]);
+    free(list->v);
+}
+
+/* "rank due first: those with it for whom, who that is in the end, and whether never". */
+static const char *tell(const struct dt_waits *w, const struct dt_waitgroup *g, char text[128])
+{
+    int who = dt_waits_first_due(w, g, 100 * 1000);
+    struct dt_u32s with, whom, in_the_end;
+    bool deadlock;
+
+    if (who < 0)
+        return "none";
+    dt_waits_with(w, g, (uint32_t)who, &with);
+    dt_waits_for_whom(w, g, (uint32_t)who, &whom);
+    deadlock = dt_waits_in_the_end(w, g, (uint32_t)who, &in_the_end);
+    snprintf(text, 128, "%d: ", who);
+    add_list(text, &with);
+    strcat(text, " for ");
+    add_list(text, &whom);
+    strcat(text, ", ");
+    add_list(text, &in_the_end);
+    if (deadlock)
+        strcat(text, " deadlock");
+    return text;
 }
 
 static void whom_ranks_wait_for(void **state)
 {
     static const struct {
         const char *ranks;
-        const char *waits; /* longest, those with it, for whom */
+        const char *waits;
     } cases[] = {
         { "3 3 3", "none" },
         { "0 0", "none" },
-        { "(4 (4 3", "0: 0,1 for 2" },
-        { "3 (4 (4", "1: 1,2 for 0" },
-        { "(1 0 0", "0: 0 for 1,2" },          /* they have not called dt_init */
-        { "(4 (4 3s", "0: 0,1 for 2" },        /* stopped between calls */
-        { "(4 (4 (4s", "0: 0,1 for 2" },       /* stopped inside the call */
-        { "(4s (4 (4", "1: 1,2 for 0" },       /* who is stopped does not wait */
-        { "(4 (4 (4", "0: 0,1,2 for nobody" }, /* all have come */
-        { "4 (4 (4", "1: 1,2 for nobody" },    /* one is through */
-        { "(5 (4 (4 3", "0: 0 for 3" },        /* a root that is ahead */
-        { "(5 (4s (4 (4s", "0: 0 for 1,3" },
-        { "(4 2 3e", "0: 0 for 1" }, /* an ended rank is nobody's hope */
+        { "(4 (4 3", "0: 0,1 for 2, 2" },
+        { "3 (4 (4", "1: 1,2 for 0, 0" },
+        { "(1 0 0", "0: 0 for 1,2, 1,2" },        /* they have not called dt_init */
+        { "(4 (4 3s", "0: 0,1 for 2, 2" },        /* stopped between calls */
+        { "(4 (4 (4s", "0: 0,1 for 2, 2" },       /* stopped inside the call */
+        { "(4s (4 (4", "1: 1,2 for 0, 0" },       /* who is stopped does not wait */
+        { "(4 (4 (4", "0: 0,1,2 for nobody, 0" }, /* all have come */
+        { "4 (4 (4", "1: 1,2 for nobody, 1" },    /* one is through */
+        { "(5 (4 (4 3", "0: 0 for 3, 3" },        /* a root that is ahead */
+        { "(5 (4s (4 (4s", "0: 0 for 1,3, 1,3" },
+        { "(4 2 3e", "0: 0 for 1, 1" }, /* an ended rank is nobody's hope */
         { "(4e 3", "none" },
+        { "(4n (4l50 3", "1: 0,1 for 2, 2" },   /* that with a limit is due first */
+        { "(4l50 (4l20 3", "1: 0,1 for 2, 2" }, /* and that with the shorter one */
+        { "(4n 3", "0: 0 for 1, 1" },
+        /* between two */
+        { "(>1.2 0", "0: 0 for 1, 1" },
+        { "0 (<0.1", "1: 1 for 0, 0" },
+        { "(>1.2 (<0.2", "0: 0,1 for nobody, 0" },
+        { "(>1.2 (<0.2s", "0: 0 for 1, 1" },
+        { "(>1.2 <0.2", "0: 0 for nobody, 0" }, /* the taker is through */
+        { "(>1.2 <0.1", "0: 0 for 1, 1" },
+        { "(>1.2 0e", "0: 0 for nobody, 0" },
+        { "(>1.1 (>2.1 0", "0: 0 for 1, 2" },                   /* a chain */
+        { "(>1.1 (>0.1", "0: 0 for 1, nobody deadlock" },       /* both give: a deadlock */
+        { "(>1.1 (>2.1 (>0.1", "0: 0 for 1, nobody deadlock" }, /* a ring of them */
+        { "(>1.1 (4 (4 3", "0: 0 for 1, 3 deadlock" },          /* a collective waits for all */
+        { "(4 (4 (<0.1", "0: 0,1 for 2, nobody deadlock" },
+        { "(4 (<2.1 3", "0: 0 for 1,2, 2" },
     };
-    struct dt_wait w[RANKS];
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint32_t n = read_states(cases[i].ranks, w);
-        int who = dt_wait_longest(w, n);
-        struct dt_u32s with, whom;
+        struct dt_waits w;
         char text[128];
 
-        if (who < 0) {
-            assert_string_equal("none", cases[i].waits);
-            continue;
-        }
-        dt_wait_with(w, n, (uint32_t)who, &with);
-        dt_wait_for_whom(w, n, (uint32_t)who, &whom);
-        snprintf(text, sizeof text, "%d: ", who);
-        add_list(text, &with);
-        strcat(text, " for ");
-        if (whom.n == 0)
-            strcat(text, "nobody");
-        add_list(text, &whom);
-        assert_string_equal(text, cases[i].waits);
-        free(with.v);
-        free(whom.v);
+        dt_waits_init(&w, count(cases[i].ranks));
+        note(&w, 0, NULL, cases[i].ranks);
+        assert_string_equal(tell(&w, w.groups, text), cases[i].waits);
+        dt_waits_free(&w);
     }
+}
+
+/* Communicator 1 has the ranks 3, 1 and 2 of four. */
+static void waits_go_across_communicators(void **state)
+{
+    static const struct {
+        const char *all;
+        const char *three;
+        const char *waits; /* in the second */
+    } cases[] = {
+        { "3 3 3 3", "(2 1 1", "0: 3 for 1,2, 1,2" },
+        { "3 3 3 3s", "1 (2 (2", "1: 1,2 for 3, 3" },
+        { "3 (4 3 3", "(2 1 (2", "0: 2,3 for 1, 0 deadlock" }, /* each waits for the other */
+        { "3 (4 (4 3", "(2 1 1", "0: 3 for 1,2, 0 deadlock" },
+        { "3 (4 (4 (4", "(2 1 2", "0: 3 for 1, 0" }, /* that waits for one who is not in it */
+        { "(4 (4 3 3", "(2 1 (2", "0: 2,3 for 1, nobody deadlock" },
+        { "3 (<0.1 3 3", "(2 1 (2", "0: 2,3 for 1, 0" },
+        { "3 3 3 3", "(2 (2 (2", "0: 1,2,3 for nobody, 3" },
+        { "3 3 3 3", "(>1.1 2 2", "0: 3 for 1, 1" }, /* its rank 1 is the job's rank 1 */
+        { "3 3 3 3", "(>2.1 2 2", "0: 3 for 2, 2" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint32_t members[] = { 3, 1, 2 };
+        struct dt_waits w;
+        char text[128];
+
+        dt_waits_init(&w, 4);
+        note(&w, 0, NULL, cases[i].all);
+        note(&w, 1, members, cases[i].three);
+        assert_string_equal(tell(&w, &w.groups[1], text), cases[i].waits);
+        dt_waits_free(&w);
+    }
+}
+
+static struct dt_msg_comm group(uint64_t comm, const struct dt_u32s *members,
+                                struct dt_msg_called *ranks, uint32_t n)
+{
+    return (struct dt_msg_comm){ comm, *members, { ranks, n } };
 }
 
 static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
 {
-    struct dt_wait w[RANKS];
-    uint32_t n = read_states("(4 (4 3", w);
+    uint32_t all[] = { 1, 2 };
+    const struct dt_u32s members = { all, 2 }, one = { &all[0], 1 }, other = { &all[1], 1 };
+    struct dt_msg_called in = { 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 5000 };
+    struct dt_msg_called out = { 1, 3 << 8, 0, 0, 9000 };
+    struct dt_msg_comm here = group(7, &members, &in, 1), there = group(7, &members, &out, 1);
+    struct dt_msg_comm nowhere = { .comm = 7 };
+    struct dt_waits w;
 
     (void)state;
-    assert_true(dt_wait_seconds(w, n, 0) == 30);
-    dt_wait_note(&w[0], w[0].call, false, 50 * S);
-    dt_wait_note(&w[1], w[1].call, false, 50 * S);
-    assert_true(dt_wait_seconds(w, n, 0) == 30); /* rank 2 may be there by now */
-    dt_wait_note(&w[2], w[2].call, false, 50 * S);
-    assert_true(dt_wait_seconds(w, n, 0) == 40);
-    dt_wait_note(&w[0], w[0].call + 256, false, 51 * S);
-    assert_true(dt_wait_seconds(w, n, 0) == 0);
+    dt_waits_init(&w, 3);
+    dt_waits_note(&w, &nowhere, &other, 15 * S);
+    assert_int_equal(w.n, 1);
+    dt_waits_note(&w, &here, &one, 15 * S);
+    assert_int_equal(w.n, 2);
+    assert_int_equal(dt_waits_first_due(&w, &w.groups[1], 0), 0);
+    assert_int_equal(dt_waits_ms(&w, &w.groups[1], 0), 0); /* nothing is known of rank 2 */
+    dt_waits_note(&w, &there, &other, 16 * S);
+    assert_int_equal(dt_waits_ms(&w, &w.groups[1], 0), 5000);
+    in.waited_ms = 15000;
+    dt_waits_note(&w, &here, &one, 25 * S);
+    assert_int_equal(dt_waits_ms(&w, &w.groups[1], 0), 6000); /* rank 2 may be there by now */
+    dt_waits_note(&w, &nowhere, &other, 25 * S); /* it has no such communicator (any more) */
+    assert_int_equal(dt_waits_ms(&w, &w.groups[1], 0), 15000);
+    assert_int_equal(w.groups[1].waits[1].call, 0);
+    dt_waits_tidy(&w);
+    assert_int_equal(w.n, 2);
+    dt_waits_note(&w, &nowhere, &one, 26 * S);
+    dt_waits_tidy(&w);
+    assert_int_equal(w.n, 1);
+    dt_waits_free(&w);
+}
+
+static void what_makes_no_sense_is_not_taken(void **state)
+{
+    uint32_t ranks[] = { 1, 3 };
+    const struct dt_u32s members = { ranks, 2 };
+    struct dt_msg_called beyond = { 3, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 5000 };
+    struct dt_msg_comm foreign = group(7, &members, &beyond, 1), world = { .comm = 0 };
+    struct dt_waits w;
+
+    (void)state;
+    dt_waits_init(&w, 3);
+    dt_waits_note(&w, &foreign, &members, 15 * S);
+    assert_int_equal(w.n, 1);
+    world.ranks = (struct dt_msg_list){ &beyond, 1 };
+    dt_waits_note(&w, &world, &members, 15 * S);
+    assert_int_equal(dt_waits_first_due(&w, w.groups, 0), -1);
+    dt_waits_free(&w);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whom_ranks_wait_for),
+        cmocka_unit_test(waits_go_across_communicators),
         cmocka_unit_test(a_wait_lasts_as_long_as_all_ranks_are_known),
+        cmocka_unit_test(what_makes_no_sense_is_not_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,74 @@
+#!/usr/bin/env bats
+# Ranks that live but do not come to a call, on whatever communicator: who waits for whom is said, and no call
+# waits for ever.
+
+load common
+
+# Every kind at once, for they only wait.
+@test "check 33: a rank that never comes: DT_ERR_TIMEOUT and dtrun name it, or a deadlock, for every kind of call" {
+    local how pid kinds="never send recv cross chain"
+    declare -A pids
+    for how in $kinds; do
+        env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" --transport local -H a:2,b:2 --collective-timeout 2 \
+            "$RANK/late" "$how" </dev/null >"$T/$how.out" 2>"$T/$how" 3>&- &
+        pids[$how]=$!
+    done
+    for how in $kinds; do
+        RC=0
+        wait "${pids[$how]}" || RC=$?
+        ERR="$T/$how" OUT="$T/$how.out" code_is 124
+    done
+    says never "^dtrun: warning: ranks 0-2 have waited 1.* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which was last in dt_comm_split \(call 1\)$"
+    says never "^dtrun: ranks 0-2 have waited 2.* for rank 3 .* \(--collective-timeout 2\)"
+    for rank in 0 1 2; do
+        says never "^\[$rank\] rank $rank: barrier, call 2 on communicator 0\.1: timed out: ranks 0-2 have waited .* for rank 3 \(b, "
+    done
+    says send "rank 0 has waited .* in send to rank 3 \(call 1\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which was last in dt_comm_split"
+    says send "^\[0\] rank 0: send of 1 i32 to rank 3, call 1 on communicator 0\.1: timed out: "
+    says recv "rank 0 has waited .* in recv from rank 3 \(call 1\) on communicator 0\.1 for rank 3 \(b, "
+    says recv "^\[0\] rank 0: recv of 1 i32 from rank 3, call 1 on communicator 0\.1: timed out: "
+    says cross "^dtrun: warning: ranks 0-2 have waited .* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which is in dt_finalize \(call 3\) on DT_WORLD; they wait for each other: a deadlock$"
+    says cross "^\[3\] rank 3: dt_finalize, call 3: timed out: .*a deadlock"
+    says chain "rank 0 has waited .* for rank 1 \(a, pid [0-9]+\), which is in barrier \(call 2\) on communicator 1\.2; rank 2 .*; rank 3 \(b, pid [0-9]+\), which was last in "
+    clean
+}
+
+says() { # FILE PATTERN
+    grep -qE -- "$2" "$T/$1" && return
+    echo "$1 lacks: $2"
+    cat "$T/$1"
+    return 1
+}
+
+@test "a communicator's own timeout ends its calls alone, and what is made of it has the same" {
+    dtrun --transport local -H a:2,b:1 "$RANK/late" own
+    code_is 0
+    [ "$(grep -cE '^\[[01]\] -5: rank [01]: barrier, call 2 on communicator 0\.2: timed out: ranks 0-1 .* for rank 2 \(b, .* \(dt_comm_set_timeout 1\)$' "$ERR")" = 2 ] || { show; false; }
+    [ "$(grep -cx '\[[01]\] again: timed out' "$OUT")" = 2 ] || { show; false; }
+    [ "$(grep -c '^dtrun: warning: ' "$ERR")" = 1 ] || { show; false; }
+    clean
+}
+
+@test "a wait for a request is as long as it may be, and the request goes on" {
+    dtrun -np 3 "$RANK/late" request
+    code_is 0
+    [ "$(grep -cx '\[[01]\] done: 0' "$OUT")" = 2 ] || { show; false; }
+    [ "$(grep -cx '\[[012]\] done: 1, 3, none: 1' "$OUT")" = 3 ] || { show; false; }
+    clean
+}
+
+@test "check 38: a rank that is stopped in a call of some ranks is named; one that goes on in time has lost nothing" {
+    dtrun_start -np 3 --collective-timeout 6 "$RANK/late" loop
+    await grep -q . "$OUT"
+    local pid=$(grep -lzFx "DTRUN_RANK=1" $(for p in $(left_behind); do echo "/proc/$p/environ"; done) | cut -d/ -f3)
+    kill -STOP "$pid"
+    await grep -qE "^dtrun: warning: .* in barrier \(call [0-9]+\) on communicator 0\.1 for rank 1 \(localhost, pid $pid\), which is stopped by a signal and " "$ERR"
+    kill -CONT "$pid"
+    local seen="$(wc -l <"$OUT")"
+    out_has $((seen + 3)) .
+    kill -STOP "$pid"
+    dtrun_wait
+    code_is 124
+    grep -qE "^dtrun: ranks 0,2 have waited 6.* for rank 1 \(localhost, pid $pid\), which is stopped by a signal and .* \(--collective-timeout 6\)" "$ERR" || { show; false; }
+    clean
+}

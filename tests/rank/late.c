@@ -1,0 +1,131 @@
+/* Ranks that do not come to calls, in the ways that its argument names. The last rank is the one
+ * that stays away. "never": from a barrier of some ranks. "send", "recv": from what rank 0 gives or
+ * wants. "cross": it is in dt_finalize instead. "chain": from a barrier of all but rank 0, which
+ * rank 0 waits for. "own": from a barrier that has a timeout of its own, after which all go on.
+ * "loop": it comes to every barrier of some ranks, until it is stopped from outside.
+ * "request": rank 0 waits a little for a request, then for all of it. Exits 3 when a call fails,
+ * and says why. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+
+enum { LOOPS = 1000 * 1000 };
+
+static void check(dt_result_t r)
+{
+    if (r == DT_OK)
+        return;
+    fprintf(stderr, "%s\n", dt_last_error());
+    exit(3);
+}
+
+static void stay_away(void)
+{
+    for (;;)
+        pause();
+}
+
+static void pass(dt_comm_t *comm, bool last, bool sending)
+{
+    int buf = 7;
+
+    if (last)
+        stay_away();
+    if (dt_rank() == 0)
+        check(sending ? dt_send(comm, &buf, 1, DT_I32, dt_comm_size(comm) - 1)
+                      : dt_recv(comm, &buf, 1, DT_I32, dt_comm_size(comm) - 1));
+    else
+        check(dt_barrier(DT_WORLD));
+}
+
+/* Rank 0 is in a call of all, the others but the last in one that is not for it. */
+static void chain(bool last)
+{
+    dt_comm_t *most;
+
+    check(dt_comm_split(DT_WORLD, dt_rank() == 0 ? DT_UNDEFINED : 0, 0, &most));
+    if (last)
+        stay_away();
+    check(dt_barrier(dt_rank() == 0 ? DT_WORLD : most));
+}
+
+static void time_out(dt_comm_t *comm, bool last)
+{
+    dt_comm_t *child;
+
+    check(dt_comm_set_timeout(comm, 1));
+    check(dt_comm_dup(comm, &child));
+    if (!last) {
+        dt_result_t r = dt_barrier(child);
+
+        fprintf(stderr, "%d: %s\n", r, dt_last_error());
+        r = dt_barrier(child);
+        printf("again: %s\n", dt_strerror(r));
+    }
+    check(dt_barrier(DT_WORLD));
+    check(dt_barrier(comm));
+    check(dt_finalize());
+    exit(0);
+}
+
+static void loop(dt_comm_t *comm)
+{
+    for (int i = 0; i < LOOPS; i++) {
+        check(dt_barrier(comm));
+        printf("%d\n", i);
+        fflush(stdout);
+        usleep(10000);
+    }
+}
+
+static void request(dt_comm_t *comm, bool last)
+{
+    dt_request_t request;
+    int in = 1, out = 0, done = 1;
+
+    if (!last) {
+        check(dt_iall_reduce(comm, &in, &out, 1, DT_I32, DT_SUM, &request));
+        check(dt_wait_for(&request, 0.2, &done));
+        printf("done: %d\n", done);
+    }
+    check(dt_barrier(DT_WORLD));
+    if (last)
+        check(dt_iall_reduce(comm, &in, &out, 1, DT_I32, DT_SUM, &request));
+    check(dt_wait_for(&request, 1000, &done));
+    printf("done: %d, %d, none: %d\n", done, out, request.id == 0);
+    check(dt_wait_for(&request, 0, &done));
+    check(dt_finalize());
+    exit(0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "";
+    dt_comm_t *some;
+    bool last;
+
+    check(dt_init());
+    last = dt_rank() == dt_size() - 1;
+    check(dt_comm_split(DT_WORLD, 0, 0, &some));
+    if (strcmp(how, "own") == 0)
+        time_out(some, last);
+    else if (strcmp(how, "request") == 0)
+        request(some, last);
+    else if (strcmp(how, "loop") == 0)
+        loop(some);
+    else if (strcmp(how, "chain") == 0)
+        chain(last);
+    else if (strcmp(how, "send") == 0 || strcmp(how, "recv") == 0)
+        pass(some, last, strcmp(how, "send") == 0);
+    else if (last && strcmp(how, "never") == 0)
+        stay_away();
+    else if (last && strcmp(how, "cross") == 0)
+        check(dt_finalize());
+    else
+        check(dt_barrier(some));
+    return 0;
+}
