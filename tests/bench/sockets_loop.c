@@ -123,11 +123,12 @@ int main(int argc, char **argv)
     bytes = strtoul(argv[1], NULL, 10);
     most = strtoul(argv[2], NULL, 10);
     factor = strtoul(argv[3], NULL, 10);
+    if (factor < 2)
+        return 2;
     at.sin_port = htons((uint16_t)atoi(argv[5]));
     p.out = aligned_alloc(4096, most + 4096);
     p.in = aligned_alloc(4096, most + 4096);
-    if (!p.out || !p.in || factor < 2)
-        return 1;
+    need(p.out && p.in, "memory");
     memset(p.out, 1, most + 4096); /* no page is to be made while a call is timed */
     memset(p.in, 1, most + 4096);
     p.fd = argc == 7 ? call(&at) : take_call(&at);
