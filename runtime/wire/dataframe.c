@@ -31,6 +31,7 @@ bool dt_dataframe_get(struct dt_dataframe *f, const uint8_t in[DT_DATAFRAME_HEAD
 {
     struct dt_get g = dt_get_init(in, DT_DATAFRAME_HEADER);
     bool magic = dt_get_u32(&g) == MAGIC;
+    uint32_t device;
 
     *f = (struct dt_dataframe){ .type = dt_get_u8(&g) };
     f->call.kind = dt_get_u8(&g);
@@ -42,7 +43,8 @@ bool dt_dataframe_get(struct dt_dataframe *f, const uint8_t in[DT_DATAFRAME_HEAD
     f->call.count = dt_get_u64(&g);
     f->bytes = dt_get_u32(&g);
     f->code = (int32_t)dt_get_u32(&g);
-    f->call.device = (uint8_t)dt_get_u32(&g);
+    device = dt_get_u32(&g);
+    f->call.device = device == 1;
     f->call.options = dt_get_u64(&g);
-    return magic && f->type <= DT_DATAFRAME_FAILURE && dt_get_end(&g) == 0;
+    return magic && f->type <= DT_DATAFRAME_FAILURE && device <= 1 && dt_get_end(&g) == 0;
 }

@@ -87,7 +87,7 @@ static void get_text(struct dt_get *g, char *text, size_t size)
     uint32_t n = dt_get_u32(g);
     const uint8_t *d = n < size ? dt_get_bytes(g, n) : NULL;
 
-    if (!d) {
+    if (!d || memchr(d, '\0', n)) {
         g->failed = true;
         return;
     }

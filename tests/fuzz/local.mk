@@ -6,6 +6,7 @@ FUZZ_TESTS = \
 	tests/fuzz/hostfile \
 	tests/fuzz/knownhosts \
 	tests/fuzz/messages \
+	tests/fuzz/peers \
 	tests/fuzz/sshconfig \
 	tests/fuzz/tuning
 check_PROGRAMS += $(FUZZ_TESTS)
@@ -35,6 +36,10 @@ tests_fuzz_knownhosts_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 tests_fuzz_messages_SOURCES = tests/fuzz/messages.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_messages_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"messages"'
 tests_fuzz_messages_LDADD = launcher/libbase.la
+
+tests_fuzz_peers_SOURCES = tests/fuzz/peers.c tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_peers_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"peers"'
+tests_fuzz_peers_LDADD = launcher/libbase.la runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 
 tests_fuzz_sshconfig_SOURCES = tests/fuzz/sshconfig.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_sshconfig_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) -DFUZZ_CORPUS='"sshconfig"'
