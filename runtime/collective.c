@@ -20,6 +20,13 @@ static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *cal
     return dt_lanes_all_reduce(&c->lanes, call, in, out, call->count, divisor);
 }
 
+/* Whether all the ranks of a host that have a lane talk to other hosts, or its first one alone. */
+static bool takes_all_lanes(const struct dt_comm *c, const dt_all_reduce_options_t *o, size_t bytes)
+{
+    return c->twolevel.width > 1 && bytes > 0 && bytes / c->twolevel.width >= c->tuning.net_lane &&
+           (!o || o->wire == DT_WIRE_EXACT);
+}
+
 static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
                               const dt_all_reduce_options_t *o, const void *in, void *out)
 {
@@ -35,6 +42,9 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
         return dt_shm_all_reduce(&c->shm, call, in, out);
     if (c->local_size == 1)
         return lanes_all_reduce(c, call, o, in, out);
+    if (takes_all_lanes(c, o, bytes))
+        return dt_twolevel_all_reduce(&c->twolevel, call, in, out,
+                                      call->op == DT_AVG ? c->size : 1);
     r = dt_shm_reduce(&c->shm, call, in, out, 0, 1);
     if (r == DT_OK && dt_comm_leads(c))
         r = lanes_all_reduce(c, call, o, out, out);

@@ -20,6 +20,7 @@
 #include "runtime/host/lanes.h"
 #include "runtime/host/shm.h"
 #include "runtime/host/trouble.h"
+#include "runtime/host/twolevel.h"
 #include "runtime/tuning.h"
 #include "runtime/world.h"
 
@@ -35,7 +36,7 @@ struct dt_comm {
     uint32_t nodes;
     uint32_t *ranks;       /* the job's, by rank */
     uint32_t *node_of;     /* by rank */
-    uint32_t *leaders;     /* by node: its first rank */
+    uint32_t *lane;        /* by node: the rank there that has this rank's local rank */
     struct dt_u32s locals; /* the ranks of this host, by local rank */
     uint32_t *local_ranks; /* the same, the job's */
     uint64_t calls;
@@ -49,7 +50,8 @@ struct dt_comm {
     struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */
     struct dt_shm shm;
     struct dt_mesh mesh;
-    struct dt_lanes lanes; /* on leaders of several hosts */
+    struct dt_lanes lanes; /* on several hosts: where all of them have this local rank */
+    struct dt_twolevel twolevel;
     struct dt_trouble trouble;
     struct dt_device device;
     struct dt_device_host device_host;

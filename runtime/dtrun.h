@@ -150,9 +150,10 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * undefined.
  *
  * Within a host the ranks fold slices through shared memory, in the order of ranks. Hosts exchange
- * little data whole; of more each folds a slice for all others; and most of all, among three hosts
- * and more, goes round a ring (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for
- * clusters of workstations, JPDC 69(2), 2009) in segments. dtrun(3) has the limits. */
+ * little data whole; of more each folds a slice for all others, by several ranks of each host if
+ * all have several; where one rank talks for each, most of all, among three hosts and more, goes
+ * round a ring (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of
+ * workstations, JPDC 69(2), 2009) in segments. dtrun(3) has the limits. */
 DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op);
 

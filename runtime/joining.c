@@ -31,15 +31,12 @@ static void number_nodes(struct dt_comm *c, uint32_t *number)
 
 static void place(struct dt_comm *c, const uint32_t *number)
 {
-    memset(c->leaders, 0xff, c->nodes * sizeof *c->leaders);
     for (uint32_t rank = 0; rank < (uint32_t)c->size; rank++) {
         uint32_t node = number[node_in_job(c->world, c->ranks[rank])];
 
         c->node_of[rank] = node;
         if (c->ranks[rank] == (uint32_t)c->world->rank)
             c->rank = (int)rank;
-        if (c->leaders[node] == UINT32_MAX)
-            c->leaders[node] = rank;
         if (node != c->node)
             continue;
         c->local_ranks[c->locals.n] = c->ranks[rank];
@@ -49,6 +46,27 @@ static void place(struct dt_comm *c, const uint32_t *number)
     c->local_size = (int)c->locals.n;
 }
 
+/* Who has this rank's local rank elsewhere, and the width of the way to them. */
+static dt_result_t find_lane(struct dt_comm *c)
+{
+    uint32_t *ranks = calloc(c->nodes, sizeof *ranks), least = UINT32_MAX, most = 0;
+
+    if (!ranks)
+        return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
+    for (uint32_t rank = 0; rank < (uint32_t)c->size; rank++) {
+        if (ranks[c->node_of[rank]]++ == (uint32_t)c->local_rank)
+            c->lane[c->node_of[rank]] = rank;
+    }
+    for (uint32_t node = 0; node < c->nodes; node++) {
+        least = ranks[node] < least ? ranks[node] : least;
+        most = ranks[node] > most ? ranks[node] : most;
+    }
+    free(ranks);
+    c->twolevel = (struct dt_twolevel){ .shm = &c->shm, .lanes = &c->lanes };
+    dt_twolevel_settle(&c->twolevel, least, most);
+    return DT_OK;
+}
+
 static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
 {
     size_t n = (size_t)c->size;
@@ -56,10 +74,10 @@ static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
 
     c->ranks = calloc(n, sizeof *c->ranks);
     c->node_of = calloc(n, sizeof *c->node_of);
-    c->leaders = calloc(c->world->nodes, sizeof *c->leaders);
+    c->lane = calloc(c->world->nodes, sizeof *c->lane);
     c->locals.v = calloc(n, sizeof *c->locals.v);
     c->local_ranks = calloc(n, sizeof *c->local_ranks);
-    if (!number || !c->ranks || !c->node_of || !c->leaders || !c->locals.v || !c->local_ranks) {
+    if (!number || !c->ranks || !c->node_of || !c->lane || !c->locals.v || !c->local_ranks) {
         free(number);
         return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
     }
@@ -158,12 +176,12 @@ static dt_result_t set_out(struct dt_comm *c)
                                 .door = &w->door,
                                 .alarm = { &w->agent, &c->shm.map, c->bell, &c->trouble } };
     c->lanes = (struct dt_lanes){ .mesh = &c->mesh,
-                                  .peers = c->leaders,
+                                  .peers = c->lane,
                                   .me = c->node,
                                   .n = c->nodes,
                                   .tuning = &c->tuning,
                                   .in_order = in_order && strcmp(in_order, "1") == 0 };
-    return DT_OK;
+    return find_lane(c);
 }
 
 /* ---- joining and leaving ---- */
@@ -219,7 +237,7 @@ void dt_comm_release(struct dt_comm *c)
     }
     free(c->ranks);
     free(c->node_of);
-    free(c->leaders);
+    free(c->lane);
     free(c->locals.v);
     free(c->local_ranks);
     free(c->sent);

@@ -21,6 +21,7 @@
     KEY(shm_yields, 200, LOOKS_MOST, false)                                                        \
     KEY(net_exchange, 0, BYTES_MOST, true)                                                         \
     KEY(net_gather, 8 * KIB, MIB, true)                                                            \
+    KEY(net_lane, 2 * MIB, BYTES_MOST, true)                                                       \
     KEY(net_direct, 4 * MIB, BYTES_MOST, true)                                                     \
     KEY(net_tree, 64 * KIB, BYTES_MOST, true)                                                      \
     KEY(net_spins, 200, LOOKS_MOST, true)
@@ -52,9 +53,10 @@ const struct dt_tuning dt_tuning_builtin = {
 
 /* What is built in for some numbers alone. */
 static const struct dt_tuning_table exceptions = {
-    3,
+    4,
     {
         { KEY_net_exchange, 2, MIB }, /* between two, no other way sends less */
+        { KEY_net_lane, 2, 256 * KIB },
         { KEY_net_exchange, 3, 8 * KIB },
         { KEY_net_gather, 4, 20 * KIB },
     }

@@ -23,6 +23,7 @@ UNIT_TESTS += \
 	tests/unit/threads \
 	tests/unit/trouble \
 	tests/unit/tuning \
+	tests/unit/twolevel \
 	tests/unit/uneven \
 	tests/unit/wireformat
 
@@ -35,7 +36,8 @@ tests_unit_async_SOURCES = tests/unit/async.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_async_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_async_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/reference.c \
+	tests/unit/reference.h tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_collectives_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_collectives_LDADD = $(TESTJOB_LIBS)
 EXTRA_tests_unit_collectives_DEPENDENCIES = $(FAKES)
@@ -103,6 +105,10 @@ tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_tuning_SOURCES = tests/unit/tuning.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_tuning_LDADD = $(TESTJOB_LIBS)
+tests_unit_twolevel_SOURCES = tests/unit/twolevel.c tests/unit/reference.c tests/unit/reference.h \
+	tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_twolevel_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_twolevel_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)

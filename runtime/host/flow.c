@@ -13,6 +13,8 @@ enum {
     REASON_MS = 5000,  /* how long an agent may take to tell what a peer knew already */
     GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
     OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
+    YIELDS = 100,      /* looks at work that waits for other ranks, before sleeping */
+    LOOK_MS = 1,       /* how often who sleeps looks at it */
 };
 
 struct run {
@@ -20,6 +22,7 @@ struct run {
     const struct dt_traffic *t;
     size_t left; /* flows that have not ended */
     bool moved;  /* since the last look at all of them */
+    bool looks;  /* at work, which nothing that a poll could watch tells the end of */
     int64_t overhear_at;
 };
 
@@ -269,7 +272,7 @@ static dt_result_t move(struct run *r, struct dt_flow *f)
 static void sleep_some(const struct run *r)
 {
     struct pollfd p[DT_ALARM_FDS + r->t->n];
-    int64_t until = r->overhear_at, now = dt_clock_ms();
+    int64_t now = dt_clock_ms(), until = r->looks ? now + LOOK_MS : r->overhear_at;
     nfds_t n = DT_ALARM_FDS;
 
     for (size_t i = 0; i < r->t->n; i++) {
@@ -353,6 +356,14 @@ static dt_result_t overhear(struct run *r)
     return result;
 }
 
+static void work(struct run *r)
+{
+    enum dt_flow_work did = r->t->work(r->t->arg);
+
+    r->moved |= did == DT_FLOW_WORKED;
+    r->looks = did == DT_FLOW_WORK_WAITS;
+}
+
 static dt_result_t drive(struct run *r)
 {
     unsigned idle = 0;
@@ -365,10 +376,12 @@ static dt_result_t drive(struct run *r)
             if (may_move(r, &r->t->flows[i]))
                 result = move(r, &r->t->flows[i]);
         }
+        if (r->t->work && result == DT_OK)
+            work(r);
         idle = r->moved ? 0 : idle + 1;
         if (idle && result == DT_OK)
             result = check(r);
-        if (result == DT_OK && idle > r->mesh->spins) {
+        if (result == DT_OK && idle > r->mesh->spins + (r->looks ? YIELDS : 0)) {
             sleep_some(r);
             result = overhear(r);
         } else if (idle) {

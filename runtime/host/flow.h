@@ -33,6 +33,8 @@ struct dt_flow {
     uint8_t header[DT_DATAFRAME_HEADER];
 };
 
+enum dt_flow_work { DT_FLOW_NO_WORK, DT_FLOW_WORKED, DT_FLOW_WORK_WAITS };
+
 struct dt_traffic {
     const struct dt_call *call;
     struct dt_flow *flows;
@@ -42,10 +44,15 @@ struct dt_traffic {
     size_t batch;
     /* Where frame k's data are, or are to go. */
     struct iovec (*frame)(void *arg, const struct dt_flow *f, size_t k);
-    /* How many frames may move by now; NULL: all. It grows only as other frames move. */
+    /* How many frames may move by now; NULL: all. It grows only as other frames move, or by work.
+     */
     size_t (*ready)(void *arg, const struct dt_flow *f);
     /* The newest frame of f has moved. May be NULL. */
     void (*moved)(void *arg, const struct dt_flow *f);
+    /* Does a little of some other work, as soon as it can without waiting, and says whether it did,
+     * or whether work waits for other ranks of this host rather than for frames. NULL: there is
+     * none. */
+    enum dt_flow_work (*work)(void *arg);
     void *arg;
 };
 

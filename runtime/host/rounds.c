@@ -264,3 +264,22 @@ dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase)
 {
     return await_all(s, now(s, phase));
 }
+
+static bool have_all_reached(const struct dt_shm *s, uint64_t target)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (i != s->me && !has_reached(s, i, target))
+            return false;
+    }
+    return true;
+}
+
+bool dt_round_is_free(const struct dt_shm *s)
+{
+    return s->round < 1 || have_all_reached(s, now(s, DT_LEFT) - 4);
+}
+
+bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase)
+{
+    return have_all_reached(s, now(s, phase));
+}

@@ -33,6 +33,11 @@ void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 
+/* For who has other work meanwhile. Whether dt_round_begin would begin the next round without
+ * waiting: then dt_round_join does the same. Whether all have said that they are so far. */
+bool dt_round_is_free(const struct dt_shm *s);
+bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase);
+
 /* For what ranks tell each other beside the rounds: wakes whoever may sleep for this rank, after a
  * store that shows something. */
 void dt_shm_wake(const struct dt_shm *s);

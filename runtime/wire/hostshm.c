@@ -23,7 +23,7 @@ enum {
     PIPE_MAX = 64 * 1024,
 };
 
-static size_t room_bytes(uint32_t local_size)
+size_t dt_hostshm_room(uint32_t local_size)
 {
     size_t room = ROOM_MAX;
 
@@ -57,7 +57,7 @@ static size_t control_bytes(uint32_t local_size, uint32_t size)
 
 static size_t staging_bytes(uint32_t local_size)
 {
-    return local_size * room_bytes(local_size);
+    return local_size * dt_hostshm_room(local_size);
 }
 
 static size_t total_bytes(uint32_t local_size, uint32_t size)
@@ -81,7 +81,7 @@ static int map(struct dt_hostshm *h, int fd, uint32_t local_size, uint32_t size)
         .members = (_Atomic uint32_t *)(p + ranks_bytes(local_size)),
         .size = size,
         .staging = p + control,
-        .room = room_bytes(local_size),
+        .room = dt_hostshm_room(local_size),
         .pipes = p + control + staging_bytes(local_size),
         .pipe = pipe_bytes(local_size),
         .bytes = bytes,

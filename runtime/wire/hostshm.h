@@ -155,6 +155,9 @@ struct dt_hostshm { /* a mapping; head is NULL while there is none */
     size_t bytes;
 };
 
+/* Bytes of each rank's staging on a host with so many of them. */
+size_t dt_hostshm_room(uint32_t local_size);
+
 /* Makes and maps the file. Returns its descriptor, which the caller closes, or -1 with errno. size:
  * ranks of the communicator on all hosts, or 0 for the one of all. */
 int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size,

@@ -16,209 +16,10 @@
 #include "runtime/host/reduce.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
+#include "tests/unit/reference.h"
 #include "tests/unit/testjob.h"
 
-enum { CANARY = 64, BIG = 1024 * 1024 + 3 };
-
-static uint64_t mix(uint64_t x)
-{
-    x ^= x >> 31;
-    x *= 0x9e3779b97f4a7c15U;
-    x ^= x >> 29;
-    x *= 0xbf58476d1ce4e5b9U;
-    return x ^ x >> 32;
-}
-
-/* ---- inputs ---- */
-
-/* Whether the order in which hosts are folded may show: then values are such that it does not. */
-static bool exact;
-
-static double value(int rank, size_t i, bool product)
-{
-    uint64_t r = mix(((uint64_t)rank << 40) + i + 1);
-
-    if (product)
-        return (r & 1 ? 2.0 : 0.5) * (r & 2 ? 1 : -1);
-    if (exact)
-        return (double)(int64_t)(r % 2001) - 1000;
-    return ((double)(r >> 11) / (double)(1ULL << 53) - 0.5) * ((r & 7) ? 1.0 : 1e6);
-}
-
-/* Halves: any of like size or, where sums have to be exact, powers of two. */
-static uint16_t half(uint64_t bits, dt_dtype_t dtype)
-{
-    uint16_t sign = (uint16_t)(bits % 2 << 15), exponent = (uint16_t)(bits / 2 % 3);
-    uint16_t any = (uint16_t)(bits / 2);
-
-    if (dtype == DT_F16)
-        return sign | (exact ? (uint16_t)((14 + exponent) << 10) : 0x3800 + any % 0x800);
-    return sign | (exact ? (uint16_t)((126 + exponent) << 7) : 0x3f00 + any % 0x100);
-}
-
-/* What is no number, or what careless code may take for another. With zeros of both signs, and with
- * very small numbers, the order of hosts shows. */
-static uint64_t special(dt_dtype_t dtype, uint64_t r)
-{
-    enum { INFINITE, NEGATIVE_INFINITE, NAN_ONE, NAN_OTHER, MINUS_ZERO };
-    unsigned bits = (unsigned)(8 * dt_dtype_size(dtype));
-    unsigned exponent = dtype == DT_F16 ? 5 : dtype == DT_F64 ? 11 : 8;
-    uint64_t sign = (uint64_t)1 << (bits - 1), all = sign - ((uint64_t)1 << (bits - 1 - exponent));
-
-    switch (r % (exact ? MINUS_ZERO : MINUS_ZERO + 2)) {
-    case INFINITE:
-        return all;
-    case NEGATIVE_INFINITE:
-        return all | sign;
-    case NAN_ONE:
-        return all | 1;
-    case NAN_OTHER:
-        return sign | all | all >> 1 | 5;
-    case MINUS_ZERO:
-        return sign;
-    default:
-        return (r >> 8 & 1 ? sign : 0) | 3; /* a subnormal number */
-    }
-}
-
-static void make(void *at, int rank, size_t i, dt_dtype_t dtype, bool product)
-{
-    float f32 = (float)value(rank, i, product);
-    double f64 = value(rank, i, product);
-    uint64_t bits = mix(((uint64_t)rank << 41) + i), odd = special(dtype, bits >> 8);
-    uint16_t h = half(bits, dtype);
-    const void *v = !dt_dtype_is_float(dtype) ? (void *)&bits
-                    : bits % 101 == 0         ? (void *)&odd
-                    : dtype == DT_F32         ? (void *)&f32
-                    : dtype == DT_F64         ? (void *)&f64
-                                              : (void *)&h;
-
-    memcpy(at, v, dt_dtype_size(dtype));
-}
-
-/* Inputs repeat themselves after so many elements, so that they are made once for all tests. */
-enum { PERIOD = 16411 };
-
-static uint8_t *inputs[2][DT_DTYPE_MAX][TESTJOB_RANKS]; /* of sums and the like; of products */
-
-static void make_inputs(bool as_exact)
-{
-    exact = as_exact;
-    for (int product = 0; product < 2; product++) {
-        for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
-            size_t size = dt_dtype_size(t);
-
-            for (int rank = 0; rank < TESTJOB_RANKS; rank++) {
-                uint8_t **p = &inputs[product][t][rank];
-
-                if (!*p)
-                    *p = testjob_shared(PERIOD * size);
-                for (size_t i = 0; i < PERIOD; i++)
-                    make(*p + i * size, rank, i, t, product != 0);
-            }
-        }
-    }
-}
-
-/* Element i is input first + i of the rank. */
-static void fill_from(size_t first, void *buf, int rank, size_t count, dt_dtype_t dtype, dt_op_t op)
-{
-    const uint8_t *from = inputs[op == DT_PROD][dtype][rank];
-    size_t size = dt_dtype_size(dtype), i = 0;
-
-    while (i < count) {
-        size_t at = (first + i) % PERIOD, n = PERIOD - at < count - i ? PERIOD - at : count - i;
-
-        memcpy((char *)buf + i * size, from + at * size, n * size);
-        i += n;
-    }
-}
-
-static void fill(void *buf, int rank, size_t count, dt_dtype_t dtype, dt_op_t op)
-{
-    fill_from(0, buf, rank, count, dtype, op);
-}
-
-/* ---- all-reduce ---- */
-
-static void fold(void *dst, const void *const *src, size_t n, size_t count, int divisor,
-                 dt_dtype_t dtype, dt_op_t op)
-{
-    struct dt_fold f = { .dst = dst, .src = src, .n = n, .count = count, .divisor = divisor };
-
-    dt_fold(&f, dtype, op);
-}
-
-/* Folds every host's ranks, then the hosts, each in their order and rounded once, with the plain
- * kernels (tests/unit/reduce proves them). */
-static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
-{
-    size_t bytes = count * dt_dtype_size(dtype);
-    uint8_t *ranks = malloc(2 * TESTJOB_RANKS * bytes + 1), *sums = ranks + TESTJOB_RANKS * bytes;
-    const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS];
-    int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;
-    const char *isa = dt_reduce_isa();
-    size_t host;
-
-    dt_reduce_use("plain");
-    for (host = 0; done < n; host++) {
-        size_t here = 0;
-
-        for (int rank = 0; rank < n; rank++) {
-            if (home[rank] != (int)host)
-                continue;
-            src[here] = ranks + here * bytes;
-            fill(ranks + here++ * bytes, rank, count, dtype, op);
-        }
-        partial[host] = sums + host * bytes;
-        fold(sums + host * bytes, src, here, count, 1, dtype, op);
-        done += (int)here;
-    }
-    if (host == 1)
-        fold(want, src, (size_t)n, count, op == DT_AVG ? n : 1, dtype, op);
-    else
-        fold(want, partial, host, count, op == DT_AVG ? n : 1, dtype, op);
-    dt_reduce_use(isa);
-    free(ranks);
-}
-
-static bool canaries(const uint8_t *p)
-{
-    for (int i = 0; i < CANARY; i++) {
-        if (p[i] != 0xa5)
-            return false;
-    }
-    return true;
-}
-
-/* One all-reduce in place and one out of place, at an odd address, with canaries around everything.
- */
-static int try_one(const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op, size_t offset)
-{
-    size_t bytes = count * dt_dtype_size(dtype), room = bytes + 2 * CANARY + offset;
-    uint8_t *in = malloc(room), *out = malloc(room), *mine = malloc(bytes + 1);
-    uint8_t *want = malloc(bytes + 1), *i0 = in + CANARY + offset, *o0 = out + CANARY + offset;
-
-    memset(in, 0xa5, room);
-    memset(out, 0xa5, room);
-    fill(i0, dt_rank(), count, dtype, op);
-    memcpy(mine, i0, bytes);
-    reference(want, hosts, count, dtype, op);
-    NEED(dt_all_reduce(DT_WORLD, i0, o0, count, dtype, op) == DT_OK);
-    NEED(memcmp(i0, mine, bytes) == 0);
-    NEED(canaries(i0 - CANARY) && canaries(i0 + bytes));
-    NEED(memcmp(o0, want, bytes) == 0);
-    NEED(canaries(o0 - CANARY) && canaries(o0 + bytes));
-    memcpy(o0, mine, bytes);
-    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, o0, count, dtype, op) == DT_OK);
-    NEED(memcmp(o0, want, bytes) == 0);
-    NEED(canaries(o0 - CANARY) && canaries(o0 + bytes));
-    free(in);
-    free(out);
-    free(mine);
-    free(want);
-    return 0;
-}
+enum { BIG = 1024 * 1024 + 3 };
 
 static int all_reduces(int rank, void *arg)
 {
@@ -235,11 +36,11 @@ static int all_reduces(int rank, void *arg)
                 /* The longer, the fewer: each count still meets several types and operations. */
                 if ((counts[c] > 65 && (3 * c + t + o) % 5) || (counts[c] > 5000 && (c + t) % 3))
                     continue;
-                NEED(try_one(hosts, counts[c], t, o, (c * 3 + o) % 5) == 0);
+                NEED(reference_try(hosts, counts[c], t, o, (c * 3 + o) % 5) == 0);
             }
         }
     }
-    NEED(try_one(hosts, dt_size() > 4 ? BIG / 4 : BIG, DT_F32, DT_AVG, 1) == 0);
+    NEED(reference_try(hosts, dt_size() > 4 ? BIG / 4 : BIG, DT_F32, DT_AVG, 1) == 0);
     NEED(dt_finalize() == DT_OK);
     NEED(dt_rank() == rank);
     NEED(dt_barrier(DT_WORLD) == DT_ERR_STATE);
@@ -267,7 +68,7 @@ static void all_reduce_folds_in_rank_order(void **state)
                                               "8", "1 1", "3 2", "3 1 2", "1 1 1", "@0210" };
 
     (void)state;
-    make_inputs(false);
+    reference_inputs(false);
     setenv("DTRUN_DETERMINISTIC", "1", 1);
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
         run_all(placements[i], all_reduces);
@@ -285,7 +86,7 @@ static void all_reduce_spans_uneven_hosts(void **state)
                                               "@012020", "@110",  "1 7" };
 
     (void)state;
-    make_inputs(true);
+    reference_inputs(true);
     for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
         run_all(placements[i], all_reduces);
 }
@@ -298,7 +99,7 @@ static int few_reductions(int rank, void *arg)
     (void)rank;
     NEED(dt_init() == DT_OK);
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
-        NEED(try_one(arg, counts[c], DT_F32, DT_AVG, 0) == 0);
+        NEED(reference_try(arg, counts[c], DT_F32, DT_AVG, 0) == 0);
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     NEED(dt_finalize() == DT_OK);
     return 0;
@@ -309,9 +110,9 @@ static void all_reduce_spans_many_hosts(void **state)
     static const char hosts[] = "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 2";
 
     (void)state;
-    make_inputs(true);
+    reference_inputs(true);
     run_all(hosts, few_reductions);
-    make_inputs(false);
+    reference_inputs(false);
     setenv("DTRUN_DETERMINISTIC", "1", 1);
     run_all(hosts, few_reductions);
 }
@@ -325,15 +126,15 @@ static int broadcasts(int rank, void *arg)
     for (int root = 0; root < dt_size(); root++) {
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
             size_t bytes = counts[c] * 8;
-            uint8_t *buf = malloc(bytes + CANARY), *want = malloc(bytes + 1);
+            uint8_t *buf = malloc(bytes + REFERENCE_CANARY), *want = malloc(bytes + 1);
 
-            memset(buf, 0xa5, bytes + CANARY);
-            fill(want, root, counts[c], DT_F64, DT_SUM);
+            memset(buf, 0xa5, bytes + REFERENCE_CANARY);
+            reference_fill(want, root, counts[c], DT_F64, DT_SUM);
             if (rank == root)
                 memcpy(buf, want, bytes);
             NEED(dt_broadcast(DT_WORLD, buf, counts[c], DT_F64, root) == DT_OK);
             NEED(memcmp(buf, want, bytes) == 0);
-            NEED(canaries(buf + bytes));
+            NEED(reference_canaries(buf + bytes));
             free(buf);
             free(want);
         }
@@ -418,12 +219,12 @@ static int mixtures(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     NEED(!*mixed->sets[rank] || strcmp(dt_reduce_isa(), mixed->sets[rank]) == 0);
     for (unsigned i = 0; i < 300; i++) {
-        uint64_t r = mix(i + 1);
+        uint64_t r = reference_mix(i + 1);
         size_t count = r % 5 == 0 ? r % 100000 : r % 700;
         dt_dtype_t t = types[(r >> 40) % 4];
 
         dawdle(&seed, 20);
-        fill_from(i * 97, buf, rank, count, t, DT_SUM);
+        reference_fill_from(i * 97, buf, rank, count, t, DT_SUM);
         if (r % 3 == 0)
             NEED(dt_broadcast(DT_WORLD, buf, count, t, (int)(r % (unsigned)dt_size())) == DT_OK);
         else if (r % 7 == 0)
@@ -446,7 +247,7 @@ static void results_are_the_same_on_all_ranks_and_every_time(void **state)
     int n = 1, home[TESTJOB_RANKS];
 
     (void)state;
-    make_inputs(false);
+    reference_inputs(false);
     mixed = testjob_shared(sizeof *mixed);
     dt_reduce_choices(names, sizeof names);
     for (name = strtok_r(names, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
@@ -477,7 +278,7 @@ static int repeats(int rank, void *arg)
 
     (void)arg;
     NEED(dt_init() == DT_OK);
-    fill(in, rank, 70001, DT_F32, DT_SUM);
+    reference_fill(in, rank, 70001, DT_F32, DT_SUM);
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         NEED(dt_all_reduce(DT_WORLD, in, first, counts[c], DT_F32, DT_SUM) == DT_OK);
         for (int again = 0; again < 100; again++) {
@@ -497,7 +298,7 @@ static int repeats(int rank, void *arg)
 static void neither_delays_nor_pieces_change_a_byte(void **state)
 {
     (void)state;
-    make_inputs(false);
+    reference_inputs(false);
     run_all("4", repeats);
     run_all("3 1 2", repeats);
 }
@@ -650,7 +451,7 @@ static void a_program_started_by_hand_is_a_job_of_one(void **state)
 static int setup(void **state)
 {
     (void)state;
-    make_inputs(false);
+    reference_inputs(false);
     return 0;
 }
 

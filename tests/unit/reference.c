@@ -1,0 +1,208 @@
+#include "tests/unit/reference.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/dtype.h"
+#include "runtime/host/reduce.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+uint64_t reference_mix(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= 0x9e3779b97f4a7c15U;
+    x ^= x >> 29;
+    x *= 0xbf58476d1ce4e5b9U;
+    return x ^ x >> 32;
+}
+
+/* ---- inputs ---- */
+
+static bool exact;
+
+static double value(int rank, size_t i, bool product)
+{
+    uint64_t r = reference_mix(((uint64_t)rank << 40) + i + 1);
+
+    if (product)
+        return (r & 1 ? 2.0 : 0.5) * (r & 2 ? 1 : -1);
+    if (exact)
+        return (double)(int64_t)(r % 2001) - 1000;
+    return ((double)(r >> 11) / (double)(1ULL << 53) - 0.5) * ((r & 7) ? 1.0 : 1e6);
+}
+
+/* Halves: any of like size or, where sums have to be exact, powers of two. */
+static uint16_t half(uint64_t bits, dt_dtype_t dtype)
+{
+    uint16_t sign = (uint16_t)(bits % 2 << 15), exponent = (uint16_t)(bits / 2 % 3);
+    uint16_t any = (uint16_t)(bits / 2);
+
+    if (dtype == DT_F16)
+        return sign | (exact ? (uint16_t)((14 + exponent) << 10) : 0x3800 + any % 0x800);
+    return sign | (exact ? (uint16_t)((126 + exponent) << 7) : 0x3f00 + any % 0x100);
+}
+
+/* What is no number, or what careless code may take for another. With zeros of both signs, and with
+ * very small numbers, the order of hosts shows. */
+static uint64_t special(dt_dtype_t dtype, uint64_t r)
+{
+    enum { INFINITE, NEGATIVE_INFINITE, NAN_ONE, NAN_OTHER, MINUS_ZERO };
+    unsigned bits = (unsigned)(8 * dt_dtype_size(dtype));
+    unsigned exponent = dtype == DT_F16 ? 5 : dtype == DT_F64 ? 11 : 8;
+    uint64_t sign = (uint64_t)1 << (bits - 1), all = sign - ((uint64_t)1 << (bits - 1 - exponent));
+
+    switch (r % (exact ? MINUS_ZERO : MINUS_ZERO + 2)) {
+    case INFINITE:
+        return all;
+    case NEGATIVE_INFINITE:
+        return all | sign;
+    case NAN_ONE:
+        return all | 1;
+    case NAN_OTHER:
+        return sign | all | all >> 1 | 5;
+    case MINUS_ZERO:
+        return sign;
+    default:
+        return (r >> 8 & 1 ? sign : 0) | 3; /* a subnormal number */
+    }
+}
+
+static void make(void *at, int rank, size_t i, dt_dtype_t dtype, bool product)
+{
+    float f32 = (float)value(rank, i, product);
+    double f64 = value(rank, i, product);
+    uint64_t bits = reference_mix(((uint64_t)rank << 41) + i),
+             odd = dt_dtype_is_float(dtype) ? special(dtype, bits >> 8) : 0;
+    uint16_t h = half(bits, dtype);
+    const void *v = !dt_dtype_is_float(dtype) ? (void *)&bits
+                    : bits % 101 == 0         ? (void *)&odd
+                    : dtype == DT_F32         ? (void *)&f32
+                    : dtype == DT_F64         ? (void *)&f64
+                                              : (void *)&h;
+
+    memcpy(at, v, dt_dtype_size(dtype));
+}
+
+/* Inputs repeat themselves after so many elements, so that they are made once for all tests. */
+enum { PERIOD = 16411 };
+
+static uint8_t *inputs[2][DT_DTYPE_MAX][TESTJOB_RANKS]; /* of sums and the like; of products */
+
+void reference_inputs(bool as_exact)
+{
+    exact = as_exact;
+    for (int product = 0; product < 2; product++) {
+        for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
+            size_t size = dt_dtype_size(t);
+
+            for (int rank = 0; rank < TESTJOB_RANKS; rank++) {
+                uint8_t **p = &inputs[product][t][rank];
+
+                if (!*p)
+                    *p = testjob_shared(PERIOD * size);
+                for (size_t i = 0; i < PERIOD; i++)
+                    make(*p + i * size, rank, i, t, product != 0);
+            }
+        }
+    }
+}
+
+void reference_fill_from(size_t first, void *buf, int rank, size_t count, dt_dtype_t dtype,
+                         dt_op_t op)
+{
+    const uint8_t *from = inputs[op == DT_PROD][dtype][rank];
+    size_t size = dt_dtype_size(dtype), i = 0;
+
+    while (i < count) {
+        size_t at = (first + i) % PERIOD, n = PERIOD - at < count - i ? PERIOD - at : count - i;
+
+        memcpy((char *)buf + i * size, from + at * size, n * size);
+        i += n;
+    }
+}
+
+void reference_fill(void *buf, int rank, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    reference_fill_from(0, buf, rank, count, dtype, op);
+}
+
+/* ---- all-reduce ---- */
+
+static void fold(void *dst, const void *const *src, size_t n, size_t count, int divisor,
+                 dt_dtype_t dtype, dt_op_t op)
+{
+    struct dt_fold f = { .dst = dst, .src = src, .n = n, .count = count, .divisor = divisor };
+
+    dt_fold(&f, dtype, op);
+}
+
+/* Folds every host's ranks, then the hosts, each in their order and rounded once, with the plain
+ * kernels (tests/unit/reduce proves them). */
+static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    size_t bytes = count * dt_dtype_size(dtype);
+    uint8_t *ranks = malloc(2 * TESTJOB_RANKS * bytes + 1), *sums = ranks + TESTJOB_RANKS * bytes;
+    const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS];
+    int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;
+    const char *isa = dt_reduce_isa();
+    size_t host;
+
+    dt_reduce_use("plain");
+    for (host = 0; done < n; host++) {
+        size_t here = 0;
+
+        for (int rank = 0; rank < n; rank++) {
+            if (home[rank] != (int)host)
+                continue;
+            src[here] = ranks + here * bytes;
+            reference_fill(ranks + here++ * bytes, rank, count, dtype, op);
+        }
+        partial[host] = sums + host * bytes;
+        fold(sums + host * bytes, src, here, count, 1, dtype, op);
+        done += (int)here;
+    }
+    if (host == 1)
+        fold(want, src, (size_t)n, count, op == DT_AVG ? n : 1, dtype, op);
+    else
+        fold(want, partial, host, count, op == DT_AVG ? n : 1, dtype, op);
+    dt_reduce_use(isa);
+    free(ranks);
+}
+
+bool reference_canaries(const uint8_t *p)
+{
+    for (int i = 0; i < REFERENCE_CANARY; i++) {
+        if (p[i] != 0xa5)
+            return false;
+    }
+    return true;
+}
+
+int reference_try(const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op, size_t offset)
+{
+    size_t bytes = count * dt_dtype_size(dtype), room = bytes + 2 * REFERENCE_CANARY + offset;
+    uint8_t *in = malloc(room), *out = malloc(room), *mine = malloc(bytes + 1);
+    uint8_t *want = malloc(bytes + 1), *i0 = in + REFERENCE_CANARY + offset,
+            *o0 = out + REFERENCE_CANARY + offset;
+
+    memset(in, 0xa5, room);
+    memset(out, 0xa5, room);
+    reference_fill(i0, dt_rank(), count, dtype, op);
+    memcpy(mine, i0, bytes);
+    reference(want, hosts, count, dtype, op);
+    NEED(dt_all_reduce(DT_WORLD, i0, o0, count, dtype, op) == DT_OK);
+    NEED(memcmp(i0, mine, bytes) == 0);
+    NEED(reference_canaries(i0 - REFERENCE_CANARY) && reference_canaries(i0 + bytes));
+    NEED(memcmp(o0, want, bytes) == 0);
+    NEED(reference_canaries(o0 - REFERENCE_CANARY) && reference_canaries(o0 + bytes));
+    memcpy(o0, mine, bytes);
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, o0, count, dtype, op) == DT_OK);
+    NEED(memcmp(o0, want, bytes) == 0);
+    NEED(reference_canaries(o0 - REFERENCE_CANARY) && reference_canaries(o0 + bytes));
+    free(in);
+    free(out);
+    free(mine);
+    free(want);
+    return 0;
+}

@@ -1,0 +1,196 @@
+/* All-reduce where several ranks of every host talk to other hosts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+
+#include "runtime/context.h"
+#include "tests/unit/checks.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/reference.h"
+#include "tests/unit/testjob.h"
+
+struct job {
+    const char *hosts;
+    uint32_t width; /* lanes that there are to be; 0: the first rank alone talks */
+};
+
+static int begin(const struct job *j, bool whatever_the_size)
+{
+    struct dt_comm *c;
+
+    NEED(dt_init() == DT_OK);
+    NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
+    NEED(j->width ? c->twolevel.width == j->width : c->twolevel.width < 2);
+    if (whatever_the_size)
+        c->tuning.net_lane = 0;
+    dt_context_leave(c);
+    return 0;
+}
+
+/* One chunk or several, of which the last ones do not have a part for every lane and host. */
+static int all_sizes(int rank, void *arg)
+{
+    static const size_t counts[] = { 0, 1, 33, 1000, 4097, 65537, 300001 };
+    static const struct {
+        dt_dtype_t dtype;
+        dt_op_t op;
+    } kinds[] = { { DT_F32, DT_SUM }, { DT_F16, DT_AVG },  { DT_BF16, DT_SUM },
+                  { DT_U8, DT_MAX },  { DT_F64, DT_PROD }, { DT_I64, DT_BXOR } };
+    const struct job *j = arg;
+
+    (void)rank;
+    NEED(begin(j, true) == 0);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+            if (counts[c] < 5000 || (c + k) % 3 == 0)
+                NEED(reference_try(j->hosts, counts[c], kinds[k].dtype, kinds[k].op, (c + k) % 3) ==
+                     0);
+        }
+    }
+    NEED(reference_try(j->hosts, 1200007 / (size_t)dt_size(), DT_F32, DT_AVG, 1) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void pass(const char *hosts, int (*body)(int, void *), const void *arg)
+{
+    struct testjob_plan plan = { .hosts = hosts, .body = body, .arg = (void *)(uintptr_t)arg };
+
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* Never in a ring: the order of ranks and hosts is all that counts. */
+static void lanes_fold_in_rank_order(void **state)
+{
+    static const struct job jobs[] = {
+        { "2 2", 2 }, { "4 3", 3 }, { "@102102", 2 }, { "2 2 2 2 2 2", 2 }, { "10 10", 7 },
+    };
+
+    (void)state;
+    reference_inputs(false);
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
+        pass(jobs[i].hosts, all_sizes, &jobs[i]);
+}
+
+/* Sums of integers do not tell in which order. */
+static void other_placements_have_one_lane(void **state)
+{
+    static const struct job jobs[] = {
+        { "3 1 2", 0 }, { "1 7", 0 }, { "2 2 2 2 2 2 2 2 2", 0 }, { "6", 0 }
+    };
+
+    (void)state;
+    reference_inputs(true);
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
+        pass(jobs[i].hosts, all_sizes, &jobs[i]);
+}
+
+/* About the thresholds that are built in. */
+static int around_the_threshold(int rank, void *arg)
+{
+    const struct job *j = arg;
+    struct dt_comm *c;
+    size_t limit;
+
+    (void)rank;
+    NEED(begin(j, false) == 0);
+    NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
+    limit = c->tuning.net_lane * c->twolevel.width / sizeof(float);
+    dt_context_leave(c);
+    for (size_t count = limit - 2; count < limit + 2; count++)
+        NEED(reference_try(j->hosts, count, DT_F32, DT_SUM, 0) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void the_threshold_does_not_show(void **state)
+{
+    static const struct job two = { "2 2", 2 }, three = { "2 3 2", 2 };
+
+    (void)state;
+    reference_inputs(false);
+    pass(two.hosts, around_the_threshold, &two);
+    reference_inputs(true);
+    pass(three.hosts, around_the_threshold, &three);
+}
+
+/* Ranks of a communicator stand otherwise than in the job; others of its hosts are not in it. */
+static int subsets(int rank, void *arg)
+{
+    enum { COUNT = 300000 };
+    static int32_t buf[COUNT];
+    dt_comm_t *some;
+    int n;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_split(DT_WORLD, rank == 2, -rank, &some) == DT_OK);
+    n = dt_comm_size(some);
+    for (int again = 0; again < 3; again++) {
+        for (int i = 0; i < COUNT; i++)
+            buf[i] = i + dt_comm_rank(some);
+        NEED(dt_all_reduce(some, DT_IN_PLACE, buf, COUNT, DT_I32, DT_SUM) == DT_OK);
+        for (int i = 0; i < COUNT; i++)
+            NEED(buf[i] == n * i + n * (n - 1) / 2);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void subsets_have_lanes_of_their_own(void **state)
+{
+    (void)state;
+    pass("3 2", subsets, NULL);
+}
+
+/* A lane that is late holds up the others, which sleep meanwhile, and goes on. */
+static int late(int rank, void *arg)
+{
+    enum { COUNT = 2000000 };
+    static int32_t buf[COUNT];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int turn = 0; turn < dt_size(); turn++) {
+        for (int i = 0; i < COUNT; i++)
+            buf[i] = i ^ rank;
+        if (turn == rank)
+            raise(SIGSTOP);
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_I32, DT_BXOR) == DT_OK);
+        for (int i = 0; i < COUNT; i++)
+            NEED(buf[i] == 0);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void wake(struct testjob *job, int ms)
+{
+    for (int i = 0; ms % 100 == 0 && i < 4; i++)
+        testjob_kill(job, i, SIGCONT);
+}
+
+static void a_late_lane_is_waited_for(void **state)
+{
+    struct testjob_plan plan = { .hosts = "2 2", .body = late, .on_tick = wake };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKS("1, 7, 10, 19", lanes_fold_in_rank_order),
+        cmocka_unit_test(other_placements_have_one_lane),
+        cmocka_unit_test(the_threshold_does_not_show),
+        cmocka_unit_test(subsets_have_lanes_of_their_own),
+        cmocka_unit_test(a_late_lane_is_waited_for),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
