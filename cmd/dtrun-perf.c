@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cmd/perf/table.h"
+#include "cmd/perf/tune.h"
 #include "runtime/wire/env.h"
 
 enum { EXIT_WRONG = 1, EXIT_USAGE = 2 };
@@ -180,6 +181,16 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     return r == DT_OK && s.table.wrong == 0 ? EXIT_SUCCESS : EXIT_WRONG;
 }
 
+static int tune(void)
+{
+    char wrong[400];
+    dt_result_t r = dt_perf_tune(wrong);
+
+    if (r != DT_OK)
+        return fail(dt_last_error());
+    return *wrong ? fail(wrong) : EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     struct dt_perf_args a;
@@ -192,10 +203,10 @@ int main(int argc, char **argv)
         return dt_perf_args_help(), EXIT_SUCCESS;
     if (!wrong && a.version)
         return printf("dtrun-perf %s\n", PACKAGE_VERSION), EXIT_SUCCESS;
-    op = wrong ? NULL : dt_perf_op_find(a.collective);
-    if (!wrong && !op)
+    op = wrong || a.tune ? NULL : dt_perf_op_find(a.collective);
+    if (!wrong && !op && !a.tune)
         snprintf(text, sizeof text, "there is no collective %.40s", a.collective);
-    if (!op) {
+    if (!op && !(a.tune && !wrong)) {
         fprintf(stderr, "dtrun-perf: %s; --help lists everything\n", text);
         return EXIT_USAGE;
     }
@@ -207,7 +218,7 @@ int main(int argc, char **argv)
         dt_finalize();
         return EXIT_USAGE;
     }
-    status = run(op, &a);
+    status = op ? run(op, &a) : tune();
     if (dt_finalize() != DT_OK && status == EXIT_SUCCESS)
         return fail(dt_last_error());
     return status;

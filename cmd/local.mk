@@ -45,9 +45,14 @@ cmd_dtrun_agent_LDADD = launcher/libagent.la $(SODIUM_STATIC_LIBS) $(UV_STATIC_L
 cmd_dtrun_perf_SOURCES = \
 	cmd/dtrun-perf.c \
 	cmd/perf/args.c cmd/perf/args.h \
+	cmd/perf/choice.c cmd/perf/choice.h \
 	cmd/perf/elements.c cmd/perf/elements.h \
 	cmd/perf/measure.c cmd/perf/measure.h \
 	cmd/perf/ops.c cmd/perf/ops.h \
 	cmd/perf/table.c cmd/perf/table.h \
-	runtime/dtype.c runtime/dtype.h
+	cmd/perf/tune.c cmd/perf/tune.h \
+	cmd/perf/tunefile.c cmd/perf/tunefile.h \
+	runtime/dtype.c runtime/dtype.h \
+	runtime/tuning.c runtime/tuning.h \
+	runtime/tuningfile.c runtime/tuningfile.h
 cmd_dtrun_perf_LDADD = runtime/libdtrun.la -lm

@@ -1,5 +1,6 @@
 /* The public calls that make and end communicators. */
 #include <stdio.h>
+#include <string.h>
 
 #include "runtime/context.h"
 #include "runtime/joining.h"
@@ -50,6 +51,34 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
     r = dt_comm_leave(c);
     dt_comm_destroy(c);
     dt_slot_leave(s);
+    return r;
+}
+
+static void keep_first(void *arg, unsigned line, const char *why)
+{
+    char *text = arg;
+
+    if (!*text)
+        snprintf(text, DT_ERROR_TEXT, "line %u: %s", line, why);
+}
+
+dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
+{
+    struct dt_tuning_table table = { 0 };
+    char why[DT_ERROR_TEXT] = "";
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter("dt_comm_tune", comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    if (c->rank == 0 && lines)
+        dt_tuning_read(&table, lines, strlen(lines), keep_first, why);
+    if (*why)
+        table.n = UINT64_MAX; /* tells the others, and nothing else */
+    r = dt_comm_take_tuning(c, &table);
+    dt_context_leave(c);
+    if (r == DT_OK && table.n > DT_TUNING_ENTRIES)
+        r = dt_fail(DT_ERR_ARG, "dt_comm_tune: %s", *why ? why : "what rank 0 gave is wrong");
     return r;
 }
 

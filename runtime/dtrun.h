@@ -129,6 +129,10 @@ DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
  * DT_ERR_ARG: seconds is neither, nor from 0.1 to 1000000. */
 #define DT_TIMEOUT_DEFAULT (-1.0)
 DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
+/* Collective: from now on calls on comm choose their way by rank 0's lines, too, which are those of
+ * a file of thresholds (dtrun(3)). For measuring; dtrun-perf --tune does, and writes the file.
+ * DT_ERR_ARG, on all ranks: a line is wrong, and nothing has changed. */
+DT_API dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines);
 /* This rank's number in comm, and how many there are; -1 where comm is none. */
 DT_API int dt_comm_rank(dt_comm_t *comm);
 DT_API int dt_comm_size(dt_comm_t *comm);

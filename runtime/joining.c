@@ -208,6 +208,12 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
     return r == DT_OK ? r : dt_comm_fail(c, r);
 }
 
+static void choose_waits(struct dt_comm *c)
+{
+    dt_shm_met(&c->shm);
+    c->mesh.spins = c->shm.crowded ? 0 : (unsigned)c->tuning.net_spins;
+}
+
 dt_result_t dt_comm_join(struct dt_comm *c)
 {
     struct dt_tuning_table *tuning = &c->world->tuning;
@@ -217,8 +223,18 @@ dt_result_t dt_comm_join(struct dt_comm *c)
     if (r != DT_OK)
         return r;
     dt_tuning_choose(&c->tuning, tuning, (uint32_t)c->local_size, c->nodes);
-    dt_shm_met(&c->shm);
-    c->mesh.spins = c->shm.crowded ? 0 : (unsigned)c->tuning.net_spins;
+    choose_waits(c);
+    return DT_OK;
+}
+
+dt_result_t dt_comm_take_tuning(struct dt_comm *c, struct dt_tuning_table *table)
+{
+    dt_result_t r = dt_comm_meet_first(c, DT_CALL_TUNE, table, sizeof *table);
+
+    if (r != DT_OK)
+        return r;
+    dt_tuning_add(&c->tuning, table, (uint32_t)c->local_size, c->nodes);
+    choose_waits(c);
     return DT_OK;
 }
 

@@ -11,6 +11,8 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
                            const uint32_t *ranks, uint32_t n);
 /* Connects the ranks, and returns when they have met. */
 dt_result_t dt_comm_join(struct dt_comm *c);
+/* Collective: changes the thresholds by which c's calls choose their way to rank 0's. */
+dt_result_t dt_comm_take_tuning(struct dt_comm *c, struct dt_tuning_table *table);
 /* The last meeting of all ranks; nobody waits where the communicator has failed. */
 dt_result_t dt_comm_leave(struct dt_comm *c);
 /* Frees what creating took, without a word to the others; no thread sees c any more. */

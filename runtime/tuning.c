@@ -70,7 +70,7 @@ static uint64_t *value_of(struct dt_tuning *t, uint32_t key)
 static void apply(struct dt_tuning *t, const struct dt_tuning_table *table, uint32_t number,
                   bool of_hosts)
 {
-    for (uint64_t i = 0; i < table->n && i < DT_TUNING_ENTRIES; i++) {
+    for (uint64_t i = 0; table->n <= DT_TUNING_ENTRIES && i < table->n; i++) {
         const struct dt_tuning_entry *e = &table->entries[i];
 
         if (e->key < N_KEYS && keys[e->key].of_hosts == of_hosts && e->number == number &&
@@ -79,8 +79,8 @@ static void apply(struct dt_tuning *t, const struct dt_tuning_table *table, uint
     }
 }
 
-static void apply_all(struct dt_tuning *t, const struct dt_tuning_table *table, uint32_t ranks,
-                      uint32_t hosts)
+void dt_tuning_add(struct dt_tuning *t, const struct dt_tuning_table *table, uint32_t ranks,
+                   uint32_t hosts)
 {
     apply(t, table, 0, false);
     apply(t, table, 0, true);
@@ -92,8 +92,8 @@ void dt_tuning_choose(struct dt_tuning *t, const struct dt_tuning_table *table, 
                       uint32_t hosts)
 {
     *t = dt_tuning_builtin;
-    apply_all(t, &exceptions, ranks, hosts);
-    apply_all(t, table, ranks, hosts);
+    dt_tuning_add(t, &exceptions, ranks, hosts);
+    dt_tuning_add(t, table, ranks, hosts);
 }
 
 /* ---- the text of a file ---- */
@@ -159,9 +159,9 @@ static uint32_t find_key(const char *name, size_t n)
     return key;
 }
 
-static bool wrong(char why[WHY], const char *format, const char *what, uint64_t most)
+static bool wrong(char why[WHY], const char *line, const char *text)
 {
-    snprintf(why, WHY, format, what, most);
+    snprintf(why, WHY, "'%s': %s", line, text);
     return false;
 }
 
@@ -173,19 +173,20 @@ static bool take_entry(const char *line, struct dt_tuning_entry *e, char why[WHY
 
     e->key = find_key(line, n);
     if (e->key == N_KEYS)
-        return wrong(why, "'%s': no threshold has this name", line, 0);
+        return wrong(why, line, "no threshold has this name");
     at += n;
     skip_blanks(&at);
     if (!take_scope(&at, &e->number))
-        return wrong(why, "'%s': in brackets stands a number of ranks or hosts", line, 0);
+        return wrong(why, line, "in brackets stands a number of ranks or hosts");
     skip_blanks(&at);
     if (*at++ != '=')
-        return wrong(why, "'%s': name = value was expected", line, 0);
+        return wrong(why, line, "name = value was expected");
     skip_blanks(&at);
-    if (!take_value(&at, &e->value) || *at || e->value > keys[e->key].most)
-        return wrong(why, "'%s': the value is a number from 0 to %" PRIu64 "; K, M and G are units",
-                     line, keys[e->key].most);
-    return true;
+    if (take_value(&at, &e->value) && !*at && e->value <= keys[e->key].most)
+        return true;
+    snprintf(why, WHY, "'%s': the value is a number from 0 to %" PRIu64 "; K, M and G are units",
+             line, keys[e->key].most);
+    return false;
 }
 
 static void take_line(struct dt_tuning_table *table, char *line, unsigned number,

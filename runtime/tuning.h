@@ -51,6 +51,10 @@ extern const struct dt_tuning dt_tuning_builtin; /* what holds before anything e
 void dt_tuning_choose(struct dt_tuning *t, const struct dt_tuning_table *table, uint32_t ranks,
                       uint32_t hosts);
 
+/* Changes the thresholds of one that has some already. */
+void dt_tuning_add(struct dt_tuning *t, const struct dt_tuning_table *table, uint32_t ranks,
+                   uint32_t hosts);
+
 /* Adds what a file's text says, n bytes: lines "name = value" or "name[number] = value", where
  * value may end in K, M or G, "#" begins a comment, and blank lines mean nothing. Calls refuse for
  * every line that is wrong, with its number and why; such lines add nothing. */

@@ -159,6 +159,7 @@ static const struct option options[] = {
     { "cudagraph", required_argument, NULL, 'G' },
     { "link", required_argument, NULL, 'l' },
     { "json", required_argument, NULL, 'J' },
+    { "tune", no_argument, NULL, 'T' },
     { "help", no_argument, NULL, 'h' },
     { "version", no_argument, NULL, 'V' },
     { NULL, 0, NULL, 0 },
@@ -168,6 +169,7 @@ void dt_perf_args_help(void)
 {
     puts(
         "usage: dtrun -np N dtrun-perf COLLECTIVE [OPTION]...\n"
+        "       dtrun -np N dtrun-perf --tune\n"
         "\n"
         "Measures a collective and prints nccl-tests' table, with the 50th and 99th percentile of\n"
         "the times, and the least time possible in per cent of the time taken. COLLECTIVE is\n"
@@ -195,6 +197,10 @@ void dt_perf_args_help(void)
         "several\n"
         "                            hosts\n"
         "  -J, --json FILE           write JSON there, too; -: to standard output, and no table\n"
+        "      --tune                instead: measure the sizes by which collectives choose their "
+        "way,\n"
+        "                            with these ranks, and write them where the runtime finds "
+        "them\n"
         "  -h, --help, --version");
 }
 
@@ -236,6 +242,9 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
     case 'J':
         a->json = value;
         return *value;
+    case 'T':
+        a->tune = true;
+        return true;
     case 'h':
         a->help = true;
         return true;
@@ -297,6 +306,10 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv, ch
             return complain(text, "--%s: '%s' is not a value it takes", long_name(c), optarg);
     }
     if (a->help || a->version)
+        return NULL;
+    if (a->tune && optind < argc)
+        return complain(text, "--tune measures what it needs, not %s%s", argv[optind], "");
+    if (a->tune)
         return NULL;
     if (optind != argc - 1)
         return complain(text,

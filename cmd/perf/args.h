@@ -27,6 +27,7 @@ struct dt_perf_args {
     size_t offset;    /* bytes from an aligned address */
     double link;      /* Gbit/s of a host's network, each way; 0: not given */
     enum dt_perf_average average;
+    bool tune; /* instead; no collective */
     bool help;
     bool version;
 };

@@ -219,6 +219,25 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
     return result;
 }
 
+dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_case *c,
+                            const struct dt_perf_buffers *b, size_t count, int times,
+                            double late_us, double *us)
+{
+    struct run r = { op, c, NULL, b->in, b->out, count };
+    dt_result_t result = dt_barrier(DT_WORLD);
+    double start = now_us();
+
+    for (int i = 0; i < times && result == DT_OK; i++) {
+        double begin = now_us();
+
+        while (late_us > 0 && dt_rank() == 0 && now_us() - begin < late_us)
+            continue;
+        result = call(&r);
+    }
+    *us = (now_us() - start) / times - late_us;
+    return result == DT_OK ? agree(us, DT_MAX) : result;
+}
+
 dt_result_t dt_perf_memory_us(const struct dt_perf_buffers *b, size_t bytes, double *us_per_byte)
 {
     int times = bytes < 1 << 20 ? 200 : 5;

@@ -114,53 +114,54 @@ static struct dt_perf_source from_the_one_before(int me, int n, int root, int bl
 
 static dt_result_t all_reduce(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    return dt_all_reduce(DT_WORLD, in, out, count, c->dtype, c->op);
+    return dt_all_reduce(c->comm, in, out, count, c->dtype, c->op);
 }
 
 static dt_result_t reduce(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    return dt_reduce(DT_WORLD, in, out, count, c->dtype, c->op, c->root);
+    return dt_reduce(c->comm, in, out, count, c->dtype, c->op, c->root);
 }
 
 static dt_result_t reduce_scatter(const struct dt_perf_case *c, const void *in, void *out,
                                   size_t count)
 {
-    return dt_reduce_scatter(DT_WORLD, in, out, count, c->dtype, c->op);
+    return dt_reduce_scatter(c->comm, in, out, count, c->dtype, c->op);
 }
 
 /* Out of place, root first brings its input to where all others have their output. */
 static dt_result_t broadcast(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    if (in != out && dt_rank() == c->root)
+    if (in != out && dt_comm_rank(c->comm) == c->root)
         memcpy(out, in, count * dt_dtype_size(c->dtype));
-    return dt_broadcast(DT_WORLD, out, count, c->dtype, c->root);
+    return dt_broadcast(c->comm, out, count, c->dtype, c->root);
 }
 
 static dt_result_t all_gather(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    return dt_all_gather(DT_WORLD, in, out, count, c->dtype);
+    return dt_all_gather(c->comm, in, out, count, c->dtype);
 }
 
 static dt_result_t all_to_all(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    return dt_all_to_all(DT_WORLD, in, out, count, c->dtype);
+    return dt_all_to_all(c->comm, in, out, count, c->dtype);
 }
 
 static dt_result_t gather(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    return dt_gather(DT_WORLD, in, out, count, c->dtype, c->root);
+    return dt_gather(c->comm, in, out, count, c->dtype, c->root);
 }
 
 static dt_result_t scatter(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    return dt_scatter(DT_WORLD, in, out, count, c->dtype, c->root);
+    return dt_scatter(c->comm, in, out, count, c->dtype, c->root);
 }
 
 /* To the next rank and from the one before. Each call waits for its peer: were all to send first,
  * they would wait for each other for good; with every other rank receiving first none does. */
 static dt_result_t sendrecv(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    int me = dt_rank(), n = dt_size(), next = (me + 1) % n, last = (me + n - 1) % n;
+    int me = dt_comm_rank(c->comm), n = dt_comm_size(c->comm), next = (me + 1) % n,
+        last = (me + n - 1) % n;
     dt_result_t r;
 
     if (n == 1) {
@@ -168,20 +169,19 @@ static dt_result_t sendrecv(const struct dt_perf_case *c, const void *in, void *
         return DT_OK;
     }
     if (me % 2) {
-        r = dt_recv(DT_WORLD, out, count, c->dtype, last);
-        return r == DT_OK ? dt_send(DT_WORLD, in, count, c->dtype, next) : r;
+        r = dt_recv(c->comm, out, count, c->dtype, last);
+        return r == DT_OK ? dt_send(c->comm, in, count, c->dtype, next) : r;
     }
-    r = dt_send(DT_WORLD, in, count, c->dtype, next);
-    return r == DT_OK ? dt_recv(DT_WORLD, out, count, c->dtype, last) : r;
+    r = dt_send(c->comm, in, count, c->dtype, next);
+    return r == DT_OK ? dt_recv(c->comm, out, count, c->dtype, last) : r;
 }
 
 static dt_result_t barrier(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
-    (void)c;
     (void)in;
     (void)out;
     (void)count;
-    return dt_barrier(DT_WORLD);
+    return dt_barrier(c->comm);
 }
 
 static const struct dt_perf_op ops[] = {

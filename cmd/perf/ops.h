@@ -19,6 +19,7 @@ enum dt_perf_place {                   /* where the input is when it is in place
 };
 
 struct dt_perf_case { /* what is measured */
+    dt_comm_t *comm;  /* DT_WORLD, or one like it */
     dt_dtype_t dtype;
     dt_op_t op;
     int root;

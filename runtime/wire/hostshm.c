@@ -226,6 +226,7 @@ const char *dt_hostshm_call_name(uint64_t call)
         [DT_CALL_SPLIT] = "dt_comm_split",
         [DT_CALL_DUP] = "dt_comm_dup",
         [DT_CALL_FREE] = "dt_comm_free",
+        [DT_CALL_TUNE] = "dt_comm_tune",
     };
     size_t kind = call & (DT_HOSTSHM_INSIDE - 1);
 

@@ -96,6 +96,42 @@ measure_all() { # the rows: types by operations by roots
     clean
 }
 
+@test "--tune writes what it measured where the runtime finds it" {
+    mkdir home home/.config home/.config/dtrun
+    printf '# mine\nshm_yields[7] = 3\nshm_huge[2] = 5\n' >home/.config/dtrun/tuning
+    HOME="$T/home" perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    code_is 0
+    [ ! -s "$ERR" ] || { show; false; }
+    file=home/.config/dtrun/tuning
+    [ "$(head -2 "$file")" = "$(printf '# mine\nshm_yields[7] = 3')" ]
+    [ "$(grep -cE '^shm_huge\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
+    [ "$(grep -cE '^shm_small(_crowded)?\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
+    sed 's/ #.*//' "$file" | tail -n +3 >written # each is what was printed
+    grep ' = ' "$OUT" | sed -E 's/ (as before|instead of .*)//' | diff - written
+    grep -qE '^shm_huge\[2\] = [0-9]+ (as before|instead of 5: )' "$OUT"
+    grep -qx "written to $T/$file" "$OUT"
+    [ "$(ls home/.config/dtrun)" = tuning ]
+    HOME="$T/home" perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -e 64K -f 16 -n 5
+    code_is 0
+    [ ! -s "$ERR" ] || { show; false; }
+    perf -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    code_is 1
+    grep -q 'one rank has nobody to share with: start more' "$ERR"
+    clean
+}
+
+@test "--tune measures what is between hosts" {
+    export DTRUN_TUNING="$T/tuning"
+    : >tuning
+    perf --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    code_is 0
+    for name in exchange direct tree; do
+        [ "$(grep -c "^net_$name\[3\] = " tuning)" -eq 1 ]
+    done
+    [ "$(grep -c ^shm tuning)" -eq 0 ]
+    clean
+}
+
 @test "a wrong command line is told, and exits with 2" {
     while IFS='|' read -r options message; do
         run -2 timeout 60 "$DTRUN_BUILD/cmd/dtrun-perf" $options
@@ -112,6 +148,7 @@ all_reduce -g 2|--ngpus: '2' is not a value it takes
 all_reduce --fast|there is no option --fast
 all_reduce -G 1|--cudagraph: '1' is not a value it takes
 reduce -r all1|--root: 'all1' is not a value it takes
+all_reduce --tune|--tune measures what it needs, not all_reduce
 all_reduce -n|-n needs a value
 END
     perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 4 -r 2
@@ -121,7 +158,7 @@ END
 }
 
 @test "every option of dtrun-perf's --help is in dtrun-perf(1), and none besides" {
-    "$DTRUN_BUILD/cmd/dtrun-perf" --help | grep '^  ' | grep -oE -- '(^|[ ,])--?[A-Za-z_]+' | tr -d ' ,' | sort -u >help
+    "$DTRUN_BUILD/cmd/dtrun-perf" --help | grep '^  ' | grep -v 'dtrun-perf' | grep -oE -- '(^|[ ,])--?[A-Za-z_]+' | tr -d ' ,' | sort -u >help
     sed -nE 's/^\.It (Fl .*)/\1/p' "$DTRUN_SOURCE/man/dtrun-perf.1" | grep -oE 'Fl Fl [a-z_]+|Fl [A-Za-z]\b' |
         sed -E 's/Fl Fl /--/; s/Fl /-/' | sort -u >page
     [ "$(wc -l <page)" -gt 20 ]

@@ -2,9 +2,15 @@
  */
 #include "tests/unit/unit.h"
 
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cmd/perf/choice.h"
 #include "cmd/perf/elements.h"
+#include "cmd/perf/tunefile.h"
 #include "runtime/dtype.h"
 #include "runtime/host/reduce.h"
 #include "tests/unit/checks.h"
@@ -103,7 +109,8 @@ static void wrong_elements_are_counted_exactly(void **state)
 
             for (int type = 0; type < DT_DTYPE_MAX && !op->empty; type++) {
                 for (int o = 0; o < (op->reduces ? DT_OP_MAX : 1); o++) {
-                    struct dt_perf_case c = { (dt_dtype_t)type, (dt_op_t)o, sizes[i] / 2 };
+                    struct dt_perf_case c = { DT_WORLD, (dt_dtype_t)type, (dt_op_t)o,
+                                              sizes[i] / 2 };
 
                     if (dt_op_applies(c.op, c.dtype))
                         try_case(op, &c, sizes[i]);
@@ -115,7 +122,7 @@ static void wrong_elements_are_counted_exactly(void **state)
 
 static void a_block_of_another_rank_is_wrong(void **state)
 {
-    const struct dt_perf_case c = { DT_U8, DT_SUM, 0 };
+    const struct dt_perf_case c = { DT_WORLD, DT_U8, DT_SUM, 0 };
     const struct dt_perf_op *op = dt_perf_op_find("all_gather");
 
     (void)state;
@@ -158,12 +165,86 @@ static void names_are_found_however_they_are_written(void **state)
     }
 }
 
+/* ---- tuning ---- */
+
+static void a_cut_gives_each_way_its_sizes(void **state)
+{
+    static const double even[4] = { 2, 2, 2, 2 };
+    static const struct {
+        double low[4];
+        size_t cut;
+    } cases[] = {
+        { { 1, 1, 1, 1 }, 4 }, { { 3, 3, 3, 3 }, 0 },   { { 1, 1, 3, 3 }, 2 },
+        { { 1, 5, 1, 3 }, 1 }, { { 1, 2.2, 1, 3 }, 3 }, /* one that went wrong */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(dt_perf_cut(cases[i].low, even, 4), cases[i].cut);
+    assert_true(fabs(dt_perf_gain(cases[0].low, even, 4, 0, 4) - 2) < 1e-9);
+    assert_true(fabs(dt_perf_gain(cases[0].low, even, 4, 1, 3) - 2) < 1e-9);
+    assert_true(fabs(dt_perf_gain(cases[1].low, even, 4, 1, 0) - 1.5) < 1e-9);
+    assert_true(fabs(dt_perf_gain(cases[0].low, even, 4, 2, 2) - 1) < 1e-9);
+}
+
+static void the_least_budget_that_is_enough(void **state)
+{
+    static const double us[] = { 9, 3, 2.05, 2, 2.1 };
+
+    (void)state;
+    assert_int_equal(dt_perf_enough(us, 5), 2);
+    assert_int_equal(dt_perf_enough(us, 2), 1);
+    assert_int_equal(dt_perf_enough(us + 3, 2), 0);
+}
+
+static void thresholds_take_the_place_of_old_ones(void **state)
+{
+    static const struct dt_perf_threshold set[] = { { "shm_small", 2, 4096, "here" },
+                                                    { "net_tree", 0, 1, "there" } };
+    static const struct {
+        const char *old, *fresh; /* before the two */
+    } cases[] = {
+        { NULL, "# Thresholds of dtrun's collectives; dtrun(3) has their names.\n" },
+        { "", "" },
+        { "# mine\n\nshm_small = 7 # for all\n", "# mine\n\nshm_small = 7 # for all\n" },
+        { "shm_small[2] = 7\n shm_small [2]=8\nshm_small[22] = 9", "shm_small[22] = 9\n" },
+        { "net_tree=4\nnet_trees = 4\n#net_tree = 4\n", "net_trees = 4\n#net_tree = 4\n" },
+        { "net_tree[2]=4\nwrong\n", "net_tree[2]=4\nwrong\n" },
+    };
+    char want[400];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = dt_perf_merge(cases[i].old, set, 2);
+
+        snprintf(want, sizeof want, "%sshm_small[2] = 4096 # here\nnet_tree = 1 # there\n",
+                 cases[i].fresh);
+        assert_string_equal(text, want);
+        free(text);
+    }
+}
+
+static void a_file_that_cannot_be_written_stays(void **state)
+{
+    static const struct dt_perf_threshold set[] = { { "net_tree", 0, 1, "" } };
+    char directory[] = "/proc/self/dtrun/tuning";
+
+    (void)state;
+    errno = 0;
+    assert_false(dt_perf_write_thresholds(directory, set, 1));
+    assert_int_not_equal(errno, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("21", wrong_elements_are_counted_exactly),
         cmocka_unit_test(a_block_of_another_rank_is_wrong),
         cmocka_unit_test(names_are_found_however_they_are_written),
+        cmocka_unit_test(a_cut_gives_each_way_its_sizes),
+        cmocka_unit_test(the_least_budget_that_is_enough),
+        cmocka_unit_test(thresholds_take_the_place_of_old_ones),
+        cmocka_unit_test(a_file_that_cannot_be_written_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

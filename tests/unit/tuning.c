@@ -223,6 +223,50 @@ static void the_first_ranks_file_holds_for_all(void **state)
     }
 }
 
+static int rank_that_tunes(int rank, void *arg)
+{
+    dt_comm_t *comm;
+    struct dt_comm *c;
+    int64_t sums[500];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_comm_tune(comm, rank ? "no = line" : "shm_small = 8\nnet_exchange = 9") == DT_OK);
+    NEED(dt_comm_tune(comm, "net_tree = 10") == DT_OK);
+    NEED(dt_comm_tune(comm, NULL) == DT_OK);
+    NEED(dt_comm_tune(comm, rank ? NULL : "net_tree = 11\nx") == DT_ERR_ARG);
+    if (rank == 0)
+        NEED(strcmp(dt_last_error(), "dt_comm_tune: line 2: 'x': no threshold has this name") == 0);
+    NEED(dt_context_enter("test", comm, &c) == DT_OK);
+    NEED(c->tuning.shm_small == 8 && c->tuning.net_exchange == 9 && c->tuning.net_tree == 10);
+    dt_context_leave(c);
+    NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
+    NEED(c->tuning.shm_small == dt_tuning_builtin.shm_small);
+    dt_context_leave(c);
+    for (int i = 0; i < 500; i++)
+        sums[i] = i + rank;
+    NEED(dt_all_reduce(comm, DT_IN_PLACE, sums, 500, DT_I64, DT_SUM) == DT_OK);
+    for (int i = 0; i < 500; i++)
+        NEED(sums[i] == i * dt_size() + dt_size() * (dt_size() - 1) / 2);
+    NEED(dt_comm_free(comm) == DT_OK);
+    NEED(dt_comm_tune(comm, "") == DT_ERR_STATE);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_communicator_is_tuned_apart(void **state)
+{
+    static const char *const placements[] = { "1", "3", "1 1", "2 1 2" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++) {
+        struct testjob_plan plan = { .hosts = placements[i], .body = rank_that_tunes };
+
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
 static int rank_with_file(int rank, void *arg)
 {
     (void)rank;
@@ -326,6 +370,7 @@ int main(void)
         cmocka_unit_test(there_is_an_end_to_lines_and_entries),
         cmocka_unit_test(entries_that_make_no_sense_are_passed_over),
         cmocka_unit_test(the_first_ranks_file_holds_for_all),
+        cmocka_unit_test(a_communicator_is_tuned_apart),
         cmocka_unit_test(what_is_wrong_with_the_file_is_told_once),
         cmocka_unit_test(a_file_is_found),
     };

@@ -1,0 +1,18 @@
+/* What --tune makes of times. Pure. */
+#ifndef DT_CMD_PERF_CHOICE_H
+#define DT_CMD_PERF_CHOICE_H
+
+#include <stddef.h>
+
+/* low, high: what two ways take at n sizes that grow. Returns for how many of the sizes, from the
+ * least, the first way should be taken: then the product of times relative to each other is least.
+ * A single time that went wrong moves that little. */
+size_t dt_perf_cut(const double *low, const double *high, size_t n);
+/* How many times as long one cut takes as another, in the geometric mean over the sizes at which
+ * they differ; 1: at none. */
+double dt_perf_gain(const double *low, const double *high, size_t n, size_t from, size_t to);
+/* Which of n budgets, that grow, is enough: the least that takes at most a twentieth longer than
+ * the best. */
+size_t dt_perf_enough(const double *us, size_t n);
+
+#endif

@@ -1,0 +1,424 @@
+#include "cmd/perf/tune.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/perf/choice.h"
+#include "cmd/perf/measure.h"
+#include "cmd/perf/tunefile.h"
+#include "runtime/tuningfile.h"
+#include "runtime/wire/env.h"
+
+enum {
+    ROUNDS = 5, /* in which the ways take turns; their medians count */
+    SIZES = 16,
+    BUDGETS = 6,
+    MOST_THRESHOLDS = 16,
+    MOST_BYTES = 64 * 1024 * 1024,
+    TABLE_LINE = 160,
+};
+
+static const double round_us = 10000; /* of measuring one way at one size, about */
+
+/* What this launch can measure. */
+struct launch {
+    int ranks; /* of rank 0's host */
+    int hosts;
+    bool crowded; /* ranks share CPUs */
+    dt_comm_t *host;
+    struct dt_perf_buffers buffers;
+    struct dt_tuning now; /* what holds before */
+    struct dt_perf_threshold chosen[MOST_THRESHOLDS];
+    size_t n;
+};
+
+enum number { OF_RANKS, OF_HOSTS };
+
+/* A size at which one way gives place to another. The lines force either, whatever the size. */
+struct crossover {
+    const char *name;
+    size_t offset; /* of its value in struct dt_tuning */
+    enum number number;
+    bool (*applies)(const struct launch *l);
+    const char *collective;
+    size_t from, to;    /* sizes, doubled each time */
+    bool first_of_high; /* the value is the first size of the second way, not the last of the first
+                         */
+    const char *low, *high;
+};
+
+/* How often to look for a rank that is late before sleeping. */
+struct budget {
+    const char *name;
+    size_t offset;
+    enum number number;
+    bool (*applies)(const struct launch *l);
+    uint64_t values[BUDGETS];
+};
+
+static bool shares_memory(const struct launch *l)
+{
+    return l->ranks > 1;
+}
+
+static bool has_cpus(const struct launch *l)
+{
+    return l->ranks > 1 && !l->crowded;
+}
+
+static bool is_crowded(const struct launch *l)
+{
+    return l->ranks > 1 && l->crowded;
+}
+
+static bool has_few_hosts(const struct launch *l)
+{
+    return l->hosts > 1 && l->hosts <= 16;
+}
+
+static bool has_many_hosts(const struct launch *l)
+{
+    return l->hosts > 16;
+}
+
+static bool has_a_ring(const struct launch *l)
+{
+    return l->hosts > 2 && l->hosts <= 16;
+}
+
+static bool has_a_chain(const struct launch *l)
+{
+    return l->hosts > 2;
+}
+
+static bool has_cpus_and_hosts(const struct launch *l)
+{
+    return l->hosts > 1 && !l->crowded;
+}
+
+#define KEY(name) #name, offsetof(struct dt_tuning, name)
+static const struct crossover crossovers[] = {
+    { KEY(shm_small), OF_RANKS, has_cpus, "all_reduce", 1 << 10, 256 << 10, false, "shm_small = 1M",
+      "shm_small = 0" },
+    { KEY(shm_small_crowded), OF_RANKS, is_crowded, "all_reduce", 1 << 10, 256 << 10, false,
+      "shm_small_crowded = 1M", "shm_small_crowded = 0" },
+    { KEY(shm_huge), OF_RANKS, shares_memory, "all_reduce", 1 << 20, MOST_BYTES, true,
+      "shm_huge = 1G", "shm_huge = 0" },
+    { KEY(net_exchange), OF_HOSTS, has_few_hosts, "all_reduce", 1 << 10, 1 << 20, false,
+      "net_exchange = 1G", "net_exchange = 0\nnet_direct = 1G" },
+    { KEY(net_gather), OF_HOSTS, has_many_hosts, "all_reduce", 1 << 10, 512 << 10, false,
+      "net_gather = 1M", "net_gather = 0" },
+    { KEY(net_direct), OF_HOSTS, has_a_ring, "all_reduce", 64 << 10, 16 << 20, false,
+      "net_exchange = 0\nnet_direct = 1G", "net_exchange = 0\nnet_direct = 0" },
+    { KEY(net_tree), OF_HOSTS, has_a_chain, "broadcast", 4 << 10, 4 << 20, false, "net_tree = 1G",
+      "net_tree = 0" },
+};
+
+static const struct budget budgets[] = {
+    { KEY(shm_spins), OF_RANKS, has_cpus, { 250, 500, 1000, 2000, 4000, 8000 } },
+    { KEY(shm_yields), OF_RANKS, is_crowded, { 10, 25, 50, 100, 200, 400 } },
+    { KEY(net_spins), OF_HOSTS, has_cpus_and_hosts, { 25, 50, 100, 200, 400, 800 } },
+};
+#undef KEY
+
+static uint64_t value_now(const struct launch *l, size_t offset)
+{
+    return *(const uint64_t *)((const char *)&l->now + offset);
+}
+
+static dt_comm_t *comm_of(const struct launch *l, enum number number)
+{
+    return number == OF_RANKS ? l->host : DT_WORLD;
+}
+
+/* ---- measuring ---- */
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+
+    return (a > b) - (a < b);
+}
+
+static double median(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, by_value);
+    return v[n / 2];
+}
+
+/* Times a collective in n communicators, which take turns: us[i] is what it takes in the i-th. */
+static dt_result_t compare(struct launch *l, const char *collective, dt_comm_t *const *comms,
+                           size_t n, size_t bytes, double late_us, double *us)
+{
+    const struct dt_perf_op *op = dt_perf_op_find(collective);
+    struct dt_perf_case c = { .dtype = DT_F32, .op = DT_SUM };
+    double rounds[BUDGETS][ROUNDS], once = 0;
+    dt_result_t r = DT_OK;
+    int times;
+
+    c.comm = comms[0];
+    for (int warm = 0; warm < 2 && r == DT_OK; warm++)
+        r = dt_perf_time_us(op, &c, &l->buffers, bytes / 4, 2, late_us, &once);
+    times = (int)(round_us / (once + late_us > 1 ? once + late_us : 1));
+    times = times < 2 ? 2 : times;
+    for (int round = 0; round < ROUNDS && r == DT_OK; round++) {
+        for (size_t i = 0; i < n && r == DT_OK; i++) {
+            c.comm = comms[i];
+            r = dt_perf_time_us(op, &c, &l->buffers, bytes / 4, times, late_us, &rounds[i][round]);
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        us[i] = r == DT_OK ? median(rounds[i], ROUNDS) : 1;
+        us[i] = us[i] > 0.01 ? us[i] : 0.01; /* a late rank's own clock may say less than nothing */
+    }
+    return r;
+}
+
+/* Communicators like one, each tuned by its lines. */
+static dt_result_t make_comms(dt_comm_t *like, const char *const *lines, size_t n,
+                              dt_comm_t **comms)
+{
+    dt_result_t r = DT_OK;
+
+    for (size_t i = 0; i < n; i++)
+        comms[i] = DT_COMM_NULL;
+    for (size_t i = 0; i < n && r == DT_OK; i++) {
+        r = dt_comm_dup(like, &comms[i]);
+        if (r == DT_OK)
+            r = dt_comm_tune(comms[i], lines[i]);
+    }
+    return r;
+}
+
+static dt_result_t free_comms(dt_comm_t **comms, size_t n, dt_result_t r)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (comms[i] != DT_COMM_NULL && r == DT_OK)
+            r = dt_comm_free(comms[i]);
+    }
+    return r;
+}
+
+/* ---- choosing ---- */
+
+/* Less is what two runs of the same differ by. */
+static const double least_gain = 1.02;
+
+/* gain: how many times as fast calls are; 0: as fast as before, for less. */
+static void choose(struct launch *l, const char *name, size_t offset, enum number number,
+                   uint64_t value, double gain)
+{
+    struct dt_perf_threshold *t = &l->chosen[l->n++];
+    uint64_t old = value_now(l, offset);
+    time_t now = time(NULL);
+    char host[64] = "", day[16] = "";
+    struct tm tm;
+
+    snprintf(t->name, sizeof t->name, "%s", name);
+    t->number = (uint32_t)(number == OF_RANKS ? l->ranks : l->hosts);
+    t->value = gain > 0 && gain < least_gain ? old : value;
+    gethostname(host, sizeof host - 1);
+    if (localtime_r(&now, &tm))
+        strftime(day, sizeof day, "%Y-%m-%d", &tm);
+    snprintf(t->comment, sizeof t->comment, "measured on %s, %s", host, day);
+    if (dt_rank() != 0)
+        return;
+    printf("%s[%" PRIu32 "] = %" PRIu64, t->name, t->number, t->value);
+    if (t->value == old)
+        printf(" as before\n");
+    else if (gain > 0)
+        printf(" instead of %" PRIu64 ": %.2f times as fast where that matters\n", old, gain);
+    else
+        printf(" instead of %" PRIu64 ": is enough\n", old);
+    fflush(stdout);
+}
+
+/* How many of the sizes the first way gets by a threshold. */
+static size_t cut_of(const struct crossover *x, uint64_t value)
+{
+    size_t cut = 0;
+
+    for (size_t bytes = x->from; bytes <= x->to; bytes *= 2)
+        cut += x->first_of_high ? bytes < value : bytes <= value;
+    return cut;
+}
+
+static dt_result_t tune_crossover(struct launch *l, const struct crossover *x)
+{
+    const char *const lines[2] = { x->low, x->high };
+    double low[SIZES], high[SIZES];
+    dt_comm_t *comms[2];
+    size_t n = 0, cut, old = cut_of(x, value_now(l, x->offset));
+    dt_result_t r = make_comms(comm_of(l, x->number), lines, 2, comms);
+
+    for (size_t bytes = x->from; bytes <= x->to && r == DT_OK; bytes *= 2, n++) {
+        double us[2];
+
+        r = compare(l, x->collective, comms, 2, bytes, 0, us);
+        low[n] = us[0];
+        high[n] = us[1];
+    }
+    r = free_comms(comms, 2, r);
+    if (r != DT_OK)
+        return r;
+    cut = dt_perf_cut(low, high, n);
+    choose(l, x->name, x->offset, x->number,
+           x->first_of_high ? x->from << cut : (x->from << cut) / 2,
+           dt_perf_gain(low, high, n, old, cut));
+    return DT_OK;
+}
+
+/* What sleeping costs, beside looking: the longest that looking for can be worth it. */
+static dt_result_t cost_of_sleep(struct launch *l, enum number number, double *us)
+{
+    static const char *const lines[2] = { "shm_spins = 0\nshm_yields = 0\nnet_spins = 0",
+                                          "shm_spins = 1000000\nnet_spins = 1000000" };
+    double times[2] = { 0 };
+    dt_comm_t *comms[2];
+    dt_result_t r = make_comms(comm_of(l, number), lines, 2, comms);
+
+    if (r == DT_OK)
+        r = compare(l, "all_reduce", comms, 2, 8, 0, times);
+    *us = times[0] > times[1] ? times[0] - times[1] : 0;
+    return free_comms(comms, 2, r);
+}
+
+/* Rank 0 comes late by what sleeping costs: others should be awake then, and not much longer. */
+static dt_result_t tune_budget(struct launch *l, const struct budget *b)
+{
+    char text[BUDGETS][TABLE_LINE];
+    const char *lines[BUDGETS];
+    double us[BUDGETS], late;
+    dt_comm_t *comms[BUDGETS];
+    size_t best, old = 0;
+    dt_result_t r = cost_of_sleep(l, b->number, &late);
+
+    for (size_t i = 0; i < BUDGETS; i++) {
+        snprintf(text[i], sizeof text[i], "%s = %" PRIu64, b->name, b->values[i]);
+        lines[i] = text[i];
+        old = b->values[i] <= value_now(l, b->offset) ? i : old;
+    }
+    if (r == DT_OK)
+        r = make_comms(comm_of(l, b->number), lines, BUDGETS, comms);
+    if (r != DT_OK)
+        return r;
+    r = free_comms(comms, BUDGETS, compare(l, "all_reduce", comms, BUDGETS, 8, late, us));
+    if (r != DT_OK)
+        return r;
+    best = dt_perf_enough(us, BUDGETS);
+    choose(l, b->name, b->offset, b->number, b->values[best],
+           best == old  ? 1
+           : best < old ? least_gain
+                        : us[old] / us[best]);
+    return DT_OK;
+}
+
+/* ---- the launch ---- */
+
+/* Ranks may be bound to a CPU each: what counts is how many there are for all of the host. */
+static dt_result_t learn_crowd(struct launch *l)
+{
+    uint64_t cpus[sizeof(cpu_set_t) / 8] = { 0 };
+    int n = 0, local;
+    dt_result_t r;
+
+    sched_getaffinity(0, sizeof cpus, (cpu_set_t *)cpus);
+    r = dt_all_reduce(l->host, DT_IN_PLACE, cpus, sizeof cpus / 8, DT_U64, DT_BOR);
+    for (size_t i = 0; i < sizeof cpus / 8; i++)
+        n += __builtin_popcountll(cpus[i]);
+    local = dt_local_size();
+    l->crowded = local > n;
+    if (r == DT_OK)
+        r = dt_broadcast(DT_WORLD, &l->crowded, 1, DT_U8, 0);
+    if (r == DT_OK)
+        r = dt_broadcast(DT_WORLD, &local, 1, DT_I32, 0);
+    l->ranks = local;
+    return r;
+}
+
+static int number_in(const char *name, int otherwise)
+{
+    const char *text = getenv(name);
+
+    return text ? atoi(text) : otherwise;
+}
+
+static void nobody(void *arg, const char *text)
+{
+    (void)arg;
+    (void)text; /* dt_init has told it */
+}
+
+/* Collective. Every rank has the thresholds that rank 0 has. */
+static dt_result_t learn(struct launch *l)
+{
+    const struct dt_perf_args a = { .max_bytes = MOST_BYTES };
+    struct dt_tuning_table table = { 0 };
+    dt_result_t r = dt_comm_split(DT_WORLD, number_in(DT_ENV_NODE_RANK, 0), 0, &l->host);
+
+    l->hosts = number_in(DT_ENV_NODES, 1);
+    if (r == DT_OK)
+        r = learn_crowd(l);
+    if (r == DT_OK && dt_rank() == 0)
+        dt_tuningfile_read(&table, nobody, NULL);
+    dt_tuning_choose(&l->now, &table, (uint32_t)l->ranks, (uint32_t)l->hosts);
+    if (r == DT_OK)
+        r = dt_broadcast(DT_WORLD, &l->now, sizeof l->now, DT_U8, 0);
+    if (r == DT_OK && !dt_perf_buffers_make(&l->buffers, &a))
+        r = DT_ERR_NOMEM;
+    return r;
+}
+
+static dt_result_t measure(struct launch *l)
+{
+    dt_result_t r = DT_OK;
+
+    for (size_t i = 0; i < sizeof crossovers / sizeof *crossovers && r == DT_OK; i++) {
+        if (crossovers[i].applies(l))
+            r = tune_crossover(l, &crossovers[i]);
+    }
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets && r == DT_OK; i++) {
+        if (budgets[i].applies(l))
+            r = tune_budget(l, &budgets[i]);
+    }
+    return r;
+}
+
+/* ---- the file ---- */
+
+static void write_file(const struct launch *l, char wrong[400])
+{
+    char path[DT_TUNINGFILE_PATH];
+    bool named = false, found = dt_tuningfile_find(path, &named);
+
+    if (!(named && found) && !dt_tuningfile_own(path)) {
+        snprintf(wrong, 400, "there is no home directory: name a file with " DT_ENV_TUNING);
+        return;
+    }
+    if (dt_perf_write_thresholds(path, l->chosen, l->n))
+        printf("written to %s\n", path);
+    else
+        snprintf(wrong, 400, "%.300s: %s", path, strerror(errno));
+}
+
+dt_result_t dt_perf_tune(char wrong[400])
+{
+    struct launch l = { .host = DT_COMM_NULL };
+    dt_result_t r = learn(&l);
+
+    *wrong = '\0';
+    if (r == DT_OK)
+        r = measure(&l);
+    if (r == DT_OK && l.n == 0)
+        snprintf(wrong, 400, "one rank has nobody to share with: start more");
+    else if (r == DT_OK && dt_rank() == 0)
+        write_file(&l, wrong);
+    dt_perf_buffers_free(&l.buffers);
+    return free_comms(&l.host, 1, r);
+}

@@ -1,0 +1,12 @@
+/* --tune: measures the thresholds of collectives (runtime/tuning.h) with the ranks that there are,
+ * and writes them to the file that the runtime reads. */
+#ifndef DT_CMD_PERF_TUNE_H
+#define DT_CMD_PERF_TUNE_H
+
+#include "runtime/dtrun.h"
+
+/* Collective, after dt_init. Rank 0 prints what it chose, and writes. wrong: stores what is wrong
+ * with the file, or "". */
+dt_result_t dt_perf_tune(char wrong[400]);
+
+#endif

@@ -1,0 +1,144 @@
+#include "cmd/perf/tunefile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/tuningfile.h"
+
+/* ---- its text ---- */
+
+static bool sets(const char *line, const struct dt_perf_threshold *t)
+{
+    char name[64];
+    unsigned number = 0;
+
+    return sscanf(line, " %63[a-z_] [%u", name, &number) >= 1 && strcmp(name, t->name) == 0 &&
+           number == t->number;
+}
+
+static bool is_replaced(const char *line, const struct dt_perf_threshold *set, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (sets(line, &set[i]))
+            return true;
+    }
+    return false;
+}
+
+static void write_threshold(FILE *f, const struct dt_perf_threshold *t)
+{
+    fputs(t->name, f);
+    if (t->number)
+        fprintf(f, "[%" PRIu32 "]", t->number);
+    fprintf(f, " = %" PRIu64 " # %s\n", t->value, t->comment);
+}
+
+static void write_kept(FILE *f, const char *old, const struct dt_perf_threshold *set, size_t n)
+{
+    for (const char *line = old; *line;) {
+        size_t bytes = strcspn(line, "\n");
+        char copy[256];
+
+        snprintf(copy, sizeof copy, "%.*s", (int)(bytes < 255 ? bytes : 255), line);
+        if (!is_replaced(copy, set, n))
+            fprintf(f, "%.*s\n", (int)bytes, line);
+        line += bytes + (line[bytes] == '\n');
+    }
+}
+
+char *dt_perf_merge(const char *old, const struct dt_perf_threshold *set, size_t n)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+
+    if (!f)
+        return NULL;
+    if (old)
+        write_kept(f, old, set, n);
+    else
+        fputs("# Thresholds of dtrun's collectives; dtrun(3) has their names.\n", f);
+    for (size_t i = 0; i < n; i++)
+        write_threshold(f, &set[i]);
+    if (fclose(f) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- the file ---- */
+
+/* What the file says; NULL, with errno: ENOENT where it is not there. */
+static char *read_old(const char *path)
+{
+    char *text = NULL;
+    size_t room = 0;
+    FILE *f = fopen(path, "re");
+
+    if (!f)
+        return NULL;
+    errno = 0;
+    if (getdelim(&text, &room, '\0', f) < 0 && errno == 0 && text)
+        *text = '\0'; /* it is empty */
+    else if (errno) {
+        free(text);
+        text = NULL;
+    }
+    fclose(f);
+    return text;
+}
+
+static void make_directories(char *path)
+{
+    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        mkdir(path, 0777);
+        *at = '/';
+    }
+}
+
+/* All or nothing: what was there stays where this fails. */
+static bool replace(const char *path, const char *text)
+{
+    char fresh[DT_TUNINGFILE_PATH + 8];
+    FILE *f = NULL;
+    bool good;
+    int fd;
+
+    snprintf(fresh, sizeof fresh, "%s.XXXXXX", path);
+    fd = mkostemp(fresh, O_CLOEXEC);
+    if (fd >= 0)
+        f = fdopen(fd, "w");
+    if (!f)
+        return false;
+    good = fputs(text, f) >= 0 && fflush(f) == 0 && fchmod(fd, 0644) == 0 && fsync(fd) == 0;
+    good = fclose(f) == 0 && good && rename(fresh, path) == 0;
+    if (!good) {
+        int saved = errno;
+
+        unlink(fresh);
+        errno = saved;
+    }
+    return good;
+}
+
+bool dt_perf_write_thresholds(char *path, const struct dt_perf_threshold *set, size_t n)
+{
+    char *old = read_old(path), *text;
+    bool good = old || errno == ENOENT;
+
+    if (!good)
+        return false;
+    text = dt_perf_merge(old, set, n);
+    make_directories(path);
+    good = text && replace(path, text);
+    free(old);
+    free(text);
+    return good;
+}
