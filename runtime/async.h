@@ -1,8 +1,8 @@
-/* The thread in which a slot makes the calls that nobody waits for yet.
+/* The thread in which a slot, or a way, makes the calls that nobody waits for yet.
  *
- * A task draws its number in the slot's lock when it is handed in, so that it has its place among
- * the calls that the program makes itself, before and after it. The thread begins with the first
- * task, with all signals blocked, and ends with dt_finalize. */
+ * A task draws its number in the slot's (way's) lock when it is handed in, so that it has its place
+ * among the calls that the program makes itself, before and after it. The thread begins with the
+ * first task, with all signals blocked, and ends with dt_finalize. */
 #ifndef DT_RUNTIME_ASYNC_H
 #define DT_RUNTIME_ASYNC_H
 
@@ -18,6 +18,7 @@
 struct dt_task {
     /* Makes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
+    struct dt_way *way; /* of a call between two ranks: set where it is handed in */
 
     /* The rest is set here. Once it is done the task belongs to its owner again. */
     struct dt_task *next;

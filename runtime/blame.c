@@ -24,9 +24,9 @@ static const char *unsaid(const struct dt_call *call, bool alike)
     return call->kind == DT_CALL_ALL_REDUCE ? ", with other options" : ", with other counts";
 }
 
-static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_call *ours)
+static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_trouble *t,
+                                const struct dt_call *ours)
 {
-    const struct dt_trouble *t = &c->trouble;
     const char *why = dt_hostshm_why(&c->shm.map);
     char mine[TEXT], theirs[TEXT];
     int me = c->world->rank;
@@ -48,9 +48,9 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_call *o
                    unsaid(ours, strcmp(mine, theirs) == 0));
 }
 
-dt_result_t dt_blame(const struct dt_comm *c, const struct dt_call *call)
+dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
+                     const struct dt_call *call)
 {
-    const struct dt_trouble *t = &c->trouble;
     const char *why = dt_hostshm_why(&c->shm.map);
     int me = c->world->rank;
     char text[TEXT];
@@ -58,7 +58,7 @@ dt_result_t dt_blame(const struct dt_comm *c, const struct dt_call *call)
     describe(c, call, text);
     switch (t->code) {
     case DT_ERR_MISMATCH:
-        return say_mismatch(c, call);
+        return say_mismatch(c, t, call);
     case DT_ERR_PEER:
         if (t->rank == UINT32_MAX)
             return dt_fail(t->code, "rank %d: %s: dtrun-agent of this host has ended", me, text);

@@ -4,8 +4,9 @@
 
 #include "runtime/comm.h"
 
-/* Makes a sentence of c's trouble in this call what dt_last_error returns; returns the trouble's
- * code. */
-dt_result_t dt_blame(const struct dt_comm *c, const struct dt_call *call);
+/* Makes a sentence of the trouble in this call on c what dt_last_error returns; returns the
+ * trouble's code. */
+dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
+                     const struct dt_call *call);
 
 #endif

@@ -90,5 +90,5 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
     note(c, call, 0);
-    return r == DT_OK ? r : dt_comm_fail(c, dt_blame(c, call));
+    return r == DT_OK ? r : dt_comm_fail(c, dt_blame(c, &c->trouble, call));
 }

@@ -40,11 +40,11 @@ struct dt_comm {
     struct dt_u32s locals; /* the ranks of this host, by local rank */
     uint32_t *local_ranks; /* the same, the job's */
     uint64_t calls;
-    uint64_t *sent;     /* calls of dt_send by peer; NULL before the first */
-    uint64_t *received; /* of dt_recv, likewise */
-    bool uneven;        /* between dt_join_begin and dt_join (uneven.h) */
-    bool announcing;    /* the call is an announcement, or has been announced */
-    dt_result_t failed; /* DT_OK, or what every call returns */
+    struct dt_way **ways;     /* by peer, to it and from it (ways.h); NULL before the first */
+    _Atomic uint32_t passing; /* calls between two ranks that are not over */
+    bool uneven;              /* between dt_join_begin and dt_join (uneven.h) */
+    bool announcing;          /* the call is an announcement, or has been announced */
+    dt_result_t failed;       /* DT_OK, or what every call returns */
     char why[DT_ERROR_TEXT];
     int bell; /* eventfd: readable for good once this process has stopped it; -1: on one host */
     struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */

@@ -98,6 +98,67 @@ dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
     return r;
 }
 
+/* ---- ways ---- */
+
+struct arrival {
+    struct dt_end end;
+    struct dt_task *task; /* NULL: a thread that makes the call itself */
+    struct dt_way *way;
+    uint32_t number;
+    dt_result_t result;
+};
+
+static void arrive(struct dt_comm *c, void *arg)
+{
+    struct arrival *a = arg;
+
+    a->way = dt_way_find(c, a->end.peer, a->end.giving);
+    if (!a->way) {
+        a->result = dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
+        dt_comm_stop(c, DT_ERR_NOMEM, (uint32_t)c->world->rank, dt_last_error());
+        return;
+    }
+    atomic_fetch_add(&c->passing, 1);
+    if (!a->task) {
+        a->number = dt_ticketlock_draw(&a->way->lock);
+        return;
+    }
+    a->task->way = a->way;
+    a->result = dt_async_hand_in(&a->way->async, a->task);
+    if (a->result != DT_OK)
+        dt_way_passed(c);
+}
+
+dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
+                                 struct dt_way **way)
+{
+    struct arrival a = { .end = end };
+    dt_result_t r = dt_context_see(name, comm, arrive, &a);
+
+    if (r != DT_OK || a.result != DT_OK)
+        return r != DT_OK ? r : a.result;
+    dt_ticketlock_await(&a.way->lock, a.number);
+    *way = a.way;
+    return DT_OK;
+}
+
+void dt_context_leave_way(struct dt_way *way)
+{
+    struct dt_comm *c = way->comm;
+
+    dt_ticketlock_leave(&way->lock);
+    dt_way_passed(c);
+}
+
+dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
+                                   struct dt_task *task)
+{
+    struct arrival a = { .end = end, .task = task };
+    dt_result_t r = dt_context_see(name, comm, arrive, &a);
+
+    return r != DT_OK ? r : a.result;
+}
+
 /* ---- beginning and end ---- */
 
 struct stop {

@@ -8,6 +8,7 @@
 #include "runtime/async.h"
 #include "runtime/comm.h"
 #include "runtime/dtrun.h"
+#include "runtime/ways.h"
 
 /* Every public call on a communicator begins with dt_context_enter, which waits for the calls on it
  * that other threads have begun, and gives it; and, where that returned DT_OK, ends with
@@ -17,6 +18,19 @@ dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_
 void dt_context_leave(struct dt_comm *c);
 /* Hands a task in, whose public calls on comm the communicator's own thread makes. */
 dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct dt_task *task);
+
+/* The same for calls between two ranks, each on its way, to the peer or from it. peer is a rank of
+ * comm, and not this one. */
+struct dt_end {
+    int peer;
+    bool giving;
+};
+dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
+                                 struct dt_way **way);
+void dt_context_leave_way(struct dt_way *way);
+/* The task calls dt_way_pass and dt_way_passed. */
+dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
+                                   struct dt_task *task);
 
 /* For what any thread may ask at any time: runs see, which must not wait, whether threads are in
  * calls on the communicator or not. */

@@ -249,9 +249,11 @@ DT_API dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *co
                                size_t count, dt_dtype_t dtype, int root);
 
 /* From one rank to another: peer makes the other call with the same count and type. dt_send returns
- * when the peer has come to its call and buf may be written again. What goes from one rank to
- * another is matched in order. Only these two calls are between two ranks alone; one whose peer
- * never makes its own ends as dt_comm_set_timeout says, when a rank dies, or with dt_comm_abort. */
+ * when the peer has come to its call and buf may be written again. What one rank gives another is
+ * matched in order; these calls have no place among those of other ways or among collectives. One
+ * whose peer never makes its own ends as dt_comm_set_timeout says, when a rank dies, or with
+ * dt_comm_abort. To exchange, begin one of the two with dt_irecv or dt_isend (below), which no
+ * timeout ends: two ranks that are both in dt_send wait for each other. */
 DT_API dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
                            int peer);
 DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer);
@@ -260,16 +262,18 @@ DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t 
  * left take part in the calls of the others (as PyTorch's Join and Horovod's join do).
  *
  * After dt_join_begin, which all ranks call, they may make different numbers of all-reduces in host
- * memory and barriers (in the background and by buckets, too); other calls are DT_ERR_UNSUPPORTED.
- * Each costs a small all-reduce more. A rank that has no more data calls dt_join, which returns
- * when all ranks have, and stores a rank that came last (last may be NULL). Until then it adds
- * nothing to the others' results; DT_AVG still divides by the number of all ranks. */
+ * memory and barriers (in the background and by buckets, too); other collectives are
+ * DT_ERR_UNSUPPORTED. Each costs a small all-reduce more. A rank that has no more data calls
+ * dt_join, which returns when all ranks have, and stores a rank that came last (last may be NULL).
+ * Until then it adds nothing to the others' results; DT_AVG still divides by the number of all
+ * ranks. */
 DT_API dt_result_t dt_join_begin(dt_comm_t *comm);
 DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
 
-/* Calls in the background: as those without the i, but they return at once. What they ask for is
- * done in a thread of the communicator, in its turn: all ranks still make all collectives on a
- * communicator, these and the others, in one order. What is wrong with arguments is told at once,
+/* Calls in the background: as those without the i, but they return at once. Collectives are made in
+ * a thread of the communicator, in their turn: all ranks still make all collectives on it, these
+ * and the others, in one order. Calls between two ranks are made in a thread for each rank that is
+ * sent to, and for each that is received from. What is wrong with arguments is told at once,
  * everything else when the request is waited for, which may be in any order. Until then the buffers
  * belong to the library; counts and options are the program's again at once. */
 typedef struct dt_request {
@@ -307,6 +311,10 @@ DT_API dt_result_t dt_iscatter(dt_comm_t *comm, const void *in, void *out, size_
                                dt_dtype_t dtype, int root, dt_request_t *request);
 DT_API dt_result_t dt_iscatterv(dt_comm_t *comm, const void *in, const size_t *counts, void *out,
                                 size_t count, dt_dtype_t dtype, int root, dt_request_t *request);
+DT_API dt_result_t dt_isend(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
+                            int peer, dt_request_t *request);
+DT_API dt_result_t dt_irecv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer,
+                            dt_request_t *request);
 /* Waits until it is done, returns what came of it, and makes it none. DT_ERR_ARG: it has been
  * waited for already, through another copy. */
 DT_API dt_result_t dt_wait(dt_request_t *request);

@@ -9,6 +9,7 @@
 
 #include "runtime/collective.h"
 #include "runtime/devicehost.h"
+#include "runtime/ways.h"
 #include "runtime/wire/env.h"
 
 /* ---- who is where ---- */
@@ -240,6 +241,7 @@ dt_result_t dt_comm_take_tuning(struct dt_comm *c, struct dt_tuning_table *table
 
 void dt_comm_release(struct dt_comm *c)
 {
+    dt_ways_close(c);
     dt_device_close(&c->device);
     dt_lanes_close(&c->lanes);
     dt_mesh_close(&c->mesh);
@@ -256,8 +258,6 @@ void dt_comm_release(struct dt_comm *c)
     free(c->lane);
     free(c->locals.v);
     free(c->local_ranks);
-    free(c->sent);
-    free(c->received);
 }
 
 dt_result_t dt_comm_leave(struct dt_comm *c)

@@ -81,6 +81,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/tuning.c runtime/tuning.h \
 	runtime/tuningfile.c runtime/tuningfile.h \
 	runtime/uneven.c runtime/uneven.h \
+	runtime/ways.c runtime/ways.h \
 	runtime/world.c runtime/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
 runtime_libruntime_la_LIBADD = runtime/libwire.la

@@ -2,6 +2,7 @@
 
 #include "runtime/context.h"
 #include "runtime/request.h"
+#include "runtime/ways.h"
 
 struct place {
     int rank;
@@ -18,21 +19,55 @@ static dt_result_t check(struct dt_operation *o, int rank, int size)
     return o->kind->check ? o->kind->check(o, rank, size) : DT_OK;
 }
 
-dt_result_t dt_operation_make(struct dt_operation *o)
+static dt_result_t see_and_check(struct dt_operation *o, int *size)
 {
-    struct dt_comm *c;
-    dt_result_t r = dt_context_enter(o->kind->name, o->comm, &c);
+    struct place p;
+    dt_result_t r = dt_context_see(o->kind->name, o->comm, see_place, &p);
 
     if (r != DT_OK)
         return r;
-    r = check(o, c->rank, c->size);
+    *size = p.size;
+    return check(o, p.rank, p.size);
+}
+
+/* ---- between two ranks ---- */
+
+static bool is_between_two(const struct dt_operation *o)
+{
+    return !o->kind->make;
+}
+
+static struct dt_end end_of(const struct dt_operation *o)
+{
+    return (struct dt_end){ o->root, o->kind->call == DT_CALL_SEND };
+}
+
+static dt_result_t pass(struct dt_operation *o)
+{
+    struct dt_way *way;
+    int size;
+    dt_result_t r = see_and_check(o, &size);
+
     if (r == DT_OK)
-        r = o->kind->make(c, o);
-    dt_context_leave(c);
+        r = dt_context_enter_way(o->kind->name, o->comm, end_of(o), &way);
+    if (r != DT_OK)
+        return r;
+    r = dt_way_pass(way, o->out, o->count, o->dtype, true);
+    dt_context_leave_way(way);
     return r;
 }
 
-dt_result_t dt_operation_make_checked(const struct dt_operation *o)
+static dt_result_t run_on_way(const struct dt_operation *o, struct dt_way *way)
+{
+    dt_result_t r = dt_way_pass(way, o->out, o->count, o->dtype, false);
+
+    dt_way_passed(way->comm);
+    return r;
+}
+
+/* ---- of all ranks ---- */
+
+static dt_result_t make_checked(const struct dt_operation *o)
 {
     struct dt_comm *c;
     dt_result_t r = dt_context_enter(o->kind->name, o->comm, &c);
@@ -44,16 +79,45 @@ dt_result_t dt_operation_make_checked(const struct dt_operation *o)
     return r;
 }
 
+dt_result_t dt_operation_make(struct dt_operation *o)
+{
+    struct dt_comm *c;
+    dt_result_t r;
+
+    if (is_between_two(o))
+        return pass(o);
+    r = dt_context_enter(o->kind->name, o->comm, &c);
+    if (r != DT_OK)
+        return r;
+    r = check(o, c->rank, c->size);
+    if (r == DT_OK)
+        r = o->kind->make(c, o);
+    dt_context_leave(c);
+    return r;
+}
+
+/* ---- later ---- */
+
+dt_result_t dt_operation_hand_in(const struct dt_operation *o, struct dt_task *task)
+{
+    if (is_between_two(o))
+        return dt_context_hand_in_way(o->kind->name, o->comm, end_of(o), task);
+    return dt_context_hand_in(o->kind->name, o->comm, task);
+}
+
+dt_result_t dt_operation_run(const struct dt_operation *o, struct dt_task *task)
+{
+    return is_between_two(o) ? run_on_way(o, task->way) : make_checked(o);
+}
+
 dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request)
 {
-    struct place p;
     dt_result_t r;
+    int size;
 
     if (!request)
         return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", o->kind->name);
     *request = (dt_request_t){ 0 };
-    r = dt_context_see(o->kind->name, o->comm, see_place, &p);
-    if (r == DT_OK)
-        r = check(o, p.rank, p.size);
-    return r == DT_OK ? dt_request_start(o, p.size, request) : r;
+    r = see_and_check(o, &size);
+    return r == DT_OK ? dt_request_start(o, size, request) : r;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "runtime/async.h"
 #include "runtime/comm.h"
 #include "runtime/dtrun.h"
 #include "runtime/host/blocks.h"
@@ -35,15 +36,18 @@ struct dt_operation_kind {
      * DT_IN_PLACE, and drops counts that the rank does not need. NULL: there is nothing to check.
      */
     dt_result_t (*check)(struct dt_operation *o, int rank, int size);
+    /* NULL: it is between two ranks, on the way to or from "root", and out is its buffer. */
     dt_result_t (*make)(struct dt_comm *c, const struct dt_operation *o);
 };
 
 /* Checks and makes it. */
 dt_result_t dt_operation_make(struct dt_operation *o);
-/* Checks it, and hands it in for the communicator's thread to make. On failure *request is 0. */
+/* Checks it, and hands it in for the thread of the communicator, or of the way, to make. On failure
+ * *request is 0. */
 dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request);
 
-/* Makes one that has been checked. */
-dt_result_t dt_operation_make_checked(const struct dt_operation *o);
+/* For what keeps one that has been checked: hands in a task, and makes it when that runs. */
+dt_result_t dt_operation_hand_in(const struct dt_operation *o, struct dt_task *task);
+dt_result_t dt_operation_run(const struct dt_operation *o, struct dt_task *task);
 
 #endif

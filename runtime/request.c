@@ -89,7 +89,7 @@ static struct request *find(dt_request_t request, uint32_t *i, bool claim)
 
 static dt_result_t make(struct dt_task *task)
 {
-    return dt_operation_make_checked(&((struct request *)task)->operation);
+    return dt_operation_run(&((struct request *)task)->operation, task);
 }
 
 /* The arrays of counts are the program's again when the call returns. */
@@ -131,7 +131,7 @@ dt_result_t dt_request_start(const struct dt_operation *o, int size, dt_request_
     q->operation = *o;
     q->task.run = make;
     request->id = (uint64_t)q->uses << 32 | (i + 1);
-    r = keep_counts(q, (size_t)size) ? dt_context_hand_in(o->kind->name, o->comm, &q->task)
+    r = keep_counts(q, (size_t)size) ? dt_operation_hand_in(o, &q->task)
                                      : dt_fail(DT_ERR_NOMEM, "%s: out of memory", o->kind->name);
     if (r == DT_OK)
         return r;

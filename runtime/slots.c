@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/comm.h"
+
 enum { SLOT_BITS = 12 };
 
 static_assert(DT_SLOTS == 1 << SLOT_BITS, "a handle has its slot in the low bits");
@@ -122,13 +124,20 @@ static void leave_first(size_t n)
         dt_ticketlock_leave(&dti_slots.slots[i].lock);
 }
 
+/* Calls between two ranks hold no lock of a slot. */
+static bool are_passing(const struct dt_slot *s)
+{
+    return s->comm && atomic_load(&s->comm->passing);
+}
+
 bool dt_slots_enter_all(void)
 {
     size_t n = 0;
     bool all;
 
     pthread_mutex_lock(&dti_slots.mutex);
-    while (n < dti_slots.used && dt_ticketlock_try(&dti_slots.slots[n].lock))
+    while (n < dti_slots.used && !are_passing(&dti_slots.slots[n]) &&
+           dt_ticketlock_try(&dti_slots.slots[n].lock))
         n++;
     all = n == dti_slots.used;
     if (!all)

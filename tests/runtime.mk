@@ -12,6 +12,7 @@ UNIT_TESTS += \
 	tests/unit/mismatches \
 	tests/unit/movement \
 	tests/unit/pair \
+	tests/unit/ways \
 	tests/unit/parts \
 	tests/unit/perf \
 	tests/unit/pipe \
@@ -135,7 +136,6 @@ tests_unit_pair_SOURCES = tests/unit/pair.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_pair_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_pair_LDADD = $(TESTJOB_LIBS)
 
-
 tests_unit_disturbed_SOURCES = tests/unit/disturbed.c tests/unit/everycall.c tests/unit/everycall.h \
 	tests/unit/faults.c tests/unit/faults.h $(TESTJOB)
 tests_unit_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -152,3 +152,8 @@ tests_unit_disturbed_LDFLAGS = \
 	-Wl,--wrap=unlinkat,--wrap=write \
 	-Wl,--wrap=dt_fold,--wrap=dt_round_await,--wrap=dt_round_begin,--wrap=dt_round_publish \
 	-Wl,--wrap=dt_stream_copy
+
+tests_unit_ways_SOURCES = tests/unit/ways.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_ways_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_ways_LDADD = $(TESTJOB_LIBS)
+

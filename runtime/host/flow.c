@@ -328,8 +328,6 @@ static dt_result_t overhear_peer(const struct run *r, const struct dt_link *link
         return DT_OK;
     if (h.type == DT_DATAFRAME_FAILURE)
         return failed_by(r, &h);
-    if (dt_call_is_of_pair(&ours) || dt_call_is_of_pair(&h.call))
-        return DT_OK; /* their numbers tell nothing of who is late */
     if (dt_call_moves_parcels(&ours))
         ours.count = h.call.count;
     if (h.call.number > ours.number || dt_call_equal(&h.call, &ours))

@@ -131,7 +131,7 @@ static void take_callers(struct meeting *g, const uint32_t *peers, size_t n)
 
         if (link->fd >= 0 || peers[i] > m->me)
             continue;
-        link->fd = dt_door_take(m->door, m->comm, 0, dt_mesh_rank(m, peers[i]));
+        link->fd = dt_door_take(m->door, m->comm, m->lane, dt_mesh_rank(m, peers[i]));
         if (link->fd >= 0) {
             g->awaited--;
             g->callers--;
@@ -198,6 +198,7 @@ static void plan(struct meeting *g, const uint32_t *peers, size_t n)
                             .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
         c->auth.peer = dt_mesh_rank(m, peers[i]);
         c->auth.comm = m->comm;
+        c->auth.lane = m->lane;
     }
 }
 

@@ -24,7 +24,8 @@ struct dt_link {
 
 struct dt_mesh {
     uint64_t comm;
-    uint32_t me; /* ranks of the communicator */
+    uint32_t lane; /* which of the connections of two ranks; 0: the collectives' */
+    uint32_t me;   /* ranks of the communicator */
     uint32_t size;
     const uint32_t *ranks;           /* the job's rank of each; NULL: the same */
     const struct dt_msg_addr *addrs; /* by the job's rank; outlives this */

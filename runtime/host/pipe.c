@@ -54,21 +54,21 @@ static void copy_out(const struct dt_shm *s, const struct dt_hostshm_pipe *p, ui
 }
 
 /* What has moved, as read(2) returns it, after it has been counted. */
-static ssize_t count(const struct dt_shm *s, _Atomic uint64_t *counter, uint64_t before,
-                     uint64_t now)
+static ssize_t count(const struct dt_shm *s, uint32_t peer, _Atomic uint64_t *counter,
+                     uint64_t before, uint64_t now)
 {
     if (now == before) {
         errno = EAGAIN;
         return -1;
     }
     atomic_store_explicit(counter, now, memory_order_release);
-    dt_shm_wake(s);
+    dt_shm_wake_one(s, peer);
     return (ssize_t)(now - before);
 }
 
 ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n)
 {
-    struct dt_hostshm_pipe *p = dt_hostshm_pipe(&s->map, s->me, peer);
+    struct dt_hostshm_pipe *p = dt_hostshm_pipe(&s->map, s->pipes, s->me, peer);
     uint64_t before = atomic_load_explicit(&p->written, memory_order_relaxed);
     uint64_t end = before + room(s, p);
     uint64_t at = before;
@@ -80,12 +80,12 @@ ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec 
             copy_in(s, p, at, parts[i].iov_base, bytes);
         at += bytes;
     }
-    return count(s, &p->written, before, at);
+    return count(s, peer, &p->written, before, at);
 }
 
 ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n)
 {
-    struct dt_hostshm_pipe *p = dt_hostshm_pipe(&s->map, peer, s->me);
+    struct dt_hostshm_pipe *p = dt_hostshm_pipe(&s->map, s->pipes, peer, s->me);
     uint64_t before = atomic_load_explicit(&p->read, memory_order_relaxed);
     uint64_t end = before + there(p);
     uint64_t at = before;
@@ -97,15 +97,15 @@ ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *
             copy_out(s, p, at, parts[i].iov_base, bytes);
         at += bytes;
     }
-    return count(s, &p->read, before, at);
+    return count(s, peer, &p->read, before, at);
 }
 
 bool dt_pipe_may_write(const struct dt_shm *s, uint32_t peer)
 {
-    return room(s, dt_hostshm_pipe(&s->map, s->me, peer)) > 0;
+    return room(s, dt_hostshm_pipe(&s->map, s->pipes, s->me, peer)) > 0;
 }
 
 bool dt_pipe_may_read(const struct dt_shm *s, uint32_t peer)
 {
-    return there(dt_hostshm_pipe(&s->map, peer, s->me)) > 0;
+    return there(dt_hostshm_pipe(&s->map, s->pipes, peer, s->me)) > 0;
 }

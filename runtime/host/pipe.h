@@ -1,10 +1,11 @@
 /* One-way byte pipes between the ranks of a host, in the memory that they share: from every local
- * rank to every local rank one, with one writer and one reader, in the order of bytes. They have
- * the shape of non-blocking sockets. A pipe holds less than 64 KiB, less the more ranks there are.
+ * rank to every local rank two, each with one writer and one reader, in the order of bytes. They
+ * have the shape of non-blocking sockets. A pipe holds less than 64 KiB, less the more ranks there
+ * are.
  *
- * The writing rank alone calls dt_pipe_write, the reading one dt_pipe_read; the same rank may do
- * both on its two pipes with a peer. Who finds nothing to do waits with dt_shm_wait (rounds.h) for
- * dt_pipe_may_write or dt_pipe_may_read. */
+ * The writing rank alone calls dt_pipe_write, the reading one dt_pipe_read; the same thread may do
+ * both on its two pipes with a peer, of the set that s->pipes names. Who finds nothing to do waits
+ * with dt_shm_wait (rounds.h) for dt_pipe_may_write or dt_pipe_may_read. */
 #ifndef DT_HOST_PIPE_H
 #define DT_HOST_PIPE_H
 

@@ -80,20 +80,35 @@ static void fence_everybody(const struct dt_shm *s)
         membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 }
 
-void dt_shm_wake(const struct dt_shm *s)
+/* Between what is shown, and the look at who sleeps. */
+static void order_stores(const struct dt_shm *s)
 {
     if (fences(s))
         atomic_thread_fence(memory_order_seq_cst);
     else
         atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void wake(const struct dt_shm *s)
+{
+    order_stores(s);
     if (atomic_load_explicit(&s->map.head->sleepers, memory_order_relaxed) == 0)
         return;
     for (uint32_t i = 0; i < s->n; i++) {
         uint32_t whom = atomic_load_explicit(&s->map.ranks[i].waits_for, memory_order_relaxed);
 
-        if (whom == s->me + 1 || whom == DT_HOSTSHM_ANYBODY)
+        if (whom == s->me + 1)
             dt_hostshm_ring(&s->map.ranks[i]);
     }
+}
+
+void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer)
+{
+    struct dt_hostshm_rank *rank = &s->map.ranks[peer];
+
+    order_stores(s);
+    if (atomic_load_explicit(&rank->passing, memory_order_relaxed))
+        dt_hostshm_ring(rank);
 }
 
 /* ---- progress ---- */
@@ -108,32 +123,32 @@ static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
            atomic_load_explicit(&posts[!parity].progress, memory_order_acquire) >= target;
 }
 
-struct goal {
-    const struct dt_shm *s;
-    uint32_t peer;
-    uint64_t target;
-};
-
-static bool is_reached(const void *arg)
-{
-    const struct goal *g = arg;
-
-    return has_reached(g->s, g->peer, g->target);
-}
-
-/* whom: as waits_for. */
-static void sleep_for(struct dt_shm *s, uint32_t whom, bool (*done)(const void *), const void *arg)
+static void sleep_for(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     struct dt_hostshm_rank *me = &s->map.ranks[s->me];
     uint32_t seen = atomic_load(&me->doorbell);
 
-    atomic_store(&me->waits_for, whom);
+    atomic_store(&me->waits_for, peer + 1);
     atomic_fetch_add(&s->map.head->sleepers, 1);
     fence_everybody(s);
-    if (!done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
+    if (!has_reached(s, peer, target) && dt_hostshm_stopped(&s->map, NULL) == 0)
         dt_hostshm_sleep(me, seen);
     atomic_fetch_sub(&s->map.head->sleepers, 1);
     atomic_store_explicit(&me->waits_for, 0, memory_order_relaxed);
+}
+
+/* Several threads of a rank may do so, each at a pipe of its own, beside one that sleeps in a
+ * round. */
+static void sleep_at_pipe(struct dt_shm *s, bool (*done)(const void *), const void *arg)
+{
+    struct dt_hostshm_rank *me = &s->map.ranks[s->me];
+    uint32_t seen = atomic_load(&me->doorbell);
+
+    atomic_fetch_add(&me->passing, 1);
+    fence_everybody(s);
+    if (!done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
+        dt_hostshm_sleep(me, seen);
+    atomic_fetch_sub(&me->passing, 1);
 }
 
 static void relax(void)
@@ -170,13 +185,12 @@ static dt_result_t stopped(const struct dt_shm *s)
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     for (uint64_t tries = 0; !has_reached(s, peer, target); tries++) {
-        const struct goal goal = { s, peer, target };
         dt_result_t r = stopped(s);
 
         if (r != DT_OK)
             return r;
         if (!pauses(s, tries))
-            sleep_for(s, peer + 1, is_reached, &goal);
+            sleep_for(s, peer, target);
     }
     return DT_OK;
 }
@@ -189,7 +203,7 @@ dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const v
         if (r != DT_OK)
             return r;
         if (!pauses(s, tries))
-            sleep_for(s, DT_HOSTSHM_ANYBODY, done, arg);
+            sleep_at_pipe(s, done, arg);
     }
     return DT_OK;
 }
@@ -252,7 +266,7 @@ dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
 {
     atomic_store_explicit(&dt_round_post(s, s->me)->progress, now(s, phase), memory_order_release);
-    dt_shm_wake(s);
+    wake(s);
 }
 
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)

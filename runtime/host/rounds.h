@@ -38,11 +38,11 @@ dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 bool dt_round_is_free(const struct dt_shm *s);
 bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase);
 
-/* For what ranks tell each other beside the rounds: wakes whoever may sleep for this rank, after a
- * store that shows something. */
-void dt_shm_wake(const struct dt_shm *s);
-/* Waits, as rounds do, until done(arg) holds, which any rank may bring about and then calls
- * dt_shm_wake. */
+/* For what two ranks tell each other beside the rounds, in threads that hold no round: wakes peer's
+ * threads that may sleep in dt_shm_wait, after a store that shows something. */
+void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer);
+/* Waits, as rounds do, until done(arg) holds, which a peer may bring about and then calls
+ * dt_shm_wake_one. */
 dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg);
 
 static inline struct dt_hostshm_post *dt_round_post(const struct dt_shm *s, uint32_t local_rank)

@@ -32,6 +32,7 @@ struct dt_shm {
     bool crowded;                   /* there are fewer CPUs than ranks */
     uint64_t spins;                 /* what a wait may spend before it sleeps */
     uint64_t yields;
+    uint32_t pipes; /* which of their two sets (hostshm.h) */
     struct dt_trouble *trouble;
 };
 

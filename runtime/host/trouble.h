@@ -61,10 +61,4 @@ static inline bool dt_call_moves_parcels(const struct dt_call *c)
     return c->kind >= DT_CALL_ALL_TO_ALL && c->kind <= DT_CALL_SCATTERV;
 }
 
-/* Whether it is between two ranks alone, which number it for themselves. */
-static inline bool dt_call_is_of_pair(const struct dt_call *c)
-{
-    return c->kind == DT_CALL_SEND || c->kind == DT_CALL_RECV;
-}
-
 #endif

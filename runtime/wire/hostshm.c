@@ -19,7 +19,7 @@ enum {
     ROOM_TOTAL = 8 * 1024 * 1024, /* more than the caches of the cores that write and read it */
     ROOM_MIN = 64 * 1024,
     ROOM_MAX = 2 * 1024 * 1024,
-    PIPES_TOTAL = 64 * 1024 * 1024, /* all pipes together, while they are more than a page */
+    PIPES_TOTAL = 64 * 1024 * 1024, /* the pipes of a set, while one is more than a page */
     PIPE_MAX = 64 * 1024,
 };
 
@@ -63,7 +63,7 @@ static size_t staging_bytes(uint32_t local_size)
 static size_t total_bytes(uint32_t local_size, uint32_t size)
 {
     return control_bytes(local_size, size) + staging_bytes(local_size) +
-           pipe_bytes(local_size) * local_size * local_size;
+           2 * pipe_bytes(local_size) * local_size * local_size;
 }
 
 /* fd -1: fresh memory. */

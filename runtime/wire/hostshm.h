@@ -2,7 +2,7 @@
  * memory file, handed out with WELCOME for the one of all ranks, with MEMORY for others.
  *
  *     head | one struct dt_hostshm_rank per local rank | who is in it | staging of each local rank
- *          | pipes: one from every local rank to every local rank
+ *          | pipes: two from every local rank to every local rank
  *
  * Local ranks are those of the communicator. Whoever has mapped the same file is on the same host.
  * Every word has one writer, named at it, but for "stop" and "teller" (first writer wins), the
@@ -45,8 +45,7 @@ enum dt_hostshm_flags {
     DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER, or waited for too long */
 };
 
-#define DT_HOSTSHM_ANYBODY UINT32_MAX /* of waits_for */
-#define DT_HOSTSHM_NO_STEP INT64_MAX  /* no step is watched */
+#define DT_HOSTSHM_NO_STEP INT64_MAX /* no step is watched */
 
 enum { /* reasons to stop a host: DT_ERR_PEER, DT_ERR_TIMEOUT */
        DT_HOSTSHM_PEER_DIED = -4,
@@ -106,7 +105,8 @@ struct dt_hostshm_rank {
         DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64]; /* that it may run on, from start */
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
-    _Atomic uint32_t waits_for; /* by the rank: 1 + the local rank it sleeps for, ANYBODY, or 0 */
+    _Atomic uint32_t waits_for; /* by the rank: 1 + the local rank it sleeps for, or 0 */
+    _Atomic uint32_t passing;   /* by the rank: threads of it that sleep at a pipe */
 };
 
 struct dt_hostshm_head {
@@ -178,11 +178,13 @@ static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t l
     return h->staging + local_rank * h->room;
 }
 
-static inline struct dt_hostshm_pipe *dt_hostshm_pipe(const struct dt_hostshm *h, uint32_t from,
-                                                      uint32_t to)
+/* set: 0 or 1, of which each has a pipe from every local rank to every local rank. */
+static inline struct dt_hostshm_pipe *dt_hostshm_pipe(const struct dt_hostshm *h, uint32_t set,
+                                                      uint32_t from, uint32_t to)
 {
-    return (struct dt_hostshm_pipe *)(h->pipes +
-                                      ((size_t)from * h->head->local_size + to) * h->pipe);
+    size_t n = h->head->local_size;
+
+    return (struct dt_hostshm_pipe *)(h->pipes + ((set * n + from) * n + to) * h->pipe);
 }
 
 /* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins.

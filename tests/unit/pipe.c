@@ -266,7 +266,7 @@ static void a_stop_wakes_who_waits_for_anybody(void **state)
     create();
     set(&seat, 0);
     assert_int_equal(pthread_create(&seat.thread, NULL, sleeps, &seat), 0);
-    while (atomic_load(&map.ranks[0].waits_for) != DT_HOSTSHM_ANYBODY)
+    while (atomic_load(&map.ranks[0].passing) == 0)
         usleep(1000);
     dt_hostshm_stop(&map, DT_ERR_PEER, 99);
     pthread_join(seat.thread, NULL);
@@ -291,9 +291,9 @@ static void many_ranks_have_small_pipes(void **state)
         assert_true(fd >= 0);
         close(fd);
         assert_int_equal(map.pipe, cases[i].pipe);
-        assert_ptr_equal((uint8_t *)dt_hostshm_pipe(&map, n - 1, n - 1) + map.pipe,
+        assert_ptr_equal((uint8_t *)dt_hostshm_pipe(&map, 1, n - 1, n - 1) + map.pipe,
                          (uint8_t *)map.head + map.bytes);
-        assert_int_equal((uintptr_t)dt_hostshm_pipe(&map, n - 1, 0) % DT_HOSTSHM_PAGE, 0);
+        assert_int_equal((uintptr_t)dt_hostshm_pipe(&map, 1, n - 1, 0) % DT_HOSTSHM_PAGE, 0);
         dt_hostshm_unmap(&map);
     }
 }

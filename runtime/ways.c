@@ -1,0 +1,154 @@
+#include "runtime/ways.h"
+
+#include <stdlib.h>
+
+#include "runtime/blame.h"
+#include "runtime/dtype.h"
+#include "runtime/futex.h"
+#include "runtime/host/flow.h"
+#include "runtime/host/handover.h"
+#include "runtime/host/movement.h"
+
+/* ---- making ---- */
+
+/* Of the two sets of pipes and connections between two ranks, one is for what the lower one gives.
+ */
+static uint32_t direction(const struct dt_way *w)
+{
+    return (w->comm->rank < w->peer) != w->giving;
+}
+
+/* Only what stays as it is while other threads make collectives is read. */
+static void furnish(struct dt_way *w)
+{
+    const struct dt_comm *c = w->comm;
+
+    w->shm = (struct dt_shm){ .map = c->shm.map,
+                              .me = c->shm.me,
+                              .n = c->shm.n,
+                              .ranks = c->shm.ranks,
+                              .round = 2, /* all have met */
+                              .spins = c->shm.spins,
+                              .yields = c->shm.yields,
+                              .pipes = direction(w),
+                              .trouble = &w->trouble };
+    w->mesh = (struct dt_mesh){ .comm = c->mesh.comm,
+                                .lane = 1 + direction(w),
+                                .me = c->mesh.me,
+                                .size = c->mesh.size,
+                                .ranks = c->mesh.ranks,
+                                .addrs = c->mesh.addrs,
+                                .door = c->mesh.door,
+                                .alarm = c->mesh.alarm,
+                                .spins = c->mesh.spins };
+    w->mesh.alarm.trouble = &w->trouble;
+}
+
+struct dt_way *dt_way_find(struct dt_comm *c, int peer, bool giving)
+{
+    size_t at = 2 * (size_t)peer + giving;
+    struct dt_way *w;
+
+    if (!c->ways)
+        c->ways = calloc(2 * (size_t)c->size, sizeof(struct dt_way *));
+    if (!c->ways || c->ways[at])
+        return c->ways ? c->ways[at] : NULL;
+    c->ways[at] = w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->comm = c;
+    w->peer = peer;
+    w->giving = giving;
+    dt_async_open(&w->async, &w->lock);
+    furnish(w);
+    return w;
+}
+
+/* ---- ending ---- */
+
+void dt_way_passed(struct dt_comm *c)
+{
+    if (atomic_fetch_sub(&c->passing, 1) == 1)
+        dt_futex_wake_all(&c->passing);
+}
+
+void dt_ways_close(struct dt_comm *c)
+{
+    uint32_t passing;
+
+    while ((passing = atomic_load(&c->passing)))
+        dt_futex_wait(&c->passing, passing);
+    for (int i = 0; c->ways && i < 2 * c->size; i++) {
+        if (!c->ways[i])
+            continue;
+        dt_async_close(&c->ways[i]->async);
+        dt_mesh_close(&c->ways[i]->mesh);
+        free(c->ways[i]);
+    }
+    free(c->ways);
+    c->ways = NULL;
+}
+
+/* ---- passing ---- */
+
+static dt_result_t move(struct dt_way *w, const struct dt_call *call, void *buf)
+{
+    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+    int64_t local = dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
+    uint32_t culprit;
+    int stopped = dt_hostshm_stopped(&w->shm.map, &culprit);
+
+    if (stopped)
+        return dt_trouble(&w->trouble, (dt_result_t)stopped, culprit);
+    if (local >= 0)
+        return w->giving ? dt_handover_give(&w->shm, call, buf, bytes, (uint32_t)local)
+                         : dt_handover_take(&w->shm, call, buf, bytes, (uint32_t)local);
+    return w->giving ? dt_movement_send(&w->mesh, call, buf, call->count, (uint32_t)w->peer)
+                     : dt_movement_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
+}
+
+/* Both sides make the same call; what the taker does has its own words. */
+static void turn(struct dt_call *call, int giver)
+{
+    if (call->kind != DT_CALL_SEND)
+        return;
+    call->kind = DT_CALL_RECV;
+    call->root = giver;
+}
+
+static dt_result_t fail(struct dt_way *w, struct dt_call *call)
+{
+    struct dt_comm *c = w->comm;
+    dt_result_t r;
+
+    turn(w->giving ? &w->trouble.theirs : call, w->giving ? c->rank : w->peer);
+    r = dt_blame(c, &w->trouble, call);
+    dt_comm_stop(c, r, w->trouble.rank, dt_last_error());
+    dt_flow_fail(&w->mesh, r);
+    return r;
+}
+
+/* For the agent, which tells who waits for whom. */
+static void note(const struct dt_way *w, unsigned inside)
+{
+    dt_hostshm_note_pair(&w->shm.map.ranks[w->shm.me], w->calls, (uint32_t)w->peer,
+                         inside | (w->giving ? DT_CALL_SEND : DT_CALL_RECV));
+}
+
+dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
+{
+    struct dt_call call = { .kind = DT_CALL_SEND,
+                            .count = count,
+                            .dtype = (uint8_t)dtype,
+                            .root = w->giving ? w->peer : w->comm->rank,
+                            .number = ++w->calls };
+
+    dt_result_t r;
+
+    if (watched)
+        note(w, DT_HOSTSHM_INSIDE);
+    r = move(w, &call, buf);
+    if (watched)
+        note(w, 0);
+    return r == DT_OK ? r : fail(w, &call);
+}

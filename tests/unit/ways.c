@@ -1,0 +1,422 @@
+/* Calls between two ranks in the background, and beside others: nothing waits but for its own peer.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { MANY = 64, COUNT = 300, MOST = 200000, RANKS = 5 };
+
+static const char *const rings[] = { "2", "4", "1 1", "3 1", "2 1 2", NULL };
+static const char *const pairs[] = { "2", "1 1", NULL };
+static const char *const threes[] = { "3", "1 1 1", "2 1", NULL };
+
+static void run_all(const char *const *placements, int (*body)(int rank, void *arg))
+{
+    for (; *placements; placements++) {
+        struct testjob_plan plan = { .hosts = *placements, .body = body };
+
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
+static int64_t value(int from, int to, int k)
+{
+    return from * 1000000 + to * 1000 + k;
+}
+
+static dt_result_t give(int64_t *buf, size_t count, int peer, dt_request_t *request)
+{
+    return dt_isend(DT_WORLD, buf, count, DT_I64, peer, request);
+}
+
+static dt_result_t take(int64_t *buf, size_t count, int peer, dt_request_t *request)
+{
+    return dt_irecv(DT_WORLD, buf, count, DT_I64, peer, request);
+}
+
+/* ---- what programs do ---- */
+
+/* To the right and from the left: as halos are exchanged. Large ones fill every buffer there is. */
+static int shift(int rank, size_t count, int way)
+{
+    static int64_t out[MOST], in[MOST];
+    int n = dt_size(), right = (rank + 1) % n, left = (rank + n - 1) % n;
+    dt_request_t request[2];
+
+    for (size_t i = 0; i < count; i++)
+        out[i] = value(rank, right, (int)i % 1000);
+    memset(in, 0, sizeof in);
+    if (way == 0) {
+        NEED(take(in, count, left, &request[0]) == DT_OK);
+        NEED(give(out, count, right, &request[1]) == DT_OK);
+        NEED(dt_wait_all(request, 2) == DT_OK);
+    } else if (way == 1) {
+        NEED(give(out, count, right, &request[0]) == DT_OK);
+        NEED(take(in, count, left, &request[1]) == DT_OK);
+        NEED(dt_wait(&request[1]) == DT_OK && dt_wait(&request[0]) == DT_OK);
+    } else if (way == 2) {
+        NEED(take(in, count, left, &request[0]) == DT_OK);
+        NEED(dt_send(DT_WORLD, out, count, DT_I64, right) == DT_OK);
+        NEED(dt_wait(&request[0]) == DT_OK);
+    } else {
+        NEED(give(out, count, right, &request[0]) == DT_OK);
+        NEED(dt_recv(DT_WORLD, in, count, DT_I64, left) == DT_OK);
+        NEED(dt_wait(&request[0]) == DT_OK);
+    }
+    for (size_t i = 0; i < count; i++)
+        NEED(in[i] == value(left, rank, (int)i % 1000));
+    return 0;
+}
+
+static int shift_all(int rank, void *arg)
+{
+    static const size_t counts[] = { 1, 100, 0, MOST };
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int way = 0; way < 4; way++) {
+        for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts; i++)
+            NEED(shift(rank, counts[i / 2], way) == 0);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_ring_can_be_shifted_in_any_way(void **state)
+{
+    (void)state;
+    run_all(rings, shift_all);
+}
+
+/* A receive that is under way stands in the way of no collective, nor of a split. */
+static int begin_early(int rank, void *arg)
+{
+    int64_t x, sum;
+    dt_request_t request;
+    dt_comm_t *half;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 20; i++) {
+        x = rank, sum = 1;
+        if (rank == 0)
+            NEED(take(&x, 1, 1, &request) == DT_OK);
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &sum, 1, DT_I64, DT_SUM) == DT_OK);
+        NEED(dt_comm_split(DT_WORLD, rank % 2, 0, &half) == DT_OK);
+        NEED(dt_comm_free(half) == DT_OK && sum == dt_size());
+        if (rank == 1)
+            NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 0) == DT_OK);
+        if (rank == 0)
+            NEED(dt_wait(&request) == DT_OK && x == 1);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void collectives_pass_what_waits(void **state)
+{
+    (void)state;
+    run_all(rings, begin_early);
+}
+
+/* Rank 0 begins to receive from 1 first. But 1 gives only what it had from 2, and 2 gives that only
+ * after what it has for 0. */
+static int cross(int rank, void *arg)
+{
+    int64_t x[2] = { rank, rank };
+    dt_request_t request[2];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 20; i++) {
+        if (rank == 0) {
+            NEED(take(&x[0], 1, 1, &request[0]) == DT_OK &&
+                 take(&x[1], 1, 2, &request[1]) == DT_OK);
+            NEED(dt_wait(&request[0]) == DT_OK && dt_wait(&request[1]) == DT_OK);
+            NEED(x[0] == 2 && x[1] == 2);
+        } else if (rank == 1) {
+            NEED(dt_recv(DT_WORLD, x, 1, DT_I64, 2) == DT_OK);
+            NEED(dt_send(DT_WORLD, x, 1, DT_I64, 0) == DT_OK);
+        } else {
+            NEED(dt_send(DT_WORLD, x, 1, DT_I64, 0) == DT_OK);
+            NEED(dt_send(DT_WORLD, x, 1, DT_I64, 1) == DT_OK);
+        }
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_peer_that_is_late_holds_up_no_other(void **state)
+{
+    (void)state;
+    run_all(threes, cross);
+}
+
+static int64_t outs[RANKS][MANY][COUNT], ins[RANKS][MANY][COUNT];
+static dt_request_t gives[RANKS][MANY], takes[RANKS][MANY];
+
+/* 64 each way with everybody, of several sizes, waited for in an order of each rank's own. */
+static int many(int rank, void *arg)
+{
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int k = 0; k < MANY; k++) {
+        for (int peer = 0; peer < dt_size(); peer++) {
+            size_t count = (size_t)(k * 5 % COUNT);
+
+            if (peer == rank)
+                continue;
+            for (size_t i = 0; i < count; i++)
+                outs[peer][k][i] = value(rank, peer, k);
+            NEED(take(ins[peer][k], count, peer, &takes[peer][k]) == DT_OK);
+            NEED(give(outs[peer][k], count, peer, &gives[peer][k]) == DT_OK);
+        }
+    }
+    for (int i = 0; i < MANY * RANKS; i++) {
+        int at = (i * 37 + rank * 11) % (MANY * RANKS), peer = at % RANKS, k = at / RANKS;
+        size_t count = (size_t)(k * 5 % COUNT);
+
+        NEED(dt_wait(&takes[peer][k]) == DT_OK && dt_wait(&gives[peer][(k + 7) % MANY]) == DT_OK);
+        for (size_t j = 0; j < count && peer < dt_size() && peer != rank; j++)
+            NEED(ins[peer][k][j] == value(peer, rank, k));
+        NEED(count == 0 || ins[peer][k][count] == 0);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void many_are_matched_in_order(void **state)
+{
+    (void)state;
+    run_all(rings, many);
+}
+
+/* Threads of one program: each has a direction of its own. */
+static void *send_some(void *arg)
+{
+    for (int64_t i = 0; i < 500; i++) {
+        if (dt_send(DT_WORLD, &i, 1, DT_I64, 1 - dt_rank()) != DT_OK)
+            return NULL;
+    }
+    return arg;
+}
+
+static int two_threads(int rank, void *arg)
+{
+    pthread_t sender;
+    void *sent;
+
+    (void)arg;
+    (void)rank;
+    NEED(dt_init() == DT_OK);
+    NEED(pthread_create(&sender, NULL, send_some, &sent) == 0);
+    for (int64_t i = 0, got = -1; i < 500; i++)
+        NEED(dt_recv(DT_WORLD, &got, 1, DT_I64, 1 - dt_rank()) == DT_OK && got == i);
+    pthread_join(sender, &sent);
+    NEED(sent != NULL);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void threads_may_send_and_receive_at_once(void **state)
+{
+    (void)state;
+    run_all(pairs, two_threads);
+}
+
+/* ---- what goes wrong ---- */
+
+static int misuse(int rank, void *arg)
+{
+    int64_t x = rank;
+    dt_request_t request = { 7 };
+
+    (void)arg;
+    NEED(give(&x, 1, 1, &request) == DT_ERR_STATE && request.id == 0);
+    NEED(dt_init() == DT_OK);
+    NEED(give(&x, 1, rank, &request) == DT_ERR_ARG && give(&x, 1, -1, &request) == DT_ERR_ARG);
+    NEED(take(&x, 1, dt_size(), &request) == DT_ERR_ARG && strstr(dt_last_error(), "dt_recv"));
+    NEED(take(NULL, 1, 1 - rank, &request) == DT_ERR_ARG);
+    NEED(take(&x, 1, 1 - rank, NULL) == DT_ERR_ARG);
+    NEED(dt_irecv(DT_COMM_NULL, &x, 1, DT_I64, 0, &request) == DT_ERR_ARG && request.id == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void wrong_arguments_are_told_at_once(void **state)
+{
+    (void)state;
+    run_all(pairs, misuse);
+}
+
+static int disagree(int rank, void *arg)
+{
+    int64_t x[8] = { 0 };
+    dt_request_t request[2];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(rank ? give(x, 2, 0, &request[0]) == DT_OK : take(x, 3, 1, &request[0]) == DT_OK);
+    NEED(rank ? give(x, 2, 0, &request[1]) == DT_OK : take(x, 2, 1, &request[1]) == DT_OK);
+    NEED(dt_wait(&request[0]) == DT_ERR_MISMATCH && strstr(dt_last_error(), "called"));
+    NEED(dt_wait(&request[1]) == DT_ERR_MISMATCH);
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH);
+    NEED(dt_finalize() == DT_ERR_MISMATCH);
+    return 0;
+}
+
+static void a_mismatch_ends_all_that_waits(void **state)
+{
+    (void)state;
+    run_all(pairs, disagree);
+}
+
+/* Rank 1 dies, and nobody else ever gives anything. */
+static int left_alone(int rank, void *arg)
+{
+    static int64_t x[RANKS][4];
+    dt_request_t request[RANKS][4];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 1)
+        _exit(0);
+    for (int peer = 0; peer < dt_size(); peer++) {
+        for (int k = 0; k < 4 && peer != rank; k++)
+            NEED(take(&x[peer][k], 1, peer, &request[peer][k]) == DT_OK);
+    }
+    for (int peer = 0; peer < dt_size(); peer++) {
+        for (int k = 0; k < 4 && peer != rank; k++)
+            NEED(dt_wait(&request[peer][k]) == DT_ERR_PEER);
+    }
+    NEED(dt_send(DT_WORLD, x, 1, DT_I64, rank ? 0 : 1) == DT_ERR_PEER);
+    NEED(dt_finalize() == DT_ERR_PEER);
+    return 0;
+}
+
+static void a_death_ends_all_that_waits(void **state)
+{
+    struct testjob_result result;
+
+    (void)state;
+    for (const char *const *p = threes; *p; p++) {
+        struct testjob_plan plan = { .hosts = *p, .body = left_alone };
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        assert_int_equal(result.ranks[0].status, 0);
+        assert_int_equal(result.ranks[2].status, 0);
+    }
+}
+
+/* One communicator is aborted: what waits on another goes on. */
+static int abort_one(int rank, void *arg)
+{
+    int64_t x = rank, y = rank;
+    dt_request_t lost, kept;
+    dt_comm_t *other;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &other) == DT_OK);
+    NEED(dt_irecv(other, &x, 1, DT_I64, 1 - rank, &lost) == DT_OK);
+    NEED(take(&y, 1, 1 - rank, &kept) == DT_OK);
+    NEED(rank || dt_comm_abort(other) == DT_OK);
+    NEED(dt_wait(&lost) == DT_ERR_ABORTED && strstr(dt_last_error(), "dt_comm_abort"));
+    NEED(dt_comm_free(other) == DT_ERR_ABORTED);
+    x = rank;
+    NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 1 - rank) == DT_OK);
+    NEED(dt_wait(&kept) == DT_OK && y == 1 - rank);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void an_abort_ends_what_waits_on_that_communicator(void **state)
+{
+    (void)state;
+    run_all(pairs, abort_one);
+}
+
+/* dt_finalize is refused while something is under way; dt_comm_free waits for it. */
+static int leave_early(int rank, void *arg)
+{
+    int64_t x = rank, y = rank;
+    dt_request_t first, second;
+    dt_comm_t *other;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &other) == DT_OK);
+    if (rank == 0) {
+        NEED(take(&x, 1, 1, &first) == DT_OK);
+        NEED(dt_finalize() == DT_ERR_STATE && strstr(dt_last_error(), "request"));
+    }
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(rank == 0 || give(&x, 1, 0, &first) == DT_OK);
+    NEED(dt_wait(&first) == DT_OK && x == 1);
+    NEED((rank ? dt_isend(other, &x, 1, DT_I64, 0, &second)
+               : dt_irecv(other, &y, 1, DT_I64, 1, &second)) == DT_OK);
+    NEED(dt_comm_free(other) == DT_OK && y == 1);
+    NEED(dt_wait(&second) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_is_under_way_is_not_left_behind(void **state)
+{
+    (void)state;
+    run_all(pairs, leave_early);
+}
+
+/* Ways are made and freed with their communicators. */
+static int again(int rank, void *arg)
+{
+    int64_t x = rank, y = -1;
+    dt_request_t request;
+    dt_comm_t *other;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 100; i++) {
+        NEED(dt_comm_dup(DT_WORLD, &other) == DT_OK);
+        NEED(dt_irecv(other, &y, 1, DT_I64, 1 - rank, &request) == DT_OK);
+        NEED(dt_send(other, &x, 1, DT_I64, 1 - rank) == DT_OK);
+        NEED(dt_comm_free(other) == DT_OK && dt_wait(&request) == DT_OK && y == 1 - rank);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void communicators_take_their_ways_along(void **state)
+{
+    (void)state;
+    run_all(pairs, again);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ring_can_be_shifted_in_any_way),
+        cmocka_unit_test(collectives_pass_what_waits),
+        cmocka_unit_test(a_peer_that_is_late_holds_up_no_other),
+        cmocka_unit_test(many_are_matched_in_order),
+        cmocka_unit_test(threads_may_send_and_receive_at_once),
+        cmocka_unit_test(wrong_arguments_are_told_at_once),
+        cmocka_unit_test(a_mismatch_ends_all_that_waits),
+        cmocka_unit_test(a_death_ends_all_that_waits),
+        cmocka_unit_test(an_abort_ends_what_waits_on_that_communicator),
+        cmocka_unit_test(what_is_under_way_is_not_left_behind),
+        cmocka_unit_test(communicators_take_their_ways_along),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
