@@ -8,7 +8,8 @@
 #include "runtime/host/flow.h"
 #include "runtime/uneven.h"
 
-static_assert((int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER &&
+static_assert((int)DT_HOSTSHM_MISMATCH == (int)DT_ERR_MISMATCH &&
+                  (int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER &&
                   (int)DT_HOSTSHM_TIMED_OUT == (int)DT_ERR_TIMEOUT,
               "the agent names the reason in our terms");
 
@@ -59,10 +60,15 @@ dt_result_t dt_comm_check(struct dt_comm *c)
 
 /* ---- calls ---- */
 
-/* For the agent, which tells who waits for whom. */
+/* For the agent, which tells who waits for whom, and between hosts whether they mean the same call.
+ */
 static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
 {
-    dt_hostshm_note_call(&c->shm.map.ranks[c->local_rank], call->number, inside | call->kind);
+    struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
+
+    if (inside && c->nodes > 1)
+        dt_hostshm_note_signature(me, dt_call_signature(call));
+    dt_hostshm_note_call(me, call->number, inside | call->kind);
 }
 
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)

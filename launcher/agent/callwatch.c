@@ -6,15 +6,20 @@
 
 struct dt_callseen {
     uint64_t call;
+    uint64_t signature; /* 0: not known */
     uint64_t pair;
     uint64_t since_ns;
 };
 
 static struct dt_callseen see(const struct dt_hostshm_rank *r, uint64_t now_ns)
 {
+    uint64_t before = atomic_load(&r->call), signature = atomic_load(&r->signature);
+    uint64_t call = atomic_load(&r->call);
+
     return (struct dt_callseen){
-        .call = atomic_load_explicit(&r->call, memory_order_relaxed),
-        .pair = atomic_load_explicit(&r->pair, memory_order_relaxed),
+        .call = call,
+        .signature = call == before && (call & DT_HOSTSHM_INSIDE) ? signature : 0,
+        .pair = atomic_load(&r->pair),
         .since_ns = now_ns,
     };
 }
@@ -60,6 +65,7 @@ static void add(struct dt_msg_list *list, uint32_t rank, const struct dt_hostshm
     ((struct dt_msg_called *)list->v)[list->n++] = (struct dt_msg_called){
         .rank = rank,
         .call = seen->call,
+        .signature = seen->signature,
         .pair = seen->pair,
         .limit_ms = atomic_load_explicit(&r->limit_ms, memory_order_relaxed),
         .waited_ms = (uint32_t)((now_ns - seen->since_ns) / 1000000),

@@ -170,11 +170,11 @@ static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
     dt_job_event(j, DT_EV_RANK_FAILED);
 }
 
-/* The program has asked for it, and goes on as it likes. */
-static void fail_comm(struct dt_job *j, struct dt_waitgroup *g, uint32_t culprit,
+/* On its ranks alone; the program goes on as it likes. */
+static void fail_comm(struct dt_job *j, struct dt_waitgroup *g, int code, uint32_t culprit,
                       const struct dt_strbuf *text)
 {
-    struct dt_msg_abort abort = { j->generation, g->comm, culprit, DT_HOSTSHM_TIMED_OUT,
+    struct dt_msg_abort abort = { j->generation, g->comm, culprit, code,
                                   (char *)(uintptr_t)dt_strbuf_text(text) };
 
     g->failed = true;
@@ -198,9 +198,51 @@ static void end_calls(struct dt_job *j, struct dt_waitgroup *g, const struct dt_
     else
         dt_strbuf_printf(text, " (--collective-timeout %d)", j->config->collective_timeout_s);
     if (w->limit_ms && g->comm)
-        fail_comm(j, g, culprit, text);
+        fail_comm(j, g, DT_HOSTSHM_TIMED_OUT, culprit, text);
     else
         give_up(j, culprit, dt_strbuf_text(text));
+}
+
+/* "ranks 0-2 called all-reduce (call 7), rank 3 broadcast (call 7)". */
+static void describe_unlike(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t who,
+                            const struct dt_u32s *unlike, struct dt_strbuf *out)
+{
+    uint64_t call = g->waits[who].call;
+    struct dt_u32s alike, others;
+    uint32_t other = 0;
+
+    while (dt_waitgroup_rank(g, other) != unlike->v[0])
+        other++;
+    dt_waits_alike(&j->waits, g, who, &alike);
+    dt_waits_alike(&j->waits, g, other, &others);
+    dt_words_ranks(out, &alike);
+    dt_strbuf_puts(out, " called ");
+    add_collective(out, call);
+    dt_strbuf_puts(out, ", ");
+    dt_words_ranks(out, &others);
+    dt_strbuf_puts(out, " ");
+    add_collective(out, g->waits[other].call);
+    if (g->waits[other].call == call)
+        dt_strbuf_puts(out, " with other arguments");
+    free(alike.v);
+    free(others.v);
+}
+
+/* Ranks see that their calls do not fit when they hear of each other; where hosts are many, each
+ * may wait for one that it will not hear of. */
+static bool end_unlike(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
+{
+    struct dt_strbuf text = { 0 };
+    struct dt_u32s unlike;
+
+    dt_waits_unlike(&j->waits, g, who, &unlike);
+    if (unlike.n) {
+        describe_unlike(j, g, who, &unlike, &text);
+        fail_comm(j, g, DT_HOSTSHM_MISMATCH, unlike.v[0], &text);
+    }
+    dt_strbuf_free(&text);
+    free(unlike.v);
+    return g->failed;
 }
 
 static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
@@ -267,7 +309,7 @@ void dt_job_watch_waits(struct dt_job *j)
         struct dt_waitgroup *g = &j->waits.groups[i];
         int who = g->failed ? -1 : dt_waits_first_due(&j->waits, g, limit_ms(j));
 
-        if (who >= 0)
+        if (who >= 0 && !end_unlike(j, g, (uint32_t)who))
             judge(j, g, (uint32_t)who);
     }
 }

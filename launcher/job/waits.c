@@ -89,6 +89,7 @@ void dt_waits_note(struct dt_waits *w, const struct dt_msg_comm *comm, const str
         if (told[i].rank < g->n)
             g->waits[told[i].rank] = (struct dt_wait){
                 .call = told[i].call,
+                .signature = told[i].signature,
                 .pair = told[i].pair,
                 .limit_ms = told[i].limit_ms,
                 .since_ns = now_ns - told[i].waited_ms * 1000000ull,
@@ -251,20 +252,52 @@ void dt_waits_for_whom(const struct dt_waits *w, const struct dt_waitgroup *g, u
     }
 }
 
+/* Both are in the collective of that number. */
+static bool in_the_same(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+                        uint32_t who)
+{
+    return in_collective(w, g, member) && in_collective(w, g, who) &&
+           dt_hostshm_call_number(g->waits[member].call) ==
+               dt_hostshm_call_number(g->waits[who].call);
+}
+
 static bool is_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
                     uint32_t who)
 {
     if (g->waits[who].pair & DT_HOSTSHM_INSIDE)
         return member == who || (waits(w, g, member) && fit(g, who, member));
-    return in_collective(w, g, member) && waits(w, g, member) &&
-           dt_hostshm_call_number(g->waits[member].call) ==
-               dt_hostshm_call_number(g->waits[who].call);
+    return waits(w, g, member) && in_the_same(w, g, member, who);
 }
 
 void dt_waits_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
                    struct dt_u32s *list)
 {
     list_where(w, g, who, is_with, list);
+}
+
+static bool is_alike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+                     uint32_t who)
+{
+    return in_the_same(w, g, member, who) && g->waits[member].signature == g->waits[who].signature;
+}
+
+static bool is_unlike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+                      uint32_t who)
+{
+    return in_the_same(w, g, member, who) && g->waits[member].signature &&
+           g->waits[who].signature && !is_alike(w, g, member, who);
+}
+
+void dt_waits_alike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                    struct dt_u32s *list)
+{
+    list_where(w, g, who, is_alike, list);
+}
+
+void dt_waits_unlike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                     struct dt_u32s *list)
+{
+    list_where(w, g, who, is_unlike, list);
 }
 
 /* ---- who waits for those who wait ---- */

@@ -15,6 +15,7 @@
 
 struct dt_wait { /* of a rank in a group */
     uint64_t call;
+    uint64_t signature; /* 0: not known */
     uint64_t pair;
     uint32_t limit_ms;
     uint64_t since_ns; /* it has been seen in that */
@@ -77,6 +78,12 @@ void dt_waits_for_whom(const struct dt_waits *w, const struct dt_waitgroup *g, u
 /* The ranks that are in the call that "who" is in, and not stopped. */
 void dt_waits_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
                    struct dt_u32s *list);
+/* Of those in that call the ranks that mean the same one, or those that mean another: their calls
+ * do not fit together, and none will end. */
+void dt_waits_alike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                    struct dt_u32s *list);
+void dt_waits_unlike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
+                     struct dt_u32s *list);
 /* Where those for whom "who" waits do themselves wait, in whatever communicator, and so on: the
  * ranks at which that ends, which wait for nobody. Returns whether some of them wait for each
  * other, so that none of these can come: a deadlock. */

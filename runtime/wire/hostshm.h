@@ -47,7 +47,8 @@ enum dt_hostshm_flags {
 
 #define DT_HOSTSHM_NO_STEP INT64_MAX /* no step is watched */
 
-enum { /* reasons to stop a host: DT_ERR_PEER, DT_ERR_TIMEOUT */
+enum { /* reasons to stop a host: DT_ERR_MISMATCH, DT_ERR_PEER, DT_ERR_TIMEOUT */
+       DT_HOSTSHM_MISMATCH = -3,
        DT_HOSTSHM_PEER_DIED = -4,
        DT_HOSTSHM_TIMED_OUT = -5,
 };
@@ -96,7 +97,8 @@ struct dt_hostshm_rank {
     _Atomic uint32_t flags;
     _Atomic uint32_t limit_ms; /* of the calls from now on: 0: dtrun's; DT_HOSTSHM_NO_LIMIT */
     _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
-    _Atomic uint64_t pair; /* likewise, between two: number << 32 | peer << 8 | ... ; or 0 */
+    _Atomic uint64_t signature; /* of that call, where it goes between hosts; or 0 */
+    _Atomic uint64_t pair;      /* likewise, between two: number << 32 | peer << 8 | ... ; or 0 */
 
     alignas(DT_HOSTSHM_LINE) struct dt_hostshm_post posts[2]; /* by parity of the round */
     alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];         /* likewise */
@@ -197,7 +199,14 @@ void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culp
 static inline void dt_hostshm_note_call(struct dt_hostshm_rank *rank, uint64_t number,
                                         unsigned kind)
 {
-    atomic_store_explicit(&rank->call, number << 8 | kind, memory_order_relaxed);
+    atomic_store_explicit(&rank->call, number << 8 | kind, memory_order_release);
+}
+
+/* Only while the rank is in no call that has one: whoever finds it in one, before and after, has
+ * read that one's. */
+static inline void dt_hostshm_note_signature(struct dt_hostshm_rank *rank, uint64_t signature)
+{
+    atomic_store_explicit(&rank->signature, signature, memory_order_release);
 }
 
 static inline uint64_t dt_hostshm_call_number(uint64_t call)

@@ -142,8 +142,8 @@ SHAPE(failed,
 SHAPE(step,
     F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL), F(step, stopped, U8, 0, NULL));
 SHAPE(called,
-    F(called, rank, U32, 0, NULL), F(called, call, U64, 0, NULL), F(called, pair, U64, 0, NULL),
-    F(called, limit_ms, U32, 0, NULL), F(called, waited_ms, U32, 0, NULL));
+    F(called, rank, U32, 0, NULL), F(called, call, U64, 0, NULL),
+    F(called, signature, U64, 0, NULL), F(called, pair, U64, 0, NULL), F(called, limit_ms, U32, 0, NULL), F(called, waited_ms, U32, 0, NULL));
 SHAPE(comm,
     F(comm, comm, U64, 0, NULL), F(comm, members, U32S, DT_RANKS_MAX, NULL),
     F(comm, ranks, LIST, DT_RANKS_MAX, &called_shape));

@@ -49,6 +49,15 @@ says() { # FILE PATTERN
     clean
 }
 
+# Of so many that not all are connected with all: each waits for a connection that another never comes to.
+@test "check 27, 30: calls that do not fit among many hosts end, though no host hears of another's" {
+    dtrun --transport local -H "$(seq -s, -f 'h%g:1' 18)" --collective-timeout 30 "$RANK/late" differ
+    code_is 3
+    err_has "elsewhere ranks "
+    grep -qE "^\[0\] rank 0 called all-reduce of 65536 f32 \(sum\) as f16, call 3; elsewhere ranks (0-8 called all-reduce \(call 3\), ranks 9-17 barrier|9-17 called barrier \(call 3\), ranks 0-8 all-reduce) \(call 3\)$" "$ERR" || { show; false; }
+    clean
+}
+
 @test "a wait for a request is as long as it may be, and the request goes on" {
     dtrun -np 3 "$RANK/late" request
     code_is 0

@@ -3,6 +3,7 @@
  * wants. "cross": it is in dt_finalize instead. "chain": from a barrier of all but rank 0, which
  * rank 0 waits for. "own": from a barrier that has a timeout of its own, after which all go on.
  * "loop": it comes to every barrier of some ranks, until it is stopped from outside.
+ * "differ": one half makes another call than the other.
  * "request": rank 0 waits a little for a request, then for all of it. Exits 3 when a call fails,
  * and says why. */
 #include <stdbool.h>
@@ -72,6 +73,19 @@ static void time_out(dt_comm_t *comm, bool last)
     exit(0);
 }
 
+/* One half of the ranks means another call than the other. */
+static void differ(void)
+{
+    dt_all_reduce_options_t options = DT_ALL_REDUCE_OPTIONS_INIT;
+    static float data[65536];
+
+    options.wire = DT_WIRE_F16;
+    if (dt_rank() < dt_size() / 2)
+        check(dt_all_reduce_with(DT_WORLD, data, data, 65536, DT_F32, DT_SUM, &options));
+    else
+        check(dt_barrier(DT_WORLD));
+}
+
 static void loop(dt_comm_t *comm)
 {
     for (int i = 0; i < LOOPS; i++) {
@@ -113,6 +127,8 @@ int main(int argc, char **argv)
     check(dt_comm_split(DT_WORLD, 0, 0, &some));
     if (strcmp(how, "own") == 0)
         time_out(some, last);
+    else if (strcmp(how, "differ") == 0)
+        differ();
     else if (strcmp(how, "request") == 0)
         request(some, last);
     else if (strcmp(how, "loop") == 0)

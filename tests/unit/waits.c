@@ -198,8 +198,8 @@ static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
 {
     uint32_t all[] = { 1, 2 };
     const struct dt_u32s members = { all, 2 }, one = { &all[0], 1 }, other = { &all[1], 1 };
-    struct dt_msg_called in = { 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 5000 };
-    struct dt_msg_called out = { 1, 3 << 8, 0, 0, 9000 };
+    struct dt_msg_called in = { 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 0, 5000 };
+    struct dt_msg_called out = { 1, 3 << 8, 0, 0, 0, 9000 };
     struct dt_msg_comm here = group(7, &members, &in, 1), there = group(7, &members, &out, 1);
     struct dt_msg_comm nowhere = { .comm = 7 };
     struct dt_waits w;
@@ -232,7 +232,7 @@ static void what_makes_no_sense_is_not_taken(void **state)
 {
     uint32_t ranks[] = { 1, 3 };
     const struct dt_u32s members = { ranks, 2 };
-    struct dt_msg_called beyond = { 3, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 5000 };
+    struct dt_msg_called beyond = { 3, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 0, 5000 };
     struct dt_msg_comm foreign = group(7, &members, &beyond, 1), world = { .comm = 0 };
     struct dt_waits w;
 
@@ -246,6 +246,42 @@ static void what_makes_no_sense_is_not_taken(void **state)
     dt_waits_free(&w);
 }
 
+static void calls_that_do_not_fit_are_told_apart(void **state)
+{
+    uint32_t all[] = { 0, 1, 2, 3, 4, 5 };
+    const struct dt_u32s here = { all, 6 };
+    struct dt_msg_called ranks[6];
+    struct dt_msg_comm world = { .comm = 0, .ranks = { ranks, 6 } };
+    struct dt_u32s alike, unlike;
+    struct dt_waits w;
+
+    (void)state;
+    for (uint32_t i = 0; i < 6; i++)
+        ranks[i] = (struct dt_msg_called){ .rank = i,
+                                           .call = 4 << 8 | DT_HOSTSHM_INSIDE | DT_CALL_BARRIER,
+                                           .signature = 77 };
+    ranks[1].signature = 78;
+    ranks[2].call += 1 << 8; /* in the next call, or out of this one: that has another */
+    ranks[2].signature = 79;
+    ranks[3].call &= ~(uint64_t)DT_HOSTSHM_INSIDE;
+    ranks[3].signature = 80;
+    ranks[4].signature = 0;
+    dt_waits_init(&w, 6);
+    dt_waits_note(&w, &world, &here, S);
+    dt_waits_alike(&w, w.groups, 0, &alike);
+    assert_int_equal(alike.n, 2);
+    assert_int_equal(alike.v[1], 5);
+    dt_waits_unlike(&w, w.groups, 0, &unlike);
+    assert_int_equal(unlike.n, 1);
+    assert_int_equal(unlike.v[0], 1);
+    free(alike.v);
+    free(unlike.v);
+    dt_waits_unlike(&w, w.groups, 4, &unlike);
+    assert_int_equal(unlike.n, 0);
+    free(unlike.v);
+    dt_waits_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +289,7 @@ int main(void)
         cmocka_unit_test(waits_go_across_communicators),
         cmocka_unit_test(a_wait_lasts_as_long_as_all_ranks_are_known),
         cmocka_unit_test(what_makes_no_sense_is_not_taken),
+        cmocka_unit_test(calls_that_do_not_fit_are_told_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
