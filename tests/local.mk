@@ -275,6 +275,10 @@ tests_rank_train_LDADD = runtime/libdtrun.la
 tests_rank_train_LDFLAGS = -no-install
 tests_rank_fds_SOURCES = tests/rank/fds.c
 tests_rank_flood_SOURCES = tests/rank/flood.c
+check_PROGRAMS += tests/rank/busy
+tests_rank_busy_SOURCES = tests/rank/busy.c
+tests_rank_busy_LDADD = runtime/libdtrun.la
+tests_rank_busy_LDFLAGS = -no-install
 check_PROGRAMS += tests/rank/headless
 tests_rank_headless_SOURCES = tests/rank/headless.c
 check_PROGRAMS += tests/rank/late
@@ -324,6 +328,7 @@ CLUSTER_TESTS = \
 	tests/cluster/check.bats \
 	tests/cluster/network.bats \
 	tests/cluster/failures.bats \
+	tests/cluster/collectives.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/bare.bats \
 	tests/cluster/recover.bats \
@@ -334,7 +339,7 @@ EXTRA_DIST += tests/await.bash tests/checks tests/cluster/lib.bash tests/unit/ch
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
 # over it.)
 EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \
-	tests/bench/agents \
+	tests/bench/agents tests/bench/death tests/bench/death_loop.c \
 	tests/bench/relay tests/bench/allreduce tests/bench/allreduce_loop.c tests/bench/allreduce_gloo.py \
 	tests/bench/overlap tests/bench/overlap_loop.c tests/bench/tcp \
 	tests/bench/sockets_loop.c tests/bench/wire tests/bench/wire_loop.c

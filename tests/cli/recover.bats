@@ -111,6 +111,18 @@ is_stopped() { # RANK
     clean
 }
 
+@test "check 44: a rank is killed 100 times, each time in a new generation: the result is the same" {
+    local i kills=100 faults=()
+
+    for ((i = 0; i < kills; i++)); do
+        faults+=(--inject "kill:rank=$((i % 3)),step=$((10 * i + 8)),restart=$i")
+    done
+    dtrun -np 3 "${faults[@]}" "$(TRAIN)" $((10 * kills)) 5
+    result_is 3 $((10 * kills))
+    err_has "; recovered $kills failures"
+    clean
+}
+
 @test "SIGSEGV, a failing exit, leaving without dt_finalize" {
     for fault in segv fail leave; do
         dtrun -np 3 "$(TRAIN)" 60 10 $fault 1 35
@@ -243,7 +255,7 @@ is_stopped() { # RANK
     [ "$(sort "$OUT" | tr '\n' ',')" = "[0] 0 on node 0,[1] 1 on node 0,[2] 2 on node 1," ]
 }
 
-@test "a rank that is stopped is named, and its job goes on from the checkpoint" {
+@test "check 38: a rank that is stopped is named, and its job goes on from the checkpoint" {
     endless 4 --collective-timeout 2
     before="$(newest)"
     kill -STOP "$(rank_pid 2)"
@@ -254,7 +266,7 @@ is_stopped() { # RANK
     ends_well
 }
 
-@test "a rank that goes on before --collective-timeout has lost nothing" {
+@test "check 38: a rank that goes on before --collective-timeout has lost nothing" {
     endless 3 --collective-timeout 12
     kill -STOP "$(rank_pid 1)"
     await grep -q '^dtrun: warning: ' "$ERR"

@@ -34,3 +34,9 @@ bench() { # NAME: skips where it does
     bench wire
     [ "$(grep -cE '^ +1 MiB (exact|f16|bf16|int8|2bit) +[0-9.]+ ms +[0-9.]+$' <<<"$output")" = 10 ]
 }
+
+@test "tests/bench/death tells when those that are left know" {
+    bench death
+    [ "$(grep -cE '^dtrun +[a-z_]+( +[0-9.]+){6}$' <<<"$output")" = 1 ]
+    [ "$(grep -cE '^(openmpi|mpich) +[a-z_]+ .* [0-9.]+ +[0-9.]+$' <<<"$output")" = 2 ]
+}

@@ -1,0 +1,116 @@
+# What ends a job, in the middle of its collectives: all ranks that are left are told, soon, and nothing
+# is left on any host; and what must not end it.
+
+load lib
+
+setup_file() {
+    cluster_up 3
+}
+
+teardown_file() { cluster_down; }
+setup() { cluster_require; }
+teardown() {
+    [ -z "$CLUSTER_SKIP" ] || return 0
+    cluster_await_quiet
+}
+
+# Six ranks on three hosts that reduce without end; a host that is silent for 2 s counts as lost.
+start() {
+    cluster_dtrun_start --heartbeat 2 --no-tag -np 6 -H host1:2,host2:2,host3:2 busy 65536 1000000000
+    cluster_out_has 6 '^busy$'
+}
+
+# So many ranks said that their call failed for that.
+were_told() { # RANKS PATTERN
+    [ "$(grep -cE "^rank [0-9]: rank [0-9]: all-reduce of 65536 f32 \(sum\), call [0-9]+: $2" "$OUT")" = "$1" ]
+}
+
+ends() { # CODE
+    cluster_dtrun_wait
+    [ "$RC" = "$1" ]
+    cluster_await_quiet
+}
+
+on_host() { # N PATTERN: the oldest such process
+    cluster_on "$1" pgrep -fo -- "$2"
+}
+
+@test "check 39: a host is cut off: the lease of --heartbeat is the bound" {
+    start
+    cluster_cut 2
+    ends 125
+    cluster_mend 2
+    grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
+    were_told 4 '(rank [23]|host2) '
+}
+
+@test "check 39: what a host sends is lost: the same" {
+    command -v nft >/dev/null || skip "needs nft"
+    start
+    cluster_mute 2
+    ends 125
+    cluster_unmute 2
+    grep -q '^dtrun: host2 has not answered for 2 s' "$ERR"
+}
+
+@test "check 40: rank 0 is killed: the others are told whom" {
+    start
+    cluster_on 1 kill -9 "$(on_host 1 '^busy 65536')"
+    ends 137
+    grep -qE '^dtrun: rank [01] \(host1, pid [0-9]+\) was killed by signal 9' "$ERR"
+    were_told 5 'rank [01] died'
+}
+
+@test "check 40: an agent is killed: its ranks are gone, the others are told" {
+    start
+    cluster_on 2 kill -9 "$(on_host 2 'dtrun-agent-')"
+    ends 125
+    grep -q '^dtrun: host2.*2-3' "$ERR"
+    were_told 4 '(rank [23]|host2) '
+}
+
+@test "check 40: dtrun is killed: all is gone" {
+    start
+    kill -9 "$DTRUN_PID"
+    cluster_await_quiet
+    wait "$DTRUN_PID" || true
+}
+
+# A link of 1 Mbit/s that loses 1 % and takes 100 ms in each direction: where the kernel has no netem,
+# as much as its queue makes of them.
+thin_link() { # N
+    cluster_on "$1" tc qdisc add dev eth0 root netem rate 1mbit delay 100ms loss 1% && return
+    cluster_on "$1" tc qdisc add dev eth0 root tbf rate 1mbit burst 4kb latency 100ms
+    cluster_on "$1" nft 'add table inet thin
+        add chain inet thin out { type filter hook output priority 0; }
+        add rule inet thin out numgen random mod 100 < 1 drop'
+}
+
+@test "check 41: 1 Mbit/s, 200 ms there and back, 1 % lost: nobody is called dead" {
+    local i
+
+    command -v nft >/dev/null || skip "needs nft"
+    for i in 1 2; do thin_link "$i"; done
+    cluster_dtrun --no-tag -np 2 -H host1,host2 busy 8192 6
+    for i in 1 2; do
+        cluster_on "$i" tc qdisc del dev eth0 root
+        cluster_on "$i" nft flush ruleset
+    done
+    [ "$RC" = 0 ]
+    [ "$(grep -c '^done$' "$OUT")" = 2 ]
+}
+
+shm_is() { # COMMAND: what is done to /dev/shm of host1, and to /dev of its processes
+    cluster_on 1 sh -c "$1"
+    cluster_dtrun --no-tag -np 3 -H host1:2,host2:1 busy 1048576 3
+    [ "$RC" = 0 ]
+    [ "$(grep -c '^done$' "$OUT")" = 3 ]
+}
+
+@test "check 42: /dev/shm is full, or is not there" {
+    shm_is 'mount -t tmpfs -o size=4k small /dev/shm && head -c 4096 /dev/zero >/dev/shm/full'
+    cluster_on 1 umount /dev/shm
+    shm_is 'mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/zero c 1 5 &&
+        mknod -m 666 /dev/urandom c 1 9 && mknod -m 666 /dev/random c 1 8'
+    cluster_on 1 umount /dev
+}
