@@ -164,3 +164,18 @@ END
     [ "$(wc -l <page)" -gt 20 ]
     diff help page
 }
+
+# (The sanitizers are quickstart's, which runs the unit tests with each.)
+@test "check 53: valgrind finds nothing, neither within a host nor between two" {
+    local check="valgrind -q --error-exitcode=9 $DTRUN_BUILD/cmd/.libs/dtrun-perf"
+
+    command -v valgrind >/dev/null || skip "valgrind is not installed"
+    export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" # not through libtool's script
+    perf -np 3 -x LD_LIBRARY_PATH $check all_reduce -b 4 -e 64K -f 64 -n 1 -w 0
+    code_is 0
+    [ "$(rows | wc -l)" -eq 3 ]
+    perf --transport local -H here:2,there:1 -x LD_LIBRARY_PATH $check all_to_all -b 4 -e 64K -f 64 -n 1 -w 0
+    code_is 0
+    [ "$(rows | wc -l)" -eq 3 ]
+    clean
+}
