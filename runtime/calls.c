@@ -74,7 +74,7 @@ static dt_result_t make_all_reduce(struct dt_comm *c, const struct dt_operation 
                                      o->op);
         return r;
     }
-    if (o->how.size && (o->options || !c->uneven))
+    if (o->how.size)
         return dt_comm_all_reduce_with(c, o->in, o->out, o->count, o->dtype, o->op, &o->how);
     return dt_comm_all_reduce(c, o->in, o->out, o->count, o->dtype, o->op);
 }

@@ -74,9 +74,11 @@ static dt_result_t all_reduce_with(struct dt_comm *c, const struct dt_call *call
     return r;
 }
 
-dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
-                                    dt_dtype_t dtype, dt_op_t op,
-                                    const dt_all_reduce_options_t *options)
+/* done: what this rank does of the options itself. */
+static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, size_t count,
+                                 dt_dtype_t dtype, dt_op_t op,
+                                 const dt_all_reduce_options_t *options,
+                                 const dt_all_reduce_options_t *done)
 {
     struct dt_call call = { .count = count,
                             .dtype = (uint8_t)dtype,
@@ -88,8 +90,27 @@ dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out
     if (options->wire == DT_WIRE_2BIT && c->nodes > DT_NARROW_2BIT_HOSTS)
         return dt_fail(DT_ERR_UNSUPPORTED, "dt_all_reduce_with: 2bit is for up to %d hosts, not %u",
                        DT_NARROW_2BIT_HOSTS, c->nodes);
+    c->announced = options;
     r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
-    return r == DT_OK ? dt_comm_end(c, &call, all_reduce_with(c, &call, options, in, out)) : r;
+    c->announced = NULL;
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce_with(c, &call, done, in, out)) : r;
+}
+
+dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
+                                    dt_dtype_t dtype, dt_op_t op,
+                                    const dt_all_reduce_options_t *options)
+{
+    return all_reduce_as(c, in, out, count, dtype, op, options, options);
+}
+
+dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
+                                       dt_op_t op, const dt_all_reduce_options_t *options)
+{
+    dt_all_reduce_options_t done = *options;
+
+    done.prescale = done.postscale = 1;
+    done.residual = NULL;
+    return all_reduce_as(c, buf, buf, count, dtype, op, options, &done);
 }
 
 dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes)

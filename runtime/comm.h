@@ -44,7 +44,8 @@ struct dt_comm {
     _Atomic uint32_t passing; /* calls between two ranks that are not over */
     bool uneven;              /* between dt_join_begin and dt_join (uneven.h) */
     bool announcing;          /* the call is an announcement, or has been announced */
-    dt_result_t failed;       /* DT_OK, or what every call returns */
+    const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
+    dt_result_t failed;                       /* DT_OK, or what every call returns */
     char why[DT_ERROR_TEXT];
     int bell; /* eventfd: readable for good once this process has stopped it; -1: on one host */
     struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */

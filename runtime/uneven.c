@@ -9,13 +9,30 @@
 
 /* What is announced; the largest value of all ranks counts. */
 enum word {
-    KIND, /* 0: this rank has no more data */
-    DTYPE,
-    OP,
+    WHAT, /* kind, type, operation and wire, a byte each; 0: this rank has no more data */
     COUNT,
-    LATE, /* the rank that has joined last has the largest */
+    LATE,     /* the rank that has joined last has the largest */
+    PRESCALE, /* this and what follows: as bits, which ranks without data leave to the others */
+    POSTSCALE,
+    THRESHOLD,
     WORDS,
 };
+
+static int64_t to_bits(double v)
+{
+    int64_t bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static double from_bits(int64_t bits)
+{
+    double v;
+
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
 
 static dt_result_t tell(struct dt_comm *c, int64_t words[WORDS])
 {
@@ -29,15 +46,20 @@ static dt_result_t tell(struct dt_comm *c, int64_t words[WORDS])
 
 dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
 {
+    static const dt_all_reduce_options_t none = DT_ALL_REDUCE_OPTIONS_INIT;
+    const dt_all_reduce_options_t *how = c->announced ? c->announced : &none;
     int64_t words[WORDS] = {
-        call->kind, call->dtype, call->op, (int64_t)call->count, 0,
+        [WHAT] = call->kind << 24 | call->dtype << 16 | call->op << 8 | (int)how->wire,
+        [COUNT] = (int64_t)call->count,
+        [PRESCALE] = to_bits(how->prescale),
+        [POSTSCALE] = to_bits(how->postscale),
+        [THRESHOLD] = to_bits((double)how->threshold),
     };
 
-    if ((call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER) || call->device ||
-        call->options)
+    if ((call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER) || call->device)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce in "
-                       "host memory, without options, and dt_barrier",
+                       "host memory and dt_barrier",
                        c->rank);
     return tell(c, words);
 }
@@ -80,10 +102,22 @@ void dt_uneven_fill(void *buf, size_t count, dt_dtype_t dtype, dt_op_t op)
 
 /* ---- joining ---- */
 
+static dt_all_reduce_options_t options_of(const int64_t words[WORDS])
+{
+    dt_all_reduce_options_t how = DT_ALL_REDUCE_OPTIONS_INIT;
+
+    how.wire = (dt_wire_t)(words[WHAT] & 0xff);
+    how.prescale = from_bits(words[PRESCALE]);
+    how.postscale = from_bits(words[POSTSCALE]);
+    how.threshold = (float)from_bits(words[THRESHOLD]);
+    return how;
+}
+
 static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
 {
-    dt_dtype_t dtype = (dt_dtype_t)words[DTYPE];
-    dt_op_t op = (dt_op_t)words[OP];
+    dt_all_reduce_options_t how = options_of(words);
+    dt_dtype_t dtype = (dt_dtype_t)(words[WHAT] >> 16 & 0xff);
+    dt_op_t op = (dt_op_t)(words[WHAT] >> 8 & 0xff);
     size_t count = (size_t)words[COUNT];
     void *buf = malloc(count * dt_dtype_size(dtype) + 1);
     dt_result_t r;
@@ -91,7 +125,7 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
     if (!buf)
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: dt_join: out of memory", c->rank));
     dt_uneven_fill(buf, count, dtype, op);
-    r = dt_comm_all_reduce(c, buf, buf, count, dtype, op);
+    r = dt_comm_all_reduce_nothing(c, buf, count, dtype, op, &how);
     free(buf);
     return r;
 }
@@ -99,13 +133,14 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
 /* Makes the call that others have announced. */
 static dt_result_t take_part(struct dt_comm *c, const int64_t words[WORDS])
 {
+    enum dt_call_kind kind = (enum dt_call_kind)(words[WHAT] >> 24);
     dt_result_t r;
 
     c->announcing = true;
-    if (words[KIND] == DT_CALL_ALL_REDUCE)
+    if (kind == DT_CALL_ALL_REDUCE)
         r = fold_nothing(c, words);
     else
-        r = dt_comm_meet(c, (enum dt_call_kind)words[KIND]);
+        r = dt_comm_meet(c, kind);
     c->announcing = false;
     return r;
 }
@@ -116,14 +151,17 @@ static dt_result_t join(struct dt_comm *c, int *last)
     dt_result_t r;
 
     for (;;) {
-        int64_t words[WORDS] = { [LATE] = (INT32_MAX - calls) * c->size + c->rank };
+        int64_t words[WORDS] = { [LATE] = (INT32_MAX - calls) * c->size + c->rank,
+                                 [PRESCALE] = INT64_MIN,
+                                 [POSTSCALE] = INT64_MIN,
+                                 [THRESHOLD] = INT64_MIN };
 
         r = tell(c, words);
-        if (r == DT_OK && words[KIND] == 0) {
+        if (r == DT_OK && words[WHAT] == 0) {
             c->uneven = false;
             *last = (int)(words[LATE] % c->size);
         }
-        if (r != DT_OK || words[KIND] == 0)
+        if (r != DT_OK || words[WHAT] == 0)
             return r;
         r = take_part(c, words);
         if (r != DT_OK)

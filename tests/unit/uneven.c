@@ -163,6 +163,56 @@ static void calls_in_the_background_are_joined_too(void **state)
     run_all(other_ways);
 }
 
+/* Rank r has data for r + 1 steps; those that have none left learn the options from the others. */
+static int step_with_options(int n, int step)
+{
+    dt_all_reduce_options_t how = DT_ALL_REDUCE_OPTIONS_INIT;
+    float sum[300], lost[300] = { 0 }, product = 3, least = 3, counted = 1, residual = 0;
+    float powers = 1, with = (float)(n - step);
+
+    for (int i = 0; i < 300; i++)
+        sum[i] = 1;
+    for (int i = step; i < n; i++)
+        powers *= 6;
+    how.prescale = -4;
+    how.postscale = 0.5;
+    how.wire = DT_WIRE_F16;
+    how.residual = step % 2 ? lost : NULL;
+    NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, sum, 300, DT_F32, DT_SUM, &how) == DT_OK);
+    for (int i = 0; i < 300; i++)
+        NEED(sum[i] == -2 * with);
+    how = (dt_all_reduce_options_t)DT_ALL_REDUCE_OPTIONS_INIT;
+    how.prescale = 2;
+    NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, &product, 1, DT_F32, DT_PROD, &how) == DT_OK);
+    NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, &least, 1, DT_F32, DT_MIN, &how) == DT_OK);
+    NEED(product == powers && least == 6);
+    how.prescale = 1;
+    how.wire = DT_WIRE_2BIT;
+    how.threshold = 1;
+    how.residual = &residual;
+    NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, &counted, 1, DT_F32, DT_SUM, &how) == DT_OK);
+    NEED(counted >= 1 && counted <= with && (dt_local_size() < n || counted == with));
+    return 0;
+}
+
+static int with_options(int rank, void *arg)
+{
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    for (int step = 0; step <= rank; step++)
+        NEED(step_with_options(dt_size(), step) == 0);
+    NEED(dt_join(DT_WORLD, NULL) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void options_are_announced_too(void **state)
+{
+    (void)state;
+    run_all(with_options);
+}
+
 static int misuse(int rank, void *arg)
 {
     int64_t x = rank;
@@ -218,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_neutral_element_changes_nothing),
         cmocka_unit_test(ranks_without_data_leave_results_alone),
         cmocka_unit_test(calls_in_the_background_are_joined_too),
+        cmocka_unit_test(options_are_announced_too),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
         cmocka_unit_test(a_mismatch_is_told_to_all),
     };
