@@ -136,6 +136,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/ranksock.c launcher/agent/ranksock.h \
 	launcher/agent/relay.c launcher/agent/relay.h \
 	launcher/agent/savedir.c launcher/agent/savedir.h \
+	launcher/agent/segments.c launcher/agent/segments.h \
 	launcher/agent/spawn.c launcher/agent/spawn.h \
 	launcher/agent/stdinfeed.c launcher/agent/stdinfeed.h \
 	launcher/agent/sweep.c launcher/agent/sweep.h \

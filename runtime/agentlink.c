@@ -224,9 +224,16 @@ dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *
 
 /* ---- reading for all threads ---- */
 
+static uint64_t comm_of(const struct dt_rankmsg *msg)
+{
+    return msg->type == DT_RANK_MEMORY    ? msg->memory.comm
+           : msg->type == DT_RANK_SEGMENT ? msg->segment.comm
+                                          : 0;
+}
+
 static struct dt_reply *addressee(struct dt_agentlink *l, const struct dt_rankmsg *msg)
 {
-    uint64_t comm = msg->type == DT_RANK_MEMORY ? msg->memory.comm : 0;
+    uint64_t comm = comm_of(msg);
     struct dt_reply *r = l->wanted;
 
     while (r && (r->here || r->type != msg->type || r->comm != comm))
@@ -419,6 +426,24 @@ void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm)
 
     msg.free_memory.comm = comm;
     (void)say(l, &msg);
+}
+
+int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t bytes,
+                              uint32_t members, uint64_t *number)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_WANT_SEGMENT };
+    struct dt_reply segment = { .type = DT_RANK_SEGMENT, .comm = comm, .fd = -1 };
+
+    msg.want_segment.comm = comm;
+    msg.want_segment.bytes = bytes;
+    msg.want_segment.members = members;
+    if (ask(l, &msg, &segment) != DT_OK) {
+        errno = EPIPE;
+        return -1;
+    }
+    *number = segment.msg.segment.number;
+    errno = segment.msg.segment.error ? segment.msg.segment.error : EMFILE;
+    return segment.fd;
 }
 
 void dt_agentlink_hold(struct dt_agentlink *l, int64_t step)

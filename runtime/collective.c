@@ -170,12 +170,17 @@ static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
     return r;
 }
 
-dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind)
+dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t bytes)
 {
-    struct dt_call call = { .root = -1 };
+    struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = -1 };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, meet(c, &call)) : r;
+}
+
+dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind)
+{
+    return dt_comm_meet_for(c, kind, 0);
 }
 
 dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes)

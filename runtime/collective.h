@@ -38,8 +38,10 @@ dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void
 dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
                             const struct dt_blocks *blocks, void *out, size_t count,
                             dt_dtype_t dtype, int root);
-/* Waits for every rank to make this very call, of a kind that moves no data. */
+/* Waits for every rank to make this very call, of a kind that moves no data; and with the same
+ * number, of bytes. */
 dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind);
+dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t bytes);
 /* Likewise, and copies rank 0's buffer to all others. */
 dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes);
 /* Waits for every rank to be about to make this call on device memory, whose libraries check

@@ -27,7 +27,7 @@ static void in_child(void)
 }
 
 /* Before the lock is touched: in a child it may be held by a thread that is not there. */
-static dt_result_t check_process(const char *name)
+dt_result_t dt_context_check_process(const char *name)
 {
     if (!dti_context.forked)
         return DT_OK;
@@ -53,7 +53,7 @@ static dt_result_t fail_handle(const char *name, bool freed)
 
 dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c)
 {
-    dt_result_t r = check_process(name);
+    dt_result_t r = dt_context_check_process(name);
     struct dt_slot *s;
 
     if (r != DT_OK)
@@ -77,7 +77,7 @@ void dt_context_leave(struct dt_comm *c)
 
 dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct dt_task *task)
 {
-    dt_result_t r = check_process(name);
+    dt_result_t r = dt_context_check_process(name);
 
     if (r == DT_OK)
         r = check_state(name);
@@ -89,7 +89,7 @@ dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct d
 dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
                            void (*see)(struct dt_comm *c, void *arg), void *arg)
 {
-    dt_result_t r = check_process(name);
+    dt_result_t r = dt_context_check_process(name);
 
     if (r == DT_OK)
         r = check_state(name);
@@ -263,7 +263,7 @@ static dt_result_t init(struct dt_slot *s)
 
 dt_result_t dt_init(void)
 {
-    dt_result_t r = check_process("dt_init");
+    dt_result_t r = dt_context_check_process("dt_init");
     struct dt_slot *s;
 
     if (r != DT_OK)
@@ -288,7 +288,7 @@ static void drop(struct dt_comm *c)
 
 dt_result_t dt_finalize(void)
 {
-    dt_result_t r = check_process("dt_finalize");
+    dt_result_t r = dt_context_check_process("dt_finalize");
 
     if (r != DT_OK)
         return r;

@@ -31,6 +31,8 @@ void dt_context_leave_way(struct dt_way *way);
 /* The task calls dt_way_pass and dt_way_passed. */
 dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
                                    struct dt_task *task);
+/* For what needs no communicator. DT_ERR_STATE: in a forked child. */
+dt_result_t dt_context_check_process(const char *name);
 
 /* For what any thread may ask at any time: runs see, which must not wait, whether threads are in
  * calls on the communicator or not. */

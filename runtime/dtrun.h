@@ -220,7 +220,8 @@ DT_API dt_result_t dt_barrier(dt_comm_t *comm);
 DT_API dt_result_t dt_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                              dt_dtype_t dtype, dt_op_t op, int root);
 /* "in" has a block of count elements for each rank, which gets the folded one: the same bytes as of
- * dt_all_reduce. In place, the result stands at the beginning of out, which has all blocks. */
+ * dt_all_reduce. In place, the result stands at the beginning of out, which has all blocks; what
+ * follows it is undefined then. */
 DT_API dt_result_t dt_reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                                      dt_dtype_t dtype, dt_op_t op);
 /* Every rank's block to all others: of count elements, or of counts[rank], which all ranks give
@@ -257,6 +258,23 @@ DT_API dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *co
 DT_API dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
                            int peer);
 DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer);
+
+/* Memory that all ranks of a host can reach: calls whose buffers stand in it move them without the
+ * copies in between. It is as good as any other memory for everything else, and a buffer may stand
+ * anywhere in it, at another place on every rank. dtrun(3) tells which calls gain.
+ *
+ * Collective: stores a pointer to bytes of zeros, that begin at a page, in *p. bytes must be the
+ * same on all ranks; 0: *p is NULL. What is had on DT_WORLD serves all communicators, what is had
+ * on another only that one; for all other calls it is memory like any other. It outlives the
+ * communicator, failures, and dt_finalize.
+ *
+ * DT_ERR_NOMEM: some rank cannot have it; dt_last_error tells which, and how much it was. No rank
+ * has it then, and the communicator works on. */
+DT_API dt_result_t dt_mem_alloc(dt_comm_t *comm, size_t bytes, void **p);
+/* Frees it on this rank alone; the ranks need not do so together. NULL is nothing to free.
+ * As with free(3), no call may be using it. DT_ERR_ARG: p is not what dt_mem_alloc gave, or has
+ * been freed. DT_ERR_STATE: in a forked child, which shares it with the rank. */
+DT_API dt_result_t dt_mem_free(void *p);
 
 /* Uneven data: where ranks run out of data after different numbers of steps, those that have none
  * left take part in the calls of the others (as PyTorch's Join and Horovod's join do).

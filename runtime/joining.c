@@ -150,6 +150,7 @@ static dt_result_t share_memory(struct dt_comm *c)
     if (r != DT_OK)
         return r;
     write_members(c);
+    c->shm.comm = c->id;
     c->shm.me = (uint32_t)c->local_rank;
     c->shm.n = (uint32_t)c->local_size;
     c->shm.ranks = c->local_ranks;

@@ -15,7 +15,8 @@ runtime_libwire_la_SOURCES = \
 	runtime/wire/hostshm.c runtime/wire/hostshm.h \
 	runtime/wire/inet.c runtime/wire/inet.h \
 	runtime/wire/msg.c runtime/wire/msg.h \
-	runtime/wire/rankmsg.c runtime/wire/rankmsg.h
+	runtime/wire/rankmsg.c runtime/wire/rankmsg.h \
+	runtime/wire/sealed.c runtime/wire/sealed.h
 runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
 # All of libdtrun, with every symbol visible: the unit tests link this.
@@ -57,11 +58,13 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/lanes.c runtime/host/lanes.h \
 	runtime/host/meet.c runtime/host/meet.h \
 	runtime/host/mesh.c runtime/host/mesh.h \
+	runtime/host/move.c runtime/host/move.h \
 	runtime/host/movement.c runtime/host/movement.h \
 	runtime/host/narrow.c runtime/host/narrow.h \
 	runtime/host/pipe.c runtime/host/pipe.h \
 	runtime/host/reduce.c runtime/host/reduce.h \
 	runtime/host/rounds.c runtime/host/rounds.h \
+	runtime/host/segment.c runtime/host/segment.h \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/shmmove.c runtime/host/shmmove.h \
 	runtime/host/stream.c runtime/host/stream.h \
@@ -69,6 +72,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/twolevel.c runtime/host/twolevel.h \
 	runtime/host/wireformat.c runtime/host/wireformat.h \
 	runtime/joining.c runtime/joining.h \
+	runtime/memory.c \
 	runtime/operation.c runtime/operation.h \
 	runtime/pair.c \
 	runtime/parts.c \

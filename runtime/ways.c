@@ -24,6 +24,7 @@ static void furnish(struct dt_way *w)
     const struct dt_comm *c = w->comm;
 
     w->shm = (struct dt_shm){ .map = c->shm.map,
+                              .comm = c->shm.comm,
                               .me = c->shm.me,
                               .n = c->shm.n,
                               .ranks = c->shm.ranks,

@@ -49,6 +49,7 @@ UNIT_TESTS = \
 	tests/unit/outname \
 	tests/unit/reach \
 	tests/unit/restart \
+	tests/unit/segments \
 	tests/unit/words
 
 if HAVE_NCCL
@@ -137,6 +138,10 @@ tests_unit_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA
 tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
 tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_segments_SOURCES = tests/unit/segments.c
+tests_unit_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_segments_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_hostarg_SOURCES = tests/unit/hostarg.c tests/unit/unit.h tests/unit/describe.h
 tests_unit_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

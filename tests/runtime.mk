@@ -9,6 +9,7 @@ UNIT_TESTS += \
 	tests/unit/failures \
 	tests/unit/hardship \
 	tests/unit/huge \
+	tests/unit/memory \
 	tests/unit/mismatches \
 	tests/unit/movement \
 	tests/unit/pair \
@@ -54,6 +55,10 @@ tests_unit_hardship_LDADD = $(TESTJOB_LIBS)
 tests_unit_huge_SOURCES = tests/unit/huge.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_huge_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_huge_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_memory_SOURCES = tests/unit/memory.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_memory_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_memory_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_auth_SOURCES = tests/unit/auth.c
 tests_unit_auth_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

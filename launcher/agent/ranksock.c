@@ -11,6 +11,7 @@
 
 #include "launcher/agent/callwatch.h"
 #include "launcher/agent/commshm.h"
+#include "launcher/agent/segments.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
@@ -38,7 +39,8 @@ struct dt_ranksock {
     int shm_fd;
     struct dt_callwatch watch;
     struct dt_commshm *comms; /* the memory of other communicators */
-    int table_fd;             /* sealed copy of the encoded table, or -1 */
+    struct dt_segments *segments;
+    int table_fd; /* sealed copy of the encoded table, or -1 */
     uint64_t table_bytes;
     bool aborted;
     bool failed;         /* a rank has said why it stopped the host */
@@ -83,6 +85,18 @@ static void send_memory(struct peer *p, uint64_t comm, uint32_t members, uint32_
 
     msg.memory.comm = comm;
     msg.memory.error = fd < 0 ? errno : 0;
+    tell(p, &msg, fd);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void send_segment(struct peer *p, uint64_t comm, uint64_t bytes, uint32_t members)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_SEGMENT };
+    int fd = dt_segments_want(p->owner->segments, comm, bytes, members, &msg.segment.number);
+
+    msg.segment.comm = comm;
+    msg.segment.error = fd < 0 ? errno : 0;
     tell(p, &msg, fd);
     if (fd >= 0)
         close(fd);
@@ -198,6 +212,8 @@ static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
         s->events.limit(s->arg, msg->limit.ms);
     } else if (msg->type == DT_RANK_FREE_MEMORY) {
         dt_commshm_done(s->comms, msg->free_memory.comm);
+    } else if (msg->type == DT_RANK_WANT_SEGMENT) {
+        send_segment(p, msg->want_segment.comm, msg->want_segment.bytes, msg->want_segment.members);
     } else if (msg->type == DT_RANK_STEP) {
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
@@ -322,6 +338,7 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
     *s = (struct dt_ranksock){ .start = start, .events = *events, .arg = arg, .table_fd = -1 };
     s->peers = dt_xcalloc(start->ranks.n, sizeof *s->peers);
     s->comms = dt_commshm_create(start->generation, start->ranks.n);
+    s->segments = dt_segments_create(start->ranks.n);
     for (uint32_t i = 0; i < start->ranks.n; i++)
         s->peers[i] = (struct peer){ .owner = s, .fd = -1, .child_fd = -1 };
     s->shm_fd = dt_hostshm_create(&s->shm, start->generation, start->ranks.n, 0);
@@ -466,6 +483,7 @@ void dt_ranksock_destroy(struct dt_ranksock *s)
         return;
     dt_callwatch_reset(&s->watch);
     dt_commshm_destroy(s->comms);
+    dt_segments_destroy(s->segments);
     dt_hostshm_unmap(&s->shm);
     if (s->shm_fd >= 0)
         close(s->shm_fd);

@@ -1,10 +1,20 @@
 #include "runtime/host/handover.h"
 
+#include <string.h>
+
 #include "runtime/host/pipe.h"
 #include "runtime/host/rounds.h"
+#include "runtime/host/segment.h"
 
-struct way { /* the call, then the data, of which this much has moved */
+enum { LEAST_OPEN = 2 * 1024 }; /* bytes that are worth to be told where they are */
+
+struct opening {
     struct dt_call call;
+    struct dt_place place; /* of the buffer */
+};
+
+struct way { /* the opening, then the data, of which this much has moved */
+    struct opening opening;
     void *buf;
     size_t bytes;
     size_t done;
@@ -19,17 +29,17 @@ struct handover {
 
 static size_t left(const struct way *w)
 {
-    return sizeof w->call + w->bytes - w->done;
+    return sizeof w->opening + w->bytes - w->done;
 }
 
-/* The rest of the call, or, once that is through, of the data. */
+/* The rest of the opening, or, once that is through, of the data. */
 static struct iovec rest(struct way *w)
 {
-    size_t call = sizeof w->call;
+    size_t opening = sizeof w->opening;
 
-    if (w->done < call)
-        return (struct iovec){ (uint8_t *)&w->call + w->done, call - w->done };
-    return (struct iovec){ (uint8_t *)w->buf + (w->done - call), left(w) };
+    if (w->done < opening)
+        return (struct iovec){ (uint8_t *)&w->opening + w->done, opening - w->done };
+    return (struct iovec){ (uint8_t *)w->buf + (w->done - opening), left(w) };
 }
 
 static bool advance(struct way *w, ssize_t moved)
@@ -73,38 +83,64 @@ static dt_result_t move(struct dt_shm *s, struct handover *h)
     return r;
 }
 
+/* Both copy a half; then each tells the other that its own is done. */
+static dt_result_t copy_halves(struct dt_shm *s, struct handover *h, void *buf, size_t bytes,
+                               bool giving)
+{
+    size_t half = bytes / 2, at = giving ? 0 : half, mine = giving ? half : bytes - half;
+    uint8_t *theirs, ours = 1;
+
+    dt_segment_hold();
+    theirs = dt_segment_find(h->in.opening.place);
+    if (theirs && giving)
+        memcpy(theirs + at, (const uint8_t *)buf + at, mine);
+    else if (theirs)
+        memcpy((uint8_t *)buf + at, theirs + at, mine);
+    dt_segment_release();
+    if (!theirs)
+        return dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[h->peer]);
+    h->out.buf = h->in.buf = &ours;
+    h->out.bytes = h->in.bytes = 1;
+    return move(s, h);
+}
+
 /* Both have told their call before either can fail for the other's. */
 static dt_result_t hand_over(struct dt_shm *s, struct handover *h, const struct dt_call *call,
-                             size_t out, size_t in)
+                             void *buf, size_t bytes, bool giving)
 {
+    struct way *data = giving ? &h->out : &h->in;
     dt_result_t r;
 
-    h->out.call = *call;
+    h->out.opening.call = *call;
+    if (bytes >= LEAST_OPEN)
+        h->out.opening.place = dt_segment_place(s->comm, buf, bytes);
     r = move(s, h);
     if (r != DT_OK)
         return r;
-    if (!dt_call_equal(call, &h->in.call)) {
+    if (!dt_call_equal(call, &h->in.opening.call)) {
         dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[h->peer]);
-        s->trouble->theirs = h->in.call;
+        s->trouble->theirs = h->in.opening.call;
         return DT_ERR_MISMATCH;
     }
-    h->out.bytes = out;
-    h->in.bytes = in;
+    if (h->out.opening.place.segment && h->in.opening.place.segment)
+        return copy_halves(s, h, buf, bytes, giving);
+    data->buf = buf;
+    data->bytes = bytes;
     return move(s, h);
 }
 
 dt_result_t dt_handover_give(struct dt_shm *s, const struct dt_call *call, const void *buf,
                              size_t bytes, uint32_t peer)
 {
-    struct handover h = { .s = s, .peer = peer, .out = { .buf = (void *)(uintptr_t)buf } };
+    struct handover h = { .s = s, .peer = peer };
 
-    return hand_over(s, &h, call, bytes, 0);
+    return hand_over(s, &h, call, (void *)(uintptr_t)buf, bytes, true);
 }
 
 dt_result_t dt_handover_take(struct dt_shm *s, const struct dt_call *call, void *buf, size_t bytes,
                              uint32_t peer)
 {
-    struct handover h = { .s = s, .peer = peer, .in = { .buf = buf } };
+    struct handover h = { .s = s, .peer = peer };
 
-    return hand_over(s, &h, call, 0, bytes);
+    return hand_over(s, &h, call, buf, bytes, false);
 }

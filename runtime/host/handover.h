@@ -1,4 +1,5 @@
-/* Data from one rank of a host to another, through the pipes between them.
+/* Data from one rank of a host to another, through the pipes between them; or, where both buffers
+ * stand in segments (segment.h), straight, a half by each of the two.
  *
  * Both ranks first tell each other their call, so that both learn where the two do not fit; what
  * does not is never written to the taker's buffer. A call returns when the other rank has made its

@@ -1,11 +1,13 @@
 #include "runtime/host/shm.h"
 
+#include <assert.h>
 #include <stdalign.h>
 #include <string.h>
 
 #include "runtime/host/meet.h"
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
+#include "runtime/host/segment.h"
 
 enum {
     SLICE_BYTES = 128,      /* slices begin at multiples: no two ranks write one cache line pair */
@@ -30,6 +32,7 @@ struct chunk {
     uint8_t *out;
     size_t bytes;
     size_t slice; /* bytes of every rank's slice but the last ones */
+    bool few;     /* the whole is: everybody folds all of it */
     bool huge;    /* no cache keeps the whole result */
     int divisor;
     uint32_t root; /* who is to have the result, or EVERYBODY */
@@ -39,6 +42,18 @@ struct chunk {
 static bool collects(const struct dt_shm *s, const struct chunk *c)
 {
     return c->root == EVERYBODY || c->root == s->me;
+}
+
+/* The bytes of the whole from "at" on, at most so many. */
+static struct chunk cut(const struct dt_shm *s, const struct chunk *whole, size_t at, size_t most)
+{
+    struct chunk c = *whole;
+
+    c.in += at;
+    c.out = collects(s, whole) ? c.out + at : NULL;
+    c.bytes = whole->bytes - at < most ? whole->bytes - at : most;
+    c.slice = ((c.bytes + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
+    return c;
 }
 
 static size_t slice_at(const struct chunk *c, uint32_t rank)
@@ -67,48 +82,53 @@ static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, const
     dt_fold(&f, dtype, (dt_op_t)c->call->op);
 }
 
-/* Where a rank's data of a small call stand: with its progress, if they fit. */
-static uint8_t *small_data(const struct dt_shm *s, uint32_t rank, size_t bytes)
+/* Everybody's data travel in its line; everybody folds them for itself. */
+static dt_result_t reduce_inline(struct dt_shm *s, const struct chunk *c)
 {
-    return bytes <= DT_HOSTSHM_INLINE ? dt_round_post(s, rank)->data : dt_round_staging(s, rank);
-}
-
-/* Everybody shows everything, and folds it for itself. */
-static dt_result_t reduce_small(struct dt_shm *s, const struct chunk *c)
-{
-    size_t bytes = c->bytes;
     const void *src[s->n];
-    dt_result_t r = dt_round_begin(s, bytes);
+    dt_result_t r = dt_round_begin(s, 0);
 
     if (r != DT_OK)
         return r;
-    if (bytes > DT_HOSTSHM_INLINE)
-        dt_stream_copy(&s->stream, dt_round_staging(s, s->me), c->in, bytes);
-    dt_meet_post(s, c->call, c->in, bytes > DT_HOSTSHM_INLINE ? 0 : bytes);
+    dt_meet_post(s, c->call, c->in, c->bytes);
     r = dt_meet(s, true);
-    if (r != DT_OK || bytes == 0 || !collects(s, c))
+    if (r != DT_OK || c->bytes == 0 || !collects(s, c))
         return r;
     for (uint32_t i = 0; i < s->n; i++)
-        src[i] = small_data(s, i, bytes);
-    fold(s, c, c->out, src, bytes);
+        src[i] = dt_round_post(s, i)->data;
+    fold(s, c, c->out, src, c->bytes);
     return DT_OK;
 }
 
-static void stage_others(struct dt_shm *s, const struct chunk *c)
+/* ---- in staging: everybody folds all of few bytes for itself, or a slice of many for all ---- */
+
+static void fold_all(const struct dt_shm *s, const struct chunk *c)
+{
+    const void *src[s->n];
+
+    for (uint32_t i = 0; i < s->n; i++)
+        src[i] = dt_round_staging(s, i);
+    fold(s, c, c->out, src, c->bytes);
+}
+
+/* What others fold. */
+static void stage(struct dt_shm *s, const struct chunk *c)
 {
     uint8_t *mine = dt_round_staging(s, s->me);
-    size_t at = slice_at(c, s->me), after = slice_at(c, s->me + 1);
+    size_t at = c->few ? c->bytes : slice_at(c, s->me), after = slice_at(c, s->me + 1);
 
     dt_stream_copy(&s->stream, mine, c->in, at);
+    if (c->few)
+        return;
     dt_stream_copy(&s->stream, mine + after, c->in + after, c->bytes - after);
 }
 
-static void keep(const struct chunk *c, size_t at, const void *result, size_t bytes)
+static void keep(const struct chunk *c, void *out, const void *result, size_t bytes)
 {
     if (c->huge)
-        dt_stream_past_caches(c->out + at, result, bytes);
+        dt_stream_past_caches(out, result, bytes);
     else
-        memcpy(c->out + at, result, bytes);
+        memcpy(out, result, bytes);
 }
 
 /* Folds this rank's slice, block by block: each goes to the output, to the staging, or to both. */
@@ -125,7 +145,7 @@ static void fold_slice(struct dt_shm *s, const struct chunk *c)
             src[i] = (i == s->me ? c->in : dt_round_staging(s, i)) + at;
         fold(s, c, block, src, bytes);
         if (collects(s, c))
-            keep(c, at, block, bytes);
+            keep(c, c->out + at, block, bytes);
         if (c->root != s->me)
             dt_stream_copy(&s->stream, dt_round_staging(s, s->me) + at, block, bytes);
     }
@@ -140,59 +160,169 @@ static dt_result_t collect(struct dt_shm *s, const struct chunk *c)
 
         if (r != DT_OK)
             return r;
-        keep(c, at, dt_round_staging(s, peer) + at, slice_bytes(c, peer));
+        keep(c, c->out + at, dt_round_staging(s, peer) + at, slice_bytes(c, peer));
     }
     return DT_OK;
 }
 
-/* Everybody stages the slices of the others, folds its own, and collects theirs. */
-static dt_result_t reduce_chunk(struct dt_shm *s, const struct chunk *c, bool first)
+/* ---- where they stand ---- */
+
+/* What every rank says in the first round. One that is to have no result has a place for it. */
+struct terms {
+    struct dt_place in;
+    struct dt_place out;
+};
+
+static_assert(sizeof(struct terms) <= DT_HOSTSHM_INLINE, "travels with the signature");
+
+/* Among ranks that share CPUs nothing is worth a second synchronisation of few bytes. */
+static bool may_open(const struct dt_shm *s, const struct chunk *whole)
+{
+    return whole->bytes >= s->tuning->shm_open && !(s->crowded && whole->few);
+}
+
+static struct terms own_terms(const struct dt_shm *s, const struct chunk *whole)
+{
+    struct terms t = { 0 };
+
+    if (!may_open(s, whole))
+        return t;
+    t.in = dt_segment_place(s->comm, whole->in, whole->bytes);
+    t.out = collects(s, whole) ? dt_segment_place(s->comm, whole->out, whole->bytes) : t.in;
+    return t;
+}
+
+static bool is_open(const struct terms *t)
+{
+    return t->in.segment && t->out.segment;
+}
+
+/* Of how many ranks all others reach the data. */
+static uint32_t count_open(const struct dt_shm *s, const struct chunk *whole, struct terms *terms)
+{
+    uint32_t open = 0;
+
+    if (!may_open(s, whole))
+        return 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        memcpy(&terms[i], dt_round_post(s, i)->data, sizeof *terms);
+        open += is_open(&terms[i]);
+    }
+    return open;
+}
+
+/* Folds this rank's slice of what stands at "in", block by block, to where all have their "out". */
+static void fold_for_all(const struct dt_shm *s, const struct chunk *c, uint8_t *const *in,
+                         uint8_t *const *out)
+{
+    alignas(DT_HOSTSHM_LINE) uint8_t block[BLOCK_BYTES];
+    size_t end = slice_at(c, s->me + 1);
+
+    for (size_t at = slice_at(c, s->me); at < end; at += BLOCK_BYTES) {
+        size_t bytes = end - at < BLOCK_BYTES ? end - at : BLOCK_BYTES;
+        const void *src[s->n];
+
+        for (uint32_t i = 0; i < s->n; i++)
+            src[i] = in[i] + at;
+        fold(s, c, block, src, bytes);
+        for (uint32_t i = 0; i < s->n; i++) {
+            if (c->root == EVERYBODY || c->root == i)
+                keep(c, out[i] + at, block, bytes);
+        }
+    }
+}
+
+/* All data stand where all reach them. They are everybody's own again when all have folded. */
+static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
+                               const struct terms *terms)
+{
+    const struct chunk c = cut(s, whole, 0, whole->bytes);
+    uint8_t *in[s->n], *out[s->n];
+    dt_result_t r = DT_OK;
+
+    dt_segment_hold();
+    for (uint32_t i = 0; i < s->n; i++) {
+        in[i] = dt_segment_find(terms[i].in);
+        out[i] = dt_segment_find(terms[i].out);
+        if (!in[i] || !out[i])
+            r = dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[i]);
+    }
+    if (r == DT_OK) {
+        fold_for_all(s, &c, in, out);
+        dt_round_publish(s, DT_REDUCED);
+        r = dt_round_await_all(s, DT_REDUCED);
+    }
+    dt_segment_release();
+    return r;
+}
+
+/* ---- reductions ---- */
+
+/* terms: of the first chunk; NULL: it is a later one, or comes again. */
+static dt_result_t show_chunk(struct dt_shm *s, const struct chunk *c, const struct terms *terms)
 {
     dt_result_t r = dt_round_begin(s, c->bytes);
 
     if (r != DT_OK)
         return r;
-    stage_others(s, c);
-    if (first)
-        dt_meet_post(s, c->call, NULL, 0);
-    r = dt_meet(s, first);
-    if (r != DT_OK)
-        return r;
+    if (!terms || !is_open(terms))
+        stage(s, c);
+    if (terms)
+        dt_meet_post(s, c->call, terms, sizeof *terms);
+    return dt_meet(s, terms != NULL);
+}
+
+static dt_result_t finish_chunk(struct dt_shm *s, const struct chunk *c)
+{
+    if (c->few) {
+        if (collects(s, c))
+            fold_all(s, c);
+        return DT_OK;
+    }
     fold_slice(s, c);
     dt_round_publish(s, DT_REDUCED);
     return collects(s, c) ? collect(s, c) : DT_OK;
 }
 
-/* Up to how many bytes one synchronisation is the faster way. */
-static size_t small(const struct dt_shm *s)
+/* Unless nothing need be staged. Where that holds for some ranks, but not for all, these stage the
+ * first chunk late. */
+static dt_result_t reduce_chunks(struct dt_shm *s, const struct chunk *whole)
+{
+    size_t step = dt_round_most(s);
+    struct terms all[s->n], mine = own_terms(s, whole);
+    struct chunk c = cut(s, whole, 0, step);
+    dt_result_t r = show_chunk(s, &c, &mine);
+    uint32_t open = r == DT_OK ? count_open(s, whole, all) : 0;
+
+    if (open == s->n)
+        return reduce_open(s, whole, all);
+    if (open)
+        r = show_chunk(s, &c, NULL);
+    if (r == DT_OK)
+        r = finish_chunk(s, &c);
+    for (size_t at = step; r == DT_OK && at < whole->bytes; at += step) {
+        c = cut(s, whole, at, step);
+        r = show_chunk(s, &c, NULL);
+        if (r == DT_OK)
+            r = finish_chunk(s, &c);
+    }
+    return r;
+}
+
+/* Whether one synchronisation is the faster way. */
+static bool are_few(const struct dt_shm *s, size_t bytes)
 {
     size_t most = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
 
-    return most < dt_round_most(s) ? most : dt_round_most(s);
+    return bytes <= most && bytes <= dt_round_most(s);
 }
 
 /* whole: the reduction as one chunk. */
-static dt_result_t reduce(struct dt_shm *s, const struct chunk *whole)
+static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
 {
-    size_t step = dt_round_most(s);
-
-    if (whole->bytes <= small(s))
-        return reduce_small(s, whole);
-    for (size_t at = 0; at < whole->bytes; at += step) {
-        size_t m = whole->bytes - at < step ? whole->bytes - at : step;
-        struct chunk c = *whole;
-
-        c.in += at;
-        c.out = collects(s, whole) ? c.out + at : NULL;
-        c.bytes = m;
-        c.huge = whole->bytes >= s->tuning->shm_huge;
-        c.slice = ((m + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
-        dt_result_t r = reduce_chunk(s, &c, at == 0);
-
-        if (r != DT_OK)
-            return r;
-    }
-    return DT_OK;
+    whole->few = are_few(s, whole->bytes);
+    whole->huge = whole->bytes >= s->tuning->shm_huge;
+    return whole->bytes <= DT_HOSTSHM_INLINE ? reduce_inline(s, whole) : reduce_chunks(s, whole);
 }
 
 static size_t bytes_of(const struct dt_call *call)
@@ -203,12 +333,12 @@ static size_t bytes_of(const struct dt_call *call)
 dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,
                               void *out)
 {
-    const struct chunk whole = { .in = in,
-                                 .out = out,
-                                 .bytes = bytes_of(call),
-                                 .divisor = call->op == DT_AVG ? (int)s->n : 1,
-                                 .root = EVERYBODY,
-                                 .call = call };
+    struct chunk whole = { .in = in,
+                           .out = out,
+                           .bytes = bytes_of(call),
+                           .divisor = call->op == DT_AVG ? (int)s->n : 1,
+                           .root = EVERYBODY,
+                           .call = call };
 
     return reduce(s, &whole);
 }
@@ -216,49 +346,90 @@ dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, cons
 dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
                           uint32_t root, int divisor)
 {
-    const struct chunk whole = { .in = in,
-                                 .out = out,
-                                 .bytes = bytes_of(call),
-                                 .divisor = divisor,
-                                 .root = root,
-                                 .call = call };
+    struct chunk whole = { .in = in,
+                           .out = out,
+                           .bytes = bytes_of(call),
+                           .divisor = divisor,
+                           .root = root,
+                           .call = call };
 
     return reduce(s, &whole);
 }
 
-/* One round: root may run one ahead of the slowest reader. */
-static dt_result_t share_chunk(struct dt_shm *s, uint8_t *buf, size_t bytes, uint32_t root)
-{
-    dt_result_t r;
+/* ---- from root to all ---- */
 
-    if (s->me == root) {
-        r = dt_round_begin(s, bytes);
-        if (r == DT_OK && bytes)
-            dt_stream_copy(&s->stream, dt_round_staging(s, root), buf, bytes);
-    } else {
-        dt_round_join(s, bytes);
-        r = dt_round_await(s, root, DT_LEFT);
-        if (r == DT_OK && bytes)
-            memcpy(buf, dt_round_staging(s, root), bytes);
-    }
-    if (r == DT_OK)
+/* Where root's buffer is for all, as its line says in the first round; of few bytes it says
+ * nothing, for root may go on before others have them. */
+static struct dt_place *shared_place(const struct dt_shm *s, uint32_t root)
+{
+    return (struct dt_place *)dt_round_post(s, root)->data;
+}
+
+static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
+{
+    struct dt_place place = { 0 };
+    size_t at = 0, most = dt_round_most(s);
+
+    if (bytes >= s->tuning->shm_open)
+        place = dt_segment_place(s->comm, buf, bytes);
+    do {
+        size_t m = bytes - at < most ? bytes - at : most;
+        dt_result_t r = dt_round_begin(s, m);
+
+        if (r != DT_OK)
+            return r;
+        if (at == 0)
+            *shared_place(s, s->me) = place;
+        if (m && !place.segment)
+            dt_stream_copy(&s->stream, dt_round_staging(s, s->me), buf + at, m);
         dt_round_publish(s, DT_LEFT);
-    return r;
+        at += m;
+    } while (at < bytes && !place.segment);
+    return place.segment ? dt_round_await_all(s, DT_LEFT) : DT_OK;
+}
+
+static dt_result_t copy_open(struct dt_shm *s, void *buf, struct dt_place place, size_t bytes,
+                             uint32_t root)
+{
+    const uint8_t *from;
+
+    dt_segment_hold();
+    from = dt_segment_find(place);
+    if (from)
+        memcpy(buf, from, bytes);
+    dt_segment_release();
+    if (!from)
+        return dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[root]);
+    dt_round_publish(s, DT_LEFT);
+    return DT_OK;
+}
+
+/* Root may be one round ahead of the slowest reader. */
+static dt_result_t take_share(struct dt_shm *s, uint8_t *buf, size_t bytes, uint32_t root)
+{
+    size_t at = 0, most = dt_round_most(s);
+
+    do {
+        size_t m = bytes - at < most ? bytes - at : most;
+        dt_result_t r;
+
+        dt_round_join(s, m);
+        r = dt_round_await(s, root, DT_LEFT);
+        if (r != DT_OK)
+            return r;
+        if (at == 0 && shared_place(s, root)->segment)
+            return copy_open(s, buf, *shared_place(s, root), bytes, root);
+        if (m)
+            memcpy(buf + at, dt_round_staging(s, root), m);
+        dt_round_publish(s, DT_LEFT);
+        at += m;
+    } while (at < bytes);
+    return DT_OK;
 }
 
 dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root)
 {
-    size_t at = 0, most = dt_round_most(s);
-
     if (s->n == 1)
         return DT_OK;
-    do {
-        size_t m = bytes - at < most ? bytes - at : most;
-        dt_result_t r = share_chunk(s, (uint8_t *)buf + at, m, root);
-
-        if (r != DT_OK)
-            return r;
-        at += m;
-    } while (at < bytes);
-    return DT_OK;
+    return s->me == root ? share_out(s, buf, bytes) : take_share(s, buf, bytes, root);
 }

@@ -4,7 +4,11 @@
  * each, a rank uses the next part of its staging, and writes it only after everybody has left the
  * round before the last one (rounds.h), so that a round costs as few synchronisations as its data
  * flow needs. Every wait ends when something stops the host (hostshm.h), with that reason as
- * result. */
+ * result.
+ *
+ * Where the data of all ranks stand in segments (segment.h) nothing is staged: the line that a rank
+ * writes in the first round anyway says where they are, and who wants them takes them from there.
+ * All decide alike, by what all have said. */
 #ifndef DT_HOST_SHM_H
 #define DT_HOST_SHM_H
 
@@ -19,6 +23,7 @@
 
 struct dt_shm {
     struct dt_hostshm map;
+    uint64_t comm;
     uint32_t me;
     uint32_t n;
     const uint32_t *ranks; /* by local rank, to name them in trouble */
@@ -36,8 +41,8 @@ struct dt_shm {
     struct dt_trouble *trouble;
 };
 
-/* Completes a structure whose map, me, n, ranks and trouble are set. cpus: a bit for each that this
- * process may use, where cpus[0] has the first 64. */
+/* Completes a structure whose map, comm, me, n, ranks and trouble are set. cpus: a bit for each
+ * that this process may use, where cpus[0] has the first 64. */
 void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64]);
 /* After the first meeting of all, or when tuning has changed: decides how to wait, by the CPUs that
  * there are for everybody. */
@@ -54,7 +59,7 @@ dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, cons
 dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
                           uint32_t root, int divisor);
 /* Copies local rank root's buffer to all others. Part of a call that has begun; bytes may be 0:
- * then everybody waits for root. */
+ * then everybody waits for root. When it returns the buffer is root's own again. */
 dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root);
 
 #endif

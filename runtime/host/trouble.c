@@ -24,6 +24,7 @@ static const uint8_t told[] = {
     [DT_CALL_SCATTERV] = TYPE | FROM,
     [DT_CALL_SEND] = COUNT | TYPE | TO,
     [DT_CALL_RECV] = COUNT | TYPE | FROM,
+    [DT_CALL_ALLOC] = COUNT | TYPE,
 };
 
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT])

@@ -1,21 +1,19 @@
 #include "runtime/wire/hostshm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/wire/rankmsg.h"
+#include "runtime/wire/sealed.h"
 
 enum {
-    MAGIC = 0x48525444, /* "DTRH" */
-    SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL,
+    MAGIC = 0x48525444,           /* "DTRH" */
     ROOM_TOTAL = 8 * 1024 * 1024, /* more than the caches of the cores that write and read it */
     ROOM_MIN = 64 * 1024,
     ROOM_MAX = 2 * 1024 * 1024,
@@ -105,13 +103,12 @@ static void fill(const struct dt_hostshm *h, uint32_t generation, uint32_t local
 
 int dt_hostshm_create(struct dt_hostshm *h, uint32_t generation, uint32_t local_size, uint32_t size)
 {
-    int fd = memfd_create("dtrun", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = dt_sealed_create("dtrun", total_bytes(local_size, size));
 
     *h = (struct dt_hostshm){ 0 };
     if (fd < 0)
         return -1;
-    if (ftruncate(fd, (off_t)total_bytes(local_size, size)) == 0 &&
-        fcntl(fd, F_ADD_SEALS, SEALS) == 0 && map(h, fd, local_size, size) == 0) {
+    if (map(h, fd, local_size, size) == 0) {
         fill(h, generation, local_size);
         return fd;
     }
@@ -131,15 +128,10 @@ int dt_hostshm_create_private(struct dt_hostshm *h)
 int dt_hostshm_map(struct dt_hostshm *h, int fd, uint32_t generation, uint32_t local_size,
                    uint32_t size)
 {
-    struct stat st;
-    int seals = fcntl(fd, F_GET_SEALS);
-
     *h = (struct dt_hostshm){ 0 };
-    if (seals < 0 || fstat(fd, &st) < 0)
-        return -1;
     errno = EPROTO;
-    if ((seals & SEALS) != SEALS || local_size == 0 || local_size > DT_RANKS_MAX ||
-        size > DT_RANKS_MAX || (uint64_t)st.st_size != total_bytes(local_size, size))
+    if (local_size == 0 || local_size > DT_RANKS_MAX || size > DT_RANKS_MAX ||
+        !dt_sealed_check(fd, total_bytes(local_size, size)))
         return -1;
     if (map(h, fd, local_size, size) < 0)
         return -1;
@@ -227,6 +219,7 @@ const char *dt_hostshm_call_name(uint64_t call)
         [DT_CALL_DUP] = "dt_comm_dup",
         [DT_CALL_FREE] = "dt_comm_free",
         [DT_CALL_TUNE] = "dt_comm_tune",
+        [DT_CALL_ALLOC] = "dt_mem_alloc",
     };
     size_t kind = call & (DT_HOSTSHM_INSIDE - 1);
 

@@ -75,6 +75,7 @@ enum dt_call_kind {
     DT_CALL_DUP = 19,
     DT_CALL_FREE = 20,
     DT_CALL_TUNE = 21,
+    DT_CALL_ALLOC = 22,
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */

@@ -48,6 +48,11 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
     case DT_RANK_LIMIT:
         dt_put_u32(p, m->limit.ms);
         break;
+    case DT_RANK_WANT_SEGMENT:
+        dt_put_u64(p, m->want_segment.comm);
+        dt_put_u64(p, m->want_segment.bytes);
+        dt_put_u32(p, m->want_segment.members);
+        break;
     case DT_RANK_WELCOME:
         dt_put_u32(p, m->welcome.generation);
         dt_put_u32(p, m->welcome.rank);
@@ -68,6 +73,11 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
     case DT_RANK_MEMORY:
         dt_put_u64(p, m->memory.comm);
         dt_put_u32(p, (uint32_t)m->memory.error);
+        break;
+    case DT_RANK_SEGMENT:
+        dt_put_u64(p, m->segment.comm);
+        dt_put_u64(p, m->segment.number);
+        dt_put_u32(p, (uint32_t)m->segment.error);
         break;
     case DT_RANK_ABORT:
         dt_put_u64(p, m->abort.comm);
@@ -139,6 +149,11 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
     case DT_RANK_LIMIT:
         m->limit.ms = dt_get_u32(g);
         break;
+    case DT_RANK_WANT_SEGMENT:
+        m->want_segment.comm = dt_get_u64(g);
+        m->want_segment.bytes = dt_get_u64(g);
+        m->want_segment.members = dt_get_u32(g);
+        break;
     case DT_RANK_WELCOME:
         m->welcome.generation = dt_get_u32(g);
         m->welcome.rank = dt_get_u32(g);
@@ -159,6 +174,11 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
     case DT_RANK_MEMORY:
         m->memory.comm = dt_get_u64(g);
         m->memory.error = (int32_t)dt_get_u32(g);
+        break;
+    case DT_RANK_SEGMENT:
+        m->segment.comm = dt_get_u64(g);
+        m->segment.number = dt_get_u64(g);
+        m->segment.error = (int32_t)dt_get_u32(g);
         break;
     case DT_RANK_ABORT:
         m->abort.comm = dt_get_u64(g);

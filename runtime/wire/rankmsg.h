@@ -12,6 +12,8 @@
  *                    <-    MEMORY + memory file    or why there is none
  *     FREE_MEMORY    ->                            this rank is done with it
  *     LIMIT          ->                            calls may wait for so long, and no longer
+ *     WANT_SEGMENT   ->                            for their buffers
+ *                    <-    SEGMENT + memory file   or why there is none
  *     FAILED         ->                            a call fails on all ranks
  *                    <-    ABORT                   a rank died, or failed
  *
@@ -27,7 +29,7 @@
 #include "runtime/wire/msg.h"
 
 enum {
-    DT_RANK_PROTOCOL = 6, /* changes with any message or with the shared memory (hostshm.h) */
+    DT_RANK_PROTOCOL = 7, /* changes with any message or with the shared memory (hostshm.h) */
     DT_RANK_REFUSED_TEXT = 512,
     DT_RANK_NOTE_TEXT = 512,
     DT_RANK_FAILED_TEXT = 512,
@@ -42,12 +44,14 @@ enum dt_rankmsg_type {
     DT_RANK_WANT_MEMORY = 6,
     DT_RANK_FREE_MEMORY = 7,
     DT_RANK_LIMIT = 8,
+    DT_RANK_WANT_SEGMENT = 9,
     DT_RANK_WELCOME = 65,
     DT_RANK_REFUSED = 66,
     DT_RANK_TABLE = 67,
     DT_RANK_ABORT = 68,
     DT_RANK_GO = 69,
     DT_RANK_MEMORY = 70,
+    DT_RANK_SEGMENT = 71,
 };
 
 enum { DT_RANK_GO_ON = -1 }; /* go.exit_code: dt_step returns */
@@ -89,6 +93,11 @@ struct dt_rankmsg {
             uint32_t ms;
         } limit;
         struct {
+            uint64_t comm;
+            uint64_t bytes;   /* of the file; the same for all */
+            uint32_t members; /* as above */
+        } want_segment;
+        struct {
             uint32_t generation;
             uint32_t rank;
             uint32_t size;
@@ -114,6 +123,11 @@ struct dt_rankmsg {
             uint64_t comm;
             int32_t error; /* 0, or the errno for which there is none */
         } memory;
+        struct {
+            uint64_t comm;
+            uint64_t number; /* of no other in this generation */
+            int32_t error;   /* as above */
+        } segment;
         struct {
             int32_t exit_code; /* 0..255: end the process with it; DT_RANK_GO_ON: go on */
         } go;

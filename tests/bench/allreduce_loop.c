@@ -2,6 +2,7 @@
  * each other, the mean of all ranks. With -DUSE_MPI it measures an MPI library, else libdtrun.
  *
  *     allreduce MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from rank 0
+ *     allreduce ... SECONDS shared                  likewise, in memory from dt_mem_alloc
  *     allreduce wait SECONDS                        the CPU time, in per cent, that a rank uses
  * which waits so long for rank 0 */
 #include <stdbool.h>
@@ -35,6 +36,12 @@ static double agree(double mine, bool most)
 static void meet(void)
 {
     MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void *allocate_shared(size_t bytes)
+{
+    (void)bytes;
+    return NULL;
 }
 
 static void end(void)
@@ -75,6 +82,14 @@ static void meet(void)
     check(dt_barrier(DT_WORLD));
 }
 
+static void *allocate_shared(size_t bytes)
+{
+    void *p;
+
+    check(dt_mem_alloc(DT_WORLD, bytes, &p));
+    return p;
+}
+
 static void end(void)
 {
     check(dt_finalize());
@@ -112,20 +127,20 @@ static int calls_in(double wanted, const float *in, float *out, size_t count)
     return calls < LEAST_CALLS ? LEAST_CALLS : calls > MOST_CALLS ? MOST_CALLS : (int)calls;
 }
 
-static float *zeros(size_t bytes)
+static float *zeros(size_t bytes, bool shared)
 {
-    float *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    float *p = shared ? allocate_shared(bytes) : aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
 
     if (!p)
         exit(1);
     return memset(p, 0, bytes); /* no page is to be made while a call is timed */
 }
 
-static void measure(int rank, int size, char **args)
+static void measure(int rank, int size, char **args, bool shared)
 {
     size_t least = strtoul(args[0], NULL, 10), most = strtoul(args[1], NULL, 10);
     size_t factor = strtoul(args[2], NULL, 10);
-    float *in = zeros(most), *out = zeros(most);
+    float *in = zeros(most, shared), *out = zeros(most, shared);
 
     for (size_t bytes = least; bytes <= most; bytes *= factor) {
         size_t count = bytes / sizeof *in;
@@ -135,8 +150,10 @@ static void measure(int rank, int size, char **args)
         if (rank == 0)
             printf("%zu %.3f\n", bytes, mean * 1e6);
     }
-    free(in);
-    free(out);
+    if (!shared) {
+        free(in);
+        free(out);
+    }
 }
 
 static void wait_for_rank_0(int rank, double length)
@@ -160,8 +177,8 @@ int main(int argc, char **argv)
     int rank, size;
 
     begin(&rank, &size);
-    if (argc == 5)
-        measure(rank, size, argv + 1);
+    if (argc == 5 || (argc == 6 && strcmp(argv[5], "shared") == 0))
+        measure(rank, size, argv + 1, argc == 6);
     else if (argc == 3 && strcmp(argv[1], "wait") == 0)
         wait_for_rank_0(rank, atof(argv[2]));
     end();

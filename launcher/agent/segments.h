@@ -1,0 +1,22 @@
+/* The memory files of buffers that the ranks of a host share (dt_mem_alloc). The agent makes one
+ * when the first rank of a communicator asks, hands it to all of them, and forgets it: it lives as
+ * long as they have it mapped. */
+#ifndef DT_AGENT_SEGMENTS_H
+#define DT_AGENT_SEGMENTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dt_segments;
+
+struct dt_segments *dt_segments_create(uint32_t local_size);
+/* Accepts NULL. */
+void dt_segments_destroy(struct dt_segments *s);
+
+/* For one of so many local ranks of communicator comm, which make one request after the other.
+ * Returns a descriptor, which the caller closes, or -1 with errno. *number tells the file from all
+ * others. */
+int dt_segments_want(struct dt_segments *s, uint64_t comm, uint64_t bytes, uint32_t members,
+                     uint64_t *number);
+
+#endif

@@ -1,0 +1,113 @@
+/* The public calls for memory that all ranks of a host can reach. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/collective.h"
+#include "runtime/context.h"
+#include "runtime/host/segment.h"
+
+enum { NAME = 64 };
+
+/* Returns the part of this rank, or NULL with errno. */
+static void *take_part(struct dt_comm *c, size_t bytes)
+{
+    struct dt_segment_kind kind = { .comm = c->id, .me = c->shm.me, .n = c->shm.n, .bytes = bytes };
+    size_t total = dt_segment_total(kind.n, bytes);
+    void *part;
+    int fd = -1;
+
+    errno = ENOMEM;
+    if (total == 0)
+        return NULL;
+    if (kind.n > 1)
+        fd = dt_agentlink_want_segment(&c->world->agent, c->id, total, kind.n, &kind.number);
+    if (kind.n > 1 && fd < 0)
+        return NULL;
+    part = dt_segment_open(&kind, fd);
+    if (fd >= 0) {
+        int error = errno;
+
+        close(fd);
+        errno = error;
+    }
+    return part;
+}
+
+static dt_result_t say_none(const struct dt_comm *c, size_t bytes, int rank, int error)
+{
+    char host[NAME] = "";
+
+    if (rank == c->rank && gethostname(host, sizeof host - 1) == 0)
+        return dt_fail(DT_ERR_NOMEM,
+                       "dt_mem_alloc: host %s has no %zu bytes for each of the %d ranks of the "
+                       "communicator that it has: %s",
+                       host, bytes, c->local_size, strerror(error));
+    return dt_fail(DT_ERR_NOMEM,
+                   "dt_mem_alloc: the host of rank %d has no %zu bytes for each of its ranks: %s",
+                   rank, bytes, strerror(error));
+}
+
+/* All ranks have it, or none. */
+static dt_result_t agree(struct dt_comm *c, size_t bytes, void *part, int error)
+{
+    uint64_t *errors = calloc((size_t)c->size, sizeof *errors);
+    dt_result_t r;
+
+    if (!errors)
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->rank));
+    errors[c->rank] = part ? 0 : (uint64_t)error;
+    r = dt_comm_show(c, DT_CALL_ALLOC, errors, sizeof *errors);
+    for (int rank = 0; r == DT_OK && rank < c->size; rank++) {
+        if (errors[rank])
+            r = say_none(c, bytes, rank, (int)errors[rank]);
+    }
+    free(errors);
+    return r;
+}
+
+static dt_result_t allocate(struct dt_comm *c, size_t bytes, void **p)
+{
+    dt_result_t r = dt_comm_meet_for(c, DT_CALL_ALLOC, bytes);
+    void *part;
+
+    if (r != DT_OK || bytes == 0)
+        return r;
+    dt_segment_sweep();
+    part = take_part(c, bytes);
+    r = agree(c, bytes, part, errno ? errno : ENOMEM);
+    if (r == DT_OK) {
+        dt_segment_settle(part);
+        *p = part;
+    } else {
+        dt_segment_discard(part);
+    }
+    return r;
+}
+
+dt_result_t dt_mem_alloc(dt_comm_t *comm, size_t bytes, void **p)
+{
+    struct dt_comm *c;
+    dt_result_t r;
+
+    if (!p)
+        return dt_fail(DT_ERR_ARG, "dt_mem_alloc: there is nowhere to put the pointer");
+    *p = NULL;
+    r = dt_context_enter("dt_mem_alloc", comm, &c);
+    if (r != DT_OK)
+        return r;
+    r = allocate(c, bytes, p);
+    dt_context_leave(c);
+    return r;
+}
+
+dt_result_t dt_mem_free(void *p)
+{
+    dt_result_t r = dt_context_check_process("dt_mem_free");
+
+    if (r != DT_OK || !p || dt_segment_free(p))
+        return r;
+    return dt_fail(DT_ERR_ARG, "dt_mem_free: %p is not what dt_mem_alloc gave, or has been freed",
+                   p);
+}
