@@ -59,7 +59,8 @@ static int recv(int peer)
 
 static void begin(void)
 {
-    signal(SIGTERM, SIG_IGN); /* dtrun ends the others, too: the call's own error is to come first */
+    signal(SIGTERM,
+           SIG_IGN); /* dtrun ends the others, too: the call's own error is to come first */
     if (dt_init() != DT_OK) {
         fprintf(stderr, "%s\n", dt_last_error());
         exit(1);

@@ -19,13 +19,13 @@ bench() { # NAME: skips where it does
     [[ "${lines[1]}" =~ ^\ +20\ +[0-9.]+\ s\ +[0-9.]+\ ms\ .*KiB$ ]]
 }
 
-@test "tests/bench/overlap tells what part of reducing is hidden" {
+@test "check 50: tests/bench/overlap tells what part of reducing is hidden" {
     bench overlap
     [ "$(grep -cE '^buckets .*: compute [0-9.]+ ms, reduce [0-9.]+ ms, both [0-9.]+ ms: -?[0-9]+ % hidden$' \
         <<<"$output")" = 6 ]
 }
 
-@test "tests/bench/tcp compares all-reduce between hosts" {
+@test "check 49: tests/bench/tcp compares all-reduce between hosts" {
     bench tcp
     [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){4} +[0-9.]+$' <<<"$output")" = 8 ]
 }
@@ -35,8 +35,15 @@ bench() { # NAME: skips where it does
     [ "$(grep -cE '^ +1 MiB (exact|f16|bf16|int8|2bit) +[0-9.]+ ms +[0-9.]+$' <<<"$output")" = 10 ]
 }
 
-@test "tests/bench/death tells when those that are left know" {
+@test "check 37: tests/bench/death tells when those that are left know" {
     bench death
     [ "$(grep -cE '^dtrun +[a-z_]+( +[0-9.]+){6}$' <<<"$output")" = 1 ]
     [ "$(grep -cE '^(openmpi|mpich) +[a-z_]+ .* [0-9.]+ +[0-9.]+$' <<<"$output")" = 2 ]
+}
+
+@test "checks 47, 48, 51, 52: tests/bench/shape shows cliffs, odd numbers of ranks, and what starting and waiting cost" {
+    bench shape
+    [ "$(grep -cE '^2\^1[02]( +[0-9.]+){7}' <<<"$output")" = 2 ]
+    [ "$(grep -cE '^[3567] ranks +[0-9.]+, [48] ranks +[0-9.]+: [0-9.]+$' <<<"$output")" = 4 ]
+    [ "$(grep -cE '^ *[28] ranks: dt_init [0-9.]+ ms, memory [0-9]+ KiB a rank, .* rank -?[0-9.]+ us$' <<<"$output")" = 2 ]
 }

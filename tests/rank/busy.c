@@ -7,6 +7,8 @@
 
 #include "runtime/dtrun.h"
 
+static float *buf;
+
 static int failed(void)
 {
     printf("rank %d: %s\n", dt_rank(), dt_last_error());
@@ -17,7 +19,8 @@ int main(int argc, char **argv)
 {
     size_t words = argc == 3 ? strtoul(argv[1], NULL, 10) : 0;
     long calls = argc == 3 ? atol(argv[2]) : 0;
-    float *buf = calloc(words, sizeof *buf);
+
+    buf = calloc(words, sizeof *buf);
 
     signal(SIGTERM, SIG_IGN);
     setvbuf(stdout, NULL, _IOLBF, 0);
