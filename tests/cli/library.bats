@@ -62,6 +62,17 @@ declared() {
     printf 'rank %d of 4: 6\n' 0 1 2 3 | diff - out || { cat err; false; }
 }
 
+@test "examples/halo comes to the same bytes with any number of ranks" {
+    halo="$DTRUN_BUILD/examples/halo"
+    "$halo" >alone
+    [ "$(wc -l <alone)" = 50 ]
+    [ "$(head -1 alone | cut -c1-5)" = '0 97.' ] || { head -1 alone; false; }
+    for np in 2 5; do
+        DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" timeout 60 \
+            "$DTRUN_BUILD/cmd/dtrun" -np $np -H localhost:$np --no-tag "$halo" 2>err | diff alone - || { cat err; false; }
+    done
+}
+
 @test "DTRUN_WIRE: a format that is none, and one that needs memory of the program, are errors" {
     hello="$DTRUN_BUILD/examples/hello"
     run -0 env DTRUN_WIRE=f16 "$hello"
