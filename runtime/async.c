@@ -1,7 +1,6 @@
 #include "runtime/async.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/futex.h"
@@ -42,7 +41,7 @@ static void make_call(struct dt_async *a, struct dt_task *task)
     dt_ticketlock_await(a->lock, task->number);
     task->result = task->run(task);
     if (task->result != DT_OK)
-        snprintf(task->why, sizeof task->why, "%s", dt_last_error());
+        dt_error_keep(&task->error);
     dt_ticketlock_leave(a->lock);
     atomic_store_explicit(&task->done, 1, memory_order_release);
     dt_futex_wake_all(&task->done);
@@ -132,5 +131,5 @@ dt_result_t dt_task_await(struct dt_task *task)
 {
     while (!dt_task_is_done(task))
         dt_futex_wait(&task->done, 0);
-    return task->result == DT_OK ? DT_OK : dt_fail(task->result, "%s", task->why);
+    return task->result == DT_OK ? DT_OK : dt_error_again(&task->error);
 }

@@ -25,7 +25,7 @@ struct dt_task {
     uint32_t number;
     _Atomic uint32_t done;
     dt_result_t result;
-    char why[DT_ERROR_TEXT]; /* of a failure */
+    dt_error_info_t error; /* of a failure */
 };
 
 struct dt_async { /* all zero at first */

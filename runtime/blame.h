@@ -4,8 +4,8 @@
 
 #include "runtime/comm.h"
 
-/* Makes a sentence of the trouble in this call on c what dt_last_error returns; returns the
- * trouble's code. */
+/* Makes the trouble in this call on c what dt_last_error and dt_last_error_info tell; returns the
+ * trouble's code. call NULL: it was noticed outside. */
 dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
                      const struct dt_call *call);
 

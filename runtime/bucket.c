@@ -39,7 +39,7 @@ struct dt_bucket {
     struct flight *last;
     struct flight *spare; /* with data */
     dt_result_t failed;   /* the first that did */
-    char why[DT_ERROR_TEXT];
+    dt_error_info_t error;
 };
 
 static dt_result_t reduce(struct dt_task *task)
@@ -117,7 +117,7 @@ static void land(struct dt_bucket *b)
     b->first = f->next;
     if (r != DT_OK && b->failed == DT_OK) {
         b->failed = r;
-        snprintf(b->why, sizeof b->why, "%s", dt_last_error());
+        dt_error_keep(&b->error);
     }
     if (!f->data) {
         flight_free(f);
@@ -188,7 +188,7 @@ static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t
         return dt_fail(DT_ERR_ARG, "dt_bucket_push: no buffer was given");
     if (count > PTRDIFF_MAX / dt_dtype_size(b->dtype))
         return dt_fail(DT_ERR_ARG, "dt_bucket_push: count %zu is larger than memory", count);
-    return b->failed == DT_OK ? DT_OK : dt_fail(b->failed, "%s", b->why);
+    return b->failed == DT_OK ? DT_OK : dt_error_again(&b->error);
 }
 
 dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
@@ -215,7 +215,7 @@ dt_result_t dt_bucket_wait(dt_bucket_t *b)
     r = flush(b);
     while (b->first)
         land(b);
-    return b->failed == DT_OK ? r : dt_fail(b->failed, "%s", b->why);
+    return b->failed == DT_OK ? r : dt_error_again(&b->error);
 }
 
 static dt_result_t check_create(dt_dtype_t dtype, dt_op_t op, dt_bucket_t **bucket)

@@ -183,9 +183,11 @@ dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind)
     return dt_comm_meet_for(c, kind, 0);
 }
 
+/* Ranks that choose their algorithms otherwise would wait for each other in one of them: they shall
+ * notice here. */
 dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes)
 {
-    struct dt_call call = { .root = -1 };
+    struct dt_call call = { .op = c->world->settings.deterministic, .root = -1 };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     if (r != DT_OK)

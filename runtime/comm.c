@@ -1,10 +1,12 @@
 #include "runtime/comm.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
 
 #include "runtime/blame.h"
+#include "runtime/dump.h"
 #include "runtime/host/flow.h"
 #include "runtime/uneven.h"
 
@@ -12,6 +14,17 @@ static_assert((int)DT_HOSTSHM_MISMATCH == (int)DT_ERR_MISMATCH &&
                   (int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER &&
                   (int)DT_HOSTSHM_TIMED_OUT == (int)DT_ERR_TIMEOUT,
               "the agent names the reason in our terms");
+
+enum { BRIEF = 8192 }; /* elements */
+
+const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME])
+{
+    if (id)
+        snprintf(text, DT_COMM_NAME, "%" PRIu64 ".%" PRIu64, (id >> 32) - 1, id & UINT32_MAX);
+    else
+        snprintf(text, DT_COMM_NAME, "world");
+    return text;
+}
 
 /* ---- failing ---- */
 
@@ -32,14 +45,16 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     if (!dt_result_is_final(result) || c->failed != DT_OK)
         return result;
     c->failed = result;
-    snprintf(c->why, sizeof c->why, "%s", dt_last_error());
+    dt_error_keep(&c->error);
     if (c->trouble.code != result)
         dt_trouble(&c->trouble, result, (uint32_t)c->world->rank);
     if (c->shm.map.head)
-        dt_comm_stop(c, result, c->trouble.rank, c->why);
+        dt_comm_stop(c, result, c->trouble.rank, c->error.message);
     else /* the others have their memory, or will have it */
-        dt_agentlink_failed(&c->world->agent, c->id, result, c->trouble.rank, c->why, true);
+        dt_agentlink_failed(&c->world->agent, c->id, result, c->trouble.rank, c->error.message,
+                            true);
     dt_flow_fail(&c->mesh, result);
+    dt_dump_failure(c->world, c->error.message);
     return result;
 }
 
@@ -49,13 +64,12 @@ dt_result_t dt_comm_check(struct dt_comm *c)
     int stopped;
 
     if (c->failed != DT_OK)
-        return dt_fail(c->failed, "%s", c->why);
+        return dt_error_again(&c->error);
     stopped = dt_hostshm_stopped(&c->shm.map, &culprit);
     if (!stopped)
         return DT_OK;
     dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-    return dt_comm_fail(c, dt_fail((dt_result_t)stopped, "rank %d: rank %u %s", c->world->rank,
-                                   culprit, stopped == DT_ERR_PEER ? "died or left" : "failed"));
+    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL));
 }
 
 /* ---- calls ---- */
@@ -69,6 +83,26 @@ static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
     if (inside && c->nodes > 1)
         dt_hostshm_note_signature(me, dt_call_signature(call));
     dt_hostshm_note_call(me, call->number, inside | call->kind);
+}
+
+/* Calls that take microseconds, unless somebody comes late. */
+static bool is_brief(const struct dt_comm *c, const struct dt_call *call)
+{
+    return c->nodes == 1 && call->kind <= DT_CALL_BROADCAST && call->count <= BRIEF;
+}
+
+static void record(struct dt_comm *c, const struct dt_call *call)
+{
+    c->shm.way = c->local_size > 1 ? "shm" : NULL;
+    c->lanes.way = c->nodes > 1 ? "tcp" : NULL;
+    dt_ring_begin(c->shm.ring, call);
+    if (!is_brief(c, call))
+        dt_ring_lasts(c->shm.ring);
+}
+
+static void record_end(struct dt_comm *c, dt_result_t r)
+{
+    dt_ring_end(c->shm.ring, r, c->shm.way, c->lanes.way);
 }
 
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
@@ -85,8 +119,9 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     }
     call->number = ++c->calls;
     if (c->failed != DT_OK)
-        return dt_fail(c->failed, "%s", c->why);
+        return dt_error_again(&c->error);
     note(c, call, DT_HOSTSHM_INSIDE);
+    record(c, call);
     stopped = dt_hostshm_stopped(&c->shm.map, &culprit);
     if (!stopped)
         return DT_OK;
@@ -96,5 +131,6 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
     note(c, call, 0);
+    record_end(c, r);
     return r == DT_OK ? r : dt_comm_fail(c, dt_blame(c, &c->trouble, call));
 }

@@ -46,7 +46,7 @@ struct dt_comm {
     bool announcing;          /* the call is an announcement, or has been announced */
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
     dt_result_t failed;                       /* DT_OK, or what every call returns */
-    char why[DT_ERROR_TEXT];
+    dt_error_info_t error;                    /* likewise */
     int bell; /* eventfd: readable for good once this process has stopped it; -1: on one host */
     struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */
     struct dt_shm shm;
@@ -79,6 +79,10 @@ static inline void dt_comm_set_limit(struct dt_comm *c, uint32_t ms)
 {
     atomic_store_explicit(&c->shm.map.ranks[c->local_rank].limit_ms, ms, memory_order_relaxed);
 }
+
+/* "world", or "3.2": the second of which rank 3 of the job is the first. Returns text. */
+enum { DT_COMM_NAME = 32 };
+const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME]);
 
 /* DT_OK, or what has ended this generation; costs a load. */
 dt_result_t dt_comm_check(struct dt_comm *c);

@@ -84,10 +84,11 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
 
 static void abort_it(struct dt_comm *c, void *arg)
 {
-    char why[DT_ERROR_TEXT];
+    char name[DT_WORLD_NAME], why[DT_ERROR_TEXT];
 
     (void)arg;
-    snprintf(why, sizeof why, "rank %d called dt_comm_abort", c->world->rank);
+    snprintf(why, sizeof why, "%s called dt_comm_abort",
+             dt_world_name(c->world, (uint32_t)c->world->rank, name));
     dt_comm_stop(c, DT_ERR_ABORTED, (uint32_t)c->world->rank, why);
 }
 

@@ -4,13 +4,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "runtime/host/reduce.h"
 #include "runtime/joining.h"
-#include "runtime/reduceoptions.h"
+#include "runtime/recorder.h"
 #include "runtime/slots.h"
 #include "runtime/split.h"
 #include "runtime/tuningfile.h"
-#include "runtime/wire/env.h"
 
 enum state { BEFORE, READY, AFTER };
 
@@ -96,6 +94,14 @@ dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
     if (r == DT_OK && !dt_slot_see(comm, see, arg))
         r = fail_handle(name, dt_slot_ever(comm));
     return r;
+}
+
+dt_result_t dt_context_world(const char *name, const struct dt_world **w)
+{
+    dt_result_t r = dt_context_check_process(name);
+
+    *w = &dti_context.job;
+    return r == DT_OK && dti_context.state == BEFORE ? check_state(name) : r;
 }
 
 /* ---- ways ---- */
@@ -187,17 +193,6 @@ static void on_stop(void *arg, uint64_t comm, int code, uint32_t culprit)
     dt_slots_see(pass_on, &stop);
 }
 
-static dt_result_t choose_kernels(void)
-{
-    const char *isa = getenv(DT_ENV_ISA);
-    char choices[64];
-
-    if (dt_reduce_use(isa))
-        return DT_OK;
-    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_ISA "=%s is none of this processor's: %s", isa,
-                   dt_reduce_choices(choices, sizeof choices));
-}
-
 static dt_result_t meet_agent(struct dt_world *w)
 {
     struct dt_agentenv env;
@@ -244,16 +239,17 @@ static void warn(void *arg, const char *text)
     dt_agentlink_note(&w->agent, text);
 }
 
-static dt_result_t init(struct dt_slot *s)
+static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
 {
-    dt_result_t r = choose_kernels();
+    struct dt_world *w = &dti_context.job;
+    dt_result_t r = dt_config_read(config, &w->settings);
 
-    if (r == DT_OK)
-        r = dt_reduceoptions_choose(getenv(DT_ENV_WIRE));
-    if (r == DT_OK)
-        r = meet_agent(&dti_context.job);
-    if (r == DT_OK && dti_context.job.rank == 0)
-        dt_tuningfile_read(&dti_context.job.tuning, warn, &dti_context.job);
+    if (r == DT_OK) {
+        dt_recorder_start(w->settings.recorder_calls);
+        r = meet_agent(w);
+    }
+    if (r == DT_OK && w->rank == 0)
+        dt_tuningfile_read(&w->tuning, warn, w);
     if (r == DT_OK)
         r = join(s);
     if (r == DT_OK)
@@ -261,7 +257,7 @@ static dt_result_t init(struct dt_slot *s)
     return r;
 }
 
-dt_result_t dt_init(void)
+dt_result_t dt_init_with(const dt_config_t *config)
 {
     dt_result_t r = dt_context_check_process("dt_init");
     struct dt_slot *s;
@@ -270,12 +266,17 @@ dt_result_t dt_init(void)
         return r;
     s = dt_slot_enter(DT_WORLD);
     if (dti_context.state == BEFORE)
-        r = init(s);
+        r = init(s, config);
     else
         r = dt_fail(DT_ERR_STATE, "dt_init was called %s",
                     dti_context.state == READY ? "twice" : "after dt_finalize");
     dt_slot_leave(s);
     return r;
+}
+
+dt_result_t dt_init(void)
+{
+    return dt_init_with(NULL);
 }
 
 static void drop(struct dt_comm *c)
@@ -306,6 +307,16 @@ dt_result_t dt_finalize(void)
 }
 
 /* ---- numbers and steps ---- */
+
+void dt_version(int *major, int *minor, int *patch)
+{
+    if (major)
+        *major = DT_VERSION_MAJOR;
+    if (minor)
+        *minor = DT_VERSION_MINOR;
+    if (patch)
+        *patch = DT_VERSION_PATCH;
+}
 
 int dt_rank(void)
 {

@@ -34,6 +34,10 @@ dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, stru
 /* For what needs no communicator. DT_ERR_STATE: in a forked child. */
 dt_result_t dt_context_check_process(const char *name);
 
+/* Who this process is; it stays readable after dt_finalize. DT_ERR_STATE: before dt_init, or in a
+ * forked child. */
+dt_result_t dt_context_world(const char *name, const struct dt_world **w);
+
 /* For what any thread may ask at any time: runs see, which must not wait, whether threads are in
  * calls on the communicator or not. */
 dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,

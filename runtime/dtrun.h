@@ -24,6 +24,7 @@ extern "C" {
 #define DT_VERSION_MAJOR 0
 #define DT_VERSION_MINOR 1
 #define DT_VERSION_PATCH 0
+#define DT_VERSION       (DT_VERSION_MAJOR * 10000 + DT_VERSION_MINOR * 100 + DT_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define DT_API __attribute__((visibility("default")))
@@ -74,6 +75,16 @@ typedef enum dt_op {
     DT_BXOR = 7
 } dt_op_t;
 
+/* How numbers travel between hosts; within a host they always stay as they are. */
+typedef enum dt_wire {
+    DT_WIRE_DEFAULT = -1, /* as DTRUN_WIRE says */
+    DT_WIRE_EXACT = 0,
+    DT_WIRE_F16 = 1,
+    DT_WIRE_BF16 = 2,
+    DT_WIRE_INT8 = 3, /* with a scale for 256 numbers each */
+    DT_WIRE_2BIT = 4  /* the threshold, its negative, or 0 */
+} dt_wire_t;
+
 typedef struct dt_comm dt_comm_t;
 
 #define DT_WORLD     ((dt_comm_t *)0)   /* the communicator of all ranks */
@@ -86,6 +97,29 @@ typedef struct dt_comm dt_comm_t;
  * of another version. DT_ERR_IO: the socket to dtrun-agent was closed on the way to this program.
  */
 DT_API dt_result_t dt_init(void);
+
+/* What a program may ask for at the start, where the environment variable that is named does not
+ * say otherwise: who starts the program has the last word. */
+typedef struct dt_config {
+    size_t size;        /* of this structure, */
+    int version;        /* and DT_VERSION, as the program was compiled */
+    int deterministic;  /* DTRUN_DETERMINISTIC: 1 or 0; -1: not said. The same on all ranks */
+    dt_wire_t wire;     /* DTRUN_WIRE: of calls that do not say; the same on all ranks */
+    const char *isa;    /* DTRUN_ISA: the instruction set of reductions; NULL: the best there is */
+    int recorder_calls; /* DTRUN_RECORDER_CALLS: see dt_recorder_dump; 0: none, -1: 64 */
+    const char *recorder; /* DTRUN_RECORDER: a directory for dumps; NULL: none */
+} dt_config_t;
+
+#define DT_CONFIG_INIT                                                                             \
+    {                                                                                              \
+        sizeof(dt_config_t), DT_VERSION, -1, DT_WIRE_DEFAULT, NULL, -1, NULL                       \
+    }
+
+/* dt_init, with what is asked for; NULL: the same as dt_init. DT_ERR_VERSION, before anything else
+ * is done: the program was compiled with a dtrun.h that this library does not fit. */
+DT_API dt_result_t dt_init_with(const dt_config_t *config);
+/* The version of the library; that of the header is DT_VERSION. Pointers may be NULL. */
+DT_API void dt_version(int *major, int *minor, int *patch);
 /* Waits for all ranks to call it, then leaves the job. A rank that ends without it has failed.
  * After an earlier failure it waits for nobody and returns that failure. DT_ERR_STATE: another
  * thread is inside a call; the job goes on. */
@@ -160,16 +194,6 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * workstations, JPDC 69(2), 2009) in segments. dtrun(3) has the limits. */
 DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op);
-
-/* How numbers travel between hosts; within a host they always stay as they are. */
-typedef enum dt_wire {
-    DT_WIRE_DEFAULT = -1, /* as DTRUN_WIRE says */
-    DT_WIRE_EXACT = 0,
-    DT_WIRE_F16 = 1,
-    DT_WIRE_BF16 = 2,
-    DT_WIRE_INT8 = 3, /* with a scale for 256 numbers each */
-    DT_WIRE_2BIT = 4  /* the threshold, its negative, or 0 */
-} dt_wire_t;
 
 /* What a call may ask for beside the rest. All but the residual must be the same on all ranks. */
 typedef struct dt_all_reduce_options {
@@ -375,6 +399,30 @@ DT_API dt_result_t dt_checkpoint_restore(int64_t *step);
 DT_API const char *dt_strerror(dt_result_t result);
 /* What went wrong in this thread's last failing call, in a sentence; "" when nothing has. */
 DT_API const char *dt_last_error(void);
+
+/* The same in parts. What is not known is 0, "" or -1. */
+typedef struct dt_error_info {
+    size_t size;        /* of this structure, set by the caller */
+    dt_result_t code;   /* DT_OK: nothing has failed */
+    int rank;           /* of the job: who is to blame; -1: not known */
+    int error;          /* errno of what failed on this host */
+    uint64_t call;      /* the sequence number of the call on its communicator */
+    double seconds;     /* since it began */
+    char host[256];     /* that of the rank to blame */
+    char comm[32];      /* "world", or by which rank it was made and as which, such as "3.2" */
+    char operation[32]; /* such as "all-reduce" */
+    char message[512];  /* as of dt_last_error */
+} dt_error_info_t;
+
+/* DT_ERR_VERSION: info->size is none that this library knows. */
+DT_API dt_result_t dt_last_error_info(dt_error_info_t *info);
+
+/* The flight recorder keeps the last calls on every communicator (64, see dt_config_t): which they
+ * were, when, and what came of them. Writes them to a file: as text, or where the path ends in
+ * ".jsonl" as JSON lines. NULL: both, to rank.RANK.GENERATION.txt and .jsonl in the recorder's
+ * directory, where they go by themselves when a call fails for good, once in a process. Any thread
+ * may call it, while others are inside calls too. A failure concerns this call alone. */
+DT_API dt_result_t dt_recorder_dump(const char *path);
 
 #ifdef __cplusplus
 }

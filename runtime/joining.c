@@ -10,7 +10,6 @@
 #include "runtime/collective.h"
 #include "runtime/devicehost.h"
 #include "runtime/ways.h"
-#include "runtime/wire/env.h"
 
 /* ---- who is where ---- */
 
@@ -164,7 +163,6 @@ static dt_result_t share_memory(struct dt_comm *c)
 /* The ways to other hosts, which are made when they are needed. */
 static dt_result_t set_out(struct dt_comm *c)
 {
-    const char *in_order = getenv(DT_ENV_DETERMINISTIC);
     struct dt_world *w = c->world;
 
     c->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -182,7 +180,7 @@ static dt_result_t set_out(struct dt_comm *c)
                                   .me = c->node,
                                   .n = c->nodes,
                                   .tuning = &c->tuning,
-                                  .in_order = in_order && strcmp(in_order, "1") == 0 };
+                                  .in_order = w->settings.deterministic };
     return find_lane(c);
 }
 
@@ -205,6 +203,7 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
     *c = (struct dt_comm){
         .world = w, .id = id, .size = (int)n, .bell = -1, .tuning = dt_tuning_builtin
     };
+    c->shm.ring = dt_ring_open(id);
     r = create(c, ranks);
     dt_devicehost_init(c);
     return r == DT_OK ? r : dt_comm_fail(c, r);
@@ -243,6 +242,7 @@ dt_result_t dt_comm_take_tuning(struct dt_comm *c, struct dt_tuning_table *table
 void dt_comm_release(struct dt_comm *c)
 {
     dt_ways_close(c);
+    dt_ring_close(c->shm.ring);
     dt_device_close(&c->device);
     dt_lanes_close(&c->lanes);
     dt_mesh_close(&c->mesh);

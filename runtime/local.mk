@@ -40,10 +40,12 @@ runtime_libruntime_la_SOURCES = \
 	runtime/collective.c runtime/collective.h \
 	runtime/comm.c runtime/comm.h \
 	runtime/communicators.c \
+	runtime/config.c runtime/config.h \
 	runtime/context.c runtime/context.h \
 	runtime/device.c runtime/device.h \
 	runtime/devicehost.c runtime/devicehost.h \
 	runtime/dtype.c runtime/dtype.h \
+	runtime/dump.c runtime/dump.h \
 	runtime/error.c runtime/error.h \
 	runtime/futex.h \
 	runtime/host/alarm.c runtime/host/alarm.h \
@@ -76,11 +78,13 @@ runtime_libruntime_la_SOURCES = \
 	runtime/operation.c runtime/operation.h \
 	runtime/pair.c \
 	runtime/parts.c \
+	runtime/recorder.c runtime/recorder.h \
 	runtime/reduceoptions.c runtime/reduceoptions.h \
 	runtime/request.c runtime/request.h \
 	runtime/rooted.c \
 	runtime/slots.c runtime/slots.h \
 	runtime/split.c runtime/split.h \
+	runtime/stamped.c runtime/stamped.h \
 	runtime/ticketlock.c runtime/ticketlock.h \
 	runtime/tuning.c runtime/tuning.h \
 	runtime/tuningfile.c runtime/tuningfile.h \

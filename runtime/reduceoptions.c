@@ -7,12 +7,16 @@
 #include "runtime/dtype.h"
 #include "runtime/error.h"
 #include "runtime/host/reduce.h"
+#include "runtime/stamped.h"
 #include "runtime/wire/env.h"
 
-enum {
-    LEAST_COUNT = 4096, /* fewer numbers take no longer as they are, and may be what is counted */
-    MOST_BYTES = 4096,  /* that any version's options have */
-};
+enum { LEAST_COUNT = 4096 }; /* fewer take no longer as they are, and may be what is counted */
+
+static const struct dt_stamped stamp = { .call = "dt_all_reduce_with",
+                                         .name = "options",
+                                         .init = "DT_ALL_REDUCE_OPTIONS_INIT",
+                                         .first = sizeof(dt_all_reduce_options_t),
+                                         .known = sizeof(dt_all_reduce_options_t) };
 
 static const struct {
     const char *name;
@@ -32,26 +36,31 @@ static dt_all_reduce_options_t dti_default = DT_ALL_REDUCE_OPTIONS_INIT;
 
 /* ---- what holds without options ---- */
 
-dt_result_t dt_reduceoptions_choose(const char *text)
+dt_result_t dt_reduceoptions_choose_wire(dt_wire_t wire, const char *where)
 {
     dti_default.wire = DT_WIRE_EXACT;
-    if (!text || !*text)
-        return DT_OK;
+    if (wire == DT_WIRE_2BIT)
+        return dt_fail(
+            DT_ERR_ARG,
+            "dt_init: %s=2bit cannot be: what 2 bits leave over has to be kept in memory "
+            "that only the program can give, with dt_all_reduce_with; here exact, f16, "
+            "bf16 and int8 can be chosen",
+            where);
+    if ((unsigned)wire >= WIRES)
+        return dt_fail(DT_ERR_ARG, "dt_init: %s: %d is no dt_wire_t", where, (int)wire);
+    dti_default.wire = wire;
+    return DT_OK;
+}
+
+dt_result_t dt_reduceoptions_choose(const char *text)
+{
     for (int i = 0; i < WIRES; i++) {
         if (strcmp(text, wires[i].name) == 0)
-            dti_default.wire = (dt_wire_t)i;
+            return dt_reduceoptions_choose_wire((dt_wire_t)i, DT_ENV_WIRE);
     }
-    if (dti_default.wire == DT_WIRE_2BIT) {
-        dti_default.wire = DT_WIRE_EXACT;
-        return dt_fail(DT_ERR_ARG,
-                       "dt_init: " DT_ENV_WIRE "=2bit cannot be: what 2 bits leave over has to be "
-                       "kept in memory that only the program can give, with dt_all_reduce_with; "
-                       "here exact, f16, bf16 and int8 can be chosen");
-    }
-    if (dti_default.wire == DT_WIRE_EXACT && strcmp(text, wires[DT_WIRE_EXACT].name) != 0)
-        return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_WIRE "=%s is none of exact, f16, bf16, int8",
-                       text);
-    return DT_OK;
+    dti_default.wire = DT_WIRE_EXACT;
+    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_WIRE "=%s is none of exact, f16, bf16, int8",
+                   text);
 }
 
 static bool can_be_packed(dt_dtype_t dtype, dt_op_t op)
@@ -68,26 +77,6 @@ const dt_all_reduce_options_t *dt_reduceoptions_default(size_t count, dt_dtype_t
 }
 
 /* ---- reading ---- */
-
-static dt_result_t copy(const dt_all_reduce_options_t *given, dt_all_reduce_options_t *o)
-{
-    const uint8_t *bytes = (const uint8_t *)given;
-
-    if (given->size < sizeof *o || given->size > MOST_BYTES)
-        return dt_fail(DT_ERR_VERSION,
-                       "dt_all_reduce_with: options->size is %zu, which no version of dtrun.h has; "
-                       "initialize options with DT_ALL_REDUCE_OPTIONS_INIT",
-                       given->size);
-    for (size_t i = sizeof *o; i < given->size; i++) {
-        if (bytes[i])
-            return dt_fail(DT_ERR_VERSION,
-                           "dt_all_reduce_with: an option is set (at byte %zu) that this libdtrun, "
-                           "which is older than the program's dtrun.h, does not know",
-                           i);
-    }
-    *o = *given;
-    return DT_OK;
-}
 
 static dt_result_t check_wire(const dt_all_reduce_options_t *o, size_t count, dt_dtype_t dtype,
                               dt_op_t op)
@@ -123,7 +112,7 @@ dt_result_t dt_reduceoptions_read(const dt_all_reduce_options_t *given, size_t c
 {
     const dt_all_reduce_options_t *common =
         device ? NULL : dt_reduceoptions_default(count, dtype, op);
-    dt_result_t r = copy(given, o);
+    dt_result_t r = dt_stamped_read(&stamp, given, o);
 
     if (r != DT_OK)
         return r;

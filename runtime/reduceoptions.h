@@ -9,8 +9,10 @@
 
 #include "runtime/dtrun.h"
 
-/* Reads what DTRUN_WIRE says; text may be NULL. Not while another thread makes calls. */
+/* The wire format of calls that do not say, by what DTRUN_WIRE says, or by the number that was
+ * given at "where". Not while another thread makes calls. */
 dt_result_t dt_reduceoptions_choose(const char *text);
+dt_result_t dt_reduceoptions_choose_wire(dt_wire_t wire, const char *where);
 /* What holds for a call without options; NULL: nothing. */
 const dt_all_reduce_options_t *dt_reduceoptions_default(size_t count, dt_dtype_t dtype, dt_op_t op);
 

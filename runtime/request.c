@@ -1,7 +1,6 @@
 #include "runtime/request.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,7 +202,7 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
 dt_result_t dt_wait_all(dt_request_t *requests, size_t n)
 {
     dt_result_t first = DT_OK;
-    char why[DT_ERROR_TEXT] = "";
+    dt_error_info_t error;
 
     if (n && !requests)
         return dt_fail(DT_ERR_ARG, "dt_wait_all: no requests were given");
@@ -213,7 +212,7 @@ dt_result_t dt_wait_all(dt_request_t *requests, size_t n)
         if (r == DT_OK || first != DT_OK)
             continue;
         first = r;
-        snprintf(why, sizeof why, "%s", dt_last_error());
+        dt_error_keep(&error);
     }
-    return first == DT_OK ? DT_OK : dt_fail(first, "%s", why);
+    return first == DT_OK ? DT_OK : dt_error_again(&error);
 }

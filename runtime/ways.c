@@ -4,6 +4,7 @@
 
 #include "runtime/blame.h"
 #include "runtime/dtype.h"
+#include "runtime/dump.h"
 #include "runtime/futex.h"
 #include "runtime/host/flow.h"
 #include "runtime/host/handover.h"
@@ -62,6 +63,7 @@ struct dt_way *dt_way_find(struct dt_comm *c, int peer, bool giving)
     w->giving = giving;
     dt_async_open(&w->async, &w->lock);
     furnish(w);
+    w->shm.ring = dt_ring_open(c->id);
     return w;
 }
 
@@ -84,6 +86,7 @@ void dt_ways_close(struct dt_comm *c)
             continue;
         dt_async_close(&c->ways[i]->async);
         dt_mesh_close(&c->ways[i]->mesh);
+        dt_ring_close(c->ways[i]->shm.ring);
         free(c->ways[i]);
     }
     free(c->ways);
@@ -91,6 +94,11 @@ void dt_ways_close(struct dt_comm *c)
 }
 
 /* ---- passing ---- */
+
+static bool is_local(const struct dt_way *w)
+{
+    return dt_u32s_find(&w->comm->locals, (uint32_t)w->peer) >= 0;
+}
 
 static dt_result_t move(struct dt_way *w, const struct dt_call *call, void *buf)
 {
@@ -124,8 +132,10 @@ static dt_result_t fail(struct dt_way *w, struct dt_call *call)
 
     turn(w->giving ? &w->trouble.theirs : call, w->giving ? c->rank : w->peer);
     r = dt_blame(c, &w->trouble, call);
+    dt_error_details()->seconds = dt_ring_seconds(w->shm.ring);
     dt_comm_stop(c, r, w->trouble.rank, dt_last_error());
     dt_flow_fail(&w->mesh, r);
+    dt_dump_failure(c->world, dt_last_error());
     return r;
 }
 
@@ -143,13 +153,18 @@ dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dt
                             .dtype = (uint8_t)dtype,
                             .root = w->giving ? w->peer : w->comm->rank,
                             .number = ++w->calls };
-
+    struct dt_call told = call;
     dt_result_t r;
 
+    if (!w->giving)
+        turn(&told, w->peer);
+    dt_ring_begin(w->shm.ring, &told);
+    dt_ring_lasts(w->shm.ring);
     if (watched)
         note(w, DT_HOSTSHM_INSIDE);
     r = move(w, &call, buf);
     if (watched)
         note(w, 0);
+    dt_ring_end(w->shm.ring, r, is_local(w) ? "shm" : NULL, is_local(w) ? NULL : "tcp");
     return r == DT_OK ? r : fail(w, &call);
 }

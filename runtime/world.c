@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +11,7 @@
 
 void dt_world_none(struct dt_world *w)
 {
-    *w = (struct dt_world){ .size = 1, .local_size = 1, .nodes = 1 };
+    *w = (struct dt_world){ .settings = w->settings, .size = 1, .local_size = 1, .nodes = 1 };
     dt_agentlink_none(&w->agent);
     dt_door_init(&w->door);
 }
@@ -110,6 +111,23 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
         dt_world_stop(w, 0, &w->shm, r, (uint32_t)w->rank, dt_last_error());
     dt_world_leave(w);
     return r;
+}
+
+const char *dt_world_host(const struct dt_world *w, uint32_t rank)
+{
+    const struct dt_msg_addr *a = w->table.addrs.v;
+
+    return rank < w->table.addrs.n && a[rank].node < w->table.hosts.n
+               ? w->table.hosts.v[a[rank].node]
+               : "";
+}
+
+const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_WORLD_NAME])
+{
+    const char *host = dt_world_host(w, rank);
+
+    snprintf(text, DT_WORLD_NAME, *host ? "rank %u (%s)" : "rank %u", rank, host);
+    return text;
 }
 
 void dt_world_leave(struct dt_world *w)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "runtime/agentlink.h"
+#include "runtime/config.h"
 #include "runtime/dtrun.h"
 #include "runtime/host/door.h"
 #include "runtime/tuning.h"
@@ -14,6 +15,7 @@
 #include "runtime/wire/msg.h"
 
 struct dt_world {
+    struct dt_settings settings;
     int rank;
     int size;
     int local_rank;
@@ -38,6 +40,13 @@ dt_result_t dt_world_alone(struct dt_world *w);
 dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env);
 /* Frees all but the numbers; the agent keeps its end. */
 void dt_world_leave(struct dt_world *w);
+
+enum { DT_WORLD_NAME = 288 };
+
+/* The name of the host of a rank; "": not known. */
+const char *dt_world_host(const struct dt_world *w, uint32_t rank);
+/* "rank 3 (host2)", or "rank 3". Returns text. */
+const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_WORLD_NAME]);
 
 /* Ends the calls on a communicator, whose memory is shm, on all its ranks, through the agent; comm
  * 0: on all communicators of the job. why: a sentence. Any thread may call it; it does not wait. */

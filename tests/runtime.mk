@@ -4,6 +4,7 @@ UNIT_TESTS += \
 	tests/unit/auth \
 	tests/unit/collectives \
 	tests/unit/communicators \
+	tests/unit/config \
 	tests/unit/disturbed \
 	tests/unit/door \
 	tests/unit/failures \
@@ -17,6 +18,7 @@ UNIT_TESTS += \
 	tests/unit/parts \
 	tests/unit/perf \
 	tests/unit/pipe \
+	tests/unit/recorder \
 	tests/unit/reduce \
 	tests/unit/reduceoptions \
 	tests/unit/shm \
@@ -37,6 +39,14 @@ TESTJOB_LIBS = launcher/libagent.la runtime/libruntime.la $(SODIUM_LIBS) $(UV_LI
 tests_unit_async_SOURCES = tests/unit/async.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_async_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_async_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_config_SOURCES = tests/unit/config.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_config_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_recorder_SOURCES = tests/unit/recorder.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_recorder_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_recorder_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/reference.c \
 	tests/unit/reference.h tests/unit/rankcheck.h $(TESTJOB)

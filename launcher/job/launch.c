@@ -319,7 +319,7 @@ void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
 static void send_table(struct dt_job *j)
 {
     struct dt_msg_addr *addrs = dt_xcalloc(j->np, sizeof *addrs);
-    struct dt_msg_table m = { j->generation, { addrs, j->np } };
+    struct dt_msg_table m = { j->generation, { addrs, j->np }, { 0 } };
 
     for (uint32_t r = 0; r < j->np; r++) {
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
@@ -328,7 +328,10 @@ static void send_table(struct dt_job *j)
         addrs[r].host = (char *)(addrs[r].port ? dt_job_address(j, (uint32_t)node->node_rank) : "");
         addrs[r].node = (uint32_t)node->node_rank;
     }
+    for (size_t i = 0; i < j->plan.nnodes; i++)
+        dt_xstrs_add(&m.hosts, dt_job_host_name(j, j->plan.nodes[i].host));
     dt_job_send_all(j, DT_MSG_TABLE, &m);
+    dt_strs_free(&m.hosts);
     free(addrs);
     j->table_sent = true;
     dt_verbose("generation %u: all ranks have met", j->generation);

@@ -224,6 +224,7 @@ static dt_result_t exchange(struct reduction *d)
                             .arg = d };
     dt_result_t r;
 
+    d->lanes->way = "tcp-exchange";
     d->segments = dt_flow_segments(d->bytes);
     flows_with_all(d, flows, d->segments);
     r = make_window(d);
@@ -281,6 +282,7 @@ static dt_result_t direct(struct reduction *d)
                             .arg = d };
     dt_result_t r;
 
+    d->lanes->way = "tcp-direct";
     slice_up(d);
     flows_with_all(d, flows, 2 * d->segments);
     r = make_window(d);
@@ -352,6 +354,7 @@ static dt_result_t ring(struct reduction *d)
                             .arg = d };
     dt_result_t r = dt_lanes_scratch(l, DT_FLOW_BATCH * DT_FLOW_SEGMENT);
 
+    d->lanes->way = "tcp-ring";
     slice_up(d);
     flows[0] = flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
     flows[1] = flow_from(l, (l->me + l->n - 1) % l->n, 2 * (l->n - 1) * d->segments);
@@ -418,6 +421,7 @@ static dt_result_t gather_and_fold(struct reduction *d)
     dt_result_t r = dt_lanes_scratch(l, l->n * d->bytes);
     const void *src[l->n];
 
+    d->lanes->way = "tcp-gathering";
     if (r != DT_OK)
         return r;
     memcpy(l->scratch, d->in, d->bytes);

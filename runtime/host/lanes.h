@@ -33,6 +33,7 @@ struct dt_lanes {
     bool in_order; /* never the ring */
     uint8_t *scratch;
     size_t scratch_bytes;
+    const char *way; /* for the flight recorder: that the call takes */
 };
 
 void dt_lanes_close(struct dt_lanes *l);

@@ -249,6 +249,7 @@ dt_result_t dt_narrow_all_reduce(struct dt_lanes *l, const struct dt_call *call,
                             .arg = &d };
     dt_result_t r;
 
+    l->way = "tcp-narrow";
     choose_formats(&d, options);
     slice_up(&d);
     dt_lanes_flows_with_all(l, flows, 2 * d.segments);

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 enum {
-    EAGER = 100, /* looks without a pause between them */
+    LASTING = 1000, /* looks after which a wait is worth being timed */
+    EAGER = 100,    /* looks without a pause between them */
     LINE_PAIR = 2 * DT_HOSTSHM_LINE,
     FEW = 4 * 1024,
 };
@@ -163,8 +164,11 @@ static void relax(void)
 /* Between two looks. False: it is time to sleep. */
 static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
+    dt_ring_show(s->ring);
     if (tries < s->spins && tries < EAGER)
         return true;
+    if (tries >= s->spins || tries >= LASTING)
+        dt_ring_lasts(s->ring);
     if (tries < s->spins)
         relax();
     else if (tries < s->spins + s->yields)

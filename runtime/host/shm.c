@@ -240,6 +240,7 @@ static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
     uint8_t *in[s->n], *out[s->n];
     dt_result_t r = DT_OK;
 
+    s->way = "shm-mapped";
     dt_segment_hold();
     for (uint32_t i = 0; i < s->n; i++) {
         in[i] = dt_segment_find(terms[i].in);
@@ -322,6 +323,8 @@ static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
 {
     whole->few = are_few(s, whole->bytes);
     whole->huge = whole->bytes >= s->tuning->shm_huge;
+    if (!whole->few)
+        s->way = "shm-slices";
     return whole->bytes <= DT_HOSTSHM_INLINE ? reduce_inline(s, whole) : reduce_chunks(s, whole);
 }
 

@@ -18,6 +18,7 @@
 
 #include "runtime/host/stream.h"
 #include "runtime/host/trouble.h"
+#include "runtime/recorder.h"
 #include "runtime/tuning.h"
 #include "runtime/wire/hostshm.h"
 
@@ -39,6 +40,8 @@ struct dt_shm {
     uint64_t yields;
     uint32_t pipes; /* which of their two sets (hostshm.h) */
     struct dt_trouble *trouble;
+    struct dt_ring *ring; /* the flight recorder's, or NULL */
+    const char *way;      /* for it: the way that the call takes */
 };
 
 /* Completes a structure whose map, comm, me, n, ranks and trouble are set. cpus: a bit for each

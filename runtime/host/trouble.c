@@ -6,8 +6,13 @@
 #include "runtime/dtype.h"
 #include "runtime/reduceoptions.h"
 
-/* What of a call its text tells, beside kind and number. */
-enum { COUNT = 1, TYPE = 2, OP = 4, TO = 8, FROM = 16 };
+enum {
+    COUNT = DT_CALL_TELLS_COUNT,
+    TYPE = DT_CALL_TELLS_TYPE,
+    OP = DT_CALL_TELLS_OP,
+    TO = DT_CALL_TELLS_TO,
+    FROM = DT_CALL_TELLS_FROM,
+};
 
 static const uint8_t told[] = {
     [DT_CALL_ALL_REDUCE] = COUNT | TYPE | OP,
@@ -27,9 +32,14 @@ static const uint8_t told[] = {
     [DT_CALL_ALLOC] = COUNT | TYPE,
 };
 
+unsigned dt_call_tells(const struct dt_call *call)
+{
+    return call->kind < sizeof told / sizeof *told ? told[call->kind] : 0;
+}
+
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT])
 {
-    unsigned parts = call->kind < sizeof told / sizeof *told ? told[call->kind] : 0;
+    unsigned parts = dt_call_tells(call);
     char count[24] = "", type[24] = "", op[24] = "", root[24] = "";
 
     if (parts & COUNT)

@@ -25,6 +25,16 @@ struct dt_trouble {
 
 enum { DT_CALL_TEXT = 160 };
 
+/* What of a call means something, beside kind and number. */
+enum dt_call_tells {
+    DT_CALL_TELLS_COUNT = 1,
+    DT_CALL_TELLS_TYPE = 2,
+    DT_CALL_TELLS_OP = 4,
+    DT_CALL_TELLS_TO = 8,    /* its root is who receives; */
+    DT_CALL_TELLS_FROM = 16, /* who gives */
+};
+
+unsigned dt_call_tells(const struct dt_call *call);
 /* "all-reduce of 5 f32 (sum), call 7". Returns text. */
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]);
 /* A number that is the same for the same counts, for all practical purposes. */

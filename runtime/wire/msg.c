@@ -77,7 +77,8 @@ SHAPE(addr,
     F(addr, host, STR, NAME_MAX_BYTES, NULL), F(addr, port, U16, 0, NULL),
     F(addr, node, U32, 0, NULL));
 SHAPE(table,
-    F(table, generation, U32, 0, NULL), F(table, addrs, LIST, DT_RANKS_MAX, &addr_shape));
+    F(table, generation, U32, 0, NULL), F(table, addrs, LIST, DT_RANKS_MAX, &addr_shape),
+    F(table, hosts, STRS, DT_RANKS_MAX, NULL));
 SHAPE(signal, F(signal, signo, U32, 0, NULL));
 SHAPE(stop, F(stop, grace_ms, U32, 0, NULL));
 SHAPE(abort,

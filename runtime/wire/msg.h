@@ -146,6 +146,7 @@ struct dt_msg_addr { /* element of table.addrs, by rank */
 struct dt_msg_table {
     uint32_t generation;
     struct dt_msg_list addrs; /* struct dt_msg_addr */
+    struct dt_strs hosts;     /* by node: its name as the user wrote it; empty: not told */
 };
 
 struct dt_msg_signal {

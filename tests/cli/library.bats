@@ -25,6 +25,16 @@ declared() {
     diff declared exported
 }
 
+@test "every symbol has the version of the header, and the map lists what the header declares" {
+    need nm
+    version="$(sed -nE 's/^#define DT_VERSION_(MAJOR|MINOR) ([0-9]+)$/\2/p' "$HEADER" | paste -sd.)"
+    nm -D --defined-only "$LIB" | sed -nE 's/.* [A-Z] dt_[^@]+@@?(.*)/\1/p' | sort -u >versions
+    [ "$(cat versions)" = "DTRUN_$version" ] || { cat versions; false; }
+    declared >declared
+    sed -nE 's/^ *(dt_[a-z_]+);$/\1/p' "$DTRUN_SOURCE/runtime/libdtrun.map" | sort >mapped
+    diff declared mapped
+}
+
 @test "the library needs nothing but libc" {
     need readelf
     readelf -d "$LIB" | sed -nE 's/.*NEEDED.*\[(.*)\]/\1/p' | grep -v '^ld-linux' >needed

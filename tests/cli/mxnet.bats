@@ -71,7 +71,7 @@ start_forever() {
     kill -KILL "$(pid_of 'server 0')"
     dtrun_wait
     code_is 137
-    grep -qE '^\[0\] rank 0: .*: server 0 died$' "$ERR" || { show; return 1; }
+    grep -qE '^\[0\] rank 0 \(.*\): .*: server 0 died$' "$ERR" || { show; return 1; }
     clean
 }
 

@@ -265,3 +265,22 @@ traces() {
     [ -z "$(ls -A .)" ]
     [ -z "$(ls -A "$TMPDIR")" ]
 }
+
+@test "a failing call names rank, host and call, and what was called last is kept where asked" {
+    DTRUN_RECORDER=calls dtrun --transport local -H a:1,b:1 --collective-timeout 1 "$RANK/steps" hang
+    code_is 124
+    err_has "rank 0 (a): barrier, call 7: timed out: rank 0 has waited"
+    grep -q '^dtrun flight recorder: rank 0 of 2 (a), process .*, generation 1, ' calls/rank.00000.1.txt
+    grep -q '^failure: rank 0 (a): barrier, call 7: timed out: ' calls/rank.00000.1.txt
+    grep -qE '^world +7 .* DT_ERR_TIMEOUT .* barrier$' calls/rank.00000.1.txt
+    [ "$(ls calls)" = "$(printf '%s\n' rank.00000.1.jsonl rank.00000.1.txt)" ]
+    if command -v jq >/dev/null; then
+        [ "$(jq -r '.kind // .host' calls/rank.00000.1.jsonl | sort | uniq -c | tr -s ' \n' ' ')" = \
+            " 1 a 6 barrier 1 dt_init " ]
+    fi
+    rm -r calls
+    dtrun -np 2 --collective-timeout 1 "$RANK/steps" hang
+    code_is 124
+    [ "$(ls)" = "$(printf '%s\n' err out)" ] # nothing is left where nobody asked for it
+    clean
+}

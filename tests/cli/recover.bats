@@ -280,7 +280,7 @@ is_stopped() { # RANK
     DTRUN_COLLECTIVE_TIMEOUT=2 dtrun --transport local -H a:2,b:2 "$RANK/steps" hang
     code_is 124
     for rank in 0 1 2; do
-        grep -qE "^\[$rank\] rank $rank: barrier, call 7: timed out: ranks? .* for rank 3 \(b, pid [0-9]+\), which was last in barrier \(call 6\)" "$ERR" || { show; return 1; }
+        grep -qE "^\[$rank\] rank $rank \([ab]\): barrier, call 7: timed out: ranks? .* for rank 3 \(b, pid [0-9]+\), which was last in barrier \(call 6\)" "$ERR" || { show; return 1; }
     done
     grep -qE '^dtrun: ranks? .* for rank 3 \(b, .* \(--collective-timeout 2\)' "$ERR"
     dtrun -np 3 --collective-timeout 2 --max-restarts 1 "$RANK/steps" hang

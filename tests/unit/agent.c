@@ -903,7 +903,7 @@ static void start_steps(struct agent *a, uint32_t n, const char *mode,
                         void (*tweak)(struct dt_msg_start *))
 {
     struct dt_msg_addr addrs[] = { { (char *)"127.0.0.1", 0, 0 }, { (char *)"127.0.0.1", 0, 0 } };
-    struct dt_msg_table table = { a->generation + 1, { addrs, n } };
+    struct dt_msg_table table = { a->generation + 1, { addrs, n }, { 0 } };
     const char *build = getenv("DTRUN_BUILD");
     char path[4096];
     const char *const argv[] = { path, mode, NULL };

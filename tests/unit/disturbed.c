@@ -241,7 +241,7 @@ static int mortal(int rank, void *arg)
 static bool is_told(int rank, const char *culprit)
 {
     return result.ranks[rank].status == 0 && shared->code[rank] == DT_ERR_PEER &&
-           strstr(shared->text[rank], culprit);
+           strstr(shared->text[rank], culprit) && strstr(shared->text[rank], " died or left");
 }
 
 /* The victim may have died when nobody needed it any more. */
@@ -256,7 +256,7 @@ static void die_in(const char *hosts, int victim, size_t call)
     char culprit[32];
     unsigned passages;
 
-    snprintf(culprit, sizeof culprit, "rank %d died", victim);
+    snprintf(culprit, sizeof culprit, "rank %d ", victim);
     assert_int_equal(run(hosts, mortal, &t), 0);
     passages = shared->passages;
     assert_true(passages > 0);

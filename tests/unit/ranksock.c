@@ -239,7 +239,7 @@ static void the_table_reaches_early_and_late_ranks(void **state)
 {
     struct fixture *f = *state;
     struct dt_msg_addr addrs[] = { { (char *)"10.0.0.1", 0, 0 }, { (char *)"10.0.0.2", 77, 1 } };
-    struct dt_msg_table table = { GENERATION, { addrs, 2 } };
+    struct dt_msg_table table = { GENERATION, { addrs, 2 }, { 0 } };
     union dt_msg got;
     uint8_t bytes[256];
     int fd = -1;

@@ -152,7 +152,7 @@ static void options_are_checked_against_the_call(void **state)
     dt_all_reduce_options_t o;
 
     (void)state;
-    assert_int_equal(dt_reduceoptions_choose(NULL), DT_OK);
+    assert_int_equal(dt_reduceoptions_choose_wire(DT_WIRE_EXACT, "here"), DT_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         dt_result_t r = dt_reduceoptions_read(&cases[i].given, 4, cases[i].dtype, cases[i].op,
                                               cases[i].device, &o);
@@ -196,8 +196,6 @@ static void the_environment_chooses_for_large_sums_of_f32(void **state)
         int wire; /* of 4096 sums of f32 */
         const char *why;
     } cases[] = {
-        { NULL, DT_OK, DT_WIRE_EXACT, "" },
-        { "", DT_OK, DT_WIRE_EXACT, "" },
         { "exact", DT_OK, DT_WIRE_EXACT, "" },
         { "f16", DT_OK, DT_WIRE_F16, "" },
         { "bf16", DT_OK, DT_WIRE_BF16, "" },
@@ -225,7 +223,7 @@ static void the_environment_chooses_for_large_sums_of_f32(void **state)
         assert_int_equal(dt_reduceoptions_read(&given, 4096, DT_F32, DT_SUM, true, &o), DT_OK);
         assert_int_equal(o.wire, DT_WIRE_EXACT);
     }
-    assert_int_equal(dt_reduceoptions_choose(NULL), DT_OK);
+    assert_int_equal(dt_reduceoptions_choose_wire(DT_WIRE_EXACT, "here"), DT_OK);
 }
 
 static void equal_options_have_one_mark(void **state)
@@ -510,15 +508,15 @@ static const struct difference {
     { "3",
       { sizeof none, 0.5, 1, NULL, DT_WIRE_EXACT, 0 },
       { sizeof none, 0.25, 1, NULL, DT_WIRE_EXACT, 0 },
-      "rank 2 called all-reduce of 4 f32 (sum) with factors, call 2, with other options" },
+      "rank 2 (host0) called all-reduce of 4 f32 (sum) with factors, call 2, with other options" },
     { "1 1",
       { sizeof none, 1, 1, NULL, DT_WIRE_EXACT, 0 },
       { sizeof none, 1, 0.5, NULL, DT_WIRE_EXACT, 0 },
-      "rank 1 called all-reduce of 4 f32 (sum) with factors, call 2" },
+      "rank 1 (host1) called all-reduce of 4 f32 (sum) with factors, call 2" },
     { "1 1",
       { sizeof none, 1, 1, NULL, DT_WIRE_F16, 0 },
       { sizeof none, 1, 1, NULL, DT_WIRE_BF16, 0 },
-      "rank 1 called all-reduce of 4 f32 (sum) as bf16, call 2" },
+      "rank 1 (host1) called all-reduce of 4 f32 (sum) as bf16, call 2" },
     { "2 1",
       { sizeof none, 1, 1, some, DT_WIRE_2BIT, 1 },
       { sizeof none, 1, 1, some, DT_WIRE_2BIT, 2 },
@@ -526,7 +524,7 @@ static const struct difference {
     { "3",
       { sizeof none, 1, 1, NULL, DT_WIRE_EXACT, 0 },
       { sizeof none, 1, 1, NULL, DT_WIRE_INT8, 0 },
-      "rank 2 called all-reduce of 4 f32 (sum) as int8, call 2" },
+      "rank 2 (host0) called all-reduce of 4 f32 (sum) as int8, call 2" },
 };
 
 static int differing(int rank, void *arg)

@@ -25,6 +25,7 @@ struct host {
     struct dt_ranksock *sock;
     uint32_t ranks[TESTJOB_RANKS];
     char name[24];
+    char label[24]; /* "host0" */
 };
 
 struct testjob {
@@ -108,11 +109,16 @@ uint64_t testjob_call(struct testjob *job, int rank)
 void testjob_table(struct testjob *job)
 {
     struct dt_msg_addr addrs[TESTJOB_RANKS];
-    struct dt_msg_table table = { GENERATION, { addrs, (uint32_t)job->result->n } };
+    char *names[TESTJOB_HOSTS];
+    struct dt_msg_table table = { GENERATION,
+                                  { addrs, (uint32_t)job->result->n },
+                                  { names, (uint32_t)job->n_hosts } };
 
     for (int i = 0; i < job->result->n; i++)
         addrs[i] = (struct dt_msg_addr){ host_of(job, i)->start.host, job->ports[i],
                                          host_of(job, i)->start.node_rank };
+    for (int i = 0; i < job->n_hosts; i++)
+        names[i] = job->hosts[i].label;
     for (int i = 0; i < job->n_hosts; i++)
         dt_ranksock_table(job->hosts[i].sock, &table);
 }
@@ -309,6 +315,7 @@ static void place(struct testjob *job)
 
         h->job = job;
         snprintf(h->name, sizeof h->name, "127.0.0.%u", (unsigned char)(2 + i));
+        snprintf(h->label, sizeof h->label, "host%d", i);
         h->start.host = h->name;
         h->start.generation = GENERATION;
         h->start.node_rank = (uint32_t)i;

@@ -1,0 +1,22 @@
+/* What holds for a process from dt_init on: what the program asks for (dt_config_t), unless who
+ * started it says otherwise in the environment. */
+#ifndef DT_RUNTIME_CONFIG_H
+#define DT_RUNTIME_CONFIG_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/dtrun.h"
+
+struct dt_settings {
+    bool deterministic;
+    uint32_t recorder_calls;
+    char recorder[PATH_MAX]; /* absolute: the directory of dumps; "": none */
+};
+
+/* Reads both, and chooses what others keep for themselves: instruction set and wire format. given
+ * may be NULL: the program asks for nothing. */
+dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s);
+
+#endif

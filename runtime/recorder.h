@@ -1,0 +1,129 @@
+/* The flight recorder: the last calls on every communicator of this process, for whoever asks what
+ * came before a failure (dump.h).
+ *
+ * A communicator has a ring, which only the thread writes that holds its slot, with plain stores:
+ * recording takes no lock. To read the time would cost more than all the rest: only a call that
+ * lasts is timed. Of brief ones, every fourth reads a coarse clock.
+ *
+ * Any thread may read all rings at any time; what is overwritten meanwhile it leaves out. A ring
+ * outlives its communicator, until another one needs it. */
+#ifndef DT_RUNTIME_RECORDER_H
+#define DT_RUNTIME_RECORDER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/host/clock.h"
+#include "runtime/wire/hostshm.h"
+
+enum { DT_RECORDER_CALLS = 64, DT_RECORDER_MOST = 65536 }; /* of a ring: unless asked; at most */
+
+struct dt_record {
+    struct dt_call call;
+    uint64_t comm;
+    uint64_t begun; /* nanoseconds of CLOCK_MONOTONIC */
+    uint64_t ended; /* likewise; 0: its thread is still inside; begun: it was brief */
+    dt_result_t result;
+    const char *within; /* the way within the host, and between hosts; NULL: there is none */
+    const char *between;
+};
+
+enum { DT_RING_CALL = sizeof(struct dt_call) / sizeof(uint64_t) };
+
+struct dt_ring_entry {
+    _Atomic uint64_t call[DT_RING_CALL];
+    _Atomic uint64_t comm;
+    _Atomic uint64_t begun;
+    _Atomic uint64_t ended;
+    _Atomic int result;
+    _Atomic(const char *) within;
+    _Atomic(const char *) between;
+};
+
+struct dt_ring {
+    struct dt_ring *next; /* of all there are */
+    uint64_t closed;      /* 0: a communicator writes it; else when it was closed, by count */
+    uint32_t n;
+    uint32_t at;                   /* by the writer: its next entry, */
+    bool lasts;                    /* likewise: its newest call does */
+    uint64_t begun;                /* likewise: of that call */
+    uint64_t clock;                /* likewise: when it was read */
+    uint64_t comm;                 /* whose it is */
+    const struct dt_call *pending; /* by the writer: that is still to be written */
+    _Atomic uint64_t reserved;     /* entries that have been, or are being, written */
+    _Atomic uint64_t shown;        /* of these, how many can be read */
+    struct dt_ring_entry entries[];
+};
+
+/* How many calls each ring holds; 0: nothing is recorded. Before the first ring. */
+void dt_recorder_start(uint32_t calls);
+
+/* NULL: nothing is recorded, or there is no memory. */
+struct dt_ring *dt_ring_open(uint64_t comm);
+/* Accepts NULL. */
+void dt_ring_close(struct dt_ring *r);
+
+/* Writes r->pending. */
+void dt_ring_write(struct dt_ring *r);
+
+/* Every store releases: who reads a word of a new entry then finds that it has been reserved. */
+#define DT_RING_STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
+
+/* A call begins, which stays where it is until it has ended. All these accept NULL. */
+static inline void dt_ring_begin(struct dt_ring *r, const struct dt_call *call)
+{
+    if (!r)
+        return;
+    r->pending = call;
+    r->lasts = false;
+}
+
+/* Records it, unless that has been done. */
+static inline void dt_ring_show(struct dt_ring *r)
+{
+    if (r && r->pending)
+        dt_ring_write(r);
+}
+
+/* It takes so long that it is worth timing. */
+static inline void dt_ring_lasts(struct dt_ring *r)
+{
+    if (!r || r->lasts)
+        return;
+    dt_ring_show(r);
+    r->lasts = true;
+    r->begun = r->clock = dt_clock_ns();
+    DT_RING_STORE(r->entries[r->at].begun, r->clock);
+}
+
+/* It has ended, and went these ways. */
+static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char *within,
+                               const char *between)
+{
+    struct dt_ring_entry *e;
+
+    if (!r)
+        return;
+    dt_ring_show(r);
+    e = &r->entries[r->at];
+    if (r->lasts)
+        r->clock = dt_clock_ns();
+    DT_RING_STORE(e->result, result);
+    DT_RING_STORE(e->within, within);
+    DT_RING_STORE(e->between, between);
+    DT_RING_STORE(e->ended, r->clock);
+    r->at = r->at + 1 == r->n ? 0 : r->at + 1;
+}
+
+/* How long the call takes, or has taken, that was written last; 0: not known. By the writer. */
+double dt_ring_seconds(const struct dt_ring *r);
+
+/* All that is recorded, in the order in which it began. Returns how many, and in *records what the
+ * caller frees; NULL: there are none, or there is no memory. */
+size_t dt_recorder_read(struct dt_record **records);
+
+#endif
