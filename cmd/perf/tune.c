@@ -16,12 +16,12 @@
 #include "runtime/wire/env.h"
 
 enum {
-    ROUNDS = 5, /* in which the ways take turns; their medians count */
+    ROUNDS = 5, /* in which the ways take turns */
     SIZES = 16,
     BUDGETS = 6,
     MOST_THRESHOLDS = 16,
     MOST_BYTES = 64 * 1024 * 1024,
-    TABLE_LINE = 160,
+    LINE = 160,
 };
 
 static const double round_us = 10000; /* of measuring one way at one size, about */
@@ -146,38 +146,11 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-static double median(double *v, size_t n)
+/* What disturbs, makes calls slower: the least but one of all rounds. */
+static double undisturbed(double v[ROUNDS])
 {
-    qsort(v, n, sizeof *v, by_value);
-    return v[n / 2];
-}
-
-/* Times a collective in n communicators, which take turns: us[i] is what it takes in the i-th. */
-static dt_result_t compare(struct launch *l, const char *collective, dt_comm_t *const *comms,
-                           size_t n, size_t bytes, double late_us, double *us)
-{
-    const struct dt_perf_op *op = dt_perf_op_find(collective);
-    struct dt_perf_case c = { .dtype = DT_F32, .op = DT_SUM };
-    double rounds[BUDGETS][ROUNDS], once = 0;
-    dt_result_t r = DT_OK;
-    int times;
-
-    c.comm = comms[0];
-    for (int warm = 0; warm < 2 && r == DT_OK; warm++)
-        r = dt_perf_time_us(op, &c, &l->buffers, bytes / 4, 2, late_us, &once);
-    times = (int)(round_us / (once + late_us > 1 ? once + late_us : 1));
-    times = times < 2 ? 2 : times;
-    for (int round = 0; round < ROUNDS && r == DT_OK; round++) {
-        for (size_t i = 0; i < n && r == DT_OK; i++) {
-            c.comm = comms[i];
-            r = dt_perf_time_us(op, &c, &l->buffers, bytes / 4, times, late_us, &rounds[i][round]);
-        }
-    }
-    for (size_t i = 0; i < n; i++) {
-        us[i] = r == DT_OK ? median(rounds[i], ROUNDS) : 1;
-        us[i] = us[i] > 0.01 ? us[i] : 0.01; /* a late rank's own clock may say less than nothing */
-    }
-    return r;
+    qsort(v, ROUNDS, sizeof *v, by_value);
+    return v[1];
 }
 
 /* Communicators like one, each tuned by its lines. */
@@ -201,6 +174,70 @@ static dt_result_t free_comms(dt_comm_t **comms, size_t n, dt_result_t r)
     for (size_t i = 0; i < n; i++) {
         if (comms[i] != DT_COMM_NULL && r == DT_OK)
             r = dt_comm_free(comms[i]);
+    }
+    return r;
+}
+
+/* A comparison: a collective at a series of sizes, in communicators that differ by lines alone. */
+struct comparison {
+    const char *collective;
+    enum number number;
+    const char *const *lines;
+    size_t n;
+    size_t from, to;
+    double late_us;
+    double us[BUDGETS][SIZES]; /* what a call takes */
+};
+
+/* Rank 0's clock may say less than nothing of a call to which it came late. */
+static dt_result_t time_calls(struct launch *l, const struct comparison *x, dt_comm_t *comm,
+                              size_t bytes, double *us)
+{
+    const struct dt_perf_op *op = dt_perf_op_find(x->collective);
+    const struct dt_perf_case c = { .comm = comm, .dtype = DT_F32, .op = DT_SUM };
+    size_t count = bytes / sizeof(float);
+    double once = 1;
+    dt_result_t r = dt_perf_time_us(op, &c, &l->buffers, count, 2, x->late_us, &once);
+    int times;
+
+    if (r == DT_OK)
+        r = dt_perf_time_us(op, &c, &l->buffers, count, 2, x->late_us, &once);
+    once += x->late_us;
+    times = once * 2 > round_us ? 2 : (int)(round_us / (once > 1 ? once : 1));
+    if (r == DT_OK)
+        r = dt_perf_time_us(op, &c, &l->buffers, count, times, x->late_us, us);
+    *us = *us > 0.01 ? *us : 0.01;
+    return r;
+}
+
+/* In communicators of its own, for what one has learned about the memory that it got stays. */
+static dt_result_t take_round(struct launch *l, const struct comparison *x, size_t round,
+                              double us[BUDGETS][SIZES][ROUNDS])
+{
+    dt_comm_t *comms[BUDGETS];
+    dt_result_t r = make_comms(comm_of(l, x->number), x->lines, x->n, comms);
+    size_t size = 0;
+
+    for (size_t bytes = x->from; bytes <= x->to; bytes *= 2, size++) {
+        for (size_t k = 0; k < x->n && r == DT_OK; k++) {
+            size_t i = (k + round) % x->n;
+
+            r = time_calls(l, x, comms[i], bytes, &us[i][size][round]);
+        }
+    }
+    return free_comms(comms, x->n, r);
+}
+
+static dt_result_t compare(struct launch *l, struct comparison *x)
+{
+    double us[BUDGETS][SIZES][ROUNDS] = { 0 };
+    dt_result_t r = DT_OK;
+
+    for (size_t round = 0; round < ROUNDS && r == DT_OK; round++)
+        r = take_round(l, x, round, us);
+    for (size_t i = 0; i < x->n; i++) {
+        for (size_t size = 0; size < SIZES; size++)
+            x->us[i][size] = undisturbed(us[i][size]);
     }
     return r;
 }
@@ -252,25 +289,21 @@ static size_t cut_of(const struct crossover *x, uint64_t value)
 static dt_result_t tune_crossover(struct launch *l, const struct crossover *x)
 {
     const char *const lines[2] = { x->low, x->high };
-    double low[SIZES], high[SIZES];
-    dt_comm_t *comms[2];
-    size_t n = 0, cut, old = cut_of(x, value_now(l, x->offset));
-    dt_result_t r = make_comms(comm_of(l, x->number), lines, 2, comms);
+    struct comparison c = { .collective = x->collective,
+                            .number = x->number,
+                            .lines = lines,
+                            .n = 2,
+                            .from = x->from,
+                            .to = x->to };
+    size_t n = cut_of(x, UINT64_MAX), old = cut_of(x, value_now(l, x->offset)), cut;
+    dt_result_t r = compare(l, &c);
 
-    for (size_t bytes = x->from; bytes <= x->to && r == DT_OK; bytes *= 2, n++) {
-        double us[2];
-
-        r = compare(l, x->collective, comms, 2, bytes, 0, us);
-        low[n] = us[0];
-        high[n] = us[1];
-    }
-    r = free_comms(comms, 2, r);
     if (r != DT_OK)
         return r;
-    cut = dt_perf_cut(low, high, n);
+    cut = dt_perf_cut(c.us[0], c.us[1], n);
     choose(l, x->name, x->offset, x->number,
            x->first_of_high ? x->from << cut : (x->from << cut) / 2,
-           dt_perf_gain(low, high, n, old, cut));
+           dt_perf_gain(c.us[0], c.us[1], n, old, cut));
     return DT_OK;
 }
 
@@ -279,25 +312,29 @@ static dt_result_t cost_of_sleep(struct launch *l, enum number number, double *u
 {
     static const char *const lines[2] = { "shm_spins = 0\nshm_yields = 0\nnet_spins = 0",
                                           "shm_spins = 1000000\nnet_spins = 1000000" };
-    double times[2] = { 0 };
-    dt_comm_t *comms[2];
-    dt_result_t r = make_comms(comm_of(l, number), lines, 2, comms);
+    struct comparison c = {
+        .collective = "all_reduce", .number = number, .lines = lines, .n = 2, .from = 8, .to = 8
+    };
+    dt_result_t r = compare(l, &c);
 
-    if (r == DT_OK)
-        r = compare(l, "all_reduce", comms, 2, 8, 0, times);
-    *us = times[0] > times[1] ? times[0] - times[1] : 0;
-    return free_comms(comms, 2, r);
+    *us = c.us[0][0] > c.us[1][0] ? c.us[0][0] - c.us[1][0] : 0;
+    return r;
 }
 
 /* Rank 0 comes late by what sleeping costs: others should be awake then, and not much longer. */
 static dt_result_t tune_budget(struct launch *l, const struct budget *b)
 {
-    char text[BUDGETS][TABLE_LINE];
+    char text[BUDGETS][LINE];
     const char *lines[BUDGETS];
-    double us[BUDGETS], late;
-    dt_comm_t *comms[BUDGETS];
+    struct comparison c = { .collective = "all_reduce",
+                            .number = b->number,
+                            .lines = lines,
+                            .n = BUDGETS,
+                            .from = 8,
+                            .to = 8 };
+    double us[BUDGETS];
     size_t best, old = 0;
-    dt_result_t r = cost_of_sleep(l, b->number, &late);
+    dt_result_t r = cost_of_sleep(l, b->number, &c.late_us);
 
     for (size_t i = 0; i < BUDGETS; i++) {
         snprintf(text[i], sizeof text[i], "%s = %" PRIu64, b->name, b->values[i]);
@@ -305,16 +342,15 @@ static dt_result_t tune_budget(struct launch *l, const struct budget *b)
         old = b->values[i] <= value_now(l, b->offset) ? i : old;
     }
     if (r == DT_OK)
-        r = make_comms(comm_of(l, b->number), lines, BUDGETS, comms);
+        r = compare(l, &c);
     if (r != DT_OK)
         return r;
-    r = free_comms(comms, BUDGETS, compare(l, "all_reduce", comms, BUDGETS, 8, late, us));
-    if (r != DT_OK)
-        return r;
+    for (size_t i = 0; i < BUDGETS; i++)
+        us[i] = c.us[i][0];
     best = dt_perf_enough(us, BUDGETS);
     choose(l, b->name, b->offset, b->number, b->values[best],
            best == old  ? 1
-           : best < old ? least_gain
+           : best < old ? 0
                         : us[old] / us[best]);
     return DT_OK;
 }
