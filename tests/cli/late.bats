@@ -21,14 +21,14 @@ load common
     says never "^dtrun: warning: ranks 0-2 have waited 1.* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which was last in dt_comm_split \(call 1\)$"
     says never "^dtrun: ranks 0-2 have waited 2.* for rank 3 .* \(--collective-timeout 2\)"
     for rank in 0 1 2; do
-        says never "^\[$rank\] rank $rank: barrier, call 2 on communicator 0\.1: timed out: ranks 0-2 have waited .* for rank 3 \(b, "
+        says never "^\[$rank\] rank $rank \([ab]\): barrier, call 2 on communicator 0\.1: timed out: ranks 0-2 have waited .* for rank 3 \(b, "
     done
     says send "rank 0 has waited .* in send to rank 3 \(call 1\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which was last in dt_comm_split"
-    says send "^\[0\] rank 0: send of 1 i32 to rank 3, call 1 on communicator 0\.1: timed out: "
+    says send "^\[0\] rank 0 \(a\): send of 1 i32 to rank 3, call 1 on communicator 0\.1: timed out: "
     says recv "rank 0 has waited .* in recv from rank 3 \(call 1\) on communicator 0\.1 for rank 3 \(b, "
-    says recv "^\[0\] rank 0: recv of 1 i32 from rank 3, call 1 on communicator 0\.1: timed out: "
+    says recv "^\[0\] rank 0 \(a\): recv of 1 i32 from rank 3, call 1 on communicator 0\.1: timed out: "
     says cross "^dtrun: warning: ranks 0-2 have waited .* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which is in dt_finalize \(call 3\) on DT_WORLD; they wait for each other: a deadlock$"
-    says cross "^\[3\] rank 3: dt_finalize, call 3: timed out: .*a deadlock"
+    says cross "^\[3\] rank 3 \(b\): dt_finalize, call 3: timed out: .*a deadlock"
     says chain "rank 0 has waited .* for rank 1 \(a, pid [0-9]+\), which is in barrier \(call 2\) on communicator 1\.2; rank 2 .*; rank 3 \(b, pid [0-9]+\), which was last in "
     clean
 }
@@ -43,7 +43,7 @@ says() { # FILE PATTERN
 @test "a communicator's own timeout ends its calls alone, and what is made of it has the same" {
     dtrun --transport local -H a:2,b:1 "$RANK/late" own
     code_is 0
-    [ "$(grep -cE '^\[[01]\] -5: rank [01]: barrier, call 2 on communicator 0\.2: timed out: ranks 0-1 .* for rank 2 \(b, .* \(dt_comm_set_timeout 1\)$' "$ERR")" = 2 ] || { show; false; }
+    [ "$(grep -cE '^\[[01]\] -5: rank [01] \(a\): barrier, call 2 on communicator 0\.2: timed out: ranks 0-1 .* for rank 2 \(b, .* \(dt_comm_set_timeout 1\)$' "$ERR")" = 2 ] || { show; false; }
     [ "$(grep -cx '\[[01]\] again: timed out' "$OUT")" = 2 ] || { show; false; }
     [ "$(grep -c '^dtrun: warning: ' "$ERR")" = 1 ] || { show; false; }
     clean
@@ -54,7 +54,7 @@ says() { # FILE PATTERN
     dtrun --transport local -H "$(seq -s, -f 'h%g:1' 18)" --collective-timeout 30 "$RANK/late" differ
     code_is 3
     err_has "elsewhere ranks "
-    grep -qE "^\[0\] rank 0 called all-reduce of 65536 f32 \(sum\) as f16, call 3; elsewhere ranks (0-8 called all-reduce \(call 3\), ranks 9-17 barrier|9-17 called barrier \(call 3\), ranks 0-8 all-reduce) \(call 3\)$" "$ERR" || { show; false; }
+    grep -qE "^\[0\] rank 0 \(h1\) called all-reduce of 65536 f32 \(sum\) as f16, call 3; elsewhere ranks (0-8 called all-reduce \(call 3\), ranks 9-17 barrier|9-17 called barrier \(call 3\), ranks 0-8 all-reduce) \(call 3\)$" "$ERR" || { show; false; }
     clean
 }
 
