@@ -3,9 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/checks.h"
 #include "runtime/dtype.h"
 #include "runtime/host/movement.h"
 #include "runtime/host/narrow.h"
+#include "runtime/host/ringgather.h"
 #include "runtime/host/shmmove.h"
 #include "runtime/reduceoptions.h"
 
@@ -287,18 +289,36 @@ static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, 
                              .root = root };
 }
 
+static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                   void *out, const struct dt_blocks *blocks)
+{
+    const struct dt_ringgather g = { .shm = &c->shm,
+                                     .lanes = &c->lanes,
+                                     .width = c->twolevel.width ? c->twolevel.width : 1,
+                                     .size = (uint32_t)c->size,
+                                     .node_of = c->node_of };
+
+    return dt_ringgather(&g, call, in, out, blocks);
+}
+
 /* Not all ranks have to do with each other in these calls, and those of a host may wait for one
  * that another rank makes in shared memory: so that they see that they mean different calls, all
  * meet first. */
 static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, const void *in,
                               void *out, const struct dt_blocks *blocks)
 {
+    size_t total;
     dt_result_t r;
 
     if (c->nodes == 1)
         return dt_shm_all_gather(&c->shm, call, in, out, blocks);
     r = meet(c, call);
-    return r == DT_OK ? dt_movement_all_gather(&c->mesh, call, in, out, blocks) : r;
+    if (r != DT_OK)
+        return r;
+    total = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
+    if ((uint32_t)c->size == c->nodes || total < c->tuning.net_blocks)
+        return dt_movement_all_gather(&c->mesh, call, in, out, blocks);
+    return gather_in_lanes(c, call, in, out, blocks);
 }
 
 dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,

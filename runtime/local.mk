@@ -71,6 +71,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/shmmove.c runtime/host/shmmove.h \
 	runtime/host/stream.c runtime/host/stream.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
+	runtime/host/ringgather.c runtime/host/ringgather.h \
 	runtime/host/twolevel.c runtime/host/twolevel.h \
 	runtime/host/wireformat.c runtime/host/wireformat.h \
 	runtime/joining.c runtime/joining.h \

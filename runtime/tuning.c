@@ -25,6 +25,7 @@
     KEY(net_exchange, 0, BYTES_MOST, true)                                                         \
     KEY(net_gather, 8 * KIB, MIB, true)                                                            \
     KEY(net_lane, 2 * MIB, BYTES_MOST, true)                                                       \
+    KEY(net_blocks, 2 * MIB, BYTES_MOST, true)                                                     \
     KEY(net_direct, 4 * MIB, BYTES_MOST, true)                                                     \
     KEY(net_tree, 64 * KIB, BYTES_MOST, true)                                                      \
     KEY(net_spins, 200, LOOKS_MOST, true)

@@ -28,6 +28,7 @@ struct dt_tuning {
     uint64_t net_exchange; /* up to here all hosts send everything to all */
     uint64_t net_gather;   /* likewise in log2(hosts) steps, where there are 3 and more */
     uint64_t net_lane;     /* from so much for each on, several ranks of every host talk */
+    uint64_t net_blocks;   /* likewise, from so much for all ranks on, in an all-gather */
     uint64_t net_direct;   /* up to here 3 hosts and more do without the ring */
     uint64_t net_tree;     /* up to here a broadcast goes down a tree, else along a chain */
     uint64_t net_spins;    /* looks at connections before a rank sleeps, where each has a CPU */

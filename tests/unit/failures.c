@@ -58,6 +58,7 @@ enum phase {
     IN_SMALL,
     IN_LARGE,
     IN_BROADCAST,
+    IN_GATHER,
     IN_BARRIER,
     IN_FINALIZE,
     PHASES
@@ -87,6 +88,8 @@ static dt_result_t call_on(enum phase phase, float *buf)
             r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, WORDS, DT_F32, DT_MAX);
         else if (phase == IN_BROADCAST)
             r = dt_broadcast(DT_WORLD, buf, WORDS, DT_F32, dt_size() - 1);
+        else if (phase == IN_GATHER)
+            r = dt_all_gather(DT_WORLD, DT_IN_PLACE, buf, WORDS / 10, DT_F32);
         else
             r = dt_barrier(DT_WORLD);
     }

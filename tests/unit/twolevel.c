@@ -1,4 +1,4 @@
-/* All-reduce where several ranks of every host talk to other hosts. */
+/* Collectives where several ranks of a host work for each other, and talk to other hosts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +6,8 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "runtime/context.h"
 #include "tests/unit/checks.h"
@@ -182,6 +184,80 @@ static void a_late_lane_is_waited_for(void **state)
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
+/* ---- all-gather ---- */
+
+static int32_t word(int rank, size_t i)
+{
+    return (int32_t)(reference_mix((uint64_t)rank << 32 | i) >> 16);
+}
+
+/* Once by a place of its own and once in place, with a canary behind the last block. */
+static int gather(const size_t *counts, int rank)
+{
+    size_t total = 0, mine = 0;
+    int32_t *all, *in = calloc(counts[rank] + 1, sizeof *in);
+
+    for (int i = 0; i < dt_size(); total += counts[i++])
+        mine = i == rank ? total : mine;
+    all = calloc(total + 1, sizeof *all);
+    all[total] = -5;
+    for (size_t k = 0; k < counts[rank]; k++)
+        in[k] = word(rank, k);
+    for (int again = 0; again < 2; again++) {
+        size_t at = 0;
+
+        if (again) {
+            memset(all, 0, total * sizeof *all);
+            memcpy(all + mine, in, counts[rank] * sizeof *in);
+        }
+        NEED(dt_all_gatherv(DT_WORLD, again ? DT_IN_PLACE : in, all, counts, DT_I32) == DT_OK);
+        for (int i = 0; i < dt_size(); at += counts[i++]) {
+            for (size_t k = 0; k < counts[i]; k++)
+                NEED(all[at + k] == word(i, k));
+        }
+        NEED(all[total] == -5);
+    }
+    free(in);
+    free(all);
+    return 0;
+}
+
+/* Blocks of one frame and of several, of all ranks and of some. */
+static int gathers(int rank, void *arg)
+{
+    static const size_t mosts[] = { 0, 1, 1000, 32768, 32769, 150001 };
+    size_t counts[TESTJOB_RANKS];
+    struct dt_comm *c;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
+    c->tuning.net_blocks = 0;
+    dt_context_leave(c);
+    for (size_t m = 0; m < sizeof mosts / sizeof *mosts; m++) {
+        for (int kind = 0; kind < 3; kind++) {
+            for (int i = 0; i < dt_size(); i++)
+                counts[i] = kind == 0                         ? mosts[m]
+                            : kind == 1                       ? mosts[m] * (size_t)(i % 3) / 2
+                            : i == dt_size() - 1 - (int)m % 2 ? mosts[m]
+                                                              : 0;
+            NEED(gather(counts, rank) == 0);
+        }
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void every_block_comes_to_every_rank(void **state)
+{
+    static const char *const placements[] = { "2 2",     "3 1 2", "1 7",
+                                              "@102102", "2 3 2", "2 1 1 1 1 1 1 1 2" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i++)
+        pass(placements[i], gathers, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +266,7 @@ int main(void)
         cmocka_unit_test(the_threshold_does_not_show),
         cmocka_unit_test(subsets_have_lanes_of_their_own),
         cmocka_unit_test(a_late_lane_is_waited_for),
+        CHECKS("18", every_block_comes_to_every_rank),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
