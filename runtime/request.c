@@ -154,6 +154,26 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
     return DT_OK;
 }
 
+static void watch(struct dt_comm *c, void *arg)
+{
+    dt_way_watch(c, arg);
+}
+
+/* What is made for all ranks counts as waiting from when it begins; what is between two, when
+ * somebody waits for it: it may be meant for long. */
+static dt_result_t await(struct request *r)
+{
+    const struct dt_operation *o = &r->operation;
+    struct dt_waywatch w = { .peer = o->root, .giving = o->kind->call == DT_CALL_SEND };
+    dt_result_t result;
+
+    if (!o->kind->make && !dt_task_is_done(&r->task))
+        (void)dt_context_see("dt_wait", o->comm, watch, &w);
+    result = dt_task_await(&r->task);
+    dt_way_unwatch(&w);
+    return result;
+}
+
 dt_result_t dt_wait(dt_request_t *request)
 {
     struct request *found;
@@ -162,7 +182,7 @@ dt_result_t dt_wait(dt_request_t *request)
 
     if (r != DT_OK || !found)
         return r;
-    r = dt_task_await(&found->task);
+    r = await(found);
     *request = (dt_request_t){ 0 };
     give_back(i);
     return r;

@@ -140,10 +140,33 @@ static dt_result_t fail(struct dt_way *w, struct dt_call *call)
 }
 
 /* For the agent, which tells who waits for whom. */
-static void note(const struct dt_way *w, unsigned inside)
+static struct dt_hostshm_rank *noted_at(const struct dt_comm *c)
 {
-    dt_hostshm_note_pair(&w->shm.map.ranks[w->shm.me], w->calls, (uint32_t)w->peer,
-                         inside | (w->giving ? DT_CALL_SEND : DT_CALL_RECV));
+    return &c->shm.map.ranks[c->local_rank];
+}
+
+static int note(const struct dt_way *w)
+{
+    return dt_hostshm_enter_pair(
+        noted_at(w->comm),
+        dt_hostshm_pair(w->calls, (uint32_t)w->peer, w->giving ? DT_CALL_SEND : DT_CALL_RECV));
+}
+
+void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch)
+{
+    watch->comm = c;
+    atomic_fetch_add(&c->passing, 1);
+    watch->place = dt_hostshm_enter_pair(
+        noted_at(c),
+        dt_hostshm_pair(0, (uint32_t)watch->peer, watch->giving ? DT_CALL_SEND : DT_CALL_RECV));
+}
+
+void dt_way_unwatch(struct dt_waywatch *watch)
+{
+    if (!watch->comm)
+        return;
+    dt_hostshm_leave_pair(noted_at(watch->comm), watch->place);
+    dt_way_passed(watch->comm);
 }
 
 dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
@@ -155,16 +178,15 @@ dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dt
                             .number = ++w->calls };
     struct dt_call told = call;
     dt_result_t r;
+    int place;
 
     if (!w->giving)
         turn(&told, w->peer);
     dt_ring_begin(w->shm.ring, &told);
     dt_ring_lasts(w->shm.ring);
-    if (watched)
-        note(w, DT_HOSTSHM_INSIDE);
+    place = watched ? note(w) : -1;
     r = move(w, &call, buf);
-    if (watched)
-        note(w, 0);
+    dt_hostshm_leave_pair(noted_at(w->comm), place);
     dt_ring_end(w->shm.ring, r, is_local(w) ? "shm" : NULL, is_local(w) ? NULL : "tcp");
     return r == DT_OK ? r : fail(w, &call);
 }

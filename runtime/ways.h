@@ -33,6 +33,19 @@ void dt_way_passed(struct dt_comm *c);
  */
 dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched);
 
+/* A thread waits for what another one does on a way: the agent is to know, and the communicator
+ * stays for so long. */
+struct dt_waywatch {
+    int peer;
+    bool giving;
+    struct dt_comm *comm; /* NULL: it is not watched */
+    int place;
+};
+
+/* For a thread that keeps c in its slot (dt_context_see). */
+void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch);
+void dt_way_unwatch(struct dt_waywatch *watch);
+
 /* Waits until all calls are over, and frees the ways. No thread comes to c any more. */
 void dt_ways_close(struct dt_comm *c);
 

@@ -4,24 +4,24 @@
 
 #include "launcher/base/mem.h"
 
+enum { PLACES = 1 + DT_HOSTSHM_PAIRS };
+
 struct dt_callseen {
     uint64_t call;
     uint64_t signature; /* 0: not known */
-    uint64_t pair;
     uint64_t since_ns;
 };
 
-static struct dt_callseen see(const struct dt_hostshm_rank *r, uint64_t now_ns)
+static struct dt_callseen see(const struct dt_hostshm_rank *r, uint32_t place, uint64_t now_ns)
 {
     uint64_t before = atomic_load(&r->call), signature = atomic_load(&r->signature);
     uint64_t call = atomic_load(&r->call);
 
-    return (struct dt_callseen){
-        .call = call,
-        .signature = call == before && (call & DT_HOSTSHM_INSIDE) ? signature : 0,
-        .pair = atomic_load(&r->pair),
-        .since_ns = now_ns,
-    };
+    if (place > 0)
+        return (struct dt_callseen){ atomic_load(&r->pairs[place - 1]), 0, now_ns };
+    if (call != before || !(call & DT_HOSTSHM_INSIDE))
+        signature = 0;
+    return (struct dt_callseen){ call, signature, now_ns };
 }
 
 bool dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t now_ns)
@@ -30,14 +30,15 @@ bool dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm, uin
     bool waits = false;
 
     if (first)
-        w->seen = dt_xcalloc(shm->head->local_size, sizeof *w->seen);
-    for (uint32_t i = 0; i < shm->head->local_size; i++) {
-        struct dt_callseen now = see(&shm->ranks[i], now_ns), *before = &w->seen[i];
+        w->seen = dt_xcalloc(shm->head->local_size, PLACES * sizeof *w->seen);
+    for (uint32_t i = 0; i < shm->head->local_size * PLACES; i++) {
+        struct dt_callseen now = see(&shm->ranks[i / PLACES], i % PLACES, now_ns);
+        struct dt_callseen *before = &w->seen[i];
 
-        if (first || now.call != before->call || now.pair != before->pair)
+        if (first || now.call != before->call)
             *before = now;
         else
-            waits |= ((now.call | now.pair) & DT_HOSTSHM_INSIDE) != 0;
+            waits |= (now.call & DT_HOSTSHM_INSIDE) != 0;
     }
     return waits;
 }
@@ -59,36 +60,40 @@ static bool read_members(const struct dt_hostshm *shm, struct dt_u32s *members)
     return true;
 }
 
-static void add(struct dt_msg_list *list, uint32_t rank, const struct dt_hostshm_rank *r,
-                const struct dt_callseen *seen, uint64_t now_ns)
+/* What local rank i of the communicator does. */
+static void add(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint32_t i,
+                uint32_t rank, uint64_t now_ns, struct dt_msg_list *list)
 {
-    ((struct dt_msg_called *)list->v)[list->n++] = (struct dt_msg_called){
-        .rank = rank,
-        .call = seen->call,
-        .signature = seen->signature,
-        .pair = seen->pair,
-        .limit_ms = atomic_load_explicit(&r->limit_ms, memory_order_relaxed),
-        .waited_ms = (uint32_t)((now_ns - seen->since_ns) / 1000000),
-    };
+    for (uint32_t place = 0; place < PLACES; place++) {
+        const struct dt_callseen *seen = &w->seen[i * PLACES + place];
+
+        if (place > 0 && seen->call == 0)
+            continue;
+        ((struct dt_msg_called *)list->v)[list->n++] = (struct dt_msg_called){
+            .rank = rank,
+            .place = (uint8_t)place,
+            .call = seen->call,
+            .signature = seen->signature,
+            .limit_ms = atomic_load_explicit(&shm->ranks[i].limit_ms, memory_order_relaxed),
+            .waited_ms = (uint32_t)((now_ns - seen->since_ns) / 1000000),
+        };
+    }
 }
 
 void dt_callwatch_tell(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t comm,
                        const struct dt_u32s *ranks, uint64_t now_ns, struct dt_msg_comm *told)
 {
-    uint32_t n = shm->head->local_size;
-    uint32_t all = shm->size;
+    uint32_t n = shm->head->local_size, all = shm->size, i = 0;
 
     *told = (struct dt_msg_comm){ .comm = comm };
-    told->ranks.v = dt_xcalloc(n, sizeof(struct dt_msg_called));
+    told->ranks.v = dt_xcalloc(n, PLACES * sizeof(struct dt_msg_called));
     if (all == 0) {
-        for (uint32_t i = 0; i < n; i++)
-            add(&told->ranks, ranks->v[i], &shm->ranks[i], &w->seen[i], now_ns);
+        for (; i < n; i++)
+            add(w, shm, i, ranks->v[i], now_ns, &told->ranks);
     } else if (read_members(shm, &told->members)) {
-        for (uint32_t rank = 0; rank < all && told->ranks.n < n; rank++) {
-            uint32_t i = told->ranks.n;
-
+        for (uint32_t rank = 0; rank < all && i < n; rank++) {
             if (dt_u32s_find(ranks, told->members.v[rank]) >= 0)
-                add(&told->ranks, rank, &shm->ranks[i], &w->seen[i], now_ns);
+                add(w, shm, i++, rank, now_ns, &told->ranks);
         }
     }
 }

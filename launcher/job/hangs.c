@@ -41,9 +41,11 @@ static void add_pair(struct dt_strbuf *out, const struct dt_waitgroup *g, uint64
 {
     uint32_t peer = dt_hostshm_pair_peer(pair);
 
-    dt_strbuf_printf(out, "%s %s rank %u (call %u)", dt_hostshm_call_name(pair),
+    dt_strbuf_printf(out, "%s %s rank %u", dt_hostshm_call_name(pair),
                      (pair & (DT_HOSTSHM_INSIDE - 1)) == DT_CALL_SEND ? "to" : "from",
-                     peer < g->n ? dt_waitgroup_rank(g, peer) : peer, dt_hostshm_pair_number(pair));
+                     peer < g->n ? dt_waitgroup_rank(g, peer) : peer);
+    if (dt_hostshm_pair_number(pair))
+        dt_strbuf_printf(out, " (call %u)", dt_hostshm_pair_number(pair));
 }
 
 static void add_call(struct dt_strbuf *out, const struct dt_waitgroup *g, const struct dt_wait *w)
@@ -72,11 +74,12 @@ static const struct dt_waitgroup *find_doing(const struct dt_job *j, const struc
 
     if (doing)
         return doing;
-    *member = 0;
-    while (*member < g->n && dt_waitgroup_rank(g, *member) != rank)
-        ++*member;
-    if (*member < g->n && (g->waits[*member].call || g->waits[*member].pair))
-        return g;
+    for (*member = 0; *member < g->nwaits; ++*member) {
+        const struct dt_wait *w = &g->waits[*member];
+
+        if (dt_waitgroup_rank(g, *member) == rank && (w->call || w->pair))
+            return g;
+    }
     *member = rank;
     return j->waits.groups;
 }

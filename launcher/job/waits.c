@@ -6,6 +6,8 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 
+enum { PLACES = 1 + DT_HOSTSHM_PAIRS };
+
 /* ---- what is known ---- */
 
 static void add_group(struct dt_waits *w, uint64_t comm, uint32_t n, const uint32_t *members)
@@ -14,8 +16,8 @@ static void add_group(struct dt_waits *w, uint64_t comm, uint32_t n, const uint3
 
     w->groups = dt_xrealloc(w->groups, w->n + 1, sizeof *w->groups);
     g = &w->groups[w->n++];
-    *g = (struct dt_waitgroup){ .comm = comm, .n = n };
-    g->waits = dt_xcalloc(n, sizeof *g->waits);
+    *g = (struct dt_waitgroup){ .comm = comm, .n = n, .nwaits = n * PLACES };
+    g->waits = dt_xcalloc(g->nwaits, sizeof *g->waits);
     if (!members)
         return;
     g->members = dt_xcalloc(n, sizeof *g->members);
@@ -81,16 +83,17 @@ void dt_waits_note(struct dt_waits *w, const struct dt_msg_comm *comm, const str
 
     if (!g)
         return;
-    for (uint32_t i = 0; i < g->n; i++) { /* of whom nothing is told has not come to any call */
+    for (uint32_t i = 0; i < g->nwaits;
+         i++) { /* of whom nothing is told has not come to any call */
         if (dt_u32s_find(here, dt_waitgroup_rank(g, i)) >= 0)
             g->waits[i] = (struct dt_wait){ .seen_ns = now_ns };
     }
     for (uint32_t i = 0; i < comm->ranks.n; i++) {
-        if (told[i].rank < g->n)
-            g->waits[told[i].rank] = (struct dt_wait){
-                .call = told[i].call,
+        if (told[i].rank < g->n && told[i].place < PLACES)
+            g->waits[told[i].place * g->n + told[i].rank] = (struct dt_wait){
+                .call = told[i].place ? 0 : told[i].call,
                 .signature = told[i].signature,
-                .pair = told[i].pair,
+                .pair = told[i].place ? told[i].call : 0,
                 .limit_ms = told[i].limit_ms,
                 .since_ns = now_ns - told[i].waited_ms * 1000000ull,
                 .seen_ns = now_ns,
@@ -148,7 +151,7 @@ int dt_waits_first_due(const struct dt_waits *w, const struct dt_waitgroup *g, u
 {
     int first = -1;
 
-    for (uint32_t i = 0; i < g->n; i++) {
+    for (uint32_t i = 0; i < g->nwaits; i++) {
         if (waits(w, g, i) &&
             (first < 0 || is_due_before(&g->waits[i], &g->waits[first], limit_ms)))
             first = (int)i;
@@ -172,9 +175,9 @@ void dt_waits_tidy(struct dt_waits *w)
     for (uint32_t i = w->n; i-- > 1;) {
         uint32_t member = 0;
 
-        while (member < w->groups[i].n && !inside(w, &w->groups[i], member))
+        while (member < w->groups[i].nwaits && !inside(w, &w->groups[i], member))
             member++;
-        if (member == w->groups[i].n)
+        if (member == w->groups[i].nwaits)
             drop_group(w, i);
     }
 }
@@ -183,7 +186,7 @@ void dt_waits_tidy(struct dt_waits *w)
 
 static bool in_collective(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member)
 {
-    return inside(w, g, member) && !(g->waits[member].pair & DT_HOSTSHM_INSIDE);
+    return member < g->n && inside(w, g, member);
 }
 
 static bool is_behind(const struct dt_wait *a, const struct dt_wait *b)
@@ -205,22 +208,34 @@ static bool holds_up(const struct dt_waits *w, const struct dt_waitgroup *g, uin
            !is_behind(&g->waits[who], &g->waits[member]);
 }
 
-/* Whether a and b are the two calls of one passing. */
 static bool fit(const struct dt_waitgroup *g, uint32_t a, uint32_t b)
 {
     uint64_t one = g->waits[a].pair, other = g->waits[b].pair;
+    uint32_t number = dt_hostshm_pair_number(one), others = dt_hostshm_pair_number(other);
     unsigned kinds = (one ^ other) & (DT_HOSTSHM_INSIDE - 1);
 
-    return kinds == (DT_CALL_SEND ^ DT_CALL_RECV) && dt_hostshm_pair_peer(one) == b &&
-           dt_hostshm_pair_peer(other) == a &&
-           dt_hostshm_pair_number(one) == dt_hostshm_pair_number(other);
+    return kinds == (DT_CALL_SEND ^ DT_CALL_RECV) && dt_hostshm_pair_peer(one) == b % g->n &&
+           dt_hostshm_pair_peer(other) == a % g->n &&
+           (number == others || number == 0 || others == 0);
+}
+
+/* Whether the member is, or (unless it is to be inside) last was, in the other call of that
+ * passing.
+ */
+static bool has_come(const struct dt_waitgroup *g, uint32_t member, uint32_t who, bool is_inside)
+{
+    uint32_t at = member + g->n;
+
+    while (at < g->nwaits && !(fit(g, who, at) && (!is_inside || dt_wait_inside(&g->waits[at]))))
+        at += g->n;
+    return at < g->nwaits;
 }
 
 static bool keeps_from_pair(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
                             uint32_t who)
 {
     return dt_hostshm_pair_peer(g->waits[who].pair) == member && !waiter(w, g, member)->ended &&
-           (waiter(w, g, member)->stopped || !fit(g, who, member));
+           (waiter(w, g, member)->stopped || !has_come(g, member, who, false));
 }
 
 static uint32_t list_where(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
@@ -265,7 +280,9 @@ static bool is_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint
                     uint32_t who)
 {
     if (g->waits[who].pair & DT_HOSTSHM_INSIDE)
-        return member == who || (waits(w, g, member) && fit(g, who, member));
+        return member == who % g->n ||
+               (!waiter(w, g, member)->stopped && !waiter(w, g, member)->ended &&
+                has_come(g, member, who, true));
     return waits(w, g, member) && in_the_same(w, g, member, who);
 }
 
@@ -309,7 +326,7 @@ const struct dt_waitgroup *dt_waits_doing(const struct dt_waits *w, uint32_t ran
     for (uint32_t k = 0; k < w->n; k++) {
         const struct dt_waitgroup *g = &w->groups[k];
 
-        for (uint32_t i = 0; i < g->n; i++) {
+        for (uint32_t i = 0; i < g->nwaits; i++) {
             if (dt_waitgroup_rank(g, i) != rank || !waits(w, g, i) ||
                 (longest && longest->waits[*member].since_ns <= g->waits[i].since_ns))
                 continue;

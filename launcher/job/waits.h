@@ -2,8 +2,8 @@
  * PONG tells it.
  *
  * Of each communicator in which some rank waits there is a group, whose members are what its ranks
- * do in it; the first group is that of all ranks. Ranks of a group are the communicator's, those of
- * a struct dt_waits the job's. */
+ * do in it, each a collective and several calls between two at once; the first group is that of all
+ * ranks. Ranks of a group are the communicator's, those of a struct dt_waits the job's. */
 #ifndef DT_JOB_WAITS_H
 #define DT_JOB_WAITS_H
 
@@ -13,8 +13,8 @@
 #include "runtime/wire/codec.h"
 #include "runtime/wire/msg.h"
 
-struct dt_wait { /* of a rank in a group */
-    uint64_t call;
+struct dt_wait {        /* of a rank in a group; it may be in several */
+    uint64_t call;      /* 0 where it is of a pair */
     uint64_t signature; /* 0: not known */
     uint64_t pair;
     uint32_t limit_ms;
@@ -25,8 +25,9 @@ struct dt_wait { /* of a rank in a group */
 struct dt_waitgroup {
     uint64_t comm;
     uint32_t n;
-    uint32_t *members; /* the job's ranks; NULL: each is its own number */
-    struct dt_wait *waits;
+    uint32_t *members;     /* the job's ranks; NULL: each is its own number */
+    struct dt_wait *waits; /* members: each of the n first in collectives, then again in pairs */
+    uint32_t nwaits;
     uint64_t warned_of; /* the call or pair for which somebody waited; 0: none */
     bool failed;        /* its calls have been ended */
 };
@@ -66,7 +67,7 @@ uint64_t dt_waits_ms(const struct dt_waits *w, const struct dt_waitgroup *g, uin
 uint64_t dt_wait_inside(const struct dt_wait *wait);
 static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t member)
 {
-    return g->members ? g->members[member] : member;
+    return g->members ? g->members[member % g->n] : member % g->n;
 }
 
 /* Lists of ranks of the job, ascending but for the last; the caller frees list->v.

@@ -226,6 +226,24 @@ const char *dt_hostshm_call_name(uint64_t call)
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
 }
 
+int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair)
+{
+    for (int i = 0; i < DT_HOSTSHM_PAIRS; i++) {
+        uint64_t before = atomic_load_explicit(&rank->pairs[i], memory_order_relaxed);
+
+        if (!(before & DT_HOSTSHM_INSIDE) &&
+            atomic_compare_exchange_strong(&rank->pairs[i], &before, pair | DT_HOSTSHM_INSIDE))
+            return i;
+    }
+    return -1;
+}
+
+void dt_hostshm_leave_pair(struct dt_hostshm_rank *rank, int place)
+{
+    if (place >= 0)
+        atomic_fetch_and(&rank->pairs[place], ~(uint64_t)DT_HOSTSHM_INSIDE);
+}
+
 void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen)
 {
     syscall(SYS_futex, &rank->doorbell, FUTEX_WAIT, seen, NULL, NULL, 0);

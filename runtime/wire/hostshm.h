@@ -25,6 +25,7 @@ enum {
     DT_HOSTSHM_PAGE = 4096,
     DT_HOSTSHM_INLINE = 48, /* bytes of data that travel with the word that announces them */
     DT_HOSTSHM_WHY = 504,   /* bytes of the text that tells why nothing goes on */
+    DT_HOSTSHM_PAIRS = 4,   /* calls between two ranks that are noted of a rank at once */
     DT_HOSTSHM_CPUS = 1024, /* as many as sched_getaffinity(2) knows without being told of more */
 };
 
@@ -99,7 +100,9 @@ struct dt_hostshm_rank {
     _Atomic uint32_t limit_ms; /* of the calls from now on: 0: dtrun's; DT_HOSTSHM_NO_LIMIT */
     _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
     _Atomic uint64_t signature; /* of that call, where it goes between hosts; or 0 */
-    _Atomic uint64_t pair;      /* likewise, between two: number << 32 | peer << 8 | ... ; or 0 */
+    /* Between two, by threads that wait at once, each in a place that was not INSIDE: the newest,
+     * or one before. number << 32 (0: not known) | peer << 8 | DT_HOSTSHM_INSIDE | kind */
+    _Atomic uint64_t pairs[DT_HOSTSHM_PAIRS];
 
     alignas(DT_HOSTSHM_LINE) struct dt_hostshm_post posts[2]; /* by parity of the round */
     alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];         /* likewise */
@@ -215,12 +218,16 @@ static inline uint64_t dt_hostshm_call_number(uint64_t call)
     return call >> 8;
 }
 
-static inline void dt_hostshm_note_pair(struct dt_hostshm_rank *rank, uint64_t number,
-                                        uint32_t peer, unsigned kind)
+static inline uint64_t dt_hostshm_pair(uint64_t number, uint32_t peer, unsigned kind)
 {
-    atomic_store_explicit(&rank->pair, number << 32 | (uint64_t)peer << 8 | kind,
-                          memory_order_relaxed);
+    return number << 32 | (uint64_t)peer << 8 | kind;
 }
+
+/* Notes that a thread is inside that call. Returns its place, or -1: there are more than are noted.
+ */
+int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair);
+/* place may be -1. */
+void dt_hostshm_leave_pair(struct dt_hostshm_rank *rank, int place);
 
 static inline uint32_t dt_hostshm_pair_number(uint64_t pair)
 {

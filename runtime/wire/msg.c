@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/wire/frame.h"
+#include "runtime/wire/hostshm.h"
 
 enum kind { U8, U16, U32, U64, KEY, STR, STRS, U32S, LIST, BLOB };
 
@@ -143,11 +144,11 @@ SHAPE(failed,
 SHAPE(step,
     F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL), F(step, stopped, U8, 0, NULL));
 SHAPE(called,
-    F(called, rank, U32, 0, NULL), F(called, call, U64, 0, NULL),
-    F(called, signature, U64, 0, NULL), F(called, pair, U64, 0, NULL), F(called, limit_ms, U32, 0, NULL), F(called, waited_ms, U32, 0, NULL));
+    F(called, rank, U32, 0, NULL), F(called, place, U8, 0, NULL), F(called, call, U64, 0, NULL),
+    F(called, signature, U64, 0, NULL), F(called, limit_ms, U32, 0, NULL), F(called, waited_ms, U32, 0, NULL));
 SHAPE(comm,
     F(comm, comm, U64, 0, NULL), F(comm, members, U32S, DT_RANKS_MAX, NULL),
-    F(comm, ranks, LIST, DT_RANKS_MAX, &called_shape));
+    F(comm, ranks, LIST, (1 + DT_HOSTSHM_PAIRS) * DT_RANKS_MAX, &called_shape));
 SHAPE(pong,
     F(pong, ping_time_ns, U64, 0, NULL), F(pong, time_ns, U64, 0, NULL),
     F(pong, steps, LIST, DT_RANKS_MAX, &step_shape),

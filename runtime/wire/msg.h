@@ -347,9 +347,9 @@ struct dt_msg_step { /* element of pong.steps */
 
 struct dt_msg_called { /* element of comms.ranks: as of dt_hostshm_rank */
     uint32_t rank;     /* in the communicator */
-    uint64_t call;
+    uint8_t place;     /* 0: its collective call; from 1: those between two */
+    uint64_t call;     /* of pairs, too */
     uint64_t signature;
-    uint64_t pair;
     uint32_t limit_ms;
     uint32_t waited_ms; /* in that state */
 };

@@ -1,11 +1,10 @@
 /* Ranks that do not come to calls, in the ways that its argument names. The last rank is the one
- * that stays away. "never": from a barrier of some ranks. "send", "recv": from what rank 0 gives or
- * wants. "cross": it is in dt_finalize instead. "chain": from a barrier of all but rank 0, which
- * rank 0 waits for. "own": from a barrier that has a timeout of its own, after which all go on.
- * "loop": it comes to every barrier of some ranks, until it is stopped from outside.
- * "differ": one half makes another call than the other.
- * "request": rank 0 waits a little for a request, then for all of it. Exits 3 when a call fails,
- * and says why. */
+ * that stays away. "never": from a barrier of some ranks. "send", "recv", "irecv": from what rank 0
+ * gives or wants. "cross": it is in dt_finalize instead. "chain": from a barrier of all but rank 0,
+ * which rank 0 waits for. "own": from a barrier that has a timeout of its own, after which all go
+ * on. "loop": it comes to every barrier of some ranks, until it is stopped from outside. "differ":
+ * one half makes another call than the other. "request": rank 0 waits a little for a request, then
+ * for all of it. Exits 3 when a call fails, and says why. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,17 +29,22 @@ static void stay_away(void)
         pause();
 }
 
-static void pass(dt_comm_t *comm, bool last, bool sending)
+static void pass(dt_comm_t *comm, bool last, const char *how)
 {
-    int buf = 7;
+    dt_request_t request = { 0 };
+    int buf = 7, peer = dt_size() - 1;
 
     if (last)
         stay_away();
-    if (dt_rank() == 0)
-        check(sending ? dt_send(comm, &buf, 1, DT_I32, dt_comm_size(comm) - 1)
-                      : dt_recv(comm, &buf, 1, DT_I32, dt_comm_size(comm) - 1));
-    else
+    if (dt_rank() > 0)
         check(dt_barrier(DT_WORLD));
+    else if (strcmp(how, "send") == 0)
+        check(dt_send(comm, &buf, 1, DT_I32, peer));
+    else if (strcmp(how, "recv") == 0)
+        check(dt_recv(comm, &buf, 1, DT_I32, peer));
+    else
+        check(dt_irecv(comm, &buf, 1, DT_I32, peer, &request));
+    check(dt_wait(&request));
 }
 
 /* Rank 0 is in a call of all, the others but the last in one that is not for it. */
@@ -135,8 +139,8 @@ int main(int argc, char **argv)
         loop(some);
     else if (strcmp(how, "chain") == 0)
         chain(last);
-    else if (strcmp(how, "send") == 0 || strcmp(how, "recv") == 0)
-        pass(some, last, strcmp(how, "send") == 0);
+    else if (strstr("send recv irecv", how) && *how)
+        pass(some, last, how);
     else if (last && strcmp(how, "never") == 0)
         stay_away();
     else if (last && strcmp(how, "cross") == 0)

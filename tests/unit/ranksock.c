@@ -472,13 +472,22 @@ static void ranks_are_told_of_where_they_wait(void **state)
     assert_int_equal(ranks[0].rank, 0);
     assert_int_equal(ranks[0].call, 0);
     assert_int_equal(ranks[1].rank, 2);
+    assert_int_equal(ranks[1].place, 0);
     assert_int_equal(ranks[1].call, 3 << 8 | DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
     dt_hostshm_note_call(&shm.ranks[1], 3, DT_CALL_BARRIER);
-    dt_hostshm_note_pair(&shm.ranks[0], 1, 2, DT_HOSTSHM_INSIDE | DT_CALL_SEND);
+    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(1, 2, DT_CALL_SEND)), 0);
+    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(1, 3, DT_CALL_RECV)), 1);
+    dt_hostshm_leave_pair(&shm.ranks[0], 0);
     look(f, 0, &comms);
     look(f, 0, &comms);
     ranks = told_of(&comms, COMM)->ranks.v;
-    assert_int_equal(dt_hostshm_pair_peer(ranks[0].pair), 2);
+    assert_int_equal(told_of(&comms, COMM)->ranks.n, 4);
+    assert_int_equal(ranks[2].rank, 0);
+    assert_int_equal(ranks[2].place, 2);
+    assert_int_equal(dt_hostshm_pair_peer(ranks[2].call), 3);
+    for (int i = 0; i < DT_HOSTSHM_PAIRS - 1; i++) /* the first place is free, too */
+        assert_true(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(2, 2, DT_CALL_SEND)) >= 0);
+    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(9, 2, DT_CALL_SEND)), -1);
     dt_ranksock_reset_waits(f->sock);
     look(f, 0, &comms);
     assert_null(told_of(&comms, COMM));

@@ -29,8 +29,9 @@ static const char *read_rank(const char *text, struct dt_waiter *waiter, struct 
     uint64_t number = strtoull(text + pair, &end, 10);
 
     if (pair) {
-        c->pair = inside | number << 8 | (way == '>' ? DT_CALL_SEND : DT_CALL_RECV);
-        c->pair |= strtoull(end + 1, &end, 10) << 32;
+        c->place = 1;
+        c->call = inside | number << 8 | (way == '>' ? DT_CALL_SEND : DT_CALL_RECV);
+        c->call |= strtoull(end + 1, &end, 10) << 32;
     } else {
         c->call = number << 8 | inside | (number ? DT_CALL_BARRIER : 0u);
     }
@@ -92,7 +93,7 @@ static const char *tell(const struct dt_waits *w, const struct dt_waitgroup *g, 
     dt_waits_with(w, g, (uint32_t)who, &with);
     dt_waits_for_whom(w, g, (uint32_t)who, &whom);
     deadlock = dt_waits_in_the_end(w, g, (uint32_t)who, &in_the_end);
-    snprintf(text, 128, "%d: ", who);
+    snprintf(text, 128, "%u: ", (uint32_t)who % g->n);
     add_list(text, &with);
     strcat(text, " for ");
     add_list(text, &whom);
@@ -198,8 +199,8 @@ static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
 {
     uint32_t all[] = { 1, 2 };
     const struct dt_u32s members = { all, 2 }, one = { &all[0], 1 }, other = { &all[1], 1 };
-    struct dt_msg_called in = { 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 0, 5000 };
-    struct dt_msg_called out = { 1, 3 << 8, 0, 0, 0, 9000 };
+    struct dt_msg_called in = { 0, 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 5000 };
+    struct dt_msg_called out = { 1, 0, 3 << 8, 0, 0, 9000 };
     struct dt_msg_comm here = group(7, &members, &in, 1), there = group(7, &members, &out, 1);
     struct dt_msg_comm nowhere = { .comm = 7 };
     struct dt_waits w;
@@ -232,7 +233,7 @@ static void what_makes_no_sense_is_not_taken(void **state)
 {
     uint32_t ranks[] = { 1, 3 };
     const struct dt_u32s members = { ranks, 2 };
-    struct dt_msg_called beyond = { 3, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 0, 5000 };
+    struct dt_msg_called beyond = { 3, 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 5000 };
     struct dt_msg_comm foreign = group(7, &members, &beyond, 1), world = { .comm = 0 };
     struct dt_waits w;
 
@@ -243,6 +244,37 @@ static void what_makes_no_sense_is_not_taken(void **state)
     world.ranks = (struct dt_msg_list){ &beyond, 1 };
     dt_waits_note(&w, &world, &members, 15 * S);
     assert_int_equal(dt_waits_first_due(&w, w.groups, 0), -1);
+    dt_waits_free(&w);
+}
+
+/* Rank 0 waits in a collective, and for rank 1, and for rank 2 in the background, at once. */
+static void a_rank_may_wait_in_several_calls(void **state)
+{
+    uint32_t all[] = { 0, 1, 2 };
+    const struct dt_u32s here = { all, 3 };
+    struct dt_msg_called ranks[] = {
+        { 0, 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 1000 },
+        { 0, 1, dt_hostshm_pair(3, 1, DT_CALL_RECV | DT_HOSTSHM_INSIDE), 0, 0, 2000 },
+        { 0, 4, dt_hostshm_pair(0, 2, DT_CALL_RECV | DT_HOSTSHM_INSIDE), 0, 0, 3000 },
+        { 1, 0, 3 << 8, 0, 0, 9000 },
+        { 1, 2, dt_hostshm_pair(2, 0, DT_CALL_SEND), 0, 0, 9000 },
+        { 2, 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 500 },
+        { 2, 3, dt_hostshm_pair(7, 0, DT_CALL_SEND), 0, 0, 9000 },
+    };
+    struct dt_msg_comm world = { .comm = 0, .ranks = { ranks, 7 } };
+    struct dt_waits w;
+    char text[128];
+
+    (void)state;
+    dt_waits_init(&w, 3);
+    dt_waits_note(&w, &world, &here, 10 * S);
+    assert_string_equal(tell(&w, w.groups, text), "0: 0 for nobody, 0"); /* of 2 all is there */
+    ranks[2].call = 0;
+    dt_waits_note(&w, &world, &here, 10 * S);
+    assert_string_equal(tell(&w, w.groups, text), "0: 0 for 1, 1");
+    ranks[1].call = 0;
+    dt_waits_note(&w, &world, &here, 10 * S);
+    assert_string_equal(tell(&w, w.groups, text), "0: 0,2 for 1, 1");
     dt_waits_free(&w);
 }
 
@@ -289,6 +321,7 @@ int main(void)
         cmocka_unit_test(waits_go_across_communicators),
         cmocka_unit_test(a_wait_lasts_as_long_as_all_ranks_are_known),
         cmocka_unit_test(what_makes_no_sense_is_not_taken),
+        cmocka_unit_test(a_rank_may_wait_in_several_calls),
         cmocka_unit_test(calls_that_do_not_fit_are_told_apart),
     };
 
