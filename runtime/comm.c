@@ -58,6 +58,14 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     return result;
 }
 
+/* The agent knows nothing of a communicator of one rank: what ends the job ends its calls, too. */
+static int stopped_by(const struct dt_comm *c, uint32_t *culprit)
+{
+    int code = dt_hostshm_stopped(&c->shm.map, culprit);
+
+    return code || c->size > 1 ? code : dt_hostshm_stopped(&c->world->shm, culprit);
+}
+
 dt_result_t dt_comm_check(struct dt_comm *c)
 {
     uint32_t culprit;
@@ -65,7 +73,7 @@ dt_result_t dt_comm_check(struct dt_comm *c)
 
     if (c->failed != DT_OK)
         return dt_error_again(&c->error);
-    stopped = dt_hostshm_stopped(&c->shm.map, &culprit);
+    stopped = stopped_by(c, &culprit);
     if (!stopped)
         return DT_OK;
     dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
@@ -122,7 +130,7 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
         return dt_error_again(&c->error);
     note(c, call, DT_HOSTSHM_INSIDE);
     record(c, call);
-    stopped = dt_hostshm_stopped(&c->shm.map, &culprit);
+    stopped = stopped_by(c, &culprit);
     if (!stopped)
         return DT_OK;
     return dt_comm_end(c, call, dt_trouble(&c->trouble, (dt_result_t)stopped, culprit));

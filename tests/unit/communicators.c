@@ -461,11 +461,13 @@ static void a_mismatch_is_its_own_communicators(void **state)
 
 static int mortal(int rank, void *arg)
 {
-    dt_comm_t *c;
+    dt_comm_t *c, *alone;
 
     (void)arg;
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_split(DT_WORLD, rank > 1, 0, &c) == DT_OK);
+    NEED(dt_comm_split(DT_WORLD, rank, 0, &alone) == DT_OK);
+    NEED(dt_barrier(alone) == DT_OK);
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     shared->ready++;
     if (rank == 3)
@@ -474,6 +476,7 @@ static int mortal(int rank, void *arg)
         ;
     NEED(strstr(dt_last_error(), "rank 3 (host") && strstr(dt_last_error(), ") died or left"));
     NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
+    NEED(dt_barrier(alone) == DT_ERR_PEER);
     NEED(dt_comm_free(c) == DT_ERR_PEER);
     NEED(dt_finalize() == DT_ERR_PEER);
     return 0;
