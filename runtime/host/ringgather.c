@@ -91,7 +91,7 @@ static dt_result_t among_hosts(struct gathering *d)
                             .arg = d };
     dt_result_t r = dt_mesh_need(l->mesh, peers, 2);
 
-    d->source = &flows[1];
+    d->source = flows + 1;
     return r == DT_OK ? dt_flow_run(l->mesh, &t) : r;
 }
 
