@@ -205,7 +205,7 @@ static long worker_memory(const struct agent *a)
 
 static void ping(struct agent *a, uint64_t time_ns)
 {
-    struct dt_msg_ping m = { time_ns };
+    struct dt_msg_ping m = { .time_ns = time_ns };
 
     agent_send(a, DT_MSG_PING, &m);
     agent_expect(a, DT_MSG_PONG);

@@ -275,7 +275,7 @@ static void control_overtakes_data(void **state)
     assert_true(dt_link_pending(s.link) > 100 * sizeof block);
     ahead = recorder.sent.len;
     assert_true(ahead < 128 * 1024);
-    dt_link_send(s.link, DT_MSG_PING, &(struct dt_msg_ping){ 1 });
+    dt_link_send(s.link, DT_MSG_PING, &(struct dt_msg_ping){ .time_ns = 1 });
     assert_int_equal(dt_unframe_feed(&u, dt_outbox_head(&recorder.sent), recorder.sent.len,
                                      note_type, &last, &why),
                      0);
