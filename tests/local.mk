@@ -2,6 +2,7 @@
 TEST_EXTENSIONS = .bats
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 LOG_DRIVER = $(TAP_DRIVER)
+LOG_COMPILER = $(srcdir)/tests/unit/run
 BATS_LOG_DRIVER = $(TAP_DRIVER)
 BATS_LOG_COMPILER = $(BATS)
 AM_BATS_LOG_FLAGS = --tap
@@ -339,7 +340,7 @@ CLUSTER_TESTS = \
 	tests/cluster/recover.bats \
 	tests/cluster/frameworks.bats \
 	tests/cluster/user.bats
-EXTRA_DIST += tests/await.bash tests/checks tests/cluster/lib.bash tests/unit/checks.h
+EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/unit/checks.h
 
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
 # over it.)

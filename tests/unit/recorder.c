@@ -52,12 +52,12 @@ static void the_last_calls_are_kept(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_ring *r = dt_ring_open(COMM + i);
         struct dt_record *records;
-        size_t n = 0;
+        size_t n = 0, read;
 
         for (uint64_t call = 1; call <= cases[i].made; call++)
             make_call(r, call, DT_OK);
-        dt_recorder_read(&records);
-        for (size_t k = 0; records[k].call.number && n < cases[i].kept; k++) {
+        read = dt_recorder_read(&records);
+        for (size_t k = 0; k < read && n < cases[i].kept; k++) {
             if (records[k].comm != COMM + i)
                 continue;
             assert_int_equal(records[k].call.number, cases[i].made - cases[i].kept + 1 + n);
