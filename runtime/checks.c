@@ -13,8 +13,12 @@ dt_result_t dt_check_buffer(const char *name, const void *buf, size_t count, dt_
     if (!size)
         return dt_fail(DT_ERR_ARG, "%s: %d is no dt_dtype_t", name, (int)dtype);
     if (count > PTRDIFF_MAX / size)
-        return dt_fail(DT_ERR_ARG, "%s: count %zu is larger than memory", name, count);
-    if (count && (!buf || buf == DT_IN_PLACE))
+        return dt_fail(DT_ERR_ARG, "%s: a buffer of %zu %s is larger than memory", name, count,
+                       dt_dtype_name(dtype));
+    if (count && buf == DT_IN_PLACE)
+        return dt_fail(DT_ERR_ARG, "%s: DT_IN_PLACE was given for a buffer that this rank needs",
+                       name);
+    if (count && !buf)
         return dt_fail(DT_ERR_ARG, "%s: no buffer was given", name);
     return DT_OK;
 }
@@ -87,7 +91,7 @@ dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, co
 {
     if (in == place || !dt_buffers_overlap(in, in_bytes, out, out_bytes))
         return DT_OK;
-    return dt_fail(DT_ERR_ARG, "%s: in and out overlap in part", name);
+    return dt_fail(DT_ERR_ARG, "%s: in and out overlap", name);
 }
 
 dt_result_t dt_check_memory(const char *name, const void *in, const void *out)

@@ -72,6 +72,8 @@ static dt_result_t choose_order(int given, bool *deterministic)
                        "dt_init_with: config->deterministic is %d, and must be 0, 1 or "
                        "-1 (not said)",
                        given);
+    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_DETERMINISTIC "=%s is neither 0 nor 1", text);
     *deterministic = text ? strcmp(text, "1") == 0 : given == 1;
     return DT_OK;
 }
@@ -92,9 +94,10 @@ static dt_result_t choose_calls(int given, uint32_t *calls)
         return dt_fail(DT_ERR_ARG,
                        "dt_init: " DT_ENV_RECORDER_CALLS "=%s is no number from 0 to %d", text,
                        DT_RECORDER_MOST);
-    return dt_fail(DT_ERR_ARG,
-                   "dt_init_with: config->recorder_calls is %d, and must be from 0 to %d", given,
-                   DT_RECORDER_MOST);
+    return dt_fail(
+        DT_ERR_ARG,
+        "dt_init_with: config->recorder_calls is %d, and must be from 0 to %d, or -1 (not said)",
+        given, DT_RECORDER_MOST);
 }
 
 /* The program may go elsewhere before anything fails. */

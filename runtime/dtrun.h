@@ -42,7 +42,7 @@ typedef enum dt_result {
     DT_ERR_IO = -6,       /* a file or socket failed; dt_last_error tells which */
     DT_ERR_NOMEM = -7,
     DT_ERR_UNSUPPORTED = -8,
-    DT_ERR_VERSION = -9, /* library and agent do not fit each other */
+    DT_ERR_VERSION = -9, /* program, library and agent do not fit each other */
     DT_ERR_CUDA = -10,
     DT_ERR_NCCL = -11,
     DT_ERR_INTERNAL = -12,
@@ -414,7 +414,7 @@ typedef struct dt_error_info {
     char message[512];  /* as of dt_last_error */
 } dt_error_info_t;
 
-/* DT_ERR_VERSION: info->size is none that this library knows. */
+/* DT_ERR_VERSION: info->size is none that this library knows. A failure of it is no "last" one. */
 DT_API dt_result_t dt_last_error_info(dt_error_info_t *info);
 
 /* The flight recorder keeps the last calls on every communicator (64, see dt_config_t): which they

@@ -55,6 +55,8 @@ dt_result_t dt_last_error_info(dt_error_info_t *info)
 {
     size_t size = info ? info->size : 0;
 
+    if (!info)
+        return DT_ERR_ARG;
     if (size < sizeof *info || size > DT_STAMPED_MOST)
         return DT_ERR_VERSION;
     memset(info, 0, size);
@@ -76,7 +78,7 @@ static const struct {
     [-DT_ERR_IO] = { "DT_ERR_IO", "a file or socket failed" },
     [-DT_ERR_NOMEM] = { "DT_ERR_NOMEM", "out of memory" },
     [-DT_ERR_UNSUPPORTED] = { "DT_ERR_UNSUPPORTED", "not supported" },
-    [-DT_ERR_VERSION] = { "DT_ERR_VERSION", "library and agent do not fit each other" },
+    [-DT_ERR_VERSION] = { "DT_ERR_VERSION", "program, library and agent do not fit each other" },
     [-DT_ERR_CUDA] = { "DT_ERR_CUDA", "CUDA failed" },
     [-DT_ERR_NCCL] = { "DT_ERR_NCCL", "NCCL failed" },
     [-DT_ERR_ABORTED] = { "DT_ERR_ABORTED", "aborted" },

@@ -1,14 +1,15 @@
 /* The public calls for memory that all ranks of a host can reach. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/collective.h"
 #include "runtime/context.h"
+#include "runtime/error.h"
 #include "runtime/host/segment.h"
-
-enum { NAME = 64 };
 
 /* Returns the part of this rank, or NULL with errno. */
 static void *take_part(struct dt_comm *c, size_t bytes)
@@ -37,16 +38,18 @@ static void *take_part(struct dt_comm *c, size_t bytes)
 
 static dt_result_t say_none(const struct dt_comm *c, size_t bytes, int rank, int error)
 {
-    char host[NAME] = "";
+    const char *host = dt_world_host(c->world, c->ranks[rank]);
+    dt_result_t r =
+        dt_fail(DT_ERR_NOMEM,
+                "dt_mem_alloc: rank %" PRIu32 " (%s) cannot have %zu bytes, and as many "
+                "for each other rank of the communicator on its host: %s",
+                c->ranks[rank], host, bytes, strerror(error));
+    dt_error_info_t *e = dt_error_details();
 
-    if (rank == c->rank && gethostname(host, sizeof host - 1) == 0)
-        return dt_fail(DT_ERR_NOMEM,
-                       "dt_mem_alloc: host %s has no %zu bytes for each of the %d ranks of the "
-                       "communicator that it has: %s",
-                       host, bytes, c->local_size, strerror(error));
-    return dt_fail(DT_ERR_NOMEM,
-                   "dt_mem_alloc: the host of rank %d has no %zu bytes for each of its ranks: %s",
-                   rank, bytes, strerror(error));
+    e->rank = (int)c->ranks[rank];
+    snprintf(e->host, sizeof e->host, "%s", host);
+    e->error = rank == c->rank ? error : 0;
+    return r;
 }
 
 /* All ranks have it, or none. */

@@ -96,7 +96,7 @@ void dt_ring_write(struct dt_ring *r)
 
 double dt_ring_seconds(const struct dt_ring *r)
 {
-    return r ? (double)(dt_clock_ns() - r->begun) / 1e9 : 0;
+    return r && r->lasts ? (double)(dt_clock_ns() - r->begun) / 1e9 : 0;
 }
 
 /* ---- reading ---- */

@@ -100,7 +100,8 @@ static inline void dt_ring_lasts(struct dt_ring *r)
     DT_RING_STORE(r->entries[r->at].begun, r->clock);
 }
 
-/* It has ended, and went these ways. */
+/* It has ended, and went these ways. One that fails without having waited is timed by its end: it
+ * is the one that everybody looks for, and the clock may have been read long before it. */
 static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char *within,
                                const char *between)
 {
@@ -110,8 +111,10 @@ static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char
         return;
     dt_ring_show(r);
     e = &r->entries[r->at];
-    if (r->lasts)
+    if (r->lasts || result != DT_OK)
         r->clock = dt_clock_ns();
+    if (!r->lasts && result != DT_OK)
+        DT_RING_STORE(e->begun, r->clock);
     DT_RING_STORE(e->result, result);
     DT_RING_STORE(e->within, within);
     DT_RING_STORE(e->between, between);
@@ -119,7 +122,7 @@ static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char
     r->at = r->at + 1 == r->n ? 0 : r->at + 1;
 }
 
-/* How long the call takes, or has taken, that was written last; 0: not known. By the writer. */
+/* For how long the newest call has lasted; 0: not known, or it is brief. By the writer. */
 double dt_ring_seconds(const struct dt_ring *r);
 
 /* All that is recorded, in the order in which it began. Returns how many, and in *records what the

@@ -100,6 +100,8 @@ static void what_cannot_be_is_told(void **state)
         { NULL, NULL, { .version = 200 }, DT_ERR_VERSION, "dtrun.h 0.2.0, this libdtrun" },
         { NULL, NULL, { .version = 10100 }, DT_ERR_VERSION, "dtrun.h 1.1.0, this libdtrun" },
         { NULL, NULL, { .deterministic = 2 }, DT_ERR_ARG, "config->deterministic is 2" },
+        { "DTRUN_DETERMINISTIC", "yes", DT_CONFIG_INIT, DT_ERR_ARG,
+          "DTRUN_DETERMINISTIC=yes is neither 0 nor 1" },
         { NULL, NULL, { .wire = DT_WIRE_2BIT }, DT_ERR_ARG, "config->wire=2bit" },
         { NULL, NULL, { .wire = (dt_wire_t)9 }, DT_ERR_ARG, "9 is no dt_wire_t" },
         { NULL, NULL, { .isa = "mmx" }, DT_ERR_ARG, "config->isa=mmx is none" },

@@ -324,6 +324,7 @@ static int in_a_child(void *p)
 static int misuser(int rank, void *arg)
 {
     static const size_t too_much[] = { SIZE_MAX, PTRDIFF_MAX, (size_t)1 << 60, (size_t)1 << 46 };
+    dt_error_info_t info = { .size = sizeof info };
     void *p, *q = &p;
 
     (void)arg;
@@ -339,7 +340,8 @@ static int misuser(int rank, void *arg)
 
         NEED(dt_mem_alloc(DT_WORLD, too_much[i], &p) == DT_ERR_NOMEM && p == NULL);
         snprintf(text, sizeof text, " %zu bytes", too_much[i]);
-        NEED(strstr(dt_last_error(), text) && strstr(dt_last_error(), "host"));
+        NEED(strstr(dt_last_error(), text) && strstr(dt_last_error(), "rank 0 ("));
+        NEED(dt_last_error_info(&info) == DT_OK && info.rank == 0 && *info.host);
     }
     NEED(dt_mem_alloc(DT_WORLD, 100000, &p) == DT_OK);
     NEED(dt_mem_free((uint8_t *)p + 64) == DT_ERR_ARG && dt_mem_free(&q) == DT_ERR_ARG);
