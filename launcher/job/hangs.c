@@ -248,6 +248,13 @@ static bool end_unlike(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
     return g->failed;
 }
 
+/* As long as that wait lasts: which of those that began together is the first changes from look to
+ * look. */
+static bool has_warned(const struct dt_waitgroup *g)
+{
+    return g->warned_of && dt_wait_inside(&g->waits[g->warned]) == g->warned_of;
+}
+
 static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
 {
     const struct dt_wait *w = &g->waits[who];
@@ -258,9 +265,10 @@ static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
     struct dt_strbuf text = { 0 };
     struct blame b;
 
-    if (!over && (ms < warn_ms || g->warned_of == dt_wait_inside(w)))
+    if (!over && (ms < warn_ms || has_warned(g)))
         return;
     g->warned_of = dt_wait_inside(w);
+    g->warned = who;
     dt_waits_for_whom(&j->waits, g, who, &b.whom);
     b.deadlock = dt_waits_in_the_end(&j->waits, g, who, &b.in_the_end);
     describe(j, g, who, ms, &b, &text);

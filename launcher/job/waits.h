@@ -28,7 +28,8 @@ struct dt_waitgroup {
     uint32_t *members;     /* the job's ranks; NULL: each is its own number */
     struct dt_wait *waits; /* members: each of the n first in collectives, then again in pairs */
     uint32_t nwaits;
-    uint64_t warned_of; /* the call or pair for which somebody waited; 0: none */
+    uint64_t warned_of; /* what the user was told that somebody waits in; 0: nothing */
+    uint32_t warned;    /* of which member */
     bool failed;        /* its calls have been ended */
 };
 

@@ -4,7 +4,8 @@
  * which rank 0 waits for. "own": from a barrier that has a timeout of its own, after which all go
  * on. "loop": it comes to every barrier of some ranks, until it is stopped from outside. "differ":
  * one half makes another call than the other. "request": rank 0 waits a little for a request, then
- * for all of it. Exits 3 when a call fails, and says why. */
+ * for all of it. "ring": all send to the next one, and nobody receives. Exits 3 when a call fails,
+ * and says why. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +121,14 @@ static void request(dt_comm_t *comm, bool last)
     exit(0);
 }
 
+static void ring(dt_comm_t *comm)
+{
+    int buf = 7;
+
+    check(dt_barrier(comm));
+    check(dt_send(comm, &buf, 1, DT_I32, (dt_rank() + 1) % dt_size()));
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -139,6 +148,8 @@ int main(int argc, char **argv)
         loop(some);
     else if (strcmp(how, "chain") == 0)
         chain(last);
+    else if (strcmp(how, "ring") == 0)
+        ring(some);
     else if (strstr("send recv irecv", how) && *how)
         pass(some, last, how);
     else if (last && strcmp(how, "never") == 0)
