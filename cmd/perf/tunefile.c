@@ -128,6 +128,16 @@ static bool replace(const char *path, const char *text)
     return good;
 }
 
+/* Where a link leads: the link itself is to stay. */
+static bool replace_target(const char *path, const char *text)
+{
+    char *target = realpath(path, NULL);
+    bool good = replace(target ? target : path, text);
+
+    free(target);
+    return good;
+}
+
 bool dt_perf_write_thresholds(char *path, const struct dt_perf_threshold *set, size_t n)
 {
     char *old = read_old(path), *text;
@@ -137,7 +147,7 @@ bool dt_perf_write_thresholds(char *path, const struct dt_perf_threshold *set, s
         return false;
     text = dt_perf_merge(old, set, n);
     make_directories(path);
-    good = text && replace(path, text);
+    good = text && replace_target(path, text);
     free(old);
     free(text);
     return good;

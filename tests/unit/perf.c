@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cmd/perf/choice.h"
 #include "cmd/perf/elements.h"
@@ -235,6 +237,34 @@ static void a_file_that_cannot_be_written_stays(void **state)
     assert_int_not_equal(errno, 0);
 }
 
+static void a_link_to_the_file_stays(void **state)
+{
+    static const struct dt_perf_threshold set[] = { { "net_tree", 0, 1, "here" } };
+    char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64], target[64], text[64] = "";
+    struct stat st;
+    FILE *f;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/tuning", directory);
+    snprintf(target, sizeof target, "%s/target", directory);
+    f = fopen(target, "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(symlink("target", path), 0);
+    assert_true(dt_perf_write_thresholds(path, set, 1));
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    f = fopen(target, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(text, sizeof text, f));
+    fclose(f);
+    assert_string_equal(text, "net_tree = 1 # here\n");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(target), 0);
+    assert_int_equal(rmdir(directory), 0); /* nothing else lies there */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +275,7 @@ int main(void)
         cmocka_unit_test(the_least_budget_that_is_enough),
         cmocka_unit_test(thresholds_take_the_place_of_old_ones),
         cmocka_unit_test(a_file_that_cannot_be_written_stays),
+        cmocka_unit_test(a_link_to_the_file_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
