@@ -12,12 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/context.h"
+#include "runtime/host/segment.h"
 #include "runtime/wire/env.h"
+#include "runtime/wire/sealed.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -472,6 +475,31 @@ static void nothing_grows(void **state)
     assert_int_equal(count_descriptors(), descriptors);
 }
 
+/* A call may still read the part of a rank whose own call has failed, and which has freed it. */
+static void what_a_call_holds_stays_mapped(void **state)
+{
+    static const struct dt_segment_kind kind = { .number = 1, .n = 2, .bytes = 4096 };
+    const struct dt_place others = { 1, (size_t)2 * 4096 };
+    size_t total = dt_segment_total(kind.n, kind.bytes);
+    int fd = dt_sealed_create("test", total);
+    void *part = dt_segment_open(&kind, fd);
+    uint32_t *freed = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    (void)state;
+    assert_non_null(part);
+    assert_true(freed != MAP_FAILED);
+    close(fd);
+    dt_segment_hold();
+    freed[1] = 1;
+    assert_true(dt_segment_free(part));
+    assert_non_null(dt_segment_find(others));
+    assert_int_equal(*dt_segment_find(others), 0);
+    dt_segment_release();
+    dt_segment_sweep();
+    assert_null(dt_segment_find(others));
+    munmap(freed, total);
+}
+
 /* ---- failures ---- */
 
 static _Atomic int *ready;
@@ -680,6 +708,7 @@ int main(void)
         cmocka_unit_test(misuse_is_an_error),
         cmocka_unit_test(what_one_cannot_have_nobody_has),
         cmocka_unit_test(nothing_grows),
+        cmocka_unit_test(what_a_call_holds_stays_mapped),
         cmocka_unit_test(a_death_ends_the_call),
         cmocka_unit_test(who_frees_too_early_fails_alone),
         cmocka_unit_test(an_abort_ends_the_call),
