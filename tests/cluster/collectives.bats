@@ -22,7 +22,9 @@ start() {
 
 # So many ranks said that their call failed for that.
 were_told() { # RANKS PATTERN
-    [ "$(grep -cE "^rank [0-9]: rank [0-9]: all-reduce of 65536 f32 \(sum\), call [0-9]+: $2" "$OUT")" = "$1" ]
+    local who='rank [0-9] \(host[123]\)' call='all-reduce of 65536 f32 \(sum\), call [0-9]+'
+
+    [ "$(grep -cE "^rank [0-9]: $who: $call: $2" "$OUT")" = "$1" ]
 }
 
 ends() { # CODE
@@ -58,7 +60,7 @@ on_host() { # N PATTERN: the oldest such process
     cluster_on 1 kill -9 "$(on_host 1 '^busy 65536')"
     ends 137
     grep -qE '^dtrun: rank [01] \(host1, pid [0-9]+\) was killed by signal 9' "$ERR"
-    were_told 5 'rank [01] died'
+    were_told 5 'rank [01] \(host1\) died'
 }
 
 @test "check 40: an agent is killed: its ranks are gone, the others are told" {
