@@ -58,6 +58,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/kernels/plain.c \
 	runtime/host/handover.c runtime/host/handover.h \
 	runtime/host/lanes.c runtime/host/lanes.h \
+	runtime/host/least.h \
 	runtime/host/meet.c runtime/host/meet.h \
 	runtime/host/mesh.c runtime/host/mesh.h \
 	runtime/host/move.c runtime/host/move.h \

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "runtime/host/clock.h"
+#include "runtime/host/least.h"
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
@@ -29,11 +30,6 @@ struct run {
 static struct dt_link *link_of(const struct run *r, const struct dt_flow *f)
 {
     return &r->mesh->links[f->peer];
-}
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
 }
 
 static size_t batch_of(const struct run *r)
@@ -217,13 +213,14 @@ static void send_some(struct run *r, struct dt_flow *f, size_t most)
 static ssize_t receive_batch(struct run *r, struct dt_flow *f, struct batch *b)
 {
     struct dt_link *link = link_of(r, f);
-    struct msghdr m = { .msg_iov = b->iov };
+    struct msghdr m = { 0 };
     ssize_t n;
 
     b->frames = 1;
     if (f->at >= HEADER + f->data.iov_len)
         return 0;
     lay_out(r, f, batch_of(r), b);
+    m.msg_iov = b->iov;
     m.msg_iovlen = b->n;
     n = recvmsg(link->fd, &m, 0);
     if (n == 0 || (n < 0 && !would_wait()))
@@ -251,7 +248,7 @@ static dt_result_t receive_some(struct run *r, struct dt_flow *f)
         if (f->at < HEADER + f->data.iov_len)
             return DT_OK;
         end_frame(r, f);
-        memcpy(f->header, b.headers[i], least(f->at, HEADER));
+        memcpy(f->header, b.headers[i], dt_least(f->at, HEADER));
         if (i >= b.frames || f->at == 0)
             return DT_OK;
         begin_frame(r, f);

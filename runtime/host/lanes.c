@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "runtime/host/flow.h"
+#include "runtime/host/least.h"
 #include "runtime/host/reduce.h"
 
 enum {
@@ -83,6 +84,18 @@ dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
 
 /* ---- all-reduce ---- */
 
+void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
+                   size_t bytes, int divisor)
+{
+    dt_dtype_t dtype = (dt_dtype_t)call->dtype;
+    struct dt_fold f = {
+        .dst = dst, .src = src, .n = n, .count = bytes / dt_dtype_size(dtype), .divisor = divisor
+    };
+
+    if (bytes)
+        dt_fold(&f, dtype, (dt_op_t)call->op);
+}
+
 struct reduction {
     struct dt_lanes *lanes;
     const struct dt_call *call;
@@ -97,11 +110,6 @@ struct reduction {
     struct dt_flow *flows;
     size_t n_flows;
 };
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static void slice_up(struct reduction *d)
 {
@@ -120,36 +128,24 @@ static struct iovec segment(const uint8_t *base, size_t from, size_t to, size_t 
 static struct iovec slice_segment(const struct reduction *d, const uint8_t *base, size_t place,
                                   size_t k)
 {
-    return segment(base, least(place * d->slice, d->bytes), least((place + 1) * d->slice, d->bytes),
-                   k);
-}
-
-static void fold(const struct reduction *d, void *dst, const void *const *src, size_t n,
-                 size_t bytes, int divisor)
-{
-    dt_dtype_t dtype = (dt_dtype_t)d->call->dtype;
-    struct dt_fold f = {
-        .dst = dst, .src = src, .n = n, .count = bytes / dt_dtype_size(dtype), .divisor = divisor
-    };
-
-    if (bytes)
-        dt_fold(&f, dtype, (dt_op_t)d->call->op);
+    return segment(base, dt_least(place * d->slice, d->bytes),
+                   dt_least((place + 1) * d->slice, d->bytes), k);
 }
 
 /* Where the segment that another host sends for folding goes. */
 static uint8_t *window(const struct reduction *d, uint32_t place, size_t k)
 {
-    size_t room = least(d->bytes, DT_FLOW_SEGMENT);
+    size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT);
 
     return d->lanes->scratch + (place * d->window + k % d->window) * room;
 }
 
 static dt_result_t make_window(struct reduction *d)
 {
-    size_t room = least(d->bytes, DT_FLOW_SEGMENT), n = d->lanes->n;
+    size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT), n = d->lanes->n;
 
-    d->window = WINDOW / n < WINDOW_LEAST ? WINDOW_LEAST : least(WINDOW / n, DT_FLOW_BATCH);
-    d->window = least(d->window, d->segments);
+    d->window = WINDOW / n < WINDOW_LEAST ? WINDOW_LEAST : dt_least(WINDOW / n, DT_FLOW_BATCH);
+    d->window = dt_least(d->window, d->segments);
     return dt_lanes_scratch(d->lanes, n * d->window * room);
 }
 
@@ -162,7 +158,7 @@ static void fold_segment(const struct reduction *d, struct iovec in, struct iove
 
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = i == l->me ? in.iov_base : window(d, i, k);
-    fold(d, out.iov_base, src, l->n, in.iov_len, d->divisor);
+    dt_lanes_fold(d->call, out.iov_base, src, l->n, in.iov_len, d->divisor);
 }
 
 /* Whether segment k of every host is there. In place, what is folded must have been sent. */
@@ -337,7 +333,8 @@ static void ring_moved(void *arg, const struct dt_flow *f)
     in = ring_segment(d, d->in, k, 1);
     out = ring_segment(d, d->out, k, 1);
     const void *src[2] = { ring_place(d, k), in.iov_base };
-    fold(d, out.iov_base, src, 2, in.iov_len, is_folded(d, k + d->segments) ? 1 : d->divisor);
+    dt_lanes_fold(d->call, out.iov_base, src, 2, in.iov_len,
+                  is_folded(d, k + d->segments) ? 1 : d->divisor);
 }
 
 static dt_result_t ring(struct reduction *d)
@@ -383,7 +380,7 @@ static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
 
     (void)k;
     return (struct iovec){ g->blocks + (f->out ? 0 : have * g->bytes),
-                           least(have, g->lanes->n - have) * g->bytes };
+                           dt_least(have, g->lanes->n - have) * g->bytes };
 }
 
 static size_t gather_ready(void *arg, const struct dt_flow *f)
@@ -429,7 +426,7 @@ static dt_result_t gather_and_fold(struct reduction *d)
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = l->scratch + (i + l->n - l->me) % l->n * d->bytes;
     if (r == DT_OK)
-        fold(d, d->out, src, l->n, d->bytes, d->divisor);
+        dt_lanes_fold(d->call, d->out, src, l->n, d->bytes, d->divisor);
     return r;
 }
 

@@ -52,6 +52,9 @@ dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call);
 dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes);
 /* Makes 2 * (n - 1) flows: one to each other place, then one from each. Their slots are places. */
 void dt_lanes_flows_with_all(const struct dt_lanes *l, struct dt_flow *flows, size_t frames);
+/* dt_fold of so many bytes by the call's type and operation; of none nothing. */
+void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
+                   size_t bytes, int divisor);
 /* Connects what the flows need, and runs them. */
 dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t);
 

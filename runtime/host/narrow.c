@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "runtime/host/least.h"
 #include "runtime/host/reduce.h"
 #include "runtime/host/wireformat.h"
 
@@ -46,22 +47,17 @@ struct part { /* of the buffer */
     size_t n;
 };
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static struct part segment(const struct narrowing *d, size_t place, size_t k)
 {
-    size_t from = least(place * d->slice, d->count), to = least(from + d->slice, d->count);
-    size_t at = least(from + k * SEGMENT, to);
+    size_t from = dt_least(place * d->slice, d->count), to = dt_least(from + d->slice, d->count);
+    size_t at = dt_least(from + k * SEGMENT, to);
 
-    return (struct part){ at, least(to - at, SEGMENT) };
+    return (struct part){ at, dt_least(to - at, SEGMENT) };
 }
 
 static struct part piece(struct part s, size_t done)
 {
-    return (struct part){ s.at + done, least(s.n - done, PIECE) };
+    return (struct part){ s.at + done, dt_least(s.n - done, PIECE) };
 }
 
 static uint8_t *number(const struct narrowing *d, size_t host)
@@ -88,7 +84,7 @@ static void pack(const struct narrowing *d, size_t place, size_t k)
 
 static uint8_t *waiting(const struct narrowing *d, size_t place, size_t k)
 {
-    return d->waiting + (place * least(d->segments, WINDOW) + k % WINDOW) * d->sent_bytes;
+    return d->waiting + (place * dt_least(d->segments, WINDOW) + k % WINDOW) * d->sent_bytes;
 }
 
 static void unpack_result(const struct narrowing *d, const uint8_t *from, struct part p)
@@ -204,7 +200,7 @@ static void choose_formats(struct narrowing *d, const dt_all_reduce_options_t *o
 static dt_result_t make_room(struct narrowing *d)
 {
     struct dt_lanes *l = d->lanes;
-    size_t room = least(d->slice, SEGMENT), frames = least(d->segments, WINDOW);
+    size_t room = dt_least(d->slice, SEGMENT), frames = dt_least(d->segments, WINDOW);
     dt_result_t r;
 
     d->sent_bytes = dt_wireformat_bytes(d->sent, room);

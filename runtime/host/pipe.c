@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "runtime/host/least.h"
 #include "runtime/host/rounds.h"
 
 /* Each side alone stores its count, so that it reads it back without any order. Its store releases:
@@ -27,17 +28,12 @@ static size_t there(const struct dt_hostshm_pipe *p)
                     atomic_load_explicit(&p->read, memory_order_relaxed));
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Copies between memory and the ring, whose place "at" counts from the pipe's first byte ever. */
 static void copy_in(const struct dt_shm *s, struct dt_hostshm_pipe *p, uint64_t at,
                     const uint8_t *from, size_t bytes)
 {
     size_t begin = at % capacity(s);
-    size_t straight = least(bytes, capacity(s) - begin);
+    size_t straight = dt_least(bytes, capacity(s) - begin);
 
     memcpy(p->data + begin, from, straight);
     memcpy(p->data, from + straight, bytes - straight);
@@ -47,7 +43,7 @@ static void copy_out(const struct dt_shm *s, const struct dt_hostshm_pipe *p, ui
                      uint8_t *to, size_t bytes)
 {
     size_t begin = at % capacity(s);
-    size_t straight = least(bytes, capacity(s) - begin);
+    size_t straight = dt_least(bytes, capacity(s) - begin);
 
     memcpy(to, p->data + begin, straight);
     memcpy(to + straight, p->data, bytes - straight);
@@ -74,7 +70,7 @@ ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec 
     uint64_t at = before;
 
     for (int i = 0; i < n && at < end; i++) {
-        size_t bytes = least(parts[i].iov_len, (size_t)(end - at));
+        size_t bytes = dt_least(parts[i].iov_len, (size_t)(end - at));
 
         if (bytes)
             copy_in(s, p, at, parts[i].iov_base, bytes);
@@ -91,7 +87,7 @@ ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *
     uint64_t at = before;
 
     for (int i = 0; i < n && at < end; i++) {
-        size_t bytes = least(parts[i].iov_len, (size_t)(end - at));
+        size_t bytes = dt_least(parts[i].iov_len, (size_t)(end - at));
 
         if (bytes)
             copy_out(s, p, at, parts[i].iov_base, bytes);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "runtime/host/least.h"
 #include "runtime/host/meet.h"
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
@@ -44,11 +45,6 @@ struct span {
     size_t bytes;
 };
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static size_t up(size_t n, size_t to)
 {
     return (n + to - 1) / to * to;
@@ -57,7 +53,7 @@ static size_t up(size_t n, size_t to)
 /* Piece i of those of so many bytes that a span has. */
 static struct span piece(struct span of, size_t bytes, size_t i)
 {
-    size_t from = least(i * bytes, of.bytes), to = least((i + 1) * bytes, of.bytes);
+    size_t from = dt_least(i * bytes, of.bytes), to = dt_least((i + 1) * bytes, of.bytes);
 
     return (struct span){ of.at + from, to - from };
 }
@@ -84,18 +80,6 @@ static struct iovec segment(const struct reduction *d, uint32_t host, size_t k)
 static bool is_lane(const struct reduction *d)
 {
     return d->t->shm->me < d->t->width;
-}
-
-static void fold(const struct reduction *d, void *dst, const void *const *src, size_t n,
-                 size_t bytes, int divisor)
-{
-    dt_dtype_t dtype = (dt_dtype_t)d->call->dtype;
-    struct dt_fold f = {
-        .dst = dst, .src = src, .n = n, .count = bytes / dt_dtype_size(dtype), .divisor = divisor
-    };
-
-    if (bytes)
-        dt_fold(&f, dtype, (dt_op_t)d->call->op);
 }
 
 /* ---- within the host ---- */
@@ -140,7 +124,7 @@ static void fold_slice(const struct reduction *d)
 
     for (uint32_t i = 0; i < s->n; i++)
         src[i] = i == s->me ? d->in + own.at : dt_round_staging(s, i) + own.at - chunk.at;
-    fold(d, d->out + own.at, src, s->n, own.bytes, 1);
+    dt_lanes_fold(d->call, d->out + own.at, src, s->n, own.bytes, 1);
 }
 
 /* Takes the other lanes' results. */
@@ -225,7 +209,7 @@ static size_t segment_of(const struct reduction *d, size_t frame, bool *is_folde
 
 static uint8_t *window(const struct reduction *d, uint32_t host, size_t k)
 {
-    size_t room = least(d->part, DT_FLOW_SEGMENT);
+    size_t room = dt_least(d->part, DT_FLOW_SEGMENT);
 
     return d->t->lanes->scratch + (host * WINDOW + k % WINDOW) * room;
 }
@@ -255,7 +239,7 @@ static bool may_move(const struct reduction *d, const struct dt_flow *f, size_t 
 
 static size_t ready(void *arg, const struct dt_flow *f)
 {
-    size_t n = f->done, most = least(f->frames, n + DT_FLOW_BATCH);
+    size_t n = f->done, most = dt_least(f->frames, n + DT_FLOW_BATCH);
 
     while (n < most && may_move(arg, f, n))
         n++;
@@ -278,14 +262,15 @@ static void fold_what_came(struct reduction *d)
 {
     const struct dt_lanes *l = d->t->lanes;
 
-    while (d->folded < least(d->rounds, d->chunks) * d->segments && has_come(d, d->folded, false)) {
+    while (d->folded < dt_least(d->rounds, d->chunks) * d->segments &&
+           has_come(d, d->folded, false)) {
         size_t k = d->folded++;
         struct iovec own = segment(d, l->me, k);
         const void *src[l->n];
 
         for (uint32_t i = 0; i < l->n; i++)
             src[i] = i == l->me ? own.iov_base : window(d, i, k);
-        fold(d, own.iov_base, src, l->n, own.iov_len, d->divisor);
+        dt_lanes_fold(d->call, own.iov_base, src, l->n, own.iov_len, d->divisor);
     }
 }
 
@@ -340,7 +325,7 @@ static dt_result_t among_hosts(struct reduction *d)
                             .moved = moved,
                             .work = work,
                             .arg = d };
-    dt_result_t r = dt_lanes_scratch(l, l->n * WINDOW * least(d->part, DT_FLOW_SEGMENT));
+    dt_result_t r = dt_lanes_scratch(l, l->n * WINDOW * dt_least(d->part, DT_FLOW_SEGMENT));
 
     dt_lanes_flows_with_all(l, flows, 2 * d->chunks * d->segments);
     d->flows = flows;
@@ -355,8 +340,8 @@ void dt_twolevel_settle(struct dt_twolevel *t, uint32_t least_ranks, uint32_t mo
     size_t hosts = t->lanes->n, lanes;
 
     t->round = dt_hostshm_room(most_ranks) / 4;
-    lanes = least(t->round / (hosts * PART_LEAST), LANES_MOST + 1);
-    lanes = least(lanes ? lanes - 1 : 0, least_ranks);
+    lanes = dt_least(t->round / (hosts * PART_LEAST), LANES_MOST + 1);
+    lanes = dt_least(lanes ? lanes - 1 : 0, least_ranks);
     t->width = hosts <= HOSTS_MOST ? (uint32_t)lanes : 0;
 }
 
