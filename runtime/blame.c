@@ -15,14 +15,16 @@ struct words {
 };
 
 /* "barrier, call 7 on communicator 3.2": the second of which rank 3 of the job is the first. */
-static const char *describe(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
+static void describe(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
     char name[DT_COMM_NAME];
 
-    dt_call_describe(call, text);
+    if (call)
+        dt_call_describe(call, text);
+    else
+        snprintf(text, TEXT, "between two calls");
     if (c->id)
         snprintf(text + strlen(text), 64, " on communicator %s", dt_comm_name(c->id, name));
-    return text;
 }
 
 static void find_words(struct words *w, const struct dt_comm *c, const struct dt_trouble *t,
@@ -31,10 +33,7 @@ static void find_words(struct words *w, const struct dt_comm *c, const struct dt
     dt_world_name(c->world, (uint32_t)c->world->rank, w->me);
     dt_world_name(c->world, t->rank, w->culprit);
     w->why = dt_hostshm_why(&c->shm.map);
-    if (call)
-        describe(c, call, w->call);
-    else
-        snprintf(w->call, sizeof w->call, "between two calls");
+    describe(c, call, w->call);
 }
 
 /* What differs between calls that are told alike. */
@@ -45,6 +44,22 @@ static const char *unsaid(const struct dt_call *call, bool alike)
     if (call->kind == DT_CALL_INIT)
         return ", with another choice of deterministic sums (DTRUN_DETERMINISTIC)";
     return call->kind == DT_CALL_ALL_REDUCE ? ", with other options" : ", with other counts";
+}
+
+/* What another rank said of its own call and a third one's: "rank 0 called this; rank 1 called
+ * that". Either may be this rank, which then comes first, as in all that it says. */
+static dt_result_t pass_on(const struct dt_trouble *t, const struct words *w)
+{
+    char mine[DT_WORLD_NAME + 16];
+    const char *after;
+
+    snprintf(mine, sizeof mine, "; %s called ", w->me);
+    if (strncmp(w->why, mine + 2, strlen(mine + 2)) == 0)
+        return dt_fail(t->code, "%s", w->why);
+    after = strstr(w->why, mine);
+    if (after)
+        return dt_fail(t->code, "%s; %.*s", after + 2, (int)(after - w->why), w->why);
+    return dt_fail(t->code, "%s called %s; elsewhere %s", w->me, w->call, w->why);
 }
 
 static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_trouble *t,
@@ -58,10 +73,12 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_trouble
                        " elements to rank %u, which expects %" PRIu64,
                        w->me, w->call, t->giver, t->given, t->taker, t->expected);
     if (t->theirs.kind == 0 && *w->why)
-        return dt_fail(t->code, "%s called %s; elsewhere %s", w->me, w->call, w->why);
+        return pass_on(t, w);
     if (t->theirs.kind == 0)
-        return dt_fail(t->code, "%s called %s; others called something else, as %s noticed", w->me,
-                       w->call, w->culprit);
+        return dt_fail(t->code,
+                       "%s called %s; the calls of %s and another rank do not fit, and "
+                       "dtrun-agent has not told which they are",
+                       w->me, w->call, w->culprit);
     describe(c, &t->theirs, theirs);
     return dt_fail(t->code, "%s called %s; %s called %s%s", w->me, w->call, w->culprit, theirs,
                    unsaid(ours, strcmp(w->call, theirs) == 0));

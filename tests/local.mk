@@ -295,6 +295,10 @@ check_PROGRAMS += tests/rank/steps
 tests_rank_steps_SOURCES = tests/rank/steps.c
 tests_rank_steps_LDADD = runtime/libdtrun.la
 tests_rank_steps_LDFLAGS = -no-install
+check_PROGRAMS += tests/rank/unlike
+tests_rank_unlike_SOURCES = tests/rank/unlike.c
+tests_rank_unlike_LDADD = runtime/libdtrun.la
+tests_rank_unlike_LDFLAGS = -no-install
 check_PROGRAMS += tests/rank/pslite
 tests_rank_pslite_SOURCES = tests/rank/pslite.c
 

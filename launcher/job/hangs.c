@@ -227,6 +227,8 @@ static void describe_unlike(const struct dt_job *j, const struct dt_waitgroup *g
     add_collective(out, g->waits[other].call);
     if (g->waits[other].call == call)
         dt_strbuf_puts(out, " with other arguments");
+    if (g->comm)
+        add_comm(out, g->comm);
     free(alike.v);
     free(others.v);
 }

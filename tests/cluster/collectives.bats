@@ -78,6 +78,32 @@ on_host() { # N PATTERN: the oldest such process
     wait "$DTRUN_PID" || true
 }
 
+# All four ranks told of that quarrel, within a second, what rank 1 called, and what the others.
+all_told() { # KIND ODD OTHERS
+    local at='rank [0-9] \(host[123]\) called' odd='rank 1 \(host[123]\) called'
+
+    [ "$(grep -cE "^$1 [0-9]{1,3}: $odd $2, call [0-9]+ on .*; $at $3, call|^$1 [0-9]{1,3}: $at $3, call [0-9]+ on .*; (elsewhere .*)?$odd $2, call" "$OUT")" = 4 ] ||
+        { echo "not all were told of $1"; cat "$OUT"; return 1; }
+}
+
+# Placements in which rank 1 has a host with others, or alone.
+@test "checks 27, 28, 29, 30, 31, 32: calls that do not fit are named on all ranks within a second" {
+    local hosts
+
+    for hosts in host1:2,host2:2 host1:1,host2:1,host3:2; do
+        cluster_dtrun --no-tag -np 4 -H "$hosts" unlike
+        [ "$RC" = 0 ]
+        all_told count 'all-reduce of 9 f32 \(sum\)' 'all-reduce of 10 f32 \(sum\)'
+        all_told type 'all-gather of 10 i32' 'all-gather of 10 f32'
+        all_told op 'all-reduce of 10 f32 \(max\)' 'all-reduce of 10 f32 \(sum\)'
+        all_told root 'scatter of 10 f32 from rank 1' 'scatter of 10 f32 from rank 0'
+        all_told collective 'all-to-all of 10 f32' 'all-gather of 10 f32'
+        all_told order barrier 'all-reduce of 10 f32 \(sum\)'
+        all_told spread 'broadcast of 10 f32 from rank 1' '(broadcast of 10 f32 from rank 0|barrier)'
+        cluster_await_quiet
+    done
+}
+
 # A link of 1 Mbit/s that loses 1 % and takes 100 ms in each direction: where the kernel has no netem,
 # as much as its queue makes of them.
 thin_link() { # N

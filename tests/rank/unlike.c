@@ -1,0 +1,99 @@
+/* unlike: makes calls that do not fit, of which rank 1 makes another one than the others, each on a
+ * communicator of its own. Every rank says of each what it was, how many milliseconds it took, and
+ * what was wrong: "count 3: rank 0 (a) called ...". Exits 3 when a call returns what it should not.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/dtrun.h"
+
+enum { MOST_RANKS = 8, FEW = 10 };
+
+static float in[MOST_RANKS * FEW], out[MOST_RANKS * FEW];
+
+static void check(bool good)
+{
+    if (good)
+        return;
+    fprintf(stderr, "%s\n", dt_last_error());
+    exit(3);
+}
+
+static dt_result_t count(dt_comm_t *comm, bool odd)
+{
+    return dt_all_reduce(comm, in, out, odd ? FEW - 1 : FEW, DT_F32, DT_SUM);
+}
+
+static dt_result_t type(dt_comm_t *comm, bool odd)
+{
+    return dt_all_gather(comm, in, out, FEW, odd ? DT_I32 : DT_F32);
+}
+
+static dt_result_t op(dt_comm_t *comm, bool odd)
+{
+    return dt_all_reduce(comm, in, out, FEW, DT_F32, odd ? DT_MAX : DT_SUM);
+}
+
+static dt_result_t root(dt_comm_t *comm, bool odd)
+{
+    return dt_scatter(comm, in, out, FEW, DT_F32, odd);
+}
+
+static dt_result_t collective(dt_comm_t *comm, bool odd)
+{
+    return odd ? dt_all_to_all(comm, in, out, FEW, DT_F32)
+               : dt_all_gather(comm, in, out, FEW, DT_F32);
+}
+
+static dt_result_t order(dt_comm_t *comm, bool odd)
+{
+    dt_result_t r = odd ? dt_barrier(comm) : dt_all_reduce(comm, in, out, FEW, DT_F32, DT_SUM);
+
+    return r != DT_OK ? r
+           : odd      ? dt_all_reduce(comm, in, out, FEW, DT_F32, DT_SUM)
+                      : dt_barrier(comm);
+}
+
+/* The root may be done before anybody looks at what it gives: its next call tells it. */
+static dt_result_t spread(dt_comm_t *comm, bool odd)
+{
+    dt_result_t r = dt_broadcast(comm, in, FEW, DT_F32, odd);
+
+    return r == DT_OK ? dt_barrier(comm) : r;
+}
+
+static double now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void quarrel(const char *name, dt_result_t (*call)(dt_comm_t *comm, bool odd))
+{
+    dt_comm_t *comm;
+    double began;
+
+    check(dt_comm_dup(DT_WORLD, &comm) == DT_OK && dt_barrier(DT_WORLD) == DT_OK);
+    began = now_ms();
+    check(call(comm, dt_rank() == 1) == DT_ERR_MISMATCH);
+    printf("%s %.0f: %s\n", name, now_ms() - began, dt_last_error());
+    check(dt_comm_free(comm) == DT_ERR_MISMATCH);
+}
+
+int main(void)
+{
+    check(dt_init() == DT_OK && dt_size() <= MOST_RANKS);
+    quarrel("count", count);
+    quarrel("type", type);
+    quarrel("op", op);
+    quarrel("root", root);
+    quarrel("collective", collective);
+    quarrel("order", order);
+    quarrel("spread", spread);
+    check(dt_finalize() == DT_OK);
+    return 0;
+}
