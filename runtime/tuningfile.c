@@ -23,17 +23,20 @@ bool dt_tuningfile_own(char path[DT_TUNINGFILE_PATH])
     return n < DT_TUNINGFILE_PATH;
 }
 
-bool dt_tuningfile_find(char path[DT_TUNINGFILE_PATH], bool *named)
+enum dt_tuningfile_found dt_tuningfile_find(char path[DT_TUNINGFILE_PATH])
 {
     const char *name = getenv(DT_ENV_TUNING);
 
-    *named = name != NULL;
+    if (name && !*name)
+        return DT_TUNINGFILE_NONE;
     if (name)
-        return snprintf(path, DT_TUNINGFILE_PATH, "%s", name) < DT_TUNINGFILE_PATH && *name;
+        return snprintf(path, DT_TUNINGFILE_PATH, "%s", name) < DT_TUNINGFILE_PATH
+                   ? DT_TUNINGFILE_NAMED
+                   : DT_TUNINGFILE_TOO_LONG;
     if (dt_tuningfile_own(path) && access(path, F_OK) == 0)
-        return true;
+        return DT_TUNINGFILE_THERE;
     memcpy(path, for_all, sizeof for_all);
-    return access(path, F_OK) == 0;
+    return access(path, F_OK) == 0 ? DT_TUNINGFILE_THERE : DT_TUNINGFILE_NONE;
 }
 
 struct reading {
@@ -86,19 +89,14 @@ static const char *cause(int error)
     return error == EINVAL ? "this is no regular file" : strerror(error);
 }
 
-void dt_tuningfile_read(struct dt_tuning_table *table, void (*warn)(void *arg, const char *text),
-                        void *arg)
+static void read_from(const char *path, bool named, struct dt_tuning_table *table,
+                      void (*warn)(void *arg, const char *text), void *arg)
 {
-    char path[DT_TUNINGFILE_PATH], why[TEXT];
     struct reading r = { .path = path, .warn = warn, .arg = arg };
-    char *text = NULL;
-    ssize_t n;
-    bool named;
+    char *text = malloc(DT_TUNINGFILE_BYTES + 1);
+    ssize_t n = text ? slurp(path, text, DT_TUNINGFILE_BYTES + 1) : -1;
+    char why[TEXT];
 
-    if (!dt_tuningfile_find(path, &named))
-        return;
-    text = malloc(DT_TUNINGFILE_BYTES + 1);
-    n = text ? slurp(path, text, DT_TUNINGFILE_BYTES + 1) : -1;
     if (n < 0)
         snprintf(why, sizeof why, "%.200s: %s: the built-in thresholds hold%s", path, cause(errno),
                  named ? " (" DT_ENV_TUNING " names this file)" : "");
@@ -109,4 +107,16 @@ void dt_tuningfile_read(struct dt_tuning_table *table, void (*warn)(void *arg, c
     if (n < 0 || n > DT_TUNINGFILE_BYTES)
         warn(arg, why);
     free(text);
+}
+
+void dt_tuningfile_read(struct dt_tuning_table *table, void (*warn)(void *arg, const char *text),
+                        void *arg)
+{
+    char path[DT_TUNINGFILE_PATH];
+    enum dt_tuningfile_found found = dt_tuningfile_find(path);
+
+    if (found == DT_TUNINGFILE_TOO_LONG)
+        warn(arg, DT_TUNINGFILE_TOO_LONG_TEXT ": the built-in thresholds hold");
+    else if (found != DT_TUNINGFILE_NONE)
+        read_from(path, found == DT_TUNINGFILE_NAMED, table, warn, arg);
 }

@@ -6,10 +6,21 @@
 
 enum { DT_TUNINGFILE_PATH = 4096, DT_TUNINGFILE_BYTES = 64 * 1024 };
 
+enum dt_tuningfile_found {
+    DT_TUNINGFILE_NONE,     /* or DTRUN_TUNING is empty, which says so */
+    DT_TUNINGFILE_NAMED,    /* by the user; it may not be there */
+    DT_TUNINGFILE_THERE,    /* at one of the usual places */
+    DT_TUNINGFILE_TOO_LONG, /* DTRUN_TUNING does not fit path */
+};
+
 /* The file that DTRUN_TUNING names; else the user's, ~/.config/dtrun/tuning; else, where there is
- * none, /etc/dtrun/tuning. False: there is none, or DTRUN_TUNING is empty, which says so. named:
- * stores whether the user named it; it may not be there. */
-bool dt_tuningfile_find(char path[DT_TUNINGFILE_PATH], bool *named);
+ * none, /etc/dtrun/tuning. */
+enum dt_tuningfile_found dt_tuningfile_find(char path[DT_TUNINGFILE_PATH]);
+/* What is said of that. */
+#define DT_TUNINGFILE_TOO_LONG_TEXT                                                                \
+    "DTRUN_TUNING is longer than a path can be (4095 characters): it names a file, and does not "  \
+    "have the thresholds themselves"
+
 /* The user's own. False: there is no home directory. */
 bool dt_tuningfile_own(char path[DT_TUNINGFILE_PATH]);
 

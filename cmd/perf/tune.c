@@ -431,9 +431,13 @@ static dt_result_t measure(struct launch *l)
 static void write_file(const struct launch *l, char wrong[400])
 {
     char path[DT_TUNINGFILE_PATH];
-    bool named = false, found = dt_tuningfile_find(path, &named);
+    enum dt_tuningfile_found found = dt_tuningfile_find(path);
 
-    if (!(named && found) && !dt_tuningfile_own(path)) {
+    if (found == DT_TUNINGFILE_TOO_LONG) {
+        snprintf(wrong, 400, DT_TUNINGFILE_TOO_LONG_TEXT);
+        return;
+    }
+    if (found != DT_TUNINGFILE_NAMED && !dt_tuningfile_own(path)) {
         snprintf(wrong, 400, "there is no home directory: name a file with " DT_ENV_TUNING);
         return;
     }

@@ -315,28 +315,57 @@ static void what_is_wrong_with_the_file_is_told_once(void **state)
     }
 }
 
+static int rank_with_a_text_for_a_path(int rank, void *arg)
+{
+    char longer[6001] = "";
+
+    (void)rank;
+    (void)arg;
+    memset(longer, 'x', sizeof longer - 1);
+    setenv("DTRUN_TUNING", longer, 1);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_is_no_path_is_told(void **state)
+{
+    struct testjob_plan plan = { .hosts = "2", .body = rank_with_a_text_for_a_path };
+    struct testjob_result result;
+
+    (void)state;
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    assert_non_null(strstr(result.log, "DTRUN_TUNING is longer than a path can be (4095 "));
+    assert_int_equal(result.ranks[0].status, 0);
+}
+
 static void a_file_is_found(void **state)
 {
-    char path[DT_TUNINGFILE_PATH];
-    bool named;
+    char path[DT_TUNINGFILE_PATH], longer[DT_TUNINGFILE_PATH + 1] = "";
 
     (void)state;
     unsetenv("DTRUN_TUNING");
     setenv("HOME", directory, 1);
     assert_true(dt_tuningfile_own(path));
     assert_string_equal(path, path_of(".config/dtrun/tuning"));
-    assert_false(dt_tuningfile_find(path, &named) && strcmp(path, "/etc/dtrun/tuning") != 0);
+    assert_true(dt_tuningfile_find(path) == DT_TUNINGFILE_NONE ||
+                strcmp(path, "/etc/dtrun/tuning") == 0);
     assert_int_equal(mkdir(path_of(".config"), 0700), 0);
     assert_int_equal(mkdir(path_of(".config/dtrun"), 0700), 0);
     write_file(".config/dtrun/tuning", "");
-    assert_true(dt_tuningfile_find(path, &named));
+    assert_int_equal(dt_tuningfile_find(path), DT_TUNINGFILE_THERE);
     assert_string_equal(path, path_of(".config/dtrun/tuning"));
-    assert_false(named);
     setenv("DTRUN_TUNING", "x", 1);
-    assert_true(dt_tuningfile_find(path, &named) && named);
+    assert_int_equal(dt_tuningfile_find(path), DT_TUNINGFILE_NAMED);
     assert_string_equal(path, "x");
     setenv("DTRUN_TUNING", "", 1);
-    assert_false(dt_tuningfile_find(path, &named));
+    assert_int_equal(dt_tuningfile_find(path), DT_TUNINGFILE_NONE);
+    memset(longer, '/', sizeof longer - 1);
+    setenv("DTRUN_TUNING", longer, 1);
+    assert_int_equal(dt_tuningfile_find(path), DT_TUNINGFILE_TOO_LONG);
+    longer[DT_TUNINGFILE_PATH - 1] = '\0';
+    setenv("DTRUN_TUNING", longer, 1);
+    assert_int_equal(dt_tuningfile_find(path), DT_TUNINGFILE_NAMED);
     unsetenv("HOME");
     assert_false(dt_tuningfile_own(path));
 }
@@ -372,6 +401,7 @@ int main(void)
         cmocka_unit_test(the_first_ranks_file_holds_for_all),
         cmocka_unit_test(a_communicator_is_tuned_apart),
         cmocka_unit_test(what_is_wrong_with_the_file_is_told_once),
+        cmocka_unit_test(what_is_no_path_is_told),
         cmocka_unit_test(a_file_is_found),
     };
 
