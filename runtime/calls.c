@@ -17,9 +17,9 @@ static dt_result_t check_residual(const struct dt_operation *o)
         return DT_OK;
     if (dt_buffers_overlap(residual, bytes, o->in, bytes) ||
         dt_buffers_overlap(residual, bytes, o->out, bytes))
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: the residual overlaps in or out");
+        return dt_fail(DT_ERR_ARG, "%s: the residual overlaps in or out", o->kind->name);
     if (dt_device_memory(residual, residual) != DT_MEMORY_HOST)
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: the residual must be in host memory");
+        return dt_fail(DT_ERR_ARG, "%s: the residual must be in host memory", o->kind->name);
     return DT_OK;
 }
 
@@ -34,7 +34,8 @@ static dt_result_t check_options(struct dt_operation *o)
             o->how = *chosen;
         return DT_OK;
     }
-    r = dt_reduceoptions_read(o->options, o->count, o->dtype, o->op, o->device, &o->how);
+    r = dt_reduceoptions_read(o->kind->name, o->options, o->count, o->dtype, o->op, o->device,
+                              &o->how);
     return r == DT_OK ? check_residual(o) : r;
 }
 
@@ -79,14 +80,17 @@ static dt_result_t make_all_reduce(struct dt_comm *c, const struct dt_operation 
     return dt_comm_all_reduce(c, o->in, o->out, o->count, o->dtype, o->op);
 }
 
-static struct dt_operation all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
-                                      dt_dtype_t dtype, dt_op_t op,
-                                      const dt_all_reduce_options_t *options)
-{
-    static const struct dt_operation_kind kind = { "dt_all_reduce", DT_CALL_ALL_REDUCE,
-                                                   check_all_reduce, make_all_reduce };
+static const struct dt_operation_kind dti_all_reduce = { "dt_all_reduce", DT_CALL_ALL_REDUCE,
+                                                         check_all_reduce, make_all_reduce };
+static const struct dt_operation_kind dti_all_reduce_with = { "dt_all_reduce_with",
+                                                              DT_CALL_ALL_REDUCE, check_all_reduce,
+                                                              make_all_reduce };
 
-    return (struct dt_operation){ .kind = &kind,
+static struct dt_operation all_reduce(const struct dt_operation_kind *kind, dt_comm_t *comm,
+                                      const void *in, void *out, size_t count, dt_dtype_t dtype,
+                                      dt_op_t op, const dt_all_reduce_options_t *options)
+{
+    return (struct dt_operation){ .kind = kind,
                                   .comm = comm,
                                   .in = in,
                                   .out = out,
@@ -99,7 +103,7 @@ static struct dt_operation all_reduce(dt_comm_t *comm, const void *in, void *out
 dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                           dt_dtype_t dtype, dt_op_t op)
 {
-    struct dt_operation o = all_reduce(comm, in, out, count, dtype, op, NULL);
+    struct dt_operation o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
 
     return dt_operation_make(&o);
 }
@@ -107,7 +111,7 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
 dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                            dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
 {
-    struct dt_operation o = all_reduce(comm, in, out, count, dtype, op, NULL);
+    struct dt_operation o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
 
     return dt_operation_start(&o, request);
 }
@@ -115,7 +119,8 @@ dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t co
 dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
                                dt_dtype_t dtype, dt_op_t op, const dt_all_reduce_options_t *options)
 {
-    struct dt_operation o = all_reduce(comm, in, out, count, dtype, op, options);
+    struct dt_operation o =
+        all_reduce(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
 
     return dt_operation_make(&o);
 }
@@ -124,7 +129,8 @@ dt_result_t dt_iall_reduce_with(dt_comm_t *comm, const void *in, void *out, size
                                 dt_dtype_t dtype, dt_op_t op,
                                 const dt_all_reduce_options_t *options, dt_request_t *request)
 {
-    struct dt_operation o = all_reduce(comm, in, out, count, dtype, op, options);
+    struct dt_operation o =
+        all_reduce(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
 
     return dt_operation_start(&o, request);
 }

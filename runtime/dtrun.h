@@ -121,8 +121,12 @@ DT_API dt_result_t dt_init_with(const dt_config_t *config);
 /* The version of the library; that of the header is DT_VERSION. Pointers may be NULL. */
 DT_API void dt_version(int *major, int *minor, int *patch);
 /* Waits for all ranks to call it, then leaves the job. A rank that ends without it has failed.
- * After an earlier failure it waits for nobody and returns that failure. DT_ERR_STATE: another
- * thread is inside a call; the job goes on. */
+ * After an earlier failure it waits for nobody and returns that failure.
+ *
+ * It frees all communicators, and ends the threads of the library. Requests that are done may still
+ * be waited for. Buckets are still to be freed; what was pushed and has not been sent off is lost.
+ * Memory of dt_mem_alloc stays until it is freed. DT_ERR_STATE, and nothing has changed: another
+ * thread is inside a call, or a request or what a bucket has sent off is not done. */
 DT_API dt_result_t dt_finalize(void);
 
 /* Known from dt_init on, and still after dt_finalize; -1 before. Ranks are 0 .. size - 1; local

@@ -1,8 +1,12 @@
 #include "runtime/operation.h"
 
+#include <string.h>
+
 #include "runtime/context.h"
 #include "runtime/request.h"
 #include "runtime/ways.h"
+
+enum { NAME = 32 }; /* of a public call */
 
 struct place {
     int rank;
@@ -98,11 +102,12 @@ dt_result_t dt_operation_make(struct dt_operation *o)
 
 /* ---- later ---- */
 
-dt_result_t dt_operation_hand_in(const struct dt_operation *o, struct dt_task *task)
+dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
+                                 struct dt_task *task)
 {
     if (is_between_two(o))
-        return dt_context_hand_in_way(o->kind->name, o->comm, end_of(o), task);
-    return dt_context_hand_in(o->kind->name, o->comm, task);
+        return dt_context_hand_in_way(name, o->comm, end_of(o), task);
+    return dt_context_hand_in(name, o->comm, task);
 }
 
 dt_result_t dt_operation_run(const struct dt_operation *o, struct dt_task *task)
@@ -110,14 +115,22 @@ dt_result_t dt_operation_run(const struct dt_operation *o, struct dt_task *task)
     return is_between_two(o) ? run_on_way(o, task->way) : make_checked(o);
 }
 
+/* What is wrong is told of the call that the program made: dt_iall_reduce, not dt_all_reduce. */
 dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request)
 {
+    const struct dt_operation_kind *kind = o->kind;
+    struct dt_operation_kind written = *kind;
+    char name[NAME] = "dt_i";
     dt_result_t r;
     int size;
 
+    strcpy(name + strlen("dt_i"), kind->name + strlen("dt_"));
+    written.name = name;
     if (!request)
-        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", o->kind->name);
+        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
     *request = (dt_request_t){ 0 };
+    o->kind = &written;
     r = see_and_check(o, &size);
-    return r == DT_OK ? dt_request_start(o, size, request) : r;
+    o->kind = kind;
+    return r == DT_OK ? dt_request_start(name, o, size, request) : r;
 }

@@ -46,8 +46,10 @@ dt_result_t dt_operation_make(struct dt_operation *o);
  * *request is 0. */
 dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request);
 
-/* For what keeps one that has been checked: hands in a task, and makes it when that runs. */
-dt_result_t dt_operation_hand_in(const struct dt_operation *o, struct dt_task *task);
+/* For what keeps one that has been checked: hands in a task, and makes it when that runs. name: of
+ * the public call that does. */
+dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
+                                 struct dt_task *task);
 dt_result_t dt_operation_run(const struct dt_operation *o, struct dt_task *task);
 
 #endif

@@ -12,8 +12,7 @@
 
 enum { LEAST_COUNT = 4096 }; /* fewer take no longer as they are, and may be what is counted */
 
-static const struct dt_stamped stamp = { .call = "dt_all_reduce_with",
-                                         .name = "options",
+static const struct dt_stamped stamp = { .name = "options",
                                          .init = "DT_ALL_REDUCE_OPTIONS_INIT",
                                          .first = sizeof(dt_all_reduce_options_t),
                                          .known = sizeof(dt_all_reduce_options_t) };
@@ -78,26 +77,26 @@ const dt_all_reduce_options_t *dt_reduceoptions_default(size_t count, dt_dtype_t
 
 /* ---- reading ---- */
 
-static dt_result_t check_wire(const dt_all_reduce_options_t *o, size_t count, dt_dtype_t dtype,
-                              dt_op_t op)
+static dt_result_t check_wire(const char *name, const dt_all_reduce_options_t *o, size_t count,
+                              dt_dtype_t dtype, dt_op_t op)
 {
     if ((unsigned)o->wire >= WIRES)
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: %d is no dt_wire_t", (int)o->wire);
+        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_wire_t", name, (int)o->wire);
     if ((o->wire != DT_WIRE_EXACT || o->residual) && !can_be_packed(dtype, op))
-        return dt_fail(DT_ERR_ARG,
-                       "dt_all_reduce_with: %s is for sums and averages of f32, not for the %s of "
-                       "%s",
-                       o->wire == DT_WIRE_EXACT ? "a residual" : wires[o->wire].name,
+        return dt_fail(DT_ERR_ARG, "%s: %s is for sums and averages of f32, not for the %s of %s",
+                       name, o->wire == DT_WIRE_EXACT ? "a residual" : wires[o->wire].name,
                        dt_op_name(op), dt_dtype_name(dtype));
     if (o->wire != DT_WIRE_2BIT)
         return DT_OK;
     if (!(o->threshold > 0) || !isfinite(o->threshold))
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: the threshold is %g, and must be above 0",
+        return dt_fail(DT_ERR_ARG, "%s: the threshold is %g, and must be above 0", name,
                        (double)o->threshold);
     if (count && !o->residual)
-        return dt_fail(DT_ERR_ARG,
-                       "dt_all_reduce_with: 2bit needs a residual: f32 numbers, as many as there "
-                       "are, that begin as 0 and are kept from call to call");
+        return dt_fail(
+            DT_ERR_ARG,
+            "%s: 2bit needs a residual: f32 numbers, as many as there are, that begin as "
+            "0 and are kept from call to call",
+            name);
     return DT_OK;
 }
 
@@ -106,25 +105,28 @@ static bool is_plain(const dt_all_reduce_options_t *o)
     return o->prescale == 1 && o->postscale == 1 && o->wire == DT_WIRE_EXACT && !o->residual;
 }
 
-dt_result_t dt_reduceoptions_read(const dt_all_reduce_options_t *given, size_t count,
-                                  dt_dtype_t dtype, dt_op_t op, bool device,
+dt_result_t dt_reduceoptions_read(const char *name, const dt_all_reduce_options_t *given,
+                                  size_t count, dt_dtype_t dtype, dt_op_t op, bool device,
                                   dt_all_reduce_options_t *o)
 {
+    struct dt_stamped of_call = stamp;
     const dt_all_reduce_options_t *common =
         device ? NULL : dt_reduceoptions_default(count, dtype, op);
-    dt_result_t r = dt_stamped_read(&stamp, given, o);
+    dt_result_t r;
 
+    of_call.call = name;
+    r = dt_stamped_read(&of_call, given, o);
     if (r != DT_OK)
         return r;
     if (o->wire == DT_WIRE_DEFAULT)
         o->wire = common ? common->wire : DT_WIRE_EXACT;
     if ((o->prescale != 1 || o->postscale != 1) && !dt_dtype_is_float(dtype))
-        return dt_fail(DT_ERR_ARG, "dt_all_reduce_with: factors are for floats, not for %s",
+        return dt_fail(DT_ERR_ARG, "%s: factors are for floats, not for %s", name,
                        dt_dtype_name(dtype));
-    r = check_wire(o, count, dtype, op);
+    r = check_wire(name, o, count, dtype, op);
     if (r == DT_OK && device && !is_plain(o))
         r = dt_fail(DT_ERR_UNSUPPORTED,
-                    "dt_all_reduce_with: factors, wire formats and residuals are for host memory");
+                    "%s: factors, wire formats and residuals are for host memory", name);
     return r;
 }
 

@@ -16,10 +16,10 @@ dt_result_t dt_reduceoptions_choose_wire(dt_wire_t wire, const char *where);
 /* What holds for a call without options; NULL: nothing. */
 const dt_all_reduce_options_t *dt_reduceoptions_default(size_t count, dt_dtype_t dtype, dt_op_t op);
 
-/* Reads what a program gave, of whatever version, and checks it against the call. In o the wire is
- * never DT_WIRE_DEFAULT. device: the call is about device memory. */
-dt_result_t dt_reduceoptions_read(const dt_all_reduce_options_t *given, size_t count,
-                                  dt_dtype_t dtype, dt_op_t op, bool device,
+/* Reads what a program gave, of whatever version, and checks it against the call of this name. In o
+ * the wire is never DT_WIRE_DEFAULT. device: the call is about device memory. */
+dt_result_t dt_reduceoptions_read(const char *name, const dt_all_reduce_options_t *given,
+                                  size_t count, dt_dtype_t dtype, dt_op_t op, bool device,
                                   dt_all_reduce_options_t *o);
 
 /* What the options are in a struct dt_call: equal for equal ones, and otherwise for one pair in

@@ -119,19 +119,20 @@ static struct request *take_locked(uint32_t *i)
     return taken;
 }
 
-dt_result_t dt_request_start(const struct dt_operation *o, int size, dt_request_t *request)
+dt_result_t dt_request_start(const char *name, const struct dt_operation *o, int size,
+                             dt_request_t *request)
 {
     uint32_t i;
     struct request *q = take_locked(&i);
     dt_result_t r;
 
     if (!q)
-        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", o->kind->name);
+        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
     q->operation = *o;
     q->task.run = make;
     request->id = (uint64_t)q->uses << 32 | (i + 1);
-    r = keep_counts(q, (size_t)size) ? dt_operation_hand_in(o, &q->task)
-                                     : dt_fail(DT_ERR_NOMEM, "%s: out of memory", o->kind->name);
+    r = keep_counts(q, (size_t)size) ? dt_operation_hand_in(name, o, &q->task)
+                                     : dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
     if (r == DT_OK)
         return r;
     find(*request, &i, true);

@@ -11,6 +11,7 @@
 
 /* Hands in an operation that has been checked, on a communicator of so many ranks, and keeps what
  * of it belongs to the program no longer than the call lasts. On failure *request is 0. */
-dt_result_t dt_request_start(const struct dt_operation *o, int size, dt_request_t *request);
+dt_result_t dt_request_start(const char *name, const struct dt_operation *o, int size,
+                             dt_request_t *request);
 
 #endif

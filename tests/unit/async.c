@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -203,6 +204,110 @@ static int misuse(int rank, void *arg)
     NEED(dt_wait(&copy) == DT_ERR_ARG && strstr(dt_last_error(), "waited for already"));
     NEED(dt_finalize() == DT_OK);
     return 0;
+}
+
+/* Each is given a type that there is none of. */
+#define NAMES(call)                                                                                \
+    NEED((call) == DT_ERR_ARG && q.id == 0 &&                                                      \
+         strncmp(dt_last_error(), #call, strcspn(#call, "(")) == 0 &&                              \
+         dt_last_error()[strcspn(#call, "(")] == ':')
+
+static int name_calls(int rank, void *arg)
+{
+    const dt_dtype_t none = (dt_dtype_t)99;
+    dt_all_reduce_options_t o = DT_ALL_REDUCE_OPTIONS_INIT;
+    dt_request_t q = { 0 };
+    size_t counts[8] = { 0 };
+    float x[8] = { 0 };
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NAMES(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, x, 1, none, DT_SUM, &q));
+    NAMES(dt_iall_reduce_with(DT_WORLD, DT_IN_PLACE, x, 1, none, DT_SUM, NULL, &q));
+    NAMES(dt_ibroadcast(DT_WORLD, x, 1, none, 0, &q));
+    NAMES(dt_ireduce(DT_WORLD, x, x + 4, 1, none, DT_SUM, 0, &q));
+    NAMES(dt_ireduce_scatter(DT_WORLD, x, x + 4, 1, none, DT_SUM, &q));
+    NAMES(dt_iall_gather(DT_WORLD, x, x + 4, 1, none, &q));
+    NAMES(dt_iall_gatherv(DT_WORLD, x, x + 4, counts, none, &q));
+    NAMES(dt_iall_to_all(DT_WORLD, x, x + 4, 1, none, &q));
+    NAMES(dt_iall_to_allv(DT_WORLD, x, counts, x + 4, counts, none, &q));
+    NAMES(dt_igather(DT_WORLD, x, x + 4, 1, none, 0, &q));
+    NAMES(dt_igatherv(DT_WORLD, x, 1, x + 4, counts, none, 0, &q));
+    NAMES(dt_iscatter(DT_WORLD, x, x + 4, 1, none, 0, &q));
+    NAMES(dt_iscatterv(DT_WORLD, x, counts, x + 4, 1, none, 0, &q));
+    NAMES(dt_isend(DT_WORLD, x, 1, none, 1 - rank, &q));
+    NAMES(dt_irecv(DT_WORLD, x, 1, none, 1 - rank, &q));
+    NAMES(dt_ibarrier(DT_COMM_NULL, &q));
+    o.threshold = 0;
+    o.wire = DT_WIRE_2BIT;
+    NAMES(dt_iall_reduce_with(DT_WORLD, DT_IN_PLACE, x, 1, DT_F32, DT_SUM, &o, &q));
+    NEED(dt_finalize() == DT_OK);
+    NEED(dt_ibarrier(DT_WORLD, &q) == DT_ERR_STATE);
+    NEED(strncmp(dt_last_error(), "dt_ibarrier was called after", 28) == 0);
+    return 0;
+}
+
+static void the_call_that_was_written_is_named(void **state)
+{
+    (void)state;
+    run_all(name_calls);
+}
+
+static int count_threads(void)
+{
+    DIR *d = opendir("/proc/self/task");
+    int n = 0;
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n - 2; /* "." and ".." */
+}
+
+static int leave_things(int rank, void *arg)
+{
+    dt_request_t request, later, pending;
+    dt_bucket_t *bucket;
+    dt_comm_t *comm;
+    int64_t x = rank, y[2] = { rank, rank };
+    uint8_t *memory;
+    void *p;
+    int64_t taken = 7, z = 0;
+    int done = 0, n, threads = count_threads();
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    n = dt_size();
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_mem_alloc(comm, 4096, &p) == DT_OK);
+    memory = p;
+    NEED(dt_bucket_create(comm, 0, DT_I64, DT_SUM, &bucket) == DT_OK);
+    NEED(dt_bucket_push(bucket, y, 2) == DT_OK);
+    NEED(dt_iall_reduce(comm, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, &request) == DT_OK);
+    if (n > 1) {
+        NEED(dt_irecv(comm, y, 1, DT_I64, (rank + 1) % n, &pending) == DT_OK);
+        NEED(dt_finalize() == DT_ERR_STATE && strstr(dt_last_error(), "a request or bucket"));
+        NEED(dt_send(comm, &taken, 1, DT_I64, (rank + n - 1) % n) == DT_OK);
+        NEED(dt_wait(&pending) == DT_OK);
+    }
+    NEED(dt_iall_reduce(comm, DT_IN_PLACE, &z, 1, DT_I64, DT_SUM, &later) == DT_OK);
+    NEED(dt_wait(&later) == DT_OK); /* and so is what was asked for before it */
+    NEED(dt_finalize() == DT_OK);
+    NEED(count_threads() == threads);
+    NEED(dt_barrier(comm) == DT_ERR_STATE);
+    NEED(dt_test(&request, &done) == DT_OK && done && x == sum(0));
+    NEED(dt_bucket_push(bucket, y, 2) == DT_OK);
+    NEED(dt_bucket_free(bucket) == DT_ERR_STATE);
+    memory[4095] = 1;
+    NEED(dt_mem_free(memory) == DT_OK);
+    return 0;
+}
+
+static void what_is_left_at_the_end_does_no_harm(void **state)
+{
+    (void)state;
+    run_all(leave_things);
 }
 
 static void misuse_is_told_and_harms_nothing(void **state)
@@ -471,6 +576,8 @@ int main(void)
         CHECKS("25", requests_may_be_waited_for_in_any_order),
         cmocka_unit_test(calls_keep_the_order_in_which_they_were_made),
         cmocka_unit_test(every_collective_can_be_made_in_the_background),
+        cmocka_unit_test(the_call_that_was_written_is_named),
+        cmocka_unit_test(what_is_left_at_the_end_does_no_harm),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
         cmocka_unit_test(a_request_is_waited_for_once),
         cmocka_unit_test(the_job_is_left_only_after_the_last_request),

@@ -154,8 +154,8 @@ static void options_are_checked_against_the_call(void **state)
     (void)state;
     assert_int_equal(dt_reduceoptions_choose_wire(DT_WIRE_EXACT, "here"), DT_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        dt_result_t r = dt_reduceoptions_read(&cases[i].given, 4, cases[i].dtype, cases[i].op,
-                                              cases[i].device, &o);
+        dt_result_t r = dt_reduceoptions_read("dt_x", &cases[i].given, 4, cases[i].dtype,
+                                              cases[i].op, cases[i].device, &o);
 
         assert_int_equal(r, cases[i].result);
         if (r != DT_OK)
@@ -177,11 +177,12 @@ static void options_of_a_later_version_are_known_by_their_size(void **state)
     (void)state;
     later.known.size = sizeof later;
     later.known.wire = DT_WIRE_INT8;
-    assert_int_equal(dt_reduceoptions_read(&later.known, 1, DT_F32, DT_SUM, false, &o), DT_OK);
+    assert_int_equal(dt_reduceoptions_read("dt_x", &later.known, 1, DT_F32, DT_SUM, false, &o),
+                     DT_OK);
     assert_int_equal(o.wire, DT_WIRE_INT8);
     for (size_t i = 0; i < sizeof later.unknown; i++) {
         later.unknown[i] = 1;
-        assert_int_equal(dt_reduceoptions_read(&later.known, 1, DT_F32, DT_SUM, false, &o),
+        assert_int_equal(dt_reduceoptions_read("dt_x", &later.known, 1, DT_F32, DT_SUM, false, &o),
                          DT_ERR_VERSION);
         assert_non_null(strstr(dt_last_error(), "is older than the program's dtrun.h"));
         later.unknown[i] = 0;
@@ -218,9 +219,11 @@ static void the_environment_chooses_for_large_sums_of_f32(void **state)
         assert_null(dt_reduceoptions_default(4095, DT_F32, DT_SUM));
         assert_null(dt_reduceoptions_default(4096, DT_F64, DT_SUM));
         assert_null(dt_reduceoptions_default(4096, DT_F32, DT_MIN));
-        assert_int_equal(dt_reduceoptions_read(&given, 4096, DT_F32, DT_SUM, false, &o), DT_OK);
+        assert_int_equal(dt_reduceoptions_read("dt_x", &given, 4096, DT_F32, DT_SUM, false, &o),
+                         DT_OK);
         assert_int_equal(o.wire, cases[i].wire);
-        assert_int_equal(dt_reduceoptions_read(&given, 4096, DT_F32, DT_SUM, true, &o), DT_OK);
+        assert_int_equal(dt_reduceoptions_read("dt_x", &given, 4096, DT_F32, DT_SUM, true, &o),
+                         DT_OK);
         assert_int_equal(o.wire, DT_WIRE_EXACT);
     }
     assert_int_equal(dt_reduceoptions_choose_wire(DT_WIRE_EXACT, "here"), DT_OK);
