@@ -124,6 +124,13 @@ static bool read_timeout(double seconds, uint32_t *ms)
     return true;
 }
 
+/* First what the agent sees, then the message, so that whoever has heard of it finds it. */
+static dt_result_t set_limit(struct dt_comm *c, uint32_t ms)
+{
+    dt_comm_set_limit(c, ms);
+    return ms && ms != DT_HOSTSHM_NO_LIMIT ? dt_agentlink_limit(&c->world->agent, ms) : DT_OK;
+}
+
 dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
 {
     struct dt_comm *c;
@@ -137,10 +144,8 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
                     "dt_comm_set_timeout: %g is no number of seconds from 0.1 to %d, nor 0 (never) "
                     "or DT_TIMEOUT_DEFAULT",
                     seconds, TIMEOUT_MAX_S);
-    else if (ms && ms != DT_HOSTSHM_NO_LIMIT)
-        r = dt_agentlink_limit(&c->world->agent, ms);
-    if (r == DT_OK)
-        dt_comm_set_limit(c, ms);
+    else
+        r = set_limit(c, ms);
     dt_context_leave(c);
     return r;
 }

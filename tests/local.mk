@@ -37,6 +37,7 @@ UNIT_TESTS = \
 	tests/unit/probe \
 	tests/unit/ranksock \
 	tests/unit/cause \
+	tests/unit/commshm \
 	tests/unit/waits \
 	tests/unit/check \
 	tests/unit/hostfacts \
@@ -139,6 +140,10 @@ tests_unit_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA
 tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
 tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_commshm_SOURCES = tests/unit/commshm.c
+tests_unit_commshm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_commshm_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_segments_SOURCES = tests/unit/segments.c
 tests_unit_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -10,37 +10,39 @@ struct dt_callseen {
     uint64_t call;
     uint64_t signature; /* 0: not known */
     uint64_t since_ns;
+    uint32_t limit_ms; /* when it was first seen there: what is set later is for later calls */
 };
 
 static struct dt_callseen see(const struct dt_hostshm_rank *r, uint32_t place, uint64_t now_ns)
 {
+    uint32_t limit_ms = atomic_load_explicit(&r->limit_ms, memory_order_relaxed);
     uint64_t before = atomic_load(&r->call), signature = atomic_load(&r->signature);
     uint64_t call = atomic_load(&r->call);
 
     if (place > 0)
-        return (struct dt_callseen){ atomic_load(&r->pairs[place - 1]), 0, now_ns };
+        return (struct dt_callseen){ atomic_load(&r->pairs[place - 1]), 0, now_ns, limit_ms };
     if (call != before || !(call & DT_HOSTSHM_INSIDE))
         signature = 0;
-    return (struct dt_callseen){ call, signature, now_ns };
+    return (struct dt_callseen){ call, signature, now_ns, limit_ms };
 }
 
-bool dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t now_ns)
+uint64_t dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t now_ns)
 {
     bool first = !w->seen;
-    bool waits = false;
+    uint64_t since_ns = UINT64_MAX;
 
     if (first)
-        w->seen = dt_xcalloc(shm->head->local_size, PLACES * sizeof *w->seen);
-    for (uint32_t i = 0; i < shm->head->local_size * PLACES; i++) {
+        w->seen = dt_xcalloc(shm->local_size, PLACES * sizeof *w->seen);
+    for (uint32_t i = 0; i < shm->local_size * PLACES; i++) {
         struct dt_callseen now = see(&shm->ranks[i / PLACES], i % PLACES, now_ns);
         struct dt_callseen *before = &w->seen[i];
 
         if (first || now.call != before->call)
             *before = now;
-        else
-            waits |= (now.call & DT_HOSTSHM_INSIDE) != 0;
+        else if ((now.call & DT_HOSTSHM_INSIDE) && before->since_ns < since_ns)
+            since_ns = before->since_ns;
     }
-    return waits;
+    return since_ns == UINT64_MAX ? 0 : since_ns;
 }
 
 /* False: some rank of this host has not written it yet. */
@@ -61,8 +63,8 @@ static bool read_members(const struct dt_hostshm *shm, struct dt_u32s *members)
 }
 
 /* What local rank i of the communicator does. */
-static void add(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint32_t i,
-                uint32_t rank, uint64_t now_ns, struct dt_msg_list *list)
+static void add(const struct dt_callwatch *w, uint32_t i, uint32_t rank, uint64_t now_ns,
+                struct dt_msg_list *list)
 {
     for (uint32_t place = 0; place < PLACES; place++) {
         const struct dt_callseen *seen = &w->seen[i * PLACES + place];
@@ -74,7 +76,7 @@ static void add(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint
             .place = (uint8_t)place,
             .call = seen->call,
             .signature = seen->signature,
-            .limit_ms = atomic_load_explicit(&shm->ranks[i].limit_ms, memory_order_relaxed),
+            .limit_ms = seen->limit_ms,
             .waited_ms = (uint32_t)((now_ns - seen->since_ns) / 1000000),
         };
     }
@@ -83,18 +85,28 @@ static void add(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint
 void dt_callwatch_tell(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t comm,
                        const struct dt_u32s *ranks, uint64_t now_ns, struct dt_msg_comm *told)
 {
-    uint32_t n = shm->head->local_size, all = shm->size, i = 0;
+    uint32_t n = shm->local_size, all = shm->size, i = 0;
 
     *told = (struct dt_msg_comm){ .comm = comm };
     told->ranks.v = dt_xcalloc(n, PLACES * sizeof(struct dt_msg_called));
     if (all == 0) {
         for (; i < n; i++)
-            add(w, shm, i, ranks->v[i], now_ns, &told->ranks);
+            add(w, i, ranks->v[i], now_ns, &told->ranks);
     } else if (read_members(shm, &told->members)) {
         for (uint32_t rank = 0; rank < all && i < n; rank++) {
             if (dt_u32s_find(ranks, told->members.v[rank]) >= 0)
-                add(w, shm, i++, rank, now_ns, &told->ranks);
+                add(w, i++, rank, now_ns, &told->ranks);
         }
+    }
+}
+
+void dt_callwatch_lower(const struct dt_hostshm *shm, uint32_t *limit_ms)
+{
+    for (uint32_t i = 0; i < shm->local_size && !dt_hostshm_stopped(shm, NULL); i++) {
+        uint32_t ms = atomic_load_explicit(&shm->ranks[i].limit_ms, memory_order_relaxed);
+
+        if (ms && ms != DT_HOSTSHM_NO_LIMIT && (*limit_ms == 0 || ms < *limit_ms))
+            *limit_ms = ms;
     }
 }
 

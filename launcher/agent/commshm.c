@@ -31,11 +31,13 @@ struct entry {
     uint32_t done;
     bool told; /* the launcher knows that it has been stopped */
     struct dt_callwatch watch;
+    uint64_t since_ns; /* at the last look: somebody waits; 0: nobody does, or it has been told */
 };
 
 struct dt_commshm {
     uint32_t generation;
     uint32_t local_size;
+    uint32_t np;
     struct entry *entries;
     size_t n;
     size_t room;
@@ -46,11 +48,11 @@ struct dt_commshm {
     char *why;
 };
 
-struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size)
+struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size, uint32_t np)
 {
     struct dt_commshm *c = dt_xcalloc(1, sizeof *c);
 
-    *c = (struct dt_commshm){ .generation = generation, .local_size = local_size };
+    *c = (struct dt_commshm){ .generation = generation, .local_size = local_size, .np = np };
     return c;
 }
 
@@ -109,7 +111,7 @@ static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members, 
     struct entry e = { .comm = comm, .members = members };
 
     errno = EINVAL;
-    if (comm == 0 || members == 0 || members > c->local_size || size < members)
+    if (comm == 0 || members == 0 || members > c->local_size || size < members || size > c->np)
         return NULL;
     errno = ENOSPC;
     if (c->n == MOST)
@@ -195,37 +197,83 @@ void dt_commshm_told(struct dt_commshm *c, uint64_t comm)
         e->told = true;
 }
 
-static bool is_among(const struct dt_msg_list *asked, uint64_t comm)
-{
-    const struct dt_msg_asked *v = asked->v;
-    uint32_t i = 0;
+/* ---- who waits ---- */
 
-    while (i < asked->n && v[i].comm != comm)
-        i++;
-    return i < asked->n;
+struct telling {
+    const struct dt_u32s *ranks;
+    uint64_t now_ns;
+    struct dt_msg_pong *pong;
+    size_t bytes; /* of what has been added, about */
+};
+
+static size_t bytes_of(const struct dt_msg_comm *m)
+{
+    return sizeof *m + m->members.n * sizeof *m->members.v +
+           m->ranks.n * sizeof(struct dt_msg_called);
 }
 
-static struct dt_msg_comm *grow(struct dt_msg_list *comms)
+/* e: of communicator comm, or NULL: it is not here. */
+static void tell(struct telling *t, uint64_t comm, struct entry *e)
 {
-    comms->v = dt_xrealloc(comms->v, comms->n + 1, sizeof(struct dt_msg_comm));
-    return (struct dt_msg_comm *)comms->v + comms->n++;
+    struct dt_msg_list *comms = &t->pong->comms;
+    struct dt_msg_comm m = { .comm = comm };
+
+    if (e)
+        e->since_ns = 0;
+    if (t->bytes >= DT_PONG_COMMS_BYTES) {
+        t->pong->more++;
+        return;
+    }
+    if (e)
+        dt_callwatch_tell(&e->watch, &e->shm, comm, t->ranks, t->now_ns, &m);
+    t->bytes += bytes_of(&m);
+    comms->v = dt_xrealloc(comms->v, comms->n + 1, sizeof m);
+    ((struct dt_msg_comm *)comms->v)[comms->n++] = m;
+}
+
+static void tell_asked(struct dt_commshm *c, const struct dt_msg_list *asked, struct telling *t)
+{
+    const struct dt_msg_asked *v = asked->v;
+
+    for (uint32_t i = 0; i < asked->n; i++)
+        tell(t, v[i].comm, find(c, v[i].comm));
+}
+
+static int by_age(const void *a, const void *b)
+{
+    const struct entry *const *x = a, *const *y = b;
+
+    return (*x)->since_ns < (*y)->since_ns ? -1 : (*x)->since_ns > (*y)->since_ns;
+}
+
+static void tell_waiting(struct dt_commshm *c, struct telling *t)
+{
+    struct entry **waiting = dt_xcalloc(c->n + 1, sizeof *waiting);
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->entries[i].since_ns)
+            waiting[n++] = &c->entries[i];
+    }
+    qsort(waiting, n, sizeof(struct entry *), by_age);
+    for (size_t i = 0; i < n; i++)
+        tell(t, waiting[i]->comm, waiting[i]);
+    free(waiting);
 }
 
 void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t now_ns,
-                     const struct dt_msg_list *asked, struct dt_msg_list *comms)
+                     const struct dt_msg_list *asked, struct dt_msg_pong *pong)
 {
-    const struct dt_msg_asked *v = asked->v;
+    struct telling t = { ranks, now_ns, pong, 0 };
 
     for (size_t i = 0; i < c->n; i++) {
         struct entry *e = &c->entries[i];
 
-        if (dt_callwatch_look(&e->watch, &e->shm, now_ns) || is_among(asked, e->comm))
-            dt_callwatch_tell(&e->watch, &e->shm, e->comm, ranks, now_ns, grow(comms));
+        e->since_ns = dt_callwatch_look(&e->watch, &e->shm, now_ns);
+        dt_callwatch_lower(&e->shm, &pong->limit_ms);
     }
-    for (uint32_t i = 0; i < asked->n; i++) {
-        if (!find(c, v[i].comm))
-            *grow(comms) = (struct dt_msg_comm){ .comm = v[i].comm };
-    }
+    tell_asked(c, asked, &t);
+    tell_waiting(c, &t);
 }
 
 void dt_commshm_reset_waits(struct dt_commshm *c)

@@ -11,7 +11,8 @@
 
 struct dt_commshm;
 
-struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size);
+/* Of a job of np ranks, of which local_size are here. */
+struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size, uint32_t np);
 /* Accepts NULL. */
 void dt_commshm_destroy(struct dt_commshm *c);
 
@@ -32,11 +33,12 @@ const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm)
 /* The launcher knows that this one has been stopped. */
 void dt_commshm_told(struct dt_commshm *c, uint64_t comm);
 
-/* Adds to comms (of struct dt_msg_comm) those in which ranks wait, and those that are asked for (of
- * struct dt_msg_asked): of these that are not here, the number alone. ranks: the job's, of this
+/* Adds to pong->comms those that are asked for (struct dt_msg_asked; of these that are not here,
+ * the number alone), then those in which ranks wait, the longest first, as many as are to be in a
+ * PONG; pong->more is how many it leaves out. Lowers pong->limit_ms. ranks: the job's, of this
  * host. */
 void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t now_ns,
-                     const struct dt_msg_list *asked, struct dt_msg_list *comms);
+                     const struct dt_msg_list *asked, struct dt_msg_pong *pong);
 /* The ranks were stopped, and go on. */
 void dt_commshm_reset_waits(struct dt_commshm *c);
 

@@ -702,8 +702,9 @@ void dt_generation_pong(struct dt_generation *g, const struct dt_msg_list *asked
             fill_step(&v[i], dt_ranksock_state(g->sock, i));
     }
     pong->steps = (struct dt_msg_list){ v, g->start.ranks.n };
+    pong->generation = g->start.generation;
     if (g->sock)
-        dt_ranksock_look(g->sock, asked, &pong->comms);
+        dt_ranksock_look(g->sock, asked, pong);
 }
 
 void dt_generation_free_pong(struct dt_msg_pong *pong)

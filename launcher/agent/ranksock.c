@@ -337,7 +337,7 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
 
     *s = (struct dt_ranksock){ .start = start, .events = *events, .arg = arg, .table_fd = -1 };
     s->peers = dt_xcalloc(start->ranks.n, sizeof *s->peers);
-    s->comms = dt_commshm_create(start->generation, start->ranks.n);
+    s->comms = dt_commshm_create(start->generation, start->ranks.n, start->np);
     s->segments = dt_segments_create(start->ranks.n);
     for (uint32_t i = 0; i < start->ranks.n; i++)
         s->peers[i] = (struct peer){ .owner = s, .fd = -1, .child_fd = -1 };
@@ -443,19 +443,21 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
     };
 }
 
+/* LIMITs are passed on before PONG goes out, which has the limits of all that were. */
 void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,
-                      struct dt_msg_list *comms)
+                      struct dt_msg_pong *pong)
 {
     uint64_t now = uv_hrtime();
     struct dt_msg_comm *world = dt_xcalloc(1, sizeof *world);
 
-    dt_callwatch_look(&s->watch, &s->shm, now);
-    dt_callwatch_tell(&s->watch, &s->shm, 0, &s->start->ranks, now, world);
-    *comms = (struct dt_msg_list){ world, 1 };
-    dt_commshm_look(s->comms, &s->start->ranks, now, asked, comms);
     for (uint32_t i = 0; i < s->start->ranks.n; i++)
         drain(s, i);
     pass_on_untold(s);
+    dt_callwatch_look(&s->watch, &s->shm, now);
+    dt_callwatch_tell(&s->watch, &s->shm, 0, &s->start->ranks, now, world);
+    pong->comms = (struct dt_msg_list){ world, 1 };
+    dt_callwatch_lower(&s->shm, &pong->limit_ms);
+    dt_commshm_look(s->comms, &s->start->ranks, now, asked, pong);
 }
 
 void dt_ranksock_reset_waits(struct dt_ranksock *s)

@@ -55,11 +55,11 @@ void dt_ranksock_abort(struct dt_ranksock *s, uint64_t comm, int code, uint32_t 
  * in that of another rank, why this one gave up. */
 void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank);
 struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank);
-/* The communicators (struct dt_msg_comm) in which ranks wait, that of all, and those that are asked
- * for (struct dt_msg_asked). dt_callwatch_free_told frees them. Tells, too, of failures that are
- * seen in memory, but of which no message has come. */
+/* Fills in what PONG tells of calls: limit_ms, more and comms, which dt_callwatch_free_told frees.
+ * asked: of which communicators (struct dt_msg_asked). Tells, too, of failures that are seen in
+ * memory, but of which no message has come. */
 void dt_ranksock_look(struct dt_ranksock *s, const struct dt_msg_list *asked,
-                      struct dt_msg_list *comms);
+                      struct dt_msg_pong *pong);
 /* The ranks were stopped, and go on: how long they have waited counts from now. */
 void dt_ranksock_reset_waits(struct dt_ranksock *s);
 

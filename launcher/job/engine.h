@@ -87,7 +87,7 @@ struct dt_job {
     uint32_t nprocs;     /* ranks and auxiliaries */
     uint32_t ended_well; /* ranks of this generation that have ended with 0 */
     struct dt_waits waits;
-    uint32_t least_limit_ms; /* that a rank has given its calls, or 0 */
+    bool said_more;          /* not all communicators can be watched; once in a job */
     char *hang_text;         /* who waited for whom, when a rank hung; or NULL */
     struct dt_death *deaths; /* of this generation */
     size_t ndeaths;

@@ -13,8 +13,9 @@
 
 enum {
     WARN_MS = 60 * 1000,
-    WHOM_MAX = 4,      /* that are described one by one */
-    TICKS_A_LIMIT = 20 /* looks until it is over: so exact it is */
+    WHOM_MAX = 4,       /* that are described one by one */
+    TICKS_A_LIMIT = 20, /* looks until it is over: so exact it is */
+    ASKED_MAX = 10000,  /* communicators in a PING: the answers are to fit */
 };
 
 struct blame {
@@ -294,21 +295,23 @@ void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const stru
 
     if (!node || !dt_hostlink_has_ranks(h))
         return;
+    j->waits.limits[h->host] = m->limit_ms;
     for (uint32_t i = 0; i < m->steps.n; i++) {
         if (steps[i].rank < j->np)
             j->waits.ranks[steps[i].rank].stopped = steps[i].stopped;
     }
     for (uint32_t i = 0; i < m->comms.n; i++)
         dt_waits_note(&j->waits, &comms[i], &node->ranks, now);
+    if (m->more && !j->said_more)
+        dt_say("%s: ranks wait in calls on so many communicators that %u of them are not watched "
+               "until others go on",
+               dt_job_host_name(j, h->host), m->more);
+    j->said_more |= m->more > 0;
 }
 
 void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping)
 {
-    struct dt_msg_asked *asked = dt_xcalloc(j->waits.n, sizeof *asked);
-
-    for (uint32_t i = 1; i < j->waits.n; i++)
-        asked[i - 1].comm = j->waits.groups[i].comm;
-    ping->comms = (struct dt_msg_list){ asked, j->waits.n - 1 };
+    dt_waits_list_oldest(&j->waits, ASKED_MAX, &ping->comms);
 }
 
 void dt_job_watch_waits(struct dt_job *j)
@@ -329,14 +332,14 @@ void dt_job_watch_waits(struct dt_job *j)
 
 void dt_job_forget_waits(struct dt_job *j)
 {
-    dt_waits_forget(&j->waits);
+    dt_waits_forget(&j->waits, j->generation, dt_now_ns());
 }
 
 uint64_t dt_job_look_ms(const struct dt_job *j)
 {
-    uint32_t limit = limit_ms(j);
+    uint32_t limit = limit_ms(j), least = dt_waits_least_limit(&j->waits);
 
-    if (j->least_limit_ms && (limit == 0 || j->least_limit_ms < limit))
-        limit = j->least_limit_ms;
+    if (least && (limit == 0 || least < limit))
+        limit = least;
     return limit / TICKS_A_LIMIT;
 }

@@ -174,18 +174,6 @@ void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phas
     dt_job_check(j);
 }
 
-static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
-{
-    const struct dt_msg_step *steps = m->steps.v;
-
-    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
-    for (uint32_t i = 0; i < m->steps.n; i++) {
-        if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
-            j->reached = steps[i].step;
-    }
-    dt_job_note_waits(j, h, m);
-}
-
 static uint64_t heartbeat_ms(const struct dt_job *j)
 {
     return (uint64_t)j->config->heartbeat_s * 1000;
@@ -202,14 +190,41 @@ static uint64_t tick_ms(const struct dt_job *j)
     return look > TICK_MIN_MS ? look : TICK_MIN_MS;
 }
 
-static void on_limit(struct dt_job *j, const struct dt_msg_limit *m)
+/* A limit was set, or is no longer. */
+static void adapt_tick(struct dt_job *j)
 {
-    if (m->generation != j->generation || j->left || m->ms == 0 ||
-        (j->least_limit_ms && m->ms >= j->least_limit_ms))
+    uint64_t now = uv_timer_get_repeat(&j->tick), wanted = tick_ms(j);
+
+    if (j->left || wanted == now)
         return;
-    j->least_limit_ms = m->ms;
-    uv_timer_set_repeat(&j->tick, tick_ms(j));
-    uv_timer_again(&j->tick);
+    uv_timer_set_repeat(&j->tick, wanted);
+    if (wanted < now)
+        uv_timer_again(&j->tick);
+}
+
+static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
+{
+    const struct dt_msg_step *steps = m->steps.v;
+
+    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
+    if (!dt_waits_is_current(&j->waits, m->generation, m->ping_time_ns))
+        return;
+    for (uint32_t i = 0; i < m->steps.n; i++) {
+        if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
+            j->reached = steps[i].step;
+    }
+    dt_job_note_waits(j, h, m);
+    adapt_tick(j);
+}
+
+static void on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_limit *m)
+{
+    uint32_t *limit = &j->waits.limits[h->host];
+
+    if (m->generation != j->generation || m->ms == 0 || (*limit && m->ms >= *limit))
+        return;
+    *limit = m->ms;
+    adapt_tick(j);
 }
 
 static void on_file_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_file_done *m)
@@ -259,7 +274,7 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         on_pong(j, h, &msg->pong);
         break;
     case DT_MSG_LIMIT:
-        on_limit(j, &msg->limit);
+        on_limit(j, h, &msg->limit);
         break;
     case DT_MSG_COMMIT:
         dt_job_on_commit(j, &msg->commit);
@@ -451,7 +466,7 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
     j->ranks = dt_xcalloc(j->nprocs, sizeof *j->ranks);
-    dt_waits_init(&j->waits, j->np);
+    dt_waits_init(&j->waits, j->np, (uint32_t)config->hosts->n);
     j->deaths = dt_xcalloc(j->nprocs + config->hosts->n + 1, sizeof *j->deaths);
     j->restart = dt_restart_init(config->max_restarts);
     j->reached = -1;

@@ -31,9 +31,11 @@ static void drop_group(struct dt_waits *w, uint32_t i)
     w->groups[i] = w->groups[--w->n];
 }
 
-void dt_waits_init(struct dt_waits *w, uint32_t np)
+void dt_waits_init(struct dt_waits *w, uint32_t np, uint32_t nhosts)
 {
-    *w = (struct dt_waits){ .np = np, .ranks = dt_xcalloc(np, sizeof *w->ranks) };
+    *w = (struct dt_waits){ .np = np, .nhosts = nhosts };
+    w->ranks = dt_xcalloc(np, sizeof *w->ranks);
+    w->limits = dt_xcalloc(nhosts, sizeof *w->limits);
     add_group(w, 0, np, NULL);
 }
 
@@ -43,14 +45,33 @@ void dt_waits_free(struct dt_waits *w)
         drop_group(w, w->n - 1);
     free(w->groups);
     free(w->ranks);
+    free(w->limits);
 }
 
-void dt_waits_forget(struct dt_waits *w)
+void dt_waits_forget(struct dt_waits *w, uint32_t generation, uint64_t now_ns)
 {
-    uint32_t np = w->np;
+    uint32_t np = w->np, nhosts = w->nhosts;
 
     dt_waits_free(w);
-    dt_waits_init(w, np);
+    dt_waits_init(w, np, nhosts);
+    w->generation = generation;
+    w->since_ns = now_ns;
+}
+
+bool dt_waits_is_current(const struct dt_waits *w, uint32_t generation, uint64_t ping_ns)
+{
+    return generation == w->generation && ping_ns >= w->since_ns;
+}
+
+uint32_t dt_waits_least_limit(const struct dt_waits *w)
+{
+    uint32_t least = 0;
+
+    for (uint32_t i = 0; i < w->nhosts; i++) {
+        if (w->limits[i] && (least == 0 || w->limits[i] < least))
+            least = w->limits[i];
+    }
+    return least;
 }
 
 static bool all_in_job(const struct dt_waits *w, const struct dt_u32s *members)
@@ -180,6 +201,40 @@ void dt_waits_tidy(struct dt_waits *w)
         if (member == w->groups[i].nwaits)
             drop_group(w, i);
     }
+}
+
+struct aged {
+    uint64_t comm;
+    uint64_t since_ns;
+};
+
+static int by_age(const void *a, const void *b)
+{
+    const struct aged *x = a, *y = b;
+
+    return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
+}
+
+void dt_waits_list_oldest(const struct dt_waits *w, uint32_t most, struct dt_msg_list *asked)
+{
+    struct aged *aged = dt_xcalloc(w->n, sizeof *aged);
+    uint32_t n = w->n - 1 < most ? w->n - 1 : most;
+    struct dt_msg_asked *v = dt_xcalloc(n, sizeof *v);
+
+    for (uint32_t k = 1; k < w->n; k++) {
+        const struct dt_waitgroup *g = &w->groups[k];
+
+        aged[k - 1] = (struct aged){ g->comm, UINT64_MAX };
+        for (uint32_t i = 0; i < g->nwaits; i++) {
+            if (inside(w, g, i) && g->waits[i].since_ns < aged[k - 1].since_ns)
+                aged[k - 1].since_ns = g->waits[i].since_ns;
+        }
+    }
+    qsort(aged, w->n - 1, sizeof *aged, by_age);
+    for (uint32_t i = 0; i < n; i++)
+        v[i].comm = aged[i].comm;
+    free(aged);
+    *asked = (struct dt_msg_list){ v, n };
 }
 
 /* ---- among all ranks ---- */

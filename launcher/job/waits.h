@@ -39,20 +39,33 @@ struct dt_waiter { /* a rank of the job */
 };
 
 struct dt_waits {
+    uint32_t generation; /* of the ranks */
+    uint64_t since_ns;   /* what was seen at looks before is of others, or of before a stop */
     uint32_t np;
+    uint32_t *limits; /* by host: the least that its ranks have given calls, or 0; in ms */
+    uint32_t nhosts;
     struct dt_waiter *ranks;
     struct dt_waitgroup *groups;
     uint32_t n; /* 1 or more */
 };
 
-void dt_waits_init(struct dt_waits *w, uint32_t np);
+void dt_waits_init(struct dt_waits *w, uint32_t np, uint32_t nhosts);
 void dt_waits_free(struct dt_waits *w);
 /* A generation begins, or all ranks were stopped. */
-void dt_waits_forget(struct dt_waits *w);
+void dt_waits_forget(struct dt_waits *w, uint32_t generation, uint64_t now_ns);
+/* Whether a PONG, of which PING went out then, is about what is watched now: one that was under way
+ * when the ranks were ended or stopped could accuse others. */
+bool dt_waits_is_current(const struct dt_waits *w, uint32_t generation, uint64_t ping_ns);
+
+/* The least limit that ranks of any host have given their calls, or 0. */
+uint32_t dt_waits_least_limit(const struct dt_waits *w);
 
 /* What PONG tells of a communicator. here: which of the job's ranks run on that host, ascending. */
 void dt_waits_note(struct dt_waits *w, const struct dt_msg_comm *comm, const struct dt_u32s *here,
                    uint64_t now_ns);
+/* The communicators in which ranks wait, without that of all: those where one has waited longest
+ * come first, and no more than so many. The caller frees asked->v (of struct dt_msg_asked). */
+void dt_waits_list_oldest(const struct dt_waits *w, uint32_t most, struct dt_msg_list *asked);
 /* Forgets the groups in which nobody waits any more. */
 void dt_waits_tidy(struct dt_waits *w);
 

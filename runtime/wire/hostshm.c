@@ -77,6 +77,7 @@ static int map(struct dt_hostshm *h, int fd, uint32_t local_size, uint32_t size)
         .head = (struct dt_hostshm_head *)p,
         .ranks = (struct dt_hostshm_rank *)(p + sizeof(struct dt_hostshm_head)),
         .members = (_Atomic uint32_t *)(p + ranks_bytes(local_size)),
+        .local_size = local_size,
         .size = size,
         .staging = p + control,
         .room = dt_hostshm_room(local_size),
@@ -162,7 +163,7 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
 
     if (!atomic_compare_exchange_strong(&h->head->stop, &none, stop_word(code, culprit)))
         return;
-    for (uint32_t i = 0; i < h->head->local_size; i++)
+    for (uint32_t i = 0; i < h->local_size; i++)
         dt_hostshm_ring(&h->ranks[i]);
 }
 

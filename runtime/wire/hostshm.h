@@ -97,7 +97,7 @@ struct dt_hostshm_rank {
     /* written by the rank */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
     _Atomic uint32_t flags;
-    _Atomic uint32_t limit_ms; /* of the calls from now on: 0: dtrun's; DT_HOSTSHM_NO_LIMIT */
+    _Atomic uint32_t limit_ms; /* of the next calls: 0: dtrun's; DT_HOSTSHM_NO_LIMIT */
     _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
     _Atomic uint64_t signature; /* of that call, where it goes between hosts; or 0 */
     /* Between two, by threads that wait at once, each in a place that was not INSIDE: the newest,
@@ -154,6 +154,7 @@ struct dt_hostshm { /* a mapping; head is NULL while there is none */
     struct dt_hostshm_head *head;
     struct dt_hostshm_rank *ranks;
     _Atomic uint32_t *members; /* by rank: 1 + the job's rank; all write the same; 0: not yet */
+    uint32_t local_size;       /* what stands in the head others can change */
     uint32_t size;             /* of them; 0: it is the memory of all ranks of the job */
     uint8_t *staging;
     size_t room;
@@ -188,7 +189,7 @@ static inline uint8_t *dt_hostshm_staging(const struct dt_hostshm *h, uint32_t l
 static inline struct dt_hostshm_pipe *dt_hostshm_pipe(const struct dt_hostshm *h, uint32_t set,
                                                       uint32_t from, uint32_t to)
 {
-    size_t n = h->head->local_size;
+    size_t n = h->local_size;
 
     return (struct dt_hostshm_pipe *)(h->pipes + ((set * n + from) * n + to) * h->pipe);
 }

@@ -151,6 +151,8 @@ SHAPE(comm,
     F(comm, ranks, LIST, (1 + DT_HOSTSHM_PAIRS) * DT_RANKS_MAX, &called_shape));
 SHAPE(pong,
     F(pong, ping_time_ns, U64, 0, NULL), F(pong, time_ns, U64, 0, NULL),
+    F(pong, generation, U32, 0, NULL), F(pong, limit_ms, U32, 0, NULL),
+    F(pong, more, U32, 0, NULL),
     F(pong, steps, LIST, DT_RANKS_MAX, &step_shape),
     F(pong, comms, LIST, COMMS_MAX, &comm_shape));
 SHAPE(limit, F(limit, generation, U32, 0, NULL), F(limit, ms, U32, 0, NULL));

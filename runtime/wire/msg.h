@@ -171,7 +171,7 @@ struct dt_msg_asked { /* element of ping.comms */
 
 struct dt_msg_ping {
     uint64_t time_ns;         /* sender's CLOCK_BOOTTIME, echoed in PONG */
-    struct dt_msg_list comms; /* struct dt_msg_asked */
+    struct dt_msg_list comms; /* struct dt_msg_asked: what matters most comes first */
 };
 
 struct dt_msg_query {
@@ -360,12 +360,17 @@ struct dt_msg_comm { /* element of pong.comms */
     struct dt_msg_list ranks; /* struct dt_msg_called: those of this host */
 };
 
+enum { DT_PONG_COMMS_BYTES = 4 * 1024 * 1024 }; /* what PONG may have of communicators, about */
+
 struct dt_msg_pong {
-    uint64_t ping_time_ns;
+    uint64_t ping_time_ns; /* tells, too, at which look this was seen */
     uint64_t time_ns;
+    uint32_t generation;      /* of what follows; 0: there is none, and nothing follows */
+    uint32_t limit_ms;        /* the least that ranks of this host have given calls, or 0 */
+    uint32_t more;            /* communicators for which there was no room in comms */
     struct dt_msg_list steps; /* struct dt_msg_step */
-    struct dt_msg_list comms; /* struct dt_msg_comm: that of all, those in which a rank waits, and
-                                 those that PING asked for */
+    struct dt_msg_list comms; /* struct dt_msg_comm: that of all, those that PING asked for, and
+                                 those in which a rank waits, the longest first */
 };
 
 struct dt_msg_limit {

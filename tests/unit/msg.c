@@ -196,11 +196,11 @@ static const struct message {
       "w1 q7 w2 w-3 'why'" },
     { DT_MSG_PONG, "pong",
       &(struct dt_msg_pong){
-          1, 2, ITEMS(struct dt_msg_step, { 3, -1, 1 }, { 4, 1ll << 40, 0 }),
+          1, 2, 3, 250, 6, ITEMS(struct dt_msg_step, { 3, -1, 1 }, { 4, 1ll << 40, 0 }),
           ITEMS(struct dt_msg_comm, { 7,
                                       { (uint32_t[]){ 3, 5 }, 2 },
                                       ITEMS(struct dt_msg_called, { 1, 2, 0x784, 5, 9, 60 }) }) },
-      "q1 q2 w2 w3 q-1 b1 w4 q0x10000000000 b0 "
+      "q1 q2 w3 w250 w6 w2 w3 q-1 b1 w4 q0x10000000000 b0 "
       "w1 q7 w2 w3 w5 w1 w1 b2 q0x784 q5 w9 w60" },
     { DT_MSG_LIMIT, "limit", &(struct dt_msg_limit){ 1, 250 }, "w1 w250" },
     { DT_MSG_COMMIT, "commit", &(struct dt_msg_commit){ 1, -1, 2 }, "w1 q-1 b2" },
@@ -373,9 +373,9 @@ static void lies_about_lengths_are_refused(void **state)
         { DT_MSG_TABLE, "w1 w1000001 \"xxxx\"" },
         { DT_MSG_TABLE, "w1 w1000000 \"xxxx\"" },
         { DT_MSG_STARTED, "w1 w2 w1 w1 ''" },
-        { DT_MSG_PONG, "q1 q2 w0x80000000" },
-        { DT_MSG_PONG, "q1 q2 w0 w0x80000000" },
-        { DT_MSG_PONG, "q1 q2 w0 w1 q7 w0x80000000" },
+        { DT_MSG_PONG, "q1 q2 w1 w0 w0 w0x80000000" },
+        { DT_MSG_PONG, "q1 q2 w1 w0 w0 w0 w0x80000000" },
+        { DT_MSG_PONG, "q1 q2 w1 w0 w0 w0 w1 q7 w0x80000000" },
         { DT_MSG_PING, "q1 w2 q1" },
         { DT_MSG_HELLO, "w1 '' '' '' '' '' h0 w0 q0 q0 w0 w0xffffffff" },
         { DT_MSG_HELLO, "w1 '' '' '' '' '' h0 w0 q0 q0 w0 w4097" },

@@ -26,7 +26,8 @@ struct fixture {
     uv_loop_t loop;
     struct dt_msg_start start;
     struct dt_ranksock *sock;
-    char seen[1024]; /* one word per event */
+    char seen[1024];   /* one word per event */
+    uint32_t limit_ms; /* that the last look told */
 };
 
 static void saw_hello(void *arg, uint32_t rank, uint16_t port)
@@ -434,9 +435,12 @@ static const struct dt_msg_comm *told_of(const struct dt_msg_list *comms, uint64
 static void look(struct fixture *f, uint64_t ask, struct dt_msg_list *comms)
 {
     struct dt_msg_asked asked = { ask };
+    struct dt_msg_pong pong = { 0 };
 
     dt_callwatch_free_told(comms);
-    dt_ranksock_look(f->sock, &(struct dt_msg_list){ &asked, ask != 0 }, comms);
+    dt_ranksock_look(f->sock, &(struct dt_msg_list){ &asked, ask != 0 }, &pong);
+    *comms = pong.comms;
+    f->limit_ms = pong.limit_ms;
     assert_non_null(told_of(comms, 0));
 }
 
@@ -543,6 +547,66 @@ static void a_limit_is_passed_on(void **state)
     assert_string_equal(f->seen, "limit(250) ");
 }
 
+static void a_limit_counts_while_it_holds(void **state)
+{
+    enum { COMM = 7 };
+    struct fixture *f = *state;
+    struct dt_msg_list comms = { 0 };
+    struct dt_hostshm shm, world;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, &fd);
+    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
+    close(fd);
+    want(f, 0, COMM, 1, &fd);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 1, SIZE), 0);
+    close(fd);
+    look(f, 0, &comms);
+    assert_int_equal(f->limit_ms, 0);
+    atomic_store(&world.ranks[1].limit_ms, 5000);
+    atomic_store(&shm.ranks[0].limit_ms, 300);
+    look(f, 0, &comms);
+    assert_int_equal(f->limit_ms, 300);
+    dt_hostshm_stop(&shm, DT_HOSTSHM_TIMED_OUT, SECOND); /* it has done its work */
+    look(f, 0, &comms);
+    assert_int_equal(f->limit_ms, 5000);
+    atomic_store(&world.ranks[1].limit_ms, DT_HOSTSHM_NO_LIMIT);
+    look(f, 0, &comms);
+    assert_int_equal(f->limit_ms, 0);
+    dt_callwatch_free_told(&comms);
+    dt_hostshm_unmap(&shm);
+    dt_hostshm_unmap(&world);
+}
+
+/* What another thread sets while a call waits is for the calls after it. */
+static void a_call_keeps_the_limit_it_began_with(void **state)
+{
+    struct fixture *f = *state;
+    const struct dt_msg_called *ranks;
+    struct dt_msg_list comms = { 0 };
+    struct dt_hostshm world;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, &fd);
+    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
+    close(fd);
+    atomic_store(&world.ranks[1].limit_ms, 4000);
+    dt_hostshm_note_call(&world.ranks[1], 3, DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
+    look(f, 0, &comms);
+    atomic_store(&world.ranks[1].limit_ms, 100);
+    look(f, 0, &comms);
+    ranks = told_of(&comms, 0)->ranks.v;
+    assert_int_equal(ranks[1].limit_ms, 4000);
+    dt_hostshm_note_call(&world.ranks[1], 4, DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
+    look(f, 0, &comms);
+    ranks = told_of(&comms, 0)->ranks.v;
+    assert_int_equal(ranks[1].limit_ms, 100);
+    dt_callwatch_free_told(&comms);
+    dt_hostshm_unmap(&world);
+}
+
 static void a_watched_step_is_reported_and_left_on_word(void **state)
 {
     struct fixture *f = *state;
@@ -616,6 +680,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failure_without_a_message_is_found_in_memory, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_limit_is_passed_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_limit_counts_while_it_holds, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_call_keeps_the_limit_it_began_with, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_dead_rank_sent_is_still_read, setup, teardown),
     };
 

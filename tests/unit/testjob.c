@@ -96,13 +96,13 @@ uint64_t testjob_call(struct testjob *job, int rank)
 {
     const struct dt_msg_list none = { 0 };
     const struct dt_msg_comm *world;
-    struct dt_msg_list comms;
+    struct dt_msg_pong pong = { 0 };
     uint64_t call;
 
-    dt_ranksock_look(host_of(job, rank)->sock, &none, &comms);
-    world = comms.v;
+    dt_ranksock_look(host_of(job, rank)->sock, &none, &pong);
+    world = pong.comms.v;
     call = ((struct dt_msg_called *)world->ranks.v)[local_of(job, rank)].call;
-    dt_callwatch_free_told(&comms);
+    dt_callwatch_free_told(&pong.comms);
     return call;
 }
 

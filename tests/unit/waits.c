@@ -148,7 +148,7 @@ static void whom_ranks_wait_for(void **state)
         struct dt_waits w;
         char text[128];
 
-        dt_waits_init(&w, count(cases[i].ranks));
+        dt_waits_init(&w, count(cases[i].ranks), 1);
         note(&w, 0, NULL, cases[i].ranks);
         assert_string_equal(tell(&w, w.groups, text), cases[i].waits);
         dt_waits_free(&w);
@@ -181,7 +181,7 @@ static void waits_go_across_communicators(void **state)
         struct dt_waits w;
         char text[128];
 
-        dt_waits_init(&w, 4);
+        dt_waits_init(&w, 4, 1);
         note(&w, 0, NULL, cases[i].all);
         note(&w, 1, members, cases[i].three);
         assert_string_equal(tell(&w, &w.groups[1], text), cases[i].waits);
@@ -206,7 +206,7 @@ static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
     struct dt_waits w;
 
     (void)state;
-    dt_waits_init(&w, 3);
+    dt_waits_init(&w, 3, 1);
     dt_waits_note(&w, &nowhere, &other, 15 * S);
     assert_int_equal(w.n, 1);
     dt_waits_note(&w, &here, &one, 15 * S);
@@ -238,7 +238,7 @@ static void what_makes_no_sense_is_not_taken(void **state)
     struct dt_waits w;
 
     (void)state;
-    dt_waits_init(&w, 3);
+    dt_waits_init(&w, 3, 1);
     dt_waits_note(&w, &foreign, &members, 15 * S);
     assert_int_equal(w.n, 1);
     world.ranks = (struct dt_msg_list){ &beyond, 1 };
@@ -266,7 +266,7 @@ static void a_rank_may_wait_in_several_calls(void **state)
     char text[128];
 
     (void)state;
-    dt_waits_init(&w, 3);
+    dt_waits_init(&w, 3, 1);
     dt_waits_note(&w, &world, &here, 10 * S);
     assert_string_equal(tell(&w, w.groups, text), "0: 0 for nobody, 0"); /* of 2 all is there */
     ranks[2].call = 0;
@@ -298,7 +298,7 @@ static void calls_that_do_not_fit_are_told_apart(void **state)
     ranks[3].call &= ~(uint64_t)DT_HOSTSHM_INSIDE;
     ranks[3].signature = 80;
     ranks[4].signature = 0;
-    dt_waits_init(&w, 6);
+    dt_waits_init(&w, 6, 1);
     dt_waits_note(&w, &world, &here, S);
     dt_waits_alike(&w, w.groups, 0, &alike);
     assert_int_equal(alike.n, 2);
@@ -314,9 +314,82 @@ static void calls_that_do_not_fit_are_told_apart(void **state)
     dt_waits_free(&w);
 }
 
+/* A PONG that was under way when the ranks of the generation before were ended, or all were
+ * stopped: what it tells of rank 1, which is another by now, would be a wait of an hour. */
+static void what_was_seen_before_accuses_nobody(void **state)
+{
+    static const struct {
+        uint32_t generation;
+        uint64_t ping_ns;
+        bool current;
+    } pongs[] = {
+        { 2, 50 * S, true },  { 2, 60 * S, true },  { 2, 50 * S - 1, false }, { 1, 60 * S, false },
+        { 1, 49 * S, false }, { 3, 60 * S, false }, { 0, 60 * S, false },
+    };
+    uint32_t members[] = { 1, 2 };
+    struct dt_waits w;
+
+    (void)state;
+    dt_waits_init(&w, 3, 1);
+    note(&w, 0, NULL, "3 (4 (4");
+    note(&w, 7, members, "(2 1");
+    w.limits[0] = 100;
+    dt_waits_forget(&w, 2, 50 * S);
+    assert_int_equal(w.n, 1);
+    assert_int_equal(w.np, 3);
+    assert_int_equal(dt_waits_first_due(&w, w.groups, 0), -1);
+    assert_int_equal(dt_waits_least_limit(&w), 0);
+    for (size_t i = 0; i < sizeof pongs / sizeof *pongs; i++)
+        assert_int_equal(dt_waits_is_current(&w, pongs[i].generation, pongs[i].ping_ns),
+                         pongs[i].current);
+    dt_waits_free(&w);
+}
+
+static void the_least_limit_of_all_hosts_counts(void **state)
+{
+    struct dt_waits w;
+
+    (void)state;
+    dt_waits_init(&w, 3, 3);
+    assert_int_equal(dt_waits_least_limit(&w), 0);
+    w.limits[1] = 5000;
+    assert_int_equal(dt_waits_least_limit(&w), 5000);
+    w.limits[2] = 200;
+    assert_int_equal(dt_waits_least_limit(&w), 200);
+    w.limits[2] = 0;
+    assert_int_equal(dt_waits_least_limit(&w), 5000);
+    dt_waits_free(&w);
+}
+
+static void those_who_have_waited_longest_are_asked_for_first(void **state)
+{
+    uint32_t members[] = { 1, 2 };
+    struct dt_msg_list asked;
+    struct dt_waits w;
+
+    (void)state;
+    dt_waits_init(&w, 3, 1);
+    note(&w, 0, NULL, "(3 (3 3");
+    note(&w, 7, members, "1 (2");
+    note(&w, 8, members, "(2 1");
+    note(&w, 9, members, "1 (>1.1");
+    dt_waits_list_oldest(&w, 10, &asked);
+    assert_int_equal(asked.n, 3);
+    assert_int_equal(((struct dt_msg_asked *)asked.v)[0].comm, 8);
+    free(asked.v);
+    dt_waits_list_oldest(&w, 1, &asked);
+    assert_int_equal(asked.n, 1);
+    assert_int_equal(((struct dt_msg_asked *)asked.v)[0].comm, 8);
+    free(asked.v);
+    dt_waits_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_seen_before_accuses_nobody),
+        cmocka_unit_test(the_least_limit_of_all_hosts_counts),
+        cmocka_unit_test(those_who_have_waited_longest_are_asked_for_first),
         cmocka_unit_test(whom_ranks_wait_for),
         cmocka_unit_test(waits_go_across_communicators),
         cmocka_unit_test(a_wait_lasts_as_long_as_all_ranks_are_known),
