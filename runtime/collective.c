@@ -9,6 +9,7 @@
 #include "runtime/host/narrow.h"
 #include "runtime/host/ringgather.h"
 #include "runtime/host/shmmove.h"
+#include "runtime/host/tally.h"
 #include "runtime/reduceoptions.h"
 
 /* Among hosts; o may be NULL. */
@@ -333,16 +334,77 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
     return r == DT_OK ? dt_comm_end(c, &call, all_gather(c, &call, in, out, blocks)) : r;
 }
 
+/* The same where ranks state counts that others cannot know: *tally becomes the sum of all ranks',
+ * which tells everybody whether they agree. */
+static dt_result_t meet_with_counts(struct dt_comm *c, const struct dt_call *call, uint64_t *tally)
+{
+    dt_result_t r = dt_shm_begin_adding(&c->shm, call, tally);
+
+    if (r == DT_OK && dt_comm_leads(c))
+        r = dt_lanes_barrier_adding(&c->lanes, call, tally);
+    return r == DT_OK ? dt_shm_share(&c->shm, tally, sizeof *tally, 0) : r;
+}
+
+/* After the blocks have moved: those whose own counts fit wait for the words of those whose do not.
+ */
+static dt_result_t agreed(struct dt_comm *c, uint64_t tally)
+{
+    dt_result_t r = tally ? dt_alarm_await(&c->mesh.alarm, DT_ALARM_TOLD_MS) : DT_OK;
+
+    return tally && r == DT_OK ? dt_trouble(&c->trouble, DT_ERR_MISMATCH, (uint32_t)c->world->rank)
+                               : r;
+}
+
+/* What a rank gives itself travels nowhere. */
+static dt_result_t check_own(struct dt_comm *c, uint64_t given, uint64_t expected)
+{
+    uint32_t me = (uint32_t)c->world->rank;
+
+    if (given == expected)
+        return DT_OK;
+    dt_trouble(&c->trouble, DT_ERR_MISMATCH, me);
+    c->trouble.giver = c->trouble.taker = me;
+    c->trouble.given = given;
+    c->trouble.expected = expected;
+    return DT_ERR_MISMATCH;
+}
+
+static uint64_t tally_all_to_all(const struct dt_comm *c, const struct dt_blocks *given,
+                                 const struct dt_blocks *taken)
+{
+    uint32_t me = (uint32_t)c->rank, n = (uint32_t)c->size;
+
+    return dt_tally_blocks(me, n, given, true) + dt_tally_blocks(me, n, taken, false) +
+           dt_tally_one(me, me, dt_blocks_count(given, c->rank), true) +
+           dt_tally_one(me, me, dt_blocks_count(taken, c->rank), false);
+}
+
+/* gives: the others do; else root does. count: of a rank that is not root. */
+static uint64_t tally_of_root(const struct dt_comm *c, uint32_t root,
+                              const struct dt_blocks *blocks, uint64_t count, bool gives)
+{
+    uint32_t me = (uint32_t)c->rank;
+
+    return me == root ? dt_tally_blocks(me, (uint32_t)c->size, blocks, !gives)
+                      : dt_tally_one(me, root, count, gives);
+}
+
 static dt_result_t all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
                               const struct dt_blocks *given, void *out,
                               const struct dt_blocks *taken)
 {
+    uint64_t tally;
     dt_result_t r;
 
     if (c->nodes == 1)
         return dt_shm_all_to_all(&c->shm, call, in, given, out, taken);
-    r = meet(c, call);
-    return r == DT_OK ? dt_movement_all_to_all(&c->mesh, call, in, given, out, taken) : r;
+    tally = tally_all_to_all(c, given, taken);
+    r = meet_with_counts(c, call, &tally);
+    if (r == DT_OK)
+        r = check_own(c, dt_blocks_count(given, c->rank), dt_blocks_count(taken, c->rank));
+    if (r == DT_OK)
+        r = dt_movement_all_to_all(&c->mesh, call, in, given, out, taken);
+    return r == DT_OK ? agreed(c, tally) : r;
 }
 
 dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
@@ -359,14 +421,16 @@ static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const v
                           size_t count, void *out, const struct dt_blocks *blocks)
 {
     uint32_t root = (uint32_t)call->root;
+    uint64_t tally;
     dt_result_t r;
 
     if (c->nodes == 1)
         return dt_shm_gather(&c->shm, call, in, count, out, blocks, root);
-    r = meet(c, call);
+    tally = tally_of_root(c, root, blocks, count, true);
+    r = meet_with_counts(c, call, &tally);
     if (r == DT_OK)
         r = dt_movement_gather(&c->mesh, call, in, count, out, blocks, root);
-    return r;
+    return r == DT_OK ? agreed(c, tally) : r;
 }
 
 dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
@@ -382,14 +446,16 @@ static dt_result_t scatter(struct dt_comm *c, const struct dt_call *call, const 
                            const struct dt_blocks *blocks, void *out, size_t count)
 {
     uint32_t root = (uint32_t)call->root;
+    uint64_t tally;
     dt_result_t r;
 
     if (c->nodes == 1)
         return dt_shm_scatter(&c->shm, call, in, blocks, out, count, root);
-    r = meet(c, call);
+    tally = tally_of_root(c, root, blocks, count, false);
+    r = meet_with_counts(c, call, &tally);
     if (r == DT_OK)
         r = dt_movement_scatter(&c->mesh, call, in, blocks, out, count, root);
-    return r;
+    return r == DT_OK ? agreed(c, tally) : r;
 }
 
 dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,

@@ -10,7 +10,12 @@
  *
  * Except where a function says otherwise, failures are final: after DT_ERR_PEER, DT_ERR_MISMATCH
  * and the like every later call returns the same, and the program should end; dtrun starts the job
- * again. */
+ * again.
+ *
+ * Calls that do not fit return DT_ERR_MISMATCH on all ranks of the communicator, but that between
+ * hosts dt_broadcast and dt_reduce may return DT_OK on a rank which has given, or been given, what
+ * it expected before another saw the misfit: its next call on the communicator, dt_comm_free and
+ * dt_finalize too, then returns it. */
 #ifndef DTRUN_H
 #define DTRUN_H
 
@@ -259,7 +264,7 @@ DT_API dt_result_t dt_all_gather(dt_comm_t *comm, const void *in, void *out, siz
 DT_API dt_result_t dt_all_gatherv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
                                   dt_dtype_t dtype);
 /* Block i of "in" to rank i, whose out has it as the block of this rank. What a rank sends must be
- * what the other expects: else DT_ERR_MISMATCH. Never in place. */
+ * what the other expects: else DT_ERR_MISMATCH, on all ranks. Never in place. */
 DT_API dt_result_t dt_all_to_all(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype);
 DT_API dt_result_t dt_all_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts,

@@ -71,6 +71,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/shmmove.c runtime/host/shmmove.h \
 	runtime/host/stream.c runtime/host/stream.h \
+	runtime/host/tally.c runtime/host/tally.h \
 	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/host/ringgather.c runtime/host/ringgather.h \
 	runtime/host/twolevel.c runtime/host/twolevel.h \

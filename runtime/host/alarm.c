@@ -1,5 +1,7 @@
 #include "runtime/host/alarm.h"
 
+#include "runtime/host/clock.h"
+
 dt_result_t dt_alarm_check(const struct dt_alarm *a)
 {
     uint32_t culprit;
@@ -19,4 +21,17 @@ dt_result_t dt_alarm_poll(const struct dt_alarm *a, struct pollfd *p, nfds_t n, 
     if (p[0].revents)
         dt_agentlink_heed(a->agent);
     return dt_alarm_check(a);
+}
+
+dt_result_t dt_alarm_await(const struct dt_alarm *a, int ms)
+{
+    int64_t deadline = dt_clock_ms() + ms, left = ms;
+    struct pollfd p[DT_ALARM_FDS];
+    dt_result_t result = DT_OK;
+
+    while (result == DT_OK && left > 0) {
+        result = dt_alarm_poll(a, p, DT_ALARM_FDS, (int)left);
+        left = deadline - dt_clock_ms();
+    }
+    return result;
 }

@@ -16,7 +16,10 @@ struct dt_alarm {
     struct dt_trouble *trouble;
 };
 
-enum { DT_ALARM_FDS = 2 };
+enum {
+    DT_ALARM_FDS = 2,
+    DT_ALARM_TOLD_MS = 1000, /* within which every rank hears what one has told its agent */
+};
 
 /* DT_OK, or what has stopped the communicator, which is noted as the trouble. */
 dt_result_t dt_alarm_check(const struct dt_alarm *a);
@@ -25,5 +28,8 @@ dt_result_t dt_alarm_check(const struct dt_alarm *a);
  * Heeds the agent, then returns as dt_alarm_check does. The revents of the others are valid, and 0
  * where poll was interrupted. */
 dt_result_t dt_alarm_poll(const struct dt_alarm *a, struct pollfd *p, nfds_t n, int timeout_ms);
+
+/* Waits for what stops the communicator, for so long at most; returns as dt_alarm_check does. */
+dt_result_t dt_alarm_await(const struct dt_alarm *a, int ms);
 
 #endif

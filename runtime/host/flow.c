@@ -11,8 +11,7 @@
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
-    REASON_MS = 5000,  /* how long agents may take to tell who waited for whom, */
-    TOLD_MS = 1000,    /* and what a peer has told its own */
+    REASON_MS = 5000,  /* how long agents may take to tell who waited for whom */
     GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
     OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
     YIELDS = 100,      /* looks at work that waits for other ranks, before sleeping */
@@ -133,25 +132,12 @@ static void lay_out(const struct run *r, struct dt_flow *f, size_t most, struct 
         add_piece(b, b->headers[b->frames], HEADER, 0);
 }
 
-/* In which words a call failed the agents of all hosts tell: whose calls do not fit, or who waited
- * for too long, and for whom. A peer's frame, which has no room for that, may come first. */
-static dt_result_t await_reason(const struct dt_alarm *a, int ms)
-{
-    int64_t deadline = dt_clock_ms() + ms, left = ms;
-    struct pollfd p[DT_ALARM_FDS];
-    dt_result_t result = DT_OK;
-
-    while (result == DT_OK && left > 0) {
-        result = dt_alarm_poll(a, p, DT_ALARM_FDS, (int)left);
-        left = deadline - dt_clock_ms();
-    }
-    return result;
-}
-
+/* The agents of all hosts tell in which words; a peer's frame, which has no room for them, may come
+ * first. */
 static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 {
-    int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS : h->code == DT_ERR_PEER ? 0 : TOLD_MS;
-    dt_result_t stopped = await_reason(&r->mesh->alarm, ms);
+    int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS : h->code == DT_ERR_PEER ? 0 : DT_ALARM_TOLD_MS;
+    dt_result_t stopped = dt_alarm_await(&r->mesh->alarm, ms);
 
     if (stopped != DT_OK)
         return stopped;

@@ -456,6 +456,23 @@ dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call)
     return gather(l, call, &none, 0);
 }
 
+dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *call, uint64_t *word)
+{
+    dt_result_t r = dt_lanes_scratch(l, l->n * sizeof *word);
+
+    if (r != DT_OK)
+        return r;
+    memcpy(l->scratch, word, sizeof *word);
+    r = gather(l, call, l->scratch, sizeof *word);
+    for (uint32_t i = 1; r == DT_OK && i < l->n; i++) {
+        uint64_t theirs;
+
+        memcpy(&theirs, l->scratch + i * sizeof theirs, sizeof theirs);
+        *word += theirs;
+    }
+    return r;
+}
+
 /* ---- broadcast ----
  *
  * Small data go down a binomial tree, large ones along a chain of hosts, segment by segment. Each

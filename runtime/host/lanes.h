@@ -47,6 +47,8 @@ dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, v
                                size_t bytes, uint32_t root);
 /* Returns when every rank has made this very call. */
 dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call);
+/* Likewise; *word becomes the sum of every rank's. */
+dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *call, uint64_t *word);
 
 /* For algorithms in files of their own. Makes l->scratch so large; what it held is not kept. */
 dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes);

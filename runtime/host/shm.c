@@ -26,6 +26,23 @@ dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
     return dt_meet(s, true);
 }
 
+dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, uint64_t *word)
+{
+    dt_result_t r = dt_round_begin(s, 0);
+
+    if (r != DT_OK)
+        return r;
+    dt_meet_post(s, call, word, sizeof *word);
+    r = dt_meet(s, true);
+    for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
+        uint64_t theirs;
+
+        memcpy(&theirs, dt_round_post(s, i)->data, sizeof theirs);
+        *word += i == s->me ? 0 : theirs;
+    }
+    return r;
+}
+
 /* A chunk of a reduction: count elements that stand at "in", to go to "out". */
 struct chunk {
     const uint8_t *in;

@@ -53,6 +53,8 @@ void dt_shm_met(struct dt_shm *s);
 
 /* Waits for every rank of the host to make this very call. */
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call);
+/* Likewise; *word becomes the sum of every rank's. */
+dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, uint64_t *word);
 
 /* A whole all-reduce, checked as dt_shm_begin does. in may be out. */
 dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,

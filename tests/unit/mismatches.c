@@ -116,6 +116,35 @@ static dt_result_t other_root_to_scatter_unevenly(dt_comm_t *comm, bool odd, flo
     return dt_scatterv(comm, in, counts, out, 3, DT_F32, odd);
 }
 
+static const size_t ones[TESTJOB_RANKS] = { 1, 1, 1, 1, 1 };
+static const size_t two_first[TESTJOB_RANKS] = { 2, 1, 1, 1, 1 };
+
+/* Rank 1 gives rank 0 more than that expects; what all others give and take fits. */
+static dt_result_t too_much_for_one(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_all_to_allv(comm, in, odd ? two_first : ones, out, ones, DT_F32);
+}
+
+static dt_result_t too_much_gathered(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_gatherv(comm, in, odd ? 2 : 1, out, ones, DT_F32, 0);
+}
+
+static dt_result_t too_little_expected(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    static const size_t twos[TESTJOB_RANKS] = { 2, 2, 2, 2, 2 };
+
+    return dt_scatterv(comm, in, twos, out, odd ? 1 : 2, DT_F32, 0);
+}
+
+/* Rank 1 gives itself more than it expects. */
+static dt_result_t too_much_for_itself(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    static const size_t two_second[TESTJOB_RANKS] = { 1, 2, 1, 1, 1 };
+
+    return dt_all_to_allv(comm, in, odd ? two_second : ones, out, ones, DT_F32);
+}
+
 static dt_result_t other_order(dt_comm_t *comm, bool odd, float *in, float *out)
 {
     dt_result_t r = odd ? dt_barrier(comm) : dt_all_reduce(comm, in, out, 10, DT_F32, DT_SUM);
@@ -130,7 +159,8 @@ static dt_result_t other_order(dt_comm_t *comm, bool odd, float *in, float *out)
 static const struct quarrel {
     const char *name;
     call_f call;
-    const char *odd;    /* how rank 1's call is told, */
+    const char
+        *odd; /* how rank 1's call is told (NULL: as the others', and with a pair's counts), */
     const char *others; /* and the others' */
     bool learns_later;
 } quarrels[] = {
@@ -168,6 +198,10 @@ static const struct quarrel {
       "scatter of 10 f32 from rank 0", false },
     { "other root to scatter unevenly", other_root_to_scatter_unevenly,
       "scatterv of f32 from rank 1", "scatterv of f32 from rank 0", false },
+    { "too much for one", too_much_for_one, NULL, "all-to-allv of f32", false },
+    { "too much gathered", too_much_gathered, NULL, "gatherv of f32 to rank 0", false },
+    { "too little expected", too_little_expected, NULL, "scatterv of f32 from rank 0", false },
+    { "too much for itself", too_much_for_itself, NULL, "all-to-allv of f32", false },
     { "other order", other_order, "barrier", "all-reduce of 10 f32 (sum)", false },
 };
 
@@ -211,9 +245,10 @@ static void raise_to(_Atomic int64_t *most, int64_t value)
 static bool names_both(const char *text, const struct quarrel *q)
 {
     char called[160];
-    bool odd = false;
+    bool odd =
+        !q->odd && strstr(text, " gives 2 elements to rank ") && strstr(text, ", which expects 1");
 
-    for (int host = 0; host < TESTJOB_HOSTS; host++) {
+    for (int host = 0; q->odd && host < TESTJOB_HOSTS; host++) {
         snprintf(called, sizeof called, "rank %d (host%d) called %s", shared->odd, host, q->odd);
         odd |= strstr(text, called) != NULL;
     }
