@@ -384,6 +384,31 @@ static void those_who_have_waited_longest_are_asked_for_first(void **state)
     dt_waits_free(&w);
 }
 
+/* Not even one without a number, which no rank makes. */
+static void what_is_passed_is_like_no_collective(void **state)
+{
+    uint32_t all[] = { 0, 1 };
+    const struct dt_u32s here = { all, 2 };
+    struct dt_msg_called ranks[] = {
+        { 0, 0, DT_HOSTSHM_INSIDE | DT_CALL_BARRIER, 0, 0, 1000 },
+        { 1, 1, dt_hostshm_pair(3, 0, DT_CALL_RECV | DT_HOSTSHM_INSIDE), 0, 0, 2000 },
+    };
+    struct dt_msg_comm world = { .comm = 0, .ranks = { ranks, 2 } };
+    struct dt_waits w;
+    struct dt_u32s alike;
+    int passing;
+
+    (void)state;
+    dt_waits_init(&w, 2, 1);
+    dt_waits_note(&w, &world, &here, 10 * S);
+    passing = dt_waits_first_due(&w, w.groups, 0);
+    assert_int_equal(passing, 3);
+    dt_waits_alike(&w, w.groups, (uint32_t)passing, &alike);
+    assert_int_equal(alike.n, 0);
+    free(alike.v);
+    dt_waits_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -396,6 +421,7 @@ int main(void)
         cmocka_unit_test(what_makes_no_sense_is_not_taken),
         cmocka_unit_test(a_rank_may_wait_in_several_calls),
         cmocka_unit_test(calls_that_do_not_fit_are_told_apart),
+        cmocka_unit_test(what_is_passed_is_like_no_collective),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
