@@ -152,11 +152,11 @@ static void move_some(const struct dt_shm *s, struct end *e, unsigned *seed)
         e->at += (size_t)moved;
 }
 
-static void open_ends(struct ends *ends, struct dt_shm *s)
+static void open_ends(struct ends *ends)
 {
+    const struct dt_shm *s = ends->s;
     struct end *e = ends->all;
 
-    ends->s = s;
     for (uint32_t peer = 0; peer < RANKS; peer++) {
         for (int out = 0; peer != s->me && out < 2; out++, e++) {
             *e = (struct end){ .peer = peer, .out = out, .buf = calloc(STREAM, 1) };
@@ -183,12 +183,12 @@ static bool close_ends(struct ends *ends)
 static void *streams(void *arg)
 {
     struct seat *seat = arg;
-    struct ends ends;
+    struct ends ends = { .s = &seat->s };
     unsigned seed = seat->s.me + 1;
     size_t left = 1;
 
     dt_shm_met(&seat->s);
-    open_ends(&ends, &seat->s);
+    open_ends(&ends);
     while (left && !seat->bad) {
         if (dt_shm_wait(&seat->s, any_may_move, &ends) != DT_OK)
             seat->bad = "wait";
