@@ -78,6 +78,16 @@ static dt_result_t choose_order(int given, bool *deterministic)
     return DT_OK;
 }
 
+static dt_result_t choose_reach(bool *shows_memory)
+{
+    const char *text = env(DT_ENV_CMA);
+
+    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_CMA "=%s is neither 0 nor 1", text);
+    *shows_memory = !text || strcmp(text, "1") == 0;
+    return DT_OK;
+}
+
 static dt_result_t choose_calls(int given, uint32_t *calls)
 {
     const char *text = env(DT_ENV_RECORDER_CALLS);
@@ -130,6 +140,8 @@ dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
         r = choose_wire(c.wire);
     if (r == DT_OK)
         r = choose_order(c.deterministic, &s->deterministic);
+    if (r == DT_OK)
+        r = choose_reach(&s->shows_memory);
     if (r == DT_OK)
         r = choose_calls(c.recorder_calls, &s->recorder_calls);
     return r == DT_OK ? choose_place(c.recorder, s->recorder) : r;

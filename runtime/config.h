@@ -11,6 +11,7 @@
 
 struct dt_settings {
     bool deterministic;
+    bool shows_memory; /* to the other ranks of the host (host/cma.h) */
     uint32_t recorder_calls;
     char recorder[PATH_MAX]; /* absolute: the directory of dumps; "": none */
 };

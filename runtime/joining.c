@@ -9,6 +9,7 @@
 
 #include "runtime/collective.h"
 #include "runtime/devicehost.h"
+#include "runtime/host/cma.h"
 #include "runtime/ways.h"
 
 /* ---- who is where ---- */
@@ -157,6 +158,8 @@ static dt_result_t share_memory(struct dt_comm *c)
     c->shm.tuning = &c->tuning;
     cpus(mine);
     dt_shm_start(&c->shm, mine);
+    if (c->world->settings.shows_memory && c->local_size > 1)
+        dt_cma_introduce(&c->shm.map.ranks[c->local_rank].card);
     return DT_OK;
 }
 

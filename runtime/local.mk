@@ -51,6 +51,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/alarm.c runtime/host/alarm.h \
 	runtime/host/blocks.h \
 	runtime/host/clock.h \
+	runtime/host/cma.c runtime/host/cma.h \
 	runtime/host/door.c runtime/host/door.h \
 	runtime/host/flow.c runtime/host/flow.h \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \

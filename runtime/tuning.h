@@ -21,9 +21,10 @@ struct dt_tuning {
     uint64_t shm_open; /* from here on data in dt_mem_alloc's memory are taken where they stand */
     uint64_t shm_open_parts;         /* likewise, of a rank that gives others parts of them */
     uint64_t shm_open_parts_crowded; /* likewise, when ranks share CPUs */
-    uint64_t shm_huge;               /* from here on results are written past the caches */
-    uint64_t shm_spins;              /* looks before a waiting rank yields, where each has a CPU */
-    uint64_t shm_yields;             /* then looks with a yield between them, before it sleeps */
+    uint64_t shm_direct; /* from here on a send goes from one rank's memory to the other's */
+    uint64_t shm_huge;   /* from here on results are written past the caches */
+    uint64_t shm_spins;  /* looks before a waiting rank yields, where each has a CPU */
+    uint64_t shm_yields; /* then looks with a yield between them, before it sleeps */
     /* between hosts */
     uint64_t net_exchange; /* up to here all hosts send everything to all */
     uint64_t net_gather;   /* likewise in log2(hosts) steps, where there are 3 and more */

@@ -32,6 +32,7 @@ static void furnish(struct dt_way *w)
                               .round = 2, /* all have met */
                               .spins = c->shm.spins,
                               .yields = c->shm.yields,
+                              .least_direct = c->tuning.shm_direct,
                               .pipes = direction(w),
                               .trouble = &w->trouble };
     w->mesh = (struct dt_mesh){ .comm = c->mesh.comm,
@@ -184,9 +185,10 @@ dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dt
         turn(&told, w->peer);
     dt_ring_begin(w->shm.ring, &told);
     dt_ring_lasts(w->shm.ring);
+    w->shm.way = is_local(w) ? "shm" : NULL;
     place = watched ? note(w) : -1;
     r = move(w, &call, buf);
     dt_hostshm_leave_pair(noted_at(w->comm), place);
-    dt_ring_end(w->shm.ring, r, is_local(w) ? "shm" : NULL, is_local(w) ? NULL : "tcp");
+    dt_ring_end(w->shm.ring, r, w->shm.way, w->shm.way ? NULL : "tcp");
     return r == DT_OK ? r : fail(w, &call);
 }

@@ -2,6 +2,7 @@
 UNIT_TESTS += \
 	tests/unit/async \
 	tests/unit/auth \
+	tests/unit/cma \
 	tests/unit/collectives \
 	tests/unit/communicators \
 	tests/unit/config \
@@ -39,6 +40,10 @@ TESTJOB_LIBS = launcher/libagent.la runtime/libruntime.la $(SODIUM_LIBS) $(UV_LI
 tests_unit_async_SOURCES = tests/unit/async.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_async_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_async_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_cma_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_config_SOURCES = tests/unit/config.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -161,6 +166,7 @@ tests_unit_disturbed_LDFLAGS = \
 	-Wl,--wrap=fcntl,--wrap=fdopendir,--wrap=fstat,--wrap=fstatat,--wrap=fsync,--wrap=ftruncate \
 	-Wl,--wrap=getsockname,--wrap=getsockopt,--wrap=listen,--wrap=malloc,--wrap=memfd_create \
 	-Wl,--wrap=mkdir,--wrap=mkdirat,--wrap=mmap,--wrap=open,--wrap=openat,--wrap=poll \
+	-Wl,--wrap=process_vm_readv,--wrap=process_vm_writev \
 	-Wl,--wrap=pthread_atfork,--wrap=pthread_create,--wrap=read,--wrap=readdir,--wrap=realloc \
 	-Wl,--wrap=recv,--wrap=recvmsg,--wrap=renameat,--wrap=sched_getaffinity,--wrap=send \
 	-Wl,--wrap=sendmsg,--wrap=setsockopt,--wrap=socket,--wrap=strdup,--wrap=syscall \

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/host/cma.h"
 #include "runtime/host/stream.h"
 #include "runtime/host/trouble.h"
 #include "runtime/recorder.h"
@@ -38,7 +39,9 @@ struct dt_shm {
     bool crowded;                   /* there are fewer CPUs than ranks */
     uint64_t spins;                 /* what a wait may spend before it sleeps */
     uint64_t yields;
-    uint32_t pipes; /* which of their two sets (hostshm.h) */
+    enum dt_cma_reach reach; /* the memory of those that a call needs */
+    size_t least_direct;     /* bytes from which two ranks try to */
+    uint32_t pipes;          /* which of their two sets (hostshm.h) */
     struct dt_trouble *trouble;
     struct dt_ring *ring; /* the flight recorder's, or NULL */
     const char *way;      /* for it: the way that the call takes */

@@ -22,7 +22,8 @@
 #define DT_ENV_WIRE               "DTRUN_WIRE" /* read by ranks: how f32 sums go between hosts */
 #define DT_ENV_TUNING             "DTRUN_TUNING" /* read by rank 0: the file with the thresholds */
 #define DT_ENV_DETERMINISTIC      "DTRUN_DETERMINISTIC" /* read by ranks: "1": sums in rank order */
-#define DT_ENV_RECORDER           "DTRUN_RECORDER"      /* read by ranks: where dumps go */
+#define DT_ENV_CMA                "DTRUN_CMA" /* read by ranks: "0": to reach no others' memory */
+#define DT_ENV_RECORDER           "DTRUN_RECORDER"       /* read by ranks: where dumps go */
 #define DT_ENV_RECORDER_CALLS     "DTRUN_RECORDER_CALLS" /* read by ranks: how many it keeps */
 
 #endif

@@ -83,6 +83,14 @@ enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */
 
 #define DT_HOSTSHM_NO_LIMIT UINT32_MAX /* of limit_ms */
 
+/* By which the other ranks of the host find this rank's memory (host/cma.h); all 0: it shows none.
+ */
+struct dt_hostshm_card {
+    uint64_t pid; /* as the rank itself knows it */
+    uint64_t at;  /* where in its memory the word stands */
+    uint64_t word[2];
+};
+
 /* One cache line: whoever sees the progress has the rest of the line with it. */
 struct dt_hostshm_post {
     _Atomic uint64_t progress; /* how far the rank is in the host's rounds */
@@ -111,8 +119,9 @@ struct dt_hostshm_rank {
         DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64]; /* that it may run on, from start */
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
-    _Atomic uint32_t waits_for; /* by the rank: 1 + the local rank it sleeps for, or 0 */
-    _Atomic uint32_t passing;   /* by the rank: threads of it that sleep at a pipe */
+    _Atomic uint32_t waits_for;  /* by the rank: 1 + the local rank it sleeps for, or 0 */
+    _Atomic uint32_t passing;    /* by the rank: threads of it that sleep at a pipe */
+    struct dt_hostshm_card card; /* by the rank, before it first meets the others */
 };
 
 struct dt_hostshm_head {

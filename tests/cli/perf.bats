@@ -104,6 +104,7 @@ measure_all() { # the rows: types by operations by roots
     [ ! -s "$ERR" ] || { show; false; }
     file=home/.config/dtrun/tuning
     [ "$(head -2 "$file")" = "$(printf '# mine\nshm_yields[7] = 3')" ]
+    [ "$(grep -cE '^shm_direct\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_huge\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_small(_crowded)?\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     sed 's/ #.*//' "$file" | tail -n +3 >written # each is what was printed

@@ -19,8 +19,8 @@
 
 static const dt_config_t none = DT_CONFIG_INIT;
 
-static const char *const names[] = { "DTRUN_DETERMINISTIC", "DTRUN_WIRE", "DTRUN_ISA",
-                                     "DTRUN_RECORDER", "DTRUN_RECORDER_CALLS" };
+static const char *const names[] = { "DTRUN_DETERMINISTIC", "DTRUN_WIRE",           "DTRUN_ISA",
+                                     "DTRUN_RECORDER",      "DTRUN_RECORDER_CALLS", "DTRUN_CMA" };
 
 static int forget(void **state)
 {
@@ -109,6 +109,7 @@ static void what_cannot_be_is_told(void **state)
         { "DTRUN_RECORDER_CALLS", "many", { .isa = NULL }, DT_ERR_ARG, "=many is no number" },
         { "DTRUN_RECORDER_CALLS", "65537", { .isa = NULL }, DT_ERR_ARG, "=65537 is no number" },
         { "DTRUN_RECORDER_CALLS", "-1", { .isa = NULL }, DT_ERR_ARG, "=-1 is no number" },
+        { "DTRUN_CMA", "auto", DT_CONFIG_INIT, DT_ERR_ARG, "DTRUN_CMA=auto is neither 0 nor 1" },
         { "DTRUN_ISA", "mmx", { .isa = NULL }, DT_ERR_ARG, "DTRUN_ISA=mmx is none" },
     };
 

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "runtime/host/reduce.h"
@@ -81,6 +82,11 @@ const struct fault faults[] = {
     { "sched_getaffinity", EPERM, true },
     { "pthread_create", EAGAIN, false },
     { "pthread_atfork", ENOMEM, false },
+    { "process_vm_readv", 0, true },
+    { "process_vm_readv", EPERM, true },
+    { "process_vm_readv", EFAULT, true },
+    { "process_vm_writev", 0, true },
+    { "process_vm_writev", ESRCH, true },
     { "syscall", EINTR, true }, /* of futex(2), to wait */
 };
 const size_t faults_n = sizeof faults / sizeof *faults;
@@ -272,6 +278,23 @@ WRAP_TRANSFER(read, (int fd, void *p, size_t n), void, n, (fd, p, n))
 WRAP_TRANSFER(write, (int fd, const void *p, size_t n), const void, n, (fd, p, n))
 WRAP_TRANSFER(recv, (int fd, void *p, size_t n, int flags), void, n, (fd, p, n, flags))
 WRAP_TRANSFER(send, (int fd, const void *p, size_t n, int flags), const void, n, (fd, p, n, flags))
+
+#define WRAP_CROSS(name)                                                                           \
+    ssize_t __real_##name(pid_t pid, const struct iovec *here, unsigned long n,                    \
+                          const struct iovec *there, unsigned long m, unsigned long flags);        \
+    ssize_t __wrap_##name(pid_t pid, const struct iovec *here, unsigned long n,                    \
+                          const struct iovec *there, unsigned long m, unsigned long flags);        \
+    ssize_t __wrap_##name(pid_t pid, const struct iovec *here, unsigned long n,                    \
+                          const struct iovec *there, unsigned long m, unsigned long flags)         \
+    {                                                                                              \
+        ssize_t most = allowed(#name, here->iov_len);                                              \
+        struct iovec piece = { here->iov_base, (size_t)most };                                     \
+                                                                                                   \
+        return most < 0 ? -1 : __real_##name(pid, &piece, n, there, m, flags);                     \
+    }
+
+WRAP_CROSS(process_vm_readv)
+WRAP_CROSS(process_vm_writev)
 
 int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *n);
 
