@@ -187,6 +187,7 @@ static dt_result_t read_table(int fd, uint64_t bytes, union dt_msg *table)
 
 static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt_rankmsg *msg)
 {
+    char ending[DT_HOSTSHM_ENDING];
     const char *why;
 
     dt_hostshm_stop(shm, msg->abort.code, msg->abort.rank);
@@ -196,8 +197,8 @@ static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt
                        *why ? why : dt_strerror((dt_result_t)msg->abort.code));
     if (*why)
         return dt_fail(DT_ERR_PEER, "%s before every rank had called dt_init", why);
-    return dt_fail(DT_ERR_PEER, "rank %u died or left before every rank had called dt_init",
-                   msg->abort.rank);
+    return dt_fail(DT_ERR_PEER, "rank %u died or left%s before every rank had called dt_init",
+                   msg->abort.rank, dt_hostshm_ending_text(shm, msg->abort.rank, ending));
 }
 
 dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *shm,

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 enum { TEXT = DT_CALL_TEXT + 64 };
 
@@ -11,6 +12,7 @@ struct words {
     char me[DT_WORLD_NAME];
     char culprit[DT_WORLD_NAME];
     char call[TEXT];
+    char ending[DT_HOSTSHM_ENDING];
     const char *why; /* of what has stopped the communicator; or "" */
 };
 
@@ -32,6 +34,7 @@ static void find_words(struct words *w, const struct dt_comm *c, const struct dt
 {
     dt_world_name(c->world, (uint32_t)c->world->rank, w->me);
     dt_world_name(c->world, t->rank, w->culprit);
+    dt_hostshm_ending_text(&c->world->shm, t->rank, w->ending);
     w->why = dt_hostshm_why(&c->shm.map);
     describe(c, call, w->call);
 }
@@ -97,7 +100,7 @@ static dt_result_t say(const struct dt_comm *c, const struct dt_trouble *t, cons
             return dt_fail(t->code, "%s: %s: dtrun-agent of this host has ended", w->me, w->call);
         if (*w->why && dt_hostshm_stopped(&c->shm.map, NULL) == DT_ERR_PEER)
             return dt_fail(t->code, "%s: %s: %s", w->me, w->call, w->why);
-        return dt_fail(t->code, "%s: %s: %s died or left", w->me, w->call, w->culprit);
+        return dt_fail(t->code, "%s: %s: %s died or left%s", w->me, w->call, w->culprit, w->ending);
     case DT_ERR_TIMEOUT:
         if (*w->why)
             return dt_fail(t->code, "%s: %s: timed out: %s", w->me, w->call, w->why);
@@ -115,6 +118,18 @@ static dt_result_t say(const struct dt_comm *c, const struct dt_trouble *t, cons
                               : dt_strerror(t->code));
 }
 
+/* How the rank to blame ended, as far as this host has heard. */
+static void tell_ending(const struct dt_comm *c, const struct dt_trouble *t, dt_error_info_t *e)
+{
+    uint32_t ending = dt_hostshm_ending(&c->world->shm, t->rank);
+    int status = (int)(ending & (DT_HOSTSHM_ENDED - 1));
+
+    if (ending && WIFSIGNALED(status))
+        e->signal = WTERMSIG(status);
+    else if (ending)
+        e->status = WEXITSTATUS(status);
+}
+
 /* The same for programs. */
 static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
                          const struct dt_call *call)
@@ -125,6 +140,8 @@ static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
         e->rank = (int)t->rank;
         snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, t->rank));
     }
+    if (t->code == DT_ERR_PEER)
+        tell_ending(c, t, e);
     e->error = t->error;
     dt_comm_name(c->id, e->comm);
     if (!call)

@@ -421,6 +421,8 @@ typedef struct dt_error_info {
     char comm[32];      /* "world", or by which rank it was made and as which, such as "3.2" */
     char operation[32]; /* such as "all-reduce" */
     char message[512];  /* as of dt_last_error */
+    int status;         /* DT_ERR_PEER: the rank's exit status; -1: not known, or none, */
+    int signal;         /* and the signal that killed it */
 } dt_error_info_t;
 
 /* DT_ERR_VERSION: info->size is none that this library knows. A failure of it is no "last" one. */

@@ -6,9 +6,13 @@
 
 #include "runtime/stamped.h"
 
-static const dt_error_info_t nothing = { .size = sizeof nothing, .rank = -1 };
+enum { FIRST_SIZE = offsetof(dt_error_info_t, status) }; /* of the structure as it was at first */
 
-static _Thread_local dt_error_info_t dti_last = { .size = sizeof dti_last, .rank = -1 };
+static const dt_error_info_t nothing = { .size = sizeof nothing, .rank = -1, .status = -1 };
+
+static _Thread_local dt_error_info_t dti_last = { .size = sizeof dti_last,
+                                                  .rank = -1,
+                                                  .status = -1 };
 
 dt_result_t dt_fail(dt_result_t result, const char *fmt, ...)
 {
@@ -57,10 +61,10 @@ dt_result_t dt_last_error_info(dt_error_info_t *info)
 
     if (!info)
         return DT_ERR_ARG;
-    if (size < sizeof *info || size > DT_STAMPED_MOST)
+    if (size < FIRST_SIZE || size > DT_STAMPED_MOST)
         return DT_ERR_VERSION;
     memset(info, 0, size);
-    *info = dti_last;
+    memcpy(info, &dti_last, size < sizeof *info ? size : sizeof *info);
     info->size = size;
     return DT_OK;
 }

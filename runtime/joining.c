@@ -108,9 +108,11 @@ static dt_result_t job_stopped(const struct dt_world *w)
     uint32_t culprit;
     int code = dt_hostshm_stopped(&w->shm, &culprit);
     const char *why = dt_hostshm_why(&w->shm);
+    char ending[DT_HOSTSHM_ENDING];
 
     if (code == DT_ERR_PEER && !*why)
-        return dt_fail(DT_ERR_PEER, "rank %d: rank %u died or left", w->rank, culprit);
+        return dt_fail(DT_ERR_PEER, "rank %d: rank %u died or left%s", w->rank, culprit,
+                       dt_hostshm_ending_text(&w->shm, culprit, ending));
     return dt_fail((dt_result_t)code, "rank %d: the job has been stopped: %s", w->rank,
                    *why ? why : dt_strerror((dt_result_t)code));
 }

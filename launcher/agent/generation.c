@@ -117,8 +117,10 @@ static void report_deaths(struct dt_generation *g)
             continue;
         p->reported = true;
         dt_channel_send(g->host->channel, DT_MSG_EXIT, &p->end);
-        if (leaves_peers_waiting(&p->end))
-            dt_ranksock_abort(g->sock, 0, DT_HOSTSHM_PEER_DIED, p->end.rank, "");
+        if (!leaves_peers_waiting(&p->end))
+            continue;
+        dt_ranksock_ended(g->sock, p->end.rank, dt_hostshm_ending_of(p->end.code, p->end.signo));
+        dt_ranksock_abort(g->sock, 0, DT_HOSTSHM_PEER_DIED, p->end.rank, "");
     }
 }
 
@@ -661,8 +663,10 @@ void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)
 
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m)
 {
-    if (g->sock && m->generation == g->start.generation)
-        dt_ranksock_abort(g->sock, m->comm, m->code, m->rank, m->text);
+    if (!g->sock || m->generation != g->start.generation)
+        return;
+    dt_ranksock_ended(g->sock, m->rank, m->ending);
+    dt_ranksock_abort(g->sock, m->comm, m->code, m->rank, m->text);
 }
 
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m)

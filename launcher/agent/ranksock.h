@@ -50,6 +50,8 @@ void dt_ranksock_table(struct dt_ranksock *s, const struct dt_msg_table *table);
  * where comm is 0, return code (a dt_result_t), and text is why. The first one counts. */
 void dt_ranksock_abort(struct dt_ranksock *s, uint64_t comm, int code, uint32_t culprit_rank,
                        const char *text);
+/* Before that: how a rank of the job ended, as of dt_hostshm_ending_of, where it died. */
+void dt_ranksock_ended(struct dt_ranksock *s, uint32_t rank, uint32_t ending);
 /* Reads what the rank sent before it died, calling the events. To be called when the rank was
  * reaped, before dt_ranksock_state is asked: a hello or a commit may still stand in its socket. And
  * in that of another rank, why this one gave up. */

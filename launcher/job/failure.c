@@ -95,7 +95,7 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 /* The reason goes to all hosts before any death that follows from it: agents heed the first. */
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
 {
-    struct dt_msg_abort abort = { m->generation, m->comm, m->rank, m->code, m->text };
+    struct dt_msg_abort abort = { m->generation, m->comm, m->rank, m->code, m->text, 0 };
 
     if (m->generation != j->generation ||
         (j->state != DT_JOB_STARTING && j->state != DT_JOB_RUNNING))
@@ -175,14 +175,26 @@ static char *abort_text(const struct dt_job *j, const struct dt_death *cause)
     return dt_xstrdup("");
 }
 
+/* As ranks are told. */
+static uint32_t ending_of(const struct dt_death *cause)
+{
+    return cause && !cause->hung && !cause->auxiliary
+               ? dt_hostshm_ending_of(cause->code, cause->signo)
+               : 0;
+}
+
 void dt_job_collect(struct dt_job *j)
 {
     int index = dt_job_cause(j);
     const struct dt_death *cause = index < 0 ? NULL : &j->deaths[index];
     bool hung = cause && cause->hung;
     char *text = abort_text(j, cause);
-    struct dt_msg_abort abort = { j->generation, 0, cause ? culprit_of(j, cause) : 0,
-                                  hung ? DT_HOSTSHM_TIMED_OUT : DT_HOSTSHM_PEER_DIED, text };
+    struct dt_msg_abort abort = { j->generation,
+                                  0,
+                                  cause ? culprit_of(j, cause) : 0,
+                                  hung ? DT_HOSTSHM_TIMED_OUT : DT_HOSTSHM_PEER_DIED,
+                                  text,
+                                  ending_of(cause) };
 
     j->state = DT_JOB_FAILING;
     j->failed_ns = dt_now_ns();

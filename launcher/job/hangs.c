@@ -178,8 +178,9 @@ static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
 static void fail_comm(struct dt_job *j, struct dt_waitgroup *g, int code, uint32_t culprit,
                       const struct dt_strbuf *text)
 {
-    struct dt_msg_abort abort = { j->generation, g->comm, culprit, code,
-                                  (char *)(uintptr_t)dt_strbuf_text(text) };
+    struct dt_msg_abort abort = {
+        j->generation, g->comm, culprit, code, (char *)(uintptr_t)dt_strbuf_text(text), 0
+    };
 
     g->failed = true;
     dt_say("%s", abort.text);

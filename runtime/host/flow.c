@@ -11,7 +11,8 @@
 
 enum {
     HEADER = DT_DATAFRAME_HEADER,
-    REASON_MS = 5000,  /* how long agents may take to tell who waited for whom */
+    REASON_MS = 5000,  /* how long agents may take to tell who waited for whom, */
+    HOW_MS = 25,       /* and how a rank died, for which nobody waits long */
     GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
     OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
     YIELDS = 100,      /* looks at work that waits for other ranks, before sleeping */
@@ -136,7 +137,9 @@ static void lay_out(const struct run *r, struct dt_flow *f, size_t most, struct 
  * first. */
 static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 {
-    int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS : h->code == DT_ERR_PEER ? 0 : DT_ALARM_TOLD_MS;
+    int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS
+             : h->code == DT_ERR_PEER  ? HOW_MS
+                                       : DT_ALARM_TOLD_MS;
     dt_result_t stopped = dt_alarm_await(&r->mesh->alarm, ms);
 
     if (stopped != DT_OK)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/wire/rankmsg.h"
@@ -194,6 +195,36 @@ int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)
     if (culprit)
         *culprit = (uint32_t)(stop >> 32);
     return -(int)(uint32_t)stop;
+}
+
+void dt_hostshm_note_ending(const struct dt_hostshm *h, uint32_t rank, uint32_t ending)
+{
+    uint64_t none = 0;
+
+    if (ending & DT_HOSTSHM_ENDED)
+        atomic_compare_exchange_strong(&h->head->ending, &none, (uint64_t)rank << 32 | ending);
+}
+
+uint32_t dt_hostshm_ending(const struct dt_hostshm *h, uint32_t rank)
+{
+    uint64_t ending = h->head ? atomic_load(&h->head->ending) : 0;
+
+    return ending >> 32 == rank ? (uint32_t)ending : 0;
+}
+
+const char *dt_hostshm_ending_text(const struct dt_hostshm *h, uint32_t rank,
+                                   char text[DT_HOSTSHM_ENDING])
+{
+    uint32_t ending = dt_hostshm_ending(h, rank);
+    int status = (int)(ending & (DT_HOSTSHM_ENDED - 1));
+
+    if (!ending)
+        *text = '\0';
+    else if (WIFSIGNALED(status))
+        snprintf(text, DT_HOSTSHM_ENDING, " (killed by signal %d)", WTERMSIG(status));
+    else
+        snprintf(text, DT_HOSTSHM_ENDING, " (exit status %d)", WEXITSTATUS(status));
+    return text;
 }
 
 const char *dt_hostshm_call_name(uint64_t call)

@@ -81,6 +81,8 @@ enum dt_call_kind {
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */
 
+enum { DT_HOSTSHM_ENDED = 0x10000 }; /* of a rank's ending: how it ended is known */
+
 #define DT_HOSTSHM_NO_LIMIT UINT32_MAX /* of limit_ms */
 
 /* By which the other ranks of the host find this rank's memory (host/cma.h); all 0: it shows none.
@@ -135,6 +137,9 @@ struct dt_hostshm_head {
     /* 0, or why nothing goes on: a dt_result_t (negated, low half) and the rank to blame (high
      * half). */
     alignas(DT_HOSTSHM_LINE) _Atomic uint64_t stop;
+    /* By the agent, before it sets "stop" for a rank's death: the rank (high half) and how it ended
+     * (DT_HOSTSHM_ENDED and a status as of waitpid(2)); of the first one. Of the job's memory. */
+    _Atomic uint64_t ending;
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t sleepers; /* ranks that sleep or are about to */
     _Atomic uint32_t fences; /* not 0: some rank cannot use membarrier(2), see rounds.c */
@@ -209,6 +214,23 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit);
 /* The same, with a text for those who want to know more. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,
                              const char *why);
+
+/* An ending: code as of exit(3), or below 0 and a signal; 0: neither is known. */
+static inline uint32_t dt_hostshm_ending_of(int code, int signo)
+{
+    if (code < 0 && signo <= 0)
+        return 0;
+    return DT_HOSTSHM_ENDED | (uint32_t)(code < 0 ? signo & 0x7f : (code & 0xff) << 8);
+}
+
+/* Notes how that rank of the job ended, where it is the first one. */
+void dt_hostshm_note_ending(const struct dt_hostshm *h, uint32_t rank, uint32_t ending);
+/* How that rank of the job ended; 0: not known. */
+uint32_t dt_hostshm_ending(const struct dt_hostshm *h, uint32_t rank);
+/* " (killed by signal 9)", " (exit status 3)", or "". Returns text. */
+enum { DT_HOSTSHM_ENDING = 32 };
+const char *dt_hostshm_ending_text(const struct dt_hostshm *h, uint32_t rank,
+                                   char text[DT_HOSTSHM_ENDING]);
 
 static inline void dt_hostshm_note_call(struct dt_hostshm_rank *rank, uint64_t number,
                                         unsigned kind)

@@ -84,7 +84,8 @@ SHAPE(signal, F(signal, signo, U32, 0, NULL));
 SHAPE(stop, F(stop, grace_ms, U32, 0, NULL));
 SHAPE(abort,
     F(abort, generation, U32, 0, NULL), F(abort, comm, U64, 0, NULL), F(abort, rank, U32, 0, NULL),
-    F(abort, code, U32, 0, NULL), F(abort, text, STR, TEXT_MAX_BYTES, NULL));
+    F(abort, code, U32, 0, NULL), F(abort, text, STR, TEXT_MAX_BYTES, NULL),
+    F(abort, ending, U32, 0, NULL));
 SHAPE(asked, F(asked, comm, U64, 0, NULL));
 SHAPE(ping, F(ping, time_ns, U64, 0, NULL), F(ping, comms, LIST, COMMS_MAX, &asked_shape));
 SHAPE(query, F(query, id, U32, 0, NULL));

@@ -159,10 +159,11 @@ struct dt_msg_stop {
 
 struct dt_msg_abort {
     uint32_t generation;
-    uint64_t comm; /* whose calls fail; 0: all communicators of the job */
-    uint32_t rank; /* who died first, or is to blame */
-    int32_t code;  /* what calls return: a dt_result_t */
-    char *text;    /* what happened, where it is more than that this rank died; or "" */
+    uint64_t comm;   /* whose calls fail; 0: all communicators of the job */
+    uint32_t rank;   /* who died first, or is to blame */
+    int32_t code;    /* what calls return: a dt_result_t */
+    char *text;      /* what happened, where it is more than that this rank died; or "" */
+    uint32_t ending; /* how it died, as of dt_hostshm_ending_of */
 };
 
 struct dt_msg_asked { /* element of ping.comms */

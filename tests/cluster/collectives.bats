@@ -60,7 +60,8 @@ on_host() { # N PATTERN: the oldest such process
     cluster_on 1 kill -9 "$(on_host 1 '^busy 65536')"
     ends 137
     grep -qE '^dtrun: rank [01] \(host1, pid [0-9]+\) was killed by signal 9' "$ERR"
-    were_told 5 'rank [01] \(host1\) died'
+    were_told 5 'rank [01] \(host1\) died or left'
+    grep -qE '^rank [01]: .* died or left \(killed by signal 9\)$' "$OUT"
 }
 
 @test "check 40: an agent is killed: its ranks are gone, the others are told" {

@@ -135,9 +135,13 @@ static void kill_when_busy(struct testjob *job, int ms)
     testjob_kill(job, d->victim, SIGKILL);
 }
 
-static void survivors_were_told(const struct death *d)
+/* How the victim ended others may hear of later than that it is dead. */
+static void survivors_were_told(const char *hosts, const struct death *d)
 {
+    int home[TESTJOB_RANKS];
     char culprit[32];
+
+    testjob_place(hosts, home);
 
     /* who is where, ranks learn at the end of dt_init */
     snprintf(culprit, sizeof culprit, d->phase == IN_INIT ? "rank %d died" : "rank %d (host",
@@ -149,7 +153,8 @@ static void survivors_were_told(const struct death *d)
         }
         assert_int_equal(result.ranks[i].status, 0);
         assert_int_equal(shared->code[i], DT_ERR_PEER);
-        if (!strstr(shared->text[i], culprit))
+        if (!strstr(shared->text[i], culprit) ||
+            (home[i] == home[d->victim] && !strstr(shared->text[i], "(killed by signal 9)")))
             fail_msg("rank %d says: %s", i, shared->text[i]);
         assert_false(result.ranks[i].finalized);
         if (d->phase != IN_INIT)
@@ -172,7 +177,7 @@ static void a_death_ends_every_call_at_once(void **state)
 
                 setup(NULL);
                 assert_int_equal(testjob_run(&plan, &result), 0);
-                survivors_were_told(&d);
+                survivors_were_told(placements[p], &d);
             }
         }
     }
@@ -181,16 +186,21 @@ static void a_death_ends_every_call_at_once(void **state)
 /* A rank that leaves without dt_finalize is as lost as a dead one. */
 static int deserter(int rank, void *arg)
 {
+    dt_error_info_t info = { .size = sizeof info };
+
     (void)arg;
     NEED(dt_init() == DT_OK);
     shared->ready++;
     if (rank == 1) {
         while (shared->ready < dt_size()) /* nobody is to be inside dt_init any more */
             usleep(500);
-        return 0;
+        return 3;
     }
     NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
     NEED(strstr(dt_last_error(), "rank 1 (host0) died or left"));
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == 1 && info.signal == 0);
+    if (rank == 0)
+        NEED(info.status == 3 && strstr(info.message, "died or left (exit status 3)"));
     return 0;
 }
 
@@ -198,8 +208,9 @@ static void leaving_without_finalize_is_a_death(void **state)
 {
     (void)state;
     assert_int_equal(run("2 1", deserter, NULL), 0);
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(result.ranks[i].status, 0);
+    assert_int_equal(result.ranks[0].status, 0);
+    assert_int_equal(WEXITSTATUS(result.ranks[1].status), 3);
+    assert_int_equal(result.ranks[2].status, 0);
 }
 
 /* ---- stalls ---- */

@@ -447,7 +447,8 @@ static int die_in_a_call(int rank, void *arg)
     NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
     NEED(dt_last_error_info(&info) == DT_OK && info.code == DT_ERR_PEER && info.rank == 2);
     NEED(strcmp(info.host, "host1") == 0 && strcmp(info.operation, "barrier") == 0);
-    NEED(info.call == 2 && strstr(info.message, "barrier, call 2: rank 2 (host1) died or left"));
+    NEED(info.call == 2 && info.signal == SIGKILL && info.status == -1);
+    NEED(strstr(info.message, "barrier, call 2: rank 2 (host1) died or left (killed by signal 9)"));
     return 0;
 }
 
@@ -469,12 +470,15 @@ static void a_death_is_told_with_its_host(void **state)
 static int ask_early(int rank, void *arg)
 {
     dt_error_info_t info = { .size = 8 };
+    dt_error_info_t older = { .size = offsetof(dt_error_info_t, status), .status = 77 };
 
     (void)rank;
     (void)arg;
     NEED(dt_recorder_dump(NULL) == DT_ERR_STATE && strstr(dt_last_error(), "before dt_init"));
     NEED(dt_last_error_info(NULL) == DT_ERR_ARG);
     NEED(dt_last_error_info(&info) == DT_ERR_VERSION);
+    NEED(dt_last_error_info(&older) == DT_OK && older.code == DT_ERR_STATE && older.status == 77);
+    NEED(older.size == offsetof(dt_error_info_t, status) && strstr(older.message, "dt_init"));
     NEED(strstr(dt_last_error(), "before dt_init")); /* asking changes nothing */
     setenv("DTRUN_RECORDER_CALLS", "0", 1);
     NEED(dt_init() == DT_OK);

@@ -192,9 +192,11 @@ static void ended(struct testjob *job, int rank, int status)
         .step = state.step,
     };
     job->running--;
-    if (!state.finalized) {
-        for (int i = 0; i < job->n_hosts; i++)
-            dt_ranksock_abort(job->hosts[i].sock, 0, DT_ERR_PEER, (uint32_t)rank, "");
+    for (int i = 0; !state.finalized && i < job->n_hosts; i++) {
+        dt_ranksock_ended(job->hosts[i].sock, (uint32_t)rank,
+                          dt_hostshm_ending_of(WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+                                               WIFSIGNALED(status) ? WTERMSIG(status) : 0));
+        dt_ranksock_abort(job->hosts[i].sock, 0, DT_ERR_PEER, (uint32_t)rank, "");
     }
     if (job->running == 0)
         uv_stop(&job->loop);
