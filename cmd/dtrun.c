@@ -18,6 +18,7 @@
 #include "launcher/base/openfiles.h"
 #include "launcher/base/printed.h"
 #include "launcher/check/check.h"
+#include "launcher/io/outname.h"
 #include "launcher/job/ckptdir.h"
 #include "launcher/job/installed.h"
 #include "launcher/job/job.h"
@@ -247,6 +248,35 @@ static struct dt_job_config config_of(const struct dt_options *o, const struct d
     };
 }
 
+static bool says(const struct dt_strs *env, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (uint32_t i = 0; i < env->n; i++) {
+        if (strncmp(env->v[i], name, n) == 0 && (env->v[i][n] == '=' || env->v[i][n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* What ranks record of a failure goes beside their output, on the host of each, unless the user
+ * says otherwise. */
+static void place_recorder(struct dt_job_config *c, const struct dt_options *o, const char *here)
+{
+    char *base, *dir, *var;
+
+    if (!here || !o->output_dir || says(&c->env, DT_ENV_RECORDER) ||
+        says(&c->unset, DT_ENV_RECORDER))
+        return;
+    base = dt_xstrndup(o->output_dir, dt_outname_base(o->output_dir));
+    dir = absolute(here, base);
+    var = dt_xasprintf(DT_ENV_RECORDER "=%s", dir);
+    dt_xstrs_add(&c->env, var);
+    free(var);
+    free(dir);
+    free(base);
+}
+
 static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
                const struct dt_plan *plan, struct dt_error *err)
 {
@@ -269,6 +299,8 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         rc = load_push(&push, o, err);
     if (rc == 0)
         rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
+    if (rc == 0)
+        place_recorder(&c, o, here);
     if (rc == 0)
         allow_files(o->check ? hosts->n : plan->nnodes);
     if (rc == 0)

@@ -63,11 +63,13 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/json.c launcher/job/json.h \
 	launcher/job/loop.c launcher/job/loop.h \
+	launcher/job/lastcalls.c launcher/job/lastcalls.h \
 	launcher/job/launch.c \
 	launcher/job/network.c \
 	launcher/job/pause.c \
 	launcher/job/push.c launcher/job/push.h \
 	launcher/job/reach.c launcher/job/reach.h \
+	launcher/job/recorded.c \
 	launcher/job/recovery.c \
 	launcher/job/report.c launcher/job/report.h \
 	launcher/job/restart.c launcher/job/restart.h \

@@ -54,7 +54,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
         dt_agentlink_failed(&c->world->agent, c->id, result, c->trouble.rank, c->error.message,
                             true);
     dt_flow_fail(&c->mesh, result);
-    dt_dump_failure(c->world, c->error.message);
+    dt_dump_failure(c->world, c->id);
     return result;
 }
 

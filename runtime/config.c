@@ -111,12 +111,15 @@ static dt_result_t choose_calls(int given, uint32_t *calls)
 }
 
 /* The program may go elsewhere before anything fails. */
-static dt_result_t choose_place(const char *given, char path[PATH_MAX])
+static dt_result_t choose_place(const char *given, char path[PATH_MAX], bool *off)
 {
     const char *place = env(DT_ENV_RECORDER) ? env(DT_ENV_RECORDER) : given ? given : "";
     char here[PATH_MAX] = "";
     int n;
 
+    *off = strcmp(place, "off") == 0;
+    if (*off)
+        return DT_OK;
     if (*place && *place != '/' && !getcwd(here, sizeof here))
         return dt_fail(DT_ERR_IO, "dt_init: the working directory, below which %s is to be: %s",
                        place, strerror(errno));
@@ -144,5 +147,5 @@ dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
         r = choose_reach(&s->shows_memory);
     if (r == DT_OK)
         r = choose_calls(c.recorder_calls, &s->recorder_calls);
-    return r == DT_OK ? choose_place(c.recorder, s->recorder) : r;
+    return r == DT_OK ? choose_place(c.recorder, s->recorder, &s->recorder_is_off) : r;
 }

@@ -14,6 +14,7 @@ struct dt_settings {
     bool shows_memory; /* to the other ranks of the host (host/cma.h) */
     uint32_t recorder_calls;
     char recorder[PATH_MAX]; /* absolute: the directory of dumps; "": none */
+    bool recorder_is_off;    /* nothing is told of a failure */
 };
 
 /* Reads both, and chooses what others keep for themselves: instruction set and wire format. given

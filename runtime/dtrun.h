@@ -112,7 +112,7 @@ typedef struct dt_config {
     dt_wire_t wire;     /* DTRUN_WIRE: of calls that do not say; the same on all ranks */
     const char *isa;    /* DTRUN_ISA: the instruction set of reductions; NULL: the best there is */
     int recorder_calls; /* DTRUN_RECORDER_CALLS: see dt_recorder_dump; 0: none, -1: 64 */
-    const char *recorder; /* DTRUN_RECORDER: a directory for dumps; NULL: none */
+    const char *recorder; /* DTRUN_RECORDER: a directory for dumps; NULL: none; "off": see there */
 } dt_config_t;
 
 #define DT_CONFIG_INIT                                                                             \
@@ -429,10 +429,14 @@ typedef struct dt_error_info {
 DT_API dt_result_t dt_last_error_info(dt_error_info_t *info);
 
 /* The flight recorder keeps the last calls on every communicator (64, see dt_config_t): which they
- * were, when, and what came of them. Writes them to a file: as text, or where the path ends in
- * ".jsonl" as JSON lines. NULL: both, to rank.RANK.GENERATION.txt and .jsonl in the recorder's
- * directory, where they go by themselves when a call fails for good, once in a process. Any thread
- * may call it, while others are inside calls too. A failure concerns this call alone. */
+ * were, when, and what came of them. When a call fails for good, once in a process, dtrun is told
+ * of the last four on its communicator, and prints those of all ranks together; and where there is
+ * a recorder's directory all are written there, to rank.RANK.GENERATION.txt and .jsonl. dtrun's
+ * --output-dir is one, if nothing else was named; "off": nothing is told or written.
+ *
+ * This call writes them at any time, to a file: as text, or where the path ends in ".jsonl" as JSON
+ * lines. NULL: both, to the recorder's directory. Any thread may call it, while others are inside
+ * calls too. A failure concerns this call alone. */
 DT_API dt_result_t dt_recorder_dump(const char *path);
 
 #ifdef __cplusplus

@@ -17,10 +17,11 @@
 #include "runtime/dtype.h"
 #include "runtime/error.h"
 #include "runtime/host/clock.h"
-#include "runtime/host/trouble.h"
+#include "runtime/lastcalls.h"
 #include "runtime/wire/env.h"
 
 enum { NS = 1000000000, NAME = 48 };
+enum { DIR_TOLD = 400, TROUBLE_TOLD = 400 }; /* bytes: what fits into a packet */
 
 /* ---- pure ---- */
 
@@ -43,35 +44,15 @@ static const char *time_of_day(uint64_t wall, char text[NAME])
     return text;
 }
 
-static const char *way_name(const struct dt_record *r, char text[NAME])
-{
-    snprintf(text, NAME, "%s%s%s", r->within ? r->within : "", r->within && r->between ? "+" : "",
-             r->between ? r->between : "");
-    return *text ? text : "-";
-}
-
-/* The number has a column of its own. */
-static const char *what(const struct dt_call *call, char text[DT_CALL_TEXT])
-{
-    char *number = strstr(dt_call_describe(call, text), ", call ");
-
-    if (number)
-        *number = '\0';
-    return text;
-}
-
 static void text_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
 {
     uint64_t until = r->ended ? r->ended : a->now;
-    char comm[DT_COMM_NAME], at[NAME], way[NAME], call[DT_CALL_TEXT];
+    char comm[DT_COMM_NAME], at[NAME], way[DT_LASTCALLS_WAY], call[DT_CALL_TEXT];
 
     fprintf(out, "%-10s %8" PRIu64 "  %s %11.6f  %-15s  %-22s  %s\n", dt_comm_name(r->comm, comm),
             r->call.number, time_of_day(wall_time(a, r->begun), at),
-            (double)(until - r->begun) / NS,
-            !r->ended            ? "inside"
-            : r->result == DT_OK ? "ok"
-                                 : dt_result_name(r->result),
-            r->ended ? way_name(r, way) : "-", what(&r->call, call));
+            (double)(until - r->begun) / NS, dt_lastcalls_result(r), dt_lastcalls_way(r, way),
+            dt_lastcalls_what(&r->call, call));
 }
 
 void dt_dump_text(FILE *out, const struct dt_dump_about *a, const struct dt_record *records,
@@ -115,7 +96,7 @@ static void json_time(FILE *out, const char *name, uint64_t wall)
 static void json_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
 {
     unsigned told = dt_call_tells(&r->call);
-    char comm[DT_COMM_NAME], way[NAME];
+    char comm[DT_COMM_NAME], way[DT_LASTCALLS_WAY];
 
     fprintf(out, "{\"comm\":\"%s\",\"call\":%" PRIu64 ",\"kind\":\"%s\"",
             dt_comm_name(r->comm, comm), r->call.number, dt_hostshm_call_name(r->call.kind));
@@ -133,7 +114,7 @@ static void json_line(FILE *out, const struct dt_dump_about *a, const struct dt_
     if (r->ended) {
         json_time(out, "ended", wall_time(a, r->ended));
         fprintf(out, ",\"result\":\"%s\",\"way\":\"%s\"", dt_result_name(r->result),
-                way_name(r, way));
+                dt_lastcalls_way(r, way));
     }
     fputs("}\n", out);
 }
@@ -217,20 +198,47 @@ static dt_result_t dump_there(const struct dt_world *w, const char *why)
     return r;
 }
 
-void dt_dump_failure(const struct dt_world *w, const char *why)
+/* For dtrun, which tells the user what all ranks have in common. */
+static void tell(const struct dt_world *w, uint64_t comm, dt_result_t result, const char *trouble)
+{
+    const char *dir = strlen(w->settings.recorder) < DIR_TOLD ? w->settings.recorder : "";
+    char why[TROUBLE_TOLD];
+    struct dt_msg_last_calls m = { .comm = comm,
+                                   .code = result,
+                                   .dump = (char *)(uintptr_t)(*trouble ? "" : dir),
+                                   .trouble = why };
+    struct dt_record *records;
+    size_t n = dt_recorder_read(&records);
+
+    snprintf(why, sizeof why, "%s", trouble);
+    dt_lastcalls_tell(w->agent.fd, &m, records, n, dt_clock_ns());
+    free(records);
+}
+
+static void dump_and_tell(const struct dt_world *w, uint64_t comm, const dt_error_info_t *failure)
+{
+    dt_result_t r = DT_OK;
+
+    if (*w->settings.recorder)
+        r = dump_there(w, failure->message);
+    tell(w, comm, failure->code, r == DT_OK ? "" : dt_last_error());
+}
+
+void dt_dump_failure(const struct dt_world *w, uint64_t comm)
 {
     static atomic_flag done = ATOMIC_FLAG_INIT;
-    dt_error_info_t kept;
+    dt_error_info_t failure;
     sigset_t term, before;
 
-    if (!*w->settings.recorder || !w->settings.recorder_calls || atomic_flag_test_and_set(&done))
+    if (w->settings.recorder_is_off || !w->settings.recorder_calls ||
+        atomic_flag_test_and_set(&done))
         return;
     sigemptyset(&term);
     sigaddset(&term, SIGTERM); /* dtrun is about to end this process */
     pthread_sigmask(SIG_BLOCK, &term, &before);
-    dt_error_keep(&kept);
-    dump_there(w, why);
-    dt_error_again(&kept);
+    dt_error_keep(&failure);
+    dump_and_tell(w, comm, &failure);
+    dt_error_again(&failure);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

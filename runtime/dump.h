@@ -26,8 +26,9 @@ void dt_dump_text(FILE *out, const struct dt_dump_about *about, const struct dt_
 void dt_dump_json(FILE *out, const struct dt_dump_about *about, const struct dt_record *records,
                   size_t n);
 
-/* After a failure, once for a process: writes both into the directory that was chosen, if any. What
- * goes wrong is not told: the failure is to be. */
-void dt_dump_failure(const struct dt_world *w, const char *why);
+/* After a failure for good on a communicator, which is this thread's last one: once for a process,
+ * writes both into the directory that was chosen, if any, and tells dtrun of the communicator's
+ * last calls, and where the others are or why they could not be written. */
+void dt_dump_failure(const struct dt_world *w, uint64_t comm);
 
 #endif

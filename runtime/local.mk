@@ -46,6 +46,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/devicehost.c runtime/devicehost.h \
 	runtime/dtype.c runtime/dtype.h \
 	runtime/dump.c runtime/dump.h \
+	runtime/lastcalls.c runtime/lastcalls.h \
 	runtime/error.c runtime/error.h \
 	runtime/futex.h \
 	runtime/host/alarm.c runtime/host/alarm.h \

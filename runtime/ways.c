@@ -136,7 +136,7 @@ static dt_result_t fail(struct dt_way *w, struct dt_call *call)
     dt_error_details()->seconds = dt_ring_seconds(w->shm.ring);
     dt_comm_stop(c, r, w->trouble.rank, dt_last_error());
     dt_flow_fail(&w->mesh, r);
-    dt_dump_failure(c->world, dt_last_error());
+    dt_dump_failure(c->world, c->id);
     return r;
 }
 

@@ -46,6 +46,7 @@ UNIT_TESTS = \
 	tests/unit/checkpoint_format \
 	tests/unit/heartbeat \
 	tests/unit/job_fsm \
+	tests/unit/lastcalls \
 	tests/unit/linebuf \
 	tests/unit/outmux \
 	tests/unit/outname \
@@ -262,6 +263,10 @@ tests_unit_outname_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_restart_SOURCES = tests/unit/restart.c tests/unit/unit.h
 tests_unit_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_restart_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_lastcalls_SOURCES = tests/unit/lastcalls.c tests/unit/unit.h
+tests_unit_lastcalls_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_lastcalls_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_words_SOURCES = tests/unit/words.c tests/unit/unit.h
 tests_unit_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

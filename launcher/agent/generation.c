@@ -487,11 +487,18 @@ static void on_limit(void *arg, uint32_t ms)
     dt_channel_send(g->host->channel, DT_MSG_LIMIT, &m);
 }
 
+static void on_last_calls(void *arg, const struct dt_msg_last_calls *m)
+{
+    const struct dt_generation *g = arg;
+
+    dt_channel_send(g->host->channel, DT_MSG_LAST_CALLS, m);
+}
+
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
 {
-    static const struct dt_ranksock_events sock_events = {
-        on_rank_hello, on_commit, on_step, on_log, on_call_failed, on_limit
-    };
+    static const struct dt_ranksock_events sock_events = { on_rank_hello, on_commit,      on_step,
+                                                           on_log,        on_call_failed, on_limit,
+                                                           on_last_calls };
     static const struct dt_fault_events fault_events = { on_strike };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };

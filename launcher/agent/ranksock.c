@@ -29,6 +29,7 @@ struct peer {
     bool linked;  /* it said hello */
     pid_t pid;    /* who did; only this process is listened to from then on */
     bool warned;  /* the user knows that something is wrong with it */
+    bool told;    /* of its last calls */
 };
 
 struct dt_ranksock {
@@ -192,6 +193,22 @@ static void on_failed(struct dt_ranksock *s, const struct dt_rankmsg *msg)
                      msg->failed.text);
 }
 
+static void on_last_calls(struct peer *p, const struct dt_rankmsg *msg)
+{
+    union dt_msg m;
+
+    if (p->told ||
+        dt_msg_decode(DT_MSG_LAST_CALLS, msg->last_calls.payload, msg->last_calls.bytes, &m) < 0) {
+        warn(p, "told of its last calls twice, or in a way that is none; it was ignored");
+        return;
+    }
+    p->told = true;
+    m.last_calls.rank = rank_of(p);
+    m.last_calls.generation = p->owner->start->generation;
+    p->owner->events.last_calls(p->owner->arg, &m.last_calls);
+    dt_msg_free(DT_MSG_LAST_CALLS, &m);
+}
+
 static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
 {
     struct dt_ranksock *s = p->owner;
@@ -210,6 +227,8 @@ static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
         send_memory(p, msg->want_memory.comm, msg->want_memory.members, msg->want_memory.size);
     } else if (msg->type == DT_RANK_LIMIT) {
         s->events.limit(s->arg, msg->limit.ms);
+    } else if (msg->type == DT_RANK_LAST_CALLS) {
+        on_last_calls(p, msg);
     } else if (msg->type == DT_RANK_FREE_MEMORY) {
         dt_commshm_done(s->comms, msg->free_memory.comm);
     } else if (msg->type == DT_RANK_WANT_SEGMENT) {

@@ -27,6 +27,8 @@ struct dt_ranksock_events { /* none may call dt_ranksock_destroy */
     void (*failed)(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text);
     /* Calls of a rank may wait for so long only. */
     void (*limit)(void *arg, uint32_t ms);
+    /* What a rank called last, one of whose calls has failed for good: once for each rank. */
+    void (*last_calls)(void *arg, const struct dt_msg_last_calls *m);
 };
 
 struct dt_rank_state {

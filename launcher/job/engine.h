@@ -3,7 +3,8 @@
  * and output), failure.c (deaths and what to do about them), faults.c (--inject), recovery.c
  * (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside ended ones),
  * auxiliaries.c (those that run on when all ranks have ended), hangs.c (ranks that others wait
- * for), stopping.c (ending), and hostlink.c, which brings the news. */
+ * for), recorded.c (their last calls), stopping.c (ending), and hostlink.c, which brings the news.
+ */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
 
@@ -20,6 +21,7 @@
 #include "launcher/job/hostnet.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
+#include "launcher/job/lastcalls.h"
 #include "launcher/job/restart.h"
 #include "launcher/job/waits.h"
 #include "launcher/place/plan.h"
@@ -101,6 +103,8 @@ struct dt_job {
     uv_timer_t collect; /* FAILING: for how long more news may change what the cause is */
     uint64_t failed_ns;
     uint32_t query;
+    struct dt_lastcalls last_calls; /* of ranks whose calls have failed, while not yet said */
+    uv_timer_t recorded;            /* until that is said */
 
     bool *struck; /* by fault of config->inject: it has done its work */
 
@@ -241,6 +245,12 @@ void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping);
 uint64_t dt_job_look_ms(const struct dt_job *j);
 void dt_job_watch_waits(struct dt_job *j);  /* from time to time: all ranks are gone through */
 void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were stopped */
+
+/* recorded.c */
+void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
+                          const struct dt_msg_last_calls *m);
+void dt_job_say_last_calls(struct dt_job *j);
+void dt_job_forget_last_calls(struct dt_job *j); /* all ranks begin again */
 
 /* stopping.c */
 void dt_job_watch_signals(struct dt_job *j);

@@ -276,6 +276,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     case DT_MSG_LIMIT:
         on_limit(j, h, &msg->limit);
         break;
+    case DT_MSG_LAST_CALLS:
+        dt_job_on_last_calls(j, h, &msg->last_calls);
+        break;
     case DT_MSG_COMMIT:
         dt_job_on_commit(j, &msg->commit);
         break;
@@ -357,6 +360,7 @@ static void act_leave(struct dt_job *j)
     uv_close((uv_handle_t *)&j->stragglers, NULL);
     uv_close((uv_handle_t *)&j->auxiliaries, NULL);
     uv_close((uv_handle_t *)&j->fence, NULL);
+    uv_close((uv_handle_t *)&j->recorded, NULL);
 }
 
 static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
@@ -439,8 +443,10 @@ static void open_timers(struct dt_job *j)
     uv_timer_init(&j->loop, &j->stragglers);
     uv_timer_init(&j->loop, &j->auxiliaries);
     uv_timer_init(&j->loop, &j->fence);
+    uv_timer_init(&j->loop, &j->recorded);
     j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j->tick.data = j;
     j->start.data = j->stragglers.data = j->auxiliaries.data = j->fence.data = j;
+    j->recorded.data = j;
     j->last_look_ns = dt_now_ns();
     uv_timer_start(&j->tick, on_tick, period, period);
     if (j->config->timeout_s > 0)

@@ -63,6 +63,7 @@ void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *
     struct dt_msg_stop stop = { .grace_ms = 0 };
 
     j->state = DT_JOB_RECOVERING;
+    dt_job_forget_last_calls(j);
     say_restarting(j);
     record(j, cause, text);
     dt_restart_count(&j->restart);

@@ -202,6 +202,7 @@ void dt_job_finish(struct dt_job *j)
     if (j->refusal.text)
         dt_job_set_reason(j, dt_xstrdup(j->refusal.text));
     say_refusal(j);
+    dt_job_say_last_calls(j);
     if (j->exit_code == 0)
         dt_job_say_unstruck(j);
     say_end(j);

@@ -157,6 +157,15 @@ SHAPE(pong,
     F(pong, steps, LIST, DT_RANKS_MAX, &step_shape),
     F(pong, comms, LIST, COMMS_MAX, &comm_shape));
 SHAPE(limit, F(limit, generation, U32, 0, NULL), F(limit, ms, U32, 0, NULL));
+SHAPE(last_call,
+    F(last_call, call, U64, 0, NULL), F(last_call, ns, U64, 0, NULL),
+    F(last_call, what, STR, NAME_MAX_BYTES, NULL), F(last_call, result, STR, NAME_MAX_BYTES, NULL),
+    F(last_call, way, STR, NAME_MAX_BYTES, NULL));
+SHAPE(last_calls,
+    F(last_calls, generation, U32, 0, NULL), F(last_calls, rank, U32, 0, NULL),
+    F(last_calls, comm, U64, 0, NULL), F(last_calls, code, U32, 0, NULL),
+    F(last_calls, dump, STR, PATH_MAX_BYTES, NULL), F(last_calls, trouble, STR, TEXT_MAX_BYTES, NULL),
+    F(last_calls, calls, LIST, DT_LAST_CALLS, &last_call_shape));
 SHAPE(commit,
     F(commit, generation, U32, 0, NULL), F(commit, step, U64, 0, NULL),
     F(commit, restored, U8, 0, NULL));
@@ -207,6 +216,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_FAILED] = &failed_shape,
     [DT_MSG_PONG] = &pong_shape,
     [DT_MSG_LIMIT] = &limit_shape,
+    [DT_MSG_LAST_CALLS] = &last_calls_shape,
     [DT_MSG_COMMIT] = &commit_shape,
     [DT_MSG_STRUCK] = &struck_shape,
     [DT_MSG_ANSWER] = &answer_shape,

@@ -57,6 +57,7 @@ enum dt_msg_type {
     DT_MSG_EXIT = 36,         /* a rank ended; may overtake its output */
     DT_MSG_PONG = 37,         /* answer to PING, with every local rank's step, and who waits */
     DT_MSG_LIMIT = 46,        /* a rank's calls may wait for so long only */
+    DT_MSG_LAST_CALLS = 47,   /* of a rank, one of which has failed for good */
     DT_MSG_COMMIT = 38,       /* rank 0 committed, or restored from, a checkpoint */
     DT_MSG_ANSWER = 39,       /* all EXITs up to the QUERY have been sent */
     DT_MSG_LOG = 40,          /* a text for the user */
@@ -340,6 +341,26 @@ struct dt_msg_failed { /* as of ABORT */
     char *text;
 };
 
+enum { DT_LAST_CALLS = 4 };
+
+struct dt_msg_last_call { /* element of last_calls.calls */
+    uint64_t call;        /* its sequence number */
+    uint64_t ns;          /* it took so long, or has taken; 0: it was brief */
+    char *what;           /* "all-reduce of 5 f32 (sum)" */
+    char *result;         /* "ok", "DT_ERR_MISMATCH"; "inside": it has not returned */
+    char *way;            /* "shm-slices+tcp-ring"; "-": none, or it has not returned */
+};
+
+struct dt_msg_last_calls {
+    uint32_t generation;
+    uint32_t rank;
+    uint64_t comm;            /* that failed first in this rank */
+    int32_t code;             /* with what: a dt_result_t */
+    char *dump;               /* the directory where all calls are written, on its host; or "" */
+    char *trouble;            /* why they are not; or "" */
+    struct dt_msg_list calls; /* struct dt_msg_last_call, DT_LAST_CALLS at most, in order */
+};
+
 struct dt_msg_step { /* element of pong.steps */
     uint32_t rank;
     int64_t step;
@@ -463,6 +484,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_failed failed;
     struct dt_msg_pong pong;
     struct dt_msg_limit limit;
+    struct dt_msg_last_calls last_calls;
     struct dt_msg_commit commit;
     struct dt_msg_struck struck;
     struct dt_msg_answer answer;

@@ -9,7 +9,7 @@
 
 enum {
     MAGIC = 0x4b525444, /* "DTRK" */
-    PACKET_MAX = 1024,
+    PACKET_MAX = DT_RANK_LAST_CALLS_BYTES + 64,
 };
 
 static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
@@ -52,6 +52,10 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
         dt_put_u64(p, m->want_segment.comm);
         dt_put_u64(p, m->want_segment.bytes);
         dt_put_u32(p, m->want_segment.members);
+        break;
+    case DT_RANK_LAST_CALLS:
+        dt_put_u16(p, m->last_calls.bytes);
+        dt_put_bytes(p, m->last_calls.payload, m->last_calls.bytes);
         break;
     case DT_RANK_WELCOME:
         dt_put_u32(p, m->welcome.generation);
@@ -113,6 +117,19 @@ static void get_secret(struct dt_get *g, uint8_t *secret)
         memcpy(secret, d, DT_SECRET_BYTES);
 }
 
+static void get_last_calls(struct dt_get *g, struct dt_rankmsg *m)
+{
+    uint16_t n = dt_get_u16(g);
+    const uint8_t *d = n <= DT_RANK_LAST_CALLS_BYTES ? dt_get_bytes(g, n) : NULL;
+
+    if (!d) {
+        g->failed = true;
+        return;
+    }
+    m->last_calls.bytes = n;
+    memcpy(m->last_calls.payload, d, n);
+}
+
 static void get_body(struct dt_get *g, struct dt_rankmsg *m)
 {
     switch (m->type) {
@@ -153,6 +170,9 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
         m->want_segment.comm = dt_get_u64(g);
         m->want_segment.bytes = dt_get_u64(g);
         m->want_segment.members = dt_get_u32(g);
+        break;
+    case DT_RANK_LAST_CALLS:
+        get_last_calls(g, m);
         break;
     case DT_RANK_WELCOME:
         m->welcome.generation = dt_get_u32(g);

@@ -16,6 +16,7 @@
  *                    <-    SEGMENT + memory file   or why there is none
  *     FAILED         ->                            a call fails on all ranks
  *                    <-    ABORT                   a rank died, or failed
+ *     LAST_CALLS     ->                            what it called last, once in its life
  *
  * What an agent sends are small packets, a handful unasked in a rank's life and one for each
  * question, so it never has to wait for room: what may be long (the table) travels as a sealed
@@ -29,10 +30,11 @@
 #include "runtime/wire/msg.h"
 
 enum {
-    DT_RANK_PROTOCOL = 8, /* changes with any message or with the shared memory (hostshm.h) */
+    DT_RANK_PROTOCOL = 9, /* changes with any message or with the shared memory (hostshm.h) */
     DT_RANK_REFUSED_TEXT = 512,
     DT_RANK_NOTE_TEXT = 512,
     DT_RANK_FAILED_TEXT = 512,
+    DT_RANK_LAST_CALLS_BYTES = 2048,
 };
 
 enum dt_rankmsg_type {
@@ -45,6 +47,7 @@ enum dt_rankmsg_type {
     DT_RANK_FREE_MEMORY = 7,
     DT_RANK_LIMIT = 8,
     DT_RANK_WANT_SEGMENT = 9,
+    DT_RANK_LAST_CALLS = 10,
     DT_RANK_WELCOME = 65,
     DT_RANK_REFUSED = 66,
     DT_RANK_TABLE = 67,
@@ -97,6 +100,10 @@ struct dt_rankmsg {
             uint64_t bytes;   /* of the file; the same for all */
             uint32_t members; /* as above */
         } want_segment;
+        struct {
+            uint16_t bytes;
+            uint8_t payload[DT_RANK_LAST_CALLS_BYTES]; /* of a DT_MSG_LAST_CALLS */
+        } last_calls;
         struct {
             uint32_t generation;
             uint32_t rank;

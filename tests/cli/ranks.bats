@@ -266,7 +266,42 @@ traces() {
     [ -z "$(ls -A "$TMPDIR")" ]
 }
 
-@test "a failing call names rank, host and call, and what was called last is kept where asked" {
+@test "a failing call names rank, host and call, and what was called last is told" {
+    dtrun --transport local -H a:2,b:1 --collective-timeout 1 "$RANK/steps" hang
+    code_is 124
+    err_has "dtrun: the last calls on DT_WORLD:"
+    err_has "dtrun: | call 4: barrier, ok by shm+tcp"
+    err_has "dtrun: | call 7: barrier, DT_ERR_TIMEOUT by shm+tcp, up to 1"
+    [ "$(grep -c '^dtrun: | call' err)" -eq 4 ]
+    [ "$(grep -c 's (ranks 0-1)$' err)" -ge 1 ]
+    [ "$(ls)" = "$(printf '%s\n' err out)" ] # nothing is left where nobody asked for it
+    DTRUN_RECORDER=off dtrun -np 2 --collective-timeout 1 "$RANK/steps" hang
+    code_is 124
+    ! grep -q 'last calls' err || false
+    clean
+}
+
+@test "where what was called last cannot be written is told once for each host" {
+    DTRUN_RECORDER=/proc/none/x dtrun --transport local -H a:2,b:2 --collective-timeout 1 "$RANK/steps" hang
+    code_is 124
+    for host in a b; do
+        [ "$(grep -c "^dtrun: $host: /proc/none: cannot be made: No such file or directory; the recorded calls were \
+not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
+    done
+    clean
+}
+
+@test "what was called last stands beside the output of --output-dir" {
+    dtrun -np 2 --output-dir 'o/%h.%r' --collective-timeout 1 "$RANK/steps" hang
+    code_is 124
+    grep -q '^failure: rank 0 (localhost): barrier, call 7: timed out: ' o/rank.00000.1.txt
+    err_has "dtrun: all recorded calls are in localhost:$PWD/o"
+    DTRUN_RECORDER=off dtrun -np 2 --output-dir off --collective-timeout 1 "$RANK/steps" hang
+    [ "$(ls off)" = "$(printf '%s\n' rank.0000{0,1}.{err,out})" ]
+    clean
+}
+
+@test "what was called last is kept where asked" {
     DTRUN_RECORDER=calls dtrun --transport local -H a:1,b:1 --collective-timeout 1 "$RANK/steps" hang
     code_is 124
     err_has "rank 0 (a): barrier, call 7: timed out: rank 0 has waited"
@@ -278,9 +313,5 @@ traces() {
         [ "$(jq -r '.kind // .host' calls/rank.00000.1.jsonl | sort | uniq -c | tr -s ' \n' ' ')" = \
             " 1 a 6 barrier 1 dt_init " ]
     fi
-    rm -r calls
-    dtrun -np 2 --collective-timeout 1 "$RANK/steps" hang
-    code_is 124
-    [ "$(ls)" = "$(printf '%s\n' err out)" ] # nothing is left where nobody asked for it
     clean
 }

@@ -204,6 +204,11 @@ static const struct message {
       "q1 q2 w3 w250 w6 w2 w3 q-1 b1 w4 q0x10000000000 b0 "
       "w1 q7 w2 w3 w5 w1 w1 b2 q0x784 q5 w9 w60" },
     { DT_MSG_LIMIT, "limit", &(struct dt_msg_limit){ 1, 250 }, "w1 w250" },
+    { DT_MSG_LAST_CALLS, "last_calls",
+      &(struct dt_msg_last_calls){
+          1, 2, 7, -3, "/d", "no",
+          ITEMS(struct dt_msg_last_call, { 8, 9, "barrier", "ok", "shm" }) },
+      "w1 w2 q7 w-3 '/d' 'no' w1 q8 q9 'barrier' 'ok' 'shm'" },
     { DT_MSG_COMMIT, "commit", &(struct dt_msg_commit){ 1, -1, 2 }, "w1 q-1 b2" },
     { DT_MSG_STRUCK, "struck", &(struct dt_msg_struck){ "kill:rank=1" }, "'kill:rank=1'" },
     { DT_MSG_ANSWER, "answer", &(struct dt_msg_answer){ 6 }, "w6" },

@@ -73,12 +73,22 @@ static void saw_limit(void *arg, uint32_t ms)
     snprintf(f->seen + strlen(f->seen), 100, "limit(%u) ", ms);
 }
 
+static void saw_last_calls(void *arg, const struct dt_msg_last_calls *m)
+{
+    const struct dt_msg_last_call *call = m->calls.v;
+    struct fixture *f = arg;
+
+    snprintf(f->seen + strlen(f->seen), 300, "last_calls(%u,%u,%llx,%d)[%s][%s] %u %s %s ",
+             m->generation, m->rank, (unsigned long long)m->comm, m->code, m->dump, m->trouble,
+             m->calls.n, call->what, call->result);
+}
+
 static int setup(void **state)
 {
     static struct fixture fixture;
     struct fixture *f = &fixture;
-    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step,
-                                               saw_log,   saw_failed, saw_limit };
+    const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,      saw_log,
+                                               saw_failed, saw_limit,  saw_last_calls };
     static uint32_t ranks[RANKS] = { FIRST, SECOND };
     struct dt_error err = { 0 };
 
@@ -607,6 +617,35 @@ static void a_call_keeps_the_limit_it_began_with(void **state)
     dt_hostshm_unmap(&world);
 }
 
+/* Whose they are the agent knows, whatever the rank says. */
+static void last_calls_are_passed_on_once(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_msg_last_call call = { 3, 0, (char *)"barrier", (char *)"inside", (char *)"-" };
+    struct dt_msg_last_calls calls = { 77, 99, 7, -3, (char *)"/d", (char *)"", { &call, 1 } };
+    struct dt_put out = { 0 };
+    struct dt_rankmsg m = { .type = DT_RANK_LAST_CALLS };
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    f->seen[0] = '\0';
+    dt_msg_encode(&out, DT_MSG_LAST_CALLS, &calls);
+    m.last_calls.bytes = (uint16_t)out.len;
+    memcpy(m.last_calls.payload, out.data, out.len);
+    m.last_calls.bytes--;
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    turn(f);
+    assert_non_null(strstr(f->seen, "told of its last calls twice, or in a way that is none"));
+    f->seen[0] = '\0';
+    m.last_calls.bytes++;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    turn(f);
+    snprintf(f->seen + 500, 200, "last_calls(%d,%d,7,-3)[/d][] 1 barrier inside ", GENERATION,
+             FIRST);
+    assert_string_equal(f->seen, f->seen + 500);
+    dt_put_free(&out);
+}
+
 static void a_watched_step_is_reported_and_left_on_word(void **state)
 {
     struct fixture *f = *state;
@@ -682,6 +721,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_limit_is_passed_on, setup, teardown),
         cmocka_unit_test_setup_teardown(a_limit_counts_while_it_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_keeps_the_limit_it_began_with, setup, teardown),
+        cmocka_unit_test_setup_teardown(last_calls_are_passed_on_once, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_dead_rank_sent_is_still_read, setup, teardown),
     };
 

@@ -310,11 +310,13 @@ static void as_json_lines(void **state)
 
 /* ---- in a job ---- */
 
-static char dir[] = "/tmp/dtrun-recorder-XXXXXX";
+static const char template[] = "/tmp/dtrun-recorder-XXXXXX";
+static char dir[sizeof template];
 
 static int make_dir(void **state)
 {
     (void)state;
+    memcpy(dir, template, sizeof dir);
     return mkdtemp(dir) ? 0 : -1;
 }
 
@@ -402,6 +404,119 @@ static void a_failure_is_dumped_and_told(void **state)
             testjob_pass(&(struct testjob_plan){ .hosts = placements[i], .body = disagree }), 0);
         assert_int_equal(remove_dir(NULL), 0);
         assert_int_equal(mkdir(dir, 0700), 0);
+    }
+}
+
+/* By default nothing is written, and what was called last is told to dtrun. */
+static int disagree_late(int rank, void *place)
+{
+    int64_t x = rank;
+
+    if (place)
+        setenv("DTRUN_RECORDER", place, 1);
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 5; i++)
+        NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED((rank == 1
+              ? dt_barrier(DT_WORLD)
+              : dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_MAX)) == DT_ERR_MISMATCH);
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH); /* is told no more */
+    NEED(strstr(dt_last_error(), "called"));
+    return 0;
+}
+
+static void run_disagree_late(const char *place, struct testjob_result *result)
+{
+    struct testjob_plan plan = { .hosts = "2 1", .body = disagree_late };
+
+    plan.arg = (void *)(uintptr_t)place;
+    assert_int_equal(testjob_run(&plan, result), 0);
+    for (int rank = 0; rank < 3; rank++)
+        assert_int_equal(result->ranks[rank].status, 0);
+}
+
+static void the_last_four_calls_are_told(void **state)
+{
+    struct testjob_result result;
+    const char *line;
+
+    (void)state;
+    run_disagree_late(NULL, &result);
+    line = strstr(result.last_calls, "rank 1, comm 0, code -3, : 4 barrier: ok, ");
+    assert_non_null(line);
+    assert_null(strstr(line + 1, "rank 1, ")); /* once */
+    line = strstr(line, " 7 barrier: DT_ERR_MISMATCH, ");
+    assert_non_null(line);
+    assert_int_equal(strchr(line, ';')[1], '\n');
+    for (int rank = 0; rank < 3; rank += 2) {
+        char want[64];
+
+        snprintf(want, sizeof want, "rank %d, comm 0, code -3, : 4 barrier: ok, ", rank);
+        line = strstr(result.last_calls, want);
+        assert_non_null(line);
+        assert_non_null(strstr(line, " 7 all-reduce of 1 i64 (max): DT_ERR_MISMATCH, "));
+    }
+}
+
+static void where_dumps_are_or_why_not_is_told(void **state)
+{
+    static struct testjob_result result;
+    char want[128];
+
+    (void)state;
+    run_disagree_late("off", &result);
+    assert_string_equal(result.last_calls, "");
+    run_disagree_late("/proc/none/x", &result);
+    assert_non_null(strstr(result.last_calls,
+                           "code -3, /proc/none: cannot be made: No such file or directory: 4 "));
+    run_disagree_late(dir, &result);
+    snprintf(want, sizeof want, "code -3, %s: 4 barrier: ok, ", dir);
+    assert_non_null(strstr(result.last_calls, want));
+}
+
+/* The last calls of a pair, made at once and in the background, which fail with the peer's end. */
+static int pass_and_die(int rank, void *arg)
+{
+    int64_t x = 5, y[2];
+    dt_request_t q;
+    char path[64];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 0) {
+        NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 1) == DT_OK);
+        NEED(dt_irecv(DT_WORLD, y, 2, DT_I64, 1, &q) == DT_OK && dt_wait(&q) == DT_OK);
+        NEED(dt_irecv(DT_WORLD, y, 2, DT_I64, 1, &q) == DT_OK && dt_wait(&q) == DT_ERR_PEER);
+        snprintf(path, sizeof path, "%s/pairs.jsonl", dir);
+        NEED(dt_recorder_dump(path) == DT_OK);
+        return 0;
+    }
+    NEED(dt_irecv(DT_WORLD, &x, 1, DT_I64, 0, &q) == DT_OK && dt_wait(&q) == DT_OK);
+    NEED(dt_isend(DT_WORLD, y, 2, DT_I64, 0, &q) == DT_OK && dt_wait(&q) == DT_OK);
+    raise(SIGKILL);
+    return 1;
+}
+
+static void calls_between_two_are_recorded_whole(void **state)
+{
+    static const struct {
+        const char *hosts, *way;
+    } cases[] = { { "2", "shm" }, { "1 1", "tcp" } };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct testjob_plan plan = { .hosts = cases[i].hosts, .body = pass_and_die };
+        struct testjob_result result;
+        char want[256];
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        assert_int_equal(result.ranks[0].status, 0);
+        snprintf(want, sizeof want,
+                 " 1 send of 1 i64 to rank 1: ok, %s; 1 recv of 2 i64 from rank 1: ok, %s; "
+                 "2 recv of 2 i64 from rank 1: DT_ERR_PEER, %s;\n",
+                 cases[i].way, cases[i].way, cases[i].way);
+        fprintf(stderr, "# %s", result.last_calls);
+        assert_non_null(strstr(result.last_calls, want));
     }
 }
 
@@ -498,6 +613,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         /* first, so that the ranks, which are forked from here, have no calls yet */
         cmocka_unit_test_setup_teardown(a_failure_is_dumped_and_told, make_dir, remove_dir),
+        cmocka_unit_test(the_last_four_calls_are_told),
+        cmocka_unit_test_setup_teardown(where_dumps_are_or_why_not_is_told, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(calls_between_two_are_recorded_whole, make_dir, remove_dir),
         cmocka_unit_test(a_death_is_told_with_its_host),
         cmocka_unit_test(what_cannot_be_dumped_is_told),
         cmocka_unit_test(the_last_calls_are_kept),

@@ -129,6 +129,23 @@ static void saw_limit(void *arg, uint32_t ms)
     (void)ms;
 }
 
+static void saw_last_calls(void *arg, const struct dt_msg_last_calls *m)
+{
+    struct testjob_result *result = ((struct host *)arg)->job->result;
+    const struct dt_msg_last_call *calls = m->calls.v;
+    char *text = result->last_calls;
+    size_t n = strlen(text), room = sizeof result->last_calls;
+
+    n += (size_t)snprintf(text + n, room - n, "rank %u, comm %llx, code %d, %s%s:", m->rank,
+                          (unsigned long long)m->comm, m->code, m->dump, m->trouble);
+    for (uint32_t i = 0; i < m->calls.n && n < room; i++)
+        n += (size_t)snprintf(text + n, room - n, " %llu %s: %s, %s;",
+                              (unsigned long long)calls[i].call, calls[i].what, calls[i].result,
+                              calls[i].way);
+    if (n < room)
+        snprintf(text + n, room - n, "\n");
+}
+
 static void saw_hello(void *arg, uint32_t rank, uint16_t port)
 {
     struct testjob *job = ((struct host *)arg)->job;
@@ -328,8 +345,8 @@ static void place(struct testjob *job)
 
 static void start_hosts(struct testjob *job)
 {
-    const struct dt_ranksock_events events = { saw_hello, saw_commit, saw_step,
-                                               saw_log,   saw_failed, saw_limit };
+    const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,      saw_log,
+                                               saw_failed, saw_limit,  saw_last_calls };
     struct dt_error err = { 0 };
 
     for (int i = 0; i < job->n_hosts; i++) {

@@ -36,7 +36,8 @@ struct testjob_rank {
 struct testjob_result {
     struct testjob_rank ranks[TESTJOB_RANKS];
     int n;
-    char log[2048]; /* what the agents would have told the user */
+    char log[2048];        /* what the agents would have told the user */
+    char last_calls[8192]; /* what ranks told of theirs, a line each */
 };
 
 /* Reads a placement, either as the number of ranks of each host, "3 1 2", or as the host of each

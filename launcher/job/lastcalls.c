@@ -1,0 +1,198 @@
+#include "launcher/job/lastcalls.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/job/words.h"
+#include "runtime/wire/hostshm.h"
+
+enum {
+    CALLERS = 256, /* that are kept */
+    HOSTS = 16,    /* likewise */
+    LINES = 8,     /* that are said */
+    WORTH_TELLING_NS = 1000 * 1000,
+};
+
+/* ---- collecting ---- */
+
+static void add_rank(struct dt_u32s *ranks, uint32_t rank)
+{
+    uint32_t i = ranks->n;
+
+    ranks->v = dt_xrealloc(ranks->v, ranks->n + 1, sizeof *ranks->v);
+    for (; i > 0 && ranks->v[i - 1] > rank; i--)
+        ranks->v[i] = ranks->v[i - 1];
+    ranks->v[i] = rank;
+    ranks->n++;
+}
+
+static bool is_same(const struct dt_callers *c, uint64_t comm, const struct dt_msg_last_call *call)
+{
+    return c->comm == comm && c->call.call == call->call && strcmp(c->call.what, call->what) == 0 &&
+           strcmp(c->call.result, call->result) == 0;
+}
+
+/* NULL: there is no room for another. */
+static struct dt_callers *callers_of(struct dt_lastcalls *l, uint64_t comm,
+                                     const struct dt_msg_last_call *call)
+{
+    struct dt_callers *c = l->callers;
+
+    for (size_t i = 0; i < l->ncallers; i++) {
+        if (is_same(&c[i], comm, call))
+            return &c[i];
+    }
+    if (l->ncallers == CALLERS)
+        return NULL;
+    l->callers = c = dt_xrealloc(c, l->ncallers + 1, sizeof *c);
+    c += l->ncallers++;
+    *c = (struct dt_callers){ .comm = comm, .call = *call };
+    c->call.what = dt_xstrdup(call->what);
+    c->call.result = dt_xstrdup(call->result);
+    c->call.way = dt_xstrdup(call->way);
+    return c;
+}
+
+static void add_call(struct dt_lastcalls *l, uint64_t comm, uint32_t rank,
+                     const struct dt_msg_last_call *call)
+{
+    struct dt_callers *c = callers_of(l, comm, call);
+
+    if (!c) {
+        l->unsaid++;
+        return;
+    }
+    if (call->ns > c->call.ns)
+        c->call.ns = call->ns;
+    if (strcmp(c->call.way, call->way) != 0)
+        strcpy(c->call.way, "");
+    add_rank(&c->ranks, rank);
+}
+
+static void add_dump(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m)
+{
+    for (size_t i = 0; i < l->ndumps; i++) {
+        if (strcmp(l->dumps[i].host, host) == 0 && !*l->dumps[i].trouble == !*m->trouble)
+            return;
+    }
+    if (l->ndumps == HOSTS || (!*m->dump && !*m->trouble))
+        return;
+    l->dumps = dt_xrealloc(l->dumps, l->ndumps + 1, sizeof *l->dumps);
+    l->dumps[l->ndumps++] =
+        (struct dt_dumphost){ dt_xstrdup(host), dt_xstrdup(m->dump), dt_xstrdup(m->trouble) };
+}
+
+void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m)
+{
+    const struct dt_msg_last_call *calls = m->calls.v;
+
+    for (uint32_t i = 0; i < m->calls.n; i++)
+        add_call(l, m->comm, m->rank, &calls[i]);
+    add_dump(l, host, m);
+    l->own |= m->code != DT_HOSTSHM_PEER_DIED;
+}
+
+/* ---- saying ---- */
+
+static int by_call(const void *a, const void *b)
+{
+    const struct dt_callers *x = *(const struct dt_callers *const *)a;
+    const struct dt_callers *y = *(const struct dt_callers *const *)b;
+
+    if (x->comm != y->comm)
+        return x->comm < y->comm ? -1 : 1;
+    if (x->call.call != y->call.call)
+        return x->call.call < y->call.call ? -1 : 1;
+    return (x->ranks.v[0] > y->ranks.v[0]) - (x->ranks.v[0] < y->ranks.v[0]);
+}
+
+static void say_comm(uint64_t comm, struct dt_strbuf *out)
+{
+    if (comm)
+        dt_strbuf_printf(out, "the last calls on communicator %" PRIu64 ".%" PRIu64 ":\n",
+                         (comm >> 32) - 1, comm & UINT32_MAX);
+    else
+        dt_strbuf_puts(out, "the last calls on DT_WORLD:\n");
+}
+
+static void say_callers(const struct dt_callers *c, struct dt_strbuf *out)
+{
+    bool one_way = *c->call.way && strcmp(c->call.way, "-") != 0;
+
+    dt_strbuf_printf(out, "| call %" PRIu64 ": %s, %s%s%s", c->call.call, c->call.what,
+                     c->call.result, one_way ? " by " : "", one_way ? c->call.way : "");
+    if (c->call.ns >= WORTH_TELLING_NS) {
+        dt_strbuf_puts(out, c->ranks.n > 1 ? ", up to " : ", ");
+        dt_words_duration(out, (double)c->call.ns / 1e9);
+    }
+    dt_strbuf_puts(out, " (");
+    dt_words_ranks(out, &c->ranks);
+    dt_strbuf_puts(out, ")\n");
+}
+
+static void say_calls(const struct dt_lastcalls *l, struct dt_strbuf *out)
+{
+    const struct dt_callers **sorted = dt_xcalloc(l->ncallers, sizeof *sorted);
+    size_t first = l->ncallers > LINES ? l->ncallers - LINES : 0;
+
+    for (size_t i = 0; i < l->ncallers; i++)
+        sorted[i] = &l->callers[i];
+    qsort(sorted, l->ncallers, sizeof *sorted, by_call);
+    for (size_t i = first; i < l->ncallers; i++) {
+        if (i == first || sorted[i]->comm != sorted[i - 1]->comm)
+            say_comm(sorted[i]->comm, out);
+        say_callers(sorted[i], out);
+    }
+    if (first + l->unsaid)
+        dt_strbuf_printf(out, "| and %zu more\n", first + l->unsaid);
+    free(sorted);
+}
+
+static void say_dumps(const struct dt_lastcalls *l, struct dt_strbuf *out)
+{
+    bool begun = false;
+
+    for (size_t i = 0; i < l->ndumps; i++) {
+        if (*l->dumps[i].trouble)
+            continue;
+        dt_strbuf_printf(out, "%s%s:%s", begun ? ", " : "all recorded calls are in ",
+                         l->dumps[i].host, l->dumps[i].dir);
+        begun = true;
+    }
+    if (begun)
+        dt_strbuf_puts(out, "\n");
+    for (size_t i = 0; i < l->ndumps; i++) {
+        if (*l->dumps[i].trouble)
+            dt_strbuf_printf(out,
+                             "%s: %s; the recorded calls were not written: name another directory "
+                             "with DTRUN_RECORDER\n",
+                             l->dumps[i].host, l->dumps[i].trouble);
+    }
+}
+
+void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out)
+{
+    if (l->ncallers)
+        say_calls(l, out);
+    say_dumps(l, out);
+}
+
+void dt_lastcalls_free(struct dt_lastcalls *l)
+{
+    for (size_t i = 0; i < l->ncallers; i++) {
+        free(l->callers[i].call.what);
+        free(l->callers[i].call.result);
+        free(l->callers[i].call.way);
+        free(l->callers[i].ranks.v);
+    }
+    for (size_t i = 0; i < l->ndumps; i++) {
+        free(l->dumps[i].host);
+        free(l->dumps[i].dir);
+        free(l->dumps[i].trouble);
+    }
+    free(l->callers);
+    free(l->dumps);
+    *l = (struct dt_lastcalls){ 0 };
+}

@@ -1,0 +1,38 @@
+/* What ranks called last before a call of theirs failed for good, told so that what they have in
+ * common is said once, however many they are. Pure. */
+#ifndef DT_JOB_LASTCALLS_H
+#define DT_JOB_LASTCALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/base/strbuf.h"
+#include "runtime/wire/msg.h"
+
+struct dt_callers { /* ranks that say the same */
+    uint64_t comm;
+    struct dt_msg_last_call call; /* ns: the longest of theirs; way: "" where theirs differ */
+    struct dt_u32s ranks;         /* ascending */
+};
+
+struct dt_dumphost {
+    char *host;
+    char *dir;
+    char *trouble; /* why nothing is there; or "" */
+};
+
+struct dt_lastcalls { /* zero-initialised */
+    struct dt_callers *callers;
+    size_t ncallers;
+    size_t unsaid; /* calls of ranks for which there was no room */
+    struct dt_dumphost *dumps;
+    size_t ndumps;
+    bool own; /* some rank failed by more than that another one has gone */
+};
+
+void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m);
+/* The lines, of which each ends with a newline; of many the last are said. */
+void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out);
+void dt_lastcalls_free(struct dt_lastcalls *l); /* it is as zero-initialised again */
+
+#endif

@@ -1,0 +1,53 @@
+/* What ranks tell of their last calls, said once they all have had the time to. */
+#include <string.h>
+
+#include "launcher/base/log.h"
+#include "launcher/job/engine.h"
+
+enum { WAIT_MS = 300 }; /* for other ranks, where the job goes on */
+
+void dt_job_say_last_calls(struct dt_job *j)
+{
+    struct dt_strbuf b = { 0 };
+    char *rest = NULL;
+
+    uv_timer_stop(&j->recorded);
+    dt_lastcalls_words(&j->last_calls, &b);
+    for (char *line = b.data ? strtok_r(b.data, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest))
+        dt_say("%s", line);
+    dt_strbuf_free(&b);
+    dt_lastcalls_free(&j->last_calls);
+}
+
+static void on_waited(uv_timer_t *timer)
+{
+    dt_job_say_last_calls(timer->data);
+}
+
+/* That a rank has gone, and that all begin again, is said; in which calls the others were when they
+ * learned of it is nothing more. */
+void dt_job_forget_last_calls(struct dt_job *j)
+{
+    if (j->last_calls.own)
+        dt_job_say_last_calls(j);
+    uv_timer_stop(&j->recorded);
+    dt_lastcalls_free(&j->last_calls);
+}
+
+/* Ranks that are told to end leave their calls because of that. */
+static bool is_of_interest(const struct dt_job *j, const struct dt_msg_last_calls *m)
+{
+    return m->generation == j->generation && !j->left && !j->told_to_stop && m->rank < j->np &&
+           j->state != DT_JOB_RECOVERING;
+}
+
+void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
+                          const struct dt_msg_last_calls *m)
+{
+    if (!is_of_interest(j, m))
+        return;
+    dt_lastcalls_add(&j->last_calls, dt_job_host_name(j, h->host), m);
+    if (!uv_is_active((uv_handle_t *)&j->recorded))
+        uv_timer_start(&j->recorded, on_waited, WAIT_MS, 0);
+}

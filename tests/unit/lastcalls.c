@@ -1,0 +1,127 @@
+/* What ranks called last, said once for all that say the same. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/job/lastcalls.h"
+#include "tests/unit/unit.h"
+
+enum { PEER = -4, MISMATCH = -3 };
+
+static struct dt_msg_last_call call(uint64_t number, uint64_t ns, const char *what,
+                                    const char *result, const char *way)
+{
+    return (struct dt_msg_last_call){ number, ns, (char *)(uintptr_t)what,
+                                      (char *)(uintptr_t)result, (char *)(uintptr_t)way };
+}
+
+static void add(struct dt_lastcalls *l, uint32_t rank, uint64_t comm,
+                struct dt_msg_last_call *calls, uint32_t n)
+{
+    struct dt_msg_last_calls m = { 1, rank, comm, MISMATCH, (char *)"", (char *)"", { calls, n } };
+
+    dt_lastcalls_add(l, "host", &m);
+}
+
+static void are(struct dt_lastcalls *l, const char *want)
+{
+    struct dt_strbuf b = { 0 };
+
+    dt_lastcalls_words(l, &b);
+    assert_string_equal(dt_strbuf_text(&b), want);
+    dt_strbuf_free(&b);
+    dt_lastcalls_free(l);
+    dt_lastcalls_words(l, &b);
+    assert_string_equal(dt_strbuf_text(&b), "");
+}
+
+/* However many ranks there are, and in whatever order they come. */
+static void what_is_the_same_is_said_once(void **state)
+{
+    struct dt_lastcalls l = { 0 };
+
+    (void)state;
+    for (uint32_t i = 0; i < 512; i++) {
+        uint32_t rank = i * 5 % 512;
+        struct dt_msg_last_call calls[] = {
+            call(7, rank * 1000, "barrier", "ok", "shm"),
+            rank == 3 ? call(8, 0, "barrier", "DT_ERR_MISMATCH", "shm")
+                      : call(8, 3000000, "all-reduce of 5 f32 (sum)", "DT_ERR_MISMATCH",
+                             rank % 2 ? "shm" : "shm-small"),
+        };
+
+        add(&l, rank, 0, calls, 2);
+    }
+    assert_true(l.own);
+    are(&l, "the last calls on DT_WORLD:\n"
+            "| call 7: barrier, ok by shm (ranks 0-511)\n"
+            "| call 8: all-reduce of 5 f32 (sum), DT_ERR_MISMATCH, up to 3 ms (ranks 0-2,4-511)\n"
+            "| call 8: barrier, DT_ERR_MISMATCH by shm (rank 3)\n");
+}
+
+static void communicators_stand_apart(void **state)
+{
+    struct dt_msg_last_call one = call(2, 1100000000, "barrier", "inside", "-");
+    struct dt_lastcalls l = { 0 };
+
+    (void)state;
+    add(&l, 4, 4ULL << 32 | 2, &one, 1);
+    add(&l, 1, 0, &one, 1);
+    are(&l, "the last calls on DT_WORLD:\n"
+            "| call 2: barrier, inside, 1.1 s (rank 1)\n"
+            "the last calls on communicator 3.2:\n"
+            "| call 2: barrier, inside, 1.1 s (rank 4)\n");
+}
+
+static void many_that_differ_are_counted(void **state)
+{
+    struct dt_lastcalls l = { 0 };
+    struct dt_strbuf b = { 0 };
+    size_t lines = 0;
+
+    (void)state;
+    for (uint32_t rank = 0; rank < 1000; rank++) {
+        struct dt_msg_last_call c = call(rank, 0, "barrier", "ok", "-");
+
+        add(&l, rank, 0, &c, 1);
+    }
+    dt_lastcalls_words(&l, &b);
+    for (const char *s = dt_strbuf_text(&b); *s; s++)
+        lines += *s == '\n';
+    assert_int_equal(lines, 10);
+    assert_non_null(
+        strstr(dt_strbuf_text(&b), "| call 255: barrier, ok (rank 255)\n| and 992 more\n"));
+    dt_strbuf_free(&b);
+    dt_lastcalls_free(&l);
+}
+
+static void where_all_calls_are_is_said_by_host(void **state)
+{
+    struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .trouble = (char *)"" };
+    struct dt_lastcalls l = { 0 };
+
+    (void)state;
+    dt_lastcalls_add(&l, "a", &m);
+    dt_lastcalls_add(&l, "a", &m);
+    dt_lastcalls_add(&l, "b", &m);
+    m.dump = (char *)"";
+    m.trouble = (char *)"/d: cannot be made: Permission denied";
+    dt_lastcalls_add(&l, "c", &m);
+    dt_lastcalls_add(&l, "c", &m);
+    assert_false(l.own);
+    are(&l, "all recorded calls are in a:/d, b:/d\n"
+            "c: /d: cannot be made: Permission denied; the recorded calls were not written: name "
+            "another directory with DTRUN_RECORDER\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_the_same_is_said_once),
+        cmocka_unit_test(communicators_stand_apart),
+        cmocka_unit_test(many_that_differ_are_counted),
+        cmocka_unit_test(where_all_calls_are_is_said_by_host),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
