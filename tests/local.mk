@@ -354,7 +354,8 @@ CLUSTER_TESTS = \
 	tests/cluster/recover.bats \
 	tests/cluster/frameworks.bats \
 	tests/cluster/user.bats
-EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/unit/checks.h
+EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/cluster/far.py \
+	tests/unit/checks.h
 
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
 # over it.)

@@ -340,6 +340,47 @@ cluster_mute() {
 }
 cluster_unmute() { ip netns exec "$CLUSTER_TAG-h$1" nft delete table inet mute; }
 
+_cluster_has_card() { ip -n "$CLUSTER_TAG-l" link show "$1" >/dev/null 2>&1; }
+
+# From now on host N is at the other end of a line that takes MILLISECONDS each way, lets BITS through in
+# a second, and loses PERCENT of all packets. (Few kernels have netem, which would do the same.)
+cluster_far() { # N MILLISECONDS BITS PERCENT
+    local i=$1 ns=$CLUSTER_TAG-h$1 lan=$CLUSTER_TAG-l mac
+
+    mac=$(ip netns exec "$ns" cat /sys/class/net/eth0/address)
+    shift
+    ip netns exec "$lan" python3 "$DTRUN_SOURCE/tests/cluster/far.py" "near$i" "far$i" "$@" \
+        >"$CLUSTER_DIR/host$i/line" 2>&1 3>&- &
+    echo $! >"$CLUSTER_DIR/host$i/line.pid"
+    await _cluster_has_card "far$i" || { cat "$CLUSTER_DIR/host$i/line"; return 1; }
+    ip -n "$ns" link set eth0 down
+    ip -n "$ns" address flush dev eth0
+    ip -n "$lan" -batch - <<BATCH
+link set h$i down
+link set near$i master br0 up
+link set far$i netns $ns
+BATCH
+    ip -n "$ns" -batch - <<BATCH
+link set far$i address $mac
+address add $CLUSTER_NET.$i/24 dev far$i
+link set far$i up
+BATCH
+}
+
+# As before; prints how many packets the line carried and lost, towards the host and back.
+cluster_near() { # N
+    local pid
+
+    read -r pid <"$CLUSTER_DIR/host$1/line.pid"
+    kill "$pid" # its cards end with it
+    wait "$pid" || true
+    rm "$CLUSTER_DIR/host$1/line.pid"
+    ip -n "$CLUSTER_TAG-h$1" address add "$CLUSTER_NET.$1/24" dev eth0
+    ip -n "$CLUSTER_TAG-h$1" link set eth0 up
+    ip -n "$CLUSTER_TAG-l" link set "h$1" up
+    cat "$CLUSTER_DIR/host$1/line"
+}
+
 # N: no packet tells of it, then everything on the host is dead.
 cluster_power_off() {
     local pid
