@@ -5,6 +5,7 @@
 
 #include "runtime/checks.h"
 #include "runtime/dtype.h"
+#include "runtime/host/lanereduce.h"
 #include "runtime/host/movement.h"
 #include "runtime/host/narrow.h"
 #include "runtime/host/ringgather.h"
@@ -12,11 +13,16 @@
 #include "runtime/host/tally.h"
 #include "runtime/reduceoptions.h"
 
+static int divisor_of(const struct dt_comm *c, const struct dt_call *call)
+{
+    return call->op == DT_AVG ? c->size : 1;
+}
+
 /* Among hosts; o may be NULL. */
 static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *call,
                                     const dt_all_reduce_options_t *o, const void *in, void *out)
 {
-    int divisor = call->op == DT_AVG ? c->size : 1;
+    int divisor = divisor_of(c, call);
 
     if (o && o->wire != DT_WIRE_EXACT)
         return dt_narrow_all_reduce(&c->lanes, call, o, in, out, call->count, divisor);
@@ -45,9 +51,12 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
         return dt_shm_all_reduce(&c->shm, call, in, out);
     if (c->local_size == 1)
         return lanes_all_reduce(c, call, o, in, out);
-    if (takes_all_lanes(c, o, bytes))
-        return dt_twolevel_all_reduce(&c->twolevel, call, in, out,
-                                      call->op == DT_AVG ? c->size : 1);
+    if (takes_all_lanes(c, o, bytes)) {
+        const struct dt_twolevel_terms all = { .whom = DT_CUT_FOR_ALL,
+                                               .divisor = divisor_of(c, call) };
+
+        return dt_twolevel_fold(&c->twolevel, call, in, out, &all);
+    }
     r = dt_shm_reduce(&c->shm, call, in, out, 0, 1);
     if (r == DT_OK && dt_comm_leads(c))
         r = lanes_all_reduce(c, call, o, out, out);
@@ -217,18 +226,38 @@ static dt_result_t no_memory(struct dt_comm *c)
     return dt_trouble(&c->trouble, DT_ERR_NOMEM, (uint32_t)c->world->rank);
 }
 
-/* Between hosts this and the next are what dt_comm_all_reduce does, with a place for what this rank
- * is not to have. */
+/* Whether hosts fold parts for those who are to have them, of so much at a time. What is less comes
+ * as quickly by an all-reduce, with a place for what a rank is not to have. */
+static bool moves_parts(const struct dt_comm *c, size_t bytes)
+{
+    return c->nodes > 1 && c->twolevel.for_few && bytes > 0 && bytes >= c->tuning.net_parts;
+}
+
+/* The same bytes as of an all-reduce, which would take so many. */
+static dt_result_t fold_parts(struct dt_comm *c, const struct dt_call *call, const void *in,
+                              void *out, struct dt_twolevel_terms terms, size_t bytes)
+{
+    terms.divisor = divisor_of(c, call);
+    terms.round = !takes_all_lanes(c, NULL, bytes) && dt_lanes_goes_round(&c->lanes, bytes);
+    return dt_twolevel_fold(&c->twolevel, call, in, out, &terms);
+}
+
 static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
 {
+    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
     void *aside = NULL;
     dt_result_t r;
 
+    if (moves_parts(c, bytes))
+        return fold_parts(c, call, in, out,
+                          (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_ROOT,
+                                                      .home = c->node_of[call->root],
+                                                      .is_root = c->rank == call->root },
+                          bytes);
     if (c->nodes == 1 && c->size > 1)
-        return dt_shm_reduce(&c->shm, call, in, out, (uint32_t)call->root,
-                             call->op == DT_AVG ? c->size : 1);
+        return dt_shm_reduce(&c->shm, call, in, out, (uint32_t)call->root, divisor_of(c, call));
     if (c->rank != call->root) {
-        aside = malloc(call->count * dt_dtype_size((dt_dtype_t)call->dtype) + 1);
+        aside = malloc(bytes + 1);
         if (!aside)
             return no_memory(c);
     }
@@ -258,8 +287,10 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     dt_result_t r;
 
     if (c->nodes == 1)
-        return dt_shm_reduce_scatter(&c->shm, call, in, out, &blocks,
-                                     call->op == DT_AVG ? c->size : 1);
+        return dt_shm_reduce_scatter(&c->shm, call, in, out, &blocks, divisor_of(c, call));
+    if (moves_parts(c, bytes * c->nodes * (c->twolevel.width ? c->twolevel.width : 1)))
+        return fold_parts(c, call, in, out, (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_EACH },
+                          bytes * (size_t)c->size);
     all = malloc(bytes * (size_t)c->size + 1);
     if (!all)
         return no_memory(c);

@@ -18,6 +18,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/error.h"
 #include "runtime/host/lanes.h"
+#include "runtime/host/roster.h"
 #include "runtime/host/shm.h"
 #include "runtime/host/trouble.h"
 #include "runtime/host/twolevel.h"
@@ -36,6 +37,7 @@ struct dt_comm {
     uint32_t nodes;
     uint32_t *ranks;       /* the job's, by rank */
     uint32_t *node_of;     /* by rank */
+    struct dt_roster roster;
     uint32_t *lane;        /* by node: the rank there that has this rank's local rank */
     struct dt_u32s locals; /* the ranks of this host, by local rank */
     uint32_t *local_ranks; /* the same, the job's */

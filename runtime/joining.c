@@ -48,24 +48,21 @@ static void place(struct dt_comm *c, const uint32_t *number)
 }
 
 /* Who has this rank's local rank elsewhere, and the width of the way to them. */
-static dt_result_t find_lane(struct dt_comm *c)
+static void find_lane(struct dt_comm *c)
 {
-    uint32_t *ranks = calloc(c->nodes, sizeof *ranks), least = UINT32_MAX, most = 0;
+    const struct dt_roster *r = &c->roster;
+    uint32_t least = UINT32_MAX, most = 0;
 
-    if (!ranks)
-        return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
-    for (uint32_t rank = 0; rank < (uint32_t)c->size; rank++) {
-        if (ranks[c->node_of[rank]]++ == (uint32_t)c->local_rank)
-            c->lane[c->node_of[rank]] = rank;
-    }
     for (uint32_t node = 0; node < c->nodes; node++) {
-        least = ranks[node] < least ? ranks[node] : least;
-        most = ranks[node] > most ? ranks[node] : most;
+        uint32_t ranks = dt_roster_count(r, node);
+
+        if ((uint32_t)c->local_rank < ranks)
+            c->lane[node] = r->ranks[r->first[node] + (uint32_t)c->local_rank];
+        least = ranks < least ? ranks : least;
+        most = ranks > most ? ranks : most;
     }
-    free(ranks);
-    c->twolevel = (struct dt_twolevel){ .shm = &c->shm, .lanes = &c->lanes };
+    c->twolevel = (struct dt_twolevel){ .shm = &c->shm, .lanes = &c->lanes, .roster = r };
     dt_twolevel_settle(&c->twolevel, least, most);
-    return DT_OK;
 }
 
 static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
@@ -76,9 +73,12 @@ static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
     c->ranks = calloc(n, sizeof *c->ranks);
     c->node_of = calloc(n, sizeof *c->node_of);
     c->lane = calloc(c->world->nodes, sizeof *c->lane);
+    c->roster.ranks = calloc(n, sizeof *c->roster.ranks);
+    c->roster.first = calloc((size_t)c->world->nodes + 1, sizeof *c->roster.first);
     c->locals.v = calloc(n, sizeof *c->locals.v);
     c->local_ranks = calloc(n, sizeof *c->local_ranks);
-    if (!number || !c->ranks || !c->node_of || !c->lane || !c->locals.v || !c->local_ranks) {
+    if (!number || !c->ranks || !c->node_of || !c->lane || !c->roster.ranks || !c->roster.first ||
+        !c->locals.v || !c->local_ranks) {
         free(number);
         return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
     }
@@ -86,6 +86,7 @@ static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
         c->ranks[i] = ranks ? ranks[i] : i;
     number_nodes(c, number);
     place(c, number);
+    dt_roster_fill(&c->roster, c->node_of, (uint32_t)c->size, c->nodes);
     free(number);
     return DT_OK;
 }
@@ -186,7 +187,8 @@ static dt_result_t set_out(struct dt_comm *c)
                                   .n = c->nodes,
                                   .tuning = &c->tuning,
                                   .in_order = w->settings.deterministic };
-    return find_lane(c);
+    find_lane(c);
+    return DT_OK;
 }
 
 /* ---- joining and leaving ---- */
@@ -262,6 +264,8 @@ void dt_comm_release(struct dt_comm *c)
     free(c->ranks);
     free(c->node_of);
     free(c->lane);
+    free(c->roster.ranks);
+    free(c->roster.first);
     free(c->locals.v);
     free(c->local_ranks);
 }

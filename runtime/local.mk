@@ -53,12 +53,14 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/blocks.h \
 	runtime/host/clock.h \
 	runtime/host/cma.c runtime/host/cma.h \
+	runtime/host/cut.c runtime/host/cut.h \
 	runtime/host/door.c runtime/host/door.h \
 	runtime/host/flow.c runtime/host/flow.h \
 	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
 	runtime/host/kernels/packing.h \
 	runtime/host/kernels/plain.c \
 	runtime/host/handover.c runtime/host/handover.h \
+	runtime/host/lanereduce.c runtime/host/lanereduce.h \
 	runtime/host/lanes.c runtime/host/lanes.h \
 	runtime/host/least.h \
 	runtime/host/meet.c runtime/host/meet.h \
@@ -68,6 +70,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/narrow.c runtime/host/narrow.h \
 	runtime/host/pipe.c runtime/host/pipe.h \
 	runtime/host/reduce.c runtime/host/reduce.h \
+	runtime/host/roster.c runtime/host/roster.h \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/segment.c runtime/host/segment.h \
 	runtime/host/shm.c runtime/host/shm.h \

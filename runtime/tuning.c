@@ -27,6 +27,8 @@
     KEY(net_gather, 8 * KIB, MIB, true)                                                            \
     KEY(net_lane, 2 * MIB, BYTES_MOST, true)                                                       \
     KEY(net_blocks, 2 * MIB, BYTES_MOST, true)                                                     \
+    KEY(net_parts, 32 * KIB, BYTES_MOST, true)                                                     \
+    KEY(net_collect, 256 * KIB, BYTES_MOST, true)                                                  \
     KEY(net_direct, 4 * MIB, BYTES_MOST, true)                                                     \
     KEY(net_tree, 64 * KIB, BYTES_MOST, true)                                                      \
     KEY(net_spins, 200, LOOKS_MOST, true)

@@ -6,9 +6,11 @@ UNIT_TESTS += \
 	tests/unit/collectives \
 	tests/unit/communicators \
 	tests/unit/config \
+	tests/unit/cut \
 	tests/unit/disturbed \
 	tests/unit/door \
 	tests/unit/failures \
+	tests/unit/foldparts \
 	tests/unit/hardship \
 	tests/unit/huge \
 	tests/unit/memory \
@@ -132,6 +134,11 @@ tests_unit_twolevel_SOURCES = tests/unit/twolevel.c tests/unit/reference.c tests
 tests_unit_twolevel_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_twolevel_LDADD = $(TESTJOB_LIBS)
 
+tests_unit_foldparts_SOURCES = tests/unit/foldparts.c tests/unit/reference.c tests/unit/reference.h \
+	tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_foldparts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_foldparts_LDADD = $(TESTJOB_LIBS)
+
 tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_communicators_LDADD = $(TESTJOB_LIBS)
@@ -147,6 +154,10 @@ tests_unit_uneven_LDADD = $(TESTJOB_LIBS)
 tests_unit_reduceoptions_SOURCES = tests/unit/reduceoptions.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
+
+tests_unit_cut_SOURCES = tests/unit/cut.c
+tests_unit_cut_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cut_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_wireformat_SOURCES = tests/unit/wireformat.c
 tests_unit_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -1,4 +1,4 @@
-/* A buffer's blocks, one for each rank, in their order and without gaps. */
+/* A buffer's blocks, one for each rank, in their order and without gaps; and any of its bytes. */
 #ifndef DT_HOST_BLOCKS_H
 #define DT_HOST_BLOCKS_H
 
@@ -7,6 +7,11 @@
 struct dt_blocks {
     const size_t *counts; /* of elements, by rank; NULL: all have "each" */
     size_t each;
+};
+
+struct dt_span { /* bytes of a buffer */
+    size_t at;
+    size_t bytes;
 };
 
 static inline struct dt_blocks dt_blocks_each(size_t each)

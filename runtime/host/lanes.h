@@ -1,18 +1,5 @@
-/* Collectives among the hosts of a communicator, of which one rank each takes part: a lane.
- *
- * All-reduce has four ways, chosen by size and number of hosts (tuning.h has the limits):
- *
- *   exchange   everybody sends everything to everybody, in segments that are folded while the next
- *              ones arrive; with two hosts that is as little as can be sent
- *   gathering  the same in log2(hosts) steps with few connections each (Bruck et al., IEEE TPDS
- *              8(11), 1997), for small data among many hosts
- *   direct     every host folds one slice, which all others send to it, and sends it to all
- *   ring       slices travel round, folded at every stop, then round again (Patarasuk and Yuan,
- *              JPDC 69(2), 2009)
- *
- * All but the ring fold in the order of the hosts with one rounding, so that they give the same
- * bytes. The ring begins slice s at host s: its sums of floats may differ from the others' in the
- * last bits. No result depends on timing, and it is the same on all hosts. */
+/* Collectives among the hosts of a communicator, of which one rank each takes part: a lane. (Those
+ * that fold have files of their own.) */
 #ifndef DT_HOST_LANES_H
 #define DT_HOST_LANES_H
 
@@ -23,6 +10,8 @@
 #include "runtime/host/flow.h"
 #include "runtime/host/mesh.h"
 #include "runtime/tuning.h"
+
+enum { DT_LANES_FEW = 16 }; /* hosts: up to here all may be connected with all */
 
 struct dt_lanes {
     struct dt_mesh *mesh;
@@ -38,10 +27,6 @@ struct dt_lanes {
 
 void dt_lanes_close(struct dt_lanes *l);
 
-/* Of count elements of the call's type. out may be in. Where the call is DT_AVG, divisor is by what
- * to divide; for other operations it is 1. */
-dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, const void *in,
-                                void *out, size_t count, int divisor);
 /* From the rank at place root to all others. */
 dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, void *buf,
                                size_t bytes, uint32_t root);
@@ -50,8 +35,16 @@ dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call);
 /* Likewise; *word becomes the sum of every rank's. */
 dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *call, uint64_t *word);
 
+/* Every host's block of so many bytes to all, in log2(hosts) steps. blocks has this host's, and
+ * gets those of the hosts after it. */
+dt_result_t dt_lanes_gather(struct dt_lanes *l, const struct dt_call *call, uint8_t *blocks,
+                            size_t bytes);
+
 /* For algorithms in files of their own. Makes l->scratch so large; what it held is not kept. */
 dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes);
+/* To and from the rank at a place, which is their slot. */
+struct dt_flow dt_lanes_flow_to(const struct dt_lanes *l, uint32_t place, size_t frames);
+struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size_t frames);
 /* Makes 2 * (n - 1) flows: one to each other place, then one from each. Their slots are places. */
 void dt_lanes_flows_with_all(const struct dt_lanes *l, struct dt_flow *flows, size_t frames);
 /* dt_fold of so many bytes by the call's type and operation; of none nothing. */

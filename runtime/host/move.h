@@ -3,13 +3,9 @@
 #ifndef DT_HOST_MOVE_H
 #define DT_HOST_MOVE_H
 
+#include "runtime/host/blocks.h"
 #include "runtime/host/segment.h"
 #include "runtime/host/shm.h"
-
-struct dt_span { /* bytes of a buffer */
-    size_t at;
-    size_t bytes;
-};
 
 /* Every collective of shmmove.h is this: some spans of "in" go to peers, some of "out" come from
  * them. A round moves as much of each as fits into a window of the giver's staging: that which all

@@ -2,164 +2,230 @@
 
 #include <string.h>
 
+#include "runtime/dtype.h"
+#include "runtime/host/lanereduce.h"
 #include "runtime/host/least.h"
 #include "runtime/host/meet.h"
-#include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
 
 enum {
     LANES_MOST = 8,    /* one core each; more connections than that fill no network */
     HOSTS_MOST = 8,    /* up to here each of them may send to all others at once */
     PART_LEAST = 8192, /* bytes of a host's part of a slice, below which frames cost too much */
-    ALIGN = 128,       /* parts begin at multiples: no two ranks write one cache line pair */
     BEHIND = 3,        /* rounds from that which folds a chunk to that which spreads its result */
+    KEPT = BEHIND + 1, /* chunks that have a place each, where they have none in the result */
     WINDOW = 8,        /* frames of each peer that wait to be folded */
-    CHUNKS_LEAST = 4,  /* fewer would not overlap */
 };
 
 /* Round i, within a host, folds chunk i there and spreads the result of chunk i - BEHIND. A rank
  * that is no lane makes rounds, and no more. A lane makes them whenever it can while frames move:
  * its first one before, and the last ones after. */
-struct reduction {
+struct folding {
     const struct dt_twolevel *t;
     const struct dt_call *call;
+    const struct dt_twolevel_terms *terms;
+    struct dt_cut cut;
     const uint8_t *in;
-    uint8_t *out; /* of this rank's slice: first the host's sums, then all hosts' */
-    size_t bytes;
-    int divisor;
+    uint8_t *out;
+    bool is_lane;
+    bool straight; /* the host's sums are what its only rank has */
+    bool in_place; /* results stand in out, where they do in all data, and the host's sums before */
+    bool spreads;  /* ranks of this host take from its lanes */
     bool huge;
-    size_t chunks;
-    size_t chunk; /* bytes, of all but the last one; likewise: */
-    size_t slice;
-    size_t part;
-    size_t segments; /* of a part */
-    size_t rounds;   /* that this rank has ended */
-    bool staged;     /* and what it gives to the next one */
-    size_t folded;   /* segments of this host's parts */
+    uint8_t *kept; /* otherwise they are here: KEPT slices */
+    size_t rounds; /* that this rank has ended */
+    bool staged;   /* and what it gives to the next one */
+    size_t folded; /* segments of this host's parts */
     struct dt_flow *flows;
     size_t n_flows;
 };
 
-struct span {
-    size_t at;
-    size_t bytes;
-};
+/* ---- where things are ---- */
 
-static size_t up(size_t n, size_t to)
+static uint32_t me_of(const struct folding *d)
 {
-    return (n + to - 1) / to * to;
+    return d->t->shm->me;
 }
 
-/* Piece i of those of so many bytes that a span has. */
-static struct span piece(struct span of, size_t bytes, size_t i)
+static uint8_t *kept_at(const struct folding *d, size_t chunk, size_t at)
 {
-    size_t from = dt_least(i * bytes, of.bytes), to = dt_least((i + 1) * bytes, of.bytes);
-
-    return (struct span){ of.at + from, to - from };
+    return d->kept + chunk % KEPT * d->cut.slice + at;
 }
 
-static struct span chunk_of(const struct reduction *d, size_t chunk)
+/* Whether what the lane has for its own host is its own. */
+static bool takes_own(const struct folding *d, size_t chunk)
 {
-    return piece((struct span){ 0, d->bytes }, d->chunk, chunk);
+    return d->cut.whom == DT_CUT_FOR_EACH && dt_cut_taker(&d->cut, chunk, me_of(d)) == me_of(d);
 }
 
-static struct span slice_of(const struct reduction *d, size_t chunk, size_t lane)
+/* Of this host, of a run. */
+static uint8_t *sums_of(const struct folding *d, size_t chunk, uint32_t run)
 {
-    return piece(chunk_of(d, chunk), d->slice, lane);
+    size_t at = dt_cut_run(&d->cut, chunk, me_of(d), run).at;
+
+    return d->in_place ? d->out + at : kept_at(d, chunk, dt_cut_run_at(&d->cut, run));
 }
 
-/* Segment k of the parts of a host, of this lane, one chunk's after the other's. */
-static struct iovec segment(const struct reduction *d, uint32_t host, size_t k)
+/* Of this host, for the host that folds the part. */
+static const uint8_t *sums_for(const struct folding *d, size_t chunk, uint32_t host)
 {
-    size_t chunk = k / d->segments;
-    struct span part = piece(slice_of(d, chunk, d->t->shm->me), d->part, host);
+    size_t at = dt_cut_part(&d->cut, chunk, me_of(d), host).at;
 
-    return dt_flow_segment(d->out + part.at, part.bytes, k % d->segments);
+    if (d->straight)
+        return d->in + at;
+    return d->in_place ? d->out + at : kept_at(d, chunk, dt_cut_part_at(&d->cut, host));
 }
 
-static bool is_lane(const struct reduction *d)
+/* Of all hosts, folded by one of them. */
+static uint8_t *result_of(const struct folding *d, size_t chunk, uint32_t host)
 {
-    return d->t->shm->me < d->t->width;
+    size_t at = dt_cut_part(&d->cut, chunk, me_of(d), host).at;
+
+    if (takes_own(d, chunk))
+        return d->out + dt_cut_piece_at(&d->cut, chunk);
+    return d->in_place ? d->out + at : kept_at(d, chunk, dt_cut_part_at(&d->cut, host));
+}
+
+static struct iovec segment(const struct folding *d, const uint8_t *part, size_t k, uint32_t host)
+{
+    size_t chunk = k / d->cut.segments;
+    size_t bytes = dt_cut_part(&d->cut, chunk, me_of(d), host).bytes;
+
+    return dt_flow_segment(part, bytes, k % d->cut.segments);
+}
+
+/* Segment k of the parts of a host, one chunk's after the other's. */
+static struct iovec sum_segment(const struct folding *d, size_t k, uint32_t host)
+{
+    return segment(d, sums_for(d, k / d->cut.segments, host), k, host);
+}
+
+static struct iovec result_segment(const struct folding *d, size_t k, uint32_t host)
+{
+    return segment(d, result_of(d, k / d->cut.segments, host), k, host);
 }
 
 /* ---- within the host ---- */
 
-static size_t rounds_of(const struct reduction *d)
+static size_t rounds_of(const struct folding *d)
 {
-    return d->chunks + BEHIND;
+    return d->cut.chunks + (d->spreads ? BEHIND : 0);
 }
 
-static size_t round_bytes(const struct reduction *d)
+static size_t round_bytes(const struct folding *d)
 {
-    return d->chunk + d->slice;
+    return d->cut.chunk + d->cut.slice;
+}
+
+/* Where a run of a lane stands in the staging of every rank. */
+static uint8_t *staging(const struct folding *d, uint32_t rank, uint32_t lane, uint32_t run)
+{
+    return dt_round_staging(d->t->shm, rank) + lane * d->cut.slice + dt_cut_run_at(&d->cut, run);
+}
+
+static void stage_sums(const struct folding *d)
+{
+    struct dt_shm *s = d->t->shm;
+
+    for (uint32_t lane = 0; lane < d->cut.width; lane++) {
+        for (uint32_t run = 0; lane != s->me && run < dt_cut_runs(&d->cut); run++) {
+            struct dt_span span = dt_cut_run(&d->cut, d->rounds, lane, run);
+
+            dt_stream_copy(&s->stream, staging(d, s->me, lane, run), d->in + span.at, span.bytes);
+        }
+    }
+}
+
+/* What of a lane's slice its host's ranks take. */
+static size_t taken_bytes(const struct folding *d, size_t chunk, uint32_t lane)
+{
+    if (d->cut.whom == DT_CUT_FOR_EACH)
+        return dt_cut_run(&d->cut, chunk, lane, d->t->lanes->me).bytes;
+    return dt_cut_run(&d->cut, chunk, lane, 0).bytes;
+}
+
+static void stage_result(const struct folding *d)
+{
+    struct dt_shm *s = d->t->shm;
+    size_t chunk = d->rounds - BEHIND;
+    uint32_t host = d->cut.whom == DT_CUT_FOR_EACH ? d->t->lanes->me : 0;
+
+    if (!takes_own(d, chunk))
+        dt_stream_copy(&s->stream, dt_round_staging(s, s->me) + d->cut.chunk,
+                       result_of(d, chunk, host), taken_bytes(d, chunk, s->me));
 }
 
 /* What others fold of this rank's chunk, then, if it is a lane, the result of its slice. */
-static void stage(const struct reduction *d)
+static void stage(const struct folding *d)
 {
-    struct dt_shm *s = d->t->shm;
-    uint8_t *staging = dt_round_staging(s, s->me);
-    size_t i = d->rounds;
-    struct span chunk = chunk_of(d, i), own = { chunk.at + chunk.bytes, 0 };
+    if (d->rounds < d->cut.chunks)
+        stage_sums(d);
+    if (d->spreads && d->rounds >= BEHIND && d->is_lane)
+        stage_result(d);
+}
 
-    if (is_lane(d))
-        own = slice_of(d, i, s->me);
-    if (i < d->chunks) {
-        size_t after = own.at + own.bytes - chunk.at;
+static void fold_slice(const struct folding *d)
+{
+    const struct dt_shm *s = d->t->shm;
+    const void *src[s->n];
 
-        dt_stream_copy(&s->stream, staging, d->in + chunk.at, own.at - chunk.at);
-        dt_stream_copy(&s->stream, staging + after, d->in + chunk.at + after, chunk.bytes - after);
-    }
-    if (i >= BEHIND && is_lane(d)) {
-        own = slice_of(d, i - BEHIND, s->me);
-        dt_stream_copy(&s->stream, staging + d->chunk, d->out + own.at, own.bytes);
+    for (uint32_t run = 0; run < dt_cut_runs(&d->cut); run++) {
+        struct dt_span own = dt_cut_run(&d->cut, d->rounds, s->me, run);
+
+        for (uint32_t i = 0; i < s->n; i++)
+            src[i] = i == s->me ? d->in + own.at : staging(d, i, s->me, run);
+        dt_lanes_fold(d->call, sums_of(d, d->rounds, run), src, s->n, own.bytes, 1);
     }
 }
 
-static void fold_slice(const struct reduction *d)
+static void take(const struct folding *d, size_t at, uint32_t lane)
 {
     const struct dt_shm *s = d->t->shm;
-    struct span chunk = chunk_of(d, d->rounds), own = slice_of(d, d->rounds, s->me);
-    const void *src[s->n];
+    const uint8_t *from = dt_round_staging(s, lane) + d->cut.chunk;
+    size_t bytes = taken_bytes(d, d->rounds - BEHIND, lane);
 
-    for (uint32_t i = 0; i < s->n; i++)
-        src[i] = i == s->me ? d->in + own.at : dt_round_staging(s, i) + own.at - chunk.at;
-    dt_lanes_fold(d->call, d->out + own.at, src, s->n, own.bytes, 1);
+    if (lane == s->me || bytes == 0)
+        return;
+    if (d->huge)
+        dt_stream_past_caches(d->out + at, from, bytes);
+    else
+        memcpy(d->out + at, from, bytes);
 }
 
 /* Takes the other lanes' results. */
-static void spread(const struct reduction *d)
+static void spread(const struct folding *d)
 {
-    const struct dt_shm *s = d->t->shm;
+    const struct dt_cut *c = &d->cut;
+    size_t chunk = d->rounds - BEHIND;
 
-    for (uint32_t i = 0; i < d->t->width; i++) {
-        uint32_t lane = (s->me + i) % d->t->width;
-        struct span slice = slice_of(d, d->rounds - BEHIND, lane);
-        const uint8_t *from = dt_round_staging(s, lane) + d->chunk;
+    for (uint32_t i = 0; i < c->width; i++) {
+        uint32_t lane = (me_of(d) + i) % c->width;
 
-        if (lane == s->me)
-            continue;
-        if (d->huge)
-            dt_stream_past_caches(d->out + slice.at, from, slice.bytes);
-        else
-            memcpy(d->out + slice.at, from, slice.bytes);
+        if (c->whom == DT_CUT_FOR_EACH && dt_cut_taker(c, chunk, lane) == me_of(d))
+            take(d, dt_cut_piece_at(c, chunk), lane);
+        else if (c->whom == DT_CUT_FOR_ALL || (c->whom == DT_CUT_FOR_ROOT && d->terms->is_root))
+            take(d, dt_cut_run(c, chunk, lane, 0).at, lane);
     }
 }
 
+static void fold_what_came(struct folding *d);
+
 /* Everybody's data stand in the staging. */
-static void end_round(struct reduction *d)
+static void end_round(struct folding *d)
 {
-    if (d->rounds < d->chunks && is_lane(d))
+    if (d->rounds < d->cut.chunks && d->is_lane && !d->straight)
         fold_slice(d);
-    if (d->rounds >= BEHIND)
+    if (d->spreads && d->rounds >= BEHIND)
         spread(d);
     dt_round_publish(d->t->shm, DT_LEFT);
     d->rounds++;
     d->staged = false;
+    if (d->is_lane)
+        fold_what_came(d);
 }
 
 /* The next round, or what is left of it, waiting for the others. */
-static dt_result_t make_round(struct reduction *d)
+static dt_result_t make_round(struct folding *d)
 {
     struct dt_shm *s = d->t->shm;
     dt_result_t r = DT_OK;
@@ -180,60 +246,49 @@ static dt_result_t make_round(struct reduction *d)
     return r;
 }
 
-/* ---- between the hosts ----
- *
- * Of every chunk a flow has segments to be folded by its receiver, then segments that its sender
- * has folded; but before the latter come those to be folded of the next chunk, so that there are
- * some to send while the other side folds. */
+/* ---- between the hosts ---- */
 
-/* Where in a flow segment k stands. */
-static size_t frame_of(const struct reduction *d, size_t k, bool is_folded)
+static unsigned series_of(const struct folding *d, const struct dt_flow *f)
 {
-    size_t chunk = k / d->segments, place = chunk ? 2 * chunk - 1 : 0;
-
-    if (is_folded)
-        place = chunk + 1 < d->chunks ? 2 * chunk + 2 : 2 * chunk + 1;
-    return place * d->segments + k % d->segments;
+    return dt_cut_series(&d->cut, f->out ? f->slot : d->t->lanes->me);
 }
 
-/* The segment of a frame. */
-static size_t segment_of(const struct reduction *d, size_t frame, bool *is_folded)
+static uint8_t *window(const struct folding *d, uint32_t host, size_t k)
 {
-    size_t place = frame / d->segments, chunk = (place + 1) / 2;
-
-    *is_folded = place > 0 && (place % 2 == 0 || chunk == d->chunks);
-    if (*is_folded)
-        chunk = chunk == d->chunks ? chunk - 1 : place / 2 - 1;
-    return chunk * d->segments + frame % d->segments;
-}
-
-static uint8_t *window(const struct reduction *d, uint32_t host, size_t k)
-{
-    size_t room = dt_least(d->part, DT_FLOW_SEGMENT);
+    size_t room = dt_least(d->cut.part, DT_FLOW_SEGMENT);
 
     return d->t->lanes->scratch + (host * WINDOW + k % WINDOW) * room;
 }
 
 static struct iovec frame(void *arg, const struct dt_flow *f, size_t number)
 {
-    const struct reduction *d = arg;
+    const struct folding *d = arg;
     uint32_t me = d->t->lanes->me;
+    unsigned series = series_of(d, f);
     bool is_folded;
-    size_t k = segment_of(d, number, &is_folded);
-    struct iovec v = segment(d, is_folded == f->out ? me : f->slot, k);
+    size_t k = dt_cut_segment_of(&d->cut, series, number, &is_folded);
+    struct iovec v = { 0 };
 
-    if (!f->out && !is_folded)
+    if (!series)
+        return v;
+    if (is_folded)
+        return result_segment(d, k, f->out ? me : f->slot);
+    v = sum_segment(d, k, f->out ? f->slot : me);
+    if (!f->out)
         v.iov_base = window(d, f->slot, k);
     return v;
 }
 
-static bool may_move(const struct reduction *d, const struct dt_flow *f, size_t number)
+static bool may_move(const struct folding *d, const struct dt_flow *f, size_t number)
 {
+    unsigned series = series_of(d, f);
     bool is_folded;
-    size_t k = segment_of(d, number, &is_folded);
+    size_t k = dt_cut_segment_of(&d->cut, series, number, &is_folded);
 
+    if (!series)
+        return true;
     if (f->out)
-        return is_folded ? k < d->folded : k / d->segments < d->rounds;
+        return is_folded ? k < d->folded : k / d->cut.segments < d->rounds;
     return is_folded || k < d->folded + WINDOW;
 }
 
@@ -246,32 +301,44 @@ static size_t ready(void *arg, const struct dt_flow *f)
     return n;
 }
 
-/* Whether segment k, folded or to be folded, has come from all other hosts. */
-static bool has_come(const struct reduction *d, size_t k, bool is_folded)
+/* Whether segment k, folded or to be folded, is through on all flows of a direction that have it.
+ */
+static bool is_through(const struct folding *d, size_t k, bool is_folded, bool out)
 {
-    size_t number = frame_of(d, k, is_folded);
-
     for (size_t i = 0; i < d->n_flows; i++) {
-        if (!d->flows[i].out && d->flows[i].done <= number)
+        const struct dt_flow *f = &d->flows[i];
+        unsigned series = series_of(d, f);
+
+        if (f->out == out && (series & (is_folded ? DT_CUT_FOLDED : DT_CUT_RAW)) &&
+            f->done <= dt_cut_frame_of(&d->cut, series, k, is_folded))
             return false;
     }
     return true;
 }
 
-static void fold_what_came(struct reduction *d)
+static void fold_segment(const struct folding *d, size_t k)
 {
     const struct dt_lanes *l = d->t->lanes;
+    size_t chunk = k / d->cut.segments;
+    struct dt_span part = dt_cut_part(&d->cut, chunk, me_of(d), l->me);
+    struct iovec own = sum_segment(d, k, l->me);
+    struct dt_span of = { part.at + k % d->cut.segments * DT_FLOW_SEGMENT, own.iov_len };
+    uint8_t *to = result_segment(d, k, l->me).iov_base;
+    const void *src[l->n];
 
-    while (d->folded < dt_least(d->rounds, d->chunks) * d->segments &&
-           has_come(d, d->folded, false)) {
-        size_t k = d->folded++;
-        struct iovec own = segment(d, l->me, k);
-        const void *src[l->n];
+    for (uint32_t i = 0; i < l->n; i++)
+        src[i] = i == l->me ? own.iov_base : window(d, i, k);
+    if (d->terms->round)
+        dt_lanes_fold_round(l, d->call, to, src, of, dt_cut_whole(&d->cut), d->terms->divisor);
+    else
+        dt_lanes_fold(d->call, to, src, l->n, of.bytes, d->terms->divisor);
+}
 
-        for (uint32_t i = 0; i < l->n; i++)
-            src[i] = i == l->me ? own.iov_base : window(d, i, k);
-        dt_lanes_fold(d->call, own.iov_base, src, l->n, own.iov_len, d->divisor);
-    }
+static void fold_what_came(struct folding *d)
+{
+    while (d->folded < dt_least(d->rounds, d->cut.chunks) * d->cut.segments &&
+           is_through(d, d->folded, false, false))
+        fold_segment(d, d->folded++);
 }
 
 static void moved(void *arg, const struct dt_flow *f)
@@ -280,23 +347,40 @@ static void moved(void *arg, const struct dt_flow *f)
         fold_what_came(arg);
 }
 
-static bool is_reduced(const struct reduction *d, size_t chunk)
+static bool is_reduced(const struct folding *d, size_t chunk)
 {
-    size_t last = (chunk + 1) * d->segments - 1;
+    size_t last = (chunk + 1) * d->cut.segments - 1;
 
-    return last < d->folded && has_come(d, last, true);
+    return last < d->folded && is_through(d, last, true, false);
+}
+
+/* Whether nothing of a chunk is to be sent or folded any more. */
+static bool is_gone(const struct folding *d, size_t chunk)
+{
+    size_t last = (chunk + 1) * d->cut.segments - 1;
+
+    return is_reduced(d, chunk) && is_through(d, last, false, true) &&
+           is_through(d, last, true, true);
+}
+
+static bool may_begin_round(const struct folding *d)
+{
+    size_t i = d->rounds;
+
+    if (i == rounds_of(d) || (d->spreads && i >= BEHIND && !is_reduced(d, i - BEHIND)))
+        return false;
+    return d->in_place || i < KEPT || i >= d->cut.chunks || is_gone(d, i - KEPT);
 }
 
 /* Half a round, if that is possible without waiting. */
 static enum dt_flow_work work(void *arg)
 {
-    struct reduction *d = arg;
+    struct folding *d = arg;
     struct dt_shm *s = d->t->shm;
-    size_t i = d->rounds;
 
-    if (i == rounds_of(d) || (i >= BEHIND && !is_reduced(d, i - BEHIND)))
-        return DT_FLOW_NO_WORK;
     if (!d->staged) {
+        if (!may_begin_round(d))
+            return DT_FLOW_NO_WORK;
         if (!dt_round_is_free(s))
             return DT_FLOW_WORK_WAITS;
         dt_round_join(s, round_bytes(d));
@@ -308,29 +392,39 @@ static enum dt_flow_work work(void *arg)
     if (!dt_round_has_come(s, DT_IN))
         return DT_FLOW_WORK_WAITS;
     end_round(d);
-    fold_what_came(d);
     return DT_FLOW_WORKED;
 }
 
-static dt_result_t among_hosts(struct reduction *d)
+static dt_result_t prepare(struct folding *d)
 {
     struct dt_lanes *l = d->t->lanes;
-    struct dt_flow flows[2 * (l->n - 1)];
+    size_t windows = l->n * WINDOW * dt_least(d->cut.part, DT_FLOW_SEGMENT);
+    size_t kept = d->in_place ? 0 : KEPT * d->cut.slice;
+    dt_result_t r = dt_lanes_scratch(l, windows + kept);
+
+    d->kept = r == DT_OK && kept ? l->scratch + windows : NULL;
+    dt_lanes_flows_with_all(l, d->flows, 0);
+    for (size_t i = 0; i < d->n_flows; i++) {
+        struct dt_flow *f = &d->flows[i];
+
+        f->frames = dt_cut_frames(&d->cut, f->out ? f->slot : l->me);
+    }
+    return r;
+}
+
+static dt_result_t among_hosts(struct folding *d)
+{
     struct dt_traffic t = { .call = d->call,
-                            .flows = flows,
-                            .n = sizeof flows / sizeof *flows,
+                            .flows = d->flows,
+                            .n = d->n_flows,
                             .batch = DT_FLOW_BATCH,
                             .frame = frame,
                             .ready = ready,
                             .moved = moved,
                             .work = work,
                             .arg = d };
-    dt_result_t r = dt_lanes_scratch(l, l->n * WINDOW * dt_least(d->part, DT_FLOW_SEGMENT));
 
-    dt_lanes_flows_with_all(l, flows, 2 * d->chunks * d->segments);
-    d->flows = flows;
-    d->n_flows = t.n;
-    return r == DT_OK ? dt_lanes_run(l, &t) : r;
+    return dt_lanes_run(d->t->lanes, &t);
 }
 
 /* ---- both ---- */
@@ -343,38 +437,62 @@ void dt_twolevel_settle(struct dt_twolevel *t, uint32_t least_ranks, uint32_t mo
     lanes = dt_least(t->round / (hosts * PART_LEAST), LANES_MOST + 1);
     lanes = dt_least(lanes ? lanes - 1 : 0, least_ranks);
     t->width = hosts <= HOSTS_MOST ? (uint32_t)lanes : 0;
+    t->for_few = hosts <= DT_LANES_FEW;
 }
 
-static void cut(struct reduction *d)
+/* Between two hosts no other way sends less to root's; of few bytes none takes less time. */
+static bool collects(const struct dt_twolevel *t, size_t bytes)
 {
-    size_t width = d->t->width, grain = width * d->t->lanes->n * ALIGN;
-    size_t most = d->t->round * width / (width + 1) / grain * grain;
-
-    d->chunks = (d->bytes + most - 1) / most;
-    if (d->chunks < CHUNKS_LEAST)
-        d->chunks = CHUNKS_LEAST;
-    d->chunk = up((d->bytes + d->chunks - 1) / d->chunks, grain);
-    d->chunks = (d->bytes + d->chunk - 1) / d->chunk;
-    d->slice = d->chunk / width;
-    d->part = d->slice / d->t->lanes->n;
-    d->segments = dt_flow_segments(d->part);
+    return t->lanes->n == 2 || bytes <= t->lanes->tuning->net_collect;
 }
 
-dt_result_t dt_twolevel_all_reduce(const struct dt_twolevel *t, const struct dt_call *call,
-                                   const void *in, void *out, int divisor)
+static void cut(struct folding *d)
 {
-    struct reduction d = { .t = t,
-                           .call = call,
-                           .in = in,
-                           .out = out,
-                           .bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype),
-                           .divisor = divisor };
-    dt_result_t r;
+    const struct dt_twolevel *t = d->t;
+    size_t bytes = d->call->count * dt_dtype_size((dt_dtype_t)d->call->dtype);
 
-    d.huge = d.bytes >= t->shm->tuning->shm_huge;
+    d->cut = (struct dt_cut){ .whom = d->terms->whom,
+                              .hosts = t->lanes->n,
+                              .width = t->width ? t->width : 1,
+                              .home = d->terms->home,
+                              .collects = d->terms->whom == DT_CUT_FOR_ROOT && collects(t, bytes),
+                              .roster = t->roster,
+                              .bytes = bytes };
+    dt_cut_make(&d->cut, t->round);
+    d->huge = dt_cut_whole(&d->cut) >= t->shm->tuning->shm_huge;
+}
+
+/* The only rank of a host sends what it has as it stands, unless results are to stand among it. */
+static void settle_places(struct folding *d)
+{
+    const struct dt_shm *s = d->t->shm;
+    const struct dt_twolevel_terms *terms = d->terms;
+    bool for_root = terms->whom == DT_CUT_FOR_ROOT;
+
+    d->is_lane = s->me < d->cut.width;
+    d->in_place = terms->whom == DT_CUT_FOR_ALL || (for_root && terms->is_root);
+    d->straight = s->n == 1 && (for_root || d->in != d->out);
+    d->spreads = s->n > 1 &&
+                 (for_root ? terms->home == d->t->lanes->me : d->in_place || s->n > d->cut.width);
+}
+
+dt_result_t dt_twolevel_fold(const struct dt_twolevel *t, const struct dt_call *call,
+                             const void *in, void *out, const struct dt_twolevel_terms *terms)
+{
+    struct folding d = { .t = t, .call = call, .terms = terms, .in = in, .out = out };
+    struct dt_flow flows[2 * (t->lanes->n - 1)];
+    dt_result_t r = DT_OK;
+
     cut(&d);
-    r = make_round(&d);
-    if (r == DT_OK && is_lane(&d))
+    settle_places(&d);
+    if (d.is_lane) {
+        d.flows = flows;
+        d.n_flows = sizeof flows / sizeof *flows;
+        r = prepare(&d);
+    }
+    if (r == DT_OK)
+        r = make_round(&d);
+    if (r == DT_OK && d.is_lane)
         r = among_hosts(&d);
     while (r == DT_OK && d.rounds < rounds_of(&d))
         r = make_round(&d);

@@ -59,6 +59,8 @@ enum phase {
     IN_LARGE,
     IN_BROADCAST,
     IN_GATHER,
+    IN_REDUCE,
+    IN_REDUCE_SCATTER,
     IN_BARRIER,
     IN_FINALIZE,
     PHASES
@@ -90,6 +92,10 @@ static dt_result_t call_on(enum phase phase, float *buf)
             r = dt_broadcast(DT_WORLD, buf, WORDS, DT_F32, dt_size() - 1);
         else if (phase == IN_GATHER)
             r = dt_all_gather(DT_WORLD, DT_IN_PLACE, buf, WORDS / 10, DT_F32);
+        else if (phase == IN_REDUCE)
+            r = dt_reduce(DT_WORLD, dt_rank() ? buf : DT_IN_PLACE, buf, WORDS, DT_F32, DT_MAX, 0);
+        else if (phase == IN_REDUCE_SCATTER)
+            r = dt_reduce_scatter(DT_WORLD, DT_IN_PLACE, buf, WORDS / 10, DT_F32, DT_MAX);
         else
             r = dt_barrier(DT_WORLD);
     }
