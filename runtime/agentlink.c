@@ -429,13 +429,14 @@ void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm)
     (void)say(l, &msg);
 }
 
-int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t bytes,
+int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t call, uint64_t bytes,
                               uint32_t members, uint64_t *number)
 {
     struct dt_rankmsg msg = { .type = DT_RANK_WANT_SEGMENT };
     struct dt_reply segment = { .type = DT_RANK_SEGMENT, .comm = comm, .fd = -1 };
 
     msg.want_segment.comm = comm;
+    msg.want_segment.call = call;
     msg.want_segment.bytes = bytes;
     msg.want_segment.members = members;
     if (ask(l, &msg, &segment) != DT_OK) {

@@ -79,9 +79,10 @@ dt_result_t dt_agentlink_limit(struct dt_agentlink *l, uint32_t ms);
 dt_result_t dt_agentlink_want_memory(struct dt_agentlink *l, uint64_t comm, uint32_t members,
                                      uint32_t size, uint32_t generation, struct dt_hostshm *shm);
 void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm);
-/* The memory file of so many bytes for buffers of a communicator's ranks of this host. Returns a
- * descriptor, which the caller closes, and its number, or -1 with errno. */
-int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t bytes,
+/* The memory file of so many bytes for buffers of a communicator's ranks of this host, all of which
+ * want it in the call of that number. Returns a descriptor, which the caller closes, and its
+ * number, or -1 with errno. */
+int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t call, uint64_t bytes,
                               uint32_t members, uint64_t *number);
 
 /* Reports a watched step and returns when the agent lets this rank go on; a fault that was asked

@@ -23,7 +23,8 @@ static void *take_part(struct dt_comm *c, size_t bytes)
     if (total == 0)
         return NULL;
     if (kind.n > 1)
-        fd = dt_agentlink_want_segment(&c->world->agent, c->id, total, kind.n, &kind.number);
+        fd = dt_agentlink_want_segment(&c->world->agent, c->id, c->calls, total, kind.n,
+                                       &kind.number);
     if (kind.n > 1 && fd < 0)
         return NULL;
     part = dt_segment_open(&kind, fd);

@@ -99,10 +99,15 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
         r = dt_comm_fail(parent,
                          dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", parent->world->rank));
     } else {
-        words[parent->rank] = (struct dt_split_word){ color, key, new_id(parent->world) };
+        struct dt_world *w = parent->world;
+
+        /* Before any rank can know of the new one, and stop it. */
+        atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
+        words[parent->rank] = (struct dt_split_word){ color, key, new_id(w) };
         r = dt_comm_show(parent, kind, words, sizeof *words);
         if (r == DT_OK && color)
             r = make(parent, words, members, out);
+        atomic_fetch_sub(&w->shm.ranks[w->local_rank].joining, 1);
     }
     free(words);
     free(members);

@@ -10,22 +10,25 @@
 
 enum {
     MOST = 16384, /* of a host at a time: a program that frees none is told before memory ends */
-    EARLY = 64,
 };
 
 /* A communicator that was stopped before any rank of this host wanted its memory, or that has none
  * here: which, cannot be known. */
 struct early {
-    uint64_t comm; /* 0: none */
+    uint64_t comm;
     int code;
     uint32_t culprit;
     char *why;
+    bool *joining; /* by local rank: it has been seen to make communicators, without a break */
 };
+
+enum part { OUT, IN, DONE }; /* that a rank has in a communicator */
 
 struct entry {
     uint64_t comm;
     struct dt_hostshm shm;
-    int fd; /* until every member has it */
+    int fd;         /* until every member has it */
+    uint8_t *parts; /* by local rank of the host: enum part */
     uint32_t members;
     uint32_t served;
     uint32_t done;
@@ -36,23 +39,24 @@ struct entry {
 
 struct dt_commshm {
     uint32_t generation;
-    uint32_t local_size;
     uint32_t np;
+    const struct dt_hostshm *world;
     struct entry *entries;
     size_t n;
     size_t room;
-    struct early early[EARLY]; /* the newest */
-    size_t next_early;
+    struct early *early;
+    size_t nearly;
     int stopped; /* 0, or the code that ended the job */
     uint32_t culprit;
     char *why;
 };
 
-struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size, uint32_t np)
+struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t np,
+                                     const struct dt_hostshm *world)
 {
     struct dt_commshm *c = dt_xcalloc(1, sizeof *c);
 
-    *c = (struct dt_commshm){ .generation = generation, .local_size = local_size, .np = np };
+    *c = (struct dt_commshm){ .generation = generation, .np = np, .world = world };
     return c;
 }
 
@@ -60,9 +64,17 @@ static void drop(struct dt_commshm *c, struct entry *e)
 {
     dt_callwatch_reset(&e->watch);
     dt_hostshm_unmap(&e->shm);
+    free(e->parts);
     if (e->fd >= 0)
         close(e->fd);
     *e = c->entries[--c->n];
+}
+
+static void forget(struct dt_commshm *c, struct early *s)
+{
+    free(s->why);
+    free(s->joining);
+    *s = c->early[--c->nearly];
 }
 
 void dt_commshm_destroy(struct dt_commshm *c)
@@ -71,8 +83,9 @@ void dt_commshm_destroy(struct dt_commshm *c)
         return;
     while (c->n)
         drop(c, c->entries);
-    for (size_t i = 0; i < EARLY; i++)
-        free(c->early[i].why);
+    while (c->nearly)
+        forget(c, c->early);
+    free(c->early);
     free(c->entries);
     free(c->why);
     free(c);
@@ -87,23 +100,54 @@ static struct entry *find(struct dt_commshm *c, uint64_t comm)
     return NULL;
 }
 
-static void stop_early(const struct dt_commshm *c, const struct entry *e)
+static bool is_joining(const struct dt_commshm *c, uint32_t local_rank)
 {
-    for (size_t i = 0; i < EARLY; i++) {
-        const struct early *s = &c->early[i];
+    return atomic_load(&c->world->ranks[local_rank].joining) != 0;
+}
 
-        if (s->comm == e->comm)
-            dt_hostshm_stop_because(&e->shm, s->code, s->culprit, s->why);
+/* Whether the communicator may still come. */
+static bool is_awaited(const struct dt_commshm *c, struct early *s)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < c->world->local_size; i++) {
+        s->joining[i] = s->joining[i] && is_joining(c, i);
+        any |= s->joining[i];
+    }
+    return any;
+}
+
+static void tidy_early(struct dt_commshm *c)
+{
+    for (size_t i = c->nearly; i-- > 0;) {
+        if (!is_awaited(c, &c->early[i]))
+            forget(c, &c->early[i]);
+    }
+}
+
+static void stop_early(struct dt_commshm *c, const struct entry *e)
+{
+    for (size_t i = c->nearly; i-- > 0;) {
+        struct early *s = &c->early[i];
+
+        if (s->comm != e->comm)
+            continue;
+        dt_hostshm_stop_because(&e->shm, s->code, s->culprit, s->why);
+        forget(c, s);
     }
 }
 
 static void remember(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
                      const char *why)
 {
-    struct early *s = &c->early[c->next_early++ % EARLY];
+    uint32_t n = c->world->local_size;
+    struct early s = { comm, code, culprit, dt_xstrdup(why), dt_xcalloc(n, sizeof *s.joining) };
 
-    free(s->why);
-    *s = (struct early){ comm, code, culprit, dt_xstrdup(why) };
+    for (uint32_t i = 0; i < n; i++)
+        s.joining[i] = true;
+    c->early = dt_xrealloc(c->early, c->nearly + 1, sizeof *c->early);
+    c->early[c->nearly++] = s;
+    tidy_early(c);
 }
 
 static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members, uint32_t size)
@@ -111,7 +155,8 @@ static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members, 
     struct entry e = { .comm = comm, .members = members };
 
     errno = EINVAL;
-    if (comm == 0 || members == 0 || members > c->local_size || size < members || size > c->np)
+    if (comm == 0 || members == 0 || members > c->world->local_size || size < members ||
+        size > c->np)
         return NULL;
     errno = ENOSPC;
     if (c->n == MOST)
@@ -122,6 +167,7 @@ static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members, 
     if (c->stopped)
         dt_hostshm_stop_because(&e.shm, c->stopped, c->culprit, c->why);
     stop_early(c, &e);
+    e.parts = dt_xcalloc(c->world->local_size, sizeof *e.parts);
     e.told = dt_hostshm_stopped(&e.shm, NULL) != 0;
     if (c->n == c->room) {
         c->room = c->room ? 2 * c->room : 16;
@@ -131,7 +177,8 @@ static struct entry *add(struct dt_commshm *c, uint64_t comm, uint32_t members, 
     return &c->entries[c->n++];
 }
 
-int dt_commshm_want(struct dt_commshm *c, uint64_t comm, uint32_t members, uint32_t size)
+int dt_commshm_want(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members,
+                    uint32_t size)
 {
     struct entry *e = find(c, comm);
     int fd;
@@ -141,20 +188,36 @@ int dt_commshm_want(struct dt_commshm *c, uint64_t comm, uint32_t members, uint3
     if (!e)
         return -1;
     errno = EINVAL;
-    if (e->members != members || e->shm.size != size || e->served == members)
+    if (e->members != members || e->shm.size != size || e->served == members ||
+        e->parts[local_rank] != OUT)
         return -1;
+    e->parts[local_rank] = IN;
     fd = ++e->served < members ? fcntl(e->fd, F_DUPFD_CLOEXEC, 0) : e->fd;
     if (fd == e->fd)
         e->fd = -1;
     return fd;
 }
 
-void dt_commshm_done(struct dt_commshm *c, uint64_t comm)
+bool dt_commshm_done(struct dt_commshm *c, uint32_t local_rank, uint64_t comm)
 {
     struct entry *e = find(c, comm);
 
-    if (e && ++e->done >= e->members)
-        drop(c, e);
+    if (!e || e->parts[local_rank] != IN)
+        return false;
+    e->parts[local_rank] = DONE;
+    if (++e->done < e->members)
+        return false;
+    drop(c, e);
+    return true;
+}
+
+bool dt_commshm_shares(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members)
+{
+    const struct entry *e = find(c, comm);
+
+    if (comm == 0)
+        return members == c->world->local_size;
+    return e && e->members == members && e->parts[local_rank] == IN;
 }
 
 void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
@@ -272,6 +335,7 @@ void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t
         e->since_ns = dt_callwatch_look(&e->watch, &e->shm, now_ns);
         dt_callwatch_lower(&e->shm, &pong->limit_ms);
     }
+    tidy_early(c);
     tell_asked(c, asked, &t);
     tell_waiting(c, &t);
 }

@@ -11,19 +11,25 @@
 
 struct dt_commshm;
 
-/* Of a job of np ranks, of which local_size are here. */
-struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t local_size, uint32_t np);
+/* Of a job of np ranks. world: the memory of those that are here, which outlives this. */
+struct dt_commshm *dt_commshm_create(uint32_t generation, uint32_t np,
+                                     const struct dt_hostshm *world);
 /* Accepts NULL. */
 void dt_commshm_destroy(struct dt_commshm *c);
 
 /* For one of so many local ranks of communicator comm, which has size ranks in all. Returns a
  * descriptor, which the caller closes, or -1 with errno. */
-int dt_commshm_want(struct dt_commshm *c, uint64_t comm, uint32_t members, uint32_t size);
-/* One of them is done with it. */
-void dt_commshm_done(struct dt_commshm *c, uint64_t comm);
+int dt_commshm_want(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members,
+                    uint32_t size);
+/* One of them is done with it. Returns whether it is gone. */
+bool dt_commshm_done(struct dt_commshm *c, uint32_t local_rank, uint64_t comm);
+/* Whether this rank is one of so many that have the memory of this communicator, or, where comm is
+ * 0, of all ranks. */
+bool dt_commshm_shares(struct dt_commshm *c, uint32_t local_rank, uint64_t comm, uint32_t members);
 
 /* Stops this communicator, or all and those yet to come where comm is 0; as of
- * dt_hostshm_stop_because. */
+ * dt_hostshm_stop_because. One that is not here is stopped when it comes: for that as long as some
+ * rank has been making communicators. (All who are to be in it do so, before anybody knows it.) */
 void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
                      const char *why);
 

@@ -79,9 +79,11 @@ static void send_abort(const struct peer *p, uint64_t comm, int code, uint32_t c
     tell(p, &msg, -1);
 }
 
-static void send_memory(struct peer *p, uint64_t comm, uint32_t members, uint32_t size)
+static void send_memory(struct peer *p, const struct dt_rankmsg *want)
 {
-    int fd = dt_commshm_want(p->owner->comms, comm, members, size);
+    uint64_t comm = want->want_memory.comm;
+    int fd = dt_commshm_want(p->owner->comms, p->local_rank, comm, want->want_memory.members,
+                             want->want_memory.size);
     struct dt_rankmsg msg = { .type = DT_RANK_MEMORY };
 
     msg.memory.comm = comm;
@@ -91,12 +93,19 @@ static void send_memory(struct peer *p, uint64_t comm, uint32_t members, uint32_
         close(fd);
 }
 
-static void send_segment(struct peer *p, uint64_t comm, uint64_t bytes, uint32_t members)
+/* Only ranks that share a communicator may: so no more is kept than communicators live. */
+static void send_segment(struct peer *p, const struct dt_rankmsg *want)
 {
+    const struct dt_segments_wanted wanted = { want->want_segment.comm, want->want_segment.call,
+                                               want->want_segment.bytes,
+                                               want->want_segment.members };
     struct dt_rankmsg msg = { .type = DT_RANK_SEGMENT };
-    int fd = dt_segments_want(p->owner->segments, comm, bytes, members, &msg.segment.number);
+    int fd = -1;
 
-    msg.segment.comm = comm;
+    errno = EINVAL;
+    if (dt_commshm_shares(p->owner->comms, p->local_rank, wanted.comm, wanted.members))
+        fd = dt_segments_want(p->owner->segments, p->local_rank, &wanted, &msg.segment.number);
+    msg.segment.comm = wanted.comm;
     msg.segment.error = fd < 0 ? errno : 0;
     tell(p, &msg, fd);
     if (fd >= 0)
@@ -183,14 +192,28 @@ static void on_hello(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
     }
 }
 
-static void on_failed(struct dt_ranksock *s, const struct dt_rankmsg *msg)
+/* Blames the one who tells where a rank is named that there is not. */
+static void pass_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t teller,
+                         int code, const char *text)
 {
+    s->events.failed(s->arg, comm, culprit < s->start->np ? culprit : teller, code, text);
+}
+
+static bool is_code(int code)
+{
+    return code < 0 && code >= DT_RANK_CODE_MIN;
+}
+
+static void on_failed(const struct peer *p, const struct dt_rankmsg *msg)
+{
+    struct dt_ranksock *s = p->owner;
+
     if (msg->failed.comm == 0)
         s->failed = true;
     else
         dt_commshm_told(s->comms, msg->failed.comm);
-    s->events.failed(s->arg, msg->failed.comm, msg->failed.rank, msg->failed.code,
-                     msg->failed.text);
+    pass_failure(s, msg->failed.comm, msg->failed.rank, rank_of(p), msg->failed.code,
+                 msg->failed.text);
 }
 
 static void on_last_calls(struct peer *p, const struct dt_rankmsg *msg)
@@ -221,18 +244,19 @@ static void on_message(struct peer *p, const struct dt_rankmsg *msg, pid_t pid)
         s->events.commit(s->arg, msg->commit.step, msg->commit.restored != 0);
     } else if (msg->type == DT_RANK_NOTE) {
         s->events.log(s->arg, msg->note.text);
-    } else if (msg->type == DT_RANK_FAILED && msg->failed.code < 0) {
-        on_failed(s, msg);
+    } else if (msg->type == DT_RANK_FAILED && is_code(msg->failed.code)) {
+        on_failed(p, msg);
     } else if (msg->type == DT_RANK_WANT_MEMORY) {
-        send_memory(p, msg->want_memory.comm, msg->want_memory.members, msg->want_memory.size);
+        send_memory(p, msg);
     } else if (msg->type == DT_RANK_LIMIT) {
         s->events.limit(s->arg, msg->limit.ms);
     } else if (msg->type == DT_RANK_LAST_CALLS) {
         on_last_calls(p, msg);
     } else if (msg->type == DT_RANK_FREE_MEMORY) {
-        dt_commshm_done(s->comms, msg->free_memory.comm);
+        if (dt_commshm_done(s->comms, p->local_rank, msg->free_memory.comm))
+            dt_segments_forget(s->segments, msg->free_memory.comm);
     } else if (msg->type == DT_RANK_WANT_SEGMENT) {
-        send_segment(p, msg->want_segment.comm, msg->want_segment.bytes, msg->want_segment.members);
+        send_segment(p, msg);
     } else if (msg->type == DT_RANK_STEP) {
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
@@ -274,11 +298,12 @@ static void drain(struct dt_ranksock *s, uint32_t local_rank)
 /* Who died, the launcher learns otherwise. */
 static void pass_on(struct dt_ranksock *s, uint64_t comm, const struct dt_hostshm *shm)
 {
+    char text[DT_HOSTSHM_WHY];
     uint32_t culprit;
     int code = dt_hostshm_stopped(shm, &culprit);
 
-    if (code != DT_HOSTSHM_PEER_DIED)
-        s->events.failed(s->arg, comm, culprit, code, dt_hostshm_why(shm));
+    if (code != DT_HOSTSHM_PEER_DIED && is_code(code))
+        pass_failure(s, comm, culprit, s->start->ranks.v[0], code, dt_hostshm_copy_why(shm, text));
 }
 
 /* A rank never waits for room in its socket, so what it says there when it fails may be missing. */
@@ -356,7 +381,7 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
 
     *s = (struct dt_ranksock){ .start = start, .events = *events, .arg = arg, .table_fd = -1 };
     s->peers = dt_xcalloc(start->ranks.n, sizeof *s->peers);
-    s->comms = dt_commshm_create(start->generation, start->ranks.n, start->np);
+    s->comms = dt_commshm_create(start->generation, start->np, &s->shm);
     s->segments = dt_segments_create(start->ranks.n);
     for (uint32_t i = 0; i < start->ranks.n; i++)
         s->peers[i] = (struct peer){ .owner = s, .fd = -1, .child_fd = -1 };

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
@@ -9,22 +10,19 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/sealed.h"
 
-enum { MOST = 256 }; /* handed out in part: of communicators that have failed meanwhile */
-
-struct entry {
-    uint64_t comm;
+struct entry { /* handed out in part; of a communicator there is one, that of its newest call */
+    struct dt_segments_wanted wanted;
     uint64_t number;
-    uint64_t bytes;
     int fd; /* -1: there is none, because of error */
     int error;
-    uint32_t members;
-    uint32_t served;
+    bool *served; /* by local rank */
+    uint32_t nserved;
 };
 
 struct dt_segments {
     uint32_t local_size;
     uint64_t made;
-    struct entry entries[MOST];
+    struct entry *entries;
     size_t n;
 };
 
@@ -40,6 +38,7 @@ static void drop(struct dt_segments *s, struct entry *e)
 {
     if (e->fd >= 0)
         close(e->fd);
+    free(e->served);
     *e = s->entries[--s->n];
 }
 
@@ -49,6 +48,7 @@ void dt_segments_destroy(struct dt_segments *s)
         return;
     while (s->n)
         drop(s, s->entries);
+    free(s->entries);
     free(s);
 }
 
@@ -67,48 +67,72 @@ static int make(uint64_t bytes)
 static struct entry *find(struct dt_segments *s, uint64_t comm)
 {
     for (size_t i = 0; i < s->n; i++) {
-        if (s->entries[i].comm == comm)
+        if (s->entries[i].wanted.comm == comm)
             return &s->entries[i];
     }
     return NULL;
 }
 
-static struct entry *add(struct dt_segments *s, uint64_t comm, uint64_t bytes, uint32_t members)
+static struct entry *add(struct dt_segments *s, const struct dt_segments_wanted *wanted)
 {
-    struct entry *e = &s->entries[s->n];
+    struct entry *e;
 
-    errno = EINVAL;
-    if (bytes == 0 || members == 0 || members > s->local_size)
-        return NULL;
-    errno = ENOSPC;
-    if (s->n == MOST)
-        return NULL;
-    *e = (struct entry){
-        .comm = comm, .number = ++s->made, .bytes = bytes, .fd = make(bytes), .members = members
-    };
+    s->entries = dt_xrealloc(s->entries, s->n + 1, sizeof *s->entries);
+    e = &s->entries[s->n++];
+    *e = (struct entry){ .wanted = *wanted, .number = ++s->made, .fd = make(wanted->bytes) };
     e->error = e->fd < 0 ? errno : 0;
-    s->n++;
+    e->served = dt_xcalloc(s->local_size, sizeof *e->served);
     return e;
 }
 
-int dt_segments_want(struct dt_segments *s, uint64_t comm, uint64_t bytes, uint32_t members,
-                     uint64_t *number)
+/* What the rank's request belongs to; NULL: it is none of a rank that does as the others do. */
+static struct entry *entry_of(struct dt_segments *s, uint32_t local_rank,
+                              const struct dt_segments_wanted *w)
 {
-    struct entry *e = find(s, comm);
+    struct entry *e = find(s, w->comm);
+
+    if (w->bytes == 0 || w->members == 0 || w->members > s->local_size)
+        return NULL;
+    if (e && e->wanted.call < w->call) {
+        drop(s, e);
+        e = NULL;
+    }
+    if (!e)
+        return add(s, w);
+    return e->wanted.call == w->call && e->wanted.members == w->members &&
+                   e->wanted.bytes == w->bytes && !e->served[local_rank]
+               ? e
+               : NULL;
+}
+
+int dt_segments_want(struct dt_segments *s, uint32_t local_rank,
+                     const struct dt_segments_wanted *wanted, uint64_t *number)
+{
+    struct entry *e = entry_of(s, local_rank, wanted);
     int fd, error;
 
-    if (!e)
-        e = add(s, comm, bytes, members);
-    if (!e)
-        return -1;
     errno = EINVAL;
-    if (e->members != members || e->bytes != bytes)
+    if (!e)
         return -1;
     *number = e->number;
     fd = e->fd < 0 ? -1 : fcntl(e->fd, F_DUPFD_CLOEXEC, 0);
     error = e->error ? e->error : errno;
-    if (++e->served == members)
+    e->served[local_rank] = true;
+    if (++e->nserved == wanted->members)
         drop(s, e);
     errno = error;
     return fd;
+}
+
+void dt_segments_forget(struct dt_segments *s, uint64_t comm)
+{
+    struct entry *e = find(s, comm);
+
+    if (e)
+        drop(s, e);
+}
+
+size_t dt_segments_kept(const struct dt_segments *s)
+{
+    return s->n;
 }

@@ -155,7 +155,7 @@ void dt_hostshm_unmap(struct dt_hostshm *h)
 
 static uint64_t stop_word(int code, uint32_t culprit)
 {
-    return (uint64_t)culprit << 32 | (uint32_t)-code;
+    return (uint64_t)culprit << 32 | (uint32_t) - (int64_t)code;
 }
 
 void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
@@ -188,13 +188,24 @@ const char *dt_hostshm_why(const struct dt_hostshm *h)
                : "";
 }
 
+const char *dt_hostshm_copy_why(const struct dt_hostshm *h, char text[DT_HOSTSHM_WHY])
+{
+    const char *why = dt_hostshm_why(h);
+
+    text[0] = '\0';
+    if (why == h->head->why)
+        memcpy(text, why, DT_HOSTSHM_WHY);
+    text[DT_HOSTSHM_WHY - 1] = '\0';
+    return text;
+}
+
 int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)
 {
     uint64_t stop = atomic_load_explicit(&h->head->stop, memory_order_acquire);
 
     if (culprit)
         *culprit = (uint32_t)(stop >> 32);
-    return -(int)(uint32_t)stop;
+    return (int)-(int64_t)(uint32_t)stop;
 }
 
 void dt_hostshm_note_ending(const struct dt_hostshm *h, uint32_t rank, uint32_t ending)

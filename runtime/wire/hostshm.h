@@ -7,9 +7,9 @@
  * Local ranks are those of the communicator. Whoever has mapped the same file is on the same host.
  * Every word has one writer, named at it, but for "stop" and "teller" (first writer wins), the
  * doorbells (anyone adds one and wakes) and what counts sleepers. The agent stops all files when it
- * stops the job, so that whoever waits need look at one. Steps and flags stand in the file of all
- * ranks only. All of it is the job's own: the agent takes from it only steps, flags, calls, and
- * why they fail, which can harm nothing but their own job. */
+ * stops the job, so that whoever waits need look at one. Steps, flags and "joining" stand in the
+ * file of all ranks only. All of it is the job's own: the agent takes from it only steps, flags,
+ * calls, and why they fail, which can harm nothing but their own job. */
 #ifndef DT_WIRE_HOSTSHM_H
 #define DT_WIRE_HOSTSHM_H
 
@@ -123,6 +123,7 @@ struct dt_hostshm_rank {
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
     _Atomic uint32_t waits_for;  /* by the rank: 1 + the local rank it sleeps for, or 0 */
     _Atomic uint32_t passing;    /* by the rank: threads of it that sleep at a pipe */
+    _Atomic uint32_t joining;    /* by the rank: threads of it that make communicators */
     struct dt_hostshm_card card; /* by the rank, before it first meets the others */
 };
 
@@ -276,6 +277,8 @@ const char *dt_hostshm_call_name(uint64_t call);
 
 /* The text that came with what stopped the host, or "". */
 const char *dt_hostshm_why(const struct dt_hostshm *h);
+/* A copy of it, which a rank that lies cannot change, nor leave without an end. Returns text. */
+const char *dt_hostshm_copy_why(const struct dt_hostshm *h, char text[DT_HOSTSHM_WHY]);
 /* 0 while nothing stops, else the code; *culprit (may be NULL) is the rank to blame. */
 int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit);
 

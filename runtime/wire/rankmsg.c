@@ -50,6 +50,7 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
         break;
     case DT_RANK_WANT_SEGMENT:
         dt_put_u64(p, m->want_segment.comm);
+        dt_put_u64(p, m->want_segment.call);
         dt_put_u64(p, m->want_segment.bytes);
         dt_put_u32(p, m->want_segment.members);
         break;
@@ -168,6 +169,7 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
         break;
     case DT_RANK_WANT_SEGMENT:
         m->want_segment.comm = dt_get_u64(g);
+        m->want_segment.call = dt_get_u64(g);
         m->want_segment.bytes = dt_get_u64(g);
         m->want_segment.members = dt_get_u32(g);
         break;

@@ -30,11 +30,12 @@
 #include "runtime/wire/msg.h"
 
 enum {
-    DT_RANK_PROTOCOL = 9, /* changes with any message or with the shared memory (hostshm.h) */
+    DT_RANK_PROTOCOL = 10, /* changes with any message or with the shared memory (hostshm.h) */
     DT_RANK_REFUSED_TEXT = 512,
     DT_RANK_NOTE_TEXT = 512,
     DT_RANK_FAILED_TEXT = 512,
     DT_RANK_LAST_CALLS_BYTES = 2048,
+    DT_RANK_CODE_MIN = -255, /* of FAILED: no dt_result_t is below */
 };
 
 enum dt_rankmsg_type {
@@ -87,7 +88,7 @@ struct dt_rankmsg {
         struct {
             uint64_t comm;
             uint32_t members; /* ranks of this host in it: each of them asks */
-            uint32_t size;    /* ranks of all hosts */
+            uint32_t size;    /* ranks of all hosts; no more than the job has */
         } want_memory;
         struct {
             uint64_t comm;
@@ -97,6 +98,7 @@ struct dt_rankmsg {
         } limit;
         struct {
             uint64_t comm;
+            uint64_t call;    /* number of the communicator's call that wants it */
             uint64_t bytes;   /* of the file; the same for all */
             uint32_t members; /* as above */
         } want_segment;

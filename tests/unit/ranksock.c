@@ -545,6 +545,75 @@ static void a_failure_without_a_message_is_found_in_memory(void **state)
     dt_hostshm_unmap(&world);
 }
 
+static struct dt_rankmsg want_segment(struct fixture *f, uint64_t comm, uint32_t members, int *fd)
+{
+    struct dt_rankmsg m = { .type = DT_RANK_WANT_SEGMENT,
+                            .want_segment = { comm, 1, 4096, members } };
+
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    turn(f);
+    m = receive(f, 0, fd);
+    assert_int_equal(m.type, DT_RANK_SEGMENT);
+    assert_true(m.segment.comm == comm);
+    return m;
+}
+
+static void buffers_are_for_those_who_share_a_communicator(void **state)
+{
+    enum { COMM = 7 };
+    struct fixture *f = *state;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, NULL);
+    assert_int_equal(want_segment(f, COMM, 1, &fd).segment.error, EINVAL);
+    assert_int_equal(want_segment(f, 0, 1, &fd).segment.error, EINVAL);
+    assert_int_equal(fd, -1);
+    assert_int_equal(want_segment(f, 0, RANKS, &fd).segment.error, 0);
+    close(fd);
+    assert_int_equal(want(f, 0, COMM, 1, &fd).memory.error, 0);
+    close(fd);
+    assert_int_equal(want_segment(f, COMM, 1, &fd).segment.error, 0);
+    close(fd);
+}
+
+/* A rank may write what it likes into its socket, and into memory. */
+static void lies_end_nobody_else(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_FAILED, .failed = { 0, 5, 99, "no" } };
+    struct dt_msg_list comms = { 0 };
+    struct dt_hostshm world;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, &fd);
+    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
+    close(fd);
+    assert_int_equal(want(f, 0, 7, 2, &fd).memory.error, 0);
+    close(fd);
+    f->seen[0] = '\0';
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    m.failed.code = INT32_MIN;
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    m.failed.code = -3;
+    m.failed.comm = 7;
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    turn(f);
+    assert_non_null(strstr(f->seen, "failed(7,3,-3)[no] ")); /* rank 99 there is not */
+    assert_null(strstr(f->seen, "failed(0"));
+    f->seen[0] = '\0';
+    world.head->local_size = UINT32_MAX;
+    atomic_store(&world.head->stop, (uint64_t)SECOND << 32 | 3);
+    atomic_store(&world.head->why_stop, (uint64_t)SECOND << 32 | 3);
+    memset(world.head->why, 'x', sizeof world.head->why);
+    look(f, 0, &comms);
+    assert_non_null(strstr(f->seen, "failed(0,5,-3)[xxxx"));
+    assert_int_equal(told_of(&comms, 0)->ranks.n, RANKS);
+    dt_callwatch_free_told(&comms);
+    dt_hostshm_unmap(&world);
+}
+
 static void a_limit_is_passed_on(void **state)
 {
     struct fixture *f = *state;
@@ -718,6 +787,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(ranks_are_told_of_where_they_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(a_failure_without_a_message_is_found_in_memory, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(buffers_are_for_those_who_share_a_communicator, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(lies_end_nobody_else, setup, teardown),
         cmocka_unit_test_setup_teardown(a_limit_is_passed_on, setup, teardown),
         cmocka_unit_test_setup_teardown(a_limit_counts_while_it_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_keeps_the_limit_it_began_with, setup, teardown),

@@ -15,6 +15,14 @@
 
 enum { RANKS = 3 };
 
+static int want(struct dt_segments *s, uint32_t local_rank, uint64_t comm, uint64_t call,
+                uint64_t bytes, uint32_t members, uint64_t *number)
+{
+    const struct dt_segments_wanted wanted = { comm, call, bytes, members };
+
+    return dt_segments_want(s, local_rank, &wanted, number);
+}
+
 static bool is_same_file(int a, int b)
 {
     struct stat x, y;
@@ -26,10 +34,10 @@ static void all_have_the_same_sealed_file(void **state)
 {
     struct dt_segments *s = dt_segments_create(RANKS);
     uint64_t number[4] = { 0 };
-    int first = dt_segments_want(s, 0, 12345, 2, &number[0]);
-    int other = dt_segments_want(s, 77, 4096, 1, &number[1]);
-    int second = dt_segments_want(s, 0, 12345, 2, &number[2]);
-    int next = dt_segments_want(s, 0, 12345, 2, &number[3]);
+    int first = want(s, 0, 0, 1, 12345, 2, &number[0]);
+    int other = want(s, 0, 77, 1, 4096, 1, &number[1]);
+    int second = want(s, 1, 0, 1, 12345, 2, &number[2]);
+    int next = want(s, 1, 0, 2, 12345, 2, &number[3]);
 
     (void)state;
     assert_true(number[0] == number[2] && number[1] > number[0] && number[3] > number[1]);
@@ -60,12 +68,12 @@ static void what_is_wrong_or_too_much_has_none(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        for (int rank = 0; rank < 2; rank++) {
-            assert_int_equal(dt_segments_want(s, i, cases[i].bytes, cases[i].members, &number), -1);
+        for (uint32_t rank = 0; rank < 2; rank++) {
+            assert_int_equal(want(s, rank, i, 1, cases[i].bytes, cases[i].members, &number), -1);
             assert_int_equal(errno, cases[i].error);
         }
         /* All have been told: what comes next is new. */
-        fd = dt_segments_want(s, i, 4096, 1, &number);
+        fd = want(s, 0, i, 2, 4096, 1, &number);
         assert_true(fd >= 0);
         close(fd);
     }
@@ -76,32 +84,41 @@ static void ranks_that_disagree_are_told(void **state)
 {
     struct dt_segments *s = dt_segments_create(RANKS);
     uint64_t number;
-    int fd = dt_segments_want(s, 5, 4096, 2, &number);
+    int fd = want(s, 0, 5, 3, 4096, 2, &number);
 
     (void)state;
     assert_true(fd >= 0);
     close(fd);
-    assert_int_equal(dt_segments_want(s, 5, 8192, 2, &number), -1);
+    assert_int_equal(want(s, 1, 5, 3, 8192, 2, &number), -1);
     assert_int_equal(errno, EINVAL);
-    assert_int_equal(dt_segments_want(s, 5, 4096, 1, &number), -1);
+    assert_int_equal(want(s, 1, 5, 3, 4096, 1, &number), -1);
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(want(s, 0, 5, 3, 4096, 2, &number), -1); /* it has its own */
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(want(s, 1, 5, 2, 4096, 2, &number), -1); /* that call is over */
     assert_int_equal(errno, EINVAL);
     dt_segments_destroy(s);
 }
 
-/* Communicators that failed when some of their ranks had been served. */
-static void there_is_an_end_to_what_is_kept(void **state)
+static void no_more_is_kept_than_communicators_live(void **state)
 {
+    enum { COMMS = 300 };
     struct dt_segments *s = dt_segments_create(RANKS);
-    uint64_t number, comm = 0;
-    int fd = 0;
+    uint64_t number, before = 0;
 
     (void)state;
-    while (comm < 10000 && (fd = dt_segments_want(s, comm, 4096, 2, &number)) >= 0) {
-        close(fd);
-        comm++;
+    for (uint64_t call = 1; call < 4; call++) {
+        for (uint64_t comm = 1; comm <= COMMS; comm++)
+            close(want(s, 0, comm, call, 4096, 2, &number));
+        assert_int_equal(dt_segments_kept(s), COMMS);
     }
-    assert_int_equal(fd, -1);
-    assert_true(errno == ENOSPC && comm > 100);
+    before = number;
+    close(want(s, 1, COMMS, 3, 4096, 2, &number));
+    assert_true(number == before);
+    assert_int_equal(dt_segments_kept(s), COMMS - 1);
+    for (uint64_t comm = 1; comm <= COMMS; comm++)
+        dt_segments_forget(s, comm);
+    assert_int_equal(dt_segments_kept(s), 0);
     dt_segments_destroy(s);
 }
 
@@ -111,7 +128,7 @@ int main(void)
         cmocka_unit_test(all_have_the_same_sealed_file),
         cmocka_unit_test(what_is_wrong_or_too_much_has_none),
         cmocka_unit_test(ranks_that_disagree_are_told),
-        cmocka_unit_test(there_is_an_end_to_what_is_kept),
+        cmocka_unit_test(no_more_is_kept_than_communicators_live),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
