@@ -4,9 +4,21 @@
  * same count, type, operation and root, and dt_finalize at the end. Started without dtrun it is a
  * job of one rank. The library never exits, aborts or prints.
  *
- * Any thread may make any call. Calls on one communicator run one after another, in the order in
- * which they were made; checkpoint calls count as calls on DT_WORLD. dt_finalize and dt_step are
- * for one thread, and dt_finalize only when no other is inside a call.
+ * Threads: any may make any call, dt_init and dt_finalize once in all. These rules hold:
+ *  - Collective calls on one communicator (those that make and free communicators, dt_mem_alloc,
+ *    dt_comm_tune and dt_join among them), and dt_comm_set_timeout, run one after another, in the
+ *    order in which threads made them, which must be the same on all ranks. Checkpoint calls count
+ *    as calls on DT_WORLD. Calls on different communicators run beside each other.
+ *  - Calls between two ranks have an order of their own for each peer and direction, and run beside
+ *    each other and beside collectives.
+ *  - Calls in the background stand in these orders as made by the thread that asked for them. Any
+ *    thread may wait for a request or test it; one at a time, though, for one request.
+ *  - A bucket is for one thread at a time; several threads may have one each.
+ *  - dt_comm_abort, dt_comm_rank and _size, dt_mem_free, dt_recorder_dump, and what tells numbers
+ *    and texts are for any thread at any time, whatever others are inside of.
+ *  - dt_last_error and dt_last_error_info tell of the calling thread's calls alone.
+ *  - dt_step is for one thread. dt_finalize fails while another thread is inside a call.
+ *  - A child that a rank has forked can make none of these calls: DT_ERR_STATE.
  *
  * Except where a function says otherwise, failures are final: after DT_ERR_PEER, DT_ERR_MISMATCH
  * and the like every later call returns the same, and the program should end; dtrun starts the job

@@ -71,7 +71,8 @@ TESTS += tests/unit/agent
 
 # Those in which threads meet, for ThreadSanitizer.
 THREAD_TESTS = tests/unit/async tests/unit/movement tests/unit/checkpoint tests/unit/checkpoint_crash \
-	tests/unit/link tests/unit/recorder tests/unit/threads tests/unit/ways $(NCCL_TESTS)
+	tests/unit/link tests/unit/recorder tests/unit/threadrules tests/unit/threads \
+	tests/unit/ways $(NCCL_TESTS)
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)

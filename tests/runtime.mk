@@ -27,6 +27,7 @@ UNIT_TESTS += \
 	tests/unit/shm \
 	tests/unit/shmmove \
 	tests/unit/stream \
+	tests/unit/threadrules \
 	tests/unit/threads \
 	tests/unit/trouble \
 	tests/unit/tuning \
@@ -117,6 +118,10 @@ tests_unit_shmmove_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_stream_SOURCES = tests/unit/stream.c
 tests_unit_stream_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_stream_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_threadrules_SOURCES = tests/unit/threadrules.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_threadrules_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_threadrules_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_threads_SOURCES = tests/unit/threads.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_threads_CPPFLAGS = $(TESTJOB_CPPFLAGS)
