@@ -6,12 +6,8 @@
 #include "runtime/futex.h"
 #include "runtime/host/clock.h"
 
-static _Thread_local const struct dt_ticketlock *dti_held;
-
-bool dt_async_holds(const struct dt_ticketlock *lock)
-{
-    return dti_held == lock;
-}
+_Thread_local const struct dt_ticketlock *dti_held
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
 {

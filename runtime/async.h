@@ -51,7 +51,15 @@ bool dt_task_await_for(struct dt_task *task, uint64_t ns);
 /* Sleeps until it is done. Returns its result, and makes its text what dt_last_error returns. */
 dt_result_t dt_task_await(struct dt_task *task);
 
+/* The lock that this thread holds while it makes a task's call. Every call looks at it: hence the
+ * model that takes a load and no function. */
+extern _Thread_local const struct dt_ticketlock *dti_held
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* Whether this thread is making a task's call, and so holds this lock already. */
-bool dt_async_holds(const struct dt_ticketlock *lock);
+static inline bool dt_async_holds(const struct dt_ticketlock *lock)
+{
+    return dti_held == lock;
+}
 
 #endif

@@ -6,6 +6,8 @@
 #include "runtime/operation.h"
 #include "runtime/reduceoptions.h"
 
+enum { FEW_BYTES = 4096 };
+
 /* ---- all-reduce ---- */
 
 static dt_result_t check_residual(const struct dt_operation *o)
@@ -39,6 +41,13 @@ static dt_result_t check_options(struct dt_operation *o)
     return r == DT_OK ? check_residual(o) : r;
 }
 
+static enum dt_memory memory_of(const struct dt_operation *o, size_t bytes)
+{
+    if (bytes <= FEW_BYTES)
+        return bytes ? dt_device_memory_of_few(o->in, o->out) : DT_MEMORY_HOST;
+    return dt_device_memory(o->in, o->out);
+}
+
 static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)
 {
     size_t bytes = o->count * dt_dtype_size(o->dtype);
@@ -57,7 +66,7 @@ static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)
         return dt_fail(DT_ERR_ARG, "%s: no input was given (DT_IN_PLACE to use out)", name);
     if (o->in != o->out && dt_buffers_overlap(o->in, bytes, o->out, bytes))
         return dt_fail(DT_ERR_ARG, "%s: in and out overlap in part", name);
-    memory = o->count ? dt_device_memory(o->in, o->out) : DT_MEMORY_HOST;
+    memory = memory_of(o, bytes);
     if (memory == DT_MEMORY_MIXED)
         return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not", name);
     o->device = memory == DT_MEMORY_DEVICE;

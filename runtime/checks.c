@@ -6,7 +6,7 @@
 #include "runtime/dtype.h"
 #include "runtime/error.h"
 
-dt_result_t dt_check_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype)
+dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype)
 {
     size_t size = dt_dtype_size(dtype);
 
@@ -18,19 +18,15 @@ dt_result_t dt_check_buffer(const char *name, const void *buf, size_t count, dt_
     if (count && buf == DT_IN_PLACE)
         return dt_fail(DT_ERR_ARG, "%s: DT_IN_PLACE was given for a buffer that this rank needs",
                        name);
-    if (count && !buf)
-        return dt_fail(DT_ERR_ARG, "%s: no buffer was given", name);
-    return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: no buffer was given", name);
 }
 
-dt_result_t dt_check_op(const char *name, dt_dtype_t dtype, dt_op_t op)
+dt_result_t dt_refuse_op(const char *name, dt_dtype_t dtype, dt_op_t op)
 {
     if ((unsigned)op >= DT_OP_MAX)
         return dt_fail(DT_ERR_ARG, "%s: %d is no dt_op_t", name, (int)op);
-    if (!dt_op_applies(op, dtype))
-        return dt_fail(DT_ERR_ARG, "%s: %s folds the bits of integers, not %s", name,
-                       dt_op_name(op), dt_dtype_name(dtype));
-    return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: %s folds the bits of integers, not %s", name, dt_op_name(op),
+                   dt_dtype_name(dtype));
 }
 
 dt_result_t dt_check_root(const char *name, int root, int size)
@@ -70,13 +66,6 @@ dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
             return dt_fail(DT_ERR_ARG, "%s: %s: together more than memory", name, what);
     }
     return dt_check_buffer(name, buf, total, dtype);
-}
-
-bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
-{
-    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
-
-    return a_bytes && b_bytes && (x < y ? y - x < a_bytes : x - y < b_bytes);
 }
 
 dt_result_t dt_check_counts(const char *name, const char *what, const struct dt_blocks *blocks)

@@ -5,13 +5,33 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/dtype.h"
 #include "runtime/host/blocks.h"
 
+/* Say what the next two have found. */
+dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype);
+dt_result_t dt_refuse_op(const char *name, dt_dtype_t dtype, dt_op_t op);
+
 /* A buffer that the library reads or writes; DT_IN_PLACE is none. */
-dt_result_t dt_check_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype);
-dt_result_t dt_check_op(const char *name, dt_dtype_t dtype, dt_op_t op);
+static inline dt_result_t dt_check_buffer(const char *name, const void *buf, size_t count,
+                                          dt_dtype_t dtype)
+{
+    size_t size = dt_dtype_size(dtype); /* a power of two, which spares a division */
+    bool fits = size && count <= (size_t)PTRDIFF_MAX >> __builtin_ctzl(size);
+
+    if (fits && (!count || (buf && buf != DT_IN_PLACE)))
+        return DT_OK;
+    return dt_refuse_buffer(name, buf, count, dtype);
+}
+
+static inline dt_result_t dt_check_op(const char *name, dt_dtype_t dtype, dt_op_t op)
+{
+    return dt_op_applies(op, dtype) ? DT_OK : dt_refuse_op(name, dtype, op);
+}
+
 dt_result_t dt_check_root(const char *name, int root, int size);
 /* n blocks of a buffer; what: of the argument that has their counts. */
 dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
@@ -31,6 +51,12 @@ size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
 /* A rank's block of buf; NULL where that is. */
 const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank,
                         dt_dtype_t dtype);
-bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes);
+
+static inline bool dt_buffers_overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+
+    return a_bytes && b_bytes && (x < y ? y - x < a_bytes : x - y < b_bytes);
+}
 
 #endif

@@ -20,6 +20,8 @@ static struct {
     _Atomic(pointer_attribute) attribute;
 } dti_driver;
 
+struct dt_device_hosts dti_device_hosts;
+
 static int first_object(struct dl_phdr_info *info, size_t size, void *out)
 {
     (void)size;
@@ -67,6 +69,8 @@ enum dt_memory dt_device_memory(const void *a, const void *b)
     pointer_attribute attribute = driver_attribute();
     enum dt_memory memory;
 
+    atomic_store_explicit(&dti_device_hosts.a, attribute ? NULL : a, memory_order_relaxed);
+    atomic_store_explicit(&dti_device_hosts.b, attribute ? NULL : b, memory_order_relaxed);
     if (!attribute)
         return DT_MEMORY_HOST;
     memory = memory_of(attribute, a);

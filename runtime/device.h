@@ -6,6 +6,7 @@
 #ifndef DT_RUNTIME_DEVICE_H
 #define DT_RUNTIME_DEVICE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,6 +61,24 @@ enum dt_memory { DT_MEMORY_HOST, DT_MEMORY_DEVICE, DT_MEMORY_MIXED };
 /* Where two buffers, or one given twice, lie. Managed memory counts as host memory: both sides can
  * touch it, and where it lies now differs between ranks, which must all choose the same way. */
 enum dt_memory dt_device_memory(const void *a, const void *b);
+
+/* The buffers of the last look, when there was no CUDA. */
+extern struct dt_device_hosts {
+    _Atomic(const void *) a;
+    _Atomic(const void *) b;
+} dti_device_hosts __attribute__((visibility("hidden")));
+
+/* The same for calls of so few bytes that to look would cost a good part of them. Buffers that were
+ * in host memory at the last look are taken to be there still: before one of CUDA's could stand in
+ * their place, the program would have to give the pages under a small buffer back to the kernel,
+ * load CUDA, and be given this very address, all without a call on other buffers in between. */
+static inline enum dt_memory dt_device_memory_of_few(const void *a, const void *b)
+{
+    if (atomic_load_explicit(&dti_device_hosts.a, memory_order_relaxed) == a &&
+        atomic_load_explicit(&dti_device_hosts.b, memory_order_relaxed) == b)
+        return DT_MEMORY_HOST;
+    return dt_device_memory(a, b);
+}
 
 /* in is out when the operation is in place. The first call on any of these connects all ranks. */
 dt_result_t dt_device_all_reduce(struct dt_device *d, const struct dt_device_host *host,

@@ -1,14 +1,14 @@
 #include "runtime/dtype.h"
 
-static const struct {
-    const char *name;
-    unsigned char size;
-    bool is_float;
-} types[DT_DTYPE_MAX] = {
-    [DT_I8] = { "i8", 1, false },    [DT_U8] = { "u8", 1, false },   [DT_I16] = { "i16", 2, false },
-    [DT_U16] = { "u16", 2, false },  [DT_I32] = { "i32", 4, false }, [DT_U32] = { "u32", 4, false },
-    [DT_I64] = { "i64", 8, false },  [DT_U64] = { "u64", 8, false }, [DT_F16] = { "f16", 2, true },
-    [DT_BF16] = { "bf16", 2, true }, [DT_F32] = { "f32", 4, true },  [DT_F64] = { "f64", 8, true },
+const uint8_t dt_dtype_sizes[DT_DTYPE_MAX] = {
+    [DT_I8] = 1,  [DT_U8] = 1,  [DT_I16] = 2, [DT_U16] = 2,  [DT_I32] = 4, [DT_U32] = 4,
+    [DT_I64] = 8, [DT_U64] = 8, [DT_F16] = 2, [DT_BF16] = 2, [DT_F32] = 4, [DT_F64] = 8,
+};
+
+static const char *const types[DT_DTYPE_MAX] = {
+    [DT_I8] = "i8",   [DT_U8] = "u8",     [DT_I16] = "i16", [DT_U16] = "u16",
+    [DT_I32] = "i32", [DT_U32] = "u32",   [DT_I64] = "i64", [DT_U64] = "u64",
+    [DT_F16] = "f16", [DT_BF16] = "bf16", [DT_F32] = "f32", [DT_F64] = "f64",
 };
 
 static const char *const ops[DT_OP_MAX] = {
@@ -16,32 +16,12 @@ static const char *const ops[DT_OP_MAX] = {
     [DT_AVG] = "avg", [DT_BAND] = "band", [DT_BOR] = "bor", [DT_BXOR] = "bxor",
 };
 
-static bool exists(dt_dtype_t dtype)
-{
-    return (unsigned)dtype < DT_DTYPE_MAX;
-}
-
-size_t dt_dtype_size(dt_dtype_t dtype)
-{
-    return exists(dtype) ? types[dtype].size : 0;
-}
-
 const char *dt_dtype_name(dt_dtype_t dtype)
 {
-    return exists(dtype) ? types[dtype].name : "?";
+    return (unsigned)dtype < DT_DTYPE_MAX ? types[dtype] : "?";
 }
 
 const char *dt_op_name(dt_op_t op)
 {
     return (unsigned)op < DT_OP_MAX ? ops[op] : "?";
-}
-
-bool dt_dtype_is_float(dt_dtype_t dtype)
-{
-    return exists(dtype) && types[dtype].is_float;
-}
-
-bool dt_op_applies(dt_op_t op, dt_dtype_t dtype)
-{
-    return exists(dtype) && (unsigned)op < DT_OP_MAX && (op < DT_BAND || !types[dtype].is_float);
 }

@@ -6,15 +6,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include <stdint.h>
+
 #include "runtime/dtrun.h"
 
 enum { DT_DTYPE_MAX = DT_F64 + 1, DT_OP_MAX = DT_BXOR + 1 };
 
-size_t dt_dtype_size(dt_dtype_t dtype);      /* 0: no such type */
-const char *dt_dtype_name(dt_dtype_t dtype); /* "?" likewise */
-const char *dt_op_name(dt_op_t op);
-bool dt_dtype_is_float(dt_dtype_t dtype);
+extern const uint8_t dt_dtype_sizes[DT_DTYPE_MAX];
+
+/* 0: no such type. Here, and the next, for every call asks them several times. */
+static inline size_t dt_dtype_size(dt_dtype_t dtype)
+{
+    return (unsigned)dtype < DT_DTYPE_MAX ? dt_dtype_sizes[dtype] : 0;
+}
+
+static inline bool dt_dtype_is_float(dt_dtype_t dtype)
+{
+    return dtype == DT_F16 || dtype == DT_BF16 || dtype == DT_F32 || dtype == DT_F64;
+}
+
 /* Whether both exist and op is defined for dtype: bits are folded in integers only. */
-bool dt_op_applies(dt_op_t op, dt_dtype_t dtype);
+static inline bool dt_op_applies(dt_op_t op, dt_dtype_t dtype)
+{
+    return (unsigned)dtype < DT_DTYPE_MAX && (unsigned)op < DT_OP_MAX &&
+           (op < DT_BAND || !dt_dtype_is_float(dtype));
+}
+
+const char *dt_dtype_name(dt_dtype_t dtype); /* "?": no such type */
+const char *dt_op_name(dt_op_t op);
 
 #endif

@@ -11,18 +11,40 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/futex.h"
+
 struct dt_ticketlock {
     _Atomic uint32_t next;
     _Atomic uint32_t served;
 };
 
 /* Draws a number. Somebody has to await it, and leave. */
-uint32_t dt_ticketlock_draw(struct dt_ticketlock *l);
+static inline uint32_t dt_ticketlock_draw(struct dt_ticketlock *l)
+{
+    return atomic_fetch_add(&l->next, 1);
+}
+
 void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number);
+
 /* Both at once. */
-void dt_ticketlock_take(struct dt_ticketlock *l);
+static inline void dt_ticketlock_take(struct dt_ticketlock *l)
+{
+    uint32_t number = dt_ticketlock_draw(l);
+
+    if (atomic_load(&l->served) != number)
+        dt_ticketlock_await(l, number);
+}
+
 /* Takes it only if nobody holds it or waits for it. */
 bool dt_ticketlock_try(struct dt_ticketlock *l);
-void dt_ticketlock_leave(struct dt_ticketlock *l);
+
+/* All who wait are woken, for the kernel does not know whose turn it is; few ever wait. */
+static inline void dt_ticketlock_leave(struct dt_ticketlock *l)
+{
+    uint32_t served = atomic_fetch_add(&l->served, 1) + 1;
+
+    if (atomic_load(&l->next) != served)
+        dt_futex_wake_all(&l->served);
+}
 
 #endif

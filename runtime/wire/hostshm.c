@@ -199,15 +199,6 @@ const char *dt_hostshm_copy_why(const struct dt_hostshm *h, char text[DT_HOSTSHM
     return text;
 }
 
-int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)
-{
-    uint64_t stop = atomic_load_explicit(&h->head->stop, memory_order_acquire);
-
-    if (culprit)
-        *culprit = (uint32_t)(stop >> 32);
-    return (int)-(int64_t)(uint32_t)stop;
-}
-
 void dt_hostshm_note_ending(const struct dt_hostshm *h, uint32_t rank, uint32_t ending)
 {
     uint64_t none = 0;

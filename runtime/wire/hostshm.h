@@ -280,7 +280,14 @@ const char *dt_hostshm_why(const struct dt_hostshm *h);
 /* A copy of it, which a rank that lies cannot change, nor leave without an end. Returns text. */
 const char *dt_hostshm_copy_why(const struct dt_hostshm *h, char text[DT_HOSTSHM_WHY]);
 /* 0 while nothing stops, else the code; *culprit (may be NULL) is the rank to blame. */
-int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit);
+static inline int dt_hostshm_stopped(const struct dt_hostshm *h, uint32_t *culprit)
+{
+    uint64_t stop = atomic_load_explicit(&h->head->stop, memory_order_acquire);
+
+    if (culprit)
+        *culprit = (uint32_t)(stop >> 32);
+    return (int)-(int64_t)(uint32_t)stop;
+}
 
 /* Sleeps until someone rings the rank's doorbell, unless it no longer has the value seen. Returns
  * early at a signal. */

@@ -77,6 +77,9 @@ static void host_memory_loads_nothing(void **state)
     assert_int_equal(dt_device_memory(&on_stack, &on_stack), DT_MEMORY_HOST);
     assert_int_equal(dt_device_memory(NULL, &on_stack), DT_MEMORY_HOST);
     assert_false(is_loaded("libcuda"));
+    assert_int_equal(dt_device_memory_of_few(&on_stack, &on_stack), DT_MEMORY_HOST);
+    assert_int_equal(dt_device_memory_of_few(&on_stack, &on_stack), DT_MEMORY_HOST);
+    assert_ptr_equal(dti_device_hosts.a, &on_stack);
     assert_false(is_loaded("libdtrun-nccl"));
 }
 
@@ -92,9 +95,12 @@ static void a_driver_that_comes_late_is_asked(void **state)
     snprintf(path, sizeof path, "%s/tests/fake/.libs/libcuda.so.1", getenv("DTRUN_BUILD"));
     fake_driver = dlopen(path, RTLD_NOW);
     assert_non_null(fake_driver);
-    assert_int_equal(dt_device_memory(&on_stack, &on_stack), DT_MEMORY_HOST);
-    assert_int_equal(dt_device_memory(NULL, &on_stack), DT_MEMORY_HOST);
     device = fake("fake_device_memory");
+    assert_int_equal(dt_device_memory_of_few(device, &on_stack), DT_MEMORY_MIXED);
+    assert_int_equal(dt_device_memory_of_few(device, device), DT_MEMORY_DEVICE);
+    assert_int_equal(dt_device_memory(&on_stack, &on_stack), DT_MEMORY_HOST);
+    assert_null(dti_device_hosts.a); /* from now on the driver is asked every time */
+    assert_int_equal(dt_device_memory(NULL, &on_stack), DT_MEMORY_HOST);
     managed = fake("fake_managed_memory");
     assert_int_equal(dt_device_memory(device, device), DT_MEMORY_DEVICE);
     assert_int_equal(dt_device_memory(managed, &on_stack), DT_MEMORY_HOST);
