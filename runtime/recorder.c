@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLOCKED = 4 }; /* of so many calls, one reads the time if they are brief */
-
 static struct {
     pthread_mutex_t mutex; /* of the list, and of which rings are closed */
     struct dt_ring *rings;
@@ -74,23 +72,16 @@ void dt_ring_close(struct dt_ring *r)
 
 /* ---- writing ---- */
 
-void dt_ring_write(struct dt_ring *r)
+void dt_ring_show(struct dt_ring *r)
 {
-    uint64_t n = atomic_load_explicit(&r->reserved, memory_order_relaxed) + 1;
-    struct dt_ring_entry *e = &r->entries[r->at];
-    uint64_t words[DT_RING_CALL];
+    struct dt_ring_entry *e;
+    uint64_t n;
 
-    memcpy(words, r->pending, sizeof words);
-    r->pending = NULL;
-    atomic_store_explicit(&r->reserved, n, memory_order_relaxed);
+    if (!r || !r->pending)
+        return;
+    e = &r->entries[r->at];
+    n = dt_ring_write(r, e);
     DT_RING_STORE(e->ended, 0);
-    for (int i = 0; i < DT_RING_CALL; i++)
-        DT_RING_STORE(e->call[i], words[i]);
-    DT_RING_STORE(e->comm, r->comm);
-    if (n % CLOCKED == 1)
-        r->clock = dt_clock_read(CLOCK_MONOTONIC_COARSE);
-    r->begun = r->clock;
-    DT_RING_STORE(e->begun, r->begun);
     DT_RING_STORE(r->shown, n);
 }
 

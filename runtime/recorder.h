@@ -67,8 +67,8 @@ struct dt_ring *dt_ring_open(uint64_t comm);
 /* Accepts NULL. */
 void dt_ring_close(struct dt_ring *r);
 
-/* Writes r->pending. */
-void dt_ring_write(struct dt_ring *r);
+/* Of so many brief calls, one reads the time. */
+enum { DT_RING_CLOCKED = 4 };
 
 /* Every store releases: who reads a word of a new entry then finds that it has been reserved. */
 #define DT_RING_STORE(word, value) atomic_store_explicit(&(word), value, memory_order_release)
@@ -82,12 +82,28 @@ static inline void dt_ring_begin(struct dt_ring *r, const struct dt_call *call)
     r->lasts = false;
 }
 
-/* Records it, unless that has been done. */
-static inline void dt_ring_show(struct dt_ring *r)
+/* Writes the call to its entry, which then is the newest but is not shown yet. Returns its number.
+ */
+static inline uint64_t dt_ring_write(struct dt_ring *r, struct dt_ring_entry *e)
 {
-    if (r && r->pending)
-        dt_ring_write(r);
+    uint64_t n = atomic_load_explicit(&r->reserved, memory_order_relaxed) + 1;
+    uint64_t words[DT_RING_CALL];
+
+    memcpy(words, r->pending, sizeof words);
+    r->pending = NULL;
+    atomic_store_explicit(&r->reserved, n, memory_order_relaxed);
+    for (int i = 0; i < DT_RING_CALL; i++)
+        DT_RING_STORE(e->call[i], words[i]);
+    DT_RING_STORE(e->comm, r->comm);
+    if (n % DT_RING_CLOCKED == 1)
+        r->clock = dt_clock_read(CLOCK_MONOTONIC_COARSE);
+    r->begun = r->clock;
+    DT_RING_STORE(e->begun, r->begun);
+    return n;
 }
+
+/* Shows that the call goes on, unless that has been done. */
+void dt_ring_show(struct dt_ring *r);
 
 /* It takes so long that it is worth timing. */
 static inline void dt_ring_lasts(struct dt_ring *r)
@@ -100,17 +116,19 @@ static inline void dt_ring_lasts(struct dt_ring *r)
     DT_RING_STORE(r->entries[r->at].begun, r->clock);
 }
 
-/* It has ended, and went these ways. One that fails without having waited is timed by its end: it
- * is the one that everybody looks for, and the clock may have been read long before it. */
+/* It has ended, and went these ways. One that has not been shown before is so now, whole. One that
+ * fails without having waited is timed by its end: it is the one that everybody looks for, and the
+ * clock may have been read long before it. */
 static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char *within,
                                const char *between)
 {
     struct dt_ring_entry *e;
+    uint64_t hidden;
 
     if (!r)
         return;
-    dt_ring_show(r);
     e = &r->entries[r->at];
+    hidden = r->pending ? dt_ring_write(r, e) : 0;
     if (r->lasts || result != DT_OK)
         r->clock = dt_clock_ns();
     if (!r->lasts && result != DT_OK)
@@ -119,6 +137,8 @@ static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char
     DT_RING_STORE(e->within, within);
     DT_RING_STORE(e->between, between);
     DT_RING_STORE(e->ended, r->clock);
+    if (hidden)
+        DT_RING_STORE(r->shown, hidden);
     r->at = r->at + 1 == r->n ? 0 : r->at + 1;
 }
 
