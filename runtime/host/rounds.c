@@ -9,9 +9,9 @@
 
 enum {
     LASTING = 1000, /* looks after which a wait is worth being timed */
-    EAGER = 100,    /* looks without a pause between them */
     LINE_PAIR = 2 * DT_HOSTSHM_LINE,
     FEW = 4 * 1024,
+    TAKEN = 2 * 1024, /* bytes of lines that can be on their way at once */
 };
 
 /* ---- falling asleep ----
@@ -114,14 +114,41 @@ void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer)
 
 /* ---- progress ---- */
 
+/* A peer that is a round further may never have said that it left this one, but has said that it
+ * came in. Its next line is left alone meanwhile: it is about to write it (take_next_lines). */
 static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     const struct dt_hostshm_post *posts = s->map.ranks[peer].posts;
     unsigned parity = target >> 2 & 1;
 
-    /* A peer that is a round further may never have said that it left this one. */
-    return atomic_load_explicit(&posts[parity].progress, memory_order_acquire) >= target ||
+    if (atomic_load_explicit(&posts[parity].progress, memory_order_acquire) >= target)
+        return true;
+    return (target & 3) != DT_IN &&
            atomic_load_explicit(&posts[!parity].progress, memory_order_acquire) >= target;
+}
+
+/* Starts to take a cache line away from all other caches. */
+static void take_line(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw (%0)" : : "r"(line)); /* of gcc's own only with -mprfchw */
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+/* What this rank wrote in the round before, and all others have read, it writes in the next round
+ * again: it gets these lines while it does other things, instead of waiting for them then. All have
+ * come into this round, so nobody reads them any more. */
+static void take_next_lines(const struct dt_shm *s)
+{
+    const uint8_t *next = dt_hostshm_staging(&s->map, s->me) + (~s->round & 1) * s->few;
+
+    if (s->crowded)
+        return;
+    take_line(&s->map.ranks[s->me].posts[~s->round & 1]);
+    for (size_t at = 0; at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
+        take_line(next + at);
 }
 
 static void sleep_for(struct dt_shm *s, uint32_t peer, uint64_t target)
@@ -165,8 +192,6 @@ static void relax(void)
 static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
     dt_ring_show(s->ring);
-    if (tries < s->spins && tries < EAGER)
-        return true;
     if (tries >= s->spins || tries >= LASTING)
         dt_ring_lasts(s->ring);
     if (tries < s->spins)
@@ -258,6 +283,7 @@ static size_t place_in_ring(struct dt_shm *s, size_t bytes)
 void dt_round_join(struct dt_shm *s, size_t bytes)
 {
     s->round++;
+    s->staged = bytes <= s->few ? bytes : 0;
     s->at = bytes <= s->few ? (s->round & 1) * s->few : place_in_ring(s, bytes);
 }
 
@@ -280,7 +306,10 @@ dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)
 
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase)
 {
-    return await_all(s, now(s, phase));
+    dt_result_t r = await_all(s, now(s, phase));
+
+    take_next_lines(s);
+    return r;
 }
 
 static bool have_all_reached(const struct dt_shm *s, uint64_t target)

@@ -99,24 +99,6 @@ static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, const
     dt_fold(&f, dtype, (dt_op_t)c->call->op);
 }
 
-/* Everybody's data travel in its line; everybody folds them for itself. */
-static dt_result_t reduce_inline(struct dt_shm *s, const struct chunk *c)
-{
-    const void *src[s->n];
-    dt_result_t r = dt_round_begin(s, 0);
-
-    if (r != DT_OK)
-        return r;
-    dt_meet_post(s, c->call, c->in, c->bytes);
-    r = dt_meet(s, true);
-    if (r != DT_OK || c->bytes == 0 || !collects(s, c))
-        return r;
-    for (uint32_t i = 0; i < s->n; i++)
-        src[i] = dt_round_post(s, i)->data;
-    fold(s, c, c->out, src, c->bytes);
-    return DT_OK;
-}
-
 /* ---- in staging: everybody folds all of few bytes for itself, or a slice of many for all ---- */
 
 static void fold_all(const struct dt_shm *s, const struct chunk *c)
@@ -276,6 +258,28 @@ static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
 
 /* ---- reductions ---- */
 
+/* In one round, of which everybody folds the data for itself: those that travel in the lines, or
+ * stand in the staging. */
+static dt_result_t reduce_few(struct dt_shm *s, const struct chunk *c)
+{
+    size_t in_line = c->bytes <= DT_HOSTSHM_INLINE ? c->bytes : 0;
+    const void *src[s->n];
+    dt_result_t r = dt_round_begin(s, c->bytes - in_line);
+
+    if (r != DT_OK)
+        return r;
+    if (!in_line)
+        stage(s, c);
+    dt_meet_post(s, c->call, c->in, in_line);
+    r = dt_meet(s, true);
+    if (r != DT_OK || c->bytes == 0 || !collects(s, c))
+        return r;
+    for (uint32_t i = 0; i < s->n; i++)
+        src[i] = in_line ? dt_round_post(s, i)->data : dt_round_staging(s, i);
+    fold(s, c, c->out, src, c->bytes);
+    return DT_OK;
+}
+
 /* terms: of the first chunk; NULL: it is a later one, or comes again. */
 static dt_result_t show_chunk(struct dt_shm *s, const struct chunk *c, const struct terms *terms)
 {
@@ -342,7 +346,7 @@ static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
     whole->huge = whole->bytes >= s->tuning->shm_huge;
     if (!whole->few)
         s->way = "shm-slices";
-    return whole->bytes <= DT_HOSTSHM_INLINE ? reduce_inline(s, whole) : reduce_chunks(s, whole);
+    return whole->few && !may_open(s, whole) ? reduce_few(s, whole) : reduce_chunks(s, whole);
 }
 
 static size_t bytes_of(const struct dt_call *call)

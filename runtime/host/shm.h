@@ -31,6 +31,7 @@ struct dt_shm {
     const uint32_t *ranks; /* by local rank, to name them in trouble */
     uint64_t round;
     size_t at;        /* in every rank's staging: where the bytes of this round stand */
+    size_t staged;    /* bytes of this round, where these keep their place; else 0 */
     size_t few;       /* bytes, up to which those of a round keep their place there */
     size_t next;      /* where the ring behind those places goes on; 0: it was never used */
     uint64_t settled; /* everybody is known to have progressed this far */
