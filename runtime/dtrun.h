@@ -421,7 +421,7 @@ DT_API const char *dt_strerror(dt_result_t result);
 /* What went wrong in this thread's last failing call, in a sentence; "" when nothing has. */
 DT_API const char *dt_last_error(void);
 
-/* The same in parts. What is not known is 0, "" or -1. */
+/* The same in parts. What is not known is 0, "" or -1; a call that was not made has no number. */
 typedef struct dt_error_info {
     size_t size;        /* of this structure, set by the caller */
     dt_result_t code;   /* DT_OK: nothing has failed */

@@ -48,6 +48,9 @@ static dt_result_t say_none(const struct dt_comm *c, size_t bytes, int rank, int
     dt_error_info_t *e = dt_error_details();
 
     e->rank = (int)c->ranks[rank];
+    e->call = c->calls;
+    dt_comm_name(c->id, e->comm);
+    snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(DT_CALL_ALLOC));
     snprintf(e->host, sizeof e->host, "%s", host);
     e->error = rank == c->rank ? error : 0;
     return r;

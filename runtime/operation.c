@@ -1,5 +1,6 @@
 #include "runtime/operation.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/context.h"
@@ -11,11 +12,35 @@ enum { NAME = 32 }; /* of a public call */
 struct place {
     int rank;
     int size;
+    uint64_t comm;
+    const struct dt_world *world; /* NULL: there is no such communicator */
 };
+
+static struct place place_in(const struct dt_comm *c)
+{
+    return (struct place){ c->rank, c->size, c->id, c->world };
+}
 
 static void see_place(struct dt_comm *c, void *arg)
 {
-    *(struct place *)arg = (struct place){ c->rank, c->size };
+    *(struct place *)arg = place_in(c);
+}
+
+/* Of a call that was not made, and so has no number: this rank is to blame. What ends a
+ * communicator has been told with more. */
+static dt_result_t tell_refusal(const struct dt_operation *o, const struct place *p, dt_result_t r)
+{
+    dt_error_info_t *e = dt_error_details();
+
+    if (r == DT_OK || dt_result_is_final(r))
+        return r;
+    snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(o->kind->call));
+    if (!p->world)
+        return r;
+    e->rank = p->world->rank;
+    snprintf(e->host, sizeof e->host, "%s", dt_world_host(p->world, (uint32_t)e->rank));
+    dt_comm_name(p->comm, e->comm);
+    return r;
 }
 
 static dt_result_t check(struct dt_operation *o, int rank, int size)
@@ -25,13 +50,13 @@ static dt_result_t check(struct dt_operation *o, int rank, int size)
 
 static dt_result_t see_and_check(struct dt_operation *o, int *size)
 {
-    struct place p;
+    struct place p = { 0 };
     dt_result_t r = dt_context_see(o->kind->name, o->comm, see_place, &p);
 
-    if (r != DT_OK)
-        return r;
     *size = p.size;
-    return check(o, p.rank, p.size);
+    if (r == DT_OK)
+        r = check(o, p.rank, p.size);
+    return tell_refusal(o, &p, r);
 }
 
 /* ---- between two ranks ---- */
@@ -85,6 +110,7 @@ static dt_result_t make_checked(const struct dt_operation *o)
 
 dt_result_t dt_operation_make(struct dt_operation *o)
 {
+    struct place p = { 0 };
     struct dt_comm *c;
     dt_result_t r;
 
@@ -92,12 +118,14 @@ dt_result_t dt_operation_make(struct dt_operation *o)
         return pass(o);
     r = dt_context_enter(o->kind->name, o->comm, &c);
     if (r != DT_OK)
-        return r;
+        return tell_refusal(o, &p, r);
     r = check(o, c->rank, c->size);
     if (r == DT_OK)
         r = o->kind->make(c, o);
+    if (r != DT_OK)
+        p = place_in(c);
     dt_context_leave(c);
-    return r;
+    return tell_refusal(o, &p, r);
 }
 
 /* ---- later ---- */

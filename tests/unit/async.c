@@ -265,6 +265,22 @@ static int count_threads(void)
     return n - 2; /* "." and ".." */
 }
 
+static void *end_at_once(void *arg)
+{
+    return arg;
+}
+
+/* Those of a sanitizer come with the first one of the program. */
+static int start_and_count_threads(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, end_at_once, NULL) != 0)
+        return -1;
+    pthread_join(thread, NULL);
+    return count_threads();
+}
+
 static int leave_things(int rank, void *arg)
 {
     dt_request_t request, later, pending;
@@ -274,7 +290,7 @@ static int leave_things(int rank, void *arg)
     uint8_t *memory;
     void *p;
     int64_t taken = 7, z = 0;
-    int done = 0, n, threads = count_threads();
+    int done = 0, n, threads = start_and_count_threads();
 
     (void)arg;
     NEED(dt_init() == DT_OK);
@@ -294,7 +310,8 @@ static int leave_things(int rank, void *arg)
     NEED(dt_iall_reduce(comm, DT_IN_PLACE, &z, 1, DT_I64, DT_SUM, &later) == DT_OK);
     NEED(dt_wait(&later) == DT_OK); /* and so is what was asked for before it */
     NEED(dt_finalize() == DT_OK);
-    NEED(count_threads() == threads);
+    while (count_threads() > threads) /* one that was joined may be listed for a moment */
+        sched_yield();
     NEED(dt_barrier(comm) == DT_ERR_STATE);
     NEED(dt_test(&request, &done) == DT_OK && done && x == sum(0));
     NEED(dt_bucket_push(bucket, y, 2) == DT_OK);
