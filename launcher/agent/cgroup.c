@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/owngroup.h"
+#include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 
 enum { FILE_MAX = 256 * 1024, REMOVE_TRIES = 100, REMOVE_MS = 5 };
@@ -49,19 +50,18 @@ static bool find_mount(char *at)
     return line != NULL;
 }
 
-/* The directory of the group that this process is in; *top: it is the whole tree's. */
-static bool find_own(char *path, bool *top)
+/* The directory of the group that this process is in, or NULL; *top: it is the whole tree's. */
+static char *find_own(bool *top)
 {
-    char *group = dt_owngroup("", "");
+    char *group = dt_owngroup("", ""), *path = NULL;
     char at[PATH_MAX];
-    bool found = false;
 
     *top = group && strcmp(group, "/") == 0;
     /* One that begins with ".." lies outside of the namespace. */
     if (group && strncmp(group, "/..", 3) != 0 && find_mount(at))
-        found = snprintf(path, PATH_MAX, "%s%s", at, *top ? "" : group) < PATH_MAX;
+        path = dt_xasprintf("%s%s", at, *top ? "" : group);
     free(group);
-    return found;
+    return path;
 }
 
 /* With a controller of its own the group would compete as one with the processes beside it. */
@@ -78,14 +78,15 @@ static bool is_plain(int dir)
 
 int dt_cgroup_make(char *path, const char *job_id)
 {
-    char own[PATH_MAX];
-    int dir = -1;
+    int dir = -1, n = DT_CGROUP_PATH;
     bool top;
+    char *own = find_own(&top);
 
     path[0] = '\0';
-    if (!find_own(own, &top) ||
-        snprintf(path, DT_CGROUP_PATH, "%s/%s%s.XXXXXX", own, prefix, job_id) >= DT_CGROUP_PATH ||
-        !mkdtemp(path)) {
+    if (own)
+        n = snprintf(path, DT_CGROUP_PATH, "%s/%s%s.XXXXXX", own, prefix, job_id);
+    free(own);
+    if (n >= DT_CGROUP_PATH || !mkdtemp(path)) {
         path[0] = '\0';
         return -1;
     }
@@ -169,28 +170,35 @@ static void end_orphans_in(const char *parent)
         closedir(dir);
 }
 
-/* Also beside our own group: a login by SSH may have one for each session. */
-void dt_cgroup_end_orphans(void)
+/* Cuts own. */
+static void end_orphans_beside(char *own)
 {
-    char own[PATH_MAX], other[2 * PATH_MAX];
+    char *last = strrchr(own, '/');
     const struct dirent *entry;
-    char *last;
-    bool top;
     DIR *dir;
 
-    if (!find_own(own, &top))
-        return;
-    end_orphans_in(own);
-    if (top)
-        return;
-    last = strrchr(own, '/');
     *last = '\0';
     dir = opendir(own);
     while (dir && (entry = readdir(dir))) {
-        snprintf(other, sizeof other, "%s/%s", own, entry->d_name);
+        char *other = dt_xasprintf("%s/%s", own, entry->d_name);
+
         if (entry->d_name[0] != '.' && strcmp(entry->d_name, last + 1) != 0)
             end_orphans_in(other);
+        free(other);
     }
     if (dir)
         closedir(dir);
+}
+
+/* Also beside our own group: a login by SSH may have one for each session. */
+void dt_cgroup_end_orphans(void)
+{
+    bool top;
+    char *own = find_own(&top);
+
+    if (own)
+        end_orphans_in(own);
+    if (own && !top)
+        end_orphans_beside(own);
+    free(own);
 }

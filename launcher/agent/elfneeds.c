@@ -45,37 +45,34 @@ static uint64_t offset_of(const struct elf *e, uint64_t address)
     return 0;
 }
 
-/* The dynamic section's entries, of which there are *n; the last is DT_NULL's. */
-static bool read_entries(const struct elf *e, Elf64_Dyn *entries, unsigned *n)
+/* The next entry of the dynamic section from the *i-th on that has this tag. */
+static bool find_entry(const struct elf *e, int64_t tag, unsigned *i, Elf64_Dyn *entry)
 {
-    for (unsigned i = 0; i < e->n; i++) {
-        uint64_t at = e->segments[i].p_offset;
+    const Elf64_Phdr *s = e->segments;
 
-        if (e->segments[i].p_type != PT_DYNAMIC)
-            continue;
-        for (*n = 0; *n < ENTRIES_MAX; ++*n, at += sizeof *entries)
-            if (!read_at(e, at, &entries[*n], sizeof *entries) || entries[*n].d_tag == DT_NULL)
-                return true;
+    while (s < e->segments + e->n && s->p_type != PT_DYNAMIC)
+        s++;
+    for (; s < e->segments + e->n && *i < ENTRIES_MAX; ++*i) {
+        if (!read_at(e, s->p_offset + *i * sizeof *entry, entry, sizeof *entry) ||
+            entry->d_tag == DT_NULL)
+            return false;
+        if (entry->d_tag == tag)
+            return true;
     }
     return false;
 }
 
 static bool is_needed(const struct elf *e, const char *prefix, char *name, size_t size)
 {
-    Elf64_Dyn entries[ENTRIES_MAX];
+    Elf64_Dyn entry;
     uint64_t strings = 0;
-    unsigned n = 0;
 
-    if (!read_entries(e, entries, &n))
-        return false;
-    for (unsigned i = 0; i < n; i++)
-        if (entries[i].d_tag == DT_STRTAB)
-            strings = offset_of(e, entries[i].d_un.d_ptr);
-    for (unsigned i = 0; i < n && strings; i++) {
+    for (unsigned i = 0; find_entry(e, DT_STRTAB, &i, &entry); i++)
+        strings = offset_of(e, entry.d_un.d_ptr);
+    for (unsigned i = 0; strings && find_entry(e, DT_NEEDED, &i, &entry); i++) {
         char text[LIBRARY_MAX + 1] = "";
 
-        if (entries[i].d_tag != DT_NEEDED ||
-            pread(e->fd, text, LIBRARY_MAX, (off_t)(strings + entries[i].d_un.d_val)) <= 0)
+        if (pread(e->fd, text, LIBRARY_MAX, (off_t)(strings + entry.d_un.d_val)) <= 0)
             continue;
         if (strncmp(text, prefix, strlen(prefix)) == 0) {
             snprintf(name, size, "%s", text);

@@ -7,7 +7,7 @@
 
 static int read_all(struct dt_strbuf *b, int fd, size_t max, struct dt_error *err)
 {
-    char chunk[16384];
+    char chunk[4 * 1024];
     size_t total = 0;
 
     for (;;) {

@@ -242,7 +242,7 @@ static int send_piece(struct dt_push *p, struct dt_link *link, struct dt_error *
 {
     const struct dt_push_file *f = &p->set->v[p->next];
     uint64_t left = f->size - p->offset;
-    uint8_t piece[PIECE];
+    static uint8_t piece[PIECE]; /* dtrun has one thread that sends */
     ssize_t n = pread(p->fd, piece, left < PIECE ? (size_t)left : (size_t)PIECE, (off_t)p->offset);
     struct dt_msg_file_data m = { .id = p->next, .data = { piece, n > 0 ? (size_t)n : 0 } };
 

@@ -78,7 +78,7 @@ enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line)
 static int read_agent(struct dt_strbuf *content, const char *path, struct dt_error *err)
 {
     static const char remedy[] = "reinstall dtrun, or set DTRUN_AGENT";
-    char block[64 * 1024];
+    char block[8 * 1024];
     ssize_t n = -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 

@@ -569,7 +569,7 @@ static bool step_exec(struct dt_transport *t)
 /* Reads one stream until it would block; returns whether there was something. */
 static bool read_stream(struct dt_transport *t, int stream)
 {
-    char block[32 * 1024];
+    char block[8 * 1024];
     bool some = false;
 
     while (t->phase == RUNNING && !(t->paused && stream == 0)) {

@@ -35,6 +35,12 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
+@test "a small stack is enough, for dtrun and for its agents" {
+    (ulimit -S -s 56 && dtrun -np 2 "$RANK/steps" meet; code_is 0)
+    out_has 2 9
+    clean
+}
+
 @test "56: too few processes: said with the limit, and those that were forked end" {
     [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null || skip "needs root and setpriv"
     there="$(mktemp -d /tmp/dtrun-test.XXXXXX)" # where another user may go, too
