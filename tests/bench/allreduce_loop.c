@@ -3,6 +3,8 @@
  *
  *     allreduce MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from rank 0
  *     allreduce ... SECONDS shared                  likewise, in memory from dt_mem_alloc
+ *     allreduce each CALLS                          lines "BYTES P50 P99": quantiles of the
+ * microseconds that single calls take on rank 0, of 4 B to 4 KiB
  *     allreduce wait SECONDS                        the CPU time, in per cent, that a rank uses
  * which waits so long for rank 0 */
 #include <stdbool.h>
@@ -156,6 +158,37 @@ static void measure(int rank, int size, char **args, bool shared)
     }
 }
 
+static int compare(const void *a, const void *b)
+{
+    double one = *(const double *)a, other = *(const double *)b;
+
+    return (one > other) - (one < other);
+}
+
+static void time_each(int rank, int calls)
+{
+    enum { MOST = 1024 };
+    static float in[MOST], out[MOST];
+    double *took = malloc((size_t)calls * sizeof *took);
+
+    if (!took)
+        exit(1);
+    for (size_t count = 1; count <= MOST; count *= 4) {
+        repeat(in, out, count, LEAST_CALLS);
+        for (int i = 0; i < calls; i++) {
+            double start = seconds(CLOCK_MONOTONIC);
+
+            sum(in, out, count);
+            took[i] = seconds(CLOCK_MONOTONIC) - start;
+        }
+        qsort(took, (size_t)calls, sizeof *took, compare);
+        if (rank == 0)
+            printf("%zu %.3f %.3f\n", count * sizeof *in, took[calls / 2] * 1e6,
+                   took[calls * 99 / 100] * 1e6);
+    }
+    free(took);
+}
+
 static void wait_for_rank_0(int rank, double length)
 {
     float in = 0, out;
@@ -179,6 +212,8 @@ int main(int argc, char **argv)
     begin(&rank, &size);
     if (argc == 5 || (argc == 6 && strcmp(argv[5], "shared") == 0))
         measure(rank, size, argv + 1, argc == 6);
+    else if (argc == 3 && atoi(argv[2]) > 0 && strcmp(argv[1], "each") == 0)
+        time_each(rank, atoi(argv[2]));
     else if (argc == 3 && strcmp(argv[1], "wait") == 0)
         wait_for_rank_0(rank, atof(argv[2]));
     end();

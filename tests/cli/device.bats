@@ -36,7 +36,7 @@ device() { # WHAT [dtrun option...]
     clean
 }
 
-@test "a rank that dies ends what the others do on the device" {
+@test "check 45: a rank that dies ends what the others do on the device" {
     device die
     code_is 137
     [ "$(grep -c -- '^-4: ' "$OUT")" = 2 ]

@@ -47,3 +47,10 @@ bench() { # NAME: skips where it does
     [ "$(grep -cE '^[3567] ranks +[0-9.]+, [48] ranks +[0-9.]+: [0-9.]+$' <<<"$output")" = 4 ]
     [ "$(grep -cE '^ *[28] ranks: dt_init [0-9.]+ ms, memory [0-9]+ KiB a rank, .* rank -?[0-9.]+ us$' <<<"$output")" = 2 ]
 }
+
+@test "check 46: tests/bench/allreduce shows latency, its percentiles and ratios beside other libraries" {
+    bench allreduce
+    [ "$(grep -cE '^ +[0-9]+( +[0-9]+\.[0-9]{3}){6}$' <<<"$output")" = 6 ]
+    grep -qE '^ +bytes +dtrun +Open MPI ' <<<"$output"
+    [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){3,4} +[0-9.]+$' <<<"$output")" = 8 ]
+}

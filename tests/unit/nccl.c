@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/nccl/comm.h"
+#include "tests/unit/checks.h"
 
 #define RANK 3
 #define SIZE 4
@@ -562,11 +563,11 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(name, all_is_well)
     static const struct CMUnitTest tests[] = {
         TEST(ranks_connect_and_part),
-        TEST(a_failing_connection_says_why),
+        CHECKS_SETUP("45", a_failing_connection_says_why, all_is_well),
         TEST(rank_0_tells_that_it_has_no_id),
         TEST(collectives_are_handed_to_nccl),
-        TEST(a_failing_wait_ends_at_once_and_for_good),
-        TEST(an_end_that_hangs_is_left_alone),
+        CHECKS_SETUP("45", a_failing_wait_ends_at_once_and_for_good, all_is_well),
+        CHECKS_SETUP("45", an_end_that_hangs_is_left_alone, all_is_well),
         TEST(what_cannot_work_is_refused_before_anyone_waits),
         TEST(a_wrong_pointer_harms_nothing),
     };
