@@ -32,7 +32,7 @@ static struct dt_task *next_task(struct dt_async *a)
 }
 
 /* Its owner may free the task as soon as it is done. */
-static void make_call(struct dt_async *a, struct dt_task *task)
+void dt_async_make(struct dt_async *a, struct dt_task *task)
 {
     dt_ticketlock_await(a->lock, task->number);
     task->result = task->run(task);
@@ -50,7 +50,7 @@ static void *make_calls(void *arg)
 
     dti_held = a->lock;
     while ((task = next_task(a)))
-        make_call(a, task);
+        dt_async_make(a, task);
     return NULL;
 }
 
@@ -68,27 +68,53 @@ static bool start(struct dt_async *a)
     return a->started;
 }
 
-dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)
+static void append(struct dt_async *a, struct dt_task *task)
+{
+    if (a->first)
+        a->last->next = task;
+    else
+        a->first = task;
+    a->last = task;
+    pthread_cond_signal(&a->handed_in);
+}
+
+static void prepare(struct dt_task *task)
+{
+    task->next = NULL;
+    atomic_init(&task->done, 0);
+}
+
+static dt_result_t hand_in(struct dt_async *a, struct dt_task *task, bool drawn)
 {
     bool started;
 
-    task->next = NULL;
-    atomic_init(&task->done, 0);
     pthread_mutex_lock(&a->mutex);
     started = start(a);
-    if (started) {
+    if (started && !drawn)
         task->number = dt_ticketlock_draw(a->lock);
-        if (a->first)
-            a->last->next = task;
-        else
-            a->first = task;
-        a->last = task;
-        pthread_cond_signal(&a->handed_in);
-    }
+    if (started)
+        append(a, task);
     pthread_mutex_unlock(&a->mutex);
     return started ? DT_OK
                    : dt_fail(DT_ERR_NOMEM, "a thread for calls in the background could "
                                            "not be started (RLIMIT_NPROC?)");
+}
+
+dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)
+{
+    prepare(task);
+    return hand_in(a, task, false);
+}
+
+dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task)
+{
+    return hand_in(a, task, true);
+}
+
+bool dt_async_hold_back(struct dt_async *a, struct dt_task *task)
+{
+    prepare(task);
+    return dt_ticketlock_try(a->lock, &task->number);
 }
 
 void dt_async_close(struct dt_async *a)

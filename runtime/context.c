@@ -108,7 +108,9 @@ dt_result_t dt_context_world(const char *name, const struct dt_world **w)
 
 struct arrival {
     struct dt_end end;
-    struct dt_task *task; /* NULL: a thread that makes the call itself */
+    const struct dt_parcel *parcel; /* of a task that is handed in */
+    struct dt_task *task;           /* NULL: a thread that makes the call itself */
+    struct dt_task *before;         /* that it has to make first; NULL: none */
     struct dt_way *way;
     uint32_t number;
     dt_result_t result;
@@ -127,10 +129,11 @@ static void arrive(struct dt_comm *c, void *arg)
     atomic_fetch_add(&c->passing, 1);
     if (!a->task) {
         a->number = dt_ticketlock_draw(&a->way->lock);
+        a->before = a->way->parked;
+        dt_way_claim(a->way, a->before, false);
         return;
     }
-    a->task->way = a->way;
-    a->result = dt_async_hand_in(&a->way->async, a->task);
+    a->result = dt_way_hand_in(a->way, a->task, a->parcel->buf, a->parcel->count, a->parcel->dtype);
     if (a->result != DT_OK)
         dt_way_passed(c);
 }
@@ -143,6 +146,8 @@ dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct
 
     if (r != DT_OK || a.result != DT_OK)
         return r != DT_OK ? r : a.result;
+    if (a.before)
+        dt_way_make(a.before);
     dt_ticketlock_await(&a.way->lock, a.number);
     *way = a.way;
     return DT_OK;
@@ -157,9 +162,9 @@ void dt_context_leave_way(struct dt_way *way)
 }
 
 dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
-                                   struct dt_task *task)
+                                   const struct dt_parcel *parcel, struct dt_task *task)
 {
-    struct arrival a = { .end = end, .task = task };
+    struct arrival a = { .end = end, .parcel = parcel, .task = task };
     dt_result_t r = dt_context_see(name, comm, arrive, &a);
 
     return r != DT_OK ? r : a.result;
@@ -279,6 +284,27 @@ dt_result_t dt_init(void)
     return dt_init_with(NULL);
 }
 
+static void claim_ripe(struct dt_comm *c, void *arg)
+{
+    struct dt_task **list = arg;
+
+    *list = dt_ways_claim_ripe(c, *list);
+}
+
+/* What is parked, and only has to be taken, is done in the program's eyes. */
+static void make_ripe(void)
+{
+    struct dt_task *list = NULL;
+
+    dt_slots_see(claim_ripe, &list);
+    while (list) {
+        struct dt_task *task = list;
+
+        list = task->next;
+        dt_way_make(task);
+    }
+}
+
 static void drop(struct dt_comm *c)
 {
     if (c->id == 0)
@@ -293,6 +319,7 @@ dt_result_t dt_finalize(void)
 
     if (r != DT_OK)
         return r;
+    make_ripe();
     if (!dt_slots_enter_all())
         return dt_fail(DT_ERR_STATE, "dt_finalize: another thread is inside a dtrun call, or a "
                                      "request or bucket is not done; wait for it first");

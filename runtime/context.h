@@ -28,9 +28,14 @@ struct dt_end {
 dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
                                  struct dt_way **way);
 void dt_context_leave_way(struct dt_way *way);
-/* The task calls dt_way_pass and dt_way_passed. */
+struct dt_parcel { /* what is to go there, or where it is to come */
+    void *buf;
+    size_t count;
+    dt_dtype_t dtype;
+};
+/* The task calls dt_way_pass with its parcel, and dt_way_passed. */
 dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
-                                   struct dt_task *task);
+                                   const struct dt_parcel *parcel, struct dt_task *task);
 /* For what needs no communicator. DT_ERR_STATE: in a forked child. */
 dt_result_t dt_context_check_process(const char *name);
 

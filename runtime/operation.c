@@ -133,8 +133,10 @@ dt_result_t dt_operation_make(struct dt_operation *o)
 dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
                                  struct dt_task *task)
 {
+    const struct dt_parcel parcel = { o->out, o->count, o->dtype };
+
     if (is_between_two(o))
-        return dt_context_hand_in_way(name, o->comm, end_of(o), task);
+        return dt_context_hand_in_way(name, o->comm, end_of(o), &parcel, task);
     return dt_context_hand_in(name, o->comm, task);
 }
 

@@ -155,24 +155,73 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
     return DT_OK;
 }
 
-static void watch(struct dt_comm *c, void *arg)
+/* ---- between two ranks: what is parked on a way, the thread makes that asks for it ---- */
+
+struct visit {
+    struct dt_task *task;
+    struct dt_waywatch watch;
+    bool claimed;
+    dt_result_t result;
+};
+
+static void claim(struct dt_comm *c, void *arg)
 {
-    dt_way_watch(c, arg);
+    struct visit *v = arg;
+
+    v->claimed = dt_way_claim(v->task->way, v->task, false);
+    dt_way_watch(c, &v->watch);
+}
+
+static void claim_ripe(struct dt_comm *c, void *arg)
+{
+    struct visit *v = arg;
+
+    (void)c;
+    v->claimed = dt_way_claim(v->task->way, v->task, true);
+}
+
+static void unpark(struct dt_comm *c, void *arg)
+{
+    struct visit *v = arg;
+
+    (void)c;
+    if (v->task->way->parked == v->task)
+        v->result = dt_way_unpark(v->task->way);
+}
+
+/* Unless it is done. */
+static void pay_visit(const char *name, struct request *q, struct visit *v,
+                      void (*what)(struct dt_comm *c, void *arg))
+{
+    const struct dt_operation *o = &q->operation;
+
+    *v = (struct visit){ .task = &q->task,
+                         .watch = { .peer = o->root, .giving = o->kind->call == DT_CALL_SEND } };
+    if (!o->kind->make && !dt_task_is_done(&q->task))
+        (void)dt_context_see(name, o->comm, what, v);
+    if (v->claimed)
+        dt_way_make(&q->task);
 }
 
 /* What is made for all ranks counts as waiting from when it begins; what is between two, when
  * somebody waits for it: it may be meant for long. */
-static dt_result_t await(struct request *r)
+static dt_result_t await(struct request *q)
 {
-    const struct dt_operation *o = &r->operation;
-    struct dt_waywatch w = { .peer = o->root, .giving = o->kind->call == DT_CALL_SEND };
+    struct visit v;
     dt_result_t result;
 
-    if (!o->kind->make && !dt_task_is_done(&r->task))
-        (void)dt_context_see("dt_wait", o->comm, watch, &w);
-    result = dt_task_await(&r->task);
-    dt_way_unwatch(&w);
+    pay_visit("dt_wait", q, &v, claim);
+    result = dt_task_await(&q->task);
+    dt_way_unwatch(&v.watch);
     return result;
+}
+
+static bool is_done(struct request *q)
+{
+    struct visit v;
+
+    pay_visit("dt_test", q, &v, claim_ripe);
+    return dt_task_is_done(&q->task);
 }
 
 dt_result_t dt_wait(dt_request_t *request)
@@ -199,13 +248,14 @@ dt_result_t dt_test(dt_request_t *request, int *done)
         r = dt_fail(DT_ERR_ARG, "dt_test: there is nowhere to put the answer");
     if (r != DT_OK)
         return r;
-    *done = !found || dt_task_is_done(&found->task);
+    *done = !found || is_done(found);
     return found && *done ? dt_wait(request) : DT_OK;
 }
 
 dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
 {
     struct request *found;
+    struct visit v;
     uint32_t i;
     dt_result_t r = look_up("dt_wait_for", request, false, &found, &i);
 
@@ -216,6 +266,11 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
                     WAIT_MAX_S);
     if (r != DT_OK)
         return r;
+    if (found) {
+        pay_visit("dt_wait_for", found, &v, unpark);
+        if (v.result != DT_OK)
+            return v.result;
+    }
     *done = !found || dt_task_await_for(&found->task, (uint64_t)(seconds * 1e9));
     return found && *done ? dt_wait(request) : DT_OK;
 }

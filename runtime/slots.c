@@ -90,7 +90,7 @@ static struct dt_slot *take_free_slot(void)
     for (size_t i = 1; i < DT_SLOTS; i++) {
         struct dt_slot *s = &dti_slots.slots[i];
 
-        if (s->comm || !dt_ticketlock_try(&s->lock))
+        if (s->comm || !dt_ticketlock_try(&s->lock, NULL))
             continue;
         if (i >= dti_slots.used) {
             dt_async_open(&s->async, &s->lock);
@@ -137,7 +137,7 @@ bool dt_slots_enter_all(void)
 
     pthread_mutex_lock(&dti_slots.mutex);
     while (n < dti_slots.used && !are_passing(&dti_slots.slots[n]) &&
-           dt_ticketlock_try(&dti_slots.slots[n].lock))
+           dt_ticketlock_try(&dti_slots.slots[n].lock, NULL))
         n++;
     all = n == dti_slots.used;
     if (!all)

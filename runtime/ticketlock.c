@@ -8,9 +8,11 @@ void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number)
         dt_futex_wait(&l->served, served);
 }
 
-bool dt_ticketlock_try(struct dt_ticketlock *l)
+bool dt_ticketlock_try(struct dt_ticketlock *l, uint32_t *number)
 {
-    uint32_t served = atomic_load(&l->served);
+    uint32_t served = atomic_load(&l->served), next = served;
 
-    return atomic_compare_exchange_strong(&l->next, &served, served + 1);
+    if (number)
+        *number = served;
+    return atomic_compare_exchange_strong(&l->next, &next, served + 1);
 }

@@ -35,8 +35,8 @@ static inline void dt_ticketlock_take(struct dt_ticketlock *l)
         dt_ticketlock_await(l, number);
 }
 
-/* Takes it only if nobody holds it or waits for it. */
-bool dt_ticketlock_try(struct dt_ticketlock *l);
+/* Takes it only if nobody holds it or waits for it; number may be NULL. */
+bool dt_ticketlock_try(struct dt_ticketlock *l, uint32_t *number);
 
 /* All who wait are woken, for the kernel does not know whose turn it is; few ever wait. */
 static inline void dt_ticketlock_leave(struct dt_ticketlock *l)

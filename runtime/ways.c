@@ -80,6 +80,12 @@ void dt_ways_close(struct dt_comm *c)
 {
     uint32_t passing;
 
+    for (int i = 0; c->ways && i < 2 * c->size; i++) {
+        struct dt_task *task = c->ways[i] ? c->ways[i]->parked : NULL;
+
+        if (task && dt_way_claim(c->ways[i], task, false))
+            dt_way_make(task);
+    }
     while ((passing = atomic_load(&c->passing)))
         dt_futex_wait(&c->passing, passing);
     for (int i = 0; c->ways && i < 2 * c->size; i++) {
@@ -101,22 +107,6 @@ static bool is_local(const struct dt_way *w)
     return dt_u32s_find(&w->comm->locals, (uint32_t)w->peer) >= 0;
 }
 
-static dt_result_t move(struct dt_way *w, const struct dt_call *call, void *buf)
-{
-    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
-    int64_t local = dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
-    uint32_t culprit;
-    int stopped = dt_hostshm_stopped(&w->shm.map, &culprit);
-
-    if (stopped)
-        return dt_trouble(&w->trouble, (dt_result_t)stopped, culprit);
-    if (local >= 0)
-        return w->giving ? dt_handover_give(&w->shm, call, buf, bytes, (uint32_t)local)
-                         : dt_handover_take(&w->shm, call, buf, bytes, (uint32_t)local);
-    return w->giving ? dt_movement_send(&w->mesh, call, buf, call->count, (uint32_t)w->peer)
-                     : dt_movement_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
-}
-
 /* Both sides make the same call; what the taker does has its own words. */
 static void turn(struct dt_call *call, int giver)
 {
@@ -124,6 +114,37 @@ static void turn(struct dt_call *call, int giver)
         return;
     call->kind = DT_CALL_RECV;
     call->root = giver;
+}
+
+/* Names the call, and tells the peer on this host. */
+static void begin(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype)
+{
+    int64_t local = dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
+
+    w->call = (struct dt_call){ .kind = DT_CALL_SEND,
+                                .count = count,
+                                .dtype = (uint8_t)dtype,
+                                .root = w->giving ? w->peer : w->comm->rank,
+                                .number = ++w->calls };
+    w->told = w->call;
+    if (!w->giving)
+        turn(&w->told, w->peer);
+    dt_ring_begin(w->shm.ring, &w->told);
+    dt_ring_lasts(w->shm.ring);
+    w->shm.way = local >= 0 ? "shm" : NULL;
+    if (local >= 0)
+        dt_handover_begin(&w->handover, &w->shm, &w->call, buf, count * dt_dtype_size(dtype),
+                          (uint32_t)local, w->giving);
+}
+
+static dt_result_t move(struct dt_way *w, void *buf)
+{
+    const struct dt_call *call = &w->call;
+
+    if (w->shm.way)
+        return dt_handover_end(&w->handover);
+    return w->giving ? dt_movement_send(&w->mesh, call, buf, call->count, (uint32_t)w->peer)
+                     : dt_movement_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
 }
 
 static dt_result_t fail(struct dt_way *w, struct dt_call *call)
@@ -170,25 +191,108 @@ void dt_way_unwatch(struct dt_waywatch *watch)
     dt_way_passed(watch->comm);
 }
 
+static dt_result_t check_stopped(struct dt_way *w)
+{
+    uint32_t culprit;
+    int stopped = dt_hostshm_stopped(&w->shm.map, &culprit);
+
+    return stopped ? dt_trouble(&w->trouble, (dt_result_t)stopped, culprit) : DT_OK;
+}
+
 dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
 {
-    struct dt_call call = { .kind = DT_CALL_SEND,
-                            .count = count,
-                            .dtype = (uint8_t)dtype,
-                            .root = w->giving ? w->peer : w->comm->rank,
-                            .number = ++w->calls };
-    struct dt_call told = call;
-    dt_result_t r;
+    dt_result_t r = DT_OK;
     int place;
 
-    if (!w->giving)
-        turn(&told, w->peer);
-    dt_ring_begin(w->shm.ring, &told);
-    dt_ring_lasts(w->shm.ring);
-    w->shm.way = is_local(w) ? "shm" : NULL;
+    if (!w->begun) {
+        begin(w, buf, count, dtype);
+        r = check_stopped(w);
+    }
+    w->begun = false;
     place = watched ? note(w) : -1;
-    r = move(w, &call, buf);
+    if (r == DT_OK)
+        r = move(w, buf);
     dt_hostshm_leave_pair(noted_at(w->comm), place);
     dt_ring_end(w->shm.ring, r, w->shm.way, w->shm.way ? NULL : "tcp");
-    return r == DT_OK ? r : fail(w, &call);
+    return r == DT_OK ? r : fail(w, &w->call);
+}
+
+/* ---- later ---- */
+
+/* Whether all that is left to do is to take what the peer sends. */
+static bool tells_all_at_once(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype)
+{
+    begin(w, buf, count, dtype);
+    w->begun = true;
+    dt_handover_step(&w->handover);
+    return dt_handover_has_told(&w->handover);
+}
+
+/* Where there can be no thread, what has begun stays parked. */
+static void begin_early(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
+                        dt_dtype_t dtype)
+{
+    w->parked = task;
+    if (!tells_all_at_once(w, buf, count, dtype))
+        (void)dt_way_unpark(w);
+}
+
+dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
+                           dt_dtype_t dtype)
+{
+    dt_result_t r = w->parked ? dt_way_unpark(w) : DT_OK;
+
+    if (r != DT_OK)
+        return r;
+    task->way = w;
+    if (!is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
+        !dt_async_hold_back(&w->async, task))
+        return dt_async_hand_in(&w->async, task);
+    begin_early(w, task, buf, count, dtype);
+    return DT_OK;
+}
+
+bool dt_way_claim(struct dt_way *w, const struct dt_task *task, bool ripe)
+{
+    if (!task || w->parked != task)
+        return false;
+    if (ripe)
+        dt_handover_step(&w->handover);
+    if (ripe && !dt_handover_is_over(&w->handover))
+        return false;
+    w->parked = NULL;
+    return true;
+}
+
+struct dt_task *dt_ways_claim_ripe(struct dt_comm *c, struct dt_task *others)
+{
+    for (int i = 0; c->ways && i < 2 * c->size; i++) {
+        struct dt_task *task = c->ways[i] ? c->ways[i]->parked : NULL;
+
+        if (!task || !dt_way_claim(c->ways[i], task, true))
+            continue;
+        task->next = others;
+        others = task;
+    }
+    return others;
+}
+
+dt_result_t dt_way_unpark(struct dt_way *w)
+{
+    dt_result_t r = dt_async_pass_on(&w->async, w->parked);
+
+    if (r == DT_OK)
+        w->parked = NULL;
+    return r;
+}
+
+/* The communicator stays until the lock has been left. */
+void dt_way_make(struct dt_task *task)
+{
+    struct dt_way *w = task->way;
+    struct dt_comm *c = w->comm;
+
+    atomic_fetch_add(&c->passing, 1);
+    dt_async_make(&w->async, task);
+    dt_way_passed(c);
 }

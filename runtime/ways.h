@@ -8,6 +8,7 @@
 
 #include "runtime/async.h"
 #include "runtime/comm.h"
+#include "runtime/host/handover.h"
 #include "runtime/ticketlock.h"
 
 struct dt_way {
@@ -22,12 +23,34 @@ struct dt_way {
     struct dt_trouble trouble;
     struct dt_shm shm; /* what of it concerns pipes; peer is on this host */
     struct dt_mesh mesh;
+    struct dt_call call;         /* the newest, as both sides name it, */
+    struct dt_call told;         /* and as its own side does */
+    bool begun;                  /* what follows is of that call, and it has begun */
+    struct dt_handover handover; /* peer is on this host */
+
+    /* For threads that keep the communicator in its slot: a task that holds the lock, of which the
+     * peer needs nothing more; NULL: there is none. */
+    struct dt_task *parked;
 };
 
 /* For a thread that keeps c in its slot (dt_context_see). NULL: out of memory. A call that has
  * drawn its number or been handed in there counts in c->passing, from then until dt_way_passed. */
 struct dt_way *dt_way_find(struct dt_comm *c, int peer, bool giving);
 void dt_way_passed(struct dt_comm *c);
+
+/* Hands a task in, for such a thread, that moves these data. Between ranks of a host it begins at
+ * once, if the way is free. Where the peer needs nothing more of it then, it is parked for whoever
+ * waits for it: the way's thread would come to its end no sooner, and take a processor. */
+dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
+                           dt_dtype_t dtype);
+/* For such a thread, too: takes a task out of where it is parked, if it is; the caller calls
+ * dt_way_make. ripe: only if that will not wait. */
+bool dt_way_claim(struct dt_way *w, const struct dt_task *task, bool ripe);
+void dt_way_make(struct dt_task *task);
+/* Likewise: has the way's thread make a task that is parked there. */
+dt_result_t dt_way_unpark(struct dt_way *w);
+/* Likewise: claims all of c that are ripe; they hang together by next. */
+struct dt_task *dt_ways_claim_ripe(struct dt_comm *c, struct dt_task *others);
 
 /* Moves the data, for who holds the way's lock. watched: the agent is to know that this rank waits.
  */

@@ -108,7 +108,7 @@ static const struct crossover crossovers[] = {
       "shm_small = 0" },
     { KEY(shm_small_crowded), OF_RANKS, is_crowded, "all_reduce", 1 << 10, 256 << 10, false,
       "shm_small_crowded = 1M", "shm_small_crowded = 0" },
-    { KEY(shm_direct), OF_RANKS, shares_memory, "sendrecv", 4 << 10, 1 << 20, true,
+    { KEY(shm_direct), OF_RANKS, shares_memory, "sendrecv", 32 << 10, 1 << 20, true,
       "shm_direct = 1G", "shm_direct = 0" },
     { KEY(shm_huge), OF_RANKS, shares_memory, "all_reduce", 1 << 20, MOST_BYTES, true,
       "shm_huge = 1G", "shm_huge = 0" },

@@ -2,39 +2,23 @@
 
 #include <string.h>
 
+#include "runtime/host/least.h"
 #include "runtime/host/pipe.h"
 #include "runtime/host/rounds.h"
 #include "runtime/host/segment.h"
 
-enum { LEAST_OPEN = 2 * 1024 }; /* bytes that are worth to be told where they are */
-
-struct opening {
-    struct dt_call call;
-    struct dt_place place; /* of the buffer */
-    uint64_t address;      /* likewise, for one who reaches this rank's memory; 0: for nobody */
+enum {
+    LEAST_OPEN = 2 * 1024,  /* bytes that are worth to be told where they are */
+    MOST_PIPED = 32 * 1024, /* that follow their call whether the taker has come or not */
 };
 
-struct way { /* the opening, then the data, of which this much has moved */
-    struct opening opening;
-    void *buf;
-    size_t bytes;
-    size_t done;
-};
-
-struct handover {
-    const struct dt_shm *s;
-    uint32_t peer;
-    struct way out;
-    struct way in;
-};
-
-static size_t left(const struct way *w)
+static size_t left(const struct dt_handover_way *w)
 {
     return sizeof w->opening + w->bytes - w->done;
 }
 
 /* The rest of the opening, or, once that is through, of the data. */
-static struct iovec rest(struct way *w)
+static struct iovec rest(struct dt_handover_way *w)
 {
     size_t opening = sizeof w->opening;
 
@@ -43,20 +27,20 @@ static struct iovec rest(struct way *w)
     return (struct iovec){ (uint8_t *)w->buf + (w->done - opening), left(w) };
 }
 
-static bool advance(struct way *w, ssize_t moved)
+static bool advance(struct dt_handover_way *w, ssize_t moved)
 {
     w->done += moved > 0 ? (size_t)moved : 0;
     return moved > 0;
 }
 
-static bool write_some(struct handover *h)
+static bool write_some(struct dt_handover *h)
 {
     struct iovec v = rest(&h->out);
 
     return left(&h->out) && advance(&h->out, dt_pipe_write(h->s, h->peer, &v, 1));
 }
 
-static bool read_some(struct handover *h)
+static bool read_some(struct dt_handover *h)
 {
     struct iovec v = rest(&h->in);
 
@@ -65,13 +49,13 @@ static bool read_some(struct handover *h)
 
 static bool may_go_on(const void *arg)
 {
-    const struct handover *h = arg;
+    const struct dt_handover *h = arg;
 
     return (left(&h->out) && dt_pipe_may_write(h->s, h->peer)) ||
            (left(&h->in) && dt_pipe_may_read(h->s, h->peer));
 }
 
-static dt_result_t move(struct dt_shm *s, struct handover *h)
+static dt_result_t move(struct dt_handover *h)
 {
     dt_result_t r = DT_OK;
 
@@ -79,30 +63,29 @@ static dt_result_t move(struct dt_shm *s, struct handover *h)
         bool moved = write_some(h);
 
         if (!read_some(h) && !moved)
-            r = dt_shm_wait(s, may_go_on, h);
+            r = dt_shm_wait(h->s, may_go_on, h);
     }
     return r;
 }
 
 /* ---- a half by each of the two ---- */
 
-struct halves {
-    uint8_t *buf; /* this rank's */
-    size_t at;    /* of the half that this rank copies */
+struct half { /* that this rank copies */
+    uint8_t *ours;
+    size_t at; /* in both buffers */
     size_t bytes;
-    bool giving;
 };
 
-static struct halves halve(void *buf, size_t bytes, bool giving)
+static struct half own_half(const struct dt_handover *h)
 {
-    size_t half = bytes / 2;
+    size_t half = h->bytes / 2;
 
-    return giving ? (struct halves){ buf, 0, half, true }
-                  : (struct halves){ buf, half, bytes - half, false };
+    return h->giving ? (struct half){ h->buf, 0, half }
+                     : (struct half){ h->buf + half, half, h->bytes - half };
 }
 
 /* Each tells the other whether its half is done. */
-static dt_result_t compare_ends(struct dt_shm *s, struct handover *h, bool done, bool *both)
+static dt_result_t compare_ends(struct dt_handover *h, bool done, bool *both)
 {
     uint8_t ours = done, theirs = 0;
     dt_result_t r;
@@ -110,37 +93,37 @@ static dt_result_t compare_ends(struct dt_shm *s, struct handover *h, bool done,
     h->out.buf = &ours;
     h->in.buf = &theirs;
     h->out.bytes = h->in.bytes = 1;
-    r = move(s, h);
+    r = move(h);
     *both = ours && theirs;
     return r;
 }
 
-static dt_result_t copy_mapped(struct dt_shm *s, struct handover *h, const struct halves *x)
+static dt_result_t copy_mapped(struct dt_handover *h, const struct half *x)
 {
     uint8_t *theirs;
     bool both;
 
-    s->way = "shm-mapped";
+    h->s->way = "shm-mapped";
     dt_segment_hold();
     theirs = dt_segment_find(h->in.opening.place);
-    if (theirs && x->giving)
-        memcpy(theirs + x->at, x->buf + x->at, x->bytes);
+    if (theirs && h->giving)
+        memcpy(theirs + x->at, x->ours, x->bytes);
     else if (theirs)
-        memcpy(x->buf + x->at, theirs + x->at, x->bytes);
+        memcpy(x->ours, theirs + x->at, x->bytes);
     dt_segment_release();
-    return theirs ? compare_ends(s, h, true, &both)
-                  : dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[h->peer]);
+    return theirs ? compare_ends(h, true, &both)
+                  : dt_trouble(h->s->trouble, DT_ERR_INTERNAL, h->s->ranks[h->peer]);
 }
 
 /* The memory of a program may be such that the kernel copies none of it. */
-static dt_result_t copy_direct(struct dt_shm *s, struct handover *h, const struct halves *x,
-                               bool *both)
+static dt_result_t copy_direct(struct dt_handover *h, const struct half *x, bool *both)
 {
+    struct dt_shm *s = h->s;
     const struct dt_hostshm_card *card = &s->map.ranks[h->peer].card;
     uint64_t theirs = h->in.opening.address + x->at;
-    bool done = x->giving ? dt_cma_write(&s->map, card, theirs, x->buf + x->at, x->bytes)
-                          : dt_cma_read(&s->map, card, x->buf + x->at, theirs, x->bytes);
-    dt_result_t r = compare_ends(s, h, done, both);
+    bool done = h->giving ? dt_cma_write(&s->map, card, theirs, x->ours, x->bytes)
+                          : dt_cma_read(&s->map, card, x->ours, theirs, x->bytes);
+    dt_result_t r = compare_ends(h, done, both);
 
     if (*both)
         s->way = "shm-direct";
@@ -158,75 +141,118 @@ static bool reaches(struct dt_shm *s, uint32_t peer)
     return s->reach == DT_CMA_REACHED;
 }
 
-static void open_with(struct dt_shm *s, struct handover *h, const struct dt_call *call,
-                      const void *buf, size_t bytes)
+static dt_result_t through_pipes(struct dt_handover *h)
 {
-    struct opening *o = &h->out.opening;
-
-    o->call = *call;
-    if (bytes >= LEAST_OPEN)
-        o->place = dt_segment_place(s->comm, buf, bytes);
-    if (bytes && bytes >= s->least_direct && reaches(s, h->peer))
-        o->address = (uintptr_t)buf;
-}
-
-static dt_result_t through_pipes(struct dt_shm *s, struct handover *h, void *buf, size_t bytes,
-                                 bool giving)
-{
-    struct way *data = giving ? &h->out : &h->in;
+    struct dt_handover_way *data = h->giving ? &h->out : &h->in;
 
     h->out.done = h->in.done = sizeof h->out.opening;
     h->out.bytes = h->in.bytes = 0;
-    data->buf = buf;
-    data->bytes = bytes;
-    return move(s, h);
+    data->buf = h->buf;
+    data->bytes = h->bytes;
+    return move(h);
 }
 
-static dt_result_t move_data(struct dt_shm *s, struct handover *h, void *buf, size_t bytes,
-                             bool giving)
+static dt_result_t move_many(struct dt_handover *h)
 {
-    const struct opening *ours = &h->out.opening, *theirs = &h->in.opening;
-    const struct halves x = halve(buf, bytes, giving);
+    const struct dt_handover_opening *ours = &h->out.opening, *theirs = &h->in.opening;
+    const struct half x = own_half(h);
     bool both = false;
     dt_result_t r = DT_OK;
 
     if (ours->place.segment && theirs->place.segment)
-        return copy_mapped(s, h, &x);
+        return copy_mapped(h, &x);
     if (ours->address && theirs->address)
-        r = copy_direct(s, h, &x, &both);
-    return r == DT_OK && !both ? through_pipes(s, h, buf, bytes, giving) : r;
+        r = copy_direct(h, &x, &both);
+    return r == DT_OK && !both ? through_pipes(h) : r;
+}
+
+static bool has_heard(const struct dt_handover *h)
+{
+    return h->in.done >= sizeof h->in.opening;
+}
+
+static bool fits(const struct dt_handover *h)
+{
+    return dt_call_equal(&h->out.opening.call, &h->in.opening.call);
+}
+
+/* Once the taker knows that data are for it, and come through the pipe. */
+static void expect(struct dt_handover *h)
+{
+    bool piped = h->in.opening.piped || h->out.opening.piped;
+
+    if (h->giving || !has_heard(h) || !fits(h) || !piped)
+        return;
+    h->in.buf = h->buf;
+    h->in.bytes = h->bytes;
+}
+
+/* Of data that others could take where they stand the opening tells where. */
+static void offer(struct dt_handover *h)
+{
+    struct dt_handover_opening *o = &h->out.opening;
+    size_t room = dt_pipe_capacity(h->s) - sizeof *o;
+
+    if (h->bytes >= LEAST_OPEN)
+        o->place = dt_segment_place(h->s->comm, h->buf, h->bytes);
+    o->piped = !o->place.segment && h->bytes <= dt_least(room, MOST_PIPED);
+    if (!o->piped && h->bytes >= h->s->least_direct && reaches(h->s, h->peer))
+        o->address = (uintptr_t)h->buf;
+}
+
+void dt_handover_begin(struct dt_handover *h, struct dt_shm *s, const struct dt_call *call,
+                       void *buf, size_t bytes, uint32_t peer, bool giving)
+{
+    *h = (struct dt_handover){ .s = s, .peer = peer, .giving = giving, .buf = buf, .bytes = bytes };
+    h->out.opening.call = *call;
+    offer(h);
+    if (giving && h->out.opening.piped) {
+        h->out.buf = buf;
+        h->out.bytes = bytes;
+    }
+}
+
+void dt_handover_step(struct dt_handover *h)
+{
+    bool moved;
+
+    do {
+        moved = write_some(h);
+        moved = read_some(h) || moved;
+        expect(h);
+    } while (moved);
+}
+
+static bool is_refused(const struct dt_handover *h)
+{
+    return has_heard(h) && !fits(h);
+}
+
+bool dt_handover_has_told(const struct dt_handover *h)
+{
+    return h->out.opening.piped && left(&h->out) == 0 && !is_refused(h);
+}
+
+bool dt_handover_is_over(const struct dt_handover *h)
+{
+    return is_refused(h) || (left(&h->out) == 0 && left(&h->in) == 0) ||
+           dt_hostshm_stopped(&h->s->map, NULL);
 }
 
 /* Both have told their call before either can fail for the other's. */
-static dt_result_t hand_over(struct dt_shm *s, struct handover *h, const struct dt_call *call,
-                             void *buf, size_t bytes, bool giving)
+dt_result_t dt_handover_end(struct dt_handover *h)
 {
-    dt_result_t r;
+    dt_result_t r = move(h);
 
-    open_with(s, h, call, buf, bytes);
-    r = move(s, h);
     if (r != DT_OK)
         return r;
-    if (!dt_call_equal(call, &h->in.opening.call)) {
-        dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[h->peer]);
-        s->trouble->theirs = h->in.opening.call;
+    if (!fits(h)) {
+        dt_trouble(h->s->trouble, DT_ERR_MISMATCH, h->s->ranks[h->peer]);
+        h->s->trouble->theirs = h->in.opening.call;
         return DT_ERR_MISMATCH;
     }
-    return move_data(s, h, buf, bytes, giving);
-}
-
-dt_result_t dt_handover_give(struct dt_shm *s, const struct dt_call *call, const void *buf,
-                             size_t bytes, uint32_t peer)
-{
-    struct handover h = { .s = s, .peer = peer };
-
-    return hand_over(s, &h, call, (void *)(uintptr_t)buf, bytes, true);
-}
-
-dt_result_t dt_handover_take(struct dt_shm *s, const struct dt_call *call, void *buf, size_t bytes,
-                             uint32_t peer)
-{
-    struct handover h = { .s = s, .peer = peer };
-
-    return hand_over(s, &h, call, buf, bytes, false);
+    expect(h);
+    if (h->in.bytes || (h->giving && h->out.opening.piped))
+        return move(h);
+    return move_many(h);
 }

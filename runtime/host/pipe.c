@@ -11,15 +11,15 @@
  * only when it has been copied from. The other side acquires. Whoever sleeps is woken as in rounds:
  * the count is stored before the look at who sleeps. */
 
-static size_t capacity(const struct dt_shm *s)
+size_t dt_pipe_capacity(const struct dt_shm *s)
 {
     return s->map.pipe - sizeof(struct dt_hostshm_pipe);
 }
 
 static size_t room(const struct dt_shm *s, const struct dt_hostshm_pipe *p)
 {
-    return capacity(s) - (size_t)(atomic_load_explicit(&p->written, memory_order_relaxed) -
-                                  atomic_load_explicit(&p->read, memory_order_acquire));
+    return dt_pipe_capacity(s) - (size_t)(atomic_load_explicit(&p->written, memory_order_relaxed) -
+                                          atomic_load_explicit(&p->read, memory_order_acquire));
 }
 
 static size_t there(const struct dt_hostshm_pipe *p)
@@ -32,8 +32,8 @@ static size_t there(const struct dt_hostshm_pipe *p)
 static void copy_in(const struct dt_shm *s, struct dt_hostshm_pipe *p, uint64_t at,
                     const uint8_t *from, size_t bytes)
 {
-    size_t begin = at % capacity(s);
-    size_t straight = dt_least(bytes, capacity(s) - begin);
+    size_t begin = at % dt_pipe_capacity(s);
+    size_t straight = dt_least(bytes, dt_pipe_capacity(s) - begin);
 
     memcpy(p->data + begin, from, straight);
     memcpy(p->data, from + straight, bytes - straight);
@@ -42,8 +42,8 @@ static void copy_in(const struct dt_shm *s, struct dt_hostshm_pipe *p, uint64_t 
 static void copy_out(const struct dt_shm *s, const struct dt_hostshm_pipe *p, uint64_t at,
                      uint8_t *to, size_t bytes)
 {
-    size_t begin = at % capacity(s);
-    size_t straight = dt_least(bytes, capacity(s) - begin);
+    size_t begin = at % dt_pipe_capacity(s);
+    size_t straight = dt_least(bytes, dt_pipe_capacity(s) - begin);
 
     memcpy(to, p->data + begin, straight);
     memcpy(to + straight, p->data, bytes - straight);

@@ -22,6 +22,8 @@ ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec 
  * many bytes that is, or -1 with EAGAIN when there is nothing. */
 ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n);
 
+/* How many bytes a pipe holds. */
+size_t dt_pipe_capacity(const struct dt_shm *s);
 /* Whether the next call would move anything. */
 bool dt_pipe_may_write(const struct dt_shm *s, uint32_t peer);
 bool dt_pipe_may_read(const struct dt_shm *s, uint32_t peer);

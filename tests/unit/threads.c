@@ -40,7 +40,7 @@ static void who_comes_first_is_served_first(void **state)
     (void)state;
     for (int round = 0; round < 50; round++) {
         n_served = 0;
-        assert_true(dt_ticketlock_try(&lock));
+        assert_true(dt_ticketlock_try(&lock, NULL));
         for (int i = 0; i < THREADS; i++) {
             uint32_t next = atomic_load(&lock.next);
 
@@ -49,7 +49,7 @@ static void who_comes_first_is_served_first(void **state)
             while (atomic_load(&lock.next) == next)
                 sched_yield();
         }
-        assert_false(dt_ticketlock_try(&lock));
+        assert_false(dt_ticketlock_try(&lock, NULL));
         dt_ticketlock_leave(&lock);
         for (int i = 0; i < THREADS; i++)
             pthread_join(thread[i], NULL);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -402,6 +403,128 @@ static void communicators_take_their_ways_along(void **state)
     run_all(pairs, again);
 }
 
+/* ---- what a rank of the same host needs nothing more for ---- */
+
+static int count_threads(void)
+{
+    DIR *d = opendir("/proc/self/task");
+    int n = 0;
+
+    for (const struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* Each gives to the other and takes from it, and no other thread is needed for that. */
+static int swap(int rank, int way)
+{
+    static int64_t out[COUNT], in[COUNT];
+    dt_request_t request[2];
+
+    for (int i = 0; i < COUNT; i++)
+        out[i] = value(rank, 1 - rank, i);
+    memset(in, 0, sizeof in);
+    NEED(take(in, COUNT, 1 - rank, &request[0]) == DT_OK);
+    if (way == 0)
+        NEED(dt_send(DT_WORLD, out, COUNT, DT_I64, 1 - rank) == DT_OK);
+    else
+        NEED(give(out, COUNT, 1 - rank, &request[1]) == DT_OK && dt_wait(&request[1]) == DT_OK);
+    NEED(dt_wait(&request[0]) == DT_OK);
+    for (int i = 0; i < COUNT; i++)
+        NEED(in[i] == value(1 - rank, rank, i));
+    return 0;
+}
+
+static int swap_often(int rank, void *arg)
+{
+    int before;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    before = count_threads();
+    for (int i = 0; i < MANY; i++)
+        NEED(swap(rank, i % 2) == 0);
+    NEED(before > 0 && count_threads() == before);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_is_parked_needs_no_thread(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "2", .body = swap_often };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* The giver does not come back to what it gave, but for the end. */
+static int give_and_forget(int rank, void *arg)
+{
+    int64_t x = rank ? -1 : 42;
+    dt_request_t request;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 0)
+        NEED(give(&x, 1, 1, &request) == DT_OK);
+    else
+        NEED(dt_recv(DT_WORLD, &x, 1, DT_I64, 0) == DT_OK);
+    NEED(x == 42 && dt_barrier(DT_WORLD) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_the_peer_has_ended_is_over(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "2", .body = give_and_forget };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* Asked for in every way, behind each other, and passed by calls that wait. */
+static int ask(int rank, void *arg)
+{
+    int64_t x[4] = { -1, -1, -1, -1 };
+    dt_request_t request[3];
+    int done = 0;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 1) {
+        NEED(dt_barrier(DT_WORLD) == DT_OK);
+        for (int64_t i = 0; i < 5; i++)
+            NEED(dt_send(DT_WORLD, &i, 1, DT_I64, 0) == DT_OK);
+    } else {
+        NEED(take(&x[0], 1, 1, &request[0]) == DT_OK);
+        NEED(dt_test(&request[0], &done) == DT_OK && !done);
+        NEED(dt_wait_for(&request[0], 0.001, &done) == DT_OK && !done);
+        NEED(dt_barrier(DT_WORLD) == DT_OK);
+        NEED(dt_wait(&request[0]) == DT_OK && x[0] == 0);
+        NEED(take(&x[1], 1, 1, &request[1]) == DT_OK);
+        NEED(dt_recv(DT_WORLD, &x[2], 1, DT_I64, 1) == DT_OK && x[1] == 1 && x[2] == 2);
+        NEED(take(&x[2], 1, 1, &request[2]) == DT_OK && take(&x[3], 1, 1, &request[0]) == DT_OK);
+        NEED(dt_wait(&request[0]) == DT_OK && dt_wait(&request[2]) == DT_OK && x[2] == 3);
+        NEED(dt_wait(&request[1]) == DT_OK);
+        NEED(x[3] == 4);
+    }
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(rank == 0 || dt_send(DT_WORLD, &x[0], 1, DT_I64, 0) == DT_OK);
+    NEED(rank == 1 || take(&x[0], 1, 1, &request[0]) == DT_OK);
+    for (done = rank; !done;)
+        NEED(dt_test(&request[0], &done) == DT_OK);
+    NEED(x[0] == -1 && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_is_parked_can_be_asked_for_in_any_way(void **state)
+{
+    (void)state;
+    run_all(pairs, ask);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +539,9 @@ int main(void)
         cmocka_unit_test(an_abort_ends_what_waits_on_that_communicator),
         cmocka_unit_test(what_is_under_way_is_not_left_behind),
         cmocka_unit_test(communicators_take_their_ways_along),
+        cmocka_unit_test(what_is_parked_needs_no_thread),
+        cmocka_unit_test(what_the_peer_has_ended_is_over),
+        cmocka_unit_test(what_is_parked_can_be_asked_for_in_any_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
