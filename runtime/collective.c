@@ -135,6 +135,11 @@ dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table,
     return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, NULL, table, table)) : r;
 }
 
+static uint32_t local_rank_of(const struct dt_comm *c, uint32_t rank)
+{
+    return (uint32_t)dt_u32s_find(&c->locals, rank);
+}
+
 /* Root's host has it from root; the leaders pass it on; every other host has it from its leader. */
 static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes,
                           uint32_t root)
@@ -143,7 +148,7 @@ static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *b
     dt_result_t r = DT_OK;
 
     if (c->node == home)
-        r = dt_shm_share(&c->shm, buf, bytes, (uint32_t)dt_u32s_find(&c->locals, root));
+        r = dt_shm_share(&c->shm, buf, bytes, local_rank_of(c, root));
     if (r == DT_OK && dt_comm_leads(c))
         r = dt_lanes_broadcast(&c->lanes, call, buf, bytes, home);
     if (r == DT_OK && c->node != home)
@@ -365,14 +370,12 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
     return r == DT_OK ? dt_comm_end(c, &call, all_gather(c, &call, in, out, blocks)) : r;
 }
 
-/* The same where ranks state counts that others cannot know: *tally becomes the sum of all ranks',
- * which tells everybody whether they agree. */
-static dt_result_t meet_with_counts(struct dt_comm *c, const struct dt_call *call, uint64_t *tally)
+/* The same where ranks state counts that others cannot know: *tally, which has been added up on
+ * every host, becomes the sum of all ranks', which tells everybody whether they agree. */
+static dt_result_t meet_hosts(struct dt_comm *c, const struct dt_call *call, uint64_t *tally)
 {
-    dt_result_t r = dt_shm_begin_adding(&c->shm, call, tally);
+    dt_result_t r = dt_comm_leads(c) ? dt_lanes_barrier_adding(&c->lanes, call, tally) : DT_OK;
 
-    if (r == DT_OK && dt_comm_leads(c))
-        r = dt_lanes_barrier_adding(&c->lanes, call, tally);
     return r == DT_OK ? dt_shm_share(&c->shm, tally, sizeof *tally, 0) : r;
 }
 
@@ -420,6 +423,11 @@ static uint64_t tally_of_root(const struct dt_comm *c, uint32_t root,
                       : dt_tally_one(me, root, count, gives);
 }
 
+static struct dt_near near(const struct dt_comm *c, uint64_t *tally)
+{
+    return (struct dt_near){ c->locals.v, tally };
+}
+
 static dt_result_t all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
                               const struct dt_blocks *given, void *out,
                               const struct dt_blocks *taken)
@@ -430,7 +438,9 @@ static dt_result_t all_to_all(struct dt_comm *c, const struct dt_call *call, con
     if (c->nodes == 1)
         return dt_shm_all_to_all(&c->shm, call, in, given, out, taken);
     tally = tally_all_to_all(c, given, taken);
-    r = meet_with_counts(c, call, &tally);
+    r = dt_shm_all_to_all_near(&c->shm, call, in, given, out, taken, near(c, &tally));
+    if (r == DT_OK)
+        r = meet_hosts(c, call, &tally);
     if (r == DT_OK)
         r = check_own(c, dt_blocks_count(given, c->rank), dt_blocks_count(taken, c->rank));
     if (r == DT_OK)
@@ -458,7 +468,13 @@ static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const v
     if (c->nodes == 1)
         return dt_shm_gather(&c->shm, call, in, count, out, blocks, root);
     tally = tally_of_root(c, root, blocks, count, true);
-    r = meet_with_counts(c, call, &tally);
+    if (c->node_of[root] == c->node)
+        r = dt_shm_gather_near(&c->shm, call, in, count, out, blocks, local_rank_of(c, root),
+                               near(c, &tally));
+    else
+        r = dt_shm_begin_adding(&c->shm, call, &tally);
+    if (r == DT_OK)
+        r = meet_hosts(c, call, &tally);
     if (r == DT_OK)
         r = dt_movement_gather(&c->mesh, call, in, count, out, blocks, root);
     return r == DT_OK ? agreed(c, tally) : r;
@@ -483,7 +499,13 @@ static dt_result_t scatter(struct dt_comm *c, const struct dt_call *call, const 
     if (c->nodes == 1)
         return dt_shm_scatter(&c->shm, call, in, blocks, out, count, root);
     tally = tally_of_root(c, root, blocks, count, false);
-    r = meet_with_counts(c, call, &tally);
+    if (c->node_of[root] == c->node)
+        r = dt_shm_scatter_near(&c->shm, call, in, blocks, out, count, local_rank_of(c, root),
+                                near(c, &tally));
+    else
+        r = dt_shm_begin_adding(&c->shm, call, &tally);
+    if (r == DT_OK)
+        r = meet_hosts(c, call, &tally);
     if (r == DT_OK)
         r = dt_movement_scatter(&c->mesh, call, in, blocks, out, count, root);
     return r == DT_OK ? agreed(c, tally) : r;

@@ -178,6 +178,7 @@ static dt_result_t set_out(struct dt_comm *c)
                                 .me = (uint32_t)c->rank,
                                 .size = (uint32_t)c->size,
                                 .ranks = c->ranks,
+                                .node_of = c->node_of,
                                 .addrs = w->table.addrs.v,
                                 .door = &w->door,
                                 .alarm = { &w->agent, &c->shm.map, c->bell, &c->trouble } };

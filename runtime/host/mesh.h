@@ -28,6 +28,7 @@ struct dt_mesh {
     uint32_t me;   /* ranks of the communicator */
     uint32_t size;
     const uint32_t *ranks;           /* the job's rank of each; NULL: the same */
+    const uint32_t *node_of;         /* by rank: its host; NULL: none share one */
     const struct dt_msg_addr *addrs; /* by the job's rank; outlives this */
     struct dt_door *door;
     struct dt_alarm alarm;

@@ -13,6 +13,7 @@ struct ledger {
     uint64_t longest;
     uint64_t closed; /* it gives what others do not reach */
     uint64_t open;   /* it gives what they do, and has staged where it is */
+    uint64_t word;
 };
 
 static_assert(sizeof(struct ledger) <= DT_HOSTSHM_INLINE, "travels with the signature");
@@ -53,6 +54,7 @@ static struct ledger own_ledger(const struct dt_move *m)
     }
     own.open = m->place.segment != 0;
     own.closed = m->gives && !own.open && extent(m);
+    own.word = m->word ? *m->word : 0;
     return own;
 }
 
@@ -233,6 +235,7 @@ static struct ledger read_ledgers(struct dt_move *m)
         all.balance += l.balance;
         all.open += l.open;
         all.closed += l.closed;
+        all.word += l.word;
         m->longest = l.longest > m->longest ? l.longest : m->longest;
     }
     return all;
@@ -257,6 +260,8 @@ static dt_result_t first_round(struct dt_move *m, bool *open)
     if (r != DT_OK)
         return r;
     all = read_ledgers(m);
+    if (m->word)
+        *m->word = all.word;
     m->differs = all.balance != 0;
     if (m->differs)
         return dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[s->me]);

@@ -21,6 +21,7 @@ struct dt_move {
     bool gives; /* anything at all, and so on */
     bool takes;
     int divisor;     /* 0: what is taken is copied; else it is folded */
+    uint64_t *word;  /* NULL, or becomes the sum of all ranks' */
     bool overwrites; /* what is taken comes to stand where others would read */
 
     /* set on the way */

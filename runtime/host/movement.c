@@ -66,6 +66,12 @@ static void parcels_free(struct parcels *p)
     free(p->peers);
 }
 
+/* These have shared memory. */
+static bool is_near(const struct dt_mesh *m, uint32_t peer)
+{
+    return m->node_of && m->node_of[peer] == m->node_of[m->me];
+}
+
 /* One parcel each way: a sender, too, is to hear from the other that it makes this call. Where
  * nothing goes one way, the count is still stated. */
 static void add(struct parcels *p, uint32_t peer, bool out, void *base, size_t count)
@@ -117,8 +123,11 @@ dt_result_t dt_movement_all_to_all(struct dt_mesh *m, const struct dt_call *call
     for (uint32_t i = 1; r == DT_OK && i < m->size; i++) {
         uint32_t to = (m->me + i) % m->size, from = (m->me + m->size - i) % m->size;
 
-        add_given(&p, to, (const uint8_t *)in + place_of(call, given, to), count_of(given, to));
-        add(&p, from, false, (uint8_t *)out + place_of(call, taken, from), count_of(taken, from));
+        if (!is_near(m, to))
+            add_given(&p, to, (const uint8_t *)in + place_of(call, given, to), count_of(given, to));
+        if (!is_near(m, from))
+            add(&p, from, false, (uint8_t *)out + place_of(call, taken, from),
+                count_of(taken, from));
     }
     if (r == DT_OK)
         r = ship(&p);
@@ -152,11 +161,13 @@ dt_result_t dt_movement_gather(struct dt_mesh *m, const struct dt_call *call, co
     struct parcels p = { .mesh = m, .call = call };
     dt_result_t r;
 
+    if (m->me != root && is_near(m, root))
+        return DT_OK;
     if (m->me != root)
         return with_one(m, call, (void *)(uintptr_t)in, count, root, true, false);
     r = parcels_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
-        if (i == root)
+        if (i == root || is_near(m, i))
             continue;
         add(&p, i, false, (uint8_t *)out + place_of(call, blocks, i), count_of(blocks, i));
         add_given(&p, i, NULL, 0);
@@ -176,11 +187,13 @@ dt_result_t dt_movement_scatter(struct dt_mesh *m, const struct dt_call *call, c
     struct parcels p = { .mesh = m, .call = call };
     dt_result_t r;
 
+    if (m->me != root && is_near(m, root))
+        return DT_OK;
     if (m->me != root)
         return with_one(m, call, out, count, root, false, false);
     r = parcels_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
-        if (i == root)
+        if (i == root || is_near(m, i))
             continue;
         add_given(&p, i, (const uint8_t *)in + place_of(call, blocks, i), count_of(blocks, i));
         add(&p, i, false, NULL, 0);

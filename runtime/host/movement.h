@@ -1,5 +1,6 @@
 /* Collectives that bring every rank of a communicator its own part, over the connections of its
- * mesh: whole calls among all its ranks, wherever they are.
+ * mesh: whole calls among all its ranks, wherever they are. But where the mesh says who shares a
+ * host (node_of), to-all, gather and scatter leave what goes between two ranks of one to shmmove.h.
  *
  * The call's dtype is what counts count; beyond that its fields only have to be the same on all
  * ranks. Every frame states the count of its block: what one rank gives and the other does not

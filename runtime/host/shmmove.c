@@ -81,6 +81,8 @@ static dt_result_t blame_pair(const struct dt_move *m)
 
 /* ---- the collectives ---- */
 
+static const struct dt_near ALL = { NULL, NULL };
+
 static dt_result_t move(struct dt_move *m)
 {
     dt_result_t r = dt_move(m);
@@ -88,16 +90,26 @@ static dt_result_t move(struct dt_move *m)
     return m->differs ? blame_pair(m) : r;
 }
 
-static void lay_out(struct dt_span *spans, uint32_t n, const struct dt_blocks *blocks,
-                    size_t element)
+static size_t count_of(const struct dt_blocks *blocks, uint32_t i)
+{
+    return blocks->counts ? blocks->counts[i] : blocks->each;
+}
+
+/* near: without ranks if there are no others. */
+static void lay_out(struct dt_span *spans, const struct dt_shm *s, const struct dt_blocks *blocks,
+                    size_t element, struct dt_near near)
 {
     size_t at = 0;
+    uint32_t next = 0;
 
-    for (uint32_t i = 0; i < n; i++) {
-        size_t bytes = (blocks->counts ? blocks->counts[i] : blocks->each) * element;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t block = near.ranks ? near.ranks[i] : i;
 
-        spans[i] = (struct dt_span){ at, bytes };
-        at += bytes;
+        while (next < block)
+            at += count_of(blocks, next++) * element;
+        spans[i] = (struct dt_span){ at, count_of(blocks, block) * element };
+        if (near.ranks && i == s->me)
+            spans[i].bytes = 0;
     }
 }
 
@@ -126,14 +138,14 @@ dt_result_t dt_shm_all_gather(struct dt_shm *s, const struct dt_call *call, cons
                          .gives = true,
                          .takes = true };
 
-    lay_out(take, s->n, blocks, element_of(call));
+    lay_out(take, s, blocks, element_of(call), ALL);
     repeat(give, s->n, take[s->me].bytes);
     return move(&m);
 }
 
-dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, const void *in,
-                              const struct dt_blocks *given, void *out,
-                              const struct dt_blocks *taken)
+dt_result_t dt_shm_all_to_all_near(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                   const struct dt_blocks *given, void *out,
+                                   const struct dt_blocks *taken, struct dt_near near)
 {
     struct dt_span give[s->n], take[s->n];
     struct dt_move m = { .s = s,
@@ -144,15 +156,17 @@ dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, cons
                          .take = take,
                          .gives = true,
                          .takes = true,
+                         .word = near.word,
                          .overwrites = in == out };
 
-    lay_out(give, s->n, given, element_of(call));
-    lay_out(take, s->n, taken, element_of(call));
+    lay_out(give, s, given, element_of(call), near);
+    lay_out(take, s, taken, element_of(call), near);
     return move(&m);
 }
 
-dt_result_t dt_shm_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
-                          size_t count, void *out, const struct dt_blocks *blocks, uint32_t root)
+dt_result_t dt_shm_gather_near(struct dt_shm *s, const struct dt_call *call, const void *in,
+                               size_t count, void *out, const struct dt_blocks *blocks,
+                               uint32_t root, struct dt_near near)
 {
     struct dt_span give[s->n], take[s->n];
     bool is_root = s->me == root;
@@ -164,18 +178,20 @@ dt_result_t dt_shm_gather(struct dt_shm *s, const struct dt_call *call, const vo
                          .take = take,
                          .one_window = true,
                          .gives = !is_root,
-                         .takes = is_root };
+                         .takes = is_root,
+                         .word = near.word };
 
     repeat(give, s->n, 0);
     repeat(take, s->n, 0);
-    give[root].bytes = count * element_of(call);
+    give[root].bytes = near.ranks && is_root ? 0 : count * element_of(call);
     if (is_root)
-        lay_out(take, s->n, blocks, element_of(call));
+        lay_out(take, s, blocks, element_of(call), near);
     return move(&m);
 }
 
-dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
-                           const struct dt_blocks *blocks, void *out, size_t count, uint32_t root)
+dt_result_t dt_shm_scatter_near(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                const struct dt_blocks *blocks, void *out, size_t count,
+                                uint32_t root, struct dt_near near)
 {
     struct dt_span give[s->n], take[s->n];
     bool is_root = s->me == root;
@@ -186,14 +202,34 @@ dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const v
                          .out = out,
                          .take = take,
                          .gives = is_root,
-                         .takes = !is_root };
+                         .takes = !is_root,
+                         .word = near.word };
 
     repeat(give, s->n, 0);
     repeat(take, s->n, 0);
-    take[root].bytes = count * element_of(call);
+    take[root].bytes = near.ranks && is_root ? 0 : count * element_of(call);
     if (is_root)
-        lay_out(give, s->n, blocks, element_of(call));
+        lay_out(give, s, blocks, element_of(call), near);
     return move(&m);
+}
+
+dt_result_t dt_shm_all_to_all(struct dt_shm *s, const struct dt_call *call, const void *in,
+                              const struct dt_blocks *given, void *out,
+                              const struct dt_blocks *taken)
+{
+    return dt_shm_all_to_all_near(s, call, in, given, out, taken, ALL);
+}
+
+dt_result_t dt_shm_gather(struct dt_shm *s, const struct dt_call *call, const void *in,
+                          size_t count, void *out, const struct dt_blocks *blocks, uint32_t root)
+{
+    return dt_shm_gather_near(s, call, in, count, out, blocks, root, ALL);
+}
+
+dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
+                           const struct dt_blocks *blocks, void *out, size_t count, uint32_t root)
+{
+    return dt_shm_scatter_near(s, call, in, blocks, out, count, root, ALL);
 }
 
 dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
@@ -210,7 +246,7 @@ dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, 
                          .takes = true,
                          .divisor = divisor };
 
-    lay_out(give, s->n, blocks, element_of(call));
+    lay_out(give, s, blocks, element_of(call), ALL);
     repeat(take, s->n, give[s->me].bytes);
     return move(&m);
 }

@@ -32,6 +32,24 @@ dt_result_t dt_shm_gather(struct dt_shm *s, const struct dt_call *call, const vo
  * "in". */
 dt_result_t dt_shm_scatter(struct dt_shm *s, const struct dt_call *call, const void *in,
                            const struct dt_blocks *blocks, void *out, size_t count, uint32_t root);
+/* Three of these within a host of several, with blocks for the ranks of all: they move what is
+ * between this host's, but for what a rank has for itself. Before, they add up a word of each,
+ * which becomes the sum. */
+struct dt_near {
+    const uint32_t *ranks; /* by local rank, growing: which block is its */
+    uint64_t *word;
+};
+
+dt_result_t dt_shm_all_to_all_near(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                   const struct dt_blocks *given, void *out,
+                                   const struct dt_blocks *taken, struct dt_near near);
+dt_result_t dt_shm_gather_near(struct dt_shm *s, const struct dt_call *call, const void *in,
+                               size_t count, void *out, const struct dt_blocks *blocks,
+                               uint32_t root, struct dt_near near);
+dt_result_t dt_shm_scatter_near(struct dt_shm *s, const struct dt_call *call, const void *in,
+                                const struct dt_blocks *blocks, void *out, size_t count,
+                                uint32_t root, struct dt_near near);
+
 /* Folds everybody's "in" with the call's op, and gives everybody its block of the result: the same
  * bytes as of an all-reduce. blocks, the same on all ranks, are those of "in". out may be this
  * rank's block of it or, if all are alike, its beginning. divisor: of DT_AVG's sum, or 1. */

@@ -61,6 +61,8 @@ enum phase {
     IN_GATHER,
     IN_REDUCE,
     IN_REDUCE_SCATTER,
+    IN_ALL_TO_ALL,
+    IN_ROOTED,
     IN_BARRIER,
     IN_FINALIZE,
     PHASES
@@ -75,6 +77,15 @@ static void die(void)
 {
     shared->died_us = testjob_now_us();
     raise(SIGKILL);
+}
+
+/* To rank 0 and back. */
+static dt_result_t gather_and_scatter(const float *in, float *all)
+{
+    static float part[WORDS / 20];
+    dt_result_t r = dt_gather(DT_WORLD, in, all, WORDS / 20, DT_F32, 0);
+
+    return r == DT_OK ? dt_scatter(DT_WORLD, all, part, WORDS / 20, DT_F32, 0) : r;
 }
 
 /* Calls until one fails. The victim dies in the middle of its calls, by the hand of on_tick. */
@@ -96,6 +107,10 @@ static dt_result_t call_on(enum phase phase, float *buf)
             r = dt_reduce(DT_WORLD, dt_rank() ? buf : DT_IN_PLACE, buf, WORDS, DT_F32, DT_MAX, 0);
         else if (phase == IN_REDUCE_SCATTER)
             r = dt_reduce_scatter(DT_WORLD, DT_IN_PLACE, buf, WORDS / 10, DT_F32, DT_MAX);
+        else if (phase == IN_ALL_TO_ALL)
+            r = dt_all_to_all(DT_WORLD, buf, buf + WORDS / 2, WORDS / 20, DT_F32);
+        else if (phase == IN_ROOTED)
+            r = gather_and_scatter(buf, buf + WORDS / 2);
         else
             r = dt_barrier(DT_WORLD);
     }

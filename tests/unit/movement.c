@@ -175,6 +175,46 @@ static dt_result_t all_gather(struct rank *r, size_t each)
     return DT_OK;
 }
 
+/* Ranks that share a host leave to it what goes between them: everybody has 3 for each. */
+static dt_result_t between_hosts_only(struct rank *r)
+{
+    static const uint32_t node_of[MOST] = { 0, 1, 0, 1, 1 };
+    enum { EACH = 3 };
+    uint32_t n = r->mesh.size, me = r->mesh.me;
+    struct dt_blocks blocks = { NULL, EACH };
+    struct dt_call call = next(r, DT_CALL_ALL_TO_ALL, -1);
+    int32_t in[MOST * EACH] = { 0 }, out[MOST * EACH], untouched[EACH] = { -1, -1, -1 };
+
+    r->mesh.node_of = node_of;
+    memset(out, 0xff, sizeof out);
+    for (uint32_t i = 0; i < n; i++)
+        fill(in + EACH * i, me, i, EACH);
+    EXPECT(dt_movement_all_to_all(&r->mesh, &call, in, &blocks, out, &blocks) == DT_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i != me && node_of[i] == node_of[me])
+            EXPECT(memcmp(out + EACH * i, untouched, sizeof untouched) == 0);
+        else
+            EXPECT(is(out + EACH * i, i, me, EACH));
+    }
+    memset(out, 0xff, sizeof out);
+    call = next(r, DT_CALL_GATHER, 0);
+    EXPECT(dt_movement_gather(&r->mesh, &call, in, EACH, out, &blocks, 0) == DT_OK);
+    for (uint32_t i = 1; me == 0 && i < n; i++) {
+        if (node_of[i] == node_of[0])
+            EXPECT(memcmp(out + EACH * i, untouched, sizeof untouched) == 0);
+        else
+            EXPECT(is(out + EACH * i, i, 0, EACH));
+    }
+    call = next(r, DT_CALL_SCATTER, 0);
+    memset(out, 0xff, sizeof untouched);
+    EXPECT(dt_movement_scatter(&r->mesh, &call, in, &blocks, out, EACH, 0) == DT_OK);
+    if (me != 0 && node_of[me] == node_of[0])
+        EXPECT(memcmp(out, untouched, sizeof untouched) == 0);
+    else
+        EXPECT(is(out, 0, me, EACH));
+    return DT_OK;
+}
+
 /* To root and back from it. */
 static dt_result_t gather_and_scatter(struct rank *r, uint32_t root)
 {
@@ -321,9 +361,17 @@ static void noise_is_refused(void **state)
     assert_int_equal(ranks[0].trouble.rank, 1);
 }
 
+static void what_is_near_is_left_alone(void **state)
+{
+    (void)state;
+    start(MOST, between_hosts_only);
+    end(MOST, DT_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_near_is_left_alone),
         cmocka_unit_test(every_block_arrives),
         CHECKS("27", counts_that_differ_are_named),
         cmocka_unit_test(a_peer_that_is_gone_is_to_blame),

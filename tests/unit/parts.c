@@ -14,7 +14,7 @@
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
-enum { MOST = 6, CANARY = 0x5a5a5a5a };
+enum { MOST = 8, CANARY = 0x5a5a5a5a };
 
 static bool background;
 static dt_request_t pending;
@@ -29,6 +29,27 @@ static dt_result_t wait_for(dt_result_t started)
     (background ? wait_for(dt_i##name(__VA_ARGS__, &pending)) : dt_##name(__VA_ARGS__))
 
 static const size_t sizes[] = { 0, 1, 7, 3000 };
+
+/* What is only moved are words, as so many elements each. */
+static struct {
+    dt_dtype_t dtype;
+    size_t each;
+} words = { DT_I32, 1 };
+
+static size_t elements(size_t count)
+{
+    return count * words.each;
+}
+
+/* As elements, in an array for each use. */
+static const size_t *elements_of(const size_t *counts, int n, int use)
+{
+    static size_t scaled[2][MOST];
+
+    for (int i = 0; counts && i < n; i++)
+        scaled[use][i] = elements(counts[i]);
+    return counts ? scaled[use] : NULL;
+}
 
 /* What rank "from" has for rank "to", element i. */
 static int32_t value(int from, int to, size_t i)
@@ -97,21 +118,22 @@ static int equal_blocks(dt_comm_t *comm, size_t count)
     int32_t *in = room(total), *out = room(total);
 
     fill(in, me, 0, count);
-    NEED(CALL(all_gather, comm, in, out, count, DT_I32) == DT_OK);
+    NEED(CALL(all_gather, comm, in, out, elements(count), words.dtype) == DT_OK);
     for (int i = 0; i < n; i++)
         NEED(!wrong(out + (size_t)i * count, i, 0, count));
     memset(out, 0, total * sizeof *out);
     fill(out + (size_t)me * count, me, 0, count);
-    NEED(CALL(all_gather, comm, DT_IN_PLACE, out, count, DT_I32) == DT_OK);
+    NEED(CALL(all_gather, comm, DT_IN_PLACE, out, elements(count), words.dtype) == DT_OK);
     for (int i = 0; i < n; i++)
         NEED(!wrong(out + (size_t)i * count, i, 0, count));
     for (int i = 0; i < n; i++)
         fill(in + (size_t)i * count, me, i, count);
-    NEED(CALL(all_to_all, comm, in, out, count, DT_I32) == DT_OK);
+    NEED(CALL(all_to_all, comm, in, out, elements(count), words.dtype) == DT_OK);
     for (int i = 0; i < n; i++)
         NEED(!wrong(out + (size_t)i * count, i, me, count));
     for (int root = 0; root < n; root++) {
-        NEED(CALL(scatter, comm, me == root ? in : NULL, out, count, DT_I32, root) == DT_OK);
+        NEED(CALL(scatter, comm, me == root ? in : NULL, out, elements(count), words.dtype, root) ==
+             DT_OK);
         NEED(!wrong(out, root, me, count));
         fill(out, me, 3, count);
         if (me == root)
@@ -135,6 +157,58 @@ static size_t share(int a, int b, size_t count)
     return (size_t)((a + 2 * b) % 5) * count;
 }
 
+static size_t place(const size_t *counts, int rank)
+{
+    size_t at = 0;
+
+    for (int i = 0; i < rank; i++)
+        at += counts[i];
+    return at;
+}
+
+/* all: everybody's share for rank 0. */
+static int holds_shares(const int32_t *all, const size_t *counts, int n)
+{
+    for (int i = 0; i < n; i++)
+        NEED(!wrong(all + place(counts, i), i, 0, counts[i]));
+    return 0;
+}
+
+static int all_gatherv_in_place(dt_comm_t *comm, int32_t *all, const size_t *counts)
+{
+    int n = dt_comm_size(comm), me = dt_comm_rank(comm);
+
+    memset(all, 0, place(counts, n) * sizeof *all);
+    fill(all + place(counts, me), me, 0, counts[me]);
+    NEED(CALL(all_gatherv, comm, DT_IN_PLACE, all, elements_of(counts, n, 0), words.dtype) ==
+         DT_OK);
+    return holds_shares(all, counts, n);
+}
+
+/* From where they stand at root to where they stood; the others have a place of their own. */
+static int rooted_in_place(dt_comm_t *comm, int32_t *all, const size_t *counts, int root)
+{
+    int n = dt_comm_size(comm), me = dt_comm_rank(comm);
+    bool is_root = me == root;
+    int32_t *mine = is_root ? all + place(counts, me) : room(counts[me]);
+    const size_t *blocks = elements_of(is_root ? counts : NULL, n, 0);
+
+    for (int i = 0; i < n && is_root; i++)
+        fill(all + place(counts, i), i, 0, counts[i]);
+    NEED(CALL(scatterv, comm, is_root ? all : NULL, blocks, mine, elements(counts[me]), words.dtype,
+              root) == DT_OK);
+    NEED(!wrong(mine, me, 0, counts[me]));
+    if (is_root)
+        memset(all, 0, place(counts, n) * sizeof *all);
+    fill(mine, me, 0, counts[me]);
+    NEED(CALL(gatherv, comm, is_root ? DT_IN_PLACE : mine, elements(counts[me]),
+              is_root ? all : NULL, blocks, words.dtype, root) == DT_OK);
+    NEED(!is_root || holds_shares(all, counts, n) == 0);
+    if (!is_root)
+        free(mine);
+    return 0;
+}
+
 static int unequal_blocks(dt_comm_t *comm, size_t count)
 {
     int n = dt_comm_size(comm), me = dt_comm_rank(comm);
@@ -147,7 +221,8 @@ static int unequal_blocks(dt_comm_t *comm, size_t count)
     int32_t *in = room(given), *out = room(taken);
     for (int i = 0; i < n; at += gives[i++])
         fill(in + at, me, i, gives[i]);
-    NEED(CALL(all_to_allv, comm, in, gives, out, takes, DT_I32) == DT_OK);
+    NEED(CALL(all_to_allv, comm, in, elements_of(gives, n, 0), out, elements_of(takes, n, 1),
+              words.dtype) == DT_OK);
     at = 0;
     for (int i = 0; i < n; at += takes[i++])
         NEED(!wrong(out + at, i, me, takes[i]));
@@ -158,21 +233,24 @@ static int unequal_blocks(dt_comm_t *comm, size_t count)
     for (int i = 0; i < n; i++)
         taken += takes[i] = share(i, 0, count);
     out = room(taken);
-    NEED(CALL(all_gatherv, comm, in, out, takes, DT_I32) == DT_OK);
+    NEED(CALL(all_gatherv, comm, in, out, elements_of(takes, n, 0), words.dtype) == DT_OK);
     at = 0;
     for (int i = 0; i < n; at += takes[i++])
         NEED(!wrong(out + at, i, 0, takes[i]));
+    NEED(all_gatherv_in_place(comm, out, takes) == 0);
     for (int root = 0; root < n; root++) {
-        const size_t *counts = me == root ? takes : NULL;
+        const size_t *counts = elements_of(me == root ? takes : NULL, n, 0);
 
         memset(out, 0, taken * sizeof *out);
-        NEED(CALL(gatherv, comm, in, takes[me], out, counts, DT_I32, root) == DT_OK);
+        NEED(CALL(gatherv, comm, in, elements(takes[me]), out, counts, words.dtype, root) == DT_OK);
         at = 0;
         for (int i = 0; i < n && me == root; at += takes[i++])
             NEED(!wrong(out + at, i, 0, takes[i]));
         memset(in, 0, given * sizeof *in);
-        NEED(CALL(scatterv, comm, out, counts, in, takes[me], DT_I32, root) == DT_OK);
+        NEED(CALL(scatterv, comm, out, counts, in, elements(takes[me]), words.dtype, root) ==
+             DT_OK);
         NEED(!wrong(in, me, 0, takes[me]));
+        NEED(rooted_in_place(comm, out, takes, root) == 0);
     }
     NEED(in[given] == CANARY && out[taken] == CANARY);
     free(in);
@@ -189,6 +267,8 @@ static int all_calls(int rank, void *arg)
     NEED(dt_comm_split(DT_WORLD, 0, -rank, &back) == DT_OK);
     for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
         background = i % 2;
+        words.dtype = i % 3 == 0 ? DT_I32 : i % 3 == 1 ? DT_U8 : DT_F16;
+        words.each = sizeof(int32_t) / (i % 3 == 0 ? 4 : i % 3 == 1 ? 1 : 2);
         NEED(folds(DT_WORLD, sizes[i / 2]) == 0 && folds(back, sizes[i / 2]) == 0);
         NEED(equal_blocks(DT_WORLD, sizes[i / 2]) == 0 && equal_blocks(back, sizes[i / 2]) == 0);
         NEED(unequal_blocks(DT_WORLD, sizes[i / 2]) == 0 &&
@@ -216,6 +296,8 @@ static void everybody_gets_its_part(void **state)
     run_all("1 1", all_calls);
     run_all("@0110", all_calls);
     run_all("2 1 1", all_calls);
+    run_all("3 1 2", all_calls);
+    run_all("1 7", all_calls);
 }
 
 /* Bytes of any kind, at an odd address: NaNs, subnormal numbers and all. */
