@@ -2,7 +2,12 @@
  *
  * What is pushed is copied behind what was pushed before it until the bucket is full; then the
  * bucket leaves as one task, and the next one is filled. Its thread reduces it and copies the
- * results back. What fills a bucket by itself is reduced where it stands. */
+ * results back. What fills a bucket by itself is reduced where it stands.
+ *
+ * Where all ranks share a host, a bucket that is used for more than a moment has memory that all of
+ * them can reach (dt_mem_alloc). To get it is a collective call, which its thread makes before the
+ * same bucket's turn on all ranks. Until then, when more buckets are under way than it has room
+ * for, and where it is not to be had, other memory does. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +16,12 @@
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 
-enum { DEFAULT_CAP = 1024 * 1024 };
+enum {
+    DEFAULT_CAP = 1024 * 1024,
+    SETTLED = 8,                    /* buckets that have left, from which on it pays */
+    SLOTS = 8,                      /* of the memory that all can reach, */
+    SHARED_MOST = 64 * 1024 * 1024, /* which has so many bytes at most */
+};
 
 struct piece {
     void *buf;
@@ -21,7 +31,7 @@ struct piece {
 struct flight {
     struct dt_task task; /* first: a task is its flight */
     struct flight *next;
-    const struct dt_bucket *bucket;
+    struct dt_bucket *bucket;
     uint8_t *data; /* of the pieces, one after the other; NULL: reduced in place, one piece */
     size_t bytes;
     struct piece *pieces;
@@ -38,18 +48,48 @@ struct dt_bucket {
     struct flight *first;   /* of those that have left, in order */
     struct flight *last;
     struct flight *spare; /* with data */
-    dt_result_t failed;   /* the first that did */
+    uint32_t nslots;
+    uint32_t free_slots;      /* a bit for each */
+    uint32_t left;            /* by the thread: buckets that have left, to count to SETTLED */
+    _Atomic(uint8_t *) slots; /* from the thread; NULL: none so far */
+    dt_result_t failed;       /* the first that did */
     dt_error_info_t error;
 };
+
+/* ---- in the communicator's thread ---- */
+
+static void see_sharing(struct dt_comm *c, void *shares)
+{
+    *(bool *)shares = c->nodes == 1 && c->size > 1 && !c->uneven;
+}
+
+/* What comes of it is the same on all ranks; what ends the communicator, the next call tells. */
+static void share_memory(struct dt_bucket *b)
+{
+    bool shares = false;
+    void *slots;
+
+    if (b->left == SETTLED || b->nslots < 2)
+        return;
+    (void)dt_context_see("dt_bucket_push", b->comm, see_sharing, &shares);
+    if (!shares || ++b->left < SETTLED)
+        return;
+    if (dt_mem_alloc(b->comm, b->nslots * b->cap, &slots) == DT_OK)
+        atomic_store_explicit(&b->slots, slots, memory_order_release);
+}
 
 static dt_result_t reduce(struct dt_task *task)
 {
     const struct flight *f = (const struct flight *)task;
-    const struct dt_bucket *b = f->bucket;
+    struct dt_bucket *b = f->bucket;
     void *data = f->data ? f->data : f->pieces[0].buf;
     const uint8_t *from = f->data;
-    dt_result_t r = dt_all_reduce(b->comm, DT_IN_PLACE, data, f->bytes / dt_dtype_size(b->dtype),
-                                  b->dtype, b->op);
+    dt_result_t r;
+
+    if (f->data)
+        share_memory(b);
+    r = dt_all_reduce(b->comm, DT_IN_PLACE, data, f->bytes / dt_dtype_size(b->dtype), b->dtype,
+                      b->op);
 
     for (size_t i = 0; r == DT_OK && f->data && i < f->n; i++) {
         memcpy(f->pieces[i].buf, from, f->pieces[i].bytes);
@@ -58,37 +98,94 @@ static dt_result_t reduce(struct dt_task *task)
     return r;
 }
 
+/* ---- memory ---- */
+
+/* Which slot of the bucket's it is, or nslots: none. */
+static uint32_t slot_of(const struct dt_bucket *b, const uint8_t *data)
+{
+    const uint8_t *slots = atomic_load_explicit(&b->slots, memory_order_acquire);
+
+    for (uint32_t i = 0; slots && i < b->nslots; i++) {
+        if (data == slots + i * b->cap)
+            return i;
+    }
+    return b->nslots;
+}
+
+/* NULL: there are none, or none is free. */
+static uint8_t *take_slot(struct dt_bucket *b)
+{
+    uint8_t *slots = atomic_load_explicit(&b->slots, memory_order_acquire);
+    int i = __builtin_ffs((int)b->free_slots) - 1;
+
+    if (!slots || i < 0)
+        return NULL;
+    b->free_slots &= ~(1U << i);
+    return slots + (size_t)i * b->cap;
+}
+
+static void give_data_back(struct dt_bucket *b, uint8_t *data)
+{
+    uint32_t i = slot_of(b, data);
+
+    if (i < b->nslots)
+        b->free_slots |= 1U << i;
+    else
+        free(data);
+}
+
 static void flight_free(struct flight *f)
 {
     if (!f)
         return;
-    free(f->data);
+    give_data_back(f->bucket, f->data);
     free(f->pieces);
     free(f);
 }
 
 /* NULL: out of memory. */
-static struct flight *flight_new(struct dt_bucket *b, bool in_place)
+static struct flight *flight_make(struct dt_bucket *b, bool in_place)
 {
-    struct flight *f = in_place ? NULL : b->spare;
+    struct flight *f = calloc(1, sizeof *f);
 
-    if (f) {
-        b->spare = f->next;
-        f->next = NULL;
-        f->bytes = f->n = 0;
-        return f;
-    }
-    f = calloc(1, sizeof *f);
     if (!f)
         return NULL;
     f->task.run = reduce;
     f->bucket = b;
-    f->data = in_place ? NULL : malloc(b->cap);
+    if (!in_place)
+        f->data = take_slot(b);
+    if (!in_place && !f->data)
+        f->data = malloc(b->cap);
     if (in_place || f->data)
         return f;
     free(f);
     return NULL;
 }
+
+static struct flight *flight_new(struct dt_bucket *b, bool in_place)
+{
+    struct flight *f = b->spare;
+
+    if (in_place || !f)
+        return flight_make(b, in_place);
+    b->spare = f->next;
+    f->next = NULL;
+    f->bytes = f->n = 0;
+    return f;
+}
+
+/* One whose memory is its own makes room for one that has a slot. */
+static void flight_spare(struct dt_bucket *b, struct flight *f)
+{
+    if (!f->data || (atomic_load(&b->slots) && slot_of(b, f->data) == b->nslots)) {
+        flight_free(f);
+        return;
+    }
+    f->next = b->spare;
+    b->spare = f;
+}
+
+/* ---- pushing ---- */
 
 static bool add_piece(struct flight *f, void *buf, size_t bytes)
 {
@@ -119,12 +216,7 @@ static void land(struct dt_bucket *b)
         b->failed = r;
         dt_error_keep(&b->error);
     }
-    if (!f->data) {
-        flight_free(f);
-        return;
-    }
-    f->next = b->spare;
-    b->spare = f;
+    flight_spare(b, f);
 }
 
 static dt_result_t take_off(struct dt_bucket *b, struct flight *f)
@@ -233,6 +325,11 @@ static dt_result_t check_create(dt_dtype_t dtype, dt_op_t op, dt_bucket_t **buck
     return DT_OK;
 }
 
+static uint32_t slots_for(size_t cap)
+{
+    return SHARED_MOST / cap < SLOTS ? (uint32_t)(SHARED_MOST / cap) : SLOTS;
+}
+
 dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
                              dt_bucket_t **bucket)
 {
@@ -240,12 +337,14 @@ dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt
 
     if (r != DT_OK)
         return r;
-    *bucket = malloc(sizeof **bucket);
+    *bucket = calloc(1, sizeof **bucket);
     if (!*bucket)
         return dt_fail(DT_ERR_NOMEM, "dt_bucket_create: out of memory");
     **bucket = (struct dt_bucket){
         .comm = comm, .cap = bytes ? bytes : DEFAULT_CAP, .dtype = dtype, .op = op
     };
+    (*bucket)->nslots = slots_for((*bucket)->cap);
+    (*bucket)->free_slots = (1U << (*bucket)->nslots) - 1;
     return DT_OK;
 }
 
@@ -268,6 +367,7 @@ dt_result_t dt_bucket_free(dt_bucket_t *b)
     r = dt_bucket_wait(b);
     free_all(b->spare);
     flight_free(b->filling);
+    dt_mem_free(b->slots);
     free(b);
     return r;
 }

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -204,6 +205,86 @@ static int misuse(int rank, void *arg)
     NEED(dt_wait(&copy) == DT_ERR_ARG && strstr(dt_last_error(), "waited for already"));
     NEED(dt_finalize() == DT_OK);
     return 0;
+}
+
+/* ---- memory of buckets ---- */
+
+enum { PIECES = 30, PIECE = 100, SETTLED = 8 };
+
+/* Calls of dt_mem_alloc that the recorder has; -1: it could not be read. */
+static int allocations(void)
+{
+    char path[64], text[32768] = "";
+    int n = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/tmp/dtrun-async-%d.jsonl", (int)getpid());
+    if (dt_recorder_dump(path) != DT_OK || !(f = fopen(path, "r")))
+        return -1;
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    unlink(path);
+    for (const char *at = text; (at = strstr(at, "\"kind\":\"dt_mem_alloc\"")); at++)
+        n++;
+    return n / 2; /* two calls each: to meet, and to hear of all */
+}
+
+/* n pieces, of which two make a bucket: first they are all under way at a time. */
+static bool push_and_wait(dt_bucket_t *bucket, int n, int64_t ranks)
+{
+    static int64_t data[PIECES][PIECE];
+    bool right = true;
+
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < PIECE; k++)
+            data[i][k] = i + k;
+        right = right && dt_bucket_push(bucket, data[i], PIECE) == DT_OK;
+    }
+    right = right && dt_bucket_wait(bucket) == DT_OK;
+    for (int i = 0; ranks && i < n; i++) {
+        for (int k = 0; k < PIECE; k++)
+            right = right && data[i][k] == ranks * (i + k);
+    }
+    return right;
+}
+
+static int share_buckets(int rank, void *arg)
+{
+    const char *hosts = arg;
+    int shared = strcmp(hosts, "2") == 0;
+    dt_bucket_t *bucket;
+    dt_comm_t *comm;
+
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 2 * PIECE * sizeof(int64_t), DT_I64, DT_SUM, &bucket) == DT_OK);
+    NEED(push_and_wait(bucket, 2 * SETTLED - 2, dt_size()) && allocations() == 0);
+    NEED(push_and_wait(bucket, 2, dt_size()) && allocations() == shared);
+    for (int again = 0; again < 3; again++)
+        NEED(push_and_wait(bucket, PIECES, dt_size()) && allocations() == shared);
+    NEED(dt_bucket_free(bucket) == DT_OK);
+
+    /* Where ranks have made different numbers of calls they agree again. */
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_bucket_create(comm, 2 * PIECE * sizeof(int64_t), DT_I64, DT_SUM, &bucket) == DT_OK);
+    NEED(dt_join_begin(comm) == DT_OK);
+    NEED(push_and_wait(bucket, rank == 0 ? PIECES : 2, 0));
+    NEED(dt_join(comm, NULL) == DT_OK);
+    NEED(push_and_wait(bucket, PIECES, dt_size()));
+    NEED(push_and_wait(bucket, PIECES, dt_size()) && allocations() == 2 * shared);
+    NEED(dt_finalize() == DT_OK);
+    NEED(dt_bucket_free(bucket) == DT_OK);
+    return 0;
+}
+
+static void buckets_have_memory_that_all_can_reach(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        struct testjob_plan plan = { .hosts = placements[p], .body = share_buckets };
+
+        plan.arg = (void *)(uintptr_t)placements[p];
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
 }
 
 /* Each is given a type that there is none of. */
@@ -600,6 +681,7 @@ int main(void)
         cmocka_unit_test(the_job_is_left_only_after_the_last_request),
         cmocka_unit_test(a_failure_is_told_by_the_wait),
         cmocka_unit_test(buckets_reduce_what_is_pushed),
+        cmocka_unit_test(buckets_have_memory_that_all_can_reach),
         CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
         cmocka_unit_test(a_bucket_keeps_its_first_failure),
         CHECKS("26", signals_are_left_to_the_program),
