@@ -96,11 +96,14 @@ static void on_vanish(void *arg)
 
 static void send_answer(struct agent *a)
 {
-    struct dt_msg_answer answer = { a->query };
+    struct dt_msg_answer answer = { .id = a->query };
 
+    if (a->generation)
+        dt_generation_leaving(a->generation, &answer.leaving);
     uv_timer_stop(&a->query_timer);
     uv_prepare_stop(&a->query_look);
     dt_channel_send(a->host.channel, DT_MSG_ANSWER, &answer);
+    free(answer.leaving.v);
 }
 
 static void on_query_time(uv_timer_t *timer)

@@ -593,6 +593,17 @@ bool dt_generation_owes_deaths(const struct dt_generation *g)
     return false;
 }
 
+void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list)
+{
+    *list = (struct dt_u32s){ dt_xcalloc(g->start.ranks.n, sizeof *list->v), 0 };
+    for (uint32_t i = 0; g->sock && i < g->start.ranks.n; i++) {
+        struct dt_rank_state state = dt_ranksock_state(g->sock, i);
+
+        if (g->processes[i].alive && state.linked && (state.peer_lost || state.inside))
+            list->v[list->n++] = g->start.ranks.v[i];
+    }
+}
+
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
 {
     uint32_t i = 0;

@@ -37,6 +37,10 @@ bool dt_generation_over(const struct dt_generation *g);
  * it can be reaped, and what is reaped while others of the host are being started is kept back. */
 bool dt_generation_owes_deaths(const struct dt_generation *g);
 
+/* The ranks that are about to hear of a death, or have, and may have something to say of it; the
+ * caller frees list->v. */
+void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list);
+
 /* Any process below the agent was reaped. */
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info);
 

@@ -487,6 +487,7 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
         .linked = s->peers[local_rank].linked,
         .finalized = (flags & DT_HOSTSHM_FINALIZED) != 0,
         .peer_lost = (flags & DT_HOSTSHM_PEER_LOST) != 0,
+        .inside = (atomic_load(&r->call) & DT_HOSTSHM_INSIDE) != 0,
         .step = atomic_load(&r->step),
         .pid = s->peers[local_rank].pid,
     };

@@ -35,6 +35,7 @@ struct dt_rank_state {
     bool linked; /* said hello */
     bool finalized;
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
+    bool inside;    /* a collective on DT_WORLD */
     int64_t step;   /* -1: none */
     pid_t pid;      /* of the process that is linked */
 };

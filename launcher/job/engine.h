@@ -32,6 +32,7 @@ struct dt_rank {  /* or an auxiliary */
     char *device;
     bool hello; /* it called dt_init */
     uint16_t port;
+    bool leaving; /* it lives, or did, when its host was asked, and had been told of a death */
     bool ended;
     bool tail_eof;
     struct dt_death end; /* when ended */
@@ -196,6 +197,7 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
 void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
                           struct dt_strbuf *out); /* "host1: the connection was lost" */
 void dt_job_ask(struct dt_job *j);                /* QUERY to all hosts that have ranks */
+void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m);
 bool dt_job_all_answered(const struct dt_job *j);
 void dt_job_collect(struct dt_job *j);
 void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */

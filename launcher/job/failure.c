@@ -15,7 +15,8 @@
 enum {
     ANSWER_MS = 10 * 1000, /* what agents get for their answers: they wait for what is dying */
     GIVE_UP_MS = 1000,     /* then: for ranks to follow the one that only left, or hangs */
-    LAST_WORDS_MS = 50,    /* then: for the rest of the culprit's standard error */
+    LAST_WORDS_MS = 50,    /* then: for the rest of the culprit's standard error, and for what those
+                            * have to say who heard of its death, and then end */
 };
 
 /* Ranks wait for each other when one of them is linked and still there, or a call of one has
@@ -154,6 +155,8 @@ void dt_job_ask(struct dt_job *j)
         if (j->links[i])
             j->links[i]->answered = false;
     }
+    for (uint32_t r = 0; r < j->np; r++)
+        j->ranks[r].leaving = false;
     dt_job_send_all(j, DT_MSG_QUERY, &query);
 }
 
@@ -204,6 +207,17 @@ void dt_job_collect(struct dt_job *j)
     uv_timer_start(&j->collect, on_collected, ANSWER_MS, 0);
 }
 
+void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m)
+{
+    h->answered |= m->id == j->query;
+    for (uint32_t i = 0; m->id == j->query && i < m->leaving.n; i++) {
+        if (m->leaving.v[i] < j->np)
+            j->ranks[m->leaving.v[i]].leaving = true;
+    }
+    dt_job_pause_answered(j);
+    dt_job_settle(j);
+}
+
 bool dt_job_all_answered(const struct dt_job *j)
 {
     for (size_t i = 0; i < j->config->hosts->n; i++) {
@@ -232,6 +246,23 @@ static void wait_at_most(struct dt_job *j, uint64_t ms)
         uv_timer_start(&j->collect, on_collected, ms, 0);
 }
 
+/* Where they are started again at once, nobody waits for them. */
+static bool wait_for_leaving(const struct dt_job *j)
+{
+    if (dt_restart_verdict(&j->restart) == DT_RESTART_YES)
+        return false;
+    for (uint32_t r = 0; r < j->np; r++) {
+        if (j->ranks[r].leaving && !j->ranks[r].ended)
+            return true;
+    }
+    return false;
+}
+
+static bool has_said_all(const struct dt_job *j, const struct dt_death *cause)
+{
+    return (cause->host || j->ranks[cause->rank].tail_eof) && !wait_for_leaving(j);
+}
+
 void dt_job_settle(struct dt_job *j)
 {
     int cause;
@@ -241,7 +272,7 @@ void dt_job_settle(struct dt_job *j)
     cause = dt_job_cause(j);
     if (cause < 0 || !is_certain(j, &j->deaths[cause]))
         wait_at_most(j, GIVE_UP_MS);
-    else if (j->deaths[cause].host || j->ranks[j->deaths[cause].rank].tail_eof)
+    else if (has_said_all(j, &j->deaths[cause]))
         dt_job_event(j, DT_EV_SETTLED);
     else
         wait_at_most(j, LAST_WORDS_MS);

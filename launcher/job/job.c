@@ -286,9 +286,7 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         dt_job_on_struck(j, &msg->struck);
         break;
     case DT_MSG_ANSWER:
-        h->answered |= msg->answer.id == j->query;
-        dt_job_pause_answered(j);
-        dt_job_settle(j);
+        dt_job_on_answer(j, h, &msg->answer);
         break;
     case DT_MSG_LOG:
         dt_say("%s: %s", dt_job_host_name(j, h->host), msg->log.text);

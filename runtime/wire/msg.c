@@ -170,7 +170,7 @@ SHAPE(commit,
     F(commit, generation, U32, 0, NULL), F(commit, step, U64, 0, NULL),
     F(commit, restored, U8, 0, NULL));
 SHAPE(struck, F(struck, fault, STR, STRING_MAX_BYTES, NULL));
-SHAPE(answer, F(answer, id, U32, 0, NULL));
+SHAPE(answer, F(answer, id, U32, 0, NULL), F(answer, leaving, U32S, DT_RANKS_MAX, NULL));
 SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES, NULL));
 SHAPE(file_done,
     F(file_done, id, U32, 0, NULL), F(file_done, dir, STR, PATH_MAX_BYTES, NULL),

@@ -412,6 +412,7 @@ struct dt_msg_struck {
 
 struct dt_msg_answer {
     uint32_t id;
+    struct dt_u32s leaving; /* ranks whose calls end, or have, because of a death */
 };
 
 struct dt_msg_log {
