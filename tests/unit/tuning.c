@@ -63,10 +63,10 @@ static void an_entry_for_the_number_comes_first(void **state)
         { "shm_small[2] = 7\nshm_small = 9\n", 3, 1, 9, 0 },
         { "shm_small [ 2] = 7", 2, 1, 2048, 0 },
         { "shm_small[2] = 7\nshm_small[2] = 0", 2, 1, 0, 0 },
-        { "net_exchange[3] = 1M\nnet_exchange[2]=2G", 3, 2, 16384, UINT64_C(2) << 30 },
-        { "net_exchange[3] = 1M", 2, 3, 16384, 1048576 },
-        { "net_exchange[3] = 1M", 3, 4, 16384, 0 },
-        { "", 3, 3, 16384, 8192 },
+        { "net_exchange[3] = 1M\nnet_exchange[2]=2G", 3, 2, 2048, UINT64_C(2) << 30 },
+        { "net_exchange[3] = 1M", 2, 3, 2048, 1048576 },
+        { "net_exchange[3] = 1M", 3, 4, 2048, 0 },
+        { "", 3, 3, 2048, 8192 },
     };
 
     (void)state;
