@@ -43,6 +43,37 @@ options_of_page() {
     diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
 }
 
+# section TITLE: of PROTOCOL.md.
+section() {
+    awk -v title="## $1" '/^## / { on = $0 == title } on' PROTOCOL.md
+}
+
+# messages PREFIX ENUM HEADER: names and numbers.
+messages() {
+    sed -nE "/^enum $2 /,/^}/s/^    $1([A-Z_]+) = ([0-9a-fA-Fx]+),.*/\\1 \\2/p" "runtime/wire/$3"
+}
+
+@test "every message between launcher and agent is in PROTOCOL.md, with its class, and none besides" {
+    messages DT_MSG_ dt_msg_type msg.h | while read -r name number; do
+        echo "$name $([ $((number)) -lt 128 ] && echo control || echo data)"
+    done | sort >"$BATS_TEST_TMPDIR/program"
+    section "Launcher and agent" | sed -nE 's/^\| ([A-Z_]+) \| (control|data) \|.*/\1 \2/p' |
+        sort >"$BATS_TEST_TMPDIR/page"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/page")" -gt 30 ]
+    diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
+}
+
+@test "every message between agent and rank is in PROTOCOL.md, with its direction, and none besides" {
+    messages DT_RANK_ dt_rankmsg_type rankmsg.h | while read -r name number; do
+        echo "$name $([ "$number" -lt 65 ] && echo "to the agent" || echo "to the rank")"
+    done | sort >"$BATS_TEST_TMPDIR/program"
+    section "Agent and rank" | sed -nE 's/^    ([A-Z_]+) +->.*/\1 to the agent/p
+        /^ +<- /{ s/, or ([A-Z_]+)/\n    <-     \1/; s/(^|\n) +<- +([A-Z_]+)[^\n]*/\1\2 to the rank/g; p; }' |
+        sort >"$BATS_TEST_TMPDIR/page"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/page")" -gt 15 ]
+    diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
+}
+
 @test "the pages are clean mdoc" {
     command -v mandoc >/dev/null || skip "mandoc is not installed"
     # Whether other pages are installed here is not the pages' fault.
