@@ -1,13 +1,15 @@
 /* The auxiliaries of --env mxnet once the ranks are through. The scheduler and the servers learn
  * from the ranks that the job is over, and end by themselves; those that do not are ended. */
+#include <stdio.h>
+
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/words.h"
 
 enum {
-    END_MS = 5 * 1000,
-    AGAIN_MS = 100, /* while others have not begun, or it is being found out who has failed */
+    END_MS = 5 * 1000, /* said in words, too */
+    AGAIN_MS = 100,    /* while others have not begun, or it is being found out who has failed */
 };
 
 static void on_time(uv_timer_t *timer);
@@ -74,7 +76,8 @@ void dt_job_watch_auxiliaries(struct dt_job *j)
     uv_timer_start(&j->auxiliaries, on_time, END_MS, 0);
 }
 
-static void end(struct dt_job *j)
+/* why: what has come, "all ranks ended 5 s ago". */
+static void end(struct dt_job *j, const char *why)
 {
     struct dt_msg_stop stop = { .grace_ms = (uint32_t)j->config->kill_grace_s * 1000 };
     struct dt_strbuf names = { 0 };
@@ -84,8 +87,7 @@ static void end(struct dt_job *j)
         if (!j->ranks[i].ended)
             dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_role_name(name, i, j->np));
     if (names.len)
-        dt_say("all ranks ended %d s ago; stopping what still runs beside them: %s", END_MS / 1000,
-               dt_strbuf_text(&names));
+        dt_say("%s; stopping what still runs beside them: %s", why, dt_strbuf_text(&names));
     dt_strbuf_free(&names);
     dt_job_send_all(j, DT_MSG_STOP, &stop);
 }
@@ -97,5 +99,18 @@ static void on_time(uv_timer_t *timer)
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_FAILING)
         uv_timer_start(timer, on_time, AGAIN_MS, 0);
     else if (j->state == DT_JOB_RUNNING)
-        end(j);
+        end(j, "all ranks ended 5 s ago");
+}
+
+bool dt_job_end_auxiliaries(struct dt_job *j)
+{
+    char why[80];
+
+    if (j->state != DT_JOB_RUNNING || j->nprocs == j->np || !ranks_are_through(j))
+        return false;
+    snprintf(why, sizeof why, "the time limit of %d s is over, and all ranks have ended",
+             j->config->timeout_s);
+    uv_timer_stop(&j->auxiliaries);
+    end(j, why);
+    return true;
 }

@@ -251,7 +251,7 @@ void dt_job_on_timeout(uv_timer_t *timer)
     struct dt_job *j = timer->data;
     struct dt_strbuf b = { 0 };
 
-    if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING)
+    if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING || dt_job_end_auxiliaries(j))
         return;
     dt_job_add_ranks(j, true, &b);
     dt_say("the time limit of %d s is over; %s%s", j->config->timeout_s,

@@ -147,6 +147,23 @@ start_forever() {
     clean
 }
 
+@test "a time limit that ends only auxiliaries is no failure" {
+    dtrun -np 1 --timeout 4 --env mxnet "$RANK/pslite" 1 stay
+    code_is 0
+    err_lines 1
+    err_has "the time limit of 4 s is over, and all ranks have ended; stopping what still runs beside them: server 0"
+    clean
+}
+
+@test "what auxiliaries say when the ranks have ended is all there" {
+    dtrun -np 1 --env mxnet sh -c '[ $DMLC_ROLE = worker ] || { seq 20000; printf last; }'
+    code_is 0
+    out_has 2 '^\[[a-z0-9 ]*\] last'
+    out_has 2 '^\[[a-z0-9 ]*\] 20000'
+    [ "$(wc -l <"$OUT")" = 40002 ]
+    clean
+}
+
 @test "an auxiliary that fails when the ranks are ending does no harm" {
     dtrun -np 2 --env mxnet --num-servers 1 "$RANK/pslite" 1 fall
     code_is 0
