@@ -67,6 +67,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/launch.c \
 	launcher/job/network.c \
 	launcher/job/pause.c \
+	launcher/job/pulse.c \
 	launcher/job/push.c launcher/job/push.h \
 	launcher/job/reach.c launcher/job/reach.h \
 	launcher/job/recorded.c \

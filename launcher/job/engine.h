@@ -1,9 +1,10 @@
 /* The running job, shared by the files that move it: job.c (the loop and the table's actions),
- * launch.c (starting a generation), network.c (how its hosts reach each other), streams.c (input
- * and output), failure.c (deaths and what to do about them), faults.c (--inject), recovery.c
- * (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside ended ones),
- * auxiliaries.c (those that run on when all ranks have ended), hangs.c (ranks that others wait
- * for), recorded.c (their last calls), stopping.c (ending), and hostlink.c, which brings the news.
+ * pulse.c (heartbeats), launch.c (starting a generation), network.c (how its hosts reach each
+ * other), streams.c (input and output), failure.c (deaths and what to do about them), faults.c
+ * (--inject), recovery.c (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside
+ * ended ones), auxiliaries.c (those that run on when all ranks have ended), hangs.c (ranks that
+ * others wait for), recorded.c (their last calls), stopping.c (ending), and hostlink.c, which
+ * brings the news.
  */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
@@ -156,7 +157,16 @@ void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phas
 const char *dt_job_host_name(const struct dt_job *j, size_t host);
 const struct dt_plan_node *dt_job_node_of_host(const struct dt_job *j, size_t host);
 void dt_job_open_link(struct dt_job *j, size_t host);
+/* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
+ */
+void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
 void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg); /* hosts that have ranks */
+
+/* pulse.c */
+void dt_job_start_pulse(struct dt_job *j);
+void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h);
+void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m);
+void dt_job_on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_limit *m);
 
 /* streams.c */
 void dt_job_open_streams(struct dt_job *j);

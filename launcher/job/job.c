@@ -14,8 +14,6 @@
 #include "launcher/job/report.h"
 #include "launcher/job/words.h"
 
-enum { TICK_MIN_MS = 20 };
-
 static void act_run(struct dt_job *j);
 static void act_leave(struct dt_job *j);
 
@@ -121,23 +119,9 @@ void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg)
     dt_put_free(&frames);
 }
 
-/* An agent that has said nothing since is not sent another: its lease is not to be renewed while
- * our patience runs out. */
-static void ping(const struct dt_job *j, struct dt_hostlink *h)
-{
-    struct dt_msg_ping m = { .time_ns = dt_now_ns() };
-
-    if (h->heartbeat.heard_ns < h->pinged_ns)
-        return;
-    h->pinged_ns = m.time_ns;
-    dt_job_ask_of_waits(j, &m);
-    dt_hostlink_send(h, DT_MSG_PING, &m);
-    free(m.comms.v);
-}
-
 void dt_job_on_ready(struct dt_job *j, struct dt_hostlink *h)
 {
-    ping(j, h);
+    dt_job_ping(j, h);
     connect_next(j);
     dt_job_check(j);
 }
@@ -150,9 +134,7 @@ void dt_job_on_noise(struct dt_job *j, struct dt_hostlink *h, const char *line)
         dt_say("%s: %s", dt_job_host_name(j, h->host), line);
 }
 
-/* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
- */
-static void link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
+void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
 {
     bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
 
@@ -169,62 +151,9 @@ void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phas
     if (j->links[h->host] != h)
         dt_hostlink_free(h);
     else if (was != DT_HOST_CLOSED)
-        link_ended(j, h, was);
+        dt_job_link_ended(j, h, was);
     connect_next(j);
     dt_job_check(j);
-}
-
-static uint64_t heartbeat_ms(const struct dt_job *j)
-{
-    return (uint64_t)j->config->heartbeat_s * 1000;
-}
-
-/* Who waits in calls is learned with the heartbeats: often enough to tell when a wait is over. */
-static uint64_t tick_ms(const struct dt_job *j)
-{
-    uint64_t beat = heartbeat_ms(j) / 4;
-    uint64_t look = dt_job_look_ms(j);
-
-    if (look == 0 || look > beat)
-        return beat;
-    return look > TICK_MIN_MS ? look : TICK_MIN_MS;
-}
-
-/* A limit was set, or is no longer. */
-static void adapt_tick(struct dt_job *j)
-{
-    uint64_t now = uv_timer_get_repeat(&j->tick), wanted = tick_ms(j);
-
-    if (j->left || wanted == now)
-        return;
-    uv_timer_set_repeat(&j->tick, wanted);
-    if (wanted < now)
-        uv_timer_again(&j->tick);
-}
-
-static void on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
-{
-    const struct dt_msg_step *steps = m->steps.v;
-
-    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
-    if (!dt_waits_is_current(&j->waits, m->generation, m->ping_time_ns))
-        return;
-    for (uint32_t i = 0; i < m->steps.n; i++) {
-        if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
-            j->reached = steps[i].step;
-    }
-    dt_job_note_waits(j, h, m);
-    adapt_tick(j);
-}
-
-static void on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_limit *m)
-{
-    uint32_t *limit = &j->waits.limits[h->host];
-
-    if (m->generation != j->generation || m->ms == 0 || (*limit && m->ms >= *limit))
-        return;
-    *limit = m->ms;
-    adapt_tick(j);
 }
 
 static void on_file_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_file_done *m)
@@ -233,7 +162,7 @@ static void on_file_done(struct dt_job *j, struct dt_hostlink *h, const struct d
 
     dt_hostlink_pushed(h, m);
     if (h->phase == DT_HOST_CLOSED)
-        link_ended(j, h, was);
+        dt_job_link_ended(j, h, was);
 }
 
 static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_done *m)
@@ -271,10 +200,10 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
         dt_job_on_failed(j, &msg->failed);
         break;
     case DT_MSG_PONG:
-        on_pong(j, h, &msg->pong);
+        dt_job_on_pong(j, h, &msg->pong);
         break;
     case DT_MSG_LIMIT:
-        on_limit(j, h, &msg->limit);
+        dt_job_on_limit(j, h, &msg->limit);
         break;
     case DT_MSG_LAST_CALLS:
         dt_job_on_last_calls(j, h, &msg->last_calls);
@@ -361,48 +290,6 @@ static void act_leave(struct dt_job *j)
     uv_close((uv_handle_t *)&j->recorded, NULL);
 }
 
-static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
-{
-    enum dt_host_phase was = h->phase;
-
-    if (dt_hostlink_has_ranks(h))
-        dt_job_fence(j, h);
-    dt_hostlink_close(h, "has not answered for %d s", j->config->heartbeat_s);
-    link_ended(j, h, was);
-}
-
-/* A fresh connection to a host that was lost: the ranks wait for it, so it gets no longer than an
- * agent may be silent. */
-static void give_up_retry(struct dt_job *j, struct dt_hostlink *h, uint64_t now)
-{
-    if (j->state == DT_JOB_RECOVERING && now - h->opened_ns >= heartbeat_ms(j) * 1000000)
-        dt_hostlink_close(h, "no new connection within %d s", j->config->heartbeat_s);
-}
-
-static void on_tick(uv_timer_t *timer)
-{
-    struct dt_job *j = timer->data;
-    uint64_t now = dt_now_ns();
-
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        struct dt_hostlink *h = j->links[i];
-
-        if (!h || !h->link || h->ending)
-            continue;
-        if (!h->greeted) {
-            give_up_retry(j, h, now);
-            continue;
-        }
-        if (dt_heartbeat_is_lost(&h->heartbeat, now, j->last_look_ns, heartbeat_ms(j) * 1000000))
-            give_up_link(j, h);
-        else
-            ping(j, h);
-    }
-    j->last_look_ns = now;
-    dt_job_watch_waits(j);
-    dt_job_check(j);
-}
-
 /* The name shows in the paths of the job's files: only what is harmless there. */
 static void make_id(struct dt_job *j)
 {
@@ -430,23 +317,19 @@ static void make_id(struct dt_job *j)
 
 static void open_timers(struct dt_job *j)
 {
-    uint64_t period = tick_ms(j);
-
     uv_timer_init(&j->loop, &j->collect);
     uv_timer_init(&j->loop, &j->pause);
     uv_timer_init(&j->loop, &j->stop);
     uv_timer_init(&j->loop, &j->timeout);
     uv_timer_init(&j->loop, &j->start);
-    uv_timer_init(&j->loop, &j->tick);
     uv_timer_init(&j->loop, &j->stragglers);
     uv_timer_init(&j->loop, &j->auxiliaries);
     uv_timer_init(&j->loop, &j->fence);
     uv_timer_init(&j->loop, &j->recorded);
-    j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j->tick.data = j;
+    j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j;
     j->start.data = j->stragglers.data = j->auxiliaries.data = j->fence.data = j;
     j->recorded.data = j;
-    j->last_look_ns = dt_now_ns();
-    uv_timer_start(&j->tick, on_tick, period, period);
+    dt_job_start_pulse(j);
     if (j->config->timeout_s > 0)
         uv_timer_start(&j->timeout, dt_job_on_timeout, (uint64_t)j->config->timeout_s * 1000, 0);
     if (j->config->start_timeout_s > 0)

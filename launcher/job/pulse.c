@@ -1,0 +1,126 @@
+/* The pulse of the job: PING and PONG, by which dtrun and the agents know that the other is there,
+ * and which tell what ranks do; how often; and whom nothing has been heard of for too long. */
+#include <stdlib.h>
+
+#include "launcher/job/engine.h"
+
+enum { TICK_MIN_MS = 20 };
+
+/* An agent that has said nothing since is not sent another: its lease is not to be renewed while
+ * our patience runs out. */
+void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h)
+{
+    struct dt_msg_ping m = { .time_ns = dt_now_ns() };
+
+    if (h->heartbeat.heard_ns < h->pinged_ns)
+        return;
+    h->pinged_ns = m.time_ns;
+    dt_job_ask_of_waits(j, &m);
+    dt_hostlink_send(h, DT_MSG_PING, &m);
+    free(m.comms.v);
+}
+
+static uint64_t heartbeat_ms(const struct dt_job *j)
+{
+    return (uint64_t)j->config->heartbeat_s * 1000;
+}
+
+/* Who waits in calls is learned with the heartbeats: often enough to tell when a wait is over. */
+static uint64_t tick_ms(const struct dt_job *j)
+{
+    uint64_t beat = heartbeat_ms(j) / 4;
+    uint64_t look = dt_job_look_ms(j);
+
+    if (look == 0 || look > beat)
+        return beat;
+    return look > TICK_MIN_MS ? look : TICK_MIN_MS;
+}
+
+/* A limit was set, or is no longer. */
+static void adapt_tick(struct dt_job *j)
+{
+    uint64_t now = uv_timer_get_repeat(&j->tick), wanted = tick_ms(j);
+
+    if (j->left || wanted == now)
+        return;
+    uv_timer_set_repeat(&j->tick, wanted);
+    if (wanted < now)
+        uv_timer_again(&j->tick);
+}
+
+void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
+{
+    const struct dt_msg_step *steps = m->steps.v;
+
+    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
+    if (!dt_waits_is_current(&j->waits, m->generation, m->ping_time_ns))
+        return;
+    for (uint32_t i = 0; i < m->steps.n; i++) {
+        if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
+            j->reached = steps[i].step;
+    }
+    dt_job_note_waits(j, h, m);
+    adapt_tick(j);
+}
+
+void dt_job_on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_limit *m)
+{
+    uint32_t *limit = &j->waits.limits[h->host];
+
+    if (m->generation != j->generation || m->ms == 0 || (*limit && m->ms >= *limit))
+        return;
+    *limit = m->ms;
+    adapt_tick(j);
+}
+
+static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
+{
+    enum dt_host_phase was = h->phase;
+
+    if (dt_hostlink_has_ranks(h))
+        dt_job_fence(j, h);
+    dt_hostlink_close(h, "has not answered for %d s", j->config->heartbeat_s);
+    dt_job_link_ended(j, h, was);
+}
+
+/* A fresh connection to a host that was lost: the ranks wait for it, so it gets no longer than an
+ * agent may be silent. */
+static void give_up_retry(struct dt_job *j, struct dt_hostlink *h, uint64_t now)
+{
+    if (j->state == DT_JOB_RECOVERING && now - h->opened_ns >= heartbeat_ms(j) * 1000000)
+        dt_hostlink_close(h, "no new connection within %d s", j->config->heartbeat_s);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct dt_job *j = timer->data;
+    uint64_t now = dt_now_ns();
+
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        struct dt_hostlink *h = j->links[i];
+
+        if (!h || !h->link || h->ending)
+            continue;
+        if (!h->greeted) {
+            give_up_retry(j, h, now);
+            continue;
+        }
+        if (dt_heartbeat_is_lost(&h->heartbeat, now, j->last_look_ns, heartbeat_ms(j) * 1000000))
+            give_up_link(j, h);
+        else
+            dt_job_ping(j, h);
+    }
+    j->last_look_ns = now;
+    dt_job_watch_waits(j);
+    dt_job_check(j);
+}
+
+void dt_job_start_pulse(struct dt_job *j)
+{
+    uint64_t period = tick_ms(j);
+
+    j->tick.data = j;
+    j->last_look_ns = dt_now_ns();
+    uv_timer_init(&j->loop, &j->tick);
+    uv_timer_start(&j->tick, on_tick, period, period);
+}
