@@ -300,6 +300,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     if (!all)
         return no_memory(c);
     whole.count *= (size_t)c->size;
+    whole.options = (uint64_t)c->size;
     r = all_reduce(c, &whole, NULL, in, all);
     if (r == DT_OK && bytes)
         memcpy(out, all + bytes * (size_t)c->rank, bytes);

@@ -37,13 +37,21 @@ unsigned dt_call_tells(const struct dt_call *call)
     return call->kind < sizeof told / sizeof *told ? told[call->kind] : 0;
 }
 
+/* As the program gave it. */
+static uint64_t count_of(const struct dt_call *call)
+{
+    return call->kind == DT_CALL_REDUCE_SCATTER && call->options ? call->count / call->options
+                                                                 : call->count;
+}
+
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT])
 {
+    uint64_t options = call->kind == DT_CALL_ALL_REDUCE ? call->options : 0;
     unsigned parts = dt_call_tells(call);
     char count[24] = "", type[24] = "", op[24] = "", root[24] = "";
 
     if (parts & COUNT)
-        snprintf(count, sizeof count, " %" PRIu64, call->count);
+        snprintf(count, sizeof count, " %" PRIu64, count_of(call));
     if (parts & TYPE)
         snprintf(type, sizeof type, " %s", dt_dtype_name(call->dtype));
     if (parts & OP)
@@ -52,7 +60,7 @@ const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]
         snprintf(root, sizeof root, " %s rank %d", parts & TO ? "to" : "from", call->root);
     snprintf(text, DT_CALL_TEXT, "%s%s%s%s%s%s%s%s, call %" PRIu64,
              dt_hostshm_call_name(call->kind), parts & TYPE ? " of" : "", count, type, op, root,
-             dt_reduceoptions_describe(call->options), call->device ? " in device memory" : "",
+             dt_reduceoptions_describe(options), call->device ? " in device memory" : "",
              call->number);
     return text;
 }

@@ -64,6 +64,11 @@ static dt_result_t other_operation_on_many(dt_comm_t *comm, bool odd, float *in,
     return dt_reduce_scatter(comm, in, out, LARGE / 8, DT_F32, odd ? DT_MAX : DT_SUM);
 }
 
+static dt_result_t other_count_of_few(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_reduce_scatter(comm, in, out, odd ? 5 : 4, DT_F32, DT_SUM);
+}
+
 static dt_result_t other_collective(dt_comm_t *comm, bool odd, float *in, float *out)
 {
     return odd ? dt_broadcast(comm, in, 10, DT_F32, 0)
@@ -180,6 +185,8 @@ static const struct quarrel {
       "all-reduce of 10 f32 (sum)", false },
     { "other operation on many", other_operation_on_many, "reduce-scatter of 25000 f32 (max)",
       "reduce-scatter of 25000 f32 (sum)", false },
+    { "other count of few parts", other_count_of_few, "reduce-scatter of 5 f32 (sum)",
+      "reduce-scatter of 4 f32 (sum)", false },
     { "other collective", other_collective, "broadcast of 10 f32 from rank 0",
       "all-reduce of 10 f32 (sum)", false },
     { "barrier among many", barrier_among_many, "barrier", "all-reduce of 200000 f32 (sum)",
