@@ -1,6 +1,7 @@
 #include "cmd/perf/choice.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static double cost(const double *low, const double *high, size_t n, size_t cut)
 {
@@ -27,6 +28,29 @@ double dt_perf_gain(const double *low, const double *high, size_t n, size_t from
     double differ = from < to ? (double)(to - from) : (double)(from - to);
 
     return from == to ? 1 : exp((cost(low, high, n, from) - cost(low, high, n, to)) / differ);
+}
+
+static int by_value(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+
+    return (a > b) - (a < b);
+}
+
+double dt_perf_ratio(const double *us, const double *other, size_t n)
+{
+    double ratios[n];
+
+    for (size_t i = 0; i < n; i++)
+        ratios[i] = us[i] / other[i];
+    qsort(ratios, n, sizeof *ratios, by_value);
+    return (ratios[(n - 1) / 2] + ratios[n / 2]) / 2;
+}
+
+double dt_perf_undisturbed(double *us, size_t n)
+{
+    qsort(us, n, sizeof *us, by_value);
+    return us[1];
 }
 
 size_t dt_perf_enough(const double *us, size_t n)

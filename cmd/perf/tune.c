@@ -141,20 +141,6 @@ static dt_comm_t *comm_of(const struct launch *l, enum number number)
 
 /* ---- measuring ---- */
 
-static int by_value(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-
-    return (a > b) - (a < b);
-}
-
-/* What disturbs, makes calls slower: the least but one of all rounds. */
-static double undisturbed(double v[ROUNDS])
-{
-    qsort(v, ROUNDS, sizeof *v, by_value);
-    return v[1];
-}
-
 /* Communicators like one, each tuned by its lines. */
 static dt_result_t make_comms(dt_comm_t *like, const char *const *lines, size_t n,
                               dt_comm_t **comms)
@@ -237,9 +223,12 @@ static dt_result_t compare(struct launch *l, struct comparison *x)
 
     for (size_t round = 0; round < ROUNDS && r == DT_OK; round++)
         r = take_round(l, x, round, us);
-    for (size_t i = 0; i < x->n; i++) {
-        for (size_t size = 0; size < SIZES; size++)
-            x->us[i][size] = undisturbed(us[i][size]);
+    for (size_t size = 0; size < SIZES && x->from << size <= x->to && r == DT_OK; size++) {
+        for (size_t i = 1; i < x->n; i++)
+            x->us[i][size] = dt_perf_ratio(us[i][size], us[0][size], ROUNDS);
+        x->us[0][size] = dt_perf_undisturbed(us[0][size], ROUNDS);
+        for (size_t i = 1; i < x->n; i++)
+            x->us[i][size] *= x->us[0][size];
     }
     return r;
 }
@@ -247,7 +236,7 @@ static dt_result_t compare(struct launch *l, struct comparison *x)
 /* ---- choosing ---- */
 
 /* Less is what two runs of the same differ by. */
-static const double least_gain = 1.02;
+static const double least_gain = 1.05;
 
 /* gain: how many times as fast calls are; 0: as fast as before, for less. */
 static void choose(struct launch *l, const char *name, size_t offset, enum number number,
