@@ -138,11 +138,26 @@ static bool replace_target(const char *path, const char *text)
     return good;
 }
 
+/* A device, such as /dev/null, would be gone for everybody if a file took its name. */
+static bool may_be_replaced(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return true;
+    errno = EINVAL;
+    return false;
+}
+
 bool dt_perf_write_thresholds(char *path, const struct dt_perf_threshold *set, size_t n)
 {
-    char *old = read_old(path), *text;
-    bool good = old || errno == ENOENT;
+    char *old, *text;
+    bool good;
 
+    if (!may_be_replaced(path))
+        return false;
+    old = read_old(path);
+    good = old || errno == ENOENT;
     if (!good)
         return false;
     text = dt_perf_merge(old, set, n);

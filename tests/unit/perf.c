@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "cmd/perf/choice.h"
@@ -189,6 +190,20 @@ static void a_cut_gives_each_way_its_sizes(void **state)
     assert_true(fabs(dt_perf_gain(cases[0].low, even, 4, 2, 2) - 1) < 1e-9);
 }
 
+/* Whatever slows the machine for a while; and one call of either way. */
+static void ways_are_compared_pair_by_pair(void **state)
+{
+    static const double way[] = { 2, 8, 2, 90, 8 }, other[] = { 1, 4, 1, 4, 4 };
+    double times[] = { 5, 4, 9, 1, 7 };
+
+    (void)state;
+    assert_true(fabs(dt_perf_ratio(way, other, 5) - 2) < 1e-9);
+    assert_true(fabs(dt_perf_ratio(other, way, 5) - 0.5) < 1e-9);
+    assert_true(fabs(dt_perf_ratio(way, other, 4) - 2) < 1e-9);
+    assert_true(fabs(dt_perf_ratio(way + 2, other + 1, 2) - (0.5 + 90) / 2) < 1e-9);
+    assert_true(fabs(dt_perf_undisturbed(times, 5) - 4) < 1e-9);
+}
+
 static void the_least_budget_that_is_enough(void **state)
 {
     static const double us[] = { 9, 3, 2.05, 2, 2.1 };
@@ -237,6 +252,29 @@ static void a_file_that_cannot_be_written_stays(void **state)
     assert_int_not_equal(errno, 0);
 }
 
+static void a_device_stays(void **state)
+{
+    static const struct dt_perf_threshold set[] = { { "net_tree", 0, 1, "" } };
+    char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
+    struct stat st;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/null", directory);
+    if (mknod(path, S_IFCHR | 0600, makedev(1, 3)) != 0) {
+        rmdir(directory);
+        print_message("making devices is not allowed\n");
+        skip();
+    }
+    errno = 0;
+    assert_false(dt_perf_write_thresholds(path, set, 1));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(S_ISCHR(st.st_mode));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
 static void a_link_to_the_file_stays(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "net_tree", 0, 1, "here" } };
@@ -272,9 +310,11 @@ int main(void)
         cmocka_unit_test(a_block_of_another_rank_is_wrong),
         cmocka_unit_test(names_are_found_however_they_are_written),
         cmocka_unit_test(a_cut_gives_each_way_its_sizes),
+        cmocka_unit_test(ways_are_compared_pair_by_pair),
         cmocka_unit_test(the_least_budget_that_is_enough),
         cmocka_unit_test(thresholds_take_the_place_of_old_ones),
         cmocka_unit_test(a_file_that_cannot_be_written_stays),
+        cmocka_unit_test(a_device_stays),
         cmocka_unit_test(a_link_to_the_file_stays),
     };
 
