@@ -13,8 +13,8 @@ enum {
     HOSTS_MOST = 8,    /* up to here each of them may send to all others at once */
     PART_LEAST = 8192, /* bytes of a host's part of a slice, below which frames cost too much */
     BEHIND = 3,        /* rounds from that which folds a chunk to that which spreads its result */
-    KEPT = BEHIND + 1, /* chunks that have a place each, where they have none in the result */
-    WINDOW = 8,        /* frames of each peer that wait to be folded */
+    KEPT = 16,  /* chunks that have a place each, where they have none in the result; > BEHIND */
+    WINDOW = 8, /* frames of each peer that wait to be folded */
 };
 
 /* Round i, within a host, folds chunk i there and spreads the result of chunk i - BEHIND. A rank
