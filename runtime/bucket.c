@@ -18,9 +18,10 @@
 
 enum {
     DEFAULT_CAP = 1024 * 1024,
-    SETTLED = 8,                    /* buckets that have left, from which on it pays */
-    SLOTS = 8,                      /* of the memory that all can reach, */
-    SHARED_MOST = 64 * 1024 * 1024, /* which has so many bytes at most */
+    SETTLED = 8,                 /* buckets that have left, from which on it pays */
+    SLOTS = 8,                   /* of the memory that all can reach, at most, */
+    OWN_MOST = 64 * 1024 * 1024, /* which has so many bytes at most of each rank, */
+    ALL_MOST = 8 * OWN_MOST,     /* and of all: every rank maps all of it */
 };
 
 struct piece {
@@ -47,35 +48,47 @@ struct dt_bucket {
     struct flight *filling; /* or NULL */
     struct flight *first;   /* of those that have left, in order */
     struct flight *last;
-    struct flight *spare; /* with data */
-    uint32_t nslots;
-    uint32_t free_slots;      /* a bit for each */
+    struct flight *spare;     /* with data */
     uint32_t left;            /* by the thread: buckets that have left, to count to SETTLED */
-    _Atomic(uint8_t *) slots; /* from the thread; NULL: none so far */
-    dt_result_t failed;       /* the first that did */
+    _Atomic(uint8_t *) slots; /* from the thread; NULL: none so far, and nothing is in these two: */
+    uint32_t nslots;
+    uint32_t free_slots; /* a bit for each */
+    dt_result_t failed;  /* the first that did */
     dt_error_info_t error;
 };
 
 /* ---- in the communicator's thread ---- */
 
-static void see_sharing(struct dt_comm *c, void *shares)
+/* How many ranks share its host; 0: not all of them do, or there are no others. */
+static void see_sharing(struct dt_comm *c, void *ranks)
 {
-    *(bool *)shares = c->nodes == 1 && c->size > 1 && !c->uneven;
+    *(uint32_t *)ranks = c->nodes == 1 && c->size > 1 && !c->uneven ? (uint32_t)c->size : 0;
+}
+
+static uint32_t slots_for(size_t cap, uint32_t ranks)
+{
+    size_t most = ALL_MOST / ranks < OWN_MOST ? ALL_MOST / ranks : OWN_MOST;
+
+    return most / cap < SLOTS ? (uint32_t)(most / cap) : SLOTS;
 }
 
 /* What comes of it is the same on all ranks; what ends the communicator, the next call tells. */
 static void share_memory(struct dt_bucket *b)
 {
-    bool shares = false;
+    uint32_t ranks = 0, n;
     void *slots;
 
-    if (b->left == SETTLED || b->nslots < 2)
+    if (b->left == SETTLED)
         return;
-    (void)dt_context_see("dt_bucket_push", b->comm, see_sharing, &shares);
-    if (!shares || ++b->left < SETTLED)
+    (void)dt_context_see("dt_bucket_push", b->comm, see_sharing, &ranks);
+    if (!ranks || ++b->left < SETTLED)
         return;
-    if (dt_mem_alloc(b->comm, b->nslots * b->cap, &slots) == DT_OK)
-        atomic_store_explicit(&b->slots, slots, memory_order_release);
+    n = slots_for(b->cap, ranks);
+    if (n < 2 || dt_mem_alloc(b->comm, n * b->cap, &slots) != DT_OK)
+        return;
+    b->nslots = n;
+    b->free_slots = (1U << n) - 1;
+    atomic_store_explicit(&b->slots, slots, memory_order_release);
 }
 
 static dt_result_t reduce(struct dt_task *task)
@@ -100,7 +113,7 @@ static dt_result_t reduce(struct dt_task *task)
 
 /* ---- memory ---- */
 
-/* Which slot of the bucket's it is, or nslots: none. */
+/* Which slot of the bucket's it is, or SLOTS: none. */
 static uint32_t slot_of(const struct dt_bucket *b, const uint8_t *data)
 {
     const uint8_t *slots = atomic_load_explicit(&b->slots, memory_order_acquire);
@@ -109,16 +122,16 @@ static uint32_t slot_of(const struct dt_bucket *b, const uint8_t *data)
         if (data == slots + i * b->cap)
             return i;
     }
-    return b->nslots;
+    return SLOTS;
 }
 
 /* NULL: there are none, or none is free. */
 static uint8_t *take_slot(struct dt_bucket *b)
 {
     uint8_t *slots = atomic_load_explicit(&b->slots, memory_order_acquire);
-    int i = __builtin_ffs((int)b->free_slots) - 1;
+    int i = slots ? __builtin_ffs((int)b->free_slots) - 1 : -1;
 
-    if (!slots || i < 0)
+    if (i < 0)
         return NULL;
     b->free_slots &= ~(1U << i);
     return slots + (size_t)i * b->cap;
@@ -128,7 +141,7 @@ static void give_data_back(struct dt_bucket *b, uint8_t *data)
 {
     uint32_t i = slot_of(b, data);
 
-    if (i < b->nslots)
+    if (i < SLOTS)
         b->free_slots |= 1U << i;
     else
         free(data);
@@ -177,7 +190,7 @@ static struct flight *flight_new(struct dt_bucket *b, bool in_place)
 /* One whose memory is its own makes room for one that has a slot. */
 static void flight_spare(struct dt_bucket *b, struct flight *f)
 {
-    if (!f->data || (atomic_load(&b->slots) && slot_of(b, f->data) == b->nslots)) {
+    if (!f->data || (atomic_load(&b->slots) && slot_of(b, f->data) == SLOTS)) {
         flight_free(f);
         return;
     }
@@ -272,10 +285,20 @@ static dt_result_t push_together(struct dt_bucket *b, void *buf, size_t bytes)
     return b->filling && add_piece(b->filling, buf, bytes) ? DT_OK : out_of_memory();
 }
 
-static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t count)
+/* In a child of the rank's process its memory is still the rank's, and nobody makes its calls. */
+static dt_result_t check_bucket(const char *name, const struct dt_bucket *b)
 {
     if (!b)
-        return dt_fail(DT_ERR_ARG, "dt_bucket_push: no bucket was given");
+        return dt_fail(DT_ERR_ARG, "%s: no bucket was given", name);
+    return dt_context_check_process(name);
+}
+
+static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t count)
+{
+    dt_result_t r = check_bucket("dt_bucket_push", b);
+
+    if (r != DT_OK)
+        return r;
     if (count && !buf)
         return dt_fail(DT_ERR_ARG, "dt_bucket_push: no buffer was given");
     if (count > PTRDIFF_MAX / dt_dtype_size(b->dtype))
@@ -300,10 +323,10 @@ dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
 
 dt_result_t dt_bucket_wait(dt_bucket_t *b)
 {
-    dt_result_t r;
+    dt_result_t r = check_bucket("dt_bucket_wait", b);
 
-    if (!b)
-        return dt_fail(DT_ERR_ARG, "dt_bucket_wait: no bucket was given");
+    if (r != DT_OK)
+        return r;
     r = flush(b);
     while (b->first)
         land(b);
@@ -325,16 +348,13 @@ static dt_result_t check_create(dt_dtype_t dtype, dt_op_t op, dt_bucket_t **buck
     return DT_OK;
 }
 
-static uint32_t slots_for(size_t cap)
-{
-    return SHARED_MOST / cap < SLOTS ? (uint32_t)(SHARED_MOST / cap) : SLOTS;
-}
-
 dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
                              dt_bucket_t **bucket)
 {
     dt_result_t r = check_create(dtype, op, bucket);
 
+    if (r == DT_OK)
+        r = dt_context_check_process("dt_bucket_create");
     if (r != DT_OK)
         return r;
     *bucket = calloc(1, sizeof **bucket);
@@ -343,8 +363,6 @@ dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt
     **bucket = (struct dt_bucket){
         .comm = comm, .cap = bytes ? bytes : DEFAULT_CAP, .dtype = dtype, .op = op
     };
-    (*bucket)->nslots = slots_for((*bucket)->cap);
-    (*bucket)->free_slots = (1U << (*bucket)->nslots) - 1;
     return DT_OK;
 }
 
@@ -364,6 +382,9 @@ dt_result_t dt_bucket_free(dt_bucket_t *b)
 
     if (!b)
         return DT_OK;
+    r = dt_context_check_process("dt_bucket_free");
+    if (r != DT_OK)
+        return r;
     r = dt_bucket_wait(b);
     free_all(b->spare);
     flight_free(b->filling);

@@ -395,7 +395,8 @@ DT_API dt_result_t dt_test(dt_request_t *request, int *done);
  * rank pushes the same counts in the same order, into a bucket. What is pushed is copied at once,
  * and written when it has been reduced; results are there after dt_bucket_wait. Buckets are for one
  * thread at a time, and gone before their communicator. On one host, with the eighth one that
- * leaves, the library takes memory for up to eight (64 MiB at most) as dt_mem_alloc does. */
+ * leaves, the library takes memory for up to eight as dt_mem_alloc does: 64 MiB at most, and of all
+ * ranks together 512 MiB. */
 typedef struct dt_bucket dt_bucket_t;
 
 DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,

@@ -144,7 +144,11 @@ dt_result_t dt_request_start(const char *name, const struct dt_operation *o, int
 static dt_result_t look_up(const char *name, const dt_request_t *request, bool claim,
                            struct request **found, uint32_t *i)
 {
+    dt_result_t r = dt_context_check_process(name);
+
     *found = NULL;
+    if (r != DT_OK)
+        return r;
     if (!request)
         return dt_fail(DT_ERR_ARG, "%s: no request was given", name);
     if (request->id)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
@@ -285,6 +286,93 @@ static void buckets_have_memory_that_all_can_reach(void **state)
         plan.arg = (void *)(uintptr_t)placements[p];
         assert_int_equal(testjob_pass(&plan), 0);
     }
+}
+
+/* What is mapped by every rank is not to grow with the square of their number. */
+static int ask_for_much(int rank, void *arg)
+{
+    int64_t data = rank;
+    dt_bucket_t *bucket;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 16 << 20, DT_I64, DT_SUM, &bucket) == DT_OK);
+    for (int i = 0; i < SETTLED; i++)
+        NEED(dt_bucket_push(bucket, &data, 1) == DT_OK && dt_bucket_wait(bucket) == DT_OK);
+    NEED(allocations() == 0);
+    NEED(dt_bucket_free(bucket) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void many_ranks_have_no_large_buckets_in_common(void **state)
+{
+    struct testjob_plan plan = { .hosts = "20", .body = ask_for_much };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* ---- a child of the rank's process ---- */
+
+static bool is_told_so(dt_result_t r)
+{
+    return r == DT_ERR_STATE && strstr(dt_last_error(), "forked");
+}
+
+static int spoil(dt_bucket_t *bucket, dt_request_t request)
+{
+    int64_t wrong[PIECE] = { 0 };
+    dt_bucket_t *other;
+    int done;
+
+    alarm(60); /* what waits here for calls that nobody makes does so for ever */
+    NEED(is_told_so(dt_bucket_push(bucket, wrong, PIECE / 2)));
+    NEED(is_told_so(dt_bucket_wait(bucket)));
+    NEED(is_told_so(dt_bucket_free(bucket)));
+    NEED(is_told_so(dt_bucket_create(DT_WORLD, 0, DT_I64, DT_SUM, &other)));
+    NEED(is_told_so(dt_test(&request, &done)));
+    NEED(is_told_so(dt_wait_for(&request, 0.01, &done)));
+    NEED(is_told_so(dt_wait(&request)));
+    return 0;
+}
+
+static int fork_one(int rank, void *arg)
+{
+    int64_t data[2][PIECE], one = 1;
+    dt_bucket_t *bucket;
+    dt_request_t request;
+    pid_t pid;
+    int status;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 2 * sizeof *data, DT_I64, DT_SUM, &bucket) == DT_OK);
+    NEED(push_and_wait(bucket, PIECES, dt_size()));
+    for (int k = 0; k < PIECE; k++)
+        data[0][k] = data[1][k] = rank + k;
+    if (rank == 0)
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &one, 1, DT_I64, DT_SUM, &request) == DT_OK);
+    NEED(dt_bucket_push(bucket, data[0], PIECE) == DT_OK);
+    pid = rank == 0 ? fork() : 0;
+    if (rank == 0 && pid == 0)
+        _exit(spoil(bucket, request));
+    NEED(rank != 0 || (waitpid(pid, &status, 0) == pid && status == 0));
+    if (rank != 0)
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &one, 1, DT_I64, DT_SUM, &request) == DT_OK);
+    NEED(dt_bucket_push(bucket, data[1], PIECE) == DT_OK);
+    NEED(dt_wait(&request) == DT_OK && one == dt_size());
+    NEED(dt_bucket_free(bucket) == DT_OK);
+    for (int k = 0; k < PIECE; k++)
+        NEED(data[0][k] == sum(k) && data[1][k] == sum(k));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_child_of_a_rank_neither_fills_nor_awaits(void **state)
+{
+    (void)state;
+    run_all(fork_one);
 }
 
 /* Each is given a type that there is none of. */
@@ -682,6 +770,8 @@ int main(void)
         cmocka_unit_test(a_failure_is_told_by_the_wait),
         cmocka_unit_test(buckets_reduce_what_is_pushed),
         cmocka_unit_test(buckets_have_memory_that_all_can_reach),
+        cmocka_unit_test(many_ranks_have_no_large_buckets_in_common),
+        cmocka_unit_test(a_child_of_a_rank_neither_fills_nor_awaits),
         CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
         cmocka_unit_test(a_bucket_keeps_its_first_failure),
         CHECKS("26", signals_are_left_to_the_program),
