@@ -243,7 +243,8 @@ static dt_result_t fold_parts(struct dt_comm *c, const struct dt_call *call, con
                               void *out, struct dt_twolevel_terms terms, size_t bytes)
 {
     terms.divisor = divisor_of(c, call);
-    terms.round = !takes_all_lanes(c, NULL, bytes) && dt_lanes_goes_round(&c->lanes, bytes);
+    terms.round = !takes_all_lanes(c, NULL, bytes) &&
+                  dt_lanes_goes_round(&c->lanes, (dt_dtype_t)call->dtype, bytes);
     return dt_twolevel_fold(&c->twolevel, call, in, out, &terms);
 }
 

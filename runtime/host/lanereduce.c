@@ -332,9 +332,15 @@ void dt_lanes_fold_round(const struct dt_lanes *l, const struct dt_call *call, v
     }
 }
 
-bool dt_lanes_goes_round(const struct dt_lanes *l, size_t bytes)
+/* Sums that stop on their way would be rounded to 16 bits at every stop. */
+static bool may_go_round(const struct dt_lanes *l, dt_dtype_t dtype)
 {
-    if (l->in_order || (bytes > 0 && bytes <= l->tuning->net_gather))
+    return !l->in_order && dtype != DT_F16 && dtype != DT_BF16;
+}
+
+bool dt_lanes_goes_round(const struct dt_lanes *l, dt_dtype_t dtype, size_t bytes)
+{
+    if (!may_go_round(l, dtype) || (bytes > 0 && bytes <= l->tuning->net_gather))
         return false;
     return l->n > DT_LANES_FEW ||
            (l->n > 2 && bytes > l->tuning->net_direct && bytes > l->tuning->net_exchange);
@@ -343,16 +349,17 @@ bool dt_lanes_goes_round(const struct dt_lanes *l, size_t bytes)
 dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, const void *in,
                                 void *out, size_t count, int divisor)
 {
+    dt_dtype_t dtype = (dt_dtype_t)call->dtype;
     struct reduction d = { .lanes = l,
                            .call = call,
                            .in = in,
                            .out = out,
-                           .bytes = count * dt_dtype_size((dt_dtype_t)call->dtype),
+                           .bytes = count * dt_dtype_size(dtype),
                            .divisor = divisor };
 
     if (l->n <= DT_LANES_FEW && d.bytes <= l->tuning->net_exchange)
         return exchange(&d);
     if (d.bytes > 0 && d.bytes <= l->tuning->net_gather)
         return gather_and_fold(&d);
-    return dt_lanes_goes_round(l, d.bytes) ? ring(&d) : direct(&d);
+    return dt_lanes_goes_round(l, dtype, d.bytes) ? ring(&d) : direct(&d);
 }

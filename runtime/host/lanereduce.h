@@ -11,8 +11,9 @@
  *              JPDC 69(2), 2009)
  *
  * All but the ring fold in the order of the hosts with one rounding, so that they give the same
- * bytes. The ring begins slice s at host s: its sums of floats may differ from the others' in the
- * last bits. No result depends on timing, and it is the same on all hosts. */
+ * bytes. The ring begins slice s at host s: its sums of f32 and f64 may differ from the others' in
+ * the last bits; f16 and bf16 never go round it. No result depends on timing, and it is the same
+ * on all hosts. */
 #ifndef DT_HOST_LANEREDUCE_H
 #define DT_HOST_LANEREDUCE_H
 
@@ -24,7 +25,7 @@
 dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, const void *in,
                                 void *out, size_t count, int divisor);
 /* Whether it would go round the ring. */
-bool dt_lanes_goes_round(const struct dt_lanes *l, size_t bytes);
+bool dt_lanes_goes_round(const struct dt_lanes *l, dt_dtype_t dtype, size_t bytes);
 /* Folds bytes of all hosts, which stand "at" among so many as a whole, in the order of the ring.
  * src: by place. dst may be one of them. */
 void dt_lanes_fold_round(const struct dt_lanes *l, const struct dt_call *call, void *dst,

@@ -117,6 +117,39 @@ static void all_reduce_spans_many_hosts(void **state)
     run_all(hosts, few_reductions);
 }
 
+/* 1 + 1 and 2048 (f16) or 256 (bf16), to which a single 1 adds nothing: it is lost to who rounds on
+ * the way. */
+static int sums_of_halves(int rank, void *arg)
+{
+    enum { COUNT = 5000 };
+    static const struct {
+        dt_dtype_t dtype;
+        uint16_t one, large, sum;
+    } types[] = { { DT_F16, 0x3c00, 0x6800, 0x6801 }, { DT_BF16, 0x3f80, 0x4380, 0x4381 } };
+    uint16_t v[COUNT];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_tune(DT_WORLD, "net_exchange = 1\nnet_gather = 1\nnet_direct = 1\n") == DT_OK);
+    for (size_t t = 0; t < 2; t++) {
+        for (int large = 0; large < dt_size(); large++) {
+            for (size_t i = 0; i < COUNT; i++)
+                v[i] = rank == large ? types[t].large : types[t].one;
+            NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, v, COUNT, types[t].dtype, DT_SUM) == DT_OK);
+            for (size_t i = 0; i < COUNT; i++)
+                NEED(v[i] == types[t].sum);
+        }
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void sums_of_halves_are_rounded_once_for_all_hosts(void **state)
+{
+    (void)state;
+    run_all("1 1 1", sums_of_halves);
+}
+
 static int broadcasts(int rank, void *arg)
 {
     static const size_t counts[] = { 0, 1, 3, 1000, 70001, 300003 };
@@ -463,6 +496,7 @@ int main(void)
         CHECKS("1, 20, 21", all_reduce_spans_uneven_hosts),
         cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
         CHECKS("18", broadcast_reaches_everybody_from_every_root),
+        CHECKS("13, 14", sums_of_halves_are_rounded_once_for_all_hosts),
         cmocka_unit_test(barrier_waits_for_all),
         CHECKS("19", results_are_the_same_on_all_ranks_and_every_time),
         cmocka_unit_test(device_memory_takes_the_other_way),
