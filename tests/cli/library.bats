@@ -61,7 +61,7 @@ declared() {
 
 @test "the example of dtrun(3) does what it says" {
     need "$CC"
-    awk '/^\.Bd -literal/ { on = 1; next } /^\.Ed/ { on = 0 } on' "$DTRUN_SOURCE/man/dtrun.3" |
+    awk '/^\.Sh / { example = /EXAMPLES/ } /^\.Bd -literal/ { on = example; next } /^\.Ed/ { on = 0 } on' "$DTRUN_SOURCE/man/dtrun.3" |
         sed 's/\\e/\\/g' >sum.c
     [ -s sum.c ]
     mkdir include && cp "$HEADER" include/
