@@ -212,7 +212,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * little data whole; of more each folds a slice for all others, by several ranks of each host if
  * all have several; where one rank talks for each, most of all, among three hosts and more, goes
  * round a ring (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of
- * workstations, JPDC 69(2), 2009) in segments. dtrun(3) has the limits. */
+ * workstations, JPDC 69(2), 2009) in segments, but for f16 and bf16, which it would round at every
+ * host. dtrun(3) has the limits. */
 DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op);
 
