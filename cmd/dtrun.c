@@ -248,29 +248,17 @@ static struct dt_job_config config_of(const struct dt_options *o, const struct d
     };
 }
 
-static bool says(const struct dt_strs *env, const char *name)
-{
-    size_t n = strlen(name);
-
-    for (uint32_t i = 0; i < env->n; i++) {
-        if (strncmp(env->v[i], name, n) == 0 && (env->v[i][n] == '=' || env->v[i][n] == '\0'))
-            return true;
-    }
-    return false;
-}
-
-/* What ranks record of a failure goes beside their output, on the host of each, unless the user
- * says otherwise. */
+/* What ranks record of a failure goes beside their output, on the host of each, where neither the
+ * user nor the program says otherwise. */
 static void place_recorder(struct dt_job_config *c, const struct dt_options *o, const char *here)
 {
     char *base, *dir, *var;
 
-    if (!here || !o->output_dir || says(&c->env, DT_ENV_RECORDER) ||
-        says(&c->unset, DT_ENV_RECORDER))
+    if (!here || !o->output_dir)
         return;
     base = dt_xstrndup(o->output_dir, dt_outname_base(o->output_dir));
     dir = absolute(here, base);
-    var = dt_xasprintf(DT_ENV_RECORDER "=%s", dir);
+    var = dt_xasprintf(DT_ENV_OUTPUT_DIR "=%s", dir);
     dt_xstrs_add(&c->env, var);
     free(var);
     free(dir);

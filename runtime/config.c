@@ -110,10 +110,20 @@ static dt_result_t choose_calls(int given, uint32_t *calls)
         given, DT_RECORDER_MOST);
 }
 
+/* Who starts the program comes first; what stands beside the output, last. */
+static const char *place_of(const char *given)
+{
+    const char *place = env(DT_ENV_RECORDER) ? env(DT_ENV_RECORDER) : given;
+
+    if (!place || !*place)
+        place = env(DT_ENV_OUTPUT_DIR);
+    return place ? place : "";
+}
+
 /* The program may go elsewhere before anything fails. */
 static dt_result_t choose_place(const char *given, char path[PATH_MAX], bool *off)
 {
-    const char *place = env(DT_ENV_RECORDER) ? env(DT_ENV_RECORDER) : given ? given : "";
+    const char *place = place_of(given);
     char here[PATH_MAX] = "";
     int n;
 

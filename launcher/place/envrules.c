@@ -83,6 +83,7 @@ static const struct {
     { DT_ENV_GENERATION, "restarts count it" },
     { DT_ENV_RESTART_COUNT, "restarts count it; --max-restarts limits them" },
     { DT_ENV_CHECKPOINT_DIR, "--checkpoint-dir decides it" },
+    { DT_ENV_OUTPUT_DIR, "--output-dir decides it" },
     { DT_ENV_FRESH, "--fresh decides it" },
     { DT_ENV_AGENT_FD, "it is the rank's connection to its agent" },
     { "RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },

@@ -302,6 +302,8 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     code_is 124
     grep -q '^failure: rank 0 (localhost): barrier, call 7: timed out: ' o/rank.00000.1.txt
     err_has "dtrun: all recorded calls are in localhost:$PWD/o"
+    DTRUN_RECORDER= DTRUN_OUTPUT_DIR=/proc/outer dtrun -np 2 --output-dir p --collective-timeout 1 "$RANK/steps" hang
+    err_has "dtrun: all recorded calls are in localhost:$PWD/p"
     DTRUN_RECORDER=off dtrun -np 2 --output-dir off --collective-timeout 1 "$RANK/steps" hang
     [ "$(ls off)" = "$(printf '%s\n' rank.0000{0,1}.{err,out})" ]
     clean

@@ -20,7 +20,8 @@
 static const dt_config_t none = DT_CONFIG_INIT;
 
 static const char *const names[] = { "DTRUN_DETERMINISTIC", "DTRUN_WIRE",           "DTRUN_ISA",
-                                     "DTRUN_RECORDER",      "DTRUN_RECORDER_CALLS", "DTRUN_CMA" };
+                                     "DTRUN_RECORDER",      "DTRUN_RECORDER_CALLS", "DTRUN_CMA",
+                                     "DTRUN_OUTPUT_DIR" };
 
 static int forget(void **state)
 {
@@ -60,6 +61,10 @@ static const struct {
     { "DTRUN_RECORDER_CALLS", "0", { .recorder_calls = 7 }, false, DT_WIRE_EXACT, NULL, 0, "" },
     { "DTRUN_RECORDER_CALLS", "65536", DT_CONFIG_INIT, false, DT_WIRE_EXACT, NULL, 65536, "" },
     { "DTRUN_RECORDER", "/there", { .recorder = "/x" }, false, DT_WIRE_EXACT, NULL, 0, "/there" },
+    { "DTRUN_OUTPUT_DIR", "/o", { .recorder = "/x" }, false, DT_WIRE_EXACT, NULL, 0, "/x" },
+    { "DTRUN_OUTPUT_DIR", "/o", { .recorder = "" }, false, DT_WIRE_EXACT, NULL, 0, "/o" },
+    { "DTRUN_OUTPUT_DIR", "/o", { .recorder = "off" }, false, DT_WIRE_EXACT, NULL, 0, "" },
+    { "DTRUN_OUTPUT_DIR", "/o", DT_CONFIG_INIT, false, DT_WIRE_EXACT, NULL, 64, "/o" },
 };
 
 static void the_environment_has_the_last_word(void **state)
