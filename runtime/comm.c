@@ -138,7 +138,9 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
 
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
-    note(c, call, 0);
     record_end(c, r);
-    return r == DT_OK ? r : dt_comm_fail(c, dt_blame(c, &c->trouble, call));
+    if (r != DT_OK)
+        r = dt_comm_fail(c, dt_blame(c, &c->trouble, call));
+    note(c, call, 0); /* last: who has lost a peer is seen in the call, or to have lost it */
+    return r;
 }

@@ -212,9 +212,11 @@ dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dt
     place = watched ? note(w) : -1;
     if (r == DT_OK)
         r = move(w, buf);
-    dt_hostshm_leave_pair(noted_at(w->comm), place);
     dt_ring_end(w->shm.ring, r, w->shm.way, w->shm.way ? NULL : "tcp");
-    return r == DT_OK ? r : fail(w, &w->call);
+    if (r != DT_OK)
+        r = fail(w, &w->call);
+    dt_hostshm_leave_pair(noted_at(w->comm), place); /* last, as in dt_comm_end */
+    return r;
 }
 
 /* ---- later ---- */

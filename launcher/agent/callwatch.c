@@ -45,6 +45,15 @@ uint64_t dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm,
     return since_ns == UINT64_MAX ? 0 : since_ns;
 }
 
+bool dt_callwatch_is_inside(const struct dt_hostshm_rank *r)
+{
+    bool inside = (atomic_load(&r->call) & DT_HOSTSHM_INSIDE) != 0;
+
+    for (uint32_t i = 0; i < DT_HOSTSHM_PAIRS; i++)
+        inside |= (atomic_load(&r->pairs[i]) & DT_HOSTSHM_INSIDE) != 0;
+    return inside;
+}
+
 /* False: some rank of this host has not written it yet. */
 static bool read_members(const struct dt_hostshm *shm, struct dt_u32s *members)
 {

@@ -20,6 +20,8 @@ uint64_t dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm,
  * that is still being made are none. dt_callwatch_free_told frees what told holds. */
 void dt_callwatch_tell(const struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t comm,
                        const struct dt_u32s *ranks, uint64_t now_ns, struct dt_msg_comm *told);
+/* Whether the rank is in a call that waits for others. */
+bool dt_callwatch_is_inside(const struct dt_hostshm_rank *r);
 /* Lowers *limit_ms (0: there is none) to the least that its ranks have given their next calls,
  * unless those have been stopped. */
 void dt_callwatch_lower(const struct dt_hostshm *shm, uint32_t *limit_ms);

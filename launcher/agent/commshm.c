@@ -340,6 +340,26 @@ void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t
     tell_waiting(c, &t);
 }
 
+/* Of one communicator, whose local ranks are in the order of its own. */
+static void add_inside(const struct dt_hostshm *shm, const struct dt_u32s *ranks, bool *inside)
+{
+    for (uint32_t rank = 0, i = 0; rank < shm->size && i < shm->local_size; rank++) {
+        uint32_t word = atomic_load_explicit(&shm->members[rank], memory_order_relaxed);
+        int64_t local_rank = word ? dt_u32s_find(ranks, word - 1) : -1;
+
+        if (word == 0) /* it is not known whose the others are */
+            return;
+        if (local_rank >= 0)
+            inside[local_rank] |= dt_callwatch_is_inside(&shm->ranks[i++]);
+    }
+}
+
+void dt_commshm_inside(const struct dt_commshm *c, const struct dt_u32s *ranks, bool *inside)
+{
+    for (size_t i = 0; i < c->n; i++)
+        add_inside(&c->entries[i].shm, ranks, inside);
+}
+
 void dt_commshm_reset_waits(struct dt_commshm *c)
 {
     for (size_t i = 0; i < c->n; i++)

@@ -45,6 +45,8 @@ void dt_commshm_told(struct dt_commshm *c, uint64_t comm);
  * host. */
 void dt_commshm_look(struct dt_commshm *c, const struct dt_u32s *ranks, uint64_t now_ns,
                      const struct dt_msg_list *asked, struct dt_msg_pong *pong);
+/* Sets inside[i] where the rank of this host with local rank i is in a call of one of them. */
+void dt_commshm_inside(const struct dt_commshm *c, const struct dt_u32s *ranks, bool *inside);
 /* The ranks were stopped, and go on. */
 void dt_commshm_reset_waits(struct dt_commshm *c);
 

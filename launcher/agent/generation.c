@@ -595,13 +595,16 @@ bool dt_generation_owes_deaths(const struct dt_generation *g)
 
 void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list)
 {
+    bool *inside = g->sock ? dt_ranksock_inside(g->sock) : NULL;
+
     *list = (struct dt_u32s){ dt_xcalloc(g->start.ranks.n, sizeof *list->v), 0 };
-    for (uint32_t i = 0; g->sock && i < g->start.ranks.n; i++) {
+    for (uint32_t i = 0; inside && i < g->start.ranks.n; i++) {
         struct dt_rank_state state = dt_ranksock_state(g->sock, i);
 
-        if (g->processes[i].alive && state.linked && (state.peer_lost || state.inside))
+        if (g->processes[i].alive && state.linked && (state.peer_lost || inside[i]))
             list->v[list->n++] = g->start.ranks.v[i];
     }
+    free(inside);
 }
 
 void dt_generation_died(struct dt_generation *g, const siginfo_t *info)

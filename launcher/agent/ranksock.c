@@ -487,10 +487,19 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
         .linked = s->peers[local_rank].linked,
         .finalized = (flags & DT_HOSTSHM_FINALIZED) != 0,
         .peer_lost = (flags & DT_HOSTSHM_PEER_LOST) != 0,
-        .inside = (atomic_load(&r->call) & DT_HOSTSHM_INSIDE) != 0,
         .step = atomic_load(&r->step),
         .pid = s->peers[local_rank].pid,
     };
+}
+
+bool *dt_ranksock_inside(const struct dt_ranksock *s)
+{
+    bool *inside = dt_xcalloc(s->start->ranks.n, sizeof *inside);
+
+    for (uint32_t i = 0; i < s->start->ranks.n; i++)
+        inside[i] = dt_callwatch_is_inside(&s->shm.ranks[i]);
+    dt_commshm_inside(s->comms, &s->start->ranks, inside);
+    return inside;
 }
 
 /* LIMITs are passed on before PONG goes out, which has the limits of all that were. */

@@ -35,7 +35,6 @@ struct dt_rank_state {
     bool linked; /* said hello */
     bool finalized;
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
-    bool inside;    /* a collective on DT_WORLD */
     int64_t step;   /* -1: none */
     pid_t pid;      /* of the process that is linked */
 };
@@ -60,6 +59,9 @@ void dt_ranksock_ended(struct dt_ranksock *s, uint32_t rank, uint32_t ending);
  * in that of another rank, why this one gave up. */
 void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank);
 struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank);
+/* By local rank: whether it is in a call that waits for others, on whatever communicator. The
+ * caller frees it. */
+bool *dt_ranksock_inside(const struct dt_ranksock *s);
 /* Fills in what PONG tells of calls: limit_ms, more and comms, which dt_callwatch_free_told frees.
  * asked: of which communicators (struct dt_msg_asked). Tells, too, of failures that are seen in
  * memory, but of which no message has come. */

@@ -325,12 +325,14 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
 }
 
 @test "who hears of a death has time to say so, and to exit, before dtrun ends it" {
-    dtrun -np 4 --inject kill:rank=1,step=5 "$RANK/steps" slow
-    code_is 137
-    [ "$(grep -cE '^\[[023]\] rank [023] \(localhost\): barrier, call [0-9]+: rank 1 \(localhost\) died or left \(killed by signal 9\)$' "$ERR")" = 3 ] ||
-        { show; false; }
-    grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\)[^;]*$' "$ERR" ||
-        { show; false; }
+    for where in world dup recv; do
+        dtrun -np 4 --inject kill:rank=1,step=5 "$RANK/steps" slow $where
+        code_is 137
+        [ "$(grep -cE '^\[[023]\] rank [023] \(localhost\): .*, call [0-9]+.*: rank 1 \(localhost\) died or left \(killed by signal 9\)$' "$ERR")" = 3 ] ||
+            { show; false; }
+        grep -qE '^dtrun: rank 1 \(localhost, pid [0-9]+\) was killed by signal 9 \(SIGKILL\)[^;]*$' "$ERR" ||
+            { show; false; }
+    done
     dtrun -np 4 --inject kill:rank=1,step=4 "$RANK/steps" idle # who is in no call is ended at once
     code_is 137
     grep -q '; stopping the other rank' "$ERR" || { show; false; }

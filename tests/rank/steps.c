@@ -1,8 +1,9 @@
 /* A rank that takes ten steps, says so after each, and ends in order: for faults at exact steps.
  * With "meet" it waits for the other ranks in every step; with "slow" it does the same, but takes a
- * while to say that a call failed, as interpreters do; with "idle" rank 0 waits for nothing in the
- * middle. With "hang" the last rank stops coming in the middle, in the first generation. Exits 3
- * when a call fails, and says why. */
+ * while to say that a call failed, as interpreters do, and rank 1 is late for calls ("slow dup": on
+ * another communicator, "slow recv": all receive from rank 1); with "idle" rank 0 waits for nothing
+ * in the middle. With "hang" the last rank stops coming in the middle, in the first generation.
+ * Exits 3 when a call fails, and says why. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 enum { STEPS = 10, FAILED = 3, SLOW_US = 20 * 1000 };
 
 static bool slow;
+static dt_comm_t *comm = DT_WORLD;
 
 static int failed(void)
 {
@@ -22,9 +24,23 @@ static int failed(void)
     return FAILED;
 }
 
+static dt_result_t receive(void)
+{
+    dt_result_t r = DT_OK;
+    int one = 1;
+
+    if (dt_rank() != 1)
+        return dt_recv(comm, &one, 1, DT_I32, 1);
+    for (int rank = 0; rank < dt_size() && r == DT_OK; rank++) {
+        if (rank != 1)
+            r = dt_send(comm, &one, 1, DT_I32, rank);
+    }
+    return r;
+}
+
 int main(int argc, char **argv)
 {
-    const char *how = argc > 1 ? argv[1] : "";
+    const char *how = argc > 1 ? argv[1] : "", *where = argc > 2 ? argv[2] : "";
     bool hang = strcmp(how, "hang") == 0, idle = strcmp(how, "idle") == 0;
     bool meet;
 
@@ -32,12 +48,16 @@ int main(int argc, char **argv)
     meet = hang || idle || slow || strcmp(how, "meet") == 0;
     if (dt_init() != DT_OK)
         return failed();
+    if (strcmp(where, "dup") == 0 && dt_comm_dup(DT_WORLD, &comm) != DT_OK)
+        return failed();
     hang = hang && dt_generation() == 1 && dt_rank() == dt_size() - 1;
     for (int64_t step = 0; step < STEPS; step++) {
         while ((hang || (idle && dt_rank() == 0)) && step == STEPS / 2)
             pause();
-        if (meet && dt_barrier(DT_WORLD) != DT_OK)
+        if (meet && (strcmp(where, "recv") == 0 ? receive() : dt_barrier(comm)) != DT_OK)
             return failed();
+        if (slow && dt_rank() == 1)
+            usleep(SLOW_US);
         dt_step(step);
         printf("%lld\n", (long long)step);
         fflush(stdout);

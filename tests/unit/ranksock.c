@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -509,6 +510,46 @@ static void ranks_are_told_of_where_they_wait(void **state)
     dt_hostshm_unmap(&shm);
 }
 
+static void who_is_inside(struct fixture *f, bool first, bool second)
+{
+    bool *inside = dt_ranksock_inside(f->sock);
+
+    assert_int_equal(inside[0], first);
+    assert_int_equal(inside[1], second);
+    free(inside);
+}
+
+/* On the communicator of all ranks, on one whose order is another, and between two. */
+static void ranks_are_inside_calls_of_all_kinds(void **state)
+{
+    static const uint32_t members[SIZE] = { SECOND, 0, FIRST, 1 };
+    const unsigned inside = DT_HOSTSHM_INSIDE | DT_CALL_BARRIER;
+    struct fixture *f = *state;
+    struct dt_hostshm world, shm;
+    int fd = -1, place;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, &fd);
+    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
+    close(fd);
+    want(f, 0, 7, 2, &fd);
+    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
+    close(fd);
+    dt_hostshm_note_call(&shm.ranks[0], 3, inside);
+    who_is_inside(f, false, false); /* it is not known whose that is */
+    for (int i = 0; i < SIZE; i++)
+        atomic_store(&shm.members[i], members[i] + 1);
+    who_is_inside(f, false, true);
+    dt_hostshm_note_call(&shm.ranks[0], 3, DT_CALL_BARRIER);
+    place = dt_hostshm_enter_pair(&shm.ranks[1], dt_hostshm_pair(1, 0, DT_CALL_RECV));
+    who_is_inside(f, true, false);
+    dt_hostshm_leave_pair(&shm.ranks[1], place);
+    dt_hostshm_note_call(&world.ranks[1], 4, inside);
+    who_is_inside(f, false, true);
+    dt_hostshm_unmap(&world);
+    dt_hostshm_unmap(&shm);
+}
+
 /* As when there was no room for its message. */
 static void a_failure_without_a_message_is_found_in_memory(void **state)
 {
@@ -785,6 +826,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_communicator_has_memory_of_its_own, setup, teardown),
         cmocka_unit_test_setup_teardown(a_stop_reaches_the_memory_it_is_for, setup, teardown),
         cmocka_unit_test_setup_teardown(ranks_are_told_of_where_they_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(ranks_are_inside_calls_of_all_kinds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_failure_without_a_message_is_found_in_memory, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(buffers_are_for_those_who_share_a_communicator, setup,
