@@ -4,8 +4,10 @@
 
 load common
 
-# The process of a role, as it has said itself: pid_of 'server 0'.
+# The process of a role, as it has said itself (what others have said may have come out before):
+# pid_of 'server 0'.
 pid_of() {
+    out_has 1 "^\[$1\] .*pid " >&2
     sed -n "s/^\[$1\] .*pid //p" "$OUT" | tail -1
 }
 
