@@ -135,6 +135,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/probeway.c launcher/agent/probeway.h \
 	launcher/agent/procstat.c launcher/agent/procstat.h \
 	launcher/agent/program.c launcher/agent/program.h \
+	launcher/agent/rankpeer.c launcher/agent/rankpeer.h \
 	launcher/agent/rankproc.c launcher/agent/rankproc.h \
 	launcher/agent/ranksock.c launcher/agent/ranksock.h \
 	launcher/agent/relay.c launcher/agent/relay.h \
