@@ -118,10 +118,12 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/clock.h \
 	launcher/agent/callwatch.c launcher/agent/callwatch.h \
 	launcher/agent/commshm.c launcher/agent/commshm.h \
+	launcher/agent/deaths.c launcher/agent/deaths.h \
 	launcher/agent/elfneeds.c launcher/agent/elfneeds.h \
 	launcher/agent/fault.c launcher/agent/fault.h \
 	launcher/agent/files.c launcher/agent/files.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
+	launcher/agent/generationstate.h \
 	launcher/agent/gpus.c launcher/agent/gpus.h \
 	launcher/agent/hostfacts.c launcher/agent/hostfacts.h \
 	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
@@ -137,8 +139,10 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/program.c launcher/agent/program.h \
 	launcher/agent/rankpeer.c launcher/agent/rankpeer.h \
 	launcher/agent/rankproc.c launcher/agent/rankproc.h \
+	launcher/agent/ranknews.c launcher/agent/ranknews.h \
 	launcher/agent/ranksock.c launcher/agent/ranksock.h \
 	launcher/agent/relay.c launcher/agent/relay.h \
+	launcher/agent/resources.c launcher/agent/resources.h \
 	launcher/agent/savedir.c launcher/agent/savedir.h \
 	launcher/agent/segments.c launcher/agent/segments.h \
 	launcher/agent/spawn.c launcher/agent/spawn.h \

@@ -1,7 +1,5 @@
 #include "launcher/agent/generation.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,120 +7,21 @@
 #include "launcher/agent/callwatch.h"
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/clock.h"
-#include "launcher/agent/fault.h"
+#include "launcher/agent/deaths.h"
+#include "launcher/agent/generationstate.h"
 #include "launcher/agent/procstat.h"
-#include "launcher/agent/ranksock.h"
-#include "launcher/agent/relay.h"
-#include "launcher/agent/savedir.h"
-#include "launcher/agent/spawn.h"
-#include "launcher/agent/stdinfeed.h"
+#include "launcher/agent/ranknews.h"
+#include "launcher/agent/resources.h"
 #include "launcher/agent/sweep.h"
-#include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
-#include "runtime/wire/hostshm.h"
 
 enum {
     SWEEP_ROUND_MS = 10,
     SWEEP_MS = 10 * 1000, /* then the generation ends beside a process that does not die */
-    FILES_PER_RANK = 5,   /* two sockets, of which one is closed after the fork; three pipe ends */
-    FILES_BESIDE = 48,
-};
-
-/* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER; a failed spawn goes to SWEEPING at once. */
-enum phase {
-    SPAWNING, /* forked, not all have executed the program; deaths are kept back */
-    RUNNING,
-    SWEEPING, /* all processes are reaped; what they left behind is being killed */
-    FLUSHING, /* no process is left; their output is being sent */
-    OVER,
-};
-
-struct process { /* a rank, or an auxiliary */
-    struct dt_spawned spawned;
-    bool alive;    /* not reaped */
-    bool reported; /* EXIT is sent */
-    bool injected; /* a fault has been meant to end it */
-    struct dt_msg_exit end;
-};
-
-struct dt_generation {
-    struct dt_host *host;
-    struct dt_msg_start start;
-    struct dt_ranksock *sock;
-    struct dt_relay *relay;
-    struct dt_stdinfeed *in;
-    struct dt_faults *faults;
-    struct dt_spawn *spawn;
-    struct dt_spawn_config config;
-    enum phase phase;
-    bool stopping;                       /* the launcher said STOP */
-    bool stopped_at_once;                /* ... with no grace, or the grace is over */
-    struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
-    uv_timer_t timer;                    /* the grace, then the rounds of the sweep */
-    uint64_t sweep_ends_ns;
-    uint32_t alive;
-    struct process *processes; /* as in config.numbers: the ranks, by local rank, come first */
 };
 
 static void sweep(struct dt_generation *g);
-
-/* What a rank had told before it died; an auxiliary is not spoken with. */
-static struct dt_rank_state last_state(struct dt_generation *g, uint32_t index)
-{
-    if (index >= g->start.ranks.n)
-        return (struct dt_rank_state){ .step = -1 };
-    dt_ranksock_drain(g->sock, index);
-    return dt_ranksock_state(g->sock, index);
-}
-
-static void fill_exit(struct dt_generation *g, struct process *p, const siginfo_t *info)
-{
-    uint32_t index = (uint32_t)(p - g->processes);
-    struct dt_rank_state state = last_state(g, index);
-    bool by_signal = info->si_code != CLD_EXITED;
-
-    p->end = (struct dt_msg_exit){
-        .generation = g->start.generation,
-        .rank = g->config.numbers.v[index],
-        .pid = (uint32_t)p->spawned.pid,
-        .code = by_signal ? -1 : info->si_status,
-        .signo = by_signal ? info->si_status : 0,
-        .time_ns = dt_clock_ns(),
-        .step = state.step,
-        .flags = (state.linked ? DT_EXITED_LINKED : 0) |
-                 (state.finalized ? DT_EXITED_FINALIZED : 0) |
-                 (state.peer_lost ? DT_EXITED_PEER_LOST : 0) |
-                 (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
-                 (g->stopping ? DT_EXITED_STOPPED : 0) | (p->injected ? DT_EXITED_INJECTED : 0),
-    };
-    if (p->end.signo == SIGKILL && !g->stopping && !p->injected &&
-        dt_oom_killed(&g->host->oom, p->spawned.pid))
-        p->end.flags |= DT_EXITED_OOM;
-}
-
-/* A linked rank that ends any other way than in order leaves peers that would wait for it. */
-static bool leaves_peers_waiting(const struct dt_msg_exit *end)
-{
-    return (end->flags & DT_EXITED_LINKED) &&
-           (end->code != 0 || !(end->flags & DT_EXITED_FINALIZED));
-}
-
-static void report_deaths(struct dt_generation *g)
-{
-    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
-        struct process *p = &g->processes[i];
-
-        if (p->alive || p->reported)
-            continue;
-        p->reported = true;
-        dt_channel_send(g->host->channel, DT_MSG_EXIT, &p->end);
-        if (!leaves_peers_waiting(&p->end))
-            continue;
-        dt_ranksock_ended(g->sock, p->end.rank, dt_hostshm_ending_of(p->end.code, p->end.signo));
-        dt_ranksock_abort(g->sock, 0, DT_HOSTSHM_PEER_DIED, p->end.rank, "");
-    }
-}
 
 static void end_generation(struct dt_generation *g)
 {
@@ -195,7 +94,7 @@ static void settle(struct dt_generation *g)
 static void signal_first(struct dt_generation *g, uint32_t n, int signo)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const struct process *p = &g->processes[i];
+        const struct dt_process *p = &g->processes[i];
 
         /* A rank that has not reached setsid is no group yet. */
         if (p->alive && kill(-p->spawned.pid, signo) < 0)
@@ -267,7 +166,7 @@ static void on_running(void *arg)
     free(ranks);
     run(g);
     dt_faults_running(g->faults);
-    report_deaths(g);
+    dt_deaths_report(g);
     settle(g);
 }
 
@@ -284,9 +183,8 @@ static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
     settle(g);
 }
 
-static void on_log(void *arg, const char *text)
+void dt_generation_log(struct dt_generation *g, const char *text)
 {
-    struct dt_generation *g = arg;
     struct dt_msg_log m = { (char *)(uintptr_t)text };
 
     dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
@@ -302,31 +200,8 @@ static void on_needs_mpi(void *arg, const char *library)
                      "MPI job of its own, of size 1; start MPI programs with mpirun",
                      g->start.argv.v[0], library);
 
-    on_log(g, text);
+    dt_generation_log(g, text);
     free(text);
-}
-
-static void on_rank_hello(void *arg, uint32_t rank, uint16_t port)
-{
-    struct dt_generation *g = arg;
-    struct dt_msg_rank_hello m = { g->start.generation, rank, port };
-
-    dt_channel_send(g->host->channel, DT_MSG_RANK_HELLO, &m);
-}
-
-static void on_commit(void *arg, int64_t step, bool restored)
-{
-    struct dt_generation *g = arg;
-    struct dt_msg_commit m = { g->start.generation, step, restored };
-
-    dt_channel_send(g->host->channel, DT_MSG_COMMIT, &m);
-}
-
-static void on_step(void *arg, uint32_t rank, int64_t step)
-{
-    struct dt_generation *g = arg;
-
-    dt_faults_step(g->faults, (uint32_t)dt_u32s_find(&g->start.ranks, rank), step);
 }
 
 static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault,
@@ -334,7 +209,7 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
 {
     struct dt_msg_struck m = { (char *)(uintptr_t)text };
     struct dt_generation *g = arg;
-    struct process *p = &g->processes[local_rank];
+    struct dt_process *p = &g->processes[local_rank];
 
     if (fault->kind == DT_INJECT_HOST)
         g->host->vanish(g->host->arg);
@@ -344,56 +219,6 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
     p->injected |= fault->kind != DT_INJECT_STOP;
     if (fault->kind != DT_INJECT_EXIT)
         kill(p->spawned.pid, fault->kind == DT_INJECT_KILL ? SIGKILL : SIGSTOP);
-}
-
-/* Somebody has listed the devices, and there are fewer than ranks. Where there are more ranks than
- * slots the launcher has said so. */
-static void warn_of_shared_devices(struct dt_generation *g, const struct dt_gpu_source *source)
-{
-    uint32_t ranks = g->start.ranks.n, devices = g->config.devices.n;
-    char *text;
-
-    if (g->start.generation > 1 || source->bind != DT_GPU_BIND_RANK || devices == 0 ||
-        ranks <= devices || ranks > source->slots || !(source->given || source->mask))
-        return;
-    text = dt_xasprintf("%u ranks share %u device%s (%s)", ranks, devices, devices == 1 ? "" : "s",
-                        source->given ? "gpus= in the hostfile" : "CUDA_VISIBLE_DEVICES");
-    on_log(g, text);
-    free(text);
-}
-
-/* The devices that the ranks of this host share. */
-static void choose_devices(struct dt_generation *g)
-{
-    const struct dt_gpu_source source = {
-        .bind = (enum dt_gpu_bind)g->start.gpu_bind,
-        .given = g->start.gpus_given ? &g->start.gpus : NULL,
-        .mask = getenv("CUDA_VISIBLE_DEVICES"),
-        .detected = &g->host->gpus,
-        .slots = g->start.slots,
-    };
-
-    dt_gpu_list(&g->config.devices, &source);
-    warn_of_shared_devices(g, &source);
-    g->config.has_mask = source.bind != DT_GPU_BIND_NONE || source.mask;
-}
-
-static void choose_cpus(struct dt_generation *g)
-{
-    uint32_t cores;
-    char *text;
-
-    g->config.cores = g->host->cores;
-    if (g->start.bind_to == DT_BIND_NONE)
-        return;
-    dt_topology_read(&g->config.cpus, "");
-    cores = dt_cpus_cores(&g->config.cpus);
-    if (g->start.generation > 1 || g->start.ranks.n <= cores)
-        return;
-    text = dt_xasprintf("%u ranks are bound to %u core%s: some share one", g->start.ranks.n, cores,
-                        cores == 1 ? "" : "s");
-    on_log(g, text);
-    free(text);
 }
 
 static void spawn(struct dt_generation *g)
@@ -416,8 +241,7 @@ static void spawn(struct dt_generation *g)
         on_failed(g, &why);
 }
 
-/* Nothing has been forked. */
-static void refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
+void dt_generation_refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
 {
     const struct dt_msg_spawn_failed why = {
         .generation = g->start.generation,
@@ -428,31 +252,6 @@ static void refuse(struct dt_generation *g, enum dt_spawn_step step, int error, 
     };
 
     on_failed(g, &why);
-}
-
-/* Said before the first of thousands of descriptors is opened, in numbers. */
-static bool fits_file_limit(struct dt_generation *g)
-{
-    uint64_t need = (uint64_t)g->config.numbers.n * FILES_PER_RANK + FILES_BESIDE;
-    char what[128];
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
-        return true;
-    snprintf(what, sizeof what, "%u processes need %llu open files, and %llu are allowed",
-             g->config.numbers.n, (unsigned long long)need, (unsigned long long)limit.rlim_cur);
-    refuse(g, DT_SPAWN_SYSTEM, EMFILE, what);
-    return false;
-}
-
-static bool can_save(struct dt_generation *g)
-{
-    char at[PATH_MAX];
-    int error = g->start.check_checkpoint_dir ? dt_savedir_check(g->start.checkpoint_dir, at) : 0;
-
-    if (error)
-        refuse(g, DT_SPAWN_CHECKPOINT, error, g->start.checkpoint_dir);
-    return !error;
 }
 
 /* First the ranks, then the auxiliaries. */
@@ -471,34 +270,8 @@ static void list_processes(struct dt_generation *g)
         g->processes[i].spawned = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
 }
 
-static void on_call_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)
-{
-    struct dt_generation *g = arg;
-    struct dt_msg_failed m = { g->start.generation, comm, culprit, code, (char *)(uintptr_t)text };
-
-    dt_channel_send(g->host->channel, DT_MSG_FAILED, &m);
-}
-
-static void on_limit(void *arg, uint32_t ms)
-{
-    struct dt_generation *g = arg;
-    struct dt_msg_limit m = { g->start.generation, ms };
-
-    dt_channel_send(g->host->channel, DT_MSG_LIMIT, &m);
-}
-
-static void on_last_calls(void *arg, const struct dt_msg_last_calls *m)
-{
-    const struct dt_generation *g = arg;
-
-    dt_channel_send(g->host->channel, DT_MSG_LAST_CALLS, m);
-}
-
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
 {
-    static const struct dt_ranksock_events sock_events = { on_rank_hello, on_commit,      on_step,
-                                                           on_log,        on_call_failed, on_limit,
-                                                           on_last_calls };
     static const struct dt_fault_events fault_events = { on_strike };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
@@ -511,14 +284,14 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     uv_timer_init(host->loop, &g->timer);
     g->timer.data = g;
     list_processes(g);
-    choose_devices(g);
-    choose_cpus(g);
+    dt_resources_devices(g);
+    dt_resources_cpus(g);
     g->relay = dt_relay_create(host->loop, host->channel, &g->config.numbers, on_flushed, g);
-    if (!fits_file_limit(g) || !can_save(g))
+    if (!dt_resources_suffice(g))
         return g;
-    g->sock = dt_ranksock_create(host->loop, start, &sock_events, g, &err);
+    g->sock = dt_ranksock_create(host->loop, start, &dt_ranknews_events, g, &err);
     if (!g->sock) {
-        refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
+        dt_generation_refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
     g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);
@@ -573,24 +346,9 @@ bool dt_generation_over(const struct dt_generation *g)
     return g->phase == OVER;
 }
 
-static bool is_dying(pid_t pid)
-{
-    struct dt_procstat stat;
-
-    return dt_procstat_read(&stat, pid) && stat.dying;
-}
-
 bool dt_generation_owes_deaths(const struct dt_generation *g)
 {
-    if (g->phase == OVER)
-        return false;
-    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
-        const struct process *p = &g->processes[i];
-
-        if (p->alive ? is_dying(p->spawned.pid) : !p->reported)
-            return true;
-    }
-    return false;
+    return g->phase != OVER && dt_deaths_owed(g);
 }
 
 void dt_generation_leaving(const struct dt_generation *g, struct dt_u32s *list)
@@ -620,12 +378,12 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info)
     g->alive--;
     if (g->phase == SPAWNING) {
         if (g->sock && !g->failure)
-            fill_exit(g, &g->processes[i], info);
+            dt_deaths_note(g, &g->processes[i], info);
         if (g->spawn)
             dt_spawn_died(g->spawn, i);
     } else {
-        fill_exit(g, &g->processes[i], info);
-        report_deaths(g);
+        dt_deaths_note(g, &g->processes[i], info);
+        dt_deaths_report(g);
     }
     settle(g);
 }
@@ -664,7 +422,7 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
         run(g);
         grace_ms = 0;
     }
-    report_deaths(g);
+    dt_deaths_report(g);
     if (grace_ms == 0) {
         uv_timer_stop(&g->timer);
         kill_all(g);

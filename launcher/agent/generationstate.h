@@ -1,0 +1,55 @@
+/* The ranks of one START, shared by the files that move them: generation.c (from the fork to the
+ * end), resources.c (what they get of the host), ranknews.c (what they tell) and deaths.c (how they
+ * ended). */
+#ifndef DT_AGENT_GENERATIONSTATE_H
+#define DT_AGENT_GENERATIONSTATE_H
+
+#include "launcher/agent/fault.h"
+#include "launcher/agent/generation.h"
+#include "launcher/agent/ranksock.h"
+#include "launcher/agent/relay.h"
+#include "launcher/agent/spawn.h"
+#include "launcher/agent/stdinfeed.h"
+
+/* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER; a failed spawn goes to SWEEPING at once. */
+enum dt_generation_phase {
+    SPAWNING, /* forked, not all have executed the program; deaths are kept back */
+    RUNNING,
+    SWEEPING, /* all processes are reaped; what they left behind is being killed */
+    FLUSHING, /* no process is left; their output is being sent */
+    OVER,
+};
+
+struct dt_process { /* a rank, or an auxiliary */
+    struct dt_spawned spawned;
+    bool alive;    /* not reaped */
+    bool reported; /* EXIT is sent */
+    bool injected; /* a fault has been meant to end it */
+    struct dt_msg_exit end;
+};
+
+struct dt_generation {
+    struct dt_host *host;
+    struct dt_msg_start start;
+    struct dt_ranksock *sock;
+    struct dt_relay *relay;
+    struct dt_stdinfeed *in;
+    struct dt_faults *faults;
+    struct dt_spawn *spawn;
+    struct dt_spawn_config config;
+    enum dt_generation_phase phase;
+    bool stopping;                       /* the launcher said STOP */
+    bool stopped_at_once;                /* ... with no grace, or the grace is over */
+    struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
+    uv_timer_t timer;                    /* the grace, then the rounds of the sweep */
+    uint64_t sweep_ends_ns;
+    uint32_t alive;
+    struct dt_process *processes; /* as in config.numbers: the ranks, by local rank, come first */
+};
+
+/* For the user: dtrun prints it with the host's name. */
+void dt_generation_log(struct dt_generation *g, const char *text);
+/* No rank runs, because of this. Nothing has been forked. */
+void dt_generation_refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what);
+
+#endif
