@@ -22,6 +22,14 @@ void dt_log_set_sink(dt_log_sink_f sink, void *arg)
     sink_arg = arg;
 }
 
+void dt_log_tame(char *text)
+{
+    for (; *text; text++) {
+        if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+            *text = '?';
+    }
+}
+
 /* One write per line, so that lines of several processes on one terminal never mix. */
 static void say(const char *fmt, va_list ap)
 {
@@ -30,6 +38,7 @@ static void say(const char *fmt, va_list ap)
     ssize_t n;
 
     vsnprintf(text, sizeof text, fmt, ap);
+    dt_log_tame(text);
     dt_strbuf_printf(&b, "dtrun: %s\n", text);
     if (sink_f) {
         sink_f(sink_arg, b.data, b.len);

@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Control bytes, which would move the cursor or begin a line in the middle of a message, become
+ * '?'; what dt_say and dt_verbose write has none. */
+void dt_log_tame(char *text);
+
 void dt_log_set_verbose(bool on);
 void dt_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));     /* always */
 void dt_verbose(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* with --verbose */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/words.h"
 #include "runtime/wire/hostshm.h"
@@ -16,6 +17,15 @@ enum {
 };
 
 /* ---- collecting ---- */
+
+/* What a rank says is one line at most. */
+static char *copy(const char *said)
+{
+    char *text = dt_xstrdup(said);
+
+    dt_log_tame(text);
+    return text;
+}
 
 static void add_rank(struct dt_u32s *ranks, uint32_t rank)
 {
@@ -49,9 +59,9 @@ static struct dt_callers *callers_of(struct dt_lastcalls *l, uint64_t comm,
     l->callers = c = dt_xrealloc(c, l->ncallers + 1, sizeof *c);
     c += l->ncallers++;
     *c = (struct dt_callers){ .comm = comm, .call = *call };
-    c->call.what = dt_xstrdup(call->what);
-    c->call.result = dt_xstrdup(call->result);
-    c->call.way = dt_xstrdup(call->way);
+    c->call.what = copy(call->what);
+    c->call.result = copy(call->result);
+    c->call.way = copy(call->way);
     return c;
 }
 
@@ -77,11 +87,15 @@ static void add_dump(struct dt_lastcalls *l, const char *host, const struct dt_m
         if (strcmp(l->dumps[i].host, host) == 0 && !*l->dumps[i].trouble == !*m->trouble)
             return;
     }
-    if (l->ndumps == HOSTS || (!*m->dump && !*m->trouble))
+    if (!*m->dump && !*m->trouble)
         return;
+    if (l->ndumps == HOSTS) {
+        l->more_hosts = true;
+        return;
+    }
     l->dumps = dt_xrealloc(l->dumps, l->ndumps + 1, sizeof *l->dumps);
     l->dumps[l->ndumps++] =
-        (struct dt_dumphost){ dt_xstrdup(host), dt_xstrdup(m->dump), dt_xstrdup(m->trouble) };
+        (struct dt_dumphost){ dt_xstrdup(host), copy(m->dump), copy(m->trouble) };
 }
 
 void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m)
@@ -170,6 +184,8 @@ static void say_dumps(const struct dt_lastcalls *l, struct dt_strbuf *out)
                              "with DTRUN_RECORDER\n",
                              l->dumps[i].host, l->dumps[i].trouble);
     }
+    if (l->more_hosts)
+        dt_strbuf_puts(out, "what else is recorded, or is not, on other hosts is not listed\n");
 }
 
 void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out)

@@ -27,7 +27,8 @@ struct dt_lastcalls { /* zero-initialised */
     size_t unsaid; /* calls of ranks for which there was no room */
     struct dt_dumphost *dumps;
     size_t ndumps;
-    bool own; /* some rank failed by more than that another one has gone */
+    bool more_hosts; /* there was no room for */
+    bool own;        /* some rank failed by more than that another one has gone */
 };
 
 void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m);

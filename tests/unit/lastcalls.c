@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/log.h"
 #include "launcher/job/lastcalls.h"
 #include "tests/unit/unit.h"
 
@@ -114,6 +115,62 @@ static void where_all_calls_are_is_said_by_host(void **state)
             "another directory with DTRUN_RECORDER\n");
 }
 
+static void more_hosts_than_are_listed_are_not_kept_secret(void **state)
+{
+    struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .trouble = (char *)"" };
+    struct dt_lastcalls l = { 0 };
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 17; i++) {
+        char host[8];
+
+        dt_lastcalls_words(&l, &b);
+        assert_null(strstr(dt_strbuf_text(&b), "listed"));
+        snprintf(host, sizeof host, "h%d", i);
+        dt_lastcalls_add(&l, host, &m);
+    }
+    dt_lastcalls_words(&l, &b);
+    assert_non_null(strstr(dt_strbuf_text(&b), "h15:/d\nwhat else is recorded, or is not, on other "
+                                               "hosts is not listed\n"));
+    dt_strbuf_free(&b);
+    dt_lastcalls_free(&l);
+}
+
+static void keep(void *arg, const char *text, size_t n)
+{
+    dt_strbuf_add(arg, text, n);
+}
+
+/* Neither in a line that it begins itself, nor by moving the cursor. */
+static void a_rank_does_not_speak_as_dtrun(void **state)
+{
+    struct dt_msg_last_call c = call(1, 0, "barrier\ndtrun: done\r", "ok\033[2J", "-");
+    struct dt_msg_last_calls m = {
+        1, 3, 0, MISMATCH, (char *)"/d\ndtrun: x", (char *)"", { &c, 1 }
+    };
+    struct dt_lastcalls l = { 0 };
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    dt_lastcalls_add(&l, "a", &m);
+    are(&l, "the last calls on DT_WORLD:\n"
+            "| call 1: barrier?dtrun: done?, ok?[2J (rank 3)\n"
+            "all recorded calls are in a:/d?dtrun: x\n");
+    m.trouble = (char *)"\ndtrun: y";
+    dt_lastcalls_add(&l, "a", &m);
+    dt_lastcalls_words(&l, &b);
+    assert_null(strstr(dt_strbuf_text(&b), "\ndtrun"));
+    dt_lastcalls_free(&l);
+    dt_strbuf_free(&b);
+
+    dt_log_set_sink(keep, &b);
+    dt_say("%s", "a note\ndtrun: z\033[1A\x7f\tend");
+    dt_log_set_sink(NULL, NULL);
+    assert_string_equal(dt_strbuf_text(&b), "dtrun: a note?dtrun: z?[1A?\tend\n");
+    dt_strbuf_free(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +178,8 @@ int main(void)
         cmocka_unit_test(communicators_stand_apart),
         cmocka_unit_test(many_that_differ_are_counted),
         cmocka_unit_test(where_all_calls_are_is_said_by_host),
+        cmocka_unit_test(more_hosts_than_are_listed_are_not_kept_secret),
+        cmocka_unit_test(a_rank_does_not_speak_as_dtrun),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
