@@ -108,6 +108,8 @@ bool dt_job_end_auxiliaries(struct dt_job *j)
 
     if (j->state != DT_JOB_RUNNING || j->nprocs == j->np || !ranks_are_through(j))
         return false;
+    if (!uv_is_active((uv_handle_t *)&j->auxiliaries)) /* they are being ended already */
+        return true;
     snprintf(why, sizeof why, "the time limit of %d s is over, and all ranks have ended",
              j->config->timeout_s);
     uv_timer_stop(&j->auxiliaries);

@@ -157,6 +157,15 @@ start_forever() {
     clean
 }
 
+@test "a time limit that ends while auxiliaries are being ended gives them no more time" {
+    dtrun -np 1 --env mxnet --num-servers 1 --timeout 8 --kill-grace 5 sh -c \
+        '[ $DMLC_ROLE = server ] || exit 0; trap "" TERM; while :; do sleep 0.1; done'
+    code_is 0
+    err_lines 1
+    err_has "all ranks ended 5 s ago; stopping what still runs beside them: server 0"
+    clean
+}
+
 @test "what auxiliaries say when the ranks have ended is all there" {
     dtrun -np 1 --env mxnet sh -c '[ $DMLC_ROLE = worker ] || { seq 20000; printf last; }'
     code_is 0
