@@ -265,7 +265,7 @@ int64_t dt_job_lost_steps(const struct dt_job *j, bool *known)
     *known = true;
     for (size_t i = 0; i < j->nrecoveries; i++) {
         *known &= j->recoveries[i].lost_steps >= 0;
-        lost += j->recoveries[i].lost_steps > 0 ? j->recoveries[i].lost_steps : 0;
+        lost = dt_restart_add_lost(lost, j->recoveries[i].lost_steps);
     }
     return lost;
 }

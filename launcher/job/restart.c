@@ -42,3 +42,10 @@ int64_t dt_restart_lost_steps(int64_t reached, int64_t restored)
 
     return reached > from ? reached - from : 0;
 }
+
+int64_t dt_restart_add_lost(int64_t lost, int64_t more)
+{
+    if (more <= 0)
+        return lost;
+    return lost > INT64_MAX - more ? INT64_MAX : lost + more;
+}

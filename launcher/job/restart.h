@@ -39,5 +39,8 @@ void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
 /* Steps that were done and must be done again: the newest step any rank had reached, less the step
  * that was restored (-1: none was). Steps are counted from 1 where a program begins anew. */
 int64_t dt_restart_lost_steps(int64_t reached, int64_t restored);
+/* The sum; more < 0: not known, and nothing to add. Programs may number their steps as they like:
+ * no sum is above INT64_MAX. */
+int64_t dt_restart_add_lost(int64_t lost, int64_t more);
 
 #endif

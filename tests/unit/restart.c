@@ -93,6 +93,10 @@ static void test_lost_steps(void **state)
     assert_int_equal(dt_restart_lost_steps(12, -1), 12);
     assert_int_equal(dt_restart_lost_steps(-1, -1), 0);
     assert_int_equal(dt_restart_lost_steps(149, 150), 0);
+    assert_true(dt_restart_add_lost(3, -1) == 3);
+    assert_true(dt_restart_add_lost(3, 4) == 7);
+    assert_true(dt_restart_add_lost(INT64_MAX - 4, 4) == INT64_MAX);
+    assert_true(dt_restart_add_lost(4, dt_restart_lost_steps(INT64_MAX, -1)) == INT64_MAX);
 }
 
 int main(void)
