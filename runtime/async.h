@@ -42,7 +42,6 @@ struct dt_async { /* all zero at first */
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
 /* DT_ERR_NOMEM: there can be no thread; nothing was handed in. */
 dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
-/* All tasks are done: the caller holds the lock, and drew its number after the last of them. */
 /* Draws its number only if nobody holds the lock or waits for it. True: the task holds the lock,
  * and somebody has to make it, or pass it on. */
 bool dt_async_hold_back(struct dt_async *a, struct dt_task *task);
@@ -50,6 +49,7 @@ bool dt_async_hold_back(struct dt_async *a, struct dt_task *task);
 dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task);
 /* Makes one that was held back, in this thread. */
 void dt_async_make(struct dt_async *a, struct dt_task *task);
+/* All tasks are done: the caller holds the lock, and drew its number after the last of them. */
 void dt_async_close(struct dt_async *a);
 
 bool dt_task_is_done(struct dt_task *task);

@@ -1,7 +1,9 @@
 #include "runtime/host/handover.h"
 
+#include <sched.h>
 #include <string.h>
 
+#include "runtime/host/clock.h"
 #include "runtime/host/least.h"
 #include "runtime/host/pipe.h"
 #include "runtime/host/rounds.h"
@@ -10,6 +12,8 @@
 enum {
     LEAST_OPEN = 2 * 1024,  /* bytes that are worth to be told where they are */
     MOST_PIPED = 32 * 1024, /* that follow their call whether the taker has come or not */
+    PIECE = 1024 * 1024,    /* between two looks at whether all is well */
+    PIECE_MS = 1000,        /* that it may take a giver to come to the end of one */
 };
 
 static size_t left(const struct dt_handover_way *w)
@@ -84,6 +88,25 @@ static struct half own_half(const struct dt_handover *h)
                      : (struct half){ h->buf + half, half, h->bytes - half };
 }
 
+static bool is_dead(const struct dt_handover *h)
+{
+    uint32_t culprit;
+
+    return dt_hostshm_stopped(&h->s->map, &culprit) == DT_ERR_PEER &&
+           culprit == h->s->ranks[h->peer];
+}
+
+/* Where the call has failed, the giver may still be in the middle of a piece, and the taker's
+ * buffer is not to be written to once it is the program's. It tells that it is through, unless it
+ * is dead, or stands still (SIGSTOP), which it hardly does within a piece. */
+static void await_last_piece(struct dt_handover *h)
+{
+    int64_t end = dt_clock_ms() + PIECE_MS;
+
+    while (left(&h->in) && !read_some(h) && !is_dead(h) && dt_clock_ms() < end)
+        sched_yield();
+}
+
 /* Each tells the other whether its half is done. */
 static dt_result_t compare_ends(struct dt_handover *h, bool done, bool *both)
 {
@@ -94,25 +117,39 @@ static dt_result_t compare_ends(struct dt_handover *h, bool done, bool *both)
     h->in.buf = &theirs;
     h->out.bytes = h->in.bytes = 1;
     r = move(h);
+    if (r != DT_OK && !h->giving)
+        await_last_piece(h);
     *both = ours && theirs;
     return r;
 }
 
-static dt_result_t copy_mapped(struct dt_handover *h, const struct half *x)
+/* False: the communicator was stopped meanwhile. */
+static bool copy(const struct dt_hostshm *map, uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    uint8_t *theirs;
-    bool both;
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        if (dt_hostshm_stopped(map, NULL))
+            return false;
+        memcpy(to + at, from + at, dt_least(bytes - at, PIECE));
+    }
+    return true;
+}
 
-    h->s->way = "shm-mapped";
+static dt_result_t copy_mapped(struct dt_handover *h, const struct half *x, bool *both)
+{
+    struct dt_shm *s = h->s;
+    bool done = false;
+    uint8_t *theirs;
+
     dt_segment_hold();
     theirs = dt_segment_find(h->in.opening.place);
-    if (theirs && h->giving)
-        memcpy(theirs + x->at, x->ours, x->bytes);
-    else if (theirs)
-        memcpy(x->ours, theirs + x->at, x->bytes);
+    if (theirs)
+        done = h->giving ? copy(&s->map, theirs + x->at, x->ours, x->bytes)
+                         : copy(&s->map, x->ours, theirs + x->at, x->bytes);
     dt_segment_release();
-    return theirs ? compare_ends(h, true, &both)
-                  : dt_trouble(h->s->trouble, DT_ERR_INTERNAL, h->s->ranks[h->peer]);
+    if (!theirs)
+        return dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[h->peer]);
+    s->way = "shm-mapped";
+    return compare_ends(h, done, both);
 }
 
 /* The memory of a program may be such that the kernel copies none of it. */
@@ -160,8 +197,8 @@ static dt_result_t move_many(struct dt_handover *h)
     dt_result_t r = DT_OK;
 
     if (ours->place.segment && theirs->place.segment)
-        return copy_mapped(h, &x);
-    if (ours->address && theirs->address)
+        r = copy_mapped(h, &x, &both);
+    else if (ours->address && theirs->address)
         r = copy_direct(h, &x, &both);
     return r == DT_OK && !both ? through_pipes(h) : r;
 }
@@ -239,12 +276,35 @@ bool dt_handover_is_over(const struct dt_handover *h)
            dt_hostshm_stopped(&h->s->map, NULL);
 }
 
+/* Whether the giver may have begun to write to this taker's buffer before all was stopped. */
+static bool is_written_to(struct dt_handover *h)
+{
+    const struct dt_handover_opening *o = &h->out.opening;
+
+    return !h->giving && left(&h->out) == 0 && (o->place.segment || o->address) && read_some(h) &&
+           has_heard(h) && fits(h);
+}
+
+/* A giver that has not heard where it could write to writes nothing, which the taker waits for. */
+static void tell_of_no_piece(struct dt_handover *h)
+{
+    uint8_t done = false;
+
+    if (h->out.opening.piped || left(&h->out))
+        return;
+    h->out.buf = &done;
+    h->out.bytes = 1;
+    write_some(h);
+}
+
 /* Both have told their call before either can fail for the other's. */
 dt_result_t dt_handover_end(struct dt_handover *h)
 {
     dt_result_t r = move(h);
 
-    if (r != DT_OK)
+    if (r != DT_OK && h->giving)
+        tell_of_no_piece(h);
+    if (r != DT_OK && !is_written_to(h))
         return r;
     if (!fits(h)) {
         dt_trouble(h->s->trouble, DT_ERR_MISMATCH, h->s->ranks[h->peer]);

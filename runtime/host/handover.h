@@ -4,8 +4,9 @@
  *
  * Both ranks first tell each other their call, so that both learn where the two do not fit; what
  * does not is never written to the taker's buffer. A call returns when the other rank has made its
- * own, and buf belongs to the caller again. What a pipe holds follows the giver's call at once: so
- * a side that has told all it has to tell need do nothing for the other to come to its end. */
+ * own, and buf belongs to the caller again, even if it fails. What a pipe holds follows the giver's
+ * call at once: so a side that has told all it has to tell need do nothing for the other to come to
+ * its end. */
 #ifndef DT_HOST_HANDOVER_H
 #define DT_HOST_HANDOVER_H
 

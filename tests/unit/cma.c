@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,6 +333,77 @@ static void numbers_of_another_namespace_are_told_apart(void **state)
     run(&h);
 }
 
+/* ---- what has failed is over ---- */
+
+enum { BIG = 8 * 1024 * 1024, PAGE = 4096, STOPS = 300, MARK = 0x5a };
+
+/* So many microseconds later. */
+struct abort_soon {
+    dt_comm_t *comm;
+    int us;
+};
+
+static void *abort_soon(void *arg)
+{
+    const struct abort_soon *a = arg;
+
+    for (int64_t end = testjob_now_us() + a->us; testjob_now_us() < end;)
+        ;
+    return dt_comm_abort(a->comm) == DT_OK ? arg : NULL;
+}
+
+/* Rank 1 makes buf its own as soon as its call has returned, and nothing of rank 0 comes later. */
+static int stop_one(int rank, uint8_t *buf, dt_comm_t *comm, int us)
+{
+    struct abort_soon a = { comm, us };
+    pthread_t thread;
+    dt_result_t r;
+    void *good;
+
+    memset(buf, rank, BIG);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(pthread_create(&thread, NULL, abort_soon, &a) == 0);
+    r = rank ? dt_recv(comm, buf, BIG, DT_U8, 0) : dt_send(comm, buf, BIG, DT_U8, 1);
+    for (size_t at = 0; rank && at < BIG; at += PAGE)
+        buf[at] = MARK;
+    NEED(r == DT_OK || r == DT_ERR_ABORTED);
+    NEED(pthread_join(thread, &good) == 0 && good && dt_barrier(DT_WORLD) == DT_OK);
+    for (size_t at = 0; rank && at < BIG; at += PAGE)
+        NEED(buf[at] == MARK);
+    return 0;
+}
+
+static int stop_often(int rank, void *arg)
+{
+    dt_comm_t *comm;
+    void *buf;
+
+    NEED(dt_init() == DT_OK);
+    if (*(bool *)arg)
+        NEED(dt_mem_alloc(DT_WORLD, BIG, &buf) == DT_OK);
+    else
+        NEED((buf = malloc(BIG)) != NULL);
+    for (int i = 0; i < STOPS; i++) {
+        NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+        NEED(stop_one(rank, buf, comm, 10 * (i * 37 % 100)) == 0);
+        NEED(dt_comm_free(comm) == DT_ERR_ABORTED);
+    }
+    NEED(*(bool *)arg ? dt_mem_free(buf) == DT_OK : (free(buf), true));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void nothing_comes_once_a_call_has_failed(void **state)
+{
+    (void)state;
+    for (int mapped = 0; mapped < 2; mapped++) {
+        bool arg = mapped;
+        struct testjob_plan plan = { .hosts = "2", .body = stop_often, .arg = &arg };
+
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +412,7 @@ int main(void)
         cmocka_unit_test(all_is_copied_or_it_is_told),
         CHECKS("6, 10", data_go_straight_unless_somebody_refuses),
         cmocka_unit_test(numbers_of_another_namespace_are_told_apart),
+        cmocka_unit_test(nothing_comes_once_a_call_has_failed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
