@@ -6,7 +6,8 @@
 enum {
     ALIGN = 128,            /* parts begin at multiples: no two ranks write one cache line pair */
     CHUNKS_LEAST = 4,       /* fewer would not overlap; but */
-    PART_LEAST = 16 * 1024, /* parts are not made smaller for that: frames cost too much */
+    PART_LEAST = 16 * 1024, /* parts are not made smaller for that: frames cost too much. */
+    PART_ALONE = 96 * 1024, /* Likewise, where no host has anything to do within itself */
 };
 
 static size_t up(size_t n, size_t to)
@@ -34,11 +35,17 @@ static uint32_t turns(const struct dt_cut *c)
     return (most + c->width - 1) / c->width;
 }
 
+static bool is_alone(const struct dt_cut *c)
+{
+    return c->roster->first[c->hosts] == c->hosts;
+}
+
 /* Divides bytes into chunks of so many parts, at most so large; returns their number. */
-static size_t divide(size_t bytes, size_t parts, size_t most, size_t *chunk)
+static size_t divide(const struct dt_cut *c, size_t bytes, size_t parts, size_t most, size_t *chunk)
 {
     size_t grain = parts * ALIGN, n = (bytes + most - 1) / most;
-    size_t least = dt_least(bytes / (parts * PART_LEAST), CHUNKS_LEAST);
+    size_t part = is_alone(c) ? PART_ALONE : PART_LEAST;
+    size_t least = dt_least(bytes / (parts * part), CHUNKS_LEAST);
 
     n = n < least ? least : n;
     *chunk = up((bytes + n - 1) / n, grain);
@@ -51,12 +58,12 @@ void dt_cut_make(struct dt_cut *c, size_t most)
     size_t chunk = most / (c->width + 1) * c->width / grain * grain;
 
     if (c->whom == DT_CUT_FOR_EACH) {
-        c->pieces = divide(c->bytes, 1, chunk / parts, &c->part);
+        c->pieces = divide(c, c->bytes, 1, chunk / parts, &c->part);
         c->chunks = c->pieces * turns(c);
         c->slice = c->part * c->hosts;
         c->chunk = c->slice * c->width;
     } else {
-        c->chunks = divide(c->bytes, parts, chunk, &c->chunk);
+        c->chunks = divide(c, c->bytes, parts, chunk, &c->chunk);
         c->slice = c->chunk / c->width;
         c->part = c->collects ? c->slice : c->slice / c->hosts;
     }

@@ -150,10 +150,26 @@ static void every_byte_is_in_one_part(void **state)
     }
 }
 
+static size_t chunks_of(size_t bytes, uint32_t hosts)
+{
+    struct dt_cut c = { .hosts = hosts, .width = 1, .roster = &roster, .bytes = bytes };
+
+    dt_cut_make(&c, 512 * 1024);
+    return c.chunks;
+}
+
+static void only_what_hosts_do_within_is_worth_more_frames(void **state)
+{
+    (void)state;
+    assert_int_equal(chunks_of(128 * 1024, place("01")), 1);
+    assert_int_equal(chunks_of(128 * 1024, place("0011")), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_are_listed_host_by_host),
+        cmocka_unit_test(only_what_hosts_do_within_is_worth_more_frames),
         cmocka_unit_test(every_byte_is_in_one_part),
     };
 
