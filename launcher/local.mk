@@ -14,6 +14,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/utf8.c launcher/base/utf8.h \
 	launcher/base/writeall.c launcher/base/writeall.h \
 	launcher/place/bind.c launcher/place/bind.h \
+	launcher/place/envlist.c launcher/place/envlist.h \
 	launcher/place/envrules.c launcher/place/envrules.h \
 	launcher/place/frameworks.c launcher/place/frameworks.h \
 	launcher/place/gpu.c launcher/place/gpu.h \

@@ -2,9 +2,9 @@
 
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "launcher/place/envlist.h"
 #include "launcher/place/frameworks.h"
 #include "runtime/wire/env.h"
 
@@ -141,39 +141,6 @@ static const char *decided_by(const char *name, size_t n)
     return NULL;
 }
 
-static const char *find(const struct dt_strs *env, const char *name, size_t n)
-{
-    for (uint32_t i = 0; i < env->n; i++)
-        if (strncmp(env->v[i], name, n) == 0 && env->v[i][n] == '=')
-            return env->v[i];
-    return NULL;
-}
-
-static void drop_at(struct dt_strs *s, uint32_t i)
-{
-    free(s->v[i]);
-    memmove(&s->v[i], &s->v[i + 1], (s->n - i) * sizeof *s->v);
-    s->n--;
-}
-
-/* Removes NAME=... from env, or NAME from a list of names. */
-static void drop(struct dt_strs *s, const char *name, size_t n)
-{
-    for (uint32_t i = 0; i < s->n;) {
-        if (strncmp(s->v[i], name, n) == 0 && (s->v[i][n] == '=' || !s->v[i][n]))
-            drop_at(s, i);
-        else
-            i++;
-    }
-}
-
-/* entry: "NAME=VALUE". */
-static int put(struct dt_strs *env, const char *entry)
-{
-    drop(env, entry, strcspn(entry, "="));
-    return dt_strs_add(env, entry);
-}
-
 int dt_env_check_rule(const char *rule, struct dt_error *err)
 {
     const char *option = rule[0] == 'u' ? "--unset" : "-x";
@@ -202,8 +169,8 @@ static int pass_matching(struct dt_strs *env, struct dt_strs *unset, char *const
 
         if (!matches(pattern, *from, n) || !is_name(*from, n) || decided_by(*from, n))
             continue;
-        drop(unset, *from, n);
-        if (put(env, *from) < 0)
+        dt_envlist_drop(unset, *from, n);
+        if (dt_envlist_put(env, *from) < 0)
             return -1;
     }
     return 0;
@@ -228,8 +195,8 @@ static int apply_rule(struct dt_strs *env, struct dt_strs *unset, char *const *f
     if (dt_env_check_rule(rule, err) < 0)
         return -1;
     if (rule[0] == 'u') {
-        drop(env, name, n);
-        drop(unset, name, n);
+        dt_envlist_drop(env, name, n);
+        dt_envlist_drop(unset, name, n);
         return dt_strs_add(unset, name);
     }
     if (!name[n] && name[n - 1] == '*')
@@ -239,8 +206,8 @@ static int apply_rule(struct dt_strs *env, struct dt_strs *unset, char *const *f
     if (!entry)
         return dt_error_usage(err, "-x %s: the variable is not set here; to set it: -x %s=VALUE",
                               name, name);
-    drop(unset, name, n);
-    return put(env, entry);
+    dt_envlist_drop(unset, name, n);
+    return dt_envlist_put(env, entry);
 }
 
 static bool goes_along(const char *entry)
@@ -283,8 +250,8 @@ static int lay_over(struct dt_strs *env, char *const *agent_environ,
     for (char *const *e = agent_environ; *e; e++) {
         size_t n = strcspn(*e, "=");
 
-        if (!(*e)[n] || find(env, *e, n) || is_unset(start, *e, n) || decided_by(*e, n) ||
-            matches_any(of_launchers, *e, n) || matches(DT_ENV_AGENT, *e, n))
+        if (!(*e)[n] || dt_envlist_find(env, *e, n) || is_unset(start, *e, n) ||
+            decided_by(*e, n) || matches_any(of_launchers, *e, n) || matches(DT_ENV_AGENT, *e, n))
             continue;
         if (dt_strs_add(env, *e) < 0)
             return -1;
@@ -292,24 +259,14 @@ static int lay_over(struct dt_strs *env, char *const *agent_environ,
     return 0;
 }
 
-static int put_text(struct dt_strs *env, const char *name, const char *value)
-{
-    char *entry;
-    int rc;
-
-    if (asprintf(&entry, "%s=%s", name, value) < 0)
-        return -1;
-    rc = put(env, entry);
-    free(entry);
-    return rc;
-}
-
 static int put_default(struct dt_strs *env, const struct dt_msg_start *start, const char *name,
                        const char *value)
 {
     size_t n = strlen(name);
 
-    return find(env, name, n) || is_unset(start, name, n) ? 0 : put_text(env, name, value);
+    return dt_envlist_find(env, name, n) || is_unset(start, name, n)
+               ? 0
+               : dt_envlist_put_text(env, name, value);
 }
 
 /* What helps where nobody has said anything else. */
@@ -325,41 +282,11 @@ static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
     return 0;
 }
 
-struct number {
-    const char *name;
-    long long value;
-};
-
-static int put_numbers(struct dt_strs *env, const struct number *numbers, size_t n)
-{
-    char number[24];
-
-    for (size_t i = 0; i < n; i++) {
-        snprintf(number, sizeof number, "%lld", numbers[i].value);
-        if (put_text(env, numbers[i].name, number) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-struct text {
-    const char *name;
-    const char *value; /* NULL or empty: the variable is not set */
-};
-
-static int put_texts(struct dt_strs *env, const struct text *texts, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (texts[i].value && *texts[i].value && put_text(env, texts[i].name, texts[i].value) < 0)
-            return -1;
-    return 0;
-}
-
 static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
 {
     const struct dt_msg_start *s = rank->start;
     const long long unlimited = INT32_MAX;
-    const struct number numbers[] = {
+    const struct dt_envlist_number numbers[] = {
         { DT_ENV_RANK, rank->number },
         { "RANK", rank->number },
         { DT_ENV_SIZE, s->np },
@@ -378,30 +305,30 @@ static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
         { "MASTER_PORT", s->master_port },
         { DT_ENV_AGENT_FD, rank->agent_fd },
     };
-    const struct text texts[] = {
+    const struct dt_envlist_text texts[] = {
         { "TORCHELASTIC_RUN_ID", s->job_id },
         { DT_ENV_CHECKPOINT_DIR, s->checkpoint_dir },
         { DT_ENV_FRESH, s->fresh ? "1" : NULL },
     };
 
-    if (put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
+    if (dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
         return -1;
-    return put_texts(env, texts, sizeof texts / sizeof *texts);
+    return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
 /* What holds for all processes of the job on this host. */
 static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
 {
-    const struct number numbers[] = {
+    const struct dt_envlist_number numbers[] = {
         { DT_ENV_GENERATION, s->generation },
         { DT_ENV_RESTART_COUNT, s->restart_count },
     };
-    const struct text texts[] = { { DT_ENV_JOB_ID, s->job_id }, { "PWD", s->wdir } };
+    const struct dt_envlist_text texts[] = { { DT_ENV_JOB_ID, s->job_id }, { "PWD", s->wdir } };
 
-    drop(env, "OLDPWD", strlen("OLDPWD"));
-    if (put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
+    dt_envlist_drop(env, "OLDPWD", strlen("OLDPWD"));
+    if (dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
         return -1;
-    return put_texts(env, texts, sizeof texts / sizeof *texts);
+    return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
 }
 
 static bool is_auxiliary(const struct dt_env_rank *rank)
@@ -414,7 +341,7 @@ static void drop_frameworks(struct dt_strs *env, unsigned set)
 {
     for (uint32_t i = 0; i < env->n;) {
         if (dt_frameworks_owner(set, env->v[i], strcspn(env->v[i], "=")))
-            drop_at(env, i);
+            dt_envlist_drop_at(env, i);
         else
             i++;
     }
@@ -432,7 +359,7 @@ int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struc
     if (lay_over(env, agent_environ, rank->start) < 0 || put_defaults(env, rank) < 0 ||
         put_job(env, rank->start) < 0 || (!is_auxiliary(rank) && put_place(env, rank) < 0))
         return -1;
-    return rank->device ? put_text(env, "CUDA_VISIBLE_DEVICES", rank->device) : 0;
+    return rank->device ? dt_envlist_put_text(env, "CUDA_VISIBLE_DEVICES", rank->device) : 0;
 }
 
 /* NCCL takes a name for the beginning of one, unless "=" stands before it. */
@@ -451,7 +378,7 @@ static int put_interface(struct dt_strs *env, const struct dt_msg_start *start, 
 
 int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go)
 {
-    if (!is_auxiliary(rank) && put_text(env, "MASTER_ADDR", go->master_addr) < 0)
+    if (!is_auxiliary(rank) && dt_envlist_put_text(env, "MASTER_ADDR", go->master_addr) < 0)
         return -1;
     if (put_frameworks(env, rank, go) < 0)
         return -1;

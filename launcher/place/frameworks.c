@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/place/envlist.h"
 #include "launcher/place/role.h"
 
 enum { NAMES_MAX = 8 };
@@ -63,35 +64,6 @@ const char *dt_frameworks_owner(unsigned set, const char *name, size_t n)
     return NULL;
 }
 
-static int add(struct dt_strs *values, const char *name, const char *value)
-{
-    char *entry;
-    int rc;
-
-    if (asprintf(&entry, "%s=%s", name, value) < 0)
-        return -1;
-    rc = dt_strs_add(values, entry);
-    free(entry);
-    return rc;
-}
-
-struct number {
-    const char *name;
-    uint32_t value;
-};
-
-static int add_numbers(struct dt_strs *values, const struct number *numbers, size_t n)
-{
-    char text[16];
-
-    for (size_t i = 0; i < n; i++) {
-        snprintf(text, sizeof text, "%u", numbers[i].value);
-        if (add(values, numbers[i].name, text) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* Horovod's "cross" counts, of the hosts before this one and of all, those that have the local rank
  * at all. */
 static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
@@ -104,21 +76,21 @@ static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uin
         all += has;
         before += has && node < s->node_rank;
     }
-    const struct number numbers[] = {
+    const struct dt_envlist_number numbers[] = {
         { "HOROVOD_RANK", s->ranks.v[local_rank] }, { "HOROVOD_SIZE", s->np },
         { "HOROVOD_LOCAL_RANK", local_rank },       { "HOROVOD_LOCAL_SIZE", s->ranks.n },
         { "HOROVOD_CROSS_RANK", before },           { "HOROVOD_CROSS_SIZE", all },
     };
 
-    if (add_numbers(values, numbers, sizeof numbers / sizeof *numbers) < 0)
+    if (dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers) < 0)
         return -1;
-    return add(values, "HOROVOD_HOSTNAME", s->host);
+    return dt_envlist_put_text(values, "HOROVOD_HOSTNAME", s->host);
 }
 
 /* Open MPI's "node rank" counts the processes of all jobs on a host; there is one job. */
 static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
 {
-    const struct number numbers[] = {
+    const struct dt_envlist_number numbers[] = {
         { "OMPI_COMM_WORLD_RANK", s->ranks.v[local_rank] },
         { "OMPI_COMM_WORLD_SIZE", s->np },
         { "OMPI_COMM_WORLD_LOCAL_RANK", local_rank },
@@ -127,7 +99,7 @@ static int add_mpi(struct dt_strs *values, const struct dt_msg_start *s, uint32_
         { "OMPI_UNIVERSE_SIZE", s->universe },
     };
 
-    return add_numbers(values, numbers, sizeof numbers / sizeof *numbers);
+    return dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers);
 }
 
 static int add_tensorflow(struct dt_strs *values, uint32_t rank, const char *cluster)
@@ -138,7 +110,7 @@ static int add_tensorflow(struct dt_strs *values, uint32_t rank, const char *clu
     if (asprintf(&text, "{\"cluster\":%s,\"task\":{\"type\":\"worker\",\"index\":%u}}", cluster,
                  rank) < 0)
         return -1;
-    rc = add(values, "TF_CONFIG", text);
+    rc = dt_envlist_put_text(values, "TF_CONFIG", text);
     free(text);
     return rc;
 }
@@ -154,7 +126,7 @@ static int add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint3
                      const struct dt_msg_go *go)
 {
     struct dt_role role = dt_role_of(number, s->np);
-    const struct number numbers[] = {
+    const struct dt_envlist_number numbers[] = {
         { "DMLC_PS_ROOT_PORT", s->scheduler_port },
         { "DMLC_NUM_WORKER", s->np },
         { "DMLC_NUM_SERVER", s->servers },
@@ -163,14 +135,14 @@ static int add_mxnet(struct dt_strs *values, const struct dt_msg_start *s, uint3
     };
     const size_t for_all = 3, for_servers = 4, for_workers = 5;
 
-    if (add(values, "DMLC_ROLE", dmlc_roles[role.kind]) < 0 ||
-        add(values, "DMLC_PS_ROOT_URI", go->master_addr) < 0 ||
-        add(values, "DMLC_NODE_HOST", go->addr) < 0)
+    if (dt_envlist_put_text(values, "DMLC_ROLE", dmlc_roles[role.kind]) < 0 ||
+        dt_envlist_put_text(values, "DMLC_PS_ROOT_URI", go->master_addr) < 0 ||
+        dt_envlist_put_text(values, "DMLC_NODE_HOST", go->addr) < 0)
         return -1;
-    return add_numbers(values, numbers,
-                       role.kind == DT_ROLE_RANK     ? for_workers
-                       : role.kind == DT_ROLE_SERVER ? for_servers
-                                                     : for_all);
+    return dt_envlist_put_numbers(values, numbers,
+                                  role.kind == DT_ROLE_RANK     ? for_workers
+                                  : role.kind == DT_ROLE_SERVER ? for_servers
+                                                                : for_all);
 }
 
 int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,

@@ -22,8 +22,8 @@ int dt_frameworks_parse(unsigned *set, const char *list, struct dt_error *err);
 /* The framework of set that has a variable named so (n bytes), or NULL. */
 const char *dt_frameworks_owner(unsigned set, const char *name, size_t n);
 
-/* Adds "NAME=VALUE" for every variable of the process with that number (role.h), which start
- * starts. 0, or -1 out of memory. */
+/* Puts into values every variable of the process with that number (role.h), which start starts. 0,
+ * or -1 out of memory. */
 int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *start, uint32_t number,
                          const struct dt_msg_go *go);
 
