@@ -12,7 +12,13 @@ enum {
     PACKET_MAX = DT_RANK_LAST_CALLS_BYTES + 64,
 };
 
-static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
+/* The agent's types are all above the rank's. */
+static bool is_from_rank(uint8_t type)
+{
+    return type < DT_RANK_WELCOME;
+}
+
+static void put_from_rank(struct dt_put *p, const struct dt_rankmsg *m)
 {
     switch (m->type) {
     case DT_RANK_HELLO:
@@ -58,6 +64,14 @@ static void put_body(struct dt_put *p, const struct dt_rankmsg *m)
         dt_put_u16(p, m->last_calls.bytes);
         dt_put_bytes(p, m->last_calls.payload, m->last_calls.bytes);
         break;
+    default:
+        p->failed = true;
+    }
+}
+
+static void put_from_agent(struct dt_put *p, const struct dt_rankmsg *m)
+{
+    switch (m->type) {
     case DT_RANK_WELCOME:
         dt_put_u32(p, m->welcome.generation);
         dt_put_u32(p, m->welcome.rank);
@@ -131,7 +145,7 @@ static void get_last_calls(struct dt_get *g, struct dt_rankmsg *m)
     memcpy(m->last_calls.payload, d, n);
 }
 
-static void get_body(struct dt_get *g, struct dt_rankmsg *m)
+static void get_from_rank(struct dt_get *g, struct dt_rankmsg *m)
 {
     switch (m->type) {
     case DT_RANK_HELLO:
@@ -176,6 +190,14 @@ static void get_body(struct dt_get *g, struct dt_rankmsg *m)
     case DT_RANK_LAST_CALLS:
         get_last_calls(g, m);
         break;
+    default:
+        g->failed = true;
+    }
+}
+
+static void get_from_agent(struct dt_get *g, struct dt_rankmsg *m)
+{
+    switch (m->type) {
     case DT_RANK_WELCOME:
         m->welcome.generation = dt_get_u32(g);
         m->welcome.rank = dt_get_u32(g);
@@ -231,7 +253,7 @@ int dt_rankmsg_send(int sock, const struct dt_rankmsg *msg, int pass, int flags)
 
     dt_put_u32(&p, MAGIC);
     dt_put_u8(&p, msg->type);
-    put_body(&p, msg);
+    (is_from_rank(msg->type) ? put_from_rank : put_from_agent)(&p, msg);
     if (pass >= 0) {
         h.msg_control = control.buf;
         h.msg_controllen = CMSG_SPACE(sizeof(int));
@@ -288,7 +310,7 @@ static int decode(const void *packet, size_t n, struct dt_rankmsg *msg)
     if (dt_get_u32(&g) != MAGIC)
         return -1;
     msg->type = dt_get_u8(&g);
-    get_body(&g, msg);
+    (is_from_rank(msg->type) ? get_from_rank : get_from_agent)(&g, msg);
     return dt_get_end(&g);
 }
 
