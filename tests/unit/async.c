@@ -473,6 +473,7 @@ static int leave_things(int rank, void *arg)
     if (n > 1) {
         NEED(dt_irecv(comm, y, 1, DT_I64, (rank + 1) % n, &pending) == DT_OK);
         NEED(dt_finalize() == DT_ERR_STATE && strstr(dt_last_error(), "a request or bucket"));
+        NEED(dt_barrier(DT_WORLD) == DT_OK); /* nobody is given anything before */
         NEED(dt_send(comm, &taken, 1, DT_I64, (rank + n - 1) % n) == DT_OK);
         NEED(dt_wait(&pending) == DT_OK);
     }
