@@ -408,8 +408,8 @@ static int poor(int rank, void *arg)
 static void what_one_cannot_have_nobody_has(void **state)
 {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* which takes more address space than it may be left */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* which take more address space than they may be left */
 #endif
     run("3", poor, NULL);
 }
