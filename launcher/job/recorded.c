@@ -20,9 +20,13 @@ void dt_job_say_last_calls(struct dt_job *j)
     dt_lastcalls_free(&j->last_calls);
 }
 
+/* Whether the job begins again or ends is decided while it fails: each says it, or not. */
 static void on_waited(uv_timer_t *timer)
 {
-    dt_job_say_last_calls(timer->data);
+    struct dt_job *j = timer->data;
+
+    if (j->state != DT_JOB_FAILING)
+        dt_job_say_last_calls(j);
 }
 
 /* That a rank has gone, and that all begin again, is said; in which calls the others were when they

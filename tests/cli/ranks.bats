@@ -287,6 +287,17 @@ traces() {
     clean
 }
 
+@test "of a rank that has left, and a job that begins again, no last calls are told" {
+    dtrun -np 2 --max-restarts 1 sh -c '[ $DTRUN_GENERATION = 1 ] || exec "$0" meet
+        if [ $DTRUN_RANK = 0 ]; then "$0" hang; exec sleep 600; fi # which takes a second to give up
+        { "$0" hang & } | sed 5q >seen' "$RANK/steps"
+    code_is 0
+    err_has "dtrun: restarting 2 ranks from the beginning"
+    err_has "call 7: rank 1 (localhost) died or left (exit status 0)"
+    ! grep -q 'last calls' err || false
+    clean
+}
+
 @test "where what was called last cannot be written is told once for each host" {
     DTRUN_RECORDER=/proc/none/x dtrun --transport local -H a:2,b:2 --collective-timeout 1 "$RANK/steps" hang
     code_is 124
