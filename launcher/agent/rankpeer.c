@@ -203,7 +203,7 @@ static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_
         on_hello(p, msg, pid);
     } else if (!p->linked || pid != p->pid) {
         warn(p, "a process that is not the rank's own wrote to its socket; it was ignored");
-    } else if (msg->type == DT_RANK_COMMIT) {
+    } else if (msg->type == DT_RANK_COMMIT && rank_of(p) == 0) {
         s->events.commit(s->arg, msg->commit.step, msg->commit.restored != 0);
     } else if (msg->type == DT_RANK_NOTE) {
         s->events.log(s->arg, msg->note.text);
@@ -224,7 +224,7 @@ static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
     } else {
-        warn(p, "sent what only an agent sends; it was ignored");
+        warn(p, "sent what is not its to say; it was ignored");
     }
 }
 

@@ -90,9 +90,11 @@ static int setup(void **state)
     struct fixture *f = &fixture;
     const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,      saw_log,
                                                saw_failed, saw_limit,  saw_last_calls };
-    static uint32_t ranks[RANKS] = { FIRST, SECOND };
+    static uint32_t ranks[RANKS];
     struct dt_error err = { 0 };
 
+    ranks[0] = FIRST;
+    ranks[1] = SECOND;
     memset(f, 0, sizeof *f);
     uv_loop_init(&f->loop);
     f->start.generation = GENERATION;
@@ -643,6 +645,12 @@ static void lies_end_nobody_else(void **state)
     turn(f);
     assert_non_null(strstr(f->seen, "failed(7,3,-3)[no] ")); /* rank 99 there is not */
     assert_null(strstr(f->seen, "failed(0"));
+    assert_non_null(strstr(f->seen, "log[rank 3 (host2): sent what is not its to say; it was ign"));
+    f->seen[0] = '\0';
+    m = (struct dt_rankmsg){ .type = DT_RANK_COMMIT, .commit = { 1000, 0 } }; /* it is rank 0's */
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
+    turn(f);
+    assert_string_equal(f->seen, "");
     f->seen[0] = '\0';
     world.head->local_size = UINT32_MAX;
     atomic_store(&world.head->stop, (uint64_t)SECOND << 32 | 3);
@@ -788,11 +796,12 @@ static void what_a_dead_rank_sent_is_still_read(void **state)
     struct dt_rankmsg m = { .type = DT_RANK_HELLO };
     int status;
 
+    f->start.ranks.v[0] = 0; /* who commits */
     pid_t pid = fork();
     if (pid == 0) {
         int fd = dt_ranksock_child_fd(f->sock, 0);
         m.hello.protocol = DT_RANK_PROTOCOL;
-        m.hello.rank = FIRST;
+        m.hello.rank = 0;
         m.hello.generation = GENERATION;
         int r = dt_rankmsg_send(fd, &m, -1, 0);
         m = (struct dt_rankmsg){ .type = DT_RANK_COMMIT, .commit = { 12, 1 } };
@@ -804,7 +813,7 @@ static void what_a_dead_rank_sent_is_still_read(void **state)
     assert_false(dt_ranksock_state(f->sock, 0).linked);
     dt_ranksock_drain(f->sock, 0);
     assert_true(dt_ranksock_state(f->sock, 0).linked);
-    assert_string_equal(f->seen, "hello(3,0) commit(12,1) ");
+    assert_string_equal(f->seen, "hello(0,0) commit(12,1) ");
     turn(f);
     turn(f);
     dt_ranksock_drain(f->sock, 0);
