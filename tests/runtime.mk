@@ -27,6 +27,7 @@ UNIT_TESTS += \
 	tests/unit/shm \
 	tests/unit/shmmove \
 	tests/unit/stream \
+	tests/unit/tally \
 	tests/unit/threadrules \
 	tests/unit/threads \
 	tests/unit/trouble \
@@ -163,6 +164,10 @@ tests_unit_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
 tests_unit_cut_SOURCES = tests/unit/cut.c
 tests_unit_cut_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cut_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_tally_SOURCES = tests/unit/tally.c
+tests_unit_tally_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_tally_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_wireformat_SOURCES = tests/unit/wireformat.c
 tests_unit_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

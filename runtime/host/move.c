@@ -6,10 +6,11 @@
 #include "runtime/host/meet.h"
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
+#include "runtime/host/tally.h"
 
 /* What ranks tell each other in the first round. */
 struct ledger {
-    uint64_t balance; /* what this rank gives, less what it expects: all together it is 0 */
+    uint64_t balance; /* of what it gives and expects (tally.h): all together it is 0 */
     uint64_t longest;
     uint64_t closed; /* it gives what others do not reach */
     uint64_t open;   /* it gives what they do, and has staged where it is */
@@ -17,15 +18,6 @@ struct ledger {
 };
 
 static_assert(sizeof(struct ledger) <= DT_HOSTSHM_INLINE, "travels with the signature");
-
-/* An odd number, another for every pair: what is given and not expected then leaves a trace in the
- * sum over all pairs, but for one case in 2^64. */
-static uint64_t weight(uint32_t giver, uint32_t taker)
-{
-    uint64_t x = ((uint64_t)giver << 32 | taker) * 0x9e3779b97f4a7c15U;
-
-    return (x ^ x >> 32) * 0xbf58476d1ce4e5b9U | 1;
-}
 
 /* Where the last of what this rank gives ends. */
 static size_t extent(const struct dt_move *m)
@@ -48,7 +40,7 @@ static struct ledger own_ledger(const struct dt_move *m)
     for (uint32_t i = 0; i < m->s->n; i++) {
         size_t given = m->give[i].bytes, taken = m->take[i].bytes;
 
-        own.balance += given * weight(me, i) - taken * weight(i, me);
+        own.balance += dt_tally_one(me, i, given, true) + dt_tally_one(me, i, taken, false);
         own.longest = own.longest < given ? given : own.longest;
         own.longest = own.longest < taken ? taken : own.longest;
     }

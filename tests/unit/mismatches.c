@@ -359,10 +359,40 @@ static void all_ranks_are_told_whose_calls_do_not_fit(void **state)
     }
 }
 
+/* What root expects of four ranks is one more, one less, one less and one more than they give. */
+static int bad_reckoner(int rank, void *arg)
+{
+    static const size_t expected[] = { 4, 5, 3, 3, 5 };
+    static float in[4], out[20];
+    dt_comm_t *comm;
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_gatherv(comm, in, 4, out, expected, DT_F32, 0) == DT_ERR_MISMATCH);
+    NEED(strstr(dt_last_error(), " gives 4 elements to rank 0, which expects "));
+    NEED(dt_comm_free(comm) == DT_ERR_MISMATCH);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void misfits_do_not_make_up_for_each_other(void **state)
+{
+    static const char *const placements[] = { "5", "2 3", "1 1 1 1 1" };
+
+    (void)state;
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        struct testjob_plan plan = { .hosts = placements[p], .body = bad_reckoner };
+
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("2, 27, 28, 29, 30, 31, 32", all_ranks_are_told_whose_calls_do_not_fit),
+        cmocka_unit_test(misfits_do_not_make_up_for_each_other),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
