@@ -262,15 +262,15 @@ static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
  * stand in the staging. */
 static dt_result_t reduce_few(struct dt_shm *s, const struct chunk *c)
 {
-    size_t in_line = c->bytes <= DT_HOSTSHM_INLINE ? c->bytes : 0;
+    bool in_line = c->bytes <= DT_HOSTSHM_INLINE;
     const void *src[s->n];
-    dt_result_t r = dt_round_begin(s, c->bytes - in_line);
+    dt_result_t r = dt_round_begin(s, in_line ? 0 : c->bytes);
 
     if (r != DT_OK)
         return r;
     if (!in_line)
         stage(s, c);
-    dt_meet_post(s, c->call, c->in, in_line);
+    dt_meet_post(s, c->call, c->in, in_line ? c->bytes : 0);
     r = dt_meet(s, true);
     if (r != DT_OK || c->bytes == 0 || !collects(s, c))
         return r;
