@@ -40,9 +40,11 @@ static int by_value(const void *x, const void *y)
 double dt_perf_ratio(const double *us, const double *other, size_t n)
 {
     double ratios[n];
+    size_t i = 0;
 
-    for (size_t i = 0; i < n; i++)
+    do {
         ratios[i] = us[i] / other[i];
+    } while (++i < n);
     qsort(ratios, n, sizeof *ratios, by_value);
     return (ratios[(n - 1) / 2] + ratios[n / 2]) / 2;
 }

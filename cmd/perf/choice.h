@@ -11,9 +11,9 @@ size_t dt_perf_cut(const double *low, const double *high, size_t n);
 /* How many times as long one cut takes as another, in the geometric mean over the sizes at which
  * they differ; 1: at none. */
 double dt_perf_gain(const double *low, const double *high, size_t n, size_t from, size_t to);
-/* How many times as long one way takes as another, by n times of each, taken by turns: the median
- * of the pairs' ratios. What makes the machine slower for a while makes both ways of a pair slower.
- */
+/* How many times as long one way takes as another, by n times of each, 1 or more, taken by turns:
+ * the median of the pairs' ratios. What makes the machine slower for a while makes both ways of a
+ * pair slower. */
 double dt_perf_ratio(const double *us, const double *other, size_t n);
 /* What a call takes, by n times, 2 or more, which are sorted: the least but one, for what disturbs
  * makes calls slower. */
