@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
 #include <stdint.h>
 
 #include "runtime/dtrun.h"
