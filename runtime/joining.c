@@ -51,18 +51,13 @@ static void place(struct dt_comm *c, const uint32_t *number)
 static void find_lane(struct dt_comm *c)
 {
     const struct dt_roster *r = &c->roster;
-    uint32_t least = UINT32_MAX, most = 0;
 
     for (uint32_t node = 0; node < c->nodes; node++) {
-        uint32_t ranks = dt_roster_count(r, node);
-
-        if ((uint32_t)c->local_rank < ranks)
+        if ((uint32_t)c->local_rank < dt_roster_count(r, node))
             c->lane[node] = r->ranks[r->first[node] + (uint32_t)c->local_rank];
-        least = ranks < least ? ranks : least;
-        most = ranks > most ? ranks : most;
     }
     c->twolevel = (struct dt_twolevel){ .shm = &c->shm, .lanes = &c->lanes, .roster = r };
-    dt_twolevel_settle(&c->twolevel, least, most);
+    dt_twolevel_settle(&c->twolevel);
 }
 
 static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)

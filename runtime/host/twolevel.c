@@ -429,11 +429,17 @@ static dt_result_t among_hosts(struct folding *d)
 
 /* ---- both ---- */
 
-void dt_twolevel_settle(struct dt_twolevel *t, uint32_t least_ranks, uint32_t most_ranks)
+void dt_twolevel_settle(struct dt_twolevel *t)
 {
-    size_t hosts = t->lanes->n, lanes;
+    size_t hosts = t->lanes->n, least_ranks = SIZE_MAX, room = SIZE_MAX, lanes;
 
-    t->round = dt_hostshm_room(most_ranks) / 4;
+    for (uint32_t host = 0; host < hosts; host++) {
+        uint32_t ranks = dt_roster_count(t->roster, host);
+
+        least_ranks = dt_least(least_ranks, ranks);
+        room = dt_least(room, dt_hostshm_room(ranks));
+    }
+    t->round = room / 4;
     lanes = dt_least(t->round / (hosts * PART_LEAST), LANES_MOST + 1);
     lanes = dt_least(lanes ? lanes - 1 : 0, least_ranks);
     t->width = hosts <= HOSTS_MOST ? (uint32_t)lanes : 0;

@@ -23,8 +23,9 @@ struct dt_twolevel {
     size_t round;   /* bytes that a round within any of the hosts may take */
 };
 
-/* Settles the rest for hosts that have so many ranks, between the least and the most. */
-void dt_twolevel_settle(struct dt_twolevel *t, uint32_t least, uint32_t most);
+/* Settles the rest, alike on all hosts: by that which has least ranks, and that which has least
+ * memory for each (few ranks and very many have more than those between). */
+void dt_twolevel_settle(struct dt_twolevel *t);
 
 struct dt_twolevel_terms {
     enum dt_cut_for whom;

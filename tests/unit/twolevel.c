@@ -258,11 +258,32 @@ static void every_block_comes_to_every_rank(void **state)
         pass(placements[i], gathers, NULL);
 }
 
+/* Of hosts with 1 to 1000 ranks, by twos: the memory for each rank neither only grows nor only
+ * shrinks with their number. */
+static void rounds_fit_into_the_memory_of_every_host(void **state)
+{
+    struct dt_lanes lanes = { .n = 2 };
+
+    (void)state;
+    for (uint32_t i = 1; i <= 1000; i += 9) {
+        for (uint32_t k = 1; k <= 1000; k += 9) {
+            const struct dt_roster roster = { .first = (uint32_t[]){ 0, i, i + k } };
+            struct dt_twolevel t = { .lanes = &lanes, .roster = &roster };
+
+            dt_twolevel_settle(&t);
+            assert_in_range(t.round, 1, dt_hostshm_room(i) / 4);
+            assert_in_range(t.round, 1, dt_hostshm_room(k) / 4);
+            assert_in_range(t.width, 0, i < k ? i : k);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("1, 7, 10, 19", lanes_fold_in_rank_order),
         cmocka_unit_test(other_placements_have_one_lane),
+        cmocka_unit_test(rounds_fit_into_the_memory_of_every_host),
         cmocka_unit_test(the_threshold_does_not_show),
         cmocka_unit_test(subsets_have_lanes_of_their_own),
         cmocka_unit_test(a_late_lane_is_waited_for),
