@@ -35,8 +35,8 @@ struct dt_comm {
     int local_size;
     uint32_t node; /* among the hosts that have ranks of it */
     uint32_t nodes;
-    uint32_t *ranks;       /* the job's, by rank */
-    uint32_t *node_of;     /* by rank */
+    uint32_t *ranks;   /* the job's, by rank */
+    uint32_t *node_of; /* by rank */
     struct dt_roster roster;
     uint32_t *lane;        /* by node: the rank there that has this rank's local rank */
     struct dt_u32s locals; /* the ranks of this host, by local rank */
