@@ -434,6 +434,8 @@ static void write_file(const struct launch *l, char wrong[400])
     }
     if (dt_perf_write_thresholds(path, l->chosen, l->n))
         printf("written to %s\n", path);
+    else if (errno == EINVAL)
+        snprintf(wrong, 400, "%.300s is no regular file: name one with " DT_ENV_TUNING, path);
     else
         snprintf(wrong, 400, "%.300s: %s", path, strerror(errno));
 }

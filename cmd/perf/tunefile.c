@@ -138,12 +138,13 @@ static bool replace_target(const char *path, const char *text)
     return good;
 }
 
-/* A device, such as /dev/null, would be gone for everybody if a file took its name. */
+/* A device, such as /dev/null, would be gone for everybody if a file took its name. Of a directory
+ * the kernel says so itself. */
 static bool may_be_replaced(const char *path)
 {
     struct stat st;
 
-    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
         return true;
     errno = EINVAL;
     return false;

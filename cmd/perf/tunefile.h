@@ -18,7 +18,8 @@ struct dt_perf_threshold {
 char *dt_perf_merge(const char *old, const struct dt_perf_threshold *set, size_t n);
 
 /* Sets them in the file at path, and makes its directories; whoever reads it meanwhile sees the old
- * file or the new one, whole. False, with errno: nothing has changed. */
+ * file or the new one, whole. False, with errno: nothing has changed; EINVAL: what is there is
+ * neither a file nor a directory. */
 bool dt_perf_write_thresholds(char *path, const struct dt_perf_threshold *set, size_t n);
 
 #endif

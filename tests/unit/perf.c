@@ -275,6 +275,26 @@ static void a_device_stays(void **state)
     assert_int_equal(rmdir(directory), 0);
 }
 
+/* Opening a pipe that nobody writes would wait for ever. */
+static void what_is_no_file_is_told(void **state)
+{
+    static const struct dt_perf_threshold set[] = { { "net_tree", 0, 1, "" } };
+    char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/pipe", directory);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    errno = 0;
+    assert_false(dt_perf_write_thresholds(path, set, 1));
+    assert_int_equal(errno, EINVAL);
+    assert_int_equal(unlink(path), 0);
+    errno = 0;
+    assert_false(dt_perf_write_thresholds(directory, set, 1));
+    assert_int_equal(errno, EISDIR);
+    assert_int_equal(rmdir(directory), 0);
+}
+
 static void a_link_to_the_file_stays(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "net_tree", 0, 1, "here" } };
@@ -315,6 +335,7 @@ int main(void)
         cmocka_unit_test(thresholds_take_the_place_of_old_ones),
         cmocka_unit_test(a_file_that_cannot_be_written_stays),
         cmocka_unit_test(a_device_stays),
+        cmocka_unit_test(what_is_no_file_is_told),
         cmocka_unit_test(a_link_to_the_file_stays),
     };
 
