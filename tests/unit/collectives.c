@@ -208,7 +208,7 @@ static int barriers(int rank, void *arg)
 
 static void barrier_waits_for_all(void **state)
 {
-    static const char *const placements[] = { "1", "2", "8", "1 1", "3 1 2", "@012020" };
+    static const char *const placements[] = { "1", "2", "8", "1 1", "3 1 2", "1 7", "@012020" };
 
     (void)state;
     arrivals = testjob_shared(4096);
