@@ -91,11 +91,20 @@ static bool can_fold(const struct reduction *d, size_t k, bool sent)
     return k < d->segments;
 }
 
-static void flows_with_all(struct reduction *d, struct dt_flow *flows, size_t frames)
+/* With all others at once, so many frames each way. t: what they are. */
+static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_traffic t)
 {
+    struct dt_flow flows[2 * (d->lanes->n - 1)];
+    dt_result_t r;
+
     dt_lanes_flows_with_all(d->lanes, flows, frames);
-    d->flows = flows;
-    d->n_flows = 2 * (d->lanes->n - 1);
+    d->flows = t.flows = flows;
+    d->n_flows = t.n = sizeof flows / sizeof *flows;
+    t.call = d->call;
+    t.batch = DT_FLOW_BATCH;
+    t.arg = d;
+    r = make_window(d);
+    return r == DT_OK ? dt_lanes_run(d->lanes, &t) : r;
 }
 
 static struct iovec exchange_frame(void *arg, const struct dt_flow *f, size_t k)
@@ -129,22 +138,13 @@ static void exchange_moved(void *arg, const struct dt_flow *f)
 
 static dt_result_t exchange(struct reduction *d)
 {
-    struct dt_flow flows[2 * (d->lanes->n - 1)];
-    struct dt_traffic t = { .call = d->call,
-                            .flows = flows,
-                            .n = sizeof flows / sizeof *flows,
-                            .batch = DT_FLOW_BATCH,
-                            .frame = exchange_frame,
-                            .ready = exchange_ready,
-                            .moved = exchange_moved,
-                            .arg = d };
-    dt_result_t r;
+    const struct dt_traffic t = { .frame = exchange_frame,
+                                  .ready = exchange_ready,
+                                  .moved = exchange_moved };
 
     d->lanes->way = "tcp-exchange";
     d->segments = dt_flow_segments(d->bytes);
-    flows_with_all(d, flows, d->segments);
-    r = make_window(d);
-    return r == DT_OK ? dt_lanes_run(d->lanes, &t) : r;
+    return run_with_all(d, d->segments, t);
 }
 
 /* Frames of a flow: the segments of the slice that its receiver folds, then those of the slice that
@@ -187,22 +187,13 @@ static void direct_moved(void *arg, const struct dt_flow *f)
 
 static dt_result_t direct(struct reduction *d)
 {
-    struct dt_flow flows[2 * (d->lanes->n - 1)];
-    struct dt_traffic t = { .call = d->call,
-                            .flows = flows,
-                            .n = sizeof flows / sizeof *flows,
-                            .batch = DT_FLOW_BATCH,
-                            .frame = direct_frame,
-                            .ready = direct_ready,
-                            .moved = direct_moved,
-                            .arg = d };
-    dt_result_t r;
+    const struct dt_traffic t = { .frame = direct_frame,
+                                  .ready = direct_ready,
+                                  .moved = direct_moved };
 
     d->lanes->way = "tcp-direct";
     slice_up(d);
-    flows_with_all(d, flows, 2 * d->segments);
-    r = make_window(d);
-    return r == DT_OK ? dt_lanes_run(d->lanes, &t) : r;
+    return run_with_all(d, 2 * d->segments, t);
 }
 
 /* In step s the ring sends slice me - s and receives slice me - s - 1. */
