@@ -294,7 +294,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
 
     if (c->nodes == 1)
         return dt_shm_reduce_scatter(&c->shm, call, in, out, &blocks, divisor_of(c, call));
-    if (moves_parts(c, bytes * c->nodes * (c->twolevel.width ? c->twolevel.width : 1)))
+    if (moves_parts(c, bytes * c->nodes * c->twolevel.width))
         return fold_parts(c, call, in, out, (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_EACH },
                           bytes * (size_t)c->size);
     all = malloc(bytes * (size_t)c->size + 1);
@@ -333,7 +333,7 @@ static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call
 {
     const struct dt_ringgather g = { .shm = &c->shm,
                                      .lanes = &c->lanes,
-                                     .width = c->twolevel.width ? c->twolevel.width : 1,
+                                     .width = c->twolevel.width,
                                      .size = (uint32_t)c->size,
                                      .node_of = c->node_of };
 

@@ -441,8 +441,8 @@ void dt_twolevel_settle(struct dt_twolevel *t)
     }
     t->round = room / 4;
     lanes = dt_least(t->round / (hosts * PART_LEAST), LANES_MOST + 1);
-    lanes = dt_least(lanes ? lanes - 1 : 0, least_ranks);
-    t->width = hosts <= HOSTS_MOST ? (uint32_t)lanes : 0;
+    lanes = dt_least(lanes > 1 ? lanes - 1 : 1, least_ranks);
+    t->width = hosts <= HOSTS_MOST ? (uint32_t)lanes : 1;
     t->for_few = hosts <= DT_LANES_FEW;
 }
 
@@ -459,7 +459,7 @@ static void cut(struct folding *d)
 
     d->cut = (struct dt_cut){ .whom = d->terms->whom,
                               .hosts = t->lanes->n,
-                              .width = t->width ? t->width : 1,
+                              .width = t->width,
                               .home = d->terms->home,
                               .collects = d->terms->whom == DT_CUT_FOR_ROOT && collects(t, bytes),
                               .roster = t->roster,

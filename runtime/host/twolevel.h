@@ -18,7 +18,7 @@ struct dt_twolevel {
     struct dt_shm *shm;
     struct dt_lanes *lanes; /* of this rank's local rank; on ranks from "width" on not used */
     const struct dt_roster *roster;
-    uint32_t width; /* lanes of every host: its first ranks; 0 or 1: all-reduce not in this way */
+    uint32_t width; /* lanes of every host: its first ranks; 1: all-reduce not in this way */
     bool for_few;   /* so few hosts that the others may be, by one lane if there are not more */
     size_t round;   /* bytes that a round within any of the hosts may take */
 };

@@ -273,7 +273,7 @@ static void rounds_fit_into_the_memory_of_every_host(void **state)
             dt_twolevel_settle(&t);
             assert_in_range(t.round, 1, dt_hostshm_room(i) / 4);
             assert_in_range(t.round, 1, dt_hostshm_room(k) / 4);
-            assert_in_range(t.width, 0, i < k ? i : k);
+            assert_in_range(t.width, 1, i < k ? i : k);
         }
     }
 }
