@@ -59,11 +59,8 @@ static void add_call(struct dt_strbuf *out, const struct dt_waitgroup *g, const 
 
 static void add_comm(struct dt_strbuf *out, uint64_t comm)
 {
-    if (comm)
-        dt_strbuf_printf(out, " on communicator %" PRIu64 ".%" PRIu64, (comm >> 32) - 1,
-                         comm & UINT32_MAX);
-    else
-        dt_strbuf_puts(out, " on DT_WORLD");
+    dt_strbuf_puts(out, " on ");
+    dt_words_comm(out, comm);
 }
 
 /* What that rank of the job does, or did last: where it waits, else in this group, else among all.

@@ -124,11 +124,9 @@ static int by_call(const void *a, const void *b)
 
 static void say_comm(uint64_t comm, struct dt_strbuf *out)
 {
-    if (comm)
-        dt_strbuf_printf(out, "the last calls on communicator %" PRIu64 ".%" PRIu64 ":\n",
-                         (comm >> 32) - 1, comm & UINT32_MAX);
-    else
-        dt_strbuf_puts(out, "the last calls on DT_WORLD:\n");
+    dt_strbuf_puts(out, "the last calls on ");
+    dt_words_comm(out, comm);
+    dt_strbuf_puts(out, ":\n");
 }
 
 static void say_callers(const struct dt_callers *c, struct dt_strbuf *out)
