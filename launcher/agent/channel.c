@@ -9,7 +9,8 @@
 
 enum {
     READ_SIZE = 64 * 1024,
-    DATA_MAX = 256 * 1024,         /* no more data is accepted while so much waits */
+    DATA_MAX = 256 * 1024,         /* ranks are not read while so much waits of what they write */
+    NEWS_MAX = 1024 * 1024,        /* ... or so much control, of which they cause a part */
     CONTROL_MAX = 64 * 1024 * 1024 /* a launcher that reads this little is as good as gone */
 };
 
@@ -141,7 +142,7 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 
 bool dt_channel_has_room(struct dt_channel *c)
 {
-    bool room = waiting(&c->data) < DATA_MAX;
+    bool room = waiting(&c->data) < DATA_MAX && waiting(&c->control) < NEWS_MAX;
 
     c->refused |= !room;
     return room;

@@ -10,6 +10,7 @@
 
 enum {
     MOST = 16384, /* of a host at a time: a program that frees none is told before memory ends */
+    EARLY = 4096, /* that are remembered: who invents numbers gets no more memory for them */
 };
 
 /* A communicator that was stopped before any rank of this host wanted its memory, or that has none
@@ -137,12 +138,25 @@ static void stop_early(struct dt_commshm *c, const struct entry *e)
     }
 }
 
+static bool is_remembered(const struct dt_commshm *c, uint64_t comm)
+{
+    for (size_t i = 0; i < c->nearly; i++) {
+        if (c->early[i].comm == comm)
+            return true;
+    }
+    return false;
+}
+
 static void remember(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
                      const char *why)
 {
     uint32_t n = c->world->local_size;
-    struct early s = { comm, code, culprit, dt_xstrdup(why), dt_xcalloc(n, sizeof *s.joining) };
+    struct early s = { .comm = comm, .code = code, .culprit = culprit };
 
+    if (c->nearly == EARLY || is_remembered(c, comm))
+        return;
+    s.why = dt_xstrdup(why);
+    s.joining = dt_xcalloc(n, sizeof *s.joining);
     for (uint32_t i = 0; i < n; i++)
         s.joining[i] = true;
     c->early = dt_xrealloc(c->early, c->nearly + 1, sizeof *c->early);
@@ -252,12 +266,14 @@ const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm)
     return NULL;
 }
 
-void dt_commshm_told(struct dt_commshm *c, uint64_t comm)
+bool dt_commshm_tell_once(struct dt_commshm *c, uint64_t comm)
 {
     struct entry *e = find(c, comm);
+    bool news = !e || !e->told;
 
     if (e)
         e->told = true;
+    return news;
 }
 
 /* ---- who waits ---- */

@@ -29,15 +29,16 @@ bool dt_commshm_shares(struct dt_commshm *c, uint32_t local_rank, uint64_t comm,
 
 /* Stops this communicator, or all and those yet to come where comm is 0; as of
  * dt_hostshm_stop_because. One that is not here is stopped when it comes: for that as long as some
- * rank has been making communicators. (All who are to be in it do so, before anybody knows it.) */
+ * rank has been making communicators (all who are to be in it do so, before anybody knows it), and
+ * of some thousands at most. */
 void dt_commshm_stop(struct dt_commshm *c, uint64_t comm, int code, uint32_t culprit,
                      const char *why);
 
 /* The memory of the next communicator that one of its ranks has stopped, of which the launcher has
  * not been told yet (and now is); NULL: of all. */
 const struct dt_hostshm *dt_commshm_untold(struct dt_commshm *c, uint64_t *comm);
-/* The launcher knows that this one has been stopped. */
-void dt_commshm_told(struct dt_commshm *c, uint64_t comm);
+/* A rank says why this one is stopped: whether the launcher has yet to be told (and now is). */
+bool dt_commshm_tell_once(struct dt_commshm *c, uint64_t comm);
 
 /* Adds to pong->comms those that are asked for (struct dt_msg_asked; of these that are not here,
  * the number alone), then those in which ranks wait, the longest first, as many as are to be in a

@@ -499,4 +499,6 @@ void dt_generation_free_pong(struct dt_msg_pong *pong)
 void dt_generation_room(struct dt_generation *g)
 {
     dt_relay_room(g->relay);
+    if (g->sock)
+        dt_ranksock_room(g->sock);
 }

@@ -53,6 +53,13 @@ static void on_last_calls(void *arg, const struct dt_msg_last_calls *m)
     dt_channel_send(g->host->channel, DT_MSG_LAST_CALLS, m);
 }
 
+static bool has_room(void *arg)
+{
+    const struct dt_generation *g = arg;
+
+    return dt_channel_has_room(g->host->channel);
+}
+
 const struct dt_ranksock_events dt_ranknews_events = {
-    on_rank_hello, on_commit, on_step, on_log, on_call_failed, on_limit, on_last_calls,
+    on_rank_hello, on_commit, on_step, on_log, on_call_failed, on_limit, on_last_calls, has_room,
 };

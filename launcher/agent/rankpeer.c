@@ -12,6 +12,7 @@
 /* Messages read in one go: more than a socket holds, so that a drain takes all that was sent
  * before, and whoever writes without end does not keep the agent from its other work. */
 enum { AT_ONCE = 1024 };
+enum { NOTES = 1000 }; /* of a rank that are passed on: dtrun keeps what its user does not read */
 
 static uint32_t rank_of(const struct dt_rankpeer *p)
 {
@@ -167,16 +168,32 @@ static bool is_code(int code)
     return code < 0 && code >= DT_RANK_CODE_MIN;
 }
 
+/* The first reason counts; the others' are the same, or lies. */
+static bool is_news(struct dt_ranksock *s, uint64_t comm)
+{
+    bool known = s->failed;
+
+    if (comm)
+        return dt_commshm_tell_once(s->comms, comm);
+    s->failed = true;
+    return !known;
+}
+
 static void on_failed(const struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 {
-    struct dt_ranksock *s = p->owner;
+    if (is_news(p->owner, msg->failed.comm))
+        pass_failure(p->owner, msg->failed.comm, msg->failed.rank, rank_of(p), msg->failed.code,
+                     msg->failed.text);
+}
 
-    if (msg->failed.comm == 0)
-        s->failed = true;
-    else
-        dt_commshm_told(s->comms, msg->failed.comm);
-    pass_failure(s, msg->failed.comm, msg->failed.rank, rank_of(p), msg->failed.code,
-                 msg->failed.text);
+static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
+{
+    if (p->notes == NOTES) {
+        warn(p, "has said so much that nothing more of it is shown");
+        return;
+    }
+    p->notes++;
+    p->owner->events.log(p->owner->arg, msg->note.text);
 }
 
 static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
@@ -206,7 +223,7 @@ static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_
     } else if (msg->type == DT_RANK_COMMIT && rank_of(p) == 0) {
         s->events.commit(s->arg, msg->commit.step, msg->commit.restored != 0);
     } else if (msg->type == DT_RANK_NOTE) {
-        s->events.log(s->arg, msg->note.text);
+        on_note(p, msg);
     } else if (msg->type == DT_RANK_FAILED && is_code(msg->failed.code)) {
         on_failed(p, msg);
     } else if (msg->type == DT_RANK_WANT_MEMORY) {
@@ -230,6 +247,7 @@ static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_
 
 static void stop_reading(struct dt_rankpeer *p)
 {
+    p->paused = false;
     if (!uv_is_closing((uv_handle_t *)&p->poll))
         uv_poll_stop(&p->poll);
 }

@@ -21,6 +21,8 @@ struct dt_rankpeer {
     pid_t pid;    /* who did; only this process is listened to from then on */
     bool warned;  /* the user knows that something is wrong with it */
     bool told;    /* of its last calls */
+    bool paused;  /* not read, until the launcher has taken what was said before */
+    uint32_t notes;
 };
 
 struct dt_ranksock {

@@ -27,7 +27,23 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 
     (void)status;
     (void)events;
-    dt_rankpeer_drain(p);
+    if (p->owner->events.has_room(p->owner->arg)) {
+        dt_rankpeer_drain(p);
+    } else {
+        uv_poll_stop(&p->poll);
+        p->paused = true;
+    }
+}
+
+void dt_ranksock_room(struct dt_ranksock *s)
+{
+    for (uint32_t i = 0; i < s->start->ranks.n; i++) {
+        struct dt_rankpeer *p = &s->peers[i];
+
+        if (p->paused)
+            uv_poll_start(&p->poll, UV_READABLE, on_readable);
+        p->paused = false;
+    }
 }
 
 /* Memory goes with the last close callback: libuv touches its handles until then. */

@@ -29,6 +29,8 @@ struct dt_ranksock_events { /* none may call dt_ranksock_destroy */
     void (*limit)(void *arg, uint32_t ms);
     /* What a rank called last, one of whose calls has failed for good: once for each rank. */
     void (*last_calls)(void *arg, const struct dt_msg_last_calls *m);
+    /* Whether ranks may say more; where not, dt_ranksock_room follows. */
+    bool (*has_room)(void *arg);
 };
 
 struct dt_rank_state {
@@ -58,6 +60,8 @@ void dt_ranksock_ended(struct dt_ranksock *s, uint32_t rank, uint32_t ending);
  * reaped, before dt_ranksock_state is asked: a hello or a commit may still stand in its socket. And
  * in that of another rank, why this one gave up. */
 void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank);
+/* There is room again for what ranks say. */
+void dt_ranksock_room(struct dt_ranksock *s);
 struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t local_rank);
 /* By local rank: whether it is in a call that waits for others, on whatever communicator. The
  * caller frees it. */

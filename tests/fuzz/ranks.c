@@ -77,6 +77,12 @@ static void on_last_calls(void *arg, const struct dt_msg_last_calls *m)
     dt_put_free(&bytes);
 }
 
+static bool has_room(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
 /* Answers are read, so that no socket is full; of the shared memory one view is enough. */
 static void hear(struct fixture *f)
 {
@@ -96,8 +102,9 @@ static void hear(struct fixture *f)
 
 static void begin(struct fixture *f)
 {
-    static const struct dt_ranksock_events events = { on_hello,  on_commit, on_step,      on_log,
-                                                      on_failed, on_limit,  on_last_calls };
+    static const struct dt_ranksock_events events = {
+        on_hello, on_commit, on_step, on_log, on_failed, on_limit, on_last_calls, has_room
+    };
     static uint32_t ranks[RANKS] = { 0, 2, 3 };
     struct dt_rankmsg hello = { .type = DT_RANK_HELLO,
                                 .hello = { DT_RANK_PROTOCOL, 0, GENERATION, 0 } };

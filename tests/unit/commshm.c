@@ -138,6 +138,23 @@ static void nothing_is_kept_for_ranks_that_are_not_on_their_way(void **state)
     dt_callwatch_free_told(&pong.comms);
 }
 
+/* A rank that says it makes communicators may be lying, and so may who says that they failed. */
+static void numbers_that_are_invented_cost_no_more_memory_in_the_end(void **state)
+{
+    enum { MANY = 5000 };
+    struct dt_commshm *c = *state;
+    uint64_t kept = 0;
+
+    atomic_store(&world.ranks[1].joining, 1);
+    for (uint64_t comm = 1; comm <= MANY; comm++) {
+        dt_commshm_stop(c, comm, DT_HOSTSHM_TIMED_OUT, 0, "why");
+        dt_commshm_stop(c, comm, DT_HOSTSHM_TIMED_OUT, 0, "why"); /* as told by two hosts */
+    }
+    for (uint64_t comm = 1; comm <= MANY; comm++)
+        kept += found_by(c, 1, comm) != 0;
+    assert_in_range(kept, MANY / 2 + 1, MANY - 1);
+}
+
 static void a_rank_has_one_part_in_a_communicator(void **state)
 {
     static const struct {
@@ -175,6 +192,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(nothing_is_kept_for_ranks_that_are_not_on_their_way, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(numbers_that_are_invented_cost_no_more_memory_in_the_end,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_rank_has_one_part_in_a_communicator, setup, teardown),
     };
 

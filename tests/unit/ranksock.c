@@ -29,6 +29,7 @@ struct fixture {
     struct dt_ranksock *sock;
     char seen[1024];   /* one word per event */
     uint32_t limit_ms; /* that the last look told */
+    bool full;         /* the launcher does not take what ranks say */
 };
 
 static void saw_hello(void *arg, uint32_t rank, uint16_t port)
@@ -84,12 +85,19 @@ static void saw_last_calls(void *arg, const struct dt_msg_last_calls *m)
              m->calls.n, call->what, call->result);
 }
 
+static bool has_room(void *arg)
+{
+    const struct fixture *f = arg;
+
+    return !f->full;
+}
+
 static int setup(void **state)
 {
     static struct fixture fixture;
     struct fixture *f = &fixture;
-    const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,      saw_log,
-                                               saw_failed, saw_limit,  saw_last_calls };
+    const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,       saw_log,
+                                               saw_failed, saw_limit,  saw_last_calls, has_room };
     static uint32_t ranks[RANKS];
     struct dt_error err = { 0 };
 
@@ -663,6 +671,76 @@ static void lies_end_nobody_else(void **state)
     dt_hostshm_unmap(&world);
 }
 
+static void say(struct fixture *f, const struct dt_rankmsg *m, int times)
+{
+    for (int i = 0; i < times; i++)
+        assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), m, -1, 0), 0);
+}
+
+static void a_failure_is_told_once(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_FAILED, .failed = { 7, -3, SECOND, "no" } };
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, NULL);
+    assert_int_equal(want(f, 0, 7, 2, &fd).memory.error, 0);
+    close(fd);
+    f->seen[0] = '\0';
+    say(f, &m, 2);
+    m.failed.comm = 0;
+    say(f, &m, 2);
+    turn(f);
+    assert_string_equal(f->seen, "failed(7,5,-3)[no] failed(0,5,-3)[no] ");
+}
+
+static void what_the_launcher_does_not_take_waits_in_the_socket(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_LIMIT, .limit = { 250 } };
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    f->seen[0] = '\0';
+    f->full = true;
+    say(f, &m, 1);
+    turn(f);
+    turn(f);
+    assert_string_equal(f->seen, "");
+    f->full = false;
+    dt_ranksock_room(f->sock);
+    turn(f);
+    assert_string_equal(f->seen, "limit(250) ");
+    dt_ranksock_room(f->sock);
+    say(f, &m, 1);
+    turn(f);
+    assert_string_equal(f->seen, "limit(250) limit(250) ");
+}
+
+static void who_talks_without_end_is_heard_no_more(void **state)
+{
+    enum { MANY = 1100, AT_A_TIME = 20 };
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_NOTE, .note = { "la" } };
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    for (int i = 0; i < MANY; i += AT_A_TIME) {
+        f->seen[0] = '\0';
+        say(f, &m, AT_A_TIME);
+        turn(f);
+        if (i == 0)
+            assert_non_null(strstr(f->seen, "log[la] log[la] "));
+        if (strstr(f->seen, "nothing more"))
+            break;
+    }
+    assert_string_equal(f->seen, "log[rank 3 (host2): has said so much that nothing more of it is "
+                                 "shown] ");
+    f->seen[0] = '\0';
+    say(f, &m, 1);
+    turn(f);
+    assert_string_equal(f->seen, "");
+}
+
 static void a_limit_is_passed_on(void **state)
 {
     struct fixture *f = *state;
@@ -841,6 +919,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(buffers_are_for_those_who_share_a_communicator, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(lies_end_nobody_else, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_failure_is_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_the_launcher_does_not_take_waits_in_the_socket, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(who_talks_without_end_is_heard_no_more, setup, teardown),
         cmocka_unit_test_setup_teardown(a_limit_is_passed_on, setup, teardown),
         cmocka_unit_test_setup_teardown(a_limit_counts_while_it_holds, setup, teardown),
         cmocka_unit_test_setup_teardown(a_call_keeps_the_limit_it_began_with, setup, teardown),

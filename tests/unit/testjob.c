@@ -129,6 +129,12 @@ static void saw_limit(void *arg, uint32_t ms)
     (void)ms;
 }
 
+static bool has_room(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
 static void saw_last_calls(void *arg, const struct dt_msg_last_calls *m)
 {
     struct testjob_result *result = ((struct host *)arg)->job->result;
@@ -345,8 +351,8 @@ static void place(struct testjob *job)
 
 static void start_hosts(struct testjob *job)
 {
-    const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,      saw_log,
-                                               saw_failed, saw_limit,  saw_last_calls };
+    const struct dt_ranksock_events events = { saw_hello,  saw_commit, saw_step,       saw_log,
+                                               saw_failed, saw_limit,  saw_last_calls, has_room };
     struct dt_error err = { 0 };
 
     for (int i = 0; i < job->n_hosts; i++) {
