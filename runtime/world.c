@@ -122,11 +122,17 @@ const char *dt_world_host(const struct dt_world *w, uint32_t rank)
                : "";
 }
 
+enum { HOST_SHOWN = 64 }; /* the longest that Linux lets a host have; aliases may be longer */
+
 const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_WORLD_NAME])
 {
     const char *host = dt_world_host(w, rank);
 
-    snprintf(text, DT_WORLD_NAME, *host ? "rank %u (%s)" : "rank %u", rank, host);
+    if (*host)
+        snprintf(text, DT_WORLD_NAME, "rank %u (%.*s%s)", rank, HOST_SHOWN, host,
+                 strlen(host) > HOST_SHOWN ? "..." : "");
+    else
+        snprintf(text, DT_WORLD_NAME, "rank %u", rank);
     return text;
 }
 

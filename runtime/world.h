@@ -41,11 +41,12 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env);
 /* Frees all but the numbers; the agent keeps its end. */
 void dt_world_leave(struct dt_world *w);
 
-enum { DT_WORLD_NAME = 288 };
+enum { DT_WORLD_NAME = 96 };
 
 /* The name of the host of a rank; "": not known. */
 const char *dt_world_host(const struct dt_world *w, uint32_t rank);
-/* "rank 3 (host2)", or "rank 3". Returns text. */
+/* "rank 3 (host2)", or "rank 3"; what is long of a host's name is left out, for sentences with two
+ * of them and two calls are to be told whole (DT_HOSTSHM_WHY). Returns text. */
 const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_WORLD_NAME]);
 
 /* Ends the calls on a communicator, whose memory is shm, on all its ranks, through the agent; comm

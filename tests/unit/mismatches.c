@@ -388,11 +388,49 @@ static void misfits_do_not_make_up_for_each_other(void **state)
     }
 }
 
+static int wordy(int rank, void *arg)
+{
+    static float in[LARGE], out[LARGE];
+    char me[16];
+    dt_comm_t *comm;
+    dt_result_t r;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    if (rank == 1)
+        r = dt_reduce_scatter(comm, in, out, LARGE / 4, DT_BF16, DT_SUM);
+    else
+        r = dt_all_reduce(comm, in, out, LARGE, DT_F32, DT_SUM);
+    NEED(r == DT_ERR_MISMATCH);
+    snprintf(me, sizeof me, "rank %d (host%d.", rank, rank);
+    NEED(strncmp(dt_last_error(), me, strlen(me)) == 0);
+    NEED(strstr(dt_last_error(), rank == 1 ? "; rank " : "; rank 1 (host1."));
+    NEED(strstr(dt_last_error(), "...) called reduce-scatter of "));
+    NEED(strstr(dt_last_error(), "...) called all-reduce of "));
+    NEED(dt_comm_free(comm) == DT_ERR_MISMATCH);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void both_calls_are_named_however_long_names_are(void **state)
+{
+    struct testjob_plan plan = { .hosts = "1 1 1", .body = wordy };
+    char domain[240];
+
+    (void)state;
+    memset(domain, 'x', sizeof domain);
+    domain[0] = '.';
+    domain[sizeof domain - 1] = '\0';
+    plan.domain = domain;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("2, 27, 28, 29, 30, 31, 32", all_ranks_are_told_whose_calls_do_not_fit),
         cmocka_unit_test(misfits_do_not_make_up_for_each_other),
+        cmocka_unit_test(both_calls_are_named_however_long_names_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ struct host {
     struct dt_ranksock *sock;
     uint32_t ranks[TESTJOB_RANKS];
     char name[24];
-    char label[24]; /* "host0" */
+    char label[256]; /* "host0", and the domain */
 };
 
 struct testjob {
@@ -340,7 +340,8 @@ static void place(struct testjob *job)
 
         h->job = job;
         snprintf(h->name, sizeof h->name, "127.0.0.%u", (unsigned char)(2 + i));
-        snprintf(h->label, sizeof h->label, "host%d", i);
+        snprintf(h->label, sizeof h->label, "host%d%s", i,
+                 job->plan->domain ? job->plan->domain : "");
         h->start.host = h->name;
         h->start.generation = GENERATION;
         h->start.node_rank = (uint32_t)i;

@@ -16,7 +16,8 @@ struct testjob_plan {
     const char *hosts;                /* as testjob_place takes it */
     int (*body)(int rank, void *arg); /* the rank; its result is the process's exit code */
     void *arg;
-    int timeout_ms; /* 0: 300 s; then everything is killed and testjob_run fails */
+    const char *domain; /* of the hosts' names; NULL: they have none */
+    int timeout_ms;     /* 0: 300 s; then everything is killed and testjob_run fails */
 
     /* All optional. */
     bool hold_table; /* the test calls testjob_table itself */
