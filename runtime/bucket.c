@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/checks.h"
 #include "runtime/context.h"
 #include "runtime/device.h"
 #include "runtime/dtype.h"
@@ -232,9 +233,10 @@ static void land(struct dt_bucket *b)
     flight_spare(b, f);
 }
 
-static dt_result_t take_off(struct dt_bucket *b, struct flight *f)
+/* name: of the public call, here and below. */
+static dt_result_t take_off(const char *name, struct dt_bucket *b, struct flight *f)
 {
-    dt_result_t r = dt_context_hand_in("dt_bucket_push", b->comm, &f->task);
+    dt_result_t r = dt_context_hand_in(name, b->comm, &f->task);
 
     if (r != DT_OK)
         return r;
@@ -246,27 +248,29 @@ static dt_result_t take_off(struct dt_bucket *b, struct flight *f)
     return DT_OK;
 }
 
-static dt_result_t flush(struct dt_bucket *b)
+static dt_result_t flush(const char *name, struct dt_bucket *b)
 {
-    dt_result_t r = b->filling ? take_off(b, b->filling) : DT_OK;
+    dt_result_t r = b->filling ? take_off(name, b, b->filling) : DT_OK;
 
     if (r == DT_OK)
         b->filling = NULL;
     return r;
 }
 
+static const char pushing[] = "dt_bucket_push";
+
 static dt_result_t out_of_memory(void)
 {
-    return dt_fail(DT_ERR_NOMEM, "dt_bucket_push: out of memory");
+    return dt_fail(DT_ERR_NOMEM, "%s: out of memory", pushing);
 }
 
 static dt_result_t push_alone(struct dt_bucket *b, void *buf, size_t bytes)
 {
     struct flight *f = flight_new(b, true);
-    dt_result_t r = f && add_piece(f, buf, bytes) ? flush(b) : out_of_memory();
+    dt_result_t r = f && add_piece(f, buf, bytes) ? flush(pushing, b) : out_of_memory();
 
     if (r == DT_OK)
-        r = take_off(b, f);
+        r = take_off(pushing, b, f);
     if (r != DT_OK)
         flight_free(f);
     return r;
@@ -277,7 +281,7 @@ static dt_result_t push_together(struct dt_bucket *b, void *buf, size_t bytes)
     dt_result_t r = DT_OK;
 
     if (b->filling && b->filling->bytes + bytes > b->cap)
-        r = flush(b);
+        r = flush(pushing, b);
     if (r != DT_OK)
         return r;
     if (!b->filling)
@@ -295,14 +299,12 @@ static dt_result_t check_bucket(const char *name, const struct dt_bucket *b)
 
 static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t count)
 {
-    dt_result_t r = check_bucket("dt_bucket_push", b);
+    dt_result_t r = check_bucket(pushing, b);
 
+    if (r == DT_OK)
+        r = dt_check_buffer(pushing, buf, count, b->dtype);
     if (r != DT_OK)
         return r;
-    if (count && !buf)
-        return dt_fail(DT_ERR_ARG, "dt_bucket_push: no buffer was given");
-    if (count > PTRDIFF_MAX / dt_dtype_size(b->dtype))
-        return dt_fail(DT_ERR_ARG, "dt_bucket_push: count %zu is larger than memory", count);
     return b->failed == DT_OK ? DT_OK : dt_error_again(&b->error);
 }
 
@@ -321,40 +323,48 @@ dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
     return push_together(b, buf, bytes);
 }
 
-dt_result_t dt_bucket_wait(dt_bucket_t *b)
+static dt_result_t empty(const char *name, struct dt_bucket *b)
 {
-    dt_result_t r = check_bucket("dt_bucket_wait", b);
+    dt_result_t r = flush(name, b);
 
-    if (r != DT_OK)
-        return r;
-    r = flush(b);
     while (b->first)
         land(b);
     return b->failed == DT_OK ? r : dt_error_again(&b->error);
 }
 
-static dt_result_t check_create(dt_dtype_t dtype, dt_op_t op, dt_bucket_t **bucket)
+dt_result_t dt_bucket_wait(dt_bucket_t *b)
 {
+    dt_result_t r = check_bucket("dt_bucket_wait", b);
+
+    return r == DT_OK ? empty("dt_bucket_wait", b) : r;
+}
+
+static void see_nothing(struct dt_comm *c, void *arg)
+{
+    (void)c;
+    (void)arg;
+}
+
+static dt_result_t check_create(const dt_comm_t *comm, dt_dtype_t dtype, dt_op_t op,
+                                dt_bucket_t **bucket)
+{
+    static const char name[] = "dt_bucket_create";
+    dt_result_t r;
+
     if (!bucket)
-        return dt_fail(DT_ERR_ARG, "dt_bucket_create: there is nowhere to put the bucket");
+        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the bucket", name);
     *bucket = NULL;
-    if (!dt_dtype_size(dtype))
-        return dt_fail(DT_ERR_ARG, "dt_bucket_create: %d is no dt_dtype_t", (int)dtype);
-    if ((unsigned)op >= DT_OP_MAX)
-        return dt_fail(DT_ERR_ARG, "dt_bucket_create: %d is no dt_op_t", (int)op);
-    if (!dt_op_applies(op, dtype))
-        return dt_fail(DT_ERR_ARG, "dt_bucket_create: %s folds the bits of integers, not %s",
-                       dt_op_name(op), dt_dtype_name(dtype));
-    return DT_OK;
+    r = dt_context_see(name, comm, see_nothing, NULL);
+    if (r == DT_OK)
+        r = dt_check_buffer(name, NULL, 0, dtype);
+    return r == DT_OK ? dt_check_op(name, dtype, op) : r;
 }
 
 dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
                              dt_bucket_t **bucket)
 {
-    dt_result_t r = check_create(dtype, op, bucket);
+    dt_result_t r = check_create(comm, dtype, op, bucket);
 
-    if (r == DT_OK)
-        r = dt_context_check_process("dt_bucket_create");
     if (r != DT_OK)
         return r;
     *bucket = calloc(1, sizeof **bucket);
@@ -382,10 +392,10 @@ dt_result_t dt_bucket_free(dt_bucket_t *b)
 
     if (!b)
         return DT_OK;
-    r = dt_context_check_process("dt_bucket_free");
+    r = check_bucket("dt_bucket_free", b);
     if (r != DT_OK)
         return r;
-    r = dt_bucket_wait(b);
+    r = empty("dt_bucket_free", b);
     free_all(b->spare);
     flight_free(b->filling);
     dt_mem_free(b->slots);

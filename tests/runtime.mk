@@ -15,6 +15,7 @@ UNIT_TESTS += \
 	tests/unit/huge \
 	tests/unit/memory \
 	tests/unit/mismatches \
+	tests/unit/misuse \
 	tests/unit/movement \
 	tests/unit/pair \
 	tests/unit/ways \
@@ -90,6 +91,10 @@ tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_mismatches_SOURCES = tests/unit/mismatches.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_mismatches_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_misuse_SOURCES = tests/unit/misuse.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_misuse_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_misuse_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_movement_SOURCES = tests/unit/movement.c
 tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

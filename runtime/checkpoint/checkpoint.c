@@ -1,6 +1,7 @@
 /* The public calls: what the program has registered, and the store that its environment names. */
 #include <errno.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,8 +107,11 @@ static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
     if (len < 1 || len > DT_SHARD_NAME_MAX)
         return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: a name has 1 to %d bytes, not %zu",
                        DT_SHARD_NAME_MAX, len);
-    if (bytes && !buf)
+    if (bytes && (!buf || buf == DT_IN_PLACE))
         return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\": no buffer was given", name);
+    if (bytes > PTRDIFF_MAX)
+        return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\": %zu bytes are more than memory",
+                       name, bytes);
     for (uint32_t i = 0; i < dti_checkpoint.buffers.n; i++)
         if (strcmp(dti_checkpoint.buffers.v[i].name, name) == 0)
             return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already",

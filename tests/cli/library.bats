@@ -35,6 +35,13 @@ declared() {
     diff declared mapped
 }
 
+@test "tests/unit/misuse makes every call of the header in wrong ways" {
+    test="$DTRUN_SOURCE/tests/unit/misuse.c"
+    { grep -oE 'dt_[a-z_]+' "$test"; sed -nE 's/^ *ROWS\(([a-z_]+),.*/dt_\1\ndt_i\1/p' "$test"; } >misused
+    declared | grep -vxFf misused >left || true
+    [ ! -s left ] || { cat left; false; }
+}
+
 @test "the library needs nothing but libc" {
     need readelf
     readelf -d "$LIB" | sed -nE 's/.*NEEDED.*\[(.*)\]/\1/p' | grep -v '^ld-linux' >needed
