@@ -55,17 +55,29 @@ static void *make_calls(void *arg)
 }
 
 /* Signals are the program's: its own threads take them. */
-static bool start(struct dt_async *a)
+static dt_result_t start(struct dt_async *a)
 {
     sigset_t all, before;
 
     if (a->started)
-        return true;
+        return DT_OK;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     a->started = pthread_create(&a->thread, NULL, make_calls, a) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return a->started;
+    return a->started ? DT_OK
+                      : dt_fail(DT_ERR_NOMEM, "a thread for calls in the background could not be "
+                                              "started (RLIMIT_NPROC?)");
+}
+
+dt_result_t dt_async_start(struct dt_async *a)
+{
+    dt_result_t r;
+
+    pthread_mutex_lock(&a->mutex);
+    r = start(a);
+    pthread_mutex_unlock(&a->mutex);
+    return r;
 }
 
 static void append(struct dt_async *a, struct dt_task *task)
@@ -86,18 +98,16 @@ static void prepare(struct dt_task *task)
 
 static dt_result_t hand_in(struct dt_async *a, struct dt_task *task, bool drawn)
 {
-    bool started;
+    dt_result_t r;
 
     pthread_mutex_lock(&a->mutex);
-    started = start(a);
-    if (started && !drawn)
+    r = start(a);
+    if (r == DT_OK && !drawn)
         task->number = dt_ticketlock_draw(a->lock);
-    if (started)
+    if (r == DT_OK)
         append(a, task);
     pthread_mutex_unlock(&a->mutex);
-    return started ? DT_OK
-                   : dt_fail(DT_ERR_NOMEM, "a thread for calls in the background could "
-                                           "not be started (RLIMIT_NPROC?)");
+    return r;
 }
 
 dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)

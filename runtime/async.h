@@ -42,6 +42,8 @@ struct dt_async { /* all zero at first */
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
 /* DT_ERR_NOMEM: there can be no thread; nothing was handed in. */
 dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
+/* The same, before there is a task that needs it. */
+dt_result_t dt_async_start(struct dt_async *a);
 /* Draws its number only if nobody holds the lock or waits for it. True: the task holds the lock,
  * and somebody has to make it, or pass it on. */
 bool dt_async_hold_back(struct dt_async *a, struct dt_task *task);

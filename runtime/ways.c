@@ -247,6 +247,11 @@ dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, si
     if (r != DT_OK)
         return r;
     task->way = w;
+    /* What has begun cannot be taken back for want of a thread. */
+    if (is_local(w) && !dt_handover_is_piped(&w->shm, buf, count * dt_dtype_size(dtype)))
+        r = dt_async_start(&w->async);
+    if (r != DT_OK)
+        return r;
     if (!is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
         !dt_async_hold_back(&w->async, task))
         return dt_async_hand_in(&w->async, task);

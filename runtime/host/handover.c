@@ -224,15 +224,32 @@ static void expect(struct dt_handover *h)
     h->in.bytes = h->bytes;
 }
 
+static struct dt_place place_of(const struct dt_shm *s, const void *buf, size_t bytes)
+{
+    return bytes >= LEAST_OPEN ? dt_segment_place(s->comm, buf, bytes) : (struct dt_place){ 0 };
+}
+
+static bool is_piped(const struct dt_shm *s, const struct dt_place *place, size_t bytes)
+{
+    size_t room = dt_pipe_capacity(s) - sizeof(struct dt_handover_opening);
+
+    return !place->segment && bytes <= dt_least(room, MOST_PIPED);
+}
+
+bool dt_handover_is_piped(const struct dt_shm *s, const void *buf, size_t bytes)
+{
+    const struct dt_place place = place_of(s, buf, bytes);
+
+    return is_piped(s, &place, bytes);
+}
+
 /* Of data that others could take where they stand the opening tells where. */
 static void offer(struct dt_handover *h)
 {
     struct dt_handover_opening *o = &h->out.opening;
-    size_t room = dt_pipe_capacity(h->s) - sizeof *o;
 
-    if (h->bytes >= LEAST_OPEN)
-        o->place = dt_segment_place(h->s->comm, h->buf, h->bytes);
-    o->piped = !o->place.segment && h->bytes <= dt_least(room, MOST_PIPED);
+    o->place = place_of(h->s, h->buf, h->bytes);
+    o->piped = is_piped(h->s, &o->place, h->bytes);
     if (!o->piped && h->bytes >= h->s->least_direct && reaches(h->s, h->peer))
         o->address = (uintptr_t)h->buf;
 }

@@ -451,6 +451,37 @@ static int swap_often(int rank, void *arg)
     return 0;
 }
 
+/* Where there can be no threads, what needs one is refused before anything has begun. */
+static int thread_less(int rank, void *arg)
+{
+    static int64_t x[MOST], y[MOST];
+    dt_request_t request = { 0 };
+    pthread_attr_t attr;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(pthread_attr_init(&attr) == 0);
+    NEED(pthread_attr_setstacksize(&attr, (size_t)1 << 46) == 0);
+    NEED(pthread_setattr_default_np(&attr) == 0);
+    x[MOST - 1] = rank;
+    NEED(give(x, MOST, 1 - rank, &request) == DT_ERR_NOMEM && request.id == 0);
+    NEED(take(y, MOST, 1 - rank, &request) == DT_ERR_NOMEM && request.id == 0);
+    NEED(strstr(dt_last_error(), "a thread"));
+    NEED(take(y, 1, 1 - rank, &request) == DT_OK);
+    NEED(dt_send(DT_WORLD, x, 1, DT_I64, 1 - rank) == DT_OK && dt_wait(&request) == DT_OK);
+    NEED(rank || dt_send(DT_WORLD, x, MOST, DT_I64, 1) == DT_OK);
+    NEED(dt_recv(DT_WORLD, y, MOST, DT_I64, 1 - rank) == DT_OK && y[MOST - 1] == 1 - rank);
+    NEED(!rank || dt_send(DT_WORLD, x, MOST, DT_I64, 0) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_cannot_have_its_thread_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = thread_less }), 0);
+}
+
 static void what_is_parked_needs_no_thread(void **state)
 {
     const struct testjob_plan plan = { .hosts = "2", .body = swap_often };
@@ -540,6 +571,7 @@ int main(void)
         cmocka_unit_test(what_is_under_way_is_not_left_behind),
         cmocka_unit_test(communicators_take_their_ways_along),
         cmocka_unit_test(what_is_parked_needs_no_thread),
+        cmocka_unit_test(what_cannot_have_its_thread_is_refused),
         cmocka_unit_test(what_the_peer_has_ended_is_over),
         cmocka_unit_test(what_is_parked_can_be_asked_for_in_any_way),
     };
