@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "runtime/error.h"
+#include "runtime/wire/env.h"
 
 void dt_world_none(struct dt_world *w)
 {
@@ -75,6 +76,17 @@ static dt_result_t take_table(struct dt_world *w)
                : dt_fail(DT_ERR_VERSION, "rank %d: dtrun's table of ranks makes no sense", w->rank);
 }
 
+/* The others would try in vain to reach one that listens nowhere. */
+static dt_result_t check_nodes(const struct dt_world *w, const struct dt_agentenv *env)
+{
+    if (env->nodes > 1 || w->nodes == 1)
+        return DT_OK;
+    return dt_fail(DT_ERR_STATE,
+                   "rank %d: the environment says %s=%u, but the job has %u hosts: it was changed "
+                   "on the way",
+                   w->rank, DT_ENV_NODES, env->nodes, w->nodes);
+}
+
 static dt_result_t rendezvous(struct dt_world *w, const struct dt_agentenv *env, uint16_t port)
 {
     struct dt_rankmsg welcome = { 0 };
@@ -83,6 +95,8 @@ static dt_result_t rendezvous(struct dt_world *w, const struct dt_agentenv *env,
 
     if (r == DT_OK)
         r = take_welcome(w, &welcome);
+    if (r == DT_OK)
+        r = check_nodes(w, env);
     sodium_memzero(&welcome, sizeof welcome);
     if (r == DT_OK) {
         dt_hostshm_note_call(&w->shm.ranks[w->local_rank], 1, DT_HOSTSHM_INSIDE | DT_CALL_INIT);

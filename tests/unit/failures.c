@@ -433,13 +433,12 @@ static void only_one_process_is_a_rank(void **state)
     assert_int_equal(result.ranks[0].step, -1);
 }
 
-static int misnamed(int rank, void *arg)
+static int misnamed(int rank, void *name)
 {
-    (void)arg;
     if (rank == 1) {
-        setenv(DT_ENV_RANK, "0", 1);
+        setenv(name, strcmp(name, DT_ENV_NODES) == 0 ? "1" : "0", 1);
         NEED(dt_init() == DT_ERR_STATE);
-        NEED(strstr(dt_last_error(), "DTRUN_RANK"));
+        NEED(strstr(dt_last_error(), name));
         return 9;
     }
     NEED(dt_init() == DT_ERR_PEER);
@@ -448,10 +447,14 @@ static int misnamed(int rank, void *arg)
 
 static void a_rank_is_who_its_socket_says(void **state)
 {
+    static char *const names[] = { DT_ENV_RANK, DT_ENV_GENERATION, DT_ENV_NODES };
+
     (void)state;
-    assert_int_equal(run("2", misnamed, NULL), 0);
-    assert_int_equal(WEXITSTATUS(result.ranks[1].status), 9);
-    assert_int_equal(result.ranks[0].status, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(run(i < 2 ? "2" : "1 1", misnamed, names[i]), 0);
+        assert_int_equal(WEXITSTATUS(result.ranks[1].status), 9);
+        assert_int_equal(result.ranks[0].status, 0);
+    }
 }
 
 /* ---- steps that are watched ---- */
