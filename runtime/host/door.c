@@ -1,6 +1,8 @@
 #include "runtime/host/door.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,22 +91,6 @@ size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS])
     return n;
 }
 
-static int let_in(struct dt_door *d)
-{
-    struct dt_door_guest *g;
-
-    while ((g = seat(d))) {
-        int fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        if (fd < 0)
-            return errno == EMFILE || errno == ENFILE ? errno : 0;
-        dismiss(g);
-        dt_handshake_host(&g->shake, fd);
-        g->deadline = dt_clock_ms() + GUEST_MS;
-    }
-    return 0;
-}
-
 static int take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)
 {
     for (size_t i = 0; i < d->n_parked; i++) {
@@ -144,6 +130,36 @@ static void hear(struct dt_door *d, struct dt_door_guest *g)
         park(d, g);
     if (verdict != DT_SHAKE_PENDING || g->deadline <= dt_clock_ms())
         dismiss(g);
+}
+
+/* For how long nothing has come from a caller: those who waited to be let in had their time to
+ * speak. 0: the kernel does not know. */
+static int64_t silence_ms(int fd)
+{
+    struct tcp_info info = { 0 };
+    socklen_t len = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_last_ack_recv : 0;
+}
+
+/* At most as many as can have queued: who calls again and again does not hold up this rank. */
+static int let_in(struct dt_door *d)
+{
+    struct dt_door_guest *g;
+
+    for (int i = 0; i < SOMAXCONN && (g = seat(d)); i++) {
+        int fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0)
+            return errno == EMFILE || errno == ENFILE ? errno : 0;
+        dismiss(g);
+        dt_handshake_host(&g->shake, fd);
+        g->deadline = dt_clock_ms() + GUEST_MS;
+        hear(d, g);
+        if (g->shake.fd >= 0 && dt_handshake_awaits_hello(&g->shake))
+            g->deadline -= silence_ms(fd);
+    }
+    return 0;
 }
 
 int dt_door_turn(struct dt_door *d)

@@ -34,6 +34,11 @@ bool dt_handshake_is_connected(const struct dt_handshake *s)
     return s->stage != CONNECT;
 }
 
+bool dt_handshake_awaits_hello(const struct dt_handshake *s)
+{
+    return s->stage == HELLO;
+}
+
 /* Moves one message of the handshake. THROUGH: the next one's turn has come. */
 static enum dt_verdict move(struct dt_handshake *s, bool sending, uint8_t *msg, size_t len)
 {

@@ -37,5 +37,7 @@ enum dt_verdict dt_handshake_hosting(struct dt_handshake *s, const struct dt_aut
 
 /* Whether a connection has been made at all. */
 bool dt_handshake_is_connected(const struct dt_handshake *s);
+/* The listening side: whether the caller has not said who it is. */
+bool dt_handshake_awaits_hello(const struct dt_handshake *s);
 
 #endif

@@ -7,6 +7,8 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@ static const uint8_t secret[DT_SECRET_BYTES] = { 1, 2, 3 };
 
 static struct dt_door door;
 static uint16_t port;
+static unsigned turns; /* how often somebody looked who is at the door */
 
 static int setup(void **state)
 {
@@ -55,6 +58,7 @@ static void turn(const struct dt_handshake *s)
     p[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
     poll(p, n, GLANCE);
     dt_door_turn(&door);
+    turns++;
 }
 
 /* Returns a connection, or -1 where the door does not answer. */
@@ -177,6 +181,39 @@ static void silence_keeps_nobody_out(void **state)
         close(silent[i]);
 }
 
+/* How long ago this end of a connection has heard anything, as its kernel says. */
+static unsigned quiet_ms(int fd)
+{
+    struct tcp_info info = { 0 };
+    socklen_t len = sizeof info;
+
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
+    return info.tcpi_state == TCP_ESTABLISHED ? info.tcpi_last_ack_recv : 0;
+}
+
+/* They had their time to speak while nobody looked: one look sends them away, however many there
+ * are. (As many as the shortest usual queue of a listener holds.) */
+static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
+{
+    enum { CROWD = 3 * DT_DOOR_GUESTS, SILENT_MS = 1000, TURNS = 8 };
+    struct dt_auth a = caller(1, 0);
+    int silent[CROWD], fd;
+
+    (void)state;
+    for (int i = 0; i < CROWD; i++) {
+        silent[i] = dt_inet_connect("127.0.0.1", port);
+        assert_true(silent[i] >= 0);
+    }
+    while (quiet_ms(silent[CROWD - 1]) < SILENT_MS)
+        poll(NULL, 0, GLANCE);
+    turns = 0;
+    fd = call(&a);
+    assert_in_range(turns, 1, TURNS);
+    expect_pair(dt_door_take(&door, 0, 0, 1), fd);
+    for (int i = 0; i < CROWD; i++)
+        close(silent[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -186,6 +223,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_freed_is_forgotten, setup, teardown),
         CHECKS_SETUP_TEARDOWN("34, 35", strangers_are_refused, setup, teardown),
         CHECKS_SETUP_TEARDOWN("35", silence_keeps_nobody_out, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", a_crowd_that_has_been_silent_is_sent_away_at_once, setup,
+                              teardown),
     };
 
     alarm(300); /* a watchdog */
