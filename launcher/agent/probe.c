@@ -6,6 +6,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -54,7 +55,7 @@ struct dt_probe {
     struct attempt *attempts; /* target by target, each target's in order of preference */
     uint32_t n;
     struct conn *guests;
-    unsigned n_guests;
+    unsigned n_guests, guests_max;
 };
 
 static void on_event(uv_poll_t *poll, int status, int events);
@@ -246,7 +247,7 @@ static void on_caller(uv_poll_t *poll, int status, int events)
         advance(p);
         return;
     }
-    if (p->n_guests == GUESTS_MAX)
+    if (p->n_guests == p->guests_max)
         conn_close(oldest_guest(p));
     c = conn_open(p, fd, HANDSHAKE_MS);
     c->next = p->guests;
@@ -377,11 +378,22 @@ static void advance(struct dt_probe *p)
     wake_at(p, due);
 }
 
+/* Of the files that this process may have open, most are for ranks: anybody can call. */
+static unsigned guests_allowed(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 >= GUESTS_MAX)
+        return GUESTS_MAX;
+    return (unsigned)limit.rlim_cur / 4 + 1;
+}
+
 struct dt_probe *dt_probe_create(uv_loop_t *loop, uint16_t *port)
 {
     struct dt_probe *p = dt_xcalloc(1, sizeof *p);
 
     p->loop = loop;
+    p->guests_max = guests_allowed();
     *port = 0;
     p->listener = sodium_init() < 0 ? -1 : dt_inet_listen(port);
     uv_timer_init(loop, &p->timer);

@@ -1,8 +1,10 @@
 /* Agents that try to reach each other, all in this process and on loopback. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,7 +14,7 @@
 #include "runtime/wire/inet.h"
 #include "tests/unit/unit.h"
 
-enum { AGENTS = 2, WATCHDOG_S = 120 };
+enum { AGENTS = 2, WATCHDOG_S = 120, FEW_FILES = 200 };
 
 struct agent {
     struct dt_probe *probe;
@@ -233,6 +235,53 @@ static void strangers_at_the_door_change_nothing(void **state)
         close(strangers[i]);
 }
 
+static int open_agents_of_few_files(void **state)
+{
+    struct rlimit limit, low;
+    int r;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    low = (struct rlimit){ FEW_FILES, limit.rlim_max };
+    setrlimit(RLIMIT_NOFILE, &low);
+    r = open_agents(state);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    return r;
+}
+
+static bool is_connected(int fd)
+{
+    struct tcp_info info = { 0 };
+    socklen_t len = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+           info.tcpi_state == TCP_ESTABLISHED;
+}
+
+/* The one who came first goes first. */
+static void a_crowd_leaves_files_to_the_agent(void **state)
+{
+    enum { CROWD = FEW_FILES / 2 };
+    int strangers[CROWD];
+    char c;
+
+    (void)state;
+    for (int i = 0; i < CROWD; i++) {
+        strangers[i] = dt_inet_connect("127.0.0.1", now->agents[1].port);
+        while (!is_connected(strangers[i]))
+            uv_run(&now->loop, UV_RUN_NOWAIT);
+    }
+    for (int i = 0; i < 2 * CROWD; i++)
+        uv_run(&now->loop, UV_RUN_NOWAIT);
+    assert_int_equal(recv(strangers[0], &c, 1, MSG_DONTWAIT), 0);
+    assert_int_equal(recv(strangers[CROWD - 1], &c, 1, MSG_DONTWAIT), -1);
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
+    EXPECT(0, DT_REACH_OK);
+    EXPECT(1, DT_REACH_OK);
+    for (int i = 0; i < CROWD; i++)
+        close(strangers[i]);
+}
+
 /* A host that says nothing at 127.0.0.1 and hangs up at 127.0.0.2. */
 struct rude {
     int fd;
@@ -287,6 +336,7 @@ int main(void)
         cmocka_unit_test_setup(nobody_listens, open_agents),
         cmocka_unit_test_setup(who_has_another_secret_is_a_stranger, open_agents),
         cmocka_unit_test_setup(strangers_at_the_door_change_nothing, open_agents),
+        cmocka_unit_test_setup(a_crowd_leaves_files_to_the_agent, open_agents_of_few_files),
         cmocka_unit_test_setup(who_hangs_up_is_not_called_again_at_once, open_agents),
     };
 
