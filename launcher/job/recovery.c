@@ -270,6 +270,20 @@ int64_t dt_job_lost_steps(const struct dt_job *j, bool *known)
     return lost;
 }
 
+/* What was committed is durable: who does not find it looks at another directory, or somebody has
+ * removed it. */
+static void say_behind(const struct dt_job *j, int64_t restored)
+{
+    if (restored >= 0)
+        dt_say("going on from step %" PRId64 ", although a checkpoint of step %" PRId64
+               " was committed; do all hosts see the same checkpoint directory?",
+               restored, j->restart.committed);
+    else
+        dt_say("going on from the beginning, although a checkpoint of step %" PRId64
+               " was committed; do all hosts see the same checkpoint directory?",
+               j->restart.committed);
+}
+
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
 {
     struct dt_recovery *r = &j->recoveries[j->nrecoveries - 1];
@@ -278,6 +292,8 @@ void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
     j->recovering = false;
     r->seconds = (double)(dt_now_ns() - r->failed_ns) / 1e9;
     if (restored_known) {
+        if (restored < j->restart.committed)
+            say_behind(j, restored);
         r->from_step = restored;
         if (j->reached_is_known)
             r->lost_steps = dt_restart_lost_steps(j->reached, restored);

@@ -61,6 +61,23 @@ ends_well() {
     clean
 }
 
+@test "who does not find the checkpoint that was committed says so" {
+    local lose='[ "$RANK$DTRUN_GENERATION" != 02 ] || rm -r $GONE; exec "$@"'
+
+    GONE=ckpt/step_000000000050 dtrun --checkpoint-dir ckpt -np 2 --inject kill:rank=1,step=57 \
+        sh -c "$lose" sh "$(TRAIN)" 100 10
+    result_is 2 100
+    err_has "dtrun: restarting 2 ranks from the checkpoint of step 50"
+    err_has "dtrun: going on from step 40, although a checkpoint of step 50 was committed; do all hosts"
+    err_has ", 17 steps lost"
+    GONE=away dtrun --checkpoint-dir away -np 2 --inject kill:rank=1,step=57 \
+        sh -c "$lose" sh "$(TRAIN)" 100 10
+    result_is 2 100
+    err_has "dtrun: going on from the beginning, although a checkpoint of step 50 was committed; do all hosts"
+    err_has ", 57 steps lost"
+    clean
+}
+
 @test "a fault that did not strike is told of at the end, and why" {
     dtrun -np 3 --inject kill:rank=2,step=500 --inject stop:rank=1,after=900 \
         --inject host:node=0,step=600 --inject exit:rank=1,step=9,restart=1 "$(TRAIN)" 20 10
