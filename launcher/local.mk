@@ -94,6 +94,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/dial.c launcher/remote/dial.h \
 	launcher/remote/knownhosts.c launcher/remote/knownhosts.h \
 	launcher/remote/link.c launcher/remote/link.h \
+	launcher/remote/logon.c launcher/remote/logon.h \
 	launcher/remote/outbox.c launcher/remote/outbox.h \
 	launcher/remote/pass.c launcher/remote/pass.h \
 	launcher/remote/resolve.c launcher/remote/resolve.h \
@@ -102,6 +103,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/ssherror.c launcher/remote/ssherror.h \
 	launcher/remote/sshkey.c launcher/remote/sshkey.h \
 	launcher/remote/sshlogin.c launcher/remote/sshlogin.h \
+	launcher/remote/sshsocket.c launcher/remote/sshsocket.h \
 	launcher/remote/sshwire.c launcher/remote/sshwire.h \
 	launcher/remote/transport.h \
 	launcher/remote/transport_auto.c \

@@ -1,14 +1,6 @@
-/* libssh2 as transport: one session, one channel, never blocking.
- *
- * libssh2 does not touch the socket. What arrives is put into `in`, from which its RECV callback
- * takes; its SEND callback appends whole packets to `wire` and always succeeds. (On a link that
- * takes only part of a packet libssh2 1.10 confuses itself: a window adjustment that must wait is
- * lost, and reading while a write is half done fails.) What bounds `wire` is that no application
- * data is given to libssh2 while much of it waits. */
-#include <errno.h>
+/* libssh2 as transport: one session, one channel, never blocking. */
 #include <libssh2.h>
 #include <limits.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,24 +8,24 @@
 #include "launcher/remote/base64.h"
 #include "launcher/remote/child.h"
 #include "launcher/remote/dial.h"
+#include "launcher/remote/logon.h"
 #include "launcher/remote/outbox.h"
-#include "launcher/remote/sshagent.h"
 #include "launcher/remote/ssherror.h"
 #include "launcher/remote/sshlogin.h"
+#include "launcher/remote/sshsocket.h"
 #include "launcher/remote/transport.h"
 
 enum {
     LOGIN_FACTOR = 3, /* of ConnectTimeout: from the connection to the running command */
     WIRE_MAX = 128 * 1024,
-    READ_SIZE = 64 * 1024,
 };
 
-enum phase { DIALLING, HANDSHAKE, LOGIN, METHODS, CHANNEL, EXEC, RUNNING, ENDING, OVER };
+enum phase { DIALLING, HANDSHAKE, LOGIN, CHANNEL, EXEC, RUNNING, ENDING, OVER };
 
 static const char *const phase_names[] = {
-    [DIALLING] = "connect",     [HANDSHAKE] = "handshake", [LOGIN] = "authenticate",
-    [METHODS] = "authenticate", [CHANNEL] = "agent start", [EXEC] = "agent start",
-    [RUNNING] = "connection",   [ENDING] = "connection",   [OVER] = "connection",
+    [DIALLING] = "connect",    [HANDSHAKE] = "handshake", [LOGIN] = "authenticate",
+    [CHANNEL] = "agent start", [EXEC] = "agent start",    [RUNNING] = "connection",
+    [ENDING] = "connection",   [OVER] = "connection",
 };
 
 struct dt_transport {
@@ -46,24 +38,14 @@ struct dt_transport {
     bool released; /* session and handles are on their way out */
     bool paused;
     bool owes_drained;
-    bool hung_up;     /* the host closed the connection, or it broke */
-    int hangup_error; /* libuv's, or 0 */
-    int holds;        /* what must end before this can be freed */
+    int holds; /* what must end before this can be freed */
     struct dt_dial *dial;
-    uv_tcp_t *tcp;
     uv_timer_t timer;
-    uv_write_t write;
+    struct dt_sshsocket socket;
     LIBSSH2_SESSION *session;
+    struct dt_logon logon;
     LIBSSH2_CHANNEL *channel;
-    struct dt_outbox in;     /* from the socket */
-    struct dt_outbox wire;   /* to the socket */
-    struct dt_outbox flying; /* what libuv is writing of it */
-    struct dt_outbox out;    /* application data for the channel */
-    size_t key;              /* the next to offer */
-    struct dt_sshagent_call *agent_call;
-    struct dt_strbuf signature;
-    const char *agent_why; /* the agent would not sign */
-    bool signed_;
+    struct dt_outbox out; /* application data for the channel */
     struct dt_error why;
 };
 
@@ -71,16 +53,15 @@ static void drive(struct dt_transport *t);
 
 /* ---- ending ---- */
 
-static void release_hold(struct dt_transport *t)
+static void release_hold(void *arg)
 {
+    struct dt_transport *t = arg;
+
     if (--t->holds > 0)
         return;
     t->events.closed(t->arg, &t->why);
-    dt_outbox_free(&t->in);
-    dt_outbox_free(&t->wire);
-    dt_outbox_free(&t->flying);
+    dt_sshsocket_free(&t->socket);
     dt_outbox_free(&t->out);
-    dt_strbuf_free(&t->signature);
     free(t);
 }
 
@@ -89,40 +70,24 @@ static void on_timer_closed(uv_handle_t *handle)
     release_hold(handle->data);
 }
 
-static void on_tcp_closed(uv_handle_t *handle)
-{
-    struct dt_transport *t = handle->data;
-
-    free(handle);
-    release_hold(t);
-}
-
 /* Says goodbye as far as that goes without waiting. */
 static void release(struct dt_transport *t)
 {
-    uv_buf_t buf;
-
     if (t->released)
         return;
     t->released = true;
     if (t->session) {
-        if (t->channel && !t->hung_up)
+        if (t->channel && !t->socket.hung_up)
             libssh2_session_disconnect(t->session, "done");
-        t->hung_up = true; /* libssh2 waits for nothing more */
-        dt_outbox_consume(&t->in, t->in.len);
+        dt_sshsocket_hang_up(&t->socket);
         libssh2_session_free(t->session);
         t->session = NULL;
     }
-    if (t->tcp) {
-        buf = uv_buf_init((char *)(uintptr_t)dt_outbox_head(&t->wire), (unsigned)t->wire.len);
-        if (t->flying.len == 0 && t->wire.len)
-            uv_try_write((uv_stream_t *)t->tcp, &buf, 1);
-        uv_close((uv_handle_t *)t->tcp, on_tcp_closed);
-    }
+    if (t->socket.tcp)
+        dt_sshsocket_close(&t->socket);
     if (t->dial)
         dt_dial_cancel(t->dial);
-    if (t->agent_call)
-        dt_sshagent_cancel(t->agent_call);
+    dt_logon_close(&t->logon);
     uv_close((uv_handle_t *)&t->timer, on_timer_closed);
 }
 
@@ -153,124 +118,34 @@ static void fail_session(struct dt_transport *t)
     const char *phase = phase_names[t->phase];
 
     libssh2_session_last_error(t->session, &text, NULL, 0);
-    if (t->hung_up && t->phase >= RUNNING)
+    if (t->socket.hung_up && t->phase >= RUNNING)
         fail(t, "connection: it was lost (%s)",
-             t->hangup_error ? strerror(-t->hangup_error) : "the host closed it");
-    else if (t->hangup_error)
+             t->socket.error ? strerror(-t->socket.error) : "the host closed it");
+    else if (t->socket.error)
         fail(t, "%s: the connection broke: %s; is the host up? try: ssh %s true", phase,
-             strerror(-t->hangup_error), t->remote->host->name);
-    else if (t->hung_up)
+             strerror(-t->socket.error), t->remote->host->name);
+    else if (t->socket.hung_up)
         fail(t, "%s: the host closed the connection; " DT_SSHERROR_CLOSED, phase);
     else
         fail(t, "%s: libssh2: %s; try --transport ssh", phase, text && *text ? text : "error");
 }
 
-/* ---- the socket ---- */
+/* ---- connecting ---- */
 
-static void on_written(uv_write_t *req, int status)
+static size_t stream_pending(const struct dt_transport *t)
 {
-    struct dt_transport *t = req->data;
+    return t->out.len + dt_sshsocket_pending(&t->socket);
+}
 
-    dt_outbox_free(&t->flying);
-    if (t->phase == OVER)
-        return;
-    if (status < 0 && !t->hung_up) {
-        t->hung_up = true;
-        t->hangup_error = status;
-    }
+static void on_moved(void *arg)
+{
+    struct dt_transport *t = arg;
+
     drive(t);
-    if (t->phase == RUNNING && t->owes_drained && t->out.len + t->wire.len + t->flying.len == 0) {
+    if (t->phase == RUNNING && t->owes_drained && stream_pending(t) == 0) {
         t->owes_drained = false;
         t->events.drained(t->arg);
     }
-}
-
-static void flush(struct dt_transport *t)
-{
-    uv_buf_t buf;
-
-    if (t->released || !t->tcp || t->flying.len || t->wire.len == 0)
-        return;
-    t->flying = t->wire;
-    t->wire = (struct dt_outbox){ 0 };
-    t->write.data = t;
-    buf = uv_buf_init((char *)(uintptr_t)dt_outbox_head(&t->flying), (unsigned)t->flying.len);
-    if (uv_write(&t->write, (uv_stream_t *)t->tcp, &buf, 1, on_written))
-        dt_outbox_free(&t->flying);
-}
-
-static LIBSSH2_SEND_FUNC(take_packet)
-{
-    struct dt_transport *t = *abstract;
-
-    (void)socket;
-    (void)flags;
-    dt_outbox_add(&t->wire, buffer, length);
-    return (ssize_t)length;
-}
-
-static LIBSSH2_RECV_FUNC(give_bytes)
-{
-    struct dt_transport *t = *abstract;
-    size_t n = t->in.len < length ? t->in.len : length;
-
-    (void)socket;
-    (void)flags;
-    if (n == 0)
-        return t->hung_up ? 0 : -EAGAIN;
-    memcpy(buffer, dt_outbox_head(&t->in), n);
-    dt_outbox_consume(&t->in, n);
-    return (ssize_t)n;
-}
-
-/* The host says that it will close the connection. */
-static LIBSSH2_DISCONNECT_FUNC(note_goodbye)
-{
-    struct dt_transport *t = *abstract;
-
-    (void)session;
-    (void)reason;
-    (void)message;
-    (void)message_len;
-    (void)language;
-    (void)language_len;
-    t->hung_up = true;
-}
-
-/* One for all: what was read is used up before the loop reads again. */
-static void give_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    static char buffer[READ_SIZE];
-
-    (void)handle;
-    (void)suggested;
-    *buf = uv_buf_init(buffer, sizeof buffer);
-}
-
-/* sshd leaves Nagle's algorithm on: a short packet of it waits until the one before has been
- * acknowledged, with which the kernel here would take its time (40 ms). */
-static void acknowledge(struct dt_transport *t)
-{
-    static const int yes = 1;
-    uv_os_fd_t fd;
-
-    if (!t->released && uv_fileno((uv_handle_t *)t->tcp, &fd) == 0)
-        setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &yes, sizeof yes);
-}
-
-static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
-{
-    struct dt_transport *t = stream->data;
-
-    if (n < 0) {
-        uv_read_stop(stream);
-        t->hung_up = true;
-        t->hangup_error = n == UV_EOF ? 0 : (int)n;
-    } else {
-        dt_outbox_add(&t->in, buf->base, (size_t)n);
-    }
-    drive(t);
-    acknowledge(t);
 }
 
 static int login_seconds(const struct dt_transport *t)
@@ -278,22 +153,6 @@ static int login_seconds(const struct dt_transport *t)
     int seconds = t->remote->login->config.connecttimeout;
 
     return seconds < INT_MAX / LOGIN_FACTOR ? LOGIN_FACTOR * seconds : INT_MAX;
-}
-
-/* The connection breaks when the host's kernel has not answered for so long; 0: when the system
- * finds so. One that is slow is not silent. */
-static void end_when_silent(struct dt_transport *t, int seconds)
-{
-    int probe = seconds > 1 ? seconds / 2 : 1, again = 1, on = seconds > 0;
-    int ms = seconds < INT_MAX / 1000 ? seconds * 1000 : INT_MAX;
-    uv_os_fd_t fd;
-
-    if (uv_fileno((uv_handle_t *)t->tcp, &fd) != 0)
-        return;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &probe, sizeof probe);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again, sizeof again);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof ms);
 }
 
 static void on_login_timeout(uv_timer_t *timer)
@@ -311,15 +170,11 @@ static int begin_session(struct dt_transport *t)
     static const char macs[] = "hmac-sha2-256,hmac-sha2-512,hmac-sha1";
     struct dt_strbuf methods = { 0 };
 
-    t->session = libssh2_session_init_ex(NULL, NULL, NULL, t);
+    t->session = dt_sshsocket_session(&t->socket);
     if (!t->session) {
         fail(t, "handshake: libssh2: out of memory");
         return -1;
     }
-    libssh2_session_set_blocking(t->session, 0);
-    libssh2_session_callback_set(t->session, LIBSSH2_CALLBACK_SEND, (void *)take_packet);
-    libssh2_session_callback_set(t->session, LIBSSH2_CALLBACK_RECV, (void *)give_bytes);
-    libssh2_session_callback_set(t->session, LIBSSH2_CALLBACK_DISCONNECT, (void *)note_goodbye);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_CRYPT_CS, ciphers);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_CRYPT_SC, ciphers);
     libssh2_session_method_pref(t->session, LIBSSH2_METHOD_MAC_CS, macs);
@@ -337,16 +192,13 @@ static int begin_session(struct dt_transport *t)
 static void on_dialled(void *arg, uv_tcp_t *tcp, const struct dt_error *err)
 {
     struct dt_transport *t = arg;
-    const struct dt_sshconfig *config = &t->remote->login->config;
 
     t->dial = NULL;
-    if (tcp) { /* the dial's hold becomes the socket's */
-        t->tcp = tcp;
-        tcp->data = t;
-    }
+    if (tcp) /* the dial's hold becomes the socket's */
+        dt_sshsocket_take(&t->socket, tcp, on_moved, release_hold, t);
     if (t->phase == OVER) {
         if (tcp)
-            uv_close((uv_handle_t *)tcp, on_tcp_closed);
+            dt_sshsocket_close(&t->socket);
         else
             release_hold(t);
         return;
@@ -357,12 +209,11 @@ static void on_dialled(void *arg, uv_tcp_t *tcp, const struct dt_error *err)
         release_hold(t);
         return;
     }
-    uv_tcp_nodelay(tcp, 1);
-    end_when_silent(t, config->connecttimeout);
+    dt_sshsocket_end_when_silent(&t->socket, t->remote->login->config.connecttimeout);
     uv_timer_start(&t->timer, on_login_timeout, (uint64_t)login_seconds(t) * 1000, 0);
     if (begin_session(t) == 0) {
         t->phase = HANDSHAKE;
-        uv_read_start((uv_stream_t *)tcp, give_buffer, on_read);
+        dt_sshsocket_read(&t->socket);
     }
     drive(t);
 }
@@ -401,15 +252,12 @@ static bool check_host(struct dt_transport *t)
 
 static bool step_handshake(struct dt_transport *t)
 {
-    uv_os_fd_t fd = -1;
     struct dt_strbuf methods = { 0 };
-    int rc;
+    int rc = libssh2_session_handshake(t->session, dt_sshsocket_fd(&t->socket));
 
-    uv_fileno((uv_handle_t *)t->tcp, &fd); /* libssh2 wants to see one */
-    rc = libssh2_session_handshake(t->session, fd);
     if (rc == LIBSSH2_ERROR_EAGAIN)
         return false;
-    if (rc == LIBSSH2_ERROR_KEX_FAILURE && !t->hung_up) {
+    if (rc == LIBSSH2_ERROR_KEX_FAILURE && !t->socket.hung_up) {
         dt_knownhosts_methods(&t->remote->login->known, &methods);
         if (methods.len)
             fail(t,
@@ -430,114 +278,29 @@ static bool step_handshake(struct dt_transport *t)
     return t->phase == LOGIN;
 }
 
-static void on_signed(void *arg, const struct dt_strbuf *reply, const char *why)
+static void on_wake(void *arg)
 {
-    struct dt_transport *t = arg;
-
-    t->agent_call = NULL;
-    t->signed_ = true;
-    t->agent_why = why;
-    if (reply && dt_sshagent_sign_reply(reply, &t->signature))
-        t->agent_why = "it refused to sign";
-    if (t->phase != OVER)
-        drive(t);
-    release_hold(t);
-}
-
-static LIBSSH2_USERAUTH_PUBLICKEY_SIGN_FUNC(sign_by_agent)
-{
-    struct dt_transport *t = *abstract;
-    const struct dt_auth_key *key = &t->remote->login->keys.v[t->key];
-    struct dt_strbuf request = { 0 };
-
-    (void)session;
-    if (t->signed_) {
-        t->signed_ = false;
-        if (t->agent_why)
-            return -1;
-        *sig = malloc(t->signature.len);
-        if (!*sig)
-            return -1;
-        memcpy(*sig, t->signature.data, t->signature.len);
-        *sig_len = t->signature.len;
-        dt_strbuf_free(&t->signature);
-        return 0;
-    }
-    if (!t->agent_call) {
-        dt_sshagent_sign_request(&request, &key->key.blob, data, data_len);
-        t->holds++;
-        t->agent_call = dt_sshagent_ask(t->loop, t->remote->login->config.identityagent, &request,
-                                        0, on_signed, t);
-        dt_strbuf_free(&request);
-    }
-    return LIBSSH2_ERROR_EAGAIN;
-}
-
-static int offer(struct dt_transport *t, const struct dt_auth_key *key)
-{
-    const char *user = t->remote->login->config.user;
-    void *abstract = t;
-
-    if (key->file)
-        return libssh2_userauth_publickey_fromfile_ex(t->session, user, (unsigned)strlen(user),
-                                                      NULL, key->file, NULL);
-    return libssh2_userauth_publickey(t->session, user,
-                                      (const unsigned char *)dt_strbuf_text(&key->key.blob),
-                                      key->key.blob.len, sign_by_agent, &abstract);
+    drive(arg);
 }
 
 static bool step_login(struct dt_transport *t)
 {
-    const struct dt_sshlogin *login = t->remote->login;
-    const struct dt_auth_keys *keys = &login->keys;
-    int rc;
-
-    while (t->key < keys->n && dt_auth_obstacle(&keys->v[t->key], login->rsa_works))
-        t->key++;
-    if (t->key == keys->n) {
-        t->phase = METHODS;
-        return true;
-    }
-    rc = offer(t, &keys->v[t->key]);
-    if (rc == LIBSSH2_ERROR_EAGAIN)
-        return false;
-    if (rc == 0) {
-        t->phase = CHANNEL;
-        return true;
-    }
-    t->key++;
-    if (!t->hung_up)
-        return true;
-    if (t->hangup_error) {
-        fail_session(t);
-        return false;
-    }
-    fail(t,
-         "authenticate as %s: the host closed the connection after %zu of %zu keys; name "
-         "the right one with identity= in the hostfile, or IdentitiesOnly in ~/.ssh/config",
-         login->config.user, t->key, keys->n);
-    return false;
-}
-
-/* No key has opened the door: what would? The question comes last, since a server takes it for an
- * attempt to log in without a key, and answers such attempts slowly. */
-static bool step_methods(struct dt_transport *t)
-{
-    const struct dt_sshlogin *login = t->remote->login;
-    const char *user = login->config.user;
-    char *methods = libssh2_userauth_list(t->session, user, (unsigned)strlen(user));
     struct dt_error err = { 0 };
 
-    if (!methods && libssh2_userauth_authenticated(t->session)) {
+    switch (dt_logon_step(&t->logon, t->session, &t->socket, &err)) {
+    case DT_LOGON_WAITS:
+        break;
+    case DT_LOGON_IN:
         t->phase = CHANNEL;
-        return true;
+        break;
+    case DT_LOGON_REFUSED:
+        fail(t, "%s", err.text);
+        break;
+    case DT_LOGON_BROKE:
+        fail_session(t);
+        break;
     }
-    if (!methods && !t->hung_up && libssh2_session_last_errno(t->session) == LIBSSH2_ERROR_EAGAIN)
-        return false;
-    dt_auth_explain(&err, &login->keys, &login->config, t->remote->host->name, methods,
-                    login->rsa_works);
-    fail(t, "%s", err.text);
-    return false;
+    return t->phase == CHANNEL;
 }
 
 static bool step_channel(struct dt_transport *t)
@@ -594,7 +357,7 @@ static bool write_channel(struct dt_transport *t)
 {
     ssize_t n;
 
-    if (t->phase != RUNNING || t->out.len == 0 || t->wire.len + t->flying.len > WIRE_MAX)
+    if (t->phase != RUNNING || t->out.len == 0 || dt_sshsocket_pending(&t->socket) > WIRE_MAX)
         return false;
     n = libssh2_channel_write(t->channel, dt_outbox_head(&t->out), t->out.len);
     if (n < 0 && n != LIBSSH2_ERROR_EAGAIN)
@@ -616,7 +379,7 @@ static bool step_running(struct dt_transport *t)
         t->phase = ENDING;
         return true;
     }
-    if (t->hung_up)
+    if (t->socket.hung_up)
         fail_session(t);
     return false;
 }
@@ -626,7 +389,7 @@ static bool step_ending(struct dt_transport *t)
     char *signal = NULL;
     int code;
 
-    if (libssh2_channel_wait_closed(t->channel) == LIBSSH2_ERROR_EAGAIN && !t->hung_up)
+    if (libssh2_channel_wait_closed(t->channel) == LIBSSH2_ERROR_EAGAIN && !t->socket.hung_up)
         return false;
     libssh2_channel_get_exit_signal(t->channel, &signal, NULL, NULL, NULL, NULL, NULL);
     code = libssh2_channel_get_exit_status(t->channel);
@@ -644,9 +407,8 @@ static bool step_ending(struct dt_transport *t)
 static void drive(struct dt_transport *t)
 {
     static bool (*const steps[])(struct dt_transport *) = {
-        [HANDSHAKE] = step_handshake, [LOGIN] = step_login, [METHODS] = step_methods,
-        [CHANNEL] = step_channel,     [EXEC] = step_exec,   [RUNNING] = step_running,
-        [ENDING] = step_ending,
+        [HANDSHAKE] = step_handshake, [LOGIN] = step_login,     [CHANNEL] = step_channel,
+        [EXEC] = step_exec,           [RUNNING] = step_running, [ENDING] = step_ending,
     };
 
     if (t->driving || t->released)
@@ -658,7 +420,7 @@ static void drive(struct dt_transport *t)
     if (t->phase == OVER)
         release(t);
     else
-        flush(t);
+        dt_sshsocket_flush(&t->socket);
 }
 
 /* ---- operations ---- */
@@ -673,7 +435,8 @@ static struct dt_transport *stream_open(uv_loop_t *loop, const struct dt_remote 
     t->remote = remote;
     t->events = *events;
     t->arg = arg;
-    t->holds = 2; /* the timer; the dial, then the socket */
+    t->holds = 3; /* the timer; the logon; the dial, then the socket */
+    dt_logon_init(&t->logon, loop, remote, on_wake, release_hold, t);
     uv_timer_init(loop, &t->timer);
     t->timer.data = t;
     t->dial =
@@ -695,11 +458,6 @@ static const char *stream_phase(const struct dt_transport *t)
     return t->dial ? dt_dial_phase(t->dial) : phase_names[t->phase];
 }
 
-static size_t stream_pending(const struct dt_transport *t)
-{
-    return t->out.len + t->wire.len + t->flying.len;
-}
-
 static void stream_pause(struct dt_transport *t, bool on)
 {
     t->paused = on;
@@ -715,7 +473,7 @@ static void stream_close(struct dt_transport *t)
 
 static void stream_greeted(struct dt_transport *t)
 {
-    end_when_silent(t, 0);
+    dt_sshsocket_end_when_silent(&t->socket, 0);
 }
 
 const struct dt_transport_ops dti_stream_libssh2 = {

@@ -319,14 +319,16 @@ CONFIG
 }
 
 @test "a connection that breaks is reported" {
+    local out
+
     for t in libssh2 ssh; do
-        cluster_run timeout 30 linkprobe --transport $t host1 'echo $PPID; exec sleep 60' \
-            >"$BATS_TEST_TMPDIR/out" 3>&- &
-        await grep -qx '[0-9][0-9]*' "$BATS_TEST_TMPDIR/out"
-        cluster_on 1 kill -9 "$(grep -x '[0-9]*' "$BATS_TEST_TMPDIR/out")"
+        out="$BATS_TEST_TMPDIR/out.$t" # the shell in the background makes it when it likes
+        cluster_run timeout 30 linkprobe --transport $t host1 'echo $PPID; exec sleep 60' >"$out" 3>&- &
+        await grep -qx '[0-9][0-9]*' "$out"
+        cluster_on 1 kill -9 "$(grep -x '[0-9]*' "$out")"
         wait $! || true
-        cat "$BATS_TEST_TMPDIR/out"
-        grep -q '^closed: connection: it was lost' "$BATS_TEST_TMPDIR/out"
+        cat "$out"
+        grep -q '^closed: connection: it was lost' "$out"
         cluster_on 1 pkill -x sleep || true
     done
 }
