@@ -30,14 +30,6 @@ dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, const void *in, void *out,
                                    dt_dtype_t dtype, dt_op_t op);
 dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
                                const struct dt_blocks *blocks, dt_dtype_t dtype);
-dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
-                               const struct dt_blocks *given, void *out,
-                               const struct dt_blocks *taken, dt_dtype_t dtype);
-dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
-                           void *out, const struct dt_blocks *blocks, dt_dtype_t dtype, int root);
-dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
-                            const struct dt_blocks *blocks, void *out, size_t count,
-                            dt_dtype_t dtype, int root);
 /* Waits for every rank to make this very call, of a kind that moves no data; and with the same
  * number, of bytes. */
 dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind);

@@ -71,6 +71,12 @@ static inline bool dt_comm_leads(const struct dt_comm *c)
     return c->local_rank == 0 && c->nodes > 1;
 }
 
+/* Of a rank of this host, by its rank. */
+static inline uint32_t dt_comm_local_rank(const struct dt_comm *c, uint32_t rank)
+{
+    return (uint32_t)dt_u32s_find(&c->locals, rank);
+}
+
 /* For how long calls on c may wait from now on, in ms; 0: as dtrun says; DT_HOSTSHM_NO_LIMIT. */
 static inline uint32_t dt_comm_limit(const struct dt_comm *c)
 {

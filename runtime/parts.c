@@ -4,6 +4,7 @@
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 #include "runtime/operation.h"
+#include "runtime/parcels.h"
 
 /* ---- folding ---- */
 

@@ -1,8 +1,8 @@
 /* The public collectives that give or take parts at one rank: gather and scatter. */
 #include "runtime/checks.h"
-#include "runtime/collective.h"
 #include "runtime/dtype.h"
 #include "runtime/operation.h"
+#include "runtime/parcels.h"
 
 /* whole: root's buffer of blocks; part: this rank's of count elements. Counts are root's alone. */
 static dt_result_t check(const struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
