@@ -49,8 +49,7 @@ void dt_lanes_flows_with_all(const struct dt_lanes *l, struct dt_flow *flows, si
 }
 
 /* Few hosts are all connected by the first call, so that ranks whose calls do not fit need not wait
- * for connections that the others do not make. (What more hosts use goes along those of a barrier,
- * but for the direct way of --deterministic and narrow sums.) */
+ * for connections that the others do not make. */
 static dt_result_t connect_few(struct dt_lanes *l)
 {
     uint32_t peers[DT_LANES_FEW];
@@ -63,6 +62,19 @@ static dt_result_t connect_few(struct dt_lanes *l)
     return n ? dt_mesh_need(l->mesh, peers, n) : DT_OK;
 }
 
+/* What more hosts use goes along the connections of a barrier, which is the first call of all. But
+ * for this: so that they need not wait either, they make one more before. */
+static dt_result_t connect_all(struct dt_lanes *l, const struct dt_traffic *t)
+{
+    dt_result_t r;
+
+    if (l->n <= DT_LANES_FEW || l->connected || t->n < 2 * ((size_t)l->n - 1))
+        return DT_OK;
+    r = dt_lanes_barrier(l, t->call);
+    l->connected = r == DT_OK;
+    return r;
+}
+
 dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
 {
     uint32_t peers[t->n];
@@ -70,6 +82,8 @@ dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
 
     for (size_t i = 0; i < t->n; i++)
         peers[i] = t->flows[i].peer;
+    if (r == DT_OK)
+        r = connect_all(l, t);
     if (r == DT_OK)
         r = dt_mesh_need(l->mesh, peers, t->n);
     return r == DT_OK ? dt_flow_run(l->mesh, t) : r;

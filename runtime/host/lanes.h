@@ -19,7 +19,8 @@ struct dt_lanes {
     uint32_t me;           /* this rank's place */
     uint32_t n;
     const struct dt_tuning *tuning;
-    bool in_order; /* never the ring */
+    bool in_order;  /* never the ring */
+    bool connected; /* all have been, with all, though they are many */
     uint8_t *scratch;
     size_t scratch_bytes;
     const char *way; /* for the flight recorder: that the call takes */

@@ -53,12 +53,12 @@ says() { # FILE PATTERN
     clean
 }
 
-# Of so many that not all are connected with all: each waits for a connection that another never comes to.
-@test "check 27, 30: calls that do not fit among many hosts end, though no host hears of another's" {
+# Of so many that not all are connected with all; they would wait for connections that the others never come to.
+@test "check 27, 30: calls that do not fit among many hosts are seen by the ranks themselves" {
     dtrun --transport local -H "$(seq -s, -f 'h%g:1' 18)" --collective-timeout 30 "$RANK/late" differ
     code_is 3
-    err_has "elsewhere ranks "
-    grep -qE "^\[[0-8]\] rank [0-8] \(h[1-9]\) called all-reduce of 65536 f32 \(sum\) as f16, call 3; elsewhere ranks (0-8 called all-reduce \(call 3\), ranks 9-17 barrier|9-17 called barrier \(call 3\), ranks 0-8 all-reduce) \(call 3\)$" "$ERR" || { show; false; }
+    grep -qE "^\[[0-8]\] rank [0-8] \(h[1-9]\) called all-reduce of 65536 f32 \(sum\) as f16, call 3; .*rank [0-9]+ \(h[0-9]+\) called barrier, call 3" "$ERR" || { show; false; }
+    grep -q "elsewhere ranks " "$ERR" && { show; false; }
     clean
 }
 

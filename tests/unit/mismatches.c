@@ -159,6 +159,16 @@ static dt_result_t other_order(dt_comm_t *comm, bool odd, float *in, float *out)
     return odd ? dt_all_reduce(comm, in, out, 10, DT_F32, DT_SUM) : dt_barrier(comm);
 }
 
+static dt_result_t halves_among_floats(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return dt_all_reduce(comm, in, out, LARGE, odd ? DT_F16 : DT_F32, DT_SUM);
+}
+
+static dt_result_t barrier_among_halves(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    return odd ? dt_barrier(comm) : dt_all_reduce(comm, in, out, LARGE, DT_F16, DT_SUM);
+}
+
 /* Where not all ranks wait for all, one that only gives, or is given what it expects, may be done
  * before anybody has seen the mismatch: it learns of it in its next call. */
 static const struct quarrel {
@@ -210,6 +220,14 @@ static const struct quarrel {
     { "too little expected", too_little_expected, NULL, "scatterv of f32 from rank 0", false },
     { "too much for itself", too_much_for_itself, NULL, "all-to-allv of f32", false },
     { "other order", other_order, "barrier", "all-reduce of 10 f32 (sum)", false },
+};
+
+/* Halves go between all hosts at once, however many there are. */
+static const struct quarrel quarrels_of_many[] = {
+    { "halves among floats", halves_among_floats, "all-reduce of 200000 f16 (sum)",
+      "all-reduce of 200000 f32 (sum)", false },
+    { "barrier among halves", barrier_among_halves, "barrier", "all-reduce of 200000 f16 (sum)",
+      false },
 };
 
 /* ---- communicators ---- */
@@ -325,15 +343,13 @@ static int dispute(enum kind kind, const struct quarrel *q)
     return 0;
 }
 
-static int quarreller(int rank, void *arg)
+static int quarrel(const struct quarrel *list, size_t n)
 {
-    (void)rank;
-    (void)arg;
     NEED(dt_init() == DT_OK);
     for (int kind = 0; kind < KINDS; kind++) {
-        for (size_t q = 0; q < sizeof quarrels / sizeof *quarrels; q++) {
-            if (dispute((enum kind)kind, &quarrels[q]) != 0) {
-                fprintf(stderr, "communicator %d, %s\n", kind, quarrels[q].name);
+        for (size_t q = 0; q < n; q++) {
+            if (dispute((enum kind)kind, &list[q]) != 0) {
+                fprintf(stderr, "communicator %d, %s\n", kind, list[q].name);
                 return 1;
             }
         }
@@ -342,21 +358,45 @@ static int quarreller(int rank, void *arg)
     return 0;
 }
 
+static int quarreller(int rank, void *arg)
+{
+    (void)rank;
+    (void)arg;
+    return quarrel(quarrels, sizeof quarrels / sizeof *quarrels);
+}
+
+static int one_of_many(int rank, void *arg)
+{
+    (void)rank;
+    (void)arg;
+    return quarrel(quarrels_of_many, sizeof quarrels_of_many / sizeof *quarrels_of_many);
+}
+
+static void pass(const char *hosts, int (*body)(int, void *))
+{
+    struct testjob_plan plan = { .hosts = hosts, .body = body };
+
+    shared->longest = 0;
+    assert_int_equal(testjob_pass(&plan), 0);
+    assert_in_range(shared->longest, 0, 1000 * 1000);
+    print_message("# hosts %s: known after %.1f ms at most\n", hosts,
+                  (double)shared->longest / 1000);
+}
+
 static void all_ranks_are_told_whose_calls_do_not_fit(void **state)
 {
     static const char *const placements[] = { "3", "1 1", "2 2", "1 1 1", "1 2 1", "@0101" };
 
     (void)state;
-    shared = testjob_shared(sizeof *shared);
-    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
-        struct testjob_plan plan = { .hosts = placements[p], .body = quarreller };
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++)
+        pass(placements[p], quarreller);
+}
 
-        shared->longest = 0;
-        assert_int_equal(testjob_pass(&plan), 0);
-        assert_in_range(shared->longest, 0, 1000 * 1000);
-        print_message("# hosts %s: known after %.1f ms at most\n", placements[p],
-                      (double)shared->longest / 1000);
-    }
+/* So many hosts that not all are connected with all before they have to be. */
+static void all_of_many_hosts_are_told(void **state)
+{
+    (void)state;
+    pass("1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1", one_of_many);
 }
 
 /* What root expects of four ranks is one more, one less, one less and one more than they give. */
@@ -429,9 +469,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("2, 27, 28, 29, 30, 31, 32", all_ranks_are_told_whose_calls_do_not_fit),
+        CHECKS("27, 28, 30", all_of_many_hosts_are_told),
         cmocka_unit_test(misfits_do_not_make_up_for_each_other),
         cmocka_unit_test(both_calls_are_named_however_long_names_are),
     };
 
+    shared = testjob_shared(sizeof *shared);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
