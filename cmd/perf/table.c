@@ -73,17 +73,22 @@ static double percent_of_bound(const struct dt_perf_row *r)
     return r->out_of_place.us > 0 ? 100 * r->bound_us / r->out_of_place.us : 0;
 }
 
+/* As nccl-tests rounds them, so that long times fit into their columns too. */
+static int digits_of(double us)
+{
+    return us >= 10000 ? 0 : us >= 100 ? 1 : 2;
+}
+
 static void text_figures(const struct dt_perf_table *t, const struct dt_perf_row *r,
                          const struct dt_perf_figures *f)
 {
     double bandwidth = algorithm_bandwidth(r, f);
-    int digits = f->us >= 10000 ? 0 : f->us >= 100 ? 1 : 2;
 
     if (!f->measured) {
         fprintf(t->text, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
         return;
     }
-    fprintf(t->text, "  %7.*f  %6.2f  %6.2f", digits, f->us, bandwidth,
+    fprintf(t->text, "  %7.*f  %6.2f  %6.2f", digits_of(f->us), f->us, bandwidth,
             bandwidth * t->op->bus_factor(t->ranks));
     if (t->args->check)
         fprintf(t->text, "  %6zu", f->wrong);
@@ -97,7 +102,8 @@ static void text_row(const struct dt_perf_table *t, const struct dt_perf_row *r)
             root_of(t, r));
     text_figures(t, r, &r->out_of_place);
     text_figures(t, r, &r->in_place);
-    fprintf(t->text, "  %7.2f %7.2f", r->out_of_place.p50, r->out_of_place.p99);
+    fprintf(t->text, "  %7.*f %7.*f", digits_of(r->out_of_place.p50), r->out_of_place.p50,
+            digits_of(r->out_of_place.p99), r->out_of_place.p99);
     if (r->bound_us > 0)
         fprintf(t->text, "  %6.1f\n", percent_of_bound(r));
     else
@@ -116,8 +122,8 @@ static void json_figures(const struct dt_perf_table *t, const char *name,
         return;
     }
     fprintf(t->json,
-            "{\"time_us\": %.4g, \"p50_us\": %.4g, \"p99_us\": %.4g, \"algbw\": %.4g, "
-            "\"busbw\": %.4g, \"wrong\": ",
+            "{\"time_us\": %.6g, \"p50_us\": %.6g, \"p99_us\": %.6g, \"algbw\": %.6g, "
+            "\"busbw\": %.6g, \"wrong\": ",
             f->us, f->p50, f->p99, bandwidth, bandwidth * t->op->bus_factor(t->ranks));
     if (t->args->check)
         fprintf(t->json, "%zu}", f->wrong);
@@ -168,5 +174,5 @@ void dt_perf_table_end(struct dt_perf_table *t)
                 "# Collective test concluded: %s_perf\n",
                 t->wrong, t->wrong ? "FAILED" : "OK", average, t->op->name);
     if (t->json)
-        fprintf(t->json, "\n], \"avg_busbw\": %.4g, \"wrong\": %zu}\n", average, t->wrong);
+        fprintf(t->json, "\n], \"avg_busbw\": %.6g, \"wrong\": %zu}\n", average, t->wrong);
 }
