@@ -95,8 +95,10 @@ dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *
     if (fcntl(env->fd, F_SETLK, &lock) < 0) {
         pid_t holder = fcntl(env->fd, F_GETLK, &lock) == 0 ? lock.l_pid : 0;
 
-        return dt_fail(DT_ERR_STATE, "rank %u: process %d has called dt_init for this rank already",
-                       env->rank, (int)holder);
+        return dt_fail(DT_ERR_STATE,
+                       "rank %u: process %d has called dt_init for this rank already; this is "
+                       "process %d",
+                       env->rank, (int)holder, (int)getpid());
     }
     l->nudge = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->nudge < 0 || fcntl(env->fd, F_SETFD, FD_CLOEXEC) < 0)

@@ -135,8 +135,11 @@ static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t 
     } else if (p->linked) {
         snprintf(why, sizeof why, "process %d of this rank has called dt_init already",
                  (int)p->pid);
-        warn(p, "a second process of this rank called dt_init and was refused");
         refuse(p, false, why);
+        snprintf(why, sizeof why,
+                 "process %d of this rank called dt_init and was refused: process %d has before it",
+                 (int)pid, (int)p->pid);
+        warn(p, why);
     } else if (msg->hello.rank != rank_of(p) ||
                msg->hello.generation != p->owner->start->generation) {
         snprintf(why, sizeof why,

@@ -401,10 +401,16 @@ static int twins(int rank, void *arg)
     (void)arg;
     int early = fork();
     if (early == 0) { /* a second process that shares the socket, while the first is linked */
+        char both[80];
+
         while (!shared->ready)
             usleep(1000);
         NEED(dt_init() == DT_ERR_STATE);
-        NEED(strstr(dt_last_error(), "already"));
+        snprintf(both, sizeof both, "process %d has called dt_init for this rank already; this is",
+                 (int)getppid());
+        NEED(strstr(dt_last_error(), both));
+        snprintf(both, sizeof both, " process %d", (int)getpid());
+        NEED(strstr(dt_last_error(), both));
         _exit(7);
     }
     NEED(dt_init() == DT_OK);
