@@ -89,7 +89,7 @@ static dt_result_t gather_and_scatter(const float *in, float *all)
 }
 
 /* Calls until one fails. The victim dies in the middle of its calls, by the hand of on_tick. */
-static dt_result_t call_on(enum phase phase, float *buf)
+static dt_result_t call_on(enum phase phase, const float *in, float *buf)
 {
     dt_result_t r = DT_OK;
 
@@ -98,31 +98,43 @@ static dt_result_t call_on(enum phase phase, float *buf)
         if (phase == IN_SMALL)
             r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 10, DT_F32, DT_MAX);
         else if (phase == IN_LARGE)
-            r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, WORDS, DT_F32, DT_MAX);
+            r = dt_all_reduce(DT_WORLD, in, buf, WORDS, DT_F32, DT_MAX);
         else if (phase == IN_BROADCAST)
             r = dt_broadcast(DT_WORLD, buf, WORDS, DT_F32, dt_size() - 1);
         else if (phase == IN_GATHER)
-            r = dt_all_gather(DT_WORLD, DT_IN_PLACE, buf, WORDS / 10, DT_F32);
+            r = dt_all_gather(DT_WORLD, in, buf, WORDS / 10, DT_F32);
         else if (phase == IN_REDUCE)
-            r = dt_reduce(DT_WORLD, dt_rank() ? buf : DT_IN_PLACE, buf, WORDS, DT_F32, DT_MAX, 0);
+            r = dt_reduce(DT_WORLD, in, buf, WORDS, DT_F32, DT_MAX, 0);
         else if (phase == IN_REDUCE_SCATTER)
-            r = dt_reduce_scatter(DT_WORLD, DT_IN_PLACE, buf, WORDS / 10, DT_F32, DT_MAX);
+            r = dt_reduce_scatter(DT_WORLD, in, buf, WORDS / 10, DT_F32, DT_MAX);
         else if (phase == IN_ALL_TO_ALL)
-            r = dt_all_to_all(DT_WORLD, buf, buf + WORDS / 2, WORDS / 20, DT_F32);
+            r = dt_all_to_all(DT_WORLD, in, buf, WORDS / 20, DT_F32);
         else if (phase == IN_ROOTED)
-            r = gather_and_scatter(buf, buf + WORDS / 2);
+            r = gather_and_scatter(in, buf);
         else
             r = dt_barrier(DT_WORLD);
     }
     return r;
 }
 
+/* What is only read stays as it was, whenever a call ends. */
+static bool is_given(const float *in, int rank)
+{
+    for (int i = 0; i < WORDS; i++) {
+        if (in[i] != (float)(rank + i % 1000))
+            return false;
+    }
+    return true;
+}
+
 static int mortal(int rank, void *arg)
 {
-    static float buf[WORDS];
+    static float in[WORDS], buf[WORDS];
     const struct death *d = arg;
     dt_result_t r;
 
+    for (int i = 0; i < WORDS; i++)
+        in[i] = (float)(rank + i % 1000);
     if (rank == d->victim && d->phase == IN_INIT)
         die();
     r = dt_init();
@@ -132,10 +144,11 @@ static int mortal(int rank, void *arg)
             usleep(20000);
             die();
         }
-        r = d->phase == IN_FINALIZE ? dt_finalize() : call_on(d->phase, buf);
+        r = d->phase == IN_FINALIZE ? dt_finalize() : call_on(d->phase, in, buf);
     }
     shared->code[rank] = r;
     snprintf(shared->text[rank], sizeof shared->text[rank], "%s", dt_last_error());
+    NEED(is_given(in, rank));
     if (d->phase == IN_FINALIZE || d->phase == IN_INIT)
         return 0;
     NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
@@ -574,7 +587,7 @@ static void strangers_at_the_port_change_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_death_ends_every_call_at_once, setup),
+        CHECKS_SETUP("37", a_death_ends_every_call_at_once, setup),
         cmocka_unit_test_setup(leaving_without_finalize_is_a_death, setup),
         cmocka_unit_test_setup(a_stopped_rank_may_go_on, setup),
         CHECKS_SETUP("2, 27, 28, 29, 30, 31, 32", calls_that_do_not_fit_are_named, setup),
