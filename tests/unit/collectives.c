@@ -34,7 +34,7 @@ static int all_reduces(int rank, void *arg)
         for (dt_op_t o = DT_SUM; o <= DT_BXOR; o++) {
             for (size_t c = 0; c < sizeof counts / sizeof *counts && dt_op_applies(o, t); c++) {
                 /* The longer, the fewer: each count still meets several types and operations. */
-                if ((counts[c] > 65 && (3 * c + t + o) % 5) || (counts[c] > 5000 && (c + t) % 3))
+                if ((counts[c] > 1025 && (3 * c + t + o) % 5) || (counts[c] > 5000 && (c + t) % 3))
                     continue;
                 NEED(reference_try(hosts, counts[c], t, o, (c * 3 + o) % 5) == 0);
             }
