@@ -25,9 +25,10 @@ bench() { # NAME: skips where it does
         <<<"$output")" = 6 ]
 }
 
-@test "check 49: tests/bench/tcp compares all-reduce between hosts" {
+@test "check 49: tests/bench/tcp compares all-reduce between hosts, and tells what part of a shaped link it uses" {
     bench tcp
     [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){4} +[0-9.]+$' <<<"$output")" = 8 ]
+    [ "$(grep -cE '^ +1 MiB, +2 calls: +[0-9.]+ %$' <<<"$output")" = 1 ]
 }
 
 @test "tests/bench/wire tells what rounding saves" {
@@ -41,15 +42,17 @@ bench() { # NAME: skips where it does
     [ "$(grep -cE '^(openmpi|mpich) +[a-z_]+ .* [0-9.]+ +[0-9.]+$' <<<"$output")" = 2 ]
 }
 
-@test "checks 47, 48, 51, 52: tests/bench/shape shows cliffs, odd numbers of ranks, and what starting and waiting cost" {
+@test "checks 47, 48, 52: tests/bench/shape shows cliffs, odd numbers of ranks, and what starting and waiting cost" {
     bench shape
     [ "$(grep -cE '^2\^1[02]( +[0-9.]+){7}' <<<"$output")" = 2 ]
     [ "$(grep -cE '^[3567] ranks +[0-9.]+, [48] ranks +[0-9.]+: [0-9.]+$' <<<"$output")" = 4 ]
     [ "$(grep -cE '^ *[28] ranks: dt_init [0-9.]+ ms, memory [0-9]+ KiB a rank, .* rank -?[0-9.]+ us$' <<<"$output")" = 2 ]
 }
 
-@test "check 46: tests/bench/allreduce shows latency, its percentiles and ratios beside other libraries" {
+@test "checks 46, 47, 51: tests/bench/allreduce shows times, percentiles and ratios beside other libraries, and what waiting costs" {
     bench allreduce
+    [ "$(grep -A 1 '^a rank that waits 2 s for another uses, in per cent of them$' <<<"$output" |
+        grep -cE '^ +dtrun [0-9.]+$')" = 1 ]
     [ "$(grep -cE '^ +[0-9]+( +[0-9]+\.[0-9]{3}){6}$' <<<"$output")" = 6 ]
     grep -qE '^ +bytes +dtrun +Open MPI ' <<<"$output"
     [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){3,4} +[0-9.]+$' <<<"$output")" = 8 ]
