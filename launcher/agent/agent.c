@@ -24,7 +24,6 @@
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
     DYING_MS = 8 * 1000,      /* within the launcher's patience for an ANSWER */
-    LOCAL_SIZE_MAX = 32 * 1024,
 };
 
 struct agent {
@@ -149,7 +148,7 @@ static bool makes_sense(const struct dt_msg_start *m)
     for (uint32_t i = 0; i < m->ranks.n; i++)
         if (m->ranks.v[i] >= m->np || (i > 0 && m->ranks.v[i] <= m->ranks.v[i - 1]))
             return false;
-    return m->argv.n > 0 && m->ranks.n > 0 && m->ranks.n <= LOCAL_SIZE_MAX;
+    return m->argv.n > 0 && m->ranks.n > 0;
 }
 
 static void on_start(struct agent *a, struct dt_msg_start *m)

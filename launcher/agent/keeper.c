@@ -145,7 +145,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
         return fail("socketpair");
     worker = fork();
     if (worker < 0)
-        return fail("fork");
+        return fail(errno == EAGAIN ? "fork: allow more processes (ulimit -u)" : "fork");
     if (worker == 0) {
         close(ends[0]);
         prctl(PR_SET_CHILD_SUBREAPER, 1); /* is not inherited */

@@ -79,6 +79,20 @@ static int open_peer(uv_loop_t *loop, struct dt_ranksock *s, uint32_t local_rank
     return uv_poll_start(&p->poll, UV_READABLE, on_readable);
 }
 
+static const char *limit_of(int error)
+{
+    switch (error) {
+    case EMFILE:
+        return "; the limit of open files (ulimit -n) is too low";
+    case EFBIG:
+        return "; the limit of a file's size (ulimit -f) is too low";
+    case ENOMEM:
+        return "; the limit of memory (ulimit -v), or what the host has of it, is too low";
+    default:
+        return "";
+    }
+}
+
 struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_start *start,
                                        const struct dt_ranksock_events *events, void *arg,
                                        struct dt_error *err)
@@ -101,10 +115,7 @@ struct dt_ranksock *dt_ranksock_create(uv_loop_t *loop, const struct dt_msg_star
         return s;
     dt_ranksock_destroy(s);
     dt_error_set(err, "cannot prepare %u rank%s: %s%s", start->ranks.n,
-                 start->ranks.n == 1 ? "" : "s", strerror(-r),
-                 r == -EMFILE  ? "; the limit of open files (ulimit -n) is too low"
-                 : r == -EFBIG ? "; the limit of a file's size (ulimit -f) is too low"
-                               : "");
+                 start->ranks.n == 1 ? "" : "s", strerror(-r), limit_of(-r));
     return NULL;
 }
 

@@ -13,6 +13,7 @@
 #include "launcher/place/gpu.h"
 
 enum {
+    RANKS_MAX = 32 * 1024,
     FILES_PER_RANK = 5, /* two sockets, of which one is closed after the fork; three pipe ends */
     FILES_BESIDE = 48,
 };
@@ -66,6 +67,19 @@ void dt_resources_cpus(struct dt_generation *g)
     free(text);
 }
 
+/* What ranks share grows with the square of their number. */
+static bool fits_memory(struct dt_generation *g)
+{
+    char what[128];
+
+    if (g->start.ranks.n <= RANKS_MAX)
+        return true;
+    snprintf(what, sizeof what, "%u ranks are more than the %d that a host may have",
+             g->start.ranks.n, RANKS_MAX);
+    dt_generation_refuse(g, DT_SPAWN_SYSTEM, 0, what);
+    return false;
+}
+
 /* Said before the first of thousands of descriptors is opened, in numbers. */
 static bool fits_file_limit(struct dt_generation *g)
 {
@@ -93,5 +107,5 @@ static bool can_save(struct dt_generation *g)
 
 bool dt_resources_suffice(struct dt_generation *g)
 {
-    return fits_file_limit(g) && can_save(g);
+    return fits_memory(g) && fits_file_limit(g) && can_save(g);
 }

@@ -71,6 +71,18 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
+@test "limits of memory, and of ranks on a host, are named, too" {
+    (ulimit -v 100000 && dtrun -np 64 touch ran; code_is 125)
+    err_has "dtrun: cannot prepare 64 ranks: Cannot allocate memory; the limit of memory (ulimit -v)"
+    err_lines 1
+    dtrun -np 100000 touch ran
+    code_is 125
+    err_has "dtrun: 100000 ranks are more than the 32768 that a host may have (on localhost)"
+    err_lines 1
+    [ ! -e ran ]
+    clean
+}
+
 @test "51: --gpu-bind and --virtual-local-rank decide which devices a rank sees" {
     while IFS='|' read -r mask gpus options want; do
         unset CUDA_VISIBLE_DEVICES
