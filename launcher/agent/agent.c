@@ -47,21 +47,31 @@ struct agent {
 static void leave(struct agent *a, int code, const char *what, const char *why)
     __attribute__((noreturn));
 
+static bool has_ranks(const struct agent *a)
+{
+    return a->generation && !dt_generation_over(a->generation);
+}
+
 /* Whatever the reason (what, why; or NULL), nothing of the job survives us. It is said last: who
  * should read it may not. */
 static void leave(struct agent *a, int code, const char *what, const char *why)
 {
-    bool ran = a->generation && !dt_generation_over(a->generation);
+    bool ran = has_ranks(a);
 
     dt_keeper_end_all(a->keeper, LAST_SWEEP_MS);
-    if (what && ran)
-        fprintf(stderr, "dtrun-agent: %s (%s); its ranks were killed\n", what, why);
+    if (what)
+        fprintf(stderr, "dtrun-agent: %s (%s)%s\n", what, why,
+                ran ? "; its ranks were killed" : "");
     _exit(code);
 }
 
+/* A launcher that leaves while nothing runs has its reasons, which it tells. */
 static void on_gone(void *arg, const char *why)
 {
-    leave(arg, DT_EXIT_LAUNCH, "lost the launcher", why);
+    bool left = !why && !has_ranks(arg);
+
+    leave(arg, DT_EXIT_LAUNCH, left ? NULL : "lost the launcher",
+          why ? why : "it closed the connection");
 }
 
 static void on_lease_expired(void *arg)

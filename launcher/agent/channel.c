@@ -187,7 +187,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0)
-        gone(c, n < 0 ? strerror(errno) : "it closed the connection");
+        gone(c, n < 0 ? strerror(errno) : NULL);
     c->events.heard(c->arg);
     if (dt_unframe_feed(&c->unframe, buffer, (size_t)n, on_message, c, &why) != 0)
         gone(c, why ? why : "a message is malformed");

@@ -17,7 +17,8 @@ struct dt_channel_events {
     void (*heard)(void *arg);                                    /* bytes have come */
     void (*message)(void *arg, uint8_t type, union dt_msg *msg); /* msg is freed after it */
     void (*room)(void *arg); /* there was none, and now there is some */
-    /* The launcher is gone, or speaks another language. Must not return. */
+    /* The launcher has closed the connection (why: NULL), is lost, or speaks another language. Must
+     * not return. */
     void (*gone)(void *arg, const char *why);
 };
 

@@ -29,7 +29,7 @@ enum {
     PATH_MAX_BYTES = 4096,
     TEXT_MAX_BYTES = 8192,
     STRING_MAX_BYTES = 8 * 1024 * 1024, /* one argument or variable */
-    STRINGS_MAX = 100000,
+    STRINGS_MAX = 1000000,              /* more than Linux lets a program begin with */
     ADDRS_MAX = 4096,
     COMMS_MAX = 1000000,
 };

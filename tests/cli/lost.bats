@@ -161,3 +161,15 @@ no_cgroup() {
     code_is 0
     flock -n lock true
 }
+
+@test "an agent says that it does not understand dtrun; not that dtrun left it while nothing ran" {
+    printf 'this is no frame' | env "$TOKEN" "$DTRUN_AGENT" 2>"$ERR" | cat >"$OUT"
+    RC=${PIPESTATUS[1]}
+    code_is 125
+    grep -qx 'dtrun-agent: lost the launcher (a frame is longer than 16 KiB)' "$ERR" || { show; false; }
+    : | env "$TOKEN" "$DTRUN_AGENT" 2>"$ERR" | cat >"$OUT"
+    RC=${PIPESTATUS[1]}
+    code_is 125
+    err_is_empty
+    clean
+}

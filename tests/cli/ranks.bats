@@ -12,6 +12,14 @@ load common
     clean
 }
 
+@test "48: there may be as many as Linux lets a program have" {
+    dtrun -np 1 sh -c 'echo $#' sh $(printf 'a %.0s' {1..110000})
+    code_is 0
+    out_is '110000
+'
+    clean
+}
+
 @test "49: the environment arrives as the options say, and shows in no command line" {
     big="$(head -c 120000 /dev/zero | tr '\0' b)"
     env A_ONE=1 A_TWO=$'two\nlines' SECRET="s3cr3t-$$" BIG="$big" GONE=1 "$TOKEN" timeout 30 \
