@@ -254,28 +254,30 @@ static void each_set(void (*check)(void))
     assert_true(dt_reduce_use(NULL));
 }
 
-/* Folds into source "into", or beside all sources where that is RANKS. */
+/* Folds into source "into", or beside all sources where that is RANKS. Each buffer begins at
+ * another distance from an aligned address. */
 static void check_fold(dt_dtype_t t, dt_op_t op, size_t n, size_t count, size_t into)
 {
-    static uint8_t raw[RANKS + 1][ROOM], want[ROOM];
+    static uint8_t raw[RANKS + 1][1 + ROOM], want[ROOM];
     size_t size = dt_dtype_size(t), bytes = count * size;
-    size_t shift = (count * 3 + into) % 8;
     const void *src[RANKS];
-    struct dt_fold fold = { .dst = raw[into] + shift,
-                            .src = src,
-                            .n = n,
-                            .count = count,
-                            .divisor = op == DT_AVG ? (int)n : 1 };
+    struct dt_fold fold = {
+        .src = src, .n = n, .count = count, .divisor = op == DT_AVG ? (int)n : 1
+    };
+    uint8_t *at[RANKS + 1];
 
+    for (size_t s = 0; s <= RANKS; s++)
+        at[s] = raw[s] + 1 + (count * 3 + s * 5) % 8;
     for (size_t s = 0; s < n; s++) {
-        fill(t, raw[s] + shift, count, s + 31 * count);
-        src[s] = raw[s] + shift;
+        fill(t, at[s], count, s + 31 * count);
+        src[s] = at[s];
     }
     expect(t, op, src, n, count, fold.divisor, want);
-    raw[into][shift + bytes] = 0xa5;
+    fold.dst = at[into];
+    at[into][-1] = at[into][bytes] = 0xa5;
     dt_fold(&fold, t, op);
-    assert_memory_equal(raw[into] + shift, want, bytes);
-    assert_int_equal(raw[into][shift + bytes], 0xa5);
+    assert_memory_equal(at[into], want, bytes);
+    assert_true(at[into][-1] == 0xa5 && at[into][bytes] == 0xa5);
 }
 
 static void check_folds(void)
@@ -283,7 +285,7 @@ static void check_folds(void)
     for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
         for (dt_op_t op = DT_SUM; op <= DT_BXOR; op++) {
             for (size_t n = 2; n <= RANKS && dt_op_applies(op, t); n++) {
-                for (size_t count = 0; count <= LONGEST; count += count < 150 ? 1 + n % 3 : 263)
+                for (size_t count = 0; count <= LONGEST; count += count < 200 ? 1 + n % 3 : 263)
                     check_fold(t, op, n, count, count % (n + 1) < n ? count % (n + 1) : RANKS);
             }
         }
@@ -391,6 +393,11 @@ static void check_single_values(void)
     assert_int_equal(TWO(int8_t, 100, 100, DT_I8, DT_SUM), -56);
     assert_int_equal(TWO(int8_t, 100, 100, DT_I8, DT_AVG), -28);
     assert_int_equal(TWO(int16_t, 256, 256, DT_I16, DT_PROD), 0);
+    assert_int_equal(TWO(int8_t, INT8_MIN, -1, DT_I8, DT_PROD), INT8_MIN);
+    assert_int_equal(TWO(int32_t, INT32_MIN, -1, DT_I32, DT_PROD), INT32_MIN);
+    assert_true(TWO(int64_t, INT64_MIN, -1, DT_I64, DT_PROD) == INT64_MIN);
+    assert_int_equal(TWO(uint16_t, 0xffff, 0xffff, DT_U16, DT_PROD), 1);
+    assert_int_equal(TWO(uint32_t, UINT32_MAX, 1, DT_U32, DT_AVG), 0); /* the sum has wrapped */
     assert_int_equal(TWO(int32_t, INT32_MIN, -1, DT_I32, DT_SUM), INT32_MAX);
     assert_int_equal(TWO(int32_t, -7, 0, DT_I32, DT_AVG), -3);
     assert_true(TWO(uint64_t, UINT64_MAX, 1, DT_U64, DT_MAX) == UINT64_MAX);
@@ -413,28 +420,72 @@ static void single_values_are_as_the_manual_says(void **state)
     each_set(check_single_values);
 }
 
-static void check_divide_and_scale(void)
+/* By so many ranks as no type of 8 bits has. */
+static void check_divide(void)
 {
-    enum { N = 37 };
-    static uint8_t in[N * 8], out[N * 8], want[8];
-    const void *src[] = { in };
+    enum { N = 137 };
+    static const int divisors[] = { 2, 3, 7, 128, 255, 256, 1000, 1000003 };
+    static uint8_t in[1 + N * 8], out[1 + N * 8], want[8];
+    const void *src[] = { in + 1 };
 
-    for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
-        fill(t, in, N, 5);
-        memcpy(out, in, sizeof in);
-        dt_divide(out, N, t, 3);
-        for (size_t i = 0; i < N; i++) {
-            (dt_dtype_is_float(t) ? expect_float : expect_integer)(t, DT_SUM, src, 1, i, 3, want);
-            assert_memory_equal(out + i * dt_dtype_size(t), want, dt_dtype_size(t));
-        }
-        if (!dt_dtype_is_float(t))
-            continue;
-        dt_scale(out, in, N, t, 0.5);
-        for (size_t i = 0; i < N; i++) {
-            store_float(t, want, load_float(t, in + i * dt_dtype_size(t)) * 0.5);
-            assert_memory_equal(out + i * dt_dtype_size(t), want, dt_dtype_size(t));
+    for (size_t d = 0; d < sizeof divisors / sizeof *divisors; d++) {
+        for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
+            size_t size = dt_dtype_size(t);
+
+            fill(t, in + 1, N, d);
+            memset(in + 1, 0, size - 1);
+            in[size] = 0x80; /* the least integer */
+            memcpy(out, in, sizeof in);
+            dt_divide(out + 1, N, t, divisors[d]);
+            for (size_t i = 0; i < N; i++) {
+                (dt_dtype_is_float(t) ? expect_float : expect_integer)(t, DT_SUM, src, 1, i,
+                                                                       divisors[d], want);
+                assert_memory_equal(out + 1 + i * size, want, size);
+            }
         }
     }
+}
+
+/* All types but f64 are multiplied in f32, by the factor as an f32. */
+static void expect_scaled(dt_dtype_t t, const void *in, double factor, void *want)
+{
+    double v = load_float(t, in);
+
+    store_float(t, want, t == DT_F64 ? v * factor : (double)(float)(v * (double)(float)factor));
+}
+
+static void check_scale_by(dt_dtype_t t, size_t count, double factor, bool in_place)
+{
+    enum { ROOMY = 2 + 210 * 8 };
+    static uint8_t in[ROOMY], out[ROOMY], want[210 * 8];
+    size_t size = dt_dtype_size(t), bytes = count * size;
+    uint8_t *to = in_place ? in + 1 : out + 2;
+
+    fill(t, in + 1, count, count);
+    for (size_t i = 0; i < count; i++)
+        expect_scaled(t, in + 1 + i * size, factor, want + i * size);
+    to[-1] = to[bytes] = 0xa5;
+    dt_scale(to, in + 1, count, t, factor);
+    assert_memory_equal(to, want, bytes);
+    assert_true(to[-1] == 0xa5 && to[bytes] == 0xa5);
+}
+
+static void check_scale(void)
+{
+    static const double factors[] = { 0.5, -0.1, 3, 1e-40, 0, -0.0, 1e30, INFINITY, NAN, 1.0 / 3 };
+
+    for (dt_dtype_t t = DT_F16; t <= DT_F64; t++) {
+        for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
+            for (size_t count = 0; count <= 200; count++)
+                check_scale_by(t, count, factors[f], count % 2);
+        }
+    }
+}
+
+static void check_divide_and_scale(void)
+{
+    check_divide();
+    check_scale();
 }
 
 static void quotients_and_products_are_rounded_once(void **state)
