@@ -18,6 +18,15 @@ static int fail(const char *what)
     return EXIT_WRONG;
 }
 
+/* What the library has not told is DT_ERR_NOMEM, of this program's own. */
+static int fail_with(dt_result_t r, const char *no_memory)
+{
+    dt_error_info_t last = { .size = sizeof last };
+
+    dt_last_error_info(&last);
+    return fail(last.code == r ? last.message : no_memory);
+}
+
 static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 {
     struct dt_perf_rank *mine = &ranks[dt_rank()];
@@ -174,7 +183,7 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     if (r == DT_OK)
         r = measure_job(&s);
     if (r != DT_OK)
-        fail(r == DT_ERR_NOMEM ? "out of memory; a smaller -e needs less" : dt_last_error());
+        fail_with(r, "out of memory; a smaller -e needs less");
     dt_perf_buffers_free(&s.buffers);
     if (!close_outputs(&s))
         return fail("what was measured could not be written");
@@ -187,7 +196,7 @@ static int tune(void)
     dt_result_t r = dt_perf_tune(wrong);
 
     if (r != DT_OK)
-        return fail(dt_last_error());
+        return fail_with(r, "out of memory; --tune takes 128 MiB for each rank");
     return *wrong ? fail(wrong) : EXIT_SUCCESS;
 }
 

@@ -133,6 +133,13 @@ measure_all() { # the rows: types by operations by roots
     clean
 }
 
+@test "memory that does not suffice is told" {
+    for options in "all_reduce -b 1G" --tune; do
+        run -1 timeout 60 bash -c 'ulimit -v 120000; exec "$@"' - "$DTRUN_BUILD/cmd/dtrun-perf" $options
+        [[ $output == "dtrun-perf: out of memory; "* ]] || { echo "$options: $output"; false; }
+    done
+}
+
 @test "a wrong command line is told, and exits with 2" {
     while IFS='|' read -r options message; do
         run -2 timeout 60 "$DTRUN_BUILD/cmd/dtrun-perf" $options
