@@ -187,13 +187,11 @@ static dt_result_t read_table(int fd, uint64_t bytes, union dt_msg *table)
     return r;
 }
 
-static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt_rankmsg *msg)
+static dt_result_t say_stopped(const struct dt_hostshm *shm, const struct dt_rankmsg *msg)
 {
     char ending[DT_HOSTSHM_ENDING];
-    const char *why;
+    const char *why = dt_hostshm_why(shm);
 
-    dt_hostshm_stop(shm, msg->abort.code, msg->abort.rank);
-    why = dt_hostshm_why(shm);
     if (msg->abort.code != DT_ERR_PEER)
         return dt_fail((dt_result_t)msg->abort.code, "dt_init: %s",
                        *why ? why : dt_strerror((dt_result_t)msg->abort.code));
@@ -201,6 +199,16 @@ static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt
         return dt_fail(DT_ERR_PEER, "%s before every rank had called dt_init", why);
     return dt_fail(DT_ERR_PEER, "rank %u died or left%s before every rank had called dt_init",
                    msg->abort.rank, dt_hostshm_ending_text(shm, msg->abort.rank, ending));
+}
+
+static dt_result_t before_all_came(const struct dt_hostshm *shm, const struct dt_rankmsg *msg)
+{
+    dt_result_t r;
+
+    dt_hostshm_stop(shm, msg->abort.code, msg->abort.rank);
+    r = say_stopped(shm, msg);
+    dt_error_details()->rank = (int)msg->abort.rank; /* -1: nobody's */
+    return r;
 }
 
 dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *shm,

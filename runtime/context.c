@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/joining.h"
@@ -244,6 +245,15 @@ static void warn(void *arg, const char *text)
     dt_agentlink_note(&w->agent, text);
 }
 
+/* Before there is a communicator nobody else does. */
+static void name_init(void)
+{
+    dt_error_info_t *e = dt_error_details();
+
+    if (!*e->operation)
+        snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(DT_CALL_INIT));
+}
+
 static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
 {
     struct dt_world *w = &dti_context.job;
@@ -259,6 +269,8 @@ static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
         r = join(s);
     if (r == DT_OK)
         dti_context.state = READY;
+    else
+        name_init();
     return r;
 }
 

@@ -454,13 +454,18 @@ static void only_one_process_is_a_rank(void **state)
 
 static int misnamed(int rank, void *name)
 {
+    dt_error_info_t info = { .size = sizeof info };
+
     if (rank == 1) {
         setenv(name, strcmp(name, DT_ENV_NODES) == 0 ? "1" : "0", 1);
         NEED(dt_init() == DT_ERR_STATE);
         NEED(strstr(dt_last_error(), name));
+        NEED(dt_last_error_info(&info) == DT_OK && strcmp(info.operation, "dt_init") == 0);
         return 9;
     }
     NEED(dt_init() == DT_ERR_PEER);
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == 1);
+    NEED(strcmp(info.operation, "dt_init") == 0);
     return 0;
 }
 
