@@ -18,6 +18,9 @@
  *    and texts are for any thread at any time, whatever others are inside of.
  *  - dt_last_error and dt_last_error_info tell of the calling thread's calls alone.
  *  - dt_step is for one thread. dt_finalize fails while another thread is inside a call.
+ *  - A signal handler may ask for numbers (dt_rank to dt_generation), and make no other call:
+ *    what it has interrupted may hold the lock that it would wait for. dt_comm_abort, too, is for
+ *    a thread, such as one that waits for signals.
  *  - A child that a rank has forked can make none of these calls: DT_ERR_STATE.
  *
  * Except where a function says otherwise, failures are final: after DT_ERR_PEER, DT_ERR_MISMATCH
@@ -110,8 +113,9 @@ typedef struct dt_comm dt_comm_t;
 #define DT_IN_PLACE  ((const void *)-1) /* as "in": the input stands in "out" */
 
 /* Joins the job, and returns when all its ranks have called it. Once in a process.
- * DT_ERR_STATE: called before, or for a rank of which another process has. DT_ERR_VERSION: dtrun is
- * of another version. DT_ERR_IO: the socket to dtrun-agent was closed on the way to this program.
+ * DT_ERR_STATE: called before, or for a rank of which another process has; or the environment tells
+ * of another rank, or another job, than dtrun-agent. DT_ERR_VERSION: dtrun is of another version.
+ * DT_ERR_IO: the socket to dtrun-agent was closed on the way to this program.
  */
 DT_API dt_result_t dt_init(void);
 
@@ -196,14 +200,17 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * host memory or both on the rank's GPU; they are one buffer (DT_IN_PLACE, or the same pointer) or
  * do not overlap; they need no alignment. "in" is left as it is. count may be 0 on all ranks.
  *
- * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum divided once by the number of ranks; integers
- * truncate toward zero. DT_MIN, DT_MAX: a NaN gives way to a number. f16 and bf16 are folded in f32
- * and rounded once on each host and once for all hosts, to the nearest, ties to even. A NaN that
- * results is always the same one.
+ * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum, which may have wrapped, divided once by the
+ * number of ranks; integers truncate toward zero. DT_MIN, DT_MAX: a NaN gives way to a number. f16
+ * and bf16 are folded in f32 and rounded once on each host and once for all hosts, to the nearest,
+ * ties to even: with several hosts a host's sum has to fit into the type, of an average, too. A NaN
+ * that results is always the same one.
  *
  * All ranks have the same bytes, and every run with the same placement of ranks on hosts has the
  * same again. Other placements fold floating-point numbers in another order, and may round
- * otherwise.
+ * otherwise. All of this holds while the threads that make calls round as they do from the start
+ * and keep subnormal numbers; where one does not (fesetround(3), -ffast-math), all ranks' have to
+ * be alike.
  *
  * DT_ERR_ARG and DT_ERR_STATE leave everything as it was. After any other failure "out" is
  * undefined.
@@ -221,7 +228,7 @@ DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, siz
 typedef struct dt_all_reduce_options {
     size_t size;      /* of this structure: which version of it the program was compiled with */
     double prescale;  /* floats: by what "in" is multiplied first, */
-    double postscale; /* and "out" last, each time rounded to the type */
+    double postscale; /* and "out" last, each time in f32 (f64), then rounded to the type */
     float *residual;  /* NULL, or count numbers that begin as 0; see below */
     dt_wire_t wire;   /* other than exact: sums and averages of f32, in host memory */
     float threshold;  /* DT_WIRE_2BIT: above 0 */
@@ -337,9 +344,11 @@ DT_API dt_result_t dt_join(dt_comm_t *comm, int *last);
 /* Calls in the background: as those without the i, but they return at once. Collectives are made in
  * a thread of the communicator, in their turn: all ranks still make all collectives on it, these
  * and the others, in one order. Calls between two ranks are made in a thread for each rank that is
- * sent to, and for each that is received from. What is wrong with arguments is told at once,
- * everything else when the request is waited for, which may be in any order. Until then the buffers
- * belong to the library; counts and options are the program's again at once. */
+ * sent to, and for each that is received from. What is wrong with arguments is told at once, and
+ * so is DT_ERR_NOMEM where there is no thread to be had (RLIMIT_NPROC): nothing has begun then, and
+ * calls that need none can still be made. Everything else is told when the request is waited for,
+ * which may be in any order. Until then the buffers belong to the library; counts and options are
+ * the program's again at once. */
 typedef struct dt_request {
     uint64_t id; /* 0: none, which counts as done */
 } dt_request_t;
