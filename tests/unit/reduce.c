@@ -264,7 +264,7 @@ static void check_fold(dt_dtype_t t, dt_op_t op, size_t n, size_t count, size_t 
     struct dt_fold fold = {
         .src = src, .n = n, .count = count, .divisor = op == DT_AVG ? (int)n : 1
     };
-    uint8_t *at[RANKS + 1];
+    uint8_t *at[RANKS + 1], *to;
 
     for (size_t s = 0; s <= RANKS; s++)
         at[s] = raw[s] + 1 + (count * 3 + s * 5) % 8;
@@ -273,11 +273,11 @@ static void check_fold(dt_dtype_t t, dt_op_t op, size_t n, size_t count, size_t 
         src[s] = at[s];
     }
     expect(t, op, src, n, count, fold.divisor, want);
-    fold.dst = at[into];
-    at[into][-1] = at[into][bytes] = 0xa5;
+    fold.dst = to = at[into];
+    to[-1] = to[bytes] = 0xa5;
     dt_fold(&fold, t, op);
-    assert_memory_equal(at[into], want, bytes);
-    assert_true(at[into][-1] == 0xa5 && at[into][bytes] == 0xa5);
+    assert_memory_equal(to, want, bytes);
+    assert_true(to[-1] == 0xa5 && to[bytes] == 0xa5);
 }
 
 static void check_folds(void)
