@@ -901,6 +901,39 @@ static void what_a_dead_rank_sent_is_still_read(void **state)
     dt_ranksock_drain(f->sock, 0);
 }
 
+/* The kernel tells first that something was left unread, then what the rank has sent. */
+static void what_a_rank_sent_is_read_that_left_something_unread(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = { .type = DT_RANK_COMMIT, .commit = { 12, 1 } };
+    int go[2], status;
+    char c;
+
+    f->start.ranks.v[0] = 0; /* who commits */
+    assert_int_equal(pipe(go), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct dt_rankmsg hello = { .type = DT_RANK_HELLO };
+        int fd = dt_ranksock_child_fd(f->sock, 0);
+
+        hello.hello.protocol = DT_RANK_PROTOCOL;
+        hello.hello.rank = 0;
+        hello.hello.generation = GENERATION;
+        close(go[1]);
+        _exit(dt_rankmsg_send(fd, &hello, -1, 0) != 0 || read(go[0], &c, 1) != 0 ||
+              dt_rankmsg_send(fd, &m, -1, 0) != 0);
+    }
+    close(go[0]);
+    dt_ranksock_forked(f->sock, 0);
+    while (!dt_ranksock_state(f->sock, 0).linked) /* and its welcome waits for it */
+        turn(f);
+    close(go[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    dt_ranksock_drain(f->sock, 0);
+    assert_string_equal(f->seen, "hello(0,0) commit(12,1) ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -932,6 +965,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_call_keeps_the_limit_it_began_with, setup, teardown),
         cmocka_unit_test_setup_teardown(last_calls_are_passed_on_once, setup, teardown),
         cmocka_unit_test_setup_teardown(what_a_dead_rank_sent_is_still_read, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_a_rank_sent_is_read_that_left_something_unread, setup,
+                                        teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
