@@ -18,8 +18,8 @@ load common
         wait "${pids[$how]}" || RC=$?
         ERR="$T/$how" OUT="$T/$how.out" code_is 124
     done
-    says never "^dtrun: warning: ranks 0-2 have waited 1.* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which was last in dt_comm_split \(call 1\)$"
-    says never "^dtrun: ranks 0-2 have waited 2.* for rank 3 .* \(--collective-timeout 2\)"
+    says never "^dtrun: warning: ranks 0-2 have waited .* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which was last in dt_comm_split \(call 1\)$"
+    says never "^dtrun: ranks 0-2 have waited .* for rank 3 .* \(--collective-timeout 2\)"
     for rank in 0 1 2; do
         says never "^\[$rank\] rank $rank \([ab]\): barrier, call 2 on communicator 0\.1: timed out: ranks 0-2 have waited .* for rank 3 \(b, "
     done
@@ -82,6 +82,6 @@ says() { # FILE PATTERN
     kill -STOP "$pid"
     dtrun_wait
     code_is 124
-    grep -qE "^dtrun: ranks 0,2 have waited 6.* for rank 1 \(localhost, pid $pid\), which is stopped by a signal and .* \(--collective-timeout 6\)" "$ERR" || { show; false; }
+    grep -qE "^dtrun: ranks 0,2 have waited .* for rank 1 \(localhost, pid $pid\), which is stopped by a signal and .* \(--collective-timeout 6\)" "$ERR" || { show; false; }
     clean
 }
