@@ -102,10 +102,17 @@ void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_
 {
     const struct dt_msg_last_call *calls = m->calls.v;
 
+    add_rank(&l->told, m->rank);
     for (uint32_t i = 0; i < m->calls.n; i++)
         add_call(l, m->comm, m->rank, &calls[i]);
     add_dump(l, host, m);
     l->own |= m->code != DT_HOSTSHM_PEER_DIED;
+}
+
+void dt_lastcalls_ended(struct dt_lastcalls *l, uint32_t rank)
+{
+    if (dt_u32s_find(&l->told, rank) < 0)
+        add_rank(&l->silent, rank);
 }
 
 /* ---- saying ---- */
@@ -186,10 +193,20 @@ static void say_dumps(const struct dt_lastcalls *l, struct dt_strbuf *out)
         dt_strbuf_puts(out, "what else is recorded, or is not, on other hosts is not listed\n");
 }
 
+static void say_silent(const struct dt_u32s *ranks, struct dt_strbuf *out)
+{
+    dt_strbuf_puts(out, "| ");
+    dt_words_ranks(out, ranks);
+    dt_strbuf_printf(out, ": ended before %s next call, which would have told of the last ones\n",
+                     ranks->n == 1 ? "its" : "their");
+}
+
 void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out)
 {
     if (l->ncallers)
         say_calls(l, out);
+    if (l->ncallers && l->silent.n)
+        say_silent(&l->silent, out);
     say_dumps(l, out);
 }
 
@@ -207,6 +224,8 @@ void dt_lastcalls_free(struct dt_lastcalls *l)
         free(l->dumps[i].trouble);
     }
     free(l->callers);
+    free(l->told.v);
+    free(l->silent.v);
     free(l->dumps);
     *l = (struct dt_lastcalls){ 0 };
 }

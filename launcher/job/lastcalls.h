@@ -24,7 +24,9 @@ struct dt_dumphost {
 struct dt_lastcalls { /* zero-initialised */
     struct dt_callers *callers;
     size_t ncallers;
-    size_t unsaid; /* calls of ranks for which there was no room */
+    size_t unsaid;         /* calls of ranks for which there was no room */
+    struct dt_u32s told;   /* ranks that told of theirs, ascending */
+    struct dt_u32s silent; /* ranks that were ended and did not, ascending */
     struct dt_dumphost *dumps;
     size_t ndumps;
     bool more_hosts; /* there was no room for */
@@ -32,6 +34,8 @@ struct dt_lastcalls { /* zero-initialised */
 };
 
 void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m);
+/* That rank was ended. */
+void dt_lastcalls_ended(struct dt_lastcalls *l, uint32_t rank);
 /* The lines, of which each ends with a newline; of many the last are said. */
 void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out);
 void dt_lastcalls_free(struct dt_lastcalls *l); /* it is as zero-initialised again */

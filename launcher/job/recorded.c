@@ -6,12 +6,21 @@
 
 enum { WAIT_MS = 300 }; /* for other ranks, where the job goes on */
 
+static void note_ended(struct dt_job *j)
+{
+    for (uint32_t r = 0; r < j->np; r++) {
+        if (j->ranks[r].hello && j->ranks[r].ended && (j->ranks[r].end.flags & DT_EXITED_STOPPED))
+            dt_lastcalls_ended(&j->last_calls, r);
+    }
+}
+
 void dt_job_say_last_calls(struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
     char *rest = NULL;
 
     uv_timer_stop(&j->recorded);
+    note_ended(j);
     dt_lastcalls_words(&j->last_calls, &b);
     for (char *line = b.data ? strtok_r(b.data, "\n", &rest) : NULL; line;
          line = strtok_r(NULL, "\n", &rest))

@@ -60,6 +60,22 @@ static void what_is_the_same_is_said_once(void **state)
             "| call 8: barrier, DT_ERR_MISMATCH by shm (rank 3)\n");
 }
 
+static void who_was_ended_and_told_of_none_is_named(void **state)
+{
+    struct dt_msg_last_call one = call(2, 0, "barrier", "DT_ERR_PEER", "-");
+    struct dt_lastcalls l = { 0 };
+
+    (void)state;
+    dt_lastcalls_ended(&l, 5);
+    are(&l, "");
+    add(&l, 1, 0, &one, 1);
+    for (uint32_t rank = 4; rank-- > 1;)
+        dt_lastcalls_ended(&l, rank);
+    are(&l, "the last calls on DT_WORLD:\n"
+            "| call 2: barrier, DT_ERR_PEER (rank 1)\n"
+            "| ranks 2-3: ended before their next call, which would have told of the last ones\n");
+}
+
 static void communicators_stand_apart(void **state)
 {
     struct dt_msg_last_call one = call(2, 1100000000, "barrier", "inside", "-");
@@ -175,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_the_same_is_said_once),
+        cmocka_unit_test(who_was_ended_and_told_of_none_is_named),
         cmocka_unit_test(communicators_stand_apart),
         cmocka_unit_test(many_that_differ_are_counted),
         cmocka_unit_test(where_all_calls_are_is_said_by_host),
