@@ -1,10 +1,12 @@
-/* What an exchange between two hosts takes without any library: a connection, send(2) and recv(2)
- * of as much as the kernel takes at once, nothing folded. No all-reduce between two hosts over one
- * connection can take less.
+/* What hosts take to give each other the bytes of an all-reduce without any library: a connection
+ * for each two, send(2) and recv(2) of as much as the kernel takes at once, nothing folded. Each
+ * gives each other 2/N of the bytes, in sum the least there can be (Patarasuk and Yuan, JPDC 69(2),
+ * 2009), at once, where an all-reduce needs two steps: between two hosts none over one connection
+ * can take less, between more none that goes directly from each to each.
  *
- *     sockets MINBYTES MAXBYTES FACTOR SECONDS PORT [ADDRESS]    lines "BYTES MICROSECONDS"
+ *     sockets MINBYTES MAXBYTES FACTOR SECONDS PORT RANK ADDRESS...    lines "BYTES MICROSECONDS"
  *
- * With ADDRESS it calls the other one, which listens and prints. */
+ * with the addresses of all ranks, of which each calls those before it. Rank 0 prints. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,12 +20,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LEAST_CALLS = 8, MOST_CALLS = 100000, CALL_S = 30 };
+enum { LEAST_CALLS = 8, MOST_CALLS = 100000, CALL_S = 30, MOST_HOSTS = 64 };
 
 struct pipe {
     int fd;
     char *out, *in;
+    size_t sent, got;
 };
+
+static struct pipe pipes[MOST_HOSTS]; /* to and from each rank; this one's own stays unused */
+static int hosts, rank;
 
 static double seconds(void)
 {
@@ -41,31 +47,63 @@ static void need(bool ok, const char *what)
     exit(1);
 }
 
-static int take_call(struct sockaddr_in *at)
+static struct sockaddr_in address(const char *text, const char *port)
 {
-    int one = 1, fd, door = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
 
-    setsockopt(door, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    need(bind(door, (struct sockaddr *)at, sizeof *at) == 0 && listen(door, 1) == 0, "bind");
-    fd = accept(door, NULL, NULL);
-    need(fd >= 0, "accept");
-    close(door);
-    return fd;
+    need(inet_pton(AF_INET, text, &at.sin_addr) == 1, text);
+    return at;
 }
 
-/* The other one may not have come so far. */
-static int call(struct sockaddr_in *at)
+static int listen_at(struct sockaddr_in at)
+{
+    int one = 1, door = socket(AF_INET, SOCK_STREAM, 0);
+
+    setsockopt(door, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    need(bind(door, (struct sockaddr *)&at, sizeof at) == 0 && listen(door, hosts) == 0, "bind");
+    return door;
+}
+
+/* The other one may not have come so far. Who calls says who it is. */
+static int call(struct sockaddr_in at)
 {
     double until = seconds() + CALL_S;
+    unsigned char self = (unsigned char)rank;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    while (connect(fd, (struct sockaddr *)at, sizeof *at) != 0) {
+    while (connect(fd, (struct sockaddr *)&at, sizeof at) != 0) {
         need(errno == ECONNREFUSED && seconds() < until, "connect");
         close(fd);
         sched_yield();
         fd = socket(AF_INET, SOCK_STREAM, 0);
     }
+    need(write(fd, &self, 1) == 1, "greeting");
     return fd;
+}
+
+static void take_call(int door)
+{
+    unsigned char from = 0;
+    int fd = accept(door, NULL, NULL);
+
+    need(fd >= 0 && read(fd, &from, 1) == 1 && from > rank && from < hosts, "accept");
+    pipes[from].fd = fd;
+}
+
+static void connect_all(char **addresses, const char *port)
+{
+    int one = 1, door = listen_at(address(addresses[rank], port));
+
+    for (int peer = 0; peer < rank; peer++)
+        pipes[peer].fd = call(address(addresses[peer], port));
+    for (int peer = rank + 1; peer < hosts; peer++)
+        take_call(door);
+    close(door);
+    for (int peer = 0; peer < hosts; peer++)
+        if (peer != rank) {
+            setsockopt(pipes[peer].fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+            fcntl(pipes[peer].fd, F_SETFL, O_NONBLOCK);
+        }
 }
 
 static size_t some(ssize_t n)
@@ -74,70 +112,86 @@ static size_t some(ssize_t n)
     return n > 0 ? (size_t)n : 0;
 }
 
-static void exchange(const struct pipe *p, size_t bytes)
+/* Returns how many bytes have moved. */
+static size_t move(struct pipe *p, size_t bytes)
 {
-    size_t sent = 0, got = 0, before;
+    size_t before = p->sent + p->got;
 
-    while (sent < bytes || got < bytes) {
-        before = sent + got;
-        if (sent < bytes)
-            sent += some(send(p->fd, p->out + sent, bytes - sent, MSG_NOSIGNAL));
-        if (got < bytes)
-            got += some(recv(p->fd, p->in + got, bytes - got, 0));
-        if (sent + got == before)
+    if (p->sent < bytes)
+        p->sent += some(send(p->fd, p->out + p->sent, bytes - p->sent, MSG_NOSIGNAL));
+    if (p->got < bytes)
+        p->got += some(recv(p->fd, p->in + p->got, bytes - p->got, 0));
+    return p->sent + p->got - before;
+}
+
+static void exchange(size_t bytes)
+{
+    size_t left = 2 * bytes * (size_t)(hosts - 1), moved;
+
+    for (int peer = 0; peer < hosts; peer++)
+        pipes[peer].sent = pipes[peer].got = 0;
+    for (; left > 0; left -= moved) {
+        moved = 0;
+        for (int peer = 0; peer < hosts; peer++)
+            if (peer != rank)
+                moved += move(&pipes[peer], bytes);
+        if (moved == 0)
             sched_yield();
     }
 }
 
-static double repeat(const struct pipe *p, size_t bytes, int times)
+static double repeat(size_t bytes, int times)
 {
     double start;
 
-    exchange(p, 1);
+    exchange(1);
     start = seconds();
     for (int i = 0; i < times; i++)
-        exchange(p, bytes);
+        exchange(bytes);
     return (seconds() - start) / times;
 }
 
-/* Whoever listens chooses, and tells. */
-static int calls_in(const struct pipe *p, size_t bytes, double wanted, bool choose)
+/* Rank 0 chooses, and tells. */
+static int calls_in(size_t bytes, double wanted)
 {
-    double calls = wanted / repeat(p, bytes, LEAST_CALLS);
+    double fit = wanted / repeat(bytes, LEAST_CALLS);
+    int calls = (int)(fit < LEAST_CALLS ? LEAST_CALLS : fit > MOST_CALLS ? MOST_CALLS : fit);
 
-    calls = calls < LEAST_CALLS ? LEAST_CALLS : calls > MOST_CALLS ? MOST_CALLS : calls;
-    *(int *)p->out = (int)calls;
-    exchange(p, sizeof(int));
-    return choose ? (int)calls : *(int *)p->in;
+    for (int peer = 0; peer < hosts; peer++)
+        memcpy(pipes[peer].out, &calls, sizeof calls);
+    exchange(sizeof calls);
+    if (rank > 0)
+        memcpy(&calls, pipes[0].in, sizeof calls);
+    return calls;
 }
 
 int main(int argc, char **argv)
 {
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    size_t bytes, most, factor;
-    struct pipe p;
-    int one = 1;
+    size_t bytes, most, factor, share;
 
-    if (argc < 6 || (argc == 7 && inet_pton(AF_INET, argv[6], &at.sin_addr) != 1))
+    if (argc < 9 || argc - 7 > MOST_HOSTS)
         return 2;
     bytes = strtoul(argv[1], NULL, 10);
     most = strtoul(argv[2], NULL, 10);
     factor = strtoul(argv[3], NULL, 10);
-    if (factor < 2)
+    rank = atoi(argv[6]);
+    hosts = argc - 7;
+    if (factor < 2 || rank < 0 || rank >= hosts)
         return 2;
-    at.sin_port = htons((uint16_t)atoi(argv[5]));
-    p.out = aligned_alloc(4096, most + 4096);
-    p.in = aligned_alloc(4096, most + 4096);
-    need(p.out && p.in, "memory");
-    memset(p.out, 1, most + 4096); /* no page is to be made while a call is timed */
-    memset(p.in, 1, most + 4096);
-    p.fd = argc == 7 ? call(&at) : take_call(&at);
-    setsockopt(p.fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    fcntl(p.fd, F_SETFL, O_NONBLOCK);
+    for (int peer = 0; peer < hosts; peer++) {
+        pipes[peer].out = aligned_alloc(4096, most + 4096);
+        pipes[peer].in = aligned_alloc(4096, most + 4096);
+        need(pipes[peer].out && pipes[peer].in, "memory");
+        memset(pipes[peer].out, 1, most + 4096); /* no page is to be made while calls are timed */
+        memset(pipes[peer].in, 1, most + 4096);
+    }
+    connect_all(argv + 7, argv[5]);
     for (; bytes <= most; bytes *= factor) {
-        double mean = repeat(&p, bytes, calls_in(&p, bytes, atof(argv[4]), argc == 6));
+        double mean;
 
-        if (argc == 6)
+        share = (2 * bytes + (size_t)hosts - 1) / (size_t)hosts;
+        mean = repeat(share, calls_in(share, atof(argv[4])));
+        if (rank == 0)
             printf("%zu %.3f\n", bytes, mean * 1e6);
     }
     return 0;
