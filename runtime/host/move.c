@@ -19,7 +19,7 @@ struct ledger {
 
 static_assert(sizeof(struct ledger) <= DT_HOSTSHM_INLINE, "travels with the signature");
 
-/* Where the last of what this rank gives ends. */
+/* Where the last of what this rank gives to others ends; 0: it gives them nothing. */
 static size_t extent(const struct dt_move *m)
 {
     size_t end = 0;
@@ -27,7 +27,8 @@ static size_t extent(const struct dt_move *m)
     for (uint32_t i = 0; i < m->s->n; i++) {
         const struct dt_span *g = &m->give[i];
 
-        end = g->at + g->bytes > end ? g->at + g->bytes : end;
+        if (i != m->s->me && g->bytes && g->at + g->bytes > end)
+            end = g->at + g->bytes;
     }
     return end;
 }

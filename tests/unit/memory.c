@@ -299,6 +299,44 @@ static int owner(int rank, void *arg)
     return 0;
 }
 
+/* Rank 1 keeps all that it has, which stands in plain memory. */
+static int keeps_all(int rank, void *arg)
+{
+    size_t given[3], taken[3];
+    int32_t *in, *out = calloc(3 * COUNT, sizeof *out), *plain = calloc(COUNT, sizeof *plain);
+    void *memory;
+    uint64_t before;
+
+    (void)arg;
+    NEED(out && plain && dt_init() == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, 3 * COUNT * sizeof *in, &memory) == DT_OK);
+    in = rank == 1 ? plain : memory;
+    for (int i = 0; i < 3; i++) {
+        given[i] = rank == 1 && i != 1 ? 0 : COUNT;
+        taken[i] = i == 1 && rank != 1 ? 0 : COUNT;
+    }
+    for (size_t i = 0; i < (rank == 1 ? COUNT : 3 * COUNT); i++)
+        in[i] = (int32_t)(1000000 * rank + (int)i);
+    before = rounds(DT_WORLD);
+    NEED(dt_all_to_allv(DT_WORLD, in, given, out, taken, DT_I32) == DT_OK);
+    NEED(rounds(DT_WORLD) - before == 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        NEED(out[i] == rank * COUNT + (int)i);
+        NEED(rank != 1 || out[COUNT + i] == 1000000 + (int)i);
+        NEED(out[(rank == 1 ? 2 : 1) * COUNT + i] == 2000000 + rank * COUNT + (int)i);
+    }
+    NEED(dt_mem_free(memory) == DT_OK && dt_finalize() == DT_OK);
+    free(out);
+    free(plain);
+    return 0;
+}
+
+static void who_gives_nothing_needs_none(void **state)
+{
+    (void)state;
+    run("3", keeps_all, NULL);
+}
+
 static void any_memory_that_all_have_serves(void **state)
 {
     (void)state;
@@ -705,6 +743,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_have_the_same_bytes_as_with_plain_memory),
         cmocka_unit_test(any_memory_that_all_have_serves),
+        cmocka_unit_test(who_gives_nothing_needs_none),
         cmocka_unit_test(misuse_is_an_error),
         cmocka_unit_test(what_one_cannot_have_nobody_has),
         cmocka_unit_test(nothing_grows),
