@@ -46,7 +46,7 @@ tests_unit_async_SOURCES = tests/unit/async.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_async_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_async_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/forbid.h tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_cma_LDADD = $(TESTJOB_LIBS)
 
@@ -113,7 +113,7 @@ tests_unit_reduce_SOURCES = tests/unit/reduce.c
 tests_unit_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_shm_SOURCES = tests/unit/shm.c
+tests_unit_shm_SOURCES = tests/unit/shm.c tests/unit/forbid.h
 tests_unit_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 

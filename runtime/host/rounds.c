@@ -74,11 +74,16 @@ static bool fences(const struct dt_shm *s)
     return s->round < 2 || atomic_load_explicit(&s->map.head->fences, memory_order_relaxed);
 }
 
-static void fence_everybody(const struct dt_shm *s)
+/* False: it cannot any more, for the program has since been forbidden to (seccomp). From now on all
+ * use fences, but some may not have known it yet. */
+static bool fence_everybody(const struct dt_shm *s)
 {
     atomic_thread_fence(memory_order_seq_cst);
-    if (!atomic_load_explicit(&s->map.head->fences, memory_order_relaxed))
-        membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+    if (atomic_load_explicit(&s->map.head->fences, memory_order_relaxed) ||
+        membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0)
+        return true;
+    atomic_store(&s->map.head->fences, 1);
+    return false;
 }
 
 /* Between what is shown, and the look at who sleeps. */
@@ -158,8 +163,8 @@ static void sleep_for(struct dt_shm *s, uint32_t peer, uint64_t target)
 
     atomic_store(&me->waits_for, peer + 1);
     atomic_fetch_add(&s->map.head->sleepers, 1);
-    fence_everybody(s);
-    if (!has_reached(s, peer, target) && dt_hostshm_stopped(&s->map, NULL) == 0)
+    if (fence_everybody(s) && !has_reached(s, peer, target) &&
+        dt_hostshm_stopped(&s->map, NULL) == 0)
         dt_hostshm_sleep(me, seen);
     atomic_fetch_sub(&s->map.head->sleepers, 1);
     atomic_store_explicit(&me->waits_for, 0, memory_order_relaxed);
@@ -173,8 +178,7 @@ static void sleep_at_pipe(struct dt_shm *s, bool (*done)(const void *), const vo
     uint32_t seen = atomic_load(&me->doorbell);
 
     atomic_fetch_add(&me->passing, 1);
-    fence_everybody(s);
-    if (!done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
+    if (fence_everybody(s) && !done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
         dt_hostshm_sleep(me, seen);
     atomic_fetch_sub(&me->passing, 1);
 }

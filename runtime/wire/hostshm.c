@@ -162,8 +162,7 @@ void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit)
 {
     uint64_t none = 0;
 
-    if (!atomic_compare_exchange_strong(&h->head->stop, &none, stop_word(code, culprit)))
-        return;
+    atomic_compare_exchange_strong(&h->head->stop, &none, stop_word(code, culprit));
     for (uint32_t i = 0; i < h->local_size; i++)
         dt_hostshm_ring(&h->ranks[i]);
 }

@@ -210,8 +210,8 @@ static inline struct dt_hostshm_pipe *dt_hostshm_pipe(const struct dt_hostshm *h
     return (struct dt_hostshm_pipe *)(h->pipes + ((set * n + from) * n + to) * h->pipe);
 }
 
-/* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins.
- */
+/* Ends every wait on this host, now and later. code: a negative dt_result_t. The first call wins;
+ * later ones wake who may sleep on because the first caller has died, or stands still. */
 void dt_hostshm_stop(const struct dt_hostshm *h, int code, uint32_t culprit);
 /* The same, with a text for those who want to know more. */
 void dt_hostshm_stop_because(const struct dt_hostshm *h, int code, uint32_t culprit,

@@ -6,13 +6,16 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/host/shm.h"
+#include "tests/unit/forbid.h"
 
 enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000 };
 
@@ -23,6 +26,7 @@ struct seat {
     uint32_t me;
     bool bound;      /* to a CPU each: waits spin first; else all share one: they yield and sleep */
     bool far;        /* data go past the caches */
+    bool forbidden;  /* membarrier(2), after the first meeting */
     const char *bad; /* what went wrong */
 };
 
@@ -88,6 +92,8 @@ static void *rank(void *arg)
     dt_shm_met(&s);
     if ((s.spins > 0) != seat->bound)
         seat->bad = "spins";
+    if (seat->forbidden && !forbid(SYS_membarrier, EPERM))
+        seat->bad = "seccomp";
     if (seat->far)
         s.stream = (struct dt_stream){ .far = true, .left = UINT_MAX };
     for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
@@ -106,7 +112,7 @@ static void *rank(void *arg)
     return NULL;
 }
 
-static void run(bool bound, bool fences, bool far)
+static void run(bool bound, bool fences, bool far, bool forbidden)
 {
     struct seat seats[RANKS];
     int fd = dt_hostshm_create(&map, 1, RANKS, 0);
@@ -115,40 +121,50 @@ static void run(bool bound, bool fences, bool far)
     close(fd);
     map.head->fences = fences;
     for (uint32_t i = 0; i < RANKS; i++) {
-        seats[i] = (struct seat){ .me = i, .bound = bound, .far = far };
+        seats[i] =
+            (struct seat){ .me = i, .bound = bound, .far = far, .forbidden = forbidden && i == 1 };
         assert_int_equal(pthread_create(&seats[i].thread, NULL, rank, &seats[i]), 0);
     }
     for (uint32_t i = 0; i < RANKS; i++)
         pthread_join(seats[i].thread, NULL);
     for (uint32_t i = 0; i < RANKS; i++)
         assert_null(seats[i].bad);
+    if (forbidden)
+        assert_true(map.head->fences); /* all have been told that they need them */
     dt_hostshm_unmap(&map);
 }
 
 static void waits_that_spin(void **state)
 {
     (void)state;
-    run(true, false, false);
+    run(true, false, false, false);
 }
 
 static void waits_that_yield(void **state)
 {
     (void)state;
-    run(false, false, false);
+    run(false, false, false, false);
 }
 
 /* As where membarrier(2) is not to be had. */
 static void waits_that_yield_behind_fences(void **state)
 {
     (void)state;
-    run(false, true, false);
+    run(false, true, false, false);
+}
+
+/* As where a program forbids itself the system when it has begun. */
+static void waits_that_lose_the_barrier(void **state)
+{
+    (void)state;
+    run(false, false, false, true);
 }
 
 /* As where the others' caches are far away. */
 static void data_past_the_caches(void **state)
 {
     (void)state;
-    run(true, false, true);
+    run(true, false, true, false);
 }
 
 /* One rank never comes: stopping the host wakes the sleepers. */
@@ -166,13 +182,12 @@ static void *waits(void *arg)
     return NULL;
 }
 
-static void a_stop_wakes_sleepers(void **state)
+static void wake_sleepers(void (*stop)(void))
 {
     struct seat seats[RANKS - 1];
     int fd = dt_hostshm_create(&map, 1, RANKS, 0);
     int asleep = 0;
 
-    (void)state;
     close(fd);
     for (uint32_t i = 0; i < RANKS - 1; i++) {
         seats[i] = (struct seat){ .me = i };
@@ -184,12 +199,38 @@ static void a_stop_wakes_sleepers(void **state)
         for (uint32_t i = 0; i < RANKS - 1; i++)
             asleep += atomic_load(&map.ranks[i].waits_for) == RANKS;
     }
-    dt_hostshm_stop(&map, DT_ERR_PEER, 99);
+    stop();
     for (uint32_t i = 0; i < RANKS - 1; i++)
         pthread_join(seats[i].thread, NULL);
     for (uint32_t i = 0; i < RANKS - 1; i++)
         assert_null(seats[i].bad);
     dt_hostshm_unmap(&map);
+}
+
+static void stop(void)
+{
+    dt_hostshm_stop(&map, DT_ERR_PEER, 99);
+}
+
+static void a_stop_wakes_sleepers(void **state)
+{
+    (void)state;
+    wake_sleepers(stop);
+}
+
+/* The first has died, or stands still, before it woke anybody. */
+static void stop_halfway(void)
+{
+    atomic_store(&map.head->stop, (uint64_t)99 << 32 | -DT_ERR_PEER);
+    dt_hostshm_stop(&map, DT_ERR_ABORTED, 1);
+}
+
+static void so_does_the_second_who_stops(void **state)
+{
+    (void)state;
+    alarm(60);
+    wake_sleepers(stop_halfway);
+    alarm(0);
 }
 
 int main(void)
@@ -198,8 +239,10 @@ int main(void)
         cmocka_unit_test(waits_that_spin),
         cmocka_unit_test(waits_that_yield),
         cmocka_unit_test(waits_that_yield_behind_fences),
+        cmocka_unit_test(waits_that_lose_the_barrier),
         cmocka_unit_test(data_past_the_caches),
         cmocka_unit_test(a_stop_wakes_sleepers),
+        cmocka_unit_test(so_does_the_second_who_stops),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
