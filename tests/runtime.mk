@@ -1,5 +1,6 @@
 # Unit tests of libdtrun against agents that the test plays itself.
 UNIT_TESTS += \
+	tests/unit/aborted \
 	tests/unit/async \
 	tests/unit/auth \
 	tests/unit/cma \
@@ -186,8 +187,16 @@ tests_unit_disturbed_SOURCES = tests/unit/disturbed.c tests/unit/everycall.c tes
 	tests/unit/faults.c tests/unit/faults.h $(TESTJOB)
 tests_unit_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_disturbed_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_aborted_SOURCES = tests/unit/aborted.c tests/unit/faults.c tests/unit/faults.h \
+	tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_aborted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_aborted_LDADD = $(TESTJOB_LIBS)
+tests_unit_aborted_LDFLAGS = $(FAULTS_WRAP)
+
+tests_unit_disturbed_LDFLAGS = $(FAULTS_WRAP)
 # Every function that tests/unit/faults.c stands in for.
-tests_unit_disturbed_LDFLAGS = \
+FAULTS_WRAP = \
 	-Wl,--wrap=accept4,--wrap=bind,--wrap=calloc,--wrap=close,--wrap=connect,--wrap=eventfd \
 	-Wl,--wrap=fcntl,--wrap=fdopendir,--wrap=fstat,--wrap=fstatat,--wrap=fsync,--wrap=ftruncate \
 	-Wl,--wrap=getsockname,--wrap=getsockopt,--wrap=listen,--wrap=malloc,--wrap=memfd_create \
@@ -198,7 +207,8 @@ tests_unit_disturbed_LDFLAGS = \
 	-Wl,--wrap=sendmsg,--wrap=setsockopt,--wrap=socket,--wrap=strdup,--wrap=syscall \
 	-Wl,--wrap=unlinkat,--wrap=write \
 	-Wl,--wrap=dt_fold,--wrap=dt_round_await,--wrap=dt_round_begin,--wrap=dt_round_publish \
-	-Wl,--wrap=dt_stream_copy
+	-Wl,--wrap=dt_segment_find,--wrap=dt_segment_release,--wrap=dt_stream_copy \
+	-Wl,--wrap=dt_stream_past_caches
 
 tests_unit_ways_SOURCES = tests/unit/ways.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_ways_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -10,10 +10,6 @@
 
 enum { PIECE = 1024 * 1024 }; /* bytes between two looks at whether all is well */
 
-/* process_vm_readv or process_vm_writev. */
-typedef ssize_t (*transfer)(pid_t pid, const struct iovec *here, unsigned long n,
-                            const struct iovec *there, unsigned long m, unsigned long flags);
-
 static uint64_t dti_word[2];
 
 static void draw(void)
@@ -32,31 +28,58 @@ void dt_cma_introduce(struct dt_hostshm_card *card)
     memcpy(card->word, dti_word, sizeof dti_word);
 }
 
-/* Returns how many bytes have moved, which may be fewer; or less than 1. */
-static ssize_t move(transfer how, uint64_t pid, void *here, uint64_t there, size_t bytes)
+/* These return how many bytes have moved, which may be fewer; or less than 1. */
+static ssize_t read_some(uint64_t pid, void *to, uint64_t from, size_t bytes)
 {
-    const struct iovec local = { here, bytes };
-    const struct iovec remote = { (void *)(uintptr_t)there, bytes };
+    const struct iovec local = { to, bytes };
+    const struct iovec remote = { (void *)(uintptr_t)from, bytes };
 
-    return how((pid_t)pid, &local, 1, &remote, 1, 0);
+    return process_vm_readv((pid_t)pid, &local, 1, &remote, 1, 0);
+}
+
+static_assert(sizeof(struct iovec) == sizeof(struct dt_hostshm_target) &&
+                  offsetof(struct iovec, iov_base) == offsetof(struct dt_hostshm_target, at) &&
+                  offsetof(struct iovec, iov_len) == offsetof(struct dt_hostshm_target, bytes),
+              "the kernel reads one as the other");
+
+/* The target stands before the look: whoever stops h and then changes the target either is seen to
+ * have stopped it, or changes it after this. */
+static ssize_t write_some(const struct dt_hostshm *h, uint64_t pid,
+                          struct dt_hostshm_target *target, uint64_t to, const void *from,
+                          size_t bytes)
+{
+    const struct iovec local = { (void *)(uintptr_t)from, bytes };
+
+    atomic_store_explicit(&target->at, to, memory_order_relaxed);
+    atomic_store_explicit(&target->bytes, bytes, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
+    if (dt_hostshm_stopped(h, NULL))
+        return -1;
+    return process_vm_writev((pid_t)pid, &local, 1, (const struct iovec *)(const void *)target, 1,
+                             0);
+}
+
+void dt_cma_refuse(struct dt_hostshm_target *target)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    atomic_store_explicit(&target->bytes, 0, memory_order_seq_cst);
 }
 
 bool dt_cma_finds(const struct dt_hostshm_card *card)
 {
     uint64_t found[2] = { 0 };
 
-    return card->pid &&
-           move(process_vm_readv, card->pid, found, card->at, sizeof found) == sizeof found &&
+    return card->pid && read_some(card->pid, found, card->at, sizeof found) == sizeof found &&
            memcmp(found, card->word, sizeof found) == 0;
 }
 
-static bool move_all(const struct dt_hostshm *h, transfer how, uint64_t pid, uint8_t *here,
-                     uint64_t there, size_t bytes)
+bool dt_cma_read(const struct dt_hostshm *h, const struct dt_hostshm_card *card, void *to,
+                 uint64_t from, size_t bytes)
 {
     for (size_t at = 0; at < bytes;) {
-        ssize_t n = dt_hostshm_stopped(h, NULL)
-                        ? -1
-                        : move(how, pid, here + at, there + at, dt_least(bytes - at, PIECE));
+        ssize_t n = dt_hostshm_stopped(h, NULL) ? -1
+                                                : read_some(card->pid, (uint8_t *)to + at,
+                                                            from + at, dt_least(bytes - at, PIECE));
 
         if (n <= 0)
             return false;
@@ -65,14 +88,16 @@ static bool move_all(const struct dt_hostshm *h, transfer how, uint64_t pid, uin
     return true;
 }
 
-bool dt_cma_read(const struct dt_hostshm *h, const struct dt_hostshm_card *card, void *to,
-                 uint64_t from, size_t bytes)
+bool dt_cma_write(const struct dt_hostshm *h, const struct dt_hostshm_card *card,
+                  struct dt_hostshm_target *target, uint64_t to, const void *from, size_t bytes)
 {
-    return move_all(h, process_vm_readv, card->pid, to, from, bytes);
-}
+    for (size_t at = 0; at < bytes;) {
+        ssize_t n = write_some(h, card->pid, target, to + at, (const uint8_t *)from + at,
+                               dt_least(bytes - at, PIECE));
 
-bool dt_cma_write(const struct dt_hostshm *h, const struct dt_hostshm_card *card, uint64_t to,
-                  const void *from, size_t bytes)
-{
-    return move_all(h, process_vm_writev, card->pid, (void *)(uintptr_t)from, to, bytes);
+        if (n <= 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
 }

@@ -27,7 +27,11 @@ bool dt_cma_finds(const struct dt_hostshm_card *card);
  * was copied. */
 bool dt_cma_read(const struct dt_hostshm *h, const struct dt_hostshm_card *card, void *to,
                  uint64_t from, size_t bytes);
-bool dt_cma_write(const struct dt_hostshm *h, const struct dt_hostshm_card *card, uint64_t to,
-                  const void *from, size_t bytes);
+/* target: which the process has, too. */
+bool dt_cma_write(const struct dt_hostshm *h, const struct dt_hostshm_card *card,
+                  struct dt_hostshm_target *target, uint64_t to, const void *from, size_t bytes);
+/* For that process, once h has been stopped: no write begins any more. One that has begun does not
+ * stand still in the kernel, and comes to its end. */
+void dt_cma_refuse(struct dt_hostshm_target *target);
 
 #endif

@@ -1,9 +1,5 @@
 #include "runtime/host/handover.h"
 
-#include <sched.h>
-#include <string.h>
-
-#include "runtime/host/clock.h"
 #include "runtime/host/least.h"
 #include "runtime/host/pipe.h"
 #include "runtime/host/rounds.h"
@@ -12,8 +8,6 @@
 enum {
     LEAST_OPEN = 2 * 1024,  /* bytes that are worth to be told where they are */
     MOST_PIPED = 32 * 1024, /* that follow their call whether the taker has come or not */
-    PIECE = 1024 * 1024,    /* between two looks at whether all is well */
-    PIECE_MS = 1000,        /* that it may take a giver to come to the end of one */
 };
 
 static size_t left(const struct dt_handover_way *w)
@@ -88,23 +82,27 @@ static struct half own_half(const struct dt_handover *h)
                      : (struct half){ h->buf + half, half, h->bytes - half };
 }
 
-static bool is_dead(const struct dt_handover *h)
+static struct dt_hostshm_target *target(const struct dt_handover *h)
 {
-    uint32_t culprit;
+    const struct dt_shm *s = h->s;
+    uint32_t giver = h->giving ? s->me : h->peer, taker = h->giving ? h->peer : s->me;
 
-    return dt_hostshm_stopped(&h->s->map, &culprit) == DT_ERR_PEER &&
-           culprit == h->s->ranks[h->peer];
+    return &dt_hostshm_pipe(&s->map, s->pipes, giver, taker)->target;
+}
+
+static bool has_told(void *arg)
+{
+    struct dt_handover *h = arg;
+
+    return left(&h->in) == 0 || read_some(h);
 }
 
 /* Where the call has failed, the giver may still be in the middle of a piece, and the taker's
- * buffer is not to be written to once it is the program's. It tells that it is through, unless it
- * is dead, or stands still (SIGSTOP), which it hardly does within a piece. */
+ * buffer is not to be written to once it is the program's. It tells when it is through. */
 static void await_last_piece(struct dt_handover *h)
 {
-    int64_t end = dt_clock_ms() + PIECE_MS;
-
-    while (left(&h->in) && !read_some(h) && !is_dead(h) && dt_clock_ms() < end)
-        sched_yield();
+    dt_cma_refuse(target(h));
+    dt_shm_outlast(h->s, h->peer, has_told, h);
 }
 
 /* Each tells the other whether its half is done. */
@@ -123,33 +121,22 @@ static dt_result_t compare_ends(struct dt_handover *h, bool done, bool *both)
     return r;
 }
 
-/* False: the communicator was stopped meanwhile. */
-static bool copy(const struct dt_hostshm *map, uint8_t *to, const uint8_t *from, size_t bytes)
-{
-    for (size_t at = 0; at < bytes; at += PIECE) {
-        if (dt_hostshm_stopped(map, NULL))
-            return false;
-        memcpy(to + at, from + at, dt_least(bytes - at, PIECE));
-    }
-    return true;
-}
-
 static dt_result_t copy_mapped(struct dt_handover *h, const struct half *x, bool *both)
 {
     struct dt_shm *s = h->s;
     bool done = false;
     uint8_t *theirs;
+    dt_result_t r;
 
     dt_segment_hold();
     theirs = dt_segment_find(h->in.opening.place);
     if (theirs)
-        done = h->giving ? copy(&s->map, theirs + x->at, x->ours, x->bytes)
-                         : copy(&s->map, x->ours, theirs + x->at, x->bytes);
+        done = h->giving ? dt_shm_copy(s, theirs + x->at, x->ours, x->bytes)
+                         : dt_shm_copy(s, x->ours, theirs + x->at, x->bytes);
     dt_segment_release();
-    if (!theirs)
-        return dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[h->peer]);
     s->way = "shm-mapped";
-    return compare_ends(h, done, both);
+    r = compare_ends(h, done, both);
+    return theirs ? r : dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[h->peer]);
 }
 
 /* The memory of a program may be such that the kernel copies none of it. */
@@ -158,7 +145,7 @@ static dt_result_t copy_direct(struct dt_handover *h, const struct half *x, bool
     struct dt_shm *s = h->s;
     const struct dt_hostshm_card *card = &s->map.ranks[h->peer].card;
     uint64_t theirs = h->in.opening.address + x->at;
-    bool done = h->giving ? dt_cma_write(&s->map, card, theirs, x->ours, x->bytes)
+    bool done = h->giving ? dt_cma_write(&s->map, card, target(h), theirs, x->ours, x->bytes)
                           : dt_cma_read(&s->map, card, x->ours, theirs, x->bytes);
     dt_result_t r = compare_ends(h, done, both);
 
@@ -298,8 +285,12 @@ static bool is_written_to(struct dt_handover *h)
 {
     const struct dt_handover_opening *o = &h->out.opening;
 
-    return !h->giving && left(&h->out) == 0 && (o->place.segment || o->address) && read_some(h) &&
-           has_heard(h) && fits(h);
+    if (h->giving || left(&h->out) || !(o->place.segment || o->address))
+        return false;
+    dt_shm_settle(h->s);
+    while (!has_heard(h) && read_some(h))
+        ;
+    return has_heard(h) && fits(h);
 }
 
 /* A giver that has not heard where it could write to writes nothing, which the taker waits for. */
@@ -331,5 +322,6 @@ dt_result_t dt_handover_end(struct dt_handover *h)
     expect(h);
     if (h->in.bytes || (h->giving && h->out.opening.piped))
         return move(h);
-    return move_many(h);
+    r = move_many(h);
+    return r == DT_OK && !h->giving ? dt_shm_check(h->s) : r;
 }

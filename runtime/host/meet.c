@@ -15,18 +15,31 @@ void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data
     post->signature = signature;
 }
 
-static dt_result_t check(struct dt_shm *s)
+/* The first rank that has made another call than this one; s->n: none has. */
+static uint32_t find_other(const struct dt_shm *s)
 {
     uint64_t mine = dt_round_post(s, s->me)->signature;
+    uint32_t i = 0;
 
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (dt_round_post(s, i)->signature != mine) {
-            dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[i]);
-            s->trouble->theirs = s->map.ranks[i].calls[s->round & 1];
-            return DT_ERR_MISMATCH;
-        }
-    }
-    return DT_OK;
+    while (i < s->n && dt_round_post(s, i)->signature == mine)
+        i++;
+    return i;
+}
+
+bool dt_meet_agrees(const struct dt_shm *s)
+{
+    return find_other(s) == s->n;
+}
+
+static dt_result_t check(struct dt_shm *s)
+{
+    uint32_t other = find_other(s);
+
+    if (other == s->n)
+        return DT_OK;
+    dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[other]);
+    s->trouble->theirs = s->map.ranks[other].calls[s->round & 1];
+    return DT_ERR_MISMATCH;
 }
 
 dt_result_t dt_meet(struct dt_shm *s, bool first)

@@ -160,7 +160,7 @@ static dt_result_t copy_open(const struct dt_move *m, const uint8_t *const *from
         uint32_t peer = (m->s->me + i) % m->s->n;
 
         if (m->take[peer].bytes)
-            memcpy(m->out + m->take[peer].at, from[peer], m->take[peer].bytes);
+            dt_shm_copy(m->s, m->out + m->take[peer].at, from[peer], m->take[peer].bytes);
     }
     dt_round_publish(m->s, DT_LEFT);
     return dt_round_await_all(m->s, DT_LEFT);
@@ -196,6 +196,7 @@ static dt_result_t move_open(const struct dt_move *m)
     const uint8_t *from[s->n];
     dt_result_t r = DT_OK;
 
+    s->way = "shm-mapped";
     dt_segment_hold();
     for (uint32_t i = 0; i < s->n; i++) {
         struct dt_place place;
@@ -211,7 +212,7 @@ static dt_result_t move_open(const struct dt_move *m)
     if (r == DT_OK)
         r = m->divisor ? fold_open(m, from) : copy_open(m, from);
     dt_segment_release();
-    return r;
+    return r == DT_OK ? dt_shm_check(s) : r;
 }
 
 /* ---- the first round ---- */

@@ -1,17 +1,23 @@
 #include "runtime/host/rounds.h"
 
 #include <linux/membarrier.h>
+#include <poll.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/host/least.h"
+
 enum {
     LASTING = 1000, /* looks after which a wait is worth being timed */
     LINE_PAIR = 2 * DT_HOSTSHM_LINE,
     FEW = 4 * 1024,
-    TAKEN = 2 * 1024, /* bytes of lines that can be on their way at once */
+    TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
+    PIECE = 256 * 1024, /* that is copied between two looks at whether all is well */
+    LOOKS_YIELDING = 200,
+    LOOKS_RESTING = 1000, /* for a millisecond each */
 };
 
 /* ---- falling asleep ----
@@ -207,18 +213,55 @@ static bool pauses(const struct dt_shm *s, uint64_t tries)
     return true;
 }
 
-static dt_result_t stopped(const struct dt_shm *s)
+bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        if (dt_hostshm_stopped(&s->map, NULL))
+            return false;
+        memcpy(to + at, from + at, dt_least(bytes - at, PIECE));
+    }
+    return true;
+}
+
+dt_result_t dt_shm_check(const struct dt_shm *s)
 {
     uint32_t culprit;
-    int code = dt_hostshm_stopped(&s->map, &culprit);
+    int code;
 
+    atomic_thread_fence(memory_order_acquire);
+    code = dt_hostshm_stopped(&s->map, &culprit);
     return code ? dt_trouble(s->trouble, (dt_result_t)code, culprit) : DT_OK;
+}
+
+void dt_shm_settle(const struct dt_shm *s)
+{
+    (void)fence_everybody(s);
+}
+
+static bool is_dead(const struct dt_shm *s, uint32_t peer)
+{
+    uint32_t culprit;
+
+    return dt_hostshm_stopped(&s->map, &culprit) == DT_ERR_PEER && culprit == s->ranks[peer];
+}
+
+/* Looks are counted, not time: that passes while a job is paused, but nobody comes to an end. */
+void dt_shm_outlast(const struct dt_shm *s, uint32_t peer, bool (*ended)(void *arg), void *arg)
+{
+    for (unsigned looks = 0; looks < LOOKS_YIELDING + LOOKS_RESTING; looks++) {
+        if (ended(arg) || is_dead(s, peer))
+            return;
+        if (looks < LOOKS_YIELDING)
+            sched_yield();
+        else
+            poll(NULL, 0, 1);
+    }
 }
 
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     for (uint64_t tries = 0; !has_reached(s, peer, target); tries++) {
-        dt_result_t r = stopped(s);
+        dt_result_t r = dt_shm_check(s);
 
         if (r != DT_OK)
             return r;
@@ -231,7 +274,7 @@ static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg)
 {
     for (uint64_t tries = 0; !done(arg); tries++) {
-        dt_result_t r = stopped(s);
+        dt_result_t r = dt_shm_check(s);
 
         if (r != DT_OK)
             return r;
@@ -301,6 +344,31 @@ void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
 {
     atomic_store_explicit(&dt_round_post(s, s->me)->progress, now(s, phase), memory_order_release);
     wake(s);
+}
+
+bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase)
+{
+    return has_reached(s, s->me, now(s, phase));
+}
+
+struct goal {
+    const struct dt_shm *s;
+    uint32_t peer;
+    uint64_t target;
+};
+
+static bool is_reached(void *arg)
+{
+    const struct goal *g = arg;
+
+    return has_reached(g->s, g->peer, g->target);
+}
+
+void dt_round_outlast(const struct dt_shm *s, uint32_t peer, enum dt_phase phase)
+{
+    struct goal goal = { s, peer, now(s, phase) };
+
+    dt_shm_outlast(s, peer, is_reached, &goal);
 }
 
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)

@@ -30,6 +30,7 @@ dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes);
 void dt_round_join(struct dt_shm *s, size_t bytes);
 /* Says that this rank is so far, and shows what it wrote before. */
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
+bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase); /* this rank */
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 
@@ -44,6 +45,20 @@ void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer);
 /* Waits, as rounds do, until done(arg) holds, which a peer may bring about and then calls
  * dt_shm_wake_one. */
 dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg);
+
+/* From or to memory of another rank. False: not all was copied, for the communicator was stopped
+ * meanwhile. */
+bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_t bytes);
+/* DT_OK, or what has stopped the communicator, which is noted as the trouble. After a read of
+ * another rank's own memory: if that rank's call had failed by then, it is not DT_OK. */
+dt_result_t dt_shm_check(const struct dt_shm *s);
+/* For a rank that the communicator's stop has kept from going on, before it looks at what others do
+ * that may write to its memory: whoever has not shown that he has begun to, sees the stop. */
+void dt_shm_settle(const struct dt_shm *s);
+/* Thereafter: waits until peer has shown that it has ended, or has come so far; or is dead, or
+ * stands still so long that it may be (SIGSTOP). */
+void dt_shm_outlast(const struct dt_shm *s, uint32_t peer, bool (*ended)(void *arg), void *arg);
+void dt_round_outlast(const struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 
 static inline struct dt_hostshm_post *dt_round_post(const struct dt_shm *s, uint32_t local_rank)
 {

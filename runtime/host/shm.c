@@ -210,7 +210,8 @@ static uint32_t count_open(const struct dt_shm *s, const struct chunk *whole, st
     return open;
 }
 
-/* Folds this rank's slice of what stands at "in", block by block, to where all have their "out". */
+/* Folds this rank's slice of what stands at "in", block by block, to where all have their "out",
+ * until the end or until all is stopped. */
 static void fold_for_all(const struct dt_shm *s, const struct chunk *c, uint8_t *const *in,
                          uint8_t *const *out)
 {
@@ -224,10 +225,27 @@ static void fold_for_all(const struct dt_shm *s, const struct chunk *c, uint8_t 
         for (uint32_t i = 0; i < s->n; i++)
             src[i] = in[i] + at;
         fold(s, c, block, src, bytes);
+        if (dt_hostshm_stopped(&s->map, NULL))
+            return;
         for (uint32_t i = 0; i < s->n; i++) {
             if (c->root == EVERYBODY || c->root == i)
                 keep(c, out[i] + at, block, bytes);
         }
+    }
+}
+
+/* Waits for those that may be writing to this rank's memory when its call fails, and shows them
+ * that it does not write to theirs. Who has come to this call sees, before it writes, that all has
+ * been stopped, unless all had come. */
+static void leave_open(struct dt_shm *s, const struct chunk *whole, struct terms *terms)
+{
+    dt_round_publish(s, DT_LEFT);
+    dt_shm_settle(s);
+    if (!dt_round_has_come(s, DT_IN) || !dt_meet_agrees(s) || count_open(s, whole, terms) < s->n)
+        return;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (i != s->me)
+            dt_round_outlast(s, i, DT_REDUCED);
     }
 }
 
@@ -253,7 +271,7 @@ static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
         r = dt_round_await_all(s, DT_REDUCED);
     }
     dt_segment_release();
-    return r;
+    return r == DT_OK ? dt_shm_check(s) : r;
 }
 
 /* ---- reductions ---- */
@@ -317,7 +335,12 @@ static dt_result_t reduce_chunks(struct dt_shm *s, const struct chunk *whole)
     uint32_t open = r == DT_OK ? count_open(s, whole, all) : 0;
 
     if (open == s->n)
-        return reduce_open(s, whole, all);
+        r = reduce_open(s, whole, all);
+    if (r != DT_OK && is_open(&mine) && dt_round_has_shown(s, DT_IN) &&
+        dt_hostshm_stopped(&s->map, NULL))
+        leave_open(s, whole, all);
+    if (r != DT_OK || open == s->n)
+        return r;
     if (open)
         r = show_chunk(s, &c, NULL);
     if (r == DT_OK)
@@ -396,6 +419,8 @@ static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
 
     if (bytes >= s->tuning->shm_open)
         place = dt_segment_place(s->comm, buf, bytes);
+    if (place.segment)
+        s->way = "shm-mapped";
     do {
         size_t m = bytes - at < most ? bytes - at : most;
         dt_result_t r = dt_round_begin(s, m);
@@ -416,16 +441,18 @@ static dt_result_t copy_open(struct dt_shm *s, void *buf, struct dt_place place,
                              uint32_t root)
 {
     const uint8_t *from;
+    dt_result_t r;
 
+    s->way = "shm-mapped";
     dt_segment_hold();
     from = dt_segment_find(place);
     if (from)
-        memcpy(buf, from, bytes);
+        dt_shm_copy(s, buf, from, bytes);
     dt_segment_release();
-    if (!from)
-        return dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[root]);
-    dt_round_publish(s, DT_LEFT);
-    return DT_OK;
+    r = from ? dt_shm_check(s) : dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[root]);
+    if (r == DT_OK)
+        dt_round_publish(s, DT_LEFT);
+    return r;
 }
 
 /* Root may be one round ahead of the slowest reader. */

@@ -152,10 +152,18 @@ struct dt_hostshm_head {
     char why[DT_HOSTSHM_WHY];
 };
 
+/* Where a rank writes to in the memory of another (host/cma.h). The kernel reads it, as a struct
+ * iovec, when the write begins: so the other one can take back what it has allowed until then. */
+struct dt_hostshm_target {
+    _Atomic uint64_t at;    /* by the rank that writes */
+    _Atomic uint64_t bytes; /* by both: the other one stores 0 */
+};
+
 /* Bytes on their way from one rank to another, in a ring. Counts never go back. */
 struct dt_hostshm_pipe {
     alignas(DT_HOSTSHM_LINE) _Atomic uint64_t written; /* bytes, by the rank that they come from */
-    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t read;    /* bytes, by the rank that they go to */
+    struct dt_hostshm_target target; /* of what goes beside the pipe, from the same rank */
+    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t read; /* bytes, by the rank that they go to */
     alignas(DT_HOSTSHM_LINE) uint8_t data[];
 };
 

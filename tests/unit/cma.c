@@ -136,6 +136,7 @@ static int read_part(void *arg)
     uint8_t *p = mmap(NULL, far + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint8_t *to = malloc(far + page);
     struct dt_hostshm *h = arg;
+    struct dt_hostshm_target target = { 0 };
     struct dt_hostshm_card own = { 0 };
 
     dt_cma_introduce(&own);
@@ -146,13 +147,13 @@ static int read_part(void *arg)
     if (!dt_cma_read(h, &own, to, (uintptr_t)p, far) || memcmp(p, to, far) != 0)
         return 11;
     memset(p, 0, far);
-    if (!dt_cma_write(h, &own, (uintptr_t)p, to, far) || memcmp(p, to, far) != 0)
+    if (!dt_cma_write(h, &own, &target, (uintptr_t)p, to, far) || memcmp(p, to, far) != 0)
         return 12;
     munmap(p + far, page);
     if (dt_cma_read(h, &own, to, (uintptr_t)p + page, far))
         return 13;
     mprotect(p, page, PROT_READ);
-    if (dt_cma_write(h, &own, (uintptr_t)p, to, far))
+    if (dt_cma_write(h, &own, &target, (uintptr_t)p, to, far))
         return 14;
     dt_hostshm_stop(h, DT_HOSTSHM_PEER_DIED, 0);
     return dt_cma_read(h, &own, to, (uintptr_t)p, far) ? 15 : 0;

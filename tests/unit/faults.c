@@ -21,6 +21,7 @@
 
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
+#include "runtime/host/segment.h"
 #include "runtime/host/stream.h"
 
 const struct fault faults[] = {
@@ -92,7 +93,8 @@ const struct fault faults[] = {
 const size_t faults_n = sizeof faults / sizeof *faults;
 
 static const struct fault *armed;
-static unsigned strike_at, die_at;
+static unsigned strike_at;
+static void (*at_passage)(void);
 static atomic_bool watching, struck;
 static atomic_uint passed;
 
@@ -105,12 +107,23 @@ void faults_arm(const struct fault *f, unsigned k)
     watching = true;
 }
 
-void faults_arm_death(unsigned k)
+void faults_arm_passage(unsigned k, void (*there)(void))
 {
     armed = NULL;
-    die_at = k;
+    strike_at = k;
+    at_passage = there;
     passed = 0;
     watching = true;
+}
+
+static void die(void)
+{
+    raise(SIGKILL);
+}
+
+void faults_arm_death(unsigned k)
+{
+    faults_arm_passage(k, die);
 }
 
 unsigned faults_disarm(void)
@@ -126,8 +139,8 @@ bool faults_struck(void)
 
 static void pass(void)
 {
-    if (atomic_fetch_add(&passed, 1) + 1 == die_at)
-        raise(SIGKILL);
+    if (atomic_fetch_add(&passed, 1) + 1 == strike_at)
+        at_passage();
 }
 
 /* Whether this call of a function is the one. */
@@ -380,7 +393,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
     return n;
 }
 
-/* ---- the library's own, to die between ---- */
+/* ---- the library's own, to pass between ---- */
 
 #define WRAP_ENTRY(type, name, parameters, arguments)                                              \
     type __real_##name parameters;                                                                 \
@@ -399,3 +412,7 @@ WRAP_ENTRY(dt_result_t, dt_round_await, (struct dt_shm * s, uint32_t peer, enum 
 WRAP_ENTRY(void, dt_fold, (const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op), (f, dtype, op))
 WRAP_ENTRY(void, dt_stream_copy, (struct dt_stream * s, void *to, const void *from, size_t bytes),
            (s, to, from, bytes))
+WRAP_ENTRY(void, dt_stream_past_caches, (void *to, const void *from, size_t bytes),
+           (to, from, bytes))
+WRAP_ENTRY(uint8_t *, dt_segment_find, (struct dt_place place), (place))
+WRAP_ENTRY(void, dt_segment_release, (void), ())

@@ -23,7 +23,9 @@ extern const size_t faults_n;
 /* From now on the k-th call (from 1) of the fault's function suffers it. */
 void faults_arm(const struct fault *f, unsigned k);
 /* From now on the k-th call of any of the functions, or entry to some of the library's own that
- * move data, kills the process; 0: none does. */
+ * move data, first does that, once; 0: none does. */
+void faults_arm_passage(unsigned k, void (*there)(void));
+/* Likewise, and what it does is to kill the process. */
 void faults_arm_death(unsigned k);
 /* Ends that. Returns how many calls there were that could have been the k-th. */
 unsigned faults_disarm(void);

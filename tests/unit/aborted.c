@@ -1,0 +1,370 @@
+/* Calls that are aborted while one rank is held wherever it may be: whose call has returned, to him
+ * his buffers belong, and what a call has given that returned DT_OK is right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/unit/faults.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum {
+    COUNT = 48 * 1024, /* elements of a block: several chunks, and more than a piece of a copy */
+    RANKS = 3,         /* at most */
+    ELEMENT = sizeof(int64_t),
+    BYTES = RANKS * COUNT * ELEMENT,
+    LOOK = 64, /* one element in so many is looked at */
+    HELD = 1,  /* the rank that is held */
+    HOLD_MS = 25,
+    LONG_MS = 1500, /* longer than anybody waits for a rank that may be dead */
+};
+
+static struct shared {
+    _Atomic int returned; /* ranks, but for the one that is held */
+    bool held;
+} * shared;
+
+static dt_comm_t *comm;
+static int64_t *in, *out;
+static pthread_t aborter;
+static int hold_ms;
+static bool waits_for_writers;
+
+/* ---- the calls ---- */
+
+static int64_t given(int rank, size_t i)
+{
+    return 1000003 * rank + (int64_t)i;
+}
+
+static int64_t sum_at(size_t i)
+{
+    int64_t sum = 0;
+
+    for (int rank = 0; rank < dt_size(); rank++)
+        sum += given(rank, i);
+    return sum;
+}
+
+static dt_result_t all_reduce(int root)
+{
+    (void)root;
+    return dt_all_reduce(comm, in, out, COUNT, DT_I64, DT_SUM);
+}
+
+static dt_result_t all_reduce_in_place(int root)
+{
+    (void)root;
+    memcpy(out, in, COUNT * ELEMENT);
+    return dt_all_reduce(comm, DT_IN_PLACE, out, COUNT, DT_I64, DT_SUM);
+}
+
+static dt_result_t reduce(int root)
+{
+    return dt_reduce(comm, in, out, COUNT, DT_I64, DT_SUM, root);
+}
+
+static bool has_sum(int root)
+{
+    for (size_t i = 0; (root < 0 || dt_rank() == root) && i < COUNT; i += LOOK) {
+        if (out[i] != sum_at(i))
+            return false;
+    }
+    return true;
+}
+
+static dt_result_t reduce_scatter(int root)
+{
+    (void)root;
+    return dt_reduce_scatter(comm, in, out, COUNT, DT_I64, DT_SUM);
+}
+
+static bool has_part_of_sum(int root)
+{
+    (void)root;
+    for (size_t i = 0; i < COUNT; i += LOOK) {
+        if (out[i] != sum_at((size_t)dt_rank() * COUNT + i))
+            return false;
+    }
+    return true;
+}
+
+static dt_result_t broadcast(int root)
+{
+    if (dt_rank() == root)
+        memcpy(out, in, COUNT * ELEMENT);
+    return dt_broadcast(comm, out, COUNT, DT_I64, root);
+}
+
+/* What "from" had at an offset. */
+static bool has(size_t block, int from, size_t offset)
+{
+    for (size_t i = 0; i < COUNT; i += LOOK) {
+        if (out[block * COUNT + i] != given(from, offset + i))
+            return false;
+    }
+    return true;
+}
+
+static bool has_roots(int root)
+{
+    return has(0, root, 0);
+}
+
+static dt_result_t all_gather(int root)
+{
+    (void)root;
+    return dt_all_gather(comm, in, out, COUNT, DT_I64);
+}
+
+static dt_result_t gather(int root)
+{
+    return dt_gather(comm, in, out, COUNT, DT_I64, root);
+}
+
+static bool has_all(int root)
+{
+    for (int rank = 0; (root < 0 || dt_rank() == root) && rank < dt_size(); rank++) {
+        if (!has((size_t)rank, rank, 0))
+            return false;
+    }
+    return true;
+}
+
+static dt_result_t scatter(int root)
+{
+    return dt_scatter(comm, in, out, COUNT, DT_I64, root);
+}
+
+static bool has_own_part(int root)
+{
+    return has(0, root, (size_t)dt_rank() * COUNT);
+}
+
+static dt_result_t all_to_all(int root)
+{
+    (void)root;
+    return dt_all_to_all(comm, in, out, COUNT, DT_I64);
+}
+
+static bool has_parts(int root)
+{
+    (void)root;
+    for (int rank = 0; rank < dt_size(); rank++) {
+        if (!has((size_t)rank, rank, (size_t)dt_rank() * COUNT))
+            return false;
+    }
+    return true;
+}
+
+/* root: who gives. */
+static dt_result_t send_or_receive(int root)
+{
+    if (dt_rank() > 1)
+        return DT_OK;
+    return dt_rank() == root ? dt_send(comm, in, 2 * COUNT, DT_I64, 1 - root)
+                             : dt_recv(comm, out, 2 * COUNT, DT_I64, root);
+}
+
+static bool has_received(int root)
+{
+    return dt_rank() > 1 || dt_rank() == root || (has(0, root, 0) && has(1, root, COUNT));
+}
+
+static const struct kind {
+    const char *name;
+    dt_result_t (*make)(int root);
+    bool (*is_right)(int root);
+    int root;
+} kinds[] = {
+    { "all-reduce", all_reduce, has_sum, -1 },
+    { "all-reduce in place", all_reduce_in_place, has_sum, -1 },
+    { "reduce to the others", reduce, has_sum, 0 },
+    { "reduce to who is held", reduce, has_sum, HELD },
+    { "reduce-scatter", reduce_scatter, has_part_of_sum, -1 },
+    { "broadcast from another", broadcast, has_roots, 0 },
+    { "broadcast from who is held", broadcast, has_roots, HELD },
+    { "all-gather", all_gather, has_all, -1 },
+    { "gather to another", gather, has_all, 0 },
+    { "gather to who is held", gather, has_all, HELD },
+    { "scatter from another", scatter, has_own_part, 0 },
+    { "scatter from who is held", scatter, has_own_part, HELD },
+    { "all-to-all", all_to_all, has_parts, -1 },
+    { "send from another", send_or_receive, has_received, 0 },
+    { "send from who is held", send_or_receive, has_received, HELD },
+};
+
+/* ---- ranks ---- */
+
+struct plan {
+    const char *hosts;
+    bool mapped;
+    bool no_cma;
+    const struct kind *kind;
+    int hold_ms;
+};
+
+static void *abort_it(void *arg)
+{
+    return dt_comm_abort(comm) == DT_OK ? arg : NULL;
+}
+
+/* The others' calls end meanwhile, unless they wait for this rank. It may hold a lock that the
+ * abort needs, which then comes later. */
+static void hold(void)
+{
+    int64_t end = testjob_now_us() + 1000 * hold_ms;
+
+    shared->held = true;
+    if (pthread_create(&aborter, NULL, abort_it, shared) != 0)
+        abort();
+    while (shared->returned < dt_size() - 1 && testjob_now_us() < end)
+        nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+}
+
+static void fill(int64_t *buf, int64_t (*value)(int rank, size_t i))
+{
+    for (size_t i = 0; i < RANKS * COUNT; i++)
+        buf[i] = value(dt_rank(), i);
+}
+
+static int64_t nothing(int rank, size_t i)
+{
+    (void)rank;
+    (void)i;
+    return -1;
+}
+
+static int64_t mark(int rank, size_t i)
+{
+    return ~given(rank, 7 * i);
+}
+
+/* One that is held at its k-th passage. */
+static int make(const struct kind *kind, unsigned k)
+{
+    void *aborted = shared;
+    dt_result_t r;
+
+    fill(in, given);
+    fill(out, nothing);
+    shared->returned = 0;
+    shared->held = false;
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    if (waits_for_writers)
+        NEED(dt_comm_tune(comm, "shm_huge = 1") == DT_OK); /* it is held amid writing, too */
+    if (dt_rank() == HELD)
+        faults_arm_passage(k, hold);
+    r = kind->make(kind->root);
+    if (dt_rank() == HELD)
+        faults_disarm();
+    if (dt_rank() == HELD && shared->held)
+        NEED(pthread_join(aborter, &aborted) == 0 && aborted);
+    NEED(r == DT_ERR_ABORTED || (r == DT_OK && kind->is_right(kind->root)));
+    fill(in, mark);
+    fill(out, mark);
+    shared->returned += dt_rank() != HELD;
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    for (size_t i = 0; i < RANKS * COUNT; i += LOOK)
+        NEED(in[i] == mark(dt_rank(), i) && out[i] == mark(dt_rank(), i));
+    NEED(dt_comm_free(comm) == (shared->held ? DT_ERR_ABORTED : DT_OK));
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    return 0;
+}
+
+static int make_often(int rank, void *arg)
+{
+    const struct plan *p = arg;
+    void *memory;
+    bool held;
+
+    (void)rank;
+    if (p->no_cma)
+        setenv("DTRUN_CMA", "0", 1);
+    NEED(dt_init() == DT_OK);
+    if (p->mapped)
+        NEED(dt_mem_alloc(DT_WORLD, 2 * BYTES, &memory) == DT_OK);
+    else
+        NEED((memory = malloc(2 * BYTES)) != NULL);
+    in = memory;
+    out = in + RANKS * COUNT;
+    hold_ms = p->hold_ms;
+    waits_for_writers = p->hold_ms == HOLD_MS;
+    for (unsigned k = 1; k == 1 || held; k += 1 + k / (waits_for_writers ? 6 : 2)) {
+        NEED(make(p->kind, k) == 0);
+        held = shared->held;
+        NEED(dt_barrier(DT_WORLD) == DT_OK);
+    }
+    NEED(p->mapped ? dt_mem_free(memory) == DT_OK : (free(memory), true));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void run(const struct plan *p)
+{
+    struct testjob_plan plan = {
+        .hosts = p->hosts, .body = make_often, .arg = (void *)(uintptr_t)p, .timeout_ms = 60000
+    };
+
+    if (getenv("ABORTED_SHOW"))
+        fprintf(stderr, "%s among %s, %lld\n", p->kind->name, p->hosts,
+                (long long)testjob_now_us());
+    if (testjob_pass(&plan) != 0)
+        fail_msg("%s among %s%s%s", p->kind->name, p->hosts, p->mapped ? ", mapped" : "",
+                 p->no_cma ? ", through pipes" : "");
+}
+
+static void run_all(bool mapped, bool no_cma)
+{
+    static const char *const placements[] = { "2", "3" };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        for (size_t p = 0; p < 2; p++)
+            run(&(struct plan){ placements[p], mapped, no_cma, &kinds[i], HOLD_MS });
+    }
+}
+
+static void buffers_are_the_programs_again(void **state)
+{
+    (void)state;
+    run_all(false, false);
+    run_all(false, true);
+}
+
+static void so_are_those_that_others_reach(void **state)
+{
+    (void)state;
+    run_all(true, false);
+}
+
+/* Who stands still for so long is not waited for, but writes nothing either when it goes on. */
+static void who_stands_still_comes_too_late(void **state)
+{
+    static const int some[] = { 0, 13, 14 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        for (int mapped = 0; mapped < 2; mapped++)
+            run(&(struct plan){ "2", mapped, false, &kinds[some[i]], LONG_MS });
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers_are_the_programs_again),
+        cmocka_unit_test(so_are_those_that_others_reach),
+        cmocka_unit_test(who_stands_still_comes_too_late),
+    };
+
+    shared = testjob_shared(sizeof *shared);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
