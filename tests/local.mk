@@ -70,8 +70,9 @@ check_PROGRAMS += tests/unit/agent
 TESTS += tests/unit/agent
 
 # Those in which threads meet, for ThreadSanitizer.
-THREAD_TESTS = tests/unit/async tests/unit/movement tests/unit/checkpoint tests/unit/checkpoint_crash \
-	tests/unit/link tests/unit/recorder tests/unit/threadrules tests/unit/threads \
+THREAD_TESTS = tests/unit/blame tests/unit/buckets tests/unit/checkpoint \
+	tests/unit/checkpoint_crash tests/unit/leaving tests/unit/link tests/unit/movement \
+	tests/unit/recorder tests/unit/requests tests/unit/threadrules tests/unit/threads \
 	tests/unit/ways $(NCCL_TESTS)
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.

@@ -1,8 +1,9 @@
 # Unit tests of libdtrun against agents that the test plays itself.
 UNIT_TESTS += \
 	tests/unit/aborted \
-	tests/unit/async \
 	tests/unit/auth \
+	tests/unit/blame \
+	tests/unit/buckets \
 	tests/unit/cma \
 	tests/unit/collectives \
 	tests/unit/communicators \
@@ -10,10 +11,12 @@ UNIT_TESTS += \
 	tests/unit/cut \
 	tests/unit/disturbed \
 	tests/unit/door \
+	tests/unit/dump \
 	tests/unit/failures \
 	tests/unit/foldparts \
 	tests/unit/hardship \
 	tests/unit/huge \
+	tests/unit/leaving \
 	tests/unit/memory \
 	tests/unit/mismatches \
 	tests/unit/misuse \
@@ -26,6 +29,7 @@ UNIT_TESTS += \
 	tests/unit/recorder \
 	tests/unit/reduce \
 	tests/unit/reduceoptions \
+	tests/unit/requests \
 	tests/unit/shm \
 	tests/unit/shmmove \
 	tests/unit/stream \
@@ -43,9 +47,17 @@ TESTJOB = tests/unit/testjob.c tests/unit/testjob.h
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 TESTJOB_LIBS = launcher/libagent.la runtime/libruntime.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_async_SOURCES = tests/unit/async.c tests/unit/rankcheck.h $(TESTJOB)
-tests_unit_async_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_async_LDADD = $(TESTJOB_LIBS)
+tests_unit_buckets_SOURCES = tests/unit/buckets.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_buckets_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_leaving_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_requests_SOURCES = tests/unit/requests.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_requests_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/forbid.h tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -55,9 +67,17 @@ tests_unit_config_SOURCES = tests/unit/config.c tests/unit/rankcheck.h $(TESTJOB
 tests_unit_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_config_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_recorder_SOURCES = tests/unit/recorder.c tests/unit/rankcheck.h $(TESTJOB)
-tests_unit_recorder_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_recorder_LDADD = $(TESTJOB_LIBS)
+tests_unit_blame_SOURCES = tests/unit/blame.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_blame_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_blame_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_dump_SOURCES = tests/unit/dump.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_dump_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_dump_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_recorder_SOURCES = tests/unit/recorder.c
+tests_unit_recorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_recorder_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/reference.c \
 	tests/unit/reference.h tests/unit/rankcheck.h $(TESTJOB)

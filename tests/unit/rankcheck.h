@@ -15,4 +15,10 @@
         }                                                                                          \
     } while (0)
 
+/* The sum over all ranks of rank + i. */
+static inline int64_t ranks_sum(int64_t i)
+{
+    return dt_size() * i + dt_size() * (dt_size() - 1) / 2;
+}
+
 #endif

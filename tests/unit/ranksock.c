@@ -934,39 +934,36 @@ static void what_a_rank_sent_is_read_that_left_something_unread(void **state)
     assert_string_equal(f->seen, "hello(0,0) commit(12,1) ");
 }
 
+/* Each has an agent's side of its own. */
+#define FIXED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_rank_is_welcomed_with_shared_memory, setup, teardown),
+        FIXED(a_rank_is_welcomed_with_shared_memory),
         CHECKS_SETUP_TEARDOWN("34, 35", hellos_that_do_not_fit_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(garbage_is_ignored, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_process_is_not_the_rank, setup, teardown),
-        cmocka_unit_test_setup_teardown(the_table_reaches_early_and_late_ranks, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_abort_is_told_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(why_a_call_failed_is_heard_before_any_death, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_watched_step_is_reported_and_left_on_word, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_communicator_has_memory_of_its_own, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_stop_reaches_the_memory_it_is_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(ranks_are_told_of_where_they_wait, setup, teardown),
-        cmocka_unit_test_setup_teardown(ranks_are_inside_calls_of_all_kinds, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_failure_without_a_message_is_found_in_memory, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(buffers_are_for_those_who_share_a_communicator, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(lies_end_nobody_else, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_failure_is_told_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_the_launcher_does_not_take_waits_in_the_socket, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(who_talks_without_end_is_heard_no_more, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_limit_is_passed_on, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_limit_counts_while_it_holds, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_call_keeps_the_limit_it_began_with, setup, teardown),
-        cmocka_unit_test_setup_teardown(last_calls_are_passed_on_once, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_a_dead_rank_sent_is_still_read, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_a_rank_sent_is_read_that_left_something_unread, setup,
-                                        teardown),
+        FIXED(garbage_is_ignored),
+        FIXED(another_process_is_not_the_rank),
+        FIXED(the_table_reaches_early_and_late_ranks),
+        FIXED(an_abort_is_told_once),
+        FIXED(why_a_call_failed_is_heard_before_any_death),
+        FIXED(a_watched_step_is_reported_and_left_on_word),
+        FIXED(a_communicator_has_memory_of_its_own),
+        FIXED(a_stop_reaches_the_memory_it_is_for),
+        FIXED(ranks_are_told_of_where_they_wait),
+        FIXED(ranks_are_inside_calls_of_all_kinds),
+        FIXED(a_failure_without_a_message_is_found_in_memory),
+        FIXED(buffers_are_for_those_who_share_a_communicator),
+        FIXED(lies_end_nobody_else),
+        FIXED(a_failure_is_told_once),
+        FIXED(what_the_launcher_does_not_take_waits_in_the_socket),
+        FIXED(who_talks_without_end_is_heard_no_more),
+        FIXED(a_limit_is_passed_on),
+        FIXED(a_limit_counts_while_it_holds),
+        FIXED(a_call_keeps_the_limit_it_began_with),
+        FIXED(last_calls_are_passed_on_once),
+        FIXED(what_a_dead_rank_sent_is_still_read),
+        FIXED(what_a_rank_sent_is_read_that_left_something_unread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -413,3 +413,12 @@ int testjob_pass(const struct testjob_plan *plan)
     }
     return passed ? 0 : -1;
 }
+
+int testjob_pass_all(const char *const *placements, int (*body)(int rank, void *arg))
+{
+    int r = 0;
+
+    for (; r == 0 && *placements; placements++)
+        r = testjob_pass(&(struct testjob_plan){ .hosts = *placements, .body = body });
+    return r;
+}

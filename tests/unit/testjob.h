@@ -51,6 +51,8 @@ int testjob_run(const struct testjob_plan *plan, struct testjob_result *result);
 /* Returns 0 when every rank has ended by itself, in time and with 0, and the agents had nothing to
  * tell; else says on standard error what was wrong. */
 int testjob_pass(const struct testjob_plan *plan);
+/* The same in each of these placements, up to NULL. */
+int testjob_pass_all(const char *const *placements, int (*body)(int rank, void *arg));
 
 /* For the hooks. */
 void testjob_table(struct testjob *job);

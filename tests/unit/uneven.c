@@ -17,15 +17,11 @@
 
 enum { COUNT = 5000 };
 
-static const char *const placements[] = { "1", "4", "2 1 2" };
+static const char *const placements[] = { "1", "4", "2 1 2", NULL };
 
 static void run_all(int (*body)(int rank, void *arg))
 {
-    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
-        struct testjob_plan plan = { .hosts = placements[p], .body = body };
-
-        assert_int_equal(testjob_pass(&plan), 0);
-    }
+    assert_int_equal(testjob_pass_all(placements, body), 0);
 }
 
 /* ---- neutral elements ---- */

@@ -23,11 +23,7 @@ static const char *const threes[] = { "3", "1 1 1", "2 1", NULL };
 
 static void run_all(const char *const *placements, int (*body)(int rank, void *arg))
 {
-    for (; *placements; placements++) {
-        struct testjob_plan plan = { .hosts = *placements, .body = body };
-
-        assert_int_equal(testjob_pass(&plan), 0);
-    }
+    assert_int_equal(testjob_pass_all(placements, body), 0);
 }
 
 static int64_t value(int from, int to, int k)

@@ -1,0 +1,179 @@
+/* What a rank can say of each kind of failure: whom it blames, for which call. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/context.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+struct blame {
+    dt_result_t code;
+    int rank; /* -1: not known */
+    uint64_t call;
+    const char *operation, *comm;
+};
+
+static bool blames(const struct blame *b)
+{
+    dt_error_info_t i = { .size = sizeof i };
+    char host[16];
+
+    snprintf(host, sizeof host, "host%d", b->rank);
+    if (dt_last_error_info(&i) == DT_OK && i.code == b->code && i.rank == b->rank &&
+        i.call == b->call && strcmp(i.operation, b->operation) == 0 &&
+        strcmp(i.comm, b->comm) == 0 && strcmp(i.host, b->rank < 0 ? "" : host) == 0 &&
+        strcmp(i.message, dt_last_error()) == 0 && *i.message)
+        return true;
+    fprintf(stderr, "%s is told as code %d, rank %d, host '%s', call %llu, '%s' on '%s'\n",
+            i.message, i.code, i.rank, i.host, (unsigned long long)i.call, i.operation, i.comm);
+    return false;
+}
+
+#define BLAMES(...) NEED(blames(&(struct blame){ __VA_ARGS__ }))
+
+/* As the agents do when dtrun has waited for long enough. */
+static void time_out(struct dt_comm *c, void *arg)
+{
+    (void)arg;
+    dt_comm_stop(c, DT_ERR_TIMEOUT, 1, "rank 0 has waited for rank 1");
+}
+
+/* Rank 1 is to blame for what all ranks have; each has a host of its own. */
+static int fail_in_every_way(int rank, void *arg)
+{
+    dt_all_reduce_options_t options = { .size = 1 };
+    dt_comm_t *comm;
+    dt_request_t q;
+    float x[4] = { 0 };
+    void *p;
+
+    (void)arg;
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_STATE);
+    BLAMES(DT_ERR_STATE, -1, 0, "barrier", "");
+    NEED(dt_init() == DT_OK);
+    NEED(dt_broadcast(DT_WORLD, x, 1, DT_F32, 9) == DT_ERR_ARG);
+    BLAMES(DT_ERR_ARG, rank, 0, "broadcast", "world");
+    NEED(dt_isend(DT_WORLD, x, 1, DT_F32, rank, &q) == DT_ERR_ARG);
+    BLAMES(DT_ERR_ARG, rank, 0, "send", "world");
+    NEED(dt_all_reduce_with(DT_WORLD, x, x, 1, DT_F32, DT_SUM, &options) == DT_ERR_VERSION);
+    BLAMES(DT_ERR_VERSION, rank, 0, "all-reduce", "world");
+    NEED(dt_mem_alloc(DT_WORLD, SIZE_MAX / 2, &p) == DT_ERR_NOMEM);
+    BLAMES(DT_ERR_NOMEM, 0, 3, "dt_mem_alloc", "world");
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_join_begin(comm) == DT_OK);
+    NEED(dt_broadcast(comm, x, 1, DT_F32, 0) == DT_ERR_UNSUPPORTED);
+    BLAMES(DT_ERR_UNSUPPORTED, rank, 0, "broadcast", "0.1");
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    if (rank == 1)
+        NEED(dt_comm_abort(comm) == DT_OK);
+    NEED(dt_barrier(comm) == DT_ERR_ABORTED);
+    BLAMES(DT_ERR_ABORTED, 1, 2, "barrier", "0.2");
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED((rank == 1 ? dt_barrier(comm) : dt_broadcast(comm, x, 2, DT_F32, 0)) == DT_ERR_MISMATCH);
+    BLAMES(DT_ERR_MISMATCH, !rank, 2, rank == 1 ? "barrier" : "broadcast", "0.3");
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    if (rank == 1)
+        NEED(dt_context_see("test", comm, time_out, NULL) == DT_OK);
+    NEED(dt_barrier(comm) == DT_ERR_TIMEOUT);
+    BLAMES(DT_ERR_TIMEOUT, 1, 2, "barrier", "0.4");
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    if (rank == 1)
+        raise(SIGKILL);
+    NEED(dt_reduce(DT_WORLD, x, x + 2, 2, DT_F32, DT_SUM, 0) == DT_ERR_PEER);
+    BLAMES(DT_ERR_PEER, 1, 9, "reduce", "world");
+    return 0;
+}
+
+static void every_kind_of_failure_names_rank_host_call_and_operation(void **state)
+{
+    static struct testjob_result result;
+
+    (void)state;
+    assert_int_equal(
+        testjob_run(&(struct testjob_plan){ .hosts = "1 1", .body = fail_in_every_way }, &result),
+        0);
+    assert_int_equal(result.ranks[0].status, 0);
+    assert_true(WIFSIGNALED(result.ranks[1].status));
+}
+
+/* Dumps until the call is seen in which the other thread waits; then the rank may die for which it
+ * does. */
+static void *look_on(void *seen)
+{
+    char path[64], text[8192];
+
+    snprintf(path, sizeof path, "/tmp/dtrun-blame-%d.jsonl", (int)getpid());
+    while (!*(_Atomic int *)seen && dt_recorder_dump(path) == DT_OK) {
+        FILE *f = fopen(path, "r");
+        size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+        const char *call;
+
+        text[n] = '\0';
+        if (f)
+            fclose(f);
+        call = strstr(text, "\"kind\":\"barrier\"");
+        if (call && !strstr(call, "result"))
+            *(_Atomic int *)seen = 1;
+    }
+    unlink(path);
+    return NULL;
+}
+
+static int die_in_a_call(int rank, void *arg)
+{
+    dt_error_info_t info = { .size = sizeof info };
+    pthread_t thread;
+
+    NEED(dt_init() == DT_OK);
+    if (rank == 2) {
+        while (!*(_Atomic int *)arg)
+            usleep(1000);
+        raise(SIGKILL);
+    }
+    if (rank == 0)
+        NEED(pthread_create(&thread, NULL, look_on, arg) == 0);
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
+    if (rank == 0)
+        pthread_join(thread, NULL);
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_PEER);
+    NEED(dt_last_error_info(&info) == DT_OK && info.code == DT_ERR_PEER && info.rank == 2);
+    NEED(strcmp(info.host, "host1") == 0 && strcmp(info.operation, "barrier") == 0);
+    NEED(info.call == 2 && info.signal == SIGKILL && info.status == -1);
+    NEED(strstr(info.message, "barrier, call 2: rank 2 (host1) died or left (killed by signal 9)"));
+    return 0;
+}
+
+static void a_death_is_told_with_its_host(void **state)
+{
+    struct testjob_result result;
+    _Atomic int *waiting = testjob_shared(sizeof *waiting);
+
+    (void)state;
+    assert_int_equal(
+        testjob_run(
+            &(struct testjob_plan){ .hosts = "2 1", .body = die_in_a_call, .arg = (void *)waiting },
+            &result),
+        0);
+    assert_int_equal(result.ranks[0].status, 0);
+    assert_int_equal(result.ranks[1].status, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_failure_names_rank_host_call_and_operation),
+        cmocka_unit_test(a_death_is_told_with_its_host),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,320 @@
+/* Buckets: what is pushed comes back reduced, and in which memory that is done. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "tests/unit/checks.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { COUNT = 1000, TENSORS = 40 };
+
+static const char *const placements[] = { "1", "2", "3 1", NULL };
+
+static void run_all(int (*body)(int rank, void *arg))
+{
+    assert_int_equal(testjob_pass_all(placements, body), 0);
+}
+
+struct tensor {
+    int64_t *data;
+    size_t count;
+};
+
+/* Of sizes around that of the bucket: smaller, as large, larger, and none at all. */
+static int push_all(dt_bucket_t *b, struct tensor *t, size_t cap)
+{
+    size_t counts[] = { 1, 7, 0, cap / 8, cap / 8 - 1, cap / 8 + 1, 3 * cap / 8, cap / 16, 1 };
+
+    for (int k = 0; k < TENSORS; k++) {
+        t[k].count = counts[(size_t)k % (sizeof counts / sizeof *counts)];
+        t[k].data = malloc((t[k].count + 1) * sizeof *t[k].data);
+        NEED(t[k].data);
+        for (size_t i = 0; i < t[k].count; i++)
+            t[k].data[i] = dt_rank() + (int64_t)i + k;
+        t[k].data[t[k].count] = 4711;
+        NEED(dt_bucket_push(b, t[k].data, t[k].count) == DT_OK);
+    }
+    return 0;
+}
+
+static int fill_buckets(int rank, void *arg)
+{
+    struct tensor t[TENSORS];
+    dt_bucket_t *b;
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (size_t cap = 64; cap <= 65536; cap *= 32) {
+        NEED(dt_bucket_create(DT_WORLD, cap, DT_I64, DT_SUM, &b) == DT_OK);
+        for (int step = 0; step < 3; step++) {
+            NEED(push_all(b, t, cap) == 0);
+            NEED(dt_bucket_wait(b) == DT_OK);
+            for (int k = 0; k < TENSORS; k++) {
+                for (size_t i = 0; i < t[k].count; i++)
+                    NEED(t[k].data[i] == ranks_sum((int64_t)i + k));
+                NEED(t[k].data[t[k].count] == 4711);
+                free(t[k].data);
+            }
+        }
+        NEED(dt_bucket_wait(b) == DT_OK);
+        NEED(dt_bucket_free(b) == DT_OK);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void buckets_reduce_what_is_pushed(void **state)
+{
+    (void)state;
+    run_all(fill_buckets);
+}
+
+/* One call for all of it, or one for each piece: element by element the same is folded. */
+static int compare_bytes(int rank, void *arg)
+{
+    static float fused[COUNT], apart[COUNT];
+    dt_bucket_t *b;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < COUNT; i++)
+        fused[i] = apart[i] = 1.0F / (float)(3 + rank + i);
+    NEED(dt_bucket_create(DT_WORLD, 0, DT_F32, DT_AVG, &b) == DT_OK);
+    for (int at = 0; at < COUNT; at += 100)
+        NEED(dt_bucket_push(b, fused + at, 100) == DT_OK);
+    NEED(dt_bucket_free(b) == DT_OK);
+    for (int at = 0; at < COUNT; at += 100)
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, apart + at, 100, DT_F32, DT_AVG) == DT_OK);
+    NEED(memcmp(fused, apart, sizeof fused) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_bucket_gives_the_bytes_of_single_calls(void **state)
+{
+    (void)state;
+    run_all(compare_bytes);
+}
+
+static int bucket_misuse(int rank, void *arg)
+{
+    int64_t x[9] = { 0 };
+    dt_bucket_t *b = NULL;
+    bool alone;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    alone = dt_size() == 1;
+    NEED(dt_bucket_create(DT_WORLD, 0, DT_F32, DT_BAND, &b) == DT_ERR_ARG && !b);
+    NEED(dt_bucket_create(DT_WORLD, 0, (dt_dtype_t)99, DT_SUM, &b) == DT_ERR_ARG);
+    NEED(dt_bucket_create(DT_WORLD, 0, DT_I64, DT_SUM, NULL) == DT_ERR_ARG);
+    NEED(dt_bucket_push(NULL, x, 1) == DT_ERR_ARG);
+    NEED(dt_bucket_wait(NULL) == DT_ERR_ARG && dt_bucket_free(NULL) == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 64, DT_I64, DT_SUM, &b) == DT_OK);
+    NEED(dt_bucket_push(b, NULL, 1) == DT_ERR_ARG);
+    NEED(dt_bucket_push(b, x, SIZE_MAX / 2) == DT_ERR_ARG);
+    NEED(dt_bucket_push(b, x, rank ? 3 : 2) == DT_OK);
+    NEED(dt_bucket_wait(b) == (alone ? DT_OK : DT_ERR_MISMATCH));
+    NEED(dt_bucket_push(b, x, 9) == (alone ? DT_OK : DT_ERR_MISMATCH));
+    NEED(dt_bucket_free(b) == (alone ? DT_OK : DT_ERR_MISMATCH));
+    NEED(dt_finalize() == (alone ? DT_OK : DT_ERR_MISMATCH));
+    return 0;
+}
+
+static void a_bucket_keeps_its_first_failure(void **state)
+{
+    (void)state;
+    run_all(bucket_misuse);
+}
+
+/* ---- memory of buckets ---- */
+
+enum { PIECES = 30, PIECE = 100, SETTLED = 8 };
+
+/* Calls of dt_mem_alloc that the recorder has; -1: it could not be read. */
+static int allocations(void)
+{
+    char path[64], text[32768] = "";
+    int n = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/tmp/dtrun-async-%d.jsonl", (int)getpid());
+    if (dt_recorder_dump(path) != DT_OK || !(f = fopen(path, "r")))
+        return -1;
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    unlink(path);
+    for (const char *at = text; (at = strstr(at, "\"kind\":\"dt_mem_alloc\"")); at++)
+        n++;
+    return n / 2; /* two calls each: to meet, and to hear of all */
+}
+
+/* n pieces, of which two make a bucket: first they are all under way at a time. */
+static bool push_and_wait(dt_bucket_t *bucket, int n, int64_t ranks)
+{
+    static int64_t data[PIECES][PIECE];
+    bool right = true;
+
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < PIECE; k++)
+            data[i][k] = i + k;
+        right = right && dt_bucket_push(bucket, data[i], PIECE) == DT_OK;
+    }
+    right = right && dt_bucket_wait(bucket) == DT_OK;
+    for (int i = 0; ranks && i < n; i++) {
+        for (int k = 0; k < PIECE; k++)
+            right = right && data[i][k] == ranks * (i + k);
+    }
+    return right;
+}
+
+static int share_buckets(int rank, void *arg)
+{
+    const char *hosts = arg;
+    int shared = strcmp(hosts, "2") == 0;
+    dt_bucket_t *bucket;
+    dt_comm_t *comm;
+
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 2 * PIECE * sizeof(int64_t), DT_I64, DT_SUM, &bucket) == DT_OK);
+    NEED(push_and_wait(bucket, 2 * SETTLED - 2, dt_size()) && allocations() == 0);
+    NEED(push_and_wait(bucket, 2, dt_size()) && allocations() == shared);
+    for (int again = 0; again < 3; again++)
+        NEED(push_and_wait(bucket, PIECES, dt_size()) && allocations() == shared);
+    NEED(dt_bucket_free(bucket) == DT_OK);
+
+    /* Where ranks have made different numbers of calls they agree again. */
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_bucket_create(comm, 2 * PIECE * sizeof(int64_t), DT_I64, DT_SUM, &bucket) == DT_OK);
+    NEED(dt_join_begin(comm) == DT_OK);
+    NEED(push_and_wait(bucket, rank == 0 ? PIECES : 2, 0));
+    NEED(dt_join(comm, NULL) == DT_OK);
+    NEED(push_and_wait(bucket, PIECES, dt_size()));
+    NEED(push_and_wait(bucket, PIECES, dt_size()) && allocations() == 2 * shared);
+    NEED(dt_finalize() == DT_OK);
+    NEED(dt_bucket_free(bucket) == DT_OK);
+    return 0;
+}
+
+static void buckets_have_memory_that_all_can_reach(void **state)
+{
+    (void)state;
+    for (const char *const *p = placements; *p; p++) {
+        struct testjob_plan plan = { .hosts = *p, .body = share_buckets };
+
+        plan.arg = (void *)(uintptr_t)*p;
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
+/* What is mapped by every rank is not to grow with the square of their number. */
+static int ask_for_much(int rank, void *arg)
+{
+    int64_t data = rank;
+    dt_bucket_t *bucket;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 16 << 20, DT_I64, DT_SUM, &bucket) == DT_OK);
+    for (int i = 0; i < SETTLED; i++)
+        NEED(dt_bucket_push(bucket, &data, 1) == DT_OK && dt_bucket_wait(bucket) == DT_OK);
+    NEED(allocations() == 0);
+    NEED(dt_bucket_free(bucket) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void many_ranks_have_no_large_buckets_in_common(void **state)
+{
+    struct testjob_plan plan = { .hosts = "20", .body = ask_for_much };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* ---- a child of the rank's process ---- */
+
+static bool is_told_so(dt_result_t r)
+{
+    return r == DT_ERR_STATE && strstr(dt_last_error(), "forked");
+}
+
+static int spoil(dt_bucket_t *bucket, dt_request_t request)
+{
+    int64_t wrong[PIECE] = { 0 };
+    dt_bucket_t *other;
+    int done;
+
+    alarm(60); /* what waits here for calls that nobody makes does so for ever */
+    NEED(is_told_so(dt_bucket_push(bucket, wrong, PIECE / 2)));
+    NEED(is_told_so(dt_bucket_wait(bucket)));
+    NEED(is_told_so(dt_bucket_free(bucket)));
+    NEED(is_told_so(dt_bucket_create(DT_WORLD, 0, DT_I64, DT_SUM, &other)));
+    NEED(is_told_so(dt_test(&request, &done)));
+    NEED(is_told_so(dt_wait_for(&request, 0.01, &done)));
+    NEED(is_told_so(dt_wait(&request)));
+    return 0;
+}
+
+static int fork_one(int rank, void *arg)
+{
+    int64_t data[2][PIECE], one = 1;
+    dt_bucket_t *bucket;
+    dt_request_t request;
+    pid_t pid;
+    int status;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 2 * sizeof *data, DT_I64, DT_SUM, &bucket) == DT_OK);
+    NEED(push_and_wait(bucket, PIECES, dt_size()));
+    for (int k = 0; k < PIECE; k++)
+        data[0][k] = data[1][k] = rank + k;
+    if (rank == 0)
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &one, 1, DT_I64, DT_SUM, &request) == DT_OK);
+    NEED(dt_bucket_push(bucket, data[0], PIECE) == DT_OK);
+    pid = rank == 0 ? fork() : 0;
+    if (rank == 0 && pid == 0)
+        _exit(spoil(bucket, request));
+    NEED(rank != 0 || (waitpid(pid, &status, 0) == pid && status == 0));
+    if (rank != 0)
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &one, 1, DT_I64, DT_SUM, &request) == DT_OK);
+    NEED(dt_bucket_push(bucket, data[1], PIECE) == DT_OK);
+    NEED(dt_wait(&request) == DT_OK && one == dt_size());
+    NEED(dt_bucket_free(bucket) == DT_OK);
+    for (int k = 0; k < PIECE; k++)
+        NEED(data[0][k] == ranks_sum(k) && data[1][k] == ranks_sum(k));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_child_of_a_rank_neither_fills_nor_awaits(void **state)
+{
+    (void)state;
+    run_all(fork_one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buckets_reduce_what_is_pushed),
+        cmocka_unit_test(buckets_have_memory_that_all_can_reach),
+        cmocka_unit_test(many_ranks_have_no_large_buckets_in_common),
+        cmocka_unit_test(a_child_of_a_rank_neither_fills_nor_awaits),
+        CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
+        cmocka_unit_test(a_bucket_keeps_its_first_failure),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* How ranks leave: dt_finalize and dt_comm_free, with things under way and other threads about. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+static const char *const everywhere[] = { "1", "2", "3 1", NULL };
+
+/* How far the ranks are, for each other and for the agents. */
+static _Atomic int *stage;
+
+static int setup(void **state)
+{
+    (void)state;
+    if (!stage)
+        stage = testjob_shared(sizeof *stage);
+    *stage = 0;
+    return 0;
+}
+
+static void await_stage(int wanted)
+{
+    while (*stage < wanted)
+        usleep(500);
+}
+
+/* ---- what is left ---- */
+
+static int count_threads(void)
+{
+    DIR *d = opendir("/proc/self/task");
+    int n = 0;
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n - 2; /* "." and ".." */
+}
+
+static void *end_at_once(void *arg)
+{
+    return arg;
+}
+
+/* Those of a sanitizer come with the first one of the program. */
+static int start_and_count_threads(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, end_at_once, NULL) != 0)
+        return -1;
+    pthread_join(thread, NULL);
+    return count_threads();
+}
+
+static int leave_things(int rank, void *arg)
+{
+    dt_request_t request, later, pending;
+    dt_bucket_t *bucket;
+    dt_comm_t *comm;
+    int64_t x = rank, y[2] = { rank, rank };
+    uint8_t *memory;
+    void *p;
+    int64_t taken = 7, z = 0;
+    int done = 0, n, threads = start_and_count_threads();
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    n = dt_size();
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_mem_alloc(comm, 4096, &p) == DT_OK);
+    memory = p;
+    NEED(dt_bucket_create(comm, 0, DT_I64, DT_SUM, &bucket) == DT_OK);
+    NEED(dt_bucket_push(bucket, y, 2) == DT_OK);
+    NEED(dt_iall_reduce(comm, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, &request) == DT_OK);
+    if (n > 1) {
+        NEED(dt_irecv(comm, y, 1, DT_I64, (rank + 1) % n, &pending) == DT_OK);
+        NEED(dt_finalize() == DT_ERR_STATE && strstr(dt_last_error(), "a request or bucket"));
+        NEED(dt_barrier(DT_WORLD) == DT_OK); /* nobody is given anything before */
+        NEED(dt_send(comm, &taken, 1, DT_I64, (rank + n - 1) % n) == DT_OK);
+        NEED(dt_wait(&pending) == DT_OK);
+    }
+    NEED(dt_iall_reduce(comm, DT_IN_PLACE, &z, 1, DT_I64, DT_SUM, &later) == DT_OK);
+    NEED(dt_wait(&later) == DT_OK); /* and so is what was asked for before it */
+    NEED(dt_finalize() == DT_OK);
+    while (count_threads() > threads) /* one that was joined may be listed for a moment */
+        sched_yield();
+    NEED(dt_barrier(comm) == DT_ERR_STATE);
+    NEED(dt_test(&request, &done) == DT_OK && done && x == ranks_sum(0));
+    NEED(dt_bucket_push(bucket, y, 2) == DT_OK);
+    NEED(dt_bucket_free(bucket) == DT_ERR_STATE);
+    memory[4095] = 1;
+    NEED(dt_mem_free(memory) == DT_OK);
+    return 0;
+}
+
+static void what_is_left_at_the_end_does_no_harm(void **state)
+{
+    (void)state;
+    assert_int_equal(testjob_pass_all(everywhere, leave_things), 0);
+}
+
+/* Rank 1 comes to the call when rank 0 has been refused. */
+static int leave_too_early(int rank, void *arg)
+{
+    int64_t x = rank;
+    dt_request_t request;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 0) {
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, &request) == DT_OK);
+        NEED(dt_finalize() == DT_ERR_STATE);
+        *stage = 1;
+        NEED(dt_wait(&request) == DT_OK);
+    } else {
+        await_stage(1);
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM) == DT_OK);
+    }
+    NEED(x == ranks_sum(0) && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void the_job_is_left_only_after_the_last_request(void **state)
+{
+    (void)state;
+    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = leave_too_early }),
+                     0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_left_at_the_end_does_no_harm),
+        cmocka_unit_test_setup(the_job_is_left_only_after_the_last_request, setup),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
