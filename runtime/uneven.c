@@ -118,8 +118,9 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
     dt_all_reduce_options_t how = options_of(words);
     dt_dtype_t dtype = (dt_dtype_t)(words[WHAT] >> 16 & 0xff);
     dt_op_t op = (dt_op_t)(words[WHAT] >> 8 & 0xff);
-    size_t count = (size_t)words[COUNT];
-    void *buf = malloc(count * dt_dtype_size(dtype) + 1);
+    size_t count = (size_t)words[COUNT], bytes;
+    bool fits = !__builtin_mul_overflow(count, dt_dtype_size(dtype), &bytes) && bytes < PTRDIFF_MAX;
+    void *buf = fits ? malloc(bytes + 1) : NULL; /* type and count may be of different ranks */
     dt_result_t r;
 
     if (!buf)

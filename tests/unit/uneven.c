@@ -258,6 +258,37 @@ static void a_mismatch_is_told_to_all(void **state)
     run_all(disagree);
 }
 
+/* Count and type of the call that the third rank is to take part in come from different ranks, and
+ * are more together than a size_t holds. */
+static int announce_too_much(int rank, void *arg)
+{
+    void *x = calloc(64, 1 << 20); /* what may be read before the mismatch is seen */
+    dt_result_t r;
+
+    (void)arg;
+    NEED(x && dt_init() == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    if (rank == 0)
+        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, (size_t)1 << 61, DT_U8, DT_SUM);
+    else if (rank == 1)
+        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, 4, DT_F64, DT_SUM);
+    else
+        r = dt_join(DT_WORLD, NULL);
+    NEED(r == DT_ERR_MISMATCH || r == DT_ERR_NOMEM);
+    NEED(dt_finalize() == r);
+    free(x);
+    return 0;
+}
+
+static void what_is_announced_is_never_more_than_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "3", .body = announce_too_much }), 0);
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "1 1 1", .body = announce_too_much }), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +298,7 @@ int main(void)
         cmocka_unit_test(options_are_announced_too),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
         cmocka_unit_test(a_mismatch_is_told_to_all),
+        cmocka_unit_test(what_is_announced_is_never_more_than_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
