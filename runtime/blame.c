@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "runtime/reduceoptions.h"
+
 enum { TEXT = DT_CALL_TEXT + 64 };
 
 /* What sentences are made of. */
@@ -46,6 +48,8 @@ static const char *unsaid(const struct dt_call *call, bool alike)
         return "";
     if (call->kind == DT_CALL_INIT)
         return ", with another choice of deterministic sums (DTRUN_DETERMINISTIC)";
+    if (call->kind == DT_CALL_ALL_REDUCE && dt_reduceoptions_pieces(call->options))
+        return ", of other pieces or in another order";
     return call->kind == DT_CALL_ALL_REDUCE ? ", with other options" : ", with other counts";
 }
 

@@ -13,9 +13,11 @@
 #include <string.h>
 
 #include "runtime/checks.h"
+#include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/device.h"
 #include "runtime/dtype.h"
+#include "runtime/reduceoptions.h"
 
 enum {
     DEFAULT_CAP = 1024 * 1024,
@@ -92,20 +94,41 @@ static void share_memory(struct dt_bucket *b)
     atomic_store_explicit(&b->slots, slots, memory_order_release);
 }
 
+/* Ranks that have pushed the same numbers of elements in another order are to be told so: what they
+ * gave would be added to something else. */
+static dt_result_t reduce_pieces(const struct flight *f)
+{
+    static const dt_all_reduce_options_t plain = DT_ALL_REDUCE_OPTIONS_INIT;
+    const struct dt_bucket *b = f->bucket;
+    size_t count = f->bytes / dt_dtype_size(b->dtype);
+    const dt_all_reduce_options_t *how = dt_reduceoptions_default(count, b->dtype, b->op);
+    uint64_t mark = 0;
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter("dt_bucket_push", b->comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    for (size_t i = 1; i < f->n; i++)
+        mark = dt_reduceoptions_mark_piece(mark, f->pieces[i].bytes);
+    r = dt_comm_all_reduce_with(c, f->data, f->data, count, b->dtype, b->op, how ? how : &plain,
+                                mark);
+    dt_context_leave(c);
+    return r;
+}
+
 static dt_result_t reduce(struct dt_task *task)
 {
     const struct flight *f = (const struct flight *)task;
     struct dt_bucket *b = f->bucket;
-    void *data = f->data ? f->data : f->pieces[0].buf;
     const uint8_t *from = f->data;
     dt_result_t r;
 
-    if (f->data)
-        share_memory(b);
-    r = dt_all_reduce(b->comm, DT_IN_PLACE, data, f->bytes / dt_dtype_size(b->dtype), b->dtype,
-                      b->op);
-
-    for (size_t i = 0; r == DT_OK && f->data && i < f->n; i++) {
+    if (!f->data)
+        return dt_all_reduce(b->comm, DT_IN_PLACE, f->pieces[0].buf,
+                             f->bytes / dt_dtype_size(b->dtype), b->dtype, b->op);
+    share_memory(b);
+    r = reduce_pieces(f);
+    for (size_t i = 0; r == DT_OK && i < f->n; i++) {
         memcpy(f->pieces[i].buf, from, f->pieces[i].bytes);
         from += f->pieces[i].bytes;
     }

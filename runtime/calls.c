@@ -85,7 +85,7 @@ static dt_result_t make_all_reduce(struct dt_comm *c, const struct dt_operation 
         return r;
     }
     if (o->how.size)
-        return dt_comm_all_reduce_with(c, o->in, o->out, o->count, o->dtype, o->op, &o->how);
+        return dt_comm_all_reduce_with(c, o->in, o->out, o->count, o->dtype, o->op, &o->how, 0);
     return dt_comm_all_reduce(c, o->in, o->out, o->count, o->dtype, o->op);
 }
 

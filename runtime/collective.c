@@ -89,13 +89,13 @@ static dt_result_t all_reduce_with(struct dt_comm *c, const struct dt_call *call
 static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op,
                                  const dt_all_reduce_options_t *options,
-                                 const dt_all_reduce_options_t *done)
+                                 const dt_all_reduce_options_t *done, uint64_t pieces)
 {
     struct dt_call call = { .count = count,
                             .dtype = (uint8_t)dtype,
                             .op = (uint8_t)op,
                             .root = -1,
-                            .options = dt_reduceoptions_mark(options) };
+                            .options = dt_reduceoptions_mark(options) | pieces };
     dt_result_t r;
 
     if (options->wire == DT_WIRE_2BIT && c->nodes > DT_NARROW_2BIT_HOSTS)
@@ -109,19 +109,20 @@ static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, s
 
 dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
                                     dt_dtype_t dtype, dt_op_t op,
-                                    const dt_all_reduce_options_t *options)
+                                    const dt_all_reduce_options_t *options, uint64_t pieces)
 {
-    return all_reduce_as(c, in, out, count, dtype, op, options, options);
+    return all_reduce_as(c, in, out, count, dtype, op, options, options, pieces);
 }
 
 dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
-                                       dt_op_t op, const dt_all_reduce_options_t *options)
+                                       dt_op_t op, const dt_all_reduce_options_t *options,
+                                       uint64_t pieces)
 {
     dt_all_reduce_options_t done = *options;
 
     done.prescale = done.postscale = 1;
     done.residual = NULL;
-    return all_reduce_as(c, buf, buf, count, dtype, op, options, &done);
+    return all_reduce_as(c, buf, buf, count, dtype, op, options, &done, pieces);
 }
 
 dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes)

@@ -10,13 +10,15 @@
 /* in may be out; otherwise they do not overlap. */
 dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
                                dt_dtype_t dtype, dt_op_t op);
-/* options: as dt_reduceoptions_read gives them. */
+/* options: as dt_reduceoptions_read gives them; pieces: as dt_reduceoptions_mark_piece does, or 0.
+ */
 dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
                                     dt_dtype_t dtype, dt_op_t op,
-                                    const dt_all_reduce_options_t *options);
+                                    const dt_all_reduce_options_t *options, uint64_t pieces);
 /* The same call of a rank that has nothing to add but neutral elements: these stay as they are. */
 dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
-                                       dt_op_t op, const dt_all_reduce_options_t *options);
+                                       dt_op_t op, const dt_all_reduce_options_t *options,
+                                       uint64_t pieces);
 dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
                               int root);
 /* Shows every rank's block of a table, that has one for each rank, to all others. All other blocks

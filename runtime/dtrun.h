@@ -402,11 +402,12 @@ DT_API dt_result_t dt_test(dt_request_t *request, int *done);
 /* Buckets: gradients that are all-reduced in place, many at a time, while the program computes the
  * next ones (Li et al., PyTorch Distributed, VLDB 2020, section 3.2.3). A bucket leaves when the
  * next push would make it larger than "bytes" (0: 1 MiB), which is the same on all ranks. Every
- * rank pushes the same counts in the same order, into a bucket. What is pushed is copied at once,
- * and written when it has been reduced; results are there after dt_bucket_wait. Buckets are for one
- * thread at a time, and gone before their communicator. On one host, with the eighth one that
- * leaves, the library takes memory for up to eight as dt_mem_alloc does: 64 MiB at most, and of all
- * ranks together 512 MiB. */
+ * rank pushes the same counts in the same order; other counts, or another order of them, are
+ * DT_ERR_MISMATCH. What is pushed is copied, and written when it has been reduced; what is as large
+ * as a bucket is reduced where it stands. So it belongs to the library until dt_bucket_wait has
+ * returned. Buckets are for one thread at a time, and gone before their communicator. On one host,
+ * with the eighth one that leaves, the library takes memory for up to eight as dt_mem_alloc does:
+ * 64 MiB at most, and of all ranks together 512 MiB. */
 typedef struct dt_bucket dt_bucket_t;
 
 DT_API dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,

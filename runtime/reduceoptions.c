@@ -21,13 +21,16 @@ static const struct {
     const char *name;
     const char *told; /* of a call; and with factors or a threshold */
     const char *told_more;
+    const char *told_pieces;
 } wires[] = {
-    [DT_WIRE_EXACT] = { "exact", "", " with factors" },
-    [DT_WIRE_F16] = { "f16", " as f16", " as f16 with factors" },
-    [DT_WIRE_BF16] = { "bf16", " as bf16", " as bf16 with factors" },
-    [DT_WIRE_INT8] = { "int8", " as int8", " as int8 with factors" },
-    [DT_WIRE_2BIT] = { "2bit", " as 2bit", " as 2bit with a threshold" },
+    [DT_WIRE_EXACT] = { "exact", "", " with factors", " of a bucket" },
+    [DT_WIRE_F16] = { "f16", " as f16", " as f16 with factors", " as f16 of a bucket" },
+    [DT_WIRE_BF16] = { "bf16", " as bf16", " as bf16 with factors", " as bf16 of a bucket" },
+    [DT_WIRE_INT8] = { "int8", " as int8", " as int8 with factors", " as int8 of a bucket" },
+    [DT_WIRE_2BIT] = { "2bit", " as 2bit", " as 2bit with a threshold", " as 2bit of a bucket" },
 };
+
+#define PIECES (1ULL << 63) /* of a mark: the low 56 bits tell of pieces */
 
 enum { WIRES = sizeof wires / sizeof *wires };
 
@@ -161,12 +164,26 @@ uint64_t dt_reduceoptions_mark(const dt_all_reduce_options_t *o)
     return (uint64_t)o->wire << 56 | x;
 }
 
+uint64_t dt_reduceoptions_mark_piece(uint64_t mark, size_t bytes)
+{
+    uint64_t x = mix(mark, bytes);
+
+    return PIECES | (x >> 8 ? x >> 8 : 1);
+}
+
+uint64_t dt_reduceoptions_pieces(uint64_t mark)
+{
+    return mark & PIECES ? PIECES | (mark << 8 >> 8) : 0;
+}
+
 const char *dt_reduceoptions_describe(uint64_t mark)
 {
-    uint64_t wire = mark >> 56;
+    uint64_t wire = (mark & ~PIECES) >> 56;
 
     if (wire >= WIRES)
         return " with unknown options";
+    if (mark & PIECES)
+        return wires[wire].told_pieces;
     return mark << 8 ? wires[wire].told_more : wires[wire].told;
 }
 

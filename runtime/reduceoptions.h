@@ -25,6 +25,11 @@ dt_result_t dt_reduceoptions_read(const char *name, const dt_all_reduce_options_
 /* What the options are in a struct dt_call: equal for equal ones, and otherwise for one pair in
  * 2^56. 0: they change nothing. */
 uint64_t dt_reduceoptions_mark(const dt_all_reduce_options_t *o);
+/* The mark of a call that is made of pieces, beside that of its options, which have no factors and
+ * no threshold: 0 for the first, then this for the mark so far and each one more. */
+uint64_t dt_reduceoptions_mark_piece(uint64_t mark, size_t bytes);
+/* Of a mark, or of both together, that of the pieces. */
+uint64_t dt_reduceoptions_pieces(uint64_t mark);
 /* Words for it, to stand behind the call's, such as " as int8"; "" for 0. */
 const char *dt_reduceoptions_describe(uint64_t mark);
 

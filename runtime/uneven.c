@@ -6,6 +6,7 @@
 #include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/dtype.h"
+#include "runtime/reduceoptions.h"
 
 /* What is announced; the largest value of all ranks counts. */
 enum word {
@@ -15,6 +16,7 @@ enum word {
     PRESCALE, /* this and what follows: as bits, which ranks without data leave to the others */
     POSTSCALE,
     THRESHOLD,
+    PIECES, /* their mark, likewise */
     WORDS,
 };
 
@@ -54,6 +56,7 @@ dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
         [PRESCALE] = to_bits(how->prescale),
         [POSTSCALE] = to_bits(how->postscale),
         [THRESHOLD] = to_bits((double)how->threshold),
+        [PIECES] = (int64_t)dt_reduceoptions_pieces(call->options),
     };
 
     if ((call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER) || call->device)
@@ -126,7 +129,7 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
     if (!buf)
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: dt_join: out of memory", c->rank));
     dt_uneven_fill(buf, count, dtype, op);
-    r = dt_comm_all_reduce_nothing(c, buf, count, dtype, op, &how);
+    r = dt_comm_all_reduce_nothing(c, buf, count, dtype, op, &how, (uint64_t)words[PIECES]);
     free(buf);
     return r;
 }
@@ -155,7 +158,8 @@ static dt_result_t join(struct dt_comm *c, int *last)
         int64_t words[WORDS] = { [LATE] = (INT32_MAX - calls) * c->size + c->rank,
                                  [PRESCALE] = INT64_MIN,
                                  [POSTSCALE] = INT64_MIN,
-                                 [THRESHOLD] = INT64_MIN };
+                                 [THRESHOLD] = INT64_MIN,
+                                 [PIECES] = INT64_MIN };
 
         r = tell(c, words);
         if (r == DT_OK && words[WHAT] == 0) {

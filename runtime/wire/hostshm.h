@@ -38,8 +38,8 @@ struct dt_call {
     uint8_t op;
     uint8_t device;   /* 1: the buffers lie in a device's memory */
     int32_t root;     /* or the peer, or -1 */
-    uint64_t options; /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark; DT_CALL_REDUCE_SCATTER: 0, or of
-                         how many blocks together count is */
+    uint64_t options; /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark, and of its pieces;
+                         DT_CALL_REDUCE_SCATTER: 0, or of how many blocks together count is */
 };
 
 enum dt_hostshm_flags {

@@ -305,6 +305,82 @@ static void a_child_of_a_rank_neither_fills_nor_awaits(void **state)
     run_all(fork_one);
 }
 
+/* ---- orders ---- */
+
+struct order {
+    const char *hosts;
+    size_t counts[2][3]; /* of rank 0's pieces, and of the last one's */
+    const char *told;    /* of the last one to the others */
+};
+
+/* The same number of elements on all ranks; only what they are is not. */
+static int push_otherwise(int rank, void *arg)
+{
+    const struct order *o = arg;
+    const size_t *counts;
+    int64_t x[3][8] = { { 0 } }, other = rank;
+    bool last;
+    dt_bucket_t *b;
+
+    NEED(dt_init() == DT_OK);
+    last = rank == dt_size() - 1;
+    counts = o->counts[last];
+    NEED(dt_bucket_create(DT_WORLD, 0, DT_I64, DT_SUM, &b) == DT_OK);
+    for (int i = 0; i < 3; i++)
+        NEED(dt_bucket_push(b, x[i], counts[i]) == DT_OK);
+    NEED(dt_bucket_wait(b) == DT_ERR_MISMATCH && strstr(dt_last_error(), "called all-reduce of 8"));
+    NEED(last || strstr(dt_last_error(), o->told));
+    NEED(dt_bucket_push(b, &other, 1) == DT_ERR_MISMATCH);
+    NEED(dt_bucket_free(b) == DT_ERR_MISMATCH);
+    NEED(dt_finalize() == DT_ERR_MISMATCH);
+    return 0;
+}
+
+static void pieces_in_another_order_are_told(void **state)
+{
+    static struct order orders[] = {
+        { "2", { { 3, 5, 0 }, { 5, 3, 0 } }, "of other pieces or in another order" },
+        { "1 1", { { 1, 2, 5 }, { 1, 5, 2 } }, "of other pieces or in another order" },
+        { "2 1", { { 3, 5, 0 }, { 8, 0, 0 } }, "all-reduce of 8 i64 (sum), call 2" },
+        { "2", { { 2, 0, 6 }, { 2, 5, 1 } }, "all-reduce of 8 i64 (sum) of a bucket, call 2" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++)
+        assert_int_equal(testjob_pass(&(struct testjob_plan){
+                             .hosts = orders[i].hosts, .body = push_otherwise, .arg = &orders[i] }),
+                         0);
+}
+
+/* Those that have no data left learn of what pieces the others' calls are. */
+static int push_alone(int rank, void *arg)
+{
+    int64_t x[3] = { 1, 2, 3 };
+    dt_bucket_t *b;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 0, DT_I64, DT_SUM, &b) == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    for (int step = 0; step <= rank; step++) {
+        for (int i = 0; i < 3; i++) {
+            x[i] = i;
+            NEED(dt_bucket_push(b, &x[i], 1) == DT_OK);
+        }
+        NEED(dt_bucket_wait(b) == DT_OK);
+        NEED(x[0] == 0 && x[1] == dt_size() - step && x[2] == 2 * x[1]);
+    }
+    NEED(dt_join(DT_WORLD, NULL) == DT_OK && dt_bucket_free(b) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void pieces_are_told_to_ranks_without_data(void **state)
+{
+    (void)state;
+    run_all(push_alone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +388,8 @@ int main(void)
         cmocka_unit_test(buckets_have_memory_that_all_can_reach),
         cmocka_unit_test(many_ranks_have_no_large_buckets_in_common),
         cmocka_unit_test(a_child_of_a_rank_neither_fills_nor_awaits),
+        cmocka_unit_test(pieces_in_another_order_are_told),
+        cmocka_unit_test(pieces_are_told_to_ranks_without_data),
         CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
         cmocka_unit_test(a_bucket_keeps_its_first_failure),
     };
