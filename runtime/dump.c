@@ -140,7 +140,7 @@ static struct dt_dump_about about(const struct dt_world *w, const char *why)
     return (struct dt_dump_about){ .rank = w->rank,
                                    .size = w->size,
                                    .generation = w->generation,
-                                   .host = dt_world_host(w, (uint32_t)w->rank),
+                                   .host = w->host,
                                    .why = why,
                                    .now = dt_clock_ns(),
                                    .wall = dt_clock_read(CLOCK_REALTIME) };

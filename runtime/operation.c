@@ -38,7 +38,7 @@ static dt_result_t tell_refusal(const struct dt_operation *o, const struct place
     if (!p->world)
         return r;
     e->rank = p->world->rank;
-    snprintf(e->host, sizeof e->host, "%s", dt_world_host(p->world, (uint32_t)e->rank));
+    snprintf(e->host, sizeof e->host, "%s", p->world->host);
     dt_comm_name(p->comm, e->comm);
     return r;
 }

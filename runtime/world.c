@@ -71,9 +71,10 @@ static dt_result_t take_table(struct dt_world *w)
     free(seen);
     if (!seen)
         return dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", w->rank);
-    return good
-               ? DT_OK
-               : dt_fail(DT_ERR_VERSION, "rank %d: dtrun's table of ranks makes no sense", w->rank);
+    if (!good)
+        return dt_fail(DT_ERR_VERSION, "rank %d: dtrun's table of ranks makes no sense", w->rank);
+    snprintf(w->host, sizeof w->host, "%s", dt_world_host(w, (uint32_t)w->rank));
+    return DT_OK;
 }
 
 /* The others would try in vain to reach one that listens nowhere. */

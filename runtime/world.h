@@ -23,6 +23,7 @@ struct dt_world {
     uint32_t generation;
     uint32_t node;
     uint32_t nodes;
+    char host[256];            /* the name of this one; "": not known */
     struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
     struct dt_door door;       /* for ranks of other hosts */
     _Atomic uint32_t made;     /* communicators that this rank has named */
@@ -38,7 +39,8 @@ dt_result_t dt_world_alone(struct dt_world *w);
 /* Says hello for the process that env names, and waits until every rank of the job has. The agent
  * link's stop and arg are set. */
 dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env);
-/* Frees all but the numbers; the agent keeps its end. */
+/* Frees all but the numbers, the settings and the host's name, which other threads may be reading;
+ * the agent keeps its end. */
 void dt_world_leave(struct dt_world *w);
 
 enum { DT_WORLD_NAME = 96 };

@@ -143,11 +143,65 @@ static void the_job_is_left_only_after_the_last_request(void **state)
                      0);
 }
 
+/* ---- beside other threads ---- */
+
+static char dump_path[64];
+static _Atomic bool left;
+
+static bool names_its_host(void)
+{
+    FILE *f = fopen(dump_path, "r");
+    char line[256] = "";
+    bool named = f && fgets(line, sizeof line, f) && strstr(line, "(host0)");
+
+    if (f)
+        fclose(f);
+    return named;
+}
+
+static void *dump_on(void *arg)
+{
+    bool last = false;
+
+    while (!last) {
+        last = left;
+        if (dt_recorder_dump(dump_path) != DT_OK || !names_its_host())
+            return arg;
+    }
+    return NULL;
+}
+
+static int dump_while_leaving(int rank, void *arg)
+{
+    pthread_t thread;
+    void *failed;
+
+    (void)arg;
+    snprintf(dump_path, sizeof dump_path, "/tmp/dtrun-leaving-%d-%d", rank, (int)getpid());
+    NEED(dt_init() == DT_OK);
+    NEED(pthread_create(&thread, NULL, dump_on, dump_path) == 0);
+    NEED(dt_finalize() == DT_OK);
+    left = true;
+    pthread_join(thread, &failed);
+    unlink(dump_path);
+    NEED(!failed);
+    return 0;
+}
+
+static void dumps_are_whole_beside_the_end_and_after_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(
+            testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = dump_while_leaving }), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_at_the_end_does_no_harm),
         cmocka_unit_test_setup(the_job_is_left_only_after_the_last_request, setup),
+        cmocka_unit_test(dumps_are_whole_beside_the_end_and_after_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
