@@ -44,6 +44,7 @@ struct dt_comm {
     uint64_t calls;
     struct dt_way **ways;     /* by peer, to it and from it (ways.h); NULL before the first */
     _Atomic uint32_t passing; /* calls between two ranks that are not over */
+    bool shut;                /* for threads that keep it in its slot: no call may begin */
     bool uneven;              /* between dt_join_begin and dt_join (uneven.h) */
     bool announcing;          /* the call is an announcement, or has been announced */
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */

@@ -38,6 +38,7 @@ dt_result_t dt_comm_dup(dt_comm_t *comm, dt_comm_t **out)
 
 dt_result_t dt_comm_free(dt_comm_t *comm)
 {
+    dt_error_info_t error;
     struct dt_slot *s;
     struct dt_comm *c;
     dt_result_t r;
@@ -49,9 +50,10 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
         return r;
     s = c->slot;
     r = dt_comm_leave(c);
+    dt_error_keep(&error); /* requests that are made now may fail, too */
     dt_comm_destroy(c);
     dt_slot_leave(s);
-    return r;
+    return r == DT_OK ? DT_OK : dt_error_again(&error);
 }
 
 static void keep_first(void *arg, unsigned line, const char *why)

@@ -46,7 +46,10 @@ static dt_result_t check_state(const char *name)
 
 static dt_result_t fail_handle(const char *name, bool freed)
 {
-    return freed ? dt_fail(DT_ERR_STATE, "%s: this communicator has been freed", name)
+    return freed ? dt_fail(DT_ERR_STATE,
+                           "%s: this communicator has been freed, or another thread is freeing it "
+                           "(dt_comm_free, dt_finalize)",
+                           name)
                  : dt_fail(DT_ERR_ARG, "%s: comm is no communicator", name);
 }
 
@@ -108,19 +111,36 @@ dt_result_t dt_context_world(const char *name, const struct dt_world **w)
 /* ---- ways ---- */
 
 struct arrival {
+    const char *name; /* of the call */
     struct dt_end end;
     const struct dt_parcel *parcel; /* of a task that is handed in */
     struct dt_task *task;           /* NULL: a thread that makes the call itself */
     struct dt_task *before;         /* that it has to make first; NULL: none */
     struct dt_way *way;
     uint32_t number;
+    struct dt_waywatch watch; /* until that is served */
     dt_result_t result;
 };
+
+/* What is before it may be a request, which nobody watches. */
+static void queue(struct dt_comm *c, struct arrival *a)
+{
+    a->number = dt_ticketlock_draw(&a->way->lock);
+    a->before = a->way->parked;
+    dt_way_claim(a->way, a->before, false);
+    a->watch = (struct dt_waywatch){ .peer = a->end.peer, .giving = a->end.giving };
+    if (!dt_ticketlock_is_due(&a->way->lock, a->number))
+        dt_way_watch(c, &a->watch);
+}
 
 static void arrive(struct dt_comm *c, void *arg)
 {
     struct arrival *a = arg;
 
+    if (c->shut) {
+        a->result = fail_handle(a->name, true);
+        return;
+    }
     a->way = dt_way_find(c, a->end.peer, a->end.giving);
     if (!a->way) {
         a->result = dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
@@ -129,9 +149,7 @@ static void arrive(struct dt_comm *c, void *arg)
     }
     atomic_fetch_add(&c->passing, 1);
     if (!a->task) {
-        a->number = dt_ticketlock_draw(&a->way->lock);
-        a->before = a->way->parked;
-        dt_way_claim(a->way, a->before, false);
+        queue(c, a);
         return;
     }
     a->result = dt_way_hand_in(a->way, a->task, a->parcel->buf, a->parcel->count, a->parcel->dtype);
@@ -142,7 +160,7 @@ static void arrive(struct dt_comm *c, void *arg)
 dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
                                  struct dt_way **way)
 {
-    struct arrival a = { .end = end };
+    struct arrival a = { .name = name, .end = end };
     dt_result_t r = dt_context_see(name, comm, arrive, &a);
 
     if (r != DT_OK || a.result != DT_OK)
@@ -150,6 +168,7 @@ dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct
     if (a.before)
         dt_way_make(a.before);
     dt_ticketlock_await(&a.way->lock, a.number);
+    dt_way_unwatch(&a.watch);
     *way = a.way;
     return DT_OK;
 }
@@ -165,7 +184,7 @@ void dt_context_leave_way(struct dt_way *way)
 dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
                                    const struct dt_parcel *parcel, struct dt_task *task)
 {
-    struct arrival a = { .end = end, .parcel = parcel, .task = task };
+    struct arrival a = { .name = name, .end = end, .parcel = parcel, .task = task };
     dt_result_t r = dt_context_see(name, comm, arrive, &a);
 
     return r != DT_OK ? r : a.result;

@@ -17,7 +17,8 @@
  *  - dt_comm_abort, dt_comm_rank and _size, dt_mem_free, dt_recorder_dump, and what tells numbers
  *    and texts are for any thread at any time, whatever others are inside of.
  *  - dt_last_error and dt_last_error_info tell of the calling thread's calls alone.
- *  - dt_step is for one thread. dt_finalize fails while another thread is inside a call.
+ *  - dt_step is for one thread. dt_finalize fails while another thread is inside a call; once it
+ *    waits for the other ranks, what other threads ask for is DT_ERR_STATE.
  *  - A signal handler may ask for numbers (dt_rank to dt_generation), and make no other call:
  *    what it has interrupted may hold the lock that it would wait for. dt_comm_abort, too, is for
  *    a thread, such as one that waits for signals.

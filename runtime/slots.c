@@ -59,7 +59,7 @@ dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task)
     dt_result_t r = DT_ERR_ARG;
 
     pthread_mutex_lock(&dti_slots.mutex);
-    if (s->comm && s->handle == handle)
+    if (s->comm && s->handle == handle && !s->comm->shut)
         r = dt_async_hand_in(&s->async, task);
     pthread_mutex_unlock(&dti_slots.mutex);
     return r;
@@ -78,6 +78,13 @@ void dt_slot_set_world(struct dt_comm *c)
 
     dt_async_open(&s->async, &s->lock);
     put(s, c);
+}
+
+void dt_slot_shut(struct dt_slot *s)
+{
+    pthread_mutex_lock(&dti_slots.mutex);
+    s->comm->shut = true;
+    pthread_mutex_unlock(&dti_slots.mutex);
 }
 
 void dt_slot_clear(struct dt_slot *s)
@@ -130,6 +137,14 @@ static bool are_passing(const struct dt_slot *s)
     return s->comm && atomic_load(&s->comm->passing);
 }
 
+static void shut_all(void)
+{
+    for (size_t i = 0; i < dti_slots.used; i++) {
+        if (dti_slots.slots[i].comm)
+            dti_slots.slots[i].comm->shut = true;
+    }
+}
+
 bool dt_slots_enter_all(void)
 {
     size_t n = 0;
@@ -140,7 +155,9 @@ bool dt_slots_enter_all(void)
            dt_ticketlock_try(&dti_slots.slots[n].lock, NULL))
         n++;
     all = n == dti_slots.used;
-    if (!all)
+    if (all)
+        shut_all();
+    else
         leave_first(n);
     pthread_mutex_unlock(&dti_slots.mutex);
     return all;
@@ -154,8 +171,10 @@ void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
 
         dt_slot_clear(s);
         dt_async_close(&s->async);
-        if (c)
-            drop(c);
+        if (!c)
+            continue;
+        c->slot = NULL;
+        drop(c);
     }
 }
 

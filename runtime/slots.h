@@ -35,13 +35,16 @@ dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task);
 void dt_slot_set_world(struct dt_comm *c);
 /* Gives c to a free slot, whose lock is not held. NULL: there are DT_SLOTS communicators. */
 struct dt_slot *dt_slot_find(struct dt_comm *c);
+/* Nothing is handed in or begun on the communicator of a slot any more, but for what waits for the
+ * slot's lock; what stops it still finds it there. */
+void dt_slot_shut(struct dt_slot *s);
 /* Takes the communicator out of a slot whose lock is held: no other thread sees it from now on. */
 void dt_slot_clear(struct dt_slot *s);
 
-/* Takes the locks of all slots, if no thread is in a call. */
+/* Takes the locks of all slots, if no thread is in a call, and shuts them. */
 bool dt_slots_enter_all(void);
-/* While the locks of all are held: ends their threads, clears all, and hands each communicator to
- * drop. */
+/* While the locks of all are held: ends their threads, clears all, and hands each communicator,
+ * which has no slot any more, to drop. */
 void dt_slots_clear_all(void (*drop)(struct dt_comm *c));
 void dt_slots_leave_all(void);
 

@@ -5,6 +5,7 @@
 #include "runtime/collective.h"
 #include "runtime/joining.h"
 #include "runtime/slots.h"
+#include "runtime/ways.h"
 
 static bool goes_before(const struct dt_split_word *words, uint32_t a, uint32_t b)
 {
@@ -55,8 +56,11 @@ static dt_result_t settle(struct dt_comm *c, const struct dt_comm *parent, uint6
 
 void dt_comm_destroy(struct dt_comm *c)
 {
-    if (c->slot)
+    if (c->slot) {
+        dt_slot_shut(c->slot);
+        dt_ways_finish(c);
         dt_slot_clear(c->slot);
+    }
     dt_comm_release(c);
     free(c);
 }

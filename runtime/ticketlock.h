@@ -25,13 +25,18 @@ static inline uint32_t dt_ticketlock_draw(struct dt_ticketlock *l)
 }
 
 void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number);
+/* Whether to await it would be to wait. */
+static inline bool dt_ticketlock_is_due(struct dt_ticketlock *l, uint32_t number)
+{
+    return atomic_load(&l->served) == number;
+}
 
 /* Both at once. */
 static inline void dt_ticketlock_take(struct dt_ticketlock *l)
 {
     uint32_t number = dt_ticketlock_draw(l);
 
-    if (atomic_load(&l->served) != number)
+    if (!dt_ticketlock_is_due(l, number))
         dt_ticketlock_await(l, number);
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/host/flow.h"
 #include "runtime/host/handover.h"
 #include "runtime/host/movement.h"
+#include "runtime/slots.h"
 
 /* ---- making ---- */
 
@@ -76,16 +77,48 @@ void dt_way_passed(struct dt_comm *c)
         dt_futex_wake_all(&c->passing);
 }
 
+struct last {
+    struct dt_way *way;
+    struct dt_task *parked;
+    struct dt_waywatch watch;
+};
+
+static void claim_and_watch(struct dt_comm *c, void *arg)
+{
+    struct last *l = arg;
+
+    l->parked = l->way->parked;
+    dt_way_claim(l->way, l->parked, false);
+    dt_way_watch(c, &l->watch);
+}
+
+static void finish(struct dt_way *w)
+{
+    struct last l = { .way = w, .watch = { .peer = w->peer, .giving = w->giving } };
+    uint32_t number = dt_ticketlock_draw(&w->lock);
+
+    if (!dt_ticketlock_is_due(&w->lock, number))
+        dt_slot_see(w->comm->slot->handle, claim_and_watch, &l);
+    if (l.parked)
+        dt_way_make(l.parked);
+    dt_ticketlock_await(&w->lock, number);
+    dt_ticketlock_leave(&w->lock);
+    dt_way_unwatch(&l.watch);
+}
+
+void dt_ways_finish(struct dt_comm *c)
+{
+    for (int i = 0; c->ways && i < 2 * c->size; i++) {
+        if (c->ways[i])
+            finish(c->ways[i]);
+    }
+}
+
+/* Who has waited for a call that is over may still be about to leave. */
 void dt_ways_close(struct dt_comm *c)
 {
     uint32_t passing;
 
-    for (int i = 0; c->ways && i < 2 * c->size; i++) {
-        struct dt_task *task = c->ways[i] ? c->ways[i]->parked : NULL;
-
-        if (task && dt_way_claim(c->ways[i], task, false))
-            dt_way_make(task);
-    }
     while ((passing = atomic_load(&c->passing)))
         dt_futex_wait(&c->passing, passing);
     for (int i = 0; c->ways && i < 2 * c->size; i++) {

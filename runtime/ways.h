@@ -69,7 +69,9 @@ struct dt_waywatch {
 void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch);
 void dt_way_unwatch(struct dt_waywatch *watch);
 
-/* Waits until all calls are over, and frees the ways. No thread comes to c any more. */
+/* Waits until all calls are over, while c is shut in its slot: the agent is to know for whom. */
+void dt_ways_finish(struct dt_comm *c);
+/* Frees the ways. No thread comes to c any more. */
 void dt_ways_close(struct dt_comm *c);
 
 #endif

@@ -6,7 +6,7 @@ load common
 
 # Every kind at once, for they only wait.
 @test "check 33: a rank that never comes: DT_ERR_TIMEOUT and dtrun name it, or a deadlock, for every kind of call" {
-    local how pid kinds="never send recv irecv cross chain ring"
+    local how pid kinds="never send behind recv irecv free cross chain ring"
     declare -A pids
     for how in $kinds; do
         env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" --transport local -H a:2,b:2 --collective-timeout 2 \
@@ -27,6 +27,10 @@ load common
     says send "^\[0\] rank 0 \(a\): send of 1 i32 to rank 3, call 1 on communicator 0\.1: timed out: "
     says recv "rank 0 has waited .* in recv from rank 3 \(call 1\) on communicator 0\.1 for rank 3 \(b, "
     says recv "^\[0\] rank 0 \(a\): recv of 1 i32 from rank 3, call 1 on communicator 0\.1: timed out: "
+    says behind "rank 0 .* in send to rank 3 on communicator 0\.1.* rank 3 \(b, "
+    says behind "^\[0\] rank 0 \(a\): send of 1 i32 to rank 3, call 2 on communicator 0\.1: timed out: "
+    says free "rank 0 has waited .* in recv from rank 3 on communicator 0\.1 for rank 3 \(b, "
+    says free "^\[0\] rank 0 \(a\): recv of 1 i32 from rank 3, call 1 on communicator 0\.1: timed out: "
     says irecv "rank 0 has waited .* in recv from rank 3 on communicator 0\.1 for rank 3 \(b, "
     says irecv "^\[0\] rank 0 \(a\): recv of 1 i32 from rank 3, call 1 on communicator 0\.1: timed out: "
     says cross "^dtrun: warning: ranks 0-2 have waited .* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which is in dt_finalize \(call 3\) on DT_WORLD; they wait for each other: a deadlock$"

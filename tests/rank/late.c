@@ -1,11 +1,12 @@
 /* Ranks that do not come to calls, in the ways that its argument names. The last rank is the one
  * that stays away. "never": from a barrier of some ranks. "send", "recv", "irecv": from what rank 0
- * gives or wants. "cross": it is in dt_finalize instead. "chain": from a barrier of all but rank 0,
- * which rank 0 waits for. "own": from a barrier that has a timeout of its own, after which all go
- * on. "loop": it comes to every barrier of some ranks, until it is stopped from outside. "differ":
- * one half makes another call than the other. "request": rank 0 waits a little for a request, then
- * for all of it. "ring": all send to the next one, and nobody receives. Exits 3 when a call fails,
- * and says why. */
+ * gives or wants; "behind": from what rank 0 gives before what it waits for; "free": from what rank
+ * 0 wants of a communicator that all free. "cross": it is in dt_finalize instead. "chain": from a
+ * barrier of all but rank 0, which rank 0 waits for. "own": from a barrier that has a timeout of
+ * its own, after which all go on. "loop": it comes to every barrier of some ranks, until it is
+ * stopped from outside. "differ": one half makes another call than the other. "request": rank 0
+ * waits a little for a request, then for all of it. "ring": all send to the next one, and nobody
+ * receives. Exits 3 when a call fails, and says why. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,28 @@ static void stay_away(void)
         pause();
 }
 
+static void behind(dt_comm_t *comm, int peer)
+{
+    dt_request_t request;
+    int buf = 7;
+
+    check(dt_isend(comm, &buf, 1, DT_I32, peer, &request));
+    check(dt_send(comm, &buf, 1, DT_I32, peer));
+}
+
+static void free_early(dt_comm_t *comm)
+{
+    dt_request_t request = { 0 };
+    int buf;
+
+    if (dt_rank() == 0)
+        check(dt_irecv(comm, &buf, 1, DT_I32, dt_size() - 1, &request));
+    check(dt_comm_free(comm));
+    if (dt_rank() > 0)
+        stay_away();
+    check(dt_wait(&request));
+}
+
 static void pass(dt_comm_t *comm, bool last, const char *how)
 {
     dt_request_t request = { 0 };
@@ -41,6 +64,8 @@ static void pass(dt_comm_t *comm, bool last, const char *how)
         check(dt_barrier(DT_WORLD));
     else if (strcmp(how, "send") == 0)
         check(dt_send(comm, &buf, 1, DT_I32, peer));
+    else if (strcmp(how, "behind") == 0)
+        behind(comm, peer);
     else if (strcmp(how, "recv") == 0)
         check(dt_recv(comm, &buf, 1, DT_I32, peer));
     else
@@ -146,11 +171,13 @@ int main(int argc, char **argv)
         request(some, last);
     else if (strcmp(how, "loop") == 0)
         loop(some);
+    else if (strcmp(how, "free") == 0)
+        free_early(some);
     else if (strcmp(how, "chain") == 0)
         chain(last);
     else if (strcmp(how, "ring") == 0)
         ring(some);
-    else if (strstr("send recv irecv", how) && *how)
+    else if (strstr("send recv irecv behind", how) && *how)
         pass(some, last, how);
     else if (last && strcmp(how, "never") == 0)
         stay_away();

@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/wire/hostshm.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
 static const char *const everywhere[] = { "1", "2", "3 1", NULL };
+static const char *const pairs[] = { "2", "1 1", NULL };
 
 /* How far the ranks are, for each other and for the agents. */
 static _Atomic int *stage;
@@ -145,6 +147,78 @@ static void the_job_is_left_only_after_the_last_request(void **state)
 
 /* ---- beside other threads ---- */
 
+enum { FINALIZING = 1, REFUSED };
+
+static bool is_refused(dt_result_t r, dt_request_t q)
+{
+    return r == DT_ERR_STATE && q.id == 0 && strstr(dt_last_error(), "another thread is freeing");
+}
+
+/* What one of several threads still asks for while another one is in dt_finalize. */
+static void *ask_too_late(void *arg)
+{
+    dt_comm_t *comm = *(dt_comm_t **)arg;
+    dt_bucket_t *bucket = NULL;
+    int64_t x[4] = { 0 };
+    dt_request_t q = { 0 };
+    int peer = 1 - dt_rank();
+    bool good;
+
+    await_stage(FINALIZING);
+    good = is_refused(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, x, 1, DT_I64, DT_SUM, &q), q) &&
+           is_refused(dt_ibarrier(comm, &q), q) &&
+           is_refused(dt_irecv(comm, x, 1, DT_I64, peer, &q), q) &&
+           is_refused(dt_isend(DT_WORLD, x, 1, DT_I64, peer, &q), q) &&
+           is_refused(dt_send(DT_WORLD, x, 1, DT_I64, peer), q) &&
+           is_refused(dt_recv(comm, x, 1, DT_I64, peer), q) && dt_comm_rank(comm) == dt_rank() &&
+           dt_bucket_create(comm, 0, DT_I64, DT_SUM, &bucket) == DT_OK &&
+           dt_bucket_push(bucket, x, 4) == DT_OK && dt_bucket_free(bucket) == DT_ERR_STATE;
+    *stage = REFUSED;
+    return good ? NULL : arg;
+}
+
+static int finalize_first(int rank, void *arg)
+{
+    pthread_t thread;
+    dt_comm_t *comm;
+    void *failed;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    if (rank == 0)
+        NEED(pthread_create(&thread, NULL, ask_too_late, &comm) == 0);
+    else
+        await_stage(REFUSED);
+    NEED(dt_finalize() == DT_OK);
+    if (rank == 0) {
+        pthread_join(thread, &failed);
+        NEED(!failed);
+    }
+    return 0;
+}
+
+static void see_it_finalize(struct testjob *job, int ms)
+{
+    uint64_t call = testjob_call(job, 0);
+
+    (void)ms;
+    if (*stage == 0 && (call & DT_HOSTSHM_INSIDE) &&
+        strcmp(dt_hostshm_call_name(call), "dt_finalize") == 0)
+        *stage = FINALIZING;
+}
+
+static void what_is_asked_for_beside_the_end_is_refused(void **state)
+{
+    (void)state;
+    for (const char *const *hosts = pairs; *hosts; hosts++) {
+        *stage = 0;
+        assert_int_equal(testjob_pass(&(struct testjob_plan){
+                             .hosts = *hosts, .body = finalize_first, .on_tick = see_it_finalize }),
+                         0);
+    }
+}
+
 static char dump_path[64];
 static _Atomic bool left;
 
@@ -196,12 +270,43 @@ static void dumps_are_whole_beside_the_end_and_after_it(void **state)
             testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = dump_while_leaving }), 0);
 }
 
+/* ---- communicators ---- */
+
+/* What rank 0 never gets, the abort ends; the failure that is told is dt_comm_free's own. */
+static int free_what_was_aborted(int rank, void *arg)
+{
+    dt_error_info_t info = { .size = sizeof info };
+    int64_t x;
+    dt_request_t q;
+    dt_comm_t *comm;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_irecv(comm, &x, 1, DT_I64, 1 - rank, &q) == DT_OK);
+    NEED(dt_comm_abort(comm) == DT_OK);
+    NEED(dt_comm_free(comm) == DT_ERR_ABORTED);
+    NEED(dt_last_error_info(&info) == DT_OK && strcmp(info.operation, "dt_comm_free") == 0);
+    NEED(dt_wait(&q) == DT_ERR_ABORTED);
+    NEED(dt_last_error_info(&info) == DT_OK && strcmp(info.operation, "recv") == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_communicator_is_freed_with_what_was_aborted_on_it(void **state)
+{
+    (void)state;
+    assert_int_equal(testjob_pass_all(pairs, free_what_was_aborted), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_left_at_the_end_does_no_harm),
         cmocka_unit_test_setup(the_job_is_left_only_after_the_last_request, setup),
+        cmocka_unit_test_setup(what_is_asked_for_beside_the_end_is_refused, setup),
         cmocka_unit_test(dumps_are_whole_beside_the_end_and_after_it),
+        cmocka_unit_test(a_communicator_is_freed_with_what_was_aborted_on_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,10 +8,11 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/dtrun.h"
+#include "runtime/context.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -374,6 +375,132 @@ static void what_is_under_way_is_not_left_behind(void **state)
     run_all(pairs, leave_early);
 }
 
+/* ---- whom the agent is told of ---- */
+
+static _Atomic int *seen;
+
+struct looked_for {
+    unsigned kind;
+    bool found;
+};
+
+static void look_for(struct dt_comm *c, void *arg)
+{
+    struct looked_for *l = arg;
+
+    for (int i = 0; i < DT_HOSTSHM_PAIRS; i++) {
+        uint64_t pair = c->shm.map.ranks[c->local_rank].pairs[i];
+
+        l->found |= dt_hostshm_pair_peer(pair) == (uint32_t)(1 - c->rank) &&
+                    (pair & 0xff) == (DT_HOSTSHM_INSIDE | l->kind);
+    }
+}
+
+/* Whether this rank is seen to wait for the other one. */
+static bool waits_in(dt_comm_t *comm, unsigned kind)
+{
+    struct looked_for l = { kind, false };
+
+    return dt_context_see("test", comm, look_for, &l) == DT_OK && l.found;
+}
+
+static void *give_two(void *count)
+{
+    static int64_t x[MOST];
+    dt_request_t request;
+
+    if (give(x, *(size_t *)count, 1, &request) != DT_OK ||
+        dt_send(DT_WORLD, x, 1, DT_I64, 1) != DT_OK || dt_wait(&request) != DT_OK)
+        return count;
+    return NULL;
+}
+
+static int send_behind(int rank, void *arg)
+{
+    static int64_t in[MOST];
+    void *failed = NULL;
+    pthread_t thread;
+
+    NEED(dt_init() == DT_OK);
+    if (rank == 0) {
+        NEED(pthread_create(&thread, NULL, give_two, arg) == 0);
+        while (!waits_in(DT_WORLD, DT_CALL_SEND))
+            sched_yield();
+        *seen = 1;
+        pthread_join(thread, &failed);
+    } else {
+        while (!*seen)
+            usleep(500);
+        NEED(dt_recv(DT_WORLD, in, *(size_t *)arg, DT_I64, 0) == DT_OK);
+        NEED(dt_recv(DT_WORLD, in, 1, DT_I64, 0) == DT_OK);
+    }
+    NEED(!failed && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_call_behind_a_request_is_seen_to_wait(void **state)
+{
+    static size_t counts[] = { 1, MOST };
+
+    (void)state;
+    seen = testjob_shared(sizeof *seen);
+    for (int i = 0; i < 4; i++) {
+        *seen = 0;
+        assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = pairs[i / 2],
+                                                              .body = send_behind,
+                                                              .arg = &counts[i % 2],
+                                                              .timeout_ms = 60000 }),
+                         0);
+    }
+}
+
+static void *free_it(void *comm)
+{
+    return dt_comm_free(*(dt_comm_t **)comm) == DT_OK ? NULL : comm;
+}
+
+/* Both want what neither gives. */
+static int free_in_vain(int rank, void *arg)
+{
+    int64_t x[2];
+    dt_request_t wanted[2];
+    dt_comm_t *comm;
+    pthread_t thread;
+    void *failed;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    for (int i = 0; i < 2; i++)
+        NEED(dt_irecv(comm, &x[i], 1, DT_I64, 1 - rank, &wanted[i]) == DT_OK);
+    NEED(pthread_create(&thread, NULL, free_it, &comm) == 0);
+    while (!waits_in(comm, DT_CALL_RECV))
+        sched_yield();
+    NEED(dt_isend(comm, x, 1, DT_I64, 1 - rank, &wanted[1]) == DT_ERR_STATE);
+    *seen += 1;
+    while (*seen < 2)
+        sched_yield();
+    NEED(rank || dt_comm_abort(comm) == DT_OK);
+    pthread_join(thread, &failed);
+    NEED(!failed);
+    NEED(dt_wait(&wanted[0]) == DT_ERR_ABORTED && strstr(dt_last_error(), "recv of 1 i64"));
+    NEED(dt_barrier(comm) == DT_ERR_STATE && dt_comm_abort(comm) == DT_ERR_STATE);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void freeing_in_vain_is_seen_and_can_be_aborted(void **state)
+{
+    (void)state;
+    seen = testjob_shared(sizeof *seen);
+    for (int i = 0; pairs[i]; i++) {
+        *seen = 0;
+        assert_int_equal(testjob_pass(&(struct testjob_plan){
+                             .hosts = pairs[i], .body = free_in_vain, .timeout_ms = 60000 }),
+                         0);
+    }
+}
+
 /* Ways are made and freed with their communicators. */
 static int again(int rank, void *arg)
 {
@@ -565,6 +692,8 @@ int main(void)
         cmocka_unit_test(a_death_ends_all_that_waits),
         cmocka_unit_test(an_abort_ends_what_waits_on_that_communicator),
         cmocka_unit_test(what_is_under_way_is_not_left_behind),
+        cmocka_unit_test(a_call_behind_a_request_is_seen_to_wait),
+        cmocka_unit_test(freeing_in_vain_is_seen_and_can_be_aborted),
         cmocka_unit_test(communicators_take_their_ways_along),
         cmocka_unit_test(what_is_parked_needs_no_thread),
         cmocka_unit_test(what_cannot_have_its_thread_is_refused),
