@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/joining.h"
 #include "runtime/slots.h"
@@ -64,6 +65,14 @@ static void keep_first(void *arg, unsigned line, const char *why)
         snprintf(text, DT_ERROR_TEXT, "line %u: %s", line, why);
 }
 
+/* For ways between two ranks, which other threads make meanwhile. */
+static void take_tuning(struct dt_comm *c, void *arg)
+{
+    const struct dt_tuning_table *table = arg;
+
+    dt_comm_add_tuning(c, table);
+}
+
 dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
 {
     struct dt_tuning_table table = { 0 };
@@ -77,7 +86,9 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
         dt_tuning_read(&table, lines, strlen(lines), keep_first, why);
     if (*why)
         table.n = UINT64_MAX; /* tells the others, and nothing else */
-    r = dt_comm_take_tuning(c, &table);
+    r = dt_comm_meet_first(c, DT_CALL_TUNE, &table, sizeof table);
+    if (r == DT_OK)
+        r = dt_context_see("dt_comm_tune", comm, take_tuning, &table);
     dt_context_leave(c);
     if (r == DT_OK && table.n > DT_TUNING_ENTRIES)
         r = dt_fail(DT_ERR_ARG, "dt_comm_tune: %s", *why ? why : "what rank 0 gave is wrong");

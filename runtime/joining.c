@@ -231,15 +231,10 @@ dt_result_t dt_comm_join(struct dt_comm *c)
     return DT_OK;
 }
 
-dt_result_t dt_comm_take_tuning(struct dt_comm *c, struct dt_tuning_table *table)
+void dt_comm_add_tuning(struct dt_comm *c, const struct dt_tuning_table *table)
 {
-    dt_result_t r = dt_comm_meet_first(c, DT_CALL_TUNE, table, sizeof *table);
-
-    if (r != DT_OK)
-        return r;
     dt_tuning_add(&c->tuning, table, (uint32_t)c->local_size, c->nodes);
     choose_waits(c);
-    return DT_OK;
 }
 
 void dt_comm_release(struct dt_comm *c)

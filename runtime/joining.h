@@ -11,8 +11,9 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
                            const uint32_t *ranks, uint32_t n);
 /* Connects the ranks, and returns when they have met. */
 dt_result_t dt_comm_join(struct dt_comm *c);
-/* Collective: changes the thresholds by which c's calls choose their way to rank 0's. */
-dt_result_t dt_comm_take_tuning(struct dt_comm *c, struct dt_tuning_table *table);
+/* Changes the thresholds by which c's calls choose their way; at once on all ranks, and for threads
+ * that keep it in its slot, too. */
+void dt_comm_add_tuning(struct dt_comm *c, const struct dt_tuning_table *table);
 /* The last meeting of all ranks; nobody waits where the communicator has failed. */
 dt_result_t dt_comm_leave(struct dt_comm *c);
 /* Frees what creating took, without a word to the others; no thread sees c any more. */
