@@ -246,10 +246,6 @@ static dt_result_t join(struct dt_slot *s)
     dt_slot_set_world(c);
     if (r == DT_OK)
         r = dt_comm_join(c);
-    if (r == DT_OK && pthread_atfork(NULL, NULL, in_child) != 0) {
-        dt_comm_leave(c);
-        r = dt_fail(DT_ERR_NOMEM, "dt_init: out of memory");
-    }
     if (r == DT_OK)
         return r;
     dt_slot_clear(s);
@@ -278,6 +274,8 @@ static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
     struct dt_world *w = &dti_context.job;
     dt_result_t r = dt_config_read(config, &w->settings);
 
+    if (r == DT_OK && pthread_atfork(NULL, NULL, in_child) != 0)
+        r = dt_fail(DT_ERR_NOMEM, "dt_init: out of memory");
     if (r == DT_OK) {
         dt_recorder_start(w->settings.recorder_calls);
         r = meet_agent(w);

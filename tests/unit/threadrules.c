@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
@@ -103,6 +104,60 @@ static void one_thread_begins_and_one_ends(void **state)
     pass("2", begin_together);
 }
 
+static _Atomic int *hellos;
+
+static void note_hello(struct testjob *job, int rank, uint16_t port)
+{
+    (void)job;
+    (void)rank;
+    (void)port;
+    *hellos += 1;
+}
+
+static int be_no_rank(void)
+{
+    alarm(60); /* what waits here for a thread that is not there does so for ever */
+    NEED(dt_init() == DT_ERR_STATE && strstr(dt_last_error(), "forked from a rank"));
+    NEED(dt_barrier(DT_WORLD) == DT_ERR_STATE && strstr(dt_last_error(), "forked from a rank"));
+    return 0;
+}
+
+/* While another thread is in dt_init, where rank 1 has not come yet. */
+static int fork_early(int rank, void *arg)
+{
+    pthread_t thread;
+    int status;
+    pid_t pid;
+
+    (void)arg;
+    if (rank == 1) {
+        while (*hellos < 2)
+            usleep(500);
+        NEED(dt_init() == DT_OK && dt_finalize() == DT_OK);
+        return 0;
+    }
+    NEED(pthread_create(&thread, NULL, begin, NULL) == 0);
+    while (*hellos < 1)
+        usleep(500);
+    pid = fork();
+    if (pid == 0)
+        _exit(be_no_rank());
+    NEED(waitpid(pid, &status, 0) == pid && status == 0);
+    *hellos += 1;
+    pthread_join(thread, NULL);
+    NEED(began == 1 && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_child_that_is_forked_meanwhile_is_no_rank(void **state)
+{
+    (void)state;
+    hellos = testjob_shared(sizeof *hellos);
+    assert_int_equal(testjob_pass(&(struct testjob_plan){
+                         .hosts = "2", .body = fork_early, .on_hello = note_hello }),
+                     0);
+}
+
 /* ---- communicators ---- */
 
 static void *work_on_own(void *arg)
@@ -146,6 +201,45 @@ static void each_thread_may_have_its_communicator(void **state)
     (void)state;
     pass("2", own_communicators);
     pass("1 1", own_communicators);
+}
+
+static void *swap_on_own(void *arg)
+{
+    struct worker *w = arg;
+    int64_t x = dt_rank(), y = -1;
+    dt_request_t request;
+
+    if (dt_irecv(w->comm, &y, 1, DT_I64, 1 - dt_rank(), &request) != DT_OK ||
+        dt_send(w->comm, &x, 1, DT_I64, 1 - dt_rank()) != DT_OK || dt_wait(&request) != DT_OK ||
+        y != 1 - dt_rank())
+        w->bad = "swap fails";
+    return NULL;
+}
+
+/* On each communicator ways are made once. */
+static int tune_meanwhile(int rank, void *arg)
+{
+    struct worker w = { 0 };
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int call = 0; call < CALLS; call++) {
+        NEED(dt_comm_dup(DT_WORLD, &w.comm) == DT_OK);
+        NEED(pthread_create(&w.thread, NULL, swap_on_own, &w) == 0);
+        NEED(dt_comm_tune(w.comm, "shm_direct = 4K\nshm_spins = 100\n") == DT_OK);
+        pthread_join(w.thread, NULL);
+        NEED(!w.bad && dt_comm_free(w.comm) == DT_OK);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void ways_are_made_while_thresholds_change(void **state)
+{
+    (void)state;
+    pass("2", tune_meanwhile);
+    pass("1 1", tune_meanwhile);
 }
 
 /* ---- what any thread may do while another is inside a call ---- */
@@ -372,6 +466,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_thread_begins_and_one_ends),
+        cmocka_unit_test(a_child_that_is_forked_meanwhile_is_no_rank),
+        cmocka_unit_test(ways_are_made_while_thresholds_change),
         cmocka_unit_test(each_thread_may_have_its_communicator),
         cmocka_unit_test(any_thread_may_abort_dump_and_ask),
         cmocka_unit_test(any_thread_may_wait_for_a_request),
