@@ -6,6 +6,7 @@
 
 #include "runtime/async.h"
 #include "runtime/context.h"
+#include "runtime/slots.h"
 
 struct request {
     struct dt_task task; /* first: a task is its request */
@@ -159,7 +160,8 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
     return DT_OK;
 }
 
-/* ---- between two ranks: what is parked on a way, the thread makes that asks for it ---- */
+/* ---- between two ranks: what is parked on a way, or still to be begun by its thread, the thread
+ * makes that waits for it ---- */
 
 struct visit {
     struct dt_task *task;
@@ -171,8 +173,9 @@ struct visit {
 static void claim(struct dt_comm *c, void *arg)
 {
     struct visit *v = arg;
+    struct dt_way *way = v->task->way;
 
-    v->claimed = dt_way_claim(v->task->way, v->task, false);
+    v->claimed = dt_way_claim(way, v->task, false) || dt_async_take_back(&way->async, v->task);
     dt_way_watch(c, &v->watch);
 }
 
@@ -184,17 +187,18 @@ static void claim_ripe(struct dt_comm *c, void *arg)
     v->claimed = dt_way_claim(v->task->way, v->task, true);
 }
 
-static void unpark(struct dt_comm *c, void *arg)
+/* To wait for so long only, a thread has to make it. */
+static void claim_ripe_or_unpark(struct dt_comm *c, void *arg)
 {
     struct visit *v = arg;
 
-    (void)c;
+    claim_ripe(c, arg);
     if (v->task->way->parked == v->task)
         v->result = dt_way_unpark(v->task->way);
 }
 
 /* Unless it is done. */
-static void pay_visit(const char *name, struct request *q, struct visit *v,
+static void pay_visit(struct request *q, struct visit *v,
                       void (*what)(struct dt_comm *c, void *arg))
 {
     const struct dt_operation *o = &q->operation;
@@ -202,7 +206,7 @@ static void pay_visit(const char *name, struct request *q, struct visit *v,
     *v = (struct visit){ .task = &q->task,
                          .watch = { .peer = o->root, .giving = o->kind->call == DT_CALL_SEND } };
     if (!o->kind->make && !dt_task_is_done(&q->task))
-        (void)dt_context_see(name, o->comm, what, v);
+        dt_slot_see(o->comm, what, v);
     if (v->claimed)
         dt_way_make(&q->task);
 }
@@ -214,7 +218,7 @@ static dt_result_t await(struct request *q)
     struct visit v;
     dt_result_t result;
 
-    pay_visit("dt_wait", q, &v, claim);
+    pay_visit(q, &v, claim);
     result = dt_task_await(&q->task);
     dt_way_unwatch(&v.watch);
     return result;
@@ -224,7 +228,7 @@ static bool is_done(struct request *q)
 {
     struct visit v;
 
-    pay_visit("dt_test", q, &v, claim_ripe);
+    pay_visit(q, &v, claim_ripe);
     return dt_task_is_done(&q->task);
 }
 
@@ -271,7 +275,7 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
     if (r != DT_OK)
         return r;
     if (found) {
-        pay_visit("dt_wait_for", found, &v, unpark);
+        pay_visit(found, &v, seconds > 0 ? claim_ripe_or_unpark : claim_ripe);
         if (v.result != DT_OK)
             return v.result;
     }
