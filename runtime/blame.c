@@ -136,7 +136,7 @@ static void tell_ending(const struct dt_comm *c, const struct dt_trouble *t, dt_
 
 /* The same for programs. */
 static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
-                         const struct dt_call *call)
+                         const struct dt_call *call, const struct dt_ring *ring)
 {
     dt_error_info_t *e = dt_error_details();
 
@@ -151,18 +151,18 @@ static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
     if (!call)
         return;
     e->call = call->number;
-    e->seconds = dt_ring_seconds(c->shm.ring);
+    e->seconds = dt_ring_seconds(ring);
     snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(call->kind));
 }
 
 dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
-                     const struct dt_call *call)
+                     const struct dt_call *call, const struct dt_ring *ring)
 {
     struct words words;
     dt_result_t r;
 
     find_words(&words, c, t, call);
     r = say(c, t, &words, call);
-    tell_details(c, t, call);
+    tell_details(c, t, call, ring);
     return r;
 }

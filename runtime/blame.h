@@ -5,8 +5,9 @@
 #include "runtime/comm.h"
 
 /* Makes the trouble in this call on c what dt_last_error and dt_last_error_info tell; returns the
- * trouble's code. call NULL: it was noticed outside. */
+ * trouble's code. call NULL: it was noticed outside; ring: where it is the newest, which this
+ * thread writes. */
 dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
-                     const struct dt_call *call);
+                     const struct dt_call *call, const struct dt_ring *ring);
 
 #endif

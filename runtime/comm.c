@@ -77,7 +77,7 @@ dt_result_t dt_comm_check(struct dt_comm *c)
     if (!stopped)
         return DT_OK;
     dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL));
+    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
 }
 
 /* ---- calls ---- */
@@ -140,7 +140,7 @@ dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result
 {
     record_end(c, r);
     if (r != DT_OK)
-        r = dt_comm_fail(c, dt_blame(c, &c->trouble, call));
+        r = dt_comm_fail(c, dt_blame(c, &c->trouble, call, c->shm.ring));
     note(c, call, 0); /* last: who has lost a peer is seen in the call, or to have lost it */
     return r;
 }

@@ -186,8 +186,7 @@ static dt_result_t fail(struct dt_way *w, struct dt_call *call)
     dt_result_t r;
 
     turn(w->giving ? &w->trouble.theirs : call, w->giving ? c->rank : w->peer);
-    r = dt_blame(c, &w->trouble, call);
-    dt_error_details()->seconds = dt_ring_seconds(w->shm.ring);
+    r = dt_blame(c, &w->trouble, call, w->shm.ring);
     dt_comm_stop(c, r, w->trouble.rank, dt_last_error());
     dt_flow_fail(&w->mesh, r);
     dt_dump_failure(c->world, c->id);

@@ -279,14 +279,17 @@ static void a_mismatch_ends_all_that_waits(void **state)
     run_all(pairs, disagree);
 }
 
-/* Rank 1 dies, and nobody else ever gives anything. */
+/* Rank 1 dies when the others have begun, and nobody else ever gives anything. */
 static int left_alone(int rank, void *arg)
 {
     static int64_t x[RANKS][4];
     dt_request_t request[RANKS][4];
+    _Atomic int *begun = arg;
 
-    (void)arg;
     NEED(dt_init() == DT_OK);
+    *begun += 1;
+    while (rank == 1 && *begun < dt_size())
+        usleep(500);
     if (rank == 1)
         _exit(0);
     for (int peer = 0; peer < dt_size(); peer++) {
@@ -309,6 +312,8 @@ static void a_death_ends_all_that_waits(void **state)
     (void)state;
     for (const char *const *p = threes; *p; p++) {
         struct testjob_plan plan = { .hosts = *p, .body = left_alone };
+
+        plan.arg = testjob_shared(sizeof(_Atomic int));
 
         assert_int_equal(testjob_run(&plan, &result), 0);
         assert_int_equal(result.ranks[0].status, 0);
