@@ -209,6 +209,15 @@ static int collective_timeout(int *seconds, struct dt_error *err)
                           COLLECTIVE_TIMEOUT_MAX_S);
 }
 
+/* dtrun-perf's table, which one rank prints, is for scripts. */
+static bool wants_labels(const struct dt_options *o, int nprocs)
+{
+    const char *slash = strrchr(o->command.v[0], '/');
+    const char *name = slash ? slash + 1 : o->command.v[0];
+
+    return o->tag || (nprocs > 1 && !o->no_tag && strcmp(name, "dtrun-perf") != 0);
+}
+
 /* What the options say of the job; what run() makes for it is left out. */
 static struct dt_job_config config_of(const struct dt_options *o, const struct dt_hostlist *hosts,
                                       const struct dt_plan *plan)
@@ -231,7 +240,7 @@ static struct dt_job_config config_of(const struct dt_options *o, const struct d
         .virtual_local_rank = o->virtual_local_rank,
         .inject = o->inject,
         .fresh = o->fresh,
-        .labels = o->tag || (plan->nprocs > 1 && !o->no_tag),
+        .labels = wants_labels(o, plan->nprocs),
         .stamps = o->timestamp,
         .tee = o->tee,
         .stdin_rank = o->stdin_rank,

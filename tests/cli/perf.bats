@@ -3,17 +3,13 @@
 bats_require_minimum_version 1.5.0
 load common
 
-perf() {
-    dtrun --no-tag "$@"
-}
-
 # What scripts made for nccl-tests do: rows begin with a size, columns stand where theirs do.
 rows() {
     awk '!/^#/ && NF' "$OUT"
 }
 
 @test "check 54: the table has nccl-tests' columns, then percentiles and the bound" {
-    perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -e 64K -f 8 -n 20
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -e 64K -f 8 -n 20
     code_is 0
     [ "$(rows | wc -l)" -eq 5 ]
     rows | awk '
@@ -31,15 +27,22 @@ rows() {
     clean
 }
 
+@test "the table has labels only where --tag asks for them" {
+    dtrun -np 2 --tag "$DTRUN_BUILD/cmd/dtrun-perf" barrier -n 1
+    code_is 0
+    grep -q '^\[0\] # Out of bounds values' "$OUT"
+    clean
+}
+
 @test "check 54: scripts written for nccl-tests read the table" {
     command -v python3 >/dev/null || skip "python3 is not installed"
-    perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_gather -b 1M -e 64M -f 64 -n 2 -d double
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_gather -b 1M -e 64M -f 64 -n 2 -d double
     code_is 0
     python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed
     [ "$(cut -d' ' -f1-5 parsed | head -2 | tr '\n' ' ')" = "1048576 65536 double none -1 67108864 4194304 double none -1 " ]
     [ "$(tail -1 parsed)" = "rows 2 ranks 2 average True wrong 0 OK" ]
     [ "$(grep "Avg bus bandwidth" "$OUT" | awk '{ print ($NF > 0) }')" -eq 1 ]
-    perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" alltoall_perf -b 4K -n 2 -c 0 # never in place
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" alltoall_perf -b 4K -n 2 -c 0 # never in place
     code_is 0
     python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed
     [ "$(head -1 parsed | cut -d' ' -f1-5,9-)" = "4096 512 float none -1 N/A N/A N/A N/A N/A" ]
@@ -48,7 +51,7 @@ rows() {
 
 # measured ROWS COLLECTIVE: all of it is right.
 measured() {
-    perf -np 3 "${where[@]}" "$DTRUN_BUILD/cmd/dtrun-perf" "$2" -b 1000 -n 1 -w 0 -d all -o all -r all
+    dtrun -np 3 "${where[@]}" "$DTRUN_BUILD/cmd/dtrun-perf" "$2" -b 1000 -n 1 -w 0 -d all -o all -r all
     code_is 0
     awk -v rows="$1" '/^[^#]/ { n++; if ($9 != "0" || $13 != "0" && $13 != "N/A") bad++ }
         END { exit n != rows || bad }' "$OUT" || { show; false; }
@@ -81,16 +84,16 @@ measure_all() { # the rows: types by operations by roots
 
 @test "--json is JSON with the same figures, beside the table or alone" {
     command -v jq >/dev/null || skip "jq is not installed"
-    perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 1K -e 4K -f 2 -n 5 -d half -r 1 --json -
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 1K -e 4K -f 2 -n 5 -d half -r 1 --json -
     code_is 0
     [ "$(jq -r '"\(.collective) \(.ranks) \(.rows | length) \(.wrong)"' "$OUT")" = "broadcast 2 3 0" ]
     jq -e '.rows | all(.count * 2 == .bytes and .type == "half" and .op == "none" and .root == 1)' "$OUT"
     jq -e '.rows | all(.out_of_place.time_us > 0 and .in_place.wrong == 0)' "$OUT"
-    perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_to_all -b 8K -n 5 -J "$T/file" -c 0
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_to_all -b 8K -n 5 -J "$T/file" -c 0
     code_is 0
     [ "$(rows | awk '{ print $1, $2 }')" = "$(jq -r '.rows[0] | "\(.bytes) \(.count)"' file)" ]
     jq -e '.rows[0] | .in_place == null and .out_of_place.wrong == null and .root == -1' file
-    perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" barrier --json "$T/nowhere/file"
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" barrier --json "$T/nowhere/file"
     [ "$RC" -ne 0 ]
     [ "$(grep -c "^dtrun-perf: --json $T/nowhere/file: No such file or directory" "$ERR")" -eq 1 ]
     clean
@@ -99,7 +102,7 @@ measure_all() { # the rows: types by operations by roots
 @test "--tune writes what it measured where the runtime finds it" {
     mkdir home home/.config home/.config/dtrun
     printf '# mine\nshm_yields[7] = 3\nshm_huge[2] = 5\n' >home/.config/dtrun/tuning
-    HOME="$T/home" perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    HOME="$T/home" dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
     code_is 0
     [ ! -s "$ERR" ] || { show; false; }
     file=home/.config/dtrun/tuning
@@ -112,10 +115,10 @@ measure_all() { # the rows: types by operations by roots
     grep -qE '^shm_huge\[2\] = [0-9]+ (as before|instead of 5: )' "$OUT"
     grep -qx "written to $T/$file" "$OUT"
     [ "$(ls home/.config/dtrun)" = tuning ]
-    HOME="$T/home" perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -e 64K -f 16 -n 5
+    HOME="$T/home" dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -e 64K -f 16 -n 5
     code_is 0
     [ ! -s "$ERR" ] || { show; false; }
-    perf -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
     code_is 1
     grep -q 'one rank has nobody to share with: start more' "$ERR"
     clean
@@ -124,7 +127,7 @@ measure_all() { # the rows: types by operations by roots
 @test "--tune measures what is between hosts" {
     export DTRUN_TUNING="$T/tuning"
     : >tuning
-    perf --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    dtrun --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune
     code_is 0
     for name in exchange direct tree; do
         [ "$(grep -c "^net_$name\[3\] = " tuning)" -eq 1 ]
@@ -159,7 +162,7 @@ reduce -r all1|--root: 'all1' is not a value it takes
 all_reduce --tune|--tune measures what it needs, not all_reduce
 all_reduce -n|-n needs a value
 END
-    perf -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 4 -r 2
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 4 -r 2
     code_is 2
     [ "$(grep -c '^dtrun-perf: --root: there are ranks 0 to 1$' "$ERR")" -eq 1 ]
     clean
@@ -179,10 +182,10 @@ END
 
     command -v valgrind >/dev/null || skip "valgrind is not installed"
     export LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" # not through libtool's script
-    perf -np 3 -x LD_LIBRARY_PATH $check all_reduce -b 4 -e 64K -f 64 -n 1 -w 0
+    dtrun --no-tag -np 3 -x LD_LIBRARY_PATH $check all_reduce -b 4 -e 64K -f 64 -n 1 -w 0
     code_is 0
     [ "$(rows | wc -l)" -eq 3 ]
-    perf --transport local -H here:2,there:1 -x LD_LIBRARY_PATH $check all_to_all -b 4 -e 64K -f 64 -n 1 -w 0
+    dtrun --no-tag --transport local -H here:2,there:1 -x LD_LIBRARY_PATH $check all_to_all -b 4 -e 64K -f 64 -n 1 -w 0
     code_is 0
     [ "$(rows | wc -l)" -eq 3 ]
     clean
