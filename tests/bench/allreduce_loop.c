@@ -5,6 +5,8 @@
  *     allreduce ... SECONDS shared                  likewise, in memory from dt_mem_alloc
  *     allreduce each CALLS                          lines "BYTES P50 P99": quantiles of the
  * microseconds that single calls take on rank 0, of 4 B to 4 KiB
+ *     allreduce cpu BYTES CALLS                     a line "BYTES MICROSECONDS SECONDS": the CPU
+ * time that a rank uses for each GB
  *     allreduce wait SECONDS                        the CPU time, in per cent, that a rank uses
  * which waits so long for rank 0 */
 #include <stdbool.h>
@@ -189,6 +191,23 @@ static void time_each(int rank, int calls)
     free(took);
 }
 
+static void cost(int rank, int size, size_t bytes, int calls)
+{
+    float *in = zeros(bytes, false), *out = zeros(bytes, false);
+    double mean, used;
+
+    repeat(in, out, bytes / sizeof *in, 1);
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID);
+    mean = repeat(in, out, bytes / sizeof *in, calls);
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID) - used;
+    mean = agree(mean, false) / size;
+    used = agree(used, false) / size;
+    if (rank == 0)
+        printf("%zu %.3f %.3f\n", bytes, mean * 1e6, used / ((double)bytes * calls / 1e9));
+    free(in);
+    free(out);
+}
+
 static void wait_for_rank_0(int rank, double length)
 {
     float in = 0, out;
@@ -214,6 +233,8 @@ int main(int argc, char **argv)
         measure(rank, size, argv + 1, argc == 6);
     else if (argc == 3 && atoi(argv[2]) > 0 && strcmp(argv[1], "each") == 0)
         time_each(rank, atoi(argv[2]));
+    else if (argc == 4 && atoi(argv[3]) > 0 && strcmp(argv[1], "cpu") == 0)
+        cost(rank, size, strtoul(argv[2], NULL, 10), atoi(argv[3]));
     else if (argc == 3 && strcmp(argv[1], "wait") == 0)
         wait_for_rank_0(rank, atof(argv[2]));
     end();
