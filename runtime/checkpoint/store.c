@@ -89,6 +89,16 @@ static dt_result_t remove_entry(struct dt_store *s, struct dt_dir *d, const char
     return dt_dir_remove(d, name, DT_MANIFEST_NAME);
 }
 
+/* It may be another user's, and is in nobody's way: what cannot be removed stays. */
+static dt_result_t remove_trash(struct dt_store *s, struct dt_dir *d, const char *name,
+                                int64_t step)
+{
+    (void)s;
+    (void)step;
+    dt_dir_remove(d, name, DT_MANIFEST_NAME);
+    return DT_OK;
+}
+
 static dt_result_t remove_abandoned(struct dt_store *s, struct dt_dir *d, const char *name,
                                     int64_t step)
 {
@@ -97,7 +107,7 @@ static dt_result_t remove_abandoned(struct dt_store *s, struct dt_dir *d, const 
     if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
         time(NULL) - st.st_mtime < ABANDONED_SECONDS)
         return DT_OK;
-    return remove_entry(s, d, name, step);
+    return remove_trash(s, d, name, step);
 }
 
 /* A step was being saved again when all ended: between its two renames only the older one exists.
@@ -130,7 +140,7 @@ static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
     dt_result_t result = for_each(s, d, DT_ENTRY_REPLACED, settle_replaced);
 
     if (result == DT_OK)
-        result = for_each(s, d, DT_ENTRY_TRASH, remove_entry);
+        result = for_each(s, d, DT_ENTRY_TRASH, remove_trash);
     if (result == DT_OK)
         result = for_each(s, d, DT_ENTRY_LEFT_BEHIND, remove_entry);
     if (result == DT_OK)

@@ -347,6 +347,41 @@ static void leftovers_go_and_others_stay(void **state)
             fail_msg("%s %s", cases[i].name, cases[i].stays ? "is gone" : "is still there");
 }
 
+/* Root could remove another user's: a directory in it stands for what nobody here can. */
+static void leftovers_that_cannot_be_removed_are_in_nobodys_way(void **state)
+{
+    static const struct {
+        const char *name;
+        dt_result_t result;
+    } cases[] = {
+        { ".trash-other-76543210-g0-step_000000000030", DT_OK },
+        { ".save-other-76543211-g0-step_000000000030", DT_OK },
+        { ".save-job-01234567-g0-step_000000000030", DT_ERR_IO },
+        { ".replaced-step_000000000010", DT_ERR_IO },
+    };
+    char text[TEXT_MAX], inner[400];
+    int64_t step;
+
+    (void)state;
+    save_steps(1, (const int64_t[]){ 10, 20, -1 });
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct utimbuf t = { time(NULL) - 25 * 3600, time(NULL) - 25 * 3600 };
+
+        make_entry(cases[i].name, 0);
+        snprintf(inner, sizeof inner, "%s/inner", path(cases[i].name));
+        assert_int_equal(mkdir(inner, 0777), 0);
+        assert_int_equal(utime(path(cases[i].name), &t), 0);
+        step = -1;
+        assert_int_equal(restore(1, &step, text), cases[i].result);
+        assert_true(exists(cases[i].name));
+        if (cases[i].result == DT_OK)
+            assert_int_equal(step, 20);
+        else
+            assert_has(text, "/inner: remove: ");
+        rmdir(inner);
+    }
+}
+
 static void one_that_was_being_replaced_is_kept(void **state)
 {
     char text[TEXT_MAX], from[300];
@@ -459,6 +494,7 @@ int main(void)
         ON_DISK(ranks_that_save_different_steps_are_told),
         ON_DISK(a_fresh_start_sets_the_old_ones_aside),
         ON_DISK(leftovers_go_and_others_stay),
+        ON_DISK(leftovers_that_cannot_be_removed_are_in_nobodys_way),
         ON_DISK(one_that_was_being_replaced_is_kept),
         ON_DISK(a_directory_that_is_not_shared_names_the_host),
         ON_DISK(a_directory_that_cannot_be_made_is_an_error),
