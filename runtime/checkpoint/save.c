@@ -175,16 +175,25 @@ static dt_result_t run(struct save *w)
     return dt_group_agree(g, result);
 }
 
+/* Never one that a failed save had: on NFS another host may still hold that name for the directory
+ * which is no more. All ranks agree on the number of saves that they agreed to begin. */
+static struct dt_name temporary_name(struct dt_store *s, int64_t step)
+{
+    char what[DT_NAME_BYTES + 16];
+
+    snprintf(what, sizeof what, "%s-%u", dt_name_checkpoint(step).s, ++s->saves);
+    return dt_name_unfinished(&s->owner, what);
+}
+
 dt_result_t dt_store_save(struct dt_store *s, const struct dt_buffers *buffers, int64_t step)
 {
     const struct dt_group *g = &s->group;
     struct save w = { .store = s, .dir = { .fd = -1 }, .work = { .fd = -1 } };
-    struct dt_name final = dt_name_checkpoint(step);
     dt_result_t result = same_step(g, step);
 
     if (result != DT_OK)
         return result;
-    w.temporary = dt_name_unfinished(&s->owner, final.s);
+    w.temporary = temporary_name(s, step);
     w.head = (struct dt_shard_head){ step, g->size, g->rank, *buffers };
     w.shards = calloc(g->size, sizeof *w.shards);
     if (!w.shards)

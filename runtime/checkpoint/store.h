@@ -27,7 +27,8 @@ struct dt_store {
     void (*committed)(void *arg, int64_t step);
     void (*note)(void *arg, const char *text); /* something the user should know of */
 
-    bool ready; /* the directory was checked and tidied */
+    bool ready;     /* the directory was checked and tidied */
+    uint32_t saves; /* that have begun: each has a temporary name of its own */
 };
 
 /* All are collective: every rank returns the same result. */

@@ -382,6 +382,22 @@ static void leftovers_that_cannot_be_removed_are_in_nobodys_way(void **state)
     }
 }
 
+/* On NFS a host may hold the name of the attempt before for what is no more. */
+static void every_attempt_has_a_name_of_its_own(void **state)
+{
+    struct job j;
+
+    (void)state;
+    synced[0] = '\0';
+    job_init(&j, 2, dir, 0, 30);
+    assert_int_equal(job_save(&j, 30), DT_OK);
+    assert_int_equal(job_save_steps(&j, (const int64_t[RANKS_MAX]){ 30, 31 }), DT_ERR_MISMATCH);
+    assert_int_equal(job_save(&j, 30), DT_OK);
+    job_free(&j);
+    assert_has(synced, "/.save-job-01234567-g0-step_000000000030-1/rank_00001.shard");
+    assert_has(synced, "/.save-job-01234567-g0-step_000000000030-2/rank_00001.shard");
+}
+
 static void one_that_was_being_replaced_is_kept(void **state)
 {
     char text[TEXT_MAX], from[300];
@@ -495,6 +511,7 @@ int main(void)
         ON_DISK(a_fresh_start_sets_the_old_ones_aside),
         ON_DISK(leftovers_go_and_others_stay),
         ON_DISK(leftovers_that_cannot_be_removed_are_in_nobodys_way),
+        ON_DISK(every_attempt_has_a_name_of_its_own),
         ON_DISK(one_that_was_being_replaced_is_kept),
         ON_DISK(a_directory_that_is_not_shared_names_the_host),
         ON_DISK(a_directory_that_cannot_be_made_is_an_error),
