@@ -16,8 +16,8 @@
 
 static struct {
     struct dt_buffers buffers;
-    bool begun; /* what follows is set */
-    char path[PATH_MAX];
+    bool begun;              /* what follows is set */
+    char path[PATH_MAX + 1]; /* what is too long for a path stays so: using it tells */
     char job_id[NAME_MAX + 1];
     char host[HOST_NAME_MAX + 1];
     struct dt_store store;

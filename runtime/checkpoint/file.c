@@ -21,6 +21,11 @@ static dt_result_t fail_at(const struct dt_dir *d, const char *name, const char 
     return dt_fail(DT_ERR_IO, "%s/%s: %s: %s", d->path, name, what, strerror(errno));
 }
 
+static dt_result_t too_long(const char *path)
+{
+    return dt_fail(DT_ERR_IO, "%.200s...: the name is too long", path);
+}
+
 /* A new directory is there after a power failure only when its parent is durable. One that may not
  * be read cannot be synced. */
 static dt_result_t sync_parent(char *part)
@@ -45,7 +50,7 @@ dt_result_t dt_dir_make(const char *path)
     size_t len = strlen(path);
 
     if (len >= sizeof part)
-        return dt_fail(DT_ERR_IO, "%.100s...: the name is too long", path);
+        return too_long(path);
     for (size_t i = 1; i <= len && result == DT_OK; i++) {
         if (path[i] != '/' && path[i] != '\0')
             continue;
@@ -61,7 +66,8 @@ dt_result_t dt_dir_make(const char *path)
 
 dt_result_t dt_dir_open(struct dt_dir *d, const char *path)
 {
-    snprintf(d->path, sizeof d->path, "%s", path);
+    if (snprintf(d->path, sizeof d->path, "%s", path) >= PATH_MAX)
+        return too_long(path);
     d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->fd < 0)
         return dt_fail(DT_ERR_IO, "%s: %s", path, strerror(errno));
@@ -71,7 +77,7 @@ dt_result_t dt_dir_open(struct dt_dir *d, const char *path)
 dt_result_t dt_dir_open_in(struct dt_dir *d, const struct dt_dir *parent, const char *name)
 {
     if (snprintf(d->path, sizeof d->path, "%s/%s", parent->path, name) >= PATH_MAX)
-        return dt_fail(DT_ERR_IO, "%.200s...: the name is too long", parent->path);
+        return too_long(parent->path);
     d->fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return d->fd < 0 ? fail_at(parent, name, "open") : DT_OK;
 }

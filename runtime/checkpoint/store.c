@@ -241,7 +241,7 @@ static dt_result_t open_first(struct dt_store *s, struct dt_dir *d, bool create)
 {
     dt_result_t result = create ? dt_dir_make(s->path) : DT_OK;
 
-    if (result == DT_OK && (create || access(s->path, F_OK) == 0))
+    if (result == DT_OK && (create || access(s->path, F_OK) == 0 || errno != ENOENT))
         result = dt_dir_open(d, s->path);
     if (result == DT_OK && d->fd >= 0 && !s->ready)
         result = tidy(s, d);

@@ -42,6 +42,10 @@ losses() {
     ! grep "going on" "$OUT" || false
     DTRUN_CHECKPOINT_DIR="$T/elsewhere/deep" timeout 20 "$CHARLM" $SMALL "$TEXT" >"$OUT"
     [ -e elsewhere/deep/step_000000000080/rank_00000.shard ]
+    run env DTRUN_CHECKPOINT_DIR="cut$(printf '%*s' 5000 '' | tr ' ' /)off" timeout 20 "$CHARLM" $SMALL "$TEXT"
+    [ "$status" = 1 ]
+    [[ $output == *"...: the name is too long"* ]]
+    [ ! -e cut ]
 }
 
 @test "charlm learns to write" {

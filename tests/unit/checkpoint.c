@@ -1,6 +1,7 @@
 /* The checkpoint store, used by several ranks on one directory. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -432,21 +433,47 @@ static void a_directory_that_is_not_shared_names_the_host(void **state)
     }
 }
 
-static void a_directory_that_cannot_be_made_is_an_error(void **state)
+static void put_a_file_in_the_way(void)
 {
-    char text[TEXT_MAX], file[80];
-    struct job j;
+    char file[80];
     int fd;
 
-    (void)state;
     snprintf(file, sizeof file, "%s/a", base);
     fd = open(file, O_CREAT | O_WRONLY, 0666);
     assert_true(fd >= 0);
     close(fd);
+}
+
+static void a_directory_that_cannot_be_made_is_an_error(void **state)
+{
+    char text[TEXT_MAX];
+    struct job j;
+
+    (void)state;
+    put_a_file_in_the_way();
     job_init(&j, 2, dir, 0, 1);
     assert_int_equal(job_save(&j, 1), DT_ERR_IO);
     snprintf(text, sizeof text, "%s: cannot be made: ", dir);
     assert_has(j.ranks[1].text, text);
+    job_free(&j);
+}
+
+/* Nobody begins afresh because the way to the checkpoints is not what it should be. */
+static void a_directory_that_cannot_be_looked_for_is_an_error(void **state)
+{
+    char text[TEXT_MAX], name[PATH_MAX + 1];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    put_a_file_in_the_way();
+    assert_int_equal(restore(2, &step, text), DT_ERR_IO);
+    assert_has(text, "/a/b: Not a directory");
+    memset(name, '/', PATH_MAX);
+    name[PATH_MAX] = '\0';
+    job_init(&j, 2, name, 0, 1);
+    assert_int_equal(job_restore(&j, &step), DT_ERR_IO);
+    assert_has(j.ranks[1].text, "...: the name is too long");
     job_free(&j);
 }
 
@@ -515,6 +542,7 @@ int main(void)
         ON_DISK(one_that_was_being_replaced_is_kept),
         ON_DISK(a_directory_that_is_not_shared_names_the_host),
         ON_DISK(a_directory_that_cannot_be_made_is_an_error),
+        ON_DISK(a_directory_that_cannot_be_looked_for_is_an_error),
         ON_DISK(a_full_disk_leaves_the_older_one),
     };
 
