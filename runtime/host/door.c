@@ -60,8 +60,13 @@ void dt_door_close(struct dt_door *d)
     dt_door_init(d);
 }
 
-/* A free seat, or that of the guest who has been talking longest: callers that prove themselves do
- * so at once, so who lingers is a stranger. NULL: nobody has lingered. */
+/* Callers that prove themselves do so at once: who lingers is a stranger. */
+static bool lingers(const struct dt_door_guest *g)
+{
+    return g->deadline - GUEST_MS + SETTLE_MS <= dt_clock_ms();
+}
+
+/* A free seat, or that of the guest who has been talking longest. NULL: nobody lingers. */
 static struct dt_door_guest *seat(struct dt_door *d)
 {
     struct dt_door_guest *oldest = &d->guests[0];
@@ -72,7 +77,7 @@ static struct dt_door_guest *seat(struct dt_door *d)
         if (d->guests[i].deadline < oldest->deadline)
             oldest = &d->guests[i];
     }
-    return oldest->deadline - GUEST_MS + SETTLE_MS <= dt_clock_ms() ? oldest : NULL;
+    return lingers(oldest) ? oldest : NULL;
 }
 
 size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS])
@@ -174,6 +179,16 @@ int dt_door_turn(struct dt_door *d)
     error = let_in(d);
     pthread_mutex_unlock(&d->lock);
     return error;
+}
+
+void dt_door_leave(struct dt_door *d)
+{
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+        if (lingers(&d->guests[i]))
+            dismiss(&d->guests[i]);
+    }
+    pthread_mutex_unlock(&d->lock);
 }
 
 int dt_door_take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)

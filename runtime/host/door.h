@@ -52,6 +52,8 @@ size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS]);
 /* Hears everybody who has something to say. Returns 0, or EMFILE or ENFILE: callers cannot be let
  * in, and would have to be waited for in vain. */
 int dt_door_turn(struct dt_door *d);
+/* Behind the last turn: whoever may not turn again for hours keeps no strangers' descriptors. */
+void dt_door_leave(struct dt_door *d);
 
 /* A proved connection, now the caller's, or -1: none has come yet. */
 int dt_door_take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank);

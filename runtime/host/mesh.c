@@ -210,8 +210,13 @@ static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t 
     g.calls = calloc(n, sizeof *g.calls);
     g.polls = calloc(DT_ALARM_FDS + n + DT_DOOR_POLLS, sizeof *g.polls);
     if (g.calls && g.polls) {
+        bool listens;
+
         plan(&g, peers, n);
+        listens = g.callers > 0;
         result = meet(&g, peers, n);
+        if (listens)
+            dt_door_leave(m->door);
         for (size_t i = 0; i < g.n_calls; i++) {
             if (g.calls[i].shake.fd >= 0)
                 close(g.calls[i].shake.fd);

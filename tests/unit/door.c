@@ -197,6 +197,7 @@ static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
 {
     enum { CROWD = 3 * DT_DOOR_GUESTS, SILENT_MS = 1000, TURNS = 8 };
     struct dt_auth a = caller(1, 0);
+    struct pollfd p[DT_DOOR_POLLS];
     int silent[CROWD], fd;
 
     (void)state;
@@ -210,6 +211,9 @@ static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
     fd = call(&a);
     assert_in_range(turns, 1, TURNS);
     expect_pair(dt_door_take(&door, 0, 0, 1), fd);
+    assert_true(dt_door_polls(&door, p) > 1);
+    dt_door_leave(&door);
+    assert_int_equal(dt_door_polls(&door, p), 1);
     for (int i = 0; i < CROWD; i++)
         close(silent[i]);
 }
