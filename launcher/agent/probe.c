@@ -222,13 +222,30 @@ static void on_event(uv_poll_t *poll, int status, int events)
     advance(p);
 }
 
-static struct conn *oldest_guest(struct dt_probe *p)
+/* The first who came of those who have not proved themselves. Other agents keep their place: a
+ * connection that ends while they send would look like a way on which data is lost. */
+static struct conn *oldest_stranger(struct dt_probe *p)
 {
-    struct conn *c = p->guests;
+    struct conn *oldest = NULL;
 
-    while (c && c->next)
-        c = c->next;
-    return c;
+    for (struct conn *c = p->guests; c; c = c->next) {
+        if (c->way.phase == DT_WAY_SHAKING)
+            oldest = c;
+    }
+    return oldest;
+}
+
+/* Returns whether there is a place for one more guest. */
+static bool make_room(struct dt_probe *p)
+{
+    struct conn *stranger;
+
+    if (p->n_guests < p->guests_max)
+        return true;
+    stranger = oldest_stranger(p);
+    if (stranger)
+        conn_close(stranger);
+    return stranger;
 }
 
 static void on_caller(uv_poll_t *poll, int status, int events)
@@ -247,8 +264,11 @@ static void on_caller(uv_poll_t *poll, int status, int events)
         advance(p);
         return;
     }
-    if (p->n_guests == p->guests_max)
-        conn_close(oldest_guest(p));
+    if (!make_room(p)) { /* an agent will call again */
+        shutdown(fd, SHUT_RDWR);
+        close(fd);
+        return;
+    }
     c = conn_open(p, fd, HANDSHAKE_MS);
     c->next = p->guests;
     if (c->next)

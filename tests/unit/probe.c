@@ -10,11 +10,12 @@
 
 #include "launcher/agent/clock.h"
 #include "launcher/agent/probe.h"
+#include "launcher/agent/probeway.h"
 #include "runtime/wire/frame.h"
 #include "runtime/wire/inet.h"
 #include "tests/unit/unit.h"
 
-enum { AGENTS = 2, WATCHDOG_S = 120, FEW_FILES = 200 };
+enum { AGENTS = 2, WATCHDOG_S = 120, FEW_FILES = 200, CROWD = FEW_FILES / 2 };
 
 struct agent {
     struct dt_probe *probe;
@@ -257,14 +258,11 @@ static bool is_connected(int fd)
            info.tcpi_state == TCP_ESTABLISHED;
 }
 
-/* The one who came first goes first. */
-static void a_crowd_leaves_files_to_the_agent(void **state)
+/* More than an agent of few files lets wait: the one who came first goes first. */
+static void crowd_in(int strangers[CROWD])
 {
-    enum { CROWD = FEW_FILES / 2 };
-    int strangers[CROWD];
     char c;
 
-    (void)state;
     for (int i = 0; i < CROWD; i++) {
         strangers[i] = dt_inet_connect("127.0.0.1", now->agents[1].port);
         while (!is_connected(strangers[i]))
@@ -273,11 +271,46 @@ static void a_crowd_leaves_files_to_the_agent(void **state)
     for (int i = 0; i < 2 * CROWD; i++)
         uv_run(&now->loop, UV_RUN_NOWAIT);
     assert_int_equal(recv(strangers[0], &c, 1, MSG_DONTWAIT), 0);
+}
+
+static void a_crowd_leaves_files_to_the_agent(void **state)
+{
+    int strangers[CROWD];
+    char c;
+
+    (void)state;
+    crowd_in(strangers);
     assert_int_equal(recv(strangers[CROWD - 1], &c, 1, MSG_DONTWAIT), -1);
     begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
     begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
     EXPECT(0, DT_REACH_OK);
     EXPECT(1, DT_REACH_OK);
+    for (int i = 0; i < CROWD; i++)
+        close(strangers[i]);
+}
+
+static void a_crowd_leaves_its_place_to_who_has_proved_itself(void **state)
+{
+    static const char rest[DT_REACH_BYTES];
+    struct dt_auth auth = { .generation = 3, .me = 0, .peer = 1, .purpose = DT_AUTH_AGENTS };
+    struct dt_probeway way = { 0 };
+    int strangers[CROWD];
+    char c;
+
+    (void)state;
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    dt_probeway_call(&way, dt_inet_connect("127.0.0.1", now->agents[1].port), &auth);
+    while (way.phase < DT_WAY_RECEIPT) { /* one byte of many is sent */
+        assert_int_equal(dt_probeway_step(&way, &auth, 1), DT_SHAKE_PENDING);
+        uv_run(&now->loop, UV_RUN_NOWAIT);
+    }
+    crowd_in(strangers);
+    assert_int_equal(recv(way.shake.fd, &c, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(send(way.shake.fd, rest, sizeof rest - 1, MSG_NOSIGNAL), sizeof rest - 1);
+    while (dt_probeway_step(&way, &auth, 1) == DT_SHAKE_PENDING)
+        uv_run(&now->loop, UV_RUN_NOWAIT);
+    assert_int_equal(way.phase, DT_WAY_LEAVING);
+    close(way.shake.fd);
     for (int i = 0; i < CROWD; i++)
         close(strangers[i]);
 }
@@ -337,6 +370,8 @@ int main(void)
         cmocka_unit_test_setup(who_has_another_secret_is_a_stranger, open_agents),
         cmocka_unit_test_setup(strangers_at_the_door_change_nothing, open_agents),
         cmocka_unit_test_setup(a_crowd_leaves_files_to_the_agent, open_agents_of_few_files),
+        cmocka_unit_test_setup(a_crowd_leaves_its_place_to_who_has_proved_itself,
+                               open_agents_of_few_files),
         cmocka_unit_test_setup(who_hangs_up_is_not_called_again_at_once, open_agents),
     };
 
