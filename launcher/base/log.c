@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/base/strbuf.h"
+#include "launcher/base/utf8.h"
 
 static bool verbose;
 static dt_log_sink_f sink_f;
@@ -22,11 +23,22 @@ void dt_log_set_sink(dt_log_sink_f sink, void *arg)
     sink_arg = arg;
 }
 
+static bool is_control(unsigned char c)
+{
+    return (c < ' ' && c != '\t') || (c >= 0x7f && c < 0xa0);
+}
+
 void dt_log_tame(char *text)
 {
-    for (; *text; text++) {
-        if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
+    size_t n;
+
+    for (; *text; text += n) {
+        n = dt_utf8_sequence(text);
+        if (n == 2 && *text == '\xc2' && is_control((unsigned char)text[1]))
+            text[0] = text[1] = '?';
+        else if (n <= 1 && is_control((unsigned char)*text))
             *text = '?';
+        n += n == 0;
     }
 }
 

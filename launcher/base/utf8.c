@@ -7,10 +7,9 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 
-/* The length of the valid sequence at p, which ends in a NUL at the latest; 0 when there is none.
- */
-static size_t sequence(const unsigned char *p)
+size_t dt_utf8_sequence(const char *text)
 {
+    const unsigned char *p = (const unsigned char *)text;
     static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
     size_t n = *p < 0x80 ? 1 : (*p & 0xe0) == 0xc0 ? 2 : (*p & 0xf0) == 0xe0 ? 3 : 4;
     uint32_t point = *p & (0xffu >> (n + 1));
@@ -33,7 +32,7 @@ char *dt_utf8_clean(const char *text)
     char *clean;
 
     while (*text) {
-        size_t n = sequence((const unsigned char *)text);
+        size_t n = dt_utf8_sequence(text);
 
         if (n)
             dt_strbuf_add(&b, text, n);

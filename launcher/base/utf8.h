@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+/* The length of the valid sequence that text begins with; 0 when there is none. */
+size_t dt_utf8_sequence(const char *text);
 /* A copy of text in which U+FFFD stands for every byte that is no part of valid UTF-8. */
 char *dt_utf8_clean(const char *text);
 /* The length of that mark where the n bytes of text begin with one, else 0. */

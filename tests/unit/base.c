@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "launcher/base/error.h"
+#include "launcher/base/log.h"
 #include "launcher/base/number.h"
 #include "launcher/base/slurp.h"
 #include "launcher/base/utf8.h"
@@ -113,6 +114,32 @@ static void what_is_no_utf8_is_replaced(void **state)
     }
 }
 
+static void what_steers_terminals_is_tamed_and_text_is_not(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        { "", "" },
+        { "a\tb\nc\033[2Jd\177", "a\tb?c?[2Jd?" },
+        { "gr\xc3\xbc\xc3\x9f \xe2\x82\xac\xf0\x9f\x98\x80",
+          "gr\xc3\xbc\xc3\x9f \xe2\x82\xac\xf0\x9f\x98\x80" },
+        { "\xc2\xa0\xc2\xbf", "\xc2\xa0\xc2\xbf" },
+        { "\xc2\x9b[2J\xc2\x80\xc2\x9f", "??[2J????" },
+        { "\x9b\x90x\x9c", "??x?" },
+        { "gr\xfc\xdf", "gr\xfc\xdf" }, /* Latin-1 */
+        { "\xe0\x9b\xc2", "\xe0?\xc2" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+
+        snprintf(text, sizeof text, "%s", cases[i].text);
+        dt_log_tame(text);
+        assert_string_equal(text, cases[i].want);
+    }
+}
+
 static void slurp_reads_whole_files_up_to_its_limit(void **state)
 {
     char path[] = "/tmp/dtrun-slurp-XXXXXX";
@@ -146,6 +173,7 @@ int main(void)
         cmocka_unit_test(a_prefix_stands_in_front),
         cmocka_unit_test(a_long_error_is_cut_not_overrun),
         cmocka_unit_test(what_is_no_utf8_is_replaced),
+        cmocka_unit_test(what_steers_terminals_is_tamed_and_text_is_not),
         cmocka_unit_test(slurp_reads_whole_files_up_to_its_limit),
     };
 
