@@ -385,6 +385,7 @@ static void end(struct dt_job *j)
     free(j->ranks);
     free(j->deaths);
     dt_waits_free(&j->waits);
+    dt_lastcalls_free(&j->last_calls);
     free(j->hang_text);
     free(j->checkpoint_dir);
     free(j->refusal.text);

@@ -197,8 +197,8 @@ static void say_silent(const struct dt_u32s *ranks, struct dt_strbuf *out)
 {
     dt_strbuf_puts(out, "| ");
     dt_words_ranks(out, ranks);
-    dt_strbuf_printf(out, ": ended before %s next call, which would have told of the last ones\n",
-                     ranks->n == 1 ? "its" : "their");
+    dt_strbuf_printf(out, ": ended before %s\n",
+                     ranks->n == 1 ? "it told of its last calls" : "they told of theirs");
 }
 
 void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out)
@@ -210,8 +210,10 @@ void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out)
     say_dumps(l, out);
 }
 
-void dt_lastcalls_free(struct dt_lastcalls *l)
+void dt_lastcalls_said(struct dt_lastcalls *l)
 {
+    struct dt_u32s told = l->told;
+
     for (size_t i = 0; i < l->ncallers; i++) {
         free(l->callers[i].call.what);
         free(l->callers[i].call.result);
@@ -224,8 +226,14 @@ void dt_lastcalls_free(struct dt_lastcalls *l)
         free(l->dumps[i].trouble);
     }
     free(l->callers);
-    free(l->told.v);
     free(l->silent.v);
     free(l->dumps);
-    *l = (struct dt_lastcalls){ 0 };
+    *l = (struct dt_lastcalls){ .told = told };
+}
+
+void dt_lastcalls_free(struct dt_lastcalls *l)
+{
+    dt_lastcalls_said(l);
+    free(l->told.v);
+    l->told = (struct dt_u32s){ 0 };
 }

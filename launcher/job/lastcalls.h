@@ -38,6 +38,8 @@ void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_
 void dt_lastcalls_ended(struct dt_lastcalls *l, uint32_t rank);
 /* The lines, of which each ends with a newline; of many the last are said. */
 void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out);
+/* They have been said. Who told of its own tells nothing more in this generation. */
+void dt_lastcalls_said(struct dt_lastcalls *l);
 void dt_lastcalls_free(struct dt_lastcalls *l); /* it is as zero-initialised again */
 
 #endif

@@ -6,10 +6,17 @@
 
 enum { WAIT_MS = 300 }; /* for other ranks, where the job goes on */
 
+/* Who has called dt_finalize had no more to tell. */
+static bool was_cut_short(const struct dt_rank *r)
+{
+    return r->hello && r->ended && (r->end.flags & DT_EXITED_STOPPED) &&
+           !(r->end.flags & DT_EXITED_FINALIZED);
+}
+
 static void note_ended(struct dt_job *j)
 {
     for (uint32_t r = 0; r < j->np; r++) {
-        if (j->ranks[r].hello && j->ranks[r].ended && (j->ranks[r].end.flags & DT_EXITED_STOPPED))
+        if (was_cut_short(&j->ranks[r]))
             dt_lastcalls_ended(&j->last_calls, r);
     }
 }
@@ -26,7 +33,7 @@ void dt_job_say_last_calls(struct dt_job *j)
          line = strtok_r(NULL, "\n", &rest))
         dt_say("%s", line);
     dt_strbuf_free(&b);
-    dt_lastcalls_free(&j->last_calls);
+    dt_lastcalls_said(&j->last_calls);
 }
 
 /* Whether the job begins again or ends is decided while it fails: each says it, or not. */

@@ -367,6 +367,6 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     dtrun -np 4 --inject kill:rank=1,step=4 "$RANK/steps" idle # who is in no call is ended at once
     code_is 137
     grep -q '; stopping the other rank' "$ERR" || { show; false; }
-    err_has "dtrun: | rank 0: ended before its next call, which would have told of the last ones"
+    err_has "dtrun: | rank 0: ended before it told of its last calls"
     clean
 }

@@ -73,7 +73,25 @@ static void who_was_ended_and_told_of_none_is_named(void **state)
         dt_lastcalls_ended(&l, rank);
     are(&l, "the last calls on DT_WORLD:\n"
             "| call 2: barrier, DT_ERR_PEER (rank 1)\n"
-            "| ranks 2-3: ended before their next call, which would have told of the last ones\n");
+            "| ranks 2-3: ended before they told of theirs\n");
+}
+
+/* A rank tells once: of what, may have been said long before it is ended. */
+static void who_told_before_is_not_named(void **state)
+{
+    struct dt_msg_last_call one = call(2, 0, "barrier", "DT_ERR_PEER", "-");
+    struct dt_lastcalls l = { 0 };
+
+    (void)state;
+    add(&l, 1, 0, &one, 1);
+    dt_lastcalls_said(&l);
+    add(&l, 3, 0, &one, 1);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        dt_lastcalls_ended(&l, rank);
+    are(&l, "the last calls on DT_WORLD:\n"
+            "| call 2: barrier, DT_ERR_PEER (rank 3)\n"
+            "| ranks 0,2: ended before they told of theirs\n");
+    assert_null(l.told.v);
 }
 
 static void communicators_stand_apart(void **state)
@@ -192,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_the_same_is_said_once),
         cmocka_unit_test(who_was_ended_and_told_of_none_is_named),
+        cmocka_unit_test(who_told_before_is_not_named),
         cmocka_unit_test(communicators_stand_apart),
         cmocka_unit_test(many_that_differ_are_counted),
         cmocka_unit_test(where_all_calls_are_is_said_by_host),
