@@ -37,6 +37,7 @@ UNIT_TESTS = \
 	tests/unit/probe \
 	tests/unit/ranksock \
 	tests/unit/cause \
+	tests/unit/child \
 	tests/unit/commshm \
 	tests/unit/waits \
 	tests/unit/check \
@@ -127,6 +128,10 @@ tests_unit_iface_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_inject_SOURCES = tests/unit/inject.c
 tests_unit_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_inject_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_child_SOURCES = tests/unit/child.c tests/unit/unit.h
+tests_unit_child_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_child_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_link_SOURCES = tests/unit/link.c tests/unit/unit.h
 tests_unit_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)

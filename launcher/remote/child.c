@@ -11,6 +11,7 @@
 
 enum {
     READ_SIZE = 64 * 1024,
+    LOOK_MS = 1, /* 0 could mean before the loop looks */
 };
 
 struct dt_child {
@@ -28,6 +29,7 @@ struct dt_child {
     bool begun;     /* its streams are being read */
     bool exited;    /* or never started */
     bool finishing; /* the last handles are being closed */
+    bool looking;   /* the time is over: what its streams hold is read, then they are closed */
     bool paused;
     size_t pending; /* bytes that are kept; libuv's own count leaves out what it will free later */
 };
@@ -66,24 +68,32 @@ static void finish(struct dt_child *c)
     close_handle(&c->timer);
 }
 
-/* The process has ended and something else holds its streams, or it outlives its streams. */
+/* The process has ended and something else holds its streams, or it outlives its streams. Or we
+ * stood still for so long, and what it wrote has not been read. */
 static void cleanup_expired(uv_timer_t *timer)
 {
     struct dt_child *c = timer->data;
 
-    if (c->exited)
-        finish(c);
-    else
+    if (!c->exited) {
         uv_process_kill(&c->process, SIGKILL);
+    } else if (c->looking) {
+        finish(c);
+    } else {
+        c->looking = true;
+        uv_timer_start(&c->timer, cleanup_expired, LOOK_MS, 0);
+    }
 }
 
 static void step_to_end(struct dt_child *c)
 {
     if (c->finishing || !c->begun) /* the timer is still begin's */
         return;
+    c->looking = false;
     if (c->exited && c->streams == 0)
         finish(c);
-    else if (c->exited ? !c->paused : uv_is_closing((uv_handle_t *)&c->channel))
+    else if (c->exited && c->paused)
+        uv_timer_stop(&c->timer); /* what is left will be read when there is room for it */
+    else if (c->exited || uv_is_closing((uv_handle_t *)&c->channel))
         uv_timer_start(&c->timer, cleanup_expired, c->grace_ms, 0);
 }
 
