@@ -145,6 +145,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/ranknews.c launcher/agent/ranknews.h \
 	launcher/agent/ranksock.c launcher/agent/ranksock.h \
 	launcher/agent/relay.c launcher/agent/relay.h \
+	launcher/agent/removetree.c launcher/agent/removetree.h \
 	launcher/agent/resources.c launcher/agent/resources.h \
 	launcher/agent/savedir.c launcher/agent/savedir.h \
 	launcher/agent/segments.c launcher/agent/segments.h \

@@ -53,6 +53,7 @@ UNIT_TESTS = \
 	tests/unit/outname \
 	tests/unit/reach \
 	tests/unit/restart \
+	tests/unit/removetree \
 	tests/unit/segments \
 	tests/unit/words
 
@@ -152,6 +153,10 @@ tests_unit_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 tests_unit_commshm_SOURCES = tests/unit/commshm.c
 tests_unit_commshm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_commshm_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+
+tests_unit_removetree_SOURCES = tests/unit/removetree.c tests/unit/unit.h
+tests_unit_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_removetree_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_segments_SOURCES = tests/unit/segments.c
 tests_unit_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

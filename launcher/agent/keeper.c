@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,25 +18,14 @@
 
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/clock.h"
+#include "launcher/agent/removetree.h"
 #include "launcher/agent/sweep.h"
 #include "launcher/base/error.h"
 
-enum { DEPTH_OPEN = 16 }; /* directories that are open at a time while a tree is removed */
-
-static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
-{
-    (void)st;
-    (void)type;
-    (void)where;
-    remove(path); /* what cannot be removed must not keep the rest */
-    return 0;
-}
-
 static void remove_files(struct dt_keeper *keeper)
 {
-    if (keeper->file_dir[0])
-        nftw(keeper->file_dir, remove_entry, DEPTH_OPEN, FTW_DEPTH | FTW_PHYS);
-    keeper->file_dir[0] = '\0';
+    if (keeper->file_dir[0] && dt_removetree(keeper->file_dir))
+        keeper->file_dir[0] = '\0';
 }
 
 void dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms)

@@ -1,0 +1,11 @@
+/* Removing a directory with all that is in it, however deep that is. */
+#ifndef DT_AGENT_REMOVETREE_H
+#define DT_AGENT_REMOVETREE_H
+
+#include <stdbool.h>
+
+/* What cannot be removed does not keep the rest. Symbolic links are not followed. Returns whether
+ * nothing is left. */
+bool dt_removetree(const char *path);
+
+#endif
