@@ -14,9 +14,10 @@
 
 enum {
     ANSWER_MS = 10 * 1000, /* what agents get for their answers: they wait for what is dying */
-    GIVE_UP_MS = 1000,     /* then: for ranks to follow the one that only left, or hangs */
-    LAST_WORDS_MS = 50,    /* then: for the rest of the culprit's standard error, and for what those
-                            * have to say who heard of its death, and then end */
+    GIVE_UP_MS = 1000,     /* then: for ranks to follow the one that only left, or hangs; or, who
+                            * heard of a death, to say what they have to, and end */
+    LAST_WORDS_MS = 50,    /* then: for the rest of the culprit's standard error, which others may
+                            * have open for as long as they like */
 };
 
 /* Ranks wait for each other when one of them is linked and still there, or a call of one has
@@ -260,7 +261,7 @@ static bool wait_for_leaving(const struct dt_job *j)
 
 static bool has_said_all(const struct dt_job *j, const struct dt_death *cause)
 {
-    return (cause->host || j->ranks[cause->rank].tail_eof) && !wait_for_leaving(j);
+    return cause->host || j->ranks[cause->rank].tail_eof;
 }
 
 void dt_job_settle(struct dt_job *j)
@@ -270,7 +271,7 @@ void dt_job_settle(struct dt_job *j)
     if (j->state != DT_JOB_FAILING || !dt_job_all_answered(j))
         return;
     cause = dt_job_cause(j);
-    if (cause < 0 || !is_certain(j, &j->deaths[cause]))
+    if (cause < 0 || !is_certain(j, &j->deaths[cause]) || wait_for_leaving(j))
         wait_at_most(j, GIVE_UP_MS);
     else if (has_said_all(j, &j->deaths[cause]))
         dt_job_event(j, DT_EV_SETTLED);

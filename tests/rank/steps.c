@@ -11,7 +11,7 @@
 
 #include "runtime/dtrun.h"
 
-enum { STEPS = 10, FAILED = 3, SLOW_US = 20 * 1000 };
+enum { STEPS = 10, FAILED = 3, SLOW_US = 200 * 1000, LATE_US = 20 * 1000 };
 
 static bool slow;
 static dt_comm_t *comm = DT_WORLD;
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
         if (meet && (strcmp(where, "recv") == 0 ? receive() : dt_barrier(comm)) != DT_OK)
             return failed();
         if (slow && dt_rank() == 1)
-            usleep(SLOW_US);
+            usleep(LATE_US);
         dt_step(step);
         printf("%lld\n", (long long)step);
         fflush(stdout);
