@@ -269,8 +269,6 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
             on_message(p, &msg, from.pid);
         } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {
             warn(p, "wrote something to its socket that is no message; it was ignored");
-        } else if (r < 0 && errno == ECONNRESET) {
-            continue; /* it ended with something unread: told once, and before what it has sent */
         } else {
             /* The end of the stream: every process that held the rank's end has closed it. */
             if (r == 0 || errno != EAGAIN)

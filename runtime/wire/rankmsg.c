@@ -327,9 +327,10 @@ int dt_rankmsg_recv(int sock, struct dt_rankmsg *msg, struct dt_rankmsg_from *fr
     ssize_t n;
 
     *from = (struct dt_rankmsg_from){ .fd = -1 };
+    /* That the other side ended with something unread is told once, and before what it has sent. */
     do
         n = recvmsg(sock, &h, flags | MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n <= 0)
         return (int)n;
     read_control(&h, from);

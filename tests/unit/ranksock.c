@@ -934,6 +934,26 @@ static void what_a_rank_sent_is_read_that_left_something_unread(void **state)
     assert_string_equal(f->seen, "hello(0,0) commit(12,1) ");
 }
 
+/* Nor does the other side lose anything. */
+static void what_was_sent_is_received_though_something_was_left_unread(void **state)
+{
+    struct dt_rankmsg m = { .type = DT_RANK_GO, .go = { 3 } };
+    const struct dt_rankmsg unread = { .type = DT_RANK_STEP };
+    struct dt_rankmsg_from from;
+    int s[2];
+
+    (void)state;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, s), 0);
+    assert_int_equal(dt_rankmsg_send(s[1], &m, -1, 0), 0);
+    assert_int_equal(dt_rankmsg_send(s[0], &unread, -1, 0), 0);
+    close(s[1]);
+    m = unread;
+    assert_int_equal(dt_rankmsg_recv(s[0], &m, &from, MSG_DONTWAIT), 1);
+    assert_int_equal(m.type, DT_RANK_GO);
+    assert_int_equal(dt_rankmsg_recv(s[0], &m, &from, MSG_DONTWAIT), 0);
+    close(s[0]);
+}
+
 /* Each has an agent's side of its own. */
 #define FIXED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
@@ -964,6 +984,7 @@ int main(void)
         FIXED(last_calls_are_passed_on_once),
         FIXED(what_a_dead_rank_sent_is_still_read),
         FIXED(what_a_rank_sent_is_read_that_left_something_unread),
+        cmocka_unit_test(what_was_sent_is_received_though_something_was_left_unread),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
