@@ -285,7 +285,10 @@ static void read_all(struct dt_agentlink *l)
             hand_out(l, &msg, from.fd);
     }
     l->over = true;
-    l->stop(l->arg, 0, DT_ERR_PEER, UINT32_MAX);
+    if (r == 0)
+        l->stop(l->arg, 0, DT_ERR_PEER, UINT32_MAX);
+    else
+        l->lost(l->arg, errno);
 }
 
 void dt_agentlink_heed(struct dt_agentlink *l)

@@ -19,8 +19,10 @@ struct dt_reply;
 struct dt_agentlink {
     int fd; /* -1: none */
     /* The agent has stopped a communicator for this reason, or all (0), or has itself ended. Any
-     * thread calls it. */
+     * thread calls it, and the other. */
     void (*stop)(void *arg, uint64_t comm, int code, uint32_t culprit);
+    /* Nothing can be read any more, for this reason, though the agent has not ended. */
+    void (*lost)(void *arg, int error);
     void *arg;
 
     pthread_mutex_t lock;    /* of what follows, and of reading */

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/joining.h"
 #include "runtime/recorder.h"
@@ -218,6 +219,26 @@ static void on_stop(void *arg, uint64_t comm, int code, uint32_t culprit)
     dt_slots_see(pass_on, &stop);
 }
 
+/* Other ranks of the host do not read here that the agent has ended: it has not. */
+static void pass_on_loss(struct dt_comm *c, void *why)
+{
+    if (c->size > 1)
+        dt_hostshm_stop_because(&c->shm.map, DT_ERR_IO, (uint32_t)c->world->rank, why);
+    dt_comm_wake(c);
+}
+
+static void on_lost(void *arg, int error)
+{
+    char why[DT_ERROR_TEXT];
+
+    (void)arg;
+    snprintf(why, sizeof why,
+             "its socket to dtrun-agent, descriptor %d, cannot be read any more: %s; the program "
+             "has to leave it open",
+             dti_context.job.agent.fd, strerror(error));
+    dt_slots_see(pass_on_loss, why);
+}
+
 static dt_result_t meet_agent(struct dt_world *w)
 {
     struct dt_agentenv env;
@@ -225,6 +246,7 @@ static dt_result_t meet_agent(struct dt_world *w)
 
     dt_world_none(w);
     w->agent.stop = on_stop;
+    w->agent.lost = on_lost;
     if (r != DT_OK)
         return r;
     return env.fd >= 0 ? dt_world_join(w, &env) : dt_world_alone(w);

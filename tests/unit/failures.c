@@ -481,6 +481,32 @@ static void a_rank_is_who_its_socket_says(void **state)
     }
 }
 
+/* Both wait; who has closed the socket to its agent notices that, and is to blame. */
+static int careless(int rank, void *arg)
+{
+    dt_error_info_t info = { .size = sizeof info };
+    int x = 0;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_barrier(DT_WORLD) == DT_OK);
+    if (rank == 0)
+        NEED(close(atoi(getenv(DT_ENV_AGENT_FD))) == 0);
+    NEED(dt_recv(DT_WORLD, &x, 1, DT_I32, rank ^ 1) == DT_ERR_IO);
+    NEED(!strstr(dt_last_error(), "has ended"));
+    NEED(rank || strstr(dt_last_error(), "its socket to dtrun-agent"));
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == 0);
+    fprintf(stderr, "rank %d: %s\n", rank, dt_last_error());
+    return 0;
+}
+
+static void who_closes_the_socket_is_told_so(void **state)
+{
+    (void)state;
+    assert_int_equal(run("1 1", careless, NULL), 0);
+    assert_int_equal(result.ranks[0].status, 0);
+    assert_int_equal(result.ranks[1].status, 0);
+}
+
 /* ---- steps that are watched ---- */
 
 static int stepper(int rank, void *arg)
@@ -599,6 +625,7 @@ int main(void)
         cmocka_unit_test_setup(a_closed_socket_is_explained, setup),
         CHECKS_SETUP("26, 34", only_one_process_is_a_rank, setup),
         CHECKS_SETUP("34", a_rank_is_who_its_socket_says, setup),
+        cmocka_unit_test_setup(who_closes_the_socket_is_told_so, setup),
         cmocka_unit_test_setup(a_watched_step_is_exact, setup),
         CHECKS_SETUP("35", strangers_at_the_port_change_nothing, setup),
     };
