@@ -26,13 +26,12 @@ static void see_place(struct dt_comm *c, void *arg)
     *(struct place *)arg = place_in(c);
 }
 
-/* Of a call that was not made, and so has no number: this rank is to blame. What ends a
- * communicator has been told with more. */
-static dt_result_t tell_refusal(const struct dt_operation *o, const struct place *p, dt_result_t r)
+/* Of a call that was not made, and so has no number: this rank is to blame. */
+static dt_result_t tell(const struct dt_operation *o, const struct place *p, dt_result_t r)
 {
     dt_error_info_t *e = dt_error_details();
 
-    if (r == DT_OK || dt_result_is_final(r))
+    if (r == DT_OK)
         return r;
     snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(o->kind->call));
     if (!p->world)
@@ -43,20 +42,26 @@ static dt_result_t tell_refusal(const struct dt_operation *o, const struct place
     return r;
 }
 
+/* What ends a communicator has been told with more. */
+static dt_result_t tell_refusal(const struct dt_operation *o, const struct place *p, dt_result_t r)
+{
+    return dt_result_is_final(r) ? r : tell(o, p, r);
+}
+
 static dt_result_t check(struct dt_operation *o, int rank, int size)
 {
     return o->kind->check ? o->kind->check(o, rank, size) : DT_OK;
 }
 
-static dt_result_t see_and_check(struct dt_operation *o, int *size)
+static dt_result_t see_and_check(struct dt_operation *o, struct place *p)
 {
-    struct place p = { 0 };
-    dt_result_t r = dt_context_see(o->kind->name, o->comm, see_place, &p);
+    dt_result_t r;
 
-    *size = p.size;
+    *p = (struct place){ 0 };
+    r = dt_context_see(o->kind->name, o->comm, see_place, p);
     if (r == DT_OK)
-        r = check(o, p.rank, p.size);
-    return tell_refusal(o, &p, r);
+        r = check(o, p->rank, p->size);
+    return tell_refusal(o, p, r);
 }
 
 /* ---- between two ranks ---- */
@@ -74,8 +79,8 @@ static struct dt_end end_of(const struct dt_operation *o)
 static dt_result_t pass(struct dt_operation *o)
 {
     struct dt_way *way;
-    int size;
-    dt_result_t r = see_and_check(o, &size);
+    struct place p;
+    dt_result_t r = see_and_check(o, &p);
 
     if (r == DT_OK)
         r = dt_context_enter_way(o->kind->name, o->comm, end_of(o), &way);
@@ -151,8 +156,8 @@ dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request)
     const struct dt_operation_kind *kind = o->kind;
     struct dt_operation_kind written = *kind;
     char name[NAME] = "dt_i";
+    struct place p;
     dt_result_t r;
-    int size;
 
     strcpy(name + strlen("dt_i"), kind->name + strlen("dt_"));
     written.name = name;
@@ -160,7 +165,7 @@ dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request)
         return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
     *request = (dt_request_t){ 0 };
     o->kind = &written;
-    r = see_and_check(o, &size);
+    r = see_and_check(o, &p);
     o->kind = kind;
-    return r == DT_OK ? dt_request_start(name, o, size, request) : r;
+    return r == DT_OK ? tell(o, &p, dt_request_start(name, o, p.size, request)) : r;
 }

@@ -262,13 +262,22 @@ static bool tells_all_at_once(struct dt_way *w, void *buf, size_t count, dt_dtyp
     return dt_handover_has_told(&w->handover);
 }
 
-/* Where there can be no thread, what has begun stays parked. */
+/* What tells all at once, or has a thread; but for what the peer's call does not fit, which stays
+ * parked where there is no thread: who waits for it hears of that. */
 static void begin_early(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
                         dt_dtype_t dtype)
 {
     w->parked = task;
     if (!tells_all_at_once(w, buf, count, dtype))
         (void)dt_way_unpark(w);
+}
+
+/* Whether that much can be told at once. Who holds the lock alone writes to the pipe. */
+static bool fits_in(const struct dt_way *w, const void *buf, size_t bytes)
+{
+    uint32_t local = (uint32_t)dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
+
+    return dt_handover_fits_in(&w->shm, buf, bytes, local, w->giving);
 }
 
 dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
@@ -279,16 +288,17 @@ dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, si
     if (r != DT_OK)
         return r;
     task->way = w;
-    /* What has begun cannot be taken back for want of a thread. */
-    if (is_local(w) && !dt_handover_is_piped(&w->shm, buf, count * dt_dtype_size(dtype)))
-        r = dt_async_start(&w->async);
-    if (r != DT_OK)
-        return r;
     if (!is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
         !dt_async_hold_back(&w->async, task))
         return dt_async_hand_in(&w->async, task);
-    begin_early(w, task, buf, count, dtype);
-    return DT_OK;
+    /* What has begun cannot be taken back for want of a thread. */
+    if (!fits_in(w, buf, count * dt_dtype_size(dtype)))
+        r = dt_async_start(&w->async);
+    if (r == DT_OK)
+        begin_early(w, task, buf, count, dtype);
+    else
+        dt_ticketlock_leave(&w->lock);
+    return r;
 }
 
 bool dt_way_claim(struct dt_way *w, const struct dt_task *task, bool ripe)

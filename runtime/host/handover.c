@@ -223,11 +223,13 @@ static bool is_piped(const struct dt_shm *s, const struct dt_place *place, size_
     return !place->segment && bytes <= dt_least(room, MOST_PIPED);
 }
 
-bool dt_handover_is_piped(const struct dt_shm *s, const void *buf, size_t bytes)
+bool dt_handover_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
+                         bool giving)
 {
     const struct dt_place place = place_of(s, buf, bytes);
+    size_t told = sizeof(struct dt_handover_opening) + (giving ? bytes : 0);
 
-    return is_piped(s, &place, bytes);
+    return is_piped(s, &place, bytes) && told <= dt_pipe_room(s, peer);
 }
 
 /* Of data that others could take where they stand the opening tells where. */

@@ -37,8 +37,10 @@ struct dt_handover {
     struct dt_handover_way in;
 };
 
-/* Whether such data follow their call through the pipe, whether the taker has come or not. */
-bool dt_handover_is_piped(const struct dt_shm *s, const void *buf, size_t bytes);
+/* Whether such data follow their call through the pipe, whether the taker has come or not, and what
+ * this rank has to tell of both fits into it now. */
+bool dt_handover_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
+                         bool giving);
 /* peer: a local rank, not this one. call is the same on both sides. */
 void dt_handover_begin(struct dt_handover *h, struct dt_shm *s, const struct dt_call *call,
                        void *buf, size_t bytes, uint32_t peer, bool giving);

@@ -96,9 +96,14 @@ ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *
     return count(s, peer, &p->read, before, at);
 }
 
+size_t dt_pipe_room(const struct dt_shm *s, uint32_t peer)
+{
+    return room(s, dt_hostshm_pipe(&s->map, s->pipes, s->me, peer));
+}
+
 bool dt_pipe_may_write(const struct dt_shm *s, uint32_t peer)
 {
-    return room(s, dt_hostshm_pipe(&s->map, s->pipes, s->me, peer)) > 0;
+    return dt_pipe_room(s, peer) > 0;
 }
 
 bool dt_pipe_may_read(const struct dt_shm *s, uint32_t peer)

@@ -24,6 +24,8 @@ ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *
 
 /* How many bytes a pipe holds. */
 size_t dt_pipe_capacity(const struct dt_shm *s);
+/* How many the next call would write. */
+size_t dt_pipe_room(const struct dt_shm *s, uint32_t peer);
 /* Whether the next call would move anything. */
 bool dt_pipe_may_write(const struct dt_shm *s, uint32_t peer);
 bool dt_pipe_may_read(const struct dt_shm *s, uint32_t peer);

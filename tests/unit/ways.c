@@ -582,22 +582,34 @@ static int swap_often(int rank, void *arg)
     return 0;
 }
 
+static int forbid_threads(void)
+{
+    pthread_attr_t attr;
+
+    NEED(pthread_attr_init(&attr) == 0);
+    NEED(pthread_attr_setstacksize(&attr, (size_t)1 << 46) == 0);
+    NEED(pthread_setattr_default_np(&attr) == 0);
+    return 0;
+}
+
 /* Where there can be no threads, what needs one is refused before anything has begun. */
 static int thread_less(int rank, void *arg)
 {
     static int64_t x[MOST], y[MOST];
+    dt_error_info_t info = { .size = sizeof info };
     dt_request_t request = { 0 };
-    pthread_attr_t attr;
 
     (void)arg;
-    NEED(dt_init() == DT_OK);
-    NEED(pthread_attr_init(&attr) == 0);
-    NEED(pthread_attr_setstacksize(&attr, (size_t)1 << 46) == 0);
-    NEED(pthread_setattr_default_np(&attr) == 0);
+    NEED(dt_init() == DT_OK && forbid_threads() == 0);
     x[MOST - 1] = rank;
     NEED(give(x, MOST, 1 - rank, &request) == DT_ERR_NOMEM && request.id == 0);
     NEED(take(y, MOST, 1 - rank, &request) == DT_ERR_NOMEM && request.id == 0);
     NEED(strstr(dt_last_error(), "a thread"));
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == rank && info.call == 0);
+    NEED(strcmp(info.operation, "recv") == 0 && strcmp(info.comm, "world") == 0);
+    NEED(dt_iall_reduce(DT_WORLD, x, y, 1, DT_I64, DT_SUM, &request) == DT_ERR_NOMEM);
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == rank && request.id == 0);
+    NEED(strcmp(info.operation, "all-reduce") == 0 && strcmp(info.comm, "world") == 0);
     NEED(take(y, 1, 1 - rank, &request) == DT_OK);
     NEED(dt_send(DT_WORLD, x, 1, DT_I64, 1 - rank) == DT_OK && dt_wait(&request) == DT_OK);
     NEED(rank || dt_send(DT_WORLD, x, MOST, DT_I64, 1) == DT_OK);
@@ -607,10 +619,42 @@ static int thread_less(int rank, void *arg)
     return 0;
 }
 
+enum { HALF = 32 * 1024 / 8 }; /* elements: a pipe takes one such request, and no second */
+
+/* Small requests, too, may find the pipe full of what has been waited for already. */
+static int thread_less_and_full(int rank, void *arg)
+{
+    static int64_t x[HALF];
+    dt_request_t request[3] = { 0 };
+    int done = 0;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && forbid_threads() == 0);
+    for (int i = 0; rank && i < 3; i++)
+        NEED(take(x, HALF, 0, &request[i]) == (i ? DT_ERR_NOMEM : DT_OK));
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    if (!rank) {
+        NEED(give(x, HALF, 1, &request[0]) == DT_OK && dt_wait(&request[0]) == DT_OK);
+        NEED(give(x, HALF, 1, &request[1]) == DT_ERR_NOMEM && request[1].id == 0);
+        NEED(strstr(dt_last_error(), "a thread"));
+    }
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(!rank || (dt_test(&request[0], &done) == DT_OK && done));
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(rank || (give(x, HALF, 1, &request[1]) == DT_OK));
+    NEED(!rank || dt_recv(DT_WORLD, x, HALF, DT_I64, 0) == DT_OK);
+    NEED(dt_wait(&request[1]) == DT_OK && dt_finalize() == DT_OK);
+    return 0;
+}
+
 static void what_cannot_have_its_thread_is_refused(void **state)
 {
+    static int (*const bodies[])(int rank, void *arg) = { thread_less, thread_less_and_full };
+
     (void)state;
-    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = thread_less }), 0);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+        assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = bodies[i] }),
+                         0);
 }
 
 static void what_is_parked_needs_no_thread(void **state)
