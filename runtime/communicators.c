@@ -8,6 +8,18 @@
 #include "runtime/slots.h"
 #include "runtime/split.h"
 
+/* What this rank lacks for the new communicator is told of the one that it was to be made from. */
+static void name_what_is_unsaid(const struct dt_comm *parent)
+{
+    dt_error_info_t *e = dt_error_details();
+
+    if (*e->comm || e->rank >= 0 || e->code == DT_ERR_PEER)
+        return;
+    e->rank = parent->world->rank;
+    snprintf(e->host, sizeof e->host, "%s", dt_world_host(parent->world, (uint32_t)e->rank));
+    dt_comm_name(parent->id, e->comm);
+}
+
 static dt_result_t split(const char *name, dt_comm_t *parent, enum dt_call_kind kind, int color,
                          int key, dt_comm_t **out)
 {
@@ -23,18 +35,31 @@ static dt_result_t split(const char *name, dt_comm_t *parent, enum dt_call_kind 
     r = dt_comm_split_into(c, kind, color < 0 ? 0 : (uint64_t)color + 1, key, &fresh);
     if (r == DT_OK && fresh)
         *out = fresh->slot->handle;
+    else if (r != DT_OK)
+        name_what_is_unsaid(c);
     dt_context_leave(c);
+    return r;
+}
+
+static dt_result_t split_and_tell(const char *name, dt_comm_t *parent, enum dt_call_kind kind,
+                                  int color, int key, dt_comm_t **out)
+{
+    dt_result_t r = split(name, parent, kind, color, key, out);
+    dt_error_info_t *e = dt_error_details();
+
+    if (r != DT_OK && !*e->operation)
+        snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(kind));
     return r;
 }
 
 dt_result_t dt_comm_split(dt_comm_t *parent, int color, int key, dt_comm_t **out)
 {
-    return split("dt_comm_split", parent, DT_CALL_SPLIT, color, key, out);
+    return split_and_tell("dt_comm_split", parent, DT_CALL_SPLIT, color, key, out);
 }
 
 dt_result_t dt_comm_dup(dt_comm_t *comm, dt_comm_t **out)
 {
-    return split("dt_comm_dup", comm, DT_CALL_DUP, 0, 0, out);
+    return split_and_tell("dt_comm_dup", comm, DT_CALL_DUP, 0, 0, out);
 }
 
 dt_result_t dt_comm_free(dt_comm_t *comm)

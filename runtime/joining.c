@@ -107,10 +107,13 @@ static dt_result_t job_stopped(const struct dt_world *w)
     char ending[DT_HOSTSHM_ENDING];
 
     if (code == DT_ERR_PEER && !*why)
-        return dt_fail(DT_ERR_PEER, "rank %d: rank %u died or left%s", w->rank, culprit,
-                       dt_hostshm_ending_text(&w->shm, culprit, ending));
-    return dt_fail((dt_result_t)code, "rank %d: the job has been stopped: %s", w->rank,
-                   *why ? why : dt_strerror((dt_result_t)code));
+        dt_fail(DT_ERR_PEER, "rank %d: rank %u died or left%s", w->rank, culprit,
+                dt_hostshm_ending_text(&w->shm, culprit, ending));
+    else
+        dt_fail((dt_result_t)code, "rank %d: the job has been stopped: %s", w->rank,
+                *why ? why : dt_strerror((dt_result_t)code));
+    dt_error_details()->rank = (int)culprit;
+    return (dt_result_t)code;
 }
 
 static dt_result_t take_memory(struct dt_comm *c)

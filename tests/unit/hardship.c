@@ -201,6 +201,33 @@ static void too_few_open_files_are_told(void **state)
     }
 }
 
+/* All know whose fault it is that there is no other communicator. */
+static int poor_later(int rank, void *arg)
+{
+    dt_error_info_t info = { .size = sizeof info };
+    dt_comm_t *comm;
+    int next;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_barrier(DT_WORLD) == DT_OK);
+    NEED((next = open("/dev/null", O_RDONLY)) >= 0 && close(next) == 0);
+    if (rank == 1)
+        NEED(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)next, (rlim_t)next }) == 0);
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_ERR_IO && comm == DT_COMM_NULL);
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == 1 && *info.comm);
+    NEED(strncmp(info.operation, "dt_comm_", strlen("dt_comm_")) == 0);
+    NEED(rank != 1 || strcmp(info.operation, "dt_comm_dup") == 0);
+    NEED(dt_comm_dup((dt_comm_t *)&info, &comm) == DT_ERR_ARG);
+    NEED(dt_last_error_info(&info) == DT_OK && strcmp(info.operation, "dt_comm_dup") == 0);
+    return dt_finalize() == DT_OK ? 0 : 1;
+}
+
+static void who_lacks_files_for_a_communicator_is_named(void **state)
+{
+    (void)state;
+    run_all(poor_later);
+}
+
 /* ---- no system at all ---- */
 
 /* From here on only the process's own memory may be asked for, and its end. */
@@ -288,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKS("26", storms_of_signals_change_nothing),
         CHECKS("26", too_few_open_files_are_told),
+        cmocka_unit_test(who_lacks_files_for_a_communicator_is_named),
         CHECKS("4", one_rank_asks_nothing_of_the_system),
     };
 
