@@ -153,6 +153,8 @@ static void remember(struct dt_commshm *c, uint64_t comm, int code, uint32_t cul
     uint32_t n = c->world->local_size;
     struct early s = { .comm = comm, .code = code, .culprit = culprit };
 
+    if (c->nearly == EARLY)
+        tidy_early(c);
     if (c->nearly == EARLY || is_remembered(c, comm))
         return;
     s.why = dt_xstrdup(why);

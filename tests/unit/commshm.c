@@ -155,6 +155,22 @@ static void numbers_that_are_invented_cost_no_more_memory_in_the_end(void **stat
     assert_in_range(kept, MANY / 2 + 1, MANY - 1);
 }
 
+/* Those of a rank that has given up leave their places to what another still waits for. */
+static void numbers_that_nobody_awaits_keep_no_others_out(void **state)
+{
+    enum { MANY = 5000 };
+    struct dt_commshm *c = *state;
+
+    atomic_store(&world.ranks[1].joining, 1);
+    for (uint64_t comm = 1; comm <= MANY; comm++)
+        dt_commshm_stop(c, comm, DT_HOSTSHM_TIMED_OUT, 0, "why");
+    atomic_store(&world.ranks[1].joining, 0);
+    atomic_store(&world.ranks[0].joining, 1);
+    dt_commshm_stop(c, MANY + 1, DT_HOSTSHM_TIMED_OUT, 0, "why");
+    assert_int_equal(found_by(c, 0, MANY + 1), DT_HOSTSHM_TIMED_OUT);
+    atomic_store(&world.ranks[0].joining, 0);
+}
+
 static void a_rank_has_one_part_in_a_communicator(void **state)
 {
     static const struct {
@@ -193,6 +209,7 @@ int main(void)
         FIXED(a_pong_has_those_that_waited_longest),
         FIXED(a_late_rank_finds_its_communicator_stopped),
         FIXED(nothing_is_kept_for_ranks_that_are_not_on_their_way),
+        FIXED(numbers_that_nobody_awaits_keep_no_others_out),
         cmocka_unit_test_setup_teardown(numbers_that_are_invented_cost_no_more_memory_in_the_end,
                                         setup, teardown),
         FIXED(a_rank_has_one_part_in_a_communicator),
