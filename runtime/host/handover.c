@@ -105,10 +105,11 @@ static void await_last_piece(struct dt_handover *h)
     dt_shm_outlast(h->s, h->peer, has_told, h);
 }
 
-/* Each tells the other whether its half is done. */
+/* Each tells the other whether its half is done. A giver whose call fails takes nothing back before
+ * all is stopped: what the taker has read by then is right, whatever becomes of the giver later. */
 static dt_result_t compare_ends(struct dt_handover *h, bool done, bool *both)
 {
-    uint8_t ours = done, theirs = 0;
+    uint8_t ours = done && (h->giving || dt_shm_check(h->s) == DT_OK), theirs = 0;
     dt_result_t r;
 
     h->out.buf = &ours;
@@ -324,6 +325,5 @@ dt_result_t dt_handover_end(struct dt_handover *h)
     expect(h);
     if (h->in.bytes || (h->giving && h->out.opening.piped))
         return move(h);
-    r = move_many(h);
-    return r == DT_OK && !h->giving ? dt_shm_check(h->s) : r;
+    return move_many(h);
 }

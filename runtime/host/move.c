@@ -154,6 +154,18 @@ static dt_result_t next_round(const struct dt_move *m, size_t at)
 
 /* ---- without staging ---- */
 
+/* Once this rank has read what it wants. Whose call fails takes nothing back before all is stopped:
+ * what has been read by then is right, whatever becomes of the others later. */
+static dt_result_t leave(struct dt_shm *s)
+{
+    dt_result_t r = dt_shm_check(s);
+
+    if (r != DT_OK)
+        return r;
+    dt_round_publish(s, DT_LEFT);
+    return dt_round_await_all(s, DT_LEFT);
+}
+
 static dt_result_t copy_open(const struct dt_move *m, const uint8_t *const *from)
 {
     for (uint32_t i = 1; i < m->s->n; i++) {
@@ -162,8 +174,7 @@ static dt_result_t copy_open(const struct dt_move *m, const uint8_t *const *from
         if (m->take[peer].bytes)
             dt_shm_copy(m->s, m->out + m->take[peer].at, from[peer], m->take[peer].bytes);
     }
-    dt_round_publish(m->s, DT_LEFT);
-    return dt_round_await_all(m->s, DT_LEFT);
+    return leave(m->s);
 }
 
 /* In place the result goes to where this rank alone reads, until all have read. */
@@ -182,8 +193,7 @@ static dt_result_t fold_open(const struct dt_move *m, const uint8_t *const *from
 
     if (mine->bytes)
         dt_fold(&f, dtype, (dt_op_t)m->call->op);
-    dt_round_publish(s, DT_LEFT);
-    r = dt_round_await_all(s, DT_LEFT);
+    r = leave(s);
     if (r == DT_OK && mine->bytes && to != m->out)
         memmove(m->out, to, mine->bytes);
     return r;
@@ -212,7 +222,7 @@ static dt_result_t move_open(const struct dt_move *m)
     if (r == DT_OK)
         r = m->divisor ? fold_open(m, from) : copy_open(m, from);
     dt_segment_release();
-    return r == DT_OK ? dt_shm_check(s) : r;
+    return r;
 }
 
 /* ---- the first round ---- */

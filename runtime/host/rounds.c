@@ -246,16 +246,35 @@ static bool is_dead(const struct dt_shm *s, uint32_t peer)
 }
 
 /* Looks are counted, not time: that passes while a job is paused, but nobody comes to an end. */
-void dt_shm_outlast(const struct dt_shm *s, uint32_t peer, bool (*ended)(void *arg), void *arg)
+static void outlast(bool (*ended)(void *arg), void *arg)
 {
-    for (unsigned looks = 0; looks < LOOKS_YIELDING + LOOKS_RESTING; looks++) {
-        if (ended(arg) || is_dead(s, peer))
-            return;
+    for (unsigned looks = 0; looks < LOOKS_YIELDING + LOOKS_RESTING && !ended(arg); looks++) {
         if (looks < LOOKS_YIELDING)
             sched_yield();
         else
             poll(NULL, 0, 1);
     }
+}
+
+struct end {
+    const struct dt_shm *s;
+    uint32_t peer;
+    bool (*is_shown)(void *arg);
+    void *arg;
+};
+
+static bool has_ended(void *arg)
+{
+    const struct end *e = arg;
+
+    return e->is_shown(e->arg) || is_dead(e->s, e->peer);
+}
+
+void dt_shm_outlast(const struct dt_shm *s, uint32_t peer, bool (*is_shown)(void *arg), void *arg)
+{
+    struct end end = { s, peer, is_shown, arg };
+
+    outlast(has_ended, &end);
 }
 
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
@@ -351,9 +370,18 @@ bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase)
     return has_reached(s, s->me, now(s, phase));
 }
 
+bool dt_round_is_left(const struct dt_shm *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (atomic_load_explicit(&dt_round_post(s, i)->progress, memory_order_acquire) ==
+            now(s, DT_LEFT))
+            return true;
+    }
+    return false;
+}
+
 struct goal {
     const struct dt_shm *s;
-    uint32_t peer;
     uint64_t target;
 };
 
@@ -361,14 +389,18 @@ static bool is_reached(void *arg)
 {
     const struct goal *g = arg;
 
-    return has_reached(g->s, g->peer, g->target);
+    for (uint32_t i = 0; i < g->s->n; i++) {
+        if (i != g->s->me && !has_reached(g->s, i, g->target) && !is_dead(g->s, i))
+            return false;
+    }
+    return true;
 }
 
-void dt_round_outlast(const struct dt_shm *s, uint32_t peer, enum dt_phase phase)
+void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase)
 {
-    struct goal goal = { s, peer, now(s, phase) };
+    struct goal goal = { s, now(s, phase) };
 
-    dt_shm_outlast(s, peer, is_reached, &goal);
+    outlast(is_reached, &goal);
 }
 
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)

@@ -31,6 +31,7 @@ void dt_round_join(struct dt_shm *s, size_t bytes);
 /* Says that this rank is so far, and shows what it wrote before. */
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
 bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase); /* this rank */
+bool dt_round_is_left(const struct dt_shm *s);                        /* by some rank */
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 
@@ -55,10 +56,11 @@ dt_result_t dt_shm_check(const struct dt_shm *s);
 /* For a rank that the communicator's stop has kept from going on, before it looks at what others do
  * that may write to its memory: whoever has not shown that he has begun to, sees the stop. */
 void dt_shm_settle(const struct dt_shm *s);
-/* Thereafter: waits until peer has shown that it has ended, or has come so far; or is dead, or
- * stands still so long that it may be (SIGSTOP). */
-void dt_shm_outlast(const struct dt_shm *s, uint32_t peer, bool (*ended)(void *arg), void *arg);
-void dt_round_outlast(const struct dt_shm *s, uint32_t peer, enum dt_phase phase);
+/* Thereafter: waits until peer has shown that it has ended, or all others have come so far; but not
+ * for the dead, nor for those that stand still so long that they may be (SIGSTOP): about a second
+ * in all. */
+void dt_shm_outlast(const struct dt_shm *s, uint32_t peer, bool (*is_shown)(void *arg), void *arg);
+void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase);
 
 static inline struct dt_hostshm_post *dt_round_post(const struct dt_shm *s, uint32_t local_rank)
 {

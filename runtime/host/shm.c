@@ -210,9 +210,9 @@ static uint32_t count_open(const struct dt_shm *s, const struct chunk *whole, st
     return open;
 }
 
-/* Folds this rank's slice of what stands at "in", block by block, to where all have their "out",
- * until the end or until all is stopped. */
-static void fold_for_all(const struct dt_shm *s, const struct chunk *c, uint8_t *const *in,
+/* Folds this rank's slice of what stands at "in", block by block, to where all have their "out".
+ * False: not all of it, for all has been stopped. */
+static bool fold_for_all(const struct dt_shm *s, const struct chunk *c, uint8_t *const *in,
                          uint8_t *const *out)
 {
     alignas(DT_HOSTSHM_LINE) uint8_t block[BLOCK_BYTES];
@@ -226,27 +226,37 @@ static void fold_for_all(const struct dt_shm *s, const struct chunk *c, uint8_t 
             src[i] = in[i] + at;
         fold(s, c, block, src, bytes);
         if (dt_hostshm_stopped(&s->map, NULL))
-            return;
+            return false;
         for (uint32_t i = 0; i < s->n; i++) {
             if (c->root == EVERYBODY || c->root == i)
                 keep(c, out[i] + at, block, bytes);
         }
     }
+    return true;
 }
 
 /* Waits for those that may be writing to this rank's memory when its call fails, and shows them
  * that it does not write to theirs. Who has come to this call sees, before it writes, that all has
- * been stopped, unless all had come. */
+ * been stopped, unless all had come. Their lines are read first: they keep them while this rank has
+ * not left. */
 static void leave_open(struct dt_shm *s, const struct chunk *whole, struct terms *terms)
 {
-    dt_round_publish(s, DT_LEFT);
+    bool begun;
+
     dt_shm_settle(s);
-    if (!dt_round_has_come(s, DT_IN) || !dt_meet_agrees(s) || count_open(s, whole, terms) < s->n)
-        return;
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (i != s->me)
-            dt_round_outlast(s, i, DT_REDUCED);
-    }
+    begun = dt_round_has_come(s, DT_IN) && dt_meet_agrees(s) && count_open(s, whole, terms) == s->n;
+    dt_round_publish(s, DT_LEFT);
+    if (begun)
+        dt_round_outlast(s, DT_REDUCED);
+}
+
+/* Who leaves the round of such a call has failed in it: others may lack its slice. */
+static dt_result_t await_slices(struct dt_shm *s)
+{
+    dt_result_t r = dt_round_await_all(s, DT_REDUCED);
+
+    return r == DT_OK && dt_hostshm_stopped(&s->map, NULL) && dt_round_is_left(s) ? dt_shm_check(s)
+                                                                                  : r;
 }
 
 /* All data stand where all reach them. They are everybody's own again when all have folded. */
@@ -265,13 +275,14 @@ static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
         if (!in[i] || !out[i])
             r = dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[i]);
     }
+    if (r == DT_OK && !fold_for_all(s, &c, in, out))
+        r = dt_shm_check(s);
     if (r == DT_OK) {
-        fold_for_all(s, &c, in, out);
         dt_round_publish(s, DT_REDUCED);
-        r = dt_round_await_all(s, DT_REDUCED);
+        r = await_slices(s);
     }
     dt_segment_release();
-    return r == DT_OK ? dt_shm_check(s) : r;
+    return r;
 }
 
 /* ---- reductions ---- */

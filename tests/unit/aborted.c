@@ -10,7 +10,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
@@ -25,18 +27,20 @@ enum {
     HELD = 1,  /* the rank that is held */
     HOLD_MS = 25,
     LONG_MS = 1500, /* longer than anybody waits for a rank that may be dead */
+    MOST_JOBS = 8,
 };
 
 static struct shared {
-    _Atomic int returned; /* ranks, but for the one that is held */
-    bool held;
+    _Atomic int returned, well; /* ranks, but for the one that is held; of these, with DT_OK */
+    bool held, all_well;        /* they all were before the abort */
+    _Atomic bool aborted;
 } * shared;
 
 static dt_comm_t *comm;
 static int64_t *in, *out;
 static pthread_t aborter;
 static int hold_ms;
-static bool waits_for_writers;
+static bool waits_for_writers, comes_late;
 
 /* ---- the calls ---- */
 
@@ -210,29 +214,51 @@ struct plan {
     bool no_cma;
     const struct kind *kind;
     int hold_ms;
+    bool late;
 };
 
 static void *abort_it(void *arg)
 {
-    return dt_comm_abort(comm) == DT_OK ? arg : NULL;
+    bool done = dt_comm_abort(comm) == DT_OK;
+
+    shared->aborted = true;
+    return done ? arg : NULL;
+}
+
+static bool others_have_returned(void)
+{
+    return shared->returned == dt_size() - 1;
+}
+
+static bool all_is_over(void)
+{
+    return others_have_returned() && shared->aborted;
+}
+
+static void wait_for(bool (*what)(void))
+{
+    int64_t end = testjob_now_us() + 1000 * hold_ms;
+
+    while (!what() && testjob_now_us() < end)
+        nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
 }
 
 /* The others' calls end meanwhile, unless they wait for this rank. It may hold a lock that the
  * abort needs, which then comes later. */
 static void hold(void)
 {
-    int64_t end = testjob_now_us() + 1000 * hold_ms;
-
     shared->held = true;
+    if (comes_late)
+        wait_for(others_have_returned);
+    shared->all_well = shared->well == dt_size() - 1;
     if (pthread_create(&aborter, NULL, abort_it, shared) != 0)
         abort();
-    while (shared->returned < dt_size() - 1 && testjob_now_us() < end)
-        nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+    wait_for(all_is_over);
 }
 
-static void fill(int64_t *buf, int64_t (*value)(int rank, size_t i))
+static void fill(int64_t *buf, int64_t (*value)(int rank, size_t i), size_t step)
 {
-    for (size_t i = 0; i < RANKS * COUNT; i++)
+    for (size_t i = 0; i < RANKS * COUNT; i += step)
         buf[i] = value(dt_rank(), i);
 }
 
@@ -254,10 +280,10 @@ static int make(const struct kind *kind, unsigned k)
     void *aborted = shared;
     dt_result_t r;
 
-    fill(in, given);
-    fill(out, nothing);
-    shared->returned = 0;
-    shared->held = false;
+    fill(in, given, LOOK);
+    fill(out, nothing, LOOK);
+    shared->returned = shared->well = 0;
+    shared->held = shared->all_well = shared->aborted = false;
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     if (waits_for_writers)
         NEED(dt_comm_tune(comm, "shm_huge = 1") == DT_OK); /* it is held amid writing, too */
@@ -269,8 +295,10 @@ static int make(const struct kind *kind, unsigned k)
     if (dt_rank() == HELD && shared->held)
         NEED(pthread_join(aborter, &aborted) == 0 && aborted);
     NEED(r == DT_ERR_ABORTED || (r == DT_OK && kind->is_right(kind->root)));
-    fill(in, mark);
-    fill(out, mark);
+    NEED(r == DT_OK || dt_rank() != HELD || !shared->all_well);
+    fill(in, mark, LOOK);
+    fill(out, mark, LOOK);
+    shared->well += dt_rank() != HELD && r == DT_OK;
     shared->returned += dt_rank() != HELD;
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     for (size_t i = 0; i < RANKS * COUNT; i += LOOK)
@@ -296,7 +324,9 @@ static int make_often(int rank, void *arg)
         NEED((memory = malloc(2 * BYTES)) != NULL);
     in = memory;
     out = in + RANKS * COUNT;
+    fill(in, given, 1);
     hold_ms = p->hold_ms;
+    comes_late = p->late;
     waits_for_writers = p->hold_ms == HOLD_MS;
     for (unsigned k = 1; k == 1 || held; k += 1 + k / (waits_for_writers ? 6 : 2)) {
         NEED(make(p->kind, k) == 0);
@@ -308,41 +338,82 @@ static int make_often(int rank, void *arg)
     return 0;
 }
 
-static void run(const struct plan *p)
+static int run(const struct plan *p)
 {
     struct testjob_plan plan = {
         .hosts = p->hosts, .body = make_often, .arg = (void *)(uintptr_t)p, .timeout_ms = 60000
     };
 
-    if (getenv("ABORTED_SHOW"))
-        fprintf(stderr, "%s among %s, %lld\n", p->kind->name, p->hosts,
-                (long long)testjob_now_us());
-    if (testjob_pass(&plan) != 0)
-        fail_msg("%s among %s%s%s", p->kind->name, p->hosts, p->mapped ? ", mapped" : "",
-                 p->no_cma ? ", through pipes" : "");
+    shared = testjob_shared(sizeof *shared);
+    if (testjob_pass(&plan) == 0)
+        return 0;
+    fprintf(stderr, "%s among %s%s%s%s\n", p->kind->name, p->hosts, p->mapped ? ", mapped" : "",
+            p->no_cma ? ", through pipes" : "", p->late ? ", late" : "");
+    return 1;
 }
 
-static void run_all(bool mapped, bool no_cma)
+/* Jobs run beside each other, for they wait most of the time. */
+static int running, failed;
+
+static void end_one(void)
+{
+    int status;
+
+    assert_true(wait(&status) > 0);
+    running--;
+    failed += status != 0;
+}
+
+static void begin(const struct plan *p)
+{
+    pid_t pid;
+
+    failed = running ? failed : 0;
+    if (running == MOST_JOBS)
+        end_one();
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(run(p));
+    running++;
+}
+
+static void end_all(void)
+{
+    while (running)
+        end_one();
+    assert_int_equal(failed, 0);
+}
+
+static void run_all(bool mapped, bool no_cma, bool late)
 {
     static const char *const placements[] = { "2", "3" };
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        for (size_t p = 0; p < 2; p++)
-            run(&(struct plan){ placements[p], mapped, no_cma, &kinds[i], HOLD_MS });
+        for (size_t p = late; p < 2; p++)
+            begin(&(struct plan){ placements[p], mapped, no_cma, &kinds[i], HOLD_MS, late });
     }
+    end_all();
 }
 
 static void buffers_are_the_programs_again(void **state)
 {
     (void)state;
-    run_all(false, false);
-    run_all(false, true);
+    run_all(false, false, false);
+    run_all(false, true, false);
 }
 
 static void so_are_those_that_others_reach(void **state)
 {
     (void)state;
-    run_all(true, false);
+    run_all(true, false, false);
+}
+
+static void what_all_others_ended_well_ends_well(void **state)
+{
+    (void)state;
+    run_all(false, false, true);
+    run_all(true, false, true);
 }
 
 /* Who stands still for so long is not waited for, but writes nothing either when it goes on. */
@@ -353,8 +424,9 @@ static void who_stands_still_comes_too_late(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         for (int mapped = 0; mapped < 2; mapped++)
-            run(&(struct plan){ "2", mapped, false, &kinds[some[i]], LONG_MS });
+            begin(&(struct plan){ "2", mapped, false, &kinds[some[i]], LONG_MS, false });
     }
+    end_all();
 }
 
 int main(void)
@@ -362,9 +434,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_are_the_programs_again),
         cmocka_unit_test(so_are_those_that_others_reach),
+        cmocka_unit_test(what_all_others_ended_well_ends_well),
         cmocka_unit_test(who_stands_still_comes_too_late),
     };
 
-    shared = testjob_shared(sizeof *shared);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

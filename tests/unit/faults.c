@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "runtime/host/pipe.h"
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
 #include "runtime/host/segment.h"
@@ -414,5 +415,8 @@ WRAP_ENTRY(void, dt_stream_copy, (struct dt_stream * s, void *to, const void *fr
            (s, to, from, bytes))
 WRAP_ENTRY(void, dt_stream_past_caches, (void *to, const void *from, size_t bytes),
            (to, from, bytes))
+WRAP_ENTRY(ssize_t, dt_pipe_read,
+           (const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n),
+           (s, peer, parts, n))
 WRAP_ENTRY(uint8_t *, dt_segment_find, (struct dt_place place), (place))
 WRAP_ENTRY(void, dt_segment_release, (void), ())
