@@ -129,7 +129,8 @@ static void queue(struct dt_comm *c, struct arrival *a)
     a->number = dt_ticketlock_draw(&a->way->lock);
     a->before = a->way->parked;
     dt_way_claim(a->way, a->before, false);
-    a->watch = (struct dt_waywatch){ .peer = a->end.peer, .giving = a->end.giving };
+    a->watch =
+        (struct dt_waywatch){ .peer = a->end.peer, .giving = a->end.giving, .ticket = a->number };
     if (!dt_ticketlock_is_due(&a->way->lock, a->number))
         dt_way_watch(c, &a->watch);
 }

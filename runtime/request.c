@@ -204,7 +204,9 @@ static void pay_visit(struct request *q, struct visit *v,
     const struct dt_operation *o = &q->operation;
 
     *v = (struct visit){ .task = &q->task,
-                         .watch = { .peer = o->root, .giving = o->kind->call == DT_CALL_SEND } };
+                         .watch = { .peer = o->root,
+                                    .giving = o->kind->call == DT_CALL_SEND,
+                                    .ticket = q->task.number } };
     if (!o->kind->make && !dt_task_is_done(&q->task))
         dt_slot_see(o->comm, what, v);
     if (v->claimed)

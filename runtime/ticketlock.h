@@ -24,6 +24,12 @@ static inline uint32_t dt_ticketlock_draw(struct dt_ticketlock *l)
     return atomic_fetch_add(&l->next, 1);
 }
 
+/* As if the newest number had not been drawn; nobody draws meanwhile. */
+static inline void dt_ticketlock_undraw(struct dt_ticketlock *l)
+{
+    atomic_fetch_sub(&l->next, 1);
+}
+
 void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number);
 /* Whether to await it would be to wait. */
 static inline bool dt_ticketlock_is_due(struct dt_ticketlock *l, uint32_t number)

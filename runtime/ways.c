@@ -94,8 +94,9 @@ static void claim_and_watch(struct dt_comm *c, void *arg)
 
 static void finish(struct dt_way *w)
 {
-    struct last l = { .way = w, .watch = { .peer = w->peer, .giving = w->giving } };
     uint32_t number = dt_ticketlock_draw(&w->lock);
+    struct last l = { .way = w,
+                      .watch = { .peer = w->peer, .giving = w->giving, .ticket = number - 1 } };
 
     if (!dt_ticketlock_is_due(&w->lock, number))
         dt_slot_see(w->comm->slot->handle, claim_and_watch, &l);
@@ -193,7 +194,7 @@ static dt_result_t fail(struct dt_way *w, struct dt_call *call)
     return r;
 }
 
-/* For the agent, which tells who waits for whom. */
+/* For the agent, which tells who waits for whom, and by the number that it is not the same wait. */
 static struct dt_hostshm_rank *noted_at(const struct dt_comm *c)
 {
     return &c->shm.map.ranks[c->local_rank];
@@ -211,8 +212,8 @@ void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch)
     watch->comm = c;
     atomic_fetch_add(&c->passing, 1);
     watch->place = dt_hostshm_enter_pair(
-        noted_at(c),
-        dt_hostshm_pair(0, (uint32_t)watch->peer, watch->giving ? DT_CALL_SEND : DT_CALL_RECV));
+        noted_at(c), dt_hostshm_pair(watch->ticket + 1, (uint32_t)watch->peer,
+                                     watch->giving ? DT_CALL_SEND : DT_CALL_RECV));
 }
 
 void dt_way_unwatch(struct dt_waywatch *watch)
@@ -297,7 +298,7 @@ dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, si
     if (r == DT_OK)
         begin_early(w, task, buf, count, dtype);
     else
-        dt_ticketlock_leave(&w->lock);
+        dt_ticketlock_undraw(&w->lock); /* or calls would not be numbered as they draw */
     return r;
 }
 

@@ -19,7 +19,7 @@ struct dt_way {
     bool giving; /* it goes to peer */
 
     /* under the lock */
-    uint64_t calls;
+    uint64_t calls; /* each has drawn a number there, so that its own is one more */
     struct dt_trouble trouble;
     struct dt_shm shm; /* what of it concerns pipes; peer is on this host */
     struct dt_mesh mesh;
@@ -61,6 +61,7 @@ dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dt
 struct dt_waywatch {
     int peer;
     bool giving;
+    uint32_t ticket;      /* in the way's lock, of the call whose end it waits for */
     struct dt_comm *comm; /* NULL: it is not watched */
     int place;
 };

@@ -16,7 +16,7 @@
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
-enum { MANY = 64, COUNT = 300, MOST = 200000, RANKS = 5 };
+enum { FEW = 4, MANY = 64, COUNT = 300, MOST = 200000, RANKS = 5 };
 
 static const char *const rings[] = { "2", "4", "1 1", "3 1", "2 1 2", NULL };
 static const char *const pairs[] = { "2", "1 1", NULL };
@@ -386,7 +386,7 @@ static _Atomic int *seen;
 
 struct looked_for {
     unsigned kind;
-    bool found;
+    uint32_t number; /* 0: it is not found */
 };
 
 static void look_for(struct dt_comm *c, void *arg)
@@ -396,17 +396,18 @@ static void look_for(struct dt_comm *c, void *arg)
     for (int i = 0; i < DT_HOSTSHM_PAIRS; i++) {
         uint64_t pair = c->shm.map.ranks[c->local_rank].pairs[i];
 
-        l->found |= dt_hostshm_pair_peer(pair) == (uint32_t)(1 - c->rank) &&
-                    (pair & 0xff) == (DT_HOSTSHM_INSIDE | l->kind);
+        if (dt_hostshm_pair_peer(pair) == (uint32_t)(1 - c->rank) &&
+            (pair & 0xff) == (DT_HOSTSHM_INSIDE | l->kind))
+            l->number = dt_hostshm_pair_number(pair);
     }
 }
 
-/* Whether this rank is seen to wait for the other one. */
-static bool waits_in(dt_comm_t *comm, unsigned kind)
+/* The number of the call in which this rank is seen to wait for the other one, or 0. */
+static uint32_t waits_in(dt_comm_t *comm, unsigned kind)
 {
-    struct looked_for l = { kind, false };
+    struct looked_for l = { kind, 0 };
 
-    return dt_context_see("test", comm, look_for, &l) == DT_OK && l.found;
+    return dt_context_see("test", comm, look_for, &l) == DT_OK ? l.number : 0;
 }
 
 static void *give_two(void *count)
@@ -429,7 +430,7 @@ static int send_behind(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     if (rank == 0) {
         NEED(pthread_create(&thread, NULL, give_two, arg) == 0);
-        while (!waits_in(DT_WORLD, DT_CALL_SEND))
+        while (waits_in(DT_WORLD, DT_CALL_SEND) != 2)
             sched_yield();
         *seen = 1;
         pthread_join(thread, &failed);
@@ -459,6 +460,55 @@ static void a_call_behind_a_request_is_seen_to_wait(void **state)
     }
 }
 
+static void *wait_for_each(void *failed)
+{
+    int64_t x;
+    dt_request_t request;
+
+    for (int i = 0; i < FEW; i++) {
+        if (take(&x, 1, 1, &request) != DT_OK || dt_wait(&request) != DT_OK || x != i)
+            return failed;
+    }
+    return NULL;
+}
+
+/* Rank 0 waits nearly always, but for another one each time. */
+static int give_slowly(int rank, void *arg)
+{
+    void *failed = NULL;
+    pthread_t thread;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (rank == 0)
+        NEED(pthread_create(&thread, NULL, wait_for_each, (void *)seen) == 0);
+    for (int64_t i = 0; i < FEW; i++) {
+        while (rank == 0 && waits_in(DT_WORLD, DT_CALL_RECV) != i + 1)
+            sched_yield();
+        *seen += rank == 0;
+        while (*seen <= i)
+            sched_yield();
+        NEED(rank == 0 || dt_send(DT_WORLD, &i, 1, DT_I64, 0) == DT_OK);
+    }
+    if (rank == 0)
+        pthread_join(thread, &failed);
+    NEED(!failed && dt_finalize() == DT_OK);
+    return 0;
+}
+
+/* Or many short waits would look like one that is too long. */
+static void each_wait_for_a_request_is_seen_to_be_another(void **state)
+{
+    (void)state;
+    seen = testjob_shared(sizeof *seen);
+    for (int i = 0; pairs[i]; i++) {
+        *seen = 0;
+        assert_int_equal(testjob_pass(&(struct testjob_plan){
+                             .hosts = pairs[i], .body = give_slowly, .timeout_ms = 60000 }),
+                         0);
+    }
+}
+
 static void *free_it(void *comm)
 {
     return dt_comm_free(*(dt_comm_t **)comm) == DT_OK ? NULL : comm;
@@ -479,7 +529,7 @@ static int free_in_vain(int rank, void *arg)
     for (int i = 0; i < 2; i++)
         NEED(dt_irecv(comm, &x[i], 1, DT_I64, 1 - rank, &wanted[i]) == DT_OK);
     NEED(pthread_create(&thread, NULL, free_it, &comm) == 0);
-    while (!waits_in(comm, DT_CALL_RECV))
+    while (waits_in(comm, DT_CALL_RECV) != 2)
         sched_yield();
     NEED(dt_isend(comm, x, 1, DT_I64, 1 - rank, &wanted[1]) == DT_ERR_STATE);
     *seen += 1;
@@ -745,6 +795,7 @@ int main(void)
         cmocka_unit_test(an_abort_ends_what_waits_on_that_communicator),
         cmocka_unit_test(what_is_under_way_is_not_left_behind),
         cmocka_unit_test(a_call_behind_a_request_is_seen_to_wait),
+        cmocka_unit_test(each_wait_for_a_request_is_seen_to_be_another),
         cmocka_unit_test(freeing_in_vain_is_seen_and_can_be_aborted),
         cmocka_unit_test(communicators_take_their_ways_along),
         cmocka_unit_test(what_is_parked_needs_no_thread),
