@@ -54,6 +54,15 @@ static dt_result_t fail_handle(const char *name, bool freed)
                  : dt_fail(DT_ERR_ARG, "%s: comm is no communicator", name);
 }
 
+/* What has no slot to enter. */
+static dt_result_t fail_stranger(const char *name, const dt_comm_t *comm)
+{
+    bool ever = dt_slot_ever(comm);
+    dt_result_t r = ever ? check_state(name) : DT_OK;
+
+    return r == DT_OK ? fail_handle(name, ever) : r;
+}
+
 dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c)
 {
     dt_result_t r = dt_context_check_process(name);
@@ -63,7 +72,7 @@ dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_
         return r;
     s = dt_slot_enter(comm);
     if (!s)
-        return fail_handle(name, false);
+        return fail_stranger(name, comm);
     r = check_state(name);
     if (r == DT_OK && (s->handle != comm || !s->comm))
         r = fail_handle(name, true);

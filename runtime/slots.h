@@ -15,15 +15,15 @@
 enum { DT_SLOTS = 4096 };
 
 struct dt_slot {
-    struct dt_ticketlock lock; /* held while a thread is in a call on the communicator */
-    struct dt_comm *comm;      /* NULL: there is none; changes only under the lock */
-    dt_comm_t *handle;         /* of the newest; likewise */
+    struct dt_ticketlock lock;   /* held while a thread is in a call on the communicator */
+    struct dt_comm *comm;        /* NULL: there is none; changes only under the lock */
+    _Atomic(dt_comm_t *) handle; /* of the newest; likewise */
     struct dt_async async;
 };
 
 /* Waits for the slot that the handle names, and takes its lock, unless this thread makes a task's
- * call in it; NULL where there has never been such a handle. Whether the slot still holds that
- * communicator is for the caller to see. */
+ * call in it; NULL, at once, where the slot has never had that communicator, or has had a newer
+ * one. Whether the slot still holds it is for the caller to see. */
 struct dt_slot *dt_slot_enter(const dt_comm_t *handle);
 void dt_slot_leave(struct dt_slot *s);
 

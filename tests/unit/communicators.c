@@ -177,6 +177,7 @@ static void every_communicator_has_all_calls(void **state)
 static int misuser(int rank, void *arg)
 {
     dt_comm_t *a, *b, *c;
+    dt_request_t held = { 0 };
     float x = 1;
 
     (void)arg;
@@ -204,9 +205,12 @@ static int misuser(int rank, void *arg)
     NEED(dt_comm_abort(a) == DT_ERR_STATE);
     NEED(dt_comm_size(a) == -1);
     NEED(dt_comm_dup(a, &c) == DT_ERR_STATE);
-    NEED(dt_comm_dup(DT_WORLD, &b) == DT_OK); /* has the place of the first */
-    NEED(dt_barrier(a) == DT_ERR_STATE);
-    NEED(dt_barrier(b) == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &b) == DT_OK); /* has the place of the first, */
+    NEED(rank || dt_ibarrier(b, &held) == DT_OK);
+    NEED(dt_barrier(a) == DT_ERR_STATE); /* which this does not wait for */
+    NEED(rank || dt_size() == 1 || dt_send(DT_WORLD, &x, 1, DT_F32, 1) == DT_OK);
+    NEED(!rank || (dt_recv(DT_WORLD, &x, 1, DT_F32, 0) == DT_OK && dt_barrier(b) == DT_OK));
+    NEED(dt_wait(&held) == DT_OK);
     NEED(dt_finalize() == DT_OK);
     return 0;
 }
