@@ -21,9 +21,12 @@ static struct {
     struct dt_comm world;
 } dti_context;
 
+/* Before dt_init, and where it has failed, children may yet be ranks; but none can be whose parent
+ * was in it. */
 static void in_child(void)
 {
-    dti_context.forked = true;
+    if (dti_context.state != BEFORE || dt_slot_is_held(DT_WORLD))
+        dti_context.forked = true;
 }
 
 /* Before the lock is touched: in a child it may be held by a thread that is not there. */
@@ -306,8 +309,6 @@ static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
     struct dt_world *w = &dti_context.job;
     dt_result_t r = dt_config_read(config, &w->settings);
 
-    if (r == DT_OK && pthread_atfork(NULL, NULL, in_child) != 0)
-        r = dt_fail(DT_ERR_NOMEM, "dt_init: out of memory");
     if (r == DT_OK) {
         dt_recorder_start(w->settings.recorder_calls);
         r = meet_agent(w);
@@ -323,11 +324,27 @@ static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
     return r;
 }
 
+static dt_result_t watch_forks(void)
+{
+    static _Atomic bool watched;
+
+    if (!watched && pthread_atfork(NULL, NULL, in_child) != 0) {
+        dt_result_t r = dt_fail(DT_ERR_NOMEM, "dt_init: out of memory");
+
+        name_init();
+        return r;
+    }
+    watched = true;
+    return DT_OK;
+}
+
 dt_result_t dt_init_with(const dt_config_t *config)
 {
     dt_result_t r = dt_context_check_process("dt_init");
     struct dt_slot *s;
 
+    if (r == DT_OK)
+        r = watch_forks();
     if (r != DT_OK)
         return r;
     s = dt_slot_enter(DT_WORLD);

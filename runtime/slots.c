@@ -52,6 +52,13 @@ void dt_slot_leave(struct dt_slot *s)
         dt_ticketlock_leave(&s->lock);
 }
 
+bool dt_slot_is_held(const dt_comm_t *handle)
+{
+    struct dt_ticketlock *l = &slot_of(handle)->lock;
+
+    return atomic_load(&l->next) != atomic_load(&l->served);
+}
+
 dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task)
 {
     struct dt_slot *s = slot_of(handle);

@@ -27,6 +27,9 @@ struct dt_slot {
 struct dt_slot *dt_slot_enter(const dt_comm_t *handle);
 void dt_slot_leave(struct dt_slot *s);
 
+/* Whether any thread holds the lock of that slot, or waits for it. */
+bool dt_slot_is_held(const dt_comm_t *handle);
+
 /* Hands a task in, whose calls on this communicator the slot's own thread makes in their turn.
  * DT_ERR_ARG, without a text: there is none. */
 dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task);

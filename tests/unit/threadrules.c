@@ -158,6 +158,30 @@ static void a_child_that_is_forked_meanwhile_is_no_rank(void **state)
                      0);
 }
 
+/* What was wrong for the parent may be right for its child. */
+static int begin_in_child(int rank, void *arg)
+{
+    int status;
+    pid_t pid;
+
+    (void)rank;
+    (void)arg;
+    NEED(setenv("DTRUN_WIRE", "nonsense", 1) == 0);
+    NEED(dt_init() == DT_ERR_ARG && dt_init() == DT_ERR_ARG);
+    pid = fork();
+    if (pid == 0)
+        _exit(unsetenv("DTRUN_WIRE") || dt_init() != DT_OK || dt_barrier(DT_WORLD) != DT_OK ||
+              dt_finalize() != DT_OK);
+    NEED(waitpid(pid, &status, 0) == pid && status == 0);
+    return 0;
+}
+
+static void a_child_whose_parent_is_no_rank_may_be_one(void **state)
+{
+    (void)state;
+    pass("2", begin_in_child);
+}
+
 /* ---- communicators ---- */
 
 static void *work_on_own(void *arg)
@@ -467,6 +491,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_thread_begins_and_one_ends),
         cmocka_unit_test(a_child_that_is_forked_meanwhile_is_no_rank),
+        cmocka_unit_test(a_child_whose_parent_is_no_rank_may_be_one),
         cmocka_unit_test(ways_are_made_while_thresholds_change),
         cmocka_unit_test(each_thread_may_have_its_communicator),
         cmocka_unit_test(any_thread_may_abort_dump_and_ask),
