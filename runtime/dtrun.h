@@ -308,7 +308,7 @@ DT_API dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *co
  * matched in order; these calls have no place among those of other ways or among collectives. One
  * whose peer never makes its own ends as dt_comm_set_timeout says, when a rank dies, or with
  * dt_comm_abort. To exchange, begin one of the two with dt_irecv or dt_isend (below), which no
- * timeout ends: two ranks that are both in dt_send wait for each other. */
+ * timeout ends before it is waited for: two ranks that are both in dt_send wait for each other. */
 DT_API dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
                            int peer);
 DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer);
