@@ -127,18 +127,6 @@ bool dt_async_hold_back(struct dt_async *a, struct dt_task *task)
     return dt_ticketlock_try(a->lock, &task->number);
 }
 
-bool dt_async_take_back(struct dt_async *a, const struct dt_task *task)
-{
-    bool taken;
-
-    pthread_mutex_lock(&a->mutex);
-    taken = a->first == task;
-    if (taken)
-        a->first = task->next;
-    pthread_mutex_unlock(&a->mutex);
-    return taken;
-}
-
 void dt_async_close(struct dt_async *a)
 {
     pthread_mutex_lock(&a->mutex);

@@ -49,9 +49,7 @@ dt_result_t dt_async_start(struct dt_async *a);
 bool dt_async_hold_back(struct dt_async *a, struct dt_task *task);
 /* Hands one in that was held back, before any other that has drawn its number since. */
 dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task);
-/* Takes one back that was handed in, if the thread would come to it next and has not yet. */
-bool dt_async_take_back(struct dt_async *a, const struct dt_task *task);
-/* Makes one that was held back or taken back, in this thread. */
+/* Makes one that was held back, in this thread. */
 void dt_async_make(struct dt_async *a, struct dt_task *task);
 /* All tasks are done: the caller holds the lock, and drew its number after the last of them. */
 void dt_async_close(struct dt_async *a);

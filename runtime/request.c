@@ -160,8 +160,7 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
     return DT_OK;
 }
 
-/* ---- between two ranks: what is parked on a way, or still to be begun by its thread, the thread
- * makes that waits for it ---- */
+/* ---- between two ranks: what is parked on a way, the thread makes that waits for it ---- */
 
 struct visit {
     struct dt_task *task;
@@ -173,9 +172,8 @@ struct visit {
 static void claim(struct dt_comm *c, void *arg)
 {
     struct visit *v = arg;
-    struct dt_way *way = v->task->way;
 
-    v->claimed = dt_way_claim(way, v->task, false) || dt_async_take_back(&way->async, v->task);
+    v->claimed = dt_way_claim(v->task->way, v->task, false);
     dt_way_watch(c, &v->watch);
 }
 
