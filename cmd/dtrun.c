@@ -209,11 +209,12 @@ static int collective_timeout(int *seconds, struct dt_error *err)
                           COLLECTIVE_TIMEOUT_MAX_S);
 }
 
-/* dtrun-perf's table, which one rank prints, is for scripts. */
+/* dtrun-perf's table, which one rank prints, is for scripts. --check needs no program. */
 static bool wants_labels(const struct dt_options *o, int nprocs)
 {
-    const char *slash = strrchr(o->command.v[0], '/');
-    const char *name = slash ? slash + 1 : o->command.v[0];
+    const char *program = o->command.n ? o->command.v[0] : "";
+    const char *slash = strrchr(program, '/');
+    const char *name = slash ? slash + 1 : program;
 
     return o->tag || (nprocs > 1 && !o->no_tag && strcmp(name, "dtrun-perf") != 0);
 }

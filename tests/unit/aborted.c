@@ -283,7 +283,8 @@ static int make(const struct kind *kind, unsigned k)
     fill(in, given, LOOK);
     fill(out, nothing, LOOK);
     shared->returned = shared->well = 0;
-    shared->held = shared->all_well = shared->aborted = false;
+    shared->held = shared->all_well = false;
+    shared->aborted = false;
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     if (waits_for_writers)
         NEED(dt_comm_tune(comm, "shm_huge = 1") == DT_OK); /* it is held amid writing, too */
