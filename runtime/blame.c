@@ -134,6 +134,22 @@ static void tell_ending(const struct dt_comm *c, const struct dt_trouble *t, dt_
         e->status = WEXITSTATUS(status);
 }
 
+void dt_blame_call(enum dt_call_kind kind)
+{
+    dt_error_info_t *e = dt_error_details();
+
+    snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(kind));
+}
+
+void dt_blame_self(const struct dt_world *w, uint64_t comm)
+{
+    dt_error_info_t *e = dt_error_details();
+
+    e->rank = w->rank;
+    snprintf(e->host, sizeof e->host, "%s", w->host);
+    dt_comm_name(comm, e->comm);
+}
+
 /* The same for programs. */
 static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
                          const struct dt_call *call, const struct dt_ring *ring)
@@ -152,7 +168,7 @@ static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
         return;
     e->call = call->number;
     e->seconds = dt_ring_seconds(ring);
-    snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(call->kind));
+    dt_blame_call(call->kind);
 }
 
 dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,

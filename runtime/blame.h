@@ -10,4 +10,9 @@
 dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
                      const struct dt_call *call, const struct dt_ring *ring);
 
+/* After dt_fail, for dt_last_error_info: which call failed; and that this rank is to blame, in one
+ * on that communicator. */
+void dt_blame_call(enum dt_call_kind kind);
+void dt_blame_self(const struct dt_world *w, uint64_t comm);
+
 #endif

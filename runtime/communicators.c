@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/blame.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/joining.h"
@@ -11,13 +12,10 @@
 /* What this rank lacks for the new communicator is told of the one that it was to be made from. */
 static void name_what_is_unsaid(const struct dt_comm *parent)
 {
-    dt_error_info_t *e = dt_error_details();
+    const dt_error_info_t *e = dt_error_details();
 
-    if (*e->comm || e->rank >= 0 || e->code == DT_ERR_PEER)
-        return;
-    e->rank = parent->world->rank;
-    snprintf(e->host, sizeof e->host, "%s", dt_world_host(parent->world, (uint32_t)e->rank));
-    dt_comm_name(parent->id, e->comm);
+    if (!*e->comm && e->rank < 0 && e->code != DT_ERR_PEER)
+        dt_blame_self(parent->world, parent->id);
 }
 
 static dt_result_t split(const char *name, dt_comm_t *parent, enum dt_call_kind kind, int color,
@@ -45,10 +43,9 @@ static dt_result_t split_and_tell(const char *name, dt_comm_t *parent, enum dt_c
                                   int color, int key, dt_comm_t **out)
 {
     dt_result_t r = split(name, parent, kind, color, key, out);
-    dt_error_info_t *e = dt_error_details();
 
-    if (r != DT_OK && !*e->operation)
-        snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(kind));
+    if (r != DT_OK && !*dt_error_details()->operation)
+        dt_blame_call(kind);
     return r;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/blame.h"
 #include "runtime/joining.h"
 #include "runtime/recorder.h"
 #include "runtime/slots.h"
@@ -298,10 +299,8 @@ static void warn(void *arg, const char *text)
 /* Before there is a communicator nobody else does. */
 static void name_init(void)
 {
-    dt_error_info_t *e = dt_error_details();
-
-    if (!*e->operation)
-        snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(DT_CALL_INIT));
+    if (!*dt_error_details()->operation)
+        dt_blame_call(DT_CALL_INIT);
 }
 
 static dt_result_t init(struct dt_slot *s, const dt_config_t *config)

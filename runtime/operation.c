@@ -1,8 +1,8 @@
 #include "runtime/operation.h"
 
-#include <stdio.h>
 #include <string.h>
 
+#include "runtime/blame.h"
 #include "runtime/context.h"
 #include "runtime/request.h"
 #include "runtime/ways.h"
@@ -29,16 +29,11 @@ static void see_place(struct dt_comm *c, void *arg)
 /* Of a call that was not made, and so has no number: this rank is to blame. */
 static dt_result_t tell(const struct dt_operation *o, const struct place *p, dt_result_t r)
 {
-    dt_error_info_t *e = dt_error_details();
-
     if (r == DT_OK)
         return r;
-    snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(o->kind->call));
-    if (!p->world)
-        return r;
-    e->rank = p->world->rank;
-    snprintf(e->host, sizeof e->host, "%s", p->world->host);
-    dt_comm_name(p->comm, e->comm);
+    dt_blame_call(o->kind->call);
+    if (p->world)
+        dt_blame_self(p->world, p->comm);
     return r;
 }
 
