@@ -90,11 +90,12 @@ static struct dt_hostshm_target *target(const struct dt_handover *h)
     return &dt_hostshm_pipe(&s->map, s->pipes, giver, taker)->target;
 }
 
+/* Or never will. */
 static bool has_told(void *arg)
 {
     struct dt_handover *h = arg;
 
-    return left(&h->in) == 0 || read_some(h);
+    return left(&h->in) == 0 || read_some(h) || dt_shm_is_dead(h->s, h->peer);
 }
 
 /* Where the call has failed, the giver may still be in the middle of a piece, and the taker's
@@ -102,7 +103,7 @@ static bool has_told(void *arg)
 static void await_last_piece(struct dt_handover *h)
 {
     dt_cma_refuse(target(h));
-    dt_shm_outlast(h->s, h->peer, has_told, h);
+    dt_shm_outlast(has_told, h);
 }
 
 /* Each tells the other whether its half is done. A giver whose call fails takes nothing back before

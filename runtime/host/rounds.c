@@ -238,7 +238,7 @@ void dt_shm_settle(const struct dt_shm *s)
     (void)fence_everybody(s);
 }
 
-static bool is_dead(const struct dt_shm *s, uint32_t peer)
+bool dt_shm_is_dead(const struct dt_shm *s, uint32_t peer)
 {
     uint32_t culprit;
 
@@ -246,7 +246,7 @@ static bool is_dead(const struct dt_shm *s, uint32_t peer)
 }
 
 /* Looks are counted, not time: that passes while a job is paused, but nobody comes to an end. */
-static void outlast(bool (*ended)(void *arg), void *arg)
+void dt_shm_outlast(bool (*ended)(void *arg), void *arg)
 {
     for (unsigned looks = 0; looks < LOOKS_YIELDING + LOOKS_RESTING && !ended(arg); looks++) {
         if (looks < LOOKS_YIELDING)
@@ -254,27 +254,6 @@ static void outlast(bool (*ended)(void *arg), void *arg)
         else
             poll(NULL, 0, 1);
     }
-}
-
-struct end {
-    const struct dt_shm *s;
-    uint32_t peer;
-    bool (*is_shown)(void *arg);
-    void *arg;
-};
-
-static bool has_ended(void *arg)
-{
-    const struct end *e = arg;
-
-    return e->is_shown(e->arg) || is_dead(e->s, e->peer);
-}
-
-void dt_shm_outlast(const struct dt_shm *s, uint32_t peer, bool (*is_shown)(void *arg), void *arg)
-{
-    struct end end = { s, peer, is_shown, arg };
-
-    outlast(has_ended, &end);
 }
 
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
@@ -390,7 +369,7 @@ static bool is_reached(void *arg)
     const struct goal *g = arg;
 
     for (uint32_t i = 0; i < g->s->n; i++) {
-        if (i != g->s->me && !has_reached(g->s, i, g->target) && !is_dead(g->s, i))
+        if (i != g->s->me && !has_reached(g->s, i, g->target) && !dt_shm_is_dead(g->s, i))
             return false;
     }
     return true;
@@ -400,7 +379,7 @@ void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase)
 {
     struct goal goal = { s, now(s, phase) };
 
-    outlast(is_reached, &goal);
+    dt_shm_outlast(is_reached, &goal);
 }
 
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)

@@ -56,11 +56,12 @@ dt_result_t dt_shm_check(const struct dt_shm *s);
 /* For a rank that the communicator's stop has kept from going on, before it looks at what others do
  * that may write to its memory: whoever has not shown that he has begun to, sees the stop. */
 void dt_shm_settle(const struct dt_shm *s);
-/* Thereafter: waits until peer has shown that it has ended, or all others have come so far; but not
- * for the dead, nor for those that stand still so long that they may be (SIGSTOP): about a second
- * in all. */
-void dt_shm_outlast(const struct dt_shm *s, uint32_t peer, bool (*is_shown)(void *arg), void *arg);
+/* Thereafter: waits until what they do has ended, or all others that live have come so far; but not
+ * for those that stand still so long that they may be dead (SIGSTOP): about a second in all. */
+void dt_shm_outlast(bool (*ended)(void *arg), void *arg);
 void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase);
+/* Whether its death is what stopped the communicator. */
+bool dt_shm_is_dead(const struct dt_shm *s, uint32_t peer);
 
 static inline struct dt_hostshm_post *dt_round_post(const struct dt_shm *s, uint32_t local_rank)
 {
