@@ -212,11 +212,9 @@ static int collective_timeout(int *seconds, struct dt_error *err)
 /* dtrun-perf's table, which one rank prints, is for scripts. --check needs no program. */
 static bool wants_labels(const struct dt_options *o, int nprocs)
 {
-    const char *program = o->command.n ? o->command.v[0] : "";
-    const char *slash = strrchr(program, '/');
-    const char *name = slash ? slash + 1 : program;
+    const char *program = o->command.n ? basename(o->command.v[0]) : "";
 
-    return o->tag || (nprocs > 1 && !o->no_tag && strcmp(name, "dtrun-perf") != 0);
+    return o->tag || (nprocs > 1 && !o->no_tag && strcmp(program, "dtrun-perf") != 0);
 }
 
 /* What the options say of the job; what run() makes for it is left out. */

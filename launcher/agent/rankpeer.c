@@ -9,10 +9,12 @@
 
 #include "launcher/base/mem.h"
 
-/* Messages read in one go: more than a socket holds, so that a drain takes all that was sent
- * before, and whoever writes without end does not keep the agent from its other work. */
-enum { AT_ONCE = 1024 };
-enum { NOTES = 1000 }; /* of a rank that are passed on: dtrun keeps what its user does not read */
+enum {
+    /* Messages read in one go: more than a socket holds, so that a drain takes all that was sent
+     * before, and whoever writes without end does not keep the agent from its other work. */
+    AT_ONCE = 1024,
+    NOTES = 1000, /* of a rank that are passed on: dtrun keeps what its user does not read */
+};
 
 static uint32_t rank_of(const struct dt_rankpeer *p)
 {

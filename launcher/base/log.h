@@ -6,9 +6,8 @@
 #include <stddef.h>
 
 /* Control characters, which would move the cursor or begin a line in the middle of a message,
- * become
- * '?'; what dt_say and dt_verbose write has none. Those above 0x7f count as well, alone or as
- * UTF-8: many terminals take 0x9b and U+009B for what ESC [ is. */
+ * become '?'; what dt_say and dt_verbose write has none. Those above 0x7f count as well, alone or
+ * as UTF-8: many terminals take 0x9b and U+009B for what ESC [ is. */
 void dt_log_tame(char *text);
 
 void dt_log_set_verbose(bool on);
