@@ -7,7 +7,6 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/printed.h"
-#include "launcher/base/utf8.h"
 #include "launcher/job/json.h"
 #include "launcher/place/gpu.h"
 #include "launcher/place/role.h"
@@ -137,16 +136,10 @@ static cJSON *rank_json(const struct known *k, const struct dt_plan_node *node, 
 static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
                         const struct dt_options *options)
 {
-    cJSON *o = cJSON_CreateObject(), *command, *ranks;
+    cJSON *o = cJSON_CreateObject(), *ranks;
 
     dt_json_add_text(o, "version", PACKAGE_VERSION);
-    command = cJSON_AddArrayToObject(o, "command");
-    for (uint32_t i = 0; i < options->command.n; i++) {
-        char *clean = dt_utf8_clean(options->command.v[i]);
-
-        cJSON_AddItemToArray(command, cJSON_CreateString(clean));
-        free(clean);
-    }
+    dt_json_add_texts(o, "command", &options->command);
     cJSON_AddNumberToObject(o, "np", plan->np);
     cJSON_AddNumberToObject(o, "slots", plan->slots);
     cJSON_AddNumberToObject(o, "nodes", (double)plan->nnodes);
@@ -162,30 +155,16 @@ static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
     return o;
 }
 
-static int print_json(const struct known *nodes, const struct dt_plan *plan,
-                      const struct dt_options *options, struct dt_error *err)
-{
-    cJSON *json = plan_json(nodes, plan, options);
-    char *text = cJSON_Print(json);
-
-    cJSON_Delete(json);
-    if (!text)
-        return dt_error_set(err, "out of memory while printing the plan");
-    puts(text);
-    cJSON_free(text);
-    return 0;
-}
-
 int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
                     const struct dt_options *options, struct dt_error *err)
 {
     struct known *nodes = dt_xcalloc(plan->nnodes, sizeof *nodes);
-    int rc = 0;
+    int rc;
 
     for (size_t i = 0; i < plan->nnodes; i++)
         nodes[i] = know(hosts, plan, &plan->nodes[i], options->gpu_bind);
     if (options->json)
-        rc = print_json(nodes, plan, options, err);
+        dt_json_print(plan_json(nodes, plan, options));
     else
         print_table(nodes, plan);
     if (!options->json)
@@ -193,8 +172,7 @@ int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
     if (!options->json && options->bind_to != DT_BIND_NONE)
         printf("each rank is bound to CPUs of its host: --bind-to %s\n",
                bind_names[options->bind_to]);
-    if (rc == 0)
-        rc = dt_printed(err);
+    rc = dt_printed(err);
     for (size_t i = 0; i < plan->nnodes; i++)
         dt_strs_free(&nodes[i].devices);
     free(nodes);

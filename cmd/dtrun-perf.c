@@ -192,7 +192,7 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
 
 static int tune(void)
 {
-    char wrong[400];
+    char wrong[DT_PERF_TUNE_WRONG];
     dt_result_t r = dt_perf_tune(wrong);
 
     if (r != DT_OK)
@@ -204,7 +204,7 @@ int main(int argc, char **argv)
 {
     struct dt_perf_args a;
     const struct dt_perf_op *op;
-    char text[160];
+    char text[DT_PERF_ARGS_WRONG];
     const char *wrong = dt_perf_args_parse(&a, argc, argv, text);
     int status;
 

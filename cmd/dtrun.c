@@ -12,6 +12,7 @@
 #include "cmd/dryrun.h"
 #include "cmd/options.h"
 #include "cmd/request.h"
+#include "launcher/base/ckptdir.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
@@ -19,9 +20,9 @@
 #include "launcher/base/printed.h"
 #include "launcher/check/check.h"
 #include "launcher/io/outname.h"
-#include "launcher/job/ckptdir.h"
 #include "launcher/job/installed.h"
 #include "launcher/job/job.h"
+#include "launcher/job/json.h"
 #include "launcher/job/report.h"
 #include "launcher/place/envrules.h"
 #include "launcher/remote/sshconfig.h"
@@ -29,7 +30,7 @@
 
 extern char **environ;
 
-enum { COLLECTIVE_TIMEOUT_S = 600, COLLECTIVE_TIMEOUT_MAX_S = 1000 * 1000 };
+enum { COLLECTIVE_TIMEOUT_S = 600 };
 enum { PATH_BYTES_MAX = 4000 };
 enum { FILES_PER_HOST = 4, FILES_BESIDE = 64 }; /* that are open at a time, with room to spare */
 
@@ -74,9 +75,9 @@ static char *absolute(const char *base, const char *path)
     return *path == '/' ? dt_xstrdup(path) : dt_xasprintf("%s/%s", base, path);
 }
 
-static int check_checkpoints(const struct dt_options *o, const char *dir, struct dt_error *err)
+static int check_checkpoints(const struct dt_options *o, bool seen, struct dt_error *err)
 {
-    if (!dir || o->resume || o->fresh || !dt_ckptdir_is_used(dir))
+    if (!seen || o->resume || o->fresh)
         return 0;
     return dt_error_usage(
         err,
@@ -109,18 +110,18 @@ static int check_path(const char *what, const char *path, struct dt_error *err)
 
 static int check(const struct dt_options *o, const struct dt_job_config *c, struct dt_error *err)
 {
-    if (!c->wdir)
-        return dt_error_set(err, "the current directory: %s", strerror(errno));
+    if (!c->wdir || !c->agent_path)
+        return -1;
     if (check_path("working directory", c->wdir, err) < 0 ||
         check_path("--checkpoint-dir", c->checkpoint_dir, err) < 0)
         return -1;
-    if (check_checkpoints(o, c->checkpoint_dir, err) < 0)
+    if (check_checkpoints(o, c->seen, err) < 0)
         return -1;
     if (check_identities(o, c->hosts, err) < 0)
         return -1;
     if (o->report && dt_report_check(o->report, err) < 0)
         return -1;
-    return c->agent_path ? 0 : -1;
+    return 0;
 }
 
 static int load_push(struct dt_push_set *set, const struct dt_options *o, struct dt_error *err)
@@ -203,10 +204,10 @@ static int collective_timeout(int *seconds, struct dt_error *err)
     if (*seconds >= 0)
         return 0;
     *seconds = COLLECTIVE_TIMEOUT_S;
-    if (!text || !*text || dt_number_parse(text, 0, COLLECTIVE_TIMEOUT_MAX_S, seconds, err) == 0)
+    if (!text || !*text || dt_number_parse(text, 0, DT_WAIT_MAX_S, seconds, err) == 0)
         return 0;
     return dt_error_usage(err, DT_ENV_COLLECTIVE_TIMEOUT "=%s: a number from 0 to %d", text,
-                          COLLECTIVE_TIMEOUT_MAX_S);
+                          DT_WAIT_MAX_S);
 }
 
 /* dtrun-perf's table, which one rank prints, is for scripts. --check needs no program. */
@@ -239,6 +240,7 @@ static struct dt_job_config config_of(const struct dt_options *o, const struct d
         .virtual_local_rank = o->virtual_local_rank,
         .inject = o->inject,
         .fresh = o->fresh,
+        .resume = o->resume,
         .labels = wants_labels(o, plan->nprocs),
         .stamps = o->timestamp,
         .tee = o->tee,
@@ -273,13 +275,22 @@ static void place_recorder(struct dt_job_config *c, const struct dt_options *o, 
     free(base);
 }
 
+static char *current_directory(struct dt_error *err)
+{
+    char *here = getcwd(NULL, 0);
+
+    if (!here)
+        dt_error_set(err, "the current directory: %s; start dtrun in another one", strerror(errno));
+    return here;
+}
+
 static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
                const struct dt_plan *plan, struct dt_error *err)
 {
-    char *here = getcwd(NULL, 0);
+    char *here = current_directory(err);
     char *wdir = here && o->wdir ? absolute(here, o->wdir) : NULL;
     char *checkpoints = here && o->checkpoint_dir ? absolute(here, o->checkpoint_dir) : NULL;
-    char *agent = dt_installed_agent(err);
+    char *agent = here ? dt_installed_agent(err) : NULL;
     struct dt_push_set push = { 0 };
     struct dt_job_config c = config_of(o, hosts, plan);
     int rc;
@@ -287,6 +298,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     c.agent_path = agent;
     c.wdir = wdir ? wdir : here;
     c.checkpoint_dir = checkpoints;
+    c.seen = checkpoints && dt_ckptdir_is_used(checkpoints);
     c.push = &push;
     rc = check(o, &c, err);
     if (rc == 0)
@@ -350,6 +362,7 @@ int main(int argc, char **argv)
 
     open_standard_fds();
     ignore_signals();
+    dt_json_init();
     rc = dt_config_parse(&options, argc, argv, &err);
     if (rc == 0)
         rc = act(&options, &err);

@@ -37,9 +37,9 @@ enum kind {
 };
 
 struct option {
-    const char
-        *names[NAMES_MAX]; /* without dashes; a name of several letters takes one dash or two */
-    const char *value;     /* what --help calls it; NULL for a flag */
+    /* without dashes; a name of several letters takes one dash or two */
+    const char *names[NAMES_MAX];
+    const char *value; /* what --help calls it; NULL for a flag */
     enum kind kind;
     size_t at;
     int min;
@@ -104,11 +104,11 @@ static const struct option options[] = {
       "begin anew although DIR holds checkpoints" },
     { { "timeout" }, "SECONDS", NUMBER, AT(timeout_s), 1, SECONDS_MAX,
       "stop the job after this time (exit code 124)" },
-    { { "collective-timeout" }, "SECONDS", NUMBER, AT(collective_timeout_s), 0, SECONDS_MAX,
+    { { "collective-timeout" }, "SECONDS", NUMBER, AT(collective_timeout_s), 0, DT_WAIT_MAX_S,
       "a rank that others wait for so long has failed (600; 0: never)" },
     { { "exit-grace" }, "SECONDS", NUMBER, AT(exit_grace_s), 1, SECONDS_MAX,
       "stop the job so long after a rank has ended with 0" },
-    { { "kill-grace" }, "SECONDS", NUMBER, AT(kill_grace_s), 0, SECONDS_MAX,
+    { { "kill-grace" }, "SECONDS", NUMBER, AT(kill_grace_s), 0, DT_WAIT_MAX_S,
       "time between SIGTERM and SIGKILL (default: 5)" },
     { { "heartbeat" }, "SECONDS", NUMBER, AT(heartbeat_s), 1, SECONDS_MAX / 1000,
       "silence after which a host is lost (default: 10)" },

@@ -12,7 +12,10 @@
 #include "launcher/place/plan.h"
 #include "runtime/wire/codec.h"
 
-enum { DT_FANOUT = 64 };
+enum {
+    DT_FANOUT = 64,
+    DT_WAIT_MAX_S = 1000 * 1000 /* of what is told to agents: as milliseconds it fits 32 bits */
+};
 
 enum dt_transport_choice {
     DT_TRANSPORT_AUTO,

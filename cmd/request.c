@@ -83,7 +83,8 @@ static int read_hosts(const struct dt_options *o, struct dt_hostlist *hosts,
     return rc;
 }
 
-char *dt_request_warning(const struct dt_plan *plan, const struct dt_hostlist *hosts)
+/* "16 ranks on 8 slots: 2 ranks per slot, devices are shared (...)" */
+static char *warning_of(const struct dt_plan *plan, const struct dt_hostlist *hosts)
 {
     int most = 0;
     bool even = plan->nnodes == hosts->n;
@@ -199,7 +200,7 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
         return -1;
     }
     if (plan->oversubscribed) {
-        char *warning = dt_request_warning(plan, hosts);
+        char *warning = warning_of(plan, hosts);
 
         dt_say("%s", warning);
         free(warning);

@@ -12,7 +12,4 @@
 int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
                     struct dt_plan *plan, struct dt_error *err);
 
-/* The warning's text, as in "16 ranks on 8 slots: 2 ranks per slot, devices are shared (...)". */
-char *dt_request_warning(const struct dt_plan *plan, const struct dt_hostlist *hosts);
-
 #endif

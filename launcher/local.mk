@@ -2,6 +2,7 @@ noinst_LTLIBRARIES += launcher/libbase.la launcher/liblauncher.la launcher/libag
 
 # What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_la_SOURCES = \
+	launcher/base/ckptdir.c launcher/base/ckptdir.h \
 	launcher/base/error.c launcher/base/error.h \
 	launcher/base/inject.c launcher/base/inject.h \
 	launcher/base/log.c launcher/base/log.h \
@@ -53,7 +54,6 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/tail.c launcher/io/tail.h \
 	launcher/job/auxiliaries.c \
 	launcher/job/cause.c launcher/job/cause.h \
-	launcher/job/ckptdir.c launcher/job/ckptdir.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
 	launcher/job/failure.c launcher/job/faults.c launcher/job/engine.h \
 	launcher/job/heartbeat.c launcher/job/heartbeat.h \
@@ -116,6 +116,7 @@ launcher_liblauncher_la_LIBADD = launcher/libbase.la
 # Only dtrun-agent.
 launcher_libagent_la_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
+	launcher/agent/allowance.c launcher/agent/allowance.h \
 	launcher/agent/cgroup.c launcher/agent/cgroup.h \
 	launcher/agent/channel.c launcher/agent/channel.h \
 	launcher/agent/clock.h \

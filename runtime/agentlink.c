@@ -51,25 +51,24 @@ dt_result_t dt_agentenv_read(struct dt_agentenv *env)
     if (!getenv(DT_ENV_RANK) && !getenv(DT_ENV_AGENT_FD))
         return DT_OK;
     if (!number(DT_ENV_AGENT_FD, &fd) || !number(DT_ENV_RANK, &env->rank) ||
-        !number(DT_ENV_NODES, &env->nodes) || !number(DT_ENV_LOCAL_RANK, &env->local_rank) ||
-        !number(DT_ENV_GENERATION, &env->generation))
+        !number(DT_ENV_SIZE, &env->size) || !number(DT_ENV_LOCAL_RANK, &env->local_rank) ||
+        !number(DT_ENV_NODES, &env->nodes) || !number(DT_ENV_GENERATION, &env->generation))
         return dt_fail(DT_ERR_IO,
                        "dtrun's variables have been changed between dtrun and the program: %s, %s, "
-                       "%s, %s and %s must all be there and be numbers, or none of them",
-                       DT_ENV_RANK, DT_ENV_LOCAL_RANK, DT_ENV_NODES, DT_ENV_GENERATION,
+                       "%s, %s, %s and %s must all be there and be numbers, or none of them",
+                       DT_ENV_RANK, DT_ENV_SIZE, DT_ENV_LOCAL_RANK, DT_ENV_NODES, DT_ENV_GENERATION,
                        DT_ENV_AGENT_FD);
     env->fd = (int)fd;
     return DT_OK;
 }
 
-static bool is_agent_socket(int fd)
+static bool is_agent_socket(int fd, struct stat *st)
 {
-    struct stat st;
     struct ucred cred;
     int type = 0, domain = 0;
     socklen_t len = sizeof type, cred_len = sizeof cred;
 
-    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+    return fstat(fd, st) == 0 && S_ISSOCK(st->st_mode) &&
            getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) == 0 && type == SOCK_SEQPACKET &&
            getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_UNIX &&
            getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) == 0 &&
@@ -86,8 +85,9 @@ void dt_agentlink_none(struct dt_agentlink *l)
 dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct stat st;
 
-    if (!is_agent_socket(env->fd))
+    if (!is_agent_socket(env->fd, &st))
         return dt_fail(DT_ERR_IO,
                        "rank %u: descriptor %d (%s) is not the socket to dtrun-agent: a wrapper "
                        "between dtrun and the program has closed it; let it pass descriptors on",
@@ -105,12 +105,24 @@ dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *
         return dt_fail(DT_ERR_IO, "rank %u: the socket to dtrun-agent: %s", env->rank,
                        strerror(errno));
     l->fd = env->fd;
+    l->dev = st.st_dev;
+    l->ino = st.st_ino;
     return DT_OK;
+}
+
+int dt_agentlink_fd(const struct dt_agentlink *l)
+{
+    struct stat st;
+
+    if (fstat(l->fd, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+        return l->fd;
+    errno = EBADF;
+    return -1;
 }
 
 void dt_agentlink_close(struct dt_agentlink *l)
 {
-    if (l->fd >= 0)
+    if (l->fd >= 0 && dt_agentlink_fd(l) >= 0)
         close(l->fd);
     if (l->nudge >= 0)
         close(l->nudge);
@@ -121,7 +133,7 @@ void dt_agentlink_close(struct dt_agentlink *l)
 static dt_result_t receive(struct dt_agentlink *l, struct dt_rankmsg *msg, int *fd)
 {
     struct dt_rankmsg_from from;
-    int r = dt_rankmsg_recv(l->fd, msg, &from, 0);
+    int r = dt_rankmsg_recv(dt_agentlink_fd(l), msg, &from, 0);
 
     *fd = from.fd;
     if (r > 0)
@@ -134,11 +146,12 @@ static dt_result_t receive(struct dt_agentlink *l, struct dt_rankmsg *msg, int *
 
 static dt_result_t say(struct dt_agentlink *l, const struct dt_rankmsg *msg)
 {
-    if (dt_rankmsg_send(l->fd, msg, -1, 0) == 0)
+    if (dt_rankmsg_send(dt_agentlink_fd(l), msg, -1, 0) == 0)
         return DT_OK;
     if (errno == EPIPE || errno == ECONNRESET)
         return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
-    return dt_fail(DT_ERR_IO, "the socket to dtrun-agent: %s", strerror(errno));
+    return dt_fail(DT_ERR_IO, "the socket to dtrun-agent, descriptor %d: %s%s", l->fd,
+                   strerror(errno), errno == EBADF ? "; the program has to leave it open" : "");
 }
 
 dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv *env, uint16_t port,
@@ -276,7 +289,7 @@ static void read_all(struct dt_agentlink *l)
     struct dt_rankmsg_from from;
     int r;
 
-    while ((r = dt_rankmsg_recv(l->fd, &msg, &from, MSG_DONTWAIT)) != 0) {
+    while ((r = dt_rankmsg_recv(dt_agentlink_fd(l), &msg, &from, MSG_DONTWAIT)) != 0) {
         if (r < 0 && errno == EAGAIN)
             return;
         if (r < 0 && errno != EPROTO && errno != EMFILE)
@@ -306,10 +319,11 @@ void dt_agentlink_heed(struct dt_agentlink *l)
 
 static void sleep_until_readable(struct dt_agentlink *l)
 {
-    struct pollfd p[2] = { { l->fd, POLLIN, 0 }, { l->nudge, POLLIN, 0 } };
+    int fd = dt_agentlink_fd(l);
+    struct pollfd p[2] = { { fd, POLLIN, 0 }, { l->nudge, POLLIN, 0 } };
     eventfd_t nudges;
 
-    if (poll(p, 2, -1) > 0 && p[1].revents)
+    if (fd >= 0 && poll(p, 2, -1) > 0 && p[1].revents)
         eventfd_read(l->nudge, &nudges);
 }
 
@@ -386,7 +400,7 @@ void dt_agentlink_failed(struct dt_agentlink *l, uint64_t comm, dt_result_t code
     msg.failed.code = code;
     msg.failed.rank = culprit;
     snprintf(msg.failed.text, sizeof msg.failed.text, "%s", text);
-    (void)dt_rankmsg_send(l->fd, &msg, -1, wait ? 0 : MSG_DONTWAIT);
+    (void)dt_rankmsg_send(dt_agentlink_fd(l), &msg, -1, wait ? 0 : MSG_DONTWAIT);
 }
 
 dt_result_t dt_agentlink_limit(struct dt_agentlink *l, uint32_t ms)

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "runtime/dtrun.h"
 #include "runtime/wire/hostshm.h"
@@ -18,6 +19,9 @@ struct dt_reply;
 
 struct dt_agentlink {
     int fd; /* -1: none */
+    /* which socket it is: a program may have closed it, and opened something else there */
+    dev_t dev;
+    ino_t ino;
     /* The agent has stopped a communicator for this reason, or all (0), or has itself ended. Any
      * thread calls it, and the other. */
     void (*stop)(void *arg, uint64_t comm, int code, uint32_t culprit);
@@ -37,6 +41,7 @@ struct dt_agentlink {
 struct dt_agentenv {
     int fd; /* -1: not started by dtrun */
     uint32_t rank;
+    uint32_t size;
     uint32_t nodes;
     uint32_t local_rank;
     uint32_t generation;
@@ -56,7 +61,9 @@ dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv 
  */
 dt_result_t dt_agentlink_table(struct dt_agentlink *l, const struct dt_hostshm *shm,
                                union dt_msg *table);
-/* No other thread may be using it. */
+/* fd, where it is still the socket; or -1 with errno EBADF. */
+int dt_agentlink_fd(const struct dt_agentlink *l);
+/* No other thread may be using it. What is not the socket any more stays open. */
 void dt_agentlink_close(struct dt_agentlink *l);
 
 /* Reads what the agent has said, without waiting. */

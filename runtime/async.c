@@ -65,9 +65,7 @@ static dt_result_t start(struct dt_async *a)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     a->started = pthread_create(&a->thread, NULL, make_calls, a) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return a->started ? DT_OK
-                      : dt_fail(DT_ERR_NOMEM, "a thread for calls in the background could not be "
-                                              "started (RLIMIT_NPROC?)");
+    return a->started ? DT_OK : DT_ERR_NOMEM;
 }
 
 dt_result_t dt_async_start(struct dt_async *a)

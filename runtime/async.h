@@ -40,7 +40,7 @@ struct dt_async { /* all zero at first */
 };
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
-/* DT_ERR_NOMEM: there can be no thread; nothing was handed in. */
+/* DT_ERR_NOMEM, of which nothing has been said: there can be no thread; nothing was handed in. */
 dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
 /* The same, before there is a task that needs it. */
 dt_result_t dt_async_start(struct dt_async *a);

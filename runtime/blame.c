@@ -150,6 +150,17 @@ void dt_blame_self(const struct dt_world *w, uint64_t comm)
     dt_comm_name(comm, e->comm);
 }
 
+dt_result_t dt_blame_refusal(const struct dt_world *w, uint64_t comm, enum dt_call_kind kind,
+                             dt_result_t r)
+{
+    if (r == DT_OK)
+        return r;
+    dt_blame_call(kind);
+    if (w)
+        dt_blame_self(w, comm);
+    return r;
+}
+
 /* The same for programs. */
 static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
                          const struct dt_call *call, const struct dt_ring *ring)

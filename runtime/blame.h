@@ -14,5 +14,9 @@ dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
  * on that communicator. */
 void dt_blame_call(enum dt_call_kind kind);
 void dt_blame_self(const struct dt_world *w, uint64_t comm);
+/* Both, of a call that was not made, and so has no number. w NULL: there is no such communicator.
+ * Returns r; of DT_OK nothing is told. */
+dt_result_t dt_blame_refusal(const struct dt_world *w, uint64_t comm, enum dt_call_kind kind,
+                             dt_result_t r);
 
 #endif

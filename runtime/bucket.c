@@ -8,10 +8,10 @@
  * them can reach (dt_mem_alloc). To get it is a collective call, which its thread makes before the
  * same bucket's turn on all ranks. Until then, when more buckets are under way than it has room
  * for, and where it is not to be had, other memory does. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/blame.h"
 #include "runtime/checks.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
@@ -43,8 +43,15 @@ struct flight {
     size_t room;
 };
 
+/* Whose calls fail, for dt_last_error_info. */
+struct owner {
+    const struct dt_world *world; /* NULL: there is no such communicator */
+    uint64_t comm;
+};
+
 struct dt_bucket {
     dt_comm_t *comm;
+    struct owner owner;
     size_t cap;
     dt_dtype_t dtype;
     dt_op_t op;
@@ -256,13 +263,18 @@ static void land(struct dt_bucket *b)
     flight_spare(b, f);
 }
 
+static dt_result_t refuse(const struct owner *o, dt_result_t r)
+{
+    return dt_blame_refusal(o->world, o->comm, DT_CALL_ALL_REDUCE, r);
+}
+
 /* name: of the public call, here and below. */
 static dt_result_t take_off(const char *name, struct dt_bucket *b, struct flight *f)
 {
     dt_result_t r = dt_context_hand_in(name, b->comm, &f->task);
 
     if (r != DT_OK)
-        return r;
+        return refuse(&b->owner, r);
     if (b->first)
         b->last->next = f;
     else
@@ -271,10 +283,14 @@ static dt_result_t take_off(const char *name, struct dt_bucket *b, struct flight
     return DT_OK;
 }
 
+/* One that had no memory for its first piece has nothing that other ranks wait for. */
 static dt_result_t flush(const char *name, struct dt_bucket *b)
 {
-    dt_result_t r = b->filling ? take_off(name, b, b->filling) : DT_OK;
+    dt_result_t r;
 
+    if (!b->filling || b->filling->n == 0)
+        return DT_OK;
+    r = take_off(name, b, b->filling);
     if (r == DT_OK)
         b->filling = NULL;
     return r;
@@ -282,15 +298,15 @@ static dt_result_t flush(const char *name, struct dt_bucket *b)
 
 static const char pushing[] = "dt_bucket_push";
 
-static dt_result_t out_of_memory(void)
+static dt_result_t out_of_memory(const struct dt_bucket *b)
 {
-    return dt_fail(DT_ERR_NOMEM, "%s: out of memory", pushing);
+    return refuse(&b->owner, dt_fail(DT_ERR_NOMEM, "%s: out of memory", pushing));
 }
 
 static dt_result_t push_alone(struct dt_bucket *b, void *buf, size_t bytes)
 {
     struct flight *f = flight_new(b, true);
-    dt_result_t r = f && add_piece(f, buf, bytes) ? flush(pushing, b) : out_of_memory();
+    dt_result_t r = f && add_piece(f, buf, bytes) ? flush(pushing, b) : out_of_memory(b);
 
     if (r == DT_OK)
         r = take_off(pushing, b, f);
@@ -309,15 +325,17 @@ static dt_result_t push_together(struct dt_bucket *b, void *buf, size_t bytes)
         return r;
     if (!b->filling)
         b->filling = flight_new(b, false);
-    return b->filling && add_piece(b->filling, buf, bytes) ? DT_OK : out_of_memory();
+    return b->filling && add_piece(b->filling, buf, bytes) ? DT_OK : out_of_memory(b);
 }
 
 /* In a child of the rank's process its memory is still the rank's, and nobody makes its calls. */
 static dt_result_t check_bucket(const char *name, const struct dt_bucket *b)
 {
+    static const struct owner nobody;
+
     if (!b)
-        return dt_fail(DT_ERR_ARG, "%s: no bucket was given", name);
-    return dt_context_check_process(name);
+        return refuse(&nobody, dt_fail(DT_ERR_ARG, "%s: no bucket was given", name));
+    return refuse(&b->owner, dt_context_check_process(name));
 }
 
 static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t count)
@@ -325,7 +343,7 @@ static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t
     dt_result_t r = check_bucket(pushing, b);
 
     if (r == DT_OK)
-        r = dt_check_buffer(pushing, buf, count, b->dtype);
+        r = refuse(&b->owner, dt_check_buffer(pushing, buf, count, b->dtype));
     if (r != DT_OK)
         return r;
     return b->failed == DT_OK ? DT_OK : dt_error_again(&b->error);
@@ -362,41 +380,42 @@ dt_result_t dt_bucket_wait(dt_bucket_t *b)
     return r == DT_OK ? empty("dt_bucket_wait", b) : r;
 }
 
-static void see_nothing(struct dt_comm *c, void *arg)
+static void see_owner(struct dt_comm *c, void *owner)
 {
-    (void)c;
-    (void)arg;
+    *(struct owner *)owner = (struct owner){ c->world, c->id };
 }
 
-static dt_result_t check_create(const dt_comm_t *comm, dt_dtype_t dtype, dt_op_t op,
-                                dt_bucket_t **bucket)
+static dt_result_t create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
+                          struct owner *owner, dt_bucket_t **bucket)
 {
     static const char name[] = "dt_bucket_create";
-    dt_result_t r;
+    dt_result_t r = dt_context_see(name, comm, see_owner, owner);
 
-    if (!bucket)
-        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the bucket", name);
-    *bucket = NULL;
-    r = dt_context_see(name, comm, see_nothing, NULL);
     if (r == DT_OK)
         r = dt_check_buffer(name, NULL, 0, dtype);
-    return r == DT_OK ? dt_check_op(name, dtype, op) : r;
+    if (r == DT_OK)
+        r = dt_check_op(name, dtype, op);
+    if (r != DT_OK)
+        return r;
+    *bucket = calloc(1, sizeof **bucket);
+    if (!*bucket)
+        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
+    **bucket = (struct dt_bucket){
+        .comm = comm, .owner = *owner, .cap = bytes ? bytes : DEFAULT_CAP, .dtype = dtype, .op = op
+    };
+    return DT_OK;
 }
 
 dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,
                              dt_bucket_t **bucket)
 {
-    dt_result_t r = check_create(comm, dtype, op, bucket);
+    struct owner owner = { 0 };
 
-    if (r != DT_OK)
-        return r;
-    *bucket = calloc(1, sizeof **bucket);
-    if (!*bucket)
-        return dt_fail(DT_ERR_NOMEM, "dt_bucket_create: out of memory");
-    **bucket = (struct dt_bucket){
-        .comm = comm, .cap = bytes ? bytes : DEFAULT_CAP, .dtype = dtype, .op = op
-    };
-    return DT_OK;
+    if (!bucket)
+        return refuse(&owner, dt_fail(DT_ERR_ARG, "dt_bucket_create: there is nowhere to put the "
+                                                  "bucket"));
+    *bucket = NULL;
+    return refuse(&owner, create(comm, bytes, dtype, op, &owner, bucket));
 }
 
 static void free_all(struct flight *f)

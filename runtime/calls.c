@@ -2,6 +2,7 @@
  * and goes to the ways of the host or of a device. */
 #include "runtime/checks.h"
 #include "runtime/collective.h"
+#include "runtime/context.h"
 #include "runtime/dtype.h"
 #include "runtime/operation.h"
 #include "runtime/reduceoptions.h"
@@ -109,11 +110,36 @@ static struct dt_operation all_reduce(const struct dt_operation_kind *kind, dt_c
                                   .options = options };
 }
 
+/* Whether there is nothing to tell of the arguments, nothing to choose and nothing to resolve: few
+ * bytes of host memory, of which an operation would take longer to make than to check. */
+static bool is_plain(const void *in, const void *out, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    size_t bytes;
+
+    if (!dt_op_applies(op, dtype) || count == 0 || count > FEW_BYTES)
+        return false;
+    bytes = count * dt_dtype_size(dtype);
+    return bytes <= FEW_BYTES && in && out && in != DT_IN_PLACE && out != DT_IN_PLACE &&
+           (in == out || !dt_buffers_overlap(in, bytes, out, bytes)) &&
+           dt_device_memory_of_few(in, out) == DT_MEMORY_HOST &&
+           !dt_reduceoptions_default(count, dtype, op);
+}
+
+/* Of a plain one nothing is refused but its communicator, which an operation is to tell. */
 dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                           dt_dtype_t dtype, dt_op_t op)
 {
-    struct dt_operation o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
+    struct dt_operation o;
+    struct dt_comm *c;
+    dt_result_t r;
 
+    if (is_plain(in, out, count, dtype, op) &&
+        dt_context_enter(dti_all_reduce.name, comm, &c) == DT_OK) {
+        r = dt_comm_all_reduce(c, in, out, count, dtype, op);
+        dt_context_leave(c);
+        return r;
+    }
+    o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
     return dt_operation_make(&o);
 }
 

@@ -125,30 +125,22 @@ dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t coun
     return all_reduce_as(c, buf, buf, count, dtype, op, options, &done, pieces);
 }
 
-dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes)
-{
-    struct dt_call call = {
-        .count = (size_t)c->size * bytes / 8, .dtype = DT_U64, .op = DT_BOR, .root = -1
-    };
-    dt_result_t r = dt_comm_begin(c, &call, kind);
-
-    return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, NULL, table, table)) : r;
-}
-
-/* Root's host has it from root; the leaders pass it on; every other host has it from its leader. */
+/* Root gives the data to its host's leader, unless it leads itself; the leaders pass them on to
+ * each other, and then to their hosts. So nobody is done before its leader has heard of all hosts,
+ * and the ranks of root's host, which have the data already, wait for theirs nevertheless. */
 static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes,
                           uint32_t root)
 {
-    uint32_t home = c->node_of[root];
+    uint32_t home = c->node_of[root], from = c->node == home ? dt_comm_local_rank(c, root) : 0;
     dt_result_t r = DT_OK;
 
-    if (c->node == home)
-        r = dt_shm_share(&c->shm, buf, bytes, dt_comm_local_rank(c, root));
+    if (c->nodes == 1)
+        return dt_shm_share(&c->shm, buf, bytes, from);
+    if (from)
+        r = dt_shm_share(&c->shm, buf, bytes, from);
     if (r == DT_OK && dt_comm_leads(c))
         r = dt_lanes_broadcast(&c->lanes, call, buf, bytes, home);
-    if (r == DT_OK && c->node != home)
-        r = dt_shm_share(&c->shm, buf, bytes, 0);
-    return r;
+    return r == DT_OK ? dt_shm_share(&c->shm, buf, from ? 0 : bytes, 0) : r;
 }
 
 static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes)
@@ -180,6 +172,33 @@ static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
     if (r == DT_OK && c->nodes > 1)
         r = dt_shm_share(&c->shm, NULL, 0, 0);
     return r;
+}
+
+static dt_result_t show_and(struct dt_comm *c, const struct dt_call *call, void *table,
+                            void (*then)(void *arg), void *arg)
+{
+    dt_result_t r = all_reduce(c, call, NULL, table, table);
+
+    if (r != DT_OK || !then)
+        return r;
+    then(arg);
+    return meet(c, call);
+}
+
+dt_result_t dt_comm_show_and(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes,
+                             void (*then)(void *arg), void *arg)
+{
+    struct dt_call call = {
+        .count = (size_t)c->size * bytes / 8, .dtype = DT_U64, .op = DT_BOR, .root = -1
+    };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, show_and(c, &call, table, then, arg)) : r;
+}
+
+dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes)
+{
+    return dt_comm_show_and(c, kind, table, bytes, NULL, NULL);
 }
 
 dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t bytes)
@@ -322,7 +341,7 @@ static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call
                                      .lanes = &c->lanes,
                                      .width = c->twolevel.width,
                                      .size = (uint32_t)c->size,
-                                     .node_of = c->node_of };
+                                     .roster = &c->roster };
 
     return dt_ringgather(&g, call, in, out, blocks);
 }

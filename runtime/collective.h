@@ -24,6 +24,9 @@ dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dty
 /* Shows every rank's block of a table, that has one for each rank, to all others. All other blocks
  * are zero before; bytes: of a block, in whole words of 8. */
 dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes);
+/* The same call, which then does something that is no call on c, and ends when all have done so. */
+dt_result_t dt_comm_show_and(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes,
+                             void (*then)(void *arg), void *arg);
 /* Those that give ranks parts of their own, as of shmmove.h and movement.h, which say what may
  * overlap. kind: what the call counts as. */
 dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t count,

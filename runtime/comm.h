@@ -22,6 +22,7 @@
 #include "runtime/host/shm.h"
 #include "runtime/host/trouble.h"
 #include "runtime/host/twolevel.h"
+#include "runtime/pairnotes.h"
 #include "runtime/tuning.h"
 #include "runtime/world.h"
 
@@ -42,11 +43,12 @@ struct dt_comm {
     struct dt_u32s locals; /* the ranks of this host, by local rank */
     uint32_t *local_ranks; /* the same, the job's */
     uint64_t calls;
-    struct dt_way **ways;     /* by peer, to it and from it (ways.h); NULL before the first */
-    _Atomic uint32_t passing; /* calls between two ranks that are not over */
-    bool shut;                /* for threads that keep it in its slot: no call may begin */
-    bool uneven;              /* between dt_join_begin and dt_join (uneven.h) */
-    bool announcing;          /* the call is an announcement, or has been announced */
+    struct dt_way **ways;      /* by peer, to it and from it (ways.h); NULL before the first */
+    _Atomic uint32_t passing;  /* calls between two ranks that are not over */
+    struct dt_pairnotes notes; /* those in which threads wait */
+    bool shut;                 /* for threads that keep it in its slot: no call may begin */
+    bool uneven;               /* between dt_join_begin and dt_join (uneven.h) */
+    bool announcing;           /* the call is an announcement, or has been announced */
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
     dt_result_t failed;                       /* DT_OK, or what every call returns */
     dt_error_info_t error;                    /* likewise */

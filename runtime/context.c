@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/blame.h"
+#include "runtime/futex.h"
 #include "runtime/joining.h"
 #include "runtime/recorder.h"
 #include "runtime/slots.h"
@@ -16,9 +16,10 @@
 enum state { BEFORE, READY, AFTER };
 
 static struct {
-    _Atomic int state;   /* enum state; changes while all slots are held */
-    _Atomic bool forked; /* this process is a child of the one that called dt_init */
-    struct dt_world job; /* its numbers stay readable after dt_finalize */
+    _Atomic int state;      /* enum state; changes while all slots are held */
+    _Atomic bool forked;    /* this process is a child of the one that called dt_init */
+    _Atomic uint32_t steps; /* threads in dt_step, which hold no slot */
+    struct dt_world job;    /* its numbers stay readable after dt_finalize */
     struct dt_comm world;
 } dti_context;
 
@@ -56,6 +57,20 @@ static dt_result_t fail_handle(const char *name, bool freed)
                            "(dt_comm_free, dt_finalize)",
                            name)
                  : dt_fail(DT_ERR_ARG, "%s: comm is no communicator", name);
+}
+
+/* "rank 3 (host2): dt_isend: out of memory". Nothing has begun. */
+static dt_result_t fail_want(const char *name, const char *what)
+{
+    const struct dt_world *w = &dti_context.job;
+    char me[DT_WORLD_NAME];
+
+    return dt_fail(DT_ERR_NOMEM, "%s: %s: %s", dt_world_name(w, (uint32_t)w->rank, me), name, what);
+}
+
+dt_result_t dt_context_fail_thread(const char *name)
+{
+    return fail_want(name, "no thread for calls in the background can be started (RLIMIT_NPROC?)");
 }
 
 /* What has no slot to enter. */
@@ -99,6 +114,8 @@ dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct d
         r = check_state(name);
     if (r == DT_OK)
         r = dt_slot_hand_in(comm, task);
+    if (r == DT_ERR_NOMEM)
+        return dt_context_fail_thread(name);
     return r == DT_ERR_ARG ? fail_handle(name, dt_slot_ever(comm)) : r;
 }
 
@@ -158,7 +175,7 @@ static void arrive(struct dt_comm *c, void *arg)
     }
     a->way = dt_way_find(c, a->end.peer, a->end.giving);
     if (!a->way) {
-        a->result = dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank);
+        a->result = fail_want(a->name, "out of memory");
         dt_comm_stop(c, DT_ERR_NOMEM, (uint32_t)c->world->rank, dt_last_error());
         return;
     }
@@ -168,8 +185,10 @@ static void arrive(struct dt_comm *c, void *arg)
         return;
     }
     a->result = dt_way_hand_in(a->way, a->task, a->parcel->buf, a->parcel->count, a->parcel->dtype);
-    if (a->result != DT_OK)
-        dt_way_passed(c);
+    if (a->result == DT_OK)
+        return;
+    dt_context_fail_thread(a->name);
+    dt_way_passed(c);
 }
 
 dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
@@ -281,7 +300,7 @@ static dt_result_t join(struct dt_slot *s)
     c->slot = s;
     dt_slot_set_world(c);
     if (r == DT_OK)
-        r = dt_comm_join(c);
+        r = dt_comm_join(c, DT_CALL_INIT);
     if (r == DT_OK)
         return r;
     dt_slot_clear(s);
@@ -390,6 +409,14 @@ static void drop(struct dt_comm *c)
         dt_comm_destroy(c);
 }
 
+static void await_steps(void)
+{
+    uint32_t steps;
+
+    while ((steps = atomic_load(&dti_context.steps)))
+        dt_futex_wait(&dti_context.steps, steps);
+}
+
 dt_result_t dt_finalize(void)
 {
     dt_result_t r = dt_context_check_process("dt_finalize");
@@ -404,6 +431,7 @@ dt_result_t dt_finalize(void)
     if (r == DT_OK) {
         r = dt_comm_leave(&dti_context.world);
         dti_context.state = AFTER;
+        await_steps();
         dt_slots_clear_all(drop);
     }
     dt_slots_leave_all();
@@ -447,15 +475,26 @@ int dt_generation(void)
     return dti_context.state == BEFORE ? -1 : (int)dti_context.job.generation;
 }
 
-void dt_step(int64_t step)
+static void note_step(int64_t step)
 {
     struct dt_world *w = &dti_context.job;
-
-    if (dti_context.state != READY || dti_context.forked)
-        return;
     struct dt_hostshm_rank *me = &w->shm.ranks[w->local_rank];
+    int64_t watched;
+
     atomic_store_explicit(&me->step, step, memory_order_relaxed);
-    int64_t watched = atomic_load_explicit(&me->watch_step, memory_order_relaxed);
+    watched = atomic_load_explicit(&me->watch_step, memory_order_relaxed);
     if (step >= watched && watched != DT_HOSTSHM_NO_STEP)
         dt_agentlink_hold(&w->agent, step);
+}
+
+/* Counted first: either this sees that dt_finalize has come so far, or that sees this. */
+void dt_step(int64_t step)
+{
+    if (dti_context.forked)
+        return;
+    atomic_fetch_add(&dti_context.steps, 1);
+    if (dti_context.state == READY)
+        note_step(step);
+    if (atomic_fetch_sub(&dti_context.steps, 1) == 1 && dti_context.state == AFTER)
+        dt_futex_wake_all(&dti_context.steps);
 }

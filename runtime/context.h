@@ -36,6 +36,8 @@ struct dt_parcel { /* what is to go there, or where it is to come */
 /* The task calls dt_way_pass with its parcel, and dt_way_passed. */
 dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
                                    const struct dt_parcel *parcel, struct dt_task *task);
+/* DT_ERR_NOMEM of dt_async_hand_in and its like: says which call needed the thread. */
+dt_result_t dt_context_fail_thread(const char *name);
 /* For what needs no communicator. DT_ERR_STATE: in a forked child. */
 dt_result_t dt_context_check_process(const char *name);
 

@@ -21,17 +21,17 @@
  *    waits for the other ranks, what other threads ask for is DT_ERR_STATE.
  *  - A signal handler may ask for numbers (dt_rank to dt_generation), and make no other call:
  *    what it has interrupted may hold the lock that it would wait for. dt_comm_abort, too, is for
- *    a thread, such as one that waits for signals.
+ *    a thread, such as one that waits for signals. A thread stays in a call until that returns:
+ *    one that is cancelled there, or jumps out of it, keeps the lock.
  *  - A child that a rank has forked can make none of these calls: DT_ERR_STATE.
  *
  * Except where a function says otherwise, failures are final: after DT_ERR_PEER, DT_ERR_MISMATCH
  * and the like every later call returns the same, and the program should end; dtrun starts the job
  * again.
  *
- * Calls that do not fit return DT_ERR_MISMATCH on all ranks of the communicator, but that between
- * hosts dt_broadcast and dt_reduce may return DT_OK on a rank which has given, or been given, what
- * it expected before another saw the misfit: its next call on the communicator, dt_comm_free and
- * dt_finalize too, then returns it. */
+ * Calls that do not fit return DT_ERR_MISMATCH on all ranks of the communicator; a rank that has
+ * not returned from the call before may get it there. No collective returns DT_OK before all ranks
+ * have come to it: the root of a broadcast waits for all, and so does every rank in a reduce. */
 #ifndef DTRUN_H
 #define DTRUN_H
 
@@ -161,7 +161,7 @@ DT_API int dt_local_size(void);
 DT_API int dt_generation(void);
 
 /* Says that training step number "step" begins: for reports, and for faults asked for with
- * --inject. Costs a store; does nothing outside dt_init and dt_finalize. */
+ * --inject. Costs nanoseconds; does nothing outside dt_init and dt_finalize. */
 DT_API void dt_step(int64_t step);
 
 /* Communicators: some ranks of the job, numbered from 0, that make collective calls among each
@@ -179,7 +179,8 @@ DT_API dt_result_t dt_comm_dup(dt_comm_t *comm, dt_comm_t **out);
  * failed it waits for nobody, frees all the same, and returns that failure. */
 DT_API dt_result_t dt_comm_free(dt_comm_t *comm);
 /* Makes every call on comm, on all its ranks, now and later, return DT_ERR_ABORTED. Never waits,
- * and may be called while other threads are inside calls. DT_WORLD: on every communicator. */
+ * and may be called while other threads are inside calls. Other hosts hear of it a moment later: a
+ * call to which all had come may end well there. DT_WORLD: on every communicator. */
 DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
 /* For how long calls on comm may wait for ranks that do not come: from its next call on, in this
  * process. 0: for ever; DT_TIMEOUT_DEFAULT: as dtrun's --collective-timeout says. What comes of a

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,7 +210,7 @@ static void tell(const struct dt_world *w, uint64_t comm, dt_result_t result, co
     size_t n = dt_recorder_read(&records);
 
     snprintf(why, sizeof why, "%s", trouble);
-    dt_lastcalls_tell(w->agent.fd, &m, records, n, dt_clock_ns());
+    dt_lastcalls_tell(dt_agentlink_fd(&w->agent), &m, records, n, dt_clock_ns());
     free(records);
 }
 
@@ -227,19 +226,17 @@ static void dump_and_tell(const struct dt_world *w, uint64_t comm, const dt_erro
 void dt_dump_failure(const struct dt_world *w, uint64_t comm)
 {
     static atomic_flag done = ATOMIC_FLAG_INIT;
+    _Atomic uint32_t *flags = &w->shm.ranks[w->local_rank].flags;
     dt_error_info_t failure;
-    sigset_t term, before;
 
     if (w->settings.recorder_is_off || !w->settings.recorder_calls ||
         atomic_flag_test_and_set(&done))
         return;
-    sigemptyset(&term);
-    sigaddset(&term, SIGTERM); /* dtrun is about to end this process */
-    pthread_sigmask(SIG_BLOCK, &term, &before);
+    atomic_fetch_or(flags, DT_HOSTSHM_DUMPING); /* dtrun is about to end this process */
     dt_error_keep(&failure);
     dump_and_tell(w, comm, &failure);
     dt_error_again(&failure);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    atomic_fetch_and(flags, ~(uint32_t)DT_HOSTSHM_DUMPING);
 }
 
 static bool ends_in(const char *s, const char *end)

@@ -221,11 +221,11 @@ static void choose_waits(struct dt_comm *c)
     c->mesh.spins = c->shm.crowded ? 0 : (unsigned)c->tuning.net_spins;
 }
 
-dt_result_t dt_comm_join(struct dt_comm *c)
+dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind)
 {
     struct dt_tuning_table *tuning = &c->world->tuning;
-    dt_result_t r = c->id == 0 ? dt_comm_meet_first(c, DT_CALL_INIT, tuning, sizeof *tuning)
-                               : dt_comm_meet(c, DT_CALL_SPLIT);
+    dt_result_t r =
+        c->id == 0 ? dt_comm_meet_first(c, kind, tuning, sizeof *tuning) : dt_comm_meet(c, kind);
 
     if (r != DT_OK)
         return r;

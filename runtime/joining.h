@@ -9,8 +9,8 @@
  * the next two do, dt_comm_release ends it. */
 dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
                            const uint32_t *ranks, uint32_t n);
-/* Connects the ranks, and returns when they have met. */
-dt_result_t dt_comm_join(struct dt_comm *c);
+/* Connects the ranks, and returns when they have met in their first call, which is told as kind. */
+dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind);
 /* Changes the thresholds by which c's calls choose their way; at once on all ranks, and for threads
  * that keep it in its slot, too. */
 void dt_comm_add_tuning(struct dt_comm *c, const struct dt_tuning_table *table);

@@ -85,6 +85,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/memory.c \
 	runtime/operation.c runtime/operation.h \
 	runtime/pair.c \
+	runtime/pairnotes.c runtime/pairnotes.h \
 	runtime/parcels.c runtime/parcels.h \
 	runtime/parts.c \
 	runtime/recorder.c runtime/recorder.h \

@@ -64,7 +64,7 @@ static dt_result_t agree(struct dt_comm *c, size_t bytes, void *part, int error)
     dt_result_t r;
 
     if (!errors)
-        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->rank));
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
     errors[c->rank] = part ? 0 : (uint64_t)error;
     r = dt_comm_show(c, DT_CALL_ALLOC, errors, sizeof *errors);
     for (int rank = 0; r == DT_OK && rank < c->size; rank++) {

@@ -26,15 +26,9 @@ static void see_place(struct dt_comm *c, void *arg)
     *(struct place *)arg = place_in(c);
 }
 
-/* Of a call that was not made, and so has no number: this rank is to blame. */
 static dt_result_t tell(const struct dt_operation *o, const struct place *p, dt_result_t r)
 {
-    if (r == DT_OK)
-        return r;
-    dt_blame_call(o->kind->call);
-    if (p->world)
-        dt_blame_self(p->world, p->comm);
-    return r;
+    return dt_blame_refusal(p->world, p->comm, o->kind->call, r);
 }
 
 /* What ends a communicator has been told with more. */

@@ -1,7 +1,6 @@
 #include "runtime/reduceoptions.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/dtype.h"

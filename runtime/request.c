@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/async.h"
+#include "runtime/blame.h"
 #include "runtime/context.h"
 #include "runtime/slots.h"
 
@@ -191,8 +192,10 @@ static void claim_ripe_or_unpark(struct dt_comm *c, void *arg)
     struct visit *v = arg;
 
     claim_ripe(c, arg);
-    if (v->task->way->parked == v->task)
-        v->result = dt_way_unpark(v->task->way);
+    if (v->task->way->parked != v->task || dt_way_unpark(v->task->way) == DT_OK)
+        return;
+    v->result = dt_blame_refusal(c->world, c->id, v->watch.giving ? DT_CALL_SEND : DT_CALL_RECV,
+                                 dt_context_fail_thread("dt_wait_for"));
 }
 
 /* Unless it is done. */

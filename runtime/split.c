@@ -51,7 +51,7 @@ static dt_result_t settle(struct dt_comm *c, const struct dt_comm *parent, uint6
         r = dt_comm_fail(c, dt_fail(DT_ERR_NOMEM,
                                     "rank %d: there are %d communicators already: free some",
                                     w->rank, DT_SLOTS));
-    return r == DT_OK ? dt_comm_join(c) : r;
+    return r;
 }
 
 void dt_comm_destroy(struct dt_comm *c)
@@ -65,29 +65,54 @@ void dt_comm_destroy(struct dt_comm *c)
     free(c);
 }
 
-/* members: room for as many ranks as parent has. */
-static dt_result_t make(struct dt_comm *parent, const struct dt_split_word *words,
-                        uint32_t *members, struct dt_comm **out)
-{
-    uint32_t n = dt_split_members(words, (uint32_t)parent->size, (uint32_t)parent->rank, members);
-    uint64_t id = words[members[0]].id;
-    struct dt_comm *c = calloc(1, sizeof *c);
-    dt_result_t r;
+/* What comes of a split, on this rank. */
+struct offspring {
+    struct dt_comm *parent;
+    const struct dt_split_word *words;
+    uint32_t *members;    /* room for as many ranks as parent has */
+    struct dt_comm *comm; /* NULL: none */
+    dt_result_t made;
+};
 
-    if (!c) {
-        r = dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", parent->world->rank);
+static dt_result_t make(struct offspring *o)
+{
+    struct dt_comm *parent = o->parent;
+    uint32_t n =
+        dt_split_members(o->words, (uint32_t)parent->size, (uint32_t)parent->rank, o->members);
+    uint64_t id = o->words[o->members[0]].id;
+
+    o->comm = calloc(1, sizeof *o->comm);
+    if (!o->comm) {
+        dt_result_t r = dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", parent->world->rank);
+
         dt_agentlink_failed(&parent->world->agent, id, r, (uint32_t)parent->world->rank,
                             dt_last_error(), true);
         return r;
     }
     for (uint32_t i = 0; i < n; i++)
-        members[i] = parent->ranks[members[i]];
-    r = settle(c, parent, id, members, n);
+        o->members[i] = parent->ranks[o->members[i]];
+    return settle(o->comm, parent, id, o->members, n);
+}
+
+static void make_own(void *arg)
+{
+    struct offspring *o = arg;
+
+    if (o->words[o->parent->rank].color)
+        o->made = make(o);
+}
+
+/* r: what came of the call on parent. Who has failed in that before it made the new one cannot stop
+ * it: so nobody waits there before all have made theirs. */
+static dt_result_t join(struct offspring *o, enum dt_call_kind kind, dt_result_t r)
+{
+    struct dt_comm *c = o->comm;
+
+    if (o->made != DT_OK || !c)
+        return r == DT_OK ? o->made : r;
     if (r == DT_OK)
-        *out = c;
-    else
-        dt_comm_destroy(c);
-    return r;
+        return dt_comm_join(c, kind);
+    return dt_comm_fail(c, dt_trouble(&c->trouble, r, o->parent->trouble.rank));
 }
 
 dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, uint64_t color,
@@ -96,6 +121,7 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
     size_t n = (size_t)parent->size;
     struct dt_split_word *words = calloc(n, sizeof *words);
     uint32_t *members = calloc(n, sizeof *members);
+    struct offspring o = { .parent = parent, .words = words, .members = members };
     dt_result_t r;
 
     *out = NULL;
@@ -108,11 +134,13 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
         /* Before any rank can know of the new one, and stop it. */
         atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
         words[parent->rank] = (struct dt_split_word){ color, key, new_id(w) };
-        r = dt_comm_show(parent, kind, words, sizeof *words);
-        if (r == DT_OK && color)
-            r = make(parent, words, members, out);
+        r = join(&o, kind, dt_comm_show_and(parent, kind, words, sizeof *words, make_own, &o));
         atomic_fetch_sub(&w->shm.ranks[w->local_rank].joining, 1);
     }
+    if (r == DT_OK)
+        *out = o.comm;
+    else if (o.comm)
+        dt_comm_destroy(o.comm);
     free(words);
     free(members);
     return r;

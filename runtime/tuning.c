@@ -23,6 +23,7 @@
     KEY(shm_huge, 16 * MIB, BYTES_MOST, false)                                                     \
     KEY(shm_spins, 2000, LOOKS_MOST, false) /* some tens of microseconds */                        \
     KEY(shm_yields, 200, LOOKS_MOST, false)                                                        \
+    KEY(shm_yields_crowded, 50, LOOKS_MOST, false)                                                 \
     KEY(net_exchange, 0, BYTES_MOST, true)                                                         \
     KEY(net_gather, 8 * KIB, MIB, true)                                                            \
     KEY(net_lane, 2 * MIB, BYTES_MOST, true)                                                       \

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/blame.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/dtype.h"
@@ -11,7 +12,7 @@
 /* What is announced; the largest value of all ranks counts. */
 enum word {
     WHAT, /* kind, type, operation and wire, a byte each; 0: this rank has no more data */
-    COUNT,
+    BYTES,
     LATE,     /* the rank that has joined last has the largest */
     PRESCALE, /* this and what follows: as bits, which ranks without data leave to the others */
     POSTSCALE,
@@ -52,7 +53,7 @@ dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
     const dt_all_reduce_options_t *how = c->announced ? c->announced : &none;
     int64_t words[WORDS] = {
         [WHAT] = call->kind << 24 | call->dtype << 16 | call->op << 8 | (int)how->wire,
-        [COUNT] = (int64_t)call->count,
+        [BYTES] = (int64_t)(call->count * dt_dtype_size((dt_dtype_t)call->dtype)),
         [PRESCALE] = to_bits(how->prescale),
         [POSTSCALE] = to_bits(how->postscale),
         [THRESHOLD] = to_bits((double)how->threshold),
@@ -63,7 +64,7 @@ dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce in "
                        "host memory and dt_barrier",
-                       c->rank);
+                       c->world->rank);
     return tell(c, words);
 }
 
@@ -116,18 +117,32 @@ static dt_all_reduce_options_t options_of(const int64_t words[WORDS])
     return how;
 }
 
+static dt_result_t say_no_memory(struct dt_comm *c, size_t count, dt_dtype_t dtype)
+{
+    char me[DT_WORLD_NAME];
+    dt_result_t r =
+        dt_fail(DT_ERR_NOMEM,
+                "%s: dt_join: no memory to take part in the all-reduce of %zu %s that "
+                "other ranks make",
+                dt_world_name(c->world, (uint32_t)c->world->rank, me), count, dt_dtype_name(dtype));
+
+    dt_blame_call(DT_CALL_ALL_REDUCE);
+    dt_blame_self(c->world, c->id);
+    return dt_comm_fail(c, r);
+}
+
 static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
 {
     dt_all_reduce_options_t how = options_of(words);
     dt_dtype_t dtype = (dt_dtype_t)(words[WHAT] >> 16 & 0xff);
     dt_op_t op = (dt_op_t)(words[WHAT] >> 8 & 0xff);
-    size_t count = (size_t)words[COUNT], bytes;
-    bool fits = !__builtin_mul_overflow(count, dt_dtype_size(dtype), &bytes) && bytes < PTRDIFF_MAX;
-    void *buf = fits ? malloc(bytes + 1) : NULL; /* type and count may be of different ranks */
+    size_t bytes = (size_t)words[BYTES];
+    size_t count = bytes / dt_dtype_size(dtype); /* which may be another rank's */
+    void *buf = malloc(bytes + 1);
     dt_result_t r;
 
     if (!buf)
-        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: dt_join: out of memory", c->rank));
+        return say_no_memory(c, count, dtype);
     dt_uneven_fill(buf, count, dtype, op);
     r = dt_comm_all_reduce_nothing(c, buf, count, dtype, op, &how, (uint64_t)words[PIECES]);
     free(buf);
@@ -184,7 +199,7 @@ dt_result_t dt_join_begin(dt_comm_t *comm)
         return r;
     if (c->uneven)
         r = dt_fail(DT_ERR_STATE, "rank %d: dt_join_begin was called twice; dt_join comes between",
-                    c->rank);
+                    c->world->rank);
     c->uneven = true;
     dt_context_leave(c);
     return r;
@@ -199,7 +214,7 @@ dt_result_t dt_join(dt_comm_t *comm, int *last)
     if (r != DT_OK)
         return r;
     r = c->uneven ? join(c, last ? last : &who)
-                  : dt_fail(DT_ERR_STATE, "rank %d: dt_join without dt_join_begin", c->rank);
+                  : dt_fail(DT_ERR_STATE, "rank %d: dt_join without dt_join_begin", c->world->rank);
     dt_context_leave(c);
     return r;
 }

@@ -12,8 +12,8 @@
  * not take part in it. */
 dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call);
 
-/* Fills count elements with what leaves every other operand as it is. For
- * DT_AVG that is what it is for DT_SUM. */
+/* Fills count elements with what leaves every other operand as it is. For DT_AVG that is what it
+ * is for DT_SUM. */
 void dt_uneven_fill(void *buf, size_t count, dt_dtype_t dtype, dt_op_t op);
 
 #endif

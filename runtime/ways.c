@@ -200,27 +200,30 @@ static struct dt_hostshm_rank *noted_at(const struct dt_comm *c)
     return &c->shm.map.ranks[c->local_rank];
 }
 
-static int note(const struct dt_way *w)
+static void note(struct dt_comm *c, struct dt_pairnote *own, uint64_t number, int peer, bool giving)
 {
-    return dt_hostshm_enter_pair(
-        noted_at(w->comm),
-        dt_hostshm_pair(w->calls, (uint32_t)w->peer, w->giving ? DT_CALL_SEND : DT_CALL_RECV));
+    unsigned kind = giving ? DT_CALL_SEND : DT_CALL_RECV;
+
+    dt_pairnotes_enter(&c->notes, noted_at(c), own, dt_hostshm_pair(number, (uint32_t)peer, kind));
+}
+
+static void unnote(struct dt_comm *c, struct dt_pairnote *own)
+{
+    dt_pairnotes_leave(&c->notes, noted_at(c), own);
 }
 
 void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch)
 {
     watch->comm = c;
     atomic_fetch_add(&c->passing, 1);
-    watch->place = dt_hostshm_enter_pair(
-        noted_at(c), dt_hostshm_pair(watch->ticket + 1, (uint32_t)watch->peer,
-                                     watch->giving ? DT_CALL_SEND : DT_CALL_RECV));
+    note(c, &watch->note, watch->ticket + 1, watch->peer, watch->giving);
 }
 
 void dt_way_unwatch(struct dt_waywatch *watch)
 {
     if (!watch->comm)
         return;
-    dt_hostshm_leave_pair(noted_at(watch->comm), watch->place);
+    unnote(watch->comm, &watch->note);
     dt_way_passed(watch->comm);
 }
 
@@ -234,21 +237,23 @@ static dt_result_t check_stopped(struct dt_way *w)
 
 dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
 {
+    struct dt_pairnote own;
     dt_result_t r = DT_OK;
-    int place;
 
     if (!w->begun) {
         begin(w, buf, count, dtype);
         r = check_stopped(w);
     }
     w->begun = false;
-    place = watched ? note(w) : -1;
+    if (watched)
+        note(w->comm, &own, w->calls, w->peer, w->giving);
     if (r == DT_OK)
         r = move(w, buf);
     dt_ring_end(w->shm.ring, r, w->shm.way, w->shm.way ? NULL : "tcp");
     if (r != DT_OK)
         r = fail(w, &w->call);
-    dt_hostshm_leave_pair(noted_at(w->comm), place); /* last, as in dt_comm_end */
+    if (watched)
+        unnote(w->comm, &own); /* last, as in dt_comm_end */
     return r;
 }
 

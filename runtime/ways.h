@@ -63,7 +63,7 @@ struct dt_waywatch {
     bool giving;
     uint32_t ticket;      /* in the way's lock, of the call whose end it waits for */
     struct dt_comm *comm; /* NULL: it is not watched */
-    int place;
+    struct dt_pairnote note;
 };
 
 /* For a thread that keeps c in its slot (dt_context_see). */

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/error.h"
 #include "runtime/wire/env.h"
@@ -77,15 +76,24 @@ static dt_result_t take_table(struct dt_world *w)
     return DT_OK;
 }
 
-/* The others would try in vain to reach one that listens nowhere. */
-static dt_result_t check_nodes(const struct dt_world *w, const struct dt_agentenv *env)
+static dt_result_t changed(const struct dt_world *w, const char *name, uint32_t said, uint32_t n,
+                           const char *of)
 {
-    if (env->nodes > 1 || w->nodes == 1)
-        return DT_OK;
     return dt_fail(DT_ERR_STATE,
-                   "rank %d: the environment says %s=%u, but the job has %u hosts: it was changed "
-                   "on the way",
-                   w->rank, DT_ENV_NODES, env->nodes, w->nodes);
+                   "rank %d: the environment says %s=%u, but the job has %u %s: it was changed on "
+                   "the way",
+                   w->rank, name, said, n, of);
+}
+
+/* A program that reads its size there would share out its data by another one than dt_size; and the
+ * others would try in vain to reach a rank that listens nowhere, for it knows of one host. */
+static dt_result_t check_numbers(const struct dt_world *w, const struct dt_agentenv *env)
+{
+    if (env->size != (uint32_t)w->size)
+        return changed(w, DT_ENV_SIZE, env->size, (uint32_t)w->size, "ranks");
+    if (env->nodes <= 1 && w->nodes != 1)
+        return changed(w, DT_ENV_NODES, env->nodes, w->nodes, "hosts");
+    return DT_OK;
 }
 
 static dt_result_t rendezvous(struct dt_world *w, const struct dt_agentenv *env, uint16_t port)
@@ -97,7 +105,7 @@ static dt_result_t rendezvous(struct dt_world *w, const struct dt_agentenv *env,
     if (r == DT_OK)
         r = take_welcome(w, &welcome);
     if (r == DT_OK)
-        r = check_nodes(w, env);
+        r = check_numbers(w, env);
     sodium_memzero(&welcome, sizeof welcome);
     if (r == DT_OK) {
         dt_hostshm_note_call(&w->shm.ranks[w->local_rank], 1, DT_HOSTSHM_INSIDE | DT_CALL_INIT);
@@ -141,7 +149,7 @@ enum { HOST_SHOWN = 64 }; /* the longest that Linux lets a host have; aliases ma
 
 const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_WORLD_NAME])
 {
-    const char *host = dt_world_host(w, rank);
+    const char *host = rank == (uint32_t)w->rank ? w->host : dt_world_host(w, rank);
 
     if (*host)
         snprintf(text, DT_WORLD_NAME, "rank %u (%.*s%s)", rank, HOST_SHOWN, host,
@@ -171,8 +179,8 @@ void dt_world_stop(struct dt_world *w, uint64_t comm, const struct dt_hostshm *s
         atomic_fetch_or(&w->shm.ranks[w->local_rank].flags, DT_HOSTSHM_PEER_LOST);
     if (result != DT_ERR_PEER && !stopped)
         dt_agentlink_failed(&w->agent, comm, result, culprit, why, false);
-    if (result ==
-        DT_ERR_PEER) { /* who died, the agent tells; nobody works with this rank any more */
+    /* who died, the agent tells; nobody works with this rank any more */
+    if (result == DT_ERR_PEER) {
         dt_hostshm_stop(shm, result, culprit);
         dt_hostshm_stop(&w->shm, result, culprit);
     } else {

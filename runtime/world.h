@@ -1,6 +1,6 @@
 /* What a process of a job has once, whatever communicators it makes: who it is, who else there is
- * and where, and the way to its agent. Nothing but the agent link, the door
- * and, in dt_init, the tuning changes after dt_world_join. */
+ * and where, and the way to its agent. Nothing but the agent link, the door and, in dt_init, the
+ * tuning changes after dt_world_join. */
 #ifndef DT_RUNTIME_WORLD_H
 #define DT_RUNTIME_WORLD_H
 

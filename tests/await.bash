@@ -2,7 +2,7 @@
 
 # In seconds: a watchdog for what takes a moment where nothing is wrong, however slow and busy the
 # machine is. What must not be waited for (graces, leases, sleeping ranks) is set to more.
-PATIENCE=60
+PATIENCE=180
 
 # Tries a command until it succeeds.
 await() { # COMMAND...

@@ -38,6 +38,7 @@ UNIT_TESTS = \
 	tests/unit/ranksock \
 	tests/unit/cause \
 	tests/unit/child \
+	tests/unit/sshsocket \
 	tests/unit/commshm \
 	tests/unit/waits \
 	tests/unit/check \
@@ -53,6 +54,7 @@ UNIT_TESTS = \
 	tests/unit/outname \
 	tests/unit/reach \
 	tests/unit/restart \
+	tests/unit/allowance \
 	tests/unit/removetree \
 	tests/unit/segments \
 	tests/unit/words
@@ -68,8 +70,9 @@ check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
 # The real agent with the test as its launcher: needs the static agent.
-check_PROGRAMS += tests/unit/agent
-TESTS += tests/unit/agent
+AGENT_TESTS = tests/unit/agent tests/unit/agentends tests/unit/agentfaults
+check_PROGRAMS += $(AGENT_TESTS)
+TESTS += $(AGENT_TESTS)
 
 # Those in which threads meet, for ThreadSanitizer.
 THREAD_TESTS = tests/unit/blame tests/unit/buckets tests/unit/checkpoint \
@@ -87,7 +90,17 @@ endif
 tests_unit_agent_SOURCES = tests/unit/agent.c tests/unit/agentproc.c tests/unit/agentproc.h
 tests_unit_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
-EXTRA_tests_unit_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
+EXTRA_tests_unit_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
+
+tests_unit_agentends_SOURCES = tests/unit/agentends.c tests/unit/agentproc.c tests/unit/agentproc.h
+tests_unit_agentends_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agentends_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+EXTRA_tests_unit_agentends_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
+
+tests_unit_agentfaults_SOURCES = tests/unit/agentfaults.c tests/unit/agentproc.c tests/unit/agentproc.h
+tests_unit_agentfaults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agentfaults_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+EXTRA_tests_unit_agentfaults_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
 
 tests_unit_codec_SOURCES = tests/unit/codec.c
 tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -134,6 +147,10 @@ tests_unit_child_SOURCES = tests/unit/child.c tests/unit/unit.h
 tests_unit_child_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_child_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 
+tests_unit_sshsocket_SOURCES = tests/unit/sshsocket.c tests/unit/unit.h
+tests_unit_sshsocket_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SSH2_CFLAGS) $(UV_CFLAGS)
+tests_unit_sshsocket_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+
 tests_unit_link_SOURCES = tests/unit/link.c tests/unit/unit.h
 tests_unit_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_link_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
@@ -157,6 +174,10 @@ tests_unit_commshm_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 tests_unit_removetree_SOURCES = tests/unit/removetree.c tests/unit/unit.h
 tests_unit_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_removetree_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+
+tests_unit_allowance_SOURCES = tests/unit/allowance.c tests/unit/unit.h
+tests_unit_allowance_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_allowance_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_segments_SOURCES = tests/unit/segments.c
 tests_unit_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -47,9 +47,11 @@ TESTJOB = tests/unit/testjob.c tests/unit/testjob.h
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 TESTJOB_LIBS = launcher/libagent.la runtime/libruntime.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_buckets_SOURCES = tests/unit/buckets.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_buckets_SOURCES = tests/unit/buckets.c tests/unit/faults.c tests/unit/faults.h \
+	tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_buckets_LDADD = $(TESTJOB_LIBS)
+tests_unit_buckets_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h $(TESTJOB)
 tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -263,13 +263,15 @@ static const char *long_name(int c)
     return "?";
 }
 
-static const char *complain(char text[160], const char *format, const char *a, const char *b)
+static const char *complain(char text[DT_PERF_ARGS_WRONG], const char *format, const char *a,
+                            const char *b)
 {
-    snprintf(text, 160, format, a, b);
+    snprintf(text, DT_PERF_ARGS_WRONG, format, a, b);
     return text;
 }
 
-static const char *check_together(struct dt_perf_args *a, bool has_max, char text[160])
+static const char *check_together(struct dt_perf_args *a, bool has_max,
+                                  char text[DT_PERF_ARGS_WRONG])
 {
     if (!has_max)
         a->max_bytes = a->min_bytes;
@@ -282,7 +284,8 @@ static const char *check_together(struct dt_perf_args *a, bool has_max, char tex
     return NULL;
 }
 
-const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv, char text[160])
+const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
+                               char text[DT_PERF_ARGS_WRONG])
 {
     bool has_max = false;
     int c;

@@ -7,7 +7,10 @@
 
 #include "runtime/dtype.h"
 
-enum { DT_PERF_ALL = -1 };
+enum {
+    DT_PERF_ALL = -1,
+    DT_PERF_ARGS_WRONG = 160, /* what is wrong with them, in bytes */
+};
 
 enum dt_perf_average { DT_PERF_RANK0, DT_PERF_MEAN, DT_PERF_MIN, DT_PERF_MAX }; /* as -a has them */
 
@@ -33,7 +36,8 @@ struct dt_perf_args {
 };
 
 /* Returns NULL, or what is wrong, as a sentence in text. */
-const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv, char text[160]);
+const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
+                               char text[DT_PERF_ARGS_WRONG]);
 void dt_perf_args_help(void);
 
 /* The size after this one; more than max_bytes: there is none. */

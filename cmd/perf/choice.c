@@ -37,6 +37,11 @@ static int by_value(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
+void dt_perf_sort(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, by_value);
+}
+
 double dt_perf_ratio(const double *us, const double *other, size_t n)
 {
     double ratios[n];
@@ -45,13 +50,13 @@ double dt_perf_ratio(const double *us, const double *other, size_t n)
     do {
         ratios[i] = us[i] / other[i];
     } while (++i < n);
-    qsort(ratios, n, sizeof *ratios, by_value);
+    dt_perf_sort(ratios, n);
     return (ratios[(n - 1) / 2] + ratios[n / 2]) / 2;
 }
 
 double dt_perf_undisturbed(double *us, size_t n)
 {
-    qsort(us, n, sizeof *us, by_value);
+    dt_perf_sort(us, n);
     return us[1];
 }
 

@@ -1,9 +1,10 @@
-/* What --tune makes of times. Pure. */
+/* What is made of times, by --tune above all. Pure. */
 #ifndef DT_CMD_PERF_CHOICE_H
 #define DT_CMD_PERF_CHOICE_H
 
 #include <stddef.h>
 
+void dt_perf_sort(double *values, size_t n); /* from the least on */
 /* low, high: what two ways take at n sizes that grow. Returns for how many of the sizes, from the
  * least, the first way should be taken: then the product of times relative to each other is least.
  * A single time that went wrong moves that little. */

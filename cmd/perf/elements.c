@@ -8,8 +8,7 @@
 #include "runtime/dtype.h"
 
 enum {
-    MOST_SUMMED =
-        64, /* ranks that add anything to a sum: 64 times 4 is the most that bf16 counts */
+    MOST_SUMMED = 64, /* ranks that add anything: 64 times 4 is the most that bf16 counts */
     MOST_MULTIPLIED = 4,
     PRIME = 127, /* what is moved, is less */
 };
@@ -106,11 +105,12 @@ static int counts_up_to(dt_dtype_t dtype)
  * still counts. Where ranks are too many for that, none has anything. */
 static int averaged(dt_dtype_t dtype, size_t i, int rank, int n)
 {
-    int some = counts_up_to(dtype) / n - 1, above = rank % 2 ? -1 : rank + 1 < n;
+    int most = counts_up_to(dtype) / n - 1, above = rank % 2 ? -1 : rank + 1 < n;
+    size_t some = most >= 4 ? 4 : most >= 2 ? 2 : 1; /* divides the period of the results */
 
-    if (some < 0)
+    if (most < 0)
         return 0;
-    return 1 + (int)(i % (size_t)(some < 1 ? 1 : some > 4 ? 4 : some)) + above;
+    return 1 + (int)(i % some) + above;
 }
 
 /* What rank adds to a fold. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cmd/perf/choice.h"
 #include "cmd/perf/elements.h"
 
 enum {
@@ -142,13 +143,6 @@ static dt_result_t iterations(const struct run *r, int *n)
     return result;
 }
 
-static int by_time(const void *x, const void *y)
-{
-    double a = *(const double *)x, b = *(const double *)y;
-
-    return (a > b) - (a < b);
-}
-
 static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_figures *f)
 {
     int n = times < MOST_TIMED ? times : MOST_TIMED;
@@ -162,7 +156,7 @@ static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_fi
         us[i] = now_us() - start;
     }
     if (result == DT_OK) {
-        qsort(us, (size_t)n, sizeof *us, by_time);
+        dt_perf_sort(us, (size_t)n);
         f->p50 = us[n / 2];
         f->p99 = us[(n * 99 - 1) / 100];
         result = combine(r->a, &f->p50);

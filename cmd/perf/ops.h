@@ -11,11 +11,12 @@
 
 #include "runtime/dtrun.h"
 
-enum dt_perf_place {                   /* where the input is when it is in place, */
-                     DT_PERF_SAME,     /* and the result: at the beginning of the output */
-                     DT_PERF_OWN_IN,   /* the input is this rank's block of the output */
-                     DT_PERF_OWN_OUT,  /* the output is this rank's block of the input */
-                     DT_PERF_NO_PLACE, /* never in place */
+/* Where the input is when it is in place. */
+enum dt_perf_place {
+    DT_PERF_SAME,     /* and the result: at the beginning of the output */
+    DT_PERF_OWN_IN,   /* the input is this rank's block of the output */
+    DT_PERF_OWN_OUT,  /* the output is this rank's block of the input */
+    DT_PERF_NO_PLACE, /* never in place */
 };
 
 struct dt_perf_case { /* what is measured */

@@ -82,17 +82,12 @@ static bool has_few_hosts(const struct launch *l)
     return l->hosts > 1 && l->hosts <= 16;
 }
 
-static bool has_many_hosts(const struct launch *l)
-{
-    return l->hosts > 16;
-}
-
 static bool has_a_ring(const struct launch *l)
 {
     return l->hosts > 2 && l->hosts <= 16;
 }
 
-static bool has_a_chain(const struct launch *l)
+static bool has_three_hosts(const struct launch *l)
 {
     return l->hosts > 2;
 }
@@ -114,17 +109,18 @@ static const struct crossover crossovers[] = {
       "shm_huge = 1G", "shm_huge = 0" },
     { KEY(net_exchange), OF_HOSTS, has_few_hosts, "all_reduce", 1 << 10, 1 << 20, false,
       "net_exchange = 1G", "net_exchange = 0\nnet_direct = 1G" },
-    { KEY(net_gather), OF_HOSTS, has_many_hosts, "all_reduce", 1 << 10, 512 << 10, false,
-      "net_gather = 1M", "net_gather = 0" },
+    { KEY(net_gather), OF_HOSTS, has_three_hosts, "all_reduce", 1 << 10, 512 << 10, false,
+      "net_exchange = 0\nnet_gather = 1M", "net_exchange = 0\nnet_gather = 0\nnet_direct = 1G" },
     { KEY(net_direct), OF_HOSTS, has_a_ring, "all_reduce", 64 << 10, 16 << 20, false,
-      "net_exchange = 0\nnet_direct = 1G", "net_exchange = 0\nnet_direct = 0" },
-    { KEY(net_tree), OF_HOSTS, has_a_chain, "broadcast", 4 << 10, 4 << 20, false, "net_tree = 1G",
-      "net_tree = 0" },
+      "net_exchange = 0\nnet_gather = 0\nnet_direct = 1G",
+      "net_exchange = 0\nnet_gather = 0\nnet_direct = 0" },
+    { KEY(net_tree), OF_HOSTS, has_three_hosts, "broadcast", 4 << 10, 4 << 20, false,
+      "net_tree = 1G", "net_tree = 0" },
 };
 
 static const struct budget budgets[] = {
     { KEY(shm_spins), OF_RANKS, has_cpus, { 250, 500, 1000, 2000, 4000, 8000 } },
-    { KEY(shm_yields), OF_RANKS, is_crowded, { 10, 25, 50, 100, 200, 400 } },
+    { KEY(shm_yields_crowded), OF_RANKS, is_crowded, { 10, 25, 50, 100, 200, 400 } },
     { KEY(net_spins), OF_HOSTS, has_cpus_and_hosts, { 25, 50, 100, 200, 400, 800 } },
 };
 #undef KEY
@@ -301,7 +297,8 @@ static dt_result_t tune_crossover(struct launch *l, const struct crossover *x)
 /* What sleeping costs, beside looking: the longest that looking for can be worth it. */
 static dt_result_t cost_of_sleep(struct launch *l, enum number number, double *us)
 {
-    static const char *const lines[2] = { "shm_spins = 0\nshm_yields = 0\nnet_spins = 0",
+    static const char *const lines[2] = { "shm_spins = 0\nshm_yields = 0\nshm_yields_crowded = 0\n"
+                                          "net_spins = 0",
                                           "shm_spins = 1000000\nnet_spins = 1000000" };
     struct comparison c = {
         .collective = "all_reduce", .number = number, .lines = lines, .n = 2, .from = 8, .to = 8
@@ -419,28 +416,30 @@ static dt_result_t measure(struct launch *l)
 
 /* ---- the file ---- */
 
-static void write_file(const struct launch *l, char wrong[400])
+static void write_file(const struct launch *l, char wrong[DT_PERF_TUNE_WRONG])
 {
     char path[DT_TUNINGFILE_PATH];
     enum dt_tuningfile_found found = dt_tuningfile_find(path);
 
     if (found == DT_TUNINGFILE_TOO_LONG) {
-        snprintf(wrong, 400, DT_TUNINGFILE_TOO_LONG_TEXT);
+        snprintf(wrong, DT_PERF_TUNE_WRONG, DT_TUNINGFILE_TOO_LONG_TEXT);
         return;
     }
     if (found != DT_TUNINGFILE_NAMED && !dt_tuningfile_own(path)) {
-        snprintf(wrong, 400, "there is no home directory: name a file with " DT_ENV_TUNING);
+        snprintf(wrong, DT_PERF_TUNE_WRONG,
+                 "there is no home directory: name a file with " DT_ENV_TUNING);
         return;
     }
     if (dt_perf_write_thresholds(path, l->chosen, l->n))
         printf("written to %s\n", path);
     else if (errno == EINVAL)
-        snprintf(wrong, 400, "%.300s is no regular file: name one with " DT_ENV_TUNING, path);
+        snprintf(wrong, DT_PERF_TUNE_WRONG,
+                 "%.300s is no regular file: name one with " DT_ENV_TUNING, path);
     else
-        snprintf(wrong, 400, "%.300s: %s", path, strerror(errno));
+        snprintf(wrong, DT_PERF_TUNE_WRONG, "%.300s: %s", path, strerror(errno));
 }
 
-dt_result_t dt_perf_tune(char wrong[400])
+dt_result_t dt_perf_tune(char wrong[DT_PERF_TUNE_WRONG])
 {
     struct launch l = { .host = DT_COMM_NULL };
     dt_result_t r = learn(&l);
@@ -449,7 +448,7 @@ dt_result_t dt_perf_tune(char wrong[400])
     if (r == DT_OK)
         r = measure(&l);
     if (r == DT_OK && l.n == 0)
-        snprintf(wrong, 400, "one rank has nobody to share with: start more");
+        snprintf(wrong, DT_PERF_TUNE_WRONG, "one rank has nobody to share with: start more");
     else if (r == DT_OK && dt_rank() == 0)
         write_file(&l, wrong);
     dt_perf_buffers_free(&l.buffers);

@@ -5,8 +5,10 @@
 
 #include "runtime/dtrun.h"
 
+enum { DT_PERF_TUNE_WRONG = 400 }; /* what is wrong with the file, in bytes */
+
 /* Collective, after dt_init. Rank 0 prints what it chose, and writes. wrong: stores what is wrong
  * with the file, or "". */
-dt_result_t dt_perf_tune(char wrong[400]);
+dt_result_t dt_perf_tune(char wrong[DT_PERF_TUNE_WRONG]);
 
 #endif

@@ -103,22 +103,32 @@ static void make_directories(char *path)
     }
 }
 
+/* Closes fd. */
+static bool fill(int fd, const char *text)
+{
+    FILE *f = fdopen(fd, "w");
+    bool good;
+
+    if (!f) {
+        close(fd);
+        return false;
+    }
+    good = fputs(text, f) >= 0 && fflush(f) == 0 && fchmod(fd, 0644) == 0 && fsync(fd) == 0;
+    return fclose(f) == 0 && good;
+}
+
 /* All or nothing: what was there stays where this fails. */
 static bool replace(const char *path, const char *text)
 {
     char fresh[DT_TUNINGFILE_PATH + 8];
-    FILE *f = NULL;
     bool good;
     int fd;
 
     snprintf(fresh, sizeof fresh, "%s.XXXXXX", path);
     fd = mkostemp(fresh, O_CLOEXEC);
-    if (fd >= 0)
-        f = fdopen(fd, "w");
-    if (!f)
+    if (fd < 0)
         return false;
-    good = fputs(text, f) >= 0 && fflush(f) == 0 && fchmod(fd, 0644) == 0 && fsync(fd) == 0;
-    good = fclose(f) == 0 && good && rename(fresh, path) == 0;
+    good = fill(fd, text) && rename(fresh, path) == 0;
     if (!good) {
         int saved = errno;
 

@@ -1,5 +1,6 @@
 #include "launcher/agent/generation.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "launcher/place/gpu.h"
 
 enum {
+    DUMP_ROUND_MS = 10,
     SWEEP_ROUND_MS = 10,
     SWEEP_MS = 10 * 1000, /* then the generation ends beside a process that does not die */
 };
@@ -90,16 +92,18 @@ static void settle(struct dt_generation *g)
     sweep(g);
 }
 
+static void signal_one(const struct dt_process *p, int signo)
+{
+    /* A rank that has not reached setsid is no group yet. */
+    if (p->alive && kill(-p->spawned.pid, signo) < 0)
+        kill(p->spawned.pid, signo);
+}
+
 /* To the first n processes: the ranks, or all. */
 static void signal_first(struct dt_generation *g, uint32_t n, int signo)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        const struct dt_process *p = &g->processes[i];
-
-        /* A rank that has not reached setsid is no group yet. */
-        if (p->alive && kill(-p->spawned.pid, signo) < 0)
-            kill(p->spawned.pid, signo);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        signal_one(&g->processes[i], signo);
 }
 
 static void signal_all(struct dt_generation *g, int signo)
@@ -413,6 +417,57 @@ static void on_grace_over(uv_timer_t *timer)
     kill_all(timer->data);
 }
 
+/* Unless it has died over it, and what started it is left. */
+static bool is_dumping(const struct dt_generation *g, uint32_t index)
+{
+    struct dt_rank_state rank;
+
+    if (!g->sock || index >= g->start.ranks.n)
+        return false;
+    rank = dt_ranksock_state(g->sock, index);
+    return rank.dumping && (kill(rank.pid, 0) == 0 || errno != ESRCH);
+}
+
+/* SIGTERM, to those who are not busy with what came before a failure: whichever thread takes it,
+ * it would end the one that writes that down. Returns whether all have it. */
+static bool ask_to_end(struct dt_generation *g)
+{
+    bool all = true;
+
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        struct dt_process *p = &g->processes[i];
+
+        if (!p->alive || p->asked)
+            continue;
+        p->asked = !is_dumping(g, i);
+        all &= p->asked;
+        if (p->asked)
+            signal_one(p, SIGTERM);
+    }
+    return all;
+}
+
+static void on_dump_round(uv_timer_t *timer)
+{
+    struct dt_generation *g = timer->data;
+    uint64_t now = dt_clock_ns();
+    uint64_t left_ms = now < g->grace_ends_ns ? (g->grace_ends_ns - now) / 1000000 : 0;
+
+    if (ask_to_end(g) || left_ms < DUMP_ROUND_MS)
+        uv_timer_start(timer, on_grace_over, left_ms, 0);
+    else
+        uv_timer_start(timer, on_dump_round, DUMP_ROUND_MS, 0);
+}
+
+static void begin_grace(struct dt_generation *g, uint32_t grace_ms)
+{
+    g->grace_ends_ns = dt_clock_ns() + grace_ms * 1000000ull;
+    for (uint32_t i = 0; i < g->config.numbers.n; i++)
+        g->processes[i].asked = false;
+    signal_all(g, SIGCONT);
+    on_dump_round(&g->timer);
+}
+
 void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
 {
     if (g->phase > RUNNING || g->failure || g->stopped_at_once)
@@ -427,9 +482,7 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
         uv_timer_stop(&g->timer);
         kill_all(g);
     } else {
-        uv_timer_start(&g->timer, on_grace_over, grace_ms, 0);
-        signal_all(g, SIGCONT);
-        signal_all(g, SIGTERM);
+        begin_grace(g, grace_ms);
     }
     settle(g);
 }

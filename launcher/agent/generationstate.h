@@ -25,6 +25,7 @@ struct dt_process { /* a rank, or an auxiliary */
     bool alive;    /* not reaped */
     bool reported; /* EXIT is sent */
     bool injected; /* a fault has been meant to end it */
+    bool asked;    /* by SIGTERM, to end: of the newest STOP */
     struct dt_msg_exit end;
 };
 
@@ -42,6 +43,7 @@ struct dt_generation {
     bool stopped_at_once;                /* ... with no grace, or the grace is over */
     struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
     uv_timer_t timer;                    /* the grace, then the rounds of the sweep */
+    uint64_t grace_ends_ns;
     uint64_t sweep_ends_ns;
     uint32_t alive;
     struct dt_process *processes; /* as in config.numbers: the ranks, by local rank, come first */

@@ -1,7 +1,6 @@
 #include "launcher/agent/gpus.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/agent/owngroup.h"
 #include "launcher/base/slurp.h"
 
 enum { FILE_MAX = 64 * 1024 };
@@ -32,22 +33,21 @@ static bool read_count(const char *path, uint64_t *count)
     return at != NULL;
 }
 
-/* A line of /proc/self/cgroup: "0::/PATH" (version 2) or "4:memory:/PATH" (version 1). */
-static bool try_line(struct dt_oom *oom, char *line)
-{
-    char *controllers = strchr(line, ':');
-    char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+static const struct hierarchy {
+    const char *controller, *root, *file;
+} hierarchies[] = {
+    { "", "", "memory.events" },
+    { "memory", "/memory", "memory.oom_control" },
+};
 
-    if (!path)
-        return false;
-    *path++ = '\0';
-    if (strcmp(line, "0:") == 0)
-        snprintf(oom->path, sizeof oom->path, "/sys/fs/cgroup%s/memory.events", path);
-    else if (strcmp(controllers + 1, "memory") == 0)
-        snprintf(oom->path, sizeof oom->path, "/sys/fs/cgroup/memory%s/memory.oom_control", path);
-    else
-        return false;
-    return read_count(oom->path, &oom->seen);
+static bool has_count(struct dt_oom *oom, const struct hierarchy *h)
+{
+    char *group = dt_owngroup("", h->controller);
+
+    if (group)
+        snprintf(oom->path, sizeof oom->path, "/sys/fs/cgroup%s%s/%s", h->root, group, h->file);
+    free(group);
+    return group && read_count(oom->path, &oom->seen);
 }
 
 /* The log has the process ids of the first namespace, whose number is fixed (PROC_PID_INIT_INO). */
@@ -65,20 +65,11 @@ static void open_log(struct dt_oom *oom)
 
 void dt_oom_init(struct dt_oom *oom)
 {
-    struct dt_strbuf text = { 0 };
-    char *line = NULL;
-    char *rest = NULL;
-
     *oom = (struct dt_oom){ .log = -1 };
-    if (dt_slurp(&text, "/proc/self/cgroup", FILE_MAX, NULL) == 0 && text.len)
-        line = strtok_r(text.data, "\n", &rest);
-    while (line && !try_line(oom, line))
-        line = strtok_r(NULL, "\n", &rest);
-    if (!line) {
-        oom->path[0] = '\0';
-        open_log(oom);
-    }
-    dt_strbuf_free(&text);
+    if (has_count(oom, &hierarchies[0]) || has_count(oom, &hierarchies[1]))
+        return;
+    oom->path[0] = '\0';
+    open_log(oom);
 }
 
 /* "... Out of memory: Killed process 815 (train) ...". */

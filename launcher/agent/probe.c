@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -317,30 +318,55 @@ static void answer(struct dt_probe *p)
     free(results);
 }
 
+static bool is_over(const struct conn *c)
+{
+    return c->way.deadline_ns <= dt_clock_ns();
+}
+
+/* An agent that did not run for a while finds the deadline passed before it has seen what came in
+ * time. */
+static bool has_news(const struct conn *c)
+{
+    short events = dt_probeway_is_sending(&c->way) ? POLLOUT : POLLIN;
+
+    return poll(&(struct pollfd){ .fd = c->way.shake.fd, .events = events }, 1, 0) > 0;
+}
+
 static void attempt_due(struct attempt *a)
 {
     uint64_t last = a->began_ns + HANDSHAKE_MS * 1000000ull;
 
+    if (has_news(a->conn))
+        attempt_step(a);
+    if (!a->conn || !is_over(a->conn))
+        return;
     if (dt_probeway_has_arrived(&a->conn->way) && a->conn->way.deadline_ns < last)
         a->conn->way.deadline_ns = last;
     else
         attempt_failed(a, ETIMEDOUT);
 }
 
+static void guest_due(struct conn *c)
+{
+    if (has_news(c))
+        guest_step(c);
+    if (!uv_is_closing((uv_handle_t *)&c->poll) && is_over(c))
+        conn_close(c);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct dt_probe *p = timer->data;
-    uint64_t now = dt_clock_ns();
     struct conn *next;
 
     for (uint32_t i = 0; i < p->n; i++) {
-        if (p->attempts[i].conn && p->attempts[i].conn->way.deadline_ns <= now)
+        if (p->attempts[i].conn && is_over(p->attempts[i].conn))
             attempt_due(&p->attempts[i]);
     }
     for (struct conn *c = p->guests; c; c = next) {
         next = c->next;
-        if (c->way.deadline_ns <= now)
-            conn_close(c);
+        if (is_over(c))
+            guest_due(c);
     }
     if (p->deaf) {
         p->deaf = false;

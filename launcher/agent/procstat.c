@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { /* of the kernel's linux/sched.h */
-       PF_EXITING = 0x4,
-       PF_DUMPCORE = 0x200,
-       PF_SIGNALED = 0x400,
+/* Of the kernel's linux/sched.h. */
+enum {
+    PF_EXITING = 0x4,
+    PF_DUMPCORE = 0x200,
+    PF_SIGNALED = 0x400,
 };
 
 /* "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold anything; the

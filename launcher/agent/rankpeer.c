@@ -7,13 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "launcher/agent/clock.h"
 #include "launcher/base/mem.h"
 
 enum {
     /* Messages read in one go: more than a socket holds, so that a drain takes all that was sent
      * before, and whoever writes without end does not keep the agent from its other work. */
     AT_ONCE = 1024,
-    NOTES = 1000, /* of a rank that are passed on: dtrun keeps what its user does not read */
 };
 
 static uint32_t rank_of(const struct dt_rankpeer *p)
@@ -193,12 +193,10 @@ static void on_failed(const struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 
 static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 {
-    if (p->notes == NOTES) {
-        warn(p, "has said so much that nothing more of it is shown");
-        return;
-    }
-    p->notes++;
-    p->owner->events.log(p->owner->arg, msg->note.text);
+    if (dt_allowance_take(&p->notes, dt_clock_ns()))
+        p->owner->events.log(p->owner->arg, msg->note.text);
+    else
+        warn(p, "has said so much that from now on only a line a minute of it is shown");
 }
 
 static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)

@@ -4,6 +4,7 @@
 #ifndef DT_AGENT_RANKPEER_H
 #define DT_AGENT_RANKPEER_H
 
+#include "launcher/agent/allowance.h"
 #include "launcher/agent/callwatch.h"
 #include "launcher/agent/commshm.h"
 #include "launcher/agent/ranksock.h"
@@ -22,7 +23,7 @@ struct dt_rankpeer {
     bool warned;  /* the user knows that something is wrong with it */
     bool told;    /* of its last calls */
     bool paused;  /* not read, until the launcher has taken what was said before */
-    uint32_t notes;
+    struct dt_allowance notes;
 };
 
 struct dt_ranksock {

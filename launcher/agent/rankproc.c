@@ -17,6 +17,7 @@
 #include "launcher/agent/program.h"
 #include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
+#include "launcher/place/envlist.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"
 
@@ -105,30 +106,21 @@ static int arrange(const struct dt_rankproc *p, struct private_fds *fds)
 
 static const char *value_of(const struct dt_strs *env, const char *name)
 {
-    size_t n = strlen(name);
+    const char *entry = dt_envlist_find(env, name, strlen(name));
 
-    for (uint32_t i = 0; i < env->n; i++) {
-        if (strncmp(env->v[i], name, n) == 0 && env->v[i][n] == '=')
-            return env->v[i] + n + 1;
-    }
-    return NULL;
+    return entry ? entry + strlen(name) + 1 : NULL;
 }
 
 /* The directory of pushed files comes first: libdtrun may lie there beside the program. */
-static void add_library_dir(struct dt_strs *env, const char *dir)
+static int add_library_dir(struct dt_strs *env, const char *dir)
 {
     static const char name[] = "LD_LIBRARY_PATH";
     const char *old = value_of(env, name);
-    char *text = dt_xasprintf("%s=%s%s%s", name, dir, old && *old ? ":" : "", old ? old : "");
+    char *dirs = dt_xasprintf("%s%s%s", dir, old && *old ? ":" : "", old ? old : "");
+    int rc = dt_envlist_put_text(env, name, dirs);
 
-    for (uint32_t i = 0; i < env->n; i++) {
-        if (old == env->v[i] + sizeof name) {
-            env->v[i] = text;
-            return;
-        }
-    }
-    if (dt_strs_add(env, text) < 0)
-        exit(DT_EXIT_LAUNCH);
+    free(dirs);
+    return rc;
 }
 
 static bool is_rank(const struct dt_spawn_config *config, uint32_t index)
@@ -181,9 +173,7 @@ static int make_environment(struct dt_strs *env, const struct dt_spawn_config *c
     rank.threads = threads;
     if (dt_env_for_rank(env, environ, &rank) < 0)
         return -1;
-    if (config->start->file_dir[0])
-        add_library_dir(env, config->start->file_dir);
-    return 0;
+    return config->start->file_dir[0] ? add_library_dir(env, config->start->file_dir) : 0;
 }
 
 /* A pushed program runs from where it was put, whatever path it had where it came from. */
@@ -191,10 +181,9 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
                         const struct dt_strs *env)
 {
     const char *name = start->argv.v[0];
-    const char *slash = strrchr(name, '/');
 
     if (start->file_dir[0]) {
-        snprintf(path, size, "%s/%s", start->file_dir, slash ? slash + 1 : name);
+        snprintf(path, size, "%s/%s", start->file_dir, basename(name));
         if (access(path, F_OK) == 0)
             return dt_program_find(path, size, dt_xstrdup(path), NULL);
     }

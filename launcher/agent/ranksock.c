@@ -10,6 +10,7 @@
 
 #include "launcher/agent/rankpeer.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
 
 void dt_ranksock_drain(struct dt_ranksock *s, uint32_t local_rank)
 {
@@ -138,17 +139,11 @@ static int table_file(const struct dt_msg_table *table, uint64_t *bytes)
 {
     struct dt_put p = { 0 };
     int fd = memfd_create("dtrun-table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    size_t done = 0;
-    ssize_t n = 1;
 
     dt_msg_encode(&p, DT_MSG_TABLE, table);
-    while (fd >= 0 && !p.failed && done < p.len && n > 0) {
-        n = write(fd, p.data + done, p.len - done);
-        done += n > 0 ? (size_t)n : 0;
-    }
     *bytes = p.len;
     if (fd >= 0 &&
-        (p.failed || done < p.len ||
+        (p.failed || dt_write_all(fd, p.data, p.len) < 0 ||
          fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)) {
         close(fd);
         fd = -1;
@@ -205,6 +200,7 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
         .linked = s->peers[local_rank].linked,
         .finalized = (flags & DT_HOSTSHM_FINALIZED) != 0,
         .peer_lost = (flags & DT_HOSTSHM_PEER_LOST) != 0,
+        .dumping = (flags & DT_HOSTSHM_DUMPING) != 0,
         .step = atomic_load(&r->step),
         .pid = s->peers[local_rank].pid,
     };

@@ -37,6 +37,7 @@ struct dt_rank_state {
     bool linked; /* said hello */
     bool finalized;
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
+    bool dumping;   /* it writes down its last calls */
     int64_t step;   /* -1: none */
     pid_t pid;      /* of the process that is linked */
 };

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-/* What cannot be removed does not keep the rest. Symbolic links are not followed. Returns whether
- * nothing is left. */
+/* What cannot be removed does not keep the rest. Symbolic links are not followed, and what is
+ * mounted there is left alone. Directories of this user that lack permissions go, too. Returns
+ * whether nothing is left. */
 bool dt_removetree(const char *path);
 
 #endif

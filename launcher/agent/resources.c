@@ -9,6 +9,7 @@
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/savedir.h"
 #include "launcher/agent/topology.h"
+#include "launcher/base/ckptdir.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
 
@@ -98,10 +99,13 @@ static bool fits_file_limit(struct dt_generation *g)
 static bool can_save(struct dt_generation *g)
 {
     char at[PATH_MAX];
-    int error = g->start.check_checkpoint_dir ? dt_savedir_check(g->start.checkpoint_dir, at) : 0;
+    char *dir = g->start.checkpoint_dir;
+    int error = g->start.check_checkpoint_dir ? dt_savedir_check(dir, at) : 0;
 
+    if (!error && g->start.check_checkpoint_dir == DT_CHECKPOINT_UNUSED && dt_ckptdir_is_used(dir))
+        error = EEXIST;
     if (error)
-        dt_generation_refuse(g, DT_SPAWN_CHECKPOINT, error, g->start.checkpoint_dir);
+        dt_generation_refuse(g, DT_SPAWN_CHECKPOINT, error, dir);
     return !error;
 }
 

@@ -12,6 +12,7 @@
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/rankproc.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
 
 struct dt_spawn {
     uv_poll_t poll;
@@ -78,14 +79,9 @@ static void fail(struct dt_spawn *s, uint32_t index, enum dt_spawn_step step, in
 static void keep(int file, const struct dt_msg_go *go)
 {
     struct dt_put payload = { 0 };
-    size_t done = 0;
-    ssize_t n = 1;
 
     dt_msg_encode(&payload, DT_MSG_GO, go);
-    while (done < payload.len && n > 0) {
-        n = write(file, payload.data + done, payload.len - done);
-        done += n > 0 ? (size_t)n : 0;
-    }
+    dt_write_all(file, payload.data, payload.len);
     dt_put_free(&payload);
 }
 

@@ -1,6 +1,5 @@
 #include "launcher/check/check.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -21,6 +20,7 @@
 #include "launcher/check/ways.h"
 #include "launcher/hosts/twins.h"
 #include "launcher/job/hostlink.h"
+#include "launcher/job/json.h"
 #include "launcher/job/loop.h"
 #include "launcher/job/signals.h"
 
@@ -311,20 +311,13 @@ static size_t terminal_width(void)
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-static void print(const struct check *c, const struct dt_remarks *remarks, bool json)
+static void print_table(const struct check *c, const struct dt_remarks *remarks)
 {
-    if (json) {
-        char *text = dt_check_json(c->hosts, c->n, remarks, c->job->plan->np);
+    struct dt_strbuf table = { 0 };
 
-        puts(text);
-        cJSON_free(text);
-    } else {
-        struct dt_strbuf table = { 0 };
-
-        dt_check_print(&table, c->hosts, c->n, remarks, terminal_width());
-        fputs(dt_strbuf_text(&table), stdout);
-        dt_strbuf_free(&table);
-    }
+    dt_check_print(&table, c->hosts, c->n, remarks, terminal_width());
+    fputs(dt_strbuf_text(&table), stdout);
+    dt_strbuf_free(&table);
 }
 
 static int report(const struct check *c, bool json, struct dt_error *err)
@@ -336,7 +329,10 @@ static int report(const struct check *c, bool json, struct dt_error *err)
     for (size_t i = 0; i < c->n; i++)
         bad += c->hosts[i].problem != NULL;
     dt_remarks_make(&remarks, c->hosts, c->n);
-    print(c, &remarks, json);
+    if (json)
+        dt_json_print(dt_check_json(c->hosts, c->n, &remarks, c->job->plan->np));
+    else
+        print_table(c, &remarks);
     if (dt_printed(err) < 0)
         rc = -1;
     say_problems(c, bad);

@@ -1,5 +1,5 @@
 /* What --check has found out about one host. The pure parts read it: cells (how it looks in the
- * table), uneven (how it compares with the others), json. */
+ * table), remarks (how it compares with the others), json. */
 #ifndef DT_CHECK_HOST_H
 #define DT_CHECK_HOST_H
 
@@ -23,8 +23,7 @@ struct dt_check_host {
     bool has_facts; /* what follows is known */
     struct dt_msg_facts facts;
     struct dt_wallclock clock;
-    const char
-        *next; /* the host next to it in the ring, when the way there was measured; or NULL */
+    const char *next; /* in the ring, where the way there was measured; or NULL */
     uint32_t rtt_us;
     double bandwidth; /* bit/s */
 };

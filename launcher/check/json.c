@@ -1,23 +1,15 @@
 #include "launcher/check/json.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "launcher/base/mem.h"
 #include "launcher/job/json.h"
 
 static void add_gpus(cJSON *to, const struct dt_check_host *h)
 {
-    cJSON *list;
-
     if (!h->has_facts) {
         cJSON_AddNullToObject(to, "gpus");
         cJSON_AddNullToObject(to, "gpu_driver");
         return;
     }
-    list = cJSON_AddArrayToObject(to, "gpus");
-    for (uint32_t i = 0; i < h->facts.gpu_models.n; i++)
-        cJSON_AddItemToArray(list, cJSON_CreateString(h->facts.gpu_models.v[i]));
+    dt_json_add_texts(to, "gpus", &h->facts.gpu_models);
     dt_json_add_text(to, "gpu_driver", *h->facts.gpu_driver ? h->facts.gpu_driver : NULL);
 }
 
@@ -48,7 +40,7 @@ static void add_remarks(cJSON *to, const struct dt_remarks *remarks, size_t host
 
     for (size_t i = 0; i < remarks->n; i++)
         if (remarks->v[i].host == host)
-            cJSON_AddItemToArray(list, cJSON_CreateString(remarks->v[i].text));
+            dt_json_append_text(list, remarks->v[i].text);
 }
 
 static cJSON *host_json(const struct dt_check_host *h)
@@ -79,12 +71,11 @@ static cJSON *host_json(const struct dt_check_host *h)
     return o;
 }
 
-char *dt_check_json(const struct dt_check_host *hosts, size_t n, const struct dt_remarks *remarks,
-                    int np)
+cJSON *dt_check_json(const struct dt_check_host *hosts, size_t n, const struct dt_remarks *remarks,
+                     int np)
 {
     cJSON *root = cJSON_CreateObject(), *list;
     bool ready = true;
-    char *text, *copy;
 
     for (size_t i = 0; i < n; i++)
         ready &= !hosts[i].problem;
@@ -98,9 +89,5 @@ char *dt_check_json(const struct dt_check_host *hosts, size_t n, const struct dt
         add_remarks(o, remarks, i);
         cJSON_AddItemToArray(list, o);
     }
-    text = cJSON_Print(root);
-    cJSON_Delete(root);
-    copy = text ? dt_xstrdup(text) : NULL;
-    cJSON_free(text);
-    return copy;
+    return root;
 }

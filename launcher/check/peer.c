@@ -31,21 +31,13 @@ static char *checkpoint_dir(const struct dt_job_config *job)
                                : dt_xasprintf("%s/checkpoints", job->wdir);
 }
 
-static const struct dt_plan_node *node_of(const struct dt_plan *plan, size_t host)
-{
-    for (size_t i = 0; i < plan->nnodes; i++)
-        if (plan->nodes[i].host == host)
-            return &plan->nodes[i];
-    return NULL;
-}
-
 /* A START that no GO follows. A host that would have no rank prepares one, too. */
 static void prepare_ranks(struct dt_check_peer *p)
 {
     static char *any_program[] = { (char *)"/bin/sh", NULL };
     static uint32_t any_rank[] = { 0 };
     const struct dt_job_config *job = p->plan->job;
-    const struct dt_plan_node *node = node_of(job->plan, p->index);
+    const struct dt_plan_node *node = dt_plan_node_on(job->plan, p->index);
     struct dt_msg_start m = dt_start_of(job, p->index, p->push.dir);
 
     m.generation = 1;

@@ -81,8 +81,8 @@ static const struct figure {
     const char *before; /* around the figure */
     void (*say)(struct dt_strbuf *out, double value);
     const char *after;
-    enum about
-        about; /* COUNT: after is a noun in the singular; WAY: the next host's name follows */
+    /* COUNT: after is a noun in the singular; WAY: the next host's name follows */
+    enum about about;
 } figures[] = {
     { DT_CHECK_CORES, cores, false, 1, 0, "", say_number, " core", COUNT },
     { DT_CHECK_MEMORY, memory, false, 0.9, 0, "", dt_words_bytes, " of memory", ITSELF },

@@ -8,28 +8,9 @@
 
 #define BLANKS " \t\r\n"
 
-static int add_host(struct dt_hostlist *list, const char *name, const struct dt_hostword *w,
-                    struct dt_error *err)
-{
-    struct dt_host *known = dt_hostlist_find(list, name);
-    struct dt_host host = { .name = (char *)name,
-                            .user = w->user,
-                            .slots = w->slots ? w->slots : 1,
-                            .slots_given = w->slots != 0 };
-
-    if (known)
-        return dt_host_merge(known, &host, err);
-    if (list->n >= DT_HOSTS_MAX)
-        return dt_error_usage(err, "more than %d hosts", DT_HOSTS_MAX);
-    known = dt_hostlist_add(list, name);
-    known->user = host.user ? dt_xstrdup(host.user) : NULL;
-    known->slots = host.slots;
-    known->slots_given = host.slots_given;
-    return 0;
-}
-
 static int add_item(struct dt_hostlist *list, const char *item, struct dt_error *err)
 {
+    struct dt_host host = { .slots = 1 };
     struct dt_hostword w;
     int rc = 0;
 
@@ -40,8 +21,13 @@ static int add_item(struct dt_hostlist *list, const char *item, struct dt_error 
         return dt_error_usage(err, "%s: a comma is missing between hosts", item);
     if (dt_hostword_parse(&w, item, err) < 0)
         return -1;
+    host.user = w.user;
+    if (w.slots) {
+        host.slots = w.slots;
+        host.slots_given = true;
+    }
     for (uint32_t i = 0; i < w.names.n && rc == 0; i++)
-        rc = add_host(list, w.names.v[i], &w, err);
+        rc = dt_hostlist_put(list, w.names.v[i], &host, err);
     dt_hostword_free(&w);
     return rc;
 }

@@ -7,7 +7,6 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
 #include "launcher/base/utf8.h"
-#include "launcher/hosts/hostrange.h"
 #include "launcher/hosts/hostword.h"
 
 #define BLANKS " \t\r\v\f"
@@ -173,22 +172,6 @@ static int complete(struct line *l, struct dt_error *err)
     return 0;
 }
 
-static int add_host(struct dt_hostlist *list, const char *name, const struct dt_host *like,
-                    struct dt_error *err)
-{
-    struct dt_host *host = dt_hostlist_find(list, name);
-
-    if (host)
-        return dt_host_merge(host, like, err);
-    if (list->n >= DT_HOSTS_MAX)
-        return dt_error_usage(err, "more than %d hosts", DT_HOSTS_MAX);
-    host = dt_hostlist_add(list, name);
-    host->slots = 0;
-    dt_host_merge(host, like, NULL);
-    host->max_slots = like->max_slots;
-    return 0;
-}
-
 static int parse_host(struct parser *p, char *text, struct dt_error *err)
 {
     struct line l = { .seen = 0 };
@@ -199,7 +182,7 @@ static int parse_host(struct parser *p, char *text, struct dt_error *err)
     if (rc == 0)
         rc = complete(&l, err);
     for (uint32_t i = 0; i < l.word.names.n && rc == 0; i++)
-        rc = add_host(p->list, l.word.names.v[i], &l.host, err);
+        rc = dt_hostlist_put(p->list, l.word.names.v[i], &l.host, err);
     dt_hostword_free(&l.word);
     dt_host_free(&l.host);
     return rc;

@@ -110,7 +110,15 @@ static int merge_text(char **into, const char *from, const char *host, const cha
     return 0;
 }
 
-int dt_host_merge(struct dt_host *host, const struct dt_host *more, struct dt_error *err)
+/* 0 is no limit; nor is more than a host can have slots. */
+static int sum_of_limits(int a, int b)
+{
+    if (!a || !b)
+        return 0;
+    return a < DT_SLOTS_MAX - b ? a + b : DT_SLOTS_MAX;
+}
+
+static int merge(struct dt_host *host, const struct dt_host *more, struct dt_error *err)
 {
     if (merge_text(&host->user, more->user, host->name, "user", err) < 0 ||
         merge_text(&host->identity, more->identity, host->name, "identity", err) < 0 ||
@@ -123,12 +131,28 @@ int dt_host_merge(struct dt_host *host, const struct dt_host *more, struct dt_er
         return dt_error_usage(err, "%s: more than %d slots", host->name, DT_SLOTS_MAX);
     if (!host->port)
         host->port = more->port;
-    host->max_slots = host->max_slots && more->max_slots ? host->max_slots + more->max_slots : 0;
+    host->max_slots = sum_of_limits(host->max_slots, more->max_slots);
     host->slots += more->slots;
     host->slots_given |= more->slots_given;
     host->gpus_given |= more->gpus_given;
     for (uint32_t i = 0; i < more->gpus.n; i++)
         dt_xstrs_add(&host->gpus, more->gpus.v[i]);
+    return 0;
+}
+
+int dt_hostlist_put(struct dt_hostlist *list, const char *name, const struct dt_host *host,
+                    struct dt_error *err)
+{
+    struct dt_host *known = dt_hostlist_find(list, name);
+
+    if (known)
+        return merge(known, host, err);
+    if (list->n >= DT_HOSTS_MAX)
+        return dt_error_usage(err, "more than %d hosts", DT_HOSTS_MAX);
+    known = dt_hostlist_add(list, name);
+    known->slots = 0;
+    merge(known, host, NULL);
+    known->max_slots = host->max_slots;
     return 0;
 }
 
@@ -148,7 +172,7 @@ int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, vo
         host->local = host_is_local(host, is_local, arg);
         if (!host->local)
             continue;
-        if (first && dt_host_merge(first, host, err) < 0)
+        if (first && merge(first, host, err) < 0)
             return dt_error_prefix(err, "%s and %s are both this machine: ", first->name,
                                    host->name);
         if (first)

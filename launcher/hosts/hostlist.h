@@ -39,10 +39,11 @@ struct dt_host *dt_hostlist_add(struct dt_hostlist *list, const char *name);
 void dt_hostlist_sweep(struct dt_hostlist *list);
 void dt_hostlist_free(struct dt_hostlist *list);
 
-/* Makes more, a second entry for host, part of it: slots (and max_slots, and gpus) add up; user,
- * port, identity and addr may differ only where one of the two has none. more keeps its own memory.
- */
-int dt_host_merge(struct dt_host *host, const struct dt_host *more, struct dt_error *err);
+/* Adds an entry that is as host says, whose own name does not count; or makes host part of the
+ * entry of that name: slots (and max_slots, and gpus) add up; user, port, identity and addr may
+ * differ only where one of the two has none. host keeps its own memory. */
+int dt_hostlist_put(struct dt_hostlist *list, const char *name, const struct dt_host *host,
+                    struct dt_error *err);
 void dt_host_free(struct dt_host *host);
 
 typedef bool (*dt_is_local_f)(const char *name, void *arg);

@@ -1,5 +1,6 @@
 #include "launcher/hosts/hostrange.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "launcher/base/number.h"
 #include "launcher/hosts/hostlist.h"
 
-enum { DIGITS_MAX = 9 };
+enum { DIGITS_MAX = 9 }; /* any such number is an int */
 
 static int expand(struct dt_strs *names, const char *done, const char *rest, struct dt_error *err);
 
@@ -18,8 +19,8 @@ static int expand_numbers(struct dt_strs *names, const char *done, const char *f
     int first, last, rc = 0;
 
     if (strlen(from) > DIGITS_MAX || strlen(to) > DIGITS_MAX ||
-        dt_number_parse(from, 0, 999999999, &first, err) < 0 ||
-        dt_number_parse(to, 0, 999999999, &last, err) < 0)
+        dt_number_parse(from, 0, INT_MAX, &first, err) < 0 ||
+        dt_number_parse(to, 0, INT_MAX, &last, err) < 0)
         return from == to ? dt_error_usage(err, "[%s] is no number", from)
                           : dt_error_usage(err, "[%s-%s] is no range of numbers", from, to);
     if (first > last)

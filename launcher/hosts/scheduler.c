@@ -13,23 +13,15 @@
 /* A name as a scheduler writes it: without user, slots, ranges or addresses in brackets. */
 static int add_slots(struct dt_hostlist *list, const char *name, int slots, struct dt_error *err)
 {
-    struct dt_host more = { .slots = slots, .slots_given = true }, *known;
+    const struct dt_host more = { .slots = slots, .slots_given = true };
     struct dt_hostword word;
 
     if (strpbrk(name, "@:[]"))
         return dt_error_usage(err, "%.200s cannot be a host's name", name);
-    known = dt_hostlist_find(list, name);
-    if (known)
-        return dt_host_merge(known, &more, err);
     if (dt_hostword_parse(&word, name, err) < 0)
         return -1;
     dt_hostword_free(&word);
-    if (list->n >= DT_HOSTS_MAX)
-        return dt_error_usage(err, "more than %d hosts", DT_HOSTS_MAX);
-    known = dt_hostlist_add(list, name);
-    known->slots = slots;
-    known->slots_given = true;
-    return 0;
+    return dt_hostlist_put(list, name, &more, err);
 }
 
 /* item: one of Slurm's counts, as in "4" or "4(x2)", which stands for two hosts. */

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "launcher/base/log.h"
-#include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/words.h"
 

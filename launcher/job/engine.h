@@ -155,7 +155,6 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
 void dt_job_on_noise(struct dt_job *j, struct dt_hostlink *h, const char *line);
 void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
 const char *dt_job_host_name(const struct dt_job *j, size_t host);
-const struct dt_plan_node *dt_job_node_of_host(const struct dt_job *j, size_t host);
 void dt_job_open_link(struct dt_job *j, size_t host);
 /* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
  */

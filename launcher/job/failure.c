@@ -113,7 +113,7 @@ static void lose(struct dt_job *j, const struct dt_u32s *numbers)
         struct dt_rank *r = &j->ranks[number];
 
         if (!r->ended)
-            end_rank(j, r, &(struct dt_death){ .rank = number, .code = -1 });
+            end_rank(j, r, &(struct dt_death){ .rank = number, .code = -1, .step = -1 });
         r->tail_eof = true;
         /* Nothing will complete a line that was begun; what comes next is of another process. */
         dt_outmux_eof(j->out, number, STDOUT_FILENO);
@@ -123,7 +123,7 @@ static void lose(struct dt_job *j, const struct dt_u32s *numbers)
 
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
 {
-    const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
 
     if (!node)
         return;
@@ -332,7 +332,6 @@ static void add_stopping(struct dt_job *j, const struct dt_death *cause, struct 
 {
     uint32_t alive = dt_job_alive(j);
     uint32_t others = alive && cause->hung && !j->ranks[cause->rank].ended ? alive - 1 : alive;
-
     const char *which = cause->auxiliary ? "" : "other ";
 
     if (others == 1)

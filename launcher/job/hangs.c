@@ -286,7 +286,7 @@ static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
 
 void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_pong *m)
 {
-    const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
     const struct dt_msg_step *steps = m->steps.v;
     const struct dt_msg_comm *comms = m->comms.v;
     uint64_t now = dt_now_ns();

@@ -55,15 +55,6 @@ const char *dt_job_host_name(const struct dt_job *j, size_t host)
     return j->config->hosts->v[host].name;
 }
 
-const struct dt_plan_node *dt_job_node_of_host(const struct dt_job *j, size_t host)
-{
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        if (j->plan.nodes[i].host == host)
-            return &j->plan.nodes[i];
-    }
-    return NULL;
-}
-
 static bool is_idle(const struct dt_job *j)
 {
     for (size_t i = 0; i < j->config->hosts->n; i++) {
@@ -293,12 +284,11 @@ static void act_leave(struct dt_job *j)
 /* The name shows in the paths of the job's files: only what is harmless there. */
 static void make_id(struct dt_job *j)
 {
-    const char *program = strrchr(j->config->argv.v[0], '/');
+    const char *program = basename(j->config->argv.v[0]);
     char name[40];
     uint32_t tag = 0;
     size_t n = 0;
 
-    program = program ? program + 1 : j->config->argv.v[0];
     for (; *program && n + 1 < sizeof name; program++) {
         char c = *program;
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

@@ -38,6 +38,8 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     const char *wdir;
     const char *checkpoint_dir; /* absolute, or NULL: checkpoints/JOB in wdir */
     bool fresh;
+    bool resume;
+    bool seen; /* there are checkpoints, as this machine sees checkpoint_dir */
     bool labels;
     bool stamps;
     struct dt_outfiles *files; /* what ranks write goes there; or NULL */

@@ -86,22 +86,3 @@ enum dt_job_action dt_job_fsm(enum dt_job_state state, enum dt_job_event event)
 {
     return table[state][event];
 }
-
-const char *dt_job_state_name(enum dt_job_state state)
-{
-    static const char *const names[DT_JOB_STATES] = {
-        "connecting", "starting", "running", "failing", "recovering", "stopping", "ending",
-    };
-
-    return names[state];
-}
-
-const char *dt_job_event_name(enum dt_job_event event)
-{
-    static const char *const names[DT_JOB_EVENTS] = {
-        "idle",    "started", "spawn failed", "rank failed", "host lost",
-        "settled", "stop",    "kill",         "closed",
-    };
-
-    return names[event];
-}

@@ -46,7 +46,4 @@ enum dt_job_action {
 
 enum dt_job_action dt_job_fsm(enum dt_job_state state, enum dt_job_event event);
 
-const char *dt_job_state_name(enum dt_job_state state);
-const char *dt_job_event_name(enum dt_job_event event);
-
 #endif

@@ -99,6 +99,16 @@ static struct dt_u32s local_sizes(const struct dt_job *j)
     return sizes;
 }
 
+/* What is there before the first start would be gone on from unasked: this machine need not see it.
+ */
+static uint8_t checkpoint_need(const struct dt_job *j)
+{
+    const struct dt_job_config *c = j->config;
+
+    return !c->resume && !c->fresh && j->restart.restarts == 0 ? DT_CHECKPOINT_UNUSED
+                                                               : DT_CHECKPOINT_USABLE;
+}
+
 static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s sizes)
 {
     const struct dt_job_config *c = j->config;
@@ -117,8 +127,9 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     m.master_port = (uint16_t)(j->links[first->host]->free_port + DT_PORT_MASTER);
     m.scheduler_port = (uint16_t)(j->links[first->host]->free_port + DT_PORT_SCHEDULER);
     m.checkpoint_dir = j->checkpoint_dir;
-    m.check_checkpoint_dir = c->checkpoint_dir && node->ranks.v[0] == 0;
-    m.fresh = c->fresh && j->restart.committed < 0;
+    if (c->checkpoint_dir && node->ranks.v[0] == 0)
+        m.check_checkpoint_dir = checkpoint_need(j);
+    m.fresh = c->fresh && !j->restart.saved;
     m.local_sizes = sizes;
     m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);

@@ -6,7 +6,6 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/words.h"
 
 enum { NAMED_MAX = 8 }; /* pairs of hosts that are named */
 
@@ -196,7 +195,7 @@ static void decide(struct dt_job *j)
 
 void dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
 {
-    const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
 
     if (m->generation != j->generation || j->state != DT_JOB_STARTING || !node ||
         (m->all != 0) != j->probing_all || !h->probing)

@@ -9,18 +9,17 @@
 #include "launcher/job/engine.h"
 #include "launcher/job/words.h"
 
-enum {
-    FENCE_MARGIN_MS = 500
-}; /* what is sent may be under way, and what is killed takes a while */
+/* What is sent may be under way, and what is killed takes a while. */
+enum { FENCE_MARGIN_MS = 500 };
 
 static void say_restarting(const struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
 
     dt_words_count(&b, j->np, "rank");
-    if (j->restart.committed >= 0)
+    if (j->restart.newest >= 0)
         dt_say("restarting %s from the checkpoint of step %" PRId64, dt_strbuf_text(&b),
-               j->restart.committed);
+               j->restart.newest);
     else
         dt_say("restarting %s from the beginning", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
@@ -35,7 +34,7 @@ static void record(struct dt_job *j, const struct dt_death *cause, const char *t
     *r = (struct dt_recovery){
         .generation = j->generation + 1,
         .cause = dt_xstrdup(text),
-        .from_step = j->restart.committed,
+        .from_step = j->restart.newest,
         .failed_ns = j->failed_ns,
         .detect_seconds =
             j->failed_ns > cause->time_ns ? (double)(j->failed_ns - cause->time_ns) / 1e9 : 0,
@@ -120,9 +119,16 @@ static int place_anew(struct dt_job *j, struct dt_error *err)
 
 static void say_moved(const struct dt_job *j, const char *lost)
 {
-    dt_say("going on without %s: %u ranks on the %d slots of %zu host%s%s", lost, j->np,
-           j->plan.slots, j->plan.nnodes, j->plan.nnodes == 1 ? "" : "s",
+    struct dt_strbuf b = { 0 };
+
+    dt_words_count(&b, j->np, "rank");
+    dt_strbuf_puts(&b, " on the ");
+    dt_words_count(&b, (uint64_t)j->plan.slots, "slot");
+    dt_strbuf_puts(&b, " of ");
+    dt_words_count(&b, j->plan.nnodes, "host");
+    dt_say("going on without %s: %s%s", lost, dt_strbuf_text(&b),
            j->plan.oversubscribed ? ", devices are shared" : "");
+    dt_strbuf_free(&b);
 }
 
 /* Marks the plan's hosts that did not come back as lost and names them; NULL when all are there. */
@@ -270,20 +276,6 @@ int64_t dt_job_lost_steps(const struct dt_job *j, bool *known)
     return lost;
 }
 
-/* What was committed is durable: who does not find it looks at another directory, or somebody has
- * removed it. */
-static void say_behind(const struct dt_job *j, int64_t restored)
-{
-    if (restored >= 0)
-        dt_say("going on from step %" PRId64 ", although a checkpoint of step %" PRId64
-               " was committed; do all hosts see the same checkpoint directory?",
-               restored, j->restart.committed);
-    else
-        dt_say("going on from the beginning, although a checkpoint of step %" PRId64
-               " was committed; do all hosts see the same checkpoint directory?",
-               j->restart.committed);
-}
-
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
 {
     struct dt_recovery *r = &j->recoveries[j->nrecoveries - 1];
@@ -292,9 +284,6 @@ void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
     j->recovering = false;
     r->seconds = (double)(dt_now_ns() - r->failed_ns) / 1e9;
     if (restored_known) {
-        if (restored < j->restart.committed)
-            say_behind(j, restored);
-        r->from_step = restored;
         if (j->reached_is_known)
             r->lost_steps = dt_restart_lost_steps(j->reached, restored);
         j->reached = restored;
@@ -311,13 +300,58 @@ void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
     dt_strbuf_free(&b);
 }
 
+/* What was committed is durable: who does not find it looks at another directory, or somebody has
+ * removed it. */
+static void say_behind(const struct dt_job *j, int64_t restored)
+{
+    if (restored >= 0)
+        dt_say("going on from step %" PRId64 ", although a checkpoint of step %" PRId64
+               " was committed; do all hosts see the same checkpoint directory?",
+               restored, j->restart.newest);
+    else
+        dt_say("going on from the beginning, although a checkpoint of step %" PRId64
+               " was committed; do all hosts see the same checkpoint directory?",
+               j->restart.newest);
+}
+
+/* The restart whose first restore this is, or NULL: it may be late, of the generation before. */
+static struct dt_recovery *recovery_of(const struct dt_job *j)
+{
+    struct dt_recovery *r = j->nrecoveries ? &j->recoveries[j->nrecoveries - 1] : NULL;
+    bool first = j->recovering || !j->restart.checkpoints;
+
+    return r && first && r->generation == j->generation ? r : NULL;
+}
+
+/* A newer one than was announced was committed by a rank that died before it could say so, or of
+ * whom that was heard late, or by an earlier job, or was out of sight for a while. */
+static void on_restored(struct dt_job *j, int64_t step)
+{
+    struct dt_recovery *r = recovery_of(j);
+    int64_t announced = r ? r->from_step : j->restart.newest;
+
+    if (step < j->restart.newest)
+        say_behind(j, step);
+    else if ((r || j->restart.checkpoints) && step > announced)
+        dt_say("going on from step %" PRId64 ", of which a checkpoint was found", step);
+    else if (!j->restart.checkpoints && step < 0 && j->config->resume && j->config->seen)
+        dt_say("beginning anew: the host of rank 0 sees no checkpoint in %s, this machine does",
+               j->checkpoint_dir);
+    if (r)
+        r->from_step = step;
+    dt_restart_restored(&j->restart, step);
+}
+
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m)
 {
     if (m->generation != j->generation)
         return;
+    if (m->restored)
+        on_restored(j, m->step);
+    else
+        dt_restart_committed(&j->restart, m->step);
     if (j->recovering && j->generation == j->recoveries[j->nrecoveries - 1].generation)
         dt_job_recovered(j, m->restored, m->step);
-    dt_restart_checkpoint(&j->restart, m->step);
     dt_verbose("checkpoint of step %" PRId64 " %s", m->step,
                m->restored ? "restored" : "committed");
 }

@@ -16,11 +16,6 @@
 #include "launcher/job/exitpolicy.h"
 #include "launcher/job/json.h"
 
-static cJSON *command(const struct dt_job *j)
-{
-    return cJSON_CreateStringArray((const char *const *)j->config->argv.v, (int)j->config->argv.n);
-}
-
 /* null for a job that did not fail; rank, code and signal are null where no rank was the cause. */
 static void add_cause(const struct dt_job *j, cJSON *to)
 {
@@ -41,7 +36,7 @@ static void add_cause(const struct dt_job *j, cJSON *to)
     dt_json_add_text(cause, "host", node ? dt_job_host_name(j, node->host) : NULL);
     dt_json_add_number(cause, "code", process && d->signo == 0 && !d->hung, process ? d->code : 0);
     dt_json_add_number(cause, "signal", process && d->signo != 0, process ? d->signo : 0);
-    cJSON_AddStringToObject(cause, "message", j->cause_text);
+    dt_json_add_text(cause, "message", j->cause_text);
 }
 
 static void add_recoveries(const struct dt_job *j, cJSON *to)
@@ -54,7 +49,7 @@ static void add_recoveries(const struct dt_job *j, cJSON *to)
 
         cJSON_AddNumberToObject(item, "generation", r->generation);
         cJSON_AddStringToObject(item, "mode", "restart");
-        cJSON_AddStringToObject(item, "cause", r->cause);
+        dt_json_add_text(item, "cause", r->cause);
         dt_json_add_number(item, "from_step", r->from_step >= 0, (double)r->from_step);
         cJSON_AddStringToObject(item, "source", r->from_step >= 0 ? "checkpoint" : "none");
         cJSON_AddNumberToObject(item, "detect_seconds", r->detect_seconds);
@@ -82,7 +77,7 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
         cJSON *item = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(item, "rank", i);
-        cJSON_AddStringToObject(item, "host", dt_job_host_name(j, node->host));
+        dt_json_add_text(item, "host", dt_job_host_name(j, node->host));
         cJSON_AddNumberToObject(item, "local_rank", dt_plan_local_rank(node, (int)i));
         dt_json_add_text(item, "device", r->device);
         add_process(r, item);
@@ -100,7 +95,7 @@ static void add_auxiliaries(const struct dt_job *j, cJSON *to)
         cJSON *item = cJSON_CreateObject();
 
         cJSON_AddStringToObject(item, "role", dt_role_name(role, i, j->np));
-        cJSON_AddStringToObject(item, "host", dt_job_host_name(j, node->host));
+        dt_json_add_text(item, "host", dt_job_host_name(j, node->host));
         add_process(&j->ranks[i], item);
         cJSON_AddItemToArray(list, item);
     }
@@ -121,7 +116,7 @@ static char *print(const struct dt_job *j)
     char *text;
 
     cJSON_AddStringToObject(root, "version", PACKAGE_VERSION);
-    cJSON_AddItemToObject(root, "command", command(j));
+    dt_json_add_texts(root, "command", &j->config->argv);
     cJSON_AddNumberToObject(root, "np", j->np);
     cJSON_AddNumberToObject(root, "exit_code", j->exit_code);
     cJSON_AddNumberToObject(root, "seconds", (double)(j->ended_ns - j->began_ns) / 1e9);
@@ -251,10 +246,8 @@ int dt_report_write(const struct dt_job *job, const char *path, struct dt_error 
 {
     char *target = realpath(path, NULL); /* a link stays one */
     char *text = print(job);
-    int rc = -1;
+    int rc = is_stream(path) ? write_into(path, text) : replace(target ? target : path, text);
 
-    if (text)
-        rc = is_stream(path) ? write_into(path, text) : replace(target ? target : path, text);
     if (rc < 0)
         dt_error_set(err, "--report %s: %s", path, strerror(errno));
     free(text);

@@ -2,25 +2,31 @@
 
 struct dt_restart dt_restart_init(int max_restarts)
 {
-    return (
-        struct dt_restart){ .max_restarts = max_restarts, .committed = -1, .committed_last = -1 };
+    return (struct dt_restart){ .max_restarts = max_restarts, .newest = -1, .newest_last = -1 };
 }
 
-void dt_restart_checkpoint(struct dt_restart *r, int64_t step)
+void dt_restart_committed(struct dt_restart *r, int64_t step)
 {
     r->checkpoints = true;
-    if (step > r->committed)
-        r->committed = step;
+    r->saved |= step >= 0;
+    if (step > r->newest)
+        r->newest = step;
+}
+
+void dt_restart_restored(struct dt_restart *r, int64_t step)
+{
+    dt_restart_committed(r, step);
+    r->newest = step;
 }
 
 static bool has_progressed(const struct dt_restart *r)
 {
-    return r->restarts == 0 || r->committed > r->committed_last;
+    return r->restarts == 0 || r->newest > r->newest_last;
 }
 
 enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r)
 {
-    if (r->committed < 0 && r->max_restarts <= 0)
+    if (!r->saved && r->max_restarts <= 0)
         return r->max_restarts < 0 ? DT_RESTART_NO_CHECKPOINT : DT_RESTART_LIMIT;
     if (r->max_restarts >= 0 && r->restarts >= (uint32_t)r->max_restarts)
         return DT_RESTART_LIMIT;
@@ -32,7 +38,7 @@ enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r)
 void dt_restart_count(struct dt_restart *r)
 {
     r->no_progress = has_progressed(r) ? 1 : r->no_progress + 1;
-    r->committed_last = r->committed;
+    r->newest_last = r->newest;
     r->restarts++;
 }
 

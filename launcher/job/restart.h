@@ -7,19 +7,21 @@
 
 enum { DT_RESTARTS_WITHOUT_PROGRESS = 3 };
 
-enum dt_host_loss { /* what becomes of the ranks of a host that does not come back */
-                    DT_HOST_LOSS_MOVE, /* they run on the others */
-                    DT_HOST_LOSS_STOP, /* the job ends */
+/* What becomes of the ranks of a host that does not come back. */
+enum dt_host_loss {
+    DT_HOST_LOSS_MOVE, /* they run on the others */
+    DT_HOST_LOSS_STOP, /* the job ends */
 };
 
 struct dt_restart {
-    int max_restarts;       /* --max-restarts, or -1 */
-    uint32_t restarts;      /* so far */
-    uint32_t no_progress;   /* of these, the last so many brought no higher committed step */
-    bool checkpoints;       /* the program saves or restores: a restart ends when it has restored */
-    int64_t committed;      /* newest step that is known to be saved, or -1 */
-    int64_t committed_last; /* the same at the last restart */
-    bool linked;            /* some rank called dt_init: progress can be seen */
+    int max_restarts;     /* --max-restarts, or -1 */
+    uint32_t restarts;    /* so far */
+    uint32_t no_progress; /* of these, the last so many brought no newer checkpoint */
+    bool checkpoints;     /* the program saves or restores: a restart ends when it has restored */
+    bool saved;           /* there was one, be it lost since */
+    int64_t newest;       /* step of the newest that is known to be there, or -1 */
+    int64_t newest_last;  /* the same at the last restart */
+    bool linked;          /* some rank called dt_init: progress can be seen */
 };
 
 enum dt_restart_verdict {
@@ -30,9 +32,10 @@ enum dt_restart_verdict {
 };
 
 struct dt_restart dt_restart_init(int max_restarts);
-/* The program has committed this checkpoint, or gone on from it: perhaps one of an earlier job (-1:
- * from none). */
-void dt_restart_checkpoint(struct dt_restart *r, int64_t step);
+/* The program has committed this checkpoint. */
+void dt_restart_committed(struct dt_restart *r, int64_t step);
+/* It has gone on from this one, perhaps of an earlier job (-1: from none): newer ones are lost. */
+void dt_restart_restored(struct dt_restart *r, int64_t step);
 enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r);
 void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
 

@@ -148,7 +148,7 @@ static uint64_t stdin_taken(const struct dt_job *j)
 void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,
                             const struct dt_msg_stdin_credit *m)
 {
-    const struct dt_plan_node *node = dt_job_node_of_host(j, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
     uint64_t taken;
 
     if (m->generation != j->generation || !node || !reads_stdin(j, node))

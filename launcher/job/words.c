@@ -148,7 +148,10 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
         break;
     }
     dt_strbuf_puts(out, why->what);
-    if (why->error != 0 && why->error != ENOEXEC) /* the agent's text says all of that one */
+    if (why->step == DT_SPAWN_CHECKPOINT && why->error == EEXIST)
+        dt_strbuf_puts(out, " holds checkpoints of an earlier job: --resume goes on from the "
+                            "newest, --fresh begins anew");
+    else if (why->error != 0 && why->error != ENOEXEC) /* the agent's text says all of that one */
         dt_strbuf_printf(out, ": %s", strerror(why->error));
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
         dt_strbuf_puts(out,

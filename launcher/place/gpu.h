@@ -20,8 +20,8 @@ struct dt_gpu_source {
     enum dt_gpu_bind bind;
     const struct dt_strs *given; /* gpus=; NULL when not given */
     const char *mask;            /* the host's CUDA_VISIBLE_DEVICES; NULL when unset */
-    const struct dt_strs
-        *detected; /* indices or UUIDs of the GPUs; NULL or empty: none or unknown */
+    /* indices or UUIDs of the GPUs; NULL or empty: none or unknown */
+    const struct dt_strs *detected;
     uint32_t slots;
 };
 

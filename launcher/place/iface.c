@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/base/mem.h"
-
 enum scope { GLOBAL, LINK, LOOPBACK };
 
 struct network { /* IPv4 as ::ffff:a.b.c.d */

@@ -335,6 +335,15 @@ const struct dt_plan_node *dt_plan_node_of(const struct dt_plan *plan, int numbe
     return number >= 0 && number < plan->nprocs ? &plan->nodes[plan->node_of[number]] : NULL;
 }
 
+const struct dt_plan_node *dt_plan_node_on(const struct dt_plan *plan, size_t host)
+{
+    for (size_t i = 0; i < plan->nnodes; i++) {
+        if (plan->nodes[i].host == host)
+            return &plan->nodes[i];
+    }
+    return NULL;
+}
+
 int dt_plan_servers(const struct dt_plan *plan)
 {
     return plan->nprocs > plan->np ? plan->nprocs - plan->np - 1 : 0;

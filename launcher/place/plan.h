@@ -50,6 +50,8 @@ int dt_plan_make(struct dt_plan *plan, const struct dt_hostlist *hosts, int np,
 void dt_plan_copy(struct dt_plan *to, const struct dt_plan *from);
 /* Where the process of that number runs; NULL when the job has none. */
 const struct dt_plan_node *dt_plan_node_of(const struct dt_plan *plan, int number);
+/* That of a host, by its index; NULL when it has no rank. */
+const struct dt_plan_node *dt_plan_node_on(const struct dt_plan *plan, size_t host);
 int dt_plan_servers(const struct dt_plan *plan); /* as in struct dt_placement */
 /* rank's place in node, where it runs. */
 uint32_t dt_plan_local_rank(const struct dt_plan_node *node, int rank);

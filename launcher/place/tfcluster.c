@@ -11,7 +11,7 @@ char *dt_tfcluster(const char *const *addrs, const uint16_t *ports, uint32_t n)
 {
     cJSON *cluster = cJSON_CreateObject();
     cJSON *workers = cJSON_AddArrayToObject(cluster, "worker");
-    char *printed, *text;
+    char *text;
 
     for (uint32_t i = 0; i < n; i++) {
         bool v6 = strchr(addrs[i], ':') != NULL;
@@ -21,9 +21,7 @@ char *dt_tfcluster(const char *const *addrs, const uint16_t *ports, uint32_t n)
         cJSON_AddItemToArray(workers, cJSON_CreateString(address));
         free(address);
     }
-    printed = cJSON_PrintUnformatted(cluster);
-    text = dt_xstrdup(printed ? printed : "{}");
-    cJSON_free(printed);
+    text = cJSON_PrintUnformatted(cluster);
     cJSON_Delete(cluster);
     return text;
 }

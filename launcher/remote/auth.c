@@ -1,6 +1,5 @@
 #include "launcher/remote/auth.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +71,6 @@ void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *con
 
     for (uint32_t i = 0; i < config->identityfile.n; i++) {
         const char *path = config->identityfile.v[i];
-        const char *slash = strrchr(path, '/');
         struct dt_sshkey key;
         size_t at;
 
@@ -84,8 +82,7 @@ void dt_auth_add_files(struct dt_auth_keys *keys, const struct dt_sshconfig *con
             dt_sshkey_free(&key);
             continue;
         }
-        *add_key(keys) =
-            (struct dt_auth_key){ dt_xstrdup(slash ? slash + 1 : path), dt_xstrdup(path), key };
+        *add_key(keys) = (struct dt_auth_key){ dt_xstrdup(basename(path)), dt_xstrdup(path), key };
     }
     sort_agent_keys(keys, agent_keys, named, config->identitiesonly);
     free(named);

@@ -37,9 +37,9 @@ int dt_sshconfig_check_identity(const char *path, struct dt_error *err);
 void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, const char *text);
 void dt_sshconfig_free(struct dt_sshconfig *c);
 
-/* Runs ssh -G, for at most 5 s. done is called once, from the loop; config is then the callee's
+/* Runs ssh -G, for a while at most. done is called once, from the loop; config is then the callee's
  * to free, empty of meaning after a cancel. err->text is not empty when ssh refused (a mistake in
- * the configuration file). */
+ * the configuration file), or did not answer. */
 struct dt_sshconfig_query;
 typedef void (*dt_sshconfig_f)(void *arg, struct dt_sshconfig *config, const struct dt_error *err);
 struct dt_sshconfig_query *dt_sshconfig_ask(uv_loop_t *loop, const struct dt_host *host,

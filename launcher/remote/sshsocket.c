@@ -148,14 +148,16 @@ static void on_written(uv_write_t *req, int status)
 void dt_sshsocket_flush(struct dt_sshsocket *s)
 {
     uv_buf_t buf;
+    int rc;
 
     if (s->closing || !s->tcp || s->flying.len || s->wire.len == 0)
         return;
     s->flying = s->wire;
     s->wire = (struct dt_outbox){ 0 };
     buf = uv_buf_init((char *)(uintptr_t)dt_outbox_head(&s->flying), (unsigned)s->flying.len);
-    if (uv_write(&s->write, (uv_stream_t *)s->tcp, &buf, 1, on_written))
-        dt_outbox_free(&s->flying);
+    rc = uv_write(&s->write, (uv_stream_t *)s->tcp, &buf, 1, on_written);
+    if (rc < 0)
+        on_written(&s->write, rc);
 }
 
 size_t dt_sshsocket_pending(const struct dt_sshsocket *s)

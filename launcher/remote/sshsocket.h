@@ -43,7 +43,7 @@ LIBSSH2_SESSION *dt_sshsocket_session(struct dt_sshsocket *s);
 /* What libssh2 wants to see. */
 int dt_sshsocket_fd(const struct dt_sshsocket *s);
 
-/* Sends what libssh2 has left. */
+/* Sends what libssh2 has left. Where that fails at once, moved comes at once. */
 void dt_sshsocket_flush(struct dt_sshsocket *s);
 size_t dt_sshsocket_pending(const struct dt_sshsocket *s); /* bytes not yet sent */
 

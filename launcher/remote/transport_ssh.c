@@ -1,7 +1,6 @@
 /* OpenSSH's ssh as transport: for what libssh2 cannot do (RSA keys before libssh2 1.11, jump hosts,
  * hardware keys, certificates, GSSAPI). Everything the user configured holds, except what would ask
  * a question, start another program or share a connection. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

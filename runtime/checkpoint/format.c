@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/format.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,7 @@ int dt_shard_head_decode(const void *rest, size_t len, struct dt_shard_head *hea
     struct dt_get g = dt_get_init(rest, len);
     uint32_t n;
 
+    errno = EBADMSG;
     *head = (struct dt_shard_head){ .step = (int64_t)dt_get_u64(&g) };
     head->np = dt_get_u32(&g);
     head->rank = dt_get_u32(&g);
@@ -171,6 +173,7 @@ int dt_manifest_decode(const void *data, size_t len, struct dt_manifest *m)
     const uint8_t *sum;
     struct dt_checksum want;
 
+    errno = EBADMSG;
     *m = (struct dt_manifest){ .step = (int64_t)dt_get_u64(&g) };
     m->np = dt_get_u32(&g);
     if (g.failed || memcmp(magic, manifest_magic, sizeof manifest_magic) != 0 ||

@@ -1,8 +1,7 @@
 /* What stands in a checkpoint's files. Pure: bytes to structures and back, no I/O.
  *
- *     rank_00000.shard ...   head | data of each buffer, in order | 16 bytes: checksum of all
- * before MANIFEST               step, number of ranks, size and checksum of each shard, its own
- * checksum
+ *     rank_00000.shard ...   head | data of each buffer, in order | checksum of all that
+ *     MANIFEST               step, number of ranks, size and checksum of each shard | the same
  *
  * The bytes depend on step, layout and data alone: two runs that compute the same write the same.
  */
@@ -52,7 +51,8 @@ struct dt_shard_head {
 void dt_shard_head_encode(struct dt_put *out, const struct dt_shard_head *head);
 /* Reads the prefix. Returns the length of the rest, or 0 when it is none of a shard. */
 size_t dt_shard_prefix_decode(const uint8_t prefix[DT_SHARD_PREFIX]);
-/* Reads the rest of the head. Returns 0, or -1 when it is wrong; head then holds nothing. */
+/* Reads the rest of the head. Returns 0, or -1 with errno, when head holds nothing: EBADMSG where
+ * it is wrong, or ENOMEM. */
 int dt_shard_head_decode(const void *rest, size_t len, struct dt_shard_head *head);
 void dt_shard_head_free(struct dt_shard_head *head);
 
@@ -72,7 +72,7 @@ struct dt_manifest {
 };
 
 void dt_manifest_encode(struct dt_put *out, const struct dt_manifest *m);
-/* Returns 0, or -1 when the bytes are damaged or not a manifest; m then holds nothing. */
+/* Likewise: EBADMSG where the bytes are damaged or not a manifest. */
 int dt_manifest_decode(const void *data, size_t len, struct dt_manifest *m);
 void dt_manifest_free(struct dt_manifest *m);
 

@@ -91,12 +91,12 @@ struct dt_name dt_name_unfinished(const struct dt_owner *me, const char *what)
     return n;
 }
 
-struct dt_name dt_name_trash(const struct dt_owner *me, int64_t step)
+struct dt_name dt_name_trash(const struct dt_owner *me, int64_t step, uint32_t number)
 {
     struct dt_name n;
 
-    snprintf(n.s, sizeof n.s, "%s%s-g%u-step_%012lld", trash_prefix, short_job(me), me->generation,
-             (long long)step);
+    snprintf(n.s, sizeof n.s, "%s%s-g%u-step_%012lld-%u", trash_prefix, short_job(me),
+             me->generation, (long long)step, number);
     return n;
 }
 

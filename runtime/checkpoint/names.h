@@ -43,7 +43,8 @@ struct dt_entry dt_entry_of(const char *name, const struct dt_owner *me);
 struct dt_name dt_name_checkpoint(int64_t step);
 struct dt_name dt_name_replaced(int64_t step);
 struct dt_name dt_name_unfinished(const struct dt_owner *me, const char *what);
-struct dt_name dt_name_trash(const struct dt_owner *me, int64_t step);
+/* number: of what this generation drops. */
+struct dt_name dt_name_trash(const struct dt_owner *me, int64_t step, uint32_t number);
 struct dt_name dt_name_earlier(const struct dt_owner *me);
 struct dt_name dt_name_shard(uint32_t rank);
 

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,12 +28,15 @@ static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m)
     uint8_t *data = NULL;
     dt_result_t result = dt_file_open(&f, d, DT_MANIFEST_NAME, &bytes);
 
+    errno = EBADMSG;
     if (result == DT_OK && bytes <= MANIFEST_MAX)
         data = malloc(bytes ? bytes : 1);
     if (data)
         result = dt_file_read(&f, data, bytes);
     if (result == DT_OK && (!data || dt_manifest_decode(data, bytes, m) != 0))
-        result = dt_fail(DT_ERR_IO, "%s/%s: is damaged", d->path, DT_MANIFEST_NAME);
+        result = errno == ENOMEM
+                     ? dt_fail(DT_ERR_NOMEM, "out of memory for a manifest")
+                     : dt_fail(DT_ERR_IO, "%s/%s: is damaged", d->path, DT_MANIFEST_NAME);
     free(data);
     dt_file_close(&f);
     return result;

@@ -107,14 +107,14 @@ static dt_result_t publish(struct save *w)
     if (again && result != DT_OK)
         renameat(w->dir.fd, older.s, w->dir.fd, final.s);
     else if (again)
-        dt_dir_remove(&w->dir, older.s, DT_MANIFEST_NAME);
+        dt_store_drop(w->store, &w->dir, older.s, w->head.step);
     return result;
 }
 
 /* Removes older checkpoints. The new one is safe already: what cannot be removed is no failure. */
 static void retire(struct save *w)
 {
-    const struct dt_store *s = w->store;
+    struct dt_store *s = w->store;
     struct dt_steps steps = { 0 };
     size_t gone = 0;
 
@@ -122,10 +122,8 @@ static void retire(struct save *w)
         gone = dt_steps_retire(steps.v, steps.n, w->head.step, DT_CHECKPOINTS_KEPT);
     for (size_t i = 0; i < gone; i++) {
         struct dt_name name = dt_name_checkpoint(steps.v[i]);
-        struct dt_name trash = dt_name_trash(&s->owner, steps.v[i]);
 
-        if (dt_dir_rename(&w->dir, name.s, trash.s) == DT_OK)
-            dt_dir_remove(&w->dir, trash.s, DT_MANIFEST_NAME);
+        dt_store_drop(s, &w->dir, name.s, steps.v[i]);
     }
     free(steps.v);
 }

@@ -1,5 +1,6 @@
 #include "runtime/checkpoint/shard.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,11 @@ static dt_result_t write_all(struct dt_file *f, const struct dt_put *head,
     return dt_file_write(f, info->sum.bytes, DT_CHECKSUM_BYTES);
 }
 
+static dt_result_t no_memory(void)
+{
+    return dt_fail(DT_ERR_NOMEM, "out of memory for the head of a checkpoint");
+}
+
 dt_result_t dt_shard_write(const struct dt_dir *d, const struct dt_shard_head *head,
                            struct dt_shard_info *info)
 {
@@ -33,7 +39,7 @@ dt_result_t dt_shard_write(const struct dt_dir *d, const struct dt_shard_head *h
 
     dt_shard_head_encode(&bytes, head);
     if (bytes.failed)
-        result = dt_fail(DT_ERR_NOMEM, "out of memory for the head of a checkpoint");
+        result = no_memory();
     else
         result = dt_file_create(&f, d, name.s);
     if (result == DT_OK)
@@ -68,10 +74,10 @@ static dt_result_t read_head(struct dt_file *f, uint64_t bytes, struct dt_shard_
         return damaged(f, "its head is none of a checkpoint of this version");
     rest = malloc(len);
     if (!rest)
-        return dt_fail(DT_ERR_NOMEM, "out of memory for the head of a checkpoint");
+        return no_memory();
     result = dt_file_read(f, rest, len);
     if (result == DT_OK && dt_shard_head_decode(rest, len, head) != 0)
-        result = damaged(f, "its head is wrong");
+        result = errno == ENOMEM ? no_memory() : damaged(f, "its head is wrong");
     free(rest);
     *data = bytes - DT_SHARD_PREFIX - len - DT_CHECKSUM_BYTES;
     return result;

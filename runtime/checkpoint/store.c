@@ -81,12 +81,12 @@ dt_result_t dt_store_list(const struct dt_dir *d, const struct dt_owner *owner,
     return result;
 }
 
-static dt_result_t remove_entry(struct dt_store *s, struct dt_dir *d, const char *name,
-                                int64_t step)
+void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name, int64_t step)
 {
-    (void)s;
-    (void)step;
-    return dt_dir_remove(d, name, DT_MANIFEST_NAME);
+    struct dt_name trash = dt_name_trash(&s->owner, step, ++s->drops);
+
+    if (dt_dir_rename(d, name, trash.s) == DT_OK)
+        dt_dir_remove(d, trash.s, DT_MANIFEST_NAME);
 }
 
 /* It may be another user's, and is in nobody's way: what cannot be removed stays. */
@@ -118,9 +118,10 @@ static dt_result_t settle_replaced(struct dt_store *s, struct dt_dir *d, const c
     struct dt_name final = dt_name_checkpoint(step);
     struct stat st;
 
-    if (fstatat(d->fd, final.s, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        return remove_entry(s, d, name, step);
-    return dt_dir_rename(d, name, final.s);
+    if (fstatat(d->fd, final.s, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return dt_dir_rename(d, name, final.s);
+    dt_store_drop(s, d, name, step);
+    return DT_OK;
 }
 
 static dt_result_t set_aside(struct dt_store *s, struct dt_dir *d, const char *name, int64_t step)
@@ -142,7 +143,7 @@ static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
     if (result == DT_OK)
         result = for_each(s, d, DT_ENTRY_TRASH, remove_trash);
     if (result == DT_OK)
-        result = for_each(s, d, DT_ENTRY_LEFT_BEHIND, remove_entry);
+        result = for_each(s, d, DT_ENTRY_LEFT_BEHIND, remove_trash);
     if (result == DT_OK)
         result = for_each(s, d, DT_ENTRY_UNFINISHED, remove_abandoned);
     if (result == DT_OK && s->fresh)

@@ -29,6 +29,7 @@ struct dt_store {
 
     bool ready;     /* the directory was checked and tidied */
     uint32_t saves; /* that have begun: each has a temporary name of its own */
+    uint32_t drops; /* the same of what is dropped */
 };
 
 /* All are collective: every rank returns the same result. */
@@ -51,6 +52,9 @@ struct dt_steps {
 /* On rank 0: makes the directory (create) or, where there is none, leaves d closed. Then, once, on
  * all: checks that all hosts see it and tidies it. */
 dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d, bool create);
+/* What is no checkpoint any more is trash from here on, which is in nobody's way, and removed where
+ * that can be: it may be another user's. */
+void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name, int64_t step);
 /* The committed steps, newest first; the caller frees v. */
 dt_result_t dt_store_list(const struct dt_dir *d, const struct dt_owner *owner,
                           struct dt_steps *steps);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -17,6 +18,9 @@ enum {
     OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
     YIELDS = 100,      /* looks at work that waits for other ranks, before sleeping */
     LOOK_MS = 1,       /* how often who sleeps looks at it */
+    LONG_LOOKS = 50,   /* a wait of more looks is a long one, which loses little by sleep, */
+    LONG_NS = 50000,   /* and one that has slept for longer */
+    LONG_WAITS = 2,    /* after so many in a row the next one is taken to be another */
 };
 
 struct run {
@@ -26,6 +30,9 @@ struct run {
     bool moved;  /* since the last look at all of them */
     bool looks;  /* at work, which nothing that a poll could watch tells the end of */
     int64_t overhear_at;
+    unsigned idle;       /* looks since something has moved */
+    uint64_t slept_ns;   /* meanwhile */
+    unsigned long_waits; /* in a row */
 };
 
 static struct dt_link *link_of(const struct run *r, const struct dt_flow *f)
@@ -200,7 +207,7 @@ static void send_some(struct run *r, struct dt_flow *f, size_t most)
     link->mid_frame = f->at > 0;
 }
 
-/* How many bytes came: 0 where none are needed. */
+/* How many bytes came: 0 where none are needed to look at a header. */
 static ssize_t receive_batch(struct run *r, struct dt_flow *f, struct batch *b)
 {
     struct dt_link *link = link_of(r, f);
@@ -208,7 +215,7 @@ static ssize_t receive_batch(struct run *r, struct dt_flow *f, struct batch *b)
     ssize_t n;
 
     b->frames = 1;
-    if (f->at >= HEADER + f->data.iov_len)
+    if (f->at >= HEADER && !f->checked)
         return 0;
     lay_out(r, f, batch_of(r), b);
     m.msg_iov = b->iov;
@@ -256,23 +263,41 @@ static dt_result_t move(struct run *r, struct dt_flow *f)
     return DT_OK;
 }
 
-/* Sleeps until something may have changed. An alarm is heeded when the sockets have been read. */
-static void sleep_some(const struct run *r)
+/* Whoever sleeps is to be woken by what completes a header, or then its frame, not by every packet:
+ * nothing can be done with less, and frames are sent whole. */
+static void want(struct dt_link *link, const struct dt_flow *f)
 {
-    struct pollfd p[DT_ALARM_FDS + r->t->n];
-    int64_t now = dt_clock_ms(), until = r->looks ? now + LOOK_MS : r->overhear_at;
+    size_t bytes = f->at < HEADER ? HEADER : HEADER + f->data.iov_len;
+    int least = (int)(bytes - f->at);
+
+    if (link->wanted == least)
+        return;
+    link->wanted = least;
+    setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+}
+
+/* Sleeps until something may have changed. An alarm is heeded when the sockets have been read. */
+static void sleep_some(struct run *r)
+{
+    struct pollfd *p = r->mesh->polls;
+    uint64_t begun = dt_clock_ns();
+    int64_t now = (int64_t)(begun / 1000000), until = r->looks ? now + LOOK_MS : r->overhear_at;
     nfds_t n = DT_ALARM_FDS;
 
     for (size_t i = 0; i < r->t->n; i++) {
         const struct dt_flow *f = &r->t->flows[i];
-        const struct dt_link *link = link_of(r, f);
+        struct dt_link *link = link_of(r, f);
 
         if (link->broken && link->broken < until)
             until = link->broken;
-        if (may_move(r, f))
-            p[n++] = (struct pollfd){ .fd = link->fd, .events = f->out ? POLLOUT : POLLIN };
+        if (!may_move(r, f))
+            continue;
+        if (!f->out)
+            want(link, f);
+        p[n++] = (struct pollfd){ .fd = link->fd, .events = f->out ? POLLOUT : POLLIN };
     }
     dt_alarm_poll(&r->mesh->alarm, p, n, until > now ? (int)(until - now) : 0);
+    r->slept_ns += dt_clock_ns() - begun;
 }
 
 /* Nothing has moved: is there a reason? */
@@ -350,10 +375,32 @@ static void work(struct run *r)
     r->looks = did == DT_FLOW_WORK_WAITS;
 }
 
+/* Looks are counted, not time, which also passes while others have the processor: to yield to them
+ * costs nobody anything. */
+static void count_waits(struct run *r)
+{
+    bool is_long = r->idle > LONG_LOOKS || r->slept_ns > LONG_NS;
+
+    if (!r->moved) {
+        r->idle++;
+        return;
+    }
+    if (r->idle > 0)
+        r->long_waits = is_long ? r->long_waits + 1 : 0;
+    r->idle = 0;
+    r->slept_ns = 0;
+}
+
+/* What trickles in along a slow link is not worth a processor. */
+static bool may_sleep(const struct run *r)
+{
+    if (r->looks)
+        return r->idle > r->mesh->spins + YIELDS;
+    return r->idle > r->mesh->spins || r->long_waits >= LONG_WAITS;
+}
+
 static dt_result_t drive(struct run *r)
 {
-    unsigned idle = 0;
-
     while (r->left) {
         dt_result_t result = DT_OK;
 
@@ -364,13 +411,13 @@ static dt_result_t drive(struct run *r)
         }
         if (r->t->work && result == DT_OK)
             work(r);
-        idle = r->moved ? 0 : idle + 1;
-        if (idle && result == DT_OK)
+        count_waits(r);
+        if (r->idle && result == DT_OK)
             result = check(r);
-        if (result == DT_OK && idle > r->mesh->spins + (r->looks ? YIELDS : 0)) {
+        if (result == DT_OK && r->idle && may_sleep(r)) {
             sleep_some(r);
             result = overhear(r);
-        } else if (idle) {
+        } else if (r->idle) {
             sched_yield(); /* a peer may need this very processor, where it plays several hosts */
         }
         if (result != DT_OK)
@@ -400,11 +447,57 @@ static void complete_frames(struct run *r)
     }
 }
 
+static bool are_connected(const struct dt_mesh *m, const struct dt_traffic *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (!m->links || m->links[t->flows[i].peer].fd < 0)
+            return false;
+    }
+    return true;
+}
+
+static dt_result_t connect_peers(struct dt_mesh *m, const struct dt_traffic *t)
+{
+    uint32_t *peers = calloc(t->n, sizeof *peers);
+    dt_result_t r;
+
+    if (!peers)
+        return dt_mesh_no_memory(m);
+    for (size_t i = 0; i < t->n; i++)
+        peers[i] = t->flows[i].peer;
+    r = dt_mesh_need(m, peers, t->n);
+    free(peers);
+    return r;
+}
+
+static dt_result_t make_polls(struct dt_mesh *m, size_t n)
+{
+    struct pollfd *polls = realloc(m->polls, n * sizeof *polls);
+
+    if (!polls)
+        return dt_mesh_no_memory(m);
+    m->polls = polls;
+    m->n_polls = n;
+    return DT_OK;
+}
+
+/* What grows with the hosts is not on the stack: it may be a small one of the program's threads. */
+static dt_result_t prepare(struct dt_mesh *m, const struct dt_traffic *t)
+{
+    dt_result_t r = are_connected(m, t) ? DT_OK : connect_peers(m, t);
+
+    if (r == DT_OK && m->n_polls < DT_ALARM_FDS + t->n)
+        r = make_polls(m, DT_ALARM_FDS + t->n);
+    return r;
+}
+
 dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t)
 {
+    dt_result_t result = prepare(m, t);
     struct run r = { .mesh = m, .t = t, .overhear_at = dt_clock_ms() + OVERHEAR_MS };
-    dt_result_t result;
 
+    if (result != DT_OK)
+        return result;
     for (size_t i = 0; i < t->n; i++)
         r.left += t->flows[i].frames > 0;
     result = drive(&r);

@@ -2,10 +2,11 @@
  *
  * A flow is a series of frames to or from one peer, in order; at most one flow of a call goes each
  * way between two ranks. Flows of a call are driven together, by the caller's own thread and
- * without blocking: first looking at the connections again and again, then sleeping until something
- * moves. Every frame names the call that it belongs to, and is refused where that is not the
- * receiver's. What stands in the sockets is used before anything that stops the job ends a call, so
- * that a call ends well on all ranks if it could. */
+ * without blocking: first looking at the connections again and again, then sleeping until a header
+ * or a frame is complete; at once, where the waits of this call have been long, for a link is slow.
+ * Every frame names the call that it belongs to, and is refused where that is not the receiver's.
+ * What stands in the sockets is used before anything that stops the job ends a call, so that a call
+ * ends well on all ranks if it could. */
 #ifndef DT_HOST_FLOW_H
 #define DT_HOST_FLOW_H
 
@@ -77,7 +78,7 @@ static inline struct iovec dt_flow_segment(const void *block, size_t bytes, size
                            left < DT_FLOW_SEGMENT ? left : DT_FLOW_SEGMENT };
 }
 
-/* The connections must be there (dt_mesh_need). */
+/* Connects with the peers first, as dt_mesh_need does. */
 dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t);
 
 /* Tells everybody who is connected why nothing more will come, and closes. Bounded in time. */

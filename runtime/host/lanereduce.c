@@ -94,16 +94,15 @@ static bool can_fold(const struct reduction *d, size_t k, bool sent)
 /* With all others at once, so many frames each way. t: what they are. */
 static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_traffic t)
 {
-    struct dt_flow flows[2 * (d->lanes->n - 1)];
-    dt_result_t r;
+    dt_result_t r = dt_lanes_flows_with_all(d->lanes, frames, &t);
 
-    dt_lanes_flows_with_all(d->lanes, flows, frames);
-    d->flows = t.flows = flows;
-    d->n_flows = t.n = sizeof flows / sizeof *flows;
+    d->flows = t.flows;
+    d->n_flows = t.n;
     t.call = d->call;
     t.batch = DT_FLOW_BATCH;
     t.arg = d;
-    r = make_window(d);
+    if (r == DT_OK)
+        r = make_window(d);
     return r == DT_OK ? dt_lanes_run(d->lanes, &t) : r;
 }
 

@@ -10,7 +10,9 @@
 void dt_lanes_close(struct dt_lanes *l)
 {
     free(l->scratch);
+    free(l->flows);
     l->scratch = NULL;
+    l->flows = NULL;
     l->scratch_bytes = 0;
 }
 
@@ -22,8 +24,7 @@ dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes)
         return DT_OK;
     p = realloc(l->scratch, bytes);
     if (!p)
-        return dt_trouble(l->mesh->alarm.trouble, DT_ERR_NOMEM,
-                          dt_mesh_rank(l->mesh, l->peers[l->me]));
+        return dt_mesh_no_memory(l->mesh);
     l->scratch = p;
     l->scratch_bytes = bytes;
     return DT_OK;
@@ -40,12 +41,19 @@ struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size
     return (struct dt_flow){ .peer = l->peers[place], .slot = place, .frames = frames };
 }
 
-void dt_lanes_flows_with_all(const struct dt_lanes *l, struct dt_flow *flows, size_t frames)
+dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt_traffic *t)
 {
+    t->n = 2 * ((size_t)l->n - 1);
+    if (!l->flows)
+        l->flows = calloc(t->n, sizeof *l->flows);
+    t->flows = l->flows;
+    if (!t->flows)
+        return dt_mesh_no_memory(l->mesh);
     for (uint32_t i = 1; i < l->n; i++) {
-        flows[i - 1] = dt_lanes_flow_to(l, (l->me + i) % l->n, frames);
-        flows[l->n - 1 + i - 1] = dt_lanes_flow_from(l, (l->me + l->n - i) % l->n, frames);
+        t->flows[i - 1] = dt_lanes_flow_to(l, (l->me + i) % l->n, frames);
+        t->flows[l->n - 1 + i - 1] = dt_lanes_flow_from(l, (l->me + l->n - i) % l->n, frames);
     }
+    return DT_OK;
 }
 
 /* Few hosts are all connected by the first call, so that ranks whose calls do not fit need not wait
@@ -77,15 +85,10 @@ static dt_result_t connect_all(struct dt_lanes *l, const struct dt_traffic *t)
 
 dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
 {
-    uint32_t peers[t->n];
     dt_result_t r = connect_few(l);
 
-    for (size_t i = 0; i < t->n; i++)
-        peers[i] = t->flows[i].peer;
     if (r == DT_OK)
         r = connect_all(l, t);
-    if (r == DT_OK)
-        r = dt_mesh_need(l->mesh, peers, t->n);
     return r == DT_OK ? dt_flow_run(l->mesh, t) : r;
 }
 
@@ -101,17 +104,49 @@ void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src
         dt_fold(&f, dtype, (dt_op_t)call->op);
 }
 
-/* ---- gathering: every host's block, in log2(hosts) steps ----
+/* ---- meeting: all know that all have come, in log2(hosts) steps ----
  *
- * In step s each host sends the 2^s blocks that it has, its own and those of the hosts after it, to
- * the host 2^s places before, which has them next to its own. */
+ * In step s each host, once it has heard in the steps before, tells the host 2^s places before it,
+ * and hears from the one 2^s places after it. */
+
+enum { STEPS_MOST = 32 };
+
+struct meeting { /* flows of a step, their slot: one out, one in */
+    struct dt_flow flows[2 * STEPS_MOST];
+    size_t n;
+};
+
+static void lay_steps(const struct dt_lanes *l, struct meeting *m)
+{
+    uint32_t step = 0;
+
+    for (uint32_t far = 1; far < l->n; far *= 2) {
+        m->flows[m->n] = dt_lanes_flow_to(l, (l->me + l->n - far) % l->n, 1);
+        m->flows[m->n + 1] = dt_lanes_flow_from(l, (l->me + far) % l->n, 1);
+        m->flows[m->n].slot = m->flows[m->n + 1].slot = step++;
+        m->n += 2;
+    }
+}
+
+static bool may_take_step(const struct meeting *m, uint32_t step)
+{
+    for (uint32_t before = 0; before < step; before++) {
+        if (m->flows[2 * before + 1].done == 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- gathering: every host's block ----
+ *
+ * In step s each host sends the 2^s blocks that it has, its own and those of the hosts after it;
+ * who gets them has them next to its own. */
 
 struct gathering {
-    struct dt_lanes *lanes;
+    struct meeting meeting;
+    const struct dt_lanes *lanes;
     uint8_t *blocks; /* this host's, then those of the hosts after it */
     size_t bytes;    /* of a block */
-    struct dt_flow *flows;
-    size_t steps;
 };
 
 static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
@@ -128,28 +163,21 @@ static size_t gather_ready(void *arg, const struct dt_flow *f)
 {
     const struct gathering *g = arg;
 
-    for (size_t step = 0; f->out && step < f->slot; step++) {
-        if (g->flows[2 * step + 1].done == 0)
-            return 0;
-    }
-    return 1;
+    return !f->out || may_take_step(&g->meeting, f->slot);
 }
 
 dt_result_t dt_lanes_gather(struct dt_lanes *l, const struct dt_call *call, uint8_t *blocks,
                             size_t bytes)
 {
-    struct dt_flow flows[2 * 32];
-    struct gathering g = { .lanes = l, .blocks = blocks, .bytes = bytes, .flows = flows };
-    struct dt_traffic t = {
-        .call = call, .flows = flows, .frame = gather_frame, .ready = gather_ready, .arg = &g
-    };
+    struct gathering g = { .lanes = l, .blocks = blocks, .bytes = bytes };
+    struct dt_traffic t = { .call = call,
+                            .flows = g.meeting.flows,
+                            .frame = gather_frame,
+                            .ready = gather_ready,
+                            .arg = &g };
 
-    for (uint32_t have = 1; have < l->n; have *= 2) {
-        flows[t.n] = dt_lanes_flow_to(l, (l->me + l->n - have) % l->n, 1);
-        flows[t.n + 1] = dt_lanes_flow_from(l, (l->me + have) % l->n, 1);
-        flows[t.n].slot = flows[t.n + 1].slot = (uint32_t)g.steps++;
-        t.n += 2;
-    }
+    lay_steps(l, &g.meeting);
+    t.n = g.meeting.n;
     return dt_lanes_run(l, &t);
 }
 
@@ -179,67 +207,90 @@ dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *ca
 
 /* ---- broadcast ----
  *
- * Small data go down a binomial tree, large ones along a chain of hosts, segment by segment. Each
- * receiver also sends an empty frame, for a sender would never learn otherwise that it makes
- * another call. */
+ * All meet, and the data go along: small ones in the first frame of who has them to who has not,
+ * down a tree; large ones behind the first frame of step 0, along a chain of hosts, segment by
+ * segment. */
 
 struct spread {
+    struct meeting meeting;
+    const struct dt_lanes *lanes;
+    uint32_t root;
+    bool chain;   /* else down a tree */
+    size_t blank; /* frames before the data: a link of the chain says that it has come by one */
     uint8_t *buf;
     size_t bytes;
     const struct dt_flow *source; /* NULL: this host has it */
-    size_t segments;
 };
+
+/* Whether the host at a place sends the data in that step. */
+static bool gives(const struct spread *s, uint32_t place, uint32_t step)
+{
+    uint32_t n = s->lanes->n, have = UINT32_C(1) << step;
+    uint32_t ahead = (s->root + n - place) % n; /* so many places after it there is root */
+
+    if (s->chain)
+        return step == 0 && ahead != n - 1;
+    return ahead < have && ahead < n - have;
+}
 
 static bool carries(const struct spread *s, const struct dt_flow *f)
 {
-    return f->out != (s->source && f->peer == s->source->peer);
+    return f->out ? gives(s, s->lanes->me, f->slot) : f == s->source;
 }
 
 static struct iovec spread_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct spread *s = arg;
 
-    return carries(s, f) ? dt_flow_segment(s->buf, s->bytes, k) : (struct iovec){ s->buf, 0 };
+    if (!carries(s, f) || k < s->blank)
+        return (struct iovec){ s->buf, 0 };
+    return dt_flow_segment(s->buf, s->bytes, k - s->blank);
 }
 
 static size_t spread_ready(void *arg, const struct dt_flow *f)
 {
     const struct spread *s = arg;
 
-    return f->out && carries(s, f) && s->source ? s->source->done : f->frames;
+    if (f->out && !may_take_step(&s->meeting, f->slot))
+        return 0;
+    if (!f->out || !s->source || !carries(s, f))
+        return f->frames;
+    return s->source->done ? s->source->done : s->blank;
 }
 
-/* Data one way, an empty frame the other way. */
-static void pair(const struct dt_lanes *l, struct dt_flow flows[2], uint32_t place, bool to,
-                 size_t frames)
+/* The meeting's flows, of which some carry the data. */
+static void lay_spread(struct spread *s)
 {
-    flows[0] = dt_lanes_flow_to(l, place, to ? frames : 1);
-    flows[1] = dt_lanes_flow_from(l, place, to ? 1 : frames);
+    const struct dt_lanes *l = s->lanes;
+
+    lay_steps(l, &s->meeting);
+    for (size_t i = 0; i < s->meeting.n; i++) {
+        struct dt_flow *f = &s->meeting.flows[i];
+        uint32_t sender = f->out ? l->me : (l->me + (UINT32_C(1) << f->slot)) % l->n;
+
+        if (!gives(s, sender, f->slot))
+            continue;
+        f->frames = s->blank + dt_flow_segments(s->bytes);
+        if (!f->out)
+            s->source = f;
+    }
 }
 
 dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, void *buf,
                                size_t bytes, uint32_t root)
 {
-    uint32_t v = (l->me + l->n - root) % l->n; /* the place, counted from root */
-    bool tree = bytes <= l->tuning->net_tree;
-    uint32_t parent = tree ? v & (v - 1) : v - 1;
-    struct dt_flow flows[2 * 33];
-    struct spread s = { .buf = buf, .bytes = bytes, .segments = dt_flow_segments(bytes) };
+    bool chain = bytes > l->tuning->net_tree;
+    struct spread s = {
+        .lanes = l, .root = root, .chain = chain, .blank = chain, .buf = buf, .bytes = bytes
+    };
     struct dt_traffic t = { .call = call,
-                            .flows = flows,
+                            .flows = s.meeting.flows,
                             .batch = DT_FLOW_BATCH,
                             .frame = spread_frame,
                             .ready = spread_ready,
                             .arg = &s };
 
-    if (v) {
-        pair(l, flows, (parent + root) % l->n, false, s.segments);
-        s.source = &flows[1];
-        t.n = 2;
-    }
-    for (uint32_t step = 1; v + step < l->n && (tree ? !(v & step) : step == 1); step *= 2) {
-        pair(l, flows + t.n, (v + step + root) % l->n, true, s.segments);
-        t.n += 2;
-    }
+    lay_spread(&s);
+    t.n = s.meeting.n;
     return dt_lanes_run(l, &t);
 }

@@ -23,12 +23,13 @@ struct dt_lanes {
     bool connected; /* all have been, with all, though they are many */
     uint8_t *scratch;
     size_t scratch_bytes;
-    const char *way; /* for the flight recorder: that the call takes */
+    struct dt_flow *flows; /* with all others; NULL: none so far */
+    const char *way;       /* for the flight recorder: that the call takes */
 };
 
 void dt_lanes_close(struct dt_lanes *l);
 
-/* From the rank at place root to all others. */
+/* From the rank at place root to all others. Returns when every rank has made this very call. */
 dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, void *buf,
                                size_t bytes, uint32_t root);
 /* Returns when every rank has made this very call. */
@@ -46,8 +47,9 @@ dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes);
 /* To and from the rank at a place, which is their slot. */
 struct dt_flow dt_lanes_flow_to(const struct dt_lanes *l, uint32_t place, size_t frames);
 struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size_t frames);
-/* Makes 2 * (n - 1) flows: one to each other place, then one from each. Their slots are places. */
-void dt_lanes_flows_with_all(const struct dt_lanes *l, struct dt_flow *flows, size_t frames);
+/* Makes t's flows, in l's memory: one to each other place, then one from each. Their slots are
+ * places. */
+dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt_traffic *t);
 /* dt_fold of so many bytes by the call's type and operation; of none nothing. */
 void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
                    size_t bytes, int divisor);

@@ -44,7 +44,10 @@ void dt_mesh_close(struct dt_mesh *m)
             close(m->links[i].fd);
     }
     free(m->links);
+    free(m->polls);
     m->links = NULL;
+    m->polls = NULL;
+    m->n_polls = 0;
 }
 
 static void call_failed(struct call *c)
@@ -230,11 +233,16 @@ static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t 
     return result;
 }
 
+dt_result_t dt_mesh_no_memory(const struct dt_mesh *m)
+{
+    return dt_trouble(m->alarm.trouble, DT_ERR_NOMEM, dt_mesh_rank(m, m->me));
+}
+
 static dt_result_t make_links(struct dt_mesh *m)
 {
     m->links = calloc(m->size, sizeof *m->links);
     if (!m->links)
-        return dt_trouble(m->alarm.trouble, DT_ERR_NOMEM, dt_mesh_rank(m, m->me));
+        return dt_mesh_no_memory(m);
     for (uint32_t i = 0; i < m->size; i++)
         m->links[i].fd = -1;
     return DT_OK;

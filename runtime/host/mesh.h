@@ -18,6 +18,7 @@ enum { DT_MESH_CONNECT_S = 60 };
 struct dt_link {
     int fd; /* non-blocking, or -1: not there (yet) */
     bool needed;
+    int wanted;     /* bytes without which a rank that sleeps is not woken; 0: none yet */
     bool mid_frame; /* a frame has been sent in part */
     int64_t broken; /* the connection ended: until when to wait for the reason; 0: it did not */
 };
@@ -34,6 +35,8 @@ struct dt_mesh {
     struct dt_alarm alarm;
     unsigned spins;        /* fruitless looks at the connections before a wait sleeps */
     struct dt_link *links; /* by rank; NULL before anything is needed */
+    struct pollfd *polls;  /* room for a wait on so many connections */
+    size_t n_polls;
 };
 
 /* Frees; whoever is at the other ends sees the connections end. */
@@ -42,6 +45,9 @@ void dt_mesh_close(struct dt_mesh *m);
 /* Waits for connections with all these ranks. A rank that cannot be reached is given up after
  * DT_MESH_CONNECT_S; one that does not come to it is waited for. */
 dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n);
+
+/* Notes as the trouble that this rank lacks memory; returns DT_ERR_NOMEM. */
+dt_result_t dt_mesh_no_memory(const struct dt_mesh *m);
 
 /* The job's rank, for messages. */
 uint32_t dt_mesh_rank(const struct dt_mesh *m, uint32_t peer);

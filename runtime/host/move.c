@@ -53,7 +53,7 @@ static struct ledger own_ledger(const struct dt_move *m)
 
 /* ---- rounds ---- */
 
-/* Where in a rank's staging it stands what goes to taker. */
+/* Where in a rank's staging stands what goes to taker. */
 static uint8_t *staged(const struct dt_move *m, uint32_t giver, uint32_t taker)
 {
     return dt_round_staging(m->s, giver) + (m->one_window ? 0 : taker * m->window);

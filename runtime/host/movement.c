@@ -46,24 +46,21 @@ struct parcels {
         uint64_t count;
         size_t bytes;
     } * v;
-    uint32_t *peers;
 };
 
 static dt_result_t parcels_make(struct parcels *p, size_t most)
 {
     p->flows = calloc(most, sizeof *p->flows);
     p->v = calloc(most, sizeof *p->v);
-    p->peers = calloc(most, sizeof *p->peers);
-    if (p->flows && p->v && p->peers)
+    if (p->flows && p->v)
         return DT_OK;
-    return dt_trouble(p->mesh->alarm.trouble, DT_ERR_NOMEM, dt_mesh_rank(p->mesh, p->mesh->me));
+    return dt_mesh_no_memory(p->mesh);
 }
 
 static void parcels_free(struct parcels *p)
 {
     free(p->flows);
     free(p->v);
-    free(p->peers);
 }
 
 /* These have shared memory. */
@@ -79,7 +76,6 @@ static void add(struct parcels *p, uint32_t peer, bool out, void *base, size_t c
     size_t bytes = size_of(p->call, count);
 
     p->v[p->n] = (struct parcel){ base, count, bytes };
-    p->peers[p->n] = peer;
     p->flows[p->n] = (struct dt_flow){ .peer = peer,
                                        .slot = (uint32_t)p->n,
                                        .out = out,
@@ -108,9 +104,8 @@ static dt_result_t ship(struct parcels *p)
                             .batch = DT_FLOW_BATCH,
                             .frame = parcel_frame,
                             .arg = p };
-    dt_result_t r = dt_mesh_need(p->mesh, p->peers, p->n);
 
-    return r == DT_OK ? dt_flow_run(p->mesh, &t) : r;
+    return dt_flow_run(p->mesh, &t);
 }
 
 dt_result_t dt_movement_all_to_all(struct dt_mesh *m, const struct dt_call *call, const void *in,
@@ -253,8 +248,8 @@ dt_result_t dt_movement_all_gather(struct dt_mesh *m, const struct dt_call *call
                                    void *out, const struct dt_blocks *blocks)
 {
     struct gathering g = { .mesh = m, .call = call, .blocks = blocks, .out = out, .segments = 1 };
-    uint32_t peers[] = { (m->me + 1) % m->size, (m->me + m->size - 1) % m->size };
-    struct dt_flow flows[] = { { .peer = peers[0], .out = true }, { .peer = peers[1] } };
+    struct dt_flow flows[] = { { .peer = (m->me + 1) % m->size, .out = true },
+                               { .peer = (m->me + m->size - 1) % m->size } };
     struct dt_traffic t = { .call = call,
                             .flows = flows,
                             .n = 2,
@@ -262,7 +257,6 @@ dt_result_t dt_movement_all_gather(struct dt_mesh *m, const struct dt_call *call
                             .frame = gather_frame,
                             .ready = gather_ready,
                             .arg = &g };
-    dt_result_t r;
 
     keep(g.out + place_of(call, blocks, m->me), in, size_of(call, count_of(blocks, m->me)));
     for (uint32_t i = 0; i < m->size; i++) {
@@ -274,6 +268,5 @@ dt_result_t dt_movement_all_gather(struct dt_mesh *m, const struct dt_call *call
         return DT_OK;
     flows[0].frames = flows[1].frames = (m->size - 1) * g.segments;
     g.source = &flows[1];
-    r = dt_mesh_need(m, peers, 2);
-    return r == DT_OK ? dt_flow_run(m, &t) : r;
+    return dt_flow_run(m, &t);
 }

@@ -4,10 +4,11 @@
  *
  * The call's dtype is what counts count; beyond that its fields only have to be the same on all
  * ranks. Every frame states the count of its block: what one rank gives and the other does not
- * expect is DT_ERR_MISMATCH there, where the trouble names the pair; the giver may learn of it in
- * its next call only. Counts may be 0. Buffers need no alignment, and may be NULL where they hold
- * nothing. A call returns when this rank's part is done and the ranks that it dealt with have come
- * to it. */
+ * expect is DT_ERR_MISMATCH there, where the trouble names the pair. A call returns when this
+ * rank's part is done and the ranks that it dealt with have come to it. So a giver need not have
+ * heard of a misfit by then, nor have the other ranks: a collective lets all of them know
+ * (tally.h). Counts may be 0. Buffers need no alignment, and may be NULL where they hold nothing.
+ */
 #ifndef DT_HOST_MOVEMENT_H
 #define DT_HOST_MOVEMENT_H
 

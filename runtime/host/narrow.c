@@ -227,28 +227,24 @@ dt_result_t dt_narrow_all_reduce(struct dt_lanes *l, const struct dt_call *call,
                                  const dt_all_reduce_options_t *options, const void *in, void *out,
                                  size_t count, int divisor)
 {
-    struct dt_flow flows[2 * (l->n - 1)];
     struct narrowing d = { .lanes = l,
                            .in = in,
                            .out = out,
                            .residual = (uint8_t *)options->residual,
                            .count = count,
-                           .divisor = divisor,
-                           .flows = flows,
-                           .n_flows = sizeof flows / sizeof *flows };
-    struct dt_traffic t = { .call = call,
-                            .flows = flows,
-                            .n = sizeof flows / sizeof *flows,
-                            .frame = frame,
-                            .ready = ready,
-                            .moved = moved,
-                            .arg = &d };
+                           .divisor = divisor };
+    struct dt_traffic t = {
+        .call = call, .frame = frame, .ready = ready, .moved = moved, .arg = &d
+    };
     dt_result_t r;
 
     l->way = "tcp-narrow";
     choose_formats(&d, options);
     slice_up(&d);
-    dt_lanes_flows_with_all(l, flows, 2 * d.segments);
-    r = make_room(&d);
+    r = dt_lanes_flows_with_all(l, 2 * d.segments, &t);
+    d.flows = t.flows;
+    d.n_flows = t.n;
+    if (r == DT_OK)
+        r = make_room(&d);
     return r == DT_OK ? dt_lanes_run(l, &t) : r;
 }

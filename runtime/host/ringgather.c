@@ -11,8 +11,7 @@ struct gathering {
     const struct dt_ringgather *g;
     const struct dt_call *call;
     uint8_t *out;
-    struct dt_span *spans; /* of out, host after host, and in each by local rank */
-    uint32_t *first;       /* by host: where its spans begin; behind the last one: their number */
+    struct dt_span *spans; /* of out, by rank */
     size_t turns;          /* blocks of a lane of the host that has most */
     size_t segments;       /* of every block: those of a short one may be empty */
     const struct dt_flow *source;
@@ -25,32 +24,28 @@ static void lay_out(struct gathering *d, const struct dt_blocks *blocks)
     const struct dt_ringgather *g = d->g;
     size_t element = dt_dtype_size((dt_dtype_t)d->call->dtype), at = 0;
 
-    for (uint32_t rank = 0; rank < g->size; rank++)
-        d->first[g->node_of[rank] + 1]++;
     for (uint32_t host = 0; host < g->lanes->n; host++) {
-        size_t turns = (d->first[host + 1] + g->width - 1) / g->width;
+        size_t turns = (dt_roster_count(g->roster, host) + g->width - 1) / g->width;
 
         d->turns = turns > d->turns ? turns : d->turns;
-        d->first[host + 1] += d->first[host];
     }
     for (uint32_t rank = 0; rank < g->size; rank++) {
         size_t bytes = (blocks->counts ? blocks->counts[rank] : blocks->each) * element;
         size_t segments = dt_flow_segments(bytes);
 
         d->segments = segments > d->segments ? segments : d->segments;
-        d->spans[d->first[g->node_of[rank]]++] = (struct dt_span){ at, bytes };
+        d->spans[rank] = (struct dt_span){ at, bytes };
         at += bytes;
     }
-    memmove(d->first + 1, d->first, g->lanes->n * sizeof *d->first);
-    d->first[0] = 0;
 }
 
 /* Of local rank i of a host, which may be none of it. */
 static struct dt_span block(const struct gathering *d, uint32_t host, size_t i)
 {
-    size_t ranks = d->first[host + 1] - d->first[host];
+    const struct dt_roster *r = d->g->roster;
 
-    return i < ranks ? d->spans[d->first[host] + i] : (struct dt_span){ 0 };
+    return i < dt_roster_count(r, host) ? d->spans[r->ranks[r->first[host] + i]]
+                                        : (struct dt_span){ 0 };
 }
 
 /* ---- between the hosts ---- */
@@ -78,10 +73,10 @@ static size_t ready(void *arg, const struct dt_flow *f)
 static dt_result_t among_hosts(struct gathering *d)
 {
     const struct dt_lanes *l = d->g->lanes;
-    uint32_t peers[] = { l->peers[(l->me + 1) % l->n], l->peers[(l->me + l->n - 1) % l->n] };
+    uint32_t to = l->peers[(l->me + 1) % l->n], from = l->peers[(l->me + l->n - 1) % l->n];
     size_t frames = (l->n - 1) * d->turns * d->segments;
-    struct dt_flow flows[] = { { .peer = peers[0], .out = true, .frames = frames },
-                               { .peer = peers[1], .frames = frames } };
+    struct dt_flow flows[] = { { .peer = to, .out = true, .frames = frames },
+                               { .peer = from, .frames = frames } };
     struct dt_traffic t = { .call = d->call,
                             .flows = flows,
                             .n = 2,
@@ -89,10 +84,9 @@ static dt_result_t among_hosts(struct gathering *d)
                             .frame = frame,
                             .ready = ready,
                             .arg = d };
-    dt_result_t r = dt_mesh_need(l->mesh, peers, 2);
 
     d->source = flows + 1;
-    return r == DT_OK ? dt_flow_run(l->mesh, &t) : r;
+    return dt_flow_run(l->mesh, &t);
 }
 
 /* ---- within the host ---- */
@@ -154,14 +148,12 @@ dt_result_t dt_ringgather(const struct dt_ringgather *g, const struct dt_call *c
     dt_result_t r;
 
     d.spans = calloc(g->size, sizeof *d.spans);
-    d.first = calloc((size_t)g->lanes->n + 1, sizeof *d.first);
-    if (d.spans && d.first) {
+    if (d.spans) {
         lay_out(&d, blocks);
         r = gather(&d, in);
     } else {
         r = dt_trouble(g->shm->trouble, DT_ERR_NOMEM, g->shm->ranks[g->shm->me]);
     }
     free(d.spans);
-    free(d.first);
     return r;
 }

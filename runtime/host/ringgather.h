@@ -6,6 +6,7 @@
 
 #include "runtime/host/blocks.h"
 #include "runtime/host/lanes.h"
+#include "runtime/host/roster.h"
 #include "runtime/host/shm.h"
 
 struct dt_ringgather {
@@ -13,7 +14,7 @@ struct dt_ringgather {
     const struct dt_lanes *lanes; /* of this rank's local rank; on ranks from "width" on not used */
     uint32_t width;               /* lanes of every host, at least 1 */
     uint32_t size;                /* ranks */
-    const uint32_t *node_of;      /* by rank: its host */
+    const struct dt_roster *roster;
 };
 
 /* Part of a call to which all ranks have come. blocks, the same on all ranks, are those of out;

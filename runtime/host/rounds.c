@@ -8,10 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/host/clock.h"
 #include "runtime/host/least.h"
 
 enum {
-    LASTING = 1000, /* looks after which a wait is worth being timed */
+    SWITCH_NS = 1000, /* less than a yield takes that lets somebody else run */
+    LASTING = 1000,   /* looks after which a wait is worth being timed */
     LINE_PAIR = 2 * DT_HOSTSHM_LINE,
     FEW = 4 * 1024,
     TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
@@ -40,7 +42,8 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
         s->tuning = &dt_tuning_builtin;
     s->crowded = true;
     s->spins = 0;
-    s->yields = s->tuning->shm_yields;
+    s->yields = s->tuning->shm_yields_crowded;
+    s->yields_alone = 0;
     s->round = 0;
     s->few = FEW;
     s->next = 0;
@@ -51,7 +54,7 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
 }
 
 /* Ranks may be bound to a CPU each: what counts is how many there are for all of them. */
-static bool are_crowded(const struct dt_shm *s)
+static uint32_t count_cpus(const struct dt_shm *s)
 {
     uint32_t cpus = 0;
 
@@ -62,14 +65,19 @@ static bool are_crowded(const struct dt_shm *s)
             some |= s->map.ranks[i].cpus[word];
         cpus += (uint32_t)__builtin_popcountll(some);
     }
-    return s->n > cpus;
+    return cpus;
 }
 
+/* Where there are fewer than two ranks for each CPU, some have one to themselves even if they are
+ * spread evenly: to sleep there would spare nobody anything. */
 void dt_shm_met(struct dt_shm *s)
 {
-    s->crowded = are_crowded(s);
+    uint32_t cpus = count_cpus(s);
+
+    s->crowded = s->n > cpus;
     s->spins = s->crowded ? 0 : s->tuning->shm_spins;
-    s->yields = s->tuning->shm_yields;
+    s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
+    s->yields_alone = s->crowded && s->n < 2 * cpus ? s->tuning->shm_yields : 0;
     if (s->crowded && dt_round_most(s) / 8 > FEW)
         s->few = dt_round_most(s) / 8;
 }
@@ -198,6 +206,14 @@ static void relax(void)
 #endif
 }
 
+static bool yields_to_nobody(void)
+{
+    uint64_t start = dt_clock_ns();
+
+    sched_yield();
+    return dt_clock_ns() - start < SWITCH_NS;
+}
+
 /* Between two looks. False: it is time to sleep. */
 static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
@@ -209,7 +225,7 @@ static bool pauses(const struct dt_shm *s, uint64_t tries)
     else if (tries < s->spins + s->yields)
         sched_yield();
     else
-        return false;
+        return tries < s->yields_alone && yields_to_nobody();
     return true;
 }
 

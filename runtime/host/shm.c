@@ -50,7 +50,7 @@ struct chunk {
     size_t bytes;
     size_t slice; /* bytes of every rank's slice but the last ones */
     bool few;     /* the whole is: everybody folds all of it */
-    bool huge;    /* no cache keeps the whole result */
+    bool huge;    /* no cache keeps the whole result, nor has it what stood there */
     int divisor;
     uint32_t root; /* who is to have the result, or EVERYBODY */
     const struct dt_call *call;
@@ -277,6 +277,8 @@ static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
     }
     if (r == DT_OK && !fold_for_all(s, &c, in, out))
         r = dt_shm_check(s);
+    if (c.huge)
+        dt_stream_settle();
     if (r == DT_OK) {
         dt_round_publish(s, DT_REDUCED);
         r = await_slices(s);
@@ -376,11 +378,18 @@ static bool are_few(const struct dt_shm *s, size_t bytes)
 /* whole: the reduction as one chunk. */
 static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
 {
+    dt_result_t r;
+
     whole->few = are_few(s, whole->bytes);
-    whole->huge = whole->bytes >= s->tuning->shm_huge;
+    whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
     if (!whole->few)
         s->way = "shm-slices";
-    return whole->few && !may_open(s, whole) ? reduce_few(s, whole) : reduce_chunks(s, whole);
+    if (whole->few && !may_open(s, whole))
+        return reduce_few(s, whole);
+    r = reduce_chunks(s, whole);
+    if (whole->huge)
+        dt_stream_settle();
+    return r;
 }
 
 static size_t bytes_of(const struct dt_call *call)

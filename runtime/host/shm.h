@@ -40,6 +40,7 @@ struct dt_shm {
     bool crowded;                   /* there are fewer CPUs than ranks */
     uint64_t spins;                 /* what a wait may spend before it sleeps */
     uint64_t yields;
+    uint64_t yields_alone;   /* in all, of a rank that shares its CPU with nobody at the moment */
     enum dt_cma_reach reach; /* the memory of those that a call needs */
     size_t least_direct;     /* bytes from which two ranks try to */
     uint32_t pipes;          /* which of their two sets (hostshm.h) */

@@ -19,7 +19,10 @@ struct dt_stream { /* all 0: nothing is known */
 /* Like memcpy, in the way that is the faster one now. What is published after it is seen after it.
  */
 void dt_stream_copy(struct dt_stream *s, void *dst, const void *src, size_t bytes);
-/* Like memcpy, past the caches; likewise. */
+/* Like memcpy, past the caches. */
 void dt_stream_past_caches(void *dst, const void *src, size_t bytes);
+/* What was written past the caches before is seen before what is published after. It waits for
+ * memory, and is therefore for the end of many copies. */
+void dt_stream_settle(void);
 
 #endif

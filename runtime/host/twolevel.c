@@ -400,16 +400,22 @@ static dt_result_t prepare(struct folding *d)
     struct dt_lanes *l = d->t->lanes;
     size_t windows = l->n * WINDOW * dt_least(d->cut.part, DT_FLOW_SEGMENT);
     size_t kept = d->in_place ? 0 : KEPT * d->cut.slice;
+    struct dt_traffic all = { 0 };
     dt_result_t r = dt_lanes_scratch(l, windows + kept);
 
-    d->kept = r == DT_OK && kept ? l->scratch + windows : NULL;
-    dt_lanes_flows_with_all(l, d->flows, 0);
+    if (r == DT_OK)
+        r = dt_lanes_flows_with_all(l, 0, &all);
+    if (r != DT_OK)
+        return r;
+    d->kept = kept ? l->scratch + windows : NULL;
+    d->flows = all.flows;
+    d->n_flows = all.n;
     for (size_t i = 0; i < d->n_flows; i++) {
         struct dt_flow *f = &d->flows[i];
 
         f->frames = dt_cut_frames(&d->cut, f->out ? f->slot : l->me);
     }
-    return r;
+    return DT_OK;
 }
 
 static dt_result_t among_hosts(struct folding *d)
@@ -486,21 +492,21 @@ dt_result_t dt_twolevel_fold(const struct dt_twolevel *t, const struct dt_call *
                              const void *in, void *out, const struct dt_twolevel_terms *terms)
 {
     struct folding d = { .t = t, .call = call, .terms = terms, .in = in, .out = out };
-    struct dt_flow flows[2 * (t->lanes->n - 1)];
     dt_result_t r = DT_OK;
 
     cut(&d);
     settle_places(&d);
-    if (d.is_lane) {
-        d.flows = flows;
-        d.n_flows = sizeof flows / sizeof *flows;
+    if (d.is_lane)
         r = prepare(&d);
-    }
     if (r == DT_OK)
         r = make_round(&d);
     if (r == DT_OK && d.is_lane)
         r = among_hosts(&d);
     while (r == DT_OK && d.rounds < rounds_of(&d))
         r = make_round(&d);
+    if (r == DT_OK && !d.spreads && t->shm->n > d.cut.width)
+        r = dt_shm_share(t->shm, NULL, 0, 0); /* who is no lane has not heard of the other hosts */
+    if (d.huge)
+        dt_stream_settle();
     return r;
 }

@@ -36,7 +36,7 @@ struct dt_twolevel_terms {
 };
 
 /* Of call->count elements, of each rank's block if it is for each; at least one. A whole call,
- * checked as dt_shm_begin and dt_flow_run do. out, which only those need that it is for, may be
+ * which returns when every rank has made it. out, which only those need that it is for, may be
  * "in"; for each, also this rank's block of it. */
 dt_result_t dt_twolevel_fold(const struct dt_twolevel *t, const struct dt_call *call,
                              const void *in, void *out, const struct dt_twolevel_terms *terms);

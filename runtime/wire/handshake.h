@@ -11,8 +11,7 @@
 enum dt_verdict {
     DT_SHAKE_PENDING,
     DT_SHAKE_THROUGH,
-    DT_SHAKE_UNKNOWN, /* listening side: the hello does not fit; may be asked again with another a
-                       */
+    DT_SHAKE_UNKNOWN, /* listening side: the hello fits another dt_auth, if any */
     DT_SHAKE_FAILED,  /* with errno; EACCES: the other side is not who it should be */
 };
 

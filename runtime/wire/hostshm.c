@@ -262,7 +262,7 @@ const char *dt_hostshm_call_name(uint64_t call)
 int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair)
 {
     for (int i = 0; i < DT_HOSTSHM_PAIRS; i++) {
-        uint64_t before = atomic_load_explicit(&rank->pairs[i], memory_order_relaxed);
+        uint64_t before = atomic_load(&rank->pairs[i]);
 
         if (!(before & DT_HOSTSHM_INSIDE) &&
             atomic_compare_exchange_strong(&rank->pairs[i], &before, pair | DT_HOSTSHM_INSIDE))

@@ -45,14 +45,16 @@ struct dt_call {
 enum dt_hostshm_flags {
     DT_HOSTSHM_FINALIZED = 1, /* dt_finalize has succeeded */
     DT_HOSTSHM_PEER_LOST = 2, /* a call has returned DT_ERR_PEER, or waited for too long */
+    DT_HOSTSHM_DUMPING = 4,   /* it writes down its last calls: SIGTERM waits for that */
 };
 
 #define DT_HOSTSHM_NO_STEP INT64_MAX /* no step is watched */
 
-enum { /* reasons to stop a host: DT_ERR_MISMATCH, DT_ERR_PEER, DT_ERR_TIMEOUT */
-       DT_HOSTSHM_MISMATCH = -3,
-       DT_HOSTSHM_PEER_DIED = -4,
-       DT_HOSTSHM_TIMED_OUT = -5,
+/* Reasons to stop a host: DT_ERR_MISMATCH, DT_ERR_PEER, DT_ERR_TIMEOUT. */
+enum {
+    DT_HOSTSHM_MISMATCH = -3,
+    DT_HOSTSHM_PEER_DIED = -4,
+    DT_HOSTSHM_TIMED_OUT = -5,
 };
 
 enum dt_call_kind {
@@ -118,8 +120,8 @@ struct dt_hostshm_rank {
     alignas(DT_HOSTSHM_LINE) struct dt_hostshm_post posts[2]; /* by parity of the round */
     alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];         /* likewise */
 
-    alignas(
-        DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64]; /* that it may run on, from start */
+    /* that it may run on, from start */
+    alignas(DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64];
 
     alignas(DT_HOSTSHM_LINE) _Atomic uint32_t doorbell; /* futex of this rank */
     _Atomic uint32_t waits_for;  /* by the rank: 1 + the local rank it sleeps for, or 0 */

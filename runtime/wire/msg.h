@@ -74,6 +74,12 @@ struct dt_msg_list {
     uint32_t n;
 };
 
+/* What START asks of the directory of checkpoints on rank 0's host. */
+enum dt_checkpoint_need {
+    DT_CHECKPOINT_USABLE = 1,
+    DT_CHECKPOINT_UNUSED = 2, /* and it holds none */
+};
+
 struct dt_msg_start {
     uint32_t generation;
     char *job_id;
@@ -98,7 +104,7 @@ struct dt_msg_start {
     uint16_t master_port;
     uint16_t scheduler_port;      /* with auxiliaries */
     char *checkpoint_dir;         /* absolute, or empty: none */
-    uint8_t check_checkpoint_dir; /* 1: it must be usable on this host */
+    uint8_t check_checkpoint_dir; /* 0, or enum dt_checkpoint_need */
     uint8_t fresh;  /* 1: ignore what the checkpoint directory holds (first generation) */
     char *file_dir; /* directory of pushed files, or empty */
     struct dt_strs argv;

@@ -100,7 +100,7 @@ static void end(void)
 }
 #endif
 
-enum { LEAST_CALLS = 8, MOST_CALLS = 100000 };
+enum { LEAST_CALLS = 8, MOST_CALLS = 100000, TRIES = 3 };
 
 static double seconds(clockid_t clock)
 {
@@ -121,13 +121,16 @@ static double repeat(const float *in, float *out, size_t count, int times)
     return (seconds(CLOCK_MONOTONIC) - start) / times;
 }
 
-/* Every rank chooses alike. */
+/* Every rank chooses alike, by the best of a few tries: something else may run during some. */
 static int calls_in(double wanted, const float *in, float *out, size_t count)
 {
-    double calls;
+    double calls = 0;
 
-    repeat(in, out, count, LEAST_CALLS / 2);
-    calls = wanted / agree(repeat(in, out, count, LEAST_CALLS / 2), true);
+    for (int i = 0; i < TRIES; i++) {
+        double fit = wanted / agree(repeat(in, out, count, LEAST_CALLS / 2), true);
+
+        calls = fit > calls ? fit : calls;
+    }
     return calls < LEAST_CALLS ? LEAST_CALLS : calls > MOST_CALLS ? MOST_CALLS : (int)calls;
 }
 

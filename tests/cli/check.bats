@@ -189,7 +189,7 @@ started_agent() { [ -n "$(keeper)" ]; }
     mkfifo "$T/pipe"
     exec 7<>"$T/pipe" 8>"$T/pipe" 7<&-
     RC=0
-    env "$TOKEN" timeout 20 "$DTRUN" --check 2>"$ERR" >&8 || RC=$?
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --check 2>"$ERR" >&8 || RC=$?
     code_is 141
     err_is_empty
     clean
@@ -197,7 +197,7 @@ started_agent() { [ -n "$(keeper)" ]; }
 
 @test "a check whose output cannot be written fails" {
     RC=0
-    env "$TOKEN" timeout 20 "$DTRUN" --check >/dev/full 2>"$ERR" || RC=$?
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --check >/dev/full 2>"$ERR" || RC=$?
     code_is 125
     err_has "standard output cannot be written"
     clean

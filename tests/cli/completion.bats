@@ -16,12 +16,12 @@ setup() {
 }
 
 dtrun() {
-    timeout 20 "$DTRUN_BUILD/cmd/dtrun" "$@"
+    timeout 180 "$DTRUN_BUILD/cmd/dtrun" "$@"
 }
 
 # What bash offers behind the line, one a line; it is given to readline as it stands.
 offered() { # LINE
-    timeout 20 bash -c '
+    timeout 180 bash -c '
         source ./script
         COMP_WORDBREAKS="${3:-$COMP_WORDBREAKS}" COMP_LINE=$1 COMP_POINT=${#1}
         COMPREPLY=()

@@ -15,7 +15,7 @@ teardown() {
 }
 
 dtrun() {
-    timeout 20 "$DTRUN_BUILD/cmd/dtrun" "$@"
+    timeout 180 "$DTRUN_BUILD/cmd/dtrun" "$@"
 }
 
 need_jq() {
@@ -280,7 +280,7 @@ END
 }
 
 @test "output that cannot be written is an error" {
-    run bash -c "timeout 20 '$DTRUN_BUILD/cmd/dtrun' --dry-run true >/dev/full"
+    run bash -c "timeout 180 '$DTRUN_BUILD/cmd/dtrun' --dry-run true >/dev/full"
     [ "$status" -eq 125 ]
     [ "$output" = "dtrun: standard output cannot be written: No space left on device" ]
 }

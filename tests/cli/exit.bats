@@ -13,7 +13,7 @@ load common
 
 @test "1: on a terminal one line at the start and one at the end" {
     type script >/dev/null || skip "script(1) is not installed"
-    env "$TOKEN" timeout 30 script -qec "'$DTRUN' -np 2 true" "$T/typescript" </dev/null >"$OUT"
+    env "$TOKEN" timeout "$PATIENCE" script -qec "'$DTRUN' -np 2 true" "$T/typescript" </dev/null >"$OUT"
     grep -q "^dtrun: 2 ranks on 1 host: localhost 0-1" "$OUT"
     grep -q "^dtrun: done in [0-9.]* m*s" "$OUT"
     [ "$(grep -c ^dtrun: "$OUT")" = 2 ]
@@ -110,7 +110,7 @@ make_little() {
 
 dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     RC=0
-    env "$TOKEN" timeout 60 sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" "$@" \
+    env "$TOKEN" timeout "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$LITTLE" "$@" \
         "$DTRUN" -np 2 sh -c '[ $DTRUN_RANK = 1 ] && exec tail /dev/zero; exec sleep 600' \
         </dev/null >"$OUT" 2>"$ERR" || RC=$?
     await rmdir "$LITTLE"
@@ -207,7 +207,7 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
     [ ! -e ran ]
     unshare --mount true 2>/dev/null || skip "a read-only mount needs root"
     RC=0
-    env "$TOKEN" timeout 30 unshare --mount sh -c 'mount --bind mine mine && mount -o remount,ro,bind mine &&
+    env "$TOKEN" timeout "$PATIENCE" unshare --mount sh -c 'mount --bind mine mine && mount -o remount,ro,bind mine &&
         exec "$@"' sh "$DTRUN" -np 2 --checkpoint-dir mine/sub/dir touch ran </dev/null >"$OUT" 2>"$ERR" || RC=$?
     code_is 125
     err_has "dtrun: checkpoint directory $T/mine/sub/dir: Read-only file system (on localhost)"
@@ -291,6 +291,15 @@ out
 r.json" ]
 }
 
+@test "a report is UTF-8, whatever the command is" {
+    dtrun -np 1 --report r.json sh -c 'exit 3' $'caf\xe9'
+    code_is 3
+    python3 -c 'import json; assert json.load(open("r.json", encoding="utf-8"))["command"][3] == "caf\ufffd"'
+    dtrun -np 1 --report r.json ./$'caf\xe9'
+    code_is 127
+    python3 -c 'import json; assert json.load(open("r.json", encoding="utf-8"))["cause"]["message"].startswith("./caf\ufffd: ")'
+}
+
 @test "a report that cannot be written is said before anything starts" {
     for path in "$T/none/r.json" "$T/dir" ; do
         mkdir -p "$T/dir"
@@ -340,7 +349,7 @@ r.json" ]
     done
     for with in "-u HOME" "HOME=/nonexistent" "HOME=$T/empty TMPDIR=/nonexistent"; do
         RC=0
-        env $with "$TOKEN" timeout 30 "$DTRUN" -np 1 echo ok </dev/null >"$OUT" 2>"$ERR" || RC=$?
+        env $with "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 1 echo ok </dev/null >"$OUT" 2>"$ERR" || RC=$?
         code_is 0
         out_is "ok
 "
@@ -376,7 +385,7 @@ r.json" ]
 
 @test "--report /dev/stdout, where that is a file, is not written over by what follows" {
     {
-        env "$TOKEN" timeout 20 "$DTRUN" --report /dev/stdout echo hello
+        env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --report /dev/stdout echo hello
         echo after
     } >both
     [ "$(head -1 both)" = hello ]

@@ -54,6 +54,7 @@ says() { # FILE PATTERN
     [ "$(grep -cE '^\[[01]\] -5: rank [01] \(a\): barrier, call 2 on communicator 0\.2: timed out: ranks 0-1 .* for rank 2 \(b, .* \(dt_comm_set_timeout 1\)$' "$ERR")" = 2 ] || { show; false; }
     [ "$(grep -cx '\[[01]\] again: timed out' "$OUT")" = 2 ] || { show; false; }
     [ "$(grep -c '^dtrun: warning: ' "$ERR")" = 1 ] || { show; false; }
+    err_has "dtrun: | call 1: dt_comm_dup, ok " # what made it, as the program wrote it
     clean
 }
 

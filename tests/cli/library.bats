@@ -74,7 +74,7 @@ declared() {
     mkdir include && cp "$HEADER" include/
     "$CC" -Wall -Wextra -Werror -Iinclude sum.c -o sum -L"${LIB%/*}" -ldtrun -Wl,-rpath,"${LIB%/*}"
     [ "$(./sum)" = "rank 0 of 1: 0" ]
-    DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" timeout 30 \
+    DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" timeout 180 \
         "$DTRUN_BUILD/cmd/dtrun" -np 4 -H localhost:4 --no-tag ./sum 2>err | sort >out
     printf 'rank %d of 4: 6\n' 0 1 2 3 | diff - out || { cat err; false; }
 }
@@ -85,7 +85,7 @@ declared() {
     [ "$(wc -l <alone)" = 50 ]
     [ "$(head -1 alone | cut -c1-5)" = '0 97.' ] || { head -1 alone; false; }
     for np in 2 5; do
-        DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" timeout 60 \
+        DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" timeout 180 \
             "$DTRUN_BUILD/cmd/dtrun" -np $np -H localhost:$np --no-tag "$halo" 2>err | diff alone - || { cat err; false; }
     done
 }

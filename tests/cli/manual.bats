@@ -7,7 +7,7 @@ setup() {
 }
 
 dtrun() {
-    timeout 20 "$DTRUN_BUILD/cmd/dtrun" "$@"
+    timeout 180 "$DTRUN_BUILD/cmd/dtrun" "$@"
 }
 
 options_of_help() {

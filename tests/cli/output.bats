@@ -6,7 +6,7 @@ load common
 @test "41: 64 ranks write 10 MiB each at once: every line whole and in order" {
     set -o pipefail
     RC=0
-    env "$TOKEN" timeout 120 "$DTRUN" -np 64 "$RANK/flood" 52429 </dev/null 2>"$ERR" |
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 64 "$RANK/flood" 52429 </dev/null 2>"$ERR" |
         "$RANK/flood" check 64 52429 || RC=$?
     OUT=/dev/null code_is 0
     err_is_empty
@@ -71,7 +71,7 @@ load common
 on_terminal() {
     RC=0
     : >"$ERR"
-    env "${SETTINGS[@]}" "$TOKEN" timeout 30 python3 -c \
+    env "${SETTINGS[@]}" "$TOKEN" timeout "$PATIENCE" python3 -c \
         'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))' \
         "$DTRUN" "$@" </dev/null >"$OUT" || RC=$?
 }
@@ -97,7 +97,7 @@ ${esc}[36m[0]${esc}[0m hello" ]
 
 @test "45: dtrun, blocked by its reader, still supervises: a death stops the others, its code stays" {
     mkfifo slow
-    env "$TOKEN" timeout 60 "$DTRUN" --max-restarts 0 -np 4 sh -c \
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --max-restarts 0 -np 4 sh -c \
         '[ $DTRUN_RANK = 3 ] || exec yes; until [ -e go ]; do sleep 0.05; done; exit 9' \
         </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
@@ -123,7 +123,7 @@ no_rank_runs() {
 }
 
 @test "44: the reader leaves: the job is stopped, 141, without a word" {
-    env "$TOKEN" timeout 30 "$DTRUN" -np 4 yes 2>"$ERR" | head -1 >"$OUT"
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 yes 2>"$ERR" | head -1 >"$OUT"
     RC="${PIPESTATUS[0]}"
     code_is 141
     out_is "[$(cut -c2 "$OUT")] y
@@ -134,7 +134,7 @@ no_rank_runs() {
 
 @test "45: a slow reader: ranks wait, dtrun's memory is bounded, nothing is lost" {
     mkfifo slow
-    env "$TOKEN" timeout 60 "$DTRUN" -np 4 "$RANK/flood" 50000 </dev/null >slow 2>"$ERR" 3>&- &
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 "$RANK/flood" 50000 </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
     exec 8<slow
     head -c 65536 <&8 >part
@@ -171,7 +171,7 @@ stalled() { # COMMAND RANKS
 }
 
 @test "47: in one file their lines do not cut each other" {
-    env "$TOKEN" timeout 60 "$DTRUN" -np 4 sh -c "'$RANK/flood' 3000; '$RANK/flood' 3000 >&2" \
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 4 sh -c "'$RANK/flood' 3000; '$RANK/flood' 3000 >&2" \
         </dev/null >"$OUT" 2>&1
     [ "$(wc -l <"$OUT")" = 24000 ]
     [ "$(awk 'length($0) != 203' "$OUT" | wc -l)" = 0 ]
@@ -268,7 +268,7 @@ c" ]
     mkdir locked
     unshare -m mount -t tmpfs -o ro none locked 2>/dev/null || skip "cannot mount"
     RC=0
-    timeout 30 unshare -m sh -c 'mount -t tmpfs -o ro none locked && exec "$@"' \
+    timeout "$PATIENCE" unshare -m sh -c 'mount -t tmpfs -o ro none locked && exec "$@"' \
         sh env "$TOKEN" "$DTRUN" --output-dir locked/logs -np 1 touch started </dev/null >"$OUT" 2>"$ERR" || RC=$?
     code_is 125
     err_has "dtrun: --output-dir: locked/logs: Read-only file system"
@@ -320,7 +320,7 @@ c" ]
 @test "a full disk ends the job with a message" {
     [ -w /dev/full ] || skip "there is no /dev/full"
     RC=0
-    env "$TOKEN" timeout 30 "$DTRUN" -np 2 sh -c 'echo x; exec sleep 600' </dev/null >/dev/full 2>"$ERR" || RC=$?
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c 'echo x; exec sleep 600' </dev/null >/dev/full 2>"$ERR" || RC=$?
     OUT=/dev/null code_is 125
     OUT=/dev/null err_has "dtrun: standard output cannot be written: No space left on device"
     clean

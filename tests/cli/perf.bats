@@ -129,7 +129,7 @@ measure_all() { # the rows: types by operations by roots
     : >tuning
     dtrun --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune
     code_is 0
-    for name in exchange direct tree; do
+    for name in exchange gather direct tree; do
         [ "$(grep -c "^net_$name\[3\] = " tuning)" -eq 1 ]
     done
     [ "$(grep -c ^shm tuning)" -eq 0 ]
@@ -138,14 +138,14 @@ measure_all() { # the rows: types by operations by roots
 
 @test "memory that does not suffice is told" {
     for options in "all_reduce -b 1G" --tune; do
-        run -1 timeout 60 bash -c 'ulimit -v 120000; exec "$@"' - "$DTRUN_BUILD/cmd/dtrun-perf" $options
+        run -1 timeout "$PATIENCE" bash -c 'ulimit -v 120000; exec "$@"' - "$DTRUN_BUILD/cmd/dtrun-perf" $options
         [[ $output == "dtrun-perf: out of memory; "* ]] || { echo "$options: $output"; false; }
     done
 }
 
 @test "a wrong command line is told, and exits with 2" {
     while IFS='|' read -r options message; do
-        run -2 timeout 60 "$DTRUN_BUILD/cmd/dtrun-perf" $options
+        run -2 timeout "$PATIENCE" "$DTRUN_BUILD/cmd/dtrun-perf" $options
         [ "$output" = "dtrun-perf: $message; --help lists everything" ] || { echo "$options: $output"; false; }
     done <<'END'
 |name a collective, such as all_reduce

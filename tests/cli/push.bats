@@ -133,7 +133,7 @@ cleaned() {
     unshare -m sh -c 'mount -t tmpfs -o size=64k none small 2>/dev/null' || skip "cannot mount"
     head -c 200000 /dev/zero >data
     RC=0
-    timeout 20 unshare -m sh -c 'mount -t tmpfs -o size=64k none small && HOME=$PWD/small exec "$@"' \
+    timeout "$PATIENCE" unshare -m sh -c 'mount -t tmpfs -o size=64k none small && HOME=$PWD/small exec "$@"' \
         sh env "$TOKEN" "$DTRUN" -np 1 --push data touch started >"$OUT" 2>"$ERR" </dev/null || RC=$?
     code_is 125
     err_has "dtrun: localhost: push data: "

@@ -22,7 +22,7 @@ load common
 
 @test "49: the environment arrives as the options say, and shows in no command line" {
     big="$(head -c 120000 /dev/zero | tr '\0' b)"
-    env A_ONE=1 A_TWO=$'two\nlines' SECRET="s3cr3t-$$" BIG="$big" GONE=1 "$TOKEN" timeout 30 \
+    env A_ONE=1 A_TWO=$'two\nlines' SECRET="s3cr3t-$$" BIG="$big" GONE=1 "$TOKEN" timeout "$PATIENCE" \
         "$DTRUN" -np 2 --no-tag -x A_ONE -x 'NEW=b c' -x 'A_*' --unset GONE \
         sh -c '[ $DTRUN_RANK = 0 ] || exit 0; tr "\0" " " </proc/$PPID/cmdline >cmdline
             printf "%s|%s|%s|%s|%s|%s" "$A_ONE" "$A_TWO" "$NEW" "$SECRET" "${GONE-none}" "${#BIG}"' \
@@ -59,7 +59,7 @@ lines|b c|s3cr3t-$$|none|120000"
         DTRUN_AGENT="$there/dtrun-agent"
         ulimit -u 9
         RC=0
-        env "$TOKEN" timeout 20 setpriv --reuid 64321 --clear-groups ./dtrun -np 20 touch "$there/ran" \
+        env "$TOKEN" timeout "$PATIENCE" setpriv --reuid 64321 --clear-groups ./dtrun -np 20 touch "$there/ran" \
             </dev/null >"$OUT" 2>"$ERR" || RC=$?
         code_is 125
     ) || { rm -rf "$there"; false; }
@@ -352,6 +352,40 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
         [ "$(jq -r '.kind // .host' calls/rank.00000.1.jsonl | sort | uniq -c | tr -s ' \n' ' ')" = \
             " 1 a 6 barrier 1 dt_init " ]
     fi
+    clean
+}
+
+# The file is a pipe that nobody reads until all have been told to end.
+@test "a rank of several threads that writes down its last calls is told to end when it has" {
+    mkdir calls
+    mkfifo calls/rank.00000.1.txt
+    DTRUN_RECORDER=calls dtrun_start -np 2 --collective-timeout 1 --kill-grace 600 "$RANK/late" told
+    out_has 1 "told to end"
+    timeout "$PATIENCE" grep -q '^failure: rank 0 .*barrier, call 3: timed out: ' calls/rank.00000.1.txt
+    dtrun_wait
+    code_is 124
+    grep -q '"result":"DT_ERR_TIMEOUT"' calls/rank.00000.1.jsonl
+    clean
+}
+
+@test "a wrapper is told to end where its rank has died of writing down its last calls" {
+    local wrapper='[ "$DTRUN_RANK" = 0 ] || exec "$0" told
+        trap "echo wrapper told; exit" TERM
+        "$0" told &
+        echo "rank $!"
+        wait
+        sleep infinity &
+        wait'
+
+    mkdir calls
+    mkfifo calls/rank.00000.1.txt
+    DTRUN_RECORDER=calls dtrun_start -np 2 --collective-timeout 1 --kill-grace 600 \
+        sh -c "$wrapper" "$RANK/late"
+    out_has 1 "told to end"
+    kill -9 "$(sed -n 's/.*rank //p' "$OUT")"
+    out_has 1 "wrapper told"
+    dtrun_wait
+    code_is 124
     clean
 }
 

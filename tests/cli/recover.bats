@@ -78,6 +78,47 @@ ends_well() {
     clean
 }
 
+@test "a checkpoint that is lost is announced once" {
+    GONE=ckpt/step_000000000050 dtrun --checkpoint-dir ckpt -np 2 --report r.json --inject kill:rank=1,step=57 \
+        --inject kill:rank=1,step=47,restart=1 \
+        sh -c '[ "$RANK$DTRUN_GENERATION" != 02 ] || rm -r $GONE; exec "$@"' sh "$(TRAIN)" 100 10
+    result_is 2 100
+    [ "$(grep -c "dtrun: restarting 2 ranks from the checkpoint of step 50" "$ERR")" = 1 ]
+    err_has "dtrun: restarting 2 ranks from the checkpoint of step 40"
+    [ "$(grep -c "although a checkpoint of step 50 was committed" "$ERR")" = 1 ]
+    err_has ", 7 steps lost"
+    if type jq >/dev/null; then
+        [ "$(jq -c '[.lost_steps, .recoveries[].from_step]' r.json)" = '[24,40,40]' ]
+    fi
+    clean
+}
+
+@test "a checkpoint that was not announced is told of" {
+    dtrun --checkpoint-dir ckpt -np 2 "$(TRAIN)" 50 10
+    result_is 2 50
+    dtrun --checkpoint-dir ckpt --resume --max-restarts 1 -np 2 \
+        sh -c '[ "$RANK$DTRUN_GENERATION" != 11 ] || exit 3; exec "$@"' sh "$(TRAIN)" 80 10
+    result_is 2 80
+    err_has "dtrun: restarting 2 ranks from the beginning"
+    err_has "dtrun: going on from step 50, of which a checkpoint was found"
+    clean
+}
+
+@test "a checkpoint of which dtrun hears when it has announced an older one is told of" {
+    local agent known
+
+    endless 2 --transport local -H here1:1,here2:1 --heartbeat 600
+    agent="$(ps -o ppid= "$(rank_pid 0)")"
+    kill -STOP $agent
+    known="$(newest)"
+    await goes_on "$known"
+    kill -KILL "$(rank_pid 1)"
+    await grep -q "^dtrun: restarting 2 ranks from the checkpoint of step " "$ERR"
+    kill -CONT $agent
+    await grep -qE "^dtrun: going on from step [0-9]+, of which a checkpoint was found" "$ERR"
+    ends_well
+}
+
 @test "a fault that did not strike is told of at the end, and why" {
     dtrun -np 3 --inject kill:rank=2,step=500 --inject stop:rank=1,after=900 \
         --inject host:node=0,step=600 --inject exit:rank=1,step=9,restart=1 "$(TRAIN)" 20 10

@@ -67,7 +67,10 @@ load common
         dtrun --checkpoint-dir ckpt $how -np 1 true
         code_is 0
     done
-    mkdir empty
+    mkdir -p empty replaced/.replaced-step_000000000010
     dtrun --checkpoint-dir empty -np 1 true
     code_is 0
+    dtrun --checkpoint-dir replaced -np 1 true # what is left of a job that ended in the middle of saving anew
+    code_is 2
+    err_has "dtrun: --checkpoint-dir replaced holds checkpoints of an earlier job"
 }

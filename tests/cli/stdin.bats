@@ -21,7 +21,7 @@ load common
 @test "38: through a pipe too, byte for byte" {
     head -c 3M /dev/urandom >big
     RC=0
-    cat big | env "$TOKEN" timeout 30 "$DTRUN" -np 1 cat >"$OUT" 2>"$ERR" || RC=$?
+    cat big | env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 1 cat >"$OUT" 2>"$ERR" || RC=$?
     code_is 0
     cmp big "$OUT"
     clean
@@ -50,7 +50,7 @@ load common
 
 @test "39: closed standard input is an empty one" {
     RC=0
-    env "$TOKEN" timeout 30 "$DTRUN" -np 2 sh -c 'cat; echo end' <&- >"$OUT" 2>"$ERR" || RC=$?
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c 'cat; echo end' <&- >"$OUT" 2>"$ERR" || RC=$?
     code_is 0
     [ "$(grep -c end "$OUT")" = 2 ]
     err_is_empty
@@ -59,7 +59,7 @@ load common
 
 @test "39: all three closed" {
     RC=0
-    env "$TOKEN" timeout 30 "$DTRUN" -np 2 sh -c "echo x >>$T/said" <&- >&- 2>&- || RC=$?
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" -np 2 sh -c "echo x >>$T/said" <&- >&- 2>&- || RC=$?
     OUT=/dev/null ERR=/dev/null code_is 0
     [ "$(wc -l <"$T/said")" = 2 ]
     clean
@@ -67,7 +67,7 @@ load common
 
 @test "39: a terminal in the background: no stop, no spin" {
     type python3 >/dev/null || skip "python3 is not installed"
-    env "$TOKEN" timeout 30 python3 "$DTRUN_SOURCE/tests/cli/background.py" "$DTRUN" -np 1 \
+    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/background.py" "$DTRUN" -np 1 \
         sh -c 'echo ready; sleep 1.5; echo end' >"$OUT"
     cat "$OUT"
     grep -q "^end" "$OUT"
@@ -148,7 +148,7 @@ load common
 @test "40: with --stdin none nothing is read" {
     printf 'for another program\n' >in
     RC=0
-    { env "$TOKEN" timeout 30 "$DTRUN" --stdin none -np 1 cat 2>"$ERR" || RC=$?; head -1; } <in >"$OUT"
+    { env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --stdin none -np 1 cat 2>"$ERR" || RC=$?; head -1; } <in >"$OUT"
     code_is 0
     out_is "for another program
 "
@@ -171,7 +171,7 @@ load common
     DTRUN_AGENT="$DTRUN_SOURCE/tests/cli/overpaid.py"
     printf 'for another program\n' >in
     RC=0
-    { env "$TOKEN" timeout 30 "$DTRUN" --stdin none true 2>"$ERR" || RC=$?; head -1; } <in >"$OUT"
+    { env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --stdin none true 2>"$ERR" || RC=$?; head -1; } <in >"$OUT"
     code_is 0
     out_is "for another program
 "

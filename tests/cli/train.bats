@@ -32,17 +32,17 @@ losses() {
 
 @test "a program started by hand is a job of one rank" {
     training
-    [ "$(timeout 20 "$HELLO")" = "rank 0 of 1: all ranks add up to 0" ]
-    timeout 20 "$CHARLM" $SMALL "$TEXT" >"$OUT"
+    [ "$(timeout "$PATIENCE" "$HELLO")" = "rank 0 of 1: all ranks add up to 0" ]
+    timeout "$PATIENCE" "$CHARLM" $SMALL "$TEXT" >"$OUT"
     out_has 1 "step   100 of 100"
     [ -e checkpoints/charlm/step_000000000100/MANIFEST ]
-    timeout 20 "$CHARLM" $SMALL --steps 120 "$TEXT" >"$OUT" # goes on
+    timeout "$PATIENCE" "$CHARLM" $SMALL --steps 120 "$TEXT" >"$OUT" # goes on
     out_has 1 "going on after step 100"
-    DTRUN_FRESH=1 timeout 20 "$CHARLM" $SMALL "$TEXT" >"$OUT"
+    DTRUN_FRESH=1 timeout "$PATIENCE" "$CHARLM" $SMALL "$TEXT" >"$OUT"
     ! grep "going on" "$OUT" || false
-    DTRUN_CHECKPOINT_DIR="$T/elsewhere/deep" timeout 20 "$CHARLM" $SMALL "$TEXT" >"$OUT"
+    DTRUN_CHECKPOINT_DIR="$T/elsewhere/deep" timeout "$PATIENCE" "$CHARLM" $SMALL "$TEXT" >"$OUT"
     [ -e elsewhere/deep/step_000000000080/rank_00000.shard ]
-    run env DTRUN_CHECKPOINT_DIR="cut$(printf '%*s' 5000 '' | tr ' ' /)off" timeout 20 "$CHARLM" $SMALL "$TEXT"
+    run env DTRUN_CHECKPOINT_DIR="cut$(printf '%*s' 5000 '' | tr ' ' /)off" timeout "$PATIENCE" "$CHARLM" $SMALL "$TEXT"
     [ "$status" = 1 ]
     [[ $output == *"...: the name is too long"* ]]
     [ ! -e cut ]

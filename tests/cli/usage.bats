@@ -16,7 +16,7 @@ teardown() {
 }
 
 dtrun() {
-    timeout 20 "$DTRUN_BUILD/cmd/dtrun" "$@"
+    timeout 180 "$DTRUN_BUILD/cmd/dtrun" "$@"
 }
 
 # refuses TEXT ARGS...: dtrun ARGS... must say exactly "dtrun: TEXT".
@@ -117,6 +117,14 @@ mentions() {
     refuses "hostfile $dir: Is a directory" -hostfile "$dir" true
     : >empty
     refuses "empty: the file names no host" --machinefile empty true
+}
+
+@test "a current directory that is gone" {
+    mkdir gone
+    cd gone
+    rmdir ../gone
+    run -125 dtrun -np 1 true
+    [ "$output" = "dtrun: the current directory: No such file or directory; start dtrun in another one" ]
 }
 
 @test "-H that names what the hostfile does not" {

@@ -31,6 +31,35 @@ save() { # DIRECTORY
     cluster_on 2 test ! -e /tmp/mine
 }
 
+@test "where only the host of rank 0 sees checkpoints, it takes --resume or --fresh, too" {
+    alone() {
+        cluster_dtrun -np 1 -H host1 --checkpoint-dir /tmp/alone "$@" \
+            "$CHARLM" --steps 3 --batch 8 --width 8 --sample 0 "$TEXT"
+    }
+    alone
+    [ "$RC" = 0 ]
+    alone
+    [ "$RC" = 125 ]
+    cluster_err_has "dtrun: checkpoint directory /tmp/alone holds checkpoints of an earlier job: --resume goes on from the newest, --fresh begins anew (on host1)"
+    alone --resume
+    [ "$RC" = 0 ]
+    alone --fresh --max-restarts 1 --inject kill:rank=0,step=1
+    [ "$RC" = 0 ]
+}
+
+@test "where only dtrun sees checkpoints, --resume says that all begins anew" {
+    anew() { # DIRECTORY [OPTION...]
+        mkdir -p "$BATS_TEST_TMPDIR/$1/step_000000000003"
+        cluster_on 1 test ! -e "$BATS_TEST_TMPDIR/$1"
+        cluster_dtrun -np 1 -H host1 --checkpoint-dir "$BATS_TEST_TMPDIR/$1" --resume "${@:2}" \
+            "$CHARLM" --steps 3 --batch 8 --width 8 --sample 0 "$TEXT"
+        [ "$RC" = 0 ]
+        cluster_err_has "dtrun: beginning anew: the host of rank 0 sees no checkpoint in $BATS_TEST_TMPDIR/$1, this machine does"
+    }
+    anew here
+    anew again --max-restarts 1 sh -c '[ $DTRUN_RESTART_COUNT = 1 ] && exec "$@"' sh
+}
+
 @test "one that only some see names the others; one that all see is used" {
     for host in 1 2; do
         cluster_on $host sh -c "mkdir -p /tmp/some && mount --bind $CLUSTER_SHARED /tmp/some"

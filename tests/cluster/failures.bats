@@ -71,7 +71,7 @@ job_ends() { # CODE
 one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, as soon as it is dead
     mkfifo "pipe.$1"
     RC=0
-    cluster_run timeout -k 5 60 dtrun -np 4 -H host1,host2:1,host3:2 sh -c '
+    cluster_run timeout -k 5 "$PATIENCE" dtrun -np 4 -H host1,host2:1,host3:2 sh -c '
         if [ $DTRUN_RANK = 3 ]; then exec 3>"$0"; kill -SEGV $$; fi
         cat "$0"; exit 1' "$PWD/pipe.$1" </dev/null >/dev/null 2>"err.$1" || RC=$?
     echo "$RC" >"rc.$1"

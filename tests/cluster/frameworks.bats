@@ -99,7 +99,7 @@ END
     cluster_dtrun_wait 40
     cluster_power_on 2
     [ "$RC" = 0 ]
-    cluster_err_has "dtrun: going on without host2: 2 ranks on the 1 slots of 1 host"
+    cluster_err_has "dtrun: going on without host2: 2 ranks on the 1 slot of 1 host"
     [ "$(grep -c '^\[server [01]\] server pid' "$OUT")" = 4 ]
     [ "$(grep -c 'sum 6' "$OUT")" = 4 ]
 }

@@ -146,7 +146,7 @@ stalled_for_good() {
         for pid in $DTRUN_PID $pids; do
             awk -v t=$t '/^Name|VmHWM/ { print t, $0 } /VmHWM/ && $2 > 20000 { exit 1 }' "/proc/$pid/status"
         done
-        timeout 60 "$DTRUN_BUILD/tests/rank/flood" check 4 100000 <&8
+        timeout "$PATIENCE" "$DTRUN_BUILD/tests/rank/flood" check 4 100000 <&8
         exec 8<&-
         wait "$DTRUN_PID"
     done

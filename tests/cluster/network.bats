@@ -60,19 +60,18 @@ show='echo "$(hostname) $MASTER_ADDR $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME"'
 
 @test "MASTER_ADDR and MASTER_PORT can be listened at and reached from every host" {
     cluster_dtrun -np 3 -H host1,host2,host3 python3 -c '
-import os, socket, time
+import os, socket
 at = (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 if os.environ["RANK"] == "0":
     s = socket.create_server(at)
     [s.accept()[0].sendall(b"met") for _ in range(2)]
 else:
-    end = time.time() + 10
     while True:
         try:
             print(socket.create_connection(at).recv(3))
             break
         except ConnectionRefusedError:
-            assert time.time() < end'
+            pass'
     [ "$RC" = 0 ]
     [ "$(grep -c met "$OUT")" = 2 ]
 }

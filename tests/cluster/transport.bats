@@ -28,7 +28,7 @@ teardown() {
     fi
 }
 
-probe() { run cluster_run timeout 30 linkprobe "$@"; echo "--- $* -> $status"; echo "$output"; }
+probe() { run cluster_run timeout "$PATIENCE" linkprobe "$@"; echo "--- $* -> $status"; echo "$output"; }
 says() { [[ "$output" == *"$1"* ]] || { echo "not said: $1"; return 1; }; }
 fails_with() { [ "$status" = 1 ] && says "closed: $1"; }
 
@@ -323,7 +323,7 @@ CONFIG
 
     for t in libssh2 ssh; do
         out="$BATS_TEST_TMPDIR/out.$t" # the shell in the background makes it when it likes
-        cluster_run timeout 30 linkprobe --transport $t host1 'echo $PPID; exec sleep 60' >"$out" 3>&- &
+        cluster_run timeout "$PATIENCE" linkprobe --transport $t host1 'echo $PPID; exec sleep 600' >"$out" 3>&- &
         await grep -qx '[0-9][0-9]*' "$out"
         cluster_on 1 kill -9 "$(grep -x '[0-9]*' "$out")"
         wait $! || true
@@ -381,7 +381,7 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
 
     forget
     for i in {1..8}; do
-        cluster_run timeout 30 linkprobe --agent "$agent" host1 >"$BATS_TEST_TMPDIR/out$i" 3>&- &
+        cluster_run timeout "$PATIENCE" linkprobe --agent "$agent" host1 >"$BATS_TEST_TMPDIR/out$i" 3>&- &
         pids+=($!)
     done
     for i in "${pids[@]}"; do wait "$i"; done

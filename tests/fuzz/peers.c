@@ -1,6 +1,5 @@
 /* What a rank reads from others: the headers of their frames, the handshake of whoever calls, and
  * the packets of its socket to the agent (which reads those of ranks in the same way). */
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

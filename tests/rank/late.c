@@ -6,7 +6,10 @@
  * its own, after which all go on. "loop": it comes to every barrier of some ranks, until it is
  * stopped from outside. "differ": one half makes another call than the other. "request": rank 0
  * waits a little for a request, then for all of it. "ring": all send to the next one, and nobody
- * receives. Exits 3 when a call fails, and says why. */
+ * receives. "told": as "never", but it prints and ends when it is told to by SIGTERM, and the
+ * others have a thread more. Exits 3 when a call fails, and says why. */
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -154,6 +157,33 @@ static void ring(dt_comm_t *comm)
     check(dt_send(comm, &buf, 1, DT_I32, (dt_rank() + 1) % dt_size()));
 }
 
+static void *idle(void *arg)
+{
+    (void)arg;
+    stay_away();
+    return NULL;
+}
+
+static void told(bool last)
+{
+    pthread_t thread;
+    sigset_t term;
+    int signo;
+
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    if (last) {
+        pthread_sigmask(SIG_BLOCK, &term, NULL);
+        sigwait(&term, &signo);
+        puts("told to end");
+        fflush(stdout);
+        exit(0);
+    }
+    if (pthread_create(&thread, NULL, idle, NULL))
+        abort();
+    check(dt_barrier(DT_WORLD));
+}
+
 int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "";
@@ -177,6 +207,8 @@ int main(int argc, char **argv)
         chain(last);
     else if (strcmp(how, "ring") == 0)
         ring(some);
+    else if (strcmp(how, "told") == 0)
+        told(last);
     else if (strstr("send recv irecv behind", how) && *how)
         pass(some, last, how);
     else if (last && strcmp(how, "never") == 0)

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/base/mem.h"
 #include "launcher/remote/link.h"
 
 enum { BLOCK = 64 * 1024, AHEAD = 256 * 1024 };

@@ -6,7 +6,6 @@
  * HOW: "stay": servers do not end; "fall": they end with 3 when all is done. */
 #include <netdb.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

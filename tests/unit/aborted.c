@@ -183,6 +183,27 @@ static bool has_received(int root)
     return dt_rank() > 1 || dt_rank() == root || (has(0, root, 0) && has(1, root, COUNT));
 }
 
+static dt_comm_t *child;
+
+static dt_result_t dup_it(int root)
+{
+    (void)root;
+    return dt_comm_dup(comm, &child);
+}
+
+static dt_result_t split_off(int root)
+{
+    return dt_comm_split(comm, dt_rank() == root ? DT_UNDEFINED : 0, 0, &child);
+}
+
+/* Others may have none: then those who have it do not wait for them. */
+static bool is_left(int root)
+{
+    dt_result_t r = dt_rank() == root ? DT_OK : dt_comm_free(child);
+
+    return r == DT_OK || r == DT_ERR_ABORTED;
+}
+
 static const struct kind {
     const char *name;
     dt_result_t (*make)(int root);
@@ -204,6 +225,8 @@ static const struct kind {
     { "all-to-all", all_to_all, has_parts, -1 },
     { "send from another", send_or_receive, has_received, 0 },
     { "send from who is held", send_or_receive, has_received, HELD },
+    { "dup", dup_it, is_left, -1 },
+    { "split without who is held", split_off, is_left, HELD },
 };
 
 /* ---- ranks ---- */
@@ -341,9 +364,9 @@ static int make_often(int rank, void *arg)
 
 static int run(const struct plan *p)
 {
-    struct testjob_plan plan = {
-        .hosts = p->hosts, .body = make_often, .arg = (void *)(uintptr_t)p, .timeout_ms = 60000
-    };
+    struct testjob_plan plan = { .hosts = p->hosts,
+                                 .body = make_often,
+                                 .arg = (void *)(uintptr_t)p };
 
     shared = testjob_shared(sizeof *shared);
     if (testjob_pass(&plan) == 0)
@@ -430,6 +453,45 @@ static void who_stands_still_comes_too_late(void **state)
     end_all();
 }
 
+static void abort_all(void)
+{
+    shared->aborted = dt_comm_abort(DT_WORLD) == DT_OK;
+}
+
+/* Ends the job at its k-th passage on the way to a new communicator. */
+static int end_on_the_way(int rank, void *arg)
+{
+    dt_result_t r;
+
+    (void)rank;
+    shared->aborted = false;
+    NEED(dt_init() == DT_OK);
+    faults_arm_passage(*(const unsigned *)arg, abort_all);
+    r = dt_comm_dup(DT_WORLD, &comm);
+    faults_disarm();
+    NEED(r == DT_ERR_ABORTED || r == DT_OK);
+    NEED(dt_barrier(r == DT_OK ? comm : DT_WORLD) == (shared->aborted ? DT_ERR_ABORTED : DT_OK));
+    shared->well += shared->aborted && r == DT_OK;
+    return 0;
+}
+
+static void who_has_not_come_to_a_new_one_gets_none(void **state)
+{
+    static const int in_it = 2; /* passages that are in the new one */
+
+    (void)state;
+    shared = testjob_shared(sizeof *shared);
+    shared->aborted = true;
+    for (unsigned k = 1; shared->aborted; k++) {
+        struct testjob_plan plan = { .hosts = "1", .body = end_on_the_way, .arg = &k };
+        struct testjob_result result;
+
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        assert_int_equal(result.ranks[0].status, 0);
+    }
+    assert_in_range(shared->well, 0, in_it);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -437,6 +499,7 @@ int main(void)
         cmocka_unit_test(so_are_those_that_others_reach),
         cmocka_unit_test(what_all_others_ended_well_ends_well),
         cmocka_unit_test(who_stands_still_comes_too_late),
+        cmocka_unit_test(who_has_not_come_to_a_new_one_gets_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -24,29 +23,6 @@
 
 #include "launcher/place/frameworks.h"
 #include "tests/unit/agentproc.h"
-
-enum { TEST_SECONDS = 300 }; /* for all of them */
-
-static int setup(void **state)
-{
-    static struct agent a;
-
-    agent_open(&a);
-    *state = &a;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct agent *a = *state;
-    bool gone;
-
-    agent_free(a);
-    gone = agent_all_gone(a);
-    if (!gone)
-        print_error("%d processes of the test are left\n", agent_processes(a));
-    return gone ? 0 : -1;
-}
 
 static void hello_describes_the_host(void **state)
 {
@@ -103,7 +79,7 @@ static void a_death_by_signal_is_told_as_such(void **state)
 static const struct spawn_case {
     const char *program;
     const char *wdir;
-    const char *content; /* of ./file in the scratch directory, or NULL */
+    const char *content; /* of ./file in the agent_scratch directory, or NULL */
     mode_t mode;
     uint8_t step;
     int error;
@@ -121,7 +97,6 @@ static const struct spawn_case {
     { "true", "/etc/passwd", NULL, 0, DT_SPAWN_WDIR, ENOTDIR, "/etc/passwd" },
 };
 
-static char scratch[64];        /* a directory of this test */
 static const char *chosen_wdir; /* for in_wdir */
 
 static void in_wdir(struct dt_msg_start *start)
@@ -134,7 +109,7 @@ static void write_file(const char *name, const char *content, mode_t mode)
     char path[128];
     int fd;
 
-    snprintf(path, sizeof path, "%s/%s", scratch, name);
+    snprintf(path, sizeof path, "%s/%s", agent_scratch, name);
     unlink(path);
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     assert_true(fd >= 0);
@@ -152,7 +127,7 @@ static void what_cannot_start_is_named_once_and_nothing_runs(void **state)
 
         if (c->content)
             write_file("file", c->content, c->mode);
-        chosen_wdir = c->wdir ? c->wdir : scratch;
+        chosen_wdir = c->wdir ? c->wdir : agent_scratch;
         agent_start_argv(a, 3, argv, in_wdir);
         agent_expect(a, DT_MSG_SPAWN_FAILED);
         print_message("# %s: %s\n", a->msg.spawn_failed.what, strerror(a->msg.spawn_failed.error));
@@ -203,15 +178,6 @@ static long worker_memory(const struct agent *a)
     return kib;
 }
 
-static void ping(struct agent *a, uint64_t time_ns)
-{
-    struct dt_msg_ping m = { .time_ns = time_ns };
-
-    agent_send(a, DT_MSG_PING, &m);
-    agent_expect(a, DT_MSG_PONG);
-    assert_true(a->msg.pong.ping_time_ns == time_ns);
-}
-
 static void a_stream_stops_without_credit_and_goes_on_with_it(void **state)
 {
     enum { TOTAL = 8000000 };
@@ -231,7 +197,7 @@ static void a_stream_stops_without_credit_and_goes_on_with_it(void **state)
     agent_listen(a, 200);
     assert_int_equal(a->out[0].len, DT_STREAM_CREDIT);
     assert_string_equal(agent_output(a, 1, 1), "small\n");
-    ping(a, 7);
+    agent_ping(a, 7);
     assert_true(worker_memory(a) - memory < 4096);
     assert_false(agent_has(a, DT_MSG_EXIT)); /* the writer waits */
     c.bytes = 1000;
@@ -357,196 +323,6 @@ static void input_that_nobody_reads_is_swallowed(void **state)
     }
 }
 
-static void stop(struct agent *a, uint32_t grace_ms)
-{
-    struct dt_msg_stop m = { grace_ms };
-
-    agent_send(a, DT_MSG_STOP, &m);
-}
-
-static void wait_for_output(struct agent *a, uint32_t rank, const char *text)
-{
-    for (int ms = 0;
-         ms < AGENT_PATIENCE_MS && !a->at_end && strcmp(agent_output(a, rank, 1), text) != 0;
-         ms += 10)
-        agent_listen(a, 10);
-    assert_string_equal(agent_output(a, rank, 1), text);
-}
-
-static void stop_goes_from_term_to_kill(void **state)
-{
-    struct agent *a = *state;
-    int signals[3] = { 0 };
-
-    agent_start(a, 3,
-                "case $DTRUN_RANK in\n"
-                "0) trap '' TERM; echo up; while :; do sleep 300; done;;\n"
-                "1) echo up; kill -STOP $$; sleep 300;;\n"
-                "2) trap 'echo term; exit 4' TERM; echo up; sleep 300 & wait;;\n"
-                "esac",
-                NULL);
-    for (uint32_t r = 0; r < 3; r++)
-        wait_for_output(a, r, "up\n");
-    stop(a, 2000);
-    for (int i = 0; i < 3; i++) {
-        agent_expect(a, DT_MSG_EXIT);
-        assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);
-        signals[a->msg.exit.rank] = a->msg.exit.signo ? a->msg.exit.signo : a->msg.exit.code;
-    }
-    assert_int_equal(a->msg.exit.rank, 0); /* the last */
-    assert_int_equal(signals[0], SIGKILL);
-    assert_int_equal(signals[1], SIGTERM);
-    assert_int_equal(signals[2], 4);
-    agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 2, 1), "up\nterm\n");
-    assert_int_equal(agent_processes(a), 0);
-}
-
-static void stop_without_grace_kills_at_once(void **state)
-{
-    struct agent *a = *state;
-
-    agent_start(a, 2, "trap '' TERM; setsid sleep 300 & echo up; kill -STOP $$", NULL);
-    for (uint32_t r = 0; r < 2; r++)
-        wait_for_output(a, r, "up\n");
-    stop(a, 0);
-    for (int i = 0; i < 2; i++) {
-        agent_expect(a, DT_MSG_EXIT);
-        assert_int_equal(a->msg.exit.signo, SIGKILL);
-        assert_int_equal(a->msg.exit.flags, DT_EXITED_STOPPED);
-    }
-    agent_expect(a, DT_MSG_DONE);
-    assert_int_equal(agent_processes(a), 0);
-}
-
-static void what_died_before_stop_was_not_stopped(void **state)
-{
-    struct agent *a = *state;
-    struct dt_msg_query query = { 77 };
-
-    agent_start(a, 2, "[ $DTRUN_RANK = 0 ] && exit 7; exec sleep 300", NULL);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.flags, 0);
-    agent_send(a, DT_MSG_QUERY, &query);
-    agent_expect(a, DT_MSG_ANSWER);
-    assert_int_equal(a->msg.answer.id, 77);
-    stop(a, 5000);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.signo, SIGTERM);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_STOPPED);
-    agent_expect(a, DT_MSG_DONE);
-}
-
-/* What the rank of the next test does: its memory takes the kernel a while to free. */
-static int be_fat_rank(void)
-{
-    enum { BYTES = 256 << 20 };
-
-    if (mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
-             0) == MAP_FAILED)
-        return 1;
-    printf("up\n");
-    fflush(stdout);
-    pause();
-    return 0;
-}
-
-/* Waits until the process is being ended (PF_EXITING of the kernel), or has been. */
-static void wait_until_exiting(uint32_t pid)
-{
-    char path[64];
-    char line[512];
-    unsigned flags = 0;
-
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    while (!(flags & 4)) {
-        FILE *f = fopen(path, "r");
-        const char *after;
-
-        if (!f)
-            return;
-        if (fgets(line, sizeof line, f) && (after = strrchr(line, ')')))
-            sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags);
-        fclose(f);
-    }
-}
-
-static void exit_comes_before_answer(struct agent *a)
-{
-    const struct arrived *m;
-
-    while (!agent_has(a, DT_MSG_ANSWER) && !a->at_end)
-        agent_listen(a, 1);
-    for (m = a->first; m && m->type != DT_MSG_ANSWER && m->type != DT_MSG_EXIT; m = m->next)
-        continue;
-    assert_non_null(m);
-    assert_int_equal(m->type, DT_MSG_EXIT);
-}
-
-static void what_is_dying_is_waited_for_before_the_answer(void **state)
-{
-    struct agent *a = *state;
-    struct dt_msg_query query = { 5 };
-    char self[4096] = "";
-    const char *const argv[] = { self, "as-fat-rank", NULL };
-    uint32_t pid;
-
-    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-    agent_start_argv(a, 1, argv, NULL);
-    agent_expect(a, DT_MSG_STARTED);
-    pid = ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
-    wait_for_output(a, 0, "up\n");
-    kill((pid_t)pid, SIGKILL);
-    wait_until_exiting(pid);
-    agent_send(a, DT_MSG_QUERY, &query);
-    exit_comes_before_answer(a);
-}
-
-/* The processes that are to become the ranks, in their order. */
-static void find_two_ranks(const struct agent *a, int pids[2])
-{
-    pid_t worker = agent_worker(a);
-    char path[64];
-    FILE *f;
-
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)worker, (int)worker);
-    f = fopen(path, "r");
-    assert_non_null(f);
-    assert_int_equal(fscanf(f, "%d %d", &pids[0], &pids[1]), 2);
-    fclose(f);
-}
-
-/* Whatever the agent was to do at once, it has done. */
-static void agent_takes_a_turn(struct agent *a)
-{
-    struct dt_msg_ping ping = { .time_ns = 1 };
-
-    agent_send(a, DT_MSG_PING, &ping);
-    agent_expect(a, DT_MSG_PONG);
-}
-
-static void what_is_kept_back_is_told_before_the_answer(void **state)
-{
-    struct agent *a = *state;
-    struct dt_msg_go go = { 1, (char *)"127.0.0.1", (char *)"", (char *)"", (char *)"" };
-    struct dt_msg_query query = { 6 };
-    int pids[2];
-
-    a->hold = true;
-    agent_start(a, 2, "exit 7", NULL);
-    agent_expect(a, DT_MSG_READY);
-    find_two_ranks(a, pids);
-    kill(pids[1], SIGSTOP); /* it takes long to execute the program */
-    agent_send(a, DT_MSG_GO, &go);
-    while (kill(pids[0], 0) == 0)
-        agent_listen(a, 1);
-    agent_send(a, DT_MSG_QUERY, &query);
-    agent_takes_a_turn(a);
-    agent_takes_a_turn(a);
-    kill(pids[1], SIGCONT);
-    exit_comes_before_answer(a);
-}
-
 static void a_signal_reaches_the_whole_group(void **state)
 {
     struct agent *a = *state;
@@ -557,128 +333,13 @@ static void a_signal_reaches_the_whole_group(void **state)
                 "300 & wait';"
                 "exit 6",
                 NULL);
-    wait_for_output(a, 0, "up\n");
+    agent_wait_for_output(a, 0, "up\n");
     agent_send(a, DT_MSG_SIGNAL, &m);
     agent_expect(a, DT_MSG_EXIT);
     assert_int_equal(a->msg.exit.code, 6);
     agent_expect(a, DT_MSG_DONE);
     assert_non_null(strstr(agent_output(a, 0, 1), "inner\n"));
     assert_non_null(strstr(agent_output(a, 0, 1), "outer\n"));
-}
-
-static const char family[] = "sh -c 'sleep 300 & setsid sleep 301 & wait' & "
-                             "setsid sh -c 'sleep 302 & setsid sleep 303 & wait' & echo up; wait";
-
-/* Two ranks of six processes each run. */
-static void start_family(struct agent *a, void (*tweak)(struct dt_msg_start *))
-{
-    int n = 0;
-
-    agent_start(a, 2, family, tweak);
-    agent_expect(a, DT_MSG_STARTED);
-    /* Counted once: a process that just executes another program has no environment for a moment.
-     */
-    for (int ms = 0; ms < AGENT_PATIENCE_MS && (n = agent_processes(a)) < 14; ms += 5) {
-        agent_listen(a, 5);
-        ping(a, 1); /* the lease may be short */
-    }
-    assert_int_equal(n, 14);
-}
-
-static void nothing_survives_the_launcher(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, NULL);
-    assert_int_equal(shutdown(a->fd, SHUT_RDWR), 0);
-    assert_true(agent_all_gone(a));
-    a->at_end = true;
-    assert_int_equal(agent_await(a), 125);
-}
-
-static void nothing_survives_the_keeper(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, NULL);
-    kill(a->keeper, SIGKILL);
-    assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 128 + SIGKILL);
-}
-
-static void nothing_survives_the_worker(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, NULL);
-    kill(agent_worker(a), SIGKILL);
-    assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 128 + SIGKILL);
-}
-
-static void nothing_survives_a_terminated_agent(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, NULL);
-    kill(a->keeper, SIGTERM);
-    assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 128 + SIGTERM);
-}
-
-static void short_lease(struct dt_msg_start *start)
-{
-    start->heartbeat_ms = 1000;
-}
-
-static void a_silent_launcher_loses_its_lease(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, short_lease);
-    for (int i = 0; i < 20; i++) { /* two leases */
-        agent_listen(a, 100);
-        ping(a, (uint64_t)i);
-    }
-    assert_int_equal(agent_processes(a), 14);
-    assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 125);
-}
-
-static void a_stopped_launcher_keeps_its_lease(void **state)
-{
-    struct agent *a = *state;
-    struct dt_msg_signal m = { SIGSTOP };
-
-    start_family(a, short_lease);
-    agent_send(a, DT_MSG_SIGNAL, &m);
-    agent_listen(a, 2000);
-    assert_false(a->at_end);
-    assert_int_equal(agent_processes(a), 14);
-    m.signo = SIGCONT;
-    agent_send(a, DT_MSG_SIGNAL, &m);
-    assert_true(agent_all_gone(a)); /* we are silent again */
-}
-
-static void a_stuck_worker_is_killed(void **state)
-{
-    struct agent *a = *state;
-
-    start_family(a, short_lease);
-    kill(agent_worker(a), SIGSTOP);
-    assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 128 + SIGKILL);
-}
-
-static void nonsense_ends_the_agent(void **state)
-{
-    struct agent *a = *state;
-    static const uint8_t frame[] = { 3, 0, 0, 0, DT_MSG_PING, 0, 0, 0, 'x', 'y', 'z' };
-
-    start_family(a, NULL);
-    assert_int_equal(send(a->fd, frame, sizeof frame, MSG_NOSIGNAL), sizeof frame);
-    assert_int_equal(agent_await(a), 125);
-    assert_true(agent_all_gone(a));
 }
 
 static void a_rank_inherits_nothing(void **state)
@@ -736,51 +397,12 @@ static int setup_dirty(void **state)
     sigprocmask(SIG_BLOCK, &some, NULL);
     signal(SIGHUP, SIG_IGN);
     syscall(SYS_rt_sigaction, 33, ignore, NULL, 8); /* glibc's signal() refuses this one */
-    rc = setup(state);
+    rc = agent_setup(state);
     sigprocmask(SIG_UNBLOCK, &some, NULL);
     signal(SIGHUP, SIG_DFL);
     syscall(SYS_rt_sigaction, 33, (unsigned long[16]){ 0 }, NULL, 8);
     close(extra);
     return rc;
-}
-
-static void a_stray_child_does_not_hold_up_the_end(void **state)
-{
-    struct agent *a = *state;
-
-    agent_start(a, 1, "setsid sh -c 'sleep 300; echo late' & echo hi; exit 0", NULL);
-    agent_expect(a, DT_MSG_EXIT);
-    agent_expect(a, DT_MSG_DONE);
-    assert_true(a->eof[0] && a->eof[1]);
-    assert_string_equal(agent_output(a, 0, 1), "hi\n");
-    assert_int_equal(agent_processes(a), 0);
-}
-
-static void a_stranger_with_the_pipe_does_not_either(void **state)
-{
-    struct agent *a = *state;
-    char path[64];
-    int fd;
-
-    agent_start(a, 1, "echo hi; exec sleep 300", NULL);
-    agent_expect(a, DT_MSG_STARTED);
-    snprintf(path, sizeof path, "/proc/%u/fd/1",
-             ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid);
-    fd = open(path, O_WRONLY | O_CLOEXEC);
-    assert_true(fd >= 0);
-    wait_for_output(a, 0, "hi\n");
-    assert_int_equal(write(fd, "more\n", 5), 5);
-    stop(a, 0);
-    agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 0, 1), "hi\nmore\n");
-    close(fd);
-}
-
-static void kill_at_once(struct dt_msg_start *start)
-{
-    dt_strs_add(&start->inject, "kill:rank=0,after=0.05");
-    dt_strs_add(&start->inject, "kill:rank=1,after=0,restart=1");
-    dt_strs_add(&start->inject, "kill:rank=9,after=0");
 }
 
 static void ranks_wait_for_go(void **state)
@@ -835,9 +457,9 @@ static void auxiliaries_run_beside_the_ranks(void **state)
         assert_in_range(a->msg.exit.rank, 0, 1);
         assert_int_equal(a->msg.exit.code, 0);
     }
-    wait_for_output(a, 2, "scheduler\n");
-    wait_for_output(a, 3, "server\n");
-    stop(a, 0);
+    agent_wait_for_output(a, 2, "scheduler\n");
+    agent_wait_for_output(a, 3, "server\n");
+    agent_stop(a, 0);
     for (uint32_t i = 0; i < 2; i++) {
         agent_expect(a, DT_MSG_EXIT);
         assert_in_range(a->msg.exit.rank, 2, 3);
@@ -869,134 +491,6 @@ static void ranks_that_never_got_go_are_stopped(void **state)
     assert_int_equal(agent_end(a), 0);
 }
 
-static void an_injected_fault_strikes_its_rank(void **state)
-{
-    struct agent *a = *state;
-
-    agent_start(a, 2, "exec sleep 300", kill_at_once);
-    agent_expect(a, DT_MSG_STARTED);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.rank, 0);
-    assert_int_equal(a->msg.exit.signo, SIGKILL);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_INJECTED);
-    agent_listen(a, 100);
-    assert_false(agent_has(a, DT_MSG_EXIT));
-}
-
-static void lose_the_host(struct dt_msg_start *start)
-{
-    dt_strs_add(&start->inject, "host:node=0,after=0.2");
-}
-
-static void an_injected_host_loss_leaves_nothing(void **state)
-{
-    struct agent *a = *state;
-
-    agent_start(a, 2, family, lose_the_host);
-    assert_int_equal(agent_await(a), 128 + SIGKILL);
-    assert_true(agent_all_gone(a));
-    assert_false(agent_has(a, DT_MSG_EXIT));
-}
-
-/* Ranks that link the runtime, and the whole rendezvous. */
-static void start_steps(struct agent *a, uint32_t n, const char *mode,
-                        void (*tweak)(struct dt_msg_start *))
-{
-    struct dt_msg_addr addrs[] = { { (char *)"127.0.0.1", 0, 0 }, { (char *)"127.0.0.1", 0, 0 } };
-    struct dt_msg_table table = { a->generation + 1, { addrs, n }, { 0 } };
-    const char *build = getenv("DTRUN_BUILD");
-    char path[4096];
-    const char *const argv[] = { path, mode, NULL };
-    uint32_t seen = 0;
-
-    snprintf(path, sizeof path, "%s/tests/rank/steps", build ? build : ".");
-    agent_start_argv(a, n, argv, tweak);
-    for (uint32_t i = 0; i < n; i++) {
-        agent_expect(a, DT_MSG_RANK_HELLO);
-        assert_int_equal(a->msg.rank_hello.generation, a->generation);
-        seen |= 1u << a->msg.rank_hello.rank;
-    }
-    assert_int_equal(seen, (1u << n) - 1);
-    agent_send(a, DT_MSG_TABLE, &table);
-}
-
-static void linked_ranks_tell_their_step_and_their_end(void **state)
-{
-    struct agent *a = *state;
-
-    start_steps(a, 2, "meet", NULL);
-    for (int i = 0; i < 2; i++) {
-        agent_expect(a, DT_MSG_EXIT);
-        assert_int_equal(a->msg.exit.code, 0);
-        assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_FINALIZED);
-        assert_int_equal(a->msg.exit.step, 9);
-    }
-    agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 1, 1), "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
-}
-
-static void kill_in_step_5(struct dt_msg_start *start)
-{
-    dt_strs_add(&start->inject, "kill:rank=1,step=5");
-}
-
-static void a_kill_strikes_in_its_step_and_peers_learn_of_it(void **state)
-{
-    struct agent *a = *state;
-
-    start_steps(a, 2, "meet", kill_in_step_5);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.rank, 1);
-    assert_int_equal(a->msg.exit.signo, SIGKILL);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_INJECTED);
-    agent_expect(a, DT_MSG_EXIT); /* no ABORT was sent: the agent woke it */
-    assert_int_equal(a->msg.exit.rank, 0);
-    assert_int_equal(a->msg.exit.code, 3);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_PEER_LOST);
-    agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 1, 1), "0\n1\n2\n3\n4\n");
-}
-
-static void exit_in_step_5(struct dt_msg_start *start)
-{
-    dt_strs_add(&start->inject, "exit:rank=0,step=5,code=9");
-}
-
-static void an_exit_strikes_in_its_step(void **state)
-{
-    struct agent *a = *state;
-
-    start_steps(a, 1, "alone", exit_in_step_5);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.code, 9);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_INJECTED);
-    agent_expect(a, DT_MSG_DONE);
-    assert_string_equal(agent_output(a, 0, 1), "0\n1\n2\n3\n4\n");
-}
-
-static void stop_in_step_5(struct dt_msg_start *start)
-{
-    dt_strs_add(&start->inject, "stop:rank=0,step=5");
-    dt_strs_add(&start->inject, "stop:rank=0,step=7");
-}
-
-static void a_stop_strikes_in_its_step(void **state)
-{
-    struct agent *a = *state;
-    struct dt_msg_signal go_on = { SIGCONT };
-
-    start_steps(a, 1, "alone", stop_in_step_5);
-    wait_for_output(a, 0, "0\n1\n2\n3\n4\n");
-    agent_listen(a, 100);
-    wait_for_output(a, 0, "0\n1\n2\n3\n4\n");
-    agent_send(a, DT_MSG_SIGNAL, &go_on);
-    wait_for_output(a, 0, "0\n1\n2\n3\n4\n5\n6\n");
-    agent_send(a, DT_MSG_SIGNAL, &go_on);
-    agent_expect(a, DT_MSG_EXIT);
-    assert_int_equal(a->msg.exit.code, 0);
-    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_FINALIZED);
-}
-
 static void too_few_files_for_the_ranks_are_named(void **state)
 {
     struct agent *a = *state;
@@ -1020,7 +514,7 @@ static int setup_few_files(void **state)
 
     getrlimit(RLIMIT_NOFILE, &before);
     setrlimit(RLIMIT_NOFILE, &few);
-    rc = setup(state);
+    rc = agent_setup(state);
     setrlimit(RLIMIT_NOFILE, &before);
     return rc;
 }
@@ -1084,7 +578,7 @@ static int setup_little_memory(void **state)
             cgroup[0] = '\0';
         }
     }
-    rc = setup(state);
+    rc = agent_setup(state);
     if (in && !write_text(home, "cgroup.procs", "0"))
         rc = -1;
     return rc;
@@ -1092,7 +586,7 @@ static int setup_little_memory(void **state)
 
 static int teardown_little_memory(void **state)
 {
-    int rc = teardown(state);
+    int rc = agent_teardown(state);
     int tries = 200;
 
     /* The kernel lets go of ended processes a little later than waitpid does. */
@@ -1187,78 +681,34 @@ static void pushed_files_go_when_the_worker_is_killed(void **state)
     assert_int_equal(access(pushed_dir, F_OK), -1);
 }
 
-static int make_scratch(void **state)
-{
-    (void)state;
-    snprintf(scratch, sizeof scratch, "/tmp/agent-test.XXXXXX");
-    return mkdtemp(scratch) && setenv("HOME", scratch, 1) == 0 ? 0 : -1;
-}
-
-static int remove_scratch(void **state)
-{
-    static const char *const left[] = { "file", ".cache/dtrun", ".cache" };
-    char path[128];
-
-    (void)state;
-    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
-        snprintf(path, sizeof path, "%s/%s", scratch, left[i]);
-        remove(path);
-    }
-    return rmdir(scratch); /* fails when something else was left in it */
-}
-
 int main(int argc, char **argv)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(hello_describes_the_host),
-        TEST(exit_codes_and_output_arrive_before_done),
-        TEST(a_death_by_signal_is_told_as_such),
-        TEST(what_cannot_start_is_named_once_and_nothing_runs),
-        TEST(a_second_generation_runs_in_the_same_agent),
-        TEST(a_stream_stops_without_credit_and_goes_on_with_it),
-        TEST(control_overtakes_output_that_nobody_reads),
-        TEST(standard_input_reaches_its_rank_whole),
-        TEST(standard_input_of_the_generation_before_is_dropped),
-        TEST(input_that_nobody_reads_is_swallowed),
-        TEST(stop_goes_from_term_to_kill),
-        TEST(stop_without_grace_kills_at_once),
-        TEST(what_died_before_stop_was_not_stopped),
-        TEST(what_is_dying_is_waited_for_before_the_answer),
-        TEST(what_is_kept_back_is_told_before_the_answer),
-        TEST(a_signal_reaches_the_whole_group),
-        TEST(nothing_survives_the_launcher),
-        TEST(nothing_survives_the_keeper),
-        TEST(nothing_survives_the_worker),
-        TEST(nothing_survives_a_terminated_agent),
-        TEST(a_silent_launcher_loses_its_lease),
-        TEST(a_stopped_launcher_keeps_its_lease),
-        TEST(a_stuck_worker_is_killed),
-        TEST(nonsense_ends_the_agent),
-        cmocka_unit_test_setup_teardown(a_rank_inherits_nothing, setup_dirty, teardown),
-        TEST(a_stray_child_does_not_hold_up_the_end),
-        TEST(a_stranger_with_the_pipe_does_not_either),
-        TEST(ranks_wait_for_go),
-        TEST(auxiliaries_run_beside_the_ranks),
-        TEST(ranks_that_never_got_go_are_stopped),
-        TEST(an_injected_fault_strikes_its_rank),
-        TEST(an_injected_host_loss_leaves_nothing),
-        TEST(linked_ranks_tell_their_step_and_their_end),
-        TEST(a_kill_strikes_in_its_step_and_peers_learn_of_it),
-        TEST(an_exit_strikes_in_its_step),
-        TEST(a_stop_strikes_in_its_step),
+        AGENT_TEST(hello_describes_the_host),
+        AGENT_TEST(exit_codes_and_output_arrive_before_done),
+        AGENT_TEST(a_death_by_signal_is_told_as_such),
+        AGENT_TEST(what_cannot_start_is_named_once_and_nothing_runs),
+        AGENT_TEST(a_second_generation_runs_in_the_same_agent),
+        AGENT_TEST(a_stream_stops_without_credit_and_goes_on_with_it),
+        AGENT_TEST(control_overtakes_output_that_nobody_reads),
+        AGENT_TEST(standard_input_reaches_its_rank_whole),
+        AGENT_TEST(standard_input_of_the_generation_before_is_dropped),
+        AGENT_TEST(input_that_nobody_reads_is_swallowed),
+        AGENT_TEST(a_signal_reaches_the_whole_group),
+        cmocka_unit_test_setup_teardown(a_rank_inherits_nothing, setup_dirty, agent_teardown),
+        AGENT_TEST(ranks_wait_for_go),
+        AGENT_TEST(auxiliaries_run_beside_the_ranks),
+        AGENT_TEST(ranks_that_never_got_go_are_stopped),
         cmocka_unit_test_setup_teardown(too_few_files_for_the_ranks_are_named, setup_few_files,
-                                        teardown),
+                                        agent_teardown),
         cmocka_unit_test_setup_teardown(a_death_for_lack_of_memory_is_told_as_such,
                                         setup_little_memory, teardown_little_memory),
-        TEST(a_pushed_program_runs_and_goes_with_the_job),
-        TEST(pushed_files_go_when_the_worker_is_killed),
+        AGENT_TEST(a_pushed_program_runs_and_goes_with_the_job),
+        AGENT_TEST(pushed_files_go_when_the_worker_is_killed),
     };
 
     if (argc == 2 && strcmp(argv[1], "as-rank") == 0)
         return be_rank();
-    if (argc == 2 && strcmp(argv[1], "as-fat-rank") == 0)
-        return be_fat_rank();
-    alarm(TEST_SECONDS);
-    return cmocka_run_group_tests(tests, make_scratch, remove_scratch);
+    alarm(AGENT_TEST_SECONDS);
+    return cmocka_run_group_tests(tests, agent_make_scratch, agent_remove_scratch);
 }

@@ -6,8 +6,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -365,4 +363,75 @@ void agent_free(struct agent *a)
         waitpid(a->keeper, NULL, 0);
         a->keeper = 0;
     }
+}
+
+const char agent_family[] = "sh -c 'sleep 300 & setsid sleep 301 & wait' & "
+                            "setsid sh -c 'sleep 302 & setsid sleep 303 & wait' & echo up; wait";
+
+void agent_ping(struct agent *a, uint64_t time_ns)
+{
+    struct dt_msg_ping m = { .time_ns = time_ns };
+
+    agent_send(a, DT_MSG_PING, &m);
+    agent_expect(a, DT_MSG_PONG);
+    assert_true(a->msg.pong.ping_time_ns == time_ns);
+}
+
+void agent_stop(struct agent *a, uint32_t grace_ms)
+{
+    struct dt_msg_stop m = { grace_ms };
+
+    agent_send(a, DT_MSG_STOP, &m);
+}
+
+void agent_wait_for_output(struct agent *a, uint32_t rank, const char *text)
+{
+    for (int ms = 0;
+         ms < AGENT_PATIENCE_MS && !a->at_end && strcmp(agent_output(a, rank, 1), text) != 0;
+         ms += 10)
+        agent_listen(a, 10);
+    assert_string_equal(agent_output(a, rank, 1), text);
+}
+
+int agent_setup(void **state)
+{
+    static struct agent a;
+
+    agent_open(&a);
+    *state = &a;
+    return 0;
+}
+
+int agent_teardown(void **state)
+{
+    struct agent *a = *state;
+    bool gone;
+
+    agent_free(a);
+    gone = agent_all_gone(a);
+    if (!gone)
+        print_error("%d processes of the test are left\n", agent_processes(a));
+    return gone ? 0 : -1;
+}
+
+char agent_scratch[64];
+
+int agent_make_scratch(void **state)
+{
+    (void)state;
+    snprintf(agent_scratch, sizeof agent_scratch, "/tmp/agent-test.XXXXXX");
+    return mkdtemp(agent_scratch) && setenv("HOME", agent_scratch, 1) == 0 ? 0 : -1;
+}
+
+int agent_remove_scratch(void **state)
+{
+    static const char *const left[] = { "file", ".cache/dtrun", ".cache" };
+    char path[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        snprintf(path, sizeof path, "%s/%s", agent_scratch, left[i]);
+        remove(path);
+    }
+    return rmdir(agent_scratch); /* fails when something else was left in it */
 }

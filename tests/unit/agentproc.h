@@ -10,8 +10,9 @@
 
 enum {
     AGENT_STREAMS = 8,
-    AGENT_PATIENCE_MS = 60 * 1000, /* a watchdog */
-    AGENT_LEASE_MS = 600 * 1000,   /* nobody waits for its end */
+    AGENT_PATIENCE_MS = 180 * 1000, /* a watchdog */
+    AGENT_LEASE_MS = 600 * 1000,    /* nobody waits for its end */
+    AGENT_TEST_SECONDS = 600,       /* for all tests of a program */
 };
 
 struct arrived { /* a message that nobody has waited for yet */
@@ -67,5 +68,23 @@ bool agent_all_gone(const struct agent *a);
 /* How many processes have it. */
 int agent_processes(const struct agent *a);
 void agent_free(struct agent *a); /* kills what is left */
+
+void agent_stop(struct agent *a, uint32_t grace_ms);
+void agent_ping(struct agent *a, uint64_t time_ns);
+/* Waits until this is all that the rank has written to its standard output. */
+void agent_wait_for_output(struct agent *a, uint32_t rank, const char *text);
+
+/* A script of which two ranks are 14 processes with the agent's two. */
+extern const char agent_family[];
+
+/* Around each test: an agent, of which nothing may be left. */
+int agent_setup(void **state);
+int agent_teardown(void **state);
+#define AGENT_TEST(name) cmocka_unit_test_setup_teardown(name, agent_setup, agent_teardown)
+
+/* Around all tests of a program: a directory of its own, which is also the agents' home. */
+extern char agent_scratch[64];
+int agent_make_scratch(void **state);
+int agent_remove_scratch(void **state);
 
 #endif

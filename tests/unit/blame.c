@@ -57,7 +57,6 @@ static int fail_in_every_way(int rank, void *arg)
     float x[4] = { 0 };
     void *p;
 
-    (void)arg;
     NEED(dt_barrier(DT_WORLD) == DT_ERR_STATE);
     BLAMES(DT_ERR_STATE, -1, 0, "barrier", "");
     NEED(dt_init() == DT_OK);
@@ -87,6 +86,7 @@ static int fail_in_every_way(int rank, void *arg)
     NEED(dt_barrier(comm) == DT_ERR_TIMEOUT);
     BLAMES(DT_ERR_TIMEOUT, 1, 2, "barrier", "0.4");
     NEED(dt_barrier(DT_WORLD) == DT_OK);
+    testjob_meet(arg, 2);
     if (rank == 1)
         raise(SIGKILL);
     NEED(dt_reduce(DT_WORLD, x, x + 2, 2, DT_F32, DT_SUM, 0) == DT_ERR_PEER);
@@ -97,23 +97,29 @@ static int fail_in_every_way(int rank, void *arg)
 static void every_kind_of_failure_names_rank_host_call_and_operation(void **state)
 {
     static struct testjob_result result;
+    struct testjob_plan plan = { .hosts = "1 1", .body = fail_in_every_way };
 
     (void)state;
-    assert_int_equal(
-        testjob_run(&(struct testjob_plan){ .hosts = "1 1", .body = fail_in_every_way }, &result),
-        0);
+    plan.arg = testjob_shared(sizeof(_Atomic int));
+    assert_int_equal(testjob_run(&plan, &result), 0);
     assert_int_equal(result.ranks[0].status, 0);
     assert_true(WIFSIGNALED(result.ranks[1].status));
 }
 
+struct watch {
+    _Atomic int begun; /* ranks that have left dt_init */
+    _Atomic bool seen; /* rank 0 inside its call */
+};
+
 /* Dumps until the call is seen in which the other thread waits; then the rank may die for which it
  * does. */
-static void *look_on(void *seen)
+static void *look_on(void *arg)
 {
+    struct watch *watch = arg;
     char path[64], text[8192];
 
     snprintf(path, sizeof path, "/tmp/dtrun-blame-%d.jsonl", (int)getpid());
-    while (!*(_Atomic int *)seen && dt_recorder_dump(path) == DT_OK) {
+    while (!watch->seen && dt_recorder_dump(path) == DT_OK) {
         FILE *f = fopen(path, "r");
         size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
         const char *call;
@@ -123,7 +129,7 @@ static void *look_on(void *seen)
             fclose(f);
         call = strstr(text, "\"kind\":\"barrier\"");
         if (call && !strstr(call, "result"))
-            *(_Atomic int *)seen = 1;
+            watch->seen = true;
     }
     unlink(path);
     return NULL;
@@ -132,11 +138,13 @@ static void *look_on(void *seen)
 static int die_in_a_call(int rank, void *arg)
 {
     dt_error_info_t info = { .size = sizeof info };
+    struct watch *watch = arg;
     pthread_t thread;
 
     NEED(dt_init() == DT_OK);
+    testjob_meet(&watch->begun, 3);
     if (rank == 2) {
-        while (!*(_Atomic int *)arg)
+        while (!watch->seen)
             usleep(1000);
         raise(SIGKILL);
     }
@@ -156,14 +164,11 @@ static int die_in_a_call(int rank, void *arg)
 static void a_death_is_told_with_its_host(void **state)
 {
     struct testjob_result result;
-    _Atomic int *waiting = testjob_shared(sizeof *waiting);
+    struct testjob_plan plan = { .hosts = "2 1", .body = die_in_a_call };
 
     (void)state;
-    assert_int_equal(
-        testjob_run(
-            &(struct testjob_plan){ .hosts = "2 1", .body = die_in_a_call, .arg = (void *)waiting },
-            &result),
-        0);
+    plan.arg = testjob_shared(sizeof(struct watch));
+    assert_int_equal(testjob_run(&plan, &result), 0);
     assert_int_equal(result.ranks[0].status, 0);
     assert_int_equal(result.ranks[1].status, 0);
 }

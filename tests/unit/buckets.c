@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 #include "runtime/dtrun.h"
 #include "tests/unit/checks.h"
+#include "tests/unit/faults.h"
+#include "tests/unit/forbid.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -256,7 +259,7 @@ static int spoil(dt_bucket_t *bucket, dt_request_t request)
     dt_bucket_t *other;
     int done;
 
-    alarm(60); /* what waits here for calls that nobody makes does so for ever */
+    alarm(180); /* what waits here for calls that nobody makes does so for ever */
     NEED(is_told_so(dt_bucket_push(bucket, wrong, PIECE / 2)));
     NEED(is_told_so(dt_bucket_wait(bucket)));
     NEED(is_told_so(dt_bucket_free(bucket)));
@@ -381,6 +384,77 @@ static void pieces_are_told_to_ranks_without_data(void **state)
     run_all(push_alone);
 }
 
+/* What is refused says whose call of what it was. */
+static bool is_told(dt_result_t r, int rank, const char *comm, const char *message)
+{
+    dt_error_info_t info = { .size = sizeof info };
+
+    return dt_last_error_info(&info) == DT_OK && info.code == r && info.rank == rank &&
+           strcmp(info.operation, "all-reduce") == 0 && strcmp(info.comm, comm) == 0 &&
+           strstr(info.message, message);
+}
+
+static int refuse(int rank, void *arg)
+{
+    float x[64] = { 0 };
+    char want[64];
+    dt_comm_t *comm;
+    dt_bucket_t *b;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &comm) == DT_OK && forbid_threads());
+    NEED(dt_bucket_create(comm, 64, DT_F32, DT_BAND, &b) == DT_ERR_ARG && !b);
+    NEED(is_told(DT_ERR_ARG, rank, "0.1", "dt_bucket_create: "));
+    NEED(dt_bucket_create(comm, 64, DT_F32, DT_SUM, NULL) == DT_ERR_ARG);
+    NEED(is_told(DT_ERR_ARG, -1, "", "dt_bucket_create: "));
+    NEED(dt_bucket_create(comm, 64, DT_F32, DT_SUM, &b) == DT_OK);
+    NEED(dt_bucket_push(b, NULL, 1) == DT_ERR_ARG);
+    NEED(is_told(DT_ERR_ARG, rank, "0.1", "dt_bucket_push: "));
+    NEED(dt_bucket_wait(NULL) == DT_ERR_ARG && is_told(DT_ERR_ARG, -1, "", "dt_bucket_wait: "));
+    snprintf(want, sizeof want, "rank %d (", rank);
+    NEED(dt_bucket_push(b, x, 64) == DT_ERR_NOMEM && is_told(DT_ERR_NOMEM, rank, "0.1", want));
+    NEED(strstr(dt_last_error(), "): dt_bucket_push: no thread for calls in the background "));
+    NEED(dt_bucket_push(b, x, 1) == DT_OK && dt_bucket_wait(b) == DT_ERR_NOMEM);
+    NEED(is_told(DT_ERR_NOMEM, rank, "0.1", "): dt_bucket_wait: no thread "));
+    NEED(dt_bucket_free(b) == DT_ERR_NOMEM);
+    NEED(dt_comm_free(comm) == DT_OK && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_is_refused_names_rank_and_call(void **state)
+{
+    (void)state;
+    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = refuse }), 0);
+}
+
+/* What no piece has come into is not sent: on the other rank there is no such bucket. */
+static int push_without_memory(int rank, void *arg)
+{
+    static const struct fault fault = { "realloc", ENOMEM, false };
+    int64_t x = 1;
+    dt_bucket_t *b;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 64, DT_I64, DT_SUM, &b) == DT_OK);
+    if (rank == 1) {
+        faults_arm(&fault, 1);
+        NEED(dt_bucket_push(b, &x, 1) == DT_ERR_NOMEM);
+        faults_disarm();
+    }
+    NEED(dt_bucket_wait(b) == DT_OK);
+    NEED(dt_bucket_push(b, &x, 1) == DT_OK && dt_bucket_wait(b) == DT_OK && x == 2);
+    NEED(dt_bucket_free(b) == DT_OK && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void an_empty_bucket_stays(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = push_without_memory }), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -392,6 +466,8 @@ int main(void)
         cmocka_unit_test(pieces_are_told_to_ranks_without_data),
         CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
         cmocka_unit_test(a_bucket_keeps_its_first_failure),
+        cmocka_unit_test(what_is_refused_names_rank_and_call),
+        cmocka_unit_test(an_empty_bucket_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -353,12 +353,12 @@ static void leftovers_that_cannot_be_removed_are_in_nobodys_way(void **state)
 {
     static const struct {
         const char *name;
-        dt_result_t result;
+        const char *then;
     } cases[] = {
-        { ".trash-other-76543210-g0-step_000000000030", DT_OK },
-        { ".save-other-76543211-g0-step_000000000030", DT_OK },
-        { ".save-job-01234567-g0-step_000000000030", DT_ERR_IO },
-        { ".replaced-step_000000000010", DT_ERR_IO },
+        { ".trash-other-76543210-g0-step_000000000030", NULL },
+        { ".save-other-76543211-g0-step_000000000030", NULL },
+        { ".save-job-01234567-g0-step_000000000030", NULL },
+        { ".replaced-step_000000000010", ".trash-job-01234567-g1-step_000000000010-1" },
     };
     char text[TEXT_MAX], inner[400];
     int64_t step;
@@ -373,14 +373,58 @@ static void leftovers_that_cannot_be_removed_are_in_nobodys_way(void **state)
         assert_int_equal(mkdir(inner, 0777), 0);
         assert_int_equal(utime(path(cases[i].name), &t), 0);
         step = -1;
-        assert_int_equal(restore(1, &step, text), cases[i].result);
-        assert_true(exists(cases[i].name));
-        if (cases[i].result == DT_OK)
-            assert_int_equal(step, 20);
-        else
-            assert_has(text, "/inner: remove: ");
-        rmdir(inner);
+        assert_int_equal(restore(1, &step, text), DT_OK);
+        assert_int_equal(step, 20);
+        assert_true(exists(cases[i].then ? cases[i].then : cases[i].name));
+        assert_true(!cases[i].then || !exists(cases[i].name));
+        snprintf(inner, sizeof inner, "%s/inner",
+                 path(cases[i].then ? cases[i].then : cases[i].name));
+        assert_int_equal(rmdir(inner), 0);
     }
+}
+
+/* What cannot be removed of each older one has a name of its own. */
+static void a_step_is_saved_again_whatever_cannot_be_removed(void **state)
+{
+    struct job j;
+    char text[TEXT_MAX], inner[400];
+    int64_t restored;
+
+    (void)state;
+    job_init(&j, 1, dir, 0, 0);
+    for (int64_t i = 0; i < 4; i++) {
+        job_fill(&j, 10);
+        assert_int_equal(job_save(&j, 10), DT_OK);
+        assert_int_equal(entries(), i + 1);
+        snprintf(inner, sizeof inner, "%s/inner", path("step_000000000010"));
+        assert_int_equal(mkdir(inner, 0777), 0);
+    }
+    job_free(&j);
+    assert_int_equal(restore(1, &restored, text), DT_OK);
+    assert_int_equal(restored, 10);
+}
+
+/* As in a directory with the sticky bit, another user's. */
+static void what_was_replaced_and_cannot_be_moved_is_in_nobodys_way(void **state)
+{
+    uid_t me = geteuid();
+    char text[TEXT_MAX];
+    dt_result_t result;
+    int64_t step;
+
+    (void)state;
+    if (me != 0)
+        skip();
+    save_steps(1, (const int64_t[]){ 10, 20, -1 });
+    make_entry(".replaced-step_000000000010", 0);
+    assert_int_equal(chmod(base, 0755), 0);
+    assert_int_equal(chmod(dir, 01777), 0);
+    assert_int_equal(seteuid(65534), 0);
+    result = restore(1, &step, text);
+    assert_int_equal(seteuid(me), 0);
+    assert_int_equal(result, DT_OK);
+    assert_int_equal(step, 20);
+    assert_true(exists(".replaced-step_000000000010"));
 }
 
 /* On NFS a host may hold the name of the attempt before for what is no more. */
@@ -538,6 +582,8 @@ int main(void)
         ON_DISK(a_fresh_start_sets_the_old_ones_aside),
         ON_DISK(leftovers_go_and_others_stay),
         ON_DISK(leftovers_that_cannot_be_removed_are_in_nobodys_way),
+        ON_DISK(a_step_is_saved_again_whatever_cannot_be_removed),
+        ON_DISK(what_was_replaced_and_cannot_be_moved_is_in_nobodys_way),
         ON_DISK(every_attempt_has_a_name_of_its_own),
         ON_DISK(one_that_was_being_replaced_is_kept),
         ON_DISK(a_directory_that_is_not_shared_names_the_host),

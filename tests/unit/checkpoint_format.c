@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +63,8 @@ static void names_fit_whatever_the_job_is_called(void **state)
     n = dt_name_unfinished(&owner, dt_name_checkpoint(INT64_MAX).s);
     assert_true(strlen(n.s) < DT_NAME_BYTES - 1);
     assert_int_equal(dt_entry_of(n.s, &owner).kind, DT_ENTRY_LEFT_BEHIND);
-    assert_int_equal(dt_entry_of(dt_name_trash(&owner, INT64_MAX).s, &owner).kind, DT_ENTRY_TRASH);
+    assert_int_equal(dt_entry_of(dt_name_trash(&owner, INT64_MAX, UINT32_MAX).s, &owner).kind,
+                     DT_ENTRY_TRASH);
 }
 
 static void the_newest_two_stay(void **state)

@@ -183,6 +183,8 @@ struct hindrance {
     const char *way, *way_later;
 };
 
+static pid_t program; /* the number of the test, which ranks of another namespace do not see */
+
 /* Whether the last call that this rank recorded, from 1 to 0, went that way. */
 static bool went(const char *way)
 {
@@ -192,7 +194,7 @@ static bool went(const char *way)
     size_t n;
     FILE *f;
 
-    snprintf(path, sizeof path, "/dev/shm/dtrun-cma.%d.%d.jsonl", (int)getppid(), dt_rank());
+    snprintf(path, sizeof path, "/dev/shm/dtrun-cma.%d.%d.jsonl", (int)program, dt_rank());
     snprintf(wanted, sizeof wanted, "\"way\":\"%s\"", way);
     if (dt_recorder_dump(path) != DT_OK || !(f = fopen(path, "r")))
         return false;
@@ -399,5 +401,6 @@ int main(void)
         cmocka_unit_test(nothing_comes_once_a_call_has_failed),
     };
 
+    program = getpid();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,13 +8,11 @@
 #include <dirent.h>
 #include <malloc.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/split.h"
-#include "runtime/wire/hostshm.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
@@ -36,9 +34,8 @@ static int setup(void **state)
     return 0;
 }
 
-static void run_all(struct testjob_plan *plan)
+static void run_all(const struct testjob_plan *plan)
 {
-    plan->timeout_ms = 40000;
     assert_int_equal(testjob_pass(plan), 0);
 }
 
@@ -382,6 +379,8 @@ static int aborter(int rank, void *arg)
         pthread_join(thread, NULL);
         NEED(w.result == DT_ERR_ABORTED);
     }
+    while (rank != who && dt_barrier(w.comm) == DT_OK) /* that of rank 0, where it is heard late */
+        ;
     NEED(dt_barrier(w.comm) == DT_ERR_ABORTED);
     snprintf(text, sizeof text, "rank %d (host", who);
     NEED(strstr(dt_last_error(), text) && strstr(dt_last_error(), ") called dt_comm_abort") &&
@@ -391,6 +390,33 @@ static int aborter(int rank, void *arg)
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     NEED(dt_finalize() == DT_OK);
     return 0;
+}
+
+/* Rank 0 has the new one first, as often as not, and ends it before the others know that they have
+ * it. */
+static int hasty(int rank, void *arg)
+{
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 200; i++) {
+        dt_comm_t *comm;
+
+        NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+        if (rank == 0)
+            NEED(dt_comm_abort(comm) == DT_OK);
+        NEED(dt_barrier(comm) == DT_ERR_ABORTED);
+        NEED(dt_comm_free(comm) == DT_ERR_ABORTED);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_ends_a_new_one_does_not_undo_it(void **state)
+{
+    (void)state;
+    run_body("3", hasty);
+    run_body("2 3", hasty);
+    run_body("1 1 1", hasty);
 }
 
 static void an_abort_ends_calls_on_all_ranks(void **state)
@@ -412,6 +438,7 @@ static int world_aborter(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_split(DT_WORLD, rank, 0, &alone) == DT_OK);
     NEED(dt_comm_dup(DT_WORLD, &c) == DT_OK);
+    testjob_meet(&shared->ready, 3);
     if (rank == 1) {
         NEED(dt_comm_abort(DT_WORLD) == DT_OK);
         NEED(dt_barrier(alone) == DT_ERR_ABORTED);
@@ -429,10 +456,7 @@ static void an_abort_of_the_world_ends_all(void **state)
 {
     (void)state;
     assert_int_equal(
-        testjob_run(
-            &(struct testjob_plan){ .hosts = "2 1", .body = world_aborter, .timeout_ms = 20000 },
-            &result),
-        0);
+        testjob_run(&(struct testjob_plan){ .hosts = "2 1", .body = world_aborter }, &result), 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(result.ranks[i].status, 0);
 }
@@ -500,9 +524,7 @@ static void kill_last(struct testjob *job, int ms)
 
 static void a_death_ends_calls_on_all(void **state)
 {
-    struct testjob_plan plan = {
-        .hosts = "4", .body = mortal, .timeout_ms = 20000, .on_tick = kill_last
-    };
+    struct testjob_plan plan = { .hosts = "4", .body = mortal, .on_tick = kill_last };
 
     (void)state;
     assert_int_equal(testjob_run(&plan, &result), 0);
@@ -520,6 +542,7 @@ int main(void)
         CHECKS_SETUP("34", wrong_handles_are_told, setup),
         cmocka_unit_test_setup(too_many_are_refused, setup),
         CHECKS_SETUP("24", ten_thousand_leave_nothing, setup),
+        cmocka_unit_test_setup(what_ends_a_new_one_does_not_undo_it, setup),
         CHECKS_SETUP("34", an_abort_ends_calls_on_all_ranks, setup),
         cmocka_unit_test_setup(an_abort_of_the_world_ends_all, setup),
         CHECKS_SETUP("30", a_mismatch_is_its_own_communicators, setup),

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "runtime/config.h"
-#include "runtime/error.h"
 #include "runtime/host/reduce.h"
 #include "runtime/reduceoptions.h"
 #include "tests/unit/rankcheck.h"

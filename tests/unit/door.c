@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -17,7 +16,7 @@
 #include "runtime/wire/inet.h"
 #include "tests/unit/checks.h"
 
-enum { ME = 5, GENERATION = 3, PATIENCE = 20000, GLANCE = 10 };
+enum { ME = 5, GENERATION = 3, PATIENCE = 180000, GLANCE = 10 };
 
 static const uint8_t secret[DT_SECRET_BYTES] = { 1, 2, 3 };
 

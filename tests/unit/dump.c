@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "runtime/dump.h"
 #include "tests/unit/rankcheck.h"
@@ -107,6 +106,7 @@ static void as_json_lines(void **state)
 
 static const char template[] = "/tmp/dtrun-recorder-XXXXXX";
 static char dir[sizeof template];
+static _Atomic int *met; /* ranks */
 
 static int make_dir(void **state)
 {
@@ -212,6 +212,7 @@ static int disagree_late(int rank, void *place)
     NEED(dt_init() == DT_OK);
     for (int i = 0; i < 5; i++)
         NEED(dt_barrier(DT_WORLD) == DT_OK);
+    testjob_meet(met, 3);
     NEED((rank == 1
               ? dt_barrier(DT_WORLD)
               : dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_MAX)) == DT_ERR_MISMATCH);
@@ -225,6 +226,7 @@ static void run_disagree_late(const char *place, struct testjob_result *result)
     struct testjob_plan plan = { .hosts = "2 1", .body = disagree_late };
 
     plan.arg = (void *)(uintptr_t)place;
+    met = testjob_shared(sizeof *met);
     assert_int_equal(testjob_run(&plan, result), 0);
     for (int rank = 0; rank < 3; rank++)
         assert_int_equal(result->ranks[rank].status, 0);
@@ -281,6 +283,7 @@ static int pass_and_die(int rank, void *arg)
     if (rank == 0) {
         NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 1) == DT_OK);
         NEED(dt_irecv(DT_WORLD, y, 2, DT_I64, 1, &q) == DT_OK && dt_wait(&q) == DT_OK);
+        testjob_meet(met, 2);
         NEED(dt_irecv(DT_WORLD, y, 2, DT_I64, 1, &q) == DT_OK && dt_wait(&q) == DT_ERR_PEER);
         snprintf(path, sizeof path, "%s/pairs.jsonl", dir);
         NEED(dt_recorder_dump(path) == DT_OK);
@@ -288,6 +291,7 @@ static int pass_and_die(int rank, void *arg)
     }
     NEED(dt_irecv(DT_WORLD, &x, 1, DT_I64, 0, &q) == DT_OK && dt_wait(&q) == DT_OK);
     NEED(dt_isend(DT_WORLD, y, 2, DT_I64, 0, &q) == DT_OK && dt_wait(&q) == DT_OK);
+    testjob_meet(met, 2);
     raise(SIGKILL);
     return 1;
 }
@@ -304,6 +308,7 @@ static void calls_between_two_are_recorded_whole(void **state)
         struct testjob_result result;
         char want[256];
 
+        met = testjob_shared(sizeof *met);
         assert_int_equal(testjob_run(&plan, &result), 0);
         assert_int_equal(result.ranks[0].status, 0);
         snprintf(want, sizeof want,

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostarg.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/frameworks.h"

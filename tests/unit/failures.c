@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -93,7 +94,6 @@ static dt_result_t call_on(enum phase phase, const float *in, float *buf)
 {
     dt_result_t r = DT_OK;
 
-    shared->ready++;
     while (r == DT_OK) {
         if (phase == IN_SMALL)
             r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 10, DT_F32, DT_MAX);
@@ -140,8 +140,11 @@ static int mortal(int rank, void *arg)
     r = dt_init();
     if (d->phase != IN_INIT) {
         NEED(r == DT_OK);
+        shared->ready++;
         if (rank == d->victim && (d->phase == BEFORE_CALL || d->phase == IN_FINALIZE)) {
-            usleep(20000);
+            do
+                usleep(20000);
+            while (shared->ready < dt_size()); /* nobody is to be inside dt_init any more */
             die();
         }
         r = d->phase == IN_FINALIZE ? dt_finalize() : call_on(d->phase, in, buf);
@@ -341,9 +344,8 @@ static int quarreller(int rank, void *arg)
     NEED(strstr(dt_last_error(), "called"));
     if (d->about != LEAVES || rank != d->odd)
         NEED(dt_barrier(DT_WORLD) == DT_ERR_MISMATCH);
-    shared->ready++;
-    while (!d->leave && shared->ready < dt_size())
-        usleep(1000);
+    if (!d->leave)
+        testjob_meet(&shared->ready, dt_size());
     return 0;
 }
 
@@ -471,7 +473,7 @@ static int misnamed(int rank, void *name)
 
 static void a_rank_is_who_its_socket_says(void **state)
 {
-    static char *const names[] = { DT_ENV_RANK, DT_ENV_GENERATION, DT_ENV_NODES };
+    static char *const names[] = { DT_ENV_RANK, DT_ENV_GENERATION, DT_ENV_NODES, DT_ENV_SIZE };
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -503,6 +505,38 @@ static void who_closes_the_socket_is_told_so(void **state)
 {
     (void)state;
     assert_int_equal(run("1 1", careless, NULL), 0);
+    assert_int_equal(result.ranks[0].status, 0);
+    assert_int_equal(result.ranks[1].status, 0);
+}
+
+/* Where the socket was, a program that closes what it finds, as daemons do, has one of its own. */
+static int forgetful(int rank, void *arg)
+{
+    int fd = atoi(getenv(DT_ENV_AGENT_FD)), own[2], x = 0;
+    char text[8];
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_barrier(DT_WORLD) == DT_OK);
+    if (rank == 0) {
+        NEED(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, own) == 0 && dup2(own[0], fd) == fd);
+        NEED(send(own[1], "mine", 5, 0) == 5);
+        NEED(dt_comm_set_timeout(DT_WORLD, 1000) == DT_ERR_IO);
+        NEED(strstr(dt_last_error(), "the program has to leave it open"));
+    }
+    NEED(dt_recv(DT_WORLD, &x, 1, DT_I32, rank ^ 1) == DT_ERR_IO);
+    NEED(strstr(dt_last_error(), "its socket to dtrun-agent, descriptor "));
+    NEED(dt_finalize() == DT_ERR_IO);
+    if (rank == 0) {
+        NEED(recv(own[1], text, sizeof text, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+        NEED(recv(fd, text, sizeof text, MSG_DONTWAIT) == 5 && strcmp(text, "mine") == 0);
+    }
+    return 0;
+}
+
+static void what_has_taken_the_place_of_the_socket_is_left_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(run("1 1", forgetful, NULL), 0);
     assert_int_equal(result.ranks[0].status, 0);
     assert_int_equal(result.ranks[1].status, 0);
 }
@@ -626,6 +660,7 @@ int main(void)
         CHECKS_SETUP("26, 34", only_one_process_is_a_rank, setup),
         CHECKS_SETUP("34", a_rank_is_who_its_socket_says, setup),
         cmocka_unit_test_setup(who_closes_the_socket_is_told_so, setup),
+        cmocka_unit_test_setup(what_has_taken_the_place_of_the_socket_is_left_alone, setup),
         cmocka_unit_test_setup(a_watched_step_is_exact, setup),
         CHECKS_SETUP("35", strangers_at_the_port_change_nothing, setup),
     };

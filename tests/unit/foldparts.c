@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 

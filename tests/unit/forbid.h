@@ -4,6 +4,7 @@
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -21,6 +22,16 @@ static inline bool forbid(long call, unsigned error)
 
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
            prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+/* From here on no thread of this process has memory for another. */
+static inline bool forbid_threads(void)
+{
+    pthread_attr_t attr;
+
+    return pthread_attr_init(&attr) == 0 &&
+           pthread_attr_setstacksize(&attr, (size_t)1 << 46) == 0 &&
+           pthread_setattr_default_np(&attr) == 0;
 }
 
 #endif

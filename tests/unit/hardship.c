@@ -188,9 +188,7 @@ static void too_few_open_files_are_told(void **state)
     for (size_t p = 0; p < 2; p++) {
         outcomes->well = outcomes->told = 0;
         for (int files = 0; files < 12; files++) {
-            struct testjob_plan plan = {
-                .hosts = placements[p], .body = poor, .arg = &files, .timeout_ms = 60000
-            };
+            struct testjob_plan plan = { .hosts = placements[p], .body = poor, .arg = &files };
 
             assert_int_equal(testjob_run(&plan, &result), 0);
             for (int i = 1; i < result.n; i++)
@@ -215,8 +213,7 @@ static int poor_later(int rank, void *arg)
         NEED(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ (rlim_t)next, (rlim_t)next }) == 0);
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_ERR_IO && comm == DT_COMM_NULL);
     NEED(dt_last_error_info(&info) == DT_OK && info.rank == 1 && *info.comm);
-    NEED(strncmp(info.operation, "dt_comm_", strlen("dt_comm_")) == 0);
-    NEED(rank != 1 || strcmp(info.operation, "dt_comm_dup") == 0);
+    NEED(strcmp(info.operation, "dt_comm_dup") == 0);
     NEED(dt_comm_dup((dt_comm_t *)&info, &comm) == DT_ERR_ARG);
     NEED(dt_last_error_info(&info) == DT_OK && strcmp(info.operation, "dt_comm_dup") == 0);
     return dt_finalize() == DT_OK ? 0 : 1;
@@ -300,9 +297,9 @@ static void one_rank_asks_nothing_of_the_system(void **state)
 #endif
     for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
         _Atomic int *through = testjob_shared(sizeof *through);
-        struct testjob_plan plan = {
-            .hosts = placements[p], .body = alone, .arg = (void *)through, .timeout_ms = 60000
-        };
+        struct testjob_plan plan = { .hosts = placements[p],
+                                     .body = alone,
+                                     .arg = (void *)through };
 
         assert_int_equal(testjob_run(&plan, &result), 0);
         for (int i = 0; i < result.n; i++)

@@ -1,5 +1,4 @@
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/hosts/hostfile.h"
@@ -39,6 +38,7 @@ static const struct file goods[] = {
     { "h slots=2\nx\nh slots=3\n", "h:5; x:1" },
     { "h slots=2 max_slots=3\nh slots=1 max_slots=2\n", "h:3/5" },
     { "h slots=2 max_slots=3\nh\n", "h:3" },
+    { "h max_slots=1000000\nh max_slots=1000000\n", "h:2/1000000" },
     { "h gpus=0\nh gpus=3\n", "h:2 gpus=0,3" },
     { "h user=u\nh port=5\n", "u@h:2 port=5" },
     { "a\nb\n^a\n", "b:1" },

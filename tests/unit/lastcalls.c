@@ -1,6 +1,5 @@
 /* What ranks called last, said once for all that say the same. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/log.h"

@@ -9,9 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
@@ -245,6 +243,35 @@ static void *dump_on(void *arg)
     return NULL;
 }
 
+static void *step_on(void *arg)
+{
+    for (int64_t step = 0; !left; step++)
+        dt_step(step);
+    return arg;
+}
+
+static int step_while_leaving(int rank, void *arg)
+{
+    pthread_t thread;
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(pthread_create(&thread, NULL, step_on, NULL) == 0);
+    NEED(dt_finalize() == DT_OK);
+    left = true;
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+static void steps_go_on_beside_the_end_and_after_it(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(
+            testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = step_while_leaving }), 0);
+}
+
 static int dump_while_leaving(int rank, void *arg)
 {
     pthread_t thread;
@@ -306,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup(the_job_is_left_only_after_the_last_request, setup),
         cmocka_unit_test_setup(what_is_asked_for_beside_the_end_is_refused, setup),
         cmocka_unit_test(dumps_are_whole_beside_the_end_and_after_it),
+        cmocka_unit_test(steps_go_on_beside_the_end_and_after_it),
         cmocka_unit_test(a_communicator_is_freed_with_what_was_aborted_on_it),
     };
 

@@ -7,14 +7,19 @@
 #include <cmocka.h>
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/dtype.h"
 #include "runtime/host/flow.h"
+#include "runtime/host/lanereduce.h"
 #include "runtime/host/movement.h"
+#include "runtime/host/narrow.h"
 #include "tests/unit/checks.h"
 
 enum { MOST = 5, GENERATION = 3, BIG = 150000 };
@@ -337,6 +342,135 @@ static void a_peer_that_is_gone_is_to_blame(void **state)
     assert_int_equal(ranks[0].trouble.rank, 1);
 }
 
+/* ---- a failure: rank 1 tells of it behind a frame, and rank 0 reads both at once ---- */
+
+struct two_frames { /* of which only one comes */
+    uint8_t header[DT_DATAFRAME_HEADER];
+    int32_t data;
+    uint8_t failure[DT_DATAFRAME_HEADER];
+};
+
+static struct iovec one_word(void *arg, const struct dt_flow *f, size_t k)
+{
+    (void)f;
+    return (struct iovec){ (int32_t *)arg + k, sizeof(int32_t) };
+}
+
+static dt_result_t fail_early(struct rank *r)
+{
+    const struct dt_call call = next(r, DT_CALL_SEND, -1);
+    const struct dt_dataframe h = {
+        .type = DT_DATAFRAME_DATA, .rank = 1, .bytes = sizeof(int32_t), .call = call
+    };
+    uint32_t peer = 1 - r->mesh.me;
+    int32_t words[2];
+    struct dt_flow from = { .peer = peer, .frames = 2 };
+    const struct dt_traffic t = {
+        .call = &call, .flows = &from, .n = 1, .frame = one_word, .arg = words
+    };
+    struct two_frames both = { .data = 5 };
+    const size_t first = offsetof(struct two_frames, failure);
+
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1) == DT_OK);
+    if (r->mesh.me == 1) {
+        dt_dataframe_put(&h, both.header);
+        EXPECT(send(r->mesh.links[0].fd, &both, first, MSG_NOSIGNAL) == (ssize_t)first);
+        return DT_ERR_NOMEM;
+    }
+    while (recv(r->mesh.links[1].fd, &both, sizeof both, MSG_PEEK) < (ssize_t)sizeof both)
+        sched_yield();
+    return dt_flow_run(&r->mesh, &t);
+}
+
+static void a_failure_is_heard_after_a_frame(void **state)
+{
+    (void)state;
+    start(2, fail_early);
+    end(2, DT_ERR_NOMEM);
+}
+
+/* ---- a slow link: rank 1 gives a frame away in pieces, each when rank 0 sleeps ---- */
+
+enum { PIECES = 100, PIECE = 1000 };
+
+static atomic_int sleeper; /* the thread that is rank 0, once it has begun */
+
+static bool is_asleep(int thread)
+{
+    char path[64], state = '?';
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+    f = fopen(path, "r");
+    if (!f || fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = '?';
+    if (f)
+        fclose(f);
+    return state == 'S';
+}
+
+static void send_when_asleep(int fd, const void *bytes, size_t n)
+{
+    while (!is_asleep(atomic_load(&sleeper)))
+        sched_yield();
+    send(fd, bytes, n, MSG_NOSIGNAL);
+}
+
+static void give(struct rank *r, size_t bytes, size_t piece)
+{
+    struct dt_call call = next(r, DT_CALL_SEND, -1);
+    struct dt_dataframe h = {
+        .type = DT_DATAFRAME_DATA, .rank = 1, .bytes = (uint32_t)bytes, .call = call
+    };
+    uint8_t header[DT_DATAFRAME_HEADER];
+    int32_t data[PIECES * PIECE / 4];
+    int fd = r->mesh.links[0].fd;
+
+    fill(data, 1, 0, bytes / 4);
+    dt_dataframe_put(&h, header);
+    send_when_asleep(fd, header, 7);
+    send_when_asleep(fd, header + 7, sizeof header - 7);
+    for (size_t at = 0; at < bytes; at += piece)
+        send_when_asleep(fd, (const char *)data + at, piece);
+}
+
+static dt_result_t take(struct rank *r, size_t bytes)
+{
+    struct dt_call call = next(r, DT_CALL_SEND, -1);
+    int32_t data[PIECES * PIECE / 4];
+
+    EXPECT(dt_movement_recv(&r->mesh, &call, data, bytes / 4, 1) == DT_OK);
+    EXPECT(is(data, 1, 0, bytes / 4));
+    return DT_OK;
+}
+
+static dt_result_t trickle(struct rank *r)
+{
+    uint32_t peer = 1 - r->mesh.me;
+    struct rusage before, after;
+
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1) == DT_OK);
+    if (r->mesh.me == 1) {
+        give(r, PIECES * PIECE, PIECE);
+        give(r, 4, 4); /* what was wanted last is not wanted now */
+        return DT_OK;
+    }
+    getrusage(RUSAGE_THREAD, &before);
+    atomic_store(&sleeper, (int)gettid());
+    EXPECT(take(r, PIECES * PIECE) == DT_OK);
+    getrusage(RUSAGE_THREAD, &after);
+    EXPECT(after.ru_nvcsw - before.ru_nvcsw < PIECES / 2);
+    return take(r, 4);
+}
+
+static void only_whole_frames_wake(void **state)
+{
+    (void)state;
+    atomic_store(&sleeper, 0);
+    start(2, trickle);
+    end(2, DT_OK);
+}
+
 /* What is no frame: rank 1 writes it where rank 0 expects one. */
 static dt_result_t babble(struct rank *r)
 {
@@ -368,6 +502,61 @@ static void what_is_near_is_left_alone(void **state)
     end(MOST, DT_OK);
 }
 
+/* ---- very many hosts, in a thread of the program's ---- */
+
+enum { HOSTS = 8192, STACK = 1024 * 1024 };
+
+static void *fold_among_many(void *lanes)
+{
+    static const dt_all_reduce_options_t options = { .wire = DT_WIRE_F16 };
+    static uint16_t data[BIG];
+    const struct dt_call call = {
+        .number = 1, .kind = DT_CALL_ALL_REDUCE, .dtype = DT_F16, .op = DT_SUM, .count = BIG
+    };
+    float x = 0;
+
+    return dt_narrow_all_reduce(lanes, &call, &options, &x, &x, 1, 1) == DT_ERR_PEER &&
+                   dt_lanes_all_reduce(lanes, &call, data, data, BIG, 1) == DT_ERR_PEER
+               ? NULL
+               : lanes;
+}
+
+/* The job has been stopped: nobody need be there. */
+static void flows_need_no_more_stack_for_more_hosts(void **state)
+{
+    uint32_t *peers = calloc(HOSTS, sizeof *peers);
+    struct rank *r = &ranks[0];
+    struct dt_lanes lanes = {
+        .mesh = &r->mesh, .peers = peers, .n = HOSTS, .tuning = &dt_tuning_builtin
+    };
+    pthread_attr_t attr;
+    void *failed;
+
+    (void)state;
+    assert_non_null(peers);
+    for (uint32_t i = 0; i < HOSTS; i++)
+        peers[i] = i;
+    assert_int_equal(dt_hostshm_create_private(&map), 0);
+    dt_hostshm_stop(&map, DT_ERR_PEER, 1);
+    *r = (struct rank){ 0 };
+    dt_door_init(&r->door);
+    dt_agentlink_none(&r->agent);
+    r->mesh = (struct dt_mesh){ .size = HOSTS,
+                                .door = &r->door,
+                                .alarm = { &r->agent, &map, -1, &r->trouble } };
+    assert_int_equal(pthread_attr_init(&attr), 0);
+    assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
+    assert_int_equal(pthread_create(&r->thread, &attr, fold_among_many, &lanes), 0);
+    assert_int_equal(pthread_join(r->thread, &failed), 0);
+    assert_null(failed);
+    dt_lanes_close(&lanes);
+    dt_mesh_close(&r->mesh);
+    dt_door_close(&r->door);
+    dt_agentlink_close(&r->agent);
+    dt_hostshm_unmap(&map);
+    free(peers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,9 +564,12 @@ int main(void)
         cmocka_unit_test(every_block_arrives),
         CHECKS("27", counts_that_differ_are_named),
         cmocka_unit_test(a_peer_that_is_gone_is_to_blame),
+        cmocka_unit_test(a_failure_is_heard_after_a_frame),
+        cmocka_unit_test(only_whole_frames_wake),
         CHECKS("35", noise_is_refused),
+        cmocka_unit_test(flows_need_no_more_stack_for_more_hosts),
     };
 
-    alarm(120); /* a watchdog */
+    alarm(300); /* a watchdog */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

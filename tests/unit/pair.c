@@ -5,7 +5,6 @@
 
 #include <cmocka.h>
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -208,8 +207,8 @@ static int left_alone(int rank, void *arg)
 {
     static int64_t buf[MOST];
 
-    (void)arg;
     NEED(dt_init() == DT_OK);
+    testjob_meet(arg, 2);
     if (rank == 1)
         _exit(0);
     NEED(dt_send(DT_WORLD, buf, MOST, DT_I64, 1) == DT_ERR_PEER);
@@ -225,6 +224,7 @@ static void a_death_ends_the_wait(void **state)
     for (const char *const *p = pairs; *p; p++) {
         struct testjob_plan plan = { .hosts = *p, .body = left_alone };
 
+        plan.arg = testjob_shared(sizeof(_Atomic int));
         assert_int_equal(testjob_run(&plan, &result), 0);
         assert_int_equal(result.ranks[0].status, 0);
     }

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd/perf/choice.h"
@@ -17,6 +19,7 @@
 #include "runtime/dtype.h"
 #include "runtime/host/reduce.h"
 #include "tests/unit/checks.h"
+#include "tests/unit/forbid.h"
 
 enum { COUNT = 60, MOST = 130 };
 
@@ -103,7 +106,7 @@ static void try_case(const struct dt_perf_op *op, const struct dt_perf_case *c, 
 
 static void wrong_elements_are_counted_exactly(void **state)
 {
-    static const int sizes[] = { 1, 2, 5, 42, MOST };
+    static const int sizes[] = { 1, 2, 5, 28, 42, MOST };
 
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -252,6 +255,29 @@ static void a_file_that_cannot_be_written_stays(void **state)
     assert_int_not_equal(errno, 0);
 }
 
+/* As where no memory is left for the stream: fdopen then fails. */
+static void what_was_begun_is_removed(void **state)
+{
+    static const struct dt_perf_threshold set[] = { { "net_tree", 0, 1, "" } };
+    char directory[] = "/tmp/dtrun-perf.XXXXXX", path[64];
+    int status, before;
+    pid_t child;
+
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    snprintf(path, sizeof path, "%s/tuning", directory);
+    child = fork();
+    if (child == 0) {
+        before = dup(STDERR_FILENO);
+        close(before);
+        _exit(!(forbid(SYS_fcntl, EMFILE) && !dt_perf_write_thresholds(path, set, 1) &&
+                errno == EMFILE && dup(STDERR_FILENO) == before));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(rmdir(directory), 0);
+}
+
 static void a_device_stays(void **state)
 {
     static const struct dt_perf_threshold set[] = { { "net_tree", 0, 1, "" } };
@@ -334,6 +360,7 @@ int main(void)
         cmocka_unit_test(the_least_budget_that_is_enough),
         cmocka_unit_test(thresholds_take_the_place_of_old_ones),
         cmocka_unit_test(a_file_that_cannot_be_written_stays),
+        cmocka_unit_test(what_was_begun_is_removed),
         cmocka_unit_test(a_device_stays),
         cmocka_unit_test(what_is_no_file_is_told),
         cmocka_unit_test(a_link_to_the_file_stays),

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
@@ -15,7 +17,7 @@
 #include "runtime/wire/inet.h"
 #include "tests/unit/unit.h"
 
-enum { AGENTS = 2, WATCHDOG_S = 120, FEW_FILES = 200, CROWD = FEW_FILES / 2 };
+enum { AGENTS = 2, WATCHDOG_S = 300, FEW_FILES = 200, CROWD = FEW_FILES / 2 };
 
 struct agent {
     struct dt_probe *probe;
@@ -215,6 +217,28 @@ static void who_has_another_secret_is_a_stranger(void **state)
     EXPECT(1, DT_REACH_STRANGER);
 }
 
+static time_t later_s; /* than it is */
+
+/* Of everything in this process. */
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int r = (int)syscall(SYS_clock_gettime, clock, t);
+
+    t->tv_sec += later_s;
+    return r;
+}
+
+/* Nothing that comes in time is overlooked by an agent that had no processor meanwhile. */
+static void who_did_not_run_looks_before_it_gives_up(void **state)
+{
+    (void)state;
+    begin(0, &(struct wish){ .node = 1, .addrs = { "127.0.0.1" } });
+    begin(1, &(struct wish){ .node = 0, .addrs = { "127.0.0.1" } });
+    later_s += 60;
+    EXPECT(0, DT_REACH_OK);
+    EXPECT(1, DT_REACH_OK);
+}
+
 static void strangers_at_the_door_change_nothing(void **state)
 {
     static const char noise[1000] = "GET / HTTP/1.0\r\n\r\n";
@@ -368,6 +392,7 @@ int main(void)
         cmocka_unit_test_setup(all_addresses_when_all_are_asked_for, open_agents),
         cmocka_unit_test_setup(nobody_listens, open_agents),
         cmocka_unit_test_setup(who_has_another_secret_is_a_stranger, open_agents),
+        cmocka_unit_test_setup(who_did_not_run_looks_before_it_gives_up, open_agents),
         cmocka_unit_test_setup(strangers_at_the_door_change_nothing, open_agents),
         cmocka_unit_test_setup(a_crowd_leaves_files_to_the_agent, open_agents_of_few_files),
         cmocka_unit_test_setup(a_crowd_leaves_its_place_to_who_has_proved_itself,

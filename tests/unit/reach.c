@@ -1,6 +1,5 @@
 /* Who probes whom, and which address of each host follows from what they found. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "launcher/job/reach.h"

@@ -6,10 +6,8 @@
 
 #include <cmocka.h>
 
-#include <limits.h>
 #include <math.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "runtime/host/reduce.h"

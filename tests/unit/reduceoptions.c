@@ -6,7 +6,6 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,146 +22,129 @@ static const dt_all_reduce_options_t none = DT_ALL_REDUCE_OPTIONS_INIT;
 
 static float some[4];
 
-static void options_are_checked_against_the_call(void **state)
+static void taken(const dt_all_reduce_options_t *given, dt_dtype_t dtype, dt_op_t op, bool device)
+{
+    dt_all_reduce_options_t o;
+
+    assert_int_equal(dt_reduceoptions_read("dt_x", given, 4, dtype, op, device, &o), DT_OK);
+    assert_true(o.wire >= DT_WIRE_EXACT);
+}
+
+static void refused(const dt_all_reduce_options_t *given, dt_dtype_t dtype, dt_op_t op, bool device,
+                    dt_result_t result, const char *text)
+{
+    dt_all_reduce_options_t o;
+
+    assert_int_equal(dt_reduceoptions_read("dt_x", given, 4, dtype, op, device, &o), result);
+    assert_non_null(strstr(dt_last_error(), text));
+}
+
+static void options_that_fit_the_call_are_taken(void **state)
 {
     static const struct {
         dt_all_reduce_options_t given;
         dt_dtype_t dtype;
         dt_op_t op;
         bool device;
-        dt_result_t result;
+    } cases[] = {
+        { { sizeof none, 1, 1, NULL, DT_WIRE_EXACT, 0 }, DT_I8, DT_BOR, true },
+        { { sizeof none, 1, 1, NULL, DT_WIRE_DEFAULT, 0 }, DT_F64, DT_PROD, true },
+        { { sizeof none, 1, 1, NULL, DT_WIRE_F16, 0 }, DT_F32, DT_AVG, false },
+        { { sizeof none, 0, -1, NULL, DT_WIRE_EXACT, 0 }, DT_BF16, DT_MAX, false },
+        { { sizeof none, NAN, 1, NULL, DT_WIRE_INT8, 0 }, DT_F32, DT_SUM, false },
+        { { sizeof none, 1, 1, some, DT_WIRE_2BIT, 1 }, DT_F32, DT_SUM, false },
+        { { sizeof none, 1, 1, some, DT_WIRE_EXACT, 1 }, DT_F32, DT_SUM, false },
+    };
+
+    (void)state;
+    assert_int_equal(dt_reduceoptions_choose_wire(DT_WIRE_EXACT, "here"), DT_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        taken(&cases[i].given, cases[i].dtype, cases[i].op, cases[i].device);
+}
+
+static void options_of_no_version_are_refused(void **state)
+{
+    static const size_t sizes[] = { 0, sizeof none - 1, SIZE_MAX };
+    dt_all_reduce_options_t given = none;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        given.size = sizes[i];
+        refused(&given, DT_F32, DT_SUM, false, DT_ERR_VERSION, "which no version");
+    }
+    given.size = 0;
+    refused(&given, DT_F32, DT_SUM, false, DT_ERR_VERSION, "options->size is 0, which no version");
+}
+
+static void options_that_mean_nothing_are_refused(void **state)
+{
+    static const struct {
+        dt_all_reduce_options_t given;
         const char *text;
     } cases[] = {
-        { { sizeof none, 1, 1, NULL, DT_WIRE_EXACT, 0 }, DT_I8, DT_BOR, true, DT_OK, "" },
-        { { sizeof none, 1, 1, NULL, DT_WIRE_DEFAULT, 0 }, DT_F64, DT_PROD, true, DT_OK, "" },
-        { { sizeof none, 1, 1, NULL, DT_WIRE_F16, 0 }, DT_F32, DT_AVG, false, DT_OK, "" },
-        { { sizeof none, 0, -1, NULL, DT_WIRE_EXACT, 0 }, DT_BF16, DT_MAX, false, DT_OK, "" },
-        { { sizeof none, NAN, 1, NULL, DT_WIRE_INT8, 0 }, DT_F32, DT_SUM, false, DT_OK, "" },
-        { { sizeof none, 1, 1, some, DT_WIRE_2BIT, 1 }, DT_F32, DT_SUM, false, DT_OK, "" },
-        { { sizeof none, 1, 1, some, DT_WIRE_EXACT, 1 }, DT_F32, DT_SUM, false, DT_OK, "" },
-        { { 0, 1, 1, NULL, DT_WIRE_EXACT, 0 },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_VERSION,
-          "options->size is 0, which no version" },
-        { { sizeof none - 1, 1, 1, NULL, DT_WIRE_EXACT, 0 },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_VERSION,
-          "which no version" },
-        { { SIZE_MAX, 1, 1, NULL, DT_WIRE_EXACT, 0 },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_VERSION,
-          "which no version" },
+        { { sizeof none, 1, 1, NULL, (dt_wire_t)5, 0 }, "5 is no dt_wire_t" },
+        { { sizeof none, 1, 1, NULL, (dt_wire_t)-2, 0 }, "-2 is no dt_wire_t" },
+        { { sizeof none, 1, 1, NULL, DT_WIRE_2BIT, 1 }, "2bit needs a residual" },
+        { { sizeof none, 1, 1, some, DT_WIRE_2BIT, 0 }, "the threshold is 0, and must be above 0" },
+        { { sizeof none, 1, 1, some, DT_WIRE_2BIT, NAN }, "the threshold is nan" },
+        { { sizeof none, 1, 1, some, DT_WIRE_2BIT, INFINITY }, "the threshold is inf" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(&cases[i].given, DT_F32, DT_SUM, false, DT_ERR_ARG, cases[i].text);
+}
+
+static void options_for_other_types_and_operations_are_refused(void **state)
+{
+    static const struct {
+        dt_all_reduce_options_t given;
+        dt_dtype_t dtype;
+        dt_op_t op;
+        const char *text;
+    } cases[] = {
         { { sizeof none, 2, 1, NULL, DT_WIRE_EXACT, 0 },
           DT_I32,
           DT_SUM,
-          false,
-          DT_ERR_ARG,
           "factors are for floats, not for i32" },
         { { sizeof none, 1, NAN, NULL, DT_WIRE_EXACT, 0 },
           DT_U8,
           DT_SUM,
-          false,
-          DT_ERR_ARG,
           "factors are for floats, not for u8" },
-        { { sizeof none, 1, 1, NULL, (dt_wire_t)5, 0 },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_ARG,
-          "5 is no dt_wire_t" },
-        { { sizeof none, 1, 1, NULL, (dt_wire_t)-2, 0 },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_ARG,
-          "-2 is no dt_wire_t" },
         { { sizeof none, 1, 1, NULL, DT_WIRE_F16, 0 },
           DT_F64,
           DT_SUM,
-          false,
-          DT_ERR_ARG,
           "f16 is for sums and averages of f32, not for the sum of f64" },
         { { sizeof none, 1, 1, NULL, DT_WIRE_INT8, 0 },
           DT_BF16,
           DT_AVG,
-          false,
-          DT_ERR_ARG,
           "int8 is for sums and averages of f32, not for the avg of bf16" },
         { { sizeof none, 1, 1, NULL, DT_WIRE_BF16, 0 },
           DT_F32,
           DT_MAX,
-          false,
-          DT_ERR_ARG,
           "bf16 is for sums and averages of f32, not for the max of f32" },
         { { sizeof none, 1, 1, some, DT_WIRE_EXACT, 0 },
           DT_F16,
           DT_SUM,
-          false,
-          DT_ERR_ARG,
           "a residual is for sums and averages of f32" },
-        { { sizeof none, 1, 1, NULL, DT_WIRE_2BIT, 1 },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_ARG,
-          "2bit needs a residual" },
-        { { sizeof none, 1, 1, some, DT_WIRE_2BIT, 0 },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_ARG,
-          "the threshold is 0, and must be above 0" },
-        { { sizeof none, 1, 1, some, DT_WIRE_2BIT, NAN },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_ARG,
-          "the threshold is nan" },
-        { { sizeof none, 1, 1, some, DT_WIRE_2BIT, INFINITY },
-          DT_F32,
-          DT_SUM,
-          false,
-          DT_ERR_ARG,
-          "the threshold is inf" },
-        { { sizeof none, 1, 1, NULL, DT_WIRE_F16, 0 },
-          DT_F32,
-          DT_SUM,
-          true,
-          DT_ERR_UNSUPPORTED,
-          "are for host memory" },
-        { { sizeof none, 2, 1, NULL, DT_WIRE_EXACT, 0 },
-          DT_F32,
-          DT_SUM,
-          true,
-          DT_ERR_UNSUPPORTED,
-          "are for host memory" },
-        { { sizeof none, 1, 1, some, DT_WIRE_EXACT, 0 },
-          DT_F32,
-          DT_SUM,
-          true,
-          DT_ERR_UNSUPPORTED,
-          "are for host memory" },
     };
-    dt_all_reduce_options_t o;
 
     (void)state;
-    assert_int_equal(dt_reduceoptions_choose_wire(DT_WIRE_EXACT, "here"), DT_OK);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        dt_result_t r = dt_reduceoptions_read("dt_x", &cases[i].given, 4, cases[i].dtype,
-                                              cases[i].op, cases[i].device, &o);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(&cases[i].given, cases[i].dtype, cases[i].op, false, DT_ERR_ARG, cases[i].text);
+}
 
-        assert_int_equal(r, cases[i].result);
-        if (r != DT_OK)
-            assert_non_null(strstr(dt_last_error(), cases[i].text));
-        else
-            assert_true(o.wire >= DT_WIRE_EXACT);
-    }
+static void options_are_refused_for_device_memory(void **state)
+{
+    static const dt_all_reduce_options_t cases[] = {
+        { sizeof none, 1, 1, NULL, DT_WIRE_F16, 0 },
+        { sizeof none, 2, 1, NULL, DT_WIRE_EXACT, 0 },
+        { sizeof none, 1, 1, some, DT_WIRE_EXACT, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(&cases[i], DT_F32, DT_SUM, true, DT_ERR_UNSUPPORTED, "are for host memory");
 }
 
 /* A program of a later version has more options, which matter only when they are set. */
@@ -670,7 +652,11 @@ static void a_residual_has_memory_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_are_checked_against_the_call),
+        cmocka_unit_test(options_that_fit_the_call_are_taken),
+        cmocka_unit_test(options_of_no_version_are_refused),
+        cmocka_unit_test(options_that_mean_nothing_are_refused),
+        cmocka_unit_test(options_for_other_types_and_operations_are_refused),
+        cmocka_unit_test(options_are_refused_for_device_memory),
         cmocka_unit_test(options_of_a_later_version_are_known_by_their_size),
         cmocka_unit_test(the_environment_chooses_for_large_sums_of_f32),
         cmocka_unit_test(equal_options_have_one_mark),

@@ -42,7 +42,7 @@ static void live(struct dt_restart *r, const char *life, char *got)
         enum dt_restart_verdict v = dt_restart_verdict(r);
 
         if (*life == 'c') {
-            dt_restart_checkpoint(r, step += 10);
+            dt_restart_committed(r, step += 10);
             continue;
         }
         *got++ = letter(v);
@@ -75,14 +75,59 @@ static void test_same_step_is_no_progress(void **state)
     (void)state;
     r.linked = true;
     for (int i = 0; i < 3; i++) {
-        dt_restart_checkpoint(&r, 50);
+        dt_restart_committed(&r, 50);
         assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
         dt_restart_count(&r);
     }
-    dt_restart_checkpoint(&r, 50);
+    dt_restart_committed(&r, 50);
     assert_int_equal(dt_restart_verdict(&r), DT_RESTART_NO_PROGRESS);
-    dt_restart_checkpoint(&r, 51);
+    dt_restart_committed(&r, 51);
     assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+}
+
+/* Where the newest one is lost, the next failure goes on from what was found, and from what has
+ * been committed since. */
+static void test_a_lost_checkpoint_is_not_begun_with(void **state)
+{
+    struct dt_restart r = dt_restart_init(-1);
+
+    (void)state;
+    dt_restart_committed(&r, 40);
+    dt_restart_committed(&r, 50);
+    assert_int_equal(r.newest, 50);
+    dt_restart_restored(&r, 40);
+    assert_int_equal(r.newest, 40);
+    dt_restart_committed(&r, 45);
+    assert_int_equal(r.newest, 45);
+    dt_restart_restored(&r, -1);
+    assert_int_equal(r.newest, -1);
+    assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+}
+
+/* To commit again and again what is lost each time is no progress; but all that is newer than what
+ * a restart began with is, though there was a still newer one before. */
+static void test_progress_behind_a_lost_checkpoint(void **state)
+{
+    struct dt_restart r = dt_restart_init(-1);
+
+    (void)state;
+    r.linked = true;
+    dt_restart_committed(&r, 50);
+    for (int i = 0; i < DT_RESTARTS_WITHOUT_PROGRESS; i++) {
+        assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+        dt_restart_count(&r);
+        dt_restart_restored(&r, 20);
+        dt_restart_committed(&r, 50);
+    }
+    assert_int_equal(dt_restart_verdict(&r), DT_RESTART_NO_PROGRESS);
+    dt_restart_restored(&r, 20);
+    dt_restart_count(&r);
+    for (int64_t step = 21; step < 40; step++) {
+        dt_restart_committed(&r, step);
+        assert_int_equal(dt_restart_verdict(&r), DT_RESTART_YES);
+        dt_restart_count(&r);
+        dt_restart_restored(&r, step);
+    }
 }
 
 static void test_lost_steps(void **state)
@@ -104,6 +149,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lives),
         cmocka_unit_test(test_same_step_is_no_progress),
+        cmocka_unit_test(test_a_lost_checkpoint_is_not_begun_with),
+        cmocka_unit_test(test_progress_behind_a_lost_checkpoint),
         cmocka_unit_test(test_lost_steps),
     };
 

@@ -24,7 +24,7 @@ static struct dt_hostshm map;
 struct seat {
     pthread_t thread;
     uint32_t me;
-    bool bound;      /* to a CPU each: waits spin first; else all share one: they yield and sleep */
+    unsigned cpus;   /* one for each: waits spin first; else they yield and sleep */
     bool far;        /* data go past the caches */
     bool forbidden;  /* membarrier(2), after the first meeting */
     const char *bad; /* what went wrong */
@@ -40,22 +40,23 @@ static size_t count_of(unsigned call)
     return (x >> 8) % (call % 10 == 0 ? LARGE : 3000);
 }
 
-/* reduce: to one rank alone. */
+/* In place and not, by turns. reduce: to one rank alone. */
 static bool sums_are_right(struct dt_shm *s, const struct dt_call *call, int64_t *buf, bool reduce)
 {
     uint32_t root = (uint32_t)(call->number / 3 % RANKS);
     bool mine = !reduce || s->me == root;
+    int64_t *in = call->number % 2 ? buf : buf + MOST, *seen = mine ? buf : in;
     dt_result_t r;
 
     for (size_t i = 0; i < call->count; i++)
-        buf[i] = (int64_t)(i + s->me + call->number);
-    r = reduce ? dt_shm_reduce(s, call, buf, mine ? buf : NULL, root, 1)
-               : dt_shm_all_reduce(s, call, buf, buf);
+        in[i] = (int64_t)(i + s->me + call->number);
+    r = reduce ? dt_shm_reduce(s, call, in, mine ? buf : NULL, root, 1)
+               : dt_shm_all_reduce(s, call, in, buf);
     if (r != DT_OK)
         return false;
     for (size_t i = 0; i < call->count; i++) {
-        if (buf[i] != (mine ? (int64_t)(RANKS * (i + call->number) + RANKS * (RANKS - 1) / 2)
-                            : (int64_t)(i + s->me + call->number)))
+        if (seen[i] != (mine ? (int64_t)(RANKS * (i + call->number) + RANKS * (RANKS - 1) / 2)
+                             : (int64_t)(i + s->me + call->number)))
             return false;
     }
     return true;
@@ -81,21 +82,30 @@ static void *rank(void *arg)
     struct seat *seat = arg;
     struct dt_trouble trouble;
     struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
-    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { [1] = seat->bound ? 1U << seat->me : 1 };
+    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { [1] = 1U << seat->me % seat->cpus };
     const struct dt_call first = { .kind = 2 };
-    int64_t *buf = malloc(MOST * sizeof *buf);
+    struct dt_tuning past = dt_tuning_builtin;
+    int64_t *buf = malloc(2 * MOST * sizeof *buf);
     unsigned delay = seat->me;
 
     dt_shm_start(&s, cpus);
     if (dt_shm_begin(&s, &first) != DT_OK)
         seat->bad = "first meeting";
     dt_shm_met(&s);
-    if ((s.spins > 0) != seat->bound)
+    if ((s.spins > 0) != (seat->cpus == RANKS))
         seat->bad = "spins";
+    if (s.yields !=
+        (seat->cpus == RANKS ? dt_tuning_builtin.shm_yields : dt_tuning_builtin.shm_yields_crowded))
+        seat->bad = "yields";
+    if (s.yields_alone != (seat->cpus == RANKS - 1 ? dt_tuning_builtin.shm_yields : 0))
+        seat->bad = "yields of who is alone";
     if (seat->forbidden && !forbid(SYS_membarrier, EPERM))
         seat->bad = "seccomp";
-    if (seat->far)
+    past.shm_huge = 1;
+    if (seat->far) {
         s.stream = (struct dt_stream){ .far = true, .left = UINT_MAX };
+        s.tuning = &past;
+    }
     for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
         struct dt_call call = {
             .number = i, .count = count_of(i), .kind = 1, .dtype = DT_I64, .op = DT_SUM
@@ -112,7 +122,7 @@ static void *rank(void *arg)
     return NULL;
 }
 
-static void run(bool bound, bool fences, bool far, bool forbidden)
+static void run(unsigned cpus, bool fences, bool far, bool forbidden)
 {
     struct seat seats[RANKS];
     int fd = dt_hostshm_create(&map, 1, RANKS, 0);
@@ -122,7 +132,7 @@ static void run(bool bound, bool fences, bool far, bool forbidden)
     map.head->fences = fences;
     for (uint32_t i = 0; i < RANKS; i++) {
         seats[i] =
-            (struct seat){ .me = i, .bound = bound, .far = far, .forbidden = forbidden && i == 1 };
+            (struct seat){ .me = i, .cpus = cpus, .far = far, .forbidden = forbidden && i == 1 };
         assert_int_equal(pthread_create(&seats[i].thread, NULL, rank, &seats[i]), 0);
     }
     for (uint32_t i = 0; i < RANKS; i++)
@@ -137,34 +147,41 @@ static void run(bool bound, bool fences, bool far, bool forbidden)
 static void waits_that_spin(void **state)
 {
     (void)state;
-    run(true, false, false, false);
+    run(RANKS, false, false, false);
+}
+
+/* As where all but two ranks have a CPU to themselves. */
+static void waits_of_some_that_are_alone(void **state)
+{
+    (void)state;
+    run(RANKS - 1, false, false, false);
 }
 
 static void waits_that_yield(void **state)
 {
     (void)state;
-    run(false, false, false, false);
+    run(1, false, false, false);
 }
 
 /* As where membarrier(2) is not to be had. */
 static void waits_that_yield_behind_fences(void **state)
 {
     (void)state;
-    run(false, true, false, false);
+    run(1, true, false, false);
 }
 
 /* As where a program forbids itself the system when it has begun. */
 static void waits_that_lose_the_barrier(void **state)
 {
     (void)state;
-    run(false, false, false, true);
+    run(1, false, false, true);
 }
 
-/* As where the others' caches are far away. */
+/* As where the others' caches are far away, and too small for the result. */
 static void data_past_the_caches(void **state)
 {
     (void)state;
-    run(true, false, true, false);
+    run(RANKS, false, true, false);
 }
 
 /* One rank never comes: stopping the host wakes the sleepers. */
@@ -228,7 +245,7 @@ static void stop_halfway(void)
 static void so_does_the_second_who_stops(void **state)
 {
     (void)state;
-    alarm(60);
+    alarm(180);
     wake_sleepers(stop_halfway);
     alarm(0);
 }
@@ -237,6 +254,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_that_spin),
+        cmocka_unit_test(waits_of_some_that_are_alone),
         cmocka_unit_test(waits_that_yield),
         cmocka_unit_test(waits_that_yield_behind_fences),
         cmocka_unit_test(waits_that_lose_the_barrier),

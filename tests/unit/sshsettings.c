@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/base64.h"

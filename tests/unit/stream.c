@@ -1,5 +1,5 @@
-/* Copies for other ranks: the same bytes as memcpy's, whatever the way, the place and the length.
- */
+/* Copies for other ranks: the same bytes as memcpy's, whatever the way, the instruction set, the
+ * place and the length. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/host/reduce.h"
 #include "runtime/host/stream.h"
 
 enum { ROOM = 5000, AROUND = 64 };
@@ -22,12 +23,12 @@ static void refill(size_t at, const uint8_t *src, size_t bytes)
     memcpy(want + at, src, bytes);
 }
 
-static void every_place_and_length(void **state)
+static void copy_everywhere(const char *isa)
 {
     static const size_t lengths[] = { 0, 1, 15, 63, 64, 65, 127, 128, 200, 2047, 2048, 4097 };
     struct dt_stream far = { .far = true, .left = 1 };
 
-    (void)state;
+    assert_true(dt_reduce_use(isa));
     for (size_t i = 0; i < ROOM; i++)
         from[i] = (uint8_t)(i * 131 >> 3);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -43,6 +44,17 @@ static void every_place_and_length(void **state)
             far = (struct dt_stream){ .far = true, .left = at % 2 };
         }
     }
+}
+
+static void every_place_and_length(void **state)
+{
+    char choices[128], *rest = NULL;
+
+    (void)state;
+    dt_reduce_choices(choices, sizeof choices);
+    for (char *isa = strtok_r(choices, " ", &rest); isa; isa = strtok_r(NULL, " ", &rest))
+        copy_everywhere(isa);
+    dt_reduce_use(NULL);
 }
 
 /* A copy is timed before anything is chosen, and then one in many. */

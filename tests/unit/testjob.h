@@ -17,7 +17,6 @@ struct testjob_plan {
     int (*body)(int rank, void *arg); /* the rank; its result is the process's exit code */
     void *arg;
     const char *domain; /* of the hosts' names; NULL: they have none */
-    int timeout_ms;     /* 0: 300 s; then everything is killed and testjob_run fails */
 
     /* All optional. */
     bool hold_table; /* the test calls testjob_table itself */
@@ -45,7 +44,8 @@ struct testjob_result {
  * rank, "@012020": fills home by rank. Returns the number of ranks. */
 int testjob_place(const char *hosts, int home[TESTJOB_RANKS]);
 
-/* Returns 0 when every rank has ended by itself in time. */
+/* Returns 0 when every rank has ended by itself in time: all are killed after five minutes, for a
+ * watchdog is not to bark at a busy machine. */
 int testjob_run(const struct testjob_plan *plan, struct testjob_result *result);
 
 /* Returns 0 when every rank has ended by itself, in time and with 0, and the agents had nothing to
@@ -64,6 +64,9 @@ void *testjob_arg(struct testjob *job);
 
 /* Memory that ranks and test share, zeroed; unmapped by the end of the test program. */
 void *testjob_shared(size_t bytes);
+/* Returns when so many ranks are here. What those do next who have left disturbs nobody on the way
+ * out, as it may in a barrier. */
+void testjob_meet(_Atomic int *here, int ranks);
 int64_t testjob_now_us(void);
 
 #endif

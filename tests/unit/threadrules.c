@@ -116,7 +116,7 @@ static void note_hello(struct testjob *job, int rank, uint16_t port)
 
 static int be_no_rank(void)
 {
-    alarm(60); /* what waits here for a thread that is not there does so for ever */
+    alarm(180); /* what waits here for a thread that is not there does so for ever */
     NEED(dt_init() == DT_ERR_STATE && strstr(dt_last_error(), "forked from a rank"));
     NEED(dt_barrier(DT_WORLD) == DT_ERR_STATE && strstr(dt_last_error(), "forked from a rank"));
     return 0;

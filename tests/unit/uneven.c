@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -234,6 +235,34 @@ static void misuse_is_told_and_harms_nothing(void **state)
     run_all(misuse);
 }
 
+/* Messages name ranks of the world, whatever number they have in a communicator. */
+static int misuse_turned_round(int rank, void *arg)
+{
+    char text[80];
+    dt_comm_t *back;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_split(DT_WORLD, 0, -rank, &back) == DT_OK);
+    snprintf(text, sizeof text, "rank %d: dt_join without dt_join_begin", rank);
+    NEED(dt_join(back, NULL) == DT_ERR_STATE && strcmp(dt_last_error(), text) == 0);
+    NEED(dt_join_begin(back) == DT_OK);
+    snprintf(text, sizeof text, "rank %d: dt_join_begin was called twice", rank);
+    NEED(dt_join_begin(back) == DT_ERR_STATE && strstr(dt_last_error(), text));
+    snprintf(text, sizeof text, "rank %d: between dt_join_begin and dt_join", rank);
+    NEED(dt_broadcast(back, &rank, 1, DT_I32, 0) == DT_ERR_UNSUPPORTED);
+    NEED(strstr(dt_last_error(), text));
+    NEED(dt_join(back, NULL) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void misuse_names_the_rank_of_the_world(void **state)
+{
+    (void)state;
+    run_all(misuse_turned_round);
+}
+
 /* Ranks with data that make different calls are told so, and those without as well. */
 static int disagree(int rank, void *arg)
 {
@@ -258,8 +287,8 @@ static void a_mismatch_is_told_to_all(void **state)
     run_all(disagree);
 }
 
-/* Count and type of the call that the third rank is to take part in come from different ranks, and
- * are more together than a size_t holds. */
+/* Bytes and type of the call that the third rank is to take part in come from different ranks, of
+ * which one says that it has more than any memory. */
 static int announce_too_much(int rank, void *arg)
 {
     void *x = calloc(64, 1 << 20); /* what may be read before the mismatch is seen */
@@ -289,6 +318,75 @@ static void what_is_announced_is_never_more_than_memory(void **state)
         testjob_pass(&(struct testjob_plan){ .hosts = "1 1 1", .body = announce_too_much }), 0);
 }
 
+/* Here, too; the third takes part with no more bytes than the others have. */
+static int announce_other_types(int rank, void *arg)
+{
+    double x[8] = { 0 };
+    dt_result_t r;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    if (rank == 0)
+        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, sizeof x, DT_U8, DT_SUM);
+    else if (rank == 1)
+        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, 4, DT_F64, DT_SUM);
+    else
+        r = dt_join(DT_WORLD, NULL);
+    NEED(r == DT_ERR_MISMATCH);
+    NEED(rank != 2 || strstr(dt_last_error(), ") called all-reduce of 8 f64 "));
+    NEED(dt_finalize() == r);
+    return 0;
+}
+
+static void who_takes_part_needs_no_more_than_others_give(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "3", .body = announce_other_types }), 0);
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "1 1 1", .body = announce_other_types }), 0);
+}
+
+/* AddressSanitizer's allocator is to refuse as others do, instead of ending the process. */
+const char *__asan_default_options(void) __attribute__((visibility("default")));
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+/* More than any address space has, of which those with data have what is read before all meet. */
+static int join_without_memory(int rank, void *arg)
+{
+    const size_t count = (size_t)1 << 60;
+    void *x = calloc(64, 1 << 20);
+    dt_error_info_t info = { .size = sizeof info };
+    char want[128];
+    dt_result_t r;
+
+    (void)arg;
+    NEED(x && dt_init() == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    r = rank == 2 ? dt_join(DT_WORLD, NULL)
+                  : dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, count, DT_U8, DT_SUM);
+    NEED(r == DT_ERR_NOMEM);
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == 2);
+    NEED(strcmp(info.operation, "all-reduce") == 0);
+    snprintf(want, sizeof want, "): dt_join: no memory to take part in the all-reduce of %zu u8 ",
+             count);
+    NEED(strstr(info.message, want) && strstr(info.message, "rank 2 ("));
+    NEED(dt_finalize() == r);
+    free(x);
+    return 0;
+}
+
+static void who_has_no_memory_to_take_part_is_told_to_all(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "3", .body = join_without_memory }), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,8 +395,11 @@ int main(void)
         cmocka_unit_test(calls_in_the_background_are_joined_too),
         cmocka_unit_test(options_are_announced_too),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
+        cmocka_unit_test(misuse_names_the_rank_of_the_world),
         cmocka_unit_test(a_mismatch_is_told_to_all),
         cmocka_unit_test(what_is_announced_is_never_more_than_memory),
+        cmocka_unit_test(who_takes_part_needs_no_more_than_others_give),
+        cmocka_unit_test(who_has_no_memory_to_take_part_is_told_to_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

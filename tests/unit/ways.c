@@ -9,10 +9,12 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/context.h"
+#include "tests/unit/forbid.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -452,10 +454,8 @@ static void a_call_behind_a_request_is_seen_to_wait(void **state)
     seen = testjob_shared(sizeof *seen);
     for (int i = 0; i < 4; i++) {
         *seen = 0;
-        assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = pairs[i / 2],
-                                                              .body = send_behind,
-                                                              .arg = &counts[i % 2],
-                                                              .timeout_ms = 60000 }),
+        assert_int_equal(testjob_pass(&(struct testjob_plan){
+                             .hosts = pairs[i / 2], .body = send_behind, .arg = &counts[i % 2] }),
                          0);
     }
 }
@@ -503,9 +503,97 @@ static void each_wait_for_a_request_is_seen_to_be_another(void **state)
     seen = testjob_shared(sizeof *seen);
     for (int i = 0; pairs[i]; i++) {
         *seen = 0;
-        assert_int_equal(testjob_pass(&(struct testjob_plan){
-                             .hosts = pairs[i], .body = give_slowly, .timeout_ms = 60000 }),
-                         0);
+        assert_int_equal(
+            testjob_pass(&(struct testjob_plan){ .hosts = pairs[i], .body = give_slowly }), 0);
+    }
+}
+
+enum { CROWD = DT_HOSTSHM_PAIRS + 1 };
+
+struct crowd {
+    uint32_t noted;
+    bool has_last; /* who waits for the last rank is among them */
+    uint32_t late; /* those who are not noted */
+};
+
+static void look_at_crowd(struct dt_comm *c, void *arg)
+{
+    struct crowd *crowd = arg;
+
+    crowd->late = c->notes.n;
+    for (int i = 0; i < DT_HOSTSHM_PAIRS; i++) {
+        uint64_t pair = c->shm.map.ranks[c->local_rank].pairs[i];
+
+        crowd->noted += (pair & DT_HOSTSHM_INSIDE) != 0;
+        crowd->has_last |= (pair & DT_HOSTSHM_INSIDE) && dt_hostshm_pair_peer(pair) == CROWD;
+    }
+}
+
+static struct crowd crowd_now(void)
+{
+    struct crowd crowd = { 0 };
+
+    (void)dt_context_see("test", DT_WORLD, look_at_crowd, &crowd);
+    return crowd;
+}
+
+static void *take_one(void *peer)
+{
+    int64_t x;
+    dt_result_t r = dt_recv(DT_WORLD, &x, 1, DT_I64, *(int *)peer);
+
+    return r == DT_OK && x == *(int *)peer ? NULL : peer;
+}
+
+static int wait_for_crowd(void)
+{
+    pthread_t threads[CROWD];
+    struct crowd crowd;
+    int peers[CROWD];
+    void *failed;
+
+    for (int i = 0; i < CROWD; i++) {
+        peers[i] = i + 1;
+        NEED(pthread_create(&threads[i], NULL, take_one, &peers[i]) == 0);
+        do {
+            crowd = crowd_now();
+        } while (crowd.noted + crowd.late <= (uint32_t)i);
+    }
+    NEED(crowd.late == 1 && !crowd.has_last);
+    *seen = 1;
+    while (!crowd_now().has_last)
+        sched_yield();
+    *seen = CROWD;
+    for (int i = 0; i < CROWD; i++)
+        NEED(pthread_join(threads[i], &failed) == 0 && !failed);
+    return 0;
+}
+
+/* A thread of rank 0 waits for each other rank, so that there is no place for the last one. Rank 1
+ * gives when that is so, the others when it is no longer. */
+static int wait_in_crowd(int rank, void *arg)
+{
+    int64_t x = rank;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    while (rank && *seen < rank && *seen < CROWD)
+        sched_yield();
+    NEED(rank ? dt_send(DT_WORLD, &x, 1, DT_I64, 0) == DT_OK : wait_for_crowd() == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void whoever_waits_in_a_crowd_is_seen_in_the_end(void **state)
+{
+    static const char *const sixes[] = { "6", "2 4" };
+
+    (void)state;
+    seen = testjob_shared(sizeof *seen);
+    for (size_t i = 0; i < 2; i++) {
+        *seen = 0;
+        assert_int_equal(
+            testjob_pass(&(struct testjob_plan){ .hosts = sixes[i], .body = wait_in_crowd }), 0);
     }
 }
 
@@ -550,9 +638,8 @@ static void freeing_in_vain_is_seen_and_can_be_aborted(void **state)
     seen = testjob_shared(sizeof *seen);
     for (int i = 0; pairs[i]; i++) {
         *seen = 0;
-        assert_int_equal(testjob_pass(&(struct testjob_plan){
-                             .hosts = pairs[i], .body = free_in_vain, .timeout_ms = 60000 }),
-                         0);
+        assert_int_equal(
+            testjob_pass(&(struct testjob_plan){ .hosts = pairs[i], .body = free_in_vain }), 0);
     }
 }
 
@@ -632,35 +719,33 @@ static int swap_often(int rank, void *arg)
     return 0;
 }
 
-static int forbid_threads(void)
-{
-    pthread_attr_t attr;
-
-    NEED(pthread_attr_init(&attr) == 0);
-    NEED(pthread_attr_setstacksize(&attr, (size_t)1 << 46) == 0);
-    NEED(pthread_setattr_default_np(&attr) == 0);
-    return 0;
-}
-
 /* Where there can be no threads, what needs one is refused before anything has begun. */
 static int thread_less(int rank, void *arg)
 {
     static int64_t x[MOST], y[MOST];
     dt_error_info_t info = { .size = sizeof info };
     dt_request_t request = { 0 };
+    char want[64];
+    int done;
 
     (void)arg;
-    NEED(dt_init() == DT_OK && forbid_threads() == 0);
+    NEED(dt_init() == DT_OK && forbid_threads());
     x[MOST - 1] = rank;
     NEED(give(x, MOST, 1 - rank, &request) == DT_ERR_NOMEM && request.id == 0);
     NEED(take(y, MOST, 1 - rank, &request) == DT_ERR_NOMEM && request.id == 0);
-    NEED(strstr(dt_last_error(), "a thread"));
+    snprintf(want, sizeof want, "rank %d (host0): dt_irecv: no thread ", rank);
+    NEED(strncmp(dt_last_error(), want, strlen(want)) == 0);
     NEED(dt_last_error_info(&info) == DT_OK && info.rank == rank && info.call == 0);
     NEED(strcmp(info.operation, "recv") == 0 && strcmp(info.comm, "world") == 0);
     NEED(dt_iall_reduce(DT_WORLD, x, y, 1, DT_I64, DT_SUM, &request) == DT_ERR_NOMEM);
     NEED(dt_last_error_info(&info) == DT_OK && info.rank == rank && request.id == 0);
     NEED(strcmp(info.operation, "all-reduce") == 0 && strcmp(info.comm, "world") == 0);
     NEED(take(y, 1, 1 - rank, &request) == DT_OK);
+    NEED(dt_wait_for(&request, 0.001, &done) == DT_ERR_NOMEM);
+    NEED(strstr(dt_last_error(), "): dt_wait_for: no thread "));
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == rank);
+    NEED(strcmp(info.operation, "recv") == 0 && strcmp(info.comm, "world") == 0);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
     NEED(dt_send(DT_WORLD, x, 1, DT_I64, 1 - rank) == DT_OK && dt_wait(&request) == DT_OK);
     NEED(rank || dt_send(DT_WORLD, x, MOST, DT_I64, 1) == DT_OK);
     NEED(dt_recv(DT_WORLD, y, MOST, DT_I64, 1 - rank) == DT_OK && y[MOST - 1] == 1 - rank);
@@ -679,14 +764,14 @@ static int thread_less_and_full(int rank, void *arg)
     int done = 0;
 
     (void)arg;
-    NEED(dt_init() == DT_OK && forbid_threads() == 0);
+    NEED(dt_init() == DT_OK && forbid_threads());
     for (int i = 0; rank && i < 3; i++)
         NEED(take(x, HALF, 0, &request[i]) == (i ? DT_ERR_NOMEM : DT_OK));
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     if (!rank) {
         NEED(give(x, HALF, 1, &request[0]) == DT_OK && dt_wait(&request[0]) == DT_OK);
         NEED(give(x, HALF, 1, &request[1]) == DT_ERR_NOMEM && request[1].id == 0);
-        NEED(strstr(dt_last_error(), "a thread"));
+        NEED(strstr(dt_last_error(), "dt_isend: no thread "));
     }
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     NEED(!rank || (dt_test(&request[0], &done) == DT_OK && done));
@@ -796,6 +881,7 @@ int main(void)
         cmocka_unit_test(what_is_under_way_is_not_left_behind),
         cmocka_unit_test(a_call_behind_a_request_is_seen_to_wait),
         cmocka_unit_test(each_wait_for_a_request_is_seen_to_be_another),
+        cmocka_unit_test(whoever_waits_in_a_crowd_is_seen_in_the_end),
         cmocka_unit_test(freeing_in_vain_is_seen_and_can_be_aborted),
         cmocka_unit_test(communicators_take_their_ways_along),
         cmocka_unit_test(what_is_parked_needs_no_thread),

@@ -167,6 +167,9 @@ static void test_spawn(void **state)
           "working directory /d: Permission denied" },
         { { .step = DT_SPAWN_CHECKPOINT, .error = EROFS, .what = (char *)"/c" },
           "checkpoint directory /c: Read-only file system" },
+        { { .step = DT_SPAWN_CHECKPOINT, .error = EEXIST, .what = (char *)"/c" },
+          "checkpoint directory /c holds checkpoints of an earlier job: --resume goes on from the "
+          "newest, --fresh begins anew" },
         { { .step = DT_SPAWN_SYSTEM, .error = EMFILE, .what = (char *)"pipe" },
           "pipe: Too many open files; a limit of the host (ulimit -u, ulimit -n) is too low for "
           "its ranks" },

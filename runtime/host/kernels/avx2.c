@@ -4,10 +4,11 @@
 
 #include "runtime/host/kernels/kernels.h"
 
-#define KERNELS         dti_kernels_avx2
-#define ISA             "avx2"
-#define WIDTH           32
-#define F16_BY_HARDWARE 1
+#define KERNELS          dti_kernels_avx2
+#define ISA              "avx2"
+#define WIDTH            32
+#define F16_BY_HARDWARE  1
+#define STORE_PAST(p, v) _mm256_stream_si256((__m256i *)(p), (__m256i)(v))
 
 typedef uint16_t halves __attribute__((vector_size(16)));
 typedef float floats __attribute__((vector_size(32)));

@@ -3,10 +3,11 @@
 
 #include "runtime/host/kernels/kernels.h"
 
-#define KERNELS         dti_kernels_avx512
-#define ISA             "avx512"
-#define WIDTH           64
-#define F16_BY_HARDWARE 1
+#define KERNELS          dti_kernels_avx512
+#define ISA              "avx512"
+#define WIDTH            64
+#define F16_BY_HARDWARE  1
+#define STORE_PAST(p, v) _mm512_stream_si512((__m512i *)(p), (__m512i)(v))
 
 typedef uint16_t halves __attribute__((vector_size(32)));
 typedef float floats __attribute__((vector_size(64)));

@@ -2,7 +2,8 @@
  *   KERNELS  the name of the table to define,
  *   ISA      what DTRUN_ISA calls it, and usable(), whether this processor has it,
  *   WIDTH    the bytes of a vector,
- * and, where it has instructions for f16, widen_f16_w() and narrow_f16_w() with F16_BY_HARDWARE.
+ * STORE_PAST(p, v), where it can store a vector at a multiple of WIDTH past the caches, and, where
+ * it has instructions for f16, widen_f16_w() and narrow_f16_w() with F16_BY_HARDWARE.
  *
  * The vectors are gcc's and clang's own (vector_size), so that each loop is written once. What is
  * left over at the end of a buffer goes through vectors of one element: the same operations, hence
@@ -253,6 +254,22 @@ FLOATING(f64, 8)
 
 #include "runtime/host/kernels/packing.h"
 
+/* ---- past the caches ---- */
+
+/* A line whose parts come by several stores may be written in parts: by the widest store it comes
+ * at once. */
+static void copy_past(void *dst, const void *src, size_t bytes)
+{
+#if defined(STORE_PAST) && !defined(__SANITIZE_THREAD__)
+    for (size_t i = 0; i < bytes; i += DT_CACHE_LINE) {
+        UNROLL for (size_t k = 0; k < DT_CACHE_LINE; k += WIDTH)
+            STORE_PAST(TO(dst, i + k, 1), load_u8_w(AT(src, i + k, 1)));
+    }
+#else
+    memcpy(dst, src, bytes);
+#endif
+}
+
 /* ---- the table ---- */
 
 /* Sums, products and bits do not depend on the sign. */
@@ -307,4 +324,5 @@ const struct dt_kernels KERNELS = {
         [DT_FORMAT_COUNT8] = unpack_count8,
     },
     .keep_error = keep_error,
+    .copy_past = copy_past,
 };

@@ -10,6 +10,8 @@
 #include "runtime/dtype.h"
 #include "runtime/host/wireformat.h"
 
+enum { DT_CACHE_LINE = 64 }; /* bytes */
+
 /* What to fold: count elements of each of n sources. */
 struct dt_fold {
     void *dst; /* may be one of the sources, or overlap none of them */
@@ -25,6 +27,9 @@ typedef void (*dt_scale_f)(void *dst, const void *src, size_t count, double fact
 typedef void (*dt_pack_f)(void *dst, const void *src, size_t count, float step);
 typedef void (*dt_keep_error_f)(void *residual, const void *wanted, const void *arrived,
                                 size_t count, float weight);
+/* Whole cache lines, to where one begins; past the caches, where the instruction set can do that.
+ */
+typedef void (*dt_copy_past_f)(void *dst, const void *src, size_t bytes);
 
 struct dt_kernels {
     const char *name;
@@ -34,6 +39,7 @@ struct dt_kernels {
     dt_pack_f pack[DT_FORMATS];              /* as wireformat.h has them */
     dt_pack_f unpack[DT_FORMATS];
     dt_keep_error_f keep_error;
+    dt_copy_past_f copy_past;
 };
 
 #endif

@@ -1,4 +1,9 @@
 /* What every processor of the architecture that this was compiled for has. */
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#define STORE_PAST(p, v) _mm_stream_si128((__m128i *)(p), (__m128i)(v))
+#endif
+
 #include "runtime/host/kernels/kernels.h"
 
 #define KERNELS dti_kernels_plain

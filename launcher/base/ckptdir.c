@@ -1,7 +1,12 @@
-#include "launcher/job/ckptdir.h"
+#include "launcher/base/ckptdir.h"
 
 #include <dirent.h>
 #include <string.h>
+
+static bool starts_with(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
 
 bool dt_ckptdir_is_used(const char *dir)
 {
@@ -10,7 +15,7 @@ bool dt_ckptdir_is_used(const char *dir)
     bool used = false;
 
     while (d && !used && (entry = readdir(d)))
-        used = strncmp(entry->d_name, "step_", 5) == 0;
+        used = starts_with(entry->d_name, "step_") || starts_with(entry->d_name, ".replaced-step_");
     if (d)
         closedir(d);
     return used;
