@@ -6,8 +6,8 @@
  * it has instructions for f16, widen_f16_w() and narrow_f16_w() with F16_BY_HARDWARE.
  *
  * The vectors are gcc's and clang's own (vector_size), so that each loop is written once. What is
- * left over at the end of a buffer goes through vectors of one element: the same operations, hence
- * the same bytes wherever an element stands. */
+ * left over at the end of a buffer goes through narrower ones, element by element: the same
+ * operations, hence the same bytes wherever an element stands. */
 #include <stdint.h>
 #include <string.h>
 
@@ -48,9 +48,16 @@ enum {
 
 /* ---- types: how elements come into accumulators and leave them ---- */
 
-/* t: the type's name; sfx: _w or _1, for vectors of WIDTH bytes or of one element. */
-#define SAME_TYPE(t, elem, sfx, n)                                                                 \
-    typedef VEC(elem, n) t##sfx;                                                                   \
+/* t: the type's name; sfx: _w for a vector of WIDTH bytes, _n for a narrow one; _1 for one element,
+ * in the first lane of a narrow vector that is otherwise 0, for gcc keeps one of a single element
+ * in memory. */
+enum { NARROW = 16 }; /* bytes */
+
+#define STEP_w(t) (sizeof(t##_w) / sizeof(((t##_w){ 0 })[0])) /* elements */
+#define STEP_n(t) (sizeof(t##_n) / sizeof(((t##_n){ 0 })[0]))
+#define STEP_1(t) 1
+
+#define WHOLE(t, sfx)                                                                              \
     INLINE t##sfx load_##t##sfx(const void *p)                                                     \
     {                                                                                              \
         t##sfx v;                                                                                  \
@@ -63,25 +70,45 @@ enum {
         memcpy(p, &v, sizeof(v));                                                                  \
     }
 
-#define BOTH_WIDTHS(MACRO, t, elem)                                                                \
-    MACRO(t, elem, _w, WIDTH / sizeof(elem))                                                       \
-    MACRO(t, elem, _1, 1)
+#define FIRST(t, elem)                                                                             \
+    INLINE t##_1 load_##t##_1(const void *p)                                                       \
+    {                                                                                              \
+        elem first;                                                                                \
+                                                                                                   \
+        memcpy(&first, p, sizeof(first));                                                          \
+        return (t##_1){ first };                                                                   \
+    }                                                                                              \
+    INLINE void store_##t##_1(void *p, t##_1 v)                                                    \
+    {                                                                                              \
+        elem first = v[0];                                                                         \
+                                                                                                   \
+        memcpy(p, &first, sizeof(first));                                                          \
+    }
 
-BOTH_WIDTHS(SAME_TYPE, i8, int8_t)
-BOTH_WIDTHS(SAME_TYPE, u8, uint8_t)
-BOTH_WIDTHS(SAME_TYPE, i16, int16_t)
-BOTH_WIDTHS(SAME_TYPE, u16, uint16_t)
-BOTH_WIDTHS(SAME_TYPE, i32, int32_t)
-BOTH_WIDTHS(SAME_TYPE, u32, uint32_t)
-BOTH_WIDTHS(SAME_TYPE, i64, int64_t)
-BOTH_WIDTHS(SAME_TYPE, u64, uint64_t)
-BOTH_WIDTHS(SAME_TYPE, f32, float)
-BOTH_WIDTHS(SAME_TYPE, f64, double)
+/* per: bytes for each element, of those that the vectors have. */
+#define VECTORS(t, elem, per)                                                                      \
+    typedef VEC(elem, WIDTH / (per)) t##_w;                                                        \
+    typedef VEC(elem, NARROW / (per)) t##_n, t##_1;                                                \
+    WHOLE(t, _w)                                                                                   \
+    WHOLE(t, _n)                                                                                   \
+    FIRST(t, elem)
+
+VECTORS(i8, int8_t, 1)
+VECTORS(u8, uint8_t, 1)
+VECTORS(i16, int16_t, 2)
+VECTORS(u16, uint16_t, 2)
+VECTORS(i32, int32_t, 4)
+VECTORS(u32, uint32_t, 4)
+VECTORS(i64, int64_t, 8)
+VECTORS(u64, uint64_t, 8)
+VECTORS(f32, float, 4)
+VECTORS(f64, double, 8)
+VECTORS(half, uint16_t, 4) /* for as many floats */
 
 /* A half in the bits of a float: a normal number needs its exponent moved. A subnormal one, with
  * the smallest normal exponent put in, is too large by exactly that normal number. */
-#define WIDEN_F16(sfx, n)                                                                          \
-    INLINE f32##sfx widen_f16##sfx(VEC(uint16_t, n) h)                                             \
+#define WIDEN_F16(sfx)                                                                             \
+    INLINE f32##sfx widen_f16##sfx(half##sfx h)                                                    \
     {                                                                                              \
         u32##sfx wide = __builtin_convertvector(h, u32##sfx);                                      \
         u32##sfx sign = (wide & 0x8000) << 16;                                                     \
@@ -97,8 +124,8 @@ BOTH_WIDTHS(SAME_TYPE, f64, double)
 /* Nearest, ties to even. What becomes subnormal is rounded by adding a number whose last bit weighs
  * what a subnormal half's does; other numbers by adding just less than half of the last bit kept.
  */
-#define NARROW_F16(sfx, n)                                                                         \
-    INLINE VEC(uint16_t, n) narrow_f16##sfx(f32##sfx v)                                            \
+#define NARROW_F16(sfx)                                                                            \
+    INLINE half##sfx narrow_f16##sfx(f32##sfx v)                                                   \
     {                                                                                              \
         u32##sfx all = (u32##sfx)v;                                                                \
         u32##sfx sign = (all >> 16) & 0x8000;                                                      \
@@ -110,54 +137,51 @@ BOTH_WIDTHS(SAME_TYPE, f64, double)
                                                                                                    \
         half = SELECT(bits >= 0x47800000u, (u32##sfx){ 0 } + 0x7c00, half);                        \
         half = SELECT(bits > 0x7f800000u, (u32##sfx){ 0 } + 0x7e00, half);                         \
-        return __builtin_convertvector(half | sign, VEC(uint16_t, n));                             \
+        return __builtin_convertvector(half | sign, half##sfx);                                    \
     }
 
-WIDEN_F16(_1, 1)
-NARROW_F16(_1, 1)
+WIDEN_F16(_n)
+NARROW_F16(_n)
 #ifndef F16_BY_HARDWARE
-WIDEN_F16(_w, WIDTH / sizeof(float))
-NARROW_F16(_w, WIDTH / sizeof(float))
+WIDEN_F16(_w)
+NARROW_F16(_w)
 #endif
 
 /* bf16 is the upper half of a float. Overflow carries into infinity by itself; the one NaN stays.
  */
-#define BF16(sfx, n)                                                                               \
-    INLINE f32##sfx widen_bf16##sfx(VEC(uint16_t, n) b)                                            \
+#define BF16(sfx)                                                                                  \
+    INLINE f32##sfx widen_bf16##sfx(half##sfx b)                                                   \
     {                                                                                              \
         return (f32##sfx)(__builtin_convertvector(b, u32##sfx) << 16);                             \
     }                                                                                              \
-    INLINE VEC(uint16_t, n) narrow_bf16##sfx(f32##sfx v)                                           \
+    INLINE half##sfx narrow_bf16##sfx(f32##sfx v)                                                  \
     {                                                                                              \
         u32##sfx bits = (u32##sfx)v;                                                               \
                                                                                                    \
-        return __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16,                 \
-                                       VEC(uint16_t, n));                                          \
+        return __builtin_convertvector((bits + 0x7fff + ((bits >> 16) & 1)) >> 16, half##sfx);     \
     }
 
-BF16(_w, WIDTH / sizeof(float))
-BF16(_1, 1)
+BF16(_w)
+BF16(_n)
 
-#define HALF_TYPE(t, sfx, n)                                                                       \
+/* as: what has as many lanes. */
+#define HALF_TYPE(t, sfx, as)                                                                      \
     typedef f32##sfx t##sfx;                                                                       \
     INLINE t##sfx load_##t##sfx(const void *p)                                                     \
     {                                                                                              \
-        VEC(uint16_t, n) h;                                                                        \
-                                                                                                   \
-        memcpy(&h, p, sizeof(h));                                                                  \
-        return widen_##t##sfx(h);                                                                  \
+        return widen_##t##as(load_half##sfx(p));                                                   \
     }                                                                                              \
     INLINE void store_##t##sfx(void *p, t##sfx v)                                                  \
     {                                                                                              \
-        VEC(uint16_t, n) h = narrow_##t##sfx(v);                                                   \
-                                                                                                   \
-        memcpy(p, &h, sizeof(h));                                                                  \
+        store_half##sfx(p, narrow_##t##as(v));                                                     \
     }
 
-HALF_TYPE(f16, _w, WIDTH / sizeof(float))
-HALF_TYPE(f16, _1, 1)
-HALF_TYPE(bf16, _w, WIDTH / sizeof(float))
-HALF_TYPE(bf16, _1, 1)
+HALF_TYPE(f16, _w, _w)
+HALF_TYPE(f16, _n, _n)
+HALF_TYPE(f16, _1, _n)
+HALF_TYPE(bf16, _w, _w)
+HALF_TYPE(bf16, _n, _n)
+HALF_TYPE(bf16, _1, _n)
 
 /* ---- folding ---- */
 
@@ -172,7 +196,7 @@ HALF_TYPE(bf16, _1, 1)
 #define FOLD_BY(name, t, sfx, size, many, OP, END)                                                 \
     INLINE size_t name(const struct dt_fold *f, size_t i)                                          \
     {                                                                                              \
-        enum { STEP = sizeof(t##sfx) / sizeof(((t##sfx){ 0 })[0]) };                               \
+        enum { STEP = STEP##sfx(t) };                                                              \
                                                                                                    \
         for (; f->count - i >= (many)*STEP; i += (many)*STEP) {                                    \
             t##sfx acc[many];                                                                      \
@@ -199,10 +223,11 @@ HALF_TYPE(bf16, _1, 1)
 #define FOLD(t, size, op, OP, END)                                                                 \
     FOLD_BY(op##_##t##_many, t, _w, size, UNROLLED, OP, END)                                       \
     FOLD_BY(op##_##t##_wide, t, _w, size, 1, OP, END)                                              \
+    FOLD_BY(op##_##t##_narrow, t, _n, size, 1, OP, END)                                            \
     FOLD_BY(op##_##t##_last, t, _1, size, 1, OP, END)                                              \
     static void op##_##t(const struct dt_fold *f)                                                  \
     {                                                                                              \
-        op##_##t##_last(f, op##_##t##_wide(f, op##_##t##_many(f, 0)));                             \
+        op##_##t##_last(f, op##_##t##_narrow(f, op##_##t##_wide(f, op##_##t##_many(f, 0))));       \
     }
 
 #define INTEGER(i, u, size)                                                                        \
@@ -223,7 +248,7 @@ HALF_TYPE(bf16, _1, 1)
     FOLD(t, size, max, FMAX, FINISH)                                                               \
     INLINE size_t scale_##t##_wide(void *dst, const void *src, size_t count, double factor)        \
     {                                                                                              \
-        enum { STEP = sizeof(t##_w) / sizeof(((t##_w){ 0 })[0]) };                                 \
+        enum { STEP = STEP_w(t) };                                                                 \
         size_t i = 0;                                                                              \
                                                                                                    \
         for (; count - i >= STEP; i += STEP)                                                       \
