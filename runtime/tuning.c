@@ -14,7 +14,7 @@
  * packet costs some microseconds, and hold for links of 10 Gbit/s by reckoning. (Of net_gather
  * every host makes room for each.) */
 #define KEYS(KEY)                                                                                  \
-    KEY(shm_small, 2 * KIB, BYTES_MOST, false)                                                     \
+    KEY(shm_small, 4 * KIB, BYTES_MOST, false)                                                     \
     KEY(shm_small_crowded, 4 * KIB, BYTES_MOST, false)                                             \
     KEY(shm_open, 2 * KIB, BYTES_MOST, false)                                                      \
     KEY(shm_open_parts, 8 * KIB, BYTES_MOST, false)                                                \

@@ -4,12 +4,26 @@
 
 #include "runtime/host/rounds.h"
 
+/* Member by member: what was stored in parts a moment ago is loaded at once in the same parts, but
+ * across them only when it has come to the cache. */
+static void copy_call(volatile struct dt_call *to, const struct dt_call *from)
+{
+    to->number = from->number;
+    to->count = from->count;
+    to->kind = from->kind;
+    to->dtype = from->dtype;
+    to->op = from->op;
+    to->device = from->device;
+    to->root = from->root;
+    to->options = from->options;
+}
+
 void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data, size_t bytes)
 {
     struct dt_hostshm_post *post = dt_round_post(s, s->me);
     uint64_t signature = dt_call_signature(call);
 
-    s->map.ranks[s->me].calls[s->round & 1] = *call;
+    copy_call(&s->map.ranks[s->me].calls[s->round & 1], call);
     if (bytes)
         memcpy(post->data, data, bytes);
     post->signature = signature;
@@ -42,11 +56,15 @@ static dt_result_t check(struct dt_shm *s)
     return DT_ERR_MISMATCH;
 }
 
+dt_result_t dt_meet_others(struct dt_shm *s, bool first)
+{
+    dt_result_t r = dt_round_await_all(s, DT_IN);
+
+    return r == DT_OK && first ? check(s) : r;
+}
+
 dt_result_t dt_meet(struct dt_shm *s, bool first)
 {
-    dt_result_t r;
-
     dt_round_publish(s, DT_IN);
-    r = dt_round_await_all(s, DT_IN);
-    return r == DT_OK && first ? check(s) : r;
+    return dt_meet_others(s, first);
 }

@@ -12,6 +12,8 @@ void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data
 /* Says that this rank's data are there, and waits for everybody's. first: calls were posted in this
  * round; they are compared. */
 dt_result_t dt_meet(struct dt_shm *s, bool first);
+/* Its second half, for who has published DT_IN. */
+dt_result_t dt_meet_others(struct dt_shm *s, bool first);
 /* When all have come to the first round of a call: whether they have made the same. */
 bool dt_meet_agrees(const struct dt_shm *s);
 

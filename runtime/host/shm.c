@@ -106,7 +106,7 @@ static void fold_all(const struct dt_shm *s, const struct chunk *c)
     const void *src[s->n];
 
     for (uint32_t i = 0; i < s->n; i++)
-        src[i] = dt_round_staging(s, i);
+        src[i] = i == s->me ? c->in : dt_round_staging(s, i);
     fold(s, c, c->out, src, c->bytes);
 }
 
@@ -114,11 +114,13 @@ static void fold_all(const struct dt_shm *s, const struct chunk *c)
 static void stage(struct dt_shm *s, const struct chunk *c)
 {
     uint8_t *mine = dt_round_staging(s, s->me);
-    size_t at = c->few ? c->bytes : slice_at(c, s->me), after = slice_at(c, s->me + 1);
+    size_t at = slice_at(c, s->me), after = slice_at(c, s->me + 1);
 
-    dt_stream_copy(&s->stream, mine, c->in, at);
-    if (c->few)
+    if (c->few) {
+        memcpy(mine, c->in, c->bytes);
         return;
+    }
+    dt_stream_copy(&s->stream, mine, c->in, at);
     dt_stream_copy(&s->stream, mine + after, c->in + after, c->bytes - after);
 }
 
@@ -175,16 +177,16 @@ struct terms {
 static_assert(sizeof(struct terms) <= DT_HOSTSHM_INLINE, "travels with the signature");
 
 /* Among ranks that share CPUs nothing is worth a second synchronisation of few bytes. */
-static bool may_open(const struct dt_shm *s, const struct chunk *whole)
+static bool may_open(const struct dt_shm *s, size_t bytes, bool few)
 {
-    return whole->bytes >= s->tuning->shm_open && !(s->crowded && whole->few);
+    return bytes >= s->tuning->shm_open && !(s->crowded && few);
 }
 
 static struct terms own_terms(const struct dt_shm *s, const struct chunk *whole)
 {
     struct terms t = { 0 };
 
-    if (!may_open(s, whole))
+    if (!may_open(s, whole->bytes, whole->few))
         return t;
     t.in = dt_segment_place(s->comm, whole->in, whole->bytes);
     t.out = collects(s, whole) ? dt_segment_place(s->comm, whole->out, whole->bytes) : t.in;
@@ -201,7 +203,7 @@ static uint32_t count_open(const struct dt_shm *s, const struct chunk *whole, st
 {
     uint32_t open = 0;
 
-    if (!may_open(s, whole))
+    if (!may_open(s, whole->bytes, whole->few))
         return 0;
     for (uint32_t i = 0; i < s->n; i++) {
         memcpy(&terms[i], dt_round_post(s, i)->data, sizeof *terms);
@@ -287,28 +289,71 @@ static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
     return r;
 }
 
-/* ---- reductions ---- */
+/* ---- few bytes, that travel in the lines or stand in the staging ---- */
 
-/* In one round, of which everybody folds the data for itself: those that travel in the lines, or
- * stand in the staging. */
-static dt_result_t reduce_few(struct dt_shm *s, const struct chunk *c)
+/* Whether one synchronisation is the faster way. */
+static bool are_few(const struct dt_shm *s, size_t bytes)
 {
-    bool in_line = c->bytes <= DT_HOSTSHM_INLINE;
-    const void *src[s->n];
-    dt_result_t r = dt_round_begin(s, in_line ? 0 : c->bytes);
+    size_t most = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
+
+    return bytes <= most && bytes <= dt_round_most(s);
+}
+
+bool dt_shm_takes_few(const struct dt_shm *s, size_t bytes)
+{
+    return are_few(s, bytes) && !may_open(s, bytes, true);
+}
+
+static size_t bytes_of(const struct dt_call *call)
+{
+    return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+}
+
+dt_result_t dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *in)
+{
+    size_t bytes = bytes_of(call), in_line = bytes <= DT_HOSTSHM_INLINE ? bytes : 0;
+    dt_result_t r = dt_round_begin(s, bytes - in_line);
 
     if (r != DT_OK)
         return r;
-    if (!in_line)
-        stage(s, c);
-    dt_meet_post(s, c->call, c->in, in_line ? c->bytes : 0);
-    r = dt_meet(s, true);
-    if (r != DT_OK || c->bytes == 0 || !collects(s, c))
+    if (bytes > in_line)
+        memcpy(dt_round_staging(s, s->me), in, bytes);
+    dt_meet_post(s, call, in, in_line);
+    dt_round_publish(s, DT_IN);
+    return DT_OK;
+}
+
+/* This rank's own data are taken from where they came: its line and staging are about to be taken
+ * from others for the next round. */
+dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
+                            int divisor)
+{
+    bool in_line = bytes_of(call) <= DT_HOSTSHM_INLINE;
+    const void *src[s->n];
+    struct dt_fold f = {
+        .dst = out, .src = src, .n = s->n, .count = call->count, .divisor = divisor
+    };
+    dt_result_t r = dt_meet_others(s, true);
+
+    if (r != DT_OK || f.count == 0 || !out)
         return r;
     for (uint32_t i = 0; i < s->n; i++)
         src[i] = in_line ? dt_round_post(s, i)->data : dt_round_staging(s, i);
-    fold(s, c, c->out, src, c->bytes);
+    src[s->me] = in;
+    dt_fold(&f, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
     return DT_OK;
+}
+
+/* ---- reductions ---- */
+
+/* In one round, of which everybody folds the data for itself. */
+static dt_result_t reduce_few(struct dt_shm *s, const struct chunk *c)
+{
+    dt_result_t r = dt_shm_show_few(s, c->call, c->in);
+
+    return r == DT_OK
+               ? dt_shm_fold_few(s, c->call, c->in, collects(s, c) ? c->out : NULL, c->divisor)
+               : r;
 }
 
 /* terms: of the first chunk; NULL: it is a later one, or comes again. */
@@ -367,14 +412,6 @@ static dt_result_t reduce_chunks(struct dt_shm *s, const struct chunk *whole)
     return r;
 }
 
-/* Whether one synchronisation is the faster way. */
-static bool are_few(const struct dt_shm *s, size_t bytes)
-{
-    size_t most = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
-
-    return bytes <= most && bytes <= dt_round_most(s);
-}
-
 /* whole: the reduction as one chunk. */
 static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
 {
@@ -384,17 +421,12 @@ static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
     whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
     if (!whole->few)
         s->way = "shm-slices";
-    if (whole->few && !may_open(s, whole))
+    if (dt_shm_takes_few(s, whole->bytes))
         return reduce_few(s, whole);
     r = reduce_chunks(s, whole);
     if (whole->huge)
         dt_stream_settle();
     return r;
-}
-
-static size_t bytes_of(const struct dt_call *call)
-{
-    return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
 }
 
 dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,

@@ -45,7 +45,7 @@ static void built_in_without_a_file(void **state)
     (void)state;
     dt_tuning_choose(&t, &none, 4, 5);
     assert_memory_equal(&t, &dt_tuning_builtin, sizeof t);
-    assert_int_equal(t.shm_small, 2048);
+    assert_int_equal(t.shm_small, 4096);
     dt_tuning_choose(&t, &none, 4, 2);
     assert_int_equal(t.net_exchange, 1048576);
 }
@@ -61,12 +61,12 @@ static void an_entry_for_the_number_comes_first(void **state)
         { " shm_small =  32K # measured\r\n\n# more\nnet_exchange = 5", 2, 2, 32768, 5 },
         { "shm_small[2] = 7\nshm_small = 9\n", 2, 1, 7, 0 },
         { "shm_small[2] = 7\nshm_small = 9\n", 3, 1, 9, 0 },
-        { "shm_small [ 2] = 7", 2, 1, 2048, 0 },
+        { "shm_small [ 2] = 7", 2, 1, 4096, 0 },
         { "shm_small[2] = 7\nshm_small[2] = 0", 2, 1, 0, 0 },
-        { "net_exchange[3] = 1M\nnet_exchange[2]=2G", 3, 2, 2048, UINT64_C(2) << 30 },
-        { "net_exchange[3] = 1M", 2, 3, 2048, 1048576 },
-        { "net_exchange[3] = 1M", 3, 4, 2048, 0 },
-        { "", 3, 3, 2048, 8192 },
+        { "net_exchange[3] = 1M\nnet_exchange[2]=2G", 3, 2, 4096, UINT64_C(2) << 30 },
+        { "net_exchange[3] = 1M", 2, 3, 4096, 1048576 },
+        { "net_exchange[3] = 1M", 3, 4, 4096, 0 },
+        { "", 3, 3, 4096, 8192 },
     };
 
     (void)state;
