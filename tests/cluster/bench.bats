@@ -49,11 +49,13 @@ bench() { # NAME: skips where it does
     [ "$(grep -cE '^ *[28] ranks: dt_init [0-9.]+ ms, memory [0-9]+ KiB a rank, .* rank -?[0-9.]+ us$' <<<"$output")" = 2 ]
 }
 
-@test "checks 46, 47, 51: tests/bench/allreduce shows times, percentiles and ratios beside other libraries, and what waiting costs" {
+@test "checks 46, 47, 51: tests/bench/allreduce shows times, percentiles and ratios beside other libraries and bare processes, and what waiting costs" {
     bench allreduce
     [ "$(grep -A 1 '^a rank that waits 2 s for another uses, in per cent of them$' <<<"$output" |
         grep -cE '^ +dtrun [0-9.]+$')" = 1 ]
     [ "$(grep -cE '^ +[0-9]+( +[0-9]+\.[0-9]{3}){6}$' <<<"$output")" = 6 ]
     grep -qE '^ +bytes +dtrun +Open MPI ' <<<"$output"
     [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){3,4} +[0-9.]+$' <<<"$output")" = 8 ]
+    grep -qE '^ +bytes +dtrun +bare +' <<<"$output"
+    [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){2} +[0-9.]+$' <<<"$output")" = 16 ]
 }
