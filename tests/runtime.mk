@@ -9,7 +9,6 @@ UNIT_TESTS += \
 	tests/unit/communicators \
 	tests/unit/config \
 	tests/unit/cut \
-	tests/unit/disturbed \
 	tests/unit/door \
 	tests/unit/dump \
 	tests/unit/failures \
