@@ -42,37 +42,40 @@ UNIT_TESTS += \
 	tests/unit/wireformat
 
 # What plays agent and launcher.
-TESTJOB = tests/unit/testjob.c tests/unit/testjob.h
+EXTRA_LTLIBRARIES = tests/unit/libtestjob.la
+tests_unit_libtestjob_la_SOURCES = tests/unit/testjob.c tests/unit/testjob.h
+tests_unit_libtestjob_la_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-TESTJOB_LIBS = launcher/libagent.la runtime/libruntime.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
+TESTJOB_LIBS = tests/unit/libtestjob.la launcher/libagent.la runtime/libruntime.la \
+	$(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_buckets_SOURCES = tests/unit/buckets.c tests/unit/faults.c tests/unit/faults.h \
-	tests/unit/rankcheck.h $(TESTJOB)
+	tests/unit/rankcheck.h
 tests_unit_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_buckets_LDADD = $(TESTJOB_LIBS)
 tests_unit_buckets_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h
 tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_leaving_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_requests_SOURCES = tests/unit/requests.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_requests_SOURCES = tests/unit/requests.c tests/unit/rankcheck.h
 tests_unit_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_requests_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/forbid.h tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/forbid.h tests/unit/rankcheck.h
 tests_unit_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_cma_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_config_SOURCES = tests/unit/config.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_config_SOURCES = tests/unit/config.c tests/unit/rankcheck.h
 tests_unit_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_config_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_blame_SOURCES = tests/unit/blame.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_blame_SOURCES = tests/unit/blame.c tests/unit/rankcheck.h
 tests_unit_blame_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_blame_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_dump_SOURCES = tests/unit/dump.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_dump_SOURCES = tests/unit/dump.c tests/unit/rankcheck.h
 tests_unit_dump_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_dump_LDADD = $(TESTJOB_LIBS)
 
@@ -81,24 +84,24 @@ tests_unit_recorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_recorder_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/reference.c \
-	tests/unit/reference.h tests/unit/rankcheck.h $(TESTJOB)
+	tests/unit/reference.h tests/unit/rankcheck.h
 tests_unit_collectives_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_collectives_LDADD = $(TESTJOB_LIBS)
 EXTRA_tests_unit_collectives_DEPENDENCIES = $(FAKES)
 
-tests_unit_failures_SOURCES = tests/unit/failures.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_failures_SOURCES = tests/unit/failures.c tests/unit/rankcheck.h
 tests_unit_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_failures_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_hardship_SOURCES = tests/unit/hardship.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_hardship_SOURCES = tests/unit/hardship.c tests/unit/rankcheck.h
 tests_unit_hardship_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_hardship_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_huge_SOURCES = tests/unit/huge.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_huge_SOURCES = tests/unit/huge.c tests/unit/rankcheck.h
 tests_unit_huge_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_huge_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_memory_SOURCES = tests/unit/memory.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_memory_SOURCES = tests/unit/memory.c tests/unit/rankcheck.h
 tests_unit_memory_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_memory_LDADD = $(TESTJOB_LIBS)
 
@@ -110,11 +113,11 @@ tests_unit_door_SOURCES = tests/unit/door.c
 tests_unit_door_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_mismatches_SOURCES = tests/unit/mismatches.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_mismatches_SOURCES = tests/unit/mismatches.c tests/unit/rankcheck.h
 tests_unit_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_mismatches_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_misuse_SOURCES = tests/unit/misuse.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_misuse_SOURCES = tests/unit/misuse.c tests/unit/rankcheck.h
 tests_unit_misuse_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_misuse_LDADD = $(TESTJOB_LIBS)
 
@@ -147,11 +150,11 @@ tests_unit_stream_SOURCES = tests/unit/stream.c
 tests_unit_stream_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_stream_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_threadrules_SOURCES = tests/unit/threadrules.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_threadrules_SOURCES = tests/unit/threadrules.c tests/unit/rankcheck.h
 tests_unit_threadrules_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_threadrules_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_threads_SOURCES = tests/unit/threads.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_threads_SOURCES = tests/unit/threads.c tests/unit/rankcheck.h
 tests_unit_threads_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_threads_LDADD = $(TESTJOB_LIBS)
 
@@ -159,32 +162,32 @@ tests_unit_trouble_SOURCES = tests/unit/trouble.c
 tests_unit_trouble_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_tuning_SOURCES = tests/unit/tuning.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_tuning_SOURCES = tests/unit/tuning.c tests/unit/rankcheck.h
 tests_unit_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_tuning_LDADD = $(TESTJOB_LIBS)
 tests_unit_twolevel_SOURCES = tests/unit/twolevel.c tests/unit/reference.c tests/unit/reference.h \
-	tests/unit/rankcheck.h $(TESTJOB)
+	tests/unit/rankcheck.h
 tests_unit_twolevel_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_twolevel_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_foldparts_SOURCES = tests/unit/foldparts.c tests/unit/reference.c tests/unit/reference.h \
-	tests/unit/rankcheck.h $(TESTJOB)
+	tests/unit/rankcheck.h
 tests_unit_foldparts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_foldparts_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h
 tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_communicators_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_parts_SOURCES = tests/unit/parts.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_parts_SOURCES = tests/unit/parts.c tests/unit/rankcheck.h
 tests_unit_parts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_parts_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_uneven_SOURCES = tests/unit/uneven.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_uneven_SOURCES = tests/unit/uneven.c tests/unit/rankcheck.h
 tests_unit_uneven_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_uneven_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_reduceoptions_SOURCES = tests/unit/reduceoptions.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_reduceoptions_SOURCES = tests/unit/reduceoptions.c tests/unit/rankcheck.h
 tests_unit_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
 
@@ -200,17 +203,17 @@ tests_unit_wireformat_SOURCES = tests/unit/wireformat.c
 tests_unit_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_wireformat_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_pair_SOURCES = tests/unit/pair.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_pair_SOURCES = tests/unit/pair.c tests/unit/rankcheck.h
 tests_unit_pair_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_pair_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_disturbed_SOURCES = tests/unit/disturbed.c tests/unit/everycall.c tests/unit/everycall.h \
-	tests/unit/faults.c tests/unit/faults.h $(TESTJOB)
+	tests/unit/faults.c tests/unit/faults.h
 tests_unit_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_disturbed_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_aborted_SOURCES = tests/unit/aborted.c tests/unit/faults.c tests/unit/faults.h \
-	tests/unit/rankcheck.h $(TESTJOB)
+	tests/unit/rankcheck.h
 tests_unit_aborted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_aborted_LDADD = $(TESTJOB_LIBS)
 tests_unit_aborted_LDFLAGS = $(FAULTS_WRAP)
@@ -231,7 +234,7 @@ FAULTS_WRAP = \
 	-Wl,--wrap=dt_round_publish,--wrap=dt_segment_find,--wrap=dt_segment_release \
 	-Wl,--wrap=dt_stream_copy,--wrap=dt_stream_past_caches
 
-tests_unit_ways_SOURCES = tests/unit/ways.c tests/unit/rankcheck.h $(TESTJOB)
+tests_unit_ways_SOURCES = tests/unit/ways.c tests/unit/rankcheck.h
 tests_unit_ways_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_ways_LDADD = $(TESTJOB_LIBS)
 
