@@ -348,11 +348,11 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     j->restart = dt_restart_init(config->max_restarts);
     j->reached = -1;
     dt_loop_open(&j->loop);
+    dt_job_watch_signals(j); /* before there is anything that a signal would leave behind */
     for (size_t i = 0; i < j->plan.nnodes; i++)
         dt_job_open_link(j, j->plan.nodes[i].host);
     dt_job_open_streams(j);
     open_timers(j);
-    dt_job_watch_signals(j);
 }
 
 static void end(struct dt_job *j)
