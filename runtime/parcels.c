@@ -1,5 +1,8 @@
 #include "runtime/parcels.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "runtime/checks.h"
 #include "runtime/host/movement.h"
 #include "runtime/host/shmmove.h"
@@ -91,6 +94,22 @@ static dt_result_t all_to_all(struct dt_comm *c, const struct dt_call *call, con
     return r == DT_OK ? agreed(c, tally) : r;
 }
 
+/* Of what would be written over before it has gone. */
+static dt_result_t all_to_all_from_copy(struct dt_comm *c, const struct dt_call *call, void *buf,
+                                        const struct dt_blocks *blocks)
+{
+    size_t bytes = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
+    void *in = malloc(bytes + 1);
+    dt_result_t r;
+
+    if (!in)
+        return dt_trouble(&c->trouble, DT_ERR_NOMEM, (uint32_t)c->world->rank);
+    memcpy(in, buf, bytes);
+    r = all_to_all(c, call, in, blocks, buf, blocks);
+    free(in);
+    return r;
+}
+
 dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
                                const struct dt_blocks *given, void *out,
                                const struct dt_blocks *taken, dt_dtype_t dtype)
@@ -98,7 +117,11 @@ dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const 
     struct dt_call call = call_of(given, dtype, -1);
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    return r == DT_OK ? dt_comm_end(c, &call, all_to_all(c, &call, in, given, out, taken)) : r;
+    if (r != DT_OK)
+        return r;
+    r = in && in == out ? all_to_all_from_copy(c, &call, out, taken)
+                        : all_to_all(c, &call, in, given, out, taken);
+    return dt_comm_end(c, &call, r);
 }
 
 static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const void *in,

@@ -208,15 +208,25 @@ dt_result_t dt_iall_gatherv(dt_comm_t *comm, const void *in, void *out, const si
     return dt_operation_start(&o, request);
 }
 
+static bool goes_in_place(const struct dt_operation *o)
+{
+    return o->in == DT_IN_PLACE || (o->in && o->in == o->out);
+}
+
 static dt_result_t check_all_to_all(struct dt_operation *o, int rank, int size)
 {
     const char *name = o->kind->name;
+    bool in_place = goes_in_place(o);
     size_t gives, takes;
-    dt_result_t r = check_counts(o, &o->given, "send_counts");
+    dt_result_t r = in_place ? DT_OK : check_counts(o, &o->given, "send_counts");
 
     (void)rank;
     if (r == DT_OK)
         r = check_counts(o, &o->taken, "recv_counts");
+    if (in_place) {
+        o->in = o->out;
+        o->given = o->taken;
+    }
     if (r == DT_OK)
         r = dt_check_blocks(name, "send counts", o->in, &o->given, size, o->dtype);
     if (r == DT_OK)
@@ -225,7 +235,7 @@ static dt_result_t check_all_to_all(struct dt_operation *o, int rank, int size)
         return r;
     gives = dt_blocks_bytes(&o->given, size, o->dtype);
     takes = dt_blocks_bytes(&o->taken, size, o->dtype);
-    r = dt_check_apart(name, o->in, gives, o->out, takes, NULL);
+    r = dt_check_apart(name, o->in, gives, o->out, takes, in_place ? o->out : NULL);
     return r == DT_OK ? dt_check_memory(name, gives ? o->in : NULL, takes ? o->out : NULL) : r;
 }
 

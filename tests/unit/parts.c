@@ -131,6 +131,11 @@ static int equal_blocks(dt_comm_t *comm, size_t count)
     NEED(CALL(all_to_all, comm, in, out, elements(count), words.dtype) == DT_OK);
     for (int i = 0; i < n; i++)
         NEED(!wrong(out + (size_t)i * count, i, me, count));
+    memcpy(out, in, total * sizeof *out);
+    NEED(CALL(all_to_all, comm, me % 2 ? DT_IN_PLACE : out, out, elements(count), words.dtype) ==
+         DT_OK);
+    for (int i = 0; i < n; i++)
+        NEED(!wrong(out + (size_t)i * count, i, me, count));
     for (int root = 0; root < n; root++) {
         NEED(CALL(scatter, comm, me == root ? in : NULL, out, elements(count), words.dtype, root) ==
              DT_OK);
@@ -209,6 +214,28 @@ static int rooted_in_place(dt_comm_t *comm, int32_t *all, const size_t *counts, 
     return 0;
 }
 
+/* Two ranks have as much for each other. */
+static int all_to_allv_in_place(dt_comm_t *comm, size_t count)
+{
+    int n = dt_comm_size(comm), me = dt_comm_rank(comm);
+    size_t counts[MOST], total = 0, at = 0;
+    int32_t *all;
+
+    for (int i = 0; i < n; i++)
+        total += counts[i] = share(me, i, count) + share(i, me, count);
+    all = room(total);
+    for (int i = 0; i < n; at += counts[i++])
+        fill(all + at, me, i, counts[i]);
+    NEED(CALL(all_to_allv, comm, DT_IN_PLACE, NULL, all, elements_of(counts, n, 0), words.dtype) ==
+         DT_OK);
+    at = 0;
+    for (int i = 0; i < n; at += counts[i++])
+        NEED(!wrong(all + at, i, me, counts[i]));
+    NEED(all[total] == CANARY);
+    free(all);
+    return 0;
+}
+
 static int unequal_blocks(dt_comm_t *comm, size_t count)
 {
     int n = dt_comm_size(comm), me = dt_comm_rank(comm);
@@ -228,6 +255,7 @@ static int unequal_blocks(dt_comm_t *comm, size_t count)
         NEED(!wrong(out + at, i, me, takes[i]));
     NEED(out[taken] == CANARY);
     free(out);
+    NEED(all_to_allv_in_place(comm, count) == 0);
     /* Everybody's share for rank 0, and back. */
     taken = 0;
     for (int i = 0; i < n; i++)
@@ -390,8 +418,10 @@ static int misuser(int rank, void *arg)
     NEED(CALL(all_gather, DT_WORLD, b + 1 - rank, b, 1, DT_I32) == DT_ERR_ARG);
     NEED(CALL(all_gatherv, DT_WORLD, a, b, NULL, DT_I32) == DT_ERR_ARG);
     NEED(CALL(all_gatherv, DT_WORLD, a, b, huge, DT_I8) == DT_ERR_ARG);
-    NEED(CALL(all_to_all, DT_WORLD, DT_IN_PLACE, b, 1, DT_I32) == DT_ERR_ARG);
-    NEED(CALL(all_to_all, DT_WORLD, b, b, 1, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(all_to_all, DT_WORLD, DT_IN_PLACE, NULL, 1, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(all_to_all, DT_WORLD, b + 1, b, 1, DT_I32) == DT_ERR_ARG);
+    NEED(CALL(all_to_allv, DT_WORLD, DT_IN_PLACE, two, b, NULL, DT_I32) == DT_ERR_ARG);
+    NEED(strstr(dt_last_error(), "recv_counts"));
     NEED(CALL(all_to_allv, DT_WORLD, a, two, b, NULL, DT_I32) == DT_ERR_ARG);
     NEED(strstr(dt_last_error(), "recv_counts"));
     NEED(CALL(gatherv, DT_WORLD, a, 1, b, NULL, DT_I32, rank) == DT_ERR_ARG);
