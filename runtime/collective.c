@@ -62,10 +62,11 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
     return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
 }
 
-/* Whether the ranks of one host show each other their data in one round. */
-static bool takes_few(const struct dt_comm *c, size_t bytes)
+/* Whether this rank can show the others its data, all of this host, without a wait or a failure. */
+static bool shows_few(const struct dt_comm *c, size_t bytes)
 {
-    return c->nodes == 1 && c->size > 1 && !c->uneven && dt_shm_takes_few(&c->shm, bytes);
+    return c->nodes == 1 && c->size > 1 && !c->uneven && c->failed == DT_OK &&
+           dt_shm_shows_few(&c->shm, bytes);
 }
 
 /* This rank's data are shown first of all: the rest is done while they are on their way, as are
@@ -73,18 +74,11 @@ static bool takes_few(const struct dt_comm *c, size_t bytes)
 static dt_result_t all_reduce_few(struct dt_comm *c, struct dt_call *call, const void *in,
                                   void *out)
 {
-    dt_result_t shown, r = dt_comm_count(c, call, DT_CALL_ALL_REDUCE);
-
-    if (r != DT_OK)
-        return r;
-    shown = dt_shm_show_few(&c->shm, call, in);
-    r = dt_comm_note(c, call);
-    if (r != DT_OK)
-        return r;
+    dt_comm_count(c, call, DT_CALL_ALL_REDUCE);
+    dt_shm_show_few(&c->shm, call, in);
+    dt_comm_note(c, call);
     dt_ring_show(c->shm.ring);
-    if (shown == DT_OK)
-        shown = dt_shm_fold_few(&c->shm, call, in, out, divisor_of(c, call));
-    return dt_comm_end(c, call, shown);
+    return dt_comm_end(c, call, dt_shm_fold_few(&c->shm, call, in, out, divisor_of(c, call)));
 }
 
 dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
@@ -95,7 +89,7 @@ dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, siz
     };
     dt_result_t r;
 
-    if (takes_few(c, count * dt_dtype_size(dtype)))
+    if (shows_few(c, count * dt_dtype_size(dtype)))
         return all_reduce_few(c, &call, in, out);
     r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
     return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, NULL, in, out)) : r;

@@ -122,36 +122,38 @@ static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_
     return r;
 }
 
-dt_result_t dt_comm_count(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
+void dt_comm_count(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
 {
     call->kind = (uint8_t)kind;
     call->number = ++c->calls;
-    return c->failed == DT_OK ? DT_OK : dt_error_again(&c->error);
 }
 
-dt_result_t dt_comm_note(struct dt_comm *c, const struct dt_call *call)
+void dt_comm_note(struct dt_comm *c, const struct dt_call *call)
 {
-    uint32_t culprit;
-    int stopped;
-
     note(c, call, DT_HOSTSHM_INSIDE);
     record(c, call);
-    stopped = stopped_by(c, &culprit);
-    if (!stopped)
-        return DT_OK;
-    return end(c, call, dt_trouble(&c->trouble, (dt_result_t)stopped, culprit));
 }
 
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
 {
-    dt_result_t r = DT_OK;
+    uint32_t culprit;
+    int stopped;
 
     call->kind = (uint8_t)kind;
-    if (c->uneven && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE)
-        r = dt_uneven_announce(c, call);
-    if (r == DT_OK)
-        r = dt_comm_count(c, call, kind);
-    return r == DT_OK ? dt_comm_note(c, call) : r;
+    if (c->uneven && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE) {
+        dt_result_t r = dt_uneven_announce(c, call);
+
+        if (r != DT_OK)
+            return r;
+    }
+    dt_comm_count(c, call, kind);
+    if (c->failed != DT_OK)
+        return dt_error_again(&c->error);
+    dt_comm_note(c, call);
+    stopped = stopped_by(c, &culprit);
+    if (!stopped)
+        return DT_OK;
+    return end(c, call, dt_trouble(&c->trouble, (dt_result_t)stopped, culprit));
 }
 
 /* Who has come to the call that makes c cannot fail so in it: all make the same one, and nobody has

@@ -230,9 +230,9 @@ FAULTS_WRAP = \
 	-Wl,--wrap=recv,--wrap=recvmsg,--wrap=renameat,--wrap=sched_getaffinity,--wrap=send \
 	-Wl,--wrap=sendmsg,--wrap=setsockopt,--wrap=socket,--wrap=strdup,--wrap=syscall \
 	-Wl,--wrap=unlinkat,--wrap=write \
-	-Wl,--wrap=dt_fold,--wrap=dt_pipe_read,--wrap=dt_round_await,--wrap=dt_round_begin \
-	-Wl,--wrap=dt_round_publish,--wrap=dt_segment_find,--wrap=dt_segment_release \
-	-Wl,--wrap=dt_stream_copy,--wrap=dt_stream_past_caches
+	-Wl,--wrap=dt_comm_note,--wrap=dt_fold,--wrap=dt_pipe_read,--wrap=dt_round_await \
+	-Wl,--wrap=dt_round_begin,--wrap=dt_round_publish,--wrap=dt_segment_find \
+	-Wl,--wrap=dt_segment_release,--wrap=dt_stream_copy,--wrap=dt_stream_past_caches
 
 tests_unit_ways_SOURCES = tests/unit/ways.c tests/unit/rankcheck.h
 tests_unit_ways_CPPFLAGS = $(TESTJOB_CPPFLAGS)

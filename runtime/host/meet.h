@@ -6,8 +6,8 @@
 #include "runtime/host/shm.h"
 
 /* Puts the call, and up to DT_HOSTSHM_INLINE bytes of data, into this rank's line of the round that
- * it has begun. To be followed by dt_meet at once: peers look at the line all the time, and would
- * fetch it between two stores that stood further apart. */
+ * it has begun. To be followed by dt_meet at once, or dt_round_publish: peers look at the line all
+ * the time, and would fetch it between two stores that stood further apart. */
 void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data, size_t bytes);
 /* Says that this rank's data are there, and waits for everybody's. first: calls were posted in this
  * round; they are compared. */

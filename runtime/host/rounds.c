@@ -422,7 +422,9 @@ static bool have_all_reached(const struct dt_shm *s, uint64_t target)
 
 bool dt_round_is_free(const struct dt_shm *s)
 {
-    return s->round < 1 || have_all_reached(s, now(s, DT_LEFT) - 4);
+    uint64_t target = now(s, DT_LEFT) - 4;
+
+    return s->round < 1 || s->settled >= target || have_all_reached(s, target);
 }
 
 bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase)

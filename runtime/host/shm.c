@@ -299,9 +299,15 @@ static bool are_few(const struct dt_shm *s, size_t bytes)
     return bytes <= most && bytes <= dt_round_most(s);
 }
 
-bool dt_shm_takes_few(const struct dt_shm *s, size_t bytes)
+static bool takes_few(const struct dt_shm *s, size_t bytes)
 {
     return are_few(s, bytes) && !may_open(s, bytes, true);
+}
+
+/* Who showed data after a stop could let others end a call well that fails here. */
+bool dt_shm_shows_few(const struct dt_shm *s, size_t bytes)
+{
+    return takes_few(s, bytes) && dt_round_is_free(s) && !dt_hostshm_stopped(&s->map, NULL);
 }
 
 static size_t bytes_of(const struct dt_call *call)
@@ -309,26 +315,34 @@ static size_t bytes_of(const struct dt_call *call)
     return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
 }
 
-dt_result_t dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *in)
+/* Of so many, those that stand in the staging. */
+static size_t staged_of_few(size_t bytes)
 {
-    size_t bytes = bytes_of(call), in_line = bytes <= DT_HOSTSHM_INLINE ? bytes : 0;
-    dt_result_t r = dt_round_begin(s, bytes - in_line);
-
-    if (r != DT_OK)
-        return r;
-    if (bytes > in_line)
-        memcpy(dt_round_staging(s, s->me), in, bytes);
-    dt_meet_post(s, call, in, in_line);
-    dt_round_publish(s, DT_IN);
-    return DT_OK;
+    return bytes <= DT_HOSTSHM_INLINE ? 0 : bytes;
 }
 
-/* This rank's own data are taken from where they came: its line and staging are about to be taken
- * from others for the next round. */
+/* In the round that has begun. */
+static void show_few(struct dt_shm *s, const struct dt_call *call, const void *in)
+{
+    size_t bytes = bytes_of(call), staged = staged_of_few(bytes);
+
+    if (staged)
+        memcpy(dt_round_staging(s, s->me), in, staged);
+    dt_meet_post(s, call, in, bytes - staged);
+    dt_round_publish(s, DT_IN);
+}
+
+void dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *in)
+{
+    dt_round_join(s, staged_of_few(bytes_of(call)));
+    show_few(s, call, in);
+}
+
+/* This rank's own data are taken from where they came, for others read its line and staging now. */
 dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
                             int divisor)
 {
-    bool in_line = bytes_of(call) <= DT_HOSTSHM_INLINE;
+    bool staged = staged_of_few(bytes_of(call)) > 0;
     const void *src[s->n];
     struct dt_fold f = {
         .dst = out, .src = src, .n = s->n, .count = call->count, .divisor = divisor
@@ -338,7 +352,7 @@ dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const 
     if (r != DT_OK || f.count == 0 || !out)
         return r;
     for (uint32_t i = 0; i < s->n; i++)
-        src[i] = in_line ? dt_round_post(s, i)->data : dt_round_staging(s, i);
+        src[i] = staged ? dt_round_staging(s, i) : dt_round_post(s, i)->data;
     src[s->me] = in;
     dt_fold(&f, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
     return DT_OK;
@@ -349,11 +363,12 @@ dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const 
 /* In one round, of which everybody folds the data for itself. */
 static dt_result_t reduce_few(struct dt_shm *s, const struct chunk *c)
 {
-    dt_result_t r = dt_shm_show_few(s, c->call, c->in);
+    dt_result_t r = dt_round_begin(s, staged_of_few(c->bytes));
 
-    return r == DT_OK
-               ? dt_shm_fold_few(s, c->call, c->in, collects(s, c) ? c->out : NULL, c->divisor)
-               : r;
+    if (r != DT_OK)
+        return r;
+    show_few(s, c->call, c->in);
+    return dt_shm_fold_few(s, c->call, c->in, collects(s, c) ? c->out : NULL, c->divisor);
 }
 
 /* terms: of the first chunk; NULL: it is a later one, or comes again. */
@@ -421,7 +436,7 @@ static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
     whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
     if (!whole->few)
         s->way = "shm-slices";
-    if (dt_shm_takes_few(s, whole->bytes))
+    if (takes_few(s, whole->bytes))
         return reduce_few(s, whole);
     r = reduce_chunks(s, whole);
     if (whole->huge)

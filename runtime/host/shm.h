@@ -64,17 +64,18 @@ dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, ui
 /* A whole all-reduce, checked as dt_shm_begin does. in may be out. */
 dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,
                               void *out);
-/* The same where dt_shm_takes_few, in two halves, between which the caller does what others need
- * not wait for: shows this rank's data; waits for those of all, and folds them. out: NULL, or where
- * the result is to go. divisor: of DT_AVG's sum, or 1. */
-bool dt_shm_takes_few(const struct dt_shm *s, size_t bytes);
-dt_result_t dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *in);
-dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
-                            int divisor);
 /* The same, but only local rank root has the result; out of the others is not used. divisor: of
  * DT_AVG's sum, or 1 where it is still on its way. */
 dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
                           uint32_t root, int divisor);
+/* An all-reduce in two halves, between which the caller does what others need not wait for: shows
+ * this rank's data, and waits for nobody; waits for those of all, and folds them. Where
+ * dt_shm_shows_few: bytes are few, and nothing has to be waited for or told before. in is read in
+ * both. out: NULL, or where the result is to go. */
+bool dt_shm_shows_few(const struct dt_shm *s, size_t bytes);
+void dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *in);
+dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
+                            int divisor);
 /* Copies local rank root's buffer to all others. Part of a call that has begun; bytes may be 0:
  * then everybody waits for root. When it returns the buffer is root's own again. */
 dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root);

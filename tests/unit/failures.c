@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/wire/auth.h"
 #include "runtime/wire/env.h"
+#include "runtime/wire/hostshm.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
@@ -289,6 +291,52 @@ static void a_stopped_rank_may_go_on(void **state)
     assert_int_equal(testjob_run(&plan, &result), 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(result.ranks[i].status, 0);
+}
+
+/* ---- who comes late for what others give ---- */
+
+enum { PAGE = 64 * 1024 }; /* the largest there is */
+
+static void *page;
+
+/* In the middle of the copy, and until the other one has gone on to wait. */
+static void hold(int signo)
+{
+    (void)signo;
+    while (!shared->ready)
+        usleep(1000);
+    if (mprotect(page, PAGE, PROT_READ | PROT_WRITE) != 0)
+        _exit(1);
+}
+
+static int give_and_go_on(int rank, void *arg)
+{
+    int64_t x = rank;
+
+    (void)arg;
+    page = mmap(NULL, PAGE, rank == 0 ? PROT_READ | PROT_WRITE : PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    NEED(page != MAP_FAILED && signal(SIGSEGV, hold) != SIG_ERR);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_broadcast(DT_WORLD, page, 1, DT_I64, 0) == DT_OK);
+    NEED(dt_all_reduce(DT_WORLD, &x, &x, 1, DT_I64, DT_SUM) == DT_OK && x == 1);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void see_who_waits(struct testjob *job, int ms)
+{
+    (void)ms;
+    shared->ready |= (testjob_call(job, 0) & 0xff) == (DT_HOSTSHM_INSIDE | DT_CALL_ALL_REDUCE);
+}
+
+/* The agent would take it for the one that does not come. */
+static void who_waits_to_show_its_data_is_seen_in_its_call(void **state)
+{
+    struct testjob_plan plan = { .hosts = "2", .body = give_and_go_on, .on_tick = see_who_waits };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
 }
 
 /* ---- calls that do not fit ---- */
@@ -655,6 +703,7 @@ int main(void)
         CHECKS_SETUP("37", a_death_ends_every_call_at_once, setup),
         cmocka_unit_test_setup(leaving_without_finalize_is_a_death, setup),
         cmocka_unit_test_setup(a_stopped_rank_may_go_on, setup),
+        cmocka_unit_test_setup(who_waits_to_show_its_data_is_seen_in_its_call, setup),
         CHECKS_SETUP("2, 27, 28, 29, 30, 31, 32", calls_that_do_not_fit_are_named, setup),
         cmocka_unit_test_setup(a_closed_socket_is_explained, setup),
         CHECKS_SETUP("26, 34", only_one_process_is_a_rank, setup),

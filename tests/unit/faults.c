@@ -19,6 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "runtime/comm.h"
 #include "runtime/host/pipe.h"
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
@@ -406,6 +407,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
         return __real_##name arguments;                                                            \
     }
 
+WRAP_ENTRY(void, dt_comm_note, (struct dt_comm * c, const struct dt_call *call), (c, call))
 WRAP_ENTRY(dt_result_t, dt_round_begin, (struct dt_shm * s, size_t bytes), (s, bytes))
 WRAP_ENTRY(void, dt_round_publish, (struct dt_shm * s, enum dt_phase phase), (s, phase))
 WRAP_ENTRY(dt_result_t, dt_round_await, (struct dt_shm * s, uint32_t peer, enum dt_phase phase),
