@@ -101,13 +101,20 @@ static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, const
 
 /* ---- in staging: everybody folds all of few bytes for itself, or a slice of many for all ---- */
 
-static void fold_all(const struct dt_shm *s, const struct chunk *c)
+/* staged: what others give stands in the staging, else in their lines. This rank's own data are
+ * taken from where they came, for others read its line and staging now. */
+static void fold_all(const struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
+                     int divisor, bool staged)
 {
     const void *src[s->n];
+    struct dt_fold f = {
+        .dst = out, .src = src, .n = s->n, .count = call->count, .divisor = divisor
+    };
 
     for (uint32_t i = 0; i < s->n; i++)
-        src[i] = i == s->me ? c->in : dt_round_staging(s, i);
-    fold(s, c, c->out, src, c->bytes);
+        src[i] = staged ? dt_round_staging(s, i) : dt_round_post(s, i)->data;
+    src[s->me] = in;
+    dt_fold(&f, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
 }
 
 /* What others fold. */
@@ -338,24 +345,14 @@ void dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *i
     show_few(s, call, in);
 }
 
-/* This rank's own data are taken from where they came, for others read its line and staging now. */
 dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
                             int divisor)
 {
-    bool staged = staged_of_few(bytes_of(call)) > 0;
-    const void *src[s->n];
-    struct dt_fold f = {
-        .dst = out, .src = src, .n = s->n, .count = call->count, .divisor = divisor
-    };
     dt_result_t r = dt_meet_others(s, true);
 
-    if (r != DT_OK || f.count == 0 || !out)
-        return r;
-    for (uint32_t i = 0; i < s->n; i++)
-        src[i] = staged ? dt_round_staging(s, i) : dt_round_post(s, i)->data;
-    src[s->me] = in;
-    dt_fold(&f, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
-    return DT_OK;
+    if (r == DT_OK && call->count && out)
+        fold_all(s, call, in, out, divisor, staged_of_few(bytes_of(call)) > 0);
+    return r;
 }
 
 /* ---- reductions ---- */
@@ -389,7 +386,7 @@ static dt_result_t finish_chunk(struct dt_shm *s, const struct chunk *c)
 {
     if (c->few) {
         if (collects(s, c))
-            fold_all(s, c);
+            fold_all(s, c->call, c->in, c->out, c->divisor, true);
         return DT_OK;
     }
     fold_slice(s, c);
