@@ -152,15 +152,33 @@ static void bind_to(int cpu)
         perror("sched_setaffinity");
 }
 
+static float *zeros(size_t bytes)
+{
+    float *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+
+    if (!p)
+        exit(1);
+    return memset(p, 0, bytes);
+}
+
+static void measure_all(char **args)
+{
+    size_t most = strtoul(args[1], NULL, 10), factor = strtoul(args[2], NULL, 10);
+    float *in = zeros(most), *out = zeros(most);
+
+    for (size_t bytes = strtoul(args[0], NULL, 10); bytes <= most; bytes *= factor)
+        measure(bytes, in, out, atof(args[3]));
+    free(in);
+    free(out);
+}
+
 int main(int argc, char **argv)
 {
     struct rank *both =
         mmap(NULL, 2 * sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    size_t most = argc == 5 ? strtoul(argv[2], NULL, 10) : 0;
-    float *in = aligned_alloc(LINE, most + LINE), *out = aligned_alloc(LINE, most + LINE);
     pid_t child;
 
-    if (argc != 5 || both == MAP_FAILED || !in || !out)
+    if (argc != 5 || both == MAP_FAILED)
         return 2;
     memset(both, 0, 2 * sizeof *both);
     child = fork();
@@ -172,11 +190,7 @@ int main(int argc, char **argv)
     bind_to(me);
     mine = both + me;
     other = both + !me;
-    memset(in, 0, most);
-    memset(out, 0, most);
-    for (size_t bytes = strtoul(argv[1], NULL, 10); bytes <= most;
-         bytes *= strtoul(argv[3], NULL, 10))
-        measure(bytes, in, out, atof(argv[4]));
+    measure_all(argv + 1);
     if (me == 0)
         waitpid(child, NULL, 0);
     return 0;

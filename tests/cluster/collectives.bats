@@ -121,13 +121,13 @@ print(time.monotonic() - began)' "$CLUSTER_NET.$1"
     cluster_far 2 100 1e6 1
     there=$(there_and_back 2)
     cluster_dtrun --no-tag --heartbeat 3 -np 2 -H host1,host2 busy 16384 6
-    line=$(cluster_near 2)
-    echo "$there s; $line"
+    cluster_near 2 >"$BATS_TEST_TMPDIR/line"
+    echo "$there s; $(cat "$BATS_TEST_TMPDIR/line")"
     [ "$RC" = 0 ]
     [ "$(grep -c '^done$' "$OUT")" = 2 ]
     [ ! -s "$ERR" ]
     awk -v there="$there" '{ carried += $2; lost += $4 }
-        END { exit !(there >= 0.2 && carried > 500 && lost > 0) }' <<<"$line"
+        END { exit !(there >= 0.2 && carried > 500 && lost > 0) }' "$BATS_TEST_TMPDIR/line"
 }
 
 shm_is() { # COMMAND: what is done to /dev/shm of host1, and to /dev of its processes

@@ -367,13 +367,14 @@ link set far$i up
 BATCH
 }
 
-# As before; prints how many packets the line carried and lost, towards the host and back.
+# As before; prints how many packets the line carried and lost, towards the host and back. By the shell
+# that made it far: no other one can wait for the line's end.
 cluster_near() { # N
     local pid
 
     read -r pid <"$CLUSTER_DIR/host$1/line.pid"
     kill "$pid" # its cards end with it
-    wait "$pid" || true
+    wait "$pid"
     rm "$CLUSTER_DIR/host$1/line.pid"
     ip -n "$CLUSTER_TAG-h$1" address add "$CLUSTER_NET.$1/24" dev eth0
     ip -n "$CLUSTER_TAG-h$1" link set eth0 up
