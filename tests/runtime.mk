@@ -43,6 +43,7 @@ UNIT_TESTS += \
 
 # What plays agent and launcher.
 EXTRA_LTLIBRARIES = tests/unit/libtestjob.la
+CLEANFILES += tests/unit/libtestjob.la # automake cleans no such one
 tests_unit_libtestjob_la_SOURCES = tests/unit/testjob.c tests/unit/testjob.h
 tests_unit_libtestjob_la_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
