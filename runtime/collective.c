@@ -74,7 +74,8 @@ static bool shows_few(const struct dt_comm *c, size_t bytes)
 static dt_result_t all_reduce_few(struct dt_comm *c, struct dt_call *call, const void *in,
                                   void *out)
 {
-    dt_comm_count(c, call, DT_CALL_ALL_REDUCE);
+    call->kind = DT_CALL_ALL_REDUCE;
+    dt_comm_count(c, call);
     dt_shm_show_few(&c->shm, call, in);
     dt_comm_note(c, call);
     dt_ring_show(c->shm.ring);
@@ -262,11 +263,6 @@ dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t coun
 
 /* ---- those that give ranks parts of their own ---- */
 
-static dt_result_t no_memory(struct dt_comm *c)
-{
-    return dt_trouble(&c->trouble, DT_ERR_NOMEM, (uint32_t)c->world->rank);
-}
-
 /* Whether hosts fold parts for those who are to have them, of so much at a time. What is less comes
  * as quickly by an all-reduce, with a place for what a rank is not to have. */
 static bool moves_parts(const struct dt_comm *c, size_t bytes)
@@ -301,7 +297,7 @@ static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const v
     if (c->rank != call->root) {
         aside = malloc(bytes + 1);
         if (!aside)
-            return no_memory(c);
+            return dt_comm_no_memory(c);
     }
     r = all_reduce(c, call, NULL, in, aside ? aside : out);
     free(aside);
@@ -335,7 +331,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
                           bytes * (size_t)c->size);
     all = malloc(bytes * (size_t)c->size + 1);
     if (!all)
-        return no_memory(c);
+        return dt_comm_no_memory(c);
     whole.count *= (size_t)c->size;
     whole.options = (uint64_t)c->size;
     r = all_reduce(c, &whole, NULL, in, all);

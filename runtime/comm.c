@@ -122,9 +122,8 @@ static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_
     return r;
 }
 
-void dt_comm_count(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
+void dt_comm_count(struct dt_comm *c, struct dt_call *call)
 {
-    call->kind = (uint8_t)kind;
     call->number = ++c->calls;
 }
 
@@ -146,7 +145,7 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
         if (r != DT_OK)
             return r;
     }
-    dt_comm_count(c, call, kind);
+    dt_comm_count(c, call);
     if (c->failed != DT_OK)
         return dt_error_again(&c->error);
     dt_comm_note(c, call);
@@ -167,4 +166,9 @@ static bool is_over_elsewhere(const struct dt_comm *c, const struct dt_call *cal
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
 {
     return end(c, call, is_over_elsewhere(c, call, r) ? DT_OK : r);
+}
+
+dt_result_t dt_comm_no_memory(struct dt_comm *c)
+{
+    return dt_trouble(&c->trouble, DT_ERR_NOMEM, (uint32_t)c->world->rank);
 }

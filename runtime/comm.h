@@ -67,11 +67,13 @@ struct dt_comm {
  * kind and number; end takes what came of it, and says in dt_last_error what went wrong. */
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind);
 /* What begin does while no ranks are joining, and nothing has failed or been stopped: gives the
- * call its kind and number; tells the agent and the recorder. Only the first has to come before
+ * call its number; tells the agent and the recorder. Only the first has to come before
  * others are shown anything, but both before anybody is waited for. */
-void dt_comm_count(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind);
+void dt_comm_count(struct dt_comm *c, struct dt_call *call);
 void dt_comm_note(struct dt_comm *c, const struct dt_call *call);
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r);
+/* What ends a call for which this rank lacks memory. */
+dt_result_t dt_comm_no_memory(struct dt_comm *c);
 
 /* Whether this rank speaks for its host with the others. */
 static inline bool dt_comm_leads(const struct dt_comm *c)

@@ -103,7 +103,7 @@ static dt_result_t all_to_all_from_copy(struct dt_comm *c, const struct dt_call 
     dt_result_t r;
 
     if (!in)
-        return dt_trouble(&c->trouble, DT_ERR_NOMEM, (uint32_t)c->world->rank);
+        return dt_comm_no_memory(c);
     memcpy(in, buf, bytes);
     r = all_to_all(c, call, in, blocks, buf, blocks);
     free(in);
