@@ -37,6 +37,13 @@ dtrun_start() {
     BACKGROUND=$!
 }
 
+# What stands between dtrun and libuv, of tests/fake, goes into preload.
+preload_into_libuv() { # NAME
+    preload="$DTRUN_BUILD/tests/fake/.libs/lib$1.so"
+    [ -e "$preload" ] || skip "built without shared libraries"
+    case "$(ldd "$DTRUN")" in *libuv*) ;; *) skip "dtrun has libuv inside" ;; esac
+}
+
 # Waits for the one in the background.
 dtrun_wait() {
     local pid="$BACKGROUND"

@@ -258,10 +258,8 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
 }
 
 @test "a minute after a rank has ended with 0, dtrun says once who has ended and who has not" {
-    haste="$DTRUN_BUILD/tests/fake/.libs/libhaste.so"
-    [ -e "$haste" ] || skip "built without shared libraries"
-    case "$(ldd "$DTRUN")" in *libuv*) ;; *) skip "dtrun has libuv inside" ;; esac
-    LD_PRELOAD="$haste" dtrun_start --unset LD_PRELOAD -np 4 sh -c "$UNEVEN"
+    preload_into_libuv haste
+    LD_PRELOAD="$preload" dtrun_start --unset LD_PRELOAD -np 4 sh -c "$UNEVEN"
     await has_line "a rank ended" "$ERR"
     err_has "dtrun: a rank ended with 0 60 s ago; ended: 0; still running: 1-3 (--exit-grace SECONDS ends such a job)"
     err_lines 1
@@ -269,7 +267,7 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     dtrun_wait
     code_is 143
     # ranks of the library do not wait for one that has ended: a minute is 1.5 s here
-    LD_PRELOAD="$haste" dtrun --unset LD_PRELOAD -np 2 sh -c '"$0"; [ $DTRUN_RANK = 0 ] || sleep 3' "$RANK/steps"
+    LD_PRELOAD="$preload" dtrun --unset LD_PRELOAD -np 2 sh -c '"$0"; [ $DTRUN_RANK = 0 ] || sleep 3' "$RANK/steps"
     code_is 0
     err_is_empty
     clean

@@ -83,6 +83,17 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     clean
 }
 
+@test "10: SIGINT at the instant in which an agent has been started" {
+    preload_into_libuv impatient
+    printf '#!/bin/sh\nexec sleep 600\n' >agent # does not end by itself when its channel does
+    chmod +x agent
+    LD_PRELOAD="$preload" DTRUN_AGENT="$T/agent" dtrun_start -np 2 true
+    dtrun_wait
+    code_is 130
+    err_has "dtrun: interrupted by SIGINT"
+    clean
+}
+
 @test "12: SIGTERM: TERM to the ranks, code 143" {
     dtrun_start -np 3 sh -c "$PATIENT"
     out_has 3 ready
