@@ -219,10 +219,21 @@ static size_t compare_folded(const struct comparison *c, const double *want, siz
     return wrong;
 }
 
+/* The elements of rank's input that stand before a block. */
+static size_t before(const struct dt_perf_op *op, int rank, int block, int n, size_t count)
+{
+    size_t elements = 0;
+
+    for (int i = 0; i < block; i++)
+        elements += dt_perf_part(op, rank, i, n, count);
+    return elements;
+}
+
 size_t dt_perf_wrong(const struct dt_perf_op *op, const struct dt_perf_case *c, const void *result,
                      size_t count, int me, int n)
 {
-    size_t size = dt_dtype_size(c->dtype), period = 4 * (size_t)n, wrong = 0;
+    size_t period = 4 * (size_t)n, wrong = 0;
+    const char *got = result;
     double *want = op->reduces ? malloc(period * sizeof *want) : NULL;
 
     if (op->reduces && !want)
@@ -232,11 +243,12 @@ size_t dt_perf_wrong(const struct dt_perf_op *op, const struct dt_perf_case *c, 
     for (int block = 0; block < (op->many_out ? n : 1); block++) {
         struct dt_perf_source s = op->source(me, n, c->root, block);
         struct comparison x = { .dtype = c->dtype,
-                                .got = (const char *)result + (size_t)block * count * size,
-                                .from = (size_t)s.block * count,
-                                .count = count };
+                                .got = got,
+                                .from = before(op, s.rank, s.block, n, count),
+                                .count = dt_perf_part(op, s.rank, me, n, count) };
 
         wrong += op->reduces ? compare_folded(&x, want, period) : compare_moved(&x, s.rank);
+        got += x.count * dt_dtype_size(c->dtype);
     }
     free(want);
     return wrong;

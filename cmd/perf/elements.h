@@ -11,8 +11,8 @@
 /* Fills a rank's input, "elements" in all its blocks. */
 void dt_perf_fill(const struct dt_perf_op *op, const struct dt_perf_case *c, void *in,
                   size_t elements, int rank, int n);
-/* How many elements of a result of rank me, whose blocks have count each, are wrong. SIZE_MAX:
- * there was no memory to tell. */
+/* How many elements of a result of rank me, whose blocks have count in the mean, are wrong.
+ * SIZE_MAX: there was no memory to tell. */
 size_t dt_perf_wrong(const struct dt_perf_op *op, const struct dt_perf_case *c, const void *result,
                      size_t count, int me, int n);
 

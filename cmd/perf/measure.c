@@ -85,30 +85,66 @@ size_t dt_perf_bytes(const struct dt_perf_op *op, const struct dt_perf_case *c, 
 
 struct run {
     const struct dt_perf_op *op;
-    const struct dt_perf_case *c;
+    struct dt_perf_case c;
     const struct dt_perf_args *a;
-    void *in;
-    void *out;
+    char *in;
+    char *out;
     size_t count;
+    size_t *parts; /* what c.gives and c.takes are in; NULL: the parts are even */
 };
 
-static struct run run_of(const struct dt_perf_op *op, const struct dt_perf_case *c,
-                         const struct dt_perf_args *a, const struct dt_perf_buffers *b,
-                         size_t count, bool in_place)
+/* What this rank gives each, then what it takes from each. */
+static bool make_parts(struct run *r)
 {
-    size_t own = (size_t)dt_rank() * count * dt_dtype_size(c->dtype);
-    struct run r = { op, c, a, b->in, b->out, count };
+    int n = dt_size(), me = dt_rank();
 
-    if (in_place)
-        r.in = b->out + (op->place == DT_PERF_OWN_IN ? own : 0);
-    if (in_place && op->place == DT_PERF_OWN_OUT)
-        r.out = b->out + own;
-    return r;
+    if (!r->op->part)
+        return true;
+    r->parts = malloc(2 * sizeof *r->parts * (size_t)n);
+    if (!r->parts)
+        return false;
+    for (int i = 0; i < n; i++) {
+        r->parts[i] = dt_perf_part(r->op, me, i, n, r->count);
+        r->parts[n + i] = dt_perf_part(r->op, i, me, n, r->count);
+    }
+    r->c.gives = r->parts;
+    r->c.takes = r->parts + n;
+    return true;
+}
+
+/* Where this rank's block begins in a buffer of all ranks' blocks, in bytes. */
+static size_t before_own(const struct run *r)
+{
+    size_t elements = 0;
+
+    for (int i = 0; i < dt_rank(); i++)
+        elements += dt_perf_part(r->op, i, i, dt_size(), r->count);
+    return elements * dt_dtype_size(r->c.dtype);
+}
+
+static dt_result_t begin(struct run *r, const struct dt_perf_op *op, const struct dt_perf_case *c,
+                         const struct dt_perf_buffers *b, size_t count)
+{
+    *r = (struct run){ .op = op, .c = *c, .in = b->in, .out = b->out, .count = count };
+    return make_parts(r) ? DT_OK : DT_ERR_NOMEM;
+}
+
+static void end(struct run *r)
+{
+    free(r->parts);
+}
+
+static void put_in_place(struct run *r)
+{
+    char *whole = r->out;
+
+    r->in = whole + (r->op->place == DT_PERF_OWN_IN ? before_own(r) : 0);
+    r->out = whole + (r->op->place == DT_PERF_OWN_OUT ? before_own(r) : 0);
 }
 
 static dt_result_t call(const struct run *r)
 {
-    return r->op->run(r->c, r->in, r->out, r->count);
+    return r->op->run(&r->c, r->in, r->out, r->count);
 }
 
 /* ---- measuring ---- */
@@ -169,17 +205,18 @@ static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_fi
 
 static dt_result_t verify(const struct run *r, bool in_place, size_t *wrong)
 {
-    size_t of_block = r->count * dt_dtype_size(r->c->dtype);
-    bool has = !r->op->root_alone || dt_rank() == r->c->root;
+    int me = dt_rank(), n = dt_size();
+    bool has = !r->op->root_alone || me == r->c.root;
+    size_t block = dt_perf_part(r->op, me, me, n, r->count); /* where the input is that alone */
     double sum = 0;
     dt_result_t result;
 
     if (!in_place)
-        memset(r->out, 0, of_block * blocks(r->op->many_out));
-    dt_perf_fill(r->op, r->c, r->in, r->count * blocks(r->op->many_in), dt_rank(), dt_size());
+        memset(r->out, 0, dt_perf_bytes(r->op, &r->c, r->count));
+    dt_perf_fill(r->op, &r->c, r->in, r->op->many_in ? r->count * (size_t)n : block, me, n);
     result = call(r);
     if (result == DT_OK && has)
-        sum = (double)dt_perf_wrong(r->op, r->c, r->out, r->count, dt_rank(), dt_size());
+        sum = (double)dt_perf_wrong(r->op, &r->c, r->out, r->count, me, n);
     if (result == DT_OK)
         result = agree(&sum, DT_SUM);
     *wrong = (size_t)sum;
@@ -190,8 +227,8 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
                             const struct dt_perf_args *a, const struct dt_perf_buffers *b,
                             size_t count, bool in_place, struct dt_perf_figures *f)
 {
-    struct run r = run_of(op, c, a, b, count, in_place);
     size_t bytes = dt_perf_bytes(op, c, count);
+    struct run r;
     dt_result_t result;
     int n = 0;
 
@@ -201,7 +238,12 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
     /* Zeros stay zeros, however often they are folded in place. */
     memset(b->in, 0, bytes);
     memset(b->out, 0, bytes);
-    result = iterations(&r, &n);
+    result = begin(&r, op, c, b, count);
+    r.a = a;
+    if (in_place)
+        put_in_place(&r);
+    if (result == DT_OK)
+        result = iterations(&r, &n);
     if (result == DT_OK)
         result = repeat(&r, n, &f->us);
     if (result == DT_OK)
@@ -210,6 +252,7 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
         result = percentiles(&r, n, f);
     if (result == DT_OK && a->check)
         result = verify(&r, in_place, &f->wrong);
+    end(&r);
     return result;
 }
 
@@ -217,10 +260,13 @@ dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_ca
                             const struct dt_perf_buffers *b, size_t count, int times,
                             double late_us, double *us)
 {
-    struct run r = { op, c, NULL, b->in, b->out, count };
-    dt_result_t result = dt_barrier(DT_WORLD);
-    double start = now_us();
+    struct run r;
+    dt_result_t result = begin(&r, op, c, b, count);
+    double start;
 
+    if (result == DT_OK)
+        result = dt_barrier(DT_WORLD);
+    start = now_us();
     for (int i = 0; i < times && result == DT_OK; i++) {
         double begin = now_us();
 
@@ -229,6 +275,7 @@ dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_ca
         result = call(&r);
     }
     *us = (now_us() - start) / times - late_us;
+    end(&r);
     return result == DT_OK ? agree(us, DT_MAX) : result;
 }
 

@@ -22,7 +22,8 @@ struct dt_perf_buffers {
 bool dt_perf_buffers_make(struct dt_perf_buffers *b, const struct dt_perf_args *a);
 void dt_perf_buffers_free(struct dt_perf_buffers *b);
 
-/* The elements of a block when the larger buffer has up to so many bytes. */
+/* The elements of a block, or of a v form's in the mean, when the larger buffer has up to so many
+ * bytes. */
 size_t dt_perf_count(const struct dt_perf_op *op, const struct dt_perf_case *c, size_t bytes);
 /* The bytes of the larger buffer. */
 size_t dt_perf_bytes(const struct dt_perf_op *op, const struct dt_perf_case *c, size_t count);

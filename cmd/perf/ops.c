@@ -73,6 +73,46 @@ static double whole(int n, int hosts)
     return hosts > 1;
 }
 
+/* ---- how uneven parts are ---- */
+
+/* What the parts before this one add up to, of n that grow as 0 to n - 1 do, together n * count. */
+static size_t shares_before(int part, int n, size_t count)
+{
+    size_t others = (size_t)n - 1, pairs = (size_t)part * (size_t)(part - 1);
+
+    return count / others * pairs + count % others * pairs / others;
+}
+
+static size_t share(int part, int n, size_t count)
+{
+    if (n == 1)
+        return count;
+    return shares_before(part + 1, n, count) - shares_before(part, n, count);
+}
+
+static size_t by_giver(int from, int to, int n, size_t count)
+{
+    (void)to;
+    return share(from, n, count);
+}
+
+static size_t by_taker(int from, int to, int n, size_t count)
+{
+    (void)from;
+    return share(to, n, count);
+}
+
+/* Every rank gives as much as it takes in all, but two ranks do not give each other as much. */
+static size_t by_distance(int from, int to, int n, size_t count)
+{
+    return share((to - from + n) % n, n, count);
+}
+
+size_t dt_perf_part(const struct dt_perf_op *op, int from, int to, int n, size_t count)
+{
+    return op->part ? op->part(from, to, n, count) : count;
+}
+
 /* ---- who has what ---- */
 
 static struct dt_perf_source from_root(int me, int n, int root, int block)
@@ -141,9 +181,23 @@ static dt_result_t all_gather(const struct dt_perf_case *c, const void *in, void
     return dt_all_gather(c->comm, in, out, count, c->dtype);
 }
 
+static dt_result_t all_gatherv(const struct dt_perf_case *c, const void *in, void *out,
+                               size_t count)
+{
+    (void)count;
+    return dt_all_gatherv(c->comm, in, out, c->takes, c->dtype);
+}
+
 static dt_result_t all_to_all(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
     return dt_all_to_all(c->comm, in, out, count, c->dtype);
+}
+
+static dt_result_t all_to_allv(const struct dt_perf_case *c, const void *in, void *out,
+                               size_t count)
+{
+    (void)count;
+    return dt_all_to_allv(c->comm, in, c->gives, out, c->takes, c->dtype);
 }
 
 static dt_result_t gather(const struct dt_perf_case *c, const void *in, void *out, size_t count)
@@ -151,9 +205,21 @@ static dt_result_t gather(const struct dt_perf_case *c, const void *in, void *ou
     return dt_gather(c->comm, in, out, count, c->dtype, c->root);
 }
 
+static dt_result_t gatherv(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    (void)count;
+    return dt_gatherv(c->comm, in, c->gives[c->root], out, c->takes, c->dtype, c->root);
+}
+
 static dt_result_t scatter(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
     return dt_scatter(c->comm, in, out, count, c->dtype, c->root);
+}
+
+static dt_result_t scatterv(const struct dt_perf_case *c, const void *in, void *out, size_t count)
+{
+    (void)count;
+    return dt_scatterv(c->comm, in, c->gives, out, c->takes[c->root], c->dtype, c->root);
 }
 
 /* To the next rank and from the one before. Each call waits for its peer: were all to send first,
@@ -216,6 +282,15 @@ static const struct dt_perf_op ops[] = {
       .moved = one_whole_and_all,
       .leaves = other_hosts_part,
       .run = all_gather },
+    { .name = "all_gatherv",
+      .many_out = true,
+      .place = DT_PERF_OWN_IN,
+      .part = by_giver,
+      .source = from_each,
+      .bus_factor = all_but_own,
+      .moved = one_whole_and_all,
+      .leaves = other_hosts_part,
+      .run = all_gatherv },
     { .name = "reduce_scatter",
       .reduces = true,
       .many_in = true,
@@ -233,6 +308,16 @@ static const struct dt_perf_op ops[] = {
       .moved = every_buffer_whole,
       .leaves = other_hosts_part_of_each,
       .run = all_to_all },
+    { .name = "all_to_allv",
+      .many_in = true,
+      .many_out = true,
+      .place = DT_PERF_NO_PLACE,
+      .part = by_distance,
+      .source = from_each_for_me,
+      .bus_factor = all_but_own,
+      .moved = every_buffer_whole,
+      .leaves = other_hosts_part_of_each,
+      .run = all_to_allv },
     { .name = "gather",
       .has_root = true,
       .root_alone = true,
@@ -243,6 +328,17 @@ static const struct dt_perf_op ops[] = {
       .moved = once_through,
       .leaves = other_hosts_part,
       .run = gather },
+    { .name = "gatherv",
+      .has_root = true,
+      .root_alone = true,
+      .many_out = true,
+      .place = DT_PERF_OWN_IN,
+      .part = by_giver,
+      .source = from_each,
+      .bus_factor = all_but_own,
+      .moved = once_through,
+      .leaves = other_hosts_part,
+      .run = gatherv },
     { .name = "scatter",
       .has_root = true,
       .many_in = true,
@@ -252,6 +348,16 @@ static const struct dt_perf_op ops[] = {
       .moved = once_through,
       .leaves = other_hosts_part,
       .run = scatter },
+    { .name = "scatterv",
+      .has_root = true,
+      .many_in = true,
+      .place = DT_PERF_OWN_OUT,
+      .part = by_taker,
+      .source = from_root_for_me,
+      .bus_factor = all_but_own,
+      .moved = once_through,
+      .leaves = other_hosts_part,
+      .run = scatterv },
     { .name = "sendrecv",
       .place = DT_PERF_NO_PLACE,
       .source = from_the_one_before,

@@ -1,8 +1,8 @@
 /* The collectives that dtrun-perf measures: how each is called, who has what of it, and how its
  * bandwidths are counted (nccl-tests, doc/PERFORMANCE.md). One table.
  *
- * Buffers are one or more blocks of "count" elements. The larger of the two buffers is the size
- * that the table shows, as nccl-tests counts. */
+ * Buffers are one or more blocks, of "count" elements, or in the v forms of so many in the mean.
+ * The larger of the two buffers is the size that the table shows, as nccl-tests counts. */
 #ifndef DT_CMD_PERF_OPS_H
 #define DT_CMD_PERF_OPS_H
 
@@ -24,6 +24,8 @@ struct dt_perf_case { /* what is measured */
     dt_dtype_t dtype;
     dt_op_t op;
     int root;
+    const size_t *gives; /* the elements of this rank's blocks for each rank, */
+    const size_t *takes; /* and of each rank's block for this one; for the v forms alone */
 };
 
 struct dt_perf_source { /* of a block of a result */
@@ -40,12 +42,17 @@ struct dt_perf_op {
     bool many_in;    /* the input has a block for each rank, not one; likewise the output */
     bool many_out;
     enum dt_perf_place place;
+    size_t (*part)(int from, int to, int n, size_t count); /* of a v form; see dt_perf_part */
     struct dt_perf_source (*source)(int me, int n, int root, int block); /* of the result */
     double (*bus_factor)(int n); /* bus bandwidth by algorithm bandwidth, for n ranks */
     double (*moved)(int n); /* bytes read and written by all ranks of a host together, by size */
     double (*leaves)(int n, int hosts); /* bytes that leave or enter a host at least, by size */
     dt_result_t (*run)(const struct dt_perf_case *c, const void *in, void *out, size_t count);
 };
+
+/* The elements of the block that one of n ranks has for another, where they are count in the mean.
+ */
+size_t dt_perf_part(const struct dt_perf_op *op, int from, int to, int n, size_t count);
 
 /* By its name, however it is written: allreduce, all-reduce and all_reduce_perf are one. NULL:
  * none.

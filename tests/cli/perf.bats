@@ -62,10 +62,14 @@ measure_all() { # the rows: types by operations by roots
     measured 252 reduce
     measured 36 broadcast
     measured 12 all-gather
+    measured 12 allgatherv
     measured 84 reducescatter
     measured 12 all_to_all
+    measured 12 all_to_allv
     measured 36 gather_perf
+    measured 36 gatherv
     measured 36 Scatter
+    measured 36 scatterv
     measured 12 sendrecv
     measured 1 barrier
 }

@@ -52,10 +52,46 @@ static void fold_block(const struct dt_perf_case *c, int n, size_t at, bool by_p
     dt_fold(&f, c->dtype, c->op);
 }
 
+/* The elements of rank's input before a block of it. */
+static size_t before(const struct dt_perf_op *op, int rank, int block, int n)
+{
+    size_t elements = 0;
+
+    for (int i = 0; i < block; i++)
+        elements += dt_perf_part(op, rank, i, n, COUNT);
+    return elements;
+}
+
+static void scatter_unevenly(const struct dt_perf_op *op, const struct dt_perf_case *c, int me,
+                             int n)
+{
+    size_t size = dt_dtype_size(c->dtype);
+
+    memcpy(result, in[c->root] + before(op, c->root, me, n) * size,
+           dt_perf_part(op, c->root, me, n, COUNT) * size);
+}
+
+/* Of every rank the only block that it has, or the one that is for me. */
+static void collect_unevenly(const struct dt_perf_op *op, const struct dt_perf_case *c, int me,
+                             int n)
+{
+    size_t size = dt_dtype_size(c->dtype), at = 0;
+
+    for (int i = 0; i < n; i++) {
+        size_t elements = dt_perf_part(op, i, me, n, COUNT);
+
+        memcpy(result + at * size, in[i] + (op->many_in ? before(op, i, me, n) : 0) * size,
+               elements * size);
+        at += elements;
+    }
+}
+
 /* Does the collective as rank me sees it. */
-static void do_it(const char *name, const struct dt_perf_case *c, int me, int n, bool by_pairs)
+static void do_it(const struct dt_perf_op *op, const struct dt_perf_case *c, int me, int n,
+                  bool by_pairs)
 {
     size_t block = COUNT * dt_dtype_size(c->dtype);
+    const char *name = op->name;
 
     if (strcmp(name, "all_reduce") == 0 || strcmp(name, "reduce") == 0)
         fold_block(c, n, 0, by_pairs);
@@ -67,6 +103,10 @@ static void do_it(const char *name, const struct dt_perf_case *c, int me, int n,
         memcpy(result, in[c->root] + (size_t)me * block, block);
     else if (strcmp(name, "sendrecv") == 0)
         memcpy(result, in[(me + n - 1) % n], block);
+    else if (strcmp(name, "scatterv") == 0)
+        scatter_unevenly(op, c, me, n);
+    else if (op->part)
+        collect_unevenly(op, c, me, n);
     for (size_t i = 0; i < (size_t)n; i++) {
         if (strcmp(name, "all_to_all") == 0)
             memcpy(result + i * block, in[i] + (size_t)me * block, block);
@@ -79,8 +119,8 @@ static void do_it(const char *name, const struct dt_perf_case *c, int me, int n,
 static void spoil_and_count(const struct dt_perf_op *op, const struct dt_perf_case *c, int me,
                             int n)
 {
-    size_t size = dt_dtype_size(c->dtype), elements = COUNT * (op->many_out ? (size_t)n : 1);
-    size_t spoilt = 0;
+    size_t size = dt_dtype_size(c->dtype), spoilt = 0;
+    size_t elements = op->many_out ? COUNT * (size_t)n : dt_perf_part(op, c->root, me, n, COUNT);
 
     for (size_t i = me % 3; i < elements; i += 3) {
         result[i * size + size - 1] ^= 4;
@@ -91,13 +131,13 @@ static void spoil_and_count(const struct dt_perf_op *op, const struct dt_perf_ca
 
 static void try_case(const struct dt_perf_op *op, const struct dt_perf_case *c, int n)
 {
-    size_t elements = COUNT * (op->many_in ? (size_t)n : 1);
+    size_t elements = COUNT * (op->many_in || op->part ? (size_t)n : 1); /* enough */
 
     for (int rank = 0; rank < n; rank++)
         dt_perf_fill(op, c, in[rank], elements, rank, n);
     for (int me = 0; me < n; me += 1 + n / 3) {
         for (int by_pairs = 0; by_pairs < 2; by_pairs++) {
-            do_it(op->name, c, me, n, by_pairs);
+            do_it(op, c, me, n, by_pairs);
             assert_int_equal(dt_perf_wrong(op, c, result, COUNT, me, n), 0);
         }
         spoil_and_count(op, c, me, n);
@@ -115,8 +155,9 @@ static void wrong_elements_are_counted_exactly(void **state)
 
             for (int type = 0; type < DT_DTYPE_MAX && !op->empty; type++) {
                 for (int o = 0; o < (op->reduces ? DT_OP_MAX : 1); o++) {
-                    struct dt_perf_case c = { DT_WORLD, (dt_dtype_t)type, (dt_op_t)o,
-                                              sizes[i] / 2 };
+                    struct dt_perf_case c = { .dtype = (dt_dtype_t)type,
+                                              .op = (dt_op_t)o,
+                                              .root = sizes[i] / 2 };
 
                     if (dt_op_applies(c.op, c.dtype))
                         try_case(op, &c, sizes[i]);
@@ -126,9 +167,39 @@ static void wrong_elements_are_counted_exactly(void **state)
     }
 }
 
+/* In the v forms, whatever the mean. */
+static void parts_are_uneven_and_add_up(void **state)
+{
+    enum { N = 7 };
+
+    (void)state;
+    for (size_t k = 0; dt_perf_op_at(k); k++) {
+        const struct dt_perf_op *op = dt_perf_op_at(k);
+
+        for (size_t count = 0; count < 40 && op->part; count++) {
+            size_t given = 0, taken = 0, most = 0;
+
+            for (int i = 0; i < N; i++) {
+                size_t gives = dt_perf_part(op, 2, i, N, count);
+                size_t takes = dt_perf_part(op, i, 2, N, count);
+
+                given += gives;
+                taken += takes;
+                most = gives > most ? gives : takes > most ? takes : most;
+            }
+            assert_true(!op->many_in || given == N * count);
+            assert_true(!op->many_out || taken == N * count);
+            assert_true(count < N ? most >= count : most > count + count / 2);
+        }
+    }
+    assert_int_equal(dt_perf_part(dt_perf_op_find("all_gatherv"), 0, 1, N, 40), 0);
+    assert_int_equal(dt_perf_part(dt_perf_op_find("all_to_allv"), 1, 1, N, 40), 0);
+    assert_int_equal(dt_perf_part(dt_perf_op_find("scatterv"), 0, 0, 1, 40), 40);
+}
+
 static void a_block_of_another_rank_is_wrong(void **state)
 {
-    const struct dt_perf_case c = { DT_WORLD, DT_U8, DT_SUM, 0 };
+    const struct dt_perf_case c = { .dtype = DT_U8, .op = DT_SUM };
     const struct dt_perf_op *op = dt_perf_op_find("all_gather");
 
     (void)state;
@@ -353,6 +424,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("21", wrong_elements_are_counted_exactly),
+        cmocka_unit_test(parts_are_uneven_and_add_up),
         cmocka_unit_test(a_block_of_another_rank_is_wrong),
         cmocka_unit_test(names_are_found_however_they_are_written),
         cmocka_unit_test(a_cut_gives_each_way_its_sizes),
