@@ -72,9 +72,11 @@ tests_unit_config_SOURCES = tests/unit/config.c tests/unit/rankcheck.h
 tests_unit_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_config_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_blame_SOURCES = tests/unit/blame.c tests/unit/rankcheck.h
+tests_unit_blame_SOURCES = tests/unit/blame.c tests/unit/faults.c tests/unit/faults.h \
+	tests/unit/rankcheck.h
 tests_unit_blame_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_blame_LDADD = $(TESTJOB_LIBS)
+tests_unit_blame_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_dump_SOURCES = tests/unit/dump.c tests/unit/rankcheck.h
 tests_unit_dump_CPPFLAGS = $(TESTJOB_CPPFLAGS)

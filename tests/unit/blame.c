@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/context.h"
+#include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -173,11 +175,83 @@ static void a_death_is_told_with_its_host(void **state)
     assert_int_equal(result.ranks[1].status, 0);
 }
 
+/* ---- rank 1 has no memory for the copy that a call takes; the others wait for it there ---- */
+
+static dt_result_t all_to_all_in_place(dt_comm_t *comm, int rank, float *x, float *y)
+{
+    return dt_all_to_all(comm, rank == 1 ? DT_IN_PLACE : x, y, 2, DT_F32);
+}
+
+static dt_result_t all_to_allv_in_place(dt_comm_t *comm, int rank, float *x, float *y)
+{
+    const size_t counts[] = { 1, 1, 1 };
+
+    return dt_all_to_allv(comm, rank == 1 ? DT_IN_PLACE : x, counts, y, counts, DT_F32);
+}
+
+static dt_result_t reduce_to_another(dt_comm_t *comm, int rank, float *x, float *y)
+{
+    (void)rank;
+    return dt_reduce(comm, x, y, 2, DT_F32, DT_SUM, 0);
+}
+
+static dt_result_t reduce_scatter(dt_comm_t *comm, int rank, float *x, float *y)
+{
+    (void)rank;
+    return dt_reduce_scatter(comm, x, y, 2, DT_F32, DT_SUM);
+}
+
+static const struct copying {
+    const char *operation, *hosts, *why;
+    dt_result_t (*call)(dt_comm_t *comm, int rank, float *x, float *y);
+} copyings[] = {
+    { "all-to-all", "3", "rank 1 (host0) failed: out of memory", all_to_all_in_place },
+    { "all-to-all", "1 2", "rank 1 (host1) failed: out of memory", all_to_all_in_place },
+    { "all-to-allv", "2 1", "rank 1 (host0) failed: out of memory", all_to_allv_in_place },
+    { "reduce", "1 1 1", "rank 1 (host1) failed: out of memory", reduce_to_another },
+    { "reduce-scatter", "2 1", "rank 1 (host0) failed: out of memory", reduce_scatter },
+};
+
+static int lack_memory(int rank, void *arg)
+{
+    static const struct fault fault = { "malloc", ENOMEM, false };
+    const struct copying *copying = arg;
+    dt_error_info_t info = { .size = sizeof info };
+    dt_comm_t *comm;
+    float x[6] = { 0 }, y[6] = { 0 };
+
+    NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(copying->call(comm, 0, x, y) == DT_OK); /* all that it takes is there but the copy */
+    if (rank == 1)
+        faults_arm(&fault, 1);
+    NEED(copying->call(comm, rank, x, y) == DT_ERR_NOMEM);
+    faults_disarm();
+    NEED(dt_last_error_info(&info) == DT_OK && info.code == DT_ERR_NOMEM && info.rank == 1);
+    NEED(strcmp(info.operation, copying->operation) == 0 && info.call == 3);
+    NEED(strcmp(info.comm, "0.1") == 0 && strstr(info.message, copying->why));
+    NEED(dt_barrier(comm) == DT_ERR_NOMEM && dt_comm_free(comm) == DT_ERR_NOMEM);
+    NEED(dt_barrier(DT_WORLD) == DT_OK && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void who_has_no_memory_for_a_copy_is_told_to_all(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof copyings / sizeof *copyings; i++) {
+        struct copying copying = copyings[i];
+        struct testjob_plan plan = { .hosts = copying.hosts, .body = lack_memory, .arg = &copying };
+
+        if (testjob_pass(&plan) != 0)
+            fail_msg("%s on %s", copying.operation, copying.hosts);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_failure_names_rank_host_call_and_operation),
         cmocka_unit_test(a_death_is_told_with_its_host),
+        cmocka_unit_test(who_has_no_memory_for_a_copy_is_told_to_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
