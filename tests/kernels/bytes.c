@@ -2,17 +2,29 @@
  * bytes of many results. Builds for different processors must print the same (kernels.bats compares
  * them), so inputs are made of bits, without any arithmetic on floating-point numbers.
  *
- * usage: bytes          the names of the sets that this processor has
- *        bytes SET      their bytes */
+ * usage: bytes            the names of the sets that this processor has
+ *        bytes SET WIDTH  its bytes; no set that it is compared with has wider vectors */
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "runtime/host/reduce.h"
 
-enum { SOURCES = 8, LONGEST = 1037, SHORT = 40, ROOM = (LONGEST + 8) * 8 };
+enum { SOURCES = 8, LONGEST = 1037, ROOM = (LONGEST + 8) * 8 };
 
-static const size_t longer[] = { 63, 64, 65, 127, 129, 255, 256, 257, 512, LONGEST };
+static const size_t larger[] = { 255, 256, 257, 512, LONGEST };
+
+static size_t width; /* of a vector, in bytes */
+
+/* Of how many elements every count is tried: two rounds of four vectors, which are folded side by
+ * side, and what can be left over then, or more. bytes: of an element in a vector. */
+static size_t every_count_to(size_t bytes)
+{
+    size_t two_rounds = 2 * 4 * width / bytes;
+
+    return (two_rounds > 128 ? two_rounds : 128) + 2;
+}
 
 static uint64_t state;
 
@@ -130,14 +142,15 @@ typedef uint64_t (*once_f)(uint64_t h, dt_dtype_t t, dt_op_t op, size_t n, size_
 
 static void print(const char *what, const char *of, once_f once, dt_dtype_t t, dt_op_t op)
 {
+    size_t last = every_count_to(once == pack_once ? 1 : dt_dtype_size(t));
     uint64_t h = 0xcbf29ce484222325U;
 
     state = 88172645463325252U;
     for (size_t n = 2; n <= SOURCES; n += n == 3 ? 5 : 1) {
-        for (size_t count = 0; count <= SHORT; count++)
+        for (size_t count = 0; count <= last; count++)
             h = once(h, t, op, n, count);
-        for (size_t i = 0; i < sizeof longer / sizeof *longer; i++)
-            h = once(h, t, op, n, longer[i]);
+        for (size_t i = 0; i < sizeof larger / sizeof *larger; i++)
+            h = once(h, t, op, n, larger[i]);
     }
     printf("%s %s %016llx\n", what, of, (unsigned long long)h);
 }
@@ -151,6 +164,11 @@ int main(int argc, char **argv)
     if (argc == 1) {
         puts(dt_reduce_choices(names, sizeof names));
         return 0;
+    }
+    width = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+    if (width == 0 || every_count_to(1) > LONGEST) {
+        fprintf(stderr, "usage: bytes [SET WIDTH]\n");
+        return 2;
     }
     if (!dt_reduce_use(argv[1])) {
         fprintf(stderr, "bytes: this processor has no %s\n", argv[1]);
