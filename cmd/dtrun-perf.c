@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/perf/network.h"
 #include "cmd/perf/table.h"
 #include "cmd/perf/tune.h"
 #include "runtime/wire/env.h"
@@ -41,6 +42,7 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 struct session {
     const struct dt_perf_op *op;
     const struct dt_perf_args *a;
+    int hosts;
     struct dt_perf_buffers buffers;
     struct dt_perf_table table; /* rank 0's; all count what is wrong */
 };
@@ -49,13 +51,12 @@ struct session {
  * memory's time with the network's, what leaves each host. */
 static dt_result_t bound(const struct session *s, size_t bytes, double *us)
 {
-    const char *nodes = getenv(DT_ENV_NODES);
-    int hosts = nodes ? atoi(nodes) : 1, ranks = dt_size();
-    double per_byte, gbits = s->a->link;
+    double per_byte, gbits = s->table.network;
+    int ranks = dt_size();
     dt_result_t r;
 
-    if (hosts > 1) {
-        *us = gbits > 0 ? s->op->leaves(ranks, hosts) * (double)bytes * 8e-3 / gbits : 0;
+    if (gbits > 0) {
+        *us = s->op->leaves(ranks, s->hosts) * (double)bytes * 8e-3 / gbits;
         return DT_OK;
     }
     r = dt_perf_memory_us(&s->buffers, bytes, &per_byte);
@@ -124,11 +125,25 @@ static dt_result_t measure_all(struct session *s)
     return r;
 }
 
+/* Does nothing where no data go between hosts. */
+static dt_result_t find_network(struct session *s)
+{
+    const char *nodes = getenv(DT_ENV_NODES);
+
+    s->hosts = nodes ? atoi(nodes) : 1;
+    if (s->hosts <= 1 || s->op->empty)
+        return DT_OK;
+    s->table.network = s->a->link;
+    return s->a->link > 0 ? DT_OK : dt_perf_network_gbits(&s->table.network);
+}
+
 static dt_result_t measure_job(struct session *s)
 {
     struct dt_perf_rank *ranks = calloc((size_t)dt_size(), sizeof *ranks);
     dt_result_t r = ranks ? gather_ranks(ranks) : DT_ERR_NOMEM;
 
+    if (r == DT_OK)
+        r = find_network(s);
     if (r == DT_OK)
         dt_perf_table_begin(&s->table, ranks);
     if (r == DT_OK)

@@ -48,6 +48,7 @@ cmd_dtrun_perf_SOURCES = \
 	cmd/perf/choice.c cmd/perf/choice.h \
 	cmd/perf/elements.c cmd/perf/elements.h \
 	cmd/perf/measure.c cmd/perf/measure.h \
+	cmd/perf/network.c cmd/perf/network.h \
 	cmd/perf/ops.c cmd/perf/ops.h \
 	cmd/perf/table.c cmd/perf/table.h \
 	cmd/perf/tune.c cmd/perf/tune.h \

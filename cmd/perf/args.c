@@ -195,7 +195,7 @@ void dt_perf_args_help(void)
         "                            accepted, so that command lines of nccl-tests work\n"
         "      --link GBITS          what a host's network carries each way, for %bound with "
         "several\n"
-        "                            hosts\n"
+        "                            hosts (measured)\n"
         "  -J, --json FILE           write JSON there, too; -: to standard output, and no table\n"
         "      --tune                instead: measure the sizes by which collectives choose their "
         "way,\n"

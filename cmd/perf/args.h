@@ -28,7 +28,7 @@ struct dt_perf_args {
     bool check;
     const char *json; /* where to; "-" instead of the table; or NULL */
     size_t offset;    /* bytes from an aligned address */
-    double link;      /* Gbit/s of a host's network, each way; 0: not given */
+    double link;      /* Gbit/s of a host's network, each way; 0: to be measured */
     enum dt_perf_average average;
     bool tune; /* instead; no collective */
     bool help;

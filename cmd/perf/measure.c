@@ -17,7 +17,7 @@ enum {
 
 static const double wanted_us = 1e5; /* of measuring, where the number of calls is ours to choose */
 
-static double now_us(void)
+double dt_perf_now_us(void)
 {
     struct timespec t;
 
@@ -152,11 +152,11 @@ static dt_result_t call(const struct run *r)
 static dt_result_t repeat(const struct run *r, int times, double *us)
 {
     dt_result_t result = dt_barrier(DT_WORLD);
-    double start = now_us();
+    double start = dt_perf_now_us();
 
     for (int i = 0; i < times && result == DT_OK; i++)
         result = call(r);
-    *us = (now_us() - start) / (times ? times : 1);
+    *us = (dt_perf_now_us() - start) / (times ? times : 1);
     return result;
 }
 
@@ -186,10 +186,10 @@ static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_fi
     dt_result_t result = us ? dt_barrier(DT_WORLD) : DT_ERR_NOMEM;
 
     for (int i = 0; i < n && result == DT_OK; i++) {
-        double start = now_us();
+        double start = dt_perf_now_us();
 
         result = call(r);
-        us[i] = now_us() - start;
+        us[i] = dt_perf_now_us() - start;
     }
     if (result == DT_OK) {
         dt_perf_sort(us, (size_t)n);
@@ -266,15 +266,15 @@ dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_ca
 
     if (result == DT_OK)
         result = dt_barrier(DT_WORLD);
-    start = now_us();
+    start = dt_perf_now_us();
     for (int i = 0; i < times && result == DT_OK; i++) {
-        double begin = now_us();
+        double begin = dt_perf_now_us();
 
-        while (late_us > 0 && dt_rank() == 0 && now_us() - begin < late_us)
+        while (late_us > 0 && dt_rank() == 0 && dt_perf_now_us() - begin < late_us)
             continue;
         result = call(&r);
     }
-    *us = (now_us() - start) / times - late_us;
+    *us = (dt_perf_now_us() - start) / times - late_us;
     end(&r);
     return result == DT_OK ? agree(us, DT_MAX) : result;
 }
@@ -283,12 +283,12 @@ dt_result_t dt_perf_memory_us(const struct dt_perf_buffers *b, size_t bytes, dou
 {
     int times = bytes < 1 << 20 ? 200 : 5;
     dt_result_t result = dt_barrier(DT_WORLD);
-    double start = now_us();
+    double start = dt_perf_now_us();
 
     for (int i = 0; i < times; i++) {
         memcpy(b->out, b->in, bytes);
         __asm__ volatile("" ::: "memory");
     }
-    *us_per_byte = bytes ? (now_us() - start) / times / (2.0 * (double)bytes) : 0;
+    *us_per_byte = bytes ? (dt_perf_now_us() - start) / times / (2.0 * (double)bytes) : 0;
     return result == DT_OK ? agree(us_per_byte, DT_MAX) : result;
 }

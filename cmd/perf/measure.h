@@ -12,6 +12,8 @@ struct dt_perf_figures {
     size_t wrong;    /* elements, of all ranks together */
 };
 
+double dt_perf_now_us(void); /* of a clock that never jumps */
+
 struct dt_perf_buffers {
     char *in;
     char *out;

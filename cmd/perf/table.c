@@ -26,6 +26,9 @@ static void head(const struct dt_perf_table *t, const struct dt_perf_rank *ranks
     for (int i = 0; i < t->ranks; i++)
         fprintf(t->text, "#  Rank %2d Group  0 Pid %6" PRId64 " on %10s device host memory\n", i,
                 ranks[i].pid, ranks[i].host);
+    if (t->network > 0)
+        fprintf(t->text, "#\n# network: %.4g Gbit/s each way, %s\n", t->network,
+                a->link > 0 ? "as --link says" : "measured");
     fprintf(
         t->text,
         "#\n#                                                              out-of-place        "
@@ -36,14 +39,25 @@ static void head(const struct dt_perf_table *t, const struct dt_perf_rank *ranks
         "   (us)  (GB/s)  (GB/s)             (us)    (us)     (%%)\n");
 }
 
+static void json_head(const struct dt_perf_table *t)
+{
+    fprintf(t->json,
+            "{\"version\": \"%d.%d.%d\", \"collective\": \"%s\", \"ranks\": %d, \"network\": ",
+            DT_VERSION_MAJOR, DT_VERSION_MINOR, DT_VERSION_PATCH, t->op->name, t->ranks);
+    if (t->network > 0)
+        fprintf(t->json, "{\"gbits\": %.6g, \"measured\": %s}", t->network,
+                t->args->link > 0 ? "false" : "true");
+    else
+        fprintf(t->json, "null");
+    fprintf(t->json, ", \"rows\": [");
+}
+
 void dt_perf_table_begin(struct dt_perf_table *t, const struct dt_perf_rank *ranks)
 {
     if (t->text)
         head(t, ranks);
     if (t->json)
-        fprintf(t->json,
-                "{\"version\": \"%d.%d.%d\", \"collective\": \"%s\", \"ranks\": %d, \"rows\": [",
-                DT_VERSION_MAJOR, DT_VERSION_MINOR, DT_VERSION_PATCH, t->op->name, t->ranks);
+        json_head(t);
 }
 
 /* ---- rows ---- */

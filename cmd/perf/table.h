@@ -21,6 +21,7 @@ struct dt_perf_table {
     const struct dt_perf_op *op;
     const struct dt_perf_args *args;
     int ranks;
+    double network; /* Gbit/s that a host's carries each way; 0: there is none in between */
     size_t rows;
     double bus_sum; /* GB/s, of all columns of all rows */
     size_t bus_n;   /* and how many they are */

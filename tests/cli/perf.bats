@@ -42,7 +42,7 @@ rows() {
     [ "$(cut -d' ' -f1-5 parsed | head -2 | tr '\n' ' ')" = "1048576 65536 double none -1 67108864 4194304 double none -1 " ]
     [ "$(tail -1 parsed)" = "rows 2 ranks 2 average True wrong 0 OK" ]
     [ "$(grep "Avg bus bandwidth" "$OUT" | awk '{ print ($NF > 0) }')" -eq 1 ]
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" alltoall_perf -b 4K -n 2 -c 0 # never in place
+    dtrun --transport local -H a,b "$DTRUN_BUILD/cmd/dtrun-perf" alltoall_perf -b 4K -n 2 -c 0 # never in place
     code_is 0
     python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed
     [ "$(head -1 parsed | cut -d' ' -f1-5,9-)" = "4096 512 float none -1 N/A N/A N/A N/A N/A" ]
@@ -51,7 +51,7 @@ rows() {
 
 # measured ROWS COLLECTIVE: all of it is right.
 measured() {
-    dtrun -np 3 "${where[@]}" "$DTRUN_BUILD/cmd/dtrun-perf" "$2" -b 1000 -n 1 -w 0 -d all -o all -r all
+    dtrun -np 3 "${where[@]}" "$DTRUN_BUILD/cmd/dtrun-perf" "$2" -b 1000 -n 1 -w 0 -d all -o all -r all --link 1
     code_is 0
     awk -v rows="$1" '/^[^#]/ { n++; if ($9 != "0" || $13 != "0" && $13 != "N/A") bad++ }
         END { exit n != rows || bad }' "$OUT" || { show; false; }
@@ -83,6 +83,43 @@ measure_all() { # the rows: types by operations by roots
 @test "checks 18, 21: and among hosts" {
     where=(--transport local -H a:2,b)
     measure_all
+    clean
+}
+
+# bound_by_network FILE: the column is what its network's rate makes of 1 MiB each way, as far as digits go.
+bound_by_network() {
+    jq -e '.rows[0] as $r | ($r.percent_of_bound / 100 * $r.out_of_place.time_us)
+        / ($r.bytes * 8e-3 / .network.gbits) | . > 0.99 and . < 1.01' "$1"
+}
+
+@test "between hosts the bound is what their network was measured to carry, unless --link tells" {
+    command -v jq >/dev/null || skip "jq is not installed"
+    dtrun --transport local -H a:2,b "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 1M -n 2 -J "$T/measured"
+    code_is 0
+    [ "$(grep -cE '^# network: [0-9.e+]+ Gbit/s each way, measured$' "$OUT")" -eq 1 ]
+    rows | awk '{ exit NF != 16 || $16 !~ /^[0-9.]+$/ || $16 <= 0 }'
+    jq -e '.network.measured' measured
+    bound_by_network measured
+    dtrun --transport local -H a:2,b "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 1M -n 2 -J "$T/told" --link 2.5
+    code_is 0
+    grep -qx '# network: 2.5 Gbit/s each way, as --link says' "$OUT"
+    [ "$(jq -c .network told)" = '{"gbits":2.5,"measured":false}' ]
+    bound_by_network told
+    clean
+}
+
+@test "no network is measured where none is used" {
+    local -a where
+
+    while read -r -a where; do
+        dtrun "${where[@]:1}" "$DTRUN_BUILD/cmd/dtrun-perf" "${where[0]}" -b 4K -n 1 --link 1 -J "$T/file"
+        code_is 0
+        ! grep -q '^# network' "$OUT" || { show; false; }
+        grep -qF '"network": null' file
+    done <<'END'
+barrier --transport local -H a,b
+all_reduce -np 2
+END
     clean
 }
 
