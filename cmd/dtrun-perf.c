@@ -28,6 +28,14 @@ static int fail_with(dt_result_t r, const char *no_memory)
     return fail(last.code == r ? last.message : no_memory);
 }
 
+/* What dtrun says of this rank's host. */
+static int told(const char *name, int otherwise)
+{
+    const char *value = getenv(name);
+
+    return value ? atoi(value) : otherwise;
+}
+
 static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 {
     struct dt_perf_rank *mine = &ranks[dt_rank()];
@@ -35,6 +43,7 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 
     gethostname(mine->host, sizeof mine->host - 1);
     mine->pid = getpid();
+    mine->node = told(DT_ENV_NODE_RANK, 0);
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, ranks, bytes, DT_U8, DT_SUM);
 }
 
@@ -42,31 +51,33 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 struct session {
     const struct dt_perf_op *op;
     const struct dt_perf_args *a;
-    int hosts;
+    struct dt_perf_layout layout;
     struct dt_perf_buffers buffers;
     struct dt_perf_table table; /* rank 0's; all count what is wrong */
 };
 
 /* On one host its memory has to carry what the ranks move; with several, whose ranks share their
  * memory's time with the network's, what leaves each host. */
-static dt_result_t bound(const struct session *s, size_t bytes, double *us)
+static dt_result_t bound(const struct session *s, struct dt_perf_row *row)
 {
-    double per_byte, gbits = s->table.network;
+    const struct dt_perf_case *what = &row->what;
+    double per_byte, gbits = s->table.network, size = (double)dt_dtype_size(what->dtype);
     int ranks = dt_size();
     dt_result_t r;
 
     if (gbits > 0) {
-        *us = s->op->leaves(ranks, s->hosts) * (double)bytes * 8e-3 / gbits;
+        row->bound_us =
+            s->op->leaves(s->op, &s->layout, what->root, row->count) * size * 8e-3 / gbits;
         return DT_OK;
     }
-    r = dt_perf_memory_us(&s->buffers, bytes, &per_byte);
-    *us = s->op->moved(ranks) / ranks * (double)bytes * per_byte;
+    r = dt_perf_memory_us(&s->buffers, row->bytes, &per_byte);
+    row->bound_us = s->op->moved(ranks) / ranks * (double)row->bytes * per_byte;
     return r;
 }
 
 static dt_result_t measure_row(struct session *s, struct dt_perf_row *row)
 {
-    dt_result_t r = bound(s, row->bytes, &row->bound_us);
+    dt_result_t r = bound(s, row);
 
     if (r == DT_OK)
         r = dt_perf_measure(s->op, &row->what, s->a, &s->buffers, row->count, false,
@@ -128,10 +139,7 @@ static dt_result_t measure_all(struct session *s)
 /* Does nothing where no data go between hosts. */
 static dt_result_t find_network(struct session *s)
 {
-    const char *nodes = getenv(DT_ENV_NODES);
-
-    s->hosts = nodes ? atoi(nodes) : 1;
-    if (s->hosts <= 1 || s->op->empty)
+    if (s->layout.hosts <= 1 || s->op->empty)
         return DT_OK;
     s->table.network = s->a->link;
     return s->a->link > 0 ? DT_OK : dt_perf_network_gbits(&s->table.network);
@@ -141,7 +149,12 @@ static dt_result_t measure_job(struct session *s)
 {
     struct dt_perf_rank *ranks = calloc((size_t)dt_size(), sizeof *ranks);
     dt_result_t r = ranks ? gather_ranks(ranks) : DT_ERR_NOMEM;
+    int host[dt_size()];
 
+    s->layout = (struct dt_perf_layout){ dt_size(), told(DT_ENV_NODES, 1), host };
+
+    for (int i = 0; r == DT_OK && i < dt_size(); i++)
+        host[i] = (int)ranks[i].node;
     if (r == DT_OK)
         r = find_network(s);
     if (r == DT_OK)

@@ -45,6 +45,7 @@ cmd_dtrun_agent_LDADD = launcher/libagent.la $(SODIUM_STATIC_LIBS) $(UV_STATIC_L
 cmd_dtrun_perf_SOURCES = \
 	cmd/dtrun-perf.c \
 	cmd/perf/args.c cmd/perf/args.h \
+	cmd/perf/between.c cmd/perf/between.h \
 	cmd/perf/choice.c cmd/perf/choice.h \
 	cmd/perf/elements.c cmd/perf/elements.h \
 	cmd/perf/measure.c cmd/perf/measure.h \

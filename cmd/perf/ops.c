@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "cmd/perf/between.h"
 #include "runtime/dtype.h"
 
 /* ---- counting ---- */
@@ -48,29 +49,6 @@ static double once_through(int n)
 {
     (void)n;
     return 2;
-}
-
-static double both_ways_of_hosts(int n, int hosts)
-{
-    (void)n;
-    return both_ways(hosts);
-}
-
-static double other_hosts_part(int n, int hosts)
-{
-    (void)n;
-    return all_but_own(hosts);
-}
-
-static double other_hosts_part_of_each(int n, int hosts)
-{
-    return 1.0 * n / hosts * all_but_own(hosts);
-}
-
-static double whole(int n, int hosts)
-{
-    (void)n;
-    return hosts > 1;
 }
 
 /* ---- how uneven parts are ---- */
@@ -256,7 +234,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_root,
       .bus_factor = both_ways,
       .moved = every_buffer_whole,
-      .leaves = both_ways_of_hosts,
+      .leaves = dt_perf_both_ways,
       .run = all_reduce },
     { .name = "reduce",
       .reduces = true,
@@ -265,14 +243,14 @@ static const struct dt_perf_op ops[] = {
       .source = from_root,
       .bus_factor = one_way,
       .moved = one_whole_and_all,
-      .leaves = whole,
+      .leaves = dt_perf_whole,
       .run = reduce },
     { .name = "broadcast",
       .has_root = true,
       .source = from_root,
       .bus_factor = one_way,
       .moved = one_for_every_other,
-      .leaves = whole,
+      .leaves = dt_perf_whole,
       .run = broadcast },
     { .name = "all_gather",
       .many_out = true,
@@ -280,7 +258,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_each,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
-      .leaves = other_hosts_part,
+      .leaves = dt_perf_parts_of_either,
       .run = all_gather },
     { .name = "all_gatherv",
       .many_out = true,
@@ -289,7 +267,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_each,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
-      .leaves = other_hosts_part,
+      .leaves = dt_perf_parts_of_either,
       .run = all_gatherv },
     { .name = "reduce_scatter",
       .reduces = true,
@@ -297,7 +275,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_each_for_me,
       .bus_factor = all_but_own,
       .moved = one_whole_and_all,
-      .leaves = other_hosts_part,
+      .leaves = dt_perf_parts_of_either,
       .run = reduce_scatter },
     { .name = "all_to_all",
       .many_in = true,
@@ -306,7 +284,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_each_for_me,
       .bus_factor = all_but_own,
       .moved = every_buffer_whole,
-      .leaves = other_hosts_part_of_each,
+      .leaves = dt_perf_parts_of_pairs,
       .run = all_to_all },
     { .name = "all_to_allv",
       .many_in = true,
@@ -316,7 +294,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_each_for_me,
       .bus_factor = all_but_own,
       .moved = every_buffer_whole,
-      .leaves = other_hosts_part_of_each,
+      .leaves = dt_perf_parts_of_pairs,
       .run = all_to_allv },
     { .name = "gather",
       .has_root = true,
@@ -326,7 +304,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_each,
       .bus_factor = all_but_own,
       .moved = once_through,
-      .leaves = other_hosts_part,
+      .leaves = dt_perf_parts_of_others,
       .run = gather },
     { .name = "gatherv",
       .has_root = true,
@@ -337,7 +315,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_each,
       .bus_factor = all_but_own,
       .moved = once_through,
-      .leaves = other_hosts_part,
+      .leaves = dt_perf_parts_of_others,
       .run = gatherv },
     { .name = "scatter",
       .has_root = true,
@@ -346,7 +324,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_root_for_me,
       .bus_factor = all_but_own,
       .moved = once_through,
-      .leaves = other_hosts_part,
+      .leaves = dt_perf_parts_of_others,
       .run = scatter },
     { .name = "scatterv",
       .has_root = true,
@@ -356,14 +334,14 @@ static const struct dt_perf_op ops[] = {
       .source = from_root_for_me,
       .bus_factor = all_but_own,
       .moved = once_through,
-      .leaves = other_hosts_part,
+      .leaves = dt_perf_parts_of_others,
       .run = scatterv },
     { .name = "sendrecv",
       .place = DT_PERF_NO_PLACE,
       .source = from_the_one_before,
       .bus_factor = one_way,
       .moved = every_buffer_whole,
-      .leaves = whole,
+      .leaves = dt_perf_to_the_next,
       .run = sendrecv },
     { .name = "barrier",
       .empty = true,
@@ -371,7 +349,7 @@ static const struct dt_perf_op ops[] = {
       .source = from_root,
       .bus_factor = none,
       .moved = none,
-      .leaves = whole,
+      .leaves = dt_perf_whole,
       .run = barrier },
 };
 

@@ -33,6 +33,12 @@ struct dt_perf_source { /* of a block of a result */
     int block;          /* of that input */
 };
 
+struct dt_perf_layout { /* which rank is on which host */
+    int n;              /* ranks */
+    int hosts;
+    const int *host; /* of each rank, from 0 */
+};
+
 struct dt_perf_op {
     const char *name;
     bool reduces;    /* -o means something */
@@ -46,7 +52,9 @@ struct dt_perf_op {
     struct dt_perf_source (*source)(int me, int n, int root, int block); /* of the result */
     double (*bus_factor)(int n); /* bus bandwidth by algorithm bandwidth, for n ranks */
     double (*moved)(int n); /* bytes read and written by all ranks of a host together, by size */
-    double (*leaves)(int n, int hosts); /* bytes that leave or enter a host at least, by size */
+    /* Elements that leave or enter some host at least. */
+    double (*leaves)(const struct dt_perf_op *op, const struct dt_perf_layout *l, int root,
+                     size_t count);
     dt_result_t (*run)(const struct dt_perf_case *c, const void *in, void *out, size_t count);
 };
 

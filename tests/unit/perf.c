@@ -197,6 +197,42 @@ static void parts_are_uneven_and_add_up(void **state)
     assert_int_equal(dt_perf_part(dt_perf_op_find("scatterv"), 0, 0, 1, 40), 40);
 }
 
+/* With 3, 1 and 2 ranks, and with two hosts whose ranks take turns. */
+static void what_goes_between_hosts(void **state)
+{
+    static const int host[6] = { 0, 0, 0, 1, 2, 2 }, turns[6] = { 0, 1, 0, 1, 0, 1 };
+    static const struct dt_perf_layout blocks = { 6, 3, host }, mixed = { 6, 2, turns };
+    static const struct {
+        const char *name;
+        int root;
+        double blocks, mixed; /* for 5 elements */
+    } cases[] = {
+        { "all_reduce", 0, 2.0 * 2 / 3 * 5, 5 },
+        { "reduce", 3, 5, 5 },
+        { "broadcast", 5, 5, 5 },
+        { "all_gather", 0, 25, 15 },
+        { "reduce_scatter", 0, 25, 15 },
+        { "all_gatherv", 0, 24, 18 }, /* the parts are 0, 2 ... 10 */
+        { "all_to_all", 0, 45, 45 },
+        { "all_to_allv", 0, 54, 54 }, /* two ranks exchange 12 */
+        { "gather", 0, 15, 15 },
+        { "gather", 3, 25, 15 },
+        { "scatter", 4, 20, 15 },
+        { "gatherv", 1, 24, 12 },
+        { "scatterv", 5, 12, 12 },
+        { "scatterv", 3, 24, 12 },
+        { "sendrecv", 0, 5, 15 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct dt_perf_op *op = dt_perf_op_find(cases[i].name);
+
+        assert_true(fabs(op->leaves(op, &blocks, cases[i].root, 5) - cases[i].blocks) < 1e-9);
+        assert_true(fabs(op->leaves(op, &mixed, cases[i].root, 5) - cases[i].mixed) < 1e-9);
+    }
+}
+
 static void a_block_of_another_rank_is_wrong(void **state)
 {
     const struct dt_perf_case c = { .dtype = DT_U8, .op = DT_SUM };
@@ -425,6 +461,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKS("21", wrong_elements_are_counted_exactly),
         cmocka_unit_test(parts_are_uneven_and_add_up),
+        cmocka_unit_test(what_goes_between_hosts),
         cmocka_unit_test(a_block_of_another_rank_is_wrong),
         cmocka_unit_test(names_are_found_however_they_are_written),
         cmocka_unit_test(a_cut_gives_each_way_its_sizes),
