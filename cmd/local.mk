@@ -47,14 +47,17 @@ cmd_dtrun_perf_SOURCES = \
 	cmd/perf/args.c cmd/perf/args.h \
 	cmd/perf/between.c cmd/perf/between.h \
 	cmd/perf/choice.c cmd/perf/choice.h \
+	cmd/perf/compare.c cmd/perf/compare.h \
 	cmd/perf/elements.c cmd/perf/elements.h \
 	cmd/perf/measure.c cmd/perf/measure.h \
 	cmd/perf/network.c cmd/perf/network.h \
 	cmd/perf/ops.c cmd/perf/ops.h \
 	cmd/perf/table.c cmd/perf/table.h \
+	cmd/perf/thresholds.c cmd/perf/thresholds.h \
 	cmd/perf/tune.c cmd/perf/tune.h \
 	cmd/perf/tunefile.c cmd/perf/tunefile.h \
 	runtime/dtype.c runtime/dtype.h \
+	runtime/host/width.c runtime/host/width.h \
 	runtime/tuning.c runtime/tuning.h \
 	runtime/tuningfile.c runtime/tuningfile.h
-cmd_dtrun_perf_LDADD = runtime/libdtrun.la -lm
+cmd_dtrun_perf_LDADD = runtime/libdtrun.la runtime/libwire.la -lm

@@ -80,6 +80,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/trouble.c runtime/host/trouble.h \
 	runtime/host/ringgather.c runtime/host/ringgather.h \
 	runtime/host/twolevel.c runtime/host/twolevel.h \
+	runtime/host/width.c runtime/host/width.h \
 	runtime/host/wireformat.c runtime/host/wireformat.h \
 	runtime/joining.c runtime/joining.h \
 	runtime/memory.c \

@@ -70,7 +70,7 @@ static inline struct dt_hostshm_post *dt_round_post(const struct dt_shm *s, uint
 
 static inline size_t dt_round_most(const struct dt_shm *s)
 {
-    return s->map.room / 4;
+    return s->map.room / DT_HOSTSHM_ROUNDS;
 }
 
 /* Where a rank stages its bytes of this round: aligned to a pair of cache lines. */

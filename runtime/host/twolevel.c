@@ -7,12 +7,10 @@
 #include "runtime/host/least.h"
 #include "runtime/host/meet.h"
 #include "runtime/host/rounds.h"
+#include "runtime/host/width.h"
 
 enum {
-    LANES_MOST = 8,    /* one core each; more connections than that fill no network */
-    HOSTS_MOST = 8,    /* up to here each of them may send to all others at once */
-    PART_LEAST = 8192, /* bytes of a host's part of a slice, below which frames cost too much */
-    BEHIND = 3,        /* rounds from that which folds a chunk to that which spreads its result */
+    BEHIND = 3, /* rounds from that which folds a chunk to that which spreads its result */
     KEPT = 16,  /* chunks that have a place each, where they have none in the result; > BEHIND */
     WINDOW = 8, /* frames of each peer that wait to be folded */
 };
@@ -437,7 +435,7 @@ static dt_result_t among_hosts(struct folding *d)
 
 void dt_twolevel_settle(struct dt_twolevel *t)
 {
-    size_t hosts = t->lanes->n, least_ranks = SIZE_MAX, room = SIZE_MAX, lanes;
+    size_t hosts = t->lanes->n, least_ranks = SIZE_MAX, room = SIZE_MAX;
 
     for (uint32_t host = 0; host < hosts; host++) {
         uint32_t ranks = dt_roster_count(t->roster, host);
@@ -445,10 +443,8 @@ void dt_twolevel_settle(struct dt_twolevel *t)
         least_ranks = dt_least(least_ranks, ranks);
         room = dt_least(room, dt_hostshm_room(ranks));
     }
-    t->round = room / 4;
-    lanes = dt_least(t->round / (hosts * PART_LEAST), LANES_MOST + 1);
-    lanes = dt_least(lanes > 1 ? lanes - 1 : 1, least_ranks);
-    t->width = hosts <= HOSTS_MOST ? (uint32_t)lanes : 1;
+    t->round = room / DT_HOSTSHM_ROUNDS;
+    t->width = dt_width(hosts, least_ranks, t->round);
     t->for_few = hosts <= DT_LANES_FEW;
 }
 

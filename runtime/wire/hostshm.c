@@ -28,7 +28,7 @@ size_t dt_hostshm_room(uint32_t local_size)
 
     while (room > ROOM_MIN && room * local_size > ROOM_TOTAL)
         room /= 2;
-    while (room < 4 * (size_t)local_size * DT_HOSTSHM_LINE)
+    while (room < DT_HOSTSHM_ROUNDS * (size_t)local_size * DT_HOSTSHM_LINE)
         room *= 2;
     return room;
 }

@@ -151,6 +151,9 @@ END
     [ "$(grep -cE '^shm_direct\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_huge\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_small(_crowded)?\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
+    [ "$(grep -cE '^shm_open\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
+    [ "$(grep -cE '^shm_open_parts(_crowded)?\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
+    [ "$(grep -cE '^shm_yields(_crowded)?\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     sed 's/ #.*//' "$file" | tail -n +3 >written # each is what was printed
     grep ' = ' "$OUT" | sed -E 's/ (as before|instead of .*)//' | diff - written
     grep -qE '^shm_huge\[2\] = [0-9]+ (as before|instead of 5: )' "$OUT"
@@ -170,10 +173,22 @@ END
     : >tuning
     dtrun --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune
     code_is 0
-    for name in exchange gather direct tree; do
+    for name in exchange gather direct tree collect parts; do
         [ "$(grep -c "^net_$name\[3\] = " tuning)" -eq 1 ]
     done
     [ "$(grep -c ^shm tuning)" -eq 0 ]
+    clean
+}
+
+@test "--tune measures what several ranks of every host do" {
+    export DTRUN_TUNING="$T/tuning"
+    : >tuning
+    dtrun --transport local -H a:2,b:2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    code_is 0
+    for name in exchange lane blocks parts; do
+        [ "$(grep -c "^net_$name\[2\] = " tuning)" -eq 1 ]
+    done
+    [ "$(grep -c '^shm_open\[2\] = ' tuning)" -eq 1 ]
     clean
 }
 

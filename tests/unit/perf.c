@@ -15,9 +15,12 @@
 
 #include "cmd/perf/choice.h"
 #include "cmd/perf/elements.h"
+#include "cmd/perf/ops.h"
+#include "cmd/perf/thresholds.h"
 #include "cmd/perf/tunefile.h"
 #include "runtime/dtype.h"
 #include "runtime/host/reduce.h"
+#include "runtime/tuning.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/forbid.h"
 
@@ -456,6 +459,124 @@ static void a_link_to_the_file_stays(void **state)
     assert_int_equal(rmdir(directory), 0); /* nothing else lies there */
 }
 
+/* ---- which thresholds ---- */
+
+enum { THRESHOLDS = sizeof(struct dt_tuning) / sizeof(uint64_t) };
+
+static void refuse(void *arg, unsigned line, const char *why)
+{
+    (void)arg;
+    fail_msg("line %u: %s", line, why);
+}
+
+/* The built-in values, but for these lines. */
+static struct dt_tuning tuned(const char *lines)
+{
+    struct dt_tuning t = dt_tuning_builtin;
+    struct dt_tuning_table table = { 0 };
+
+    dt_tuning_read(&table, lines, strlen(lines), refuse, NULL);
+    dt_tuning_add(&t, &table, 2, 2);
+    return t;
+}
+
+static uint64_t value_at(const struct dt_tuning *t, size_t offset)
+{
+    return ((const uint64_t *)t)[offset / sizeof(uint64_t)];
+}
+
+static void count_measured(const struct dt_perf_launch *l, int measured[THRESHOLDS])
+{
+    for (size_t i = 0; dt_perf_crossover_at(i); i++) {
+        const struct dt_perf_crossover *x = dt_perf_crossover_at(i);
+
+        measured[x->offset / sizeof(uint64_t)] += x->applies(l);
+    }
+    for (size_t i = 0; dt_perf_budget_at(i); i++) {
+        const struct dt_perf_budget *b = dt_perf_budget_at(i);
+
+        measured[b->offset / sizeof(uint64_t)] += b->applies(l);
+    }
+}
+
+static void every_threshold_is_measured_once(void **state)
+{
+    bool ever[THRESHOLDS] = { false };
+
+    (void)state;
+    for (int of = 0; of < 20 * 3 * 2; of++) {
+        int hosts = 1 + of / 6, ranks = 1 + of / 2 % 3;
+        struct dt_perf_launch l = { .size = hosts * ranks,
+                                    .hosts = hosts,
+                                    .ranks = ranks,
+                                    .most_ranks = ranks,
+                                    .width = hosts > 8 ? 1 : ranks,
+                                    .crowded = of % 2 };
+        int measured[THRESHOLDS] = { 0 }, all = 0;
+
+        count_measured(&l, measured);
+        for (size_t i = 0; i < THRESHOLDS; i++) {
+            assert_in_range(measured[i], 0, 1);
+            ever[i] = ever[i] || measured[i];
+            all += measured[i];
+        }
+        assert_int_equal(all > 0, l.size > 1);
+    }
+    for (size_t i = 0; i < THRESHOLDS; i++)
+        assert_true(ever[i]);
+}
+
+/* All sizes are up to a threshold that makes way for the second way behind it, or below one from
+ * which on there is the second. */
+static void lines_force_either_way(void **state)
+{
+    (void)state;
+    for (size_t i = 0; dt_perf_crossover_at(i); i++) {
+        const struct dt_perf_crossover *x = dt_perf_crossover_at(i);
+        struct dt_tuning low = tuned(x->low), high = tuned(x->high);
+
+        assert_true(value_at(&low, x->offset) >= x->to + x->first_of_high);
+        assert_true(value_at(&high, x->offset) < x->from + x->first_of_high);
+    }
+}
+
+static void names_are_those_of_the_values(void **state)
+{
+    char line[100];
+
+    (void)state;
+    for (size_t i = 0; dt_perf_crossover_at(i); i++) {
+        snprintf(line, sizeof line, "%s = 77", dt_perf_crossover_at(i)->name);
+        struct dt_tuning t = tuned(line);
+        assert_int_equal(value_at(&t, dt_perf_crossover_at(i)->offset), 77);
+    }
+    for (size_t i = 0; dt_perf_budget_at(i); i++) {
+        const struct dt_perf_budget *b = dt_perf_budget_at(i);
+
+        snprintf(line, sizeof line, "%s%s = 77", b->alone, b->name);
+        struct dt_tuning t = tuned(line);
+        assert_int_equal(value_at(&t, b->offset), 77);
+    }
+}
+
+/* Of 100 ranks and a MiB, an all-gather has room for blocks of 10 KiB. */
+static void sizes_end_where_buffers_do(void **state)
+{
+    static const struct dt_perf_launch l = { 200, 2, 100, 100, 8, false };
+
+    (void)state;
+    for (size_t i = 0; dt_perf_crossover_at(i); i++) {
+        const struct dt_perf_crossover *x = dt_perf_crossover_at(i);
+
+        assert_int_equal(dt_perf_crossover_to(x, &l, (size_t)1 << 40), x->to);
+        assert_true(dt_perf_crossover_to(x, &l, 1) == x->from);
+        if (strcmp(x->name, "shm_open_parts") == 0)
+            assert_int_equal(dt_perf_crossover_to(x, &l, 1 << 20), 8 << 10);
+        if (strcmp(x->name, "net_lane") == 0)
+            assert_int_equal(dt_perf_crossover_to(x, &l, 1 << 20), 128 << 10);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,6 +594,10 @@ int main(void)
         cmocka_unit_test(a_device_stays),
         cmocka_unit_test(what_is_no_file_is_told),
         cmocka_unit_test(a_link_to_the_file_stays),
+        cmocka_unit_test(every_threshold_is_measured_once),
+        cmocka_unit_test(lines_force_either_way),
+        cmocka_unit_test(names_are_those_of_the_values),
+        cmocka_unit_test(sizes_end_where_buffers_do),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,27 @@
+/* Ways of a collective, timed by turns in communicators that differ by their thresholds alone. */
+#ifndef DT_CMD_PERF_COMPARE_H
+#define DT_CMD_PERF_COMPARE_H
+
+#include "cmd/perf/measure.h"
+#include "cmd/perf/thresholds.h"
+
+enum { DT_PERF_SIZES = 16 };
+
+struct dt_perf_comparison {
+    const struct dt_perf_launch *launch;
+    const struct dt_perf_buffers *buffers;
+    const struct dt_perf_use *uses; /* at a series of sizes */
+    dt_comm_t *like;
+    const char *before;       /* lines of all ways, ... */
+    const char *const *lines; /* ... and those of each */
+    size_t n;                 /* 2 to DT_PERF_BUDGETS */
+    size_t from, to;          /* DT_PERF_SIZES of them at most */
+    double late_us;           /* by which rank 0 comes late to each call */
+
+    double us[DT_PERF_BUDGETS][DT_PERF_SIZES]; /* what a call takes, in the mean of the uses */
+};
+
+/* Collective. Fills us, alike on all ranks. */
+dt_result_t dt_perf_compare(struct dt_perf_comparison *x);
+
+#endif
