@@ -44,6 +44,21 @@ preload_into_libuv() { # NAME
     case "$(ldd "$DTRUN")" in *libuv*) ;; *) skip "dtrun has libuv inside" ;; esac
 }
 
+# dtrun_start, but of dtrun's own time limits and graces those of five seconds or more stand still.
+dtrun_start_clock() {
+    preload_into_libuv clock
+    LD_PRELOAD="$preload" TEST_CLOCK="$T" dtrun_start --unset LD_PRELOAD "$@"
+}
+
+# SECONDS: one of so many stands since now or before; it is over.
+stands() {
+    await test -e "$T/${1}000.stands"
+}
+
+is_over() {
+    : >"$T/${1}000"
+}
+
 # Waits for the one in the background.
 dtrun_wait() {
     local pid="$BACKGROUND"

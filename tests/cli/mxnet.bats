@@ -150,16 +150,25 @@ start_forever() {
 }
 
 @test "a time limit that ends only auxiliaries is no failure" {
-    dtrun -np 1 --timeout 4 --env mxnet "$RANK/pslite" 1 stay
+    dtrun_start_clock -np 1 --timeout 600 --env mxnet "$RANK/pslite" 1 stay
+    stands 5 # since all ranks have ended
+    is_over 600
+    dtrun_wait
     code_is 0
     err_lines 1
-    err_has "the time limit of 4 s is over, and all ranks have ended; stopping what still runs beside them: server 0"
+    err_has "the time limit of 600 s is over, and all ranks have ended; stopping what still runs beside them: server 0"
     clean
 }
 
 @test "a time limit that ends while auxiliaries are being ended gives them no more time" {
-    dtrun -np 1 --env mxnet --num-servers 1 --timeout 8 --kill-grace 5 sh -c \
-        '[ $DMLC_ROLE = server ] || exit 0; trap "" TERM; while :; do sleep 0.1; done'
+    dtrun_start_clock -np 1 --env mxnet --num-servers 1 --timeout 600 --kill-grace 4 sh -c \
+        '[ $DMLC_ROLE = server ] || exit 0; trap "" TERM; echo up; while :; do sleep 0.1; done'
+    out_has 1 up
+    stands 5
+    is_over 5
+    await has_line "stopping what" "$ERR"
+    is_over 600
+    dtrun_wait
     code_is 0
     err_lines 1
     err_has "all ranks ended 5 s ago; stopping what still runs beside them: server 0"

@@ -293,15 +293,15 @@ traces() {
 }
 
 @test "a failing call names rank, host and call, and what was called last is told" {
-    dtrun --transport local -H a:2,b:1 --collective-timeout 1 "$RANK/steps" hang
+    dtrun --transport local -H a:2,b:1 "$RANK/steps" hang 1
     code_is 124
     err_has "dtrun: the last calls on DT_WORLD:"
     err_has "dtrun: | call 4: barrier, ok by shm+tcp"
-    err_has "dtrun: | call 7: barrier, DT_ERR_TIMEOUT by shm+tcp, up to 1"
+    err_has "dtrun: | call 7: barrier, DT_ERR_TIMEOUT by shm+tcp, up to "
     [ "$(grep -c '^dtrun: | call' err)" -eq 4 ]
     [ "$(grep -c 's (ranks 0-1)$' err)" -ge 1 ]
     [ "$(ls)" = "$(printf '%s\n' err out)" ] # nothing is left where nobody asked for it
-    DTRUN_RECORDER=off dtrun -np 2 --collective-timeout 1 "$RANK/steps" hang
+    DTRUN_RECORDER=off dtrun -np 2 "$RANK/steps" hang 1
     code_is 124
     ! grep -q 'last calls' err || false
     clean
@@ -319,7 +319,7 @@ traces() {
 }
 
 @test "where what was called last cannot be written is told once for each host" {
-    DTRUN_RECORDER=/proc/none/x dtrun --transport local -H a:2,b:2 --collective-timeout 1 "$RANK/steps" hang
+    DTRUN_RECORDER=/proc/none/x dtrun --transport local -H a:2,b:2 "$RANK/steps" hang 1
     code_is 124
     for host in a b; do
         [ "$(grep -c "^dtrun: $host: /proc/none: cannot be made: No such file or directory; the recorded calls were \
@@ -329,19 +329,19 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
 }
 
 @test "what was called last stands beside the output of --output-dir" {
-    dtrun -np 2 --output-dir 'o/%h.%r' --collective-timeout 1 "$RANK/steps" hang
+    dtrun -np 2 --output-dir 'o/%h.%r' "$RANK/steps" hang 1
     code_is 124
     grep -q '^failure: rank 0 (localhost): barrier, call 7: timed out: ' o/rank.00000.1.txt
     err_has "dtrun: all recorded calls are in localhost:$PWD/o"
-    DTRUN_RECORDER= DTRUN_OUTPUT_DIR=/proc/outer dtrun -np 2 --output-dir p --collective-timeout 1 "$RANK/steps" hang
+    DTRUN_RECORDER= DTRUN_OUTPUT_DIR=/proc/outer dtrun -np 2 --output-dir p "$RANK/steps" hang 1
     err_has "dtrun: all recorded calls are in localhost:$PWD/p"
-    DTRUN_RECORDER=off dtrun -np 2 --output-dir off --collective-timeout 1 "$RANK/steps" hang
+    DTRUN_RECORDER=off dtrun -np 2 --output-dir off "$RANK/steps" hang 1
     [ "$(ls off)" = "$(printf '%s\n' rank.0000{0,1}.{err,out})" ]
     clean
 }
 
 @test "what was called last is kept where asked" {
-    DTRUN_RECORDER=calls dtrun --transport local -H a:1,b:1 --collective-timeout 1 "$RANK/steps" hang
+    DTRUN_RECORDER=calls dtrun --transport local -H a:1,b:1 "$RANK/steps" hang 1
     code_is 124
     err_has "rank 0 (a): barrier, call 7: timed out: rank 0 has waited"
     grep -q '^dtrun flight recorder: rank 0 of 2 (a), process .*, generation 1, ' calls/rank.00000.1.txt
@@ -359,9 +359,9 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
 @test "a rank of several threads that writes down its last calls is told to end when it has" {
     mkdir calls
     mkfifo calls/rank.00000.1.txt
-    DTRUN_RECORDER=calls dtrun_start -np 2 --collective-timeout 1 --kill-grace 600 "$RANK/late" told
+    DTRUN_RECORDER=calls dtrun_start -np 2 --kill-grace 600 "$RANK/late" told
     out_has 1 "told to end"
-    timeout "$PATIENCE" grep -q '^failure: rank 0 .*barrier, call 3: timed out: ' calls/rank.00000.1.txt
+    timeout "$PATIENCE" grep -q '^failure: rank 0 .*barrier, call 4: timed out: ' calls/rank.00000.1.txt
     dtrun_wait
     code_is 124
     grep -q '"result":"DT_ERR_TIMEOUT"' calls/rank.00000.1.jsonl
@@ -379,7 +379,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
 
     mkdir calls
     mkfifo calls/rank.00000.1.txt
-    DTRUN_RECORDER=calls dtrun_start -np 2 --collective-timeout 1 --kill-grace 600 \
+    DTRUN_RECORDER=calls dtrun_start -np 2 --kill-grace 600 \
         sh -c "$wrapper" "$RANK/late"
     out_has 1 "told to end"
     kill -9 "$(sed -n 's/.*rank //p' "$OUT")"

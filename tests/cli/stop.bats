@@ -254,9 +254,12 @@ without_cgroups() {
 }
 
 @test "24: --timeout ends the job with 124 and names the ranks that ran" {
-    dtrun --timeout 8 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
+    dtrun_start_clock --timeout 600 --exit-grace 700 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
+    stands 700 # since a rank has ended
+    is_over 600
+    dtrun_wait
     code_is 124
-    err_has "dtrun: the time limit of 8 s is over; stopping the ranks that are still running: 0, 2-3"
+    err_has "dtrun: the time limit of 600 s is over; stopping the ranks that are still running: 0, 2-3"
     err_lines 1
     clean
 }
@@ -306,9 +309,9 @@ only_dtrun_is_left() {
     exec 9<>"$OUT"
     head -c 65536 /dev/zero >&9 # the pipe is full
     for how in TERM INT TIMEOUT; do
-        [ $how = TIMEOUT ] && set -- --timeout 4 || set --
-        dtrun_start --kill-grace 1 "$@" -np 2 sh -c 'echo y; : >written; exec yes' 9>&-
-        [ $how = TIMEOUT ] || { await test -e written; kill -$how "$BACKGROUND"; }
+        dtrun_start_clock --kill-grace 1 --timeout 600 -np 2 sh -c 'echo y; : >written; exec yes' 9>&-
+        await test -e written
+        [ $how = TIMEOUT ] && is_over 600 || kill -$how "$BACKGROUND"
         dtrun_wait
         case $how in TERM) code_is 143 ;; INT) code_is 130 ;; TIMEOUT) code_is 124 ;; esac
         grep -q "dtrun: the last output was not read for 2 s and is dropped" "$ERR"

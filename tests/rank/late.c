@@ -7,7 +7,7 @@
  * stopped from outside. "differ": one half makes another call than the other. "request": rank 0
  * waits a little for a request, then for all of it. "ring": all send to the next one, and nobody
  * receives. "told": as "never", but it prints and ends when it is told to by SIGTERM, and the
- * others have a thread more. Exits 3 when a call fails, and says why. */
+ * others have a thread more and wait for a second. Exits 3 when a call fails, and says why. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -172,8 +172,10 @@ static void told(bool last)
 
     sigemptyset(&term);
     sigaddset(&term, SIGTERM);
-    if (last) {
+    if (last)
         pthread_sigmask(SIG_BLOCK, &term, NULL);
+    check(dt_barrier(DT_WORLD));
+    if (last) {
         sigwait(&term, &signo);
         puts("told to end");
         fflush(stdout);
@@ -181,6 +183,7 @@ static void told(bool last)
     }
     if (pthread_create(&thread, NULL, idle, NULL))
         abort();
+    check(dt_comm_set_timeout(DT_WORLD, 1));
     check(dt_barrier(DT_WORLD));
 }
 

@@ -2,10 +2,12 @@
  * With "meet" it waits for the other ranks in every step; with "slow" it does the same, but takes a
  * while to say that a call failed, as interpreters do, and rank 1 is late for calls ("slow dup": on
  * another communicator, "slow recv": all receive from rank 1); with "idle" rank 0 waits for nothing
- * in the middle. With "hang" the last rank stops coming in the middle, in the first generation.
- * Exits 3 when a call fails, and says why. */
+ * in the middle. With "hang" the last rank stops coming in the middle, in the first generation;
+ * "hang SECONDS": from then on, and not before, rank 0 waits for it no longer than that. Exits 3
+ * when a call fails, and says why. */
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -42,6 +44,7 @@ int main(int argc, char **argv)
 {
     const char *how = argc > 1 ? argv[1] : "", *where = argc > 2 ? argv[2] : "";
     bool hang = strcmp(how, "hang") == 0, idle = strcmp(how, "idle") == 0;
+    double limit;
     bool meet;
 
     slow = strcmp(how, "slow") == 0;
@@ -50,8 +53,11 @@ int main(int argc, char **argv)
         return failed();
     if (strcmp(where, "dup") == 0 && dt_comm_dup(DT_WORLD, &comm) != DT_OK)
         return failed();
+    limit = hang && dt_rank() == 0 ? atof(where) : 0;
     hang = hang && dt_generation() == 1 && dt_rank() == dt_size() - 1;
     for (int64_t step = 0; step < STEPS; step++) {
+        if (limit > 0 && step == STEPS / 2 && dt_comm_set_timeout(DT_WORLD, limit) != DT_OK)
+            return failed();
         while ((hang || (idle && dt_rank() == 0)) && step == STEPS / 2)
             pause();
         if (meet && (strcmp(where, "recv") == 0 ? receive() : dt_barrier(comm)) != DT_OK)
