@@ -86,13 +86,13 @@ no_cgroup() {
 }
 
 @test "23: a frozen agent is noticed by its silence" {
-    dtrun_start --heartbeat 1 -np 2 sh -c "$FAMILY"
+    dtrun_start --heartbeat 6 -np 2 sh -c "$FAMILY"
     out_has 2 ready
     worker="$(worker)"
     kill -STOP "$(keeper)" "$worker"
     dtrun_wait
     code_is 125
-    err_has "dtrun: localhost has not answered for 1 s; its ranks 0-1 are taken as lost"
+    err_has "dtrun: localhost has not answered for 6 s; its ranks 0-1 are taken as lost"
     becomes_clean # killing the keeper has woken the worker
 }
 
@@ -114,7 +114,7 @@ no_cgroup() {
 @test "23: the ranks of a frozen agent have ended before new ones take their place" {
     for which in worker both; do
         rm -f log then
-        dtrun_start --heartbeat 1 --max-restarts 1 -np 1 sh -c '
+        dtrun_start --heartbeat 6 --max-restarts 1 -np 1 sh -c '
             [ $DTRUN_RESTART_COUNT = 0 ] || { cp log then; exec sleep 1.3; }
             echo ready; while :; do echo old >>log; sleep 0.02; done'
         out_has 1 ready

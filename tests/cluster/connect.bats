@@ -208,7 +208,7 @@ cut_when() { # N COMMAND...
 }
 
 @test "case 25: a start in time is not disturbed, however long the job runs" {
-    cluster_dtrun --start-timeout 6 -np 2 -H host1,host2 sleep 7
+    cluster_dtrun --start-timeout 9 -np 2 -H host1,host2 sleep 10
     [ "$RC" = 0 ]
     [ ! -s "$ERR" ]
 }
