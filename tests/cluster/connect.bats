@@ -17,11 +17,16 @@ s = socket.create_server(("", 2300), backlog=64)
 signal.pause()' >/dev/null 2>&1 3>&- &
     echo $! >"$CLUSTER_DIR/silent"
     disown $!
+    await takes_silent_calls
     ip netns exec "$CLUSTER_TAG-h1" nft 'add table inet silent
         add counter inet silent asked
         add chain inet silent in { type filter hook input priority 0; }
         add rule inet silent in udp dport 53 counter name asked drop
         add rule inet silent in tcp dport 2301 drop'
+}
+
+takes_silent_calls() {
+    ip netns exec "$CLUSTER_TAG-h1" ss -Hltn 'sport = :2300' | grep -q .
 }
 
 teardown_file() {
