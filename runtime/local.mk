@@ -74,6 +74,9 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/rounds.c runtime/host/rounds.h \
 	runtime/host/segment.c runtime/host/segment.h \
 	runtime/host/shm.c runtime/host/shm.h \
+	runtime/host/chunk.c runtime/host/chunk.h \
+	runtime/host/reduceopen.c runtime/host/reduceopen.h \
+	runtime/host/trial.c runtime/host/trial.h \
 	runtime/host/shmmove.c runtime/host/shmmove.h \
 	runtime/host/stream.c runtime/host/stream.h \
 	runtime/host/tally.c runtime/host/tally.h \

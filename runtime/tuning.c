@@ -20,6 +20,7 @@
     KEY(shm_open_parts, 8 * KIB, BYTES_MOST, false)                                                \
     KEY(shm_open_parts_crowded, 32 * KIB, BYTES_MOST, false)                                       \
     KEY(shm_direct, 32 * KIB, BYTES_MOST, false)                                                   \
+    KEY(shm_direct_fold, 0, BYTES_MOST, false)                                                     \
     KEY(shm_huge, 16 * MIB, BYTES_MOST, false)                                                     \
     KEY(shm_spins, 2000, LOOKS_MOST, false) /* some tens of microseconds */                        \
     KEY(shm_yields, 200, LOOKS_MOST, false)                                                        \

@@ -8,6 +8,7 @@ UNIT_TESTS += \
 	tests/unit/collectives \
 	tests/unit/communicators \
 	tests/unit/config \
+	tests/unit/copied \
 	tests/unit/cut \
 	tests/unit/door \
 	tests/unit/dump \
@@ -64,9 +65,16 @@ tests_unit_requests_SOURCES = tests/unit/requests.c tests/unit/rankcheck.h
 tests_unit_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_requests_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/forbid.h tests/unit/rankcheck.h
+tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/forbid.h tests/unit/rankcheck.h \
+	tests/unit/wentway.h
 tests_unit_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_cma_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_copied_SOURCES = tests/unit/copied.c tests/unit/faults.c tests/unit/faults.h \
+	tests/unit/rankcheck.h tests/unit/wentway.h
+tests_unit_copied_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_copied_LDADD = $(TESTJOB_LIBS)
+tests_unit_copied_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_config_SOURCES = tests/unit/config.c tests/unit/rankcheck.h
 tests_unit_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -65,12 +65,21 @@ void dt_cma_refuse(struct dt_hostshm_target *target)
     atomic_store_explicit(&target->bytes, 0, memory_order_seq_cst);
 }
 
+/* What it writes is there already. */
+static bool may_write(const struct dt_hostshm_card *card)
+{
+    const struct iovec local = { (void *)(uintptr_t)card->word, sizeof card->word };
+    const struct iovec remote = { (void *)(uintptr_t)card->at, sizeof card->word };
+
+    return process_vm_writev((pid_t)card->pid, &local, 1, &remote, 1, 0) == sizeof card->word;
+}
+
 bool dt_cma_finds(const struct dt_hostshm_card *card)
 {
     uint64_t found[2] = { 0 };
 
     return card->pid && read_some(card->pid, found, card->at, sizeof found) == sizeof found &&
-           memcmp(found, card->word, sizeof found) == 0;
+           memcmp(found, card->word, sizeof found) == 0 && may_write(card);
 }
 
 bool dt_cma_read(const struct dt_hostshm *h, const struct dt_hostshm_card *card, void *to,

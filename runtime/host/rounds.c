@@ -80,6 +80,8 @@ void dt_shm_met(struct dt_shm *s)
     s->yields_alone = s->crowded && s->n < 2 * cpus ? s->tuning->shm_yields : 0;
     if (s->crowded && dt_round_most(s) / 8 > FEW)
         s->few = dt_round_most(s) / 8;
+    s->direct_fold =
+        s->crowded && !s->tuning->shm_direct_fold ? SIZE_MAX : s->tuning->shm_direct_fold;
 }
 
 /* Before everybody has met, it is not known whether all can do without. */
@@ -365,14 +367,19 @@ bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase)
     return has_reached(s, s->me, now(s, phase));
 }
 
+bool dt_round_is_left_by(const struct dt_shm *s, uint32_t local_rank)
+{
+    return atomic_load_explicit(&dt_round_post(s, local_rank)->progress, memory_order_acquire) ==
+           now(s, DT_LEFT);
+}
+
 bool dt_round_is_left(const struct dt_shm *s)
 {
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (atomic_load_explicit(&dt_round_post(s, i)->progress, memory_order_acquire) ==
-            now(s, DT_LEFT))
-            return true;
-    }
-    return false;
+    uint32_t i = 0;
+
+    while (i < s->n && !dt_round_is_left_by(s, i))
+        i++;
+    return i < s->n;
 }
 
 struct goal {

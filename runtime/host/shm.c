@@ -1,20 +1,16 @@
 #include "runtime/host/shm.h"
 
-#include <assert.h>
 #include <stdalign.h>
 #include <string.h>
 
+#include "runtime/host/chunk.h"
+#include "runtime/host/least.h"
 #include "runtime/host/meet.h"
 #include "runtime/host/reduce.h"
+#include "runtime/host/reduceopen.h"
 #include "runtime/host/rounds.h"
 #include "runtime/host/segment.h"
-
-enum {
-    SLICE_BYTES = 128,      /* slices begin at multiples: no two ranks write one cache line pair */
-    BLOCK_BYTES = 8 * 1024, /* of a result: stored a second time while it is in the first cache */
-};
-
-static const uint32_t EVERYBODY = UINT32_MAX;
+#include "runtime/host/trial.h"
 
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
 {
@@ -43,62 +39,6 @@ dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, ui
     return r;
 }
 
-/* A chunk of a reduction: count elements that stand at "in", to go to "out". */
-struct chunk {
-    const uint8_t *in;
-    uint8_t *out;
-    size_t bytes;
-    size_t slice; /* bytes of every rank's slice but the last ones */
-    bool few;     /* the whole is: everybody folds all of it */
-    bool huge;    /* no cache keeps the whole result, nor has it what stood there */
-    int divisor;
-    uint32_t root; /* who is to have the result, or EVERYBODY */
-    const struct dt_call *call;
-};
-
-static bool collects(const struct dt_shm *s, const struct chunk *c)
-{
-    return c->root == EVERYBODY || c->root == s->me;
-}
-
-/* The bytes of the whole from "at" on, at most so many. */
-static struct chunk cut(const struct dt_shm *s, const struct chunk *whole, size_t at, size_t most)
-{
-    struct chunk c = *whole;
-
-    c.in += at;
-    c.out = collects(s, whole) ? c.out + at : NULL;
-    c.bytes = whole->bytes - at < most ? whole->bytes - at : most;
-    c.slice = ((c.bytes + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
-    return c;
-}
-
-static size_t slice_at(const struct chunk *c, uint32_t rank)
-{
-    size_t at = c->slice * rank;
-
-    return at < c->bytes ? at : c->bytes;
-}
-
-static size_t slice_bytes(const struct chunk *c, uint32_t rank)
-{
-    return slice_at(c, rank + 1) - slice_at(c, rank);
-}
-
-/* Folds a part of all ranks' data, bytes long, that stand at src. */
-static void fold(const struct dt_shm *s, const struct chunk *c, void *dst, const void *const *src,
-                 size_t bytes)
-{
-    dt_dtype_t dtype = (dt_dtype_t)c->call->dtype;
-    struct dt_fold f = { .dst = dst,
-                         .src = src,
-                         .n = s->n,
-                         .count = bytes / dt_dtype_size(dtype),
-                         .divisor = c->divisor };
-
-    dt_fold(&f, dtype, (dt_op_t)c->call->op);
-}
-
 /* ---- in staging: everybody folds all of few bytes for itself, or a slice of many for all ---- */
 
 /* staged: what others give stands in the staging, else in their lines. This rank's own data are
@@ -118,10 +58,10 @@ static void fold_all(const struct dt_shm *s, const struct dt_call *call, const v
 }
 
 /* What others fold. */
-static void stage(struct dt_shm *s, const struct chunk *c)
+static void stage(struct dt_shm *s, const struct dt_chunk *c)
 {
     uint8_t *mine = dt_round_staging(s, s->me);
-    size_t at = slice_at(c, s->me), after = slice_at(c, s->me + 1);
+    size_t at = dt_chunk_slice_at(c, s->me), after = dt_chunk_slice_at(c, s->me + 1);
 
     if (c->few) {
         memcpy(mine, c->in, c->bytes);
@@ -131,169 +71,53 @@ static void stage(struct dt_shm *s, const struct chunk *c)
     dt_stream_copy(&s->stream, mine + after, c->in + after, c->bytes - after);
 }
 
-static void keep(const struct chunk *c, void *out, const void *result, size_t bytes)
-{
-    if (c->huge)
-        dt_stream_past_caches(out, result, bytes);
-    else
-        memcpy(out, result, bytes);
-}
-
 /* Folds this rank's slice, block by block: each goes to the output, to the staging, or to both. */
-static void fold_slice(struct dt_shm *s, const struct chunk *c)
+static void fold_slice(struct dt_shm *s, const struct dt_chunk *c)
 {
-    alignas(DT_HOSTSHM_LINE) uint8_t block[BLOCK_BYTES];
-    size_t end = slice_at(c, s->me + 1);
+    alignas(DT_HOSTSHM_LINE) uint8_t block[DT_CHUNK_BLOCK];
+    size_t end = dt_chunk_slice_at(c, s->me + 1);
 
-    for (size_t at = slice_at(c, s->me); at < end; at += BLOCK_BYTES) {
-        size_t bytes = end - at < BLOCK_BYTES ? end - at : BLOCK_BYTES;
+    for (size_t at = dt_chunk_slice_at(c, s->me); at < end; at += DT_CHUNK_BLOCK) {
+        size_t bytes = dt_least(end - at, DT_CHUNK_BLOCK);
         const void *src[s->n];
 
         for (uint32_t i = 0; i < s->n; i++)
             src[i] = (i == s->me ? c->in : dt_round_staging(s, i)) + at;
-        fold(s, c, block, src, bytes);
-        if (collects(s, c))
-            keep(c, c->out + at, block, bytes);
+        dt_chunk_fold(s, c, block, src, bytes);
+        if (dt_chunk_is_for(c, s->me))
+            dt_chunk_keep(c, c->out + at, block, bytes);
         if (c->root != s->me)
             dt_stream_copy(&s->stream, dt_round_staging(s, s->me) + at, block, bytes);
     }
 }
 
-static dt_result_t collect(struct dt_shm *s, const struct chunk *c)
+/* This rank's slice, for others to collect. */
+static void give_slice(struct dt_shm *s, const struct dt_chunk *c)
+{
+    size_t at = dt_chunk_slice_at(c, s->me);
+
+    if (dt_chunk_has_gone(c, s->me))
+        return;
+    if (c->at < c->folded)
+        memcpy(dt_round_staging(s, s->me) + at, c->out + at, dt_chunk_slice_bytes(c, s->me));
+    else
+        fold_slice(s, c);
+}
+
+static dt_result_t collect(struct dt_shm *s, const struct dt_chunk *c)
 {
     for (uint32_t i = 1; i < s->n; i++) {
         uint32_t peer = (s->me + i) % s->n;
-        size_t at = slice_at(c, peer);
+        size_t at = dt_chunk_slice_at(c, peer);
         dt_result_t r = dt_round_await(s, peer, DT_REDUCED);
 
         if (r != DT_OK)
             return r;
-        keep(c, c->out + at, dt_round_staging(s, peer) + at, slice_bytes(c, peer));
+        if (!dt_chunk_has_gone(c, peer))
+            dt_chunk_keep(c, c->out + at, dt_round_staging(s, peer) + at,
+                          dt_chunk_slice_bytes(c, peer));
     }
     return DT_OK;
-}
-
-/* ---- where they stand ---- */
-
-/* What every rank says in the first round. One that is to have no result has a place for it. */
-struct terms {
-    struct dt_place in;
-    struct dt_place out;
-};
-
-static_assert(sizeof(struct terms) <= DT_HOSTSHM_INLINE, "travels with the signature");
-
-/* Among ranks that share CPUs nothing is worth a second synchronisation of few bytes. */
-static bool may_open(const struct dt_shm *s, size_t bytes, bool few)
-{
-    return bytes >= s->tuning->shm_open && !(s->crowded && few);
-}
-
-static struct terms own_terms(const struct dt_shm *s, const struct chunk *whole)
-{
-    struct terms t = { 0 };
-
-    if (!may_open(s, whole->bytes, whole->few))
-        return t;
-    t.in = dt_segment_place(s->comm, whole->in, whole->bytes);
-    t.out = collects(s, whole) ? dt_segment_place(s->comm, whole->out, whole->bytes) : t.in;
-    return t;
-}
-
-static bool is_open(const struct terms *t)
-{
-    return t->in.segment && t->out.segment;
-}
-
-/* Of how many ranks all others reach the data. */
-static uint32_t count_open(const struct dt_shm *s, const struct chunk *whole, struct terms *terms)
-{
-    uint32_t open = 0;
-
-    if (!may_open(s, whole->bytes, whole->few))
-        return 0;
-    for (uint32_t i = 0; i < s->n; i++) {
-        memcpy(&terms[i], dt_round_post(s, i)->data, sizeof *terms);
-        open += is_open(&terms[i]);
-    }
-    return open;
-}
-
-/* Folds this rank's slice of what stands at "in", block by block, to where all have their "out".
- * False: not all of it, for all has been stopped. */
-static bool fold_for_all(const struct dt_shm *s, const struct chunk *c, uint8_t *const *in,
-                         uint8_t *const *out)
-{
-    alignas(DT_HOSTSHM_LINE) uint8_t block[BLOCK_BYTES];
-    size_t end = slice_at(c, s->me + 1);
-
-    for (size_t at = slice_at(c, s->me); at < end; at += BLOCK_BYTES) {
-        size_t bytes = end - at < BLOCK_BYTES ? end - at : BLOCK_BYTES;
-        const void *src[s->n];
-
-        for (uint32_t i = 0; i < s->n; i++)
-            src[i] = in[i] + at;
-        fold(s, c, block, src, bytes);
-        if (dt_hostshm_stopped(&s->map, NULL))
-            return false;
-        for (uint32_t i = 0; i < s->n; i++) {
-            if (c->root == EVERYBODY || c->root == i)
-                keep(c, out[i] + at, block, bytes);
-        }
-    }
-    return true;
-}
-
-/* Waits for those that may be writing to this rank's memory when its call fails, and shows them
- * that it does not write to theirs. Who has come to this call sees, before it writes, that all has
- * been stopped, unless all had come. Their lines are read first: they keep them while this rank has
- * not left. */
-static void leave_open(struct dt_shm *s, const struct chunk *whole, struct terms *terms)
-{
-    bool begun;
-
-    dt_shm_settle(s);
-    begun = dt_round_has_come(s, DT_IN) && dt_meet_agrees(s) && count_open(s, whole, terms) == s->n;
-    dt_round_publish(s, DT_LEFT);
-    if (begun)
-        dt_round_outlast(s, DT_REDUCED);
-}
-
-/* Who leaves the round of such a call has failed in it: others may lack its slice. */
-static dt_result_t await_slices(struct dt_shm *s)
-{
-    dt_result_t r = dt_round_await_all(s, DT_REDUCED);
-
-    return r == DT_OK && dt_hostshm_stopped(&s->map, NULL) && dt_round_is_left(s) ? dt_shm_check(s)
-                                                                                  : r;
-}
-
-/* All data stand where all reach them. They are everybody's own again when all have folded. */
-static dt_result_t reduce_open(struct dt_shm *s, const struct chunk *whole,
-                               const struct terms *terms)
-{
-    const struct chunk c = cut(s, whole, 0, whole->bytes);
-    uint8_t *in[s->n], *out[s->n];
-    dt_result_t r = DT_OK;
-
-    s->way = "shm-mapped";
-    dt_segment_hold();
-    for (uint32_t i = 0; i < s->n; i++) {
-        in[i] = dt_segment_find(terms[i].in);
-        out[i] = dt_segment_find(terms[i].out);
-        if (!in[i] || !out[i])
-            r = dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[i]);
-    }
-    if (r == DT_OK && !fold_for_all(s, &c, in, out))
-        r = dt_shm_check(s);
-    if (c.huge)
-        dt_stream_settle();
-    if (r == DT_OK) {
-        dt_round_publish(s, DT_REDUCED);
-        r = await_slices(s);
-    }
-    dt_segment_release();
-    return r;
 }
 
 /* ---- few bytes, that travel in the lines or stand in the staging ---- */
@@ -308,7 +132,7 @@ static bool are_few(const struct dt_shm *s, size_t bytes)
 
 static bool takes_few(const struct dt_shm *s, size_t bytes)
 {
-    return are_few(s, bytes) && !may_open(s, bytes, true);
+    return are_few(s, bytes) && !dt_reduceopen_may_map(s, bytes, true);
 }
 
 /* Who showed data after a stop could let others end a call well that fails here. */
@@ -358,84 +182,115 @@ dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const 
 /* ---- reductions ---- */
 
 /* In one round, of which everybody folds the data for itself. */
-static dt_result_t reduce_few(struct dt_shm *s, const struct chunk *c)
+static dt_result_t reduce_few(struct dt_shm *s, const struct dt_chunk *c)
 {
     dt_result_t r = dt_round_begin(s, staged_of_few(c->bytes));
 
     if (r != DT_OK)
         return r;
     show_few(s, c->call, c->in);
-    return dt_shm_fold_few(s, c->call, c->in, collects(s, c) ? c->out : NULL, c->divisor);
+    return dt_shm_fold_few(s, c->call, c->in, dt_chunk_is_for(c, s->me) ? c->out : NULL,
+                           c->divisor);
 }
 
 /* terms: of the first chunk; NULL: it is a later one, or comes again. */
-static dt_result_t show_chunk(struct dt_shm *s, const struct chunk *c, const struct terms *terms)
+static dt_result_t show_chunk(struct dt_shm *s, const struct dt_chunk *c,
+                              const struct dt_reduceopen_terms *terms)
 {
     dt_result_t r = dt_round_begin(s, c->bytes);
 
     if (r != DT_OK)
         return r;
-    if (!terms || !is_open(terms))
+    if (!terms || !dt_reduceopen_offers(terms))
         stage(s, c);
     if (terms)
         dt_meet_post(s, c->call, terms, sizeof *terms);
     return dt_meet(s, terms != NULL);
 }
 
-static dt_result_t finish_chunk(struct dt_shm *s, const struct chunk *c)
+static dt_result_t finish_chunk(struct dt_shm *s, const struct dt_chunk *c)
 {
     if (c->few) {
-        if (collects(s, c))
+        if (dt_chunk_is_for(c, s->me))
             fold_all(s, c->call, c->in, c->out, c->divisor, true);
         return DT_OK;
     }
-    fold_slice(s, c);
+    give_slice(s, c);
     dt_round_publish(s, DT_REDUCED);
-    return collects(s, c) ? collect(s, c) : DT_OK;
+    return dt_chunk_is_for(c, s->me) ? collect(s, c) : DT_OK;
 }
 
-/* Unless nothing need be staged. Where that holds for some ranks, but not for all, these stage the
- * first chunk late. */
-static dt_result_t reduce_chunks(struct dt_shm *s, const struct chunk *whole)
+static dt_result_t pass_chunk(struct dt_shm *s, const struct dt_chunk *c)
 {
-    size_t step = dt_round_most(s);
-    struct terms all[s->n], mine = own_terms(s, whole);
-    struct chunk c = cut(s, whole, 0, step);
-    dt_result_t r = show_chunk(s, &c, &mine);
-    uint32_t open = r == DT_OK ? count_open(s, whole, all) : 0;
+    dt_result_t r = show_chunk(s, c, NULL);
 
-    if (open == s->n)
-        r = reduce_open(s, whole, all);
-    if (r != DT_OK && is_open(&mine) && dt_round_has_shown(s, DT_IN) &&
-        dt_hostshm_stopped(&s->map, NULL))
-        leave_open(s, whole, all);
-    if (r != DT_OK || open == s->n)
-        return r;
-    if (open)
-        r = show_chunk(s, &c, NULL);
-    if (r == DT_OK)
+    return r == DT_OK ? finish_chunk(s, c) : r;
+}
+
+static size_t least_done(const struct dt_shm *s, const size_t *done)
+{
+    size_t least = done[0];
+
+    for (uint32_t i = 1; i < s->n; i++)
+        least = dt_least(least, done[i]);
+    return least;
+}
+
+/* All that stands in the staging of all ranks, or is to be brought there. */
+static dt_result_t reduce_staged(struct dt_shm *s, struct dt_chunk *whole, size_t step,
+                                 const struct dt_reduceopen_end *end)
+{
+    size_t at = least_done(s, end->done);
+    dt_result_t r = DT_OK;
+
+    whole->done = end->done;
+    whole->folded = end->folded;
+    if (end->staged) {
+        const struct dt_chunk c = dt_chunk_cut(s, whole, 0, step);
+
         r = finish_chunk(s, &c);
-    for (size_t at = step; r == DT_OK && at < whole->bytes; at += step) {
-        c = cut(s, whole, at, step);
-        r = show_chunk(s, &c, NULL);
-        if (r == DT_OK)
-            r = finish_chunk(s, &c);
+        at = c.bytes;
+    }
+    for (; r == DT_OK && at < whole->bytes; at += step) {
+        const struct dt_chunk c = dt_chunk_cut(s, whole, at, step);
+
+        r = pass_chunk(s, &c);
     }
     return r;
 }
 
-/* whole: the reduction as one chunk. */
-static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
+/* Unless nothing need be staged. Where only some ranks could do without, these stage the first
+ * chunk late. */
+static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
 {
-    dt_result_t r;
+    size_t step = dt_round_most(s), done[s->n];
+    const struct dt_chunk first = dt_chunk_cut(s, whole, 0, step);
+    struct dt_reduceopen_terms mine = dt_reduceopen_offer(s, whole);
+    struct dt_reduceopen_end end = { .done = done };
+    dt_result_t r = show_chunk(s, &first, &mine);
+
+    if (r == DT_OK)
+        r = dt_reduceopen(s, whole, &mine, step, &end);
+    if (r != DT_OK && dt_reduceopen_offers(&mine))
+        dt_reduceopen_leave(s, whole);
+    return r == DT_OK && !end.over ? reduce_staged(s, whole, step, &end) : r;
+}
+
+/* whole: the reduction as one chunk. */
+static dt_result_t reduce(struct dt_shm *s, struct dt_chunk *whole)
+{
+    dt_result_t r = DT_OK;
 
     whole->few = are_few(s, whole->bytes);
     whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
-    if (!whole->few)
-        s->way = "shm-slices";
     if (takes_few(s, whole->bytes))
         return reduce_few(s, whole);
-    r = reduce_chunks(s, whole);
+    if (dt_trial_is_due(s, whole->bytes))
+        r = dt_trial_make(s, whole->call, reduce_chunks);
+    if (!whole->few)
+        s->way = "shm-slices";
+    if (r == DT_OK)
+        r = reduce_chunks(s, whole);
     if (whole->huge)
         dt_stream_settle();
     return r;
@@ -444,12 +299,12 @@ static dt_result_t reduce(struct dt_shm *s, struct chunk *whole)
 dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,
                               void *out)
 {
-    struct chunk whole = { .in = in,
-                           .out = out,
-                           .bytes = bytes_of(call),
-                           .divisor = call->op == DT_AVG ? (int)s->n : 1,
-                           .root = EVERYBODY,
-                           .call = call };
+    struct dt_chunk whole = { .in = in,
+                              .out = out,
+                              .bytes = bytes_of(call),
+                              .divisor = call->op == DT_AVG ? (int)s->n : 1,
+                              .root = DT_CHUNK_EVERYBODY,
+                              .call = call };
 
     return reduce(s, &whole);
 }
@@ -457,12 +312,12 @@ dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, cons
 dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
                           uint32_t root, int divisor)
 {
-    struct chunk whole = { .in = in,
-                           .out = out,
-                           .bytes = bytes_of(call),
-                           .divisor = divisor,
-                           .root = root,
-                           .call = call };
+    struct dt_chunk whole = { .in = in,
+                              .out = out,
+                              .bytes = bytes_of(call),
+                              .divisor = divisor,
+                              .root = root,
+                              .call = call };
 
     return reduce(s, &whole);
 }

@@ -42,6 +42,7 @@ struct dt_shm {
     uint64_t yields;
     uint64_t yields_alone;   /* in all, of a rank that shares its CPU with nobody at the moment */
     enum dt_cma_reach reach; /* the memory of those that a call needs */
+    size_t direct_fold;      /* bytes from which ranks fold in each other's; 0: not known yet */
     size_t least_direct;     /* bytes from which two ranks try to */
     uint32_t pipes;          /* which of their two sets (hostshm.h) */
     struct dt_trouble *trouble;

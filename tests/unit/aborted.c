@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -27,9 +28,12 @@ enum {
     LOOK = 64, /* one element in so many is looked at */
     HELD = 1,  /* the rank that is held */
     HOLD_MS = 25,
+    SUMS = 5,       /* kinds that fold whole buffers */
     LONG_MS = 1500, /* longer than anybody waits for a rank that may be dead */
     MOST_JOBS = 8,
 };
+
+static const char STAGED[] = "1G", COPIED[] = "1", TRIED[] = "0";
 
 static struct shared {
     _Atomic int returned, well; /* ranks, but for the one that is held; of these, with DT_OK */
@@ -250,6 +254,7 @@ struct plan {
     const char *hosts;
     bool mapped;
     bool no_cma;
+    const char *fold; /* of the threshold shm_direct_fold */
     const struct kind *kind;
     int hold_ms;
     bool late;
@@ -313,8 +318,10 @@ static int64_t mark(int rank, size_t i)
 }
 
 /* One that is held at its k-th passage. */
-static int make(const struct kind *kind, unsigned k)
+static int make(const struct kind *kind, const char *fold, unsigned k)
 {
+    char lines[64];
+
     void *aborted = shared;
     dt_result_t r;
 
@@ -324,8 +331,9 @@ static int make(const struct kind *kind, unsigned k)
     shared->held = shared->all_well = false;
     shared->aborted = false;
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
-    if (waits_for_writers)
-        NEED(dt_comm_tune(comm, "shm_huge = 1") == DT_OK); /* it is held amid writing, too */
+    snprintf(lines, sizeof lines, "shm_direct_fold = %s%s", fold,
+             waits_for_writers && fold == STAGED ? "\nshm_huge = 1" : ""); /* held amid writing */
+    NEED(dt_comm_tune(comm, lines) == DT_OK);
     if (dt_rank() == HELD)
         faults_arm_passage(k, hold);
     r = kind->make(kind->root);
@@ -368,7 +376,7 @@ static int make_often(int rank, void *arg)
     comes_late = p->late;
     waits_for_writers = p->hold_ms == HOLD_MS;
     for (unsigned k = 1; k == 1 || held; k += 1 + k / (waits_for_writers ? 6 : 2)) {
-        NEED(make(p->kind, k) == 0);
+        NEED(make(p->kind, p->fold, k) == 0);
         held = shared->held;
         NEED(dt_barrier(DT_WORLD) == DT_OK);
     }
@@ -386,8 +394,9 @@ static int run(const struct plan *p)
     shared = testjob_shared(sizeof *shared);
     if (testjob_pass(&plan) == 0)
         return 0;
-    fprintf(stderr, "%s among %s%s%s%s\n", p->kind->name, p->hosts, p->mapped ? ", mapped" : "",
-            p->no_cma ? ", through pipes" : "", p->late ? ", late" : "");
+    fprintf(stderr, "%s among %s%s%s%s, shm_direct_fold = %s\n", p->kind->name, p->hosts,
+            p->mapped ? ", mapped" : "", p->no_cma ? ", through pipes" : "",
+            p->late ? ", late" : "", p->fold);
     return 1;
 }
 
@@ -430,7 +439,19 @@ static void run_all(bool mapped, bool no_cma, bool late)
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         for (size_t p = late; p < 2; p++)
-            begin(&(struct plan){ placements[p], mapped, no_cma, &kinds[i], HOLD_MS, late });
+            begin(
+                &(struct plan){ placements[p], mapped, no_cma, STAGED, &kinds[i], HOLD_MS, late });
+    }
+    end_all();
+}
+
+static void run_sums(const char *fold, bool late)
+{
+    static const char *const placements[] = { "2", "3" };
+
+    for (size_t i = 0; i < SUMS; i++) {
+        for (size_t p = late; p < 2; p++)
+            begin(&(struct plan){ placements[p], false, false, fold, &kinds[i], HOLD_MS, late });
     }
     end_all();
 }
@@ -448,10 +469,18 @@ static void so_are_those_that_others_reach(void **state)
     run_all(true, false, false);
 }
 
+static void so_are_those_that_the_kernel_copies(void **state)
+{
+    (void)state;
+    run_sums(COPIED, false);
+    run_sums(TRIED, false);
+}
+
 static void what_all_others_ended_well_ends_well(void **state)
 {
     (void)state;
     run_all(false, false, true);
+    run_sums(COPIED, true);
     run_all(true, false, true);
 }
 
@@ -463,7 +492,8 @@ static void who_stands_still_comes_too_late(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
         for (int mapped = 0; mapped < 2; mapped++)
-            begin(&(struct plan){ "2", mapped, false, &kinds[some[i]], LONG_MS, false });
+            begin(&(struct plan){ "2", mapped, false, mapped ? STAGED : COPIED, &kinds[some[i]],
+                                  LONG_MS, false });
     }
     end_all();
 }
@@ -512,6 +542,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_are_the_programs_again),
         cmocka_unit_test(so_are_those_that_others_reach),
+        cmocka_unit_test(so_are_those_that_the_kernel_copies),
         cmocka_unit_test(what_all_others_ended_well_ends_well),
         cmocka_unit_test(who_stands_still_comes_too_late),
         cmocka_unit_test(who_has_not_come_to_a_new_one_gets_none),

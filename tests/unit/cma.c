@@ -21,8 +21,9 @@
 #include "tests/unit/forbid.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
+#include "tests/unit/wentway.h"
 
-enum { COUNT = 100003, DUMP = 64 * 1024, SEVERAL = 3 };
+enum { COUNT = 100003, SEVERAL = 3 };
 
 /* ---- what the system refuses ---- */
 
@@ -185,28 +186,6 @@ struct hindrance {
 
 static pid_t program; /* the number of the test, which ranks of another namespace do not see */
 
-/* Whether the last call that this rank recorded, from 1 to 0, went that way. */
-static bool went(const char *way)
-{
-    static char text[DUMP + 1];
-    char path[64], wanted[64];
-    const char *last = NULL;
-    size_t n;
-    FILE *f;
-
-    snprintf(path, sizeof path, "/dev/shm/dtrun-cma.%d.%d.jsonl", (int)program, dt_rank());
-    snprintf(wanted, sizeof wanted, "\"way\":\"%s\"", way);
-    if (dt_recorder_dump(path) != DT_OK || !(f = fopen(path, "r")))
-        return false;
-    n = fread(text, 1, DUMP, f);
-    fclose(f);
-    unlink(path);
-    text[n] = '\0';
-    for (const char *at = text; (at = strstr(at, "\"kind\":\"")); at++)
-        last = at;
-    return last && strstr(last, wanted);
-}
-
 /* From 0 to 1, then back, misaligned. */
 static int pass_both_ways(dt_comm_t *comm)
 {
@@ -241,11 +220,11 @@ static int pass(int rank, const struct hindrance *h)
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     for (int i = 0; i < SEVERAL; i++)
-        NEED(pass_both_ways(DT_WORLD) == 0 && went(h->way));
+        NEED(pass_both_ways(DT_WORLD) == 0 && went_way(program, "", h->way));
     NEED(!h->call || !h->later || rank != h->rank || forbid(h->call, h->error));
     for (int i = 0; i < SEVERAL; i++)
-        NEED(pass_both_ways(DT_WORLD) == 0 && went(h->way_later));
-    NEED(pass_both_ways(comm) == 0 && went(h->way_later));
+        NEED(pass_both_ways(DT_WORLD) == 0 && went_way(program, "", h->way_later));
+    NEED(pass_both_ways(comm) == 0 && went_way(program, "", h->way_later));
     NEED(dt_comm_free(comm) == DT_OK);
     NEED(dt_finalize() == DT_OK);
     return 0;

@@ -1,0 +1,286 @@
+/* Reductions in which ranks fold in each other's memory, which the kernel copies from and to: the
+ * results, whatever the kernel refuses at whatever moment, and how ranks choose this way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tests/unit/faults.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+#include "tests/unit/wentway.h"
+
+enum {
+    COUNT = 170001, /* elements: several chunks, and a last one that is no whole one */
+    MOST = 270001,
+    ELEMENT = sizeof(int64_t),
+    ALL = -1, /* in place of a root */
+    MOST_FAULTS = 40,
+};
+
+static pid_t program;
+
+/* ---- one reduction ---- */
+
+struct reduction {
+    const char *name;
+    int root;          /* or ALL */
+    unsigned in_place; /* a bit for each rank */
+};
+
+static const struct reduction reductions[] = {
+    { "all-reduce", ALL, 0 },         { "all-reduce in place", ALL, ~0U },
+    { "of some in place", ALL, 2 },   { "reduce to the first", 0, 0 },
+    { "reduce to the second", 1, 0 }, { "reduce in place", 0, ~0U },
+};
+
+static int64_t given(int rank, size_t i)
+{
+    return 1000003 * (rank + 1) + (int64_t)i * (rank + 2);
+}
+
+static int64_t sum_at(size_t i)
+{
+    int64_t sum = 0;
+
+    for (int rank = 0; rank < dt_size(); rank++)
+        sum += given(rank, i);
+    return sum;
+}
+
+/* in and out: of MOST elements each. Whether result and data are as they are to be. */
+static int reduce(const struct reduction *x, size_t count, int64_t *in, int64_t *out)
+{
+    bool collects = x->root == ALL || x->root == dt_rank();
+    bool in_place = collects && (x->in_place >> dt_rank() & 1);
+    int64_t *data = in_place ? out : in;
+    dt_result_t r;
+
+    for (size_t i = 0; i < count; i++)
+        data[i] = given(dt_rank(), i);
+    r = x->root == ALL
+            ? dt_all_reduce(DT_WORLD, in_place ? DT_IN_PLACE : in, out, count, DT_I64, DT_SUM)
+            : dt_reduce(DT_WORLD, in_place ? DT_IN_PLACE : in, out, count, DT_I64, DT_SUM, x->root);
+    NEED(r == DT_OK);
+    for (size_t i = 0; collects && i < count; i++)
+        NEED(out[i] == sum_at(i));
+    for (size_t i = 0; !in_place && i < count; i++)
+        NEED(in[i] == given(dt_rank(), i));
+    return 0;
+}
+
+static const char *kind_of(const struct reduction *x)
+{
+    return x->root == ALL ? "all-reduce" : "reduce";
+}
+
+/* Two buffers, not aligned to a cache line. */
+static int64_t *buffers(int64_t **out)
+{
+    int64_t *in = malloc((2 * MOST + 2) * ELEMENT);
+
+    if (!in)
+        abort();
+    *out = in + MOST + 1;
+    return in;
+}
+
+static bool copies(void)
+{
+    return dt_comm_tune(DT_WORLD, "shm_direct_fold = 1") == DT_OK;
+}
+
+/* ---- results ---- */
+
+static int sums(int rank, void *arg)
+{
+    static const size_t counts[] = { 0, 1, 600, 8192, 65536, COUNT, MOST };
+    int64_t *out, *in = buffers(&out);
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK && copies());
+    for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++) {
+        for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
+            NEED(reduce(&reductions[i], counts[k], in, out) == 0);
+        NEED(went_way(program, kind_of(&reductions[i]),
+                      reductions[i].root == ALL || !reductions[i].in_place ? "shm-direct"
+                                                                           : "shm-slices"));
+    }
+    free(in);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void results_are_right(void **state)
+{
+    static const char *const hosts[] = { "2", "3", "4", "7" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        struct testjob_plan plan = { .hosts = hosts[i], .body = sums };
+
+        print_message("    %s ranks\n", hosts[i]);
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
+/* ---- what the kernel refuses ---- */
+
+struct refusal {
+    const struct fault *fault;
+    const struct reduction *reduction;
+    unsigned k; /* which call of the function fails, on rank 1 */
+    bool *struck;
+};
+
+static int refuse(int rank, void *arg)
+{
+    const struct refusal *x = arg;
+    int64_t *out, *in = buffers(&out);
+
+    NEED(dt_init() == DT_OK && copies());
+    if (rank == 1)
+        faults_arm(x->fault, x->k);
+    NEED(reduce(x->reduction, COUNT, in, out) == 0);
+    if (rank == 1) {
+        faults_disarm();
+        *x->struck = faults_struck();
+    }
+    NEED(reduce(x->reduction, COUNT, in, out) == 0);
+    free(in);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+/* Returns how many calls there were. */
+static unsigned refuse_each(const char *hosts, const struct fault *f, const struct reduction *r,
+                            bool *struck)
+{
+    unsigned k = 0;
+
+    do {
+        struct refusal x = { f, r, ++k, struck };
+        struct testjob_plan plan = { .hosts = hosts, .body = refuse, .arg = &x };
+
+        *struck = false;
+        if (testjob_pass(&plan) != 0)
+            fail_msg("%s among %s: call %u of %s, error %d", r->name, hosts, k, f->call, f->error);
+    } while (*struck && k < MOST_FAULTS);
+    return k - 1;
+}
+
+static void refuse_all(const char *hosts, unsigned least)
+{
+    bool *struck = testjob_shared(sizeof *struck);
+    unsigned most = 0;
+
+    for (size_t i = 0; i < faults_n; i++) {
+        if (strncmp(faults[i].call, "process_vm_", 11) != 0)
+            continue;
+        for (size_t k = 0; k < sizeof reductions / sizeof *reductions; k++) {
+            unsigned calls = refuse_each(hosts, &faults[i], &reductions[k], struck);
+
+            most = calls > most ? calls : most;
+        }
+    }
+    assert_in_range(most, least, MOST_FAULTS - 1);
+}
+
+/* The card's two, then at least one in each of three chunks. */
+static void what_fails_amid_is_gone_on_with(void **state)
+{
+    (void)state;
+    refuse_all("2", 4);
+    refuse_all("3", 8);
+}
+
+/* ---- memory that the kernel does not copy ---- */
+
+struct secret {
+    bool second_half; /* of the buffer alone */
+    bool in_place;
+};
+
+static void *map_secret(void *at, size_t bytes)
+{
+    int fd = (int)syscall(SYS_memfd_secret, 0);
+    void *p = MAP_FAILED;
+
+    if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
+        p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    return p;
+}
+
+/* On rank 1 some of the buffer can be read by nobody else. */
+static int keep_secret(int rank, void *arg)
+{
+    const struct secret *x = arg;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), half = MOST * ELEMENT / 2 / page * page;
+    size_t whole = (MOST * ELEMENT + page - 1) / page * page, from = x->second_half ? half : 0;
+    int64_t *in = mmap(NULL, 2 * whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int64_t *out = in + whole / ELEMENT;
+    const struct reduction r = { "", ALL, x->in_place ? ~0U : 0 };
+    uint8_t *hidden = (uint8_t *)(x->in_place ? out : in);
+
+    NEED(in != MAP_FAILED);
+    if (rank == 1)
+        NEED(map_secret(hidden + from, whole - from) != MAP_FAILED);
+    NEED(dt_init() == DT_OK && copies());
+    for (int i = 0; i < 2; i++) {
+        NEED(reduce(&r, MOST, in, out) == 0);
+        NEED(went_way(program, "all-reduce", i ? "shm-slices" : "shm-direct"));
+    }
+    munmap(in, 2 * whole);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static bool keeps_secrets(void)
+{
+    void *p = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bool can = p != MAP_FAILED && map_secret(p, 4096) != MAP_FAILED;
+
+    if (p != MAP_FAILED)
+        munmap(p, 4096);
+    return can;
+}
+
+static void memory_of_another_kind_is_staged(void **state)
+{
+    (void)state;
+    if (!keeps_secrets()) {
+        print_message("the kernel has no memfd_secret\n");
+        skip();
+    }
+    for (int i = 0; i < 4; i++) {
+        struct secret x = { i & 1, i >> 1 };
+        struct testjob_plan plan = { .hosts = "3", .body = keep_secret, .arg = &x };
+
+        print_message("    %s%s\n", x.second_half ? "the second half" : "all of it",
+                      x.in_place ? ", in place" : "");
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_are_right),
+        cmocka_unit_test(what_fails_amid_is_gone_on_with),
+        cmocka_unit_test(memory_of_another_kind_is_staged),
+    };
+
+    program = getpid();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
