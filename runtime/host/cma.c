@@ -82,6 +82,11 @@ bool dt_cma_finds(const struct dt_hostshm_card *card)
            memcmp(found, card->word, sizeof found) == 0 && may_write(card);
 }
 
+bool dt_cma_reaches(const struct dt_hostshm *h, uint32_t me, uint32_t peer)
+{
+    return h->ranks[me].card.pid && dt_cma_finds(&h->ranks[peer].card);
+}
+
 bool dt_cma_read(const struct dt_hostshm *h, const struct dt_hostshm_card *card, void *to,
                  uint64_t from, size_t bytes)
 {

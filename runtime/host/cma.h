@@ -21,6 +21,9 @@ enum dt_cma_reach { DT_CMA_UNTRIED, DT_CMA_REACHED, DT_CMA_REFUSED };
 void dt_cma_introduce(struct dt_hostshm_card *card);
 /* Whether the process whose card this is can be reached. pid 0: it does not show itself. */
 bool dt_cma_finds(const struct dt_hostshm_card *card);
+/* Whether this process, local rank me, reaches that peer. Who does not show itself does not look
+ * for others either: the system may kill it for that (seccomp). */
+bool dt_cma_reaches(const struct dt_hostshm *h, uint32_t me, uint32_t peer);
 
 /* Copy bytes from or to an address of a process that was found. They end early, between two pieces,
  * once memory h has been stopped: the process may be gone, and its number another's. False: not all

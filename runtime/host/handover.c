@@ -163,7 +163,7 @@ static dt_result_t copy_direct(struct dt_handover *h, const struct half *x, bool
 static bool reaches(struct dt_shm *s, uint32_t peer)
 {
     if (s->reach == DT_CMA_UNTRIED)
-        s->reach = dt_cma_finds(&s->map.ranks[peer].card) ? DT_CMA_REACHED : DT_CMA_REFUSED;
+        s->reach = dt_cma_reaches(&s->map, s->me, peer) ? DT_CMA_REACHED : DT_CMA_REFUSED;
     return s->reach == DT_CMA_REACHED;
 }
 

@@ -23,7 +23,7 @@ bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few)
 bool dt_reduceopen_reaches_all(struct dt_shm *s)
 {
     for (uint32_t i = 0; s->reach == DT_CMA_UNTRIED && i < s->n; i++) {
-        if (i != s->me && !dt_cma_finds(&s->map.ranks[i].card))
+        if (i != s->me && !dt_cma_reaches(&s->map, s->me, i))
             s->reach = DT_CMA_REFUSED;
     }
     if (s->reach == DT_CMA_UNTRIED)

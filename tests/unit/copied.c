@@ -273,12 +273,52 @@ static void memory_of_another_kind_is_staged(void **state)
     }
 }
 
+/* ---- who takes no part ---- */
+
+/* Rank 1 shows nothing, and does not look at the memory of others either: that may be forbidden on
+ * pain of death (seccomp). */
+static int keep_away(int rank, void *arg)
+{
+    int64_t *out, *in = buffers(&out);
+    bool *struck = arg;
+
+    if (rank == 1)
+        setenv("DTRUN_CMA", "0", 1);
+    NEED(dt_init() == DT_OK && copies());
+    for (size_t i = 0; i < faults_n; i++) {
+        if (strncmp(faults[i].call, "process_vm_", 11) != 0)
+            continue;
+        if (rank == 1)
+            faults_arm(&faults[i], 1);
+        NEED(reduce(&reductions[0], COUNT, in, out) == 0);
+        NEED(rank ? dt_recv(DT_WORLD, in, COUNT, DT_I64, 0) == DT_OK
+                  : dt_send(DT_WORLD, in, COUNT, DT_I64, 1) == DT_OK);
+        if (rank == 1)
+            faults_disarm();
+        *struck = *struck || faults_struck();
+    }
+    free(in);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void who_shows_nothing_reads_nothing(void **state)
+{
+    bool *struck = testjob_shared(sizeof *struck);
+    struct testjob_plan plan = { .hosts = "2", .body = keep_away, .arg = struck };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+    assert_false(*struck);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_are_right),
         cmocka_unit_test(what_fails_amid_is_gone_on_with),
         cmocka_unit_test(memory_of_another_kind_is_staged),
+        cmocka_unit_test(who_shows_nothing_reads_nothing),
     };
 
     program = getpid();
