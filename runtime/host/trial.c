@@ -9,7 +9,13 @@
 #include "runtime/host/reduceopen.h"
 #include "runtime/host/rounds.h"
 
-enum { SIZES = 2, MOST_BYTES = 512 * 1024, TIMES = 8 };
+enum {
+    SIZES = 2,
+    MOST_BYTES = 512 * 1024,
+    TIMES = 8,
+    MOST_RANKS = 16, /* with more, slices are so small that system calls take longer than copies,
+                        and there is a page for every pair's target */
+};
 enum way { STAGED, DIRECT, WAYS };
 
 static const size_t NEVER = SIZE_MAX;
@@ -29,7 +35,7 @@ static_assert(sizeof(struct times) <= DT_HOSTSHM_INLINE, "travels with the signa
 
 bool dt_trial_is_due(const struct dt_shm *s, size_t bytes)
 {
-    return s->direct_fold == 0 && s->n > 1 && bytes >= sizes[0].from;
+    return s->direct_fold == 0 && s->n > 1 && s->n <= MOST_RANKS && bytes >= sizes[0].from;
 }
 
 /* Everybody gets what each has put into mine, in all. */
@@ -104,6 +110,7 @@ dt_result_t dt_trial_make(struct dt_shm *s, const struct dt_call *call,
 {
     uint8_t *room = dt_reduceopen_reaches_all(s) ? malloc(2 * (size_t)MOST_BYTES) : NULL;
     struct times mine = { .ns = { { room == NULL } } }, sum = { 0 };
+    const char *way = s->way;
     dt_result_t r = exchange(s, call, &mine, &sum);
     bool some_cannot = sum.ns[0][0] > 0;
 
@@ -111,6 +118,7 @@ dt_result_t dt_trial_make(struct dt_shm *s, const struct dt_call *call,
     if (r == DT_OK && !some_cannot)
         r = try_both(s, call, room, &mine, reduce);
     free(room);
+    s->way = way;
     if (r == DT_OK && !some_cannot)
         r = exchange(s, call, &mine, &sum);
     if (r == DT_OK)

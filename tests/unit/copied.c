@@ -7,12 +7,14 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/host/trial.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
@@ -312,6 +314,103 @@ static void who_shows_nothing_reads_nothing(void **state)
     assert_false(*struck);
 }
 
+/* ---- the trial ---- */
+
+/* Few bytes go their own way, whatever a trial has found. */
+static int try_with_few(int rank, void *arg)
+{
+    int64_t *out, *in = buffers(&out);
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_comm_tune(DT_WORLD, "shm_small = 1M") == DT_OK);
+    NEED(reduce(&reductions[0], 8192, in, out) == 0);
+    NEED(went_way(program, "all-reduce", "shm"));
+    free(in);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_trial_is_not_told_as_the_way(void **state)
+{
+    struct testjob_plan plan = { .hosts = "2", .body = try_with_few };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* Where each has a CPU. */
+static void many_ranks_make_no_trial(void **state)
+{
+    (void)state;
+    assert_true(dt_trial_is_due(&(struct dt_shm){ .n = 2 }, 32 * 1024));
+    assert_true(dt_trial_is_due(&(struct dt_shm){ .n = 16 }, 32 * 1024));
+    assert_false(dt_trial_is_due(&(struct dt_shm){ .n = 17 }, 32 * 1024));
+    assert_false(dt_trial_is_due(&(struct dt_shm){ .n = 2 }, 32 * 1024 - 1));
+}
+
+/* ---- death ---- */
+
+struct death {
+    const char *fold; /* of the threshold shm_direct_fold */
+    unsigned k;
+    struct {
+        _Atomic int here;
+        bool died_inside;
+    } * shared;
+};
+
+/* Rank 1 dies at its k-th passage, the others hear of it. */
+static int die(int rank, void *arg)
+{
+    const struct death *x = arg;
+    int64_t *out, *in = buffers(&out);
+    dt_result_t r;
+
+    NEED(dt_init() == DT_OK && dt_comm_tune(DT_WORLD, x->fold) == DT_OK);
+    for (size_t i = 0; i < COUNT; i++)
+        in[i] = given(rank, i);
+    testjob_meet(&x->shared->here, dt_size());
+    if (rank == 1)
+        faults_arm_death(x->k);
+    r = dt_all_reduce(DT_WORLD, in, out, COUNT, DT_I64, DT_SUM);
+    if (rank == 1) {
+        x->shared->died_inside = false;
+        raise(SIGKILL);
+    }
+    for (size_t i = 0; r == DT_OK && i < COUNT; i++)
+        NEED(out[i] == sum_at(i));
+    r = r == DT_OK ? dt_barrier(DT_WORLD) : r;
+    NEED(r == DT_ERR_PEER);
+    free(in);
+    return 0;
+}
+
+static void die_everywhere(const char *hosts, const char *fold)
+{
+    struct death x = { fold, 1, testjob_shared(sizeof *x.shared) };
+    struct testjob_plan plan = { .hosts = hosts, .body = die, .arg = &x };
+
+    for (x.shared->died_inside = true; x.shared->died_inside; x.k += 1 + x.k / 6) {
+        struct testjob_result result;
+
+        x.shared->here = 0;
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        for (int rank = 0; rank < result.n; rank++) {
+            if (rank != 1 && result.ranks[rank].status != 0)
+                fail_msg("%s among %s, passage %u: rank %d", fold, hosts, x.k, rank);
+        }
+    }
+}
+
+static void who_dies_amid_is_told_of(void **state)
+{
+    (void)state;
+    die_everywhere("2", "shm_direct_fold = 1");
+    die_everywhere("3", "shm_direct_fold = 1");
+    die_everywhere("2", "shm_direct_fold = 0"); /* in a trial, where each has a CPU */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +418,9 @@ int main(void)
         cmocka_unit_test(what_fails_amid_is_gone_on_with),
         cmocka_unit_test(memory_of_another_kind_is_staged),
         cmocka_unit_test(who_shows_nothing_reads_nothing),
+        cmocka_unit_test(a_trial_is_not_told_as_the_way),
+        cmocka_unit_test(many_ranks_make_no_trial),
+        cmocka_unit_test(who_dies_amid_is_told_of),
     };
 
     program = getpid();
