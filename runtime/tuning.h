@@ -22,8 +22,8 @@ struct dt_tuning {
     uint64_t shm_open_parts;         /* likewise, of a rank that gives others parts of them */
     uint64_t shm_open_parts_crowded; /* likewise, when ranks share CPUs */
     uint64_t shm_direct;      /* from here on a send goes from one rank's memory to the other's */
-    uint64_t shm_direct_fold; /* from here on ranks fold in each other's memory; 0: as a trial in
-                                 the first call of many bytes says (trial.h) */
+    uint64_t shm_direct_fold; /* from here on ranks fold in each other's memory; 0: a trial tells in
+                                 the first call of more than shm_small (trial.h) */
     uint64_t shm_huge;   /* from here on results go past the caches; in a host not those in place */
     uint64_t shm_spins;  /* looks before a waiting rank yields, where each has a CPU */
     uint64_t shm_yields; /* then looks with a yield between them, before it sleeps */

@@ -44,6 +44,7 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->spins = 0;
     s->yields = s->tuning->shm_yields_crowded;
     s->yields_alone = 0;
+    s->small = s->tuning->shm_small_crowded;
     s->round = 0;
     s->few = FEW;
     s->next = 0;

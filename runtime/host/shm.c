@@ -125,9 +125,7 @@ static dt_result_t collect(struct dt_shm *s, const struct dt_chunk *c)
 /* Whether one synchronisation is the faster way. */
 static bool are_few(const struct dt_shm *s, size_t bytes)
 {
-    size_t most = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
-
-    return bytes <= most && bytes <= dt_round_most(s);
+    return bytes <= s->small && bytes <= dt_round_most(s);
 }
 
 static bool takes_few(const struct dt_shm *s, size_t bytes)
@@ -281,12 +279,12 @@ static dt_result_t reduce(struct dt_shm *s, struct dt_chunk *whole)
 {
     dt_result_t r = DT_OK;
 
+    if (dt_trial_is_due(s, whole->bytes))
+        r = dt_trial_make(s, whole->call, reduce);
     whole->few = are_few(s, whole->bytes);
     whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
-    if (takes_few(s, whole->bytes))
+    if (r == DT_OK && takes_few(s, whole->bytes))
         return reduce_few(s, whole);
-    if (dt_trial_is_due(s, whole->bytes))
-        r = dt_trial_make(s, whole->call, reduce_chunks);
     if (!whole->few)
         s->way = "shm-slices";
     if (r == DT_OK)

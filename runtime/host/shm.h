@@ -42,9 +42,10 @@ struct dt_shm {
     uint64_t yields;
     uint64_t yields_alone;   /* in all, of a rank that shares its CPU with nobody at the moment */
     enum dt_cma_reach reach; /* the memory of those that a call needs */
-    size_t direct_fold;      /* bytes from which ranks fold in each other's; 0: not known yet */
-    size_t least_direct;     /* bytes from which two ranks try to */
-    uint32_t pipes;          /* which of their two sets (hostshm.h) */
+    size_t small;            /* bytes, up to which everybody folds all of a reduction */
+    size_t direct_fold;  /* bytes from which ranks fold in each other's memory; 0: not known yet */
+    size_t least_direct; /* bytes from which two ranks try to */
+    uint32_t pipes;      /* which of their two sets (hostshm.h) */
     struct dt_trouble *trouble;
     struct dt_ring *ring; /* the flight recorder's, or NULL */
     const char *way;      /* for it: the way that the call takes */

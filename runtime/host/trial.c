@@ -3,39 +3,46 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/dtype.h"
 #include "runtime/host/clock.h"
-#include "runtime/host/least.h"
 #include "runtime/host/meet.h"
 #include "runtime/host/reduceopen.h"
 #include "runtime/host/rounds.h"
 
 enum {
-    SIZES = 2,
+    FEW_BYTES = 16 * 1024,
     MOST_BYTES = 512 * 1024,
     TIMES = 8,
     MOST_RANKS = 16, /* with more, slices are so small that system calls take longer than copies,
                         and there is a page for every pair's target */
 };
-enum way { STAGED, DIRECT, WAYS };
+enum way { FEW, SLICES, DIRECT };
 
 static const size_t NEVER = SIZE_MAX;
 
-/* Bytes that are tried, and those from which on the answer holds. */
+/* Sizes at which a way is tried against slices that are staged, and those from which on, or up to
+ * which, the answer holds. In this order. */
 static const struct {
     size_t bytes;
-    size_t from;
-} sizes[SIZES] = { { 64 * 1024, 32 * 1024 }, { MOST_BYTES, 256 * 1024 } };
+    enum way way;
+    size_t limit;
+} questions[] = {
+    { FEW_BYTES, FEW, FEW_BYTES },
+    { 64 * 1024, DIRECT, 32 * 1024 },
+    { MOST_BYTES, DIRECT, 256 * 1024 },
+};
+enum { QUESTIONS = sizeof questions / sizeof *questions };
 
 /* The least that calls have taken. */
 struct times {
-    uint64_t ns[SIZES][WAYS];
+    uint64_t ns[QUESTIONS][2]; /* the way, and slices */
 };
 
 static_assert(sizeof(struct times) <= DT_HOSTSHM_INLINE, "travels with the signature");
 
 bool dt_trial_is_due(const struct dt_shm *s, size_t bytes)
 {
-    return s->direct_fold == 0 && s->n > 1 && s->n <= MOST_RANKS && bytes >= sizes[0].from;
+    return s->direct_fold == 0 && s->n > 1 && s->n <= MOST_RANKS && bytes > s->small;
 }
 
 /* Everybody gets what each has put into mine, in all. */
@@ -53,8 +60,8 @@ static dt_result_t exchange(struct dt_shm *s, const struct dt_call *call, const 
         struct times theirs;
 
         memcpy(&theirs, dt_round_post(s, i)->data, sizeof theirs);
-        for (int k = 0; k < SIZES * WAYS; k++)
-            sum->ns[k / WAYS][k % WAYS] += theirs.ns[k / WAYS][k % WAYS];
+        for (int k = 0; k < QUESTIONS * 2; k++)
+            sum->ns[k / 2][k % 2] += theirs.ns[k / 2][k % 2];
     }
     return r;
 }
@@ -65,6 +72,7 @@ static dt_result_t measure(struct dt_shm *s, struct dt_chunk whole, enum way way
     uint64_t start = dt_clock_ns(), took;
     dt_result_t r;
 
+    s->small = way == FEW ? whole.bytes : 0;
     s->direct_fold = way == DIRECT ? 1 : NEVER;
     r = reduce(s, &whole);
     took = dt_clock_ns() - start;
@@ -72,36 +80,43 @@ static dt_result_t measure(struct dt_shm *s, struct dt_chunk whole, enum way way
     return r;
 }
 
-static dt_result_t try_both(struct dt_shm *s, const struct dt_call *call, uint8_t *room,
-                            struct times *times,
-                            dt_result_t (*reduce)(struct dt_shm *s, struct dt_chunk *whole))
+/* All have found before that they make the same call. */
+static dt_result_t try_all(struct dt_shm *s, const struct dt_call *call, uint8_t *room,
+                           struct times *times,
+                           dt_result_t (*reduce)(struct dt_shm *s, struct dt_chunk *whole))
 {
     dt_result_t r = DT_OK;
 
     memset(room, 0, 2 * (size_t)MOST_BYTES);
-    for (int i = 0; i < SIZES * TIMES * WAYS && r == DT_OK; i++) {
-        int size = i / (TIMES * WAYS);
-        enum way way = (enum way)(i % WAYS);
+    for (int i = 0; i < QUESTIONS * TIMES * 2 && r == DT_OK; i++) {
+        int q = i / (TIMES * 2), slices = i % 2;
+        struct dt_call own = *call;
         const struct dt_chunk whole = { .in = room,
                                         .out = room + MOST_BYTES,
-                                        .bytes = sizes[size].bytes,
+                                        .bytes = questions[q].bytes,
                                         .divisor = 1,
                                         .root = DT_CHUNK_EVERYBODY,
-                                        .call = call };
+                                        .call = &own };
 
-        r = measure(s, whole, way, &times->ns[size][way], reduce);
+        own.count = whole.bytes / dt_dtype_size((dt_dtype_t)call->dtype);
+        r = measure(s, whole, slices ? SLICES : questions[q].way, &times->ns[q][slices], reduce);
     }
     return r;
 }
 
-/* What is not a twentieth faster may be noise, and costs others who use these processors more. */
-static size_t choose(const struct times *sum)
+/* What is not a twentieth faster may be noise. What somebody has set himself stays. */
+static void choose(struct dt_shm *s, const struct times *sum)
 {
-    for (int i = 0; i < SIZES; i++) {
-        if (sum->ns[i][DIRECT] * 20 < sum->ns[i][STAGED] * 19)
-            return sizes[i].from;
+    s->small = s->tuning->shm_small;
+    s->direct_fold = NEVER;
+    for (int q = QUESTIONS - 1; q >= 0; q--) {
+        if (sum->ns[q][0] * 20 >= sum->ns[q][1] * 19)
+            continue;
+        if (questions[q].way == DIRECT)
+            s->direct_fold = questions[q].limit;
+        else if (s->small == dt_tuning_builtin.shm_small)
+            s->small = questions[q].limit;
     }
-    return NEVER;
 }
 
 /* All try, or none does. */
@@ -116,12 +131,14 @@ dt_result_t dt_trial_make(struct dt_shm *s, const struct dt_call *call,
 
     mine = (struct times){ 0 };
     if (r == DT_OK && !some_cannot)
-        r = try_both(s, call, room, &mine, reduce);
+        r = try_all(s, call, room, &mine, reduce);
     free(room);
     s->way = way;
     if (r == DT_OK && !some_cannot)
         r = exchange(s, call, &mine, &sum);
-    if (r == DT_OK)
-        s->direct_fold = some_cannot ? NEVER : choose(&sum);
+    if (some_cannot)
+        s->direct_fold = NEVER;
+    else if (r == DT_OK)
+        choose(s, &sum);
     return r;
 }

@@ -343,10 +343,10 @@ static void a_trial_is_not_told_as_the_way(void **state)
 static void many_ranks_make_no_trial(void **state)
 {
     (void)state;
-    assert_true(dt_trial_is_due(&(struct dt_shm){ .n = 2 }, 32 * 1024));
-    assert_true(dt_trial_is_due(&(struct dt_shm){ .n = 16 }, 32 * 1024));
-    assert_false(dt_trial_is_due(&(struct dt_shm){ .n = 17 }, 32 * 1024));
-    assert_false(dt_trial_is_due(&(struct dt_shm){ .n = 2 }, 32 * 1024 - 1));
+    assert_true(dt_trial_is_due(&(struct dt_shm){ .small = 4096, .n = 2 }, 4097));
+    assert_true(dt_trial_is_due(&(struct dt_shm){ .small = 4096, .n = 16 }, 4097));
+    assert_false(dt_trial_is_due(&(struct dt_shm){ .small = 4096, .n = 17 }, 4097));
+    assert_false(dt_trial_is_due(&(struct dt_shm){ .small = 4096, .n = 2 }, 4096));
 }
 
 /* ---- death ---- */
