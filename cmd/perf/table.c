@@ -37,6 +37,7 @@ static void head(const struct dt_perf_table *t, const struct dt_perf_rank *ranks
         "   time   algbw   busbw  #wrong      p50     p99  %%bound\n"
         "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)          "
         "   (us)  (GB/s)  (GB/s)             (us)    (us)     (%%)\n");
+    fflush(t->text); /* the first row may take long */
 }
 
 static void json_head(const struct dt_perf_table *t)

@@ -4,8 +4,8 @@ bats_require_minimum_version 1.5.0
 load common
 
 # What scripts made for nccl-tests do: rows begin with a size, columns stand where theirs do.
-rows() {
-    awk '!/^#/ && NF' "$OUT"
+rows() { # [FILE]
+    awk '!/^#/ && NF' "${1:-$OUT}"
 }
 
 @test "check 54: the table has nccl-tests' columns, then percentiles and the bound" {
@@ -31,6 +31,20 @@ rows() {
     dtrun -np 2 --tag "$DTRUN_BUILD/cmd/dtrun-perf" barrier -n 1
     code_is 0
     grep -q '^\[0\] # Out of bounds values' "$OUT"
+    clean
+}
+
+@test "the head is there before the first row is" {
+    local pid
+
+    "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4M -n 1000000000 >table &
+    pid=$!
+    await grep -q '(GB/s)' table || true
+    kill "$pid"
+    wait "$pid" || true
+    grep -q "^#  Rank  0 Group  0 Pid *$pid on " table
+    grep -q '(GB/s)' table
+    [ -z "$(rows table)" ]
     clean
 }
 
