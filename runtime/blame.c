@@ -91,6 +91,16 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_trouble
                    unsaid(ours, strcmp(w->call, theirs) == 0));
 }
 
+/* Who failed says itself who it is. */
+static dt_result_t say_failure(const struct dt_trouble *t, const struct words *w)
+{
+    const char *what = *w->why ? w->why : t->error ? strerror(t->error) : dt_strerror(t->code);
+
+    if (strcmp(w->culprit, w->me) == 0 || strncmp(what, w->culprit, strlen(w->culprit)) == 0)
+        return dt_fail(t->code, "%s: %s: %s", w->me, w->call, what);
+    return dt_fail(t->code, "%s: %s: %s failed: %s", w->me, w->call, w->culprit, what);
+}
+
 static dt_result_t say(const struct dt_comm *c, const struct dt_trouble *t, const struct words *w,
                        const struct dt_call *call)
 {
@@ -116,10 +126,7 @@ static dt_result_t say(const struct dt_comm *c, const struct dt_trouble *t, cons
     default:
         break;
     }
-    return dt_fail(t->code, "%s: %s: %s failed: %s", w->me, w->call, w->culprit,
-                   *w->why    ? w->why
-                   : t->error ? strerror(t->error)
-                              : dt_strerror(t->code));
+    return say_failure(t, w);
 }
 
 /* How the rank to blame ended, as far as this host has heard. */
