@@ -81,6 +81,7 @@ void dt_shm_met(struct dt_shm *s)
     s->yields_alone = s->crowded && s->n < 2 * cpus ? s->tuning->shm_yields : 0;
     if (s->crowded && dt_round_most(s) / 8 > FEW)
         s->few = dt_round_most(s) / 8;
+    s->small = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
     s->direct_fold =
         s->crowded && !s->tuning->shm_direct_fold ? SIZE_MAX : s->tuning->shm_direct_fold;
 }

@@ -316,14 +316,13 @@ static void who_shows_nothing_reads_nothing(void **state)
 
 /* ---- the trial ---- */
 
-/* Few bytes go their own way, whatever a trial has found. */
-static int try_with_few(int rank, void *arg)
+/* So many bytes are few by what the lines set. */
+static int reduce_few(int rank, void *arg)
 {
     int64_t *out, *in = buffers(&out);
 
     (void)rank;
-    (void)arg;
-    NEED(dt_init() == DT_OK && dt_comm_tune(DT_WORLD, "shm_small = 1M") == DT_OK);
+    NEED(dt_init() == DT_OK && dt_comm_tune(DT_WORLD, arg) == DT_OK);
     NEED(reduce(&reductions[0], 8192, in, out) == 0);
     NEED(went_way(program, "all-reduce", "shm"));
     free(in);
@@ -331,11 +330,14 @@ static int try_with_few(int rank, void *arg)
     return 0;
 }
 
-static void a_trial_is_not_told_as_the_way(void **state)
+static void few_are_as_many_as_is_set(void **state)
 {
-    struct testjob_plan plan = { .hosts = "2", .body = try_with_few };
+    char lines[] = "shm_direct_fold = 1G\nshm_small = 1M\nshm_small_crowded = 1M";
+    struct testjob_plan plan = { .hosts = "3", .body = reduce_few, .arg = lines };
 
     (void)state;
+    assert_int_equal(testjob_pass(&plan), 0);
+    plan.hosts = "2";
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
@@ -418,7 +420,7 @@ int main(void)
         cmocka_unit_test(what_fails_amid_is_gone_on_with),
         cmocka_unit_test(memory_of_another_kind_is_staged),
         cmocka_unit_test(who_shows_nothing_reads_nothing),
-        cmocka_unit_test(a_trial_is_not_told_as_the_way),
+        cmocka_unit_test(few_are_as_many_as_is_set),
         cmocka_unit_test(many_ranks_make_no_trial),
         cmocka_unit_test(who_dies_amid_is_told_of),
     };
