@@ -35,11 +35,6 @@ static double every_buffer_whole(int n)
     return 2.0 * n;
 }
 
-static double one_for_every_other(int n)
-{
-    return n;
-}
-
 static double one_whole_and_all(int n)
 {
     return n + 1.0;
@@ -249,7 +244,7 @@ static const struct dt_perf_op ops[] = {
       .has_root = true,
       .source = from_root,
       .bus_factor = one_way,
-      .moved = one_for_every_other,
+      .moved = one_whole_and_all,
       .leaves = dt_perf_whole,
       .run = broadcast },
     { .name = "all_gather",

@@ -236,6 +236,25 @@ static void what_goes_between_hosts(void **state)
     }
 }
 
+/* Every input read and every output written, of four ranks, by the size. */
+static void what_memory_has_to_carry(void **state)
+{
+    static const struct {
+        const char *name;
+        double moved;
+    } cases[] = {
+        { "all_reduce", 4 + 4 }, { "reduce", 4 + 1 },      { "broadcast", 1 + 4 },
+        { "all_gather", 1 + 4 }, { "all_gatherv", 1 + 4 }, { "reduce_scatter", 4 + 1 },
+        { "all_to_all", 4 + 4 }, { "all_to_allv", 4 + 4 }, { "gather", 1 + 1 },
+        { "gatherv", 1 + 1 },    { "scatter", 1 + 1 },     { "scatterv", 1 + 1 },
+        { "sendrecv", 4 + 4 },   { "barrier", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true(fabs(dt_perf_op_find(cases[i].name)->moved(4) - cases[i].moved) < 1e-9);
+}
+
 static void a_block_of_another_rank_is_wrong(void **state)
 {
     const struct dt_perf_case c = { .dtype = DT_U8, .op = DT_SUM };
@@ -583,6 +602,7 @@ int main(void)
         CHECKS("21", wrong_elements_are_counted_exactly),
         cmocka_unit_test(parts_are_uneven_and_add_up),
         cmocka_unit_test(what_goes_between_hosts),
+        cmocka_unit_test(what_memory_has_to_carry),
         cmocka_unit_test(a_block_of_another_rank_is_wrong),
         cmocka_unit_test(names_are_found_however_they_are_written),
         cmocka_unit_test(a_cut_gives_each_way_its_sizes),
