@@ -278,6 +278,7 @@ static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
     end->done[s->me] = done;
     if (r == DT_OK)
         r = await_slices(s);
+    end->quiet = r == DT_OK;
     end->over = !dt_round_is_left(s);
     return r == DT_OK && !end->over ? compare_ends(s, whole, end) : r;
 }

@@ -22,6 +22,7 @@ struct dt_reduceopen_terms {
 
 struct dt_reduceopen_end {
     bool over;     /* everybody has the result */
+    bool quiet;    /* nobody writes to this rank's memory any more, whatever comes of the call */
     bool staged;   /* else: all ranks have staged the first chunk; or none is known to have */
     size_t *done;  /* n of them, which the caller has: as in dt_chunk */
     size_t folded; /* likewise */
