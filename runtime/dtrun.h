@@ -286,8 +286,8 @@ DT_API dt_result_t dt_all_gather(dt_comm_t *comm, const void *in, void *out, siz
 DT_API dt_result_t dt_all_gatherv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
                                   dt_dtype_t dtype);
 /* Block i of "in" to rank i, whose out has it as the block of this rank. What a rank sends must be
- * what the other expects: else DT_ERR_MISMATCH, on all ranks. In place, "in" is out, and send_counts
- * are recv_counts, whatever they are; it takes as much memory again meanwhile. */
+ * what the other expects: else DT_ERR_MISMATCH, on all ranks. In place, "in" is out, and
+ * send_counts are recv_counts, whatever they are; it takes as much memory again meanwhile. */
 DT_API dt_result_t dt_all_to_all(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype);
 DT_API dt_result_t dt_all_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts,
