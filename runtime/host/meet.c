@@ -68,3 +68,14 @@ dt_result_t dt_meet(struct dt_shm *s, bool first)
     dt_round_publish(s, DT_IN);
     return dt_meet_others(s, first);
 }
+
+dt_result_t dt_meet_and_tell(struct dt_shm *s, const struct dt_call *call, const void *data,
+                             size_t bytes)
+{
+    dt_result_t r = dt_round_begin(s, 0);
+
+    if (r != DT_OK)
+        return r;
+    dt_meet_post(s, call, data, bytes);
+    return dt_meet(s, true);
+}

@@ -14,6 +14,10 @@ void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data
 dt_result_t dt_meet(struct dt_shm *s, bool first);
 /* Its second half, for who has published DT_IN. */
 dt_result_t dt_meet_others(struct dt_shm *s, bool first);
+/* A round in which this is all that happens: everybody tells the others up to DT_HOSTSHM_INLINE
+ * bytes, which then stand in the lines. */
+dt_result_t dt_meet_and_tell(struct dt_shm *s, const struct dt_call *call, const void *data,
+                             size_t bytes);
 /* When all have come to the first round of a call: whether they have made the same. */
 bool dt_meet_agrees(const struct dt_shm *s);
 

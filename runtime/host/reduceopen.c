@@ -251,18 +251,12 @@ static size_t copy_chunks(struct dt_shm *s, const struct dt_chunk *whole,
 static dt_result_t compare_ends(struct dt_shm *s, const struct dt_chunk *whole,
                                 struct dt_reduceopen_end *end)
 {
-    uint64_t mine = end->done[s->me];
-    dt_result_t r = dt_round_begin(s, 0);
+    size_t *done = end->done;
+    dt_result_t r = dt_meet_and_tell(s, whole->call, &done[s->me], sizeof *done);
 
     s->reach = DT_CMA_REFUSED;
-    if (r != DT_OK)
-        return r;
-    dt_meet_post(s, whole->call, &mine, sizeof mine);
-    r = dt_meet(s, true);
-    for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
-        memcpy(&mine, dt_round_post(s, i)->data, sizeof mine);
-        end->done[i] = mine;
-    }
+    for (uint32_t i = 0; r == DT_OK && i < s->n; i++)
+        memcpy(&done[i], dt_round_post(s, i)->data, sizeof *done);
     return r;
 }
 

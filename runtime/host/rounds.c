@@ -369,19 +369,14 @@ bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase)
     return has_reached(s, s->me, now(s, phase));
 }
 
-bool dt_round_is_left_by(const struct dt_shm *s, uint32_t local_rank)
-{
-    return atomic_load_explicit(&dt_round_post(s, local_rank)->progress, memory_order_acquire) ==
-           now(s, DT_LEFT);
-}
-
 bool dt_round_is_left(const struct dt_shm *s)
 {
-    uint32_t i = 0;
-
-    while (i < s->n && !dt_round_is_left_by(s, i))
-        i++;
-    return i < s->n;
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (atomic_load_explicit(&dt_round_post(s, i)->progress, memory_order_acquire) ==
+            now(s, DT_LEFT))
+            return true;
+    }
+    return false;
 }
 
 struct goal {

@@ -32,7 +32,6 @@ void dt_round_join(struct dt_shm *s, size_t bytes);
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
 bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase); /* this rank */
 bool dt_round_is_left(const struct dt_shm *s);                        /* by some rank */
-bool dt_round_is_left_by(const struct dt_shm *s, uint32_t local_rank);
 dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase);
 dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase);
 

@@ -14,22 +14,13 @@
 
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
 {
-    dt_result_t r = dt_round_begin(s, 0);
-
-    if (r != DT_OK)
-        return r;
-    dt_meet_post(s, call, NULL, 0);
-    return dt_meet(s, true);
+    return dt_meet_and_tell(s, call, NULL, 0);
 }
 
 dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, uint64_t *word)
 {
-    dt_result_t r = dt_round_begin(s, 0);
+    dt_result_t r = dt_meet_and_tell(s, call, word, sizeof *word);
 
-    if (r != DT_OK)
-        return r;
-    dt_meet_post(s, call, word, sizeof *word);
-    r = dt_meet(s, true);
     for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
         uint64_t theirs;
 

@@ -49,12 +49,8 @@ bool dt_trial_is_due(const struct dt_shm *s, size_t bytes)
 static dt_result_t exchange(struct dt_shm *s, const struct dt_call *call, const struct times *mine,
                             struct times *sum)
 {
-    dt_result_t r = dt_round_begin(s, 0);
+    dt_result_t r = dt_meet_and_tell(s, call, mine, sizeof *mine);
 
-    if (r != DT_OK)
-        return r;
-    dt_meet_post(s, call, mine, sizeof *mine);
-    r = dt_meet(s, true);
     *sum = (struct times){ 0 };
     for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
         struct times theirs;
