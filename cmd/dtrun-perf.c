@@ -28,14 +28,6 @@ static int fail_with(dt_result_t r, const char *no_memory)
     return fail(last.code == r ? last.message : no_memory);
 }
 
-/* What dtrun says of this rank's host. */
-static int told(const char *name, int otherwise)
-{
-    const char *value = getenv(name);
-
-    return value ? atoi(value) : otherwise;
-}
-
 static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 {
     struct dt_perf_rank *mine = &ranks[dt_rank()];
@@ -43,7 +35,7 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 
     gethostname(mine->host, sizeof mine->host - 1);
     mine->pid = getpid();
-    mine->node = told(DT_ENV_NODE_RANK, 0);
+    mine->node = dt_perf_told(DT_ENV_NODE_RANK, 0);
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, ranks, bytes, DT_U8, DT_SUM);
 }
 
@@ -151,7 +143,7 @@ static dt_result_t measure_job(struct session *s)
     dt_result_t r = ranks ? gather_ranks(ranks) : DT_ERR_NOMEM;
     int host[dt_size()];
 
-    s->layout = (struct dt_perf_layout){ dt_size(), told(DT_ENV_NODES, 1), host };
+    s->layout = (struct dt_perf_layout){ dt_size(), dt_perf_told(DT_ENV_NODES, 1), host };
 
     for (int i = 0; r == DT_OK && i < dt_size(); i++)
         host[i] = (int)ranks[i].node;

@@ -13,6 +13,8 @@ struct dt_perf_figures {
 };
 
 double dt_perf_now_us(void); /* of a clock that never jumps */
+/* A number that dtrun says of the job in the environment, as DT_ENV_NODES. */
+int dt_perf_told(const char *name, int otherwise);
 
 struct dt_perf_buffers {
     char *in;

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -199,13 +198,6 @@ static dt_result_t learn_crowd(struct tuning *t)
     return r == DT_OK ? dt_broadcast(DT_WORLD, &t->launch.crowded, 1, DT_U8, 0) : r;
 }
 
-static int number_in(const char *name, int otherwise)
-{
-    const char *text = getenv(name);
-
-    return text ? atoi(text) : otherwise;
-}
-
 /* Of all hosts, for those without a number need not have as many ranks. */
 static dt_result_t learn_ranks(struct tuning *t)
 {
@@ -215,7 +207,7 @@ static dt_result_t learn_ranks(struct tuning *t)
     dt_result_t r;
 
     l->size = dt_size();
-    l->hosts = number_in(DT_ENV_NODES, 1);
+    l->hosts = dt_perf_told(DT_ENV_NODES, 1);
     l->ranks = l->most_ranks = local;
     r = dt_broadcast(DT_WORLD, &l->ranks, 1, DT_I32, 0);
     if (r == DT_OK)
@@ -269,7 +261,7 @@ static void free_buffers(struct tuning *t)
 /* Collective. */
 static dt_result_t learn(struct tuning *t)
 {
-    dt_result_t r = dt_comm_split(DT_WORLD, number_in(DT_ENV_NODE_RANK, 0), 0, &t->host);
+    dt_result_t r = dt_comm_split(DT_WORLD, dt_perf_told(DT_ENV_NODE_RANK, 0), 0, &t->host);
 
     if (r == DT_OK)
         r = learn_crowd(t);
