@@ -12,6 +12,7 @@ enum {
 
 static int32_t in[MANY], out[MANY];
 static size_t counts[RANKS];
+static int me, size; /* known since give(): to ask for them at every element takes longest of all */
 
 /* What rank has at i. */
 static int32_t given(int rank, size_t i)
@@ -21,8 +22,10 @@ static int32_t given(int rank, size_t i)
 
 static void give(size_t n)
 {
+    me = dt_rank();
+    size = dt_size();
     for (size_t i = 0; i < n; i++)
-        in[i] = given(dt_rank(), i);
+        in[i] = given(me, i);
     memset(out, 0xff, sizeof out);
 }
 
@@ -30,7 +33,7 @@ static int32_t sum_at(size_t i)
 {
     int32_t sum = 0;
 
-    for (int rank = 0; rank < dt_size(); rank++)
+    for (int rank = 0; rank < size; rank++)
         sum += given(rank, i);
     return sum;
 }
@@ -46,7 +49,7 @@ static dt_result_t check(dt_result_t r, const int32_t *got, size_t n, int32_t (*
 
 static int last(void)
 {
-    return dt_size() - 1;
+    return size - 1;
 }
 
 /* ---- results that fold ---- */
@@ -76,7 +79,7 @@ static dt_result_t reduce(void)
 
 static int32_t my_sum_at(size_t i)
 {
-    return sum_at(i + (size_t)dt_rank() * BLOCK);
+    return sum_at(i + (size_t)me * BLOCK);
 }
 
 static dt_result_t reduce_scatter(void)
@@ -141,7 +144,7 @@ static dt_result_t gatherv(void)
 
 static int32_t scattered_at(size_t i)
 {
-    return given(last(), i + (size_t)dt_rank() * BLOCK);
+    return given(last(), i + (size_t)me * BLOCK);
 }
 
 static dt_result_t scatter(void)
@@ -159,7 +162,7 @@ static dt_result_t scatterv(void)
 
 static int32_t exchanged_at(size_t i)
 {
-    return given((int)(i / BLOCK), i % BLOCK + (size_t)dt_rank() * BLOCK);
+    return given((int)(i / BLOCK), i % BLOCK + (size_t)me * BLOCK);
 }
 
 static dt_result_t all_to_all(void)
@@ -180,7 +183,7 @@ static dt_result_t all_to_allv(void)
 
 static int32_t before_me_at(size_t i)
 {
-    return given((dt_rank() + dt_size() - 1) % dt_size(), i);
+    return given((me + size - 1) % size, i);
 }
 
 /* Round a ring, in which rank 0 receives first. */
