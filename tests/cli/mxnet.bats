@@ -102,7 +102,10 @@ start_forever() {
 }
 
 @test "--timeout and Ctrl-C end auxiliaries, too" {
-    dtrun -np 1 --env mxnet --timeout 1 "$RANK/pslite" 0
+    dtrun_start_clock --timeout 600 -np 2 --env mxnet "$RANK/pslite" 0
+    out_has 2 '^\[[01]\] sum 6$'
+    is_over 600
+    dtrun_wait
     code_is 124
     clean
     start_forever
