@@ -17,7 +17,7 @@ static_assert(sizeof(struct dt_reduceopen_terms) <= DT_HOSTSHM_INLINE,
 /* Among ranks that share CPUs nothing is worth a second synchronisation of few bytes. */
 bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few)
 {
-    return bytes >= s->tuning->shm_open && !(s->crowded && few);
+    return bytes > 0 && bytes >= s->tuning->shm_open && !(s->crowded && few);
 }
 
 bool dt_reduceopen_reaches_all(struct dt_shm *s)

@@ -361,6 +361,8 @@ static int argument_errors(int rank, void *arg)
     NEED(dt_broadcast(DT_WORLD, a, 1, DT_F32, dt_size()) == DT_ERR_ARG);
     NEED(dt_barrier((dt_comm_t *)a) == DT_ERR_ARG);
     NEED(dt_all_reduce(DT_WORLD, NULL, NULL, 0, DT_F32, DT_SUM) == DT_OK);
+    NEED(dt_comm_tune(DT_WORLD, "shm_open = 0\n") == DT_OK); /* not even now is nothing taken */
+    NEED(dt_all_reduce(DT_WORLD, NULL, NULL, 0, DT_F32, DT_SUM) == DT_OK);
     a[0] = (float)rank;
     NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, a, 1, DT_F32, DT_MAX) == DT_OK);
     NEED(a[0] == (float)(dt_size() - 1));
