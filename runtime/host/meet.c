@@ -21,21 +21,21 @@ static void copy_call(volatile struct dt_call *to, const struct dt_call *from)
 void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data, size_t bytes)
 {
     struct dt_hostshm_post *post = dt_round_post(s, s->me);
-    uint64_t signature = dt_call_signature(call);
 
+    s->signature = dt_call_signature(call);
     copy_call(&s->map.ranks[s->me].calls[s->round & 1], call);
     if (bytes)
         memcpy(post->data, data, bytes);
-    post->signature = signature;
+    post->signature = s->signature;
 }
 
-/* The first rank that has made another call than this one; s->n: none has. */
+/* The first rank that has made another call than this one; s->n: none has. This rank's line is not
+ * looked at: on some processors it is in the others' caches alone, now that they have read it. */
 static uint32_t find_other(const struct dt_shm *s)
 {
-    uint64_t mine = dt_round_post(s, s->me)->signature;
     uint32_t i = 0;
 
-    while (i < s->n && dt_round_post(s, i)->signature == mine)
+    while (i < s->n && (i == s->me || dt_round_post(s, i)->signature == s->signature))
         i++;
     return i;
 }

@@ -14,7 +14,6 @@
 enum {
     SWITCH_NS = 1000, /* less than a yield takes that lets somebody else run */
     LASTING = 1000,   /* looks after which a wait is worth being timed */
-    LINE_PAIR = 2 * DT_HOSTSHM_LINE,
     FEW = 4 * 1024,
     TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
     PIECE = 256 * 1024, /* that is copied between two looks at whether all is well */
@@ -158,6 +157,25 @@ static void take_line(const void *line)
 #else
     __builtin_prefetch(line, 1);
 #endif
+}
+
+/* Brings what is written to a cache that is nearer to the others, where the processor can do that;
+ * one that cannot ignores the hint. */
+static void give_line(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("cldemote (%0)" : : "r"(line) : "memory");
+#else
+    (void)line;
+#endif
+}
+
+static void give_staged(const struct dt_shm *s)
+{
+    const uint8_t *mine = dt_round_staging(s, s->me);
+
+    for (size_t at = 0; at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
+        give_line(mine + at);
 }
 
 /* What this rank wrote in the round before, and all others have read, it writes in the next round
@@ -341,7 +359,7 @@ static size_t place_in_ring(struct dt_shm *s, size_t bytes)
     if (s->next == 0 || bytes > s->map.room - s->next)
         s->next = 2 * s->few;
     at = s->next;
-    s->next += (bytes + LINE_PAIR - 1) / LINE_PAIR * LINE_PAIR;
+    s->next += (bytes + DT_HOSTSHM_APART - 1) / DT_HOSTSHM_APART * DT_HOSTSHM_APART;
     return at;
 }
 
@@ -360,7 +378,13 @@ dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)
 
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
 {
-    atomic_store_explicit(&dt_round_post(s, s->me)->progress, now(s, phase), memory_order_release);
+    struct dt_hostshm_post *mine = dt_round_post(s, s->me);
+
+    if (!s->crowded)
+        give_staged(s);
+    atomic_store_explicit(&mine->progress, now(s, phase), memory_order_release);
+    if (!s->crowded)
+        give_line(mine);
     wake(s);
 }
 

@@ -30,11 +30,12 @@ struct dt_shm {
     uint32_t n;
     const uint32_t *ranks; /* by local rank, to name them in trouble */
     uint64_t round;
-    size_t at;        /* in every rank's staging: where the bytes of this round stand */
-    size_t staged;    /* bytes of this round, where these keep their place; else 0 */
-    size_t few;       /* bytes, up to which those of a round keep their place there */
-    size_t next;      /* where the ring behind those places goes on; 0: it was never used */
-    uint64_t settled; /* everybody is known to have progressed this far */
+    uint64_t signature; /* of this rank's call, as its line has it: see meet.c */
+    size_t at;          /* in every rank's staging: where the bytes of this round stand */
+    size_t staged;      /* bytes of this round, where these keep their place; else 0 */
+    size_t few;         /* bytes, up to which those of a round keep their place there */
+    size_t next;        /* where the ring behind those places goes on; 0: it was never used */
+    uint64_t settled;   /* everybody is known to have progressed this far */
     struct dt_stream stream;
     const struct dt_tuning *tuning; /* NULL: what is built in */
     bool crowded;                   /* there are fewer CPUs than ranks */

@@ -22,6 +22,7 @@
 
 enum {
     DT_HOSTSHM_LINE = 64,
+    DT_HOSTSHM_APART = 128, /* what keeps lines apart: processors fetch the other of a pair, too */
     DT_HOSTSHM_PAGE = 4096,
     DT_HOSTSHM_INLINE = 48, /* bytes of data that travel with the word that announces them */
     DT_HOSTSHM_WHY = 504,   /* bytes of the text that tells why nothing goes on */
@@ -97,10 +98,11 @@ struct dt_hostshm_card {
     uint64_t word[2];
 };
 
-/* One cache line: whoever sees the progress has the rest of the line with it. */
+/* One cache line: whoever sees the progress has the rest of the line with it. While others look at
+ * it, its rank writes other lines: they are not to come along. */
 struct dt_hostshm_post {
-    _Atomic uint64_t progress; /* how far the rank is in the host's rounds */
-    uint64_t signature;        /* of its call */
+    alignas(DT_HOSTSHM_APART) _Atomic uint64_t progress; /* of the rank in the host's rounds */
+    uint64_t signature;                                  /* of its call */
     uint8_t data[DT_HOSTSHM_INLINE];
 };
 
@@ -118,8 +120,8 @@ struct dt_hostshm_rank {
      * or one before. number << 32 (0: not known) | peer << 8 | DT_HOSTSHM_INSIDE | kind */
     _Atomic uint64_t pairs[DT_HOSTSHM_PAIRS];
 
-    alignas(DT_HOSTSHM_LINE) struct dt_hostshm_post posts[2]; /* by parity of the round */
-    alignas(DT_HOSTSHM_LINE) struct dt_call calls[2];         /* likewise */
+    struct dt_hostshm_post posts[2]; /* by parity of the round */
+    struct dt_call calls[2];         /* likewise */
 
     /* that it may run on, from start */
     alignas(DT_HOSTSHM_LINE) uint64_t cpus[DT_HOSTSHM_CPUS / 64];
@@ -132,7 +134,7 @@ struct dt_hostshm_rank {
 };
 
 struct dt_hostshm_head {
-    uint32_t magic;
+    alignas(DT_HOSTSHM_APART) uint32_t magic;
     uint32_t protocol; /* DT_RANK_PROTOCOL */
     uint32_t generation;
     uint32_t local_size;
@@ -164,17 +166,17 @@ struct dt_hostshm_target {
 
 /* Bytes on their way from one rank to another, in a ring. Counts never go back. */
 struct dt_hostshm_pipe {
-    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t written; /* bytes, by the rank that they come from */
+    alignas(DT_HOSTSHM_APART) _Atomic uint64_t written; /* bytes, by the rank that they come from */
     struct dt_hostshm_target target; /* of what goes beside the pipe, from the same rank */
-    alignas(DT_HOSTSHM_LINE) _Atomic uint64_t read; /* bytes, by the rank that they go to */
-    alignas(DT_HOSTSHM_LINE) uint8_t data[];
+    alignas(DT_HOSTSHM_APART) _Atomic uint64_t read; /* bytes, by the rank that they go to */
+    alignas(DT_HOSTSHM_APART) uint8_t data[];
 };
 
 static_assert(sizeof(struct dt_call) == 32, "two calls share a cache line");
-static_assert(sizeof(struct dt_hostshm_post) == DT_HOSTSHM_LINE,
+static_assert(offsetof(struct dt_hostshm_post, data) + DT_HOSTSHM_INLINE == DT_HOSTSHM_LINE,
               "progress and data are seen together");
-static_assert(sizeof(struct dt_hostshm_rank) == 8 * DT_HOSTSHM_LINE, "layout is the protocol's");
-static_assert(sizeof(struct dt_hostshm_head) == 11 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(sizeof(struct dt_hostshm_rank) == 10 * DT_HOSTSHM_LINE, "layout is the protocol's");
+static_assert(sizeof(struct dt_hostshm_head) == 12 * DT_HOSTSHM_LINE, "layout is the protocol's");
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2, "shared between processes");
 
 struct dt_hostshm { /* a mapping; head is NULL while there is none */
