@@ -71,7 +71,9 @@ struct offers {
     bool in_place; /* some rank's result goes where its data stand */
 };
 
+/* This rank's own line has been read by all, and may be far away now. */
 static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk *whole,
+                                  const struct dt_reduceopen_terms *mine,
                                   struct dt_reduceopen_terms *terms)
 {
     struct offers o = { 0 };
@@ -81,7 +83,10 @@ static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk 
     for (uint32_t i = 0; i < s->n; i++) {
         const struct dt_reduceopen_terms *t = &terms[i];
 
-        memcpy(&terms[i], dt_round_post(s, i)->data, sizeof *terms);
+        if (i == s->me)
+            terms[i] = *mine;
+        else
+            memcpy(&terms[i], dt_round_post(s, i)->data, sizeof *terms);
         o.mapped += is_mapped(t);
         o.copied += t->in_at != 0;
         o.any += dt_reduceopen_offers(t);
@@ -284,7 +289,7 @@ dt_result_t dt_reduceopen(struct dt_shm *s, const struct dt_chunk *whole,
                           struct dt_reduceopen_end *end)
 {
     struct dt_reduceopen_terms terms[s->n];
-    struct offers o = count_offers(s, whole, terms);
+    struct offers o = count_offers(s, whole, mine, terms);
 
     for (uint32_t i = 0; i < s->n; i++)
         end->done[i] = 0;
@@ -304,7 +309,8 @@ dt_result_t dt_reduceopen(struct dt_shm *s, const struct dt_chunk *whole,
  * that it does not write to theirs. Who has come to this call sees, before it writes, that all has
  * been stopped, unless all had come. Their lines are read first: they keep them while this rank has
  * not left. */
-void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole)
+void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole,
+                         const struct dt_reduceopen_terms *mine)
 {
     struct dt_reduceopen_terms terms[s->n];
     struct offers o;
@@ -313,7 +319,7 @@ void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole)
     if (!dt_round_has_shown(s, DT_IN) || !dt_hostshm_stopped(&s->map, NULL))
         return;
     dt_shm_settle(s);
-    o = count_offers(s, whole, terms);
+    o = count_offers(s, whole, mine, terms);
     begun = dt_round_has_come(s, DT_IN) && dt_meet_agrees(s) &&
             (o.mapped == s->n || may_all_copy(s, whole, &o));
     for (uint32_t i = 0; i < s->n; i++)

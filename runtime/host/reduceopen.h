@@ -42,6 +42,7 @@ dt_result_t dt_reduceopen(struct dt_shm *s, const struct dt_chunk *whole,
                           struct dt_reduceopen_end *end);
 /* For a rank that has offered something, and whose call fails: returns when nobody writes to its
  * memory any more. */
-void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole);
+void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole,
+                         const struct dt_reduceopen_terms *mine);
 
 #endif

@@ -261,7 +261,7 @@ static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
     if (r == DT_OK)
         r = dt_reduceopen(s, whole, &mine, step, &end);
     if (r != DT_OK && dt_reduceopen_offers(&mine) && !end.quiet)
-        dt_reduceopen_leave(s, whole);
+        dt_reduceopen_leave(s, whole, &mine);
     return r == DT_OK && !end.over ? reduce_staged(s, whole, step, &end) : r;
 }
 
