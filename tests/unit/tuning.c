@@ -48,6 +48,7 @@ static void built_in_without_a_file(void **state)
     assert_int_equal(t.shm_small, 4096);
     dt_tuning_choose(&t, &none, 4, 2);
     assert_int_equal(t.net_exchange, 1048576);
+    assert_int_equal(t.net_blocks, 4096);
 }
 
 static void an_entry_for_the_number_comes_first(void **state)
@@ -66,7 +67,7 @@ static void an_entry_for_the_number_comes_first(void **state)
         { "net_exchange[3] = 1M\nnet_exchange[2]=2G", 3, 2, 4096, UINT64_C(2) << 30 },
         { "net_exchange[3] = 1M", 2, 3, 4096, 1048576 },
         { "net_exchange[3] = 1M", 3, 4, 4096, 0 },
-        { "", 3, 3, 4096, 8192 },
+        { "", 3, 3, 4096, 32768 },
     };
 
     (void)state;
