@@ -15,7 +15,7 @@
  * every host makes room for each.) */
 #define KEYS(KEY)                                                                                  \
     KEY(shm_small, 4 * KIB, BYTES_MOST, false)                                                     \
-    KEY(shm_small_crowded, 4 * KIB, BYTES_MOST, false)                                             \
+    KEY(shm_small_crowded, 16 * KIB, BYTES_MOST, false)                                            \
     KEY(shm_open, 2 * KIB, BYTES_MOST, false)                                                      \
     KEY(shm_open_parts, 8 * KIB, BYTES_MOST, false)                                                \
     KEY(shm_open_parts_crowded, 32 * KIB, BYTES_MOST, false)                                       \

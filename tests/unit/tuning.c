@@ -46,6 +46,7 @@ static void built_in_without_a_file(void **state)
     dt_tuning_choose(&t, &none, 4, 5);
     assert_memory_equal(&t, &dt_tuning_builtin, sizeof t);
     assert_int_equal(t.shm_small, 4096);
+    assert_int_equal(t.shm_small_crowded, 16384);
     dt_tuning_choose(&t, &none, 4, 2);
     assert_int_equal(t.net_exchange, 1048576);
     assert_int_equal(t.net_blocks, 4096);
