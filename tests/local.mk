@@ -356,7 +356,8 @@ check_PROGRAMS += tests/kernels/bytes
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c
 tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 
-# Black-box tests, in the order in which they run.
+# Black-box tests, in the order in which they run: at the end the short ones, or the last long one
+# would still run when all others have ended.
 CLI_TESTS = \
 	tests/cli/device.bats \
 	tests/cli/usage.bats \
@@ -381,18 +382,18 @@ CLI_TESTS = \
 	tests/cli/recover.bats \
 	tests/cli/train.bats
 CLUSTER_TESTS = \
-	tests/cluster/bench.bats \
-	tests/cluster/transport.bats \
 	tests/cluster/connect.bats \
-	tests/cluster/launch.bats \
-	tests/cluster/check.bats \
-	tests/cluster/network.bats \
-	tests/cluster/failures.bats \
+	tests/cluster/bench.bats \
 	tests/cluster/collectives.bats \
-	tests/cluster/checkpoint.bats \
-	tests/cluster/bare.bats \
-	tests/cluster/recover.bats \
 	tests/cluster/frameworks.bats \
+	tests/cluster/failures.bats \
+	tests/cluster/transport.bats \
+	tests/cluster/recover.bats \
+	tests/cluster/network.bats \
+	tests/cluster/check.bats \
+	tests/cluster/bare.bats \
+	tests/cluster/launch.bats \
+	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
 EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/cluster/far.py \
 	tests/unit/checks.h
