@@ -62,12 +62,14 @@ const struct dt_tuning dt_tuning_builtin = {
 
 /* What is built in for some numbers alone. */
 static const struct dt_tuning_table exceptions = {
-    5,
+    7,
     {
         { KEY_net_exchange, 2, MIB }, /* between two, no other way sends less */
         { KEY_net_lane, 2, 256 * KIB },
         { KEY_net_blocks, 2, 4 * KIB }, /* their ring is a single step */
+        { KEY_net_parts, 2, 2 * KIB },
         { KEY_net_exchange, 3, 32 * KIB },
+        { KEY_net_parts, 3, 2 * KIB },
         { KEY_net_gather, 4, 20 * KIB },
     }
 };

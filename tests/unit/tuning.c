@@ -50,6 +50,7 @@ static void built_in_without_a_file(void **state)
     dt_tuning_choose(&t, &none, 4, 2);
     assert_int_equal(t.net_exchange, 1048576);
     assert_int_equal(t.net_blocks, 4096);
+    assert_int_equal(t.net_parts, 2048);
 }
 
 static void an_entry_for_the_number_comes_first(void **state)
