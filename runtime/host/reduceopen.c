@@ -12,12 +12,14 @@
 static_assert(sizeof(struct dt_reduceopen_terms) <= DT_HOSTSHM_INLINE,
               "travels with the signature");
 
+enum { FEWEST = 4 * 1024 }; /* bytes */
+
 /* ---- terms ---- */
 
-/* Among ranks that share CPUs nothing is worth a second synchronisation of few bytes. */
+/* Among ranks that share CPUs the fewest bytes are not worth a second synchronisation. */
 bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few)
 {
-    return bytes > 0 && bytes >= s->tuning->shm_open && !(s->crowded && few);
+    return bytes > 0 && bytes >= s->tuning->shm_open && !(s->crowded && few && bytes <= FEWEST);
 }
 
 bool dt_reduceopen_reaches_all(struct dt_shm *s)
