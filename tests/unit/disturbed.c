@@ -32,7 +32,7 @@ enum {
 /* So many calls fail one by one; then each is so many halves later than the one before. And in so
  * many places ranks die in a call. With a sanitizer a job takes ten times as long. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { EACH = 1, HALVES = 4, DEATHS = 4 };
+enum { EACH = 1, HALVES = 4, DEATHS = 2 };
 #else
 enum { EACH = 8, HALVES = 1, DEATHS = 10 };
 #endif
