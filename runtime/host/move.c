@@ -228,14 +228,15 @@ static dt_result_t move_open(const struct dt_move *m)
 /* ---- the first round ---- */
 
 /* Adds up what all have said. */
-static struct ledger read_ledgers(struct dt_move *m)
+static struct ledger read_ledgers(struct dt_move *m, const struct ledger *own)
 {
     struct ledger all = { 0 };
 
     for (uint32_t i = 0; i < m->s->n; i++) {
-        struct ledger l;
+        struct ledger l = *own;
 
-        memcpy(&l, dt_round_post(m->s, i)->data, sizeof l);
+        if (i != m->s->me)
+            memcpy(&l, dt_round_post(m->s, i)->data, sizeof l);
         all.balance += l.balance;
         all.open += l.open;
         all.closed += l.closed;
@@ -263,7 +264,7 @@ static dt_result_t first_round(struct dt_move *m, bool *open)
     r = dt_meet(s, true);
     if (r != DT_OK)
         return r;
-    all = read_ledgers(m);
+    all = read_ledgers(m, &own);
     if (m->word)
         *m->word = all.word;
     m->differs = all.balance != 0;

@@ -170,11 +170,11 @@ static void give_line(const void *line)
 #endif
 }
 
-static void give_staged(const struct dt_shm *s)
+void dt_round_give(const struct dt_shm *s)
 {
     const uint8_t *mine = dt_round_staging(s, s->me);
 
-    for (size_t at = 0; at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
+    for (size_t at = 0; !s->crowded && at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
         give_line(mine + at);
 }
 
@@ -380,8 +380,6 @@ void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
 {
     struct dt_hostshm_post *mine = dt_round_post(s, s->me);
 
-    if (!s->crowded)
-        give_staged(s);
     atomic_store_explicit(&mine->progress, now(s, phase), memory_order_release);
     if (!s->crowded)
         give_line(mine);

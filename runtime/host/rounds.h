@@ -28,6 +28,8 @@ enum dt_phase {                 /* of a round; progress is 4 * round + one of th
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes);
 /* Likewise, for a rank that only reads in this round. */
 void dt_round_join(struct dt_shm *s, size_t bytes);
+/* For who has staged few bytes, before it says so: they come sooner to those who read them. */
+void dt_round_give(const struct dt_shm *s);
 /* Says that this rank is so far, and shows what it wrote before. */
 void dt_round_publish(struct dt_shm *s, enum dt_phase phase);
 bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase); /* this rank */

@@ -24,8 +24,10 @@ dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, ui
     for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
         uint64_t theirs;
 
+        if (i == s->me)
+            continue;
         memcpy(&theirs, dt_round_post(s, i)->data, sizeof theirs);
-        *word += i == s->me ? 0 : theirs;
+        *word += theirs;
     }
     return r;
 }
@@ -56,6 +58,7 @@ static void stage(struct dt_shm *s, const struct dt_chunk *c)
 
     if (c->few) {
         memcpy(mine, c->in, c->bytes);
+        dt_round_give(s);
         return;
     }
     dt_stream_copy(&s->stream, mine, c->in, at);
@@ -146,8 +149,10 @@ static void show_few(struct dt_shm *s, const struct dt_call *call, const void *i
 {
     size_t bytes = bytes_of(call), staged = staged_of_few(bytes);
 
-    if (staged)
+    if (staged) {
         memcpy(dt_round_staging(s, s->me), in, staged);
+        dt_round_give(s);
+    }
     dt_meet_post(s, call, in, bytes - staged);
     dt_round_publish(s, DT_IN);
 }
@@ -337,8 +342,10 @@ static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
             return r;
         if (at == 0)
             *shared_place(s, s->me) = place;
-        if (m && !place.segment)
+        if (m && !place.segment) {
             dt_stream_copy(&s->stream, dt_round_staging(s, s->me), buf + at, m);
+            dt_round_give(s);
+        }
         dt_round_publish(s, DT_LEFT);
         at += m;
     } while (at < bytes && !place.segment);

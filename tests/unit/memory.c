@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "runtime/wire/sealed.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
+#include "tests/unit/wentway.h"
 
 static void run(const char *hosts, int (*body)(int, void *), void *arg)
 {
@@ -734,6 +736,50 @@ static int threads(int rank, void *arg)
     return 0;
 }
 
+/* The same for all of them. */
+static bool bind_to_first_cpu(void)
+{
+    cpu_set_t all, one;
+    size_t cpu = 0;
+
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return false;
+    while (!CPU_ISSET(cpu, &all))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+static int share_a_cpu(int rank, void *arg)
+{
+    enum { BYTES = 8192 };
+    const pid_t *program = arg;
+    uint8_t *p;
+
+    (void)rank;
+    NEED(bind_to_first_cpu());
+    NEED(dt_init() == DT_OK && dt_mem_alloc(DT_WORLD, 2 * BYTES, (void **)&p) == DT_OK);
+    NEED(dt_all_reduce(DT_WORLD, p, p + BYTES, BYTES / 2, DT_U8, DT_SUM) == DT_OK);
+    NEED(went_way(*program, "all-reduce", "shm"));
+    NEED(dt_all_reduce(DT_WORLD, p, p + BYTES, BYTES, DT_U8, DT_SUM) == DT_OK);
+    NEED(went_way(*program, "all-reduce", "shm-mapped"));
+    NEED(dt_mem_free(p) == DT_OK && dt_finalize() == DT_OK);
+    return 0;
+}
+
+/* There a second synchronisation takes long, but the copies of 8 KiB take longer: few bytes or not,
+ * they stay where they stand. */
+static void ranks_that_share_cpus_stage_the_fewest(void **state)
+{
+    static char hosts[16];
+    pid_t program = getpid();
+
+    (void)state;
+    snprintf(hosts, sizeof hosts, "%d", MOST);
+    run(hosts, share_a_cpu, &program);
+}
+
 static void threads_have_their_own(void **state)
 {
     (void)state;
@@ -755,6 +801,7 @@ int main(void)
         cmocka_unit_test(an_abort_ends_the_call),
         cmocka_unit_test(it_is_saved_and_restored),
         cmocka_unit_test(threads_have_their_own),
+        cmocka_unit_test(ranks_that_share_cpus_stage_the_fewest),
     };
 
     ready = testjob_shared(sizeof *ready);

@@ -51,6 +51,11 @@ static void built_in_without_a_file(void **state)
     assert_int_equal(t.net_exchange, 1048576);
     assert_int_equal(t.net_blocks, 4096);
     assert_int_equal(t.net_parts, 2048);
+    dt_tuning_choose(&t, &none, 4, 3);
+    assert_int_equal(t.net_exchange, 32768);
+    assert_int_equal(t.net_parts, 2048);
+    dt_tuning_choose(&t, &none, 4, 4);
+    assert_int_equal(t.net_parts, 32768);
 }
 
 static void an_entry_for_the_number_comes_first(void **state)
