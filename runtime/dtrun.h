@@ -186,9 +186,9 @@ DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
  * process. 0: for ever; DT_TIMEOUT_DEFAULT: as dtrun's --collective-timeout says. What comes of a
  * split or dup begins with its parent's. A call that has waited for so long returns DT_ERR_TIMEOUT
  * on all ranks of comm, with the names of those who have not come and what they do instead; dtrun
- * has warned of them after half of that (a minute at most). DT_WORLD's ends all communicators. It
- * waits for the collectives on comm that were asked for before, in the background, too. DT_ERR_ARG:
- * seconds is neither, nor from 0.1 to 1000000. */
+ * has warned of them after half of that (a minute at most). DT_WORLD's ends all communicators. To
+ * set it waits for the collectives on comm that were asked for before, in the background, too.
+ * DT_ERR_ARG: seconds is neither, nor from 0.1 to 1000000. */
 #define DT_TIMEOUT_DEFAULT (-1.0)
 DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
 /* Collective: from now on calls on comm choose their way by rank 0's lines, too, which are those of

@@ -29,8 +29,8 @@ void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data
     post->signature = s->signature;
 }
 
-/* The first rank that has made another call than this one; s->n: none has. This rank's line is not
- * looked at: on some processors it is in the others' caches alone, now that they have read it. */
+/* The first rank that has made another call than this one; s->n: none has. This rank's own line is
+ * far away, as in dt_meet_told. */
 static uint32_t find_other(const struct dt_shm *s)
 {
     uint32_t i = 0;

@@ -3,7 +3,7 @@
 #ifndef DT_HOST_MEET_H
 #define DT_HOST_MEET_H
 
-#include "runtime/host/shm.h"
+#include "runtime/host/rounds.h"
 
 /* Puts the call, and up to DT_HOSTSHM_INLINE bytes of data, into this rank's line of the round that
  * it has begun. To be followed by dt_meet at once, or dt_round_publish: peers look at the line all
@@ -18,6 +18,12 @@ dt_result_t dt_meet_others(struct dt_shm *s, bool first);
  * bytes, which then stand in the lines. */
 dt_result_t dt_meet_and_tell(struct dt_shm *s, const struct dt_call *call, const void *data,
                              size_t bytes);
+/* What a rank has told in the round. own: what this one has, whose line is not looked at: on some
+ * processors it is in the others' caches alone, now that they have read it. */
+static inline const void *dt_meet_told(const struct dt_shm *s, uint32_t local_rank, const void *own)
+{
+    return local_rank == s->me ? own : dt_round_post(s, local_rank)->data;
+}
 /* When all have come to the first round of a call: whether they have made the same. */
 bool dt_meet_agrees(const struct dt_shm *s);
 

@@ -233,10 +233,9 @@ static struct ledger read_ledgers(struct dt_move *m, const struct ledger *own)
     struct ledger all = { 0 };
 
     for (uint32_t i = 0; i < m->s->n; i++) {
-        struct ledger l = *own;
+        struct ledger l;
 
-        if (i != m->s->me)
-            memcpy(&l, dt_round_post(m->s, i)->data, sizeof l);
+        memcpy(&l, dt_meet_told(m->s, i, own), sizeof l);
         all.balance += l.balance;
         all.open += l.open;
         all.closed += l.closed;

@@ -73,7 +73,6 @@ struct offers {
     bool in_place; /* some rank's result goes where its data stand */
 };
 
-/* This rank's own line has been read by all, and may be far away now. */
 static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk *whole,
                                   const struct dt_reduceopen_terms *mine,
                                   struct dt_reduceopen_terms *terms)
@@ -85,10 +84,7 @@ static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk 
     for (uint32_t i = 0; i < s->n; i++) {
         const struct dt_reduceopen_terms *t = &terms[i];
 
-        if (i == s->me)
-            terms[i] = *mine;
-        else
-            memcpy(&terms[i], dt_round_post(s, i)->data, sizeof *terms);
+        memcpy(&terms[i], dt_meet_told(s, i, mine), sizeof *terms);
         o.mapped += is_mapped(t);
         o.copied += t->in_at != 0;
         o.any += dt_reduceopen_offers(t);

@@ -19,14 +19,15 @@ dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
 
 dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, uint64_t *word)
 {
-    dt_result_t r = dt_meet_and_tell(s, call, word, sizeof *word);
+    const uint64_t own = *word;
+    dt_result_t r = dt_meet_and_tell(s, call, &own, sizeof own);
 
+    if (r == DT_OK)
+        *word = 0;
     for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
         uint64_t theirs;
 
-        if (i == s->me)
-            continue;
-        memcpy(&theirs, dt_round_post(s, i)->data, sizeof theirs);
+        memcpy(&theirs, dt_meet_told(s, i, &own), sizeof theirs);
         *word += theirs;
     }
     return r;

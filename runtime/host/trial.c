@@ -55,7 +55,7 @@ static dt_result_t exchange(struct dt_shm *s, const struct dt_call *call, const 
     for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
         struct times theirs;
 
-        memcpy(&theirs, dt_round_post(s, i)->data, sizeof theirs);
+        memcpy(&theirs, dt_meet_told(s, i, mine), sizeof theirs);
         for (int k = 0; k < QUESTIONS * 2; k++)
             sum->ns[k / 2][k % 2] += theirs.ns[k / 2][k % 2];
     }

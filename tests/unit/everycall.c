@@ -12,7 +12,7 @@ enum {
 
 static int32_t in[MANY], out[MANY];
 static size_t counts[RANKS];
-static int me, size; /* known since give(): to ask for them at every element takes longest of all */
+static int me, size; /* as give() found them: every element is compared with what they make it */
 
 /* What rank has at i. */
 static int32_t given(int rank, size_t i)

@@ -736,6 +736,14 @@ static int threads(int rank, void *arg)
     return 0;
 }
 
+static void threads_have_their_own(void **state)
+{
+    (void)state;
+    run("2", threads, NULL);
+}
+
+/* ---- ranks that share CPUs ---- */
+
 /* The same for all of them. */
 static bool bind_to_first_cpu(void)
 {
@@ -778,12 +786,6 @@ static void ranks_that_share_cpus_stage_the_fewest(void **state)
     (void)state;
     snprintf(hosts, sizeof hosts, "%d", MOST);
     run(hosts, share_a_cpu, &program);
-}
-
-static void threads_have_their_own(void **state)
-{
-    (void)state;
-    run("2", threads, NULL);
 }
 
 int main(void)
