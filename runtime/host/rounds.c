@@ -69,20 +69,22 @@ static uint32_t count_cpus(const struct dt_shm *s)
 }
 
 /* Where there are fewer than two ranks for each CPU, some have one to themselves even if they are
- * spread evenly: to sleep there would spare nobody anything. */
+ * spread evenly: to sleep there would spare nobody anything, and what was written on one CPU is
+ * read on another. */
 void dt_shm_met(struct dt_shm *s)
 {
     uint32_t cpus = count_cpus(s);
+    bool some_alone = s->n < 2 * cpus;
 
     s->crowded = s->n > cpus;
     s->spins = s->crowded ? 0 : s->tuning->shm_spins;
     s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
-    s->yields_alone = s->crowded && s->n < 2 * cpus ? s->tuning->shm_yields : 0;
+    s->yields_alone = s->crowded && some_alone ? s->tuning->shm_yields : 0;
     if (s->crowded && dt_round_most(s) / 8 > FEW)
         s->few = dt_round_most(s) / 8;
     s->small = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
     s->direct_fold =
-        s->crowded && !s->tuning->shm_direct_fold ? SIZE_MAX : s->tuning->shm_direct_fold;
+        some_alone || s->tuning->shm_direct_fold ? s->tuning->shm_direct_fold : SIZE_MAX;
 }
 
 /* Before everybody has met, it is not known whether all can do without. */
