@@ -35,6 +35,7 @@ static struct dt_task *next_task(struct dt_async *a)
 void dt_async_make(struct dt_async *a, struct dt_task *task)
 {
     dt_ticketlock_await(a->lock, task->number);
+    a->limit_ms = task->limit_ms;
     task->result = task->run(task);
     if (task->result != DT_OK)
         dt_error_keep(&task->error);

@@ -18,7 +18,8 @@
 struct dt_task {
     /* Makes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
-    struct dt_way *way; /* of a call between two ranks: set where it is handed in */
+    struct dt_way *way; /* of a call between two ranks: set where it is handed in, */
+    uint32_t limit_ms;  /* as is for how long its calls may wait (struct dt_comm) */
 
     /* The rest is set here. Once it is done the task belongs to its owner again. */
     struct dt_task *next;
@@ -37,6 +38,7 @@ struct dt_async { /* all zero at first */
     struct dt_task *first;
     struct dt_task *last;
     struct dt_ticketlock *lock;
+    uint32_t limit_ms; /* under the lock: of the task that is made */
 };
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);

@@ -18,6 +18,7 @@
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 #include "runtime/reduceoptions.h"
+#include "runtime/slots.h"
 
 enum {
     DEFAULT_CAP = 1024 * 1024,
@@ -255,6 +256,7 @@ static void land(struct dt_bucket *b)
     struct flight *f = b->first;
     dt_result_t r = dt_task_await(&f->task);
 
+    dt_slot_settle(b->comm);
     b->first = f->next;
     if (r != DT_OK && b->failed == DT_OK) {
         b->failed = r;

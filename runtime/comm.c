@@ -90,6 +90,8 @@ static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
 
     if (inside && c->nodes > 1)
         dt_hostshm_note_signature(me, dt_call_signature(call));
+    if (inside)
+        dt_hostshm_note_limit(me, c->limit_ms);
     dt_hostshm_note_call(me, call->number, inside | call->kind);
 }
 

@@ -43,6 +43,7 @@ struct dt_comm {
     struct dt_u32s locals; /* the ranks of this host, by local rank */
     uint32_t *local_ranks; /* the same, the job's */
     uint64_t calls;
+    uint32_t limit_ms; /* for how long the call may wait; 0: as dtrun says; DT_HOSTSHM_NO_LIMIT */
     struct dt_way **ways;      /* by peer, to it and from it (ways.h); NULL before the first */
     _Atomic uint32_t passing;  /* calls between two ranks that are not over */
     struct dt_pairnotes notes; /* those in which threads wait */
@@ -85,17 +86,6 @@ static inline bool dt_comm_leads(const struct dt_comm *c)
 static inline uint32_t dt_comm_local_rank(const struct dt_comm *c, uint32_t rank)
 {
     return (uint32_t)dt_u32s_find(&c->locals, rank);
-}
-
-/* For how long calls on c may wait from now on, in ms; 0: as dtrun says; DT_HOSTSHM_NO_LIMIT. */
-static inline uint32_t dt_comm_limit(const struct dt_comm *c)
-{
-    return atomic_load_explicit(&c->shm.map.ranks[c->local_rank].limit_ms, memory_order_relaxed);
-}
-
-static inline void dt_comm_set_limit(struct dt_comm *c, uint32_t ms)
-{
-    atomic_store_explicit(&c->shm.map.ranks[c->local_rank].limit_ms, ms, memory_order_relaxed);
 }
 
 /* "world", or "3.2": the second of which rank 3 of the job is the first. Returns text. */

@@ -159,30 +159,17 @@ static bool read_timeout(double seconds, uint32_t *ms)
     return true;
 }
 
-/* First what the agent sees, then the message, so that whoever has heard of it finds it. */
-static dt_result_t set_limit(struct dt_comm *c, uint32_t ms)
-{
-    dt_comm_set_limit(c, ms);
-    return ms && ms != DT_HOSTSHM_NO_LIMIT ? dt_agentlink_limit(&c->world->agent, ms) : DT_OK;
-}
-
 dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
 {
-    struct dt_comm *c;
+    static const char name[] = "dt_comm_set_timeout";
     uint32_t ms;
-    dt_result_t r = dt_context_enter("dt_comm_set_timeout", comm, &c);
 
-    if (r != DT_OK)
-        return r;
-    if (!read_timeout(seconds, &ms))
-        r = dt_fail(DT_ERR_ARG,
-                    "dt_comm_set_timeout: %g is no number of seconds from 0.1 to %d, nor 0 (never) "
-                    "or DT_TIMEOUT_DEFAULT",
-                    seconds, TIMEOUT_MAX_S);
-    else
-        r = set_limit(c, ms);
-    dt_context_leave(c);
-    return r;
+    if (read_timeout(seconds, &ms))
+        return dt_context_set_limit(name, comm, ms);
+    return dt_fail(DT_ERR_ARG,
+                   "%s: %g is no number of seconds from 0.1 to %d, nor 0 (never) or "
+                   "DT_TIMEOUT_DEFAULT",
+                   name, seconds, TIMEOUT_MAX_S);
 }
 
 static void see_rank(struct dt_comm *c, void *arg)

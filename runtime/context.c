@@ -18,7 +18,7 @@ enum state { BEFORE, READY, AFTER };
 static struct {
     _Atomic int state;      /* enum state; changes while all slots are held */
     _Atomic bool forked;    /* this process is a child of the one that called dt_init */
-    _Atomic uint32_t steps; /* threads in dt_step, which hold no slot */
+    _Atomic uint32_t aside; /* threads that use the agent's socket and hold no slot */
     struct dt_world job;    /* its numbers stay readable after dt_finalize */
     struct dt_comm world;
 } dti_context;
@@ -86,19 +86,23 @@ dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_
 {
     dt_result_t r = dt_context_check_process(name);
     struct dt_slot *s;
+    uint32_t limit_ms;
 
     if (r != DT_OK)
         return r;
-    s = dt_slot_enter(comm);
+    s = dt_slot_enter(comm, &limit_ms);
     if (!s)
         return fail_stranger(name, comm);
     r = check_state(name);
     if (r == DT_OK && (s->handle != comm || !s->comm))
         r = fail_handle(name, true);
-    *c = s->comm;
-    if (r != DT_OK)
+    if (r != DT_OK) {
         dt_slot_leave(s);
-    return r;
+        return r;
+    }
+    *c = s->comm;
+    (*c)->limit_ms = limit_ms;
+    return DT_OK;
 }
 
 void dt_context_leave(struct dt_comm *c)
@@ -139,6 +143,41 @@ dt_result_t dt_context_world(const char *name, const struct dt_world **w)
     return r == DT_OK && dti_context.state == BEFORE ? check_state(name) : r;
 }
 
+/* ---- beside the slots ---- */
+
+/* Counted first: either this sees that dt_finalize has come so far, or that sees this. Returns
+ * whether the job is there until step_back. */
+static bool step_aside(void)
+{
+    atomic_fetch_add(&dti_context.aside, 1);
+    return dti_context.state == READY;
+}
+
+static void step_back(void)
+{
+    if (atomic_fetch_sub(&dti_context.aside, 1) == 1 && dti_context.state == AFTER)
+        dt_futex_wake_all(&dti_context.aside);
+}
+
+/* First what the agent sees, then the message, so that whoever has heard of it finds it. */
+static dt_result_t set_limit(const char *name, const dt_comm_t *comm, uint32_t ms)
+{
+    if (!dt_slot_set_limit(comm, ms))
+        return fail_handle(name, dt_slot_ever(comm));
+    return dt_hostshm_lesser_limit(ms, 0) ? dt_agentlink_limit(&dti_context.job.agent, ms) : DT_OK;
+}
+
+dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms)
+{
+    dt_result_t r = dt_context_check_process(name);
+
+    if (r != DT_OK)
+        return r;
+    r = step_aside() ? set_limit(name, comm, ms) : check_state(name);
+    step_back();
+    return r;
+}
+
 /* ---- ways ---- */
 
 struct arrival {
@@ -159,8 +198,10 @@ static void queue(struct dt_comm *c, struct arrival *a)
     a->number = dt_ticketlock_draw(&a->way->lock);
     a->before = a->way->parked;
     dt_way_claim(a->way, a->before, false);
-    a->watch =
-        (struct dt_waywatch){ .peer = a->end.peer, .giving = a->end.giving, .ticket = a->number };
+    a->watch = (struct dt_waywatch){ .peer = a->end.peer,
+                                     .giving = a->end.giving,
+                                     .ticket = a->number,
+                                     .limit_ms = c->slot->limit_ms };
     if (!dt_ticketlock_is_due(&a->way->lock, a->number))
         dt_way_watch(c, &a->watch);
 }
@@ -184,6 +225,7 @@ static void arrive(struct dt_comm *c, void *arg)
         queue(c, a);
         return;
     }
+    a->task->limit_ms = c->slot->limit_ms;
     a->result = dt_way_hand_in(a->way, a->task, a->parcel->buf, a->parcel->count, a->parcel->dtype);
     if (a->result == DT_OK)
         return;
@@ -203,6 +245,7 @@ dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct
         dt_way_make(a.before);
     dt_ticketlock_await(&a.way->lock, a.number);
     dt_way_unwatch(&a.watch);
+    a.way->limit_ms = a.watch.limit_ms;
     *way = a.way;
     return DT_OK;
 }
@@ -210,9 +253,11 @@ dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct
 void dt_context_leave_way(struct dt_way *way)
 {
     struct dt_comm *c = way->comm;
+    const dt_comm_t *handle = c->slot->handle;
 
     dt_ticketlock_leave(&way->lock);
     dt_way_passed(c);
+    dt_slot_settle(handle);
 }
 
 dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
@@ -360,12 +405,13 @@ dt_result_t dt_init_with(const dt_config_t *config)
 {
     dt_result_t r = dt_context_check_process("dt_init");
     struct dt_slot *s;
+    uint32_t limit_ms;
 
     if (r == DT_OK)
         r = watch_forks();
     if (r != DT_OK)
         return r;
-    s = dt_slot_enter(DT_WORLD);
+    s = dt_slot_enter(DT_WORLD, &limit_ms);
     if (dti_context.state == BEFORE)
         r = init(s, config);
     else
@@ -409,12 +455,12 @@ static void drop(struct dt_comm *c)
         dt_comm_destroy(c);
 }
 
-static void await_steps(void)
+static void await_aside(void)
 {
-    uint32_t steps;
+    uint32_t aside;
 
-    while ((steps = atomic_load(&dti_context.steps)))
-        dt_futex_wait(&dti_context.steps, steps);
+    while ((aside = atomic_load(&dti_context.aside)))
+        dt_futex_wait(&dti_context.aside, aside);
 }
 
 dt_result_t dt_finalize(void)
@@ -429,9 +475,10 @@ dt_result_t dt_finalize(void)
                                      "request or bucket is not done; wait for it first");
     r = check_state("dt_finalize");
     if (r == DT_OK) {
+        dti_context.world.limit_ms = dti_context.world.slot->limit_ms;
         r = dt_comm_leave(&dti_context.world);
         dti_context.state = AFTER;
-        await_steps();
+        await_aside();
         dt_slots_clear_all(drop);
     }
     dt_slots_leave_all();
@@ -487,14 +534,11 @@ static void note_step(int64_t step)
         dt_agentlink_hold(&w->agent, step);
 }
 
-/* Counted first: either this sees that dt_finalize has come so far, or that sees this. */
 void dt_step(int64_t step)
 {
     if (dti_context.forked)
         return;
-    atomic_fetch_add(&dti_context.steps, 1);
-    if (dti_context.state == READY)
+    if (step_aside())
         note_step(step);
-    if (atomic_fetch_sub(&dti_context.steps, 1) == 1 && dti_context.state == AFTER)
-        dt_futex_wake_all(&dti_context.steps);
+    step_back();
 }

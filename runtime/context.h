@@ -38,6 +38,9 @@ dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, stru
                                    const struct dt_parcel *parcel, struct dt_task *task);
 /* DT_ERR_NOMEM of dt_async_hand_in and its like: says which call needed the thread. */
 dt_result_t dt_context_fail_thread(const char *name);
+/* For how long calls on comm may wait that are made or handed in from now on, which waits for
+ * nobody: as limit_ms of struct dt_comm. */
+dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms);
 /* For what needs no communicator. DT_ERR_STATE: in a forked child. */
 dt_result_t dt_context_check_process(const char *name);
 

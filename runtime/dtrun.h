@@ -6,16 +6,16 @@
  *
  * Threads: any may make any call, dt_init and dt_finalize once in all. These rules hold:
  *  - Collective calls on one communicator (those that make and free communicators, dt_mem_alloc,
- *    dt_comm_tune and dt_join among them), and dt_comm_set_timeout, run one after another, in the
- *    order in which threads made them, which must be the same on all ranks. Checkpoint calls count
- *    as calls on DT_WORLD. Calls on different communicators run beside each other.
+ *    dt_comm_tune and dt_join among them) run one after another, in the order in which threads made
+ *    them, which must be the same on all ranks. Checkpoint calls count as calls on DT_WORLD. Calls
+ *    on different communicators run beside each other.
  *  - Calls between two ranks have an order of their own for each peer and direction, and run beside
  *    each other and beside collectives.
  *  - Calls in the background stand in these orders as made by the thread that asked for them. Any
  *    thread may wait for a request or test it; one at a time, though, for one request.
  *  - A bucket is for one thread at a time; several threads may have one each.
- *  - dt_comm_abort, dt_comm_rank and _size, dt_mem_free, dt_recorder_dump, and what tells numbers
- *    and texts are for any thread at any time, whatever others are inside of.
+ *  - dt_comm_abort, dt_comm_set_timeout, dt_comm_rank and _size, dt_mem_free, dt_recorder_dump, and
+ *    what tells numbers and texts are for any thread at any time, whatever others are inside of.
  *  - dt_last_error and dt_last_error_info tell of the calling thread's calls alone.
  *  - dt_step is for one thread. dt_finalize fails while another thread is inside a call; once it
  *    waits for the other ranks, what other threads ask for is DT_ERR_STATE.
@@ -182,12 +182,15 @@ DT_API dt_result_t dt_comm_free(dt_comm_t *comm);
  * and may be called while other threads are inside calls. Other hosts hear of it a moment later: a
  * call to which all had come may end well there. DT_WORLD: on every communicator. */
 DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
-/* For how long calls on comm may wait for ranks that do not come: from its next call on, in this
- * process. 0: for ever; DT_TIMEOUT_DEFAULT: as dtrun's --collective-timeout says. What comes of a
- * split or dup begins with its parent's. A call that has waited for so long returns DT_ERR_TIMEOUT
- * on all ranks of comm, with the names of those who have not come and what they do instead; dtrun
- * has warned of them after half of that (a minute at most). DT_WORLD's ends all communicators. To
- * set it waits for the collectives on comm that were asked for before, in the background, too.
+/* For how long calls on comm may wait for ranks that do not come: those that this process makes or
+ * asks for from now on, and buckets that leave from now on. What was asked for before, in the
+ * background, too, keeps the time that it was asked for with, so that each of several calls that
+ * are under way has its own; that of a collective counts from when it begins, after those before
+ * it. Never waits for them. 0: for ever; DT_TIMEOUT_DEFAULT: as dtrun's --collective-timeout says.
+ * What comes of a split or dup begins with what that call had. A call that has waited for so long
+ * returns DT_ERR_TIMEOUT on all ranks of comm, with the names of those who have not come and what
+ * they do instead, and so do all others on comm; dtrun has warned of them after half of that (a
+ * minute at most). DT_WORLD's ends all communicators.
  * DT_ERR_ARG: seconds is neither, nor from 0.1 to 1000000. */
 #define DT_TIMEOUT_DEFAULT (-1.0)
 DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);

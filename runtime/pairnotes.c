@@ -4,12 +4,17 @@
 
 static pthread_mutex_t dti_late = PTHREAD_MUTEX_INITIALIZER; /* of all lists */
 
+static int enter(struct dt_hostshm_rank *at, const struct dt_pairnote *note)
+{
+    return dt_hostshm_enter_pair(at, note->pair, note->limit_ms);
+}
+
 /* To those who have waited longest. */
 static void give_places(struct dt_pairnotes *all, struct dt_hostshm_rank *at)
 {
     struct dt_pairnote *note;
 
-    while ((note = all->first) && (note->place = dt_hostshm_enter_pair(at, note->pair)) >= 0) {
+    while ((note = all->first) && (note->place = enter(at, note)) >= 0) {
         all->first = note->next;
         all->n--;
     }
@@ -45,10 +50,10 @@ static void give_up(struct dt_pairnotes *all, const struct dt_pairnote *note)
 }
 
 void dt_pairnotes_enter(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
-                        struct dt_pairnote *note, uint64_t pair)
+                        struct dt_pairnote *note, uint64_t pair, uint32_t limit_ms)
 {
-    *note = (struct dt_pairnote){ .pair = pair };
-    note->place = all->n ? -1 : dt_hostshm_enter_pair(at, pair);
+    *note = (struct dt_pairnote){ .pair = pair, .limit_ms = limit_ms };
+    note->place = all->n ? -1 : enter(at, note);
     note->late = note->place < 0;
     if (note->late)
         wait_for_place(all, at, note);

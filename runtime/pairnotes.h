@@ -12,6 +12,7 @@
 
 struct dt_pairnote { /* on the stack of the thread that waits */
     uint64_t pair;
+    uint32_t limit_ms;
     int place; /* -1: it waits for one */
     bool late;
     struct dt_pairnote *next;
@@ -22,9 +23,10 @@ struct dt_pairnotes {          /* of a communicator; zero-initialised */
     _Atomic uint32_t n;
 };
 
-/* For any thread. at: this rank's in the communicator's memory; pair: as of dt_hostshm_pair. */
+/* For any thread. at: this rank's in the communicator's memory; pair: as of dt_hostshm_pair, which
+ * may wait for so long. */
 void dt_pairnotes_enter(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
-                        struct dt_pairnote *note, uint64_t pair);
+                        struct dt_pairnote *note, uint64_t pair, uint32_t limit_ms);
 void dt_pairnotes_leave(struct dt_pairnotes *all, struct dt_hostshm_rank *at,
                         struct dt_pairnote *note);
 

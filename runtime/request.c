@@ -207,7 +207,8 @@ static void pay_visit(struct request *q, struct visit *v,
     *v = (struct visit){ .task = &q->task,
                          .watch = { .peer = o->root,
                                     .giving = o->kind->call == DT_CALL_SEND,
-                                    .ticket = q->task.number } };
+                                    .ticket = q->task.number,
+                                    .limit_ms = q->task.limit_ms } };
     if (!o->kind->make && !dt_task_is_done(&q->task))
         dt_slot_see(o->comm, what, v);
     if (v->claimed)
@@ -244,6 +245,7 @@ dt_result_t dt_wait(dt_request_t *request)
     if (r != DT_OK || !found)
         return r;
     r = await(found);
+    dt_slot_settle(found->operation.comm);
     *request = (dt_request_t){ 0 };
     give_back(i);
     return r;

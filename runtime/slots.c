@@ -35,28 +35,88 @@ static bool ever_was(const struct dt_slot *s, const dt_comm_t *handle)
     return !handle || (turn_of(handle) > 0 && turn_of(handle) <= turn_of(s->handle));
 }
 
-struct dt_slot *dt_slot_enter(const dt_comm_t *handle)
+/* ---- limits ---- */
+
+/* Calls between two ranks hold no lock of a slot. */
+static bool are_passing(const struct dt_slot *s)
+{
+    return s->comm && atomic_load(&s->comm->passing);
+}
+
+/* The agent is to look as often as the least limit asks for, also of a call that is yet to begin
+ * behind others, and has one that is not given to calls any more. */
+static void tell_least_limit(struct dt_slot *s)
+{
+    _Atomic uint32_t *told = &s->comm->shm.map.ranks[s->comm->local_rank].least_limit_ms;
+    uint32_t next = dt_hostshm_lesser_limit(atomic_load(&s->limit_ms), 0), least = next;
+
+    if (dt_ticketlock_is_held(&s->lock) || are_passing(s))
+        least = dt_hostshm_lesser_limit(atomic_load_explicit(told, memory_order_relaxed), next);
+    atomic_store_explicit(told, least, memory_order_relaxed);
+    atomic_store_explicit(&s->lowered, least != next, memory_order_relaxed);
+}
+
+bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms)
 {
     struct dt_slot *s = slot_of(handle);
+    bool found;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    found = s->comm && s->handle == handle && !s->comm->shut;
+    if (found) {
+        atomic_store(&s->limit_ms, ms);
+        tell_least_limit(s);
+    }
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return found;
+}
+
+static void settle(struct dt_slot *s)
+{
+    if (!atomic_load_explicit(&s->lowered, memory_order_relaxed) || dt_ticketlock_is_held(&s->lock))
+        return;
+    pthread_mutex_lock(&dti_slots.mutex);
+    if (s->comm)
+        tell_least_limit(s);
+    pthread_mutex_unlock(&dti_slots.mutex);
+}
+
+void dt_slot_settle(const dt_comm_t *handle)
+{
+    settle(slot_of(handle));
+}
+
+/* ---- calls ---- */
+
+/* Who has drawn a number is seen to be under way by who sets the limit, or sees what was set. */
+struct dt_slot *dt_slot_enter(const dt_comm_t *handle, uint32_t *limit_ms)
+{
+    struct dt_slot *s = slot_of(handle);
+    uint32_t number;
 
     if (s->handle != handle)
         return NULL;
-    if (!dt_async_holds(&s->lock))
-        dt_ticketlock_take(&s->lock);
+    if (dt_async_holds(&s->lock)) {
+        *limit_ms = s->async.limit_ms;
+        return s;
+    }
+    number = dt_ticketlock_draw(&s->lock);
+    *limit_ms = atomic_load(&s->limit_ms);
+    dt_ticketlock_await(&s->lock, number);
     return s;
 }
 
 void dt_slot_leave(struct dt_slot *s)
 {
-    if (!dt_async_holds(&s->lock))
-        dt_ticketlock_leave(&s->lock);
+    if (dt_async_holds(&s->lock))
+        return;
+    dt_ticketlock_leave(&s->lock);
+    settle(s);
 }
 
 bool dt_slot_is_held(const dt_comm_t *handle)
 {
-    struct dt_ticketlock *l = &slot_of(handle)->lock;
-
-    return atomic_load(&l->next) != atomic_load(&l->served);
+    return dt_ticketlock_is_held(&slot_of(handle)->lock);
 }
 
 dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task)
@@ -65,8 +125,10 @@ dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task)
     dt_result_t r = DT_ERR_ARG;
 
     pthread_mutex_lock(&dti_slots.mutex);
-    if (s->comm && s->handle == handle && !s->comm->shut)
+    if (s->comm && s->handle == handle && !s->comm->shut) {
+        task->limit_ms = atomic_load(&s->limit_ms);
         r = dt_async_hand_in(&s->async, task);
+    }
     pthread_mutex_unlock(&dti_slots.mutex);
     return r;
 }
@@ -114,7 +176,7 @@ static struct dt_slot *take_free_slot(void)
     return NULL;
 }
 
-struct dt_slot *dt_slot_find(struct dt_comm *c)
+bool dt_slot_find(struct dt_comm *c)
 {
     struct dt_slot *s;
 
@@ -124,23 +186,20 @@ struct dt_slot *dt_slot_find(struct dt_comm *c)
         uintptr_t slot = (uintptr_t)(s - dti_slots.slots);
 
         s->comm = c;
+        c->slot = s;
+        atomic_store(&s->limit_ms, c->limit_ms);
+        tell_least_limit(s);
         s->handle = (dt_comm_t *)((turn_of(s->handle) + 1) << SLOT_BITS | slot);
         dt_ticketlock_leave(&s->lock);
     }
     pthread_mutex_unlock(&dti_slots.mutex);
-    return s;
+    return s != NULL;
 }
 
 static void leave_first(size_t n)
 {
     for (size_t i = 0; i < n; i++)
         dt_ticketlock_leave(&dti_slots.slots[i].lock);
-}
-
-/* Calls between two ranks hold no lock of a slot. */
-static bool are_passing(const struct dt_slot *s)
-{
-    return s->comm && atomic_load(&s->comm->passing);
 }
 
 static void shut_all(void)

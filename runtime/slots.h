@@ -18,13 +18,16 @@ struct dt_slot {
     struct dt_ticketlock lock;   /* held while a thread is in a call on the communicator */
     struct dt_comm *comm;        /* NULL: there is none; changes only under the lock */
     _Atomic(dt_comm_t *) handle; /* of the newest; likewise */
+    _Atomic uint32_t limit_ms;   /* of calls that come from now on (struct dt_comm) */
+    _Atomic bool lowered;        /* the agent goes by a lesser one, of calls that came before */
     struct dt_async async;
 };
 
 /* Waits for the slot that the handle names, and takes its lock, unless this thread makes a task's
  * call in it; NULL, at once, where the slot has never had that communicator, or has had a newer
- * one. Whether the slot still holds it is for the caller to see. */
-struct dt_slot *dt_slot_enter(const dt_comm_t *handle);
+ * one. Whether the slot still holds it is for the caller to see. *limit_ms: the limit that held
+ * when the call came, or its task. */
+struct dt_slot *dt_slot_enter(const dt_comm_t *handle, uint32_t *limit_ms);
 void dt_slot_leave(struct dt_slot *s);
 
 /* Whether any thread holds the lock of that slot, or waits for it. */
@@ -36,13 +39,21 @@ dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task);
 
 /* Gives c to slot 0, whose lock is held. */
 void dt_slot_set_world(struct dt_comm *c);
-/* Gives c to a free slot, whose lock is not held. NULL: there are DT_SLOTS communicators. */
-struct dt_slot *dt_slot_find(struct dt_comm *c);
+/* Gives c to a free slot, whose lock is not held, and with it c's limit. False: there are DT_SLOTS
+ * communicators. */
+bool dt_slot_find(struct dt_comm *c);
 /* Nothing is handed in or begun on the communicator of a slot any more, but for what waits for the
  * slot's lock; what stops it still finds it there. */
 void dt_slot_shut(struct dt_slot *s);
 /* Takes the communicator out of a slot whose lock is held: no other thread sees it from now on. */
 void dt_slot_clear(struct dt_slot *s);
+
+/* Gives calls that come from now on this limit, for any thread at any time. False: the handle names
+ * no communicator on which any may begin. */
+bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms);
+/* A call that was handed in, or between two ranks, is over: if no other is under way, the agent
+ * need go by no limit but that of calls that come. */
+void dt_slot_settle(const dt_comm_t *handle);
 
 /* Takes the locks of all slots, if no thread is in a call, and shuts them. */
 bool dt_slots_enter_all(void);

@@ -45,9 +45,8 @@ static dt_result_t settle(struct dt_comm *c, const struct dt_comm *parent, uint6
     struct dt_world *w = parent->world;
     dt_result_t r = dt_comm_create(c, w, id, ranks, n);
 
-    if (r == DT_OK)
-        dt_comm_set_limit(c, dt_comm_limit(parent));
-    if (r == DT_OK && !(c->slot = dt_slot_find(c)))
+    c->limit_ms = parent->limit_ms;
+    if (r == DT_OK && !dt_slot_find(c))
         r = dt_comm_fail(c, dt_fail(DT_ERR_NOMEM,
                                     "rank %d: there are %d communicators already: free some",
                                     w->rank, DT_SLOTS));

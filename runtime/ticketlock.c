@@ -1,6 +1,6 @@
 #include "runtime/ticketlock.h"
 
-void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number)
+void dt_ticketlock_sleep(struct dt_ticketlock *l, uint32_t number)
 {
     uint32_t served;
 

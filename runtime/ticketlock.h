@@ -30,20 +30,23 @@ static inline void dt_ticketlock_undraw(struct dt_ticketlock *l)
     atomic_fetch_sub(&l->next, 1);
 }
 
-void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number);
 /* Whether to await it would be to wait. */
 static inline bool dt_ticketlock_is_due(struct dt_ticketlock *l, uint32_t number)
 {
     return atomic_load(&l->served) == number;
 }
 
-/* Both at once. */
-static inline void dt_ticketlock_take(struct dt_ticketlock *l)
+void dt_ticketlock_sleep(struct dt_ticketlock *l, uint32_t number);
+static inline void dt_ticketlock_await(struct dt_ticketlock *l, uint32_t number)
 {
-    uint32_t number = dt_ticketlock_draw(l);
-
     if (!dt_ticketlock_is_due(l, number))
-        dt_ticketlock_await(l, number);
+        dt_ticketlock_sleep(l, number);
+}
+
+/* Whether anybody holds it, or waits for it. */
+static inline bool dt_ticketlock_is_held(struct dt_ticketlock *l)
+{
+    return atomic_load(&l->next) != atomic_load(&l->served);
 }
 
 /* Takes it only if nobody holds it or waits for it; number may be NULL. */

@@ -96,7 +96,10 @@ static void finish(struct dt_way *w)
 {
     uint32_t number = dt_ticketlock_draw(&w->lock);
     struct last l = { .way = w,
-                      .watch = { .peer = w->peer, .giving = w->giving, .ticket = number - 1 } };
+                      .watch = { .peer = w->peer,
+                                 .giving = w->giving,
+                                 .ticket = number - 1,
+                                 .limit_ms = w->comm->limit_ms } };
 
     if (!dt_ticketlock_is_due(&w->lock, number))
         dt_slot_see(w->comm->slot->handle, claim_and_watch, &l);
@@ -200,11 +203,14 @@ static struct dt_hostshm_rank *noted_at(const struct dt_comm *c)
     return &c->shm.map.ranks[c->local_rank];
 }
 
-static void note(struct dt_comm *c, struct dt_pairnote *own, uint64_t number, int peer, bool giving)
+static uint64_t pair_of(uint64_t number, int peer, bool giving)
 {
-    unsigned kind = giving ? DT_CALL_SEND : DT_CALL_RECV;
+    return dt_hostshm_pair(number, (uint32_t)peer, giving ? DT_CALL_SEND : DT_CALL_RECV);
+}
 
-    dt_pairnotes_enter(&c->notes, noted_at(c), own, dt_hostshm_pair(number, (uint32_t)peer, kind));
+static void note(struct dt_comm *c, struct dt_pairnote *own, uint64_t pair, uint32_t limit_ms)
+{
+    dt_pairnotes_enter(&c->notes, noted_at(c), own, pair, limit_ms);
 }
 
 static void unnote(struct dt_comm *c, struct dt_pairnote *own)
@@ -216,7 +222,7 @@ void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch)
 {
     watch->comm = c;
     atomic_fetch_add(&c->passing, 1);
-    note(c, &watch->note, watch->ticket + 1, watch->peer, watch->giving);
+    note(c, &watch->note, pair_of(watch->ticket + 1, watch->peer, watch->giving), watch->limit_ms);
 }
 
 void dt_way_unwatch(struct dt_waywatch *watch)
@@ -246,7 +252,7 @@ dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dt
     }
     w->begun = false;
     if (watched)
-        note(w->comm, &own, w->calls, w->peer, w->giving);
+        note(w->comm, &own, pair_of(w->calls, w->peer, w->giving), w->limit_ms);
     if (r == DT_OK)
         r = move(w, buf);
     dt_ring_end(w->shm.ring, r, w->shm.way, w->shm.way ? NULL : "tcp");

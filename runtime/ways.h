@@ -19,7 +19,8 @@ struct dt_way {
     bool giving; /* it goes to peer */
 
     /* under the lock */
-    uint64_t calls; /* each has drawn a number there, so that its own is one more */
+    uint64_t calls;    /* each has drawn a number there, so that its own is one more */
+    uint32_t limit_ms; /* of one that is watched (struct dt_comm) */
     struct dt_trouble trouble;
     struct dt_shm shm; /* what of it concerns pipes; peer is on this host */
     struct dt_mesh mesh;
@@ -62,6 +63,7 @@ struct dt_waywatch {
     int peer;
     bool giving;
     uint32_t ticket;      /* in the way's lock, of the call whose end it waits for */
+    uint32_t limit_ms;    /* for how long it may wait */
     struct dt_comm *comm; /* NULL: it is not watched */
     struct dt_pairnote note;
 };

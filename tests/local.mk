@@ -78,9 +78,9 @@ TESTS += $(AGENT_TESTS)
 
 # Those in which threads meet, for ThreadSanitizer.
 THREAD_TESTS = tests/unit/blame tests/unit/buckets tests/unit/checkpoint \
-	tests/unit/checkpoint_crash tests/unit/leaving tests/unit/link tests/unit/movement \
-	tests/unit/recorder tests/unit/requests tests/unit/shm tests/unit/threadrules \
-	tests/unit/threads tests/unit/ways $(NCCL_TESTS)
+	tests/unit/checkpoint_crash tests/unit/leaving tests/unit/limits tests/unit/link \
+	tests/unit/movement tests/unit/recorder tests/unit/requests tests/unit/shm \
+	tests/unit/threadrules tests/unit/threads tests/unit/ways $(NCCL_TESTS)
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)

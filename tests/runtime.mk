@@ -17,6 +17,7 @@ UNIT_TESTS += \
 	tests/unit/hardship \
 	tests/unit/huge \
 	tests/unit/leaving \
+	tests/unit/limits \
 	tests/unit/memory \
 	tests/unit/mismatches \
 	tests/unit/misuse \
@@ -60,6 +61,10 @@ tests_unit_buckets_LDFLAGS = $(FAULTS_WRAP)
 tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h
 tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_leaving_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_limits_SOURCES = tests/unit/limits.c tests/unit/rankcheck.h
+tests_unit_limits_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_limits_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_requests_SOURCES = tests/unit/requests.c tests/unit/rankcheck.h
 tests_unit_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -4,26 +4,25 @@
 
 #include "launcher/base/mem.h"
 
-enum { PLACES = 1 + DT_HOSTSHM_PAIRS };
-
 struct dt_callseen {
     uint64_t call;
     uint64_t signature; /* 0: not known */
     uint64_t since_ns;
-    uint32_t limit_ms; /* when it was first seen there: what is set later is for later calls */
+    uint32_t limit_ms;
 };
 
-static struct dt_callseen see(const struct dt_hostshm_rank *r, uint32_t place, uint64_t now_ns)
+/* What changes meanwhile is not known before the next look: it may be another call's. */
+static struct dt_callseen see(const struct dt_hostshm_rank *r, uint32_t place)
 {
-    uint32_t limit_ms = atomic_load_explicit(&r->limit_ms, memory_order_relaxed);
-    uint64_t before = atomic_load(&r->call), signature = atomic_load(&r->signature);
-    uint64_t call = atomic_load(&r->call);
+    const _Atomic uint64_t *word = place ? &r->pairs[place - 1] : &r->call;
+    uint64_t before = atomic_load(word), signature = place ? 0 : atomic_load(&r->signature);
+    uint32_t limit_ms = atomic_load(&r->limits_ms[place]);
+    uint64_t call = atomic_load(word);
+    bool known = call == before && (call & DT_HOSTSHM_INSIDE);
 
-    if (place > 0)
-        return (struct dt_callseen){ atomic_load(&r->pairs[place - 1]), 0, now_ns, limit_ms };
-    if (call != before || !(call & DT_HOSTSHM_INSIDE))
-        signature = 0;
-    return (struct dt_callseen){ call, signature, now_ns, limit_ms };
+    return (struct dt_callseen){ .call = call,
+                                 .signature = known ? signature : 0,
+                                 .limit_ms = known ? limit_ms : DT_HOSTSHM_NO_LIMIT };
 }
 
 uint64_t dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t now_ns)
@@ -32,15 +31,15 @@ uint64_t dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm,
     uint64_t since_ns = UINT64_MAX;
 
     if (first)
-        w->seen = dt_xcalloc(shm->local_size, PLACES * sizeof *w->seen);
-    for (uint32_t i = 0; i < shm->local_size * PLACES; i++) {
-        struct dt_callseen now = see(&shm->ranks[i / PLACES], i % PLACES, now_ns);
-        struct dt_callseen *before = &w->seen[i];
+        w->seen = dt_xcalloc(shm->local_size, DT_HOSTSHM_PLACES * sizeof *w->seen);
+    for (uint32_t i = 0; i < shm->local_size * DT_HOSTSHM_PLACES; i++) {
+        struct dt_callseen now = see(&shm->ranks[i / DT_HOSTSHM_PLACES], i % DT_HOSTSHM_PLACES);
+        bool lasts = !first && now.call == w->seen[i].call;
 
-        if (first || now.call != before->call)
-            *before = now;
-        else if ((now.call & DT_HOSTSHM_INSIDE) && before->since_ns < since_ns)
-            since_ns = before->since_ns;
+        now.since_ns = lasts ? w->seen[i].since_ns : now_ns;
+        w->seen[i] = now;
+        if (lasts && (now.call & DT_HOSTSHM_INSIDE) && now.since_ns < since_ns)
+            since_ns = now.since_ns;
     }
     return since_ns == UINT64_MAX ? 0 : since_ns;
 }
@@ -75,8 +74,8 @@ static bool read_members(const struct dt_hostshm *shm, struct dt_u32s *members)
 static void add(const struct dt_callwatch *w, uint32_t i, uint32_t rank, uint64_t now_ns,
                 struct dt_msg_list *list)
 {
-    for (uint32_t place = 0; place < PLACES; place++) {
-        const struct dt_callseen *seen = &w->seen[i * PLACES + place];
+    for (uint32_t place = 0; place < DT_HOSTSHM_PLACES; place++) {
+        const struct dt_callseen *seen = &w->seen[i * DT_HOSTSHM_PLACES + place];
 
         if (place > 0 && seen->call == 0)
             continue;
@@ -97,7 +96,7 @@ void dt_callwatch_tell(const struct dt_callwatch *w, const struct dt_hostshm *sh
     uint32_t n = shm->local_size, all = shm->size, i = 0;
 
     *told = (struct dt_msg_comm){ .comm = comm };
-    told->ranks.v = dt_xcalloc(n, PLACES * sizeof(struct dt_msg_called));
+    told->ranks.v = dt_xcalloc(n, DT_HOSTSHM_PLACES * sizeof(struct dt_msg_called));
     if (all == 0) {
         for (; i < n; i++)
             add(w, i, ranks->v[i], now_ns, &told->ranks);
@@ -112,10 +111,9 @@ void dt_callwatch_tell(const struct dt_callwatch *w, const struct dt_hostshm *sh
 void dt_callwatch_lower(const struct dt_hostshm *shm, uint32_t *limit_ms)
 {
     for (uint32_t i = 0; i < shm->local_size && !dt_hostshm_stopped(shm, NULL); i++) {
-        uint32_t ms = atomic_load_explicit(&shm->ranks[i].limit_ms, memory_order_relaxed);
+        uint32_t ms = atomic_load_explicit(&shm->ranks[i].least_limit_ms, memory_order_relaxed);
 
-        if (ms && ms != DT_HOSTSHM_NO_LIMIT && (*limit_ms == 0 || ms < *limit_ms))
-            *limit_ms = ms;
+        *limit_ms = dt_hostshm_lesser_limit(*limit_ms, ms);
     }
 }
 

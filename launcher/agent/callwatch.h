@@ -22,8 +22,8 @@ void dt_callwatch_tell(const struct dt_callwatch *w, const struct dt_hostshm *sh
                        const struct dt_u32s *ranks, uint64_t now_ns, struct dt_msg_comm *told);
 /* Whether the rank is in a call that waits for others. */
 bool dt_callwatch_is_inside(const struct dt_hostshm_rank *r);
-/* Lowers *limit_ms (0: there is none) to the least that its ranks have given their next calls,
- * unless those have been stopped. */
+/* Lowers *limit_ms (0: there is none) to the least that its ranks have given calls that have been
+ * asked for, or may be, unless those have been stopped. */
 void dt_callwatch_lower(const struct dt_hostshm *shm, uint32_t *limit_ms);
 void dt_callwatch_free_told(struct dt_msg_list *comms);
 /* The processes were stopped, and go on: waits begin anew. */

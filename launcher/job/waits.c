@@ -6,8 +6,6 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/hostshm.h"
 
-enum { PLACES = 1 + DT_HOSTSHM_PAIRS };
-
 /* ---- what is known ---- */
 
 static void add_group(struct dt_waits *w, uint64_t comm, uint32_t n, const uint32_t *members)
@@ -16,7 +14,7 @@ static void add_group(struct dt_waits *w, uint64_t comm, uint32_t n, const uint3
 
     w->groups = dt_xrealloc(w->groups, w->n + 1, sizeof *w->groups);
     g = &w->groups[w->n++];
-    *g = (struct dt_waitgroup){ .comm = comm, .n = n, .nwaits = n * PLACES };
+    *g = (struct dt_waitgroup){ .comm = comm, .n = n, .nwaits = n * DT_HOSTSHM_PLACES };
     g->waits = dt_xcalloc(g->nwaits, sizeof *g->waits);
     if (!members)
         return;
@@ -67,10 +65,8 @@ uint32_t dt_waits_least_limit(const struct dt_waits *w)
 {
     uint32_t least = 0;
 
-    for (uint32_t i = 0; i < w->nhosts; i++) {
-        if (w->limits[i] && (least == 0 || w->limits[i] < least))
-            least = w->limits[i];
-    }
+    for (uint32_t i = 0; i < w->nhosts; i++)
+        least = dt_hostshm_lesser_limit(least, w->limits[i]);
     return least;
 }
 
@@ -110,7 +106,7 @@ void dt_waits_note(struct dt_waits *w, const struct dt_msg_comm *comm, const str
             g->waits[i] = (struct dt_wait){ .seen_ns = now_ns };
     }
     for (uint32_t i = 0; i < comm->ranks.n; i++) {
-        if (told[i].rank < g->n && told[i].place < PLACES)
+        if (told[i].rank < g->n && told[i].place < DT_HOSTSHM_PLACES)
             g->waits[told[i].place * g->n + told[i].rank] = (struct dt_wait){
                 .call = told[i].place ? 0 : told[i].call,
                 .signature = told[i].signature,

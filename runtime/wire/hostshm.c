@@ -100,6 +100,8 @@ static void fill(const struct dt_hostshm *h, uint32_t generation, uint32_t local
     for (uint32_t i = 0; i < local_size; i++) {
         atomic_init(&h->ranks[i].watch_step, DT_HOSTSHM_NO_STEP);
         atomic_init(&h->ranks[i].step, -1);
+        for (int place = 0; place < DT_HOSTSHM_PLACES; place++)
+            atomic_init(&h->ranks[i].limits_ms[place], DT_HOSTSHM_NO_LIMIT);
     }
 }
 
@@ -259,22 +261,28 @@ const char *dt_hostshm_call_name(uint64_t call)
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
 }
 
-int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair)
+/* Nobody is in a place but without a limit until its own is there, so that what was another's never
+ * ends it. */
+int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair, uint32_t limit_ms)
 {
     for (int i = 0; i < DT_HOSTSHM_PAIRS; i++) {
         uint64_t before = atomic_load(&rank->pairs[i]);
 
         if (!(before & DT_HOSTSHM_INSIDE) &&
-            atomic_compare_exchange_strong(&rank->pairs[i], &before, pair | DT_HOSTSHM_INSIDE))
+            atomic_compare_exchange_strong(&rank->pairs[i], &before, pair | DT_HOSTSHM_INSIDE)) {
+            atomic_store_explicit(&rank->limits_ms[1 + i], limit_ms, memory_order_release);
             return i;
+        }
     }
     return -1;
 }
 
 void dt_hostshm_leave_pair(struct dt_hostshm_rank *rank, int place)
 {
-    if (place >= 0)
-        atomic_fetch_and(&rank->pairs[place], ~(uint64_t)DT_HOSTSHM_INSIDE);
+    if (place < 0)
+        return;
+    atomic_store_explicit(&rank->limits_ms[1 + place], DT_HOSTSHM_NO_LIMIT, memory_order_release);
+    atomic_fetch_and(&rank->pairs[place], ~(uint64_t)DT_HOSTSHM_INSIDE);
 }
 
 void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen)

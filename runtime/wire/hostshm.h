@@ -88,7 +88,10 @@ enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */
 
 enum { DT_HOSTSHM_ENDED = 0x10000 }; /* of a rank's ending: how it ended is known */
 
-#define DT_HOSTSHM_NO_LIMIT UINT32_MAX /* of limit_ms */
+#define DT_HOSTSHM_NO_LIMIT UINT32_MAX /* of a call: it may wait for ever */
+
+/* By place: a rank's collective call, then those between two. */
+enum { DT_HOSTSHM_PLACES = 1 + DT_HOSTSHM_PAIRS };
 
 /* By which the other ranks of the host find this rank's memory (host/cma.h); all 0: it shows none.
  */
@@ -110,10 +113,13 @@ struct dt_hostshm_rank {
     /* written by the agent */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t watch_step; /* dt_step reports at it */
 
+    /* written by the rank, but seldom */
+    _Atomic uint32_t least_limit_ms; /* of calls that it has begun, or may yet; 0: none has one */
+    _Atomic uint32_t limits_ms[DT_HOSTSHM_PLACES]; /* while INSIDE: 0: dtrun's; or NO_LIMIT */
+
     /* written by the rank */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
     _Atomic uint32_t flags;
-    _Atomic uint32_t limit_ms; /* of the next calls: 0: dtrun's; DT_HOSTSHM_NO_LIMIT */
     _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
     _Atomic uint64_t signature; /* of that call, where it goes between hosts; or 0 */
     /* Between two, by threads that wait at once, each in a place that was not INSIDE: the newest,
@@ -253,11 +259,29 @@ static inline void dt_hostshm_note_call(struct dt_hostshm_rank *rank, uint64_t n
     atomic_store_explicit(&rank->call, number << 8 | kind, memory_order_release);
 }
 
-/* Only while the rank is in no call that has one: whoever finds it in one, before and after, has
- * read that one's. */
+/* This and the next only while the rank is in no call that has one: whoever finds it in one, before
+ * and after, has read that one's. */
 static inline void dt_hostshm_note_signature(struct dt_hostshm_rank *rank, uint64_t signature)
 {
     atomic_store_explicit(&rank->signature, signature, memory_order_release);
+}
+
+/* Of the collective call. Most have that of the one before, and cost no store. */
+static inline void dt_hostshm_note_limit(struct dt_hostshm_rank *rank, uint32_t ms)
+{
+    if (atomic_load_explicit(&rank->limits_ms[0], memory_order_relaxed) != ms)
+        atomic_store_explicit(&rank->limits_ms[0], ms, memory_order_release);
+}
+
+/* The lesser of two limits; 0: neither ends a call, unless it is dtrun's, which a rank does not
+ * know. */
+static inline uint32_t dt_hostshm_lesser_limit(uint32_t a, uint32_t b)
+{
+    a = a == DT_HOSTSHM_NO_LIMIT ? 0 : a;
+    b = b == DT_HOSTSHM_NO_LIMIT ? 0 : b;
+    if (!a || !b)
+        return a ? a : b;
+    return a < b ? a : b;
 }
 
 static inline uint64_t dt_hostshm_call_number(uint64_t call)
@@ -270,10 +294,10 @@ static inline uint64_t dt_hostshm_pair(uint64_t number, uint32_t peer, unsigned 
     return number << 32 | (uint64_t)peer << 8 | kind;
 }
 
-/* Notes that a thread is inside that call. Returns its place, or -1: there are more than are noted.
- */
-int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair);
-/* place may be -1. */
+/* Notes that a thread is inside that call, which may wait for so long. Returns which of the pairs
+ * it is, or -1: there are more than are noted. */
+int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair, uint32_t limit_ms);
+/* place: as of dt_hostshm_enter_pair; may be -1. */
 void dt_hostshm_leave_pair(struct dt_hostshm_rank *rank, int place);
 
 static inline uint32_t dt_hostshm_pair_number(uint64_t pair)

@@ -58,6 +58,28 @@ says() { # FILE PATTERN
     clean
 }
 
+# Were the time that was set last that of a call handed in before, the third would end at once, or the first never;
+# did to set it wait for what is under way, the last rank would never be told to come.
+@test "check 33: each of several calls under way has the timeout that was set when it was asked for" {
+    dtrun --transport local -H a:2,b:1 "$RANK/late" several
+    code_is 0
+    local late="timed out: ranks? 0(-1)? ha(ve|s) waited .* for rank 2 \\(b, .*"
+    for rank in 0 1; do
+        for call in first second; do
+            said "$rank" "$call: -5: rank $rank \\(a\\): all-reduce.* on communicator 0\\.2: $late \\(dt_comm_set_timeout 2\\)"
+        done
+        said "$rank" "fourth: -5: rank $rank \\(a\\): barrier, call 3 on communicator 0\\.3: $late \\(dt_comm_set_timeout 1\\)"
+    done
+    said 0 "fifth: -5: rank 0 \\(a\\): recv of 1 i32 from rank 2, call 1 on communicator 0\\.1: $late \\(dt_comm_set_timeout 1\\)"
+    grep -qx '\[0\] third: 0, then 3' "$OUT" || { show; false; }
+    grep -qx '\[1\] third: [01], then 3' "$OUT" || { show; false; } # rank 0 may have told the last one already
+    clean
+}
+
+said() { # RANK PATTERN
+    grep -qE -- "^\[$1\] $2\$" "$ERR" || { echo "rank $1 has not said: $2"; show; false; }
+}
+
 # Of so many that not all are connected with all; they would wait for connections that the others never come to.
 @test "check 27, 30: calls that do not fit among many hosts are seen by the ranks themselves" {
     dtrun --transport local -H "$(seq -s, -f 'h%g:1' 18)" --collective-timeout 30 "$RANK/late" differ

@@ -3,7 +3,8 @@
  * gives or wants; "behind": from what rank 0 gives before what it waits for; "free": from what rank
  * 0 wants of a communicator that all free. "cross": it is in dt_finalize instead. "chain": from a
  * barrier of all but rank 0, which rank 0 waits for. "own": from a barrier that has a timeout of
- * its own, after which all go on. "loop": it comes to every barrier of some ranks, until it is
+ * its own, after which all go on. "several": from calls in the background, each of which has a
+ * timeout of its own. "loop": it comes to every barrier of some ranks, until it is
  * stopped from outside. "differ": one half makes another call than the other. "request": rank 0
  * waits a little for a request, then for all of it. "ring": all send to the next one, and nobody
  * receives. "told": as "never", but it prints and ends when it is told to by SIGTERM, and the
@@ -106,6 +107,79 @@ static void time_out(dt_comm_t *comm, bool last)
     exit(0);
 }
 
+static void tell_last(void)
+{
+    int word = 0;
+
+    if (dt_rank() == 0)
+        check(dt_send(DT_WORLD, &word, 1, DT_I32, dt_size() - 1));
+}
+
+static void be_told(void)
+{
+    int word;
+
+    check(dt_recv(DT_WORLD, &word, 1, DT_I32, 0));
+}
+
+static void end_of(const char *name, dt_request_t *request)
+{
+    dt_result_t r = dt_wait(request);
+
+    fprintf(stderr, "%s: %d: %s\n", name, r, r == DT_OK ? "" : dt_last_error());
+}
+
+/* Of calls of all ranks: on "brief" the first has the shorter time, and on "lasting" the second.
+ * The last rank is told to come to the latter's first when the former are over. */
+static void time_out_in_turn(dt_comm_t *brief, dt_comm_t *lasting, bool last)
+{
+    dt_request_t first, second, third;
+    int x[3] = { 1, 1, 1 }, done = 1;
+
+    if (last) {
+        be_told();
+        be_told();
+        check(dt_all_reduce(lasting, DT_IN_PLACE, x, 1, DT_I32, DT_SUM));
+        return;
+    }
+    check(dt_comm_set_timeout(lasting, 600));
+    check(dt_iall_reduce(lasting, DT_IN_PLACE, x, 1, DT_I32, DT_SUM, &third));
+    check(dt_comm_set_timeout(lasting, 1));
+    check(dt_comm_set_timeout(brief, 2));
+    check(dt_iall_reduce(brief, DT_IN_PLACE, x + 1, 1, DT_I32, DT_SUM, &first));
+    check(dt_comm_set_timeout(brief, 600));
+    check(dt_iall_reduce(brief, DT_IN_PLACE, x + 2, 1, DT_I32, DT_SUM, &second));
+    tell_last();
+    end_of("first", &first);
+    end_of("second", &second);
+    check(dt_test(&third, &done));
+    tell_last();
+    check(dt_wait(&third));
+    printf("third: %d, then %d\n", done, x[0]);
+    check(dt_ibarrier(lasting, &third));
+    end_of("fourth", &third);
+}
+
+static void time_out_each(dt_comm_t *comm, bool last)
+{
+    dt_comm_t *brief, *lasting;
+    dt_request_t request;
+    int buf;
+
+    check(dt_comm_dup(comm, &brief));
+    check(dt_comm_dup(comm, &lasting));
+    time_out_in_turn(brief, lasting, last);
+    if (dt_rank() == 0) {
+        check(dt_comm_set_timeout(comm, 1));
+        check(dt_irecv(comm, &buf, 1, DT_I32, dt_size() - 1, &request));
+        check(dt_comm_set_timeout(comm, 600));
+        end_of("fifth", &request);
+    }
+    check(dt_barrier(DT_WORLD));
+    check(dt_finalize());
+    exit(0);
+}
+
 /* One half of the ranks means another call than the other. */
 static void differ(void)
 {
@@ -198,6 +272,8 @@ int main(int argc, char **argv)
     check(dt_comm_split(DT_WORLD, 0, 0, &some));
     if (strcmp(how, "own") == 0)
         time_out(some, last);
+    else if (strcmp(how, "several") == 0)
+        time_out_each(some, last);
     else if (strcmp(how, "differ") == 0)
         differ();
     else if (strcmp(how, "request") == 0)

@@ -504,8 +504,10 @@ static void ranks_are_told_of_where_they_wait(void **state)
     assert_int_equal(ranks[1].place, 0);
     assert_int_equal(ranks[1].call, 3 << 8 | DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
     dt_hostshm_note_call(&shm.ranks[1], 3, DT_CALL_BARRIER);
-    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(1, 2, DT_CALL_SEND)), 0);
-    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(1, 3, DT_CALL_RECV)), 1);
+    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(1, 2, DT_CALL_SEND), 0),
+                     0);
+    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(1, 3, DT_CALL_RECV), 0),
+                     1);
     dt_hostshm_leave_pair(&shm.ranks[0], 0);
     look(f, 0, &comms);
     look(f, 0, &comms);
@@ -515,8 +517,10 @@ static void ranks_are_told_of_where_they_wait(void **state)
     assert_int_equal(ranks[2].place, 2);
     assert_int_equal(dt_hostshm_pair_peer(ranks[2].call), 3);
     for (int i = 0; i < DT_HOSTSHM_PAIRS - 1; i++) /* the first place is free, too */
-        assert_true(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(2, 2, DT_CALL_SEND)) >= 0);
-    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(9, 2, DT_CALL_SEND)), -1);
+        assert_true(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(2, 2, DT_CALL_SEND), 0) >=
+                    0);
+    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(9, 2, DT_CALL_SEND), 0),
+                     -1);
     dt_ranksock_reset_waits(f->sock);
     look(f, 0, &comms);
     assert_null(told_of(&comms, COMM));
@@ -555,7 +559,7 @@ static void ranks_are_inside_calls_of_all_kinds(void **state)
         atomic_store(&shm.members[i], members[i] + 1);
     who_is_inside(f, false, true);
     dt_hostshm_note_call(&shm.ranks[0], 3, DT_CALL_BARRIER);
-    place = dt_hostshm_enter_pair(&shm.ranks[1], dt_hostshm_pair(1, 0, DT_CALL_RECV));
+    place = dt_hostshm_enter_pair(&shm.ranks[1], dt_hostshm_pair(1, 0, DT_CALL_RECV), 0);
     who_is_inside(f, true, false);
     dt_hostshm_leave_pair(&shm.ranks[1], place);
     dt_hostshm_note_call(&world.ranks[1], 4, inside);
@@ -774,14 +778,14 @@ static void a_limit_counts_while_it_holds(void **state)
     close(fd);
     look(f, 0, &comms);
     assert_int_equal(f->limit_ms, 0);
-    atomic_store(&world.ranks[1].limit_ms, 5000);
-    atomic_store(&shm.ranks[0].limit_ms, 300);
+    atomic_store(&world.ranks[1].least_limit_ms, 5000);
+    atomic_store(&shm.ranks[0].least_limit_ms, 300);
     look(f, 0, &comms);
     assert_int_equal(f->limit_ms, 300);
     dt_hostshm_stop(&shm, DT_HOSTSHM_TIMED_OUT, SECOND); /* it has done its work */
     look(f, 0, &comms);
     assert_int_equal(f->limit_ms, 5000);
-    atomic_store(&world.ranks[1].limit_ms, DT_HOSTSHM_NO_LIMIT);
+    atomic_store(&world.ranks[1].least_limit_ms, 0);
     look(f, 0, &comms);
     assert_int_equal(f->limit_ms, 0);
     dt_callwatch_free_told(&comms);
@@ -789,31 +793,76 @@ static void a_limit_counts_while_it_holds(void **state)
     dt_hostshm_unmap(&world);
 }
 
-/* What another thread sets while a call waits is for the calls after it. */
-static void a_call_keeps_the_limit_it_began_with(void **state)
+/* What that rank of this host has in a place, at a look. */
+static struct dt_msg_called told(struct fixture *f, uint32_t rank, uint8_t place)
 {
-    struct fixture *f = *state;
-    const struct dt_msg_called *ranks;
+    struct dt_msg_called found = { 0 };
+    const struct dt_msg_comm *world;
     struct dt_msg_list comms = { 0 };
+
+    look(f, 0, &comms);
+    world = told_of(&comms, 0);
+    for (uint32_t i = 0; i < world->ranks.n; i++) {
+        struct dt_msg_called called = ((const struct dt_msg_called *)world->ranks.v)[i];
+
+        if (called.rank == rank && called.place == place)
+            found = called;
+    }
+    dt_callwatch_free_told(&comms);
+    return found;
+}
+
+static void each_call_is_told_with_its_limit(void **state)
+{
+    enum { BARRIER = DT_HOSTSHM_INSIDE | DT_CALL_BARRIER };
+    struct fixture *f = *state;
     struct dt_hostshm world;
+    struct dt_hostshm_rank *rank;
     int fd = -1;
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
     receive(f, 0, &fd);
     assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
     close(fd);
-    atomic_store(&world.ranks[1].limit_ms, 4000);
-    dt_hostshm_note_call(&world.ranks[1], 3, DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
-    look(f, 0, &comms);
-    atomic_store(&world.ranks[1].limit_ms, 100);
-    look(f, 0, &comms);
-    ranks = told_of(&comms, 0)->ranks.v;
-    assert_int_equal(ranks[1].limit_ms, 4000);
-    dt_hostshm_note_call(&world.ranks[1], 4, DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
-    look(f, 0, &comms);
-    ranks = told_of(&comms, 0)->ranks.v;
-    assert_int_equal(ranks[1].limit_ms, 100);
-    dt_callwatch_free_told(&comms);
+    rank = &world.ranks[1];
+    dt_hostshm_note_limit(rank, 4000);
+    dt_hostshm_note_call(rank, 3, BARRIER);
+    assert_int_equal(dt_hostshm_enter_pair(rank, dt_hostshm_pair(1, 0, DT_CALL_SEND), 700), 0);
+    assert_int_equal(dt_hostshm_enter_pair(rank, dt_hostshm_pair(1, 0, DT_CALL_RECV), 0), 1);
+    for (int looks = 0; looks < 2; looks++) {
+        assert_int_equal(told(f, SECOND, 0).limit_ms, 4000);
+        assert_int_equal(told(f, SECOND, 1).limit_ms, 700);
+        assert_int_equal(told(f, SECOND, 2).limit_ms, 0);
+    }
+    dt_hostshm_leave_pair(rank, 0);
+    assert_int_equal(told(f, SECOND, 1).limit_ms, DT_HOSTSHM_NO_LIMIT); /* its time is over */
+    dt_hostshm_note_call(rank, 3, DT_CALL_BARRIER);
+    assert_int_equal(told(f, SECOND, 0).limit_ms, DT_HOSTSHM_NO_LIMIT);
+    dt_hostshm_note_limit(rank, 100);
+    dt_hostshm_note_call(rank, 4, BARRIER);
+    assert_int_equal(told(f, SECOND, 0).limit_ms, 100);
+    dt_hostshm_unmap(&world);
+}
+
+/* Between the two stores of a rank that enters a place. */
+static void a_limit_that_comes_later_counts(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_hostshm world;
+    struct dt_hostshm_rank *rank;
+    int fd = -1;
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, &fd);
+    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
+    close(fd);
+    rank = &world.ranks[0];
+    assert_int_equal(dt_hostshm_enter_pair(rank, dt_hostshm_pair(1, 0, DT_CALL_SEND), 100), 0);
+    dt_hostshm_leave_pair(rank, 0);
+    atomic_store(&rank->pairs[0], dt_hostshm_pair(2, 0, DT_HOSTSHM_INSIDE | DT_CALL_SEND));
+    assert_int_equal(told(f, FIRST, 1).limit_ms, DT_HOSTSHM_NO_LIMIT); /* not the one before */
+    atomic_store(&rank->limits_ms[1], 9000);
+    assert_int_equal(told(f, FIRST, 1).limit_ms, 9000);
     dt_hostshm_unmap(&world);
 }
 
@@ -980,7 +1029,8 @@ int main(void)
         FIXED(who_talks_without_end_is_heard_little_more),
         FIXED(a_limit_is_passed_on),
         FIXED(a_limit_counts_while_it_holds),
-        FIXED(a_call_keeps_the_limit_it_began_with),
+        FIXED(each_call_is_told_with_its_limit),
+        FIXED(a_limit_that_comes_later_counts),
         FIXED(last_calls_are_passed_on_once),
         FIXED(what_a_dead_rank_sent_is_still_read),
         FIXED(what_a_rank_sent_is_read_that_left_something_unread),

@@ -283,6 +283,8 @@ static void *look_on(void *arg)
             w->bad = "dump fails";
         if (dt_last_error_info(&info) != DT_OK || info.code != DT_OK || *dt_last_error())
             w->bad = "has another thread's error";
+        if (dt_comm_set_timeout(w->comm, 100 + w->number) != DT_OK)
+            w->bad = "a limit cannot be set";
         if (w->number == 1 && dt_comm_abort(w->comm) != DT_OK)
             w->bad = "abort fails";
         dt_strerror(DT_ERR_ABORTED);
@@ -334,6 +336,57 @@ static void any_thread_may_abort_dump_and_ask(void **state)
     (void)state;
     pass("2", look_while_inside);
     pass("1 1", look_while_inside);
+}
+
+static void *set_limits(void *arg)
+{
+    struct worker *w = arg;
+    dt_result_t r = DT_OK;
+
+    while (r == DT_OK) {
+        r = dt_comm_set_timeout(DT_WORLD, 100 + w->number);
+        sched_yield();
+    }
+    if (r != DT_ERR_STATE)
+        w->bad = "a limit cannot be set";
+    return NULL;
+}
+
+/* Calls of every kind that carries a limit with it. */
+static int call_while_limits_change(int rank, void *arg)
+{
+    struct worker setters[THREADS] = { 0 };
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < THREADS; i++) {
+        setters[i].number = i;
+        NEED(pthread_create(&setters[i].thread, NULL, set_limits, &setters[i]) == 0);
+    }
+    for (int call = 0; call < CALLS; call++) {
+        int64_t x = rank, y = rank, z = -1;
+        dt_request_t requests[2];
+
+        NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, requests) == DT_OK);
+        NEED(dt_irecv(DT_WORLD, &z, 1, DT_I64, 1 - rank, requests + 1) == DT_OK);
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &y, 1, DT_I64, DT_SUM) == DT_OK);
+        NEED(dt_send(DT_WORLD, &y, 1, DT_I64, 1 - rank) == DT_OK);
+        NEED(dt_wait_all(requests, 2) == DT_OK);
+        NEED(x == ranks_sum(0) && y == x && z == x);
+    }
+    NEED(dt_finalize() == DT_OK);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(setters[i].thread, NULL);
+        NEED(!setters[i].bad);
+    }
+    return 0;
+}
+
+static void limits_may_be_set_while_calls_are_made(void **state)
+{
+    (void)state;
+    pass("2", call_while_limits_change);
+    pass("1 1", call_while_limits_change);
 }
 
 /* ---- requests ---- */
@@ -495,6 +548,7 @@ int main(void)
         cmocka_unit_test(ways_are_made_while_thresholds_change),
         cmocka_unit_test(each_thread_may_have_its_communicator),
         cmocka_unit_test(any_thread_may_abort_dump_and_ask),
+        cmocka_unit_test(limits_may_be_set_while_calls_are_made),
         cmocka_unit_test(any_thread_may_wait_for_a_request),
         cmocka_unit_test(threads_have_buckets_and_memory),
         cmocka_unit_test(an_error_is_its_threads),

@@ -26,7 +26,7 @@ static int n_served;
 
 static void *take_a_turn(void *arg)
 {
-    dt_ticketlock_take(&lock);
+    dt_ticketlock_await(&lock, dt_ticketlock_draw(&lock));
     served[n_served++] = *(int *)arg;
     dt_ticketlock_leave(&lock);
     return NULL;
