@@ -291,41 +291,55 @@ static dt_result_t measure(struct tuning *t)
 
 /* ---- the file ---- */
 
-static void write_file(const struct tuning *t, char wrong[DT_PERF_TUNE_WRONG])
+static void tell_why(const char *path, char wrong[DT_PERF_TUNE_WRONG])
 {
-    char path[DT_TUNINGFILE_PATH];
-    enum dt_tuningfile_found found = dt_tuningfile_find(path);
-
-    if (found == DT_TUNINGFILE_TOO_LONG) {
-        snprintf(wrong, DT_PERF_TUNE_WRONG, DT_TUNINGFILE_TOO_LONG_TEXT);
-        return;
-    }
-    if (found != DT_TUNINGFILE_NAMED && !dt_tuningfile_own(path)) {
-        snprintf(wrong, DT_PERF_TUNE_WRONG,
-                 "there is no home directory: name a file with " DT_ENV_TUNING);
-        return;
-    }
-    if (dt_perf_write_thresholds(path, t->chosen, t->n))
-        printf("written to %s\n", path);
-    else if (errno == EINVAL)
+    if (errno == EINVAL)
         snprintf(wrong, DT_PERF_TUNE_WRONG,
                  "%.300s is no regular file: name one with " DT_ENV_TUNING, path);
     else
         snprintf(wrong, DT_PERF_TUNE_WRONG, "%.300s: %s", path, strerror(errno));
 }
 
+/* Before anything is measured, which takes minutes. */
+static bool find_file(char path[DT_TUNINGFILE_PATH], char wrong[DT_PERF_TUNE_WRONG])
+{
+    enum dt_tuningfile_found found = dt_tuningfile_find(path);
+
+    if (found == DT_TUNINGFILE_TOO_LONG)
+        snprintf(wrong, DT_PERF_TUNE_WRONG, DT_TUNINGFILE_TOO_LONG_TEXT);
+    else if (found != DT_TUNINGFILE_NAMED && !dt_tuningfile_own(path))
+        snprintf(wrong, DT_PERF_TUNE_WRONG,
+                 "there is no home directory: name a file with " DT_ENV_TUNING);
+    else if (!dt_perf_may_write_thresholds(path))
+        tell_why(path, wrong);
+    return *wrong == '\0';
+}
+
+static void write_file(const struct tuning *t, char *path, char wrong[DT_PERF_TUNE_WRONG])
+{
+    if (dt_perf_write_thresholds(path, t->chosen, t->n))
+        printf("written to %s\n", path);
+    else
+        tell_why(path, wrong);
+}
+
 dt_result_t dt_perf_tune(char wrong[DT_PERF_TUNE_WRONG])
 {
     struct tuning t = { .host = DT_COMM_NULL };
+    char path[DT_TUNINGFILE_PATH];
+    uint8_t found; /* by rank 0 */
     dt_result_t r = learn(&t);
 
     *wrong = '\0';
+    found = dt_rank() != 0 || find_file(path, wrong);
     if (r == DT_OK)
+        r = dt_broadcast(DT_WORLD, &found, 1, DT_U8, 0);
+    if (r == DT_OK && found)
         r = measure(&t);
-    if (r == DT_OK && t.n == 0)
+    if (r == DT_OK && found && t.n == 0)
         snprintf(wrong, DT_PERF_TUNE_WRONG, "one rank has nobody to share with: start more");
-    else if (r == DT_OK && dt_rank() == 0)
-        write_file(&t, wrong);
+    else if (r == DT_OK && found && dt_rank() == 0)
+        write_file(&t, path, wrong);
     free_buffers(&t);
     if (r == DT_OK && t.host != DT_COMM_NULL)
         r = dt_comm_free(t.host);

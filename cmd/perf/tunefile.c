@@ -117,15 +117,22 @@ static bool fill(int fd, const char *text)
     return fclose(f) == 0 && good;
 }
 
+enum { FRESH_PATH = DT_TUNINGFILE_PATH + 8 };
+
+/* Makes a file beside the one at path. Returns its descriptor, or -1. */
+static int make_fresh(char fresh[FRESH_PATH], const char *path)
+{
+    snprintf(fresh, FRESH_PATH, "%s.XXXXXX", path);
+    return mkostemp(fresh, O_CLOEXEC);
+}
+
 /* All or nothing: what was there stays where this fails. */
 static bool replace(const char *path, const char *text)
 {
-    char fresh[DT_TUNINGFILE_PATH + 8];
+    char fresh[FRESH_PATH];
+    int fd = make_fresh(fresh, path);
     bool good;
-    int fd;
 
-    snprintf(fresh, sizeof fresh, "%s.XXXXXX", path);
-    fd = mkostemp(fresh, O_CLOEXEC);
     if (fd < 0)
         return false;
     good = fill(fd, text) && rename(fresh, path) == 0;
@@ -138,11 +145,25 @@ static bool replace(const char *path, const char *text)
     return good;
 }
 
-/* Where a link leads: the link itself is to stay. */
+/* As replace does, up to where it changes something. */
+static bool may_replace(const char *path)
+{
+    char fresh[FRESH_PATH];
+    int fd = make_fresh(fresh, path);
+
+    if (fd < 0)
+        return false;
+    unlink(fresh);
+    close(fd);
+    return true;
+}
+
+/* text: NULL: to see whether that may be done. Where a link leads: the link itself is to stay. */
 static bool replace_target(const char *path, const char *text)
 {
     char *target = realpath(path, NULL);
-    bool good = replace(target ? target : path, text);
+    const char *file = target ? target : path;
+    bool good = text ? replace(file, text) : may_replace(file);
 
     free(target);
     return good;
@@ -160,16 +181,34 @@ static bool may_be_replaced(const char *path)
     return false;
 }
 
+/* False, with errno: it is not to be written. */
+static bool read_replaceable(const char *path, char **old)
+{
+    *old = NULL;
+    if (!may_be_replaced(path))
+        return false;
+    *old = read_old(path);
+    return *old || errno == ENOENT;
+}
+
+bool dt_perf_may_write_thresholds(char *path)
+{
+    char *old;
+    bool good = read_replaceable(path, &old);
+
+    free(old);
+    if (!good)
+        return false;
+    make_directories(path);
+    return replace_target(path, NULL);
+}
+
 bool dt_perf_write_thresholds(char *path, const struct dt_perf_threshold *set, size_t n)
 {
     char *old, *text;
     bool good;
 
-    if (!may_be_replaced(path))
-        return false;
-    old = read_old(path);
-    good = old || errno == ENOENT;
-    if (!good)
+    if (!read_replaceable(path, &old))
         return false;
     text = dt_perf_merge(old, set, n);
     make_directories(path);

@@ -17,6 +17,9 @@ struct dt_perf_threshold {
  * the same number, and with new ones. NULL: out of memory; else to be freed. */
 char *dt_perf_merge(const char *old, const struct dt_perf_threshold *set, size_t n);
 
+/* Whether the next function may do what it is asked for, as far as that can be seen before; makes
+ * directories and fails as that does. */
+bool dt_perf_may_write_thresholds(char *path);
 /* Sets them in the file at path, and makes its directories; whoever reads it meanwhile sees the old
  * file or the new one, whole. False, with errno: nothing has changed; EINVAL: what is there is
  * neither a file nor a directory. */

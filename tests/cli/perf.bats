@@ -184,6 +184,21 @@ END
     clean
 }
 
+@test "--tune tells before it measures that its file cannot be written" {
+    : >plain
+    for case in "$T/plain/tuning: Not a directory" "/dev/null is no regular file: name one with DTRUN_TUNING"; do
+        DTRUN_TUNING=${case%%[: ]*} dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+        code_is 1
+        [ "$(grep -cx "dtrun-perf: $case" "$ERR")" -eq 1 ] || { show; false; }
+        ! grep -q ' = ' "$OUT"
+    done
+    mkdir home
+    HOME="$T/home" dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
+    code_is 1
+    [ -z "$(ls home/.config/dtrun)" ]
+    clean
+}
+
 @test "--tune measures what is between hosts" {
     export DTRUN_TUNING="$T/tuning"
     : >tuning
