@@ -1,8 +1,9 @@
-/* What two processes, each on a core of its own, take to sum their floats through shared memory
- * with nothing else to do: no call is checked, counted, noted or compared, nobody can stop or
- * sleep. Up to 4 KiB each folds all for itself; of more, a half for both, in chunks.
+/* What processes take to sum their floats through shared memory with nothing else to do: no call is
+ * checked, counted, noted or compared, nobody can stop or sleep. Of few bytes each folds all for
+ * itself; of more, a part for all, in chunks. Two are on a core each; where there are more of them
+ * than processors, who waits yields.
  *
- *     lines MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from the first
+ *     lines RANKS MINBYTES MAXBYTES FACTOR SECONDS    lines "BYTES MICROSECONDS", from the first
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -21,7 +22,10 @@ enum {
     LINE = 64,
     IN_LINE = 48, /* bytes beside the word that says that they are there */
     FEW = 4096,
+    FEW_CROWDED = 16 * 1024, /* to meet takes longer */
+    BLOCK = 8 * 1024,        /* stays in the first cache while all are added */
     CHUNK = 512 * 1024,
+    MOST_RANKS = 64,
     PLACES = 4, /* for chunks: a cache gets lines back late that the other one has just read */
     LEAST_CALLS = 8,
     MOST_CALLS = 100000,
@@ -35,16 +39,21 @@ struct line {
 
 struct rank {
     struct line lines[2];
-    float few[2][FEW / sizeof(float)];
+    float few[2][FEW_CROWDED / sizeof(float)];
     float staged[PLACES][CHUNK / sizeof(float)];
 };
 
-static struct rank *mine, *other;
-static int me;
+static struct rank *all;
+static size_t me, ranks;
+static int crowded;
 static unsigned long round_now;
 
 static void relax(void)
 {
+    if (crowded) {
+        sched_yield();
+        return;
+    }
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
@@ -54,15 +63,39 @@ static void meet(void)
 {
     unsigned parity = round_now & 1;
 
-    atomic_store_explicit(&mine->lines[parity].shown, round_now, memory_order_release);
-    while (atomic_load_explicit(&other->lines[parity].shown, memory_order_acquire) < round_now)
-        relax();
+    atomic_store_explicit(&all[me].lines[parity].shown, round_now, memory_order_release);
+    for (size_t i = 1; i < ranks; i++) {
+        struct line *theirs = &all[(me + i) % ranks].lines[parity];
+
+        while (atomic_load_explicit(&theirs->shown, memory_order_acquire) < round_now)
+            relax();
+    }
 }
 
-static void fold(float *restrict out, const float *in, const float *theirs, size_t count)
+static void add(float *restrict out, const float *a, const float *b, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        out[i] = in[i] + theirs[i];
+        out[i] = a[i] + b[i];
+}
+
+static void add_to(float *restrict out, const float *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        out[i] += b[i];
+}
+
+/* theirs: by rank; this one's own is "in". */
+static void fold(float *out, const float *in, const float *const *theirs, size_t count)
+{
+    const size_t block = BLOCK / sizeof *in;
+
+    for (size_t at = 0; at < count; at += block) {
+        size_t n = count - at < block ? count - at : block;
+
+        add(out + at, in + at, theirs[(me + 1) % ranks] + at, n);
+        for (size_t i = 2; i < ranks; i++)
+            add_to(out + at, theirs[(me + i) % ranks] + at, n);
+    }
 }
 
 static void sum_few(const float *in, float *out, size_t count)
@@ -70,24 +103,43 @@ static void sum_few(const float *in, float *out, size_t count)
     size_t bytes = count * sizeof *in;
     unsigned parity = ++round_now & 1;
     int in_line = bytes <= IN_LINE;
+    const float *theirs[ranks];
 
-    memcpy(in_line ? mine->lines[parity].data : mine->few[parity], in, bytes);
+    memcpy(in_line ? all[me].lines[parity].data : all[me].few[parity], in, bytes);
     meet();
-    fold(out, in, in_line ? other->lines[parity].data : other->few[parity], count);
+    for (size_t i = 0; i < ranks; i++)
+        theirs[i] = in_line ? all[i].lines[parity].data : all[i].few[parity];
+    fold(out, in, theirs, count);
+}
+
+/* Where a rank's part of so many begins. */
+static size_t part_at(size_t count, size_t rank)
+{
+    return count * rank / ranks;
 }
 
 static void sum_chunk(const float *in, float *out, size_t count, size_t place)
 {
-    size_t half = count / 2, at = me ? half : 0, beside = me ? 0 : half;
+    size_t at = part_at(count, me), end = part_at(count, me + 1);
+    float *staged = all[me].staged[place];
+    const float *theirs[ranks];
 
-    memcpy(mine->staged[place] + beside, in + beside, half * sizeof *in);
+    memcpy(staged, in, at * sizeof *in);
+    memcpy(staged + end, in + end, (count - end) * sizeof *in);
     round_now++;
     meet();
-    fold(out + at, in + at, other->staged[place] + at, half);
-    memcpy(mine->staged[place] + at, out + at, half * sizeof *in);
+    for (size_t i = 0; i < ranks; i++)
+        theirs[i] = all[i].staged[place] + at;
+    fold(out + at, in + at, theirs, end - at);
+    memcpy(staged + at, out + at, (end - at) * sizeof *in);
     round_now++;
     meet();
-    memcpy(out + beside, other->staged[place] + beside, half * sizeof *in);
+    for (size_t i = 1; i < ranks; i++) {
+        size_t peer = (me + i) % ranks, first = part_at(count, peer);
+
+        memcpy(out + first, all[peer].staged[place] + first,
+               (part_at(count, peer + 1) - first) * sizeof *in);
+    }
 }
 
 static void sum(const float *in, float *out, size_t count)
@@ -95,7 +147,7 @@ static void sum(const float *in, float *out, size_t count)
     static size_t chunks;
     size_t most = CHUNK / sizeof *in;
 
-    if (count * sizeof *in <= FEW) {
+    if (count * sizeof *in <= (crowded ? FEW_CROWDED : FEW)) {
         sum_few(in, out, count);
         return;
     }
@@ -117,16 +169,16 @@ static double repeat(const float *in, float *out, size_t count, int times)
            times;
 }
 
-/* Both choose alike. */
+/* All choose alike. */
 static int calls_in(double wanted, const float *in, float *out, size_t count)
 {
     float calls = 0;
 
     for (int i = 0; i < TRIES; i++) {
-        float took = (float)repeat(in, out, count, LEAST_CALLS / 2), both, fit;
+        float took = (float)repeat(in, out, count, LEAST_CALLS / 2), together, fit;
 
-        sum(&took, &both, 1);
-        fit = (float)wanted * 2 / both;
+        sum(&took, &together, 1);
+        fit = (float)wanted * (float)ranks / together;
         calls = fit > calls ? fit : calls;
     }
     return calls < LEAST_CALLS ? LEAST_CALLS : calls > MOST_CALLS ? MOST_CALLS : (int)calls;
@@ -135,11 +187,11 @@ static int calls_in(double wanted, const float *in, float *out, size_t count)
 static void measure(size_t bytes, const float *in, float *out, double wanted)
 {
     size_t count = bytes / sizeof *in;
-    float took = (float)repeat(in, out, count, calls_in(wanted, in, out, count)), both;
+    float took = (float)repeat(in, out, count, calls_in(wanted, in, out, count)), together;
 
-    sum(&took, &both, 1);
+    sum(&took, &together, 1);
     if (me == 0)
-        printf("%zu %.3f\n", bytes, both / 2 * 1e6F);
+        printf("%zu %.3f\n", bytes, together / (float)ranks * 1e6F);
 }
 
 static void bind_to(int cpu)
@@ -174,24 +226,28 @@ static void measure_all(char **args)
 
 int main(int argc, char **argv)
 {
-    struct rank *both =
-        mmap(NULL, 2 * sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t child;
-
-    if (argc != 5 || both == MAP_FAILED)
+    ranks = argc == 6 ? strtoul(argv[1], NULL, 10) : 0;
+    if (ranks < 2 || ranks > MOST_RANKS)
         return 2;
-    memset(both, 0, 2 * sizeof *both);
-    child = fork();
-    if (child < 0)
+    crowded = (long)ranks > sysconf(_SC_NPROCESSORS_ONLN);
+    all =
+        mmap(NULL, ranks * sizeof *all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
         return 1;
-    me = child == 0;
-    if (me)
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would look for the other one's lines for ever */
-    bind_to(me);
-    mine = both + me;
-    other = both + !me;
-    measure_all(argv + 1);
-    if (me == 0)
-        waitpid(child, NULL, 0);
+    memset(all, 0, ranks * sizeof *all);
+    for (size_t i = 1; i < ranks && me == 0; i++) {
+        pid_t child = fork();
+
+        if (child < 0)
+            return 1; /* with those that are there already */
+        me = child == 0 ? i : 0;
+    }
+    if (me > 0)
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* it would look for the others' lines for ever */
+    if (!crowded)
+        bind_to((int)me);
+    measure_all(argv + 2);
+    while (me == 0 && wait(NULL) > 0)
+        ;
     return 0;
 }
