@@ -162,9 +162,11 @@ static void step_back(void)
 /* First what the agent sees, then the message, so that whoever has heard of it finds it. */
 static dt_result_t set_limit(const char *name, const dt_comm_t *comm, uint32_t ms)
 {
-    if (!dt_slot_set_limit(comm, ms))
+    bool least;
+
+    if (!dt_slot_set_limit(comm, ms, &least))
         return fail_handle(name, dt_slot_ever(comm));
-    return dt_hostshm_lesser_limit(ms, 0) ? dt_agentlink_limit(&dti_context.job.agent, ms) : DT_OK;
+    return least ? dt_agentlink_limit(&dti_context.job.agent, ms) : DT_OK;
 }
 
 dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms)

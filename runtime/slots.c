@@ -44,19 +44,22 @@ static bool are_passing(const struct dt_slot *s)
 }
 
 /* The agent is to look as often as the least limit asks for, also of a call that is yet to begin
- * behind others, and has one that is not given to calls any more. */
-static void tell_least_limit(struct dt_slot *s)
+ * behind others, and has one that is not given to calls any more. Returns whether that is more
+ * often than before. */
+static bool tell_least_limit(struct dt_slot *s)
 {
     _Atomic uint32_t *told = &s->comm->shm.map.ranks[s->comm->local_rank].least_limit_ms;
+    uint32_t before = atomic_load_explicit(told, memory_order_relaxed);
     uint32_t next = dt_hostshm_lesser_limit(atomic_load(&s->limit_ms), 0), least = next;
 
     if (dt_ticketlock_is_held(&s->lock) || are_passing(s))
-        least = dt_hostshm_lesser_limit(atomic_load_explicit(told, memory_order_relaxed), next);
+        least = dt_hostshm_lesser_limit(before, next);
     atomic_store_explicit(told, least, memory_order_relaxed);
     atomic_store_explicit(&s->lowered, least != next, memory_order_relaxed);
+    return dt_hostshm_lesser_limit(before, least) != before;
 }
 
-bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms)
+bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *least)
 {
     struct dt_slot *s = slot_of(handle);
     bool found;
@@ -65,7 +68,7 @@ bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms)
     found = s->comm && s->handle == handle && !s->comm->shut;
     if (found) {
         atomic_store(&s->limit_ms, ms);
-        tell_least_limit(s);
+        *least = tell_least_limit(s);
     }
     pthread_mutex_unlock(&dti_slots.mutex);
     return found;

@@ -49,8 +49,9 @@ void dt_slot_shut(struct dt_slot *s);
 void dt_slot_clear(struct dt_slot *s);
 
 /* Gives calls that come from now on this limit, for any thread at any time. False: the handle names
- * no communicator on which any may begin. */
-bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms);
+ * no communicator on which any may begin. *least: it is less than the one before, and than those of
+ * calls that are not over, so that the agent is to hear of it. */
+bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *least);
 /* A call that was handed in, or between two ranks, is over: if no other is under way, the agent
  * need go by no limit but that of calls that come. */
 void dt_slot_settle(const dt_comm_t *handle);

@@ -215,6 +215,17 @@ static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
     dt_msg_free(DT_MSG_LAST_CALLS, &m);
 }
 
+/* Ranks may set one for each of their calls, all of which the launcher need not hear of. */
+static void on_limit(struct dt_ranksock *s, uint32_t ms)
+{
+    uint32_t least = dt_hostshm_lesser_limit(s->told_limit_ms, ms);
+
+    if (least == s->told_limit_ms)
+        return;
+    s->told_limit_ms = least;
+    s->events.limit(s->arg, least);
+}
+
 static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid)
 {
     struct dt_ranksock *s = p->owner;
@@ -232,7 +243,7 @@ static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_
     } else if (msg->type == DT_RANK_WANT_MEMORY) {
         send_memory(p, msg);
     } else if (msg->type == DT_RANK_LIMIT) {
-        s->events.limit(s->arg, msg->limit.ms);
+        on_limit(s, msg->limit.ms);
     } else if (msg->type == DT_RANK_LAST_CALLS) {
         on_last_calls(p, msg);
     } else if (msg->type == DT_RANK_FREE_MEMORY) {

@@ -37,6 +37,7 @@ struct dt_ranksock {
     struct dt_segments *segments;
     int table_fd; /* sealed copy of the encoded table, or -1 */
     uint64_t table_bytes;
+    uint32_t told_limit_ms; /* to the launcher; 0: none */
     bool aborted;
     bool failed;               /* a rank has said why it stopped the host */
     uint32_t open_polls;       /* whose close callback has not run */

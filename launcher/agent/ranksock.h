@@ -25,7 +25,7 @@ struct dt_ranksock_events { /* none may call dt_ranksock_destroy */
     /* A call of a rank fails with code (a dt_result_t), as those of all other ranks of the
      * communicator are to; comm 0: those of the job. */
     void (*failed)(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text);
-    /* Calls of a rank may wait for so long only. */
+    /* Calls of a rank may wait for so long only, which is less than what was told before. */
     void (*limit)(void *arg, uint32_t ms);
     /* What a rank called last, one of whose calls has failed for good: once for each rank. */
     void (*last_calls)(void *arg, const struct dt_msg_last_calls *m);

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -89,10 +90,23 @@ static int begin(dt_comm_t **out)
     return 0;
 }
 
+static int (*follows)(int rank, void *arg);
+
+/* A rank that fails lets the other one go on, and fail. */
+static int pass(int rank, void *arg)
+{
+    int failed = follows(rank, arg);
+
+    if (failed)
+        *come = INT_MAX;
+    return failed;
+}
+
 static void run(int (*body)(int rank, void *arg))
 {
+    follows = body;
     for (int i = 0; placements[i]; i++) {
-        struct testjob_plan plan = { .hosts = placements[i], .body = body };
+        struct testjob_plan plan = { .hosts = placements[i], .body = pass };
 
         *come = 0;
         assert_int_equal(testjob_pass(&plan), 0);
@@ -365,6 +379,44 @@ static void who_frees_a_communicator_waits_with_its_own(void **state)
     run(free_early);
 }
 
+/* ---- what the agent is told ---- */
+
+/* What it is told costs a message, and dtrun one more. */
+static int set_some(int rank, void *arg)
+{
+    static const struct {
+        uint32_t ms;
+        bool least;
+        bool least_after; /* when no call with a lesser one is under way */
+    } cases[] = {
+        { 5000, true, true },  { 5000, false, false }, { 60000, false, false },
+        { 5000, false, true }, { 0, false, false },    { DT_HOSTSHM_NO_LIMIT, false, false },
+        { 5000, false, true }, { 3000, true, true },   { 0, false, false },
+    };
+    const size_t n = sizeof cases / sizeof *cases;
+    dt_request_t met;
+    bool least;
+
+    (void)arg;
+    NEED(begin(&comm) == 0);
+    if (rank == 0)
+        NEED(dt_ibarrier(comm, &met) == DT_OK);
+    for (size_t i = 0; i < n && rank == 0; i++)
+        NEED(dt_slot_set_limit(comm, cases[i].ms, &least) && least == cases[i].least);
+    *come = rank == 0 ? 1 : *come;
+    NEED(rank == 0 ? dt_wait(&met) == DT_OK : follow(1) && dt_barrier(comm) == DT_OK);
+    for (size_t i = 0; i < n; i++)
+        NEED(dt_slot_set_limit(comm, cases[i].ms, &least) && least == cases[i].least_after);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void the_agent_is_told_of_a_lesser_one_alone(void **state)
+{
+    (void)state;
+    run(set_some);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +426,7 @@ int main(void)
         cmocka_unit_test(so_has_each_call_between_two),
         cmocka_unit_test(a_communicator_begins_with_its_parents_and_ends_with_its_own),
         cmocka_unit_test(who_frees_a_communicator_waits_with_its_own),
+        cmocka_unit_test(the_agent_is_told_of_a_lesser_one_alone),
     };
 
     come = testjob_shared(sizeof *come);

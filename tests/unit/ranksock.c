@@ -720,9 +720,10 @@ static void what_the_launcher_does_not_take_waits_in_the_socket(void **state)
     turn(f);
     assert_string_equal(f->seen, "limit(250) ");
     dt_ranksock_room(f->sock);
+    m.limit.ms = 200;
     say(f, &m, 1);
     turn(f);
-    assert_string_equal(f->seen, "limit(250) limit(250) ");
+    assert_string_equal(f->seen, "limit(250) limit(200) ");
 }
 
 static void who_talks_without_end_is_heard_little_more(void **state)
@@ -749,16 +750,32 @@ static void who_talks_without_end_is_heard_little_more(void **state)
     assert_string_equal(f->seen, "");
 }
 
-static void a_limit_is_passed_on(void **state)
+static void say_limit(struct fixture *f, uint32_t ms, const char *seen)
+{
+    struct dt_rankmsg m = { .type = DT_RANK_LIMIT, .limit = { ms } };
+
+    f->seen[0] = '\0';
+    say(f, &m, 1);
+    turn(f);
+    assert_string_equal(f->seen, seen);
+}
+
+/* A rank may set one for each of its calls: the launcher hears no more than it has to. */
+static void a_lesser_limit_is_passed_on(void **state)
 {
     struct fixture *f = *state;
-    struct dt_rankmsg m = { .type = DT_RANK_LIMIT, .limit = { 250 } };
+    struct dt_msg_list comms = { 0 };
 
     hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    f->seen[0] = '\0';
-    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
-    turn(f);
-    assert_string_equal(f->seen, "limit(250) ");
+    say_limit(f, 250, "limit(250) ");
+    say_limit(f, 250, "");
+    say_limit(f, 300, "");
+    say_limit(f, 0, "");
+    say_limit(f, DT_HOSTSHM_NO_LIMIT, "");
+    say_limit(f, 200, "limit(200) ");
+    look(f, 0, &comms); /* which tells that none is left */
+    say_limit(f, 300, "limit(300) ");
+    dt_callwatch_free_told(&comms);
 }
 
 static void a_limit_counts_while_it_holds(void **state)
@@ -1027,7 +1044,7 @@ int main(void)
         FIXED(a_failure_is_told_once),
         FIXED(what_the_launcher_does_not_take_waits_in_the_socket),
         FIXED(who_talks_without_end_is_heard_little_more),
-        FIXED(a_limit_is_passed_on),
+        FIXED(a_lesser_limit_is_passed_on),
         FIXED(a_limit_counts_while_it_holds),
         FIXED(each_call_is_told_with_its_limit),
         FIXED(a_limit_that_comes_later_counts),
