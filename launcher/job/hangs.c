@@ -125,7 +125,8 @@ static void add_in_the_end(const struct dt_job *j, const struct dt_waitgroup *g,
             fresh.v[fresh.n++] = b->in_the_end.v[i];
     }
     if (b->deadlock)
-        dt_strbuf_puts(out, "; they wait for each other: a deadlock");
+        dt_strbuf_puts(out, "; they wait for each other: a deadlock, unless another of their "
+                            "threads ends it");
     else
         add_whom_all(j, g, "; in the end for ", &fresh, out);
     free(fresh.v);

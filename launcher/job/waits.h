@@ -101,7 +101,7 @@ void dt_waits_unlike(const struct dt_waits *w, const struct dt_waitgroup *g, uin
                      struct dt_u32s *list);
 /* Where those for whom "who" waits do themselves wait, in whatever communicator, and so on: the
  * ranks at which that ends, which wait for nobody. Returns whether some of them wait for each
- * other, so that none of these can come: a deadlock. */
+ * other, so that none of these can come, unless by another thread: a deadlock. */
 bool dt_waits_in_the_end(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
                          struct dt_u32s *list);
 /* The call in which that rank of the job has waited longest: its group, and its number there. NULL:

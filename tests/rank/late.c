@@ -1,7 +1,8 @@
 /* Ranks that do not come to calls, in the ways that its argument names. The last rank is the one
  * that stays away. "never": from a barrier of some ranks. "send", "recv", "irecv": from what rank 0
  * gives or wants; "behind": from what rank 0 gives before what it waits for; "free": from what rank
- * 0 wants of a communicator that all free. "cross": it is in dt_finalize instead. "chain": from a
+ * 0 wants of a communicator that all free. "cross": it is in dt_finalize instead. "aside": it waits
+ * for what rank 0 gives, whose call of all is in the background. "chain": from a
  * barrier of all but rank 0, which rank 0 waits for. "own": from a barrier that has a timeout of
  * its own, after which all go on. "several": from calls in the background, each of which has a
  * timeout of its own. "loop": it comes to every barrier of some ranks, until it is
@@ -75,6 +76,21 @@ static void pass(dt_comm_t *comm, bool last, const char *how)
     else
         check(dt_irecv(comm, &buf, 1, DT_I32, peer, &request));
     check(dt_wait(&request));
+}
+
+/* Rank 0 might yet give the last one what it waits for, in whose background the call of all is. */
+static void aside(dt_comm_t *comm, bool last)
+{
+    dt_request_t request;
+    int buf;
+
+    if (dt_rank() == 0) {
+        check(dt_ibarrier(comm, &request));
+        stay_away();
+    }
+    if (last)
+        check(dt_recv(comm, &buf, 1, DT_I32, 0));
+    check(dt_barrier(comm));
 }
 
 /* Rank 0 is in a call of all, the others but the last in one that is not for it. */
@@ -282,6 +298,8 @@ int main(int argc, char **argv)
         loop(some);
     else if (strcmp(how, "free") == 0)
         free_early(some);
+    else if (strcmp(how, "aside") == 0)
+        aside(some, last);
     else if (strcmp(how, "chain") == 0)
         chain(last);
     else if (strcmp(how, "ring") == 0)
