@@ -13,11 +13,14 @@
 
 #include "runtime/host/kernels/kernels.h"
 
-#if defined(__GNUC__) && !defined(__clang__)
+/* A sanitizer puts its checks into every copy of a loop's body, which takes long to compile. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #pragma GCC optimize("O3")
 #define UNROLL _Pragma("GCC unroll 4")
 #else
-#define UNROLL _Pragma("clang loop unroll(full)")
+#define UNROLL
 #endif
 
 #define INLINE    static inline __attribute__((always_inline))
