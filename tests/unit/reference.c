@@ -141,10 +141,10 @@ static void fold(void *dst, const void *const *src, size_t n, size_t count, int 
  * kernels (tests/unit/reduce proves them). */
 static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
-    size_t bytes = count * dt_dtype_size(dtype);
-    uint8_t *ranks = malloc(2 * TESTJOB_RANKS * bytes + 1), *sums = ranks + TESTJOB_RANKS * bytes;
-    const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS];
     int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;
+    size_t bytes = count * dt_dtype_size(dtype), all = (size_t)n * bytes;
+    uint8_t *ranks = malloc(2 * all + 1), *sums = ranks + all;
+    const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS];
     const char *isa = dt_reduce_isa();
     size_t host;
 
