@@ -42,6 +42,21 @@ static dt_result_t check_options(struct dt_operation *o)
     return r == DT_OK ? check_residual(o) : r;
 }
 
+static dt_result_t check_adasum(const struct dt_operation *o, int size)
+{
+    const char *name = o->kind->name;
+
+    if (!dt_dtype_is_float(o->dtype))
+        return dt_fail(DT_ERR_ARG, "%s: adasum is for f16, bf16, f32 and f64, not for %s", name,
+                       dt_dtype_name(o->dtype));
+    if (size & (size - 1))
+        return dt_fail(DT_ERR_ARG,
+                       "%s: adasum combines ranks in pairs: it needs a power of two of them, not "
+                       "%d; dt_comm_split makes a communicator of %d",
+                       name, size, 1 << (31 - __builtin_clz((unsigned)size)));
+    return DT_OK;
+}
+
 static enum dt_memory memory_of(const struct dt_operation *o, size_t bytes)
 {
     if (bytes <= FEW_BYTES)
@@ -56,11 +71,11 @@ static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)
     enum dt_memory memory;
     dt_result_t r = dt_check_buffer(name, o->out, o->count, o->dtype);
 
-    (void)rank, (void)size;
+    (void)rank;
     if (o->in == DT_IN_PLACE)
         o->in = o->out;
     if (r == DT_OK)
-        r = dt_check_op(name, o->dtype, o->op);
+        r = o->op == DT_ADASUM ? check_adasum(o, size) : dt_check_op(name, o->dtype, o->op);
     if (r != DT_OK)
         return r;
     if (o->count && !o->in)
@@ -71,6 +86,11 @@ static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)
     if (memory == DT_MEMORY_MIXED)
         return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not", name);
     o->device = memory == DT_MEMORY_DEVICE;
+    if (o->device && o->op == DT_ADASUM)
+        return dt_fail(DT_ERR_UNSUPPORTED,
+                       "%s: adasum is for host memory: copy the data there, or use another "
+                       "operation",
+                       name);
     return check_options(o);
 }
 

@@ -5,11 +5,13 @@
 
 #include "runtime/checks.h"
 #include "runtime/dtype.h"
+#include "runtime/host/adasum.h"
 #include "runtime/host/lanereduce.h"
 #include "runtime/host/movement.h"
 #include "runtime/host/narrow.h"
 #include "runtime/host/ringgather.h"
 #include "runtime/host/shmmove.h"
+#include "runtime/parcels.h"
 #include "runtime/reduceoptions.h"
 
 static int divisor_of(const struct dt_comm *c, const struct dt_call *call)
@@ -35,8 +37,8 @@ static bool takes_all_lanes(const struct dt_comm *c, const dt_all_reduce_options
            (!o || o->wire == DT_WIRE_EXACT);
 }
 
-static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
-                              const dt_all_reduce_options_t *o, const void *in, void *out)
+static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
+                        const dt_all_reduce_options_t *o, const void *in, void *out)
 {
     size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
     dt_result_t r;
@@ -60,6 +62,16 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
     if (r == DT_OK && dt_comm_leads(c))
         r = lanes_all_reduce(c, call, o, out, out);
     return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
+}
+
+static dt_result_t adasum(struct dt_comm *c, const struct dt_call *call, const void *in, void *out);
+
+static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
+                              const dt_all_reduce_options_t *o, const void *in, void *out)
+{
+    if (call->op == DT_ADASUM && c->size > 1)
+        return adasum(c, call, in, out);
+    return fold(c, call, o, in, out);
 }
 
 /* Whether this rank can show the others its data, all of this host, without a wait or a failure. */
@@ -90,7 +102,7 @@ dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, siz
     };
     dt_result_t r;
 
-    if (shows_few(c, count * dt_dtype_size(dtype)))
+    if (op != DT_ADASUM && shows_few(c, count * dt_dtype_size(dtype)))
         return all_reduce_few(c, &call, in, out);
     r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
     return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, NULL, in, out)) : r;
@@ -200,7 +212,7 @@ static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
 static dt_result_t show_and(struct dt_comm *c, const struct dt_call *call, void *table,
                             void (*then)(void *arg), void *arg)
 {
-    dt_result_t r = all_reduce(c, call, NULL, table, table);
+    dt_result_t r = fold(c, call, NULL, table, table);
 
     if (r != DT_OK || !then)
         return r;
@@ -299,7 +311,7 @@ static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const v
         if (!aside)
             return dt_comm_no_memory(c);
     }
-    r = all_reduce(c, call, NULL, in, aside ? aside : out);
+    r = fold(c, call, NULL, in, aside ? aside : out);
     free(aside);
     return r;
 }
@@ -334,7 +346,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
         return dt_comm_no_memory(c);
     whole.count *= (size_t)c->size;
     whole.options = (uint64_t)c->size;
-    r = all_reduce(c, &whole, NULL, in, all);
+    r = fold(c, &whole, NULL, in, all);
     if (r == DT_OK && bytes)
         memcpy(out, all + bytes * (size_t)c->rank, bytes);
     free(all);
@@ -395,4 +407,84 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, all_gather(c, &call, in, out, blocks)) : r;
+}
+
+/* ---- Adasum ---- */
+
+/* What a rank works on: its slice of everybody's vector, and what all slices come to. */
+struct weighing {
+    size_t *counts; /* of everybody's slice */
+    uint8_t *vectors;
+    double *products;
+    double *weights; /* behind them */
+};
+
+static bool weighing_make(struct weighing *w, const struct dt_comm *c, const struct dt_call *call)
+{
+    size_t n = (size_t)c->size, products = dt_adasum_products(n);
+
+    w->counts = calloc(n, sizeof *w->counts);
+    w->products = calloc(products + n, sizeof *w->products);
+    if (!w->counts || !w->products)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        w->counts[i] = call->count / n + (i < call->count % n);
+    w->weights = w->products + products;
+    w->vectors = malloc(n * w->counts[c->rank] * dt_dtype_size((dt_dtype_t)call->dtype) + 1);
+    return w->vectors != NULL;
+}
+
+static void weighing_free(struct weighing *w)
+{
+    free(w->counts);
+    free(w->vectors);
+    free(w->products);
+}
+
+/* All ranks have the same sums of products, and so the same weights. */
+static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const struct dt_adasum *a,
+                         const struct weighing *w)
+{
+    struct dt_call sum = *call;
+    dt_result_t r;
+
+    sum.count = dt_adasum_products(a->n);
+    sum.dtype = DT_F64;
+    sum.op = DT_SUM;
+    dt_adasum_multiply(a, w->products);
+    r = fold(c, &sum, NULL, w->products, w->products);
+    if (r == DT_OK)
+        dt_adasum_weigh(w->products, a->n, w->weights);
+    return r;
+}
+
+/* "in" has been given to all when it may be written over. */
+static dt_result_t slice_and_weigh(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                   void *out, const struct weighing *w)
+{
+    const struct dt_blocks slices = dt_blocks_of(w->counts);
+    const struct dt_blocks mine = dt_blocks_each(w->counts[c->rank]);
+    const struct dt_adasum a = { .vectors = w->vectors,
+                                 .n = (size_t)c->size,
+                                 .count = mine.each,
+                                 .dtype = (dt_dtype_t)call->dtype };
+    uint8_t *place = (uint8_t *)out + dt_blocks_bytes(&slices, c->rank, a.dtype);
+    dt_result_t r = dt_parcels_all_to_all(c, call, in, &slices, w->vectors, &mine);
+
+    if (r == DT_OK)
+        r = weigh(c, call, &a, w);
+    if (r != DT_OK)
+        return r;
+    dt_adasum_combine(&a, w->weights, place);
+    return all_gather(c, call, place, out, &slices);
+}
+
+static dt_result_t adasum(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
+{
+    struct weighing w = { 0 };
+    dt_result_t r =
+        weighing_make(&w, c, call) ? slice_and_weigh(c, call, in, out, &w) : dt_comm_no_memory(c);
+
+    weighing_free(&w);
+    return r;
 }

@@ -93,7 +93,8 @@ typedef enum dt_op {
     DT_AVG = 4,
     DT_BAND = 5, /* bits: integers only */
     DT_BOR = 6,
-    DT_BXOR = 7
+    DT_BXOR = 7,
+    DT_ADASUM = 8 /* dt_all_reduce of floats, among a power of two of ranks */
 } dt_op_t;
 
 /* How numbers travel between hosts; within a host they always stay as they are. */
@@ -211,6 +212,16 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * and bf16 are folded in f32 and rounded once on each host and once for all hosts, to the nearest,
  * ties to even: with several hosts a host's sum has to fit into the type, of an average, too. A NaN
  * that results is always the same one.
+ *
+ * DT_ADASUM (Maleki et al., Scaling Distributed Training with Adaptive Summation, MLSys 2021) takes
+ * the ranks' numbers as vectors. Two of them, a and b, become (1 - ab/2aa) a + (1 - ab/2bb) b:
+ * their sum where they are orthogonal, their average where they are equal; a vector of zeros
+ * changes nothing. Ranks 0 and 1, 2 and 3 and so on are combined first, then pairs of these: so
+ * their number is a power of two. One call is for one vector, such as the gradient of one layer:
+ * reduces, reduce-scatters and buckets do not have it. For floats in host memory; computed in f64
+ * and rounded once (f64 itself: for each rank). One NaN or infinity, or f64 whose squares are
+ * infinite, makes NaNs of all. It takes as much memory again, and 8 bytes for each pair of ranks.
+ * DT_ERR_ARG: another type, number of ranks, or call. DT_ERR_UNSUPPORTED: device memory.
  *
  * All ranks have the same bytes, and every run with the same placement of ranks on hosts has the
  * same again. Other placements fold floating-point numbers in another order, and may round

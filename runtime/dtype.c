@@ -12,8 +12,9 @@ static const char *const types[DT_DTYPE_MAX] = {
 };
 
 static const char *const ops[DT_OP_MAX] = {
-    [DT_SUM] = "sum", [DT_PROD] = "prod", [DT_MIN] = "min", [DT_MAX] = "max",
-    [DT_AVG] = "avg", [DT_BAND] = "band", [DT_BOR] = "bor", [DT_BXOR] = "bxor",
+    [DT_SUM] = "sum", [DT_PROD] = "prod", [DT_MIN] = "min",
+    [DT_MAX] = "max", [DT_AVG] = "avg",   [DT_BAND] = "band",
+    [DT_BOR] = "bor", [DT_BXOR] = "bxor", [DT_ADASUM] = "adasum",
 };
 
 const char *dt_dtype_name(dt_dtype_t dtype)

@@ -9,7 +9,11 @@
 
 #include "runtime/dtrun.h"
 
-enum { DT_DTYPE_MAX = DT_F64 + 1, DT_OP_MAX = DT_BXOR + 1 };
+enum {
+    DT_DTYPE_MAX = DT_F64 + 1,
+    DT_OP_MAX = DT_ADASUM + 1,
+    DT_FOLD_MAX = DT_BXOR + 1, /* of those that fold element by element */
+};
 
 extern const uint8_t dt_dtype_sizes[DT_DTYPE_MAX];
 
@@ -24,10 +28,10 @@ static inline bool dt_dtype_is_float(dt_dtype_t dtype)
     return dtype == DT_F16 || dtype == DT_BF16 || dtype == DT_F32 || dtype == DT_F64;
 }
 
-/* Whether both exist and op is defined for dtype: bits are folded in integers only. */
+/* Whether both exist and op folds elements of dtype: bits in integers only, and DT_ADASUM none. */
 static inline bool dt_op_applies(dt_op_t op, dt_dtype_t dtype)
 {
-    return (unsigned)dtype < DT_DTYPE_MAX && (unsigned)op < DT_OP_MAX &&
+    return (unsigned)dtype < DT_DTYPE_MAX && (unsigned)op < DT_FOLD_MAX &&
            (op < DT_BAND || !dt_dtype_is_float(dtype));
 }
 

@@ -49,6 +49,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/lastcalls.c runtime/lastcalls.h \
 	runtime/error.c runtime/error.h \
 	runtime/futex.h \
+	runtime/host/adasum.c runtime/host/adasum.h \
 	runtime/host/alarm.c runtime/host/alarm.h \
 	runtime/host/blocks.h \
 	runtime/host/clock.h \

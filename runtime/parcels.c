@@ -74,9 +74,9 @@ static struct dt_near near(const struct dt_comm *c, uint64_t *tally)
     return (struct dt_near){ c->locals.v, tally };
 }
 
-static dt_result_t all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
-                              const struct dt_blocks *given, void *out,
-                              const struct dt_blocks *taken)
+dt_result_t dt_parcels_all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                  const struct dt_blocks *given, void *out,
+                                  const struct dt_blocks *taken)
 {
     uint64_t tally;
     dt_result_t r;
@@ -105,7 +105,7 @@ static dt_result_t all_to_all_from_copy(struct dt_comm *c, const struct dt_call 
     if (!in)
         return dt_comm_no_memory(c);
     memcpy(in, buf, bytes);
-    r = all_to_all(c, call, in, blocks, buf, blocks);
+    r = dt_parcels_all_to_all(c, call, in, blocks, buf, blocks);
     free(in);
     return r;
 }
@@ -120,7 +120,7 @@ dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const 
     if (r != DT_OK)
         return r;
     r = in && in == out ? all_to_all_from_copy(c, &call, out, taken)
-                        : all_to_all(c, &call, in, given, out, taken);
+                        : dt_parcels_all_to_all(c, &call, in, given, out, taken);
     return dt_comm_end(c, &call, r);
 }
 

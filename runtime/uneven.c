@@ -73,8 +73,8 @@ dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
 enum neutral { ZERO, ONE, LEAST, MOST };
 
 static const uint8_t neutral_of[] = {
-    [DT_SUM] = ZERO, [DT_PROD] = ONE,  [DT_MIN] = MOST, [DT_MAX] = LEAST,
-    [DT_AVG] = ZERO, [DT_BAND] = MOST, [DT_BOR] = ZERO, [DT_BXOR] = ZERO,
+    [DT_SUM] = ZERO,  [DT_PROD] = ONE, [DT_MIN] = MOST,  [DT_MAX] = LEAST,   [DT_AVG] = ZERO,
+    [DT_BAND] = MOST, [DT_BOR] = ZERO, [DT_BXOR] = ZERO, [DT_ADASUM] = ZERO,
 };
 
 /* As bits, by enum neutral. Floats: -0 is what every number, -0 too, can be added to without a

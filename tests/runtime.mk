@@ -1,6 +1,7 @@
 # Unit tests of libdtrun against agents that the test plays itself.
 UNIT_TESTS += \
 	tests/unit/aborted \
+	tests/unit/adasum \
 	tests/unit/auth \
 	tests/unit/blame \
 	tests/unit/buckets \
@@ -181,6 +182,11 @@ tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 tests_unit_tuning_SOURCES = tests/unit/tuning.c tests/unit/rankcheck.h
 tests_unit_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_tuning_LDADD = $(TESTJOB_LIBS)
+tests_unit_adasum_SOURCES = tests/unit/adasum.c tests/unit/reference.c tests/unit/reference.h \
+	tests/unit/rankcheck.h
+tests_unit_adasum_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_adasum_LDADD = $(TESTJOB_LIBS) -lm
+
 tests_unit_twolevel_SOURCES = tests/unit/twolevel.c tests/unit/reference.c tests/unit/reference.h \
 	tests/unit/rankcheck.h
 tests_unit_twolevel_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -119,7 +119,7 @@ static const ncclDataType_t types[DT_DTYPE_MAX] = {
     [DT_BF16] = ncclBfloat16, [DT_F32] = ncclFloat32, [DT_F64] = ncclFloat64,
 };
 
-static const ncclRedOp_t ops[DT_OP_MAX] = {
+static const ncclRedOp_t ops[DT_FOLD_MAX] = {
     [DT_SUM] = ncclSum, [DT_PROD] = ncclProd,   [DT_MIN] = ncclMin,    [DT_MAX] = ncclMax,
     [DT_AVG] = ncclAvg, [DT_BAND] = ncclNumOps, [DT_BOR] = ncclNumOps, [DT_BXOR] = ncclNumOps,
 };

@@ -264,7 +264,9 @@ static int alone_calls(dt_comm_t *comm)
         return 14;
     if (dt_all_to_all(comm, in, out, 100, DT_F32) != DT_OK || out[99] != 99)
         return 15;
-    return dt_reduce_scatter(comm, in, out, 100, DT_F32, DT_SUM) == DT_OK && out[99] == 99 ? 0 : 16;
+    if (dt_reduce_scatter(comm, in, out, 100, DT_F32, DT_SUM) != DT_OK || out[99] != 99)
+        return 16;
+    return dt_all_reduce(comm, in, out, 100, DT_F32, DT_ADASUM) == DT_OK && out[99] == 99 ? 0 : 17;
 }
 
 /* A rank that leaves ends the others' calls: all wait, in memory alone, until all have made theirs.

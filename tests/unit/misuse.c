@@ -280,7 +280,7 @@ static int wrong_types(const struct row *row)
 
 static int wrong_ops(const struct row *row)
 {
-    static const int wrong[] = { -1, DT_BXOR + 1, 256, INT_MAX, INT_MIN, DT_BAND, DT_BXOR };
+    static const int wrong[] = { -1, DT_ADASUM + 1, 256, INT_MAX, INT_MIN, DT_BAND, DT_BXOR };
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct given g = sane(row);

@@ -508,8 +508,10 @@ static void types_and_sets_are_known_by_name(void **state)
         assert_int_equal(dt_dtype_is_float((dt_dtype_t)t), types[t].name[0] == 'f' || t == DT_BF16);
     }
     assert_int_equal(dt_dtype_size((dt_dtype_t)-1) + dt_dtype_size((dt_dtype_t)12), 0);
-    assert_string_equal(dt_op_name((dt_op_t)8), "?");
-    assert_false(dt_op_applies(DT_BOR, DT_BF16) || dt_op_applies((dt_op_t)8, DT_I8));
+    assert_string_equal(dt_op_name(DT_ADASUM), "adasum");
+    assert_string_equal(dt_op_name((dt_op_t)9), "?");
+    assert_false(dt_op_applies(DT_BOR, DT_BF16) || dt_op_applies((dt_op_t)9, DT_I8));
+    assert_false(dt_op_applies(DT_ADASUM, DT_F32));
     assert_false(dt_reduce_use("sse9") || dt_reduce_use("plain "));
     assert_true(dt_reduce_use("plain"));
     assert_true(dt_reduce_use(""));

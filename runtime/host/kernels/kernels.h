@@ -33,10 +33,10 @@ typedef void (*dt_copy_past_f)(void *dst, const void *src, size_t bytes);
 
 struct dt_kernels {
     const char *name;
-    bool (*usable)(void);                    /* by this processor */
-    dt_fold_f fold[DT_DTYPE_MAX][DT_OP_MAX]; /* NULL: no such thing */
-    dt_scale_f scale[DT_DTYPE_MAX];          /* NULL: not for integers */
-    dt_pack_f pack[DT_FORMATS];              /* as wireformat.h has them */
+    bool (*usable)(void);                      /* by this processor */
+    dt_fold_f fold[DT_DTYPE_MAX][DT_FOLD_MAX]; /* NULL: no such thing */
+    dt_scale_f scale[DT_DTYPE_MAX];            /* NULL: not for integers */
+    dt_pack_f pack[DT_FORMATS];                /* as wireformat.h has them */
     dt_pack_f unpack[DT_FORMATS];
     dt_keep_error_f keep_error;
     dt_copy_past_f copy_past;
