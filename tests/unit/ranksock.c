@@ -157,6 +157,17 @@ static struct dt_rankmsg receive(struct fixture *f, uint32_t local_rank, int *fd
     return m;
 }
 
+/* A rank that begins: it has the job's memory then. */
+static void begin(struct fixture *f, uint32_t local_rank, uint32_t rank, struct dt_hostshm *shm)
+{
+    int fd = -1;
+
+    hello(f, local_rank, DT_RANK_PROTOCOL, rank);
+    receive(f, local_rank, &fd);
+    assert_int_equal(dt_hostshm_map(shm, fd, GENERATION, RANKS, 0), 0);
+    close(fd);
+}
+
 static void nothing_more(struct fixture *f, uint32_t local_rank)
 {
     struct dt_rankmsg m;
@@ -293,12 +304,8 @@ static void an_abort_is_told_once(void **state)
     struct fixture *f = *state;
     struct dt_hostshm shm;
     uint32_t culprit = 0;
-    int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS, 0), 0);
-    close(fd);
+    begin(f, 0, FIRST, &shm);
     assert_int_equal(dt_hostshm_stopped(&shm, NULL), 0);
     uint32_t bell = atomic_load(&shm.ranks[0].doorbell);
     dt_ranksock_abort(f->sock, 0, DT_HOSTSHM_PEER_DIED, 5, "gone");
@@ -546,10 +553,7 @@ static void ranks_are_inside_calls_of_all_kinds(void **state)
     struct dt_hostshm world, shm;
     int fd = -1, place;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
-    close(fd);
+    begin(f, 0, FIRST, &world);
     want(f, 0, 7, 2, &fd);
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 2, SIZE), 0);
     close(fd);
@@ -577,10 +581,7 @@ static void a_failure_without_a_message_is_found_in_memory(void **state)
     struct dt_hostshm shm, lost, world;
     int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
-    close(fd);
+    begin(f, 0, FIRST, &world);
     want(f, 0, COMM, 1, &fd);
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 1, SIZE), 0);
     close(fd);
@@ -645,10 +646,7 @@ static void lies_end_nobody_else(void **state)
     struct dt_hostshm world;
     int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
-    close(fd);
+    begin(f, 0, FIRST, &world);
     assert_int_equal(want(f, 0, 7, 2, &fd).memory.error, 0);
     close(fd);
     f->seen[0] = '\0';
@@ -786,10 +784,7 @@ static void a_limit_counts_while_it_holds(void **state)
     struct dt_hostshm shm, world;
     int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
-    close(fd);
+    begin(f, 0, FIRST, &world);
     want(f, 0, COMM, 1, &fd);
     assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, 1, SIZE), 0);
     close(fd);
@@ -835,12 +830,8 @@ static void each_call_is_told_with_its_limit(void **state)
     struct fixture *f = *state;
     struct dt_hostshm world;
     struct dt_hostshm_rank *rank;
-    int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
-    close(fd);
+    begin(f, 0, FIRST, &world);
     rank = &world.ranks[1];
     dt_hostshm_note_limit(rank, 4000);
     dt_hostshm_note_call(rank, 3, BARRIER);
@@ -867,12 +858,8 @@ static void a_limit_that_comes_later_counts(void **state)
     struct fixture *f = *state;
     struct dt_hostshm world;
     struct dt_hostshm_rank *rank;
-    int fd = -1;
 
-    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
-    receive(f, 0, &fd);
-    assert_int_equal(dt_hostshm_map(&world, fd, GENERATION, RANKS, 0), 0);
-    close(fd);
+    begin(f, 0, FIRST, &world);
     rank = &world.ranks[0];
     assert_int_equal(dt_hostshm_enter_pair(rank, dt_hostshm_pair(1, 0, DT_CALL_SEND), 100), 0);
     dt_hostshm_leave_pair(rank, 0);
@@ -917,13 +904,9 @@ static void a_watched_step_is_reported_and_left_on_word(void **state)
     struct fixture *f = *state;
     struct dt_rankmsg m = { .type = DT_RANK_STEP };
     struct dt_hostshm shm;
-    int fd = -1;
 
     dt_ranksock_watch_step(f->sock, 1, 50);
-    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
-    receive(f, 1, &fd);
-    assert_int_equal(dt_hostshm_map(&shm, fd, GENERATION, RANKS, 0), 0);
-    close(fd);
+    begin(f, 1, SECOND, &shm);
     assert_int_equal(atomic_load(&shm.ranks[1].watch_step), 50);
     f->seen[0] = '\0';
     m.step.step = 51;
