@@ -15,7 +15,7 @@
 /* Whether a reduction of so many bytes needs to know it first. All ranks agree. */
 bool dt_trial_is_due(const struct dt_shm *s, size_t bytes);
 /* Part of that call, on all ranks: sets s->direct_fold and s->small, by which reduce goes. Takes
- * a millisecond or two. */
+ * some milliseconds. */
 dt_result_t dt_trial_make(struct dt_shm *s, const struct dt_call *call,
                           dt_result_t (*reduce)(struct dt_shm *s, struct dt_chunk *whole));
 
