@@ -248,6 +248,7 @@ dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct
     dt_ticketlock_await(&a.way->lock, a.number);
     dt_way_unwatch(&a.watch);
     a.way->limit_ms = a.watch.limit_ms;
+    a.way->since_ns = a.watch.note.since_ns;
     *way = a.way;
     return DT_OK;
 }

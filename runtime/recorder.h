@@ -142,6 +142,12 @@ static inline void dt_ring_end(struct dt_ring *r, dt_result_t result, const char
     r->at = r->at + 1 == r->n ? 0 : r->at + 1;
 }
 
+/* When the newest call began, which lasts; where nothing is recorded, it begins now. */
+static inline uint64_t dt_ring_begun(const struct dt_ring *r)
+{
+    return r ? r->begun : dt_clock_read(CLOCK_MONOTONIC_COARSE);
+}
+
 /* For how long the newest call has lasted; 0: not known, or it is brief. By the writer. */
 double dt_ring_seconds(const struct dt_ring *r);
 

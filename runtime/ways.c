@@ -208,9 +208,9 @@ static uint64_t pair_of(uint64_t number, int peer, bool giving)
     return dt_hostshm_pair(number, (uint32_t)peer, giving ? DT_CALL_SEND : DT_CALL_RECV);
 }
 
-static void note(struct dt_comm *c, struct dt_pairnote *own, uint64_t pair, uint32_t limit_ms)
+static void note(struct dt_comm *c, struct dt_pairnote *own, uint64_t now_ns)
 {
-    dt_pairnotes_enter(&c->notes, noted_at(c), own, pair, limit_ms);
+    dt_pairnotes_enter(&c->notes, noted_at(c), own, now_ns);
 }
 
 static void unnote(struct dt_comm *c, struct dt_pairnote *own)
@@ -222,7 +222,10 @@ void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch)
 {
     watch->comm = c;
     atomic_fetch_add(&c->passing, 1);
-    note(c, &watch->note, pair_of(watch->ticket + 1, watch->peer, watch->giving), watch->limit_ms);
+    watch->note =
+        (struct dt_pairnote){ .pair = pair_of(watch->ticket + 1, watch->peer, watch->giving),
+                              .limit_ms = watch->limit_ms };
+    note(c, &watch->note, dt_clock_read(CLOCK_MONOTONIC_COARSE));
 }
 
 void dt_way_unwatch(struct dt_waywatch *watch)
@@ -243,7 +246,7 @@ static dt_result_t check_stopped(struct dt_way *w)
 
 dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
 {
-    struct dt_pairnote own;
+    struct dt_pairnote own = { .since_ns = w->since_ns, .limit_ms = w->limit_ms };
     dt_result_t r = DT_OK;
 
     if (!w->begun) {
@@ -251,8 +254,9 @@ dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dt
         r = check_stopped(w);
     }
     w->begun = false;
+    own.pair = pair_of(w->calls, w->peer, w->giving);
     if (watched)
-        note(w->comm, &own, pair_of(w->calls, w->peer, w->giving), w->limit_ms);
+        note(w->comm, &own, dt_ring_begun(w->shm.ring));
     if (r == DT_OK)
         r = move(w, buf);
     dt_ring_end(w->shm.ring, r, w->shm.way, w->shm.way ? NULL : "tcp");

@@ -20,7 +20,8 @@ struct dt_way {
 
     /* under the lock */
     uint64_t calls;    /* each has drawn a number there, so that its own is one more */
-    uint32_t limit_ms; /* of one that is watched (struct dt_comm) */
+    uint32_t limit_ms; /* of one that is watched (struct dt_comm), */
+    uint64_t since_ns; /* and since when (struct dt_pairnote) */
     struct dt_trouble trouble;
     struct dt_shm shm; /* what of it concerns pipes; peer is on this host */
     struct dt_mesh mesh;

@@ -54,6 +54,7 @@ UNIT_TESTS = \
 	tests/unit/linebuf \
 	tests/unit/outmux \
 	tests/unit/outname \
+	tests/unit/pairnotes \
 	tests/unit/reach \
 	tests/unit/restart \
 	tests/unit/allowance \
@@ -79,7 +80,7 @@ TESTS += $(AGENT_TESTS)
 # Those in which threads meet, for ThreadSanitizer.
 THREAD_TESTS = tests/unit/blame tests/unit/buckets tests/unit/checkpoint \
 	tests/unit/checkpoint_crash tests/unit/leaving tests/unit/limits tests/unit/link \
-	tests/unit/movement tests/unit/recorder tests/unit/requests tests/unit/shm \
+	tests/unit/movement tests/unit/pairnotes tests/unit/recorder tests/unit/requests tests/unit/shm \
 	tests/unit/threadrules tests/unit/threads tests/unit/ways $(NCCL_TESTS)
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
@@ -169,6 +170,10 @@ tests_unit_sshsettings_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIB
 tests_unit_probe_SOURCES = tests/unit/probe.c tests/unit/unit.h
 tests_unit_probe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_pairnotes_SOURCES = tests/unit/pairnotes.c tests/unit/unit.h
+tests_unit_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_pairnotes_LDADD = launcher/libagent.la runtime/libruntime.la $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
 tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)

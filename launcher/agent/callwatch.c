@@ -9,15 +9,15 @@ struct dt_callseen {
     uint64_t signature; /* 0: not known */
     uint64_t since_ns;
     uint32_t limit_ms;
+    uint32_t waited_ms; /* before it was noted there */
 };
 
 /* What changes meanwhile is not known before the next look: it may be another call's. */
-static struct dt_callseen see(const struct dt_hostshm_rank *r, uint32_t place)
+static struct dt_callseen see_collective(const struct dt_hostshm_rank *r)
 {
-    const _Atomic uint64_t *word = place ? &r->pairs[place - 1] : &r->call;
-    uint64_t before = atomic_load(word), signature = place ? 0 : atomic_load(&r->signature);
-    uint32_t limit_ms = atomic_load(&r->limits_ms[place]);
-    uint64_t call = atomic_load(word);
+    uint64_t before = atomic_load(&r->call), signature = atomic_load(&r->signature);
+    uint32_t limit_ms = atomic_load(&r->limits_ms[0]);
+    uint64_t call = atomic_load(&r->call);
     bool known = call == before && (call & DT_HOSTSHM_INSIDE);
 
     return (struct dt_callseen){ .call = call,
@@ -25,18 +25,45 @@ static struct dt_callseen see(const struct dt_hostshm_rank *r, uint32_t place)
                                  .limit_ms = known ? limit_ms : DT_HOSTSHM_NO_LIMIT };
 }
 
+static struct dt_callseen see_pair(const struct dt_hostshm_rank *r, uint32_t i)
+{
+    uint32_t turn = atomic_load(&r->turns[i]);
+    uint64_t call = atomic_load(&r->pairs[i]);
+    uint32_t limit_ms = atomic_load(&r->limits_ms[1 + i]);
+    uint32_t waited_ms = atomic_load(&r->waited_ms[i]);
+    bool known = (call & DT_HOSTSHM_INSIDE) && atomic_load(&r->turns[i]) == turn;
+
+    return (struct dt_callseen){ .call = call,
+                                 .limit_ms = known ? limit_ms : DT_HOSTSHM_NO_LIMIT,
+                                 .waited_ms = known ? waited_ms : 0 };
+}
+
+/* before: the same call at the last look; NULL: it was not seen. */
+static uint64_t since(const struct dt_callwatch *w, const struct dt_callseen *now,
+                      const struct dt_callseen *before, uint64_t now_ns)
+{
+    uint64_t waited_ns = now->waited_ms * 1000000ull, most_ns = now_ns - w->first_ns;
+    uint64_t since_ns = now_ns - (waited_ns < most_ns ? waited_ns : most_ns);
+
+    return before && before->since_ns < since_ns ? before->since_ns : since_ns;
+}
+
 uint64_t dt_callwatch_look(struct dt_callwatch *w, const struct dt_hostshm *shm, uint64_t now_ns)
 {
     bool first = !w->seen;
     uint64_t since_ns = UINT64_MAX;
 
-    if (first)
+    if (first) {
         w->seen = dt_xcalloc(shm->local_size, DT_HOSTSHM_PLACES * sizeof *w->seen);
+        w->first_ns = now_ns;
+    }
     for (uint32_t i = 0; i < shm->local_size * DT_HOSTSHM_PLACES; i++) {
-        struct dt_callseen now = see(&shm->ranks[i / DT_HOSTSHM_PLACES], i % DT_HOSTSHM_PLACES);
+        const struct dt_hostshm_rank *r = &shm->ranks[i / DT_HOSTSHM_PLACES];
+        uint32_t place = i % DT_HOSTSHM_PLACES;
+        struct dt_callseen now = place ? see_pair(r, place - 1) : see_collective(r);
         bool lasts = !first && now.call == w->seen[i].call;
 
-        now.since_ns = lasts ? w->seen[i].since_ns : now_ns;
+        now.since_ns = since(w, &now, lasts ? &w->seen[i] : NULL, now_ns);
         w->seen[i] = now;
         if (lasts && (now.call & DT_HOSTSHM_INSIDE) && now.since_ns < since_ns)
             since_ns = now.since_ns;

@@ -11,6 +11,7 @@
 
 struct dt_callwatch {         /* all zero at first */
     struct dt_callseen *seen; /* by local rank of the communicator; NULL: nobody has looked */
+    uint64_t first_ns;        /* the first look: what was before does not count */
 };
 
 /* Since when the rank that waits longest has been in a call that it was in at the last look; 0:

@@ -261,28 +261,25 @@ const char *dt_hostshm_call_name(uint64_t call)
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
 }
 
-/* Nobody is in a place but without a limit until its own is there, so that what was another's never
- * ends it. */
-int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair, uint32_t limit_ms)
+/* In this order: who finds the same turn before and after has read what belongs together, even if
+ * the place was another's meanwhile. */
+void dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, int place, uint64_t pair,
+                           uint32_t limit_ms, uint32_t waited_ms)
 {
-    for (int i = 0; i < DT_HOSTSHM_PAIRS; i++) {
-        uint64_t before = atomic_load(&rank->pairs[i]);
+    uint32_t turn = atomic_load_explicit(&rank->turns[place], memory_order_relaxed) + 1;
 
-        if (!(before & DT_HOSTSHM_INSIDE) &&
-            atomic_compare_exchange_strong(&rank->pairs[i], &before, pair | DT_HOSTSHM_INSIDE)) {
-            atomic_store_explicit(&rank->limits_ms[1 + i], limit_ms, memory_order_release);
-            return i;
-        }
-    }
-    return -1;
+    atomic_store_explicit(&rank->turns[place], turn, memory_order_release);
+    atomic_store_explicit(&rank->limits_ms[1 + place], limit_ms, memory_order_release);
+    atomic_store_explicit(&rank->waited_ms[place], waited_ms, memory_order_release);
+    atomic_store_explicit(&rank->pairs[place], pair | DT_HOSTSHM_INSIDE, memory_order_release);
 }
 
 void dt_hostshm_leave_pair(struct dt_hostshm_rank *rank, int place)
 {
-    if (place < 0)
-        return;
-    atomic_store_explicit(&rank->limits_ms[1 + place], DT_HOSTSHM_NO_LIMIT, memory_order_release);
-    atomic_fetch_and(&rank->pairs[place], ~(uint64_t)DT_HOSTSHM_INSIDE);
+    uint64_t pair = atomic_load_explicit(&rank->pairs[place], memory_order_relaxed);
+
+    atomic_store_explicit(&rank->pairs[place], pair & ~(uint64_t)DT_HOSTSHM_INSIDE,
+                          memory_order_release);
 }
 
 void dt_hostshm_sleep(struct dt_hostshm_rank *rank, uint32_t seen)

@@ -116,14 +116,17 @@ struct dt_hostshm_rank {
     /* written by the rank, but seldom */
     _Atomic uint32_t least_limit_ms; /* of calls that it has begun, or may yet; 0: none has one */
     _Atomic uint32_t limits_ms[DT_HOSTSHM_PLACES]; /* while INSIDE: 0: dtrun's; or NO_LIMIT */
+    _Atomic uint32_t waited_ms[DT_HOSTSHM_PAIRS];  /* likewise: before it was noted there */
+    _Atomic uint32_t turns[DT_HOSTSHM_PAIRS];      /* calls that have been noted there */
 
     /* written by the rank */
     alignas(DT_HOSTSHM_LINE) _Atomic int64_t step; /* last dt_step, or -1 */
     _Atomic uint32_t flags;
     _Atomic uint64_t call; /* newest: number << 8 | DT_HOSTSHM_INSIDE while in it | kind; or 0 */
     _Atomic uint64_t signature; /* of that call, where it goes between hosts; or 0 */
-    /* Between two, by threads that wait at once, each in a place that was not INSIDE: the newest,
-     * or one before. number << 32 (0: not known) | peer << 8 | DT_HOSTSHM_INSIDE | kind */
+    /* Between two, by threads that wait at once, those of them that are due soonest: the newest in
+     * each place, or one before. number << 32 (0: not known) | peer << 8 | DT_HOSTSHM_INSIDE | kind
+     */
     _Atomic uint64_t pairs[DT_HOSTSHM_PAIRS];
 
     struct dt_hostshm_post posts[2]; /* by parity of the round */
@@ -294,10 +297,10 @@ static inline uint64_t dt_hostshm_pair(uint64_t number, uint32_t peer, unsigned 
     return number << 32 | (uint64_t)peer << 8 | kind;
 }
 
-/* Notes that a thread is inside that call, which may wait for so long. Returns which of the pairs
- * it is, or -1: there are more than are noted. */
-int dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, uint64_t pair, uint32_t limit_ms);
-/* place: as of dt_hostshm_enter_pair; may be -1. */
+/* Notes in a place that is left that a thread is inside that call, which may wait for so long, and
+ * has for so long. For who alone has that place, as the next. */
+void dt_hostshm_enter_pair(struct dt_hostshm_rank *rank, int place, uint64_t pair,
+                           uint32_t limit_ms, uint32_t waited_ms);
 void dt_hostshm_leave_pair(struct dt_hostshm_rank *rank, int place);
 
 static inline uint32_t dt_hostshm_pair_number(uint64_t pair)

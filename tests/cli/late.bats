@@ -78,6 +78,15 @@ says() { # FILE PATTERN
     clean
 }
 
+# Four are watched at once.
+@test "check 33: a call with a timeout ends although more threads than are watched wait without one" {
+    dtrun --transport local -H a:2,b:1 "$RANK/late" crowd
+    code_is 0
+    said 0 "last: -5: rank 0 \\(a\\): recv of 1 i32 from rank 2, call 1 on communicator 0\\.1: timed out: rank 0 has waited .* in recv from rank 2 .* for rank 2 \\(b, .* \\(dt_comm_set_timeout 1\\)"
+    out_has 1 "all: 1"
+    clean
+}
+
 said() { # RANK PATTERN
     grep -qE -- "^\[$1\] $2\$" "$ERR" || { echo "rank $1 has not said: $2"; show; false; }
 }

@@ -6,7 +6,8 @@
  * barrier of all but rank 0, which rank 0 waits for. "own": from a barrier that has a timeout of
  * its own, after which all go on. "several": from calls in the background, each of which has a
  * timeout of its own. "loop": it comes to every barrier of some ranks, until it is
- * stopped from outside. "differ": one half makes another call than the other. "request": rank 0
+ * stopped from outside. "crowd": from what one thread of rank 0 wants with a timeout, and others
+ * without one. "differ": one half makes another call than the other. "request": rank 0
  * waits a little for a request, then for all of it. "ring": all send to the next one, and nobody
  * receives. "told": as "never", but it prints and ends when it is told to by SIGTERM, and the
  * others have a thread more and wait for a second. Exits 3 when a call fails, and says why. */
@@ -20,7 +21,7 @@
 
 #include "runtime/dtrun.h"
 
-enum { LOOPS = 1000 * 1000 };
+enum { LOOPS = 1000 * 1000, CROWD = 16 };
 
 static void check(dt_result_t r)
 {
@@ -196,6 +197,52 @@ static void time_out_each(dt_comm_t *comm, bool last)
     exit(0);
 }
 
+static void meet_often(void)
+{
+    for (int i = 0; i < 1000; i++)
+        check(dt_barrier(DT_WORLD));
+}
+
+static void *wait_in_vain(void *request)
+{
+    return dt_wait(request) == DT_ERR_TIMEOUT ? NULL : request;
+}
+
+/* Most of the other threads are in their waits before this one comes to its own. */
+static void wait_in_crowd(dt_comm_t *comm)
+{
+    dt_request_t requests[CROWD], last;
+    pthread_t threads[CROWD];
+    void *failed = NULL;
+    int buf[CROWD + 1];
+
+    check(dt_comm_set_timeout(comm, 0));
+    for (int i = 0; i < CROWD; i++)
+        check(dt_irecv(comm, &buf[i], 1, DT_I32, 1, &requests[i]));
+    check(dt_comm_set_timeout(comm, 1));
+    check(dt_irecv(comm, &buf[CROWD], 1, DT_I32, dt_size() - 1, &last));
+    for (int i = 0; i < CROWD; i++) {
+        if (pthread_create(&threads[i], NULL, wait_in_vain, &requests[i]))
+            abort();
+    }
+    meet_often();
+    end_of("last", &last);
+    for (int i = 0; i < CROWD && !failed; i++)
+        pthread_join(threads[i], &failed);
+    printf("all: %d\n", !failed);
+}
+
+static void crowd(dt_comm_t *comm)
+{
+    if (dt_rank() == 0)
+        wait_in_crowd(comm);
+    else
+        meet_often();
+    check(dt_barrier(DT_WORLD));
+    check(dt_finalize());
+    exit(0);
+}
+
 /* One half of the ranks means another call than the other. */
 static void differ(void)
 {
@@ -290,6 +337,8 @@ int main(int argc, char **argv)
         time_out(some, last);
     else if (strcmp(how, "several") == 0)
         time_out_each(some, last);
+    else if (strcmp(how, "crowd") == 0)
+        crowd(some);
     else if (strcmp(how, "differ") == 0)
         differ();
     else if (strcmp(how, "request") == 0)

@@ -511,10 +511,8 @@ static void ranks_are_told_of_where_they_wait(void **state)
     assert_int_equal(ranks[1].place, 0);
     assert_int_equal(ranks[1].call, 3 << 8 | DT_HOSTSHM_INSIDE | DT_CALL_BARRIER);
     dt_hostshm_note_call(&shm.ranks[1], 3, DT_CALL_BARRIER);
-    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(1, 2, DT_CALL_SEND), 0),
-                     0);
-    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(1, 3, DT_CALL_RECV), 0),
-                     1);
+    dt_hostshm_enter_pair(&shm.ranks[0], 0, dt_hostshm_pair(1, 2, DT_CALL_SEND), 0, 0);
+    dt_hostshm_enter_pair(&shm.ranks[0], 1, dt_hostshm_pair(1, 3, DT_CALL_RECV), 0, 0);
     dt_hostshm_leave_pair(&shm.ranks[0], 0);
     look(f, 0, &comms);
     look(f, 0, &comms);
@@ -523,11 +521,6 @@ static void ranks_are_told_of_where_they_wait(void **state)
     assert_int_equal(ranks[2].rank, 0);
     assert_int_equal(ranks[2].place, 2);
     assert_int_equal(dt_hostshm_pair_peer(ranks[2].call), 3);
-    for (int i = 0; i < DT_HOSTSHM_PAIRS - 1; i++) /* the first place is free, too */
-        assert_true(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(2, 2, DT_CALL_SEND), 0) >=
-                    0);
-    assert_int_equal(dt_hostshm_enter_pair(&shm.ranks[0], dt_hostshm_pair(9, 2, DT_CALL_SEND), 0),
-                     -1);
     dt_ranksock_reset_waits(f->sock);
     look(f, 0, &comms);
     assert_null(told_of(&comms, COMM));
@@ -551,7 +544,7 @@ static void ranks_are_inside_calls_of_all_kinds(void **state)
     const unsigned inside = DT_HOSTSHM_INSIDE | DT_CALL_BARRIER;
     struct fixture *f = *state;
     struct dt_hostshm world, shm;
-    int fd = -1, place;
+    int fd = -1;
 
     begin(f, 0, FIRST, &world);
     want(f, 0, 7, 2, &fd);
@@ -563,9 +556,9 @@ static void ranks_are_inside_calls_of_all_kinds(void **state)
         atomic_store(&shm.members[i], members[i] + 1);
     who_is_inside(f, false, true);
     dt_hostshm_note_call(&shm.ranks[0], 3, DT_CALL_BARRIER);
-    place = dt_hostshm_enter_pair(&shm.ranks[1], dt_hostshm_pair(1, 0, DT_CALL_RECV), 0);
+    dt_hostshm_enter_pair(&shm.ranks[1], 3, dt_hostshm_pair(1, 0, DT_CALL_RECV), 0, 0);
     who_is_inside(f, true, false);
-    dt_hostshm_leave_pair(&shm.ranks[1], place);
+    dt_hostshm_leave_pair(&shm.ranks[1], 3);
     dt_hostshm_note_call(&world.ranks[1], 4, inside);
     who_is_inside(f, false, true);
     dt_hostshm_unmap(&world);
@@ -835,8 +828,8 @@ static void each_call_is_told_with_its_limit(void **state)
     rank = &world.ranks[1];
     dt_hostshm_note_limit(rank, 4000);
     dt_hostshm_note_call(rank, 3, BARRIER);
-    assert_int_equal(dt_hostshm_enter_pair(rank, dt_hostshm_pair(1, 0, DT_CALL_SEND), 700), 0);
-    assert_int_equal(dt_hostshm_enter_pair(rank, dt_hostshm_pair(1, 0, DT_CALL_RECV), 0), 1);
+    dt_hostshm_enter_pair(rank, 0, dt_hostshm_pair(1, 0, DT_CALL_SEND), 700, 0);
+    dt_hostshm_enter_pair(rank, 1, dt_hostshm_pair(1, 0, DT_CALL_RECV), 0, 0);
     for (int looks = 0; looks < 2; looks++) {
         assert_int_equal(told(f, SECOND, 0).limit_ms, 4000);
         assert_int_equal(told(f, SECOND, 1).limit_ms, 700);
@@ -849,24 +842,6 @@ static void each_call_is_told_with_its_limit(void **state)
     dt_hostshm_note_limit(rank, 100);
     dt_hostshm_note_call(rank, 4, BARRIER);
     assert_int_equal(told(f, SECOND, 0).limit_ms, 100);
-    dt_hostshm_unmap(&world);
-}
-
-/* Between the two stores of a rank that enters a place. */
-static void a_limit_that_comes_later_counts(void **state)
-{
-    struct fixture *f = *state;
-    struct dt_hostshm world;
-    struct dt_hostshm_rank *rank;
-
-    begin(f, 0, FIRST, &world);
-    rank = &world.ranks[0];
-    assert_int_equal(dt_hostshm_enter_pair(rank, dt_hostshm_pair(1, 0, DT_CALL_SEND), 100), 0);
-    dt_hostshm_leave_pair(rank, 0);
-    atomic_store(&rank->pairs[0], dt_hostshm_pair(2, 0, DT_HOSTSHM_INSIDE | DT_CALL_SEND));
-    assert_int_equal(told(f, FIRST, 1).limit_ms, DT_HOSTSHM_NO_LIMIT); /* not the one before */
-    atomic_store(&rank->limits_ms[1], 9000);
-    assert_int_equal(told(f, FIRST, 1).limit_ms, 9000);
     dt_hostshm_unmap(&world);
 }
 
@@ -1030,7 +1005,6 @@ int main(void)
         FIXED(a_lesser_limit_is_passed_on),
         FIXED(a_limit_counts_while_it_holds),
         FIXED(each_call_is_told_with_its_limit),
-        FIXED(a_limit_that_comes_later_counts),
         FIXED(last_calls_are_passed_on_once),
         FIXED(what_a_dead_rank_sent_is_still_read),
         FIXED(what_a_rank_sent_is_read_that_left_something_unread),
