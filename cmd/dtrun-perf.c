@@ -210,10 +210,10 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     return r == DT_OK && s.table.wrong == 0 ? EXIT_SUCCESS : EXIT_WRONG;
 }
 
-static int tune(void)
+static int tune(int calls)
 {
     char wrong[DT_PERF_TUNE_WRONG];
-    dt_result_t r = dt_perf_tune(wrong);
+    dt_result_t r = dt_perf_tune(calls, wrong);
 
     if (r != DT_OK)
         return fail_with(r, "out of memory; --tune takes 128 MiB for each rank");
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
         dt_finalize();
         return EXIT_USAGE;
     }
-    status = op ? run(op, &a) : tune();
+    status = op ? run(op, &a) : tune(a.iterations);
     if (dt_finalize() != DT_OK && status == EXIT_SUCCESS)
         return fail(dt_last_error());
     return status;

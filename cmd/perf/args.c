@@ -169,7 +169,7 @@ void dt_perf_args_help(void)
 {
     puts(
         "usage: dtrun -np N dtrun-perf COLLECTIVE [OPTION]...\n"
-        "       dtrun -np N dtrun-perf --tune\n"
+        "       dtrun -np N dtrun-perf --tune [-n N]\n"
         "\n"
         "Measures a collective and prints nccl-tests' table, with the 50th and 99th percentile of\n"
         "the times, and the least time possible in per cent of the time taken. COLLECTIVE is\n"

@@ -46,12 +46,13 @@ static dt_result_t time_use(const struct dt_perf_comparison *x, const struct dt_
     size_t count = use->block(x->launch, bytes) / sizeof(float);
     double once = 1;
     dt_result_t r = dt_perf_time_us(op, &c, x->buffers, count, 2, x->late_us, &once);
-    int times;
+    int times = x->calls;
 
-    if (r == DT_OK)
+    if (r == DT_OK && !times) {
         r = dt_perf_time_us(op, &c, x->buffers, count, 2, x->late_us, &once);
-    once += x->late_us;
-    times = once * 2 > round_us ? 2 : (int)(round_us / (once > 1 ? once : 1));
+        once += x->late_us;
+        times = once * 2 > round_us ? 2 : (int)(round_us / (once > 1 ? once : 1));
+    }
     if (r == DT_OK)
         r = dt_perf_time_us(op, &c, x->buffers, count, times, x->late_us, us);
     *us = *us > 0.01 ? *us : 0.01;

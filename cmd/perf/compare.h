@@ -17,6 +17,7 @@ struct dt_perf_comparison {
     size_t n;                 /* 2 to DT_PERF_BUDGETS */
     size_t from, to;          /* DT_PERF_SIZES of them at most */
     double late_us;           /* by which rank 0 comes late to each call */
+    int calls;                /* of a way at a size in each turn; 0: as many as take a while */
 
     double us[DT_PERF_BUDGETS][DT_PERF_SIZES]; /* what a call takes, in the mean of the uses */
 };

@@ -27,6 +27,7 @@ enum {
 
 struct tuning {
     struct dt_perf_launch launch;
+    int calls; /* struct dt_perf_comparison */
     dt_comm_t *host;
     struct dt_perf_buffers own, shared;
     struct dt_tuning now; /* what holds before */
@@ -110,7 +111,8 @@ static dt_result_t tune_crossover(struct tuning *t, const struct dt_perf_crossov
                                     .lines = lines,
                                     .n = 2,
                                     .from = x->from,
-                                    .to = to };
+                                    .to = to,
+                                    .calls = t->calls };
     size_t n = cut_of(x, to, UINT64_MAX), old = cut_of(x, to, value_now(t, x->offset)), cut;
     dt_result_t r = dt_perf_compare(&c);
 
@@ -135,7 +137,8 @@ static struct dt_perf_comparison of_waiting(const struct tuning *t, enum dt_perf
                                         .lines = lines,
                                         .n = n,
                                         .from = 8,
-                                        .to = 8 };
+                                        .to = 8,
+                                        .calls = t->calls };
 }
 
 /* What sleeping costs, beside looking: the longest that looking for can be worth it. */
@@ -323,9 +326,9 @@ static void write_file(const struct tuning *t, char *path, char wrong[DT_PERF_TU
         tell_why(path, wrong);
 }
 
-dt_result_t dt_perf_tune(char wrong[DT_PERF_TUNE_WRONG])
+dt_result_t dt_perf_tune(int calls, char wrong[DT_PERF_TUNE_WRONG])
 {
-    struct tuning t = { .host = DT_COMM_NULL };
+    struct tuning t = { .calls = calls, .host = DT_COMM_NULL };
     char path[DT_TUNINGFILE_PATH];
     uint8_t found; /* by rank 0 */
     dt_result_t r = learn(&t);

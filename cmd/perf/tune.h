@@ -7,8 +7,8 @@
 
 enum { DT_PERF_TUNE_WRONG = 400 }; /* what is wrong with the file, in bytes */
 
-/* Collective, after dt_init. Rank 0 prints what it chose, and writes. wrong: stores what is wrong
- * with the file, or "". */
-dt_result_t dt_perf_tune(char wrong[DT_PERF_TUNE_WRONG]);
+/* Collective, after dt_init. Rank 0 prints what it chose, and writes. calls: of a way at a size in
+ * each turn; 0: as many as take a while. wrong: stores what is wrong with the file, or "". */
+dt_result_t dt_perf_tune(int calls, char wrong[DT_PERF_TUNE_WRONG]);
 
 #endif
