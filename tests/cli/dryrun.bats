@@ -269,9 +269,7 @@ END
 }
 
 @test "case 53: 10,000 lines, and a million ranks" {
-    for ((i = 0; i < 10000; i++)); do
-        echo "node$i slots=4"
-    done >nodes
+    seq -f 'node%.0f slots=4' 0 9999 >nodes
     dtrun -np 1000000 --hostfile nodes --dry-run true >got 2>warning
     [ "$(wc -l <got)" -eq 1000001 ]
     dtrun -np 1000000 --map-by node --hostfile nodes --dry-run true >got 2>/dev/null
