@@ -22,7 +22,7 @@ enum { SOON_MS = 3000 }; /* many ranks share few processors, and take several ti
 enum { SOON_MS = 1000 };
 #endif
 
-enum { LARGE = 200000 };
+enum { LARGE = 200000, TRIES = 5 };
 
 /* What the communicator's rank 1 does, and what the others. */
 typedef dt_result_t (*call_f)(dt_comm_t *comm, bool odd, float *in, float *out);
@@ -391,18 +391,26 @@ static int quarreller(int rank, void *arg)
 static const char *const placements[] = { "3",       "1 1",   "2 2", "1 1 1", "1 2 1", "@0101",
                                           "1 1 1 1", "3 1 2", "1 7", MANY,    NULL };
 
+/* What else the machine does may make one try long; what is wrong here does so with each. */
+static void all_quarrel(const char *hosts)
+{
+    struct testjob_plan plan = { .hosts = hosts, .body = quarreller };
+    int tries = 0;
+
+    do {
+        shared->longest = 0;
+        assert_int_equal(testjob_pass(&plan), 0);
+    } while (shared->longest > SOON_MS * 1000 && ++tries < TRIES);
+    assert_in_range(shared->longest, 0, SOON_MS * 1000);
+    print_message("# hosts %s: known after %.1f ms at most\n", hosts,
+                  (double)shared->longest / 1000);
+}
+
 static void all_ranks_are_told_whose_calls_do_not_fit(void **state)
 {
     (void)state;
-    for (const char *const *hosts = placements; *hosts; hosts++) {
-        struct testjob_plan plan = { .hosts = *hosts, .body = quarreller };
-
-        shared->longest = 0;
-        assert_int_equal(testjob_pass(&plan), 0);
-        assert_in_range(shared->longest, 0, SOON_MS * 1000);
-        print_message("# hosts %s: known after %.1f ms at most\n", *hosts,
-                      (double)shared->longest / 1000);
-    }
+    for (const char *const *hosts = placements; *hosts; hosts++)
+        all_quarrel(*hosts);
 }
 
 static dt_result_t spread_ten(dt_comm_t *comm)
