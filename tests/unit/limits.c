@@ -71,12 +71,12 @@ static uint32_t limit_of(const struct noted *n, enum dt_call_kind kind)
     return DT_HOSTSHM_NO_LIMIT;
 }
 
-/* Of the call of that kind that this rank is in, or will be. */
+/* Of the call of that kind that this rank is in, or will be, unless rank 1 has failed. */
 static uint32_t limit_in(dt_comm_t *at, enum dt_call_kind kind)
 {
     struct noted n = look(at);
 
-    while (limit_of(&n, kind) == DT_HOSTSHM_NO_LIMIT) {
+    while (limit_of(&n, kind) == DT_HOSTSHM_NO_LIMIT && *come < INT_MAX) {
         usleep(500);
         n = look(at);
     }
