@@ -142,7 +142,7 @@ one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, a
 }
 
 @test "a host that is dead when the job starts is named in time" {
-    printf 'ConnectTimeout 1\n' >"$CLUSTER_HOME/.ssh/config"
+    printf 'ConnectTimeout 5\n' >"$CLUSTER_HOME/.ssh/config" # enough for the others where all are busy
     cluster_cut 3
     cluster_dtrun -np 3 -H host1,host2,host3 touch "$CLUSTER_SHARED/ran"
     rm "$CLUSTER_HOME/.ssh/config"
