@@ -94,7 +94,7 @@ static void settle(struct dt_generation *g)
 
 static void signal_one(const struct dt_process *p, int signo)
 {
-    /* A rank that has not reached setsid is no group yet. */
+    /* A rank that has not reached setpgid is no group yet. */
     if (p->alive && kill(-p->spawned.pid, signo) < 0)
         kill(p->spawned.pid, signo);
 }

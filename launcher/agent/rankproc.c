@@ -243,7 +243,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != p->parent)
         _exit(DT_EXIT_LAUNCH); /* it died before it could be our death signal */
-    setsid();
+    setpgid(0, 0); /* in the agent's session: see ARCHITECTURE.md */
     default_signals();
     if (arrange(p, &fds) < 0)
         refuse(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");

@@ -1,6 +1,6 @@
-/* Ctrl-Z. The ranks are in sessions of their own, whose process groups are orphaned: the kernel
- * would drop a SIGTSTP there. So the agents are told to SIGSTOP them (and to hold their leases,
- * since dtrun will be silent), and when all have said that this is done, dtrun stops itself. */
+/* Ctrl-Z. The ranks are in other sessions, which the terminal's SIGTSTP does not reach, and which
+ * may be on other hosts. So the agents are told to SIGSTOP them (and to hold their leases, since
+ * dtrun will be silent), and when all have said that this is done, dtrun stops itself. */
 #include <signal.h>
 
 #include "launcher/job/engine.h"

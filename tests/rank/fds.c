@@ -1,5 +1,7 @@
 /* Tells how a rank found itself: its descriptors, signals and session. */
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +43,8 @@ int main(void)
 {
     print_fds();
     print_signals();
-    printf("session %s\n", getsid(0) == getpid() ? "own" : "foreign");
+    printf("group %s, session %s, %s\n", getpgrp() == getpid() ? "own" : "foreign",
+           getsid(0) == getsid(getppid()) ? "the agent's" : "another",
+           open("/dev/tty", O_RDWR) < 0 && errno == ENXIO ? "no terminal" : "a terminal");
     return 0;
 }
