@@ -79,6 +79,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/reduceopen.c runtime/host/reduceopen.h \
 	runtime/host/trial.c runtime/host/trial.h \
 	runtime/host/shmmove.c runtime/host/shmmove.h \
+	runtime/host/spread.c runtime/host/spread.h \
 	runtime/host/stream.c runtime/host/stream.h \
 	runtime/host/tally.c runtime/host/tally.h \
 	runtime/host/trouble.c runtime/host/trouble.h \

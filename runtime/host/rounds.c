@@ -13,7 +13,9 @@
 
 enum {
     SWITCH_NS = 1000, /* less than a yield takes that lets somebody else run */
-    LASTING = 1000,   /* looks after which a wait is worth being timed */
+    LASTING = 1000,   /* looks after which a wait is worth being timed, */
+    YIELDING = 4,     /* or yields: ranks that share a CPU take turns in every call */
+    GLANCES = 64,     /* take about as long as to be switched away and back */
     FEW = 4 * 1024,
     TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
     PIECE = 256 * 1024, /* that is copied between two looks at whether all is well */
@@ -43,6 +45,7 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->spins = 0;
     s->yields = s->tuning->shm_yields_crowded;
     s->yields_alone = 0;
+    dt_spread_start(&s->spread, false);
     s->small = s->tuning->shm_small_crowded;
     s->round = 0;
     s->few = FEW;
@@ -79,6 +82,7 @@ void dt_shm_met(struct dt_shm *s)
     s->crowded = s->n > cpus;
     s->spins = s->crowded ? 0 : s->tuning->shm_spins;
     s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
+    dt_spread_start(&s->spread, s->crowded && !some_alone);
     s->yields_alone = s->crowded && some_alone ? s->tuning->shm_yields : 0;
     if (s->crowded && dt_round_most(s) / 8 > FEW)
         s->few = dt_round_most(s) / 8;
@@ -242,7 +246,7 @@ static bool yields_to_nobody(void)
 static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
     dt_ring_show(s->ring);
-    if (tries >= s->spins || tries >= LASTING)
+    if (tries >= s->spins + YIELDING || tries >= LASTING)
         dt_ring_lasts(s->ring);
     if (tries < s->spins)
         relax();
@@ -296,6 +300,33 @@ void dt_shm_outlast(bool (*ended)(void *arg), void *arg)
     }
 }
 
+static bool somebody_here_is_behind(const struct dt_shm *s, uint64_t target)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (i != s->me && dt_spread_is_here(&s->spread, &s->map, i) && !has_reached(s, i, target))
+            return true;
+    }
+    return false;
+}
+
+/* Where ranks share CPUs: whoever yields lets another one run, which may have nothing to do either,
+ * and comes back two switches later. That is right where one on this CPU is behind. Else those on
+ * the others are about to come. Whether peer has. */
+static bool glances(struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    if (!s->spread.used)
+        return false;
+    dt_spread_turn(&s->spread, &s->map, s->me, s->n);
+    if (somebody_here_is_behind(s, target))
+        return false;
+    for (int i = 0; i < GLANCES; i++) {
+        if (has_reached(s, peer, target))
+            return true;
+        relax();
+    }
+    return false;
+}
+
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     for (uint64_t tries = 0; !has_reached(s, peer, target); tries++) {
@@ -303,6 +334,8 @@ static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 
         if (r != DT_OK)
             return r;
+        if (tries == 0 && glances(s, peer, target))
+            break;
         if (!pauses(s, tries))
             sleep_for(s, peer, target);
     }

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "runtime/host/cma.h"
+#include "runtime/host/spread.h"
 #include "runtime/host/stream.h"
 #include "runtime/host/trouble.h"
 #include "runtime/recorder.h"
@@ -42,6 +43,7 @@ struct dt_shm {
     uint64_t spins;                 /* what a wait may spend before it sleeps */
     uint64_t yields;
     uint64_t yields_alone;   /* in all, of a rank that shares its CPU with nobody at the moment */
+    struct dt_spread spread;
     enum dt_cma_reach reach; /* the memory of those that a call needs */
     size_t small;            /* bytes, up to which everybody folds all of a reduction */
     size_t direct_fold;  /* bytes from which ranks fold in each other's memory; 0: not known yet */

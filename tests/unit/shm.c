@@ -100,6 +100,8 @@ static void *rank(void *arg)
         seat->bad = "yields";
     if (s.yields_alone != (seat->cpus == RANKS - 1 ? dt_tuning_builtin.shm_yields : 0))
         seat->bad = "yields of who is alone";
+    if (s.spread.used != (seat->cpus <= RANKS / 2))
+        seat->bad = "whether ranks are spread";
     if ((s.direct_fold == 0) != (seat->cpus >= RANKS - 1))
         seat->bad = "whether there is a trial";
     if (seat->forbidden && !forbid(SYS_membarrier, EPERM))

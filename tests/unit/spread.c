@@ -1,0 +1,138 @@
+/* Which rank of a CPU that has too many goes where, and that it does. */
+#include "tests/unit/unit.h"
+
+#include <string.h>
+
+#include "runtime/host/spread.h"
+
+enum { MOST = 8, STAYS = -1, OFTEN = 64 };
+
+static cpu_set_t set_of(const char *cpus)
+{
+    cpu_set_t set;
+
+    CPU_ZERO(&set);
+    for (; *cpus; cpus++)
+        CPU_SET(*cpus - '0', &set);
+    return set;
+}
+
+static const struct {
+    uint32_t cpus[MOST]; /* 1 + each rank's */
+    uint32_t n;
+    uint32_t me;
+    const char *allowed;
+    int goal;
+} cases[] = {
+    { { 1, 1, 1, 2 }, 4, 2, "01", 1 },
+    { { 1, 1, 1, 2 }, 4, 1, "01", STAYS }, /* the last one goes */
+    { { 1, 1, 1, 2 }, 4, 3, "01", STAYS },
+    { { 2, 1, 2, 2 }, 4, 3, "01", 0 },
+    { { 1, 1, 2, 2 }, 4, 1, "01", STAYS },
+    { { 1, 1, 1, 2, 2 }, 5, 2, "01", STAYS }, /* it would be no better */
+    { { 1, 1, 1, 1 }, 4, 3, "01", 1 },
+    { { 1, 1, 1, 1 }, 4, 3, "0", STAYS }, /* bound */
+    { { 1, 1, 1, 2 }, 4, 2, "05", 5 },
+    { { 1, 1, 1, 2 }, 4, 2, "", STAYS },
+    { { 1, 1, 1, 2, 2 }, 5, 2, "012", 2 }, /* to the one with the fewest */
+    { { 1, 0, 1, 1 }, 4, 3, "01", STAYS }, /* one has not shown its own */
+    { { 1, 1, 1, 0 }, 4, 3, "01", STAYS },
+    { { 1, 1, 1, CPU_SETSIZE + 1 }, 4, 2, "01", STAYS },
+    { { CPU_SETSIZE, CPU_SETSIZE, CPU_SETSIZE, 1 }, 4, 2, "01", 1 },
+    { { 1, 1, 1, UINT32_MAX }, 4, 2, "01", STAYS },
+};
+
+static void the_last_goes_where_it_is_better(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const cpu_set_t allowed = set_of(cases[i].allowed);
+
+        if (dt_spread_goal(cases[i].cpus, cases[i].n, cases[i].me, &allowed) != cases[i].goal)
+            fail_msg("case %zu", i);
+    }
+}
+
+static cpu_set_t before;
+
+static int remember(void **state)
+{
+    (void)state;
+    return sched_getaffinity(0, sizeof before, &before);
+}
+
+static int restore(void **state)
+{
+    (void)state;
+    return sched_setaffinity(0, sizeof before, &before);
+}
+
+static int first_of(const cpu_set_t *set, int from)
+{
+    while (from < CPU_SETSIZE && !CPU_ISSET(from, set))
+        from++;
+    return from;
+}
+
+/* Three others say that they are on the first CPU, and none is on the second. Whether this one is
+ * on the first, or the kernel has already moved it, the second is where it is in the end. */
+static void it_goes_and_may_return(void **state)
+{
+    struct dt_hostshm_rank ranks[4];
+    const struct dt_hostshm map = { .ranks = ranks, .local_size = 4 };
+    int one = first_of(&before, 0), other = first_of(&before, one + 1);
+    struct dt_spread p;
+    cpu_set_t both, after;
+
+    (void)state;
+    if (other >= CPU_SETSIZE)
+        skip(); /* needs two CPUs */
+    memset(ranks, 0, sizeof ranks);
+    for (int i = 0; i < 3; i++)
+        atomic_store(&ranks[i].cpu, (uint32_t)one + 1);
+    CPU_ZERO(&both);
+    CPU_SET(one, &both);
+    assert_int_equal(sched_setaffinity(0, sizeof both, &both), 0);
+    CPU_SET(other, &both);
+    assert_int_equal(sched_setaffinity(0, sizeof both, &both), 0);
+    dt_spread_start(&p, true);
+    for (int i = 0; i < OFTEN; i++)
+        dt_spread_turn(&p, &map, 3, 4);
+    assert_int_equal(atomic_load(&ranks[3].cpu), other + 1);
+    assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+    assert_true(CPU_EQUAL(&after, &both));
+}
+
+static void it_shows_where_it_is(void **state)
+{
+    struct dt_hostshm_rank ranks[2];
+    const struct dt_hostshm map = { .ranks = ranks, .local_size = 2 };
+    int cpu = first_of(&before, 0);
+    struct dt_spread p;
+    cpu_set_t one;
+
+    (void)state;
+    memset(ranks, 0, sizeof ranks);
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    dt_spread_start(&p, true);
+    dt_spread_turn(&p, &map, 1, 2);
+    assert_int_equal(atomic_load(&ranks[1].cpu), cpu + 1);
+    assert_false(dt_spread_is_here(&p, &map, 0));
+    atomic_store(&ranks[0].cpu, (uint32_t)cpu + 1);
+    assert_true(dt_spread_is_here(&p, &map, 0));
+    atomic_store(&ranks[0].cpu, (uint32_t)cpu + 2);
+    assert_false(dt_spread_is_here(&p, &map, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_goes_where_it_is_better),
+        cmocka_unit_test_setup_teardown(it_goes_and_may_return, remember, restore),
+        cmocka_unit_test_setup_teardown(it_shows_where_it_is, remember, restore),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
