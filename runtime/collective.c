@@ -411,26 +411,32 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
 
 /* ---- Adasum ---- */
 
-/* What a rank works on: its slice of everybody's vector, and what all slices come to. */
+enum { WEIGHED_FEW = 8 * 1024 }; /* bytes of all vectors: up to here everybody weighs all of them */
+
+/* What a rank works on: a slice of everybody's vector, or all of them. */
 struct weighing {
-    size_t *counts; /* of everybody's slice */
+    bool all;
+    size_t *counts; /* of everybody's slice, or vector */
     uint8_t *vectors;
-    double *products;
-    double *weights; /* behind them */
+    double *weights;
+    struct dt_adasum_products *products;
 };
 
 static bool weighing_make(struct weighing *w, const struct dt_comm *c, const struct dt_call *call)
 {
-    size_t n = (size_t)c->size, products = dt_adasum_products(n);
+    size_t n = (size_t)c->size, size = dt_dtype_size((dt_dtype_t)call->dtype);
 
+    w->all = call->count * size <= WEIGHED_FEW / n;
     w->counts = calloc(n, sizeof *w->counts);
-    w->products = calloc(products + n, sizeof *w->products);
-    if (!w->counts || !w->products)
+    w->weights = calloc(n, sizeof *w->weights);
+    w->products = calloc(n / 2, sizeof *w->products);
+    if (!w->counts || !w->weights || !w->products)
         return false;
-    for (size_t i = 0; i < n; i++)
-        w->counts[i] = call->count / n + (i < call->count % n);
-    w->weights = w->products + products;
-    w->vectors = malloc(n * w->counts[c->rank] * dt_dtype_size((dt_dtype_t)call->dtype) + 1);
+    for (size_t i = 0; i < n; i++) {
+        w->counts[i] = w->all ? call->count : call->count / n + (i < call->count % n);
+        w->weights[i] = 1;
+    }
+    w->vectors = malloc(n * w->counts[c->rank] * size + 1);
     return w->vectors != NULL;
 }
 
@@ -438,52 +444,56 @@ static void weighing_free(struct weighing *w)
 {
     free(w->counts);
     free(w->vectors);
+    free(w->weights);
     free(w->products);
 }
 
-/* All ranks have the same sums of products, and so the same weights. */
+/* All ranks have the same products, and so the same weights. */
 static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const struct dt_adasum *a,
                          const struct weighing *w)
 {
     struct dt_call sum = *call;
-    dt_result_t r;
+    dt_result_t r = DT_OK;
 
-    sum.count = dt_adasum_products(a->n);
     sum.dtype = DT_F64;
     sum.op = DT_SUM;
-    dt_adasum_multiply(a, w->products);
-    r = fold(c, &sum, NULL, w->products, w->products);
-    if (r == DT_OK)
-        dt_adasum_weigh(w->products, a->n, w->weights);
+    for (size_t width = 1; width < a->n && r == DT_OK; width *= 2) {
+        sum.count = a->n / 2 / width * (sizeof *w->products / sizeof(double));
+        dt_adasum_multiply(a, w->weights, width, w->products);
+        if (!w->all)
+            r = fold(c, &sum, NULL, w->products, w->products);
+        dt_adasum_weigh(w->products, a->n, width, w->weights);
+    }
     return r;
 }
 
 /* "in" has been given to all when it may be written over. */
-static dt_result_t slice_and_weigh(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                   void *out, const struct weighing *w)
+static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                    void *out, const struct weighing *w)
 {
-    const struct dt_blocks slices = dt_blocks_of(w->counts);
+    const struct dt_blocks blocks = dt_blocks_of(w->counts);
     const struct dt_blocks mine = dt_blocks_each(w->counts[c->rank]);
     const struct dt_adasum a = { .vectors = w->vectors,
                                  .n = (size_t)c->size,
                                  .count = mine.each,
                                  .dtype = (dt_dtype_t)call->dtype };
-    uint8_t *place = (uint8_t *)out + dt_blocks_bytes(&slices, c->rank, a.dtype);
-    dt_result_t r = dt_parcels_all_to_all(c, call, in, &slices, w->vectors, &mine);
+    uint8_t *place = (uint8_t *)out + (w->all ? 0 : dt_blocks_bytes(&blocks, c->rank, a.dtype));
+    dt_result_t r = w->all ? all_gather(c, call, in, w->vectors, &blocks)
+                           : dt_parcels_all_to_all(c, call, in, &blocks, w->vectors, &mine);
 
     if (r == DT_OK)
         r = weigh(c, call, &a, w);
     if (r != DT_OK)
         return r;
     dt_adasum_combine(&a, w->weights, place);
-    return all_gather(c, call, place, out, &slices);
+    return w->all ? DT_OK : all_gather(c, call, place, out, &blocks);
 }
 
 static dt_result_t adasum(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
 {
     struct weighing w = { 0 };
     dt_result_t r =
-        weighing_make(&w, c, call) ? slice_and_weigh(c, call, in, out, &w) : dt_comm_no_memory(c);
+        weighing_make(&w, c, call) ? gather_and_weigh(c, call, in, out, &w) : dt_comm_no_memory(c);
 
     weighing_free(&w);
     return r;

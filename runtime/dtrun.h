@@ -220,7 +220,7 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * their number is a power of two. One call is for one vector, such as the gradient of one layer:
  * reduces, reduce-scatters and buckets do not have it. For floats in host memory; computed in f64
  * and rounded once (f64 itself: for each rank). One NaN or infinity, or f64 whose squares are
- * infinite, makes NaNs of all. It takes as much memory again, and 8 bytes for each pair of ranks.
+ * infinite, makes NaNs of all. It takes as much memory again (of a few KiB: as all ranks' take).
  * DT_ERR_ARG: another type, number of ranks, or call. DT_ERR_UNSUPPORTED: device memory.
  *
  * All ranks have the same bytes, and every run with the same placement of ranks on hosts has the

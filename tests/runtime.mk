@@ -183,7 +183,7 @@ tests_unit_tuning_SOURCES = tests/unit/tuning.c tests/unit/rankcheck.h
 tests_unit_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_tuning_LDADD = $(TESTJOB_LIBS)
 tests_unit_adasum_SOURCES = tests/unit/adasum.c tests/unit/reference.c tests/unit/reference.h \
-	tests/unit/rankcheck.h
+	tests/unit/weighed.c tests/unit/weighed.h tests/unit/rankcheck.h
 tests_unit_adasum_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_adasum_LDADD = $(TESTJOB_LIBS) -lm
 

@@ -7,13 +7,12 @@
 #include "runtime/host/least.h"
 #include "runtime/host/wireformat.h"
 
-enum {
-    BLOCK = 256, /* elements, in the caches for all that they are multiplied by */
-    ROWS = 8,    /* vectors that are multiplied by another one at a time */
-};
+enum { BLOCK = 256 }; /* elements, in the caches for all that is done to them */
 
 typedef double pair __attribute__((vector_size(16)));
 
+/* What is done to one is done to all of it, for loops to have no rest: zeros are behind its last
+ * element. */
 union block {
     double at[BLOCK];
     pair pairs[BLOCK / 2];
@@ -26,29 +25,36 @@ static enum dt_wireformat format_of(dt_dtype_t dtype)
     return dtype == DT_F16 ? DT_FORMAT_F16 : DT_FORMAT_BF16;
 }
 
-/* Elements from "first" on of vector i, and zeros behind the last. Returns how many there are. */
-static size_t widen(const struct dt_adasum *a, size_t i, size_t first, union block *b)
+static size_t count_from(const struct dt_adasum *a, size_t first)
 {
-    size_t count = dt_least(a->count - first, BLOCK);
-    const uint8_t *from =
-        (const uint8_t *)a->vectors + (i * a->count + first) * dt_dtype_size(a->dtype);
-    float floats[BLOCK];
-
-    if (a->dtype == DT_F64)
-        memcpy(b->at, from, count * sizeof *b->at);
-    else if (a->dtype == DT_F32)
-        memcpy(floats, from, count * sizeof *floats);
-    else
-        dt_wireformat_unpack(format_of(a->dtype), floats, from, count, 0);
-    for (size_t k = 0; k < count && a->dtype != DT_F64; k++)
-        b->at[k] = (double)floats[k];
-    memset(b->at + count, 0, (BLOCK - count) * sizeof *b->at);
-    return count;
+    return dt_least(a->count - first, BLOCK);
 }
 
-static double one_nan(double v)
+/* Elements from "first" on of vector i. */
+static void widen(const struct dt_adasum *a, size_t i, size_t first, union block *b)
 {
-    return isnan(v) ? (double)NAN : v;
+    size_t count = count_from(a, first), size = dt_dtype_size(a->dtype);
+    const uint8_t *from = (const uint8_t *)a->vectors + (i * a->count + first) * size;
+    float floats[BLOCK];
+
+    if (a->dtype == DT_F64) {
+        memcpy(b->at, from, count * size);
+        memset(b->at + count, 0, (BLOCK - count) * size);
+        return;
+    }
+    if (a->dtype == DT_F32)
+        memcpy(floats, from, count * size);
+    else
+        dt_wireformat_unpack(format_of(a->dtype), floats, from, count, 0);
+    memset(floats + count, 0, (BLOCK - count) * sizeof *floats);
+    for (size_t k = 0; k < BLOCK; k++)
+        b->at[k] = (double)floats[k];
+}
+
+static void make_one_nan(union block *b)
+{
+    for (size_t k = 0; k < BLOCK; k++)
+        b->at[k] = b->at[k] == b->at[k] ? b->at[k] : (double)NAN;
 }
 
 /* To the neighbour with an odd last bit, if v lies between two: so that to round again, to the
@@ -60,26 +66,63 @@ static float round_to_odd(double v)
     uint32_t bits;
 
     memcpy(&bits, &f, sizeof bits);
-    if (!isnan(v) && (double)f != v && bits % 2 == 0)
-        bits += fabs((double)f) < fabs(v) ? 1 : -1U;
+    bits -= fabs((double)f) > fabs(v);
+    bits |= (double)f != v;
     memcpy(&f, &bits, sizeof f);
     return f;
 }
 
-static void narrow(uint8_t *to, const double *from, size_t count, dt_dtype_t dtype)
+static void narrow(uint8_t *to, const union block *b, size_t count, dt_dtype_t dtype)
 {
     float floats[BLOCK];
 
     if (dtype == DT_F64) {
-        memcpy(to, from, count * sizeof *from);
-        return;
-    }
-    for (size_t k = 0; k < count; k++)
-        floats[k] = dtype == DT_F32 ? (float)from[k] : round_to_odd(from[k]);
-    if (dtype == DT_F32)
+        memcpy(to, b->at, count * sizeof *b->at);
+    } else if (dtype == DT_F32) {
+        for (size_t k = 0; k < BLOCK; k++)
+            floats[k] = (float)b->at[k];
         memcpy(to, floats, count * sizeof *floats);
-    else
+    } else {
+        for (size_t k = 0; k < BLOCK; k++)
+            floats[k] = round_to_odd(b->at[k]);
         dt_wireformat_pack(format_of(dtype), to, floats, count, 0);
+    }
+}
+
+/* ---- sums ---- */
+
+/* Vectors that have been combined, or are to be. */
+struct group {
+    size_t from;
+    size_t n;
+};
+
+/* Elements from "first" on of what has come of a group. */
+static void add_up(const struct dt_adasum *a, const double *weights, struct group g, size_t first,
+                   union block *sum)
+{
+    union block next;
+
+    widen(a, g.from, first, sum);
+    for (size_t k = 0; k < BLOCK / 2; k++)
+        sum->pairs[k] *= weights[g.from];
+    for (size_t i = g.from + 1; i < g.from + g.n; i++) {
+        widen(a, i, first, &next);
+        for (size_t k = 0; k < BLOCK / 2; k++)
+            sum->pairs[k] += weights[i] * next.pairs[k];
+    }
+}
+
+void dt_adasum_combine(const struct dt_adasum *a, const double *weights, void *dst)
+{
+    size_t size = dt_dtype_size(a->dtype);
+    union block sum;
+
+    for (size_t first = 0; first < a->count; first += BLOCK) {
+        add_up(a, weights, (struct group){ 0, a->n }, first, &sum);
+        make_one_nan(&sum);
+        narrow((uint8_t *)dst + first * size, &sum, count_from(a, first), a->dtype);
+    }
 }
 
 /* ---- products ---- */
@@ -99,61 +142,31 @@ static double multiply(const union block *x, const union block *y)
     return a[0] + a[1];
 }
 
-/* By themselves, and by all that come before them. */
-static void multiply_rows(const struct dt_adasum *a, size_t row, size_t first, double *products)
+void dt_adasum_multiply(const struct dt_adasum *a, const double *weights, size_t width,
+                        struct dt_adasum_products *products)
 {
-    size_t end = dt_least(row + ROWS, a->n);
-    union block rows[ROWS], other;
+    size_t pairs = a->n / 2 / width;
+    union block x, y;
 
-    for (size_t i = row; i < end; i++)
-        widen(a, i, first, &rows[i - row]);
-    for (size_t j = 0; j < end; j++) {
-        if (j < row)
-            widen(a, j, first, &other);
-        for (size_t i = j < row ? row : j; i < end; i++)
-            products[dt_adasum_product(i, j)] +=
-                multiply(&rows[i - row], j < row ? &other : &rows[j - row]);
-    }
-}
-
-void dt_adasum_multiply(const struct dt_adasum *a, double *products)
-{
-    memset(products, 0, dt_adasum_products(a->n) * sizeof *products);
+    memset(products, 0, pairs * sizeof *products);
     for (size_t first = 0; first < a->count; first += BLOCK) {
-        for (size_t row = 0; row < a->n; row += ROWS)
-            multiply_rows(a, row, first, products);
+        for (size_t i = 0; i < pairs; i++) {
+            add_up(a, weights, (struct group){ 2 * i * width, width }, first, &x);
+            add_up(a, weights, (struct group){ (2 * i + 1) * width, width }, first, &y);
+            products[i].aa += multiply(&x, &x);
+            products[i].ab += multiply(&x, &y);
+            products[i].bb += multiply(&y, &y);
+        }
     }
 }
 
 /* ---- weights ---- */
 
-/* What has come of the vectors from "from" on. */
-struct group {
-    size_t from;
-    size_t n;
-};
-
-static double product_of(const double *products, const double *weights, struct group a,
-                         struct group b)
-{
-    double sum = 0;
-
-    for (size_t i = a.from; i < a.from + a.n; i++) {
-        for (size_t j = b.from; j < b.from + b.n; j++) {
-            size_t at = i > j ? dt_adasum_product(i, j) : dt_adasum_product(j, i);
-
-            sum += weights[i] * weights[j] * products[at];
-        }
-    }
-    return sum;
-}
-
-/* Where combined vectors cancel each other, rounding may leave a square below 0. */
 static double factor(double square, double product)
 {
     if (!isfinite(square))
         return (double)NAN;
-    return square <= 0 ? 1 : 1 - product / (2 * square);
+    return square == 0 ? 1 : 1 - product / (2 * square);
 }
 
 static void multiply_by(double *weights, struct group g, double by)
@@ -162,46 +175,13 @@ static void multiply_by(double *weights, struct group g, double by)
         weights[i] *= by;
 }
 
-static void combine_two(const double *products, double *weights, struct group a, struct group b)
+void dt_adasum_weigh(const struct dt_adasum_products *products, size_t n, size_t width,
+                     double *weights)
 {
-    double aa = product_of(products, weights, a, a);
-    double ab = product_of(products, weights, a, b);
-    double bb = product_of(products, weights, b, b);
+    for (size_t i = 0; i < n / 2 / width; i++) {
+        const struct dt_adasum_products *p = &products[i];
 
-    multiply_by(weights, a, factor(aa, ab));
-    multiply_by(weights, b, factor(bb, ab));
-}
-
-void dt_adasum_weigh(const double *products, size_t n, double *weights)
-{
-    for (size_t i = 0; i < n; i++)
-        weights[i] = 1;
-    for (size_t width = 1; width < n; width *= 2) {
-        for (size_t i = 0; i < n; i += 2 * width)
-            combine_two(products, weights, (struct group){ i, width },
-                        (struct group){ i + width, width });
-    }
-}
-
-/* ---- the sum ---- */
-
-void dt_adasum_combine(const struct dt_adasum *a, const double *weights, void *dst)
-{
-    size_t size = dt_dtype_size(a->dtype);
-
-    for (size_t first = 0; first < a->count; first += BLOCK) {
-        union block sum, next;
-        size_t count = widen(a, 0, first, &sum);
-
-        for (size_t k = 0; k < count; k++)
-            sum.at[k] *= weights[0];
-        for (size_t i = 1; i < a->n; i++) {
-            widen(a, i, first, &next);
-            for (size_t k = 0; k < count; k++)
-                sum.at[k] += weights[i] * next.at[k];
-        }
-        for (size_t k = 0; k < count; k++)
-            sum.at[k] = one_nan(sum.at[k]);
-        narrow((uint8_t *)dst + first * size, sum.at, count, a->dtype);
+        multiply_by(weights, (struct group){ 2 * i * width, width }, factor(p->aa, p->ab));
+        multiply_by(weights, (struct group){ (2 * i + 1) * width, width }, factor(p->bb, p->ab));
     }
 }

@@ -7,11 +7,11 @@
  * neighbours are combined first, then what has come of these with what has come of their
  * neighbours, and so on: their number is a power of two.
  *
- * In the end each vector has been multiplied by some number, its weight. The weights follow from
- * the products of the vectors with each other, so that a slice of all vectors is enough to work on.
- * All is computed in f64, in a fixed order, by the same instructions on every processor. A NaN, an
- * infinity, or f64 whose squares are infinite, make NaNs of everything. Pure; vectors need no
- * alignment. */
+ * In the end each vector has been multiplied by some number, its weight, which begins as 1. Only
+ * weights are kept from step to step: what has come of some vectors is added up anew where it is
+ * needed, in f64, so that rounding to the type comes once, in the end. All is done in a fixed
+ * order, by the same instructions on every processor. A NaN, an infinity, or f64 whose squares are
+ * infinite, make NaNs of everything. Pure; vectors need no alignment. */
 #ifndef DT_HOST_ADASUM_H
 #define DT_HOST_ADASUM_H
 
@@ -27,22 +27,20 @@ struct dt_adasum {
     dt_dtype_t dtype;
 };
 
-/* Products of n vectors with themselves and each other; products[dt_adasum_product(i, j)] is that
- * of i and j, where j is not above i. */
-static inline size_t dt_adasum_product(size_t i, size_t j)
-{
-    return i * (i + 1) / 2 + j;
-}
+/* Of two vectors with themselves and each other. */
+struct dt_adasum_products {
+    double aa;
+    double ab;
+    double bb;
+};
 
-static inline size_t dt_adasum_products(size_t n)
-{
-    return dt_adasum_product(n, 0);
-}
-
-/* Those of slices add up to those of the vectors. */
-void dt_adasum_multiply(const struct dt_adasum *a, double *products);
-/* Of n vectors. One that is zero, as others may become that cancel each other, changes nothing. */
-void dt_adasum_weigh(const double *products, size_t n, double *weights);
+/* A step combines each two neighbours of what has come of "width" vectors each: 1, then 2, 4 ...
+ * n / 2. Their products, n / 2 / width of them, of slices add up to those of the vectors. */
+void dt_adasum_multiply(const struct dt_adasum *a, const double *weights, size_t width,
+                        struct dt_adasum_products *products);
+/* What such a step makes of n weights. What is zero changes nothing. */
+void dt_adasum_weigh(const struct dt_adasum_products *products, size_t n, size_t width,
+                     double *weights);
 /* The sum of all, with weights. Rounded once, to the nearest, ties to even (f64: for each vector);
  * a NaN is always the same one. dst is none of the vectors. */
 void dt_adasum_combine(const struct dt_adasum *a, const double *weights, void *dst);

@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/dtype.h"
 #include "runtime/host/adasum.h"
-#include "runtime/host/wireformat.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/reference.h"
 #include "tests/unit/testjob.h"
+#include "tests/unit/weighed.h"
 
 enum { VECTORS = 32, MOST = 70001 };
 
@@ -23,43 +24,7 @@ static const dt_dtype_t types[] = { DT_F16, DT_BF16, DT_F32, DT_F64 };
 
 enum { TYPES = sizeof types / sizeof *types };
 
-/* ---- elements ---- */
-
-static enum dt_wireformat format_of(dt_dtype_t t)
-{
-    return t == DT_F16 ? DT_FORMAT_F16 : DT_FORMAT_BF16;
-}
-
-/* v has so few bits that every type has it. */
-static void put(void *buf, size_t i, dt_dtype_t t, double v)
-{
-    size_t size = dt_dtype_size(t);
-    float f = (float)v;
-
-    if (t == DT_F64)
-        memcpy((char *)buf + i * size, &v, size);
-    else if (t == DT_F32)
-        memcpy((char *)buf + i * size, &f, size);
-    else
-        dt_wireformat_pack(format_of(t), (char *)buf + i * size, &f, 1, 0);
-}
-
-static double get(const void *buf, size_t i, dt_dtype_t t)
-{
-    size_t size = dt_dtype_size(t);
-    double d;
-    float f;
-
-    if (t == DT_F64) {
-        memcpy(&d, (const char *)buf + i * size, size);
-        return d;
-    }
-    if (t == DT_F32)
-        memcpy(&f, (const char *)buf + i * size, size);
-    else
-        dt_wireformat_unpack(format_of(t), &f, (const char *)buf + i * size, 1, 0);
-    return (double)f;
-}
+/* ---- inputs ---- */
 
 /* Vectors have something in common, and something of their own. */
 static double value(size_t vector, size_t i)
@@ -70,46 +35,22 @@ static double value(size_t vector, size_t i)
     return (common + own) / 8.0;
 }
 
-/* ---- the definition ---- */
-
-static long double product(const long double *a, const long double *b, size_t count)
-{
-    long double p = 0;
-
-    for (size_t i = 0; i < count; i++)
-        p += a[i] * b[i];
-    return p;
-}
-
-static void combine(long double *a, const long double *b, size_t count)
-{
-    long double ab = product(a, b, count), aa = product(a, a, count), bb = product(b, b, count);
-    long double of_a = aa == 0 ? 1 : 1 - ab / (2 * aa), of_b = bb == 0 ? 1 : 1 - ab / (2 * bb);
-
-    for (size_t i = 0; i < count; i++)
-        a[i] = of_a * a[i] + of_b * b[i];
-}
-
-/* What comes of all stands in the first one. */
-static void combine_all(long double *const *v, size_t n, size_t count)
-{
-    for (size_t width = 1; width < n; width *= 2) {
-        for (size_t i = 0; i < n; i += 2 * width)
-            combine(v[i], v[i + width], count);
-    }
-}
-
 /* ---- arithmetic ---- */
 
-static double products[VECTORS * (VECTORS + 1) / 2], weights[VECTORS];
+static double weights[VECTORS];
 
 /* Of vectors that stand one after the other. */
 static void weigh(const double *vectors, size_t n, size_t count)
 {
     const struct dt_adasum a = { vectors, n, count, DT_F64 };
+    struct dt_adasum_products products[VECTORS / 2];
 
-    dt_adasum_multiply(&a, products);
-    dt_adasum_weigh(products, n, weights);
+    for (size_t i = 0; i < n; i++)
+        weights[i] = 1;
+    for (size_t width = 1; width < n; width *= 2) {
+        dt_adasum_multiply(&a, weights, width, products);
+        dt_adasum_weigh(products, n, width, weights);
+    }
 }
 
 static void orthogonal_vectors_are_added(void **state)
@@ -185,7 +126,7 @@ static void assert_combines(size_t n, size_t count)
         for (size_t k = 0; k < count; k++)
             want[i][k] = v[i * count + k] = random_of(i, k);
     }
-    combine_all(want, n, count);
+    weighed_combine(want, n, count);
     weigh(v, n, count);
     dt_adasum_combine(&a, weights, got);
     for (size_t k = 0; k < count; k++)
@@ -207,6 +148,31 @@ static void vectors_come_to_what_pairs_of_them_come_to(void **state)
         for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
             assert_combines(n, counts[i]);
     }
+}
+
+/* Of the first two hardly anything is left, which nevertheless has weight beside the others. */
+static void what_cancels_leaves_what_it_leaves(void **state)
+{
+    enum { COUNT = 300 };
+    static double v[4 * COUNT], got[COUNT];
+    static long double room[4][COUNT];
+    long double *const want[] = { room[0], room[1], room[2], room[3] };
+    const struct dt_adasum a = { v, 4, COUNT, DT_F64 };
+
+    (void)state;
+    for (size_t k = 0; k < COUNT; k++) {
+        v[k] = value(0, k);
+        v[COUNT + k] = 0x1p-30 * value(2, k) - value(0, k);
+        v[2 * COUNT + k] = value(2, k);
+        v[3 * COUNT + k] = value(3, k);
+        for (size_t i = 0; i < 4; i++)
+            room[i][k] = v[i * COUNT + k];
+    }
+    weighed_combine(want, 4, COUNT);
+    weigh(v, 4, COUNT);
+    dt_adasum_combine(&a, weights, got);
+    for (size_t k = 0; k < COUNT; k++)
+        assert_true(fabsl(got[k] - room[0][k]) <= 1e-5L);
 }
 
 static void one_number_that_is_none_makes_all_of_them_nan(void **state)
@@ -250,14 +216,14 @@ static void halves_are_rounded_once(void **state)
                 const struct dt_adasum a = { v, 2, 1, t };
                 double below = 1 + odd * last, half = last / 2;
 
-                put(v, 0, t, sign);
-                put(v, 1, t, sign);
+                weighed_put(v, 0, t, sign);
+                weighed_put(v, 1, t, sign);
                 dt_adasum_combine(&a, (const double[]){ below, half * (1 + 0x1p-30) }, &got);
-                assert_true(get(&got, 0, t) == sign * (below + last));
+                assert_true(weighed_get(&got, 0, t) == sign * (below + last));
                 dt_adasum_combine(&a, (const double[]){ below, half * (1 - 0x1p-30) }, &got);
-                assert_true(get(&got, 0, t) == sign * below);
+                assert_true(weighed_get(&got, 0, t) == sign * below);
                 dt_adasum_combine(&a, (const double[]){ below, half }, &got);
-                assert_true(get(&got, 0, t) == sign * (below + odd * last));
+                assert_true(weighed_get(&got, 0, t) == sign * (below + odd * last));
             }
         }
     }
@@ -273,10 +239,10 @@ static void halves_reach_from_zero_to_infinity(void **state)
         const struct dt_adasum a = { v, 1, 4, types[i] };
 
         for (size_t k = 0; k < 4; k++)
-            put(v, k, types[i], k % 2 ? -1 : 1);
+            weighed_put(v, k, types[i], k % 2 ? -1 : 1);
         dt_adasum_combine(&a, (const double[]){ 1e300 }, got);
         for (size_t k = 0; k < 4; k++)
-            assert_true(get(got, k, types[i]) == (k % 2 ? -INFINITY : INFINITY));
+            assert_true(weighed_get(got, k, types[i]) == (k % 2 ? -INFINITY : INFINITY));
         dt_adasum_combine(&a, (const double[]){ 1e-300 }, got);
         for (size_t k = 0; k < 4; k++)
             assert_int_equal(got[k], k % 2 ? 0x8000 : 0);
@@ -354,7 +320,7 @@ static int weigh_among(dt_comm_t *comm, enum manner how, size_t count, dt_dtype_
     size_t bytes = count * dt_dtype_size(t);
 
     for (size_t i = 0; i < count; i++)
-        put(how == IN_PLACE ? out : in, i, t, v((size_t)dt_comm_rank(comm), i));
+        weighed_put(how == IN_PLACE ? out : in, i, t, v((size_t)dt_comm_rank(comm), i));
     memcpy(before, in_room, ROOM);
     NEED(reduce(comm, how, in, out, count, t) == DT_OK);
     NEED(memcmp(before, in_room, ROOM) == 0 && is_kept(out_room, bytes));
@@ -390,7 +356,7 @@ static long double *reference_of(size_t n, size_t count)
         for (size_t k = 0; k < count; k++)
             v[i][k] = value(i, k);
     }
-    combine_all(v, n, count);
+    weighed_combine(v, n, count);
     return v[0];
 }
 
@@ -410,7 +376,7 @@ static int is_as_defined(dt_comm_t *comm, enum manner how, size_t count, dt_dtyp
 {
     NEED(weigh_among(comm, how, count, t, value) == 0);
     for (size_t i = 0; i < count; i++)
-        NEED(fabsl(get(result(), i, t) - want[i]) <= error_of(t, want[i]));
+        NEED(fabsl(weighed_get(result(), i, t) - want[i]) <= error_of(t, want[i]));
     return are_alike(comm, count * dt_dtype_size(t));
 }
 
@@ -472,7 +438,7 @@ static int sums_and_averages(int rank, void *arg)
 
         NEED(weigh_among(DT_WORLD, IN_PLACE, COUNT, t, k < TYPES ? alone : equal) == 0);
         for (size_t i = 0; i < COUNT; i++)
-            NEED(get(result(), i, t) == equal(0, i));
+            NEED(weighed_get(result(), i, t) == equal(0, i));
     }
     NEED(dt_finalize() == DT_OK);
     return 0;
@@ -497,11 +463,12 @@ static int mapped(int rank, void *arg)
     NEED(dt_mem_alloc(DT_WORLD, MOST * sizeof(float), &out) == DT_OK);
     for (int place = 0; place < 2; place++) {
         for (size_t i = 0; i < MOST; i++)
-            put(in, i, DT_F32, value((size_t)rank, i));
+            weighed_put(in, i, DT_F32, value((size_t)rank, i));
         NEED(reduce(DT_WORLD, place ? IN_PLACE : APART, in, place ? in : out, MOST, DT_F32) ==
              DT_OK);
         for (size_t i = 0; i < MOST; i++)
-            NEED(fabsl(get(place ? in : out, i, DT_F32) - want[i]) <= error_of(DT_F32, want[i]));
+            NEED(fabsl(weighed_get(place ? in : out, i, DT_F32) - want[i]) <=
+                 error_of(DT_F32, want[i]));
     }
     NEED(dt_finalize() == DT_OK);
     return 0;
@@ -525,7 +492,7 @@ static int uneven(int rank, void *arg)
         for (size_t i = 0; i < TYPES; i++) {
             NEED(weigh_among(DT_WORLD, APART, 300, types[i], value) == 0);
             for (size_t k = 0; k < 300; k++)
-                NEED(get(result(), k, types[i]) == value(1, k));
+                NEED(weighed_get(result(), k, types[i]) == value(1, k));
         }
     }
     NEED(dt_join(DT_WORLD, NULL) == DT_OK);
@@ -612,21 +579,29 @@ static void other_calls_and_types_are_refused(void **state)
     assert_int_equal(testjob_pass_all(two, other_calls), 0);
 }
 
-/* One rank means something else than the others. */
-static int quarrel(int rank, size_t count, dt_op_t other)
+struct meaning {
+    size_t count;
+    dt_op_t op;
+};
+
+static bool is_told(struct meaning m)
 {
-    char odd[64], others[64];
+    char text[64];
+
+    snprintf(text, sizeof text, "all-reduce of %zu f32 (%s)", m.count, dt_op_name(m.op));
+    return strstr(dt_last_error(), text);
+}
+
+/* One rank means something else than the others. */
+static int quarrel(int rank, struct meaning odd, struct meaning others)
+{
+    struct meaning mine = rank == 1 ? odd : others;
     dt_comm_t *comm;
 
-    snprintf(odd, sizeof odd, "all-reduce of %zu f32 (%s)", count,
-             other == DT_SUM ? "sum" : "adasum");
-    snprintf(others, sizeof others, "all-reduce of %zu f32 (%s)", count,
-             other == DT_SUM ? "adasum" : "sum");
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     NEED(dt_barrier(DT_WORLD) == DT_OK);
-    NEED(dt_all_reduce(comm, in_room, out_room, count, DT_F32,
-                       (rank == 1) == (other == DT_SUM) ? DT_SUM : DT_ADASUM) == DT_ERR_MISMATCH);
-    NEED(strstr(dt_last_error(), odd) && strstr(dt_last_error(), others));
+    NEED(dt_all_reduce(comm, in_room, out_room, mine.count, DT_F32, mine.op) == DT_ERR_MISMATCH);
+    NEED(is_told(odd) && is_told(others));
     NEED(dt_comm_free(comm) == DT_ERR_MISMATCH);
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     return 0;
@@ -635,16 +610,23 @@ static int quarrel(int rank, size_t count, dt_op_t other)
 static int quarrels(int rank, void *arg)
 {
     static const size_t counts[] = { 0, 1, 100, 5000, MOST };
+    enum { COUNTS = sizeof counts / sizeof *counts };
 
     (void)arg;
     NEED(dt_init() == DT_OK);
-    for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts; i++)
-        NEED(quarrel(rank, counts[i / 2], i % 2 ? DT_SUM : DT_ADASUM) == 0);
+    for (size_t i = 0; i < COUNTS; i++) {
+        struct meaning sum = { counts[i], DT_SUM }, weighed = { counts[i], DT_ADASUM };
+        struct meaning other = { counts[(i + 1) % COUNTS], DT_ADASUM };
+
+        NEED(quarrel(rank, sum, weighed) == 0);
+        NEED(quarrel(rank, weighed, sum) == 0);
+        NEED(quarrel(rank, weighed, other) == 0);
+    }
     NEED(dt_finalize() == DT_OK);
     return 0;
 }
 
-static void sums_among_weighed_ones_are_told(void **state)
+static void other_calls_among_these_are_told(void **state)
 {
     (void)state;
     assert_int_equal(testjob_pass_all(placements + 1, quarrels), 0);
@@ -658,6 +640,7 @@ int main(void)
         cmocka_unit_test(two_are_weighed_by_the_formula),
         cmocka_unit_test(zeros_change_nothing),
         cmocka_unit_test(vectors_come_to_what_pairs_of_them_come_to),
+        cmocka_unit_test(what_cancels_leaves_what_it_leaves),
         cmocka_unit_test(one_number_that_is_none_makes_all_of_them_nan),
         cmocka_unit_test(halves_are_rounded_once),
         cmocka_unit_test(halves_reach_from_zero_to_infinity),
@@ -668,7 +651,7 @@ int main(void)
         CHECKS("23", ranks_without_data_change_nothing),
         CHECKS("23", other_numbers_of_ranks_are_refused),
         CHECKS("23", other_calls_and_types_are_refused),
-        CHECKS("23, 29", sums_among_weighed_ones_are_told),
+        CHECKS("23, 29", other_calls_among_these_are_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
