@@ -201,6 +201,20 @@ static dt_result_t reduce_scatter(dt_comm_t *comm, int rank, float *x, float *y)
     return dt_reduce_scatter(comm, x, y, 2, DT_F32, DT_SUM);
 }
 
+static dt_result_t adasum_of_few(dt_comm_t *comm, int rank, float *x, float *y)
+{
+    (void)rank;
+    return dt_all_reduce(comm, x, y, 6, DT_F32, DT_ADASUM);
+}
+
+static dt_result_t adasum_of_many(dt_comm_t *comm, int rank, float *x, float *y)
+{
+    static float many[5000];
+
+    (void)rank, (void)x, (void)y;
+    return dt_all_reduce(comm, DT_IN_PLACE, many, 5000, DT_F32, DT_ADASUM);
+}
+
 static const struct copying {
     const char *operation, *hosts, *who;
     dt_result_t (*call)(dt_comm_t *comm, int rank, float *x, float *y);
@@ -210,6 +224,10 @@ static const struct copying {
     { "all-to-allv", "2 1", "rank 1 (host0)", all_to_allv_in_place },
     { "reduce", "1 1 1", "rank 1 (host1)", reduce_to_another },
     { "reduce-scatter", "2 1", "rank 1 (host0)", reduce_scatter },
+    { "all-reduce", "4", "rank 1 (host0)", adasum_of_few },
+    { "all-reduce", "1 3", "rank 1 (host1)", adasum_of_few },
+    { "all-reduce", "2", "rank 1 (host0)", adasum_of_many },
+    { "all-reduce", "1 1", "rank 1 (host1)", adasum_of_many },
 };
 
 static bool names_once(const char *text, const char *who)
@@ -229,6 +247,7 @@ static int lack_memory(int rank, void *arg)
 
     NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     NEED(copying->call(comm, 0, x, y) == DT_OK); /* all that it takes is there but the copy */
+    NEED(dt_barrier(DT_WORLD) == DT_OK); /* what fails may end a call that others are still in */
     if (rank == 1)
         faults_arm(&fault, 1);
     NEED(copying->call(comm, rank, x, y) == DT_ERR_NOMEM);

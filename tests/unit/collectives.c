@@ -405,6 +405,7 @@ static int device_calls(int rank, void *arg)
 {
     dt_all_reduce_options_t f16 = DT_ALL_REDUCE_OPTIONS_INIT;
     float *d = device_memory(), host[8] = { 0 };
+    dt_comm_t *alone;
 
     (void)arg;
     NEED(d && dt_init() == DT_OK);
@@ -420,6 +421,10 @@ static int device_calls(int rank, void *arg)
     NEED(dt_barrier(DT_WORLD) == DT_OK);
     NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, d, 8, DT_F32, DT_SUM, &f16) ==
          DT_ERR_UNSUPPORTED);
+    NEED(dt_comm_split(DT_WORLD, rank, 0, &alone) == DT_OK);
+    NEED(dt_all_reduce(alone, DT_IN_PLACE, d, 8, DT_F32, DT_ADASUM) == DT_ERR_UNSUPPORTED);
+    NEED(strstr(dt_last_error(), "dt_all_reduce: adasum is for host memory") != NULL);
+    NEED(dt_comm_free(alone) == DT_OK);
     f16.residual = d;
     NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, host, 8, DT_F32, DT_SUM, &f16) == DT_ERR_ARG);
     NEED(strstr(dt_last_error(), "must be in host memory") != NULL);

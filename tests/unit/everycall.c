@@ -256,6 +256,36 @@ static dt_result_t split(void)
     return r == DT_OK ? freed : r;
 }
 
+static dt_result_t add_orthogonal(dt_comm_t *comm)
+{
+    static float v[MANY];
+    size_t n = (size_t)dt_comm_size(comm), own = (size_t)dt_comm_rank(comm);
+    dt_result_t r;
+
+    for (size_t i = 0; i < MANY; i++)
+        v[i] = i % n == own ? (float)(i % 97) : 0;
+    r = dt_all_reduce(comm, DT_IN_PLACE, v, MANY, DT_F32, DT_ADASUM);
+    for (size_t i = 0; r == DT_OK && i < MANY; i++) {
+        if (v[i] != (float)(i % 97))
+            r = (dt_result_t)EVERYCALL_WRONG;
+    }
+    return r;
+}
+
+/* The largest power of two of ranks, and the others, of which there is one at most. */
+static dt_result_t adasum(void)
+{
+    int n = 1 << (31 - __builtin_clz((unsigned)dt_size()));
+    dt_comm_t *comm;
+    dt_result_t r = dt_comm_split(DT_WORLD, dt_rank() < n, 0, &comm), freed;
+
+    if (r != DT_OK)
+        return r;
+    r = add_orthogonal(comm);
+    freed = dt_comm_free(comm);
+    return r == DT_OK ? freed : r;
+}
+
 static dt_result_t dup(void)
 {
     dt_comm_t *comm;
@@ -323,6 +353,7 @@ const struct everycall everycalls[] = {
     { "requests", requests },
     { "bucket", bucket },
     { "split", split },
+    { "adasum", adasum },
     { "dup", dup },
     { "join", uneven },
     { "checkpoint", checkpoint },
