@@ -112,16 +112,18 @@ static dt_result_t measure_roots(struct session *s, struct dt_perf_case what)
     return r;
 }
 
+/* All operations are those of nccl-tests, and bits. */
 static dt_result_t measure_all(struct session *s)
 {
+    int ops = s->a->op == DT_ADASUM ? DT_OP_MAX : DT_FOLD_MAX;
     dt_result_t r = DT_OK;
 
     for (int type = 0; type < DT_DTYPE_MAX; type++) {
-        for (int op = 0; op < DT_OP_MAX && r == DT_OK; op++) {
+        for (int op = 0; op < ops && r == DT_OK; op++) {
             struct dt_perf_case what = { .dtype = (dt_dtype_t)type, .op = (dt_op_t)op };
 
             if (is_asked_for(s->a->dtype, type, !s->op->empty) &&
-                is_asked_for(s->a->op, op, s->op->reduces) && dt_op_applies(what.op, what.dtype))
+                is_asked_for(s->a->op, op, s->op->reduces) && dt_perf_combines(what.op, what.dtype))
                 r = measure_roots(s, what);
         }
     }
@@ -220,6 +222,35 @@ static int tune(int calls)
     return *wrong ? fail(wrong) : EXIT_SUCCESS;
 }
 
+/* NULL: text tells what is wrong. */
+static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[DT_PERF_ARGS_WRONG])
+{
+    const struct dt_perf_op *op = dt_perf_op_find(a->collective);
+
+    if (!op)
+        snprintf(text, DT_PERF_ARGS_WRONG, "there is no collective %.40s", a->collective);
+    else if (a->op == DT_ADASUM && op->reduces && !op->weighs)
+        snprintf(text, DT_PERF_ARGS_WRONG, "-o adasum is for all_reduce, not for %s", op->name);
+    else
+        return op;
+    return NULL;
+}
+
+/* Whether there are such ranks as are asked for; else text tells. */
+static bool suits_job(const struct dt_perf_op *op, const struct dt_perf_args *a,
+                      char text[DT_PERF_ARGS_WRONG])
+{
+    int n = dt_size();
+
+    if (a->root >= n)
+        snprintf(text, DT_PERF_ARGS_WRONG, "--root: there are ranks 0 to %d", n - 1);
+    else if (op && op->weighs && a->op == DT_ADASUM && (n & (n - 1)))
+        snprintf(text, DT_PERF_ARGS_WRONG, "--op adasum: %d ranks are no power of two", n);
+    else
+        return true;
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     struct dt_perf_args a;
@@ -232,18 +263,16 @@ int main(int argc, char **argv)
         return dt_perf_args_help(), EXIT_SUCCESS;
     if (!wrong && a.version)
         return printf("dtrun-perf %s\n", PACKAGE_VERSION), EXIT_SUCCESS;
-    op = wrong || a.tune ? NULL : dt_perf_op_find(a.collective);
-    if (!wrong && !op && !a.tune)
-        snprintf(text, sizeof text, "there is no collective %.40s", a.collective);
+    op = wrong || a.tune ? NULL : find_op(&a, text);
     if (!op && !(a.tune && !wrong)) {
         fprintf(stderr, "dtrun-perf: %s; --help lists everything\n", text);
         return EXIT_USAGE;
     }
     if (dt_init() != DT_OK)
         return fail(dt_last_error());
-    if (a.root >= dt_size()) {
+    if (!suits_job(op, &a, text)) {
         if (dt_rank() == 0)
-            fprintf(stderr, "dtrun-perf: --root: there are ranks 0 to %d\n", dt_size() - 1);
+            fprintf(stderr, "dtrun-perf: %s\n", text);
         dt_finalize();
         return EXIT_USAGE;
     }

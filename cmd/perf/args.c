@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/perf/ops.h"
+
 static const char *const type_names[DT_DTYPE_MAX] = {
     [DT_I8] = "int8",   [DT_U8] = "uint8",      [DT_I16] = "int16", [DT_U16] = "uint16",
     [DT_I32] = "int32", [DT_U32] = "uint32",    [DT_I64] = "int64", [DT_U64] = "uint64",
@@ -80,7 +82,7 @@ static bool parse_op(const char *text, int *op)
 {
     if (is_all(text, op))
         return true;
-    for (dt_op_t o = DT_SUM; o <= DT_BXOR; o++) {
+    for (dt_op_t o = DT_SUM; o <= DT_ADASUM; o++) {
         if (strcmp(text, dt_op_name(o)) == 0) {
             *op = (int)o;
             return true;
@@ -185,7 +187,8 @@ void dt_perf_args_help(void)
         "  -d, --datatype TYPE       float (default), double, half, bfloat16, int8, uint8 ... "
         "uint64, all\n"
         "  -o, --op OP               sum (default), prod, min, max, avg, band, bor, bxor, "
-        "all\n"
+        "all,\n"
+        "                            or of all_reduce adasum\n"
         "  -r, --root RANK           of reduce, broadcast, gather and scatter (0), or all\n"
         "  -c, --check 0|1           look at the results (1)\n"
         "  -a, --average N           times of: 0 rank 0, 1 the mean (default), 2 the least, 3 the\n"
@@ -278,8 +281,10 @@ static const char *check_together(struct dt_perf_args *a, bool has_max,
     if (a->max_bytes < a->min_bytes)
         return complain(text, "the greatest size (-e) is below the least (-b)", "", "");
     if (a->op != DT_PERF_ALL && a->dtype != DT_PERF_ALL &&
-        !dt_op_applies((dt_op_t)a->op, (dt_dtype_t)a->dtype))
-        return complain(text, "-o %s folds the bits of integers, not %s",
+        !dt_perf_combines((dt_op_t)a->op, (dt_dtype_t)a->dtype))
+        return complain(text,
+                        a->op == DT_ADASUM ? "-o %s is for floats, not %s"
+                                           : "-o %s folds the bits of integers, not %s",
                         dt_op_name((dt_op_t)a->op), type_names[a->dtype]);
     return NULL;
 }

@@ -113,6 +113,17 @@ static int averaged(dt_dtype_t dtype, size_t i, int rank, int n)
     return 1 + (int)(i % some) + above;
 }
 
+/* The vectors of a pair of ranks point the same way, so that their average comes of them, and those
+ * of two pairs have nothing in the same place, so that these averages are added. Every other pair's
+ * vectors are equally long, the others' not, for other pairs to come to something else. */
+static int weighed(size_t i, int rank, int n)
+{
+    int pairs = n > 1 ? n / 2 : 1, pair = rank / 2, v = 2 * (1 + (int)(i % 4));
+    bool longer = rank % 2 && pair % 2 == 0;
+
+    return (int)(i % (size_t)pairs) != pair ? 0 : longer ? 2 * v : v;
+}
+
 /* What rank adds to a fold. */
 static int contribution(const struct dt_perf_case *c, size_t i, int rank, int n)
 {
@@ -125,6 +136,8 @@ static int contribution(const struct dt_perf_case *c, size_t i, int rank, int n)
         return rank % 8 == 0 && rank / 8 < MOST_MULTIPLIED ? v : 1;
     case DT_AVG:
         return averaged(c->dtype, i, rank, n);
+    case DT_ADASUM:
+        return weighed(i, rank, n);
     default:
         return v;
     }
@@ -186,6 +199,8 @@ static double folded(const struct dt_perf_case *c, size_t i, int n)
     for (int rank = 1; rank < n; rank++)
         acc = fold(c->op, acc, contribution(c, i, rank, n));
     v = wrapped(c->dtype, acc);
+    if (c->op == DT_ADASUM && n > 1)
+        return v / 2;
     if (c->op != DT_AVG)
         return v;
     return dt_dtype_is_float(c->dtype) ? v / n : trunc(v / n);

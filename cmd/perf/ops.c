@@ -226,6 +226,7 @@ static dt_result_t barrier(const struct dt_perf_case *c, const void *in, void *o
 static const struct dt_perf_op ops[] = {
     { .name = "all_reduce",
       .reduces = true,
+      .weighs = true,
       .source = from_root,
       .bus_factor = both_ways,
       .moved = every_buffer_whole,
@@ -347,6 +348,11 @@ static const struct dt_perf_op ops[] = {
       .leaves = dt_perf_whole,
       .run = barrier },
 };
+
+bool dt_perf_combines(dt_op_t op, dt_dtype_t dtype)
+{
+    return op == DT_ADASUM ? dt_dtype_is_float(dtype) : dt_op_applies(op, dtype);
+}
 
 /* ---- finding ---- */
 

@@ -42,6 +42,7 @@ struct dt_perf_layout { /* which rank is on which host */
 struct dt_perf_op {
     const char *name;
     bool reduces;    /* -o means something */
+    bool weighs;     /* DT_ADASUM, too */
     bool has_root;   /* -r does */
     bool empty;      /* it moves no data */
     bool root_alone; /* has the result */
@@ -61,6 +62,9 @@ struct dt_perf_op {
 /* The elements of the block that one of n ranks has for another, where they are count in the mean.
  */
 size_t dt_perf_part(const struct dt_perf_op *op, int from, int to, int n, size_t count);
+
+/* Whether elements of a type are combined so. */
+bool dt_perf_combines(dt_op_t op, dt_dtype_t dtype);
 
 /* By its name, however it is written: allreduce, all-reduce and all_reduce_perf are one. NULL:
  * none.

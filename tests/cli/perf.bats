@@ -100,6 +100,20 @@ measure_all() { # the rows: types by operations by roots
     clean
 }
 
+# weighed WHERE...: among four ranks all types of floats are, and right.
+weighed() {
+    dtrun -np 4 "$@" "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 1000 -e 100K -f 100 -n 1 -w 0 -d all -o adasum --link 1
+    code_is 0
+    [ "$(rows | awk '{ print $3, $4, $9 + $13 }' | uniq -c | awk '{ print $1, $2, $3, $4 }' | tr '\n' ,)" = \
+        "2 half adasum 0,2 bfloat16 adasum 0,2 float adasum 0,2 double adasum 0," ]
+}
+
+@test "check 23: Adasum is measured where it is asked for, and right" {
+    weighed
+    weighed --transport local -H a:3,b
+    clean
+}
+
 # bound_by_network FILE: the column is what its network's rate makes of 1 MiB each way, as far as digits go.
 bound_by_network() {
     jq -e '.rows[0] as $r | ($r.percent_of_bound / 100 * $r.out_of_place.time_us)
@@ -242,6 +256,8 @@ all_reduce -b 4X|--minbytes: '4X' is not a value it takes
 all_reduce -b 8 -e 4|the greatest size (-e) is below the least (-b)
 all_reduce -f 1|--stepfactor: '1' is not a value it takes
 all_reduce -d float -o band|-o band folds the bits of integers, not float
+all_reduce -d int8 -o adasum|-o adasum is for floats, not int8
+reduce -o adasum|-o adasum is for all_reduce, not for reduce
 all_reduce -g 2|--ngpus: '2' is not a value it takes
 all_reduce --fast|there is no option --fast
 all_reduce -G 1|--cudagraph: '1' is not a value it takes
@@ -252,6 +268,9 @@ END
     dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 4 -r 2
     code_is 2
     [ "$(grep -c '^dtrun-perf: --root: there are ranks 0 to 1$' "$ERR")" -eq 1 ]
+    dtrun -np 3 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -o adasum
+    code_is 2
+    [ "$(grep -c '^dtrun-perf: --op adasum: 3 ranks are no power of two$' "$ERR")" -eq 1 ]
     clean
 }
 

@@ -23,6 +23,7 @@
 #include "runtime/tuning.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/forbid.h"
+#include "tests/unit/weighed.h"
 
 enum { COUNT = 60, MOST = 130 };
 
@@ -53,6 +54,21 @@ static void fold_block(const struct dt_perf_case *c, int n, size_t at, bool by_p
     f.n = m;
     f.divisor = c->op == DT_AVG ? n : 1;
     dt_fold(&f, c->dtype, c->op);
+}
+
+static void weigh_all(const struct dt_perf_case *c, int n)
+{
+    static long double room[MOST][COUNT];
+    long double *v[MOST];
+
+    for (int rank = 0; rank < n; rank++) {
+        v[rank] = room[rank];
+        for (size_t i = 0; i < COUNT; i++)
+            v[rank][i] = weighed_get(in[rank], i, c->dtype);
+    }
+    weighed_combine(v, (size_t)n, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        weighed_put(result, i, c->dtype, (double)room[0][i]);
 }
 
 /* The elements of rank's input before a block of it. */
@@ -96,7 +112,9 @@ static void do_it(const struct dt_perf_op *op, const struct dt_perf_case *c, int
     size_t block = COUNT * dt_dtype_size(c->dtype);
     const char *name = op->name;
 
-    if (strcmp(name, "all_reduce") == 0 || strcmp(name, "reduce") == 0)
+    if (c->op == DT_ADASUM)
+        weigh_all(c, n);
+    else if (strcmp(name, "all_reduce") == 0 || strcmp(name, "reduce") == 0)
         fold_block(c, n, 0, by_pairs);
     else if (strcmp(name, "reduce_scatter") == 0)
         fold_block(c, n, (size_t)me * block, by_pairs);
@@ -147,9 +165,15 @@ static void try_case(const struct dt_perf_op *op, const struct dt_perf_case *c, 
     }
 }
 
+static bool is_made(const struct dt_perf_op *op, const struct dt_perf_case *c, int n)
+{
+    return dt_perf_combines(c->op, c->dtype) &&
+           (c->op != DT_ADASUM || (op->weighs && (n & (n - 1)) == 0));
+}
+
 static void wrong_elements_are_counted_exactly(void **state)
 {
-    static const int sizes[] = { 1, 2, 5, 28, 42, MOST };
+    static const int sizes[] = { 1, 2, 4, 5, 16, 28, 42, MOST };
 
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -162,7 +186,7 @@ static void wrong_elements_are_counted_exactly(void **state)
                                               .op = (dt_op_t)o,
                                               .root = sizes[i] / 2 };
 
-                    if (dt_op_applies(c.op, c.dtype))
+                    if (is_made(op, &c, sizes[i]))
                         try_case(op, &c, sizes[i]);
                 }
             }
