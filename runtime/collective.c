@@ -448,7 +448,8 @@ static void weighing_free(struct weighing *w)
     free(w->products);
 }
 
-/* All ranks have the same products, and so the same weights. */
+/* All ranks have the same products, and so the same weights. A sum has a number of its own: who is
+ * still moving vectors shall take it for something later, not for another rank's mistake. */
 static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const struct dt_adasum *a,
                          const struct weighing *w)
 {
@@ -460,8 +461,10 @@ static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const st
     for (size_t width = 1; width < a->n && r == DT_OK; width *= 2) {
         sum.count = a->n / 2 / width * (sizeof *w->products / sizeof(double));
         dt_adasum_multiply(a, w->weights, width, w->products);
-        if (!w->all)
+        if (!w->all) {
+            dt_comm_count(c, &sum);
             r = fold(c, &sum, NULL, w->products, w->products);
+        }
         dt_adasum_weigh(w->products, a->n, width, w->weights);
     }
     return r;
@@ -477,6 +480,7 @@ static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *cal
                                  .n = (size_t)c->size,
                                  .count = mine.each,
                                  .dtype = (dt_dtype_t)call->dtype };
+    struct dt_call last = *call;
     uint8_t *place = (uint8_t *)out + (w->all ? 0 : dt_blocks_bytes(&blocks, c->rank, a.dtype));
     dt_result_t r = w->all ? all_gather(c, call, in, w->vectors, &blocks)
                            : dt_parcels_all_to_all(c, call, in, &blocks, w->vectors, &mine);
@@ -486,7 +490,10 @@ static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *cal
     if (r != DT_OK)
         return r;
     dt_adasum_combine(&a, w->weights, place);
-    return w->all ? DT_OK : all_gather(c, call, place, out, &blocks);
+    if (w->all)
+        return DT_OK;
+    dt_comm_count(c, &last);
+    return all_gather(c, &last, place, out, &blocks);
 }
 
 static dt_result_t adasum(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
