@@ -82,7 +82,7 @@ void dt_shm_met(struct dt_shm *s)
     s->crowded = s->n > cpus;
     s->spins = s->crowded ? 0 : s->tuning->shm_spins;
     s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
-    dt_spread_start(&s->spread, s->crowded && !some_alone);
+    dt_spread_start(&s->spread, !some_alone);
     s->yields_alone = s->crowded && some_alone ? s->tuning->shm_yields : 0;
     if (s->crowded && dt_round_most(s) / 8 > FEW)
         s->few = dt_round_most(s) / 8;

@@ -1,7 +1,5 @@
 #include "runtime/host/spread.h"
 
-#include <string.h>
-
 enum { LEAST_STEP = 64, MOST_STEP = 64 * 1024 }; /* waits */
 
 void dt_spread_start(struct dt_spread *p, bool used)
