@@ -9,6 +9,7 @@
 #include "runtime/host/lanereduce.h"
 #include "runtime/host/movement.h"
 #include "runtime/host/narrow.h"
+#include "runtime/host/reduce.h"
 #include "runtime/host/ringgather.h"
 #include "runtime/host/shmmove.h"
 #include "runtime/parcels.h"
@@ -19,15 +20,47 @@ static int divisor_of(const struct dt_comm *c, const struct dt_call *call)
     return call->op == DT_AVG ? c->size : 1;
 }
 
+/* By what each host's sum is divided before it is rounded. Of an average of DT_F16 it might be out
+ * of range else; a power of two leaves it its digits. */
+static int host_divisor_of(const struct dt_comm *c, const struct dt_call *call)
+{
+    int divisor = 1;
+
+    if (call->op == DT_AVG && call->dtype == DT_F16 && c->nodes > 1) {
+        while ((uint32_t)divisor < c->twolevel.most)
+            divisor *= 2;
+    }
+    return divisor;
+}
+
+/* What is left to divide by. */
+static double rest_divisor_of(const struct dt_comm *c, const struct dt_call *call)
+{
+    return (double)divisor_of(c, call) / host_divisor_of(c, call);
+}
+
 /* Among hosts; o may be NULL. */
 static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *call,
                                     const dt_all_reduce_options_t *o, const void *in, void *out)
 {
-    int divisor = divisor_of(c, call);
-
     if (o && o->wire != DT_WIRE_EXACT)
-        return dt_narrow_all_reduce(&c->lanes, call, o, in, out, call->count, divisor);
-    return dt_lanes_all_reduce(&c->lanes, call, in, out, call->count, divisor);
+        return dt_narrow_all_reduce(&c->lanes, call, o, in, out, call->count, divisor_of(c, call));
+    return dt_lanes_all_reduce(&c->lanes, call, in, out, call->count, rest_divisor_of(c, call));
+}
+
+/* The sum of this host, for its first rank. */
+static dt_result_t sum_of_host(struct dt_comm *c, const struct dt_call *call, const void *in,
+                               void *out)
+{
+    int divisor = host_divisor_of(c, call);
+    struct dt_fold alone = {
+        .dst = out, .src = &in, .n = 1, .count = call->count, .divisor = divisor
+    };
+
+    if (c->local_size > 1)
+        return dt_shm_reduce(&c->shm, call, in, out, 0, divisor);
+    dt_fold(&alone, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
+    return DT_OK;
 }
 
 /* Whether all the ranks of a host that have a lane talk to other hosts, or its first one alone. */
@@ -50,15 +83,16 @@ static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
     }
     if (c->nodes == 1)
         return dt_shm_all_reduce(&c->shm, call, in, out);
-    if (c->local_size == 1)
+    if (c->local_size == 1 && host_divisor_of(c, call) == 1)
         return lanes_all_reduce(c, call, o, in, out);
     if (takes_all_lanes(c, o, bytes)) {
         const struct dt_twolevel_terms all = { .whom = DT_CUT_FOR_ALL,
-                                               .divisor = divisor_of(c, call) };
+                                               .host_divisor = host_divisor_of(c, call),
+                                               .divisor = rest_divisor_of(c, call) };
 
         return dt_twolevel_fold(&c->twolevel, call, in, out, &all);
     }
-    r = dt_shm_reduce(&c->shm, call, in, out, 0, 1);
+    r = sum_of_host(c, call, in, out);
     if (r == DT_OK && dt_comm_leads(c))
         r = lanes_all_reduce(c, call, o, out, out);
     return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
@@ -286,7 +320,8 @@ static bool moves_parts(const struct dt_comm *c, size_t bytes)
 static dt_result_t fold_parts(struct dt_comm *c, const struct dt_call *call, const void *in,
                               void *out, struct dt_twolevel_terms terms, size_t bytes)
 {
-    terms.divisor = divisor_of(c, call);
+    terms.host_divisor = host_divisor_of(c, call);
+    terms.divisor = rest_divisor_of(c, call);
     terms.round = !takes_all_lanes(c, NULL, bytes) &&
                   dt_lanes_goes_round(&c->lanes, (dt_dtype_t)call->dtype, bytes);
     return dt_twolevel_fold(&c->twolevel, call, in, out, &terms);

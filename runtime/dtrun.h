@@ -210,8 +210,8 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * DT_SUM, DT_PROD: integers wrap. DT_AVG: the sum, which may have wrapped, divided once by the
  * number of ranks; integers truncate toward zero. DT_MIN, DT_MAX: a NaN gives way to a number. f16
  * and bf16 are folded in f32 and rounded once on each host and once for all hosts, to the nearest,
- * ties to even: with several hosts a host's sum has to fit into the type, of an average, too. A NaN
- * that results is always the same one.
+ * ties to even. With several hosts a host's sum has to fit into the type; but of an average it is
+ * divided by a power of two first. A NaN that results is always the same one.
  *
  * DT_ADASUM (Maleki et al., Scaling Distributed Training with Adaptive Summation, MLSys 2021) takes
  * the ranks' numbers as vectors. Two of them, a and b, become (1 - ab/2aa) a + (1 - ab/2bb) b:

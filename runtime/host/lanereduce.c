@@ -19,7 +19,7 @@ struct reduction {
     const uint8_t *in;
     uint8_t *out;
     size_t bytes;
-    int divisor;
+    double divisor;
     size_t segments; /* of the whole, or of a slice */
     size_t window;   /* frames of each peer that wait to be folded */
     size_t slice;    /* bytes of every host's slice but the last ones */
@@ -290,7 +290,7 @@ static dt_result_t gather_and_fold(struct reduction *d)
 
 /* In the order of the ring, from host "first" on, as its stops do: two at a time. */
 static void fold_from(const struct dt_lanes *l, const struct dt_call *call, uint8_t *dst,
-                      const void *const *src, struct dt_span of, uint32_t first, int divisor)
+                      const void *const *src, struct dt_span of, uint32_t first, double divisor)
 {
     alignas(ALIGN) uint8_t sum[SUM_BYTES];
 
@@ -309,7 +309,7 @@ static void fold_from(const struct dt_lanes *l, const struct dt_call *call, uint
 }
 
 void dt_lanes_fold_round(const struct dt_lanes *l, const struct dt_call *call, void *dst,
-                         const void *const *src, struct dt_span of, size_t whole, int divisor)
+                         const void *const *src, struct dt_span of, size_t whole, double divisor)
 {
     size_t slice = slice_of(l, whole);
 
@@ -337,7 +337,7 @@ bool dt_lanes_goes_round(const struct dt_lanes *l, dt_dtype_t dtype, size_t byte
 }
 
 dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, const void *in,
-                                void *out, size_t count, int divisor)
+                                void *out, size_t count, double divisor)
 {
     dt_dtype_t dtype = (dt_dtype_t)call->dtype;
     struct reduction d = { .lanes = l,

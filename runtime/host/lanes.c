@@ -93,7 +93,7 @@ dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
 }
 
 void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
-                   size_t bytes, int divisor)
+                   size_t bytes, double divisor)
 {
     dt_dtype_t dtype = (dt_dtype_t)call->dtype;
     struct dt_fold f = {

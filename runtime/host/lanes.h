@@ -52,7 +52,7 @@ struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size
 dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt_traffic *t);
 /* dt_fold of so many bytes by the call's type and operation; of none nothing. */
 void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
-                   size_t bytes, int divisor);
+                   size_t bytes, double divisor);
 /* Connects what the flows need, and runs them. */
 dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t);
 

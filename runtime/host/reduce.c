@@ -108,7 +108,7 @@ void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
     else
         dt_reduce_kernels()->fold[dtype][op](f);
     if (later)
-        divide_integers(f->dst, f->count, dtype, f->divisor);
+        divide_integers(f->dst, f->count, dtype, (int)f->divisor);
 }
 
 void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n)

@@ -22,7 +22,8 @@ const struct dt_kernels *dt_reduce_kernels(void);
 const char *dt_reduce_choices(char *text, size_t size);
 
 /* f->n may be 1: a copy. Where op is DT_AVG, f->divisor is the number of ranks that are folded, or
- * 1 for a sum that is divided later; for other operations it is 1. */
+ * 1 for a sum that is divided later; that of floats may be divided in two steps. For other
+ * operations it is 1. */
 void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op);
 
 /* Divides by n: floats round once, integers truncate toward zero. */

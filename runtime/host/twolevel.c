@@ -172,7 +172,8 @@ static void fold_slice(const struct folding *d)
 
         for (uint32_t i = 0; i < s->n; i++)
             src[i] = i == s->me ? d->in + own.at : staging(d, i, s->me, run);
-        dt_lanes_fold(d->call, sums_of(d, d->rounds, run), src, s->n, own.bytes, 1);
+        dt_lanes_fold(d->call, sums_of(d, d->rounds, run), src, s->n, own.bytes,
+                      d->terms->host_divisor);
     }
 }
 
@@ -441,6 +442,7 @@ void dt_twolevel_settle(struct dt_twolevel *t)
         uint32_t ranks = dt_roster_count(t->roster, host);
 
         least_ranks = dt_least(least_ranks, ranks);
+        t->most = ranks > t->most ? ranks : t->most;
         room = dt_least(room, dt_hostshm_room(ranks));
     }
     t->round = room / DT_HOSTSHM_ROUNDS;
@@ -470,7 +472,8 @@ static void cut(struct folding *d)
     d->huge = dt_cut_whole(&d->cut) >= t->shm->tuning->shm_huge;
 }
 
-/* The only rank of a host sends what it has as it stands, unless results are to stand among it. */
+/* The only rank of a host sends what it has as it stands, unless that is to be divided or results
+ * are to stand among it. */
 static void settle_places(struct folding *d)
 {
     const struct dt_shm *s = d->t->shm;
@@ -479,7 +482,7 @@ static void settle_places(struct folding *d)
 
     d->is_lane = s->me < d->cut.width;
     d->in_place = terms->whom == DT_CUT_FOR_ALL || (for_root && terms->is_root);
-    d->straight = s->n == 1 && (for_root || d->in != d->out);
+    d->straight = s->n == 1 && terms->host_divisor == 1 && (for_root || d->in != d->out);
     d->spreads = s->n > 1 &&
                  (for_root ? terms->home == d->t->lanes->me : d->in_place || s->n > d->cut.width);
 }

@@ -18,6 +18,7 @@ struct dt_twolevel {
     struct dt_shm *shm;
     struct dt_lanes *lanes; /* of this rank's local rank; on ranks from "width" on not used */
     const struct dt_roster *roster;
+    uint32_t most;  /* ranks that a host has */
     uint32_t width; /* lanes of every host: its first ranks; 1: all-reduce not in this way */
     bool for_few;   /* so few hosts that the others may be, by one lane if there are not more */
     size_t round;   /* bytes that a round within any of the hosts may take */
@@ -29,10 +30,11 @@ void dt_twolevel_settle(struct dt_twolevel *t);
 
 struct dt_twolevel_terms {
     enum dt_cut_for whom;
-    uint32_t home; /* for root: its host, */
-    bool is_root;  /* and whether this rank is it */
-    int divisor;   /* of DT_AVG's sum, or 1 */
-    bool round;    /* hosts are folded in the order of a ring (lanereduce.h) */
+    uint32_t home;    /* for root: its host, */
+    bool is_root;     /* and whether this rank is it */
+    int host_divisor; /* of each host's sum, */
+    double divisor;   /* and of that of all hosts, for DT_AVG: else 1 */
+    bool round;       /* hosts are folded in the order of a ring (lanereduce.h) */
 };
 
 /* Of call->count elements, of each rank's block if it is for each; at least one. A whole call,

@@ -150,6 +150,58 @@ static void sums_of_halves_are_rounded_once_for_all_hosts(void **state)
     run_all("1 1 1", sums_of_halves);
 }
 
+static bool all_are(const uint16_t *v, size_t n, uint16_t what)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (v[i] != what)
+            return false;
+    }
+    return true;
+}
+
+/* The sum of any two of the largest numbers of f16 is infinite, their average is not. */
+static int averages_of_the_largest(int rank, void *arg)
+{
+    enum { COUNT = 70000, LARGEST = 0x7bff };
+    static uint16_t in[COUNT], out[COUNT];
+    static const size_t counts[] = { 8, 800, COUNT };
+    size_t n;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    n = (size_t)dt_size();
+    for (int lanes = 0; lanes < 2; lanes++) {
+        NEED(dt_comm_tune(DT_WORLD, lanes ? "net_lane = 0\nnet_parts = 0" : "net_parts = 1G") ==
+             DT_OK);
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            size_t count = counts[c], block = count / n;
+
+            for (size_t i = 0; i < COUNT; i++)
+                in[i] = LARGEST;
+            NEED(dt_all_reduce(DT_WORLD, in, out, count, DT_F16, DT_AVG) == DT_OK);
+            NEED(all_are(out, count, LARGEST));
+            NEED(dt_reduce(DT_WORLD, in, out, count, DT_F16, DT_AVG, 1) == DT_OK);
+            NEED(rank != 1 || all_are(out, count, LARGEST));
+            NEED(dt_reduce_scatter(DT_WORLD, in, out, block, DT_F16, DT_AVG) == DT_OK);
+            NEED(all_are(out, block, LARGEST));
+            NEED(all_are(in, COUNT, LARGEST));
+            NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, in, count, DT_F16, DT_AVG) == DT_OK);
+            NEED(all_are(in, count, LARGEST));
+        }
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void averages_are_in_range_wherever_ranks_are(void **state)
+{
+    static const char *const hosts[] = { "3", "1 1 1", "2 2", "2 1", "3 1 2", "1 7" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        run_all(hosts[i], averages_of_the_largest);
+}
+
 static int broadcasts(int rank, void *arg)
 {
     static const size_t counts[] = { 0, 1, 3, 1000, 70001, 300003 };
@@ -504,6 +556,7 @@ int main(void)
         cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
         CHECKS("18", broadcast_reaches_everybody_from_every_root),
         CHECKS("13, 14", sums_of_halves_are_rounded_once_for_all_hosts),
+        CHECKS("13, 16", averages_are_in_range_wherever_ranks_are),
         cmocka_unit_test(barrier_waits_for_all),
         CHECKS("19", results_are_the_same_on_all_ranks_and_every_time),
         cmocka_unit_test(device_memory_takes_the_other_way),

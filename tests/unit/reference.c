@@ -129,7 +129,7 @@ void reference_fill(void *buf, int rank, size_t count, dt_dtype_t dtype, dt_op_t
 
 /* ---- all-reduce ---- */
 
-static void fold(void *dst, const void *const *src, size_t n, size_t count, int divisor,
+static void fold(void *dst, const void *const *src, size_t n, size_t count, double divisor,
                  dt_dtype_t dtype, dt_op_t op)
 {
     struct dt_fold f = { .dst = dst, .src = src, .n = n, .count = count, .divisor = divisor };
@@ -137,11 +137,24 @@ static void fold(void *dst, const void *const *src, size_t n, size_t count, int 
     dt_fold(&f, dtype, op);
 }
 
+/* The power of two by which hosts divide what they are to round of an average of f16. */
+static int host_divisor(const int *home, int n, dt_dtype_t dtype, dt_op_t op)
+{
+    int ranks[TESTJOB_RANKS] = { 0 }, divisor = 1;
+
+    for (int rank = 0; rank < n && dtype == DT_F16 && op == DT_AVG; rank++) {
+        if (++ranks[home[rank]] > divisor)
+            divisor *= 2;
+    }
+    return divisor;
+}
+
 /* Folds every host's ranks, then the hosts, each in their order and rounded once, with the plain
  * kernels (tests/unit/reduce proves them). */
 static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;
+    int each = host_divisor(home, n, dtype, op);
     size_t bytes = count * dt_dtype_size(dtype), all = (size_t)n * bytes;
     uint8_t *ranks = malloc(2 * all + 1), *sums = ranks + all;
     const void *src[TESTJOB_RANKS], *partial[TESTJOB_RANKS];
@@ -159,13 +172,13 @@ static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dt
             reference_fill(ranks + here++ * bytes, rank, count, dtype, op);
         }
         partial[host] = sums + host * bytes;
-        fold(sums + host * bytes, src, here, count, 1, dtype, op);
+        fold(sums + host * bytes, src, here, count, each, dtype, op);
         done += (int)here;
     }
     if (host == 1)
         fold(want, src, (size_t)n, count, op == DT_AVG ? n : 1, dtype, op);
     else
-        fold(want, partial, host, count, op == DT_AVG ? n : 1, dtype, op);
+        fold(want, partial, host, count, op == DT_AVG ? (double)n / each : 1, dtype, op);
     dt_reduce_use(isa);
     free(ranks);
 }

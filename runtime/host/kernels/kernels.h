@@ -18,7 +18,7 @@ struct dt_fold {
     const void *const *src;
     size_t n; /* 1 or more */
     size_t count;
-    int divisor; /* floats: of what was folded, before it is rounded; 1: nothing to divide */
+    double divisor; /* of what was folded, floats before they are rounded; 1: nothing to divide */
 };
 
 typedef void (*dt_fold_f)(const struct dt_fold *fold);
