@@ -32,6 +32,7 @@ UNIT_TESTS += \
 	tests/unit/reduce \
 	tests/unit/reduceoptions \
 	tests/unit/requests \
+	tests/unit/routes \
 	tests/unit/shm \
 	tests/unit/shmmove \
 	tests/unit/stream \
@@ -70,6 +71,10 @@ tests_unit_limits_LDADD = $(TESTJOB_LIBS)
 tests_unit_requests_SOURCES = tests/unit/requests.c tests/unit/rankcheck.h
 tests_unit_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_requests_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_routes_SOURCES = tests/unit/routes.c tests/unit/rankcheck.h tests/unit/wentway.h
+tests_unit_routes_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_routes_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/forbid.h tests/unit/rankcheck.h \
 	tests/unit/wentway.h

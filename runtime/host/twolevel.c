@@ -493,6 +493,8 @@ dt_result_t dt_twolevel_fold(const struct dt_twolevel *t, const struct dt_call *
     struct folding d = { .t = t, .call = call, .terms = terms, .in = in, .out = out };
     dt_result_t r = DT_OK;
 
+    if (terms->whom == DT_CUT_FOR_ALL)
+        t->lanes->way = "tcp-lanes";
     cut(&d);
     settle_places(&d);
     if (d.is_lane)

@@ -12,28 +12,51 @@
 
 enum { WENTWAY_DUMP = 64 * 1024 };
 
-/* Of the calls of that kind ("all-reduce"; "": of any). program: the number of the test, which
- * ranks of another namespace do not see. */
-static inline bool went_way(pid_t program, const char *kind, const char *way)
+/* The way of the last call of that kind ("all-reduce"; "": of any), or NULL. program: the number of
+ * the test, which ranks of another namespace do not see. */
+static inline const char *last_way(pid_t program, const char *kind)
 {
     static char text[WENTWAY_DUMP + 1];
-    char path[64], wanted[64], begin[64];
-    const char *last = NULL;
+    static const char mark[] = "\"way\":\"";
+    char path[64], begin[64];
+    char *last = NULL;
     size_t n;
     FILE *f;
 
     snprintf(path, sizeof path, "/dev/shm/dtrun-way.%d.%d.jsonl", (int)program, dt_rank());
-    snprintf(wanted, sizeof wanted, "\"way\":\"%s\"", way);
     snprintf(begin, sizeof begin, "\"kind\":\"%s", kind);
     if (dt_recorder_dump(path) != DT_OK || !(f = fopen(path, "r")))
-        return false;
+        return NULL;
     n = fread(text, 1, WENTWAY_DUMP, f);
     fclose(f);
     unlink(path);
     text[n] = '\0';
-    for (const char *at = text; (at = strstr(at, begin)); at++)
+    for (char *at = text; (at = strstr(at, begin)); at++)
         last = at;
-    return last && strstr(last, wanted) && strstr(last, wanted) < last + strcspn(last, "\n");
+    if (!last)
+        return NULL;
+    last[strcspn(last, "\n")] = '\0';
+    last = strstr(last, mark);
+    if (!last)
+        return NULL;
+    last += strlen(mark);
+    last[strcspn(last, "\"")] = '\0';
+    return last;
+}
+
+static inline bool went_way(pid_t program, const char *kind, const char *way)
+{
+    const char *last = last_way(program, kind);
+
+    return last && strcmp(last, way) == 0;
+}
+
+/* The same between hosts, however it went within them. */
+static inline bool went_way_between(pid_t program, const char *kind, const char *way)
+{
+    const char *last = last_way(program, kind), *plus = last ? strchr(last, '+') : NULL;
+
+    return last && strcmp(plus ? plus + 1 : last, way) == 0;
 }
 
 #endif

@@ -1,0 +1,182 @@
+/* Which way an all-reduce goes, by its size, type and format and by the hosts, where nothing is
+ * tuned: as dtrun(3) says. Its result is right whichever way it goes, so no other test would miss
+ * one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "runtime/dtrun.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+#include "tests/unit/wentway.h"
+
+enum { KIB = 1024, MIB = 1024 * KIB, MOST = 8 * MIB };
+
+#define SIXTEEN "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1"
+
+struct route {
+    size_t bytes;
+    const char *way; /* NULL: no more */
+    dt_dtype_t dtype;
+    dt_wire_t wire;
+};
+
+struct placement {
+    const char *hosts;
+    const char *deterministic;
+    bool between; /* how it goes within a host does not matter */
+    struct route routes[8];
+};
+
+static pid_t program;
+
+static dt_result_t reduce(const struct route *r, void *in, void *out)
+{
+    dt_all_reduce_options_t o = DT_ALL_REDUCE_OPTIONS_INIT;
+    size_t size = r->dtype == DT_F32 ? sizeof(float) : sizeof(uint16_t);
+
+    o.wire = r->wire;
+    return dt_all_reduce_with(DT_WORLD, in, out, r->bytes / size, r->dtype, DT_SUM, &o);
+}
+
+static int take_routes(int rank, void *arg)
+{
+    const struct placement *p = arg;
+    void *in = calloc(1, MOST), *out = calloc(1, MOST);
+
+    setenv("DTRUN_TUNING", "", 1); /* what is faster on this machine does not matter */
+    setenv("DTRUN_CMA", "0", 1);
+    setenv("DTRUN_DETERMINISTIC", p->deterministic, 1);
+    NEED(in && out && dt_init() == DT_OK);
+    for (const struct route *r = p->routes; r->way; r++) {
+        NEED(reduce(r, in, out) == DT_OK);
+        if (dt_local_rank() > 0) /* others need not know how their host's first rank talks */
+            continue;
+        if (!(p->between ? went_way_between : went_way)(program, "all-reduce", r->way)) {
+            fprintf(stderr, "rank %d of \"%s\": %zu bytes did not go by %s\n", rank, p->hosts,
+                    r->bytes, r->way);
+            return 1;
+        }
+    }
+    free(in);
+    free(out);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void take(const struct placement *places, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct testjob_plan plan = { .hosts = places[i].hosts,
+                                     .body = take_routes,
+                                     .arg = (void *)(uintptr_t)&places[i] };
+
+        assert_int_equal(testjob_pass(&plan), 0);
+    }
+}
+
+static void within_a_host(void **state)
+{
+    static const struct placement places[] = {
+        { "2", "0", false, { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-slices", DT_F32, 0 } } },
+        { "4", "0", false, { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-slices", DT_F32, 0 } } },
+    };
+
+    (void)state;
+    take(places, sizeof places / sizeof *places);
+}
+
+/* Either side of each threshold. */
+static void between_hosts_of_one_rank(void **state)
+{
+    static const struct placement places[] = {
+        { "1 1",
+          "0",
+          true,
+          { { 4, "tcp-exchange", DT_F32, 0 },
+            { MIB, "tcp-exchange", DT_F32, 0 },
+            { MIB + 4, "tcp-direct", DT_F32, 0 },
+            { MOST, "tcp-direct", DT_F32, 0 } } },
+        { "1 1 1",
+          "0",
+          true,
+          { { 32 * KIB, "tcp-exchange", DT_F32, 0 },
+            { 32 * KIB + 4, "tcp-direct", DT_F32, 0 },
+            { 4 * MIB, "tcp-direct", DT_F32, 0 },
+            { 4 * MIB + 4, "tcp-ring", DT_F32, 0 },
+            { 4 * MIB + 4, "tcp-direct", DT_F16, 0 },
+            { 4 * MIB + 4, "tcp-direct", DT_BF16, 0 } } },
+        { "1 1 1", "1", true, { { 4 * MIB + 4, "tcp-direct", DT_F32, 0 } } },
+        { "1 1 1 1",
+          "0",
+          true,
+          { { 20 * KIB, "tcp-gathering", DT_F32, 0 },
+            { 20 * KIB + 4, "tcp-direct", DT_F32, 0 },
+            { 4 * MIB + 4, "tcp-ring", DT_F32, 0 } } },
+        { SIXTEEN,
+          "0",
+          true,
+          { { 8 * KIB, "tcp-gathering", DT_F32, 0 }, { 8 * KIB + 4, "tcp-direct", DT_F32, 0 } } },
+        { SIXTEEN " 1",
+          "0",
+          true,
+          { { 8 * KIB, "tcp-gathering", DT_F32, 0 }, { 8 * KIB + 4, "tcp-ring", DT_F32, 0 } } },
+    };
+
+    (void)state;
+    take(places, sizeof places / sizeof *places);
+}
+
+static void between_hosts_of_several(void **state)
+{
+    static const struct placement places[] = {
+        { "2 2",
+          "0",
+          true,
+          { { 512 * KIB - 4, "tcp-exchange", DT_F32, 0 },
+            { 512 * KIB, "tcp-lanes", DT_F32, 0 },
+            { 512 * KIB, "tcp-lanes", DT_BF16, 0 } } },
+        { "2 3 2",
+          "0",
+          true,
+          { { 4 * MIB - 4, "tcp-direct", DT_F32, 0 }, { 4 * MIB, "tcp-lanes", DT_F32, 0 } } },
+        { "1 7", "0", true, { { MOST, "tcp-direct", DT_F32, 0 } } },
+    };
+
+    (void)state;
+    take(places, sizeof places / sizeof *places);
+}
+
+static void in_fewer_bytes(void **state)
+{
+    static const struct placement places[] = {
+        { "1 1",
+          "0",
+          true,
+          { { 4 * KIB, "tcp-narrow", DT_F32, DT_WIRE_F16 },
+            { 4 * KIB, "tcp-narrow", DT_F32, DT_WIRE_BF16 },
+            { MOST, "tcp-narrow", DT_F32, DT_WIRE_INT8 },
+            { MOST, "tcp-direct", DT_F32, DT_WIRE_EXACT } } },
+        { "2 2", "0", true, { { MOST, "tcp-narrow", DT_F32, DT_WIRE_INT8 } } },
+    };
+
+    (void)state;
+    take(places, sizeof places / sizeof *places);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(within_a_host),
+        cmocka_unit_test(between_hosts_of_one_rank),
+        cmocka_unit_test(between_hosts_of_several),
+        cmocka_unit_test(in_fewer_bytes),
+    };
+
+    program = getpid();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
