@@ -257,7 +257,8 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
         result = combine(a, &f->us);
     if (result == DT_OK)
         result = percentiles(&r, n, f);
-    if (result == DT_OK && a->check)
+    f->seen = a->check && !(in_place && op->place == DT_PERF_UNSEEN);
+    if (result == DT_OK && f->seen)
         result = verify(&r, in_place, &f->wrong);
     end(&r);
     return result;

@@ -7,6 +7,7 @@
 
 struct dt_perf_figures {
     bool measured;   /* the collective has this form */
+    bool seen;       /* its result was looked at */
     double us;       /* a call, back to back */
     double p50, p99; /* of calls that were timed one by one, us */
     size_t wrong;    /* elements, of all ranks together */

@@ -204,7 +204,7 @@ static dt_result_t sendrecv(const struct dt_perf_case *c, const void *in, void *
     dt_result_t r;
 
     if (n == 1) {
-        memcpy(out, in, count * dt_dtype_size(c->dtype));
+        memmove(out, in, count * dt_dtype_size(c->dtype));
         return DT_OK;
     }
     if (me % 2) {
@@ -276,7 +276,6 @@ static const struct dt_perf_op ops[] = {
     { .name = "all_to_all",
       .many_in = true,
       .many_out = true,
-      .place = DT_PERF_NO_PLACE,
       .source = from_each_for_me,
       .bus_factor = all_but_own,
       .moved = every_buffer_whole,
@@ -333,7 +332,7 @@ static const struct dt_perf_op ops[] = {
       .leaves = dt_perf_parts_of_others,
       .run = scatterv },
     { .name = "sendrecv",
-      .place = DT_PERF_NO_PLACE,
+      .place = DT_PERF_UNSEEN,
       .source = from_the_one_before,
       .bus_factor = one_way,
       .moved = every_buffer_whole,

@@ -16,7 +16,8 @@ enum dt_perf_place {
     DT_PERF_SAME,     /* and the result: at the beginning of the output */
     DT_PERF_OWN_IN,   /* the input is this rank's block of the output */
     DT_PERF_OWN_OUT,  /* the output is this rank's block of the input */
-    DT_PERF_NO_PLACE, /* nccl-tests has no figures of it in place */
+    DT_PERF_UNSEEN,   /* the same, but what comes of it is not looked at, nor is it by nccl-tests */
+    DT_PERF_NO_PLACE, /* there is no such call */
 };
 
 struct dt_perf_case { /* what is measured */

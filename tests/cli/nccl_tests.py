@@ -8,7 +8,7 @@ algbw, busbw, wrong for out-of-place and for in-place. Ends with the lines' tota
 import re
 import sys
 
-NUMBER = r"(?:\d+(?:\.\d+)?|N/A)"
+NUMBER = r"\d+(?:\.\d+)?"
 ROW = re.compile(
     r"^\s+(\d+)\s+(\d+)\s+(\w+)\s+(\w+)\s+(-?\d+)"
     rf"\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+(\d+|N/A)"

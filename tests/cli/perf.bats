@@ -56,18 +56,34 @@ rows() { # [FILE]
     [ "$(cut -d' ' -f1-5 parsed | head -2 | tr '\n' ' ')" = "1048576 65536 double none -1 67108864 4194304 double none -1 " ]
     [ "$(tail -1 parsed)" = "rows 2 ranks 2 average True wrong 0 OK" ]
     [ "$(grep "Avg bus bandwidth" "$OUT" | awk '{ print ($NF > 0) }')" -eq 1 ]
-    dtrun --transport local -H a,b "$DTRUN_BUILD/cmd/dtrun-perf" alltoall_perf -b 4K -n 2 -c 0 # never in place
+    dtrun --transport local -H a,b "$DTRUN_BUILD/cmd/dtrun-perf" broadcast_perf -b 4K -n 2 -c 0
     code_is 0
     python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed
-    [ "$(head -1 parsed | cut -d' ' -f1-5,9-)" = "4096 512 float none -1 N/A N/A N/A N/A N/A" ]
+    [ "$(head -1 parsed | cut -d' ' -f1-5,9,13)" = "4096 1024 float none 0 N/A N/A" ]
     clean
 }
 
-# measured ROWS COLLECTIVE: all of it is right.
+# What of #wrong in place is said of each of nccl-tests' collectives; all have times.
+@test "check 54: and of every collective that nccl-tests measure" {
+    local name wrong
+
+    command -v python3 >/dev/null || skip "python3 is not installed"
+    for name in all_reduce reduce broadcast all_gather reduce_scatter alltoall gather scatter sendrecv; do
+        dtrun -np 3 "$DTRUN_BUILD/cmd/dtrun-perf" ${name}_perf -b 12K -n 2
+        code_is 0
+        python3 "$DTRUN_SOURCE/tests/cli/nccl_tests.py" "$OUT" >parsed || { cat parsed; false; }
+        wrong=0
+        [ "$name" != sendrecv ] || wrong=N/A
+        [ "$(head -1 parsed | cut -d' ' -f9,13)" = "0 $wrong" ] || { cat parsed; false; }
+    done
+    clean
+}
+
+# measured ROWS COLLECTIVE [IN_PLACE]: all of it is right; #wrong in place has IN_PLACE, where it is not 0.
 measured() {
     dtrun -np 3 "${where[@]}" "$DTRUN_BUILD/cmd/dtrun-perf" "$2" -b 1000 -n 1 -w 0 -d all -o all -r all --link 1
     code_is 0
-    awk -v rows="$1" '/^[^#]/ { n++; if ($9 != "0" || $13 != "0" && $13 != "N/A") bad++ }
+    awk -v rows="$1" -v in_place="${3:-0}" '/^[^#]/ { n++; if ($9 != "0" || $13 != in_place) bad++ }
         END { exit n != rows || bad }' "$OUT" || { show; false; }
 }
 
@@ -79,13 +95,13 @@ measure_all() { # the rows: types by operations by roots
     measured 12 allgatherv
     measured 84 reducescatter
     measured 12 all_to_all
-    measured 12 all_to_allv
+    measured 12 all_to_allv N/A
     measured 36 gather_perf
     measured 36 gatherv
     measured 36 Scatter
     measured 36 scatterv
-    measured 12 sendrecv
-    measured 1 barrier
+    measured 12 sendrecv N/A
+    measured 1 barrier N/A
 }
 
 @test "checks 1, 18, 21: every collective, type, operation and root is measured and right" {
@@ -158,7 +174,7 @@ END
     [ "$(jq -r '"\(.collective) \(.ranks) \(.rows | length) \(.wrong)"' "$OUT")" = "broadcast 2 3 0" ]
     jq -e '.rows | all(.count * 2 == .bytes and .type == "half" and .op == "none" and .root == 1)' "$OUT"
     jq -e '.rows | all(.out_of_place.time_us > 0 and .in_place.wrong == 0)' "$OUT"
-    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_to_all -b 8K -n 5 -J "$T/file" -c 0
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_to_allv -b 8K -n 5 -J "$T/file" -c 0
     code_is 0
     [ "$(rows | awk '{ print $1, $2 }')" = "$(jq -r '.rows[0] | "\(.bytes) \(.count)"' file)" ]
     jq -e '.rows[0] | .in_place == null and .out_of_place.wrong == null and .root == -1' file
