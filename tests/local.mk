@@ -113,7 +113,7 @@ tests_unit_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
 # A CUDA driver and a backend that need no GPU. -rpath makes libtool build shared libraries of them.
 FAKES = tests/fake/libcuda.la tests/fake/libdtrun-nccl.la tests/fake/libclock.la \
-	tests/fake/libimpatient.la
+	tests/fake/libimpatient.la tests/fake/libspoiled.la
 check_LTLIBRARIES = $(FAKES)
 tests_fake_libcuda_la_SOURCES = tests/fake/libcuda.c tests/fake/cuda.h
 tests_fake_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
@@ -125,6 +125,8 @@ tests_fake_libclock_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libimpatient_la_SOURCES = tests/fake/impatient.c
 tests_fake_libimpatient_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_fake_libimpatient_la_LDFLAGS = -avoid-version -rpath /nowhere
+tests_fake_libspoiled_la_SOURCES = tests/fake/spoiled.c
+tests_fake_libspoiled_la_LDFLAGS = -avoid-version -rpath /nowhere
 
 tests_unit_device_SOURCES = tests/unit/device.c runtime/device.c
 tests_unit_device_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -130,6 +130,45 @@ weighed() {
     clean
 }
 
+# The program itself, whose all-reduces of f32 are wrong on rank 1, and counted (tests/fake).
+spoiled() { # OPTIONS
+    local fake="$DTRUN_BUILD/tests/fake/.libs/libspoiled.so"
+
+    [ -e "$fake" ] || skip "built without shared libraries"
+    dtrun --no-tag -np 2 env LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" LD_PRELOAD="$fake" \
+        "$DTRUN_BUILD/cmd/.libs/dtrun-perf" "$@"
+}
+
+@test "wrong results are counted, and the job fails; with -c 0 nobody looks" {
+    command -v jq >/dev/null || skip "jq is not installed"
+    spoiled all_reduce -b 4 -e 16 -n 3 -J "$T/file"
+    code_is 1
+    [ "$(rows | awk '{ print $1, $9, $13 }' | tr '\n' ,)" = "4 0 0,8 1 1,16 1 1," ]
+    grep -qx '# Out of bounds values : 4 FAILED' "$OUT"
+    [ "$(jq -c '[.wrong, (.rows[] | .out_of_place.wrong, .in_place.wrong)]' file)" = "[4,0,0,1,1,1,1]" ]
+    spoiled all_reduce -b 16 -n 3 -c 0
+    code_is 0
+    [ "$(rows | awk '{ print $9, $13 }')" = "N/A N/A" ]
+    grep -qx '# Out of bounds values : 0 OK' "$OUT"
+    clean
+}
+
+# Before the calls that are measured there are two, in the same turn.
+@test "-n is the calls that are measured, also of --tune" {
+    local one three
+
+    DTRUN_TUNING="$T/tuning" spoiled --tune -n 1
+    code_is 0
+    one=$(sed -n 's/ all-reduces of f32$//p' "$ERR" | sort -u)
+    DTRUN_TUNING="$T/tuning" spoiled --tune -n 3
+    code_is 0
+    three=$(sed -n 's/ all-reduces of f32$//p' "$ERR" | sort -u)
+    echo "$one calls, $three"
+    [ "$one" -gt 0 ]
+    [ $((three * 3)) -eq $((one * 5)) ]
+    clean
+}
+
 # bound_by_network FILE: the column is what its network's rate makes of 1 MiB each way, as far as digits go.
 bound_by_network() {
     jq -e '.rows[0] as $r | ($r.percent_of_bound / 100 * $r.out_of_place.time_us)
