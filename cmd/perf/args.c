@@ -142,6 +142,8 @@ static bool parse_check(const char *text, bool *check)
     return true;
 }
 
+enum { ONLY_LINK = 256, ONLY_TUNE, ONLY_VERSION }; /* which have no letter */
+
 static const struct option options[] = {
     { "minbytes", required_argument, NULL, 'b' },
     { "maxbytes", required_argument, NULL, 'e' },
@@ -159,11 +161,11 @@ static const struct option options[] = {
     { "nthreads", required_argument, NULL, 't' },
     { "agg_iters", required_argument, NULL, 'm' },
     { "cudagraph", required_argument, NULL, 'G' },
-    { "link", required_argument, NULL, 'l' },
+    { "link", required_argument, NULL, ONLY_LINK },
     { "json", required_argument, NULL, 'J' },
-    { "tune", no_argument, NULL, 'T' },
+    { "tune", no_argument, NULL, ONLY_TUNE },
     { "help", no_argument, NULL, 'h' },
-    { "version", no_argument, NULL, 'V' },
+    { "version", no_argument, NULL, ONLY_VERSION },
     { NULL, 0, NULL, 0 },
 };
 
@@ -234,7 +236,7 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
         return parse_average(value, &a->average);
     case 'u':
         return parse_bytes(value, &a->offset) && a->offset <= 4096;
-    case 'l':
+    case ONLY_LINK:
         return parse_link(value, &a->link);
     case 'g':
     case 't':
@@ -245,7 +247,7 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
     case 'J':
         a->json = value;
         return *value;
-    case 'T':
+    case ONLY_TUNE:
         a->tune = true;
         return true;
     case 'h':
@@ -263,7 +265,12 @@ static const char *long_name(int c)
         if (o->val == c)
             return o->name;
     }
-    return "?";
+    return NULL;
+}
+
+static bool is_for_tune(int c)
+{
+    return c == ONLY_TUNE || (c < ONLY_LINK && strchr("ngtmG", c));
 }
 
 static const char *complain(char text[DT_PERF_ARGS_WRONG], const char *format, const char *a,
@@ -289,10 +296,19 @@ static const char *check_together(struct dt_perf_args *a, bool has_max,
     return NULL;
 }
 
+/* Of a letter that others follow getopt has not come to the next word yet. */
+static const char *wrong_option(char **argv, char letter[3])
+{
+    memcpy(letter, (char[]){ '-', (char)optopt, '\0' }, 3);
+    return optopt && !long_name(optopt) ? letter : argv[optind - 1];
+}
+
 const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
                                char text[DT_PERF_ARGS_WRONG])
 {
+    const char *beside_tune = NULL;
     bool has_max = false;
+    char letter[3];
     int c;
 
     *a = (struct dt_perf_args){ .min_bytes = 32 << 20,
@@ -308,15 +324,20 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
            -1) {
         if (c == '?' || c == ':')
             return complain(text, c == ':' ? "%s needs a value%s" : "there is no option %s%s",
-                            argv[optind - 1], "");
+                            wrong_option(argv, letter), "");
         has_max = has_max || c == 'e';
         if (!take(a, c, optarg))
             return complain(text, "--%s: '%s' is not a value it takes", long_name(c), optarg);
+        if (!is_for_tune(c))
+            beside_tune = long_name(c);
     }
     if (a->help || a->version)
         return NULL;
     if (a->tune && optind < argc)
         return complain(text, "--tune measures what it needs, not %s%s", argv[optind], "");
+    if (a->tune && beside_tune)
+        return complain(text, "--tune measures what it needs: --%s means nothing beside it%s",
+                        beside_tune, "");
     if (a->tune)
         return NULL;
     if (optind != argc - 1)

@@ -315,9 +315,15 @@ all_reduce -d int8 -o adasum|-o adasum is for floats, not int8
 reduce -o adasum|-o adasum is for all_reduce, not for reduce
 all_reduce -g 2|--ngpus: '2' is not a value it takes
 all_reduce --fast|there is no option --fast
+all_reduce -qb 4|there is no option -q
+all_reduce -b4 -q|there is no option -q
+all_reduce --tune=1|there is no option --tune=1
+all_reduce --iters|--iters needs a value
 all_reduce -G 1|--cudagraph: '1' is not a value it takes
 reduce -r all1|--root: 'all1' is not a value it takes
 all_reduce --tune|--tune measures what it needs, not all_reduce
+--tune -n 1 -e 1G|--tune measures what it needs: --maxbytes means nothing beside it
+--tune --link 10|--tune measures what it needs: --link means nothing beside it
 all_reduce -n|-n needs a value
 END
     dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 4 -r 2
