@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "runtime/host/reduce.h"
-#include "runtime/host/shm.h"
+#include "runtime/host/rounds.h"
 #include "tests/unit/forbid.h"
 
-enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000 };
+enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000, UNTOUCHED = 0xa5 };
 
 static struct dt_hostshm map;
 
@@ -191,6 +191,88 @@ static void data_past_the_caches(void **state)
     run(RANKS, false, true, false);
 }
 
+/* How a sum of so many bytes goes, where ranks share a CPU: nobody tries what is faster. */
+static const struct {
+    size_t bytes; /* 0: of three chunks */
+    const char *way;
+    unsigned rounds;
+    bool in_line; /* the data travel with the word that announces them, and nothing is staged */
+} sums[] = {
+    { 8, "shm", 1, true },
+    { DT_HOSTSHM_INLINE, "shm", 1, true },
+    { DT_HOSTSHM_INLINE + 8, "shm", 1, false },
+    { 16 * 1024, "shm", 1, false },
+    { 16 * 1024 + 8, "shm-slices", 1, false },
+    { 0, "shm-slices", 3, false },
+};
+
+static bool travelled(const struct dt_shm *s, const void *in, size_t bytes, bool in_line)
+{
+    const uint8_t *staged = dt_round_staging(s, s->me);
+
+    if (!in_line)
+        return memcmp(staged, in, bytes) == 0;
+    return memcmp(dt_round_post(s, s->me)->data, in, bytes) == 0 && staged[0] == UNTOUCHED;
+}
+
+static void *sums_of_sizes(void *arg)
+{
+    struct seat *seat = arg;
+    struct dt_trouble trouble;
+    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 1 };
+    const struct dt_call first = { .kind = 2 };
+    size_t most = map.room / DT_HOSTSHM_ROUNDS;
+    int64_t *in = malloc(3 * most), *out = malloc(3 * most);
+
+    memset(dt_hostshm_staging(&map, seat->me), UNTOUCHED, map.room);
+    dt_shm_start(&s, cpus);
+    if (dt_shm_begin(&s, &first) != DT_OK)
+        seat->bad = "first meeting";
+    dt_shm_met(&s);
+    for (unsigned i = 0; i < sizeof sums / sizeof *sums && !seat->bad; i++) {
+        size_t bytes = sums[i].bytes ? sums[i].bytes : 3 * most;
+        struct dt_call call = {
+            .number = i + 1, .count = bytes / sizeof *in, .kind = 1, .dtype = DT_I64, .op = DT_SUM
+        };
+        uint64_t before = s.round;
+
+        for (size_t k = 0; k < call.count; k++)
+            in[k] = (int64_t)(k + s.me + 1);
+        s.way = "shm";
+        if (dt_shm_all_reduce(&s, &call, in, out) != DT_OK || out[0] != RANKS * (RANKS + 1) / 2)
+            seat->bad = "sum";
+        else if (strcmp(s.way, sums[i].way) != 0)
+            seat->bad = "way";
+        else if (s.round - before != sums[i].rounds)
+            seat->bad = "rounds";
+        else if (strcmp(s.way, "shm") == 0 && !travelled(&s, in, bytes, sums[i].in_line))
+            seat->bad = "where the data stood";
+    }
+    free(in);
+    free(out);
+    return NULL;
+}
+
+static void few_bytes_travel_with_their_word(void **state)
+{
+    struct seat seats[RANKS];
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        seats[i] = (struct seat){ .me = i };
+        assert_int_equal(pthread_create(&seats[i].thread, NULL, sums_of_sizes, &seats[i]), 0);
+    }
+    for (uint32_t i = 0; i < RANKS; i++)
+        pthread_join(seats[i].thread, NULL);
+    for (uint32_t i = 0; i < RANKS; i++)
+        assert_null(seats[i].bad);
+    dt_hostshm_unmap(&map);
+}
+
 /* One rank never comes: stopping the host wakes the sleepers. */
 static void *waits(void *arg)
 {
@@ -273,6 +355,7 @@ int main(void)
         cmocka_unit_test(waits_that_yield_behind_fences),
         cmocka_unit_test(waits_that_lose_the_barrier),
         cmocka_unit_test(data_past_the_caches),
+        cmocka_unit_test(few_bytes_travel_with_their_word),
         cmocka_unit_test(a_stop_wakes_sleepers),
         cmocka_unit_test(so_does_the_second_who_stops),
     };
