@@ -7,7 +7,7 @@
 
 #include "runtime/reduceoptions.h"
 
-enum { TEXT = DT_CALL_TEXT + 64 };
+enum { TEXT = DT_CALL_TEXT + 96 };
 
 /* What sentences are made of. */
 struct words {
@@ -19,7 +19,7 @@ struct words {
 };
 
 /* "barrier, call 7 on communicator 3.2": the second of which rank 3 of the job is the first. */
-static void describe(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
+static void describe_made(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
     char name[DT_COMM_NAME];
 
@@ -31,13 +31,28 @@ static void describe(const struct dt_comm *c, const struct dt_call *call, char t
         snprintf(text + strlen(text), 64, " on communicator %s", dt_comm_name(c->id, name));
 }
 
+/* What a rank announces it has been asked for: the announcement is the library's own. */
+static void describe(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
+{
+    struct dt_call next = c->next;
+
+    if (!call || call->kind != DT_CALL_UNEVEN) {
+        describe_made(c, call, text);
+        return;
+    }
+    next.number = call->number;
+    describe_made(c, &next, text);
+    if (next.kind != DT_CALL_JOIN)
+        snprintf(text + strlen(text), 32, ", after dt_join_begin");
+}
+
 static void find_words(struct words *w, const struct dt_comm *c, const struct dt_trouble *t,
                        const struct dt_call *call)
 {
     dt_world_name(c->world, (uint32_t)c->world->rank, w->me);
     dt_world_name(c->world, t->rank, w->culprit);
     dt_hostshm_ending_text(&c->world->shm, t->rank, w->ending);
-    w->why = dt_hostshm_why(&c->shm.map);
+    w->why = t->why ? t->why : dt_hostshm_why(&c->shm.map);
     describe(c, call, w->call);
 }
 
@@ -86,9 +101,23 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_trouble
                        "%s called %s; the calls of %s and another rank do not fit, and "
                        "dtrun-agent has not told which they are",
                        w->me, w->call, w->culprit);
-    describe(c, &t->theirs, theirs);
+    describe_made(c, &t->theirs, theirs);
     return dt_fail(t->code, "%s called %s; %s called %s%s", w->me, w->call, w->culprit, theirs,
                    unsaid(ours, strcmp(w->call, theirs) == 0));
+}
+
+const char *dt_blame_others(const struct dt_comm *c, const struct dt_trouble *one,
+                            const struct dt_trouble *other, char text[DT_BLAME_OTHERS])
+{
+    char first[DT_WORLD_NAME], second[DT_WORLD_NAME], x[TEXT], y[TEXT];
+
+    describe_made(c, &one->theirs, x);
+    describe_made(c, &other->theirs, y);
+    snprintf(text, DT_BLAME_OTHERS, "%s called %s; %s called %s%s",
+             dt_world_name(c->world, one->rank, first), x,
+             dt_world_name(c->world, other->rank, second), y,
+             unsaid(&one->theirs, strcmp(x, y) == 0));
+    return text;
 }
 
 /* Who failed says itself who it is. */
@@ -186,7 +215,7 @@ static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
         return;
     e->call = call->number;
     e->seconds = dt_ring_seconds(ring);
-    dt_blame_call(call->kind);
+    dt_blame_call(call->kind == DT_CALL_UNEVEN ? c->next.kind : call->kind);
 }
 
 dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,

@@ -10,6 +10,12 @@
 dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
                      const struct dt_call *call, const struct dt_ring *ring);
 
+/* "rank 1 (a) called this; rank 2 (b) called that", for those who have called neither: one and
+ * other say who and what. Returns text. */
+enum { DT_BLAME_OTHERS = 768 };
+const char *dt_blame_others(const struct dt_comm *c, const struct dt_trouble *one,
+                            const struct dt_trouble *other, char text[DT_BLAME_OTHERS]);
+
 /* After dt_fail, for dt_last_error_info: which call failed; and that this rank is to blame, in one
  * on that communicator. */
 void dt_blame_call(enum dt_call_kind kind);

@@ -270,6 +270,17 @@ dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table,
     return dt_comm_show_and(c, kind, table, bytes, NULL, NULL);
 }
 
+dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n)
+{
+    struct dt_call call = { .count = n, .dtype = DT_I64, .op = DT_MAX, .root = -1 };
+    dt_result_t r = dt_comm_begin(c, &call, DT_CALL_UNEVEN);
+
+    if (r != DT_OK)
+        return r;
+    dt_comm_pass_for(c, &call, c->next.kind);
+    return dt_comm_end(c, &call, fold(c, &call, NULL, words, words));
+}
+
 dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t bytes)
 {
     struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = -1 };

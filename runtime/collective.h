@@ -27,6 +27,9 @@ dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table,
 /* The same call, which then does something that is no call on c, and ends when all have done so. */
 dt_result_t dt_comm_show_and(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes,
                              void (*then)(void *arg), void *arg);
+/* In which ranks tell each other what comes next (uneven.h): every word becomes the largest of all
+ * ranks'. It passes for c->next. */
+dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n);
 /* Those that give ranks parts of their own, as of shmmove.h and movement.h, which say what may
  * overlap. kind: what the call counts as. */
 dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t count,

@@ -135,6 +135,11 @@ void dt_comm_note(struct dt_comm *c, const struct dt_call *call)
     record(c, call);
 }
 
+void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_call_kind kind)
+{
+    dt_hostshm_note_call(&c->shm.map.ranks[c->local_rank], call->number, DT_HOSTSHM_INSIDE | kind);
+}
+
 dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
 {
     uint32_t culprit;

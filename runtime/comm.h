@@ -50,6 +50,7 @@ struct dt_comm {
     bool shut;                 /* for threads that keep it in its slot: no call may begin */
     bool uneven;               /* between dt_join_begin and dt_join (uneven.h) */
     bool announcing;           /* the call is an announcement, or has been announced */
+    struct dt_call next; /* what this rank announces: the call that it is to make, or dt_join */
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
     dt_result_t failed;                       /* DT_OK, or what every call returns */
     dt_error_info_t error;                    /* likewise */
@@ -72,6 +73,8 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
  * others are shown anything, but both before anybody is waited for. */
 void dt_comm_count(struct dt_comm *c, struct dt_call *call);
 void dt_comm_note(struct dt_comm *c, const struct dt_call *call);
+/* Of a call that has begun: while it lasts dtrun is to take it for one of that kind. */
+void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_call_kind kind);
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r);
 /* What ends a call for which this rank lacks memory. */
 dt_result_t dt_comm_no_memory(struct dt_comm *c);

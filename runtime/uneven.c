@@ -18,6 +18,9 @@ enum word {
     POSTSCALE,
     THRESHOLD,
     PIECES, /* their mark, likewise */
+    MARK,   /* of the call, likewise, */
+    UNMARK, /* and its complement: all who have data mean the same call if the largest of both fit
+             */
     WORDS,
 };
 
@@ -37,12 +40,75 @@ static double from_bits(int64_t bits)
     return v;
 }
 
-static dt_result_t tell(struct dt_comm *c, int64_t words[WORDS])
+/* ---- calls that do not fit ---- */
+
+/* The first rank with data that means another call than this one. */
+static int unlike(const struct dt_comm *c, const struct dt_call *calls, const struct dt_call *call)
+{
+    int rank = 0;
+
+    while (rank < c->size &&
+           (calls[rank].kind == DT_CALL_JOIN || dt_call_equal(&calls[rank], call)))
+        rank++;
+    return rank;
+}
+
+/* This rank makes the call that it means, or dt_join, and fails in it as if it had met the others
+ * there: ranks without data would have been taken for one of them. Who has not seen all calls yet
+ * hears the same of two. */
+static dt_result_t fail_unlike(struct dt_comm *c, struct dt_call *calls)
+{
+    const struct dt_call none = { 0 };
+    struct dt_call call = c->next;
+    int one = unlike(c, calls, &none), other = unlike(c, calls, &calls[one]);
+    char why[DT_BLAME_OTHERS];
+    dt_result_t r;
+
+    dt_comm_count(c, &call);
+    for (int rank = 0; rank < c->size; rank++)
+        calls[rank].number = call.number;
+    dt_comm_note(c, &call);
+    dt_blame_others(c, &(struct dt_trouble){ .rank = c->ranks[one], .theirs = calls[one] },
+                    &(struct dt_trouble){ .rank = c->ranks[other], .theirs = calls[other] }, why);
+    dt_comm_stop(c, DT_ERR_MISMATCH, c->ranks[other], why);
+    if (call.kind != DT_CALL_JOIN)
+        other = unlike(c, calls, &call);
+    dt_trouble(&c->trouble, DT_ERR_MISMATCH, c->ranks[other]);
+    if (call.kind == DT_CALL_JOIN)
+        c->trouble.why = why;
+    else
+        c->trouble.theirs = calls[other];
+    r = dt_comm_end(c, &call, DT_ERR_MISMATCH);
+    c->trouble.why = NULL;
+    return r;
+}
+
+/* All ranks have seen that they do not mean the same, and now show each other what they do. */
+static dt_result_t tell_apart(struct dt_comm *c)
+{
+    struct dt_call *calls = calloc((size_t)c->size, sizeof *calls);
+    dt_result_t r;
+
+    if (!calls)
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+    calls[c->rank] = c->next;
+    r = dt_comm_show(c, DT_CALL_UNEVEN, calls, sizeof *calls);
+    if (r == DT_OK)
+        r = fail_unlike(c, calls);
+    free(calls);
+    return r;
+}
+
+/* next: what this rank has been asked for. */
+static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t words[WORDS])
 {
     dt_result_t r;
 
+    c->next = *next;
     c->announcing = true;
-    r = dt_comm_all_reduce(c, words, words, WORDS, DT_I64, DT_MAX);
+    r = dt_comm_announce(c, words, WORDS);
+    if (r == DT_OK && words[WHAT] && words[MARK] != ~words[UNMARK])
+        r = tell_apart(c);
     c->announcing = false;
     return r;
 }
@@ -58,6 +124,8 @@ dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
         [POSTSCALE] = to_bits(how->postscale),
         [THRESHOLD] = to_bits((double)how->threshold),
         [PIECES] = (int64_t)dt_reduceoptions_pieces(call->options),
+        [MARK] = (int64_t)dt_call_signature(call),
+        [UNMARK] = ~(int64_t)dt_call_signature(call),
     };
 
     if ((call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER) || call->device)
@@ -65,7 +133,7 @@ dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
                        "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce in "
                        "host memory and dt_barrier",
                        c->world->rank);
-    return tell(c, words);
+    return tell(c, call, words);
 }
 
 /* ---- neutral elements ---- */
@@ -137,7 +205,7 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
     dt_dtype_t dtype = (dt_dtype_t)(words[WHAT] >> 16 & 0xff);
     dt_op_t op = (dt_op_t)(words[WHAT] >> 8 & 0xff);
     size_t bytes = (size_t)words[BYTES];
-    size_t count = bytes / dt_dtype_size(dtype); /* which may be another rank's */
+    size_t count = bytes / dt_dtype_size(dtype);
     void *buf = malloc(bytes + 1);
     dt_result_t r;
 
@@ -166,6 +234,7 @@ static dt_result_t take_part(struct dt_comm *c, const int64_t words[WORDS])
 
 static dt_result_t join(struct dt_comm *c, int *last)
 {
+    static const struct dt_call none = { .kind = DT_CALL_JOIN };
     int64_t calls = 0;
     dt_result_t r;
 
@@ -174,9 +243,11 @@ static dt_result_t join(struct dt_comm *c, int *last)
                                  [PRESCALE] = INT64_MIN,
                                  [POSTSCALE] = INT64_MIN,
                                  [THRESHOLD] = INT64_MIN,
-                                 [PIECES] = INT64_MIN };
+                                 [PIECES] = INT64_MIN,
+                                 [MARK] = INT64_MIN,
+                                 [UNMARK] = INT64_MIN };
 
-        r = tell(c, words);
+        r = tell(c, &none, words);
         if (r == DT_OK && words[WHAT] == 0) {
             c->uneven = false;
             *last = (int)(words[LATE] % c->size);

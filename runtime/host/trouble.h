@@ -13,6 +13,7 @@ struct dt_trouble {
     dt_result_t code;
     uint32_t rank;         /* to blame, or the neighbour that was lost */
     struct dt_call theirs; /* DT_ERR_MISMATCH: what that rank called; kind 0: not known here */
+    const char *why;       /* DT_ERR_MISMATCH of two others: what they called; or NULL */
     int error;             /* DT_ERR_IO: errno */
 
     /* DT_ERR_MISMATCH: calls that are alike, but for a pair of ranks of which one gives the other

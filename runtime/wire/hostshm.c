@@ -255,6 +255,8 @@ const char *dt_hostshm_call_name(uint64_t call)
         [DT_CALL_FREE] = "dt_comm_free",
         [DT_CALL_TUNE] = "dt_comm_tune",
         [DT_CALL_ALLOC] = "dt_mem_alloc",
+        [DT_CALL_JOIN] = "dt_join",
+        [DT_CALL_UNEVEN] = "something after dt_join_begin",
     };
     size_t kind = call & (DT_HOSTSHM_INSIDE - 1);
 

@@ -82,6 +82,8 @@ enum dt_call_kind {
     DT_CALL_FREE = 20,
     DT_CALL_TUNE = 21,
     DT_CALL_ALLOC = 22,
+    DT_CALL_JOIN = 23,
+    DT_CALL_UNEVEN = 24, /* with which ranks tell each other which of these comes next (uneven.h) */
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */

@@ -7,7 +7,7 @@ load common
 # Every kind at once, for they only wait.
 @test "check 33: a rank that never comes: DT_ERR_TIMEOUT and dtrun name it, or a deadlock, for every kind of call" {
     local each_other="they wait for each other: a deadlock, unless another of their threads ends it"
-    local how pid kinds="never send behind recv irecv free cross aside chain ring"
+    local how pid kinds="never join send behind recv irecv free cross aside chain ring"
     declare -A pids
     for how in $kinds; do
         env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" --transport local -H a:2,b:2 --collective-timeout 2 \
@@ -24,6 +24,9 @@ load common
     for rank in 0 1 2; do
         says never "^\[$rank\] rank $rank \([ab]\): barrier, call 2 on communicator 0\.1: timed out: ranks 0-2 have waited .* for rank 3 \(b, "
     done
+    says join "^dtrun: warning: ranks 0-2 have waited .* in (barrier|dt_join) \(call 2\) on communicator 0\.1 for rank 3 \(b, "
+    says join "^\[0\] rank 0 \(a\): dt_join, call 2 on communicator 0\.1: timed out: "
+    says join "^\[[12]\] rank [12] \([ab]\): barrier, call 2 on communicator 0\.1, after dt_join_begin: timed out: "
     says send "rank 0 has waited .* in send to rank 3 \(call 1\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which was last in dt_comm_split"
     says send "^\[0\] rank 0 \(a\): send of 1 i32 to rank 3, call 1 on communicator 0\.1: timed out: "
     says recv "rank 0 has waited .* in recv from rank 3 \(call 1\) on communicator 0\.1 for rank 3 \(b, "

@@ -1,16 +1,17 @@
 /* Ranks that do not come to calls, in the ways that its argument names. The last rank is the one
- * that stays away. "never": from a barrier of some ranks. "send", "recv", "irecv": from what rank 0
- * gives or wants; "behind": from what rank 0 gives before what it waits for; "free": from what rank
- * 0 wants of a communicator that all free. "cross": it is in dt_finalize instead. "aside": it waits
- * for what rank 0 gives, whose call of all is in the background. "chain": from a
- * barrier of all but rank 0, which rank 0 waits for. "own": from a barrier that has a timeout of
- * its own, after which all go on. "several": from calls in the background, each of which has a
- * timeout of its own. "loop": it comes to every barrier of some ranks, until it is
- * stopped from outside. "crowd": from what one thread of rank 0 wants with a timeout, and others
- * without one. "differ": one half makes another call than the other. "request": rank 0
- * waits a little for a request, then for all of it. "ring": all send to the next one, and nobody
- * receives. "told": as "never", but it prints and ends when it is told to by SIGTERM, and the
- * others have a thread more and wait for a second. Exits 3 when a call fails, and says why. */
+ * that stays away. "never": from a barrier of some ranks. "join": likewise, but rank 0 has no
+ * more data. "send", "recv", "irecv": from what rank 0 gives or wants; "behind": from what rank
+ * 0 gives before what it waits for; "free": from what rank 0 wants of a communicator that all
+ * free. "cross": it is in dt_finalize instead. "aside": it waits for what rank 0 gives, whose
+ * call of all is in the background. "chain": from a barrier of all but rank 0, which rank 0
+ * waits for. "own": from a barrier that has a timeout of its own, after which all go on.
+ * "several": from calls in the background, each of which has a timeout of its own. "loop": it
+ * comes to every barrier of some ranks, until it is stopped from outside. "crowd": from what one
+ * thread of rank 0 wants with a timeout, and others without one. "differ": one half makes
+ * another call than the other. "request": rank 0 waits a little for a request, then for all of
+ * it. "ring": all send to the next one, and nobody receives. "told": as "never", but it prints
+ * and ends when it is told to by SIGTERM, and the others have a thread more and wait for a
+ * second. Exits 3 when a call fails, and says why. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -103,6 +104,14 @@ static void chain(bool last)
     if (last)
         stay_away();
     check(dt_barrier(dt_rank() == 0 ? DT_WORLD : most));
+}
+
+static void join(dt_comm_t *comm, bool last)
+{
+    check(dt_join_begin(comm));
+    if (last)
+        stay_away();
+    check(dt_rank() == 0 ? dt_join(comm, NULL) : dt_barrier(comm));
 }
 
 static void time_out(dt_comm_t *comm, bool last)
@@ -351,6 +360,8 @@ int main(int argc, char **argv)
         aside(some, last);
     else if (strcmp(how, "chain") == 0)
         chain(last);
+    else if (strcmp(how, "join") == 0)
+        join(some, last);
     else if (strcmp(how, "ring") == 0)
         ring(some);
     else if (strcmp(how, "told") == 0)

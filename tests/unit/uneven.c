@@ -13,6 +13,7 @@
 #include "runtime/dtype.h"
 #include "runtime/host/reduce.h"
 #include "runtime/uneven.h"
+#include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -287,8 +288,85 @@ static void a_mismatch_is_told_to_all(void **state)
     run_all(disagree);
 }
 
-/* Bytes and type of the call that the third rank is to take part in come from different ranks, of
- * which one says that it has more than any memory. */
+static bool says(const char *first, const char *second)
+{
+    const char *text = dt_last_error(), *found = strstr(text, first);
+    bool good = found == text && strstr(text, second);
+
+    if (!good)
+        fprintf(stderr, "rank %d: neither '%s' nor '%s'\n", dt_rank(), first, second);
+    return good;
+}
+
+/* Rank 0 has no more data, and rank 1 means another call than those that have some. */
+static int disagree_without_it(int rank, void *arg)
+{
+    char call[40], first[16];
+    dt_error_info_t info = { .size = sizeof info };
+    int64_t x[4] = { 0 };
+    dt_result_t r;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    r = rank ? dt_all_reduce(DT_WORLD, x, x, rank == 1 ? 4 : 3, DT_I64, DT_SUM)
+             : dt_join(DT_WORLD, NULL);
+    NEED(r == DT_ERR_MISMATCH && dt_last_error_info(&info) == DT_OK);
+    NEED(info.rank > 0);
+    NEED(strcmp(info.operation, rank ? "all-reduce" : "dt_join") == 0);
+    snprintf(call, sizeof call, rank ? "all-reduce of %d i64 (sum), call" : "dt_join, call",
+             rank == 1 ? 4 : 3);
+    snprintf(first, sizeof first, "rank %d (", rank);
+    NEED(says(first, call));
+    NEED(says(first, "called all-reduce of 3 i64 (sum), call"));
+    NEED(says(first, "called all-reduce of 4 i64 (sum), call"));
+    NEED(!rank || !strstr(dt_last_error(), "rank 0 ("));
+    NEED(dt_finalize() == r);
+    return 0;
+}
+
+static void ranks_without_data_are_not_taken_for_who_disagrees(void **state)
+{
+    static const char *const several[] = { "3", "1 1 1", "2 1", "1 2", "1 1 2", NULL };
+
+    (void)state;
+    assert_int_equal(testjob_pass_all(several, disagree_without_it), 0);
+}
+
+/* What passes between ranks before each call is nothing that the program has asked for. */
+static int begin_otherwise(int rank, void *arg)
+{
+    dt_comm_t *comm[3];
+    int64_t x = 0;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < 3; i++)
+        NEED(dt_comm_dup(DT_WORLD, &comm[i]) == DT_OK &&
+             (i == 2 || dt_join_begin(comm[i]) == DT_OK));
+    NEED((rank ? dt_barrier(comm[0]) : dt_comm_free(comm[0])) == DT_ERR_MISMATCH);
+    NEED(rank ? says("rank 1 (", "called barrier, call 2 on communicator 0.1, after dt_join_begin")
+              : says("rank 0 (", "called something after dt_join_begin, call 2"));
+    NEED(rank == 0 || strstr(dt_last_error(), "called dt_comm_free, call 2"));
+    NEED((rank ? dt_join(comm[1], NULL) : dt_comm_free(comm[1])) == DT_ERR_MISMATCH);
+    NEED(rank == 0 || says("rank 1 (", "called dt_join, call 2 on communicator 0.2; "));
+    NEED(rank || dt_join_begin(comm[2]) == DT_OK);
+    NEED(dt_all_reduce(comm[2], &x, &x, 1, DT_I64, DT_SUM) == DT_ERR_MISMATCH);
+    NEED(says(rank ? "rank 1 (" : "rank 0 (", "called all-reduce of 1 i64 (sum), call 2"));
+    NEED(strstr(dt_last_error(), "after dt_join_begin"));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void calls_are_told_as_the_program_made_them(void **state)
+{
+    static const char *const two[] = { "2", "1 1", NULL };
+
+    (void)state;
+    assert_int_equal(testjob_pass_all(two, begin_otherwise), 0);
+}
+
+/* Two calls that do not fit are announced to the third rank, one of more than any memory. */
 static int announce_too_much(int rank, void *arg)
 {
     void *x = calloc(64, 1 << 20); /* what may be read before the mismatch is seen */
@@ -303,7 +381,7 @@ static int announce_too_much(int rank, void *arg)
         r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, 4, DT_F64, DT_SUM);
     else
         r = dt_join(DT_WORLD, NULL);
-    NEED(r == DT_ERR_MISMATCH || r == DT_ERR_NOMEM);
+    NEED(r == DT_ERR_MISMATCH);
     NEED(dt_finalize() == r);
     free(x);
     return 0;
@@ -316,36 +394,6 @@ static void what_is_announced_is_never_more_than_memory(void **state)
         testjob_pass(&(struct testjob_plan){ .hosts = "3", .body = announce_too_much }), 0);
     assert_int_equal(
         testjob_pass(&(struct testjob_plan){ .hosts = "1 1 1", .body = announce_too_much }), 0);
-}
-
-/* Here, too; the third takes part with no more bytes than the others have. */
-static int announce_other_types(int rank, void *arg)
-{
-    double x[8] = { 0 };
-    dt_result_t r;
-
-    (void)arg;
-    NEED(dt_init() == DT_OK);
-    NEED(dt_join_begin(DT_WORLD) == DT_OK);
-    if (rank == 0)
-        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, sizeof x, DT_U8, DT_SUM);
-    else if (rank == 1)
-        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, x, 4, DT_F64, DT_SUM);
-    else
-        r = dt_join(DT_WORLD, NULL);
-    NEED(r == DT_ERR_MISMATCH);
-    NEED(rank != 2 || strstr(dt_last_error(), ") called all-reduce of 8 f64 "));
-    NEED(dt_finalize() == r);
-    return 0;
-}
-
-static void who_takes_part_needs_no_more_than_others_give(void **state)
-{
-    (void)state;
-    assert_int_equal(
-        testjob_pass(&(struct testjob_plan){ .hosts = "3", .body = announce_other_types }), 0);
-    assert_int_equal(
-        testjob_pass(&(struct testjob_plan){ .hosts = "1 1 1", .body = announce_other_types }), 0);
 }
 
 /* AddressSanitizer's allocator is to refuse as others do, instead of ending the process. */
@@ -396,9 +444,10 @@ int main(void)
         cmocka_unit_test(options_are_announced_too),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),
         cmocka_unit_test(misuse_names_the_rank_of_the_world),
-        cmocka_unit_test(a_mismatch_is_told_to_all),
+        CHECKS("27", a_mismatch_is_told_to_all),
+        CHECKS("27", ranks_without_data_are_not_taken_for_who_disagrees),
+        CHECKS("27, 30", calls_are_told_as_the_program_made_them),
         cmocka_unit_test(what_is_announced_is_never_more_than_memory),
-        cmocka_unit_test(who_takes_part_needs_no_more_than_others_give),
         cmocka_unit_test(who_has_no_memory_to_take_part_is_told_to_all),
     };
 
