@@ -8,9 +8,11 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -389,6 +391,71 @@ static void limits_may_be_set_while_calls_are_made(void **state)
     pass("1 1", call_while_limits_change);
 }
 
+/* ---- signal handlers ---- */
+
+static struct {
+    int rank, local_rank, local_size;
+    _Atomic int known, wrong;
+} asked;
+
+static void ask_in_handler(int signo)
+{
+    (void)signo;
+    if (dt_size() < 0) {
+        asked.wrong += dt_rank() != -1 || dt_local_rank() != -1 || dt_local_size() != -1 ||
+                       dt_generation() != -1;
+        return;
+    }
+    asked.known++;
+    asked.wrong += dt_size() != 2 || dt_rank() != asked.rank ||
+                   dt_local_rank() != asked.local_rank || dt_local_size() != asked.local_size ||
+                   dt_generation() < 0;
+}
+
+/* Calls that take locks. Stores how often the rank that was interrupted least has been. */
+static int call_on(int32_t *interrupted)
+{
+    dt_request_t request;
+    dt_comm_t *comm;
+
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK && dt_comm_set_timeout(comm, 100) == DT_OK);
+    *interrupted = asked.known;
+    NEED(dt_iall_reduce(comm, DT_IN_PLACE, interrupted, 1, DT_I32, DT_MIN, &request) == DT_OK);
+    NEED(dt_wait(&request) == DT_OK && dt_barrier(comm) == DT_OK);
+    NEED(dt_broadcast(comm, NULL, 1, DT_I32, 0) == DT_ERR_ARG && *dt_last_error());
+    NEED(dt_comm_free(comm) == DT_OK);
+    return 0;
+}
+
+static int call_while_handlers_ask(int rank, void *hosts)
+{
+    const struct itimerval often = { { 0, 200 }, { 0, 200 } }, never = { 0 };
+    int32_t interrupted = 0;
+
+    asked.rank = rank;
+    asked.local_rank = hosts ? 0 : rank;
+    asked.local_size = hosts ? 1 : 2;
+    NEED(sigaction(SIGALRM, &(struct sigaction){ .sa_handler = ask_in_handler }, NULL) == 0);
+    NEED(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    NEED(dt_init() == DT_OK);
+    while (interrupted < 200)
+        NEED(call_on(&interrupted) == 0);
+    NEED(dt_finalize() == DT_OK);
+    NEED(setitimer(ITIMER_REAL, &never, NULL) == 0);
+    NEED(asked.wrong == 0);
+    return 0;
+}
+
+static void a_signal_handler_may_ask_for_numbers(void **state)
+{
+    struct testjob_plan two = { .hosts = "2", .body = call_while_handlers_ask };
+    struct testjob_plan apart = { .hosts = "1 1", .body = call_while_handlers_ask, .arg = &two };
+
+    (void)state;
+    assert_int_equal(testjob_pass(&two), 0);
+    assert_int_equal(testjob_pass(&apart), 0);
+}
+
 /* ---- requests ---- */
 
 static void *wait_for_anothers(void *arg)
@@ -549,6 +616,7 @@ int main(void)
         cmocka_unit_test(each_thread_may_have_its_communicator),
         cmocka_unit_test(any_thread_may_abort_dump_and_ask),
         cmocka_unit_test(limits_may_be_set_while_calls_are_made),
+        cmocka_unit_test(a_signal_handler_may_ask_for_numbers),
         cmocka_unit_test(any_thread_may_wait_for_a_request),
         cmocka_unit_test(threads_have_buckets_and_memory),
         cmocka_unit_test(an_error_is_its_threads),
