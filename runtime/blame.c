@@ -197,15 +197,28 @@ dt_result_t dt_blame_refusal(const struct dt_world *w, uint64_t comm, enum dt_ca
     return r;
 }
 
+/* The rank to blame. Where another one has told of its call and of this rank's, it blames this one,
+ * which names the other second. */
+static uint32_t culprit_of(const struct dt_comm *c, const struct dt_trouble *t)
+{
+    const char *second = strstr(dt_last_error(), "; rank ");
+    uint32_t rank = t->rank;
+
+    if (t->code == DT_ERR_MISMATCH && rank == (uint32_t)c->world->rank && second)
+        sscanf(second, "; rank %" SCNu32, &rank);
+    return rank;
+}
+
 /* The same for programs. */
 static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
                          const struct dt_call *call, const struct dt_ring *ring)
 {
     dt_error_info_t *e = dt_error_details();
+    uint32_t culprit = culprit_of(c, t);
 
-    if (t->rank < (uint32_t)c->world->size) {
-        e->rank = (int)t->rank;
-        snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, t->rank));
+    if (culprit < (uint32_t)c->world->size) {
+        e->rank = (int)culprit;
+        snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, culprit));
     }
     if (t->code == DT_ERR_PEER)
         tell_ending(c, t, e);

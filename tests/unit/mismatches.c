@@ -334,9 +334,25 @@ static bool begins_with_own_call(const char *text)
     return strncmp(text, me, strlen(me)) == 0 && !strstr(text + 1, me);
 }
 
+/* One of those that the text names: another rank, unless it is told of a pair. */
+static bool blames_another(const char *text, const struct quarrel *q)
+{
+    dt_error_info_t info = { .size = sizeof info };
+    char called[320];
+
+    if (dt_last_error_info(&info) != DT_OK || info.code != DT_ERR_MISMATCH)
+        return false;
+    snprintf(called, sizeof called, "rank %d (%s) called ", info.rank, info.host);
+    if (!q->odd || (info.rank != dt_rank() && strstr(text, called)))
+        return true;
+    fprintf(stderr, "rank %d (%s) is to blame at rank %d: %s\n", info.rank, info.host, dt_rank(),
+            text);
+    return false;
+}
+
 static bool is_told(const char *text, const struct quarrel *q)
 {
-    return begins_with_own_call(text) && names_both(text, q);
+    return begins_with_own_call(text) && names_both(text, q) && blames_another(text, q);
 }
 
 /* All begin together: a quarrel's time is that of its calls. */
