@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -163,6 +164,29 @@ static void strangers_are_refused(void **state)
     assert_int_equal(door.n_parked, 0);
 }
 
+/* Who knows what is said, but not the secret: it does not look at the door's proof, and makes up
+ * one.
+ */
+static void a_made_up_proof_is_refused(void **state)
+{
+    const struct dt_auth a = caller(1, 0);
+    struct dt_handshake s = { .fd = dt_inet_connect("127.0.0.1", port) };
+    uint8_t hello[DT_AUTH_HELLO], answer[DT_AUTH_ANSWER], proof[DT_AUTH_PROOF] = { 0 };
+
+    (void)state;
+    assert_int_equal(poll(&(struct pollfd){ s.fd, POLLOUT, 0 }, 1, PATIENCE), 1);
+    dt_auth_hello(&a, hello);
+    assert_int_equal(send(s.fd, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+    while (recv(s.fd, answer, sizeof answer, MSG_PEEK) < (ssize_t)sizeof answer)
+        turn(&s);
+    assert_int_equal(recv(s.fd, answer, sizeof answer, 0), sizeof answer);
+    assert_int_equal(send(s.fd, proof, sizeof proof, MSG_NOSIGNAL), sizeof proof);
+    while (recv(s.fd, answer, 1, MSG_PEEK) < 0 && errno == EAGAIN)
+        turn(&s);
+    expect_end(s.fd);
+    assert_int_equal(dt_door_take(&door, 0, 0, 1), -1);
+}
+
 /* More callers than seats, who say nothing: they keep nobody out for long. */
 static void silence_keeps_nobody_out(void **state)
 {
@@ -225,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_newer_call_of_a_rank_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(what_is_freed_is_forgotten, setup, teardown),
         CHECKS_SETUP_TEARDOWN("34, 35", strangers_are_refused, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", a_made_up_proof_is_refused, setup, teardown),
         CHECKS_SETUP_TEARDOWN("35", silence_keeps_nobody_out, setup, teardown),
         CHECKS_SETUP_TEARDOWN("35", a_crowd_that_has_been_silent_is_sent_away_at_once, setup,
                               teardown),
