@@ -42,6 +42,11 @@ void dt_perf_sort(double *values, size_t n)
     qsort(values, n, sizeof *values, by_value);
 }
 
+double dt_perf_percentile(const double *sorted, size_t n, unsigned percent)
+{
+    return sorted[(n * percent + 99) / 100 - 1];
+}
+
 double dt_perf_ratio(const double *us, const double *other, size_t n)
 {
     double ratios[n];

@@ -1,10 +1,12 @@
-/* What is made of times, by --tune above all. Pure. */
+/* What is made of times. Pure. */
 #ifndef DT_CMD_PERF_CHOICE_H
 #define DT_CMD_PERF_CHOICE_H
 
 #include <stddef.h>
 
 void dt_perf_sort(double *values, size_t n); /* from the least on */
+/* The least of n values, 1 or more, that so many per cent of them do not exceed. */
+double dt_perf_percentile(const double *sorted, size_t n, unsigned percent);
 /* low, high: what two ways take at n sizes that grow. Returns for how many of the sizes, from the
  * least, the first way should be taken: then the product of times relative to each other is least.
  * A single time that went wrong moves that little. */

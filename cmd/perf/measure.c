@@ -200,8 +200,8 @@ static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_fi
     }
     if (result == DT_OK) {
         dt_perf_sort(us, (size_t)n);
-        f->p50 = us[n / 2];
-        f->p99 = us[(n * 99 - 1) / 100];
+        f->p50 = dt_perf_percentile(us, (size_t)n, 50);
+        f->p99 = dt_perf_percentile(us, (size_t)n, 99);
         result = combine(r->a, &f->p50);
     }
     if (result == DT_OK)

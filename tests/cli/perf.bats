@@ -153,6 +153,41 @@ spoiled() { # OPTIONS
     clean
 }
 
+# Out of place and in place, after the others, come so many back to back, and as many one by one; with -c 1 one more.
+@test "-w and -n are calls, -i adds to the size, -f multiplies it" {
+    spoiled all_reduce -b 4 -n 3 -w 2 -c 0
+    code_is 0
+    [ "$(sort -u "$ERR")" = "$((2 * (2 + 3 + 3))) all-reduces of f32" ]
+    spoiled all_reduce -b 4 -n 3 -w 0 -c 1
+    code_is 0
+    [ "$(sort -u "$ERR")" = "$((2 * (3 + 3 + 1))) all-reduces of f32" ]
+    spoiled all_reduce -b 4 -e 13 -i 4 -n 1 -c 0
+    [ "$(rows | awk '{ print $1 }' | tr '\n' ' ')" = "4 8 12 " ]
+    spoiled all_reduce -b 4 -e 108 -f 3 -n 1 -c 0
+    [ "$(rows | awk '{ print $1 }' | tr '\n' ' ')" = "4 12 36 108 " ]
+    clean
+}
+
+# Rank 0 takes 0.4 s more for each call.
+@test "-a tells whose time is printed" {
+    local us
+
+    command -v jq >/dev/null || skip "jq is not installed"
+    export TEST_SLOW_MS=400
+    for a in 0 1 2 3; do
+        spoiled all_reduce -b 4 -n 1 -w 0 -c 0 -a $a -J "$T/file"
+        code_is 0
+        for us in $(jq '.rows[].out_of_place | .time_us, .p50_us, .p99_us' file); do
+            case $a in
+            0 | 3) awk -v us="$us" 'BEGIN { exit us < 400000 }' ;;
+            1) awk -v us="$us" 'BEGIN { exit us < 200000 || us >= 400000 }' ;;
+            2) awk -v us="$us" 'BEGIN { exit us >= 200000 }' ;;
+            esac || { echo "-a $a: $us us"; false; }
+        done
+    done
+    clean
+}
+
 # Before the calls that are measured there are two, in the same turn.
 @test "-n is the calls that are measured, also of --tune" {
     local one three

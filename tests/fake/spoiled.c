@@ -1,7 +1,10 @@
 /* To be preloaded: of an all-reduce of f32 rank 1 gets the last element wrong, where there are
- * several; and every rank says in the end how many of these calls it has made. */
+ * several, and rank 0 takes $TEST_SLOW_MS milliseconds longer; and every rank says in the end how
+ * many of these calls it has made. */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/dtrun.h"
 
@@ -14,12 +17,15 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
         (dt_result_t(*)(dt_comm_t *, const void *, void *, size_t, dt_dtype_t, dt_op_t))dlsym(
             RTLD_NEXT, "dt_all_reduce");
     dt_result_t r = reduce(comm, in, out, count, dtype, op);
+    const char *slow = getenv("TEST_SLOW_MS");
 
     if (dtype != DT_F32)
         return r;
     calls++;
     if (count > 1 && dt_rank() == 1)
         ((float *)out)[count - 1] += 1;
+    if (slow && dt_rank() == 0)
+        usleep((useconds_t)atoi(slow) * 1000);
     return r;
 }
 

@@ -279,6 +279,26 @@ static void what_memory_has_to_carry(void **state)
         assert_true(fabs(dt_perf_op_find(cases[i].name)->moved(4) - cases[i].moved) < 1e-9);
 }
 
+/* nccl-tests' doc/PERFORMANCE.md, for four ranks. */
+static void bus_bandwidths_are_those_of_nccl_tests(void **state)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } cases[] = {
+        { "all_reduce", 1.5 }, { "reduce", 1 },        { "broadcast", 1 },
+        { "all_gather", .75 }, { "all_gatherv", .75 }, { "reduce_scatter", .75 },
+        { "all_to_all", .75 }, { "all_to_allv", .75 }, { "gather", .75 },
+        { "gatherv", .75 },    { "scatter", .75 },     { "scatterv", .75 },
+        { "sendrecv", 1 },     { "barrier", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true(fabs(dt_perf_op_find(cases[i].name)->bus_factor(4) - cases[i].factor) < 1e-9);
+    assert_null(dt_perf_op_at(sizeof cases / sizeof *cases));
+}
+
 static void a_block_of_another_rank_is_wrong(void **state)
 {
     const struct dt_perf_case c = { .dtype = DT_U8, .op = DT_SUM };
@@ -502,6 +522,24 @@ static void a_link_to_the_file_stays(void **state)
     assert_int_equal(rmdir(directory), 0); /* nothing else lies there */
 }
 
+/* ---- percentiles ---- */
+
+static void percentiles_are_values_that_there_are(void **state)
+{
+    double values[1000];
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        values[i] = i + 1;
+    assert_true(dt_perf_percentile(values, 1, 50) == 1 && dt_perf_percentile(values, 1, 99) == 1);
+    assert_true(dt_perf_percentile(values, 3, 50) == 2 && dt_perf_percentile(values, 3, 99) == 3);
+    assert_true(dt_perf_percentile(values, 20, 50) == 10);
+    assert_true(dt_perf_percentile(values, 100, 99) == 99);
+    assert_true(dt_perf_percentile(values, 101, 99) == 100);
+    assert_true(dt_perf_percentile(values, 1000, 50) == 500);
+    assert_true(dt_perf_percentile(values, 1000, 99) == 990);
+}
+
 /* ---- which thresholds ---- */
 
 enum { THRESHOLDS = sizeof(struct dt_tuning) / sizeof(uint64_t) };
@@ -627,6 +665,8 @@ int main(void)
         cmocka_unit_test(parts_are_uneven_and_add_up),
         cmocka_unit_test(what_goes_between_hosts),
         cmocka_unit_test(what_memory_has_to_carry),
+        cmocka_unit_test(bus_bandwidths_are_those_of_nccl_tests),
+        cmocka_unit_test(percentiles_are_values_that_there_are),
         cmocka_unit_test(a_block_of_another_rank_is_wrong),
         cmocka_unit_test(names_are_found_however_they_are_written),
         cmocka_unit_test(a_cut_gives_each_way_its_sizes),
