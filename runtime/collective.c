@@ -270,6 +270,24 @@ dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table,
     return dt_comm_show_and(c, kind, table, bytes, NULL, NULL);
 }
 
+dt_result_t dt_comm_fold_for(struct dt_comm *c, enum dt_call_kind kind, int64_t *words, size_t n,
+                             dt_op_t op)
+{
+    struct dt_call call = { .count = n, .dtype = DT_I64, .op = (uint8_t)op, .root = -1 };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, fold(c, &call, NULL, words, words)) : r;
+}
+
+dt_result_t dt_comm_spread_for(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
+                               int root)
+{
+    struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = root };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, broadcast(c, &call, buf, bytes)) : r;
+}
+
 dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n)
 {
     struct dt_call call = { .count = n, .dtype = DT_I64, .op = DT_MAX, .root = -1 };

@@ -27,6 +27,11 @@ dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table,
 /* The same call, which then does something that is no call on c, and ends when all have done so. */
 dt_result_t dt_comm_show_and(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes,
                              void (*then)(void *arg), void *arg);
+/* Parts of a larger call, of that kind: an all-reduce of words, and a broadcast of bytes. */
+dt_result_t dt_comm_fold_for(struct dt_comm *c, enum dt_call_kind kind, int64_t *words, size_t n,
+                             dt_op_t op);
+dt_result_t dt_comm_spread_for(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
+                               int root);
 /* In which ranks tell each other what comes next (uneven.h): every word becomes the largest of all
  * ranks'. It passes for c->next. */
 dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n);

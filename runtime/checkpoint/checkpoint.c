@@ -16,6 +16,7 @@
 
 static struct {
     struct dt_buffers buffers;
+    enum dt_call_kind call;  /* that is made */
     bool begun;              /* what follows is set */
     char path[PATH_MAX + 1]; /* what is too long for a path stays so: using it tells */
     char job_id[NAME_MAX + 1];
@@ -25,19 +26,17 @@ static struct {
 
 static dt_result_t group_min(void *ctx, int64_t *v, size_t n)
 {
-    return dt_comm_all_reduce(ctx, v, v, n, DT_I64, DT_MIN);
+    return dt_comm_fold_for(ctx, dti_checkpoint.call, v, n, DT_MIN);
 }
 
 static dt_result_t group_sum(void *ctx, int64_t *v, size_t n)
 {
-    return dt_comm_all_reduce(ctx, v, v, n, DT_I64, DT_SUM);
+    return dt_comm_fold_for(ctx, dti_checkpoint.call, v, n, DT_SUM);
 }
 
 static dt_result_t group_broadcast(void *ctx, void *buf, size_t bytes, uint32_t root)
 {
-    if (bytes % 4)
-        return dt_fail(DT_ERR_INTERNAL, "a message about a checkpoint is not in whole words");
-    return dt_comm_broadcast(ctx, buf, bytes / 4, DT_I32, (int)root);
+    return dt_comm_spread_for(ctx, dti_checkpoint.call, buf, bytes, (int)root);
 }
 
 /* The agent passes both on to dtrun. If it is gone, so is this generation, as the next call will
@@ -145,6 +144,7 @@ dt_result_t dt_checkpoint_save(int64_t step)
 
     if (result != DT_OK)
         return result;
+    dti_checkpoint.call = DT_CALL_SAVE;
     result = dt_store_save(store(c), &dti_checkpoint.buffers, step);
     dt_context_leave(c);
     return result;
@@ -160,6 +160,7 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
     result = dt_context_enter("dt_checkpoint_restore", DT_WORLD, &c);
     if (result != DT_OK)
         return result;
+    dti_checkpoint.call = DT_CALL_RESTORE;
     result = dt_store_restore(store(c), &dti_checkpoint.buffers, step);
     if (result == DT_OK)
         tell(c, *step, true);

@@ -257,6 +257,8 @@ const char *dt_hostshm_call_name(uint64_t call)
         [DT_CALL_ALLOC] = "dt_mem_alloc",
         [DT_CALL_JOIN] = "dt_join",
         [DT_CALL_UNEVEN] = "something after dt_join_begin",
+        [DT_CALL_SAVE] = "dt_checkpoint_save",
+        [DT_CALL_RESTORE] = "dt_checkpoint_restore",
     };
     size_t kind = call & (DT_HOSTSHM_INSIDE - 1);
 

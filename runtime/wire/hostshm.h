@@ -84,6 +84,8 @@ enum dt_call_kind {
     DT_CALL_ALLOC = 22,
     DT_CALL_JOIN = 23,
     DT_CALL_UNEVEN = 24, /* with which ranks tell each other which of these comes next (uneven.h) */
+    DT_CALL_SAVE = 25,   /* dt_checkpoint_save makes several, as the next does */
+    DT_CALL_RESTORE = 26,
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */

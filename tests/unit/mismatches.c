@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/checks.h"
@@ -465,6 +466,29 @@ static void who_leaves_others_in_a_call_is_named(void **state)
     }
 }
 
+/* Of what a checkpoint's calls consist the program does not see. */
+static int confuser(int rank, void *arg)
+{
+    static const struct quarrel q = { NULL, NULL, "dt_checkpoint_restore", "dt_checkpoint_save" };
+    int64_t step;
+
+    (void)arg;
+    shared->odd = 1;
+    NEED(setenv("DTRUN_CHECKPOINT_DIR", "/nonexistent/directory", 1) == 0);
+    NEED(dt_init() == DT_OK);
+    NEED((rank == 1 ? dt_checkpoint_restore(&step) : dt_checkpoint_save(1)) == DT_ERR_MISMATCH);
+    NEED(is_told(dt_last_error(), &q));
+    return 0;
+}
+
+static void checkpoint_calls_are_named(void **state)
+{
+    static const char *const few[] = { "3", "2 1", "1 1 1", NULL };
+
+    (void)state;
+    assert_int_equal(testjob_pass_all(few, confuser), 0);
+}
+
 /* What root expects of four ranks is one more, one less, one less and one more than they give. */
 static int bad_reckoner(int rank, void *arg)
 {
@@ -532,6 +556,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKS("2, 27, 28, 29, 30, 31, 32", all_ranks_are_told_whose_calls_do_not_fit),
         CHECKS("30", who_leaves_others_in_a_call_is_named),
+        CHECKS("30", checkpoint_calls_are_named),
         cmocka_unit_test(misfits_do_not_make_up_for_each_other),
         cmocka_unit_test(both_calls_are_named_however_long_names_are),
     };

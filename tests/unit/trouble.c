@@ -58,7 +58,9 @@ static void every_call_has_its_text(void **state)
         { { .kind = DT_CALL_ALLOC, .dtype = DT_I8, .count = 4 }, "dt_mem_alloc of 4 i8, call 0" },
         { { .kind = DT_CALL_JOIN }, "dt_join, call 0" },
         { { .kind = DT_CALL_UNEVEN, .count = 9 }, "something after dt_join_begin, call 0" },
-        { { .kind = DT_CALL_UNEVEN + 1 }, "an unknown call, call 0" },
+        { { .kind = DT_CALL_SAVE, .count = 9 }, "dt_checkpoint_save, call 0" },
+        { { .kind = DT_CALL_RESTORE }, "dt_checkpoint_restore, call 0" },
+        { { .kind = DT_CALL_RESTORE + 1 }, "an unknown call, call 0" },
         { { .kind = 255 }, "an unknown call, call 0" },
     };
     char text[DT_CALL_TEXT];

@@ -222,6 +222,7 @@ static int misuse(int rank, void *arg)
     NEED(dt_join_begin(DT_WORLD) == DT_ERR_STATE);
     NEED(dt_broadcast(DT_WORLD, &x, 1, DT_I64, 0) == DT_ERR_UNSUPPORTED);
     NEED(strstr(dt_last_error(), "between dt_join_begin and dt_join"));
+    NEED(dt_checkpoint_save(1) == DT_ERR_UNSUPPORTED);
     NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_MAX) == DT_OK);
     NEED(x == dt_size() - 1);
     NEED(dt_join(DT_WORLD, NULL) == DT_OK);
