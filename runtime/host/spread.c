@@ -1,5 +1,7 @@
 #include "runtime/host/spread.h"
 
+#include <string.h>
+
 enum { LEAST_STEP = 64, MOST_STEP = 64 * 1024 }; /* waits */
 
 void dt_spread_start(struct dt_spread *p, bool used)
@@ -31,6 +33,19 @@ int dt_spread_goal(const uint32_t *cpus, uint32_t n, uint32_t me, const cpu_set_
     return on[here] >= on[goal] + 2 ? (int)goal : -1;
 }
 
+/* To a thread that was not bound, all CPUs: else it would stay bound to those that its cpuset had,
+ * and that were up, when it moved. (One that was bound to just these looks the same.) */
+static bool give_back(const cpu_set_t *allowed)
+{
+    cpu_set_t all, now;
+
+    memset(&all, 0xff, sizeof all);
+    if (sched_setaffinity(0, sizeof all, &all) == 0 &&
+        sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, allowed))
+        return true;
+    return sched_setaffinity(0, sizeof *allowed, allowed) == 0;
+}
+
 /* The kernel moves a thread off CPUs that it may not run on. What it may is then as before. */
 static bool go_to(int cpu, const cpu_set_t *allowed)
 {
@@ -38,8 +53,7 @@ static bool go_to(int cpu, const cpu_set_t *allowed)
 
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
-    return sched_setaffinity(0, sizeof one, &one) == 0 &&
-           sched_setaffinity(0, sizeof *allowed, allowed) == 0;
+    return sched_setaffinity(0, sizeof one, &one) == 0 && give_back(allowed);
 }
 
 static void look(struct dt_spread *p, const struct dt_hostshm *map, uint32_t me, uint32_t n)

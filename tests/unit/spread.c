@@ -126,12 +126,110 @@ static void it_shows_where_it_is(void **state)
     assert_false(dt_spread_is_here(&p, &map, 0));
 }
 
+/* ---- a machine that is made up ----
+ *
+ * This thread is on CPU 0, as three others, and stays there whatever it asks for. */
+
+static struct {
+    bool on;
+    cpu_set_t cpuset; /* what the administrator leaves the job */
+    cpu_set_t asked;  /* for what the thread last asked */
+    unsigned moves;
+} machine;
+
+int __real_sched_getcpu(void);
+int __wrap_sched_getcpu(void);
+int __wrap_sched_getcpu(void)
+{
+    return machine.on ? 0 : __real_sched_getcpu();
+}
+
+int __real_sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set);
+int __wrap_sched_getaffinity(pid_t pid, size_t n, cpu_set_t *set)
+{
+    if (!machine.on)
+        return __real_sched_getaffinity(pid, n, set);
+    CPU_AND(set, &machine.asked, &machine.cpuset);
+    return 0;
+}
+
+int __real_sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set);
+int __wrap_sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set);
+int __wrap_sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)
+{
+    if (!machine.on)
+        return __real_sched_setaffinity(pid, n, set);
+    machine.asked = *set;
+    machine.moves += CPU_COUNT(set) == 1;
+    return 0;
+}
+
+static int break_down(void **state)
+{
+    (void)state;
+    machine.on = false;
+    return 0;
+}
+
+static cpu_set_t all_cpus(void)
+{
+    cpu_set_t all;
+
+    memset(&all, 0xff, sizeof all);
+    return all;
+}
+
+/* So often that it moves once: the second CPU seems to be nobody's. */
+static void wait_often(void)
+{
+    struct dt_hostshm_rank ranks[4];
+    const struct dt_hostshm map = { .ranks = ranks, .local_size = 4 };
+    struct dt_spread p;
+
+    memset(ranks, 0, sizeof ranks);
+    for (int i = 0; i < 3; i++)
+        atomic_store(&ranks[i].cpu, 1);
+    machine.on = true;
+    machine.moves = 0;
+    dt_spread_start(&p, true);
+    for (int i = 0; i < OFTEN; i++)
+        dt_spread_turn(&p, &map, 3, 4);
+}
+
+/* Else it would stay away from CPUs that its cpuset gets later, or that come up. */
+static void it_is_bound_to_nothing_if_it_was_not(void **state)
+{
+    const cpu_set_t all = all_cpus();
+
+    (void)state;
+    machine.asked = all;
+    machine.cpuset = set_of("01");
+    wait_often();
+    assert_int_equal(machine.moves, 1);
+    assert_true(CPU_EQUAL(&machine.asked, &all));
+}
+
+static void it_is_bound_to_what_it_was(void **state)
+{
+    const cpu_set_t before_it = set_of("013");
+
+    (void)state;
+    machine.asked = before_it;
+    machine.cpuset = set_of("01234");
+    wait_often();
+    assert_int_equal(machine.moves, 1);
+    assert_true(CPU_EQUAL(&machine.asked, &before_it));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_goes_where_it_is_better),
         cmocka_unit_test_setup_teardown(it_goes_and_may_return, remember, restore),
         cmocka_unit_test_setup_teardown(it_shows_where_it_is, remember, restore),
+        cmocka_unit_test_teardown(it_is_bound_to_nothing_if_it_was_not, break_down),
+        cmocka_unit_test_teardown(it_is_bound_to_what_it_was, break_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
