@@ -201,8 +201,8 @@ tests_unit_segments_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 tests_unit_spread_SOURCES = tests/unit/spread.c tests/unit/unit.h
 tests_unit_spread_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_spread_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
-tests_unit_spread_LDFLAGS = \
-	-Wl,--wrap=sched_getaffinity,--wrap=sched_getcpu,--wrap=sched_setaffinity
+tests_unit_spread_LDFLAGS = -Wl,--wrap=clock_gettime,--wrap=sched_getaffinity \
+	-Wl,--wrap=sched_getcpu,--wrap=sched_setaffinity
 
 tests_unit_hostarg_SOURCES = tests/unit/hostarg.c tests/unit/unit.h tests/unit/describe.h
 tests_unit_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -2,7 +2,13 @@
 
 #include <string.h>
 
-enum { LEAST_STEP = 64, MOST_STEP = 64 * 1024 }; /* waits */
+#include "runtime/host/clock.h"
+
+enum {
+    LEAST_STEP = 64, /* waits */
+    MOST_STEP = 64 * 1024,
+    STAY = 100, /* times as long as the move took */
+};
 
 void dt_spread_start(struct dt_spread *p, bool used)
 {
@@ -56,6 +62,23 @@ static bool go_to(int cpu, const cpu_set_t *allowed)
     return sched_setaffinity(0, sizeof one, &one) == 0 && give_back(allowed);
 }
 
+/* A CPU may have few ranks because the kernel keeps them away from somebody who has it for himself,
+ * such as a real-time process. A rank that moves there cannot run, nor give its affinity back,
+ * while that one does: moves that take long are to be few. */
+static void move(struct dt_spread *p, const struct dt_hostshm *map, uint32_t me, int goal,
+                 const cpu_set_t *allowed)
+{
+    uint64_t start = dt_clock_ns(), end;
+
+    if (start < p->stays_until_ns || !go_to(goal, allowed))
+        return;
+    end = dt_clock_ns();
+    p->stays_until_ns = end + STAY * (end - start);
+    show(p, map, me, goal);
+    if (p->step < MOST_STEP)
+        p->step *= 2;
+}
+
 static void look(struct dt_spread *p, const struct dt_hostshm *map, uint32_t me, uint32_t n)
 {
     uint32_t cpus[n];
@@ -67,11 +90,8 @@ static void look(struct dt_spread *p, const struct dt_hostshm *map, uint32_t me,
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
         return;
     goal = dt_spread_goal(cpus, n, me, &allowed);
-    if (goal < 0 || !go_to(goal, &allowed))
-        return;
-    show(p, map, me, goal);
-    if (p->step < MOST_STEP)
-        p->step *= 2;
+    if (goal >= 0)
+        move(p, map, me, goal, &allowed);
 }
 
 void dt_spread_turn(struct dt_spread *p, const struct dt_hostshm *map, uint32_t me, uint32_t n)

@@ -17,10 +17,11 @@
 #include "runtime/wire/hostshm.h"
 
 struct dt_spread {
-    bool used;     /* every CPU has two ranks or more, however they are spread */
-    uint32_t cpu;  /* 1 + the one that is shown, or 0 */
-    uint32_t left; /* waits until it looks at what others show */
-    uint32_t step; /* so many between two of these looks: more with each move */
+    bool used;               /* every CPU has two ranks or more, however they are spread */
+    uint32_t cpu;            /* 1 + the one that is shown, or 0 */
+    uint32_t left;           /* waits until it looks at what others show */
+    uint32_t step;           /* so many between two of these looks: more with each move */
+    uint64_t stays_until_ns; /* until then it does not move again */
 };
 
 void dt_spread_start(struct dt_spread *p, bool used);

@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "runtime/host/spread.h"
 
@@ -135,6 +136,8 @@ static struct {
     cpu_set_t cpuset; /* what the administrator leaves the job */
     cpu_set_t asked;  /* for what the thread last asked */
     unsigned moves;
+    uint64_t move_ns; /* how long each takes */
+    uint64_t now_ns;
 } machine;
 
 int __real_sched_getcpu(void);
@@ -161,7 +164,21 @@ int __wrap_sched_setaffinity(pid_t pid, size_t n, const cpu_set_t *set)
     if (!machine.on)
         return __real_sched_setaffinity(pid, n, set);
     machine.asked = *set;
-    machine.moves += CPU_COUNT(set) == 1;
+    if (CPU_COUNT(set) == 1) {
+        machine.moves++;
+        machine.now_ns += machine.move_ns;
+    }
+    return 0;
+}
+
+int __real_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *t)
+{
+    if (!machine.on)
+        return __real_clock_gettime(clock, t);
+    t->tv_sec = (time_t)(machine.now_ns / 1000000000);
+    t->tv_nsec = (long)(machine.now_ns % 1000000000);
     return 0;
 }
 
@@ -180,8 +197,8 @@ static cpu_set_t all_cpus(void)
     return all;
 }
 
-/* So often that it moves once: the second CPU seems to be nobody's. */
-static void wait_often(void)
+/* So many waits, of wait_ns each, on a machine whose second CPU nobody seems to use. */
+static void wait_often(unsigned waits, uint64_t wait_ns)
 {
     struct dt_hostshm_rank ranks[4];
     const struct dt_hostshm map = { .ranks = ranks, .local_size = 4 };
@@ -193,8 +210,10 @@ static void wait_often(void)
     machine.on = true;
     machine.moves = 0;
     dt_spread_start(&p, true);
-    for (int i = 0; i < OFTEN; i++)
+    for (unsigned i = 0; i < waits; i++) {
         dt_spread_turn(&p, &map, 3, 4);
+        machine.now_ns += wait_ns;
+    }
 }
 
 /* Else it would stay away from CPUs that its cpuset gets later, or that come up. */
@@ -205,7 +224,7 @@ static void it_is_bound_to_nothing_if_it_was_not(void **state)
     (void)state;
     machine.asked = all;
     machine.cpuset = set_of("01");
-    wait_often();
+    wait_often(OFTEN, 0);
     assert_int_equal(machine.moves, 1);
     assert_true(CPU_EQUAL(&machine.asked, &all));
 }
@@ -217,9 +236,23 @@ static void it_is_bound_to_what_it_was(void **state)
     (void)state;
     machine.asked = before_it;
     machine.cpuset = set_of("01234");
-    wait_often();
+    wait_often(OFTEN, 0);
     assert_int_equal(machine.moves, 1);
     assert_true(CPU_EQUAL(&machine.asked, &before_it));
+}
+
+/* As where a real-time process has that CPU, and the kernel keeps ranks away from it. */
+static void moves_take_little_of_the_time(void **state)
+{
+    const uint64_t second = 1000000000, hour = 3600 * second;
+    uint64_t begin = machine.now_ns;
+
+    (void)state;
+    machine.asked = all_cpus();
+    machine.cpuset = set_of("01");
+    machine.move_ns = second;
+    wait_often((unsigned)(hour / 100000), 100000);
+    assert_in_range(machine.moves, 30, (machine.now_ns - begin) / second / 100 + 1);
 }
 
 int main(void)
@@ -230,6 +263,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(it_shows_where_it_is, remember, restore),
         cmocka_unit_test_teardown(it_is_bound_to_nothing_if_it_was_not, break_down),
         cmocka_unit_test_teardown(it_is_bound_to_what_it_was, break_down),
+        cmocka_unit_test_teardown(moves_take_little_of_the_time, break_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
