@@ -148,7 +148,7 @@ one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, a
     rm "$CLUSTER_HOME/.ssh/config"
     cluster_mend 3
     [ "$RC" = 125 ]
-    grep -q '^dtrun: host3: connect: port 22' "$ERR"
+    grep -q '^dtrun: host3: connect: port 22 at .*: no answer for 5 s' "$ERR"
     cluster_err_has "dtrun: 1 of 3 hosts cannot be used; nothing was started"
     [ ! -e "$CLUSTER_SHARED/ran" ]
 }
