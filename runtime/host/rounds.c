@@ -14,7 +14,7 @@
 enum {
     SWITCH_NS = 1000, /* less than a yield takes that lets somebody else run */
     LASTING = 1000,   /* looks after which a wait is worth being timed, */
-    YIELDING = 4,     /* or yields: ranks that share a CPU take turns in every call */
+    YIELDING = 4,     /* or yields, or before a sleep: ranks of a CPU take turns in every call */
     GLANCES = 64,     /* take about as long as to be switched away and back */
     FEW = 4 * 1024,
     TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
@@ -246,7 +246,7 @@ static bool yields_to_nobody(void)
 static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
     dt_ring_show(s->ring);
-    if (tries >= s->spins + YIELDING || tries >= LASTING)
+    if (tries >= s->spins + dt_least(s->yields, YIELDING) || tries >= LASTING)
         dt_ring_lasts(s->ring);
     if (tries < s->spins)
         relax();

@@ -2,9 +2,9 @@
  *
  * Every rank shows in the communicator's memory on which CPU it last waited. So one that waits
  * knows whether to give up the CPU could help: somebody it waits for is on the same one. And where
- * a CPU has two ranks more than another one could, the last of them moves there. The kernel would
- * do so, too, but looks at busy CPUs only every some tens of milliseconds, and all wait for the
- * ranks on the fullest one meanwhile.
+ * a CPU has two ranks more than another, the last of them moves there. The kernel would do so, too,
+ * but looks at busy CPUs only every some tens of milliseconds, and all wait for the ranks on the
+ * fullest one meanwhile.
  *
  * For the thread that holds the communicator's slot. */
 #ifndef DT_HOST_SPREAD_H
@@ -26,7 +26,8 @@ struct dt_spread {
 
 void dt_spread_start(struct dt_spread *p, bool used);
 
-/* At the beginning of a wait. Shows where this rank is, and sometimes moves it. */
+/* At the beginning of a wait. Shows where this rank is, and sometimes moves it: the calling thread,
+ * which may then run on what it could before. */
 void dt_spread_turn(struct dt_spread *p, const struct dt_hostshm *map, uint32_t me, uint32_t n);
 
 /* Whether peer is on this rank's CPU, as far as both have shown. */

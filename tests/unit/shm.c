@@ -349,18 +349,27 @@ static void a_trial_finds_the_fastest_ways(void **state)
     }
 }
 
-/* One rank never comes: stopping the host wakes the sleepers. */
+/* One rank never comes: stopping the host wakes the sleepers. Some of them had no patience. */
 static void *waits(void *arg)
 {
     struct seat *seat = arg;
     struct dt_trouble trouble = { 0 };
-    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    struct dt_tuning tuning = dt_tuning_builtin;
+    struct dt_shm s = {
+        .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble, .tuning = &tuning
+    };
     const struct dt_call call = { .number = 1, .kind = 1 };
     const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 1 };
 
+    tuning.shm_yields_crowded *= seat->me % 2;
+    s.ring = dt_ring_open(0);
+    dt_ring_begin(s.ring, &call);
     dt_shm_start(&s, cpus);
     if (dt_shm_begin(&s, &call) != DT_ERR_PEER || trouble.rank != 99)
         seat->bad = "not stopped";
+    if (dt_ring_seconds(s.ring) <= 0)
+        seat->bad = "not timed";
+    dt_ring_close(s.ring);
     return NULL;
 }
 
@@ -416,9 +425,10 @@ static void so_does_the_second_who_stops(void **state)
 }
 
 /* Which ranks, that are processes, do each for itself. */
-static int choose_kernels(void **state)
+static int begin(void **state)
 {
     (void)state;
+    dt_recorder_start(DT_RECORDER_CALLS);
     return dt_reduce_use(NULL) ? 0 : -1;
 }
 
@@ -437,5 +447,5 @@ int main(void)
         cmocka_unit_test(so_does_the_second_who_stops),
     };
 
-    return cmocka_run_group_tests(tests, choose_kernels, NULL);
+    return cmocka_run_group_tests(tests, begin, NULL);
 }
