@@ -410,7 +410,7 @@ CLUSTER_TESTS = \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
 EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/cluster/far.py \
-	tests/unit/checks.h
+	tests/unit/checks.h tests/unit/sanitized.h
 
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
 # over it.)

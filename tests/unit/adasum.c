@@ -15,6 +15,7 @@
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/reference.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
 #include "tests/unit/weighed.h"
 
@@ -395,7 +396,7 @@ static int all_sizes(int rank, void *arg)
 
         for (size_t k = 0; k < TYPES * MANNERS; k++) {
             /* Of the longer ones, one manner with each type. */
-            if (counts[c] > 2000 && k % TYPES != (k / TYPES + c) % TYPES)
+            if (counts[c] > (SANITIZED ? 10 : 2000) && k % TYPES != (k / TYPES + c) % TYPES)
                 continue;
             NEED(is_as_defined(k % 2 ? turned : DT_WORLD, (enum manner)(k / TYPES), counts[c],
                                types[k % TYPES], want) == 0);

@@ -17,6 +17,7 @@
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/reference.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
 
 enum { BIG = 1024 * 1024 + 3 };
@@ -26,6 +27,7 @@ static int all_reduces(int rank, void *arg)
     static const size_t counts[] = { 0,    1,    2,    3,     7,     63,    64,    65,    1023,
                                      1025, 4096, 8191, 16383, 16385, 65535, 65537, 140001 };
     const char *hosts = arg;
+    size_t few = SANITIZED ? 60 : 1025;
 
     NEED(dt_rank() == -1);
     NEED(dt_init() == DT_OK);
@@ -34,7 +36,7 @@ static int all_reduces(int rank, void *arg)
         for (dt_op_t o = DT_SUM; o <= DT_BXOR; o++) {
             for (size_t c = 0; c < sizeof counts / sizeof *counts && dt_op_applies(o, t); c++) {
                 /* The longer, the fewer: each count still meets several types and operations. */
-                if ((counts[c] > 1025 && (3 * c + t + o) % 5) || (counts[c] > 5000 && (c + t) % 3))
+                if ((counts[c] > few && (3 * c + t + o) % 5) || (counts[c] > 5000 && (c + t) % 3))
                     continue;
                 NEED(reference_try(hosts, counts[c], t, o, (c * 3 + o) % 5) == 0);
             }

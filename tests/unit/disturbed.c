@@ -21,6 +21,7 @@
 #include "tests/unit/checks.h"
 #include "tests/unit/everycall.h"
 #include "tests/unit/faults.h"
+#include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
 
 enum {
@@ -30,12 +31,8 @@ enum {
 };
 
 /* So many calls fail one by one; then each is so many halves later than the one before. And in so
- * many places ranks die in a call. With a sanitizer a job takes ten times as long. */
-#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-enum { EACH = 1, HALVES = 4, DEATHS = 2 };
-#else
-enum { EACH = 8, HALVES = 1, DEATHS = 10 };
-#endif
+ * many places ranks die in a call. */
+enum { EACH = SANITIZED ? 1 : 8, HALVES = SANITIZED ? 4 : 1, DEATHS = SANITIZED ? 2 : 10 };
 
 struct trial {
     int victim;

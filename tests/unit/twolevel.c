@@ -151,6 +151,10 @@ static void subsets_have_lanes_of_their_own(void **state)
     pass("3 2", subsets, NULL);
 }
 
+enum { NOBODY = -1 };
+
+static _Atomic int *stopped; /* which rank stops itself */
+
 /* A lane that is late holds up the others, which sleep meanwhile, and goes on. */
 static int late(int rank, void *arg)
 {
@@ -162,8 +166,11 @@ static int late(int rank, void *arg)
     for (int turn = 0; turn < dt_size(); turn++) {
         for (int i = 0; i < COUNT; i++)
             buf[i] = i ^ rank;
-        if (turn == rank)
+        if (turn == rank) {
+            *stopped = rank;
             raise(SIGSTOP);
+            *stopped = NOBODY;
+        }
         NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_I32, DT_BXOR) == DT_OK);
         for (int i = 0; i < COUNT; i++)
             NEED(buf[i] == 0);
@@ -172,10 +179,13 @@ static int late(int rank, void *arg)
     return 0;
 }
 
+/* Nobody else: LeakSanitizer stops ranks that end, and would wait for ever for one that goes on. */
 static void wake(struct testjob *job, int ms)
 {
-    for (int i = 0; ms % 100 == 0 && i < 4; i++)
-        testjob_kill(job, i, SIGCONT);
+    int rank = *stopped;
+
+    if (ms % 100 == 0 && rank != NOBODY)
+        testjob_kill(job, rank, SIGCONT);
 }
 
 static void a_late_lane_is_waited_for(void **state)
@@ -183,6 +193,8 @@ static void a_late_lane_is_waited_for(void **state)
     struct testjob_plan plan = { .hosts = "2 2", .body = late, .on_tick = wake };
 
     (void)state;
+    stopped = testjob_shared(sizeof *stopped);
+    *stopped = NOBODY;
     assert_int_equal(testjob_pass(&plan), 0);
 }
 
