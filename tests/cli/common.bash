@@ -31,8 +31,9 @@ dtrun() {
 }
 
 # The same in the background; its process id is in BACKGROUND. (What bash starts there ignores SIGINT
-# unless told otherwise.)
+# unless told otherwise.) What an earlier one wrote is gone at once, not only when this one runs.
 dtrun_start() {
+    : >"$OUT" 2>"$ERR"
     env --default-signal=INT "$TOKEN" "$DTRUN" "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" 3>&- &
     BACKGROUND=$!
 }

@@ -143,10 +143,10 @@ one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, a
 
 @test "a host that is dead when the job starts is named in time" {
     printf 'ConnectTimeout 5\n' >"$CLUSTER_HOME/.ssh/config" # enough for the others where all are busy
-    cluster_cut 3
+    cluster_mute 3 # and not cut off: who does not find it on its network knows that before
     cluster_dtrun -np 3 -H host1,host2,host3 touch "$CLUSTER_SHARED/ran"
     rm "$CLUSTER_HOME/.ssh/config"
-    cluster_mend 3
+    cluster_unmute 3
     [ "$RC" = 125 ]
     grep -q '^dtrun: host3: connect: port 22 at .*: no answer for 5 s' "$ERR"
     cluster_err_has "dtrun: 1 of 3 hosts cannot be used; nothing was started"
