@@ -22,7 +22,7 @@ bench() { # NAME: skips where it does
 @test "check 50: tests/bench/overlap tells what part of reducing is hidden" {
     bench overlap
     [ "$(grep -cE '^buckets .*: compute [0-9.]+ ms, reduce [0-9.]+ ms, both [0-9.]+ ms: -?[0-9]+ % hidden, at most -?[0-9]+$' \
-        <<<"$output")" = 6 ]
+        <<<"$output")" = 12 ]
 }
 
 @test "check 49: tests/bench/tcp compares all-reduce between hosts, and tells what part of a shaped link it uses" {
