@@ -340,10 +340,19 @@ static dt_result_t check_bucket(const char *name, const struct dt_bucket *b)
     return refuse(&b->owner, dt_context_check_process(name));
 }
 
+static void see_owner(struct dt_comm *c, void *owner)
+{
+    *(struct owner *)owner = (struct owner){ c->world, c->id };
+}
+
+/* What is collected where nobody reduces any more would be told of too late. */
 static dt_result_t check_push(const struct dt_bucket *b, const void *buf, size_t count)
 {
     dt_result_t r = check_bucket(pushing, b);
+    struct owner owner;
 
+    if (r == DT_OK)
+        r = refuse(&b->owner, dt_context_see(pushing, b->comm, see_owner, &owner));
     if (r == DT_OK)
         r = refuse(&b->owner, dt_check_buffer(pushing, buf, count, b->dtype));
     if (r != DT_OK)
@@ -380,11 +389,6 @@ dt_result_t dt_bucket_wait(dt_bucket_t *b)
     dt_result_t r = check_bucket("dt_bucket_wait", b);
 
     return r == DT_OK ? empty("dt_bucket_wait", b) : r;
-}
-
-static void see_owner(struct dt_comm *c, void *owner)
-{
-    *(struct owner *)owner = (struct owner){ c->world, c->id };
 }
 
 static dt_result_t create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt_op_t op,

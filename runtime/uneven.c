@@ -19,8 +19,7 @@ enum word {
     THRESHOLD,
     PIECES, /* their mark, likewise */
     MARK,   /* of the call, likewise, */
-    UNMARK, /* and its complement: all who have data mean the same call if the largest of both fit
-             */
+    UNMARK, /* and its complement: if their largest fit, all with data mean the same call */
     WORDS,
 };
 

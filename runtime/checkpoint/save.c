@@ -17,6 +17,20 @@ struct save {
     struct dt_shard_info *shards; /* of all ranks */
 };
 
+/* Names the first rank that saves the least step, and of those with the largest. */
+static dt_result_t tell_steps(const struct dt_group *g, int64_t step, int64_t least,
+                              int64_t largest)
+{
+    int64_t first[2] = { step == least ? g->rank : g->size, step == largest ? g->rank : g->size };
+    dt_result_t result = g->min(g->ctx, first, 2);
+
+    if (result != DT_OK)
+        return result;
+    return dt_fail(DT_ERR_MISMATCH,
+                   "the ranks save different steps: rank %lld saves step %lld, rank %lld step %lld",
+                   (long long)first[0], (long long)least, (long long)first[1], (long long)largest);
+}
+
 /* Ranks that save different steps would wait for each other in vain later: say so now. */
 static dt_result_t same_step(const struct dt_group *g, int64_t step)
 {
@@ -26,10 +40,7 @@ static dt_result_t same_step(const struct dt_group *g, int64_t step)
     if (result == DT_OK && v[0] < 0)
         return dt_fail(DT_ERR_ARG, "the step %lld cannot be saved: it is negative",
                        (long long)v[0]);
-    if (result == DT_OK && v[0] != ~v[1])
-        return dt_fail(DT_ERR_MISMATCH, "the ranks save different steps: from %lld to %lld",
-                       (long long)v[0], (long long)~v[1]);
-    return result;
+    return result == DT_OK && v[0] != ~v[1] ? tell_steps(g, step, v[0], ~v[1]) : result;
 }
 
 static dt_result_t make_work_dir(struct save *w)

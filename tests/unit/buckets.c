@@ -427,6 +427,35 @@ static void what_is_refused_names_rank_and_call(void **state)
     assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = refuse }), 0);
 }
 
+/* Nobody would reduce what is pushed then. */
+static int push_too_late(int rank, void *arg)
+{
+    int64_t x = 1;
+    dt_comm_t *comm;
+    dt_bucket_t *b, *of_world;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_bucket_create(comm, 64, DT_I64, DT_SUM, &b) == DT_OK);
+    NEED(dt_bucket_create(DT_WORLD, 64, DT_I64, DT_SUM, &of_world) == DT_OK);
+    NEED(dt_comm_free(comm) == DT_OK);
+    NEED(dt_bucket_push(b, &x, 1) == DT_ERR_STATE);
+    NEED(is_told(DT_ERR_STATE, rank, "0.1", "dt_bucket_push: this communicator has been freed"));
+    NEED(dt_bucket_push(of_world, &x, 1) == DT_OK && dt_bucket_wait(of_world) == DT_OK && x == 2);
+    NEED(dt_finalize() == DT_OK);
+    NEED(dt_bucket_push(of_world, &x, 1) == DT_ERR_STATE);
+    NEED(is_told(DT_ERR_STATE, rank, "world", "dt_bucket_push was called after dt_finalize"));
+    NEED(dt_bucket_free(b) == DT_OK && dt_bucket_free(of_world) == DT_OK);
+    return 0;
+}
+
+static void a_push_that_comes_too_late_is_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = push_too_late }),
+                     0);
+}
+
 /* What no piece has come into is not sent: on the other rank there is no such bucket. */
 static int push_without_memory(int rank, void *arg)
 {
@@ -467,6 +496,7 @@ int main(void)
         CHECKS("19", a_bucket_gives_the_bytes_of_single_calls),
         cmocka_unit_test(a_bucket_keeps_its_first_failure),
         cmocka_unit_test(what_is_refused_names_rank_and_call),
+        cmocka_unit_test(a_push_that_comes_too_late_is_refused),
         cmocka_unit_test(an_empty_bucket_stays),
     };
 
