@@ -87,9 +87,10 @@ THREAD_TESTS = tests/unit/blame tests/unit/buckets tests/unit/checkpoint \
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)
 # (Automake's check-TESTS would build all of check_PROGRAMS.)
-check-unit: $(CHECKED_UNITS)
+units: $(CHECKED_UNITS)
+check-unit: units
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECKED_UNITS)' check_PROGRAMS= check_LTLIBRARIES=
-.PHONY: check-unit
+.PHONY: units check-unit
 endif
 
 tests_unit_agent_SOURCES = tests/unit/agent.c tests/unit/agentproc.c tests/unit/agentproc.h
