@@ -102,7 +102,7 @@ static int leave_things(int rank, void *arg)
         sched_yield();
     NEED(dt_barrier(comm) == DT_ERR_STATE);
     NEED(dt_test(&request, &done) == DT_OK && done && x == ranks_sum(0));
-    NEED(dt_bucket_push(bucket, y, 2) == DT_OK);
+    NEED(dt_bucket_push(bucket, y, 2) == DT_ERR_STATE);
     NEED(dt_bucket_free(bucket) == DT_ERR_STATE);
     memory[4095] = 1;
     NEED(dt_mem_free(memory) == DT_OK);
