@@ -7,9 +7,8 @@
 #include "runtime/host/least.h"
 
 enum {
-    WINDOW = 32,      /* frames that wait to be folded, of all peers together, */
-    WINDOW_LEAST = 4, /* but so many of each at least */
-    ALIGN = 64,       /* slices begin at multiples */
+    WINDOW = 2, /* frames of each peer that wait to be folded: of more, caches would not hold all */
+    ALIGN = 64, /* slices begin at multiples */
     SUM_BYTES = 8 * 1024,
 };
 
@@ -64,8 +63,7 @@ static dt_result_t make_window(struct reduction *d)
 {
     size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT), n = d->lanes->n;
 
-    d->window = WINDOW / n < WINDOW_LEAST ? WINDOW_LEAST : dt_least(WINDOW / n, DT_FLOW_BATCH);
-    d->window = dt_least(d->window, d->segments);
+    d->window = dt_least(WINDOW, d->segments);
     return dt_lanes_scratch(d->lanes, n * d->window * room);
 }
 
