@@ -210,7 +210,7 @@ cluster_dtrun() {
 # The same in the background; its process id is in DTRUN_PID.
 cluster_dtrun_start() {
     OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err
-    : >"$OUT"
+    : >"$OUT" 2>"$ERR"
     _cluster_exec dtrun "$@" <"${STDIN:-/dev/null}" >"$OUT" 2>"$ERR" &
     DTRUN_PID=$!
 }

@@ -27,8 +27,8 @@ struct route {
 
 struct placement {
     const char *hosts;
-    const char *deterministic;
-    bool between; /* how it goes within a host does not matter */
+    bool within; /* a host; else how it goes there does not matter */
+    bool deterministic;
     struct route routes[8];
 };
 
@@ -50,13 +50,13 @@ static int take_routes(int rank, void *arg)
 
     setenv("DTRUN_TUNING", "", 1); /* what is faster on this machine does not matter */
     setenv("DTRUN_CMA", "0", 1);
-    setenv("DTRUN_DETERMINISTIC", p->deterministic, 1);
+    setenv("DTRUN_DETERMINISTIC", p->deterministic ? "1" : "0", 1);
     NEED(in && out && dt_init() == DT_OK);
     for (const struct route *r = p->routes; r->way; r++) {
         NEED(reduce(r, in, out) == DT_OK);
         if (dt_local_rank() > 0) /* others need not know how their host's first rank talks */
             continue;
-        if (!(p->between ? went_way_between : went_way)(program, "all-reduce", r->way)) {
+        if (!(p->within ? went_way : went_way_between)(program, "all-reduce", r->way)) {
             fprintf(stderr, "rank %d of \"%s\": %zu bytes did not go by %s\n", rank, p->hosts,
                     r->bytes, r->way);
             return 1;
@@ -82,8 +82,12 @@ static void take(const struct placement *places, size_t n)
 static void within_a_host(void **state)
 {
     static const struct placement places[] = {
-        { "2", "0", false, { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-slices", DT_F32, 0 } } },
-        { "4", "0", false, { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-slices", DT_F32, 0 } } },
+        { .hosts = "2",
+          .within = true,
+          .routes = { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-slices", DT_F32, 0 } } },
+        { .hosts = "4",
+          .within = true,
+          .routes = { { 4, "shm", DT_F32, 0 }, { 64 * KIB, "shm-slices", DT_F32, 0 } } },
     };
 
     (void)state;
@@ -94,37 +98,31 @@ static void within_a_host(void **state)
 static void between_hosts_of_one_rank(void **state)
 {
     static const struct placement places[] = {
-        { "1 1",
-          "0",
-          true,
-          { { 4, "tcp-exchange", DT_F32, 0 },
-            { MIB, "tcp-exchange", DT_F32, 0 },
-            { MIB + 4, "tcp-direct", DT_F32, 0 },
-            { MOST, "tcp-direct", DT_F32, 0 } } },
-        { "1 1 1",
-          "0",
-          true,
-          { { 32 * KIB, "tcp-exchange", DT_F32, 0 },
-            { 32 * KIB + 4, "tcp-direct", DT_F32, 0 },
-            { 4 * MIB, "tcp-direct", DT_F32, 0 },
-            { 4 * MIB + 4, "tcp-ring", DT_F32, 0 },
-            { 4 * MIB + 4, "tcp-direct", DT_F16, 0 },
-            { 4 * MIB + 4, "tcp-direct", DT_BF16, 0 } } },
-        { "1 1 1", "1", true, { { 4 * MIB + 4, "tcp-direct", DT_F32, 0 } } },
-        { "1 1 1 1",
-          "0",
-          true,
-          { { 20 * KIB, "tcp-gathering", DT_F32, 0 },
-            { 20 * KIB + 4, "tcp-direct", DT_F32, 0 },
-            { 4 * MIB + 4, "tcp-ring", DT_F32, 0 } } },
-        { SIXTEEN,
-          "0",
-          true,
-          { { 8 * KIB, "tcp-gathering", DT_F32, 0 }, { 8 * KIB + 4, "tcp-direct", DT_F32, 0 } } },
-        { SIXTEEN " 1",
-          "0",
-          true,
-          { { 8 * KIB, "tcp-gathering", DT_F32, 0 }, { 8 * KIB + 4, "tcp-ring", DT_F32, 0 } } },
+        { .hosts = "1 1",
+          .routes = { { 4, "tcp-exchange", DT_F32, 0 },
+                      { MIB, "tcp-exchange", DT_F32, 0 },
+                      { MIB + 4, "tcp-direct", DT_F32, 0 },
+                      { MOST, "tcp-direct", DT_F32, 0 } } },
+        { .hosts = "1 1 1",
+          .routes = { { 32 * KIB, "tcp-exchange", DT_F32, 0 },
+                      { 32 * KIB + 4, "tcp-direct", DT_F32, 0 },
+                      { 4 * MIB, "tcp-direct", DT_F32, 0 },
+                      { 4 * MIB + 4, "tcp-ring", DT_F32, 0 },
+                      { 4 * MIB + 4, "tcp-direct", DT_F16, 0 },
+                      { 4 * MIB + 4, "tcp-direct", DT_BF16, 0 } } },
+        { .hosts = "1 1 1",
+          .deterministic = true,
+          .routes = { { 4 * MIB + 4, "tcp-direct", DT_F32, 0 } } },
+        { .hosts = "1 1 1 1",
+          .routes = { { 20 * KIB, "tcp-gathering", DT_F32, 0 },
+                      { 20 * KIB + 4, "tcp-direct", DT_F32, 0 },
+                      { 4 * MIB + 4, "tcp-ring", DT_F32, 0 } } },
+        { .hosts = SIXTEEN,
+          .routes = { { 8 * KIB, "tcp-gathering", DT_F32, 0 },
+                      { 8 * KIB + 4, "tcp-direct", DT_F32, 0 } } },
+        { .hosts = SIXTEEN " 1",
+          .routes = { { 8 * KIB, "tcp-gathering", DT_F32, 0 },
+                      { 8 * KIB + 4, "tcp-ring", DT_F32, 0 } } },
     };
 
     (void)state;
@@ -134,17 +132,14 @@ static void between_hosts_of_one_rank(void **state)
 static void between_hosts_of_several(void **state)
 {
     static const struct placement places[] = {
-        { "2 2",
-          "0",
-          true,
-          { { 512 * KIB - 4, "tcp-exchange", DT_F32, 0 },
-            { 512 * KIB, "tcp-lanes", DT_F32, 0 },
-            { 512 * KIB, "tcp-lanes", DT_BF16, 0 } } },
-        { "2 3 2",
-          "0",
-          true,
-          { { 4 * MIB - 4, "tcp-direct", DT_F32, 0 }, { 4 * MIB, "tcp-lanes", DT_F32, 0 } } },
-        { "1 7", "0", true, { { MOST, "tcp-direct", DT_F32, 0 } } },
+        { .hosts = "2 2",
+          .routes = { { 512 * KIB - 4, "tcp-exchange", DT_F32, 0 },
+                      { 512 * KIB, "tcp-lanes", DT_F32, 0 },
+                      { 512 * KIB, "tcp-lanes", DT_BF16, 0 } } },
+        { .hosts = "2 3 2",
+          .routes = { { 4 * MIB - 4, "tcp-direct", DT_F32, 0 },
+                      { 4 * MIB, "tcp-lanes", DT_F32, 0 } } },
+        { .hosts = "1 7", .routes = { { MOST, "tcp-direct", DT_F32, 0 } } },
     };
 
     (void)state;
@@ -154,14 +149,12 @@ static void between_hosts_of_several(void **state)
 static void in_fewer_bytes(void **state)
 {
     static const struct placement places[] = {
-        { "1 1",
-          "0",
-          true,
-          { { 4 * KIB, "tcp-narrow", DT_F32, DT_WIRE_F16 },
-            { 4 * KIB, "tcp-narrow", DT_F32, DT_WIRE_BF16 },
-            { MOST, "tcp-narrow", DT_F32, DT_WIRE_INT8 },
-            { MOST, "tcp-direct", DT_F32, DT_WIRE_EXACT } } },
-        { "2 2", "0", true, { { MOST, "tcp-narrow", DT_F32, DT_WIRE_INT8 } } },
+        { .hosts = "1 1",
+          .routes = { { 4 * KIB, "tcp-narrow", DT_F32, DT_WIRE_F16 },
+                      { 4 * KIB, "tcp-narrow", DT_F32, DT_WIRE_BF16 },
+                      { MOST, "tcp-narrow", DT_F32, DT_WIRE_INT8 },
+                      { MOST, "tcp-direct", DT_F32, DT_WIRE_EXACT } } },
+        { .hosts = "2 2", .routes = { { MOST, "tcp-narrow", DT_F32, DT_WIRE_INT8 } } },
     };
 
     (void)state;

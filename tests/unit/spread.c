@@ -216,29 +216,28 @@ static void wait_often(unsigned waits, uint64_t wait_ns)
     }
 }
 
+/* A thread that asked for some CPUs, of which its cpuset has two and more, has asked for the same
+ * when it has moved. */
+static void move_and_be_bound_to(cpu_set_t asked, const char *cpuset)
+{
+    machine.asked = asked;
+    machine.cpuset = set_of(cpuset);
+    wait_often(OFTEN, 0);
+    assert_int_equal(machine.moves, 1);
+    assert_true(CPU_EQUAL(&machine.asked, &asked));
+}
+
 /* Else it would stay away from CPUs that its cpuset gets later, or that come up. */
 static void it_is_bound_to_nothing_if_it_was_not(void **state)
 {
-    const cpu_set_t all = all_cpus();
-
     (void)state;
-    machine.asked = all;
-    machine.cpuset = set_of("01");
-    wait_often(OFTEN, 0);
-    assert_int_equal(machine.moves, 1);
-    assert_true(CPU_EQUAL(&machine.asked, &all));
+    move_and_be_bound_to(all_cpus(), "01");
 }
 
 static void it_is_bound_to_what_it_was(void **state)
 {
-    const cpu_set_t before_it = set_of("013");
-
     (void)state;
-    machine.asked = before_it;
-    machine.cpuset = set_of("01234");
-    wait_often(OFTEN, 0);
-    assert_int_equal(machine.moves, 1);
-    assert_true(CPU_EQUAL(&machine.asked, &before_it));
+    move_and_be_bound_to(set_of("013"), "01234");
 }
 
 /* As where a real-time process has that CPU, and the kernel keeps ranks away from it. */
