@@ -71,6 +71,15 @@ static uint32_t count_cpus(const struct dt_shm *s)
     return cpus;
 }
 
+/* Of each of the two places of few bytes, whether or not so many are few: what stands in one may
+ * still be read when dt_shm_met decides how many are. */
+static size_t place_bytes(const struct dt_shm *s)
+{
+    size_t most = dt_round_most(s) / 8;
+
+    return most > FEW ? most : FEW;
+}
+
 /* Where there are fewer than two ranks for each CPU, some have one to themselves even if they are
  * spread evenly: to sleep there would spare nobody anything, and what was written on one CPU is
  * read on another. */
@@ -84,8 +93,7 @@ void dt_shm_met(struct dt_shm *s)
     s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
     dt_spread_start(&s->spread, !some_alone);
     s->yields_alone = s->crowded && some_alone ? s->tuning->shm_yields : 0;
-    if (s->crowded && dt_round_most(s) / 8 > FEW)
-        s->few = dt_round_most(s) / 8;
+    s->few = s->crowded ? place_bytes(s) : FEW;
     s->small = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
     s->direct_fold =
         some_alone || s->tuning->shm_direct_fold ? s->tuning->shm_direct_fold : SIZE_MAX;
@@ -189,7 +197,7 @@ void dt_round_give(const struct dt_shm *s)
  * come into this round, so nobody reads them any more. */
 static void take_next_lines(const struct dt_shm *s)
 {
-    const uint8_t *next = dt_hostshm_staging(&s->map, s->me) + (~s->round & 1) * s->few;
+    const uint8_t *next = dt_hostshm_staging(&s->map, s->me) + (~s->round & 1) * place_bytes(s);
 
     if (s->crowded)
         return;
@@ -392,7 +400,7 @@ static size_t place_in_ring(struct dt_shm *s, size_t bytes)
     if (s->next == 0)
         make_pages(s);
     if (s->next == 0 || bytes > s->map.room - s->next)
-        s->next = 2 * s->few;
+        s->next = 2 * place_bytes(s);
     at = s->next;
     s->next += (bytes + DT_HOSTSHM_APART - 1) / DT_HOSTSHM_APART * DT_HOSTSHM_APART;
     return at;
@@ -402,7 +410,7 @@ void dt_round_join(struct dt_shm *s, size_t bytes)
 {
     s->round++;
     s->staged = bytes <= s->few ? bytes : 0;
-    s->at = bytes <= s->few ? (s->round & 1) * s->few : place_in_ring(s, bytes);
+    s->at = bytes <= s->few ? (s->round & 1) * place_bytes(s) : place_in_ring(s, bytes);
 }
 
 dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)

@@ -432,6 +432,36 @@ static int begin(void **state)
     return dt_reduce_use(NULL) ? 0 : -1;
 }
 
+/* What a rank staged in the last round before all had met, others may still read in the next one.
+ */
+static void staged_bytes_stay_when_all_have_met(void **state)
+{
+    static const size_t bytes[] = { 1, 2048, 4096, 4112, 16384, 100000 };
+    const size_t n = sizeof bytes / sizeof *bytes;
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
+
+    (void)state;
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < 4 * n * n; i++) {
+        size_t before = bytes[i / 4 % n], after = bytes[i / 4 / n], at;
+        const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { i & 1 ? 1 : 0xff };
+        struct dt_shm s = { .map = map, .n = RANKS };
+
+        for (s.me = 0; s.me < RANKS; s.me++)
+            dt_shm_start(&s, cpus);
+        s.me = 0;
+        s.round = i >> 1 & 1;
+        dt_round_join(&s, before);
+        at = s.at;
+        dt_shm_met(&s);
+        assert_int_equal(s.crowded, i & 1);
+        dt_round_join(&s, after);
+        assert_true(at + before <= s.at || s.at + after <= at);
+    }
+    dt_hostshm_unmap(&map);
+    close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -441,6 +471,7 @@ int main(void)
         cmocka_unit_test(waits_that_yield_behind_fences),
         cmocka_unit_test(waits_that_lose_the_barrier),
         cmocka_unit_test(data_past_the_caches),
+        cmocka_unit_test(staged_bytes_stay_when_all_have_met),
         cmocka_unit_test(few_bytes_travel_with_their_word),
         cmocka_unit_test(a_trial_finds_the_fastest_ways),
         cmocka_unit_test(a_stop_wakes_sleepers),
