@@ -314,7 +314,8 @@ dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind)
 
 /* Ranks that choose their algorithms otherwise would wait for each other in one of them: they shall
  * notice here. */
-dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes)
+dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
+                               void (*heed)(struct dt_comm *c, void *buf))
 {
     struct dt_call call = { .op = c->world->settings.deterministic, .root = -1 };
     dt_result_t r = dt_comm_begin(c, &call, kind);
@@ -322,7 +323,13 @@ dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *
     if (r != DT_OK)
         return r;
     r = meet(c, &call);
-    return dt_comm_end(c, &call, r == DT_OK ? spread(c, &call, buf, bytes, 0) : r);
+    if (r == DT_OK)
+        r = spread(c, &call, buf, bytes, 0);
+    if (r == DT_OK) {
+        heed(c, buf);
+        r = dt_comm_leads(c) ? dt_lanes_connect(&c->lanes) : DT_OK;
+    }
+    return dt_comm_end(c, &call, r);
 }
 
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t count, dt_dtype_t dtype,

@@ -47,8 +47,10 @@ dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const 
  * number, of bytes. */
 dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind);
 dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t bytes);
-/* Likewise, and copies rank 0's buffer to all others. */
-dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes);
+/* Likewise, and copies rank 0's buffer of thresholds to all others. heed chooses by them, and then
+ * hosts are connected as they say. */
+dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
+                               void (*heed)(struct dt_comm *c, void *buf));
 /* Waits for every rank to be about to make this call on device memory, whose libraries check
  * nothing. */
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t count, dt_dtype_t dtype,

@@ -58,6 +58,7 @@ struct dt_comm {
     struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */
     struct dt_shm shm;
     struct dt_mesh mesh;
+    uint32_t streams; /* of ways between two ranks; those of the mesh may change (dt_comm_tune) */
     struct dt_lanes lanes; /* on several hosts: where all of them have this local rank */
     struct dt_twolevel twolevel;
     struct dt_trouble trouble;

@@ -95,6 +95,11 @@ static void take_tuning(struct dt_comm *c, void *arg)
     dt_comm_add_tuning(c, table);
 }
 
+static void heed(struct dt_comm *c, void *table)
+{
+    dt_slot_see(c->slot->handle, take_tuning, table);
+}
+
 dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
 {
     struct dt_tuning_table table = { 0 };
@@ -108,9 +113,7 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
         dt_tuning_read(&table, lines, strlen(lines), keep_first, why);
     if (*why)
         table.n = UINT64_MAX; /* tells the others, and nothing else */
-    r = dt_comm_meet_first(c, DT_CALL_TUNE, &table, sizeof table);
-    if (r == DT_OK)
-        r = dt_context_see("dt_comm_tune", comm, take_tuning, &table);
+    r = dt_comm_meet_first(c, DT_CALL_TUNE, &table, sizeof table, heed);
     dt_context_leave(c);
     if (r == DT_OK && table.n > DT_TUNING_ENTRIES)
         r = dt_fail(DT_ERR_ARG, "dt_comm_tune: %s", *why ? why : "what rank 0 gave is wrong");

@@ -7,6 +7,7 @@
 
 #include "runtime/blame.h"
 #include "runtime/futex.h"
+#include "runtime/host/linkspeed.h"
 #include "runtime/joining.h"
 #include "runtime/recorder.h"
 #include "runtime/slots.h"
@@ -363,6 +364,16 @@ static void warn(void *arg, const char *text)
     dt_agentlink_note(&w->agent, text);
 }
 
+/* Of rank 0's host, which decides for all. */
+static void choose_thresholds(struct dt_world *w)
+{
+    const struct dt_msg_addr *own = w->table.addrs.v;
+
+    if (w->nodes > 1)
+        w->tuning.streams = dt_linkspeed_streams(dt_linkspeed_mbits(own->host));
+    dt_tuningfile_read(&w->tuning, warn, w);
+}
+
 /* Before there is a communicator nobody else does. */
 static void name_init(void)
 {
@@ -380,7 +391,7 @@ static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
         r = meet_agent(w);
     }
     if (r == DT_OK && w->rank == 0)
-        dt_tuningfile_read(&w->tuning, warn, w);
+        choose_thresholds(w);
     if (r == DT_OK)
         r = join(s);
     if (r == DT_OK)

@@ -175,6 +175,7 @@ static dt_result_t set_out(struct dt_comm *c)
     c->mesh = (struct dt_mesh){ .comm = c->id,
                                 .me = (uint32_t)c->rank,
                                 .size = (uint32_t)c->size,
+                                .streams = 1,
                                 .ranks = c->ranks,
                                 .node_of = c->node_of,
                                 .addrs = w->table.addrs.v,
@@ -215,6 +216,21 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
     return r == DT_OK ? r : dt_comm_fail(c, r);
 }
 
+/* Lanes are connections side by side already. */
+static uint32_t streams(const struct dt_comm *c)
+{
+    uint64_t width = c->twolevel.width ? c->twolevel.width : 1;
+    uint64_t n = (c->tuning.net_streams + width - 1) / width;
+
+    return n ? (uint32_t)n : 1;
+}
+
+static void choose_tuning(struct dt_comm *c, void *table)
+{
+    dt_tuning_choose(&c->tuning, table, (uint32_t)c->local_size, c->nodes);
+    c->streams = c->mesh.streams = streams(c);
+}
+
 static void choose_waits(struct dt_comm *c)
 {
     dt_shm_met(&c->shm);
@@ -224,19 +240,23 @@ static void choose_waits(struct dt_comm *c)
 dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind)
 {
     struct dt_tuning_table *tuning = &c->world->tuning;
-    dt_result_t r =
-        c->id == 0 ? dt_comm_meet_first(c, kind, tuning, sizeof *tuning) : dt_comm_meet(c, kind);
+    dt_result_t r;
 
-    if (r != DT_OK)
-        return r;
-    dt_tuning_choose(&c->tuning, tuning, (uint32_t)c->local_size, c->nodes);
-    choose_waits(c);
-    return DT_OK;
+    if (c->id == 0) {
+        r = dt_comm_meet_first(c, kind, tuning, sizeof *tuning, choose_tuning);
+    } else {
+        choose_tuning(c, tuning);
+        r = dt_comm_meet(c, kind);
+    }
+    if (r == DT_OK)
+        choose_waits(c);
+    return r;
 }
 
 void dt_comm_add_tuning(struct dt_comm *c, const struct dt_tuning_table *table)
 {
     dt_tuning_add(&c->tuning, table, (uint32_t)c->local_size, c->nodes);
+    c->mesh.streams = streams(c);
     choose_waits(c);
 }
 

@@ -62,6 +62,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/kernels/plain.c \
 	runtime/host/handover.c runtime/host/handover.h \
 	runtime/host/lanereduce.c runtime/host/lanereduce.h \
+	runtime/host/linkspeed.c runtime/host/linkspeed.h \
 	runtime/host/lanes.c runtime/host/lanes.h \
 	runtime/host/least.h \
 	runtime/host/meet.c runtime/host/meet.h \

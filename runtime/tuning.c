@@ -33,6 +33,7 @@
     KEY(net_collect, 256 * KIB, BYTES_MOST, true)                                                  \
     KEY(net_direct, 4 * MIB, BYTES_MOST, true)                                                     \
     KEY(net_tree, 64 * KIB, BYTES_MOST, true)                                                      \
+    KEY(net_streams, 1, DT_TUNING_STREAMS, true)                                                   \
     KEY(net_spins, 200, LOOKS_MOST, true)
 
 enum {
@@ -62,6 +63,7 @@ const struct dt_tuning dt_tuning_builtin = {
 
 /* What is built in for some numbers alone. */
 static const struct dt_tuning_table exceptions = {
+    0,
     7,
     {
         { KEY_net_exchange, 2, MIB }, /* between two, no other way sends less */
@@ -105,6 +107,8 @@ void dt_tuning_choose(struct dt_tuning *t, const struct dt_tuning_table *table, 
 {
     *t = dt_tuning_builtin;
     dt_tuning_add(t, &exceptions, ranks, hosts);
+    if (table->streams > 0 && table->streams <= DT_TUNING_STREAMS)
+        t->net_streams = table->streams;
     dt_tuning_add(t, table, ranks, hosts);
 }
 

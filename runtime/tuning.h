@@ -37,10 +37,14 @@ struct dt_tuning {
     uint64_t net_collect;  /* up to here root's host folds all of a reduce, as of two hosts */
     uint64_t net_direct;   /* up to here 3 hosts and more do without the ring */
     uint64_t net_tree;     /* up to here a broadcast goes down a tree, else along a chain */
+    uint64_t net_streams;  /* connections of two hosts that share what is long; 0 and 1: one */
     uint64_t net_spins;    /* looks at connections before a rank sleeps, where each has a CPU */
 };
 
-enum { DT_TUNING_ENTRIES = 128 };
+enum {
+    DT_TUNING_ENTRIES = 256,
+    DT_TUNING_STREAMS = 16, /* net_streams at most */
+};
 
 struct dt_tuning_entry {
     uint32_t key;
@@ -49,6 +53,7 @@ struct dt_tuning_entry {
 };
 
 struct dt_tuning_table {
+    uint64_t streams; /* where no entry says net_streams: 0, or for the link of rank 0's host */
     uint64_t n;
     struct dt_tuning_entry entries[DT_TUNING_ENTRIES];
 };

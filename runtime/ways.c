@@ -40,6 +40,7 @@ static void furnish(struct dt_way *w)
                                 .lane = 1 + direction(w),
                                 .me = c->mesh.me,
                                 .size = c->mesh.size,
+                                .streams = c->streams,
                                 .ranks = c->mesh.ranks,
                                 .addrs = c->mesh.addrs,
                                 .door = c->mesh.door,

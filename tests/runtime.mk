@@ -19,6 +19,7 @@ UNIT_TESTS += \
 	tests/unit/huge \
 	tests/unit/leaving \
 	tests/unit/limits \
+	tests/unit/linkspeed \
 	tests/unit/memory \
 	tests/unit/mismatches \
 	tests/unit/misuse \
@@ -63,6 +64,10 @@ tests_unit_buckets_LDFLAGS = $(FAULTS_WRAP)
 tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h
 tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_leaving_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_linkspeed_SOURCES = tests/unit/linkspeed.c
+tests_unit_linkspeed_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_linkspeed_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 
 tests_unit_limits_SOURCES = tests/unit/limits.c tests/unit/rankcheck.h
 tests_unit_limits_CPPFLAGS = $(TESTJOB_CPPFLAGS)

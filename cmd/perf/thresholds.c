@@ -35,6 +35,11 @@ static bool has_three_hosts(const struct dt_perf_launch *l)
     return l->hosts > 2;
 }
 
+static bool has_hosts(const struct dt_perf_launch *l)
+{
+    return l->hosts > 1;
+}
+
 static bool has_cpus_and_hosts(const struct dt_perf_launch *l)
 {
     return l->hosts > 1 && !l->crowded;
@@ -148,14 +153,16 @@ static const struct dt_perf_crossover crossovers[] = {
 };
 
 static const struct dt_perf_budget budgets[] = {
-    { KEY(shm_spins), DT_PERF_OF_RANKS, has_cpus, "", { 250, 500, 1000, 2000, 4000, 8000 } },
+    { KEY(shm_spins), DT_PERF_OF_RANKS, has_cpus, 0, "", { 250, 500, 1000, 2000, 4000, 8000 } },
     { KEY(shm_yields),
       DT_PERF_OF_RANKS,
       has_cpus,
+      0,
       "shm_spins = 0\n",
       { 25, 50, 100, 200, 400, 800 } },
-    { KEY(shm_yields_crowded), DT_PERF_OF_RANKS, is_crowded, "", { 10, 25, 50, 100, 200, 400 } },
-    { KEY(net_spins), DT_PERF_OF_HOSTS, has_cpus_and_hosts, "", { 25, 50, 100, 200, 400, 800 } },
+    { KEY(shm_yields_crowded), DT_PERF_OF_RANKS, is_crowded, 0, "", { 10, 25, 50, 100, 200, 400 } },
+    { KEY(net_spins), DT_PERF_OF_HOSTS, has_cpus_and_hosts, 0, "", { 25, 50, 100, 200, 400, 800 } },
+    { KEY(net_streams), DT_PERF_OF_HOSTS, has_hosts, 4 << 20, "", { 1, 2, 3, 4, 8, 16 } },
 };
 
 #undef KEY

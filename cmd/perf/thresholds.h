@@ -43,18 +43,20 @@ struct dt_perf_crossover {
     const char *low, *high;
 };
 
-/* How often to look for a rank that is late before sleeping. */
+/* A number that costs something, of which the least that is enough is chosen: how often to look for
+ * a rank that is late before sleeping, or how many connections large calls share. */
 struct dt_perf_budget {
     const char *name;
     size_t offset;
     enum dt_perf_number number;
     bool (*applies)(const struct dt_perf_launch *l);
+    size_t bytes;      /* of the calls; 0: few, for which rank 0 comes late */
     const char *alone; /* lines with which ranks look in no other way before; "" or whole ones */
     uint64_t values[DT_PERF_BUDGETS];
 };
 
-/* By number, from 0; NULL after the last. In this order: each is measured with what has been chosen
- * before. */
+/* By number, from 0; NULL after the last. In this order, but first the budgets of large calls: each
+ * is measured with what has been chosen before. */
 const struct dt_perf_crossover *dt_perf_crossover_at(size_t i);
 const struct dt_perf_budget *dt_perf_budget_at(size_t i);
 /* By which budgets are measured, with few bytes: then a call waits, and does little more. */

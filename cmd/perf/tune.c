@@ -21,6 +21,7 @@ enum {
     THRESHOLDS = sizeof(struct dt_tuning) / sizeof(uint64_t),
     LINE = 160,
     LINES = THRESHOLDS * 64,
+    FEW_BYTES = 8,
     OWN_BYTES = 64 * 1024 * 1024,   /* of a buffer in this process's memory, */
     SHARED_BYTES = 8 * 1024 * 1024, /* and in memory that all ranks of the host reach */
 };
@@ -125,9 +126,9 @@ static dt_result_t tune_crossover(struct tuning *t, const struct dt_perf_crossov
     return DT_OK;
 }
 
-/* Of calls that wait, and do no more. */
-static struct dt_perf_comparison of_waiting(const struct tuning *t, enum dt_perf_number number,
-                                            const char *const *lines, size_t n)
+/* Of all-reduces: those of few bytes wait, and do no more. */
+static struct dt_perf_comparison of_calls(const struct tuning *t, enum dt_perf_number number,
+                                          size_t bytes, const char *const *lines, size_t n)
 {
     return (struct dt_perf_comparison){ .launch = &t->launch,
                                         .buffers = &t->own,
@@ -136,8 +137,8 @@ static struct dt_perf_comparison of_waiting(const struct tuning *t, enum dt_perf
                                         .before = t->lines,
                                         .lines = lines,
                                         .n = n,
-                                        .from = 8,
-                                        .to = 8,
+                                        .from = bytes,
+                                        .to = bytes,
                                         .calls = t->calls };
 }
 
@@ -147,7 +148,7 @@ static dt_result_t cost_of_sleep(const struct tuning *t, enum dt_perf_number num
     static const char *const lines[2] = { "shm_spins = 0\nshm_yields = 0\nshm_yields_crowded = 0\n"
                                           "net_spins = 0",
                                           "shm_spins = 1000000\nnet_spins = 1000000" };
-    struct dt_perf_comparison c = of_waiting(t, number, lines, 2);
+    struct dt_perf_comparison c = of_calls(t, number, FEW_BYTES, lines, 2);
     dt_result_t r = dt_perf_compare(&c);
 
     *us = c.us[0][0] > c.us[1][0] ? c.us[0][0] - c.us[1][0] : 0;
@@ -160,10 +161,11 @@ static dt_result_t tune_budget(struct tuning *t, const struct dt_perf_budget *b)
 {
     char text[DT_PERF_BUDGETS][LINE];
     const char *lines[DT_PERF_BUDGETS];
-    struct dt_perf_comparison c = of_waiting(t, b->number, lines, DT_PERF_BUDGETS);
+    struct dt_perf_comparison c =
+        of_calls(t, b->number, b->bytes ? b->bytes : FEW_BYTES, lines, DT_PERF_BUDGETS);
     double us[DT_PERF_BUDGETS];
     size_t best, old = 0;
-    dt_result_t r = cost_of_sleep(t, b->number, &c.late_us);
+    dt_result_t r = b->bytes ? DT_OK : cost_of_sleep(t, b->number, &c.late_us);
 
     for (size_t i = 0; i < DT_PERF_BUDGETS; i++) {
         snprintf(text[i], sizeof text[i], "%s%s = %" PRIu64, b->alone, b->name, b->values[i]);
@@ -275,21 +277,28 @@ static dt_result_t learn(struct tuning *t)
     return r == DT_OK ? make_buffers(t) : r;
 }
 
+static dt_result_t tune_budgets(struct tuning *t, bool large)
+{
+    const struct dt_perf_budget *b;
+    dt_result_t r = DT_OK;
+
+    for (size_t i = 0; r == DT_OK && (b = dt_perf_budget_at(i)) != NULL; i++) {
+        if (b->applies(&t->launch) && (b->bytes > 0) == large)
+            r = tune_budget(t, b);
+    }
+    return r;
+}
+
 static dt_result_t measure(struct tuning *t)
 {
     const struct dt_perf_crossover *x;
-    const struct dt_perf_budget *b;
-    dt_result_t r = DT_OK;
+    dt_result_t r = tune_budgets(t, true);
 
     for (size_t i = 0; r == DT_OK && (x = dt_perf_crossover_at(i)) != NULL; i++) {
         if (x->applies(&t->launch))
             r = tune_crossover(t, x);
     }
-    for (size_t i = 0; r == DT_OK && (b = dt_perf_budget_at(i)) != NULL; i++) {
-        if (b->applies(&t->launch))
-            r = tune_budget(t, b);
-    }
-    return r;
+    return r == DT_OK ? tune_budgets(t, false) : r;
 }
 
 /* ---- the file ---- */

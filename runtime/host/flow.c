@@ -23,10 +23,28 @@ enum {
     LONG_WAITS = 2,    /* after so many in a row the next one is taken to be another */
 };
 
+/* What of a flow goes along one stream. Those of a flow stand side by side. */
+struct dt_leg {
+    struct dt_flow *flow;
+    struct dt_link *link;
+    uint32_t stream;
+    size_t next; /* its first frame that has not moved wholly */
+
+    /* of that frame */
+    struct iovec data;
+    size_t at; /* bytes of header and data that are through */
+    bool begun;
+    bool checked;
+    uint8_t header[HEADER];
+};
+
 struct run {
     struct dt_mesh *mesh;
     const struct dt_traffic *t;
-    size_t left; /* flows that have not ended */
+    uint32_t streams;
+    struct dt_leg *legs;
+    size_t n;
+    size_t left; /* legs that have not ended */
     bool moved;  /* since the last look at all of them */
     bool looks;  /* at work, which nothing that a poll could watch tells the end of */
     int64_t overhear_at;
@@ -35,14 +53,9 @@ struct run {
     unsigned long_waits; /* in a row */
 };
 
-static struct dt_link *link_of(const struct run *r, const struct dt_flow *f)
+static size_t batch_of(const struct dt_traffic *t)
 {
-    return &r->mesh->links[f->peer];
-}
-
-static size_t batch_of(const struct run *r)
-{
-    return r->t->batch ? r->t->batch : 1;
+    return t->batch ? t->batch : 1;
 }
 
 static bool would_wait(void)
@@ -58,10 +71,22 @@ static void broke(struct dt_link *link)
         link->broken = dt_clock_ms() + GOODBYE_MS;
 }
 
-static bool may_move(const struct run *r, const struct dt_flow *f)
+static bool has_ended(const struct dt_leg *g)
 {
-    return f->done < f->frames && !link_of(r, f)->broken &&
-           (f->begun || !r->t->ready || r->t->ready(r->t->arg, f) > f->done);
+    return g->next >= g->flow->frames;
+}
+
+/* Which frames of a flow may move by now: those before this one. */
+static size_t ready(const struct run *r, const struct dt_flow *f)
+{
+    size_t most = dt_least(f->frames, f->done + batch_of(r->t));
+
+    return r->t->ready ? dt_least(most, r->t->ready(r->t->arg, f)) : most;
+}
+
+static bool may_move(const struct run *r, const struct dt_leg *g)
+{
+    return !has_ended(g) && !g->link->broken && (g->begun || ready(r, g->flow) > g->next);
 }
 
 /* What the headers of a flow name. */
@@ -84,23 +109,42 @@ static void put_header(const struct run *r, const struct dt_flow *f, size_t byte
     dt_dataframe_put(&h, to);
 }
 
-static void begin_frame(const struct run *r, struct dt_flow *f)
+static void begin_frame(const struct run *r, struct dt_leg *g)
 {
-    f->begun = true;
-    f->checked = false;
-    f->data = r->t->frame(r->t->arg, f, f->done);
-    if (f->out)
-        put_header(r, f, f->data.iov_len, f->header);
+    g->begun = true;
+    g->checked = false;
+    g->data = r->t->frame(r->t->arg, g->flow, g->next);
+    if (g->flow->out)
+        put_header(r, g->flow, g->data.iov_len, g->header);
 }
 
-static void end_frame(struct run *r, struct dt_flow *f)
+/* The first frame of the flow that this leg is one of that has not moved, past its end if all have.
+ */
+static size_t least_next(const struct run *r, const struct dt_leg *g)
 {
-    f->at -= HEADER + f->data.iov_len;
-    f->begun = false;
-    f->done++;
-    r->left -= f->done == f->frames;
-    if (r->t->moved)
-        r->t->moved(r->t->arg, f);
+    const struct dt_leg *first = g - g->stream;
+    size_t least = g->flow->frames;
+
+    for (uint32_t i = 0; i < dt_least(r->streams, g->flow->frames); i++)
+        least = dt_least(least, first[i].next);
+    return least;
+}
+
+static void end_frame(struct run *r, struct dt_leg *g)
+{
+    struct dt_flow *f = g->flow;
+    size_t least;
+
+    g->at -= HEADER + g->data.iov_len;
+    g->begun = false;
+    g->next += r->streams;
+    r->left -= has_ended(g);
+    least = least_next(r, g);
+    while (f->done < least) {
+        f->done++;
+        if (r->t->moved)
+            r->t->moved(r->t->arg, f);
+    }
 }
 
 /* What one system call is to move: the fewer they are, the fuller the packets. */
@@ -117,26 +161,23 @@ static void add_piece(struct batch *b, void *base, size_t bytes, size_t done)
         b->iov[b->n++] = (struct iovec){ (uint8_t *)base + done, bytes - done };
 }
 
-static void lay_out(const struct run *r, struct dt_flow *f, size_t most, struct batch *b)
+static void lay_out(const struct run *r, struct dt_leg *g, size_t most, struct batch *b)
 {
-    size_t ready = r->t->ready ? r->t->ready(r->t->arg, f) : f->frames;
+    const struct dt_flow *f = g->flow;
+    size_t before = ready(r, f), k = g->next + r->streams;
 
     b->n = 0;
-    add_piece(b, f->header, HEADER, f->at);
-    add_piece(b, f->data.iov_base, f->data.iov_len, f->at < HEADER ? 0 : f->at - HEADER);
-    for (b->frames = 1; b->frames < most; b->frames++) {
-        size_t k = f->done + b->frames;
-        struct iovec data;
+    add_piece(b, g->header, HEADER, g->at);
+    add_piece(b, g->data.iov_base, g->data.iov_len, g->at < HEADER ? 0 : g->at - HEADER);
+    for (b->frames = 1; b->frames < most && k < before; b->frames++, k += r->streams) {
+        struct iovec data = r->t->frame(r->t->arg, f, k);
 
-        if (k >= f->frames || k >= ready)
-            break;
-        data = r->t->frame(r->t->arg, f, k);
         if (f->out)
             put_header(r, f, data.iov_len, b->headers[b->frames]);
         add_piece(b, b->headers[b->frames], HEADER, 0);
         add_piece(b, data.iov_base, data.iov_len, 0);
     }
-    if (!f->out && f->done + b->frames < f->frames)
+    if (!f->out && k < f->frames)
         add_piece(b, b->headers[b->frames], HEADER, 0);
 }
 
@@ -157,18 +198,19 @@ static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 
 /* A header is complete: is it what this call expects? (What came with it went where this call may
  * write; if it is not, that is no longer defined.) */
-static dt_result_t check_header(const struct run *r, const struct dt_flow *f)
+static dt_result_t check_header(const struct run *r, const struct dt_leg *g)
 {
+    const struct dt_flow *f = g->flow;
     struct dt_trouble *t = r->mesh->alarm.trouble;
     struct dt_call ours = call_of(r, f);
     uint64_t expected = ours.count;
     struct dt_dataframe h;
 
-    if (!dt_dataframe_get(&h, f->header))
+    if (!dt_dataframe_get(&h, g->header))
         return dt_trouble(t, DT_ERR_INTERNAL, dt_mesh_rank(r->mesh, f->peer));
     if (h.type == DT_DATAFRAME_FAILURE)
         return failed_by(r, &h);
-    if (dt_call_equal(&h.call, &ours) && h.bytes == f->data.iov_len)
+    if (dt_call_equal(&h.call, &ours) && h.bytes == g->data.iov_len)
         return DT_OK;
     dt_trouble(t, DT_ERR_MISMATCH, h.rank);
     t->theirs = h.call;
@@ -182,14 +224,14 @@ static dt_result_t check_header(const struct run *r, const struct dt_flow *f)
     return DT_ERR_MISMATCH;
 }
 
-static void send_some(struct run *r, struct dt_flow *f, size_t most)
+static void send_some(struct run *r, struct dt_leg *g, size_t most)
 {
-    struct dt_link *link = link_of(r, f);
+    struct dt_link *link = g->link;
     struct batch b;
     struct msghdr m = { .msg_iov = b.iov };
     ssize_t n;
 
-    lay_out(r, f, most, &b);
+    lay_out(r, g, most, &b);
     m.msg_iovlen = b.n;
     n = sendmsg(link->fd, &m, MSG_NOSIGNAL);
     if (n < 0) {
@@ -198,77 +240,77 @@ static void send_some(struct run *r, struct dt_flow *f, size_t most)
         return;
     }
     r->moved = true;
-    f->at += (size_t)n;
-    while (f->at >= HEADER + f->data.iov_len) {
-        end_frame(r, f);
-        if (f->at > 0)
-            begin_frame(r, f);
+    g->at += (size_t)n;
+    while (g->at >= HEADER + g->data.iov_len) {
+        end_frame(r, g);
+        if (g->at > 0)
+            begin_frame(r, g);
     }
-    link->mid_frame = f->at > 0;
+    link->mid_frame = g->at > 0;
 }
 
 /* How many bytes came: 0 where none are needed to look at a header. */
-static ssize_t receive_batch(struct run *r, struct dt_flow *f, struct batch *b)
+static ssize_t receive_batch(struct run *r, struct dt_leg *g, struct batch *b)
 {
-    struct dt_link *link = link_of(r, f);
     struct msghdr m = { 0 };
     ssize_t n;
 
     b->frames = 1;
-    if (f->at >= HEADER && !f->checked)
+    if (g->at >= HEADER && !g->checked)
         return 0;
-    lay_out(r, f, batch_of(r), b);
+    lay_out(r, g, batch_of(r->t), b);
     m.msg_iov = b->iov;
     m.msg_iovlen = b->n;
-    n = recvmsg(link->fd, &m, 0);
+    n = recvmsg(g->link->fd, &m, 0);
     if (n == 0 || (n < 0 && !would_wait()))
-        broke(link);
+        broke(g->link);
     return n > 0 ? n : -1;
 }
 
-static dt_result_t receive_some(struct run *r, struct dt_flow *f)
+static dt_result_t receive_some(struct run *r, struct dt_leg *g)
 {
     struct batch b;
-    ssize_t n = receive_batch(r, f, &b);
+    ssize_t n = receive_batch(r, g, &b);
 
     if (n < 0)
         return DT_OK;
     r->moved = true;
-    f->at += (size_t)n;
+    g->at += (size_t)n;
     for (size_t i = 1;; i++) {
-        if (!f->checked && f->at >= HEADER) {
-            dt_result_t result = check_header(r, f);
+        if (!g->checked && g->at >= HEADER) {
+            dt_result_t result = check_header(r, g);
 
             if (result != DT_OK)
                 return result;
-            f->checked = true;
+            g->checked = true;
         }
-        if (f->at < HEADER + f->data.iov_len)
+        if (g->at < HEADER + g->data.iov_len)
             return DT_OK;
-        end_frame(r, f);
-        memcpy(f->header, b.headers[i], dt_least(f->at, HEADER));
-        if (i >= b.frames || f->at == 0)
+        end_frame(r, g);
+        memcpy(g->header, b.headers[i], dt_least(g->at, HEADER));
+        if (i >= b.frames || g->at == 0)
             return DT_OK;
-        begin_frame(r, f);
+        begin_frame(r, g);
     }
 }
 
-static dt_result_t move(struct run *r, struct dt_flow *f)
+static dt_result_t move(struct run *r, struct dt_leg *g)
 {
-    if (!f->begun)
-        begin_frame(r, f);
-    if (!f->out)
-        return receive_some(r, f);
-    send_some(r, f, batch_of(r));
+    if (!g->begun)
+        begin_frame(r, g);
+    if (!g->flow->out)
+        return receive_some(r, g);
+    send_some(r, g, batch_of(r->t));
     return DT_OK;
 }
 
 /* Whoever sleeps is to be woken by what completes a header, or then its frame, not by every packet:
  * nothing can be done with less, and frames are sent whole. */
-static void want(struct dt_link *link, const struct dt_flow *f)
+static void want(const struct dt_leg *g)
 {
-    size_t bytes = f->at < HEADER ? HEADER : HEADER + f->data.iov_len;
-    int least = (int)(bytes - f->at);
+    struct dt_link *link = g->link;
+    size_t bytes = g->at < HEADER ? HEADER : HEADER + g->data.iov_len;
+    int least = (int)(bytes - g->at);
 
     if (link->wanted == least)
         return;
@@ -284,17 +326,17 @@ static void sleep_some(struct run *r)
     int64_t now = (int64_t)(begun / 1000000), until = r->looks ? now + LOOK_MS : r->overhear_at;
     nfds_t n = DT_ALARM_FDS;
 
-    for (size_t i = 0; i < r->t->n; i++) {
-        const struct dt_flow *f = &r->t->flows[i];
-        struct dt_link *link = link_of(r, f);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct dt_leg *g = &r->legs[i];
+        bool out = g->flow->out;
 
-        if (link->broken && link->broken < until)
-            until = link->broken;
-        if (!may_move(r, f))
+        if (g->link->broken && g->link->broken < until)
+            until = g->link->broken;
+        if (!may_move(r, g))
             continue;
-        if (!f->out)
-            want(link, f);
-        p[n++] = (struct pollfd){ .fd = link->fd, .events = f->out ? POLLOUT : POLLIN };
+        if (!out)
+            want(g);
+        p[n++] = (struct pollfd){ .fd = g->link->fd, .events = out ? POLLOUT : POLLIN };
     }
     dt_alarm_poll(&r->mesh->alarm, p, n, until > now ? (int)(until - now) : 0);
     r->slept_ns += dt_clock_ns() - begun;
@@ -305,23 +347,23 @@ static dt_result_t check(const struct run *r)
 {
     dt_result_t result = dt_alarm_check(&r->mesh->alarm);
 
-    for (size_t i = 0; result == DT_OK && i < r->t->n; i++) {
-        const struct dt_flow *f = &r->t->flows[i];
-        int64_t broken = link_of(r, f)->broken;
+    for (size_t i = 0; result == DT_OK && i < r->n; i++) {
+        const struct dt_leg *g = &r->legs[i];
+        int64_t broken = g->link->broken;
 
         if (broken && broken <= dt_clock_ms())
-            result =
-                dt_trouble(r->mesh->alarm.trouble, DT_ERR_PEER, dt_mesh_rank(r->mesh, f->peer));
+            result = dt_trouble(r->mesh->alarm.trouble, DT_ERR_PEER,
+                                dt_mesh_rank(r->mesh, g->flow->peer));
     }
     return result;
 }
 
-static bool is_read(const struct run *r, uint32_t peer)
+static bool is_read(const struct run *r, const struct dt_link *link)
 {
-    for (size_t i = 0; i < r->t->n; i++) {
-        const struct dt_flow *f = &r->t->flows[i];
+    for (size_t i = 0; i < r->n; i++) {
+        const struct dt_leg *g = &r->legs[i];
 
-        if (f->peer == peer && !f->out && f->done < f->frames)
+        if (g->link == link && !g->flow->out && !has_ended(g))
             return true;
     }
     return false;
@@ -329,15 +371,17 @@ static bool is_read(const struct run *r, uint32_t peer)
 
 /* What a peer has sent that this call does not read: of a later call, or of another in its place.
  */
-static dt_result_t overhear_peer(const struct run *r, const struct dt_link *link)
+static dt_result_t overhear_peer(const struct run *r, struct dt_link *link)
 {
     struct dt_trouble *t = r->mesh->alarm.trouble;
     struct dt_call ours = *r->t->call;
     uint8_t header[HEADER];
     struct dt_dataframe h;
+    ssize_t n = recv(link->fd, header, HEADER, MSG_PEEK | MSG_DONTWAIT);
 
-    if (recv(link->fd, header, HEADER, MSG_PEEK | MSG_DONTWAIT) != HEADER ||
-        !dt_dataframe_get(&h, header))
+    if (n == 0 || (n < 0 && !would_wait()))
+        dt_mesh_renew(r->mesh, link);
+    if (n != HEADER || !dt_dataframe_get(&h, header))
         return DT_OK;
     if (h.type == DT_DATAFRAME_FAILURE)
         return failed_by(r, &h);
@@ -360,9 +404,11 @@ static dt_result_t overhear(struct run *r)
     if (now < r->overhear_at)
         return DT_OK;
     r->overhear_at = now + OVERHEAR_MS;
-    for (uint32_t peer = 0; result == DT_OK && peer < r->mesh->size; peer++) {
-        if (r->mesh->links[peer].fd >= 0 && !is_read(r, peer))
-            result = overhear_peer(r, &r->mesh->links[peer]);
+    for (size_t i = 0; result == DT_OK && i < r->mesh->n_links; i++) {
+        struct dt_link *link = &r->mesh->links[i];
+
+        if (link->fd >= 0 && !is_read(r, link))
+            result = overhear_peer(r, link);
     }
     return result;
 }
@@ -405,9 +451,9 @@ static dt_result_t drive(struct run *r)
         dt_result_t result = DT_OK;
 
         r->moved = false;
-        for (size_t i = 0; i < r->t->n && result == DT_OK; i++) {
-            if (may_move(r, &r->t->flows[i]))
-                result = move(r, &r->t->flows[i]);
+        for (size_t i = 0; i < r->n && result == DT_OK; i++) {
+            if (may_move(r, &r->legs[i]))
+                result = move(r, &r->legs[i]);
         }
         if (r->t->work && result == DT_OK)
             work(r);
@@ -432,31 +478,22 @@ static void complete_frames(struct run *r)
 {
     int64_t deadline = dt_clock_ms() + GOODBYE_MS;
 
-    for (size_t i = 0; i < r->t->n; i++) {
-        struct dt_flow *f = &r->t->flows[i];
-        const struct dt_link *link = link_of(r, f);
+    for (size_t i = 0; i < r->n; i++) {
+        struct dt_leg *g = &r->legs[i];
+        const struct dt_link *link = g->link;
         int64_t left = 0;
 
-        while (f->out && link->mid_frame && !link->broken &&
+        while (g->flow->out && link->mid_frame && !link->broken &&
                (left = deadline - dt_clock_ms()) > 0) {
             struct pollfd p = { link->fd, POLLOUT, 0 };
 
             poll(&p, 1, (int)left);
-            send_some(r, f, 1);
+            send_some(r, g, 1);
         }
     }
 }
 
-static bool are_connected(const struct dt_mesh *m, const struct dt_traffic *t)
-{
-    for (size_t i = 0; i < t->n; i++) {
-        if (!m->links || m->links[t->flows[i].peer].fd < 0)
-            return false;
-    }
-    return true;
-}
-
-static dt_result_t connect_peers(struct dt_mesh *m, const struct dt_traffic *t)
+static dt_result_t connect_peers(struct dt_mesh *m, const struct dt_traffic *t, uint32_t streams)
 {
     uint32_t *peers = calloc(t->n, sizeof *peers);
     dt_result_t r;
@@ -465,41 +502,83 @@ static dt_result_t connect_peers(struct dt_mesh *m, const struct dt_traffic *t)
         return dt_mesh_no_memory(m);
     for (size_t i = 0; i < t->n; i++)
         peers[i] = t->flows[i].peer;
-    r = dt_mesh_need(m, peers, t->n);
+    r = dt_mesh_need(m, peers, t->n, streams);
     free(peers);
     return r;
 }
 
-static dt_result_t make_polls(struct dt_mesh *m, size_t n)
+/* What grows with the hosts is not on the stack: it may be a small one of the program's threads. */
+static dt_result_t make_room(struct dt_mesh *m, size_t legs)
 {
-    struct pollfd *polls = realloc(m->polls, n * sizeof *polls);
+    struct pollfd *polls = realloc(m->polls, (DT_ALARM_FDS + legs) * sizeof *polls);
+    struct dt_leg *room;
 
     if (!polls)
         return dt_mesh_no_memory(m);
     m->polls = polls;
-    m->n_polls = n;
+    room = realloc(m->legs, legs * sizeof *room);
+    if (!room)
+        return dt_mesh_no_memory(m);
+    m->legs = room;
+    m->room = legs;
     return DT_OK;
 }
 
-/* What grows with the hosts is not on the stack: it may be a small one of the program's threads. */
-static dt_result_t prepare(struct dt_mesh *m, const struct dt_traffic *t)
+static void set_off(struct run *r)
 {
-    dt_result_t r = are_connected(m, t) ? DT_OK : connect_peers(m, t);
+    r->legs = r->mesh->legs;
+    for (size_t i = 0; i < r->t->n; i++) {
+        struct dt_flow *f = &r->t->flows[i];
 
-    if (r == DT_OK && m->n_polls < DT_ALARM_FDS + t->n)
-        r = make_polls(m, DT_ALARM_FDS + t->n);
-    return r;
+        for (uint32_t stream = 0; stream < dt_least(r->streams, f->frames); stream++) {
+            struct dt_leg *g = &r->legs[r->n++];
+
+            g->flow = f;
+            g->link = dt_mesh_link(r->mesh, f->peer, stream);
+            g->stream = stream;
+            g->next = stream;
+            g->at = 0;
+            g->begun = false;
+        }
+    }
+    r->left = r->n;
+}
+
+/* Peers that are there need no list. */
+static bool are_connected(const struct dt_mesh *m, const struct dt_traffic *t, uint32_t streams)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (!dt_mesh_has(m, t->flows[i].peer, streams))
+            return false;
+    }
+    return true;
+}
+
+static dt_result_t prepare(struct run *r)
+{
+    struct dt_mesh *m = r->mesh;
+    const struct dt_traffic *t = r->t;
+    dt_result_t result = DT_OK;
+
+    if (!are_connected(m, t, r->streams))
+        result = connect_peers(m, t, r->streams);
+    if (result == DT_OK && m->room < t->n * r->streams)
+        result = make_room(m, t->n * r->streams);
+    if (result == DT_OK)
+        set_off(r);
+    return result;
 }
 
 dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t)
 {
-    dt_result_t result = prepare(m, t);
-    struct run r = { .mesh = m, .t = t, .overhear_at = dt_clock_ms() + OVERHEAR_MS };
+    struct run r = { .mesh = m,
+                     .t = t,
+                     .streams = batch_of(t) == 1 || t->one_stream ? 1 : m->streams,
+                     .overhear_at = dt_clock_ms() + OVERHEAR_MS };
+    dt_result_t result = prepare(&r);
 
     if (result != DT_OK)
         return result;
-    for (size_t i = 0; i < t->n; i++)
-        r.left += t->flows[i].frames > 0;
     result = drive(&r);
     if (result != DT_OK && result != DT_ERR_PEER)
         complete_frames(&r);
@@ -530,11 +609,11 @@ void dt_flow_fail(struct dt_mesh *m, dt_result_t why)
     int64_t deadline = dt_clock_ms() + GOODBYE_MS;
     uint8_t bytes[HEADER];
 
-    if (!m->links)
+    if (m->n_links == 0)
         return;
     h.rank = m->alarm.trouble->rank;
     dt_dataframe_put(&h, bytes);
-    for (uint32_t i = 0; i < m->size; i++) {
+    for (size_t i = 0; i < m->n_links; i++) {
         if (m->links[i].fd >= 0 && !m->links[i].mid_frame)
             say_goodbye(&m->links[i], bytes, deadline);
     }

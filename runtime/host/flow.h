@@ -1,7 +1,9 @@
 /* Moves data between this rank and others over the connections of a mesh.
  *
  * A flow is a series of frames to or from one peer, in order; at most one flow of a call goes each
- * way between two ranks. Flows of a call are driven together, by the caller's own thread and
+ * way between two ranks. Where these have several streams, its frames go along them by turns: frame
+ * k along stream k modulo their number, so that what goes in one frame needs only the first. Flows
+ * of a call are driven together, by the caller's own thread and
  * without blocking: first looking at the connections again and again, then sleeping until a header
  * or a frame is complete; at once, where the waits of this call have been long, for a link is slow.
  * Every frame names the call that it belongs to, and is refused where that is not the receiver's.
@@ -24,14 +26,7 @@ struct dt_flow {
     bool out;
     const uint64_t *count; /* of elements that the two move, for both to agree; NULL: the call's */
     size_t frames;
-    size_t done; /* frames that have moved wholly */
-
-    /* of the frame under way */
-    struct iovec data;
-    size_t at; /* bytes of header and data that are through */
-    bool begun;
-    bool checked;
-    uint8_t header[DT_DATAFRAME_HEADER];
+    size_t done; /* frames that have moved wholly, and all before them */
 };
 
 enum dt_flow_work { DT_FLOW_NO_WORK, DT_FLOW_WORKED, DT_FLOW_WORK_WAITS };
@@ -40,15 +35,17 @@ struct dt_traffic {
     const struct dt_call *call;
     struct dt_flow *flows;
     size_t n;
-    /* How many frames of a flow may be under way at once, up to DT_FLOW_BATCH; 0: one. Each then
-     * has a place of its own, of which "frame" may be asked several times. */
+    /* How many frames of a flow, from the first that is not done on, may be under way at once, up
+     * to DT_FLOW_BATCH; 0: one. Each then has a place of its own, of which "frame" may be asked
+     * several times. */
     size_t batch;
+    bool one_stream; /* peers are many: one connection with each will do */
     /* Where frame k's data are, or are to go. */
     struct iovec (*frame)(void *arg, const struct dt_flow *f, size_t k);
     /* How many frames may move by now; NULL: all. It grows only as other frames move, or by work.
      */
     size_t (*ready)(void *arg, const struct dt_flow *f);
-    /* The newest frame of f has moved. May be NULL. */
+    /* Frame f->done - 1 has moved, as all before it have. May be NULL. */
     void (*moved)(void *arg, const struct dt_flow *f);
     /* Does a little of some other work, as soon as it can without waiting, and says whether it did,
      * or whether work waits for other ranks of this host rather than for frames. NULL: there is

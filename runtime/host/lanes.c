@@ -7,6 +7,8 @@
 #include "runtime/host/least.h"
 #include "runtime/host/reduce.h"
 
+enum { STEPS_MOST = 32 };
+
 void dt_lanes_close(struct dt_lanes *l)
 {
     free(l->scratch);
@@ -44,6 +46,7 @@ struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size
 dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt_traffic *t)
 {
     t->n = 2 * ((size_t)l->n - 1);
+    t->one_stream = l->n > DT_LANES_FEW;
     if (!l->flows)
         l->flows = calloc(t->n, sizeof *l->flows);
     t->flows = l->flows;
@@ -56,22 +59,42 @@ dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt
     return DT_OK;
 }
 
-/* Few hosts are all connected by the first call, so that ranks whose calls do not fit need not wait
- * for connections that the others do not make. */
-static dt_result_t connect_few(struct dt_lanes *l)
-{
-    uint32_t peers[DT_LANES_FEW];
-    size_t n = 0;
+/* ---- connecting ---- */
 
-    for (uint32_t i = 0; l->n <= DT_LANES_FEW && i < l->n; i++) {
+static uint32_t few(const struct dt_lanes *l, uint32_t *peers)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < l->n; i++) {
         if (i != l->me)
             peers[n++] = l->peers[i];
     }
-    return n ? dt_mesh_need(l->mesh, peers, n) : DT_OK;
+    return n;
 }
 
-/* What more hosts use goes along the connections of a barrier, which is the first call of all. But
- * for this: so that they need not wait either, they make one more before. */
+static uint32_t steps(const struct dt_lanes *l, uint32_t *peers)
+{
+    uint32_t n = 0;
+
+    for (uint32_t far = 1; far < l->n; far *= 2) {
+        peers[n++] = l->peers[(l->me + far) % l->n];
+        peers[n++] = l->peers[(l->me + l->n - far) % l->n];
+    }
+    return n;
+}
+
+/* Few hosts are all connected by the first call, and more as their steps need it, so that ranks
+ * whose calls do not fit need not wait for connections that the others do not make. */
+dt_result_t dt_lanes_connect(struct dt_lanes *l)
+{
+    uint32_t peers[2 * STEPS_MOST];
+    uint32_t n = l->n <= DT_LANES_FEW ? few(l, peers) : steps(l, peers);
+
+    return n ? dt_mesh_need(l->mesh, peers, n, l->mesh->streams) : DT_OK;
+}
+
+/* What more hosts use goes along these. But for this: so that they need not wait either, they make
+ * a barrier before. */
 static dt_result_t connect_all(struct dt_lanes *l, const struct dt_traffic *t)
 {
     dt_result_t r;
@@ -85,7 +108,7 @@ static dt_result_t connect_all(struct dt_lanes *l, const struct dt_traffic *t)
 
 dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
 {
-    dt_result_t r = connect_few(l);
+    dt_result_t r = dt_lanes_connect(l);
 
     if (r == DT_OK)
         r = connect_all(l, t);
@@ -108,8 +131,6 @@ void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src
  *
  * In step s each host, once it has heard in the steps before, tells the host 2^s places before it,
  * and hears from the one 2^s places after it. */
-
-enum { STEPS_MOST = 32 };
 
 struct meeting { /* flows of a step, their slot: one out, one in */
     struct dt_flow flows[2 * STEPS_MOST];

@@ -42,6 +42,9 @@ dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *ca
 dt_result_t dt_lanes_gather(struct dt_lanes *l, const struct dt_call *call, uint8_t *blocks,
                             size_t bytes);
 
+/* Connects this host with others, if it is not: few with all. A call does that by itself. */
+dt_result_t dt_lanes_connect(struct dt_lanes *l);
+
 /* For algorithms in files of their own. Makes l->scratch so large; what it held is not kept. */
 dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes);
 /* To and from the rank at a place, which is their slot. */

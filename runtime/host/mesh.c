@@ -15,7 +15,7 @@ enum {
 };
 
 struct call { /* an attempt to reach a higher rank */
-    uint32_t peer;
+    struct dt_link *link;
     struct dt_auth auth;
     struct dt_handshake shake;
     int64_t retry_at;
@@ -25,6 +25,9 @@ struct call { /* an attempt to reach a higher rank */
 
 struct meeting {
     struct dt_mesh *mesh;
+    const uint32_t *peers;
+    size_t n;
+    uint32_t streams;
     size_t awaited; /* connections that are not there yet: calls, and callers */
     size_t callers;
     size_t n_calls;
@@ -37,17 +40,30 @@ uint32_t dt_mesh_rank(const struct dt_mesh *m, uint32_t peer)
     return m->ranks ? m->ranks[peer] : peer;
 }
 
+dt_result_t dt_mesh_no_memory(const struct dt_mesh *m)
+{
+    return dt_trouble(m->alarm.trouble, DT_ERR_NOMEM, dt_mesh_rank(m, m->me));
+}
+
 void dt_mesh_close(struct dt_mesh *m)
 {
-    for (uint32_t i = 0; m->links && i < m->size; i++) {
+    for (size_t i = 0; i < m->n_links; i++) {
         if (m->links[i].fd >= 0)
             close(m->links[i].fd);
     }
     free(m->links);
+    free(m->legs);
     free(m->polls);
     m->links = NULL;
+    m->legs = NULL;
     m->polls = NULL;
-    m->n_polls = 0;
+    m->n_links = m->room = 0;
+}
+
+/* What callers name: streams of all meshes of a communicator are apart. */
+static uint32_t lane_of(const struct dt_mesh *m, uint32_t stream)
+{
+    return stream * DT_MESH_LANES + m->lane;
 }
 
 static void call_failed(struct call *c)
@@ -75,9 +91,9 @@ static void call_start(const struct meeting *g, struct call *c)
         dt_handshake_call(&c->shake, fd, &c->auth);
 }
 
-static bool is_calling(const struct meeting *g, const struct call *c)
+static bool is_calling(const struct call *c)
 {
-    return g->mesh->links[c->peer].fd < 0;
+    return c->link->fd < 0;
 }
 
 static void call_step(struct meeting *g, struct call *c)
@@ -88,7 +104,7 @@ static void call_step(struct meeting *g, struct call *c)
         call_failed(c);
     if (verdict != DT_SHAKE_THROUGH)
         return;
-    g->mesh->links[c->peer].fd = c->shake.fd;
+    c->link->fd = c->shake.fd;
     c->shake.fd = -1;
     g->awaited--;
 }
@@ -110,7 +126,7 @@ static dt_result_t call_all(struct meeting *g)
         struct call *c = &g->calls[i];
         bool idle = c->shake.fd < 0;
 
-        if (!is_calling(g, c))
+        if (!is_calling(c))
             continue;
         if ((idle || !dt_handshake_is_connected(&c->shake)) && now >= c->deadline) {
             dt_trouble(g->mesh->alarm.trouble, DT_ERR_TIMEOUT, c->auth.peer);
@@ -125,21 +141,27 @@ static dt_result_t call_all(struct meeting *g)
     return DT_OK;
 }
 
-static void take_callers(struct meeting *g, const uint32_t *peers, size_t n)
+static void take_callers_of(struct meeting *g, uint32_t stream)
 {
     struct dt_mesh *m = g->mesh;
 
-    for (size_t i = 0; i < n && g->callers; i++) {
-        struct dt_link *link = &m->links[peers[i]];
+    for (size_t i = 0; i < g->n && g->callers; i++) {
+        struct dt_link *link = dt_mesh_link(m, g->peers[i], stream);
 
-        if (link->fd >= 0 || peers[i] > m->me)
+        if (link->fd >= 0 || g->peers[i] > m->me)
             continue;
-        link->fd = dt_door_take(m->door, m->comm, m->lane, dt_mesh_rank(m, peers[i]));
+        link->fd = dt_door_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, g->peers[i]));
         if (link->fd >= 0) {
             g->awaited--;
             g->callers--;
         }
     }
+}
+
+static void take_callers(struct meeting *g)
+{
+    for (uint32_t stream = 0; stream < g->streams; stream++)
+        take_callers_of(g, stream);
 }
 
 static dt_result_t wait(struct meeting *g)
@@ -157,7 +179,7 @@ static dt_result_t wait(struct meeting *g)
     return dt_alarm_poll(&m->alarm, g->polls, n, g->callers ? GLANCE_MS : RETRY_MS);
 }
 
-static dt_result_t meet(struct meeting *g, const uint32_t *peers, size_t n)
+static dt_result_t meet(struct meeting *g)
 {
     dt_result_t result = dt_alarm_check(&g->mesh->alarm);
 
@@ -169,7 +191,7 @@ static dt_result_t meet(struct meeting *g, const uint32_t *peers, size_t n)
                 call_step(g, &g->calls[i]);
         }
         error = g->callers ? dt_door_turn(g->mesh->door) : 0;
-        take_callers(g, peers, n);
+        take_callers(g);
         if (g->awaited == 0)
             return DT_OK;
         result = error ? own_fault(g->mesh, error) : call_all(g);
@@ -179,82 +201,116 @@ static dt_result_t meet(struct meeting *g, const uint32_t *peers, size_t n)
     return result;
 }
 
-static void plan(struct meeting *g, const uint32_t *peers, size_t n)
+static void plan_with(struct meeting *g, uint32_t peer, uint32_t stream)
 {
     struct dt_mesh *m = g->mesh;
+    struct dt_link *link = dt_mesh_link(m, peer, stream);
+    struct call *c = &g->calls[g->n_calls];
 
-    for (size_t i = 0; i < n; i++) {
-        struct call *c = &g->calls[g->n_calls];
+    if (link->needed)
+        return;
+    link->needed = true;
+    g->awaited++;
+    if (peer < m->me) {
+        g->callers++;
+        return;
+    }
+    g->n_calls++;
+    *c = (struct call){ .link = link,
+                        .auth = m->door->self,
+                        .shake = { .fd = -1 },
+                        .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
+    c->auth.peer = dt_mesh_rank(m, peer);
+    c->auth.comm = m->comm;
+    c->auth.lane = lane_of(m, stream);
+}
 
-        if (m->links[peers[i]].needed)
-            continue;
-        m->links[peers[i]].needed = true;
-        g->awaited++;
-        if (peers[i] < m->me) {
-            g->callers++;
-            continue;
-        }
-        g->n_calls++;
-        *c = (struct call){ .peer = peers[i],
-                            .auth = m->door->self,
-                            .shake = { .fd = -1 },
-                            .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
-        c->auth.peer = dt_mesh_rank(m, peers[i]);
-        c->auth.comm = m->comm;
-        c->auth.lane = m->lane;
+static void plan(struct meeting *g)
+{
+    for (uint32_t stream = 0; stream < g->streams; stream++) {
+        for (size_t i = 0; i < g->n; i++)
+            plan_with(g, g->peers[i], stream);
     }
 }
 
-static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t n)
+static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams)
 {
-    struct meeting g = { .mesh = m };
+    struct meeting g = { .mesh = m, .peers = peers, .n = n, .streams = streams };
     dt_result_t result = DT_ERR_NOMEM;
+    size_t most = n * streams;
 
-    g.calls = calloc(n, sizeof *g.calls);
-    g.polls = calloc(DT_ALARM_FDS + n + DT_DOOR_POLLS, sizeof *g.polls);
+    g.calls = calloc(most, sizeof *g.calls);
+    g.polls = calloc(DT_ALARM_FDS + most + DT_DOOR_POLLS, sizeof *g.polls);
     if (g.calls && g.polls) {
         bool listens;
 
-        plan(&g, peers, n);
+        plan(&g);
         listens = g.callers > 0;
-        result = meet(&g, peers, n);
+        result = meet(&g);
         if (listens)
             dt_door_leave(m->door);
         for (size_t i = 0; i < g.n_calls; i++) {
             if (g.calls[i].shake.fd >= 0)
                 close(g.calls[i].shake.fd);
         }
-        sodium_memzero(g.calls, n * sizeof *g.calls);
+        sodium_memzero(g.calls, most * sizeof *g.calls);
     } else {
-        dt_trouble(m->alarm.trouble, result, dt_mesh_rank(m, m->me));
+        dt_mesh_no_memory(m);
     }
     free(g.calls);
     free(g.polls);
     return result;
 }
 
-dt_result_t dt_mesh_no_memory(const struct dt_mesh *m)
+static dt_result_t make_links(struct dt_mesh *m, size_t n)
 {
-    return dt_trouble(m->alarm.trouble, DT_ERR_NOMEM, dt_mesh_rank(m, m->me));
-}
+    struct dt_link *links = realloc(m->links, n * sizeof *links);
 
-static dt_result_t make_links(struct dt_mesh *m)
-{
-    m->links = calloc(m->size, sizeof *m->links);
-    if (!m->links)
+    if (!links)
         return dt_mesh_no_memory(m);
-    for (uint32_t i = 0; i < m->size; i++)
-        m->links[i].fd = -1;
+    m->links = links;
+    for (; m->n_links < n; m->n_links++)
+        links[m->n_links] = (struct dt_link){ .fd = -1 };
     return DT_OK;
 }
 
-dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n)
+bool dt_mesh_has(const struct dt_mesh *m, uint32_t peer, uint32_t streams)
 {
-    size_t there = 0;
+    if (m->n_links < (size_t)streams * m->size)
+        return false;
+    for (uint32_t stream = 0; stream < streams; stream++) {
+        if (dt_mesh_link(m, peer, stream)->fd < 0)
+            return false;
+    }
+    return true;
+}
 
-    if (!m->links && make_links(m) != DT_OK)
-        return DT_ERR_NOMEM;
-    while (there < n && m->links[peers[there]].fd >= 0)
+dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams)
+{
+    size_t there = 0, links = (size_t)streams * m->size;
+
+    while (there < n && dt_mesh_has(m, peers[there], streams))
         there++;
-    return there == n ? DT_OK : connect_all(m, peers, n);
+    if (there == n)
+        return DT_OK;
+    if (m->n_links < links && make_links(m, links) != DT_OK)
+        return DT_ERR_NOMEM;
+    return connect_all(m, peers, n, streams);
+}
+
+void dt_mesh_renew(struct dt_mesh *m, struct dt_link *link)
+{
+    size_t at = (size_t)(link - m->links);
+    uint32_t peer = (uint32_t)(at % m->size), stream = (uint32_t)(at / m->size);
+    int fd;
+
+    if (peer > m->me)
+        return;
+    dt_door_turn(m->door);
+    fd = dt_door_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, peer));
+    dt_door_leave(m->door);
+    if (fd < 0)
+        return;
+    close(link->fd);
+    *link = (struct dt_link){ .fd = fd, .needed = true };
 }

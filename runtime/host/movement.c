@@ -5,6 +5,7 @@
 
 #include "runtime/dtype.h"
 #include "runtime/host/flow.h"
+#include "runtime/host/lanes.h"
 
 static size_t count_of(const struct dt_blocks *b, uint32_t rank)
 {
@@ -102,6 +103,7 @@ static dt_result_t ship(struct parcels *p)
                             .flows = p->flows,
                             .n = p->n,
                             .batch = DT_FLOW_BATCH,
+                            .one_stream = !p->alike && p->mesh->size > DT_LANES_FEW,
                             .frame = parcel_frame,
                             .arg = p };
 

@@ -1,6 +1,7 @@
 #include "runtime/host/narrow.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "runtime/host/least.h"
 #include "runtime/host/reduce.h"
@@ -8,7 +9,7 @@
 
 enum {
     SEGMENT = 64 * 1024, /* numbers of a frame */
-    WINDOW = 4,          /* frames of each host that wait to be folded */
+    WINDOW = 4,          /* frames of each host under way, each way */
     PIECE = 4 * 1024,    /* numbers that are folded at a time: so many stay in the cache */
     F32 = sizeof(float)
 };
@@ -35,10 +36,12 @@ struct narrowing {
 
     size_t sent_bytes; /* of a segment */
     size_t result_bytes;
+    size_t window;     /* segments that have room: WINDOW, if there are so many */
+    size_t *packed;    /* by place and room: one more than the segment that is packed there */
     uint8_t *numbers;  /* a piece of each host's, then of what was folded */
-    uint8_t *outgoing; /* by place: the segment on its way there, or that is folded here */
+    uint8_t *outgoing; /* by place: the segments on their way there, or that are folded here */
     uint8_t *waiting;  /* by place: the segments to fold */
-    uint8_t *arriving; /* by place: the segment of its result */
+    uint8_t *arriving; /* by place: the segments of its result */
     uint8_t *results;  /* every segment of this host's slice */
 };
 
@@ -65,13 +68,39 @@ static uint8_t *number(const struct narrowing *d, size_t host)
     return d->numbers + host * PIECE * F32;
 }
 
+/* Of a place, for its segment k. */
+static size_t room(const struct narrowing *d, size_t place, size_t k)
+{
+    return place * d->window + k % d->window;
+}
+
+static uint8_t *outgoing(const struct narrowing *d, size_t place, size_t k)
+{
+    return d->outgoing + room(d, place, k) * d->sent_bytes;
+}
+
+static uint8_t *waiting(const struct narrowing *d, size_t place, size_t k)
+{
+    return d->waiting + room(d, place, k) * d->sent_bytes;
+}
+
+static uint8_t *arriving(const struct narrowing *d, size_t place, size_t k)
+{
+    return d->arriving + room(d, place, k) * d->result_bytes;
+}
+
 /* ---- arithmetic ---- */
 
+/* Once, for what it leaves out is then in the residual. */
 static void pack(const struct narrowing *d, size_t place, size_t k)
 {
     struct part s = segment(d, place, k);
-    uint8_t *to = d->outgoing + place * d->sent_bytes;
+    uint8_t *to = outgoing(d, place, k);
+    size_t *packed = &d->packed[room(d, place, k)];
 
+    if (*packed == k + 1)
+        return;
+    *packed = k + 1;
     dt_wireformat_pack(d->sent, to, d->in + s.at * F32, s.n, d->step);
     for (size_t done = 0; d->residual && done < s.n; done += PIECE) {
         struct part p = piece(s, done);
@@ -80,11 +109,6 @@ static void pack(const struct narrowing *d, size_t place, size_t k)
                              d->step);
         dt_wireformat_keep_error(d->residual + p.at * F32, d->in + p.at * F32, d->numbers, p.n, 1);
     }
-}
-
-static uint8_t *waiting(const struct narrowing *d, size_t place, size_t k)
-{
-    return d->waiting + (place * dt_least(d->segments, WINDOW) + k % WINDOW) * d->sent_bytes;
 }
 
 static void unpack_result(const struct narrowing *d, const uint8_t *from, struct part p)
@@ -103,7 +127,7 @@ static void fold_piece(const struct narrowing *d, size_t k, size_t done)
     struct dt_fold f = { .dst = sum, .src = src, .n = l->n, .count = p.n };
 
     for (uint32_t i = 0; i < l->n; i++) {
-        const uint8_t *from = i == l->me ? d->outgoing + i * d->sent_bytes : waiting(d, i, k);
+        const uint8_t *from = i == l->me ? outgoing(d, i, k) : waiting(d, i, k);
 
         src[i] = number(d, i);
         dt_wireformat_unpack(d->sent, number(d, i), from + dt_wireformat_bytes(d->sent, done), p.n,
@@ -149,13 +173,13 @@ static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
     uint8_t *base;
 
     if (k >= d->segments) {
-        base = f->out ? d->results + (k - d->segments) * d->result_bytes
-                      : d->arriving + f->slot * d->result_bytes;
+        k -= d->segments;
+        base = f->out ? d->results + k * d->result_bytes : arriving(d, f->slot, k);
         return (struct iovec){ base, dt_wireformat_bytes(d->result, s.n) };
     }
     if (f->out)
         pack(d, place, k);
-    base = f->out ? d->outgoing + place * d->sent_bytes : waiting(d, f->slot, k);
+    base = f->out ? outgoing(d, place, k) : waiting(d, f->slot, k);
     return (struct iovec){ base, dt_wireformat_bytes(d->sent, s.n) };
 }
 
@@ -165,16 +189,18 @@ static size_t ready(void *arg, const struct dt_flow *f)
 
     if (f->out)
         return d->segments + d->folded;
-    return d->folded + WINDOW < d->segments ? d->folded + WINDOW : 2 * d->segments;
+    return d->folded + d->window < d->segments ? d->folded + d->window : 2 * d->segments;
 }
 
 static void moved(void *arg, const struct dt_flow *f)
 {
     struct narrowing *d = arg;
 
-    if (!f->out && f->done > d->segments)
-        unpack_result(d, d->arriving + f->slot * d->result_bytes,
-                      segment(d, f->slot, f->done - 1 - d->segments));
+    if (!f->out && f->done > d->segments) {
+        size_t k = f->done - 1 - d->segments;
+
+        unpack_result(d, arriving(d, f->slot, k), segment(d, f->slot, k));
+    }
     while (can_fold(d))
         fold(d);
 }
@@ -200,19 +226,26 @@ static void choose_formats(struct narrowing *d, const dt_all_reduce_options_t *o
 static dt_result_t make_room(struct narrowing *d)
 {
     struct dt_lanes *l = d->lanes;
-    size_t room = dt_least(d->slice, SEGMENT), frames = dt_least(d->segments, WINDOW);
+    size_t most = dt_least(d->slice, SEGMENT), rooms;
     dt_result_t r;
 
-    d->sent_bytes = dt_wireformat_bytes(d->sent, room);
-    d->result_bytes = dt_wireformat_bytes(d->result, room);
-    r = dt_lanes_scratch(l, (l->n + 1) * PIECE * F32 + l->n * (1 + frames) * d->sent_bytes +
-                                (l->n + d->segments) * d->result_bytes);
-    d->numbers = l->scratch;
+    d->window = dt_least(d->segments, WINDOW);
+    rooms = l->n * d->window;
+    d->sent_bytes = dt_wireformat_bytes(d->sent, most);
+    d->result_bytes = dt_wireformat_bytes(d->result, most);
+    r = dt_lanes_scratch(l, rooms * sizeof *d->packed + (l->n + 1) * PIECE * F32 +
+                                2 * rooms * d->sent_bytes +
+                                (rooms + d->segments) * d->result_bytes);
+    if (r != DT_OK)
+        return r;
+    d->packed = (size_t *)l->scratch;
+    memset(d->packed, 0, rooms * sizeof *d->packed);
+    d->numbers = l->scratch + rooms * sizeof *d->packed;
     d->outgoing = d->numbers + (l->n + 1) * PIECE * F32;
-    d->waiting = d->outgoing + l->n * d->sent_bytes;
-    d->arriving = d->waiting + l->n * frames * d->sent_bytes;
-    d->results = d->arriving + l->n * d->result_bytes;
-    return r;
+    d->waiting = d->outgoing + rooms * d->sent_bytes;
+    d->arriving = d->waiting + rooms * d->sent_bytes;
+    d->results = d->arriving + rooms * d->result_bytes;
+    return DT_OK;
 }
 
 static void slice_up(struct narrowing *d)
@@ -234,7 +267,7 @@ dt_result_t dt_narrow_all_reduce(struct dt_lanes *l, const struct dt_call *call,
                            .count = count,
                            .divisor = divisor };
     struct dt_traffic t = {
-        .call = call, .frame = frame, .ready = ready, .moved = moved, .arg = &d
+        .call = call, .batch = WINDOW, .frame = frame, .ready = ready, .moved = moved, .arg = &d
     };
     dt_result_t r;
 

@@ -308,7 +308,7 @@ END
     : >tuning
     dtrun --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1 # which are written, not how sure
     code_is 0
-    for name in exchange gather direct tree collect parts; do
+    for name in exchange gather direct tree collect parts streams; do
         [ "$(grep -c "^net_$name\[3\] = " tuning)" -eq 1 ]
     done
     [ "$(grep -c ^shm tuning)" -eq 0 ]
@@ -320,7 +320,7 @@ END
     : >tuning
     dtrun --transport local -H a:2,b:2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1
     code_is 0
-    for name in exchange lane blocks parts; do
+    for name in exchange lane blocks parts streams; do
         [ "$(grep -c "^net_$name\[2\] = " tuning)" -eq 1 ]
     done
     [ "$(grep -c '^shm_open\[2\] = ' tuning)" -eq 1 ]

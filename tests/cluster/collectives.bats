@@ -107,6 +107,26 @@ all_told() { # KIND ODD OTHERS
     done
 }
 
+has_connections() { # N COUNT: of the rank there with others, and with what listens
+    [ "$(cluster_on "$1" ss -tnpH state established | grep -c '"busy"')" = "$2" ]
+}
+
+@test "check 40: hosts of one rank share what is long among connections; one that dies ends all" {
+    command -v ss >/dev/null || skip "needs ss"
+    for streams in 1 3; do
+        echo "net_streams = $streams" >"$CLUSTER_SHARED/tuning"
+        cluster_dtrun_start --no-tag -np 3 -H host1,host2,host3 -x "DTRUN_TUNING=$CLUSTER_SHARED/tuning" \
+            busy 2097152 1000000000
+        cluster_out_has 3 '^busy$'
+        for host in 1 2 3; do has_connections $host $((2 * streams)); done
+        cluster_on 3 kill -9 "$(on_host 3 '^busy 2097152')"
+        cluster_dtrun_wait
+        [ "$RC" = 137 ]
+        [ "$(grep -cE '^rank [01]: .* rank 2 \(host3\) died or left \(killed by signal 9\)$' "$OUT")" = 2 ]
+        cluster_await_quiet
+    done
+}
+
 # Seconds until host N has taken a connection: there and back, once.
 there_and_back() {
     cluster_run python3 -c 'import socket, sys, time

@@ -35,6 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         /* Between them these bounds hold for every name. */
         REQUIRE(t.net_gather <= 1 << 20 && t.shm_small <= UINT64_C(1) << 40);
         REQUIRE(t.shm_spins <= 1000000 && t.shm_yields <= 1000000);
+        REQUIRE(t.net_streams <= DT_TUNING_STREAMS);
         REQUIRE(t.shm_yields_crowded <= 1000000 && t.net_spins <= 1000000);
     }
     /* Any bytes as a table, too. */

@@ -93,6 +93,25 @@ static void all_reduce_spans_uneven_hosts(void **state)
         run_all(placements[i], all_reduces);
 }
 
+/* What is long goes along several connections, piece by piece. */
+static void all_reduce_spans_streams(void **state)
+{
+    (void)state;
+    reference_inputs(true);
+    testjob_streams(2);
+    run_all("1 1", all_reduces);
+    testjob_streams(3);
+    run_all("1 1 1", all_reduces);
+    run_all("2 2", all_reduces);
+}
+
+static int unset_streams(void **state)
+{
+    (void)state;
+    testjob_streams(0);
+    return 0;
+}
+
 /* So many hosts that not all are connected with all. */
 static int few_reductions(int rank, void *arg)
 {
@@ -555,6 +574,7 @@ int main(void)
         CHECKS("4", a_program_started_by_hand_is_a_job_of_one),
         CHECKS_TEARDOWN("1, 2, 3, 6, 7, 10, 11, 19", all_reduce_folds_in_rank_order, unset_order),
         CHECKS("1, 20, 21", all_reduce_spans_uneven_hosts),
+        cmocka_unit_test_teardown(all_reduce_spans_streams, unset_streams),
         cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
         CHECKS("18", broadcast_reaches_everybody_from_every_root),
         CHECKS("13, 14", sums_of_halves_are_rounded_once_for_all_hosts),

@@ -218,6 +218,9 @@ static void faults_between_hosts(void **state)
     (void)state;
     try_faults("2 1", 0, NULL);                        /* it calls the other host */
     try_faults("1 1", 1, "accept4 realloc recv send"); /* it is called */
+    testjob_streams(2);
+    try_faults("1 1", 0, "connect recv send");
+    testjob_streams(0);
 }
 
 /* ---- death ---- */
@@ -304,13 +307,16 @@ static void deaths(void **state)
     static const struct {
         const char *hosts;
         int victim;
-    } jobs[] = { { "3", 1 }, { "2 1", 0 }, { "1 2", 2 }, { "2 2", 3 } };
+        unsigned streams; /* 0: one */
+    } jobs[] = { { "3", 1, 0 }, { "2 1", 0, 0 }, { "1 2", 2, 2 }, { "2 2", 3, 0 } };
 
     (void)state;
     for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        testjob_streams(jobs[i].streams);
         for (size_t call = 0; call < everycalls_n; call++)
             die_in(jobs[i].hosts, jobs[i].victim, call);
     }
+    testjob_streams(0);
 }
 
 int main(void)

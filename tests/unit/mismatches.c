@@ -491,6 +491,10 @@ static void all_ranks_are_told_whose_calls_do_not_fit(void **state)
     (void)state;
     for (const char *const *hosts = placements; *hosts; hosts++)
         all_quarrel(*hosts);
+    testjob_streams(3);
+    all_quarrel("1 1 1");
+    all_quarrel(MANY);
+    testjob_streams(0);
 }
 
 static dt_result_t spread_ten(dt_comm_t *comm)

@@ -6,12 +6,14 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@
 #include "runtime/host/lanereduce.h"
 #include "runtime/host/movement.h"
 #include "runtime/host/narrow.h"
+#include "runtime/host/reduce.h"
 #include "tests/unit/checks.h"
 
 enum { MOST = 5, GENERATION = 3, BIG = 150000 };
@@ -39,6 +42,7 @@ struct rank {
     const char *bad;    /* what was wrong */
 };
 
+static uint32_t streams = 1;
 static struct rank ranks[MOST];
 static struct dt_msg_addr addrs[MOST];
 static dt_result_t (*body)(struct rank *r);
@@ -77,6 +81,7 @@ static void start(uint32_t n, dt_result_t (*what)(struct rank *r))
         r->mesh = (struct dt_mesh){ .comm = 12,
                                     .me = i,
                                     .size = n,
+                                    .streams = streams,
                                     .addrs = addrs,
                                     .door = &r->door,
                                     .alarm = { &r->agent, &map, -1, &r->trouble } };
@@ -284,10 +289,13 @@ static dt_result_t everything(struct rank *r)
 static void every_block_arrives(void **state)
 {
     (void)state;
-    for (uint32_t n = 1; n <= MOST; n++) {
-        start(n, everything);
-        end(n, DT_OK);
+    for (streams = 1; streams <= 3; streams += 2) {
+        for (uint32_t n = 1; n <= MOST; n++) {
+            start(n, everything);
+            end(n, DT_OK);
+        }
     }
+    streams = 1;
 }
 
 /* Rank 1 gives one more than rank 0 expects, and learns of it in its next call at the latest. */
@@ -324,7 +332,7 @@ static dt_result_t hang_up(struct rank *r)
     dt_result_t result;
 
     if (r->mesh.me == 1) {
-        result = dt_mesh_need(&r->mesh, &peer, 1);
+        result = dt_mesh_need(&r->mesh, &peer, 1, streams);
         dt_mesh_close(&r->mesh);
         result = result == DT_OK ? DT_ERR_PEER : result;
     } else {
@@ -371,7 +379,7 @@ static dt_result_t fail_early(struct rank *r)
     struct two_frames both = { .data = 5 };
     const size_t first = offsetof(struct two_frames, failure);
 
-    EXPECT(dt_mesh_need(&r->mesh, &peer, 1) == DT_OK);
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
     if (r->mesh.me == 1) {
         dt_dataframe_put(&h, both.header);
         EXPECT(send(r->mesh.links[0].fd, &both, first, MSG_NOSIGNAL) == (ssize_t)first);
@@ -449,7 +457,7 @@ static dt_result_t trickle(struct rank *r)
     uint32_t peer = 1 - r->mesh.me;
     struct rusage before, after;
 
-    EXPECT(dt_mesh_need(&r->mesh, &peer, 1) == DT_OK);
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
     if (r->mesh.me == 1) {
         give(r, PIECES * PIECE, PIECE);
         give(r, 4, 4); /* what was wanted last is not wanted now */
@@ -481,7 +489,7 @@ static dt_result_t babble(struct rank *r)
 
     if (r->mesh.me == 0)
         return dt_movement_recv(&r->mesh, &call, &x, 1, peer);
-    EXPECT(dt_mesh_need(&r->mesh, &peer, 1) == DT_OK);
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
     memset(noise, 'x', sizeof noise);
     EXPECT(send(r->mesh.links[peer].fd, noise, sizeof noise, MSG_NOSIGNAL) > 0);
     return DT_ERR_INTERNAL;
@@ -493,6 +501,221 @@ static void noise_is_refused(void **state)
     start(2, babble);
     end(2, DT_ERR_INTERNAL);
     assert_int_equal(ranks[0].trouble.rank, 1);
+}
+
+/* ---- streams ---- */
+
+static int with_streams(void **state)
+{
+    (void)state;
+    streams = 3;
+    return 0;
+}
+
+static int with_one(void **state)
+{
+    (void)state;
+    streams = 1;
+    return 0;
+}
+
+/* One of them ends, as where something between the hosts has forgotten it, and nobody has died. */
+static dt_result_t lose_a_stream(struct rank *r)
+{
+    struct dt_call call = next(r, DT_CALL_SEND, -1);
+    uint32_t peer = 1 - r->mesh.me;
+    int32_t *buf = calloc(BIG, sizeof *buf);
+    dt_result_t result = DT_ERR_PEER;
+
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
+    if (r->mesh.me == 1)
+        shutdown(dt_mesh_link(&r->mesh, peer, streams - 1)->fd, SHUT_RDWR);
+    else
+        result = dt_movement_recv(&r->mesh, &call, buf, BIG, peer);
+    free(buf);
+    EXPECT(result == DT_ERR_PEER);
+    return DT_OK;
+}
+
+static void who_ends_a_stream_is_to_blame(void **state)
+{
+    (void)state;
+    start(2, lose_a_stream);
+    end(2, DT_OK);
+    assert_int_equal(ranks[0].trouble.rank, 1);
+}
+
+/* Rank 0 has called, and not heard that it was through: it calls again, while rank 1 has the
+ * connection and waits for what comes along another one. Then they use all. */
+static dt_result_t call_twice(struct rank *r)
+{
+    struct dt_call call = next(r, DT_CALL_SEND, -1);
+    uint32_t peer = 1 - r->mesh.me;
+    int32_t *buf = calloc(BIG, sizeof *buf);
+    dt_result_t result;
+
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
+    if (r->mesh.me == 0) {
+        struct dt_link *link = dt_mesh_link(&r->mesh, peer, 1);
+
+        close(link->fd);
+        *link = (struct dt_link){ .fd = -1 };
+        EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
+        EXPECT(dt_movement_send(&r->mesh, &call, buf, 1, peer) == DT_OK);
+        fill(buf, 0, 1, BIG);
+        call = next(r, DT_CALL_SEND, -1);
+        result = dt_movement_send(&r->mesh, &call, buf, BIG, peer);
+    } else {
+        EXPECT(dt_movement_recv(&r->mesh, &call, buf, 1, peer) == DT_OK);
+        call = next(r, DT_CALL_SEND, -1);
+        result = dt_movement_recv(&r->mesh, &call, buf, BIG, peer);
+        EXPECT(is(buf, 0, 1, BIG));
+    }
+    free(buf);
+    return result;
+}
+
+static void who_was_not_heard_calls_again(void **state)
+{
+    (void)state;
+    start(2, call_twice);
+    end(2, DT_OK);
+}
+
+enum { WORDS = 7 };
+
+static struct {
+    int32_t words[WORDS];
+    size_t done[WORDS]; /* as the flow said, each time */
+    _Atomic size_t n;
+} arrivals;
+
+static void note_arrival(void *arg, const struct dt_flow *f)
+{
+    (void)arg;
+    arrivals.done[arrivals.n] = f->done;
+    arrivals.n++;
+}
+
+static void send_word(struct rank *r, const struct dt_call *call, size_t k)
+{
+    const struct dt_dataframe h = {
+        .type = DT_DATAFRAME_DATA, .rank = 1, .bytes = sizeof(int32_t), .call = *call
+    };
+    const int32_t word = value(1, 0, k);
+    uint8_t frame[DT_DATAFRAME_HEADER + sizeof word];
+
+    dt_dataframe_put(&h, frame);
+    memcpy(frame + DT_DATAFRAME_HEADER, &word, sizeof word);
+    send(dt_mesh_link(&r->mesh, 0, (uint32_t)(k % streams))->fd, frame, sizeof frame, MSG_NOSIGNAL);
+}
+
+static void await_reader(uint32_t stream)
+{
+    int unread = 1;
+
+    while (unread > 0 || !is_asleep(atomic_load(&sleeper))) {
+        ioctl(dt_mesh_link(&ranks[0].mesh, 1, stream)->fd, FIONREAD, &unread);
+        sched_yield();
+    }
+}
+
+/* The first word comes when all of the other streams have been read. */
+static dt_result_t overtake(struct rank *r)
+{
+    static const size_t early[] = { 1, 4, 2, 5 };
+    struct dt_call call = next(r, DT_CALL_SEND, -1);
+    uint32_t peer = 1 - r->mesh.me;
+    struct dt_flow from = { .peer = peer, .frames = WORDS };
+    const struct dt_traffic t = { .call = &call,
+                                  .flows = &from,
+                                  .n = 1,
+                                  .batch = DT_FLOW_BATCH,
+                                  .frame = one_word,
+                                  .moved = note_arrival,
+                                  .arg = arrivals.words };
+
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
+    if (r->mesh.me == 0) {
+        atomic_store(&sleeper, (int)gettid());
+        return dt_flow_run(&r->mesh, &t);
+    }
+    while (!atomic_load(&sleeper))
+        sched_yield();
+    for (size_t i = 0; i < sizeof early / sizeof *early; i++)
+        send_word(r, &call, early[i]);
+    await_reader(1);
+    await_reader(2);
+    EXPECT(arrivals.n == 0);
+    for (size_t k = 0; k < WORDS; k += streams)
+        send_word(r, &call, k);
+    return DT_OK;
+}
+
+static void frames_that_overtake_wait_for_their_turn(void **state)
+{
+    (void)state;
+    atomic_store(&sleeper, 0);
+    arrivals.n = 0;
+    start(2, overtake);
+    end(2, DT_OK);
+    assert_int_equal(arrivals.n, WORDS);
+    for (size_t k = 0; k < WORDS; k++) {
+        assert_int_equal(arrivals.done[k], k + 1);
+        assert_int_equal(arrivals.words[k], value(1, 0, k));
+    }
+}
+
+/* ---- numbers that are rounded on the way ---- */
+
+enum { NUMBERS = 10 * 64 * 1024 };
+
+static float numbers[2][NUMBERS], sums[2][NUMBERS], residuals[2][NUMBERS];
+
+/* Through buffers so small that a frame goes in many pieces: what it has is asked for each time. */
+static dt_result_t squeeze(struct rank *r)
+{
+    static const uint32_t peers[] = { 0, 1 };
+    const int bytes = 4096;
+    uint32_t me = r->mesh.me, peer = 1 - me;
+    dt_all_reduce_options_t options = DT_ALL_REDUCE_OPTIONS_INIT;
+    struct dt_lanes lanes = {
+        .mesh = &r->mesh, .peers = peers, .me = me, .n = 2, .tuning = &dt_tuning_builtin
+    };
+    struct dt_call call = next(r, DT_CALL_ALL_REDUCE, -1);
+    dt_result_t result;
+
+    call.dtype = DT_F32;
+    call.op = DT_SUM;
+    call.count = NUMBERS;
+    options.wire = DT_WIRE_INT8;
+    options.residual = residuals[me];
+    for (size_t i = 0; i < NUMBERS; i++)
+        numbers[me][i] = (float)(value(me, peer, i) % 1000);
+    EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
+    for (uint32_t stream = 0; stream < streams; stream++)
+        setsockopt(dt_mesh_link(&r->mesh, peer, stream)->fd, SOL_SOCKET, SO_SNDBUF, &bytes,
+                   sizeof bytes);
+    result = dt_narrow_all_reduce(&lanes, &call, &options, numbers[me], sums[me], NUMBERS, 1);
+    dt_lanes_close(&lanes);
+    return result;
+}
+
+/* What rounding took from each host's numbers and from their sum stands in one of the residuals. */
+static void nothing_is_lost_by_pieces(void **state)
+{
+    (void)state;
+    memset(residuals, 0, sizeof residuals);
+    start(2, squeeze);
+    end(2, DT_OK);
+    assert_memory_equal(sums[0], sums[1], sizeof sums[0]);
+    for (size_t i = 0; i < NUMBERS; i++) {
+        double lost = (double)residuals[0][i] + residuals[1][i];
+        double exact = (double)numbers[0][i] + numbers[1][i];
+
+        if (fabs(sums[0][i] + lost - exact) > 0.01)
+            fail_msg("number %zu: %g and %g lost of %g", i, sums[0][i], lost, exact);
+    }
 }
 
 static void what_is_near_is_left_alone(void **state)
@@ -541,9 +764,9 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
     *r = (struct rank){ 0 };
     dt_door_init(&r->door);
     dt_agentlink_none(&r->agent);
-    r->mesh = (struct dt_mesh){ .size = HOSTS,
-                                .door = &r->door,
-                                .alarm = { &r->agent, &map, -1, &r->trouble } };
+    r->mesh = (struct dt_mesh){
+        .size = HOSTS, .streams = 1, .door = &r->door, .alarm = { &r->agent, &map, -1, &r->trouble }
+    };
     assert_int_equal(pthread_attr_init(&attr), 0);
     assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
     assert_int_equal(pthread_create(&r->thread, &attr, fold_among_many, &lanes), 0);
@@ -557,6 +780,14 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
     free(peers);
 }
 
+/* Not by one of the threads. */
+static int choose_kernels(void **state)
+{
+    (void)state;
+    dt_reduce_kernels();
+    return 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -566,10 +797,16 @@ int main(void)
         cmocka_unit_test(a_peer_that_is_gone_is_to_blame),
         cmocka_unit_test(a_failure_is_heard_after_a_frame),
         cmocka_unit_test(only_whole_frames_wake),
+        cmocka_unit_test_setup_teardown(who_ends_a_stream_is_to_blame, with_streams, with_one),
+        cmocka_unit_test_setup_teardown(who_was_not_heard_calls_again, with_streams, with_one),
+        cmocka_unit_test_setup_teardown(frames_that_overtake_wait_for_their_turn, with_streams,
+                                        with_one),
+        cmocka_unit_test(nothing_is_lost_by_pieces),
+        cmocka_unit_test_setup_teardown(nothing_is_lost_by_pieces, with_streams, with_one),
         CHECKS("35", noise_is_refused),
         cmocka_unit_test(flows_need_no_more_stack_for_more_hosts),
     };
 
     alarm(300); /* a watchdog */
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, choose_kernels, NULL);
 }

@@ -44,6 +44,24 @@ struct testjob {
     bool late;
 };
 
+void testjob_streams(unsigned n)
+{
+    static int fd = -1;
+    char path[64];
+
+    if (fd >= 0)
+        close(fd);
+    fd = -1;
+    unsetenv(DT_ENV_TUNING);
+    if (n == 0)
+        return;
+    fd = memfd_create("streams", MFD_CLOEXEC);
+    if (fd < 0 || dprintf(fd, "net_streams = %u\n", n) < 0)
+        abort();
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd); /* ranks have others */
+    setenv(DT_ENV_TUNING, path, 1);
+}
+
 int64_t testjob_now_us(void)
 {
     struct timespec t;

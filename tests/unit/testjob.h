@@ -62,6 +62,9 @@ void testjob_watch_step(struct testjob *job, int rank, int64_t step);
 uint64_t testjob_call(struct testjob *job, int rank); /* as of dt_hostshm_rank */
 void *testjob_arg(struct testjob *job);
 
+/* From now on hosts of a job have so many connections with each other; 0: as many as by default. */
+void testjob_streams(unsigned n);
+
 /* Memory that ranks and test share, zeroed; unmapped by the end of the test program. */
 void *testjob_shared(size_t bytes);
 /* Returns when so many ranks are here. What those do next who have left disturbs nobody on the way

@@ -92,10 +92,41 @@ static int shift_all(int rank, void *arg)
     return 0;
 }
 
+/* Thresholds change when each rank has used its way to the right, and not yet that from the left.
+ */
+static int shift_while_tuned(int rank, void *arg)
+{
+    static int64_t out[MOST], in[MOST];
+    dt_request_t request;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    int n = dt_size(), right = (rank + 1) % n, left = (rank + n - 1) % n;
+    for (size_t i = 0; i < MOST; i++)
+        out[i] = value(rank, right, (int)i % 1000);
+    NEED(give(out, MOST, right, &request) == DT_OK);
+    NEED(dt_comm_tune(DT_WORLD, "net_streams = 3") == DT_OK);
+    NEED(dt_recv(DT_WORLD, in, MOST, DT_I64, left) == DT_OK);
+    NEED(dt_wait(&request) == DT_OK);
+    for (size_t i = 0; i < MOST; i++)
+        NEED(in[i] == value(left, rank, (int)i % 1000));
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void ways_stay_as_they_are_when_thresholds_change(void **state)
+{
+    (void)state;
+    run_all(rings, shift_while_tuned);
+}
+
 static void a_ring_can_be_shifted_in_any_way(void **state)
 {
     (void)state;
     run_all(rings, shift_all);
+    testjob_streams(2);
+    run_all(rings, shift_all);
+    testjob_streams(0);
 }
 
 /* A receive that is under way stands in the way of no collective, nor of a split. */
@@ -885,6 +916,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_can_be_shifted_in_any_way),
+        cmocka_unit_test(ways_stay_as_they_are_when_thresholds_change),
         cmocka_unit_test(collectives_pass_what_waits),
         cmocka_unit_test(a_peer_that_is_late_holds_up_no_other),
         cmocka_unit_test(many_are_matched_in_order),
