@@ -27,7 +27,9 @@ bench() { # NAME: skips where it does
 
 @test "check 49: tests/bench/tcp compares all-reduce between hosts, and tells what part of a shaped link it uses" {
     bench tcp
-    [ "$(grep -c '^hosts: 2, .*, reno' <<<"$output")" = 3 ]
+    [ "$(grep -c '^hosts: 2, .*, reno' <<<"$output")" = 6 ]
+    [ "$(grep -cE '^hosts: 2, connections: [124], each held at 1 Gbit/s, reno' <<<"$output")" = 3 ]
+    [ "$(grep -cE '^ +1048576( +[0-9.]+ us){2} +[0-9.]+$' <<<"$output")" = 3 ]
     [ "$(grep -cE '^ +[0-9]+( +[0-9.]+ us){4} +[0-9.]+$' <<<"$output")" = 8 ]
     [ "$(grep -cE '^ +1 MiB, +2 calls, (dtrun|Open MPI) +[0-9.]+ %, +[0-9.]+ s of CPU for each GB$' <<<"$output")" = 2 ]
 }
