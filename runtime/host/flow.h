@@ -3,12 +3,12 @@
  * A flow is a series of frames to or from one peer, in order; at most one flow of a call goes each
  * way between two ranks. Where these have several streams, its frames go along them by turns: frame
  * k along stream k modulo their number, so that what goes in one frame needs only the first. Flows
- * of a call are driven together, by the caller's own thread and
- * without blocking: first looking at the connections again and again, then sleeping until a header
- * or a frame is complete; at once, where the waits of this call have been long, for a link is slow.
- * Every frame names the call that it belongs to, and is refused where that is not the receiver's.
- * What stands in the sockets is used before anything that stops the job ends a call, so that a call
- * ends well on all ranks if it could. */
+ * of a call are driven together, by the caller's own thread and without blocking: first looking at
+ * the connections again and again, then sleeping until a header or a frame is complete; at once,
+ * where the waits of this call have been long, for a link is slow. Every frame names the call that
+ * it belongs to, and is refused where that is not the receiver's. What stands in the sockets is
+ * used before anything that stops the job ends a call, so that a call ends well on all ranks if it
+ * could. */
 #ifndef DT_HOST_FLOW_H
 #define DT_HOST_FLOW_H
 
