@@ -9,12 +9,12 @@
  * same bucket's turn on all ranks. Until then, when more buckets are under way than it has room
  * for, and where it is not to be had, other memory does. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/blame.h"
 #include "runtime/checks.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
+#include "runtime/copy.h"
 #include "runtime/device.h"
 #include "runtime/dtype.h"
 #include "runtime/reduceoptions.h"
@@ -137,7 +137,7 @@ static dt_result_t reduce(struct dt_task *task)
     share_memory(b);
     r = reduce_pieces(f);
     for (size_t i = 0; r == DT_OK && i < f->n; i++) {
-        memcpy(f->pieces[i].buf, from, f->pieces[i].bytes);
+        dt_copy(f->pieces[i].buf, from, f->pieces[i].bytes);
         from += f->pieces[i].bytes;
     }
     return r;
@@ -244,7 +244,7 @@ static bool add_piece(struct flight *f, void *buf, size_t bytes)
         f->room = room;
     }
     if (f->data)
-        memcpy(f->data + f->bytes, buf, bytes);
+        dt_copy(f->data + f->bytes, buf, bytes);
     f->pieces[f->n++] = (struct piece){ buf, bytes };
     f->bytes += bytes;
     return true;

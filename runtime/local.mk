@@ -42,6 +42,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/communicators.c \
 	runtime/config.c runtime/config.h \
 	runtime/context.c runtime/context.h \
+	runtime/copy.c runtime/copy.h \
 	runtime/device.c runtime/device.h \
 	runtime/devicehost.c runtime/devicehost.h \
 	runtime/dtype.c runtime/dtype.h \

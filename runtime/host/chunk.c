@@ -1,7 +1,6 @@
 #include "runtime/host/chunk.h"
 
-#include <string.h>
-
+#include "runtime/copy.h"
 #include "runtime/host/least.h"
 #include "runtime/host/reduce.h"
 
@@ -58,5 +57,5 @@ void dt_chunk_keep(const struct dt_chunk *c, void *out, const void *result, size
     if (c->huge)
         dt_stream_past_caches(out, result, bytes);
     else
-        memcpy(out, result, bytes);
+        dt_copy(out, result, bytes);
 }

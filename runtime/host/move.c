@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "runtime/copy.h"
 #include "runtime/host/meet.h"
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
@@ -77,7 +78,7 @@ static void stage(const struct dt_move *m, size_t at)
 
         if (bytes == 0)
             continue;
-        memcpy(staged(m, me, peer), m->in + m->give[peer].at + at, bytes);
+        dt_copy(staged(m, me, peer), m->in + m->give[peer].at + at, bytes);
         if (m->one_window)
             return;
     }
@@ -106,7 +107,7 @@ static dt_result_t copy(const struct dt_move *m, size_t at)
         if (r != DT_OK)
             return r;
         if (bytes)
-            memcpy(m->out + m->take[peer].at + at, staged(m, peer, s->me), bytes);
+            dt_copy(m->out + m->take[peer].at + at, staged(m, peer, s->me), bytes);
     }
     return DT_OK;
 }

@@ -1,8 +1,8 @@
 #include "runtime/host/pipe.h"
 
 #include <errno.h>
-#include <string.h>
 
+#include "runtime/copy.h"
 #include "runtime/host/least.h"
 #include "runtime/host/rounds.h"
 
@@ -35,8 +35,8 @@ static void copy_in(const struct dt_shm *s, struct dt_hostshm_pipe *p, uint64_t 
     size_t begin = at % dt_pipe_capacity(s);
     size_t straight = dt_least(bytes, dt_pipe_capacity(s) - begin);
 
-    memcpy(p->data + begin, from, straight);
-    memcpy(p->data, from + straight, bytes - straight);
+    dt_copy(p->data + begin, from, straight);
+    dt_copy(p->data, from + straight, bytes - straight);
 }
 
 static void copy_out(const struct dt_shm *s, const struct dt_hostshm_pipe *p, uint64_t at,
@@ -45,8 +45,8 @@ static void copy_out(const struct dt_shm *s, const struct dt_hostshm_pipe *p, ui
     size_t begin = at % dt_pipe_capacity(s);
     size_t straight = dt_least(bytes, dt_pipe_capacity(s) - begin);
 
-    memcpy(to, p->data + begin, straight);
-    memcpy(to + straight, p->data, bytes - straight);
+    dt_copy(to, p->data + begin, straight);
+    dt_copy(to + straight, p->data, bytes - straight);
 }
 
 /* What has moved, as read(2) returns it, after it has been counted. */

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/copy.h"
 #include "runtime/host/clock.h"
 #include "runtime/host/least.h"
 
@@ -270,7 +271,7 @@ bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_
     for (size_t at = 0; at < bytes; at += PIECE) {
         if (dt_hostshm_stopped(&s->map, NULL))
             return false;
-        memcpy(to + at, from + at, dt_least(bytes - at, PIECE));
+        dt_copy(to + at, from + at, dt_least(bytes - at, PIECE));
     }
     return true;
 }

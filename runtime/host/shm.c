@@ -3,6 +3,7 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "runtime/copy.h"
 #include "runtime/host/chunk.h"
 #include "runtime/host/least.h"
 #include "runtime/host/meet.h"
@@ -58,7 +59,7 @@ static void stage(struct dt_shm *s, const struct dt_chunk *c)
     size_t at = dt_chunk_slice_at(c, s->me), after = dt_chunk_slice_at(c, s->me + 1);
 
     if (c->few) {
-        memcpy(mine, c->in, c->bytes);
+        dt_copy(mine, c->in, c->bytes);
         dt_round_give(s);
         return;
     }
@@ -94,7 +95,7 @@ static void give_slice(struct dt_shm *s, const struct dt_chunk *c)
     if (dt_chunk_has_gone(c, s->me))
         return;
     if (c->at < c->folded)
-        memcpy(dt_round_staging(s, s->me) + at, c->out + at, dt_chunk_slice_bytes(c, s->me));
+        dt_copy(dt_round_staging(s, s->me) + at, c->out + at, dt_chunk_slice_bytes(c, s->me));
     else
         fold_slice(s, c);
 }
@@ -151,7 +152,7 @@ static void show_few(struct dt_shm *s, const struct dt_call *call, const void *i
     size_t bytes = bytes_of(call), staged = staged_of_few(bytes);
 
     if (staged) {
-        memcpy(dt_round_staging(s, s->me), in, staged);
+        dt_copy(dt_round_staging(s, s->me), in, staged);
         dt_round_give(s);
     }
     dt_meet_post(s, call, in, bytes - staged);
@@ -387,7 +388,7 @@ static dt_result_t take_share(struct dt_shm *s, uint8_t *buf, size_t bytes, uint
         if (at == 0 && shared_place(s, root)->segment)
             return copy_open(s, buf, *shared_place(s, root), bytes, root);
         if (m)
-            memcpy(buf + at, dt_round_staging(s, root), m);
+            dt_copy(buf + at, dt_round_staging(s, root), m);
         dt_round_publish(s, DT_LEFT);
         at += m;
     } while (at < bytes);

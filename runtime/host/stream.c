@@ -4,15 +4,19 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "runtime/copy.h"
 #include "runtime/host/clock.h"
 #include "runtime/host/reduce.h"
 
 enum {
     LEAST_BYTES = 2048, /* less is not worth the choice */
     NEAR_BYTES_PER_NS =
-        5,           /* what every core writes to memory: plain stores that take longer lose */
-    TIMED_NEAR = 16, /* one copy in so many is timed */
-    TIMED_FAR = 256, /* likewise, where each costs several times as much as another */
+        5,      /* what every core writes to memory: plain stores that take longer lose */
+    TIMED = 16, /* one copy in so many is timed, and all after a slow one */
+    SLOW = 8,   /* more than noise */
+    ALL_BYTES = 2 * 1024 * 1024, /* every place of a staging has been written to after these */
+    LEAST_STAY = 16 * ALL_BYTES, /* the first try to find that plain stores are fast again */
+    MOST_STAY = 512 * ALL_BYTES, /* tries then take less than a hundredth of the time */
 };
 
 /* Whole cache lines: a part of one would be read from memory first. */
@@ -39,32 +43,67 @@ void dt_stream_settle(void)
 #endif
 }
 
+static void change(struct dt_stream *s, bool far)
+{
+    s->far = far;
+    s->slow = 0;
+    s->untimed = 0;
+    s->bytes = 0;
+}
+
+static void go_past(struct dt_stream *s)
+{
+    s->stays = s->stays == 0 ? LEAST_STAY : s->stays < MOST_STAY ? 2 * s->stays : MOST_STAY;
+    change(s, true);
+}
+
+/* Whether plain stores are slow. */
+static void weigh(struct dt_stream *s, bool slow)
+{
+    s->slow += slow ? 1 : s->slow > 0 ? -1U : 0;
+    s->untimed = s->slow > 0 ? 0 : TIMED - 1;
+    if (s->slow == SLOW)
+        go_past(s);
+    else if (s->bytes >= LEAST_STAY)
+        s->stays = 0;
+}
+
+void dt_stream_learn(struct dt_stream *s, size_t bytes, uint64_t took_ns)
+{
+    s->bytes += bytes;
+    if (s->far && s->bytes >= s->stays)
+        change(s, false);
+    else if (took_ns > 0)
+        weigh(s, took_ns * NEAR_BYTES_PER_NS > bytes);
+    else if (s->untimed > 0)
+        s->untimed--;
+}
+
 /* Until the stores are in the cache: they would still be under way otherwise. */
-static void timed_copy(struct dt_stream *s, void *dst, const void *src, size_t bytes)
+static uint64_t timed_copy(void *dst, const void *src, size_t bytes)
 {
     uint64_t start = dt_clock_ns();
 
-    memcpy(dst, src, bytes);
+    dt_copy(dst, src, bytes);
     atomic_thread_fence(memory_order_seq_cst);
-    s->far = (dt_clock_ns() - start) * NEAR_BYTES_PER_NS > bytes;
-    s->left = s->far ? TIMED_FAR : TIMED_NEAR;
+    return dt_clock_ns() - start;
 }
 
 void dt_stream_copy(struct dt_stream *s, void *dst, const void *src, size_t bytes)
 {
+    uint64_t took = 0;
+
     if (bytes < LEAST_BYTES) {
         memcpy(dst, src, bytes);
         return;
     }
-    if (s->left == 0) {
-        timed_copy(s, dst, src, bytes);
-        return;
+    if (s->far) {
+        dt_stream_past_caches(dst, src, bytes);
+        dt_stream_settle();
+    } else if (s->untimed == 0 && s->bytes >= ALL_BYTES) {
+        took = timed_copy(dst, src, bytes);
+    } else {
+        dt_copy(dst, src, bytes);
     }
-    s->left--;
-    if (!s->far) {
-        memcpy(dst, src, bytes);
-        return;
-    }
-    dt_stream_past_caches(dst, src, bytes);
-    dt_stream_settle();
+    dt_stream_learn(s, bytes, took);
 }

@@ -1,7 +1,6 @@
 #include "runtime/host/twolevel.h"
 
-#include <string.h>
-
+#include "runtime/copy.h"
 #include "runtime/dtype.h"
 #include "runtime/host/lanereduce.h"
 #include "runtime/host/least.h"
@@ -188,7 +187,7 @@ static void take(const struct folding *d, size_t at, uint32_t lane)
     if (d->huge)
         dt_stream_past_caches(d->out + at, from, bytes);
     else
-        memcpy(d->out + at, from, bytes);
+        dt_copy(d->out + at, from, bytes);
 }
 
 /* Takes the other lanes' results. */

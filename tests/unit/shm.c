@@ -111,7 +111,7 @@ static void *rank(void *arg)
         s.yields = 0; /* it asks for the barrier when it falls asleep */
     past.shm_huge = 1;
     if (seat->far) {
-        s.stream = (struct dt_stream){ .far = true, .left = UINT_MAX };
+        s.stream = (struct dt_stream){ .far = true, .stays = SIZE_MAX };
         s.tuning = &past;
     }
     for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
