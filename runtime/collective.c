@@ -1,9 +1,9 @@
 #include "runtime/collective.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/checks.h"
+#include "runtime/copy.h"
 #include "runtime/dtype.h"
 #include "runtime/host/adasum.h"
 #include "runtime/host/lanereduce.h"
@@ -78,7 +78,7 @@ static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
 
     if (c->size == 1) {
         if (bytes && in != out)
-            memcpy(out, in, bytes);
+            dt_copy(out, in, bytes);
         return DT_OK;
     }
     if (c->nodes == 1)
@@ -419,7 +419,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     whole.options = (uint64_t)c->size;
     r = fold(c, &whole, NULL, in, all);
     if (r == DT_OK && bytes)
-        memcpy(out, all + bytes * (size_t)c->rank, bytes);
+        dt_copy(out, all + bytes * (size_t)c->rank, bytes);
     free(all);
     return r;
 }

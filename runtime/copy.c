@@ -1,13 +1,15 @@
 #include "runtime/copy.h"
 
-enum { PIECE = 1024 }; /* bytes: the C library uses "rep movsb" from 2 KiB on, or more */
-
+/* Of a memcpy whose size it knows, gcc makes "rep movsq", which is slow there, too. */
 void dt_copy_piecewise(void *dst, const void *src, size_t bytes)
 {
     char *to = dst;
     const char *from = src;
 
-    for (; bytes > PIECE; bytes -= PIECE, to += PIECE, from += PIECE)
-        memcpy(to, from, PIECE);
+    for (; bytes > DT_COPY_PIECE; bytes -= DT_COPY_PIECE) {
+        memmove(to, from, DT_COPY_PIECE);
+        to += DT_COPY_PIECE;
+        from += DT_COPY_PIECE;
+    }
     memcpy(to, from, bytes);
 }

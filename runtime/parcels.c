@@ -1,9 +1,9 @@
 #include "runtime/parcels.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "runtime/checks.h"
+#include "runtime/copy.h"
 #include "runtime/host/movement.h"
 #include "runtime/host/shmmove.h"
 #include "runtime/host/tally.h"
@@ -104,7 +104,7 @@ static dt_result_t all_to_all_from_copy(struct dt_comm *c, const struct dt_call 
 
     if (!in)
         return dt_comm_no_memory(c);
-    memcpy(in, buf, bytes);
+    dt_copy(in, buf, bytes);
     r = dt_parcels_all_to_all(c, call, in, blocks, buf, blocks);
     free(in);
     return r;

@@ -1,8 +1,8 @@
 #include "runtime/host/lanereduce.h"
 
 #include <stdalign.h>
-#include <string.h>
 
+#include "runtime/copy.h"
 #include "runtime/dtype.h"
 #include "runtime/host/least.h"
 
@@ -277,7 +277,7 @@ static dt_result_t gather_and_fold(struct reduction *d)
     d->lanes->way = "tcp-gathering";
     if (r != DT_OK)
         return r;
-    memcpy(l->scratch, d->in, d->bytes);
+    dt_copy(l->scratch, d->in, d->bytes);
     r = dt_lanes_gather(l, d->call, l->scratch, d->bytes);
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = l->scratch + (i + l->n - l->me) % l->n * d->bytes;

@@ -284,7 +284,7 @@ static void keep_own(const struct dt_move *m)
     const uint8_t *from = m->in + m->give[me].at;
 
     if (m->divisor == 0 && m->take[me].bytes && to != from)
-        memcpy(to, from, m->take[me].bytes);
+        dt_copy(to, from, m->take[me].bytes);
 }
 
 static size_t least_open(const struct dt_shm *s)

@@ -1,8 +1,8 @@
 #include "runtime/host/ringgather.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "runtime/copy.h"
 #include "runtime/dtype.h"
 #include "runtime/host/flow.h"
 #include "runtime/host/move.h"
@@ -134,7 +134,7 @@ static dt_result_t gather(struct gathering *d, const void *in)
     dt_result_t r;
 
     if (own.bytes && in != d->out + own.at)
-        memcpy(d->out + own.at, in, own.bytes);
+        dt_copy(d->out + own.at, in, own.bytes);
     r = show(d, g->lanes->me, 0, g->shm->n);
     if (r == DT_OK && g->shm->me < g->width)
         r = among_hosts(d);

@@ -7,16 +7,16 @@
 #include "runtime/copy.h"
 #include "runtime/host/clock.h"
 #include "runtime/host/reduce.h"
+#include "runtime/wire/hostshm.h"
 
 enum {
-    LEAST_BYTES = 2048, /* less is not worth the choice */
-    NEAR_BYTES_PER_NS =
-        5,      /* what every core writes to memory: plain stores that take longer lose */
-    TIMED = 16, /* one copy in so many is timed, and all after a slow one */
-    SLOW = 8,   /* more than noise */
-    ALL_BYTES = 2 * 1024 * 1024, /* every place of a staging has been written to after these */
+    LEAST_BYTES = 2048,          /* less is not worth the choice */
+    NEAR_BYTES_PER_NS = 5,       /* what every core writes to memory: slower stores lose */
+    TIMED = 16,                  /* one copy in so many is timed, and all after a slow one */
+    SLOW = 8,                    /* more than noise */
+    ALL_BYTES = DT_HOSTSHM_ROOM, /* every place of a staging has been written to after these */
     LEAST_STAY = 16 * ALL_BYTES, /* the first try to find that plain stores are fast again */
-    MOST_STAY = 512 * ALL_BYTES, /* tries then take less than a hundredth of the time */
+    MOST_STAY = 512 * ALL_BYTES, /* a try is then less than a hundredth of the bytes */
 };
 
 /* Whole cache lines: a part of one would be read from memory first. */
@@ -57,10 +57,13 @@ static void go_past(struct dt_stream *s)
     change(s, true);
 }
 
-/* Whether plain stores are slow. */
+/* One more time of a plain copy. */
 static void weigh(struct dt_stream *s, bool slow)
 {
-    s->slow += slow ? 1 : s->slow > 0 ? -1U : 0;
+    if (slow)
+        s->slow++;
+    else if (s->slow > 0)
+        s->slow--;
     s->untimed = s->slow > 0 ? 0 : TIMED - 1;
     if (s->slow == SLOW)
         go_past(s);
@@ -86,7 +89,7 @@ static uint64_t timed_copy(void *dst, const void *src, size_t bytes)
 
     dt_copy(dst, src, bytes);
     atomic_thread_fence(memory_order_seq_cst);
-    return dt_clock_ns() - start;
+    return dt_clock_ns() - start + 1; /* 0: not timed */
 }
 
 void dt_stream_copy(struct dt_stream *s, void *dst, const void *src, size_t bytes)

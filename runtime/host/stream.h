@@ -20,8 +20,8 @@ struct dt_stream {    /* all 0: nothing is known */
     bool far;         /* plain stores are slow */
     unsigned slow;    /* so many more of the copies timed of late were slow than were fast */
     unsigned untimed; /* copies until the next is timed */
-    uint64_t bytes;   /* copied since "far" has changed, or was tried */
-    uint64_t stays;   /* bytes for which "far" holds when it is found next */
+    uint64_t bytes;   /* copied since "far" has changed */
+    uint64_t stays;   /* bytes for which "far" holds, or last did; 0: never, or long ago */
 };
 
 /* Like memcpy, in the way that is the faster one now. What is published after it is seen after it.

@@ -17,14 +17,13 @@ enum {
     MAGIC = 0x48525444,           /* "DTRH" */
     ROOM_TOTAL = 8 * 1024 * 1024, /* more than the caches of the cores that write and read it */
     ROOM_MIN = 64 * 1024,
-    ROOM_MAX = 2 * 1024 * 1024,
     PIPES_TOTAL = 64 * 1024 * 1024, /* the pipes of a set, while one is more than a page */
     PIPE_MAX = 64 * 1024,
 };
 
 size_t dt_hostshm_room(uint32_t local_size)
 {
-    size_t room = ROOM_MAX;
+    size_t room = DT_HOSTSHM_ROOM;
 
     while (room > ROOM_MIN && room * local_size > ROOM_TOTAL)
         room /= 2;

@@ -28,6 +28,7 @@ enum {
     DT_HOSTSHM_WHY = 504,   /* bytes of the text that tells why nothing goes on */
     DT_HOSTSHM_PAIRS = 4,   /* calls between two ranks that are noted of a rank at once */
     DT_HOSTSHM_ROUNDS = 4, /* no round takes more of a rank's staging than such a part (rounds.h) */
+    DT_HOSTSHM_ROOM = 2 * 1024 * 1024, /* the most bytes of a rank's staging */
     DT_HOSTSHM_CPUS = 1024, /* as many as sched_getaffinity(2) knows without being told of more */
 };
 

@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +110,7 @@ static void *rank(void *arg)
         s.yields = 0; /* it asks for the barrier when it falls asleep */
     past.shm_huge = 1;
     if (seat->far) {
-        s.stream = (struct dt_stream){ .far = true, .stays = SIZE_MAX };
+        s.stream = (struct dt_stream){ .far = true, .stays = UINT64_MAX };
         s.tuning = &past;
     }
     for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
@@ -298,12 +297,16 @@ static const struct speeds {
 };
 static const struct speeds *now;
 static atomic_uint pretended;
+static _Thread_local unsigned settling; /* calls through staging before a way is tried */
+static _Thread_local bool settled;
 
 static dt_result_t pretend(struct dt_shm *s, struct dt_chunk *whole)
 {
     bool many = whole->bytes > CHUNK_LIMIT;
 
     pretended++;
+    settled = settled || !many || s->direct_fold == 1;
+    settling += !settled;
     if (whole->bytes <= s->small)
         usleep(now->few);
     else if (s->direct_fold == 1)
@@ -335,6 +338,8 @@ static void *tries(void *arg)
         seat->bad = "trial";
     else if (s.small != now->small || s.direct_fold != now->direct_fold)
         seat->bad = "what was chosen";
+    else if (settling != (now->refused ? 0 : 8))
+        seat->bad = "calls before the trial";
     return NULL;
 }
 

@@ -37,7 +37,7 @@ static void copy_everywhere(const char *isa)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         for (size_t at = AROUND; at < 2 * AROUND; at++) {
             const uint8_t *src = from + at * 7 % AROUND;
-            struct dt_stream far = { .far = true, .stays = SIZE_MAX }, timed = { .bytes = MANY };
+            struct dt_stream far = { .far = true, .stays = UINT64_MAX }, timed = { .bytes = MANY };
 
             refill(at, src, lengths[i]);
             dt_stream_past_caches(to + at, src, lengths[i]);
@@ -63,7 +63,7 @@ static void every_place_and_length(void **state)
     dt_reduce_use(NULL);
 }
 
-/* How far dst is behind src in its page decides how it is copied. */
+/* How much further dst is into its page than src decides how it is copied. */
 static void every_distance_within_a_page(void **state)
 {
     static alignas(4096) uint8_t src[ROOM], dst[4096 + ROOM];
@@ -78,6 +78,31 @@ static void every_distance_within_a_page(void **state)
             assert_memory_equal(dst + at, src, lengths[i]);
             assert_true(at == 0 || dst[at - 1] == 0x5a);
             assert_int_equal(dst[at + lengths[i]], 0x5a);
+        }
+    }
+}
+
+static void slow_where_a_little_further_into_the_page(void **state)
+{
+    static const struct {
+        uintptr_t further;
+        size_t bytes;
+        bool slow;
+    } cases[] = {
+        { 0, 4096, false },         { 1, 4096, true },         { 16, 4096, true },
+        { 31, 4096, true },         { 32, 4096, false },       { 4095, 4096, false },
+        { 4096, 4096, false },      { 4096 + 16, 4096, true }, { 16, 0, false },
+        { 16, 1024, false },        { 16, 1025, true },        { 16, 1024 * 1024 - 1, true },
+        { 16, 1024 * 1024, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (uintptr_t src = 0; src < 8192; src += 2040) {
+            assert_int_equal(dt_copy_is_slow(src + cases[i].further, src, cases[i].bytes),
+                             cases[i].slow);
+            assert_int_equal(dt_copy_is_slow(src, src - cases[i].further, cases[i].bytes),
+                             cases[i].slow);
         }
     }
 }
@@ -152,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_place_and_length),
         cmocka_unit_test(every_distance_within_a_page),
+        cmocka_unit_test(slow_where_a_little_further_into_the_page),
         cmocka_unit_test(slow_copies_outweigh_fast_ones),
         cmocka_unit_test(plain_stores_are_tried_again_ever_later),
         cmocka_unit_test(times_count_when_all_has_been_written),
