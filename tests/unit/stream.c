@@ -18,6 +18,12 @@ enum { ROOM = 5000, AROUND = 64, MANY = 2 * 1024 * 1024 };
 
 static uint8_t from[ROOM], to[ROOM], want[ROOM];
 
+static void fill(uint8_t *src)
+{
+    for (size_t i = 0; i < ROOM; i++)
+        src[i] = (uint8_t)(i * 131 >> 3);
+}
+
 static void refill(size_t at, const uint8_t *src, size_t bytes)
 {
     memset(to, 0x5a, ROOM);
@@ -32,8 +38,7 @@ static const size_t lengths[] = {
 static void copy_everywhere(const char *isa)
 {
     assert_true(dt_reduce_use(isa));
-    for (size_t i = 0; i < ROOM; i++)
-        from[i] = (uint8_t)(i * 131 >> 3);
+    fill(from);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         for (size_t at = AROUND; at < 2 * AROUND; at++) {
             const uint8_t *src = from + at * 7 % AROUND;
@@ -69,8 +74,7 @@ static void every_distance_within_a_page(void **state)
     static alignas(4096) uint8_t src[ROOM], dst[4096 + ROOM];
 
     (void)state;
-    for (size_t i = 0; i < ROOM; i++)
-        src[i] = (uint8_t)(i * 131 >> 3);
+    fill(src);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         for (size_t at = 0; at < 4096; at += at < 70 ? 1 : 61) {
             memset(dst, 0x5a, sizeof dst);
