@@ -99,6 +99,8 @@ static const char *const stays[] = { "HOME",
                                      "DTRUN_AGENT",
                                      "RANK",
                                      "WORLD_SIZE",
+                                     "ROLE_RANK",
+                                     "ROLE_WORLD_SIZE",
                                      "LOCAL_RANK",
                                      "LOCAL_WORLD_SIZE",
                                      "GROUP_RANK",
@@ -360,13 +362,14 @@ static void check_uneven_rank(const struct dt_strs *env, const int want[4], int 
         { "DTRUN_LOCAL_RANK", 1 }, { "LOCAL_RANK", 1 },
         { "LOCAL_WORLD_SIZE", 2 }, { "DTRUN_LOCAL_SIZE", 2 },
         { "DTRUN_NODE_RANK", 3 },  { "NODE_RANK", 3 },
-        { "GROUP_RANK", 3 },
+        { "GROUP_RANK", 3 },       { "ROLE_RANK", 0 },
     };
     static const struct {
         const char *name, *value;
     } same[] = {
         { "DTRUN_SIZE", "6" },
         { "WORLD_SIZE", "6" },
+        { "ROLE_WORLD_SIZE", "6" },
         { "DTRUN_NODES", "3" },
         { "GROUP_WORLD_SIZE", "3" },
         { "DTRUN_JOB_ID", "train-0123abcd" },
