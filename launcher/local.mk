@@ -10,6 +10,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/number.c launcher/base/number.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
 	launcher/base/printed.c launcher/base/printed.h \
+	launcher/base/program.c launcher/base/program.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/utf8.c launcher/base/utf8.h \
@@ -140,7 +141,6 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/probe.c launcher/agent/probe.h \
 	launcher/agent/probeway.c launcher/agent/probeway.h \
 	launcher/agent/procstat.c launcher/agent/procstat.h \
-	launcher/agent/program.c launcher/agent/program.h \
 	launcher/agent/rankpeer.c launcher/agent/rankpeer.h \
 	launcher/agent/rankproc.c launcher/agent/rankproc.h \
 	launcher/agent/ranknews.c launcher/agent/ranknews.h \

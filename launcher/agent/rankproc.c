@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "launcher/agent/elfneeds.h"
-#include "launcher/agent/program.h"
 #include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/program.h"
 #include "launcher/place/envlist.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"

@@ -1,4 +1,4 @@
-#include "launcher/agent/program.h"
+#include "launcher/base/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
