@@ -52,6 +52,7 @@ void dt_resources_devices(struct dt_generation *g)
 
 void dt_resources_cpus(struct dt_generation *g)
 {
+    bool threads = g->start.bind_to == DT_BIND_HWTHREAD;
     uint32_t cores;
     char *text;
 
@@ -59,11 +60,11 @@ void dt_resources_cpus(struct dt_generation *g)
     if (g->start.bind_to == DT_BIND_NONE)
         return;
     dt_topology_read(&g->config.cpus, "");
-    cores = dt_cpus_cores(&g->config.cpus);
+    cores = threads ? g->config.cpus.n : dt_cpus_cores(&g->config.cpus);
     if (g->start.generation > 1 || g->start.ranks.n <= cores)
         return;
-    text = dt_xasprintf("%u ranks are bound to %u core%s: some share one", g->start.ranks.n, cores,
-                        cores == 1 ? "" : "s");
+    text = dt_xasprintf("%u ranks are bound to %u %s%s: some share one", g->start.ranks.n, cores,
+                        threads ? "hardware thread" : "core", cores == 1 ? "" : "s");
     dt_generation_log(g, text);
     free(text);
 }

@@ -11,12 +11,15 @@
 
 enum { CPUS_MAX = 16 };
 
-/* Machines as their CPUs, "package/core/id", in the order in which the kernel counts them. */
+/* Machines as their CPUs, "package/core/id" or "package/core/id/numa/l3", in the order in which the
+ * kernel counts them. Without the last two, a package is one NUMA node with one cache. */
 #define UNIFORM     "0/0/0 0/1/1 0/2/2 0/3/3"
 #define THREADS     "0/0/0 0/1/1 0/2/2 0/3/3 0/0/4 0/1/5 0/2/6 0/3/7"
 #define TWO_SOCKETS "0/0/0 1/1/1 0/2/2 1/3/3 0/0/4 1/1/5 0/2/6 1/3/7"
 #define UNEVEN      "0/0/0 0/1/1 0/2/2 3/8/8"       /* what a container was given */
 #define HALF_CORES  "0/0/4 0/1/1 0/2/2 0/2/6 0/3/7" /* here not even whole cores */
+#define CHIPLETS    "0/0/0/0/0 0/1/1/0/0 0/2/2/0/2 0/3/3/0/2 1/4/4/1/4 1/5/5/1/4 1/6/6/1/6 1/7/7/1/6"
+#define CLUSTERS    "0/0/0/0/0 0/1/1/1/0 0/2/2/0/0 0/3/3/1/0" /* two nodes share one cache */
 
 static const struct binding {
     const char *machine;
@@ -49,6 +52,18 @@ static const struct binding {
     { TWO_SOCKETS, DT_BIND_SOCKET, "0,4,2,6:1 1,5,3,7:2 0,4,2,6:1" },
     { TWO_SOCKETS, DT_BIND_SOCKET, "0,4,2,6:1 1,5,3,7:1 0,4,2,6:1 1,5,3,7:1 0,4,2,6:1 1,5,3,7:1" },
     { UNEVEN, DT_BIND_SOCKET, "0,1,2:1 8:1 0,1,2:1" },
+    /* NUMA nodes and caches in the same way */
+    { TWO_SOCKETS, DT_BIND_NUMA, "0,4,2,6:2 1,5,3,7:2" },
+    { TWO_SOCKETS, DT_BIND_L3, "0,4,2,6:2 1,5,3,7:2" },
+    { CHIPLETS, DT_BIND_NUMA, "0,1,2,3:4 4,5,6,7:4" },
+    { CHIPLETS, DT_BIND_L3, "0,1:2 2,3:2 4,5:2 6,7:2" },
+    { CHIPLETS, DT_BIND_L3, "0,1:1 2,3:2 4,5:2 6,7:2 0,1:1" },
+    { CLUSTERS, DT_BIND_NUMA, "0,2:2 1,3:2" },
+    { CLUSTERS, DT_BIND_L3, "0,1,2,3:2 0,1,2,3:2" },
+    /* hardware threads one by one */
+    { THREADS, DT_BIND_HWTHREAD, "0,4,1,5:4 2,6,3,7:4" },
+    { THREADS, DT_BIND_HWTHREAD, "0:1 4:1 1:1 5:1 2:1 6:1 3:1 7:1" },
+    { UNIFORM, DT_BIND_HWTHREAD, "0:1 0:1 1:1 2:1 3:1" },
     /* not bound: all to everybody */
     { UNIFORM, DT_BIND_NONE, "0,1,2,3:2 0,1,2,3:2" },
     { THREADS, DT_BIND_NONE, "0,4,1,5,2,6,3,7:1 0,4,1,5,2,6,3,7:1 0,4,1,5,2,6,3,7:1" },
@@ -62,7 +77,12 @@ static void read_machine(struct dt_cpus *cpus, const char *text)
     for (cpus->n = 0; *text; text += used) {
         struct dt_cpu *c = &cpus->v[cpus->n++];
 
-        assert_int_equal(sscanf(text, "%u/%u/%u %n", &c->package, &c->core, &c->id, &used), 3);
+        assert_int_equal(sscanf(text, "%u/%u/%u%n", &c->package, &c->core, &c->id, &used), 3);
+        c->numa = c->l3 = c->package;
+        text += used;
+        used = 0;
+        sscanf(text, "/%u/%u%n", &c->numa, &c->l3, &used);
+        used += text[used] == ' ';
     }
     dt_cpus_sort(cpus);
 }
@@ -118,8 +138,8 @@ static void put(const char *root, uint32_t id, const char *name, const char *tex
     char command[256];
 
     snprintf(command, sizeof command,
-             "d=%s/sys/devices/system/cpu/cpu%u/topology; mkdir -p $d && echo '%s' >$d/%s", root,
-             id, text, name);
+             "f=%s/sys/devices/system/cpu/cpu%u/%s; mkdir -p ${f%%/*} && echo '%s' >$f", root, id,
+             name, text);
     run(command);
 }
 
@@ -138,10 +158,13 @@ static void the_topology_is_read_for_the_cpus_of_the_mask(void **state)
     for (uint32_t i = 0; i < n; i++) {
         assert_int_equal(cpus.v[i].package, 0);
         assert_int_equal(cpus.v[i].core, cpus.v[i].id);
+        assert_int_equal(cpus.v[i].numa, 0);
+        assert_int_equal(cpus.v[i].l3, 0);
     }
     for (uint32_t i = 0; i < n; i++) {
-        put(root, cpus.v[i].id, "thread_siblings_list", i == n - 1 ? "bad" : "1234-1235,99");
-        put(root, cpus.v[i].id, "physical_package_id", i == n - 1 ? "-1" : "7");
+        put(root, cpus.v[i].id, "topology/thread_siblings_list",
+            i == n - 1 ? "bad" : "1234-1235,99");
+        put(root, cpus.v[i].id, "topology/physical_package_id", i == n - 1 ? "-1" : "7");
     }
     free(cpus.v);
     dt_topology_read(&cpus, root);
@@ -156,16 +179,53 @@ static void the_topology_is_read_for_the_cpus_of_the_mask(void **state)
     run(command);
 }
 
+static void caches_and_nodes_are_read(void **state)
+{
+    char root[] = "/tmp/dtrun-bind.XXXXXX", command[64];
+    struct dt_cpus cpus = { 0 };
+    uint32_t first;
+
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    dt_topology_read(&cpus, "");
+    first = cpus.v[0].id;
+    free(cpus.v);
+    put(root, first, "topology/core_siblings_list", "4-7");
+    put(root, first, "topology/thread_siblings_list", "0");
+    put(root, first, "topology/physical_package_id", "0");
+    put(root, first, "cache/index0/level", "1");
+    put(root, first, "cache/index0/shared_cpu_list", "5");
+    dt_topology_read(&cpus, root);
+    assert_int_equal(cpus.v[0].id, first);
+    assert_int_equal(cpus.v[0].l3, 4); /* no cache of level 3: the package */
+    assert_int_equal(cpus.v[0].numa, 0);
+    free(cpus.v);
+    put(root, first, "cache/index1/level", "3");
+    put(root, first, "cache/index1/shared_cpu_list", "6-7");
+    put(root, first, "node3/x", "");
+    dt_topology_read(&cpus, root);
+    assert_int_equal(cpus.v[0].l3, 6);
+    assert_int_equal(cpus.v[0].numa, 3);
+    free(cpus.v);
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    run(command);
+}
+
 static void a_process_is_bound_to_what_it_was_told(void **state)
 {
     struct dt_cpus cpus = { 0 };
     struct dt_u32s own = { (uint32_t[]){ 0 }, 1 };
+    char *text, want[16];
 
     (void)state;
     dt_topology_read(&cpus, "");
     own.v[0] = cpus.v[cpus.n - 1].id;
     assert_int_equal(dt_topology_bind(&own), 0);
     assert_int_equal(dt_topology_count(), 1);
+    text = dt_topology_describe();
+    snprintf(want, sizeof want, "%u", own.v[0]);
+    assert_string_equal(text, want);
+    free(text);
     own.n = 0;
     assert_int_equal(dt_topology_bind(&own), EINVAL);
     free(cpus.v);
@@ -176,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_local_rank_gets_its_cpus),
         cmocka_unit_test(the_topology_is_read_for_the_cpus_of_the_mask),
+        cmocka_unit_test(caches_and_nodes_are_read),
         cmocka_unit_test(a_process_is_bound_to_what_it_was_told),
     };
 
