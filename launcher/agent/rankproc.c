@@ -229,6 +229,20 @@ static int complete_environment(struct dt_strs *env, const struct dt_spawn_confi
     return dt_env_at_go(env, &rank, &go.go);
 }
 
+/* The rank says it itself, where its standard error goes. */
+static void report_binding(const struct dt_rankproc *p)
+{
+    const struct dt_msg_start *start = p->config->start;
+    char *cpus;
+
+    if (!start->report_bindings || !is_rank(p->config, p->index))
+        return;
+    cpus = dt_topology_describe();
+    dprintf(STDERR_FILENO, "dtrun: rank %u on %s may use CPUs %s\n", p->config->numbers.v[p->index],
+            start->host, cpus);
+    free(cpus);
+}
+
 void dt_rankproc_run(const struct dt_rankproc *p)
 {
     const struct dt_msg_start *start = p->config->start;
@@ -243,7 +257,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != p->parent)
         _exit(DT_EXIT_LAUNCH); /* it died before it could be our death signal */
-    setpgid(0, 0); /* in the agent's session: see ARCHITECTURE.md */
+    setpgid(0, 0);             /* in the agent's session: see ARCHITECTURE.md */
     default_signals();
     if (arrange(p, &fds) < 0)
         refuse(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");
@@ -262,6 +276,7 @@ void dt_rankproc_run(const struct dt_rankproc *p)
     wait_at_gate(fds.gate, fds.errors, p, path);
     if (complete_environment(&env, p->config, p->index, fds.go) < 0)
         refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+    report_binding(p);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execve(path, start->argv.v, env.v);

@@ -33,6 +33,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     unsigned frameworks; /* set of enum dt_framework */
     enum dt_gpu_bind gpu_bind;
     enum dt_bind_to bind_to;
+    bool report_bindings;
     bool virtual_local_rank;
     struct dt_strs inject; /* each was accepted by dt_inject_parse */
     const char *wdir;

@@ -20,6 +20,7 @@ struct dt_msg_start dt_start_of(const struct dt_job_config *config, size_t host,
         .unset = config->unset,
         .gpu_bind = (uint8_t)config->gpu_bind,
         .bind_to = (uint8_t)config->bind_to,
+        .report_bindings = config->report_bindings,
         .virtual_local_rank = config->virtual_local_rank,
         .frameworks = (uint8_t)config->frameworks,
     };

@@ -60,7 +60,7 @@ SHAPE(start,
     F(start, file_dir, STR, PATH_MAX_BYTES, NULL), F(start, argv, STRS, STRINGS_MAX, NULL),
     F(start, env, STRS, STRINGS_MAX, NULL), F(start, unset, STRS, STRINGS_MAX, NULL),
     F(start, inject, STRS, STRINGS_MAX, NULL), F(start, gpu_bind, U8, 0, NULL),
-    F(start, bind_to, U8, 0, NULL),
+    F(start, bind_to, U8, 0, NULL), F(start, report_bindings, U8, 0, NULL),
     F(start, virtual_local_rank, U8, 0, NULL), F(start, frameworks, U8, 0, NULL),
     F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL));
 SHAPE(go,

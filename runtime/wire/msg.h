@@ -113,6 +113,7 @@ struct dt_msg_start {
     struct dt_strs inject;      /* faults for ranks of this host, as the user wrote them */
     uint8_t gpu_bind;           /* enum dt_gpu_bind */
     uint8_t bind_to;            /* enum dt_bind_to */
+    uint8_t report_bindings;    /* 1: each rank says which CPUs it may use */
     uint8_t virtual_local_rank; /* 1: LOCAL_RANK is 0 for every rank */
     uint8_t frameworks;         /* set of enum dt_framework */
     struct dt_u32s local_sizes; /* by node: how many ranks it has; with frameworks */
