@@ -53,6 +53,7 @@ static const char bash_rest[] =
     "        compopt -o nospace ;;\n"
     "    USER) mapfile -t found < <(compgen -u -- \"$value\") ;;\n"
     "    RANK) found=(all none) ;;\n"
+    "    COUNT) found=(gpu cpu auto) ;;\n"
     "    FAULT)\n"
     "        found=(kill:rank= stop:rank= exit:rank= host:node= host:rank=)\n"
     "        compopt -o nospace ;;\n"
@@ -201,10 +202,78 @@ static void print_zsh(void)
          "_arguments -S : $options '(-)1:program:_command_names -e' '*:: :_normal'");
 }
 
+static void print_fish_text(const char *text)
+{
+    putchar('\'');
+    for (; *text; text++) {
+        if (strchr("'\\", *text))
+            putchar('\\');
+        putchar(*text);
+    }
+    putchar('\'');
+}
+
+/* What fish offers for a value: these words, or what the command in parentheses prints. */
+static void print_fish_value(const char *value)
+{
+    static const struct {
+        const char *value;
+        const char *offer;
+    } offers[] = {
+        { "FILE", NULL },
+        { "PATH", NULL },
+        { "DIR", "(__fish_complete_directories)" },
+        { "HOSTS", "(__fish_print_hostnames)" },
+        { "USER", "(__fish_complete_users)" },
+        { "NAME", "(set --names)" },
+        { "NAME[=VALUE]", "(set --names)" },
+        { "NETWORKS", "(__fish_print_interfaces)" },
+        { "RANK", "all none" },
+        { "COUNT", "gpu cpu auto" },
+        { "FAULT", "kill:rank= stop:rank= exit:rank= host:node= host:rank=" },
+    };
+
+    printf(" -r");
+    for (size_t i = 0; i < sizeof offers / sizeof *offers; i++) {
+        if (strcmp(offers[i].value, value) != 0)
+            continue;
+        if (offers[i].offer)
+            printf(" -f -a '%s'", offers[i].offer);
+        return;
+    }
+    printf(" -f");
+    if (strchr(value, '|')) {
+        printf(" -a '");
+        for (; *value; value++)
+            putchar(*value == '|' ? ' ' : *value);
+        putchar('\'');
+    }
+}
+
+static void print_fish(void)
+{
+    struct dt_option_text o;
+
+    puts("# fish completion for dtrun(1), made from its table of options.\n\n"
+         "complete -c dtrun -n __fish_use_subcommand -xa '(__fish_complete_subcommand)'");
+    for (size_t i = 0; dt_options_text(i, &o); i++) {
+        printf("complete -c dtrun");
+        for (size_t k = 0; k < o.nnames; k++)
+            printf(" -%c %s", strlen(o.names[k]) == 1 ? 's' : 'l', o.names[k]);
+        if (o.value)
+            print_fish_value(o.value);
+        printf(" -d ");
+        print_fish_text(o.help);
+        putchar('\n');
+    }
+}
+
 void dt_completion_print(enum dt_shell shell)
 {
     if (shell == DT_SHELL_BASH)
         print_bash();
-    else
+    else if (shell == DT_SHELL_ZSH)
         print_zsh();
+    else
+        print_fish();
 }

@@ -50,7 +50,8 @@ static const char *device(const struct known *k, uint32_t local_rank)
 }
 
 static const char *const bind_names[] = {
-    [DT_BIND_NONE] = "none", [DT_BIND_CORE] = "core", [DT_BIND_SOCKET] = "socket"
+    [DT_BIND_NONE] = "none", [DT_BIND_CORE] = "core", [DT_BIND_SOCKET] = "socket",
+    [DT_BIND_NUMA] = "numa", [DT_BIND_L3] = "l3",     [DT_BIND_HWTHREAD] = "hwthread",
 };
 
 struct widths {
@@ -76,32 +77,32 @@ static struct widths measure(const struct known *nodes, const struct dt_plan *pl
     return w;
 }
 
-static void print_table(const struct known *nodes, const struct dt_plan *plan)
+static void print_table(FILE *to, const struct known *nodes, const struct dt_plan *plan)
 {
     struct widths w = measure(nodes, plan);
 
-    printf("rank  %-*s  local  %*s  interface\n", w.host, "host", w.device, "device");
+    fprintf(to, "rank  %-*s  local  %*s  interface\n", w.host, "host", w.device, "device");
     for (int rank = 0; rank < plan->np; rank++) {
         const struct dt_plan_node *node = dt_plan_node_of(plan, rank);
         const struct known *k = &nodes[node->node_rank];
         uint32_t local_rank = dt_plan_local_rank(node, rank);
 
-        printf("%4d  %-*s  %5u  %*s  %s\n", rank, w.host, k->host->name, local_rank, w.device,
-               device(k, local_rank), k->interface ? k->interface : "?");
+        fprintf(to, "%4d  %-*s  %5u  %*s  %s\n", rank, w.host, k->host->name, local_rank, w.device,
+                device(k, local_rank), k->interface ? k->interface : "?");
     }
 }
 
 /* "beside the ranks: scheduler on host1, server 0 on host1, server 1 on host2" */
-static void print_auxiliaries(const struct known *nodes, const struct dt_plan *plan)
+static void print_auxiliaries(FILE *to, const struct known *nodes, const struct dt_plan *plan)
 {
     char name[DT_ROLE_NAME_MAX];
 
     for (int number = plan->np; number < plan->nprocs; number++)
-        printf("%s%s on %s", number == plan->np ? "beside the ranks: " : ", ",
-               dt_role_name(name, (uint32_t)number, (uint32_t)plan->np),
-               nodes[dt_plan_node_of(plan, number)->node_rank].host->name);
+        fprintf(to, "%s%s on %s", number == plan->np ? "beside the ranks: " : ", ",
+                dt_role_name(name, (uint32_t)number, (uint32_t)plan->np),
+                nodes[dt_plan_node_of(plan, number)->node_rank].host->name);
     if (plan->nprocs > plan->np)
-        printf("\n");
+        fprintf(to, "\n");
 }
 
 static void add_auxiliaries(const struct known *nodes, const struct dt_plan *plan, cJSON *to)
@@ -155,26 +156,51 @@ static cJSON *plan_json(const struct known *nodes, const struct dt_plan *plan,
     return o;
 }
 
-int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
-                    const struct dt_options *options, struct dt_error *err)
+static struct known *know_all(const struct dt_hostlist *hosts, const struct dt_plan *plan,
+                              const struct dt_options *options)
 {
     struct known *nodes = dt_xcalloc(plan->nnodes, sizeof *nodes);
-    int rc;
 
     for (size_t i = 0; i < plan->nnodes; i++)
         nodes[i] = know(hosts, plan, &plan->nodes[i], options->gpu_bind);
-    if (options->json)
-        dt_json_print(plan_json(nodes, plan, options));
-    else
-        print_table(nodes, plan);
-    if (!options->json)
-        print_auxiliaries(nodes, plan);
-    if (!options->json && options->bind_to != DT_BIND_NONE)
-        printf("each rank is bound to CPUs of its host: --bind-to %s\n",
-               bind_names[options->bind_to]);
-    rc = dt_printed(err);
+    return nodes;
+}
+
+static void forget_all(struct known *nodes, const struct dt_plan *plan)
+{
     for (size_t i = 0; i < plan->nnodes; i++)
         dt_strs_free(&nodes[i].devices);
     free(nodes);
-    return rc;
+}
+
+static void print_map(FILE *to, const struct known *nodes, const struct dt_plan *plan,
+                      const struct dt_options *options)
+{
+    print_table(to, nodes, plan);
+    print_auxiliaries(to, nodes, plan);
+    if (options->bind_to != DT_BIND_NONE)
+        fprintf(to, "each rank is bound to CPUs of its host: --bind-to %s\n",
+                bind_names[options->bind_to]);
+}
+
+void dt_dryrun_print_map(const struct dt_hostlist *hosts, const struct dt_plan *plan,
+                         const struct dt_options *options)
+{
+    struct known *nodes = know_all(hosts, plan, options);
+
+    print_map(stderr, nodes, plan, options);
+    forget_all(nodes, plan);
+}
+
+int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
+                    const struct dt_options *options, struct dt_error *err)
+{
+    struct known *nodes = know_all(hosts, plan, options);
+
+    if (options->json)
+        dt_json_print(plan_json(nodes, plan, options));
+    else
+        print_map(stdout, nodes, plan, options);
+    forget_all(nodes, plan);
+    return dt_printed(err);
 }

@@ -10,5 +10,8 @@
  * tell is "?" in the table and null in JSON. Returns 0, or -1 when the output cannot be written. */
 int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
                     const struct dt_options *options, struct dt_error *err);
+/* --display-map: the same table on standard error, before the job starts. */
+void dt_dryrun_print_map(const struct dt_hostlist *hosts, const struct dt_plan *plan,
+                         const struct dt_options *options);
 
 #endif

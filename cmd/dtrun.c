@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/buildinfo.h"
 #include "cmd/completion.h"
 #include "cmd/config.h"
 #include "cmd/dryrun.h"
@@ -237,6 +238,7 @@ static struct dt_job_config config_of(const struct dt_options *o, const struct d
         .frameworks = o->frameworks,
         .gpu_bind = o->gpu_bind,
         .bind_to = o->bind_to,
+        .report_bindings = o->report_bindings,
         .virtual_local_rank = o->virtual_local_rank,
         .inject = o->inject,
         .fresh = o->fresh,
@@ -329,8 +331,12 @@ static int plan_and_run(const struct dt_options *o, struct dt_error *err)
     struct dt_plan plan = { 0 };
     int rc = dt_request_make(o, &hosts, &plan, err);
 
-    if (rc == 0)
-        rc = o->dry_run ? dt_dryrun_print(&hosts, &plan, o, err) : run(o, &hosts, &plan, err);
+    if (rc == 0 && o->dry_run)
+        rc = dt_dryrun_print(&hosts, &plan, o, err);
+    else if (rc == 0 && o->display_map)
+        dt_dryrun_print_map(&hosts, &plan, o);
+    if (rc == 0 && !o->dry_run)
+        rc = run(o, &hosts, &plan, err);
     dt_plan_free(&plan);
     dt_hostlist_free(&hosts);
     return rc;
@@ -344,6 +350,10 @@ static int act(const struct dt_options *o, struct dt_error *err)
     }
     if (o->version) {
         puts("dtrun " PACKAGE_VERSION);
+        return dt_printed(err);
+    }
+    if (o->check_build) {
+        dt_buildinfo_print();
         return dt_printed(err);
     }
     if (o->completion != DT_SHELL_NONE) {

@@ -4,13 +4,21 @@ noinst_LTLIBRARIES += cmd/libcmd.la
 
 # What dtrun does before any connection; a library so that tests reach it.
 cmd_libcmd_la_SOURCES = \
+	cmd/buildinfo.c cmd/buildinfo.h \
 	cmd/completion.c cmd/completion.h \
 	cmd/config.c cmd/config.h \
 	cmd/dryrun.c cmd/dryrun.h \
+	cmd/foreign.c cmd/foreign.h \
 	cmd/options.c cmd/options.h \
+	cmd/pernode.c cmd/pernode.h \
+	cmd/programword.c cmd/programword.h \
 	cmd/request.c cmd/request.h \
 	cmd/similar.c cmd/similar.h
-cmd_libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
+cmd_libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS) \
+	$(SODIUM_CFLAGS)
+if HAVE_NCCL
+cmd_libcmd_la_CPPFLAGS += -DHAVE_NCCL $(NCCL_CPPFLAGS)
+endif
 cmd_libcmd_la_LIBADD = launcher/liblauncher.la $(CJSON_LIBS)
 
 cmd_dtrun_SOURCES = cmd/dtrun.c
@@ -21,9 +29,12 @@ cmd_dtrun_LDADD = cmd/libcmd.la launcher/liblauncher.la $(SSH2_LIBS) $(CJSON_LIB
 if !CROSS_COMPILING
 bashcompletiondir = $(datadir)/bash-completion/completions
 zshcompletiondir = $(datadir)/zsh/site-functions
+fishcompletiondir = $(datadir)/fish/vendor_completions.d
 nodist_bashcompletion_DATA = cmd/completion/dtrun
 nodist_zshcompletion_DATA = cmd/completion/_dtrun
-CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA)
+nodist_fishcompletion_DATA = cmd/completion/dtrun.fish
+CLEANFILES += $(nodist_bashcompletion_DATA) $(nodist_zshcompletion_DATA) \
+	$(nodist_fishcompletion_DATA)
 
 cmd/completion/dtrun: cmd/dtrun$(EXEEXT)
 	@$(MKDIR_P) cmd/completion
@@ -32,6 +43,10 @@ cmd/completion/dtrun: cmd/dtrun$(EXEEXT)
 cmd/completion/_dtrun: cmd/dtrun$(EXEEXT)
 	@$(MKDIR_P) cmd/completion
 	$(AM_V_GEN)cmd/dtrun$(EXEEXT) --completion zsh >$@
+
+cmd/completion/dtrun.fish: cmd/dtrun$(EXEEXT)
+	@$(MKDIR_P) cmd/completion
+	$(AM_V_GEN)cmd/dtrun$(EXEEXT) --completion fish >$@
 endif
 
 # Fully static: it is copied to hosts of which nothing is known. libuv's use of getpwuid_r, which the

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/foreign.h"
+#include "cmd/programword.h"
 #include "cmd/similar.h"
 #include "launcher/base/inject.h"
 #include "launcher/base/mem.h"
@@ -23,6 +25,7 @@ enum { SECONDS_MAX = 10000000, NAMES_MAX = 4 };
 enum kind {
     FLAG,   /* bool, no value */
     NUMBER, /* int from min */
+    COUNT,  /* the same, or a DT_PER_NODE_ constant */
     TEXT,   /* char * */
     SOURCE, /* the same; another one is refused, where users may expect both to be read */
     USER,   /* TEXT that is a user's name */
@@ -58,18 +61,26 @@ static const struct option options[] = {
       "hosts and slots: [user@]host[:slots],..." },
     { { "hostfile", "machinefile" }, "FILE", SOURCE, AT(hostfile), 0, 0,
       "hosts and slots, one per line (-: standard input)" },
-    { { "npernode", "ppr" }, "N", NUMBER, AT(per_node), 1, DT_RANKS_MAX,
-      "start N ranks on each host" },
+    { { "npernode", "ppr" }, "COUNT", COUNT, AT(per_node), 1, DT_RANKS_MAX,
+      "ranks on each host: a number, or one per gpu, cpu, auto" },
+    { { "slots-per-host" }, "N", NUMBER, AT(slots_per_host), 1, DT_SLOTS_MAX,
+      "slots of hosts for which none are given (default: 1)" },
+    { { "nnodes" }, "N", NUMBER, AT(nnodes), 1, DT_HOSTS_MAX,
+      "use only the first N hosts" },
     { { "map-by" }, "slot|node", CHOICE, AT(map_by), 0, 0,
       "fill host after host (default), or one rank on each in turn" },
     { { "no-oversubscribe" }, NULL, FLAG, AT(no_oversubscribe), 0, 0,
       "refuse more ranks than slots" },
-    { { "bind-to" }, "none|core|socket", CHOICE, AT(bind_to), 0, 0,
-      "CPUs a rank may use: all (default), own cores, a socket" },
+    { { "bind-to" }, "none|core|socket|numa|l3|hwthread", CHOICE, AT(bind_to), 0, 0,
+      "CPUs a rank may use (default: all)" },
+    { { "report-bindings" }, NULL, FLAG, AT(report_bindings), 0, 0,
+      "each rank says which CPUs it may use" },
     { { "wdir" }, "DIR", TEXT, AT(wdir), 0, 0,
       "working directory of the ranks (default: this one)" },
     { { "dry-run" }, NULL, FLAG, AT(dry_run), 0, 0,
       "print which rank would run where; connect nowhere" },
+    { { "display-map" }, NULL, FLAG, AT(display_map), 0, 0,
+      "print which rank runs where, and start the job" },
     { { "check" }, NULL, FLAG, AT(check), 0, 0,
       "ask all hosts whether a job would start, and compare them" },
     { { "json" }, NULL, FLAG, AT(json), 0, 0,
@@ -164,7 +175,9 @@ static const struct option options[] = {
       "print this text" },
     { { "version" }, NULL, FLAG, AT(version), 0, 0,
       "print the version" },
-    { { "completion" }, "bash|zsh", CHOICE, AT(completion), DT_SHELL_BASH, 0,
+    { { "check-build" }, NULL, FLAG, AT(check_build), 0, 0,
+      "print with which libraries dtrun was built" },
+    { { "completion" }, "bash|zsh|fish", CHOICE, AT(completion), DT_SHELL_BASH, 0,
       "print what makes this shell complete these options" },
 };
 /* clang-format on */
@@ -181,24 +194,41 @@ static const struct option *find_option(const char *name, size_t n)
 {
     for (size_t i = 0; i < noptions; i++)
         for (size_t k = 0; k < NAMES_MAX && options[i].names[k]; k++)
-            if (strlen(options[i].names[k]) == n && memcmp(options[i].names[k], name, n) == 0)
+            if (dt_similar_same(options[i].names[k], name, n))
                 return &options[i];
     return NULL;
 }
 
-/* The name in word, which begins with a dash; a name of one letter takes one dash only. */
-static const struct option *match(const char *word, size_t *length)
-{
-    const char *name = word + 1;
-    const struct option *found;
+/* An option as it was written. */
+struct word {
+    const char *text; /* with its dashes */
+    size_t length;    /* without "=VALUE" */
+    const char *name;
     size_t n;
+    const char *value; /* what stands after "=", or NULL */
+};
 
-    if (*name == '-')
-        name++;
-    n = strcspn(name, "=");
-    *length = (size_t)(name - word) + n;
-    found = find_option(name, n);
-    return found && n == 1 && name == word + 2 ? NULL : found;
+static struct word read_word(const char *text)
+{
+    struct word w = { .text = text, .name = text + 1 };
+
+    if (*w.name == '-')
+        w.name++;
+    w.n = strcspn(w.name, "=");
+    w.length = (size_t)(w.name - text) + w.n;
+    w.value = text[w.length] ? text + w.length + 1 : NULL;
+    return w;
+}
+
+/* A name of one letter takes one dash, except --n, as mpirun has it. */
+static bool has_right_dashes(const struct word *w)
+{
+    return w->n != 1 || w->name == w->text + 1 || *w->name == 'n';
+}
+
+static const struct option *match(const struct word *w)
+{
+    return has_right_dashes(w) ? find_option(w->name, w->n) : NULL;
 }
 
 /* The long option that a wrong word, n bytes with its dashes, was probably meant to be; or NULL. */
@@ -221,14 +251,14 @@ static const char *guess(const char *word, size_t n)
     return found;
 }
 
-static int refuse_option(const char *word, size_t n, struct dt_error *err)
+static int refuse_option(const struct word *w, struct dt_error *err)
 {
-    const char *meant = guess(word, n);
+    const char *meant = guess(w->text, w->length);
 
     if (!meant)
-        return dt_error_usage(err, "%.*s is no option; see dtrun --help", (int)n, word);
-    return dt_error_usage(err, "%.*s is no option; did you mean %s%s? see dtrun --help", (int)n,
-                          word, dashes_of(meant), meant);
+        return dt_error_usage(err, "%.*s is no option; see dtrun --help", (int)w->length, w->text);
+    return dt_error_usage(err, "%.*s is no option; did you mean %s%s? see dtrun --help",
+                          (int)w->length, w->text, dashes_of(meant), meant);
 }
 
 static int set_text(char **at, const char *value, struct dt_error *err)
@@ -311,6 +341,22 @@ static int set_reader(int *rank, const struct option *option, const char *value,
     return 0;
 }
 
+static int set_count(int *count, const struct option *option, const char *value,
+                     struct dt_error *err)
+{
+    if (strcmp(value, "gpu") == 0)
+        *count = DT_PER_NODE_GPU;
+    else if (strcmp(value, "cpu") == 0)
+        *count = DT_PER_NODE_CPU;
+    else if (strcmp(value, "auto") == 0)
+        *count = DT_PER_NODE_AUTO;
+    else if (strspn(value, "+-0123456789.") > 0)
+        return dt_number_parse(value, option->min, option->max, count, err);
+    else
+        return dt_error_usage(err, "a number, gpu, cpu or auto was expected");
+    return 0;
+}
+
 /* word: the option as the user wrote it, n bytes, for messages. */
 static int set(struct dt_options *o, const struct option *option, const char *word, size_t n,
                const char *value, struct dt_error *err)
@@ -324,6 +370,9 @@ static int set(struct dt_options *o, const struct option *option, const char *wo
         break;
     case NUMBER:
         rc = dt_number_parse(value, option->min, option->max, at, err);
+        break;
+    case COUNT:
+        rc = set_count(at, option, value, err);
         break;
     case TEXT:
         rc = set_text(at, value, err);
@@ -382,10 +431,10 @@ static bool is_text(const struct option *option)
            option->kind == IFACE;
 }
 
-static uint64_t bit_of(const struct option *option)
+static bool *from_file(struct dt_options *o, const struct option *option)
 {
-    _Static_assert(sizeof options / sizeof *options <= 64, "from_file has a bit for each option");
-    return UINT64_C(1) << (option - options);
+    _Static_assert(sizeof options / sizeof *options <= DT_OPTIONS_MAX, "each has its own entry");
+    return &o->from_file[option - options];
 }
 
 /* Rules of the environment stay: those of the command line come after them. */
@@ -393,9 +442,9 @@ static void forget(struct dt_options *o, const struct option *option)
 {
     void *at = (char *)o + option->at;
 
-    if (!(o->from_file & bit_of(option)))
+    if (!*from_file(o, option))
         return;
-    o->from_file &= ~bit_of(option);
+    *from_file(o, option) = false;
     if (option->kind == FLAG) {
         *(bool *)at = false;
     } else if (is_text(option)) {
@@ -432,34 +481,132 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
     if (!option)
         return dt_error_usage(err, "%.200s is no option; see dtrun --help", name);
     if (option->at == AT(help) || option->at == AT(version) || option->at == AT(completion) ||
-        option->at == AT(config))
+        option->at == AT(check_build) || option->at == AT(config))
         return dt_error_usage(err, "%s belongs on the command line", name);
-    o->from_file |= bit_of(option);
+    *from_file(o, option) = true;
     if (option->kind == FLAG)
         return set_flag((bool *)((char *)o + option->at), name, value, err);
     return set(o, option, name, strlen(name), value, err);
 }
 
-/* Takes the option at argv[*i], and its value where that is the next word. */
+/* Sets those of dtrun's options that stand in becomes, of which each % is the n bytes of part. */
+static int become(struct dt_options *o, const struct word *w, const char *becomes, const char *part,
+                  size_t n, struct dt_error *err)
+{
+    int rc = 0;
+
+    while (*becomes && rc == 0) {
+        size_t length = strcspn(becomes, " "), name = strcspn(becomes, " =");
+        const struct option *option = find_option(becomes, name);
+        const char *value = becomes + name + (name < length);
+        struct dt_strbuf b = { 0 };
+
+        for (const char *c = value; c < becomes + length; c++)
+            dt_strbuf_add(&b, *c == '%' ? part : c, *c == '%' ? n : 1);
+        win_over_file(o, option);
+        rc = set(o, option, w->text, w->length, dt_strbuf_text(&b), err);
+        if (option->kind == FLAG && strcmp(dt_strbuf_text(&b), "no") == 0)
+            *(bool *)((char *)o + option->at) = false;
+        dt_strbuf_free(&b);
+        becomes += length + strspn(becomes + length, " ");
+    }
+    return rc;
+}
+
+static void note(struct dt_options *o, const struct word *w, const char *value, const char *why)
+{
+    char *text = dt_xasprintf("%.*s%s%.200s has no effect: %s", (int)w->length, w->text,
+                              value ? " " : "", value ? value : "", why);
+
+    dt_xstrs_add(&o->notes, text);
+    free(text);
+}
+
+/* Another launcher's option, with the first word of its value, or with one item of it. */
+static int take_foreign(struct dt_options *o, const struct word *w, const char *value,
+                        struct dt_error *err)
+{
+    const char *part;
+    size_t length;
+    const struct dt_foreign *row = dt_foreign_find(w->name, w->n, value, &part, &length);
+
+    switch (row->kind) {
+    case DT_FOREIGN_BECOMES:
+        return become(o, w, row->becomes, part, length, err);
+    case DT_FOREIGN_REFUSED:
+        return dt_error_usage(err, "%.*s%s%.200s: %s", (int)w->length, w->text, value ? " " : "",
+                              value ? value : "", row->text);
+    case DT_FOREIGN_IGNORED:
+        note(o, w, value, row->text);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int take_foreign_items(struct dt_options *o, const struct word *w, const char *value,
+                              struct dt_error *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && *value) {
+        size_t n = strcspn(value, ",");
+        char *item = dt_xstrndup(value, n);
+
+        rc = take_foreign(o, w, item, err);
+        free(item);
+        value += n + (value[n] == ',');
+    }
+    return rc;
+}
+
+/* values: how many words the option takes, called what. Sets *value to the first, if any. */
+static int take_values(const struct word *w, int values, const char *what, char **argv, int *i,
+                       const char **value, struct dt_error *err)
+{
+    *value = w->value;
+    if (values == 0 && w->value)
+        return dt_error_usage(err, "%.*s takes no value", (int)w->length, w->text);
+    for (int k = w->value ? 1 : 0; k < values; k++) {
+        if (!argv[*i + 1])
+            return dt_error_usage(err, "%s: a value (%s) is missing", w->text, what);
+        ++*i;
+        if (k == 0)
+            *value = argv[*i];
+    }
+    return 0;
+}
+
+static int take_foreign_option(struct dt_options *o, const struct word *w, char **argv, int *i,
+                               struct dt_error *err)
+{
+    const char *value, *part;
+    size_t length;
+    const struct dt_foreign *row = dt_foreign_find(w->name, w->n, NULL, &part, &length);
+
+    if (!row || !has_right_dashes(w))
+        return refuse_option(w, err);
+    if (take_values(w, row->values, "VALUE", argv, i, &value, err) < 0)
+        return -1;
+    return row->list ? take_foreign_items(o, w, value, err) : take_foreign(o, w, value, err);
+}
+
+/* Takes the option at argv[*i], and the words after it that are its value. */
 static int take_option(struct dt_options *o, char **argv, int *i, struct dt_error *err)
 {
-    const char *word = argv[*i], *value;
-    size_t n;
-    const struct option *option = match(word, &n);
+    const struct word w = read_word(argv[*i]);
+    const struct option *option = match(&w);
+    const char *value, *part;
+    size_t length;
 
     if (!option)
-        return refuse_option(word, n, err);
-    value = word[n] ? word + n + 1 : NULL;
-    if (option->kind == FLAG && value)
-        return dt_error_usage(err, "%.*s takes no value", (int)n, word);
-    if (option->kind != FLAG && !value) {
-        value = argv[*i + 1];
-        if (!value)
-            return dt_error_usage(err, "%s: a value (%s) is missing", word, option->value);
-        ++*i;
-    }
+        return take_foreign_option(o, &w, argv, i, err);
+    if (take_values(&w, option->kind != FLAG, option->value, argv, i, &value, err) < 0)
+        return -1;
+    if (value && dt_foreign_find(w.name, w.n, value, &part, &length))
+        return take_foreign(o, &w, value, err);
     win_over_file(o, option);
-    return set(o, option, word, n, value, err);
+    return set(o, option, w.text, w.length, value, err);
 }
 
 /* "host2:2", "[fe80::2]:2,host3:2" or ",host2": what remains of -H beside a blank. */
@@ -481,16 +628,17 @@ static bool looks_like_host(const char *word)
 /* mpirun starts several programs at once where ":" stands between them. */
 static bool looks_like_mpmd(char *const *words)
 {
-    size_t n;
+    for (; words[0] && words[1]; words++) {
+        const struct word w = read_word(words[1]);
 
-    for (; words[0] && words[1]; words++)
-        if (strcmp(words[0], ":") == 0 && words[1][0] == '-' && match(words[1], &n))
+        if (strcmp(words[0], ":") == 0 && words[1][0] == '-' && match(&w))
             return true;
+    }
     return false;
 }
 
 static int check_program(const struct dt_options *o, char *const *words, bool after_dashes,
-                         struct dt_error *err)
+                         bool after_hosts, struct dt_error *err)
 {
     if (!words[0])
         return 0;
@@ -502,6 +650,11 @@ static int check_program(const struct dt_options *o, char *const *words, bool af
         return dt_error_usage(err, "\"%.200s\" looks like a host, not like a program: %s", words[0],
                               o->hosts.n ? "is there a blank beside a comma in -H?"
                                          : "hosts are given with -H");
+    if (after_hosts && dt_programword_is_host(words[0], words[1]))
+        return dt_error_usage(err,
+                              "\"%.200s\" is not found here, but \"%.200s\" is: is there a blank "
+                              "instead of a comma in -H? If not, write -- before the program",
+                              words[0], words[1]);
     if (looks_like_mpmd(words))
         return dt_error_usage(err, "several programs in one job (\" : \") are not supported; "
                                    "if \":\" is an argument, write -- before the program");
@@ -510,7 +663,7 @@ static int check_program(const struct dt_options *o, char *const *words, bool af
 
 bool dt_options_ask_for_text(const struct dt_options *o)
 {
-    return o->help || o->version || o->completion != DT_SHELL_NONE;
+    return o->help || o->version || o->check_build || o->completion != DT_SHELL_NONE;
 }
 
 /* A variable that --env sets for every rank cannot be the user's. */
@@ -565,7 +718,7 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
         return dt_error_usage(err,
                               "no program was given; usage: dtrun [options] PROGRAM [ARGS...], "
                               "see dtrun --help");
-    return 0;
+    return o->command.n ? dt_programword_check(o->command.v[0], o->wdir, err) : 0;
 }
 
 void dt_options_init(struct dt_options *o)
@@ -581,18 +734,21 @@ void dt_options_init(struct dt_options *o)
 
 int dt_options_words(struct dt_options *o, int argc, char **argv, struct dt_error *err)
 {
-    bool dashes = false;
+    bool dashes = false, after_hosts = false;
     int i;
 
     for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] && !dashes; i++) {
+        uint32_t before = o->hosts.n;
+
         if (strcmp(argv[i], "--") == 0)
             dashes = true;
         else if (take_option(o, argv, &i, err) < 0)
             return -1;
         if (dt_options_ask_for_text(o))
             return 0;
+        after_hosts = o->hosts.n > before;
     }
-    if (check_program(o, i < argc ? argv + i : &argv[argc], dashes, err) < 0)
+    if (check_program(o, i < argc ? argv + i : &argv[argc], dashes, after_hosts, err) < 0)
         return -1;
     for (; i < argc; i++)
         dt_xstrs_add(&o->command, argv[i]);
@@ -663,5 +819,6 @@ void dt_options_free(struct dt_options *o)
             dt_strs_free(at);
     }
     dt_strs_free(&o->command);
+    dt_strs_free(&o->notes);
     *o = (struct dt_options){ 0 };
 }

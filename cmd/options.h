@@ -23,11 +23,16 @@ enum dt_transport_choice {
     DT_TRANSPORT_SSH,
     DT_TRANSPORT_LOCAL
 };
-enum dt_shell { DT_SHELL_NONE, DT_SHELL_BASH, DT_SHELL_ZSH };
+enum dt_shell { DT_SHELL_NONE, DT_SHELL_BASH, DT_SHELL_ZSH, DT_SHELL_FISH };
+/* --npernode: instead of a number, as many ranks as a host has of these */
+enum { DT_PER_NODE_GPU = -1, DT_PER_NODE_CPU = -2, DT_PER_NODE_AUTO = -3 };
+enum { DT_OPTIONS_MAX = 96 };
 
 struct dt_options {
-    int np;       /* 0: not given */
-    int per_node; /* 0: not given */
+    int np;             /* 0: not given */
+    int per_node;       /* 0: not given; or a DT_PER_NODE_ constant */
+    int slots_per_host; /* 0: not given */
+    int nnodes;         /* 0: not given */
     enum dt_map_by map_by;
     struct dt_strs hosts; /* each -H LIST */
     char *hostfile;       /* or NULL; "-": standard input */
@@ -39,6 +44,8 @@ struct dt_options {
     bool virtual_local_rank;
     char *wdir; /* or NULL: the launching directory */
     bool dry_run;
+    bool display_map;
+    bool report_bindings;
     bool check;
     bool json;
     char *report;     /* or NULL */
@@ -75,10 +82,12 @@ struct dt_options {
     bool verbose;
     bool help;
     bool version;
-    enum dt_shell completion; /* whose script to print */
-    char *config;             /* or NULL: the user's own configuration file */
-    struct dt_strs command;   /* the program and its arguments */
-    uint64_t from_file; /* bit i: option i's value is a configuration file's; options.c's own */
+    bool check_build;
+    enum dt_shell completion;       /* whose script to print */
+    char *config;                   /* or NULL: the user's own configuration file */
+    struct dt_strs command;         /* the program and its arguments */
+    struct dt_strs notes;           /* what to tell the user of options that have no effect */
+    bool from_file[DT_OPTIONS_MAX]; /* by option: is its value a file's? options.c's own */
 };
 
 void dt_options_init(struct dt_options *o); /* the defaults */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cmd/pernode.h"
 #include "launcher/base/inject.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
@@ -126,11 +127,36 @@ static int check_faults(const struct dt_options *o, const struct dt_plan *plan,
 
 /* Hosts for which nobody said how many slots or GPUs they have get as many slots as they are to run
  * ranks, so that each rank has a device of its own. */
-static void give_slots(struct dt_hostlist *hosts, int per_node)
+static void give_slots(struct dt_hostlist *hosts, int slots)
 {
     for (size_t i = 0; i < hosts->n; i++)
         if (!hosts->v[i].slots_given && !hosts->v[i].gpus_given)
-            hosts->v[i].slots = per_node;
+            hosts->v[i].slots = slots;
+}
+
+static int give_all_slots(const struct dt_options *o, struct dt_hostlist *hosts,
+                          struct dt_error *err)
+{
+    if (o->slots_per_host)
+        give_slots(hosts, o->slots_per_host);
+    if (o->per_node < 0)
+        return dt_pernode_slots(hosts, o->per_node, "", err);
+    if (o->per_node)
+        give_slots(hosts, o->per_node);
+    return 0;
+}
+
+static int take_first_hosts(struct dt_hostlist *hosts, int n, struct dt_error *err)
+{
+    if (n == 0)
+        return 0;
+    if ((size_t)n > hosts->n)
+        return dt_error_usage(err, "--nnodes %d: only %zu host%s given, see -H and --hostfile", n,
+                              hosts->n, hosts->n == 1 ? " is" : "s are");
+    for (size_t i = (size_t)n; i < hosts->n; i++)
+        hosts->v[i].slots = 0;
+    dt_hostlist_sweep(hosts);
+    return 0;
 }
 
 static int servers(const struct dt_options *o)
@@ -144,15 +170,15 @@ static int make_plan(const struct dt_options *o, struct dt_hostlist *hosts, stru
                      struct dt_error *err)
 {
     const struct dt_placement how = { .map_by = o->map_by,
-                                      .per_node = o->per_node,
+                                      .per_node = o->per_node > 0 ? o->per_node : 0,
                                       .no_oversubscribe = o->no_oversubscribe,
                                       .servers = servers(o) };
 
-    if (o->per_node)
-        give_slots(hosts, o->per_node);
+    if (take_first_hosts(hosts, o->nnodes, err) < 0 || give_all_slots(o, hosts, err) < 0)
+        return -1;
     if (dt_plan_make(plan, hosts, o->np, &how, err) == 0)
         return 0;
-    return o->per_node ? dt_error_prefix(err, "--npernode %d: ", o->per_node) : -1;
+    return o->per_node > 0 ? dt_error_prefix(err, "--npernode %d: ", o->per_node) : -1;
 }
 
 /* What was said of one host, in -H or the hostfile, wins. */
@@ -184,6 +210,8 @@ int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
     struct dt_localhost here;
     int rc;
 
+    for (uint32_t i = 0; i < options->notes.n; i++)
+        dt_say("%s", options->notes.v[i]);
     dt_localhost_init(&here, "/etc/hosts");
     rc = read_hosts(options, hosts, &here, err);
     dt_localhost_free(&here);

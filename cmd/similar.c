@@ -32,3 +32,13 @@ size_t dt_similar_distance(const char *a, size_t n, const char *b)
     }
     return row[m];
 }
+
+bool dt_similar_same(const char *name, const char *word, size_t n)
+{
+    if (strlen(name) != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (name[i] != (word[i] == '_' ? '-' : word[i]))
+            return false;
+    return true;
+}

@@ -3,6 +3,7 @@ dist_man_MANS += \
 	man/dtrun.1 \
 	man/dtrun.3 \
 	man/dtrun-hostfile.5 \
+	man/dtrun-migrate.7 \
 	man/dtrun-perf.1
 
 hostfileexamplesdir = $(docdir)/hostfile-examples

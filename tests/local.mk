@@ -16,6 +16,7 @@ AM_TESTS_ENVIRONMENT = \
 UNIT_TESTS = \
 	tests/unit/disturbed \
 	tests/unit/options \
+	tests/unit/foreign \
 	tests/unit/frame \
 	tests/unit/msg \
 	tests/unit/envrules \
@@ -257,7 +258,11 @@ tests_unit_frame_SOURCES = tests/unit/frame.c tests/unit/unit.h
 tests_unit_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
-tests_unit_options_SOURCES = tests/unit/options.c tests/unit/unit.h
+tests_unit_foreign_SOURCES = tests/unit/foreign.c tests/unit/optiontext.h tests/unit/unit.h
+tests_unit_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_foreign_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
+
+tests_unit_options_SOURCES = tests/unit/options.c tests/unit/optiontext.h tests/unit/unit.h
 tests_unit_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_options_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
 
@@ -379,6 +384,7 @@ CLI_TESTS = \
 	tests/cli/dryrun.bats \
 	tests/cli/check.bats \
 	tests/cli/manual.bats \
+	tests/cli/migrate.bats \
 	tests/cli/completion.bats \
 	tests/cli/checks.bats \
 	tests/cli/library.bats \

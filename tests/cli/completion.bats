@@ -55,6 +55,7 @@ offers() { # LINE WORD...
     offers 'dtrun --map-by ' node slot
     offers 'dtrun --transport l' libssh2 local
     offers 'dtrun -np 4 --stdin ' all none
+    offers 'dtrun --npernode ' auto cpu gpu
     offers 'dtrun --hostfile n' nodes notes
     offers 'dtrun --wdir ' .ssh sub
     offers 'dtrun --wdir sub/' sub/inner
@@ -105,12 +106,31 @@ offers() { # LINE WORD...
     zsh -n zscript
 }
 
+@test "fish: the script is right, and has every option and its values" {
+    dtrun --completion fish >fishscript
+    dtrun --help | sed -nE 's/^  (-.*)/\1/p' | sed -E 's/  .*//' | tr ',' '\n' |
+        sed -nE 's/^ *--?([a-zA-Z-]+).*/\1/p' | sort >want
+    grep -oE ' -[sl] [a-zA-Z-]+' fishscript | cut -d' ' -f3 | sort >got
+    diff want got
+    grep -q -- "-l map-by -r -f -a 'slot node' -d" fishscript
+    grep -q -- "-l hostfile -l machinefile -r -d" fishscript
+    command -v fish >/dev/null || skip "fish is not installed: its syntax was not checked"
+    fish --no-execute fishscript
+}
+
+@test "only dtrun's own options are offered, not those of other launchers" {
+    for shell in bash zsh fish; do
+        run ! grep -qE -- '(nproc-per-node|rdzv|allow-run-as-root|timestamp-output)' \
+            <(dtrun --completion "$shell")
+    done
+}
+
 @test "--completion needs no program, no configuration, and somebody who reads" {
     run dtrun --config gone --completion bash
     [ "$status" -eq 0 ]
     run bash -c "'$DTRUN_BUILD/cmd/dtrun' --completion zsh >/dev/full"
     [ "$status" -eq 125 ]
-    run dtrun --completion fish
+    run dtrun --completion csh
     [ "$status" -eq 2 ]
-    [ "$output" = "dtrun: --completion fish: bash or zsh was expected" ]
+    [ "$output" = "dtrun: --completion csh: bash, zsh or fish was expected" ]
 }

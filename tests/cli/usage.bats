@@ -69,6 +69,39 @@ mentions() {
     mentions "hosts are given with -H" -np 4 host1:2 true
 }
 
+@test "a blank instead of a comma in -H" {
+    printf '#!/bin/sh\n' >prog
+    chmod +x prog
+    refuses '"host2" is not found here, but "./prog" is: is there a blank instead of a comma in -H?'\
+' If not, write -- before the program' -H localhost:1 host2 ./prog
+    mentions '"u@host2.example" is not found here, but "true" is' -H host1 u@host2.example true
+    # What may well be the program is taken for it.
+    for words in "-- host2 ./prog" "host ./prog" "host2 ./none" "-np 1 host2 ./prog" "host2" \
+        "sh ./prog"; do
+        run dtrun -H localhost:1 --dry-run -H localhost:1 $words
+        [ "$status" -eq 0 ] || { echo "$words: $output"; return 1; }
+    done
+}
+
+@test "a Python file that cannot be executed by itself" {
+    printf 'print(1)\n' >train.py
+    refuses "train.py cannot be executed by itself: write python3 train.py" train.py
+    refuses "./train.py cannot be executed by itself: write python3 ./train.py" -np 2 ./train.py -x
+    chmod +x train.py
+    refuses "train.py cannot be executed by itself: write python3 train.py" train.py
+    printf '#!/usr/bin/env python3\nprint(1)\n' >train.py
+    refuses "train.py is not in PATH: write ./train.py, or python3 train.py" train.py
+    run dtrun --dry-run ./train.py
+    [ "$status" -eq 0 ]
+    PATH=$PWD:$PATH run dtrun --dry-run train.py
+    [ "$status" -eq 0 ]
+    # What is not here may be there.
+    for words in "elsewhere.py" "--wdir /tmp train.py" "python3 train.py"; do
+        run dtrun --dry-run $words
+        [ "$status" -eq 0 ] || { echo "$words: $output"; return 1; }
+    done
+}
+
 @test "blanks inside a quoted -H are fine" {
     run dtrun -H " localhost:1 , localhost:2 " --dry-run true
     [ "$status" -eq 0 ]

@@ -14,9 +14,9 @@ static void require_options(const struct dt_options *o)
     struct dt_inject fault;
 
     REQUIRE(o->np >= 0 && o->np <= DT_RANKS_MAX);
-    REQUIRE(o->per_node >= 0 && o->per_node <= DT_RANKS_MAX);
+    REQUIRE(o->per_node >= DT_PER_NODE_AUTO && o->per_node <= DT_RANKS_MAX);
     REQUIRE(o->map_by == DT_MAP_BY_SLOT || o->map_by == DT_MAP_BY_NODE);
-    REQUIRE(o->transport <= DT_TRANSPORT_SSH);
+    REQUIRE(o->transport <= DT_TRANSPORT_LOCAL);
     REQUIRE(o->heartbeat_s >= 1 && o->kill_grace_s >= 0 && o->timeout_s >= 0);
     REQUIRE(o->max_restarts >= -1 && o->stdin_rank < DT_RANKS_MAX);
     REQUIRE(!o->hostfile || *o->hostfile);

@@ -2,113 +2,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cmd/options.h"
 #include "cmd/similar.h"
-#include "launcher/base/strbuf.h"
+#include "tests/unit/optiontext.h"
 #include "tests/unit/unit.h"
-
-enum { WORDS_MAX = 32 };
-
-static int parse(struct dt_options *o, int argc, char **argv, struct dt_error *err)
-{
-    dt_options_init(o);
-    if (dt_options_words(o, argc, argv, err) < 0)
-        return -1;
-    return dt_options_ask_for_text(o) ? 0 : dt_options_check(o, err);
-}
-
-struct line { /* a command line; words are separated by blanks, _ stands for an empty word */
-    char *copy;
-    char *argv[WORDS_MAX];
-    int argc;
-};
-
-static void split(struct line *l, const char *text)
-{
-    char *rest = l->copy = strdup(text), *word;
-
-    l->argv[0] = "dtrun";
-    l->argc = 1;
-    while ((word = strsep(&rest, " ")))
-        if (*word)
-            l->argv[l->argc++] = strcmp(word, "_") == 0 ? "" : word;
-    l->argv[l->argc] = NULL;
-}
-
-static void add_list(struct dt_strbuf *b, const char *name, const struct dt_strs *list)
-{
-    for (uint32_t i = 0; i < list->n; i++)
-        dt_strbuf_printf(b, "%s%s=%s", b->len ? " " : "", name, list->v[i]);
-}
-
-static void add_number(struct dt_strbuf *b, const char *name, int value, int usual)
-{
-    if (value != usual)
-        dt_strbuf_printf(b, "%s%s=%d", b->len ? " " : "", name, value);
-}
-
-static void add_text(struct dt_strbuf *b, const char *name, const char *value)
-{
-    if (value)
-        dt_strbuf_printf(b, "%s%s=%s", b->len ? " " : "", name, value);
-}
-
-/* All that differs from the defaults, in the order of the structure. */
-static const char *describe(struct dt_strbuf *b, const struct dt_options *o)
-{
-    dt_strbuf_consume(b, b->len);
-    add_number(b, "np", o->np, 0);
-    add_number(b, "pernode", o->per_node, 0);
-    add_number(b, "mapby", o->map_by, DT_MAP_BY_SLOT);
-    add_list(b, "H", &o->hosts);
-    add_text(b, "hostfile", o->hostfile);
-    add_list(b, "env", &o->env);
-    add_number(b, "frameworks", (int)o->frameworks, 0);
-    add_number(b, "num_servers", o->num_servers, 0);
-    add_number(b, "gpubind", o->gpu_bind, DT_GPU_BIND_RANK);
-    add_number(b, "bind", o->bind_to, DT_BIND_NONE);
-    add_number(b, "virtual", o->virtual_local_rank, 0);
-    add_text(b, "wdir", o->wdir);
-    add_number(b, "dry", o->dry_run, 0);
-    add_number(b, "check", o->check, 0);
-    add_number(b, "json", o->json, 0);
-    add_text(b, "report", o->report);
-    add_number(b, "restarts", o->max_restarts, -1);
-    add_number(b, "hostloss", o->on_host_loss, DT_HOST_LOSS_MOVE);
-    add_text(b, "ckpt", o->checkpoint_dir);
-    add_number(b, "resume", o->resume, 0);
-    add_number(b, "fresh", o->fresh, 0);
-    add_list(b, "inject", &o->inject);
-    add_number(b, "tag", o->tag, 0);
-    add_number(b, "notag", o->no_tag, 0);
-    add_number(b, "stamp", o->timestamp, 0);
-    add_number(b, "merge", o->merge_stderr, 0);
-    add_text(b, "outdir", o->output_dir);
-    add_number(b, "tee", o->tee, 0);
-    add_number(b, "stdin", o->stdin_rank, 0);
-    add_number(b, "noover", o->no_oversubscribe, 0);
-    add_number(b, "transport", o->transport, DT_TRANSPORT_AUTO);
-    add_number(b, "acceptnew", o->ssh_accept_new, 0);
-    add_text(b, "sshuser", o->ssh_user);
-    add_number(b, "sshport", o->ssh_port, 0);
-    add_text(b, "sshid", o->ssh_identity);
-    add_number(b, "fanout", o->fanout, 64);
-    add_number(b, "starttimeout", o->start_timeout_s, 0);
-    add_number(b, "nopush", o->no_push, 0);
-    add_text(b, "iface", o->iface);
-    add_list(b, "push", &o->push);
-    add_number(b, "heartbeat", o->heartbeat_s, 10);
-    add_number(b, "grace", o->kill_grace_s, 5);
-    add_number(b, "timeout", o->timeout_s, 0);
-    add_number(b, "colltimeout", o->collective_timeout_s, -1);
-    add_number(b, "exitgrace", o->exit_grace_s, 0);
-    add_number(b, "verbose", o->verbose, 0);
-    add_number(b, "help", o->help, 0);
-    add_number(b, "version", o->version, 0);
-    add_number(b, "completion", o->completion, DT_SHELL_NONE);
-    add_list(b, "", &o->command);
-    return dt_strbuf_text(b);
-}
 
 static const struct {
     const char *line;
@@ -120,6 +16,12 @@ static const struct {
     { "-npernode 4 x", "pernode=4 =x" },
     { "-np 8 --ppr=4 x", "np=8 pernode=4 =x" },
     { "--np 4 x", "np=4 =x" },
+    { "--n 4 x", "np=4 =x" },
+    { "--num_proc 4 --dry_run x", "np=4 dry=1 =x" },
+    { "--npernode gpu x", "pernode=-1 =x" },
+    { "--ppr cpu x", "pernode=-2 =x" },
+    { "--npernode=auto x", "pernode=-3 =x" },
+    { "--slots-per-host 4 --nnodes 2 x", "slots=4 nnodes=2 =x" },
     { "--num-proc 4 x", "np=4 =x" },
     { "-num-proc=4 x", "np=4 =x" },
     { "-n=4 x", "np=4 =x" },
@@ -163,6 +65,9 @@ static const struct {
     { "--gpu-bind host x", "gpubind=1 =x" },
     { "--gpu-bind=none --virtual-local-rank x", "gpubind=2 virtual=1 =x" },
     { "--bind-to core x", "bind=1 =x" },
+    { "--bind-to numa --report-bindings x", "bind=3 bindings=1 =x" },
+    { "--bind-to l3 --display-map x", "bind=4 map=1 =x" },
+    { "--bind-to hwthread x", "bind=5 =x" },
     { "-bind-to=socket x", "bind=2 =x" },
     { "--env horovod x", "frameworks=1 =x" },
     { "--env mpi,tensorflow x", "frameworks=6 =x" },
@@ -211,6 +116,8 @@ static const struct {
     { "--help --bad", "help=1" },
     { "--version", "version=1" },
     { "-version", "version=1" },
+    { "--check-build", "build=1" },
+    { "--completion fish", "completion=3" },
     { "--completion bash", "completion=1" },
     { "-np 2 --completion=zsh -q", "np=2 completion=2" },
     { "-np 4 --help", "np=4 help=1" },
@@ -260,8 +167,10 @@ static const struct {
     { "--push= x", "--push : a value was expected" },
     { "--bad x", "--bad is no option; see dtrun --help" },
     { "--bad=3 x", "--bad is no option; see dtrun --help" },
-    { "-q x", "-q is no option" },
-    { "--n 4 x", "--n is no option" },
+    { "-z x", "-z is no option" },
+    { "---n 4 x", "---n is no option" },
+    { "--npernode 0 x", "--npernode 0: a number from 1 to 1000000 was expected" },
+    { "--npernode xpu x", "--npernode xpu: a number, gpu, cpu or auto was expected" },
     { "--x A=1 x", "--x is no option" },
     { "--H a x", "--H is no option" },
     { "---np 4 x", "---np is no option" },
@@ -271,14 +180,14 @@ static const struct {
     { "--no-oversubscibe x", "--no-oversubscibe is no option; did you mean --no-oversubscribe?" },
     { "--max-restart 1 x", "--max-restart is no option; did you mean --max-restarts?" },
     { "-npp 1 x", "-npp is no option; see dtrun --help" },
-    { "--completion fish", "--completion fish: bash or zsh was expected" },
+    { "--completion csh", "--completion csh: bash, zsh or fish was expected" },
     { "--map-by socket x", "--map-by socket: slot or node was expected" },
     { "--map-by slo x", "--map-by slo: slot or node was expected" },
-    { "--bynode x", "--bynode is no option; see dtrun --help" },
     { "--dry-run=yes x", "--dry-run takes no value" },
     { "--help=1", "--help takes no value" },
     { "--transport rsh x", "--transport rsh: auto, libssh2, ssh or local was expected" },
-    { "--bind-to hwthread x", "--bind-to hwthread: none, core or socket was expected" },
+    { "--bind-to board x",
+      "--bind-to board: none, core, socket, numa, l3 or hwthread was expected" },
     { "--gpu-bind all x", "--gpu-bind all: rank, host or none was expected" },
     { "--env torch x", "--env torch: horovod, tensorflow, mpi or mxnet was expected" },
     { "--env mpi, x", "--env mpi,: horovod, tensorflow, mpi or mxnet was expected" },

@@ -1,0 +1,339 @@
+#include "cmd/foreign.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+#include "cmd/similar.h"
+
+enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
+
+/* clang-format off */
+#define SAME(who, values, text, ...)                                                               \
+    { who, values, false, DT_FOREIGN_SAME, NULL, NULL, text, { __VA_ARGS__ } }
+#define CLASHES(who, values, text, ...)                                                            \
+    { who, values, false, DT_FOREIGN_CLASHES, NULL, NULL, text, { __VA_ARGS__ } }
+#define BECOMES(who, values, options, text, ...)                                                   \
+    { who, values, false, DT_FOREIGN_BECOMES, NULL, options, text, { __VA_ARGS__ } }
+#define NEEDLESS(who, values, text, ...)                                                           \
+    { who, values, false, DT_FOREIGN_NEEDLESS, NULL, NULL, text, { __VA_ARGS__ } }
+#define IGNORED(who, values, text, ...)                                                            \
+    { who, values, false, DT_FOREIGN_IGNORED, NULL, NULL, text, { __VA_ARGS__ } }
+#define REFUSED(who, values, text, ...)                                                            \
+    { who, values, false, DT_FOREIGN_REFUSED, NULL, NULL, text, { __VA_ARGS__ } }
+/* One value, that looks like match. */
+#define VALUE(who, match, options, text, name)                                                     \
+    { who, 1, false, DT_FOREIGN_BECOMES, match, options, text, { name } }
+#define VALUE_NEEDLESS(who, match, text, name)                                                     \
+    { who, 1, false, DT_FOREIGN_NEEDLESS, match, NULL, text, { name } }
+#define VALUE_IGNORED(who, match, text, name)                                                      \
+    { who, 1, false, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
+#define VALUE_REFUSED(who, match, text, name)                                                      \
+    { who, 1, false, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
+/* One value: a list, of which each item looks like match. */
+#define ITEM(who, match, options, text, name)                                                      \
+    { who, 1, true, DT_FOREIGN_BECOMES, match, options, text, { name } }
+#define ITEM_IGNORED(who, match, text, name)                                                       \
+    { who, 1, true, DT_FOREIGN_IGNORED, match, NULL, text, { name } }
+#define ITEM_REFUSED(who, match, text, name)                                                       \
+    { who, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
+
+static const char of_horovod[] = "it is a setting of Horovod's library; of libdtrun's, see "
+                                 "dtrun-perf --tune";
+static const char of_open_mpi[] = "it is about the daemons of Open MPI; dtrun starts its agents "
+                                  "over SSH";
+static const char of_mpi[] = "it is a setting of an MPI library, and dtrun runs without one";
+static const char of_debugger[] = "start the debugger as the program, as in dtrun -np 2 gdb "
+                                  "-batch -ex run -args ./train";
+static const char of_files[] = "the files are named otherwise, see --output-dir in dtrun(1)";
+static const char of_signals[] = "SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are always passed "
+                                 "on, and no other signal is";
+static const char of_size[] = "the number of ranks does not change during a job; a lost host's "
+                              "ranks move, see --on-host-loss";
+static const char of_binding[] = "--bind-to none, core, socket, numa, l3 or hwthread binds ranks";
+
+static const struct dt_foreign table[] = {
+    /* horovodrun */
+    SAME(H, 0, NULL, "help", "h"),
+    SAME(H, 0, NULL, "version"),
+    CLASHES(H, 0, "-v is --verbose here; --version prints the version", "v"),
+    SAME(H, 1, "the default is one rank per slot", "np", "num-proc"),
+    SAME(H, 0, NULL, "check-build"),
+    BECOMES(H, 0, "check-build", NULL, "cb"),
+    NEEDLESS(H, 0, "nothing is cached from one job to the next", "disable-cache"),
+    SAME(H, 1, "without it each step has a limit of its own, instead of 30 s for all",
+         "start-timeout"),
+    BECOMES(H, 1, "iface==%", "the last value counts; for several networks give a list",
+            "network-interfaces", "network-interface"),
+    BECOMES(H | M, 1, "output-dir=% tee", of_files, "output-filename"),
+    SAME(H, 0, NULL, "verbose"),
+    REFUSED(H, 1, "dtrun's configuration file has another format: --config FILE, see FILES in "
+                  "dtrun(1)", "config-file"),
+    SAME(H, 1, NULL, "ssh-port"),
+    BECOMES(H, 1, "ssh-port=%", NULL, "p"),
+    BECOMES(H, 1, "ssh-identity=%", NULL, "i", "ssh-identity-file"),
+    IGNORED(H, 1, of_horovod, "fusion-threshold-mb", "cycle-time-ms", "cache-capacity"),
+    IGNORED(H, 0, of_horovod, "hierarchical-allreduce", "no-hierarchical-allreduce",
+            "hierarchical-allgather", "no-hierarchical-allgather"),
+    IGNORED(H, 0, of_horovod, "autotune", "no-autotune"),
+    IGNORED(H, 1, of_horovod, "autotune-log-file", "autotune-warmup-samples",
+            "autotune-steps-per-sample", "autotune-bayes-opt-max-samples",
+            "autotune-gaussian-process-noise"),
+    REFUSED(H, 1, of_size, "min-np", "min-num-proc", "max-np", "max-num-proc"),
+    SAME(H, 1, NULL, "slots-per-host"),
+    IGNORED(H, 1, "the number of ranks does not change; --start-timeout limits a start",
+            "elastic-timeout"),
+    BECOMES(H, 1, "max-restarts=%", "every restart counts", "reset-limit"),
+    IGNORED(H, 2, "dtrun has its own rules for hosts that fail, see --on-host-loss",
+            "blacklist-cooldown-range"),
+    IGNORED(H, 1, "no timeline is written; --report FILE says what happened",
+            "timeline-filename"),
+    IGNORED(H, 0, "no timeline is written; --report FILE says what happened",
+            "timeline-mark-cycles", "no-timeline-mark-cycles"),
+    BECOMES(H, 0, "collective-timeout=0", "the warning stays", "no-stall-check"),
+    NEEDLESS(H, 0, "the check is always on, see --collective-timeout", "stall-check"),
+    IGNORED(H, 1, "the warning comes after half of --collective-timeout, and 60 s at the latest",
+            "stall-check-warning-time-seconds"),
+    BECOMES(H, 1, "collective-timeout=%", "the default is 600, instead of 0 for never",
+            "stall-check-shutdown-time-seconds"),
+    NEEDLESS(H, 0, "dtrun runs without MPI", "mpi-threads-disable", "no-mpi-threads-disable"),
+    REFUSED(H, 1, "dtrun runs no mpirun: give the options to dtrun itself", "mpi-args"),
+    IGNORED(H, 0, "between hosts libdtrun uses TCP only; -x NCCL_IB_DISABLE=1 holds NCCL to it",
+            "tcp"),
+    REFUSED(H, 1, of_binding, "binding-args"),
+    IGNORED(H, 1, of_horovod, "num-nccl-streams", "thread-affinity"),
+    IGNORED(H, 1, "--collective-timeout limits how long a call waits", "gloo-timeout-seconds"),
+    IGNORED(H, 1, "--verbose says what dtrun does", "log-level"),
+    IGNORED(H, 0, "--timestamp puts the time before every line of output", "log-with-timestamp",
+            "log-without-timestamp", "log-hide-timestamp", "no-log-hide-timestamp"),
+    BECOMES(H, 0, "timestamp", NULL, "prefix-timestamp", "prefix-output-with-timestamp"),
+    SAME(H, 1, "without slots a host has one", "H", "hosts"),
+    SAME(H | M, 1, NULL, "hostfile"),
+    REFUSED(H, 1, "hosts do not change during a job; for one list of them: SCRIPT | dtrun "
+                  "--hostfile - ...", "host-discovery-script"),
+    NEEDLESS(H, 0, "dtrun starts ranks itself, without a controller", "gloo", "mpi", "jsrun"),
+
+    /* torchrun */
+    SAME(T, 0, NULL, "help", "h"),
+    VALUE_REFUSED(T, "*:*", "the number of hosts does not change during a job: give one number",
+                  "nnodes"),
+    SAME(T, 1, "the first N of the hosts given are used", "nnodes"),
+    BECOMES(T, 1, "npernode=%", "without it dtrun starts one rank per slot", "nproc-per-node"),
+    NEEDLESS(T, 1, "ranks find each other without a rendezvous", "rdzv-backend", "rdzv-endpoint",
+             "rdzv-id", "rdzv-conf"),
+    NEEDLESS(T, 0, "without -H and --hostfile all ranks run on this machine", "standalone"),
+    SAME(T | M, 1, "without it a job that has committed a checkpoint is restarted as long as it "
+                   "makes progress", "max-restarts"),
+    NEEDLESS(T, 1, "the kernel reports deaths at once", "monitor-interval"),
+    NEEDLESS(T, 1, "ranks are processes that run the program", "start-method"),
+    IGNORED(T, 1, "--report FILE says what happened", "event-log-handler"),
+    IGNORED(T, 1, "all ranks have one role; ROLE_RANK is RANK", "role"),
+    REFUSED(T, 0, "give python3 -m MODULE as the program", "m", "module"),
+    NEEDLESS(T, 0, "the program is run as it is given", "no-python"),
+    REFUSED(T, 0, "give python3 SCRIPT as the program", "run-path"),
+    BECOMES(T, 1, "output-dir=% tee", of_files, "log-dir"),
+    VALUE_NEEDLESS(T, "0", "output is shown unless --output-dir writes it to files", "redirects"),
+    VALUE_NEEDLESS(T, "0", "output is shown unless --output-dir writes it to files", "r"),
+    REFUSED(T, 1, "--output-dir DIR writes all output to files", "redirects", "r"),
+    CLASHES(T, 1, "--tee takes no value here, and belongs to --output-dir", "tee"),
+    REFUSED(T, 1, "--output-dir DIR --tee writes all output to files and shows it", "t"),
+    IGNORED(T, 1, "--output-dir DIR gives each rank a file of its own", "local-ranks-filter"),
+    IGNORED(T, 1, "--output-dir DIR gives each rank a file of its own", "duplicate-stdout-filters",
+            "duplicate-stderr-filters"),
+    VALUE_NEEDLESS(T, "0", "dtrun is started once, for all hosts", "node-rank"),
+    REFUSED(T, 1, "dtrun is started once, for all hosts: name them with -H, in the order of their "
+                  "ranks", "node-rank"),
+    IGNORED(T, 1, "dtrun takes a free port of the first host; --iface, or addr= in a hostfile, "
+                  "decides the address", "master-addr", "master-port"),
+    IGNORED(T, 1, "--iface, or addr= in a hostfile, decides the address", "local-addr"),
+    IGNORED(T, 1, "--output-dir and --tee say where output goes", "logs-specs"),
+    VALUE(T, "node", "bind-to=numa", NULL, "numa-binding"),
+    VALUE(T, "socket", "bind-to=socket", NULL, "numa-binding"),
+    VALUE(T, "core-complex", "bind-to=l3", NULL, "numa-binding"),
+    VALUE(T, "exclusive", "bind-to=core", NULL, "numa-binding"),
+    REFUSED(T, 1, "node, socket, core-complex or exclusive was expected; see also --bind-to",
+            "numa-binding"),
+    IGNORED(T, 1, of_signals, "signals-to-handle"),
+    BECOMES(T, 1, "kill-grace=%", "the default is 5, instead of 30", "shutdown-timeout"),
+    SAME(T, 0, NULL, "virtual-local-rank"),
+
+    /* mpirun */
+    SAME(M, 0, "it takes no topic", "help", "h"),
+    SAME(M, 0, NULL, "version", "verbose", "v"),
+    BECOMES(M, 0, "version", NULL, "V"),
+    SAME(M, 1, NULL, "np", "n"),
+    BECOMES(M, 1, "np=%", NULL, "c"),
+    BECOMES(M, 1, "npernode=%", NULL, "N"),
+    SAME(M, 1, NULL, "npernode"),
+    BECOMES(M, 0, "npernode=1", NULL, "pernode"),
+    VALUE(M, "*:node", "npernode=%", NULL, "ppr"),
+    SAME(M, 1, "a number alone is one of ranks on each host", "ppr"),
+    REFUSED(M, 1, "--npernode N starts N ranks on each host; --bind-to socket deals them to its "
+                  "sockets", "npersocket"),
+    SAME(M, 1, "without slots a host has one", "H", "host"),
+    SAME(M, 1, NULL, "machinefile"),
+    BECOMES(M, 1, "hostfile=%", NULL, "default-hostfile"),
+    REFUSED(M, 0, "leave this machine out of -H and --hostfile", "nolocal"),
+    REFUSED(M, 1, "ranks follow the order of hosts and slots in --hostfile", "rankfile", "rf"),
+    IGNORED(M, 1, "--nnodes N uses the first N hosts", "max-vm-size"),
+    BECOMES(M, 0, "no-oversubscribe=no", "more ranks than slots are allowed, with a warning",
+            "oversubscribe"),
+    BECOMES(M, 0, "no-oversubscribe", NULL, "nooversubscribe"),
+    VALUE(M, "ppr:*:node", "npernode=%", NULL, "map-by"),
+    SAME(M, 1, "slot and node are the values known", "map-by"),
+    BECOMES(M, 1, "map-by=%", NULL, "mapby"),
+    BECOMES(M, 0, "map-by=node", NULL, "bynode"),
+    BECOMES(M, 0, "map-by=slot", NULL, "byslot"),
+    REFUSED(M, 0, "--map-by slot or node places ranks, and --bind-to core binds them", "bycore"),
+    REFUSED(M, 1, "ranks are numbered as they are placed: --map-by slot or node", "rank-by",
+            "rankby"),
+    VALUE(M, "l3cache", "bind-to=l3", NULL, "bind-to"),
+    VALUE(M, "package", "bind-to=socket", NULL, "bind-to"),
+    VALUE(M, "*:overload-allowed", "bind-to=%", NULL, "bind-to"),
+    VALUE(M, "*:if-supported", "bind-to=%", NULL, "bind-to"),
+    SAME(M, 1, "the default is none", "bind-to"),
+    BECOMES(M, 1, "bind-to=%", NULL, "bindto"),
+    BECOMES(M, 0, "bind-to=core", NULL, "bind-to-core"),
+    BECOMES(M, 0, "bind-to=socket", NULL, "bind-to-socket"),
+    REFUSED(M, 1, "--bind-to divides the CPUs that the host allows; taskset(1) limits these",
+            "cpu-list", "cpu-set"),
+    IGNORED(M, 1, "--bind-to core gives each rank an equal part of its host's cores",
+            "cpus-per-proc", "cpus-per-rank"),
+    IGNORED(M, 0, "-H and --hostfile say how many slots a host has; --bind-to hwthread binds to "
+                  "hardware threads", "use-hwthread-cpus"),
+    IGNORED(M, 1, "--bind-to takes the topology from the kernel", "cartofile", "cf"),
+    SAME(M, 0, "it is printed on standard error", "report-bindings", "display-map"),
+    BECOMES(M, 0, "display-map", NULL, "display-devel-map", "display-diffable-map"),
+    IGNORED(M, 0, "--dry-run prints hosts and ranks, and --check what each host has",
+            "display-allocation", "display-devel-allocation", "display-topo"),
+    ITEM(M, "map", "display-map", NULL, "display"),
+    ITEM(M, "map-devel", "display-map", NULL, "display"),
+    ITEM(M, "bind", "report-bindings", NULL, "display"),
+    ITEM_IGNORED(M, NULL, "--dry-run prints hosts and ranks, and --check what each host has",
+                 "display"),
+    BECOMES(M, 0, "dry-run", NULL, "do-not-launch"),
+
+    BECOMES(M, 0, "tag", NULL, "tag-output"),
+    BECOMES(M, 0, "timestamp", NULL, "timestamp-output"),
+    BECOMES(M, 0, "merge-stderr", NULL, "merge-stderr-to-stdout"),
+    BECOMES(M, 1, "output-dir=% tee", of_files, "output-directory"),
+    ITEM(M, "tag", "tag", NULL, "output"),
+    ITEM(M, "timestamp", "timestamp", NULL, "output"),
+    ITEM(M, "merge-stderr-to-stdout", "merge-stderr", NULL, "output"),
+    ITEM(M, "dir=*:nocopy", "output-dir=%", of_files, "output"),
+    ITEM(M, "file=*:nocopy", "output-dir=%", of_files, "output"),
+    ITEM(M, "dir=*", "output-dir=% tee", of_files, "output"),
+    ITEM(M, "file=*", "output-dir=% tee", of_files, "output"),
+    ITEM_REFUSED(M, NULL, "see --tag, --timestamp, --merge-stderr and --output-dir", "output"),
+    IGNORED(M, 1, "dtrun relays output by lines, and sets PYTHONUNBUFFERED", "stream-buffering"),
+    REFUSED(M, 0, "--report FILE writes JSON", "xml"),
+    REFUSED(M, 1, "--report FILE writes JSON", "xml-file"),
+    REFUSED(M, 1, "--output-dir DIR keeps the output of ranks apart", "xterm"),
+    NEEDLESS(M, 0, "dtrun is silent while all is well", "quiet", "q"),
+    BECOMES(M, 0, "verbose", NULL, "debug-devel", "d", "debug-daemons", "debug-daemons-file",
+            "show-progress"),
+    NEEDLESS(M, 0, "each failure is named once", "no-aggregate-help"),
+    CLASHES(M, 0, "-p PORT is --ssh-port, as in horovodrun", "p"),
+    REFUSED(M, 0, "--report FILE and --json write JSON", "parsable", "parseable"),
+    SAME(M, 1, "the value is a rank, all or none", "stdin"),
+
+    SAME(M, 1, "most of the environment travels without it, see ENVIRONMENT in dtrun(1)", "x"),
+    BECOMES(M, 1, "x=%", NULL, "set-env"),
+    BECOMES(M, 1, "unset=%", NULL, "unset-env"),
+    REFUSED(M, 2, "-x NAME=VALUE sets a variable as a whole", "prepend-env", "append-env"),
+    NEEDLESS(M, 0, "most of the environment travels anyway, see ENVIRONMENT in dtrun(1)",
+             "fwd-environment"),
+    SAME(M, 1, NULL, "wdir"),
+    BECOMES(M, 1, "wdir=%", NULL, "wd"),
+    REFUSED(M, 0, "--wdir DIR names the directory of the ranks", "set-cwd-to-session-dir"),
+    BECOMES(M, 1, "x=PATH=%", "the ranks see it, too", "path"),
+    { M, 1, true, DT_FOREIGN_BECOMES, NULL, "push=%",
+      "they go to a directory of the job's own, see --push in dtrun(1)", { "preload-files" } },
+    REFUSED(M, 0, "--push PROGRAM sends the program", "preload-binary", "s"),
+    NEEDLESS(M, 1, "the agent is sent to hosts where it is missing", "prefix", "app-pmix-prefix"),
+    NEEDLESS(M, 0, "the agent is sent to hosts where it is missing", "noprefix", "no-app-prefix"),
+    NEEDLESS(M, 1, "no directory is made for a session", "tmpdir"),
+    REFUSED(M, 1, "a job has one program, given after the options", "app", "file"),
+    REFUSED(M, 0, "argv is the same for all ranks; RANK in the environment tells them apart",
+            "index-argv-by-rank"),
+
+    SAME(M, 1, "the exit code is 124", "timeout"),
+    BECOMES(M, 1, "start-timeout=%", NULL, "spawn-timeout"),
+    IGNORED(M, 0, "where ranks hang, --collective-timeout names them and their last calls",
+            "report-state-on-timeout", "get-stack-traces"),
+    BECOMES(M, 0, "max-restarts=0", NULL, "disable-recovery"),
+    IGNORED(M, 0, "a job that has committed a checkpoint is restarted anyway, and any other with "
+                  "--max-restarts N", "enable-recovery"),
+    REFUSED(M, 0, "a job ends when its ranks have ended; --max-restarts N restarts ranks that "
+                  "fail", "continuous"),
+    IGNORED(M, 1, of_signals, "forward-signals"),
+    REFUSED(M, 1, "see --max-restarts, --timeout, --dry-run and --report", "runtime-options",
+            "rtos"),
+    NEEDLESS(M, 0, "a job has no child jobs", "report-child-jobs-separately"),
+    REFUSED(M, 1, "--report FILE says what happened", "report-events", "report-pid", "report-uri"),
+    REFUSED(M, 0, "--report FILE says what happened", "output-proctable"),
+    REFUSED(M, 0, of_debugger, "debug", "tv", "stop-on-exec", "stop-in-init", "stop-in-app"),
+    REFUSED(M, 1, of_debugger, "debugger"),
+
+    IGNORED(M, 2, "dtrun has no MCA parameters; --iface chooses networks", "mca", "gmca", "omca",
+            "gomca", "prtemca", "pmixmca"),
+    IGNORED(M, 1, "dtrun has no MCA parameters; ~/.config/dtrun/config holds options", "am", "amca",
+            "tune"),
+    NEEDLESS(M, 0, "root may start jobs", "allow-run-as-root"),
+    NEEDLESS(M, 0, of_open_mpi, "do-not-resolve", "enable-instant-on-support", "fwd-mpirun-port",
+             "leave-session-attached", "novm", "use-regexp"),
+    NEEDLESS(M, 0, "hosts may differ", "hetero-nodes", "uniform-nodes"),
+    IGNORED(M, 1, of_open_mpi, "launch-agent"),
+    NEEDLESS(M, 1, "ranks are processes of any kind", "personality", "pset"),
+    REFUSED(M, 0, of_open_mpi, "dvm", "terminate"),
+    REFUSED(M, 1, of_open_mpi, "hnp", "ompi-server"),
+    IGNORED(M, 1, of_mpi, "with-ft", "initial-errhandler", "memory-alloc-kinds", "gpu-support"),
+    IGNORED(M, 0, of_mpi, "display-comm", "display-comm-finalize"),
+    REFUSED(M, 0, "-np says how many ranks there are", "soft"),
+    REFUSED(M, 1, "-H and --hostfile say which hosts are used", "arch"),
+};
+/* clang-format on */
+
+const struct dt_foreign *dt_foreign_row(size_t i)
+{
+    return i < sizeof table / sizeof *table ? &table[i] : NULL;
+}
+
+static bool has_name(const struct dt_foreign *row, const char *name, size_t n)
+{
+    for (size_t k = 0; k < DT_FOREIGN_NAMES && row->names[k]; k++)
+        if (dt_similar_same(row->names[k], name, n))
+            return true;
+    return false;
+}
+
+/* Sets the part of value between what stands before the first star and after the last one. */
+static bool matches(const char *pattern, const char *value, const char **part, size_t *length)
+{
+    const char *last = strrchr(pattern, '*');
+    size_t before = strcspn(pattern, "*"), after = last ? strlen(last + 1) : 0;
+
+    if (fnmatch(pattern, value, 0) != 0)
+        return false;
+    *part = value + before;
+    *length = strlen(value) - before - after;
+    return true;
+}
+
+static bool stands_aside(const struct dt_foreign *row)
+{
+    return row->kind == DT_FOREIGN_SAME || row->kind == DT_FOREIGN_CLASHES;
+}
+
+const struct dt_foreign *dt_foreign_find(const char *name, size_t n, const char *value,
+                                         const char **part, size_t *length)
+{
+    for (const struct dt_foreign *row = table; row < table + sizeof table / sizeof *table; row++) {
+        if (stands_aside(row) || !has_name(row, name, n))
+            continue;
+        *part = value ? value : "";
+        *length = strlen(*part);
+        if (!value || !row->match || matches(row->match, value, part, length))
+            return row;
+    }
+    return NULL;
+}

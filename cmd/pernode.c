@@ -1,0 +1,83 @@
+#include "cmd/pernode.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "launcher/base/mem.h"
+#include "launcher/place/gpu.h"
+
+/* A directory for each GPU that the kernel's driver has. */
+static int count_gpus(const char *root)
+{
+    char *path = dt_xasprintf("%s/proc/driver/nvidia/gpus", root);
+    DIR *dir = opendir(path);
+    int n = 0;
+
+    free(path);
+    if (!dir)
+        return 0;
+    for (const struct dirent *e; (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+/* Those that CUDA programs may use. */
+static int usable_gpus(const char *root)
+{
+    const struct dt_gpu_source source = { .mask = getenv("CUDA_VISIBLE_DEVICES"),
+                                          .slots = DT_SLOTS_MAX };
+    struct dt_strs list = { 0 };
+    int n;
+
+    if (!source.mask)
+        return count_gpus(root);
+    dt_gpu_list(&list, &source);
+    n = (int)list.n;
+    dt_strs_free(&list);
+    return n;
+}
+
+static int usable_cpus(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static const char *word_of(int per_node)
+{
+    return per_node == DT_PER_NODE_GPU ? "gpu" : per_node == DT_PER_NODE_CPU ? "cpu" : "auto";
+}
+
+static int count_here(int per_node, const char *root, struct dt_error *err)
+{
+    int gpus = per_node == DT_PER_NODE_CPU ? 0 : usable_gpus(root);
+
+    if (per_node == DT_PER_NODE_GPU && gpus == 0)
+        return dt_error_usage(err, "--npernode gpu: this machine has no NVIDIA GPU");
+    return gpus ? gpus : usable_cpus();
+}
+
+int dt_pernode_slots(struct dt_hostlist *hosts, int per_node, const char *root,
+                     struct dt_error *err)
+{
+    for (size_t i = 0; i < hosts->n; i++) {
+        struct dt_host *h = &hosts->v[i];
+
+        if (h->slots_given || h->gpus_given)
+            continue;
+        if (!h->local)
+            return dt_error_usage(err,
+                                  "--npernode %s: what %.200s has is not known before it is asked: "
+                                  "write %.200s:N, or slots= or gpus= in a hostfile",
+                                  word_of(per_node), h->name, h->name);
+        h->slots = count_here(per_node, root, err);
+        if (h->slots < 0)
+            return -1;
+    }
+    return 0;
+}

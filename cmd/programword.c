@@ -1,0 +1,60 @@
+#include "cmd/programword.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/base/program.h"
+
+static int find(const char *name)
+{
+    char path[PATH_MAX];
+
+    return dt_program_find(path, sizeof path, name, getenv("PATH"));
+}
+
+static bool begins_with_interpreter(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char mark[2] = "";
+    ssize_t n = fd < 0 ? -1 : read(fd, mark, sizeof mark);
+
+    if (fd >= 0)
+        close(fd);
+    return n == sizeof mark && memcmp(mark, "#!", sizeof mark) == 0;
+}
+
+static bool is_python_file(const char *path)
+{
+    size_t n = strlen(path);
+    struct stat st;
+
+    return n > 3 && strcmp(path + n - 3, ".py") == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int dt_programword_check(const char *name, const char *wdir, struct dt_error *err)
+{
+    bool has_slash = strchr(name, '/');
+
+    if ((wdir && *name != '/') || !is_python_file(name) || (!has_slash && find(name) == 0))
+        return 0;
+    if (access(name, X_OK) < 0 || !begins_with_interpreter(name))
+        return dt_error_usage(err, "%.200s cannot be executed by itself: write python3 %.200s",
+                              name, name);
+    if (has_slash)
+        return 0;
+    return dt_error_usage(err, "%.200s is not in PATH: write ./%.200s, or python3 %.200s", name,
+                          name, name);
+}
+
+bool dt_programword_is_host(const char *word, const char *next)
+{
+    static const char host[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@";
+
+    return next && !word[strspn(word, host)] && strpbrk(word, "0123456789.@") &&
+           find(word) == ENOENT && find(next) == 0;
+}

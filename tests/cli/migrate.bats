@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# Command lines of horovodrun, torchrun and mpirun. What dtrun-migrate(7) says of each option is tested in
+# tests/unit/foreign.c.
+bats_require_minimum_version 1.5.0
+load common
+
+# The options in a section of dtrun-migrate(7), without dashes.
+page_options() { # SECTION
+    awk -v title=".Sh $1" '/^\.Sh / { on = $0 == title } on' "$DTRUN_SOURCE/man/dtrun-migrate.7" |
+        sed -nE 's/^\.It (Fl Fl|Fl) ([a-zA-Z-]+).*/\2/p' | sort -u
+}
+
+# dtrun's plan for this command line, "rank host" in each line.
+plan() {
+    dtrun "$@" --dry-run ./train
+    code_is 0
+    tail -n +2 "$OUT" | awk '{ print $1 " " $2 }' | paste -sd, -
+}
+
+@test "every option of the mpirun that is installed here is in dtrun-migrate(7)" {
+    command -v mpirun >/dev/null || skip "mpirun is not installed"
+    mpirun --allow-run-as-root --help all >help 2>&1 || true
+    grep -q '^mpirun (Open MPI) 4' help || skip "this mpirun is not Open MPI 4"
+    # "-c|-np|--np <arg0>  text": options begin the line, before two blanks.
+    grep -E '^ *-' help | sed -E 's/^ *//; s/(<arg| {2}).*//' | tr '|' '\n' |
+        sed -nE 's/^ *--?([a-zA-Z-]+) *$/\1/p' | sort -u >program
+    [ "$(wc -l <program)" -gt 100 ]
+    page_options MPIRUN >page
+    [ -z "$(comm -23 program page)" ] || { comm -23 program page; return 1; }
+}
+
+@test "torchrun's command line with -H starts as many ranks on each host" {
+    [ "$(plan --nproc-per-node 2 -H host1,host2)" = "0 host1,1 host1,2 host2,3 host2" ]
+    [ "$(plan --nnodes=2 --nproc_per_node=1 --rdzv-backend c10d --rdzv-endpoint host1:29400 \
+        -H host1,host2,host3)" = "0 host1,1 host2" ]
+    [ "$(plan --standalone --nproc-per-node 2)" = "0 localhost,1 localhost" ]
+    err_is_empty
+}
+
+@test "horovodrun's and mpirun's command lines are planned as there" {
+    [ "$(plan -np 3 -H host1:2,host2:1 -p 2222 -i key --disable-cache --gloo)" = \
+        "0 host1,1 host1,2 host2" ]
+    [ "$(plan -n 3 -bynode --oversubscribe -host host1:2,host2 --allow-run-as-root)" = \
+        "0 host1,1 host2,2 host1" ]
+    [ "$(plan -N 1 --map-by slot -H host1:4,host2:4 -q)" = "0 host1,1 host2" ]
+    [ "$(plan --slots-per-host 2 -H host1,host2:1)" = "0 host1,1 host1,2 host2" ]
+    err_is_empty
+}
+
+@test "an option without effect is named once, and the job runs" {
+    dtrun -np 1 --mca btl tcp,self --master-port 29500 sh -c 'echo "ran with $#"' sh --mca a b
+    code_is 0
+    out_is 'ran with 3
+'
+    err_lines 2
+    err_has "dtrun: --mca btl has no effect: dtrun has no MCA parameters; --iface chooses networks"
+    err_has "dtrun: --master-port 29500 has no effect: "
+}
+
+@test "an option that cannot be had is refused in one line that says what to do" {
+    dtrun --xml -np 1 true
+    code_is 2
+    err_lines 1
+    err_has "dtrun: --xml: --report FILE writes JSON"
+}
+
+@test "--nproc-per-node gpu, cpu and auto: what is given counts, then what this machine has" {
+    [ "$(plan --nproc-per-node gpu -H host1:2,host2:1)" = "0 host1,1 host1,2 host2" ]
+    CUDA_VISIBLE_DEVICES=0,3 dtrun --nproc-per-node gpu --dry-run ./train
+    [ "$(tail -n +2 "$OUT" | wc -l)" -eq 2 ]
+    CUDA_VISIBLE_DEVICES=0,3,5 dtrun --nproc-per-node auto --dry-run ./train
+    [ "$(tail -n +2 "$OUT" | wc -l)" -eq 3 ]
+    CUDA_VISIBLE_DEVICES='' dtrun --nproc-per-node auto --dry-run ./train
+    [ "$(tail -n +2 "$OUT" | wc -l)" -eq "$(nproc)" ]
+    dtrun --nproc_per_node=cpu --dry-run ./train
+    [ "$(tail -n +2 "$OUT" | wc -l)" -eq "$(nproc)" ]
+    CUDA_VISIBLE_DEVICES='' dtrun --nproc-per-node gpu --dry-run ./train
+    code_is 2
+    err_has "--npernode gpu: this machine has no NVIDIA GPU"
+    dtrun --nproc-per-node auto -H host1 --dry-run ./train
+    code_is 2
+    err_has "what host1 has is not known before it is asked: write host1:N"
+}
+
+@test "--nnodes wants no more hosts than there are" {
+    dtrun --nnodes 3 -H host1,host2 --dry-run ./train
+    code_is 2
+    err_has "--nnodes 3: only 2 hosts are given"
+}
+
+@test "ROLE_RANK and ROLE_WORLD_SIZE are set as torchrun sets them" {
+    dtrun --nproc-per-node 2 --no-tag sh -c 'echo "$RANK $ROLE_RANK $WORLD_SIZE $ROLE_WORLD_SIZE"'
+    code_is 0
+    [ "$(sort "$OUT")" = "0 0 2 2
+1 1 2 2" ]
+    dtrun -x ROLE_RANK=3 true
+    code_is 2
+    clean
+}
+
+@test "--display-map prints the plan and runs the job" {
+    dtrun --display-map -np 2 --no-tag echo ran
+    code_is 0
+    out_is 'ran
+ran
+'
+    dtrun -np 2 --dry-run true
+    dtrun -np 2 --display-map true 2>/dev/null
+    grep -q '^rank  host' "$ERR"
+    [ "$(grep -c localhost "$ERR")" -eq 2 ]
+}
+
+@test "--report-bindings: each rank says which CPUs it may use" {
+    dtrun -np 2 --bind-to hwthread --report-bindings --no-tag \
+        grep Cpus_allowed_list /proc/self/status
+    code_is 0
+    [ "$(grep -c '^dtrun: rank [01] on localhost may use CPUs ' "$ERR")" -eq 2 ]
+    # What a rank says is what its program has.
+    [ "$(cut -f2 "$OUT" | sort)" = "$(sed -E 's/.*CPUs //' "$ERR" | sort)" ]
+    dtrun -np 1 --bind-to numa --report-bindings true
+    err_has "rank 0 on localhost may use CPUs "
+    dtrun -np 1 --bind-to l3 true
+    code_is 0
+    err_is_empty
+    clean
+}
+
+@test "--output-filename writes a file for each rank and shows the output" {
+    dtrun -np 1 --output-filename logs echo hello
+    code_is 0
+    out_is 'hello
+'
+    [ "$(cat logs/rank.00000.out)" = hello ]
+}
+
+@test "--check-build names every library, with a version or no" {
+    dtrun --check-build
+    code_is 0
+    for library in libssh2 libuv cJSON libsodium NCCL CUDA PMIx; do
+        grep -qE "^  $library +([0-9][0-9.]*|no) " "$OUT" || { echo "$library"; show; return 1; }
+    done
+    dtrun -cb
+    code_is 0
+}
