@@ -156,6 +156,7 @@ static void print_zsh_value(const char *value)
         { "NAME[=VALUE]", "_parameters -g \"*export*\"" },
         { "USER", "_users" },
         { "RANK", "(all none)" },
+        { "COUNT", "(gpu cpu auto)" },
         { "FAULT", "(kill\\:rank= stop\\:rank= exit\\:rank= host\\:node= host\\:rank=)" },
     };
 

@@ -37,11 +37,10 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
 #define ITEM_REFUSED(who, match, text, name)                                                       \
     { who, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
 
-static const char of_horovod[] = "it is a setting of Horovod's library; of libdtrun's, see "
-                                 "dtrun-perf --tune";
+static const char of_horovod[] = "it sets up Horovod's library; dtrun-perf --tune sets up libdtrun";
 static const char of_open_mpi[] = "it is about the daemons of Open MPI; dtrun starts its agents "
                                   "over SSH";
-static const char of_mpi[] = "it is a setting of an MPI library, and dtrun runs without one";
+static const char of_mpi[] = "it sets up an MPI library, and dtrun runs without one";
 static const char of_debugger[] = "start the debugger as the program, as in dtrun -np 2 gdb "
                                   "-batch -ex run -args ./train";
 static const char of_files[] = "the files are named otherwise, see --output-dir in dtrun(1)";
@@ -64,6 +63,7 @@ static const struct dt_foreign table[] = {
          "start-timeout"),
     BECOMES(H, 1, "iface==%", "the last value counts; for several networks give a list",
             "network-interfaces", "network-interface"),
+    VALUE(M, "*:nocopy", "output-dir=%", of_files, "output-filename"),
     BECOMES(H | M, 1, "output-dir=% tee", of_files, "output-filename"),
     SAME(H, 0, NULL, "verbose"),
     REFUSED(H, 1, "dtrun's configuration file has another format: --config FILE, see FILES in "
@@ -73,7 +73,8 @@ static const struct dt_foreign table[] = {
     BECOMES(H, 1, "ssh-identity=%", NULL, "i", "ssh-identity-file"),
     IGNORED(H, 1, of_horovod, "fusion-threshold-mb", "cycle-time-ms", "cache-capacity"),
     IGNORED(H, 0, of_horovod, "hierarchical-allreduce", "no-hierarchical-allreduce",
-            "hierarchical-allgather", "no-hierarchical-allgather"),
+            "hierarchical-allgather", "no-hierarchical-allgather", "torus-allreduce",
+            "no-torus-allreduce"),
     IGNORED(H, 0, of_horovod, "autotune", "no-autotune"),
     IGNORED(H, 1, of_horovod, "autotune-log-file", "autotune-warmup-samples",
             "autotune-steps-per-sample", "autotune-bayes-opt-max-samples",
@@ -114,6 +115,7 @@ static const struct dt_foreign table[] = {
 
     /* torchrun */
     SAME(T, 0, NULL, "help", "h"),
+    VALUE(T, "1:1", "nnodes=1", NULL, "nnodes"),
     VALUE_REFUSED(T, "*:*", "the number of hosts does not change during a job: give one number",
                   "nnodes"),
     SAME(T, 1, "the first N of the hosts given are used", "nnodes"),
@@ -204,7 +206,9 @@ static const struct dt_foreign table[] = {
     SAME(M, 0, "it is printed on standard error", "report-bindings", "display-map"),
     BECOMES(M, 0, "display-map", NULL, "display-devel-map", "display-diffable-map"),
     IGNORED(M, 0, "--dry-run prints hosts and ranks, and --check what each host has",
-            "display-allocation", "display-devel-allocation", "display-topo"),
+            "display-allocation", "display-devel-allocation"),
+    IGNORED(M, 0, "--check prints what each host has; a value is not taken, as in Open MPI 4",
+            "display-topo"),
     ITEM(M, "map", "display-map", NULL, "display"),
     ITEM(M, "map-devel", "display-map", NULL, "display"),
     ITEM(M, "bind", "report-bindings", NULL, "display"),

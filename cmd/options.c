@@ -650,6 +650,11 @@ static int check_program(const struct dt_options *o, char *const *words, bool af
         return dt_error_usage(err, "\"%.200s\" looks like a host, not like a program: %s", words[0],
                               o->hosts.n ? "is there a blank beside a comma in -H?"
                                          : "hosts are given with -H");
+    if (!words[0][strspn(words[0], "0123456789")])
+        return dt_error_usage(err,
+                              "\"%.200s\" is a number, not a program: is -np missing, or does the "
+                              "option before it take no value? If not, write -- before the program",
+                              words[0]);
     if (after_hosts && dt_programword_is_host(words[0], words[1]))
         return dt_error_usage(err,
                               "\"%.200s\" is not found here, but \"%.200s\" is: is there a blank "

@@ -82,6 +82,14 @@ plan() {
     err_has "what host1 has is not known before it is asked: write host1:N"
 }
 
+@test "torchrun's command line runs two ranks on each of two hosts" {
+    dtrun --nproc-per-node 2 -H host1,host2 --transport local --no-tag \
+        sh -c 'echo "$RANK $GROUP_RANK $LOCAL_RANK $LOCAL_WORLD_SIZE"'
+    code_is 0
+    [ "$(sort "$OUT" | paste -sd,)" = "0 0 0 2,1 0 1 2,2 1 0 2,3 1 1 2" ] || { show; return 1; }
+    clean
+}
+
 @test "--nnodes wants no more hosts than there are" {
     dtrun --nnodes 3 -H host1,host2 --dry-run ./train
     code_is 2

@@ -105,6 +105,8 @@ static const struct {
     { "x _", "=x =" },
     { "./host:2", "=./host:2" },
     { "-- host:2", "=host:2" },
+    { "-- 4 x", "=4 =x" },
+    { "4x", "=4x" },
     { "a:b", "=a:b" },
     { "C:x2", "=C:x2" },
     { "x : y", "=x =: =y" },
@@ -235,6 +237,8 @@ static const struct {
     { "-H a:2, u@n[1-2]:2 ./train", "\"u@n[1-2]:2\" looks like a host" },
     { "-np 4 host2:2 ./train",
       "\"host2:2\" looks like a host, not like a program: hosts are given with -H" },
+    { "4 x", "\"4\" is a number, not a program: is -np missing" },
+    { "--output-dir d --tee 3 x", "\"3\" is a number, not a program: is -np missing, or does the" },
     { "-np 1 a : -np 2 b", "several programs in one job (\" : \") are not supported" },
     { "a x : --hosts h b", "several programs in one job" },
 };
