@@ -637,7 +637,26 @@ static bool looks_like_mpmd(char *const *words)
     return false;
 }
 
-static int check_program(const struct dt_options *o, char *const *words, bool after_dashes,
+/* A host that a blank has cut off from -H: certain where the next word is a program. */
+static int check_cut_off(struct dt_options *o, const char *word, const char *next,
+                         struct dt_error *err)
+{
+    static const char question[] = "is there a blank instead of a comma in -H? If not, write -- "
+                                   "before the program";
+    char *text;
+
+    if (!next || *next == '-' || !dt_programword_may_be_host(word))
+        return 0;
+    if (dt_programword_is_here(next))
+        return dt_error_usage(err, "\"%.200s\" is not found here, but \"%.200s\" is: %s", word,
+                              next, question);
+    text = dt_xasprintf("\"%.200s\" is not found here: %s", word, question);
+    dt_xstrs_add(&o->notes, text);
+    free(text);
+    return 0;
+}
+
+static int check_program(struct dt_options *o, char *const *words, bool after_dashes,
                          bool after_hosts, struct dt_error *err)
 {
     if (!words[0])
@@ -655,11 +674,8 @@ static int check_program(const struct dt_options *o, char *const *words, bool af
                               "\"%.200s\" is a number, not a program: is -np missing, or does the "
                               "option before it take no value? If not, write -- before the program",
                               words[0]);
-    if (after_hosts && dt_programword_is_host(words[0], words[1]))
-        return dt_error_usage(err,
-                              "\"%.200s\" is not found here, but \"%.200s\" is: is there a blank "
-                              "instead of a comma in -H? If not, write -- before the program",
-                              words[0], words[1]);
+    if (after_hosts && check_cut_off(o, words[0], words[1], err) < 0)
+        return -1;
     if (looks_like_mpmd(words))
         return dt_error_usage(err, "several programs in one job (\" : \") are not supported; "
                                    "if \":\" is an argument, write -- before the program");

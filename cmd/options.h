@@ -86,7 +86,7 @@ struct dt_options {
     enum dt_shell completion;       /* whose script to print */
     char *config;                   /* or NULL: the user's own configuration file */
     struct dt_strs command;         /* the program and its arguments */
-    struct dt_strs notes;           /* what to tell the user of options that have no effect */
+    struct dt_strs notes;           /* what to tell the user before the job starts */
     bool from_file[DT_OPTIONS_MAX]; /* by option: is its value a file's? options.c's own */
 };
 

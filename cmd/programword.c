@@ -40,7 +40,8 @@ int dt_programword_check(const char *name, const char *wdir, struct dt_error *er
 {
     bool has_slash = strchr(name, '/');
 
-    if ((wdir && *name != '/') || !is_python_file(name) || (!has_slash && find(name) == 0))
+    if ((wdir && *name != '/') || !is_python_file(name) ||
+        (!has_slash && dt_programword_is_here(name)))
         return 0;
     if (access(name, X_OK) < 0 || !begins_with_interpreter(name))
         return dt_error_usage(err, "%.200s cannot be executed by itself: write python3 %.200s",
@@ -51,10 +52,14 @@ int dt_programword_check(const char *name, const char *wdir, struct dt_error *er
                           name, name);
 }
 
-bool dt_programword_is_host(const char *word, const char *next)
+bool dt_programword_is_here(const char *name)
+{
+    return find(name) == 0;
+}
+
+bool dt_programword_may_be_host(const char *word)
 {
     static const char host[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-@";
 
-    return next && !word[strspn(word, host)] && strpbrk(word, "0123456789.@") &&
-           find(word) == ENOENT && find(next) == 0;
+    return !word[strspn(word, host)] && strpbrk(word, "0123456789.@") && find(word) == ENOENT;
 }

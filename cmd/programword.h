@@ -10,8 +10,8 @@
  */
 int dt_programword_check(const char *name, const char *wdir, struct dt_error *err);
 
-/* Whether word, directly after -H, was probably meant to be a host: it is written like one and no
- * program here, while next (NULL: none) is. */
-bool dt_programword_is_host(const char *word, const char *next);
+/* Whether word is written like a host and names no program here. */
+bool dt_programword_may_be_host(const char *word);
+bool dt_programword_is_here(const char *name);
 
 #endif

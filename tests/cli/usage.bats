@@ -76,11 +76,16 @@ mentions() {
 ' If not, write -- before the program' -H localhost:1 host2 ./prog
     mentions '"u@host2.example" is not found here, but "true" is' -H host1 u@host2.example true
     # What may well be the program is taken for it.
-    for words in "-- host2 ./prog" "host ./prog" "host2 ./none" "-np 1 host2 ./prog" "host2" \
-        "sh ./prog"; do
-        run dtrun -H localhost:1 --dry-run -H localhost:1 $words
-        [ "$status" -eq 0 ] || { echo "$words: $output"; return 1; }
+    for words in "-- host2 ./prog" "host ./prog" "-np 1 host2 ./prog" "host2" "host2 -x" "sh ./prog"; do
+        run --separate-stderr dtrun --dry-run -H localhost:1 $words
+        [ "$status" -eq 0 ] || { echo "$words: $stderr"; return 1; }
+        [ -z "$stderr" ]
     done
+    # Neither may be here while both are on the hosts: that is asked, and the job goes on.
+    run --separate-stderr dtrun --dry-run -H localhost:1 host2 ./none
+    [ "$status" -eq 0 ]
+    [ "$stderr" = 'dtrun: "host2" is not found here: is there a blank instead of a comma in -H?'\
+' If not, write -- before the program' ]
 }
 
 @test "a Python file that cannot be executed by itself" {
