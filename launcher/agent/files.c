@@ -37,7 +37,8 @@ struct incoming {
 struct dt_files {
     struct dt_channel *channel;
     struct dt_keeper *keeper;
-    bool can_keep;             /* the job's directory is in one of the user's own */
+    char *dir;     /* in the job's directory: where files are in place; NULL: none yet */
+    bool can_keep; /* the job's directory is in one of the user's own */
     struct incoming *incoming; /* or NULL */
 };
 
@@ -54,7 +55,7 @@ static void answer(struct dt_files *f, uint32_t id, const struct dt_error *err)
 {
     struct dt_msg_file_done m = {
         .id = id,
-        .dir = err ? (char *)"" : f->keeper->file_dir,
+        .dir = err ? (char *)"" : f->dir,
         .error = err ? (char *)(uintptr_t)err->text : (char *)"",
     };
 
@@ -125,6 +126,24 @@ static int try_place(char *dir, size_t size, int choice, const char *job_id, str
     return dt_error_set(err, "cannot make a directory in %s: %s", parent, strerror(errno));
 }
 
+/* Unfinished files have a directory of their own: no name there can be that of a pushed file. */
+static char *temporary_name(const struct dt_files *f, uint32_t id)
+{
+    return dt_xasprintf("%s/incoming/%u", f->keeper->file_dir, id);
+}
+
+static int make_subdirs(struct dt_files *f, struct dt_error *err)
+{
+    char *incoming = dt_xasprintf("%s/incoming", f->keeper->file_dir);
+    int rc = 0;
+
+    f->dir = dt_xasprintf("%s/files", f->keeper->file_dir);
+    if (mkdir(f->dir, 0700) < 0 || mkdir(incoming, 0700) < 0)
+        rc = dt_error_set(err, "%s: %s", f->keeper->file_dir, strerror(errno));
+    free(incoming);
+    return rc;
+}
+
 static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err)
 {
     struct dt_keeper *keeper = f->keeper;
@@ -138,7 +157,7 @@ static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err
         if (try_place(dir, sizeof dir, choice, job_id, err) == 0) {
             memcpy(keeper->file_dir, dir, sizeof dir);
             f->can_keep = choice == 0;
-            return 0;
+            return make_subdirs(f, err);
         }
     }
     return -1;
@@ -272,7 +291,7 @@ static void begin_file(struct dt_files *f, const struct dt_msg_file *m, char *pa
         .left = m->size,
         .hash = m->hash,
         .path = path,
-        .temporary = dt_xasprintf("%s/.part-%u", f->keeper->file_dir, m->id),
+        .temporary = temporary_name(f, m->id),
         .state = XXH3_createState(),
         .kept_state = XXH3_createState(),
         .kept_fd = -1,
@@ -305,7 +324,7 @@ void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m)
         answer(f, m->id, &err);
         return;
     }
-    path = dt_xasprintf("%s/%s", f->keeper->file_dir, m->name);
+    path = dt_xasprintf("%s/%s", f->dir, m->name);
     if (S_ISREG(m->mode)) {
         begin_file(f, m, path);
     } else {

@@ -28,6 +28,23 @@ load common
     clean
 }
 
+@test "D18: no name of a pushed file is the agent's own: not even .part-0, incoming or files" {
+    local name
+    for name in .part-0 .part-1 incoming files; do
+        echo "$name holds this" >"$name"
+    done
+    HOME="$T" dtrun -np 1 --push .part-0 --push .part-1 --push incoming --push files \
+        sh -c 'cd "${LD_LIBRARY_PATH%%%%:*}" && cat .part-0 .part-1 incoming files'
+    code_is 0
+    out_is ".part-0 holds this
+.part-1 holds this
+incoming holds this
+files holds this
+"
+    [ -z "$(ls .cache/dtrun)" ]
+    clean
+}
+
 # Every name in a directory, with type, mode, content and target.
 list() {
     (cd "$1" && find . -mindepth 1 -printf '%p %y %m %l\0' | sort -z | tr '\0' '\n'
@@ -97,7 +114,7 @@ list() {
 }
 
 sent() { # BYTES
-    [ "$(stat -c %s .cache/dtrun/*/.part-0 2>/dev/null || echo 0)" -ge "$1" ]
+    [ "$(stat -c %s .cache/dtrun/*/incoming/0 2>/dev/null || echo 0)" -ge "$1" ]
 }
 
 cleaned() {
