@@ -20,6 +20,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/place/envrules.c launcher/place/envrules.h \
 	launcher/place/frameworks.c launcher/place/frameworks.h \
 	launcher/place/gpu.c launcher/place/gpu.h \
+	launcher/place/mpimap.c launcher/place/mpimap.h \
 	launcher/place/role.c launcher/place/role.h
 launcher_libbase_la_LIBADD = runtime/libwire.la
 
@@ -55,6 +56,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/tail.c launcher/io/tail.h \
 	launcher/job/auxiliaries.c \
 	launcher/job/cause.c launcher/job/cause.h \
+	launcher/job/fence.c launcher/job/fence.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
 	launcher/job/failure.c launcher/job/faults.c launcher/job/engine.h \
 	launcher/job/heartbeat.c launcher/job/heartbeat.h \
@@ -132,6 +134,8 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/gpus.c launcher/agent/gpus.h \
 	launcher/agent/hostfacts.c launcher/agent/hostfacts.h \
 	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
+	launcher/agent/mpi/pmi.c launcher/agent/mpi/pmi.h \
+	launcher/agent/mpi/pmisock.c launcher/agent/mpi/pmisock.h \
 	launcher/agent/keeper.c launcher/agent/keeper.h \
 	launcher/agent/lease.c launcher/agent/lease.h \
 	launcher/agent/limits.c launcher/agent/limits.h \

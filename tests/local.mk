@@ -26,6 +26,9 @@ UNIT_TESTS = \
 	tests/unit/tfcluster \
 	tests/unit/bind \
 	tests/unit/elfneeds \
+	tests/unit/fence \
+	tests/unit/mpimap \
+	tests/unit/pmi \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
 	tests/unit/hostarg \
@@ -312,6 +315,18 @@ tests_unit_outmux_SOURCES = tests/unit/outmux.c tests/unit/unit.h
 tests_unit_outmux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_outmux_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 
+tests_unit_fence_SOURCES = tests/unit/fence.c tests/unit/unit.h
+tests_unit_fence_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_fence_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_mpimap_SOURCES = tests/unit/mpimap.c tests/unit/unit.h
+tests_unit_mpimap_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_mpimap_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_pmi_SOURCES = tests/unit/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
+tests_unit_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_pmi_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
 tests_unit_reach_SOURCES = tests/unit/reach.c tests/unit/unit.h
 tests_unit_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
@@ -396,6 +411,7 @@ CLI_TESTS = \
 	tests/cli/output.bats \
 	tests/cli/perf.bats \
 	tests/cli/ranks.bats \
+	tests/cli/mpi.bats \
 	tests/cli/mxnet.bats \
 	tests/cli/push.bats \
 	tests/cli/restart.bats \
@@ -410,6 +426,7 @@ CLUSTER_TESTS = \
 	tests/cluster/failures.bats \
 	tests/cluster/transport.bats \
 	tests/cluster/recover.bats \
+	tests/cluster/mpi.bats \
 	tests/cluster/network.bats \
 	tests/cluster/check.bats \
 	tests/cluster/bare.bats \
@@ -417,7 +434,7 @@ CLUSTER_TESTS = \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
 EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/cluster/far.py \
-	tests/unit/checks.h tests/unit/sanitized.h
+	tests/unit/checks.h tests/unit/sanitized.h tests/rank/mpi.c
 
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
 # over it.)

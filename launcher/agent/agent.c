@@ -245,6 +245,10 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
         if (g && !dt_generation_stdin(g, &msg->stdin_))
             protocol_error(a, "more standard input came than was asked for");
         return true;
+    case DT_MSG_FENCED:
+        if (g && !dt_generation_fenced(g, &msg->fenced))
+            protocol_error(a, "FENCED makes no sense");
+        return true;
     case DT_MSG_STDIN_EOF:
         if (g)
             dt_generation_stdin_eof(g, &msg->stdin_eof);

@@ -18,13 +18,15 @@ void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo
 {
     uint32_t index = (uint32_t)(p - g->processes);
     struct dt_rank_state state = last_state(g, index);
-    bool by_signal = info->si_code != CLD_EXITED;
+    bool by_signal = info->si_code != CLD_EXITED && !p->aborted;
 
     p->end = (struct dt_msg_exit){
         .generation = g->start.generation,
         .rank = g->config.numbers.v[index],
         .pid = (uint32_t)p->spawned.pid,
-        .code = by_signal ? -1 : info->si_status,
+        .code = by_signal    ? -1
+                : p->aborted ? p->aborted
+                             : info->si_status,
         .signo = by_signal ? info->si_status : 0,
         .time_ns = dt_clock_ns(),
         .step = state.step,

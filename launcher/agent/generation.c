@@ -194,14 +194,14 @@ void dt_generation_log(struct dt_generation *g, const char *text)
     dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
 }
 
-/* Started in this way MPI_Init makes a job of one of every process: all would write the same
- * results, which is easily taken for success. */
+/* MPICH and its kin are served; Open MPI speaks PMIx. Then MPI_Init makes a job of one of every
+ * process: all would write the same results, which is easily taken for success. */
 static void on_needs_mpi(void *arg, const char *library)
 {
     struct dt_generation *g = arg;
     char *text =
-        dt_xasprintf("%s uses MPI (%s), which dtrun does not set up: every rank will be an "
-                     "MPI job of its own, of size 1; start MPI programs with mpirun",
+        dt_xasprintf("%s uses Open MPI (%s), which dtrun does not set up: every rank will be an "
+                     "MPI job of its own, of size 1; start it with mpirun, or build it with MPICH",
                      g->start.argv.v[0], library);
 
     dt_generation_log(g, text);
@@ -274,9 +274,39 @@ static void list_processes(struct dt_generation *g)
         g->processes[i].spawned = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
 }
 
+/* One host alone has nothing to wait for. */
+static void on_fence(void *arg, const char *data, size_t n)
+{
+    struct dt_generation *g = arg;
+    const struct dt_msg_fence m = { g->start.generation, { (const uint8_t *)data, n } };
+
+    if (g->start.nodes == 1)
+        dt_pmisock_fenced(g->pmi, data, n);
+    else
+        dt_channel_send(g->host->channel, DT_MSG_FENCE, &m);
+}
+
+/* A code that says nothing wrong, or that no exit status can hold, would hide the failure. */
+static void on_mpi_abort(void *arg, uint32_t local_rank, int code)
+{
+    struct dt_generation *g = arg;
+    struct dt_process *p = &g->processes[local_rank];
+
+    if (!p->alive || p->aborted)
+        return;
+    p->aborted = code & 0xff ? code & 0xff : 1;
+    kill(p->spawned.pid, SIGKILL);
+}
+
+static void on_pmi_log(void *arg, const char *text)
+{
+    dt_generation_log(arg, text);
+}
+
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
 {
     static const struct dt_fault_events fault_events = { on_strike };
+    static const struct dt_pmisock_events pmi_events = { on_fence, on_mpi_abort, on_pmi_log };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
 
@@ -298,16 +328,28 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
         dt_generation_refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
+    g->pmi = dt_pmisock_create(host->loop, start, &pmi_events, g);
+    if (!g->pmi) {
+        dt_generation_refuse(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
+        return g;
+    }
     g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);
     g->in = dt_stdinfeed_create(host->loop, host->channel, start->generation, start->ranks.n);
     g->config.start = start;
     g->config.sock = g->sock;
+    g->config.pmi = g->pmi;
     dt_cgroup_end_orphans(); /* they could be in the way */
     g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
     g->config.files = host->files;
     g->config.file_size = host->file_size;
     spawn(g);
     return g;
+}
+
+bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m)
+{
+    return m->generation != g->start.generation || !g->pmi ||
+           dt_pmisock_fenced(g->pmi, (const char *)m->data.p, m->data.n);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -332,6 +374,7 @@ void dt_generation_destroy(struct dt_generation *g)
     dt_stdinfeed_destroy(g->in);
     dt_relay_destroy(g->relay);
     dt_ranksock_destroy(g->sock);
+    dt_pmisock_destroy(g->pmi);
     if (g->failure)
         free(g->failure->what);
     free(g->failure);

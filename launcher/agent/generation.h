@@ -51,6 +51,8 @@ void dt_generation_signal(struct dt_generation *g, int signo);
 void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms);
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m);
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m);
+/* False: it makes no sense. */
+bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m);
 bool dt_generation_stdin(struct dt_generation *g,
                          const struct dt_msg_stdin *m); /* false: too much */
 void dt_generation_stdin_eof(struct dt_generation *g, const struct dt_msg_stdin_eof *m);

@@ -25,6 +25,7 @@ struct dt_process { /* a rank, or an auxiliary */
     bool alive;    /* not reaped */
     bool reported; /* EXIT is sent */
     bool injected; /* a fault has been meant to end it */
+    int aborted;   /* by MPI_Abort with that code; 0: it has not called it */
     bool asked;    /* by SIGTERM, to end: of the newest STOP */
     struct dt_msg_exit end;
 };
@@ -33,6 +34,7 @@ struct dt_generation {
     struct dt_host *host;
     struct dt_msg_start start;
     struct dt_ranksock *sock;
+    struct dt_pmisock *pmi;
     struct dt_relay *relay;
     struct dt_stdinfeed *in;
     struct dt_faults *faults;

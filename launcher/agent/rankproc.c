@@ -21,7 +21,10 @@
 #include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"
 
-enum { FIRST_PRIVATE_FD = DT_SPAWN_SOCKET_FD + 1 };
+enum { FIRST_PRIVATE_FD = DT_SPAWN_PMI_FD + 1 };
+
+/* What MPICH, Intel MPI and MVAPICH call their library alike; all of them speak PMI-1. */
+#define MPICH_ABI "libmpi.so.12"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC 4
@@ -86,6 +89,17 @@ struct private_fds { /* as in struct dt_rankproc, where they are in nobody's way
     int gate, errors, go;
 };
 
+/* Either may stand in the other's place. */
+static int pass_sockets(const struct dt_rankproc *p)
+{
+    int socket = fcntl(p->socket, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    int pmi = fcntl(p->pmi, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+
+    if (socket < 0 || pmi < 0 || dup2(socket, DT_SPAWN_SOCKET_FD) < 0)
+        return -1;
+    return dup2(pmi, DT_SPAWN_PMI_FD);
+}
+
 /* Moves those out of the way, then puts the rank's descriptors where it expects them. */
 static int arrange(const struct dt_rankproc *p, struct private_fds *fds)
 {
@@ -98,10 +112,7 @@ static int arrange(const struct dt_rankproc *p, struct private_fds *fds)
         dup2(p->err, STDERR_FILENO) < 0)
         return -1;
     close_on_exec_from(STDERR_FILENO + 1);
-    if (p->socket < 0)
-        return 0;
-    return p->socket == DT_SPAWN_SOCKET_FD ? fcntl(p->socket, F_SETFD, 0)
-                                           : dup2(p->socket, DT_SPAWN_SOCKET_FD);
+    return p->socket < 0 ? 0 : pass_sockets(p);
 }
 
 static const char *value_of(const struct dt_strs *env, const char *name)
@@ -162,6 +173,7 @@ static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_
         .local_rank = index,
         .device = device_of(config, index),
         .agent_fd = DT_SPAWN_SOCKET_FD,
+        .pmi_fd = DT_SPAWN_PMI_FD,
     };
 }
 
@@ -202,8 +214,10 @@ static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, cons
     ssize_t n;
     char byte;
 
-    if (looks_for_mpi(p->config->start, p->index))
-        dt_elf_needs(path, "libmpi", report.what, sizeof report.what);
+    if (looks_for_mpi(p->config->start, p->index) &&
+        dt_elf_needs(path, "libmpi.so.", report.what, sizeof report.what) &&
+        strcmp(report.what, MPICH_ABI) == 0)
+        report.what[0] = '\0';
     send_report(errors, &report);
     do
         n = read(gate, &byte, 1);

@@ -21,6 +21,7 @@ struct dt_rankproc {
     pid_t parent;
     int in, out, err; /* become 0, 1 and 2; none of these and the next is 0, 1 or 2 */
     int socket;       /* becomes DT_SPAWN_SOCKET_FD; -1: an auxiliary has none */
+    int pmi;          /* DT_SPAWN_PMI_FD; likewise */
     int gate;         /* the program is executed when a byte can be read; EOF: never mind */
     int go;           /* a file that holds the DT_MSG_GO's payload by then */
     int errors;       /* takes struct dt_rank_report */

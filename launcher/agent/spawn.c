@@ -205,6 +205,7 @@ static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t
             .out = out[1],
             .err = start->merge_stderr ? out[1] : err[1],
             .socket = is_rank ? dt_ranksock_child_fd(s->config->sock, i) : -1,
+            .pmi = is_rank ? dt_pmisock_child_fd(s->config->pmi, i) : -1,
             .gate = s->child[CHILD_GATE],
             .go = s->go,
             .errors = s->child[CHILD_ERRORS],
@@ -218,8 +219,10 @@ static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t
     close_fd(&err[1]);
     *process =
         (struct dt_spawned){ .pid = pid < 0 ? 0 : pid, .in = in[1], .out = out[0], .err = err[0] };
-    if (is_rank)
+    if (is_rank) {
         dt_ranksock_forked(s->config->sock, i);
+        dt_pmisock_forked(s->config->pmi, i);
+    }
     errno = error;
     return pid < 0 ? -1 : 0;
 }

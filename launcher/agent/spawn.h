@@ -9,10 +9,14 @@
 #include <sys/resource.h>
 #include <uv.h>
 
+#include "launcher/agent/mpi/pmisock.h"
 #include "launcher/agent/ranksock.h"
 #include "launcher/place/bind.h"
 
-enum { DT_SPAWN_SOCKET_FD = 3 }; /* where a rank finds its agent socket */
+enum {
+    DT_SPAWN_SOCKET_FD = 3, /* where a rank finds its agent socket, */
+    DT_SPAWN_PMI_FD = 4,    /* and that for PMI-1 */
+};
 
 struct dt_spawned { /* a process; each fd is -1 when there is none */
     pid_t pid;      /* 0: was not forked */
@@ -25,6 +29,7 @@ struct dt_spawn_config {
     const struct dt_msg_start *start; /* outlives the spawn */
     struct dt_u32s numbers; /* whom to start (role.h): first the ranks, in the order of start */
     struct dt_ranksock *sock;
+    struct dt_pmisock *pmi;
     struct dt_strs devices; /* what dt_gpu_list says */
     bool has_mask;          /* ranks get a CUDA_VISIBLE_DEVICES */
     uint32_t cores;         /* of the host */

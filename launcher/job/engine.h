@@ -18,6 +18,7 @@
 #include "launcher/io/stdinpump.h"
 #include "launcher/io/tail.h"
 #include "launcher/job/cause.h"
+#include "launcher/job/fence.h"
 #include "launcher/job/hostlink.h"
 #include "launcher/job/hostnet.h"
 #include "launcher/job/job.h"
@@ -108,6 +109,8 @@ struct dt_job {
     struct dt_lastcalls last_calls; /* of ranks whose calls have failed, while not yet said */
     uv_timer_t recorded;            /* until that is said */
 
+    struct dt_fence fence_of_mpi;
+
     bool *struck; /* by fault of config->inject: it has done its work */
 
     struct dt_restart restart;
@@ -187,6 +190,7 @@ void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct 
 void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_started *m);
 void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
                             const struct dt_msg_spawn_failed *m);
+void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_fence *m);
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
 
 /* faults.c */

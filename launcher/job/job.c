@@ -184,6 +184,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     case DT_MSG_RANK_HELLO:
         dt_job_on_rank_hello(j, &msg->rank_hello);
         break;
+    case DT_MSG_FENCE:
+        dt_job_on_fence(j, h, &msg->fence);
+        break;
     case DT_MSG_EXIT:
         dt_job_on_exit(j, h, &msg->exit);
         break;
@@ -373,6 +376,7 @@ static void end(struct dt_job *j)
     free(j->retried);
     free(j->struck);
     free(j->ranks);
+    dt_fence_free(&j->fence_of_mpi);
     free(j->deaths);
     dt_waits_free(&j->waits);
     dt_lastcalls_free(&j->last_calls);

@@ -10,6 +10,7 @@
 #include "launcher/job/start.h"
 #include "launcher/job/words.h"
 #include "launcher/place/frameworks.h"
+#include "launcher/place/mpimap.h"
 #include "launcher/place/tfcluster.h"
 
 static size_t count_unusable(const struct dt_job *j)
@@ -109,7 +110,8 @@ static uint8_t checkpoint_need(const struct dt_job *j)
                                                                : DT_CHECKPOINT_USABLE;
 }
 
-static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s sizes)
+static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s sizes,
+                       char *mapping)
 {
     const struct dt_job_config *c = j->config;
     const struct dt_plan_node *first = &j->plan.nodes[0];
@@ -131,6 +133,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
         m.check_checkpoint_dir = checkpoint_need(j);
     m.fresh = c->fresh && !j->restart.saved;
     m.local_sizes = sizes;
+    m.mpi_mapping = mapping;
     m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);
     dt_job_select_faults(j, node, &m.inject);
@@ -147,6 +150,7 @@ static void reset_ranks(struct dt_job *j)
     }
     dt_job_forget_deaths(j);
     dt_job_forget_waits(j);
+    dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->plan.nnodes);
     j->hellos = j->linked_alive = j->ended_well = 0;
     uv_timer_stop(&j->stragglers);
     uv_timer_stop(&j->auxiliaries);
@@ -164,6 +168,7 @@ static void forget_refusal(struct dt_job *j)
 void dt_job_start_generation(struct dt_job *j)
 {
     struct dt_u32s sizes = local_sizes(j);
+    char *mapping = dt_mpi_mapping(j->plan.node_of, j->np);
 
     j->generation++;
     j->state = DT_JOB_STARTING;
@@ -173,12 +178,13 @@ void dt_job_start_generation(struct dt_job *j)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
 
-        send_start(j, &j->plan.nodes[i], sizes);
+        send_start(j, &j->plan.nodes[i], sizes, mapping);
         h->phase = DT_HOST_STARTING;
         h->ready = false;
         h->started = false;
     }
     free(sizes.v);
+    free(mapping);
     dt_job_start_stdin(j);
     dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
 }
@@ -346,6 +352,20 @@ static void send_table(struct dt_job *j)
     free(addrs);
     j->table_sent = true;
     dt_verbose("generation %u: all ranks have met", j->generation);
+}
+
+void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_fence *m)
+{
+    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
+    struct dt_fence *f = &j->fence_of_mpi;
+    struct dt_msg_fenced fenced = { .generation = j->generation };
+
+    if (m->generation != j->generation || !node ||
+        !dt_fence_come(f, (uint32_t)node->node_rank, m->data.p, m->data.n))
+        return;
+    fenced.data = (struct dt_msg_blob){ (const uint8_t *)dt_strbuf_text(&f->data), f->data.len };
+    dt_job_send_all(j, DT_MSG_FENCED, &fenced);
+    dt_fence_next(f);
 }
 
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)

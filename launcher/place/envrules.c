@@ -86,6 +86,9 @@ static const struct {
     { DT_ENV_OUTPUT_DIR, "--output-dir decides it" },
     { DT_ENV_FRESH, "--fresh decides it" },
     { DT_ENV_AGENT_FD, "it is the rank's connection to its agent" },
+    { "PMI_FD", "it is the rank's connection for MPI" },
+    { "PMI_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
+    { "PMI_SIZE", "-np decides it" },
     { "RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
     { "WORLD_SIZE", "-np decides it" },
     { "LOCAL_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
@@ -308,6 +311,9 @@ static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
         { "TORCHELASTIC_MAX_RESTARTS", s->max_restarts < 0 ? unlimited : s->max_restarts },
         { "MASTER_PORT", s->master_port },
         { DT_ENV_AGENT_FD, rank->agent_fd },
+        { "PMI_FD", rank->pmi_fd },
+        { "PMI_RANK", rank->number },
+        { "PMI_SIZE", s->np },
     };
     const struct dt_envlist_text texts[] = {
         { "TORCHELASTIC_RUN_ID", s->job_id },

@@ -25,6 +25,7 @@ struct dt_env_rank {
     uint32_t local_rank;
     const char *device; /* CUDA_VISIBLE_DEVICES, or NULL: leave it unset */
     int agent_fd;       /* the rank's end of its agent socket; not of an auxiliary */
+    int pmi_fd;         /* likewise of its PMI-1 socket */
     uint32_t threads;   /* OMP_NUM_THREADS */
 };
 

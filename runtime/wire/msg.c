@@ -62,7 +62,8 @@ SHAPE(start,
     F(start, inject, STRS, STRINGS_MAX, NULL), F(start, gpu_bind, U8, 0, NULL),
     F(start, bind_to, U8, 0, NULL), F(start, report_bindings, U8, 0, NULL),
     F(start, virtual_local_rank, U8, 0, NULL), F(start, frameworks, U8, 0, NULL),
-    F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL));
+    F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL),
+    F(start, mpi_mapping, STR, NAME_MAX_BYTES, NULL));
 SHAPE(go,
     F(go, generation, U32, 0, NULL), F(go, master_addr, STR, NAME_MAX_BYTES, NULL),
     F(go, addr, STR, NAME_MAX_BYTES, NULL), F(go, iface, STR, NAME_MAX_BYTES, NULL),
@@ -187,6 +188,8 @@ SHAPE(output,
     F(output, rank, U32, 0, NULL), F(output, fd, U8, 0, NULL), F(output, data, BLOB, 0, NULL));
 SHAPE(output_eof, F(output_eof, rank, U32, 0, NULL), F(output_eof, fd, U8, 0, NULL));
 SHAPE(done, F(done, generation, U32, 0, NULL));
+SHAPE(fence, F(fence, generation, U32, 0, NULL), F(fence, data, BLOB, 0, NULL));
+SHAPE(fenced, F(fenced, generation, U32, 0, NULL), F(fenced, data, BLOB, 0, NULL));
 /* clang-format on */
 
 static const struct shape *const shapes[256] = {
@@ -203,6 +206,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_END] = &end_shape,
     [DT_MSG_FILE] = &file_shape,
     [DT_MSG_CHECK] = &check_shape,
+    [DT_MSG_FENCED] = &fenced_shape,
     [DT_MSG_STDIN] = &stdin_shape,
     [DT_MSG_STDIN_EOF] = &stdin_eof_shape,
     [DT_MSG_FILE_DATA] = &file_data_shape,
@@ -224,6 +228,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_STDIN_CREDIT] = &stdin_credit_shape,
     [DT_MSG_FILE_DONE] = &file_done_shape,
     [DT_MSG_FACTS] = &facts_shape,
+    [DT_MSG_FENCE] = &fence_shape,
     [DT_MSG_OUTPUT] = &output_shape,
     [DT_MSG_OUTPUT_EOF] = &output_eof_shape,
     [DT_MSG_DONE] = &done_shape,

@@ -41,6 +41,7 @@ enum dt_msg_type {
     DT_MSG_GO = 11,      /* every host is READY: run the program */
     DT_MSG_PROBE = 17,   /* connect to the agents of these hosts */
     DT_MSG_CHECK = 16,   /* --check: describe this host */
+    DT_MSG_FENCED = 18,  /* MPI: every host has said FENCE, and this is what they brought */
     DT_MSG_STDIN = 0x80, /* standard input for the ranks of this host that read it */
     DT_MSG_STDIN_EOF = 0x81,
     DT_MSG_FILE_DATA = 0x82,
@@ -64,6 +65,7 @@ enum dt_msg_type {
     DT_MSG_STDIN_CREDIT = 41, /* so much of it every rank has taken that reads it */
     DT_MSG_FILE_DONE = 42,    /* a pushed file is in place, or why not */
     DT_MSG_FACTS = 48,        /* answer to CHECK */
+    DT_MSG_FENCE = 52,        /* MPI: all ranks of this host are in a barrier */
     DT_MSG_OUTPUT = 0xC0,     /* bytes of a rank's stdout (1) or stderr (2) */
     DT_MSG_OUTPUT_EOF = 0xC1, /* that stream has ended */
     DT_MSG_DONE = 0xC2,       /* all ranks of the generation ended, are swept, all output is sent */
@@ -118,6 +120,7 @@ struct dt_msg_start {
     uint8_t frameworks;         /* set of enum dt_framework */
     struct dt_u32s local_sizes; /* by node: how many ranks it has; with frameworks */
     uint32_t universe;          /* slots of all hosts, or np where that is more */
+    char *mpi_mapping;          /* PMI-1's PMI_process_mapping, or empty: too long */
 };
 
 struct dt_msg_go {
@@ -215,6 +218,16 @@ struct dt_msg_check {
 struct dt_msg_blob { /* element of no list; the payload of data messages */
     const uint8_t *p;
     size_t n;
+};
+
+struct dt_msg_fence {
+    uint32_t generation;
+    struct dt_msg_blob data; /* what its ranks have published since the last one */
+};
+
+struct dt_msg_fenced {
+    uint32_t generation;
+    struct dt_msg_blob data; /* of all hosts, one after the other */
 };
 
 struct dt_msg_stdin {
@@ -478,6 +491,8 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_end end;
     struct dt_msg_file file;
     struct dt_msg_check check;
+    struct dt_msg_fence fence;
+    struct dt_msg_fenced fenced;
     struct dt_msg_stdin stdin_;
     struct dt_msg_stdin_eof stdin_eof;
     struct dt_msg_stdin_credit stdin_credit;

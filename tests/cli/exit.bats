@@ -412,7 +412,7 @@ r.json" ]
     dtrun -np 2 ./mpi
     code_is 0
     err_lines 1
-    err_has "dtrun: localhost: ./mpi uses MPI (libmpi.so.40), which dtrun does not set up"
-    err_has "of size 1; start MPI programs with mpirun"
+    err_has "dtrun: localhost: ./mpi uses Open MPI (libmpi.so.40), which dtrun does not set up"
+    err_has "of size 1; start it with mpirun"
     clean
 }

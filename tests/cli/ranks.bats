@@ -239,10 +239,10 @@ $one 1
     clean
 }
 
-@test "58: ranks see descriptors 0, 1, 2 and their socket, default signals, a group of their own" {
+@test "58: ranks see descriptors 0, 1, 2 and their sockets, default signals, a group of their own" {
     dtrun -np 1 "$RANK/fds"
     code_is 0
-    out_is "fds 0 1 2 agent
+    out_is "fds 0 1 2 agent pmi
 SigBlk 0000000000000000
 SigIgn 0000000000000000
 group own, session the agent's, no terminal

@@ -7,6 +7,7 @@ FUZZ_TESTS = \
 	tests/fuzz/knownhosts \
 	tests/fuzz/messages \
 	tests/fuzz/peers \
+	tests/fuzz/pmi \
 	tests/fuzz/ranks \
 	tests/fuzz/sshconfig \
 	tests/fuzz/tuning
@@ -41,6 +42,11 @@ tests_fuzz_messages_LDADD = launcher/libbase.la
 tests_fuzz_peers_SOURCES = tests/fuzz/peers.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_peers_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"peers"'
 tests_fuzz_peers_LDADD = launcher/libbase.la runtime/libruntime.la $(SODIUM_STATIC_LIBS)
+
+tests_fuzz_pmi_SOURCES = tests/fuzz/pmi.c launcher/agent/mpi/pmi.c tests/fuzz/driver.c \
+	tests/fuzz/fuzz.h
+tests_fuzz_pmi_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"pmi"'
+tests_fuzz_pmi_LDADD = launcher/libbase.la
 
 tests_fuzz_ranks_SOURCES = tests/fuzz/ranks.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_ranks_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) -DFUZZ_CORPUS='"ranks"'

@@ -10,7 +10,7 @@
 static void print_fds(void)
 {
     DIR *d = opendir("/proc/self/fd");
-    const char *agent = getenv("DTRUN_AGENT_FD");
+    const char *agent = getenv("DTRUN_AGENT_FD"), *pmi = getenv("PMI_FD");
     struct dirent *e;
 
     printf("fds");
@@ -19,7 +19,12 @@ static void print_fds(void)
         while ((e = readdir(d))) {
             if (e->d_name[0] == '.' || atoi(e->d_name) != fd || fd == dirfd(d))
                 continue;
-            printf(agent && atoi(agent) == fd ? " agent" : " %d", fd);
+            if (agent && atoi(agent) == fd)
+                printf(" agent");
+            else if (pmi && atoi(pmi) == fd)
+                printf(" pmi");
+            else
+                printf(" %d", fd);
         }
     }
     printf("\n");

@@ -352,7 +352,7 @@ static void a_rank_inherits_nothing(void **state)
     assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
     agent_start_argv(a, 1, argv, NULL);
     agent_expect(a, DT_MSG_STARTED);
-    snprintf(want, sizeof want, "fds 0 1 2 3\nblocked 0 ignored 0\ngroup own\n");
+    snprintf(want, sizeof want, "fds 0 1 2 3 4\nblocked 0 ignored 0\ngroup own\n");
     agent_expect(a, DT_MSG_DONE);
     assert_string_equal(agent_output(a, 0, 1), want);
 }

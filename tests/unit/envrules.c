@@ -522,8 +522,12 @@ static const struct layering {
     { "HOME=/host", "HOME=/sent", "", "HOME", "/sent" },
     { "TMPDIR=/host", "", "", "TMPDIR", "/host" },
     /* an outer job must not shine through the agent's own environment */
-    { "PMI_RANK=7", "", "", "PMI_RANK", NULL },
-    { "PMI_RANK=7", "PMI_RANK=8", "", "PMI_RANK", "8" },
+    { "PMI_RANK=7", "", "", "PMI_RANK", "5" },
+    { "PMI_RANK=7", "PMI_RANK=8", "", "PMI_RANK", "5" },
+    { "PMI_FD=7", "", "", "PMI_FD", "8" },
+    { "PMI_SIZE=7", "", "", "PMI_SIZE", "6" },
+    { "PMI_PORT=outer:7", "", "", "PMI_PORT", NULL },
+    { "PMI_PORT=outer:7", "PMI_PORT=sent:8", "", "PMI_PORT", "sent:8" },
     { "HOROVOD_RANK=7", "", "", "HOROVOD_RANK", NULL },
     { "DTRUN_CHECKPOINT_DIR=/outer", "", "", "DTRUN_CHECKPOINT_DIR", NULL },
     { "DTRUN_FRESH=1", "", "", "DTRUN_FRESH", NULL },
@@ -572,6 +576,7 @@ static void layers_lie_in_the_right_order(void **state)
                                     .local_rank = 1,
                                     .device = "3",
                                     .agent_fd = 9,
+                                    .pmi_fd = 8,
                                     .threads = 4 };
         struct dt_strs env = { 0 };
 
@@ -610,6 +615,8 @@ static const struct mxnet {
     { 6, "RANK", NULL },
     { 6, "DTRUN_RANK", NULL },
     { 6, "DTRUN_AGENT_FD", NULL },
+    { 6, "PMI_FD", NULL },
+    { 6, "PMI_RANK", NULL },
     { 6, "DTRUN_CHECKPOINT_DIR", NULL },
     { 6, "MASTER_ADDR", NULL },
     { 6, "WORLD_SIZE", NULL },

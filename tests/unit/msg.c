@@ -103,6 +103,7 @@ static const struct dt_msg_start start = {
     .frameworks = 3,
     .local_sizes = { (uint32_t[]){ 3, 0x12345678 }, 2 },
     .universe = 16,
+    .mpi_mapping = "(vector,(0,1,6))",
 };
 
 static const struct dt_msg_hello hello = {
@@ -150,7 +151,7 @@ static const struct message {
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
       "w2 w8 w0x12345678 w5 'host2' '/w' "
       "h40000 h40001 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
-      "b2 b7 b1 b1 b3 w2 w3 w0x12345678 w16" },
+      "b2 b7 b1 b1 b3 w2 w3 w0x12345678 w16 '(vector,(0,1,6))'" },
     { DT_MSG_GO, "go", &(struct dt_msg_go){ 2, "10.0.0.1", "10.0.0.2", "eth0", "{}" },
       "w2 '10.0.0.1' '10.0.0.2' 'eth0' '{}'" },
     { DT_MSG_PROBE, "probe",
@@ -223,6 +224,8 @@ static const struct message {
     { DT_MSG_FILE_DONE, "file_done", &(struct dt_msg_file_done){ 1, "/d", "no" }, "w1 '/d' 'no'" },
     { DT_MSG_OUTPUT, "output", &(struct dt_msg_output){ 1, 2, BLOB("out") }, "w1 b2 \"out\"" },
     { DT_MSG_OUTPUT_EOF, "output_eof", &(struct dt_msg_output_eof){ 1, 2 }, "w1 b2" },
+    { DT_MSG_FENCE, "fence", &(struct dt_msg_fence){ 3, BLOB("k=v\n") }, "w3 \"k=v\n\"" },
+    { DT_MSG_FENCED, "fenced", &(struct dt_msg_fenced){ 3, BLOB("k=v\n") }, "w3 \"k=v\n\"" },
     { DT_MSG_DONE, "done", &(struct dt_msg_done){ 9 }, "w9" },
 };
 
@@ -234,6 +237,8 @@ static size_t fixed_bytes(uint8_t type, size_t n)
     switch (type) {
     case DT_MSG_STDIN:
     case DT_MSG_FILE_DATA:
+    case DT_MSG_FENCE:
+    case DT_MSG_FENCED:
         return 4;
     case DT_MSG_OUTPUT:
         return 5;

@@ -1,0 +1,208 @@
+#include "launcher/agent/mpi/pmisock.h"
+
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/agent/mpi/pmi.h"
+#include "launcher/base/mem.h"
+
+struct peer {
+    struct dt_pmisock *owner;
+    uint32_t local_rank;
+    int fd;       /* -1: closed */
+    int child_fd; /* likewise, after the fork */
+    uv_poll_t poll;
+};
+
+struct dt_pmisock {
+    struct dt_pmi *pmi;
+    const struct dt_msg_start *start;
+    struct dt_pmisock_events events;
+    void *arg;
+    struct peer *peers; /* by local rank */
+    uint32_t open_polls;
+    bool refused_spawn; /* that was said */
+};
+
+static void say(struct dt_pmisock *s, uint32_t local_rank, const char *what)
+{
+    char *text =
+        dt_xasprintf("rank %u (%s): %s", s->start->ranks.v[local_rank], s->start->host, what);
+
+    s->events.log(s->arg, text);
+    free(text);
+}
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void hang_up(struct peer *p)
+{
+    if (p->fd >= 0)
+        uv_poll_stop(&p->poll);
+    close_fd(&p->fd);
+}
+
+/* --- what the server does --- */
+
+/* A rank has one request under way, so that only one which reads no answers can fill its socket. */
+static void on_reply(void *arg, uint32_t local_rank, const char *line, size_t n)
+{
+    struct dt_pmisock *s = arg;
+    struct peer *p = &s->peers[local_rank];
+
+    if (p->fd >= 0 && send(p->fd, line, n, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)n)
+        hang_up(p);
+}
+
+static void on_fence(void *arg, const char *data, size_t n)
+{
+    struct dt_pmisock *s = arg;
+
+    s->events.fence(s->arg, data, n);
+}
+
+static void on_abort(void *arg, uint32_t local_rank, int exit_code)
+{
+    struct dt_pmisock *s = arg;
+
+    s->events.abort(s->arg, local_rank, exit_code);
+}
+
+static void on_spawn_refused(void *arg, uint32_t local_rank)
+{
+    struct dt_pmisock *s = arg;
+
+    if (!s->refused_spawn)
+        say(s, local_rank, "MPI_Comm_spawn fails: dtrun starts all processes of a job at once");
+    s->refused_spawn = true;
+}
+
+static const struct dt_pmi_ops dti_pmi_ops = { on_reply, on_fence, on_abort, on_spawn_refused };
+
+/* --- what ranks say --- */
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct peer *p = poll->data;
+    char bytes[4096];
+    ssize_t n = recv(p->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    const char *wrong;
+
+    (void)status; /* recv tells */
+    (void)events;
+    if (n < 0)
+        return;
+    wrong = n ? dt_pmi_input(p->owner->pmi, p->local_rank, bytes, (size_t)n) : NULL;
+    if (wrong) {
+        char *text = dt_xasprintf("what it writes to PMI_FD is no PMI-1: %s", wrong);
+
+        say(p->owner, p->local_rank, text);
+        free(text);
+    }
+    if (wrong || n == 0)
+        hang_up(p);
+}
+
+/* --- opening and closing --- */
+
+static int open_peer(uv_loop_t *loop, struct peer *p)
+{
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    p->fd = ends[0];
+    p->child_fd = ends[1];
+    uv_poll_init(loop, &p->poll, p->fd);
+    p->poll.data = p;
+    p->owner->open_polls++;
+    uv_poll_start(&p->poll, UV_READABLE, on_readable);
+    return 0;
+}
+
+static struct dt_pmi *open_server(struct dt_pmisock *s)
+{
+    const struct dt_msg_start *start = s->start;
+    char *name = dt_xasprintf("%s.%u", start->job_id, start->generation);
+    const struct dt_pmi_job job = { .name = name,
+                                    .mapping = start->mpi_mapping,
+                                    .universe = start->universe,
+                                    .local_ranks = start->ranks.n };
+    struct dt_pmi *pmi = dt_pmi_create(&job, &dti_pmi_ops, s);
+
+    free(name);
+    return pmi;
+}
+
+struct dt_pmisock *dt_pmisock_create(uv_loop_t *loop, const struct dt_msg_start *start,
+                                     const struct dt_pmisock_events *events, void *arg)
+{
+    struct dt_pmisock *s = dt_xcalloc(1, sizeof *s);
+    uint32_t n = start->ranks.n;
+
+    *s = (struct dt_pmisock){ .start = start, .events = *events, .arg = arg };
+    s->pmi = open_server(s);
+    s->peers = dt_xcalloc(n, sizeof *s->peers);
+    for (uint32_t i = 0; i < n; i++)
+        s->peers[i] = (struct peer){ .owner = s, .local_rank = i, .fd = -1, .child_fd = -1 };
+    for (uint32_t i = 0; i < n; i++) {
+        if (open_peer(loop, &s->peers[i]) < 0) {
+            dt_pmisock_destroy(s);
+            return NULL;
+        }
+    }
+    return s;
+}
+
+int dt_pmisock_child_fd(const struct dt_pmisock *s, uint32_t local_rank)
+{
+    return s->peers[local_rank].child_fd;
+}
+
+void dt_pmisock_forked(struct dt_pmisock *s, uint32_t local_rank)
+{
+    close_fd(&s->peers[local_rank].child_fd);
+}
+
+bool dt_pmisock_fenced(struct dt_pmisock *s, const char *data, size_t n)
+{
+    return dt_pmi_fenced(s->pmi, data, n);
+}
+
+static void free_all(struct dt_pmisock *s)
+{
+    dt_pmi_destroy(s->pmi);
+    free(s->peers);
+    free(s);
+}
+
+/* libuv touches its handles until the last of them is closed. */
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_pmisock *s = ((struct peer *)handle->data)->owner;
+
+    if (--s->open_polls == 0)
+        free_all(s);
+}
+
+void dt_pmisock_destroy(struct dt_pmisock *s)
+{
+    uint32_t n = s ? s->open_polls : 0;
+
+    if (!s)
+        return;
+    for (uint32_t i = 0; i < s->start->ranks.n; i++) {
+        hang_up(&s->peers[i]);
+        close_fd(&s->peers[i].child_fd);
+        if (i < n)
+            uv_close((uv_handle_t *)&s->peers[i].poll, on_closed);
+    }
+    if (n == 0)
+        free_all(s);
+}

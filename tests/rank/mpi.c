@@ -1,0 +1,62 @@
+/* A rank of an MPI program, which knows nothing of dtrun; the tests build it with each MPI's own
+ * compiler. The first argument says what it does when all ranks have summed up:
+ *
+ * - sum: prints what came of it
+ * - leave: the same, and exits without MPI_Finalize, in which Debian's MPICH hangs between hosts
+ * once in ten times under its own mpiexec, too: one rank waits in UCX, its peer in PMI's barrier
+ * - abort CODE: rank 1 calls MPI_Abort, the others wait for it
+ * - die: rank 1 is killed, the others wait for it
+ * - die-once: the same in the first generation, and leave in the next one
+ * - spawn: rank 0 tries MPI_Comm_spawn */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void spawn(int rank)
+{
+    MPI_Comm children;
+    int r;
+
+    if (rank != 0)
+        return;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    r = MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children,
+                       MPI_ERRCODES_IGNORE);
+    printf("spawn %s\n", r == MPI_SUCCESS ? "went well" : "refused");
+}
+
+int main(int argc, char **argv)
+{
+    const char *generation = getenv("DTRUN_GENERATION");
+    const char *what = argc > 1 ? argv[1] : "sum";
+    int rank, size, value, sum, local;
+    MPI_Comm host;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_size(host, &local);
+    value = rank + 1;
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (strcmp(what, "die-once") == 0)
+        what = generation && strcmp(generation, "1") == 0 ? "die" : "leave";
+    if (strcmp(what, "sum") == 0 || strcmp(what, "leave") == 0)
+        printf("rank %d of %d: sum %d, %d on this host\n", rank, size, sum, local);
+    if (strcmp(what, "spawn") == 0)
+        spawn(rank);
+    if (rank == 1 && strcmp(what, "abort") == 0)
+        MPI_Abort(MPI_COMM_WORLD, atoi(argv[2]));
+    if (rank == 1 && strcmp(what, "die") == 0)
+        raise(SIGKILL);
+    MPI_Barrier(MPI_COMM_WORLD);
+    fflush(stdout);
+    if (strcmp(what, "leave") == 0)
+        _exit(0);
+    MPI_Comm_free(&host);
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,114 @@
+/* PMI_process_mapping: what is written, and that MPI reads from it where each rank runs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/place/mpimap.h"
+#include "tests/unit/unit.h"
+
+static const struct {
+    const char *nodes; /* of each rank, a digit each */
+    const char *want;
+} cases[] = {
+    { "0", "(vector,(0,1,1))" },
+    { "000", "(vector,(0,1,3))" },
+    { "0011", "(vector,(0,2,2))" },
+    { "0101", "(vector,(0,2,1))" },
+    { "012012012", "(vector,(0,3,1))" },
+    { "01201201", "(vector,(0,3,1))" },
+    { "0001", "(vector,(0,1,3),(1,1,1))" },
+    { "00112", "(vector,(0,2,2),(2,1,1))" },
+    { "010", "(vector,(0,2,1))" },
+    { "01011", "(vector,(0,2,1),(0,1,1),(1,1,2))" },
+    { "1100", "(vector,(1,1,2),(0,1,2))" },
+};
+
+static uint32_t node_of[4096];
+
+static uint32_t read_nodes(const char *text)
+{
+    uint32_t n = 0;
+
+    for (; text[n]; n++)
+        node_of[n] = (uint32_t)(text[n] - '0');
+    return n;
+}
+
+/* As MPICH does: triple after triple, from the first again, until all ranks have a node. */
+static void assert_reads_back(const char *text, uint32_t np)
+{
+    const char *at = text + strlen("(vector,");
+    uint32_t rank = 0;
+
+    while (rank < np) {
+        unsigned first, nodes, ranks;
+
+        if (*at != '(')
+            at = text + strlen("(vector,");
+        assert_int_equal(sscanf(at, "(%u,%u,%u)", &first, &nodes, &ranks), 3);
+        for (unsigned node = 0; node < nodes; node++) {
+            for (unsigned i = 0; i < ranks && rank < np; i++)
+                assert_int_equal(node_of[rank++], first + node);
+        }
+        at = strchr(at, ')') + 1;
+        at += *at == ',';
+    }
+}
+
+static void maps_are_written_short(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint32_t np = read_nodes(cases[i].nodes);
+        char *text = dt_mpi_mapping(node_of, np);
+
+        assert_string_equal(text, cases[i].want);
+        assert_reads_back(text, np);
+        free(text);
+    }
+}
+
+/* All placements of up to 7 ranks on 3 nodes. */
+static void every_map_reads_back(void **state)
+{
+    (void)state;
+    for (uint32_t np = 1, count = 3; np <= 7; np++, count *= 3) {
+        for (uint32_t placement = 0; placement < count; placement++) {
+            char *text;
+
+            for (uint32_t rank = 0, rest = placement; rank < np; rank++, rest /= 3)
+                node_of[rank] = rest % 3;
+            text = dt_mpi_mapping(node_of, np);
+            assert_reads_back(text, np);
+            free(text);
+        }
+    }
+}
+
+static void what_is_too_long_is_left_out(void **state)
+{
+    char *text;
+
+    (void)state;
+    for (uint32_t rank = 0; rank < 4096; rank++)
+        node_of[rank] = (rank / 3 * 7 + rank % 2) % 100;
+    text = dt_mpi_mapping(node_of, 4096);
+    assert_string_equal(text, "");
+    free(text);
+    for (uint32_t rank = 0; rank < 4096; rank++)
+        node_of[rank] = rank % 1000;
+    text = dt_mpi_mapping(node_of, 4096);
+    assert_string_equal(text, "(vector,(0,1000,1))");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(maps_are_written_short),
+        cmocka_unit_test(every_map_reads_back),
+        cmocka_unit_test(what_is_too_long_is_left_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
