@@ -251,22 +251,71 @@ static void print_fish_value(const char *value)
     }
 }
 
+/* What is the same for every table. */
+static const char fish_rest[] =
+    "# The words from the program on, the one at the cursor included.\n"
+    "function __dtrun_tail\n"
+    "    set -l words (commandline -opc) (commandline -ct)\n"
+    "    set -e words[1]\n"
+    "    while set -q words[1]\n"
+    "        set -l word $words[1]\n"
+    "        switch $word\n"
+    "            case '-*=*'\n"
+    "            case --\n"
+    "                set -q words[2]; and set -e words[1]\n"
+    "                break\n"
+    "            case '-*'\n"
+    "                if contains -- (string replace -r '^--?' '' -- $word) $__dtrun_valued\n"
+    "                    set -e words[1]\n"
+    "                end\n"
+    "            case '*'\n"
+    "                break\n"
+    "        end\n"
+    "        set -e words[1]\n"
+    "    end\n"
+    "    string escape -- $words\n"
+    "end\n"
+    "\n"
+    "function __dtrun_program\n"
+    "    set -l tail (__dtrun_tail)\n"
+    "    set -q tail[1]; and complete -C (string join ' ' -- $tail)\n"
+    "end\n"
+    "\n"
+    "function __dtrun_before_program\n"
+    "    test (count (__dtrun_tail)) -eq 0\n"
+    "end\n"
+    "\n"
+    "complete -c dtrun -f -a '(__dtrun_program)'\n";
+
+/* A name of several letters takes one dash or two. */
+static void print_fish_option(const struct dt_option_text *o)
+{
+    printf("complete -c dtrun -n __dtrun_before_program");
+    for (size_t k = 0; k < o->nnames; k++) {
+        if (strlen(o->names[k]) == 1)
+            printf(" -s %s", o->names[k]);
+        else
+            printf(" -l %s -o %s", o->names[k], o->names[k]);
+    }
+    if (o->value)
+        print_fish_value(o->value);
+    printf(" -d ");
+    print_fish_text(o->help);
+    putchar('\n');
+}
+
 static void print_fish(void)
 {
     struct dt_option_text o;
 
-    puts("# fish completion for dtrun(1), made from its table of options.\n\n"
-         "complete -c dtrun -n __fish_use_subcommand -xa '(__fish_complete_subcommand)'");
-    for (size_t i = 0; dt_options_text(i, &o); i++) {
-        printf("complete -c dtrun");
-        for (size_t k = 0; k < o.nnames; k++)
-            printf(" -%c %s", strlen(o.names[k]) == 1 ? 's' : 'l', o.names[k]);
-        if (o.value)
-            print_fish_value(o.value);
-        printf(" -d ");
-        print_fish_text(o.help);
-        putchar('\n');
-    }
+    printf("# fish completion for dtrun(1), made from its table of options.\n\n"
+           "set -g __dtrun_valued");
+    for (size_t i = 0; dt_options_text(i, &o); i++)
+        for (size_t k = 0; o.value && k < o.nnames; k++)
+            printf(" %s", o.names[k]);
+    printf("\n\n%s\n", fish_rest);
+    for (size_t i = 0; dt_options_text(i, &o); i++)
+        print_fish_option(&o);
 }
 
 void dt_completion_print(enum dt_shell shell)

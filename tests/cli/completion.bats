@@ -111,12 +111,27 @@ offers() { # LINE WORD...
     dtrun --completion fish >fishscript
     dtrun --help | sed -nE 's/^  (-.*)/\1/p' | sed -E 's/  .*//' | tr ',' '\n' |
         sed -nE 's/^ *--?([a-zA-Z-]+).*/\1/p' | sort >want
-    grep -oE ' -[sl] [a-zA-Z-]+' fishscript | cut -d' ' -f3 | sort >got
+    grep '^complete -c dtrun -n' fishscript | grep -oE ' -[sl] [a-zA-Z-]+' | cut -d' ' -f3 | sort >got
     diff want got
-    grep -q -- "-l map-by -r -f -a 'slot node' -d" fishscript
-    grep -q -- "-l hostfile -l machinefile -r -d" fishscript
+    grep -q -- "-l map-by -o map-by -r -f -a 'slot node' -d" fishscript
+    grep -q -- "-l hostfile -o hostfile -l machinefile -o machinefile -r -d" fishscript
     command -v fish >/dev/null || skip "fish is not installed: its syntax was not checked"
     fish --no-execute fishscript
+    fish_offers 'dtrun --map-by ' node slot
+    fish_offers 'dtrun --npernode ' auto cpu gpu
+    fish_offers 'dtrun -np 2 --nn' --nnodes
+    fish_offers 'dtrun --hostfile=no' --hostfile=nodes --hostfile=notes
+    fish_offers 'dtrun -np 2 ./tra' ./train
+    fish_offers 'dtrun -- ./tra' ./train
+    fish_offers 'dtrun -np 2 ./train --map'
+}
+
+fish_offers() { # LINE WORD...
+    timeout 180 fish -c 'source fishscript; complete -C $argv[1]' "$1" | cut -f1 | sort >got
+    shift
+    [ $# = 0 ] || printf '%s\n' "$@" | sort >want
+    [ $# != 0 ] || : >want
+    diff want got
 }
 
 @test "only dtrun's own options are offered, not those of other launchers" {
