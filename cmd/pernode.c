@@ -1,28 +1,18 @@
 #include "cmd/pernode.h"
 
-#include <dirent.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cmd/options.h"
-#include "launcher/base/mem.h"
+#include "launcher/base/nvidia.h"
 #include "launcher/place/gpu.h"
 
-/* A directory for each GPU that the kernel's driver has. */
-static int count_gpus(const char *root)
+static void count_one(void *n, const char *information)
 {
-    char *path = dt_xasprintf("%s/proc/driver/nvidia/gpus", root);
-    DIR *dir = opendir(path);
-    int n = 0;
-
-    free(path);
-    if (!dir)
-        return 0;
-    for (const struct dirent *e; (e = readdir(dir));)
-        n += e->d_name[0] != '.';
-    closedir(dir);
-    return n;
+    (void)information;
+    ++*(int *)n;
 }
 
 /* Those that CUDA programs may use. */
@@ -31,10 +21,12 @@ static int usable_gpus(const char *root)
     const struct dt_gpu_source source = { .mask = getenv("CUDA_VISIBLE_DEVICES"),
                                           .slots = DT_SLOTS_MAX };
     struct dt_strs list = { 0 };
-    int n;
+    int n = 0;
 
-    if (!source.mask)
-        return count_gpus(root);
+    if (!source.mask) {
+        dt_nvidia_each(root, count_one, &n);
+        return n;
+    }
     dt_gpu_list(&list, &source);
     n = (int)list.n;
     dt_strs_free(&list);
@@ -45,7 +37,9 @@ static int usable_cpus(void)
 {
     cpu_set_t set;
 
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN); /* more CPUs than a cpu_set_t holds */
 }
 
 static const char *word_of(int per_node)

@@ -8,6 +8,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/log.c launcher/base/log.h \
 	launcher/base/mem.c launcher/base/mem.h \
 	launcher/base/number.c launcher/base/number.h \
+	launcher/base/nvidia.c launcher/base/nvidia.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
 	launcher/base/printed.c launcher/base/printed.h \
 	launcher/base/program.c launcher/base/program.h \

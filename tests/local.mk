@@ -22,6 +22,7 @@ UNIT_TESTS = \
 	tests/unit/envrules \
 	tests/unit/base \
 	tests/unit/gpu \
+	tests/unit/pernode \
 	tests/unit/plan \
 	tests/unit/tfcluster \
 	tests/unit/bind \
@@ -264,6 +265,10 @@ tests_unit_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 tests_unit_foreign_SOURCES = tests/unit/foreign.c tests/unit/optiontext.h tests/unit/unit.h
 tests_unit_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_foreign_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
+
+tests_unit_pernode_SOURCES = tests/unit/pernode.c tests/unit/unit.h
+tests_unit_pernode_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_pernode_LDADD = cmd/libcmd.la launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_options_SOURCES = tests/unit/options.c tests/unit/optiontext.h tests/unit/unit.h
 tests_unit_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

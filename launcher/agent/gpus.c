@@ -1,6 +1,5 @@
 #include "launcher/agent/gpus.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,58 +11,10 @@
 
 #include "launcher/agent/clock.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/nvidia.h"
 #include "launcher/base/slurp.h"
 
 enum { FILE_MAX = 64 * 1024, SMI_MS = 5000 };
-
-static int is_entry(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.';
-}
-
-/* What stands behind key in the driver's text on a GPU, or NULL. */
-static const char *value_of(const char *information, const char *key)
-{
-    const char *at = strstr(information, key);
-
-    at = at ? at + strlen(key) : NULL;
-    return at ? at + strspn(at, " \t") : NULL;
-}
-
-/* Whether the GPU has a device file here. */
-static bool is_visible(const char *root, const char *information)
-{
-    const char *minor = value_of(information, "Device Minor:");
-    char *path = minor ? dt_xasprintf("%s/dev/nvidia%d", root, atoi(minor)) : NULL;
-    bool visible = path && access(path, F_OK) == 0;
-
-    free(path);
-    return visible;
-}
-
-/* Calls see with the driver's text on each GPU that is visible, in the order of the bus, as CUDA
- * counts with CUDA_DEVICE_ORDER=PCI_BUS_ID. False: no such driver. */
-static bool for_each(const char *root, void (*see)(void *arg, const char *information), void *arg)
-{
-    char *dir = dt_xasprintf("%s/proc/driver/nvidia/gpus", root);
-    struct dirent **entries;
-    int n = scandir(dir, &entries, is_entry, alphasort);
-
-    for (int i = 0; i < n; i++) {
-        char *path = dt_xasprintf("%s/%s/information", dir, entries[i]->d_name);
-        struct dt_strbuf text = { 0 };
-
-        if (dt_slurp(&text, path, FILE_MAX, NULL) == 0 && is_visible(root, dt_strbuf_text(&text)))
-            see(arg, dt_strbuf_text(&text));
-        dt_strbuf_free(&text);
-        free(path);
-        free(entries[i]);
-    }
-    if (n >= 0)
-        free(entries);
-    free(dir);
-    return n >= 0;
-}
 
 static void add_index(void *gpus, const char *information)
 {
@@ -132,7 +83,7 @@ static void for_each_of_smi(void (*see)(void *arg, const char *line), void *arg)
 
 void dt_gpus_detect(struct dt_strs *gpus)
 {
-    if (!for_each("", add_index, gpus))
+    if (!dt_nvidia_each("", add_index, gpus))
         for_each_of_smi(add_index, gpus);
 }
 
@@ -146,7 +97,7 @@ static void add_text(struct dt_strs *list, const char *text, size_t n)
 
 static void add_model(void *models, const char *information)
 {
-    const char *model = value_of(information, "Model:");
+    const char *model = dt_nvidia_value(information, "Model:");
 
     if (model)
         add_text(models, model, strcspn(model, "\n"));
@@ -187,7 +138,7 @@ static char *read_version(const char *root)
 
 void dt_gpus_describe(struct dt_strs *models, char **version, const char *root)
 {
-    if (!for_each(root, add_model, models))
+    if (!dt_nvidia_each(root, add_model, models))
         for_each_of_smi(add_model_of_smi, models);
     *version = read_version(root);
 }

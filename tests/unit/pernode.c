@@ -1,0 +1,113 @@
+#include "cmd/pernode.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd/options.h"
+#include "tests/unit/unit.h"
+
+/* A machine with three GPUs, of which a container was given the first and the last. */
+static char root[] = "/tmp/dtrun-pernode.XXXXXX";
+
+static void run(const char *command)
+{
+    char line[512];
+
+    snprintf(line, sizeof line, "cd %s && %s", root, command);
+    assert_int_equal(system(line), 0);
+}
+
+static int make_machine(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(root));
+    run("mkdir dev && touch dev/nvidia0 dev/nvidia2 && for i in 0 1 2; do "
+        "d=proc/driver/nvidia/gpus/$i; "
+        "mkdir -p $d && printf 'Model: A\\nDevice Minor: \\t %d\\n' $i >$d/information; done");
+    return 0;
+}
+
+static int remove_machine(void **state)
+{
+    char line[64];
+
+    (void)state;
+    snprintf(line, sizeof line, "rm -rf %s", root);
+    return system(line);
+}
+
+static int cpus(void)
+{
+    cpu_set_t set;
+
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    return CPU_COUNT(&set);
+}
+
+static int slots_here(int per_node, const char *mask, const char *at, struct dt_error *err)
+{
+    struct dt_hostlist hosts = { 0 };
+    int rc;
+
+    dt_hostlist_add(&hosts, "localhost")->local = true;
+    if (mask)
+        setenv("CUDA_VISIBLE_DEVICES", mask, 1);
+    else
+        unsetenv("CUDA_VISIBLE_DEVICES");
+    rc = dt_pernode_slots(&hosts, per_node, at, err);
+    rc = rc == 0 ? hosts.v[0].slots : rc;
+    dt_hostlist_free(&hosts);
+    return rc;
+}
+
+static void this_machine_is_counted(void **state)
+{
+    struct dt_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(slots_here(DT_PER_NODE_GPU, NULL, root, NULL), 2);
+    assert_int_equal(slots_here(DT_PER_NODE_AUTO, NULL, root, NULL), 2);
+    assert_int_equal(slots_here(DT_PER_NODE_CPU, NULL, root, NULL), cpus());
+    assert_int_equal(slots_here(DT_PER_NODE_GPU, "1", root, NULL), 1);
+    assert_int_equal(slots_here(DT_PER_NODE_AUTO, "", root, NULL), cpus());
+    assert_int_equal(slots_here(DT_PER_NODE_AUTO, NULL, "/nowhere", NULL), cpus());
+    assert_int_equal(slots_here(DT_PER_NODE_GPU, NULL, "/nowhere", &err), -1);
+    assert_int_equal(err.exit_code, 2);
+    assert_string_equal(err.text, "--npernode gpu: this machine has no NVIDIA GPU");
+}
+
+static void what_is_given_stands(void **state)
+{
+    struct dt_hostlist hosts = { 0 };
+    struct dt_error err = { 0 };
+    struct dt_host *given;
+
+    (void)state;
+    given = dt_hostlist_add(&hosts, "host1");
+    given->slots = 4;
+    given->slots_given = true;
+    given = dt_hostlist_add(&hosts, "host2");
+    given->slots = 3;
+    given->gpus_given = true;
+    assert_int_equal(dt_pernode_slots(&hosts, DT_PER_NODE_CPU, root, &err), 0);
+    assert_int_equal(hosts.v[0].slots, 4);
+    assert_int_equal(hosts.v[1].slots, 3);
+    dt_hostlist_add(&hosts, "host3");
+    assert_int_equal(dt_pernode_slots(&hosts, DT_PER_NODE_AUTO, root, &err), -1);
+    assert_string_equal(err.text,
+                        "--npernode auto: what host3 has is not known before it is asked: "
+                        "write host3:N, or slots= or gpus= in a hostfile");
+    dt_hostlist_free(&hosts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(this_machine_is_counted),
+        cmocka_unit_test(what_is_given_stands),
+    };
+
+    return cmocka_run_group_tests(tests, make_machine, remove_machine);
+}
