@@ -35,7 +35,8 @@ static const struct part parts[] = {
     { "NCCL", "no", "collectives on GPU memory" },
     { "CUDA", "no", "collectives on GPU memory" },
 #endif
-    { "PMIx", "no", "MPI programs as one job" },
+    { "PMI-1", "yes", "programs built with MPICH or its kin" },
+    { "PMIx", "no", "programs built with Open MPI" },
 };
 
 void dt_buildinfo_print(void)

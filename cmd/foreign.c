@@ -40,7 +40,7 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
 static const char of_horovod[] = "it sets up Horovod's library; dtrun-perf --tune sets up libdtrun";
 static const char of_open_mpi[] = "it is about the daemons of Open MPI; dtrun starts its agents "
                                   "over SSH";
-static const char of_mpi[] = "it sets up an MPI library, and dtrun runs without one";
+static const char of_mpi[] = "it sets up an MPI library; -x sets what such a library reads";
 static const char of_debugger[] = "start the debugger as the program, as in dtrun -np 2 gdb "
                                   "-batch -ex run -args ./train";
 static const char of_files[] = "the files are named otherwise, see --output-dir in dtrun(1)";
@@ -96,7 +96,7 @@ static const struct dt_foreign table[] = {
             "stall-check-warning-time-seconds"),
     BECOMES(H, 1, "collective-timeout=%", "the default is 600, instead of 0 for never",
             "stall-check-shutdown-time-seconds"),
-    NEEDLESS(H, 0, "dtrun runs without MPI", "mpi-threads-disable", "no-mpi-threads-disable"),
+    NEEDLESS(H, 0, "libdtrun needs no MPI", "mpi-threads-disable", "no-mpi-threads-disable"),
     REFUSED(H, 1, "dtrun runs no mpirun: give the options to dtrun itself", "mpi-args"),
     IGNORED(H, 0, "between hosts libdtrun uses TCP only; -x NCCL_IB_DISABLE=1 holds NCCL to it",
             "tcp"),

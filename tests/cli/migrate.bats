@@ -141,11 +141,11 @@ ran
     [ "$(cat logs/rank.00000.out)" = hello ]
 }
 
-@test "--check-build names every library, with a version or no" {
+@test "--check-build names every library, with a version, yes or no" {
     dtrun --check-build
     code_is 0
-    for library in libssh2 libuv cJSON libsodium NCCL CUDA PMIx; do
-        grep -qE "^  $library +([0-9][0-9.]*|no) " "$OUT" || { echo "$library"; show; return 1; }
+    for library in libssh2 libuv cJSON libsodium NCCL CUDA PMI-1 PMIx; do
+        grep -qE "^  $library +([0-9][0-9.]*|yes|no) " "$OUT" || { echo "$library"; show; return 1; }
     done
     dtrun -cb
     code_is 0
