@@ -824,7 +824,7 @@ void dt_options_print_help(void)
            "Options end at PROGRAM or at --. Long options take one dash or two, and their value "
            "after\n"
            "a blank or after =. Example: dtrun -np 16 -H host1:4,host2:4 ./train\n"
-           "See dtrun(1), dtrun-hostfile(5).\n");
+           "See dtrun(1), dtrun-hostfile(5); for options of other launchers, dtrun-migrate(7).\n");
 }
 
 void dt_options_free(struct dt_options *o)

@@ -198,6 +198,26 @@ static void every_option_does_what_the_table_says(void **state)
     }
 }
 
+/* dtrun's own options have values that no row is for; any other name needs a row for every value.
+ */
+static void no_value_is_without_a_row(void **state)
+{
+    const struct dt_foreign *row;
+    const char *part;
+    size_t length;
+
+    (void)state;
+    for (size_t i = 0; (row = dt_foreign_row(i)); i++) {
+        for (size_t k = 0; k < DT_FOREIGN_NAMES && row->names[k]; k++) {
+            const char *name = row->names[k];
+
+            if (row->match && !is_ours(name) &&
+                !dt_foreign_find(name, strlen(name), "nothing else", &part, &length))
+                fail_msg("%s has no row for other values than %s", name, row->match);
+        }
+    }
+}
+
 static void lists_and_two_values_are_taken_apart(void **state)
 {
     static const struct {
@@ -410,6 +430,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_option_does_what_the_table_says),
+        cmocka_unit_test(no_value_is_without_a_row),
         cmocka_unit_test(lists_and_two_values_are_taken_apart),
         cmocka_unit_test(mistakes_are_named_as_they_were_written),
         cmocka_unit_test(the_page_has_the_same_tables),
