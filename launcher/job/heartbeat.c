@@ -1,5 +1,13 @@
 #include "launcher/job/heartbeat.h"
 
+/* Two clocks drift apart by less than 1 ns in so many: each is within 100 ppm. */
+enum { NS_PER_NS_OF_DRIFT = 5000 };
+
+static uint64_t largest_error(const struct dt_heartbeat *h, uint64_t now_ns)
+{
+    return h->best_rtt_ns / 2 + (now_ns - h->best_at_ns) / NS_PER_NS_OF_DRIFT;
+}
+
 void dt_heartbeat_hello(struct dt_heartbeat *h, uint64_t agent_ns, uint64_t now_ns)
 {
     *h = (struct dt_heartbeat){ .heard_ns = now_ns, .offset_ns = (int64_t)(agent_ns - now_ns) };
@@ -10,9 +18,10 @@ void dt_heartbeat_pong(struct dt_heartbeat *h, uint64_t sent_ns, uint64_t agent_
     uint64_t rtt = now_ns - sent_ns;
 
     h->heard_ns = now_ns;
-    if (sent_ns > now_ns || (h->best_rtt_ns != 0 && rtt >= h->best_rtt_ns))
+    if (sent_ns > now_ns || (h->best_rtt_ns != 0 && rtt / 2 >= largest_error(h, now_ns)))
         return;
     h->best_rtt_ns = rtt ? rtt : 1;
+    h->best_at_ns = now_ns;
     h->offset_ns = (int64_t)(agent_ns - (sent_ns + rtt / 2));
 }
 

@@ -10,11 +10,13 @@ struct dt_heartbeat {
     uint64_t heard_ns;    /* when anything came from the agent last */
     int64_t offset_ns;    /* agent's clock less ours */
     uint64_t best_rtt_ns; /* of the answer that offset_ns comes from; 0: none yet */
+    uint64_t best_at_ns;  /* when that answer came */
 };
 
 /* The first word of an agent: a rough offset (it takes the way here for nothing). */
 void dt_heartbeat_hello(struct dt_heartbeat *h, uint64_t agent_ns, uint64_t now_ns);
-/* An answer. Of all answers the one that was quickest under way gives the offset. */
+/* An answer. The one with the smallest possible error gives the offset: half its round trip, and
+ * what the clocks may have drifted apart since. */
 void dt_heartbeat_pong(struct dt_heartbeat *h, uint64_t sent_ns, uint64_t agent_ns,
                        uint64_t now_ns);
 /* An agent's time in our clock. */

@@ -32,6 +32,36 @@ static void test_clock(void **state)
     follow_clock(-50000 * (int64_t)S);
 }
 
+/* The agent's clock gains 20 ppm. One answer on the first day was quicker than all that follow. */
+static void d10_drift_is_followed(void **state)
+{
+    struct dt_heartbeat h;
+    uint64_t start = 100000 * S, now = start, agent;
+
+    (void)state;
+    dt_heartbeat_hello(&h, start, start);
+    dt_heartbeat_pong(&h, start, start, start + MS / 10);
+    for (; now < start + 86400 * S; now += 5 * S / 2) {
+        agent = now + (now - start) / 50000;
+        dt_heartbeat_pong(&h, now, agent + MS, now + 2 * MS);
+    }
+    agent = now + (now - start) / 50000;
+    assert_in_range(dt_heartbeat_local(&h, agent), now - 5 * MS, now + 5 * MS);
+}
+
+/* On a busy network a slow answer still tells less than a quick one of a moment ago. */
+static void d10_a_slow_answer_does_not_replace_a_recent_one(void **state)
+{
+    struct dt_heartbeat h;
+    uint64_t now = 100000 * S;
+
+    (void)state;
+    dt_heartbeat_hello(&h, now, now);
+    dt_heartbeat_pong(&h, now, now + MS, now + 2 * MS);
+    dt_heartbeat_pong(&h, now + 10 * S, now + 10 * S + 99 * MS, now + 10 * S + 100 * MS);
+    assert_int_equal(dt_heartbeat_local(&h, now + 20 * S), now + 20 * S);
+}
+
 static void test_silence(void **state)
 {
     struct dt_heartbeat h = { .heard_ns = 100 * S };
@@ -60,6 +90,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock),
+        cmocka_unit_test(d10_drift_is_followed),
+        cmocka_unit_test(d10_a_slow_answer_does_not_replace_a_recent_one),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_own_absence),
     };
