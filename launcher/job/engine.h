@@ -49,6 +49,7 @@ struct dt_recovery {     /* one failure that was recovered from, or is being */
     double detect_seconds;
     double seconds;     /* below 0: the job had failed again before it went on */
     int64_t lost_steps; /* -1: unknown */
+    unsigned delay_s;   /* for which the restart waited */
 };
 
 struct dt_spawn_refusal { /* why ranks could not be started; one text for all hosts that say the

@@ -12,16 +12,19 @@
 /* What is sent may be under way, and what is killed takes a while. */
 enum { FENCE_MARGIN_MS = 500 };
 
-static void say_restarting(const struct dt_job *j)
+static void say_restarting(const struct dt_job *j, unsigned delay_s)
 {
     struct dt_strbuf b = { 0 };
 
     dt_words_count(&b, j->np, "rank");
     if (j->restart.newest >= 0)
-        dt_say("restarting %s from the checkpoint of step %" PRId64, dt_strbuf_text(&b),
-               j->restart.newest);
+        dt_strbuf_printf(&b, " from the checkpoint of step %" PRId64, j->restart.newest);
     else
-        dt_say("restarting %s from the beginning", dt_strbuf_text(&b));
+        dt_strbuf_puts(&b, " from the beginning");
+    if (delay_s > 0)
+        dt_strbuf_printf(&b, " in %u s (restart %u without progress)", delay_s,
+                         j->restart.no_progress);
+    dt_say("restarting %s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
 
@@ -40,6 +43,7 @@ static void record(struct dt_job *j, const struct dt_death *cause, const char *t
             j->failed_ns > cause->time_ns ? (double)(j->failed_ns - cause->time_ns) / 1e9 : 0,
         .seconds = -1,
         .lost_steps = -1,
+        .delay_s = dt_restart_delay_s(&j->restart),
     };
     j->recovering = true;
 }
@@ -57,15 +61,24 @@ static void reopen_lost(struct dt_job *j)
     }
 }
 
+static void start_not_before(struct dt_job *j, uint64_t time_ns)
+{
+    if (time_ns > j->fence_ns)
+        j->fence_ns = time_ns;
+}
+
 void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *text)
 {
     struct dt_msg_stop stop = { .grace_ms = 0 };
+    unsigned delay_s;
 
     j->state = DT_JOB_RECOVERING;
     dt_job_forget_last_calls(j);
-    say_restarting(j);
-    record(j, cause, text);
     dt_restart_count(&j->restart);
+    delay_s = dt_restart_delay_s(&j->restart);
+    say_restarting(j, delay_s);
+    record(j, cause, text);
+    start_not_before(j, dt_now_ns() + delay_s * UINT64_C(1000000000));
     dt_stdinpump_hold(j->in);
     dt_job_send_all(j, DT_MSG_STOP, &stop);
     memset(j->retried, 0, j->config->hosts->n * sizeof *j->retried);
@@ -185,10 +198,8 @@ static bool open_new(struct dt_job *j)
 void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h)
 {
     uint64_t lease_ns = (uint64_t)j->config->heartbeat_s * 1000000000;
-    uint64_t over_ns = h->sent_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000);
 
-    if (over_ns > j->fence_ns)
-        j->fence_ns = over_ns;
+    start_not_before(j, h->sent_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000));
 }
 
 /* An agent on this machine that does not run at all is killed while its link is closed. */

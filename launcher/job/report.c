@@ -52,6 +52,7 @@ static void add_recoveries(const struct dt_job *j, cJSON *to)
         dt_json_add_text(item, "cause", r->cause);
         dt_json_add_number(item, "from_step", r->from_step >= 0, (double)r->from_step);
         cJSON_AddStringToObject(item, "source", r->from_step >= 0 ? "checkpoint" : "none");
+        cJSON_AddNumberToObject(item, "delay_seconds", r->delay_s);
         cJSON_AddNumberToObject(item, "detect_seconds", r->detect_seconds);
         dt_json_add_number(item, "seconds", r->seconds >= 0, r->seconds);
         cJSON_AddItemToArray(list, item);

@@ -26,10 +26,10 @@ static bool has_progressed(const struct dt_restart *r)
 
 enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r)
 {
-    if (!r->saved && r->max_restarts <= 0)
-        return r->max_restarts < 0 ? DT_RESTART_NO_CHECKPOINT : DT_RESTART_LIMIT;
-    if (r->max_restarts >= 0 && r->restarts >= (uint32_t)r->max_restarts)
-        return DT_RESTART_LIMIT;
+    if (r->max_restarts >= 0)
+        return r->restarts < (uint32_t)r->max_restarts ? DT_RESTART_YES : DT_RESTART_LIMIT;
+    if (!r->checkpoints)
+        return DT_RESTART_NO_CHECKPOINT;
     if (r->linked && !has_progressed(r) && r->no_progress >= DT_RESTARTS_WITHOUT_PROGRESS)
         return DT_RESTART_NO_PROGRESS;
     return DT_RESTART_YES;
@@ -40,6 +40,15 @@ void dt_restart_count(struct dt_restart *r)
     r->no_progress = has_progressed(r) ? 1 : r->no_progress + 1;
     r->newest_last = r->newest;
     r->restarts++;
+}
+
+unsigned dt_restart_delay_s(const struct dt_restart *r)
+{
+    unsigned delay = 0;
+
+    for (uint32_t i = 1; i < r->no_progress && delay < DT_RESTART_DELAY_MAX_S; i++)
+        delay = delay ? 2 * delay : 1;
+    return delay < DT_RESTART_DELAY_MAX_S ? delay : DT_RESTART_DELAY_MAX_S;
 }
 
 int64_t dt_restart_lost_steps(int64_t reached, int64_t restored)

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DT_RESTARTS_WITHOUT_PROGRESS = 3 };
+enum { DT_RESTARTS_WITHOUT_PROGRESS = 3, DT_RESTART_DELAY_MAX_S = 30 };
 
 /* What becomes of the ranks of a host that does not come back. */
 enum dt_host_loss {
@@ -26,9 +26,9 @@ struct dt_restart {
 
 enum dt_restart_verdict {
     DT_RESTART_YES,
-    DT_RESTART_NO_CHECKPOINT, /* there is no checkpoint and --max-restarts was not given */
+    DT_RESTART_NO_CHECKPOINT, /* it neither saves nor restores, and --max-restarts was not given */
     DT_RESTART_LIMIT,         /* --max-restarts is used up */
-    DT_RESTART_NO_PROGRESS,
+    DT_RESTART_NO_PROGRESS,   /* --max-restarts was not given */
 };
 
 struct dt_restart dt_restart_init(int max_restarts);
@@ -38,6 +38,8 @@ void dt_restart_committed(struct dt_restart *r, int64_t step);
 void dt_restart_restored(struct dt_restart *r, int64_t step);
 enum dt_restart_verdict dt_restart_verdict(const struct dt_restart *r);
 void dt_restart_count(struct dt_restart *r); /* the job is being restarted */
+/* How long the restart that was counted last waits: 0, 1, 2, 4 ... s while there is no progress. */
+unsigned dt_restart_delay_s(const struct dt_restart *r);
 
 /* Steps that were done and must be done again: the newest step any rank had reached, less the step
  * that was restored (-1: none was). Steps are counted from 1 where a program begins anew. */

@@ -1,6 +1,7 @@
 /* Ending a job: signals, --timeout, a reader that left, a failure; and the last moments of every
  * job. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -157,6 +158,20 @@ static void add_lost_steps(const struct dt_job *j, struct dt_strbuf *out)
     dt_words_count(out, (uint64_t)lost, "step");
 }
 
+static void add_manner(const struct dt_job *j, struct dt_strbuf *out)
+{
+    uint64_t anew = 0, waited = 0;
+
+    for (size_t i = 0; i < j->nrecoveries; i++) {
+        anew += j->recoveries[i].from_step < 0;
+        waited += j->recoveries[i].delay_s;
+    }
+    if (anew > 0 && j->restart.linked)
+        dt_strbuf_printf(out, " (%" PRIu64 " from the beginning)", anew);
+    if (waited > 0)
+        dt_strbuf_printf(out, ", waited %" PRIu64 " s before restarts", waited);
+}
+
 /* What a program without the library does again, nobody knows: only that its ranks were away. */
 static void add_recoveries(const struct dt_job *j, double total, struct dt_strbuf *out)
 {
@@ -166,6 +181,7 @@ static void add_recoveries(const struct dt_job *j, double total, struct dt_strbu
         recovering += j->recoveries[i].seconds > 0 ? j->recoveries[i].seconds : 0;
     dt_strbuf_puts(out, j->restart.linked ? "; recovered " : "; restarted after ");
     dt_words_count(out, j->nrecoveries, "failure");
+    add_manner(j, out);
     add_lost_steps(j, out);
     dt_strbuf_puts(out, j->restart.linked ? ", " : ", no ranks for ");
     dt_words_duration(out, recovering);

@@ -227,11 +227,20 @@ is_stopped() { # RANK
     becomes_clean
 }
 
-@test "without a checkpoint a failure ends the job" {
+@test "D24: a job that dies before its first checkpoint, but restores, begins anew" {
     dtrun -np 3 "$(TRAIN)" 100 10 fail 1 5
-    code_is 9
+    result_is 3 100
     err_has "exited with code 9 after step 5"
-    ! grep -q restarting "$ERR" || false
+    grep -qxF "dtrun: restarting 3 ranks from the beginning" "$ERR" || { show; false; }
+    err_has "recovered 1 failure (1 from the beginning), lost 5 steps"
+    clean
+}
+
+@test "D23: three restarts without progress do not overrule --max-restarts" {
+    dtrun --max-restarts 4 -np 3 "$(TRAIN)" 100 10 fail-always 1 25
+    code_is 9
+    [ "$(grep -c 'dtrun: restarting 3 ranks from the checkpoint of step 20' "$ERR")" = 4 ]
+    err_has "dtrun: giving up after 4 restarts (--max-restarts 4)"
     clean
 }
 

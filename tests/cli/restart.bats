@@ -50,6 +50,28 @@ load common
     clean
 }
 
+@test "D7: restarts without progress wait longer and longer, and say so" {
+    dtrun --max-restarts 2 --report r.json -np 2 sh -c '[ $DTRUN_RESTART_COUNT = 2 ] || exit 5'
+    code_is 0
+    grep -qxF "dtrun: restarting 2 ranks from the beginning" "$ERR" || { show; false; }
+    err_has "dtrun: restarting 2 ranks from the beginning in 1 s (restart 2 without progress)"
+    err_has "restarted after 2 failures, waited 1 s before restarts"
+    if type jq >/dev/null; then
+        [ "$(jq -c '[.recoveries[].delay_seconds]' r.json)" = '[0,1]' ]
+    fi
+    clean
+}
+
+@test "D7: a signal ends the wait before a restart at once" {
+    dtrun_start --max-restarts 100 -np 2 sh -c 'echo run $DTRUN_RESTART_COUNT; exit 1'
+    await grep -q "in 4 s (restart 4 without progress)" "$ERR"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    ! grep -q "run 4" "$OUT" || { show; false; }
+    clean
+}
+
 @test "Ctrl-C while recovering ends the job" {
     dtrun_start --max-restarts 100 -np 2 sh -c 'echo run; exit 1'
     out_has 6 run

@@ -3,8 +3,9 @@
 #include "launcher/job/restart.h"
 #include "tests/unit/unit.h"
 
-/* A job's life as a word: "c" commits a newer step, "f" fails and asks (and restarts when it may);
- * the verdicts come out as "y" yes, "n" no checkpoint, "l" limit, "p" no progress. */
+/* A job's life as a word: "b" restores nothing: begins anew, "c" commits a newer step, "f" fails
+ * and asks (and restarts when it may); the verdicts come out as "y" yes, "n" no checkpoint, "l"
+ * limit, "p" no progress. */
 static const struct {
     int max_restarts;
     bool linked;
@@ -22,7 +23,11 @@ static const struct {
     { 1, true, "ff", "yl" },
     { 1, true, "cff", "yl" },
     { 2, true, "cfcfcf", "yyl" },
-    { 10, true, "ffff", "yyyp" },
+    { 10, true, "ffff", "yyyy" }, /* D23: an explicit --max-restarts counts */
+    { 5, true, "ffffff", "yyyyyl" },
+    { -1, true, "bf", "y" }, /* D24: it can begin from the beginning again */
+    { -1, true, "bfbfbfbf", "yyyp" },
+    { 0, true, "bf", "l" },
     { 5, false, "ffffff", "yyyyyl" }, /* without the library progress is not known */
 };
 
@@ -41,6 +46,10 @@ static void live(struct dt_restart *r, const char *life, char *got)
     for (; *life; life++) {
         enum dt_restart_verdict v = dt_restart_verdict(r);
 
+        if (*life == 'b') {
+            dt_restart_restored(r, -1);
+            continue;
+        }
         if (*life == 'c') {
             dt_restart_committed(r, step += 10);
             continue;
@@ -65,6 +74,27 @@ static void test_lives(void **state)
             fail_msg("max %d, %s: %s instead of %s", cases[i].max_restarts, cases[i].life, got,
                      cases[i].want);
     }
+}
+
+static void fail_again(struct dt_restart *r, unsigned want_s)
+{
+    dt_restart_count(r);
+    assert_int_equal(dt_restart_delay_s(r), want_s);
+}
+
+static void d7_restarts_without_progress_back_off(void **state)
+{
+    static const unsigned want[] = { 0, 1, 2, 4, 8, 16, 30, 30 };
+    struct dt_restart r = dt_restart_init(100);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        fail_again(&r, want[i]);
+    dt_restart_committed(&r, 10);
+    fail_again(&r, 0);
+    fail_again(&r, 1);
+    for (int i = 0; i < 1000; i++)
+        fail_again(&r, dt_restart_delay_s(&r) * 2 < 30 ? dt_restart_delay_s(&r) * 2 : 30);
 }
 
 /* Committing again what was committed before the restart is no progress. */
@@ -148,6 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lives),
+        cmocka_unit_test(d7_restarts_without_progress_back_off),
         cmocka_unit_test(test_same_step_is_no_progress),
         cmocka_unit_test(test_a_lost_checkpoint_is_not_begun_with),
         cmocka_unit_test(test_progress_behind_a_lost_checkpoint),
