@@ -55,7 +55,8 @@ static const char bash_rest[] =
     "    RANK) found=(all none) ;;\n"
     "    COUNT) found=(gpu cpu auto) ;;\n"
     "    FAULT)\n"
-    "        found=(kill:rank= stop:rank= exit:rank= host:node= host:rank=)\n"
+    "        found=(kill:rank= stop:rank= exit:rank= host:node= host:rank= "
+    "agent:node= agent:rank=)\n"
     "        compopt -o nospace ;;\n"
     "    *\"|\"*) IFS='|' read -ra found <<<\"$kind\" ;;\n"
     "    esac 2>/dev/null\n"
@@ -231,7 +232,8 @@ static void print_fish_value(const char *value)
         { "NETWORKS", "(__fish_print_interfaces)" },
         { "RANK", "all none" },
         { "COUNT", "gpu cpu auto" },
-        { "FAULT", "kill:rank= stop:rank= exit:rank= host:node= host:rank=" },
+        { "FAULT",
+          "kill:rank= stop:rank= exit:rank= host:node= host:rank= agent:node= agent:rank=" },
     };
 
     printf(" -r");

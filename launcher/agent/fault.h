@@ -10,8 +10,8 @@
 struct dt_faults;
 
 struct dt_fault_events {
-    /* The fault strikes now: this local rank (of a host fault: any). A rank that is struck inside
-     * dt_step has not left it. */
+    /* The fault strikes now: this local rank (of a host or agent fault: any). A rank that is struck
+     * inside dt_step has not left it. */
     void (*strike)(void *arg, uint32_t local_rank, const struct dt_inject *fault, const char *text);
 };
 

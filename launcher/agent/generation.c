@@ -215,7 +215,7 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
     struct dt_generation *g = arg;
     struct dt_process *p = &g->processes[local_rank];
 
-    if (fault->kind == DT_INJECT_HOST)
+    if (dt_inject_takes_all_ranks(fault))
         g->host->vanish(g->host->arg);
     if (!p->alive)
         return;

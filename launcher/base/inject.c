@@ -6,10 +6,8 @@
 #include "runtime/wire/msg.h"
 
 static const char *const kinds[] = {
-    [DT_INJECT_KILL] = "kill",
-    [DT_INJECT_STOP] = "stop",
-    [DT_INJECT_EXIT] = "exit",
-    [DT_INJECT_HOST] = "host",
+    [DT_INJECT_KILL] = "kill", [DT_INJECT_STOP] = "stop",   [DT_INJECT_EXIT] = "exit",
+    [DT_INJECT_HOST] = "host", [DT_INJECT_AGENT] = "agent",
 };
 
 enum { CODE_MAX = 255, UNSET = -1 };
@@ -88,13 +86,13 @@ static int parse_field(struct dt_inject *fault, const char *text, const char *en
 /* Each field is well-formed; do they make sense together? Returns NULL, or what is wrong. */
 static const char *check(const struct dt_inject *fault, bool has_code)
 {
-    bool host = fault->kind == DT_INJECT_HOST;
+    bool host = dt_inject_takes_all_ranks(fault);
 
     if (host ? (fault->node == UNSET) == (fault->rank == UNSET) : fault->rank == UNSET)
         return host ? "it needs node=K or rank=R, as in host:node=1,step=50"
                     : "it needs rank=R, as in kill:rank=1,step=50";
     if (!host && fault->node != UNSET)
-        return "node= goes with host only";
+        return "node= goes with host and agent only";
     if (fault->step != UNSET && fault->after_ms != UNSET)
         return "step= and after= exclude each other";
     if (fault->kind == DT_INJECT_EXIT && fault->step == UNSET)
@@ -119,7 +117,9 @@ int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *
         .code = UNSET,
     };
     if (parse_kind(fault, text, n) < 0)
-        return dt_error_usage(err, "--inject %s: unknown fault; there are kill, stop, exit, host",
+        return dt_error_usage(err,
+                              "--inject %s: unknown fault; there are kill, stop, exit, "
+                              "host, agent",
                               text);
     while (*field) {
         const char *end;
@@ -139,6 +139,11 @@ int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *
     if (fault->code == UNSET)
         fault->code = 1;
     return 0;
+}
+
+bool dt_inject_takes_all_ranks(const struct dt_inject *fault)
+{
+    return fault->kind == DT_INJECT_HOST || fault->kind == DT_INJECT_AGENT;
 }
 
 bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, const struct dt_u32s *ranks)

@@ -3,7 +3,8 @@
  *     kill:rank=R[,step=N|,after=SECONDS]     SIGKILL to the rank
  *     stop:rank=R[,step=N|,after=SECONDS]     SIGSTOP to the rank
  *     exit:rank=R,step=N[,code=C]             the rank exits with C (default 1)
- *     host:node=K|rank=R[,step=N|,after=S]    agent and ranks of a host vanish at once
+ *     agent:node=K|rank=R[,step=N|,after=S]   agent and ranks of a host vanish at once
+ *     host:node=K|rank=R[,step=N|,after=S]    the same, and the host does not come back
  *
  * Each also takes restart=K: only after the K-th restart (0: in the first run). Without step and
  * after a fault strikes when the ranks run. A rank is struck inside the dt_step(N) that reaches N,
@@ -17,12 +18,18 @@
 #include "launcher/base/error.h"
 #include "runtime/wire/codec.h"
 
-enum dt_inject_kind { DT_INJECT_KILL, DT_INJECT_STOP, DT_INJECT_EXIT, DT_INJECT_HOST };
+enum dt_inject_kind {
+    DT_INJECT_KILL,
+    DT_INJECT_STOP,
+    DT_INJECT_EXIT,
+    DT_INJECT_HOST,
+    DT_INJECT_AGENT
+};
 
 struct dt_inject {
     enum dt_inject_kind kind;
-    int64_t rank;     /* -1: not given (HOST with node=) */
-    int64_t node;     /* HOST: the host's node rank, or -1: the host that rank runs on */
+    int64_t rank;     /* -1: not given (HOST, AGENT with node=) */
+    int64_t node;     /* HOST, AGENT: the host's node rank, or -1: the host that rank runs on */
     int64_t step;     /* -1: not given */
     int64_t after_ms; /* -1: not given */
     int64_t restart;  /* -1: any */
@@ -32,6 +39,8 @@ struct dt_inject {
 /* Returns 0, or -1 with what is wrong with text in err (exit code 2). */
 int dt_inject_parse(struct dt_inject *fault, const char *text, struct dt_error *err);
 
+/* HOST or AGENT: it strikes all ranks of a host at once. */
+bool dt_inject_takes_all_ranks(const struct dt_inject *fault);
 /* Whether the fault concerns the host with this node rank and these ranks. */
 bool dt_inject_on(const struct dt_inject *fault, uint32_t node_rank, const struct dt_u32s *ranks);
 

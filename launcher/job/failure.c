@@ -282,8 +282,9 @@ void dt_job_settle(struct dt_job *j)
 void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
                           struct dt_strbuf *out)
 {
-    dt_strbuf_printf(out, "%s%s %s", dt_job_host_name(j, h->host), h->closing ? "" : ":",
-                     h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+    dt_strbuf_printf(out, "%s%s %s%s", dt_job_host_name(j, h->host), h->closing ? "" : ":",
+                     h->why.text[0] ? h->why.text : "agent: it ended unexpectedly",
+                     h->injected ? " (--inject)" : "");
 }
 
 static void describe_host(struct dt_job *j, const struct dt_plan_node *node, struct dt_strbuf *out)

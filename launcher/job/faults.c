@@ -15,6 +15,11 @@ static struct dt_inject fault_of(const struct dt_job *j, uint32_t i)
     return fault;
 }
 
+static bool is_due(const struct dt_job *j, uint32_t i, const struct dt_inject *f)
+{
+    return !j->struck[i] && (f->restart < 0 || f->restart == j->restart.restarts);
+}
+
 /* A fault strikes once in a job, not once in each generation. */
 void dt_job_select_faults(const struct dt_job *j, const struct dt_plan_node *node,
                           struct dt_strs *faults)
@@ -22,8 +27,7 @@ void dt_job_select_faults(const struct dt_job *j, const struct dt_plan_node *nod
     for (uint32_t i = 0; i < j->config->inject.n; i++) {
         struct dt_inject f = fault_of(j, i);
 
-        if (!j->struck[i] && (f.restart < 0 || f.restart == j->restart.restarts) &&
-            dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks))
+        if (is_due(j, i, &f) && dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks))
             dt_xstrs_add(faults, j->config->inject.v[i]);
     }
 }
@@ -34,13 +38,18 @@ void dt_job_on_struck(struct dt_job *j, const struct dt_msg_struck *m)
         j->struck[i] |= strcmp(j->config->inject.v[i], m->fault) == 0;
 }
 
+/* The agent that such a fault strikes sends nothing more: the loss of the host is taken for it. */
 void dt_job_host_struck(struct dt_job *j, const struct dt_plan_node *node)
 {
     for (uint32_t i = 0; i < j->config->inject.n; i++) {
         struct dt_inject f = fault_of(j, i);
 
-        j->struck[i] |=
-            f.kind == DT_INJECT_HOST && dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks);
+        if (!is_due(j, i, &f) || !dt_inject_takes_all_ranks(&f) ||
+            !dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks))
+            continue;
+        j->struck[i] = true;
+        j->links[node->host]->injected = true;
+        j->lost[node->host] |= f.kind == DT_INJECT_HOST;
     }
 }
 

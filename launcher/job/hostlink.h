@@ -32,6 +32,7 @@ struct dt_hostlink {
     bool greeted;
     bool ending; /* END is sent, or it is being closed: its end is expected */
     bool closing;
+    bool injected; /* a fault of --inject has ended it */
     bool answered; /* ANSWER to the newest QUERY */
     bool ready;    /* READY of this generation */
     bool probing;  /* PROBE is sent, REACH has not come */

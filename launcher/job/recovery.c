@@ -53,7 +53,7 @@ static void reopen_lost(struct dt_job *j)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         size_t host = j->plan.nodes[i].host;
 
-        if (j->links[host]->phase == DT_HOST_CLOSED && !j->retried[host]) {
+        if (j->links[host]->phase == DT_HOST_CLOSED && !j->retried[host] && !j->lost[host]) {
             j->retried[host] = true;
             dt_verbose("%s: connecting again", dt_job_host_name(j, host));
             dt_job_open_link(j, host);

@@ -301,25 +301,48 @@ is_stopped() { # RANK
 }
 
 @test "how many steps a lost host has cost is said only where it is known" {
-    dtrun -np 3 --report r.json --inject host:node=0,step=55 "$(TRAIN)" 100 10
+    dtrun -np 3 --report r.json --inject agent:node=0,step=55 "$(TRAIN)" 100 10
     result_is 3 100
     grep -qE '^dtrun: recovered in [0-9.]+ m?s$' "$ERR" || { show; false; }
     grep -qE '^dtrun: done in .*; recovered 1 failure, [0-9.]+ m?s \(' "$ERR" || { show; false; }
     grep -q '"lost_steps":[[:space:]]*null,' r.json
-    dtrun -np 3 --inject kill:rank=1,step=33 --inject host:node=0,step=55 "$(TRAIN)" 100 10
+    dtrun -np 3 --inject kill:rank=1,step=33 --inject agent:node=0,step=55 "$(TRAIN)" 100 10
     err_has "; recovered 2 failures, lost at least 3 steps, "
     clean
 }
 
 @test "--transport local: this machine plays hosts, of which one is lost" {
-    dtrun --transport local -H here1:2,here2:1 --inject host:node=1,step=55 "$(TRAIN)" 100 10
+    dtrun --transport local -H here1:2,here2:1 --inject agent:node=1,step=55 "$(TRAIN)" 100 10
     result_is 3 100
-    err_has "dtrun: here2: agent: dtrun-agent was killed by signal 9 (Killed); its rank 2 is taken as lost"
+    err_has "dtrun: here2: agent: dtrun-agent was killed by signal 9 (Killed) (--inject); its rank 2 is taken as lost"
     err_has "from the checkpoint of step 50"
     clean
     dtrun --transport local -H here1,here1:1,here2 sh -c 'echo $DTRUN_RANK on node $DTRUN_NODE_RANK'
     code_is 0
     [ "$(sort "$OUT" | tr '\n' ',')" = "[0] 0 on node 0,[1] 1 on node 0,[2] 2 on node 1," ]
+}
+
+@test "D25: --inject host: loses a host for good; its ranks move" {
+    dtrun --transport local -H here1:2,here2:1 --report r.json --inject host:node=1,step=55 "$(TRAIN)" 100 10
+    result_is 3 100
+    err_has " (--inject); its rank 2 is taken as lost"
+    err_has "dtrun: going on without here2: 3 ranks on the 2 slots of 1 host"
+    ! grep -q '"here2"' r.json || { cat r.json; false; }
+    clean
+}
+
+@test "D25: --inject host: and --on-host-loss stop end the job" {
+    dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject host:rank=2,step=55 "$(TRAIN)" 100 10
+    code_is 125
+    err_has "dtrun: giving up: here2 cannot be used any more, and --on-host-loss stop was given"
+    clean
+}
+
+@test "D25: --inject agent: brings the host back" {
+    dtrun --transport local -H here1:2,here2:1 --on-host-loss stop --inject agent:rank=2,step=55 "$(TRAIN)" 100 10
+    result_is 3 100
+    ! grep -q "going on without" "$ERR" || { show; false; }
+    clean
 }
 
 @test "check 38: a rank that is stopped is named, and its job goes on from the checkpoint" {

@@ -22,6 +22,7 @@ static void faults_are_read(void **state)
         { "exit:rank=3,step=9,code=0", { DT_INJECT_EXIT, 3, -1, 9, -1, -1, 0 } },
         { "exit:rank=3,step=9", { DT_INJECT_EXIT, 3, -1, 9, -1, -1, 1 } },
         { "host:node=1,step=4,restart=2", { DT_INJECT_HOST, -1, 1, 4, -1, 2, 1 } },
+        { "agent:node=1,step=4", { DT_INJECT_AGENT, -1, 1, 4, -1, -1, 1 } },
         { "host:rank=5,after=0", { DT_INJECT_HOST, 5, -1, -1, 0, -1, 1 } },
     };
 
@@ -69,11 +70,12 @@ static void mistakes_are_named(void **state)
         { "kill:rank=1,after=nan", "after=nan" },
         { "kill:rank=1,step=1,after=1", "exclude" },
         { "kill:rank=1,code=3", "exit only" },
-        { "kill:rank=1,node=3", "host only" },
+        { "kill:rank=1,node=3", "host and agent only" },
         { "kill:step=3", "needs rank=R" },
         { "exit:rank=1,code=3", "needs step=N" },
         { "exit:rank=1,step=3,code=256", "code=256" },
         { "host:step=3", "needs node=K" },
+        { "agent:step=3", "needs node=K" },
         { "host:rank=1,node=0", "needs node=K" },
     };
 
