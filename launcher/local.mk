@@ -45,6 +45,8 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/localhost.c launcher/hosts/localhost.h \
 	launcher/hosts/scheduler.c launcher/hosts/scheduler.h \
 	launcher/hosts/twins.c launcher/hosts/twins.h \
+	launcher/io/backlog.c launcher/io/backlog.h \
+	launcher/io/filewriter.c launcher/io/filewriter.h \
 	launcher/io/label.c launcher/io/label.h \
 	launcher/io/linebuf.c launcher/io/linebuf.h \
 	launcher/io/nonblock.c launcher/io/nonblock.h \

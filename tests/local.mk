@@ -118,13 +118,15 @@ tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
 # A CUDA driver and a backend that need no GPU. -rpath makes libtool build shared libraries of them.
-FAKES = tests/fake/libcuda.la tests/fake/libdtrun-nccl.la tests/fake/libclock.la \
+FAKES = tests/fake/libstandstill.la tests/fake/libcuda.la tests/fake/libdtrun-nccl.la tests/fake/libclock.la \
 	tests/fake/libimpatient.la tests/fake/libspoiled.la
 check_LTLIBRARIES = $(FAKES)
 tests_fake_libcuda_la_SOURCES = tests/fake/libcuda.c tests/fake/cuda.h
 tests_fake_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
 tests_fake_libdtrun_nccl_la_SOURCES = tests/fake/plugin.c
 tests_fake_libdtrun_nccl_la_LDFLAGS = -version-info 0:0:0 -rpath /nowhere
+tests_fake_libstandstill_la_SOURCES = tests/fake/standstill.c
+tests_fake_libstandstill_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libclock_la_SOURCES = tests/fake/clock.c
 tests_fake_libclock_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_fake_libclock_la_LDFLAGS = -avoid-version -rpath /nowhere

@@ -70,11 +70,16 @@ void dt_linebuf_feed(struct dt_linebuf *b, const char *data, size_t n, dt_linebu
     }
 }
 
-void dt_linebuf_end(struct dt_linebuf *b, dt_linebuf_f emit, void *arg)
+void dt_linebuf_show(struct dt_linebuf *b, dt_linebuf_f emit, void *arg)
 {
     if (b->held.len > 0)
         release(b, b->held.data, b->held.len, emit, arg);
     b->held.len = 0;
+}
+
+void dt_linebuf_end(struct dt_linebuf *b, dt_linebuf_f emit, void *arg)
+{
+    dt_linebuf_show(b, emit, arg);
     b->inside = false;
     b->cr = false;
 }

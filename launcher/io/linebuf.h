@@ -28,6 +28,8 @@ struct dt_linebuf {
 
 void dt_linebuf_feed(struct dt_linebuf *b, const char *data, size_t n, dt_linebuf_f emit,
                      void *arg);
+/* Releases an unfinished line as it is; what comes later goes on with it. */
+void dt_linebuf_show(struct dt_linebuf *b, dt_linebuf_f emit, void *arg);
 /* The stream has ended: releases an unfinished line. The buffer then serves a new stream. */
 void dt_linebuf_end(struct dt_linebuf *b, dt_linebuf_f emit, void *arg);
 void dt_linebuf_free(struct dt_linebuf *b);

@@ -1,8 +1,8 @@
 /* A non-blocking way into a descriptor that belongs to others too. O_NONBLOCK is a property of the
  * open file description, which dtrun shares with its parent: it is never set there (uv_poll_t
  * would). Pipes and terminals are opened once more through /proc/self/fd instead, sockets take
- * MSG_DONTWAIT, files do not block; readiness is told by an epoll descriptor around the file, which
- * the loop can watch. */
+ * MSG_DONTWAIT, files are written by a thread (filewriter.h); readiness is told by an epoll
+ * descriptor around the file, which the loop can watch. */
 #ifndef DT_IO_NONBLOCK_H
 #define DT_IO_NONBLOCK_H
 

@@ -8,23 +8,19 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
+#include "launcher/io/filewriter.h"
 #include "launcher/io/nonblock.h"
 
 enum { WRITE_MAX = 256 * 1024 };
-
-struct segment { /* the next n bytes of the queue are this owner's */
-    void *owner;
-    size_t n;
-};
 
 struct dt_outfd {
     struct dt_nonblock file;
     struct dt_outfd_events events;
     void *arg;
     struct dt_strbuf queue;
-    size_t head; /* bytes of queue that are out already */
-    struct segment *segments;
-    size_t nsegments, segment_head, segment_cap;
+    size_t head;                  /* bytes of queue that are out already */
+    struct dt_filewriter *writer; /* of a regular file, which has no queue here */
+    struct dt_filewriter_file *written;
     bool failed;
     bool polling;
     uv_prepare_t flush; /* writes what was added before the loop waits again */
@@ -34,55 +30,14 @@ struct dt_outfd {
 
 size_t dt_outfd_pending(const struct dt_outfd *o)
 {
-    return o->queue.len - o->head;
+    return o->written ? dt_filewriter_pending(o->written) : o->queue.len - o->head;
 }
 
-static void queue_clear(struct dt_outfd *o)
-{
-    dt_strbuf_free(&o->queue);
-    o->head = 0;
-    o->nsegments = o->segment_head = 0;
-}
-
-/* Tells the owners of the next n bytes, which are out (or dropped). */
-static void settle(struct dt_outfd *o, size_t n)
-{
-    while (n > 0) {
-        struct segment *s = &o->segments[o->segment_head];
-        size_t part = n < s->n ? n : s->n;
-        void *owner = s->owner;
-
-        s->n -= part;
-        n -= part;
-        if (s->n == 0)
-            o->segment_head++;
-        if (owner)
-            o->events.wrote(o->arg, owner, part);
-    }
-}
-
-static void drop_settled(struct dt_outfd *o)
-{
-    size_t left = o->nsegments - o->segment_head;
-
-    if (o->segment_head <= left)
-        return;
-    memmove(o->segments, o->segments + o->segment_head, left * sizeof *o->segments);
-    o->nsegments = left;
-    o->segment_head = 0;
-}
-
-/* What is out is dropped from the front only when it is the larger part: each byte moves once. Both
- * lists are shortened while they are in use: behind a slow reader they may never be empty. */
+/* What is out is dropped from the front only when it is the larger part: each byte moves once. */
 static void advance(struct dt_outfd *o, size_t n)
 {
     o->head += n;
-    settle(o, n);
-    drop_settled(o);
-    if (o->head == o->queue.len) {
-        o->queue.len = o->head = 0;
-        o->nsegments = o->segment_head = 0;
-    } else if (o->head > o->queue.len / 2) {
+    if (o->head > o->queue.len / 2) {
         dt_strbuf_consume(&o->queue, o->head);
         o->head = 0;
     }
@@ -100,7 +55,7 @@ static void fail(struct dt_outfd *o, int error)
 {
     o->failed = true;
     stop_waiting(o);
-    advance(o, dt_outfd_pending(o));
+    o->queue.len = o->head = 0;
     o->events.failed(o->arg, error);
 }
 
@@ -132,6 +87,7 @@ static void write_queue(struct dt_outfd *o)
             return;
         }
         advance(o, (size_t)done);
+        o->events.wrote(o->arg);
     } while (dt_outfd_pending(o) > 0 && !once && !o->failed);
     if (dt_outfd_pending(o) > 0) {
         wait_writable(o);
@@ -161,6 +117,28 @@ static void on_flush(uv_prepare_t *flush)
         write_queue(o);
 }
 
+static void on_file_written(void *arg, size_t n, int error)
+{
+    struct dt_outfd *o = arg;
+
+    (void)n;
+    if (error) {
+        fail(o, error);
+        return;
+    }
+    o->events.wrote(o->arg);
+    if (dt_outfd_pending(o) == 0)
+        o->events.drained(o->arg);
+}
+
+static void open_file(struct dt_outfd *o, uv_loop_t *loop)
+{
+    if (o->file.kind != DT_FD_FILE)
+        return;
+    o->writer = dt_filewriter_open(loop);
+    o->written = dt_filewriter_file(o->writer, o->file.fd, on_file_written, o);
+}
+
 struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_events *events,
                                void *arg)
 {
@@ -169,6 +147,7 @@ struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_ev
     o->events = *events;
     o->arg = arg;
     dt_nonblock_open(&o->file, fd, O_WRONLY);
+    open_file(o, loop);
     uv_prepare_init(loop, &o->flush);
     o->flush.data = o;
     o->open_handles = 1;
@@ -180,32 +159,15 @@ struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_ev
     return o;
 }
 
-static void add_segment(struct dt_outfd *o, size_t n, void *owner)
+void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n)
 {
-    struct segment *last = o->nsegments ? &o->segments[o->nsegments - 1] : NULL;
-
-    if (last && o->nsegments > o->segment_head && last->owner == owner) {
-        last->n += n;
+    if (n == 0 || o->failed)
         return;
-    }
-    if (o->nsegments == o->segment_cap) {
-        o->segment_cap = o->segment_cap ? o->segment_cap * 2 : 64;
-        o->segments = dt_xrealloc(o->segments, o->segment_cap, sizeof *o->segments);
-    }
-    o->segments[o->nsegments++] = (struct segment){ owner, n };
-}
-
-void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n, void *owner)
-{
-    if (n == 0)
-        return;
-    if (o->failed) {
-        if (owner)
-            o->events.wrote(o->arg, owner, n);
+    if (o->written) {
+        dt_filewriter_add(o->written, data, n);
         return;
     }
     dt_strbuf_add(&o->queue, data, n);
-    add_segment(o, n, owner);
     if (!o->polling)
         uv_prepare_start(&o->flush, on_flush);
 }
@@ -217,7 +179,7 @@ static void on_closed(uv_handle_t *handle)
     if (--o->open_handles > 0)
         return;
     dt_nonblock_close(&o->file);
-    free(o->segments);
+    dt_strbuf_free(&o->queue);
     free(o);
 }
 
@@ -225,7 +187,7 @@ void dt_outfd_close(struct dt_outfd *o)
 {
     if (!o)
         return;
-    queue_clear(o);
+    dt_filewriter_close(o->writer);
     uv_close((uv_handle_t *)&o->flush, on_closed);
     if (o->file.ready_fd >= 0)
         uv_close((uv_handle_t *)&o->poll, on_closed);

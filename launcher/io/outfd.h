@@ -11,15 +11,14 @@
 struct dt_outfd;
 
 struct dt_outfd_events {
-    void (*wrote)(void *arg, void *owner, size_t n); /* this many of the owner's bytes are out */
+    void (*wrote)(void *arg);   /* less is pending than before: more may be added */
+    void (*drained)(void *arg); /* nothing is pending, even after wrote(); o may be closed */
     void (*failed)(void *arg, int error); /* once; what is queued, or added later, is dropped */
-    void (*drained)(void *arg);           /* nothing is queued any more */
 };
 
 struct dt_outfd *dt_outfd_open(uv_loop_t *loop, int fd, const struct dt_outfd_events *events,
                                void *arg);
-/* Appends to the queue; owner is handed to wrote() and may be NULL. */
-void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n, void *owner);
+void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n); /* appends to the queue */
 size_t dt_outfd_pending(const struct dt_outfd *o);
 /* Drops what is queued. Frees o once the loop has run again. */
 void dt_outfd_close(struct dt_outfd *o);

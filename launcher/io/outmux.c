@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/io/backlog.h"
 #include "launcher/io/label.h"
 #include "launcher/io/linebuf.h"
 #include "launcher/io/outfd.h"
@@ -15,14 +16,20 @@ enum {
     HELD_ALL = 64 * 1024 * 1024, /* unfinished lines of all streams together */
     HELD_MIN = 64 * 1024,
     HELD_MAX = 4 * 1024 * 1024,
-    CREDIT_STEP = 32 * 1024, /* smaller amounts wait until the stream has nothing queued */
+    CREDIT_STEP = 32 * 1024,  /* smaller amounts wait until the stream has nothing queued */
+    PENDING_MAX = 128 * 1024, /* more is not made into lines before some of it is written */
+    PIECE_MAX = 4 * 1024,     /* made into lines at once: labels make it many times larger */
+    STDIO_BLOCK = 4096,
+    SHOW_MS = 200, /* an unfinished line is shown after this time */
 };
 
 struct sink {
     struct dt_outmux *mux;
+    struct dt_backlog *backlog; /* of streams, by their index; and of messages */
     struct dt_outfd *out;
     int fd;
     bool colour;
+    bool pumping;
     const void *open; /* the stream whose unfinished line stands at the end, or NULL */
 };
 
@@ -31,9 +38,10 @@ struct stream {
     struct dt_linebuf lines;
     uint32_t number;
     int fd;
-    size_t taken;  /* received and not credited yet */
-    size_t queued; /* added to the sink and not written yet */
-    size_t ready;  /* written and not credited yet */
+    size_t taken;           /* out of the backlog and not credited yet */
+    uint64_t total;         /* out of the backlog, ever */
+    struct timespec came;   /* what is being made into lines */
+    uint64_t held_since_ms; /* while an unfinished line is held */
 };
 
 struct dt_outmux {
@@ -46,40 +54,180 @@ struct dt_outmux {
     struct sink sinks[2];
     unsigned nsinks;        /* 1 where both descriptors are one file */
     struct stream *streams; /* nprocs of standard output, nprocs of standard error */
+    size_t nstreams;
+    uv_timer_t show; /* while an unfinished line is held */
     uint32_t np;
     uint32_t nprocs;
 };
 
+static size_t index_of(const struct stream *s)
+{
+    return (size_t)(s - s->sink->mux->streams);
+}
+
 static void credit(struct stream *s)
 {
     struct dt_outmux *m = s->sink->mux;
-    size_t n = s->queued == 0 ? s->taken : s->ready;
+    size_t n = s->taken;
 
-    if (n == 0 || (s->queued > 0 && n < CREDIT_STEP))
+    if (n == 0 || (n < CREDIT_STEP && dt_backlog_waiting(s->sink->backlog, index_of(s)) > 0))
         return;
-    s->taken -= n;
-    s->ready = 0;
+    s->taken = 0;
     m->events.credit(m->arg, s->number, s->fd, (uint32_t)n);
 }
 
-static void on_wrote(void *arg, void *owner, size_t n)
+static bool has_room(const struct sink *sink)
 {
-    struct stream *s = owner;
-    size_t left;
+    return dt_outfd_pending(sink->out) < PENDING_MAX;
+}
 
-    (void)arg;
-    s->queued -= n;
-    /* Labels and inserted line ends are written but were never received. */
-    left = s->taken - s->ready;
-    s->ready += n < left ? n : left;
+static void put(struct stream *s, const char *text, size_t n)
+{
+    dt_outfd_add(s->sink->out, text, n);
+}
+
+/* Another stream's unfinished line is ended before a new one begins beside it. Where nothing stands
+ * before the lines, nothing is ever inserted. */
+static void begin_line(struct stream *s)
+{
+    struct dt_outmux *m = s->sink->mux;
+    char stamp[DT_STAMP_MAX], label[DT_LABEL_MAX];
+
+    if (!m->marks)
+        return;
+    if (s->sink->open)
+        put(s, "\n", 1);
+    if (m->stamps)
+        put(s, stamp, dt_stamp(stamp, &s->came));
+    if (m->labels)
+        put(s, label, dt_label(label, s->number, m->np, s->sink->colour));
+}
+
+/* Only the end of a line that was shown unfinished, and that another stream's line has ended. */
+static bool is_ended_already(const struct stream *s, const char *text, size_t n, unsigned piece)
+{
+    bool only_end = (n == 1 && text[0] == '\n') || (n == 2 && memcmp(text, "\r\n", 2) == 0);
+
+    return s->sink->mux->marks && only_end && s->sink->open != s &&
+           !(piece & (DT_PIECE_BEGINS | DT_PIECE_LF));
+}
+
+static void on_piece(void *arg, const char *text, size_t n, unsigned piece)
+{
+    struct stream *s = arg;
+
+    s->held_since_ms = uv_now(s->sink->mux->show.loop); /* what is held now came later */
+    if (is_ended_already(s, text, n, piece))
+        return;
+    if (!(piece & DT_PIECE_LF) && ((piece & DT_PIECE_BEGINS) || s->sink->open != s))
+        begin_line(s);
+    put(s, text, n);
+    if (!(piece & DT_PIECE_LF))
+        s->sink->open = (piece & DT_PIECE_ENDS) ? NULL : s;
+}
+
+static void end_stream(struct stream *s)
+{
+    struct dt_outmux *m = s->sink->mux;
+
+    dt_linebuf_end(&s->lines, on_piece, s);
+    s->total = 0;
+    if (m->marks && s->sink->open == s) {
+        put(s, "\n", 1);
+        s->sink->open = NULL;
+    }
+}
+
+/* A program that buffers what it prints, as C programs do into pipes, writes whole blocks: the line
+ * that the last one cuts is no prompt, and its rest will come. */
+static bool is_cut_by_buffer(const struct stream *s)
+{
+    return s->total % STDIO_BLOCK == 0;
+}
+
+static bool is_to_be_shown(const struct stream *s, uint64_t now)
+{
+    return s->lines.held.len > 0 && now >= s->held_since_ms + SHOW_MS && !is_cut_by_buffer(s) &&
+           dt_backlog_is_empty(s->sink->backlog) && has_room(s->sink);
+}
+
+/* The timer goes on while any line is held. */
+static void on_show(uv_timer_t *timer)
+{
+    struct dt_outmux *m = timer->data;
+    uint64_t now = uv_now(timer->loop);
+    bool held = false;
+
+    for (size_t i = 0; i < m->nstreams; i++) {
+        struct stream *s = &m->streams[i];
+
+        if (is_to_be_shown(s, now))
+            dt_linebuf_show(&s->lines, on_piece, s);
+        held |= s->lines.held.len > 0;
+    }
+    if (!held)
+        uv_timer_stop(timer);
+}
+
+/* Without marks lines stay whole: another stream's text would stand in the middle of this one's. */
+static void hold(struct stream *s, bool was_held)
+{
+    struct dt_outmux *m = s->sink->mux;
+
+    if (!m->marks || s->lines.held.len == 0)
+        return;
+    if (!was_held)
+        s->held_since_ms = uv_now(m->show.loop);
+    if (!uv_is_active((uv_handle_t *)&m->show))
+        uv_timer_start(&m->show, on_show, SHOW_MS, SHOW_MS / 4);
+}
+
+static void make_lines(struct stream *s, const struct dt_backlog_piece *p)
+{
+    bool was_held = s->lines.held.len > 0;
+
+    s->came = p->came;
+    s->taken += p->n;
+    s->total += p->n;
+    if (p->n == 0)
+        end_stream(s);
+    else if (s->sink->mux->lines)
+        dt_linebuf_feed(&s->lines, p->data, p->n, on_piece, s);
+    else
+        put(s, p->data, p->n);
+    hold(s, was_held);
     credit(s);
 }
 
-static void on_failed(void *arg, int error)
+static void write_message(struct sink *sink, const char *text, size_t n)
 {
-    struct sink *sink = arg;
+    if (sink->mux->marks && sink->open)
+        dt_outfd_add(sink->out, "\n", 1);
+    sink->open = NULL;
+    dt_outfd_add(sink->out, text, n);
+}
 
-    sink->mux->events.failed(sink->mux->arg, sink->fd, error);
+/* Whatever is added while this runs is found by it. */
+static void pump(struct sink *sink)
+{
+    struct dt_outmux *m = sink->mux;
+    struct dt_backlog_piece p;
+
+    if (sink->pumping)
+        return;
+    sink->pumping = true;
+    while (has_room(sink) && dt_backlog_take(sink->backlog, PIECE_MAX, &p)) {
+        if (p.stream == m->nstreams)
+            write_message(sink, p.data, p.n);
+        else
+            make_lines(&m->streams[p.stream], &p);
+    }
+    sink->pumping = false;
+}
+
+static void on_wrote(void *arg)
+{
+    pump(arg);
 }
 
 static void on_drained(void *arg)
@@ -90,41 +238,12 @@ static void on_drained(void *arg)
         sink->mux->events.drained(sink->mux->arg);
 }
 
-static void put(struct stream *s, const char *text, size_t n)
+static void on_failed(void *arg, int error)
 {
-    s->queued += n;
-    dt_outfd_add(s->sink->out, text, n, s);
-}
+    struct sink *sink = arg;
 
-/* Another stream's unfinished line is ended before a new one begins beside it. Where nothing stands
- * before the lines, nothing is ever inserted. */
-static void begin_line(struct stream *s)
-{
-    struct dt_outmux *m = s->sink->mux;
-    char stamp[DT_STAMP_MAX], label[DT_LABEL_MAX];
-    struct timespec now;
-
-    if (!m->marks)
-        return;
-    if (s->sink->open)
-        put(s, "\n", 1);
-    if (m->stamps) {
-        clock_gettime(CLOCK_REALTIME, &now);
-        put(s, stamp, dt_stamp(stamp, &now));
-    }
-    if (m->labels)
-        put(s, label, dt_label(label, s->number, m->np, s->sink->colour));
-}
-
-static void on_piece(void *arg, const char *text, size_t n, unsigned piece)
-{
-    struct stream *s = arg;
-
-    if (!(piece & DT_PIECE_LF) && ((piece & DT_PIECE_BEGINS) || s->sink->open != s))
-        begin_line(s);
-    put(s, text, n);
-    if (!(piece & DT_PIECE_LF))
-        s->sink->open = (piece & DT_PIECE_ENDS) ? NULL : s;
+    pump(sink); /* drops what waits */
+    sink->mux->events.failed(sink->mux->arg, sink->fd, error);
 }
 
 static struct stream *stream_of(struct dt_outmux *m, uint32_t number, int fd)
@@ -132,58 +251,52 @@ static struct stream *stream_of(struct dt_outmux *m, uint32_t number, int fd)
     return &m->streams[(size_t)(fd == STDERR_FILENO) * m->nprocs + number];
 }
 
+static void add(struct sink *sink, size_t stream, const void *data, size_t n)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    dt_backlog_add(sink->backlog, stream, data, n, now);
+    pump(sink);
+}
+
 void dt_outmux_add(struct dt_outmux *m, uint32_t number, int fd, const void *data, size_t n)
 {
     struct stream *s;
 
-    if (number >= m->nprocs || n == 0)
+    if (number >= m->nprocs)
         return;
     s = stream_of(m, number, fd);
-    s->taken += n;
-    if (m->lines)
-        dt_linebuf_feed(&s->lines, data, n, on_piece, s);
-    else
-        put(s, data, n);
-    credit(s);
+    add(s->sink, index_of(s), data, n);
 }
 
-static void end_stream(struct stream *s)
+static void end(struct stream *s)
 {
-    struct dt_outmux *m = s->sink->mux;
-
-    dt_linebuf_end(&s->lines, on_piece, s);
-    if (m->marks && s->sink->open == s) {
-        put(s, "\n", 1);
-        s->sink->open = NULL;
-    }
+    dt_backlog_end(s->sink->backlog, index_of(s));
+    pump(s->sink);
 }
 
 void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd)
 {
     if (number < m->nprocs)
-        end_stream(stream_of(m, number, fd));
+        end(stream_of(m, number, fd));
 }
 
 void dt_outmux_end_all(struct dt_outmux *m)
 {
-    for (size_t i = 0; i < 2 * (size_t)m->nprocs; i++)
-        end_stream(&m->streams[i]);
+    for (size_t i = 0; i < m->nstreams; i++)
+        end(&m->streams[i]);
 }
 
 void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n)
 {
-    struct sink *sink = &m->sinks[m->nsinks - 1];
-
-    if (m->marks && sink->open)
-        dt_outfd_add(sink->out, "\n", 1, NULL);
-    sink->open = NULL;
-    dt_outfd_add(sink->out, text, n, NULL);
+    add(&m->sinks[m->nsinks - 1], m->nstreams, text, n);
 }
 
 bool dt_outmux_is_drained(const struct dt_outmux *m)
 {
     for (unsigned i = 0; i < m->nsinks; i++) {
-        if (dt_outfd_pending(m->sinks[i].out) > 0)
+        if (!dt_backlog_is_empty(m->sinks[i].backlog) || dt_outfd_pending(m->sinks[i].out) > 0)
             return false;
     }
     return true;
@@ -208,12 +321,13 @@ static bool shows_colour(int fd)
 
 static void open_sinks(struct dt_outmux *m, uv_loop_t *loop)
 {
-    struct dt_outfd_events events = { on_wrote, on_failed, on_drained };
+    struct dt_outfd_events events = { on_wrote, on_drained, on_failed };
 
     m->nsinks = same_file(STDOUT_FILENO, STDERR_FILENO) ? 1 : 2;
     for (unsigned i = 0; i < m->nsinks; i++) {
         m->sinks[i].mux = m;
         m->sinks[i].fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
+        m->sinks[i].backlog = dt_backlog_create(m->nstreams + 1);
         m->sinks[i].colour = shows_colour(m->sinks[i].fd);
         m->sinks[i].out = dt_outfd_open(loop, m->sinks[i].fd, &events, &m->sinks[i]);
     }
@@ -239,9 +353,12 @@ struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config 
     m->stamps = config->stamps;
     m->marks = m->labels || m->stamps;
     m->lines = m->nprocs > 1 || m->marks;
+    m->nstreams = 2 * (size_t)m->nprocs;
     open_sinks(m, loop);
-    m->streams = dt_xcalloc(2 * (size_t)m->nprocs, sizeof *m->streams);
-    for (size_t i = 0; i < 2 * (size_t)m->nprocs; i++) {
+    uv_timer_init(loop, &m->show);
+    m->show.data = m;
+    m->streams = dt_xcalloc(m->nstreams, sizeof *m->streams);
+    for (size_t i = 0; i < m->nstreams; i++) {
         struct stream *s = &m->streams[i];
 
         s->fd = i < m->nprocs ? STDOUT_FILENO : STDERR_FILENO;
@@ -252,14 +369,21 @@ struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config 
     return m;
 }
 
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
 void dt_outmux_close(struct dt_outmux *m)
 {
     if (!m)
         return;
-    for (unsigned i = 0; i < m->nsinks; i++)
+    for (unsigned i = 0; i < m->nsinks; i++) {
         dt_outfd_close(m->sinks[i].out);
-    for (size_t i = 0; i < 2 * (size_t)m->nprocs; i++)
+        dt_backlog_free(m->sinks[i].backlog);
+    }
+    for (size_t i = 0; i < m->nstreams; i++)
         dt_linebuf_free(&m->streams[i].lines);
     free(m->streams);
-    free(m);
+    uv_close((uv_handle_t *)&m->show, on_closed);
 }

@@ -2,9 +2,10 @@
  * standard error: whole lines with what the user wants before each, never blocking the loop. The
  * bytes of a job's only process pass through as they are where nothing stands before its lines.
  *
- * What a stream sent is credited to its agent only when it has been written, or, for an unfinished
- * line that is held, when nothing of the stream waits: so memory is bounded by nprocs * (credit +
- * longest held line), and a slow reader slows down those that write. */
+ * What came waits as it is until the descriptor takes more; only then it is made into lines and
+ * credited to its agent. So memory is bounded by nprocs * (credit + longest held line), whatever
+ * labels add, and a slow reader slows down those that write. An unfinished line is shown after 200
+ * ms, if labels or times tell whose it is. */
 #ifndef DT_IO_OUTMUX_H
 #define DT_IO_OUTMUX_H
 

@@ -160,6 +160,86 @@ stalled() { # COMMAND RANKS
     [ "$n" = "$2" ]
 }
 
+@test "D12: labels of a slow reader's lines take no memory: 64 ranks of empty lines" {
+    mkfifo slow
+    dtrun_start_into slow -np 64 yes ""
+    exec 8<slow # not read
+    await stalled yes 64
+    hwm="$(awk '/VmHWM/ { print $2 }' "/proc/$BACKGROUND/status")"
+    kill -TERM "$BACKGROUND"
+    exec 8<&-
+    dtrun_wait
+    becomes_clean
+    [ "$hwm" -lt 65536 ] || { echo "dtrun took $hwm KiB"; false; }
+}
+
+# dtrun_start with another file for standard output, that is opened only there.
+dtrun_start_into() { # FILE ARG...
+    local file="$1"
+    shift
+    env --default-signal=INT "$TOKEN" sh -c 'exec "$@"' sh "$DTRUN" "$@" </dev/null >"$file" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+}
+
+@test "D11: a prompt without a newline is shown, labelled once, and the answer goes on behind it" {
+    dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
+        printf "ready? "; until [ -e go ]; do sleep 0.05; done; echo yes; exec sleep 600'
+    await has_line 'ready? ' "$OUT"
+    out_is "[0] ready? "
+    touch go
+    await has_line 'yes' "$OUT"
+    out_is "[0] ready? yes
+"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    clean
+}
+
+@test "D11: an unfinished line that another rank's line has ended goes on with a label of its own" {
+    dtrun_start -np 2 sh -c 'if [ $DTRUN_RANK = 0 ]; then
+            printf .; until [ -e go ]; do sleep 0.05; done; printf ".\\n"; exec sleep 600
+        fi
+        until [ -e between ]; do sleep 0.05; done; echo between; exec sleep 600'
+    await has_line '\.' "$OUT"
+    touch between
+    await has_line between "$OUT"
+    touch go
+    out_has 3 '^.'
+    out_is "[0] .
+[1] between
+[0] .
+"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    clean
+}
+
+# dtrun_start where writing to regular files stands still while there is a file $T/still.
+dtrun_start_still() {
+    preload="$DTRUN_BUILD/tests/fake/.libs/libstandstill.so"
+    [ -e "$preload" ] || skip "built without shared libraries"
+    : >still
+    LD_PRELOAD="$preload" TEST_STANDSTILL="$T/still" dtrun_start --unset LD_PRELOAD "$@"
+}
+
+@test "D1: standard output in a file that stands still: output waits, the job does not" {
+    mkfifo in
+    exec 7<>in
+    STDIN=in dtrun_start_still -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec true
+        echo waits; read line; touch heard; yes | head -n 300000'
+    await test -e still.waits
+    echo line >&7
+    await test -e heard
+    [ ! -s "$OUT" ]
+    rm still
+    dtrun_wait
+    exec 7>&-
+    code_is 0
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 1 [0] waits
+ 300000 [0] y" ]
+    clean
+}
+
 @test "47: standard output and standard error stay apart" {
     dtrun -np 2 sh -c 'echo out $DTRUN_RANK; echo err $DTRUN_RANK >&2'
     code_is 0

@@ -1,0 +1,226 @@
+#include "launcher/io/filewriter.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
+#include "launcher/base/writeall.h"
+
+struct dt_filewriter_file {
+    struct dt_filewriter *writer;
+    int fd;
+    dt_filewriter_wrote_f wrote;
+    void *arg;
+    struct dt_strbuf queue;   /* the loop's */
+    struct dt_strbuf writing; /* the thread's, while busy */
+    bool busy;
+    bool failed;
+    int result;                          /* of the last write: the thread's, while busy */
+    struct dt_filewriter_file *next;     /* of all files */
+    struct dt_filewriter_file *next_job; /* in todo or done */
+};
+
+struct jobs {
+    struct dt_filewriter_file *first, **last;
+};
+
+struct dt_filewriter {
+    uv_async_t woken;
+    struct dt_filewriter_file *files;
+    bool started;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    struct jobs todo, done;
+    bool closed;
+    unsigned users; /* the loop and the thread: the last one frees all */
+};
+
+static void push(struct jobs *jobs, struct dt_filewriter_file *f)
+{
+    f->next_job = NULL;
+    *jobs->last = f;
+    jobs->last = &f->next_job;
+}
+
+static struct dt_filewriter_file *pop(struct jobs *jobs)
+{
+    struct dt_filewriter_file *f = jobs->first;
+
+    if (f && !(jobs->first = f->next_job))
+        jobs->last = &jobs->first;
+    return f;
+}
+
+static void release(struct dt_filewriter *w)
+{
+    unsigned left;
+
+    pthread_mutex_lock(&w->lock);
+    left = --w->users;
+    pthread_mutex_unlock(&w->lock);
+    if (left > 0)
+        return;
+    for (struct dt_filewriter_file *f = w->files, *next; f; f = next) {
+        next = f->next;
+        dt_strbuf_free(&f->queue);
+        dt_strbuf_free(&f->writing);
+        free(f);
+    }
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    free(w);
+}
+
+static void *write_files(void *arg)
+{
+    struct dt_filewriter *w = arg;
+    struct dt_filewriter_file *f;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->closed) {
+        f = pop(&w->todo);
+        if (!f) {
+            pthread_cond_wait(&w->changed, &w->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&w->lock);
+        f->result = dt_write_all(f->fd, f->writing.data, f->writing.len) < 0 ? errno : 0;
+        pthread_mutex_lock(&w->lock);
+        push(&w->done, f);
+        if (!w->closed)
+            uv_async_send(&w->woken);
+    }
+    pthread_mutex_unlock(&w->lock);
+    release(w);
+    return NULL;
+}
+
+/* Signals are the loop's. */
+static int start_thread(struct dt_filewriter *w)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, NULL, write_files, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return error;
+    pthread_detach(thread);
+    w->started = true;
+    w->users++;
+    return 0;
+}
+
+static void submit(struct dt_filewriter_file *f)
+{
+    struct dt_filewriter *w = f->writer;
+    struct dt_strbuf empty = f->writing;
+
+    f->writing = f->queue;
+    f->queue = empty;
+    f->queue.len = 0;
+    f->busy = true;
+    pthread_mutex_lock(&w->lock);
+    push(&w->todo, f);
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void on_written(struct dt_filewriter_file *f)
+{
+    size_t n = f->writing.len;
+
+    if (f->result) {
+        f->failed = true;
+        n += f->queue.len;
+        f->queue.len = 0;
+    }
+    f->writing.len = 0;
+    f->busy = false;
+    if (f->queue.len > 0)
+        submit(f);
+    f->wrote(f->arg, n, f->result);
+}
+
+static void on_woken(uv_async_t *woken)
+{
+    struct dt_filewriter *w = woken->data;
+    struct dt_filewriter_file *f;
+
+    for (;;) {
+        pthread_mutex_lock(&w->lock);
+        f = pop(&w->done);
+        pthread_mutex_unlock(&w->lock);
+        if (!f)
+            return;
+        on_written(f);
+    }
+}
+
+struct dt_filewriter *dt_filewriter_open(uv_loop_t *loop)
+{
+    struct dt_filewriter *w = dt_xcalloc(1, sizeof *w);
+
+    uv_async_init(loop, &w->woken, on_woken);
+    w->woken.data = w;
+    w->todo.last = &w->todo.first;
+    w->done.last = &w->done.first;
+    w->users = 1;
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    return w;
+}
+
+struct dt_filewriter_file *dt_filewriter_file(struct dt_filewriter *w, int fd,
+                                              dt_filewriter_wrote_f wrote, void *arg)
+{
+    struct dt_filewriter_file *f = dt_xcalloc(1, sizeof *f);
+
+    *f = (struct dt_filewriter_file){
+        .writer = w, .fd = fd, .wrote = wrote, .arg = arg, .next = w->files
+    };
+    w->files = f;
+    return f;
+}
+
+void dt_filewriter_add(struct dt_filewriter_file *f, const void *data, size_t n)
+{
+    int error = f->failed || f->writer->started ? 0 : start_thread(f->writer);
+
+    f->failed |= error != 0;
+    if (f->failed) {
+        f->wrote(f->arg, n, error);
+        return;
+    }
+    dt_strbuf_add(&f->queue, data, n);
+    if (!f->busy)
+        submit(f);
+}
+
+size_t dt_filewriter_pending(const struct dt_filewriter_file *f)
+{
+    return f->queue.len + (f->busy ? f->writing.len : 0);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    release(handle->data);
+}
+
+void dt_filewriter_close(struct dt_filewriter *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    w->closed = true;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    uv_close((uv_handle_t *)&w->woken, on_closed);
+}

@@ -1,0 +1,35 @@
+/* To be preloaded: a file system that stands still. While there is a file $TEST_STANDSTILL, no
+ * write to a regular file returns; $TEST_STANDSTILL.waits tells that one waits. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { LOOK_US = 10 * 1000, PATH_ROOM = 4096 };
+
+static void say_that_it_waits(const char *path)
+{
+    char waits[PATH_ROOM];
+    int fd;
+
+    snprintf(waits, sizeof waits, "%s.waits", path);
+    fd = open(waits, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        close(fd);
+}
+
+__attribute__((visibility("default"))) ssize_t write(int fd, const void *data, size_t n)
+{
+    ssize_t (*real)(int, const void *, size_t) =
+        (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    const char *path = getenv("TEST_STANDSTILL");
+    struct stat st;
+
+    if (path && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        for (; access(path, F_OK) == 0; usleep(LOOK_US))
+            say_that_it_waits(path);
+    }
+    return real(fd, data, n);
+}
