@@ -4,12 +4,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/base/error.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/io/label.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
 #include "launcher/job/words.h"
+#include "runtime/dtrun.h"
 #include "runtime/wire/hostshm.h"
 
 enum {
@@ -94,6 +96,30 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     dt_job_settle(j);
 }
 
+/* DT_WORLD cannot be freed, and no call on it works any more. Where another communicator fails, the
+ * program may go on without it; an abort is what the program wants; and a lost peer is a death. */
+static void note_world_failure(struct dt_job *j, const struct dt_msg_failed *m)
+{
+    if (m->comm != 0 || m->code == DT_ERR_ABORTED || m->code == DT_ERR_PEER || j->world_failure)
+        return;
+    j->world_failure = dt_xstrdup(m->text);
+    j->world_failure_rank = m->rank;
+}
+
+void dt_job_check_world(struct dt_job *j)
+{
+    char *text;
+
+    if (!j->world_failure || j->exit_code != 0)
+        return;
+    text = dt_xasprintf("all ranks exited with 0, although a call on DT_WORLD had failed for good "
+                        "(rank %u): %s",
+                        j->world_failure_rank, j->world_failure);
+    dt_say("%s", text);
+    dt_job_set_reason(j, text);
+    j->exit_code = DT_EXIT_LAUNCH;
+}
+
 /* The reason goes to all hosts before any death that follows from it: agents heed the first. */
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
 {
@@ -103,6 +129,7 @@ void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
         (j->state != DT_JOB_STARTING && j->state != DT_JOB_RUNNING))
         return;
     dt_verbose("a call failed: %s", m->text);
+    note_world_failure(j, m);
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
 }
 

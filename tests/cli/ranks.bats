@@ -408,3 +408,21 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     err_has "dtrun: | rank 0: ended before it told of its last calls"
     clean
 }
+
+@test "D34: a job whose ranks ignore that DT_WORLD has failed ends with 125" {
+    dtrun -np 3 --report r.json "$RANK/unlike" world
+    code_is 125
+    err_has "dtrun: all ranks exited with 0, although a call on DT_WORLD had failed for good (rank "
+    err_has "rank 1 (localhost) called all-reduce of 9 f32 (sum), call 2"
+    grep -q '"message":.*a call on DT_WORLD had failed for good' r.json || { cat r.json; false; }
+    clean
+}
+
+@test "D34: failures of other communicators, and aborts, leave the exit code to the ranks" {
+    for how in "" abort; do
+        dtrun -np 3 "$RANK/unlike" $how
+        code_is 0
+        ! grep -q "all ranks exited" "$ERR" || { show; false; }
+        clean
+    done
+}

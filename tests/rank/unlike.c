@@ -1,10 +1,11 @@
 /* unlike: makes calls that do not fit, of which rank 1 makes another one than the others, each on a
  * communicator of its own. Every rank says of each what it was, how many milliseconds it took, and
- * what was wrong: "count 3: rank 0 (a) called ...". Exits 3 when a call returns what it should not.
- */
+ * what was wrong: "count 3: rank 0 (a) called ...". With "world" only one such call, on DT_WORLD;
+ * with "abort" rank 1 aborts DT_WORLD instead. Exits 3 when a call returns what it should not. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "runtime/dtrun.h"
@@ -81,9 +82,21 @@ static void quarrel(const char *name, dt_result_t (*call)(dt_comm_t *comm, bool 
     check(dt_comm_free(comm) == DT_ERR_MISMATCH);
 }
 
-int main(void)
+/* Exits with 0 all the same, as programs do that look at no result. */
+static int break_world(bool abort_it)
+{
+    if (abort_it && dt_rank() == 1)
+        check(dt_comm_abort(DT_WORLD) == DT_OK);
+    check(count(DT_WORLD, dt_rank() == 1) == (abort_it ? DT_ERR_ABORTED : DT_ERR_MISMATCH));
+    (void)dt_finalize();
+    return 0;
+}
+
+int main(int argc, char **argv)
 {
     check(dt_init() == DT_OK && dt_size() <= MOST_RANKS);
+    if (argc > 1)
+        return break_world(strcmp(argv[1], "abort") == 0);
     quarrel("count", count);
     quarrel("type", type);
     quarrel("op", op);
