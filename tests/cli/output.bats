@@ -160,27 +160,6 @@ stalled() { # COMMAND RANKS
     [ "$n" = "$2" ]
 }
 
-@test "D12: labels of a slow reader's lines take no memory: 64 ranks of empty lines" {
-    mkfifo slow
-    dtrun_start_into slow -np 64 yes ""
-    exec 8<slow # not read
-    await stalled yes 64
-    hwm="$(awk '/VmHWM/ { print $2 }' "/proc/$BACKGROUND/status")"
-    kill -TERM "$BACKGROUND"
-    exec 8<&-
-    dtrun_wait
-    becomes_clean
-    [ "$hwm" -lt 65536 ] || { echo "dtrun took $hwm KiB"; false; }
-}
-
-# dtrun_start with another file for standard output, that is opened only there.
-dtrun_start_into() { # FILE ARG...
-    local file="$1"
-    shift
-    env --default-signal=INT "$TOKEN" sh -c 'exec "$@"' sh "$DTRUN" "$@" </dev/null >"$file" 2>"$ERR" 3>&- &
-    BACKGROUND=$!
-}
-
 @test "D11: a prompt without a newline is shown, labelled once, and the answer goes on behind it" {
     dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
         printf "ready? "; until [ -e go ]; do sleep 0.05; done; echo yes; exec sleep 600'

@@ -354,6 +354,31 @@ static void test_never_drained(void **state)
     close_fixture(&f);
 }
 
+/* 64 ranks send empty lines as far as they have credit, and the reader takes little: labels make
+ * the lines six times as long, but not dtrun's memory. */
+static void d12_labels_of_waiting_lines_take_no_memory(void **state)
+{
+    enum { RANKS = 64, WINDOW = 256 * 1024, FRAME = 64 * 1024, ROUNDS = 50, LIMIT = 64 << 20 };
+    static char empty_lines[FRAME], chunk[FRAME];
+    struct mallinfo2 used;
+    struct fixture f;
+    size_t sent = 0;
+
+    (void)state;
+    memset(empty_lines, '\n', sizeof empty_lines);
+    open_fixture(&f, PIPES, RANKS, true);
+    for (int i = 0; i < ROUNDS; i++) {
+        for (; sent + FRAME <= f.credit[0] + (size_t)RANKS * WINDOW; sent += FRAME)
+            dt_outmux_add(f.mux, (uint32_t)(sent / FRAME % RANKS), 1, empty_lines, FRAME);
+        turn(&f);
+        assert_true(read(f.reader[0], chunk, sizeof chunk) > 0);
+    }
+    used = mallinfo2();
+    give_back(&f);
+    assert_in_range(used.uordblks + used.hblkhd, 0, LIMIT);
+    close_fixture(&f);
+}
+
 /* A held line must not stop its stream, however long it is. */
 static void test_long_line(void **state)
 {
@@ -558,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_slow_pipe),
         cmocka_unit_test(test_slow_socket),
         cmocka_unit_test(test_never_drained),
+        cmocka_unit_test(d12_labels_of_waiting_lines_take_no_memory),
         cmocka_unit_test(test_long_line),
         cmocka_unit_test(test_reader_left),
         cmocka_unit_test(test_file),
