@@ -36,7 +36,11 @@ static const struct part parts[] = {
     { "CUDA", "no", "collectives on GPU memory" },
 #endif
     { "PMI-1", "yes", "programs built with MPICH or its kin" },
+#ifdef HAVE_PMIX
+    { "PMIx", "yes", "programs built with Open MPI" },
+#else
     { "PMIx", "no", "programs built with Open MPI" },
+#endif
 };
 
 void dt_buildinfo_print(void)

@@ -1,6 +1,7 @@
 /* dtrun: from what the user typed to a running job. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +17,11 @@
 #include "launcher/base/ckptdir.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/mpineeds.h"
 #include "launcher/base/number.h"
 #include "launcher/base/openfiles.h"
 #include "launcher/base/printed.h"
+#include "launcher/base/program.h"
 #include "launcher/check/check.h"
 #include "launcher/io/outname.h"
 #include "launcher/job/installed.h"
@@ -125,13 +128,45 @@ static int check(const struct dt_options *o, const struct dt_job_config *c, stru
     return 0;
 }
 
-static int load_push(struct dt_push_set *set, const struct dt_options *o, struct dt_error *err)
+static bool are_local(const struct dt_hostlist *hosts)
+{
+    for (size_t i = 0; i < hosts->n; i++) {
+        if (!hosts->v[i].local)
+            return false;
+    }
+    return true;
+}
+
+/* Hosts to which an agent is sent have no PMIx server either: it goes to them where the program, as
+ * it stands here, needs one. Returns a path to free, or NULL. */
+static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *hosts)
+{
+    char path[PATH_MAX], why[PATH_MAX];
+
+    if (o->no_push || are_local(hosts) ||
+        dt_program_find(path, sizeof path, o->command.v[0], getenv("PATH")) != 0 ||
+        !dt_mpi_needs_pmix(path, &o->command, why, sizeof why))
+        return NULL;
+    return dt_installed_pmix();
+}
+
+static int load_push(struct dt_push_set *set, const struct dt_options *o,
+                     const struct dt_hostlist *hosts, struct dt_error *err)
 {
     char *library = o->push.n ? dt_installed_library() : NULL;
-    int rc = dt_push_load(set, &o->push, library, err);
+    char *pmix = pmix_for(o, hosts);
+    struct dt_strs paths = { 0 };
+    int rc;
 
-    set->keep = o->keep;
+    for (uint32_t i = 0; i < o->push.n; i++)
+        dt_xstrs_add(&paths, o->push.v[i]);
+    if (pmix)
+        dt_xstrs_add(&paths, pmix);
+    rc = dt_push_load(set, &paths, library, err);
+    set->keep = o->keep || !o->push.n;
+    dt_strs_free(&paths);
     free(library);
+    free(pmix);
     return rc;
 }
 
@@ -306,7 +341,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     if (rc == 0)
         rc = collective_timeout(&c.collective_timeout_s, err);
     if (rc == 0)
-        rc = load_push(&push, o, err);
+        rc = load_push(&push, o, hosts, err);
     if (rc == 0)
         rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
     if (rc == 0)

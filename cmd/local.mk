@@ -16,6 +16,9 @@ cmd_libcmd_la_SOURCES = \
 	cmd/similar.c cmd/similar.h
 cmd_libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS) \
 	$(SODIUM_CFLAGS)
+if HAVE_PMIX
+cmd_libcmd_la_CPPFLAGS += -DHAVE_PMIX
+endif
 if HAVE_NCCL
 cmd_libcmd_la_CPPFLAGS += -DHAVE_NCCL $(NCCL_CPPFLAGS)
 endif
@@ -55,6 +58,13 @@ cmd_dtrun_agent_SOURCES = cmd/dtrun-agent.c
 cmd_dtrun_agent_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 cmd_dtrun_agent_LDFLAGS = -all-static -Wl,--no-warnings
 cmd_dtrun_agent_LDADD = launcher/libagent.la $(SODIUM_STATIC_LIBS) $(UV_STATIC_LIBS)
+
+if HAVE_PMIX
+pkglibexec_PROGRAMS += cmd/dtrun-pmix
+cmd_dtrun_pmix_SOURCES = cmd/dtrun-pmix.c cmd/pmix/server.c cmd/pmix/server.h
+cmd_dtrun_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS)
+cmd_dtrun_pmix_LDADD = launcher/libbase.la $(PMIX_LIBS)
+endif
 
 # Needs only libdtrun and libc, like any program that is sent to hosts.
 cmd_dtrun_perf_SOURCES = \

@@ -3,10 +3,12 @@ noinst_LTLIBRARIES += launcher/libbase.la launcher/liblauncher.la launcher/libag
 # What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_la_SOURCES = \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
+	launcher/base/elfneeds.c launcher/base/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
 	launcher/base/inject.c launcher/base/inject.h \
 	launcher/base/log.c launcher/base/log.h \
 	launcher/base/mem.c launcher/base/mem.h \
+	launcher/base/mpineeds.c launcher/base/mpineeds.h \
 	launcher/base/number.c launcher/base/number.h \
 	launcher/base/nvidia.c launcher/base/nvidia.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
@@ -129,7 +131,6 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/callwatch.c launcher/agent/callwatch.h \
 	launcher/agent/commshm.c launcher/agent/commshm.h \
 	launcher/agent/deaths.c launcher/agent/deaths.h \
-	launcher/agent/elfneeds.c launcher/agent/elfneeds.h \
 	launcher/agent/fault.c launcher/agent/fault.h \
 	launcher/agent/files.c launcher/agent/files.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
@@ -137,6 +138,8 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/gpus.c launcher/agent/gpus.h \
 	launcher/agent/hostfacts.c launcher/agent/hostfacts.h \
 	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
+	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \
+	launcher/agent/mpinews.c launcher/agent/mpinews.h \
 	launcher/agent/mpi/pmi.c launcher/agent/mpi/pmi.h \
 	launcher/agent/mpi/pmisock.c launcher/agent/mpi/pmisock.h \
 	launcher/agent/keeper.c launcher/agent/keeper.h \

@@ -29,6 +29,7 @@ UNIT_TESTS = \
 	tests/unit/elfneeds \
 	tests/unit/fence \
 	tests/unit/mpimap \
+	tests/unit/mpineeds \
 	tests/unit/pmi \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
@@ -238,7 +239,7 @@ tests_unit_tfcluster_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS
 
 tests_unit_elfneeds_SOURCES = tests/unit/elfneeds.c tests/unit/unit.h
 tests_unit_elfneeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_elfneeds_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_elfneeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 tests_unit_bind_SOURCES = tests/unit/bind.c tests/unit/unit.h
 tests_unit_bind_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -329,6 +330,10 @@ tests_unit_fence_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_mpimap_SOURCES = tests/unit/mpimap.c tests/unit/unit.h
 tests_unit_mpimap_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_mpimap_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_mpineeds_SOURCES = tests/unit/mpineeds.c tests/unit/unit.h
+tests_unit_mpineeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_mpineeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 tests_unit_pmi_SOURCES = tests/unit/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
 tests_unit_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -350,6 +350,7 @@ static int open_agent(struct agent *a, struct dt_error *err)
     dt_gpus_detect(&a->host.gpus);
     a->host.loop = &a->loop;
     a->host.cgroup = a->keeper->cgroup;
+    a->host.mpi_dir = a->keeper->mpi_dir;
     a->host.vanish = on_vanish;
     a->host.arg = a;
     a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a->query_look.data = a;

@@ -10,6 +10,7 @@
 #include "launcher/agent/clock.h"
 #include "launcher/agent/deaths.h"
 #include "launcher/agent/generationstate.h"
+#include "launcher/agent/mpinews.h"
 #include "launcher/agent/procstat.h"
 #include "launcher/agent/ranknews.h"
 #include "launcher/agent/resources.h"
@@ -73,6 +74,7 @@ static void sweep(struct dt_generation *g)
         say_unkillable(g, left, example);
     else
         dt_cgroup_remove(g->host->cgroup);
+    dt_mpinews_remove_dir(g);
     uv_timer_stop(&g->timer);
     g->phase = FLUSHING;
     if (g->failure)
@@ -144,9 +146,9 @@ static void run(struct dt_generation *g)
 static void on_ready(void *arg)
 {
     struct dt_generation *g = arg;
-    struct dt_msg_ready m = { g->start.generation };
 
-    dt_channel_send(g->host->channel, DT_MSG_READY, &m);
+    g->all_wait = true;
+    dt_mpinews_maybe_ready(g);
 }
 
 static const char *device_of(const struct dt_generation *g, uint32_t index)
@@ -194,20 +196,6 @@ void dt_generation_log(struct dt_generation *g, const char *text)
     dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
 }
 
-/* MPICH and its kin are served; Open MPI speaks PMIx. Then MPI_Init makes a job of one of every
- * process: all would write the same results, which is easily taken for success. */
-static void on_needs_mpi(void *arg, const char *library)
-{
-    struct dt_generation *g = arg;
-    char *text =
-        dt_xasprintf("%s uses Open MPI (%s), which dtrun does not set up: every rank will be an "
-                     "MPI job of its own, of size 1; start it with mpirun, or build it with MPICH",
-                     g->start.argv.v[0], library);
-
-    dt_generation_log(g, text);
-    free(text);
-}
-
 static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault,
                       const char *text)
 {
@@ -227,7 +215,8 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
 
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { on_needs_mpi, on_ready, on_running, on_failed };
+    static const struct dt_spawn_events events = { dt_mpinews_needs_pmix, on_ready, on_running,
+                                                   on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc;
@@ -274,39 +263,9 @@ static void list_processes(struct dt_generation *g)
         g->processes[i].spawned = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
 }
 
-/* One host alone has nothing to wait for. */
-static void on_fence(void *arg, const char *data, size_t n)
-{
-    struct dt_generation *g = arg;
-    const struct dt_msg_fence m = { g->start.generation, { (const uint8_t *)data, n } };
-
-    if (g->start.nodes == 1)
-        dt_pmisock_fenced(g->pmi, data, n);
-    else
-        dt_channel_send(g->host->channel, DT_MSG_FENCE, &m);
-}
-
-/* A code that says nothing wrong, or that no exit status can hold, would hide the failure. */
-static void on_mpi_abort(void *arg, uint32_t local_rank, int code)
-{
-    struct dt_generation *g = arg;
-    struct dt_process *p = &g->processes[local_rank];
-
-    if (!p->alive || p->aborted)
-        return;
-    p->aborted = code & 0xff ? code & 0xff : 1;
-    kill(p->spawned.pid, SIGKILL);
-}
-
-static void on_pmi_log(void *arg, const char *text)
-{
-    dt_generation_log(arg, text);
-}
-
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
 {
     static const struct dt_fault_events fault_events = { on_strike };
-    static const struct dt_pmisock_events pmi_events = { on_fence, on_mpi_abort, on_pmi_log };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
 
@@ -328,7 +287,7 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
         dt_generation_refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
-    g->pmi = dt_pmisock_create(host->loop, start, &pmi_events, g);
+    g->pmi = dt_pmisock_create(host->loop, start, &dt_mpinews_pmi_events, g);
     if (!g->pmi) {
         dt_generation_refuse(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
         return g;
@@ -344,12 +303,6 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     g->config.file_size = host->file_size;
     spawn(g);
     return g;
-}
-
-bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m)
-{
-    return m->generation != g->start.generation || !g->pmi ||
-           dt_pmisock_fenced(g->pmi, (const char *)m->data.p, m->data.n);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -375,6 +328,7 @@ void dt_generation_destroy(struct dt_generation *g)
     dt_relay_destroy(g->relay);
     dt_ranksock_destroy(g->sock);
     dt_pmisock_destroy(g->pmi);
+    dt_mpinews_free(g);
     if (g->failure)
         free(g->failure->what);
     free(g->failure);
@@ -532,8 +486,11 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
 
 void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)
 {
+    struct dt_msg_go go = *m;
+
+    go.mpi_env = g->mpi_env;
     if (g->spawn && m->generation == g->start.generation)
-        dt_spawn_go(g->spawn, m);
+        dt_spawn_go(g->spawn, &go);
 }
 
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m)

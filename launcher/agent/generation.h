@@ -22,7 +22,8 @@ struct dt_host { /* what generations need of their surroundings; outlives them *
     struct rlimit files;     /* as it was before the agent raised its own */
     struct rlimit file_size; /* likewise */
     struct dt_oom oom;
-    char *cgroup; /* DT_CGROUP_PATH bytes, where the group of the ranks is written down */
+    char *mpi_dir; /* DT_PMIX_DIR bytes, where the directory of the PMIx server is written down */
+    char *cgroup;  /* DT_CGROUP_PATH bytes, where the group of the ranks is written down */
     void (*vanish)(void *arg); /* --inject host: end as if the power had failed; does not return */
     void *arg;
 };

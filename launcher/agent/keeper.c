@@ -19,10 +19,16 @@
 #include "launcher/agent/sweep.h"
 #include "launcher/base/error.h"
 
+static void remove_dir(char *path)
+{
+    if (path[0] && dt_removetree(path))
+        path[0] = '\0';
+}
+
 static void remove_files(struct dt_keeper *keeper)
 {
-    if (keeper->file_dir[0] && dt_removetree(keeper->file_dir))
-        keeper->file_dir[0] = '\0';
+    remove_dir(keeper->file_dir);
+    remove_dir(keeper->mpi_dir);
 }
 
 void dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms)

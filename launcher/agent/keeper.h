@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "launcher/agent/cgroup.h"
+#include "launcher/agent/mpi/pmixhelper.h"
 
 enum {
     DT_KEEPER_ALONE_MS = 1000, /* for the worker to end all, once dtrun has closed the channel */
@@ -19,6 +20,7 @@ struct dt_keeper { /* shared memory of keeper and worker */
     uint32_t lease_ms;
     int self; /* a pidfd of the keeper, which the worker has, too; -1: the kernel has none */
     char file_dir[4096];         /* to remove at the end; "": none */
+    char mpi_dir[DT_PMIX_DIR];   /* likewise, of MPI */
     char cgroup[DT_CGROUP_PATH]; /* of the ranks, to end and remove; "": none */
 };
 

@@ -13,18 +13,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "launcher/agent/elfneeds.h"
 #include "launcher/agent/topology.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/mpineeds.h"
 #include "launcher/base/program.h"
 #include "launcher/place/envlist.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"
 
 enum { FIRST_PRIVATE_FD = DT_SPAWN_PMI_FD + 1 };
-
-/* What MPICH, Intel MPI and MVAPICH call their library alike; all of them speak PMI-1. */
-#define MPICH_ABI "libmpi.so.12"
 
 #ifndef CLOSE_RANGE_CLOEXEC
 #define CLOSE_RANGE_CLOEXEC 4
@@ -202,21 +199,15 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
     return dt_program_find(path, size, name, value_of(env, "PATH"));
 }
 
-/* One rank of the job looks: what it finds is said once. */
-static bool looks_for_mpi(const struct dt_msg_start *start, uint32_t index)
-{
-    return start->generation == 1 && start->node_rank == 0 && index == 0;
-}
-
+/* All run the same program: one rank of each host looks what it is. */
 static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path)
 {
     struct dt_rank_report report = { .index = p->index, .ready = true };
     ssize_t n;
     char byte;
 
-    if (looks_for_mpi(p->config->start, p->index) &&
-        dt_elf_needs(path, "libmpi.so.", report.what, sizeof report.what) &&
-        strcmp(report.what, MPICH_ABI) == 0)
+    if (p->index == 0 &&
+        !dt_mpi_needs_pmix(path, &p->config->start->argv, report.what, sizeof report.what))
         report.what[0] = '\0';
     send_report(errors, &report);
     do

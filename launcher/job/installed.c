@@ -30,6 +30,18 @@ static char *own_folder(void)
     return slash ? dt_xstrndup(path, (size_t)(slash - path)) : NULL;
 }
 
+/* A program that dtrun starts; folder: dtrun's own, or NULL. */
+static char *find_helper(const char *folder, const char *name)
+{
+    char *found = NULL;
+
+    if (folder)
+        found = try(dt_xasprintf("%s/%s", folder, name), X_OK);
+    if (folder && !found)
+        found = try(dt_xasprintf("%s/../libexec/dtrun/%s", folder, name), X_OK);
+    return found ? found : try(dt_xasprintf("%s/%s", DT_LIBEXECDIR, name), X_OK);
+}
+
 char *dt_installed_agent(struct dt_error *err)
 {
     const char *chosen = getenv(DT_ENV_AGENT);
@@ -42,18 +54,22 @@ char *dt_installed_agent(struct dt_error *err)
         return found;
     }
     folder = own_folder();
-    if (folder)
-        found = try(dt_xasprintf("%s/dtrun-agent", folder), X_OK);
-    if (folder && !found)
-        found = try(dt_xasprintf("%s/../libexec/dtrun/dtrun-agent", folder), X_OK);
-    if (!found)
-        found = try(dt_xstrdup(DT_LIBEXECDIR "/dtrun-agent"), X_OK);
+    found = find_helper(folder, "dtrun-agent");
     if (!found)
         dt_error_set(
             err,
             "dtrun-agent was not found beside dtrun (%s), in ../libexec/dtrun from there, or "
             "in %s; reinstall dtrun, or set %s",
             folder ? folder : "unknown", DT_LIBEXECDIR, DT_ENV_AGENT);
+    free(folder);
+    return found;
+}
+
+char *dt_installed_pmix(void)
+{
+    char *folder = own_folder();
+    char *found = find_helper(folder, "dtrun-pmix");
+
     free(folder);
     return found;
 }

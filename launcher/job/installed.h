@@ -10,6 +10,10 @@
  * installed. Returns a path to free, or NULL with err. */
 char *dt_installed_agent(struct dt_error *err);
 
+/* dtrun-pmix: beside dtrun, in ../libexec/dtrun from there, or where it was installed. Returns a
+ * path to free, or NULL when it is in none of them. */
+char *dt_installed_pmix(void);
+
 /* libdtrun: in ../lib from dtrun, where it was installed, or in the build tree. Returns a path to
  * free, or NULL when it is in none of them. */
 char *dt_installed_library(void);

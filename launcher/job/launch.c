@@ -111,7 +111,7 @@ static uint8_t checkpoint_need(const struct dt_job *j)
 }
 
 static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s sizes,
-                       char *mapping)
+                       struct dt_u32s map)
 {
     const struct dt_job_config *c = j->config;
     const struct dt_plan_node *first = &j->plan.nodes[0];
@@ -133,7 +133,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
         m.check_checkpoint_dir = checkpoint_need(j);
     m.fresh = c->fresh && !j->restart.saved;
     m.local_sizes = sizes;
-    m.mpi_mapping = mapping;
+    m.mpi_map = map;
     m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);
     dt_job_select_faults(j, node, &m.inject);
@@ -170,8 +170,9 @@ static void forget_refusal(struct dt_job *j)
 void dt_job_start_generation(struct dt_job *j)
 {
     struct dt_u32s sizes = local_sizes(j);
-    char *mapping = dt_mpi_mapping(j->plan.node_of, j->np);
+    struct dt_u32s map;
 
+    dt_mpimap_make(&map, j->plan.node_of, j->np);
     j->generation++;
     j->state = DT_JOB_STARTING;
     reset_ranks(j);
@@ -180,13 +181,13 @@ void dt_job_start_generation(struct dt_job *j)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
 
-        send_start(j, &j->plan.nodes[i], sizes, mapping);
+        send_start(j, &j->plan.nodes[i], sizes, map);
         h->phase = DT_HOST_STARTING;
         h->ready = false;
         h->started = false;
     }
     free(sizes.v);
-    free(mapping);
+    free(map.v);
     dt_job_start_stdin(j);
     dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
 }
@@ -210,9 +211,11 @@ void dt_job_maybe_go(struct dt_job *j)
     uv_timer_stop(&j->start);
     cluster = j->config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(j) : dt_xstrdup("");
     for (uint32_t i = 0; i < j->plan.nnodes; i++) {
-        struct dt_msg_go go = { j->generation, (char *)dt_job_address(j, 0),
-                                (char *)dt_job_address(j, i), (char *)dt_job_interface(j, i),
-                                cluster };
+        const struct dt_msg_go go = { .generation = j->generation,
+                                      .master_addr = (char *)dt_job_address(j, 0),
+                                      .addr = (char *)dt_job_address(j, i),
+                                      .iface = (char *)dt_job_interface(j, i),
+                                      .tf_cluster = cluster };
 
         dt_hostlink_send(j->links[j->plan.nodes[i].host], DT_MSG_GO, &go);
     }

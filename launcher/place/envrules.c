@@ -386,11 +386,30 @@ static int put_interface(struct dt_strs *env, const struct dt_msg_start *start, 
     return put_default(env, start, "NCCL_SOCKET_IFNAME", exact);
 }
 
+/* What Open MPI can be told otherwise is a default; where the PMIx server is, is not. */
+static int put_mpi(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_strs *mpi)
+{
+    const struct dt_envlist_number number = { "PMIX_RANK", rank->number };
+
+    if (mpi->n == 0 || is_auxiliary(rank))
+        return 0;
+    for (uint32_t i = 0; i < mpi->n; i++) {
+        size_t n = strcspn(mpi->v[i], "=");
+
+        if (strncmp(mpi->v[i], "OMPI_", strlen("OMPI_")) == 0 &&
+            (dt_envlist_find(env, mpi->v[i], n) || is_unset(rank->start, mpi->v[i], n)))
+            continue;
+        if (dt_envlist_put(env, mpi->v[i]) < 0)
+            return -1;
+    }
+    return dt_envlist_put_numbers(env, &number, 1);
+}
+
 int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const struct dt_msg_go *go)
 {
     if (!is_auxiliary(rank) && dt_envlist_put_text(env, "MASTER_ADDR", go->master_addr) < 0)
         return -1;
-    if (put_frameworks(env, rank, go) < 0)
+    if (put_frameworks(env, rank, go) < 0 || put_mpi(env, rank, &go->mpi_env) < 0)
         return -1;
     return *go->iface ? put_interface(env, rank->start, go->iface) : 0;
 }

@@ -1,6 +1,5 @@
 #include "launcher/place/mpimap.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
@@ -11,6 +10,8 @@ struct triple {
     uint32_t nodes;
     uint32_t ranks; /* on each */
 };
+
+enum { WORDS = sizeof(struct triple) / sizeof(uint32_t) };
 
 /* How many ranks from this one on run on its node. */
 static uint32_t run_at(const uint32_t *node_of, uint32_t np, uint32_t rank)
@@ -42,29 +43,62 @@ static bool repeats(const struct triple *t, const struct triple *first, bool is_
            (t->nodes == first->nodes || (is_last && t->nodes < first->nodes));
 }
 
-char *dt_mpi_mapping(const uint32_t *node_of, uint32_t np)
+void dt_mpimap_make(struct dt_u32s *map, const uint32_t *node_of, uint32_t np)
 {
-    struct dt_strbuf all = { 0 };
-    uint32_t rank = 0, triples = 0;
-    struct triple first = { 0 };
+    struct triple *triples = NULL;
+    uint32_t n = 0, cap = 0, rank = 0;
     bool periodic = true;
 
-    while (rank < np && (periodic || all.len < DT_MPI_MAPPING_MAX)) {
-        struct triple t = next_triple(node_of, np, &rank);
+    while (rank < np) {
+        if (n == cap) {
+            cap = cap ? 2 * cap : 4;
+            triples = dt_xrealloc(triples, cap, sizeof *triples);
+        }
+        triples[n++] = next_triple(node_of, np, &rank);
+        periodic = periodic && repeats(&triples[n - 1], &triples[0], rank == np);
+    }
+    *map = (struct dt_u32s){ (uint32_t *)triples, (periodic && n ? 1 : n) * WORDS };
+}
 
-        if (triples++ == 0)
-            first = t;
-        periodic &= repeats(&t, &first, rank == np);
-        if (all.len < DT_MPI_MAPPING_MAX)
-            dt_strbuf_printf(&all, ",(%u,%u,%u)", t.first, t.nodes, t.ranks);
-    }
-    if (periodic) {
-        dt_strbuf_free(&all);
-        return dt_xasprintf("(vector,(%u,%u,%u))", first.first, first.nodes, first.ranks);
-    }
-    char *text = dt_xasprintf("(vector%s)", dt_strbuf_text(&all));
-    if (all.len + sizeof "(vector)" > DT_MPI_MAPPING_MAX)
-        text[0] = '\0';
-    dt_strbuf_free(&all);
+char *dt_mpimap_text(const struct dt_u32s *map)
+{
+    struct dt_strbuf b = { 0 };
+    char *text;
+
+    dt_strbuf_puts(&b, "(vector");
+    for (uint32_t i = 0; i + WORDS <= map->n && b.len < DT_MPIMAP_TEXT_MAX; i += WORDS)
+        dt_strbuf_printf(&b, ",(%u,%u,%u)", map->v[i], map->v[i + 1], map->v[i + 2]);
+    dt_strbuf_puts(&b, ")");
+    text = dt_xstrdup(b.len < DT_MPIMAP_TEXT_MAX ? dt_strbuf_text(&b) : "");
+    dt_strbuf_free(&b);
     return text;
+}
+
+/* Returns the first rank behind those of the triple, or 0 where it is none. */
+static uint32_t expand_triple(const uint32_t *words, uint32_t nodes, uint32_t *node_of,
+                              uint32_t rank, uint32_t np)
+{
+    struct triple t = { words[0], words[1], words[2] };
+
+    if (t.nodes == 0 || t.ranks == 0 || t.first >= nodes || t.nodes > nodes - t.first)
+        return 0;
+    for (uint32_t node = t.first; node < t.first + t.nodes; node++) {
+        for (uint32_t i = 0; i < t.ranks && rank < np; i++)
+            node_of[rank++] = node;
+    }
+    return rank;
+}
+
+bool dt_mpimap_expand(const struct dt_u32s *map, uint32_t nodes, uint32_t *node_of, uint32_t np)
+{
+    uint32_t rank = 0;
+
+    if (map->n == 0 || map->n % WORDS)
+        return false;
+    for (uint32_t i = 0; rank < np; i = (i + WORDS) % map->n) {
+        rank = expand_triple(map->v + i, nodes, node_of, rank, np);
+        if (rank == 0)
+            return false;
+    }
+    return true;
 }

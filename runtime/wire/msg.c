@@ -63,11 +63,11 @@ SHAPE(start,
     F(start, bind_to, U8, 0, NULL), F(start, report_bindings, U8, 0, NULL),
     F(start, virtual_local_rank, U8, 0, NULL), F(start, frameworks, U8, 0, NULL),
     F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL),
-    F(start, mpi_mapping, STR, NAME_MAX_BYTES, NULL));
+    F(start, mpi_map, U32S, 3 * DT_RANKS_MAX, NULL));
 SHAPE(go,
     F(go, generation, U32, 0, NULL), F(go, master_addr, STR, NAME_MAX_BYTES, NULL),
     F(go, addr, STR, NAME_MAX_BYTES, NULL), F(go, iface, STR, NAME_MAX_BYTES, NULL),
-    F(go, tf_cluster, STR, STRING_MAX_BYTES, NULL));
+    F(go, tf_cluster, STR, STRING_MAX_BYTES, NULL), F(go, mpi_env, STRS, 4096, NULL));
 SHAPE(target,
     F(target, node, U32, 0, NULL), F(target, port, U16, 0, NULL),
     F(target, addrs, STRS, ADDRS_MAX, NULL));

@@ -120,15 +120,16 @@ struct dt_msg_start {
     uint8_t frameworks;         /* set of enum dt_framework */
     struct dt_u32s local_sizes; /* by node: how many ranks it has; with frameworks */
     uint32_t universe;          /* slots of all hosts, or np where that is more */
-    char *mpi_mapping;          /* PMI-1's PMI_process_mapping, or empty: too long */
+    struct dt_u32s mpi_map;     /* which rank runs on which node: mpimap.h */
 };
 
 struct dt_msg_go {
     uint32_t generation;
-    char *master_addr; /* where the first rank's host can be reached */
-    char *addr;        /* where this host can be reached */
-    char *iface;       /* its interface towards the others, or empty: any */
-    char *tf_cluster;  /* JSON: where TensorFlow's workers are; or empty */
+    char *master_addr;      /* where the first rank's host can be reached */
+    char *addr;             /* where this host can be reached */
+    char *iface;            /* its interface towards the others, or empty: any */
+    char *tf_cluster;       /* JSON: where TensorFlow's workers are; or empty */
+    struct dt_strs mpi_env; /* added by the agent: what ranks need for its PMIx server */
 };
 
 enum { DT_REACH_BYTES = 12 * 1024 }; /* fills a packet of any usual size, and one flight of TCP */

@@ -402,17 +402,3 @@ r.json" ]
     python3 -c 'import json, sys; json.loads("".join(open("both").readlines()[1:-1]))'
     clean
 }
-
-@test "64: ranks of an MPI program are said to be jobs of their own, once" {
-    type gcc >/dev/null || skip "needs gcc"
-    # what makes a program one of MPI's is the library that it names
-    echo 'int MPI_Init(void) { return 0; }' | gcc -shared -Wl,-soname,libmpi.so.40 -o libmpi.so.40 -xc -
-    echo 'int MPI_Init(void); int main(void) { return MPI_Init(); }' |
-        gcc -o mpi -xc - -xnone -Wl,-rpath,"$T" libmpi.so.40
-    dtrun -np 2 ./mpi
-    code_is 0
-    err_lines 1
-    err_has "dtrun: localhost: ./mpi uses Open MPI (libmpi.so.40), which dtrun does not set up"
-    err_has "of size 1; start it with mpirun"
-    clean
-}

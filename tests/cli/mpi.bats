@@ -1,82 +1,173 @@
 #!/usr/bin/env bats
-# Unmodified MPI programs on one machine: MPICH, whose library asks the agent by PMI-1.
+# Unmodified MPI programs on one machine: MPICH's, which ask the agent by PMI-1, and Open MPI's, which
+# ask by PMIx. Each test runs with every MPI that is installed.
 
 load common
 
 setup_file() {
-    ! type mpicc.mpich >/dev/null 2>&1 ||
-        mpicc.mpich -o "$BATS_FILE_TMPDIR/mpich" "$DTRUN_SOURCE/tests/rank/mpi.c"
-}
+    local mpi
 
-# mpich DTRUN-ARGUMENT... -- WHAT...: the program of the tests, built with MPICH.
-mpich() {
-    local -a options=()
-
-    [ -x "$BATS_FILE_TMPDIR/mpich" ] || skip "needs mpicc.mpich (libmpich-dev)"
-    while [ "$1" != -- ]; do
-        options+=("$1")
-        shift
+    for mpi in mpich openmpi; do
+        ! type "mpicc.$mpi" >/dev/null 2>&1 ||
+            "mpicc.$mpi" -o "$BATS_FILE_TMPDIR/$mpi" "$DTRUN_SOURCE/tests/rank/mpi.c"
     done
-    shift
-    dtrun "${options[@]}" "$BATS_FILE_TMPDIR/mpich" "$@"
 }
 
-@test "an MPICH program is one job of all ranks, which share memory" {
-    mpich --no-tag -np 4 -- sum
-    code_is 0
-    [ "$(sort "$OUT")" = "rank 0 of 4: sum 10, 4 on this host
+# Runs the function with each MPI; $MPI is the program of the tests, built with it.
+with_each() { # FUNCTION
+    local mpi found=
+
+    for mpi in mpich openmpi; do
+        MPI="$BATS_FILE_TMPDIR/$mpi"
+        [ -x "$MPI" ] || continue
+        [ "$mpi" = mpich ] || [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || continue
+        found=1
+        echo "--- with $mpi"
+        "$1"
+        clean
+        [ -z "$(compgen -G '/dev/shm/dtrun-mpi.*')" ] || await_no_mpi_dir
+    done
+    [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
+}
+
+# Other tests may be running MPI programs at this moment.
+await_no_mpi_dir() {
+    local dirs
+
+    dirs=$(compgen -G '/dev/shm/dtrun-mpi.*')
+    mpi_dirs_are_gone() { ! ls -d $dirs >/dev/null 2>&1; }
+    await mpi_dirs_are_gone
+}
+
+needs_openmpi() {
+    [ -x "$BATS_FILE_TMPDIR/openmpi" ] || skip "needs mpicc.openmpi (libopenmpi-dev)"
+    [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || skip "built without PMIx (libpmix-dev)"
+}
+
+@test "an MPI program is one job of all ranks, which share memory" {
+    check() {
+        dtrun --no-tag -np 4 "$MPI" sum
+        code_is 0
+        [ "$(sort "$OUT")" = "rank 0 of 4: sum 10, 4 on this host
 rank 1 of 4: sum 10, 4 on this host
 rank 2 of 4: sum 10, 4 on this host
 rank 3 of 4: sum 10, 4 on this host" ]
-    err_is_empty
-    clean
+        err_is_empty
+    }
+    with_each check
 }
 
 @test "the code of MPI_Abort is dtrun's exit code, and no rank is left" {
-    mpich -np 4 -- abort 3
-    code_is 3
-    err_has "rank 1 (localhost, pid "
-    err_has "exited with code 3; stopping the other 3 ranks"
-    clean
+    check() {
+        dtrun -np 4 "$MPI" abort 3
+        code_is 3
+        err_has "dtrun: rank 1 (localhost, pid "
+        err_has "exited with code 3; stopping the other 3 ranks"
+    }
+    with_each check
 }
 
 @test "MPI_Abort with 0 is a failure all the same" {
-    mpich -np 2 -- abort 0
-    code_is 1
-    clean
+    check() {
+        dtrun -np 2 "$MPI" abort 0
+        code_is 1
+    }
+    with_each check
 }
 
 @test "a rank of an MPI program that is killed ends the job with 137" {
-    mpich -np 4 -- die
-    code_is 137
-    clean
+    check() {
+        dtrun -np 4 "$MPI" die
+        code_is 137
+    }
+    with_each check
 }
 
-@test "a restarted MPI job has a key-value space of its own" {
-    mpich --no-tag --max-restarts 1 -np 3 -- die-once
-    code_is 0
-    [ "$(grep -c 'sum 6, 3 on this host' "$OUT")" = 3 ]
-    clean
+@test "a restarted MPI job begins anew" {
+    check() {
+        dtrun --no-tag --max-restarts 1 -np 3 "$MPI" die-once
+        code_is 0
+        [ "$(grep -c 'sum 6, 3 on this host' "$OUT")" = 3 ]
+    }
+    with_each check
 }
 
 @test "MPI_Comm_spawn fails, and the job goes on" {
-    mpich --no-tag -np 2 -- spawn
-    code_is 0
-    out_is "spawn refused
+    check() {
+        dtrun --no-tag -np 2 "$MPI" spawn
+        code_is 0
+        out_is "spawn refused
 "
-    clean
+    }
+    with_each check
 }
 
 @test "more MPI ranks than slots" {
-    mpich --no-tag -H localhost:2 -np 6 -- sum
-    code_is 0
-    [ "$(grep -c 'of 6: sum 21, 6 on this host' "$OUT")" = 6 ]
-    clean
+    check() {
+        dtrun --no-tag -H localhost:2 -np 6 "$MPI" sum
+        code_is 0
+        [ "$(grep -c 'of 6: sum 21, 6 on this host' "$OUT")" = 6 ]
+    }
+    with_each check
+}
+
+@test "an MPI rank that ends with 7 ends the job with 7" {
+    check() {
+        dtrun -np 2 "$MPI" exit 7
+        code_is 7
+    }
+    with_each check
 }
 
 @test "a rank that writes nonsense to its PMI-1 socket is told so, and the job goes on" {
     dtrun -np 1 bash -c 'echo hello >&$PMI_FD; read -t 10 -u $PMI_FD || exit 0'
     code_is 0
     err_has "rank 0 (localhost): what it writes to PMI_FD is no PMI-1: it asks before it has said init"
+    clean
+}
+
+@test "mpi4py in a script, under a Python that knows nothing of MPI" {
+    /usr/bin/python3 -c 'import mpi4py' 2>/dev/null || skip "needs python3-mpi4py"
+    needs_openmpi
+    cat >sum.py <<'END'
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+print(comm.size, comm.allreduce(comm.rank + 1), flush=True)
+END
+    dtrun --no-tag -np 3 /usr/bin/python3 sum.py
+    code_is 0
+    [ "$(sort -u "$OUT")" = "3 6" ]
+    clean
+}
+
+@test "what Open MPI has in files goes with a job that is stopped" {
+    needs_openmpi
+    local dirs
+
+    dtrun_start -np 2 "$BATS_FILE_TMPDIR/openmpi" wait
+    await grep -q 'rank 1 waits' "$OUT"
+    dirs=$(sed -n 's/^\[1\] rank 1 waits, files in //p' "$OUT")
+    [ -d "$dirs" ]
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    [ ! -e "$dirs" ]
+    clean
+}
+
+@test "64: without a PMIx server one line says that the ranks of an Open MPI program are jobs of their own" {
+    type gcc >/dev/null || skip "needs gcc"
+    # what makes a program one of Open MPI's is the library that it names
+    echo 'int MPI_Init(void) { return 0; }' | gcc -shared -Wl,-soname,libmpi.so.40 -o libmpi.so.40 -xc -
+    echo 'int MPI_Init(void); int main(void) { return MPI_Init(); }' |
+        gcc -o mpi -xc - -xnone -Wl,-rpath,"$T" libmpi.so.40
+    mkdir bin
+    cp "$DTRUN_AGENT" bin/dtrun-agent
+    printf '#!/bin/sh\nexit 3\n' >bin/dtrun-pmix
+    chmod +x bin/dtrun-pmix
+    DTRUN_AGENT="$T/bin/dtrun-agent" dtrun -np 2 ./mpi
+    code_is 0
+    err_lines 1
+    err_has "dtrun: localhost: ./mpi uses Open MPI (libmpi.so.40), but there is no PMIx server for it: every rank will be an MPI job of its own, of size 1; dtrun-pmix has ended"
     clean
 }

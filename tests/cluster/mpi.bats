@@ -1,43 +1,79 @@
-# Unmodified MPI programs on several hosts.
+# Unmodified MPI programs on several hosts, with every MPI that is installed.
 
 load lib
 
 setup_file() {
+    local mpi
+
     cluster_up 2
-    if [ -z "$CLUSTER_SKIP" ] && type mpicc.mpich >/dev/null 2>&1; then
-        mpicc.mpich -o "$CLUSTER_SHARED/mpi" "$DTRUN_SOURCE/tests/rank/mpi.c"
-    fi
+    [ -z "$CLUSTER_SKIP" ] || return 0
+    for mpi in mpich openmpi; do
+        ! type "mpicc.$mpi" >/dev/null 2>&1 ||
+            "mpicc.$mpi" -o "$CLUSTER_SHARED/$mpi" "$DTRUN_SOURCE/tests/rank/mpi.c"
+    done
 }
 
 teardown_file() { cluster_down; }
 
 setup() {
     cluster_require
-    type mpicc.mpich >/dev/null 2>&1 || skip "needs mpicc.mpich (mpich, libmpich-dev)"
     cluster_trust
 }
 
 teardown() { cluster_await_quiet; }
 
-@test "an MPICH program on two hosts: right sums, neighbours share memory" {
-    cluster_dtrun --no-tag -np 4 -H host1:2,host2:2 "$CLUSTER_SHARED/mpi" leave
-    [ "$RC" = 0 ]
-    [ "$(grep -c 'of 4: sum 10, 2 on this host' "$OUT")" = 4 ]
+# Runs the function with each MPI; $MPI is the program of the tests, built with it.
+with_each() { # FUNCTION
+    local mpi found=
+
+    for mpi in mpich openmpi; do
+        MPI="$CLUSTER_SHARED/$mpi"
+        [ -x "$MPI" ] || continue
+        [ "$mpi" = mpich ] || [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || continue
+        found=1
+        "$1"
+        no_files 1
+        no_files 2
+    done
+    [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
+}
+
+# What MPICH leaves in /dev/shm without MPI_Finalize is its own.
+no_files() { # HOST
+    [ -z "$(cluster_on "$1" sh -c 'ls -d /dev/shm/dtrun-mpi.* /tmp/dtrun-mpi.* /tmp/ompi.* 2>/dev/null')" ]
+}
+
+@test "an MPI program on two hosts: right sums, neighbours share memory" {
+    check() {
+        cluster_dtrun --no-tag -np 4 -H host1:2,host2:2 "$MPI" leave
+        [ "$RC" = 0 ]
+        [ "$(grep -c 'of 4: sum 10, 2 on this host' "$OUT")" = 4 ]
+    }
+    with_each check
 }
 
 @test "ranks that are placed in turn find their neighbours" {
-    cluster_dtrun --no-tag --map-by node -np 6 -H host1:4,host2:4 "$CLUSTER_SHARED/mpi" leave
-    [ "$RC" = 0 ]
-    [ "$(grep -c 'of 6: sum 21, 3 on this host' "$OUT")" = 6 ]
+    check() {
+        cluster_dtrun --no-tag --map-by node -np 6 -H host1:4,host2:4 "$MPI" leave
+        [ "$RC" = 0 ]
+        [ "$(grep -c 'of 6: sum 21, 3 on this host' "$OUT")" = 6 ]
+    }
+    with_each check
 }
 
 @test "MPI_Abort on one host ends the ranks of all" {
-    cluster_dtrun -np 4 -H host1:2,host2:2 "$CLUSTER_SHARED/mpi" abort 7
-    [ "$RC" = 7 ]
+    check() {
+        cluster_dtrun -np 4 -H host1:2,host2:2 "$MPI" abort 7
+        [ "$RC" = 7 ]
+    }
+    with_each check
 }
 
 @test "a killed rank of an MPI job on two hosts: the restarted one sums right" {
-    cluster_dtrun --no-tag --max-restarts 1 -np 4 -H host1:2,host2:2 "$CLUSTER_SHARED/mpi" die-once
-    [ "$RC" = 0 ]
-    [ "$(grep -c 'of 4: sum 10, 2 on this host' "$OUT")" = 4 ]
+    check() {
+        cluster_dtrun --no-tag --max-restarts 1 -np 4 -H host1:2,host2:2 "$MPI" die-once
+        [ "$RC" = 0 ]
+        [ "$(grep -c 'of 4: sum 10, 2 on this host' "$OUT")" = 4 ]
+    }
+    with_each check
 }

@@ -7,6 +7,8 @@
  * - abort CODE: rank 1 calls MPI_Abort, the others wait for it
  * - die: rank 1 is killed, the others wait for it
  * - die-once: the same in the first generation, and leave in the next one
+ * - exit CODE: rank 1 exits with it when it has left MPI
+ * - wait: says where MPI has its files, and waits for a signal
  * - spawn: rank 0 tries MPI_Comm_spawn */
 #include <mpi.h>
 #include <signal.h>
@@ -26,6 +28,16 @@ static void spawn(int rank)
     r = MPI_Comm_spawn("/bin/true", MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children,
                        MPI_ERRCODES_IGNORE);
     printf("spawn %s\n", r == MPI_SUCCESS ? "went well" : "refused");
+}
+
+static void wait_for_signal(int rank)
+{
+    const char *files = getenv("OMPI_MCA_orte_tmpdir_base");
+
+    printf("rank %d waits, files in %s\n", rank, files ? files : "");
+    fflush(stdout);
+    for (;;)
+        pause();
 }
 
 int main(int argc, char **argv)
@@ -52,11 +64,13 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, atoi(argv[2]));
     if (rank == 1 && strcmp(what, "die") == 0)
         raise(SIGKILL);
+    if (strcmp(what, "wait") == 0)
+        wait_for_signal(rank);
     MPI_Barrier(MPI_COMM_WORLD);
     fflush(stdout);
     if (strcmp(what, "leave") == 0)
         _exit(0);
     MPI_Comm_free(&host);
     MPI_Finalize();
-    return 0;
+    return rank == 1 && strcmp(what, "exit") == 0 ? atoi(argv[2]) : 0;
 }

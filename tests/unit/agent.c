@@ -408,7 +408,9 @@ static int setup_dirty(void **state)
 static void ranks_wait_for_go(void **state)
 {
     struct agent *a = *state;
-    struct dt_msg_go go = { 7, (char *)"10.0.0.1", (char *)"10.0.0.2", (char *)"eth7", (char *)"" };
+    struct dt_msg_go go = {
+        7, (char *)"10.0.0.1", (char *)"10.0.0.2", (char *)"eth7", (char *)"", { 0 }
+    };
 
     a->hold = true;
     agent_start(a, 2, "echo ran $MASTER_ADDR $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME", NULL);

@@ -47,8 +47,8 @@ static void credit(struct agent *a, const struct dt_msg_output *m)
 
 static void go(struct agent *a, uint32_t generation)
 {
-    struct dt_msg_go m = { generation, (char *)"127.0.0.1", (char *)"127.0.0.1", (char *)"",
-                           (char *)"" };
+    struct dt_msg_go m = { generation, (char *)"127.0.0.1", (char *)"127.0.0.1",
+                           (char *)"", (char *)"",          { 0 } };
 
     agent_send(a, DT_MSG_GO, &m);
 }

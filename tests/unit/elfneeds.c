@@ -1,4 +1,4 @@
-#include "launcher/agent/elfneeds.h"
+#include "launcher/base/elfneeds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -460,7 +460,7 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
                                  .device = device,
                                  .agent_fd = 10 + rank,
                                  .threads = 8 / node->ranks.n };
-        struct dt_msg_go go = { 2, "10.0.0.1", "10.0.0.2", "", "{\"worker\":[]}" };
+        struct dt_msg_go go = { 2, "10.0.0.1", "10.0.0.2", "", "{\"worker\":[]}", { 0 } };
         struct dt_strs env = { 0 };
 
         snprintf(device, sizeof device, "%u", r.local_rank);
@@ -497,7 +497,7 @@ static void layered(struct dt_strs *env, const char *agent, const char *sent, co
                     struct dt_env_rank rank)
 {
     struct dt_msg_start start = *rank.start;
-    struct dt_msg_go go = { 1, "10.0.0.1", "10.0.0.2", "eth0", "" };
+    struct dt_msg_go go = { 1, "10.0.0.1", "10.0.0.2", "eth0", "", { 0 } };
     struct dt_strs host = { 0 };
 
     split(&host, agent);

@@ -23,7 +23,7 @@ static const struct {
     { "1100", "(vector,(1,1,2),(0,1,2))" },
 };
 
-static uint32_t node_of[4096];
+static uint32_t node_of[4096], expanded[4096];
 
 static uint32_t read_nodes(const char *text)
 {
@@ -55,16 +55,51 @@ static void assert_reads_back(const char *text, uint32_t np)
     }
 }
 
+/* Makes the map and returns its text, which has been read back in both forms. */
+static char *text_of(uint32_t np)
+{
+    struct dt_u32s map;
+    char *text;
+
+    dt_mpimap_make(&map, node_of, np);
+    assert_true(dt_mpimap_expand(&map, 100, expanded, np));
+    assert_memory_equal(expanded, node_of, np * sizeof *node_of);
+    text = dt_mpimap_text(&map);
+    if (*text)
+        assert_reads_back(text, np);
+    free(map.v);
+    return text;
+}
+
 static void maps_are_written_short(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint32_t np = read_nodes(cases[i].nodes);
-        char *text = dt_mpi_mapping(node_of, np);
+        char *text = text_of(read_nodes(cases[i].nodes));
 
         assert_string_equal(text, cases[i].want);
-        assert_reads_back(text, np);
         free(text);
+    }
+}
+
+static void what_is_no_map_is_refused(void **state)
+{
+    static const struct {
+        uint32_t n, words[6];
+    } maps[] = { { 0, { 0 } },
+                 { 2, { 0, 1 } },
+                 { 3, { 0, 0, 1 } },
+                 { 3, { 0, 1, 0 } },
+                 { 3, { 2, 1, 1 } },
+                 { 3, { 1, 2, 1 } },
+                 { 3, { 1, UINT32_MAX, 1 } },
+                 { 6, { 0, 1, 1, 0, 3, 1 } } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        const struct dt_u32s map = { (uint32_t *)(uintptr_t)maps[i].words, maps[i].n };
+
+        assert_false(dt_mpimap_expand(&map, 2, expanded, 4));
     }
 }
 
@@ -74,13 +109,9 @@ static void every_map_reads_back(void **state)
     (void)state;
     for (uint32_t np = 1, count = 3; np <= 7; np++, count *= 3) {
         for (uint32_t placement = 0; placement < count; placement++) {
-            char *text;
-
             for (uint32_t rank = 0, rest = placement; rank < np; rank++, rest /= 3)
                 node_of[rank] = rest % 3;
-            text = dt_mpi_mapping(node_of, np);
-            assert_reads_back(text, np);
-            free(text);
+            free(text_of(np));
         }
     }
 }
@@ -92,13 +123,13 @@ static void what_is_too_long_is_left_out(void **state)
     (void)state;
     for (uint32_t rank = 0; rank < 4096; rank++)
         node_of[rank] = (rank / 3 * 7 + rank % 2) % 100;
-    text = dt_mpi_mapping(node_of, 4096);
+    text = text_of(4096);
     assert_string_equal(text, "");
     free(text);
     for (uint32_t rank = 0; rank < 4096; rank++)
-        node_of[rank] = rank % 1000;
-    text = dt_mpi_mapping(node_of, 4096);
-    assert_string_equal(text, "(vector,(0,1000,1))");
+        node_of[rank] = rank % 99;
+    text = text_of(4096);
+    assert_string_equal(text, "(vector,(0,99,1))");
     free(text);
 }
 
@@ -108,6 +139,7 @@ int main(void)
         cmocka_unit_test(maps_are_written_short),
         cmocka_unit_test(every_map_reads_back),
         cmocka_unit_test(what_is_too_long_is_left_out),
+        cmocka_unit_test(what_is_no_map_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static const struct dt_msg_start start = {
     .frameworks = 3,
     .local_sizes = { (uint32_t[]){ 3, 0x12345678 }, 2 },
     .universe = 16,
-    .mpi_mapping = "(vector,(0,1,6))",
+    .mpi_map = { (uint32_t[]){ 0, 3, 2 }, 3 },
 };
 
 static const struct dt_msg_hello hello = {
@@ -151,9 +151,9 @@ static const struct message {
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
       "w2 w8 w0x12345678 w5 'host2' '/w' "
       "h40000 h40001 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
-      "b2 b7 b1 b1 b3 w2 w3 w0x12345678 w16 '(vector,(0,1,6))'" },
-    { DT_MSG_GO, "go", &(struct dt_msg_go){ 2, "10.0.0.1", "10.0.0.2", "eth0", "{}" },
-      "w2 '10.0.0.1' '10.0.0.2' 'eth0' '{}'" },
+      "b2 b7 b1 b1 b3 w2 w3 w0x12345678 w16 w3 w0 w3 w2" },
+    { DT_MSG_GO, "go", &(struct dt_msg_go){ 2, "10.0.0.1", "10.0.0.2", "eth0", "{}", STRS("P=1") },
+      "w2 '10.0.0.1' '10.0.0.2' 'eth0' '{}' w1 'P=1'" },
     { DT_MSG_PROBE, "probe",
       &(struct dt_msg_probe){ 2, SECRET, 3, 1, 4096,
                               ITEMS(struct dt_msg_target, { 4, 40001, STRS("10.0.0.5", "::5") },

@@ -33,7 +33,7 @@ struct dt_pmi_ops { /* none may destroy the server */
 
 struct dt_pmi_job {
     const char *name;     /* of the key-value space: another one for each generation of a job */
-    const char *mapping;  /* value of PMI_process_mapping, dt_mpi_mapping */
+    const char *mapping;  /* value of PMI_process_mapping, dt_mpimap_text */
     uint32_t universe;    /* slots of all hosts */
     uint32_t local_ranks; /* on this host */
 };

@@ -6,6 +6,7 @@
 
 #include "launcher/agent/mpi/pmi.h"
 #include "launcher/base/mem.h"
+#include "launcher/place/mpimap.h"
 
 struct peer {
     struct dt_pmisock *owner;
@@ -130,13 +131,14 @@ static struct dt_pmi *open_server(struct dt_pmisock *s)
 {
     const struct dt_msg_start *start = s->start;
     char *name = dt_xasprintf("%s.%u", start->job_id, start->generation);
-    const struct dt_pmi_job job = { .name = name,
-                                    .mapping = start->mpi_mapping,
-                                    .universe = start->universe,
-                                    .local_ranks = start->ranks.n };
+    char *mapping = dt_mpimap_text(&start->mpi_map);
+    const struct dt_pmi_job job = {
+        .name = name, .mapping = mapping, .universe = start->universe, .local_ranks = start->ranks.n
+    };
     struct dt_pmi *pmi = dt_pmi_create(&job, &dti_pmi_ops, s);
 
     free(name);
+    free(mapping);
     return pmi;
 }
 

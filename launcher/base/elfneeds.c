@@ -1,4 +1,4 @@
-#include "launcher/agent/elfneeds.h"
+#include "launcher/base/elfneeds.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -1,0 +1,121 @@
+/* dtrun-pmix: the PMIx server beside an agent whose ranks are an Open MPI program. A program of its
+ * own, since libpmix is a shared library with plugins, and the agent is one static file.
+ *
+ * It speaks with its agent over standard input, a socket, in messages of PROTOCOL.md: it takes
+ * START and answers GO, of which only mpi_env counts; it sends FENCE and takes FENCED; it sends
+ * EXIT for a rank that called MPI_Abort, and LOG. It lives until that socket ends. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/pmix/server.h"
+#include "launcher/base/error.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
+#include "runtime/wire/frame.h"
+#include "runtime/wire/msg.h"
+
+static struct {
+    union dt_msg start; /* once there is one */
+    bool started;
+    bool refused_spawn;
+} dti_helper;
+
+static void send_message(uint8_t type, const void *msg)
+{
+    struct dt_put bytes = { 0 };
+
+    dt_msg_frame(&bytes, type, msg);
+    if (bytes.failed || dt_write_all(STDIN_FILENO, bytes.data, bytes.len) < 0)
+        _exit(DT_EXIT_LAUNCH); /* the agent is gone */
+    dt_put_free(&bytes);
+}
+
+static void on_fence(const char *data, size_t n)
+{
+    const struct dt_msg_fence m = { dti_helper.start.start.generation,
+                                    { (const uint8_t *)data, n } };
+
+    send_message(DT_MSG_FENCE, &m);
+}
+
+static void on_abort(uint32_t rank, int exit_code)
+{
+    const struct dt_msg_exit m = { .generation = dti_helper.start.start.generation,
+                                   .rank = rank,
+                                   .code = exit_code };
+
+    send_message(DT_MSG_EXIT, &m);
+}
+
+static void on_spawn_refused(uint32_t rank)
+{
+    char *text = dt_xasprintf("rank %u (%s): MPI_Comm_spawn fails: dtrun starts all processes of a "
+                              "job at once",
+                              rank, dti_helper.start.start.host);
+    const struct dt_msg_log m = { text };
+
+    if (!dti_helper.refused_spawn)
+        send_message(DT_MSG_LOG, &m);
+    dti_helper.refused_spawn = true;
+    free(text);
+}
+
+static int on_start(const char *dir)
+{
+    static const struct dt_pmix_events events = { on_fence, on_abort, on_spawn_refused };
+    struct dt_msg_go go = { .generation = dti_helper.start.start.generation };
+    struct dt_error err = { 0 };
+
+    dti_helper.started = true;
+    if (dt_pmix_open(&dti_helper.start.start, dir, &events, &err) < 0 ||
+        dt_pmix_environment(&go.mpi_env, &err) < 0) {
+        const struct dt_msg_log m = { err.text };
+
+        send_message(DT_MSG_LOG, &m);
+        return -1;
+    }
+    send_message(DT_MSG_GO, &go);
+    dt_strs_free(&go.mpi_env);
+    return 0;
+}
+
+/* A non-zero return ends the program. */
+static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t n)
+{
+    union dt_msg m;
+
+    if (type == DT_MSG_START && !dti_helper.started)
+        return dt_msg_decode(type, payload, n, &dti_helper.start) < 0 ? -1 : on_start(arg);
+    if (type != DT_MSG_FENCED || dt_msg_decode(type, payload, n, &m) < 0)
+        return -1;
+    dt_pmix_fenced((const char *)m.fenced.data.p, m.fenced.data.n);
+    dt_msg_free(type, &m);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct dt_unframe unframe;
+    static char bytes[64 * 1024];
+    const char *why = NULL;
+    ssize_t n;
+
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("dtrun-pmix %s\n", PACKAGE_VERSION);
+        return 0;
+    }
+    if (argc != 2 || isatty(STDIN_FILENO)) {
+        fprintf(stderr, "dtrun-pmix is started by dtrun-agent beside Open MPI programs, not by "
+                        "hand\n");
+        return DT_EXIT_USAGE;
+    }
+    do {
+        n = read(STDIN_FILENO, bytes, sizeof bytes);
+        if (n > 0 && dt_unframe_feed(&unframe, bytes, (size_t)n, on_message, argv[1], &why) != 0)
+            return DT_EXIT_LAUNCH;
+    } while (n > 0 || (n < 0 && errno == EINTR));
+    return 0; /* the files in argv[1] are the agent's to remove */
+}

@@ -1,0 +1,382 @@
+#include "cmd/pmix/server.h"
+
+#include <errno.h>
+#include <pmix.h>
+#include <pmix_server.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
+#include "launcher/place/mpimap.h"
+
+enum { INFOS = 24 };
+
+static struct {
+    struct dt_pmix_events events;
+    const struct dt_msg_start *start;
+    const char *dir;
+    pmix_nspace_t nspace;
+    uint32_t *node_of;    /* by rank */
+    uint32_t *local_rank; /* likewise, on its node */
+    pthread_mutex_t lock; /* of what follows, and while an event is called */
+    pmix_modex_cbfunc_t fence_done;
+    void *fence_arg;
+    char *fence_data; /* what the last one returned, which libpmix still reads */
+} dti_server = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* --- what libpmix asks --- */
+
+static bool is_of_all(const pmix_proc_t *procs, size_t n)
+{
+    return n == 1 && procs[0].rank == PMIX_RANK_WILDCARD;
+}
+
+/* Some ranks meet without the others only where jobs connect, which there is none to do with. */
+static pmix_status_t on_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info_t info[],
+                              size_t ninfo, char *data, size_t ndata, pmix_modex_cbfunc_t done,
+                              void *arg)
+{
+    (void)info;
+    (void)ninfo;
+    if (!is_of_all(procs, nprocs))
+        return PMIX_ERR_NOT_SUPPORTED;
+    pthread_mutex_lock(&dti_server.lock);
+    dti_server.fence_done = done;
+    dti_server.fence_arg = arg;
+    dti_server.events.fence(data, ndata);
+    pthread_mutex_unlock(&dti_server.lock);
+    return PMIX_SUCCESS;
+}
+
+/* A fence brings everything: what is asked for beside it is not there. */
+static pmix_status_t on_direct_modex(const pmix_proc_t *proc, const pmix_info_t info[],
+                                     size_t ninfo, pmix_modex_cbfunc_t done, void *arg)
+{
+    (void)proc;
+    (void)info;
+    (void)ninfo;
+    done(PMIX_ERR_NOT_FOUND, NULL, 0, arg, NULL, NULL);
+    return PMIX_SUCCESS;
+}
+
+static pmix_status_t on_abort(const pmix_proc_t *proc, void *object, int status, const char text[],
+                              pmix_proc_t procs[], size_t nprocs, pmix_op_cbfunc_t done, void *arg)
+{
+    (void)object;
+    (void)text;
+    (void)procs;
+    (void)nprocs;
+    (void)done;
+    (void)arg;
+    pthread_mutex_lock(&dti_server.lock);
+    dti_server.events.abort(proc->rank, status);
+    pthread_mutex_unlock(&dti_server.lock);
+    return PMIX_OPERATION_SUCCEEDED;
+}
+
+static pmix_status_t on_spawn(const pmix_proc_t *proc, const pmix_info_t info[], size_t ninfo,
+                              const pmix_app_t apps[], size_t napps, pmix_spawn_cbfunc_t done,
+                              void *arg)
+{
+    (void)info;
+    (void)ninfo;
+    (void)apps;
+    (void)napps;
+    (void)done;
+    (void)arg;
+    pthread_mutex_lock(&dti_server.lock);
+    dti_server.events.spawn_refused(proc->rank);
+    pthread_mutex_unlock(&dti_server.lock);
+    return PMIX_ERR_NOT_SUPPORTED;
+}
+
+static pmix_server_module_t dti_module = {
+    .abort = on_abort,
+    .fence_nb = on_fence,
+    .direct_modex = on_direct_modex,
+    .spawn = on_spawn,
+};
+
+void dt_pmix_fenced(const char *data, size_t n)
+{
+    pmix_modex_cbfunc_t done;
+    void *arg;
+
+    pthread_mutex_lock(&dti_server.lock);
+    done = dti_server.fence_done;
+    arg = dti_server.fence_arg;
+    dti_server.fence_done = NULL;
+    free(dti_server.fence_data);
+    dti_server.fence_data = n ? memcpy(dt_xcalloc(n, 1), data, n) : NULL;
+    pthread_mutex_unlock(&dti_server.lock);
+    if (done)
+        done(PMIX_SUCCESS, dti_server.fence_data, n, arg, NULL, NULL);
+}
+
+/* --- what libpmix is told of the job --- */
+
+struct infos {
+    pmix_info_t *v;
+    size_t n;
+};
+
+static struct infos infos_begin(void)
+{
+    struct infos list = { NULL, 0 };
+
+    PMIX_INFO_CREATE(list.v, INFOS);
+    return list;
+}
+
+static void add(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
+{
+    PMIX_INFO_LOAD(&list->v[list->n], key, value, type);
+    list->n++;
+}
+
+static void add_u32(struct infos *list, const char *key, uint32_t value)
+{
+    add(list, key, &value, PMIX_UINT32);
+}
+
+static void add_u16(struct infos *list, const char *key, uint32_t value)
+{
+    uint16_t v = (uint16_t)value;
+
+    add(list, key, &v, PMIX_UINT16);
+}
+
+/* Only this host's name is known here; the others need names that differ. */
+static void add_node_name(struct dt_strbuf *b, uint32_t node)
+{
+    if (node == dti_server.start->node_rank)
+        dt_strbuf_puts(b, dti_server.start->host);
+    else
+        dt_strbuf_printf(b, "dtrun-node%u", node);
+}
+
+/* The names of all nodes, as libpmix packs them; it keeps a copy. */
+static void add_node_map(struct infos *list)
+{
+    struct dt_strbuf b = { 0 };
+    char *packed = NULL;
+
+    for (uint32_t node = 0; node < dti_server.start->nodes; node++) {
+        dt_strbuf_puts(&b, node ? "," : "");
+        add_node_name(&b, node);
+    }
+    PMIx_generate_regex(dt_strbuf_text(&b), &packed);
+    add(list, PMIX_NODE_MAP, packed, PMIX_REGEX);
+    free(packed);
+    dt_strbuf_free(&b);
+}
+
+/* "0,1;2,3": the ranks of each node. */
+static void add_proc_map(struct infos *list)
+{
+    const struct dt_msg_start *start = dti_server.start;
+    struct dt_strbuf *ranks = dt_xcalloc(start->nodes, sizeof *ranks);
+    struct dt_strbuf all = { 0 };
+    char *packed = NULL;
+
+    for (uint32_t rank = 0; rank < start->np; rank++) {
+        struct dt_strbuf *b = &ranks[dti_server.node_of[rank]];
+
+        dt_strbuf_printf(b, "%s%u", b->len ? "," : "", rank);
+    }
+    for (uint32_t node = 0; node < start->nodes; node++) {
+        dt_strbuf_printf(&all, "%s%s", node ? ";" : "", dt_strbuf_text(&ranks[node]));
+        dt_strbuf_free(&ranks[node]);
+    }
+    PMIx_generate_ppn(dt_strbuf_text(&all), &packed);
+    add(list, PMIX_PROC_MAP, packed, PMIX_REGEX);
+    free(packed);
+    dt_strbuf_free(&all);
+    free(ranks);
+}
+
+static void add_local_peers(struct infos *list)
+{
+    const struct dt_u32s *ranks = &dti_server.start->ranks;
+    struct dt_strbuf b = { 0 };
+
+    for (uint32_t i = 0; i < ranks->n; i++)
+        dt_strbuf_printf(&b, "%s%u", i ? "," : "", ranks->v[i]);
+    add(list, PMIX_LOCAL_PEERS, dt_strbuf_text(&b), PMIX_STRING);
+    dt_strbuf_free(&b);
+}
+
+static void add_rank(struct infos *list, pmix_rank_t rank)
+{
+    struct infos of = infos_begin();
+    pmix_data_array_t array = { .type = PMIX_INFO };
+
+    add(&of, PMIX_RANK, &rank, PMIX_PROC_RANK);
+    add_u32(&of, PMIX_APPNUM, 0);
+    add_u32(&of, PMIX_NODEID, dti_server.node_of[rank]);
+    add_u16(&of, PMIX_LOCAL_RANK, dti_server.local_rank[rank]);
+    add_u16(&of, PMIX_NODE_RANK, dti_server.local_rank[rank]);
+    array.size = of.n;
+    array.array = of.v;
+    add(list, PMIX_PROC_DATA, &array, PMIX_DATA_ARRAY); /* copies it */
+    PMIX_INFO_FREE(of.v, INFOS);
+}
+
+static struct infos describe_job(void)
+{
+    const struct dt_msg_start *start = dti_server.start;
+    struct infos list = { NULL, 0 };
+    bool yes = true;
+
+    PMIX_INFO_CREATE(list.v, INFOS + start->np);
+    add(&list, PMIX_JOBID, dti_server.nspace, PMIX_STRING);
+    add_u32(&list, PMIX_UNIV_SIZE, start->universe);
+    add_u32(&list, PMIX_MAX_PROCS, start->universe);
+    add_u32(&list, PMIX_JOB_SIZE, start->np);
+    add_u32(&list, PMIX_APP_SIZE, start->np);
+    add_u32(&list, PMIX_JOB_NUM_APPS, 1);
+    add_u32(&list, PMIX_APPNUM, 0);
+    add_u32(&list, PMIX_NUM_NODES, start->nodes);
+    add_u32(&list, PMIX_NODEID, start->node_rank);
+    add_u32(&list, PMIX_LOCAL_SIZE, start->ranks.n);
+    add_u32(&list, PMIX_NODE_SIZE, start->ranks.n);
+    add(&list, PMIX_LOCALLDR, &start->ranks.v[0], PMIX_PROC_RANK);
+    add(&list, PMIX_TMPDIR, dti_server.dir, PMIX_STRING);
+    add(&list, PMIX_TDIR_RMCLEAN, &yes, PMIX_BOOL); /* we remove what is there */
+    add_local_peers(&list);
+    add_node_map(&list);
+    add_proc_map(&list);
+    for (uint32_t rank = 0; rank < start->np; rank++)
+        add_rank(&list, rank);
+    return list;
+}
+
+/* --- opening --- */
+
+static int fail(struct dt_error *err, const char *call, pmix_status_t status)
+{
+    return dt_error_set(err, "%s: %s", call, PMIx_Error_string(status));
+}
+
+static int place_ranks(struct dt_error *err)
+{
+    const struct dt_msg_start *start = dti_server.start;
+    uint32_t *ranks = dt_xcalloc(start->nodes, sizeof *ranks);
+
+    dti_server.node_of = dt_xcalloc(start->np, sizeof *dti_server.node_of);
+    dti_server.local_rank = dt_xcalloc(start->np, sizeof *dti_server.local_rank);
+    if (!dt_mpimap_expand(&start->mpi_map, start->nodes, dti_server.node_of, start->np)) {
+        free(ranks);
+        return dt_error_set(err, "START has no map of the ranks");
+    }
+    for (uint32_t rank = 0; rank < start->np; rank++)
+        dti_server.local_rank[rank] = ranks[dti_server.node_of[rank]]++;
+    free(ranks);
+    return 0;
+}
+
+static int init_library(struct dt_error *err)
+{
+    struct infos list = infos_begin();
+    pmix_status_t status;
+
+    add(&list, PMIX_SERVER_TMPDIR, dti_server.dir, PMIX_STRING);
+    add(&list, PMIX_SYSTEM_TMPDIR, dti_server.dir, PMIX_STRING);
+    add(&list, PMIX_HOSTNAME, dti_server.start->host, PMIX_STRING);
+    status = PMIx_server_init(&dti_module, list.v, list.n);
+    PMIX_INFO_FREE(list.v, INFOS);
+    return status == PMIX_SUCCESS ? 0 : fail(err, "PMIx_server_init", status);
+}
+
+static int register_job(struct dt_error *err)
+{
+    struct infos list = describe_job();
+    pmix_status_t status = PMIx_server_register_nspace(
+        dti_server.nspace, (int)dti_server.start->ranks.n, list.v, list.n, NULL, NULL);
+
+    PMIX_INFO_FREE(list.v, INFOS + dti_server.start->np);
+    return status == PMIX_SUCCESS || status == PMIX_OPERATION_SUCCEEDED
+               ? 0
+               : fail(err, "PMIx_server_register_nspace", status);
+}
+
+static int register_ranks(struct dt_error *err)
+{
+    const struct dt_u32s *ranks = &dti_server.start->ranks;
+
+    for (uint32_t i = 0; i < ranks->n; i++) {
+        pmix_proc_t proc;
+        pmix_status_t status;
+
+        PMIX_LOAD_PROCID(&proc, dti_server.nspace, ranks->v[i]);
+        status = PMIx_server_register_client(&proc, getuid(), getgid(), NULL, NULL, NULL);
+        if (status != PMIX_SUCCESS && status != PMIX_OPERATION_SUCCEEDED)
+            return fail(err, "PMIx_server_register_client", status);
+    }
+    return 0;
+}
+
+int dt_pmix_open(const struct dt_msg_start *start, const char *dir,
+                 const struct dt_pmix_events *events, struct dt_error *err)
+{
+    char *name = dt_xasprintf("%s.%u", start->job_id, start->generation);
+
+    dti_server.start = start;
+    dti_server.dir = dir;
+    dti_server.events = *events;
+    PMIX_LOAD_NSPACE(dti_server.nspace, name);
+    free(name);
+    if (place_ranks(err) < 0 || init_library(err) < 0 || register_job(err) < 0)
+        return -1;
+    return register_ranks(err);
+}
+
+/* --- the ranks' environment --- */
+
+static bool is_crowded(void)
+{
+    return (long)dti_server.start->ranks.n > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Open MPI 4 takes itself for started by hand unless schizo says otherwise; ranks that share
+ * processors take 5 ms for what takes 10 us where they yield; and what it has in /dev/shm it leaves
+ * there when it is killed, so that it is to stand where the agent removes it. */
+static void add_settings(struct dt_strs *env)
+{
+    char *backing = dt_xasprintf("OMPI_MCA_btl_vader_backing_directory=%s", dti_server.dir);
+    char *session = dt_xasprintf("OMPI_MCA_orte_tmpdir_base=%s", dti_server.dir);
+
+    dt_xstrs_add(env, "OMPI_MCA_schizo=ompi");
+    dt_xstrs_add(env, backing);
+    dt_xstrs_add(env, session);
+    if (is_crowded())
+        dt_xstrs_add(env, "OMPI_MCA_mpi_yield_when_idle=1");
+    free(backing);
+    free(session);
+}
+
+int dt_pmix_environment(struct dt_strs *env, struct dt_error *err)
+{
+    static const char rank_is[] = "PMIX_RANK=";
+    char **of_rank = NULL;
+    pmix_proc_t proc;
+    pmix_status_t status;
+
+    PMIX_LOAD_PROCID(&proc, dti_server.nspace, dti_server.start->ranks.v[0]);
+    status = PMIx_server_setup_fork(&proc, &of_rank);
+    if (status != PMIX_SUCCESS)
+        return fail(err, "PMIx_server_setup_fork", status);
+    for (char **entry = of_rank; entry && *entry; entry++) {
+        if (strncmp(*entry, rank_is, strlen(rank_is)) != 0)
+            dt_xstrs_add(env, *entry);
+        free(*entry);
+    }
+    free(of_rank);
+    add_settings(env);
+    return 0;
+}

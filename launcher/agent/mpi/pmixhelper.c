@@ -1,0 +1,269 @@
+#include "launcher/agent/mpi/pmixhelper.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/base/error.h"
+#include "launcher/base/mem.h"
+#include "runtime/wire/frame.h"
+
+static const char name[] = "dtrun-pmix";
+
+struct dt_pmixhelper {
+    const struct dt_msg_start *start;
+    struct dt_pmixhelper_events events;
+    void *arg;
+    uv_pipe_t pipe;
+    uv_idle_t failure; /* tells why it could not be started, from the loop */
+    char *why;
+    struct dt_unframe unframe;
+    bool ready;
+    bool closed;
+    int open_handles;
+    char bytes[64 * 1024];
+};
+
+/* --- what it says --- */
+
+static void give_up(struct dt_pmixhelper *h, const char *why)
+{
+    if (h->closed)
+        return;
+    h->closed = true;
+    uv_read_stop((uv_stream_t *)&h->pipe);
+    h->events.gone(h->arg, why);
+}
+
+static bool serve(struct dt_pmixhelper *h, uint8_t type, union dt_msg *m)
+{
+    switch (type) {
+    case DT_MSG_GO:
+        if (h->ready)
+            return false;
+        h->ready = true;
+        h->events.ready(h->arg, &m->go.mpi_env);
+        return true;
+    case DT_MSG_FENCE:
+        h->events.fence(h->arg, (const char *)m->fence.data.p, m->fence.data.n);
+        return true;
+    case DT_MSG_EXIT:
+        h->events.abort(h->arg, m->exit.rank, m->exit.code);
+        return true;
+    case DT_MSG_LOG:
+        h->events.log(h->arg, m->log.text);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t n)
+{
+    union dt_msg m;
+    bool served;
+
+    if (dt_msg_decode(type, payload, n, &m) < 0)
+        return -1;
+    served = serve(arg, type, &m);
+    dt_msg_free(type, &m);
+    return served ? 0 : -1;
+}
+
+static void on_buffer(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct dt_pmixhelper *h = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init(h->bytes, sizeof h->bytes);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
+{
+    struct dt_pmixhelper *h = stream->data;
+    const char *why = NULL;
+
+    if (n < 0)
+        give_up(h,
+                n == UV_EOF || n == UV_ECONNRESET ? "dtrun-pmix has ended" : uv_strerror((int)n));
+    else if (dt_unframe_feed(&h->unframe, buf->base, (size_t)n, on_message, h, &why) != 0)
+        give_up(h, why ? why : "dtrun-pmix says what makes no sense");
+}
+
+/* --- what it is told --- */
+
+struct sending {
+    uv_write_t request; /* first: libuv returns it */
+    struct dt_put bytes;
+};
+
+static void on_sent(uv_write_t *request, int status)
+{
+    struct sending *s = (struct sending *)request;
+
+    (void)status; /* reading tells */
+    dt_put_free(&s->bytes);
+    free(s);
+}
+
+static void send_message(struct dt_pmixhelper *h, uint8_t type, const void *msg)
+{
+    struct sending *s = dt_xcalloc(1, sizeof *s);
+    uv_buf_t buf;
+
+    dt_msg_frame(&s->bytes, type, msg);
+    buf = uv_buf_init((char *)s->bytes.data, (unsigned)s->bytes.len);
+    if (uv_write(&s->request, (uv_stream_t *)&h->pipe, &buf, 1, on_sent) < 0)
+        on_sent(&s->request, 0);
+}
+
+void dt_pmixhelper_fenced(struct dt_pmixhelper *h, const struct dt_msg_fenced *m)
+{
+    if (!h->closed)
+        send_message(h, DT_MSG_FENCED, m);
+}
+
+/* --- starting it --- */
+
+/* It was sent with the job, stands beside the agent, or where it was installed. */
+static bool find_program(char *path, size_t size, const char *file_dir)
+{
+    ssize_t n;
+    char *slash;
+
+    snprintf(path, size, "%s/%s", file_dir, name);
+    if (*file_dir && access(path, X_OK) == 0)
+        return true;
+    n = readlink("/proc/self/exe", path, size - 1);
+    path[n > 0 ? n : 0] = '\0';
+    slash = strrchr(path, '/');
+    if (slash && (size_t)(slash + 1 - path) + sizeof name <= size) {
+        memcpy(slash + 1, name, sizeof name);
+        if (access(path, X_OK) == 0)
+            return true;
+    }
+    snprintf(path, size, "%s/%s", DT_LIBEXECDIR, name);
+    return access(path, X_OK) == 0;
+}
+
+/* In memory where that is possible: MPI puts there what ranks of a host share. */
+static int make_dir(char *dir)
+{
+    static const char *const places[] = { "/dev/shm/dtrun-mpi.XXXXXX", "/tmp/dtrun-mpi.XXXXXX" };
+
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(dir, DT_PMIX_DIR, "%s", places[i]);
+        if (mkdtemp(dir))
+            return 0;
+    }
+    dir[0] = '\0';
+    return -1;
+}
+
+static void run_program(const char *path, const char *dir, int fd, pid_t parent)
+    __attribute__((noreturn));
+
+static void run_program(const char *path, const char *dir, int fd, pid_t parent)
+{
+    sigset_t none;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || dup2(fd, STDIN_FILENO) < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
+        _exit(DT_EXIT_LAUNCH);
+    signal(SIGPIPE, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execl(path, name, dir, (char *)NULL);
+    _exit(DT_EXIT_NOT_FOUND);
+}
+
+static int fork_program(const char *path, const char *dir, int fd)
+{
+    pid_t parent = getpid(), pid;
+    sigset_t all, before;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid = fork();
+    if (pid == 0)
+        run_program(path, dir, fd, parent);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return pid < 0 ? -1 : 0;
+}
+
+/* Returns NULL, or why there is none. */
+static char *open_program(struct dt_pmixhelper *h, char *dir)
+{
+    char path[PATH_MAX];
+    int ends[2];
+
+    if (!find_program(path, sizeof path, h->start->file_dir))
+        return dt_xasprintf("%s is not there: it is built where libpmix-dev is installed", path);
+    if (make_dir(dir) < 0)
+        return dt_xasprintf("neither /dev/shm nor /tmp has room for its directory: %s",
+                            strerror(errno));
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return dt_xasprintf("socketpair: %s", strerror(errno));
+    uv_pipe_open(&h->pipe, ends[0]);
+    if (fork_program(path, dir, ends[1]) < 0) {
+        close(ends[1]);
+        return dt_xasprintf("fork: %s", strerror(errno));
+    }
+    close(ends[1]);
+    uv_read_start((uv_stream_t *)&h->pipe, on_buffer, on_read);
+    send_message(h, DT_MSG_START, h->start);
+    return NULL;
+}
+
+static void on_failure(uv_idle_t *idle)
+{
+    struct dt_pmixhelper *h = idle->data;
+
+    uv_idle_stop(idle);
+    give_up(h, h->why);
+}
+
+struct dt_pmixhelper *dt_pmixhelper_create(uv_loop_t *loop, const struct dt_msg_start *start,
+                                           char *dir, const struct dt_pmixhelper_events *events,
+                                           void *arg)
+{
+    struct dt_pmixhelper *h = dt_xcalloc(1, sizeof *h);
+
+    h->start = start;
+    h->events = *events;
+    h->arg = arg;
+    uv_pipe_init(loop, &h->pipe, 0);
+    uv_idle_init(loop, &h->failure);
+    h->pipe.data = h->failure.data = h;
+    h->open_handles = 2;
+    h->why = open_program(h, dir);
+    if (h->why)
+        uv_idle_start(&h->failure, on_failure);
+    return h;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_pmixhelper *h = handle->data;
+
+    if (--h->open_handles)
+        return;
+    dt_unframe_free(&h->unframe);
+    free(h->why);
+    free(h);
+}
+
+void dt_pmixhelper_destroy(struct dt_pmixhelper *h)
+{
+    if (!h)
+        return;
+    h->closed = true;
+    uv_close((uv_handle_t *)&h->pipe, on_closed);
+    uv_close((uv_handle_t *)&h->failure, on_closed);
+}
