@@ -29,6 +29,7 @@
 #include "launcher/job/json.h"
 #include "launcher/job/report.h"
 #include "launcher/place/envrules.h"
+#include "launcher/remote/rshcommand.h"
 #include "launcher/remote/sshconfig.h"
 #include "runtime/wire/env.h"
 
@@ -69,7 +70,13 @@ static const struct dt_transport_ops *transport_of(const struct dt_host *host, v
         return &dti_transport_ssh;
     case DT_TRANSPORT_LOCAL:
         return &dti_transport_local;
+    case DT_TRANSPORT_SRUN:
+        return &dti_transport_srun;
     default:
+        if (!host->local && o->rsh)
+            return &dti_transport_rsh;
+        if (!host->local && dt_request_has_srun(host))
+            return &dti_transport_srun;
         return host->local ? &dti_transport_local : &dti_transport_auto;
     }
 }
@@ -340,6 +347,8 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     rc = check(o, &c, err);
     if (rc == 0)
         rc = collective_timeout(&c.collective_timeout_s, err);
+    if (rc == 0 && o->rsh)
+        rc = dt_rsh_parse(&c.rsh, o->rsh, err);
     if (rc == 0)
         rc = load_push(&push, o, hosts, err);
     if (rc == 0)
@@ -350,6 +359,7 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
         allow_files(o->check ? hosts->n : plan->nnodes);
     if (rc == 0)
         rc = run_job(&c, o, err);
+    dt_strs_free(&c.rsh);
     dt_strs_free(&c.env);
     dt_strs_free(&c.unset);
     dt_push_free(&push);

@@ -147,8 +147,10 @@ static const struct option options[] = {
       "tell what is being done" },
 
     { .help = "Connections" },
-    { { "transport" }, "auto|libssh2|ssh|local", CHOICE, AT(transport), 0, 0,
+    { { "transport" }, "auto|libssh2|ssh|local|srun", CHOICE, AT(transport), 0, 0,
       "how to reach hosts, local ones too (default: auto)" },
+    { { "rsh" }, "COMMAND", TEXT, AT(rsh), 0, 0,
+      "reach hosts by this command; %h: the host" },
     { { "ssh-accept-new" }, NULL, FLAG, AT(ssh_accept_new), 0, 0,
       "trust and remember keys of unknown hosts" },
     { { "ssh-user" }, "USER", USER, AT(ssh_user), 0, 0,
@@ -712,6 +714,8 @@ int dt_options_check(const struct dt_options *o, struct dt_error *err)
                               "directory of its own");
     if (o->push.n && o->no_push)
         return dt_error_usage(err, "--push and --no-push contradict each other");
+    if (o->rsh && o->transport != DT_TRANSPORT_AUTO)
+        return dt_error_usage(err, "--rsh and --transport contradict each other");
     if (o->keep && !o->push.n)
         return dt_error_usage(err, "--keep belongs to --push PATH");
     if (o->tag && o->no_tag)

@@ -21,7 +21,8 @@ enum dt_transport_choice {
     DT_TRANSPORT_AUTO,
     DT_TRANSPORT_LIBSSH2,
     DT_TRANSPORT_SSH,
-    DT_TRANSPORT_LOCAL
+    DT_TRANSPORT_LOCAL,
+    DT_TRANSPORT_SRUN
 };
 enum dt_shell { DT_SHELL_NONE, DT_SHELL_BASH, DT_SHELL_ZSH, DT_SHELL_FISH };
 /* --npernode: instead of a number, as many ranks as a host has of these */
@@ -64,6 +65,7 @@ struct dt_options {
     int stdin_rank; /* or DT_STDIN_ALL, DT_STDIN_NONE */
     bool no_oversubscribe;
     enum dt_transport_choice transport;
+    char *rsh; /* or NULL */
     bool ssh_accept_new;
     int ssh_port;        /* 0: not given; this and the next hold where a host has none of its own */
     char *ssh_user;      /* or NULL */

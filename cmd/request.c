@@ -1,5 +1,6 @@
 #include "cmd/request.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "launcher/base/inject.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/program.h"
 #include "launcher/base/slurp.h"
 #include "launcher/hosts/hostarg.h"
 #include "launcher/hosts/hostfile.h"
@@ -44,19 +46,40 @@ static int scheduler_file(struct dt_strbuf *text, const char *path, void *arg, s
     return dt_slurp(text, strcmp(path, "-") == 0 ? "./-" : path, HOSTFILE_BYTES_MAX, err);
 }
 
+static const struct dt_scheduler_view dti_view = { scheduler_variable, scheduler_file, NULL };
+
+/* The nodes of the Slurm allocation that srun reaches; none outside of one. */
+static const struct dt_hostlist *srun_nodes(void)
+{
+    static struct dt_hostlist nodes;
+    static bool known;
+    const char *name = dt_scheduler_name(&dti_view);
+    char path[PATH_MAX];
+
+    if (!known && name && strcmp(name, "the Slurm allocation") == 0 &&
+        dt_program_find(path, sizeof path, "srun", getenv("PATH")) == 0)
+        dt_scheduler_hosts(&nodes, &dti_view, NULL);
+    known = true;
+    return &nodes;
+}
+
+/* Another user, or a port, is SSH's. */
+bool dt_request_has_srun(const struct dt_host *host)
+{
+    return !host->user && !host->port && dt_hostlist_find(srun_nodes(), host->name);
+}
+
 /* The hosts among which -H chooses: the hostfile's, else the allocation's. Returns what they come
  * from, or NULL where there is neither; *rc tells of failure. */
 static const char *read_given(const struct dt_options *o, struct dt_hostlist *hosts, int *rc,
                               struct dt_error *err)
 {
-    static const struct dt_scheduler_view view = { scheduler_variable, scheduler_file, NULL };
-
     if (o->hostfile) {
         *rc = read_hostfile(hosts, o->hostfile, err);
         return "the hostfile";
     }
-    *rc = dt_scheduler_hosts(hosts, &view, err);
-    return dt_scheduler_name(&view);
+    *rc = dt_scheduler_hosts(hosts, &dti_view, err);
+    return dt_scheduler_name(&dti_view);
 }
 
 static int read_hosts(const struct dt_options *o, struct dt_hostlist *hosts,

@@ -12,4 +12,8 @@
 int dt_request_make(const struct dt_options *options, struct dt_hostlist *hosts,
                     struct dt_plan *plan, struct dt_error *err);
 
+/* Whether srun reaches this host: it is a node of the Slurm allocation that dtrun runs in, and srun
+ * is there. */
+bool dt_request_has_srun(const struct dt_host *host);
+
 #endif

@@ -117,6 +117,8 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/transport_auto.c \
 	launcher/remote/transport_libssh2.c \
 	launcher/remote/transport_local.c \
+	launcher/remote/rshcommand.c launcher/remote/rshcommand.h \
+	launcher/remote/transport_rsh.c \
 	launcher/remote/transport_ssh.c
 launcher_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
 launcher_liblauncher_la_LIBADD = launcher/libbase.la

@@ -63,6 +63,7 @@ UNIT_TESTS = \
 	tests/unit/pairnotes \
 	tests/unit/reach \
 	tests/unit/restart \
+	tests/unit/rshcommand \
 	tests/unit/allowance \
 	tests/unit/removetree \
 	tests/unit/segments \
@@ -335,6 +336,10 @@ tests_unit_mpineeds_SOURCES = tests/unit/mpineeds.c tests/unit/unit.h
 tests_unit_mpineeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_mpineeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
+tests_unit_rshcommand_SOURCES = tests/unit/rshcommand.c tests/unit/unit.h
+tests_unit_rshcommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_rshcommand_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
 tests_unit_pmi_SOURCES = tests/unit/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
 tests_unit_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_pmi_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
@@ -424,6 +429,7 @@ CLI_TESTS = \
 	tests/cli/perf.bats \
 	tests/cli/ranks.bats \
 	tests/cli/mpi.bats \
+	tests/cli/rsh.bats \
 	tests/cli/mxnet.bats \
 	tests/cli/push.bats \
 	tests/cli/restart.bats \

@@ -25,6 +25,7 @@ struct dt_job_config { /* what it points to must outlive dt_job_run */
     const char *agent_path;
     bool push_agent;
     bool accept_new;
+    struct dt_strs rsh;  /* the words of --rsh, or none */
     int fanout;          /* at most so many hosts are connecting at once */
     int start_timeout_s; /* until all ranks may go; 0: no limit */
     struct dt_strs argv;

@@ -341,6 +341,7 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
         .host = config->host,
         .agent_path = config->agent_path,
         .accept_new = config->accept_new,
+        .rsh = config->rsh,
     };
     uv_timer_init(loop, &l->timer);
     l->timer.data = l;

@@ -28,6 +28,7 @@ struct dt_link_config {
     const char *agent_path; /* the local dtrun-agent file: executed, or sent */
     bool push;              /* send the agent where it is missing; false with --no-push */
     bool accept_new;
+    const struct dt_strs *rsh; /* as in struct dt_remote */
 };
 
 /* config and what it points to must outlive the link. */

@@ -34,6 +34,7 @@ struct dt_remote { /* everything a transport needs to know; outlives the transpo
     const char *command;             /* for the login shell of the remote user (ssh transports) */
     const char *agent_path;          /* to execute directly (local transport) */
     bool accept_new;                 /* --ssh-accept-new */
+    const struct dt_strs *rsh;       /* the words of --rsh (rshcommand.h), for that transport */
     const struct dt_sshlogin *login; /* NULL: the SSH transports find it out themselves */
 };
 
@@ -63,6 +64,10 @@ extern const struct dt_transport_ops dti_transport_local;
 extern const struct dt_transport_ops dti_transport_auto;
 extern const struct dt_transport_ops dti_transport_libssh2;
 extern const struct dt_transport_ops dti_transport_ssh;
+
+/* By the command of --rsh, and by Slurm's srun, which needs a node of the allocation. */
+extern const struct dt_transport_ops dti_transport_rsh;
+extern const struct dt_transport_ops dti_transport_srun;
 
 /* What carries the bytes for the three above; they need remote->login. */
 extern const struct dt_transport_ops dti_stream_libssh2;

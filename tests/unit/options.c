@@ -187,7 +187,7 @@ static const struct {
     { "--map-by slo x", "--map-by slo: slot or node was expected" },
     { "--dry-run=yes x", "--dry-run takes no value" },
     { "--help=1", "--help takes no value" },
-    { "--transport rsh x", "--transport rsh: auto, libssh2, ssh or local was expected" },
+    { "--transport rsh x", "--transport rsh: auto, libssh2, ssh, local or srun was expected" },
     { "--bind-to board x",
       "--bind-to board: none, core, socket, numa, l3 or hwthread was expected" },
     { "--gpu-bind all x", "--gpu-bind all: rank, host or none was expected" },

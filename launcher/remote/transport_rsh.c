@@ -1,0 +1,131 @@
+/* Any command that runs a command on a host over a clean pipe as transport: --rsh's, and Slurm's
+ * srun, whose steps stand in the job's accounting and limits. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/remote/child.h"
+#include "launcher/remote/pass.h"
+#include "launcher/remote/rshcommand.h"
+#include "launcher/remote/transport.h"
+
+enum { GRACE_MS = 500 };
+
+struct dt_transport {
+    struct dt_pass pass;
+    struct dt_child *child;
+    char *program; /* the command's first word */
+};
+
+static void explain(const struct dt_transport *t, const struct dt_child_end *end,
+                    struct dt_error *why)
+{
+    char *what;
+
+    if (end->spawn_error) {
+        dt_error_set(why, "%s: %s; %s", t->program, uv_strerror(end->spawn_error),
+                     dt_child_remedy(end->spawn_error, "install it, or choose another --rsh or "
+                                                       "--transport"));
+    } else if (end->signo) {
+        dt_error_set(why, "connection: %s was killed by signal %d (%s)", t->program, end->signo,
+                     strsignal(end->signo));
+    } else if (end->code) {
+        what = dt_xasprintf("%s, or the command there,", t->program);
+        dt_child_explain_code(why, what, (int)end->code);
+        free(what);
+    }
+}
+
+static void ended(void *arg, const struct dt_child_end *end)
+{
+    struct dt_transport *t = arg;
+    struct dt_error why = { 0 };
+
+    if (!end->closed)
+        explain(t, end, &why);
+    t->pass.events.closed(t->pass.arg, &why);
+    free(t->program);
+    free(t);
+}
+
+static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *remote,
+                                      const struct dt_transport_events *events, void *arg,
+                                      const struct dt_strs *words)
+{
+    static const struct dt_child_events child_events = { dt_pass_up, dt_pass_data, dt_pass_noise,
+                                                         dt_pass_drained, ended };
+    struct dt_transport *t = dt_xcalloc(1, sizeof *t);
+    struct dt_strs argv = { 0 };
+
+    t->pass = (struct dt_pass){ *events, arg };
+    dt_rsh_argv(&argv, words, remote->host->name, remote->command);
+    t->program = dt_xstrdup(argv.v[0]);
+    t->child = dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &child_events, t);
+    dt_strs_free(&argv);
+    return t;
+}
+
+static struct dt_transport *rsh_open(uv_loop_t *loop, const struct dt_remote *remote,
+                                     const struct dt_transport_events *events, void *arg)
+{
+    return open_with(loop, remote, events, arg, remote->rsh);
+}
+
+/* Unbuffered, or the end of what was written would not arrive. A step that may not overlap others
+ * would wait for a node that has one. */
+static struct dt_transport *srun_open(uv_loop_t *loop, const struct dt_remote *remote,
+                                      const struct dt_transport_events *events, void *arg)
+{
+    static const char *const words[] = { "srun",      "--unbuffered",         "--quiet",
+                                         "--nodes=1", "--ntasks=1",           "--nodelist=%h",
+                                         "--overlap", "--kill-on-bad-exit=0", "--mpi=none" };
+    const struct dt_strs list = { (char **)(uintptr_t)words, sizeof words / sizeof *words };
+
+    return open_with(loop, remote, events, arg, &list);
+}
+
+static void rsh_write(struct dt_transport *t, const void *bytes, size_t n)
+{
+    dt_child_write(t->child, bytes, n);
+}
+
+static const char *rsh_phase(const struct dt_transport *t)
+{
+    (void)t;
+    return "connection";
+}
+
+static size_t rsh_pending(const struct dt_transport *t)
+{
+    return dt_child_pending(t->child);
+}
+
+static void rsh_pause(struct dt_transport *t, bool on)
+{
+    dt_child_pause(t->child, on);
+}
+
+static void rsh_close(struct dt_transport *t)
+{
+    dt_child_close(t->child);
+}
+
+const struct dt_transport_ops dti_transport_rsh = {
+    .name = "rsh",
+    .open = rsh_open,
+    .write = rsh_write,
+    .phase = rsh_phase,
+    .pending = rsh_pending,
+    .pause = rsh_pause,
+    .close = rsh_close,
+};
+
+const struct dt_transport_ops dti_transport_srun = {
+    .name = "srun",
+    .open = srun_open,
+    .write = rsh_write,
+    .phase = rsh_phase,
+    .pending = rsh_pending,
+    .pause = rsh_pause,
+    .close = rsh_close,
+};
