@@ -22,6 +22,7 @@ UNIT_TESTS = \
 	tests/unit/envrules \
 	tests/unit/base \
 	tests/unit/gpu \
+	tests/unit/gpuabi \
 	tests/unit/pernode \
 	tests/unit/plan \
 	tests/unit/tfcluster \
@@ -249,6 +250,15 @@ tests_unit_bind_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 tests_unit_gpu_SOURCES = tests/unit/gpu.c tests/unit/unit.h
 tests_unit_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+# NVIDIA's headers only for the half that compares with them.
+check_LTLIBRARIES += tests/unit/libgpuabi.la
+tests_unit_libgpuabi_la_SOURCES = tests/unit/gpuabi_real.c tests/unit/gpuabi_facts.h tests/unit/gpuabi.h \
+	runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h
+tests_unit_libgpuabi_la_CPPFLAGS = $(AM_CPPFLAGS) $(NCCL_CPPFLAGS)
+tests_unit_gpuabi_SOURCES = tests/unit/gpuabi.c tests/unit/gpuabi_facts.h tests/unit/gpuabi.h
+tests_unit_gpuabi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpuabi_LDADD = tests/unit/libgpuabi.la $(CMOCKA_LIBS)
 
 tests_unit_base_SOURCES = tests/unit/base.c tests/unit/unit.h
 tests_unit_base_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -1,0 +1,15 @@
+#ifndef TESTS_UNIT_GPUABI_H
+#define TESTS_UNIT_GPUABI_H
+
+struct fact {
+    const char *name;
+    unsigned long long value;
+};
+
+/* The real headers' facts (none where there are no such headers), and the functions whose type
+ * differs from ours. */
+extern const struct fact real_facts[];
+extern const char *const unlike_functions[];
+extern const int have_real_headers;
+
+#endif
