@@ -69,6 +69,7 @@ UNIT_TESTS = \
 	tests/unit/removetree \
 	tests/unit/segments \
 	tests/unit/spread \
+	tests/unit/standin_cuda \
 	tests/unit/words
 
 if HAVE_NCCL
@@ -138,6 +139,20 @@ tests_fake_libimpatient_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_fake_libimpatient_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libspoiled_la_SOURCES = tests/fake/spoiled.c
 tests_fake_libspoiled_la_LDFLAGS = -avoid-version -rpath /nowhere
+
+# A stand-in for NVIDIA's driver: tests/standin/standin.bash tells programs of it.
+EXTRA_DIST += tests/standin/standin.bash
+check_LTLIBRARIES += tests/standin/libcuda.la
+tests_standin_libcuda_la_SOURCES = tests/standin/driver.h tests/standin/standin.h \
+	tests/standin/capture.c tests/standin/contexts.c tests/standin/copies.c tests/standin/devices.c \
+	tests/standin/events.c tests/standin/kernels.c tests/standin/memory.c tests/standin/names.c \
+	tests/standin/streams.c tests/standin/virtual.c
+tests_standin_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
+
+tests_unit_standin_cuda_SOURCES = tests/unit/standin_cuda.c
+tests_unit_standin_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_standin_cuda_LDADD = tests/standin/libcuda.la $(CMOCKA_LIBS)
+tests_unit_standin_cuda_LDFLAGS = -no-install -Wl,--export-dynamic
 
 tests_unit_device_SOURCES = tests/unit/device.c runtime/device.c
 tests_unit_device_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

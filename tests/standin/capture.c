@@ -1,0 +1,154 @@
+/* Stream capture, as far as it refuses calls.
+ *
+ * Rules: a capturing stream can be neither waited for nor asked
+ * (CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture is invalid then); while a blocking stream
+ * captures, the legacy default stream cannot be used (..._IMPLICIT); while a capture of mode GLOBAL
+ * runs anywhere, or one of mode THREAD_LOCAL in the calling thread, calls that are unsafe in it are
+ * refused, unless the thread has made its own mode RELAXED (cuThreadExchangeStreamCaptureMode). The
+ * thread that begins ends it, unless RELAXED. */
+#include <stdlib.h>
+
+#include "tests/standin/driver.h"
+
+struct CUgraph_st {
+    int unused;
+};
+
+/* Those that capture. A stream that captures cannot be destroyed before the capture ends. */
+static struct {
+    CUstream streams[16];
+    int count;
+} dti_captures;
+static _Thread_local CUstreamCaptureMode dti_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+static bool forbids(const struct CUstream_st *stream)
+{
+    bool own = pthread_equal(stream->capturer, pthread_self());
+
+    if (stream->capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
+        return own || dti_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return own && stream->capture_mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+}
+
+CUresult standin_unsafe_locked(void)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (int i = 0; i < dti_captures.count; i++)
+        if (dti_mode != CU_STREAM_CAPTURE_MODE_RELAXED && forbids(dti_captures.streams[i])) {
+            dti_captures.streams[i]->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        }
+    return result;
+}
+
+CUresult standin_implicit_locked(CUstream stream)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (int i = 0; i < dti_captures.count && stream->kind == CU_STREAM_LEGACY; i++)
+        if (dti_captures.streams[i]->context == stream->context &&
+            !(dti_captures.streams[i]->flags & CU_STREAM_NON_BLOCKING)) {
+            dti_captures.streams[i]->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        }
+    return result;
+}
+
+static CUresult begin_locked(CUstream handle, CUstreamCaptureMode mode)
+{
+    CUstream stream;
+    CUresult result = standin_stream_locked(handle, &stream);
+
+    if (result)
+        return result;
+    if (stream->kind == CU_STREAM_LEGACY || dti_captures.count == 16)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    if (stream->capture)
+        return CUDA_ERROR_INVALID_VALUE;
+    stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    stream->capture_mode = mode;
+    stream->capturer = pthread_self();
+    dti_captures.streams[dti_captures.count++] = stream;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = begin_locked(stream, mode);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+static void forget_locked(CUstream stream)
+{
+    for (int i = 0; i < dti_captures.count; i++)
+        if (dti_captures.streams[i] == stream)
+            dti_captures.streams[i] = dti_captures.streams[--dti_captures.count];
+}
+
+static CUresult end_locked(CUstream handle, CUgraph *graph)
+{
+    CUstream stream;
+    CUresult result = standin_stream_locked(handle, &stream);
+    CUstreamCaptureStatus capture;
+
+    if (result)
+        return result;
+    capture = stream->capture;
+    if (!capture)
+        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    if (stream->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+        !pthread_equal(stream->capturer, pthread_self()))
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    stream->capture = CU_STREAM_CAPTURE_STATUS_NONE;
+    forget_locked(stream);
+    if (capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    *graph = calloc(1, sizeof(**graph));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    CUresult result;
+
+    *graph = NULL;
+    pthread_mutex_lock(&standin_mutex);
+    result = end_locked(stream, graph);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
+{
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_stream_locked(handle, &stream);
+    if (!result)
+        result = standin_implicit_locked(stream);
+    if (!result)
+        *status = stream->capture;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    CUstreamCaptureMode before = dti_mode;
+
+    dti_mode = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    free(graph);
+    return CUDA_SUCCESS;
+}

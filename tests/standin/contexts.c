@@ -1,0 +1,257 @@
+/* Contexts: the primary one of each device, those that a program creates, and the stack of each
+ * thread.
+ *
+ * Rules: the primary context is created by the first retain and destroyed by the last release. A
+ * new context is pushed onto the creator's stack. cuCtxSetCurrent replaces the top; NULL pops it.
+ * What needs a context says CUDA_ERROR_INVALID_CONTEXT in a thread without one. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/standin/driver.h"
+
+enum { MAX_STACK = 16 };
+
+static CUcontext dti_contexts;
+static _Thread_local CUcontext dti_stack[MAX_STACK];
+static _Thread_local int dti_depth;
+
+static CUcontext *link_of(CUcontext context)
+{
+    CUcontext *link = &dti_contexts;
+
+    while (*link && *link != context)
+        link = &(*link)->next;
+    return link;
+}
+
+static bool exists(CUcontext context)
+{
+    bool found;
+
+    pthread_mutex_lock(&standin_mutex);
+    found = context && *link_of(context);
+    pthread_mutex_unlock(&standin_mutex);
+    return found;
+}
+
+static CUcontext new_context_locked(CUdevice device, bool primary)
+{
+    CUcontext context = calloc(1, sizeof(*context));
+
+    context->device = device;
+    context->primary = primary;
+    context->next = dti_contexts;
+    dti_contexts = context;
+    standin_new_stream_locked(context, CU_STREAM_LEGACY, CU_STREAM_DEFAULT);
+    standin_log("context pid %d device %d %s", (int)getpid(), device,
+                primary ? "primary" : "created");
+    return context;
+}
+
+static void end_context_locked(CUcontext context)
+{
+    standin_await_context_locked(context);
+    while (context->streams)
+        standin_end_stream_locked(context->streams);
+    *link_of(context) = context->next;
+    free(context);
+}
+
+int standin_contexts(void)
+{
+    int count = 0;
+
+    pthread_mutex_lock(&standin_mutex);
+    for (CUcontext context = dti_contexts; context; context = context->next)
+        count++;
+    pthread_mutex_unlock(&standin_mutex);
+    return count;
+}
+
+CUresult standin_current(CUcontext *context)
+{
+    CUresult result = standin_ready();
+
+    if (result)
+        return result;
+    if (!dti_depth || !exists(dti_stack[dti_depth - 1]))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *context = dti_stack[dti_depth - 1];
+    return CUDA_SUCCESS;
+}
+
+static CUcontext primary_locked(CUdevice device)
+{
+    CUcontext context = dti_contexts;
+
+    while (context && !(context->primary && context->device == device))
+        context = context->next;
+    return context;
+}
+
+static CUresult check_device(CUdevice device)
+{
+    CUresult result = standin_ready();
+
+    return result || standin_device_exists(device) ? result : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    CUresult result = check_device(device);
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    *context = primary_locked(device);
+    if (!*context)
+        *context = new_context_locked(device, true);
+    (*context)->retained++;
+    pthread_mutex_unlock(&standin_mutex);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    CUresult result = check_device(device);
+    CUcontext context;
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    context = primary_locked(device);
+    if (!context)
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    else if (--context->retained == 0)
+        end_context_locked(context);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned *flags, int *active)
+{
+    CUresult result = check_device(device);
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    *flags = CU_CTX_SCHED_AUTO;
+    *active = primary_locked(device) != NULL;
+    pthread_mutex_unlock(&standin_mutex);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+    CUresult result = standin_ready();
+
+    if (result)
+        return result;
+    if (!exists(context) || dti_depth == MAX_STACK)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    dti_stack[dti_depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+    CUresult result = standin_ready();
+
+    if (result)
+        return result;
+    if (!dti_depth)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    dti_depth--;
+    if (context)
+        *context = dti_stack[dti_depth];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    CUresult result = standin_ready();
+
+    if (result)
+        return result;
+    if (context && !exists(context))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    dti_depth -= dti_depth > 0;
+    if (context)
+        dti_stack[dti_depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context)
+{
+    CUresult result = standin_ready();
+
+    if (!result)
+        *context = dti_depth ? dti_stack[dti_depth - 1] : NULL;
+    return result;
+}
+
+CUresult cuCtxGetDevice(CUdevice *device)
+{
+    CUcontext context;
+    CUresult result = standin_current(&context);
+
+    if (!result)
+        *device = context->device;
+    return result;
+}
+
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
+{
+    CUresult result = check_device(device);
+
+    (void)flags;
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    *context = new_context_locked(device, false);
+    pthread_mutex_unlock(&standin_mutex);
+    return cuCtxPushCurrent_v2(*context);
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context)
+{
+    CUresult result = standin_ready();
+
+    if (result)
+        return result;
+    if (!exists(context) || context->primary)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (dti_depth && dti_stack[dti_depth - 1] == context)
+        dti_depth--;
+    pthread_mutex_lock(&standin_mutex);
+    end_context_locked(context);
+    pthread_mutex_unlock(&standin_mutex);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+    CUcontext context;
+    CUresult result = standin_current(&context);
+
+    if (!result) {
+        *least = 0;
+        *greatest = -5;
+    }
+    return result;
+}
+
+CUresult cuCtxSynchronize(void)
+{
+    CUcontext context;
+    CUresult result = standin_current(&context);
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_unsafe_locked();
+    if (!result)
+        standin_await_context_locked(context);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}

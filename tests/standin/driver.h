@@ -1,0 +1,88 @@
+/* What the parts of the stand-in for libcuda.so.1 share. All their state has one lock. */
+#ifndef TESTS_STANDIN_DRIVER_H
+#define TESTS_STANDIN_DRIVER_H
+
+#include <pthread.h>
+
+#include "tests/standin/standin.h"
+
+/* Every function of the ABI, as a definition has to have it. */
+#define STANDIN_DECLARE(result, name, arguments) STANDIN_API result name arguments;
+DT_CUDA_FUNCTIONS(STANDIN_DECLARE)
+
+struct CUctx_st {
+    CUcontext next;
+    CUdevice device;
+    unsigned retained; /* how often, if it is the device's primary one */
+    bool primary;
+    CUstream streams; /* all, the legacy default stream included */
+};
+
+struct mark; /* tells when a piece of a stream's work is done */
+
+struct CUstream_st {
+    CUstream next;
+    CUcontext context;
+    CUstream kind; /* CU_STREAM_LEGACY, CU_STREAM_PER_THREAD (of `owner`), NULL: created */
+    pthread_t owner;
+    unsigned flags;
+    struct work *first, **end;
+    struct mark *last;
+    bool has_thread, destroyed;
+    CUstreamCaptureStatus capture;
+    CUstreamCaptureMode capture_mode;
+    pthread_t capturer;
+};
+
+extern pthread_mutex_t standin_mutex;
+extern pthread_cond_t standin_changed;
+
+/* devices.c: may the calling thread call the driver? (cuInit, fork, host functions) */
+CUresult standin_ready(void);
+void standin_in_host_function(bool inside);
+bool standin_device_exists(CUdevice device);
+
+/* contexts.c */
+CUresult standin_current(CUcontext *context);
+
+/* streams.c; those with a _locked name want the lock held. */
+CUresult standin_stream_locked(CUstream handle, CUstream *stream);
+CUresult standin_put_locked(CUstream stream, struct mark *after, CUhostFn function, void *data,
+                            struct mark **done);
+bool standin_done_locked(const struct mark *mark);
+double standin_time_locked(const struct mark *mark);
+struct mark *standin_keep_locked(struct mark *mark);
+void standin_drop_locked(struct mark *mark);
+void standin_await_locked(struct mark *mark);
+void standin_await_context_locked(CUcontext context);
+CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned flags);
+void standin_end_stream_locked(CUstream stream);
+CUresult standin_sync(CUstream handle);
+
+/* capture.c: may this thread make a call that a capture forbids? Invalidates the capture if not. */
+CUresult standin_unsafe_locked(void);
+CUresult standin_implicit_locked(CUstream stream);
+
+/* memory.c */
+enum standin_kind { STANDIN_DEVICE, STANDIN_MAPPED, STANDIN_MANAGED, STANDIN_HOST, STANDIN_PINNED };
+
+struct block {
+    struct block *next;
+    char *base, *view;
+    size_t size;
+    enum standin_kind kind;
+    int file; /* -1: none */
+    bool imported, accessible;
+    CUcontext context;
+    CUdevice device;
+    unsigned long long id;
+};
+
+/* The allocation that holds all of [ptr, ptr + size), or NULL. */
+struct block *standin_block_locked(CUdeviceptr ptr, size_t size);
+struct block *standin_add_locked(struct block block);
+void standin_forget_locked(struct block *block);
+/* Maps a file twice: at base (or anywhere), where the host must not touch it, and as the view. */
+CUresult standin_map(int file, size_t offset, size_t size, void *base, struct block *block);
+
+#endif

@@ -1,0 +1,118 @@
+/* Events.
+ *
+ * Rules: an event that was never recorded is complete, and waiting for it is nothing. An event
+ * stands for what its stream had got at the latest cuEventRecord before; cuStreamWaitEvent looks at
+ * that when it is called, so that a later record changes nothing. Times need events with timing. */
+#include <stdlib.h>
+
+#include "tests/standin/driver.h"
+
+struct CUevent_st {
+    unsigned flags;
+    struct mark *recorded;
+};
+
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    CUcontext context;
+    CUresult result = standin_current(&context);
+
+    if (result)
+        return result;
+    *event = calloc(1, sizeof(**event));
+    (*event)->flags = flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy_v2(CUevent event)
+{
+    CUresult result = standin_ready();
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    standin_drop_locked(event->recorded);
+    pthread_mutex_unlock(&standin_mutex);
+    free(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream handle)
+{
+    struct mark *mark = NULL;
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_stream_locked(handle, &stream);
+    if (!result)
+        result = standin_put_locked(stream, NULL, NULL, NULL, &mark);
+    if (!result) {
+        standin_drop_locked(event->recorded);
+        event->recorded = mark;
+    }
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+static CUresult check_locked(void)
+{
+    CUresult result = standin_ready();
+
+    return result ? result : standin_unsafe_locked();
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = check_locked();
+    if (!result && !standin_done_locked(event->recorded))
+        result = CUDA_ERROR_NOT_READY;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuEventSynchronize(CUevent event)
+{
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = check_locked();
+    if (!result)
+        standin_await_locked(event->recorded);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    if (!start->recorded || !end->recorded ||
+        ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING))
+        return CUDA_ERROR_INVALID_HANDLE;
+    pthread_mutex_lock(&standin_mutex);
+    if (!standin_done_locked(start->recorded) || !standin_done_locked(end->recorded))
+        result = CUDA_ERROR_NOT_READY;
+    else
+        *milliseconds =
+            (float)(standin_time_locked(end->recorded) - standin_time_locked(start->recorded));
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned flags)
+{
+    CUstream stream;
+    CUresult result;
+
+    (void)flags;
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_stream_locked(handle, &stream);
+    if (!result)
+        result = standin_put_locked(stream, event->recorded, NULL, NULL, NULL);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}

@@ -1,0 +1,378 @@
+/* Memory, and what the driver knows of a pointer.
+ *
+ * Device memory is a file in memory, mapped twice: at the device's address without any permission,
+ * so that the host faults where it does on a machine with a GPU, and where only the stand-in looks.
+ *
+ * Rules: cuMemFree waits for all work of the context. cuPointerGetAttribute fails for a pointer
+ * that CUDA does not know, cuPointerGetAttributes gives zeros instead. Managed memory is device
+ * memory that the host may touch; host and registered memory have their address on the device too.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/standin/driver.h"
+
+static struct block *dti_blocks;
+static unsigned long long dti_last_id;
+
+static size_t page_rounded(size_t size)
+{
+    return (size + 4095) & ~(size_t)4095;
+}
+
+struct block *standin_block_locked(CUdeviceptr ptr, size_t size)
+{
+    for (struct block *block = dti_blocks; block; block = block->next) {
+        CUdeviceptr base = (CUdeviceptr)(uintptr_t)block->base;
+
+        if (ptr >= base && ptr - base < block->size && size <= block->size - (ptr - base))
+            return block;
+    }
+    return NULL;
+}
+
+void *standin_view(CUdeviceptr ptr, size_t size)
+{
+    struct block *block;
+    void *view = NULL;
+
+    pthread_mutex_lock(&standin_mutex);
+    block = standin_block_locked(ptr, size);
+    if (block && block->accessible)
+        view = block->view + (ptr - (CUdeviceptr)(uintptr_t)block->base);
+    pthread_mutex_unlock(&standin_mutex);
+    return view;
+}
+
+struct block *standin_add_locked(struct block block)
+{
+    struct block *added = malloc(sizeof(*added));
+
+    *added = block;
+    added->id = ++dti_last_id;
+    added->next = dti_blocks;
+    dti_blocks = added;
+    return added;
+}
+
+void standin_forget_locked(struct block *block)
+{
+    struct block **link = &dti_blocks;
+
+    while (*link != block)
+        link = &(*link)->next;
+    *link = block->next;
+    if (block->file >= 0)
+        close(block->file);
+    free(block);
+}
+
+CUresult standin_map(int file, size_t offset, size_t size, void *base, struct block *block)
+{
+    size_t pages = page_rounded(size);
+
+    block->base =
+        mmap(base, pages, PROT_NONE, MAP_SHARED | (base ? MAP_FIXED : 0), file, (off_t)offset);
+    block->view = mmap(NULL, pages, PROT_READ | PROT_WRITE, MAP_SHARED, file, (off_t)offset);
+    block->file = file;
+    block->size = size;
+    return block->base == MAP_FAILED || block->view == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY
+                                                                  : CUDA_SUCCESS;
+}
+
+static CUresult begin(CUcontext *context, const void *out, size_t size)
+{
+    CUresult result = standin_current(context);
+
+    if (result)
+        return result;
+    if (!out || !size)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_unsafe_locked();
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+static void add(struct block block)
+{
+    pthread_mutex_lock(&standin_mutex);
+    standin_add_locked(block);
+    pthread_mutex_unlock(&standin_mutex);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
+{
+    struct block block = { .kind = STANDIN_DEVICE, .accessible = true };
+    CUresult result = begin(&block.context, ptr, size);
+    int file;
+
+    if (result)
+        return result;
+    if (size > (size_t)standin_setting("STANDIN_MEMORY", 1L << 30))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    file = memfd_create("standin-device", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, (off_t)page_rounded(size)) < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = standin_map(file, 0, size, NULL, &block);
+    if (result)
+        return result;
+    block.device = block.context->device;
+    *ptr = (CUdeviceptr)(uintptr_t)block.base;
+    add(block);
+    return CUDA_SUCCESS;
+}
+
+static CUresult host_touchable(enum standin_kind kind, size_t size, void **ptr)
+{
+    struct block block = { .kind = kind, .size = size, .file = -1, .accessible = true };
+    CUresult result = begin(&block.context, ptr, size);
+
+    if (result)
+        return result;
+    block.base =
+        mmap(NULL, page_rounded(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (block.base == MAP_FAILED)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    block.view = block.base;
+    block.device = block.context->device;
+    *ptr = block.base;
+    add(block);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned flags)
+{
+    void *base;
+    CUresult result;
+
+    if (flags != CU_MEM_ATTACH_GLOBAL || !ptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = host_touchable(STANDIN_MANAGED, size, &base);
+    if (!result)
+        *ptr = (CUdeviceptr)(uintptr_t)base;
+    return result;
+}
+
+CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
+{
+    (void)flags;
+    return host_touchable(STANDIN_HOST, size, ptr);
+}
+
+/* Waits for the context, then takes away the allocation that begins at ptr and is of these kinds.
+ */
+static CUresult release(const void *ptr, unsigned kinds)
+{
+    CUcontext context;
+    CUresult result = begin(&context, ptr, 1);
+    struct block *block;
+
+    if (result)
+        return ptr ? result : CUDA_SUCCESS;
+    pthread_mutex_lock(&standin_mutex);
+    standin_await_context_locked(context);
+    block = standin_block_locked((CUdeviceptr)(uintptr_t)ptr, 1);
+    if (block && block->base == ptr && (kinds & 1u << block->kind) && !block->imported) {
+        munmap(block->base, page_rounded(block->size));
+        if (block->view != block->base)
+            munmap(block->view, page_rounded(block->size));
+        standin_forget_locked(block);
+    } else {
+        result = CUDA_ERROR_INVALID_VALUE;
+    }
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr ptr)
+{
+    return release((const void *)(uintptr_t)ptr, 1u << STANDIN_DEVICE | 1u << STANDIN_MANAGED);
+}
+
+CUresult cuMemFreeHost(void *ptr)
+{
+    return release(ptr, 1u << STANDIN_HOST);
+}
+
+CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags)
+{
+    struct block block = {
+        .kind = STANDIN_PINNED,
+        .base = ptr,
+        .view = ptr,
+        .size = size,
+        .file = -1,
+        .accessible = true,
+    };
+    CUresult result = begin(&block.context, ptr, size);
+
+    (void)flags;
+    if (result)
+        return result;
+    block.device = block.context->device;
+    pthread_mutex_lock(&standin_mutex);
+    if (standin_block_locked((CUdeviceptr)(uintptr_t)ptr, 1))
+        result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    else
+        standin_add_locked(block);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuMemHostUnregister(void *ptr)
+{
+    CUcontext context;
+    CUresult result = begin(&context, ptr, 1);
+    struct block *block;
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    block = standin_block_locked((CUdeviceptr)(uintptr_t)ptr, 1);
+    if (block && block->base == ptr && block->kind == STANDIN_PINNED)
+        standin_forget_locked(block);
+    else
+        result = CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *ptr, unsigned flags)
+{
+    struct block *block;
+
+    (void)flags;
+    pthread_mutex_lock(&standin_mutex);
+    block = standin_block_locked((CUdeviceptr)(uintptr_t)ptr, 1);
+    pthread_mutex_unlock(&standin_mutex);
+    if (!block || (block->kind != STANDIN_HOST && block->kind != STANDIN_PINNED))
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = (CUdeviceptr)(uintptr_t)ptr;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
+{
+    struct block *block;
+    CUresult result = CUDA_SUCCESS;
+
+    pthread_mutex_lock(&standin_mutex);
+    block = standin_block_locked(ptr, 1);
+    if (!block)
+        result = CUDA_ERROR_NOT_FOUND;
+    if (block && base)
+        *base = (CUdeviceptr)(uintptr_t)block->base;
+    if (block && size)
+        *size = block->size;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    CUcontext context;
+    CUresult result = standin_current(&context);
+
+    if (result)
+        return result;
+    *available = *total = (size_t)standin_setting("STANDIN_MEMORY", 1L << 30);
+    pthread_mutex_lock(&standin_mutex);
+    for (struct block *block = dti_blocks; block; block = block->next)
+        if (block->kind <= STANDIN_MANAGED && block->device == context->device)
+            *available -= block->size < *available ? block->size : *available;
+    pthread_mutex_unlock(&standin_mutex);
+    return CUDA_SUCCESS;
+}
+
+static bool is_device(const struct block *block)
+{
+    return block->kind <= STANDIN_MANAGED;
+}
+
+static size_t attribute_size(CUpointer_attribute attribute)
+{
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        return sizeof(int);
+    default:
+        return sizeof(unsigned long long);
+    }
+}
+
+static CUresult attribute_of(const struct block *block, CUpointer_attribute attribute,
+                             CUdeviceptr ptr, unsigned long long *value)
+{
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT: /* none, of memory that is mapped */
+        *value = block->kind == STANDIN_MAPPED ? 0 : (uintptr_t)block->context;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *value = is_device(block) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+        *value = ptr;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        *value = ptr;
+        return block->kind < STANDIN_MANAGED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+        *value = block->id;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        *value = block->kind == STANDIN_MANAGED;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        *value = (unsigned)block->device;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *value = block->kind == STANDIN_DEVICE && !block->imported;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        *value = (uintptr_t)block->base;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        *value = block->size;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+        *value = 1;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+    CUresult result = standin_ready();
+    unsigned long long found = 0;
+    struct block *block;
+
+    if (result)
+        return result;
+    pthread_mutex_lock(&standin_mutex);
+    block = standin_block_locked(ptr, 1);
+    result = block ? attribute_of(block, attribute, ptr, &found) : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_unlock(&standin_mutex);
+    if (!result)
+        memcpy(value, &found, attribute_size(attribute));
+    return result;
+}
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **values,
+                                CUdeviceptr ptr)
+{
+    CUresult result = standin_ready();
+
+    for (unsigned i = 0; i < count && !result; i++)
+        if (cuPointerGetAttribute(values[i], attributes[i], ptr))
+            memset(values[i], 0, attribute_size(attributes[i]));
+    return result;
+}

@@ -1,0 +1,377 @@
+/* Streams: each has a thread that does its work in order, and what waits for what.
+ *
+ * Rules ("Stream synchronization behavior" of the driver API): work in the legacy default stream
+ * waits for what all blocking streams of the context have got before, and theirs waits for the
+ * legacy stream's; the per-thread default stream is a blocking one; a CU_STREAM_NON_BLOCKING stream
+ * takes part in none of this. cuStreamDestroy returns at once, the stream ends when its work is
+ * done.
+ *
+ * STANDIN_DELAY_US makes each piece of work start so much later: who forgets to wait then reads
+ * what is not there yet. */
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/standin/driver.h"
+
+enum { MAX_CAUSES = 64 };
+
+struct mark {
+    unsigned references;
+    bool done;
+    double time; /* in milliseconds, when it was done */
+};
+
+struct work {
+    struct work *next;
+    CUhostFn function;
+    void *data;
+    struct mark *done, *causes[MAX_CAUSES];
+    int cause_count;
+};
+
+struct mark *standin_keep_locked(struct mark *mark)
+{
+    if (mark)
+        mark->references++;
+    return mark;
+}
+
+void standin_drop_locked(struct mark *mark)
+{
+    if (mark && --mark->references == 0)
+        free(mark);
+}
+
+bool standin_done_locked(const struct mark *mark)
+{
+    return !mark || mark->done;
+}
+
+double standin_time_locked(const struct mark *mark)
+{
+    return mark ? mark->time : 0;
+}
+
+void standin_await_locked(struct mark *mark)
+{
+    standin_keep_locked(mark);
+    while (!standin_done_locked(mark))
+        pthread_cond_wait(&standin_changed, &standin_mutex);
+    standin_drop_locked(mark);
+}
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+static void await_causes_locked(struct work *work)
+{
+    for (int i = 0; i < work->cause_count; i++) {
+        standin_await_locked(work->causes[i]);
+        standin_drop_locked(work->causes[i]);
+    }
+}
+
+static void do_work(struct work *work)
+{
+    long delay = standin_setting("STANDIN_DELAY_US", 0);
+
+    if (delay > 0)
+        usleep((useconds_t)delay);
+    if (work->function)
+        work->function(work->data);
+    free(work->data);
+}
+
+static void *stream_thread(void *data)
+{
+    CUstream stream = data;
+
+    pthread_mutex_lock(&standin_mutex);
+    while (stream->first || !stream->destroyed) {
+        struct work *work = stream->first;
+
+        if (!work) {
+            pthread_cond_wait(&standin_changed, &standin_mutex);
+            continue;
+        }
+        await_causes_locked(work);
+        pthread_mutex_unlock(&standin_mutex);
+        do_work(work);
+        pthread_mutex_lock(&standin_mutex);
+        work->done->done = true;
+        work->done->time = now();
+        standin_drop_locked(work->done);
+        if (!(stream->first = work->next))
+            stream->end = &stream->first;
+        free(work);
+        pthread_cond_broadcast(&standin_changed);
+    }
+    standin_drop_locked(stream->last);
+    pthread_mutex_unlock(&standin_mutex);
+    free(stream);
+    return NULL;
+}
+
+static void start_thread_locked(CUstream stream)
+{
+    pthread_attr_t detached;
+    pthread_t thread;
+
+    if (stream->has_thread)
+        return;
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &detached, stream_thread, stream) != 0)
+        abort();
+    pthread_attr_destroy(&detached);
+    stream->has_thread = true;
+}
+
+static void add_cause_locked(struct work *work, struct mark *cause)
+{
+    if (standin_done_locked(cause))
+        return;
+    if (work->cause_count == MAX_CAUSES)
+        abort();
+    work->causes[work->cause_count++] = standin_keep_locked(cause);
+}
+
+static bool is_blocking(const struct CUstream_st *stream)
+{
+    return !(stream->flags & CU_STREAM_NON_BLOCKING);
+}
+
+static void add_implicit_causes_locked(CUstream stream, struct work *work)
+{
+    for (CUstream other = stream->context->streams; other; other = other->next)
+        if (other != stream && is_blocking(stream) && is_blocking(other) &&
+            (stream->kind == CU_STREAM_LEGACY || other->kind == CU_STREAM_LEGACY))
+            add_cause_locked(work, other->last);
+}
+
+static void put_last_locked(CUstream stream, struct work *work)
+{
+    *stream->end = work;
+    stream->end = &work->next;
+    standin_drop_locked(stream->last);
+    stream->last = work->done;
+    work->done->references = 2; /* the stream's and its thread's */
+    start_thread_locked(stream);
+    pthread_cond_broadcast(&standin_changed);
+}
+
+/* What a capturing stream is given becomes a part of a graph, which here is never launched. */
+CUresult standin_put_locked(CUstream stream, struct mark *after, CUhostFn function, void *data,
+                            struct mark **done)
+{
+    CUresult result = standin_implicit_locked(stream);
+    struct work *work;
+
+    if (result || stream->capture) {
+        free(data);
+        return stream->capture == CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                   ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                   : result;
+    }
+    work = calloc(1, sizeof(*work));
+    work->function = function;
+    work->data = data;
+    work->done = calloc(1, sizeof(*work->done));
+    add_cause_locked(work, after);
+    add_implicit_causes_locked(stream, work);
+    put_last_locked(stream, work);
+    if (done)
+        *done = standin_keep_locked(work->done);
+    return CUDA_SUCCESS;
+}
+
+CUresult standin_enqueue(CUstream handle, CUhostFn function, void *data)
+{
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_stream_locked(handle, &stream);
+    if (!result)
+        result = standin_put_locked(stream, NULL, function, data, NULL);
+    else
+        free(data);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned flags)
+{
+    CUstream stream = calloc(1, sizeof(*stream));
+
+    stream->context = context;
+    stream->kind = kind;
+    stream->owner = pthread_self();
+    stream->flags = flags;
+    stream->end = &stream->first;
+    stream->next = context->streams;
+    context->streams = stream;
+    return stream;
+}
+
+void standin_end_stream_locked(CUstream stream)
+{
+    CUstream *link = &stream->context->streams;
+
+    while (*link != stream)
+        link = &(*link)->next;
+    *link = stream->next;
+    stream->destroyed = true;
+    if (!stream->has_thread)
+        free(stream);
+    pthread_cond_broadcast(&standin_changed);
+}
+
+void standin_await_context_locked(CUcontext context)
+{
+    for (CUstream stream = context->streams; stream; stream = stream->next)
+        if (!standin_done_locked(stream->last)) {
+            standin_await_locked(stream->last);
+            stream = context->streams; /* the lock was free meanwhile */
+        }
+}
+
+static CUstream default_stream_locked(CUcontext context, CUstream kind)
+{
+    for (CUstream stream = context->streams; stream; stream = stream->next)
+        if (stream->kind == kind &&
+            (kind == CU_STREAM_LEGACY || pthread_equal(stream->owner, pthread_self())))
+            return stream;
+    return standin_new_stream_locked(context, kind, CU_STREAM_DEFAULT);
+}
+
+/* The context's list is looked through without the lock that standin_current takes for a moment. */
+CUresult standin_stream_locked(CUstream handle, CUstream *stream)
+{
+    CUcontext context;
+    CUresult result;
+
+    pthread_mutex_unlock(&standin_mutex);
+    result = standin_current(&context);
+    pthread_mutex_lock(&standin_mutex);
+    if (result)
+        return result;
+    if (!handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+        *stream = default_stream_locked(context, handle ? handle : CU_STREAM_LEGACY);
+        return CUDA_SUCCESS;
+    }
+    *stream = handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    CUcontext context;
+    CUresult result = standin_current(&context);
+
+    if (result)
+        return result;
+    if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&standin_mutex);
+    *stream = standin_new_stream_locked(context, NULL, flags);
+    pthread_mutex_unlock(&standin_mutex);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
+{
+    (void)priority;
+    return cuStreamCreate(stream, flags);
+}
+
+CUresult cuStreamDestroy_v2(CUstream handle)
+{
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_stream_locked(handle, &stream);
+    if (!result && stream->kind)
+        result = CUDA_ERROR_INVALID_HANDLE;
+    if (!result)
+        standin_end_stream_locked(stream);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+static CUresult check_idle_locked(CUstream handle, CUstream *stream)
+{
+    CUresult result = standin_stream_locked(handle, stream);
+
+    if (result)
+        return result;
+    if ((*stream)->capture) {
+        (*stream)->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    return standin_implicit_locked(*stream);
+}
+
+CUresult cuStreamQuery(CUstream handle)
+{
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = check_idle_locked(handle, &stream);
+    if (!result && !standin_done_locked(stream->last))
+        result = CUDA_ERROR_NOT_READY;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult standin_sync(CUstream handle)
+{
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = check_idle_locked(handle, &stream);
+    if (!result)
+        standin_await_locked(stream->last);
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    return standin_sync(stream);
+}
+
+CUresult cuStreamGetFlags(CUstream handle, unsigned *flags)
+{
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_stream_locked(handle, &stream);
+    if (!result)
+        *flags = stream->flags;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
+
+CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
+{
+    CUstream stream;
+    CUresult result;
+
+    pthread_mutex_lock(&standin_mutex);
+    result = standin_stream_locked(handle, &stream);
+    if (!result)
+        *context = stream->context;
+    pthread_mutex_unlock(&standin_mutex);
+    return result;
+}
