@@ -150,7 +150,7 @@ static char *pmix_for(const struct dt_options *o, const struct dt_hostlist *host
 {
     char path[PATH_MAX], why[PATH_MAX];
 
-    if (o->no_push || are_local(hosts) ||
+    if (!o->command.n || o->no_push || are_local(hosts) ||
         dt_program_find(path, sizeof path, o->command.v[0], getenv("PATH")) != 0 ||
         !dt_mpi_needs_pmix(path, &o->command, why, sizeof why))
         return NULL;

@@ -631,10 +631,12 @@ static bool looks_like_host(const char *word)
 static bool looks_like_mpmd(char *const *words)
 {
     for (; words[0] && words[1]; words++) {
-        const struct word w = read_word(words[1]);
+        if (strcmp(words[0], ":") == 0 && words[1][0] == '-') {
+            const struct word w = read_word(words[1]);
 
-        if (strcmp(words[0], ":") == 0 && words[1][0] == '-' && match(&w))
-            return true;
+            if (match(&w))
+                return true;
+        }
     }
     return false;
 }

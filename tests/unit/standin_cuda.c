@@ -533,7 +533,7 @@ static void memory_is_shared_by_ipc_with_other_processes_only(void **state)
 
 static int open_handle(const char *text)
 {
-    CUipcMemHandle handle;
+    CUipcMemHandle handle = { 0 };
     CUdeviceptr ptr;
     unsigned byte;
 
@@ -549,13 +549,14 @@ static int open_handle(const char *text)
 /* The child returns 10 times the number of devices, and the number of device 0's bus. */
 static int count_devices(void)
 {
-    int count, bus = 0;
+    unsigned bus = 0;
     char id[16];
+    int count;
 
     if (cuDeviceGetCount(&count) || cuDeviceGetPCIBusId(id, sizeof(id), 0))
         return 0;
     sscanf(id, "0000:%x:", &bus);
-    return 10 * count + bus;
+    return 10 * count + (int)bus;
 }
 
 static void visible_devices_are_named_by_index_or_uuid(void **state)

@@ -1,0 +1,98 @@
+#include "launcher/agent/jobsignals.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/base/mem.h"
+
+enum { MOMENT_MS = 2000 }; /* longer than the launcher takes to hear of it and to decide */
+
+static const int signos[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+
+enum { SIGNOS = sizeof signos / sizeof *signos };
+
+struct dt_jobsignals {
+    uv_poll_t poll;
+    int fd;
+    void (*told)(void *arg, int signo);
+    void *arg;
+    uint64_t had_ns[SIGNOS]; /* when ranks had it; 0: never */
+};
+
+void dt_jobsignals_handle(void (*handler)(int signo))
+{
+    for (int i = 0; i < SIGNOS; i++)
+        signal(signos[i], handler);
+}
+
+/* slurmstepd signals all processes below it, and so the ranks. Anybody else signals the agent. */
+static bool is_of_all(pid_t sender)
+{
+    char path[64], name[32] = "";
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)sender);
+    f = sender > 0 ? fopen(path, "re") : NULL;
+    if (!f)
+        return false;
+    if (!fgets(name, sizeof name, f))
+        name[0] = '\0';
+    fclose(f);
+    return strcmp(name, "slurmstepd\n") == 0;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct dt_jobsignals *s = poll->data;
+    struct signalfd_siginfo info;
+
+    (void)status; /* read tells */
+    (void)events;
+    while (read(s->fd, &info, sizeof info) == sizeof info) {
+        for (int i = 0; i < SIGNOS; i++) {
+            if (signos[i] == (int)info.ssi_signo && is_of_all((pid_t)info.ssi_pid))
+                s->had_ns[i] = dt_clock_ns();
+        }
+        s->told(s->arg, (int)info.ssi_signo);
+    }
+}
+
+struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg, int signo),
+                                         void *arg, struct dt_error *err)
+{
+    struct dt_jobsignals *s = dt_xcalloc(1, sizeof *s);
+    sigset_t set;
+
+    s->told = told;
+    s->arg = arg;
+    sigemptyset(&set);
+    for (int i = 0; i < SIGNOS; i++)
+        sigaddset(&set, signos[i]);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    dt_jobsignals_handle(SIG_DFL);
+    s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->fd < 0) {
+        dt_error_set(err, "signalfd: %s", strerror(errno));
+        free(s);
+        return NULL;
+    }
+    uv_poll_init(loop, &s->poll, s->fd);
+    s->poll.data = s;
+    uv_poll_start(&s->poll, UV_READABLE, on_readable);
+    return s;
+}
+
+bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo)
+{
+    for (int i = 0; i < SIGNOS; i++) {
+        if (signos[i] == signo)
+            return s->had_ns[i] && dt_clock_ns() - s->had_ns[i] < MOMENT_MS * 1000000ull;
+    }
+    return false;
+}

@@ -1,0 +1,204 @@
+# Jobs inside a Slurm allocation, whose nodes have no sshd: a real Slurm.
+
+load ../await
+
+readonly RANKS=4
+
+slurm_missing() {
+    local tool
+
+    [ "$(id -u)" = 0 ] || { echo "needs root (network namespaces)"; return; }
+    for tool in slurmctld slurmd munged salloc ip unshare nsenter; do
+        command -v "$tool" >/dev/null || { echo "needs $tool (slurmctld, slurmd, slurm-client)"; return; }
+    done
+    unshare --pid --fork --mount --net true 2>/dev/null ||
+        echo "needs namespaces, which are not allowed here"
+}
+
+setup_file() {
+    export PATH=$PATH:/usr/sbin
+    SLURM_SKIP=$(slurm_missing)
+    export SLURM_SKIP
+    [ -z "$SLURM_SKIP" ] || return 0
+    LAB=$(mktemp -d /var/tmp/dtrun-slurm.XXXXXX)
+    export LAB
+    unshare --net --mount --pid --fork --kill-child --mount-proc \
+        "$DTRUN_SOURCE/tests/cluster/slurm_lab" "$LAB" 2 4 >"$LAB/out" 2>&1 3>&- &
+    echo $! >"$LAB/pid"
+    disown $!
+    if ! await test -e "$LAB/ready"; then
+        cat "$LAB"/out "$LAB"/*.out "$LAB"/*.log >&2
+        return 1
+    fi
+}
+
+teardown_file() {
+    local pid
+
+    [ -z "$SLURM_SKIP" ] || return 0
+    read -r pid <"$LAB/pid"
+    kill -KILL "$pid" 2>/dev/null || true
+    lab_is_gone() { ! grep -qs "$LAB" /proc/[0-9]*/cmdline; }
+    await lab_is_gone
+    rm -rf "$LAB"
+}
+
+setup() {
+    [ -z "$SLURM_SKIP" ] || skip "$SLURM_SKIP"
+    OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err
+    : >"$OUT" 2>"$ERR"
+}
+
+# Nothing of a job is left on any node.
+teardown() {
+    [ -z "$SLURM_SKIP" ] || return 0
+    echo "--- output"
+    cat "$OUT" "$ERR"
+    no_agent() { ! in_lab pgrep -x dtrun-agent >/dev/null; }
+    no_job() { [ -z "$(in_lab squeue -h)" ]; }
+    await no_agent && await no_job
+}
+
+# Runs a command where the Slurm is.
+in_lab() {
+    local pid
+
+    read -r pid <"$LAB/pid"
+    pid=$(tr -d ' ' <"/proc/$pid/task/$pid/children")
+    nsenter --net --mount --pid -t "$pid" env SLURM_CONF="$LAB/slurm.conf" \
+        DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" PATH="$DTRUN_BUILD/cmd:$PATH" "$@"
+}
+
+# dtrun in an allocation of two nodes with four tasks; its exit code is RC. (salloc's own is another
+# when the job is cancelled.)
+allocated() {
+    RC=0
+    in_lab timeout -k 5 "$PATIENCE" salloc -Q -N2 -n4 sh -c \
+        'dtrun "$@"; echo $? >"$0"' "$BATS_TEST_TMPDIR/rc" "$@" >"$OUT" 2>"$ERR" || true
+    read -r RC <"$BATS_TEST_TMPDIR/rc"
+}
+
+allocated_start() {
+    in_lab salloc -Q -N2 -n4 sh -c 'dtrun "$@"; echo $? >"$0"' "$BATS_TEST_TMPDIR/rc" "$@" \
+        >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    await ranks_say up
+}
+
+allocated_wait() {
+    await test -s "$BATS_TEST_TMPDIR/rc"
+    wait "$BACKGROUND" || true
+    read -r RC <"$BATS_TEST_TMPDIR/rc"
+}
+
+# A program that says what signals it gets, and ends some time after SIGTERM with $CODE.
+rank_program() {
+    cat >"$LAB/rank" <<'END'
+trap 'echo "$RANK TERM"; ended=1' TERM
+trap 'echo "$RANK USR1"' USR1
+echo "$RANK up"
+until [ -n "$ended" ]; do read -rt 0.1 <> <(:); done
+read -rt 0.5 <> <(:) # what came twice would be told
+exit "${CODE:-0}"
+END
+    echo "$LAB/rank"
+}
+
+ranks_say() { [ "$(grep -c " $1\$" "$OUT")" = "$RANKS" ]; }
+each_rank_once() {
+    local r
+
+    for ((r = 0; r < RANKS; r++)); do
+        [ "$(grep -cx "$r $1" "$OUT")" = 1 ] || { echo "rank $r: $1"; return 1; }
+    done
+}
+
+@test "ranks run on all nodes of the allocation, which srun reaches" {
+    allocated -v --no-tag sh -c 'echo "$(hostname) $RANK of $WORLD_SIZE"'
+    [ "$RC" = 0 ]
+    grep -q '^node1 0 of 4$' "$OUT"
+    grep -q '^node2 3 of 4$' "$OUT"
+    [ "$(wc -l <"$OUT")" = 4 ]
+    [ "$(grep -c 'connected in .* (srun, agent ' "$ERR")" = 2 ]
+}
+
+@test "the exit code of a rank is kept, and its node named" {
+    allocated sh -c '[ "$RANK" != 3 ] || exit 7'
+    [ "$RC" = 7 ]
+    grep -q 'rank 3 (node2, pid .* exited with code 7' "$ERR"
+}
+
+@test "large output and standard input go through srun unharmed" {
+    head -c 3000000 /dev/urandom | base64 >"$LAB/big"
+    in_lab timeout -k 5 "$PATIENCE" salloc -Q -N2 -n2 dtrun --no-tag --stdin 1 -np 2 sh -c \
+        '[ "$RANK" = 0 ] || cat' <"$LAB/big" >"$OUT" 2>"$ERR"
+    cmp "$LAB/big" "$OUT"
+    : >"$OUT"
+}
+
+@test "MPI programs run in an allocation" {
+    local mpi found=
+
+    for mpi in mpich openmpi; do
+        type "mpicc.$mpi" >/dev/null 2>&1 || continue
+        [ "$mpi" = mpich ] || [ -x "$DTRUN_BUILD/cmd/dtrun-pmix" ] || continue
+        found=1
+        "mpicc.$mpi" -o "$LAB/$mpi" "$DTRUN_SOURCE/tests/rank/mpi.c"
+        allocated --no-tag -H node1:2,node2:2 "$LAB/$mpi" leave
+        [ "$RC" = 0 ]
+        [ "$(grep -c 'of 4: sum 10, 2 on this host' "$OUT")" = 4 ]
+        allocated -H node1:2,node2:2 "$LAB/$mpi" abort 3
+        [ "$RC" = 3 ]
+    done
+    [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
+}
+
+@test "scancel: every rank gets SIGTERM once, and its grace" {
+    allocated_start --no-tag bash "$(rank_program)"
+    in_lab scancel "$(in_lab squeue -h -o %i)"
+    allocated_wait
+    [ "$RC" = 143 ]
+    each_rank_once TERM
+    grep -q 'told to end by SIGTERM; stopping 4 ranks' "$ERR"
+}
+
+@test "scancel -s USR1 reaches each rank once" {
+    allocated_start --no-tag bash "$(rank_program)"
+    in_lab scancel -s USR1 "$(in_lab squeue -h -o %i)"
+    await ranks_say USR1
+    in_lab scancel "$(in_lab squeue -h -o %i)"
+    allocated_wait
+    each_rank_once USR1
+    each_rank_once TERM
+}
+
+@test "a batch job that is cancelled: ranks that exit with 75 are preempted, not failed" {
+    in_lab sbatch -Q -W -N2 -n4 -o "$OUT" --wrap \
+        "CODE=75 dtrun --no-tag -x CODE bash $(rank_program); echo code \$?" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    await ranks_say up
+    in_lab scancel -s TERM -f "$(in_lab squeue -h -o %i)" || true
+    wait "$BACKGROUND" || true
+    each_rank_once TERM
+    grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
+}
+
+@test "the batch script of hostfile-examples trains on all nodes" {
+    in_lab sh -c 'cd "$1" && CHECKPOINTS="$1/checkpoints" exec sbatch -Q -W -n4 --ntasks-per-node=2 -o "$2" "$3" \
+        sh -c "echo \$RANK of \$WORLD_SIZE on \$(hostname)"' \
+        sh "$LAB" "$OUT" "$DTRUN_SOURCE/hostfile-examples/slurm-batch" 2>"$ERR"
+    grep -q '0 of 4 on node1' "$OUT"
+    grep -q '3 of 4 on node2' "$OUT"
+}
+
+@test "a host that is no node of the allocation is reached by SSH" {
+    printf 'node1\nelsewhere.invalid\n' >"$LAB/hosts.txt"
+    allocated -v --hostfile "$LAB/hosts.txt" true
+    [ "$RC" = 125 ]
+    grep -q 'elsewhere.invalid: resolve' "$ERR"
+}
+
+@test "--transport srun outside of an allocation says what srun says" {
+    in_lab timeout "$PATIENCE" dtrun --transport srun -H nowhere true >"$OUT" 2>"$ERR" && return 1
+    grep -q 'srun: error' "$ERR"
+}
