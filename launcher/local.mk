@@ -61,6 +61,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/tail.c launcher/io/tail.h \
 	launcher/job/auxiliaries.c \
 	launcher/job/cause.c launcher/job/cause.h \
+	launcher/job/signalled.c \
 	launcher/job/fence.c launcher/job/fence.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
 	launcher/job/failure.c launcher/job/faults.c launcher/job/engine.h \
@@ -141,6 +142,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/hostfacts.c launcher/agent/hostfacts.h \
 	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
 	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \
+	launcher/agent/jobsignals.c launcher/agent/jobsignals.h \
 	launcher/agent/mpinews.c launcher/agent/mpinews.h \
 	launcher/agent/mpi/pmi.c launcher/agent/mpi/pmi.h \
 	launcher/agent/mpi/pmisock.c launcher/agent/mpi/pmisock.h \

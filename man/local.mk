@@ -13,4 +13,5 @@ dist_hostfileexamples_DATA = \
 	hostfile-examples/networks \
 	hostfile-examples/plain \
 	hostfile-examples/rack \
+	hostfile-examples/train.sbatch \
 	hostfile-examples/this-machine

@@ -17,6 +17,7 @@
 #include "launcher/agent/gpus.h"
 #include "launcher/agent/hostfacts.h"
 #include "launcher/agent/hostinfo.h"
+#include "launcher/agent/jobsignals.h"
 #include "launcher/agent/lease.h"
 #include "launcher/agent/netaddrs.h"
 #include "launcher/agent/probe.h"
@@ -35,6 +36,7 @@ struct agent {
     struct dt_lease lease;
     struct dt_host host;
     struct dt_files *files;
+    struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
     struct dt_generation *generation; /* or NULL before the first START */
@@ -204,8 +206,22 @@ static void on_check(struct agent *a, const struct dt_msg_check *m)
     dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&facts);
 }
 
+static void on_told(void *arg, int signo)
+{
+    struct agent *a = arg;
+    const struct dt_msg_signalled m = { signo };
+
+    dt_channel_send(a->host.channel, DT_MSG_SIGNALLED, &m);
+}
+
 static void on_signal(struct agent *a, int signo)
 {
+    bool had = dt_jobsignals_ranks_had(a->signals, signo);
+
+    if (had && (signo == SIGUSR1 || signo == SIGUSR2))
+        return;
+    if (had)
+        signo = SIGCONT; /* so that a stopped process takes it */
     /* A stopped job belongs to a dtrun that is about to be stopped too. */
     if (signo == SIGSTOP || signo == SIGCONT)
         dt_lease_hold(&a->lease, signo == SIGSTOP);
@@ -230,7 +246,7 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
     case DT_MSG_STOP:
         reap(a); /* those were not stopped by us */
         if (g)
-            dt_generation_stop(g, msg->stop.grace_ms);
+            dt_generation_stop(g, msg->stop.grace_ms, dt_jobsignals_ranks_had(a->signals, SIGTERM));
         return true;
     case DT_MSG_ABORT:
         reap(a);
@@ -366,7 +382,10 @@ static int open_agent(struct agent *a, struct dt_error *err)
     a->lease.arg = a;
     dt_lease_start(&a->lease, &a->loop, a->keeper->lease_ms);
     a->host.channel = dt_channel_open(&a->loop, STDIN_FILENO, STDOUT_FILENO, &events, a, err);
-    return a->host.channel ? 0 : -1;
+    if (!a->host.channel)
+        return -1;
+    a->signals = dt_jobsignals_open(&a->loop, on_told, a, err);
+    return a->signals ? 0 : -1;
 }
 
 int dt_agent_work(struct dt_keeper *keeper, int keeper_fd)

@@ -456,16 +456,16 @@ static void on_dump_round(uv_timer_t *timer)
         uv_timer_start(timer, on_dump_round, DUMP_ROUND_MS, 0);
 }
 
-static void begin_grace(struct dt_generation *g, uint32_t grace_ms)
+static void begin_grace(struct dt_generation *g, uint32_t grace_ms, bool had_term)
 {
     g->grace_ends_ns = dt_clock_ns() + grace_ms * 1000000ull;
     for (uint32_t i = 0; i < g->config.numbers.n; i++)
-        g->processes[i].asked = false;
+        g->processes[i].asked = had_term;
     signal_all(g, SIGCONT);
     on_dump_round(&g->timer);
 }
 
-void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
+void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_term)
 {
     if (g->phase > RUNNING || g->failure || g->stopped_at_once)
         return;
@@ -479,7 +479,7 @@ void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms)
         uv_timer_stop(&g->timer);
         kill_all(g);
     } else {
-        begin_grace(g, grace_ms);
+        begin_grace(g, grace_ms, had_term);
     }
     settle(g);
 }

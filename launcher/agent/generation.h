@@ -49,7 +49,8 @@ void dt_generation_died(struct dt_generation *g, const siginfo_t *info);
 void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m);
 void dt_generation_table(struct dt_generation *g, const struct dt_msg_table *m);
 void dt_generation_signal(struct dt_generation *g, int signo);
-void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms);
+/* had_term: the ranks have just had SIGTERM, and are not sent it again. */
+void dt_generation_stop(struct dt_generation *g, uint32_t grace_ms, bool had_term);
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m);
 void dt_generation_credit(struct dt_generation *g, const struct dt_msg_credit *m);
 /* False: it makes no sense. */

@@ -15,6 +15,7 @@
 
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/clock.h"
+#include "launcher/agent/jobsignals.h"
 #include "launcher/agent/removetree.h"
 #include "launcher/agent/sweep.h"
 #include "launcher/base/error.h"
@@ -45,6 +46,18 @@ void dt_keeper_kill(const struct dt_keeper *keeper)
         kill(getppid(), SIGKILL); /* before Linux 5.3 */
     else
         pidfd_send_signal(keeper->self, SIGKILL, NULL, 0);
+}
+
+static volatile pid_t dti_worker; /* 0: none any more */
+
+/* They are the job's: the worker knows the launcher. */
+static void pass_on(int signo)
+{
+    int error = errno;
+
+    if (dti_worker)
+        kill(dti_worker, signo);
+    errno = error;
 }
 
 static uint64_t ms_since(uint64_t time_ns)
@@ -104,6 +117,7 @@ static int bury(pid_t worker)
 {
     int status;
 
+    dti_worker = 0;
     kill(worker, SIGKILL);
     while (waitpid(worker, &status, 0) < 0 && errno == EINTR)
         continue;
@@ -134,6 +148,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
         return fail("prctl");
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return fail("socketpair");
+    dt_jobsignals_handle(SIG_IGN); /* until the worker listens */
     worker = fork();
     if (worker < 0)
         return fail(errno == EAGAIN ? "fork: allow more processes (ulimit -u)" : "fork");
@@ -144,6 +159,8 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
         return work(keeper, ends[1]);
     }
     close(ends[1]);
+    dti_worker = worker;
+    dt_jobsignals_handle(pass_on);
     signal(SIGPIPE, SIG_IGN); /* what is said here may have nobody left to read it */
     silent_ms = watch(keeper, ends[0]);
     code = bury(worker);

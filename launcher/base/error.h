@@ -9,6 +9,7 @@
 /* dtrun's own exit codes; every other code is a rank's. */
 enum dt_exit {
     DT_EXIT_USAGE = 2,
+    DT_EXIT_PREEMPTED = 75, /* EX_TEMPFAIL: a rank has made room, and would go on later */
     DT_EXIT_TIMEOUT = 124,
     DT_EXIT_LAUNCH = 125,
     DT_EXIT_NOT_EXECUTABLE = 126,

@@ -3,8 +3,8 @@
  * other), streams.c (input and output), failure.c (deaths and what to do about them), faults.c
  * (--inject), recovery.c (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside
  * ended ones), auxiliaries.c (those that run on when all ranks have ended), hangs.c (ranks that
- * others wait for), recorded.c (their last calls), stopping.c (ending), and hostlink.c, which
- * brings the news.
+ * others wait for), recorded.c (their last calls), signalled.c (signals that agents got),
+ * stopping.c (ending), and hostlink.c, which brings the news.
  */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
@@ -127,6 +127,10 @@ struct dt_job {
 
     uv_timer_t pause; /* until all ranks are stopped for Ctrl-Z */
     bool pausing;
+    uv_timer_t gather; /* a signal that may come to many processes */
+    int gathered;
+    int acted_signo; /* the last of them, and when it was acted upon */
+    uint64_t acted_ns;
     uv_timer_t stop;        /* STOPPING, ENDING: patience */
     uv_timer_t timeout;     /* --timeout */
     uv_timer_t start;       /* --start-timeout, until GO */
@@ -275,7 +279,15 @@ void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
 void dt_job_say_last_calls(struct dt_job *j);
 void dt_job_forget_last_calls(struct dt_job *j); /* all ranks begin again */
 
+/* signalled.c */
+void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
+                         const struct dt_msg_signalled *m);
+void dt_job_gather_signal(struct dt_job *j, int signo);
+/* Whether a batch system may signal dtrun and agents alike. */
+bool dt_job_is_in_batch(void);
+
 /* stopping.c */
+void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */
 void dt_job_watch_signals(struct dt_job *j);
 void dt_job_unwatch_signals(struct dt_job *j);
 /* Why the job ends, for the report; the first reason counts. Takes text. */

@@ -9,6 +9,12 @@ int dt_exit_of_rank(int32_t code, int32_t signo)
     return signo ? DT_EXIT_SIGNAL + signo : code;
 }
 
+bool dt_exit_is_preemption(const struct dt_death *death)
+{
+    return !death->host && !death->hung && !death->auxiliary && death->signo == 0 &&
+           death->code == DT_EXIT_PREEMPTED;
+}
+
 int dt_exit_of_cause(const struct dt_death *cause)
 {
     if (cause->host)

@@ -2,6 +2,7 @@
 #ifndef DT_JOB_EXITPOLICY_H
 #define DT_JOB_EXITPOLICY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "launcher/job/cause.h"
@@ -9,6 +10,8 @@
 
 /* Of a rank, in the way of shells: its exit code, or 128 + signal. */
 int dt_exit_of_rank(int32_t code, int32_t signo);
+/* Whether a rank ended to make room for others, as sysexits(3) names it: EX_TEMPFAIL. */
+bool dt_exit_is_preemption(const struct dt_death *death);
 /* Of a job that ended with this death. Never 0. */
 int dt_exit_of_cause(const struct dt_death *cause);
 /* Of a job whose rank could not be started: 127 not found, 126 not executable, 125 anything else.

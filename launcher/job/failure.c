@@ -87,6 +87,8 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
              });
     dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
                dt_role_name(who, m->rank, j->np), m->code, m->signo, m->step, m->flags);
+    if (j->state == DT_JOB_STOPPING && j->stopped_by && dt_exit_is_preemption(&r->end))
+        j->exit_code = DT_EXIT_PREEMPTED;
     if (r->end.auxiliary)
         dt_job_on_auxiliary_exit(j, &r->end);
     else
@@ -400,6 +402,19 @@ static void count_alike(struct dt_job *j, const struct dt_death *cause)
     j->last_cause = *cause;
 }
 
+/* No failure, and nothing to start again here: whoever preempted the job decides when. */
+static void end_preempted(struct dt_job *j, const struct dt_death *cause)
+{
+    struct dt_strbuf b = { 0 };
+
+    dt_strbuf_printf(&b, "preempted: rank %u exited with %d", cause->rank, DT_EXIT_PREEMPTED);
+    dt_job_set_reason(j, dt_xstrdup(dt_strbuf_text(&b)));
+    add_stopping(j, cause, &b);
+    dt_say("%s", dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+    dt_job_fail(j, DT_EXIT_PREEMPTED, (uint32_t)j->config->kill_grace_s * 1000);
+}
+
 static void end_with(struct dt_job *j, const struct dt_death *cause, const char *text,
                      enum dt_restart_verdict verdict)
 {
@@ -433,6 +448,10 @@ void dt_job_decide(struct dt_job *j)
         return;
     }
     death = j->deaths[cause];
+    if (dt_exit_is_preemption(&death)) {
+        end_preempted(j, &death);
+        return;
+    }
     count_alike(j, &death);
     describe(j, &death, &text);
     if (verdict != DT_RESTART_YES) {

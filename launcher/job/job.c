@@ -184,6 +184,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     case DT_MSG_RANK_HELLO:
         dt_job_on_rank_hello(j, &msg->rank_hello);
         break;
+    case DT_MSG_SIGNALLED:
+        dt_job_on_signalled(j, h, &msg->signalled);
+        break;
     case DT_MSG_FENCE:
         dt_job_on_fence(j, h, &msg->fence);
         break;
@@ -274,6 +277,7 @@ static void act_leave(struct dt_job *j)
     dt_job_unwatch_signals(j);
     uv_close((uv_handle_t *)&j->collect, NULL);
     uv_close((uv_handle_t *)&j->pause, NULL);
+    uv_close((uv_handle_t *)&j->gather, NULL);
     uv_close((uv_handle_t *)&j->stop, NULL);
     uv_close((uv_handle_t *)&j->timeout, NULL);
     uv_close((uv_handle_t *)&j->start, NULL);
@@ -312,6 +316,7 @@ static void open_timers(struct dt_job *j)
 {
     uv_timer_init(&j->loop, &j->collect);
     uv_timer_init(&j->loop, &j->pause);
+    uv_timer_init(&j->loop, &j->gather);
     uv_timer_init(&j->loop, &j->stop);
     uv_timer_init(&j->loop, &j->timeout);
     uv_timer_init(&j->loop, &j->start);
@@ -319,7 +324,7 @@ static void open_timers(struct dt_job *j)
     uv_timer_init(&j->loop, &j->auxiliaries);
     uv_timer_init(&j->loop, &j->fence);
     uv_timer_init(&j->loop, &j->recorded);
-    j->collect.data = j->pause.data = j->stop.data = j->timeout.data = j;
+    j->collect.data = j->pause.data = j->gather.data = j->stop.data = j->timeout.data = j;
     j->start.data = j->stragglers.data = j->auxiliaries.data = j->fence.data = j;
     j->recorded.data = j;
     dt_job_start_pulse(j);

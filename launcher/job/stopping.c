@@ -319,9 +319,8 @@ static void stop_by(struct dt_job *j, int signo)
     dt_job_event(j, DT_EV_STOP);
 }
 
-static void on_signal(uv_signal_t *handle, int signo)
+void dt_job_take_signal(struct dt_job *j, int signo)
 {
-    struct dt_job *j = handle->data;
     struct dt_msg_signal m = { .signo = signo };
     bool stopping = j->state == DT_JOB_STOPPING;
 
@@ -342,6 +341,17 @@ static void on_signal(uv_signal_t *handle, int signo)
     case DT_SIGNAL_IGNORE:
         break;
     }
+}
+
+static void on_signal(uv_signal_t *handle, int signo)
+{
+    struct dt_job *j = handle->data;
+    bool is_keyboards = signo == SIGINT || signo == SIGTSTP;
+
+    if (dt_job_is_in_batch() && !is_keyboards)
+        dt_job_gather_signal(j, signo);
+    else
+        dt_job_take_signal(j, signo);
 }
 
 /* What was ignored when dtrun was started stays so: HUP under nohup, INT in the background of a

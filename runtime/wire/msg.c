@@ -188,6 +188,7 @@ SHAPE(output,
     F(output, rank, U32, 0, NULL), F(output, fd, U8, 0, NULL), F(output, data, BLOB, 0, NULL));
 SHAPE(output_eof, F(output_eof, rank, U32, 0, NULL), F(output_eof, fd, U8, 0, NULL));
 SHAPE(done, F(done, generation, U32, 0, NULL));
+SHAPE(signalled, F(signalled, signo, U32, 0, NULL));
 SHAPE(fence, F(fence, generation, U32, 0, NULL), F(fence, data, BLOB, 0, NULL));
 SHAPE(fenced, F(fenced, generation, U32, 0, NULL), F(fenced, data, BLOB, 0, NULL));
 /* clang-format on */
@@ -228,6 +229,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_STDIN_CREDIT] = &stdin_credit_shape,
     [DT_MSG_FILE_DONE] = &file_done_shape,
     [DT_MSG_FACTS] = &facts_shape,
+    [DT_MSG_SIGNALLED] = &signalled_shape,
     [DT_MSG_FENCE] = &fence_shape,
     [DT_MSG_OUTPUT] = &output_shape,
     [DT_MSG_OUTPUT_EOF] = &output_eof_shape,

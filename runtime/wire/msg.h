@@ -65,6 +65,7 @@ enum dt_msg_type {
     DT_MSG_STDIN_CREDIT = 41, /* so much of it every rank has taken that reads it */
     DT_MSG_FILE_DONE = 42,    /* a pushed file is in place, or why not */
     DT_MSG_FACTS = 48,        /* answer to CHECK */
+    DT_MSG_SIGNALLED = 53,    /* the agent was sent a signal, which is meant for the job */
     DT_MSG_FENCE = 52,        /* MPI: all ranks of this host are in a barrier */
     DT_MSG_OUTPUT = 0xC0,     /* bytes of a rank's stdout (1) or stderr (2) */
     DT_MSG_OUTPUT_EOF = 0xC1, /* that stream has ended */
@@ -219,6 +220,10 @@ struct dt_msg_check {
 struct dt_msg_blob { /* element of no list; the payload of data messages */
     const uint8_t *p;
     size_t n;
+};
+
+struct dt_msg_signalled {
+    int32_t signo;
 };
 
 struct dt_msg_fence {
@@ -492,6 +497,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_end end;
     struct dt_msg_file file;
     struct dt_msg_check check;
+    struct dt_msg_signalled signalled;
     struct dt_msg_fence fence;
     struct dt_msg_fenced fenced;
     struct dt_msg_stdin stdin_;

@@ -402,3 +402,22 @@ r.json" ]
     python3 -c 'import json, sys; json.loads("".join(open("both").readlines()[1:-1]))'
     clean
 }
+
+@test "a rank that exits with 75 is preempted: no failure, and not started again" {
+    dtrun --max-restarts 3 --no-tag -np 3 sh -c '
+        trap "exit 0" TERM; echo begun; [ "$RANK" != 1 ] || exit 75; while :; do sleep 0.05; done'
+    code_is 75
+    [ "$(grep -c begun "$OUT")" -le 3 ]
+    err_lines 1
+    err_has "dtrun: preempted: rank 1 exited with 75"
+    clean
+}
+
+@test "ranks that exit with 75 when dtrun is told to end make that its exit code" {
+    dtrun_start -np 2 sh -c 'trap "exit 75" TERM; echo ready; while :; do sleep 0.05; done'
+    await eval '[ "$(grep -c ready "$OUT")" = 2 ]'
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 75
+    clean
+}

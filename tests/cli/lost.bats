@@ -37,13 +37,35 @@ FAMILY='sh -c "echo ready; sleep 600" & setsid sleep 600 & wait'
     clean
 }
 
-@test "21: an agent whose worker is told to end by SIGTERM: named as what it is" {
+# stop_by_agent SIGNAL PROCESS CODE: the signal is the job's, whichever process of the agent gets it.
+stop_by_agent() {
     dtrun_start -np 2 sh -c "$FAMILY"
     out_has 2 ready
-    kill -TERM "$(worker)"
+    kill "-$1" "$($2)"
     dtrun_wait
-    code_is 125
-    err_has "dtrun: localhost: agent: dtrun-agent was killed by signal 15 (Terminated)"
+    code_is "$3"
+    err_has "by SIG$1; stopping 2 ranks"
+    clean
+}
+
+@test "21: SIGTERM to the worker of an agent stops the job as SIGTERM to dtrun does" {
+    stop_by_agent TERM worker 143
+}
+
+@test "21: SIGINT and SIGHUP to the keeper of an agent stop the job as they do for dtrun" {
+    stop_by_agent INT keeper 130
+    stop_by_agent HUP keeper 129
+}
+
+@test "SIGUSR1 to both processes of an agent reaches each rank once" {
+    dtrun_start --no-tag -np 2 sh -c '
+        trap "echo got USR1" USR1; trap "exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+    out_has 2 ready
+    kill -USR1 "$(keeper)" "$(worker)"
+    out_has 2 "got USR1"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    [ "$(grep -c 'got USR1' "$OUT")" = 2 ]
     clean
 }
 

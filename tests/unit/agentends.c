@@ -238,14 +238,21 @@ static void nothing_survives_the_worker(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
-static void nothing_survives_a_terminated_agent(void **state)
+/* Whichever of its two processes gets it. */
+static void signals_are_told_and_survived(void **state)
 {
+    static const int signos[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
     struct agent *a = *state;
 
     start_family(a, NULL);
-    kill(a->keeper, SIGTERM);
+    for (size_t i = 0; i < sizeof signos / sizeof *signos; i++) {
+        kill(i % 2 ? agent_worker(a) : a->keeper, signos[i]);
+        agent_expect(a, DT_MSG_SIGNALLED);
+        assert_int_equal(a->msg.signalled.signo, signos[i]);
+    }
+    kill(a->keeper, SIGKILL);
     assert_true(agent_all_gone(a));
-    assert_int_equal(agent_await(a), 128 + SIGTERM);
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
 static void short_lease(struct dt_msg_start *start)
@@ -346,7 +353,7 @@ int main(int argc, char **argv)
         AGENT_TEST(nothing_survives_the_launcher),
         AGENT_TEST(nothing_survives_the_keeper),
         AGENT_TEST(nothing_survives_the_worker),
-        AGENT_TEST(nothing_survives_a_terminated_agent),
+        AGENT_TEST(signals_are_told_and_survived),
         AGENT_TEST(a_silent_launcher_loses_its_lease),
         AGENT_TEST(a_stopped_launcher_keeps_its_lease),
         AGENT_TEST(a_stuck_worker_is_killed),
