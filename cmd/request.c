@@ -103,6 +103,8 @@ static int read_hosts(const struct dt_options *o, struct dt_hostlist *hosts,
         dt_hostlist_add(hosts, "localhost")->slots = o->np ? o->np : 1;
     if (rc == 0)
         rc = dt_hostlist_merge_local(hosts, dt_localhost_is, here, err);
+    if (rc == 0)
+        rc = dt_hostlist_drop_empty(hosts, err);
     dt_hostlist_free(&named);
     return rc;
 }
@@ -177,7 +179,7 @@ static int take_first_hosts(struct dt_hostlist *hosts, int n, struct dt_error *e
         return dt_error_usage(err, "--nnodes %d: only %zu host%s given, see -H and --hostfile", n,
                               hosts->n, hosts->n == 1 ? " is" : "s are");
     for (size_t i = (size_t)n; i < hosts->n; i++)
-        hosts->v[i].slots = 0;
+        hosts->v[i].removed = true;
     dt_hostlist_sweep(hosts);
     return 0;
 }

@@ -22,7 +22,7 @@ static int add_item(struct dt_hostlist *list, const char *item, struct dt_error 
     if (dt_hostword_parse(&w, item, err) < 0)
         return -1;
     host.user = w.user;
-    if (w.slots) {
+    if (w.slots >= 0) {
         host.slots = w.slots;
         host.slots_given = true;
     }

@@ -32,10 +32,10 @@ struct parser {
 
 static int set_slots(struct line *l, const char *value, struct dt_error *err)
 {
-    if (l->word.slots)
+    if (l->word.slots >= 0)
         return dt_error_usage(err, "the slots are given twice");
     l->host.slots_given = true;
-    return dt_number_parse(value, 1, DT_SLOTS_MAX, &l->host.slots, err);
+    return dt_number_parse(value, 0, DT_SLOTS_MAX, &l->host.slots, err);
 }
 
 static int set_max_slots(struct line *l, const char *value, struct dt_error *err)
@@ -158,11 +158,11 @@ static int complete(struct line *l, struct dt_error *err)
 {
     struct dt_host *h = &l->host;
 
-    if (l->word.slots) {
+    if (l->word.slots >= 0) {
         h->slots = l->word.slots;
         h->slots_given = true;
     }
-    if (!h->slots)
+    if (!h->slots_given)
         h->slots = h->gpus.n ? (int)h->gpus.n : 1;
     if (h->max_slots && h->max_slots < h->slots)
         return dt_error_usage(err, "max_slots=%d is less than the %d slots", h->max_slots,
@@ -188,26 +188,33 @@ static int parse_host(struct parser *p, char *text, struct dt_error *err)
     return rc;
 }
 
+static int add_removals(struct parser *p, const struct dt_strs *names, struct dt_error *err)
+{
+    if (p->nremovals + names->n > DT_HOSTS_MAX)
+        return dt_error_usage(err, "more than %d hosts are removed", DT_HOSTS_MAX);
+    p->removals = dt_xrealloc(p->removals, p->nremovals + names->n, sizeof *p->removals);
+    for (uint32_t i = 0; i < names->n; i++)
+        p->removals[p->nremovals++] =
+            (struct removal){ .name = dt_xstrdup(names->v[i]), .line = p->line };
+    return 0;
+}
+
 static int parse_removal(struct parser *p, char *text, struct dt_error *err)
 {
     struct dt_hostword w;
     char *name = take_word(&text);
+    int rc;
 
     if (*text)
         return dt_error_usage(err, "^%s removes a host; nothing may follow", name);
     if (dt_hostword_parse(&w, name, err) < 0)
         return -1;
-    for (uint32_t i = 0; i < w.names.n; i++) {
-        p->removals = dt_xrealloc(p->removals, p->nremovals + 1, sizeof *p->removals);
-        p->removals[p->nremovals++] =
-            (struct removal){ .name = dt_xstrdup(w.names.v[i]), .line = p->line };
-    }
-    if (w.user || w.slots)
-        dt_error_usage(err, "^%s: only the host's name is used to remove it", name);
+    if (w.user || w.slots >= 0)
+        rc = dt_error_usage(err, "^%s: only the host's name is used to remove it", name);
     else
-        name = NULL;
+        rc = add_removals(p, &w.names, err);
     dt_hostword_free(&w);
-    return name ? -1 : 0;
+    return rc;
 }
 
 static int parse_line(struct parser *p, char *text, struct dt_error *err)
@@ -255,7 +262,7 @@ static int apply_removals(struct parser *p, struct dt_error *err)
             return dt_error_usage(err, "^%s: no line of this file names that host",
                                   p->removals[i].name);
         }
-        host->slots = 0;
+        host->removed = true;
     }
     dt_hostlist_sweep(p->list);
     return 0;

@@ -81,14 +81,23 @@ void dt_hostlist_sweep(struct dt_hostlist *list)
     size_t kept = 0;
 
     for (size_t i = 0; i < list->n; i++) {
-        if (list->v[i].slots)
-            list->v[kept++] = list->v[i];
-        else
+        if (list->v[i].removed)
             dt_host_free(&list->v[i]);
+        else
+            list->v[kept++] = list->v[i];
     }
     list->n = kept;
     if (list->index_size)
         index_build(list, list->index_size);
+}
+
+int dt_hostlist_drop_empty(struct dt_hostlist *list, struct dt_error *err)
+{
+    for (size_t i = 0; i < list->n; i++)
+        list->v[i].removed = list->v[i].slots == 0;
+    dt_hostlist_sweep(list);
+    return list->n ? 0
+                   : dt_error_usage(err, "no host has slots: a host with 0 slots takes no ranks");
 }
 
 void dt_hostlist_free(struct dt_hostlist *list)
@@ -145,6 +154,8 @@ int dt_hostlist_put(struct dt_hostlist *list, const char *name, const struct dt_
 {
     struct dt_host *known = dt_hostlist_find(list, name);
 
+    if (++list->named > DT_NAMED_MAX)
+        return dt_error_usage(err, "hosts are named more than %d times", DT_NAMED_MAX);
     if (known)
         return merge(known, host, err);
     if (list->n >= DT_HOSTS_MAX)
@@ -175,9 +186,8 @@ int dt_hostlist_merge_local(struct dt_hostlist *list, dt_is_local_f is_local, vo
         if (first && merge(first, host, err) < 0)
             return dt_error_prefix(err, "%s and %s are both this machine: ", first->name,
                                    host->name);
-        if (first)
-            host->slots = 0;
-        else
+        host->removed = first != NULL;
+        if (!first)
             first = host;
     }
     dt_hostlist_sweep(list);
@@ -218,9 +228,10 @@ static int filter_apply(struct dt_host *host, const struct dt_host *wanted, stru
 int dt_hostlist_filter(struct dt_hostlist *list, const char *source, const struct dt_hostlist *only,
                        dt_is_local_f is_local, void *arg, struct dt_error *err)
 {
-    bool *keep = dt_xcalloc(list->n, sizeof *keep);
     int rc = 0;
 
+    for (size_t i = 0; i < list->n; i++)
+        list->v[i].removed = true;
     for (size_t i = 0; i < only->n && rc == 0; i++) {
         struct dt_host *host = filter_find(list, &only->v[i], is_local, arg);
 
@@ -228,14 +239,10 @@ int dt_hostlist_filter(struct dt_hostlist *list, const char *source, const struc
             rc = dt_error_usage(err, "%s: -H names it, but %s does not", only->v[i].name, source);
             break;
         }
-        keep[host - list->v] = true;
+        host->removed = false;
         rc = filter_apply(host, &only->v[i], err);
     }
-    for (size_t i = 0; i < list->n && rc == 0; i++)
-        if (!keep[i])
-            list->v[i].slots = 0;
     if (rc == 0)
         dt_hostlist_sweep(list);
-    free(keep);
     return rc;
 }

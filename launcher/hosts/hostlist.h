@@ -14,12 +14,13 @@ struct dt_host {
     char *addr;     /* address for ranks' connections (addr=), or NULL */
     char *identity; /* private key file (identity=), or NULL */
     int port;       /* ssh port, or 0 */
-    int slots;      /* at least 1 */
+    int slots;      /* 0: the host takes no ranks */
     bool slots_given;
     int max_slots; /* 0: no limit */
     struct dt_strs gpus;
     bool gpus_given;
-    bool local; /* this machine: no SSH needed */
+    bool local;   /* this machine: no SSH needed */
+    bool removed; /* dt_hostlist_sweep is to remove it */
 };
 
 struct dt_hostlist {
@@ -27,16 +28,20 @@ struct dt_hostlist {
     size_t n;
     size_t *index; /* open hash table of positions + 1 in v, by name; hostlist.c's own */
     size_t index_size;
+    size_t named; /* how many names dt_hostlist_put was given */
 };
 
-enum { DT_HOSTS_MAX = 65536, DT_SLOTS_MAX = 1000000 };
+/* No list of 16 MiB reaches DT_NAMED_MAX without ranges, which could otherwise take hours. */
+enum { DT_HOSTS_MAX = 65536, DT_SLOTS_MAX = 1000000, DT_NAMED_MAX = 8 * 1024 * 1024 };
 
 /* Returns the entry named name, or NULL. Case does not count. */
 struct dt_host *dt_hostlist_find(const struct dt_hostlist *list, const char *name);
 /* Returns a new entry at the end (slots 1); the list must not have the name yet. */
 struct dt_host *dt_hostlist_add(struct dt_hostlist *list, const char *name);
-/* Removes every entry whose slots a caller has set to 0. */
+/* Removes every entry that a caller has marked as removed. */
 void dt_hostlist_sweep(struct dt_hostlist *list);
+/* Removes every host without slots; fails (exit code 2) if none is left. */
+int dt_hostlist_drop_empty(struct dt_hostlist *list, struct dt_error *err);
 void dt_hostlist_free(struct dt_hostlist *list);
 
 /* Adds an entry that is as host says, whose own name does not count; or makes host part of the

@@ -12,8 +12,6 @@
 
 #define LETTERS_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-enum { NAME_BYTES_MAX = 255 };
-
 int dt_hostword_check_user(const char *text, struct dt_error *err)
 {
     if (!*text)
@@ -27,8 +25,6 @@ static int check_name(const char *name, struct dt_error *err)
 {
     if (!*name)
         return dt_error_usage(err, "a host's name is missing");
-    if (strlen(name) > NAME_BYTES_MAX)
-        return dt_error_usage(err, "the name is longer than %d bytes", NAME_BYTES_MAX);
     if (*name == '-' || name[strspn(name, LETTERS_DIGITS "._-")])
         return dt_error_usage(err, "%s cannot be a host's name", name);
     return 0;
@@ -59,7 +55,7 @@ static int take_slots(struct dt_hostword *w, char *word, struct dt_error *err)
     if (strchr(colon + 1, ':'))
         return dt_error_usage(err, "an IPv6 address must stand in brackets, as in [fe80::1]:4");
     *colon++ = '\0';
-    if (dt_number_parse(colon, 1, DT_SLOTS_MAX, &w->slots, err) < 0)
+    if (dt_number_parse(colon, 0, DT_SLOTS_MAX, &w->slots, err) < 0)
         return dt_error_prefix(err, "the slots after the colon: ");
     return 0;
 }
@@ -102,7 +98,7 @@ int dt_hostword_parse(struct dt_hostword *w, const char *word, struct dt_error *
     char *copy = dt_xstrdup(word);
     int rc;
 
-    *w = (struct dt_hostword){ 0 };
+    *w = (struct dt_hostword){ .slots = -1 };
     rc = parse(w, copy, err);
     free(copy);
     if (rc == 0)

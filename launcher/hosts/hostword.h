@@ -9,7 +9,7 @@
 struct dt_hostword {
     char *user;           /* or NULL */
     struct dt_strs names; /* all names that the ranges stand for, in order; IPv6 without brackets */
-    int slots;            /* 0: not given */
+    int slots;            /* -1: not given */
 };
 
 /* Fills w; on failure (exit code 2) w holds nothing and err says what is wrong, beginning with

@@ -268,6 +268,27 @@ END
     [ "$output" = "dtrun: standard input:1: slots=x: a number was expected" ]
 }
 
+@test "D13: a hostfile line of 60,000 ranges is refused, in little memory" {
+    printf '[0]%.0s' {1..60000} >nodes
+    run bash -c 'ulimit -v 500000; timeout 180 "$DTRUN_BUILD/cmd/dtrun" --hostfile nodes --dry-run true'
+    [ "$status" -eq 2 ]
+    [[ "$output" == "dtrun: nodes:1: [0][0]"*": the name is longer than 255 bytes" ]]
+}
+
+@test "D28: a host without slots takes no ranks" {
+    need_jq
+    hosts() { dtrun "$@" --dry-run --json true 2>/dev/null | jq -c '[.ranks[].host]'; }
+    printf 'head slots=0\nnode01 slots=2\nnode02:0\n' >nodes
+    [ "$(hosts --hostfile nodes)" = '["node01","node01"]' ]
+    [ "$(hosts --hostfile nodes -np 3)" = '["node01","node01","node01"]' ]
+    [ "$(hosts --hostfile nodes -H head:1,node01:0)" = '["head"]' ]
+    [ "$(hosts -H a:0,b:2 --npernode 1)" = '["b"]' ]
+    [ "$(hosts -H a:0,b,c --slots-per-host 2 --nnodes 1)" = '["b","b"]' ]
+    run dtrun -H a:0 --dry-run true
+    [ "$status" -eq 2 ]
+    [ "$output" = "dtrun: no host has slots: a host with 0 slots takes no ranks" ]
+}
+
 @test "case 53: 10,000 lines, and a million ranks" {
     seq -f 'node%.0f slots=4' 0 9999 >nodes
     dtrun -np 1000000 --hostfile nodes --dry-run true >got 2>warning

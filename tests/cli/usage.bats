@@ -138,8 +138,8 @@ mentions() {
 @test "case 53: a mistake in a hostfile names file and line" {
     printf 'host1 slots=2\n# fine\nhost2 slots=abc\n' >nodes
     refuses "nodes:3: slots=abc: a number was expected" -np 4 --hostfile nodes ./train
-    printf 'host1\r\nhost2 slots=0\r\n' >nodes
-    refuses "nodes:2: slots=0: a number from 1 to 1000000 was expected" --hostfile nodes true
+    printf 'host1\r\nhost2 slots=-1\r\n' >nodes
+    refuses "nodes:2: slots=-1: a whole number from 0 to 1000000 was expected" --hostfile nodes true
     printf 'u@v@host1\n' >nodes
     refuses "nodes:1: u@v@host1: there is a second @" --hostfile nodes true
     printf 'host1\n\n  host2 slot=2' >nodes

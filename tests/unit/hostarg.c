@@ -34,6 +34,8 @@ static const struct good goods[] = {
     { "r[1-2]n[1-2].x:2,b", "r1n1.x:2; r1n2.x:2; r2n1.x:2; r2n2.x:2; b:1" },
     { "u@n[1-2]", "u@n1:1; u@n2:1" },
     { "h:1000000", "h:1000000" },
+    { "n[1-2,08-10,5]x[0-1]", "n1x0:1; n1x1:1; n2x0:1; n2x1:1; n08x0:1; n08x1:1; n09x0:1; n09x1:1; "
+                              "n10x0:1; n10x1:1; n5x0:1; n5x1:1" },
 };
 
 static void good_lists_are_read(void **state)
@@ -61,11 +63,10 @@ static const struct good bads[] = {
     { "h1, ,h2", "a host is missing" },
     { "h1 h2", "h1 h2: a comma is missing" },
     { "h:", "h:: the slots after the colon: a number was expected" },
-    { "h:0", "a number from 1 to 1000000" },
-    { "h:1000001", "a number from 1 to 1000000" },
-    { "h:99999999999999999999", "a number from 1 to 1000000" },
+    { "h:1000001", "a number from 0 to 1000000" },
+    { "h:99999999999999999999", "a number from 0 to 1000000" },
     { "h:abc", "h:abc: the slots after the colon: a number was expected" },
-    { "h:-1", "a whole number from 1 to 1000000 was expected" },
+    { "h:-1", "a whole number from 0 to 1000000 was expected" },
     { "h:4x", "a number was expected" },
     { ":4", "a host's name is missing" },
     { "::1", "must stand in brackets" },
@@ -138,6 +139,53 @@ static void a_name_has_at_most_255_bytes(void **state)
     dt_hostlist_free(&list);
 }
 
+/* text stands for one name, but costs more than it is worth. */
+static void refuse_length(const char *text)
+{
+    struct dt_hostlist list = { 0 };
+    struct dt_error err = { 0 };
+
+    assert_int_equal(dt_hostarg_parse(&list, text, &err), -1);
+    assert_int_equal(err.exit_code, 2);
+    assert_non_null(strstr(err.text, "longer than 255 bytes"));
+    assert_int_equal(list.n, 0);
+    dt_hostlist_free(&list);
+}
+
+static void d13_names_are_limited_before_ranges_are_expanded(void **state)
+{
+    struct dt_strbuf text = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 255; i++)
+        dt_strbuf_puts(&text, "[0]");
+    dt_strbuf_puts(&text, "[0-1]");
+    refuse_length(dt_strbuf_text(&text));
+    dt_strbuf_consume(&text, text.len);
+    dt_strbuf_printf(&text, "%0251d[00008-65543]", 0);
+    refuse_length(dt_strbuf_text(&text));
+    dt_strbuf_free(&text);
+}
+
+static void d28_a_host_may_have_no_slots(void **state)
+{
+    struct dt_strbuf b = { 0 };
+    struct dt_hostlist list = { 0 };
+    struct dt_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(dt_hostarg_parse(&list, "a:0,b:2,c:0,c:3", NULL), 0);
+    assert_string_equal(describe(&b, &list), "a:0; b:2; c:3");
+    assert_int_equal(dt_hostlist_drop_empty(&list, &err), 0);
+    assert_string_equal(describe(&b, &list), "b:2; c:3");
+    dt_hostlist_free(&list);
+    assert_int_equal(dt_hostarg_parse(&list, "a:0", NULL), 0);
+    assert_int_equal(dt_hostlist_drop_empty(&list, &err), -1);
+    assert_string_equal(err.text, "no host has slots: a host with 0 slots takes no ranks");
+    dt_hostlist_free(&list);
+    dt_strbuf_free(&b);
+}
+
 static void several_lists_are_one(void **state)
 {
     struct dt_strbuf b = { 0 };
@@ -169,6 +217,8 @@ int main(void)
         cmocka_unit_test(good_lists_are_read),
         cmocka_unit_test(bad_lists_are_refused),
         cmocka_unit_test(a_name_has_at_most_255_bytes),
+        cmocka_unit_test(d13_names_are_limited_before_ranges_are_expanded),
+        cmocka_unit_test(d28_a_host_may_have_no_slots),
         cmocka_unit_test(several_lists_are_one),
         cmocka_unit_test(slots_given_tells_a_default_from_a_one),
     };

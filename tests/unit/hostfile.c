@@ -19,6 +19,8 @@ static const struct file goods[] = {
     { "h#one\n", "h:1" },
     { "\th\tslots=3\t\n", "h:3" },
     { "h:4\n", "h:4" },
+    { "h slots=0\nx:0\n", "h:0; x:0" },
+    { "h slots=0 gpus=0,1\n", "h:0 gpus=0,1" },
     { "h slots=4 max_slots=6\n", "h:4/6" },
     { "h max_slots=6 slots=4\n", "h:4/6" },
     { "h:4 max_slots=4\n", "h:4/4" },
@@ -74,10 +76,10 @@ static const struct file bads[] = {
     { "# none\n", "nodes: the file names no host" },
     { "a\n^a\n", "nodes: the file names no host" },
     { "a\nb\nc slots=abc\n", "nodes:3: slots=abc: a number was expected" },
-    { "\n\r\n\na slots=0\n", "nodes:4: slots=0: a number from 1 to 1000000 was expected" },
-    { "a slots=-1", "nodes:1: slots=-1: a whole number from 1 to 1000000 was expected" },
+    { "\n\r\n\na port=0\n", "nodes:4: port=0: a number from 1 to 65535 was expected" },
+    { "a slots=-1", "nodes:1: slots=-1: a whole number from 0 to 1000000 was expected" },
     { "a slots=", "nodes:1: slots=: a number was expected" },
-    { "a slots=1000001", "nodes:1: slots=1000001: a number from 1 to 1000000 was expected" },
+    { "a slots=1000001", "nodes:1: slots=1000001: a number from 0 to 1000000 was expected" },
     { "a max_slots=0", "nodes:1: max_slots=0: a number from" },
     { "a slots=4 max_slots=3", "nodes:1: max_slots=3 is less than the 4 slots" },
     { "a gpus=0,1 max_slots=1", "nodes:1: max_slots=1 is less than the 2 slots" },
@@ -118,6 +120,7 @@ static const struct file bads[] = {
     { "a\n^a slots=3\n", "nodes:2: ^a removes a host; nothing may follow" },
     { "a\n^\n", "nodes:2: : a host's name is missing" },
     { "n[0-65535]\nx\n", "nodes:2: more than 65536 hosts" },
+    { "n\n^n[0-65535]\n^n\n", "nodes:3: more than 65536 hosts are removed" },
 };
 
 static void mistakes_name_file_and_line(void **state)
@@ -144,6 +147,17 @@ static void a_nul_byte_is_refused(void **state)
     (void)state;
     assert_int_equal(dt_hostfile_parse(&list, "f", "a\nb\0c\n", 6, &err), -1);
     assert_string_equal(err.text, "f:2: there is a NUL byte: this is no text");
+    dt_hostlist_free(&list);
+}
+
+static void d13_names_of_all_lines_are_counted(void **state)
+{
+    struct dt_hostlist list = { .named = DT_NAMED_MAX - 2 };
+    struct dt_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(parse(&list, "a\na\na\n", &err), -1);
+    assert_string_equal(err.text, "nodes:3: hosts are named more than 8388608 times");
     dt_hostlist_free(&list);
 }
 
@@ -175,6 +189,7 @@ int main(void)
         cmocka_unit_test(good_files_are_read),
         cmocka_unit_test(mistakes_name_file_and_line),
         cmocka_unit_test(a_nul_byte_is_refused),
+        cmocka_unit_test(d13_names_of_all_lines_are_counted),
         cmocka_unit_test(ten_thousand_lines_are_read_in_order),
     };
 

@@ -34,6 +34,7 @@ static const struct filtering filterings[] = {
     { "n[1-9] slots=4\n", "n[2-3]", "n2:4; n3:4", false },
     { "a\nb\n", "a,x", "x: -H names it, but the hostfile does not", true },
     { "me slots=4\na\n", "me2", "me:4", false },
+    { "a slots=0\nb\n", "a:2,b:0", "a:2; b:0", false },
     { "me port=7\na\n", "me2", "me2: -H names it", true },
 };
 
@@ -106,14 +107,14 @@ static void find_works_after_sweep(void **state)
     assert_null(dt_hostlist_find(&list, "n0"));
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        dt_hostlist_add(&list, name)->slots = i % 3;
+        dt_hostlist_add(&list, name)->removed = i % 3 == 0;
     }
     dt_hostlist_sweep(&list);
     assert_int_equal(list.n, 66);
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "N%d", i);
         if (i % 3)
-            assert_int_equal(dt_hostlist_find(&list, name)->slots, i % 3);
+            assert_string_equal(dt_hostlist_find(&list, name)->name + 1, name + 1);
         else
             assert_null(dt_hostlist_find(&list, name));
     }
