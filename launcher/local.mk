@@ -101,6 +101,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/child.c launcher/remote/child.h \
 	launcher/remote/choose.c launcher/remote/choose.h \
 	launcher/remote/dial.c launcher/remote/dial.h \
+	launcher/remote/knownfile.c launcher/remote/knownfile.h \
 	launcher/remote/knownhosts.c launcher/remote/knownhosts.h \
 	launcher/remote/link.c launcher/remote/link.h \
 	launcher/remote/logon.c launcher/remote/logon.h \

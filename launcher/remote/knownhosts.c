@@ -3,7 +3,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <libssh2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,67 +10,23 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/base/slurp.h"
 #include "launcher/remote/base64.h"
+#include "launcher/remote/knownfile.h"
 #include "launcher/remote/sshkey.h"
 #include "launcher/remote/sshwire.h"
 
-enum { FILE_MAX = 64 * 1024 * 1024 };
-
-static bool is_sha1(const char *text, size_t n)
-{
-    struct dt_strbuf bytes = { 0 };
-    bool is = dt_base64_decode(&bytes, text, n) == 0 && bytes.len == 20;
-
-    dt_strbuf_free(&bytes);
-    return is;
-}
-
-/* libssh2 1.10 leaks memory over what is none. */
-static bool is_hashed(const char *names)
-{
-    const char *salt = names + 3, *bar = strncmp(names, "|1|", 3) == 0 ? strchr(salt, '|') : NULL;
-
-    return bar && is_sha1(salt, (size_t)(bar - salt)) && is_sha1(bar + 1, strlen(bar + 1));
-}
-
-/* "|1|salt|hash": libssh2 computes the HMAC; the key beside the name is of no interest here. */
-static bool hashed_matches(const char *hashed, const char *name)
-{
-    LIBSSH2_SESSION *session = libssh2_session_init();
-    LIBSSH2_KNOWNHOSTS *list = session ? libssh2_knownhost_init(session) : NULL;
-    static const char key[] = "AAAAAAAAAAAAAAAAAAAAAAAA";
-    char *line = dt_xasprintf("%s ssh-ed25519 %s", hashed, key);
-    bool found = false;
-
-    if (list &&
-        libssh2_knownhost_readline(list, line, strlen(line), LIBSSH2_KNOWNHOST_FILE_OPENSSH) == 0) {
-        int mask = LIBSSH2_KNOWNHOST_TYPE_PLAIN | LIBSSH2_KNOWNHOST_KEYENC_BASE64 |
-                   LIBSSH2_KNOWNHOST_KEY_ED25519;
-
-        found = libssh2_knownhost_check(list, name, key, strlen(key), mask, NULL) ==
-                LIBSSH2_KNOWNHOST_CHECK_MATCH;
-    }
-    free(line);
-    if (list)
-        libssh2_knownhost_free(list);
-    if (session)
-        libssh2_session_free(session);
-    return found;
-}
-
 /* fnmatch would take brackets for a set of characters; in known_hosts they surround a name. Only
  * the last star is ever tried again, so that a line full of stars costs no more than another. */
-static bool pattern_matches(const char *pattern, const char *name)
+static bool pattern_matches(const char *pattern, const char *end, const char *name)
 {
     const char *star = NULL, *resume = NULL;
 
     while (*name) {
-        if (*pattern == '*') {
+        if (pattern < end && *pattern == '*') {
             star = pattern++;
             resume = name;
-        } else if (*pattern == '?' || (*pattern && tolower((unsigned char)*pattern) ==
-                                                       tolower((unsigned char)*name))) {
+        } else if (pattern < end && (*pattern == '?' || tolower((unsigned char)*pattern) ==
+                                                            tolower((unsigned char)*name))) {
             pattern++;
             name++;
         } else if (star) {
@@ -81,23 +36,24 @@ static bool pattern_matches(const char *pattern, const char *name)
             return false;
         }
     }
-    return pattern[strspn(pattern, "*")] == '\0';
+    while (pattern < end && *pattern == '*')
+        pattern++;
+    return pattern == end;
 }
 
 /* A list of patterns; a negated one that matches rules the line out. */
-static bool names_match(const char *names, const char *name)
+static bool names_match(struct dt_knownline *line, const char *name)
 {
+    const char *names = line->names;
     bool found = false;
 
     if (*names == '|')
-        return is_hashed(names) && hashed_matches(names, name);
+        return dt_knownline_hashes(line, name);
     while (*names) {
         size_t n = strcspn(names, ",");
-        char *pattern = dt_xstrndup(names, n);
-        bool negated = *pattern == '!';
-        bool matches = pattern_matches(pattern + negated, name);
+        bool negated = *names == '!';
+        bool matches = pattern_matches(names + negated, names + n, name);
 
-        free(pattern);
         if (matches && negated)
             return false;
         found |= matches;
@@ -106,26 +62,10 @@ static bool names_match(const char *names, const char *name)
     return found;
 }
 
-static void add_key(struct dt_knownhosts *k, const char *type, struct dt_strbuf *blob,
-                    const char *where)
+static void note_garbage(struct dt_knownhosts *k, const char *path, unsigned number)
 {
-    k->v = dt_xrealloc(k->v, k->n + 1, sizeof *k->v);
-    k->v[k->n] =
-        (struct dt_knownkey){ .type = dt_xstrdup(type), .blob = *blob, .where = dt_xstrdup(where) };
-    k->n++;
-}
-
-/* Takes the next word out of *p, or returns NULL. */
-static char *next_word(char **p)
-{
-    char *word = *p + strspn(*p, " \t\r\n");
-    size_t n = strcspn(word, " \t\r\n");
-
-    if (n == 0)
-        return NULL;
-    *p = word + n + (word[n] != '\0');
-    word[n] = '\0';
-    return word;
+    if (!k->garbage && number)
+        k->garbage = dt_xasprintf("%s:%u", path, number);
 }
 
 /* "[name]:port" without the brackets and the port, or NULL. */
@@ -136,84 +76,54 @@ static char *portless_name(const char *name)
     return end ? dt_xstrndup(name + 1, (size_t)(end - name - 1)) : NULL;
 }
 
-static void take_entry(struct dt_knownhosts *k, const char *marker, const char *names,
-                       const char *type, const char *key, const char *where)
+static void take_line(struct dt_knownhosts *k, struct dt_knownline *line, const char *portless,
+                      const char *path)
 {
     struct dt_strbuf blob = { 0 };
-    char *portless = portless_name(k->name);
-    bool exact = names_match(names, k->name);
+    bool exact = names_match(line, k->name);
 
-    if (!exact && !(portless && names_match(names, portless))) {
-        free(portless);
+    if (!exact && !(portless && names_match(line, portless)))
         return;
-    }
-    free(portless);
-    if (marker && strcmp(marker, "@cert-authority") == 0) {
+    if (line->marker == DT_KNOWNLINE_AUTHORITY) {
         k->authority |= exact;
         return;
     }
-    if (dt_base64_decode(&blob, key, strlen(key)) || blob.len == 0) {
+    if (dt_base64_decode(&blob, line->key, strlen(line->key)) || blob.len == 0) {
         dt_strbuf_free(&blob);
-        if (!k->garbage)
-            k->garbage = dt_xstrdup(where);
+        note_garbage(k, path, line->number);
         return;
     }
-    add_key(k, type, &blob, where);
-    k->v[k->n - 1].portless = !exact;
-    k->v[k->n - 1].revoked = marker != NULL;
+    k->v = dt_xrealloc(k->v, k->n + 1, sizeof *k->v);
+    k->v[k->n++] = (struct dt_knownkey){ .type = dt_xstrdup(line->type),
+                                         .blob = blob,
+                                         .where = dt_xasprintf("%s:%u", path, line->number),
+                                         .revoked = line->marker == DT_KNOWNLINE_REVOKED,
+                                         .portless = !exact };
 }
 
-void dt_knownhosts_take_line(struct dt_knownhosts *k, const char *line, const char *where)
+static void take_file(struct dt_knownhosts *k, const struct dt_knownfile *f)
 {
-    char *copy = dt_xstrdup(line);
-    char *p = copy;
-    char *names = next_word(&p);
-    char *marker = NULL;
-    char *type = NULL;
-    char *key = NULL;
-    bool odd = false;
+    char *portless = portless_name(k->name);
 
-    if (!names || *names == '#') {
-        free(copy);
-        return;
-    }
-    if (*names == '@') {
-        marker = names;
-        names = next_word(&p);
-        odd = strcmp(marker, "@revoked") != 0 && strcmp(marker, "@cert-authority") != 0;
-    }
-    type = names ? next_word(&p) : NULL;
-    key = type ? next_word(&p) : NULL;
-    if (key && !odd)
-        take_entry(k, marker, names, type, key, where);
-    else if (!k->garbage)
-        k->garbage = dt_xstrdup(where);
-    free(copy);
+    for (size_t i = 0; i < f->n; i++)
+        take_line(k, &f->v[i], portless, f->path);
+    note_garbage(k, f->path, f->garbage);
+    free(portless);
 }
 
 void dt_knownhosts_take_text(struct dt_knownhosts *k, const char *text, size_t n, const char *file)
 {
-    for (unsigned number = 1; n > 0; number++) {
-        const char *end = memchr(text, '\n', n);
-        size_t length = end ? (size_t)(end - text) : n;
-        char *line = dt_xstrndup(text, length);
-        char *where = dt_xasprintf("%s:%u", file, number);
+    struct dt_knownfile f = { 0 };
 
-        dt_knownhosts_take_line(k, line, where);
-        free(line);
-        free(where);
-        text += length + (end != NULL);
-        n -= length + (end != NULL);
-    }
+    dt_knownfile_parse(&f, text, n, file);
+    take_file(k, &f);
+    dt_knownfile_free(&f);
 }
 
-static void load_file(struct dt_knownhosts *k, const char *path)
+static void load_files(struct dt_knownhosts *k, const struct dt_strs *paths)
 {
-    struct dt_strbuf text = { 0 };
-
-    if (dt_slurp(&text, path, FILE_MAX, NULL) == 0)
-        dt_knownhosts_take_text(k, text.data, text.len, path);
-    dt_strbuf_free(&text);
+    for (uint32_t i = 0; i < paths->n; i++)
+        take_file(k, dt_knownfile_get(paths->v[i]));
 }
 
 void dt_knownhosts_load(struct dt_knownhosts *k, const struct dt_sshconfig *config)
@@ -225,10 +135,8 @@ void dt_knownhosts_load(struct dt_knownhosts *k, const struct dt_sshconfig *conf
         k->name = dt_xasprintf("[%s]:%d", config->hostname, config->port);
     else
         k->name = dt_xstrdup(config->hostname);
-    for (uint32_t i = 0; i < config->userknownhosts.n; i++)
-        load_file(k, config->userknownhosts.v[i]);
-    for (uint32_t i = 0; i < config->globalknownhosts.n; i++)
-        load_file(k, config->globalknownhosts.v[i]);
+    load_files(k, &config->userknownhosts);
+    load_files(k, &config->globalknownhosts);
 }
 
 void dt_knownhosts_free(struct dt_knownhosts *k)

@@ -1,5 +1,5 @@
-/* known_hosts files, read as OpenSSH reads them: patterns, hashed names, @revoked, lines of any
- * length, and lines that mean nothing, which are skipped. */
+/* What known_hosts files say about one host, as OpenSSH takes them: patterns, hashed names, keys of
+ * a name without its port, @revoked. */
 #ifndef DT_REMOTE_KNOWNHOSTS_H
 #define DT_REMOTE_KNOWNHOSTS_H
 
@@ -26,10 +26,8 @@ struct dt_knownhosts { /* what the files say about one host */
     char *garbage;  /* FILE:LINE of the first line that could not be read, or NULL */
 };
 
-/* Looks the host of config up in all its files; files that do not exist are empty. */
+/* Looks the host of config up in all its files. */
 void dt_knownhosts_load(struct dt_knownhosts *k, const struct dt_sshconfig *config);
-/* Takes one line into account. Pure. */
-void dt_knownhosts_take_line(struct dt_knownhosts *k, const char *line, const char *where);
 /* Takes all lines of a file that holds text; k->name is set. Pure. */
 void dt_knownhosts_take_text(struct dt_knownhosts *k, const char *text, size_t n, const char *file);
 void dt_knownhosts_free(struct dt_knownhosts *k);
