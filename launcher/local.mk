@@ -109,6 +109,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/pass.c launcher/remote/pass.h \
 	launcher/remote/resolve.c launcher/remote/resolve.h \
 	launcher/remote/sshagent.c launcher/remote/sshagent.h \
+	launcher/remote/sshask.c launcher/remote/sshask.h \
 	launcher/remote/sshconfig.c launcher/remote/sshconfig.h \
 	launcher/remote/ssherror.c launcher/remote/ssherror.h \
 	launcher/remote/sshkey.c launcher/remote/sshkey.h \

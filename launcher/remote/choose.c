@@ -21,5 +21,7 @@ const char *dt_choose_openssh(const struct dt_sshconfig *config, const struct dt
         return "there is no key; ssh may have another way";
     if (dt_knownhosts_needs_openssh(known, rsa_works))
         return "the known host key is of a type that this libssh2 cannot check";
+    if (config->accept_new && config->hashknownhosts && known->n == 0)
+        return "the host's key is new, and hashknownhosts is set";
     return NULL;
 }

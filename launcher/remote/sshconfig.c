@@ -12,14 +12,8 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/number.h"
 #include "launcher/base/strbuf.h"
-#include "launcher/remote/child.h"
 
-enum {
-    ASK_MS = 20 * 1000, /* machines that start many jobs are busy */
-    GRACE_MS = 100,
-    CONNECT_TIMEOUT_S = 10,
-    TEXT_MAX = 256 * 1024,
-};
+enum { CONNECT_TIMEOUT_S = 10 };
 
 void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host)
 {
@@ -118,6 +112,12 @@ int dt_sshconfig_check_identity(const char *path, struct dt_error *err)
     return rc;
 }
 
+static void need_openssh(struct dt_sshconfig *c, const char *what, const char *is)
+{
+    if (!c->beyond)
+        c->beyond = dt_xasprintf("%s is %s", what, is);
+}
+
 static void add_path(struct dt_sshconfig *c, struct dt_strs *list, const char *path)
 {
     char *full = expand(c, path);
@@ -125,7 +125,7 @@ static void add_path(struct dt_sshconfig *c, struct dt_strs *list, const char *p
     if (full)
         dt_xstrs_add(list, full);
     else if (*path)
-        c->beyond = "a token in IdentityFile";
+        need_openssh(c, path, "a path that only ssh can expand");
     free(full);
 }
 
@@ -147,13 +147,28 @@ static bool is_set(const char *value)
     return *value && strcmp(value, "none") != 0;
 }
 
-/* Settings that only OpenSSH can honour, wherever they have a value. */
-static const char *const beyond[] = {
-    "ProxyJump",         "ProxyCommand",    "PKCS11Provider", "CertificateFile",
-    "KnownHostsCommand", "RevokedHostKeys", "BindAddress",    "BindInterface",
-};
+static void take_hostname(struct dt_sshconfig *c, const char *value)
+{
+    set(&c->hostname, value);
+}
 
-static void set_agent(struct dt_sshconfig *c, const char *value)
+static void take_user(struct dt_sshconfig *c, const char *value)
+{
+    set(&c->user, value);
+}
+
+static void take_port(struct dt_sshconfig *c, const char *value)
+{
+    dt_number_parse(value, 1, 65535, &c->port, NULL);
+}
+
+static void take_alias(struct dt_sshconfig *c, const char *value)
+{
+    if (is_set(value))
+        set(&c->hostkeyalias, value);
+}
+
+static void take_agent(struct dt_sshconfig *c, const char *value)
 {
     const char *socket = value;
 
@@ -165,35 +180,152 @@ static void set_agent(struct dt_sshconfig *c, const char *value)
     c->identityagent = socket && is_set(socket) ? expand(c, socket) : NULL;
 }
 
-static void take_setting(struct dt_sshconfig *c, const char *key, const char *value)
+static void take_identities_only(struct dt_sshconfig *c, const char *value)
 {
-    if (*value == '\0')
+    c->identitiesonly = strcmp(value, "yes") == 0;
+}
+
+static void take_strictness(struct dt_sshconfig *c, const char *value)
+{
+    c->accept_new = strcmp(value, "accept-new") == 0;
+}
+
+static void take_hashing(struct dt_sshconfig *c, const char *value)
+{
+    c->hashknownhosts = strcmp(value, "yes") == 0;
+}
+
+static void take_timeout(struct dt_sshconfig *c, const char *value)
+{
+    dt_number_parse(value, 1, INT_MAX, &c->connecttimeout, NULL);
+}
+
+static void take_identity(struct dt_sshconfig *c, const char *value)
+{
+    add_path(c, &c->identityfile, value);
+}
+
+static void take_user_files(struct dt_sshconfig *c, const char *value)
+{
+    add_words(c, &c->userknownhosts, value);
+}
+
+static void take_global_files(struct dt_sshconfig *c, const char *value)
+{
+    add_words(c, &c->globalknownhosts, value);
+}
+
+/* dtrun sends the locale itself, with the rest of its environment; distributions set SendEnv so. */
+static void take_sendenv(struct dt_sshconfig *c, const char *value)
+{
+    if (strncmp(value, "LANG", 4) != 0 && strncmp(value, "LC_", 3) != 0 &&
+        strcmp(value, "XMODIFIERS") != 0)
+        need_openssh(c, "sendenv", "set");
+}
+
+/* The settings for which the libssh2 transport does what ssh does. Any other, known or unknown, has
+ * to have the value that it has without a configuration file. */
+static const struct setting {
+    const char *key;
+    void (*take)(struct dt_sshconfig *c, const char *value); /* NULL: it changes nothing here */
+} settings[] = {
+    { "hostname", take_hostname },
+    { "user", take_user },
+    { "port", take_port },
+    { "hostkeyalias", take_alias },
+    { "identityagent", take_agent },
+    { "identitiesonly", take_identities_only },
+    { "stricthostkeychecking", take_strictness },
+    { "hashknownhosts", take_hashing },
+    { "connecttimeout", take_timeout },
+    { "identityfile", take_identity },
+    { "userknownhostsfile", take_user_files },
+    { "globalknownhostsfile", take_global_files },
+    { "sendenv", take_sendenv },
+    /* ssh -G has applied these */
+    { "host", NULL },
+    { "tag", NULL },
+    { "canonicaldomains", NULL },
+    { "canonicalizefallbacklocal", NULL },
+    { "canonicalizehostname", NULL },
+    { "canonicalizemaxdots", NULL },
+    { "canonicalizepermittedcnames", NULL },
+    /* the ssh transport overrides these */
+    { "batchmode", NULL },
+    { "clearallforwardings", NULL },
+    { "controlmaster", NULL },
+    { "controlpath", NULL },
+    { "controlpersist", NULL },
+    { "dynamicforward", NULL },
+    { "exitonforwardfailure", NULL },
+    { "gatewayports", NULL },
+    { "localcommand", NULL },
+    { "localforward", NULL },
+    { "loglevel", NULL },
+    { "logverbose", NULL },
+    { "permitlocalcommand", NULL },
+    { "permitremoteopen", NULL },
+    { "remotecommand", NULL },
+    { "remoteforward", NULL },
+    { "requesttty", NULL },
+    { "serveralivecountmax", NULL },
+    { "serveraliveinterval", NULL },
+    { "streamlocalbindmask", NULL },
+    { "streamlocalbindunlink", NULL },
+    /* these matter to a person at a terminal */
+    { "addkeystoagent", NULL },
+    { "enableescapecommandline", NULL },
+    { "escapechar", NULL },
+    { "fingerprinthash", NULL },
+    { "forwardx11timeout", NULL },
+    { "forwardx11trusted", NULL },
+    { "kbdinteractiveauthentication", NULL },
+    { "kbdinteractivedevices", NULL },
+    { "numberofpasswordprompts", NULL },
+    { "obscurekeystroketiming", NULL },
+    { "passwordauthentication", NULL },
+    { "syslogfacility", NULL },
+    { "tcpkeepalive", NULL },
+    { "updatehostkeys", NULL },
+    { "visualhostkey", NULL },
+    { "xauthlocation", NULL },
+    /* distributions allow Kerberos everywhere; what it alone can do needs --transport ssh */
+    { "gssapiauthentication", NULL },
+    { "gssapidelegatecredentials", NULL },
+    { "gssapikexalgorithms", NULL },
+    { "gssapikeyexchange", NULL },
+    { "gssapirenewalforcesrekey", NULL },
+    { "gssapitrustdns", NULL },
+};
+
+static bool has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+
+    for (const char *at = text; (at = strstr(at, line)); at += n)
+        if ((at == text || at[-1] == '\n') && (at[n] == '\n' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+static void take_line(struct dt_sshconfig *c, char *line, const char *defaults)
+{
+    size_t n = strcspn(line, " ");
+    const char *value = line + n + strspn(line + n, " ");
+
+    if (!*value)
         return;
-    if (strcmp(key, "hostname") == 0)
-        set(&c->hostname, value);
-    else if (strcmp(key, "user") == 0)
-        set(&c->user, value);
-    else if (strcmp(key, "port") == 0)
-        dt_number_parse(value, 1, 65535, &c->port, NULL);
-    else if (strcmp(key, "hostkeyalias") == 0 && is_set(value))
-        set(&c->hostkeyalias, value);
-    else if (strcmp(key, "identityagent") == 0)
-        set_agent(c, value);
-    else if (strcmp(key, "identitiesonly") == 0)
-        c->identitiesonly = strcmp(value, "yes") == 0;
-    else if (strcmp(key, "stricthostkeychecking") == 0)
-        c->accept_new = strcmp(value, "accept-new") == 0;
-    else if (strcmp(key, "connecttimeout") == 0)
-        dt_number_parse(value, 1, INT_MAX, &c->connecttimeout, NULL);
-    else if (strcmp(key, "identityfile") == 0)
-        add_path(c, &c->identityfile, value);
-    else if (strcmp(key, "userknownhostsfile") == 0)
-        add_words(c, &c->userknownhosts, value);
-    else if (strcmp(key, "globalknownhostsfile") == 0)
-        add_words(c, &c->globalknownhosts, value);
-    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++)
-        if (strcasecmp(key, beyond[i]) == 0 && is_set(value) && !c->beyond)
-            c->beyond = beyond[i];
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (strncasecmp(settings[i].key, line, n) != 0 || settings[i].key[n])
+            continue;
+        if (settings[i].take)
+            settings[i].take(c, value);
+        return;
+    }
+    if (!is_set(value) || has_line(defaults, line))
+        return;
+    line[n] = '\0';
+    need_openssh(c, line, "set");
 }
 
 static void set_first_defaults(struct dt_sshconfig *c, const struct dt_host *host)
@@ -202,7 +334,7 @@ static void set_first_defaults(struct dt_sshconfig *c, const struct dt_host *hos
                                 .connecttimeout = CONNECT_TIMEOUT_S };
     c->hostname = dt_xstrdup(host->name);
     c->user = dt_xstrdup(host->user ? host->user : me()->pw_name);
-    set_agent(c, "SSH_AUTH_SOCK");
+    take_agent(c, "SSH_AUTH_SOCK");
 }
 
 /* Where the text gave none: what OpenSSH would use. */
@@ -222,18 +354,15 @@ static void set_last_defaults(struct dt_sshconfig *c, const struct dt_host *host
         add_words(c, &c->globalknownhosts, "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2");
 }
 
-void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, const char *text)
+void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, const char *text,
+                        const char *defaults)
 {
     set_first_defaults(c, host);
     while (*text) {
         size_t n = strcspn(text, "\n");
         char *line = dt_xstrndup(text, n);
-        char *blank = strchr(line, ' ');
 
-        if (blank) {
-            *blank = '\0';
-            take_setting(c, line, blank + 1);
-        }
+        take_line(c, line, defaults);
         free(line);
         text += n + (text[n] == '\n');
     }
@@ -246,108 +375,9 @@ void dt_sshconfig_free(struct dt_sshconfig *c)
     free(c->user);
     free(c->hostkeyalias);
     free(c->identityagent);
+    free(c->beyond);
     dt_strs_free(&c->identityfile);
     dt_strs_free(&c->userknownhosts);
     dt_strs_free(&c->globalknownhosts);
     *c = (struct dt_sshconfig){ 0 };
-}
-
-struct dt_sshconfig_query {
-    const struct dt_host *host;
-    dt_sshconfig_f done;
-    void *arg;
-    struct dt_child *child;
-    uv_timer_t timer;
-    bool expired;
-    struct dt_strbuf out;
-    struct dt_strbuf err;
-    struct dt_child_end end;
-};
-
-static void ignore(void *arg)
-{
-    (void)arg;
-}
-
-static void data(void *arg, const void *bytes, size_t n)
-{
-    struct dt_sshconfig_query *q = arg;
-
-    if (q->out.len < TEXT_MAX)
-        dt_strbuf_add(&q->out, bytes, n);
-}
-
-static void noise(void *arg, const void *bytes, size_t n)
-{
-    struct dt_sshconfig_query *q = arg;
-
-    if (q->err.len < TEXT_MAX)
-        dt_strbuf_add(&q->err, bytes, n);
-}
-
-static void on_timer_closed(uv_handle_t *handle)
-{
-    struct dt_sshconfig_query *q = handle->data;
-    struct dt_sshconfig config;
-    struct dt_error err = { 0 };
-    bool usable = q->end.spawn_error == 0 && q->end.code == 0 && !q->end.closed;
-    const char *said = dt_strbuf_text(&q->err);
-
-    if (q->expired)
-        dt_error_set(&err, "ssh -G %s gave no answer for %d s; look at ~/.ssh/config",
-                     q->host->name, ASK_MS / 1000);
-    else if (q->end.spawn_error == 0 && q->end.code != 0 && !q->end.closed)
-        dt_error_set(&err, "ssh -G %s failed: %.*s", q->host->name, (int)strcspn(said, "\r\n"),
-                     said);
-    else if (usable && q->out.len == 0)
-        dt_error_set(&err, "ssh -G %s printed nothing; which ssh comes first in PATH?",
-                     q->host->name);
-    dt_sshconfig_parse(&config, q->host, usable ? dt_strbuf_text(&q->out) : "");
-    config.has_ssh = q->end.spawn_error == 0;
-    q->done(q->arg, &config, &err);
-    dt_strbuf_free(&q->out);
-    dt_strbuf_free(&q->err);
-    free(q);
-}
-
-static void ended(void *arg, const struct dt_child_end *end)
-{
-    struct dt_sshconfig_query *q = arg;
-
-    q->end = *end;
-    uv_close((uv_handle_t *)&q->timer, on_timer_closed);
-}
-
-static void on_expired(uv_timer_t *timer)
-{
-    struct dt_sshconfig_query *q = timer->data;
-
-    q->expired = true;
-    dt_child_close(q->child);
-}
-
-struct dt_sshconfig_query *dt_sshconfig_ask(uv_loop_t *loop, const struct dt_host *host,
-                                            dt_sshconfig_f done, void *arg)
-{
-    static const struct dt_child_events events = { ignore, data, noise, ignore, ended };
-    struct dt_sshconfig_query *q = dt_xcalloc(1, sizeof *q);
-    struct dt_strs argv = { 0 };
-
-    q->host = host;
-    q->done = done;
-    q->arg = arg;
-    uv_timer_init(loop, &q->timer);
-    q->timer.data = q;
-    uv_timer_start(&q->timer, on_expired, ASK_MS, 0);
-    dt_xstrs_add(&argv, "ssh");
-    dt_xstrs_add(&argv, "-G");
-    dt_sshconfig_add_host_args(&argv, host);
-    q->child = dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &events, q);
-    dt_strs_free(&argv);
-    return q;
-}
-
-void dt_sshconfig_cancel(struct dt_sshconfig_query *q)
-{
-    dt_child_close(q->child);
 }

@@ -5,13 +5,14 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/sshagent.h"
+#include "launcher/remote/sshask.h"
 
 enum { AGENT_MS = 3000, RSA_SHA2_VERSION = 0x010b00 };
 
 struct dt_sshlogin_query {
     uv_loop_t *loop;
     struct dt_sshlogin *login;
-    struct dt_sshconfig_query *config_query;
+    struct dt_sshask *config_query;
     struct dt_sshagent_call *agent_call;
     struct dt_error err;
     bool cancelled;
@@ -67,7 +68,7 @@ struct dt_sshlogin_query *dt_sshlogin_ask(uv_loop_t *loop, const struct dt_host 
     q->login->rsa_works = libssh2_version(RSA_SHA2_VERSION) != NULL;
     q->done = done;
     q->arg = arg;
-    q->config_query = dt_sshconfig_ask(loop, host, on_config, q);
+    q->config_query = dt_sshask_start(loop, host, on_config, q);
     return q;
 }
 
@@ -75,7 +76,7 @@ void dt_sshlogin_cancel(struct dt_sshlogin_query *q)
 {
     q->cancelled = true;
     if (q->config_query)
-        dt_sshconfig_cancel(q->config_query);
+        dt_sshask_cancel(q->config_query);
     if (q->agent_call)
         dt_sshagent_cancel(q->agent_call);
 }

@@ -86,7 +86,8 @@ static void on_login(void *arg, struct dt_sshlogin *login, const struct dt_error
         return;
     }
     t->remote.login = login;
-    t->remote.accept_new |= login->config.accept_new;
+    login->config.accept_new |= t->remote.accept_new;
+    t->remote.accept_new = login->config.accept_new;
     warn_of_garbage(&login->known);
     choose(t);
     open_inner(t);

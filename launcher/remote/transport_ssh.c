@@ -65,7 +65,10 @@ static void explain(struct dt_transport *t, const struct dt_child_end *end, stru
         dt_error_set(why, "connection: ssh was killed by signal %d (%s)", end->signo,
                      strsignal(end->signo));
     else if (end->code == SSH_FAILED && t->err.len == 0)
-        dt_error_set(why, "agent: the command there was killed, or ssh failed without a word");
+        dt_error_set(why,
+                     "agent: the command there was killed, or ssh failed and did not say why; "
+                     "try: ssh %s true",
+                     t->remote->host->name);
     else if (end->code == SSH_FAILED && t->talks)
         dt_error_set(why, "connection: it was lost (ssh: %.*s)",
                      (int)strcspn(dt_strbuf_text(&t->err), "\r\n"), dt_strbuf_text(&t->err));

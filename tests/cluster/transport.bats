@@ -110,6 +110,19 @@ own_keys() {
     done
 }
 
+@test "D21: HashKnownHosts holds for a key that is added" {
+    local known=$CLUSTER_HOME/.ssh/known_hosts
+
+    printf 'HashKnownHosts yes\n' >"$CLUSTER_HOME/.ssh/config"
+    : >"$known"
+    probe --accept-new host1 true
+    [ "$status" = 0 ]
+    grep -q '^|1|.* ssh-ed25519 ' "$known"
+    ! grep -q host1 "$known" || false
+    probe --transport libssh2 host1 true
+    [ "$status" = 0 ]
+}
+
 @test "case 31: a changed host key is refused, whatever is accepted" {
     local known=$CLUSTER_HOME/.ssh/known_hosts
 
@@ -310,6 +323,20 @@ CONFIG
         [ "$status" = 0 ]
         says "from $CLUSTER_NET.1 "
     done
+}
+
+@test "D9: ssh's settings hold that libssh2 does not keep: Ciphers, SetEnv" {
+    cluster_dtrun --verbose -np 1 -H host2 true
+    [ "$RC" = 0 ]
+    grep -q 'host2: transport libssh2$' "$ERR"
+    # No server offers this cipher, so that nobody can log in who keeps to it.
+    printf 'Ciphers 3des-cbc\n' >"$CLUSTER_HOME/.ssh/config"
+    probe host2 true
+    fails_with "agent: the command there was killed, or ssh failed and did not say why; try: ssh host2"
+    printf 'SetEnv A=b\n' >"$CLUSTER_HOME/.ssh/config"
+    cluster_dtrun --verbose -np 1 -H host2 true
+    [ "$RC" = 0 ]
+    grep -q 'host2: transport ssh: setenv is set$' "$ERR"
 }
 
 @test "a mistake in ssh's settings is named" {

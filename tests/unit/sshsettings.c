@@ -1,12 +1,17 @@
 /* What is known before connecting: settings, keys, known hosts, and what follows from them. */
 #include "tests/unit/unit.h"
 
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/base64.h"
 #include "launcher/remote/choose.h"
+#include "launcher/remote/knownfile.h"
 #include "launcher/remote/sshagent.h"
 #include "launcher/remote/ssherror.h"
 #include "launcher/remote/sshwire.h"
@@ -55,7 +60,8 @@ static void settings_are_read_from_ssh(void **state)
                        "identityfile ~/.ssh/a b\nidentityfile /keys/%r@%h%%\n"
                        "userknownhostsfile /k1 /k2\nconnecttimeout none\n"
                        "identityagent none\nstricthostkeychecking accept-new\n"
-                       "hostkeyalias work\nrevokedhostkeys none\n");
+                       "hostkeyalias work\nrevokedhostkeys none\n",
+                       "");
     assert_string_equal(c.user, "anna");
     assert_string_equal(c.hostname, "big.example");
     assert_string_equal(c.hostkeyalias, "work");
@@ -81,7 +87,7 @@ static void without_ssh_defaults_hold(void **state)
     struct dt_sshconfig c;
 
     (void)state;
-    dt_sshconfig_parse(&c, &host, "");
+    dt_sshconfig_parse(&c, &host, "", "");
     assert_string_equal(c.user, "me");
     assert_string_equal(c.hostname, "host3");
     assert_int_equal(c.port, 7);
@@ -90,15 +96,34 @@ static void without_ssh_defaults_hold(void **state)
     dt_sshconfig_free(&c);
 }
 
-static void some_settings_need_openssh(void **state)
+/* What ssh -G prints without a configuration file, in part. */
+static const char defaults[] = "user anna\nport 22\naddressfamily any\ncompression no\n"
+                               "ciphers aes128-ctr,aes256-ctr\nmacs hmac-sha2-256\n"
+                               "kexalgorithms curve25519-sha256\nipqos lowdelay throughput\n";
+
+static void d9_settings_that_libssh2_does_not_keep_need_openssh(void **state)
 {
     static const char *const lines[][2] = {
-        { "proxyjump gw\n", "ProxyJump" },
-        { "proxycommand nc %h %p\n", "ProxyCommand" },
-        { "certificatefile /c\n", "CertificateFile" },
-        { "pkcs11provider /p.so\n", "PKCS11Provider" },
-        { "identityfile /keys/%k\n", "a token in IdentityFile" },
+        { "proxyjump gw\n", "proxyjump is set" },
+        { "proxycommand nc %h %p\n", "proxycommand is set" },
+        { "certificatefile /c\n", "certificatefile is set" },
+        { "pkcs11provider /p.so\n", "pkcs11provider is set" },
+        { "identityfile /keys/%k\n", "/keys/%k is a path that only ssh can expand" },
         { "proxyjump none\n", NULL },
+        { "ciphers aes256-ctr\n", "ciphers is set" },
+        { "ciphers aes128-ctr\n", "ciphers is set" },
+        { "ciphers aes128-ctr,aes256-ctr\n", NULL },
+        { "macs hmac-sha2-512\n", "macs is set" },
+        { "kexalgorithms curve25519-sha256\nmacs hmac-sha2-512", "macs is set" },
+        { "setenv A=b\n", "setenv is set" },
+        { "sendenv LANG\nsendenv LC_*\n", NULL },
+        { "sendenv LANG\nsendenv TOKEN\n", "sendenv is set" },
+        { "addressfamily inet6\n", "addressfamily is set" },
+        { "addressfamily any\ncompression no\n", NULL },
+        { "ipqos lowdelay\n", "ipqos is set" },
+        { "knock 7000\n", "knock is set" },
+        { "user bob\nPort 2222\nhostname b\nloglevel DEBUG\n", NULL },
+        { "forwardagent yes\n", "forwardagent is set" },
     };
     struct dt_host host = { .name = "h" };
 
@@ -106,13 +131,27 @@ static void some_settings_need_openssh(void **state)
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         struct dt_sshconfig c;
 
-        dt_sshconfig_parse(&c, &host, lines[i][0]);
-        if (lines[i][1])
-            assert_string_equal(c.beyond, lines[i][1]);
-        else
-            assert_null(c.beyond);
+        dt_sshconfig_parse(&c, &host, lines[i][0], defaults);
+        if (!lines[i][1] != !c.beyond || (c.beyond && strcmp(c.beyond, lines[i][1]) != 0))
+            fail_msg("%s: %s", lines[i][0], c.beyond ? c.beyond : "nothing");
         dt_sshconfig_free(&c);
     }
+}
+
+static void d26_the_home_directory_is_the_password_files(void **state)
+{
+    const struct passwd *me = getpwuid(getuid());
+    const char *home = me ? me->pw_dir : "/root";
+    struct dt_host host = { .name = "h" };
+    struct dt_sshconfig c;
+
+    (void)state;
+    setenv("HOME", "/nowhere", 1);
+    dt_sshconfig_parse(&c, &host, "identityfile ~/.ssh/key\n", "");
+    assert_memory_equal(c.identityfile.v[0], home, strlen(home));
+    assert_string_equal(c.identityfile.v[0] + strlen(home), "/.ssh/key");
+    assert_memory_equal(c.userknownhosts.v[0], home, strlen(home));
+    dt_sshconfig_free(&c);
 }
 
 static void known_hosts_lines_are_matched(void **state)
@@ -156,7 +195,7 @@ static void known_hosts_lines_are_matched(void **state)
             at ? dt_xasprintf("%.*s%s%s", (int)(at - cases[i].line), cases[i].line, ed25519, at + 3)
                : dt_xstrdup(cases[i].line);
 
-        dt_knownhosts_take_line(&k, line, "f:1");
+        dt_knownhosts_take_text(&k, line, strlen(line), "f");
         if (k.n != (size_t)cases[i].keys)
             fail_msg("case %zu: %zu keys", i, k.n);
         assert_int_equal(k.garbage != NULL, strcmp(cases[i].flag, "garbage") == 0);
@@ -176,6 +215,36 @@ static struct dt_strbuf blob_of(const char *base64)
 
     assert_int_equal(dt_base64_decode(&b, base64, strlen(base64)), 0);
     return b;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void d21_a_file_is_parsed_once_for_all_hosts(void **state)
+{
+    char path[] = "/tmp/dtrun-known-XXXXXX";
+    const struct dt_knownfile *file;
+    const struct dt_knownline *lines;
+    int fd = mkstemp(path);
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    write_file(path, "host1 ssh-ed25519 AAAA\nhost2 ssh-ed25519 AAAA\n");
+    lines = dt_knownfile_get(path)->v;
+    file = dt_knownfile_get(path);
+    assert_ptr_equal(file->v, lines);
+    assert_int_equal(file->n, 2);
+    write_file(path, "host1 ssh-ed25519 AAAA\nhost2 ssh-ed25519 AAAA\nhost3 ssh-ed25519 AAAA\n");
+    assert_int_equal(dt_knownfile_get(path)->n, 3);
+    unlink(path);
+    assert_int_equal(dt_knownfile_get(path)->n, 0);
 }
 
 static void host_keys_are_judged(void **state)
@@ -211,7 +280,7 @@ static void host_keys_are_judged(void **state)
                                   at[1] == 'G' ? ed25519 : "AAAAC3NzaC1lZDI1NTE5")
                    : dt_xstrdup("");
 
-            dt_knownhosts_take_line(&k, line, "f:1");
+            dt_knownhosts_take_text(&k, line, strlen(line), "f");
             free(line);
         }
         if (dt_knownhosts_check(&k, &good, "SHA256:x", &config, &err) != cases[i].verdict)
@@ -231,10 +300,11 @@ static void the_key_types_of_a_host_are_asked_for(void **state)
     dt_knownhosts_methods(&k, &out);
     assert_int_equal(out.len, 0);
     assert_false(dt_knownhosts_needs_openssh(&k, false));
-    dt_knownhosts_take_line(&k, "h ssh-rsa AAAA", "f:1");
+    dt_knownhosts_take_text(&k, "h ssh-rsa AAAA", sizeof "h ssh-rsa AAAA" - 1, "f");
     assert_true(dt_knownhosts_needs_openssh(&k, false));
     assert_false(dt_knownhosts_needs_openssh(&k, true));
-    dt_knownhosts_take_line(&k, "h ecdsa-sha2-nistp384 AAAA", "f:2");
+    dt_knownhosts_take_text(&k, "h ecdsa-sha2-nistp384 AAAA",
+                            sizeof "h ecdsa-sha2-nistp384 AAAA" - 1, "f");
     assert_false(dt_knownhosts_needs_openssh(&k, false));
     dt_knownhosts_methods(&k, &out);
     assert_string_equal(dt_strbuf_text(&out),
@@ -362,7 +432,7 @@ static void the_transport_is_chosen(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dt_auth_key v[2] = { cases[i].keys[0], cases[i].keys[1] };
         struct dt_auth_keys keys = { .v = v };
-        struct dt_sshconfig config = { .beyond = cases[i].beyond };
+        struct dt_sshconfig config = { .beyond = (char *)(uintptr_t)cases[i].beyond };
         struct dt_knownhosts known = { 0 };
 
         while (keys.n < 2 && v[keys.n].key.kind != DT_SSHKEY_MISSING)
@@ -370,6 +440,22 @@ static void the_transport_is_chosen(void **state)
         if (!dt_choose_openssh(&config, &keys, &known, cases[i].rsa_works) == cases[i].needs_ssh)
             fail_msg("case %zu", i);
     }
+}
+
+static void d21_ssh_adds_keys_of_hashed_names(void **state)
+{
+    struct dt_auth_key key = { .file = (char *)"a", .key.kind = DT_SSHKEY_ED25519 };
+    struct dt_auth_keys keys = { .v = &key, .n = 1 };
+    struct dt_sshconfig config = { .hashknownhosts = true };
+    struct dt_knownhosts known = { .name = dt_xstrdup("h") };
+
+    (void)state;
+    assert_null(dt_choose_openssh(&config, &keys, &known, true));
+    config.accept_new = true;
+    assert_non_null(dt_choose_openssh(&config, &keys, &known, true));
+    dt_knownhosts_take_text(&known, "h ssh-ed25519 AAAA", 18, "f");
+    assert_null(dt_choose_openssh(&config, &keys, &known, true));
+    dt_knownhosts_free(&known);
 }
 
 static void the_agents_list_is_read(void **state)
@@ -443,13 +529,16 @@ int main(void)
         cmocka_unit_test(base64_is_read_and_written),
         cmocka_unit_test(settings_are_read_from_ssh),
         cmocka_unit_test(without_ssh_defaults_hold),
-        cmocka_unit_test(some_settings_need_openssh),
+        cmocka_unit_test(d9_settings_that_libssh2_does_not_keep_need_openssh),
+        cmocka_unit_test(d26_the_home_directory_is_the_password_files),
+        cmocka_unit_test(d21_a_file_is_parsed_once_for_all_hosts),
         cmocka_unit_test(known_hosts_lines_are_matched),
         cmocka_unit_test(host_keys_are_judged),
         cmocka_unit_test(the_key_types_of_a_host_are_asked_for),
         cmocka_unit_test(key_files_are_told_apart),
         cmocka_unit_test(openssh_key_files_name_their_type),
         cmocka_unit_test(the_transport_is_chosen),
+        cmocka_unit_test(d21_ssh_adds_keys_of_hashed_names),
         cmocka_unit_test(the_agents_list_is_read),
         cmocka_unit_test(what_ssh_says_is_translated),
     };

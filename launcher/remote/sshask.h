@@ -1,0 +1,19 @@
+/* Runs ssh -G, which evaluates the user's SSH settings for one host. */
+#ifndef DT_REMOTE_SSHASK_H
+#define DT_REMOTE_SSHASK_H
+
+#include <uv.h>
+
+#include "launcher/remote/sshconfig.h"
+
+/* config is the callee's to free, and empty of meaning after a cancel. err->text is not empty if
+ * ssh refused (a mistake in the configuration file) or did not answer. */
+typedef void (*dt_sshask_f)(void *arg, struct dt_sshconfig *config, const struct dt_error *err);
+
+struct dt_sshask;
+/* Asks for a limited time. done is called once, from the loop. */
+struct dt_sshask *dt_sshask_start(uv_loop_t *loop, const struct dt_host *host, dt_sshask_f done,
+                                  void *arg);
+void dt_sshask_cancel(struct dt_sshask *a); /* done comes soon */
+
+#endif
