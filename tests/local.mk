@@ -438,6 +438,7 @@ tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 CLI_TESTS = \
 	tests/cli/device.bats \
 	tests/cli/usage.bats \
+	tests/cli/quickstart.bats \
 	tests/cli/dryrun.bats \
 	tests/cli/check.bats \
 	tests/cli/manual.bats \
