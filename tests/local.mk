@@ -35,6 +35,7 @@ UNIT_TESTS = \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
 	tests/unit/hostarg \
+	tests/unit/hostrange \
 	tests/unit/scheduler \
 	tests/unit/codec \
 	tests/unit/device \
@@ -234,6 +235,10 @@ tests_unit_hostarg_SOURCES = tests/unit/hostarg.c tests/unit/unit.h tests/unit/d
 tests_unit_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hostarg_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
+tests_unit_hostrange_SOURCES = tests/unit/hostrange.c tests/unit/unit.h
+tests_unit_hostrange_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hostrange_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
 tests_unit_scheduler_SOURCES = tests/unit/scheduler.c tests/unit/unit.h tests/unit/describe.h
 tests_unit_scheduler_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_scheduler_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
@@ -390,46 +395,56 @@ tests_unit_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 # Helper programs of the black-box tests.
-check_PROGRAMS += tests/rank/linkprobe tests/rank/oldagent
+HELPERS = \
+	tests/rank/linkprobe \
+	tests/rank/oldagent \
+	tests/rank/device \
+	tests/rank/fds \
+	tests/rank/flood \
+	tests/rank/train \
+	tests/rank/busy \
+	tests/rank/headless \
+	tests/rank/late \
+	tests/rank/steps \
+	tests/rank/unlike \
+	tests/rank/pslite \
+	tests/kernels/bytes
+check_PROGRAMS += $(HELPERS)
+
+# What black-box tests run.
+helpers: all $(HELPERS) $(check_LTLIBRARIES)
+.PHONY: helpers
+
 tests_rank_linkprobe_SOURCES = tests/rank/linkprobe.c
 tests_rank_linkprobe_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
 tests_rank_oldagent_LDADD = runtime/libwire.la
 
-check_PROGRAMS += tests/rank/device
 tests_rank_device_SOURCES = tests/rank/device.c
 tests_rank_device_LDADD = runtime/libdtrun.la
 tests_rank_device_LDFLAGS = -no-install
 
-check_PROGRAMS += tests/rank/fds tests/rank/flood tests/rank/train
 tests_rank_train_SOURCES = tests/rank/train.c
 tests_rank_train_LDADD = runtime/libdtrun.la
 tests_rank_train_LDFLAGS = -no-install
 tests_rank_fds_SOURCES = tests/rank/fds.c
 tests_rank_flood_SOURCES = tests/rank/flood.c
-check_PROGRAMS += tests/rank/busy
 tests_rank_busy_SOURCES = tests/rank/busy.c
 tests_rank_busy_LDADD = runtime/libdtrun.la
 tests_rank_busy_LDFLAGS = -no-install
-check_PROGRAMS += tests/rank/headless
 tests_rank_headless_SOURCES = tests/rank/headless.c
-check_PROGRAMS += tests/rank/late
 tests_rank_late_SOURCES = tests/rank/late.c
 tests_rank_late_LDADD = runtime/libdtrun.la
 tests_rank_late_LDFLAGS = -no-install
-check_PROGRAMS += tests/rank/steps
 tests_rank_steps_SOURCES = tests/rank/steps.c
 tests_rank_steps_LDADD = runtime/libdtrun.la
 tests_rank_steps_LDFLAGS = -no-install
-check_PROGRAMS += tests/rank/unlike
 tests_rank_unlike_SOURCES = tests/rank/unlike.c
 tests_rank_unlike_LDADD = runtime/libdtrun.la
 tests_rank_unlike_LDFLAGS = -no-install
-check_PROGRAMS += tests/rank/pslite
 tests_rank_pslite_SOURCES = tests/rank/pslite.c
 
-check_PROGRAMS += tests/kernels/bytes
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c
 tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 

@@ -10,7 +10,9 @@ setup() {
     mkdir -p "$T/bin" "$T/tree/tests/unit" "$T/tree/tests/cli"
     cd "$T/tree"
     cp "$DTRUN_SOURCE/quickstart" .
-    touch configure.ac Makefile.am tests/local.mk
+    touch configure.ac Makefile.am
+    printf 'UNIT_TESTS = \\\n\ttests/unit/boot \\\n\ttests/unit/stop\n' >tests/local.mk
+    touch tests/unit/boot.c tests/unit/stop.c tests/unit/helper.c tests/cli/stop.bats
     # All packages are there, whatever this machine lacks.
     for tool in gcc pkg-config automake autoconf make libtoolize bats; do
         stand_in "$tool" 'exit 0'
@@ -33,4 +35,60 @@ stand_in() {
     out_has 1 "interrupted$"
     out_has 1 "^exit code 130$"
     clean
+}
+
+# A tree that is configured, and a make that makes what it is asked for. Tests tell who they are.
+configured() {
+    printf '#!/bin/sh\ntouch config.status\n' >configure
+    chmod +x configure
+    stand_in make 'for target; do :; done
+        echo "$target" >>made
+        [ "$target" = helpers ] && exit
+        mkdir -p "build/${target%/*}"
+        printf "#!/bin/sh\necho I am %s in \$PWD, \$DTRUN_BUILD\nexit $CODE\n" "$target" >"build/$target"
+        chmod +x "build/$target"'
+    stand_in bats 'echo "I am bats for $1"'
+    export CODE=0
+}
+
+quickstart() {
+    RC=0
+    env "$TOKEN" PATH="$T/bin:$PATH" timeout -k 5 "$PATIENCE" ./quickstart "$@" \
+        </dev/null >"$OUT" 2>"$ERR" || RC=$?
+}
+
+@test "test NAME builds and runs the unit test of that name" {
+    configured
+    quickstart test boot
+    code_is 0
+    out_has 1 "^I am tests/unit/boot in $PWD/build, $PWD/build$"
+    [ "$(cat made)" = tests/unit/boot ]
+    CODE=3 quickstart test tests/unit/boot.c
+    code_is 1
+    out_has 1 "^I am tests/unit/boot"
+}
+
+@test "test NAME runs every test of that name, and a path one of them" {
+    configured
+    quickstart test stop
+    code_is 0
+    out_has 1 "^I am tests/unit/stop"
+    out_has 1 "^I am bats for ../tests/cli/stop.bats"
+    [ "$(tr '\n' ' ' <made)" = "tests/unit/stop helpers " ]
+    quickstart test tests/cli/stop.bats
+    code_is 0
+    [ "$(grep -c "I am" "$OUT")" = 1 ]
+}
+
+@test "test NAME names what is near to a name that no test has" {
+    configured
+    quickstart test oot
+    code_is 2
+    err_has "quickstart: there is no test oot in tests/unit, fuzz, cli, cluster; near it are: tests/unit/boot.c"
+    quickstart test helper
+    code_is 2
+    err_has "near it are: tests/unit/helper.c"
+    quickstart test
+    code_is 2
+    [ ! -e made ]
 }

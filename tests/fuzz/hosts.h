@@ -12,7 +12,7 @@ static void require_host(const struct dt_hostlist *list, const struct dt_host *h
     REQUIRE(h->name && *h->name && *h->name != '-');
     REQUIRE(!strpbrk(h->name, " \t\r\n;&|$`'\"\\<>(){}*?!#,@/[]"));
     REQUIRE(!h->user || (*h->user && *h->user != '-'));
-    REQUIRE(h->slots >= 1 && h->slots <= DT_SLOTS_MAX);
+    REQUIRE(h->slots >= 0 && h->slots <= DT_SLOTS_MAX);
     REQUIRE(h->max_slots == 0 || h->max_slots >= h->slots);
     REQUIRE(h->port >= 0 && h->port <= 65535);
     REQUIRE(dt_hostlist_find(list, h->name) == h);

@@ -139,34 +139,6 @@ static void a_name_has_at_most_255_bytes(void **state)
     dt_hostlist_free(&list);
 }
 
-/* text stands for one name, but costs more than it is worth. */
-static void refuse_length(const char *text)
-{
-    struct dt_hostlist list = { 0 };
-    struct dt_error err = { 0 };
-
-    assert_int_equal(dt_hostarg_parse(&list, text, &err), -1);
-    assert_int_equal(err.exit_code, 2);
-    assert_non_null(strstr(err.text, "longer than 255 bytes"));
-    assert_int_equal(list.n, 0);
-    dt_hostlist_free(&list);
-}
-
-static void d13_names_are_limited_before_ranges_are_expanded(void **state)
-{
-    struct dt_strbuf text = { 0 };
-
-    (void)state;
-    for (int i = 0; i < 255; i++)
-        dt_strbuf_puts(&text, "[0]");
-    dt_strbuf_puts(&text, "[0-1]");
-    refuse_length(dt_strbuf_text(&text));
-    dt_strbuf_consume(&text, text.len);
-    dt_strbuf_printf(&text, "%0251d[00008-65543]", 0);
-    refuse_length(dt_strbuf_text(&text));
-    dt_strbuf_free(&text);
-}
-
 static void d28_a_host_may_have_no_slots(void **state)
 {
     struct dt_strbuf b = { 0 };
@@ -217,7 +189,6 @@ int main(void)
         cmocka_unit_test(good_lists_are_read),
         cmocka_unit_test(bad_lists_are_refused),
         cmocka_unit_test(a_name_has_at_most_255_bytes),
-        cmocka_unit_test(d13_names_are_limited_before_ranges_are_expanded),
         cmocka_unit_test(d28_a_host_may_have_no_slots),
         cmocka_unit_test(several_lists_are_one),
         cmocka_unit_test(slots_given_tells_a_default_from_a_one),
