@@ -1,16 +1,15 @@
 #include "cmd/buildinfo.h"
 
 #include <cjson/cJSON.h>
+#include <dlfcn.h>
 #include <libssh2.h>
 #include <sodium/version.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <uv/version.h>
 
-#ifdef HAVE_NCCL
-#include <cuda_runtime_api.h>
-#include <nccl.h>
-#endif
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/ncclapi.h"
 
 #define TEXT(number)   #number
 #define NUMBER(macro)  TEXT(macro)
@@ -28,13 +27,6 @@ static const struct part parts[] = {
     { "cJSON", JOIN3(CJSON_VERSION_MAJOR, CJSON_VERSION_MINOR, CJSON_VERSION_PATCH),
       "--json and --report" },
     { "libsodium", SODIUM_VERSION_STRING, "authentication between hosts" },
-#ifdef HAVE_NCCL
-    { "NCCL", JOIN3(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), "collectives on GPU memory" },
-    { "CUDA", NUMBER(CUDART_VERSION), "collectives on GPU memory" },
-#else
-    { "NCCL", "no", "collectives on GPU memory" },
-    { "CUDA", "no", "collectives on GPU memory" },
-#endif
     { "PMI-1", "yes", "programs built with MPICH or its kin" },
 #ifdef HAVE_PMIX
     { "PMIx", "yes", "programs built with Open MPI" },
@@ -43,9 +35,34 @@ static const struct part parts[] = {
 #endif
 };
 
+static void print(const char *name, const char *version, const char *use)
+{
+    printf("  %-10s %-10s %s\n", name, version, use);
+}
+
+/* What libdtrun would find here, now, in a program that does not bring its own. */
+static void print_found(void)
+{
+    static const char use[] = "collectives on GPU memory, found at run time";
+    char nccl_version[32] = "no", cuda_version[32] = "no";
+    const char *why;
+    const struct dt_ncclapi *nccl = dt_ncclapi(&why);
+    const struct dt_cuda *cuda = dlopen("libcuda.so.1", RTLD_NOW) ? dt_cuda() : NULL;
+    int version;
+
+    if (nccl)
+        snprintf(nccl_version, sizeof nccl_version, "%d.%d.%d", nccl->version / 10000,
+                 nccl->version / 100 % 100, nccl->version % 100);
+    if (cuda && !cuda->lacks && cuda->cuDriverGetVersion(&version) == CUDA_SUCCESS)
+        snprintf(cuda_version, sizeof cuda_version, "%d.%d", version / 1000, version % 1000 / 10);
+    print("NCCL", nccl_version, use);
+    print("CUDA", cuda_version, use);
+}
+
 void dt_buildinfo_print(void)
 {
     puts("dtrun " PACKAGE_VERSION);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        printf("  %-10s %-10s %s\n", parts[i].name, parts[i].version, parts[i].use);
+        print(parts[i].name, parts[i].version, parts[i].use);
+    print_found();
 }

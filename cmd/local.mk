@@ -19,10 +19,7 @@ cmd_libcmd_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLA
 if HAVE_PMIX
 cmd_libcmd_la_CPPFLAGS += -DHAVE_PMIX
 endif
-if HAVE_NCCL
-cmd_libcmd_la_CPPFLAGS += -DHAVE_NCCL $(NCCL_CPPFLAGS)
-endif
-cmd_libcmd_la_LIBADD = launcher/liblauncher.la $(CJSON_LIBS)
+cmd_libcmd_la_LIBADD = runtime/libgpufound.la launcher/liblauncher.la $(CJSON_LIBS)
 
 cmd_dtrun_SOURCES = cmd/dtrun.c
 cmd_dtrun_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)

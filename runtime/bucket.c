@@ -11,11 +11,11 @@
 #include <stdlib.h>
 
 #include "runtime/blame.h"
+#include "runtime/calls.h"
 #include "runtime/checks.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/copy.h"
-#include "runtime/device.h"
 #include "runtime/dtype.h"
 #include "runtime/reduceoptions.h"
 #include "runtime/slots.h"
@@ -37,7 +37,8 @@ struct flight {
     struct dt_task task; /* first: a task is its flight */
     struct flight *next;
     struct dt_bucket *bucket;
-    uint8_t *data; /* of the pieces, one after the other; NULL: reduced in place, one piece */
+    uint8_t *data; /* of the pieces, one after the other; NULL: reduced in place, one piece: */
+    struct dt_operation in_place;
     size_t bytes;
     struct piece *pieces;
     size_t n;
@@ -126,15 +127,13 @@ static dt_result_t reduce_pieces(const struct flight *f)
 
 static dt_result_t reduce(struct dt_task *task)
 {
-    const struct flight *f = (const struct flight *)task;
-    struct dt_bucket *b = f->bucket;
+    struct flight *f = (struct flight *)task;
     const uint8_t *from = f->data;
     dt_result_t r;
 
     if (!f->data)
-        return dt_all_reduce(b->comm, DT_IN_PLACE, f->pieces[0].buf,
-                             f->bytes / dt_dtype_size(b->dtype), b->dtype, b->op);
-    share_memory(b);
+        return dt_operation_run(&f->in_place, task);
+    share_memory(f->bucket);
     r = reduce_pieces(f);
     for (size_t i = 0; r == DT_OK && i < f->n; i++) {
         dt_copy(f->pieces[i].buf, from, f->pieces[i].bytes);
@@ -184,6 +183,7 @@ static void flight_free(struct flight *f)
     if (!f)
         return;
     give_data_back(f->bucket, f->data);
+    dt_gpu_order_drop(&f->in_place.order);
     free(f->pieces);
     free(f);
 }
@@ -243,8 +243,7 @@ static bool add_piece(struct flight *f, void *buf, size_t bytes)
         f->pieces = pieces;
         f->room = room;
     }
-    if (f->data)
-        dt_copy(f->data + f->bytes, buf, bytes);
+    dt_copy(f->data + f->bytes, buf, bytes);
     f->pieces[f->n++] = (struct piece){ buf, bytes };
     f->bytes += bytes;
     return true;
@@ -305,11 +304,17 @@ static dt_result_t out_of_memory(const struct dt_bucket *b)
     return refuse(&b->owner, dt_fail(DT_ERR_NOMEM, "%s: out of memory", pushing));
 }
 
-static dt_result_t push_alone(struct dt_bucket *b, void *buf, size_t bytes)
+static dt_result_t push_alone(struct dt_bucket *b, void *buf, size_t count)
 {
     struct flight *f = flight_new(b, true);
-    dt_result_t r = f && add_piece(f, buf, bytes) ? flush(pushing, b) : out_of_memory(b);
+    dt_result_t r;
 
+    if (!f)
+        return out_of_memory(b);
+    f->in_place = dt_calls_all_reduce(b->comm, buf, count, b->dtype, b->op);
+    r = dt_operation_prepare(&f->in_place);
+    if (r == DT_OK)
+        r = flush(pushing, b);
     if (r == DT_OK)
         r = take_off(pushing, b, f);
     if (r != DT_OK)
@@ -370,8 +375,8 @@ dt_result_t dt_bucket_push(dt_bucket_t *b, void *buf, size_t count)
     while (b->first && dt_task_is_done(&b->first->task))
         land(b);
     bytes = count * dt_dtype_size(b->dtype);
-    if (bytes >= b->cap || dt_device_memory(buf, buf) == DT_MEMORY_DEVICE)
-        return push_alone(b, buf, bytes);
+    if (bytes >= b->cap || dt_memory_of(buf, buf) != DT_MEMORY_HOST)
+        return push_alone(b, buf, count);
     return push_together(b, buf, bytes);
 }
 

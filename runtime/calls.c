@@ -1,5 +1,7 @@
-/* The public collectives in which every rank has all data, or none: what they are given is checked,
- * and goes to the ways of the host or of a device. */
+/* The public collectives in which every rank has all data, or none: what they are given is checked.
+ */
+#include "runtime/calls.h"
+
 #include "runtime/checks.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
@@ -21,23 +23,24 @@ static dt_result_t check_residual(const struct dt_operation *o)
     if (dt_buffers_overlap(residual, bytes, o->in, bytes) ||
         dt_buffers_overlap(residual, bytes, o->out, bytes))
         return dt_fail(DT_ERR_ARG, "%s: the residual overlaps in or out", o->kind->name);
-    if (dt_device_memory(residual, residual) != DT_MEMORY_HOST)
+    if (dt_memory_of(residual, residual) != DT_MEMORY_HOST)
         return dt_fail(DT_ERR_ARG, "%s: the residual must be in host memory", o->kind->name);
     return DT_OK;
 }
 
 static dt_result_t check_options(struct dt_operation *o)
 {
+    bool on_device = o->memory == DT_MEMORY_DEVICE;
     const dt_all_reduce_options_t *chosen;
     dt_result_t r;
 
     if (!o->options) {
-        chosen = o->device ? NULL : dt_reduceoptions_default(o->count, o->dtype, o->op);
+        chosen = on_device ? NULL : dt_reduceoptions_default(o->count, o->dtype, o->op);
         if (chosen)
             o->how = *chosen;
         return DT_OK;
     }
-    r = dt_reduceoptions_read(o->kind->name, o->options, o->count, o->dtype, o->op, o->device,
+    r = dt_reduceoptions_read(o->kind->name, o->options, o->count, o->dtype, o->op, on_device,
                               &o->how);
     return r == DT_OK ? check_residual(o) : r;
 }
@@ -57,18 +60,17 @@ static dt_result_t check_adasum(const struct dt_operation *o, int size)
     return DT_OK;
 }
 
-static enum dt_memory memory_of(const struct dt_operation *o, size_t bytes)
+static dt_result_t check_memory(struct dt_operation *o, size_t bytes)
 {
-    if (bytes <= FEW_BYTES)
-        return bytes ? dt_device_memory_of_few(o->in, o->out) : DT_MEMORY_HOST;
-    return dt_device_memory(o->in, o->out);
+    if (!bytes || (bytes <= FEW_BYTES && dt_memory_of_few(o->in, o->out) == DT_MEMORY_HOST))
+        return DT_OK;
+    return dt_check_memory(o->kind->name, o->in, o->out, &o->memory);
 }
 
 static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)
 {
     size_t bytes = o->count * dt_dtype_size(o->dtype);
     const char *name = o->kind->name;
-    enum dt_memory memory;
     dt_result_t r = dt_check_buffer(name, o->out, o->count, o->dtype);
 
     (void)rank;
@@ -82,29 +84,12 @@ static dt_result_t check_all_reduce(struct dt_operation *o, int rank, int size)
         return dt_fail(DT_ERR_ARG, "%s: no input was given (DT_IN_PLACE to use out)", name);
     if (o->in != o->out && dt_buffers_overlap(o->in, bytes, o->out, bytes))
         return dt_fail(DT_ERR_ARG, "%s: in and out overlap in part", name);
-    memory = memory_of(o, bytes);
-    if (memory == DT_MEMORY_MIXED)
-        return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not", name);
-    o->device = memory == DT_MEMORY_DEVICE;
-    if (o->device && o->op == DT_ADASUM)
-        return dt_fail(DT_ERR_UNSUPPORTED,
-                       "%s: adasum is for host memory: copy the data there, or use another "
-                       "operation",
-                       name);
-    return check_options(o);
+    r = check_memory(o, bytes);
+    return r == DT_OK ? check_options(o) : r;
 }
 
 static dt_result_t make_all_reduce(struct dt_comm *c, const struct dt_operation *o)
 {
-    dt_result_t r;
-
-    if (o->device) {
-        r = dt_comm_match(c, DT_CALL_ALL_REDUCE, o->count, o->dtype, o->op, -1);
-        if (r == DT_OK)
-            r = dt_device_all_reduce(&c->device, &c->device_host, o->in, o->out, o->count, o->dtype,
-                                     o->op);
-        return r;
-    }
     if (o->how.size)
         return dt_comm_all_reduce_with(c, o->in, o->out, o->count, o->dtype, o->op, &o->how, 0);
     return dt_comm_all_reduce(c, o->in, o->out, o->count, o->dtype, o->op);
@@ -130,6 +115,12 @@ static struct dt_operation all_reduce(const struct dt_operation_kind *kind, dt_c
                                   .options = options };
 }
 
+struct dt_operation dt_calls_all_reduce(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
+                                        dt_op_t op)
+{
+    return all_reduce(&dti_all_reduce, comm, DT_IN_PLACE, buf, count, dtype, op, NULL);
+}
+
 /* Whether there is nothing to tell of the arguments, nothing to choose and nothing to resolve: few
  * bytes of host memory, of which an operation would take longer to make than to check. */
 static bool is_plain(const void *in, const void *out, size_t count, dt_dtype_t dtype, dt_op_t op)
@@ -141,7 +132,7 @@ static bool is_plain(const void *in, const void *out, size_t count, dt_dtype_t d
     bytes = count * dt_dtype_size(dtype);
     return bytes <= FEW_BYTES && in && out && in != DT_IN_PLACE && out != DT_IN_PLACE &&
            (in == out || !dt_buffers_overlap(in, bytes, out, bytes)) &&
-           dt_device_memory_of_few(in, out) == DT_MEMORY_HOST &&
+           dt_memory_of_few(in, out) == DT_MEMORY_HOST &&
            !dt_reduceoptions_default(count, dtype, op);
 }
 
@@ -199,20 +190,13 @@ static dt_result_t check_broadcast(struct dt_operation *o, int rank, int size)
     (void)rank;
     if (r == DT_OK)
         r = dt_check_root(o->kind->name, o->root, size);
-    o->device = r == DT_OK && o->count && dt_device_memory(o->out, o->out) == DT_MEMORY_DEVICE;
-    return r;
+    return r == DT_OK ? dt_check_memory(o->kind->name, NULL, o->count ? o->out : NULL, &o->memory)
+                      : r;
 }
 
 static dt_result_t make_broadcast(struct dt_comm *c, const struct dt_operation *o)
 {
-    dt_result_t r;
-
-    if (!o->device)
-        return dt_comm_broadcast(c, o->out, o->count, o->dtype, o->root);
-    r = dt_comm_match(c, DT_CALL_BROADCAST, o->count, o->dtype, DT_SUM, o->root);
-    if (r == DT_OK)
-        r = dt_device_broadcast(&c->device, &c->device_host, o->out, o->count, o->dtype, o->root);
-    return r;
+    return dt_comm_broadcast(c, o->out, o->count, o->dtype, o->root);
 }
 
 static struct dt_operation broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
@@ -245,10 +229,8 @@ dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t d
 
 static dt_result_t make_barrier(struct dt_comm *c, const struct dt_operation *o)
 {
-    dt_result_t r = dt_comm_meet(c, DT_CALL_BARRIER);
-
     (void)o;
-    return r == DT_OK && c->device.state ? dt_device_barrier(&c->device) : r;
+    return dt_comm_meet(c, DT_CALL_BARRIER);
 }
 
 static struct dt_operation barrier(dt_comm_t *comm)

@@ -2,7 +2,6 @@
 
 #include <stdint.h>
 
-#include "runtime/device.h"
 #include "runtime/dtype.h"
 #include "runtime/error.h"
 
@@ -88,11 +87,11 @@ dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, co
     return dt_fail(DT_ERR_ARG, "%s: in and out overlap", name);
 }
 
-dt_result_t dt_check_memory(const char *name, const void *in, const void *out)
+dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
+                            enum dt_memory *memory)
 {
-    if ((in && dt_device_memory(in, in) == DT_MEMORY_DEVICE) ||
-        (out && dt_device_memory(out, out) == DT_MEMORY_DEVICE))
-        return dt_fail(DT_ERR_UNSUPPORTED,
-                       "%s: device memory is for dt_all_reduce and dt_broadcast", name);
-    return DT_OK;
+    *memory = in || out ? dt_memory_of(in, out) : DT_MEMORY_HOST;
+    if (*memory != DT_MEMORY_MIXED)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not", name);
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/dtrun.h"
 #include "runtime/dtype.h"
+#include "runtime/gpu/memory.h"
 #include "runtime/host/blocks.h"
 
 /* Say what the next two have found. */
@@ -42,8 +43,9 @@ dt_result_t dt_check_counts(const char *name, const char *what, const struct dt_
 /* "in" is "place", a block of out, or lies apart from all of out. */
 dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, const void *out,
                            size_t out_bytes, const void *place);
-/* Buffers where there is anything to look at; else NULL. */
-dt_result_t dt_check_memory(const char *name, const void *in, const void *out);
+/* Whose memory both are in. Buffers where there is anything to look at; else NULL. */
+dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
+                            enum dt_memory *memory);
 
 size_t dt_blocks_count(const struct dt_blocks *blocks, int rank);
 /* Of the first n blocks, which have been checked. */

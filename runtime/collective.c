@@ -111,7 +111,7 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
 /* Whether this rank can show the others its data, all of this host, without a wait or a failure. */
 static bool shows_few(const struct dt_comm *c, size_t bytes)
 {
-    return c->nodes == 1 && c->size > 1 && !c->uneven && c->failed == DT_OK &&
+    return c->nodes == 1 && c->size > 1 && !c->uneven && !c->on_device && c->failed == DT_OK &&
            dt_shm_shows_few(&c->shm, bytes);
 }
 
@@ -332,15 +332,22 @@ dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *
     return dt_comm_end(c, &call, r);
 }
 
-dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, size_t count, dt_dtype_t dtype,
-                          dt_op_t op, int root)
+dt_result_t dt_comm_match_and(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call,
+                              dt_result_t (*then)(struct dt_comm *c, void *arg), void *arg)
 {
-    struct dt_call call = {
-        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .device = 1, .root = root
-    };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    return r == DT_OK ? dt_comm_end(c, &call, meet(c, &call)) : r;
+    if (r != DT_OK)
+        return r;
+    r = meet(c, &call);
+    if (r == DT_OK && then)
+        r = then(c, arg);
+    return dt_comm_end(c, &call, r);
+}
+
+dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call)
+{
+    return dt_comm_match_and(c, kind, call, NULL, NULL);
 }
 
 /* ---- those that give ranks parts of their own ---- */

@@ -59,7 +59,7 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
 }
 
 /* The agent knows nothing of a communicator of one rank: what ends the job ends its calls, too. */
-static int stopped_by(const struct dt_comm *c, uint32_t *culprit)
+int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit)
 {
     int code = dt_hostshm_stopped(&c->shm.map, culprit);
 
@@ -73,7 +73,7 @@ dt_result_t dt_comm_check(struct dt_comm *c)
 
     if (c->failed != DT_OK)
         return dt_error_again(&c->error);
-    stopped = stopped_by(c, &culprit);
+    stopped = dt_comm_stopped(c, &culprit);
     if (!stopped)
         return DT_OK;
     dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
@@ -89,7 +89,7 @@ static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
     struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
 
     if (inside && c->nodes > 1)
-        dt_hostshm_note_signature(me, dt_call_signature(call));
+        dt_hostshm_note_signature(me, call->kind == DT_CALL_GPU_COPY ? 0 : dt_call_signature(call));
     if (inside)
         dt_hostshm_note_limit(me, c->limit_ms);
     dt_hostshm_note_call(me, call->number, inside | call->kind);
@@ -146,6 +146,7 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     int stopped;
 
     call->kind = (uint8_t)kind;
+    call->device |= c->on_device;
     if (c->uneven && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE) {
         dt_result_t r = dt_uneven_announce(c, call);
 
@@ -156,10 +157,25 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     if (c->failed != DT_OK)
         return dt_error_again(&c->error);
     dt_comm_note(c, call);
-    stopped = stopped_by(c, &culprit);
+    stopped = dt_comm_stopped(c, &culprit);
     if (!stopped)
         return DT_OK;
     return end(c, call, dt_trouble(&c->trouble, (dt_result_t)stopped, culprit));
+}
+
+dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
+                          dt_result_t (*work)(struct dt_comm *c, void *arg), void *arg)
+{
+    struct dt_call call = { .number = c->calls, .kind = (uint8_t)kind, .root = -1 };
+    dt_result_t r;
+
+    if (c->failed != DT_OK)
+        return dt_error_again(&c->error);
+    dt_comm_note(c, &call);
+    c->shm.way = "cuda";
+    c->lanes.way = NULL;
+    r = work(c, arg);
+    return end(c, &call, r);
 }
 
 /* Who has come to the call that makes c cannot fail so in it: all make the same one, and nobody has

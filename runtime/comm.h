@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/device.h"
 #include "runtime/dtrun.h"
 #include "runtime/error.h"
+#include "runtime/gpu/gpu.h"
 #include "runtime/host/lanes.h"
 #include "runtime/host/roster.h"
 #include "runtime/host/shm.h"
@@ -62,8 +62,8 @@ struct dt_comm {
     struct dt_lanes lanes; /* on several hosts: where all of them have this local rank */
     struct dt_twolevel twolevel;
     struct dt_trouble trouble;
-    struct dt_device device;
-    struct dt_device_host device_host;
+    struct dt_gpu gpu;
+    bool on_device; /* calls that begin now are for data in GPU memory, on all ranks */
 };
 
 /* Every collective is between these two. begin names the call, of which its caller has set all but
@@ -77,6 +77,11 @@ void dt_comm_note(struct dt_comm *c, const struct dt_call *call);
 /* Of a call that has begun: while it lasts dtrun is to take it for one of that kind. */
 void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_call_kind kind);
 dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r);
+/* What this rank does between two calls, which no other has to do and which may take long: the
+ * limit of calls holds for it, and while it lasts others are told that this rank is in it. work
+ * returns as what is between begin and end does. */
+dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
+                          dt_result_t (*work)(struct dt_comm *c, void *arg), void *arg);
 /* What ends a call for which this rank lacks memory. */
 dt_result_t dt_comm_no_memory(struct dt_comm *c);
 
@@ -96,6 +101,8 @@ static inline uint32_t dt_comm_local_rank(const struct dt_comm *c, uint32_t rank
 enum { DT_COMM_NAME = 32 };
 const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME]);
 
+/* Why calls are to end, and who is to blame for it; 0: they are not. Costs a load. */
+int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit);
 /* DT_OK, or what has ended this generation; costs a load. */
 dt_result_t dt_comm_check(struct dt_comm *c);
 

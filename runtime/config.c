@@ -13,6 +13,7 @@
 #include "runtime/stamped.h"
 #include "runtime/wire/env.h"
 
+enum { NCCL_INIT_MOST_S = 86400 };
 enum { MINOR = 100 }; /* versions that differ by less are patches, which change no interface */
 
 static const struct dt_stamped stamp = { .call = "dt_init_with",
@@ -88,6 +89,20 @@ static dt_result_t choose_reach(bool *shows_memory)
     return DT_OK;
 }
 
+static dt_result_t choose_nccl_init(uint32_t *seconds)
+{
+    const char *text = env(DT_ENV_NCCL_INIT_TIMEOUT);
+    char *end = NULL;
+    long v = text ? strtol(text, &end, 10) : 0;
+
+    *seconds = (uint32_t)v;
+    if (!text || (v >= 1 && v <= NCCL_INIT_MOST_S && !*end))
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG,
+                   "dt_init: " DT_ENV_NCCL_INIT_TIMEOUT "=%s is no number of seconds from 1 to %d",
+                   text, NCCL_INIT_MOST_S);
+}
+
 static dt_result_t choose_calls(int given, uint32_t *calls)
 {
     const char *text = env(DT_ENV_RECORDER_CALLS);
@@ -139,6 +154,17 @@ static dt_result_t choose_place(const char *given, char path[PATH_MAX], bool *of
                : dt_fail(DT_ERR_ARG, "dt_init: the recorder's path is too long: %s", place);
 }
 
+static dt_result_t choose_gpu_way(enum dt_gpu_way *way)
+{
+    const char *text = env(DT_ENV_DEVICE);
+
+    *way = text ? dt_gpu_way_find(text) : DT_GPU_AUTO;
+    if (*way < DT_GPU_WAYS)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_DEVICE "=%s is none of auto, nccl, staging",
+                   text);
+}
+
 dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
 {
     dt_config_t c = DT_CONFIG_INIT;
@@ -155,6 +181,10 @@ dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
         r = choose_order(c.deterministic, &s->deterministic);
     if (r == DT_OK)
         r = choose_reach(&s->shows_memory);
+    if (r == DT_OK)
+        r = choose_gpu_way(&s->gpu_way);
+    if (r == DT_OK)
+        r = choose_nccl_init(&s->nccl_init_s);
     if (r == DT_OK)
         r = choose_calls(c.recorder_calls, &s->recorder_calls);
     return r == DT_OK ? choose_place(c.recorder, s->recorder, &s->recorder_is_off) : r;

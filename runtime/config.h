@@ -8,10 +8,13 @@
 #include <stdint.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/gpu/offer.h"
 
 struct dt_settings {
     bool deterministic;
-    bool shows_memory; /* to the other ranks of the host (host/cma.h) */
+    bool shows_memory;       /* to the other ranks of the host (host/cma.h) */
+    enum dt_gpu_way gpu_way; /* of calls on GPU memory: the user's wish */
+    uint32_t nccl_init_s;    /* for NCCL to connect; 0: by the number of ranks */
     uint32_t recorder_calls;
     char recorder[PATH_MAX]; /* absolute: the directory of dumps; "": none */
     bool recorder_is_off;    /* nothing is told of a failure */

@@ -29,7 +29,7 @@ dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct
                                  struct dt_way **way);
 void dt_context_leave_way(struct dt_way *way);
 struct dt_parcel { /* what is to go there, or where it is to come */
-    void *buf;
+    void *buf;     /* NULL: the task itself moves the data to and from host memory */
     size_t count;
     dt_dtype_t dtype;
 };

@@ -218,10 +218,10 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * their sum where they are orthogonal, their average where they are equal; a vector of zeros
  * changes nothing. Ranks 0 and 1, 2 and 3 and so on are combined first, then pairs of these: so
  * their number is a power of two. One call is for one vector, such as the gradient of one layer:
- * reduces, reduce-scatters and buckets do not have it. For floats in host memory; computed in f64
+ * reduces, reduce-scatters and buckets do not have it. For floats; computed in f64
  * and rounded once (f64 itself: for each rank). One NaN or infinity, or f64 whose squares are
  * infinite, makes NaNs of all. It takes as much memory again (of a few KiB: as all ranks' take).
- * DT_ERR_ARG: another type, number of ranks, or call. DT_ERR_UNSUPPORTED: device memory.
+ * DT_ERR_ARG: another type, number of ranks, or call.
  *
  * All ranks have the same bytes, and every run with the same placement of ranks on hosts has the
  * same again. Other placements fold floating-point numbers in another order, and may round
@@ -247,7 +247,7 @@ typedef struct dt_all_reduce_options {
     double prescale;  /* floats: by what "in" is multiplied first, */
     double postscale; /* and "out" last, each time in f32 (f64), then rounded to the type */
     float *residual;  /* NULL, or count numbers that begin as 0; see below */
-    dt_wire_t wire;   /* other than exact: sums and averages of f32, in host memory */
+    dt_wire_t wire;   /* other than exact: sums and averages of f32 */
     float threshold;  /* DT_WIRE_2BIT: above 0 */
 } dt_all_reduce_options_t;
 
@@ -270,7 +270,8 @@ typedef struct dt_all_reduce_options {
  * goes on without it goes on otherwise.
  *
  * DT_ERR_ARG: the options do not fit the call. DT_ERR_VERSION: one is set that this library does
- * not know. DT_ERR_UNSUPPORTED: device memory; 2bit among more than 127 hosts. */
+ * not know. DT_ERR_UNSUPPORTED: a residual of device memory without a wire format; 2bit among more
+ * than 127 hosts. */
 DT_API dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
                                       dt_dtype_t dtype, dt_op_t op,
                                       const dt_all_reduce_options_t *options);
@@ -281,9 +282,9 @@ DT_API dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dty
 /* Returns when every rank has called it. */
 DT_API dt_result_t dt_barrier(dt_comm_t *comm);
 
-/* Collectives that give ranks parts of their own, in host memory. Blocks of a buffer follow each
- * other in the order of ranks. in and out do not overlap, but where DT_IN_PLACE is spoken of, which
- * means the same as the pointer there. A buffer that has no element may be NULL.
+/* Collectives that give ranks parts of their own, in host or GPU memory. Blocks of a buffer follow
+ * each other in the order of ranks. in and out do not overlap, but where DT_IN_PLACE is spoken of,
+ * which means the same as the pointer there. A buffer that has no element may be NULL.
  *
  * reduce: as dt_all_reduce, but only root has the result, and needs out; there "in" may be
  * DT_IN_PLACE. */

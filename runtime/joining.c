@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "runtime/collective.h"
-#include "runtime/devicehost.h"
 #include "runtime/host/cma.h"
 #include "runtime/ways.h"
 
@@ -212,7 +211,6 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
     };
     c->shm.ring = dt_ring_open(id);
     r = create(c, ranks);
-    dt_devicehost_init(c);
     return r == DT_OK ? r : dt_comm_fail(c, r);
 }
 
@@ -264,7 +262,7 @@ void dt_comm_release(struct dt_comm *c)
 {
     dt_ways_close(c);
     dt_ring_close(c->shm.ring);
-    dt_device_close(&c->device);
+    dt_gpu_close(c);
     dt_lanes_close(&c->lanes);
     dt_mesh_close(&c->mesh);
     dt_door_forget(&c->world->door, c->id);

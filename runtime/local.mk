@@ -35,7 +35,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
-	runtime/calls.c \
+	runtime/calls.c runtime/calls.h \
 	runtime/checks.c runtime/checks.h \
 	runtime/collective.c runtime/collective.h \
 	runtime/comm.c runtime/comm.h \
@@ -43,13 +43,24 @@ runtime_libruntime_la_SOURCES = \
 	runtime/config.c runtime/config.h \
 	runtime/context.c runtime/context.h \
 	runtime/copy.c runtime/copy.h \
-	runtime/device.c runtime/device.h \
-	runtime/devicehost.c runtime/devicehost.h \
 	runtime/dtype.c runtime/dtype.h \
 	runtime/dump.c runtime/dump.h \
 	runtime/lastcalls.c runtime/lastcalls.h \
 	runtime/error.c runtime/error.h \
 	runtime/futex.h \
+	runtime/gpu/copies.c runtime/gpu/copies.h \
+	runtime/gpu/errand.c runtime/gpu/errand.h \
+	runtime/gpu/extents.c runtime/gpu/extents.h \
+	runtime/gpu/gpu.c runtime/gpu/gpu.h \
+	runtime/gpu/memory.c runtime/gpu/memory.h \
+	runtime/gpu/nccl.c runtime/gpu/nccl.h \
+	runtime/gpu/ncclcalls.c runtime/gpu/ncclcalls.h \
+	runtime/gpu/offer.c runtime/gpu/offer.h \
+	runtime/gpu/order.c runtime/gpu/order.h \
+	runtime/gpu/pass.c runtime/gpu/pass.h \
+	runtime/gpu/pinned.c runtime/gpu/pinned.h \
+	runtime/gpu/staging.c runtime/gpu/staging.h \
+	runtime/gpu/wait.c runtime/gpu/wait.h \
 	runtime/host/adasum.c runtime/host/adasum.h \
 	runtime/host/alarm.c runtime/host/alarm.h \
 	runtime/host/blocks.h \
@@ -110,7 +121,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/ways.c runtime/ways.h \
 	runtime/world.c runtime/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
-runtime_libruntime_la_LIBADD = runtime/libwire.la
+runtime_libruntime_la_LIBADD = runtime/libwire.la runtime/libgpufound.la
 
 # The kernels of one instruction set each are compiled for it.
 EXTRA_DIST += runtime/host/kernels/avx2.c runtime/host/kernels/avx512.c runtime/host/kernels/neon.c
@@ -127,24 +138,15 @@ if AARCH64
 runtime_libruntime_la_SOURCES += runtime/host/kernels/neon.c
 endif
 
+# What is on the machine, for libdtrun and for dtrun --check-build.
+noinst_LTLIBRARIES += runtime/libgpufound.la
+runtime_libgpufound_la_SOURCES = \
+	runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h \
+	runtime/gpu/cuda.c runtime/gpu/cuda.h \
+	runtime/gpu/ncclapi.c runtime/gpu/ncclapi.h
+
 runtime_libdtrun_la_SOURCES =
 runtime_libdtrun_la_LIBADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 runtime_libdtrun_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,defs \
 	-Wl,--version-script=$(top_srcdir)/runtime/libdtrun.map
 EXTRA_runtime_libdtrun_la_DEPENDENCIES = runtime/libdtrun.map
-
-# The plugin for device memory.
-if HAVE_NCCL
-noinst_LTLIBRARIES += runtime/libnccl-backend.la
-lib_LTLIBRARIES += runtime/libdtrun-nccl.la
-endif
-runtime_libnccl_backend_la_SOURCES = \
-	runtime/device.h \
-	runtime/dtype.c runtime/dtype.h \
-	runtime/nccl/comm.c runtime/nccl/comm.h \
-	runtime/nccl/error.c runtime/nccl/error.h \
-	runtime/nccl/plugin.c
-runtime_libnccl_backend_la_CPPFLAGS = $(AM_CPPFLAGS) $(NCCL_CPPFLAGS)
-runtime_libdtrun_nccl_la_SOURCES =
-runtime_libdtrun_nccl_la_LIBADD = runtime/libnccl-backend.la $(NCCL_LIBS)
-runtime_libdtrun_nccl_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,defs $(NCCL_RPATH)

@@ -9,6 +9,8 @@
 #include "runtime/async.h"
 #include "runtime/comm.h"
 #include "runtime/dtrun.h"
+#include "runtime/gpu/memory.h"
+#include "runtime/gpu/order.h"
 #include "runtime/host/blocks.h"
 
 struct dt_operation {
@@ -25,8 +27,11 @@ struct dt_operation {
     const dt_all_reduce_options_t *options; /* the program's; NULL: none */
 
     /* Set by the check. */
-    bool device;
+    enum dt_memory memory;
     dt_all_reduce_options_t how; /* size 0: in no special way */
+
+    /* On a GPU's memory: from when it was asked for until it is made. */
+    struct dt_gpu_order order;
 };
 
 struct dt_operation_kind {
@@ -46,10 +51,12 @@ dt_result_t dt_operation_make(struct dt_operation *o);
  * *request is 0. */
 dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request);
 
-/* For what keeps one that has been checked: hands in a task, and makes it when that runs. name: of
+/* For what keeps one and hands it in itself: checks it, and takes its order. */
+dt_result_t dt_operation_prepare(struct dt_operation *o);
+/* Hands in a task for it, and makes it when that runs. name: of
  * the public call that does. */
 dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
                                  struct dt_task *task);
-dt_result_t dt_operation_run(const struct dt_operation *o, struct dt_task *task);
+dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task);
 
 #endif

@@ -1,6 +1,5 @@
 /* The public calls between two ranks. */
 #include "runtime/checks.h"
-#include "runtime/device.h"
 #include "runtime/operation.h"
 
 /* The peer is where others have a root, and the buffer where they have their output. */
@@ -14,9 +13,7 @@ static dt_result_t check(struct dt_operation *o, int rank, int size)
     if (o->root < 0 || o->root >= size || o->root == rank)
         return dt_fail(DT_ERR_ARG, "%s: peer %d is not another of the %d ranks", name, o->root,
                        size);
-    if (o->count && dt_device_memory(o->out, o->out) == DT_MEMORY_DEVICE)
-        return dt_fail(DT_ERR_UNSUPPORTED, "%s: not for device memory", name);
-    return DT_OK;
+    return dt_check_memory(name, NULL, o->count ? o->out : NULL, &o->memory);
 }
 
 static struct dt_operation give(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,

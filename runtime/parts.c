@@ -1,7 +1,6 @@
 /* The public collectives of all ranks alike that give them parts of their own. */
 #include "runtime/checks.h"
 #include "runtime/collective.h"
-#include "runtime/device.h"
 #include "runtime/dtype.h"
 #include "runtime/operation.h"
 #include "runtime/parcels.h"
@@ -24,8 +23,9 @@ static dt_result_t check_reduce(struct dt_operation *o, int rank, int size)
         r = dt_check_buffer(name, o->out, o->count, o->dtype);
     if (r == DT_OK && rank == o->root)
         r = dt_check_apart(name, o->in, bytes, o->out, bytes, o->out);
-    return r == DT_OK ? dt_check_memory(name, o->count ? o->in : NULL, o->count ? o->out : NULL)
-                      : r;
+    if (r != DT_OK || !o->count)
+        return r;
+    return dt_check_memory(name, o->in, rank == o->root ? o->out : NULL, &o->memory);
 }
 
 static dt_result_t make_reduce(struct dt_comm *c, const struct dt_operation *o)
@@ -81,8 +81,7 @@ static dt_result_t check_reduce_scatter(struct dt_operation *o, int rank, int si
     if (r == DT_OK && o->out != dt_block_of(o->in, &o->given, rank, o->dtype))
         r = dt_check_apart(name, o->in, dt_blocks_bytes(&o->given, size, o->dtype), o->out, bytes,
                            o->out);
-    return r == DT_OK ? dt_check_memory(name, o->count ? o->in : NULL, o->count ? o->out : NULL)
-                      : r;
+    return r == DT_OK && o->count ? dt_check_memory(name, o->in, o->out, &o->memory) : r;
 }
 
 static dt_result_t make_reduce_scatter(struct dt_comm *c, const struct dt_operation *o)
@@ -150,7 +149,9 @@ static dt_result_t check_all_gather(struct dt_operation *o, int rank, int size)
     r = dt_check_buffer(name, o->in, mine, o->dtype);
     if (r == DT_OK)
         r = dt_check_apart(name, o->in, mine * dt_dtype_size(o->dtype), o->out, total, place);
-    return r == DT_OK ? dt_check_memory(name, mine ? o->in : NULL, total ? o->out : NULL) : r;
+    if (r != DT_OK)
+        return r;
+    return dt_check_memory(name, mine ? o->in : NULL, total ? o->out : NULL, &o->memory);
 }
 
 static dt_result_t make_all_gather(struct dt_comm *c, const struct dt_operation *o)
@@ -236,7 +237,9 @@ static dt_result_t check_all_to_all(struct dt_operation *o, int rank, int size)
     gives = dt_blocks_bytes(&o->given, size, o->dtype);
     takes = dt_blocks_bytes(&o->taken, size, o->dtype);
     r = dt_check_apart(name, o->in, gives, o->out, takes, in_place ? o->out : NULL);
-    return r == DT_OK ? dt_check_memory(name, gives ? o->in : NULL, takes ? o->out : NULL) : r;
+    if (r != DT_OK)
+        return r;
+    return dt_check_memory(name, gives ? o->in : NULL, takes ? o->out : NULL, &o->memory);
 }
 
 static dt_result_t make_all_to_all(struct dt_comm *c, const struct dt_operation *o)

@@ -102,11 +102,6 @@ static dt_result_t check_wire(const char *name, const dt_all_reduce_options_t *o
     return DT_OK;
 }
 
-static bool is_plain(const dt_all_reduce_options_t *o)
-{
-    return o->prescale == 1 && o->postscale == 1 && o->wire == DT_WIRE_EXACT && !o->residual;
-}
-
 dt_result_t dt_reduceoptions_read(const char *name, const dt_all_reduce_options_t *given,
                                   size_t count, dt_dtype_t dtype, dt_op_t op, bool device,
                                   dt_all_reduce_options_t *o)
@@ -125,11 +120,10 @@ dt_result_t dt_reduceoptions_read(const char *name, const dt_all_reduce_options_
     if ((o->prescale != 1 || o->postscale != 1) && !dt_dtype_is_float(dtype))
         return dt_fail(DT_ERR_ARG, "%s: factors are for floats, not for %s", name,
                        dt_dtype_name(dtype));
-    r = check_wire(name, o, count, dtype, op);
-    if (r == DT_OK && device && !is_plain(o))
-        r = dt_fail(DT_ERR_UNSUPPORTED,
-                    "%s: factors, wire formats and residuals are for host memory", name);
-    return r;
+    if (device && o->residual && o->wire == DT_WIRE_EXACT)
+        return dt_fail(DT_ERR_UNSUPPORTED,
+                       "%s: a residual without a wire format is for host memory", name);
+    return check_wire(name, o, count, dtype, op);
 }
 
 /* ---- telling ---- */

@@ -5,7 +5,7 @@
 #include "runtime/parcels.h"
 
 /* whole: root's buffer of blocks; part: this rank's of count elements. Counts are root's alone. */
-static dt_result_t check(const struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
+static dt_result_t check(struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
                          const void *part, int rank, int size)
 {
     bool varied = o->kind->call == DT_CALL_GATHERV || o->kind->call == DT_CALL_SCATTERV;
@@ -15,7 +15,7 @@ static dt_result_t check(const struct dt_operation *o, const void *whole, struct
 
     if (r == DT_OK && rank != o->root) {
         blocks->counts = NULL;
-        return dt_check_memory(name, o->count ? part : NULL, NULL);
+        return dt_check_memory(name, o->count ? part : NULL, NULL, &o->memory);
     }
     if (r == DT_OK && varied)
         r = dt_check_counts(name, "counts", blocks);
@@ -27,7 +27,10 @@ static dt_result_t check(const struct dt_operation *o, const void *whole, struct
     if (r == DT_OK && dt_blocks_count(blocks, rank) != o->count)
         r = dt_fail(DT_ERR_ARG, "%s: root's own count is %zu, and %zu in counts", name, o->count,
                     dt_blocks_count(blocks, rank));
-    return r == DT_OK ? dt_check_memory(name, o->count ? part : NULL, whole) : r;
+    if (r != DT_OK)
+        return r;
+    return dt_check_memory(name, o->count ? part : NULL,
+                           dt_blocks_bytes(blocks, size, o->dtype) ? whole : NULL, &o->memory);
 }
 
 /* ---- gather ---- */

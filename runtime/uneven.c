@@ -127,10 +127,10 @@ dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
         [UNMARK] = ~(int64_t)dt_call_signature(call),
     };
 
-    if ((call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER) || call->device)
+    if (call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER)
         return dt_fail(DT_ERR_UNSUPPORTED,
-                       "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce in "
-                       "host memory and dt_barrier",
+                       "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce "
+                       "and dt_barrier",
                        c->world->rank);
     return tell(c, call, words);
 }

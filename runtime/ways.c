@@ -130,6 +130,7 @@ void dt_ways_close(struct dt_comm *c)
         if (!c->ways[i])
             continue;
         dt_async_close(&c->ways[i]->async);
+        dt_gpu_copies_close(&c->ways[i]->copies);
         dt_mesh_close(&c->ways[i]->mesh);
         dt_ring_close(c->ways[i]->shm.ring);
         free(c->ways[i]);
@@ -185,17 +186,28 @@ static dt_result_t move(struct dt_way *w, void *buf)
                      : dt_movement_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
 }
 
-static dt_result_t fail(struct dt_way *w, struct dt_call *call)
+/* What has been blamed ends the communicator. */
+static dt_result_t stop(struct dt_way *w, dt_result_t r)
 {
     struct dt_comm *c = w->comm;
-    dt_result_t r;
 
-    turn(w->giving ? &w->trouble.theirs : call, w->giving ? c->rank : w->peer);
-    r = dt_blame(c, &w->trouble, call, w->shm.ring);
     dt_comm_stop(c, r, w->trouble.rank, dt_last_error());
     dt_flow_fail(&w->mesh, r);
     dt_dump_failure(c->world, c->id);
     return r;
+}
+
+static dt_result_t fail(struct dt_way *w, struct dt_call *call)
+{
+    struct dt_comm *c = w->comm;
+
+    turn(w->giving ? &w->trouble.theirs : call, w->giving ? c->rank : w->peer);
+    return stop(w, dt_blame(c, &w->trouble, call, w->shm.ring));
+}
+
+dt_result_t dt_way_give_up(struct dt_way *w)
+{
+    return stop(w, dt_blame(w->comm, &w->trouble, NULL, w->shm.ring));
 }
 
 /* For the agent, which tells who waits for whom, and by the number that it is not the same wait. */
@@ -305,7 +317,7 @@ dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, si
     if (r != DT_OK)
         return r;
     task->way = w;
-    if (!is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
+    if (!buf || !is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
         !dt_async_hold_back(&w->async, task))
         return dt_async_hand_in(&w->async, task);
     /* What has begun cannot be taken back for want of a thread. */

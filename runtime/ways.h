@@ -8,6 +8,7 @@
 
 #include "runtime/async.h"
 #include "runtime/comm.h"
+#include "runtime/gpu/copies.h"
 #include "runtime/host/handover.h"
 #include "runtime/ticketlock.h"
 
@@ -29,6 +30,7 @@ struct dt_way {
     struct dt_call told;         /* and as its own side does */
     bool begun;                  /* what follows is of that call, and it has begun */
     struct dt_handover handover; /* peer is on this host */
+    struct dt_gpu_copies copies; /* of calls on GPU memory */
 
     /* For threads that keep the communicator in its slot: a task that holds the lock, of which the
      * peer needs nothing more; NULL: there is none. */
@@ -40,7 +42,8 @@ struct dt_way {
 struct dt_way *dt_way_find(struct dt_comm *c, int peer, bool giving);
 void dt_way_passed(struct dt_comm *c);
 
-/* Hands a task in, for such a thread, that moves these data. Between ranks of a host it begins at
+/* Hands a task in, for such a thread, that moves these data; buf NULL: it gets them first, or puts
+ * them elsewhere, by itself. Between ranks of a host it begins at
  * once, if the way is free. Where the peer needs nothing more of it then, it is parked for whoever
  * waits for it: the way's thread would come to its end no sooner, and take a processor. */
 dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
@@ -57,6 +60,9 @@ struct dt_task *dt_ways_claim_ripe(struct dt_comm *c, struct dt_task *others);
 /* Moves the data, for who holds the way's lock. watched: the agent is to know that this rank waits.
  */
 dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched);
+/* For who holds it, too: ends the communicator for w->trouble, which is none of a call's. Returns
+ * the trouble's code. */
+dt_result_t dt_way_give_up(struct dt_way *w);
 
 /* A thread waits for what another one does on a way: the agent is to know, and the communicator
  * stays for so long. */

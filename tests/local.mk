@@ -38,7 +38,6 @@ UNIT_TESTS = \
 	tests/unit/hostrange \
 	tests/unit/scheduler \
 	tests/unit/codec \
-	tests/unit/device \
 	tests/unit/boot \
 	tests/unit/iface \
 	tests/unit/inject \
@@ -73,10 +72,6 @@ UNIT_TESTS = \
 	tests/unit/standin_cuda \
 	tests/unit/words
 
-if HAVE_NCCL
-NCCL_TESTS = tests/unit/nccl tests/unit/nccl_load
-UNIT_TESTS += $(NCCL_TESTS)
-endif
 include tests/runtime.mk
 
 if HAVE_CMOCKA
@@ -92,7 +87,7 @@ TESTS += $(AGENT_TESTS)
 THREAD_TESTS = tests/unit/blame tests/unit/buckets tests/unit/checkpoint \
 	tests/unit/checkpoint_crash tests/unit/leaving tests/unit/limits tests/unit/link \
 	tests/unit/movement tests/unit/pairnotes tests/unit/recorder tests/unit/requests tests/unit/shm \
-	tests/unit/threadrules tests/unit/threads tests/unit/ways $(NCCL_TESTS)
+	tests/unit/threadrules tests/unit/threads tests/unit/ways
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)
@@ -122,14 +117,10 @@ tests_unit_codec_SOURCES = tests/unit/codec.c
 tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
-# A CUDA driver and a backend that need no GPU. -rpath makes libtool build shared libraries of them.
-FAKES = tests/fake/libstandstill.la tests/fake/libcuda.la tests/fake/libdtrun-nccl.la tests/fake/libclock.la \
+# -rpath makes libtool build shared libraries of them.
+FAKES = tests/fake/libstandstill.la tests/fake/libclock.la \
 	tests/fake/libimpatient.la tests/fake/libspoiled.la
 check_LTLIBRARIES = $(FAKES)
-tests_fake_libcuda_la_SOURCES = tests/fake/libcuda.c tests/fake/cuda.h
-tests_fake_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
-tests_fake_libdtrun_nccl_la_SOURCES = tests/fake/plugin.c
-tests_fake_libdtrun_nccl_la_LDFLAGS = -version-info 0:0:0 -rpath /nowhere
 tests_fake_libstandstill_la_SOURCES = tests/fake/standstill.c
 tests_fake_libstandstill_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libclock_la_SOURCES = tests/fake/clock.c
@@ -154,20 +145,6 @@ tests_unit_standin_cuda_SOURCES = tests/unit/standin_cuda.c
 tests_unit_standin_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_standin_cuda_LDADD = tests/standin/libcuda.la $(CMOCKA_LIBS)
 tests_unit_standin_cuda_LDFLAGS = -no-install -Wl,--export-dynamic
-
-tests_unit_device_SOURCES = tests/unit/device.c runtime/device.c
-tests_unit_device_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_device_LDADD = $(CMOCKA_LIBS)
-EXTRA_tests_unit_device_DEPENDENCIES = $(FAKES)
-
-tests_unit_nccl_SOURCES = tests/unit/nccl.c
-tests_unit_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(NCCL_CPPFLAGS)
-tests_unit_nccl_LDADD = runtime/libnccl-backend.la $(CMOCKA_LIBS)
-
-tests_unit_nccl_load_SOURCES = tests/unit/nccl_load.c
-tests_unit_nccl_load_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_nccl_load_LDADD = $(CMOCKA_LIBS)
-EXTRA_tests_unit_nccl_load_DEPENDENCIES = runtime/libdtrun-nccl.la
 
 tests_unit_boot_SOURCES = tests/unit/boot.c tests/unit/unit.h
 tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -275,7 +252,7 @@ tests_unit_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 check_LTLIBRARIES += tests/unit/libgpuabi.la
 tests_unit_libgpuabi_la_SOURCES = tests/unit/gpuabi_real.c tests/unit/gpuabi_facts.h tests/unit/gpuabi.h \
 	runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h
-tests_unit_libgpuabi_la_CPPFLAGS = $(AM_CPPFLAGS) $(NCCL_CPPFLAGS)
+tests_unit_libgpuabi_la_CPPFLAGS = $(AM_CPPFLAGS) $(NVIDIA_CPPFLAGS)
 tests_unit_gpuabi_SOURCES = tests/unit/gpuabi.c tests/unit/gpuabi_facts.h tests/unit/gpuabi.h
 tests_unit_gpuabi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpuabi_LDADD = tests/unit/libgpuabi.la $(CMOCKA_LIBS)
@@ -398,7 +375,7 @@ tests_unit_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 HELPERS = \
 	tests/rank/linkprobe \
 	tests/rank/oldagent \
-	tests/rank/device \
+	tests/rank/gpu \
 	tests/rank/fds \
 	tests/rank/flood \
 	tests/rank/train \
@@ -421,9 +398,9 @@ tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
 tests_rank_oldagent_LDADD = runtime/libwire.la
 
-tests_rank_device_SOURCES = tests/rank/device.c
-tests_rank_device_LDADD = runtime/libdtrun.la
-tests_rank_device_LDFLAGS = -no-install
+tests_rank_gpu_SOURCES = tests/rank/gpu.c
+tests_rank_gpu_LDADD = runtime/libdtrun.la
+tests_rank_gpu_LDFLAGS = -no-install
 
 tests_rank_train_SOURCES = tests/rank/train.c
 tests_rank_train_LDADD = runtime/libdtrun.la
@@ -451,7 +428,7 @@ tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 # Black-box tests, in the order in which they run: at the end the short ones, or the last long one
 # would still run when all others have ended.
 CLI_TESTS = \
-	tests/cli/device.bats \
+	tests/cli/gpu.bats \
 	tests/cli/usage.bats \
 	tests/cli/quickstart.bats \
 	tests/cli/dryrun.bats \
@@ -485,6 +462,7 @@ CLUSTER_TESTS = \
 	tests/cluster/failures.bats \
 	tests/cluster/transport.bats \
 	tests/cluster/recover.bats \
+	tests/cluster/gpu.bats \
 	tests/cluster/mpi.bats \
 	tests/cluster/slurm.bats \
 	tests/cluster/network.bats \

@@ -15,6 +15,7 @@ UNIT_TESTS += \
 	tests/unit/dump \
 	tests/unit/failures \
 	tests/unit/foldparts \
+	tests/unit/gpuways \
 	tests/unit/hardship \
 	tests/unit/huge \
 	tests/unit/leaving \
@@ -114,7 +115,6 @@ tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/reference.c
 	tests/unit/reference.h tests/unit/rankcheck.h
 tests_unit_collectives_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_collectives_LDADD = $(TESTJOB_LIBS)
-EXTRA_tests_unit_collectives_DEPENDENCIES = $(FAKES)
 
 tests_unit_failures_SOURCES = tests/unit/failures.c tests/unit/rankcheck.h
 tests_unit_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -218,6 +218,10 @@ tests_unit_parts_LDADD = $(TESTJOB_LIBS)
 tests_unit_uneven_SOURCES = tests/unit/uneven.c tests/unit/rankcheck.h
 tests_unit_uneven_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_uneven_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_gpuways_SOURCES = tests/unit/gpuways.c
+tests_unit_gpuways_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpuways_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_reduceoptions_SOURCES = tests/unit/reduceoptions.c tests/unit/rankcheck.h
 tests_unit_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)

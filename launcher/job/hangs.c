@@ -146,7 +146,9 @@ static void describe(const struct dt_job *j, const struct dt_waitgroup *g, uint3
     add_call(out, g, &g->waits[who]);
     if (g->comm)
         add_comm(out, g->comm);
-    if (b->whom.n == 0) {
+    if (dt_wait_is_alone(&g->waits[who])) {
+        dt_strbuf_puts(out, ": its GPU has not finished the work that comes first");
+    } else if (b->whom.n == 0) {
         dt_strbuf_puts(out, ", to which every rank has come: does the network stall?");
     } else {
         add_whom_all(j, g, " for ", &b->whom, out);

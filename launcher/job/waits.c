@@ -127,6 +127,11 @@ uint64_t dt_wait_inside(const struct dt_wait *wait)
     return wait->call & DT_HOSTSHM_INSIDE ? wait->call : 0;
 }
 
+bool dt_wait_is_alone(const struct dt_wait *wait)
+{
+    return (dt_wait_inside(wait) & (DT_HOSTSHM_INSIDE - 1)) == DT_CALL_GPU_COPY;
+}
+
 static const struct dt_waiter *waiter(const struct dt_waits *w, const struct dt_waitgroup *g,
                                       uint32_t member)
 {
@@ -237,7 +242,7 @@ void dt_waits_list_oldest(const struct dt_waits *w, uint32_t most, struct dt_msg
 
 static bool in_collective(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member)
 {
-    return member < g->n && inside(w, g, member);
+    return member < g->n && inside(w, g, member) && !dt_wait_is_alone(&g->waits[member]);
 }
 
 static bool is_behind(const struct dt_wait *a, const struct dt_wait *b)
@@ -310,7 +315,9 @@ static uint32_t list_where(const struct dt_waits *w, const struct dt_waitgroup *
 void dt_waits_for_whom(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
                        struct dt_u32s *list)
 {
-    if (g->waits[who].pair & DT_HOSTSHM_INSIDE) {
+    if (dt_wait_is_alone(&g->waits[who])) {
+        *list = (struct dt_u32s){ 0 };
+    } else if (g->waits[who].pair & DT_HOSTSHM_INSIDE) {
         list_where(w, g, who, keeps_from_pair, list);
     } else if (list_where(w, g, who, has_not_come, list) == 0) {
         free(list->v);
@@ -334,7 +341,7 @@ static bool is_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint
         return member == who % g->n ||
                (!waiter(w, g, member)->stopped && !waiter(w, g, member)->ended &&
                 has_come(g, member, who, true));
-    return waits(w, g, member) && in_the_same(w, g, member, who);
+    return waits(w, g, member) && (member == who || in_the_same(w, g, member, who));
 }
 
 void dt_waits_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,

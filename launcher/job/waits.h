@@ -79,6 +79,9 @@ uint32_t dt_wait_limit(const struct dt_wait *wait, uint32_t limit_ms);
 uint64_t dt_waits_ms(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who);
 /* The call that it waits in, as of dt_hostshm_rank; or 0: in none. */
 uint64_t dt_wait_inside(const struct dt_wait *wait);
+/* Whether it waits there for no other rank: for its GPU. Its call's number is then the last one's.
+ */
+bool dt_wait_is_alone(const struct dt_wait *wait);
 static inline uint32_t dt_waitgroup_rank(const struct dt_waitgroup *g, uint32_t member)
 {
     return g->members ? g->members[member % g->n] : member % g->n;

@@ -10,8 +10,8 @@
 #include "runtime/checkpoint/store.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
-#include "runtime/device.h"
 #include "runtime/error.h"
+#include "runtime/gpu/memory.h"
 #include "runtime/wire/env.h"
 
 static struct {
@@ -115,7 +115,7 @@ static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
         if (strcmp(dti_checkpoint.buffers.v[i].name, name) == 0)
             return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already",
                            name);
-    if (bytes && dt_device_memory(buf, buf) == DT_MEMORY_DEVICE)
+    if (bytes && dt_memory_of(buf, buf) == DT_MEMORY_DEVICE)
         return dt_fail(DT_ERR_UNSUPPORTED,
                        "dt_checkpoint_register: \"%s\" lies in a device's memory: register a copy "
                        "in host memory",

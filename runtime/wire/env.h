@@ -24,7 +24,10 @@
 #define DT_ENV_TUNING             "DTRUN_TUNING" /* read by rank 0: the file with the thresholds */
 #define DT_ENV_DETERMINISTIC      "DTRUN_DETERMINISTIC" /* read by ranks: "1": sums in rank order */
 #define DT_ENV_CMA                "DTRUN_CMA" /* read by ranks: "0": to reach no others' memory */
-#define DT_ENV_RECORDER           "DTRUN_RECORDER"       /* read by ranks: where dumps go */
-#define DT_ENV_RECORDER_CALLS     "DTRUN_RECORDER_CALLS" /* read by ranks: how many it keeps */
+#define DT_ENV_DEVICE             "DTRUN_DEVICE" /* read by ranks: the way of calls on GPU memory */
+#define DT_ENV_NCCL               "DTRUN_NCCL"   /* read by ranks: NCCL's library, as a file */
+#define DT_ENV_NCCL_INIT_TIMEOUT  "DTRUN_NCCL_INIT_TIMEOUT" /* read by ranks: seconds */
+#define DT_ENV_RECORDER           "DTRUN_RECORDER"          /* read by ranks: where dumps go */
+#define DT_ENV_RECORDER_CALLS     "DTRUN_RECORDER_CALLS"    /* read by ranks: how many it keeps */
 
 #endif

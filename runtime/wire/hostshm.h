@@ -87,6 +87,8 @@ enum dt_call_kind {
     DT_CALL_UNEVEN = 24, /* with which ranks tell each other which of these comes next (uneven.h) */
     DT_CALL_SAVE = 25,   /* dt_checkpoint_save makes several, as the next does */
     DT_CALL_RESTORE = 26,
+    DT_CALL_GPU_COPY = 27,   /* of one rank, beside its calls: it has the number of the last one */
+    DT_CALL_GPU_CHOICE = 28, /* with which ranks choose how calls on GPU memory are made */
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */

@@ -42,13 +42,19 @@ CUresult standin_unsafe_locked(void)
     return result;
 }
 
+/* Whether work on the stream would have to wait for one that captures. */
+static bool depends_on(const struct CUstream_st *stream, const struct CUstream_st *captures)
+{
+    return stream->kind == CU_STREAM_LEGACY && captures->context == stream->context &&
+           !(captures->flags & CU_STREAM_NON_BLOCKING);
+}
+
 CUresult standin_implicit_locked(CUstream stream)
 {
     CUresult result = CUDA_SUCCESS;
 
-    for (int i = 0; i < dti_captures.count && stream->kind == CU_STREAM_LEGACY; i++)
-        if (dti_captures.streams[i]->context == stream->context &&
-            !(dti_captures.streams[i]->flags & CU_STREAM_NON_BLOCKING)) {
+    for (int i = 0; i < dti_captures.count; i++)
+        if (depends_on(stream, dti_captures.streams[i])) {
             dti_captures.streams[i]->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
             result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
         }
@@ -123,6 +129,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
     return result;
 }
 
+/* To ask is no use: what captures stays valid. */
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
 {
     CUstream stream;
@@ -130,8 +137,9 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
 
     pthread_mutex_lock(&standin_mutex);
     result = standin_stream_locked(handle, &stream);
-    if (!result)
-        result = standin_implicit_locked(stream);
+    for (int i = 0; !result && i < dti_captures.count; i++)
+        if (depends_on(stream, dti_captures.streams[i]))
+            result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
     if (!result)
         *status = stream->capture;
     pthread_mutex_unlock(&standin_mutex);

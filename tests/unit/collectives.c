@@ -452,85 +452,6 @@ static void wrong_arguments_leave_the_job_usable(void **state)
 }
 
 /* With a CUDA driver and a backend that are fakes: what is at stake is the way there. */
-static void *fake(const char *library)
-{
-    char path[4096];
-    void *lib;
-
-    snprintf(path, sizeof path, "%s/tests/fake/.libs/%s", getenv("DTRUN_BUILD"), library);
-    lib = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
-    if (!lib)
-        fprintf(stderr, "%s\n", dlerror());
-    return lib;
-}
-
-static float *device_memory(void)
-{
-    void *driver = fake("libcuda.so.1");
-    void *(*memory)(void) = NULL;
-
-    if (driver && fake("libdtrun-nccl.so.0"))
-        *(void **)&memory = dlsym(driver, "fake_device_memory");
-    return memory ? memory() : NULL;
-}
-
-static int device_calls(int rank, void *arg)
-{
-    dt_all_reduce_options_t f16 = DT_ALL_REDUCE_OPTIONS_INIT;
-    float *d = device_memory(), host[8] = { 0 };
-    dt_comm_t *alone;
-
-    (void)arg;
-    NEED(d && dt_init() == DT_OK);
-    f16.wire = DT_WIRE_F16;
-    for (int i = 0; i < 8; i++)
-        d[i] = (float)(rank + i);
-    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, d, 8, DT_F32, DT_SUM) == DT_OK);
-    for (int i = 0; i < 8; i++)
-        NEED(d[i] == (float)(dt_size() * i + dt_size() * (dt_size() - 1) / 2));
-    d[0] = (float)rank;
-    NEED(dt_broadcast(DT_WORLD, d, 1, DT_F32, 2) == DT_OK);
-    NEED(d[0] == 2);
-    NEED(dt_barrier(DT_WORLD) == DT_OK);
-    NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, d, 8, DT_F32, DT_SUM, &f16) ==
-         DT_ERR_UNSUPPORTED);
-    NEED(dt_comm_split(DT_WORLD, rank, 0, &alone) == DT_OK);
-    NEED(dt_all_reduce(alone, DT_IN_PLACE, d, 8, DT_F32, DT_ADASUM) == DT_ERR_UNSUPPORTED);
-    NEED(strstr(dt_last_error(), "dt_all_reduce: adasum is for host memory") != NULL);
-    NEED(dt_comm_free(alone) == DT_OK);
-    f16.residual = d;
-    NEED(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, host, 8, DT_F32, DT_SUM, &f16) == DT_ERR_ARG);
-    NEED(strstr(dt_last_error(), "must be in host memory") != NULL);
-    /* A failure also ends the call before it on hosts that have not yet read all of it. */
-    arrivals[0]++;
-    while (arrivals[0] < dt_size())
-        usleep(100);
-    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, rank ? d : host, 8, DT_F32, DT_SUM) ==
-         DT_ERR_MISMATCH);
-    NEED(rank == 1 ? strstr(dt_last_error(), "in device memory") != NULL : true);
-    NEED(dt_finalize() == DT_ERR_MISMATCH);
-    return 0;
-}
-
-static void device_memory_takes_the_other_way(void **state)
-{
-    static const char *const placements[] = { "3", "2 1" };
-    struct testjob_result result;
-
-    (void)state;
-    if (!getenv("DTRUN_BUILD"))
-        skip();
-    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
-        struct testjob_plan plan = { .hosts = placements[p], .body = device_calls };
-
-        arrivals = testjob_shared(4096);
-        arrivals[0] = 0;
-        assert_int_equal(testjob_run(&plan, &result), 0);
-        for (int i = 0; i < result.n; i++)
-            assert_int_equal(result.ranks[i].status, 0);
-    }
-}
-
 static int by_hand(int rank, void *arg)
 {
     float x[3] = { 2, 4, 6 }, y[3] = { 0 };
@@ -581,7 +502,6 @@ int main(void)
         CHECKS("13, 16", averages_are_in_range_wherever_ranks_are),
         cmocka_unit_test(barrier_waits_for_all),
         CHECKS("19", results_are_the_same_on_all_ranks_and_every_time),
-        cmocka_unit_test(device_memory_takes_the_other_way),
         CHECKS("19", neither_delays_nor_pieces_change_a_byte),
         CHECKS("8, 9, 18", wrong_arguments_leave_the_job_usable),
     };

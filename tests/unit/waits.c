@@ -18,8 +18,9 @@ enum { RANKS = 8 };
 
 /* The state of a rank as a word. Its collective call's number, "(" before it when it is inside; or
  * what it passes to or takes from another: ">2.5" or "<2.5": to or from rank 2, the fifth time; "("
- * likewise. At the end: "s": stopped; "e": ended; "l3": it has a limit of 3 s; "n": for ever. Rank
- * i has been seen in it since second 10 + i. */
+ * likewise; or after what collective it waits for its GPU: "(5g". At the end: "s": stopped; "e":
+ * ended; "l3": it has a limit of 3 s; "n": for ever. Rank i has been seen in it since second 10 +
+ * i. */
 static const char *read_rank(const char *text, struct dt_waiter *waiter, struct dt_msg_called *c)
 {
     bool in = *text == '(';
@@ -35,6 +36,9 @@ static const char *read_rank(const char *text, struct dt_waiter *waiter, struct 
     } else {
         c->call = number << 8 | inside | (number ? DT_CALL_BARRIER : 0u);
     }
+    if (*end == 'g')
+        c->call = number << 8 | inside | DT_CALL_GPU_COPY;
+    end += *end == 'g';
     if (*end == 'l')
         c->limit_ms = (uint32_t)strtoul(end + 1, &end, 10) * 1000;
     else if (*end == 'n')
@@ -127,6 +131,12 @@ static void whom_ranks_wait_for(void **state)
         { "(4n (4l50 3", "1: 0,1 for 2, 2" },   /* that with a limit is due first */
         { "(4l50 (4l20 3", "1: 0,1 for 2, 2" }, /* and that with the shorter one */
         { "(4n 3", "0: 0 for 1, 1" },
+        /* for the GPU */
+        { "(4 (4 (3g", "0: 0,1 for 2, 2" }, /* which is no call of all */
+        { "(4 (4 (3gs", "0: 0,1 for 2, 2" },
+        { "(3g (4 (4", "0: 0 for nobody, 0" },
+        { "(4 (4gl20 (4", "1: 1 for nobody, 1" },
+        { "(3g (3g 3", "0: 0 for nobody, 0" },
         /* between two */
         { "(>1.2 0", "0: 0 for 1, 1" },
         { "0 (<0.1", "1: 1 for 0, 0" },

@@ -1,0 +1,83 @@
+#include "runtime/gpu/copies.h"
+
+#include <stdint.h>
+
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/pinned.h"
+#include "runtime/gpu/wait.h"
+
+static CUdeviceptr address(const void *ptr)
+{
+    return (CUdeviceptr)(uintptr_t)ptr;
+}
+
+static void close_in_context(struct dt_gpu_copies *s)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+
+    for (int i = 0; i < DT_GPU_COPY_SLOTS; i++) {
+        if (s->copied[i])
+            cuda->cuEventDestroy_v2(s->copied[i]);
+    }
+    if (s->stream)
+        cuda->cuStreamDestroy_v2(s->stream);
+}
+
+/* A context that the program has destroyed has taken all with it. */
+void dt_gpu_copies_close(struct dt_gpu_copies *s)
+{
+    struct dt_cuda_scope scope;
+
+    if (s->context && !dt_cuda_enter(&scope, s->context)) {
+        close_in_context(s);
+        dt_cuda_leave(&scope);
+    }
+    *s = (struct dt_gpu_copies){ 0 };
+}
+
+CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUresult result;
+
+    if (s->context == context)
+        return CUDA_SUCCESS;
+    dt_gpu_copies_close(s);
+    s->context = context;
+    result = cuda->cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING);
+    for (int i = 0; !result && i < DT_GPU_COPY_SLOTS; i++)
+        result = cuda->cuEventCreate(&s->copied[i], CU_EVENT_DISABLE_TIMING);
+    if (result)
+        dt_gpu_copies_close(s);
+    return result;
+}
+
+CUresult dt_gpu_copies_fetch(struct dt_gpu_copies *s, int slot, void *host, const void *device,
+                             size_t bytes)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUresult result = CUDA_SUCCESS;
+
+    if (bytes)
+        result = cuda->cuMemcpyDtoHAsync_v2(host, address(device), bytes, s->stream);
+    return result ? result : cuda->cuEventRecord(s->copied[slot], s->stream);
+}
+
+CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, const void *host,
+                             size_t bytes)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUresult result = CUDA_SUCCESS;
+
+    if (bytes)
+        result = cuda->cuMemcpyHtoDAsync_v2(address(device), host, bytes, s->stream);
+    return result ? result : cuda->cuEventRecord(s->copied[slot], s->stream);
+}
+
+void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed)
+{
+    if (!failed || dt_gpu_settles(s->stream))
+        dt_pinned_give(pinned);
+    else
+        *s = (struct dt_gpu_copies){ 0 };
+}

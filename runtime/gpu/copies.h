@@ -1,0 +1,30 @@
+/* Copies between GPU memory and pinned host memory, on a stream of their own. */
+#ifndef DT_GPU_COPIES_H
+#define DT_GPU_COPIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/gpu/abi_cuda.h"
+
+enum { DT_GPU_COPY_SLOTS = 2 };
+
+struct dt_gpu_copies { /* all zero at first */
+    CUcontext context;
+    CUstream stream;
+    CUevent copied[DT_GPU_COPY_SLOTS]; /* when the last copy of a slot is done */
+};
+
+/* In this context, which is current. */
+CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context);
+/* Queue a copy in a slot. bytes 0: nothing but the event. */
+CUresult dt_gpu_copies_fetch(struct dt_gpu_copies *s, int slot, void *host, const void *device,
+                             size_t bytes);
+CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, const void *host,
+                             size_t bytes);
+/* Gives back the pinned memory of a call, which failed or not. What a failed call has left behind
+ * may still be copying: its memory and stream are then lost. */
+void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed);
+void dt_gpu_copies_close(struct dt_gpu_copies *s);
+
+#endif

@@ -1,0 +1,92 @@
+#include "runtime/gpu/cuda.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+static struct {
+    _Atomic unsigned long long seen; /* how many objects had been loaded at the last look */
+    _Atomic(const struct dt_cuda *) found;
+    pthread_mutex_t mutex;
+    struct dt_cuda driver;
+} dti_cuda = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+static int first_object(struct dl_phdr_info *info, size_t size, void *out)
+{
+    (void)size;
+    *(unsigned long long *)out = info->dlpi_adds;
+    return 1;
+}
+
+static void find_functions(void *library)
+{
+#define FIND(result, name, arguments)                                                              \
+    *(void **)&dti_cuda.driver.name = dlsym(library, #name);                                       \
+    if (!dti_cuda.driver.name)                                                                     \
+        dti_cuda.driver.lacks = #name;
+    DT_CUDA_FUNCTIONS(FIND)
+#undef FIND
+}
+
+static void look(unsigned long long loaded)
+{
+    void *library;
+
+    pthread_mutex_lock(&dti_cuda.mutex);
+    library = dti_cuda.found ? NULL : dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (library) {
+        find_functions(library);
+        dti_cuda.found = &dti_cuda.driver;
+    }
+    dti_cuda.seen = loaded;
+    pthread_mutex_unlock(&dti_cuda.mutex);
+}
+
+/* The program may load CUDA at any time; asking the linker again is worth it only when something
+ * has been loaded since. */
+const struct dt_cuda *dt_cuda(void)
+{
+    const struct dt_cuda *found = dti_cuda.found;
+    unsigned long long loaded = 0;
+
+    if (found)
+        return found;
+    dl_iterate_phdr(first_object, &loaded);
+    if (dti_cuda.seen != loaded)
+        look(loaded);
+    return dti_cuda.found;
+}
+
+const char *dt_cuda_describe(const char *function, CUresult error, char text[DT_CUDA_TEXT])
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    const char *name = "?", *means = "unknown error";
+
+    if (cuda->cuGetErrorName(error, &name) || cuda->cuGetErrorString(error, &means))
+        snprintf(text, DT_CUDA_TEXT, "%s: error %d", function, (int)error);
+    else
+        snprintf(text, DT_CUDA_TEXT, "%s: %s (%s)", function, means, name);
+    return text;
+}
+
+CUresult dt_cuda_enter(struct dt_cuda_scope *scope, CUcontext context)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUresult result = cuda->cuCtxPushCurrent_v2(context);
+
+    if (result)
+        return result;
+    scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return cuda->cuThreadExchangeStreamCaptureMode(&scope->mode);
+}
+
+void dt_cuda_leave(struct dt_cuda_scope *scope)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUcontext left;
+
+    cuda->cuThreadExchangeStreamCaptureMode(&scope->mode);
+    cuda->cuCtxPopCurrent_v2(&left);
+}

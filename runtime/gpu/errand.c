@@ -1,0 +1,81 @@
+#include "runtime/gpu/errand.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/gpu/wait.h"
+#include "runtime/host/clock.h"
+
+enum state { UNDER_WAY, DONE, FORGOTTEN };
+
+struct dt_errand {
+    void (*work)(void *copy);
+    _Atomic int state; /* who leaves last frees it */
+    _Alignas(max_align_t) unsigned char copy[];
+};
+
+static void *run(void *arg)
+{
+    struct dt_errand *e = arg;
+
+    e->work(e->copy);
+    if (atomic_exchange(&e->state, DONE) == FORGOTTEN)
+        free(e);
+    return NULL;
+}
+
+/* Signals are the program's threads' to take. */
+static bool start_thread(struct dt_errand *e)
+{
+    sigset_t all, before;
+    pthread_t thread;
+    int error;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, NULL, run, e);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!error)
+        pthread_detach(thread);
+    return !error;
+}
+
+struct dt_errand *dt_errand_start(void (*work)(void *copy), const void *arg, size_t bytes)
+{
+    struct dt_errand *e = calloc(1, sizeof *e + bytes);
+
+    if (!e)
+        return NULL;
+    e->work = work;
+    memcpy(e->copy, arg, bytes);
+    if (start_thread(e))
+        return e;
+    free(e);
+    return NULL;
+}
+
+void *dt_errand_result(struct dt_errand *e)
+{
+    return atomic_load(&e->state) == DONE ? e->copy : NULL;
+}
+
+bool dt_errand_await(struct dt_errand *e, unsigned ms)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)ms * 1000000;
+
+    for (unsigned turn = 0; !dt_errand_result(e); turn++) {
+        if (dt_clock_ns() > until)
+            return false;
+        dt_gpu_pause(turn);
+    }
+    return true;
+}
+
+void dt_errand_end(struct dt_errand *e)
+{
+    if (e && atomic_exchange(&e->state, FORGOTTEN) == DONE)
+        free(e);
+}

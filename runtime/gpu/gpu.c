@@ -1,0 +1,163 @@
+#include "runtime/gpu/gpu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/blame.h"
+#include "runtime/collective.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/ncclapi.h"
+#include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/staging.h"
+#include "runtime/gpu/wait.h"
+#include "runtime/operation.h"
+
+/* ---- choosing the way ---- */
+
+static void offer(const struct dt_comm *c, CUdevice device, struct dt_gpu_offer *mine)
+{
+    char bus[DT_GPU_BUS + 1] = "";
+    const char *why;
+    const struct dt_ncclapi *api = dt_ncclapi(&why);
+
+    mine->wish = c->world->settings.gpu_way;
+    mine->nccl = api ? (uint64_t)api->version : 0;
+    mine->node = c->node;
+    if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, device))
+        mine->nccl = 0;
+    memcpy(mine->bus, bus, sizeof mine->bus);
+}
+
+/* One warning in the job: the first rank's, of the first communicator that goes by host memory. */
+static void warn(struct dt_comm *c, const struct dt_gpu_choice *choice,
+                 const struct dt_gpu_offer *offers)
+{
+    static bool warned;
+    char obstacle[DT_GPU_TEXT], text[DT_RANK_NOTE_TEXT];
+    const char *why;
+
+    if (c->world->rank != 0 || warned || choice->obstacle == DT_GPU_CLEAR)
+        return;
+    warned = true;
+    dt_gpu_obstacle_text(choice, offers, obstacle);
+    if (choice->obstacle == DT_GPU_NO_NCCL && choice->a == c->rank && !dt_ncclapi(&why))
+        snprintf(obstacle, sizeof obstacle, "%s", why);
+    snprintf(text, sizeof text,
+             "warning: %s: collectives on GPU memory go through host memory (DTRUN_DEVICE=staging "
+             "asks for that, without this warning)",
+             obstacle);
+    dt_agentlink_note(&c->world->agent, text);
+}
+
+static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers)
+{
+    struct dt_gpu_choice choice = dt_gpu_choose(offers, c->size);
+    char text[DT_GPU_TEXT];
+
+    if (choice.obstacle == DT_GPU_WISHES_DIFFER)
+        return dt_comm_fail(
+            c, dt_fail(DT_ERR_MISMATCH, "rank %d: %s: it has to be the same on all ranks",
+                       c->world->rank, dt_gpu_obstacle_text(&choice, offers, text)));
+    if (choice.obstacle && offers[0].wish == DT_GPU_NCCL)
+        return dt_comm_fail(
+            c, dt_fail(DT_ERR_NCCL, "rank %d: %s, and DTRUN_DEVICE=nccl permits no other way",
+                       c->world->rank, dt_gpu_obstacle_text(&choice, offers, text)));
+    warn(c, &choice, offers);
+    c->gpu.way = choice.way;
+    return DT_OK;
+}
+
+/* Collective. */
+static dt_result_t choose(struct dt_comm *c, CUdevice device)
+{
+    struct dt_gpu_offer *offers = calloc((size_t)c->size, sizeof *offers);
+    dt_result_t r;
+
+    if (!offers)
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+    offer(c, device, &offers[c->rank]);
+    r = dt_comm_show(c, DT_CALL_GPU_CHOICE, offers, sizeof *offers);
+    if (r == DT_OK)
+        r = conclude(c, offers);
+    free(offers);
+    return r;
+}
+
+/* ---- calls of all ranks ---- */
+
+/* Between dt_join_begin and dt_join not all ranks have memory on a GPU to take part with. */
+static bool is_for_nccl(const struct dt_comm *c, const struct dt_operation *o)
+{
+    return c->world->settings.gpu_way != DT_GPU_STAGING && !c->uneven &&
+           dt_ncclcalls_serves(o, c->size);
+}
+
+/* The first call that NCCL might make finds out whether it does. */
+static dt_result_t settle_way(struct dt_comm *c, const struct dt_operation *o)
+{
+    return c->gpu.way == DT_GPU_AUTO && is_for_nccl(c, o) ? choose(c, o->order.device) : DT_OK;
+}
+
+/* Of calls in which all ranks name the same counts, a rank without GPU memory cannot make its part.
+ */
+static bool is_alike(const struct dt_comm *c, const struct dt_operation *o)
+{
+    switch (o->kind->call) {
+    case DT_CALL_ALL_GATHERV:
+    case DT_CALL_ALL_TO_ALLV:
+    case DT_CALL_GATHERV:
+    case DT_CALL_SCATTERV:
+        return false;
+    default:
+        return !c->uneven;
+    }
+}
+
+static dt_result_t wait_for(struct dt_comm *c, void *event)
+{
+    return dt_gpu_await(c, &c->trouble, event, 0);
+}
+
+/* Managed memory is host memory, once the GPU has done what the program has queued before. */
+static dt_result_t settle(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, order->context);
+    dt_result_t r;
+
+    if (result) {
+        dt_gpu_trouble(c, &c->trouble, "cuCtxPushCurrent", result);
+        return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+    }
+    r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->legacy);
+    if (r == DT_OK)
+        r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->own);
+    dt_cuda_leave(&scope);
+    return r;
+}
+
+dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
+{
+    dt_result_t r;
+
+    if (o->memory == DT_MEMORY_MANAGED) {
+        r = settle(c, &o->order);
+        return r == DT_OK ? o->kind->make(c, o) : r;
+    }
+    r = settle_way(c, o);
+    if (r != DT_OK)
+        return r;
+    if (c->gpu.way == DT_GPU_NCCL && is_for_nccl(c, o))
+        return dt_nccl_make(c, o);
+    c->on_device = is_alike(c, o);
+    r = dt_staging_make(c, o);
+    c->on_device = false;
+    return r;
+}
+
+void dt_gpu_close(struct dt_comm *c)
+{
+    dt_nccl_close(c);
+    dt_gpu_copies_close(&c->gpu.copies);
+}

@@ -1,0 +1,34 @@
+#include "runtime/gpu/memory.h"
+
+#include "runtime/gpu/cuda.h"
+
+struct dt_memory_hosts dti_memory_hosts;
+
+static enum dt_memory look(const struct dt_cuda *cuda, const void *ptr)
+{
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
+    unsigned type = 0, managed = 0;
+
+    if (cuda->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address) ||
+        type != CU_MEMORYTYPE_DEVICE)
+        return DT_MEMORY_HOST;
+    if (!cuda->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, address) && managed)
+        return DT_MEMORY_MANAGED;
+    return DT_MEMORY_DEVICE;
+}
+
+enum dt_memory dt_memory_of(const void *a, const void *b)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    enum dt_memory x, y;
+
+    atomic_store_explicit(&dti_memory_hosts.a, cuda ? NULL : a, memory_order_relaxed);
+    atomic_store_explicit(&dti_memory_hosts.b, cuda ? NULL : b, memory_order_relaxed);
+    if (!cuda || !cuda->cuPointerGetAttribute)
+        return DT_MEMORY_HOST;
+    x = look(cuda, a ? a : b);
+    y = !a || !b || a == b ? x : look(cuda, b);
+    if (x == y)
+        return x;
+    return x == DT_MEMORY_DEVICE || y == DT_MEMORY_DEVICE ? DT_MEMORY_MIXED : DT_MEMORY_MANAGED;
+}

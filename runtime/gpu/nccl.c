@@ -1,0 +1,465 @@
+#include "runtime/gpu/nccl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/blame.h"
+#include "runtime/collective.h"
+#include "runtime/dtype.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/errand.h"
+#include "runtime/gpu/ncclapi.h"
+#include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/wait.h"
+#include "runtime/host/clock.h"
+#include "runtime/operation.h"
+#include "runtime/reduceoptions.h"
+
+enum {
+    INIT_S = 120,       /* to connect, and */
+    INIT_RANKS_A_S = 8, /* so many more ranks take a second more */
+    CAUSE_MS = 1500,    /* what NCCL sees of a lost rank comes before its agent's word */
+    ABORT_MS = 1000,    /* of the grace that a lost job leaves its ranks */
+    DESTROY_MS = 5000,
+};
+
+static const struct dt_ncclapi *api(void)
+{
+    const char *why;
+
+    return dt_ncclapi(&why);
+}
+
+/* ---- what goes wrong ---- */
+
+static bool may_come_of_others(ncclResult_t error)
+{
+    return error == ncclRemoteError || error == ncclSystemError || error == ncclInternalError ||
+           error == ncclUnhandledCudaError;
+}
+
+/* A survivor shall not blame itself. */
+static int await_cause(const struct dt_comm *c, uint32_t *culprit)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)CAUSE_MS * 1000000;
+    int stopped = dt_comm_stopped(c, culprit);
+
+    for (unsigned turn = 0; !stopped && dt_clock_ns() < until; turn++) {
+        dt_gpu_pause(turn);
+        stopped = dt_comm_stopped(c, culprit);
+    }
+    return stopped;
+}
+
+static dt_result_t trouble(struct dt_comm *c, const char *function, ncclResult_t error)
+{
+    static _Thread_local char why[512];
+    uint32_t culprit;
+    int stopped = may_come_of_others(error) ? await_cause(c, &culprit) : 0;
+    const char *last = api()->ncclGetLastError(NULL);
+
+    if (stopped)
+        return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+    snprintf(why, sizeof why,
+             "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL tell more, and DTRUN_DEVICE=staging does "
+             "without NCCL",
+             function, api()->ncclGetErrorString(error), last && *last ? ": " : "",
+             last ? last : "");
+    dt_trouble(&c->trouble, DT_ERR_NCCL, (uint32_t)c->world->rank);
+    c->trouble.why = why;
+    return DT_ERR_NCCL;
+}
+
+static dt_result_t cuda_trouble(struct dt_comm *c, const char *function, CUresult error)
+{
+    return dt_gpu_trouble(c, &c->trouble, function, error);
+}
+
+static dt_result_t fail(struct dt_comm *c)
+{
+    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+}
+
+/* ---- the end ---- */
+
+struct ending {
+    CUcontext context;
+    ncclComm_t comm;
+    bool gently;
+};
+
+/* NCCL's functions use the thread's current context. */
+static void end(void *arg)
+{
+    const struct ending *e = arg;
+    struct dt_cuda_scope scope;
+
+    if (dt_cuda_enter(&scope, e->context))
+        return;
+    if (e->gently)
+        api()->ncclCommDestroy(e->comm);
+    else
+        api()->ncclCommAbort(e->comm);
+    dt_cuda_leave(&scope);
+}
+
+static void free_rest(struct dt_nccl *n)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_cuda_scope scope;
+
+    if (dt_cuda_enter(&scope, n->context))
+        return;
+    if (n->scratch)
+        cuda->cuMemFree_v2(n->scratch);
+    if (n->done)
+        cuda->cuEventDestroy_v2(n->done);
+    if (n->stream)
+        cuda->cuStreamDestroy_v2(n->stream);
+    dt_cuda_leave(&scope);
+}
+
+/* What NCCL does not end in time is lost: to free what its kernel may still use would wait for it.
+ */
+static void take_down(struct dt_nccl *n, bool gently)
+{
+    struct ending e = { n->context, n->comm, gently };
+    struct dt_errand *errand = n->comm ? dt_errand_start(end, &e, sizeof e) : NULL;
+    bool ended = !n->comm || (errand && dt_errand_await(errand, gently ? DESTROY_MS : ABORT_MS));
+
+    dt_errand_end(errand);
+    if (ended && n->context)
+        free_rest(n);
+    *n = (struct dt_nccl){ 0 };
+}
+
+void dt_nccl_close(struct dt_comm *c)
+{
+    take_down(&c->gpu.nccl, c->failed == DT_OK);
+}
+
+/* ---- the beginning ---- */
+
+struct identity {
+    ncclUniqueId id;
+    uint64_t error; /* why rank 0 has none */
+};
+
+struct beginning {
+    CUcontext context;
+    ncclUniqueId id;
+    int rank;
+    int size;
+    ncclComm_t comm;
+    ncclResult_t result;
+};
+
+/* Not blocking, so that calls in which others are lost can be ended; in a thread of its own all the
+ * same, for a configuration file can say otherwise. */
+static void begin(void *arg)
+{
+    struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
+    struct beginning *b = arg;
+    struct dt_cuda_scope scope;
+
+    b->result = ncclUnhandledCudaError;
+    if (dt_cuda_enter(&scope, b->context))
+        return;
+    config.blocking = 0;
+    b->result =
+        api()->ncclCommInitRankConfig(&b->comm, b->size, b->id, b->rank, (ncclConfig_t *)&config);
+    dt_cuda_leave(&scope);
+}
+
+static dt_result_t time_out(struct dt_comm *c, unsigned seconds)
+{
+    static _Thread_local char why[256];
+
+    snprintf(why, sizeof why,
+             "NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
+             "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use",
+             c->size, seconds);
+    dt_trouble(&c->trouble, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
+    c->trouble.why = why;
+    return DT_ERR_TIMEOUT;
+}
+
+static unsigned init_seconds(const struct dt_comm *c)
+{
+    unsigned chosen = c->world->settings.nccl_init_s;
+
+    return chosen ? chosen : INIT_S + (unsigned)c->size / INIT_RANKS_A_S;
+}
+
+/* ncclInProgress: it is not done. */
+static ncclResult_t look(const struct dt_nccl *n)
+{
+    ncclResult_t state = ncclInProgress;
+    ncclResult_t asked = api()->ncclCommGetAsyncError(n->comm, &state);
+
+    return asked == ncclSuccess ? state : asked;
+}
+
+static ncclResult_t look_at_beginning(struct dt_comm *c, struct dt_errand *errand)
+{
+    const struct beginning *b = dt_errand_result(errand);
+
+    if (!b)
+        return ncclInProgress;
+    c->gpu.nccl.comm = b->comm;
+    if (b->result != ncclSuccess && b->result != ncclInProgress)
+        return b->result;
+    return look(&c->gpu.nccl);
+}
+
+static dt_result_t await_beginning(struct dt_comm *c, void *errand)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)init_seconds(c) * 1000000000;
+    uint32_t culprit;
+
+    for (unsigned turn = 0;; turn++) {
+        ncclResult_t state = look_at_beginning(c, errand);
+        int stopped;
+
+        if (state == ncclSuccess)
+            return DT_OK;
+        if (state != ncclInProgress)
+            return trouble(c, "ncclCommInitRankConfig", state);
+        stopped = dt_comm_stopped(c, &culprit);
+        if (stopped)
+            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+        if (dt_clock_ns() > until)
+            return time_out(c, init_seconds(c));
+        dt_gpu_pause(turn);
+    }
+}
+
+static dt_result_t exchange_identity(struct dt_comm *c, ncclUniqueId *id)
+{
+    struct identity mine = { 0 };
+    dt_result_t r;
+
+    if (c->rank == 0)
+        mine.error = (uint64_t)api()->ncclGetUniqueId(&mine.id);
+    r = dt_comm_spread_for(c, DT_CALL_GPU_CHOICE, &mine, sizeof mine, 0);
+    if (r != DT_OK)
+        return r;
+    *id = mine.id;
+    if (!mine.error)
+        return DT_OK;
+    trouble(c, "ncclGetUniqueId", (ncclResult_t)mine.error);
+    return fail(c);
+}
+
+static CUresult make_own(struct dt_nccl *n)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUresult result = cuda->cuStreamCreate(&n->stream, CU_STREAM_NON_BLOCKING);
+
+    return result ? result : cuda->cuEventCreate(&n->done, CU_EVENT_DISABLE_TIMING);
+}
+
+static dt_result_t connect(struct dt_comm *c)
+{
+    struct beginning b = { .context = c->gpu.nccl.context, .rank = c->rank, .size = c->size };
+    uint32_t limit_ms = c->limit_ms;
+    struct dt_errand *errand;
+    dt_result_t r = exchange_identity(c, &b.id);
+
+    if (r != DT_OK)
+        return r;
+    errand = dt_errand_start(begin, &b, sizeof b);
+    if (!errand) {
+        dt_comm_no_memory(c);
+        return fail(c);
+    }
+    c->limit_ms = DT_HOSTSHM_NO_LIMIT; /* it has one of its own */
+    r = dt_comm_aside(c, DT_CALL_GPU_CHOICE, await_beginning, errand);
+    c->limit_ms = limit_ms;
+    dt_errand_end(errand);
+    return r;
+}
+
+/* Collective, in the context of the first call's memory. */
+static dt_result_t open_all(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    struct dt_nccl *n = &c->gpu.nccl;
+    CUresult result;
+
+    if (n->comm)
+        return DT_OK;
+    n->context = order->context;
+    n->device = order->device;
+    result = make_own(n);
+    if (!result)
+        return connect(c);
+    cuda_trouble(c, "cuStreamCreate", result);
+    return fail(c);
+}
+
+/* ---- calls ---- */
+
+/* NCCL has none that read and write the same blocks. */
+static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_nccl *n = &c->gpu.nccl;
+    size_t bytes = o->given.each * dt_dtype_size(o->dtype) * (size_t)c->size;
+    CUresult result;
+
+    if (o->kind->call != DT_CALL_ALL_TO_ALL || o->in != o->out || !bytes)
+        return DT_OK;
+    result = cuda->cuMemAlloc_v2(&n->scratch, bytes);
+    if (!result)
+        result =
+            cuda->cuMemcpyDtoDAsync_v2(n->scratch, (CUdeviceptr)(uintptr_t)o->in, bytes, n->stream);
+    o->in = (const void *)(uintptr_t)n->scratch;
+    return result ? cuda_trouble(c, "cuMemAlloc", result) : DT_OK;
+}
+
+static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char **name)
+{
+    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_ncclcall call = {
+        .comm = n->comm, .stream = n->stream, .rank = c->rank, .size = c->size
+    };
+    CUresult result = dt_gpu_order_follow(&o->order, n->stream);
+    dt_result_t r;
+    ncclResult_t queued;
+
+    if (result)
+        return cuda_trouble(c, "cuStreamWaitEvent", result);
+    r = set_aside(c, o);
+    if (r != DT_OK)
+        return r;
+    queued = dt_ncclcalls_queue(&call, o);
+    *name = call.name;
+    return queued == ncclSuccess || queued == ncclInProgress ? DT_OK
+                                                             : trouble(c, call.name, queued);
+}
+
+enum progress { WAITING, DONE, FAILED };
+
+/* The event stands for the call once NCCL has put its kernel on the stream. */
+static enum progress look_at_event(struct dt_comm *c, bool *recorded)
+{
+    const struct dt_nccl *n = &c->gpu.nccl;
+    CUresult result = *recorded ? CUDA_SUCCESS : dt_cuda()->cuEventRecord(n->done, n->stream);
+
+    *recorded = true;
+    if (!result)
+        result = dt_cuda()->cuEventQuery(n->done);
+    if (result == CUDA_SUCCESS)
+        return DONE;
+    if (result == CUDA_ERROR_NOT_READY)
+        return WAITING;
+    cuda_trouble(c, "cuEventQuery", result);
+    return FAILED;
+}
+
+static enum progress look_at_call(struct dt_comm *c, const char *name, bool *recorded)
+{
+    ncclResult_t state = look(&c->gpu.nccl);
+
+    if (state == ncclSuccess)
+        return look_at_event(c, recorded);
+    if (state == ncclInProgress)
+        return WAITING;
+    trouble(c, name, state);
+    return FAILED;
+}
+
+static dt_result_t await_call(struct dt_comm *c, const char *name)
+{
+    bool recorded = false;
+    uint32_t culprit;
+
+    for (unsigned turn = 0;; turn++) {
+        enum progress progress = look_at_call(c, name, &recorded);
+        int stopped;
+
+        if (progress != WAITING)
+            return progress == DONE ? DT_OK : c->trouble.code;
+        stopped = dt_comm_stopped(c, &culprit);
+        if (stopped)
+            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+        dt_gpu_pause(turn);
+    }
+}
+
+static dt_result_t make(struct dt_comm *c, void *arg)
+{
+    struct dt_operation o = *(const struct dt_operation *)arg;
+    const char *name = "";
+    dt_result_t r;
+
+    c->shm.way = "nccl";
+    c->lanes.way = NULL;
+    r = queue(c, &o, &name);
+    if (r == DT_OK)
+        r = await_call(c, name);
+    if (r == DT_OK && c->gpu.nccl.scratch) {
+        dt_cuda()->cuMemFree_v2(c->gpu.nccl.scratch);
+        c->gpu.nccl.scratch = 0;
+    }
+    return r;
+}
+
+static bool names_root(const struct dt_operation *o)
+{
+    return o->kind->call == DT_CALL_BROADCAST || o->kind->call == DT_CALL_REDUCE;
+}
+
+static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)
+{
+    struct dt_call call = { .count = o->count,
+                            .dtype = (uint8_t)o->dtype,
+                            .op = (uint8_t)o->op,
+                            .device = 1,
+                            .root = names_root(o) ? o->root : -1,
+                            .options = o->how.size ? dt_reduceoptions_mark(&o->how) : 0 };
+
+    if (!o->count)
+        call.count = o->given.each ? o->given.each : o->taken.each;
+    return dt_comm_match_and(c, o->kind->call, call, make, (void *)(uintptr_t)o);
+}
+
+/* Memory of another GPU would want another communicator, on all ranks. */
+static dt_result_t check_device(struct dt_comm *c, const struct dt_operation *o)
+{
+    if (o->order.device == c->gpu.nccl.device)
+        return DT_OK;
+    return dt_comm_fail(c, dt_fail(DT_ERR_ARG,
+                                   "rank %d: %s: the buffer lies on device %d, and the first one "
+                                   "of this communicator on device %d; DTRUN_DEVICE=staging "
+                                   "serves both",
+                                   c->world->rank, o->kind->name, o->order.device,
+                                   c->gpu.nccl.device));
+}
+
+static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation *o)
+{
+    dt_result_t r = open_all(c, &o->order);
+
+    if (r == DT_OK)
+        r = check_device(c, o);
+    return r == DT_OK ? match_and_make(c, o) : r;
+}
+
+dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
+{
+    struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, n->comm ? n->context : o->order.context);
+    dt_result_t r;
+
+    if (result) {
+        cuda_trouble(c, "cuCtxPushCurrent", result);
+        return fail(c);
+    }
+    r = make_in_context(c, o);
+    dt_cuda_leave(&scope);
+    if (r != DT_OK)
+        take_down(n, false);
+    return r;
+}

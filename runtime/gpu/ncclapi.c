@@ -1,0 +1,106 @@
+#include "runtime/gpu/ncclapi.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/wire/env.h"
+
+#define LIBRARY "libnccl.so.2"
+
+enum { OLDEST = 21800 };
+
+static struct {
+    pthread_once_t once;
+    bool usable;
+    char why[256];
+    struct dt_ncclapi api;
+} dti_nccl = { .once = PTHREAD_ONCE_INIT };
+
+/* NVIDIA's packages for Python lie side by side: .../nvidia/cuda_runtime/lib/libcudart.so.12 and
+ * .../nvidia/nccl/lib/libnccl.so.2. */
+static int beside_other_packages(struct dl_phdr_info *info, size_t size, void *out)
+{
+    static const char folder[] = "/nvidia/";
+    const char *at = info->dlpi_name ? strstr(info->dlpi_name, folder) : NULL;
+    char path[PATH_MAX];
+
+    (void)size;
+    if (!at)
+        return 0;
+    snprintf(path, sizeof path, "%.*s%snccl/lib/" LIBRARY, (int)(at - info->dlpi_name),
+             info->dlpi_name, folder);
+    *(void **)out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return *(void **)out != NULL;
+}
+
+static void *open_library(void)
+{
+    const char *named = secure_getenv(DT_ENV_NCCL);
+    void *library;
+
+    if (named && *named)
+        return dlopen(named, RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+    if (!library)
+        dl_iterate_phdr(beside_other_packages, &library);
+    return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* The name of a function that the library lacks, or NULL. */
+static const char *find_functions(void *library)
+{
+    const char *lacks = NULL;
+
+#define FIND(result, name, arguments)                                                              \
+    *(void **)&dti_nccl.api.name = dlsym(library, #name);                                          \
+    if (!dti_nccl.api.name)                                                                        \
+        lacks = #name;
+    DT_NCCL_FUNCTIONS(FIND)
+#undef FIND
+    return lacks;
+}
+
+/* With either of these one communicator would wait for ever for a lost rank, or several meet at one
+ * address. */
+static const char *forbidden(void)
+{
+    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+
+    if (blocking && atoi(blocking) == 1)
+        return "NCCL_COMM_BLOCKING=1 makes NCCL wait for ever for a lost rank";
+    if (getenv("NCCL_COMM_ID"))
+        return "NCCL_COMM_ID is set, which fits one communicator alone";
+    return NULL;
+}
+
+static void load(void)
+{
+    void *library = forbidden() ? NULL : open_library();
+    const char *why = forbidden();
+    const char *lacks;
+
+    if (!library) {
+        snprintf(dti_nccl.why, sizeof dti_nccl.why, "%s", why ? why : dlerror());
+        return;
+    }
+    lacks = find_functions(library);
+    if (lacks || dti_nccl.api.ncclGetVersion(&dti_nccl.api.version) != ncclSuccess ||
+        dti_nccl.api.version < OLDEST)
+        snprintf(dti_nccl.why, sizeof dti_nccl.why, LIBRARY " is older than NCCL 2.18%s%s",
+                 lacks ? ": it lacks " : "", lacks ? lacks : "");
+    else
+        dti_nccl.usable = true;
+}
+
+const struct dt_ncclapi *dt_ncclapi(const char **why)
+{
+    pthread_once(&dti_nccl.once, load);
+    *why = dti_nccl.why;
+    return dti_nccl.usable ? &dti_nccl.api : NULL;
+}

@@ -1,0 +1,203 @@
+#include "runtime/gpu/ncclcalls.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#include "runtime/dtype.h"
+#include "runtime/operation.h"
+
+enum { NONE = -1 };
+
+/* NCCL has no 16-bit integers, and folds no bits. */
+static const int types[DT_DTYPE_MAX] = {
+    [DT_I8] = ncclInt8,       [DT_U8] = ncclUint8,    [DT_I16] = NONE,
+    [DT_U16] = NONE,          [DT_I32] = ncclInt32,   [DT_U32] = ncclUint32,
+    [DT_I64] = ncclInt64,     [DT_U64] = ncclUint64,  [DT_F16] = ncclFloat16,
+    [DT_BF16] = ncclBfloat16, [DT_F32] = ncclFloat32, [DT_F64] = ncclFloat64,
+};
+
+static const int ops[DT_OP_MAX] = {
+    [DT_SUM] = ncclSum, [DT_PROD] = ncclProd, [DT_MIN] = ncclMin,
+    [DT_MAX] = ncclMax, [DT_AVG] = ncclAvg,   [DT_BAND] = NONE,
+    [DT_BOR] = NONE,    [DT_BXOR] = NONE,     [DT_ADASUM] = NONE,
+};
+
+/* ---- factors ---- */
+
+/* What every input is multiplied by, so that the sum is what the options ask for. */
+static double factor_of(const struct dt_operation *o, int size)
+{
+    double factor = o->how.prescale * o->how.postscale;
+
+    return o->op == DT_AVG ? factor / size : factor;
+}
+
+static bool has_factor(const struct dt_operation *o)
+{
+    return o->how.size && o->how.prescale * o->how.postscale != 1;
+}
+
+/* A factor of 16 bits would be rounded, and all results with it, unless it is such a power of two
+ * that both types have. */
+static bool is_exact_in_16_bits(double factor)
+{
+    int exponent;
+
+    return frexp(factor, &exponent) == 0.5 && exponent > -13 && exponent < 16;
+}
+
+static bool serves_factor(const struct dt_operation *o, int size)
+{
+    if (o->op != DT_SUM && o->op != DT_AVG)
+        return false;
+    return dt_dtype_size(o->dtype) > 2 || is_exact_in_16_bits(factor_of(o, size));
+}
+
+union scalar {
+    uint16_t u16;
+    float f32;
+    double f64;
+};
+
+static union scalar scalar_of(double factor, dt_dtype_t dtype)
+{
+    int exponent;
+
+    frexp(factor, &exponent);
+    switch (dtype) {
+    case DT_F16:
+        return (union scalar){ .u16 = (uint16_t)((exponent - 1 + 15) << 10) };
+    case DT_BF16:
+        return (union scalar){ .u16 = (uint16_t)((exponent - 1 + 127) << 7) };
+    case DT_F32:
+        return (union scalar){ .f32 = (float)factor };
+    default:
+        return (union scalar){ .f64 = factor };
+    }
+}
+
+/* ---- what NCCL has ---- */
+
+static bool serves_fold(const struct dt_operation *o)
+{
+    return types[o->dtype] != NONE && ops[o->op] != NONE;
+}
+
+bool dt_ncclcalls_serves(const struct dt_operation *o, int size)
+{
+    switch (o->kind->call) {
+    case DT_CALL_ALL_REDUCE:
+        if (o->how.size && o->how.wire != DT_WIRE_EXACT)
+            return false;
+        return serves_fold(o) && (!has_factor(o) || serves_factor(o, size));
+    case DT_CALL_REDUCE:
+    case DT_CALL_REDUCE_SCATTER:
+        return serves_fold(o);
+    case DT_CALL_BROADCAST:
+    case DT_CALL_ALL_GATHER:
+    case DT_CALL_ALL_TO_ALL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- the calls ---- */
+
+static ncclResult_t make_fold(struct dt_ncclcall *n, const struct dt_ncclapi *api,
+                              const struct dt_operation *o, ncclRedOp_t op)
+{
+    ncclDataType_t type = (ncclDataType_t)types[o->dtype];
+
+    switch (o->kind->call) {
+    case DT_CALL_REDUCE:
+        n->name = "ncclReduce";
+        return api->ncclReduce(o->in, o->out, o->count, type, op, o->root, n->comm, n->stream);
+    case DT_CALL_REDUCE_SCATTER:
+        n->name = "ncclReduceScatter";
+        return api->ncclReduceScatter(o->in, o->out, o->count, type, op, n->comm, n->stream);
+    default:
+        n->name = "ncclAllReduce";
+        return api->ncclAllReduce(o->in, o->out, o->count, type, op, n->comm, n->stream);
+    }
+}
+
+static bool went_wrong(ncclResult_t r)
+{
+    return r != ncclSuccess && r != ncclInProgress;
+}
+
+static ncclResult_t fold(struct dt_ncclcall *n, const struct dt_ncclapi *api,
+                         const struct dt_operation *o)
+{
+    ncclRedOp_t op = (ncclRedOp_t)ops[o->op];
+    union scalar scalar;
+    ncclResult_t r, freed;
+
+    if (!has_factor(o))
+        return make_fold(n, api, o, op);
+    scalar = scalar_of(factor_of(o, n->size), o->dtype);
+    n->name = "ncclRedOpCreatePreMulSum";
+    r = api->ncclRedOpCreatePreMulSum(&op, &scalar, (ncclDataType_t)types[o->dtype],
+                                      ncclScalarHostImmediate, n->comm);
+    if (went_wrong(r))
+        return r;
+    r = make_fold(n, api, o, op);
+    freed = api->ncclRedOpDestroy(op, n->comm);
+    return went_wrong(r) ? r : freed;
+}
+
+/* In bytes: NCCL need not know the type of what it only copies. */
+static ncclResult_t pass_blocks(struct dt_ncclcall *n, const struct dt_ncclapi *api,
+                                const struct dt_operation *o)
+{
+    size_t bytes = o->given.each * dt_dtype_size(o->dtype);
+    const uint8_t *in = o->in;
+    uint8_t *out = o->out;
+    ncclResult_t r = api->ncclGroupStart(), ended;
+
+    for (int peer = 0; !went_wrong(r) && peer < n->size; peer++) {
+        r = api->ncclSend(in + (size_t)peer * bytes, bytes, ncclUint8, peer, n->comm, n->stream);
+        if (!went_wrong(r))
+            r = api->ncclRecv(out + (size_t)peer * bytes, bytes, ncclUint8, peer, n->comm,
+                              n->stream);
+    }
+    ended = api->ncclGroupEnd();
+    n->name = "ncclGroupEnd (ncclSend, ncclRecv)";
+    return went_wrong(r) ? r : ended;
+}
+
+static ncclResult_t broadcast(struct dt_ncclcall *n, const struct dt_ncclapi *api,
+                              const struct dt_operation *o)
+{
+    size_t bytes = o->count * dt_dtype_size(o->dtype);
+
+    n->name = "ncclBroadcast";
+    return api->ncclBroadcast(o->out, o->out, bytes, ncclUint8, o->root, n->comm, n->stream);
+}
+
+static ncclResult_t all_gather(struct dt_ncclcall *n, const struct dt_ncclapi *api,
+                               const struct dt_operation *o)
+{
+    size_t bytes = o->taken.each * dt_dtype_size(o->dtype);
+
+    n->name = "ncclAllGather";
+    return api->ncclAllGather(o->in, o->out, bytes, ncclUint8, n->comm, n->stream);
+}
+
+ncclResult_t dt_ncclcalls_queue(struct dt_ncclcall *n, const struct dt_operation *o)
+{
+    const char *why;
+    const struct dt_ncclapi *api = dt_ncclapi(&why);
+
+    switch (o->kind->call) {
+    case DT_CALL_BROADCAST:
+        return broadcast(n, api, o);
+    case DT_CALL_ALL_GATHER:
+        return all_gather(n, api, o);
+    case DT_CALL_ALL_TO_ALL:
+        return pass_blocks(n, api, o);
+    default:
+        return fold(n, api, o);
+    }
+}

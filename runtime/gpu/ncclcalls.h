@@ -1,0 +1,25 @@
+/* Which of NCCL's calls makes an operation. */
+#ifndef DT_GPU_NCCLCALLS_H
+#define DT_GPU_NCCLCALLS_H
+
+#include <stdbool.h>
+
+#include "runtime/gpu/ncclapi.h"
+
+struct dt_operation;
+
+/* As of dt_nccl_serves. Pure. */
+bool dt_ncclcalls_serves(const struct dt_operation *o, int size);
+
+struct dt_ncclcall {
+    ncclComm_t comm;
+    CUstream stream;
+    int rank;
+    int size;
+    const char *name; /* set here: of the function that failed, or of the last one */
+};
+
+/* Queues the operation on the stream. */
+ncclResult_t dt_ncclcalls_queue(struct dt_ncclcall *call, const struct dt_operation *o);
+
+#endif

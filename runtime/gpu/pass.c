@@ -1,0 +1,100 @@
+#include "runtime/gpu/pass.h"
+
+#include "runtime/dtype.h"
+#include "runtime/gpu/copies.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/pinned.h"
+#include "runtime/gpu/wait.h"
+#include "runtime/host/clock.h"
+#include "runtime/operation.h"
+#include "runtime/ways.h"
+
+enum { SLOT = 0 };
+
+struct passing {
+    struct dt_way *way;
+    const struct dt_operation *o;
+    uint8_t *pinned;
+    size_t bytes;
+    uint32_t limit_ms;
+    bool watched;
+};
+
+static dt_result_t give_up(struct dt_way *w, const char *function, CUresult error)
+{
+    dt_gpu_trouble(w->comm, &w->trouble, function, error);
+    return dt_way_give_up(w);
+}
+
+static dt_result_t await_copy(const struct passing *p, CUresult queued)
+{
+    struct dt_way *w = p->way;
+    bool limited = p->limit_ms && p->limit_ms != DT_HOSTSHM_NO_LIMIT;
+    uint64_t until = limited ? dt_clock_ns() + (uint64_t)p->limit_ms * 1000000 : 0;
+
+    if (queued)
+        return give_up(w, "cuMemcpyAsync", queued);
+    if (dt_gpu_await(w->comm, &w->trouble, w->copies.copied[SLOT], until) == DT_OK)
+        return DT_OK;
+    return dt_way_give_up(w);
+}
+
+static dt_result_t give(const struct passing *p)
+{
+    struct dt_gpu_copies *copies = &p->way->copies;
+    dt_result_t r =
+        await_copy(p, dt_gpu_copies_fetch(copies, SLOT, p->pinned, p->o->out, p->bytes));
+
+    if (r != DT_OK)
+        return r;
+    return dt_way_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
+}
+
+static dt_result_t take(const struct passing *p)
+{
+    struct dt_gpu_copies *copies = &p->way->copies;
+    dt_result_t r = dt_way_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
+
+    if (r != DT_OK)
+        return r;
+    return await_copy(p, dt_gpu_copies_store(copies, SLOT, p->o->out, p->pinned, p->bytes));
+}
+
+static dt_result_t pass(struct passing *p)
+{
+    struct dt_gpu_copies *copies = &p->way->copies;
+    CUresult result = dt_gpu_copies_open(copies, p->o->order.context);
+    dt_result_t r;
+
+    if (!result)
+        result = dt_gpu_order_follow(&p->o->order, copies->stream);
+    if (result)
+        return give_up(p->way, "cuStreamCreate", result);
+    p->pinned = dt_pinned_take(p->bytes);
+    if (!p->pinned)
+        return give_up(p->way, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+    r = p->way->giving ? give(p) : take(p);
+    dt_gpu_copies_settle(copies, p->pinned, r != DT_OK);
+    return r;
+}
+
+dt_result_t dt_gpu_pass(struct dt_way *way, struct dt_operation *o, uint32_t limit_ms, bool watched)
+{
+    struct passing p = { .way = way,
+                         .o = o,
+                         .bytes = o->count * dt_dtype_size(o->dtype),
+                         .limit_ms = limit_ms,
+                         .watched = watched };
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, o->order.context);
+    dt_result_t r;
+
+    if (result) {
+        r = give_up(way, "cuCtxPushCurrent", result);
+    } else {
+        r = pass(&p);
+        dt_cuda_leave(&scope);
+    }
+    dt_gpu_order_drop(&o->order);
+    return r;
+}

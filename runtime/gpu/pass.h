@@ -1,0 +1,19 @@
+/* Calls between two ranks on GPU memory, by way of pinned host memory. */
+#ifndef DT_GPU_PASS_H
+#define DT_GPU_PASS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/dtrun.h"
+
+struct dt_operation;
+struct dt_way;
+
+/* Moves the operation's data, for who holds the way's lock, and drops the operation's order.
+ * limit_ms: for how long this rank's GPU may keep it waiting (struct dt_comm); watched: as for
+ * dt_way_pass. */
+dt_result_t dt_gpu_pass(struct dt_way *way, struct dt_operation *o, uint32_t limit_ms,
+                        bool watched);
+
+#endif

@@ -1,0 +1,17 @@
+/* Calls on GPU memory by way of host memory: what a rank gives is copied to pinned memory, the
+ * communicator's own call is made there, and what it takes is copied back. Every call, type and
+ * operation goes so, on any GPUs, shared ones and different ones too, and NCCL is not needed.
+ *
+ * Calls that fold or spread whole buffers go in pieces, so that copies and calls overlap. */
+#ifndef DT_GPU_STAGING_H
+#define DT_GPU_STAGING_H
+
+#include "runtime/dtrun.h"
+
+struct dt_comm;
+struct dt_operation;
+
+/* Makes the operation, which is one of all ranks, has been checked, and has taken its order. */
+dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o);
+
+#endif

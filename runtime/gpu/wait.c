@@ -1,0 +1,75 @@
+#include "runtime/gpu/wait.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "runtime/comm.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/host/clock.h"
+
+enum {
+    YIELDS = 2000, /* about a millisecond: most calls are over by then */
+    NAP_NS = 50 * 1000,
+    SETTLE_NS = 1000 * 1000 * 1000,
+};
+
+void dt_gpu_pause(unsigned turn)
+{
+    static const struct timespec nap = { .tv_nsec = NAP_NS };
+
+    if (turn < YIELDS)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
+}
+
+dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_trouble *t, const char *function,
+                           CUresult error)
+{
+    static _Thread_local char why[DT_CUDA_TEXT];
+
+    dt_trouble(t, DT_ERR_CUDA, (uint32_t)c->world->rank);
+    t->why = dt_cuda_describe(function, error, why);
+    return DT_ERR_CUDA;
+}
+
+static dt_result_t time_out(const struct dt_comm *c, struct dt_trouble *t)
+{
+    dt_trouble(t, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
+    t->why = "its GPU has not finished the work that comes first";
+    return DT_ERR_TIMEOUT;
+}
+
+dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_trouble *t, CUevent done,
+                         uint64_t until_ns)
+{
+    uint32_t culprit;
+
+    for (unsigned turn = 0;; turn++) {
+        CUresult result = dt_cuda()->cuEventQuery(done);
+        int stopped;
+
+        if (result == CUDA_SUCCESS)
+            return DT_OK;
+        if (result != CUDA_ERROR_NOT_READY)
+            return dt_gpu_trouble(c, t, "cuEventQuery", result);
+        stopped = dt_comm_stopped(c, &culprit);
+        if (stopped)
+            return dt_trouble(t, (dt_result_t)stopped, culprit);
+        if (until_ns && dt_clock_ns() > until_ns)
+            return time_out(c, t);
+        dt_gpu_pause(turn);
+    }
+}
+
+bool dt_gpu_settles(CUstream stream)
+{
+    uint64_t until = dt_clock_ns() + SETTLE_NS;
+
+    for (unsigned turn = 0; dt_cuda()->cuStreamQuery(stream) == CUDA_ERROR_NOT_READY; turn++) {
+        if (dt_clock_ns() > until)
+            return false;
+        dt_gpu_pause(turn);
+    }
+    return true;
+}

@@ -1,0 +1,28 @@
+/* Waiting for the GPU inside of a call, which what stops the communicator ends: a peer's death, an
+ * abort, a limit. Nothing here blocks in the driver. */
+#ifndef DT_GPU_WAIT_H
+#define DT_GPU_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/gpu/abi_cuda.h"
+
+struct dt_comm;
+struct dt_trouble;
+
+/* DT_OK once the event is done. Else t says what went wrong, until this thread's next failure here.
+ * until_ns: DT_ERR_TIMEOUT from then on, by dt_clock_ns; 0: the agent watches over the limit. */
+dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_trouble *t, CUevent done,
+                         uint64_t until_ns);
+/* Makes a failure of this rank the trouble of its call, likewise. */
+dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_trouble *t, const char *function,
+                           CUresult error);
+/* Waits a moment for what a failed call has left on the stream. False: it is still there. */
+bool dt_gpu_settles(CUstream stream);
+
+/* For loops of other waits: gives way, ever longer. */
+void dt_gpu_pause(unsigned turn);
+
+#endif

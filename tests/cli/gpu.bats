@@ -1,0 +1,148 @@
+#!/usr/bin/env bats
+# Collectives on GPU memory through the whole of libdtrun, on stand-ins for NVIDIA's libraries. What they
+# add up is what tests/rank/gpu.c adds up on host memory.
+
+load common
+load ../standin/standin
+
+setup_file() {
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
+}
+
+gpu() { # WHAT [dtrun option...]
+    local what=$1
+    shift
+    use_standin 4
+    dtrun --no-tag -np 3 "$@" "$RANK/gpu" "$what"
+    unset LD_LIBRARY_PATH
+}
+
+# Every way has the same results.
+by_staging() { # WHAT [dtrun option...]
+    gpu "$@" -x DTRUN_DEVICE=staging
+    code_is 0
+    [ "$(wc -l <"$OUT")" = 3 ]
+    [ ! -s "$ERR" ]
+    clean
+}
+
+@test "staging: every collective, type and operation on device memory" {
+    by_staging calls
+    [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
+}
+
+@test "staging: among four ranks that share two GPUs, with adasum" {
+    gpu calls -np 4 -H localhost:2 -x DTRUN_DEVICE=staging
+    code_is 0
+    [ "$(sort -u "$OUT")" = "calls: 1042 comparisons" ]
+    clean
+}
+
+@test "staging: sends and receives, at once and as requests" { by_staging pairs; }
+
+@test "staging: a call waits for the default streams up to where it was asked for, and no further" {
+    by_staging later
+}
+
+@test "row 20: managed memory is read when the GPU has written it" { by_staging managed; }
+
+@test "staging: dt_join between ranks with different numbers of calls" { by_staging join; }
+
+@test "staging: factors and wire formats" { by_staging factors; }
+
+@test "staging: communicators of some ranks" {
+    gpu split -x DTRUN_DEVICE=staging
+    code_is 0
+    [ "$(grep -c '^2 together$' "$OUT")" = 2 ]
+    [ "$(grep -c '^1 together$' "$OUT")" = 1 ]
+    clean
+}
+
+@test "row 17: a call during a graph capture is refused, and neither the capture nor a later call fails" {
+    gpu capture -x DTRUN_DEVICE=staging
+    code_is 0
+    [ "$(grep -c -- '^-8: dt_all_reduce: a graph is being captured' "$OUT")" = 3 ]
+    [ "$(grep -c '^capture: ' "$OUT")" = 3 ]
+    clean
+}
+
+@test "rows 2 and 3: a GPU that does not finish is named when the limit is over" {
+    gpu stuck -x DTRUN_DEVICE=staging
+    code_is 124
+    [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a copy to or from its GPU' "$OUT")" = 3 ]
+    grep -q 'a copy to or from its GPU, DT_ERR_TIMEOUT by cuda.*(rank 1)' "$ERR"
+    clean
+}
+
+@test "check 45: a rank that dies ends what the others do on the device" {
+    gpu die -x DTRUN_DEVICE=staging
+    code_is 137
+    [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
+    grep -q 'rank 1 .*was killed by signal 9' "$ERR"
+    clean
+}
+
+@test "host memory in and device memory out is an error, not a crash" {
+    gpu mixed
+    code_is 1
+    grep -q -- '-1: dt_all_reduce: one of in and out is GPU memory' "$OUT"
+    clean
+}
+
+@test "host memory on one rank and device memory on another do not fit" {
+    gpu unlike -x DTRUN_DEVICE=staging
+    code_is 1
+    grep -q -- '^-3: .*rank 1 .*all-reduce of 1 f32 (sum), call 2' "$OUT"
+    grep -q -- '^-3: .*all-reduce of 1 f32 (sum) in device memory' "$OUT"
+    clean
+}
+
+@test "where NCCL cannot serve, host memory does, with one warning that says why" {
+    gpu split -x DTRUN_NCCL="$T/none.so"
+    code_is 0
+    [ "$(grep -c together "$OUT")" = 3 ]
+    [ "$(wc -l <"$ERR")" = 1 ]
+    grep -q 'warning: .*none.so.* go through host memory (DTRUN_DEVICE=staging asks for that' "$ERR"
+    clean
+}
+
+@test "row 22: ranks that share a GPU go through host memory, with one warning" {
+    gpu calls -H localhost:1
+    code_is 0
+    [ "$(wc -l <"$ERR")" = 2 ]
+    grep -q 'devices are shared' "$ERR"
+    grep -q 'warning: ranks 0 and 1 share a GPU (0000:.*), which NCCL refuses' "$ERR"
+    clean
+}
+
+@test "DTRUN_DEVICE=nccl permits no other way" {
+    gpu calls -x DTRUN_DEVICE=nccl -x DTRUN_NCCL="$T/none.so"
+    code_is 1
+    grep -q -- '-11: .*rank 0 has no libnccl.so.2 that can be used, and DTRUN_DEVICE=nccl' "$OUT"
+    clean
+}
+
+@test "DTRUN_DEVICE that differs between ranks is told" {
+    use_standin 4
+    dtrun --no-tag -np 2 sh -c '[ $DTRUN_RANK = 1 ] || export DTRUN_DEVICE=nccl; exec "$0" calls' "$RANK/gpu"
+    unset LD_LIBRARY_PATH
+    code_is 1
+    grep -q -- '-3: .*DTRUN_DEVICE is nccl on rank 0 and auto on rank 1' "$OUT"
+    clean
+}
+
+@test "DTRUN_DEVICE with another word is an error of dt_init" {
+    gpu calls -x DTRUN_DEVICE=gpu
+    code_is 1
+    grep -q -- '-1: dt_init: DTRUN_DEVICE=gpu is none of auto, nccl, staging' "$OUT"
+    clean
+}
+
+@test "a program that loads no CUDA loads no NVIDIA library" {
+    use_standin 4
+    export STANDIN_LOG="$T/log"
+    dtrun -np 2 "$RANK/steps" 0 1
+    unset LD_LIBRARY_PATH STANDIN_LOG
+    [ ! -e "$T/log" ]
+    clean
+}

@@ -1,0 +1,556 @@
+/* A rank with GPU memory, of whatever libcuda.so.1 the loader finds. Its argument says what it
+ * does; wherever it makes a call on host memory too, both have to give the same bytes.
+ *
+ * - calls: every collective, for all types, operations and, of up to 4 ranks, some sizes
+ * - pairs: sends and receives, at once and as requests
+ * - later: requests and buckets, on memory that the GPU fills after they have been asked for
+ * - managed: memory of both sides, which the GPU fills after the call has been made
+ * - join: ranks make different numbers of all-reduces
+ * - split: a communicator of every other rank
+ * - factors: all-reduces with options
+ * - mixed: host memory in, device memory out
+ * - unlike: rank 1 gives host memory, the others device memory
+ * - die: rank 1 dies when all have met on the device; the others reduce there
+ * - stuck: the GPU of rank 1 never finishes what comes before its all-reduce
+ * - capture: a call while a graph is being captured; then one that works */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/gpu/abi_cuda.h"
+
+#define MEMBER(result, name, arguments) result(*name) arguments;
+static struct {
+    DT_CUDA_FUNCTIONS(MEMBER)
+} cuda;
+
+enum { MOST = 16 }; /* ranks, of which some arrays have room for a value each */
+
+static void need(dt_result_t result)
+{
+    if (result == DT_OK)
+        return;
+    printf("%d: %s\n", (int)result, dt_last_error());
+    exit(result == DT_ERR_PEER ? 3 : 1);
+}
+
+static void drive(CUresult result, const char *what)
+{
+    if (result == CUDA_SUCCESS)
+        return;
+    printf("CUDA error %d in %s\n", (int)result, what);
+    exit(4);
+}
+
+#define DRIVE(call) drive(cuda.call, #call)
+
+static void load_driver(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    CUcontext context;
+
+    if (!library) {
+        printf("%s\n", dlerror());
+        exit(5);
+    }
+#define FIND(result, name, arguments) *(void **)&cuda.name = dlsym(library, #name);
+    DT_CUDA_FUNCTIONS(FIND)
+    DRIVE(cuInit(0));
+    DRIVE(cuDevicePrimaryCtxRetain(&context, 0));
+    DRIVE(cuCtxSetCurrent(context));
+}
+
+/* ---- twins: a buffer in host memory and one in device memory, with the same bytes ---- */
+
+struct twins {
+    void *host, *device;
+    size_t bytes;
+};
+
+static CUdeviceptr address(const void *ptr)
+{
+    return (CUdeviceptr)(uintptr_t)ptr;
+}
+
+static void *device_new(size_t bytes)
+{
+    CUdeviceptr ptr;
+
+    DRIVE(cuMemAlloc_v2(&ptr, bytes ? bytes : 1));
+    return (void *)(uintptr_t)ptr;
+}
+
+static struct twins twins_new(size_t bytes)
+{
+    struct twins t = { calloc(1, bytes + 1), device_new(bytes), bytes };
+
+    DRIVE(cuMemcpyHtoD_v2(address(t.device), t.host, bytes));
+    return t;
+}
+
+static void twins_free(struct twins t)
+{
+    free(t.host);
+    DRIVE(cuMemFree_v2(address(t.device)));
+}
+
+static size_t size_of(dt_dtype_t dtype)
+{
+    static const size_t sizes[] = { 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8 };
+
+    return sizes[dtype];
+}
+
+/* Numbers from 0 to 3, of which all sums here are exact. */
+static void put(void *buf, size_t i, dt_dtype_t dtype, unsigned v)
+{
+    static const uint16_t f16[] = { 0, 0x3c00, 0x4000, 0x4200 };
+    static const uint16_t bf16[] = { 0, 0x3f80, 0x4000, 0x4040 };
+    uint64_t whole = v;
+
+    if (dtype == DT_F32)
+        ((float *)buf)[i] = (float)v;
+    else if (dtype == DT_F64)
+        ((double *)buf)[i] = (double)v;
+    else if (dtype == DT_F16 || dtype == DT_BF16)
+        ((uint16_t *)buf)[i] = dtype == DT_F16 ? f16[v] : bf16[v];
+    else
+        memcpy((char *)buf + i * size_of(dtype), &whole, size_of(dtype));
+}
+
+static void fill(struct twins t, dt_dtype_t dtype)
+{
+    unsigned v = (unsigned)dt_rank() + 1;
+
+    for (size_t i = 0; i < t.bytes / size_of(dtype); i++) {
+        v = v * 1103515245 + 12345;
+        put(t.host, i, dtype, v >> 16 & 3);
+    }
+    DRIVE(cuMemcpyHtoD_v2(address(t.device), t.host, t.bytes));
+}
+
+static int compared;
+
+static void compare(struct twins t, const char *what, dt_dtype_t dtype, dt_op_t op)
+{
+    char *copy = malloc(t.bytes + 1);
+
+    DRIVE(cuMemcpyDtoH_v2(copy, address(t.device), t.bytes));
+    if (memcmp(copy, t.host, t.bytes) != 0) {
+        printf("%s of type %d, operation %d, %zu bytes: not the same\n", what, (int)dtype, (int)op,
+               t.bytes);
+        exit(6);
+    }
+    free(copy);
+    compared++;
+}
+
+/* ---- calls ---- */
+
+struct arrays {
+    struct twins in, out; /* of size * count elements */
+    size_t count;
+    dt_dtype_t dtype;
+    size_t counts[MOST]; /* that differ; rank 0 has none */
+    size_t mine;
+};
+
+/* Makes a call on host memory and on device memory; IN and OUT stand for the buffers. */
+#define BOTH(a, what, op, CALL)                                                                    \
+    do {                                                                                           \
+        fill((a)->in, (a)->dtype);                                                                 \
+        fill((a)->out, (a)->dtype);                                                                \
+        for (int side = 0; side < 2; side++) {                                                     \
+            char *IN = side ? (a)->in.device : (a)->in.host;                                       \
+            char *OUT = side ? (a)->out.device : (a)->out.host;                                    \
+            (void)IN;                                                                              \
+            need(CALL);                                                                            \
+        }                                                                                          \
+        compare((a)->in, what, (a)->dtype, op);                                                    \
+        compare((a)->out, what, (a)->dtype, op);                                                   \
+    } while (0)
+
+static struct arrays arrays_new(size_t count, dt_dtype_t dtype)
+{
+    size_t bytes = count * (size_t)dt_size() * size_of(dtype);
+    struct arrays a = { twins_new(bytes), twins_new(bytes), count, dtype, { 0 }, 0 };
+
+    for (int r = 1; r < dt_size(); r++)
+        a.counts[r] = count / (size_t)r;
+    a.mine = a.counts[dt_rank()];
+    return a;
+}
+
+static void arrays_free(struct arrays *a)
+{
+    twins_free(a->in);
+    twins_free(a->out);
+}
+
+static void fold_all(struct arrays *a, dt_op_t op)
+{
+    int last = dt_size() - 1;
+
+    BOTH(a, "all-reduce", op, dt_all_reduce(DT_WORLD, IN, OUT, a->count, a->dtype, op));
+    BOTH(a, "all-reduce in place", op,
+         dt_all_reduce(DT_WORLD, DT_IN_PLACE, OUT, a->count, a->dtype, op));
+    if (op == DT_ADASUM)
+        return;
+    BOTH(a, "reduce", op, dt_reduce(DT_WORLD, IN, OUT, a->count, a->dtype, op, last));
+    BOTH(a, "reduce-scatter", op, dt_reduce_scatter(DT_WORLD, IN, OUT, a->count, a->dtype, op));
+}
+
+static void move_all(struct arrays *a)
+{
+    size_t mine = a->mine, own = a->count * size_of(a->dtype) * (size_t)dt_rank();
+    int last = dt_size() - 1;
+    size_t same[MOST];
+
+    for (int r = 0; r < dt_size(); r++)
+        same[r] = mine;
+    BOTH(a, "broadcast", DT_SUM, dt_broadcast(DT_WORLD, OUT, a->count, a->dtype, last));
+    BOTH(a, "all-gather", DT_SUM, dt_all_gather(DT_WORLD, IN, OUT, a->count, a->dtype));
+    BOTH(a, "all-gather in place", DT_SUM,
+         dt_all_gather(DT_WORLD, OUT + own, OUT, a->count, a->dtype));
+    BOTH(a, "all-gatherv", DT_SUM, dt_all_gatherv(DT_WORLD, IN, OUT, a->counts, a->dtype));
+    BOTH(a, "all-to-all", DT_SUM, dt_all_to_all(DT_WORLD, IN, OUT, a->count, a->dtype));
+    BOTH(a, "all-to-all in place", DT_SUM,
+         dt_all_to_all(DT_WORLD, DT_IN_PLACE, OUT, a->count, a->dtype));
+    BOTH(a, "all-to-allv", DT_SUM, dt_all_to_allv(DT_WORLD, IN, a->counts, OUT, same, a->dtype));
+    BOTH(a, "gather", DT_SUM, dt_gather(DT_WORLD, IN, OUT, a->count, a->dtype, last));
+    BOTH(a, "gatherv", DT_SUM, dt_gatherv(DT_WORLD, IN, mine, OUT, a->counts, a->dtype, last));
+    BOTH(a, "scatter", DT_SUM, dt_scatter(DT_WORLD, IN, OUT, a->count, a->dtype, last));
+    BOTH(a, "scatterv", DT_SUM, dt_scatterv(DT_WORLD, IN, a->counts, OUT, mine, a->dtype, last));
+}
+
+static void calls(void)
+{
+    static const size_t sizes[] = { 0, 1, 3000000 };
+
+    for (dt_dtype_t dtype = DT_I8; dtype <= DT_F64; dtype++) {
+        struct arrays a = arrays_new(1000, dtype);
+
+        for (dt_op_t op = DT_SUM; op <= (dtype < DT_F16 ? DT_BXOR : DT_AVG); op++)
+            fold_all(&a, op);
+        if (dtype >= DT_F16 && (dt_size() & (dt_size() - 1)) == 0)
+            fold_all(&a, DT_ADASUM);
+        move_all(&a);
+        arrays_free(&a);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && dt_size() <= 4; i++) {
+        struct arrays a = arrays_new(sizes[i], DT_F32);
+
+        fold_all(&a, DT_SUM);
+        move_all(&a);
+        arrays_free(&a);
+    }
+    need(dt_barrier(DT_WORLD));
+}
+
+/* ---- two ranks ---- */
+
+static void pairs(void)
+{
+    static const size_t sizes[] = { 0, 1, 3000000 };
+    int next = (dt_rank() + 1) % dt_size(), before = (dt_rank() + dt_size() - 1) % dt_size();
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct twins in = twins_new(sizes[i] * 4), out = twins_new(sizes[i] * 4);
+
+        fill(in, DT_F32);
+        for (int side = 0; side < 2; side++) {
+            void *from = side ? in.device : in.host, *to = side ? out.device : out.host;
+            dt_request_t requests[2];
+
+            need(dt_irecv(DT_WORLD, to, sizes[i], DT_F32, before, &requests[0]));
+            need(dt_isend(DT_WORLD, from, sizes[i], DT_F32, next, &requests[1]));
+            need(dt_wait_all(requests, 2));
+            need(dt_irecv(DT_WORLD, to, sizes[i], DT_F32, before, &requests[0]));
+            need(dt_send(DT_WORLD, from, sizes[i], DT_F32, next));
+            need(dt_wait(&requests[0]));
+        }
+        compare(out, "send and receive", DT_F32, DT_SUM);
+        twins_free(in);
+        twins_free(out);
+    }
+}
+
+/* ---- what the GPU has still to do ---- */
+
+/* A word that both sides see, for which the GPU waits on a stream. */
+static struct gate {
+    volatile uint32_t *word;
+    CUdeviceptr address;
+} gate;
+
+static void gate_make(void)
+{
+    void *word;
+
+    DRIVE(cuMemHostAlloc(&word, sizeof *gate.word, CU_MEMHOSTALLOC_DEVICEMAP));
+    DRIVE(cuMemHostGetDevicePointer_v2(&gate.address, word, 0));
+    gate.word = word;
+    *gate.word = 0;
+}
+
+static void gate_shut(CUstream stream)
+{
+    *gate.word = 0;
+    DRIVE(cuStreamWaitValue32_v2(stream, gate.address, 1, CU_STREAM_WAIT_VALUE_EQ));
+}
+
+static void *open_later(void *arg)
+{
+    usleep(20000); /* long enough for a call that does not wait to be over */
+    (void)arg;
+    *gate.word = 1;
+    return NULL;
+}
+
+static float value_at(const float *device)
+{
+    float v;
+
+    DRIVE(cuMemcpyDtoH_v2(&v, address(device), sizeof v));
+    return v;
+}
+
+static void need_sum(float got, const char *what)
+{
+    float sum = (float)(dt_size() * (dt_size() + 1)) / 2;
+
+    if (got == sum)
+        return;
+    printf("%s: %g and not %g\n", what, (double)got, (double)sum);
+    exit(6);
+}
+
+/* Bits of rank + 1, as the GPU is to write them. */
+static unsigned mine(void)
+{
+    float v = (float)dt_rank() + 1;
+    unsigned bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+/* Queues on the stream what comes into the buffer once the gate is open. */
+static void fill_later(CUdeviceptr buf, CUstream stream)
+{
+    gate_shut(stream);
+    DRIVE(cuMemsetD32Async(buf, mine(), 1, stream));
+}
+
+static pthread_t begin_opening(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, open_later, NULL);
+    return thread;
+}
+
+static void later_on(CUstream stream)
+{
+    float *buf = device_new(sizeof *buf);
+    dt_bucket_t *bucket;
+    dt_request_t request;
+    pthread_t opener;
+
+    fill_later(address(buf), stream);
+    opener = begin_opening();
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    pthread_join(opener, NULL);
+    need_sum(value_at(buf), "all-reduce");
+
+    fill_later(address(buf), stream);
+    need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
+    opener = begin_opening();
+    need(dt_wait(&request));
+    pthread_join(opener, NULL);
+    need_sum(value_at(buf), "request");
+
+    need(dt_bucket_create(DT_WORLD, 0, DT_F32, DT_SUM, &bucket));
+    fill_later(address(buf), stream);
+    need(dt_bucket_push(bucket, buf, 1));
+    opener = begin_opening();
+    need(dt_bucket_wait(bucket));
+    pthread_join(opener, NULL);
+    need(dt_bucket_free(bucket));
+    need_sum(value_at(buf), "bucket");
+}
+
+/* What is queued after a request was made is none of its business. */
+static void not_later(CUstream stream)
+{
+    float *buf = device_new(sizeof *buf);
+    dt_request_t request;
+
+    DRIVE(cuMemsetD32_v2(address(buf), mine(), 1));
+    need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
+    gate_shut(stream);
+    need(dt_wait(&request));
+    *gate.word = 1;
+    need_sum(value_at(buf), "request before other work");
+}
+
+static void later(void)
+{
+    gate_make();
+    later_on(CU_STREAM_LEGACY);
+    later_on(CU_STREAM_PER_THREAD);
+    not_later(CU_STREAM_LEGACY);
+    not_later(CU_STREAM_PER_THREAD);
+}
+
+static void managed(void)
+{
+    CUdeviceptr buf;
+    pthread_t opener;
+
+    gate_make();
+    DRIVE(cuMemAllocManaged(&buf, sizeof(float), CU_MEM_ATTACH_GLOBAL));
+    fill_later(buf, CU_STREAM_LEGACY);
+    opener = begin_opening();
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, (void *)(uintptr_t)buf, 1, DT_F32, DT_SUM));
+    pthread_join(opener, NULL);
+    need_sum(*(float *)(uintptr_t)buf, "all-reduce of managed memory");
+}
+
+/* ---- others ---- */
+
+static void join(void)
+{
+    float *buf = device_new(sizeof *buf);
+    int last;
+
+    need(dt_join_begin(DT_WORLD));
+    for (int i = 0; i <= dt_rank(); i++) {
+        DRIVE(cuMemsetD32_v2(address(buf), mine(), 1));
+        need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    }
+    if (dt_rank() == dt_size() - 1 && value_at(buf) != (float)dt_size()) {
+        printf("the last sum is %g\n", (double)value_at(buf));
+        exit(6);
+    }
+    need(dt_join(DT_WORLD, &last));
+}
+
+static void split(void)
+{
+    float *buf = device_new(sizeof *buf);
+    dt_comm_t *comm;
+
+    need(dt_comm_split(DT_WORLD, dt_rank() % 2, 0, &comm));
+    DRIVE(cuMemsetD32_v2(address(buf), 0x3f800000, 1));
+    need(dt_all_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    printf("%g together\n", (double)value_at(buf));
+    need(dt_comm_free(comm));
+}
+
+static void factors(void)
+{
+    static const dt_dtype_t dtypes[] = { DT_F16, DT_BF16, DT_F32, DT_F64 };
+    static const double factor[][2] = { { 0.25, 2 }, { 1, 0.5 }, { 3, 1 } };
+
+    for (size_t t = 0; t < 4; t++) {
+        struct arrays a = arrays_new(1000, dtypes[t]);
+
+        for (size_t i = 0; i < 3; i++) {
+            dt_all_reduce_options_t o = DT_ALL_REDUCE_OPTIONS_INIT;
+
+            o.prescale = factor[i][0];
+            o.postscale = factor[i][1];
+            BOTH(&a, "all-reduce with factors", DT_SUM,
+                 dt_all_reduce_with(DT_WORLD, IN, OUT, a.count, a.dtype, DT_SUM, &o));
+            o.wire = dtypes[t] == DT_F32 ? DT_WIRE_BF16 : DT_WIRE_EXACT;
+            BOTH(&a, "all-reduce with factors as bf16", DT_AVG,
+                 dt_all_reduce_with(DT_WORLD, IN, OUT, a.count, a.dtype, DT_AVG, &o));
+        }
+        arrays_free(&a);
+    }
+}
+
+static void mixed(void)
+{
+    float host = 1, *device = device_new(sizeof *device);
+
+    need(dt_all_reduce(DT_WORLD, &host, device, 1, DT_F32, DT_SUM));
+}
+
+static void unlike(void)
+{
+    float host = 1, *device = device_new(sizeof *device);
+
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, dt_rank() == 1 ? &host : device, 1, DT_F32, DT_SUM));
+}
+
+static void die(void)
+{
+    float *buf = device_new(sizeof *buf);
+
+    signal(SIGTERM, SIG_IGN); /* to have time to say what the call returned */
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    if (dt_rank() == 1)
+        raise(SIGKILL);
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+}
+
+static void stuck(void)
+{
+    float *buf = device_new(sizeof *buf);
+
+    signal(SIGTERM, SIG_IGN); /* likewise */
+    need(dt_comm_set_timeout(DT_WORLD, 0.5));
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    gate_make();
+    if (dt_rank() == 1)
+        gate_shut(CU_STREAM_LEGACY);
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+}
+
+static void capture(void)
+{
+    float *buf = device_new(sizeof *buf);
+    CUstream stream;
+    CUgraph graph;
+    dt_result_t r;
+
+    DRIVE(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    DRIVE(cuMemsetD32_v2(address(buf), mine(), 1));
+    DRIVE(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+    printf("%d: %s\n", (int)r, dt_last_error());
+    DRIVE(cuStreamEndCapture(stream, &graph));
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    need_sum(value_at(buf), "all-reduce after a capture");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } doings[] = { { "calls", calls },     { "pairs", pairs }, { "later", later },
+                   { "managed", managed }, { "join", join },   { "split", split },
+                   { "factors", factors }, { "mixed", mixed }, { "unlike", unlike },
+                   { "die", die },         { "stuck", stuck }, { "capture", capture } };
+
+    need(dt_init());
+    load_driver();
+    for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {
+        if (argc != 2 || strcmp(argv[1], doings[i].name) != 0)
+            continue;
+        doings[i].run();
+        printf("%s: %d comparisons\n", argv[1], compared);
+        need(dt_finalize());
+        return 0;
+    }
+    return 2;
+}
