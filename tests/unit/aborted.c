@@ -334,6 +334,7 @@ static int make(const struct kind *kind, const char *fold, unsigned k)
     snprintf(lines, sizeof lines, "shm_direct_fold = %s%s", fold,
              waits_for_writers && fold == STAGED ? "\nshm_huge = 1" : ""); /* held amid writing */
     NEED(dt_comm_tune(comm, lines) == DT_OK);
+    NEED(dt_barrier(DT_WORLD) == DT_OK); /* an abort would end the tuning of who is still in it */
     if (dt_rank() == HELD)
         faults_arm_passage(k, hold);
     r = kind->make(kind->root);
