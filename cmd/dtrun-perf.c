@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cmd/perf/memory.h"
 #include "cmd/perf/network.h"
 #include "cmd/perf/table.h"
 #include "cmd/perf/tune.h"
@@ -36,6 +37,7 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
     gethostname(mine->host, sizeof mine->host - 1);
     mine->pid = getpid();
     mine->node = dt_perf_told(DT_ENV_NODE_RANK, 0);
+    snprintf(mine->memory, sizeof mine->memory, "%s", dt_perf_memory_name());
     return dt_all_reduce(DT_WORLD, DT_IN_PLACE, ranks, bytes, DT_U8, DT_SUM);
 }
 
@@ -53,7 +55,7 @@ struct session {
 static dt_result_t bound(const struct session *s, struct dt_perf_row *row)
 {
     const struct dt_perf_case *what = &row->what;
-    double per_byte, gbits = s->table.network, size = (double)dt_dtype_size(what->dtype);
+    double per_byte = 0, gbits = s->table.network, size = (double)dt_dtype_size(what->dtype);
     int ranks = dt_size();
     dt_result_t r;
 
@@ -62,6 +64,8 @@ static dt_result_t bound(const struct session *s, struct dt_perf_row *row)
             s->op->leaves(s->op, &s->layout, what->root, row->count) * size * 8e-3 / gbits;
         return DT_OK;
     }
+    if (dt_perf_memory_is_gpu())
+        return DT_OK;
     r = dt_perf_memory_us(&s->buffers, row->bytes, &per_byte);
     row->bound_us = s->op->moved(ranks) / ranks * (double)row->bytes * per_byte;
     return r;
@@ -270,6 +274,8 @@ int main(int argc, char **argv)
     }
     if (dt_init() != DT_OK)
         return fail(dt_last_error());
+    if (a.gpu && !dt_perf_memory_use_gpu(text))
+        return fail(text);
     if (!suits_job(op, &a, text)) {
         if (dt_rank() == 0)
             fprintf(stderr, "dtrun-perf: %s\n", text);

@@ -72,6 +72,7 @@ cmd_dtrun_perf_SOURCES = \
 	cmd/perf/compare.c cmd/perf/compare.h \
 	cmd/perf/elements.c cmd/perf/elements.h \
 	cmd/perf/measure.c cmd/perf/measure.h \
+	cmd/perf/memory.c cmd/perf/memory.h \
 	cmd/perf/network.c cmd/perf/network.h \
 	cmd/perf/ops.c cmd/perf/ops.h \
 	cmd/perf/table.c cmd/perf/table.h \
@@ -82,4 +83,4 @@ cmd_dtrun_perf_SOURCES = \
 	runtime/host/width.c runtime/host/width.h \
 	runtime/tuning.c runtime/tuning.h \
 	runtime/tuningfile.c runtime/tuningfile.h
-cmd_dtrun_perf_LDADD = runtime/libdtrun.la runtime/libwire.la -lm
+cmd_dtrun_perf_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm

@@ -153,7 +153,7 @@ tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_movement_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_perf_SOURCES = tests/unit/perf.c cmd/perf/between.c cmd/perf/choice.c cmd/perf/elements.c \
-	cmd/perf/ops.c cmd/perf/thresholds.c cmd/perf/tunefile.c tests/unit/weighed.c tests/unit/weighed.h
+	cmd/perf/memory.c cmd/perf/ops.c cmd/perf/thresholds.c cmd/perf/tunefile.c tests/unit/weighed.c tests/unit/weighed.h
 tests_unit_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_perf_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 

@@ -132,6 +132,13 @@ static bool parse_link(const char *text, double *gbits)
     return end != text && *end == '\0' && *gbits > 0 && *gbits <= 1e6;
 }
 
+/* OSU's benchmarks take the device where nccl-tests takes the type: no type is called so. */
+static bool parse_device(const char *text, bool *gpu)
+{
+    *gpu = *gpu || strcmp(text, "cuda") == 0;
+    return strcmp(text, "cuda") == 0 || strcmp(text, "host") == 0;
+}
+
 static bool parse_check(const char *text, bool *check)
 {
     int n;
@@ -142,7 +149,7 @@ static bool parse_check(const char *text, bool *check)
     return true;
 }
 
-enum { ONLY_LINK = 256, ONLY_TUNE, ONLY_VERSION }; /* which have no letter */
+enum { ONLY_LINK = 256, ONLY_DEVICE, ONLY_TUNE, ONLY_VERSION }; /* which have no letter */
 
 static const struct option options[] = {
     { "minbytes", required_argument, NULL, 'b' },
@@ -161,6 +168,7 @@ static const struct option options[] = {
     { "nthreads", required_argument, NULL, 't' },
     { "agg_iters", required_argument, NULL, 'm' },
     { "cudagraph", required_argument, NULL, 'G' },
+    { "device", required_argument, NULL, ONLY_DEVICE },
     { "link", required_argument, NULL, ONLY_LINK },
     { "json", required_argument, NULL, 'J' },
     { "tune", no_argument, NULL, ONLY_TUNE },
@@ -198,6 +206,7 @@ void dt_perf_args_help(void)
         "  -u, --unalign BYTES       begin buffers that far from an aligned address (0)\n"
         "  -g, --ngpus 1, -t, --nthreads 1, -m, --agg_iters 1, -G, --cudagraph 0\n"
         "                            accepted, so that command lines of nccl-tests work\n"
+        "      --device host|cuda    where the buffers lie (host); -d cuda means the same\n"
         "      --link GBITS          what a host's network carries each way, for %bound with "
         "several\n"
         "                            hosts (measured)\n"
@@ -225,7 +234,9 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
     case 'w':
         return parse_count(value, &a->warmup);
     case 'd':
-        return parse_type(value, &a->dtype);
+        return parse_device(value, &a->gpu) || parse_type(value, &a->dtype);
+    case ONLY_DEVICE:
+        return parse_device(value, &a->gpu);
     case 'o':
         return parse_op(value, &a->op);
     case 'r':

@@ -30,6 +30,7 @@ struct dt_perf_args {
     size_t offset;    /* bytes from an aligned address */
     double link;      /* Gbit/s of a host's network, each way; 0: to be measured */
     enum dt_perf_average average;
+    bool gpu;  /* buffers lie in its memory */
     bool tune; /* instead; no collective */
     bool help;
     bool version;

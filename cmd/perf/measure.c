@@ -6,6 +6,7 @@
 
 #include "cmd/perf/choice.h"
 #include "cmd/perf/elements.h"
+#include "cmd/perf/memory.h"
 
 enum {
     ALIGNMENT = 4096,
@@ -37,11 +38,12 @@ bool dt_perf_buffers_make(struct dt_perf_buffers *b, const struct dt_perf_args *
     size_t room = (a->max_bytes + SLACK + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
     for (int i = 0; i < 2; i++) {
-        b->memory[i] = aligned_alloc(ALIGNMENT, room);
+        b->memory[i] = dt_perf_memory_new(room); /* no page is to be made while a call is timed */
         if (!b->memory[i])
             return false;
-        memset(b->memory[i], 0, room); /* no page is to be made while a call is timed */
     }
+    if (dt_perf_memory_is_gpu() && !(b->aside = malloc(room)))
+        return false;
     b->in = b->memory[0] + a->offset;
     b->out = b->memory[1] + a->offset;
     return true;
@@ -49,8 +51,9 @@ bool dt_perf_buffers_make(struct dt_perf_buffers *b, const struct dt_perf_args *
 
 void dt_perf_buffers_free(struct dt_perf_buffers *b)
 {
-    free(b->memory[0]);
-    free(b->memory[1]);
+    dt_perf_memory_free(b->memory[0]);
+    dt_perf_memory_free(b->memory[1]);
+    free(b->aside);
 }
 
 static dt_result_t agree(double *value, dt_op_t op)
@@ -96,6 +99,7 @@ struct run {
     const struct dt_perf_args *a;
     char *in;
     char *out;
+    char *aside;
     size_t count;
     size_t *parts; /* what c.gives and c.takes are in; NULL: the parts are even */
 };
@@ -132,7 +136,9 @@ static size_t before_own(const struct run *r)
 static dt_result_t begin(struct run *r, const struct dt_perf_op *op, const struct dt_perf_case *c,
                          const struct dt_perf_buffers *b, size_t count)
 {
-    *r = (struct run){ .op = op, .c = *c, .in = b->in, .out = b->out, .count = count };
+    *r = (struct run){
+        .op = op, .c = *c, .in = b->in, .out = b->out, .aside = b->aside, .count = count
+    };
     return make_parts(r) ? DT_OK : DT_ERR_NOMEM;
 }
 
@@ -210,6 +216,35 @@ static dt_result_t percentiles(const struct run *r, int times, struct dt_perf_fi
     return result;
 }
 
+static void fill(const struct run *r, size_t elements)
+{
+    char *in = r->aside ? r->aside : r->in;
+
+    dt_perf_fill(r->op, &r->c, in, elements, dt_rank(), dt_size());
+    if (r->aside)
+        dt_perf_memory_put(r->in, in, elements * dt_dtype_size(r->c.dtype));
+}
+
+/* Of this rank's result. */
+static size_t result_elements(const struct run *r)
+{
+    size_t elements = 0;
+
+    if (!r->op->many_out)
+        return dt_perf_part(r->op, dt_rank(), dt_rank(), dt_size(), r->count);
+    for (int i = 0; i < dt_size(); i++)
+        elements += r->parts ? r->c.takes[i] : r->count;
+    return elements;
+}
+
+static size_t count_wrong(const struct run *r)
+{
+    if (r->aside)
+        dt_perf_memory_get(r->aside, r->out, result_elements(r) * dt_dtype_size(r->c.dtype));
+    return dt_perf_wrong(r->op, &r->c, r->aside ? r->aside : r->out, r->count, dt_rank(),
+                         dt_size());
+}
+
 static dt_result_t verify(const struct run *r, bool in_place, size_t *wrong)
 {
     int me = dt_rank(), n = dt_size();
@@ -219,11 +254,11 @@ static dt_result_t verify(const struct run *r, bool in_place, size_t *wrong)
     dt_result_t result;
 
     if (!in_place)
-        memset(r->out, 0, dt_perf_bytes(r->op, &r->c, r->count));
-    dt_perf_fill(r->op, &r->c, r->in, r->op->many_in ? r->count * (size_t)n : block, me, n);
+        dt_perf_memory_clear(r->out, dt_perf_bytes(r->op, &r->c, r->count));
+    fill(r, r->op->many_in ? r->count * (size_t)n : block);
     result = call(r);
     if (result == DT_OK && has)
-        sum = (double)dt_perf_wrong(r->op, &r->c, r->out, r->count, me, n);
+        sum = (double)count_wrong(r);
     if (result == DT_OK)
         result = agree(&sum, DT_SUM);
     *wrong = (size_t)sum;
@@ -243,8 +278,8 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
     if (!f->measured)
         return DT_OK;
     /* Zeros stay zeros, however often they are folded in place. */
-    memset(b->in, 0, bytes);
-    memset(b->out, 0, bytes);
+    dt_perf_memory_clear(b->in, bytes);
+    dt_perf_memory_clear(b->out, bytes);
     result = begin(&r, op, c, b, count);
     r.a = a;
     if (in_place)

@@ -21,6 +21,7 @@ struct dt_perf_buffers {
     char *in;
     char *out;
     char *memory[2]; /* what to free */
+    char *aside; /* host memory in which data are made and looked at; that of a buffer, if it is */
 };
 
 /* false: memory ran out. */

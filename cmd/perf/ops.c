@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd/perf/between.h"
+#include "cmd/perf/memory.h"
 #include "runtime/dtype.h"
 
 /* ---- counting ---- */
@@ -145,7 +146,7 @@ static dt_result_t reduce_scatter(const struct dt_perf_case *c, const void *in, 
 static dt_result_t broadcast(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
     if (in != out && dt_comm_rank(c->comm) == c->root)
-        memcpy(out, in, count * dt_dtype_size(c->dtype));
+        dt_perf_memory_copy(out, in, count * dt_dtype_size(c->dtype));
     return dt_broadcast(c->comm, out, count, c->dtype, c->root);
 }
 

@@ -24,8 +24,8 @@ static void head(const struct dt_perf_table *t, const struct dt_perf_rank *ranks
     fprintf(t->text, " agg iters: 1 validation: %d graph: 0 unalign: %zu\n#\n# Using devices\n",
             a->check, a->offset);
     for (int i = 0; i < t->ranks; i++)
-        fprintf(t->text, "#  Rank %2d Group  0 Pid %6" PRId64 " on %10s device host memory\n", i,
-                ranks[i].pid, ranks[i].host);
+        fprintf(t->text, "#  Rank %2d Group  0 Pid %6" PRId64 " on %10s device %s\n", i,
+                ranks[i].pid, ranks[i].host, ranks[i].memory);
     if (t->network > 0)
         fprintf(t->text, "#\n# network: %.4g Gbit/s each way, %s\n", t->network,
                 a->link > 0 ? "as --link says" : "measured");

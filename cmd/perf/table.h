@@ -33,6 +33,7 @@ struct dt_perf_rank {
     char host[56];
     int64_t pid;
     int64_t node; /* the host's number */
+    char memory[96];
 };
 
 void dt_perf_table_begin(struct dt_perf_table *t, const struct dt_perf_rank *ranks);

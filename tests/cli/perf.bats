@@ -2,6 +2,7 @@
 # dtrun-perf: the table of nccl-tests.
 bats_require_minimum_version 1.5.0
 load common
+load ../standin/standin
 
 # What scripts made for nccl-tests do: rows begin with a size, columns stand where theirs do.
 rows() { # [FILE]
@@ -24,6 +25,32 @@ rows() { # [FILE]
     grep -qE '^#  Rank  1 Group  0 Pid +[0-9]+ on ' "$OUT"
     grep -q '^# Out of bounds values : 0 OK$' "$OUT"
     grep -qE '^# Avg bus bandwidth    : [0-9.e-]+$' "$OUT"
+    clean
+}
+
+@test "-d cuda: buffers lie in the memory of GPUs, which the table names" {
+    local name
+
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
+    use_standin 2
+    for name in all_reduce all_gatherv all_to_allv reduce_scatter gatherv scatter broadcast sendrecv; do
+        dtrun -np 2 -x DTRUN_DEVICE=staging "$DTRUN_BUILD/cmd/dtrun-perf" $name -d cuda -d int32 -b 4K -e 64K -f 16 -n 3
+        code_is 0
+        grep -q '^# Out of bounds values : 0 OK$' "$OUT"
+        [ "$(rows | awk '{ print $3, $NF }' | sort -u)" = "int32 N/A" ]
+        grep -qE '^#  Rank  1 .* device \[0000:02:00.0\] ' "$OUT"
+    done
+    unset LD_LIBRARY_PATH
+    clean
+}
+
+@test "--device cuda without a GPU says what is missing" {
+    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce --device cuda
+    code_is 1
+    grep -q 'dtrun-perf: --device cuda: ' "$ERR"
+    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce --device gpu
+    code_is 2
+    grep -q "dtrun-perf: --device: 'gpu' is not a value it takes" "$ERR"
     clean
 }
 
