@@ -70,6 +70,7 @@ UNIT_TESTS = \
 	tests/unit/segments \
 	tests/unit/spread \
 	tests/unit/standin_cuda \
+	tests/unit/standin_nccl \
 	tests/unit/words
 
 include tests/runtime.mk
@@ -141,10 +142,33 @@ tests_standin_libcuda_la_SOURCES = tests/standin/driver.h tests/standin/standin.
 	tests/standin/streams.c tests/standin/virtual.c
 tests_standin_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
 
+# A stand-in for NCCL, on that driver.
+check_LTLIBRARIES += tests/standin/libnccl.la
+tests_standin_libnccl_la_SOURCES = tests/standin/standin.h \
+	tests/standin/nccl/collective.c tests/standin/nccl/comm.c tests/standin/nccl/comm.h \
+	tests/standin/nccl/config.c tests/standin/nccl/config.h tests/standin/nccl/device.c \
+	tests/standin/nccl/device.h tests/standin/nccl/elements.c tests/standin/nccl/elements.h \
+	tests/standin/nccl/errors.c tests/standin/nccl/errors.h tests/standin/nccl/group.c \
+	tests/standin/nccl/group.h tests/standin/nccl/init.c tests/standin/nccl/inject.c \
+	tests/standin/nccl/inject.h tests/standin/nccl/kernel.c tests/standin/nccl/kernel.h \
+	tests/standin/nccl/launch.c tests/standin/nccl/launch.h tests/standin/nccl/operation.c \
+	tests/standin/nccl/operation.h tests/standin/nccl/order.c tests/standin/nccl/order.h \
+	tests/standin/nccl/p2p.c tests/standin/nccl/redop.c tests/standin/nccl/shared.c \
+	tests/standin/nccl/shared.h tests/standin/nccl/smallfloat.c tests/standin/nccl/smallfloat.h \
+	tests/standin/nccl/teardown.c
+tests_standin_libnccl_la_LIBADD = tests/standin/libcuda.la -lm
+tests_standin_libnccl_la_LDFLAGS = -version-info 2:0:0 -rpath /nowhere
+
 tests_unit_standin_cuda_SOURCES = tests/unit/standin_cuda.c
 tests_unit_standin_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_standin_cuda_LDADD = tests/standin/libcuda.la $(CMOCKA_LIBS)
 tests_unit_standin_cuda_LDFLAGS = -no-install -Wl,--export-dynamic
+
+tests_unit_standin_nccl_SOURCES = tests/unit/standin_nccl.c tests/unit/standin_nccl.h \
+	tests/unit/standin_ranks.c tests/standin/nccl/elements.c tests/standin/nccl/smallfloat.c
+tests_unit_standin_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_standin_nccl_LDADD = tests/standin/libnccl.la tests/standin/libcuda.la $(CMOCKA_LIBS) -lm
+tests_unit_standin_nccl_LDFLAGS = -no-install
 
 tests_unit_boot_SOURCES = tests/unit/boot.c tests/unit/unit.h
 tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

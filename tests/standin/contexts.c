@@ -3,7 +3,8 @@
  *
  * Rules: the primary context is created by the first retain and destroyed by the last release. A
  * new context is pushed onto the creator's stack. cuCtxSetCurrent replaces the top; NULL pops it.
- * What needs a context says CUDA_ERROR_INVALID_CONTEXT in a thread without one. */
+ * What needs a context says CUDA_ERROR_INVALID_CONTEXT in a thread without one. After a fault of a
+ * kernel it says CUDA_ERROR_ILLEGAL_ADDRESS for as long as the context lives. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -68,6 +69,21 @@ int standin_contexts(void)
     return count;
 }
 
+void standin_fault(CUcontext context)
+{
+    context->faulted = true;
+}
+
+bool standin_faulted(CUcontext context)
+{
+    return context->faulted;
+}
+
+CUresult standin_fault_of(CUcontext context)
+{
+    return context->faulted ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+}
+
 CUresult standin_current(CUcontext *context)
 {
     CUresult result = standin_ready();
@@ -77,7 +93,7 @@ CUresult standin_current(CUcontext *context)
     if (!dti_depth || !exists(dti_stack[dti_depth - 1]))
         return CUDA_ERROR_INVALID_CONTEXT;
     *context = dti_stack[dti_depth - 1];
-    return CUDA_SUCCESS;
+    return standin_fault_of(*context);
 }
 
 static CUcontext primary_locked(CUdevice device)
@@ -195,9 +211,10 @@ CUresult cuCtxGetDevice(CUdevice *device)
     CUcontext context;
     CUresult result = standin_current(&context);
 
-    if (!result)
-        *device = context->device;
-    return result;
+    if (result && result != CUDA_ERROR_ILLEGAL_ADDRESS)
+        return result;
+    *device = context->device;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device)
@@ -253,5 +270,5 @@ CUresult cuCtxSynchronize(void)
     if (!result)
         standin_await_context_locked(context);
     pthread_mutex_unlock(&standin_mutex);
-    return result;
+    return result ? result : standin_fault_of(context);
 }

@@ -45,8 +45,8 @@ void standin_log(const char *format, ...)
     fclose(log);
 }
 
-/* FNV-1a of what tells hosts apart: their names, or network namespaces on one machine. */
-static unsigned long long host_number(void)
+/* FNV-1a. */
+unsigned long long standin_host(void)
 {
     char name[512] = "";
     const char *given = getenv("STANDIN_HOST");
@@ -65,7 +65,7 @@ static unsigned long long host_number(void)
 
 static void uuid_of(int physical, CUuuid *uuid)
 {
-    unsigned long long host = host_number(), number = (unsigned long long)physical + 1;
+    unsigned long long host = standin_host(), number = (unsigned long long)physical + 1;
 
     memcpy(uuid->bytes, &number, 8); /* first, so that a short beginning tells devices apart */
     memcpy(uuid->bytes + 8, &host, 8);

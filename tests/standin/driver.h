@@ -6,15 +6,12 @@
 
 #include "tests/standin/standin.h"
 
-/* Every function of the ABI, as a definition has to have it. */
-#define STANDIN_DECLARE(result, name, arguments) STANDIN_API result name arguments;
-DT_CUDA_FUNCTIONS(STANDIN_DECLARE)
-
 struct CUctx_st {
     CUcontext next;
     CUdevice device;
     unsigned retained; /* how often, if it is the device's primary one */
     bool primary;
+    _Atomic bool faulted;
     CUstream streams; /* all, the legacy default stream included */
 };
 
@@ -42,8 +39,9 @@ CUresult standin_ready(void);
 void standin_in_host_function(bool inside);
 bool standin_device_exists(CUdevice device);
 
-/* contexts.c */
+/* contexts.c: with an error because of a fault there is a context all the same. */
 CUresult standin_current(CUcontext *context);
+CUresult standin_fault_of(CUcontext context);
 
 /* streams.c; those with a _locked name want the lock held. */
 CUresult standin_stream_locked(CUstream handle, CUstream *stream);

@@ -8,6 +8,7 @@
 #include "tests/standin/driver.h"
 
 struct CUevent_st {
+    CUcontext context;
     unsigned flags;
     struct mark *recorded;
 };
@@ -20,6 +21,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
     if (result)
         return result;
     *event = calloc(1, sizeof(**event));
+    (*event)->context = context;
     (*event)->flags = flags;
     return CUDA_SUCCESS;
 }
@@ -55,11 +57,13 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
     return result;
 }
 
-static CUresult check_locked(void)
+static CUresult check_locked(CUevent event)
 {
     CUresult result = standin_ready();
 
-    return result ? result : standin_unsafe_locked();
+    if (!result)
+        result = standin_unsafe_locked();
+    return result ? result : standin_fault_of(event->context);
 }
 
 CUresult cuEventQuery(CUevent event)
@@ -67,7 +71,7 @@ CUresult cuEventQuery(CUevent event)
     CUresult result;
 
     pthread_mutex_lock(&standin_mutex);
-    result = check_locked();
+    result = check_locked(event);
     if (!result && !standin_done_locked(event->recorded))
         result = CUDA_ERROR_NOT_READY;
     pthread_mutex_unlock(&standin_mutex);
@@ -79,9 +83,11 @@ CUresult cuEventSynchronize(CUevent event)
     CUresult result;
 
     pthread_mutex_lock(&standin_mutex);
-    result = check_locked();
+    result = check_locked(event);
     if (!result)
         standin_await_locked(event->recorded);
+    if (!result)
+        result = standin_fault_of(event->context);
     pthread_mutex_unlock(&standin_mutex);
     return result;
 }

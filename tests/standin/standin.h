@@ -12,6 +12,10 @@
 
 #define STANDIN_API __attribute__((visibility("default")))
 
+/* Every function of the ABI, as a definition has to have it. */
+#define STANDIN_DECLARE(result, name, arguments) STANDIN_API result name arguments;
+DT_CUDA_FUNCTIONS(STANDIN_DECLARE)
+
 struct standin_kernel {
     unsigned count;      /* of parameters */
     const size_t *sizes; /* of each, in bytes */
@@ -23,6 +27,14 @@ STANDIN_API void *standin_view(CUdeviceptr ptr, size_t size);
 
 /* Runs function(data) as a kernel of the stream's, then frees data. */
 STANDIN_API CUresult standin_enqueue(CUstream stream, CUhostFn function, void *data);
+
+/* What tells hosts apart: STANDIN_HOST, or the host's name and network namespace. */
+STANDIN_API unsigned long long standin_host(void);
+
+/* As after a kernel's access to memory that is not the device's: from now on calls in the context
+ * return CUDA_ERROR_ILLEGAL_ADDRESS. */
+STANDIN_API void standin_fault(CUcontext context);
+STANDIN_API bool standin_faulted(CUcontext context);
 
 /* How many contexts this process has now. */
 STANDIN_API int standin_contexts(void);

@@ -341,6 +341,8 @@ CUresult standin_sync(CUstream handle)
     result = check_idle_locked(handle, &stream);
     if (!result)
         standin_await_locked(stream->last);
+    if (!result)
+        result = standin_fault_of(stream->context);
     pthread_mutex_unlock(&standin_mutex);
     return result;
 }

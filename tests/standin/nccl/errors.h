@@ -1,0 +1,20 @@
+/* What NCCL says of errors. */
+#ifndef TESTS_STANDIN_NCCL_ERRORS_H
+#define TESTS_STANDIN_NCCL_ERRORS_H
+
+#include "tests/standin/standin.h"
+
+#include "runtime/gpu/abi_nccl.h"
+
+/* Notes the message for ncclGetLastError, and returns the result. */
+ncclResult_t standin_warn(ncclResult_t result, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Tells of a mistake of the program under test: in the file that STANDIN_LOG names, or on stderr.
+ */
+void standin_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ncclUnhandledCudaError and a message, if this is not CUDA_SUCCESS. */
+ncclResult_t standin_cuda(CUresult result);
+
+#endif

@@ -1,0 +1,83 @@
+#include "tests/standin/nccl/inject.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/standin/nccl/errors.h"
+
+enum { MAX_FAULTS = 16 };
+
+static _Atomic int dti_calls[MAX_FAULTS]; /* of what each entry of the list speaks of */
+
+static bool strikes(const char *entry, int index, const char *fault, int rank)
+{
+    char name[32] = "";
+    int of = -1, number = 1;
+
+    if (sscanf(entry, "%31[^:]:%d:%d", name, &of, &number) < 2 || of != rank ||
+        strcmp(name, fault) != 0)
+        return false;
+    return atomic_fetch_add(&dti_calls[index], 1) + 1 == number || number == 0;
+}
+
+static bool is_asked_for(const char *fault, int rank)
+{
+    const char *setting = getenv("STANDIN_NCCL_FAULTS");
+    char *list = setting ? strdup(setting) : NULL, *rest = list, *entry;
+    bool found = false;
+
+    for (int i = 0; i < MAX_FAULTS && (entry = strsep(&rest, ",")); i++)
+        found |= strikes(entry, i, fault, rank);
+    free(list);
+    return found;
+}
+
+static _Noreturn void hang_forever(void)
+{
+    for (;;)
+        pause();
+}
+
+ncclResult_t standin_inject_init(struct ncclComm *comm)
+{
+    if (is_asked_for("init-hang", comm->rank)) {
+        standin_hang(comm);
+        return ncclInternalError;
+    }
+    if (is_asked_for("init-error", comm->rank))
+        return standin_warn(ncclSystemError, "init-error was asked for");
+    return ncclSuccess;
+}
+
+bool standin_inject_kernel(struct ncclComm *comm)
+{
+    static const struct {
+        const char *name;
+        ncclResult_t error;
+    } faults[] = { { "kernel-hang", ncclSuccess },
+                   { "remote-error", ncclRemoteError },
+                   { "system-error", ncclSystemError } };
+
+    for (int i = 0; i < 3; i++)
+        if (is_asked_for(faults[i].name, comm->rank)) {
+            standin_set_async(comm, faults[i].error);
+            standin_hang(comm);
+            return false;
+        }
+    return true;
+}
+
+void standin_inject_abort(const struct ncclComm *comm)
+{
+    if (is_asked_for("abort-hang", comm->rank))
+        hang_forever();
+}
+
+void standin_inject_destroy(const struct ncclComm *comm)
+{
+    if (is_asked_for("destroy-hang", comm->rank))
+        hang_forever();
+}

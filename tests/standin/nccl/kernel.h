@@ -1,0 +1,25 @@
+/* What a kernel does: its collectives in order, then its sends and receives side by side. */
+#ifndef TESTS_STANDIN_NCCL_KERNEL_H
+#define TESTS_STANDIN_NCCL_KERNEL_H
+
+#include "tests/standin/nccl/operation.h"
+
+struct standin_kernel_plan {
+    struct ncclComm *comm;
+    struct standin_before before[STANDIN_OTHERS]; /* what was launched before */
+    int before_count;
+    size_t count;
+    struct standin_operation operations[];
+};
+
+void standin_run_kernel(const struct standin_kernel_plan *plan);
+
+/* kernel.c: where the kernel touches a buffer; NULL after it has noted a fault of the device. */
+char *standin_touch(struct ncclComm *comm, CUdeviceptr ptr, size_t size);
+
+/* collective.c and p2p.c: false if the kernel ends early, after an abort or a fault. */
+bool standin_run_collective(const struct standin_kernel_plan *plan,
+                            const struct standin_operation *operation);
+bool standin_run_p2p(const struct standin_kernel_plan *plan);
+
+#endif
