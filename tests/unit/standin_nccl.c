@@ -374,6 +374,155 @@ static void versions_are_told_and_have_to_agree(void **state)
     run_ranks(2, attributes_and_version_are_told, NULL);
 }
 
+static void scale(struct rank *me)
+{
+    float scalar = (float)(me->rank + 2), values[1] = { 10 }, again = 3;
+    ncclRedOp_t op, device;
+
+    start_both(me);
+    OK(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat32, ncclScalarHostImmediate, me->comm));
+    scalar = 99;
+    fill(me, &again, sizeof(again));
+    OK(cuMemcpyDtoDAsync_v2(me->from + 64, me->from, sizeof(again), me->stream));
+    OK(ncclRedOpCreatePreMulSum(&device, (void *)(me->from + 64), ncclFloat32, ncclScalarDevice,
+                                me->comm));
+    fill(me, values, sizeof(values));
+    OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclFloat32, op, me->comm, me->stream));
+    HOLDS(*(const float *)result(me, sizeof(values)) == 50);
+    OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclFloat32, device, me->comm,
+                     me->stream));
+    OK(ncclRedOpDestroy(device, me->comm));
+    HOLDS(*(const float *)result(me, sizeof(values)) == 60);
+    IS(ncclInvalidArgument,
+       ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclInt32, op, me->comm, me->stream));
+    IS(ncclInvalidArgument, ncclRedOpDestroy(device, me->comm));
+    IS(ncclInvalidArgument, ncclRedOpDestroy(ncclSum, me->comm));
+    OK(ncclRedOpDestroy(op, me->comm));
+    end_comm(me);
+}
+
+static void an_operator_scales_what_it_sums(void **state)
+{
+    (void)state;
+    run_ranks(2, scale, NULL);
+}
+
+/* Each rank passes two messages to the next one and one to itself. */
+static void pass_on(struct rank *me)
+{
+    int next = (me->rank + 1) % me->size, previous = (me->rank + me->size - 1) % me->size;
+    size_t count = 100000;
+    int *values = calloc(count, sizeof(int));
+    const int *found;
+
+    start_both(me);
+    for (size_t i = 0; i < count; i++)
+        values[i] = (int)i + me->rank;
+    fill(me, values, count * sizeof(int));
+    OK(ncclGroupStart());
+    OK(ncclSend((void *)me->from, count, ncclInt32, next, me->comm, me->stream));
+    OK(ncclSend((void *)(me->from + 4), 1, ncclInt32, next, me->comm, me->stream));
+    OK(ncclSend((void *)me->from, 1, ncclInt32, me->rank, me->comm, me->stream));
+    OK(ncclSend(NULL, 0, ncclInt32, next, me->comm, me->stream));
+    OK(ncclRecv((void *)me->to, count, ncclInt32, previous, me->comm, me->stream));
+    OK(ncclRecv((void *)(me->to + count * 4), 1, ncclInt32, previous, me->comm, me->stream));
+    OK(ncclRecv((void *)(me->to + count * 4 + 4), 1, ncclInt32, me->rank, me->comm, me->stream));
+    OK(ncclRecv(NULL, 0, ncclInt32, previous, me->comm, me->stream));
+    OK(ncclGroupEnd());
+    found = result(me, (count + 2) * sizeof(int));
+    for (size_t i = 0; i < count; i++)
+        HOLDS(found[i] == (int)i + previous);
+    HOLDS(found[count] == 1 + previous && found[count + 1] == me->rank);
+    end_comm(me);
+    free(values);
+}
+
+static void messages_of_a_group_pass_side_by_side(void **state)
+{
+    (void)state;
+    run_ranks(3, pass_on, NULL);
+}
+
+static void receive_late(struct rank *me)
+{
+    int one = 1;
+
+    start_both(me);
+    fill(me, &one, sizeof(one));
+    if (me->rank == 0) {
+        OK(ncclSend((void *)me->from, 1, ncclInt32, 1, me->comm, me->stream));
+        IS(CUDA_ERROR_NOT_READY, cuStreamQuery(me->stream));
+        meet(me);
+    } else {
+        meet(me);
+        OK(ncclRecv((void *)me->to, 1, ncclInt32, 0, me->comm, me->stream));
+        HOLDS(*(const int *)result(me, sizeof(one)) == 1);
+    }
+    end_comm(me);
+}
+
+static void a_send_ends_when_it_is_received(void **state)
+{
+    (void)state;
+    run_ranks(2, receive_late, NULL);
+}
+
+/* Two streams, one group: the kernel waits for both, and both wait for it. */
+static void join_two_streams(struct rank *me)
+{
+    _Atomic uint32_t *word;
+    int one = 1;
+    CUstream other;
+
+    start_both(me);
+    OK(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    fill(me, &one, sizeof(one));
+    word = make_busy(me);
+    OK(ncclGroupStart());
+    OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclInt32, ncclSum, me->comm, other));
+    OK(ncclAllReduce((void *)me->from, (void *)(me->to + 4), 1, ncclInt32, ncclSum, me->comm,
+                     me->stream));
+    OK(cuStreamQuery(other));
+    OK(ncclGroupEnd());
+    IS(CUDA_ERROR_NOT_READY, cuStreamQuery(other));
+    *word = 1;
+    OK(cuStreamSynchronize(other));
+    HOLDS(((const int *)result(me, 8))[0] == 2 && ((const int *)result(me, 8))[1] == 2);
+    OK(cuStreamDestroy_v2(other));
+    end_comm(me);
+}
+
+static void a_group_is_one_kernel_launched_at_its_end(void **state)
+{
+    (void)state;
+    run_ranks(2, join_two_streams, NULL);
+}
+
+static void capture(struct rank *me)
+{
+    int one = 1;
+    CUgraph graph;
+
+    start_both(me);
+    fill(me, &one, sizeof(one));
+    OK(cuStreamBeginCapture_v2(me->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    if (me->rank == 0)
+        OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclInt32, ncclSum, me->comm,
+                         me->stream));
+    OK(cuStreamEndCapture(me->stream, &graph));
+    OK(cuGraphDestroy(graph));
+    OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclInt32, ncclSum, me->comm,
+                     me->stream));
+    HOLDS(*(const int *)result(me, sizeof(one)) == 2);
+    end_comm(me);
+}
+
+static void what_is_captured_does_not_run(void **state)
+{
+    (void)state;
+    run_ranks(2, capture, NULL);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -383,6 +532,11 @@ int main(void)
         cmocka_unit_test(averages_divide_integers_last_and_floats_first),
         cmocka_unit_test(each_collective_moves_what_it_says),
         cmocka_unit_test(collectives_run_in_stream_order_when_all_have_launched),
+        cmocka_unit_test(an_operator_scales_what_it_sums),
+        cmocka_unit_test(messages_of_a_group_pass_side_by_side),
+        cmocka_unit_test(a_send_ends_when_it_is_received),
+        cmocka_unit_test(a_group_is_one_kernel_launched_at_its_end),
+        cmocka_unit_test(what_is_captured_does_not_run),
         cmocka_unit_test(host_memory_faults_and_the_context_is_lost),
         cmocka_unit_test(two_ranks_on_one_device_need_different_host_ids),
         cmocka_unit_test(one_rank_needs_no_group),
