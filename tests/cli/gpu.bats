@@ -82,6 +82,82 @@ by_staging() { # WHAT [dtrun option...]
     clean
 }
 
+# ---- NCCL ----
+
+by_nccl() { # WHAT [dtrun option...]
+    gpu "$@" -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log"
+    code_is 0
+    [ "$(wc -l <"$OUT")" = 3 ]
+    [ ! -s "$ERR" ]
+    ! grep -i 'order\|match' "$T/log"
+    clean
+}
+
+@test "NCCL: every collective, type and operation, with staging for what it lacks" {
+    by_nccl calls
+    [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
+}
+
+@test "NCCL: factors, calls in the order of the default streams, joins" {
+    by_nccl factors
+    by_nccl later
+    by_nccl join
+}
+
+@test "NCCL: communicators of some ranks" {
+    gpu split -x DTRUN_DEVICE=nccl -np 4
+    code_is 0
+    [ "$(grep -c '^2 together$' "$OUT")" = 4 ]
+    clean
+}
+
+@test "row 21: ranks that NCCL does not connect are told when its own limit is over" {
+    gpu die -x STANDIN_NCCL_FAULTS=init-hang:1 -x DTRUN_NCCL_INIT_TIMEOUT=1 --collective-timeout 600
+    code_is 1
+    grep -q -- '^-5: .*NCCL has not connected the 3 ranks in 1 s (DTRUN_NCCL_INIT_TIMEOUT)' "$OUT"
+    clean
+}
+
+@test "NCCL's own failures have its words, and name the rank that has seen them" {
+    gpu calls -x STANDIN_NCCL_FAULTS=init-error:1
+    code_is 1
+    grep -q -- '^-11: .*ncclCommInitRankConfig: .*DTRUN_DEVICE=staging does without NCCL' "$OUT"
+    gpu calls -x STANDIN_NCCL_FAULTS=system-error:1:2
+    code_is 1
+    grep -q -- '^-11: rank . .*rank 1 .*ncclAllReduce: unhandled system error' "$OUT"
+    grep -q 'in device memory, DT_ERR_NCCL by nccl' "$ERR"
+    clean
+}
+
+@test "rows 5 and 6: survivors of a death blame the dead rank, whatever NCCL saw first" {
+    gpu die -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=remote-error:0:2,remote-error:2:2
+    code_is 137
+    [ "$(grep -c -- '^-4: .*rank 1 .*died or left (killed by signal 9)' "$OUT")" = 2 ]
+    clean
+}
+
+@test "rows 2 and 3: a kernel that never ends is over when the limit is" {
+    gpu calls -x STANDIN_NCCL_FAULTS=kernel-hang:1:2 --collective-timeout 1
+    code_is 124
+    grep -q -- '^-5: .*all-reduce of 1000 i8 (sum) in device memory.*timed out' "$OUT"
+    grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR"
+    clean
+}
+
+@test "row 7: an abort that hangs is left to itself" {
+    gpu calls -x STANDIN_NCCL_FAULTS=kernel-hang:1:2,abort-hang:1 --collective-timeout 1
+    code_is 124
+    [ "$(grep -c -- '^-5: .*timed out' "$OUT")" = 3 ]
+    clean
+}
+
+@test "a destroy that hangs does not keep a program from its end" {
+    gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=destroy-hang:0
+    code_is 0
+    [ "$(grep -c together "$OUT")" = 3 ]
+    clean
+}
+
 @test "host memory in and device memory out is an error, not a crash" {
     gpu mixed
     code_is 1

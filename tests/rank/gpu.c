@@ -14,6 +14,7 @@
  * - stuck: the GPU of rank 1 never finishes what comes before its all-reduce
  * - capture: a call while a graph is being captured; then one that works */
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -37,6 +38,7 @@ static void need(dt_result_t result)
     if (result == DT_OK)
         return;
     printf("%d: %s\n", (int)result, dt_last_error());
+    fflush(stdout);
     exit(result == DT_ERR_PEER ? 3 : 1);
 }
 
@@ -135,6 +137,41 @@ static void fill(struct twins t, dt_dtype_t dtype)
     DRIVE(cuMemcpyHtoD_v2(address(t.device), t.host, t.bytes));
 }
 
+static double number_at(const void *buf, size_t i, dt_dtype_t dtype)
+{
+    uint32_t half = ((const uint16_t *)buf)[i], bits = half << 16;
+    float v;
+
+    if (dtype == DT_F64)
+        return ((const double *)buf)[i];
+    if (dtype == DT_F32)
+        return (double)((const float *)buf)[i];
+    if (dtype == DT_F16)
+        return half ? ldexp((double)((half & 0x3ff) | 0x400), (int)(half >> 10) - 25) : 0;
+    memcpy(&v, &bits, sizeof v);
+    return (double)v;
+}
+
+/* NCCL multiplies by a rounded part of 1, and rounds 16-bit sums at every rank. */
+static bool are_near(const void *a, const void *b, size_t count, dt_dtype_t dtype)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!(fabs(number_at(a, i, dtype) - number_at(b, i, dtype)) <= 0.02))
+            return false;
+    }
+    return true;
+}
+
+static bool are_alike(const void *a, const void *b, size_t bytes, dt_dtype_t dtype, dt_op_t op)
+{
+    const char *way = getenv("DTRUN_DEVICE");
+
+    if (memcmp(a, b, bytes) == 0)
+        return true;
+    return op == DT_AVG && dtype >= DT_F16 && !(way && strcmp(way, "staging") == 0) &&
+           are_near(a, b, bytes / size_of(dtype), dtype);
+}
+
 static int compared;
 
 static void compare(struct twins t, const char *what, dt_dtype_t dtype, dt_op_t op)
@@ -142,7 +179,7 @@ static void compare(struct twins t, const char *what, dt_dtype_t dtype, dt_op_t 
     char *copy = malloc(t.bytes + 1);
 
     DRIVE(cuMemcpyDtoH_v2(copy, address(t.device), t.bytes));
-    if (memcmp(copy, t.host, t.bytes) != 0) {
+    if (!are_alike(copy, t.host, t.bytes, dtype, op)) {
         printf("%s of type %d, operation %d, %zu bytes: not the same\n", what, (int)dtype, (int)op,
                t.bytes);
         exit(6);
