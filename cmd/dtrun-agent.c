@@ -1,5 +1,4 @@
 /* dtrun-agent: started by dtrun on each host of a job; see dtrun-agent(8) and PROTOCOL.md. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,18 +8,7 @@
 #include "launcher/agent/lease.h"
 #include "launcher/base/error.h"
 #include "launcher/base/openfiles.h"
-
-/* Our own descriptors must not take the place of a standard one. */
-static void open_standard_fds(void)
-{
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
+#include "launcher/base/process.h"
 
 static int refuse(void)
 {
@@ -31,7 +19,7 @@ static int refuse(void)
 
 int main(int argc, char **argv)
 {
-    open_standard_fds();
+    dt_process_init();
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
         printf("dtrun-agent %s\n", PACKAGE_VERSION);
         return 0;

@@ -21,6 +21,7 @@
 #include "launcher/base/number.h"
 #include "launcher/base/openfiles.h"
 #include "launcher/base/printed.h"
+#include "launcher/base/process.h"
 #include "launcher/base/program.h"
 #include "launcher/check/check.h"
 #include "launcher/io/outname.h"
@@ -38,26 +39,6 @@ extern char **environ;
 enum { COLLECTIVE_TIMEOUT_S = 600 };
 enum { PATH_BYTES_MAX = 4000 };
 enum { FILES_PER_HOST = 4, FILES_BESIDE = 64 }; /* that are open at a time, with room to spare */
-
-/* A descriptor that the shell closed would otherwise be reused, and written to, by something else.
- */
-static void open_standard_fds(void)
-{
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 &&
-            open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0)
-            exit(DT_EXIT_LAUNCH);
-    }
-}
-
-/* A reader that left is told by EPIPE; a file that may not grow (ulimit -f), by EFBIG; a terminal
- * that may not be read, by EIO. */
-static void ignore_signals(void)
-{
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN);
-    signal(SIGTTIN, SIG_IGN);
-}
 
 static const struct dt_transport_ops *transport_of(const struct dt_host *host, void *arg)
 {
@@ -415,8 +396,7 @@ int main(int argc, char **argv)
     struct dt_error err = { 0 };
     int rc;
 
-    open_standard_fds();
-    ignore_signals();
+    dt_process_init();
     dt_json_init();
     rc = dt_config_parse(&options, argc, argv, &err);
     if (rc == 0)
@@ -427,5 +407,5 @@ int main(int argc, char **argv)
         rc = err.exit_code ? err.exit_code : DT_EXIT_LAUNCH;
     }
     dt_options_free(&options);
-    return rc;
+    return dt_process_end(rc);
 }

@@ -13,6 +13,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/nvidia.c launcher/base/nvidia.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
 	launcher/base/printed.c launcher/base/printed.h \
+	launcher/base/process.c launcher/base/process.h \
 	launcher/base/program.c launcher/base/program.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \

@@ -356,8 +356,6 @@ static int open_agent(struct agent *a, struct dt_error *err)
 {
     static const struct dt_channel_events events = { on_heard, on_message, on_room, on_gone };
 
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* EFBIG can be told of */
     if (uv_loop_init(&a->loop) < 0)
         return dt_error_set(err, "cannot create an event loop: %s", strerror(errno));
     raise_limit(RLIMIT_NOFILE, &a->host.files);

@@ -161,7 +161,6 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     close(ends[1]);
     dti_worker = worker;
     dt_jobsignals_handle(pass_on);
-    signal(SIGPIPE, SIG_IGN); /* what is said here may have nobody left to read it */
     silent_ms = watch(keeper, ends[0]);
     code = bury(worker);
     dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS);

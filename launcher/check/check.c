@@ -13,6 +13,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/printed.h"
+#include "launcher/base/process.h"
 #include "launcher/check/cells.h"
 #include "launcher/check/json.h"
 #include "launcher/check/peer.h"
@@ -209,6 +210,7 @@ static void on_signal(uv_signal_t *handle, int signo)
         return;
     }
     dt_say("%s by %s", signo == SIGINT ? "interrupted" : "told to end", dt_signal_name(signo));
+    dt_process_ended_by(signo);
     stop(c, DT_EXIT_SIGNAL + signo);
 }
 

@@ -8,6 +8,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/process.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/signals.h"
 #include "launcher/job/words.h"
@@ -315,6 +316,7 @@ static void stop_by(struct dt_job *j, int signo)
            alive && signo == SIGINT ? " (again: kill at once)" : "");
     dt_strbuf_free(&b);
     j->exit_code = DT_EXIT_SIGNAL + signo;
+    dt_process_ended_by(signo);
     dt_job_set_reason(j, dt_xstrdup(dt_signal_name(signo)));
     dt_job_event(j, DT_EV_STOP);
 }

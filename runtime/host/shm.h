@@ -42,7 +42,7 @@ struct dt_shm {
     bool crowded;                   /* there are fewer CPUs than ranks */
     uint64_t spins;                 /* what a wait may spend before it sleeps */
     uint64_t yields;
-    uint64_t yields_alone;   /* in all, of a rank that shares its CPU with nobody at the moment */
+    uint64_t yields_alone; /* in all, of a rank that shares its CPU with nobody at the moment */
     struct dt_spread spread;
     enum dt_cma_reach reach; /* the memory of those that a call needs */
     size_t small;            /* bytes, up to which everybody folds all of a reduction */

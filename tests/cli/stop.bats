@@ -34,8 +34,51 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 1 3 "$DTRUN" -np 3 sh -c "$PATIENT" >"$OUT"
     out_has 3 "got INT"
-    out_has 1 "exit code 130$"
+    out_has 1 "exit code -2$" # killed by SIGINT, as shells want to see it
     out_has 1 "^terminal blocks"
+    clean
+}
+
+@test "D6: one Ctrl-C ends a shell's loop of jobs" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 1 2 \
+        bash -c 'for i in 1 2 3; do "$0" -np 2 sh -c "echo ready; exec sleep 600"; echo round; done' "$DTRUN" >"$OUT"
+    out_has 2 ready
+    ! grep -q round "$OUT"
+    out_has 1 "exit code -2$"
+    clean
+}
+
+@test "D6: SIGTERM and SIGHUP, too, end dtrun as such" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    for signal in 15 1; do
+        env "$TOKEN" timeout "$PATIENCE" python3 -c 'import subprocess, sys
+dtrun = subprocess.Popen(sys.argv[2:], stdout=subprocess.PIPE)
+dtrun.stdout.readline()
+dtrun.send_signal(int(sys.argv[1]))
+print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >"$OUT" 2>"$ERR"
+        [ "$(cat "$OUT")" = "-$signal" ]
+        clean
+    done
+}
+
+@test "D4: signals that a parent has blocked reach dtrun and its agent" {
+    RC=0
+    env "$TOKEN" --block-signal=CHLD timeout -k 5 "$PATIENCE" "$DTRUN" -np 1 true || RC=$?
+    code_is 0
+    env "$TOKEN" --block-signal=TERM "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    await has_line ready "$OUT"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    clean
+}
+
+@test "D15: a job in the background writes to a terminal that stops background output" {
+    env "$TOKEN" timeout "$PATIENCE" script -qec \
+        "stty tostop; set -m; '$DTRUN' -np 1 echo hello & wait" "$T/typescript" </dev/null >"$OUT"
+    out_has 1 hello
     clean
 }
 
@@ -53,7 +96,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
 @test "11: Ctrl-C twice on a terminal" {
     type python3 >/dev/null || skip "python3 is not installed"
     env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 2 3 "$DTRUN" --kill-grace 600 -np 3 sh -c "$STUBBORN" >"$OUT"
-    out_has 1 "exit code 130$"
+    out_has 1 "exit code -2$" # killed by SIGINT, as shells want to see it
     clean
 }
 

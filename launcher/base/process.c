@@ -1,0 +1,56 @@
+#include "launcher/base/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "launcher/base/error.h"
+
+static int ended_by;
+
+/* A descriptor that the parent closed would otherwise be reused, and written to, by something else.
+ */
+static void open_standard_fds(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) < 0)
+            exit(DT_EXIT_LAUNCH);
+    }
+}
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGCHLD, SIG_DFL); /* the kernel would reap children itself */
+    signal(SIGPIPE, SIG_IGN); /* EPIPE: the reader has left */
+    signal(SIGXFSZ, SIG_IGN); /* EFBIG: the file may not grow (ulimit -f) */
+    signal(SIGTTIN, SIG_IGN); /* EIO: the terminal may not be read */
+    signal(SIGTTOU, SIG_IGN); /* the terminal may be written to, also after "stty tostop" */
+}
+
+void dt_process_init(void)
+{
+    open_standard_fds();
+    reset_signals();
+}
+
+void dt_process_ended_by(int signo)
+{
+    ended_by = signo;
+}
+
+int dt_process_end(int code)
+{
+    if (!ended_by || code != DT_EXIT_SIGNAL + ended_by)
+        return code;
+    fflush(NULL);
+    signal(ended_by, SIG_DFL);
+    raise(ended_by);
+    return code; /* init of a container does not die of signals */
+}
