@@ -532,7 +532,6 @@ static void die(void)
 {
     float *buf = device_new(sizeof *buf);
 
-    signal(SIGTERM, SIG_IGN); /* to have time to say what the call returned */
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
     if (dt_rank() == 1)
         raise(SIGKILL);
@@ -543,7 +542,6 @@ static void stuck(void)
 {
     float *buf = device_new(sizeof *buf);
 
-    signal(SIGTERM, SIG_IGN); /* likewise */
     need(dt_comm_set_timeout(DT_WORLD, 0.5));
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
     gate_make();
@@ -579,6 +577,7 @@ int main(int argc, char **argv)
                    { "factors", factors }, { "mixed", mixed }, { "unlike", unlike },
                    { "die", die },         { "stuck", stuck }, { "capture", capture } };
 
+    signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());
     load_driver();
     for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {
