@@ -51,6 +51,8 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/copies.c runtime/gpu/copies.h \
 	runtime/gpu/errand.c runtime/gpu/errand.h \
 	runtime/gpu/extents.c runtime/gpu/extents.h \
+	runtime/gpu/fold.h runtime/gpu/fold_ptx.c \
+	runtime/gpu/folder.c runtime/gpu/folder.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
 	runtime/gpu/memory.c runtime/gpu/memory.h \
 	runtime/gpu/nccl.c runtime/gpu/nccl.h \
@@ -137,6 +139,13 @@ endif
 if AARCH64
 runtime_libruntime_la_SOURCES += runtime/host/kernels/neon.c
 endif
+
+# fold_ptx.c is kept, so that a build needs no nvcc. This makes it again after a change of the kernel.
+EXTRA_DIST += runtime/gpu/fold.cu runtime/gpu/fold_kernel.h runtime/gpu/fold_ptx.sh
+.PHONY: fold-ptx
+fold-ptx:
+	sh $(srcdir)/runtime/gpu/fold_ptx.sh $(srcdir) > fold_ptx.tmp
+	mv fold_ptx.tmp $(srcdir)/runtime/gpu/fold_ptx.c
 
 # What is on the machine, for libdtrun and for dtrun --check-build.
 noinst_LTLIBRARIES += runtime/libgpufound.la

@@ -138,8 +138,9 @@ EXTRA_DIST += tests/standin/standin.bash
 check_LTLIBRARIES += tests/standin/libcuda.la
 tests_standin_libcuda_la_SOURCES = tests/standin/driver.h tests/standin/standin.h \
 	tests/standin/capture.c tests/standin/contexts.c tests/standin/copies.c tests/standin/devices.c \
-	tests/standin/events.c tests/standin/kernels.c tests/standin/memory.c tests/standin/names.c \
-	tests/standin/streams.c tests/standin/virtual.c
+	tests/standin/events.c tests/standin/fold.c tests/standin/kernels.c tests/standin/memory.c \
+	tests/standin/names.c tests/standin/streams.c tests/standin/virtual.c
+tests_standin_libcuda_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 tests_standin_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
 
 # A stand-in for NCCL, on that driver.
@@ -453,6 +454,7 @@ tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 # would still run when all others have ended.
 CLI_TESTS = \
 	tests/cli/gpu.bats \
+	tests/cli/ptx.bats \
 	tests/cli/usage.bats \
 	tests/cli/quickstart.bats \
 	tests/cli/dryrun.bats \

@@ -15,6 +15,7 @@ UNIT_TESTS += \
 	tests/unit/dump \
 	tests/unit/failures \
 	tests/unit/foldparts \
+	tests/unit/gpufold \
 	tests/unit/gpuways \
 	tests/unit/hardship \
 	tests/unit/huge \
@@ -218,6 +219,11 @@ tests_unit_parts_LDADD = $(TESTJOB_LIBS)
 tests_unit_uneven_SOURCES = tests/unit/uneven.c tests/unit/rankcheck.h
 tests_unit_uneven_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_uneven_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_gpufold_SOURCES = tests/unit/gpufold.c
+tests_unit_gpufold_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpufold_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+tests_unit_gpufold_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 
 tests_unit_gpuways_SOURCES = tests/unit/gpuways.c
 tests_unit_gpuways_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -57,6 +57,9 @@ CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned fl
 void standin_end_stream_locked(CUstream stream);
 CUresult standin_sync(CUstream handle);
 
+/* fold.c */
+extern const struct standin_kernel standin_fold;
+
 /* capture.c: may this thread make a call that a capture forbids? Invalidates the capture if not. */
 CUresult standin_unsafe_locked(void);
 CUresult standin_implicit_locked(CUstream stream);

@@ -1,16 +1,19 @@
-/* Modules and kernels: a kernel is its C twin, which the program exports (see standin.h).
+/* Modules and kernels: a kernel is its C twin, which the program exports (see standin.h), or
+ * libdtrun's own (fold.c), which a module has whose PTX has an entry of that name.
  *
  * Rules: cuModuleGetFunction says CUDA_ERROR_NOT_FOUND for a name that is not there; cuLaunchKernel
  * copies the parameters before it returns, and rejects an empty grid. */
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/gpu/fold.h"
 #include "tests/standin/driver.h"
 
 struct CUmod_st {
-    int unused;
+    bool has_fold;
 };
 
 struct launch {
@@ -29,6 +32,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
     *module = calloc(1, sizeof(**module));
+    (*module)->has_fold = strstr(image, ".visible .entry " DT_GPU_FOLD_NAME "(");
     return CUDA_SUCCESS;
 }
 
@@ -45,7 +49,10 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     if (!module || !name)
         return CUDA_ERROR_INVALID_VALUE;
     snprintf(symbol, sizeof(symbol), "standin_kernel_%s", name);
-    *function = dlsym(RTLD_DEFAULT, symbol);
+    if (module->has_fold && strcmp(name, DT_GPU_FOLD_NAME) == 0)
+        *function = (CUfunction)(uintptr_t)&standin_fold;
+    else
+        *function = dlsym(RTLD_DEFAULT, symbol);
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

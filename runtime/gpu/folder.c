@@ -1,0 +1,41 @@
+#include "runtime/gpu/folder.h"
+
+#include <stddef.h>
+
+#include "runtime/gpu/cuda.h"
+
+enum {
+    THREADS = 256,     /* of a block */
+    MOST_BLOCKS = 1024 /* each thread folds several elements of what is more */
+};
+
+CUresult dt_gpu_folder_open(struct dt_gpu_folder *folder)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUresult result = CUDA_SUCCESS;
+
+    if (!folder->module)
+        result = cuda->cuModuleLoadData(&folder->module, dti_fold_ptx);
+    if (!result)
+        result = cuda->cuModuleGetFunction(&folder->function, folder->module, DT_GPU_FOLD_NAME);
+    return result;
+}
+
+void dt_gpu_folder_close(struct dt_gpu_folder *folder)
+{
+    if (folder->module)
+        dt_cuda()->cuModuleUnload(folder->module);
+    *folder = (struct dt_gpu_folder){ 0 };
+}
+
+CUresult dt_gpu_folder_queue(const struct dt_gpu_folder *folder, struct dt_gpu_fold fold,
+                             CUstream stream)
+{
+    void *parameters[] = { &fold };
+    uint64_t blocks = (fold.count + THREADS - 1) / THREADS;
+
+    if (blocks > MOST_BLOCKS)
+        blocks = MOST_BLOCKS;
+    return dt_cuda()->cuLaunchKernel(folder->function, (unsigned)blocks, 1, 1, THREADS, 1, 1, 0,
+                                     stream, parameters, NULL);
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env bats
+# The kernel that libdtrun carries as PTX.
+
+load common
+
+SOURCES=$DTRUN_SOURCE/runtime/gpu
+
+carried() { sed -n 's/^    "\(.*\)\\n"$/\1/p' "$SOURCES/fold_ptx.c"; }
+
+@test "the kernel's PTX asks for no newer driver or device than CUDA 9 knew" {
+    [ "$(carried | head -n 2 | tr '\n' ' ')" = ".version 6.0 .target sm_50 " ]
+    carried | grep -q '^\.visible \.entry dtrun_fold($'
+    ! carried | grep 'fma\|approx\|\.ftz' || false
+    clean
+}
+
+@test "ptxas compiles the kernel for the oldest GPUs that it knows, and for newer ones" {
+    local arch
+
+    command -v ptxas >/dev/null || skip "no ptxas here"
+    carried >"$T/fold.ptx"
+    for arch in sm_75 sm_80 sm_90; do
+        ptxas -arch=$arch -o "$T/$arch" "$T/fold.ptx"
+        [ -s "$T/$arch" ]
+    done
+    clean
+}
+
+@test "the kernel's PTX is what nvcc makes of its source" {
+    local made
+
+    command -v nvcc >/dev/null || skip "no nvcc here"
+    made=$(sed -n '1s/.* What nvcc \([0-9.]*\) .*/\1/p' "$SOURCES/fold_ptx.c")
+    nvcc --version | grep -q "release $made," || skip "another nvcc than $made would make other PTX"
+    sh "$SOURCES/fold_ptx.sh" "$DTRUN_SOURCE" >"$T/fold_ptx.c"
+    diff "$SOURCES/fold_ptx.c" "$T/fold_ptx.c"
+    clean
+}
