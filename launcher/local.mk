@@ -80,9 +80,11 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/pause.c \
 	launcher/job/pulse.c \
 	launcher/job/push.c launcher/job/push.h \
+	launcher/job/quarantine.c launcher/job/quarantine.h \
 	launcher/job/reach.c launcher/job/reach.h \
 	launcher/job/recorded.c \
 	launcher/job/recovery.c \
+	launcher/job/rehost.c \
 	launcher/job/report.c launcher/job/report.h \
 	launcher/job/restart.c launcher/job/restart.h \
 	launcher/job/signals.c launcher/job/signals.h \

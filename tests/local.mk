@@ -63,6 +63,7 @@ UNIT_TESTS = \
 	tests/unit/outname \
 	tests/unit/pairnotes \
 	tests/unit/reach \
+	tests/unit/quarantine \
 	tests/unit/restart \
 	tests/unit/rshcommand \
 	tests/unit/allowance \
@@ -383,6 +384,10 @@ tests_unit_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_outname_SOURCES = tests/unit/outname.c tests/unit/unit.h
 tests_unit_outname_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_outname_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+tests_unit_quarantine_SOURCES = tests/unit/quarantine.c tests/unit/unit.h
+tests_unit_quarantine_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_quarantine_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_restart_SOURCES = tests/unit/restart.c tests/unit/unit.h
 tests_unit_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -1,10 +1,11 @@
 /* The running job, shared by the files that move it: job.c (the loop and the table's actions),
  * pulse.c (heartbeats), launch.c (starting a generation), network.c (how its hosts reach each
  * other), streams.c (input and output), failure.c (deaths and what to do about them), faults.c
- * (--inject), recovery.c (starting again), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside
- * ended ones), auxiliaries.c (those that run on when all ranks have ended), hangs.c (ranks that
- * others wait for), recorded.c (their last calls), signalled.c (signals that agents got),
- * stopping.c (ending), and hostlink.c, which brings the news.
+ * (--inject), recovery.c (starting again), rehost.c (on other hosts), pause.c (Ctrl-Z),
+ * stragglers.c (ranks that run on beside ended ones), auxiliaries.c (those that run on when all
+ * ranks have ended), hangs.c (ranks that others wait for), recorded.c (their last calls),
+ * signalled.c (signals that agents got), stopping.c (ending), and hostlink.c, which brings the
+ * news.
  */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
@@ -24,6 +25,7 @@
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/lastcalls.h"
+#include "launcher/job/quarantine.h"
 #include "launcher/job/restart.h"
 #include "launcher/job/waits.h"
 #include "launcher/place/plan.h"
@@ -50,6 +52,12 @@ struct dt_recovery {     /* one failure that was recovered from, or is being */
     double seconds;     /* below 0: the job had failed again before it went on */
     int64_t lost_steps; /* -1: unknown */
     unsigned delay_s;   /* for which the restart waited */
+};
+
+struct dt_absence { /* of a host in quarantine */
+    size_t host;
+    uint32_t from;  /* the first generation without it */
+    uint32_t until; /* the first one with it again; 0: none so far */
 };
 
 struct dt_spawn_refusal { /* why ranks could not be started; one text for all hosts that say the
@@ -121,7 +129,11 @@ struct dt_job {
     uv_timer_t fence;
     struct dt_recovery *recoveries;
     size_t nrecoveries;
-    bool recovering;            /* the last of them is not complete */
+    bool recovering; /* the last of them is not complete */
+    struct dt_quarantine quarantine;
+    bool rehost; /* there are news of hosts, by which ranks have to be placed anew */
+    struct dt_absence *absences;
+    size_t nabsences;
     struct dt_death last_cause; /* of the last of them */
     unsigned alike;             /* so many in a row had the same cause */
 
@@ -235,6 +247,13 @@ void dt_job_relaunch(struct dt_job *j);
 void dt_job_leave_out(struct dt_job *j, const bool *out);
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);
+
+/* rehost.c */
+/* Whether other hosts are to be used after this failure, from which the job recovers. */
+void dt_job_judge_host(struct dt_job *j, const struct dt_death *cause);
+/* Places the ranks anew where hosts are lost or in quarantine. Returns whether all hosts of the
+ * plan are connected; otherwise connections are being made, or the job ends. */
+bool dt_job_rehost(struct dt_job *j);
 
 /* network.c */
 /* Which addresses of each host are candidates for a generation; false when a host has none, which

@@ -354,6 +354,7 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     dt_waits_init(&j->waits, j->np, (uint32_t)config->hosts->n);
     j->deaths = dt_xcalloc(j->nprocs + config->hosts->n + 1, sizeof *j->deaths);
     j->restart = dt_restart_init(config->max_restarts);
+    dt_quarantine_init(&j->quarantine, config->hosts->n);
     j->reached = -1;
     dt_loop_open(&j->loop);
     dt_job_watch_signals(j); /* before there is anything that a signal would leave behind */
@@ -375,6 +376,8 @@ static void end(struct dt_job *j)
     for (size_t i = 0; i < j->nrecoveries; i++)
         free(j->recoveries[i].cause);
     free(j->recoveries);
+    dt_quarantine_free(&j->quarantine);
+    free(j->absences);
     dt_job_free_network(j);
     free(j->links);
     free(j->lost);

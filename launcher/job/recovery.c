@@ -1,5 +1,5 @@
-/* Starting again after a failure: kill what is left, bring lost hosts back or do without them,
- * start all ranks from the newest checkpoint. */
+/* Starting again after a failure: kill what is left, bring lost hosts back, start all ranks from
+ * the newest checkpoint. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +78,7 @@ void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *
     delay_s = dt_restart_delay_s(&j->restart);
     say_restarting(j, delay_s);
     record(j, cause, text);
+    dt_job_judge_host(j, cause);
     start_not_before(j, dt_now_ns() + delay_s * UINT64_C(1000000000));
     dt_stdinpump_hold(j->in);
     dt_job_send_all(j, DT_MSG_STOP, &stop);
@@ -89,107 +90,6 @@ void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *
 void dt_job_reconnect(struct dt_job *j)
 {
     reopen_lost(j);
-}
-
-/* The hosts that are left, in a list of their own; index[i] is the place of its i-th in the job's.
- */
-static void list_remaining(const struct dt_job *j, struct dt_hostlist *list, size_t *index)
-{
-    const struct dt_hostlist *all = j->config->hosts;
-
-    list->v = dt_xcalloc(all->n, sizeof *list->v);
-    for (size_t i = 0; i < all->n; i++) {
-        if (j->lost[i])
-            continue;
-        index[list->n] = i;
-        list->v[list->n++] = all->v[i];
-    }
-}
-
-static int place_anew(struct dt_job *j, struct dt_error *err)
-{
-    size_t *index = dt_xcalloc(j->config->hosts->n, sizeof *index);
-    struct dt_hostlist list = { 0 };
-    const struct dt_placement how = { .map_by = j->config->map_by,
-                                      .no_oversubscribe = j->config->no_oversubscribe,
-                                      .servers = dt_plan_servers(&j->plan) };
-    struct dt_plan plan = { 0 };
-    int rc;
-
-    list_remaining(j, &list, index);
-    rc = list.n ? dt_plan_make(&plan, &list, (int)j->np, &how, err)
-                : dt_error_set(err, "no host is left");
-    if (rc == 0) {
-        for (size_t i = 0; i < plan.nnodes; i++)
-            plan.nodes[i].host = index[plan.nodes[i].host];
-        dt_plan_free(&j->plan);
-        j->plan = plan;
-    }
-    free(list.v); /* its entries belong to the job's list */
-    free(index);
-    return rc;
-}
-
-static void say_moved(const struct dt_job *j, const char *lost)
-{
-    struct dt_strbuf b = { 0 };
-
-    dt_words_count(&b, j->np, "rank");
-    dt_strbuf_puts(&b, " on the ");
-    dt_words_count(&b, (uint64_t)j->plan.slots, "slot");
-    dt_strbuf_puts(&b, " of ");
-    dt_words_count(&b, j->plan.nnodes, "host");
-    dt_say("going on without %s: %s%s", lost, dt_strbuf_text(&b),
-           j->plan.oversubscribed ? ", devices are shared" : "");
-    dt_strbuf_free(&b);
-}
-
-/* Marks the plan's hosts that did not come back as lost and names them; NULL when all are there. */
-static char *drop_missing(struct dt_job *j)
-{
-    struct dt_strbuf names = { 0 };
-
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        size_t host = j->plan.nodes[i].host;
-        const struct dt_hostlink *h = j->links[host];
-
-        if (h->phase != DT_HOST_CLOSED)
-            continue;
-        j->lost[host] = true;
-        dt_verbose("%s: %s", dt_job_host_name(j, host), h->why.text);
-        dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_job_host_name(j, host));
-    }
-    return names.data;
-}
-
-/* A host that had no ranks so far may turn out to be one that has: it cannot help then. It is the
- * later of the two, for a plan takes hosts in order. */
-static char *drop_twin(struct dt_job *j)
-{
-    size_t one, other;
-
-    if (!dt_job_find_twins(j, &one, &other))
-        return NULL;
-    dt_say("%s and %s are one machine", dt_job_host_name(j, one), dt_job_host_name(j, other));
-    j->lost[other] = true;
-    return dt_xstrdup(dt_job_host_name(j, other));
-}
-
-/* A new plan may use hosts that had no ranks so far. */
-static bool open_new(struct dt_job *j)
-{
-    bool opened = false;
-
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        size_t host = j->plan.nodes[i].host;
-
-        if (j->links[host] && (j->links[host]->phase != DT_HOST_CLOSED || j->retried[host]))
-            continue;
-        j->retried[host] = true;
-        dt_job_open_link(j, host);
-        opened = true;
-    }
-    return opened;
 }
 
 /* An agent that is not heard may be cut off, with ranks that train on until its lease is over: one
@@ -234,26 +134,8 @@ static void start_behind_fence(struct dt_job *j)
 
 void dt_job_relaunch(struct dt_job *j)
 {
-    struct dt_error err = { 0 };
-    char *missing = drop_missing(j);
-    bool stop = j->config->on_host_loss == DT_HOST_LOSS_STOP;
-
-    if (!missing)
-        missing = drop_twin(j);
-    if (missing && stop)
-        dt_error_set(&err, "--on-host-loss stop was given");
-    if (missing && (stop || place_anew(j, &err) < 0)) {
-        dt_say("giving up: %s cannot be used any more, and %s", missing, err.text);
-        dt_job_set_reason(j, dt_xasprintf("%s lost: %s", missing, err.text));
-        dt_job_fail(j, DT_EXIT_LAUNCH, 0);
-    } else if (missing) {
-        say_moved(j, missing);
-        if (!open_new(j))
-            dt_job_relaunch(j);
-    } else {
+    if (dt_job_rehost(j))
         start_behind_fence(j);
-    }
-    free(missing);
 }
 
 void dt_job_leave_out(struct dt_job *j, const bool *out)

@@ -59,6 +59,21 @@ static void add_recoveries(const struct dt_job *j, cJSON *to)
     }
 }
 
+static void add_absences(const struct dt_job *j, cJSON *to)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, "left_out");
+
+    for (size_t i = 0; i < j->nabsences; i++) {
+        const struct dt_absence *absence = &j->absences[i];
+        cJSON *item = cJSON_CreateObject();
+
+        dt_json_add_text(item, "host", dt_job_host_name(j, absence->host));
+        cJSON_AddNumberToObject(item, "from_generation", absence->from);
+        dt_json_add_number(item, "until_generation", absence->until != 0, absence->until);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
 static void add_process(const struct dt_rank *r, cJSON *to)
 {
     bool known = r->ended && (r->end.code >= 0 || r->end.signo);
@@ -125,6 +140,7 @@ static char *print(const struct dt_job *j)
     cJSON_AddNumberToObject(root, "restarts", j->restart.restarts);
     add_lost_steps(j, root);
     add_recoveries(j, root);
+    add_absences(j, root);
     add_ranks(j, root);
     add_auxiliaries(j, root);
     text = cJSON_Print(root);

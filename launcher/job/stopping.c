@@ -173,6 +173,22 @@ static void add_manner(const struct dt_job *j, struct dt_strbuf *out)
         dt_strbuf_printf(out, ", waited %" PRIu64 " s before restarts", waited);
 }
 
+static void add_absences(const struct dt_job *j, struct dt_strbuf *out)
+{
+    const char *separator = ", left out ";
+
+    for (size_t host = 0; host < j->config->hosts->n; host++) {
+        bool was_out = false;
+
+        for (size_t i = 0; i < j->nabsences; i++)
+            was_out |= j->absences[i].host == host;
+        if (!was_out)
+            continue;
+        dt_strbuf_printf(out, "%s%s", separator, dt_job_host_name(j, host));
+        separator = " and ";
+    }
+}
+
 /* What a program without the library does again, nobody knows: only that its ranks were away. */
 static void add_recoveries(const struct dt_job *j, double total, struct dt_strbuf *out)
 {
@@ -183,6 +199,7 @@ static void add_recoveries(const struct dt_job *j, double total, struct dt_strbu
     dt_strbuf_puts(out, j->restart.linked ? "; recovered " : "; restarted after ");
     dt_words_count(out, j->nrecoveries, "failure");
     add_manner(j, out);
+    add_absences(j, out);
     add_lost_steps(j, out);
     dt_strbuf_puts(out, j->restart.linked ? ", " : ", no ranks for ");
     dt_words_duration(out, recovering);

@@ -38,6 +38,18 @@ dtrun_start() {
     BACKGROUND=$!
 }
 
+# Makes a command for --rsh that runs every host's agent on this machine, as ./on-list HOST COMMAND...; it
+# takes a list of arguments, as kubectl exec does.
+as_list() {
+    cat >on-list <<'END'
+#!/bin/sh
+export DTRUN_HOSTID=$1
+shift
+exec "$@"
+END
+    chmod +x on-list
+}
+
 # What stands between dtrun and libuv, of tests/fake, goes into preload.
 preload_into_libuv() { # NAME
     preload="$DTRUN_BUILD/tests/fake/.libs/lib$1.so"

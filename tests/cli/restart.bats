@@ -72,6 +72,47 @@ load common
     clean
 }
 
+@test "D23: a host whose ranks keep failing is left out, and the job ends well on the other" {
+    as_list
+    dtrun --rsh './on-list %h' --max-restarts 5 --report r.json --no-tag -H a:1,b:1 \
+        sh -c '[ $DTRUN_HOSTID != b ] || exit 5; [ $DTRUN_RESTART_COUNT -lt 3 ] || exit 0; exec sleep 600'
+    code_is 0
+    grep -qxF "dtrun: going on without b for 60 s at least, since failures begin there (3 in a row without progress): 2 ranks on the 1 slot of 1 host, devices are shared" "$ERR" ||
+        { show; false; }
+    grep -qE '^dtrun: done in .*; restarted after 3 failures, waited 3 s before restarts, left out b, ' "$ERR" ||
+        { show; false; }
+    if type jq >/dev/null; then
+        [ "$(jq -c '[.restarts, .left_out, [.ranks[].host]]' r.json)" = \
+            '[3,[{"host":"b","from_generation":4,"until_generation":null}],["a","a"]]' ]
+    fi
+    clean
+}
+
+@test "D23: a host comes back when its rank fails elsewhere, too, and no other one is left out then" {
+    as_list
+    dtrun --rsh './on-list %h' --max-restarts 4 --report r.json --no-tag -H a:1,b:1 \
+        sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
+    code_is 5
+    grep -qxF "dtrun: going on with b again, since rank 1 fails elsewhere, too: 2 ranks on the 2 slots of 2 hosts" "$ERR" ||
+        { show; false; }
+    [ "$(grep -c 'going on' "$ERR")" = 2 ] || { show; false; }
+    if type jq >/dev/null; then
+        [ "$(jq -c .left_out r.json)" = '[{"host":"b","from_generation":4,"until_generation":5}]' ]
+    fi
+    clean
+}
+
+@test "D23: the only host, or --on-host-loss stop: no host is left out" {
+    as_list
+    for hosts in "-H b:2" "--on-host-loss stop -H a:1,b:1"; do
+        dtrun --rsh './on-list %h' --max-restarts 3 $hosts sh -c '[ $RANK != 1 ] || exit 5; exec sleep 600'
+        code_is 5
+        err_has "giving up after 3 restarts (--max-restarts 3)"
+        ! grep -q 'going on' "$ERR" || { show; false; }
+        clean
+    done
+}
+
 @test "Ctrl-C while recovering ends the job" {
     dtrun_start --max-restarts 100 -np 2 sh -c 'echo run; exit 1'
     out_has 6 run

@@ -4,17 +4,6 @@
 
 load common
 
-# Takes a list of arguments, as kubectl exec does.
-as_list() {
-    cat >on-list <<'END'
-#!/bin/sh
-export DTRUN_HOSTID=$1
-shift
-exec "$@"
-END
-    chmod +x on-list
-}
-
 # Joins its arguments for a shell, as rsh does.
 as_shell() {
     cat >on-shell <<'END'

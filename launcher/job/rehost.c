@@ -1,0 +1,241 @@
+/* Placing the ranks on other hosts when they are started again: without hosts that are lost, or
+ * that are in quarantine because the job's failures begin there. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "launcher/base/error.h"
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/engine.h"
+#include "launcher/job/words.h"
+
+static bool is_usable(const struct dt_job *j, size_t host)
+{
+    return !j->lost[host] && !j->quarantine.hosts[host].out;
+}
+
+/* The hosts that can be used, in a list of their own; index[i] is the place of its i-th in the
+ * job's. */
+static void list_usable(const struct dt_job *j, struct dt_hostlist *list, size_t *index)
+{
+    const struct dt_hostlist *all = j->config->hosts;
+
+    list->v = dt_xcalloc(all->n, sizeof *list->v);
+    for (size_t i = 0; i < all->n; i++) {
+        if (!is_usable(j, i))
+            continue;
+        index[list->n] = i;
+        list->v[list->n++] = all->v[i];
+    }
+}
+
+static int place_on_usable(struct dt_job *j, struct dt_error *err)
+{
+    size_t *index = dt_xcalloc(j->config->hosts->n, sizeof *index);
+    struct dt_hostlist list = { 0 };
+    const struct dt_placement how = { .map_by = j->config->map_by,
+                                      .no_oversubscribe = j->config->no_oversubscribe,
+                                      .servers = dt_plan_servers(&j->plan) };
+    struct dt_plan plan = { 0 };
+    int rc;
+
+    list_usable(j, &list, index);
+    rc = list.n ? dt_plan_make(&plan, &list, (int)j->np, &how, err)
+                : dt_error_set(err, "no host is left");
+    if (rc == 0) {
+        for (size_t i = 0; i < plan.nnodes; i++)
+            plan.nodes[i].host = index[plan.nodes[i].host];
+        dt_plan_free(&j->plan);
+        j->plan = plan;
+    }
+    free(list.v); /* its entries belong to the job's list */
+    free(index);
+    return rc;
+}
+
+/* Rather than give up the job uses hosts that are in quarantine. */
+static int place_anew(struct dt_job *j, struct dt_error *err)
+{
+    if (place_on_usable(j, err) == 0)
+        return 0;
+    j->rehost |= dt_quarantine_end_all(&j->quarantine);
+    return place_on_usable(j, err);
+}
+
+static void say_moved(const struct dt_job *j, const char *how)
+{
+    struct dt_strbuf b = { 0 };
+
+    dt_words_count(&b, j->np, "rank");
+    dt_strbuf_puts(&b, " on the ");
+    dt_words_count(&b, (uint64_t)j->plan.slots, "slot");
+    dt_strbuf_puts(&b, " of ");
+    dt_words_count(&b, j->plan.nnodes, "host");
+    dt_say("going on %s: %s%s", how, dt_strbuf_text(&b),
+           j->plan.oversubscribed ? ", devices are shared" : "");
+    dt_strbuf_free(&b);
+}
+
+/* Marks the plan's hosts that did not come back as lost and names them; NULL when all are there. */
+static char *drop_missing(struct dt_job *j)
+{
+    struct dt_strbuf names = { 0 };
+
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        size_t host = j->plan.nodes[i].host;
+        const struct dt_hostlink *h = j->links[host];
+
+        if (h->phase != DT_HOST_CLOSED)
+            continue;
+        j->lost[host] = true;
+        dt_verbose("%s: %s", dt_job_host_name(j, host), h->why.text);
+        dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_job_host_name(j, host));
+    }
+    return names.data;
+}
+
+/* A host that had no ranks so far may turn out to be one that has: it cannot help then. It is the
+ * later of the two, for a plan takes hosts in order. */
+static char *drop_twin(struct dt_job *j)
+{
+    size_t one, other;
+
+    if (!dt_job_find_twins(j, &one, &other))
+        return NULL;
+    dt_say("%s and %s are one machine", dt_job_host_name(j, one), dt_job_host_name(j, other));
+    j->lost[other] = true;
+    return dt_xstrdup(dt_job_host_name(j, other));
+}
+
+/* A new plan may use hosts that had no ranks so far. */
+static bool open_new(struct dt_job *j)
+{
+    bool opened = false;
+
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        size_t host = j->plan.nodes[i].host;
+
+        if (j->links[host] && (j->links[host]->phase != DT_HOST_CLOSED || j->retried[host]))
+            continue;
+        j->retried[host] = true;
+        dt_job_open_link(j, host);
+        opened = true;
+    }
+    return opened;
+}
+
+/* Returns false when the job has to end. */
+static bool move_from_lost(struct dt_job *j, const char *lost)
+{
+    struct dt_error err = { 0 };
+    char *how;
+
+    if (j->config->on_host_loss == DT_HOST_LOSS_STOP)
+        dt_error_set(&err, "--on-host-loss stop was given");
+    if (err.text[0] || place_anew(j, &err) < 0) {
+        dt_say("giving up: %s cannot be used any more, and %s", lost, err.text);
+        dt_job_set_reason(j, dt_xasprintf("%s lost: %s", lost, err.text));
+        dt_job_fail(j, DT_EXIT_LAUNCH, 0);
+        return false;
+    }
+    how = dt_xasprintf("without %s", lost);
+    say_moved(j, how);
+    free(how);
+    return true;
+}
+
+/* As the end of "going on ..."; NULL: nothing new. The caller frees it. */
+static char *describe_news(const struct dt_job *j, size_t host)
+{
+    const struct dt_quarantine_host *q = &j->quarantine.hosts[host];
+    const char *name = dt_job_host_name(j, host);
+
+    switch (q->news) {
+    case DT_QUARANTINE_OUT:
+        return dt_xasprintf("without %s for %" PRIu64 " s at least, since failures begin there "
+                            "(%u in a row without progress)",
+                            name, dt_quarantine_seconds(q), j->quarantine.failures);
+    case DT_QUARANTINE_BACK:
+        return dt_xasprintf("with %s again", name);
+    case DT_QUARANTINE_CLEARED:
+        return dt_xasprintf("with %s again, since rank %u fails elsewhere, too", name,
+                            j->quarantine.rank);
+    default:
+        return NULL;
+    }
+}
+
+/* The record of an absence that is not over, or NULL. */
+static struct dt_absence *absence_of(struct dt_job *j, size_t host)
+{
+    for (size_t i = j->nabsences; i-- > 0;) {
+        if (j->absences[i].host == host)
+            return j->absences[i].until ? NULL : &j->absences[i];
+    }
+    return NULL;
+}
+
+static void record_absence(struct dt_job *j, size_t host)
+{
+    struct dt_absence *absence = absence_of(j, host);
+    bool out = j->quarantine.hosts[host].out;
+
+    if (out && !absence) {
+        j->absences = dt_xrealloc(j->absences, j->nabsences + 1, sizeof *j->absences);
+        j->absences[j->nabsences++] = (struct dt_absence){ host, j->generation + 1, 0 };
+    } else if (!out && absence) {
+        absence->until = j->generation + 1;
+    }
+}
+
+static void move_for_quarantine(struct dt_job *j)
+{
+    struct dt_error err = { 0 };
+
+    if (place_anew(j, &err) < 0) /* which the plan so far shows to be possible */
+        dt_verbose("%s", err.text);
+    j->rehost = false;
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        char *how = describe_news(j, i);
+
+        record_absence(j, i);
+        if (how)
+            say_moved(j, how);
+        free(how);
+    }
+}
+
+void dt_job_judge_host(struct dt_job *j, const struct dt_death *cause)
+{
+    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)cause->rank);
+    const struct dt_quarantine_failure f = {
+        .host = node->host,
+        .rank = cause->host ? DT_QUARANTINE_NO_RANK : cause->rank,
+        .progress = j->restart.no_progress <= 1,
+        .time_ns = dt_now_ns(),
+    };
+
+    if (j->config->on_host_loss == DT_HOST_LOSS_MOVE && dt_quarantine_failed(&j->quarantine, &f))
+        j->rehost = true;
+}
+
+bool dt_job_rehost(struct dt_job *j)
+{
+    bool failed = false, opened = false;
+
+    while (!failed && !opened) {
+        char *missing = drop_missing(j);
+
+        if (!missing)
+            missing = drop_twin(j);
+        if (!missing && !j->rehost)
+            return true;
+        if (missing)
+            failed = !move_from_lost(j, missing);
+        else
+            move_for_quarantine(j);
+        free(missing);
+        opened = !failed && open_new(j);
+    }
+    return false;
+}
