@@ -144,14 +144,19 @@ static dt_result_t receive(struct dt_agentlink *l, struct dt_rankmsg *msg, int *
                    strerror(errno));
 }
 
-static dt_result_t say(struct dt_agentlink *l, const struct dt_rankmsg *msg)
+static dt_result_t say_with(struct dt_agentlink *l, const struct dt_rankmsg *msg, int pass)
 {
-    if (dt_rankmsg_send(dt_agentlink_fd(l), msg, -1, 0) == 0)
+    if (dt_rankmsg_send(dt_agentlink_fd(l), msg, pass, 0) == 0)
         return DT_OK;
     if (errno == EPIPE || errno == ECONNRESET)
         return dt_fail(DT_ERR_PEER, "dtrun-agent of this host has ended");
     return dt_fail(DT_ERR_IO, "the socket to dtrun-agent, descriptor %d: %s%s", l->fd,
                    strerror(errno), errno == EBADF ? "; the program has to leave it open" : "");
+}
+
+static dt_result_t say(struct dt_agentlink *l, const struct dt_rankmsg *msg)
+{
+    return say_with(l, msg, -1);
 }
 
 dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv *env, uint16_t port,
@@ -345,8 +350,8 @@ static void await(struct dt_agentlink *l, const struct dt_reply *mine)
     }
 }
 
-/* Sends a question and waits for the answer. DT_ERR_STATE, without a text: none will come, since
- * the job has been stopped. */
+/* Sends a question, with mine->fd beside it, and waits for the answer. DT_ERR_STATE, without a
+ * text: none will come, since the job has been stopped. */
 static dt_result_t ask(struct dt_agentlink *l, const struct dt_rankmsg *question,
                        struct dt_reply *mine)
 {
@@ -356,7 +361,8 @@ static dt_result_t ask(struct dt_agentlink *l, const struct dt_rankmsg *question
     pthread_mutex_lock(&l->lock);
     mine->next = l->wanted;
     l->wanted = mine;
-    r = say(l, question);
+    r = say_with(l, question, mine->fd);
+    mine->fd = -1;
     if (r == DT_OK)
         await(l, mine);
     while (*at != mine)
@@ -473,6 +479,42 @@ int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t ca
     *number = segment.msg.segment.number;
     errno = segment.msg.segment.error ? segment.msg.segment.error : EMFILE;
     return segment.fd;
+}
+
+/* Returns 0 with the answer, or -1 with errno. */
+static int ask_for_given(struct dt_agentlink *l, const struct dt_given *given,
+                         struct dt_reply *answer)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_WANT_SEGMENT };
+
+    msg.want_segment.comm = given->comm;
+    msg.want_segment.call = given->call;
+    msg.want_segment.bytes = given->bytes;
+    msg.want_segment.members = given->members;
+    msg.want_segment.giver = given->giver + 1;
+    msg.want_segment.takers = given->takers;
+    errno = EPIPE;
+    if (ask(l, &msg, answer) != DT_OK)
+        return -1;
+    errno = answer->msg.segment.error;
+    return errno ? -1 : 0;
+}
+
+int dt_agentlink_give(struct dt_agentlink *l, const struct dt_given *given, int fd)
+{
+    struct dt_reply answer = { .type = DT_RANK_SEGMENT, .comm = given->comm, .fd = fd };
+
+    return ask_for_given(l, given, &answer);
+}
+
+int dt_agentlink_want_given(struct dt_agentlink *l, const struct dt_given *given)
+{
+    struct dt_reply answer = { .type = DT_RANK_SEGMENT, .comm = given->comm, .fd = -1 };
+
+    if (ask_for_given(l, given, &answer) < 0)
+        return -1;
+    errno = EMFILE;
+    return answer.fd;
 }
 
 void dt_agentlink_hold(struct dt_agentlink *l, int64_t step)

@@ -94,6 +94,22 @@ void dt_agentlink_free_memory(struct dt_agentlink *l, uint64_t comm);
 int dt_agentlink_want_segment(struct dt_agentlink *l, uint64_t comm, uint64_t call, uint64_t bytes,
                               uint32_t members, uint64_t *number);
 
+/* A descriptor that one of the ranks of a communicator on this host gives to some of the others. */
+struct dt_given {
+    uint64_t comm;
+    uint64_t call;
+    uint64_t bytes;   /* any number but 0 that all of them name */
+    uint32_t members; /* ranks of the communicator on this host */
+    uint32_t giver;   /* its local rank in the job */
+    uint32_t takers;  /* how many others want it */
+};
+
+/* The giver's part, which leaves it its descriptor: they can want it once this has returned 0. -1:
+ * errno says why they cannot. */
+int dt_agentlink_give(struct dt_agentlink *l, const struct dt_given *given, int fd);
+/* Returns a descriptor, which the caller closes, or -1 with errno. */
+int dt_agentlink_want_given(struct dt_agentlink *l, const struct dt_given *given);
+
 /* Reports a watched step and returns when the agent lets this rank go on; a fault that was asked
  * for with --inject exit: ends the process here. */
 void dt_agentlink_hold(struct dt_agentlink *l, int64_t step);

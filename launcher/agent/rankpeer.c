@@ -60,19 +60,32 @@ static void send_memory(struct dt_rankpeer *p, const struct dt_rankmsg *want)
 }
 
 /* Only ranks that share a communicator may: so no more is kept than communicators live. */
-static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want)
+static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want, int given)
 {
-    const struct dt_segments_wanted wanted = { want->want_segment.comm, want->want_segment.call,
-                                               want->want_segment.bytes,
-                                               want->want_segment.members };
-    struct dt_rankmsg msg = { .type = DT_RANK_SEGMENT };
+    const struct dt_segments_wanted wanted = {
+        .comm = want->want_segment.comm,
+        .call = want->want_segment.call,
+        .bytes = want->want_segment.bytes,
+        .members =
+            want->want_segment.giver ? want->want_segment.takers : want->want_segment.members,
+        .giver = want->want_segment.giver,
+    };
+    struct dt_rankmsg msg = { .type = DT_RANK_SEGMENT, .segment.error = EINVAL };
+    struct dt_segments *segments = p->owner->segments;
     int fd = -1;
 
-    errno = EINVAL;
-    if (dt_commshm_shares(p->owner->comms, p->local_rank, wanted.comm, wanted.members))
-        fd = dt_segments_want(p->owner->segments, p->local_rank, &wanted, &msg.segment.number);
     msg.segment.comm = wanted.comm;
-    msg.segment.error = fd < 0 ? errno : 0;
+    if (!dt_commshm_shares(p->owner->comms, p->local_rank, wanted.comm,
+                           want->want_segment.members)) {
+        dt_rankpeer_tell(p, &msg, -1);
+        return;
+    }
+    if (given >= 0) {
+        msg.segment.error = dt_segments_give(segments, p->local_rank, &wanted, given) ? errno : 0;
+    } else {
+        fd = dt_segments_want(segments, p->local_rank, &wanted, &msg.segment.number);
+        msg.segment.error = fd < 0 ? errno : 0;
+    }
     dt_rankpeer_tell(p, &msg, fd);
     if (fd >= 0)
         close(fd);
@@ -226,7 +239,8 @@ static void on_limit(struct dt_ranksock *s, uint32_t ms)
     s->events.limit(s->arg, least);
 }
 
-static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid)
+/* given: a descriptor that came along, or -1. */
+static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid, int given)
 {
     struct dt_ranksock *s = p->owner;
 
@@ -250,7 +264,7 @@ static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_
         if (dt_commshm_done(s->comms, p->local_rank, msg->free_memory.comm))
             dt_segments_forget(s->segments, msg->free_memory.comm);
     } else if (msg->type == DT_RANK_WANT_SEGMENT) {
-        send_segment(p, msg);
+        send_segment(p, msg, given);
     } else if (msg->type == DT_RANK_STEP) {
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
@@ -275,9 +289,9 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
     for (int i = 0; p->fd >= 0 && i < AT_ONCE; i++) {
         r = dt_rankmsg_recv(p->fd, &msg, &from, MSG_DONTWAIT);
         if (r > 0) {
+            on_message(p, &msg, from.pid, from.fd);
             if (from.fd >= 0)
                 close(from.fd);
-            on_message(p, &msg, from.pid);
         } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {
             warn(p, "wrote something to its socket that is no message; it was ignored");
         } else {

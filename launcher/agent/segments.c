@@ -10,7 +10,8 @@
 #include "launcher/base/mem.h"
 #include "runtime/wire/sealed.h"
 
-struct entry { /* handed out in part; of a communicator there is one, that of its newest call */
+struct entry { /* handed out in part; of a communicator and giver there is one, that of the newest
+                  call */
     struct dt_segments_wanted wanted;
     uint64_t number;
     int fd; /* -1: there is none, because of error */
@@ -64,23 +65,26 @@ static int make(uint64_t bytes)
     return dt_sealed_create("dtrun-buffers", bytes);
 }
 
-static struct entry *find(struct dt_segments *s, uint64_t comm)
+static struct entry *find(struct dt_segments *s, uint64_t comm, uint32_t giver)
 {
     for (size_t i = 0; i < s->n; i++) {
-        if (s->entries[i].wanted.comm == comm)
+        if (s->entries[i].wanted.comm == comm && s->entries[i].wanted.giver == giver)
             return &s->entries[i];
     }
     return NULL;
 }
 
-static struct entry *add(struct dt_segments *s, const struct dt_segments_wanted *wanted)
+/* error: why fd is -1. */
+static struct entry *add(struct dt_segments *s, const struct dt_segments_wanted *wanted, int fd,
+                         int error)
 {
     struct entry *e;
 
     s->entries = dt_xrealloc(s->entries, s->n + 1, sizeof *s->entries);
     e = &s->entries[s->n++];
-    *e = (struct entry){ .wanted = *wanted, .number = ++s->made, .fd = make(wanted->bytes) };
-    e->error = e->fd < 0 ? errno : 0;
+    *e = (struct entry){
+        .wanted = *wanted, .number = ++s->made, .fd = fd, .error = fd < 0 ? error : 0
+    };
     e->served = dt_xcalloc(s->local_size, sizeof *e->served);
     return e;
 }
@@ -89,7 +93,7 @@ static struct entry *add(struct dt_segments *s, const struct dt_segments_wanted 
 static struct entry *entry_of(struct dt_segments *s, uint32_t local_rank,
                               const struct dt_segments_wanted *w)
 {
-    struct entry *e = find(s, w->comm);
+    struct entry *e = find(s, w->comm, w->giver);
 
     if (w->bytes == 0 || w->members == 0 || w->members > s->local_size)
         return NULL;
@@ -97,8 +101,13 @@ static struct entry *entry_of(struct dt_segments *s, uint32_t local_rank,
         drop(s, e);
         e = NULL;
     }
+    if (!e && w->giver == 0) {
+        int fd = make(w->bytes);
+
+        return add(s, w, fd, errno);
+    }
     if (!e)
-        return add(s, w);
+        return NULL;
     return e->wanted.call == w->call && e->wanted.members == w->members &&
                    e->wanted.bytes == w->bytes && !e->served[local_rank]
                ? e
@@ -124,12 +133,31 @@ int dt_segments_want(struct dt_segments *s, uint32_t local_rank,
     return fd;
 }
 
-void dt_segments_forget(struct dt_segments *s, uint64_t comm)
+int dt_segments_give(struct dt_segments *s, uint32_t local_rank, const struct dt_segments_wanted *w,
+                     int fd)
 {
-    struct entry *e = find(s, comm);
+    struct entry *e = find(s, w->comm, w->giver);
+    int kept;
 
+    errno = EINVAL;
+    if (w->giver != local_rank + 1 || w->bytes == 0 || w->members == 0 ||
+        w->members >= s->local_size || (e && e->wanted.call >= w->call))
+        return -1;
+    kept = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (kept < 0)
+        return -1;
     if (e)
         drop(s, e);
+    add(s, w, kept, 0)->served[local_rank] = true;
+    return 0;
+}
+
+void dt_segments_forget(struct dt_segments *s, uint64_t comm)
+{
+    for (size_t i = s->n; i-- > 0;) {
+        if (s->entries[i].wanted.comm == comm)
+            drop(s, &s->entries[i]);
+    }
 }
 
 size_t dt_segments_kept(const struct dt_segments *s)

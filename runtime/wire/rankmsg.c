@@ -59,6 +59,8 @@ static void put_from_rank(struct dt_put *p, const struct dt_rankmsg *m)
         dt_put_u64(p, m->want_segment.call);
         dt_put_u64(p, m->want_segment.bytes);
         dt_put_u32(p, m->want_segment.members);
+        dt_put_u32(p, m->want_segment.giver);
+        dt_put_u32(p, m->want_segment.takers);
         break;
     case DT_RANK_LAST_CALLS:
         dt_put_u16(p, m->last_calls.bytes);
@@ -186,6 +188,8 @@ static void get_from_rank(struct dt_get *g, struct dt_rankmsg *m)
         m->want_segment.call = dt_get_u64(g);
         m->want_segment.bytes = dt_get_u64(g);
         m->want_segment.members = dt_get_u32(g);
+        m->want_segment.giver = dt_get_u32(g);
+        m->want_segment.takers = dt_get_u32(g);
         break;
     case DT_RANK_LAST_CALLS:
         get_last_calls(g, m);

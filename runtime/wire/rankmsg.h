@@ -14,6 +14,8 @@
  *     LIMIT          ->                            calls may wait for so long, and no longer
  *     WANT_SEGMENT   ->                            for their buffers
  *                    <-    SEGMENT + memory file   or why there is none
+ *     WANT_SEGMENT + descriptor  ->                for other ranks, who want it then
+ *                    <-    SEGMENT                 they can have it, or why not
  *     FAILED         ->                            a call fails on all ranks
  *                    <-    ABORT                   a rank died, or failed
  *     LAST_CALLS     ->                            what it called last, once in its life
@@ -30,7 +32,7 @@
 #include "runtime/wire/msg.h"
 
 enum {
-    DT_RANK_PROTOCOL = 16, /* changes with any message or with the shared memory (hostshm.h) */
+    DT_RANK_PROTOCOL = 17, /* changes with any message or with the shared memory (hostshm.h) */
     DT_RANK_REFUSED_TEXT = 512,
     DT_RANK_NOTE_TEXT = 512,
     DT_RANK_FAILED_TEXT = 512,
@@ -101,6 +103,8 @@ struct dt_rankmsg {
             uint64_t call;    /* number of the communicator's call that wants it */
             uint64_t bytes;   /* of the file; the same for all */
             uint32_t members; /* as above */
+            uint32_t giver;   /* 0: the agent makes the file; else local rank + 1 of who gives it */
+            uint32_t takers;  /* of so many, beside the giver, who want what is given */
         } want_segment;
         struct {
             uint16_t bytes;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "launcher/agent/ranksock.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
+#include "runtime/wire/sealed.h"
 #include "tests/unit/checks.h"
 
 enum { RANKS = 2, FIRST = 3, SECOND = 5, GENERATION = 7 };
@@ -630,6 +632,34 @@ static void buffers_are_for_those_who_share_a_communicator(void **state)
     close(fd);
 }
 
+static void a_descriptor_reaches_those_for_whom_it_was_given(void **state)
+{
+    struct fixture *f = *state;
+    struct dt_rankmsg m = {
+        .type = DT_RANK_WANT_SEGMENT,
+        .want_segment = { .call = 1, .bytes = 8, .members = RANKS, .giver = 1, .takers = 1 }
+    };
+    struct stat given, taken;
+    int fd = dt_sealed_create("given", 8);
+
+    hello(f, 0, DT_RANK_PROTOCOL, FIRST);
+    receive(f, 0, NULL);
+    hello(f, 1, DT_RANK_PROTOCOL, SECOND);
+    receive(f, 1, NULL);
+    assert_int_equal(fstat(fd, &given), 0);
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, fd, 0), 0);
+    close(fd);
+    turn(f);
+    assert_int_equal(receive(f, 0, &fd).segment.error, 0);
+    assert_int_equal(fd, -1);
+    assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 1), &m, -1, 0), 0);
+    turn(f);
+    assert_int_equal(receive(f, 1, &fd).segment.error, 0);
+    assert_int_equal(fstat(fd, &taken), 0);
+    assert_int_equal(taken.st_ino, given.st_ino);
+    close(fd);
+}
+
 /* A rank may write what it likes into its socket, and into memory. */
 static void lies_end_nobody_else(void **state)
 {
@@ -998,6 +1028,7 @@ int main(void)
         FIXED(ranks_are_inside_calls_of_all_kinds),
         FIXED(a_failure_without_a_message_is_found_in_memory),
         FIXED(buffers_are_for_those_who_share_a_communicator),
+        FIXED(a_descriptor_reaches_those_for_whom_it_was_given),
         FIXED(lies_end_nobody_else),
         FIXED(a_failure_is_told_once),
         FIXED(what_the_launcher_does_not_take_waits_in_the_socket),

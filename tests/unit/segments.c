@@ -18,7 +18,7 @@ enum { RANKS = 3 };
 static int want(struct dt_segments *s, uint32_t local_rank, uint64_t comm, uint64_t call,
                 uint64_t bytes, uint32_t members, uint64_t *number)
 {
-    const struct dt_segments_wanted wanted = { comm, call, bytes, members };
+    const struct dt_segments_wanted wanted = { comm, call, bytes, members, 0 };
 
     return dt_segments_want(s, local_rank, &wanted, number);
 }
@@ -122,6 +122,65 @@ static void no_more_is_kept_than_communicators_live(void **state)
     dt_segments_destroy(s);
 }
 
+/* Of local rank 0, for the two others. */
+static const struct dt_segments_wanted arena = {
+    .comm = 9, .call = 1, .bytes = 4096, .members = 2, .giver = 1
+};
+
+static void what_a_rank_gives_the_others_take(void **state)
+{
+    struct dt_segments *s = dt_segments_create(RANKS);
+    struct dt_segments_wanted later = arena;
+    int given = dt_sealed_create("given", 4096), taken[2];
+    uint64_t number;
+
+    (void)state;
+    assert_int_equal(dt_segments_want(s, 1, &arena, &number), -1); /* it is too early */
+    assert_int_equal(errno, EINVAL);
+    close(want(s, 0, arena.comm, 1, 4096, 2, &number)); /* a file of the same call is another */
+    assert_int_equal(dt_segments_give(s, 0, &arena, given), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        taken[i] = dt_segments_want(s, i + 1, &arena, &number);
+        assert_true(is_same_file(taken[i], given));
+        close(taken[i]);
+    }
+    assert_int_equal(dt_segments_kept(s), 1);
+    assert_int_equal(dt_segments_want(s, 1, &arena, &number), -1);
+    assert_int_equal(dt_segments_give(s, 0, &arena, given), 0);
+    later.call = 2;
+    assert_int_equal(dt_segments_give(s, 0, &later, given), 0); /* which drops the one before */
+    assert_int_equal(dt_segments_want(s, 1, &arena, &number), -1);
+    assert_int_equal(dt_segments_kept(s), 2);
+    dt_segments_forget(s, arena.comm);
+    assert_int_equal(dt_segments_kept(s), 0);
+    close(given);
+    dt_segments_destroy(s);
+}
+
+static void nobody_gives_in_the_name_of_another(void **state)
+{
+    struct dt_segments *s = dt_segments_create(RANKS);
+    struct dt_segments_wanted many = arena;
+    int given = dt_sealed_create("given", 4096);
+    uint64_t number;
+
+    (void)state;
+    assert_int_equal(dt_segments_give(s, 1, &arena, given), -1);
+    assert_int_equal(errno, EINVAL);
+    many.members = RANKS;
+    assert_int_equal(dt_segments_give(s, 0, &many, given), -1);
+    many.members = 0;
+    assert_int_equal(dt_segments_give(s, 0, &many, given), -1);
+    assert_int_equal(dt_segments_give(s, 0, &arena, -1), -1);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(dt_segments_kept(s), 0);
+    assert_int_equal(dt_segments_give(s, 0, &arena, given), 0);
+    assert_int_equal(dt_segments_give(s, 0, &arena, given), -1);   /* twice in one call */
+    assert_int_equal(dt_segments_want(s, 0, &arena, &number), -1); /* it has it */
+    close(given);
+    dt_segments_destroy(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +188,8 @@ int main(void)
         cmocka_unit_test(what_is_wrong_or_too_much_has_none),
         cmocka_unit_test(ranks_that_disagree_are_told),
         cmocka_unit_test(no_more_is_kept_than_communicators_live),
+        cmocka_unit_test(what_a_rank_gives_the_others_take),
+        cmocka_unit_test(nobody_gives_in_the_name_of_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
