@@ -35,7 +35,7 @@ static char *name_of(const struct dt_outfiles *f, size_t i)
                            i < c->nprocs ? ".out" : ".err");
 }
 
-/* Makes the first n bytes of path a directory, if it is none. */
+/* Makes the first n bytes of path a directory, unless it is there. */
 static int make_dir(char *path, size_t n, struct dt_error *err)
 {
     char after = path[n];
@@ -48,12 +48,9 @@ static int make_dir(char *path, size_t n, struct dt_error *err)
     return rc;
 }
 
-/* Makes the directories in which a file lies, from the one at base on. */
-static int make_dirs(char *name, size_t base, struct dt_error *err)
+static int make_parents(char *name, struct dt_error *err)
 {
-    if (make_dir(name, base, err) < 0)
-        return -1;
-    for (char *slash = name + base; (slash = strchr(slash + 1, '/'));) {
+    for (char *slash = name; (slash = strchr(slash, '/')); slash++) {
         if (make_dir(name, (size_t)(slash - name), err) < 0)
             return -1;
     }
@@ -74,15 +71,15 @@ static int open_file(const char *name, struct dt_error *err)
     return dt_error_set(err, "--output-dir: %s: " NOT_REGULAR, name);
 }
 
-static int make_file(char *name, size_t base, struct dt_error *err)
+static int make_file(char *name, struct dt_error *err)
 {
-    return make_dirs(name, base, err) < 0 ? -1 : open_file(name, err);
+    return make_parents(name, err) < 0 ? -1 : open_file(name, err);
 }
 
 struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, struct dt_error *err)
 {
     struct dt_outfiles *f = dt_xcalloc(1, sizeof *f);
-    size_t count = dt_outfiles_count(config), base = dt_outname_base(config->pattern);
+    size_t count = dt_outfiles_count(config);
     char *ignored = NULL;
 
     f->config = *config;
@@ -90,7 +87,7 @@ struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, st
     for (; f->n < count; f->n++) {
         char *name = name_of(f, f->n);
 
-        f->fds[f->n] = make_file(name, base, err);
+        f->fds[f->n] = make_file(name, err);
         free(name);
         if (f->fds[f->n] < 0) {
             dt_outfiles_close(f, &ignored);
@@ -101,9 +98,9 @@ struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, st
     return f;
 }
 
-/* Whether something of that name can be made where there is nothing, and what it lies in, too, as
- * far as that would be made. */
-static int check_place(char *name, size_t base, struct dt_error *err)
+/* Whether something of that name can be made where there is nothing, with the directories that are
+ * missing above it. */
+static int check_place(char *name, struct dt_error *err)
 {
     char *slash = strrchr(name, '/');
     size_t n = slash ? (size_t)(slash - name) : 0;
@@ -113,19 +110,19 @@ static int check_place(char *name, size_t base, struct dt_error *err)
         *slash = '\0';
     if (access(n ? name : slash ? "/" : ".", W_OK | X_OK) < 0)
         rc = errno;
-    if (rc == ENOENT && n > 0 && n >= base)
-        rc = check_place(name, base, err);
+    if (rc == ENOENT && n > 0)
+        rc = check_place(name, err);
     if (slash)
         *slash = '/';
     return rc > 0 ? dt_error_set(err, "--output-dir: %s: %s", name, strerror(rc)) : rc;
 }
 
-static int check_file(char *name, size_t base, struct dt_error *err)
+static int check_file(char *name, struct dt_error *err)
 {
     struct stat st;
 
     if (stat(name, &st) < 0)
-        return errno == ENOENT ? check_place(name, base, err)
+        return errno == ENOENT ? check_place(name, err)
                                : dt_error_set(err, "--output-dir: %s: %s", name, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return dt_error_set(err, "--output-dir: %s: " NOT_REGULAR, name);
@@ -137,13 +134,12 @@ static int check_file(char *name, size_t base, struct dt_error *err)
 int dt_outfiles_check(const struct dt_outfiles_config *config, struct dt_error *err)
 {
     const struct dt_outfiles f = { .config = *config };
-    size_t base = dt_outname_base(config->pattern);
     int rc = 0;
 
     for (size_t i = 0; i < dt_outfiles_count(config) && rc == 0; i++) {
         char *name = name_of(&f, i);
 
-        rc = check_file(name, base, err);
+        rc = check_file(name, err);
         free(name);
     }
     return rc;

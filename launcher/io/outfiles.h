@@ -22,9 +22,8 @@ struct dt_outfiles_config {
 
 /* How many descriptors that takes. */
 size_t dt_outfiles_count(const struct dt_outfiles_config *config);
-/* Makes everybody's files, empty, and the directories they lie in; but not what is above the
- * pattern's directory, or what stands before its first %. NULL on failure. What config points to
- * must outlive it. */
+/* Makes everybody's files, empty, and the directories above them. NULL on failure. What config
+ * points to must outlive it. */
 struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, struct dt_error *err);
 /* Whether that would do, so far as can be told without making or emptying anything. */
 int dt_outfiles_check(const struct dt_outfiles_config *config, struct dt_error *err);

@@ -112,7 +112,7 @@ json() { # a Python expression over the report o
 @test "--check looks whether the files of --output-dir can be made, and leaves those that are there as they are" {
     mkdir -p there
     echo kept >there/rank.00000.out
-    for dir in there new 'new/%h/%r' %r /tmp/%r; do
+    for dir in there new 'new/%h/%r' new/a/b %r /tmp/%r; do
         dtrun --check -np 2 --output-dir "$dir"
         code_is 0
         err_is_empty
@@ -121,8 +121,8 @@ json() { # a Python expression over the report o
     mkfifo there/rank.00001.err
     echo >file
     for case in 'there:there/rank.00001.err: it is there and no regular file' \
-        'file:file/rank.00000.out: Not a directory' 'no/such:no/such: No such file or directory' \
-        'no/such/%h/%r:no/such: No such file or directory'; do
+        'file:file/rank.00000.out: Not a directory' \
+        'file/a/%r:file/a/00000.out: Not a directory'; do
         dtrun --check -np 2 --output-dir "${case%%:*}"
         code_is 125
         err_has "dtrun: --output-dir: ${case#*:}"

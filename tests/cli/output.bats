@@ -289,6 +289,15 @@ c" ]
     clean
 }
 
+@test "D27: --output-dir makes the directories above it" {
+    for dir in a/b/c "$T//x/y/" 'p/q/%h/%r'; do
+        dtrun --output-dir "$dir" -np 1 echo plain
+        code_is 0
+    done
+    [ "$(cat a/b/c/rank.00000.out x/y/rank.00000.out p/q/localhost/00000.out | uniq -c | tr -s ' ')" = " 3 plain" ]
+    clean
+}
+
 @test "46: --output-dir with %r and %h: a path of one's own for each rank" {
     dtrun --output-dir 'logs/%h/%%-%r' --merge-stderr -np 2 -H localhost:2 sh -c 'echo "$DTRUN_RANK"'
     code_is 0
@@ -300,9 +309,6 @@ c" ]
     [ "$(ls byhost/localhost | tr '\n' ' ')" = "rank.00000.err rank.00000.out " ]
     dtrun --output-dir '%r' -np 1 echo plain
     [ "$(cat 00000.out)" = plain ]
-    dtrun --output-dir 'no/where/%r' -np 1 touch started
-    code_is 125
-    err_has "dtrun: --output-dir: no/where: No such file or directory"
     dtrun --output-dir 'logs/%n' -np 1 touch started
     code_is 2
     err_has "dtrun: --output-dir logs/%n: %n means nothing"
@@ -348,9 +354,9 @@ c" ]
     dtrun --output-dir file -np 2 touch started
     code_is 125
     err_has "dtrun: --output-dir: file/rank.00000.out: Not a directory"
-    dtrun --output-dir no/where -np 2 touch started
+    dtrun --output-dir /proc/no/where -np 2 touch started
     code_is 125
-    err_has "dtrun: --output-dir: no/where: No such file or directory"
+    err_has "dtrun: --output-dir: /proc/no: No such file or directory"
     mkdir logs
     mkfifo logs/rank.00001.out
     exec 7<>logs/rank.00001.out
