@@ -136,8 +136,9 @@ static void submit(struct dt_filewriter_file *f)
 static void on_written(struct dt_filewriter_file *f)
 {
     size_t n = f->writing.len;
+    int error = f->result; /* the next write may change it at once */
 
-    if (f->result) {
+    if (error) {
         f->failed = true;
         n += f->queue.len;
         f->queue.len = 0;
@@ -146,7 +147,7 @@ static void on_written(struct dt_filewriter_file *f)
     f->busy = false;
     if (f->queue.len > 0)
         submit(f);
-    f->wrote(f->arg, n, f->result);
+    f->wrote(f->arg, n, error);
 }
 
 static void on_woken(uv_async_t *woken)
