@@ -8,17 +8,26 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/base/writeall.h"
+#include "launcher/io/filewriter.h"
 #include "launcher/io/outname.h"
-
-enum { CLOSED = -1 };
 
 #define NOT_REGULAR "it is there and no regular file"
 
+struct outfile {
+    struct dt_outfiles *files;
+    int fd;
+    bool failed;
+    struct dt_filewriter_file *queue;
+};
+
 struct dt_outfiles {
     struct dt_outfiles_config config;
+    struct dt_outfiles_events events;
+    void *arg;
+    struct dt_filewriter *writer;
+    size_t pending; /* bytes that are neither written nor dropped */
     size_t n;
-    int *fds; /* nprocs of standard output, then nprocs of standard error unless merged */
+    struct outfile *v; /* nprocs of standard output, then nprocs of standard error unless merged */
 };
 
 size_t dt_outfiles_count(const struct dt_outfiles_config *config)
@@ -83,13 +92,13 @@ struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, st
     char *ignored = NULL;
 
     f->config = *config;
-    f->fds = dt_xcalloc(count, sizeof *f->fds);
+    f->v = dt_xcalloc(count, sizeof *f->v);
     for (; f->n < count; f->n++) {
         char *name = name_of(f, f->n);
 
-        f->fds[f->n] = make_file(name, err);
+        f->v[f->n] = (struct outfile){ .files = f, .fd = make_file(name, err) };
         free(name);
-        if (f->fds[f->n] < 0) {
+        if (f->v[f->n].fd < 0) {
             dt_outfiles_close(f, &ignored);
             free(ignored);
             return NULL;
@@ -145,35 +154,69 @@ int dt_outfiles_check(const struct dt_outfiles_config *config, struct dt_error *
     return rc;
 }
 
-int dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n,
-                      char **name)
+static void on_wrote(void *arg, size_t n, int error)
 {
-    size_t i = (size_t)(fd == STDERR_FILENO) * f->config.nprocs + number;
-    int error;
+    struct outfile *file = arg;
+    struct dt_outfiles *f = file->files;
+    size_t i = (size_t)(file - f->v);
+    char *name = error ? name_of(f, i) : NULL;
 
-    if (number >= f->config.nprocs || i >= f->n || f->fds[i] == CLOSED ||
-        dt_write_all(f->fds[i], data, n) == 0)
-        return 0;
-    error = errno;
-    close(f->fds[i]);
-    f->fds[i] = CLOSED;
-    *name = name_of(f, i);
-    errno = error;
-    return -1;
+    f->pending -= n;
+    file->failed |= error != 0;
+    if (error)
+        f->events.failed(f->arg, name, error);
+    free(name);
+    f->events.wrote(f->arg, (uint32_t)(i % f->config.nprocs),
+                    i < f->config.nprocs ? STDOUT_FILENO : STDERR_FILENO, n);
+    if (f->pending == 0)
+        f->events.drained(f->arg);
 }
 
+void dt_outfiles_start(struct dt_outfiles *f, uv_loop_t *loop,
+                       const struct dt_outfiles_events *events, void *arg)
+{
+    f->events = *events;
+    f->arg = arg;
+    f->writer = dt_filewriter_open(loop);
+    for (size_t i = 0; i < f->n; i++)
+        f->v[i].queue = dt_filewriter_file(f->writer, f->v[i].fd, on_wrote, &f->v[i]);
+}
+
+void dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n)
+{
+    size_t i = (size_t)(fd == STDERR_FILENO) * f->config.nprocs + number;
+
+    if (number >= f->config.nprocs || i >= f->n)
+        return;
+    f->pending += n;
+    dt_filewriter_add(f->v[i].queue, data, n);
+}
+
+bool dt_outfiles_is_drained(const struct dt_outfiles *f)
+{
+    return !f || f->pending == 0;
+}
+
+void dt_outfiles_stop(struct dt_outfiles *f)
+{
+    if (f)
+        dt_filewriter_close(f->writer);
+}
+
+/* Descriptors to which a write may still be under way are left to the end of the process: closing
+ * them could wait for the file system, too. */
 int dt_outfiles_close(struct dt_outfiles *f, char **name)
 {
     int error = 0;
 
-    for (size_t i = 0; f && i < f->n; i++) {
-        if (f->fds[i] == CLOSED || close(f->fds[i]) == 0 || error)
+    for (size_t i = 0; f && f->pending == 0 && i < f->n; i++) {
+        if (close(f->v[i].fd) == 0 || f->v[i].failed || error)
             continue;
         error = errno;
         *name = name_of(f, i);
     }
     if (f) {
-        free(f->fds);
+        free(f->v);
         free(f);
     }
     errno = error;

@@ -1,12 +1,12 @@
-/* The output of ranks and auxiliaries in files, with --output-dir: bytes as they are. Writing to
- * them blocks the loop for as long as the file system takes, as any program's write to a file does.
- */
+/* The output of ranks and auxiliaries in files, with --output-dir: bytes as they are. Like standard
+ * output in a file they are written in a thread (filewriter.h). */
 #ifndef DT_IO_OUTFILES_H
 #define DT_IO_OUTFILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uv.h>
 
 #include "launcher/base/error.h"
 
@@ -20,6 +20,14 @@ struct dt_outfiles_config {
     bool merged;              /* only standard output */
 };
 
+struct dt_outfiles_events {
+    /* n bytes of a stream are written, or dropped after a failure. */
+    void (*wrote)(void *arg, uint32_t number, int fd, size_t n);
+    /* This file cannot be written; what comes later for it is dropped. Once for each. */
+    void (*failed)(void *arg, const char *name, int error);
+    void (*drained)(void *arg); /* all that was given is written */
+};
+
 /* How many descriptors that takes. */
 size_t dt_outfiles_count(const struct dt_outfiles_config *config);
 /* Makes everybody's files, empty, and the directories above them. NULL on failure. What config
@@ -27,12 +35,15 @@ size_t dt_outfiles_count(const struct dt_outfiles_config *config);
 struct dt_outfiles *dt_outfiles_open(const struct dt_outfiles_config *config, struct dt_error *err);
 /* Whether that would do, so far as can be told without making or emptying anything. */
 int dt_outfiles_check(const struct dt_outfiles_config *config, struct dt_error *err);
-/* Returns 0, or -1 with errno and, in *name, the file that cannot be written: told once per file,
- * what comes later for it is dropped. */
-int dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n,
-                      char **name);
-/* Tells what only closing tells (a full disk on NFS): returns like dt_outfiles_write, for the first
- * file. Frees f in any case; accepts NULL. */
+/* From now on the files can be written. */
+void dt_outfiles_start(struct dt_outfiles *f, uv_loop_t *loop,
+                       const struct dt_outfiles_events *events, void *arg);
+void dt_outfiles_write(struct dt_outfiles *f, uint32_t number, int fd, const void *data, size_t n);
+bool dt_outfiles_is_drained(const struct dt_outfiles *f); /* accepts NULL */
+/* Drops what is not written yet, before the loop ends. Accepts NULL. */
+void dt_outfiles_stop(struct dt_outfiles *f);
+/* Returns 0, or -1 with errno and, in *name, the first file that is not whole, which only closing
+ * tells of a full disk on NFS. Frees f in any case; accepts NULL. */
 int dt_outfiles_close(struct dt_outfiles *f, char **name);
 
 #endif

@@ -67,6 +67,11 @@ struct dt_spawn_refusal { /* why ranks could not be started; one text for all ho
     int exit_code;
 };
 
+struct dt_tee { /* what went only one of the two ways so far */
+    size_t written;
+    size_t shown;
+};
+
 enum { DT_JOB_SIGNALS = 6 };
 
 struct dt_job {
@@ -163,6 +168,8 @@ struct dt_job {
     int exit_code;
 
     struct dt_outmux *out;
+    struct dt_tee
+        *tees; /* by stream, with --output-dir: of all ranks standard output, then error */
     struct dt_stdinpump *in;
     bool stdin_ended;
     uint64_t stdin_taken; /* by all who read it, in this generation */
@@ -193,6 +200,7 @@ void dt_job_on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct
 void dt_job_open_streams(struct dt_job *j);
 void dt_job_close_streams(struct dt_job *j);
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
+bool dt_job_is_output_out(const struct dt_job *j); /* all that came is shown and written */
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
 void dt_job_start_stdin(struct dt_job *j); /* a generation begins */
 void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,

@@ -69,7 +69,7 @@ static bool is_idle(const struct dt_job *j)
 void dt_job_check(struct dt_job *j)
 {
     if (j->state == DT_JOB_ENDING) {
-        if (j->open_links == 0 && (j->cut || dt_outmux_is_drained(j->out)))
+        if (j->open_links == 0 && (j->cut || dt_job_is_output_out(j)))
             dt_job_event(j, DT_EV_CLOSED);
     } else if (is_idle(j)) {
         dt_job_event(j, DT_EV_IDLE);

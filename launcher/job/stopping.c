@@ -37,12 +37,15 @@ static uint32_t grace_ms(const struct dt_job *j)
     return (uint32_t)j->config->kill_grace_s * 1000;
 }
 
-/* Who has told dtrun to stop does not wait for a reader that takes nothing. */
+/* A job that was told to stop waits neither for a reader that takes nothing nor for a file system
+ * that stands still. */
 static void drop_output(struct dt_job *j)
 {
-    if (j->state != DT_JOB_ENDING || !j->told_to_stop || j->cut || dt_outmux_is_drained(j->out))
+    if (j->state != DT_JOB_ENDING || !j->told_to_stop || j->cut || dt_job_is_output_out(j))
         return;
-    dt_say("the last output was not read for %d s and is dropped", KILL_PATIENCE_MS / 1000);
+    dt_say("the last output was not %s for %d s and is dropped",
+           dt_outmux_is_drained(j->out) ? "written to --output-dir" : "read",
+           KILL_PATIENCE_MS / 1000);
     dt_job_cut(j);
 }
 

@@ -5,26 +5,56 @@
 #include <unistd.h>
 
 #include "launcher/base/log.h"
+#include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
 
-static void give_credit(void *arg, uint32_t number, int fd, uint32_t n)
+static void give_credit(struct dt_job *j, uint32_t number, int fd, size_t n)
 {
-    struct dt_job *j = arg;
-    struct dt_msg_credit m = { .rank = number, .fd = (uint8_t)fd, .bytes = n };
+    struct dt_msg_credit m = { .rank = number, .fd = (uint8_t)fd, .bytes = (uint32_t)n };
     const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)number);
 
     if (node && dt_hostlink_has_ranks(j->links[node->host]))
         dt_hostlink_send(j->links[node->host], DT_MSG_CREDIT, &m);
 }
 
-/* A file that cannot be written ends the job. */
-static void write_file(struct dt_job *j, const struct dt_msg_output *m)
+/* With --tee a stream gets credit for what has both been written to its file and been shown. */
+static void give_tee_credit(struct dt_job *j, uint32_t number, int fd, size_t written, size_t shown)
 {
-    char *name = NULL;
+    struct dt_tee *tee = &j->tees[(size_t)(fd == STDERR_FILENO) * j->nprocs + number];
+    size_t both;
 
-    if (dt_outfiles_write(j->config->files, m->rank, m->fd, m->data.p, m->data.n, &name) < 0)
-        dt_job_on_output_failed(j, name, errno);
-    free(name);
+    tee->written += written;
+    tee->shown += shown;
+    both = tee->written < tee->shown ? tee->written : tee->shown;
+    tee->written -= both;
+    tee->shown -= both;
+    if (both > 0)
+        give_credit(j, number, fd, both);
+}
+
+static void on_file_wrote(void *arg, uint32_t number, int fd, size_t n)
+{
+    struct dt_job *j = arg;
+
+    if (j->config->tee)
+        give_tee_credit(j, number, fd, n, 0);
+    else
+        give_credit(j, number, fd, n);
+}
+
+static void on_shown(void *arg, uint32_t number, int fd, uint32_t n)
+{
+    struct dt_job *j = arg;
+
+    if (j->config->files)
+        give_tee_credit(j, number, fd, 0, n);
+    else
+        give_credit(j, number, fd, n);
+}
+
+static void on_file_failed(void *arg, const char *name, int error)
+{
+    dt_job_on_output_failed(arg, name, error);
 }
 
 static void on_output_failed(void *arg, int fd, int error)
@@ -56,11 +86,14 @@ void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m)
     if (m->fd == tail_fd(j))
         dt_tail_feed(&j->ranks[m->rank].tail, (const char *)m->data.p, m->data.n);
     if (j->config->files)
-        write_file(j, m);
+        dt_outfiles_write(j->config->files, m->rank, m->fd, m->data.p, m->data.n);
     if (!j->config->files || j->config->tee)
         dt_outmux_add(j->out, m->rank, m->fd, m->data.p, m->data.n);
-    else
-        give_credit(j, m->rank, m->fd, (uint32_t)m->data.n);
+}
+
+bool dt_job_is_output_out(const struct dt_job *j)
+{
+    return dt_outmux_is_drained(j->out) && dt_outfiles_is_drained(j->config->files);
 }
 
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
@@ -177,10 +210,15 @@ void dt_job_open_streams(struct dt_job *j)
         .labels = j->config->labels,
         .stamps = j->config->stamps,
     };
-    struct dt_outmux_events out = { give_credit, on_output_failed, on_output_drained };
+    struct dt_outmux_events out = { on_shown, on_output_failed, on_output_drained };
+    struct dt_outfiles_events files = { on_file_wrote, on_file_failed, on_output_drained };
     struct dt_stdinpump_events in = { on_stdin, on_stdin_eof };
 
     j->out = dt_outmux_open(&j->loop, &config, &out, j);
+    if (j->config->files) {
+        j->tees = dt_xcalloc(2 * (size_t)j->nprocs, sizeof *j->tees);
+        dt_outfiles_start(j->config->files, &j->loop, &files, j);
+    }
     j->in = dt_stdinpump_open(&j->loop, STDIN_FILENO, &in, j);
     dt_log_set_sink(log_sink, j);
 }
@@ -189,5 +227,7 @@ void dt_job_close_streams(struct dt_job *j)
 {
     dt_log_set_sink(NULL, NULL);
     dt_outmux_close(j->out);
+    dt_outfiles_stop(j->config->files);
+    free(j->tees);
     dt_stdinpump_close(j->in);
 }

@@ -219,6 +219,42 @@ dtrun_start_still() {
     clean
 }
 
+@test "D1: --output-dir on a file system that stands still: output waits, the job does not" {
+    mkfifo in
+    exec 7<>in
+    for tee in "" --tee; do
+        STDIN=in dtrun_start_still --output-dir logs $tee -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec true
+            echo waits; read line; touch heard; yes | head -n 300000'
+        await test -e still.waits
+        echo line >&7
+        await test -e heard
+        await stalled yes 1 # memory is bounded: who writes waits, too
+        [ ! -s logs/rank.00000.out ]
+        rm still still.waits heard
+        dtrun_wait
+        code_is 0
+        [ "$(sort logs/rank.00000.out | uniq -c | tr -s ' ')" = " 1 waits
+ 300000 y" ]
+        clean
+    done
+    exec 7>&-
+}
+
+@test "D1: a job that is told to stop does not wait for a file system that stands still" {
+    mkfifo "$ERR" # a regular file would stand still, too
+    exec 9<>"$ERR"
+    dtrun_start_still --output-dir logs -np 2 sh -c 'echo waits; exec sleep 600' 9>&-
+    await test -e still.waits
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    rm still
+    read -ru 9 told
+    read -ru 9 dropped
+    ERR=/dev/null code_is 143
+    [ "$dropped" = "dtrun: the last output was not written to --output-dir for 2 s and is dropped" ]
+    clean
+}
+
 @test "47: standard output and standard error stay apart" {
     dtrun -np 2 sh -c 'echo out $DTRUN_RANK; echo err $DTRUN_RANK >&2'
     code_is 0
@@ -379,6 +415,20 @@ c" ]
     code_is 125
     err_has "dtrun: logs/rank.00001.out cannot be written: File too large"
     [ "$(stat -c %s logs/rank.00001.out)" = 102400 ]
+    clean
+}
+
+@test "D1: a full disk under --output-dir ends the job with a message" {
+    [ "$(id -u)" = 0 ] || skip "needs root to mount a small file system"
+    mkdir small
+    unshare -m mount -t tmpfs -o size=64k none small 2>/dev/null || skip "cannot mount"
+    RC=0
+    timeout "$PATIENCE" unshare -m sh -c 'mount -t tmpfs -o size=64k none small && exec "$@"' \
+        sh env "$TOKEN" "$DTRUN" --output-dir small/logs -np 2 sh -c '[ $DTRUN_RANK = 1 ] || exec sleep 600; exec yes' \
+        </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    code_is 125
+    err_has "dtrun: small/logs/rank.00001.out cannot be written: No space left on device"
+    err_lines 1
     clean
 }
 

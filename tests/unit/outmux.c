@@ -463,31 +463,82 @@ static void file_has(const char *dir, const char *file, off_t size)
     free(name);
 }
 
-/* A file that cannot grow is told once, with its name; the others go on. */
+struct filed {
+    size_t wrote[4]; /* by stream: number, number, ... of standard output, then of standard error */
+    char failed[100];
+    int errors[2]; /* how often a failure was told, and the last one's errno */
+};
+
+static void on_file_wrote(void *arg, uint32_t number, int fd, size_t n)
+{
+    struct filed *filed = arg;
+
+    filed->wrote[(fd == STDERR_FILENO ? 2 : 0) + number] += n;
+}
+
+static void on_file_failed(void *arg, const char *name, int error)
+{
+    struct filed *filed = arg;
+
+    snprintf(filed->failed, sizeof filed->failed, "%s", name);
+    filed->errors[0]++;
+    filed->errors[1] = error;
+}
+
+static void on_files_drained(void *arg)
+{
+    (void)arg;
+}
+
+static void write_out(uv_loop_t *loop, struct dt_outfiles *f, uint32_t number, int fd,
+                      const char *text)
+{
+    dt_outfiles_write(f, number, fd, text, strlen(text));
+    while (!dt_outfiles_is_drained(f))
+        uv_run(loop, UV_RUN_ONCE);
+}
+
+static void write_while_files_are_small(uv_loop_t *loop, struct dt_outfiles *f)
+{
+    struct rlimit before, small;
+
+    getrlimit(RLIMIT_FSIZE, &before);
+    small = (struct rlimit){ 8, before.rlim_max };
+    setrlimit(RLIMIT_FSIZE, &small);
+    write_out(loop, f, 1, 1, "1234567890");
+    write_out(loop, f, 1, 1, "1234567890");
+    write_out(loop, f, 0, 2, "678");
+    setrlimit(RLIMIT_FSIZE, &before);
+}
+
+/* A file that cannot grow is told once, with its name; the others go on, and all is credited. */
 static void test_outfiles(void **state)
 {
     char dir[] = "/tmp/dtrun-outfiles-XXXXXX", *name = NULL;
     const char *const hosts[] = { "a", "a" };
     struct dt_outfiles_config config = { .pattern = dir, .np = 2, .nprocs = 2, .hosts = hosts };
-    struct rlimit before, small;
+    struct dt_outfiles_events events = { on_file_wrote, on_file_failed, on_files_drained };
+    struct filed filed = { 0 };
     struct dt_outfiles *f;
     struct dt_error err = { 0 };
+    uv_loop_t loop;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
     f = dt_outfiles_open(&config, &err);
     assert_non_null(f);
-    assert_int_equal(dt_outfiles_write(f, 0, 2, "12345", 5, &name), 0);
-    getrlimit(RLIMIT_FSIZE, &before);
-    small = (struct rlimit){ 8, before.rlim_max };
-    setrlimit(RLIMIT_FSIZE, &small);
-    assert_int_equal(dt_outfiles_write(f, 1, 1, "1234567890", 10, &name), -1);
-    assert_int_equal(errno, EFBIG);
-    assert_string_equal(name + strlen(dir), "/rank.00001.out");
-    assert_int_equal(dt_outfiles_write(f, 1, 1, "1234567890", 10, &name), 0);
-    assert_int_equal(dt_outfiles_write(f, 0, 2, "678", 3, &name), 0);
-    setrlimit(RLIMIT_FSIZE, &before);
-    free(name);
+    uv_loop_init(&loop);
+    dt_outfiles_start(f, &loop, &events, &filed);
+    write_out(&loop, f, 0, 2, "12345");
+    write_while_files_are_small(&loop, f);
+    assert_int_equal(filed.errors[0], 1);
+    assert_int_equal(filed.errors[1], EFBIG);
+    assert_string_equal(filed.failed + strlen(dir), "/rank.00001.out");
+    assert_true(filed.wrote[0] == 0 && filed.wrote[1] == 20);
+    assert_true(filed.wrote[2] == 8 && filed.wrote[3] == 0);
+    dt_outfiles_stop(f);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
     assert_int_equal(dt_outfiles_close(f, &name), 0);
     file_has(dir, "rank.00000.out", 0);
     file_has(dir, "rank.00000.err", 8);
