@@ -144,6 +144,9 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/generation.c launcher/agent/generation.h \
 	launcher/agent/generationstate.h \
 	launcher/agent/gpus.c launcher/agent/gpus.h \
+	launcher/agent/horovod/answer.c launcher/agent/horovod/answer.h \
+	launcher/agent/horovod/httprequest.c launcher/agent/horovod/httprequest.h \
+	launcher/agent/horovod/kvstore.c launcher/agent/horovod/kvstore.h \
 	launcher/agent/hostfacts.c launcher/agent/hostfacts.h \
 	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
 	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \

@@ -63,6 +63,7 @@ UNIT_TESTS = \
 	tests/unit/outname \
 	tests/unit/pairnotes \
 	tests/unit/reach \
+	tests/unit/rendezvous \
 	tests/unit/quarantine \
 	tests/unit/restart \
 	tests/unit/rshcommand \
@@ -376,6 +377,12 @@ tests_unit_rshcommand_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_pmi_SOURCES = tests/unit/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
 tests_unit_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_pmi_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_rendezvous_SOURCES = tests/unit/rendezvous.c tests/unit/unit.h \
+	launcher/agent/horovod/answer.c launcher/agent/horovod/httprequest.c \
+	launcher/agent/horovod/kvstore.c
+tests_unit_rendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_rendezvous_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 tests_unit_reach_SOURCES = tests/unit/reach.c tests/unit/unit.h
 tests_unit_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

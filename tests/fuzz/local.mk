@@ -9,6 +9,7 @@ FUZZ_TESTS = \
 	tests/fuzz/peers \
 	tests/fuzz/pmi \
 	tests/fuzz/ranks \
+	tests/fuzz/rendezvous \
 	tests/fuzz/sshconfig \
 	tests/fuzz/tuning
 check_PROGRAMS += $(FUZZ_TESTS)
@@ -51,6 +52,12 @@ tests_fuzz_pmi_LDADD = launcher/libbase.la
 tests_fuzz_ranks_SOURCES = tests/fuzz/ranks.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_ranks_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) -DFUZZ_CORPUS='"ranks"'
 tests_fuzz_ranks_LDADD = launcher/libagent.la $(UV_LIBS)
+
+tests_fuzz_rendezvous_SOURCES = tests/fuzz/rendezvous.c launcher/agent/horovod/answer.c \
+	launcher/agent/horovod/httprequest.c launcher/agent/horovod/kvstore.c tests/fuzz/driver.c \
+	tests/fuzz/fuzz.h
+tests_fuzz_rendezvous_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"rendezvous"'
+tests_fuzz_rendezvous_LDADD = launcher/libbase.la
 
 tests_fuzz_sshconfig_SOURCES = tests/fuzz/sshconfig.c tests/fuzz/driver.c tests/fuzz/fuzz.h
 tests_fuzz_sshconfig_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS) -DFUZZ_CORPUS='"sshconfig"'
