@@ -435,8 +435,8 @@ tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
 tests_rank_oldagent_LDADD = runtime/libwire.la
 
-tests_rank_gpu_SOURCES = tests/rank/gpu.c
-tests_rank_gpu_LDADD = runtime/libdtrun.la -lm
+tests_rank_gpu_SOURCES = tests/rank/gpu.c tests/rank/device.c tests/rank/device.h
+tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm
 tests_rank_gpu_LDFLAGS = -no-install
 
 tests_rank_train_SOURCES = tests/rank/train.c

@@ -13,7 +13,6 @@
  * - die: rank 1 dies when all have met on the device; the others reduce there
  * - stuck: the GPU of rank 1 never finishes what comes before its all-reduce
  * - capture: a call while a graph is being captured; then one that works */
-#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -23,50 +22,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/dtrun.h"
-#include "runtime/gpu/abi_cuda.h"
-
-#define MEMBER(result, name, arguments) result(*name) arguments;
-static struct {
-    DT_CUDA_FUNCTIONS(MEMBER)
-} cuda;
+#include "tests/rank/device.h"
 
 enum { MOST = 16 }; /* ranks, of which some arrays have room for a value each */
-
-static void need(dt_result_t result)
-{
-    if (result == DT_OK)
-        return;
-    printf("%d: %s\n", (int)result, dt_last_error());
-    fflush(stdout);
-    exit(result == DT_ERR_PEER ? 3 : 1);
-}
-
-static void drive(CUresult result, const char *what)
-{
-    if (result == CUDA_SUCCESS)
-        return;
-    printf("CUDA error %d in %s\n", (int)result, what);
-    exit(4);
-}
-
-#define DRIVE(call) drive(cuda.call, #call)
-
-static void load_driver(void)
-{
-    void *library = dlopen("libcuda.so.1", RTLD_NOW);
-    CUcontext context;
-
-    if (!library) {
-        printf("%s\n", dlerror());
-        exit(5);
-    }
-#define FIND(result, name, arguments) *(void **)&cuda.name = dlsym(library, #name);
-    DT_CUDA_FUNCTIONS(FIND)
-    DRIVE(cuInit(0));
-    DRIVE(cuDevicePrimaryCtxRetain(&context, 0));
-    DRIVE(cuCtxSetCurrent(context));
-}
 
 /* ---- twins: a buffer in host memory and one in device memory, with the same bytes ---- */
 
@@ -74,19 +32,6 @@ struct twins {
     void *host, *device;
     size_t bytes;
 };
-
-static CUdeviceptr address(const void *ptr)
-{
-    return (CUdeviceptr)(uintptr_t)ptr;
-}
-
-static void *device_new(size_t bytes)
-{
-    CUdeviceptr ptr;
-
-    DRIVE(cuMemAlloc_v2(&ptr, bytes ? bytes : 1));
-    return (void *)(uintptr_t)ptr;
-}
 
 static struct twins twins_new(size_t bytes)
 {
@@ -320,33 +265,13 @@ static void pairs(void)
 
 /* ---- what the GPU has still to do ---- */
 
-/* A word that both sides see, for which the GPU waits on a stream. */
-static struct gate {
-    volatile uint32_t *word;
-    CUdeviceptr address;
-} gate;
-
-static void gate_make(void)
-{
-    void *word;
-
-    DRIVE(cuMemHostAlloc(&word, sizeof *gate.word, CU_MEMHOSTALLOC_DEVICEMAP));
-    DRIVE(cuMemHostGetDevicePointer_v2(&gate.address, word, 0));
-    gate.word = word;
-    *gate.word = 0;
-}
-
-static void gate_shut(CUstream stream)
-{
-    *gate.word = 0;
-    DRIVE(cuStreamWaitValue32_v2(stream, gate.address, 1, CU_STREAM_WAIT_VALUE_EQ));
-}
+static struct gate gate;
 
 static void *open_later(void *arg)
 {
     usleep(20000); /* long enough for a call that does not wait to be over */
     (void)arg;
-    *gate.word = 1;
+    gate_open(&gate);
     return NULL;
 }
 
@@ -381,7 +306,7 @@ static unsigned mine(void)
 /* Queues on the stream what comes into the buffer once the gate is open. */
 static void fill_later(CUdeviceptr buf, CUstream stream)
 {
-    gate_shut(stream);
+    gate_shut(&gate, stream);
     DRIVE(cuMemsetD32Async(buf, mine(), 1, stream));
 }
 
@@ -431,15 +356,15 @@ static void not_later(CUstream stream)
 
     DRIVE(cuMemsetD32_v2(address(buf), mine(), 1));
     need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
-    gate_shut(stream);
+    gate_shut(&gate, stream);
     need(dt_wait(&request));
-    *gate.word = 1;
+    gate_open(&gate);
     need_sum(value_at(buf), "request before other work");
 }
 
 static void later(void)
 {
-    gate_make();
+    gate_make(&gate);
     later_on(CU_STREAM_LEGACY);
     later_on(CU_STREAM_PER_THREAD);
     not_later(CU_STREAM_LEGACY);
@@ -451,7 +376,7 @@ static void managed(void)
     CUdeviceptr buf;
     pthread_t opener;
 
-    gate_make();
+    gate_make(&gate);
     DRIVE(cuMemAllocManaged(&buf, sizeof(float), CU_MEM_ATTACH_GLOBAL));
     fill_later(buf, CU_STREAM_LEGACY);
     opener = begin_opening();
@@ -544,9 +469,9 @@ static void stuck(void)
 
     need(dt_comm_set_timeout(DT_WORLD, 0.5));
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
-    gate_make();
+    gate_make(&gate);
     if (dt_rank() == 1)
-        gate_shut(CU_STREAM_LEGACY);
+        gate_shut(&gate, CU_STREAM_LEGACY);
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
 }
 
@@ -579,7 +504,7 @@ int main(int argc, char **argv)
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());
-    load_driver();
+    device_use(0);
     for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {
         if (argc != 2 || strcmp(argv[1], doings[i].name) != 0)
             continue;

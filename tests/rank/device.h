@@ -1,0 +1,37 @@
+/* What the ranks of tests that use a GPU have in common. Whatever goes wrong ends the process with
+ * a line on standard output: 1 for a failed call of libdtrun, 3 for a lost peer, 4 for CUDA, 5
+ * where there is no driver. */
+#ifndef TESTS_RANK_DEVICE_H
+#define TESTS_RANK_DEVICE_H
+
+#include "runtime/dtrun.h"
+#include "runtime/gpu/cuda.h"
+
+/* For calls of libdtrun. */
+void need(dt_result_t result);
+
+void drive(CUresult result, const char *what);
+
+#define DRIVE(call) drive(dt_cuda()->call, #call)
+
+/* Loads the driver. */
+void device_load(void);
+/* Loads the driver and makes the primary context of this device current. */
+void device_use(int ordinal);
+
+CUdeviceptr address(const void *ptr);
+/* Device memory, of the current context. */
+void *device_new(size_t bytes);
+
+/* A word in host memory, for which the GPU waits on a stream. */
+struct gate {
+    volatile uint32_t *word;
+    CUdeviceptr address;
+};
+
+void gate_make(struct gate *gate);
+/* What is queued on the stream from now on waits until the gate's word is 1. */
+void gate_shut(struct gate *gate, CUstream stream);
+void gate_open(struct gate *gate);
+
+#endif
