@@ -81,6 +81,15 @@ static void on_lease_expired(void *arg)
     on_gone(arg, "it has been silent for too long");
 }
 
+/* Ours wait while others may run in their place. */
+static void on_doubt(void *arg, bool on)
+{
+    struct agent *a = arg;
+
+    if (a->generation)
+        dt_generation_signal(a->generation, on ? SIGSTOP : SIGCONT);
+}
+
 static void on_keeper(uv_poll_t *poll, int status, int events)
 {
     (void)status;
@@ -376,6 +385,7 @@ static int open_agent(struct agent *a, struct dt_error *err)
     uv_poll_init(&a->loop, &a->keeper_poll, a->keeper_fd);
     uv_poll_start(&a->keeper_poll, UV_READABLE, on_keeper);
     a->lease.tick = on_tick;
+    a->lease.doubt = on_doubt;
     a->lease.expired = on_lease_expired;
     a->lease.arg = a;
     dt_lease_start(&a->lease, &a->loop, a->keeper->lease_ms);

@@ -1,7 +1,9 @@
-/* The agent's clock: CLOCK_BOOTTIME, which also counts the time a machine sleeps. */
+/* The agent's clock: CLOCK_BOOTTIME, which also counts the time a machine sleeps. Times are in
+ * nanoseconds unless their names say otherwise. */
 #ifndef DT_AGENT_CLOCK_H
 #define DT_AGENT_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -11,6 +13,22 @@ static inline uint64_t dt_clock_ns(void)
 
     clock_gettime(CLOCK_BOOTTIME, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* How much of limit_ms is left at now, counted from since. */
+static inline uint64_t dt_clock_ms_left(uint64_t since, uint64_t now, uint64_t limit_ms)
+{
+    uint64_t gone_ms = now > since ? (now - since) / 1000000 : 0;
+
+    return gone_ms < limit_ms ? limit_ms - gone_ms : 0;
+}
+
+/* Whether this process stood still: it was to run at due, and runs more than a quarter of limit_ms
+ * later. It was frozen or stopped, or the machine slept, and others may have been, too: that they
+ * were silent meanwhile means nothing. */
+static inline bool dt_clock_stood_still(uint64_t due, uint64_t now, uint64_t limit_ms)
+{
+    return now > due && (now - due) / 1000000 > limit_ms / 4;
 }
 
 #endif

@@ -65,23 +65,32 @@ static uint64_t ms_since(uint64_t time_ns)
     return (dt_clock_ns() - time_ns) / 1000000;
 }
 
-static uint64_t ms_left(uint64_t since_ns, uint64_t limit_ms)
-{
-    uint64_t gone = ms_since(since_ns);
-
-    return gone < limit_ms ? limit_ms - gone : 0;
-}
-
 /* For how many more ms the worker may be silent. It would not notice the end of its own lease; nor,
  * when it is stopped, that dtrun has left: so the keeper looks at the channel, too (alone_ns: when
  * that was closed, or 0). */
 static uint64_t patience(const struct dt_keeper *keeper, uint64_t heard_ns, uint64_t alone_ns)
 {
-    uint64_t left = ms_left(heard_ns, keeper->lease_ms), alone_left = left;
+    uint64_t now = dt_clock_ns();
+    uint64_t left = dt_clock_ms_left(heard_ns, now, keeper->lease_ms), alone_left = left;
 
     if (alone_ns)
-        alone_left = ms_left(alone_ns > heard_ns ? alone_ns : heard_ns, DT_KEEPER_ALONE_MS);
+        alone_left =
+            dt_clock_ms_left(alone_ns > heard_ns ? alone_ns : heard_ns, now, DT_KEEPER_ALONE_MS);
     return alone_left < left ? alone_left : left;
+}
+
+/* poll, for part of the patience that is left, so that a standstill of the keeper's own shows:
+ * sets *forgiven to the time when it ran again, and else leaves that alone. */
+static int poll_awake(struct pollfd fds[2], uint64_t left_ms, uint64_t limit_ms, uint64_t *forgiven)
+{
+    uint64_t turn = left_ms < limit_ms / 4 ? left_ms : limit_ms / 4;
+    uint64_t due = dt_clock_ns() + turn * 1000000, now;
+    int n = poll(fds, 2, (int)turn);
+
+    now = dt_clock_ns();
+    if (dt_clock_stood_still(due, now, limit_ms))
+        *forgiven = now;
+    return n;
 }
 
 /* Returns 0 when the worker is dead, or for how many ms it has been silent when that is too long.
@@ -94,8 +103,9 @@ static uint64_t watch(const struct dt_keeper *keeper, int fd)
     char beats[64];
 
     for (;;) {
-        uint64_t left = patience(keeper, heard, alone);
-        int n = poll(fds, 2, left < INT_MAX ? (int)left : INT_MAX);
+        uint32_t limit =
+            alone && keeper->lease_ms > DT_KEEPER_ALONE_MS ? DT_KEEPER_ALONE_MS : keeper->lease_ms;
+        int n = poll_awake(fds, patience(keeper, heard, alone), limit, &heard);
 
         if (n > 0 && fds[0].revents) {
             ssize_t got = read(fd, beats, sizeof beats);

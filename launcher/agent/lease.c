@@ -4,21 +4,45 @@
 
 enum { TICKS = 4, MS_MIN = 20 };
 
+static void on_timer(uv_timer_t *timer);
+
+static void fire_in(struct dt_lease *lease, uint64_t ms)
+{
+    lease->due_ns = dt_clock_ns() + ms * 1000000;
+    uv_timer_start(&lease->timer, on_timer, ms, 0);
+}
+
+static void set_doubt(struct dt_lease *lease, bool on)
+{
+    if (lease->in_doubt == on)
+        return;
+    lease->in_doubt = on;
+    lease->doubt(lease->arg, on);
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct dt_lease *lease = timer->data;
-    uint64_t silent_ms = (dt_clock_ns() - lease->renewed_ns) / 1000000;
-    uint64_t next = lease->ms / TICKS;
+    uint64_t now = dt_clock_ns();
+    uint64_t next = lease->ms / TICKS, left, certain;
 
-    if (!lease->held && silent_ms >= lease->ms) {
+    if (dt_clock_stood_still(lease->due_ns, now, lease->ms))
+        lease->silent_since_ns = now;
+    left = dt_clock_ms_left(lease->silent_since_ns, now, lease->ms);
+    certain = dt_clock_ms_left(lease->heard_ns, now, lease->ms);
+    if (!lease->held && left == 0) {
         lease->expired(lease->arg);
         return;
     }
+    if (!lease->held && certain == 0)
+        set_doubt(lease, true);
     lease->tick(lease->arg);
     /* Not later than the lease ends: dtrun counts on that before it starts ranks elsewhere. */
-    if (!lease->held && next > lease->ms - silent_ms)
-        next = lease->ms - silent_ms;
-    uv_timer_start(timer, on_timer, next, 0);
+    if (!lease->held && certain && next > certain)
+        next = certain;
+    if (!lease->held && next > left)
+        next = left;
+    fire_in(lease, next);
 }
 
 void dt_lease_start(struct dt_lease *lease, uv_loop_t *loop, uint32_t ms)
@@ -32,12 +56,13 @@ void dt_lease_set(struct dt_lease *lease, uint32_t ms)
 {
     lease->ms = ms < MS_MIN ? MS_MIN : ms;
     dt_lease_renew(lease);
-    uv_timer_start(&lease->timer, on_timer, 0, 0);
+    fire_in(lease, 0);
 }
 
 void dt_lease_renew(struct dt_lease *lease)
 {
-    lease->renewed_ns = dt_clock_ns();
+    lease->heard_ns = lease->silent_since_ns = dt_clock_ns();
+    set_doubt(lease, false);
 }
 
 void dt_lease_hold(struct dt_lease *lease, bool on)

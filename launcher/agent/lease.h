@@ -1,6 +1,12 @@
-/* The launcher's lease: whatever arrives from it renews the lease; when it has been silent for the
- * whole of it, it is taken as gone. CLOCK_BOOTTIME, so that a machine that slept does not go on
- * with ranks which the launcher has long replaced. */
+/* The launcher's lease. Whatever arrives from the launcher renews it. When the launcher has been
+ * silent for the whole lease, it is taken as gone.
+ *
+ * The silence is not the launcher's when this process stood still itself, perhaps with the whole
+ * job: it then counts from the moment we run again. But a launcher that did run has replaced our
+ * ranks one lease after its last word. Until it is heard again it is in doubt, and the ranks must
+ * not run.
+ *
+ * CLOCK_BOOTTIME, which counts the time that a machine sleeps. */
 #ifndef DT_AGENT_LEASE_H
 #define DT_AGENT_LEASE_H
 
@@ -13,10 +19,14 @@ enum { DT_LEASE_DEFAULT_MS = 120 * 1000 };
 
 struct dt_lease {
     uv_timer_t timer;
-    uint64_t renewed_ns;
+    uint64_t due_ns;          /* when the timer is to fire */
+    uint64_t heard_ns;        /* when the launcher was heard last */
+    uint64_t silent_since_ns; /* the same, or later: when we ran again */
     uint32_t ms;
     bool held;
-    void (*tick)(void *arg); /* four times per lease, while it holds */
+    bool in_doubt;
+    void (*tick)(void *arg);           /* four times per lease, while it holds */
+    void (*doubt)(void *arg, bool on); /* the launcher may have replaced our ranks; or has not */
     void (*expired)(void *arg);
     void *arg;
 };

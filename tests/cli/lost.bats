@@ -151,6 +151,34 @@ no_cgroup() {
     done
 }
 
+# To every process of the job in the background; one may end while they are listed.
+signal_job() { # SIGNAL
+    kill "-$1" $(left_behind) 2>/dev/null || true
+}
+
+has_passed() { # TIME in seconds since boot
+    local now
+    read -r now _ </proc/uptime
+    [ "${now%.*}" -ge "$1" ]
+}
+
+@test "D2: a job that is frozen as a whole goes on where it was" {
+    dtrun_start --heartbeat 2 -np 2 sh -c 'echo ready; until [ -e go ]; do sleep 0.05; done; echo done'
+    out_has 2 ready
+    for i in 1 2; do
+        signal_job STOP
+        read -r now _ </proc/uptime
+        await has_passed $((${now%.*} + 6)) # three leases
+        signal_job CONT
+    done
+    : >go
+    dtrun_wait
+    code_is 0
+    out_has 2 done
+    err_is_empty
+    clean
+}
+
 @test "told to end while a lost agent is being brought back: at once" {
     printf '#!/bin/sh\n[ ! -e first ] || { : >second; exec cat; }\n: >first\nexec "%s"\n' \
         "$DTRUN_AGENT" >agent

@@ -289,6 +289,50 @@ static void a_stopped_launcher_keeps_its_lease(void **state)
     assert_true(agent_all_gone(a)); /* we are silent again */
 }
 
+static void lease_of_3_s(struct dt_msg_start *start)
+{
+    start->heartbeat_ms = 3000;
+}
+
+/* Waits until the kernel shows the process in this state: 'T' is stopped, 'S' sleeps. */
+static void wait_for_state(uint32_t pid, char wanted)
+{
+    char path[64], line[512] = "", *after = NULL;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    do {
+        FILE *f = fopen(path, "r");
+
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof line, f));
+        fclose(f);
+        after = strrchr(line, ')');
+        assert_non_null(after);
+    } while (after[2] != wanted);
+}
+
+static void d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard(void **state)
+{
+    struct agent *a = *state;
+    uint32_t rank;
+    pid_t worker;
+
+    agent_start(a, 1, "exec sleep 600", lease_of_3_s);
+    agent_expect(a, DT_MSG_STARTED);
+    rank = ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
+    worker = agent_worker(a);
+    kill(a->keeper, SIGSTOP);
+    kill(worker, SIGSTOP);
+    agent_listen(a, 5000); /* longer than the lease */
+    kill(a->keeper, SIGCONT);
+    kill(worker, SIGCONT);
+    wait_for_state(rank, 'T');
+    agent_ping(a, 1);
+    wait_for_state(rank, 'S');
+    assert_true(agent_all_gone(a)); /* the launcher is silent again */
+    assert_int_equal(agent_await(a), 125);
+}
+
 static void a_stuck_worker_is_killed(void **state)
 {
     struct agent *a = *state;
@@ -356,6 +400,7 @@ int main(int argc, char **argv)
         AGENT_TEST(signals_are_told_and_survived),
         AGENT_TEST(a_silent_launcher_loses_its_lease),
         AGENT_TEST(a_stopped_launcher_keeps_its_lease),
+        AGENT_TEST(d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard),
         AGENT_TEST(a_stuck_worker_is_killed),
         AGENT_TEST(nonsense_ends_the_agent),
         AGENT_TEST(a_stray_child_does_not_hold_up_the_end),
