@@ -525,6 +525,6 @@ if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)
 endif
 EXTRA_DIST += $(CLI_TESTS) $(CLUSTER_TESTS) \
-	tests/cli/background.py tests/cli/common.bash tests/cli/ctrl_c.py tests/cli/nogo.py \
+	tests/cli/background.py tests/cli/common.bash tests/cli/keys.py tests/cli/nogo.py \
 	tests/cli/nccl_tests.py \
 	tests/cli/overpaid.py

@@ -1,11 +1,23 @@
-/* Ctrl-Z. The ranks are in other sessions, which the terminal's SIGTSTP does not reach, and which
- * may be on other hosts. So the agents are told to SIGSTOP them (and to hold their leases, since
- * dtrun will be silent), and when all have said that this is done, dtrun stops itself. */
+/* Ctrl-Z. The terminal's SIGTSTP does not reach the ranks: they are in other sessions, some on
+ * other hosts. So the agents are told to SIGSTOP them and to hold their leases, since dtrun will be
+ * silent. When all have said that this is done, dtrun stops itself. */
 #include <signal.h>
 
 #include "launcher/job/engine.h"
 
 enum { PATIENCE_MS = 1000 }; /* for an agent that does not answer */
+
+/* As SIGTSTP does where nobody catches it. In an orphaned process group (of "ssh -t host dtrun", or
+ * of a container's first process) the kernel does not stop us then: no shell could continue us. */
+static void stop_unless_orphaned(void)
+{
+    const struct sigaction by_default = { .sa_handler = SIG_DFL };
+    struct sigaction ours;
+
+    sigaction(SIGTSTP, &by_default, &ours);
+    raise(SIGTSTP);
+    sigaction(SIGTSTP, &ours, NULL);
+}
 
 static void stop_here(struct dt_job *j)
 {
@@ -13,7 +25,7 @@ static void stop_here(struct dt_job *j)
 
     j->pausing = false;
     uv_timer_stop(&j->pause);
-    raise(SIGSTOP);
+    stop_unless_orphaned();
     /* Here dtrun goes on, when the user wants it to. */
     dt_job_forget_waits(j);
     dt_job_send_all(j, DT_MSG_SIGNAL, &cont);

@@ -31,7 +31,7 @@ stand_in() {
         echo ready >/dev/tty
         while :; do sleep 0.05; done'
     env "$TOKEN" PATH="$T/bin:$PATH" timeout -k 5 "$PATIENCE" \
-        python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 1 1 ./quickstart >"$OUT"
+        python3 "$DTRUN_SOURCE/tests/cli/keys.py" 1 ready ^C -- ./quickstart >"$OUT"
     out_has 1 "interrupted$"
     out_has 1 "^exit code 130$"
     clean

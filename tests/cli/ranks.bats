@@ -248,7 +248,7 @@ SigIgn 0000000000000000
 group own, session the agent's, no terminal
 "
     # Nor have they dtrun's own, where it has one.
-    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 0 0 "$DTRUN" -np 1 "$RANK/fds" >"$OUT"
+    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" -- "$DTRUN" -np 1 "$RANK/fds" >"$OUT"
     out_has 1 "group own, session the agent's, no terminal"
     out_has 1 "exit code 0"
     clean

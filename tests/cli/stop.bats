@@ -32,7 +32,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
 
 @test "10: Ctrl-C on a terminal" {
     type python3 >/dev/null || skip "python3 is not installed"
-    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 1 3 "$DTRUN" -np 3 sh -c "$PATIENT" >"$OUT"
+    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 3 ready ^C -- "$DTRUN" -np 3 sh -c "$PATIENT" >"$OUT"
     out_has 3 "got INT"
     out_has 1 "exit code -2$" # killed by SIGINT, as shells want to see it
     out_has 1 "^terminal blocks"
@@ -41,7 +41,7 @@ STUBBORN='trap "" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
 
 @test "D6: one Ctrl-C ends a shell's loop of jobs" {
     type python3 >/dev/null || skip "python3 is not installed"
-    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 1 2 \
+    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 2 ready ^C -- \
         bash -c 'for i in 1 2 3; do "$0" -np 2 sh -c "echo ready; exec sleep 600"; echo round; done' "$DTRUN" >"$OUT"
     out_has 2 ready
     ! grep -q round "$OUT"
@@ -95,7 +95,7 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
 
 @test "11: Ctrl-C twice on a terminal" {
     type python3 >/dev/null || skip "python3 is not installed"
-    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/ctrl_c.py" 2 3 "$DTRUN" --kill-grace 600 -np 3 sh -c "$STUBBORN" >"$OUT"
+    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 3 ready ^C 1 interrupted ^C -- "$DTRUN" --kill-grace 600 -np 3 sh -c "$STUBBORN" >"$OUT"
     out_has 1 "exit code -2$" # killed by SIGINT, as shells want to see it
     clean
 }
@@ -181,7 +181,9 @@ has_woken() { # PID TIMES
 
 @test "13: SIGTSTP stops the ranks and dtrun; after three leases SIGCONT brings all back" {
     # a shell that is just starting a program (vfork) does not count as stopped before that does
+    set -m # a process group of its own, which the shell can continue: one that nobody can is not stopped
     dtrun_start --heartbeat 1 -np 2 sh -c 'trap "echo got USR1" USR1; sleep 600 & echo pid $$; while :; do wait; done'
+    set +m
     out_has 2 pid
     ranks="$(sed -n 's/.* pid //p' "$OUT")"
     kill -TSTP "$BACKGROUND"
@@ -195,6 +197,15 @@ has_woken() { # PID TIMES
     kill -TERM "$BACKGROUND"
     dtrun_wait
     code_is 143
+    clean
+}
+
+@test "D5: Ctrl-Z in a session without a shell does not stop the job: nobody could continue it" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    env "$TOKEN" timeout "$PATIENCE" python3 "$DTRUN_SOURCE/tests/cli/keys.py" 2 ready ^Z 2 "got CONT" ^C -- \
+        "$DTRUN" -np 2 sh -c "trap 'echo got CONT' CONT; $PATIENT" >"$OUT"
+    out_has 2 "got INT"
+    out_has 1 "exit code -2$"
     clean
 }
 

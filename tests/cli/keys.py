@@ -1,8 +1,9 @@
-"""Runs a command on a terminal of its own and presses Ctrl-C there.
+"""Runs a command on a terminal of its own and presses keys there.
 
-usage: ctrl_c.py TIMES READY COMMAND... : waits until the command has written "ready" READY times, presses
-Ctrl-C TIMES times, each when the last one was heard, and tells how the command ended. No signal is sent:
-whom Ctrl-C reaches is decided by process groups, as it is for a user.
+usage: keys.py [N TEXT KEY]... -- COMMAND... : waits until TEXT has appeared N times and presses KEY, "^C"
+or "^Z", then goes on to the next three words, and tells how the command ended. No signal is sent: whom a
+key reaches is decided by process groups, as it is for a user. The command leads the terminal's session,
+as after "ssh -t": no shell is there that could bring it back once it is stopped.
 """
 import fcntl
 import os
@@ -11,7 +12,11 @@ import select
 import sys
 import termios
 
-times, ready, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+KEYS = {"^C": b"\x03", "^Z": b"\x1a"}
+
+end = sys.argv.index("--")
+words, command = sys.argv[1:end], sys.argv[end + 1:]
+steps = [(int(words[i]), words[i + 1].encode(), KEYS[words[i + 2]]) for i in range(0, len(words), 3)]
 terminal, shared = pty.openpty()
 pid = os.fork()
 if pid == 0:
@@ -22,14 +27,12 @@ if pid == 0:
     os.closerange(3, 64)
     os.execvp(command[0], command)
 
-seen, pressed, status = b"", 0, None
+seen, status = b"", None
 while status is None or select.select([terminal], [], [], 0)[0]:
     if select.select([terminal], [], [], 0.05)[0]:
         seen += os.read(terminal, 65536)
-    heard = seen.count(b"ready") >= ready if pressed == 0 else b"interrupted" in seen
-    if heard and pressed < times:
-        os.write(terminal, b"\x03")
-        pressed += 1
+    if steps and seen.count(steps[0][1]) >= steps[0][0]:
+        os.write(terminal, steps.pop(0)[2])
     if status is None:
         done, code = os.waitpid(pid, os.WNOHANG)
         status = code if done else None
