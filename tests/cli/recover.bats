@@ -228,11 +228,14 @@ is_stopped() { # RANK
 }
 
 @test "D24: a job that dies before its first checkpoint, but restores, begins anew" {
-    dtrun -np 3 "$(TRAIN)" 100 10 fail 1 5
+    dtrun -np 3 --report r.json "$(TRAIN)" 100 10 fail 1 5
     result_is 3 100
     err_has "exited with code 9 after step 5"
     grep -qxF "dtrun: restarting 3 ranks from the beginning" "$ERR" || { show; false; }
     err_has "recovered 1 failure (1 from the beginning), lost 5 steps"
+    if type jq >/dev/null; then
+        [ "$(jq -c '[.restarts, .lost_steps, .recoveries[0].from_step, .recoveries[0].source]' r.json)" = '[1,5,null,"none"]' ]
+    fi
     clean
 }
 
