@@ -43,6 +43,7 @@ UNIT_TESTS = \
 	tests/unit/inject \
 	tests/unit/link \
 	tests/unit/sshsettings \
+	tests/unit/pmisock \
 	tests/unit/probe \
 	tests/unit/ranksock \
 	tests/unit/cause \
@@ -204,6 +205,10 @@ tests_unit_sshsettings_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIB
 tests_unit_probe_SOURCES = tests/unit/probe.c tests/unit/unit.h
 tests_unit_probe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_pmisock_SOURCES = tests/unit/pmisock.c tests/unit/unit.h
+tests_unit_pmisock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_pmisock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_pairnotes_SOURCES = tests/unit/pairnotes.c tests/unit/unit.h
 tests_unit_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

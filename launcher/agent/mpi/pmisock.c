@@ -11,9 +11,9 @@
 struct peer {
     struct dt_pmisock *owner;
     uint32_t local_rank;
-    int fd;       /* -1: closed */
-    int child_fd; /* likewise, after the fork */
-    uv_poll_t poll;
+    int fd;         /* -1: closed */
+    int child_fd;   /* likewise, after the fork */
+    uv_poll_t poll; /* open exactly as long as fd */
 };
 
 struct dt_pmisock {
@@ -22,7 +22,7 @@ struct dt_pmisock {
     struct dt_pmisock_events events;
     void *arg;
     struct peer *peers; /* by local rank */
-    uint32_t open_polls;
+    uint32_t users;     /* of this memory: the owner, and libuv once for each poll */
     bool refused_spawn; /* that was said */
 };
 
@@ -42,10 +42,27 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
+static void release(struct dt_pmisock *s)
+{
+    if (--s->users > 0)
+        return;
+    dt_pmi_destroy(s->pmi);
+    free(s->peers);
+    free(s);
+}
+
+static void on_poll_closed(uv_handle_t *handle)
+{
+    release(((struct peer *)handle->data)->owner);
+}
+
+/* uv_close makes libuv forget the descriptor's number. After close() that number may belong to
+ * another connection, which the loop would then never look at again. */
 static void hang_up(struct peer *p)
 {
-    if (p->fd >= 0)
-        uv_poll_stop(&p->poll);
+    if (p->fd < 0)
+        return;
+    uv_close((uv_handle_t *)&p->poll, on_poll_closed);
     close_fd(&p->fd);
 }
 
@@ -122,7 +139,7 @@ static int open_peer(uv_loop_t *loop, struct peer *p)
     p->child_fd = ends[1];
     uv_poll_init(loop, &p->poll, p->fd);
     p->poll.data = p;
-    p->owner->open_polls++;
+    p->owner->users++;
     uv_poll_start(&p->poll, UV_READABLE, on_readable);
     return 0;
 }
@@ -148,7 +165,7 @@ struct dt_pmisock *dt_pmisock_create(uv_loop_t *loop, const struct dt_msg_start 
     struct dt_pmisock *s = dt_xcalloc(1, sizeof *s);
     uint32_t n = start->ranks.n;
 
-    *s = (struct dt_pmisock){ .start = start, .events = *events, .arg = arg };
+    *s = (struct dt_pmisock){ .start = start, .events = *events, .arg = arg, .users = 1 };
     s->pmi = open_server(s);
     s->peers = dt_xcalloc(n, sizeof *s->peers);
     for (uint32_t i = 0; i < n; i++)
@@ -177,34 +194,13 @@ bool dt_pmisock_fenced(struct dt_pmisock *s, const char *data, size_t n)
     return dt_pmi_fenced(s->pmi, data, n);
 }
 
-static void free_all(struct dt_pmisock *s)
-{
-    dt_pmi_destroy(s->pmi);
-    free(s->peers);
-    free(s);
-}
-
-/* libuv touches its handles until the last of them is closed. */
-static void on_closed(uv_handle_t *handle)
-{
-    struct dt_pmisock *s = ((struct peer *)handle->data)->owner;
-
-    if (--s->open_polls == 0)
-        free_all(s);
-}
-
 void dt_pmisock_destroy(struct dt_pmisock *s)
 {
-    uint32_t n = s ? s->open_polls : 0;
-
     if (!s)
         return;
     for (uint32_t i = 0; i < s->start->ranks.n; i++) {
         hang_up(&s->peers[i]);
         close_fd(&s->peers[i].child_fd);
-        if (i < n)
-            uv_close((uv_handle_t *)&s->peers[i].poll, on_closed);
     }
-    if (n == 0)
-        free_all(s);
+    release(s);
 }
