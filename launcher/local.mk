@@ -5,6 +5,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
 	launcher/base/elfneeds.c launcher/base/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
+	launcher/base/horovodneeds.c launcher/base/horovodneeds.h \
 	launcher/base/inject.c launcher/base/inject.h \
 	launcher/base/log.c launcher/base/log.h \
 	launcher/base/mem.c launcher/base/mem.h \
@@ -15,6 +16,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/printed.c launcher/base/printed.h \
 	launcher/base/process.c launcher/base/process.h \
 	launcher/base/program.c launcher/base/program.h \
+	launcher/base/script.c launcher/base/script.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/utf8.c launcher/base/utf8.h \

@@ -32,6 +32,7 @@ UNIT_TESTS = \
 	tests/unit/mpimap \
 	tests/unit/mpineeds \
 	tests/unit/pmi \
+	tests/unit/horovodneeds \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
 	tests/unit/hostarg \
@@ -370,6 +371,10 @@ tests_unit_fence_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_mpimap_SOURCES = tests/unit/mpimap.c tests/unit/unit.h
 tests_unit_mpimap_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_mpimap_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_horovodneeds_SOURCES = tests/unit/horovodneeds.c tests/unit/unit.h
+tests_unit_horovodneeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_horovodneeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 tests_unit_mpineeds_SOURCES = tests/unit/mpineeds.c tests/unit/unit.h
 tests_unit_mpineeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -1,0 +1,60 @@
+#include "launcher/base/script.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SCRIPT_BYTES = 64 * 1024 };
+
+static bool has_script_name(const char *path)
+{
+    size_t n = strlen(path);
+
+    return n > 3 && strcmp(path + n - 3, ".py") == 0;
+}
+
+/* "#!/usr/bin/env python3" */
+static bool names_python(const char *text, size_t n)
+{
+    const char *end = memchr(text, '\n', n);
+    size_t line_n = end ? (size_t)(end - text) : n;
+
+    return n > 2 && memcmp(text, "#!", 2) == 0 &&
+           memmem(text, line_n, "python", strlen("python")) != NULL;
+}
+
+/* Only regular files are opened: a pipe would be waited for. */
+static size_t read_file(const char *path, char bytes[SCRIPT_BYTES])
+{
+    struct stat st;
+    ssize_t n = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        n = read(fd, bytes, SCRIPT_BYTES);
+    if (fd >= 0)
+        close(fd);
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* An argument may name any file; the program is one to be run. */
+static bool is_passing(const char *path, bool is_program, dt_script_test *passes)
+{
+    static char bytes[SCRIPT_BYTES];
+    bool named = has_script_name(path);
+    size_t n = named || is_program ? read_file(path, bytes) : 0;
+
+    return n && (named || names_python(bytes, n)) && passes(bytes, n);
+}
+
+const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_script_test *passes)
+{
+    if (is_passing(path, true, passes))
+        return path;
+    for (uint32_t i = 1; i < argv->n; i++) {
+        if (is_passing(argv->v[i], false, passes))
+            return argv->v[i];
+    }
+    return NULL;
+}
