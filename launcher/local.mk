@@ -149,6 +149,8 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/answer.h \
 	launcher/agent/horovod/httprequest.c launcher/agent/horovod/httprequest.h \
 	launcher/agent/horovod/kvstore.c launcher/agent/horovod/kvstore.h \
+	launcher/agent/horovod/server.c launcher/agent/horovod/server.h \
+	launcher/agent/horovodnews.c launcher/agent/horovodnews.h \
 	launcher/agent/hostfacts.c launcher/agent/hostfacts.h \
 	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
 	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \

@@ -432,6 +432,7 @@ HELPERS = \
 	tests/rank/steps \
 	tests/rank/unlike \
 	tests/rank/pslite \
+	tests/rank/horovod \
 	tests/kernels/bytes
 check_PROGRAMS += $(HELPERS)
 
@@ -467,6 +468,7 @@ tests_rank_steps_LDFLAGS = -no-install
 tests_rank_unlike_SOURCES = tests/rank/unlike.c
 tests_rank_unlike_LDADD = runtime/libdtrun.la
 tests_rank_unlike_LDFLAGS = -no-install
+tests_rank_horovod_SOURCES = tests/rank/horovod.c
 tests_rank_pslite_SOURCES = tests/rank/pslite.c
 
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c

@@ -10,6 +10,7 @@
 #include "launcher/agent/clock.h"
 #include "launcher/agent/deaths.h"
 #include "launcher/agent/generationstate.h"
+#include "launcher/agent/horovodnews.h"
 #include "launcher/agent/mpinews.h"
 #include "launcher/agent/procstat.h"
 #include "launcher/agent/ranknews.h"
@@ -89,6 +90,7 @@ static void settle(struct dt_generation *g)
     if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
         return;
     g->phase = SWEEPING;
+    dt_horovodnews_close(g);
     g->sweep_ends_ns = dt_clock_ns() + SWEEP_MS * 1000000ull;
     uv_timer_stop(&g->timer);
     sweep(g);
@@ -147,6 +149,9 @@ static void on_ready(void *arg)
 {
     struct dt_generation *g = arg;
 
+    dt_horovodnews_listen(g);
+    if (g->failure)
+        return;
     g->all_wait = true;
     dt_mpinews_maybe_ready(g);
 }
@@ -215,8 +220,8 @@ static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fa
 
 static void spawn(struct dt_generation *g)
 {
-    static const struct dt_spawn_events events = { dt_mpinews_needs_pmix, on_ready, on_running,
-                                                   on_failed };
+    static const struct dt_spawn_events events = { dt_mpinews_needs_pmix, dt_horovodnews_uses,
+                                                   on_ready, on_running, on_failed };
     struct dt_spawned *processes = dt_xcalloc(g->config.numbers.n, sizeof *processes);
     struct dt_msg_spawn_failed why;
     int rc;
@@ -329,6 +334,7 @@ void dt_generation_destroy(struct dt_generation *g)
     dt_ranksock_destroy(g->sock);
     dt_pmisock_destroy(g->pmi);
     dt_mpinews_free(g);
+    dt_horovodnews_close(g);
     if (g->failure)
         free(g->failure->what);
     free(g->failure);
@@ -489,8 +495,10 @@ void dt_generation_go(struct dt_generation *g, const struct dt_msg_go *m)
     struct dt_msg_go go = *m;
 
     go.mpi_env = g->mpi_env;
-    if (g->spawn && m->generation == g->start.generation)
-        dt_spawn_go(g->spawn, &go);
+    if (!g->spawn || m->generation != g->start.generation)
+        return;
+    dt_horovodnews_go(g, m);
+    dt_spawn_go(g->spawn, &go);
 }
 
 void dt_generation_abort(struct dt_generation *g, const struct dt_msg_abort *m)

@@ -1,11 +1,14 @@
 /* The ranks of one START, shared by the files that move them: generation.c (from the fork to the
- * end), resources.c (what they get of the host), mpinews.c (what their MPI asks for), ranknews.c
- * (what they tell) and deaths.c (how they ended). */
+ * end), resources.c (what they get of the host), mpinews.c (what their MPI asks for),
+ * horovodnews.c (what their Horovod does), ranknews.c (what they tell) and deaths.c (how they
+ * ended).
+ */
 #ifndef DT_AGENT_GENERATIONSTATE_H
 #define DT_AGENT_GENERATIONSTATE_H
 
 #include "launcher/agent/fault.h"
 #include "launcher/agent/generation.h"
+#include "launcher/agent/horovod/server.h"
 #include "launcher/agent/mpi/pmixhelper.h"
 #include "launcher/agent/ranksock.h"
 #include "launcher/agent/relay.h"
@@ -36,11 +39,13 @@ struct dt_generation {
     struct dt_msg_start start;
     struct dt_ranksock *sock;
     struct dt_pmisock *pmi;
-    struct dt_pmixhelper *pmix; /* NULL: the program needs none */
-    char *needs_pmix;           /* why it does */
-    bool pmix_pending;          /* it is being started */
-    bool fence_is_pmix;         /* the newest one; else PMI-1 */
-    struct dt_strs mpi_env;     /* of ranks: where the PMIx server is */
+    struct dt_pmixhelper *pmix;       /* NULL: the program needs none */
+    char *needs_pmix;                 /* why it does */
+    bool pmix_pending;                /* it is being started */
+    bool fence_is_pmix;               /* the newest one; else PMI-1 */
+    struct dt_strs mpi_env;           /* of ranks: where the PMIx server is */
+    bool uses_horovod;                /* the program does, and was not left alone with it */
+    struct dt_rendezvous *rendezvous; /* of Horovod; NULL: it is not needed, or not here */
     struct dt_relay *relay;
     struct dt_stdinfeed *in;
     struct dt_faults *faults;

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "launcher/agent/horovodnews.h"
 #include "launcher/agent/removetree.h"
 #include "launcher/base/mem.h"
 
@@ -74,7 +75,7 @@ static void on_log(void *arg, const char *text)
 
 void dt_mpinews_maybe_ready(struct dt_generation *g)
 {
-    const struct dt_msg_ready m = { g->start.generation };
+    const struct dt_msg_ready m = { g->start.generation, dt_horovodnews_port(g) };
 
     if (g->all_wait && !g->pmix_pending)
         dt_channel_send(g->host->channel, DT_MSG_READY, &m);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/topology.h"
+#include "launcher/base/horovodneeds.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/mpineeds.h"
 #include "launcher/base/program.h"
@@ -203,12 +204,15 @@ static int find_program(char *path, size_t size, const struct dt_msg_start *star
 static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path)
 {
     struct dt_rank_report report = { .index = p->index, .ready = true };
+    const struct dt_strs *argv = &p->config->start->argv;
     ssize_t n;
     char byte;
 
-    if (p->index == 0 &&
-        !dt_mpi_needs_pmix(path, &p->config->start->argv, report.what, sizeof report.what))
-        report.what[0] = '\0';
+    if (p->index == 0) {
+        if (!dt_mpi_needs_pmix(path, argv, report.what, sizeof report.what))
+            report.what[0] = '\0';
+        dt_horovod_is_used(path, argv, report.horovod, sizeof report.horovod);
+    }
     send_report(errors, &report);
     do
         n = read(gate, &byte, 1);

@@ -12,7 +12,8 @@ struct dt_rank_report { /* written to the error pipe whole: it is shorter than P
     bool ready;         /* waits at the gate; else it failed, and has ended */
     uint8_t step;       /* enum dt_spawn_step */
     int32_t error;
-    char what[1024]; /* what failed; of the first that is ready: why it needs PMIx, or empty */
+    char what[1024];    /* what failed; of the first that is ready: why it needs PMIx, or empty */
+    char horovod[1024]; /* of the first that is ready: what tells that it uses Horovod, or empty */
 };
 
 struct dt_rankproc {

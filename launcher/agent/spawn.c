@@ -121,6 +121,8 @@ static bool read_report(struct dt_spawn *s)
     s->have = 0;
     if (s->report.ready && s->report.what[0])
         s->events.needs_pmix(s->arg, s->report.what);
+    if (s->report.ready && s->report.horovod[0])
+        s->events.uses_horovod(s->arg, s->report.horovod);
     if (!s->report.ready)
         fail(s, s->report.index, s->report.step, s->report.error, s->report.what);
     else if (++s->ready == s->config->numbers.n)

@@ -40,9 +40,11 @@ struct dt_spawn_config {
 };
 
 struct dt_spawn_events {
-    void (*needs_pmix)(void *arg, const char *why); /* the program does; before ready */
-    void (*ready)(void *arg);                       /* all wait at the gate */
-    void (*running)(void *arg);                     /* all run their program */
+    /* The program does, because of this; before ready. */
+    void (*needs_pmix)(void *arg, const char *why);
+    void (*uses_horovod)(void *arg, const char *why);
+    void (*ready)(void *arg);   /* all wait at the gate */
+    void (*running)(void *arg); /* all run their program */
     /* The first failure, once; running does not follow. The caller kills those that were forked. */
     void (*failed)(void *arg, const struct dt_msg_spawn_failed *why);
 };

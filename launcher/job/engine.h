@@ -95,10 +95,11 @@ struct dt_job {
     int connecting; /* hosts in that phase */
 
     uint32_t generation;
-    struct dt_hostnet net; /* of this generation, by node; it points into the links */
-    uint32_t unanswered;   /* PROBEs */
-    bool probing_all;      /* the second round */
-    bool network_is_known; /* which addresses ranks use */
+    struct dt_hostnet net;    /* of this generation, by node; it points into the links */
+    uint32_t unanswered;      /* PROBEs */
+    bool probing_all;         /* the second round */
+    bool network_is_known;    /* which addresses ranks use */
+    uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
     bool all_started;
     bool table_sent;
     struct dt_rank *ranks; /* by number (role.h): nprocs of them */

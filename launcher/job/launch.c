@@ -87,12 +87,12 @@ static char *tf_cluster(const struct dt_job *j)
     return text;
 }
 
-/* For the frameworks of --env; the caller frees v. */
+/* For Horovod; the caller frees v. */
 static struct dt_u32s local_sizes(const struct dt_job *j)
 {
     struct dt_u32s sizes = { 0 };
 
-    if (!j->config->frameworks)
+    if (!j->rendezvous_port)
         return sizes;
     sizes.v = dt_xcalloc(j->plan.nnodes, sizeof *sizes.v);
     for (; sizes.n < j->plan.nnodes; sizes.n++)
@@ -110,8 +110,7 @@ static uint8_t checkpoint_need(const struct dt_job *j)
                                                                : DT_CHECKPOINT_USABLE;
 }
 
-static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s sizes,
-                       struct dt_u32s map)
+static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s map)
 {
     const struct dt_job_config *c = j->config;
     const struct dt_plan_node *first = &j->plan.nodes[0];
@@ -132,7 +131,6 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     if (c->checkpoint_dir && node->ranks.v[0] == 0)
         m.check_checkpoint_dir = checkpoint_need(j);
     m.fresh = c->fresh && !j->restart.saved;
-    m.local_sizes = sizes;
     m.mpi_map = map;
     m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);
@@ -157,6 +155,7 @@ static void reset_ranks(struct dt_job *j)
     uv_timer_stop(&j->stragglers);
     uv_timer_stop(&j->auxiliaries);
     j->all_started = j->table_sent = false;
+    j->rendezvous_port = 0;
 }
 
 /* A refusal that came while the generation before was being ended anyway is no news. */
@@ -169,7 +168,6 @@ static void forget_refusal(struct dt_job *j)
 
 void dt_job_start_generation(struct dt_job *j)
 {
-    struct dt_u32s sizes = local_sizes(j);
     struct dt_u32s map;
 
     dt_mpimap_make(&map, j->plan.node_of, j->np);
@@ -181,12 +179,11 @@ void dt_job_start_generation(struct dt_job *j)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
 
-        send_start(j, &j->plan.nodes[i], sizes, map);
+        send_start(j, &j->plan.nodes[i], map);
         h->phase = DT_HOST_STARTING;
         h->ready = false;
         h->started = false;
     }
-    free(sizes.v);
     free(map.v);
     dt_job_start_stdin(j);
     dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
@@ -201,25 +198,53 @@ static bool all_ready(const struct dt_job *j)
     return true;
 }
 
-/* No rank runs anywhere before every host can run its own and hosts can reach each other. */
-void dt_job_maybe_go(struct dt_job *j)
+/* Horovod looks for its rendezvous by IPv4 only: its ranks would try in vain for a while, and
+ * abort.
+ */
+static bool can_meet(struct dt_job *j)
 {
-    char *cluster;
+    const char *addr = dt_job_address(j, 0);
 
-    if (!j->network_is_known || !all_ready(j))
-        return;
-    uv_timer_stop(&j->start);
-    cluster = j->config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(j) : dt_xstrdup("");
+    if (!j->rendezvous_port || !strchr(addr, ':'))
+        return true;
+    j->refusal.text = dt_xasprintf("Horovod needs IPv4, and the other hosts reach %s at %s; "
+                                   "--iface, or addr= in a hostfile, chooses an address%s",
+                                   dt_job_host_name(j, j->plan.nodes[0].host), addr,
+                                   j->generation == 1 ? "; nothing was started" : "");
+    j->refusal.exit_code = DT_EXIT_LAUNCH;
+    dt_job_event(j, DT_EV_SPAWN_FAILED);
+    return false;
+}
+
+static void send_go(struct dt_job *j)
+{
+    struct dt_u32s sizes = local_sizes(j);
+    char *cluster =
+        j->config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(j) : dt_xstrdup("");
+
     for (uint32_t i = 0; i < j->plan.nnodes; i++) {
         const struct dt_msg_go go = { .generation = j->generation,
                                       .master_addr = (char *)dt_job_address(j, 0),
                                       .addr = (char *)dt_job_address(j, i),
                                       .iface = (char *)dt_job_interface(j, i),
-                                      .tf_cluster = cluster };
+                                      .tf_cluster = cluster,
+                                      .rendezvous_port = j->rendezvous_port,
+                                      .local_sizes = sizes };
 
         dt_hostlink_send(j->links[j->plan.nodes[i].host], DT_MSG_GO, &go);
     }
     free(cluster);
+    free(sizes.v);
+}
+
+/* No rank runs anywhere before every host can run its own and hosts can reach each other. */
+void dt_job_maybe_go(struct dt_job *j)
+{
+    if (!j->network_is_known || !all_ready(j))
+        return;
+    uv_timer_stop(&j->start);
+    if (can_meet(j))
+        send_go(j);
 }
 
 void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m)
@@ -228,6 +253,8 @@ void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct 
         j->state != DT_JOB_STARTING)
         return;
     h->ready = true;
+    if (h->host == j->plan.nodes[0].host)
+        j->rendezvous_port = m->rendezvous_port;
     dt_job_maybe_go(j);
 }
 

@@ -66,6 +66,8 @@ static const char *const of_launchers[] = { "PMI_*",
                                             "HOROVOD_SIZE",
                                             "HOROVOD_LOCAL_*",
                                             "HOROVOD_CROSS_*",
+                                            "HOROVOD_HOSTNAME",
+                                            "HOROVOD_GLOO_RENDEZVOUS_*",
                                             NULL };
 
 /* What dtrun sets for every rank, and what decides the value. */
@@ -245,6 +247,15 @@ static bool is_unset(const struct dt_msg_start *start, const char *name, size_t 
     return false;
 }
 
+bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_environ,
+                       const char *name)
+{
+    size_t n = strlen(name);
+
+    return dt_envlist_find(&start->env, name, n) || is_unset(start, name, n) ||
+           lookup(agent_environ, name);
+}
+
 /* The host's own variables under those that were sent. */
 static int lay_over(struct dt_strs *env, char *const *agent_environ,
                     const struct dt_msg_start *start)
@@ -360,7 +371,8 @@ static void drop_frameworks(struct dt_strs *env, unsigned set)
 static int put_frameworks(struct dt_strs *env, const struct dt_env_rank *rank,
                           const struct dt_msg_go *go)
 {
-    drop_frameworks(env, rank->start->frameworks);
+    drop_frameworks(env,
+                    rank->start->frameworks | (go->rendezvous_port ? DT_FRAMEWORK_HOROVOD : 0u));
     return dt_frameworks_values(env, rank->start, rank->number, go);
 }
 

@@ -7,6 +7,8 @@
 #ifndef DT_PLACE_ENVRULES_H
 #define DT_PLACE_ENVRULES_H
 
+#include <stdbool.h>
+
 #include "launcher/base/error.h"
 #include "runtime/wire/codec.h"
 #include "runtime/wire/msg.h"
@@ -28,6 +30,10 @@ struct dt_env_rank {
     int pmi_fd;         /* likewise of its PMI-1 socket */
     uint32_t threads;   /* OMP_NUM_THREADS */
 };
+
+/* Whether the user sets, or removes, this variable of ranks, or their host has it. */
+bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_environ,
+                       const char *name);
 
 /* Its environment without what is known only when all hosts are ready; 0, or -1 out of
  * memory. */

@@ -8,7 +8,7 @@
 #include "launcher/place/envlist.h"
 #include "launcher/place/role.h"
 
-enum { NAMES_MAX = 8 };
+enum { NAMES_MAX = 12 };
 
 static const struct {
     const char *name;
@@ -18,7 +18,9 @@ static const struct {
     { "horovod",
       DT_FRAMEWORK_HOROVOD,
       { "HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE",
-        "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME" } },
+        "HOROVOD_CROSS_RANK", "HOROVOD_CROSS_SIZE", "HOROVOD_HOSTNAME",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT", "HOROVOD_GLOO_IFACE",
+        "HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS" } },
     { "tensorflow", DT_FRAMEWORK_TENSORFLOW, { "TF_CONFIG" } },
     { "mpi",
       DT_FRAMEWORK_MPI,
@@ -66,12 +68,13 @@ const char *dt_frameworks_owner(unsigned set, const char *name, size_t n)
 
 /* Horovod's "cross" counts, of the hosts before this one and of all, those that have the local rank
  * at all. */
-static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank)
+static int add_horovod_place(struct dt_strs *values, const struct dt_msg_start *s,
+                             uint32_t local_rank, const struct dt_u32s *local_sizes)
 {
     uint32_t before = 0, all = 0;
 
-    for (uint32_t node = 0; node < s->local_sizes.n; node++) {
-        bool has = s->local_sizes.v[node] > local_rank;
+    for (uint32_t node = 0; node < local_sizes->n; node++) {
+        bool has = local_sizes->v[node] > local_rank;
 
         all += has;
         before += has && node < s->node_rank;
@@ -82,9 +85,29 @@ static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uin
         { "HOROVOD_CROSS_RANK", before },           { "HOROVOD_CROSS_SIZE", all },
     };
 
-    if (dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers) < 0)
+    return dt_envlist_put_numbers(values, numbers, sizeof numbers / sizeof *numbers);
+}
+
+/* Without an interface gloo would ask the resolver for the host's own address, which is often one
+ * that other hosts do not reach. */
+static int add_horovod(struct dt_strs *values, const struct dt_msg_start *s, uint32_t local_rank,
+                       const struct dt_msg_go *go)
+{
+    const struct dt_envlist_number port = { "HOROVOD_GLOO_RENDEZVOUS_PORT", go->rendezvous_port };
+    const struct dt_envlist_text texts[] = {
+        { "HOROVOD_HOSTNAME", s->host },
+        { "HOROVOD_CONTROLLER", "gloo" },
+        { "HOROVOD_CPU_OPERATIONS", "gloo" },
+        { "HOROVOD_GLOO_RENDEZVOUS_ADDR", go->master_addr },
+        { "HOROVOD_GLOO_IFACE", *go->iface      ? go->iface
+                                : s->nodes == 1 ? "lo"
+                                                : NULL },
+    };
+
+    if (add_horovod_place(values, s, local_rank, &go->local_sizes) < 0 ||
+        dt_envlist_put_numbers(values, &port, 1) < 0)
         return -1;
-    return dt_envlist_put_text(values, "HOROVOD_HOSTNAME", s->host);
+    return dt_envlist_put_texts(values, texts, sizeof texts / sizeof *texts);
 }
 
 /* Open MPI's "node rank" counts the processes of all jobs on a host; there is one job. */
@@ -153,7 +176,7 @@ int dt_frameworks_values(struct dt_strs *values, const struct dt_msg_start *star
     if (number < start->np) {
         uint32_t local_rank = (uint32_t)dt_u32s_find(&start->ranks, number);
 
-        if ((set & DT_FRAMEWORK_HOROVOD) && add_horovod(values, start, local_rank) < 0)
+        if (go->rendezvous_port && add_horovod(values, start, local_rank, go) < 0)
             return -1;
         if ((set & DT_FRAMEWORK_MPI) && add_mpi(values, start, local_rank) < 0)
             return -1;

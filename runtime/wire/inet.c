@@ -91,3 +91,29 @@ int dt_inet_connect(const char *addr, uint16_t port)
     errno = error;
     return -1;
 }
+
+/* IPv4 as sockets of IPv6 see it: ::ffff:10.0.0.1. */
+static void unmap(union address *a)
+{
+    struct in_addr v4;
+
+    if (a->any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&a->v6.sin6_addr))
+        return;
+    memcpy(&v4, &a->v6.sin6_addr.s6_addr[12], sizeof v4);
+    a->v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr = v4 };
+}
+
+bool dt_inet_is_at(int fd, const char *addr)
+{
+    union address own = { 0 }, wanted;
+    socklen_t len = sizeof own;
+
+    if (getsockname(fd, &own.any, &len) < 0 || !parse(&wanted, addr, 0))
+        return false;
+    unmap(&own);
+    if (own.any.sa_family != wanted.any.sa_family)
+        return false;
+    if (own.any.sa_family == AF_INET)
+        return own.v4.sin_addr.s_addr == wanted.v4.sin_addr.s_addr;
+    return IN6_ARE_ADDR_EQUAL(&own.v6.sin6_addr, &wanted.v6.sin6_addr);
+}

@@ -3,6 +3,7 @@
 #ifndef DT_WIRE_INET_H
 #define DT_WIRE_INET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Listens on every address of this host. Returns a descriptor, or -1 with errno. */
@@ -11,5 +12,8 @@ int dt_inet_listen(uint16_t *port);
 /* Begins to connect; that it is through, or why not, is told by the descriptor becoming writable.
  * Returns it, or -1 with errno (EINVAL: addr is no address). */
 int dt_inet_connect(const char *addr, uint16_t port);
+
+/* Whether that is the address of this end of a connection. */
+bool dt_inet_is_at(int fd, const char *addr);
 
 #endif

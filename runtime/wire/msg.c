@@ -62,12 +62,13 @@ SHAPE(start,
     F(start, inject, STRS, STRINGS_MAX, NULL), F(start, gpu_bind, U8, 0, NULL),
     F(start, bind_to, U8, 0, NULL), F(start, report_bindings, U8, 0, NULL),
     F(start, virtual_local_rank, U8, 0, NULL), F(start, frameworks, U8, 0, NULL),
-    F(start, local_sizes, U32S, DT_RANKS_MAX, NULL), F(start, universe, U32, 0, NULL),
+    F(start, universe, U32, 0, NULL),
     F(start, mpi_map, U32S, 3 * DT_RANKS_MAX, NULL));
 SHAPE(go,
     F(go, generation, U32, 0, NULL), F(go, master_addr, STR, NAME_MAX_BYTES, NULL),
     F(go, addr, STR, NAME_MAX_BYTES, NULL), F(go, iface, STR, NAME_MAX_BYTES, NULL),
-    F(go, tf_cluster, STR, STRING_MAX_BYTES, NULL), F(go, mpi_env, STRS, 4096, NULL));
+    F(go, tf_cluster, STR, STRING_MAX_BYTES, NULL), F(go, rendezvous_port, U16, 0, NULL),
+    F(go, local_sizes, U32S, DT_RANKS_MAX, NULL), F(go, mpi_env, STRS, 4096, NULL));
 SHAPE(target,
     F(target, node, U32, 0, NULL), F(target, port, U16, 0, NULL),
     F(target, addrs, STRS, ADDRS_MAX, NULL));
@@ -122,7 +123,7 @@ SHAPE(reached,
 SHAPE(reach,
     F(reach, generation, U32, 0, NULL), F(reach, all, U8, 0, NULL),
     F(reach, results, LIST, DT_RANKS_MAX, &reached_shape));
-SHAPE(ready, F(ready, generation, U32, 0, NULL));
+SHAPE(ready, F(ready, generation, U32, 0, NULL), F(ready, rendezvous_port, U16, 0, NULL));
 SHAPE(started_rank,
     F(started_rank, rank, U32, 0, NULL), F(started_rank, pid, U32, 0, NULL),
     F(started_rank, device, STR, TEXT_MAX_BYTES, NULL));

@@ -119,18 +119,19 @@ struct dt_msg_start {
     uint8_t report_bindings;    /* 1: each rank says which CPUs it may use */
     uint8_t virtual_local_rank; /* 1: LOCAL_RANK is 0 for every rank */
     uint8_t frameworks;         /* set of enum dt_framework */
-    struct dt_u32s local_sizes; /* by node: how many ranks it has; with frameworks */
     uint32_t universe;          /* slots of all hosts, or np where that is more */
     struct dt_u32s mpi_map;     /* which rank runs on which node: mpimap.h */
 };
 
 struct dt_msg_go {
     uint32_t generation;
-    char *master_addr;      /* where the first rank's host can be reached */
-    char *addr;             /* where this host can be reached */
-    char *iface;            /* its interface towards the others, or empty: any */
-    char *tf_cluster;       /* JSON: where TensorFlow's workers are; or empty */
-    struct dt_strs mpi_env; /* added by the agent: what ranks need for its PMIx server */
+    char *master_addr;          /* where the first rank's host can be reached */
+    char *addr;                 /* where this host can be reached */
+    char *iface;                /* its interface towards the others, or empty: any */
+    char *tf_cluster;           /* JSON: where TensorFlow's workers are; or empty */
+    uint16_t rendezvous_port;   /* of Horovod, at master_addr; 0: none is needed */
+    struct dt_u32s local_sizes; /* by node: how many ranks it has; with a rendezvous */
+    struct dt_strs mpi_env;     /* added by the agent: what ranks need for its PMIx server */
 };
 
 enum { DT_REACH_BYTES = 12 * 1024 }; /* fills a packet of any usual size, and one flight of TCP */
@@ -280,6 +281,7 @@ struct dt_msg_hello {
 
 struct dt_msg_ready {
     uint32_t generation;
+    uint16_t rendezvous_port; /* where the first host listens for Horovod; 0: it does not */
 };
 
 enum dt_reach_state {

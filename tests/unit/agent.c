@@ -408,9 +408,11 @@ static int setup_dirty(void **state)
 static void ranks_wait_for_go(void **state)
 {
     struct agent *a = *state;
-    struct dt_msg_go go = {
-        7, (char *)"10.0.0.1", (char *)"10.0.0.2", (char *)"eth7", (char *)"", { 0 }
-    };
+    struct dt_msg_go go = { .generation = 7,
+                            .master_addr = (char *)"10.0.0.1",
+                            .addr = (char *)"10.0.0.2",
+                            .iface = (char *)"eth7",
+                            .tf_cluster = (char *)"" };
 
     a->hold = true;
     agent_start(a, 2, "echo ran $MASTER_ADDR $GLOO_SOCKET_IFNAME $NCCL_SOCKET_IFNAME", NULL);

@@ -172,7 +172,11 @@ static void agent_takes_a_turn(struct agent *a)
 static void what_is_kept_back_is_told_before_the_answer(void **state)
 {
     struct agent *a = *state;
-    struct dt_msg_go go = { 1, (char *)"127.0.0.1", (char *)"", (char *)"", (char *)"", { 0 } };
+    struct dt_msg_go go = { .generation = 1,
+                            .master_addr = (char *)"127.0.0.1",
+                            .addr = (char *)"",
+                            .iface = (char *)"",
+                            .tf_cluster = (char *)"" };
     struct dt_msg_query query = { 6 };
     int pids[2];
 

@@ -47,8 +47,11 @@ static void credit(struct agent *a, const struct dt_msg_output *m)
 
 static void go(struct agent *a, uint32_t generation)
 {
-    struct dt_msg_go m = { generation, (char *)"127.0.0.1", (char *)"127.0.0.1",
-                           (char *)"", (char *)"",          { 0 } };
+    struct dt_msg_go m = { .generation = generation,
+                           .master_addr = (char *)"127.0.0.1",
+                           .addr = (char *)"127.0.0.1",
+                           .iface = (char *)"",
+                           .tf_cluster = (char *)"" };
 
     agent_send(a, DT_MSG_GO, &m);
 }

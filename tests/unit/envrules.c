@@ -409,6 +409,11 @@ static void check_frameworks(const struct dt_strs *env, const int want[4], const
     assert_number(env, "HOROVOD_CROSS_RANK", among[0]);
     assert_number(env, "HOROVOD_CROSS_SIZE", among[1]);
     assert_value(env, "HOROVOD_HOSTNAME", host);
+    assert_value(env, "HOROVOD_GLOO_RENDEZVOUS_ADDR", "10.0.0.1");
+    assert_number(env, "HOROVOD_GLOO_RENDEZVOUS_PORT", 40001);
+    assert_value(env, "HOROVOD_CONTROLLER", "gloo");
+    assert_value(env, "HOROVOD_CPU_OPERATIONS", "gloo");
+    assert_value(env, "HOROVOD_GLOO_IFACE", NULL);
     assert_number(env, "OMPI_COMM_WORLD_RANK", want[0]);
     assert_number(env, "OMPI_COMM_WORLD_SIZE", 6);
     assert_number(env, "OMPI_COMM_WORLD_LOCAL_RANK", want[1]);
@@ -448,7 +453,6 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
                                       .max_restarts = 3,
                                       .ranks = node->ranks,
                                       .host = hosts.v[node->host].name,
-                                      .local_sizes = { (uint32_t[]){ 3, 1, 2 }, 3 },
                                       .universe = 8,
                                       .wdir = "/w",
                                       .master_port = 40000,
@@ -460,7 +464,11 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
                                  .device = device,
                                  .agent_fd = 10 + rank,
                                  .threads = 8 / node->ranks.n };
-        struct dt_msg_go go = { 2, "10.0.0.1", "10.0.0.2", "", "{\"worker\":[]}", { 0 } };
+        struct dt_msg_go go = { .generation = 2,
+                                .master_addr = "10.0.0.1",
+                                .addr = "10.0.0.2",
+                                .iface = "",
+                                .tf_cluster = "{\"worker\":[]}" };
         struct dt_strs env = { 0 };
 
         snprintf(device, sizeof device, "%u", r.local_rank);
@@ -469,7 +477,9 @@ static void check_uneven(enum dt_map_by map_by, const int want[6][4], const int 
         check_uneven_rank(&env, want[rank], 10 + rank);
         check_no_frameworks(&env);
         dt_strs_free(&env);
-        start.frameworks = DT_FRAMEWORK_HOROVOD | DT_FRAMEWORK_TENSORFLOW | DT_FRAMEWORK_MPI;
+        start.frameworks = DT_FRAMEWORK_TENSORFLOW | DT_FRAMEWORK_MPI;
+        go.rendezvous_port = 40001;
+        go.local_sizes = (struct dt_u32s){ (uint32_t[]){ 3, 1, 2 }, 3 };
         assert_int_equal(dt_env_for_rank(&env, none, &r), 0);
         assert_int_equal(dt_env_at_go(&env, &r, &go), 0);
         check_uneven_rank(&env, want[rank], 10 + rank);
@@ -497,7 +507,11 @@ static void layered(struct dt_strs *env, const char *agent, const char *sent, co
                     struct dt_env_rank rank)
 {
     struct dt_msg_start start = *rank.start;
-    struct dt_msg_go go = { 1, "10.0.0.1", "10.0.0.2", "eth0", "", { 0 } };
+    struct dt_msg_go go = { .generation = 1,
+                            .master_addr = "10.0.0.1",
+                            .addr = "10.0.0.2",
+                            .iface = "eth0",
+                            .tf_cluster = "" };
     struct dt_strs host = { 0 };
 
     split(&host, agent);
@@ -529,6 +543,9 @@ static const struct layering {
     { "PMI_PORT=outer:7", "", "", "PMI_PORT", NULL },
     { "PMI_PORT=outer:7", "PMI_PORT=sent:8", "", "PMI_PORT", "sent:8" },
     { "HOROVOD_RANK=7", "", "", "HOROVOD_RANK", NULL },
+    { "HOROVOD_GLOO_RENDEZVOUS_ADDR=outer", "", "", "HOROVOD_GLOO_RENDEZVOUS_ADDR", NULL },
+    { "HOROVOD_HOSTNAME=outer", "", "", "HOROVOD_HOSTNAME", NULL },
+    { "HOROVOD_CONTROLLER=mpi", "", "", "HOROVOD_CONTROLLER", "mpi" },
     { "DTRUN_CHECKPOINT_DIR=/outer", "", "", "DTRUN_CHECKPOINT_DIR", NULL },
     { "DTRUN_FRESH=1", "", "", "DTRUN_FRESH", NULL },
     { "DTRUN_OUTPUT_DIR=/outer", "", "", "DTRUN_OUTPUT_DIR", NULL },
@@ -583,6 +600,76 @@ static void layers_lie_in_the_right_order(void **state)
         layered(&env, l->agent, l->sent, l->unset, rank);
         assert_value(&env, l->name, l->want);
         dt_strs_free(&env);
+    }
+}
+
+/* Rank 1 of two on one host, where Horovod has a rendezvous. */
+static const struct {
+    const char *iface, *sent;
+    const char *name, *want;
+} horovods[] = {
+    { "", "", "HOROVOD_RANK", "1" },
+    { "", "", "HOROVOD_GLOO_IFACE", "lo" },
+    { "eth0", "", "HOROVOD_GLOO_IFACE", "eth0" },
+    { "", "HOROVOD_GLOO_IFACE=eth9", "HOROVOD_GLOO_IFACE", "lo" },
+    { "", "HOROVOD_CONTROLLER=mpi", "HOROVOD_CONTROLLER", "gloo" },
+    { "", "HOROVOD_CPU_OPERATIONS=ccl", "HOROVOD_CPU_OPERATIONS", "gloo" },
+    { "", "HOROVOD_GLOO_RENDEZVOUS_PORT=9", "HOROVOD_GLOO_RENDEZVOUS_PORT", "40001" },
+    { "", "HOROVOD_TIMELINE=/t", "HOROVOD_TIMELINE", "/t" },
+    { "", "", "HOROVOD_ELASTIC", NULL },
+    { "", "", "PYTHONUNBUFFERED", "1" },
+};
+
+static void horovod_is_told_where_to_meet(void **state)
+{
+    struct dt_msg_start start = {
+        .np = 2, .nodes = 1, .ranks = { (uint32_t[]){ 0, 1 }, 2 }, .host = "a"
+    };
+    struct dt_env_rank rank = { .start = &start, .number = 1, .local_rank = 1, .threads = 1 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof horovods / sizeof *horovods; i++) {
+        struct dt_msg_go go = { .master_addr = "127.0.0.1",
+                                .addr = "127.0.0.1",
+                                .iface = (char *)(uintptr_t)horovods[i].iface,
+                                .tf_cluster = "",
+                                .rendezvous_port = 40001,
+                                .local_sizes = { (uint32_t[]){ 2 }, 1 } };
+        struct dt_strs env = { 0 };
+
+        split(&start.env, horovods[i].sent);
+        assert_int_equal(dt_env_for_rank(&env, (char *[]){ NULL }, &rank), 0);
+        assert_int_equal(dt_env_at_go(&env, &rank, &go), 0);
+        assert_value(&env, horovods[i].name, horovods[i].want);
+        dt_strs_free(&env);
+        dt_strs_free(&start.env);
+    }
+}
+
+static const struct {
+    const char *agent, *sent, *unset;
+    bool want;
+} decisions[] = {
+    { "", "", "", false },      { "AB=1", "B=A ABC=1", "AA", false },
+    { "A=host", "", "", true }, { "", "A=sent", "", true },
+    { "", "A=", "", true },     { "", "", "A", true },
+};
+
+static void who_decides_a_variable_is_known(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++) {
+        struct dt_msg_start start = { 0 };
+        struct dt_strs host = { 0 };
+
+        split(&host, decisions[i].agent);
+        split(&start.env, decisions[i].sent);
+        split(&start.unset, decisions[i].unset);
+        assert_int_equal(dt_env_is_decided(&start, host.n ? host.v : (char *[]){ NULL }, "A"),
+                         decisions[i].want);
+        dt_strs_free(&host);
+        dt_strs_free(&start.env);
+        dt_strs_free(&start.unset);
     }
 }
 
@@ -705,6 +792,8 @@ int main(void)
         cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
         cmocka_unit_test(uneven_hosts_get_ranks_in_turn),
         cmocka_unit_test(layers_lie_in_the_right_order),
+        cmocka_unit_test(horovod_is_told_where_to_meet),
+        cmocka_unit_test(who_decides_a_variable_is_known),
         cmocka_unit_test(auxiliaries_are_no_ranks),
         cmocka_unit_test(fresh_and_no_device),
         cmocka_unit_test(one_visible_device_goes_with_local_rank_0),

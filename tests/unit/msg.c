@@ -101,9 +101,19 @@ static const struct dt_msg_start start = {
     .report_bindings = 1,
     .virtual_local_rank = 1,
     .frameworks = 3,
-    .local_sizes = { (uint32_t[]){ 3, 0x12345678 }, 2 },
     .universe = 16,
     .mpi_map = { (uint32_t[]){ 0, 3, 2 }, 3 },
+};
+
+static const struct dt_msg_go go = {
+    .generation = 2,
+    .master_addr = "10.0.0.1",
+    .addr = "10.0.0.2",
+    .iface = "eth0",
+    .tf_cluster = "{}",
+    .rendezvous_port = 40002,
+    .local_sizes = { (uint32_t[]){ 3, 0x12345678 }, 2 },
+    .mpi_env = STRS("P=1"),
 };
 
 static const struct dt_msg_hello hello = {
@@ -151,9 +161,9 @@ static const struct message {
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
       "w2 w8 w0x12345678 w5 'host2' '/w' "
       "h40000 h40001 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
-      "b2 b7 b1 b1 b3 w2 w3 w0x12345678 w16 w3 w0 w3 w2" },
-    { DT_MSG_GO, "go", &(struct dt_msg_go){ 2, "10.0.0.1", "10.0.0.2", "eth0", "{}", STRS("P=1") },
-      "w2 '10.0.0.1' '10.0.0.2' 'eth0' '{}' w1 'P=1'" },
+      "b2 b7 b1 b1 b3 w16 w3 w0 w3 w2" },
+    { DT_MSG_GO, "go", &go,
+      "w2 '10.0.0.1' '10.0.0.2' 'eth0' '{}' h40002 w2 w3 w0x12345678 w1 'P=1'" },
     { DT_MSG_PROBE, "probe",
       &(struct dt_msg_probe){ 2, SECRET, 3, 1, 4096,
                               ITEMS(struct dt_msg_target, { 4, 40001, STRS("10.0.0.5", "::5") },
@@ -182,7 +192,7 @@ static const struct message {
     { DT_MSG_HELLO, "hello", &hello,
       "w1 '0.1.0' 'boot' 'h' '10.0.0.2' '10.0.0.1' h4000 w64 q0x123456789a q0x1122334455667788 w77 "
       "w2 '0' '1' h40001 w1 'eth0' '10.0.0.2' w1500" },
-    { DT_MSG_READY, "ready", &(struct dt_msg_ready){ 2 }, "w2" },
+    { DT_MSG_READY, "ready", &(struct dt_msg_ready){ 2, 40001 }, "w2 h40001" },
     { DT_MSG_REACH, "reach",
       &(struct dt_msg_reach){ 2, 1, ITEMS(struct dt_msg_reached, { 4, 1, 2, -110, 87, 91000 }) },
       "w2 b1 w1 w4 w1 b2 w-110 w87 q91000" },
@@ -323,7 +333,6 @@ static void fields_arrive_where_they_belong(void **state)
     assert_null(s->argv.v[3]);
     assert_string_equal(s->inject.v[0], "kill:rank=1");
     assert_int_equal(s->frameworks, 3);
-    assert_int_equal(s->local_sizes.v[0], 3);
     dt_msg_free(DT_MSG_START, &msg);
     dt_put_free(&bytes);
 }

@@ -1,0 +1,365 @@
+#include "launcher/agent/horovod/server.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/agent/horovod/answer.h"
+#include "launcher/base/mem.h"
+#include "runtime/wire/inet.h"
+
+enum {
+    IDLE_MS = 10 * 1000,    /* without a byte more */
+    REQUEST_MS = 60 * 1000, /* the whole of it */
+    TICK_MS = 500,
+    DEAF_MS = 50,
+    CLIENTS_MAX = 1024,
+    CLIENTS_BESIDE = 16, /* beside two of each rank: one asks, one has just been answered */
+    ACCEPTS = 16,        /* in a row, before others have their turn */
+    PIECE = 16 * 1024,
+};
+
+enum stage { ANSWERING, ASKING, LEAVING }; /* the later, the less it is wanted */
+
+struct client {
+    uv_poll_t poll;
+    struct dt_rendezvous *owner;
+    struct client *next, *prev; /* the newest first */
+    int fd;
+    enum stage stage;
+    uint64_t began_ns;
+    uint64_t moved_ns;
+    struct dt_httprequest request;
+    struct dt_answer answer;
+    size_t sent;
+};
+
+struct dt_rendezvous {
+    uv_loop_t *loop;
+    struct dt_rendezvous_events events;
+    void *arg;
+    struct dt_kvlimits limits;
+    struct dt_kvstore *store;
+    uv_poll_t poll; /* of the listener */
+    uv_timer_t timer;
+    int handles; /* of the two that are not closed */
+    int listener;
+    uint16_t port;
+    char *addr;
+    bool told; /* of an overflow */
+    bool deaf; /* there was no descriptor for a client */
+    struct client *clients;
+    unsigned n, max;
+};
+
+static void client_step(struct client *c);
+static void on_caller(uv_poll_t *poll, int status, int events);
+
+/* --- clients come and go --- */
+
+static void on_client_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+static void client_close(struct client *c)
+{
+    struct dt_rendezvous *r = c->owner;
+
+    *(c->prev ? &c->prev->next : &r->clients) = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    r->n--;
+    uv_close((uv_handle_t *)&c->poll, on_client_closed);
+    close(c->fd);
+    dt_httprequest_free(&c->request);
+    dt_answer_free(&c->answer);
+}
+
+static void client_open(struct dt_rendezvous *r, int fd)
+{
+    struct client *c = dt_xcalloc(1, sizeof *c);
+
+    c->owner = r;
+    c->fd = fd;
+    c->stage = ASKING;
+    c->began_ns = c->moved_ns = dt_clock_ns();
+    c->next = r->clients;
+    if (c->next)
+        c->next->prev = c;
+    r->clients = c;
+    r->n++;
+    dt_httprequest_init(&c->request, r->limits.body);
+    uv_poll_init(r->loop, &c->poll, fd);
+    c->poll.data = c;
+    client_step(c);
+}
+
+/* Who has been answered goes first, then who has not asked yet; of those the one that came first.
+ */
+static struct client *least_wanted(const struct dt_rendezvous *r)
+{
+    struct client *found = r->clients;
+
+    for (struct client *c = r->clients; c; c = c->next) {
+        if (c->stage >= found->stage)
+            found = c;
+    }
+    return found;
+}
+
+/* --- what clients ask --- */
+
+static void on_client(uv_poll_t *poll, int status, int events)
+{
+    (void)status; /* reading or writing tells */
+    (void)events;
+    client_step(poll->data);
+}
+
+static void say_overflow(struct dt_rendezvous *r, const struct client *c)
+{
+    int status = c->answer.status;
+    char *text;
+
+    if (r->told || (status != 413 && status != 507))
+        return;
+    r->told = true;
+    text = dt_xasprintf("Horovod's rendezvous refused a request (%s): the ranks ask for more than "
+                        "they need to find each other, or somebody else does",
+                        dt_answer_reason(status));
+    r->events.overflow(r->arg, text);
+    free(text);
+}
+
+/* Returns whether there may be more. */
+static bool read_request(struct client *c)
+{
+    static uint8_t bytes[PIECE];
+    ssize_t n = recv(c->fd, bytes, sizeof bytes, 0);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n <= 0) {
+        client_close(c);
+        return false;
+    }
+    c->moved_ns = dt_clock_ns();
+    if (dt_httprequest_input(&c->request, bytes, (size_t)n) == DT_HTTP_MORE)
+        return true;
+    dt_answer_make(&c->answer, &c->request, c->owner->store);
+    c->stage = ANSWERING;
+    say_overflow(c->owner, c);
+    return true;
+}
+
+static ssize_t send_rest(const struct client *c)
+{
+    const struct dt_answer *a = &c->answer;
+    size_t head_sent = c->sent < a->head_n ? c->sent : a->head_n, body_sent = c->sent - head_sent;
+    size_t body_n = a->value ? a->value->n : 0;
+    struct iovec parts[2] = {
+        { (char *)(uintptr_t)a->head + head_sent, a->head_n - head_sent },
+        { body_n ? a->value->bytes + body_sent : NULL, body_n - body_sent },
+    };
+    const struct msghdr m = { .msg_iov = parts, .msg_iovlen = body_n ? 2 : 1 };
+
+    return sendmsg(c->fd, &m, MSG_NOSIGNAL);
+}
+
+static bool write_answer(struct client *c)
+{
+    const struct dt_answer *a = &c->answer;
+    ssize_t n = send_rest(c);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n < 0) {
+        client_close(c);
+        return false;
+    }
+    c->moved_ns = dt_clock_ns();
+    c->sent += (size_t)n;
+    if (c->sent == a->head_n + (a->value ? a->value->n : 0)) {
+        shutdown(c->fd, SHUT_WR);
+        c->stage = LEAVING;
+    }
+    return true;
+}
+
+/* To close while bytes of a refused request arrive would take the answer back. That they arrive
+ * does not count as movement: a client that goes on sending is not listened to for longer. */
+static bool read_to_end(struct client *c)
+{
+    static uint8_t ignored[PIECE];
+    ssize_t n = recv(c->fd, ignored, sizeof ignored, 0);
+
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        client_close(c);
+    return false;
+}
+
+static void client_step(struct client *c)
+{
+    bool more = true;
+
+    while (more) {
+        more = c->stage == ASKING      ? read_request(c)
+               : c->stage == ANSWERING ? write_answer(c)
+                                       : read_to_end(c);
+    }
+    if (!uv_is_closing((uv_handle_t *)&c->poll))
+        uv_poll_start(&c->poll, c->stage == ANSWERING ? UV_WRITABLE : UV_READABLE, on_client);
+}
+
+/* --- time --- */
+
+static bool is_over(const struct client *c, uint64_t now)
+{
+    return now > c->moved_ns + IDLE_MS * 1000000ull || now > c->began_ns + REQUEST_MS * 1000000ull;
+}
+
+static void on_tick(uv_timer_t *timer);
+
+static void wake(struct dt_rendezvous *r)
+{
+    if (r->deaf)
+        uv_timer_start(&r->timer, on_tick, DEAF_MS, 0);
+    else if (r->clients && !uv_is_active((uv_handle_t *)&r->timer))
+        uv_timer_start(&r->timer, on_tick, TICK_MS, 0);
+}
+
+/* An agent that did not run for a while looks at what came in time before it closes. */
+static void on_tick(uv_timer_t *timer)
+{
+    struct dt_rendezvous *r = timer->data;
+    uint64_t now = dt_clock_ns();
+    struct client *next;
+
+    for (struct client *c = r->clients; c; c = next) {
+        next = c->next;
+        if (!is_over(c, now))
+            continue;
+        client_step(c);
+        if (!uv_is_closing((uv_handle_t *)&c->poll) && is_over(c, now))
+            client_close(c);
+    }
+    if (r->deaf) {
+        r->deaf = false;
+        uv_poll_start(&r->poll, UV_READABLE, on_caller);
+    }
+    wake(r);
+}
+
+/* --- the server --- */
+
+/* Returns false where nobody calls, or nobody can be let in. */
+static bool accept_one(struct dt_rendezvous *r)
+{
+    int fd = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+    if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
+        return false;
+    if (fd < 0) {
+        r->deaf = true;
+        uv_poll_stop(&r->poll);
+        return false;
+    }
+    if (r->addr && !dt_inet_is_at(fd, r->addr)) {
+        close(fd);
+        return true;
+    }
+    if (r->n == r->max)
+        client_close(least_wanted(r));
+    client_open(r, fd);
+    return true;
+}
+
+static void on_caller(uv_poll_t *poll, int status, int events)
+{
+    struct dt_rendezvous *r = poll->data;
+
+    (void)status; /* accept tells */
+    (void)events;
+    for (int i = 0; i < ACCEPTS && accept_one(r); i++)
+        continue;
+    wake(r);
+}
+
+/* Of the files that this process may have open, most are for ranks. */
+static unsigned clients_allowed(uint32_t np)
+{
+    unsigned max = np < CLIENTS_MAX / 2 ? 2 * np + CLIENTS_BESIDE : CLIENTS_MAX;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < max)
+        max = (unsigned)limit.rlim_cur / 4 + 1;
+    return max;
+}
+
+struct dt_rendezvous *dt_rendezvous_create(uv_loop_t *loop, uint32_t np,
+                                           const struct dt_rendezvous_events *events, void *arg)
+{
+    uint16_t port;
+    int listener = dt_inet_listen(&port);
+    struct dt_rendezvous *r;
+
+    if (listener < 0)
+        return NULL;
+    r = dt_xcalloc(1, sizeof *r);
+    *r = (struct dt_rendezvous){
+        .loop = loop,
+        .events = *events,
+        .arg = arg,
+        .limits = dt_kvlimits_of(np),
+        .listener = listener,
+        .port = port,
+        .max = clients_allowed(np),
+        .handles = 2,
+    };
+    r->store = dt_kvstore_create(&r->limits);
+    uv_poll_init(loop, &r->poll, listener);
+    uv_timer_init(loop, &r->timer);
+    r->poll.data = r->timer.data = r;
+    return r;
+}
+
+uint16_t dt_rendezvous_port(const struct dt_rendezvous *r)
+{
+    return r->port;
+}
+
+void dt_rendezvous_open(struct dt_rendezvous *r, const char *addr)
+{
+    r->addr = addr ? dt_xstrdup(addr) : NULL;
+    uv_poll_start(&r->poll, UV_READABLE, on_caller);
+}
+
+/* Clients outlive the server by a turn of the loop, and know that they are closed. */
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_rendezvous *r = handle->data;
+
+    if (--r->handles)
+        return;
+    dt_kvstore_destroy(r->store);
+    free(r->addr);
+    free(r);
+}
+
+void dt_rendezvous_destroy(struct dt_rendezvous *r)
+{
+    if (!r)
+        return;
+    while (r->clients)
+        client_close(r->clients);
+    uv_close((uv_handle_t *)&r->poll, on_closed);
+    uv_close((uv_handle_t *)&r->timer, on_closed);
+    close(r->listener);
+}

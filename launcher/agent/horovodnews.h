@@ -1,0 +1,16 @@
+/* Whether the ranks of a generation use Horovod, and the rendezvous server that they then get of
+ * the agent on the first host. */
+#ifndef DT_AGENT_HOROVODNEWS_H
+#define DT_AGENT_HOROVODNEWS_H
+
+#include "launcher/agent/generationstate.h"
+
+/* The ranks' program does, because of this; arg: the generation. */
+void dt_horovodnews_uses(void *arg, const char *why);
+/* All ranks wait at the gate: listens where they need it, or refuses the generation. */
+void dt_horovodnews_listen(struct dt_generation *g);
+uint16_t dt_horovodnews_port(const struct dt_generation *g); /* 0: there is no server */
+void dt_horovodnews_go(struct dt_generation *g, const struct dt_msg_go *go);
+void dt_horovodnews_close(struct dt_generation *g);
+
+#endif

@@ -1,0 +1,181 @@
+#!/usr/bin/env bats
+# Horovod programs, which look for a rendezvous over HTTP. tests/rank/horovod asks it as they do.
+
+load common
+
+# A script that imports Horovod, and runs that program instead.
+script() { # WORD...
+    cat >train.py <<END
+import os, sys
+try:
+    import horovod.torch as hvd
+except ImportError:
+    hvd = None
+os.execv("$RANK/horovod", ["horovod"] + sys.argv[1:])
+END
+}
+
+# So many ranks, of a program that has begun so many times, have told the right sums.
+sums_are() { # NP TIMES
+    local rank sum=$(($1 * ($1 + 1) / 2))
+
+    [ "$(wc -l <"$OUT")" = $(($1 * $2)) ] || { show; return 1; }
+    for ((rank = 0; rank < $1; rank++)); do
+        [ "$(grep -cx "rank $rank of $1: sums $sum $sum $((rank + 1))" "$OUT")" = "$2" ] || { show; return 1; }
+    done
+}
+
+@test "ranks of --env horovod meet, in every scope, and add up right" {
+    for np in 1 2 4 16; do
+        dtrun --no-tag -np "$np" --env horovod "$RANK/horovod" elastic
+        code_is 0
+        err_is_empty
+        sums_are "$np" 1
+    done
+    clean
+}
+
+@test "Horovod's variables say where to meet, and on which interface" {
+    dtrun --no-tag -np 2 --env horovod sh -c 'env | grep -E "^(HOROVOD|PYTHONUNB)" | grep -v _PORT= | sort'
+    code_is 0
+    [ "$(sort -u "$OUT")" = "HOROVOD_CONTROLLER=gloo
+HOROVOD_CPU_OPERATIONS=gloo
+HOROVOD_CROSS_RANK=0
+HOROVOD_CROSS_SIZE=1
+HOROVOD_GLOO_IFACE=lo
+HOROVOD_GLOO_RENDEZVOUS_ADDR=127.0.0.1
+HOROVOD_HOSTNAME=localhost
+HOROVOD_LOCAL_RANK=0
+HOROVOD_LOCAL_RANK=1
+HOROVOD_LOCAL_SIZE=2
+HOROVOD_RANK=0
+HOROVOD_RANK=1
+HOROVOD_SIZE=2
+PYTHONUNBUFFERED=1" ] || { show; return 1; }
+    dtrun -np 2 --env horovod -x HOROVOD_CONTROLLER=mpi true
+    code_is 2
+    err_has "-x HOROVOD_CONTROLLER: --env horovod sets it for every rank"
+    clean
+}
+
+@test "process sets, and a program that begins Horovod again" {
+    dtrun --no-tag -np 4 --env horovod "$RANK/horovod" sets again
+    code_is 0
+    sums_are 4 3
+    clean
+}
+
+@test "requests that come byte by byte" {
+    dtrun --no-tag -np 3 --env horovod "$RANK/horovod" split
+    code_is 0
+    sums_are 3 1
+    clean
+}
+
+@test "clients that say nothing, or half a request, hold nobody up" {
+    local began=$SECONDS
+
+    dtrun --no-tag -np 4 --env horovod "$RANK/horovod" crowd
+    code_is 0
+    sums_are 4 1
+    [ $((SECONDS - began)) -lt 8 ] # sooner than the first of them is given up
+    clean
+}
+
+@test "what is no request, or too much, is answered with its status, and told once" {
+    dtrun --no-tag -np 1 --env horovod "$RANK/horovod" statuses
+    code_is 0
+    out_is "POST: 405
+no key: 400
+no length: 411
+chunks: 501
+HTTP/2: 505
+too large: 413
+long head: 431
+after that: 200
+"
+    err_lines 1
+    err_has "localhost: Horovod's rendezvous refused a request (Content Too Large)"
+    clean
+}
+
+@test "a rank that dies while others wait for it: the next generation meets anew" {
+    dtrun --no-tag -np 4 --env horovod --max-restarts 1 "$RANK/horovod" die-once
+    code_is 0
+    err_has "rank 1 (localhost, pid "
+    err_has "restarting 4 ranks"
+    sums_are 4 1
+    clean
+}
+
+@test "each generation has a rendezvous of its own, which ends with it" {
+    cat >ports <<'END'
+echo "$HOROVOD_GLOO_RENDEZVOUS_PORT"
+[ "$DTRUN_RESTART_COUNT" = 0 ] || exit 0
+kill -KILL $$
+END
+    dtrun --no-tag -np 1 --env horovod --max-restarts 1 sh ports
+    code_is 0
+    [ "$(sort -u "$OUT" | wc -l)" = 2 ]
+    for port in $(cat "$OUT"); do
+        ! (: <>"/dev/tcp/127.0.0.1/$port") 2>/dev/null
+    done
+    clean
+}
+
+@test "on one machine the rendezvous answers at its own address only" {
+    cat >ask <<'END'
+import os, socket
+for addr in "127.0.0.1", "127.0.0.2":
+    s = socket.create_connection((addr, int(os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"])))
+    try:
+        s.sendall(b"GET /s/k HTTP/1.1\r\n\r\n")
+        print(addr, s.recv(100)[:12].decode())
+    except ConnectionError:
+        print(addr, "")
+END
+    dtrun --no-tag -np 1 --env horovod python3 ask
+    code_is 0
+    out_is "127.0.0.1 HTTP/1.1 404
+127.0.0.2 
+"
+    clean
+}
+
+@test "a script that imports Horovod is served without --env horovod" {
+    script
+    dtrun --no-tag -np 4 python3 train.py
+    code_is 0
+    err_is_empty
+    sums_are 4 1
+    dtrun --no-tag -np 3 --max-restarts 1 python3 train.py die-once
+    code_is 0
+    sums_are 3 1
+    clean
+}
+
+@test "a script that does not import Horovod gets none of its variables" {
+    echo 'import os; print([v for v in os.environ if v.startswith("HOROVOD")])  # import horovod' >plain.py
+    dtrun --no-tag -np 1 python3 plain.py
+    code_is 0
+    out_is "[]
+"
+    clean
+}
+
+@test "HOROVOD_CONTROLLER of the user's: Horovod is left alone, and one line says so" {
+    script
+    sed -i 's/os.execv.*/print(os.environ.get("HOROVOD_SIZE"), os.environ.get("HOROVOD_CONTROLLER"))/' train.py
+    dtrun --no-tag -np 2 -x HOROVOD_CONTROLLER=mpi python3 train.py
+    code_is 0
+    out_is "None mpi
+None mpi
+"
+    err_lines 1
+    err_has "dtrun: localhost: python3 uses Horovod (import horovod in train.py), but HOROVOD_CONTROLLER is set or unset by you: its ranks are not told where the others are; --env horovod tells them"
+    dtrun --no-tag -np 1 --unset HOROVOD_CONTROLLER python3 train.py
+    out_is "None None
+"
+    err_lines 1
+    clean
+}
