@@ -160,6 +160,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/mpi/pmisock.c launcher/agent/mpi/pmisock.h \
 	launcher/agent/keeper.c launcher/agent/keeper.h \
 	launcher/agent/lease.c launcher/agent/lease.h \
+	launcher/agent/leftovers.c launcher/agent/leftovers.h \
 	launcher/agent/limits.c launcher/agent/limits.h \
 	launcher/agent/netaddrs.c launcher/agent/netaddrs.h \
 	launcher/agent/oom.c launcher/agent/oom.h \

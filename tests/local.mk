@@ -60,6 +60,7 @@ UNIT_TESTS = \
 	tests/unit/heartbeat \
 	tests/unit/job_fsm \
 	tests/unit/lastcalls \
+	tests/unit/leftovers \
 	tests/unit/linebuf \
 	tests/unit/outmux \
 	tests/unit/outname \
@@ -347,6 +348,10 @@ tests_unit_check_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_hostfacts_SOURCES = tests/unit/hostfacts.c tests/unit/unit.h
 tests_unit_hostfacts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hostfacts_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+
+tests_unit_leftovers_SOURCES = tests/unit/leftovers.c tests/unit/unit.h
+tests_unit_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_leftovers_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_heartbeat_SOURCES = tests/unit/heartbeat.c tests/unit/unit.h
 tests_unit_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -11,6 +11,7 @@
 #include "launcher/agent/deaths.h"
 #include "launcher/agent/generationstate.h"
 #include "launcher/agent/horovodnews.h"
+#include "launcher/agent/leftovers.h"
 #include "launcher/agent/mpinews.h"
 #include "launcher/agent/procstat.h"
 #include "launcher/agent/ranknews.h"
@@ -252,6 +253,41 @@ void dt_generation_refuse(struct dt_generation *g, enum dt_spawn_step step, int 
     on_failed(g, &why);
 }
 
+static void refuse_beside(struct dt_generation *g, size_t n, const struct dt_leftover *left)
+{
+    char *what = dt_xasprintf("%zu process%s of this job's generation %u, pid %d among them, %s "
+                              "not end (%s); the job cannot be started again beside what it left",
+                              n, n == 1 ? "" : "es", left->generation, (int)left->pid,
+                              n == 1 ? "does" : "do",
+                              left->error ? strerror(left->error) : "inside the kernel");
+
+    dt_generation_refuse(g, DT_SPAWN_SYSTEM, 0, what);
+    free(what);
+}
+
+static void clear_and_spawn(struct dt_generation *g);
+
+static void on_clear_round(uv_timer_t *timer)
+{
+    clear_and_spawn(timer->data);
+}
+
+/* Where the agent of the generation before was killed, what its ranks had started may still run. */
+static void clear_and_spawn(struct dt_generation *g)
+{
+    struct dt_leftover left;
+    size_t n = 0;
+
+    if (g->start.generation > 1)
+        n = dt_leftovers_kill(g->start.job_id, g->start.generation, &left);
+    if (n && !left.error && dt_clock_ns() < g->sweep_ends_ns)
+        uv_timer_start(&g->timer, on_clear_round, SWEEP_ROUND_MS, 0);
+    else if (n)
+        refuse_beside(g, n, &left);
+    else
+        spawn(g);
+}
+
 /* First the ranks, then the auxiliaries. */
 static void list_processes(struct dt_generation *g)
 {
@@ -306,7 +342,8 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     g->config.cgroup = dt_cgroup_make(host->cgroup, start->job_id);
     g->config.files = host->files;
     g->config.file_size = host->file_size;
-    spawn(g);
+    g->sweep_ends_ns = dt_clock_ns() + SWEEP_MS * 1000000ull;
+    clear_and_spawn(g);
     return g;
 }
 

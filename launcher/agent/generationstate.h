@@ -17,7 +17,8 @@
 
 /* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER; a failed spawn goes to SWEEPING at once. */
 enum dt_generation_phase {
-    SPAWNING, /* forked, not all have executed the program; deaths are kept back */
+    SPAWNING, /* what earlier generations left is being killed; then the processes are forked, and
+                 not all have executed the program: deaths are kept back */
     RUNNING,
     SWEEPING, /* all processes are reaped; what they left behind is being killed */
     FLUSHING, /* no process is left; their output is being sent */
@@ -56,7 +57,7 @@ struct dt_generation {
     bool stopping;                       /* the launcher said STOP */
     bool stopped_at_once;                /* ... with no grace, or the grace is over */
     struct dt_msg_spawn_failed *failure; /* why no rank runs, or NULL */
-    uv_timer_t timer;                    /* the grace, then the rounds of the sweep */
+    uv_timer_t timer;                    /* the grace, and the rounds of both sweeps */
     uint64_t grace_ends_ns;
     uint64_t sweep_ends_ns;
     uint32_t alive;

@@ -50,6 +50,15 @@ END
     chmod +x on-list
 }
 
+# From now on dtrun, run by COMMAND if that is given, can make no cgroup.
+hide_cgroups() { # [COMMAND...]
+    unshare --mount true 2>/dev/null || skip "needs root, to hide the cgroups"
+    printf '#!/bin/sh\nexec unshare --mount sh -c "mount -t tmpfs none /sys/fs/cgroup && exec \\"\$@\\"" sh %s "%s" "$@"\n' \
+        "$*" "$DTRUN" >"$T/hidden"
+    chmod +x "$T/hidden"
+    DTRUN="$T/hidden"
+}
+
 # What stands between dtrun and libuv, of tests/fake, goes into preload.
 preload_into_libuv() { # NAME
     preload="$DTRUN_BUILD/tests/fake/.libs/lib$1.so"

@@ -74,20 +74,61 @@ need_cgroup() {
     grep -q '^0::.*/\.dtrun-cat-' "$OUT" || skip "no cgroup (version 2) can be made here"
 }
 
+# Kills both processes of the agent, as far as they can tell at the same instant.
+kill_agent() {
+    local keeper="$(keeper)" worker="$(worker)"
+
+    kill -STOP "$keeper"
+    kill -KILL "$worker"
+    kill -KILL "$keeper"
+}
+
 @test "21: both processes of an agent are killed at once: what they leave ends with the next job" {
     need_cgroup
     cp "$(command -v sh)" "./family$$"
     dtrun_start -np 2 "./family$$" -c "$FAMILY"
     out_has 2 ready
-    keeper="$(keeper)" worker="$(worker)"
-    kill -STOP "$keeper" # so that it is, as far as it can tell, the same instant
-    kill -KILL "$worker"
-    kill -KILL "$keeper"
+    kill_agent
     dtrun_wait
     code_is 125
     dtrun -np 1 true
     becomes_clean
     no_cgroup "family$$"
+}
+
+@test "D3: what both killed processes of an agent leave ends before the ranks start again" {
+    hide_cgroups
+    dtrun_start --heartbeat 600 --max-restarts 1 -np 1 sh -c '
+        if [ $DTRUN_RESTART_COUNT != 0 ]; then # one that is dead has no environ any more
+            ! grep -q . "/proc/$(cat child)/environ" 2>/dev/null; exit
+        fi
+        setsid sh -c "echo \$\$ >child; echo ready; exec sleep 600" & wait'
+    out_has 1 ready
+    kill_agent
+    dtrun_wait
+    code_is 0
+    err_has "all ranks run again"
+    clean
+}
+
+@test "D3: a job does not start again beside what it cannot end, and names it" {
+    command -v setpriv >/dev/null || skip "needs setpriv"
+    hide_cgroups setpriv --bounding-set=-kill --inh-caps=-kill
+    dtrun_start --heartbeat 600 --max-restarts 1 -np 1 sh -c '
+        setpriv --reuid 64321 --clear-groups setsid sleep 600 & echo $! >child; echo ready; wait'
+    out_has 1 ready
+    child="$(cat child)"
+    await exec_is "$child" sleep
+    kill_agent
+    dtrun_wait
+    code_is 125
+    err_has "1 process of this job's generation 1, pid $child among them, does not end (Operation not permitted)"
+    kill -KILL "$child"
+    becomes_clean
+}
+
+exec_is() { # PID NAME
+    [ "$(cat "/proc/$1/comm")" = "$2" ]
 }
 
 @test "an agent leaves no cgroup behind, and ends none that is in use" {

@@ -286,23 +286,15 @@ has_woken() { # PID TIMES
     clean
 }
 
-# Where no cgroup can be made only the sweep by descent is left.
-without_cgroups() {
-    unshare --mount true 2>/dev/null || skip "needs root, to hide the cgroups"
-    RC=0
-    env "$TOKEN" timeout -k 5 "$PATIENCE" unshare --mount \
-        sh -c 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"' sh "$DTRUN" "$@" \
-        </dev/null >"$OUT" 2>"$ERR" || RC=$?
-}
-
 @test "17, 18: the same where no cgroup can be made" {
-    without_cgroups -np 2 sh -c 'sleep 600 & exit 0'
+    hide_cgroups
+    dtrun -np 2 sh -c 'sleep 600 & exit 0'
     code_is 0
     clean
-    without_cgroups -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & exit 0'
+    dtrun -np 2 sh -c 'setsid sh -c "setsid sleep 600 & setsid sleep 600" & exit 0'
     code_is 0
     clean
-    without_cgroups -np 2 sh -c 'setsid sh -c "setsid sleep 600 & exec sleep 600" & exit $DTRUN_RANK'
+    dtrun -np 2 sh -c 'setsid sh -c "setsid sleep 600 & exec sleep 600" & exit $DTRUN_RANK'
     code_is 1
     clean
 }
