@@ -1,4 +1,5 @@
 /* dtrun-agent: started by dtrun on each host of a job; see dtrun-agent(8) and PROTOCOL.md. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 
 #include "launcher/agent/agent.h"
 #include "launcher/agent/lease.h"
+#include "launcher/base/agentargs.h"
 #include "launcher/base/error.h"
 #include "launcher/base/openfiles.h"
 #include "launcher/base/process.h"
@@ -17,6 +19,29 @@ static int refuse(void)
     return DT_EXIT_USAGE;
 }
 
+static bool alone;
+
+/* Returns false if dtrun gives no such argument. */
+static bool take_arguments(char **argv)
+{
+    static const char files[] = DT_AGENT_OPEN_FILES;
+
+    while (*++argv) {
+        if (strcmp(*argv, DT_AGENT_ALONE) == 0)
+            alone = true;
+        else if (strncmp(*argv, files, sizeof files - 1) == 0)
+            dt_openfiles_set(strtoull(*argv + sizeof files - 1, NULL, 10));
+        else
+            return false;
+    }
+    return true;
+}
+
+static int work(struct dt_keeper *keeper, int keeper_fd)
+{
+    return dt_agent_work(keeper, keeper_fd, alone);
+}
+
 int main(int argc, char **argv)
 {
     dt_process_init();
@@ -24,11 +49,7 @@ int main(int argc, char **argv)
         printf("dtrun-agent %s\n", PACKAGE_VERSION);
         return 0;
     }
-    if (argc == 2 && strncmp(argv[1], DT_AGENT_OPEN_FILES, strlen(DT_AGENT_OPEN_FILES)) == 0)
-        dt_openfiles_set(strtoull(argv[1] + strlen(DT_AGENT_OPEN_FILES), NULL, 10));
-    else if (argc != 1)
+    if (!take_arguments(argv) || isatty(STDIN_FILENO))
         return refuse();
-    if (isatty(STDIN_FILENO))
-        return refuse();
-    return dt_keeper_run(DT_LEASE_DEFAULT_MS, dt_agent_work);
+    return dt_keeper_run(DT_LEASE_DEFAULT_MS, work);
 }

@@ -12,6 +12,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/mpineeds.c launcher/base/mpineeds.h \
 	launcher/base/number.c launcher/base/number.h \
 	launcher/base/nvidia.c launcher/base/nvidia.h \
+	launcher/base/agentargs.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
 	launcher/base/printed.c launcher/base/printed.h \
 	launcher/base/process.c launcher/base/process.h \

@@ -361,7 +361,7 @@ static void say_hello(struct agent *a)
     dt_msg_free(DT_MSG_HELLO, (union dt_msg *)&hello);
 }
 
-static int open_agent(struct agent *a, struct dt_error *err)
+static int open_agent(struct agent *a, bool alone, struct dt_error *err)
 {
     static const struct dt_channel_events events = { on_heard, on_message, on_room, on_gone };
 
@@ -379,7 +379,7 @@ static int open_agent(struct agent *a, struct dt_error *err)
     a->child_signal.data = a->keeper_poll.data = a->query_timer.data = a->query_look.data = a;
     uv_timer_init(&a->loop, &a->query_timer);
     uv_prepare_init(&a->loop, &a->query_look);
-    a->probe = dt_probe_create(&a->loop, &a->probe_port);
+    a->probe = dt_probe_create(&a->loop, alone ? NULL : &a->probe_port);
     uv_signal_init(&a->loop, &a->child_signal);
     uv_signal_start(&a->child_signal, on_child, SIGCHLD);
     uv_poll_init(&a->loop, &a->keeper_poll, a->keeper_fd);
@@ -396,14 +396,14 @@ static int open_agent(struct agent *a, struct dt_error *err)
     return a->signals ? 0 : -1;
 }
 
-int dt_agent_work(struct dt_keeper *keeper, int keeper_fd)
+int dt_agent_work(struct dt_keeper *keeper, int keeper_fd, bool alone)
 {
     static struct agent a;
     struct dt_error err = { 0 };
 
     a.keeper = keeper;
     a.keeper_fd = keeper_fd;
-    if (open_agent(&a, &err) < 0) {
+    if (open_agent(&a, alone, &err) < 0) {
         fprintf(stderr, "dtrun-agent: %s\n", err.text);
         return DT_EXIT_LAUNCH;
     }

@@ -434,20 +434,28 @@ static unsigned guests_allowed(void)
     return (unsigned)limit.rlim_cur / 4 + 1;
 }
 
+static void begin_listening(struct dt_probe *p, uint16_t *port)
+{
+    *port = 0;
+    p->listener = sodium_init() < 0 ? -1 : dt_inet_listen(port);
+    if (p->listener < 0)
+        return;
+    uv_poll_init(p->loop, &p->poll, p->listener);
+    p->poll.data = p;
+    uv_poll_start(&p->poll, UV_READABLE, on_caller);
+}
+
 struct dt_probe *dt_probe_create(uv_loop_t *loop, uint16_t *port)
 {
     struct dt_probe *p = dt_xcalloc(1, sizeof *p);
 
     p->loop = loop;
     p->guests_max = guests_allowed();
-    *port = 0;
-    p->listener = sodium_init() < 0 ? -1 : dt_inet_listen(port);
+    p->listener = -1;
     uv_timer_init(loop, &p->timer);
-    p->poll.data = p->timer.data = p;
-    if (p->listener >= 0) {
-        uv_poll_init(loop, &p->poll, p->listener);
-        uv_poll_start(&p->poll, UV_READABLE, on_caller);
-    }
+    p->timer.data = p;
+    if (port)
+        begin_listening(p, port);
     return p;
 }
 

@@ -7,10 +7,6 @@
 
 #include "launcher/base/error.h"
 
-/* The argument that gives a local agent, and so its ranks, the limit that dtrun was started with.
- */
-#define DT_AGENT_OPEN_FILES "--open-files="
-
 /* Raises the limit to n where it is lower. Fails, saying what for, when that is not allowed. */
 int dt_openfiles_need(uint64_t n, const char *what, struct dt_error *err);
 /* The limit before it was raised, for processes that shall not inherit the higher one; 0: it was

@@ -229,6 +229,7 @@ void dt_check_peer_init(struct dt_check_peer *p, const struct dt_check_plan *pla
         .host = &job->hosts->v[index],
         .agent_path = job->agent_path,
         .push = job->push_agent,
+        .alone = job->hosts->n == 1,
         .rsh = &job->rsh,
         .accept_new = job->accept_new,
     };

@@ -127,6 +127,7 @@ struct dt_hostlink *dt_hostlink_new(struct dt_job *job, size_t host)
         .host = &c->hosts->v[host],
         .agent_path = c->agent_path,
         .push = c->push_agent,
+        .alone = c->hosts->n == 1,
         .rsh = &c->rsh,
         .accept_new = c->accept_new,
     };

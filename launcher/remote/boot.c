@@ -13,6 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "launcher/base/agentargs.h"
 #include "launcher/base/mem.h"
 
 static const struct sign {
@@ -141,20 +142,28 @@ static bool is_plain(const char *path)
                              " /._+-=,:@%~")] == '\0';
 }
 
-static void installed_command(struct dt_strbuf *command, const char *agent_path)
+static const char *arguments(const struct dt_boot *boot)
+{
+    return boot->alone ? " " DT_AGENT_ALONE : "";
+}
+
+static void installed_command(struct dt_strbuf *command, const struct dt_boot *boot)
 {
     dt_strbuf_puts(command, "exec /bin/sh -c 'f=;");
-    if (is_plain(agent_path))
-        dt_strbuf_printf(command, "f=\"%s\";[ -x \"$f\" ]&&exec \"$f\";", agent_path);
-    dt_strbuf_puts(command, "g=$(command -v dtrun-agent)&&exec \"$g\";"
-                            "echo \"DTRUN-FAIL dtrun-agent was not found (looked for $f and in "
-                            "PATH=$PATH); install dtrun there, or leave out --no-push\"'");
+    if (is_plain(boot->agent_path))
+        dt_strbuf_printf(command, "f=\"%s\";[ -x \"$f\" ]&&exec \"$f\"%s;", boot->agent_path,
+                         arguments(boot));
+    dt_strbuf_printf(command,
+                     "g=$(command -v dtrun-agent)&&exec \"$g\"%s;"
+                     "echo \"DTRUN-FAIL dtrun-agent was not found (looked for $f and in "
+                     "PATH=$PATH); install dtrun there, or leave out --no-push\"'",
+                     arguments(boot));
 }
 
 /* %1$s: the pattern of the machine, %2$s: the name of the agent there, %3$zu: its size, %4$s: the
- * token. A directory that others may write to is not trusted. The probe is a script: it runs
- * exactly where files may be executed. An agent in the usual place is found with as few processes
- * as possible, for every job begins with that. */
+ * token, %5$s: the agent's arguments. A directory that others may write to is not trusted. The
+ * probe is a script: it runs exactly where files may be executed. An agent in the usual place is
+ * found with as few processes as possible, for every job begins with that. */
 static const char push_script[] =
     "exec /bin/sh -c '"
     "{ read m </proc/sys/kernel/arch;} 2>/dev/null||m=$(uname -m);"
@@ -162,7 +171,7 @@ static const char push_script[] =
     "if [ -x \"$f\" ]&&[ -O \"$d\" ];then "
     "set -- $(stat -c \"%%A %%s\" \"$d\" \"$f\" 2>/dev/null);"
     "case $m:$1:$4 in %1$s:drwx?-?"
-    "?-?:%3$zu)exec \"$f\";;esac;fi;"
+    "?-?:%3$zu)exec \"$f\"%5$s;;esac;fi;"
     "u=$(id -u);t=;w=;"
     "case $m in %1$s);;*)"
     "echo \"DTRUN-FAIL this host is of type $m, the dtrun-agent to be sent is for %1$s; "
@@ -176,36 +185,36 @@ static const char push_script[] =
     "?-?*:$u);;:)w=\"$w, $d cannot be made\";continue;;"
     "*)w=\"$w, $d is not yours alone\";continue;;esac;"
     "f=$d/%2$s;"
-    "[ -x \"$f\" ]&&[ $(wc -c <\"$f\") -eq %3$zu ]&&exec \"$f\";"
+    "[ -x \"$f\" ]&&[ $(wc -c <\"$f\") -eq %3$zu ]&&exec \"$f\"%5$s;"
     "t=$d/.%4$s.$$;"
     "(echo :>\"$t\")2>/dev/null&&chmod 700 \"$t\"||{ q;w=\"$w, $d cannot be written "
     "to\";continue;};"
     "(\"$t\")2>/dev/null||{ q;w=\"$w, $d is mounted noexec\";continue;};"
     "echo \"DTRUN-NEED $m\";"
     "head -c %3$zu >\"$t\";"
-    "[ $(wc -c <\"$t\") -eq %3$zu ]&&mv -f \"$t\" \"$f\"&&exec \"$f\";"
+    "[ $(wc -c <\"$t\") -eq %3$zu ]&&mv -f \"$t\" \"$f\"&&exec \"$f\"%5$s;"
     "echo \"DTRUN-FAIL dtrun-agent could not be stored as $f; is there room?\";exit 1;"
     "done;"
     "echo \"DTRUN-FAIL there is no place for dtrun-agent: ${w#, }; "
     "make one of them usable, or install dtrun there and use --no-push\"'";
 
-int dt_boot_command(struct dt_strbuf *command, const char *agent_path, bool push, const char *token,
-                    struct dt_error *err)
+int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struct dt_error *err)
 {
     const struct dt_strbuf *content;
     const char *machine;
     char name[64];
 
-    if (!push) {
-        installed_command(command, agent_path);
+    if (!boot->push) {
+        installed_command(command, boot);
         return 0;
     }
-    content = dt_boot_agent(agent_path, err);
+    content = dt_boot_agent(boot->agent_path, err);
     if (!content)
         return -1;
     machine = machine_of(content);
     snprintf(name, sizeof name, "dtrun-agent-%.*s-%016" PRIx64,
              machine ? (int)strcspn(machine, "*?") : 0, machine ? machine : "", agent.hash);
-    dt_strbuf_printf(command, push_script, machine ? machine : "*", name, content->len, token);
+    dt_strbuf_printf(command, push_script, machine ? machine : "*", name, content->len, boot->token,
+                     arguments(boot));
     return 0;
 }

@@ -25,18 +25,24 @@ enum dt_boot_line dt_boot_next(struct dt_strbuf *in, struct dt_strbuf *line);
  * there. With all, an unfinished last line counts. */
 bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all);
 
+struct dt_boot {
+    const char *agent_path; /* the local file, as of struct dt_link_config */
+    bool push;
+    bool alone;        /* the job has no other host */
+    const char *token; /* makes the temporary file's name unique among all hosts that share the
+                          directory */
+};
+
 /* The line for the login shell. Whatever shell that is (bash, dash, zsh, csh, fish), it sees one
  * exec of /bin/sh with one quoted script, in which there is no quote, backslash, newline or
  * exclamation mark.
  *
  * With push it runs the agent that an earlier job left on the host, told by its name, which holds
  * the file's hash; where there is none it prints DTRUN-NEED and reads the file, whose bytes must
- * follow at once and alone. Without push it runs the dtrun-agent that is installed there. token
- * makes the temporary file's name unique among all hosts that share the directory.
+ * follow at once and alone. Without push it runs the dtrun-agent that is installed there.
  *
  * Returns -1 when the local file cannot be read. */
-int dt_boot_command(struct dt_strbuf *command, const char *agent_path, bool push, const char *token,
-                    struct dt_error *err);
+int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struct dt_error *err);
 
 /* The content of the file, which is read once for all hosts and lasts until another file is asked
  * for; or NULL. */

@@ -315,12 +315,18 @@ static void on_broken(uv_timer_t *timer)
 static int make_command(struct dt_link *l)
 {
     char token[17];
+    const struct dt_boot boot = {
+        .agent_path = l->config.agent_path,
+        .push = l->config.push,
+        .alone = l->config.alone,
+        .token = token,
+    };
     uint64_t random;
 
     if (getrandom(&random, sizeof random, 0) != sizeof random)
         return dt_error_set(&l->why, "agent start: no random numbers: %s", strerror(errno));
     snprintf(token, sizeof token, "%016" PRIx64, random);
-    if (dt_boot_command(&l->command, l->config.agent_path, l->config.push, token, &l->why))
+    if (dt_boot_command(&l->command, &boot, &l->why))
         return -1;
     l->remote.command = dt_strbuf_text(&l->command);
     return 0;
@@ -340,6 +346,7 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     l->remote = (struct dt_remote){
         .host = config->host,
         .agent_path = config->agent_path,
+        .alone = config->alone,
         .accept_new = config->accept_new,
         .rsh = config->rsh,
     };

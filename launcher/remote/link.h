@@ -27,6 +27,7 @@ struct dt_link_config {
     const struct dt_host *host;
     const char *agent_path; /* the local dtrun-agent file: executed, or sent */
     bool push;              /* send the agent where it is missing; false with --no-push */
+    bool alone;             /* the job has no other host */
     bool accept_new;
     const struct dt_strs *rsh; /* as in struct dt_remote */
 };

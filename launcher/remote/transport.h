@@ -33,6 +33,7 @@ struct dt_remote { /* everything a transport needs to know; outlives the transpo
     const struct dt_host *host;
     const char *command;             /* for the login shell of the remote user (ssh transports) */
     const char *agent_path;          /* to execute directly (local transport) */
+    bool alone;                      /* likewise: the job has no other host */
     bool accept_new;                 /* --ssh-accept-new */
     const struct dt_strs *rsh;       /* the words of --rsh (rshcommand.h), for that transport */
     const struct dt_sshlogin *login; /* NULL: the SSH transports find it out themselves */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/agentargs.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/openfiles.h"
 #include "launcher/remote/child.h"
@@ -59,12 +60,17 @@ static struct dt_transport *local_open(uv_loop_t *loop, const struct dt_remote *
                                                          dt_pass_drained, ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     char files[sizeof DT_AGENT_OPEN_FILES + 20];
-    const char *argv[] = { remote->agent_path, dt_openfiles_before() ? files : NULL, NULL };
+    const char *argv[4] = { remote->agent_path };
+    size_t n = 1;
     const char **env = NULL;
     char *identity = NULL;
 
     snprintf(files, sizeof files, DT_AGENT_OPEN_FILES "%llu",
              (unsigned long long)dt_openfiles_before());
+    if (dt_openfiles_before())
+        argv[n++] = files;
+    if (remote->alone)
+        argv[n++] = DT_AGENT_ALONE;
     t->remote = remote;
     t->pass = (struct dt_pass){ *events, arg };
     if (!remote->host->local) {

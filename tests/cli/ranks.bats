@@ -254,6 +254,30 @@ group own, session the agent's, no terminal
     clean
 }
 
+@test "D20: an agent listens only if the job has other hosts" {
+    cat >listeners <<'END'
+#!/bin/sh
+# Prints how many sockets this rank's agent listens at.
+ls -l /proc/$PPID/fd | sed -n 's/.*socket:\[\([0-9]*\)\]$/\1/p' >sockets.$RANK
+cat /proc/net/tcp /proc/net/tcp6 |
+    awk -v mine="sockets.$RANK" 'BEGIN { while ((getline inode <mine) > 0) own[inode]; n = 0 }
+        $4 == "0A" && $10 in own { n++ }
+        END { print n }'
+END
+    chmod +x listeners
+    as_list
+    dtrun --no-tag -np 1 ./listeners
+    code_is 0
+    out_is $'0\n'
+    dtrun --no-tag --rsh './on-list %h' -H a:1 ./listeners
+    code_is 0
+    out_is $'0\n'
+    dtrun --no-tag --rsh './on-list %h' -H a:1,b:1 ./listeners
+    code_is 0
+    out_is $'1\n1\n'
+    clean
+}
+
 @test "62: two jobs at once; killing one leaves the other" {
     mkdir one two
     (cd one && exec env "$TOKEN" "$DTRUN" -np 2 sh -c 'echo ready; exec sleep 600' </dev/null >out 2>err 3>&-) &

@@ -103,7 +103,9 @@ static struct seen run_agent(const char *script, const struct seen *wishes)
     uv_loop_t loop;
     struct seen s = wishes ? *wishes : (struct seen){ 0 };
     struct dt_host host = { .name = "fake", .local = true };
-    struct dt_link_config config = { &dti_transport_local, &host, agent, true, false, NULL };
+    struct dt_link_config config = {
+        .transport = &dti_transport_local, .host = &host, .agent_path = agent, .push = true
+    };
 
     assert_non_null(mkdtemp(dir));
     snprintf(agent, sizeof agent, "%s/agent", dir);
@@ -247,7 +249,9 @@ static void control_overtakes_data(void **state)
     uv_loop_t loop;
     struct seen s = { 0 };
     struct dt_host host = { .name = "fake" };
-    struct dt_link_config config = { &recorder_ops, &host, "/proc/self/exe", true, false, NULL };
+    struct dt_link_config config = {
+        .transport = &recorder_ops, .host = &host, .agent_path = "/proc/self/exe", .push = true
+    };
     struct dt_put hello = { 0 };
     static char block[DT_FRAME_PAYLOAD_MAX / 2];
     struct dt_msg_stdin in = { .data = { (const uint8_t *)block, sizeof block } };
