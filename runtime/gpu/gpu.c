@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "runtime/blame.h"
+#include "runtime/checkpoint/checksum.h"
 #include "runtime/collective.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/ncclapi.h"
@@ -15,6 +16,22 @@
 
 /* ---- choosing the way ---- */
 
+/* NCCL takes ranks whose NCCL_HOSTID differs for ranks of different hosts, and then lets them share
+ * a GPU. Their data goes through sockets, so that only a user who permits no other way wants that.
+ */
+static uint64_t node_of(const struct dt_comm *c)
+{
+    const char *name = getenv("NCCL_HOSTID");
+    struct dt_checksum sum;
+    uint64_t node;
+
+    if (c->world->settings.gpu_way != DT_GPU_NCCL || !name || !*name)
+        return c->node;
+    sum = dt_checksum(name, strlen(name));
+    memcpy(&node, sum.bytes, sizeof node);
+    return node;
+}
+
 static void offer(const struct dt_comm *c, CUdevice device, struct dt_gpu_offer *mine)
 {
     char bus[DT_GPU_BUS + 1] = "";
@@ -23,7 +40,7 @@ static void offer(const struct dt_comm *c, CUdevice device, struct dt_gpu_offer 
 
     mine->wish = c->world->settings.gpu_way;
     mine->nccl = api ? (uint64_t)api->version : 0;
-    mine->node = c->node;
+    mine->node = node_of(c);
     if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, device))
         mine->nccl = 0;
     memcpy(mine->bus, bus, sizeof mine->bus);

@@ -111,6 +111,15 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+@test "NCCL: ranks on one GPU that NCCL_HOSTID tells apart" {
+    use_standin 1
+    dtrun --no-tag -np 2 -H localhost:1 -x DTRUN_DEVICE=nccl sh -c 'NCCL_HOSTID=host$DTRUN_RANK exec "$0" calls' "$RANK/gpu"
+    unset LD_LIBRARY_PATH
+    code_is 0
+    [ "$(grep -c '^calls: ' "$OUT")" = 2 ]
+    clean
+}
+
 @test "row 21: ranks that NCCL does not connect are told when its own limit is over" {
     gpu die -x STANDIN_NCCL_FAULTS=init-hang:1 -x DTRUN_NCCL_INIT_TIMEOUT=1 --collective-timeout 600
     code_is 1
