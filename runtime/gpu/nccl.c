@@ -21,6 +21,7 @@ enum {
     CAUSE_MS = 1500,    /* what NCCL sees of a lost rank comes before its agent's word */
     ABORT_MS = 1000,    /* of the grace that a lost job leaves its ranks */
     DESTROY_MS = 5000,
+    LASTS = 1000, /* looks at a call after which it is no brief one */
 };
 
 static const struct dt_ncclapi *api(void)
@@ -112,6 +113,8 @@ static void free_rest(struct dt_nccl *n)
         return;
     if (n->scratch)
         cuda->cuMemFree_v2(n->scratch);
+    if (n->begun)
+        cuda->cuEventDestroy_v2(n->begun);
     if (n->done)
         cuda->cuEventDestroy_v2(n->done);
     if (n->stream)
@@ -256,6 +259,8 @@ static CUresult make_own(struct dt_nccl *n)
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = cuda->cuStreamCreate(&n->stream, CU_STREAM_NON_BLOCKING);
 
+    if (!result)
+        result = cuda->cuEventCreate(&n->begun, CU_EVENT_DISABLE_TIMING);
     return result ? result : cuda->cuEventCreate(&n->done, CU_EVENT_DISABLE_TIMING);
 }
 
@@ -319,6 +324,7 @@ static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
 
 static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char **name)
 {
+    const struct dt_cuda *cuda = dt_cuda();
     struct dt_nccl *n = &c->gpu.nccl;
     struct dt_ncclcall call = {
         .comm = n->comm, .stream = n->stream, .rank = c->rank, .size = c->size
@@ -327,6 +333,8 @@ static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char *
     dt_result_t r;
     ncclResult_t queued;
 
+    if (!result)
+        result = cuda->cuEventRecord(n->begun, n->stream);
     if (result)
         return cuda_trouble(c, "cuStreamWaitEvent", result);
     r = set_aside(c, o);
@@ -339,6 +347,25 @@ static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char *
 }
 
 enum progress { WAITING, DONE, FAILED };
+
+/* The other ranks' kernels wait for the GPU that has not come to the call. dtrun is told whose it
+ * is once the wait lasts. */
+struct arrival {
+    enum dt_call_kind kind;
+    bool late;    /* as dtrun knows it */
+    bool arrived; /* the GPU has done all that comes first */
+};
+
+static void tell_arrival(struct dt_comm *c, struct arrival *a)
+{
+    bool late = dt_cuda()->cuEventQuery(c->gpu.nccl.begun) == CUDA_ERROR_NOT_READY;
+    struct dt_call call = { .number = c->calls - late };
+
+    a->arrived = !late;
+    if (late != a->late)
+        dt_comm_pass_for(c, &call, late ? DT_CALL_GPU_COPY : a->kind);
+    a->late = late;
+}
 
 /* The event stands for the call once NCCL has put its kernel on the stream. */
 static enum progress look_at_event(struct dt_comm *c, bool *recorded)
@@ -369,8 +396,9 @@ static enum progress look_at_call(struct dt_comm *c, const char *name, bool *rec
     return FAILED;
 }
 
-static dt_result_t await_call(struct dt_comm *c, const char *name)
+static dt_result_t await_call(struct dt_comm *c, const char *name, enum dt_call_kind kind)
 {
+    struct arrival arrival = { .kind = kind };
     bool recorded = false;
     uint32_t culprit;
 
@@ -383,6 +411,8 @@ static dt_result_t await_call(struct dt_comm *c, const char *name)
         stopped = dt_comm_stopped(c, &culprit);
         if (stopped)
             return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+        if (turn >= LASTS && !arrival.arrived)
+            tell_arrival(c, &arrival);
         dt_gpu_pause(turn);
     }
 }
@@ -397,7 +427,7 @@ static dt_result_t make(struct dt_comm *c, void *arg)
     c->lanes.way = NULL;
     r = queue(c, &o, &name);
     if (r == DT_OK)
-        r = await_call(c, name);
+        r = await_call(c, name, o.kind->call);
     if (r == DT_OK && c->gpu.nccl.scratch) {
         dt_cuda()->cuMemFree_v2(c->gpu.nccl.scratch);
         c->gpu.nccl.scratch = 0;

@@ -13,7 +13,7 @@ struct dt_nccl { /* of a communicator; all zero at first */
     CUdevice device;
     CUcontext context;
     CUstream stream;
-    CUevent done;
+    CUevent begun, done; /* the call that is made */
     CUdeviceptr scratch; /* of the call that is made */
 };
 

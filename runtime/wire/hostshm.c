@@ -258,7 +258,7 @@ const char *dt_hostshm_call_name(uint64_t call)
         [DT_CALL_UNEVEN] = "something after dt_join_begin",
         [DT_CALL_SAVE] = "dt_checkpoint_save",
         [DT_CALL_RESTORE] = "dt_checkpoint_restore",
-        [DT_CALL_GPU_COPY] = "a copy to or from its GPU",
+        [DT_CALL_GPU_COPY] = "a wait for its GPU",
         [DT_CALL_GPU_CHOICE] = "a first call on GPU memory",
     };
     size_t kind = call & (DT_HOSTSHM_INSIDE - 1);

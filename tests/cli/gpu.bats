@@ -69,8 +69,8 @@ by_staging() { # WHAT [dtrun option...]
 @test "rows 2 and 3: a GPU that does not finish is named when the limit is over" {
     gpu stuck -x DTRUN_DEVICE=staging
     code_is 124
-    [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a copy to or from its GPU' "$OUT")" = 3 ]
-    grep -q 'a copy to or from its GPU, DT_ERR_TIMEOUT by cuda.*(rank 1)' "$ERR"
+    [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
+    grep -q 'a wait for its GPU, DT_ERR_TIMEOUT by cuda.*(rank 1)' "$ERR"
     clean
 }
 
@@ -150,6 +150,14 @@ by_nccl() { # WHAT [dtrun option...]
     code_is 124
     grep -q -- '^-5: .*all-reduce of 1000 i8 (sum) in device memory.*timed out' "$OUT"
     grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR"
+    clean
+}
+
+@test "NCCL: a GPU that does not come to the call is named when the limit is over" {
+    gpu stuck -x DTRUN_DEVICE=nccl
+    code_is 124
+    [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
+    grep -q 'all-reduce of 1 f32 (sum) in device memory, DT_ERR_TIMEOUT by nccl.*(ranks 0-2)' "$ERR"
     clean
 }
 
