@@ -428,6 +428,7 @@ HELPERS = \
 	tests/rank/linkprobe \
 	tests/rank/oldagent \
 	tests/rank/gpu \
+	tests/gpu/probe \
 	tests/rank/fds \
 	tests/rank/flood \
 	tests/rank/train \
@@ -454,6 +455,21 @@ tests_rank_oldagent_LDADD = runtime/libwire.la
 tests_rank_gpu_SOURCES = tests/rank/gpu.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm
 tests_rank_gpu_LDFLAGS = -no-install
+
+# The GPU kit: make gpu-kit puts it together for a machine that has a GPU and nothing else.
+tests_gpu_probe_SOURCES = tests/gpu/probe.c tests/gpu/probe.h tests/gpu/check.c \
+	tests/gpu/failures.c tests/gpu/speed.c tests/gpu/raw.c tests/gpu/raw.h tests/gpu/spin.c \
+	tests/gpu/spin.h tests/rank/device.c tests/rank/device.h tests/standin/standin.h
+tests_gpu_probe_LDADD = runtime/libdtrun.la runtime/libgpufound.la
+tests_gpu_probe_LDFLAGS = -no-install -Wl,--export-dynamic
+
+gpu-kit: helpers
+	sh $(srcdir)/tests/gpu/assemble $(srcdir) gpu-kit
+clean-local: clean-gpu-kit
+clean-gpu-kit:
+	rm -rf gpu-kit
+.PHONY: gpu-kit clean-gpu-kit
+EXTRA_DIST += tests/gpu/assemble tests/gpu/run
 
 tests_rank_train_SOURCES = tests/rank/train.c
 tests_rank_train_LDADD = runtime/libdtrun.la
@@ -483,6 +499,7 @@ tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 # would still run when all others have ended.
 CLI_TESTS = \
 	tests/cli/gpu.bats \
+	tests/cli/gpukit.bats \
 	tests/cli/ptx.bats \
 	tests/cli/usage.bats \
 	tests/cli/quickstart.bats \

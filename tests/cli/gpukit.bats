@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# The GPU kit, on the stand-ins for NVIDIA's libraries.
+
+load common
+
+setup_file() {
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
+}
+
+# The kit under a watchdog, with this test's token; from a folder that knows nothing of the build.
+kit() {
+    (cd "$DTRUN_BUILD" && sh "$DTRUN_SOURCE/tests/gpu/assemble" "$DTRUN_SOURCE" "$T/kit")
+    RC=0
+    env -u DTRUN_BUILD -u DTRUN_AGENT "$TOKEN" timeout -k 5 480 "$T/kit/run" "$@" \
+        </dev/null >"$OUT" 2>"$ERR" || RC=$?
+}
+
+verdicts() { # VERDICT
+    grep -c "  $1\$" "$OUT" || true
+}
+
+@test "the kit: every row passes on the stand-ins, and the JSON is the table" {
+    command -v python3 >/dev/null || skip "no python3 here"
+    kit --standin --json "$T/table.json"
+    code_is 0
+    [ "$(verdicts PASS)" -ge 23 ] || { show; false; }
+    [ "$(verdicts FAIL)" = 0 ]
+    grep -q '^GPUs: 4 x dtrun' "$OUT"
+    grep -q '^NCCL: 2.28.9' "$OUT"
+    python3 - "$T/table.json" "$(verdicts PASS)" <<'PY'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert all(set(row) == {"check", "measured", "goal", "verdict"} for row in rows)
+assert sum(row["verdict"] == "PASS" for row in rows) == int(sys.argv[2]), rows
+PY
+    clean
+}
+
+@test "the kit: with one GPU, the rows for several say what they need" {
+    STANDIN_DEVICES=1 kit --standin kinds opposite silent 'NCCL, 2 ranks'
+    code_is 0
+    grep -q '^kinds of pointers  *5 of 5  *PASS$' "$OUT"
+    grep -q '^NCCL, 2 ranks on a GPU.* comparisons  *PASS$' "$OUT"
+    [ "$(grep -c 'needs 2 GPUs .*SKIP$' "$OUT")" = 2 ]
+    clean
+}
+
+@test "the kit: a row that fails is told with what it wrote, and does not stop the rest" {
+    STANDIN_NCCL_FAULTS=init-error:1 kit --standin 'NCCL alone, 2' kinds 'NCCL: begin'
+    code_is 1
+    [ "$(verdicts FAIL)" = 2 ]
+    [ "$(verdicts PASS)" = 1 ]
+    grep -q 'ncclCommInitRank' "$OUT"
+    grep -q '^2 rows failed' "$OUT"
+    clean
+}
+
+@test "the kit: a row that does not end fails, and leaves nothing" {
+    STANDIN_NCCL_FAULTS=kernel-hang:1:1 GPU_KIT_ROW_S=2 kit --standin 'NCCL alone, 2' kinds
+    code_is 1
+    grep -q '^NCCL alone, 2 ranks  *.*FAIL$' "$OUT"
+    grep -q 'ended after 2 s by the kit' "$OUT"
+    grep -q '^kinds of pointers .*PASS$' "$OUT"
+    becomes_clean
+}
+
+@test "the kit: without a GPU it says so, and succeeds" {
+    [ ! -e /dev/nvidia0 ] || skip "there is a GPU here"
+    kit
+    code_is 0
+    grep -q '^SKIP: no GPU: ' "$OUT"
+    clean
+}

@@ -1,0 +1,234 @@
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/gpu/probe.h"
+#include "tests/gpu/raw.h"
+
+enum { COUNT = 1000 };
+
+static void fail(const char *what)
+{
+    printf("%s\n", what);
+    fflush(stdout);
+    exit(6);
+}
+
+/* An all-reduce of as many 1.0 as there are elements. */
+static void reduce_ones(CUdeviceptr buf, bool host)
+{
+    float ones[COUNT], *here = (void *)(uintptr_t)buf;
+
+    for (int i = 0; i < COUNT; i++)
+        ones[i] = 1;
+    if (host)
+        memcpy(here, ones, sizeof ones);
+    else
+        DRIVE(cuMemcpyHtoD_v2(buf, ones, sizeof ones));
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, here, COUNT, DT_F32, DT_SUM));
+    if (host)
+        memcpy(ones, here, sizeof ones);
+    else
+        DRIVE(cuMemcpyDtoH_v2(ones, buf, sizeof ones));
+    if (ones[0] != (float)dt_size() || ones[COUNT - 1] != (float)dt_size())
+        fail("the sum is wrong");
+}
+
+/* ---- what is there ---- */
+
+void probe_found(const char *arg)
+{
+    int count, version;
+    char name[256];
+    CUdevice device;
+
+    (void)arg;
+    device_load();
+    DRIVE(cuDeviceGetCount(&count));
+    DRIVE(cuDriverGetVersion(&version));
+    DRIVE(cuDeviceGet(&device, 0));
+    DRIVE(cuDeviceGetName(name, sizeof name, device));
+    printf("= %d x %s, driver for CUDA %d.%d\n", count, name, version / 1000, version % 1000 / 10);
+}
+
+void probe_nccl(const char *arg)
+{
+    int v = raw_api()->version;
+
+    (void)arg;
+    printf("= %d.%d.%d\n", v / 10000, v / 100 % 100, v % 100);
+}
+
+/* ---- kinds of pointers ---- */
+
+static CUdeviceptr of_alloc(void)
+{
+    return address(device_new(COUNT * sizeof(float)));
+}
+
+static CUdeviceptr of_managed(void)
+{
+    CUdeviceptr ptr;
+
+    DRIVE(cuMemAllocManaged(&ptr, COUNT * sizeof(float), CU_MEM_ATTACH_GLOBAL));
+    return ptr;
+}
+
+static CUdeviceptr of_host_alloc(void)
+{
+    void *ptr;
+
+    DRIVE(cuMemHostAlloc(&ptr, COUNT * sizeof(float), CU_MEMHOSTALLOC_PORTABLE));
+    return address(ptr);
+}
+
+static CUdeviceptr of_registered(void)
+{
+    size_t page = 4096;
+    void *ptr = aligned_alloc(page, page);
+
+    DRIVE(cuMemHostRegister_v2(ptr, page, 0));
+    return address(ptr);
+}
+
+/* As of PyTorch's expandable segments, and of ncclMemAlloc. */
+static CUdeviceptr of_create(void)
+{
+    CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
+    CUmemAccessDesc access = { .location = prop.location,
+                               .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr ptr;
+    size_t size;
+
+    DRIVE(cuMemGetAllocationGranularity(&size, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    DRIVE(cuMemCreate(&handle, size, &prop, 0));
+    DRIVE(cuMemAddressReserve(&ptr, size, 0, 0, 0));
+    DRIVE(cuMemMap(ptr, size, 0, handle, 0));
+    DRIVE(cuMemSetAccess(ptr, size, &access, 1));
+    return ptr;
+}
+
+void probe_kinds(const char *arg)
+{
+    static const struct {
+        const char *name;
+        CUdeviceptr (*make)(void);
+        bool host;
+    } kinds[] = { { "cuMemAlloc", of_alloc, false },
+                  { "cuMemAllocManaged", of_managed, true },
+                  { "cuMemHostAlloc", of_host_alloc, true },
+                  { "cuMemHostRegister", of_registered, true },
+                  { "cuMemCreate", of_create, false } };
+    enum { KINDS = sizeof kinds / sizeof *kinds };
+
+    (void)arg;
+    device_use(0);
+    for (int i = 0; i < KINDS; i++) {
+        printf("%s\n", kinds[i].name); /* the last one is the one that failed */
+        fflush(stdout);
+        reduce_ones(kinds[i].make(), kinds[i].host);
+    }
+    printf("= %d of %d\n", KINDS, KINDS);
+}
+
+/* ---- contexts ---- */
+
+/* In a thread that has no context. */
+static void *reduce_elsewhere(void *buf)
+{
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    return NULL;
+}
+
+/* How many of the devices have a primary context in this process. */
+static int primary_contexts(void)
+{
+    int devices, active = 0, all = 0;
+    CUdevice device;
+    unsigned flags;
+
+    DRIVE(cuDeviceGetCount(&devices));
+    for (int i = 0; i < devices; i++) {
+        DRIVE(cuDeviceGet(&device, i));
+        DRIVE(cuDevicePrimaryCtxGetState(device, &flags, &active));
+        all += active;
+    }
+    return all;
+}
+
+/* The last device that this rank sees and that no other one uses; what takes a device for granted
+ * takes the first. */
+static int own_device(void)
+{
+    int devices;
+
+    DRIVE(cuDeviceGetCount(&devices));
+    return devices > dt_size() ? devices - 1 - dt_rank() : dt_rank() % devices;
+}
+
+static CUcontext own_context(void)
+{
+    CUcontext context;
+    CUdevice device;
+
+    DRIVE(cuDeviceGet(&device, own_device()));
+    DRIVE(cuCtxCreate_v2(&context, 0, device));
+    return context;
+}
+
+/* The program has one context, which no call may change or add to: the device's primary one, or if
+ * arg is "own" one that it has made. */
+void probe_contexts(const char *arg)
+{
+    CUcontext before, after;
+    CUdeviceptr buf;
+    pthread_t thread;
+    dt_request_t request;
+    bool own = strcmp(arg, "own") == 0;
+
+    device_load();
+    if (own)
+        own_context();
+    else
+        device_use(own_device());
+    DRIVE(cuCtxGetCurrent(&before));
+    DRIVE(cuMemAlloc_v2(&buf, COUNT * sizeof(float)));
+    reduce_ones(buf, false);
+    need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, (void *)(uintptr_t)buf, COUNT, DT_F32, DT_SUM,
+                        &request));
+    need(dt_wait(&request));
+    DRIVE(cuCtxGetCurrent(&after));
+    if (before != after)
+        fail("the current context has changed");
+    DRIVE(cuCtxSetCurrent(NULL));
+    pthread_create(&thread, NULL, reduce_elsewhere, (void *)(uintptr_t)buf);
+    pthread_join(thread, NULL);
+    printf("= %d\n", own + primary_contexts());
+}
+
+/* ---- the last error ---- */
+
+/* Of the runtime API, which keeps it for each thread: arg is the file of libcudart. */
+void probe_error(const char *arg)
+{
+    void *library = dlopen(arg, RTLD_NOW);
+    int (*last)(void) = NULL;
+    int before, after;
+
+    if (library)
+        *(void **)&last = dlsym(library, "cudaGetLastError");
+    if (!last)
+        fail(dlerror());
+    device_use(0);
+    before = last();
+    reduce_ones(of_alloc(), false);
+    after = last();
+    if (before || after)
+        fail("cudaGetLastError tells of an error that the program has not made");
+    printf("= %d\n", after);
+}

@@ -1,0 +1,132 @@
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/host/clock.h"
+#include "tests/gpu/probe.h"
+#include "tests/gpu/spin.h"
+
+enum { GRACE_S = 5 }; /* of dtrun's --kill-grace */
+
+static double seconds_since(uint64_t ns)
+{
+    return (double)(dt_clock_ns() - ns) / 1e9;
+}
+
+/* What this rank's call returned has to be this, and rank 1's fault. */
+static void expect(dt_result_t got, dt_result_t result)
+{
+    dt_error_info_t info = { .size = sizeof info };
+
+    need(dt_last_error_info(&info));
+    printf("%d: %s\n", (int)got, info.message);
+    fflush(stdout);
+    if (got != result || info.rank != 1)
+        exit(6);
+}
+
+static void warm_up(float *buf)
+{
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+}
+
+/* ---- a rank is killed ---- */
+
+static void note_death(const char *file)
+{
+    FILE *f = fopen(file, "w");
+
+    if (!f)
+        exit(2);
+    fprintf(f, "%" PRIu64 "\n", dt_clock_ns());
+    fclose(f);
+}
+
+static uint64_t time_of_death(const char *file)
+{
+    FILE *f = fopen(file, "r");
+    uint64_t ns = 0;
+
+    if (!f || fscanf(f, "%" SCNu64, &ns) != 1)
+        exit(2);
+    fclose(f);
+    return ns;
+}
+
+/* While its peers' GPUs wait for this one's, if NCCL makes the call. */
+static _Noreturn void die(float *buf, const char *file)
+{
+    struct gate gate;
+    dt_request_t request;
+    int done;
+
+    gate_make(&gate);
+    spin(&gate, SPIN_FOR_EVER, CU_STREAM_LEGACY);
+    need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
+    need(dt_wait_for(&request, 0.5, &done));
+    note_death(file);
+    raise(SIGKILL);
+    exit(2);
+}
+
+/* Seconds from rank 1's death until this rank's call has returned and its GPU is idle. */
+static double outlive(const char *file)
+{
+    float *buf;
+    dt_result_t r;
+    double seconds;
+
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    warm_up(buf);
+    if (dt_rank() == 1)
+        die(buf, file);
+    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+    seconds = seconds_since(time_of_death(file));
+    expect(r, DT_ERR_PEER);
+    DRIVE(cuCtxSynchronize());
+    return seconds;
+}
+
+void probe_kill(const char *arg)
+{
+    printf("= %.3f s\n", outlive(arg));
+    fflush(stdout);
+    exit(3);
+}
+
+void probe_grace(const char *arg)
+{
+    outlive(arg);
+    printf("= %.3f s\n", GRACE_S - seconds_since(time_of_death(arg)));
+    fflush(stdout);
+    exit(3);
+}
+
+/* ---- a kernel never ends ---- */
+
+void probe_endless(const char *arg)
+{
+    struct gate gate;
+    float *buf;
+    uint64_t start;
+    double seconds;
+    dt_result_t r;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    warm_up(buf);
+    need(dt_comm_set_timeout(DT_WORLD, 1));
+    gate_make(&gate);
+    if (dt_rank() == 1)
+        spin(&gate, SPIN_FOR_EVER, CU_STREAM_LEGACY);
+    start = dt_clock_ns();
+    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+    seconds = seconds_since(start);
+    expect(r, DT_ERR_TIMEOUT);
+    printf("= %.3f s\n", seconds);
+    fflush(stdout);
+    exit(1);
+}

@@ -1,0 +1,36 @@
+/* usage: probe CHECK [ARGUMENT]
+ *
+ * A rank, or a process started by hand, that makes one of the GPU kit's checks (probe.h). */
+#include "tests/gpu/probe.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/rank/device.h"
+
+static const struct {
+    const char *name;
+    void (*run)(const char *arg);
+} checks[] = {
+    { "found", probe_found },       { "nccl", probe_nccl },           { "kinds", probe_kinds },
+    { "contexts", probe_contexts }, { "error", probe_error },         { "kill", probe_kill },
+    { "grace", probe_grace },       { "endless", probe_endless },     { "raw", probe_raw },
+    { "small", probe_small },       { "bandwidth", probe_bandwidth }, { "init", probe_init },
+    { "orders", probe_orders },     { "overlap", probe_overlap },
+};
+
+int main(int argc, char **argv)
+{
+    signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
+    need(dt_init());
+    for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
+        if (argc < 2 || strcmp(argv[1], checks[i].name) != 0)
+            continue;
+        checks[i].run(argc > 2 ? argv[2] : "");
+        need(dt_finalize());
+        return 0;
+    }
+    fprintf(stderr, "usage: probe CHECK [ARGUMENT]\n");
+    return 2;
+}

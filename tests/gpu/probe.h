@@ -1,0 +1,26 @@
+/* The checks of the GPU kit, each of which is a job of its own (tests/gpu/run). What a check has
+ * measured goes to standard output as a line that begins with "= ". */
+#ifndef TESTS_GPU_PROBE_H
+#define TESTS_GPU_PROBE_H
+
+/* check.c: what is there, and what calls leave alone */
+void probe_found(const char *arg);
+void probe_nccl(const char *arg);
+void probe_kinds(const char *arg);
+void probe_contexts(const char *arg);
+void probe_error(const char *arg);
+
+/* failures.c */
+void probe_kill(const char *arg);
+void probe_grace(const char *arg);
+void probe_endless(const char *arg);
+
+/* speed.c */
+void probe_raw(const char *arg);
+void probe_small(const char *arg);
+void probe_bandwidth(const char *arg);
+void probe_init(const char *arg);
+void probe_orders(const char *arg);
+void probe_overlap(const char *arg);
+
+#endif

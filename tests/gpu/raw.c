@@ -1,0 +1,55 @@
+#include "tests/gpu/raw.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void nccl(ncclResult_t result, const char *what)
+{
+    if (result == ncclSuccess)
+        return;
+    printf("%s: %s (%s)\n", what, raw_api()->ncclGetErrorString(result),
+           raw_api()->ncclGetLastError(NULL));
+    fflush(stdout);
+    exit(4);
+}
+
+#define NCCL(call) nccl(raw_api()->call, #call)
+
+const struct dt_ncclapi *raw_api(void)
+{
+    const char *why;
+    const struct dt_ncclapi *api = dt_ncclapi(&why);
+
+    if (!api) {
+        printf("%s\n", why);
+        exit(5);
+    }
+    return api;
+}
+
+void raw_open(struct raw *raw)
+{
+    ncclUniqueId id;
+
+    if (dt_rank() == 0)
+        NCCL(ncclGetUniqueId(&id));
+    need(dt_broadcast(DT_WORLD, &id, sizeof id, DT_U8, 0));
+    DRIVE(cuStreamCreate(&raw->stream, CU_STREAM_NON_BLOCKING));
+    NCCL(ncclCommInitRank(&raw->comm, dt_size(), id, dt_rank()));
+}
+
+void raw_all_reduce(const struct raw *raw, void *buf, size_t count)
+{
+    NCCL(ncclAllReduce(buf, buf, count, ncclFloat32, ncclSum, raw->comm, raw->stream));
+}
+
+void raw_wait(const struct raw *raw)
+{
+    DRIVE(cuStreamSynchronize(raw->stream));
+}
+
+void raw_close(struct raw *raw)
+{
+    NCCL(ncclCommDestroy(raw->comm));
+    DRIVE(cuStreamDestroy_v2(raw->stream));
+}

@@ -1,0 +1,245 @@
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/host/clock.h"
+#include "tests/gpu/probe.h"
+#include "tests/gpu/raw.h"
+#include "tests/gpu/spin.h"
+
+enum { MOST = 200 }; /* times that one median is of */
+
+static double us_since(uint64_t ns)
+{
+    return (double)(dt_clock_ns() - ns) / 1e3;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *times, int n)
+{
+    qsort(times, (size_t)n, sizeof *times, compare);
+    return times[n / 2];
+}
+
+static void ours(float *buf, size_t count)
+{
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, count, DT_F32, DT_SUM));
+}
+
+static void raw_call(const struct raw *raw, float *buf, size_t count)
+{
+    raw_all_reduce(raw, buf, count);
+    raw_wait(raw);
+}
+
+/* ---- NCCL alone ---- */
+
+void probe_raw(const char *arg)
+{
+    enum { WARM = 10 };
+    double enqueue[MOST], call[MOST], init;
+    struct raw raw;
+    float *buf;
+    uint64_t start;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    start = dt_clock_ns();
+    raw_open(&raw);
+    init = us_since(start) / 1e3;
+    for (int i = -WARM; i < MOST; i++) {
+        start = dt_clock_ns();
+        raw_all_reduce(&raw, buf, 1);
+        enqueue[i < 0 ? 0 : i] = us_since(start);
+        raw_wait(&raw);
+        call[i < 0 ? 0 : i] = us_since(start);
+    }
+    raw_close(&raw);
+    if (dt_rank() == 0)
+        printf("= %.1f us to enqueue 4 B, %.1f until it is done, %.0f ms to begin\n",
+               median(enqueue, MOST), median(call, MOST), init);
+}
+
+/* ---- libdtrun beside NCCL alone, by turns ---- */
+
+static void both(const struct raw *raw, float *buf, size_t count, int times, double medians[2])
+{
+    enum { WARM = 3 };
+    double took[2][MOST];
+
+    for (int i = -WARM; i < times; i++) {
+        uint64_t start = dt_clock_ns();
+
+        raw_call(raw, buf, count);
+        took[0][i < 0 ? 0 : i] = us_since(start);
+        start = dt_clock_ns();
+        ours(buf, count);
+        took[1][i < 0 ? 0 : i] = us_since(start);
+    }
+    for (int which = 0; which < 2; which++)
+        medians[which] = median(took[which], times);
+}
+
+void probe_small(const char *arg)
+{
+    double us[2];
+    struct raw raw;
+    float *buf;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    raw_open(&raw);
+    both(&raw, buf, 1, MOST, us);
+    raw_close(&raw);
+    if (dt_rank() == 0)
+        printf("= %.1f us (%.1f, and %.1f by NCCL alone)\n", us[1] - us[0], us[1], us[0]);
+}
+
+/* nccl-tests' sizes up to that of arg, and how much of the bandwidth is lost at most from 1 MiB on.
+ */
+void probe_bandwidth(const char *arg)
+{
+    enum { SMALL = 1024 * 1024, LARGE = 32 * 1024 * 1024, TIMES = 20, TIMES_LARGE = 5 };
+    size_t most = (size_t)atol(arg);
+    double bus = 2.0 * (dt_size() - 1) / dt_size(), worst = 0;
+    struct raw raw;
+    float *buf;
+
+    device_use(0);
+    buf = device_new(most);
+    raw_open(&raw);
+    for (size_t bytes = 8; bytes <= most; bytes *= 4) {
+        double us[2], lost;
+
+        both(&raw, buf, bytes / sizeof *buf, bytes < LARGE ? TIMES : TIMES_LARGE, us);
+        lost = 100 * (1 - us[0] / us[1]);
+        if (bytes >= SMALL && lost > worst)
+            worst = lost;
+        if (dt_rank() == 0)
+            printf("%10zu B: %10.1f us, %7.2f GB/s; by NCCL alone %10.1f us, %7.2f GB/s\n", bytes,
+                   us[1], (double)bytes * bus / us[1] / 1e3, us[0],
+                   (double)bytes * bus / us[0] / 1e3);
+    }
+    raw_close(&raw);
+    if (dt_rank() == 0)
+        printf("= %.2f %%\n", worst);
+}
+
+/* ---- beginning ---- */
+
+static double first_call(dt_comm_t *comm, float *buf)
+{
+    uint64_t start = dt_clock_ns();
+
+    need(dt_all_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    return us_since(start) / 1e3;
+}
+
+/* A communicator that is made later has NCCL loaded, and its devices ready. */
+void probe_init(const char *arg)
+{
+    dt_comm_t *again;
+    double init, reinit;
+    float *buf;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    init = first_call(DT_WORLD, buf);
+    need(dt_comm_split(DT_WORLD, 0, 0, &again));
+    reinit = first_call(again, buf);
+    need(dt_comm_free(again));
+    if (dt_rank() == 0)
+        printf("= %.0f ms, and %.0f ms again\n", init, reinit);
+}
+
+/* ---- two communicators ---- */
+
+/* Each rank asks for calls on both, every other rank in the opposite order. */
+void probe_orders(const char *arg)
+{
+    enum { ROUNDS = 50, COUNT = 256 * 1024 };
+    dt_comm_t *comms[2];
+    float *bufs[2];
+
+    (void)arg;
+    device_use(0);
+    for (int i = 0; i < 2; i++) {
+        bufs[i] = device_new(COUNT * sizeof(float));
+        need(dt_comm_split(DT_WORLD, 0, 0, &comms[i]));
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        dt_request_t requests[2];
+
+        for (int i = 0; i < 2; i++) {
+            int which = i ^ (dt_rank() & 1);
+
+            need(dt_iall_reduce(comms[which], DT_IN_PLACE, bufs[which], COUNT, DT_F32, DT_SUM,
+                                &requests[i]));
+        }
+        need(dt_wait_all(requests, 2));
+    }
+    for (int i = 0; i < 2; i++)
+        need(dt_comm_free(comms[i]));
+    if (dt_rank() == 0)
+        printf("= %d rounds\n", ROUNDS);
+}
+
+/* ---- overlap ---- */
+
+struct load {
+    struct gate gate; /* never opened */
+    CUstream stream;
+    float *buf;
+    size_t count;
+};
+
+/* Microseconds of an all-reduce, if it is to be made, beside so long a kernel. */
+static double overlapped(const struct load *load, bool reduces, double kernel_us)
+{
+    double times[10];
+
+    for (int i = 0; i < 10; i++) {
+        dt_request_t request;
+        uint64_t start;
+
+        need(dt_barrier(DT_WORLD));
+        start = dt_clock_ns();
+        if (reduces)
+            need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, load->buf, load->count, DT_F32, DT_SUM,
+                                &request));
+        spin(&load->gate, (uint64_t)(kernel_us * 1e3), load->stream);
+        DRIVE(cuStreamSynchronize(load->stream));
+        if (reduces)
+            need(dt_wait(&request));
+        times[i] = us_since(start);
+    }
+    return median(times, 10);
+}
+
+/* How much of an all-reduce of arg bytes is hidden behind a kernel that takes as long. */
+void probe_overlap(const char *arg)
+{
+    struct load load = { .count = (size_t)atol(arg) / sizeof(float) };
+    double reduce, kernel, together;
+
+    device_use(0);
+    load.buf = device_new(load.count * sizeof *load.buf);
+    gate_make(&load.gate);
+    DRIVE(cuStreamCreate(&load.stream, CU_STREAM_NON_BLOCKING));
+    overlapped(&load, true, 0);
+    reduce = overlapped(&load, true, 0);
+    kernel = overlapped(&load, false, reduce);
+    together = overlapped(&load, true, reduce);
+    if (dt_rank() == 0)
+        printf("= %.0f %% (%.0f us; a kernel of %.0f, together %.0f)\n",
+               100 * (reduce + kernel - together) / reduce, reduce, kernel, together);
+}
