@@ -373,6 +373,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
     dt_gpus_detect(&a->host.gpus);
     a->host.loop = &a->loop;
     a->host.cgroup = a->keeper->cgroup;
+    a->host.groups = &a->keeper->groups;
     a->host.mpi_dir = a->keeper->mpi_dir;
     a->host.vanish = on_vanish;
     a->host.arg = a;

@@ -16,7 +16,6 @@
 #include "launcher/agent/procstat.h"
 #include "launcher/agent/ranknews.h"
 #include "launcher/agent/resources.h"
-#include "launcher/agent/sweep.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
 
@@ -66,7 +65,7 @@ static void sweep(struct dt_generation *g)
     size_t left;
 
     dt_cgroup_kill(g->host->cgroup);
-    left = dt_sweep_kill(&example);
+    left = dt_sweep_kill(g->host->groups, &example);
 
     if (left && dt_clock_ns() < g->sweep_ends_ns) {
         uv_timer_start(&g->timer, on_sweep_round, SWEEP_ROUND_MS, 0);
@@ -121,7 +120,7 @@ static void kill_all(struct dt_generation *g)
     g->stopped_at_once = true;
     signal_all(g, SIGKILL);
     dt_cgroup_kill(g->host->cgroup);
-    dt_sweep_kill(NULL);
+    dt_sweep_kill(g->host->groups, NULL);
 }
 
 /* The streams are read from now on: what a spawn that fails prints is not a rank's output. */
@@ -227,11 +226,14 @@ static void spawn(struct dt_generation *g)
     struct dt_msg_spawn_failed why;
     int rc;
 
+    g->host->groups->n = 0; /* those of the generation before have ended */
     rc = dt_spawn_open(&g->spawn, g->host->loop, &g->config, processes, &events, g, &why);
     for (uint32_t i = 0; i < g->config.numbers.n; i++) {
         g->processes[i].spawned = processes[i];
         g->processes[i].alive = processes[i].pid != 0;
         g->alive += g->processes[i].alive;
+        if (processes[i].pid)
+            dt_groups_add(g->host->groups, processes[i].pid);
         if (processes[i].in >= 0)
             dt_stdinfeed_add(g->in, processes[i].in);
     }

@@ -11,6 +11,7 @@
 
 #include "launcher/agent/channel.h"
 #include "launcher/agent/oom.h"
+#include "launcher/agent/sweep.h"
 
 struct dt_generation;
 
@@ -24,6 +25,7 @@ struct dt_host { /* what generations need of their surroundings; outlives them *
     struct dt_oom oom;
     char *mpi_dir; /* DT_PMIX_DIR bytes, where the directory of the PMIx server is written down */
     char *cgroup;  /* DT_CGROUP_PATH bytes, where the group of the ranks is written down */
+    struct dt_groups *groups;  /* where their process groups are */
     void (*vanish)(void *arg); /* --inject host: end as if the power had failed; does not return */
     void *arg;
 };

@@ -17,7 +17,6 @@
 #include "launcher/agent/clock.h"
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/removetree.h"
-#include "launcher/agent/sweep.h"
 #include "launcher/base/error.h"
 
 static void remove_dir(char *path)
@@ -32,12 +31,15 @@ static void remove_files(struct dt_keeper *keeper)
     remove_dir(keeper->mpi_dir);
 }
 
-void dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms)
+bool dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms)
 {
+    bool found;
+
     dt_cgroup_kill(keeper->cgroup);
-    dt_sweep_all(timeout_ms);
+    found = dt_sweep_all(&keeper->groups, timeout_ms);
     dt_cgroup_remove(keeper->cgroup);
     remove_files(keeper);
+    return found;
 }
 
 void dt_keeper_kill(const struct dt_keeper *keeper)
@@ -173,7 +175,9 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     dt_jobsignals_handle(pass_on);
     silent_ms = watch(keeper, ends[0]);
     code = bury(worker);
-    dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS);
+    if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))
+        fprintf(stderr, "dtrun-agent: what its ranks started in process groups of their own may "
+                        "still run; without /proc it cannot be found: mount it\n");
     if (silent_ms)
         fprintf(stderr, "dtrun-agent: its worker was stuck for %.1f s; it was killed\n",
                 (double)silent_ms / 1000);

@@ -6,10 +6,12 @@
 #ifndef DT_AGENT_KEEPER_H
 #define DT_AGENT_KEEPER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/mpi/pmixhelper.h"
+#include "launcher/agent/sweep.h"
 
 enum {
     DT_KEEPER_ALONE_MS = 1000, /* for the worker to end all, once dtrun has closed the channel */
@@ -22,6 +24,7 @@ struct dt_keeper { /* shared memory of keeper and worker */
     char file_dir[4096];         /* to remove at the end; "": none */
     char mpi_dir[DT_PMIX_DIR];   /* likewise, of MPI */
     char cgroup[DT_CGROUP_PATH]; /* of the ranks, to end and remove; "": none */
+    struct dt_groups groups;     /* likewise, to end where there is no /proc */
 };
 
 /* Forks the worker, which runs work(keeper, fd) and ends with its result; fd is the worker's end of
@@ -33,7 +36,8 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
 void dt_keeper_kill(const struct dt_keeper *keeper);
 
 /* Ends every process below the caller, waiting at most so long for those that do not die, and
- * removes the pushed files and the ranks' control group. */
-void dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms);
+ * removes the pushed files and the ranks' control group. Returns false when processes are left that
+ * it cannot find without /proc. */
+bool dt_keeper_end_all(struct dt_keeper *keeper, int timeout_ms);
 
 #endif

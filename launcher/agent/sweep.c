@@ -97,7 +97,39 @@ static bool has_children(void)
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-size_t dt_sweep_kill(pid_t *example)
+void dt_groups_add(struct dt_groups *groups, pid_t group)
+{
+    if (groups->n < DT_SWEEP_GROUPS)
+        groups->v[groups->n++] = group;
+}
+
+/* Whether a child has ended and was not reaped. */
+static bool has_zombie(void)
+{
+    siginfo_t info = { 0 };
+
+    return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid;
+}
+
+/* A group in which we have no child may be another's by now: ids are used again. */
+static size_t kill_groups(const struct dt_groups *groups, pid_t *example)
+{
+    size_t living = 0;
+
+    for (uint32_t i = 0; i < groups->n; i++) {
+        siginfo_t info;
+
+        if (waitid(P_PGID, (id_t)groups->v[i], &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+            kill(-groups->v[i], SIGKILL) < 0)
+            continue;
+        living++;
+        if (example)
+            *example = groups->v[i];
+    }
+    return living ? living : has_zombie();
+}
+
+size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example)
 {
     struct processes all = { 0 };
     pid_t self = getpid();
@@ -106,6 +138,8 @@ size_t dt_sweep_kill(pid_t *example)
     if (!has_children())
         return 0;
     read_processes(&all);
+    if (all.n == 0)
+        return kill_groups(groups, example);
     for (size_t i = 0; i < all.n; i++) {
         const struct process *p = &all.v[i];
 
@@ -131,18 +165,20 @@ static bool reap_children(void)
     return pid == 0;
 }
 
-void dt_sweep_all(int timeout_ms)
+bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms)
 {
     const struct timespec round = { .tv_nsec = ROUND_MS * 1000000L };
     uint64_t deadline = dt_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    bool found = true;
     sigset_t child;
 
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    while (reap_children() && dt_clock_ns() < deadline) {
-        dt_sweep_kill(NULL);
+    while (reap_children() && found && dt_clock_ns() < deadline) {
+        found = dt_sweep_kill(groups, NULL) || access("/proc/self", F_OK) == 0;
         /* A child's death wakes us; a deeper one only becomes visible in the next round. */
         sigtimedwait(&child, NULL, &round);
     }
+    return found || !has_children();
 }

@@ -1,17 +1,33 @@
 /* Ending every process below the caller. With the caller a subreaper, whatever its children left
- * behind (daemons, sessions of their own) is still below it: orphans become its children. */
+ * behind (daemons, sessions of their own) is still below it: orphans become its children.
+ *
+ * Descendants are found in /proc. Where that is not mounted, only those are that have stayed in the
+ * process group of their rank. */
 #ifndef DT_AGENT_SWEEP_H
 #define DT_AGENT_SWEEP_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
-/* Sends SIGKILL to every living descendant and returns how many there were; *example, unless NULL,
- * is one of them. 0 means that none is left; until then, call again: some may have just forked. */
-size_t dt_sweep_kill(pid_t *example);
+enum { DT_SWEEP_GROUPS = 64 * 1024 };
+
+struct dt_groups { /* the process groups of a generation's ranks */
+    uint32_t n;
+    pid_t v[DT_SWEEP_GROUPS];
+};
+
+void dt_groups_add(struct dt_groups *groups, pid_t group); /* one too many is left out */
+
+/* Sends SIGKILL to every living descendant that it finds and returns how many there were; *example,
+ * unless NULL, is one of them. 0 means that none is left; until then, call again: some may have
+ * just forked. Without /proc it counts groups. */
+size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example);
 
 /* Kills and reaps until no descendant is left, or until the deadline: a process in an
- * uninterruptible wait cannot be ended. Blocks; for the end of keeper and worker. */
-void dt_sweep_all(int timeout_ms);
+ * uninterruptible wait cannot be ended. Blocks; for the end of keeper and worker. Returns false
+ * when processes are left that it cannot find without /proc. */
+bool dt_sweep_all(const struct dt_groups *groups, int timeout_ms);
 
 #endif

@@ -50,13 +50,21 @@ END
     chmod +x on-list
 }
 
-# From now on dtrun, run by COMMAND if that is given, can make no cgroup.
-hide_cgroups() { # [COMMAND...]
-    unshare --mount true 2>/dev/null || skip "needs root, to hide the cgroups"
-    printf '#!/bin/sh\nexec unshare --mount sh -c "mount -t tmpfs none /sys/fs/cgroup && exec \\"\$@\\"" sh %s "%s" "$@"\n' \
-        "$*" "$DTRUN" >"$T/hidden"
+# From now on dtrun, run by COMMAND if that is given, finds the directory empty.
+hide() { # DIRECTORY [COMMAND...]
+    local directory="$1"
+
+    shift
+    unshare --mount true 2>/dev/null || skip "needs root, to hide $directory"
+    printf '#!/bin/sh\nexec unshare --mount sh -c "mount -t tmpfs none %s && exec \\"\$@\\"" sh %s "%s" "$@"\n' \
+        "$directory" "$*" "$DTRUN" >"$T/hidden"
     chmod +x "$T/hidden"
     DTRUN="$T/hidden"
+}
+
+# So that it can make no cgroup.
+hide_cgroups() { # [COMMAND...]
+    hide /sys/fs/cgroup "$@"
 }
 
 # What stands between dtrun and libuv, of tests/fake, goes into preload.

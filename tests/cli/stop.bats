@@ -299,6 +299,30 @@ has_woken() { # PID TIMES
     clean
 }
 
+@test "D17: without /proc, background processes end by process group" {
+    hide /proc
+    dtrun -np 2 sh -c 'sleep 600 & sh -c "sleep 600 & sleep 600" & exit 0'
+    code_is 0
+    err_is_empty
+    clean
+    dtrun_start -np 2 sh -c 'trap "" TERM; sleep 600 & echo ready; wait'
+    out_has 2 ready
+    kill -KILL "$BACKGROUND"
+    wait "$BACKGROUND" || true
+    becomes_clean
+}
+
+@test "D17: without /proc, dtrun says what it may have left" {
+    hide /proc
+    dtrun -np 1 setsid --fork sleep 600
+    code_is 0
+    err_has "dtrun: localhost: dtrun-agent: what its ranks started in process groups of their own may still run; without /proc it cannot be found: mount it"
+    pid="$(left_behind)"
+    [ "$(cat "/proc/$pid/comm")" = sleep ]
+    kill -KILL "$pid"
+    becomes_clean
+}
+
 @test "24: --timeout ends the job with 124 and names the ranks that ran" {
     dtrun_start_clock --timeout 600 --exit-grace 700 -np 4 sh -c '[ $DTRUN_RANK = 1 ] && exit 0; exec sleep 600'
     stands 700 # since a rank has ended
