@@ -30,9 +30,8 @@ UNIT_TESTS = \
 	tests/unit/elfneeds \
 	tests/unit/fence \
 	tests/unit/mpimap \
-	tests/unit/mpineeds \
+	tests/unit/needs \
 	tests/unit/pmi \
-	tests/unit/horovodneeds \
 	tests/unit/hostlist \
 	tests/unit/hostfile \
 	tests/unit/hostarg \
@@ -85,7 +84,7 @@ check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
 # The real agent with the test as its launcher: needs the static agent.
-AGENT_TESTS = tests/unit/agent tests/unit/agentends tests/unit/agentfaults
+AGENT_TESTS = tests/unit/agent tests/unit/agentends tests/unit/agentfaults tests/unit/agentrendezvous
 check_PROGRAMS += $(AGENT_TESTS)
 TESTS += $(AGENT_TESTS)
 
@@ -118,6 +117,12 @@ tests_unit_agentfaults_SOURCES = tests/unit/agentfaults.c tests/unit/agentproc.c
 tests_unit_agentfaults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agentfaults_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 EXTRA_tests_unit_agentfaults_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
+
+tests_unit_agentrendezvous_SOURCES = tests/unit/agentrendezvous.c tests/unit/agentproc.c \
+	tests/unit/agentproc.h
+tests_unit_agentrendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agentrendezvous_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+EXTRA_tests_unit_agentrendezvous_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
 tests_unit_codec_SOURCES = tests/unit/codec.c
 tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -377,13 +382,9 @@ tests_unit_mpimap_SOURCES = tests/unit/mpimap.c tests/unit/unit.h
 tests_unit_mpimap_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_mpimap_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_horovodneeds_SOURCES = tests/unit/horovodneeds.c tests/unit/unit.h
-tests_unit_horovodneeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_horovodneeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
-
-tests_unit_mpineeds_SOURCES = tests/unit/mpineeds.c tests/unit/unit.h
-tests_unit_mpineeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_mpineeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_needs_SOURCES = tests/unit/needs.c tests/unit/unit.h
+tests_unit_needs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_needs_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 tests_unit_rshcommand_SOURCES = tests/unit/rshcommand.c tests/unit/unit.h
 tests_unit_rshcommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -489,8 +490,8 @@ tests_rank_steps_LDFLAGS = -no-install
 tests_rank_unlike_SOURCES = tests/rank/unlike.c
 tests_rank_unlike_LDADD = runtime/libdtrun.la
 tests_rank_unlike_LDFLAGS = -no-install
-tests_rank_horovod_SOURCES = tests/rank/horovod.c
-tests_rank_pslite_SOURCES = tests/rank/pslite.c
+tests_rank_horovod_SOURCES = tests/rank/horovod.c tests/rank/variable.h
+tests_rank_pslite_SOURCES = tests/rank/pslite.c tests/rank/variable.h
 
 tests_kernels_bytes_SOURCES = tests/kernels/bytes.c
 tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
@@ -518,6 +519,7 @@ CLI_TESTS = \
 	tests/cli/output.bats \
 	tests/cli/perf.bats \
 	tests/cli/ranks.bats \
+	tests/cli/horovod.bats \
 	tests/cli/mpi.bats \
 	tests/cli/rsh.bats \
 	tests/cli/mxnet.bats \
@@ -535,6 +537,7 @@ CLUSTER_TESTS = \
 	tests/cluster/transport.bats \
 	tests/cluster/recover.bats \
 	tests/cluster/gpu.bats \
+	tests/cluster/horovod.bats \
 	tests/cluster/mpi.bats \
 	tests/cluster/slurm.bats \
 	tests/cluster/network.bats \

@@ -90,7 +90,6 @@ static void settle(struct dt_generation *g)
     if (g->alive || (g->phase != RUNNING && !(g->phase == SPAWNING && g->failure)))
         return;
     g->phase = SWEEPING;
-    dt_horovodnews_close(g);
     g->sweep_ends_ns = dt_clock_ns() + SWEEP_MS * 1000000ull;
     uv_timer_stop(&g->timer);
     sweep(g);

@@ -11,6 +11,7 @@ void dt_horovodnews_uses(void *arg, const char *why);
 void dt_horovodnews_listen(struct dt_generation *g);
 uint16_t dt_horovodnews_port(const struct dt_generation *g); /* 0: there is no server */
 void dt_horovodnews_go(struct dt_generation *g, const struct dt_msg_go *go);
+/* With the generation: its ranks on other hosts may outlive those here. */
 void dt_horovodnews_close(struct dt_generation *g);
 
 #endif

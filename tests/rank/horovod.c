@@ -26,6 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/rank/variable.h"
+
 enum {
     ADDRESS_BYTES = 136, /* for each peer, as gloo has them */
     PATIENCE_S = 30,
@@ -47,21 +49,12 @@ struct answer {
 
 static struct how how;
 
-static const char *text(const char *name)
-{
-    const char *value = getenv(name);
-
-    if (!value) {
-        fprintf(stderr, "%s is not set\n", name);
-        exit(2);
-    }
-    return value;
-}
-
 static int number(const char *name)
 {
     return atoi(text(name));
 }
+
+static void give_up(const char *what, const char *key) __attribute__((noreturn));
 
 static void give_up(const char *what, const char *key)
 {
@@ -167,7 +160,6 @@ static struct answer request(const char *method, const char *key, const char *bo
         nap(RETRY_MS);
     }
     give_up("HTTP request failed:", key);
-    abort();
 }
 
 static struct answer wait_for(const char *key)

@@ -13,23 +13,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/rank/variable.h"
+
 enum { NODES_MAX = 64, LINE_BYTES = 300 };
 
 struct peers {
     FILE *v[NODES_MAX]; /* for reading; what is written goes to the descriptor */
     int n;
 };
-
-static const char *text(const char *name)
-{
-    const char *value = getenv(name);
-
-    if (!value) {
-        fprintf(stderr, "%s is not set\n", name);
-        exit(2);
-    }
-    return value;
-}
 
 static int number(const char *name)
 {

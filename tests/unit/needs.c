@@ -1,13 +1,15 @@
-/* Which programs use Horovod. */
+/* Which programs need a PMIx server, or a rendezvous for Horovod. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "launcher/base/horovodneeds.h"
+#include "launcher/base/mpineeds.h"
 #include "tests/unit/unit.h"
 
-static char dir[] = "/tmp/dtrun-horovodneeds.XXXXXX";
+static char dir[] = "/tmp/dtrun-needs.XXXXXX";
 static char why[256];
 
 static int make_dir(void **state)
@@ -19,8 +21,12 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
     (void)state;
+    unlink("sum.py");
     unlink("train.py");
     unlink("train");
+    unlink("plain.py");
+    unlink("sum.txt");
+    unlink("pipe.py");
     return chdir("/") == 0 && rmdir(dir) == 0 ? 0 : -1;
 }
 
@@ -32,6 +38,44 @@ static void write_file(const char *name, const char *text)
     fputs(text, f);
     assert_int_equal(fclose(f), 0);
 }
+
+/* --- MPI --- */
+
+static const struct {
+    const char *argv[4];
+    const char *why; /* NULL: it needs none */
+} cases[] = {
+    { { "python3", "sum.py" }, "mpi4py in sum.py" },
+    { { "python3", "-u", "./sum.py" }, "mpi4py in ./sum.py" },
+    { { "./sum.py" }, "mpi4py in ./sum.py" },
+    { { "python3", "plain.py" }, NULL },
+    { { "python3", "sum.txt" }, NULL },
+    { { "python3", "none.py" }, NULL },
+    { { "python3", "pipe.py" }, NULL }, /* which nobody writes to */
+    { { "python3", ".py" }, NULL },
+    { { "/proc/self/exe" }, NULL },
+};
+
+static void scripts_are_looked_into(void **state)
+{
+    (void)state;
+    write_file("sum.py", "#!/usr/bin/python3\nfrom mpi4py import MPI\n");
+    write_file("plain.py", "import torch\n");
+    write_file("sum.txt", "from mpi4py import MPI\n");
+    assert_int_equal(mkfifo("pipe.py", 0600), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strs argv = { (char **)(uintptr_t)cases[i].argv, 0 };
+
+        while (argv.n < 4 && argv.v[argv.n])
+            argv.n++;
+        assert_int_equal(dt_mpi_needs_pmix(argv.v[0], &argv, why, sizeof why),
+                         cases[i].why != NULL);
+        if (cases[i].why)
+            assert_string_equal(why, cases[i].why);
+    }
+}
+
+/* --- Horovod --- */
 
 static bool is_used(const char *a, const char *b, const char *c)
 {
@@ -99,6 +143,7 @@ static void scripts_are_known_by_their_name_or_first_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scripts_are_looked_into),
         cmocka_unit_test(imports_are_found_and_nothing_else),
         cmocka_unit_test(scripts_are_known_by_their_name_or_first_line),
     };
