@@ -40,11 +40,28 @@ void dt_comm_stop(struct dt_comm *c, dt_result_t result, uint32_t culprit, const
     dt_comm_wake(c);
 }
 
+/* An abort is what the program wants, a lost peer is a death, and a failure of DT_WORLD cannot be
+ * dealt with. */
+static void count_failure(struct dt_comm *c)
+{
+    if (c->id == 0 || c->failed == DT_ERR_ABORTED || c->failed == DT_ERR_PEER)
+        return;
+    atomic_store(&c->failure_counts, true);
+    atomic_fetch_add(&c->world->shm.ranks[c->world->local_rank].failed, 1);
+}
+
+void dt_comm_forgive(struct dt_comm *c)
+{
+    if (atomic_exchange(&c->failure_counts, false))
+        atomic_fetch_sub(&c->world->shm.ranks[c->world->local_rank].failed, 1);
+}
+
 dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
 {
     if (!dt_result_is_final(result) || c->failed != DT_OK)
         return result;
     c->failed = result;
+    count_failure(c);
     dt_error_keep(&c->error);
     if (c->trouble.code != result)
         dt_trouble(&c->trouble, result, (uint32_t)c->world->rank);

@@ -54,6 +54,7 @@ struct dt_comm {
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
     dt_result_t failed;                       /* DT_OK, or what every call returns */
     dt_error_info_t error;                    /* likewise */
+    _Atomic bool failure_counts;              /* the agent is told that nobody has dealt with it */
     int bell; /* eventfd: readable for good once this process has stopped it; -1: on one host */
     struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */
     struct dt_shm shm;
@@ -109,6 +110,9 @@ dt_result_t dt_comm_check(struct dt_comm *c);
 /* Notes a failure that was found outside these functions, so that no rank of this host waits on.
  * Takes the text of dt_last_error. Returns result. */
 dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result);
+/* The program has dealt with the failure of a communicator, if there was one: it has freed or
+ * aborted it. For any thread, while c is in its slot. */
+void dt_comm_forgive(struct dt_comm *c);
 
 /* For any thread, while c is in its slot: ends c's calls here and on its other ranks; and what a
  * stop that came from elsewhere is to those of its threads that wait for connections. */

@@ -74,6 +74,7 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
     s = c->slot;
     r = dt_comm_leave(c);
     dt_error_keep(&error); /* requests that are made now may fail, too */
+    dt_comm_forgive(c);
     dt_comm_destroy(c);
     dt_slot_leave(s);
     return r == DT_OK ? DT_OK : dt_error_again(&error);
@@ -128,6 +129,7 @@ static void abort_it(struct dt_comm *c, void *arg)
     snprintf(why, sizeof why, "%s called dt_comm_abort",
              dt_world_name(c->world, (uint32_t)c->world->rank, name));
     dt_comm_stop(c, DT_ERR_ABORTED, (uint32_t)c->world->rank, why);
+    dt_comm_forgive(c);
 }
 
 /* The agent tells the other processes; here it may be a while until some call hears of it. */
@@ -136,6 +138,7 @@ static void abort_too(struct dt_comm *c, void *arg)
     (void)arg;
     dt_hostshm_stop(&c->shm.map, DT_ERR_ABORTED, (uint32_t)c->world->rank);
     dt_comm_wake(c);
+    dt_comm_forgive(c);
 }
 
 dt_result_t dt_comm_abort(dt_comm_t *comm)

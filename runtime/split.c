@@ -114,6 +114,13 @@ static dt_result_t join(struct offspring *o, enum dt_call_kind kind, dt_result_t
     return dt_comm_fail(c, dt_trouble(&c->trouble, r, o->parent->trouble.rank));
 }
 
+/* The program has never seen it. */
+static void drop(struct dt_comm *c)
+{
+    dt_comm_forgive(c);
+    dt_comm_destroy(c);
+}
+
 dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, uint64_t color,
                                int64_t key, struct dt_comm **out)
 {
@@ -139,7 +146,7 @@ dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, u
     if (r == DT_OK)
         *out = o.comm;
     else if (o.comm)
-        dt_comm_destroy(o.comm);
+        drop(o.comm);
     free(words);
     free(members);
     return r;

@@ -201,6 +201,7 @@ struct dt_rank_state dt_ranksock_state(const struct dt_ranksock *s, uint32_t loc
         .finalized = (flags & DT_HOSTSHM_FINALIZED) != 0,
         .peer_lost = (flags & DT_HOSTSHM_PEER_LOST) != 0,
         .dumping = (flags & DT_HOSTSHM_DUMPING) != 0,
+        .failed = atomic_load(&r->failed) != 0,
         .step = atomic_load(&r->step),
         .pid = s->peers[local_rank].pid,
     };

@@ -38,6 +38,7 @@ struct dt_rank_state {
     bool finalized;
     bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
     bool dumping;   /* it writes down its last calls */
+    bool failed;    /* a communicator has failed for good, and it has not dealt with that */
     int64_t step;   /* -1: none */
     pid_t pid;      /* of the process that is linked */
 };

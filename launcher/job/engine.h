@@ -67,6 +67,12 @@ struct dt_spawn_refusal { /* why ranks could not be started; one text for all ho
     int exit_code;
 };
 
+struct dt_failed_call {
+    char *text; /* NULL: none has failed */
+    uint64_t comm;
+    uint32_t rank;
+};
+
 struct dt_tee { /* what went only one of the two ways so far */
     size_t written;
     size_t shown;
@@ -114,9 +120,10 @@ struct dt_job {
     int causes[2];         /* of them: where no ranks wait for each other, where some do; or -1 */
     uint32_t hellos;       /* ranks that called dt_init */
     uint32_t linked_alive; /* of these */
-    char *world_failure;   /* why DT_WORLD failed for good in this generation; or NULL */
-    uint32_t world_failure_rank;
-    bool lost_peer;        /* a call of one that has died had failed */
+    struct dt_failed_call world_failed; /* why DT_WORLD failed for good in this generation */
+    struct dt_failed_call comm_failed;  /* why the last other communicator did */
+    bool comm_ignored;                  /* a rank that exited with 0 had not dealt with that */
+    bool lost_peer;                     /* a call of one that has died had failed */
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
     bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
 
@@ -234,8 +241,10 @@ void dt_job_add_death(struct dt_job *j, const struct dt_death *death);
 int dt_job_cause(const struct dt_job *j); /* index in deaths, or -1: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
-/* All ranks exited with 0, although DT_WORLD had failed for good: the job has failed. */
-void dt_job_check_world(struct dt_job *j);
+/* All ranks exited with 0, although a communicator had failed for good: if they should not have
+ * ignored that, the job has failed. */
+void dt_job_check_ignored(struct dt_job *j);
+void dt_job_forget_failed_calls(struct dt_job *j);
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
 void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
                           struct dt_strbuf *out); /* "host1: the connection was lost" */

@@ -63,6 +63,7 @@ static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const stru
     if (m->code != 0)
         return;
     j->ended_well++;
+    j->comm_ignored |= (m->flags & DT_EXITED_COMM_FAILED) != 0;
     dt_job_watch_stragglers(j);
     dt_job_watch_auxiliaries(j);
 }
@@ -98,27 +99,40 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     dt_job_settle(j);
 }
 
-/* DT_WORLD cannot be freed, and no call on it works any more. Where another communicator fails, the
- * program may go on without it; an abort is what the program wants; and a lost peer is a death. */
-static void note_world_failure(struct dt_job *j, const struct dt_msg_failed *m)
+/* An abort is what the program wants, and a lost peer is a death. */
+static void note_failed_call(struct dt_job *j, const struct dt_msg_failed *m)
 {
-    if (m->comm != 0 || m->code == DT_ERR_ABORTED || m->code == DT_ERR_PEER || j->world_failure)
+    struct dt_failed_call *failed = m->comm == 0 ? &j->world_failed : &j->comm_failed;
+
+    if (m->code == DT_ERR_ABORTED || m->code == DT_ERR_PEER || (m->comm == 0 && failed->text))
         return;
-    j->world_failure = dt_xstrdup(m->text);
-    j->world_failure_rank = m->rank;
+    free(failed->text);
+    *failed = (struct dt_failed_call){ dt_xstrdup(m->text), m->comm, m->rank };
 }
 
-void dt_job_check_world(struct dt_job *j)
+void dt_job_forget_failed_calls(struct dt_job *j)
 {
-    char *text;
+    free(j->world_failed.text);
+    free(j->comm_failed.text);
+    j->world_failed = j->comm_failed = (struct dt_failed_call){ 0 };
+    j->comm_ignored = false;
+}
 
-    if (!j->world_failure || j->exit_code != 0)
+/* DT_WORLD cannot be freed, and no call on it works any more. Without another communicator a
+ * program may go on, once it has freed or aborted it. */
+void dt_job_check_ignored(struct dt_job *j)
+{
+    const struct dt_failed_call *failed = j->world_failed.text ? &j->world_failed : &j->comm_failed;
+    struct dt_strbuf text = { 0 };
+
+    if (j->exit_code != 0 || !failed->text || (failed == &j->comm_failed && !j->comm_ignored))
         return;
-    text = dt_xasprintf("all ranks exited with 0, although a call on DT_WORLD had failed for good "
-                        "(rank %u): %s",
-                        j->world_failure_rank, j->world_failure);
-    dt_say("%s", text);
-    dt_job_set_reason(j, text);
+    dt_strbuf_puts(&text, "all ranks exited with 0, although a call on ");
+    dt_words_comm(&text, failed->comm);
+    dt_strbuf_printf(&text, " had failed for good (rank %u)%s: %s", failed->rank,
+                     failed->comm ? " and nobody has freed it" : "", failed->text);
+    dt_say("%s", text.data);
+    dt_job_set_reason(j, text.data);
     j->exit_code = DT_EXIT_LAUNCH;
 }
 
@@ -131,7 +145,7 @@ void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
         (j->state != DT_JOB_STARTING && j->state != DT_JOB_RUNNING))
         return;
     dt_verbose("a call failed: %s", m->text);
-    note_world_failure(j, m);
+    note_failed_call(j, m);
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
 }
 

@@ -389,7 +389,7 @@ static void end(struct dt_job *j)
     dt_waits_free(&j->waits);
     dt_lastcalls_free(&j->last_calls);
     free(j->hang_text);
-    free(j->world_failure);
+    dt_job_forget_failed_calls(j);
     free(j->checkpoint_dir);
     free(j->refusal.text);
     free(j->refusal.hosts);

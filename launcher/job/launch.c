@@ -147,8 +147,7 @@ static void reset_ranks(struct dt_job *j)
         j->ranks[r] = (struct dt_rank){ 0 };
     }
     dt_job_forget_deaths(j);
-    free(j->world_failure);
-    j->world_failure = NULL;
+    dt_job_forget_failed_calls(j);
     dt_job_forget_waits(j);
     dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->plan.nnodes);
     j->hellos = j->linked_alive = j->ended_well = 0;

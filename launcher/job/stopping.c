@@ -230,7 +230,7 @@ void dt_job_finish(struct dt_job *j)
 {
     struct dt_msg_end end = { 0 };
 
-    dt_job_check_world(j);
+    dt_job_check_ignored(j);
     if (j->recovering && j->exit_code == 0)
         dt_job_recovered(j, false, -1);
     j->state = DT_JOB_ENDING;

@@ -341,13 +341,15 @@ struct dt_msg_rank_hello {
 };
 
 enum dt_exit_flags {
-    DT_EXITED_LINKED = 1,    /* it had called dt_init */
-    DT_EXITED_FINALIZED = 2, /* it had called dt_finalize */
-    DT_EXITED_PEER_LOST = 4, /* a call had returned DT_ERR_PEER: its death is a consequence */
-    DT_EXITED_CORE = 8,      /* dumped core */
-    DT_EXITED_OOM = 16,      /* killed by the kernel for memory */
-    DT_EXITED_STOPPED = 32,  /* the agent had been told to stop it */
-    DT_EXITED_INJECTED = 64, /* by --inject */
+    DT_EXITED_LINKED = 1,        /* it had called dt_init */
+    DT_EXITED_FINALIZED = 2,     /* it had called dt_finalize */
+    DT_EXITED_PEER_LOST = 4,     /* a call had returned DT_ERR_PEER: its death is a consequence */
+    DT_EXITED_CORE = 8,          /* dumped core */
+    DT_EXITED_OOM = 16,          /* killed by the kernel for memory */
+    DT_EXITED_STOPPED = 32,      /* the agent had been told to stop it */
+    DT_EXITED_INJECTED = 64,     /* by --inject */
+    DT_EXITED_COMM_FAILED = 128, /* a communicator but DT_WORLD had failed for good, and it has
+                                    neither freed nor aborted that */
 };
 
 struct dt_msg_exit {

@@ -442,8 +442,18 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     clean
 }
 
-@test "D34: failures of other communicators, and aborts, leave the exit code to the ranks" {
-    for how in "" abort; do
+@test "D34: a job whose ranks ignore that another communicator has failed ends with 125" {
+    dtrun -np 3 --report r.json "$RANK/unlike" keep
+    code_is 125
+    err_has "dtrun: all ranks exited with 0, although a call on communicator "
+    err_has ") and nobody has freed it: "
+    err_has "rank 1 (localhost) called all-reduce of 9 f32 (sum), call "
+    grep -q '"message":.*had failed for good' r.json || { cat r.json; false; }
+    clean
+}
+
+@test "D34: communicators that are freed or aborted leave the exit code to the ranks" {
+    for how in "" abort drop end; do
         dtrun -np 3 "$RANK/unlike" $how
         code_is 0
         ! grep -q "all ranks exited" "$ERR" || { show; false; }

@@ -1,7 +1,9 @@
 /* unlike: makes calls that do not fit, of which rank 1 makes another one than the others, each on a
  * communicator of its own. Every rank says of each what it was, how many milliseconds it took, and
  * what was wrong: "count 3: rank 0 (a) called ...". With "world" only one such call, on DT_WORLD;
- * with "abort" rank 1 aborts DT_WORLD instead. Exits 3 when a call returns what it should not. */
+ * with "abort" rank 1 aborts DT_WORLD instead. With "keep" one such call on a communicator that
+ * nobody frees, with "drop" on one that all abort after that, with "end" rank 1 aborts it instead.
+ * Exits 3 when a call returns what it should not. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,12 +84,23 @@ static void quarrel(const char *name, dt_result_t (*call)(dt_comm_t *comm, bool 
     check(dt_comm_free(comm) == DT_ERR_MISMATCH);
 }
 
-/* Exits with 0 all the same, as programs do that look at no result. */
-static int break_world(bool abort_it)
+static void break_one(dt_comm_t *comm, bool abort_it)
 {
     if (abort_it && dt_rank() == 1)
-        check(dt_comm_abort(DT_WORLD) == DT_OK);
-    check(count(DT_WORLD, dt_rank() == 1) == (abort_it ? DT_ERR_ABORTED : DT_ERR_MISMATCH));
+        check(dt_comm_abort(comm) == DT_OK);
+    check(count(comm, dt_rank() == 1) == (abort_it ? DT_ERR_ABORTED : DT_ERR_MISMATCH));
+}
+
+/* Exits with 0 all the same, as programs do that look at no result. */
+static int break_what(const char *how)
+{
+    bool world = strcmp(how, "world") == 0 || strcmp(how, "abort") == 0;
+    dt_comm_t *comm = DT_WORLD;
+
+    check(world || dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    break_one(comm, strcmp(how, "abort") == 0 || strcmp(how, "end") == 0);
+    if (strcmp(how, "drop") == 0)
+        check(dt_comm_abort(comm) == DT_OK);
     (void)dt_finalize();
     return 0;
 }
@@ -96,7 +109,7 @@ int main(int argc, char **argv)
 {
     check(dt_init() == DT_OK && dt_size() <= MOST_RANKS);
     if (argc > 1)
-        return break_world(strcmp(argv[1], "abort") == 0);
+        return break_what(argv[1]);
     quarrel("count", count);
     quarrel("type", type);
     quarrel("op", op);

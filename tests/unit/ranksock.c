@@ -209,6 +209,9 @@ static void a_rank_is_welcomed_with_shared_memory(void **state)
     assert_true(dt_ranksock_state(f->sock, 1).linked);
     assert_true(dt_ranksock_state(f->sock, 1).finalized);
     assert_false(dt_ranksock_state(f->sock, 1).peer_lost);
+    assert_false(dt_ranksock_state(f->sock, 1).failed);
+    atomic_store(&shm.ranks[1].failed, 1);
+    assert_true(dt_ranksock_state(f->sock, 1).failed);
     assert_int_equal(dt_ranksock_state(f->sock, 1).step, 42);
     assert_int_equal(dt_ranksock_state(f->sock, 0).step, -1);
     dt_hostshm_unmap(&shm);
