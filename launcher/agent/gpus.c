@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 #include "launcher/base/nvidia.h"
 #include "launcher/base/slurp.h"
 
-enum { FILE_MAX = 64 * 1024, SMI_MS = 5000 };
+enum { FILE_MAX = 64 * 1024, SMI_MS = 5000, REAP_MS = 1000 };
 
 static void add_index(void *gpus, const char *information)
 {
@@ -26,17 +27,14 @@ static void add_index(void *gpus, const char *information)
     dt_xstrs_add(list, text);
 }
 
-/* Runs nvidia-smi -L; its output, as far as it came before the deadline. */
-static void ask_smi(struct dt_strbuf *out)
+/* Starts nvidia-smi -L; *out is the reading end of its output. Returns its id, or -1. */
+static pid_t start_smi(int *out)
 {
-    uint64_t deadline = dt_clock_ns() + SMI_MS * 1000000ull;
     int ends[2];
-    char buffer[4096];
-    ssize_t n = 1;
     pid_t pid;
 
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return;
+        return -1;
     pid = fork();
     if (pid == 0) {
         int null = open("/dev/null", O_RDWR);
@@ -48,30 +46,70 @@ static void ask_smi(struct dt_strbuf *out)
         _exit(DT_EXIT_NOT_FOUND);
     }
     close(ends[1]);
-    while (pid > 0 && n > 0) {
-        struct pollfd p = { .fd = ends[0], .events = POLLIN };
-        uint64_t now = dt_clock_ns();
+    *out = ends[0];
+    if (pid < 0)
+        close(ends[0]);
+    return pid;
+}
 
-        if (poll(&p, 1, now < deadline ? (int)((deadline - now) / 1000000) : 0) <= 0)
-            break;
-        n = read(ends[0], buffer, sizeof buffer);
+/* What comes before the deadline. */
+static void read_smi(struct dt_strbuf *text, int fd)
+{
+    uint64_t begun = dt_clock_ns();
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    char buffer[4096];
+    ssize_t n = 1;
+
+    while (n > 0 && poll(&p, 1, (int)dt_clock_ms_left(begun, dt_clock_ns(), SMI_MS)) > 0) {
+        n = read(fd, buffer, sizeof buffer);
         if (n > 0)
-            dt_strbuf_add(out, buffer, (size_t)n);
+            dt_strbuf_add(text, buffer, (size_t)n);
     }
-    close(ends[0]);
-    if (pid > 0 && kill(pid, SIGKILL) == 0)
-        waitpid(pid, NULL, 0);
+}
+
+/* One that waits for the driver inside the kernel cannot be ended. It is left to be reaped by
+ * whoever reaps the caller's children. */
+static void end_smi(pid_t pid)
+{
+    struct pollfd p = { .fd = pidfd_open(pid, 0), .events = POLLIN };
+
+    kill(pid, SIGKILL);
+    if (p.fd >= 0) /* not before Linux 5.3 */
+        poll(&p, 1, REAP_MS);
+    if (p.fd >= 0 && waitpid(pid, NULL, WNOHANG) == 0)
+        fprintf(stderr,
+                "dtrun-agent: nvidia-smi (pid %d) does not end although it was killed; it waits "
+                "for the GPU driver (see /proc/%d/stack)\n",
+                (int)pid, (int)pid);
+    if (p.fd >= 0)
+        close(p.fd);
+}
+
+static bool has_device(const char *root, const char *name)
+{
+    char *path = dt_xasprintf("%s/dev/%s", root, name);
+    bool has = access(path, F_OK) == 0;
+
+    free(path);
+    return has;
 }
 
 /* Where the driver has no such files (Windows' subsystem for Linux), its tool is asked: a line for
  * each GPU, as in "GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-...)". */
-static void for_each_of_smi(void (*see)(void *arg, const char *line), void *arg)
+static void for_each_of_smi(const char *root, void (*see)(void *arg, const char *line), void *arg)
 {
     struct dt_strbuf out = { 0 };
+    pid_t pid;
+    int fd;
 
-    if (access("/dev/dxg", F_OK) < 0 && access("/dev/nvidiactl", F_OK) < 0)
+    if (!has_device(root, "dxg") && !has_device(root, "nvidiactl"))
         return;
-    ask_smi(&out);
+    pid = start_smi(&fd);
+    if (pid < 0)
+        return;
+    read_smi(&out, fd);
+    close(fd);
+    end_smi(pid);
     for (const char *line = dt_strbuf_text(&out); line && *line;) {
         if (strncmp(line, "GPU ", 4) == 0)
             see(arg, line);
@@ -84,7 +122,7 @@ static void for_each_of_smi(void (*see)(void *arg, const char *line), void *arg)
 void dt_gpus_detect(struct dt_strs *gpus)
 {
     if (!dt_nvidia_each("", add_index, gpus))
-        for_each_of_smi(add_index, gpus);
+        for_each_of_smi("", add_index, gpus);
 }
 
 static void add_text(struct dt_strs *list, const char *text, size_t n)
@@ -139,6 +177,6 @@ static char *read_version(const char *root)
 void dt_gpus_describe(struct dt_strs *models, char **version, const char *root)
 {
     if (!dt_nvidia_each(root, add_model, models))
-        for_each_of_smi(add_model_of_smi, models);
+        for_each_of_smi(root, add_model_of_smi, models);
     *version = read_version(root);
 }

@@ -5,8 +5,8 @@
 #include "runtime/wire/codec.h"
 
 /* Appends the index of each GPU that the kernel's driver shows and whose device file this process
- * can see (a container may have been given a part of them). May wait up to 5 s for nvidia-smi, so
- * it is called before the loop runs. */
+ * can see (a container may have been given a part of them). May wait up to 6 s for nvidia-smi, so
+ * it is called before the loop runs. An nvidia-smi that cannot be ended stays a child. */
 void dt_gpus_detect(struct dt_strs *gpus);
 
 /* Appends the model of each of them, and sets version (to be freed) to that of their driver, ""

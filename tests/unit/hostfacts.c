@@ -1,9 +1,13 @@
 /* What an agent says of its host, from trees of files that stand for /proc, /sys and /dev. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "launcher/agent/gpus.h"
@@ -198,14 +202,78 @@ static void test_gpus(void **state)
     dt_strs_free(&models);
 }
 
-int main(void)
+/* What the test below runs as nvidia-smi. Once somebody traces it, its parent learns of its death
+ * only when the tracer ends: until then it is as one that waits inside the kernel. The tracer ends
+ * when nobody holds the other end of the pipe TEST_LEASH any more. */
+static int be_stuck_smi(void)
+{
+    int ready[2], leash = atoi(getenv("TEST_LEASH"));
+    char byte;
+
+    if (pipe(ready) < 0)
+        return 1;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* fails where nobody needs to be allowed */
+    if (fork() == 0) {
+        fclose(stdout);
+        if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) == 0)
+            write(ready[1], "", 1);
+        close(ready[1]);
+        while (read(leash, &byte, 1) > 0)
+            continue;
+        _exit(0);
+    }
+    close(ready[1]);
+    puts(read(ready[0], &byte, 1) == 1 ? "GPU 0: NVIDIA A30 (UUID: GPU-1)" : "GPU 0: untraced");
+    fclose(stdout);
+    for (;;)
+        pause();
+}
+
+static void d22_nvidia_smi_that_cannot_be_ended_is_left(void **state)
+{
+    struct dt_strs models = { 0 };
+    char self[512] = "", leash[16], *version, *path = strdup(getenv("PATH"));
+    int ends[2];
+
+    (void)state;
+    alarm(120); /* a watchdog */
+    put("/dev/nvidiactl", "");
+    put("/bin/other", "");
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    assert_int_equal(symlink(self, root_of("/bin/nvidia-smi")), 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFD, FD_CLOEXEC), 0);
+    snprintf(leash, sizeof leash, "%d", ends[0]);
+    setenv("TEST_LEASH", leash, 1);
+    setenv("PATH", root_of("/bin"), 1);
+    dt_gpus_describe(&models, &version, root);
+    setenv("PATH", path, 1);
+    free(path);
+    free(version);
+    assert_int_equal(models.n, 1);
+    if (strcmp(models.v[0], "untraced") == 0)
+        skip(); /* ptrace is not allowed here */
+    assert_string_equal(models.v[0], "NVIDIA A30");
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* it is there, and cannot be reaped */
+    close(ends[0]);
+    close(ends[1]);
+    assert_true(waitpid(-1, NULL, 0) > 0);
+    alarm(0);
+    dt_strs_free(&models);
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_limits, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_facts, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_disk, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_gpus, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(d22_nvidia_smi_that_cannot_be_ended_is_left, make_root,
+                                        remove_root),
     };
 
+    if (argc > 0 && strcmp(argv[0], "nvidia-smi") == 0)
+        return be_stuck_smi();
     return cmocka_run_group_tests_name("hostfacts", tests, NULL, NULL);
 }
