@@ -21,6 +21,7 @@ static const struct sign {
     enum dt_boot_line line;
 } signs[] = {
     { "DTRUN-AGENT ", DT_BOOT_AGENT },
+    { "DTRUN-CACHED ", DT_BOOT_CACHED },
     { "DTRUN-NEED ", DT_BOOT_NEED },
     { "DTRUN-FAIL ", DT_BOOT_FAIL },
 };
@@ -161,17 +162,18 @@ static void installed_command(struct dt_strbuf *command, const struct dt_boot *b
 }
 
 /* %1$s: the pattern of the machine, %2$s: the name of the agent there, %3$zu: its size, %4$s: the
- * token, %5$s: the agent's arguments. A directory that others may write to is not trusted. The
- * probe is a script: it runs exactly where files may be executed. An agent in the usual place is
- * found with as few processes as possible, for every job begins with that. */
+ * token, %5$s: the agent's arguments, %6$s: 1 if the agent there must not be used. A
+ * directory that others may write to is not trusted. The probe is a script: it runs exactly where
+ * files may be executed. An agent in the usual place is found with as few processes as possible,
+ * for every job begins with that. */
 static const char push_script[] =
     "exec /bin/sh -c '"
     "{ read m </proc/sys/kernel/arch;} 2>/dev/null||m=$(uname -m);"
-    "d=$HOME/.cache/dtrun;f=$d/%2$s;"
-    "if [ -x \"$f\" ]&&[ -O \"$d\" ];then "
+    "n=%6$s;d=$HOME/.cache/dtrun;f=$d/%2$s;"
+    "if [ -z \"$n\" ]&&[ -x \"$f\" ]&&[ -O \"$d\" ];then "
     "set -- $(stat -c \"%%A %%s\" \"$d\" \"$f\" 2>/dev/null);"
     "case $m:$1:$4 in %1$s:drwx?-?"
-    "?-?:%3$zu)exec \"$f\"%5$s;;esac;fi;"
+    "?-?:%3$zu)echo \"DTRUN-CACHED $f\";exec \"$f\"%5$s;;esac;fi;"
     "u=$(id -u);t=;w=;"
     "case $m in %1$s);;*)"
     "echo \"DTRUN-FAIL this host is of type $m, the dtrun-agent to be sent is for %1$s; "
@@ -185,14 +187,17 @@ static const char push_script[] =
     "?-?*:$u);;:)w=\"$w, $d cannot be made\";continue;;"
     "*)w=\"$w, $d is not yours alone\";continue;;esac;"
     "f=$d/%2$s;"
-    "[ -x \"$f\" ]&&[ $(wc -c <\"$f\") -eq %3$zu ]&&exec \"$f\"%5$s;"
+    "[ -z \"$n\" ]&&[ -x \"$f\" ]&&[ $(wc -c <\"$f\") -eq %3$zu ]&&"
+    "echo \"DTRUN-CACHED $f\"&&exec \"$f\"%5$s;"
     "t=$d/.%4$s.$$;"
     "(echo :>\"$t\")2>/dev/null&&chmod 700 \"$t\"||{ q;w=\"$w, $d cannot be written "
     "to\";continue;};"
     "(\"$t\")2>/dev/null||{ q;w=\"$w, $d is mounted noexec\";continue;};"
     "echo \"DTRUN-NEED $m\";"
     "head -c %3$zu >\"$t\";"
-    "[ $(wc -c <\"$t\") -eq %3$zu ]&&mv -f \"$t\" \"$f\"&&exec \"$f\"%5$s;"
+    "[ $(wc -c <\"$t\") -eq %3$zu ]&&mv -f \"$t\" \"$f\"&&{ "
+    "find \"$d\"/dtrun-agent-* -prune -type f -atime +30 -exec rm -f {} + 2>/dev/null;"
+    "exec \"$f\"%5$s;};"
     "echo \"DTRUN-FAIL dtrun-agent could not be stored as $f; is there room?\";exit 1;"
     "done;"
     "echo \"DTRUN-FAIL there is no place for dtrun-agent: ${w#, }; "
@@ -215,6 +220,6 @@ int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struc
     snprintf(name, sizeof name, "dtrun-agent-%.*s-%016" PRIx64,
              machine ? (int)strcspn(machine, "*?") : 0, machine ? machine : "", agent.hash);
     dt_strbuf_printf(command, push_script, machine ? machine : "*", name, content->len, boot->token,
-                     arguments(boot));
+                     arguments(boot), boot->afresh ? "1" : "");
     return 0;
 }

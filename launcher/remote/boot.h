@@ -13,6 +13,7 @@ enum dt_boot_line {
     DT_BOOT_INCOMPLETE, /* no whole line is there yet */
     DT_BOOT_NOISE,      /* of the login shell's start-up files; line: the text */
     DT_BOOT_AGENT,      /* "DTRUN-AGENT VERSION": frames follow; line: VERSION */
+    DT_BOOT_CACHED,     /* "DTRUN-CACHED FILE": runs what an earlier job left there; line: FILE */
     DT_BOOT_NEED,       /* "DTRUN-NEED MACHINE": wants the agent's file; line: what uname -m says */
     DT_BOOT_FAIL,       /* "DTRUN-FAIL TEXT": gives up; line: TEXT */
 };
@@ -28,6 +29,7 @@ bool dt_boot_text_line(struct dt_strbuf *in, struct dt_strbuf *line, bool all);
 struct dt_boot {
     const char *agent_path; /* the local file, as of struct dt_link_config */
     bool push;
+    bool afresh;       /* with push: replace the agent that is there, which did not start */
     bool alone;        /* the job has no other host */
     const char *token; /* makes the temporary file's name unique among all hosts that share the
                           directory */
@@ -38,8 +40,9 @@ struct dt_boot {
  * exclamation mark.
  *
  * With push it runs the agent that an earlier job left on the host, told by its name, which holds
- * the file's hash; where there is none it prints DTRUN-NEED and reads the file, whose bytes must
- * follow at once and alone. Without push it runs the dtrun-agent that is installed there.
+ * the file's hash; where there is none, or afresh, it prints DTRUN-NEED and reads the file, whose
+ * bytes must follow at once and alone. Then it also removes other agents that have not been used
+ * for a month. Without push it runs the dtrun-agent that is installed there.
  *
  * Returns -1 when the local file cannot be read. */
 int dt_boot_command(struct dt_strbuf *command, const struct dt_boot *boot, struct dt_error *err);

@@ -39,6 +39,8 @@ struct dt_link {
     bool up;              /* the command there runs */
     bool ending;          /* END has been sent: the agent will go */
     bool pushing;         /* the agent has been asked for */
+    char *cached;         /* the file of one that was there and has been started, or NULL */
+    bool afresh;          /* that one did not start: it is replaced */
     size_t pushed;        /* bytes of it that the transport has */
     size_t noise;         /* bytes of it while booting */
     struct dt_strbuf in;  /* what arrived while booting */
@@ -177,6 +179,10 @@ static void take_boot_line(struct dt_link *l, enum dt_boot_line kind)
         else
             l->state = GREETED;
         break;
+    case DT_BOOT_CACHED:
+        free(l->cached);
+        l->cached = dt_xstrdup(text);
+        break;
     case DT_BOOT_NEED:
         l->pushing = true;
         push_agent(l);
@@ -273,6 +279,7 @@ static void on_timer_closed(uv_handle_t *handle)
     struct dt_link *l = handle->data;
 
     l->events.closed(l->arg, &l->why);
+    free(l->cached);
     dt_strbuf_free(&l->command);
     dt_strbuf_free(&l->in);
     dt_strbuf_free(&l->err);
@@ -282,21 +289,26 @@ static void on_timer_closed(uv_handle_t *handle)
     free(l);
 }
 
-static void on_closed(void *arg, const struct dt_error *why)
+static int make_command(struct dt_link *l)
 {
-    struct dt_link *l = arg;
+    char token[17];
+    const struct dt_boot boot = {
+        .agent_path = l->config.agent_path,
+        .push = l->config.push,
+        .afresh = l->afresh,
+        .alone = l->config.alone,
+        .token = token,
+    };
+    uint64_t random;
 
-    if (l->state != CLOSING) {
-        while (dt_boot_text_line(&l->in, &l->line, true))
-            say_noise(l);
-        while (dt_boot_text_line(&l->err, &l->line, true))
-            say_noise(l);
-        explain_end(l, why->text);
-    }
-    l->state = CLOSING;
-    l->carrier = dt_link_carrier(l);
-    l->transport = NULL;
-    uv_close((uv_handle_t *)&l->timer, on_timer_closed);
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+        return dt_error_set(&l->why, "agent start: no random numbers: %s", strerror(errno));
+    snprintf(token, sizeof token, "%016" PRIx64, random);
+    dt_strbuf_free(&l->command);
+    if (dt_boot_command(&l->command, &boot, &l->why))
+        return -1;
+    l->remote.command = dt_strbuf_text(&l->command);
+    return 0;
 }
 
 static void on_start_timeout(uv_timer_t *timer)
@@ -307,36 +319,69 @@ static void on_start_timeout(uv_timer_t *timer)
          l->config.host->name);
 }
 
+static void on_closed(void *arg, const struct dt_error *why);
+
+/* Returns -1 when there is nothing to be started, which l->why explains. */
+static int begin(struct dt_link *l)
+{
+    static const struct dt_transport_events events = { on_up, on_data, on_noise, on_drained,
+                                                       on_closed };
+
+    l->transport = NULL;
+    if (l->config.transport != &dti_transport_local && make_command(l))
+        return -1;
+    uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
+    l->transport = l->config.transport->open(l->timer.loop, &l->remote, &events, l);
+    return 0;
+}
+
+/* A cached agent that is intact either greets or says what is in its way. */
+static bool cannot_run(const struct dt_link *l)
+{
+    static const char own[] = "dtrun-agent: ";
+
+    return l->state == BOOTING && l->cached && !l->afresh &&
+           strncmp(l->last_noise, own, sizeof own - 1) != 0;
+}
+
+/* Connects again, with a command that replaces the agent which is there. */
+static int begin_afresh(struct dt_link *l)
+{
+    snprintf(l->last_noise, sizeof l->last_noise, "%s did not start; it is sent again", l->cached);
+    l->events.noise(l->arg, l->last_noise);
+    l->last_noise[0] = '\0';
+    l->noise = 0;
+    l->up = false;
+    l->afresh = true;
+    return begin(l);
+}
+
+static void on_closed(void *arg, const struct dt_error *why)
+{
+    struct dt_link *l = arg;
+
+    while (l->state != CLOSING && dt_boot_text_line(&l->in, &l->line, true))
+        say_noise(l);
+    while (l->state != CLOSING && dt_boot_text_line(&l->err, &l->line, true))
+        say_noise(l);
+    if (cannot_run(l) && begin_afresh(l) == 0)
+        return;
+    if (l->state != CLOSING && !l->why.text[0])
+        explain_end(l, why->text);
+    l->state = CLOSING;
+    l->carrier = dt_link_carrier(l);
+    l->transport = NULL;
+    uv_close((uv_handle_t *)&l->timer, on_timer_closed);
+}
+
 static void on_broken(uv_timer_t *timer)
 {
     uv_close((uv_handle_t *)timer, on_timer_closed);
 }
 
-static int make_command(struct dt_link *l)
-{
-    char token[17];
-    const struct dt_boot boot = {
-        .agent_path = l->config.agent_path,
-        .push = l->config.push,
-        .alone = l->config.alone,
-        .token = token,
-    };
-    uint64_t random;
-
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        return dt_error_set(&l->why, "agent start: no random numbers: %s", strerror(errno));
-    snprintf(token, sizeof token, "%016" PRIx64, random);
-    if (dt_boot_command(&l->command, &boot, &l->why))
-        return -1;
-    l->remote.command = dt_strbuf_text(&l->command);
-    return 0;
-}
-
 struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *config,
                              const struct dt_link_events *events, void *arg)
 {
-    static const struct dt_transport_events transport_events = { on_up, on_data, on_noise,
-                                                                 on_drained, on_closed };
     struct dt_link *l = dt_xcalloc(1, sizeof *l);
 
     l->config = *config;
@@ -352,13 +397,10 @@ struct dt_link *dt_link_open(uv_loop_t *loop, const struct dt_link_config *confi
     };
     uv_timer_init(loop, &l->timer);
     l->timer.data = l;
-    if (config->transport != &dti_transport_local && make_command(l)) {
+    if (begin(l) < 0) {
         l->state = CLOSING;
         uv_timer_start(&l->timer, on_broken, 0, 0);
-        return l;
     }
-    uv_timer_start(&l->timer, on_start_timeout, START_MS, 0);
-    l->transport = config->transport->open(loop, &l->remote, &transport_events, l);
     return l;
 }
 

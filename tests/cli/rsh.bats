@@ -82,6 +82,82 @@ END
     becomes_clean
 }
 
+# A home directory in which agents are kept for the next job, as on a host.
+own_home() {
+    export HOME=$T/home
+    mkdir "$HOME"
+    as_list
+}
+
+cached_agent() { echo "$HOME"/.cache/dtrun/dtrun-agent-*; }
+
+@test "D14: a damaged agent that an earlier job left is replaced" {
+    local size
+
+    own_home
+    dtrun --rsh './on-list %h' -H a:1 true
+    code_is 0
+    size=$(stat -c %s "$(cached_agent)")
+    for kept in 0 64 4096; do # bytes of it that are still right; the rest are zeros
+        truncate -s "$kept" "$(cached_agent)"
+        truncate -s "$size" "$(cached_agent)"
+        dtrun -v --rsh './on-list %h' -H a:1 echo done
+        code_is 0
+        grep -q done "$OUT"
+        err_has "dtrun: a: start-up output: $(cached_agent) did not start; it is sent again"
+        cmp "$DTRUN_AGENT" "$(cached_agent)"
+    done
+    dtrun --rsh './on-list %h' -H a:1 true
+    code_is 0
+    [ ! -s "$ERR" ]
+    clean
+}
+
+@test "D14: an agent that does not start even afresh is sent once, not for ever" {
+    own_home
+    printf '#!/bin/sh\necho start >>"%s/starts"\nexit 3\n' "$T" >broken-agent
+    chmod +x broken-agent
+    DTRUN_AGENT=$T/broken-agent dtrun --rsh './on-list %h' -H a:1 true
+    code_is 125
+    [ "$(wc -l <starts)" = 1 ]
+    DTRUN_AGENT=$T/broken-agent dtrun --rsh './on-list %h' -H a:1 true
+    code_is 125
+    [ "$(wc -l <starts)" = 3 ]
+    err_has "dtrun: a: agent start: ./on-list, or the command there, exited with code 3"
+    clean
+}
+
+@test "D14: an agent that says why it cannot start is not sent again" {
+    own_home
+    printf '#!/bin/sh\necho "dtrun-agent: no room" >&2\nexit 125\n' >broken-agent
+    chmod +x broken-agent
+    for run in 1 2; do
+        DTRUN_AGENT=$T/broken-agent dtrun -v --rsh './on-list %h' -H a:1 true
+        code_is 125
+        err_has "dtrun: a: agent start: "
+        err_has "dtrun-agent: no room"
+        ! grep -q "sent again" "$ERR" || false
+    done
+    clean
+}
+
+@test "D14: agents of other versions that nobody has used for a month are removed" {
+    own_home
+    mkdir -p -m 700 "$HOME/.cache/dtrun/kept"
+    cd "$HOME/.cache/dtrun"
+    touch -d '40 days ago' dtrun-agent-x86_64-old kept/dtrun-agent-x86_64-mine
+    touch -d '20 days ago' dtrun-agent-x86_64-recent
+    touch -m -d '40 days ago' dtrun-agent-x86_64-used
+    cd "$T"
+    dtrun --rsh './on-list %h' -H a:1 true
+    code_is 0
+    [ ! -e "$HOME/.cache/dtrun/dtrun-agent-x86_64-old" ]
+    for name in dtrun-agent-x86_64-recent dtrun-agent-x86_64-used kept/dtrun-agent-x86_64-mine; do
+        [ -e "$HOME/.cache/dtrun/$name" ]
+    done
+    clean
+}
+
 @test "--rsh that is no command is refused before any host is reached" {
     dtrun --rsh 'ssh host1' -H a true
     code_is 2
