@@ -231,16 +231,32 @@ bool dt_slots_enter_all(void)
     return all;
 }
 
+/* NULL: none is left. */
+static struct dt_slot *find_newest(void)
+{
+    struct dt_slot *newest = NULL;
+
+    for (size_t i = 0; i < dti_slots.used; i++) {
+        struct dt_slot *s = &dti_slots.slots[i];
+
+        if (s->comm && (!newest || s->comm->id > newest->comm->id))
+            newest = s;
+    }
+    return newest;
+}
+
+/* NCCL ends a communicator when all its ranks on the host do. They have to take several in the same
+ * order, which their ids have on all ranks, and slots, once one is used again, have not. */
 void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
 {
-    for (size_t i = dti_slots.used; i-- > 0;) {
-        struct dt_slot *s = &dti_slots.slots[i];
+    struct dt_slot *s;
+
+    for (size_t i = dti_slots.used; i-- > 0;)
+        dt_async_close(&dti_slots.slots[i].async);
+    while ((s = find_newest())) {
         struct dt_comm *c = s->comm;
 
         dt_slot_clear(s);
-        dt_async_close(&s->async);
-        if (!c)
-            continue;
         c->slot = NULL;
         drop(c);
     }

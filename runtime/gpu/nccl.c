@@ -89,6 +89,14 @@ struct ending {
     bool gently;
 };
 
+/* ncclCommDestroy of one that has failed would free nothing, and say nothing of it. */
+static bool is_well(ncclComm_t comm)
+{
+    ncclResult_t state = ncclInternalError;
+
+    return api()->ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
+}
+
 /* NCCL's functions use the thread's current context. */
 static void end(void *arg)
 {
@@ -97,7 +105,7 @@ static void end(void *arg)
 
     if (dt_cuda_enter(&scope, e->context))
         return;
-    if (e->gently)
+    if (e->gently && is_well(e->comm))
         api()->ncclCommDestroy(e->comm);
     else
         api()->ncclCommAbort(e->comm);
@@ -136,9 +144,10 @@ static void take_down(struct dt_nccl *n, bool gently)
     *n = (struct dt_nccl){ 0 };
 }
 
+/* A destroy would wait for a lost peer, whether or not a call has met with that. */
 void dt_nccl_close(struct dt_comm *c)
 {
-    take_down(&c->gpu.nccl, c->failed == DT_OK);
+    take_down(&c->gpu.nccl, c->failed == DT_OK && !dt_comm_stopped(c, NULL));
 }
 
 /* ---- the beginning ---- */

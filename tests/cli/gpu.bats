@@ -168,6 +168,28 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+@test "row 12: after a death no communicator waits for survivors that compute" {
+    gpu idle -x DTRUN_DEVICE=nccl --kill-grace 3
+    code_is 137
+    [ "$(grep -c '^left after [01] s' "$OUT")" = 1 ] || { show; false; }
+    clean
+}
+
+@test "row 14: a communicator with an asynchronous error gives its memory back" {
+    gpu leak -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_BROKEN="$T/broken"
+    code_is 0
+    [ "$(grep -c '^0 bytes lost' "$OUT")" = 3 ] || { show; false; }
+    clean
+}
+
+@test "row 15: ranks leave their communicators in the same order, wherever they keep them" {
+    local start=$SECONDS
+    gpu slots -x DTRUN_DEVICE=nccl
+    code_is 0
+    [ $((SECONDS - start)) -lt 5 ] || { echo "it took $((SECONDS - start)) s"; false; }
+    clean
+}
+
 @test "a destroy that hangs does not keep a program from its end" {
     gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=destroy-hang:0
     code_is 0

@@ -10,6 +10,9 @@
  * - factors: all-reduces with options
  * - mixed: host memory in, device memory out
  * - unlike: rank 1 gives host memory, the others device memory
+ * - leak: how much device memory a communicator has taken and not given back when it is freed
+ * - slots: communicators in different places of each rank's table are left for dt_finalize
+ * - idle: rank 1 dies, rank 2 does not notice, and rank 0 leaves with a communicator that is idle
  * - die: rank 1 dies when all have met on the device; the others reduce there
  * - stuck: the GPU of rank 1 never finishes what comes before its all-reduce
  * - capture: a call while a graph is being captured; then one that works */
@@ -20,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/rank/device.h"
@@ -453,6 +457,71 @@ static void unlike(void)
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, dt_rank() == 1 ? &host : device, 1, DT_F32, DT_SUM));
 }
 
+static dt_comm_t *used_comm(int color)
+{
+    float *buf = device_new(sizeof *buf);
+    dt_comm_t *comm;
+
+    need(dt_comm_split(DT_WORLD, color, 0, &comm));
+    if (comm != DT_COMM_NULL)
+        need(dt_all_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+    DRIVE(cuMemFree_v2(address(buf)));
+    return comm;
+}
+
+static void leak(void)
+{
+    const char *file = getenv("STANDIN_NCCL_BROKEN");
+    size_t before, after, total;
+    dt_comm_t *comm;
+
+    DRIVE(cuMemGetInfo_v2(&before, &total));
+    comm = used_comm(0);
+    need(dt_barrier(DT_WORLD));
+    if (file)
+        fclose(fopen(file, "w"));
+    need(dt_comm_free(comm));
+    DRIVE(cuMemGetInfo_v2(&after, &total));
+    printf("%zu bytes lost\n", before - after);
+}
+
+/* Rank 0 uses the place of its first one again. */
+static void slots(void)
+{
+    dt_comm_t *first = used_comm(dt_rank() == 0 ? 0 : -1);
+
+    used_comm(0);
+    if (first != DT_COMM_NULL)
+        need(dt_comm_free(first));
+    used_comm(0);
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void idle(void)
+{
+    float *buf = device_new(sizeof *buf);
+    double start;
+
+    used_comm(0);
+    if (dt_rank() == 1)
+        raise(SIGKILL);
+    while (dt_rank() == 2)
+        pause();
+    if (dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM) != DT_ERR_PEER)
+        exit(6);
+    start = seconds();
+    dt_finalize();
+    printf("left after %.0f s\n", seconds() - start);
+    exit(3);
+}
+
 static void die(void)
 {
     float *buf = device_new(sizeof *buf);
@@ -500,7 +569,8 @@ int main(int argc, char **argv)
     } doings[] = { { "calls", calls },     { "pairs", pairs }, { "later", later },
                    { "managed", managed }, { "join", join },   { "split", split },
                    { "factors", factors }, { "mixed", mixed }, { "unlike", unlike },
-                   { "die", die },         { "stuck", stuck }, { "capture", capture } };
+                   { "die", die },         { "stuck", stuck }, { "capture", capture },
+                   { "leak", leak },       { "slots", slots }, { "idle", idle } };
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());

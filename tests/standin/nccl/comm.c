@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tests/standin/nccl/errors.h"
+#include "tests/standin/nccl/inject.h"
 
 static pthread_mutex_t dti_users = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t dti_user_left = PTHREAD_COND_INITIALIZER;
@@ -80,6 +81,7 @@ ncclResult_t standin_usable(struct ncclComm *comm, const char *call)
     if (atomic_load(&comm->in_progress))
         return standin_warn(ncclInvalidArgument, "Attempt to use communicator before the previous "
                                                  "operation returned ncclSuccess");
+    standin_inject_async(comm);
     return (ncclResult_t)atomic_load(&comm->async);
 }
 
@@ -163,6 +165,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error)
 {
     if (!comm || !error)
         return standin_warn(ncclInvalidArgument, "ncclGetAsyncError : comm argument is NULL");
+    standin_inject_async(comm);
     *error =
         atomic_load(&comm->in_progress) ? ncclInProgress : (ncclResult_t)atomic_load(&comm->async);
     return ncclSuccess;

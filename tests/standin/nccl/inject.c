@@ -70,6 +70,14 @@ bool standin_inject_kernel(struct ncclComm *comm)
     return true;
 }
 
+void standin_inject_async(struct ncclComm *comm)
+{
+    const char *file = getenv("STANDIN_NCCL_BROKEN");
+
+    if (file && access(file, F_OK) == 0)
+        standin_set_async(comm, ncclSystemError);
+}
+
 void standin_inject_abort(const struct ncclComm *comm)
 {
     if (is_asked_for("abort-hang", comm->rank))

@@ -8,7 +8,9 @@
  *   remote-error  so, and ncclCommGetAsyncError says ncclRemoteError
  *   system-error  so, and ncclCommGetAsyncError says ncclSystemError
  *   abort-hang    ncclCommAbort never returns
- *   destroy-hang  nor does ncclCommDestroy */
+ *   destroy-hang  nor does ncclCommDestroy
+ *
+ * Once the file that STANDIN_NCCL_BROKEN names is there, every communicator has ncclSystemError. */
 #ifndef TESTS_STANDIN_NCCL_INJECT_H
 #define TESTS_STANDIN_NCCL_INJECT_H
 
@@ -17,6 +19,7 @@
 ncclResult_t standin_inject_init(struct ncclComm *comm);
 /* Returns false if the kernel is not to run: it has hung until an abort. */
 bool standin_inject_kernel(struct ncclComm *comm);
+void standin_inject_async(struct ncclComm *comm);
 void standin_inject_abort(const struct ncclComm *comm);
 void standin_inject_destroy(const struct ncclComm *comm);
 
