@@ -137,6 +137,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
 	launcher/agent/allowance.c launcher/agent/allowance.h \
 	launcher/agent/cgroup.c launcher/agent/cgroup.h \
+	launcher/agent/cgroupdir.c launcher/agent/cgroupdir.h \
 	launcher/agent/channel.c launcher/agent/channel.h \
 	launcher/agent/clock.h \
 	launcher/agent/callwatch.c launcher/agent/callwatch.h \
@@ -165,7 +166,6 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/limits.c launcher/agent/limits.h \
 	launcher/agent/netaddrs.c launcher/agent/netaddrs.h \
 	launcher/agent/oom.c launcher/agent/oom.h \
-	launcher/agent/owngroup.c launcher/agent/owngroup.h \
 	launcher/agent/probe.c launcher/agent/probe.h \
 	launcher/agent/probeway.c launcher/agent/probeway.h \
 	launcher/agent/procstat.c launcher/agent/procstat.h \

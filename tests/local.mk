@@ -59,6 +59,7 @@ UNIT_TESTS = \
 	tests/unit/heartbeat \
 	tests/unit/job_fsm \
 	tests/unit/lastcalls \
+	tests/unit/cgroupdir \
 	tests/unit/leftovers \
 	tests/unit/linebuf \
 	tests/unit/outmux \
@@ -353,6 +354,10 @@ tests_unit_check_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 tests_unit_hostfacts_SOURCES = tests/unit/hostfacts.c tests/unit/unit.h
 tests_unit_hostfacts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hostfacts_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+
+tests_unit_cgroupdir_SOURCES = tests/unit/cgroupdir.c tests/unit/unit.h
+tests_unit_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cgroupdir_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_leftovers_SOURCES = tests/unit/leftovers.c tests/unit/unit.h
 tests_unit_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -16,50 +16,26 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/agent/owngroup.h"
+#include "launcher/agent/cgroupdir.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/slurp.h"
 
-enum { FILE_MAX = 256 * 1024, REMOVE_TRIES = 100, REMOVE_MS = 5 };
+enum { REMOVE_TRIES = 100, REMOVE_MS = 5 };
 
 /* With a dot, so that no group of systemd's is taken for ours. */
 static const char prefix[] = ".dtrun-";
 
-/* Of a line "36 35 0:30 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw": where all of the tree is
- * mounted. */
-static bool parse_mount(const char *line, char *at)
-{
-    char root[PATH_MAX];
-    const char *type = strstr(line, " - cgroup2 ");
-
-    return type && sscanf(line, "%*s %*s %*s %4095s %4095s", root, at) == 2 &&
-           strcmp(root, "/") == 0;
-}
-
-static bool find_mount(char *at)
-{
-    struct dt_strbuf text = { 0 };
-    char *line = NULL, *rest = NULL;
-
-    if (dt_slurp(&text, "/proc/self/mountinfo", FILE_MAX, NULL) == 0 && text.len)
-        line = strtok_r(text.data, "\n", &rest);
-    while (line && !parse_mount(line, at))
-        line = strtok_r(NULL, "\n", &rest);
-    dt_strbuf_free(&text);
-    return line != NULL;
-}
-
 /* The directory of the group that this process is in, or NULL; *top: it is the whole tree's. */
 static char *find_own(bool *top)
 {
-    char *group = dt_owngroup("", ""), *path = NULL;
-    char at[PATH_MAX];
+    struct dt_cgroupdir d;
+    char *path = NULL;
 
-    *top = group && strcmp(group, "/") == 0;
-    /* One that begins with ".." lies outside of the namespace. */
-    if (group && strncmp(group, "/..", 3) != 0 && find_mount(at))
-        path = dt_xasprintf("%s%s", at, *top ? "" : group);
-    free(group);
+    *top = false;
+    if (dt_cgroupdir_find(&d, "", "")) {
+        path = dt_xasprintf("%s%s", d.mount, d.path);
+        *top = !*d.path;
+    }
+    dt_cgroupdir_free(&d);
     return path;
 }
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/agent/owngroup.h"
+#include "launcher/agent/cgroupdir.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 
@@ -39,72 +39,55 @@ static void limit_memory(struct dt_limits *l, long long bytes)
         l->memory = (uint64_t)bytes;
 }
 
-static void look_unified(struct dt_limits *l, const char *dir)
-{
-    long long v[2];
-
-    if (read_numbers(dir, "cpu.max", v) == 2)
-        limit_cpu(l, v[0], v[1]);
-    if (read_numbers(dir, "memory.max", v) == 1)
-        limit_memory(l, v[0]);
-}
-
-static void look_cpu(struct dt_limits *l, const char *dir)
+static void look_cpu_1(void *limits, const char *dir)
 {
     long long quota[2], period[2];
 
     if (read_numbers(dir, "cpu.cfs_quota_us", quota) == 1 &&
         read_numbers(dir, "cpu.cfs_period_us", period) == 1)
-        limit_cpu(l, quota[0], period[0]);
+        limit_cpu(limits, quota[0], period[0]);
 }
 
-static void look_memory(struct dt_limits *l, const char *dir)
+static void look_cpu_2(void *limits, const char *dir)
+{
+    long long v[2];
+
+    if (read_numbers(dir, "cpu.max", v) == 2)
+        limit_cpu(limits, v[0], v[1]);
+}
+
+static void look_memory_1(void *limits, const char *dir)
 {
     long long v[2];
 
     if (read_numbers(dir, "memory.limit_in_bytes", v) == 1)
-        limit_memory(l, v[0]);
+        limit_memory(limits, v[0]);
 }
 
-struct hierarchy {
-    const char *controller; /* "": version 2 */
-    const char *mount;
-    void (*look)(struct dt_limits *l, const char *dir);
-};
-
-/* From the group itself up to the top that can be seen. */
-static void climb(struct dt_limits *l, const char *root, const struct hierarchy *h,
-                  const char *group)
+static void look_memory_2(void *limits, const char *dir)
 {
-    char *at = dt_xstrdup(group);
-    char *slash = at + strlen(at);
+    long long v[2];
 
-    do {
-        char *dir;
-
-        *slash = '\0';
-        dir = dt_xasprintf("%s/sys/fs/cgroup%s%s", root, h->mount, at);
-        h->look(l, dir);
-        free(dir);
-        slash = strrchr(at, '/');
-    } while (slash);
-    free(at);
+    if (read_numbers(dir, "memory.max", v) == 1)
+        limit_memory(limits, v[0]);
 }
 
 void dt_limits_read(struct dt_limits *limits, const char *root)
 {
-    static const struct hierarchy hierarchies[] = {
-        { "", "", look_unified },
-        { "cpu", "/cpu", look_cpu },
-        { "memory", "/memory", look_memory },
+    static const struct {
+        const char *controller;
+        void (*look[2])(void *limits, const char *dir); /* of version 1 and 2 */
+    } limited[] = {
+        { "cpu", { look_cpu_1, look_cpu_2 } },
+        { "memory", { look_memory_1, look_memory_2 } },
     };
 
     *limits = (struct dt_limits){ 0 };
-    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++) {
-        char *group = dt_owngroup(root, hierarchies[i].controller);
+    for (size_t i = 0; i < sizeof limited / sizeof *limited; i++) {
+        struct dt_cgroupdir d;
 
-        if (group)
-            climb(limits, root, &hierarchies[i], group);
-        free(group);
+        if (dt_cgroupdir_find(&d, root, limited[i].controller))
+            dt_cgroupdir_climb(&d, limited[i].look[d.version - 1], limits);
+        dt_cgroupdir_free(&d);
     }
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/agent/owngroup.h"
+#include "launcher/agent/cgroupdir.h"
 #include "launcher/base/slurp.h"
 
 enum { FILE_MAX = 64 * 1024 };
@@ -33,21 +33,17 @@ static bool read_count(const char *path, uint64_t *count)
     return at != NULL;
 }
 
-static const struct hierarchy {
-    const char *controller, *root, *file;
-} hierarchies[] = {
-    { "", "", "memory.events" },
-    { "memory", "/memory", "memory.oom_control" },
-};
-
-static bool has_count(struct dt_oom *oom, const struct hierarchy *h)
+static bool has_count(struct dt_oom *oom)
 {
-    char *group = dt_owngroup("", h->controller);
+    struct dt_cgroupdir d;
+    bool has = dt_cgroupdir_find(&d, "", "memory");
 
-    if (group)
-        snprintf(oom->path, sizeof oom->path, "/sys/fs/cgroup%s%s/%s", h->root, group, h->file);
-    free(group);
-    return group && read_count(oom->path, &oom->seen);
+    if (has)
+        has = snprintf(oom->path, sizeof oom->path, "%s%s/%s", d.mount, d.path,
+                       d.version == 1 ? "memory.oom_control" : "memory.events") <
+              (int)sizeof oom->path;
+    dt_cgroupdir_free(&d);
+    return has && read_count(oom->path, &oom->seen);
 }
 
 /* The log has the process ids of the first namespace, whose number is fixed (PROC_PID_INIT_INO). */
@@ -66,7 +62,7 @@ static void open_log(struct dt_oom *oom)
 void dt_oom_init(struct dt_oom *oom)
 {
     *oom = (struct dt_oom){ .log = -1 };
-    if (has_count(oom, &hierarchies[0]) || has_count(oom, &hierarchies[1]))
+    if (has_count(oom))
         return;
     oom->path[0] = '\0';
     open_log(oom);

@@ -10,7 +10,7 @@
 enum { DT_OOM_PIDS = 64 };
 
 struct dt_oom {
-    char path[512];          /* the file with the count; "": there is none */
+    char path[4096];         /* the file with the count; "": there is none */
     uint64_t seen;           /* kills accounted for */
     int log;                 /* the kernel's log, where there is no count; or -1 */
     pid_t pids[DT_OOM_PIDS]; /* that the log has named, the newest ones */

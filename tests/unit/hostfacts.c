@@ -67,6 +67,21 @@ struct file {
     const char *name, *content;
 };
 
+#define V2                                                                                         \
+    {                                                                                              \
+        "/proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n"                \
+    }
+#define V1                                                                                         \
+    {                                                                                              \
+        "/proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n" \
+                                "1 2 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"   \
+    }
+#define HYBRID                                                                                     \
+    {                                                                                              \
+        "/proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup rw\n"        \
+                                "1 2 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"   \
+    }
+
 static void test_limits(void **state)
 {
     static const struct {
@@ -74,38 +89,49 @@ static void test_limits(void **state)
         struct dt_limits want;
     } cases[] = {
         { { { 0 } }, { 0, 0 } },
-        { { { "/proc/self/cgroup", "0::/a/b\n" } }, { 0, 0 } },
-        { { { "/proc/self/cgroup", "0::/a/b\n" },
+        { { V2, { "/proc/self/cgroup", "0::/a/b\n" } }, { 0, 0 } },
+        { { V2,
+            { "/proc/self/cgroup", "0::/a/b\n" },
             { "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n" },
             { "/sys/fs/cgroup/a/b/memory.max", "max\n" } },
           { 0, 0 } },
-        { { { "/proc/self/cgroup", "0::/a/b\n" },
+        { { V2,
+            { "/proc/self/cgroup", "0::/a/b\n" },
             { "/sys/fs/cgroup/a/b/cpu.max", "250000 100000\n" },
             { "/sys/fs/cgroup/a/b/memory.max", "max\n" },
             { "/sys/fs/cgroup/a/memory.max", "1073741824\n" } },
           { 250, 1 << 30 } },
         /* the narrowest one counts, wherever it stands */
-        { { { "/proc/self/cgroup", "0::/a/b\n" },
+        { { V2,
+            { "/proc/self/cgroup", "0::/a/b\n" },
             { "/sys/fs/cgroup/a/b/cpu.max", "400000 100000\n" },
             { "/sys/fs/cgroup/a/cpu.max", "150000 100000\n" },
             { "/sys/fs/cgroup/cpu.max", "900000 100000\n" } },
           { 150, 0 } },
         /* a container shows its own group as the top */
-        { { { "/proc/self/cgroup", "0::/\n" },
+        { { V2,
+            { "/proc/self/cgroup", "0::/\n" },
             { "/sys/fs/cgroup/cpu.max", "50000 100000\n" },
             { "/sys/fs/cgroup/memory.max", "4096\n" } },
           { 50, 4096 } },
-        { { { "/proc/self/cgroup", "9:memory:/m\n4:cpu,cpuacct:/c\n3:cpuset:/x\n" },
+        { { V1,
+            { "/proc/self/cgroup", "9:memory:/m\n4:cpu,cpuacct:/c\n3:cpuset:/x\n" },
             { "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "300000\n" },
             { "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "200000\n" },
             { "/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "8192\n" },
             { "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n" } },
           { 150, 8192 } },
-        { { { "/proc/self/cgroup", "4:cpu,cpuacct:/c\n" },
+        { { V1,
+            { "/proc/self/cgroup", "4:cpu,cpuacct:/c\n" },
             { "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "-1\n" },
             { "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n" } },
           { 0, 0 } },
-        { { { "/proc/self/cgroup", "nonsense\n:\n\n7:cpu" } }, { 0, 0 } },
+        { { HYBRID,
+            { "/proc/self/cgroup", "9:memory:/m\n0::/u\n" },
+            { "/sys/fs/cgroup/unified/u/cpu.max", "50000 100000\n" },
+            { "/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "8192\n" } },
+          { 50, 8192 } },
+        { { V2, { "/proc/self/cgroup", "nonsense\n:\n\n7:cpu" } }, { 0, 0 } },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
