@@ -67,6 +67,7 @@ UNIT_TESTS = \
 	tests/unit/pairnotes \
 	tests/unit/reach \
 	tests/unit/rendezvous \
+	tests/unit/rendezvousserver \
 	tests/unit/quarantine \
 	tests/unit/restart \
 	tests/unit/rshcommand \
@@ -404,6 +405,10 @@ tests_unit_rendezvous_SOURCES = tests/unit/rendezvous.c tests/unit/unit.h \
 	launcher/agent/horovod/kvstore.c
 tests_unit_rendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_rendezvous_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_rendezvousserver_SOURCES = tests/unit/rendezvousserver.c tests/unit/unit.h
+tests_unit_rendezvousserver_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_rendezvousserver_LDADD = launcher/libagent.la $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_reach_SOURCES = tests/unit/reach.c tests/unit/unit.h
 tests_unit_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

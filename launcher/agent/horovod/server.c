@@ -18,6 +18,7 @@ enum {
     IDLE_MS = 10 * 1000,    /* without a byte more */
     REQUEST_MS = 60 * 1000, /* the whole of it */
     TICK_MS = 500,
+    ARRIVAL_MS = 100, /* in which a request follows its connection, if it is one of Horovod's */
     DEAF_MS = 50,
     CLIENTS_MAX = 1024,
     CLIENTS_BESIDE = 16, /* beside two of each rank: one asks, one has just been answered */
@@ -53,7 +54,7 @@ struct dt_rendezvous {
     uint16_t port;
     char *addr;
     bool told; /* of an overflow */
-    bool deaf; /* there was no descriptor for a client */
+    bool deaf; /* there was no room for a client, or no descriptor */
     struct client *clients;
     unsigned n, max;
 };
@@ -112,6 +113,20 @@ static struct client *least_wanted(const struct dt_rendezvous *r)
             found = c;
     }
     return found;
+}
+
+/* Returns whether one more may come. Where all who are there have just come themselves, the next
+ * one waits. */
+static bool make_room(struct dt_rendezvous *r)
+{
+    struct client *c = least_wanted(r);
+
+    if (r->n < r->max)
+        return true;
+    if (c->stage != LEAVING && dt_clock_ns() < c->began_ns + ARRIVAL_MS * 1000000ull)
+        return false;
+    client_close(c);
+    return true;
 }
 
 /* --- what clients ask --- */
@@ -259,24 +274,31 @@ static void on_tick(uv_timer_t *timer)
 
 /* --- the server --- */
 
+static void stop_listening(struct dt_rendezvous *r)
+{
+    r->deaf = true;
+    uv_poll_stop(&r->poll);
+}
+
 /* Returns false where nobody calls, or nobody can be let in. */
 static bool accept_one(struct dt_rendezvous *r)
 {
-    int fd = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    int fd;
 
-    if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
+    if (!make_room(r)) {
+        stop_listening(r);
         return false;
+    }
+    fd = accept4(r->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-        r->deaf = true;
-        uv_poll_stop(&r->poll);
+        if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+            stop_listening(r);
         return false;
     }
     if (r->addr && !dt_inet_is_at(fd, r->addr)) {
         close(fd);
         return true;
     }
-    if (r->n == r->max)
-        client_close(least_wanted(r));
     client_open(r, fd);
     return true;
 }
@@ -287,7 +309,8 @@ static void on_caller(uv_poll_t *poll, int status, int events)
 
     (void)status; /* accept tells */
     (void)events;
-    for (int i = 0; i < ACCEPTS && accept_one(r); i++)
+    /* Nobody gives way to a client who may not be there. */
+    for (int i = 0; i < (r->n < r->max ? ACCEPTS : 1) && accept_one(r); i++)
         continue;
     wake(r);
 }

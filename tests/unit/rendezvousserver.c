@@ -1,0 +1,204 @@
+/* Horovod's rendezvous server and its clients, all in this process and on loopback. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/agent/horovod/server.h"
+#include "runtime/wire/inet.h"
+#include "tests/unit/unit.h"
+
+enum { WATCHDOG_S = 120, PLACES_OF_ONE = 18 }; /* clients at a time, where np is 1 */
+
+struct server {
+    uv_loop_t loop;
+    struct dt_rendezvous *r;
+    int overflows;
+};
+
+static void on_overflow(void *arg, const char *text)
+{
+    assert_non_null(strstr(text, "Content Too Large"));
+    ((struct server *)arg)->overflows++;
+}
+
+static void open_server(struct server *s, uint32_t np)
+{
+    static const struct dt_rendezvous_events events = { on_overflow };
+
+    *s = (struct server){ 0 };
+    assert_int_equal(uv_loop_init(&s->loop), 0);
+    s->r = dt_rendezvous_create(&s->loop, np, &events, s);
+    assert_non_null(s->r);
+    dt_rendezvous_open(s->r, "127.0.0.1");
+}
+
+static void close_server(struct server *s)
+{
+    dt_rendezvous_destroy(s->r);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&s->loop), 0);
+}
+
+static int call(const struct server *s, const char *request)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(dt_rendezvous_port(s->r)),
+                              .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(send(fd, request, strlen(request), 0), strlen(request));
+    return fd;
+}
+
+/* Reads up to n bytes, or to the end, while the server runs. */
+static size_t read_some(struct server *s, int fd, char *bytes, size_t n)
+{
+    size_t have = 0;
+
+    while (have < n) {
+        ssize_t got = recv(fd, bytes + have, n - have, MSG_DONTWAIT);
+
+        if (got == 0)
+            break;
+        if (got > 0)
+            have += (size_t)got;
+        else
+            uv_run(&s->loop, UV_RUN_ONCE);
+    }
+    return have;
+}
+
+/* 0: it was closed without an answer. */
+static int status_of(struct server *s, int fd)
+{
+    char answer[256] = "";
+
+    read_some(s, fd, answer, sizeof answer - 1);
+    close(fd);
+    return *answer ? atoi(answer + strlen("HTTP/1.1 ")) : 0;
+}
+
+static void clients_that_say_nothing_give_way(void **state)
+{
+    static const char half[] = "PUT /s/k HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc";
+    int silent[3 * PLACES_OF_ONE];
+    struct server s;
+
+    (void)state;
+    open_server(&s, 1);
+    for (int i = 0; i < 3 * PLACES_OF_ONE; i++)
+        silent[i] = call(&s, i % 2 ? half : "");
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
+    for (int i = 0; i < 3 * PLACES_OF_ONE; i++)
+        close(silent[i]);
+    close_server(&s);
+}
+
+static void a_server_ends_with_clients_in_every_stage(void **state)
+{
+    struct server s;
+    int asking, answered;
+    char byte;
+
+    (void)state;
+    open_server(&s, 1);
+    asking = call(&s, "PUT /s/k HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
+    answered = call(&s, "GET /s/k HTTP/1.1\r\n\r\n");
+    assert_int_equal(read_some(&s, answered, &byte, 1), 1);
+    close_server(&s);
+    assert_int_equal(recv(asking, &byte, 1, 0), 0);
+    close(asking);
+    close(answered);
+}
+
+/* A value that fills sockets goes out in pieces, as it was when it was asked for. */
+static void a_slow_reader_gets_its_value_whole(void **state)
+{
+    enum { NP = 100000, N = 8 << 20 };
+    static char value[N], got[N + 256];
+    char head[64];
+    struct server s;
+    int fd, reader;
+    size_t n;
+
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        value[i] = (char)(i * 7 + (i >> 11));
+    open_server(&s, NP);
+    snprintf(head, sizeof head, "PUT /s/k HTTP/1.1\r\nContent-Length: %d\r\n\r\n", N);
+    fd = call(&s, head);
+    for (size_t at = 0; at < N;) {
+        ssize_t sent = send(fd, value + at, N - at, MSG_DONTWAIT);
+
+        if (sent > 0)
+            at += (size_t)sent;
+        else
+            uv_run(&s.loop, UV_RUN_ONCE);
+    }
+    assert_int_equal(status_of(&s, fd), 200);
+    reader = call(&s, "GET /s/k HTTP/1.1\r\n\r\n");
+    assert_int_equal(read_some(&s, reader, got, 1), 1);
+    assert_int_equal(status_of(&s, call(&s, "DELETE /s/k HTTP/1.1\r\n\r\n")), 200);
+    n = 1 + read_some(&s, reader, got + 1, sizeof got - 1);
+    assert_true(n > N);
+    assert_memory_equal(got + n - N, value, N);
+    close(reader);
+    close_server(&s);
+}
+
+static void too_much_is_refused_and_told_once(void **state)
+{
+    static const char request[] = "PUT /s/k HTTP/1.1\r\nContent-Length: 1000000\r\n\r\nabc";
+    struct server s;
+
+    (void)state;
+    open_server(&s, 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(status_of(&s, call(&s, request)), 413);
+    assert_int_equal(s.overflows, 1);
+    close_server(&s);
+}
+
+static void an_end_of_a_connection_knows_its_address(void **state)
+{
+    static const struct {
+        const char *addr;
+        bool is;
+    } cases[] = { { "127.0.0.1", true },
+                  { "127.0.0.2", false },
+                  { "::1", false },
+                  { "localhost", false },
+                  { "", false } };
+    uint16_t port;
+    int listener = dt_inet_listen(&port), caller = dt_inet_connect("127.0.0.1", port), fd;
+
+    (void)state;
+    while ((fd = accept(listener, NULL, NULL)) < 0)
+        continue;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(dt_inet_is_at(fd, cases[i].addr), cases[i].is);
+        assert_int_equal(dt_inet_is_at(caller, cases[i].addr), cases[i].is);
+    }
+    close(fd);
+    close(caller);
+    close(listener);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(clients_that_say_nothing_give_way),
+        cmocka_unit_test(a_server_ends_with_clients_in_every_stage),
+        cmocka_unit_test(a_slow_reader_gets_its_value_whole),
+        cmocka_unit_test(too_much_is_refused_and_told_once),
+        cmocka_unit_test(an_end_of_a_connection_knows_its_address),
+    };
+
+    alarm(WATCHDOG_S);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
