@@ -37,7 +37,8 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
 #define ITEM_REFUSED(who, match, text, name)                                                       \
     { who, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
 
-static const char of_horovod[] = "it sets up Horovod's library; dtrun-perf --tune sets up libdtrun";
+static const char of_horovod[] = "Horovod reads such settings from variables, as in -x "
+                                 "HOROVOD_CYCLE_TIME=1";
 static const char of_open_mpi[] = "it is about the daemons of Open MPI; dtrun starts its agents "
                                   "over SSH";
 static const char of_mpi[] = "it sets up an MPI library; -x sets what such a library reads";
