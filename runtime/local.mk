@@ -152,7 +152,8 @@ noinst_LTLIBRARIES += runtime/libgpufound.la
 runtime_libgpufound_la_SOURCES = \
 	runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h \
 	runtime/gpu/cuda.c runtime/gpu/cuda.h \
-	runtime/gpu/ncclapi.c runtime/gpu/ncclapi.h
+	runtime/gpu/ncclapi.c runtime/gpu/ncclapi.h \
+	runtime/gpu/ncclconf.c runtime/gpu/ncclconf.h
 
 runtime_libdtrun_la_SOURCES =
 runtime_libdtrun_la_LIBADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)

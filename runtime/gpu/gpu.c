@@ -46,24 +46,32 @@ static void offer(const struct dt_comm *c, CUdevice device, struct dt_gpu_offer 
     memcpy(mine->bus, bus, sizeof mine->bus);
 }
 
+/* This rank knows better than all what it lacks itself. */
+static const char *describe(const struct dt_comm *c, const struct dt_gpu_choice *choice,
+                            const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
+{
+    const char *why;
+
+    dt_gpu_obstacle_text(choice, offers, text);
+    if (choice->obstacle == DT_GPU_NO_NCCL && choice->a == c->rank && !dt_ncclapi(&why))
+        snprintf(text, DT_GPU_TEXT, "%s", why);
+    return text;
+}
+
 /* One warning in the job: the first rank's, of the first communicator that goes by host memory. */
 static void warn(struct dt_comm *c, const struct dt_gpu_choice *choice,
                  const struct dt_gpu_offer *offers)
 {
     static bool warned;
     char obstacle[DT_GPU_TEXT], text[DT_RANK_NOTE_TEXT];
-    const char *why;
 
     if (c->world->rank != 0 || warned || choice->obstacle == DT_GPU_CLEAR)
         return;
     warned = true;
-    dt_gpu_obstacle_text(choice, offers, obstacle);
-    if (choice->obstacle == DT_GPU_NO_NCCL && choice->a == c->rank && !dt_ncclapi(&why))
-        snprintf(obstacle, sizeof obstacle, "%s", why);
     snprintf(text, sizeof text,
              "warning: %s: collectives on GPU memory go through host memory (DTRUN_DEVICE=staging "
              "asks for that, without this warning)",
-             obstacle);
+             describe(c, choice, offers, obstacle));
     dt_agentlink_note(&c->world->agent, text);
 }
 
@@ -77,9 +85,9 @@ static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers
             c, dt_fail(DT_ERR_MISMATCH, "rank %d: %s: it has to be the same on all ranks",
                        c->world->rank, dt_gpu_obstacle_text(&choice, offers, text)));
     if (choice.obstacle && offers[0].wish == DT_GPU_NCCL)
-        return dt_comm_fail(
-            c, dt_fail(DT_ERR_NCCL, "rank %d: %s, and DTRUN_DEVICE=nccl permits no other way",
-                       c->world->rank, dt_gpu_obstacle_text(&choice, offers, text)));
+        return dt_comm_fail(c, dt_fail(DT_ERR_NCCL,
+                                       "rank %d: %s, and DTRUN_DEVICE=nccl permits no other way",
+                                       c->world->rank, describe(c, &choice, offers, text)));
     warn(c, &choice, offers);
     c->gpu.way = choice.way;
     return DT_OK;

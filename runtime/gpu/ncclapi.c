@@ -9,16 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/gpu/ncclconf.h"
 #include "runtime/wire/env.h"
 
 #define LIBRARY "libnccl.so.2"
 
-enum { OLDEST = 21800 };
+enum { OLDEST = 21800, WHY = 2 * DT_NCCLCONF_TEXT };
 
 static struct {
     pthread_once_t once;
     bool usable;
-    char why[256];
+    char why[WHY];
     struct dt_ncclapi api;
 } dti_nccl = { .once = PTHREAD_ONCE_INIT };
 
@@ -68,25 +69,30 @@ static const char *find_functions(void *library)
 
 /* With either of these one communicator would wait for ever for a lost rank, or several meet at one
  * address. */
-static const char *forbidden(void)
+static bool is_forbidden(char why[WHY])
 {
-    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+    char value[DT_NCCLCONF_TEXT], where[DT_NCCLCONF_TEXT];
 
-    if (blocking && atoi(blocking) == 1)
-        return "NCCL_COMM_BLOCKING=1 makes NCCL wait for ever for a lost rank";
-    if (getenv("NCCL_COMM_ID"))
-        return "NCCL_COMM_ID is set, which fits one communicator alone";
-    return NULL;
+    if (dt_ncclconf_find("NCCL_COMM_BLOCKING", value, where) && atoi(value) == 1)
+        snprintf(why, WHY, "NCCL_COMM_BLOCKING=1 (in %s) makes NCCL wait for ever for a lost rank",
+                 where);
+    else if (dt_ncclconf_find("NCCL_COMM_ID", value, where))
+        snprintf(why, WHY, "NCCL_COMM_ID is set (in %s), which fits one communicator alone", where);
+    else
+        return false;
+    return true;
 }
 
 static void load(void)
 {
-    void *library = forbidden() ? NULL : open_library();
-    const char *why = forbidden();
     const char *lacks;
+    void *library;
 
+    if (is_forbidden(dti_nccl.why))
+        return;
+    library = open_library();
     if (!library) {
-        snprintf(dti_nccl.why, sizeof dti_nccl.why, "%s", why ? why : dlerror());
+        snprintf(dti_nccl.why, sizeof dti_nccl.why, "%s", dlerror());
         return;
     }
     lacks = find_functions(library);

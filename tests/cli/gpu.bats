@@ -230,6 +230,27 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+@test "row 19: settings that NCCL cannot be used with are found wherever it reads them" {
+    echo '# NCCL_COMM_ID=commented' >"$T/nccl.conf"
+    echo 'NCCL_COMM_BLOCKING=1' >>"$T/nccl.conf"
+    gpu calls -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"
+    code_is 1
+    grep -q -- "^-11: .*: NCCL_COMM_BLOCKING=1 (in $T/nccl.conf) makes NCCL wait for ever" "$OUT"
+    echo 'NCCL_COMM_ID=10.0.0.1:9999' >"$T/nccl.conf"
+    gpu calls -x DTRUN_DEVICE=nccl -x NCCL_CONF_FILE="$T/nccl.conf"
+    code_is 1
+    grep -q -- "^-11: .*: NCCL_COMM_ID is set (in $T/nccl.conf), which fits one communicator" "$OUT"
+    gpu calls -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=1
+    code_is 1
+    grep -q -- '^-11: .*: NCCL_COMM_BLOCKING=1 (in the environment)' "$OUT"
+    gpu split -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=0 -x NCCL_CONF_FILE="$T/nccl.conf"
+    code_is 1
+    echo 'NCCL_COMM_BLOCKING=1' >"$T/nccl.conf"
+    gpu split -x DTRUN_DEVICE=nccl -x NCCL_COMM_BLOCKING=0 -x NCCL_CONF_FILE="$T/nccl.conf"
+    code_is 0
+    clean
+}
+
 @test "DTRUN_DEVICE=nccl permits no other way" {
     gpu calls -x DTRUN_DEVICE=nccl -x DTRUN_NCCL="$T/none.so"
     code_is 1
