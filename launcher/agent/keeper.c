@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
@@ -16,6 +17,7 @@
 #include "launcher/agent/cgroup.h"
 #include "launcher/agent/clock.h"
 #include "launcher/agent/jobsignals.h"
+#include "launcher/agent/limits.h"
 #include "launcher/agent/removetree.h"
 #include "launcher/base/error.h"
 
@@ -142,6 +144,19 @@ static int fail(const char *what)
     return DT_EXIT_LAUNCH;
 }
 
+static int fail_to_fork(void)
+{
+    char *cgroup;
+
+    if (errno != EAGAIN)
+        return fail("fork");
+    cgroup = dt_limits_tasks("", 1);
+    fprintf(stderr, "dtrun-agent: fork: %s\n",
+            cgroup ? cgroup : "allow more processes (ulimit -u)");
+    free(cgroup);
+    return DT_EXIT_LAUNCH;
+}
+
 int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int fd))
 {
     struct dt_keeper *keeper =
@@ -163,7 +178,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
     dt_jobsignals_handle(SIG_IGN); /* until the worker listens */
     worker = fork();
     if (worker < 0)
-        return fail(errno == EAGAIN ? "fork: allow more processes (ulimit -u)" : "fork");
+        return fail_to_fork();
     if (worker == 0) {
         close(ends[0]);
         prctl(PR_SET_CHILD_SUBREAPER, 1); /* is not inherited */

@@ -91,3 +91,30 @@ void dt_limits_read(struct dt_limits *limits, const char *root)
         dt_cgroupdir_free(&d);
     }
 }
+
+struct refusal {
+    uint32_t wanted;
+    char *text;
+};
+
+static void look_tasks(void *refusal, const char *dir)
+{
+    struct refusal *r = refusal;
+    long long max[2], now[2];
+
+    if (!r->text && read_numbers(dir, "pids.max", max) == 1 &&
+        read_numbers(dir, "pids.current", now) == 1 && now[0] + r->wanted > max[0])
+        r->text =
+            dt_xasprintf("the cgroup %s allows %lld processes and threads (pids.max)", dir, max[0]);
+}
+
+char *dt_limits_tasks(const char *root, uint32_t wanted)
+{
+    struct refusal r = { .wanted = wanted };
+    struct dt_cgroupdir d;
+
+    if (dt_cgroupdir_find(&d, root, "pids"))
+        dt_cgroupdir_climb(&d, look_tasks, &r);
+    dt_cgroupdir_free(&d);
+    return r.text;
+}

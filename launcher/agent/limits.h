@@ -14,4 +14,8 @@ struct dt_limits {
  * that stands for / (tests). What cannot be read is no limit. */
 void dt_limits_read(struct dt_limits *limits, const char *root);
 
+/* Which control group refuses this many more processes, if one does: "the cgroup DIR allows N
+ * processes and threads (pids.max)". NULL: none does. The caller frees it. */
+char *dt_limits_tasks(const char *root, uint32_t wanted);
+
 #endif

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/cgroup.h"
+#include "launcher/agent/limits.h"
 #include "launcher/agent/rankproc.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
@@ -229,28 +230,39 @@ static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t
     return pid < 0 ? -1 : 0;
 }
 
-/* Which limit is too low, where it is one. */
-static void name_limit(char *what, size_t size, uint32_t n)
+/* Which limit is too low for so many processes, where it is one. The caller frees it. Clears *error
+ * where the text says all of it. */
+static char *name_limit(int *error, uint32_t n)
 {
+    char *cgroup = *error == EAGAIN ? dt_limits_tasks("", n) : NULL, *text;
     struct rlimit limit;
 
-    if (errno == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-        snprintf(what, size, "fork of %u processes, where %llu are allowed", n,
-                 (unsigned long long)limit.rlim_cur);
-    else if (errno == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        snprintf(what, size, "pipes for %u processes, where %llu open files are allowed", n,
-                 (unsigned long long)limit.rlim_cur);
-    else
-        snprintf(what, size, "fork of %u processes", n);
+    if (cgroup) {
+        *error = 0;
+        text = dt_xasprintf("fork of %u processes: %s; raise that, or start fewer ranks here", n,
+                            cgroup);
+    } else if (*error == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0 &&
+               limit.rlim_cur != RLIM_INFINITY) {
+        text = dt_xasprintf("fork of %u processes, where %llu are allowed", n,
+                            (unsigned long long)limit.rlim_cur);
+    } else if (*error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        text = dt_xasprintf("pipes for %u processes, where %llu open files are allowed", n,
+                            (unsigned long long)limit.rlim_cur);
+    } else {
+        text = dt_xasprintf("fork of %u processes", n);
+    }
+    free(cgroup);
+    return text;
 }
 
 static int refuse(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *why)
 {
     const struct dt_u32s *numbers = &s->config->numbers;
-    static char what[256];
+    static char *what;
     int error = errno;
 
-    name_limit(what, sizeof what, numbers->n);
+    free(what);
+    what = name_limit(&error, numbers->n);
     *why = (struct dt_msg_spawn_failed){
         .generation = s->config->start->generation,
         .rank = numbers->v[i],

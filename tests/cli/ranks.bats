@@ -69,6 +69,30 @@ lines|b c|s3cr3t-$$|none|120000"
     clean
 }
 
+# A cgroup with few processes, in $FEW, which the caller of dtrun enters.
+make_few() {
+    for FEW in /sys/fs/cgroup/pids/few.$$ /sys/fs/cgroup/few.$$; do
+        mkdir "$FEW" 2>/dev/null || continue
+        echo 12 2>/dev/null >"$FEW/pids.max" && return
+        rmdir "$FEW"
+    done
+    return 1
+}
+
+@test "D19: too few processes in the cgroup: it is named, and no other limit" {
+    make_few || skip "no cgroup with a limit of processes can be made here"
+    RC=0
+    env "$TOKEN" timeout -k 5 "$PATIENCE" sh -c 'echo 0 >"$0/cgroup.procs" && exec "$@"' "$FEW" \
+        "$DTRUN" -np 20 touch ran </dev/null >"$OUT" 2>"$ERR" || RC=$?
+    await rmdir "$FEW"
+    code_is 125
+    err_has "dtrun: fork of 20 processes: the cgroup $FEW allows 12 processes and threads (pids.max); raise that, or start fewer ranks here"
+    err_lines 1
+    ! grep -q ulimit "$ERR" || { show; false; }
+    [ ! -e ran ]
+    clean
+}
+
 @test "a limit of a file's size holds for ranks, and is named where dtrun-agent cannot work with it" {
     (ulimit -Sf 100 && dtrun -np 1 sh -c 'ulimit -f >limit' && code_is 0)
     [ "$(cat limit)" = "$(ulimit -Sf 100; sh -c 'ulimit -f')" ]

@@ -147,6 +147,30 @@ static void test_limits(void **state)
     }
 }
 
+static void d19_the_cgroup_that_refuses_processes_is_named(void **state)
+{
+    static const char format[] = "the cgroup %s/sys/fs/cgroup/a allows 9 processes and threads "
+                                 "(pids.max)";
+    static const struct file files[] = {
+        V2,
+        { "/proc/self/cgroup", "0::/a/b\n" },
+        { "/sys/fs/cgroup/a/b/pids.max", "max\n" },
+        { "/sys/fs/cgroup/a/b/pids.current", "3\n" },
+        { "/sys/fs/cgroup/a/pids.max", "9\n" },
+        { "/sys/fs/cgroup/a/pids.current", "5\n" },
+    };
+    char want[256], *text;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        put(files[i].name, files[i].content);
+    assert_null(dt_limits_tasks(root, 4));
+    text = dt_limits_tasks(root, 5);
+    snprintf(want, sizeof want, format, root);
+    assert_string_equal(text, want);
+    free(text);
+}
+
 static void test_facts(void **state)
 {
     struct dt_msg_facts f = { 0 };
@@ -292,6 +316,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_limits, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(d19_the_cgroup_that_refuses_processes_is_named, make_root,
+                                        remove_root),
         cmocka_unit_test_setup_teardown(test_facts, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_disk, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_gpus, make_root, remove_root),
