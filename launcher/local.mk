@@ -2,6 +2,7 @@ noinst_LTLIBRARIES += launcher/libbase.la launcher/liblauncher.la launcher/libag
 
 # What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_la_SOURCES = \
+	launcher/base/agentargs.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
 	launcher/base/elfneeds.c launcher/base/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
@@ -12,7 +13,6 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/mpineeds.c launcher/base/mpineeds.h \
 	launcher/base/number.c launcher/base/number.h \
 	launcher/base/nvidia.c launcher/base/nvidia.h \
-	launcher/base/agentargs.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
 	launcher/base/printed.c launcher/base/printed.h \
 	launcher/base/process.c launcher/base/process.h \
@@ -20,6 +20,7 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/script.c launcher/base/script.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
+	launcher/base/thread.c launcher/base/thread.h \
 	launcher/base/utf8.c launcher/base/utf8.h \
 	launcher/base/writeall.c launcher/base/writeall.h \
 	launcher/place/bind.c launcher/place/bind.h \
@@ -179,6 +180,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/savedir.c launcher/agent/savedir.h \
 	launcher/agent/segments.c launcher/agent/segments.h \
 	launcher/agent/spawn.c launcher/agent/spawn.h \
+	launcher/agent/standby.c launcher/agent/standby.h \
 	launcher/agent/stdinfeed.c launcher/agent/stdinfeed.h \
 	launcher/agent/sweep.c launcher/agent/sweep.h \
 	launcher/agent/topology.c launcher/agent/topology.h

@@ -46,6 +46,7 @@ UNIT_TESTS = \
 	tests/unit/pmisock \
 	tests/unit/probe \
 	tests/unit/ranksock \
+	tests/unit/standby \
 	tests/unit/cause \
 	tests/unit/child \
 	tests/unit/sshsocket \
@@ -218,6 +219,10 @@ tests_unit_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA
 tests_unit_pmisock_SOURCES = tests/unit/pmisock.c tests/unit/unit.h
 tests_unit_pmisock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_pmisock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_standby_SOURCES = tests/unit/standby.c tests/unit/unit.h
+tests_unit_standby_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_standby_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_pairnotes_SOURCES = tests/unit/pairnotes.c tests/unit/unit.h
 tests_unit_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -24,6 +24,7 @@
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
+    SLOW_MS = 5 * 1000,       /* for one operation on a file, then the user is told */
     DYING_MS = 8 * 1000,      /* within the launcher's patience for an ANSWER */
 };
 
@@ -36,6 +37,7 @@ struct agent {
     struct dt_lease lease;
     struct dt_host host;
     struct dt_files *files;
+    bool told_slow;
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
@@ -97,12 +99,32 @@ static void on_keeper(uv_poll_t *poll, int status, int events)
     leave(poll->data, DT_EXIT_LAUNCH, "lost its outer process", "somebody killed it");
 }
 
+/* A full socket is a keeper that does not read: the kernel has its beats, ours is done. */
+static void beat(const struct agent *a)
+{
+    send(a->keeper_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static void on_tick(void *arg)
 {
-    struct agent *a = arg;
+    beat(arg);
+}
 
-    /* A full socket is a keeper that does not read: the kernel has its beats, ours is done. */
-    send(a->keeper_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+/* Called by another thread, while a file system keeps the loop waiting (files.h). */
+static void on_blocked(void *arg, uint64_t ms)
+{
+    struct agent *a = arg;
+    const struct dt_msg_pong unasked = { .time_ns = dt_clock_ns() };
+    static char text[] = "the file system on which pushed files are put (HOME) does not respond; "
+                         "waiting for it";
+    const struct dt_msg_log slow = { text };
+
+    beat(a);
+    dt_channel_send(a->host.channel, DT_MSG_PONG, &unasked);
+    if (ms < SLOW_MS || a->told_slow)
+        return;
+    a->told_slow = true;
+    dt_channel_send(a->host.channel, DT_MSG_LOG, &slow);
 }
 
 static void on_vanish(void *arg)
@@ -183,6 +205,7 @@ static void on_start(struct agent *a, struct dt_msg_start *m)
     a->last_generation = m->generation;
     dt_lease_set(&a->lease, m->heartbeat_ms);
     a->keeper->lease_ms = a->lease.ms;
+    dt_files_rest(a->files);
     dt_generation_destroy(a->generation);
     a->generation = dt_generation_create(&a->host, m);
 }
@@ -408,7 +431,7 @@ int dt_agent_work(struct dt_keeper *keeper, int keeper_fd, bool alone)
         fprintf(stderr, "dtrun-agent: %s\n", err.text);
         return DT_EXIT_LAUNCH;
     }
-    a.files = dt_files_create(a.host.channel, keeper);
+    a.files = dt_files_create(a.host.channel, keeper, on_blocked, &a);
     say_hello(&a);
     uv_run(&a.loop, UV_RUN_DEFAULT);
     return DT_EXIT_LAUNCH; /* not reached: the channel is always waited for */

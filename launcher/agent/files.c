@@ -13,6 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "launcher/agent/standby.h"
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"
@@ -37,20 +38,29 @@ struct incoming {
 struct dt_files {
     struct dt_channel *channel;
     struct dt_keeper *keeper;
+    struct dt_standby *standby;
     char *dir;     /* in the job's directory: where files are in place; NULL: none yet */
     bool can_keep; /* the job's directory is in one of the user's own */
     struct incoming *incoming; /* or NULL */
 };
 
-struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper)
+struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper,
+                                 void (*blocked)(void *arg, uint64_t ms), void *arg)
 {
     struct dt_files *f = dt_xcalloc(1, sizeof *f);
 
     f->channel = channel;
     f->keeper = keeper;
+    f->standby = dt_standby_create(blocked, arg);
     return f;
 }
 
+void dt_files_rest(struct dt_files *f)
+{
+    dt_standby_stop(f->standby);
+}
+
+/* The channel is the other thread's only while this one waits for a file system. */
 static void answer(struct dt_files *f, uint32_t id, const struct dt_error *err)
 {
     struct dt_msg_file_done m = {
@@ -59,7 +69,9 @@ static void answer(struct dt_files *f, uint32_t id, const struct dt_error *err)
         .error = err ? (char *)(uintptr_t)err->text : (char *)"",
     };
 
+    dt_standby_leave(f->standby);
     dt_channel_send(f->channel, DT_MSG_FILE_DONE, &m);
+    dt_standby_enter(f->standby);
 }
 
 static void stop_checking(struct incoming *in)
@@ -311,7 +323,7 @@ static void begin_file(struct dt_files *f, const struct dt_msg_file *m, char *pa
         maybe_finish(f);
 }
 
-void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m)
+static void begin(struct dt_files *f, const struct dt_msg_file *m)
 {
     struct dt_error err = { 0 };
     char *path;
@@ -333,7 +345,14 @@ void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m)
     }
 }
 
-void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
+void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m)
+{
+    dt_standby_enter(f->standby);
+    begin(f, m);
+    dt_standby_leave(f->standby);
+}
+
+static void take_data(struct dt_files *f, const struct dt_msg_file_data *m)
 {
     struct incoming *in = f->incoming;
     struct dt_error err = { 0 };
@@ -353,4 +372,11 @@ void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
     }
     answer(f, in->id, &err);
     drop(f);
+}
+
+void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
+{
+    dt_standby_enter(f->standby);
+    take_data(f, m);
+    dt_standby_leave(f->standby);
 }

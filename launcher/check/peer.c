@@ -139,6 +139,8 @@ static void on_facts(struct dt_check_peer *p, struct dt_msg_facts *facts)
 /* One question after the other, so that none waits for the answer to the one before it. */
 static void on_pong(struct dt_check_peer *p, const struct dt_msg_pong *m)
 {
+    if (!m->ping_time_ns)
+        return; /* a sign of life, unasked */
     dt_heartbeat_pong(&p->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
     if (p->asked && ++p->pongs < PINGS)
         ping(p);

@@ -2,12 +2,12 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
+#include "launcher/base/thread.h"
 #include "launcher/base/writeall.h"
 
 struct dt_filewriter_file {
@@ -99,17 +99,11 @@ static void *write_files(void *arg)
     return NULL;
 }
 
-/* Signals are the loop's. */
 static int start_thread(struct dt_filewriter *w)
 {
-    sigset_t all, before;
     pthread_t thread;
-    int error;
+    int error = dt_thread_start(&thread, write_files, w);
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, NULL, write_files, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
         return error;
     pthread_detach(thread);

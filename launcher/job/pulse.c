@@ -52,6 +52,8 @@ void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 {
     const struct dt_msg_step *steps = m->steps.v;
 
+    if (!m->ping_time_ns)
+        return; /* a sign of life, unasked */
     dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
     if (!dt_waits_is_current(&j->waits, m->generation, m->ping_time_ns))
         return;

@@ -5,13 +5,13 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "launcher/base/mem.h"
+#include "launcher/base/thread.h"
 
 struct lookup { /* shared with the thread; freed by whichever of the two comes last */
     pthread_mutex_t lock;
@@ -94,21 +94,13 @@ static void on_answer(uv_async_t *waker)
     uv_close((uv_handle_t *)waker, on_closed);
 }
 
-/* Signals are for the thread that runs the loop. */
 static int start_thread(struct lookup *l)
 {
-    pthread_attr_t detached;
     pthread_t thread;
-    sigset_t all, old;
-    int rc;
+    int rc = dt_thread_start(&thread, run, l);
 
-    sigfillset(&all);
-    pthread_attr_init(&detached);
-    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    rc = pthread_create(&thread, &detached, run, l);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    pthread_attr_destroy(&detached);
+    if (rc == 0)
+        pthread_detach(thread);
     return rc;
 }
 

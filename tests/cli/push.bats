@@ -113,6 +113,37 @@ list() {
     [ ! -e started ]
 }
 
+# Pushes data to a home directory that stands still: opening the file that is kept there waits, as on a
+# file system that does not respond, until somebody writes to it.
+push_to_stuck_home() {
+    head -c 100000 /dev/urandom >data
+    export HOME="$T"
+    dtrun -np 1 --keep --push data true
+    code_is 0
+    kept=$(echo .cache/dtrun/kept/*)
+    rm "$kept"
+    mkfifo "$kept"
+    dtrun_start --heartbeat 1 -np 1 --keep --push data sh -c 'sha256sum <"${LD_LIBRARY_PATH%%:*}/data"'
+    await eval 'grep -q "does not respond" "$ERR" || gone "$BACKGROUND"'
+    err_has "dtrun: localhost: the file system on which pushed files are put (HOME) does not respond; waiting for it"
+}
+
+@test "D8: a home directory that stands still for many heartbeats is waited for" {
+    push_to_stuck_home
+    timeout "$PATIENCE" sh -c ': >"$1"' sh "$kept"
+    dtrun_wait
+    code_is 0
+    grep -qF "$(sha256sum <data)" "$OUT"
+    [ "$(grep -c "does not respond" "$ERR")" = 1 ]
+    clean
+}
+
+@test "D8: a job that ends while a home directory stands still leaves nothing" {
+    push_to_stuck_home
+    kill -KILL "$BACKGROUND"
+    becomes_clean
+}
+
 sent() { # BYTES
     [ "$(stat -c %s .cache/dtrun/*/incoming/0 2>/dev/null || echo 0)" -ge "$1" ]
 }

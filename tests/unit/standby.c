@@ -1,0 +1,106 @@
+/* Signs of life while the loop is blocked. */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include "launcher/agent/standby.h"
+#include "tests/unit/unit.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t beaten = PTHREAD_COND_INITIALIZER;
+
+struct loop {
+    struct dt_standby *standby;
+    bool blocked;
+    bool stray; /* a beat came that should not */
+    unsigned beats;
+    uint64_t last_ms;
+};
+
+static void on_beat(void *arg, uint64_t blocked_ms)
+{
+    struct loop *l = arg;
+
+    pthread_mutex_lock(&lock);
+    l->stray |= !l->blocked || blocked_ms < l->last_ms;
+    l->last_ms = blocked_ms;
+    l->beats++;
+    pthread_cond_signal(&beaten);
+    pthread_mutex_unlock(&lock);
+}
+
+static void set_blocked(struct loop *l, bool on)
+{
+    pthread_mutex_lock(&lock);
+    l->blocked = on;
+    l->last_ms = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static void block(struct loop *l, unsigned beats)
+{
+    set_blocked(l, true);
+    dt_standby_enter(l->standby);
+    pthread_mutex_lock(&lock);
+    for (unsigned end = l->beats + beats; l->beats < end;)
+        pthread_cond_wait(&beaten, &lock);
+    pthread_mutex_unlock(&lock);
+    dt_standby_leave(l->standby);
+    set_blocked(l, false);
+}
+
+static unsigned threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    const struct dirent *entry;
+    unsigned n = 0;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)))
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static void beats_come_only_while_the_loop_is_blocked(void **state)
+{
+    struct loop one = { 0 }, other = { 0 };
+
+    (void)state;
+    one.standby = dt_standby_create(on_beat, &one);
+    other.standby = dt_standby_create(on_beat, &other);
+    block(&one, 2);
+    block(&other, 3); /* as long as one is not blocked */
+    block(&one, 2);
+    assert_false(one.stray || other.stray);
+    dt_standby_stop(one.standby);
+    dt_standby_stop(other.standby);
+}
+
+static void no_thread_is_left_after_stop(void **state)
+{
+    struct loop l = { 0 };
+
+    (void)state;
+    l.standby = dt_standby_create(on_beat, &l);
+    assert_int_equal(threads(), 1);
+    for (int round = 0; round < 2; round++) {
+        block(&l, 1);
+        assert_int_equal(threads(), 2);
+        dt_standby_stop(l.standby);
+        assert_int_equal(threads(), 1);
+    }
+    dt_standby_stop(l.standby);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(beats_come_only_while_the_loop_is_blocked),
+        cmocka_unit_test(no_thread_is_left_after_stop),
+    };
+
+    alarm(300); /* a watchdog */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
