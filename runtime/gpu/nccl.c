@@ -54,20 +54,19 @@ static int await_cause(const struct dt_comm *c, uint32_t *culprit)
 
 static dt_result_t trouble(struct dt_comm *c, const char *function, ncclResult_t error)
 {
-    static _Thread_local char why[512];
     uint32_t culprit;
     int stopped = may_come_of_others(error) ? await_cause(c, &culprit) : 0;
     const char *last = api()->ncclGetLastError(NULL);
 
     if (stopped)
         return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-    snprintf(why, sizeof why,
-             "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL tell more, and DTRUN_DEVICE=staging does "
-             "without NCCL",
-             function, api()->ncclGetErrorString(error), last && *last ? ": " : "",
-             last ? last : "");
+    dt_fail(DT_ERR_NCCL,
+            "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL tell more, and DTRUN_DEVICE=staging does "
+            "without NCCL",
+            function, api()->ncclGetErrorString(error), last && *last ? ": " : "",
+            last ? last : "");
     dt_trouble(&c->trouble, DT_ERR_NCCL, (uint32_t)c->world->rank);
-    c->trouble.why = why;
+    c->trouble.why = dt_last_error();
     return DT_ERR_NCCL;
 }
 
@@ -185,14 +184,12 @@ static void begin(void *arg)
 
 static dt_result_t time_out(struct dt_comm *c, unsigned seconds)
 {
-    static _Thread_local char why[256];
-
-    snprintf(why, sizeof why,
-             "NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
-             "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use",
-             c->size, seconds);
+    dt_fail(DT_ERR_TIMEOUT,
+            "NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
+            "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use",
+            c->size, seconds);
     dt_trouble(&c->trouble, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
-    c->trouble.why = why;
+    c->trouble.why = dt_last_error();
     return DT_ERR_TIMEOUT;
 }
 

@@ -26,10 +26,11 @@ void dt_gpu_pause(unsigned turn)
 dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_trouble *t, const char *function,
                            CUresult error)
 {
-    static _Thread_local char why[DT_CUDA_TEXT];
+    char why[DT_CUDA_TEXT];
 
     dt_trouble(t, DT_ERR_CUDA, (uint32_t)c->world->rank);
-    t->why = dt_cuda_describe(function, error, why);
+    dt_fail(DT_ERR_CUDA, "%s", dt_cuda_describe(function, error, why));
+    t->why = dt_last_error();
     return DT_ERR_CUDA;
 }
 
