@@ -27,18 +27,18 @@ static dt_result_t exchange(int neighbour, const double *mine, double *theirs, d
 static dt_result_t step(double *t, double *next, size_t n)
 {
     dt_request_t request[4] = { { 0 } };
-    dt_result_t r = exchange(dt_rank() - 1, &t[1], &t[0], request);
+    dt_result_t begun = exchange(dt_rank() - 1, &t[1], &t[0], request), waited;
 
-    if (r == DT_OK)
-        r = exchange(dt_rank() + 1, &t[n], &t[n + 1], request + 2);
-    if (r != DT_OK)
-        return r;
-    for (size_t i = 2; i < n; i++)
+    if (begun == DT_OK)
+        begun = exchange(dt_rank() + 1, &t[n], &t[n + 1], request + 2);
+    for (size_t i = 2; begun == DT_OK && i < n; i++)
         next[i] = cell(t, i);
-    r = dt_wait_all(request, 4);
+    waited = dt_wait_all(request, 4); /* after a failure, too: until then t is in use */
+    if (begun != DT_OK || waited != DT_OK)
+        return begun != DT_OK ? begun : waited;
     next[1] = cell(t, 1);
     next[n] = cell(t, n);
-    return r;
+    return DT_OK;
 }
 
 static dt_result_t simulate(double *t, double *next, size_t n)
