@@ -77,8 +77,8 @@ static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
     dt_result_t r;
 
     if (c->size == 1) {
-        if (bytes && in != out)
-            dt_copy(out, in, bytes);
+        if (bytes)
+            dt_fold_alone(out, in, call->count, (dt_dtype_t)call->dtype);
         return DT_OK;
     }
     if (c->nodes == 1)
@@ -414,8 +414,10 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     uint8_t *all;
     dt_result_t r;
 
-    if (c->nodes == 1)
+    if (c->nodes == 1 && c->size > 1)
         return dt_shm_reduce_scatter(&c->shm, call, in, out, &blocks, divisor_of(c, call));
+    if (c->size == 1)
+        return fold(c, call, NULL, in, out);
     if (moves_parts(c, bytes * c->nodes * c->twolevel.width))
         return fold_parts(c, call, in, out, (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_EACH },
                           bytes * (size_t)c->size);

@@ -111,6 +111,16 @@ void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op)
         divide_integers(f->dst, f->count, dtype, (int)f->divisor);
 }
 
+void dt_fold_alone(void *dst, const void *src, size_t count, dt_dtype_t dtype)
+{
+    const struct dt_fold f = { .dst = dst, .src = &src, .n = 1, .count = count, .divisor = 1 };
+
+    if (dt_dtype_is_float(dtype))
+        dt_reduce_kernels()->fold[dtype][DT_SUM](&f);
+    else if (dst != src)
+        dt_fold(&f, dtype, DT_SUM);
+}
+
 void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n)
 {
     const void *src[] = { buf };

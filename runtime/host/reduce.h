@@ -26,6 +26,10 @@ const char *dt_reduce_choices(char *text, size_t size);
  * operations it is 1. */
 void dt_fold(const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op);
 
+/* What folding a single source gives: a copy in which every NaN is that of dt_fold's results. dst
+ * may be src. */
+void dt_fold_alone(void *dst, const void *src, size_t count, dt_dtype_t dtype);
+
 /* Divides by n: floats round once, integers truncate toward zero. */
 void dt_divide(void *buf, size_t count, dt_dtype_t dtype, int n);
 

@@ -482,6 +482,70 @@ static void a_program_started_by_hand_is_a_job_of_one(void **state)
     assert_int_equal(status, 0);
 }
 
+/* A NaN of a signalling kind, negative and with a payload, and the one that results. */
+static const struct {
+    dt_dtype_t dtype;
+    uint64_t given;
+    uint64_t expected;
+} nans[] = {
+    { DT_F16, 0xfd01, 0x7e00 },
+    { DT_BF16, 0xff81, 0x7fc0 },
+    { DT_F32, 0xff800001, 0x7fc00000 },
+    { DT_F64, 0xfff0000000000001, 0x7ff8000000000000 },
+};
+
+enum { NANS = 3000, NANS_BYTES = NANS * sizeof(uint64_t) };
+
+static void fill(uint8_t *to, uint64_t bits, size_t size, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * size, &bits, size); /* little-endian */
+}
+
+static int fold_nans(dt_dtype_t t, uint64_t given, uint64_t expected, size_t n, dt_op_t op)
+{
+    static uint8_t in[2 * NANS_BYTES], out[2 * NANS_BYTES], whole[2 * NANS_BYTES];
+    size_t size = t == DT_F64 ? 8 : t == DT_F32 ? 4 : 2, all = n * (size_t)dt_size();
+
+    fill(in, given, size, all);
+    fill(out, given, size, all);
+    fill(whole, expected, size, all);
+    NEED(dt_all_reduce(DT_WORLD, in, out, n, t, op) == DT_OK);
+    NEED(memcmp(out, whole, n * size) == 0);
+    fill(out, given, size, n);
+    NEED(dt_reduce(DT_WORLD, in, out, n, t, op, 0) == DT_OK);
+    NEED(dt_rank() != 0 || memcmp(out, whole, n * size) == 0);
+    fill(out, given, size, n);
+    NEED(dt_reduce_scatter(DT_WORLD, in, out, n, t, op) == DT_OK);
+    NEED(memcmp(out, whole, n * size) == 0);
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, in, n, t, op) == DT_OK);
+    NEED(memcmp(in, whole, n * size) == 0);
+    return 0;
+}
+
+static int nan_results(int rank, void *arg)
+{
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (size_t i = 0; i < sizeof nans / sizeof *nans; i++) {
+        for (dt_op_t op = DT_SUM; op <= DT_AVG; op++) {
+            NEED(fold_nans(nans[i].dtype, nans[i].given, nans[i].expected, 1, op) == 0);
+            NEED(fold_nans(nans[i].dtype, nans[i].given, nans[i].expected, NANS, op) == 0);
+        }
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void d37_a_nan_is_the_same_one_however_many_ranks_there_are(void **state)
+{
+    (void)state;
+    run_all("1", nan_results);
+    run_all("2", nan_results);
+    run_all("1 1", nan_results);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -497,6 +561,7 @@ int main(void)
         CHECKS("1, 20, 21", all_reduce_spans_uneven_hosts),
         cmocka_unit_test_teardown(all_reduce_spans_streams, unset_streams),
         cmocka_unit_test_teardown(all_reduce_spans_many_hosts, unset_order),
+        cmocka_unit_test(d37_a_nan_is_the_same_one_however_many_ranks_there_are),
         CHECKS("18", broadcast_reaches_everybody_from_every_root),
         CHECKS("13, 14", sums_of_halves_are_rounded_once_for_all_hosts),
         CHECKS("13, 16", averages_are_in_range_wherever_ranks_are),

@@ -177,7 +177,9 @@ static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dt
         fold(sums + host * bytes, src, here, count, each, dtype, op);
         done += (int)here;
     }
-    if (host == 1)
+    if (n == 1)
+        dt_fold_alone(want, src[0], count, dtype);
+    else if (host == 1)
         fold(want, src, (size_t)n, count, op == DT_AVG ? n : 1, dtype, op);
     else
         fold(want, partial, host, count, op == DT_AVG ? (double)n / each : 1, dtype, op);
