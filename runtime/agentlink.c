@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/error.h"
+#include "runtime/parentrank.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/frame.h"
 
@@ -26,41 +26,6 @@ struct dt_reply {
     struct dt_rankmsg msg;
     int fd; /* that came along, or -1 */
 };
-
-static bool number(const char *name, uint32_t *out)
-{
-    const char *text = getenv(name);
-    char *end;
-    unsigned long v;
-
-    if (!text || *text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    v = strtoul(text, &end, 10);
-    if (errno || *end || v > INT_MAX)
-        return false;
-    *out = (uint32_t)v;
-    return true;
-}
-
-dt_result_t dt_agentenv_read(struct dt_agentenv *env)
-{
-    uint32_t fd;
-
-    *env = (struct dt_agentenv){ .fd = -1 };
-    if (!getenv(DT_ENV_RANK) && !getenv(DT_ENV_AGENT_FD))
-        return DT_OK;
-    if (!number(DT_ENV_AGENT_FD, &fd) || !number(DT_ENV_RANK, &env->rank) ||
-        !number(DT_ENV_SIZE, &env->size) || !number(DT_ENV_LOCAL_RANK, &env->local_rank) ||
-        !number(DT_ENV_NODES, &env->nodes) || !number(DT_ENV_GENERATION, &env->generation))
-        return dt_fail(DT_ERR_IO,
-                       "dtrun's variables have been changed between dtrun and the program: %s, %s, "
-                       "%s, %s, %s and %s must all be there and be numbers, or none of them",
-                       DT_ENV_RANK, DT_ENV_SIZE, DT_ENV_LOCAL_RANK, DT_ENV_NODES, DT_ENV_GENERATION,
-                       DT_ENV_AGENT_FD);
-    env->fd = (int)fd;
-    return DT_OK;
-}
 
 static bool is_agent_socket(int fd, struct stat *st)
 {
@@ -82,16 +47,32 @@ void dt_agentlink_none(struct dt_agentlink *l)
     pthread_cond_init(&l->moved, NULL);
 }
 
+static dt_result_t say_no_socket(const struct dt_agentenv *env)
+{
+    pid_t rank = dt_parentrank_find(env->fd);
+
+    if (rank > 0)
+        return dt_fail(DT_ERR_STATE,
+                       "rank %u: this process (%d) is a child of process %d, which has called "
+                       "dt_init and is the rank: a program that a rank starts is no rank; with "
+                       "%s=1 in its environment it is a job of one rank",
+                       env->rank, (int)getpid(), (int)rank, DT_ENV_ALONE);
+    return dt_fail(DT_ERR_IO,
+                   "rank %u: descriptor %d (%s) is not the socket to dtrun-agent: either a wrapper "
+                   "between dtrun and the program has closed it, and must leave it open; or a "
+                   "program that has called dt_init, which keeps the socket to itself, has "
+                   "executed or started this one, which is no rank (with %s=1 in its environment "
+                   "it is a job of one rank)",
+                   env->rank, env->fd, DT_ENV_AGENT_FD, DT_ENV_ALONE);
+}
+
 dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     struct stat st;
 
     if (!is_agent_socket(env->fd, &st))
-        return dt_fail(DT_ERR_IO,
-                       "rank %u: descriptor %d (%s) is not the socket to dtrun-agent: a wrapper "
-                       "between dtrun and the program has closed it; let it pass descriptors on",
-                       env->rank, env->fd, DT_ENV_AGENT_FD);
+        return say_no_socket(env);
     if (fcntl(env->fd, F_SETLK, &lock) < 0) {
         pid_t holder = fcntl(env->fd, F_GETLK, &lock) == 0 ? lock.l_pid : 0;
 

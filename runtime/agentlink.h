@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runtime/agentenv.h"
 #include "runtime/dtrun.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"
@@ -37,22 +38,11 @@ struct dt_agentlink {
     bool over;               /* nobody is answered any more */
 };
 
-/* What the environment says about this process. */
-struct dt_agentenv {
-    int fd; /* -1: not started by dtrun */
-    uint32_t rank;
-    uint32_t size;
-    uint32_t nodes;
-    uint32_t local_rank;
-    uint32_t generation;
-};
-
 /* All functions that return dt_result_t have set dt_last_error when they fail. */
-dt_result_t dt_agentenv_read(struct dt_agentenv *env);
-
 void dt_agentlink_none(struct dt_agentlink *l);
 /* Takes the inherited socket: checks that it is one and whose, marks it CLOEXEC, and locks it so
- * that a second process of the same rank is told at once. */
+ * that a second process of the same rank is told at once. Where there is none it says why, as far
+ * as that can be known. */
 dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env);
 /* Says hello and waits for the welcome; maps the host's memory. */
 dt_result_t dt_agentlink_hello(struct dt_agentlink *l, const struct dt_agentenv *env, uint16_t port,

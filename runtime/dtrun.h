@@ -1,8 +1,8 @@
 /* dtrun.h: the library that training programs link.  dtrun(3) tells the same at more length.
  *
  * A program calls dt_init, then collectives, which every rank must call in the same order with the
- * same count, type, operation and root, and dt_finalize at the end. Started without dtrun it is a
- * job of one rank. The library never exits, aborts or prints.
+ * same count, type, operation and root, and dt_finalize at the end. Started by hand it is a job of
+ * one rank. The library never exits, aborts or prints.
  *
  * Threads: any may make any call, dt_init and dt_finalize once in all. These rules hold:
  *  - Collective calls on one communicator (those that make and free communicators, dt_mem_alloc,
@@ -116,8 +116,10 @@ typedef struct dt_comm dt_comm_t;
 
 /* Joins the job, and returns when all its ranks have called it. Once in a process.
  * DT_ERR_STATE: called before, or for a rank of which another process has; or the environment tells
- * of another rank, or another job, than dtrun-agent. DT_ERR_VERSION: dtrun is of another version.
- * DT_ERR_IO: the socket to dtrun-agent was closed on the way to this program.
+ * of another rank, or another job, than dtrun-agent; or another launcher (mpirun, mpiexec, srun)
+ * has started this process as one of several. DTRUN_ALONE=1 in the environment makes it a job of
+ * one rank in any case. DT_ERR_VERSION: dtrun is of another version. DT_ERR_IO: the socket to
+ * dtrun-agent was closed on the way to this program.
  */
 DT_API dt_result_t dt_init(void);
 

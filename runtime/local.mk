@@ -21,6 +21,7 @@ runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
+	runtime/agentenv.c runtime/agentenv.h \
 	runtime/agentlink.c runtime/agentlink.h \
 	runtime/async.c runtime/async.h \
 	runtime/blame.c runtime/blame.h \
@@ -107,6 +108,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/operation.c runtime/operation.h \
 	runtime/pair.c \
 	runtime/pairnotes.c runtime/pairnotes.h \
+	runtime/parentrank.c runtime/parentrank.h \
 	runtime/parcels.c runtime/parcels.h \
 	runtime/parts.c \
 	runtime/recorder.c runtime/recorder.h \
@@ -157,6 +159,7 @@ runtime_libgpufound_la_SOURCES = \
 
 runtime_libdtrun_la_SOURCES =
 runtime_libdtrun_la_LIBADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
-runtime_libdtrun_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,defs \
+# The library stays in memory after dlclose(3): its threads may still be running its code.
+runtime_libdtrun_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,defs -Wl,-z,nodelete \
 	-Wl,--version-script=$(top_srcdir)/runtime/libdtrun.map
 EXTRA_runtime_libdtrun_la_DEPENDENCIES = runtime/libdtrun.map

@@ -133,7 +133,7 @@ tests_unit_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
 # -rpath makes libtool build shared libraries of them.
 FAKES = tests/fake/libstandstill.la tests/fake/libclock.la \
-	tests/fake/libimpatient.la tests/fake/libspoiled.la
+	tests/fake/libimpatient.la tests/fake/libspoiled.la tests/fake/libthreadless.la
 check_LTLIBRARIES = $(FAKES)
 tests_fake_libstandstill_la_SOURCES = tests/fake/standstill.c
 tests_fake_libstandstill_la_LDFLAGS = -avoid-version -rpath /nowhere
@@ -145,6 +145,8 @@ tests_fake_libimpatient_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_fake_libimpatient_la_LDFLAGS = -avoid-version -rpath /nowhere
 tests_fake_libspoiled_la_SOURCES = tests/fake/spoiled.c
 tests_fake_libspoiled_la_LDFLAGS = -avoid-version -rpath /nowhere
+tests_fake_libthreadless_la_SOURCES = tests/fake/threadless.c
+tests_fake_libthreadless_la_LDFLAGS = -avoid-version -rpath /nowhere
 
 # A stand-in for NVIDIA's driver: tests/standin/standin.bash tells programs of it.
 EXTRA_DIST += tests/standin/standin.bash
@@ -443,6 +445,8 @@ tests_unit_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 HELPERS = \
 	tests/rank/linkprobe \
 	tests/rank/oldagent \
+	tests/rank/parent \
+	tests/rank/plugin \
 	tests/rank/gpu \
 	tests/gpu/probe \
 	tests/rank/fds \
@@ -467,6 +471,11 @@ tests_rank_linkprobe_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 tests_rank_linkprobe_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(UV_LIBS)
 tests_rank_oldagent_SOURCES = tests/rank/oldagent.c
 tests_rank_oldagent_LDADD = runtime/libwire.la
+
+tests_rank_parent_SOURCES = tests/rank/parent.c
+tests_rank_parent_LDADD = runtime/libdtrun.la
+tests_rank_parent_LDFLAGS = -no-install
+tests_rank_plugin_SOURCES = tests/rank/plugin.c
 
 tests_rank_gpu_SOURCES = tests/rank/gpu.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm
@@ -526,6 +535,7 @@ CLI_TESTS = \
 	tests/cli/completion.bats \
 	tests/cli/checks.bats \
 	tests/cli/library.bats \
+	tests/cli/programs.bats \
 	tests/cli/kernels.bats \
 	tests/cli/exit.bats \
 	tests/cli/stop.bats \
@@ -562,7 +572,7 @@ CLUSTER_TESTS = \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
 EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/cluster/slurm_lab tests/cluster/far.py \
-	tests/unit/checks.h tests/unit/sanitized.h tests/rank/mpi.c
+	tests/unit/checks.h tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
 
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
 # over it.)

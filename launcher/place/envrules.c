@@ -68,6 +68,7 @@ static const char *const of_launchers[] = { "PMI_*",
                                             "HOROVOD_CROSS_*",
                                             "HOROVOD_HOSTNAME",
                                             "HOROVOD_GLOO_RENDEZVOUS_*",
+                                            DT_ENV_ALONE,
                                             NULL };
 
 /* What dtrun sets for every rank, and what decides the value. */

@@ -19,6 +19,7 @@
 #define DT_ENV_HOSTID             "DTRUN_HOSTID" /* read by agents: overrides the host's identity */
 #define DT_ENV_AGENT              "DTRUN_AGENT"  /* read by dtrun: path of dtrun-agent to use */
 #define DT_ENV_COLLECTIVE_TIMEOUT "DTRUN_COLLECTIVE_TIMEOUT" /* read by dtrun: seconds */
+#define DT_ENV_ALONE              "DTRUN_ALONE" /* read by ranks: "1": a job of one rank, come what may */
 #define DT_ENV_ISA                "DTRUN_ISA"  /* read by ranks: the reductions' instruction set */
 #define DT_ENV_WIRE               "DTRUN_WIRE" /* read by ranks: how f32 sums go between hosts */
 #define DT_ENV_TUNING             "DTRUN_TUNING" /* read by rank 0: the file with the thresholds */

@@ -92,6 +92,24 @@ rank 3 of 4: sum 10, 4 on this host" ]
     with_each check
 }
 
+@test "MPI and libdtrun live in one process, whichever begins and leaves first" {
+    local lib="$DTRUN_BUILD/runtime/.libs"
+
+    [ -e "$lib/libdtrun.so" ] || skip "built without shared libraries"
+    check() {
+        local order
+
+        "mpicc.${MPI##*/}" -I"$DTRUN_SOURCE" -o both "$DTRUN_SOURCE/tests/rank/both.c" \
+            -L"$lib" -ldtrun -Wl,-rpath,"$lib"
+        for order in 'mpi mpi' 'mpi dt' 'dt mpi' 'dt dt'; do
+            dtrun --no-tag -np 3 ./both $order
+            code_is 0
+            [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 3 sums 6 and 6 of 3 ranks" ] || { show; false; }
+        done
+    }
+    with_each check
+}
+
 @test "MPI_Comm_spawn fails, and the job goes on" {
     check() {
         dtrun --no-tag -np 2 "$MPI" spawn

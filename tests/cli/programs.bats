@@ -1,0 +1,133 @@
+#!/usr/bin/env bats
+# Programs that link or load libdtrun: how they get into a job, and how they leave it.
+
+load common
+
+HELLO="$DTRUN_BUILD/examples/hello"
+
+@test "D33: dlclose leaves a library in memory whose threads still run" {
+    [ -e "$DTRUN_BUILD/runtime/.libs/libdtrun.so.0" ] || skip "built without shared libraries"
+    mkfifo fifo
+    dtrun --no-tag -np 2 "$RANK/plugin" "$DTRUN_BUILD/runtime/.libs/libdtrun.so.0" "$T/fifo"
+    code_is 0
+    [ "$(sort "$OUT")" = "rank 0 is done
+rank 1 is done" ] || { show; false; }
+    clean
+}
+
+@test "D36: a child of a rank is told that it is none, by whom, and what to do" {
+    dtrun --no-tag -np 1 "$RANK/parent" child "$HELLO"
+    code_is 0
+    parent="$(sed -n 's/^the child of process \([0-9]*\) exited with 1$/\1/p' "$OUT")"
+    [ -n "$parent" ] || { show; false; }
+    err_has "hello: rank 0: this process ("
+    err_has ") is a child of process $parent, which has called dt_init and is the rank: a program that a rank starts is no rank; with DTRUN_ALONE=1 in its environment it is a job of one rank"
+    clean
+}
+
+@test "D36: so is a grandchild" {
+    dtrun --no-tag -np 1 "$RANK/parent" child /bin/sh -c '"$0"; exit 3' "$HELLO"
+    code_is 0
+    parent="$(sed -n 's/^the child of process \([0-9]*\) exited with 3$/\1/p' "$OUT")"
+    err_has "is a child of process $parent, which has called dt_init"
+    clean
+}
+
+@test "D36: what a rank executes in its own place hears of both ways to lose the socket" {
+    dtrun --no-tag -np 1 "$RANK/parent" exec "$HELLO"
+    code_is 1
+    err_has "is not the socket to dtrun-agent: either a wrapper between dtrun and the program has closed it, and must leave it open; or a program that has called dt_init"
+    clean
+}
+
+@test "a wrapper that has closed the socket is not called a rank" {
+    dtrun --no-tag -np 1 bash -c 'eval "exec $DTRUN_AGENT_FD>&-"; "$0"; exit $?' "$HELLO"
+    code_is 1
+    err_has "either a wrapper between dtrun and the program has closed it"
+    clean
+}
+
+@test "with DTRUN_ALONE=1 the child of a rank is a job of one rank" {
+    dtrun --no-tag -np 2 "$RANK/parent" child /usr/bin/env DTRUN_ALONE=1 "$HELLO"
+    code_is 0
+    [ "$(grep -c 'rank 0 of 1' "$OUT")" = 2 ] || { show; false; }
+    err_is_empty
+    clean
+}
+
+@test "D38: examples/halo waits for its first exchange when the second one fails" {
+    fake="$DTRUN_BUILD/tests/fake/.libs/libthreadless.so"
+    [ -e "$fake" ] || skip "built without shared libraries"
+    dtrun --no-tag -np 3 env LD_LIBRARY_PATH="$DTRUN_BUILD/runtime/.libs" LD_PRELOAD="$fake" \
+        "$DTRUN_BUILD/examples/.libs/halo"
+    code_is 1
+    err_has "requests that were not waited for: 0"
+    ! grep 'not waited for: [1-9]' "$ERR" || { show; false; }
+    clean
+}
+
+# What another launcher would set, and not what it sets for a single process.
+foreign() { # NAME=VALUE...
+    RC=0
+    env -u DTRUN_ALONE "$TOKEN" timeout -k 5 "$PATIENCE" env "$@" "$HELLO" >"$OUT" 2>"$ERR" || RC=$?
+}
+
+refuses() { # LAUNCHER, NUMBER OF PROCESSES, VARIABLE
+    code_is 1
+    err_has "hello: dt_init: $1 started this process as number 1 of $2 ($3), but only dtrun makes them one job: start the program with 'dtrun -np $2 PROGRAM'; or set DTRUN_ALONE=1"
+    [ ! -s "$OUT" ]
+}
+
+@test "dt_init is an error where another launcher started several processes" {
+    foreign OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_RANK=1
+    refuses "Open MPI's mpirun" 4 OMPI_COMM_WORLD_SIZE
+    foreign PMI_SIZE=3 PMI_RANK=1 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 SLURM_STEP_ID=0
+    refuses mpiexec 3 PMI_SIZE
+    foreign SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=1 SLURM_STEP_ID=0
+    refuses srun 2 SLURM_STEP_NUM_TASKS
+    foreign DTRUN_ALONE=1 PMI_SIZE=3 PMI_RANK=1
+    code_is 0
+    has_line 'rank 0 of 1' "$OUT"
+    clean
+}
+
+@test "one process of a launcher, and the shell of an allocation, are jobs of one rank" {
+    foreign OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_RANK=0
+    code_is 0
+    foreign PMI_SIZE=1 PMI_RANK=0
+    code_is 0
+    foreign SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_JOB_ID=7
+    code_is 0
+    foreign SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 SLURM_STEP_ID=0
+    code_is 0
+    err_is_empty
+    clean
+}
+
+@test "dt_init under the real mpirun and mpiexec names dtrun" {
+    local found=
+
+    if type mpirun.openmpi >/dev/null 2>&1; then
+        found=1 RC=0
+        env "$TOKEN" timeout -k 5 "$PATIENCE" mpirun.openmpi --allow-run-as-root --oversubscribe \
+            -np 2 "$HELLO" >"$OUT" 2>"$ERR" </dev/null || RC=$?
+        [ "$RC" != 0 ]
+        err_has "Open MPI's mpirun started this process as number "
+    fi
+    if type mpiexec.hydra >/dev/null 2>&1; then
+        found=1 RC=0
+        env "$TOKEN" timeout -k 5 "$PATIENCE" mpiexec.hydra -np 2 "$HELLO" \
+            >"$OUT" 2>"$ERR" </dev/null || RC=$?
+        [ "$RC" != 0 ]
+        err_has "mpiexec started this process as number "
+    fi
+    [ -n "$found" ] || skip "needs mpirun.openmpi or mpiexec.hydra"
+    becomes_clean
+}
+
+@test "dtrun keeps DTRUN_ALONE from its ranks" {
+    DTRUN_ALONE=1 dtrun --no-tag -np 2 "$HELLO"
+    code_is 0
+    [ "$(grep -c ' of 2' "$OUT")" = 2 ] || { show; false; }
+    clean
+}
