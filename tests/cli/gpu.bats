@@ -197,6 +197,52 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+# ---- recovery ----
+
+# A training by NCCL in which something goes wrong in the first generation ends with the bytes of one in
+# which nothing does, and dtrun has told what it was.
+recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
+    local message=$1 what=$2 faults=$3
+    shift 3
+    use_standin 4
+    export STANDIN_LOG="$T/log"
+    dtrun -np 3 -x DTRUN_DEVICE=nccl --checkpoint-dir "$T/calm" "$RANK/gpu" train
+    code_is 0
+    dtrun -np 3 -x DTRUN_DEVICE=nccl --checkpoint-dir "$T/disturbed" -x FAULTS="$faults" "$@" \
+        sh -c '[ "$DTRUN_GENERATION" != 1 ] || export STANDIN_NCCL_FAULTS="$FAULTS"; exec "$0" "$@"' "$RANK/gpu" "$what"
+    unset LD_LIBRARY_PATH STANDIN_LOG
+    code_is 0
+    grep -q -- "$message" "$ERR" "$OUT" || { show; false; }
+    grep -q 'recovered 1 failure' "$ERR" || { show; false; }
+    diff -r "$T/calm" "$T/disturbed"
+    clean
+}
+
+@test "recovery by NCCL: a rank that is killed" {
+    recovers 'rank 1 .* was killed by signal 9' train '' --inject kill:rank=1,step=7
+}
+
+@test "recovery by NCCL: a rank that is stopped" {
+    recovers 'for rank 1 ' train '' --inject stop:rank=1,step=7 --collective-timeout 1
+}
+
+@test "recovery by NCCL: an asynchronous error" {
+    recovers 'rank 1 .*ncclAllReduce: unhandled system error' train system-error:1:7
+}
+
+@test "recovery by NCCL: an initialisation that hangs" {
+    recovers 'NCCL has not connected the 3 ranks in 1 s' train init-hang:1 -x DTRUN_NCCL_INIT_TIMEOUT=1
+}
+
+@test "recovery by NCCL: a kernel of NCCL's that hangs, and an abort that does" {
+    recovers 'all-reduce of 1000 f32 (avg) in device memory, DT_ERR_TIMEOUT by nccl' train \
+        kernel-hang:1:7,abort-hang:0,abort-hang:1,abort-hang:2 --collective-timeout 1
+}
+
+@test "recovery by NCCL: a GPU that does not finish what comes before" {
+    recovers 'for rank 1 .*, which is in a wait for its GPU' stucktrain '' --collective-timeout 1
+}
+
 @test "host memory in and device memory out is an error, not a crash" {
     gpu mixed
     code_is 1

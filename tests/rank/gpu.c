@@ -13,6 +13,8 @@
  * - leak: how much device memory a communicator has taken and not given back when it is freed
  * - slots: communicators in different places of each rank's table are left for dt_finalize
  * - idle: rank 1 dies, rank 2 does not notice, and rank 0 leaves with a communicator that is idle
+ * - train: steps whose result is saved and restored
+ * - stucktrain: likewise; in the first generation the GPU of rank 1 never comes to step 7
  * - die: rank 1 dies when all have met on the device; the others reduce there
  * - stuck: the GPU of rank 1 never finishes what comes before its all-reduce
  * - capture: a call while a graph is being captured; then one that works */
@@ -522,6 +524,54 @@ static void idle(void)
     exit(3);
 }
 
+/* ---- training ---- */
+
+enum { STEPS = 12, WEIGHTS = 1000, SAVED_EVERY = 4 };
+
+/* Gradients of the step, from the weights, added up on the GPUs. */
+static void take_step(float *weights, float *device, int64_t step, bool stuck)
+{
+    float gradients[WEIGHTS];
+
+    for (int i = 0; i < WEIGHTS; i++)
+        gradients[i] = weights[i] / 3 + (float)((step * (dt_rank() + 1) + i) % 7);
+    DRIVE(cuMemcpyHtoD_v2(address(device), gradients, sizeof gradients));
+    if (stuck) {
+        gate_make(&gate);
+        gate_shut(&gate, CU_STREAM_PER_THREAD);
+    }
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, device, WEIGHTS, DT_F32, DT_AVG));
+    DRIVE(cuMemcpyDtoH_v2(gradients, address(device), sizeof gradients));
+    for (int i = 0; i < WEIGHTS; i++)
+        weights[i] -= gradients[i] / 8;
+}
+
+static void train_until_stuck(int64_t stuck)
+{
+    static float weights[WEIGHTS];
+    float *device = device_new(sizeof weights);
+    int64_t step;
+
+    need(dt_checkpoint_register("weights", weights, sizeof weights));
+    need(dt_checkpoint_restore(&step));
+    for (step = step < 0 ? 1 : step + 1; step <= STEPS; step++) {
+        dt_step(step);
+        take_step(weights, device, step, step == stuck && dt_rank() == 1 && dt_generation() == 1);
+        if (step % SAVED_EVERY == 0)
+            need(dt_checkpoint_save(step));
+    }
+}
+
+static void train(void)
+{
+    train_until_stuck(0);
+}
+
+static void stucktrain(void)
+{
+    train_until_stuck(7);
+}
+
 static void die(void)
 {
     float *buf = device_new(sizeof *buf);
@@ -566,11 +616,23 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } doings[] = { { "calls", calls },     { "pairs", pairs }, { "later", later },
-                   { "managed", managed }, { "join", join },   { "split", split },
-                   { "factors", factors }, { "mixed", mixed }, { "unlike", unlike },
-                   { "die", die },         { "stuck", stuck }, { "capture", capture },
-                   { "leak", leak },       { "slots", slots }, { "idle", idle } };
+    } doings[] = { { "calls", calls },
+                   { "pairs", pairs },
+                   { "later", later },
+                   { "managed", managed },
+                   { "join", join },
+                   { "split", split },
+                   { "factors", factors },
+                   { "mixed", mixed },
+                   { "unlike", unlike },
+                   { "die", die },
+                   { "stuck", stuck },
+                   { "capture", capture },
+                   { "leak", leak },
+                   { "slots", slots },
+                   { "idle", idle },
+                   { "train", train },
+                   { "stucktrain", stucktrain } };
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());
