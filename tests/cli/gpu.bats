@@ -40,8 +40,14 @@ by_staging() { # WHAT [dtrun option...]
 
 @test "staging: sends and receives, at once and as requests" { by_staging pairs; }
 
-@test "staging: a call waits for the default streams up to where it was asked for, and no further" {
+@test "row 11: a call waits for what the default streams have to do when it is asked for" {
     by_staging later
+    by_nccl later
+}
+
+@test "row 11: a call does not wait for what comes to the default streams later" {
+    by_staging sooner
+    by_nccl sooner
 }
 
 @test "row 20: managed memory is read when the GPU has written it" { by_staging managed; }
@@ -98,9 +104,8 @@ by_nccl() { # WHAT [dtrun option...]
     [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
 }
 
-@test "NCCL: factors, calls in the order of the default streams, joins" {
+@test "NCCL: factors, joins" {
     by_nccl factors
-    by_nccl later
     by_nccl join
 }
 

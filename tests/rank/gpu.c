@@ -4,6 +4,7 @@
  * - calls: every collective, for all types, operations and, of up to 4 ranks, some sizes
  * - pairs: sends and receives, at once and as requests
  * - later: requests and buckets, on memory that the GPU fills after they have been asked for
+ * - sooner: requests before which nothing is queued, but after which something is that never ends
  * - managed: memory of both sides, which the GPU fills after the call has been made
  * - join: ranks make different numbers of all-reduces
  * - split: a communicator of every other rank
@@ -354,18 +355,27 @@ static void later_on(CUstream stream)
     need_sum(value_at(buf), "bucket");
 }
 
-/* What is queued after a request was made is none of its business. */
+/* What is queued after a request was made is none of its business, even before the call can begin:
+ * the last rank asks for it when the others have queued other work. */
 static void not_later(CUstream stream)
 {
     float *buf = device_new(sizeof *buf);
+    bool last = dt_rank() == dt_size() - 1;
     dt_request_t request;
+    dt_comm_t *aside;
 
+    need(dt_comm_split(DT_WORLD, 0, 0, &aside));
     DRIVE(cuMemsetD32_v2(address(buf), mine(), 1));
+    if (last)
+        need(dt_barrier(aside));
     need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
     gate_shut(&gate, stream);
+    if (!last)
+        need(dt_barrier(aside));
     need(dt_wait(&request));
     gate_open(&gate);
     need_sum(value_at(buf), "request before other work");
+    need(dt_comm_free(aside));
 }
 
 static void later(void)
@@ -373,6 +383,11 @@ static void later(void)
     gate_make(&gate);
     later_on(CU_STREAM_LEGACY);
     later_on(CU_STREAM_PER_THREAD);
+}
+
+static void sooner(void)
+{
+    gate_make(&gate);
     not_later(CU_STREAM_LEGACY);
     not_later(CU_STREAM_PER_THREAD);
 }
@@ -616,23 +631,12 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } doings[] = { { "calls", calls },
-                   { "pairs", pairs },
-                   { "later", later },
-                   { "managed", managed },
-                   { "join", join },
-                   { "split", split },
-                   { "factors", factors },
-                   { "mixed", mixed },
-                   { "unlike", unlike },
-                   { "die", die },
-                   { "stuck", stuck },
-                   { "capture", capture },
-                   { "leak", leak },
-                   { "slots", slots },
-                   { "idle", idle },
-                   { "train", train },
-                   { "stucktrain", stucktrain } };
+    } doings[] = { { "calls", calls },     { "pairs", pairs },     { "later", later },
+                   { "sooner", sooner },   { "managed", managed }, { "join", join },
+                   { "split", split },     { "factors", factors }, { "mixed", mixed },
+                   { "unlike", unlike },   { "die", die },         { "stuck", stuck },
+                   { "capture", capture }, { "leak", leak },       { "slots", slots },
+                   { "idle", idle },       { "train", train },     { "stucktrain", stucktrain } };
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());
