@@ -81,15 +81,15 @@ static void beats_come_only_while_the_loop_is_blocked(void **state)
 static void no_thread_is_left_after_stop(void **state)
 {
     struct loop l = { 0 };
+    unsigned own = threads(); /* a sanitizer may have one, too */
 
     (void)state;
     l.standby = dt_standby_create(on_beat, &l);
-    assert_int_equal(threads(), 1);
     for (int round = 0; round < 2; round++) {
         block(&l, 1);
-        assert_int_equal(threads(), 2);
+        assert_int_equal(threads(), own + 1);
         dt_standby_stop(l.standby);
-        assert_int_equal(threads(), 1);
+        assert_int_equal(threads(), own);
     }
     dt_standby_stop(l.standby);
 }
