@@ -571,7 +571,7 @@ CLUSTER_TESTS = \
 	tests/cluster/launch.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
-EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/cluster/slurm_lab tests/cluster/far.py \
+EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py \
 	tests/unit/checks.h tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
 
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that

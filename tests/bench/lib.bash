@@ -53,18 +53,25 @@ bench_need() { # PROGRAM...
     done
 }
 
-# Replaces the hosts there are. Everybody has to encrypt alike: ssh prefers a key exchange that
-# libssh2 does not know, and that costs more time than all the rest of a login.
+# Everybody has to encrypt alike: ssh prefers a key exchange that libssh2 does not know, and that costs
+# more time than all the rest of a login. Such settings would make dtrun choose ssh, too.
+bench_ssh_config() { # HOME
+    mkdir -p "$1/.config/dtrun"
+    echo 'transport = libssh2' >"$1/.config/dtrun/config"
+    cat >"$1/.ssh/config" <<'CONFIG'
+KexAlgorithms curve25519-sha256
+Ciphers aes128-ctr
+MACs hmac-sha2-256
+CONFIG
+}
+
+# Replaces the hosts there are.
 bench_hosts() { # N
     cluster_down
     unset CLUSTER_DIR
     cluster_up "$1" || exit 1
     [ -z "$CLUSTER_SKIP" ] || bench_skip "$CLUSTER_SKIP"
-    cat >"$CLUSTER_HOME/.ssh/config" <<'CONFIG'
-KexAlgorithms curve25519-sha256
-Ciphers aes128-ctr
-MACs hmac-sha2-256
-CONFIG
+    bench_ssh_config "$CLUSTER_HOME"
 }
 
 bench_list() { # N [SLOTS]: for -H

@@ -9,9 +9,14 @@ bench() { # NAME: skips where it does
     [ "$status" = 0 ]
 }
 
-@test "tests/bench/launch compares dtrun with ssh, mpirun and mpiexec.hydra" {
+@test "tests/bench/launch compares dtrun with ssh, mpirun, mpiexec.hydra and srun" {
     bench launch
-    [ "$(grep -cE '^[a-z.].* [0-9.]+ s .* [0-9.]+ of it$' <<<"$output")" = 4 ]
+    peers=4
+    ! grep -q '^an MPI program by ssh, hosts: 2' <<<"$output" || peers=$((peers + 1))
+    ! grep -q '^in a Slurm allocation, nodes: 2' <<<"$output" || peers=$((peers + 3))
+    ! grep -q '^an MPI program in a Slurm allocation, nodes: 2' <<<"$output" || peers=$((peers + 1))
+    [ "$(grep -cE '^[a-z.].* [0-9.]+ s .* [0-9.]+ of it$' <<<"$output")" = "$peers" ]
+    [ "$peers" = 9 ] || grep -q ': SKIP: ' <<<"$output"
 }
 
 @test "tests/bench/agents tells time and memory for each agent" {

@@ -1,47 +1,17 @@
 # Jobs inside a Slurm allocation, whose nodes have no sshd: a real Slurm.
 
 load ../await
+load slurm
 
 readonly RANKS=4
 
-slurm_missing() {
-    local tool
-
-    [ "$(id -u)" = 0 ] || { echo "needs root (network namespaces)"; return; }
-    for tool in slurmctld slurmd munged salloc ip unshare nsenter; do
-        command -v "$tool" >/dev/null || { echo "needs $tool (slurmctld, slurmd, slurm-client)"; return; }
-    done
-    unshare --pid --fork --mount --net true 2>/dev/null ||
-        echo "needs namespaces, which are not allowed here"
-}
-
 setup_file() {
-    export PATH=$PATH:/usr/sbin
     SLURM_SKIP=$(slurm_missing)
     export SLURM_SKIP
-    [ -z "$SLURM_SKIP" ] || return 0
-    LAB=$(mktemp -d /var/tmp/dtrun-slurm.XXXXXX)
-    export LAB
-    unshare --net --mount --pid --fork --kill-child --mount-proc \
-        "$DTRUN_SOURCE/tests/cluster/slurm_lab" "$LAB" 2 4 >"$LAB/out" 2>&1 3>&- &
-    echo $! >"$LAB/pid"
-    disown $!
-    if ! await test -e "$LAB/ready"; then
-        cat "$LAB"/out "$LAB"/*.out "$LAB"/*.log >&2
-        return 1
-    fi
+    [ -n "$SLURM_SKIP" ] || slurm_up 2 4
 }
 
-teardown_file() {
-    local pid
-
-    [ -z "$SLURM_SKIP" ] || return 0
-    read -r pid <"$LAB/pid"
-    kill -KILL "$pid" 2>/dev/null || true
-    lab_is_gone() { ! grep -qs "$LAB" /proc/[0-9]*/cmdline; }
-    await lab_is_gone
-    rm -rf "$LAB"
-}
+teardown_file() { [ -n "$SLURM_SKIP" ] || slurm_down; }
 
 setup() {
     [ -z "$SLURM_SKIP" ] || skip "$SLURM_SKIP"
@@ -57,16 +27,6 @@ teardown() {
     no_agent() { ! in_lab pgrep -x dtrun-agent >/dev/null; }
     no_job() { [ -z "$(in_lab squeue -h)" ]; }
     await no_agent && await no_job
-}
-
-# Runs a command where the Slurm is, which may leave a job pending for ever.
-in_lab() {
-    local pid
-
-    read -r pid <"$LAB/pid"
-    pid=$(tr -d ' ' <"/proc/$pid/task/$pid/children")
-    timeout -k 5 "$PATIENCE" nsenter --net --mount --pid -t "$pid" env SLURM_CONF="$LAB/slurm.conf" \
-        DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" PATH="$DTRUN_BUILD/cmd:$PATH" "$@"
 }
 
 # dtrun in an allocation of two nodes with four tasks; its exit code is RC. (salloc's own is another

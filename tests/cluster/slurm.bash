@@ -1,0 +1,55 @@
+# A real Slurm on this machine, for tests and benches (see slurm_lab).
+#
+#     . slurm.bash
+#     slurm_missing               # prints why there can be none
+#     slurm_up NODES CPUS [ssh]   # ssh: the nodes have an sshd, too
+#     in_lab salloc -N2 dtrun ...
+#     slurm_down
+
+export PATH=$PATH:/usr/sbin
+
+slurm_missing() {
+    local tool
+
+    [ "$(id -u)" = 0 ] || { echo "needs root (network namespaces)"; return; }
+    for tool in slurmctld slurmd munged salloc ip unshare nsenter; do
+        command -v "$tool" >/dev/null || { echo "needs $tool (slurmctld, slurmd, slurm-client)"; return; }
+    done
+    unshare --pid --fork --mount --net true 2>/dev/null ||
+        echo "needs namespaces, which are not allowed here"
+}
+
+# LAB is its directory, which all nodes see.
+slurm_up() { # NODES CPUS [ssh]
+    LAB=$(mktemp -d /var/tmp/dtrun-slurm.XXXXXX)
+    export LAB
+    unshare --net --mount --pid --fork --kill-child --mount-proc \
+        "$DTRUN_SOURCE/tests/cluster/slurm_lab" "$LAB" "$@" >"$LAB/out" 2>&1 3>&- &
+    echo $! >"$LAB/pid"
+    disown $!
+    await test -e "$LAB/ready" && return
+    cat "$LAB"/out "$LAB"/*.out "$LAB"/*.log >&2
+    return 1
+}
+
+_lab_is_gone() { ! grep -qs "$LAB" /proc/[0-9]*/cmdline; }
+
+slurm_down() {
+    local pid
+
+    read -r pid <"$LAB/pid"
+    kill -KILL "$pid" 2>/dev/null || true
+    await _lab_is_gone
+    rm -rf "$LAB"
+}
+
+# Runs a command where the Slurm is, which may leave a job pending for ever.
+in_lab() {
+    local pid
+
+    read -r pid <"$LAB/pid"
+    pid=$(tr -d ' ' <"/proc/$pid/task/$pid/children")
+    timeout -k 5 "${LAB_PATIENCE:-$PATIENCE}" nsenter --net --mount --pid -t "$pid" \
+        env SLURM_CONF="$LAB/slurm.conf" DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" \
+        PATH="$DTRUN_BUILD/cmd:$PATH" "$@"
+}
