@@ -1,6 +1,8 @@
 #include "launcher/base/script.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,13 +50,38 @@ static bool is_passing(const char *path, bool is_program, dt_script_test *passes
     return n && (named || names_python(bytes, n)) && passes(bytes, n);
 }
 
+/* "python3 -m pkg.train": a file below the working directory. */
+static const char *find_module(const char *name, dt_script_test *passes)
+{
+    static const char *const endings[] = { ".py", "/__main__.py" };
+    static char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        if (snprintf(path, sizeof path, "%s%s", name, endings[i]) >= (int)sizeof path)
+            continue;
+        for (char *dot = path; dot < path + strlen(name); dot++) {
+            if (*dot == '.')
+                *dot = '/';
+        }
+        if (is_passing(path, false, passes))
+            return path;
+    }
+    return NULL;
+}
+
 const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_script_test *passes)
 {
     if (is_passing(path, true, passes))
         return path;
     for (uint32_t i = 1; i < argv->n; i++) {
+        const char *module = NULL;
+
         if (is_passing(argv->v[i], false, passes))
             return argv->v[i];
+        if (i > 1 && strcmp(argv->v[i - 1], "-m") == 0)
+            module = find_module(argv->v[i], passes);
+        if (module)
+            return module;
     }
     return NULL;
 }

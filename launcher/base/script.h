@@ -11,7 +11,8 @@
 typedef bool dt_script_test(const char *text, size_t n);
 
 /* path: the program; argv: its arguments. Returns which of them is a script that passes the test,
- * or NULL. */
+ * or NULL; where "-m" stands before a module's name, that is the module's file. The string is valid
+ * until the next call. */
 const char *dt_script_find(const char *path, const struct dt_strs *argv, dt_script_test *passes);
 
 #endif

@@ -24,6 +24,9 @@ static int remove_dir(void **state)
     unlink("sum.py");
     unlink("train.py");
     unlink("train");
+    unlink("pkg/train.py");
+    unlink("pkg/__main__.py");
+    rmdir("pkg");
     unlink("plain.py");
     unlink("sum.txt");
     unlink("pipe.py");
@@ -134,6 +137,17 @@ static void scripts_are_known_by_their_name_or_first_line(void **state)
     assert_true(is_used("./train", "train.csv", NULL));
     assert_string_equal(why, "import horovod in ./train");
     assert_true(is_used("python3", "-u", "train.py"));
+    assert_true(is_used("python3", "-m", "train"));
+    assert_string_equal(why, "import horovod in train.py");
+    assert_int_equal(mkdir("pkg", 0700), 0);
+    write_file("pkg/train.py", "import torch\n");
+    assert_false(is_used("python3", "-m", "pkg.train"));
+    write_file("pkg/train.py", script);
+    assert_true(is_used("python3", "-m", "pkg.train"));
+    assert_string_equal(why, "import horovod in pkg/train.py");
+    write_file("pkg/__main__.py", script);
+    assert_true(is_used("python3", "-m", "pkg"));
+    assert_false(is_used("python3", "-x", "pkg"));
     assert_false(is_used("cat", "train", NULL)); /* an argument that may be anything */
     write_file("train", "#!/bin/sh\nimport horovod\n# python\n");
     assert_false(is_used("./train", NULL, NULL));
