@@ -31,6 +31,42 @@ static struct dt_task *next_task(struct dt_async *a)
     return task;
 }
 
+/* ---- waiting for any of several ---- */
+
+static struct {
+    _Atomic uint32_t done;    /* tasks of this process */
+    _Atomic uint32_t waiting; /* threads that wait for any of several */
+} dti_any;
+
+void dt_tasks_begin_any(void)
+{
+    atomic_fetch_add(&dti_any.waiting, 1);
+}
+
+void dt_tasks_end_any(void)
+{
+    atomic_fetch_sub(&dti_any.waiting, 1);
+}
+
+uint32_t dt_tasks_done(void)
+{
+    return atomic_load(&dti_any.done);
+}
+
+void dt_tasks_await_any(uint32_t seen)
+{
+    dt_futex_wait(&dti_any.done, seen);
+}
+
+static void count_done(void)
+{
+    atomic_fetch_add(&dti_any.done, 1);
+    if (atomic_load(&dti_any.waiting))
+        dt_futex_wake_all(&dti_any.done);
+}
+
+/* ---- making ---- */
+
 /* Its owner may free the task as soon as it is done. */
 void dt_async_make(struct dt_async *a, struct dt_task *task)
 {
@@ -42,6 +78,7 @@ void dt_async_make(struct dt_async *a, struct dt_task *task)
     dt_ticketlock_leave(a->lock);
     atomic_store_explicit(&task->done, 1, memory_order_release);
     dt_futex_wake_all(&task->done);
+    count_done();
 }
 
 static void *make_calls(void *arg)

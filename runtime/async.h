@@ -57,6 +57,12 @@ void dt_async_make(struct dt_async *a, struct dt_task *task);
 void dt_async_close(struct dt_async *a);
 
 bool dt_task_is_done(struct dt_task *task);
+/* A thread that waits for any of several tasks is between the first two, and sleeps in the third
+ * until more tasks of this process are done than it has seen before it looked at its own. */
+void dt_tasks_begin_any(void);
+void dt_tasks_end_any(void);
+uint32_t dt_tasks_done(void);
+void dt_tasks_await_any(uint32_t seen);
 /* Sleeps until it is done, or for so long; returns whether it is done. */
 bool dt_task_await_for(struct dt_task *task, uint64_t ns);
 /* Sleeps until it is done. Returns its result, and makes its text what dt_last_error returns. */

@@ -34,12 +34,13 @@ static void describe_made(const struct dt_comm *c, const struct dt_call *call, c
 /* What a rank announces it has been asked for: the announcement is the library's own. */
 static void describe(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
 {
-    struct dt_call next = c->next;
+    struct dt_call next;
 
     if (!call || call->kind != DT_CALL_UNEVEN) {
         describe_made(c, call, text);
         return;
     }
+    next = c->next; /* which other threads do not read */
     next.number = call->number;
     describe_made(c, &next, text);
     if (next.kind != DT_CALL_JOIN)

@@ -5,6 +5,7 @@
 #include "runtime/blame.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
+#include "runtime/dtrun_tune.h"
 #include "runtime/joining.h"
 #include "runtime/slots.h"
 #include "runtime/split.h"
@@ -176,6 +177,28 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
                    "%s: %g is no number of seconds from 0.1 to %d, nor 0 (never) or "
                    "DT_TIMEOUT_DEFAULT",
                    name, seconds, TIMEOUT_MAX_S);
+}
+
+static void see_status(struct dt_comm *c, void *arg)
+{
+    dt_result_t *status = arg;
+    struct dt_trouble t;
+    uint32_t culprit;
+    int stopped = dt_comm_stopped(c, &culprit);
+
+    if (!stopped)
+        return;
+    dt_trouble(&t, (dt_result_t)stopped, culprit);
+    *status = dt_blame(c, &t, NULL, NULL);
+}
+
+dt_result_t dt_comm_status(dt_comm_t *comm)
+{
+    dt_result_t status = DT_OK, r;
+
+    dt_context_heed();
+    r = dt_context_see("dt_comm_status", comm, see_status, &status);
+    return r == DT_OK ? status : r;
 }
 
 static void see_rank(struct dt_comm *c, void *arg)

@@ -160,6 +160,13 @@ static void step_back(void)
         dt_futex_wake_all(&dti_context.aside);
 }
 
+void dt_context_heed(void)
+{
+    if (step_aside())
+        dt_agentlink_heed(&dti_context.job.agent);
+    step_back();
+}
+
 /* First what the agent sees, then the message, so that whoever has heard of it finds it. */
 static dt_result_t set_limit(const char *name, const dt_comm_t *comm, uint32_t ms)
 {
@@ -529,6 +536,16 @@ int dt_local_rank(void)
 int dt_local_size(void)
 {
     return dti_context.state == BEFORE ? -1 : dti_context.job.local_size;
+}
+
+int dt_node(void)
+{
+    return dti_context.state == BEFORE ? -1 : (int)dti_context.job.node;
+}
+
+int dt_nodes(void)
+{
+    return dti_context.state == BEFORE ? -1 : (int)dti_context.job.nodes;
 }
 
 int dt_generation(void)

@@ -41,6 +41,8 @@ dt_result_t dt_context_fail_thread(const char *name);
 /* For how long calls on comm may wait that are made or handed in from now on, which waits for
  * nobody: as limit_ms of struct dt_comm. */
 dt_result_t dt_context_set_limit(const char *name, const dt_comm_t *comm, uint32_t ms);
+/* Reads what the agent has said and no call has read yet. */
+void dt_context_heed(void);
 /* For what needs no communicator. DT_ERR_STATE: in a forked child. */
 dt_result_t dt_context_check_process(const char *name);
 

@@ -6,7 +6,7 @@
  *
  * Threads: any may make any call, dt_init and dt_finalize once in all. These rules hold:
  *  - Collective calls on one communicator (those that make and free communicators, dt_mem_alloc,
- *    dt_comm_tune and dt_join among them) run one after another, in the order in which threads made
+ *    dt_join among them) run one after another, in the order in which threads made
  *    them, which must be the same on all ranks. Checkpoint calls count as calls on DT_WORLD. Calls
  *    on different communicators run beside each other.
  *  - Calls between two ranks have an order of their own for each peer and direction, and run beside
@@ -14,8 +14,9 @@
  *  - Calls in the background stand in these orders as made by the thread that asked for them. Any
  *    thread may wait for a request or test it; one at a time, though, for one request.
  *  - A bucket is for one thread at a time; several threads may have one each.
- *  - dt_comm_abort, dt_comm_set_timeout, dt_comm_rank and _size, dt_mem_free, dt_recorder_dump, and
- *    what tells numbers and texts are for any thread at any time, whatever others are inside of.
+ *  - dt_comm_abort, dt_comm_set_timeout, dt_comm_status, _rank and _size, dt_mem_free,
+ * dt_recorder_dump, and what tells numbers and texts are for any thread at any time, whatever
+ * others are inside of.
  *  - dt_last_error and dt_last_error_info tell of the calling thread's calls alone.
  *  - dt_step is for one thread. dt_finalize fails while another thread is inside a call; once it
  *    waits for the other ranks, what other threads ask for is DT_ERR_STATE.
@@ -155,12 +156,15 @@ DT_API void dt_version(int *major, int *minor, int *patch);
 DT_API dt_result_t dt_finalize(void);
 
 /* Known from dt_init on, and still after dt_finalize; -1 before. Ranks are 0 .. size - 1; local
- * ranks likewise, among the ranks of this host. The generation grows with every restart of the job.
- */
+ * ranks likewise, among the ranks of this host; a node is a host that has ranks, and nodes are
+ * 0 .. nodes - 1: dt_comm_split with dt_node() as color gives the ranks of each host. The
+ * generation grows with every restart of the job. */
 DT_API int dt_rank(void);
 DT_API int dt_size(void);
 DT_API int dt_local_rank(void);
 DT_API int dt_local_size(void);
+DT_API int dt_node(void);
+DT_API int dt_nodes(void);
 DT_API int dt_generation(void);
 
 /* Says that training step number "step" begins: for reports, and for faults asked for with
@@ -197,10 +201,11 @@ DT_API dt_result_t dt_comm_abort(dt_comm_t *comm);
  * DT_ERR_ARG: seconds is neither, nor from 0.1 to 1000000. */
 #define DT_TIMEOUT_DEFAULT (-1.0)
 DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
-/* Collective: from now on calls on comm choose their way by rank 0's lines, too, which are those of
- * a file of thresholds (dtrun(3)). For measuring; dtrun-perf --tune does, and writes the file.
- * DT_ERR_ARG, on all ranks: a line is wrong, and nothing has changed. */
-DT_API dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines);
+/* DT_OK while calls on comm can be made; or the failure that has ended it for good, which every
+ * later call returns (as ncclCommGetAsyncError tells), and then dt_last_error says why. It waits
+ * for nobody, and learns of a death or an abort elsewhere without a call: for a thread that
+ * watches. */
+DT_API dt_result_t dt_comm_status(dt_comm_t *comm);
 /* This rank's number in comm, and how many there are; -1 where comm is none. */
 DT_API int dt_comm_rank(dt_comm_t *comm);
 DT_API int dt_comm_size(dt_comm_t *comm);
@@ -412,6 +417,10 @@ DT_API dt_result_t dt_irecv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t
 /* Waits until it is done, returns what came of it, and makes it none. DT_ERR_ARG: it has been
  * waited for already, through another copy. */
 DT_API dt_result_t dt_wait(dt_request_t *request);
+/* Waits until any of n is done, stores which (its index), and returns what dt_wait would of that
+ * one. Requests that are none are left out; where all are, it stores n and returns DT_OK. While it
+ * waits the limit of dt_comm_set_timeout holds for each of them. */
+DT_API dt_result_t dt_wait_any(dt_request_t *requests, size_t n, size_t *index);
 /* Waits for all n. Returns the first failure. */
 DT_API dt_result_t dt_wait_all(dt_request_t *requests, size_t n);
 /* Waits for so many seconds at most; 0: not at all. Stores whether it is done; if so, the same as
@@ -450,6 +459,8 @@ DT_API dt_result_t dt_checkpoint_save(int64_t step);
  * or stores -1 and leaves the buffers alone when there is none. */
 DT_API dt_result_t dt_checkpoint_restore(int64_t *step);
 
+/* The bytes of an element; 0: there is no such type. */
+DT_API size_t dt_dtype_size(dt_dtype_t dtype);
 /* A result in a few words; never NULL. */
 DT_API const char *dt_strerror(dt_result_t result);
 /* What went wrong in this thread's last failing call, in a sentence; "" when nothing has. */
@@ -470,6 +481,12 @@ typedef struct dt_error_info {
     int status;         /* DT_ERR_PEER: the rank's exit status; -1: not known, or none, */
     int signal;         /* and the signal that killed it */
 } dt_error_info_t;
+
+/* What every one of them begins as. */
+#define DT_ERROR_INFO_INIT                                                                         \
+    {                                                                                              \
+        sizeof(dt_error_info_t), DT_OK, -1, 0, 0, 0, "", "", "", "", -1, 0                         \
+    }
 
 /* DT_ERR_VERSION: info->size is none that this library knows. A failure of it is no "last" one. */
 DT_API dt_result_t dt_last_error_info(dt_error_info_t *info);

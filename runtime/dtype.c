@@ -5,6 +5,11 @@ const uint8_t dt_dtype_sizes[DT_DTYPE_MAX] = {
     [DT_I64] = 8, [DT_U64] = 8, [DT_F16] = 2, [DT_BF16] = 2, [DT_F32] = 4, [DT_F64] = 8,
 };
 
+size_t dt_dtype_size(dt_dtype_t dtype)
+{
+    return (unsigned)dtype < DT_DTYPE_MAX ? dt_dtype_sizes[dtype] : 0;
+}
+
 static const char *const types[DT_DTYPE_MAX] = {
     [DT_I8] = "i8",   [DT_U8] = "u8",     [DT_I16] = "i16", [DT_U16] = "u16",
     [DT_I32] = "i32", [DT_U32] = "u32",   [DT_I64] = "i64", [DT_U64] = "u64",

@@ -17,8 +17,8 @@ enum {
 
 extern const uint8_t dt_dtype_sizes[DT_DTYPE_MAX];
 
-/* 0: no such type. Here, and the next, for every call asks them several times. */
-static inline size_t dt_dtype_size(dt_dtype_t dtype)
+/* The public function, and how every call here asks it several times: without a call. */
+extern inline __attribute__((gnu_inline)) size_t dt_dtype_size(dt_dtype_t dtype)
 {
     return (unsigned)dtype < DT_DTYPE_MAX ? dt_dtype_sizes[dtype] : 0;
 }

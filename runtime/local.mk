@@ -1,6 +1,6 @@
 noinst_LTLIBRARIES += runtime/libwire.la runtime/libruntime.la
 lib_LTLIBRARIES += runtime/libdtrun.la
-include_HEADERS += runtime/dtrun.h
+include_HEADERS += runtime/dtrun.h runtime/dtrun_tune.h
 pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = runtime/dtrun.pc
 EXTRA_DIST += runtime/libdtrun.map

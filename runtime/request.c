@@ -288,6 +288,101 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
     return found && *done ? dt_wait(request) : DT_OK;
 }
 
+/* ---- any of several ---- */
+
+/* As a thread that waits for one does, but the way's own thread makes what is parked. */
+static void unpark_and_watch(struct dt_comm *c, void *arg)
+{
+    struct visit *v = arg;
+
+    claim_ripe_or_unpark(c, v);
+    if (!v->claimed && v->result == DT_OK)
+        dt_way_watch(c, &v->watch);
+}
+
+/* Stores the first that is done, or n. open: how many there are, up to that one. */
+static dt_result_t find_done(dt_request_t *requests, size_t n, size_t *index, size_t *open)
+{
+    *index = n;
+    *open = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct request *found;
+        uint32_t at;
+        dt_result_t r = look_up("dt_wait_any", &requests[i], false, &found, &at);
+
+        if (r != DT_OK)
+            return r;
+        *open += found != NULL;
+        if (!found || !is_done(found))
+            continue;
+        *index = i;
+        return DT_OK;
+    }
+    return DT_OK;
+}
+
+static dt_result_t sleep_until_any(dt_request_t *requests, size_t n, size_t *index)
+{
+    dt_result_t r;
+    size_t open;
+
+    dt_tasks_begin_any();
+    for (;;) {
+        uint32_t seen = dt_tasks_done();
+
+        r = find_done(requests, n, index, &open);
+        if (r != DT_OK || *index < n)
+            break;
+        dt_tasks_await_any(seen);
+    }
+    dt_tasks_end_any();
+    return r;
+}
+
+/* None is done yet. */
+static dt_result_t await_any(dt_request_t *requests, size_t n, size_t *index)
+{
+    struct visit *visits = calloc(n, sizeof *visits);
+    dt_result_t r = DT_OK;
+
+    if (!visits)
+        return dt_fail(DT_ERR_NOMEM, "dt_wait_any: out of memory");
+    for (size_t i = 0; r == DT_OK && i < n; i++) {
+        struct request *found;
+        uint32_t at;
+
+        r = look_up("dt_wait_any", &requests[i], false, &found, &at);
+        if (r == DT_OK && found)
+            pay_visit(found, &visits[i], unpark_and_watch);
+        if (r == DT_OK)
+            r = visits[i].result;
+    }
+    if (r == DT_OK)
+        r = sleep_until_any(requests, n, index);
+    for (size_t i = 0; i < n; i++)
+        dt_way_unwatch(&visits[i].watch);
+    free(visits);
+    return r;
+}
+
+dt_result_t dt_wait_any(dt_request_t *requests, size_t n, size_t *index)
+{
+    dt_result_t r = dt_context_check_process("dt_wait_any");
+    size_t open;
+
+    if (r != DT_OK)
+        return r;
+    if ((n && !requests) || !index)
+        return dt_fail(DT_ERR_ARG, "dt_wait_any: no %s",
+                       index ? "requests were given" : "place for the index was given");
+    r = find_done(requests, n, index, &open);
+    if (r == DT_OK && *index == n && open)
+        r = await_any(requests, n, index);
+    return r == DT_OK && *index < n ? dt_wait(&requests[*index]) : r;
+}
+
+/* ---- all of several ---- */
+
 dt_result_t dt_wait_all(dt_request_t *requests, size_t n)
 {
     dt_result_t first = DT_OK;

@@ -447,6 +447,7 @@ HELPERS = \
 	tests/rank/oldagent \
 	tests/rank/parent \
 	tests/rank/plugin \
+	tests/rank/stuck \
 	tests/rank/gpu \
 	tests/gpu/probe \
 	tests/rank/fds \
@@ -476,6 +477,9 @@ tests_rank_parent_SOURCES = tests/rank/parent.c
 tests_rank_parent_LDADD = runtime/libdtrun.la
 tests_rank_parent_LDFLAGS = -no-install
 tests_rank_plugin_SOURCES = tests/rank/plugin.c
+tests_rank_stuck_SOURCES = tests/rank/stuck.c
+tests_rank_stuck_LDADD = runtime/libdtrun.la
+tests_rank_stuck_LDFLAGS = -no-install
 
 tests_rank_gpu_SOURCES = tests/rank/gpu.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm

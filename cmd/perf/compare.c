@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cmd/perf/choice.h"
+#include "runtime/dtrun_tune.h"
 
 enum {
     ROUNDS = 5, /* in which the ways take turns */

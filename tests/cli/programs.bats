@@ -131,3 +131,11 @@ refuses() { # LAUNCHER, NUMBER OF PROCESSES, VARIABLE
     [ "$(grep -c ' of 2' "$OUT")" = 2 ] || { show; false; }
     clean
 }
+
+@test "dt_wait_any ends with the deadline where none of the requests is ever done" {
+    dtrun --no-tag -np 2 "$RANK/stuck" any
+    code_is 124
+    has_line '^rank [01]: .*in time' "$OUT" || { show; false; }
+    err_has "recv of 1 i32 from rank "
+    clean
+}

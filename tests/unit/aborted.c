@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/dtrun_tune.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"

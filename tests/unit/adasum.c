@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/dtrun_tune.h"
 #include "runtime/dtype.h"
 #include "runtime/host/adasum.h"
 #include "tests/unit/checks.h"

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/dtrun_tune.h"
 #include "runtime/host/reduce.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"

@@ -391,6 +391,68 @@ static int aborter(int rank, void *arg)
     return 0;
 }
 
+/* A thread that computes, and makes no call, hears of an abort and of a death elsewhere. */
+static int watch_an_abort(int rank, void *arg)
+{
+    dt_error_info_t info = DT_ERROR_INFO_INIT;
+    dt_comm_t *comm, *other;
+
+    (void)arg;
+    NEED(info.size == sizeof info && info.code == DT_OK && info.rank == -1 && info.status == -1);
+    NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &other) == DT_OK);
+    NEED(dt_comm_status(DT_WORLD) == DT_OK && dt_comm_status(comm) == DT_OK);
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    if (rank == dt_size() - 1)
+        NEED(dt_comm_abort(comm) == DT_OK);
+    while (dt_comm_status(comm) == DT_OK)
+        usleep(100);
+    NEED(dt_comm_status(comm) == DT_ERR_ABORTED);
+    NEED(strstr(dt_last_error(), "called dt_comm_abort") && strstr(dt_last_error(), "0.1"));
+    NEED(dt_last_error_info(&info) == DT_OK && info.rank == dt_size() - 1);
+    NEED(dt_comm_status(other) == DT_OK && dt_comm_status(DT_WORLD) == DT_OK);
+    NEED(dt_comm_free(comm) == DT_ERR_ABORTED && dt_comm_status(comm) == DT_ERR_STATE);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void status_tells_of_an_abort_without_a_call(void **state)
+{
+    (void)state;
+    run_body("1", watch_an_abort);
+    run_body("3", watch_an_abort);
+    run_body("2 1", watch_an_abort);
+}
+
+static int split_by_node(int rank, void *arg)
+{
+    int32_t highest, lowest;
+    dt_comm_t *near;
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_node() == -1 && dt_nodes() == -1);
+    NEED(dt_init() == DT_OK);
+    highest = lowest = dt_node();
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &highest, 1, DT_I32, DT_MAX) == DT_OK);
+    NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &lowest, 1, DT_I32, DT_MIN) == DT_OK);
+    NEED(lowest == 0 && highest == dt_nodes() - 1);
+    NEED(dt_comm_split(DT_WORLD, dt_node(), 0, &near) == DT_OK);
+    NEED(dt_comm_size(near) == dt_local_size() && dt_comm_rank(near) == dt_local_rank());
+    NEED(dt_comm_free(near) == DT_OK && dt_finalize() == DT_OK);
+    NEED(dt_node() >= 0 && dt_nodes() > dt_node());
+    return 0;
+}
+
+static void nodes_are_colors_however_ranks_are_placed(void **state)
+{
+    static const char *const hosts[] = { "1", "3", "3 1 2", "@0101", "@012020" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        run_body(hosts[i], split_by_node);
+}
+
 /* Rank 0 has the new one first, as often as not, and ends it before the others know that they have
  * it. */
 static int hasty(int rank, void *arg)
@@ -504,6 +566,10 @@ static int mortal(int rank, void *arg)
     shared->ready++;
     if (rank == 3)
         pause();
+    while (rank == 0 && dt_comm_status(DT_WORLD) == DT_OK)
+        usleep(100);
+    NEED(rank != 0 || dt_comm_status(alone) == DT_ERR_PEER);
+    NEED(rank != 0 || strstr(dt_last_error(), "rank 3 (host"));
     while (dt_barrier(c) == DT_OK) /* it is on the way to those that it has no part in */
         ;
     NEED(strstr(dt_last_error(), "rank 3 (host") && strstr(dt_last_error(), ") died or left"));
@@ -544,6 +610,8 @@ int main(void)
         cmocka_unit_test_setup(what_ends_a_new_one_does_not_undo_it, setup),
         CHECKS_SETUP("34", an_abort_ends_calls_on_all_ranks, setup),
         cmocka_unit_test_setup(an_abort_of_the_world_ends_all, setup),
+        cmocka_unit_test_setup(status_tells_of_an_abort_without_a_call, setup),
+        cmocka_unit_test_setup(nodes_are_colors_however_ranks_are_placed, setup),
         CHECKS_SETUP("30", a_mismatch_is_its_own_communicators, setup),
         cmocka_unit_test_setup(a_death_ends_calls_on_all, setup),
     };

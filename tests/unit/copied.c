@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/dtrun_tune.h"
 #include "runtime/host/trial.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "runtime/context.h"
+#include "runtime/dtrun_tune.h"
 #include "runtime/host/segment.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/sealed.h"

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/dtrun_tune.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 
@@ -94,6 +95,7 @@ ALONE(comm_dup, dt_comm_dup(g->comm, &made))
 ALONE(comm_free, dt_comm_free(g->comm)) /* never of DT_WORLD */
 ALONE(comm_abort, dt_comm_abort(g->comm))
 ALONE(comm_set_timeout, dt_comm_set_timeout(g->comm, 1))
+ALONE(comm_status, dt_comm_status(g->comm))
 ALONE(comm_tune, dt_comm_tune(g->comm, NULL))
 ALONE(mem_alloc, dt_mem_alloc(g->comm, 64, &memory))
 ALONE(join_begin, dt_join_begin(g->comm))
@@ -139,6 +141,7 @@ static const struct row {
     { "dt_comm_free", comm_free, COMM },
     { "dt_comm_abort", comm_abort, COMM },
     { "dt_comm_set_timeout", comm_set_timeout, COMM },
+    { "dt_comm_status", comm_status, COMM },
     { "dt_comm_tune", comm_tune, COMM },
     { "dt_mem_alloc", mem_alloc, COMM },
     { "dt_join_begin", join_begin, COMM },
@@ -210,13 +213,18 @@ static int all_refuse(dt_result_t expected)
 static int is_harmless(void)
 {
     dt_request_t none = { 0 };
+    size_t index = 7;
     int done = 0;
 
     dt_step(INT64_MIN);
     dt_step(-1);
     NEED(dt_mem_free(NULL) == DT_OK && dt_bucket_free(NULL) == DT_OK);
     NEED(dt_wait(&none) == DT_OK && dt_wait_all(NULL, 0) == DT_OK);
+    NEED(dt_wait_any(NULL, 0, &index) == DT_OK && index == 0);
+    NEED(dt_wait_any(&none, 1, &index) == DT_OK && index == 1);
     NEED(dt_test(&none, &done) == DT_OK && done);
+    NEED(dt_dtype_size(DT_I8) == 1 && dt_dtype_size(DT_BF16) == 2 && dt_dtype_size(DT_F64) == 8);
+    NEED(dt_dtype_size((dt_dtype_t)-1) == 0 && dt_dtype_size((dt_dtype_t)(DT_F64 + 1)) == 0);
     NEED(dt_wait_for(&none, 0, &done) == DT_OK && done);
     NEED(strcmp(dt_strerror((dt_result_t)INT_MIN), "unknown result") == 0);
     NEED(strcmp(dt_strerror((dt_result_t)INT_MAX), "unknown result") == 0);
@@ -239,6 +247,7 @@ static int at_all_times(int rank, void *arg)
 {
     (void)arg;
     NEED(dt_rank() == -1 && dt_size() == -1 && dt_local_rank() == -1 && dt_local_size() == -1);
+    NEED(dt_node() == -1 && dt_nodes() == -1);
     NEED(dt_generation() == -1 && dt_comm_rank(DT_WORLD) == -1 && dt_comm_size(DT_WORLD) == -1);
     NEED(all_refuse(DT_ERR_STATE) == 0 && is_harmless() == 0);
     NEED(dt_init() == DT_OK);
@@ -246,6 +255,7 @@ static int at_all_times(int rank, void *arg)
     NEED(dt_finalize() == DT_OK);
     NEED(all_refuse(DT_ERR_STATE) == 0 && is_harmless() == 0);
     NEED(dt_rank() == rank && dt_size() == RANKS && dt_comm_rank(DT_WORLD) == -1);
+    NEED(dt_nodes() * dt_local_size() == RANKS && dt_node() == rank / dt_local_size());
     return 0;
 }
 
@@ -389,6 +399,7 @@ static int other_arguments(void)
     char longer[300];
     int done;
     dt_request_t none = { 0 };
+    size_t index;
     double never[] = { -1, NAN, INFINITY, 1e10 };
 
     memset(longer, 'x', sizeof longer);
@@ -396,6 +407,8 @@ static int other_arguments(void)
     NEED(dt_init_with(NULL) == DT_ERR_STATE);
     NEED(dt_wait(NULL) == DT_ERR_ARG && dt_wait(&stray) == DT_ERR_ARG);
     NEED(dt_wait_all(NULL, 1) == DT_ERR_ARG && dt_wait_all(&stray, 1) == DT_ERR_ARG);
+    NEED(dt_wait_any(NULL, 1, &index) == DT_ERR_ARG && dt_wait_any(&none, 1, NULL) == DT_ERR_ARG);
+    NEED(dt_wait_any(&stray, 1, &index) == DT_ERR_ARG);
     NEED(dt_test(NULL, &done) == DT_ERR_ARG && dt_test(&none, NULL) == DT_ERR_ARG);
     NEED(dt_wait_for(NULL, 0, &done) == DT_ERR_ARG && dt_wait_for(&none, 0, NULL) == DT_ERR_ARG);
     for (size_t i = 0; i < sizeof never / sizeof *never; i++) {

@@ -76,6 +76,101 @@ static void requests_may_be_waited_for_in_any_order(void **state)
     run_all(wait_in_any_order);
 }
 
+static int wait_for_any(int rank, void *arg)
+{
+    size_t index = 0, times[MANY] = { 0 };
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK && start_many() == 0);
+    for (int k = 0; k < MANY; k++) {
+        NEED(dt_wait_any(requests, MANY, &index) == DT_OK);
+        NEED(index < MANY && times[index]++ == 0 && requests[index].id == 0);
+    }
+    NEED(dt_wait_any(requests, MANY, &index) == DT_OK && index == MANY);
+    NEED(check_many() == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void each_of_many_is_any_once(void **state)
+{
+    (void)state;
+    run_all(wait_for_any);
+}
+
+/* The last rank sends first; the others wait until rank 0 has heard of it. */
+static int answer(int last)
+{
+    int32_t word = dt_rank(), go = 0;
+
+    if (dt_rank() != last)
+        NEED(dt_recv(DT_WORLD, &go, 1, DT_I32, 0) == DT_OK && go == 1);
+    NEED(dt_send(DT_WORLD, &word, 1, DT_I32, 0) == DT_OK);
+    return 0;
+}
+
+static int ask_all(int last)
+{
+    int32_t words[8] = { 0 }, go = 1;
+    dt_request_t asked[8] = { { 0 } };
+    size_t index, n = (size_t)dt_size();
+
+    for (int peer = 1; peer <= last; peer++)
+        NEED(dt_irecv(DT_WORLD, &words[peer], 1, DT_I32, peer, &asked[peer]) == DT_OK);
+    NEED(dt_wait_any(asked, n, &index) == DT_OK);
+    NEED(index == (size_t)last && words[last] == last && asked[last].id == 0);
+    for (int peer = 1; peer < last; peer++)
+        NEED(asked[peer].id != 0 && dt_send(DT_WORLD, &go, 1, DT_I32, peer) == DT_OK);
+    for (int peer = 1; peer < last; peer++)
+        NEED(dt_wait_any(asked, n, &index) == DT_OK && index < (size_t)last &&
+             words[index] == (int32_t)index);
+    NEED(dt_wait_any(asked, n, &index) == DT_OK && index == n);
+    return 0;
+}
+
+static int wait_for_who_comes_first(int rank, void *arg)
+{
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int round = 0; dt_size() > 1 && round < 20; round++)
+        NEED((rank == 0 ? ask_all(dt_size() - 1) : answer(dt_size() - 1)) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void any_is_the_first_one_that_is_done(void **state)
+{
+    (void)state;
+    run_all(wait_for_who_comes_first);
+}
+
+static int any_fails(int rank, void *arg)
+{
+    int32_t x = 0;
+    dt_request_t asked[2] = { { 0 } };
+    size_t index = 9;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    if (dt_size() == 1)
+        return dt_finalize() != DT_OK;
+    if (rank != 0) {
+        NEED(dt_recv(DT_WORLD, &x, 1, DT_I32, 0) == DT_ERR_ABORTED);
+        return 0;
+    }
+    NEED(dt_irecv(DT_WORLD, &x, 1, DT_I32, 1, &asked[0]) == DT_OK);
+    NEED(dt_comm_abort(DT_WORLD) == DT_OK);
+    NEED(dt_wait_any(asked, 2, &index) == DT_ERR_ABORTED && index == 0 && asked[0].id == 0);
+    return 0;
+}
+
+static void a_failure_is_told_of_any(void **state)
+{
+    (void)state;
+    run_all(any_fails);
+}
+
 /* Calls of both kinds by turns: were their order not kept, calls of ranks would not fit. */
 static int mix_with_others(int rank, void *arg)
 {
@@ -354,6 +449,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CHECKS("25", requests_may_be_waited_for_in_any_order),
+        cmocka_unit_test(each_of_many_is_any_once),
+        cmocka_unit_test(any_is_the_first_one_that_is_done),
+        cmocka_unit_test(a_failure_is_told_of_any),
         cmocka_unit_test(calls_keep_the_order_in_which_they_were_made),
         cmocka_unit_test(every_collective_can_be_made_in_the_background),
         cmocka_unit_test(the_call_that_was_written_is_named),

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/dtrun.h"
+#include "runtime/dtrun_tune.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/context.h"
+#include "runtime/dtrun_tune.h"
 #include "runtime/tuningfile.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"

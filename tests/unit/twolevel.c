@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/context.h"
+#include "runtime/dtrun_tune.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/reference.h"

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/context.h"
+#include "runtime/dtrun_tune.h"
 #include "tests/unit/forbid.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"
