@@ -147,7 +147,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/fault.c launcher/agent/fault.h \
 	launcher/agent/files.c launcher/agent/files.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
-	launcher/agent/generationstate.h \
+	launcher/agent/generationstate.c launcher/agent/generationstate.h \
 	launcher/agent/gpus.c launcher/agent/gpus.h \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/answer.h \
 	launcher/agent/horovod/httprequest.c launcher/agent/horovod/httprequest.h \

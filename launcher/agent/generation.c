@@ -50,13 +50,12 @@ static void on_sweep_round(uv_timer_t *timer)
 
 static void say_unkillable(struct dt_generation *g, size_t n, pid_t pid)
 {
-    struct dt_msg_log m = { dt_xasprintf("%zu processes of the job, pid %d among them, do not end "
-                                         "although they were killed; they wait inside the kernel "
-                                         "(see /proc/%d/stack)",
-                                         n, (int)pid, (int)pid) };
+    char *text = dt_xasprintf("%zu processes of the job, pid %d among them, do not end although "
+                              "they were killed; they wait inside the kernel (see /proc/%d/stack)",
+                              n, (int)pid, (int)pid);
 
-    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
-    free(m.text);
+    dt_generation_log(g, text);
+    free(text);
 }
 
 static void sweep(struct dt_generation *g)
@@ -144,13 +143,41 @@ static void run(struct dt_generation *g)
     take_streams(g);
 }
 
+static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
+{
+    struct dt_generation *g = arg;
+
+    g->failure = dt_xcalloc(1, sizeof *g->failure);
+    *g->failure = *why;
+    g->failure->what = dt_xstrdup(why->what);
+    dt_spawn_close(g->spawn);
+    g->spawn = NULL;
+    kill_all(g);
+    settle(g);
+}
+
+/* No rank runs, because of this. Nothing has been forked, or all waits at the gate. */
+static void refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
+{
+    const struct dt_msg_spawn_failed why = {
+        .generation = g->start.generation,
+        .rank = g->start.ranks.v[0],
+        .step = (uint8_t)step,
+        .error = error,
+        .what = what,
+    };
+
+    on_failed(g, &why);
+}
+
 static void on_ready(void *arg)
 {
     struct dt_generation *g = arg;
 
-    dt_horovodnews_listen(g);
-    if (g->failure)
+    if (!dt_horovodnews_listen(g)) {
+        refuse(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "a port for Horovod's rendezvous");
         return;
+    }
     g->all_wait = true;
     dt_mpinews_maybe_ready(g);
 }
@@ -178,26 +205,6 @@ static void on_running(void *arg)
     dt_faults_running(g->faults);
     dt_deaths_report(g);
     settle(g);
-}
-
-static void on_failed(void *arg, const struct dt_msg_spawn_failed *why)
-{
-    struct dt_generation *g = arg;
-
-    g->failure = dt_xcalloc(1, sizeof *g->failure);
-    *g->failure = *why;
-    g->failure->what = dt_xstrdup(why->what);
-    dt_spawn_close(g->spawn);
-    g->spawn = NULL;
-    kill_all(g);
-    settle(g);
-}
-
-void dt_generation_log(struct dt_generation *g, const char *text)
-{
-    struct dt_msg_log m = { (char *)(uintptr_t)text };
-
-    dt_channel_send(g->host->channel, DT_MSG_LOG, &m);
 }
 
 static void on_strike(void *arg, uint32_t local_rank, const struct dt_inject *fault,
@@ -241,19 +248,6 @@ static void spawn(struct dt_generation *g)
         on_failed(g, &why);
 }
 
-void dt_generation_refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what)
-{
-    const struct dt_msg_spawn_failed why = {
-        .generation = g->start.generation,
-        .rank = g->start.ranks.v[0],
-        .step = (uint8_t)step,
-        .error = error,
-        .what = what,
-    };
-
-    on_failed(g, &why);
-}
-
 static void refuse_beside(struct dt_generation *g, size_t n, const struct dt_leftover *left)
 {
     char *what = dt_xasprintf("%zu process%s of this job's generation %u, pid %d among them, %s "
@@ -262,7 +256,7 @@ static void refuse_beside(struct dt_generation *g, size_t n, const struct dt_lef
                               n == 1 ? "does" : "do",
                               left->error ? strerror(left->error) : "inside the kernel");
 
-    dt_generation_refuse(g, DT_SPAWN_SYSTEM, 0, what);
+    refuse(g, DT_SPAWN_SYSTEM, 0, what);
     free(what);
 }
 
@@ -310,6 +304,7 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     static const struct dt_fault_events fault_events = { on_strike };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
+    struct dt_lack lack;
 
     g->host = host;
     g->config.cgroup = -1;
@@ -322,16 +317,19 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
     dt_resources_devices(g);
     dt_resources_cpus(g);
     g->relay = dt_relay_create(host->loop, host->channel, &g->config.numbers, on_flushed, g);
-    if (!dt_resources_suffice(g))
+    if (!dt_resources_suffice(g, &lack)) {
+        refuse(g, lack.step, lack.error, lack.what);
+        free(lack.what);
         return g;
+    }
     g->sock = dt_ranksock_create(host->loop, start, &dt_ranknews_events, g, &err);
     if (!g->sock) {
-        dt_generation_refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
+        refuse(g, DT_SPAWN_SYSTEM, 0, err.text);
         return g;
     }
     g->pmi = dt_pmisock_create(host->loop, start, &dt_mpinews_pmi_events, g);
     if (!g->pmi) {
-        dt_generation_refuse(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
+        refuse(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
         return g;
     }
     g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);

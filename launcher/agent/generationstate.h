@@ -66,7 +66,5 @@ struct dt_generation {
 
 /* For the user: dtrun prints it with the host's name. */
 void dt_generation_log(struct dt_generation *g, const char *text);
-/* No rank runs, because of this. What has been forked waits at the gate, and is killed. */
-void dt_generation_refuse(struct dt_generation *g, enum dt_spawn_step step, int error, char *what);
 
 #endif

@@ -43,16 +43,14 @@ static void on_overflow(void *arg, const char *text)
     dt_generation_log(arg, text);
 }
 
-void dt_horovodnews_listen(struct dt_generation *g)
+bool dt_horovodnews_listen(struct dt_generation *g)
 {
     static const struct dt_rendezvous_events events = { on_overflow };
 
     if (g->start.node_rank != 0 || !(g->uses_horovod || was_asked_for(g)))
-        return;
+        return true;
     g->rendezvous = dt_rendezvous_create(g->host->loop, g->start.np, &events, g);
-    if (!g->rendezvous)
-        dt_generation_refuse(g, DT_SPAWN_SYSTEM, errno,
-                             (char *)(uintptr_t) "a port for Horovod's rendezvous");
+    return g->rendezvous != NULL;
 }
 
 uint16_t dt_horovodnews_port(const struct dt_generation *g)

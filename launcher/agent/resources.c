@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
@@ -70,47 +69,45 @@ void dt_resources_cpus(struct dt_generation *g)
 }
 
 /* What ranks share grows with the square of their number. */
-static bool fits_memory(struct dt_generation *g)
+static bool fits_memory(const struct dt_generation *g, struct dt_lack *lack)
 {
-    char what[128];
-
     if (g->start.ranks.n <= RANKS_MAX)
         return true;
-    snprintf(what, sizeof what, "%u ranks are more than the %d that a host may have",
-             g->start.ranks.n, RANKS_MAX);
-    dt_generation_refuse(g, DT_SPAWN_SYSTEM, 0, what);
+    lack->what = dt_xasprintf("%u ranks are more than the %d that a host may have",
+                              g->start.ranks.n, RANKS_MAX);
     return false;
 }
 
 /* Said before the first of thousands of descriptors is opened, in numbers. */
-static bool fits_file_limit(struct dt_generation *g)
+static bool fits_file_limit(const struct dt_generation *g, struct dt_lack *lack)
 {
     uint64_t need = (uint64_t)g->config.numbers.n * FILES_PER_RANK + FILES_BESIDE;
-    char what[128];
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
         return true;
-    snprintf(what, sizeof what, "%u processes need %llu open files, and %llu are allowed",
-             g->config.numbers.n, (unsigned long long)need, (unsigned long long)limit.rlim_cur);
-    dt_generation_refuse(g, DT_SPAWN_SYSTEM, EMFILE, what);
+    lack->error = EMFILE;
+    lack->what =
+        dt_xasprintf("%u processes need %llu open files, and %llu are allowed", g->config.numbers.n,
+                     (unsigned long long)need, (unsigned long long)limit.rlim_cur);
     return false;
 }
 
-static bool can_save(struct dt_generation *g)
+static bool can_save(const struct dt_generation *g, struct dt_lack *lack)
 {
     char at[PATH_MAX];
-    char *dir = g->start.checkpoint_dir;
+    const char *dir = g->start.checkpoint_dir;
     int error = g->start.check_checkpoint_dir ? dt_savedir_check(dir, at) : 0;
 
     if (!error && g->start.check_checkpoint_dir == DT_CHECKPOINT_UNUSED && dt_ckptdir_is_used(dir))
         error = EEXIST;
     if (error)
-        dt_generation_refuse(g, DT_SPAWN_CHECKPOINT, error, dir);
+        *lack = (struct dt_lack){ DT_SPAWN_CHECKPOINT, error, dt_xstrdup(dir) };
     return !error;
 }
 
-bool dt_resources_suffice(struct dt_generation *g)
+bool dt_resources_suffice(const struct dt_generation *g, struct dt_lack *lack)
 {
-    return fits_memory(g) && fits_file_limit(g) && can_save(g);
+    *lack = (struct dt_lack){ .step = DT_SPAWN_SYSTEM };
+    return fits_memory(g, lack) && fits_file_limit(g, lack) && can_save(g, lack);
 }

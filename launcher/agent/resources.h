@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "runtime/wire/msg.h"
+
 struct dt_generation;
 
 /* Which devices, and with --bind-to which CPUs, its ranks share; the user is told where some have
@@ -12,7 +14,13 @@ struct dt_generation;
 void dt_resources_devices(struct dt_generation *g);
 void dt_resources_cpus(struct dt_generation *g);
 
-/* Whether there is enough of the rest; otherwise the generation is refused. */
-bool dt_resources_suffice(struct dt_generation *g);
+struct dt_lack { /* as in SPAWN_FAILED */
+    enum dt_spawn_step step;
+    int error;
+    char *what; /* to be freed */
+};
+
+/* Whether there is enough of the rest; otherwise *lack says of what there is not. */
+bool dt_resources_suffice(const struct dt_generation *g, struct dt_lack *lack);
 
 #endif
