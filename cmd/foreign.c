@@ -37,8 +37,12 @@ enum { H = DT_HOROVODRUN, T = DT_TORCHRUN, M = DT_MPIRUN };
 #define ITEM_REFUSED(who, match, text, name)                                                       \
     { who, 1, true, DT_FOREIGN_REFUSED, match, NULL, text, { name } }
 
-static const char of_horovod[] = "Horovod reads such settings from variables, as in -x "
-                                 "HOROVOD_CYCLE_TIME=1";
+/* What Horovod's library reads from a variable. */
+#define HOROVOD(variable, name) BECOMES(H, 1, "x=HOROVOD_" variable "=%", NULL, name)
+#define HOROVOD_SWITCH(variable, name)                                                             \
+    BECOMES(H, 0, "x=HOROVOD_" variable "=1", NULL, name),                                         \
+        BECOMES(H, 0, "x=HOROVOD_" variable "=0", NULL, "no-" name)
+
 static const char of_open_mpi[] = "it is about the daemons of Open MPI; dtrun starts its agents "
                                   "over SSH";
 static const char of_mpi[] = "it sets up an MPI library; -x sets what such a library reads";
@@ -72,14 +76,19 @@ static const struct dt_foreign table[] = {
     SAME(H, 1, NULL, "ssh-port"),
     BECOMES(H, 1, "ssh-port=%", NULL, "p"),
     BECOMES(H, 1, "ssh-identity=%", NULL, "i", "ssh-identity-file"),
-    IGNORED(H, 1, of_horovod, "fusion-threshold-mb", "cycle-time-ms", "cache-capacity"),
-    IGNORED(H, 0, of_horovod, "hierarchical-allreduce", "no-hierarchical-allreduce",
-            "hierarchical-allgather", "no-hierarchical-allgather", "torus-allreduce",
-            "no-torus-allreduce"),
-    IGNORED(H, 0, of_horovod, "autotune", "no-autotune"),
-    IGNORED(H, 1, of_horovod, "autotune-log-file", "autotune-warmup-samples",
-            "autotune-steps-per-sample", "autotune-bayes-opt-max-samples",
-            "autotune-gaussian-process-noise"),
+    IGNORED(H, 1, "Horovod reads it in bytes: -x HOROVOD_FUSION_THRESHOLD=BYTES",
+            "fusion-threshold-mb"),
+    HOROVOD("CYCLE_TIME", "cycle-time-ms"),
+    HOROVOD("CACHE_CAPACITY", "cache-capacity"),
+    HOROVOD_SWITCH("HIERARCHICAL_ALLREDUCE", "hierarchical-allreduce"),
+    HOROVOD_SWITCH("HIERARCHICAL_ALLGATHER", "hierarchical-allgather"),
+    HOROVOD_SWITCH("TORUS_ALLREDUCE", "torus-allreduce"),
+    HOROVOD_SWITCH("AUTOTUNE", "autotune"),
+    HOROVOD("AUTOTUNE_LOG", "autotune-log-file"),
+    HOROVOD("AUTOTUNE_WARMUP_SAMPLES", "autotune-warmup-samples"),
+    HOROVOD("AUTOTUNE_STEPS_PER_SAMPLE", "autotune-steps-per-sample"),
+    HOROVOD("AUTOTUNE_BAYES_OPT_MAX_SAMPLES", "autotune-bayes-opt-max-samples"),
+    HOROVOD("AUTOTUNE_GAUSSIAN_PROCESS_NOISE", "autotune-gaussian-process-noise"),
     REFUSED(H, 1, of_size, "min-np", "min-num-proc", "max-np", "max-num-proc"),
     SAME(H, 1, NULL, "slots-per-host"),
     IGNORED(H, 1, "the number of ranks does not change; --start-timeout limits a start",
@@ -87,10 +96,8 @@ static const struct dt_foreign table[] = {
     BECOMES(H, 1, "max-restarts=%", "every restart counts", "reset-limit"),
     IGNORED(H, 2, "dtrun has its own rules for hosts that fail, see --on-host-loss",
             "blacklist-cooldown-range"),
-    IGNORED(H, 1, "no timeline is written; --report FILE says what happened",
-            "timeline-filename"),
-    IGNORED(H, 0, "no timeline is written; --report FILE says what happened",
-            "timeline-mark-cycles", "no-timeline-mark-cycles"),
+    HOROVOD("TIMELINE", "timeline-filename"),
+    HOROVOD_SWITCH("TIMELINE_MARK_CYCLES", "timeline-mark-cycles"),
     BECOMES(H, 0, "collective-timeout=0", "the warning stays", "no-stall-check"),
     NEEDLESS(H, 0, "the check is always on, see --collective-timeout", "stall-check"),
     IGNORED(H, 1, "the warning comes after half of --collective-timeout, and 60 s at the latest",
@@ -102,9 +109,10 @@ static const struct dt_foreign table[] = {
     IGNORED(H, 0, "between hosts libdtrun uses TCP only; -x NCCL_IB_DISABLE=1 holds NCCL to it",
             "tcp"),
     REFUSED(H, 1, of_binding, "binding-args"),
-    IGNORED(H, 1, of_horovod, "num-nccl-streams", "thread-affinity"),
-    IGNORED(H, 1, "--collective-timeout limits how long a call waits", "gloo-timeout-seconds"),
-    IGNORED(H, 1, "--verbose says what dtrun does", "log-level"),
+    HOROVOD("NUM_NCCL_STREAMS", "num-nccl-streams"),
+    HOROVOD("THREAD_AFFINITY", "thread-affinity"),
+    HOROVOD("GLOO_TIMEOUT_SECONDS", "gloo-timeout-seconds"),
+    HOROVOD("LOG_LEVEL", "log-level"),
     IGNORED(H, 0, "--timestamp puts the time before every line of output", "log-with-timestamp",
             "log-without-timestamp", "log-hide-timestamp", "no-log-hide-timestamp"),
     BECOMES(H, 0, "timestamp", NULL, "prefix-timestamp", "prefix-output-with-timestamp"),

@@ -57,6 +57,24 @@ plan() {
     err_has "dtrun: --master-port 29500 has no effect: "
 }
 
+@test "what horovodrun's options set up reaches Horovod's library" {
+    dtrun -np 1 --no-tag --cycle-time-ms 0.5 --timeline-filename /tmp/t.json --autotune --no-torus-allreduce \
+        --gloo-timeout-seconds=90 --log-level DEBUG sh -c 'env | grep ^HOROVOD_ | sort'
+    code_is 0
+    err_is_empty
+    out_is 'HOROVOD_AUTOTUNE=1
+HOROVOD_CYCLE_TIME=0.5
+HOROVOD_GLOO_TIMEOUT_SECONDS=90
+HOROVOD_LOG_LEVEL=DEBUG
+HOROVOD_TIMELINE=/tmp/t.json
+HOROVOD_TORUS_ALLREDUCE=0
+'
+    dtrun -np 1 --fusion-threshold-mb 32 true
+    code_is 0
+    err_has "dtrun: --fusion-threshold-mb 32 has no effect: Horovod reads it in bytes: -x HOROVOD_FUSION_THRESHOLD=BYTES"
+    clean
+}
+
 @test "an option that cannot be had is refused in one line that says what to do" {
     dtrun --xml -np 1 true
     code_is 2
