@@ -69,7 +69,7 @@ messages() {
     done | sort >"$BATS_TEST_TMPDIR/program"
     section "Agent and rank" | sed -nE 's/^    ([A-Z_]+) +->.*/\1 to the agent/p
         /^ +<- /{ s/, or ([A-Z_]+)/\n    <-     \1/; s/(^|\n) +<- +([A-Z_]+)[^\n]*/\1\2 to the rank/g; p; }' |
-        sort >"$BATS_TEST_TMPDIR/page"
+        sort -u >"$BATS_TEST_TMPDIR/page"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/page")" -gt 15 ]
     diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
 }
