@@ -55,6 +55,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/fold.h runtime/gpu/fold_ptx.c \
 	runtime/gpu/folder.c runtime/gpu/folder.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
+	runtime/gpu/launchorder.c runtime/gpu/launchorder.h \
 	runtime/gpu/memory.c runtime/gpu/memory.h \
 	runtime/gpu/nccl.c runtime/gpu/nccl.h \
 	runtime/gpu/ncclcalls.c runtime/gpu/ncclcalls.h \

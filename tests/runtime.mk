@@ -19,6 +19,7 @@ UNIT_TESTS += \
 	tests/unit/gpuways \
 	tests/unit/hardship \
 	tests/unit/huge \
+	tests/unit/launchorder \
 	tests/unit/leaving \
 	tests/unit/limits \
 	tests/unit/linkspeed \
@@ -62,6 +63,10 @@ tests_unit_buckets_SOURCES = tests/unit/buckets.c tests/unit/faults.c tests/unit
 tests_unit_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_buckets_LDADD = $(TESTJOB_LIBS)
 tests_unit_buckets_LDFLAGS = $(FAULTS_WRAP)
+
+tests_unit_launchorder_SOURCES = tests/unit/launchorder.c
+tests_unit_launchorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_launchorder_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 
 tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h
 tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -8,6 +8,7 @@
 #include "runtime/dtype.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/errand.h"
+#include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/ncclapi.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/wait.h"
@@ -352,6 +353,25 @@ static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char *
                                                              : trouble(c, call.name, queued);
 }
 
+struct making {
+    const struct dt_operation *o;
+    struct dt_launch launch;
+};
+
+static dt_result_t await_turn(struct dt_comm *c, const struct making *m)
+{
+    uint32_t culprit;
+
+    for (unsigned turn = 0; m->launch.stamp && !dt_launch_may(&m->launch); turn++) {
+        int stopped = dt_comm_stopped(c, &culprit);
+
+        if (stopped)
+            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+        dt_gpu_pause(turn);
+    }
+    return DT_OK;
+}
+
 enum progress { WAITING, DONE, FAILED };
 
 /* The other ranks' kernels wait for the GPU that has not come to the call. dtrun is told whose it
@@ -402,9 +422,9 @@ static enum progress look_at_call(struct dt_comm *c, const char *name, bool *rec
     return FAILED;
 }
 
-static dt_result_t await_call(struct dt_comm *c, const char *name, enum dt_call_kind kind)
+static dt_result_t await_call(struct dt_comm *c, const char *name, struct making *m)
 {
-    struct arrival arrival = { .kind = kind };
+    struct arrival arrival = { .kind = m->o->kind->call };
     bool recorded = false;
     uint32_t culprit;
 
@@ -412,6 +432,8 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, enum dt_call_
         enum progress progress = look_at_call(c, name, &recorded);
         int stopped;
 
+        if (recorded)
+            dt_launch_end(&m->launch);
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->trouble.code;
         stopped = dt_comm_stopped(c, &culprit);
@@ -425,15 +447,17 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, enum dt_call_
 
 static dt_result_t make(struct dt_comm *c, void *arg)
 {
-    struct dt_operation o = *(const struct dt_operation *)arg;
+    struct making *m = arg;
+    struct dt_operation o = *m->o;
     const char *name = "";
-    dt_result_t r;
+    dt_result_t r = await_turn(c, m);
 
     c->shm.way = "nccl";
     c->lanes.way = NULL;
-    r = queue(c, &o, &name);
     if (r == DT_OK)
-        r = await_call(c, name, o.kind->call);
+        r = queue(c, &o, &name);
+    if (r == DT_OK)
+        r = await_call(c, name, m);
     if (r == DT_OK && c->gpu.nccl.scratch) {
         dt_cuda()->cuMemFree_v2(c->gpu.nccl.scratch);
         c->gpu.nccl.scratch = 0;
@@ -446,18 +470,47 @@ static bool names_root(const struct dt_operation *o)
     return o->kind->call == DT_CALL_BROADCAST || o->kind->call == DT_CALL_REDUCE;
 }
 
+static dt_result_t agree(struct dt_comm *c, struct dt_launch *launch)
+{
+    int64_t stamp;
+    dt_result_t r;
+
+    dt_launch_propose(launch, c->id);
+    stamp = launch->stamp;
+    r = dt_comm_fold_for(c, DT_CALL_GPU_ORDER, &stamp, 1, DT_MAX);
+    if (r == DT_OK)
+        dt_launch_agree(launch, stamp);
+    return r;
+}
+
+/* A program with one communicator launches in the order of its calls. As every other one descends
+ * from DT_WORLD, all ranks know of the first one when they make their next call on that. */
+static bool needs_agreement(const struct dt_comm *c)
+{
+    return c->id != 0 || c->world->was_split;
+}
+
 static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)
 {
+    struct making m = { .o = o };
     struct dt_call call = { .count = o->count,
                             .dtype = (uint8_t)o->dtype,
                             .op = (uint8_t)o->op,
                             .device = 1,
                             .root = names_root(o) ? o->root : -1,
                             .options = o->how.size ? dt_reduceoptions_mark(&o->how) : 0 };
+    dt_result_t r = DT_OK;
 
     if (!o->count)
         call.count = o->given.each ? o->given.each : o->taken.each;
-    return dt_comm_match_and(c, o->kind->call, call, make, (void *)(uintptr_t)o);
+    if (needs_agreement(c))
+        r = dt_comm_match(c, o->kind->call, call);
+    if (r == DT_OK && needs_agreement(c))
+        r = agree(c, &m.launch);
+    if (r == DT_OK)
+        r = dt_comm_match_and(c, o->kind->call, call, make, &m);
+    dt_launch_end(&m.launch);
+    return r;
 }
 
 /* Memory of another GPU would want another communicator, on all ranks. */

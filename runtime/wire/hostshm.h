@@ -89,6 +89,7 @@ enum dt_call_kind {
     DT_CALL_RESTORE = 26,
     DT_CALL_GPU_COPY = 27,   /* of one rank, beside its calls: it has the number of the last one */
     DT_CALL_GPU_CHOICE = 28, /* with which ranks choose how calls on GPU memory are made */
+    DT_CALL_GPU_ORDER = 29,  /* with which they agree on an order of several communicators' calls */
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */

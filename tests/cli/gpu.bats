@@ -95,7 +95,7 @@ by_nccl() { # WHAT [dtrun option...]
     code_is 0
     [ "$(wc -l <"$OUT")" = 3 ]
     [ ! -s "$ERR" ]
-    ! grep -i 'order\|match' "$T/log"
+    ! grep -i 'order\|match' "$T/log" || false
     clean
 }
 
@@ -184,6 +184,16 @@ by_nccl() { # WHAT [dtrun option...]
     gpu leak -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_BROKEN="$T/broken"
     code_is 0
     [ "$(grep -c '^0 bytes lost' "$OUT")" = 3 ] || { show; false; }
+    clean
+}
+
+@test "row 16: ranks launch the calls of several communicators in one order" {
+    use_standin 4
+    dtrun --no-tag -np 3 -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" "$DTRUN_BUILD/tests/gpu/probe" orders
+    unset LD_LIBRARY_PATH
+    code_is 0
+    [ -e "$T/log" ]
+    ! grep 'launch order differs' "$T/log" || false
     clean
 }
 

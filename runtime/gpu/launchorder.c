@@ -1,0 +1,58 @@
+#include "runtime/gpu/launchorder.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+static struct {
+    pthread_mutex_t mutex;
+    int64_t highest; /* stamp that is known here */
+    struct dt_launch *all;
+} dti_launches = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+void dt_launch_propose(struct dt_launch *l, uint64_t comm)
+{
+    pthread_mutex_lock(&dti_launches.mutex);
+    *l = (struct dt_launch){ comm, ++dti_launches.highest, dti_launches.all };
+    dti_launches.all = l;
+    pthread_mutex_unlock(&dti_launches.mutex);
+}
+
+void dt_launch_agree(struct dt_launch *l, int64_t stamp)
+{
+    pthread_mutex_lock(&dti_launches.mutex);
+    l->stamp = stamp;
+    if (dti_launches.highest < stamp)
+        dti_launches.highest = stamp;
+    pthread_mutex_unlock(&dti_launches.mutex);
+}
+
+static bool comes_before(const struct dt_launch *a, const struct dt_launch *b)
+{
+    return a->stamp != b->stamp ? a->stamp < b->stamp : a->comm < b->comm;
+}
+
+bool dt_launch_may(const struct dt_launch *l)
+{
+    const struct dt_launch *other;
+
+    pthread_mutex_lock(&dti_launches.mutex);
+    other = dti_launches.all;
+    while (other && (other == l || comes_before(l, other)))
+        other = other->next;
+    pthread_mutex_unlock(&dti_launches.mutex);
+    return !other;
+}
+
+void dt_launch_end(struct dt_launch *l)
+{
+    struct dt_launch **at = &dti_launches.all;
+
+    if (!l->stamp)
+        return;
+    pthread_mutex_lock(&dti_launches.mutex);
+    while (*at != l)
+        at = &(*at)->next;
+    *at = l->next;
+    l->stamp = 0;
+    pthread_mutex_unlock(&dti_launches.mutex);
+}

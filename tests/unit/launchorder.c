@@ -1,0 +1,81 @@
+/* The order in which a process launches calls of several communicators. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "runtime/gpu/launchorder.h"
+
+static void a_lower_proposal_may_still_come_before(void **state)
+{
+    struct dt_launch a = { 0 }, b = { 0 };
+
+    (void)state;
+    dt_launch_propose(&a, 1);
+    dt_launch_propose(&b, 2);
+    assert_true(a.stamp < b.stamp);
+    dt_launch_agree(&b, b.stamp);
+    assert_false(dt_launch_may(&b));
+    dt_launch_agree(&a, b.stamp + 1);
+    assert_true(dt_launch_may(&b));
+    assert_false(dt_launch_may(&a));
+    dt_launch_end(&b);
+    assert_true(dt_launch_may(&a));
+    dt_launch_end(&a);
+}
+
+static void of_equal_stamps_the_lower_communicator_comes_first(void **state)
+{
+    struct dt_launch a = { 0 }, b = { 0 };
+
+    (void)state;
+    dt_launch_propose(&b, 2);
+    dt_launch_propose(&a, 1);
+    dt_launch_agree(&a, a.stamp + 10);
+    dt_launch_agree(&b, a.stamp);
+    assert_true(dt_launch_may(&a));
+    assert_false(dt_launch_may(&b));
+    dt_launch_end(&a);
+    assert_true(dt_launch_may(&b));
+    dt_launch_end(&b);
+}
+
+static void proposals_are_higher_than_all_that_is_known(void **state)
+{
+    struct dt_launch a = { 0 }, b = { 0 };
+    int64_t far;
+
+    (void)state;
+    dt_launch_propose(&a, 1);
+    far = a.stamp + 1000;
+    dt_launch_agree(&a, far);
+    dt_launch_propose(&b, 2);
+    assert_true(b.stamp > far);
+    dt_launch_end(&a);
+    dt_launch_end(&b);
+}
+
+static void one_that_has_no_place_can_end(void **state)
+{
+    struct dt_launch a = { 0 }, b = { 0 };
+
+    (void)state;
+    dt_launch_end(&a);
+    dt_launch_propose(&b, 2);
+    dt_launch_end(&b);
+    dt_launch_end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_lower_proposal_may_still_come_before),
+        cmocka_unit_test(of_equal_stamps_the_lower_communicator_comes_first),
+        cmocka_unit_test(proposals_are_higher_than_all_that_is_known),
+        cmocka_unit_test(one_that_has_no_place_can_end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
