@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/agent/horovod/server.h"
@@ -11,6 +13,17 @@
 #include "tests/unit/unit.h"
 
 enum { WATCHDOG_S = 120, PLACES_OF_ONE = 18 }; /* clients at a time, where np is 1 */
+
+static time_t later_s; /* by how much the server's clock is ahead */
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    long rc = syscall(SYS_clock_gettime, clock, t);
+
+    if (clock == CLOCK_BOOTTIME)
+        t->tv_sec += later_s;
+    return (int)rc;
+}
 
 struct server {
     uv_loop_t loop;
@@ -96,6 +109,49 @@ static void clients_that_say_nothing_give_way(void **state)
         assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
     for (int i = 0; i < 3 * PLACES_OF_ONE; i++)
         close(silent[i]);
+    close_server(&s);
+}
+
+static void a_client_that_stops_is_given_up_after_ten_seconds(void **state)
+{
+    struct server s;
+    char byte;
+    int fd;
+
+    (void)state;
+    open_server(&s, 1);
+    fd = call(&s, "PUT /s/k HTTP/1.1\r\nContent-Length: 2\r\n\r\na");
+    assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
+    later_s += 9;
+    assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
+    assert_int_equal(send(fd, "b", 1, 0), 1); /* in time, whatever else has been waited for */
+    assert_int_equal(status_of(&s, fd), 200);
+    fd = call(&s, "PUT /s/k HTTP/1.1\r\n");
+    assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 200);
+    later_s += 11;
+    assert_int_equal(read_some(&s, fd, &byte, 1), 0);
+    close(fd);
+    close_server(&s);
+}
+
+static void a_client_that_trickles_is_given_up_after_a_minute(void **state)
+{
+    struct server s;
+    char byte;
+    int fd;
+
+    (void)state;
+    open_server(&s, 1);
+    fd = call(&s, "PUT /s/k HTTP/1.1\r\nContent-Length: 100\r\n\r\n");
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
+        assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+        later_s += 9;
+        assert_int_equal(send(fd, "x", 1, 0), 1);
+    }
+    later_s += 7;
+    assert_int_equal(read_some(&s, fd, &byte, 1), 0);
+    close(fd);
     close_server(&s);
 }
 
@@ -193,6 +249,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clients_that_say_nothing_give_way),
+        cmocka_unit_test(a_client_that_stops_is_given_up_after_ten_seconds),
+        cmocka_unit_test(a_client_that_trickles_is_given_up_after_a_minute),
         cmocka_unit_test(a_server_ends_with_clients_in_every_stage),
         cmocka_unit_test(a_slow_reader_gets_its_value_whole),
         cmocka_unit_test(too_much_is_refused_and_told_once),
