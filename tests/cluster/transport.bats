@@ -392,6 +392,23 @@ forget() { cluster_on 1 sh -c 'umount /run/home/.cache 2>/dev/null; rm -rf /run/
     [ "$status" = 0 ]
 }
 
+@test "D14: a cached agent that is damaged, but as large as it should be, is replaced by every transport" {
+    for t in libssh2 ssh auto; do
+        forget
+        probe --transport $t --agent "$agent" host1
+        [ "$status" = 0 ]
+        cluster_on 1 sh -c 'for f in /run/home/.cache/dtrun/*; do
+            size=$(stat -c %s "$f"); truncate -s 100 "$f"; truncate -s "$size" "$f"; done'
+        probe --transport $t --agent "$agent" host1
+        [ "$status" = 0 ]
+        says "did not start; it is sent again"
+        says "host1 $CLUSTER_NET.1"
+        probe --transport $t --agent "$agent" host1
+        [ "$status" = 0 ]
+        [[ "$output" != *"sent again"* ]] || false
+    done
+}
+
 @test "a cached agent that others may have put there is not run" {
     forget
     probe --agent "$agent" host1
