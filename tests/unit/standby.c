@@ -65,7 +65,7 @@ static unsigned threads(void)
 
 static void beats_come_only_while_the_loop_is_blocked(void **state)
 {
-    struct loop one = { 0 }, other = { 0 };
+    static struct loop one, other; /* an agent's lives as long as its process */
 
     (void)state;
     one.standby = dt_standby_create(on_beat, &one);
@@ -80,7 +80,7 @@ static void beats_come_only_while_the_loop_is_blocked(void **state)
 
 static void no_thread_is_left_after_stop(void **state)
 {
-    struct loop l = { 0 };
+    static struct loop l;
     unsigned own = threads(); /* a sanitizer may have one, too */
 
     (void)state;
