@@ -161,8 +161,8 @@ static dt_result_t choose_gpu_way(enum dt_gpu_way *way)
     *way = text ? dt_gpu_way_find(text) : DT_GPU_AUTO;
     if (*way < DT_GPU_WAYS)
         return DT_OK;
-    return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_DEVICE "=%s is none of auto, nccl, staging",
-                   text);
+    return dt_fail(DT_ERR_ARG,
+                   "dt_init: " DT_ENV_DEVICE "=%s is none of auto, nccl, shared, staging", text);
 }
 
 dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)

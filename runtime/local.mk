@@ -49,12 +49,14 @@ runtime_libruntime_la_SOURCES = \
 	runtime/lastcalls.c runtime/lastcalls.h \
 	runtime/error.c runtime/error.h \
 	runtime/futex.h \
+	runtime/gpu/arena.c runtime/gpu/arena.h \
 	runtime/gpu/copies.c runtime/gpu/copies.h \
 	runtime/gpu/errand.c runtime/gpu/errand.h \
 	runtime/gpu/extents.c runtime/gpu/extents.h \
 	runtime/gpu/fold.h runtime/gpu/fold_ptx.c \
 	runtime/gpu/folder.c runtime/gpu/folder.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
+	runtime/gpu/groups.c runtime/gpu/groups.h \
 	runtime/gpu/launchorder.c runtime/gpu/launchorder.h \
 	runtime/gpu/memory.c runtime/gpu/memory.h \
 	runtime/gpu/nccl.c runtime/gpu/nccl.h \
@@ -63,8 +65,12 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/order.c runtime/gpu/order.h \
 	runtime/gpu/pass.c runtime/gpu/pass.h \
 	runtime/gpu/pinned.c runtime/gpu/pinned.h \
+	runtime/gpu/shared.c runtime/gpu/shared.h \
+	runtime/gpu/sharedopen.c runtime/gpu/sharedopen.h \
 	runtime/gpu/staging.c runtime/gpu/staging.h \
+	runtime/gpu/steps.c runtime/gpu/steps.h \
 	runtime/gpu/wait.c runtime/gpu/wait.h \
+	runtime/gpu/words.c runtime/gpu/words.h \
 	runtime/host/adasum.c runtime/host/adasum.h \
 	runtime/host/alarm.c runtime/host/alarm.h \
 	runtime/host/blocks.h \
@@ -145,7 +151,6 @@ endif
 
 # fold_ptx.c is kept, so that a build needs no nvcc. This makes it again after a change of the kernel.
 EXTRA_DIST += runtime/gpu/fold.cu runtime/gpu/fold_kernel.h runtime/gpu/fold_ptx.sh
-.PHONY: fold-ptx
 fold-ptx:
 	sh $(srcdir)/runtime/gpu/fold_ptx.sh $(srcdir) > fold_ptx.tmp
 	mv fold_ptx.tmp $(srcdir)/runtime/gpu/fold_ptx.c

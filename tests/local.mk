@@ -449,6 +449,7 @@ HELPERS = \
 	tests/rank/plugin \
 	tests/rank/stuck \
 	tests/rank/gpu \
+	tests/rank/gpushared \
 	tests/gpu/probe \
 	tests/rank/fds \
 	tests/rank/flood \
@@ -484,6 +485,9 @@ tests_rank_stuck_LDFLAGS = -no-install
 tests_rank_gpu_SOURCES = tests/rank/gpu.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm
 tests_rank_gpu_LDFLAGS = -no-install
+tests_rank_gpushared_SOURCES = tests/rank/gpushared.c tests/rank/device.c tests/rank/device.h
+tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm
+tests_rank_gpushared_LDFLAGS = -no-install
 
 # The GPU kit: make gpu-kit puts it together for a machine that has a GPU and nothing else.
 tests_gpu_probe_SOURCES = tests/gpu/probe.c tests/gpu/probe.h tests/gpu/check.c \
@@ -528,6 +532,7 @@ tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 # would still run when all others have ended.
 CLI_TESTS = \
 	tests/cli/gpu.bats \
+	tests/cli/gpushared.bats \
 	tests/cli/gpukit.bats \
 	tests/cli/ptx.bats \
 	tests/cli/usage.bats \

@@ -16,6 +16,7 @@ UNIT_TESTS += \
 	tests/unit/failures \
 	tests/unit/foldparts \
 	tests/unit/gpufold \
+	tests/unit/gpushared \
 	tests/unit/gpuways \
 	tests/unit/hardship \
 	tests/unit/huge \
@@ -229,6 +230,10 @@ tests_unit_gpufold_SOURCES = tests/unit/gpufold.c
 tests_unit_gpufold_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpufold_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 tests_unit_gpufold_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
+
+tests_unit_gpushared_SOURCES = tests/unit/gpushared.c
+tests_unit_gpushared_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpushared_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_gpuways_SOURCES = tests/unit/gpuways.c
 tests_unit_gpuways_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

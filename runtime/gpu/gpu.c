@@ -11,8 +11,10 @@
 #include "runtime/gpu/ncclapi.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/staging.h"
+#include "runtime/gpu/steps.h"
 #include "runtime/gpu/wait.h"
 #include "runtime/operation.h"
+#include "runtime/reduceoptions.h"
 
 /* ---- choosing the way ---- */
 
@@ -37,6 +39,7 @@ static void offer(const struct dt_comm *c, CUdevice device, struct dt_gpu_offer 
     char bus[DT_GPU_BUS + 1] = "";
     const char *why;
     const struct dt_ncclapi *api = dt_ncclapi(&why);
+    CUuuid uuid = { 0 };
 
     mine->wish = c->world->settings.gpu_way;
     mine->nccl = api ? (uint64_t)api->version : 0;
@@ -44,6 +47,10 @@ static void offer(const struct dt_comm *c, CUdevice device, struct dt_gpu_offer 
     if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, device))
         mine->nccl = 0;
     memcpy(mine->bus, bus, sizeof mine->bus);
+    mine->unable = dt_shared_unable(device);
+    if (dt_cuda()->cuDeviceGetUuid_v2(&uuid, device))
+        mine->unable = DT_GPU_NO_ATTRIBUTES;
+    memcpy(mine->uuid, uuid.bytes, sizeof mine->uuid);
 }
 
 /* This rank knows better than all what it lacks itself. */
@@ -51,27 +58,28 @@ static const char *describe(const struct dt_comm *c, const struct dt_gpu_choice 
                             const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
 {
     const char *why;
+    bool lacks_nccl =
+        choice->obstacle == DT_GPU_NO_NCCL || choice->obstacle == DT_GPU_NO_NCCL_BETWEEN;
 
     dt_gpu_obstacle_text(choice, offers, text);
-    if (choice->obstacle == DT_GPU_NO_NCCL && choice->a == c->rank && !dt_ncclapi(&why))
+    if (lacks_nccl && choice->a == c->rank && !dt_ncclapi(&why))
         snprintf(text, DT_GPU_TEXT, "%s", why);
     return text;
 }
 
 /* One warning in the job: the first rank's, of the first communicator that goes by host memory. */
-static void warn(struct dt_comm *c, const struct dt_gpu_choice *choice,
-                 const struct dt_gpu_offer *offers)
+static void warn(struct dt_comm *c, const char *obstacle)
 {
     static bool warned;
-    char obstacle[DT_GPU_TEXT], text[DT_RANK_NOTE_TEXT];
+    char text[DT_RANK_NOTE_TEXT];
 
-    if (c->world->rank != 0 || warned || choice->obstacle == DT_GPU_CLEAR)
+    if (c->world->rank != 0 || warned)
         return;
     warned = true;
     snprintf(text, sizeof text,
              "warning: %s: collectives on GPU memory go through host memory (DTRUN_DEVICE=staging "
              "asks for that, without this warning)",
-             describe(c, choice, offers, obstacle));
+             obstacle);
     dt_agentlink_note(&c->world->agent, text);
 }
 
@@ -88,9 +96,15 @@ static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers
         return dt_comm_fail(c, dt_fail(DT_ERR_NCCL,
                                        "rank %d: %s, and DTRUN_DEVICE=nccl permits no other way",
                                        c->world->rank, describe(c, &choice, offers, text)));
-    warn(c, &choice, offers);
+    if (choice.obstacle && choice.way == DT_GPU_STAGING && offers[0].wish == DT_GPU_SHARED &&
+        choice.obstacle != DT_GPU_NO_NCCL)
+        return dt_comm_fail(c, dt_fail(DT_ERR_CUDA,
+                                       "rank %d: %s, and DTRUN_DEVICE=shared permits no other way",
+                                       c->world->rank, describe(c, &choice, offers, text)));
+    if (choice.obstacle)
+        warn(c, describe(c, &choice, offers, text));
     c->gpu.way = choice.way;
-    return DT_OK;
+    return choice.way == DT_GPU_SHARED ? dt_shared_begin(c, offers) : DT_OK;
 }
 
 /* Collective. */
@@ -109,19 +123,79 @@ static dt_result_t choose(struct dt_comm *c, CUdevice device)
     return r;
 }
 
-/* ---- calls of all ranks ---- */
+/* ---- for the ways ---- */
 
-/* Between dt_join_begin and dt_join not all ranks have memory on a GPU to take part with. */
-static bool is_for_nccl(const struct dt_comm *c, const struct dt_operation *o)
+static bool names_root(const struct dt_operation *o)
 {
-    return c->world->settings.gpu_way != DT_GPU_STAGING && !c->uneven &&
-           dt_ncclcalls_serves(o, c->size);
+    return o->kind->call == DT_CALL_BROADCAST || o->kind->call == DT_CALL_REDUCE;
 }
 
-/* The first call that NCCL might make finds out whether it does. */
+struct dt_call dt_gpu_call(const struct dt_operation *o)
+{
+    struct dt_call call = { .count = o->count,
+                            .dtype = (uint8_t)o->dtype,
+                            .op = (uint8_t)o->op,
+                            .device = 1,
+                            .root = names_root(o) ? o->root : -1,
+                            .options = o->how.size ? dt_reduceoptions_mark(&o->how) : 0 };
+
+    if (!o->count)
+        call.count = o->given.each ? o->given.each : o->taken.each;
+    return call;
+}
+
+dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first)
+{
+    if (o->order.device == first)
+        return DT_OK;
+    return dt_comm_fail(c, dt_fail(DT_ERR_ARG,
+                                   "rank %d: %s: the buffer lies on device %d, and the first one "
+                                   "of this communicator on device %d; DTRUN_DEVICE=staging "
+                                   "serves both",
+                                   c->world->rank, o->kind->name, o->order.device, first));
+}
+
+/* ---- calls of all ranks ---- */
+
+/* Whether the way that has been chosen, or any that may be, can make the operation without staging.
+ * Between dt_join_begin and dt_join not all ranks have memory on a GPU to take part with. */
+static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
+{
+    if (c->world->settings.gpu_way == DT_GPU_STAGING || c->uneven)
+        return false;
+    switch (c->gpu.way) {
+    case DT_GPU_AUTO:
+        return dt_ncclcalls_serves(o, c->size) || dt_gpu_steps_serve(o);
+    case DT_GPU_NCCL:
+        return dt_ncclcalls_serves(o, c->size);
+    case DT_GPU_SHARED:
+        return dt_shared_serves(c, o);
+    default:
+        return false;
+    }
+}
+
+/* The first call that needs no staging by some way finds out which. */
 static dt_result_t settle_way(struct dt_comm *c, const struct dt_operation *o)
 {
-    return c->gpu.way == DT_GPU_AUTO && is_for_nccl(c, o) ? choose(c, o->order.device) : DT_OK;
+    return c->gpu.way == DT_GPU_AUTO && can_make(c, o) ? choose(c, o->order.device) : DT_OK;
+}
+
+/* By the memory that ranks share; by staging from now on where there is none to be had. */
+static dt_result_t prepare_shared(struct dt_comm *c, const struct dt_operation *o)
+{
+    char why[DT_GPU_TEXT] = "";
+    dt_result_t r = dt_shared_prepare(c, o, why);
+
+    if (r != DT_OK || !*why)
+        return r;
+    if (c->world->settings.gpu_way == DT_GPU_SHARED)
+        return dt_comm_fail(c, dt_fail(DT_ERR_CUDA,
+                                       "rank %d: %s, and DTRUN_DEVICE=shared permits no other way",
+                                       c->world->rank, why));
+    warn(c, why);
+    c->gpu.way = DT_GPU_STAGING;
+    return DT_OK;
 }
 
 /* Of calls in which all ranks name the same counts, a rank without GPU memory cannot make its part.
@@ -173,7 +247,13 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
     r = settle_way(c, o);
     if (r != DT_OK)
         return r;
-    if (c->gpu.way == DT_GPU_NCCL && is_for_nccl(c, o))
+    if (c->gpu.way == DT_GPU_SHARED && can_make(c, o))
+        r = prepare_shared(c, o);
+    if (r != DT_OK)
+        return r;
+    if (c->gpu.way == DT_GPU_SHARED && can_make(c, o))
+        return dt_shared_make(c, o);
+    if (c->gpu.way == DT_GPU_NCCL && can_make(c, o))
         return dt_nccl_make(c, o);
     c->on_device = is_alike(c, o);
     r = dt_staging_make(c, o);
@@ -183,6 +263,7 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
 
 void dt_gpu_close(struct dt_comm *c)
 {
+    dt_shared_close(c);
     dt_nccl_close(c);
     dt_gpu_copies_close(&c->gpu.copies);
 }

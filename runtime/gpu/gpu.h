@@ -6,6 +6,8 @@
 #include "runtime/gpu/copies.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/offer.h"
+#include "runtime/gpu/shared.h"
+#include "runtime/recorder.h"
 
 struct dt_comm;
 struct dt_operation;
@@ -14,11 +16,18 @@ struct dt_gpu { /* of a communicator; all zero at first */
     enum dt_gpu_way way;
     struct dt_gpu_copies copies;
     struct dt_nccl nccl;
+    struct dt_shared shared;
 };
 
 /* Makes an operation on GPU memory, or on managed memory, that has been checked and has taken its
  * order. */
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o);
 void dt_gpu_close(struct dt_comm *c);
+
+/* For the ways. The operation as all ranks have to make it. */
+struct dt_call dt_gpu_call(const struct dt_operation *o);
+/* DT_ERR_ARG, which is final: its memory is on another device than that of the first call was, for
+ * which all that a way needs has been made. */
+dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first);
 
 #endif

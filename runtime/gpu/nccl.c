@@ -14,7 +14,6 @@
 #include "runtime/gpu/wait.h"
 #include "runtime/host/clock.h"
 #include "runtime/operation.h"
-#include "runtime/reduceoptions.h"
 
 enum {
     INIT_S = 120,       /* to connect, and */
@@ -22,7 +21,6 @@ enum {
     CAUSE_MS = 1500,    /* what NCCL sees of a lost rank comes before its agent's word */
     ABORT_MS = 1000,    /* of the grace that a lost job leaves its ranks */
     DESTROY_MS = 5000,
-    LASTS = 1000, /* looks at a call after which it is no brief one */
 };
 
 static const struct dt_ncclapi *api(void)
@@ -188,7 +186,7 @@ static dt_result_t time_out(struct dt_comm *c, unsigned seconds)
     dt_fail(DT_ERR_TIMEOUT,
             "NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
             "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use",
-            c->size, seconds);
+            c->gpu.nccl.size, seconds);
     dt_trouble(&c->trouble, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
     c->trouble.why = dt_last_error();
     return DT_ERR_TIMEOUT;
@@ -273,12 +271,13 @@ static CUresult make_own(struct dt_nccl *n)
 
 static dt_result_t connect(struct dt_comm *c)
 {
-    struct beginning b = { .context = c->gpu.nccl.context, .rank = c->rank, .size = c->size };
+    const struct dt_nccl *n = &c->gpu.nccl;
+    struct beginning b = { .context = n->context, .rank = n->rank, .size = n->size };
     uint32_t limit_ms = c->limit_ms;
     struct dt_errand *errand;
     dt_result_t r = exchange_identity(c, &b.id);
 
-    if (r != DT_OK)
+    if (r != DT_OK || n->rank < 0)
         return r;
     errand = dt_errand_start(begin, &b, sizeof b);
     if (!errand) {
@@ -292,17 +291,18 @@ static dt_result_t connect(struct dt_comm *c)
     return r;
 }
 
-/* Collective, in the context of the first call's memory. */
-static dt_result_t open_all(struct dt_comm *c, const struct dt_gpu_order *order)
+dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order, int rank, int size)
 {
     struct dt_nccl *n = &c->gpu.nccl;
     CUresult result;
 
     if (n->comm)
         return DT_OK;
+    n->rank = rank;
+    n->size = size;
     n->context = order->context;
     n->device = order->device;
-    result = make_own(n);
+    result = rank < 0 ? CUDA_SUCCESS : make_own(n);
     if (!result)
         return connect(c);
     cuda_trouble(c, "cuStreamCreate", result);
@@ -334,7 +334,7 @@ static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char *
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_nccl *n = &c->gpu.nccl;
     struct dt_ncclcall call = {
-        .comm = n->comm, .stream = n->stream, .rank = c->rank, .size = c->size
+        .comm = n->comm, .stream = n->stream, .rank = n->rank, .size = n->size
     };
     CUresult result = dt_gpu_order_follow(&o->order, n->stream);
     dt_result_t r;
@@ -358,11 +358,11 @@ struct making {
     struct dt_launch launch;
 };
 
-static dt_result_t await_turn(struct dt_comm *c, const struct making *m)
+dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launch *launch)
 {
     uint32_t culprit;
 
-    for (unsigned turn = 0; m->launch.stamp && !dt_launch_may(&m->launch); turn++) {
+    for (unsigned turn = 0; launch->stamp && !dt_launch_may(launch); turn++) {
         int stopped = dt_comm_stopped(c, &culprit);
 
         if (stopped)
@@ -372,26 +372,39 @@ static dt_result_t await_turn(struct dt_comm *c, const struct making *m)
     return DT_OK;
 }
 
-enum progress { WAITING, DONE, FAILED };
-
-/* The other ranks' kernels wait for the GPU that has not come to the call. dtrun is told whose it
- * is once the wait lasts. */
-struct arrival {
-    enum dt_call_kind kind;
-    bool late;    /* as dtrun knows it */
-    bool arrived; /* the GPU has done all that comes first */
-};
-
-static void tell_arrival(struct dt_comm *c, struct arrival *a)
+dt_result_t dt_nccl_check(struct dt_comm *c)
 {
-    bool late = dt_cuda()->cuEventQuery(c->gpu.nccl.begun) == CUDA_ERROR_NOT_READY;
-    struct dt_call call = { .number = c->calls - late };
+    ncclResult_t state = c->gpu.nccl.comm ? look(&c->gpu.nccl) : ncclSuccess;
 
-    a->arrived = !late;
-    if (late != a->late)
-        dt_comm_pass_for(c, &call, late ? DT_CALL_GPU_COPY : a->kind);
-    a->late = late;
+    return state == ncclSuccess || state == ncclInProgress
+               ? DT_OK
+               : trouble(c, "ncclCommGetAsyncError", state);
 }
+
+dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+{
+    const struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_ncclcall call = {
+        .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
+    };
+    ncclResult_t state = dt_ncclcalls_queue(&call, o);
+    uint32_t culprit;
+
+    for (unsigned turn = 0; state == ncclSuccess || state == ncclInProgress; turn++) {
+        int stopped;
+
+        state = look(n);
+        if (state == ncclSuccess)
+            return DT_OK;
+        stopped = dt_comm_stopped(c, &culprit);
+        if (stopped)
+            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+        dt_gpu_pause(turn);
+    }
+    return trouble(c, call.name, state);
+}
+
+enum progress { WAITING, DONE, FAILED };
 
 /* The event stands for the call once NCCL has put its kernel on the stream. */
 static enum progress look_at_event(struct dt_comm *c, bool *recorded)
@@ -424,7 +437,7 @@ static enum progress look_at_call(struct dt_comm *c, const char *name, bool *rec
 
 static dt_result_t await_call(struct dt_comm *c, const char *name, struct making *m)
 {
-    struct arrival arrival = { .kind = m->o->kind->call };
+    struct dt_gpu_arrival arrival = { .begun = c->gpu.nccl.begun, .kind = m->o->kind->call };
     bool recorded = false;
     uint32_t culprit;
 
@@ -439,8 +452,7 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct making
         stopped = dt_comm_stopped(c, &culprit);
         if (stopped)
             return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-        if (turn >= LASTS && !arrival.arrived)
-            tell_arrival(c, &arrival);
+        dt_gpu_tell_arrival(c, &arrival, turn);
         dt_gpu_pause(turn);
     }
 }
@@ -450,7 +462,7 @@ static dt_result_t make(struct dt_comm *c, void *arg)
     struct making *m = arg;
     struct dt_operation o = *m->o;
     const char *name = "";
-    dt_result_t r = await_turn(c, m);
+    dt_result_t r = dt_nccl_await_turn(c, &m->launch);
 
     c->shm.way = "nccl";
     c->lanes.way = NULL;
@@ -463,11 +475,6 @@ static dt_result_t make(struct dt_comm *c, void *arg)
         c->gpu.nccl.scratch = 0;
     }
     return r;
-}
-
-static bool names_root(const struct dt_operation *o)
-{
-    return o->kind->call == DT_CALL_BROADCAST || o->kind->call == DT_CALL_REDUCE;
 }
 
 static dt_result_t agree(struct dt_comm *c, struct dt_launch *launch)
@@ -490,49 +497,39 @@ static bool needs_agreement(const struct dt_comm *c)
     return c->id != 0 || c->world->was_split;
 }
 
+dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o, struct dt_launch *launch)
+{
+    dt_result_t r;
+
+    if (!needs_agreement(c))
+        return DT_OK;
+    r = dt_comm_match(c, o->kind->call, dt_gpu_call(o));
+    return r == DT_OK ? agree(c, launch) : r;
+}
+
 static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct making m = { .o = o };
-    struct dt_call call = { .count = o->count,
-                            .dtype = (uint8_t)o->dtype,
-                            .op = (uint8_t)o->op,
-                            .device = 1,
-                            .root = names_root(o) ? o->root : -1,
-                            .options = o->how.size ? dt_reduceoptions_mark(&o->how) : 0 };
-    dt_result_t r = DT_OK;
+    dt_result_t r = dt_nccl_agree(c, o, &m.launch);
 
-    if (!o->count)
-        call.count = o->given.each ? o->given.each : o->taken.each;
-    if (needs_agreement(c))
-        r = dt_comm_match(c, o->kind->call, call);
-    if (r == DT_OK && needs_agreement(c))
-        r = agree(c, &m.launch);
     if (r == DT_OK)
-        r = dt_comm_match_and(c, o->kind->call, call, make, &m);
+        r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make, &m);
     dt_launch_end(&m.launch);
     return r;
 }
 
-/* Memory of another GPU would want another communicator, on all ranks. */
-static dt_result_t check_device(struct dt_comm *c, const struct dt_operation *o)
-{
-    if (o->order.device == c->gpu.nccl.device)
-        return DT_OK;
-    return dt_comm_fail(c, dt_fail(DT_ERR_ARG,
-                                   "rank %d: %s: the buffer lies on device %d, and the first one "
-                                   "of this communicator on device %d; DTRUN_DEVICE=staging "
-                                   "serves both",
-                                   c->world->rank, o->kind->name, o->order.device,
-                                   c->gpu.nccl.device));
-}
-
 static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation *o)
 {
-    dt_result_t r = open_all(c, &o->order);
+    dt_result_t r = dt_nccl_connect(c, &o->order, c->rank, c->size);
 
     if (r == DT_OK)
-        r = check_device(c, o);
+        r = dt_gpu_check_device(c, o, c->gpu.nccl.device);
     return r == DT_OK ? match_and_make(c, o) : r;
+}
+
+void dt_nccl_give_up(struct dt_comm *c)
+{
+    take_down(&c->gpu.nccl, false);
 }
 
 dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
@@ -549,6 +546,6 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
     r = make_in_context(c, o);
     dt_cuda_leave(&scope);
     if (r != DT_OK)
-        take_down(n, false);
+        dt_nccl_give_up(c);
     return r;
 }

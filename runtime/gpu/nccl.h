@@ -1,4 +1,5 @@
-/* Calls on GPU memory by way of NCCL, where every rank has a GPU of its own. */
+/* Calls on GPU memory by way of NCCL: of all ranks, where each has a GPU of its own, or of those
+ * that lead the others on theirs (shared.h). */
 #ifndef DT_GPU_NCCL_H
 #define DT_GPU_NCCL_H
 
@@ -6,10 +7,14 @@
 #include "runtime/gpu/abi_nccl.h"
 
 struct dt_comm;
+struct dt_gpu_order;
+struct dt_launch;
 struct dt_operation;
 
 struct dt_nccl { /* of a communicator; all zero at first */
     ncclComm_t comm;
+    int rank; /* in it */
+    int size;
     CUdevice device;
     CUcontext context;
     CUstream stream;
@@ -21,5 +26,22 @@ struct dt_nccl { /* of a communicator; all zero at first */
  * connects all ranks. After a failure NCCL has been told to give up. */
 dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o);
 void dt_nccl_close(struct dt_comm *c);
+
+/* What it is made of. Collective, in the context of the first call's memory: connects ranks 0 to
+ * size
+ * - 1 of NCCL's communicator, of which the first is the first of c; rank -1 takes no part. */
+dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order, int rank,
+                            int size);
+/* Collective, before the call: its place among the calls of all communicators, which it takes up
+ * until dt_launch_end; and inside of it the wait for that. */
+dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o,
+                          struct dt_launch *launch);
+dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launch *launch);
+/* Inside of a call: has the operation, by NCCL's ranks, put on the stream; and whether NCCL has
+ * failed since. */
+dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream);
+dt_result_t dt_nccl_check(struct dt_comm *c);
+/* After a failure, which has been told. */
+void dt_nccl_give_up(struct dt_comm *c);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[DT_GPU_WAYS] = { "auto", "staging", "nccl" };
+static const char *const names[DT_GPU_WAYS] = { "auto", "staging", "nccl", "shared" };
 
 const char *dt_gpu_way_name(enum dt_gpu_way way)
 {
@@ -21,36 +21,119 @@ enum dt_gpu_way dt_gpu_way_find(const char *name)
     return (enum dt_gpu_way)way;
 }
 
-static bool is_same_gpu(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b)
+static bool is_at_same_place(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b)
 {
     return a->node == b->node && memcmp(a->bus, b->bus, sizeof a->bus) == 0;
 }
 
-static struct dt_gpu_choice obstacle(const struct dt_gpu_offer *offers, int size)
+bool dt_gpu_is_same(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b)
+{
+    return is_at_same_place(a, b) && memcmp(a->uuid, b->uuid, sizeof a->uuid) == 0;
+}
+
+/* Whether it shares a GPU with one of the ranks before it. */
+static bool follows(const struct dt_gpu_offer *offers, int rank)
+{
+    for (int before = 0; before < rank; before++) {
+        if (dt_gpu_is_same(&offers[before], &offers[rank]))
+            return true;
+    }
+    return false;
+}
+
+static struct dt_gpu_choice find_differing_wish(const struct dt_gpu_offer *offers, int size)
 {
     for (int a = 0; a < size; a++) {
         if (offers[a].wish != offers[0].wish)
             return (struct dt_gpu_choice){ .obstacle = DT_GPU_WISHES_DIFFER, .a = a };
     }
+    return (struct dt_gpu_choice){ 0 };
+}
+
+/* leaders: of those alone that share no GPU with a rank before them. */
+static struct dt_gpu_choice find_lack_of_nccl(const struct dt_gpu_offer *offers, int size,
+                                              bool leaders)
+{
     for (int a = 0; a < size; a++) {
-        if (!offers[a].nccl)
+        if (!offers[a].nccl && !(leaders && follows(offers, a)))
             return (struct dt_gpu_choice){ .obstacle = DT_GPU_NO_NCCL, .a = a };
     }
+    return (struct dt_gpu_choice){ 0 };
+}
+
+static struct dt_gpu_choice find_sharers(const struct dt_gpu_offer *offers, int size)
+{
     for (int b = 1; b < size; b++) {
         for (int a = 0; a < b; a++) {
-            if (is_same_gpu(&offers[a], &offers[b]))
-                return (struct dt_gpu_choice){ .obstacle = DT_GPU_SHARED, .a = a, .b = b };
+            if (is_at_same_place(&offers[a], &offers[b]))
+                return (struct dt_gpu_choice){ .obstacle = DT_GPU_IS_SHARED, .a = a, .b = b };
         }
     }
     return (struct dt_gpu_choice){ 0 };
 }
 
+static bool is_one_group(const struct dt_gpu_offer *offers, int size)
+{
+    for (int rank = 1; rank < size; rank++) {
+        if (!dt_gpu_is_same(&offers[0], &offers[rank]))
+            return false;
+    }
+    return true;
+}
+
+/* Where ranks a and b, at least, share a GPU. */
+static struct dt_gpu_choice choose_for_sharers(const struct dt_gpu_offer *offers, int size,
+                                               struct dt_gpu_choice sharers)
+{
+    struct dt_gpu_choice choice = { .way = DT_GPU_SHARED };
+
+    for (int rank = 0; rank < size; rank++) {
+        if (offers[rank].unable)
+            return (struct dt_gpu_choice){ DT_GPU_STAGING, DT_GPU_UNSHARABLE, rank, 0 };
+    }
+    if (!dt_gpu_is_same(&offers[sharers.a], &offers[sharers.b]))
+        return (struct dt_gpu_choice){ DT_GPU_STAGING, DT_GPU_IS_SHARED, sharers.a, sharers.b };
+    if (!is_one_group(offers, size)) {
+        choice = find_lack_of_nccl(offers, size, true);
+        if (choice.obstacle)
+            return (struct dt_gpu_choice){ DT_GPU_STAGING, DT_GPU_NO_NCCL_BETWEEN, choice.a, 0 };
+        choice.way = DT_GPU_SHARED;
+    }
+    return choice;
+}
+
 struct dt_gpu_choice dt_gpu_choose(const struct dt_gpu_offer *offers, int size)
 {
-    struct dt_gpu_choice choice = obstacle(offers, size);
+    struct dt_gpu_choice choice = find_differing_wish(offers, size);
+    struct dt_gpu_choice sharers = find_sharers(offers, size);
 
+    if (choice.obstacle) {
+        choice.way = DT_GPU_STAGING;
+        return choice;
+    }
+    if (sharers.obstacle && offers[0].wish != DT_GPU_NCCL)
+        return choose_for_sharers(offers, size, sharers);
+    choice = find_lack_of_nccl(offers, size, false);
+    if (!choice.obstacle)
+        choice = sharers;
     choice.way = choice.obstacle || size == 1 ? DT_GPU_STAGING : DT_GPU_NCCL;
     return choice;
+}
+
+static const char *unable_text(uint64_t unable)
+{
+    switch (unable) {
+    case DT_GPU_NO_VIRTUAL_MEMORY:
+        return "has no virtual memory management";
+    case DT_GPU_NO_DESCRIPTORS:
+        return "gives its memory to no other process";
+    case DT_GPU_NO_STREAM_WORDS:
+        return "has no stream memory operations";
+    case DT_GPU_MIG:
+        return "is a MIG device";
+    default:
+        return "does not say what it can do";
+    }
 }
 
 const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
@@ -70,7 +153,19 @@ const char *dt_gpu_obstacle_text(const struct dt_gpu_choice *choice,
     case DT_GPU_NO_NCCL:
         snprintf(text, DT_GPU_TEXT, "rank %d has no libnccl.so.2 that can be used", a);
         break;
-    case DT_GPU_SHARED:
+    case DT_GPU_NO_NCCL_BETWEEN:
+        snprintf(text, DT_GPU_TEXT,
+                 "ranks share GPUs, and rank %d has no libnccl.so.2 that can be used between them",
+                 a);
+        break;
+    case DT_GPU_UNSHARABLE:
+        snprintf(
+            text, DT_GPU_TEXT,
+            "ranks share a GPU, which NCCL refuses, and that of rank %d (%.*s) %s, without which "
+            "they cannot share its memory",
+            a, DT_GPU_BUS, offers[a].bus, unable_text(offers[a].unable));
+        break;
+    case DT_GPU_IS_SHARED:
         snprintf(text, DT_GPU_TEXT, "ranks %d and %d share a GPU (%.*s), which NCCL refuses", a, b,
                  DT_GPU_BUS, offers[a].bus);
         break;

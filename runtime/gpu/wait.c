@@ -11,6 +11,7 @@ enum {
     YIELDS = 2000, /* about a millisecond: most calls are over by then */
     NAP_NS = 50 * 1000,
     SETTLE_NS = 1000 * 1000 * 1000,
+    LASTS = 1000, /* turns after which a wait is no brief one */
 };
 
 void dt_gpu_pause(unsigned turn)
@@ -73,4 +74,19 @@ bool dt_gpu_settles(CUstream stream)
         dt_gpu_pause(turn);
     }
     return true;
+}
+
+void dt_gpu_tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)
+{
+    struct dt_call call = { .number = c->calls };
+    bool late;
+
+    if (turn < LASTS || a->arrived)
+        return;
+    late = dt_cuda()->cuEventQuery(a->begun) == CUDA_ERROR_NOT_READY;
+    call.number -= late;
+    a->arrived = !late;
+    if (late != a->late)
+        dt_comm_pass_for(c, &call, late ? DT_CALL_GPU_COPY : a->kind);
+    a->late = late;
 }

@@ -8,6 +8,7 @@
 
 #include "runtime/dtrun.h"
 #include "runtime/gpu/abi_cuda.h"
+#include "runtime/recorder.h"
 
 struct dt_comm;
 struct dt_trouble;
@@ -24,5 +25,17 @@ bool dt_gpu_settles(CUstream stream);
 
 /* For loops of other waits: gives way, ever longer. */
 void dt_gpu_pause(unsigned turn);
+
+/* A call in which other ranks' GPUs wait for one that has not come to it. dtrun is told whose that
+ * is once the wait lasts. */
+struct dt_gpu_arrival {
+    CUevent begun; /* when the GPU has done all that comes first */
+    enum dt_call_kind kind;
+    bool late; /* as dtrun knows it */
+    bool arrived;
+};
+
+/* For each turn of the wait. */
+void dt_gpu_tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn);
 
 #endif

@@ -282,12 +282,10 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
-@test "row 22: ranks that share a GPU go through host memory, with one warning" {
-    gpu calls -H localhost:1
-    code_is 0
-    [ "$(wc -l <"$ERR")" = 2 ]
-    grep -q 'devices are shared' "$ERR"
-    grep -q 'warning: ranks 0 and 1 share a GPU (0000:.*), which NCCL refuses' "$ERR"
+@test "row 22: DTRUN_DEVICE=nccl names the ranks that share a GPU" {
+    gpu calls -H localhost:1 -x DTRUN_DEVICE=nccl
+    code_is 1
+    grep -q -- '-11: .*ranks 0 and 1 share a GPU (0000:.*), which NCCL refuses, and DTRUN_DEVICE=nccl' "$OUT"
     clean
 }
 
@@ -331,7 +329,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
 @test "DTRUN_DEVICE with another word is an error of dt_init" {
     gpu calls -x DTRUN_DEVICE=gpu
     code_is 1
-    grep -q -- '-1: dt_init: DTRUN_DEVICE=gpu is none of auto, nccl, staging' "$OUT"
+    grep -q -- '-1: dt_init: DTRUN_DEVICE=gpu is none of auto, nccl, shared, staging' "$OUT"
     clean
 }
 

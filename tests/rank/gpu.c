@@ -120,7 +120,8 @@ static bool are_alike(const void *a, const void *b, size_t bytes, dt_dtype_t dty
 
     if (memcmp(a, b, bytes) == 0)
         return true;
-    return op == DT_AVG && dtype >= DT_F16 && !(way && strcmp(way, "staging") == 0) &&
+    return op == DT_AVG && dtype >= DT_F16 &&
+           !(way && (strcmp(way, "staging") == 0 || strcmp(way, "shared") == 0)) &&
            are_near(a, b, bytes / size_of(dtype), dtype);
 }
 

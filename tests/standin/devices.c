@@ -189,7 +189,8 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
     CUresult result = check_device(device);
 
     if (!result)
-        snprintf(name, (size_t)size, "dtrun's stand-in for a GPU");
+        snprintf(name, (size_t)size, "dtrun's stand-in for a GPU%s",
+                 standin_setting("STANDIN_MIG", 0) ? " MIG 1g.10gb" : "");
     return result;
 }
 
@@ -226,6 +227,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
 
     if (result)
         return result;
+    *value = 0;
+    if (standin_setting("STANDIN_LACKS", 0) == (long)attribute)
+        return CUDA_SUCCESS;
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
         *value = 9;
@@ -238,6 +242,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
         *value = 1;
         return CUDA_SUCCESS;
     default:

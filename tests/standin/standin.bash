@@ -4,6 +4,8 @@
 # Their other settings are variables of the environment:
 #   STANDIN_DELAY_US       before each piece of a stream's work
 #   STANDIN_MEMORY         bytes of a device
+#   STANDIN_LACKS          the number of a CUdevice_attribute that devices are not to have
+#   STANDIN_MIG            1: devices have the name of MIG devices
 #   STANDIN_HOST           a name, by which devices of "hosts" differ, and NCCL's hosts; else the host's
 #                          name and network namespace
 #   STANDIN_LOG            a file for what happened: contexts, and the mistakes that NCCL's reports

@@ -69,6 +69,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
         return CUDA_ERROR_INVALID_VALUE;
     if (!standin_device_exists(prop->location.id))
         return CUDA_ERROR_INVALID_DEVICE;
+    if (size > (size_t)standin_setting("STANDIN_MEMORY", 1L << 30))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     made.device = prop->location.id;
     made.exportable = prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     made.file = memfd_create("standin-shared", MFD_CLOEXEC);

@@ -33,7 +33,9 @@ static void ranks_choose_together(void **state)
         { { { 0, 22809, 0, "a" }, { 0, 22809, 0, "b" } }, DT_GPU_NCCL, "" },
         { { { 0, 22809, 0, "a" }, { 0, 21800, 1, "a" } }, DT_GPU_NCCL, "" },
         { { { 0, 22809, 0, "a" } }, DT_GPU_STAGING, "" },
-        { { { 0, 22809, 0, "a" }, { 0, 22809, 0, "b" }, { 0, 22809, 0, "a" } },
+        { { { DT_GPU_NCCL, 22809, 0, "a" },
+            { DT_GPU_NCCL, 22809, 0, "b" },
+            { DT_GPU_NCCL, 22809, 0, "a" } },
           DT_GPU_STAGING,
           "ranks 0 and 2 share a GPU (a), which NCCL refuses" },
         { { { 0, 22809, 0, "a" }, { 0, 0, 0, "b" } },
@@ -52,7 +54,9 @@ static void ranks_choose_together(void **state)
         int n = 0;
 
         for (const struct offered *o = cases[i].ranks; n < 4 && o->bus; o++, n++) {
-            offers[n] = (struct dt_gpu_offer){ o->wish, (uint64_t)o->nccl, (uint64_t)o->node, "" };
+            offers[n] = (struct dt_gpu_offer){ .wish = o->wish,
+                                               .nccl = (uint64_t)o->nccl,
+                                               .node = (uint64_t)o->node };
             strcpy(offers[n].bus, o->bus);
         }
         choice = dt_gpu_choose(offers, n);

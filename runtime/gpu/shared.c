@@ -1,0 +1,487 @@
+#include "runtime/gpu/shared.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/blame.h"
+#include "runtime/collective.h"
+#include "runtime/dtype.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/launchorder.h"
+#include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/sharedopen.h"
+#include "runtime/gpu/steps.h"
+#include "runtime/gpu/wait.h"
+#include "runtime/host/clock.h"
+#include "runtime/operation.h"
+
+enum {
+    /* bytes of a slot; the same on all ranks */
+    LEAST = 1024 * 1024,
+    MOST = 16 * 1024 * 1024,
+    SETTLE_MS = 1000,
+};
+
+/* ---- whether it can be ---- */
+
+static bool has(CUdevice device, CUdevice_attribute attribute)
+{
+    int value = 0;
+
+    return dt_cuda()->cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value;
+}
+
+/* The name says so alone: "NVIDIA A100-SXM4-40GB MIG 1g.5gb". */
+static bool is_mig(CUdevice device)
+{
+    char name[256] = "";
+
+    return dt_cuda()->cuDeviceGetName(name, sizeof name, device) || strstr(name, " MIG ");
+}
+
+enum dt_gpu_unable dt_shared_unable(CUdevice device)
+{
+    if (!has(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
+        return DT_GPU_NO_VIRTUAL_MEMORY;
+    if (!has(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED))
+        return DT_GPU_NO_DESCRIPTORS;
+    if (!has(device, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS))
+        return DT_GPU_NO_STREAM_WORDS;
+    return is_mig(device) ? DT_GPU_MIG : DT_GPU_ABLE;
+}
+
+/* NCCL folds as they are what the groups have folded: the kernel does the rest of the operation. */
+static dt_op_t op_between(const struct dt_operation *o)
+{
+    return o->op == DT_AVG ? DT_SUM : o->op;
+}
+
+bool dt_shared_serves(const struct dt_comm *c, const struct dt_operation *o)
+{
+    struct dt_operation between = *o;
+
+    between.op = op_between(o);
+    between.how.size = 0;
+    return dt_gpu_steps_serve(o) &&
+           (c->gpu.shared.groups.n == 1 || dt_ncclcalls_serves(&between, c->gpu.shared.groups.n));
+}
+
+dt_result_t dt_shared_begin(struct dt_comm *c, const struct dt_gpu_offer *offers)
+{
+    if (dt_gpu_groups_fill(&c->gpu.shared.groups, offers, c->size, c->rank))
+        return DT_OK;
+    return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+}
+
+/* ---- the end ---- */
+
+/* Stores what streams of this host wait for, again and again, for other ranks' streams may still
+ * write what they have been told to. */
+static bool settles(const struct dt_shared *s)
+{
+    uint64_t until = dt_clock_ns() + (uint64_t)SETTLE_MS * 1000000;
+
+    for (unsigned turn = 0; dt_cuda()->cuStreamQuery(s->stream) == CUDA_ERROR_NOT_READY; turn++) {
+        if (dt_clock_ns() > until)
+            return false;
+        dt_gpu_words_release(&s->words, s->step);
+        dt_gpu_pause(turn);
+    }
+    return true;
+}
+
+/* What the stream still uses after that is lost. */
+static void give_up(struct dt_comm *c)
+{
+    struct dt_shared *s = &c->gpu.shared;
+
+    if (s->words.memory)
+        dt_gpu_words_release(&s->words, s->step);
+    dt_nccl_give_up(c);
+    if (s->stream && s->words.memory && !settles(s))
+        *s = (struct dt_shared){ .groups = s->groups };
+    dt_shared_free(s);
+}
+
+void dt_shared_close(struct dt_comm *c)
+{
+    struct dt_shared *s = &c->gpu.shared;
+    struct dt_cuda_scope scope;
+
+    if (s->context && !dt_cuda_enter(&scope, s->context)) {
+        dt_shared_free(s);
+        dt_cuda_leave(&scope);
+    }
+    dt_gpu_groups_free(&s->groups);
+    *s = (struct dt_shared){ 0 };
+}
+
+static dt_result_t fail(struct dt_comm *c, const char *function, CUresult error)
+{
+    dt_gpu_trouble(c, &c->trouble, function, error);
+    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+}
+
+/* ---- the beginning ---- */
+
+static size_t slot_for(const struct dt_operation *o)
+{
+    size_t bytes = dt_gpu_steps_longest(o), slot = LEAST;
+
+    while (slot < bytes && slot < MOST)
+        slot *= 2;
+    return slot;
+}
+
+/* Leaders are NCCL's ranks, by the number of their group. */
+static dt_result_t connect(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    const struct dt_gpu_groups *g = &c->gpu.shared.groups;
+    int rank = dt_gpu_groups_leads(g) ? dt_gpu_groups_own(g) : -1;
+
+    return g->n == 1 ? DT_OK : dt_nccl_connect(c, order, rank, g->n);
+}
+
+/* Ranks that make other calls notice before they wait for each other here. */
+static dt_result_t prepare(struct dt_comm *c, const struct dt_operation *o, size_t slot,
+                           char why[DT_GPU_TEXT])
+{
+    bool first = !c->gpu.shared.slot;
+    dt_result_t r = dt_comm_match(c, o->kind->call, dt_gpu_call(o));
+
+    if (r == DT_OK)
+        r = dt_shared_open(c, &o->order, slot, why);
+    if (r == DT_OK && !*why && first)
+        r = connect(c, &o->order);
+    return r;
+}
+
+dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
+                              char why[DT_GPU_TEXT])
+{
+    struct dt_shared *s = &c->gpu.shared;
+    size_t slot = slot_for(o);
+    struct dt_cuda_scope scope;
+    CUresult result;
+    dt_result_t r;
+
+    if (s->slot >= slot)
+        return DT_OK;
+    if (s->context) {
+        r = dt_gpu_check_device(c, o, s->device);
+        if (r != DT_OK)
+            return r;
+    }
+    result = dt_cuda_enter(&scope, s->context ? s->context : o->order.context);
+    if (result)
+        return fail(c, "cuCtxPushCurrent", result);
+    r = prepare(c, o, slot, why);
+    if (r != DT_OK)
+        give_up(c);
+    dt_cuda_leave(&scope);
+    return r;
+}
+
+/* ---- a step ---- */
+
+struct queueing {
+    struct dt_comm *c;
+    struct dt_shared *s;
+    const struct dt_operation *o;
+    struct dt_launch launch; /* where NCCL takes part */
+    struct dt_gpu_step step;
+    const char *function; /* the last one */
+};
+
+static CUdeviceptr slot_of(const struct dt_shared *s, int member)
+{
+    return s->arena.address + (size_t)member * s->slot;
+}
+
+static CUresult copy(struct queueing *q, CUdeviceptr to, CUdeviceptr from)
+{
+    size_t bytes = q->step.count * dt_dtype_size(q->o->dtype);
+
+    q->function = "cuMemcpyDtoDAsync";
+    return to == from ? CUDA_SUCCESS
+                      : dt_cuda()->cuMemcpyDtoDAsync_v2(to, from, bytes, q->s->stream);
+}
+
+static CUresult write_own(struct queueing *q, enum dt_gpu_word word)
+{
+    q->function = "cuStreamWriteValue32";
+    return dt_gpu_words_write(&q->s->words, q->s->stream, (uint32_t)q->c->local_rank, word,
+                              q->s->step);
+}
+
+static CUresult await(struct queueing *q, int member, enum dt_gpu_word word, uint32_t step)
+{
+    uint32_t rank = (uint32_t)q->s->groups.mine[member];
+
+    q->function = "cuStreamWaitValue32";
+    return dt_gpu_words_wait(&q->s->words, q->s->stream, dt_comm_local_rank(q->c, rank), word,
+                             step);
+}
+
+static CUresult await_others(struct queueing *q, enum dt_gpu_word word, uint32_t step)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    for (int member = 1; !result && member < q->s->groups.members; member++)
+        result = await(q, member, word, step);
+    return result;
+}
+
+/* The leader's slot is where results are, too: it is free when all have taken the last one. */
+static CUresult give(struct queueing *q)
+{
+    const struct dt_gpu_groups *g = &q->s->groups;
+    CUresult result = CUDA_SUCCESS;
+
+    if (dt_gpu_groups_leads(g))
+        result = await_others(q, DT_GPU_TAKEN, q->s->step - 1);
+    if (!result && (q->step.folds || q->step.from == q->c->rank))
+        result = copy(q, slot_of(q->s, g->me), (CUdeviceptr)(uintptr_t)q->step.in);
+    return result || dt_gpu_groups_leads(g) ? result : write_own(q, DT_GPU_GIVEN);
+}
+
+static CUresult take(struct queueing *q)
+{
+    const struct dt_gpu_groups *g = &q->s->groups;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!dt_gpu_groups_leads(g))
+        result = await(q, 0, DT_GPU_RESULT, q->s->step);
+    if (!result && (q->step.to == DT_GPU_ALL_RANKS || q->step.to == q->c->rank))
+        result = copy(q, (CUdeviceptr)(uintptr_t)q->step.out, slot_of(q->s, 0));
+    return result || dt_gpu_groups_leads(g) ? result : write_own(q, DT_GPU_TAKEN);
+}
+
+/* ---- the leader's part of a step ---- */
+
+/* By what a group's sum is divided before it is rounded. Of an average of DT_F16 among several it
+ * might be out of range else; a power of two leaves it its digits. */
+static double early_divisor(const struct queueing *q)
+{
+    const struct dt_gpu_groups *g = &q->s->groups;
+    int divisor = 1;
+
+    if (q->o->op != DT_AVG)
+        return 1;
+    if (g->n == 1)
+        return q->c->size;
+    while (q->o->dtype == DT_F16 && divisor < g->most)
+        divisor *= 2;
+    return divisor;
+}
+
+static CUresult fold(struct queueing *q, struct dt_gpu_fold f)
+{
+    f.dst = f.src = slot_of(q->s, 0);
+    f.stride = q->s->slot;
+    f.count = q->step.count;
+    f.dtype = q->o->dtype;
+    f.op = q->o->op;
+    q->function = "cuLaunchKernel";
+    if (f.n == 1 && f.prescale == 1 && f.divisor == 1 && f.postscale == 1)
+        return CUDA_SUCCESS;
+    return dt_gpu_folder_queue(&q->s->folder, f, q->s->stream);
+}
+
+static CUresult fold_group(struct queueing *q)
+{
+    const dt_all_reduce_options_t *how = &q->o->how;
+    bool is_all = q->s->groups.n == 1;
+    struct dt_gpu_fold f = { .n = (uint32_t)q->s->groups.members,
+                             .prescale = how->size ? how->prescale : 1,
+                             .divisor = early_divisor(q),
+                             .postscale = how->size && is_all ? how->postscale : 1 };
+
+    return fold(q, f);
+}
+
+/* What is left to do when the groups' results have been folded. */
+static CUresult finish(struct queueing *q)
+{
+    const dt_all_reduce_options_t *how = &q->o->how;
+    struct dt_gpu_fold f = { .n = 1,
+                             .prescale = 1,
+                             .divisor = q->o->op == DT_AVG ? q->c->size / early_divisor(q) : 1,
+                             .postscale = how->size ? how->postscale : 1 };
+
+    return q->step.folds ? fold(q, f) : CUDA_SUCCESS;
+}
+
+static CUresult lead_group(struct queueing *q)
+{
+    const struct dt_gpu_groups *g = &q->s->groups;
+    CUresult result = await_others(q, DT_GPU_GIVEN, q->s->step);
+
+    if (!result && q->step.folds)
+        return fold_group(q);
+    for (int member = 1; !result && member < g->members; member++) {
+        if (g->mine[member] == q->step.from)
+            result = copy(q, slot_of(q->s, 0), slot_of(q->s, member));
+    }
+    return result;
+}
+
+static enum dt_call_kind kind_between(const struct dt_gpu_step *step)
+{
+    if (!step->folds)
+        return DT_CALL_BROADCAST;
+    return step->to == DT_GPU_ALL_RANKS ? DT_CALL_ALL_REDUCE : DT_CALL_REDUCE;
+}
+
+static dt_result_t meet_groups(struct queueing *q)
+{
+    const struct dt_gpu_step *step = &q->step;
+    const int *group_of = q->s->groups.of;
+    struct dt_operation_kind kind = { .name = q->o->kind->name, .call = kind_between(step) };
+    void *slot = (void *)(uintptr_t)slot_of(q->s, 0);
+    struct dt_operation between = { .kind = &kind,
+                                    .in = slot,
+                                    .out = slot,
+                                    .count = step->count,
+                                    .dtype = q->o->dtype,
+                                    .op = op_between(q->o) };
+
+    if (!step->folds)
+        between.root = group_of[step->from];
+    else if (step->to != DT_GPU_ALL_RANKS)
+        between.root = group_of[step->to];
+    return dt_nccl_queue(q->c, &between, q->s->stream);
+}
+
+static dt_result_t tell(struct queueing *q, CUresult result)
+{
+    return result ? dt_gpu_trouble(q->c, &q->c->trouble, q->function, result) : DT_OK;
+}
+
+static dt_result_t lead(struct queueing *q)
+{
+    dt_result_t r = tell(q, lead_group(q));
+
+    if (r == DT_OK && q->s->groups.n > 1) {
+        r = meet_groups(q);
+        if (r == DT_OK)
+            r = tell(q, finish(q));
+    }
+    return r == DT_OK ? tell(q, write_own(q, DT_GPU_RESULT)) : r;
+}
+
+static dt_result_t queue_step(struct queueing *q)
+{
+    dt_result_t r;
+
+    q->s->step++;
+    r = tell(q, give(q));
+    if (r == DT_OK && dt_gpu_groups_leads(&q->s->groups))
+        r = lead(q);
+    return r == DT_OK ? tell(q, take(q)) : r;
+}
+
+/* ---- a call ---- */
+
+static dt_result_t queue(struct queueing *q)
+{
+    struct dt_gpu_steps steps = dt_gpu_steps_of(q->o, q->c->size, q->s->slot);
+    const struct dt_cuda *cuda = dt_cuda();
+    dt_result_t r;
+
+    q->function = "cuStreamWaitEvent";
+    r = tell(q, dt_gpu_order_follow(&q->o->order, q->s->stream));
+    q->function = "cuEventRecord";
+    if (r == DT_OK)
+        r = tell(q, cuda->cuEventRecord(q->s->begun, q->s->stream));
+    for (size_t i = 0; r == DT_OK && i < steps.n; i++) {
+        q->step = dt_gpu_steps_at(&steps, q->o, i);
+        r = queue_step(q);
+    }
+    q->function = "cuEventRecord";
+    return r == DT_OK ? tell(q, cuda->cuEventRecord(q->s->done, q->s->stream)) : r;
+}
+
+/* A rank that gives up says so before it lets anybody's stream go on without what that waits for.
+ */
+static dt_result_t accept(const struct queueing *q)
+{
+    struct dt_comm *c = q->c;
+    uint32_t culprit;
+    int stopped;
+
+    if (!dt_gpu_words_released(&q->s->words))
+        return DT_OK;
+    stopped = dt_comm_stopped(c, &culprit);
+    if (stopped)
+        return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+    return dt_gpu_trouble(c, &c->trouble, "cuStreamWaitValue32", CUDA_ERROR_UNKNOWN);
+}
+
+static dt_result_t await_call(const struct queueing *q)
+{
+    struct dt_gpu_arrival arrival = { .begun = q->s->begun, .kind = q->o->kind->call };
+    struct dt_comm *c = q->c;
+    uint32_t culprit;
+
+    for (unsigned turn = 0;; turn++) {
+        CUresult result = dt_cuda()->cuEventQuery(q->s->done);
+        int stopped;
+        dt_result_t r;
+
+        if (result == CUDA_SUCCESS)
+            return accept(q);
+        if (result != CUDA_ERROR_NOT_READY)
+            return dt_gpu_trouble(c, &c->trouble, "cuEventQuery", result);
+        r = dt_nccl_check(c);
+        if (r != DT_OK)
+            return r;
+        stopped = dt_comm_stopped(c, &culprit);
+        if (stopped)
+            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+        dt_gpu_tell_arrival(c, &arrival, turn);
+        dt_gpu_pause(turn);
+    }
+}
+
+static dt_result_t make(struct dt_comm *c, void *arg)
+{
+    struct queueing *q = arg;
+    dt_result_t r = dt_nccl_await_turn(c, &q->launch);
+
+    c->shm.way = "shared";
+    c->lanes.way = q->s->groups.n > 1 ? "nccl" : NULL;
+    if (r == DT_OK)
+        r = queue(q);
+    dt_launch_end(&q->launch);
+    return r == DT_OK ? await_call(q) : r;
+}
+
+static dt_result_t match_and_make(struct dt_comm *c, const struct dt_operation *o)
+{
+    struct queueing q = { .c = c, .s = &c->gpu.shared, .o = o };
+    dt_result_t r = q.s->groups.n > 1 ? dt_nccl_agree(c, o, &q.launch) : DT_OK;
+
+    if (r == DT_OK)
+        r = dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), make, &q);
+    dt_launch_end(&q.launch);
+    return r;
+}
+
+dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o)
+{
+    struct dt_cuda_scope scope;
+    dt_result_t r = dt_gpu_check_device(c, o, c->gpu.shared.device);
+    CUresult result;
+
+    if (r != DT_OK)
+        return r;
+    result = dt_cuda_enter(&scope, c->gpu.shared.context);
+    if (result)
+        return fail(c, "cuCtxPushCurrent", result);
+    r = match_and_make(c, o);
+    if (r != DT_OK)
+        give_up(c);
+    dt_cuda_leave(&scope);
+    return r;
+}

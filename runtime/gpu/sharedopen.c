@@ -1,0 +1,232 @@
+#include "runtime/gpu/sharedopen.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/collective.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/order.h"
+
+/* What a rank tells the others of its part, in whole words. */
+struct report {
+    uint64_t stage; /* that failed; 0: none */
+    uint64_t error; /* a CUresult, or an errno */
+    uint64_t local_rank;
+};
+
+enum stage { DONE, STREAM, MEMORY, WORDS, KERNEL, ARENA, EXPORT, GIVE, TAKE, IMPORT };
+
+static const char *const stages[] = {
+    [STREAM] = "cuStreamCreate",
+    [MEMORY] = "dtrun-agent's memory",
+    [WORDS] = "cuMemHostRegister",
+    [KERNEL] = "cuModuleLoadData",
+    [ARENA] = "cuMemCreate",
+    [EXPORT] = "cuMemExportToShareableHandle",
+    [GIVE] = "giving a descriptor to dtrun-agent",
+    [TAKE] = "dtrun-agent's descriptor",
+    [IMPORT] = "cuMemImportFromShareableHandle",
+};
+
+static bool is_errno(uint64_t stage)
+{
+    return stage == MEMORY || stage == GIVE || stage == TAKE;
+}
+
+struct opening {
+    struct dt_comm *c;
+    struct dt_shared *s;
+    const struct dt_gpu_order *order;
+    uint64_t call; /* in which all ranks open it */
+    size_t bytes;  /* of the arena */
+    struct report mine;
+};
+
+static bool fails(struct opening *o, enum stage stage, uint64_t error)
+{
+    if (error) {
+        o->mine.stage = stage;
+        o->mine.error = error;
+    }
+    return error != 0;
+}
+
+/* ---- what every rank has ---- */
+
+static bool open_stream(struct opening *o)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_shared *s = o->s;
+    CUresult result;
+
+    if (s->stream)
+        return true;
+    s->context = o->order->context;
+    s->device = o->order->device;
+    result = cuda->cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING);
+    if (!result)
+        result = cuda->cuEventCreate(&s->begun, CU_EVENT_DISABLE_TIMING);
+    if (!result)
+        result = cuda->cuEventCreate(&s->done, CU_EVENT_DISABLE_TIMING);
+    return !fails(o, STREAM, result);
+}
+
+static bool open_words(struct opening *o)
+{
+    struct dt_comm *c = o->c;
+    uint32_t ranks = (uint32_t)c->local_size;
+    uint64_t number;
+    CUresult result;
+    int fd = -1;
+
+    if (o->s->words.memory)
+        return true;
+    if (ranks > 1) {
+        fd = dt_agentlink_want_segment(&c->world->agent, c->id, o->call, dt_gpu_words_bytes(ranks),
+                                       ranks, &number);
+        if (fails(o, MEMORY, fd < 0 ? (uint64_t)errno : 0))
+            return false;
+    }
+    result = dt_gpu_words_open(&o->s->words, ranks, fd);
+    if (fd >= 0)
+        close(fd);
+    return !fails(o, WORDS, result);
+}
+
+/* ---- the arena ---- */
+
+static struct dt_given given(const struct opening *o, uint64_t giver)
+{
+    return (struct dt_given){ .comm = o->c->id,
+                              .call = o->call,
+                              .bytes = o->bytes,
+                              .members = (uint32_t)o->c->local_size,
+                              .giver = (uint32_t)giver,
+                              .takers = (uint32_t)o->s->groups.members - 1 };
+}
+
+static bool give_arena(struct opening *o)
+{
+    struct dt_given g = given(o, o->mine.local_rank);
+    bool failed;
+    int fd;
+
+    if (o->s->groups.members == 1)
+        return true;
+    if (fails(o, EXPORT, dt_gpu_arena_export(&o->s->arena, &fd)))
+        return false;
+    failed =
+        fails(o, GIVE, dt_agentlink_give(&o->c->world->agent, &g, fd) < 0 ? (uint64_t)errno : 0);
+    close(fd);
+    return !failed;
+}
+
+static bool make_arena(struct opening *o)
+{
+    struct dt_shared *s = o->s;
+
+    if (fails(o, KERNEL, dt_gpu_folder_open(&s->folder)))
+        return false;
+    if (fails(o, ARENA, dt_gpu_arena_make(&s->arena, s->device, o->bytes)))
+        return false;
+    return give_arena(o);
+}
+
+static void take_arena(struct opening *o, uint64_t leader)
+{
+    struct dt_given g = given(o, leader);
+    int fd = dt_agentlink_want_given(&o->c->world->agent, &g);
+
+    if (fails(o, TAKE, fd < 0 ? (uint64_t)errno : 0))
+        return;
+    fails(o, IMPORT, dt_gpu_arena_import(&o->s->arena, o->s->device, o->bytes, fd));
+    close(fd);
+}
+
+/* ---- together ---- */
+
+static void describe(const struct opening *o, const struct report *r, int rank,
+                     char why[DT_GPU_TEXT])
+{
+    const char *name = r->stage < sizeof stages / sizeof *stages ? stages[r->stage] : "?";
+    char text[DT_CUDA_TEXT];
+
+    if (is_errno(r->stage))
+        snprintf(text, sizeof text, "%s: %s", name, strerror((int)r->error));
+    else
+        dt_cuda_describe(name, (CUresult)r->error, text);
+    snprintf(why, DT_GPU_TEXT, "rank %u, which shares a GPU, has no memory to share: %s",
+             o->c->ranks[rank], text);
+}
+
+/* Shows what has come of this rank's part; why says what has failed, if anything has. */
+static dt_result_t compare(struct opening *o, struct report *reports, char why[DT_GPU_TEXT])
+{
+    int size = o->c->size;
+    dt_result_t r;
+
+    memset(reports, 0, (size_t)size * sizeof *reports);
+    reports[o->c->rank] = o->mine;
+    r = dt_comm_show(o->c, DT_CALL_GPU_CHOICE, reports, sizeof *reports);
+    for (int rank = 0; r == DT_OK && rank < size && !*why; rank++) {
+        if (reports[rank].stage)
+            describe(o, &reports[rank], rank, why);
+    }
+    return r;
+}
+
+static dt_result_t open_with(struct opening *o, struct report *reports, char why[DT_GPU_TEXT])
+{
+    const struct dt_gpu_groups *g = &o->s->groups;
+    dt_result_t r;
+
+    if (open_stream(o) && open_words(o) && dt_gpu_groups_leads(g))
+        make_arena(o);
+    r = compare(o, reports, why);
+    if (r != DT_OK || *why)
+        return r;
+    if (!dt_gpu_groups_leads(g))
+        take_arena(o, reports[g->mine[0]].local_rank);
+    return compare(o, reports, why);
+}
+
+dt_result_t dt_shared_open(struct dt_comm *c, const struct dt_gpu_order *order, size_t slot,
+                           char why[DT_GPU_TEXT])
+{
+    struct dt_shared *s = &c->gpu.shared;
+    struct opening o = { .c = c, .s = s, .order = order, .call = c->calls };
+    struct report *reports = calloc((size_t)c->size, sizeof *reports);
+    dt_result_t r;
+
+    if (!reports)
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+    o.bytes = slot * (size_t)s->groups.members;
+    o.mine.local_rank = (uint64_t)c->world->local_rank;
+    dt_gpu_arena_close(&s->arena);
+    r = open_with(&o, reports, why);
+    free(reports);
+    if (r == DT_OK && !*why)
+        s->slot = slot;
+    else
+        dt_shared_free(s);
+    return r;
+}
+
+void dt_shared_free(struct dt_shared *s)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+
+    dt_gpu_folder_close(&s->folder);
+    dt_gpu_arena_close(&s->arena);
+    dt_gpu_words_close(&s->words);
+    if (s->done)
+        cuda->cuEventDestroy_v2(s->done);
+    if (s->begun)
+        cuda->cuEventDestroy_v2(s->begun);
+    if (s->stream)
+        cuda->cuStreamDestroy_v2(s->stream);
+    *s = (struct dt_shared){ .groups = s->groups };
+}

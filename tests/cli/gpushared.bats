@@ -1,0 +1,157 @@
+#!/usr/bin/env bats
+# Collectives on the memory of GPUs that ranks share, on stand-ins for NVIDIA's libraries. What they add
+# up is what the programs add up on host memory.
+
+load common
+load ../standin/standin
+
+setup_file() {
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
+}
+
+# N ranks on DEVICES devices.
+share() { # DEVICES N PROGRAM WHAT [dtrun option...] [-- ARGUMENT...]
+    local devices=$1 n=$2 program=$3 what=$4 options=()
+    shift 4
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1"); shift; done
+    [ $# = 0 ] || shift
+    use_standin "$devices"
+    dtrun --no-tag -np "$n" -H "localhost:$devices" "${options[@]}" "$RANK/$program" $what "$@"
+    unset LD_LIBRARY_PATH
+}
+
+# What dtrun says of ranks and devices before the job is not counted.
+warnings() { grep -vc 'devices are shared' "$ERR" || true; }
+
+shared() { # the arguments of share
+    share "$@"
+    code_is 0
+    [ "$(warnings)" = 0 ]
+    clean
+}
+
+@test "row 22: two ranks and four share a GPU, without NCCL: all calls, types and operations" {
+    for n in 2 4; do
+        shared 1 $n gpu calls -x DTRUN_DEVICE=shared -x DTRUN_NCCL=/none
+        [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " $n calls: 1042 comparisons" ]
+    done
+}
+
+@test "row 22: ranks share several GPUs, with NCCL among those that lead" {
+    shared 2 4 gpu calls -x STANDIN_LOG="$T/log"
+    [ "$(sort -u "$OUT")" = "calls: 1042 comparisons" ]
+    shared 2 3 gpu calls -x STANDIN_LOG="$T/log"
+    [ "$(sort -u "$OUT")" = "calls: 1026 comparisons" ]
+    ! grep -i 'order\|match' "$T/log" || false
+}
+
+@test "shared: sums of numbers that round have the bytes of host memory" { shared 1 3 gpushared bytes; }
+
+@test "shared: factors, the order of default streams, joins, pairs, requests, managed memory" {
+    for what in factors later join pairs managed capture; do
+        shared 1 3 gpu $what -x DTRUN_DEVICE=shared
+    done
+    shared 2 4 gpu factors -x DTRUN_DEVICE=shared
+}
+
+@test "shared: communicators of some ranks" {
+    shared 1 3 gpu split -x DTRUN_DEVICE=shared
+    [ "$(grep -c '^2 together$' "$OUT")" = 2 ]
+    shared 2 4 gpu split -x DTRUN_DEVICE=shared
+    [ "$(grep -c '^2 together$' "$OUT")" = 4 ]
+}
+
+@test "shared: hundreds of calls keep their order, however slow the GPU is" {
+    shared 1 4 gpushared many
+    shared 2 4 gpushared many
+    shared 1 3 gpushared many -x STANDIN_DELAY_US=100
+}
+
+@test "shared: the arena grows with the calls, and larger ones go in steps" {
+    shared 1 2 gpushared grow -x STANDIN_MEMORY=100000000
+    shared 2 4 gpushared grow
+}
+
+@test "shared: when the leader of a GPU or another rank dies, all others return, and none waits for a stream" {
+    for victim in 0 1 3; do
+        share 2 4 gpushared middle --collective-timeout 60 -- $victim
+        code_is 137
+        [ "$(grep -c -- "^-4: .* f32 (sum) in device memory, .*rank $victim .*died or left (killed by signal 9)" "$OUT")" = 3 ]
+        grep -q 'in device memory, DT_ERR_PEER by shared+nccl' "$ERR"
+        clean
+    done
+}
+
+@test "shared: an abort ends the call of every rank" {
+    share 1 3 gpushared abort --collective-timeout 60 -- 1
+    code_is 1
+    [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ]
+    grep -q 'in device memory, DT_ERR_ABORTED by shared' "$ERR"
+    clean
+}
+
+@test "shared: a GPU that does not come to the call is named when the limit is over" {
+    share 1 3 gpu stuck
+    code_is 124
+    [ "$(grep -c -- '^-5: .*timed out: .* for rank 1 .*, which is in a wait for its GPU' "$OUT")" = 3 ]
+    grep -q 'DT_ERR_TIMEOUT by shared.*(ranks 0-2)' "$ERR"
+    clean
+}
+
+@test "shared: a job that was restarted has the bytes of one that was not" {
+    local calm
+
+    shared 1 3 gpushared train --checkpoint-dir "$T/calm"
+    calm=$(sort -u "$OUT" | grep weights)
+    for victim in 0 2; do
+        share 1 3 gpushared train --checkpoint-dir "$T/again$victim" --inject kill:rank=$victim,step=6
+        code_is 0
+        [ "$(grep weights "$OUT" | sort | uniq -c | tr -s ' ')" = " 3 $calm" ]
+        grep -q "rank $victim .*was killed by signal 9" "$ERR"
+        clean
+    done
+}
+
+@test "where a GPU cannot be shared, host memory does, with one warning that says why" {
+    share 1 2 gpu factors -x STANDIN_LACKS=102
+    code_is 0
+    [ "$(warnings)" = 1 ]
+    grep -q 'warning: .*of rank 0 .* has no virtual memory management,.* go through host memory' "$ERR"
+    clean
+    share 1 2 gpu factors -x STANDIN_MIG=1
+    code_is 0
+    [ "$(warnings)" = 1 ]
+    grep -q 'warning: .* is a MIG device' "$ERR"
+    clean
+}
+
+@test "where a GPU has no memory left to share, host memory does, with one warning" {
+    share 1 2 gpushared many -x STANDIN_MEMORY=1500000
+    code_is 0
+    [ "$(warnings)" = 1 ]
+    grep -q 'warning: rank 0, which shares a GPU, has no memory to share: cuMemCreate: out of memory' "$ERR"
+    clean
+}
+
+@test "where NCCL is missing between shared GPUs, host memory does, with one warning" {
+    share 2 4 gpu factors -x DTRUN_NCCL="$T/none.so"
+    code_is 0
+    [ "$(warnings)" = 1 ]
+    grep -q 'warning: .*none.so.* go through host memory' "$ERR"
+    clean
+}
+
+@test "DTRUN_DEVICE=shared permits no other way" {
+    share 1 2 gpu calls -x DTRUN_DEVICE=shared -x STANDIN_LACKS=103
+    code_is 1
+    grep -q -- '^-10: .*gives its memory to no other process, .*DTRUN_DEVICE=shared permits no other way' "$OUT"
+    clean
+    share 1 2 gpushared many -x DTRUN_DEVICE=shared -x STANDIN_MEMORY=1500000
+    code_is 1
+    grep -q -- '^-10: .*cuMemCreate: out of memory.*DTRUN_DEVICE=shared permits no other way' "$OUT"
+    clean
+    share 2 4 gpu calls -x DTRUN_DEVICE=shared -x DTRUN_NCCL="$T/none.so"
+    code_is 1
+    grep -q -- '^-10: .*DTRUN_DEVICE=shared permits no other way' "$OUT"
+    clean
+}

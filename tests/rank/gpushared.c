@@ -1,0 +1,276 @@
+/* A rank that shares a GPU with others, of whatever libcuda.so.1 the loader finds. What it calls on
+ * GPU memory it calls on host memory too, and compares the bytes. Its arguments say what it does:
+ *
+ * - many: hundreds of small calls of all kinds, one after the other and from two communicators
+ * - bytes: all-reduces of numbers that round
+ * - grow: calls of ever larger buffers, and small ones again
+ * - middle RANK: that rank is killed while its GPU has work to do before a call in which the others
+ *   are already
+ * - abort RANK: that rank aborts the communicator instead
+ * - train: steps with a checkpoint after each; prints what comes of them */
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/rank/device.h"
+
+/* ---- a call on both sides ---- */
+
+struct buffers {
+    uint8_t *host, *device;
+    size_t bytes;
+};
+
+static struct buffers buffers_new(size_t bytes)
+{
+    struct buffers b = { malloc(bytes), device_new(bytes), bytes };
+
+    return b;
+}
+
+static void buffers_free(struct buffers *b)
+{
+    free(b->host);
+    DRIVE(cuMemFree_v2(address(b->device)));
+}
+
+static void upload(const struct buffers *b)
+{
+    DRIVE(cuMemcpyHtoD_v2(address(b->device), b->host, b->bytes));
+}
+
+static uint32_t next_random(uint32_t *x)
+{
+    *x = *x * 1664525 + 1013904223;
+    return *x >> 8;
+}
+
+enum kind { ALL_REDUCE, REDUCE, BROADCAST, REDUCE_SCATTER, ALL_GATHER, KINDS };
+
+struct call {
+    enum kind kind;
+    dt_comm_t *comm;
+    size_t count;
+    dt_dtype_t dtype;
+    dt_op_t op;
+    int root;
+};
+
+static void make(const struct call *c, const void *in, void *out)
+{
+    switch (c->kind) {
+    case ALL_REDUCE:
+        need(dt_all_reduce(c->comm, in, out, c->count, c->dtype, c->op));
+        break;
+    case REDUCE:
+        need(dt_reduce(c->comm, in, out, c->count, c->dtype, c->op, c->root));
+        break;
+    case BROADCAST:
+        need(dt_broadcast(c->comm, out, c->count, c->dtype, c->root));
+        break;
+    case REDUCE_SCATTER:
+        need(dt_reduce_scatter(c->comm, in, out, c->count, c->dtype, c->op));
+        break;
+    default:
+        need(dt_all_gather(c->comm, in, out, c->count, c->dtype));
+        break;
+    }
+}
+
+static void compare(const struct buffers *b, const struct call *c, int number)
+{
+    uint8_t *copy = malloc(b->bytes);
+
+    DRIVE(cuMemcpyDtoH_v2(copy, address(b->device), b->bytes));
+    if (memcmp(copy, b->host, b->bytes) != 0) {
+        printf("call %d, kind %d of %zu elements of type %d, operation %d: not the same\n", number,
+               (int)c->kind, c->count, (int)c->dtype, (int)c->op);
+        exit(6);
+    }
+    free(copy);
+}
+
+/* The buffers have room for count elements of each rank, and hold the same on both sides. */
+static void call_both(const struct call *c, const struct buffers *in, const struct buffers *out,
+                      int number)
+{
+    upload(in);
+    upload(out);
+    make(c, in->device, out->device);
+    make(c, in->host, out->host);
+    compare(out, c, number);
+}
+
+/* Small whole numbers, of which every sum is exact. */
+static void fill_whole(const struct buffers *b, uint32_t *seed)
+{
+    uint32_t *at = (uint32_t *)(void *)b->host;
+
+    for (size_t i = 0; i < b->bytes / sizeof *at; i++)
+        at[i] = next_random(seed) % 1000;
+}
+
+/* ---- what it does ---- */
+
+static void many_on(dt_comm_t *comm, int calls)
+{
+    enum { MOST = 3000 };
+    uint32_t seed = 7, own = (uint32_t)dt_rank() + 1;
+    struct buffers in = buffers_new(MOST * sizeof(int32_t) * (size_t)dt_size());
+    struct buffers out = buffers_new(in.bytes);
+
+    for (int i = 0; i < calls; i++) {
+        struct call c = { .kind = (enum kind)(next_random(&seed) % KINDS),
+                          .comm = comm,
+                          .count = 1 + next_random(&seed) % MOST,
+                          .dtype = DT_I32,
+                          .op = next_random(&seed) % 2 ? DT_SUM : DT_MAX,
+                          .root = (int)next_random(&seed) % dt_comm_size(comm) };
+
+        fill_whole(&in, &own);
+        fill_whole(&out, &own);
+        call_both(&c, &in, &out, i);
+    }
+    buffers_free(&in);
+    buffers_free(&out);
+}
+
+static void many(void)
+{
+    dt_comm_t *half;
+
+    many_on(DT_WORLD, 200);
+    need(dt_comm_split(DT_WORLD, dt_rank() % 2, 0, &half));
+    for (int i = 0; i < 10; i++) {
+        many_on(half, 10);
+        many_on(DT_WORLD, 10);
+    }
+    need(dt_comm_free(half));
+}
+
+/* Any bits at all, NaNs and infinities among them. */
+static void bytes(void)
+{
+    static const dt_dtype_t types[] = { DT_F16, DT_BF16, DT_F32, DT_F64, DT_I8, DT_U64 };
+    uint32_t seed = (uint32_t)dt_rank() + 1;
+    struct buffers in = buffers_new((size_t)40000 * 8), out = buffers_new(in.bytes);
+
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        for (dt_op_t op = DT_SUM; op <= DT_AVG; op++) {
+            struct call c = { ALL_REDUCE, DT_WORLD, 40000, types[t], op, 0 };
+
+            for (size_t i = 0; i < in.bytes; i++)
+                in.host[i] = (uint8_t)next_random(&seed);
+            memset(out.host, 0, out.bytes);
+            call_both(&c, &in, &out, (int)op);
+        }
+    }
+    buffers_free(&in);
+    buffers_free(&out);
+}
+
+static void grow(void)
+{
+    static const size_t counts[] = { 1000, 0, 400000, 9000000, 1000, 9000001 };
+    uint32_t seed = (uint32_t)dt_rank() + 1;
+
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        struct call c = { ALL_REDUCE, DT_WORLD, counts[i], DT_I32, DT_SUM, 0 };
+        struct buffers in = buffers_new(counts[i] * sizeof(int32_t) + 4);
+        struct buffers out = buffers_new(in.bytes);
+
+        fill_whole(&in, &seed);
+        fill_whole(&out, &seed);
+        call_both(&c, &in, &out, (int)i);
+        c.kind = BROADCAST;
+        c.root = dt_size() - 1;
+        call_both(&c, &in, &out, (int)i);
+        buffers_free(&in);
+        buffers_free(&out);
+    }
+}
+
+static void *end_soon(void *arg)
+{
+    usleep(50000); /* long enough for the others to be in the call, though any time will do */
+    if (arg)
+        raise(SIGKILL);
+    need(dt_comm_abort(DT_WORLD));
+    return NULL;
+}
+
+/* Of that rank the GPU does not come to the second call before it ends. */
+static void middle(int victim, bool dies)
+{
+    enum { COUNT = 5000000 }; /* in several steps */
+    float *buf = device_new(COUNT * sizeof *buf);
+    struct gate gate;
+    pthread_t thread;
+
+    DRIVE(cuMemsetD32_v2(address(buf), 0x3f800000, COUNT));
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    gate_make(&gate);
+    if (dt_rank() == victim) {
+        gate_shut(&gate, CU_STREAM_LEGACY);
+        pthread_create(&thread, NULL, end_soon, dies ? &gate : NULL);
+    }
+    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+}
+
+/* Weights that all ranks have, each step a sum of what each makes of them. */
+static void train(void)
+{
+    enum { COUNT = 70000, STEPS = 12 };
+    static float weights[COUNT], parts[COUNT];
+    float *device = device_new(sizeof parts);
+    uint64_t sum = 0xcbf29ce484222325;
+    int64_t step;
+
+    for (int i = 0; i < COUNT; i++)
+        weights[i] = (float)i / COUNT;
+    need(dt_checkpoint_register("weights", weights, sizeof weights));
+    need(dt_checkpoint_restore(&step));
+    for (step++; step < STEPS; step++) {
+        dt_step(step);
+        for (int i = 0; i < COUNT; i++)
+            parts[i] = weights[i] / ((float)(dt_rank() + 2) + (float)(i % 7));
+        DRIVE(cuMemcpyHtoD_v2(address(device), parts, sizeof parts));
+        need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, device, COUNT, DT_F32, DT_SUM));
+        DRIVE(cuMemcpyDtoH_v2(weights, address(device), sizeof weights));
+        need(dt_checkpoint_save(step));
+    }
+    for (size_t i = 0; i < sizeof weights; i++)
+        sum = (sum ^ ((const uint8_t *)weights)[i]) * 0x100000001b3;
+    printf("weights %016llx\n", (unsigned long long)sum);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    int victim = argc > 2 ? atoi(argv[2]) : 0;
+
+    signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
+    need(dt_init());
+    device_use(0);
+    if (strcmp(what, "many") == 0)
+        many();
+    else if (strcmp(what, "bytes") == 0)
+        bytes();
+    else if (strcmp(what, "grow") == 0)
+        grow();
+    else if (strcmp(what, "middle") == 0)
+        middle(victim, true);
+    else if (strcmp(what, "abort") == 0)
+        middle(victim, false);
+    else if (strcmp(what, "train") == 0)
+        train();
+    else
+        return 2;
+    need(dt_finalize());
+    printf("%s: done\n", what);
+    return 0;
+}
