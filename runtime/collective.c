@@ -405,43 +405,84 @@ dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t 
     return r == DT_OK ? dt_comm_end(c, &call, reduce(c, &call, in, out)) : r;
 }
 
-static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                  void *out)
+/* Of blocks that all ranks name alike: what their calls have to agree on. */
+static uint64_t agreed_count(const struct dt_comm *c, const struct dt_blocks *blocks)
 {
-    const struct dt_blocks blocks = { .each = call->count };
-    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+    return blocks->counts ? dt_counts_hash(blocks->counts, (size_t)c->size) : blocks->each;
+}
+
+/* All ranks have all blocks, of which each keeps its own. */
+static dt_result_t fold_and_keep(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                 void *out, const struct dt_blocks *blocks)
+{
+    dt_dtype_t dtype = (dt_dtype_t)call->dtype;
+    size_t size = dt_dtype_size(dtype), total = dt_blocks_bytes(blocks, c->size, dtype);
+    size_t own = dt_blocks_count(blocks, c->rank) * size;
     struct dt_call whole = *call;
-    uint8_t *all;
+    uint8_t *all = malloc(total + 1);
     dt_result_t r;
 
-    if (c->nodes == 1 && c->size > 1)
-        return dt_shm_reduce_scatter(&c->shm, call, in, out, &blocks, divisor_of(c, call));
-    if (c->size == 1)
-        return fold(c, call, NULL, in, out);
-    if (moves_parts(c, bytes * c->nodes * c->twolevel.width))
-        return fold_parts(c, call, in, out, (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_EACH },
-                          bytes * (size_t)c->size);
-    all = malloc(bytes * (size_t)c->size + 1);
     if (!all)
         return dt_comm_no_memory(c);
-    whole.count *= (size_t)c->size;
-    whole.options = (uint64_t)c->size;
+    whole.count = total / size;
+    whole.options = blocks->counts ? call->count : (uint64_t)c->size;
     r = fold(c, &whole, NULL, in, all);
-    if (r == DT_OK && bytes)
-        dt_copy(out, all + bytes * (size_t)c->rank, bytes);
+    if (r == DT_OK && own)
+        dt_copy(out, all + dt_blocks_bytes(blocks, c->rank, dtype), own);
     free(all);
     return r;
 }
 
-dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, const void *in, void *out, size_t count,
-                                   dt_dtype_t dtype, dt_op_t op)
+static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                  void *out, const struct dt_blocks *blocks)
+{
+    size_t bytes = blocks->each * dt_dtype_size((dt_dtype_t)call->dtype);
+    size_t own = dt_blocks_count(blocks, c->rank);
+
+    if (c->size == 1) {
+        if (own)
+            dt_fold_alone(out, in, own, (dt_dtype_t)call->dtype);
+        return DT_OK;
+    }
+    if (c->nodes == 1)
+        return dt_shm_reduce_scatter(&c->shm, call, in, out, blocks, divisor_of(c, call));
+    if (!blocks->counts && moves_parts(c, bytes * c->nodes * c->twolevel.width))
+        return fold_parts(c, call, in, out, (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_EACH },
+                          bytes * (size_t)c->size);
+    return fold_and_keep(c, call, in, out, blocks);
+}
+
+/* The result is to stand where other blocks begin that are still needed. */
+static dt_result_t reduce_scatter_aside(struct dt_comm *c, const struct dt_call *call, void *buf,
+                                        const struct dt_blocks *blocks)
+{
+    size_t own = dt_blocks_count(blocks, c->rank) * dt_dtype_size((dt_dtype_t)call->dtype);
+    void *out = malloc(own + 1);
+    dt_result_t r;
+
+    if (!out)
+        return dt_comm_no_memory(c);
+    r = reduce_scatter(c, call, buf, out, blocks);
+    if (r == DT_OK && own)
+        dt_copy(buf, out, own);
+    free(out);
+    return r;
+}
+
+dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                                   void *out, const struct dt_blocks *blocks, dt_dtype_t dtype,
+                                   dt_op_t op)
 {
     struct dt_call call = {
-        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
+        .count = agreed_count(c, blocks), .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
     };
-    dt_result_t r = dt_comm_begin(c, &call, DT_CALL_REDUCE_SCATTER);
+    dt_result_t r = dt_comm_begin(c, &call, kind);
 
-    return r == DT_OK ? dt_comm_end(c, &call, reduce_scatter(c, &call, in, out)) : r;
+    if (r != DT_OK)
+        return r;
+    r = blocks->counts && in && in == out ? reduce_scatter_aside(c, &call, out, blocks)
+                                          : reduce_scatter(c, &call, in, out, blocks);
+    return dt_comm_end(c, &call, r);
 }
 
 static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call, const void *in,
@@ -479,11 +520,7 @@ static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, con
 dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
                                const struct dt_blocks *blocks, dt_dtype_t dtype)
 {
-    struct dt_call call = { .count = blocks->counts
-                                         ? dt_counts_hash(blocks->counts, (size_t)c->size)
-                                         : blocks->each,
-                            .dtype = (uint8_t)dtype,
-                            .root = -1 };
+    struct dt_call call = { .count = agreed_count(c, blocks), .dtype = (uint8_t)dtype, .root = -1 };
     dt_result_t r = dt_comm_begin(c, &call, kind);
 
     return r == DT_OK ? dt_comm_end(c, &call, all_gather(c, &call, in, out, blocks)) : r;

@@ -39,8 +39,9 @@ dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n);
  * overlap. kind: what the call counts as. */
 dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
                            dt_dtype_t dtype, dt_op_t op, int root);
-dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, const void *in, void *out, size_t count,
-                                   dt_dtype_t dtype, dt_op_t op);
+dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                                   void *out, const struct dt_blocks *blocks, dt_dtype_t dtype,
+                                   dt_op_t op);
 dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
                                const struct dt_blocks *blocks, dt_dtype_t dtype);
 /* Waits for every rank to make this very call, of a kind that moves no data; and with the same

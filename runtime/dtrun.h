@@ -297,11 +297,14 @@ DT_API dt_result_t dt_barrier(dt_comm_t *comm);
  * DT_IN_PLACE. */
 DT_API dt_result_t dt_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                              dt_dtype_t dtype, dt_op_t op, int root);
-/* "in" has a block of count elements for each rank, which gets the folded one: the same bytes as of
- * dt_all_reduce. In place, the result stands at the beginning of out, which has all blocks; what
- * follows it is undefined then. */
+/* "in" has a block for each rank, which gets the folded one: the same bytes as of dt_all_reduce.
+ * Blocks are of count elements, or of counts[rank], which all ranks give alike. In place there are
+ * two forms: with DT_IN_PLACE, out has all blocks and the result stands at its beginning; or, as
+ * NCCL has it, out is this rank's block of "in". The rest of the buffer is undefined then. */
 DT_API dt_result_t dt_reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                                      dt_dtype_t dtype, dt_op_t op);
+DT_API dt_result_t dt_reduce_scatterv(dt_comm_t *comm, const void *in, void *out,
+                                      const size_t *counts, dt_dtype_t dtype, dt_op_t op);
 /* Every rank's block to all others: of count elements, or of counts[rank], which all ranks give
  * alike. In place, "in" is this rank's block of out. */
 DT_API dt_result_t dt_all_gather(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -392,6 +395,9 @@ DT_API dt_result_t dt_ireduce(dt_comm_t *comm, const void *in, void *out, size_t
                               dt_dtype_t dtype, dt_op_t op, int root, dt_request_t *request);
 DT_API dt_result_t dt_ireduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                                       dt_dtype_t dtype, dt_op_t op, dt_request_t *request);
+DT_API dt_result_t dt_ireduce_scatterv(dt_comm_t *comm, const void *in, void *out,
+                                       const size_t *counts, dt_dtype_t dtype, dt_op_t op,
+                                       dt_request_t *request);
 DT_API dt_result_t dt_iall_gather(dt_comm_t *comm, const void *in, void *out, size_t count,
                                   dt_dtype_t dtype, dt_request_t *request);
 DT_API dt_result_t dt_iall_gatherv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,

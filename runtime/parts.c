@@ -65,50 +65,65 @@ dt_result_t dt_ireduce(dt_comm_t *comm, const void *in, void *out, size_t count,
     return dt_operation_start(&o, request);
 }
 
+static dt_result_t check_counts(const struct dt_operation *o, const struct dt_blocks *blocks,
+                                const char *what)
+{
+    bool varied = o->kind->call == DT_CALL_ALL_GATHERV || o->kind->call == DT_CALL_ALL_TO_ALLV ||
+                  o->kind->call == DT_CALL_REDUCE_SCATTERV;
+
+    return varied ? dt_check_counts(o->kind->name, what, blocks) : DT_OK;
+}
+
 static dt_result_t check_reduce_scatter(struct dt_operation *o, int rank, int size)
 {
     const char *name = o->kind->name;
-    size_t bytes = o->count * dt_dtype_size(o->dtype);
-    dt_result_t r;
+    dt_result_t r = check_counts(o, &o->given, "counts");
+    size_t total;
 
     if (o->in == DT_IN_PLACE)
         o->in = o->out;
-    r = dt_check_blocks(name, "count", o->in, &o->given, size, o->dtype);
     if (r == DT_OK)
-        r = dt_check_buffer(name, o->out, o->count, o->dtype);
+        r = dt_check_blocks(name, "counts", o->in, &o->given, size, o->dtype);
+    if (r != DT_OK)
+        return r;
+    o->count = dt_blocks_count(&o->given, rank);
+    total = dt_blocks_bytes(&o->given, size, o->dtype);
+    r = dt_check_buffer(name, o->out, o->count, o->dtype);
     if (r == DT_OK)
         r = dt_check_op(name, o->dtype, o->op);
     if (r == DT_OK && o->out != dt_block_of(o->in, &o->given, rank, o->dtype))
-        r = dt_check_apart(name, o->in, dt_blocks_bytes(&o->given, size, o->dtype), o->out, bytes,
-                           o->out);
-    return r == DT_OK && o->count ? dt_check_memory(name, o->in, o->out, &o->memory) : r;
+        r = dt_check_apart(name, o->in, total, o->out, o->count * dt_dtype_size(o->dtype), o->out);
+    if (r != DT_OK)
+        return r;
+    return dt_check_memory(name, total ? o->in : NULL, o->count ? o->out : NULL, &o->memory);
 }
 
 static dt_result_t make_reduce_scatter(struct dt_comm *c, const struct dt_operation *o)
 {
-    return dt_comm_reduce_scatter(c, o->in, o->out, o->count, o->dtype, o->op);
+    return dt_comm_reduce_scatter(c, o->kind->call, o->in, o->out, &o->given, o->dtype, o->op);
 }
 
-static struct dt_operation reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
+static const struct dt_operation_kind dti_reduce_scatter = {
+    "dt_reduce_scatter", DT_CALL_REDUCE_SCATTER, check_reduce_scatter, make_reduce_scatter
+};
+static const struct dt_operation_kind dti_reduce_scatterv = {
+    "dt_reduce_scatterv", DT_CALL_REDUCE_SCATTERV, check_reduce_scatter, make_reduce_scatter
+};
+
+static struct dt_operation reduce_scatter(const struct dt_operation_kind *kind, dt_comm_t *comm,
+                                          const void *in, void *out, struct dt_blocks blocks,
                                           dt_dtype_t dtype, dt_op_t op)
 {
-    static const struct dt_operation_kind kind = { "dt_reduce_scatter", DT_CALL_REDUCE_SCATTER,
-                                                   check_reduce_scatter, make_reduce_scatter };
-
-    return (struct dt_operation){ .kind = &kind,
-                                  .comm = comm,
-                                  .in = in,
-                                  .out = out,
-                                  .count = count,
-                                  .given = { .each = count },
-                                  .dtype = dtype,
-                                  .op = op };
+    return (struct dt_operation){
+        .kind = kind, .comm = comm, .in = in, .out = out, .given = blocks, .dtype = dtype, .op = op
+    };
 }
 
 dt_result_t dt_reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                               dt_dtype_t dtype, dt_op_t op)
 {
-    struct dt_operation o = reduce_scatter(comm, in, out, count, dtype, op);
+    struct dt_operation o =
+        reduce_scatter(&dti_reduce_scatter, comm, in, out, dt_blocks_each(count), dtype, op);
 
     return dt_operation_make(&o);
 }
@@ -116,20 +131,31 @@ dt_result_t dt_reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t
 dt_result_t dt_ireduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
                                dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
 {
-    struct dt_operation o = reduce_scatter(comm, in, out, count, dtype, op);
+    struct dt_operation o =
+        reduce_scatter(&dti_reduce_scatter, comm, in, out, dt_blocks_each(count), dtype, op);
+
+    return dt_operation_start(&o, request);
+}
+
+dt_result_t dt_reduce_scatterv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
+                               dt_dtype_t dtype, dt_op_t op)
+{
+    struct dt_operation o =
+        reduce_scatter(&dti_reduce_scatterv, comm, in, out, dt_blocks_of(counts), dtype, op);
+
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_ireduce_scatterv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
+                                dt_dtype_t dtype, dt_op_t op, dt_request_t *request)
+{
+    struct dt_operation o =
+        reduce_scatter(&dti_reduce_scatterv, comm, in, out, dt_blocks_of(counts), dtype, op);
 
     return dt_operation_start(&o, request);
 }
 
 /* ---- everybody to everybody ---- */
-
-static dt_result_t check_counts(const struct dt_operation *o, const struct dt_blocks *blocks,
-                                const char *what)
-{
-    bool varied = o->kind->call == DT_CALL_ALL_GATHERV || o->kind->call == DT_CALL_ALL_TO_ALLV;
-
-    return varied ? dt_check_counts(o->kind->name, what, blocks) : DT_OK;
-}
 
 static dt_result_t check_all_gather(struct dt_operation *o, int rank, int size)
 {

@@ -142,6 +142,13 @@ static dt_result_t reduce_scatter(const struct dt_perf_case *c, const void *in, 
     return dt_reduce_scatter(c->comm, in, out, count, c->dtype, c->op);
 }
 
+static dt_result_t reduce_scatterv(const struct dt_perf_case *c, const void *in, void *out,
+                                   size_t count)
+{
+    (void)count;
+    return dt_reduce_scatterv(c->comm, in, out, c->gives, c->dtype, c->op);
+}
+
 /* Out of place, root first brings its input to where all others have their output. */
 static dt_result_t broadcast(const struct dt_perf_case *c, const void *in, void *out, size_t count)
 {
@@ -274,6 +281,15 @@ static const struct dt_perf_op ops[] = {
       .moved = one_whole_and_all,
       .leaves = dt_perf_parts_of_either,
       .run = reduce_scatter },
+    { .name = "reduce_scatterv",
+      .reduces = true,
+      .many_in = true,
+      .part = by_taker,
+      .source = from_each_for_me,
+      .bus_factor = all_but_own,
+      .moved = one_whole_and_all,
+      .leaves = dt_perf_parts_of_either,
+      .run = reduce_scatterv },
     { .name = "all_to_all",
       .many_in = true,
       .many_out = true,

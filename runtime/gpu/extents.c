@@ -19,6 +19,7 @@ struct dt_extents dt_extents_of(const struct dt_operation *o, int rank, int size
     case DT_CALL_REDUCE:
         return (struct dt_extents){ one, is_root ? one : 0 };
     case DT_CALL_REDUCE_SCATTER:
+    case DT_CALL_REDUCE_SCATTERV:
         return (struct dt_extents){ given, one };
     case DT_CALL_ALL_GATHER:
     case DT_CALL_ALL_GATHERV:

@@ -241,6 +241,7 @@ const char *dt_hostshm_call_name(uint64_t call)
         [DT_CALL_ALL_GATHER] = "all-gather",
         [DT_CALL_ALL_GATHERV] = "all-gatherv",
         [DT_CALL_REDUCE_SCATTER] = "reduce-scatter",
+        [DT_CALL_REDUCE_SCATTERV] = "reduce-scatterv",
         [DT_CALL_ALL_TO_ALL] = "all-to-all",
         [DT_CALL_ALL_TO_ALLV] = "all-to-allv",
         [DT_CALL_GATHER] = "gather",

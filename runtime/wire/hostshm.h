@@ -35,14 +35,15 @@ enum {
 /* What a collective call is: equal on all ranks, or the call is a mismatch. */
 struct dt_call {
     uint64_t number; /* counts the collectives of this generation */
-    uint64_t count;  /* DT_CALL_ALL_GATHERV: dt_counts_hash of all; 0 where ranks' counts differ */
+    uint64_t count;  /* of counts that all ranks give alike dt_counts_hash; 0 where ranks' differ */
     uint8_t kind;
     uint8_t dtype;
     uint8_t op;
     uint8_t device;   /* 1: the buffers lie in a device's memory */
     int32_t root;     /* or the peer, or -1 */
     uint64_t options; /* DT_CALL_ALL_REDUCE: dt_reduceoptions_mark, and of its pieces;
-                         DT_CALL_REDUCE_SCATTER: 0, or of how many blocks together count is */
+                         DT_CALL_REDUCE_SCATTER: 0, or of how many blocks together count is;
+                         DT_CALL_REDUCE_SCATTERV: 0, or dt_counts_hash where count is of all */
 };
 
 enum dt_hostshm_flags {
@@ -90,6 +91,7 @@ enum dt_call_kind {
     DT_CALL_GPU_COPY = 27,   /* of one rank, beside its calls: it has the number of the last one */
     DT_CALL_GPU_CHOICE = 28, /* with which ranks choose how calls on GPU memory are made */
     DT_CALL_GPU_ORDER = 29,  /* with which they agree on an order of several communicators' calls */
+    DT_CALL_REDUCE_SCATTERV = 30,
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */

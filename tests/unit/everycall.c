@@ -89,6 +89,20 @@ static dt_result_t reduce_scatter(void)
                  my_sum_at);
 }
 
+static const size_t *count_alike(void)
+{
+    for (int rank = 0; rank < dt_size(); rank++)
+        counts[rank] = BLOCK;
+    return counts;
+}
+
+static dt_result_t reduce_scatterv(void)
+{
+    give((size_t)dt_size() * BLOCK);
+    return check(dt_reduce_scatterv(DT_WORLD, in, out, count_alike(), DT_I32, DT_SUM), out, BLOCK,
+                 my_sum_at);
+}
+
 /* ---- results that are others' data ---- */
 
 static int32_t last_at(size_t i)
@@ -112,13 +126,6 @@ static dt_result_t all_gather(void)
     give(BLOCK);
     return check(dt_all_gather(DT_WORLD, in, out, BLOCK, DT_I32), out, BLOCK * (size_t)dt_size(),
                  gathered_at);
-}
-
-static const size_t *count_alike(void)
-{
-    for (int rank = 0; rank < dt_size(); rank++)
-        counts[rank] = BLOCK;
-    return counts;
 }
 
 static dt_result_t all_gatherv(void)
@@ -340,6 +347,7 @@ const struct everycall everycalls[] = {
     { "all-reduce of many", all_reduce_many },
     { "reduce", reduce },
     { "reduce-scatter", reduce_scatter },
+    { "reduce-scatterv", reduce_scatterv },
     { "broadcast", broadcast },
     { "all-gather", all_gather },
     { "all-gatherv", all_gatherv },

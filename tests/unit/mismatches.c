@@ -100,6 +100,15 @@ static dt_result_t other_count_of_few(dt_comm_t *comm, bool odd, float *in, floa
     return dt_reduce_scatter(comm, in, out, odd ? 5 : 4, DT_F32, DT_SUM);
 }
 
+static dt_result_t other_counts_of_parts(dt_comm_t *comm, bool odd, float *in, float *out)
+{
+    size_t counts[TESTJOB_RANKS];
+
+    for (int i = 0; i < TESTJOB_RANKS; i++)
+        counts[i] = odd && i < 2 ? (size_t)(5 - 2 * i) : 4; /* as many in all */
+    return dt_reduce_scatterv(comm, in, out, counts, DT_F32, DT_SUM);
+}
+
 static dt_result_t other_collective(dt_comm_t *comm, bool odd, float *in, float *out)
 {
     return odd ? dt_broadcast(comm, in, 10, DT_F32, 0)
@@ -246,6 +255,8 @@ static const struct quarrel {
       "reduce-scatter of 10000 f32 (sum)" },
     { "other count of few parts", other_count_of_few, "reduce-scatter of 5 f32 (sum)",
       "reduce-scatter of 4 f32 (sum)" },
+    { "other counts of parts", other_counts_of_parts, "reduce-scatterv of f32 (sum)",
+      "reduce-scatterv of f32 (sum)" },
     { "other collective", other_collective, SPREAD_TEN, "all-reduce of 10 f32 (sum)" },
     { "spread among sums", spread_among_sums, "broadcast of 200000 f32 from rank 0",
       "reduce of 200000 f32 (sum) to rank 0" },

@@ -64,6 +64,7 @@ NOW_AND_LATER(all_reduce_with, g->comm, g->in, g->out, g->count, g->dtype, g->op
 NOW_AND_LATER(broadcast, g->comm, g->out, g->count, g->dtype, g->root)
 NOW_AND_LATER(reduce, g->comm, g->in, g->out, g->count, g->dtype, g->op, g->root)
 NOW_AND_LATER(reduce_scatter, g->comm, g->in, g->out, g->count, g->dtype, g->op)
+NOW_AND_LATER(reduce_scatterv, g->comm, g->in, g->out, g->counts, g->dtype, g->op)
 NOW_AND_LATER(all_gather, g->comm, g->in, g->out, g->count, g->dtype)
 NOW_AND_LATER(all_gatherv, g->comm, g->in, g->out, g->counts, g->dtype)
 NOW_AND_LATER(all_to_all, g->comm, g->in, g->out, g->count, g->dtype)
@@ -125,6 +126,7 @@ static const struct row {
     ROWS(broadcast, COMM | OUT | MOVES | ROOT),
     ROWS(reduce, COMM | IN | OUT | FOLDS | ROOT),
     ROWS(reduce_scatter, COMM | IN | OUT | FOLDS),
+    ROWS(reduce_scatterv, COMM | IN | OUT | TYPE | OP | COUNTS),
     ROWS(all_gather, COMM | IN | OUT | MOVES),
     ROWS(all_gatherv, COMM | IN | OUT | TYPE | COUNTS),
     ROWS(all_to_all, COMM | IN | OUT | MOVES),

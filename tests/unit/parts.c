@@ -15,6 +15,7 @@
 #include "tests/unit/testjob.h"
 
 enum { MOST = 8, CANARY = 0x5a5a5a5a };
+enum { VARIED = 3000, VARIED_ROOM = MOST * (2 * VARIED + 1) * 8 + 2 };
 
 static bool background;
 static dt_request_t pending;
@@ -101,6 +102,10 @@ static int folds(dt_comm_t *comm, size_t count)
     NEED(CALL(reduce_scatter, comm, DT_IN_PLACE, out, count, DT_I32, DT_SUM) == DT_OK);
     for (size_t i = 0; i < count; i++)
         NEED(out[i] == sum * 1000003 + n * (me * 10007 + (int32_t)i));
+    memcpy(out, in, count * (size_t)n * sizeof *in); /* as NCCL has it */
+    NEED(CALL(reduce_scatter, comm, out, out + (size_t)me * count, count, DT_I32, DT_SUM) == DT_OK);
+    for (size_t i = 0; i < count; i++)
+        NEED(out[(size_t)me * count + i] == sum * 1000003 + n * (me * 10007 + (int32_t)i));
     fill(out, me, 0, count);
     NEED(CALL(reduce, comm, me == n - 1 ? DT_IN_PLACE : out, out, count, DT_I32, DT_MAX, n - 1) ==
          DT_OK);
@@ -360,6 +365,47 @@ static int same_folds(dt_dtype_t dtype, dt_op_t op)
     return 0;
 }
 
+/* Blocks of none, some and most elements, into a buffer of their own and in both ways in place. */
+static int same_varied_folds(size_t each, dt_dtype_t dtype, dt_op_t op)
+{
+    static uint8_t in[VARIED_ROOM], all[VARIED_ROOM], out[VARIED_ROOM];
+    size_t counts[MOST], size = dt_dtype_size(dtype), total = 0, at = 0, own;
+
+    for (int r = 0; r < dt_size(); r++) {
+        counts[r] = (size_t)((r + 1) % 3) * each + (size_t)r % 2;
+        at = r < dt_rank() ? at + counts[r] * size : at;
+        total += counts[r];
+    }
+    own = counts[dt_rank()] * size;
+    any_bytes(in, total * size + 1, (unsigned)(dt_rank() * 1000 + (int)dtype * 10 + (int)op));
+    NEED(CALL(all_reduce, DT_WORLD, in + 1, all + 1, total, dtype, op) == DT_OK);
+    memset(out, 0x5a, sizeof out);
+    NEED(CALL(reduce_scatterv, DT_WORLD, in + 1, out + 1, counts, dtype, op) == DT_OK);
+    NEED(memcmp(out + 1, all + 1 + at, own) == 0 && out[0] == 0x5a && out[own + 1] == 0x5a);
+    memcpy(out, in, total * size + 1);
+    NEED(CALL(reduce_scatterv, DT_WORLD, DT_IN_PLACE, out + 1, counts, dtype, op) == DT_OK);
+    NEED(memcmp(out + 1, all + 1 + at, own) == 0);
+    memcpy(out, in, total * size + 1);
+    NEED(CALL(reduce_scatterv, DT_WORLD, out + 1, out + 1 + at, counts, dtype, op) == DT_OK);
+    NEED(memcmp(out + 1 + at, all + 1 + at, own) == 0);
+    return 0;
+}
+
+static int varied_folds(int rank, void *arg)
+{
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (dt_dtype_t t = DT_I8; t <= DT_F64; t++) {
+        for (dt_op_t op = DT_SUM; op <= DT_AVG; op++)
+            NEED(same_varied_folds(7, t, op) == 0);
+        NEED(same_varied_folds(0, t, DT_SUM) == 0);
+        NEED(same_varied_folds(VARIED, t, DT_SUM) == 0);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
 static int folds_of_every_type(int rank, void *arg)
 {
     (void)rank;
@@ -379,6 +425,15 @@ static void every_fold_has_the_bytes_of_all_reduce(void **state)
     run_all("1", folds_of_every_type);
     run_all("5", folds_of_every_type);
     run_all("3 1 2", folds_of_every_type);
+}
+
+static void varied_parts_of_a_fold_have_its_bytes(void **state)
+{
+    (void)state;
+    run_all("1", varied_folds);
+    run_all("5", varied_folds);
+    run_all("3 1 2", varied_folds);
+    run_all("1 1", varied_folds);
 }
 
 /* ---- misuse ---- */
@@ -413,6 +468,8 @@ static int misuser(int rank, void *arg)
     NEED(CALL(reduce, DT_WORLD, a, a + 1, 2, DT_I32, DT_SUM, rank) == DT_ERR_ARG);
     NEED(CALL(reduce_scatter, DT_WORLD, a, a + 1, 2, DT_I32, DT_SUM) == DT_ERR_ARG);
     NEED(CALL(reduce_scatter, DT_WORLD, a, b, SIZE_MAX / 2, DT_I32, DT_SUM) == DT_ERR_ARG);
+    NEED(CALL(reduce_scatterv, DT_WORLD, a, b, NULL, DT_I32, DT_SUM) == DT_ERR_ARG);
+    NEED(CALL(reduce_scatterv, DT_WORLD, a, b, huge, DT_I8, DT_SUM) == DT_ERR_ARG);
     NEED(CALL(all_gather, DT_WORLD, a, b, 1, (dt_dtype_t)77) == DT_ERR_ARG);
     NEED(CALL(all_gather, DT_WORLD, a, NULL, 1, DT_I32) == DT_ERR_ARG);
     NEED(CALL(all_gather, DT_WORLD, b + 1 - rank, b, 1, DT_I32) == DT_ERR_ARG);
@@ -499,6 +556,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CHECKS("2, 7, 10, 18", everybody_gets_its_part),
         CHECKS("1, 6, 7, 10, 11, 18", every_fold_has_the_bytes_of_all_reduce),
+        CHECKS("1, 6, 7, 10, 18", varied_parts_of_a_fold_have_its_bytes),
         CHECKS("8, 9, 18", wrong_arguments_leave_the_job_usable),
         CHECKS("27, 30, 31", calls_that_do_not_fit_are_named),
     };

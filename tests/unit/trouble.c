@@ -41,6 +41,8 @@ static void every_call_has_its_text(void **state)
         { { .kind = DT_CALL_ALL_TO_ALLV, .dtype = DT_F16 }, "all-to-allv of f16, call 0" },
         { { .kind = DT_CALL_GATHER, .dtype = DT_I32, .count = 4, .root = 1 },
           "gather of 4 i32 to rank 1, call 0" },
+        { { .kind = DT_CALL_REDUCE_SCATTERV, .dtype = DT_F32, .count = 99, .op = DT_SUM },
+          "reduce-scatterv of f32 (sum), call 0" },
         { { .kind = DT_CALL_GATHERV, .dtype = DT_I32, .root = 1 },
           "gatherv of i32 to rank 1, call 0" },
         { { .kind = DT_CALL_SCATTER, .dtype = DT_I32, .count = 4, .root = 1 },
@@ -60,7 +62,7 @@ static void every_call_has_its_text(void **state)
         { { .kind = DT_CALL_UNEVEN, .count = 9 }, "something after dt_join_begin, call 0" },
         { { .kind = DT_CALL_SAVE, .count = 9 }, "dt_checkpoint_save, call 0" },
         { { .kind = DT_CALL_RESTORE }, "dt_checkpoint_restore, call 0" },
-        { { .kind = DT_CALL_GPU_ORDER + 1 }, "an unknown call, call 0" },
+        { { .kind = DT_CALL_REDUCE_SCATTERV + 1 }, "an unknown call, call 0" },
         { { .kind = 255 }, "an unknown call, call 0" },
     };
     char text[DT_CALL_TEXT];
