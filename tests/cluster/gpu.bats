@@ -34,6 +34,29 @@ gpu() { # WHAT [dtrun option...]
     cluster_err_has "go through host memory"
 }
 
+share() { # WHAT [dtrun option...]
+    local what=$1
+    shift
+    cluster_dtrun --no-tag -x STANDIN_DEVICES=4 -x LD_LIBRARY_PATH="$DTRUN_BUILD/tests/standin/.libs" "$@" \
+        "$DTRUN_BUILD/tests/rank/gpushared" $what
+}
+
+@test "-np 16 -H host1:4,host2:4: communicators of each host share the memory of its GPUs" {
+    share hosts -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=shared
+    [ "$RC" = 0 ]
+    [ "$(grep -c '^hosts: done$' "$OUT")" = 16 ]
+    cluster_err_lines 1
+    cluster_err_has "dtrun: 16 ranks on 8 slots"
+}
+
+@test "without NCCL ranks share the GPU of each host, and stage what concerns both, with one warning" {
+    share "hosts 1" -np 6 -H host1:1,host2:1 -x DTRUN_NCCL=/none
+    [ "$RC" = 0 ]
+    [ "$(grep -c '^hosts: done$' "$OUT")" = 6 ]
+    cluster_err_lines 2
+    cluster_err_has "go through host memory"
+}
+
 @test "device and host memory do not fit between hosts either" {
     gpu unlike -np 2 -H host1:1,host2:1 -x DTRUN_DEVICE=staging
     [ "$RC" = 1 ]

@@ -2,6 +2,8 @@
  * GPU memory it calls on host memory too, and compares the bytes. Its arguments say what it does:
  *
  * - many: hundreds of small calls of all kinds, one after the other and from two communicators
+ * - hosts: small calls among the ranks of each host
+ * - hosts 1: and between them calls of all hosts
  * - bytes: all-reduces of numbers that round
  * - grow: calls of ever larger buffers, and small ones again
  * - middle RANK: that rank is killed while its GPU has work to do before a call in which the others
@@ -152,6 +154,18 @@ static void many(void)
     need(dt_comm_free(half));
 }
 
+static void hosts(bool all)
+{
+    dt_comm_t *own;
+
+    need(dt_comm_split(DT_WORLD, dt_node(), 0, &own));
+    for (int i = 0; i < 4; i++) {
+        many_on(own, 10);
+        many_on(DT_WORLD, all ? 5 : 0);
+    }
+    need(dt_comm_free(own));
+}
+
 /* Any bits at all, NaNs and infinities among them. */
 static void bytes(void)
 {
@@ -251,21 +265,23 @@ static void train(void)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    int victim = argc > 2 ? atoi(argv[2]) : 0;
+    int number = argc > 2 ? atoi(argv[2]) : 0;
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());
     device_use(0);
     if (strcmp(what, "many") == 0)
         many();
+    else if (strcmp(what, "hosts") == 0)
+        hosts(number);
     else if (strcmp(what, "bytes") == 0)
         bytes();
     else if (strcmp(what, "grow") == 0)
         grow();
     else if (strcmp(what, "middle") == 0)
-        middle(victim, true);
+        middle(number, true);
     else if (strcmp(what, "abort") == 0)
-        middle(victim, false);
+        middle(number, false);
     else if (strcmp(what, "train") == 0)
         train();
     else
