@@ -34,21 +34,49 @@ static uint64_t node_of(const struct dt_comm *c)
     return node;
 }
 
-static void offer(const struct dt_comm *c, CUdevice device, struct dt_gpu_offer *mine)
+/* NCCL launches in the device's primary context, whichever is current. */
+static bool is_primary(const struct dt_gpu_order *order)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUcontext primary = NULL;
+    unsigned flags;
+    int active = 0;
+
+    if (cuda->cuDevicePrimaryCtxGetState(order->device, &flags, &active) || !active ||
+        cuda->cuDevicePrimaryCtxRetain(&primary, order->device))
+        return false;
+    cuda->cuDevicePrimaryCtxRelease_v2(order->device);
+    return primary == order->context;
+}
+
+/* NULL: why says why this rank cannot use NCCL. */
+static const struct dt_ncclapi *usable_nccl(const struct dt_gpu_order *order, const char **why)
+{
+    const struct dt_ncclapi *api = dt_ncclapi(why);
+
+    if (!api || is_primary(order))
+        return api;
+    *why = "the memory belongs to a context that the program has created, and NCCL uses a "
+           "device's primary one";
+    return NULL;
+}
+
+static void offer(struct dt_comm *c, const struct dt_gpu_order *order, struct dt_gpu_offer *mine)
 {
     char bus[DT_GPU_BUS + 1] = "";
-    const char *why;
-    const struct dt_ncclapi *api = dt_ncclapi(&why);
+    const struct dt_ncclapi *api = usable_nccl(order, &c->gpu.no_nccl);
     CUuuid uuid = { 0 };
 
     mine->wish = c->world->settings.gpu_way;
     mine->nccl = api ? (uint64_t)api->version : 0;
     mine->node = node_of(c);
-    if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, device))
+    if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, order->device)) {
         mine->nccl = 0;
+        c->gpu.no_nccl = "the driver does not tell where the GPU is";
+    }
     memcpy(mine->bus, bus, sizeof mine->bus);
-    mine->unable = dt_shared_unable(device);
-    if (dt_cuda()->cuDeviceGetUuid_v2(&uuid, device))
+    mine->unable = dt_shared_unable(order->device);
+    if (dt_cuda()->cuDeviceGetUuid_v2(&uuid, order->device))
         mine->unable = DT_GPU_NO_ATTRIBUTES;
     memcpy(mine->uuid, uuid.bytes, sizeof mine->uuid);
 }
@@ -57,13 +85,12 @@ static void offer(const struct dt_comm *c, CUdevice device, struct dt_gpu_offer 
 static const char *describe(const struct dt_comm *c, const struct dt_gpu_choice *choice,
                             const struct dt_gpu_offer *offers, char text[DT_GPU_TEXT])
 {
-    const char *why;
     bool lacks_nccl =
         choice->obstacle == DT_GPU_NO_NCCL || choice->obstacle == DT_GPU_NO_NCCL_BETWEEN;
 
     dt_gpu_obstacle_text(choice, offers, text);
-    if (lacks_nccl && choice->a == c->rank && !dt_ncclapi(&why))
-        snprintf(text, DT_GPU_TEXT, "%s", why);
+    if (lacks_nccl && choice->a == c->rank)
+        snprintf(text, DT_GPU_TEXT, "%s", c->gpu.no_nccl);
     return text;
 }
 
@@ -108,14 +135,14 @@ static dt_result_t conclude(struct dt_comm *c, const struct dt_gpu_offer *offers
 }
 
 /* Collective. */
-static dt_result_t choose(struct dt_comm *c, CUdevice device)
+static dt_result_t choose(struct dt_comm *c, const struct dt_gpu_order *order)
 {
     struct dt_gpu_offer *offers = calloc((size_t)c->size, sizeof *offers);
     dt_result_t r;
 
     if (!offers)
         return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
-    offer(c, device, &offers[c->rank]);
+    offer(c, order, &offers[c->rank]);
     r = dt_comm_show(c, DT_CALL_GPU_CHOICE, offers, sizeof *offers);
     if (r == DT_OK)
         r = conclude(c, offers);
@@ -178,7 +205,7 @@ static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
 /* The first call that needs no staging by some way finds out which. */
 static dt_result_t settle_way(struct dt_comm *c, const struct dt_operation *o)
 {
-    return c->gpu.way == DT_GPU_AUTO && can_make(c, o) ? choose(c, o->order.device) : DT_OK;
+    return c->gpu.way == DT_GPU_AUTO && can_make(c, o) ? choose(c, &o->order) : DT_OK;
 }
 
 /* By the memory that ranks share; by staging from now on where there is none to be had. */

@@ -14,6 +14,7 @@ struct dt_operation;
 
 struct dt_gpu { /* of a communicator; all zero at first */
     enum dt_gpu_way way;
+    const char *no_nccl; /* why this rank cannot use NCCL, if it cannot */
     struct dt_gpu_copies copies;
     struct dt_nccl nccl;
     struct dt_shared shared;

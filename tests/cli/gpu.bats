@@ -282,6 +282,16 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
+@test "row 9: memory of a context of the program's own goes through host memory" {
+    use_standin 4
+    dtrun --no-tag -np 2 --gpu-bind host "$DTRUN_BUILD/tests/gpu/probe" contexts own
+    unset LD_LIBRARY_PATH
+    code_is 0
+    [ "$(grep -c '^= 1$' "$OUT")" = 2 ]
+    [ "$(grep -c 'warning: the memory belongs to a context that the program has created' "$ERR")" = 1 ]
+    clean
+}
+
 @test "row 22: DTRUN_DEVICE=nccl names the ranks that share a GPU" {
     gpu calls -H localhost:1 -x DTRUN_DEVICE=nccl
     code_is 1
