@@ -217,13 +217,15 @@ static void *end_soon(void *arg)
     return NULL;
 }
 
-/* Of that rank the GPU does not come to the second call before it ends. */
+/* Of that rank the GPU does not come to the second call before it ends. No stream of the others
+ * waits for it after that. */
 static void middle(int victim, bool dies)
 {
     enum { COUNT = 5000000 }; /* in several steps */
     float *buf = device_new(COUNT * sizeof *buf);
     struct gate gate;
     pthread_t thread;
+    dt_result_t r;
 
     DRIVE(cuMemsetD32_v2(address(buf), 0x3f800000, COUNT));
     need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
@@ -232,7 +234,10 @@ static void middle(int victim, bool dies)
         gate_shut(&gate, CU_STREAM_LEGACY);
         pthread_create(&thread, NULL, end_soon, dies ? &gate : NULL);
     }
-    need(dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM);
+    if (dt_rank() != victim)
+        DRIVE(cuCtxSynchronize());
+    need(r);
 }
 
 /* Weights that all ranks have, each step a sum of what each makes of them. */
