@@ -226,9 +226,11 @@ void probe_error(const char *arg)
         fail(dlerror());
     device_use(0);
     before = last();
+    if (before)
+        fail("cudaGetLastError fails before any call: the CUDA runtime cannot be used here");
     reduce_ones(of_alloc(), false);
     after = last();
-    if (before || after)
+    if (after)
         fail("cudaGetLastError tells of an error that the program has not made");
     printf("= %d\n", after);
 }
