@@ -150,6 +150,23 @@ no_rank_runs() {
     clean
 }
 
+@test "D12: 64 ranks of empty lines and a blocked reader: dtrun stays below 64 MB" {
+    mkfifo slow
+    env --default-signal=INT "$TOKEN" "$DTRUN" -np 64 yes "" </dev/null >slow 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    exec 8<slow # and never read
+    await stalled yes 64
+    peak="$(awk '/VmHWM/ { print $2 }' "/proc/$BACKGROUND/status")"
+    [ "$peak" -lt 64000 ] || { echo "dtrun had $peak KiB"; false; }
+    kill -INT "$BACKGROUND"
+    await has_line interrupted "$ERR"
+    kill -INT "$BACKGROUND"
+    dtrun_wait
+    exec 8<&-
+    OUT=/dev/null code_is 130
+    clean
+}
+
 # No rank is running any more: all wait for their pipe.
 stalled() { # COMMAND RANKS
     local pid n=0

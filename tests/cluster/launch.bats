@@ -27,6 +27,18 @@ teardown() { cluster_await_quiet; }
     cluster_err_has "dtrun: 16 ranks on 8 slots"
 }
 
+@test "--nproc-per-node 2 -H host1,host2 ./train: two ranks on each host, as torchrun's users mean it" {
+    printf '#!/bin/sh\necho "$(hostname) $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $GROUP_RANK"\n' \
+        >"$CLUSTER_SHARED/train"
+    chmod +x "$CLUSTER_SHARED/train"
+    cluster_dtrun --no-tag --nproc-per-node 2 -H host1,host2 ./train
+    [ "$RC" = 0 ]
+    [ "$(sort "$OUT")" = "host1 0/4 0/2 0
+host1 1/4 1/2 0
+host2 2/4 0/2 1
+host2 3/4 1/2 1" ]
+}
+
 @test "case 52: --no-oversubscribe refuses that, with both numbers" {
     cluster_dtrun --no-oversubscribe -np 16 -H host1:4,host2:4 touch "$CLUSTER_SHARED/ran"
     [ "$RC" = 2 ]
