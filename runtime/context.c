@@ -7,7 +7,6 @@
 
 #include "runtime/blame.h"
 #include "runtime/futex.h"
-#include "runtime/host/linkspeed.h"
 #include "runtime/joining.h"
 #include "runtime/recorder.h"
 #include "runtime/slots.h"
@@ -371,16 +370,6 @@ static void warn(void *arg, const char *text)
     dt_agentlink_note(&w->agent, text);
 }
 
-/* Of rank 0's host, which decides for all. */
-static void choose_thresholds(struct dt_world *w)
-{
-    const struct dt_msg_addr *own = w->table.addrs.v;
-
-    if (w->nodes > 1)
-        w->tuning.streams = dt_linkspeed_streams(dt_linkspeed_mbits(own->host));
-    dt_tuningfile_read(&w->tuning, warn, w);
-}
-
 /* Before there is a communicator nobody else does. */
 static void name_init(void)
 {
@@ -398,7 +387,7 @@ static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
         r = meet_agent(w);
     }
     if (r == DT_OK && w->rank == 0)
-        choose_thresholds(w);
+        dt_tuningfile_read(&w->tuning, warn, w);
     if (r == DT_OK)
         r = join(s);
     if (r == DT_OK)

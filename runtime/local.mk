@@ -84,7 +84,6 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/kernels/plain.c \
 	runtime/host/handover.c runtime/host/handover.h \
 	runtime/host/lanereduce.c runtime/host/lanereduce.h \
-	runtime/host/linkspeed.c runtime/host/linkspeed.h \
 	runtime/host/lanes.c runtime/host/lanes.h \
 	runtime/host/least.h \
 	runtime/host/meet.c runtime/host/meet.h \
@@ -100,9 +99,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/host/shm.c runtime/host/shm.h \
 	runtime/host/chunk.c runtime/host/chunk.h \
 	runtime/host/reduceopen.c runtime/host/reduceopen.h \
-	runtime/host/trial.c runtime/host/trial.h \
 	runtime/host/shmmove.c runtime/host/shmmove.h \
-	runtime/host/spread.c runtime/host/spread.h \
 	runtime/host/stream.c runtime/host/stream.h \
 	runtime/host/tally.c runtime/host/tally.h \
 	runtime/host/trouble.c runtime/host/trouble.h \

@@ -20,7 +20,7 @@
     KEY(shm_open_parts, 8 * KIB, BYTES_MOST, false)                                                \
     KEY(shm_open_parts_crowded, 32 * KIB, BYTES_MOST, false)                                       \
     KEY(shm_direct, 32 * KIB, BYTES_MOST, false)                                                   \
-    KEY(shm_direct_fold, 0, BYTES_MOST, false)                                                     \
+    KEY(shm_direct_fold, BYTES_MOST, BYTES_MOST, false)                                            \
     KEY(shm_huge, 16 * MIB, BYTES_MOST, false)                                                     \
     KEY(shm_spins, 2000, LOOKS_MOST, false) /* some tens of microseconds */                        \
     KEY(shm_yields, 200, LOOKS_MOST, false)                                                        \
@@ -63,7 +63,6 @@ const struct dt_tuning dt_tuning_builtin = {
 
 /* What is built in for some numbers alone. */
 static const struct dt_tuning_table exceptions = {
-    0,
     7,
     {
         { KEY_net_exchange, 2, MIB }, /* between two, no other way sends less */
@@ -107,8 +106,6 @@ void dt_tuning_choose(struct dt_tuning *t, const struct dt_tuning_table *table, 
 {
     *t = dt_tuning_builtin;
     dt_tuning_add(t, &exceptions, ranks, hosts);
-    if (table->streams > 0 && table->streams <= DT_TUNING_STREAMS)
-        t->net_streams = table->streams;
     dt_tuning_add(t, table, ranks, hosts);
 }
 

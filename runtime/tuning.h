@@ -22,8 +22,7 @@ struct dt_tuning {
     uint64_t shm_open_parts;         /* likewise, of a rank that gives others parts of them */
     uint64_t shm_open_parts_crowded; /* likewise, when ranks share CPUs */
     uint64_t shm_direct;      /* from here on a send goes from one rank's memory to the other's */
-    uint64_t shm_direct_fold; /* from here on ranks fold in each other's memory; 0: a trial tells in
-                                 the first call of more than shm_small (trial.h) */
+    uint64_t shm_direct_fold; /* from here on ranks reduce in each other's memory */
     uint64_t shm_huge;   /* from here on results go past the caches; in a host not those in place */
     uint64_t shm_spins;  /* looks before a waiting rank yields, where each has a CPU */
     uint64_t shm_yields; /* then looks with a yield between them, before it sleeps */
@@ -37,7 +36,7 @@ struct dt_tuning {
     uint64_t net_collect;  /* up to here root's host folds all of a reduce, as of two hosts */
     uint64_t net_direct;   /* up to here 3 hosts and more do without the ring */
     uint64_t net_tree;     /* up to here a broadcast goes down a tree, else along a chain */
-    uint64_t net_streams;  /* connections of two hosts that share what is long; 0 and 1: one */
+    uint64_t net_streams;  /* connections between two hosts of one rank; 0 and 1: one */
     uint64_t net_spins;    /* looks at connections before a rank sleeps, where each has a CPU */
 };
 
@@ -53,7 +52,6 @@ struct dt_tuning_entry {
 };
 
 struct dt_tuning_table {
-    uint64_t streams; /* where no entry says net_streams: 0, or for the link of rank 0's host */
     uint64_t n;
     struct dt_tuning_entry entries[DT_TUNING_ENTRIES];
 };

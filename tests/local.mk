@@ -75,7 +75,6 @@ UNIT_TESTS = \
 	tests/unit/allowance \
 	tests/unit/removetree \
 	tests/unit/segments \
-	tests/unit/spread \
 	tests/unit/standin_cuda \
 	tests/unit/standin_nccl \
 	tests/unit/words
@@ -249,12 +248,6 @@ tests_unit_allowance_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 tests_unit_segments_SOURCES = tests/unit/segments.c
 tests_unit_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_segments_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
-
-tests_unit_spread_SOURCES = tests/unit/spread.c tests/unit/unit.h
-tests_unit_spread_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_spread_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
-tests_unit_spread_LDFLAGS = -Wl,--wrap=clock_gettime,--wrap=sched_getaffinity \
-	-Wl,--wrap=sched_getcpu,--wrap=sched_setaffinity
 
 tests_unit_hostarg_SOURCES = tests/unit/hostarg.c tests/unit/unit.h tests/unit/describe.h
 tests_unit_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

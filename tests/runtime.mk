@@ -23,7 +23,6 @@ UNIT_TESTS += \
 	tests/unit/launchorder \
 	tests/unit/leaving \
 	tests/unit/limits \
-	tests/unit/linkspeed \
 	tests/unit/memory \
 	tests/unit/mismatches \
 	tests/unit/misuse \
@@ -72,10 +71,6 @@ tests_unit_launchorder_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h
 tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_leaving_LDADD = $(TESTJOB_LIBS)
-
-tests_unit_linkspeed_SOURCES = tests/unit/linkspeed.c
-tests_unit_linkspeed_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_linkspeed_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 
 tests_unit_limits_SOURCES = tests/unit/limits.c tests/unit/rankcheck.h
 tests_unit_limits_CPPFLAGS = $(TESTJOB_CPPFLAGS)
@@ -284,7 +279,7 @@ FAULTS_WRAP = \
 	-Wl,--wrap=unlinkat,--wrap=write \
 	-Wl,--wrap=dt_comm_note,--wrap=dt_fold,--wrap=dt_pipe_read,--wrap=dt_round_await \
 	-Wl,--wrap=dt_round_begin,--wrap=dt_round_publish,--wrap=dt_segment_find \
-	-Wl,--wrap=dt_segment_release,--wrap=dt_stream_copy,--wrap=dt_stream_past_caches
+	-Wl,--wrap=dt_segment_release,--wrap=dt_stream_past_caches
 
 tests_unit_ways_SOURCES = tests/unit/ways.c tests/unit/rankcheck.h
 tests_unit_ways_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -39,7 +39,6 @@ struct dt_perf_crossover {
     size_t from, to;    /* sizes, doubled each time */
     bool first_of_high; /* the value is the first size of the second way, not the last of the first
                          */
-    bool or_trial;      /* 0 leaves it to a trial in every job */
     const char *low, *high;
 };
 

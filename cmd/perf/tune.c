@@ -57,8 +57,6 @@ static void tell(const struct dt_perf_threshold *t, uint64_t old, double gain)
     printf("%s[%" PRIu32 "] = %" PRIu64, t->name, t->number, t->value);
     if (t->value == old)
         printf(" as before\n");
-    else if (gain < 0)
-        printf(" instead of a trial in every job\n");
     else if (gain > 0)
         printf(" instead of %" PRIu64 ": %.2f times as fast where that matters\n", old, gain);
     else
@@ -66,8 +64,7 @@ static void tell(const struct dt_perf_threshold *t, uint64_t old, double gain)
     fflush(stdout);
 }
 
-/* gain: how many times as fast calls are; 0: as fast as before, for less; -1: before, each job has
- * found out for itself. */
+/* gain: how many times as fast calls are; 0: as fast as before, for less. */
 static void choose(struct tuning *t, const char *name, size_t offset, enum dt_perf_number number,
                    uint64_t value, double gain)
 {
@@ -120,9 +117,9 @@ static dt_result_t tune_crossover(struct tuning *t, const struct dt_perf_crossov
     if (r != DT_OK)
         return r;
     cut = dt_perf_cut(c.us[0], c.us[1], n);
-    choose(
-        t, x->name, x->offset, x->number, x->first_of_high ? x->from << cut : (x->from << cut) / 2,
-        x->or_trial && !value_now(t, x->offset) ? -1 : dt_perf_gain(c.us[0], c.us[1], n, old, cut));
+    choose(t, x->name, x->offset, x->number,
+           x->first_of_high ? x->from << cut : (x->from << cut) / 2,
+           dt_perf_gain(c.us[0], c.us[1], n, old, cut));
     return DT_OK;
 }
 

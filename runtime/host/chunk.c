@@ -3,6 +3,7 @@
 #include "runtime/copy.h"
 #include "runtime/host/least.h"
 #include "runtime/host/reduce.h"
+#include "runtime/host/stream.h"
 
 enum { SLICE_BYTES = 128 }; /* slices begin at multiples: no two ranks write one cache line pair */
 

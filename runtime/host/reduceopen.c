@@ -8,6 +8,7 @@
 #include "runtime/host/least.h"
 #include "runtime/host/meet.h"
 #include "runtime/host/rounds.h"
+#include "runtime/host/stream.h"
 
 static_assert(sizeof(struct dt_reduceopen_terms) <= DT_HOSTSHM_INLINE,
               "travels with the signature");
@@ -36,7 +37,7 @@ bool dt_reduceopen_reaches_all(struct dt_shm *s)
 /* As far as all ranks know it of each other. */
 static bool may_copy(const struct dt_shm *s, const struct dt_chunk *whole)
 {
-    return s->n > 1 && !whole->few && s->direct_fold && whole->bytes >= s->direct_fold;
+    return s->n > 1 && !whole->few && whole->bytes >= s->tuning->shm_direct_fold;
 }
 
 /* A result that is to go past the caches does so only if its rank stores it itself. */

@@ -13,10 +13,8 @@
 #include "runtime/host/least.h"
 
 enum {
-    SWITCH_NS = 1000, /* less than a yield takes that lets somebody else run */
-    LASTING = 1000,   /* looks after which a wait is worth being timed, */
-    YIELDING = 4,     /* or yields, or before a sleep: ranks of a CPU take turns in every call */
-    GLANCES = 64,     /* take about as long as to be switched away and back */
+    LASTING = 1000, /* looks after which a wait is worth being timed, */
+    YIELDING = 4,   /* or yields, or before a sleep: ranks of a CPU take turns in every call */
     FEW = 4 * 1024,
     TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
     PIECE = 256 * 1024, /* that is copied between two looks at whether all is well */
@@ -45,13 +43,10 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->crowded = true;
     s->spins = 0;
     s->yields = s->tuning->shm_yields_crowded;
-    s->yields_alone = 0;
-    dt_spread_start(&s->spread, false);
     s->small = s->tuning->shm_small_crowded;
     s->round = 0;
     s->few = FEW;
     s->next = 0;
-    s->stream = (struct dt_stream){ 0 };
     s->settled = 0;
     if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0)
         atomic_store(&s->map.head->fences, 1);
@@ -81,23 +76,13 @@ static size_t place_bytes(const struct dt_shm *s)
     return most > FEW ? most : FEW;
 }
 
-/* Where there are fewer than two ranks for each CPU, some have one to themselves even if they are
- * spread evenly: to sleep there would spare nobody anything, and what was written on one CPU is
- * read on another. */
 void dt_shm_met(struct dt_shm *s)
 {
-    uint32_t cpus = count_cpus(s);
-    bool some_alone = s->n < 2 * cpus;
-
-    s->crowded = s->n > cpus;
+    s->crowded = s->n > count_cpus(s);
     s->spins = s->crowded ? 0 : s->tuning->shm_spins;
     s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
-    dt_spread_start(&s->spread, !some_alone);
-    s->yields_alone = s->crowded && some_alone ? s->tuning->shm_yields : 0;
     s->few = s->crowded ? place_bytes(s) : FEW;
     s->small = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
-    s->direct_fold =
-        some_alone || s->tuning->shm_direct_fold ? s->tuning->shm_direct_fold : SIZE_MAX;
 }
 
 /* Before everybody has met, it is not known whether all can do without. */
@@ -243,14 +228,6 @@ static void relax(void)
 #endif
 }
 
-static bool yields_to_nobody(void)
-{
-    uint64_t start = dt_clock_ns();
-
-    sched_yield();
-    return dt_clock_ns() - start < SWITCH_NS;
-}
-
 /* Between two looks. False: it is time to sleep. */
 static bool pauses(const struct dt_shm *s, uint64_t tries)
 {
@@ -262,7 +239,7 @@ static bool pauses(const struct dt_shm *s, uint64_t tries)
     else if (tries < s->spins + s->yields)
         sched_yield();
     else
-        return tries < s->yields_alone && yields_to_nobody();
+        return false;
     return true;
 }
 
@@ -309,33 +286,6 @@ void dt_shm_outlast(bool (*ended)(void *arg), void *arg)
     }
 }
 
-static bool somebody_here_is_behind(const struct dt_shm *s, uint64_t target)
-{
-    for (uint32_t i = 0; i < s->n; i++) {
-        if (i != s->me && dt_spread_is_here(&s->spread, &s->map, i) && !has_reached(s, i, target))
-            return true;
-    }
-    return false;
-}
-
-/* Where ranks share CPUs: whoever yields lets another one run, which may have nothing to do either,
- * and comes back two switches later. That is right where one on this CPU is behind. Else those on
- * the others are about to come. Whether peer has. */
-static bool glances(struct dt_shm *s, uint32_t peer, uint64_t target)
-{
-    if (!s->spread.used)
-        return false;
-    dt_spread_turn(&s->spread, &s->map, s->me, s->n);
-    if (somebody_here_is_behind(s, target))
-        return false;
-    for (int i = 0; i < GLANCES; i++) {
-        if (has_reached(s, peer, target))
-            return true;
-        relax();
-    }
-    return false;
-}
-
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     for (uint64_t tries = 0; !has_reached(s, peer, target); tries++) {
@@ -343,8 +293,6 @@ static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 
         if (r != DT_OK)
             return r;
-        if (tries == 0 && glances(s, peer, target))
-            break;
         if (!pauses(s, tries))
             sleep_for(s, peer, target);
     }

@@ -11,7 +11,7 @@
 #include "runtime/host/reduceopen.h"
 #include "runtime/host/rounds.h"
 #include "runtime/host/segment.h"
-#include "runtime/host/trial.h"
+#include "runtime/host/stream.h"
 
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
 {
@@ -63,8 +63,8 @@ static void stage(struct dt_shm *s, const struct dt_chunk *c)
         dt_round_give(s);
         return;
     }
-    dt_stream_copy(&s->stream, mine, c->in, at);
-    dt_stream_copy(&s->stream, mine + after, c->in + after, c->bytes - after);
+    dt_copy(mine, c->in, at);
+    dt_copy(mine + after, c->in + after, c->bytes - after);
 }
 
 /* Folds this rank's slice, block by block: each goes to the output, to the staging, or to both. */
@@ -83,7 +83,7 @@ static void fold_slice(struct dt_shm *s, const struct dt_chunk *c)
         if (dt_chunk_is_for(c, s->me))
             dt_chunk_keep(c, c->out + at, block, bytes);
         if (c->root != s->me)
-            dt_stream_copy(&s->stream, dt_round_staging(s, s->me) + at, block, bytes);
+            dt_copy(dt_round_staging(s, s->me) + at, block, bytes);
     }
 }
 
@@ -275,18 +275,15 @@ static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
 /* whole: the reduction as one chunk. */
 static dt_result_t reduce(struct dt_shm *s, struct dt_chunk *whole)
 {
-    dt_result_t r = DT_OK;
+    dt_result_t r;
 
-    if (dt_trial_is_due(s, whole->bytes))
-        r = dt_trial_make(s, whole->call, reduce);
     whole->few = are_few(s, whole->bytes);
     whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
-    if (r == DT_OK && takes_few(s, whole->bytes))
+    if (takes_few(s, whole->bytes))
         return reduce_few(s, whole);
     if (!whole->few)
         s->way = "shm-slices";
-    if (r == DT_OK)
-        r = reduce_chunks(s, whole);
+    r = reduce_chunks(s, whole);
     if (whole->huge)
         dt_stream_settle();
     return r;
@@ -345,7 +342,7 @@ static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
         if (at == 0)
             *shared_place(s, s->me) = place;
         if (m && !place.segment) {
-            dt_stream_copy(&s->stream, dt_round_staging(s, s->me), buf + at, m);
+            dt_copy(dt_round_staging(s, s->me), buf + at, m);
             dt_round_give(s);
         }
         dt_round_publish(s, DT_LEFT);

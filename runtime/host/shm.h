@@ -17,8 +17,6 @@
 #include <stdint.h>
 
 #include "runtime/host/cma.h"
-#include "runtime/host/spread.h"
-#include "runtime/host/stream.h"
 #include "runtime/host/trouble.h"
 #include "runtime/recorder.h"
 #include "runtime/tuning.h"
@@ -37,18 +35,14 @@ struct dt_shm {
     size_t few;         /* bytes, up to which those of a round keep their place there */
     size_t next;        /* where the ring behind those places goes on; 0: it was never used */
     uint64_t settled;   /* everybody is known to have progressed this far */
-    struct dt_stream stream;
     const struct dt_tuning *tuning; /* NULL: what is built in */
     bool crowded;                   /* there are fewer CPUs than ranks */
     uint64_t spins;                 /* what a wait may spend before it sleeps */
     uint64_t yields;
-    uint64_t yields_alone; /* in all, of a rank that shares its CPU with nobody at the moment */
-    struct dt_spread spread;
     enum dt_cma_reach reach; /* the memory of those that a call needs */
     size_t small;            /* bytes, up to which everybody folds all of a reduction */
-    size_t direct_fold;  /* bytes from which ranks fold in each other's memory; 0: not known yet */
-    size_t least_direct; /* bytes from which two ranks try to */
-    uint32_t pipes;      /* which of their two sets (hostshm.h) */
+    size_t least_direct;     /* bytes from which two ranks try to */
+    uint32_t pipes;          /* which of their two sets (hostshm.h) */
     struct dt_trouble *trouble;
     struct dt_ring *ring; /* the flight recorder's, or NULL */
     const char *way;      /* for it: the way that the call takes */

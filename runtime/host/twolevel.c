@@ -6,6 +6,7 @@
 #include "runtime/host/least.h"
 #include "runtime/host/meet.h"
 #include "runtime/host/rounds.h"
+#include "runtime/host/stream.h"
 #include "runtime/host/width.h"
 
 enum {
@@ -128,7 +129,7 @@ static void stage_sums(const struct folding *d)
         for (uint32_t run = 0; lane != s->me && run < dt_cut_runs(&d->cut); run++) {
             struct dt_span span = dt_cut_run(&d->cut, d->rounds, lane, run);
 
-            dt_stream_copy(&s->stream, staging(d, s->me, lane, run), d->in + span.at, span.bytes);
+            dt_copy(staging(d, s->me, lane, run), d->in + span.at, span.bytes);
         }
     }
 }
@@ -148,8 +149,8 @@ static void stage_result(const struct folding *d)
     uint32_t host = d->cut.whom == DT_CUT_FOR_EACH ? d->t->lanes->me : 0;
 
     if (!takes_own(d, chunk))
-        dt_stream_copy(&s->stream, dt_round_staging(s, s->me) + d->cut.chunk,
-                       result_of(d, chunk, host), taken_bytes(d, chunk, s->me));
+        dt_copy(dt_round_staging(s, s->me) + d->cut.chunk, result_of(d, chunk, host),
+                taken_bytes(d, chunk, s->me));
 }
 
 /* What others fold of this rank's chunk, then, if it is a lane, the result of its slice. */

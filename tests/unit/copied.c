@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "runtime/dtrun_tune.h"
-#include "runtime/host/trial.h"
 #include "tests/unit/faults.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/sanitized.h"
@@ -321,7 +320,7 @@ static void who_shows_nothing_reads_nothing(void **state)
     assert_false(*struck);
 }
 
-/* ---- the trial ---- */
+/* ---- few bytes ---- */
 
 /* Three ranks on these share them. */
 static void keep_two_cpus(void)
@@ -361,9 +360,8 @@ static void few_are_as_many_as_is_set(void **state)
     } cases[] = {
         { "2", "shm_direct_fold = 1G\nshm_small = 1M\nshm_small_crowded = 1M" },
         { "3", "shm_direct_fold = 1G\nshm_small_crowded = 1M" },
-        /* after a trial */
-        { "2", "shm_direct_fold = 0\nshm_small = 64K\nshm_small_crowded = 64K" },
-        { "3", "shm_direct_fold = 0\nshm_small_crowded = 64K" },
+        { "2", "shm_direct_fold = 1\nshm_small = 64K\nshm_small_crowded = 64K" },
+        { "3", "shm_direct_fold = 1\nshm_small_crowded = 64K" },
     };
 
     (void)state;
@@ -375,16 +373,6 @@ static void few_are_as_many_as_is_set(void **state)
         plan.arg = lines;
         assert_int_equal(testjob_pass(&plan), 0);
     }
-}
-
-/* Where each has a CPU. */
-static void many_ranks_make_no_trial(void **state)
-{
-    (void)state;
-    assert_true(dt_trial_is_due(&(struct dt_shm){ .small = 4096, .n = 2 }, 4097));
-    assert_true(dt_trial_is_due(&(struct dt_shm){ .small = 4096, .n = 16 }, 4097));
-    assert_false(dt_trial_is_due(&(struct dt_shm){ .small = 4096, .n = 17 }, 4097));
-    assert_false(dt_trial_is_due(&(struct dt_shm){ .small = 4096, .n = 2 }, 4096));
 }
 
 /* ---- death ---- */
@@ -446,7 +434,7 @@ static void who_dies_amid_is_told_of(void **state)
     (void)state;
     die_everywhere("2", "shm_direct_fold = 1");
     die_everywhere("3", "shm_direct_fold = 1");
-    die_everywhere("2", "shm_direct_fold = 0"); /* in a trial, where each has a CPU */
+    die_everywhere("2", "shm_direct_fold = 1G");
 }
 
 int main(void)
@@ -457,7 +445,6 @@ int main(void)
         cmocka_unit_test(memory_of_another_kind_is_staged),
         cmocka_unit_test(who_shows_nothing_reads_nothing),
         cmocka_unit_test(few_are_as_many_as_is_set),
-        cmocka_unit_test(many_ranks_make_no_trial),
         cmocka_unit_test(who_dies_amid_is_told_of),
     };
 

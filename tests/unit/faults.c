@@ -413,8 +413,6 @@ WRAP_ENTRY(void, dt_round_publish, (struct dt_shm * s, enum dt_phase phase), (s,
 WRAP_ENTRY(dt_result_t, dt_round_await, (struct dt_shm * s, uint32_t peer, enum dt_phase phase),
            (s, peer, phase))
 WRAP_ENTRY(void, dt_fold, (const struct dt_fold *f, dt_dtype_t dtype, dt_op_t op), (f, dtype, op))
-WRAP_ENTRY(void, dt_stream_copy, (struct dt_stream * s, void *to, const void *from, size_t bytes),
-           (s, to, from, bytes))
 WRAP_ENTRY(void, dt_stream_past_caches, (void *to, const void *from, size_t bytes),
            (to, from, bytes))
 WRAP_ENTRY(ssize_t, dt_pipe_read,

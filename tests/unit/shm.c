@@ -15,7 +15,6 @@
 
 #include "runtime/host/reduce.h"
 #include "runtime/host/rounds.h"
-#include "runtime/host/trial.h"
 #include "tests/unit/forbid.h"
 
 enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000, UNTOUCHED = 0xa5 };
@@ -98,21 +97,13 @@ static void *rank(void *arg)
     if (s.yields !=
         (seat->cpus == RANKS ? dt_tuning_builtin.shm_yields : dt_tuning_builtin.shm_yields_crowded))
         seat->bad = "yields";
-    if (s.yields_alone != (seat->cpus == RANKS - 1 ? dt_tuning_builtin.shm_yields : 0))
-        seat->bad = "yields of who is alone";
-    if (s.spread.used != (seat->cpus <= RANKS / 2))
-        seat->bad = "whether ranks are spread";
-    if ((s.direct_fold == 0) != (seat->cpus >= RANKS - 1))
-        seat->bad = "whether there is a trial";
     if (seat->forbidden && !forbid(SYS_membarrier, EPERM))
         seat->bad = "seccomp";
     if (seat->forbidden)
         s.yields = 0; /* it asks for the barrier when it falls asleep */
     past.shm_huge = 1;
-    if (seat->far) {
-        s.stream = (struct dt_stream){ .far = true, .stays = UINT64_MAX };
+    if (seat->far)
         s.tuning = &past;
-    }
     for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
         struct dt_call call = {
             .number = i, .count = count_of(i), .kind = 1, .dtype = DT_I64, .op = DT_SUM
@@ -278,82 +269,6 @@ static void few_bytes_travel_with_their_word(void **state)
     take_seats(sums_of_sizes);
 }
 
-/* ---- the trial of a communicator's first call, with ways that take as long as is said ---- */
-
-enum { FAST_US = 200, SLICES_US = 1500, SLOW_US = 6000, CHUNK_LIMIT = 256 * 1024 };
-
-static const struct speeds {
-    unsigned few, direct, direct_of_many; /* microseconds; slices take SLICES_US */
-    bool refused;                         /* one rank cannot reach the others' memory */
-    uint64_t set;                         /* by somebody: the most bytes that are few; or 0 */
-    size_t small, direct_fold;            /* what comes of it */
-} trials[] = {
-    { SLOW_US, SLOW_US, SLOW_US, false, 0, 4096, SIZE_MAX },
-    { FAST_US, SLOW_US, SLOW_US, false, 0, 16 * 1024, SIZE_MAX },
-    { SLOW_US, FAST_US, FAST_US, false, 0, 4096, 32 * 1024 },
-    { SLOW_US, SLOW_US, FAST_US, false, 0, 4096, CHUNK_LIMIT },
-    { FAST_US, FAST_US, FAST_US, false, 8192, 8192, 32 * 1024 },
-    { FAST_US, FAST_US, FAST_US, true, 0, 4096, SIZE_MAX },
-};
-static const struct speeds *now;
-static atomic_uint pretended;
-static _Thread_local unsigned settling; /* calls through staging before a way is tried */
-static _Thread_local bool settled;
-
-static dt_result_t pretend(struct dt_shm *s, struct dt_chunk *whole)
-{
-    bool many = whole->bytes > CHUNK_LIMIT;
-
-    pretended++;
-    settled = settled || !many || s->direct_fold == 1;
-    settling += !settled;
-    if (whole->bytes <= s->small)
-        usleep(now->few);
-    else if (s->direct_fold == 1)
-        usleep(many ? now->direct_of_many : now->direct);
-    else
-        usleep(SLICES_US);
-    return DT_OK;
-}
-
-static void *tries(void *arg)
-{
-    struct seat *seat = arg;
-    struct dt_trouble trouble;
-    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
-    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 1U << seat->me };
-    const struct dt_call first = { .kind = 2 },
-                         call = { .number = 1, .count = 1, .kind = 1, .dtype = DT_F32 };
-    struct dt_tuning tuning = dt_tuning_builtin;
-
-    if (now->set)
-        tuning.shm_small = now->set;
-    s.tuning = &tuning;
-    dt_shm_start(&s, cpus);
-    if (dt_shm_begin(&s, &first) != DT_OK)
-        seat->bad = "first meeting";
-    dt_shm_met(&s);
-    s.reach = now->refused && s.me == 1 ? DT_CMA_REFUSED : DT_CMA_REACHED;
-    if (!seat->bad && (!dt_trial_is_due(&s, MOST) || dt_trial_make(&s, &call, pretend) != DT_OK))
-        seat->bad = "trial";
-    else if (s.small != now->small || s.direct_fold != now->direct_fold)
-        seat->bad = "what was chosen";
-    else if (settling != (now->refused ? 0 : 8))
-        seat->bad = "calls before the trial";
-    return NULL;
-}
-
-static void a_trial_finds_the_fastest_ways(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
-        now = &trials[i];
-        pretended = 0;
-        take_seats(tries);
-        assert_int_equal(pretended > 0, !now->refused);
-    }
-}
-
 /* One rank never comes: stopping the host wakes the sleepers. Some of them had no patience. */
 static void *waits(void *arg)
 {
@@ -478,7 +393,6 @@ int main(void)
         cmocka_unit_test(data_past_the_caches),
         cmocka_unit_test(staged_bytes_stay_when_all_have_met),
         cmocka_unit_test(few_bytes_travel_with_their_word),
-        cmocka_unit_test(a_trial_finds_the_fastest_ways),
         cmocka_unit_test(a_stop_wakes_sleepers),
         cmocka_unit_test(so_does_the_second_who_stops),
     };

@@ -59,20 +59,17 @@ static void built_in_without_a_file(void **state)
     assert_int_equal(t.net_parts, 32768);
 }
 
-static void a_link_has_its_streams_where_no_entry_says_otherwise(void **state)
+static void as_many_streams_as_an_entry_says(void **state)
 {
     static const struct {
         const char *text;
-        uint64_t of_link, want;
+        uint64_t want;
     } cases[] = {
-        { "", 0, 1 },
-        { "", 4, 4 },
-        { "", DT_TUNING_STREAMS, DT_TUNING_STREAMS },
-        { "", DT_TUNING_STREAMS + 1, 1 }, /* of a table that makes no sense */
-        { "net_streams = 1", 4, 1 },
-        { "net_streams[2] = 3", 4, 3 },
-        { "net_streams[3] = 1", 4, 4 },
-        { "net_streams = 17", 4, 4 }, /* is refused */
+        { "", 1 },
+        { "net_streams = 4", 4 },
+        { "net_streams[2] = 3", 3 },
+        { "net_streams[3] = 4", 1 },
+        { "net_streams = 17", 1 }, /* is refused */
     };
     struct dt_tuning_table table;
     struct dt_tuning t;
@@ -80,7 +77,6 @@ static void a_link_has_its_streams_where_no_entry_says_otherwise(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         read_text(&table, cases[i].text);
-        table.streams = cases[i].of_link;
         dt_tuning_choose(&t, &table, 1, 2);
         assert_int_equal(t.net_streams, cases[i].want);
     }
@@ -185,7 +181,7 @@ static void there_is_an_end_to_lines_and_entries(void **state)
 /* Of another version of the library. */
 static void entries_that_make_no_sense_are_passed_over(void **state)
 {
-    struct dt_tuning_table table = { 0, 3, { { 9999, 0, 1 }, { 0, 0, UINT64_MAX }, { 1, 0, 5 } } };
+    struct dt_tuning_table table = { 3, { { 9999, 0, 1 }, { 0, 0, UINT64_MAX }, { 1, 0, 5 } } };
     struct dt_tuning t;
 
     (void)state;
@@ -431,7 +427,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(built_in_without_a_file),
-        cmocka_unit_test(a_link_has_its_streams_where_no_entry_says_otherwise),
+        cmocka_unit_test(as_many_streams_as_an_entry_says),
         cmocka_unit_test(an_entry_for_the_number_comes_first),
         cmocka_unit_test(wrong_lines_are_refused_and_the_others_hold),
         cmocka_unit_test(there_is_an_end_to_lines_and_entries),
