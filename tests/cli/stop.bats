@@ -314,7 +314,8 @@ has_woken() { # PID TIMES
 
 @test "D17: without /proc, dtrun says what it may have left" {
     hide /proc
-    dtrun -np 1 setsid --fork sleep 600
+    mkfifo away # sleep has left the process group of its rank before that ends
+    dtrun -np 1 sh -c 'setsid sh -c ": >away; exec sleep 600" & : <away'
     code_is 0
     err_has "dtrun: localhost: dtrun-agent: what its ranks started in process groups of their own may still run; without /proc it cannot be found: mount it"
     pid="$(left_behind)"

@@ -233,9 +233,10 @@ pid_t agent_worker(const struct agent *a)
 void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
                       void (*tweak)(struct dt_msg_start *start))
 {
+    char job[32]; /* others' agents sweep their own jobs */
     struct dt_msg_start m = {
         .generation = ++a->generation,
-        .job_id = (char *)"test-01234567",
+        .job_id = job,
         .np = n,
         .nodes = 1,
         .max_restarts = -1,
@@ -250,6 +251,7 @@ void agent_start_argv(struct agent *a, uint32_t n, const char *const *argv,
         .file_dir = (char *)"",
     };
 
+    snprintf(job, sizeof job, "test-%d", (int)a->keeper);
     for (uint32_t i = 0; i < n; i++)
         m.ranks.v[i] = i;
     while (*argv)

@@ -369,7 +369,7 @@ static int same_folds(dt_dtype_t dtype, dt_op_t op)
 static int same_varied_folds(size_t each, dt_dtype_t dtype, dt_op_t op)
 {
     static uint8_t in[VARIED_ROOM], all[VARIED_ROOM], out[VARIED_ROOM];
-    size_t counts[MOST], size = dt_dtype_size(dtype), total = 0, at = 0, own;
+    size_t counts[MOST] = { 0 }, size = dt_dtype_size(dtype), total = 0, at = 0, own;
 
     for (int r = 0; r < dt_size(); r++) {
         counts[r] = (size_t)((r + 1) % 3) * each + (size_t)r % 2;

@@ -29,13 +29,17 @@ enum { COUNT = 60, MOST = 130 };
 
 static char in[MOST][MOST * COUNT * 8], result[MOST * COUNT * 8];
 
-/* Folded in one go, as on one host, or by pairs of ranks first, as on hosts of two. */
-static void fold_block(const struct dt_perf_case *c, int n, size_t at, bool by_pairs)
+/* Reduces elements from byte "at" on: in one go, as on one host, or by pairs of ranks first, as on
+ * hosts of two. */
+static void fold_block(const struct dt_perf_case *c, int n, size_t at, size_t elements,
+                       bool by_pairs)
 {
-    static char sums[MOST][COUNT * 8];
+    static char sums[MOST][2 * COUNT * 8];
     const void *src[MOST];
-    struct dt_fold f = { .src = src, .count = COUNT, .divisor = 1 };
+    struct dt_fold f = { .src = src, .count = elements, .divisor = 1 };
     size_t m = 0;
+
+    assert_in_range(elements, 0, 2 * COUNT);
 
     for (int rank = 0; rank < n; rank += by_pairs ? 2 : 1) {
         if (!by_pairs || rank + 1 == n) {
@@ -44,7 +48,7 @@ static void fold_block(const struct dt_perf_case *c, int n, size_t at, bool by_p
         }
         const void *pair[] = { in[rank] + at, in[rank + 1] + at };
         struct dt_fold of_pair = {
-            .dst = sums[m], .src = pair, .n = 2, .count = COUNT, .divisor = 1
+            .dst = sums[m], .src = pair, .n = 2, .count = elements, .divisor = 1
         };
         dt_fold(&of_pair, c->dtype, c->op);
         src[m] = sums[m];
@@ -115,9 +119,12 @@ static void do_it(const struct dt_perf_op *op, const struct dt_perf_case *c, int
     if (c->op == DT_ADASUM)
         weigh_all(c, n);
     else if (strcmp(name, "all_reduce") == 0 || strcmp(name, "reduce") == 0)
-        fold_block(c, n, 0, by_pairs);
+        fold_block(c, n, 0, COUNT, by_pairs);
     else if (strcmp(name, "reduce_scatter") == 0)
-        fold_block(c, n, (size_t)me * block, by_pairs);
+        fold_block(c, n, (size_t)me * block, COUNT, by_pairs);
+    else if (strcmp(name, "reduce_scatterv") == 0)
+        fold_block(c, n, before(op, 0, me, n) * dt_dtype_size(c->dtype),
+                   dt_perf_part(op, 0, me, n, COUNT), by_pairs);
     else if (strcmp(name, "broadcast") == 0)
         memcpy(result, in[c->root], block);
     else if (strcmp(name, "scatter") == 0)
@@ -269,9 +276,9 @@ static void what_memory_has_to_carry(void **state)
     } cases[] = {
         { "all_reduce", 4 + 4 }, { "reduce", 4 + 1 },      { "broadcast", 1 + 4 },
         { "all_gather", 1 + 4 }, { "all_gatherv", 1 + 4 }, { "reduce_scatter", 4 + 1 },
-        { "all_to_all", 4 + 4 }, { "all_to_allv", 4 + 4 }, { "gather", 1 + 1 },
-        { "gatherv", 1 + 1 },    { "scatter", 1 + 1 },     { "scatterv", 1 + 1 },
-        { "sendrecv", 4 + 4 },   { "barrier", 0 },
+        { "all_to_all", 4 + 4 }, { "all_to_allv", 4 + 4 }, { "reduce_scatterv", 4 + 1 },
+        { "gather", 1 + 1 },     { "gatherv", 1 + 1 },     { "scatter", 1 + 1 },
+        { "scatterv", 1 + 1 },   { "sendrecv", 4 + 4 },    { "barrier", 0 },
     };
 
     (void)state;
@@ -288,9 +295,9 @@ static void bus_bandwidths_are_those_of_nccl_tests(void **state)
     } cases[] = {
         { "all_reduce", 1.5 }, { "reduce", 1 },        { "broadcast", 1 },
         { "all_gather", .75 }, { "all_gatherv", .75 }, { "reduce_scatter", .75 },
-        { "all_to_all", .75 }, { "all_to_allv", .75 }, { "gather", .75 },
-        { "gatherv", .75 },    { "scatter", .75 },     { "scatterv", .75 },
-        { "sendrecv", 1 },     { "barrier", 0 },
+        { "all_to_all", .75 }, { "all_to_allv", .75 }, { "reduce_scatterv", .75 },
+        { "gather", .75 },     { "gatherv", .75 },     { "scatter", .75 },
+        { "scatterv", .75 },   { "sendrecv", 1 },      { "barrier", 0 },
     };
 
     (void)state;

@@ -606,7 +606,8 @@ static void a_failure_without_a_message_is_found_in_memory(void **state)
 static struct dt_rankmsg want_segment(struct fixture *f, uint64_t comm, uint32_t members, int *fd)
 {
     struct dt_rankmsg m = { .type = DT_RANK_WANT_SEGMENT,
-                            .want_segment = { comm, 1, 4096, members } };
+                            .want_segment = {
+                                .comm = comm, .call = 1, .bytes = 4096, .members = members } };
 
     assert_int_equal(dt_rankmsg_send(dt_ranksock_child_fd(f->sock, 0), &m, -1, 0), 0);
     turn(f);
