@@ -15,6 +15,7 @@
 enum {
     LASTING = 1000, /* looks after which a wait is worth being timed, */
     YIELDING = 4,   /* or yields, or before a sleep: ranks of a CPU take turns in every call */
+    GLANCES = 64,   /* take about as long as to be switched away and back */
     FEW = 4 * 1024,
     TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
     PIECE = 256 * 1024, /* that is copied between two looks at whether all is well */
@@ -41,6 +42,8 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     if (!s->tuning)
         s->tuning = &dt_tuning_builtin;
     s->crowded = true;
+    s->packed = false;
+    s->cpu = 0;
     s->spins = 0;
     s->yields = s->tuning->shm_yields_crowded;
     s->small = s->tuning->shm_small_crowded;
@@ -78,7 +81,10 @@ static size_t place_bytes(const struct dt_shm *s)
 
 void dt_shm_met(struct dt_shm *s)
 {
-    s->crowded = s->n > count_cpus(s);
+    uint32_t cpus = count_cpus(s);
+
+    s->crowded = s->n > cpus;
+    s->packed = s->n >= 2 * cpus;
     s->spins = s->crowded ? 0 : s->tuning->shm_spins;
     s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
     s->few = s->crowded ? place_bytes(s) : FEW;
@@ -286,6 +292,45 @@ void dt_shm_outlast(bool (*ended)(void *arg), void *arg)
     }
 }
 
+static void show_cpu(struct dt_shm *s)
+{
+    uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+
+    if (s->cpu == cpu)
+        return;
+    s->cpu = cpu;
+    atomic_store_explicit(&s->map.ranks[s->me].cpu, cpu, memory_order_relaxed);
+}
+
+static bool somebody_here_is_behind(const struct dt_shm *s, uint64_t target)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (i != s->me &&
+            atomic_load_explicit(&s->map.ranks[i].cpu, memory_order_relaxed) == s->cpu &&
+            !has_reached(s, i, target))
+            return true;
+    }
+    return false;
+}
+
+/* Where ranks share every CPU, a yield helps if it lets a rank of this CPU run that is behind. If
+ * all of them have come, a yield costs two switches, while ranks of other CPUs are about to come.
+ * Whether peer has. */
+static bool glances(struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    if (!s->packed)
+        return false;
+    show_cpu(s);
+    if (somebody_here_is_behind(s, target))
+        return false;
+    for (int i = 0; i < GLANCES; i++) {
+        if (has_reached(s, peer, target))
+            return true;
+        relax();
+    }
+    return false;
+}
+
 static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 {
     for (uint64_t tries = 0; !has_reached(s, peer, target); tries++) {
@@ -293,6 +338,8 @@ static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
 
         if (r != DT_OK)
             return r;
+        if (tries == 0 && glances(s, peer, target))
+            break;
         if (!pauses(s, tries))
             sleep_for(s, peer, target);
     }

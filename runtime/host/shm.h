@@ -37,6 +37,8 @@ struct dt_shm {
     uint64_t settled;   /* everybody is known to have progressed this far */
     const struct dt_tuning *tuning; /* NULL: what is built in */
     bool crowded;                   /* there are fewer CPUs than ranks */
+    bool packed;                    /* every CPU has two ranks or more, if they are spread evenly */
+    uint32_t cpu;                   /* 1 + the one that this rank has shown to be on, or 0 */
     uint64_t spins;                 /* what a wait may spend before it sleeps */
     uint64_t yields;
     enum dt_cma_reach reach; /* the memory of those that a call needs */

@@ -150,6 +150,7 @@ struct dt_hostshm_rank {
     _Atomic uint32_t passing;    /* by the rank: threads of it that sleep at a pipe */
     _Atomic uint32_t joining;    /* by the rank: threads of it that make communicators */
     struct dt_hostshm_card card; /* by the rank, before it first meets the others */
+    _Atomic uint32_t cpu;        /* by the rank: 1 + where it last waited, or 0 */
     _Atomic uint32_t failed; /* by the rank: communicators but DT_WORLD that failed for good, and
                                 that the program has neither freed nor aborted */
 };

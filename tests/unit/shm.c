@@ -97,6 +97,8 @@ static void *rank(void *arg)
     if (s.yields !=
         (seat->cpus == RANKS ? dt_tuning_builtin.shm_yields : dt_tuning_builtin.shm_yields_crowded))
         seat->bad = "yields";
+    if (s.packed != (seat->cpus <= RANKS / 2))
+        seat->bad = "whether ranks share every CPU";
     if (seat->forbidden && !forbid(SYS_membarrier, EPERM))
         seat->bad = "seccomp";
     if (seat->forbidden)
