@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/blame.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/futex.h"
 #include "runtime/joining.h"
 #include "runtime/recorder.h"
@@ -29,6 +30,7 @@ static void in_child(void)
 {
     if (dti_context.state != BEFORE || dt_slot_is_held(DT_WORLD))
         dti_context.forked = true;
+    dt_checkpoint_forked();
 }
 
 /* Before the lock is touched: in a child it may be held by a thread that is not there. */
@@ -487,6 +489,7 @@ dt_result_t dt_finalize(void)
     if (r == DT_OK) {
         dti_context.world.limit_ms = dti_context.world.slot->limit_ms;
         r = dt_comm_leave(&dti_context.world);
+        dt_checkpoint_end();
         dti_context.state = AFTER;
         await_aside();
         dt_slots_clear_all(drop);

@@ -26,12 +26,13 @@ runtime_libruntime_la_SOURCES = \
 	runtime/async.c runtime/async.h \
 	runtime/blame.c runtime/blame.h \
 	runtime/bucket.c \
-	runtime/checkpoint/checkpoint.c \
+	runtime/checkpoint/checkpoint.c runtime/checkpoint/checkpoint.h \
 	runtime/checkpoint/checksum.c runtime/checkpoint/checksum.h \
 	runtime/checkpoint/file.c runtime/checkpoint/file.h \
 	runtime/checkpoint/format.c runtime/checkpoint/format.h \
 	runtime/checkpoint/group.c runtime/checkpoint/group.h \
 	runtime/checkpoint/names.c runtime/checkpoint/names.h \
+	runtime/checkpoint/owner.c runtime/checkpoint/owner.h \
 	runtime/checkpoint/restore.c \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \

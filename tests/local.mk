@@ -57,6 +57,7 @@ UNIT_TESTS = \
 	tests/unit/checkpoint \
 	tests/unit/checkpoint_crash \
 	tests/unit/checkpoint_format \
+	tests/unit/checkpoint_owner \
 	tests/unit/heartbeat \
 	tests/unit/job_fsm \
 	tests/unit/lastcalls \
@@ -339,6 +340,11 @@ tests_unit_checkpoint_crash_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) 
 tests_unit_checkpoint_format_SOURCES = tests/unit/checkpoint_format.c tests/unit/unit.h
 tests_unit_checkpoint_format_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_checkpoint_format_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_checkpoint_owner_SOURCES = tests/unit/checkpoint_owner.c \
+	tests/unit/checkpoint_ranks.c tests/unit/checkpoint_ranks.h tests/unit/unit.h
+tests_unit_checkpoint_owner_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_owner_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_waits_SOURCES = tests/unit/waits.c tests/unit/unit.h
 tests_unit_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

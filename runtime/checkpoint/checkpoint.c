@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/store.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
@@ -97,6 +98,16 @@ static struct dt_store *store(struct dt_comm *c)
     };
     dti_checkpoint.begun = true;
     return &dti_checkpoint.store;
+}
+
+void dt_checkpoint_end(void)
+{
+    dt_store_release(&dti_checkpoint.store);
+}
+
+void dt_checkpoint_forked(void)
+{
+    dt_owner_forget(&dti_checkpoint.store.ownership);
 }
 
 static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)

@@ -36,8 +36,8 @@ static int64_t step_of(const char *name)
     return *end == '\0' && strcmp(again.s, name) == 0 ? step : -1;
 }
 
-/* Whether an unfinished work is of this job and of no later generation. */
-static bool left_behind(const char *name, const struct dt_owner *me)
+/* Whether an unfinished work is of a later generation of this job. */
+static bool is_later(const char *name, const struct dt_owner *me)
 {
     struct dt_name mine;
     unsigned long generation;
@@ -48,7 +48,7 @@ static bool left_behind(const char *name, const struct dt_owner *me)
         return false;
     name += strlen(mine.s);
     generation = strtoul(name, &end, 10);
-    return end > name && *end == '-' && generation <= me->generation;
+    return end > name && *end == '-' && generation > me->generation;
 }
 
 struct dt_entry dt_entry_of(const char *name, const struct dt_owner *me)
@@ -62,8 +62,8 @@ struct dt_entry dt_entry_of(const char *name, const struct dt_owner *me)
         e.kind = DT_ENTRY_REPLACED;
     else if (starts_with(name, trash_prefix))
         e.kind = DT_ENTRY_TRASH;
-    else if (starts_with(name, save_prefix))
-        e.kind = left_behind(name, me) ? DT_ENTRY_LEFT_BEHIND : DT_ENTRY_UNFINISHED;
+    else if (starts_with(name, save_prefix) && !is_later(name, me))
+        e.kind = DT_ENTRY_LEFT_BEHIND;
     return e;
 }
 

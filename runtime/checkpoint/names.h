@@ -24,12 +24,12 @@ struct dt_owner {
 };
 
 enum dt_entry_kind {
-    DT_ENTRY_OTHER,      /* not ours */
+    DT_ENTRY_OTHER,      /* not ours, or of a later generation */
     DT_ENTRY_CHECKPOINT, /* step is set */
     DT_ENTRY_REPLACED,   /* step is set */
     DT_ENTRY_TRASH,
-    DT_ENTRY_LEFT_BEHIND, /* unfinished work of this job's older generation: nobody is at it */
-    DT_ENTRY_UNFINISHED,  /* of another job, which may be running */
+    DT_ENTRY_LEFT_BEHIND, /* unfinished work of an older generation, or of another job: as this job
+                           * owns the directory, nobody will finish it */
 };
 
 struct dt_entry {

@@ -146,6 +146,8 @@ static dt_result_t commit(struct save *w)
     dt_result_t result = write_manifest(w);
 
     if (result == DT_OK)
+        result = dt_owner_check(&s->ownership, &w->dir);
+    if (result == DT_OK)
         result = publish(w);
     if (result != DT_OK)
         return result;

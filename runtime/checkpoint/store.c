@@ -7,15 +7,11 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/error.h"
 
-enum {
-    ABANDONED_SECONDS = 24 * 3600, /* another job's unfinished work of this age is nobody's */
-    HOSTS_NAMED = 8,
-};
+enum { HOSTS_NAMED = 8 };
 
 /* Entries of the directory, by kind. */
 struct listing {
@@ -99,17 +95,6 @@ static dt_result_t remove_trash(struct dt_store *s, struct dt_dir *d, const char
     return DT_OK;
 }
 
-static dt_result_t remove_abandoned(struct dt_store *s, struct dt_dir *d, const char *name,
-                                    int64_t step)
-{
-    struct stat st;
-
-    if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-        time(NULL) - st.st_mtime < ABANDONED_SECONDS)
-        return DT_OK;
-    return remove_trash(s, d, name, step);
-}
-
 /* A step was being saved again when all ended: between its two renames only the older one exists.
  */
 static dt_result_t settle_replaced(struct dt_store *s, struct dt_dir *d, const char *name,
@@ -144,8 +129,6 @@ static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
         result = for_each(s, d, DT_ENTRY_TRASH, remove_trash);
     if (result == DT_OK)
         result = for_each(s, d, DT_ENTRY_LEFT_BEHIND, remove_trash);
-    if (result == DT_OK)
-        result = for_each(s, d, DT_ENTRY_UNFINISHED, remove_abandoned);
     if (result == DT_OK && s->fresh)
         result = for_each(s, d, DT_ENTRY_CHECKPOINT, set_aside);
     if (result == DT_OK)
@@ -244,33 +227,51 @@ static dt_result_t open_first(struct dt_store *s, struct dt_dir *d, bool create)
 
     if (result == DT_OK && (create || access(s->path, F_OK) == 0 || errno != ENOENT))
         result = dt_dir_open(d, s->path);
+    if (result == DT_OK && d->fd >= 0)
+        result = dt_owner_take(&s->ownership, d, &s->owner, s->host);
     if (result == DT_OK && d->fd >= 0 && !s->ready)
         result = tidy(s, d);
     return result;
 }
 
+void dt_store_release(struct dt_store *s)
+{
+    dt_owner_release(&s->ownership);
+}
+
+/* On all ranks, once rank 0 has opened the directory: the same for the others. */
+static dt_result_t open_others(struct dt_store *s, struct dt_dir *d)
+{
+    const struct dt_group *g = &s->group;
+    int64_t there = d->fd >= 0;
+    dt_result_t result = g->broadcast(g->ctx, &there, sizeof there, 0);
+
+    if (result != DT_OK || !there)
+        return result;
+    if (!s->ready)
+        result = check_shared(s, d);
+    if (result == DT_OK) {
+        s->ready = true;
+        if (g->rank != 0)
+            result = dt_dir_open(d, s->path);
+    }
+    return dt_group_agree(g, result);
+}
+
 dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d, bool create)
 {
     const struct dt_group *g = &s->group;
-    int64_t there = 0;
     dt_result_t result = DT_OK;
 
     d->fd = -1;
     if (g->rank == 0)
         result = open_first(s, d, create);
     result = dt_group_agree(g, result);
-    there = d->fd >= 0;
     if (result == DT_OK)
-        result = g->broadcast(g->ctx, &there, sizeof there, 0);
-    if (result == DT_OK && there && !s->ready) {
-        result = check_shared(s, d);
-        s->ready = result == DT_OK;
-    }
-    if (result == DT_OK && there && g->rank != 0)
-        result = dt_dir_open(d, s->path);
-    if (there)
-        result = dt_group_agree(g, result);
+        result = open_others(s, d);
     if (result != DT_OK)
         dt_dir_close(d);
+    if (!s->ready) /* there is nothing that this job may use */
+        dt_owner_release(&s->ownership);
     return result;
 }

@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/group.h"
 #include "runtime/checkpoint/names.h"
+#include "runtime/checkpoint/owner.h"
 
 enum { DT_CHECKPOINTS_KEPT = 2 };
 
@@ -26,6 +27,8 @@ struct dt_store {
     void *arg;
     void (*committed)(void *arg, int64_t step);
     void (*note)(void *arg, const char *text); /* something the user should know of */
+
+    struct dt_ownership ownership; /* rank 0's */
 
     bool ready;     /* the directory was checked and tidied */
     uint32_t saves; /* that have begun: each has a temporary name of its own */
@@ -49,12 +52,15 @@ struct dt_steps {
     size_t n;
 };
 
-/* On rank 0: makes the directory (create) or, where there is none, leaves d closed. Then, once, on
- * all: checks that all hosts see it and tidies it. */
+/* On rank 0: makes the directory (create) or, where there is none, leaves d closed; takes it for
+ * this job, or checks that it still is this job's. Then, once: tidies it and checks, on all ranks,
+ * that all hosts see it. */
 dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d, bool create);
 /* What is no checkpoint any more is trash from here on, which is in nobody's way, and removed where
  * that can be: it may be another user's. */
 void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name, int64_t step);
+/* On rank 0, when no save or restore follows: another job may use the directory from here on. */
+void dt_store_release(struct dt_store *s);
 /* The committed steps, newest first; the caller frees v. */
 dt_result_t dt_store_list(const struct dt_dir *d, const struct dt_owner *owner,
                           struct dt_steps *steps);

@@ -384,3 +384,16 @@ is_stopped() { # RANK
     err_has "dtrun: DTRUN_COLLECTIVE_TIMEOUT=soon: a number from 0 to 1000000"
     clean
 }
+
+@test "D29: a second job in a checkpoint directory is refused, with the first one's name" {
+    endless 2
+    OUT=second.out ERR=second.err dtrun -np 1 --checkpoint-dir "$T/ckpt" --resume --max-restarts 0 \
+        "$RANK/train" 100 10
+    code_is 1
+    ERR=second.err err_has "the checkpoint directory $T/ckpt is in use by job $(sed -n 's/^job //p' "$T/ckpt/OWNER") (generation 1; rank 0 is process"
+    ends_well
+    [ ! -e "$T/ckpt/OWNER" ]
+    dtrun -np 2 --checkpoint-dir "$T/ckpt" --resume "$RANK/train" 10 10
+    code_is 0
+    clean
+}

@@ -139,7 +139,7 @@ losses() {
     dtrun -np 3 --checkpoint-dir c --resume "$CHARLM" $SMALL "$TEXT"
     code_is 1
     err_has "was saved by 2 ranks and cannot be restored by 3: start 2 ranks, or begin afresh (--fresh)"
-    diff -r before c
+    diff -r -x OWNER before c # the ranks have left without dt_finalize
     dtrun -np 3 --checkpoint-dir c --fresh --inject kill:rank=1,step=70 "$CHARLM" $SMALL "$TEXT"
     code_is 0
     out_has 1 "going on after step 60"

@@ -125,6 +125,7 @@ void job_init(struct job *j, uint32_t size, const char *dir, uint32_t generation
 
 void job_free(struct job *j)
 {
+    dt_store_release(&j->ranks[0].store);
     for (uint32_t k = 0; k < j->size; k++)
         dt_buffers_free(&j->ranks[k].buffers);
     pthread_barrier_destroy(&j->barrier);

@@ -1,0 +1,246 @@
+#include "runtime/checkpoint/owner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/error.h"
+
+/* What OWNER says. */
+struct holder {
+    char job[NAME_MAX + 1];
+    unsigned generation;
+    char host[NAME_MAX + 1];
+    long pid;
+    char since[32];
+};
+
+enum lock_result { LOCKED, BUSY, FAILED };
+
+static dt_result_t fail_at(const struct dt_dir *d, const char *what)
+{
+    return dt_fail(DT_ERR_IO, "%s/%s: %s: %s", d->path, DT_OWNER_NAME, what, strerror(errno));
+}
+
+static void write_text(char text[DT_OWNER_TEXT], const struct dt_owner *me, const char *host)
+{
+    char since[sizeof((struct holder *)NULL)->since];
+    time_t now = time(NULL);
+    struct tm tm;
+
+    gmtime_r(&now, &tm);
+    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    snprintf(text, DT_OWNER_TEXT, "job %.255s\ngeneration %u\nhost %.255s\npid %ld\nsince %s\n",
+             me->job_id, me->generation, host, (long)getpid(), since);
+}
+
+/* Reads what fits of a file; an empty text when it cannot be read. */
+static void read_text(int fd, char text[DT_OWNER_TEXT])
+{
+    ssize_t n = pread(fd, text, DT_OWNER_TEXT - 1, 0);
+
+    text[n > 0 ? n : 0] = '\0';
+}
+
+static bool parse(const char *text, struct holder *h)
+{
+    *h = (struct holder){ .pid = 0 };
+    return sscanf(text, "job %255[^\n]\ngeneration %u\nhost %255[^\n]\npid %ld\nsince %31[^\n]",
+                  h->job, &h->generation, h->host, &h->pid, h->since) == 5;
+}
+
+static dt_result_t fail_owned(const struct dt_dir *d, const char *text, const char *what_to_do)
+{
+    struct holder h;
+
+    if (!parse(text, &h))
+        return dt_fail(DT_ERR_STATE,
+                       "the checkpoint directory %.200s is in use by another job, which its file "
+                       "%s does not name: %s",
+                       d->path, DT_OWNER_NAME, what_to_do);
+    return dt_fail(DT_ERR_STATE,
+                   "the checkpoint directory %.160s is in use by job %.100s (generation %u; rank 0 "
+                   "is process %ld on host %.64s) since %s: %s",
+                   d->path, h.job, h.generation, h.pid, h.host, h.since, what_to_do);
+}
+
+/* A file system without locks is used all the same: OWNER is checked before each commit. */
+static enum lock_result lock(int fd)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno == ENOLCK || errno == ENOSYS ||
+        errno == EOPNOTSUPP)
+        return LOCKED;
+    return errno == EWOULDBLOCK ? BUSY : FAILED;
+}
+
+/* Whether fd still is the file that has the name: its last owner may have removed it. */
+static bool is_current(const struct dt_dir *d, int fd)
+{
+    struct stat mine, named;
+
+    return fstat(fd, &mine) == 0 &&
+           fstatat(d->fd, DT_OWNER_NAME, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+}
+
+/* The text never looks empty to a reader: it is shortened last. */
+static dt_result_t put_text(const struct dt_dir *d, int fd, const char *text)
+{
+    size_t len = strlen(text);
+    ssize_t put = write(fd, text, len);
+
+    if (put >= 0 && (size_t)put < len)
+        errno = ENOSPC;
+    if (put != (ssize_t)len || ftruncate(fd, (off_t)len) != 0)
+        return fail_at(d, "write");
+    return fsync(fd) == 0 ? DT_OK : fail_at(d, "fsync");
+}
+
+/* The older generation keeps its lock on a file that has no name any more. */
+static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
+                           const struct dt_owner *me)
+{
+    struct dt_name name = dt_name_unfinished(me, "owner");
+    dt_result_t result;
+    int fd;
+
+    unlinkat(d->fd, name.s, 0);
+    fd = openat(d->fd, name.s, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0 || lock(fd) != LOCKED) {
+        result = fail_at(d, "cannot be replaced");
+    } else {
+        result = put_text(d, fd, o->text);
+        if (result == DT_OK)
+            result = dt_dir_rename(d, name.s, DT_OWNER_NAME);
+    }
+    if (result == DT_OK) {
+        o->fd = fd;
+        return DT_OK;
+    }
+    if (fd >= 0)
+        close(fd);
+    unlinkat(d->fd, name.s, 0);
+    return result;
+}
+
+/* With OWNER open: takes it over, or says why not. *again: its last owner has just removed it. */
+static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
+                             const struct dt_owner *me, int fd, bool *again)
+{
+    enum lock_result locked = lock(fd);
+    char text[DT_OWNER_TEXT];
+    struct holder h;
+    bool of_this_job;
+
+    if (locked == FAILED)
+        return fail_at(d, "flock");
+    *again = !is_current(d, fd);
+    if (*again)
+        return DT_OK;
+    read_text(fd, text);
+    of_this_job = parse(text, &h) && strcmp(h.job, me->job_id) == 0;
+    if (of_this_job && h.generation > me->generation)
+        return fail_owned(d, text,
+                          "that is a later start of this job, which this one must not "
+                          "disturb");
+    if (locked == BUSY && of_this_job && h.generation < me->generation)
+        return replace(o, d, me);
+    if (locked == BUSY)
+        return fail_owned(d, text,
+                          "wait until it has ended, or choose another directory "
+                          "(--checkpoint-dir)");
+    o->fd = fd;
+    return put_text(d, fd, o->text);
+}
+
+dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const struct dt_owner *me,
+                          const char *host)
+{
+    dt_result_t result;
+    bool again;
+
+    if (o->held)
+        return dt_owner_check(o, d);
+    write_text(o->text, me, host);
+    do {
+        int fd = openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+
+        if (fd < 0)
+            return fail_at(d, "open");
+        o->fd = -1;
+        again = false;
+        result = take_file(o, d, me, fd, &again);
+        if (o->fd != fd || result != DT_OK)
+            close(fd);
+    } while (again);
+    if (result != DT_OK)
+        return result;
+    o->dir = fcntl(d->fd, F_DUPFD_CLOEXEC, 0);
+    if (o->dir < 0) {
+        result = fail_at(d, "dup");
+        close(o->fd);
+        return result;
+    }
+    o->held = true;
+    return DT_OK;
+}
+
+/* Reads the file that has the name now; an empty text when there is none. */
+static dt_result_t read_current(const struct dt_dir *d, char text[DT_OWNER_TEXT])
+{
+    int fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    text[0] = '\0';
+    if (fd < 0)
+        return errno == ENOENT ? DT_OK : fail_at(d, "open");
+    read_text(fd, text);
+    close(fd);
+    return DT_OK;
+}
+
+dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d)
+{
+    char text[DT_OWNER_TEXT];
+    dt_result_t result = read_current(d, text);
+
+    if (result != DT_OK || strcmp(text, o->text) == 0)
+        return result;
+    if (text[0])
+        return fail_owned(d, text,
+                          "it has taken the directory from this one, which can save "
+                          "nothing there any more");
+    return dt_fail(DT_ERR_STATE,
+                   "%s/%s is gone: somebody has removed it, or a later start of this job has used "
+                   "the directory; start this job again to save there",
+                   d->path, DT_OWNER_NAME);
+}
+
+void dt_owner_release(struct dt_ownership *o)
+{
+    struct dt_dir d = { .fd = o->dir, .path = "" };
+    char text[DT_OWNER_TEXT];
+
+    if (!o->held)
+        return;
+    if (read_current(&d, text) == DT_OK && strcmp(text, o->text) == 0)
+        unlinkat(o->dir, DT_OWNER_NAME, 0);
+    flock(o->fd, LOCK_UN); /* where a child process has the file open, too */
+    close(o->fd);
+    close(o->dir);
+    *o = (struct dt_ownership){ .held = false };
+}
+
+void dt_owner_forget(struct dt_ownership *o)
+{
+    if (!o->held)
+        return;
+    close(o->fd);
+    close(o->dir);
+    *o = (struct dt_ownership){ .held = false };
+}

@@ -1,0 +1,38 @@
+/* The one job that uses a checkpoint directory. Its rank 0 holds a lock (flock) on the file OWNER
+ * in the directory, from the first save or restore until dt_finalize or the death of the process.
+ * OWNER also says who that is, so that another job can be told, and so that a job whose lock has
+ * not kept others out (an older generation that cannot be killed, a file system whose locks end at
+ * the host) finds out before it commits anything. */
+#ifndef DT_CHECKPOINT_OWNER_H
+#define DT_CHECKPOINT_OWNER_H
+
+#include <stdbool.h>
+
+#include "runtime/checkpoint/file.h"
+#include "runtime/checkpoint/names.h"
+
+#define DT_OWNER_NAME "OWNER"
+
+enum { DT_OWNER_TEXT = 1024 };
+
+/* All zero: not held. */
+struct dt_ownership {
+    bool held;
+    int fd;                   /* of OWNER, with the lock */
+    int dir;                  /* of the directory */
+    char text[DT_OWNER_TEXT]; /* of OWNER, as this job wrote it */
+};
+
+/* Makes this job the owner, or does what dt_owner_check does if it is already. DT_ERR_STATE, naming
+ * the owner, if another job holds the lock, or a later generation of this job is or was the owner.
+ * An older generation of this job loses the directory, dead or not. */
+dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const struct dt_owner *me,
+                          const char *host);
+/* DT_ERR_STATE if OWNER does not name this job any more. */
+dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d);
+/* Removes OWNER if it still names this job, and unlocks the directory. */
+void dt_owner_release(struct dt_ownership *o);
+/* In a child process: closes the file. The lock remains the parent's alone. */
+void dt_owner_forget(struct dt_ownership *o);
+
+#endif
