@@ -108,6 +108,14 @@ struct dt_name dt_name_earlier(const struct dt_owner *me)
     return n;
 }
 
+struct dt_name dt_name_earlier_course(const struct dt_owner *me, uint32_t number)
+{
+    struct dt_name n;
+
+    snprintf(n.s, sizeof n.s, "earlier-%s-g%u-%u", short_job(me), me->generation, number);
+    return n;
+}
+
 struct dt_name dt_name_shard(uint32_t rank)
 {
     struct dt_name n;
@@ -127,6 +135,22 @@ void dt_steps_sort(int64_t *steps, size_t n)
 {
     if (n)
         qsort(steps, n, sizeof *steps, newest_first);
+}
+
+size_t dt_steps_after(int64_t *steps, size_t n, int64_t step)
+{
+    size_t after = 0;
+
+    dt_steps_sort(steps, n);
+    while (after < n && steps[after] > step)
+        after++;
+    for (size_t i = 0; i < after / 2; i++) {
+        int64_t lower = steps[after - 1 - i];
+
+        steps[after - 1 - i] = steps[i];
+        steps[i] = lower;
+    }
+    return after;
 }
 
 size_t dt_steps_retire(int64_t *steps, size_t n, int64_t committed, size_t keep)

@@ -4,7 +4,8 @@
  *     .save-JOB-gGENERATION-WHAT            a job's unfinished work
  *     .replaced-step_000000000120           the older one of a step that was saved twice
  *     .trash-...                            to be deleted, whatever it holds
- *     earlier-JOB-gGENERATION               set aside when JOB began afresh; never touched again */
+ *     earlier-JOB-gGENERATION               set aside when JOB began afresh; never touched again
+ *     earlier-JOB-gGENERATION-NUMBER        likewise when JOB saved a lower step than these */
 #ifndef DT_CHECKPOINT_NAMES_H
 #define DT_CHECKPOINT_NAMES_H
 
@@ -46,13 +47,16 @@ struct dt_name dt_name_unfinished(const struct dt_owner *me, const char *what);
 /* number: of what this generation drops. */
 struct dt_name dt_name_trash(const struct dt_owner *me, int64_t step, uint32_t number);
 struct dt_name dt_name_earlier(const struct dt_owner *me);
+/* number: of those that this generation sets aside while it runs. */
+struct dt_name dt_name_earlier_course(const struct dt_owner *me, uint32_t number);
 struct dt_name dt_name_shard(uint32_t rank);
 
 /* Sorts steps, newest first. */
 void dt_steps_sort(int64_t *steps, size_t n);
+/* Moves the steps after one to the front, lowest first, and returns their number. */
+size_t dt_steps_after(int64_t *steps, size_t n, int64_t step);
 /* After the commit of a step: moves those that may go to the front and returns their number. Of the
- * steps up to it the newest keep stay. Later steps belong to another course of the run, which this
- * one did not take: they are nobody's to delete here. */
+ * steps up to it the newest keep stay. Later steps are nobody's to delete. */
 size_t dt_steps_retire(int64_t *steps, size_t n, int64_t committed, size_t keep);
 
 #endif

@@ -97,6 +97,25 @@ static dt_result_t write_manifest(struct save *w)
     return result;
 }
 
+/* The commit proper. What cannot be made durable shall not count now either. */
+static dt_result_t give_name(struct save *w, const char *final)
+{
+    struct dt_aside aside = { .to = { "" } };
+    dt_result_t result = dt_dir_rename(&w->dir, w->temporary.s, final);
+
+    if (result != DT_OK)
+        return result;
+    result = dt_store_set_later_aside(w->store, &w->dir, w->head.step, &aside);
+    if (result == DT_OK)
+        result = dt_dir_sync(&w->dir);
+    if (result != DT_OK) {
+        dt_store_put_back(&w->dir, &aside);
+        renameat(w->dir.fd, final, w->dir.fd, w->temporary.s);
+    }
+    free(aside.steps.v);
+    return result;
+}
+
 /* Gives the finished directory its name: the commit. A step that was saved before makes room first.
  */
 static dt_result_t publish(struct save *w)
@@ -109,12 +128,7 @@ static dt_result_t publish(struct save *w)
 
     if (result != DT_OK)
         return result;
-    result = dt_dir_rename(&w->dir, w->temporary.s, final.s);
-    if (result == DT_OK) {
-        result = dt_dir_sync(&w->dir);
-        if (result != DT_OK) /* it may not survive a power failure: then it shall not count now */
-            renameat(w->dir.fd, final.s, w->dir.fd, w->temporary.s);
-    }
+    result = give_name(w, final.s);
     if (again && result != DT_OK)
         renameat(w->dir.fd, older.s, w->dir.fd, final.s);
     else if (again)

@@ -121,6 +121,77 @@ static dt_result_t set_aside(struct dt_store *s, struct dt_dir *d, const char *n
     return dt_dir_rename(d, name, to);
 }
 
+static void moved_name(const struct dt_aside *aside, size_t i, char moved[2 * DT_NAME_BYTES])
+{
+    snprintf(moved, (size_t)2 * DT_NAME_BYTES, "%s/%s", aside->to.s,
+             dt_name_checkpoint(aside->steps.v[i]).s);
+}
+
+/* Where a crash comes in between, the newest is still there: the lowest goes first. */
+static dt_result_t move_aside(const struct dt_dir *d, struct dt_aside *aside, size_t n)
+{
+    dt_result_t result = DT_OK;
+
+    while (aside->steps.n < n && result == DT_OK) {
+        char moved[2 * DT_NAME_BYTES];
+
+        moved_name(aside, aside->steps.n, moved);
+        result = dt_dir_rename(d, dt_name_checkpoint(aside->steps.v[aside->steps.n]).s, moved);
+        aside->steps.n += result == DT_OK;
+    }
+    return result;
+}
+
+/* Makes a directory that no earlier one of this generation is in the way of. */
+static dt_result_t make_aside(struct dt_store *s, const struct dt_dir *d, struct dt_aside *aside)
+{
+    int made;
+
+    do {
+        aside->to = dt_name_earlier_course(&s->owner, ++s->courses);
+        made = mkdirat(d->fd, aside->to.s, 0777);
+    } while (made != 0 && errno == EEXIST);
+    if (made != 0)
+        return dt_fail(DT_ERR_IO, "%s/%s: cannot be made: %s", d->path, aside->to.s,
+                       strerror(errno));
+    return DT_OK;
+}
+
+dt_result_t dt_store_set_later_aside(struct dt_store *s, const struct dt_dir *d, int64_t step,
+                                     struct dt_aside *aside)
+{
+    dt_result_t result = dt_store_list(d, &s->owner, &aside->steps);
+    size_t n = dt_steps_after(aside->steps.v, aside->steps.n, step);
+    char text[DT_ERROR_TEXT];
+
+    aside->steps.n = 0;
+    if (result != DT_OK || n == 0)
+        return result;
+    result = make_aside(s, d, aside);
+    if (result == DT_OK)
+        result = move_aside(d, aside, n);
+    if (result != DT_OK)
+        return result;
+    snprintf(text, sizeof text,
+             "step %lld is saved after step %lld: the later checkpoints in %.200s are set aside in "
+             "%.200s there",
+             (long long)step, (long long)aside->steps.v[n - 1], d->path, aside->to.s);
+    s->note(s->arg, text);
+    return DT_OK;
+}
+
+void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside)
+{
+    for (size_t i = aside->steps.n; i-- > 0;) {
+        char moved[2 * DT_NAME_BYTES];
+
+        moved_name(aside, i, moved);
+        renameat(d->fd, moved, d->fd, dt_name_checkpoint(aside->steps.v[i]).s);
+    }
+    if (aside->to.s[0])
+        unlinkat(d->fd, aside->to.s, AT_REMOVEDIR);
+}
+
 static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
 {
     dt_result_t result = for_each(s, d, DT_ENTRY_REPLACED, settle_replaced);

@@ -30,9 +30,10 @@ struct dt_store {
 
     struct dt_ownership ownership; /* rank 0's */
 
-    bool ready;     /* the directory was checked and tidied */
-    uint32_t saves; /* that have begun: each has a temporary name of its own */
-    uint32_t drops; /* the same of what is dropped */
+    bool ready;       /* the directory was checked and tidied */
+    uint32_t saves;   /* that have begun: each has a temporary name of its own */
+    uint32_t drops;   /* the same of what is dropped */
+    uint32_t courses; /* and of what is set aside */
 };
 
 /* All are collective: every rank returns the same result. */
@@ -59,6 +60,16 @@ dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d, bool create);
 /* What is no checkpoint any more is trash from here on, which is in nobody's way, and removed where
  * that can be: it may be another user's. */
 void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name, int64_t step);
+/* Later steps than the one that is being committed are of a course that the run has left: a restore
+ * must not go back to it. They are moved to a directory "earlier-...". After a failure, too, the
+ * caller may undo that (dt_store_put_back) and frees aside->steps.v; aside begins as zeros. */
+struct dt_aside {
+    struct dt_name to;
+    struct dt_steps steps; /* that have been moved */
+};
+dt_result_t dt_store_set_later_aside(struct dt_store *s, const struct dt_dir *d, int64_t step,
+                                     struct dt_aside *aside);
+void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside);
 /* On rank 0, when no save or restore follows: another job may use the directory from here on. */
 void dt_store_release(struct dt_store *s);
 /* The committed steps, newest first; the caller frees v. */

@@ -73,6 +73,7 @@ static const struct scenario {
     { { 10, 20, -1 }, 20, 21, false },
     { { -1 }, 10, 10, false }, /* the first, in a directory that is not there */
     { { 10, 20, -1 }, 5, 5, true },
+    { { 10, 20, -1 }, 5, 5, false }, /* sets 10 and 20 aside */
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 

@@ -67,6 +67,18 @@ static void names_fit_whatever_the_job_is_called(void **state)
                      DT_ENTRY_TRASH);
 }
 
+static void d35_later_steps_are_named_lowest_first(void **state)
+{
+    int64_t steps[] = { 30, 10, 50, 20, 40 };
+
+    (void)state;
+    assert_int_equal(dt_steps_after(steps, 5, 50), 0);
+    assert_int_equal(dt_steps_after(steps, 5, 20), 3);
+    assert_memory_equal(steps, ((int64_t[]){ 30, 40, 50 }), 3 * sizeof *steps);
+    assert_int_equal(dt_steps_after(steps, 5, 0), 5);
+    assert_memory_equal(steps, ((int64_t[]){ 10, 20, 30, 40, 50 }), sizeof steps);
+}
+
 static void the_newest_two_stay(void **state)
 {
     static const struct {
@@ -266,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_are_what_they_say),
         cmocka_unit_test(names_fit_whatever_the_job_is_called),
+        cmocka_unit_test(d35_later_steps_are_named_lowest_first),
         cmocka_unit_test(the_newest_two_stay),
         cmocka_unit_test(a_head_comes_back),
         cmocka_unit_test(a_damaged_head_does_no_harm),
