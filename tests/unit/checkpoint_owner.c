@@ -77,6 +77,17 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
+static bool vanishes; /* OWNER's last owner removes it between this job's open and flock */
+
+/* In the place of libc's. */
+int flock(int fd, int operation)
+{
+    if (vanishes)
+        assert_int_equal(unlink(owner_path()), 0);
+    vanishes = false;
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
 static void begin(struct job *j, const char *job_id, uint32_t generation, int64_t fill)
 {
     job_init(j, 2, dir, generation, fill);
@@ -185,6 +196,22 @@ static void d29_no_job_commits_that_is_not_the_owner_any_more(void **state)
     assert_int_equal(job_restore(&j, &step), DT_OK);
     assert_int_equal(step, 10);
     job_free(&j);
+}
+
+static void d29_a_lock_on_a_file_that_was_removed_is_none(void **state)
+{
+    struct job a, b;
+    int64_t step;
+
+    (void)state;
+    begin(&a, "first-01234567", 0, 10);
+    begin(&b, "second-89abcdef", 0, 0);
+    vanishes = true;
+    assert_int_equal(job_save(&a, 10), DT_OK);
+    assert_false(vanishes);
+    assert_int_equal(job_restore(&b, &step), DT_ERR_STATE);
+    job_free(&b);
+    job_free(&a);
 }
 
 /* Rank 0, with a child that outlives it: the child says when the directory is its parent's alone.
@@ -341,6 +368,8 @@ int main(int argc, char **argv)
                                         remove_base),
         cmocka_unit_test_setup_teardown(d29_no_job_commits_that_is_not_the_owner_any_more,
                                         make_base, remove_base),
+        cmocka_unit_test_setup_teardown(d29_a_lock_on_a_file_that_was_removed_is_none, make_base,
+                                        remove_base),
         cmocka_unit_test_setup_teardown(d29_a_child_process_does_not_keep_the_directory, make_base,
                                         remove_base),
         cmocka_unit_test_setup_teardown(d29_no_job_restores_what_a_racing_one_has_saved, make_base,
