@@ -456,7 +456,7 @@ DT_API dt_result_t dt_bucket_free(dt_bucket_t *bucket);
 
 /* Checkpoints. Names "bytes" of host memory, to be saved and restored under "name" (1 to 255 bytes,
  * each name once); it must stay valid. Every rank registers its own buffers, before the first save
- * or restore. Failures concern this call alone. */
+ * or restore: after it, DT_ERR_STATE. Failures concern this call alone. */
 DT_API dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes);
 /* Collective. Writes what is registered as the checkpoint of "step", durably; returns DT_OK on all
  * ranks or on none. After DT_ERR_IO the older checkpoints are untouched, and the job may go on. */

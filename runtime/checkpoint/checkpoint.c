@@ -19,7 +19,7 @@ static struct {
     struct dt_buffers buffers;
     enum dt_call_kind call;  /* that is made */
     bool begun;              /* what follows is set */
-    char path[PATH_MAX + 1]; /* what is too long for a path stays so: using it tells */
+    char path[2 * PATH_MAX]; /* what is too long for a path stays so: using it tells */
     char job_id[NAME_MAX + 1];
     char host[HOST_NAME_MAX + 1];
     struct dt_store store;
@@ -67,19 +67,30 @@ static const char *env_or_empty(const char *name)
     return value ? value : "";
 }
 
+/* The program may change its directory later. */
+static void name_directory(void)
+{
+    const char *dir = env_or_empty(DT_ENV_CHECKPOINT_DIR);
+    char here[PATH_MAX] = "";
+
+    if (dir[0] != '/' && getcwd(here, sizeof here))
+        strncat(here, "/", sizeof here - strlen(here) - 1);
+    if (dir[0])
+        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%s%s", here, dir);
+    else
+        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%scheckpoints/%s", here,
+                 program_invocation_short_name);
+}
+
 static struct dt_store *store(struct dt_comm *c)
 {
-    const char *dir = env_or_empty(DT_ENV_CHECKPOINT_DIR), *job = env_or_empty(DT_ENV_JOB_ID);
+    const char *job = env_or_empty(DT_ENV_JOB_ID);
 
     if (dti_checkpoint.begun)
         return &dti_checkpoint.store;
     if (gethostname(dti_checkpoint.host, sizeof dti_checkpoint.host - 1) != 0)
         strcpy(dti_checkpoint.host, "unknown");
-    if (dir[0])
-        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%s", dir);
-    else
-        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "checkpoints/%s",
-                 program_invocation_short_name);
+    name_directory();
     if (job[0])
         snprintf(dti_checkpoint.job_id, sizeof dti_checkpoint.job_id, "%s", job);
     else
@@ -141,7 +152,13 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
 
     if (result != DT_OK)
         return result;
-    result = check_buffer(name, buf, bytes);
+    if (dti_checkpoint.begun)
+        result = dt_fail(DT_ERR_STATE,
+                         "dt_checkpoint_register: \"%.255s\" comes too late: register all buffers "
+                         "before the first save or restore",
+                         name ? name : "");
+    else
+        result = check_buffer(name, buf, bytes);
     if (result == DT_OK && dt_buffers_add(&dti_checkpoint.buffers, name, buf, bytes) != 0)
         result = dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
     dt_context_leave(c);

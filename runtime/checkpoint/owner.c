@@ -92,12 +92,16 @@ static bool is_current(const struct dt_dir *d, int fd)
 /* The text never looks empty to a reader: it is shortened last. */
 static dt_result_t put_text(const struct dt_dir *d, int fd, const char *text)
 {
-    size_t len = strlen(text);
-    ssize_t put = write(fd, text, len);
+    size_t len = strlen(text), done = 0;
 
-    if (put >= 0 && (size_t)put < len)
-        errno = ENOSPC;
-    if (put != (ssize_t)len || ftruncate(fd, (off_t)len) != 0)
+    while (done < len) {
+        ssize_t put = write(fd, text + done, len - done);
+
+        if (put < 0 && errno != EINTR)
+            return fail_at(d, "write");
+        done += put > 0 ? (size_t)put : 0;
+    }
+    if (ftruncate(fd, (off_t)len) != 0)
         return fail_at(d, "write");
     return fsync(fd) == 0 ? DT_OK : fail_at(d, "fsync");
 }

@@ -7,10 +7,12 @@
 
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <limits.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -493,11 +495,53 @@ static void wrong_arguments_are_refused_and_leave_the_job_as_it_was(void **state
     pass("1 1", with_anything);
 }
 
+/* ---- checkpoints ---- */
+
+static int saves_and_registers_late(int rank, void *arg)
+{
+    int64_t at = rank;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_checkpoint_register("step", &at, sizeof at) == DT_OK);
+    NEED(dt_checkpoint_save(1) == DT_OK);
+    NEED(dt_checkpoint_register("late", &at, sizeof at) == DT_ERR_STATE);
+    NEED(strcmp(dt_last_error(), "dt_checkpoint_register: \"late\" comes too late: register all "
+                                 "buffers before the first save or restore") == 0);
+    NEED(chdir("/") == 0);
+    NEED(dt_checkpoint_save(2) == DT_OK);
+    NEED(dt_checkpoint_restore(&at) == DT_OK && at == 2);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void d39_d32_a_late_buffer_is_refused_and_chdir_loses_nothing(void **state)
+{
+    struct testjob_plan plan = { .hosts = "2", .body = saves_and_registers_late };
+    char dir[] = "/tmp/dtrun-misuse-XXXXXX", command[64];
+    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(chdir(dir), 0);
+    setenv("DTRUN_CHECKPOINT_DIR", "saved/here", 1);
+    setenv("DTRUN_JOB_ID", "misuse-1", 1);
+    assert_int_equal(testjob_pass(&plan), 0);
+    unsetenv("DTRUN_CHECKPOINT_DIR");
+    unsetenv("DTRUN_JOB_ID");
+    assert_int_equal(access("saved/here/step_000000000002/MANIFEST", F_OK), 0);
+    assert_int_equal(fchdir(here), 0);
+    close(here);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_at_the_wrong_time_are_refused),
         cmocka_unit_test(wrong_arguments_are_refused_and_leave_the_job_as_it_was),
+        cmocka_unit_test(d39_d32_a_late_buffer_is_refused_and_chdir_loses_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
