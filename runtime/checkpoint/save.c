@@ -54,6 +54,16 @@ static dt_result_t make_work_dir(struct save *w)
     return result;
 }
 
+/* On each host that has written there, one rank makes the directory's entries durable. Rank 0 does
+ * so when it has added the manifest. */
+static dt_result_t sync_entries(const struct save *w)
+{
+    const struct dt_store *s = w->store;
+    dt_result_t result = s->speaks && s->group.rank != 0 ? dt_dir_sync(&w->work) : DT_OK;
+
+    return dt_group_agree(&s->group, result);
+}
+
 /* Phase 1: every rank's shard is written and durable, or none counts. */
 static dt_result_t prepare(struct save *w)
 {
@@ -68,6 +78,8 @@ static dt_result_t prepare(struct save *w)
     if (result == DT_OK)
         result = dt_shard_write(&w->work, &w->head, mine);
     result = dt_group_agree(g, result);
+    if (result == DT_OK)
+        result = sync_entries(w);
     if (result != DT_OK)
         return result;
     /* Each rank's part is zero elsewhere: the sum is the whole table. */

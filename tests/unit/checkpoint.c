@@ -500,6 +500,39 @@ static void every_attempt_has_a_name_of_its_own(void **state)
     assert_has(synced, "/.save-job-01234567-g0-step_000000000030-2/rank_00001.shard");
 }
 
+/* How often a name was made durable up to a place in synced. */
+static int times_synced(const char *name, const char *end)
+{
+    char line[300];
+    const char *at = synced;
+    int n = 0;
+
+    snprintf(line, sizeof line, "%s/%s\n", dir, name);
+    while ((at = strstr(at, line)) && at < end) {
+        n++;
+        at += strlen(line);
+    }
+    return n;
+}
+
+/* Ranks 0 and 2 are on one host, 1 and 3 on the other. */
+static void d40_each_host_makes_its_shards_entries_durable(void **state)
+{
+    static const char work[] = ".save-job-01234567-g0-step_000000000030-1";
+    const char *manifest;
+    struct job j;
+
+    (void)state;
+    synced[0] = '\0';
+    job_init(&j, 4, dir, 0, 30);
+    assert_int_equal(job_save(&j, 30), DT_OK);
+    job_free(&j);
+    manifest = strstr(synced, "/MANIFEST\n");
+    assert_non_null(manifest);
+    assert_int_equal(times_synced(work, manifest), 1);
+    assert_int_equal(times_synced(work, synced + strlen(synced)), 2);
+}
+
 static void one_that_was_being_replaced_is_kept(void **state)
 {
     char text[TEXT_MAX], from[300];
@@ -644,6 +677,7 @@ int main(void)
         ON_DISK(a_step_is_saved_again_whatever_cannot_be_removed),
         ON_DISK(what_was_replaced_and_cannot_be_moved_is_in_nobodys_way),
         ON_DISK(every_attempt_has_a_name_of_its_own),
+        ON_DISK(d40_each_host_makes_its_shards_entries_durable),
         ON_DISK(one_that_was_being_replaced_is_kept),
         ON_DISK(a_directory_that_is_not_shared_names_the_host),
         ON_DISK(a_directory_that_cannot_be_made_is_an_error),
