@@ -477,7 +477,7 @@ typedef struct dt_error_info {
     size_t size;        /* of this structure, set by the caller */
     dt_result_t code;   /* DT_OK: nothing has failed */
     int rank;           /* of the job: who is to blame; -1: not known */
-    int error;          /* errno of what failed on this host */
+    int error;          /* errno of what failed on this host; of a checkpoint on any host */
     uint64_t call;      /* the sequence number of the call on its communicator */
     double seconds;     /* since it began */
     char host[256];     /* that of the rank to blame */

@@ -28,6 +28,19 @@ dt_result_t dt_fail(dt_result_t result, const char *fmt, ...)
     return result;
 }
 
+dt_result_t dt_fail_errno(dt_result_t result, int error, const char *fmt, ...)
+{
+    char text[DT_ERROR_TEXT];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    dt_fail(result, "%s: %s", text, strerror(error));
+    dti_last.error = error;
+    return result;
+}
+
 dt_error_info_t *dt_error_details(void)
 {
     return &dti_last;

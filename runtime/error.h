@@ -13,6 +13,11 @@ enum { DT_ERROR_TEXT = sizeof((dt_error_info_t *)NULL)->message };
 /* Makes the text what dt_last_error returns in this thread; returns result. */
 dt_result_t dt_fail(dt_result_t result, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* The same for a failed system call: ": " and the meaning of error, an errno, follow the text, and
+ * dt_last_error_info tells error. */
+dt_result_t dt_fail_errno(dt_result_t result, int error, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* After dt_fail: what is known beside the text, for the caller to fill in. */
 dt_error_info_t *dt_error_details(void);
 /* What this thread's last failure was; and makes it so again, in this thread. Returns its code. */

@@ -6,6 +6,7 @@ UNIT_TESTS += \
 	tests/unit/blame \
 	tests/unit/buckets \
 	tests/unit/cma \
+	tests/unit/checkpoint_calls \
 	tests/unit/collectives \
 	tests/unit/communicators \
 	tests/unit/config \
@@ -71,6 +72,10 @@ tests_unit_launchorder_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h
 tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_leaving_LDADD = $(TESTJOB_LIBS)
+
+tests_unit_checkpoint_calls_SOURCES = tests/unit/checkpoint_calls.c tests/unit/rankcheck.h
+tests_unit_checkpoint_calls_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_checkpoint_calls_LDADD = $(TESTJOB_LIBS)
 
 tests_unit_limits_SOURCES = tests/unit/limits.c tests/unit/rankcheck.h
 tests_unit_limits_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -7,12 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/blame.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/store.h"
 #include "runtime/collective.h"
 #include "runtime/context.h"
 #include "runtime/error.h"
 #include "runtime/gpu/memory.h"
+#include "runtime/host/clock.h"
 #include "runtime/wire/env.h"
 
 static struct {
@@ -165,33 +167,79 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
     return result;
 }
 
-dt_result_t dt_checkpoint_save(int64_t step)
+/* A save or restore that has begun. */
+struct begun {
+    uint64_t number; /* of the first call of which it consists */
+    uint64_t at_ns;
+    dt_error_info_t before; /* this thread's last failure until then */
+};
+
+static dt_result_t begin(enum dt_call_kind kind, struct dt_comm **c, struct begun *b)
 {
-    struct dt_comm *c;
-    dt_result_t result = dt_context_enter("dt_checkpoint_save", DT_WORLD, &c);
+    dt_result_t result = dt_context_enter(dt_hostshm_call_name(kind), DT_WORLD, c);
 
     if (result != DT_OK)
-        return result;
-    dti_checkpoint.call = DT_CALL_SAVE;
-    result = dt_store_save(store(c), &dti_checkpoint.buffers, step);
+        return dt_blame_refusal(NULL, 0, kind, result);
+    dti_checkpoint.call = kind;
+    *b = (struct begun){ .number = (*c)->calls + 1, .at_ns = dt_clock_ns() };
+    dt_error_keep(&b->before);
+    return DT_OK;
+}
+
+/* Adds to what the store has told of a failure. A failure of DT_WORLD itself has been told in
+ * full. */
+static void tell_failure(const struct dt_comm *c, const struct begun *b)
+{
+    dt_error_info_t *e = dt_error_details();
+
+    if (e->operation[0])
+        return;
+    dt_blame_call(dti_checkpoint.call);
+    dt_comm_name(c->id, e->comm);
+    e->call = b->number;
+    e->seconds = (double)(dt_clock_ns() - b->at_ns) / 1e9;
+    if (e->rank >= 0)
+        snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, (uint32_t)e->rank));
+    if (e->code == DT_ERR_NOMEM)
+        e->error = ENOMEM;
+}
+
+static dt_result_t end(struct dt_comm *c, const struct begun *b, dt_result_t result)
+{
+    if (result == DT_OK) /* what has failed in it was no failure of the call */
+        dt_error_again(&b->before);
+    else
+        tell_failure(c, b);
     dt_context_leave(c);
     return result;
 }
 
-dt_result_t dt_checkpoint_restore(int64_t *step)
+dt_result_t dt_checkpoint_save(int64_t step)
 {
+    struct begun begun;
     struct dt_comm *c;
-    dt_result_t result = DT_OK;
+    dt_result_t result = begin(DT_CALL_SAVE, &c, &begun);
 
-    if (!step)
-        return dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: no place for the step was given");
-    result = dt_context_enter("dt_checkpoint_restore", DT_WORLD, &c);
     if (result != DT_OK)
         return result;
-    dti_checkpoint.call = DT_CALL_RESTORE;
+    return end(c, &begun, dt_store_save(store(c), &dti_checkpoint.buffers, step));
+}
+
+dt_result_t dt_checkpoint_restore(int64_t *step)
+{
+    struct begun begun;
+    struct dt_comm *c;
+    dt_result_t result;
+
+    if (!step) {
+        result = dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: no place for the step was given");
+        return dt_blame_refusal(NULL, 0, DT_CALL_RESTORE, result);
+    }
+    result = begin(DT_CALL_RESTORE, &c, &begun);
+    if (result != DT_OK)
+        return result;
     result = dt_store_restore(store(c), &dti_checkpoint.buffers, step);
     if (result == DT_OK)
         tell(c, *step, true);
-    dt_context_leave(c);
-    return result;
+    return end(c, &begun, result);
 }

@@ -18,12 +18,14 @@ enum {
 
 static dt_result_t fail_at(const struct dt_dir *d, const char *name, const char *what)
 {
-    return dt_fail(DT_ERR_IO, "%s/%s: %s: %s", d->path, name, what, strerror(errno));
+    return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: %s", d->path, name, what);
 }
 
 static dt_result_t too_long(const char *path)
 {
-    return dt_fail(DT_ERR_IO, "%.200s...: the name is too long", path);
+    dt_fail(DT_ERR_IO, "%.200s...: the name is too long", path);
+    dt_error_details()->error = ENAMETOOLONG;
+    return DT_ERR_IO;
 }
 
 /* A new directory is there after a power failure only when its parent is durable. One that may not
@@ -59,7 +61,7 @@ dt_result_t dt_dir_make(const char *path)
         if (mkdir(part, 0777) == 0)
             result = sync_parent(part);
         else if (errno != EEXIST && errno != EISDIR)
-            result = dt_fail(DT_ERR_IO, "%s: cannot be made: %s", part, strerror(errno));
+            result = dt_fail_errno(DT_ERR_IO, errno, "%s: cannot be made", part);
     }
     return result;
 }
@@ -70,7 +72,7 @@ dt_result_t dt_dir_open(struct dt_dir *d, const char *path)
         return too_long(path);
     d->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (d->fd < 0)
-        return dt_fail(DT_ERR_IO, "%s: %s", path, strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno, "%s", path);
     return DT_OK;
 }
 
@@ -86,7 +88,7 @@ dt_result_t dt_dir_sync(const struct dt_dir *d)
 {
     /* Some file systems cannot sync a directory and say so with EINVAL: they have nothing to do. */
     if (fsync(d->fd) != 0 && errno != EINVAL)
-        return dt_fail(DT_ERR_IO, "%s: fsync: %s", d->path, strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno, "%s: fsync", d->path);
     return DT_OK;
 }
 

@@ -7,13 +7,18 @@
 
 struct verdict {
     int64_t result;
+    int64_t rank; /* to blame */
+    int64_t error;
     char text[DT_ERROR_TEXT];
 };
 
 dt_result_t dt_group_agree(const struct dt_group *g, dt_result_t mine)
 {
     int64_t culprit = mine == DT_OK ? INT64_MAX : (int64_t)g->rank;
-    struct verdict v = { .result = mine };
+    const dt_error_info_t *mistake = dt_error_details();
+    struct verdict v = { .result = mine,
+                         .rank = mistake->rank >= 0 ? mistake->rank : (int64_t)g->rank,
+                         .error = mistake->error };
     dt_result_t result = g->min(g->ctx, &culprit, 1);
 
     if (result != DT_OK || culprit == INT64_MAX)
@@ -26,5 +31,8 @@ dt_result_t dt_group_agree(const struct dt_group *g, dt_result_t mine)
     if (result != DT_OK)
         return result;
     v.text[sizeof v.text - 1] = '\0';
-    return dt_fail((dt_result_t)v.result, "%s", v.text);
+    dt_fail((dt_result_t)v.result, "%s", v.text);
+    dt_error_details()->rank = (int)v.rank;
+    dt_error_details()->error = (int)v.error;
+    return (dt_result_t)v.result;
 }

@@ -18,7 +18,8 @@ struct dt_group {
 };
 
 /* Of each rank's result (with its dt_last_error) makes one for all: DT_OK where all are DT_OK, else
- * that of the lowest rank that failed, with its text, which names the rank. */
+ * that of the lowest rank that failed, with its text, which names the rank. dt_last_error_info then
+ * tells on all ranks what it told there; unless that blamed another rank, it blames this one. */
 dt_result_t dt_group_agree(const struct dt_group *g, dt_result_t mine);
 
 #endif

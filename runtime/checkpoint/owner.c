@@ -25,7 +25,7 @@ enum lock_result { LOCKED, BUSY, FAILED };
 
 static dt_result_t fail_at(const struct dt_dir *d, const char *what)
 {
-    return dt_fail(DT_ERR_IO, "%s/%s: %s: %s", d->path, DT_OWNER_NAME, what, strerror(errno));
+    return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: %s", d->path, DT_OWNER_NAME, what);
 }
 
 static void write_text(char text[DT_OWNER_TEXT], const struct dt_owner *me, const char *host)

@@ -18,7 +18,7 @@ struct restore {
     int64_t step;                 /* the one being tried; -1: there is none left */
     struct dt_shard_info *shards; /* of all ranks, as its manifest says */
     bool refused;                 /* one was tried and is no good */
-    char why[DT_ERROR_TEXT];      /* the last one */
+    dt_error_info_t why;          /* the last one */
 };
 
 static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m)
@@ -74,12 +74,12 @@ static void refuse(struct restore *r, int64_t step)
 {
     char text[DT_ERROR_TEXT + 100];
 
-    snprintf(r->why, sizeof r->why, "%s", dt_last_error());
+    dt_error_keep(&r->why);
     r->refused = true;
     if (r->store->group.rank != 0)
         return;
     snprintf(text, sizeof text, "the checkpoint of step %lld cannot be used: %s", (long long)step,
-             r->why);
+             r->why.message);
     r->store->note(r->store->arg, text);
 }
 
@@ -100,10 +100,13 @@ static dt_result_t choose(struct restore *r)
         else
             return result;
     }
-    if (r->step < 0 && r->refused)
-        return dt_fail(DT_ERR_IO, "no checkpoint in %s can be used; the last one tried: %.300s",
-                       r->dir.path, r->why);
-    return DT_OK;
+    if (r->step >= 0 || !r->refused)
+        return DT_OK;
+    dt_fail(DT_ERR_IO, "no checkpoint in %s can be used; the last one tried: %.300s", r->dir.path,
+            r->why.message);
+    dt_error_details()->rank = r->why.rank;
+    dt_error_details()->error = r->why.error;
+    return DT_ERR_IO;
 }
 
 static dt_result_t next_candidate(struct restore *r)

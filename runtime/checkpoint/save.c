@@ -37,9 +37,12 @@ static dt_result_t same_step(const struct dt_group *g, int64_t step)
     int64_t v[2] = { step, ~step }; /* the smallest of ~step is ~ of the largest step */
     dt_result_t result = g->min(g->ctx, v, 2);
 
-    if (result == DT_OK && v[0] < 0)
-        return dt_fail(DT_ERR_ARG, "the step %lld cannot be saved: it is negative",
-                       (long long)v[0]);
+    if (result == DT_OK && v[0] < 0) {
+        if (step < 0)
+            result = dt_fail(DT_ERR_ARG, "the step %lld cannot be saved: it is negative",
+                             (long long)step);
+        return dt_group_agree(g, result);
+    }
     return result == DT_OK && v[0] != ~v[1] ? tell_steps(g, step, v[0], ~v[1]) : result;
 }
 
@@ -49,8 +52,7 @@ static dt_result_t make_work_dir(struct save *w)
     dt_result_t result = dt_dir_remove(&w->dir, name, DT_MANIFEST_NAME);
 
     if (result == DT_OK && mkdirat(w->dir.fd, name, 0777) != 0)
-        result =
-            dt_fail(DT_ERR_IO, "%s/%s: cannot be made: %s", w->dir.path, name, strerror(errno));
+        result = dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", w->dir.path, name);
     return result;
 }
 
@@ -185,11 +187,11 @@ static dt_result_t commit(struct save *w)
 /* Leaves nothing of a failed save behind, and its error as it was. */
 static void discard(struct save *w)
 {
-    char why[DT_ERROR_TEXT];
+    dt_error_info_t why;
 
-    snprintf(why, sizeof why, "%s", dt_last_error());
+    dt_error_keep(&why);
     dt_dir_remove(&w->dir, w->temporary.s, DT_MANIFEST_NAME);
-    dt_fail(DT_OK, "%s", why);
+    dt_error_again(&why);
 }
 
 static dt_result_t run(struct save *w)

@@ -116,7 +116,7 @@ static dt_result_t set_aside(struct dt_store *s, struct dt_dir *d, const char *n
 
     (void)step;
     if (mkdirat(d->fd, earlier.s, 0777) != 0 && errno != EEXIST)
-        return dt_fail(DT_ERR_IO, "%s/%s: cannot be made: %s", d->path, earlier.s, strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, earlier.s);
     snprintf(to, sizeof to, "%s/%s", earlier.s, name);
     return dt_dir_rename(d, name, to);
 }
@@ -152,8 +152,7 @@ static dt_result_t make_aside(struct dt_store *s, const struct dt_dir *d, struct
         made = mkdirat(d->fd, aside->to.s, 0777);
     } while (made != 0 && errno == EEXIST);
     if (made != 0)
-        return dt_fail(DT_ERR_IO, "%s/%s: cannot be made: %s", d->path, aside->to.s,
-                       strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, aside->to.s);
     return DT_OK;
 }
 
@@ -216,12 +215,12 @@ static dt_result_t put_token(const struct dt_store *s, const struct dt_dir *d,
     int fd;
 
     if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
-        return dt_fail(DT_ERR_IO, "getrandom: %s", strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno, "getrandom");
     snprintf(what, sizeof what, "token-%016llx", (unsigned long long)nonce);
     *token = dt_name_unfinished(&s->owner, what);
     fd = openat(d->fd, token->s, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
-        return dt_fail(DT_ERR_IO, "%s/%s: cannot be made: %s", d->path, token->s, strerror(errno));
+        return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, token->s);
     close(fd);
     return DT_OK;
 }
@@ -244,7 +243,7 @@ static dt_result_t name_blind_hosts(const struct dt_store *s, bool blind)
 {
     const struct dt_group *g = &s->group;
     char hosts[DT_ERROR_TEXT / 2] = "", host[64];
-    int64_t last = -1;
+    int64_t last = -1, first = -1;
 
     for (int i = 0; i < HOSTS_NAMED; i++) {
         int64_t next = blind && (int64_t)g->rank > last ? (int64_t)g->rank : INT64_MAX;
@@ -260,13 +259,16 @@ static dt_result_t name_blind_hosts(const struct dt_store *s, bool blind)
         host[sizeof host - 1] = '\0';
         snprintf(hosts + strlen(hosts), sizeof hosts - strlen(hosts), "%s%s", i ? ", " : "", host);
         last = next;
+        first = first < 0 ? next : first;
     }
     if (!hosts[0])
         return DT_OK;
-    return dt_fail(DT_ERR_IO,
-                   "the checkpoint directory %s is not shared: what rank 0 writes there cannot be "
-                   "seen on %s; choose one that all hosts have mounted (--checkpoint-dir)",
-                   s->path, hosts);
+    dt_fail(DT_ERR_IO,
+            "the checkpoint directory %s is not shared: what rank 0 writes there cannot be seen on "
+            "%s; choose one that all hosts have mounted (--checkpoint-dir)",
+            s->path, hosts);
+    dt_error_details()->rank = (int)first;
+    return DT_ERR_IO;
 }
 
 /* Whether all hosts see the directory that rank 0 sees. */

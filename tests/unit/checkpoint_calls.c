@@ -1,0 +1,215 @@
+/* The public checkpoint calls: what they tell of a failure, and what holds from the first on. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/wire/env.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { SMALL = 100, LARGE = 100000 };
+
+static char base[] = "/tmp/dtrun-calls-XXXXXX";
+static char kept[LARGE];
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static int make_base(void **state)
+{
+    (void)state;
+    strcpy(base + sizeof base - 7, "XXXXXX");
+    return mkdtemp(base) ? 0 : -1;
+}
+
+static int remove_base(void **state)
+{
+    (void)state;
+    return nftw(base, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static const char *below(const char *name)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", base, name);
+    return path;
+}
+
+static int start(const char *dir, size_t bytes)
+{
+    NEED(setenv(DT_ENV_CHECKPOINT_DIR, dir, 1) == 0);
+    NEED(setenv(DT_ENV_JOB_ID, "calls-1", 1) == 0);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_checkpoint_register("kept", kept, bytes) == DT_OK);
+    return 0;
+}
+
+static int run(const char *hosts, int (*body)(int, void *))
+{
+    const struct testjob_plan plan = { .hosts = hosts, .body = body };
+
+    return testjob_pass(&plan);
+}
+
+/* ---- failures ---- */
+
+struct told {
+    dt_result_t code;
+    const char *operation;
+    int rank;
+    const char *host;
+    int error;
+};
+
+static int tells(const struct told *want)
+{
+    dt_error_info_t info = { .size = sizeof info };
+
+    NEED(dt_last_error_info(&info) == DT_OK);
+    NEED(info.code == want->code);
+    NEED(strcmp(info.operation, want->operation) == 0);
+    NEED(info.rank == want->rank && strcmp(info.host, want->host) == 0);
+    NEED(info.error == want->error);
+    NEED(strcmp(info.comm, "world") == 0);
+    NEED(info.call > 0 && info.seconds > 0 && info.seconds < 1000);
+    NEED(strcmp(info.message, dt_last_error()) == 0);
+    return 0;
+}
+
+/* The directory cannot be made, as rank 0 finds. */
+static int saves_nowhere(int rank, void *arg)
+{
+    static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 0, "host0", ENOTDIR };
+    int fd;
+
+    (void)arg;
+    if (rank == 0) {
+        fd = open(below("file"), O_CREAT | O_WRONLY, 0666);
+        NEED(fd >= 0 && close(fd) == 0);
+    }
+    NEED(start(below("file/c"), SMALL) == 0);
+    NEED(dt_checkpoint_save(1) == DT_ERR_IO);
+    return tells(&told);
+}
+
+static int limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    NEED(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    NEED(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = bytes == RLIM_INFINITY ? limit.rlim_max : bytes;
+    NEED(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    return 0;
+}
+
+/* Rank 1 cannot write its shard; rank 0 has to remove what the others have written. What succeeds
+ * afterwards is no failure. */
+static int saves_too_much(int rank, void *arg)
+{
+    static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 1, "host1", EFBIG };
+
+    (void)arg;
+    NEED(start(below("c"), rank == 1 ? LARGE : SMALL) == 0);
+    NEED(rank != 1 || limit_files(LARGE / 2) == 0);
+    NEED(dt_checkpoint_save(1) == DT_ERR_IO);
+    NEED(tells(&told) == 0);
+    NEED(rank != 1 || limit_files(RLIM_INFINITY) == 0);
+    NEED(dt_checkpoint_save(2) == DT_OK && dt_checkpoint_save(2) == DT_OK);
+    NEED(tells(&told) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+/* Of two checkpoints the newer one has a damaged shard, the older one none. */
+static int restores_no_sound_one(int rank, void *arg)
+{
+    static const struct told told = { DT_ERR_IO, "dt_checkpoint_restore", 1, "host1", ENOENT };
+    int64_t step;
+
+    (void)arg;
+    NEED(start(below("c"), SMALL) == 0);
+    NEED(dt_checkpoint_save(1) == DT_OK && dt_checkpoint_save(2) == DT_OK);
+    if (rank == 1) {
+        NEED(truncate(below("c/step_000000000002/rank_00001.shard"), 5) == 0);
+        NEED(unlink(below("c/step_000000000001/rank_00001.shard")) == 0);
+    }
+    NEED(dt_barrier(DT_WORLD) == DT_OK);
+    NEED(dt_checkpoint_restore(&step) == DT_ERR_IO);
+    return tells(&told);
+}
+
+/* The last rank saves no step, and no rank may be asked for a place for it. */
+static int gives_wrong_arguments(int rank, void *arg)
+{
+    static const struct told told = { DT_ERR_ARG, "dt_checkpoint_save", 2, "host1", 0 };
+    dt_error_info_t info = { .size = sizeof info };
+
+    (void)arg;
+    NEED(start(below("c"), SMALL) == 0);
+    NEED(dt_checkpoint_save(rank == 2 ? -1 : 1) == DT_ERR_ARG);
+    NEED(tells(&told) == 0);
+    NEED(dt_checkpoint_restore(NULL) == DT_ERR_ARG);
+    NEED(dt_last_error_info(&info) == DT_OK && info.code == DT_ERR_ARG);
+    NEED(strcmp(info.operation, "dt_checkpoint_restore") == 0);
+    NEED(dt_finalize() == DT_OK);
+    NEED(dt_checkpoint_save(1) == DT_ERR_STATE);
+    NEED(dt_last_error_info(&info) == DT_OK && info.code == DT_ERR_STATE);
+    NEED(strcmp(info.operation, "dt_checkpoint_save") == 0);
+    return 0;
+}
+
+static void d31_a_failure_names_call_rank_host_and_errno(void **state)
+{
+    static int (*const bodies[])(int, void *) = { saves_nowhere, saves_too_much,
+                                                  gives_wrong_arguments };
+
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        assert_int_equal(run(bodies[i] == gives_wrong_arguments ? "2 1" : "1 1", bodies[i]), 0);
+        assert_int_equal(remove_base(state), 0);
+        assert_int_equal(make_base(state), 0);
+    }
+}
+
+static void d31_so_does_a_restore_that_finds_no_sound_checkpoint(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "1 1", .body = restores_no_sound_one };
+    struct testjob_result result;
+
+    (void)state;
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    for (int rank = 0; rank < 2; rank++)
+        assert_int_equal(result.ranks[rank].status, 0);
+    assert_non_null(strstr(result.log, "the checkpoint of step 2 cannot be used: rank 1: "));
+}
+
+#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_DISK(d31_a_failure_names_call_rank_host_and_errno),
+        ON_DISK(d31_so_does_a_restore_that_finds_no_sound_checkpoint),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
