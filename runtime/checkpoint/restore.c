@@ -17,8 +17,11 @@ struct restore {
     size_t next;                  /* of them */
     int64_t step;                 /* the one being tried; -1: there is none left */
     struct dt_shard_info *shards; /* of all ranks, as its manifest says */
-    bool refused;                 /* one was tried and is no good */
-    dt_error_info_t why;          /* the last one */
+    struct dt_dir from;           /* its directory */
+    struct dt_shard_head wanted;  /* of this rank's shard there */
+    struct dt_shard shard;
+    bool refused;        /* one was tried and is no good */
+    dt_error_info_t why; /* the last one */
 };
 
 static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m)
@@ -121,33 +124,41 @@ static dt_result_t next_candidate(struct restore *r)
     return result;
 }
 
-static dt_result_t read_mine(const struct restore *r, enum dt_shard_use use)
+static dt_result_t open_mine(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
-    struct dt_shard_head wanted = { r->step, g->size, g->rank, *r->buffers };
     struct dt_name name = dt_name_checkpoint(r->step);
-    struct dt_dir d = { .fd = -1 };
-    dt_result_t result = dt_dir_open_in(&d, &r->dir, name.s);
+    dt_result_t result = dt_dir_open_in(&r->from, &r->dir, name.s);
 
+    r->wanted = (struct dt_shard_head){ r->step, g->size, g->rank, *r->buffers };
     if (result == DT_OK)
-        result = dt_shard_read(&d, &wanted, &r->shards[g->rank], use);
-    dt_dir_close(&d);
+        result = dt_shard_open(&r->shard, &r->from, &r->wanted, &r->shards[g->rank]);
     return result;
 }
 
-/* Every rank checks its shard before any rank loads one: buffers are filled from one checkpoint. */
-static dt_result_t search(struct restore *r)
+/* Every rank finds that its shard fits before any rank loads one. A shard is read once, into the
+ * buffers: where it turns out to be damaged, an older checkpoint fills the buffers of all ranks
+ * again, or the restore fails, which leaves their content unspecified. */
+static dt_result_t try_candidate(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
+    dt_result_t result = dt_group_agree(g, open_mine(r));
 
+    if (result == DT_OK)
+        result = dt_group_agree(g, dt_shard_load(&r->shard));
+    dt_shard_close(&r->shard);
+    dt_dir_close(&r->from);
+    return result;
+}
+
+static dt_result_t search(struct restore *r)
+{
     for (;;) {
         dt_result_t result = next_candidate(r);
 
         if (result != DT_OK || r->step < 0)
             return result;
-        result = dt_group_agree(g, read_mine(r, DT_SHARD_CHECK));
-        if (result == DT_OK)
-            return dt_group_agree(g, read_mine(r, DT_SHARD_LOAD));
+        result = try_candidate(r);
         if (result != DT_ERR_IO)
             return result;
         refuse(r, r->step);
@@ -172,7 +183,12 @@ static dt_result_t run(struct restore *r)
 
 dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffers, int64_t *step)
 {
-    struct restore r = { .store = s, .buffers = buffers, .dir = { .fd = -1 }, .step = -1 };
+    struct restore r = { .store = s,
+                         .buffers = buffers,
+                         .dir = { .fd = -1 },
+                         .step = -1,
+                         .from = { .fd = -1 },
+                         .shard = { .file = { .fd = -1 } } };
     dt_result_t result = run(&r);
 
     if (result == DT_OK)

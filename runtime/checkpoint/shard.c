@@ -93,23 +93,13 @@ static bool sizes_add_up(const struct dt_buffers *b, uint64_t data)
     return data == 0;
 }
 
-/* Reads the data and the checksum. */
-static dt_result_t read_rest(struct dt_file *f, uint64_t data, const struct dt_buffers *fill,
-                             const struct dt_shard_info *info)
+/* Reads the checksum, when all that it covers has been read. */
+static dt_result_t check_sum(struct dt_file *f, const struct dt_shard_info *info)
 {
+    struct dt_checksum sum = dt_hasher_sum(f->hasher);
     uint8_t written[DT_CHECKSUM_BYTES];
-    dt_result_t result = DT_OK;
-    struct dt_checksum sum;
+    dt_result_t result = dt_file_read(f, written, sizeof written);
 
-    if (!fill)
-        result = dt_file_read(f, NULL, data);
-    for (uint32_t i = 0; fill && i < fill->n && result == DT_OK; i++)
-        if (fill->v[i].bytes)
-            result = dt_file_read(f, fill->v[i].data, fill->v[i].bytes);
-    if (result != DT_OK)
-        return result;
-    sum = dt_hasher_sum(f->hasher);
-    result = dt_file_read(f, written, sizeof written);
     if (result != DT_OK)
         return result;
     if (memcmp(sum.bytes, written, sizeof written) != 0 ||
@@ -118,42 +108,62 @@ static dt_result_t read_rest(struct dt_file *f, uint64_t data, const struct dt_b
     return DT_OK;
 }
 
-static dt_result_t read_file(struct dt_file *f, uint64_t bytes, const struct dt_shard_head *wanted,
-                             const struct dt_shard_info *info, enum dt_shard_use use)
+/* Only a sound file may say that the program does not fit it. */
+static dt_result_t misfit(struct dt_file *f, uint64_t data, const struct dt_shard_info *info,
+                          const char *why)
+{
+    dt_result_t result = dt_file_read(f, NULL, data);
+
+    if (result == DT_OK)
+        result = check_sum(f, info);
+    if (result != DT_OK)
+        return result;
+    return dt_fail(DT_ERR_MISMATCH, "%s/%s: %s", f->dir->path, f->name, why);
+}
+
+static dt_result_t check_head(struct dt_shard *s, uint64_t bytes)
 {
     struct dt_shard_head found = { 0 };
     char why[256] = "";
     uint64_t data = 0;
     dt_result_t result;
-    bool fits;
 
-    if (bytes != info->bytes)
-        return damaged(f, "its size differs");
-    result = read_head(f, bytes, &found, &data);
+    if (bytes != s->info->bytes)
+        return damaged(&s->file, "its size differs");
+    result = read_head(&s->file, bytes, &found, &data);
     if (result != DT_OK)
         return result;
-    fits = dt_shard_fits(&found, wanted, why, sizeof why);
     if (!sizes_add_up(&found.buffers, data))
-        result = damaged(f, "its sizes do not add up");
-    else
-        result = read_rest(f, data, fits && use == DT_SHARD_LOAD ? &wanted->buffers : NULL, info);
-    /* Only a sound file may say that the program does not fit it. */
-    if (result == DT_OK && !fits)
-        result = dt_fail(DT_ERR_MISMATCH, "%s/%s: %s", f->dir->path, f->name, why);
+        result = damaged(&s->file, "its sizes do not add up");
+    else if (!dt_shard_fits(&found, s->wanted, why, sizeof why))
+        result = misfit(&s->file, data, s->info, why);
     dt_shard_head_free(&found);
     return result;
 }
 
-dt_result_t dt_shard_read(const struct dt_dir *d, const struct dt_shard_head *wanted,
-                          const struct dt_shard_info *info, enum dt_shard_use use)
+dt_result_t dt_shard_open(struct dt_shard *s, const struct dt_dir *d,
+                          const struct dt_shard_head *wanted, const struct dt_shard_info *info)
 {
-    struct dt_name name = dt_name_shard(wanted->rank);
-    struct dt_file f;
     uint64_t bytes;
-    dt_result_t result = dt_file_open(&f, d, name.s, &bytes);
+    dt_result_t result;
 
-    if (result == DT_OK)
-        result = read_file(&f, bytes, wanted, info, use);
-    dt_file_close(&f);
-    return result;
+    *s = (struct dt_shard){ .name = dt_name_shard(wanted->rank), .wanted = wanted, .info = info };
+    result = dt_file_open(&s->file, d, s->name.s, &bytes);
+    return result == DT_OK ? check_head(s, bytes) : result;
+}
+
+dt_result_t dt_shard_load(struct dt_shard *s)
+{
+    const struct dt_buffers *fill = &s->wanted->buffers;
+    dt_result_t result = DT_OK;
+
+    for (uint32_t i = 0; i < fill->n && result == DT_OK; i++)
+        if (fill->v[i].bytes)
+            result = dt_file_read(&s->file, fill->v[i].data, fill->v[i].bytes);
+    return result == DT_OK ? check_sum(&s->file, s->info) : result;
+}
+
+void dt_shard_close(struct dt_shard *s)
+{
+    dt_file_close(&s->file);
 }

@@ -3,19 +3,27 @@
 #define DT_CHECKPOINT_SHARD_H
 
 #include "runtime/checkpoint/file.h"
+#include "runtime/checkpoint/names.h"
 
 /* Writes the head and the buffers it names; info then tells what the manifest says of the file. */
 dt_result_t dt_shard_write(const struct dt_dir *d, const struct dt_shard_head *head,
                            struct dt_shard_info *info);
 
-enum dt_shard_use {
-    DT_SHARD_CHECK, /* read it all, leave the buffers alone */
-    DT_SHARD_LOAD,  /* fill the buffers */
+/* A shard that is read once, in two parts. */
+struct dt_shard {
+    struct dt_name name;
+    struct dt_file file;
+    const struct dt_shard_head *wanted;
+    const struct dt_shard_info *info;
 };
 
-/* Reads the shard of wanted->rank. DT_ERR_IO: it cannot be read, or is damaged; another checkpoint
- * may do. DT_ERR_MISMATCH: it is sound, but the program has registered other buffers. */
-dt_result_t dt_shard_read(const struct dt_dir *d, const struct dt_shard_head *wanted,
-                          const struct dt_shard_info *info, enum dt_shard_use use);
+/* Opens the shard of wanted->rank and reads its head; no buffer changes. DT_ERR_IO: it cannot be
+ * read, or is damaged; another checkpoint may do. DT_ERR_MISMATCH: it is sound, but the program has
+ * registered other buffers. d, wanted and info must stay until dt_shard_close. */
+dt_result_t dt_shard_open(struct dt_shard *s, const struct dt_dir *d,
+                          const struct dt_shard_head *wanted, const struct dt_shard_info *info);
+/* Reads the rest into the buffers. DT_ERR_IO: as above; their content is unspecified then. */
+dt_result_t dt_shard_load(struct dt_shard *s);
+void dt_shard_close(struct dt_shard *s); /* of one that was not opened: does nothing */
 
 #endif

@@ -69,6 +69,22 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
+static _Atomic uint64_t shard_bytes; /* that have been read from files of ranks */
+
+/* In the place of libc's. */
+ssize_t read(int fd, void *buf, size_t n)
+{
+    ssize_t got = syscall(SYS_read, fd, buf, n);
+    char link[64], name[300];
+    ssize_t len;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    len = readlink(link, name, sizeof name - 1);
+    if (got > 0 && len > 6 && memcmp(name + len - 6, ".shard", 6) == 0)
+        shard_bytes += (uint64_t)got;
+    return got;
+}
+
 static const char *path(const char *name)
 {
     static char p[300];
@@ -249,6 +265,43 @@ static void a_damaged_one_gives_way_to_the_older(void **state)
             if (f == 2)
                 assert_has(text, "rank 2: ");
         }
+}
+
+/* Of the shards of three ranks in a checkpoint. */
+static uint64_t bytes_of(const char *checkpoint)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        char name[100];
+        struct stat st;
+
+        snprintf(name, sizeof name, "%s/rank_%05u.shard", checkpoint, rank);
+        assert_int_equal(stat(path(name), &st), 0);
+        bytes += (uint64_t)st.st_size;
+    }
+    return bytes;
+}
+
+/* Also where the newest turns out to be damaged at its very end. */
+static void d41_each_shard_is_read_once(void **state)
+{
+    for (int damage = 0; damage < 2; damage++) {
+        char text[TEXT_MAX];
+        uint64_t want;
+        int64_t step;
+
+        save_steps(3, (const int64_t[]){ 10, 20, -1 });
+        want = bytes_of("step_000000000020") + (damage ? bytes_of("step_000000000010") : 0);
+        if (damage)
+            harm_file("step_000000000020/rank_00001.shard", FLIP_LAST);
+        shard_bytes = 0;
+        assert_int_equal(restore(3, &step, text), DT_OK);
+        assert_int_equal(step, damage ? 10 : 20);
+        assert_int_equal(shard_bytes, want);
+        remove_base(state);
+        mkdir(base, 0777);
+    }
 }
 
 static void when_all_are_damaged_nobody_begins_afresh_unasked(void **state)
@@ -665,6 +718,7 @@ int main(void)
         ON_DISK(equal_runs_leave_equal_bytes),
         ON_DISK(a_step_saved_twice_has_the_later_content),
         ON_DISK(a_damaged_one_gives_way_to_the_older),
+        ON_DISK(d41_each_shard_is_read_once),
         ON_DISK(when_all_are_damaged_nobody_begins_afresh_unasked),
         ON_DISK(another_number_of_ranks_is_refused),
         ON_DISK(another_buffer_is_refused_on_all_ranks),
