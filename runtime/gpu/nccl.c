@@ -360,16 +360,11 @@ struct making {
 
 dt_result_t dt_nccl_await_turn(struct dt_comm *c, const struct dt_launch *launch)
 {
-    uint32_t culprit;
+    dt_result_t r = DT_OK;
 
-    for (unsigned turn = 0; launch->stamp && !dt_launch_may(launch); turn++) {
-        int stopped = dt_comm_stopped(c, &culprit);
-
-        if (stopped)
-            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-        dt_gpu_pause(turn);
-    }
-    return DT_OK;
+    for (unsigned turn = 0; r == DT_OK && launch->stamp && !dt_launch_may(launch); turn++)
+        r = dt_gpu_wait_on(c, NULL, turn);
+    return r;
 }
 
 dt_result_t dt_nccl_check(struct dt_comm *c)
@@ -388,18 +383,16 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
         .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
     };
     ncclResult_t state = dt_ncclcalls_queue(&call, o);
-    uint32_t culprit;
 
     for (unsigned turn = 0; state == ncclSuccess || state == ncclInProgress; turn++) {
-        int stopped;
+        dt_result_t r;
 
         state = look(n);
         if (state == ncclSuccess)
             return DT_OK;
-        stopped = dt_comm_stopped(c, &culprit);
-        if (stopped)
-            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-        dt_gpu_pause(turn);
+        r = dt_gpu_wait_on(c, NULL, turn);
+        if (r != DT_OK)
+            return r;
     }
     return trouble(c, call.name, state);
 }
@@ -439,21 +432,18 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct making
 {
     struct dt_gpu_arrival arrival = { .begun = c->gpu.nccl.begun, .kind = m->o->kind->call };
     bool recorded = false;
-    uint32_t culprit;
 
     for (unsigned turn = 0;; turn++) {
         enum progress progress = look_at_call(c, name, &recorded);
-        int stopped;
+        dt_result_t r;
 
         if (recorded)
             dt_launch_end(&m->launch);
         if (progress != WAITING)
             return progress == DONE ? DT_OK : c->trouble.code;
-        stopped = dt_comm_stopped(c, &culprit);
-        if (stopped)
-            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-        dt_gpu_tell_arrival(c, &arrival, turn);
-        dt_gpu_pause(turn);
+        r = dt_gpu_wait_on(c, &arrival, turn);
+        if (r != DT_OK)
+            return r;
     }
 }
 

@@ -422,11 +422,9 @@ static dt_result_t await_call(const struct queueing *q)
 {
     struct dt_gpu_arrival arrival = { .begun = q->s->begun, .kind = q->o->kind->call };
     struct dt_comm *c = q->c;
-    uint32_t culprit;
 
     for (unsigned turn = 0;; turn++) {
         CUresult result = dt_cuda()->cuEventQuery(q->s->done);
-        int stopped;
         dt_result_t r;
 
         if (result == CUDA_SUCCESS)
@@ -434,13 +432,10 @@ static dt_result_t await_call(const struct queueing *q)
         if (result != CUDA_ERROR_NOT_READY)
             return dt_gpu_trouble(c, &c->trouble, "cuEventQuery", result);
         r = dt_nccl_check(c);
+        if (r == DT_OK)
+            r = dt_gpu_wait_on(c, &arrival, turn);
         if (r != DT_OK)
             return r;
-        stopped = dt_comm_stopped(c, &culprit);
-        if (stopped)
-            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-        dt_gpu_tell_arrival(c, &arrival, turn);
-        dt_gpu_pause(turn);
     }
 }
 

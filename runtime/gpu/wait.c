@@ -76,7 +76,7 @@ bool dt_gpu_settles(CUstream stream)
     return true;
 }
 
-void dt_gpu_tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)
+static void tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)
 {
     struct dt_call call = { .number = c->calls };
     bool late;
@@ -89,4 +89,17 @@ void dt_gpu_tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned t
     if (late != a->late)
         dt_comm_pass_for(c, &call, late ? DT_CALL_GPU_COPY : a->kind);
     a->late = late;
+}
+
+dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn)
+{
+    uint32_t culprit;
+    int stopped = dt_comm_stopped(c, &culprit);
+
+    if (stopped)
+        return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+    if (a)
+        tell_arrival(c, a, turn);
+    dt_gpu_pause(turn);
+    return DT_OK;
 }

@@ -35,7 +35,8 @@ struct dt_gpu_arrival {
     bool arrived;
 };
 
-/* For each turn of the wait. */
-void dt_gpu_tell_arrival(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn);
+/* The end of each turn of a wait inside a call: DT_OK after a pause, or c->trouble once c has been
+ * stopped. a NULL: nobody else's GPU waits for this rank's. */
+dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn);
 
 #endif
