@@ -379,6 +379,7 @@ static void say_hello(struct agent *a)
     dt_netaddrs_list(&hello.addrs);
     hello.gpus = a->host.gpus;
     a->host.cores = hello.cores;
+    a->host.free_port = hello.free_port;
     dt_channel_send(a->host.channel, DT_MSG_HELLO, &hello);
     hello.gpus = (struct dt_strs){ 0 };
     dt_msg_free(DT_MSG_HELLO, (union dt_msg *)&hello);

@@ -20,6 +20,7 @@ struct dt_host { /* what generations need of their surroundings; outlives them *
     struct dt_channel *channel;
     struct dt_strs gpus; /* that were found */
     uint32_t cores;
+    uint16_t free_port;      /* as HELLO has it */
     struct rlimit files;     /* as it was before the agent raised its own */
     struct rlimit file_size; /* likewise */
     struct dt_oom oom;

@@ -172,6 +172,7 @@ static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_
         .device = device_of(config, index),
         .agent_fd = DT_SPAWN_SOCKET_FD,
         .pmi_fd = DT_SPAWN_PMI_FD,
+        .ras_port = config->ras_port,
     };
 }
 

@@ -47,6 +47,8 @@ void dt_resources_devices(struct dt_generation *g)
     dt_gpu_list(&g->config.devices, &source);
     warn_of_shared_devices(g, &source);
     g->config.has_mask = source.bind != DT_GPU_BIND_NONE || source.mask;
+    if (g->host->free_port)
+        g->config.ras_port = (uint16_t)(g->host->free_port + DT_PORT_RAS);
 }
 
 void dt_resources_cpus(struct dt_generation *g)

@@ -32,6 +32,7 @@ struct dt_spawn_config {
     struct dt_pmisock *pmi;
     struct dt_strs devices; /* what dt_gpu_list says */
     bool has_mask;          /* ranks get a CUDA_VISIBLE_DEVICES */
+    uint16_t ras_port;      /* for NCCL; 0: not known */
     uint32_t cores;         /* of the host */
     struct dt_cpus cpus;    /* with --bind-to: those that ranks are bound to */
     int cgroup;             /* that the ranks go into; -1: none */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/base/strbuf.h"
 #include "launcher/place/envlist.h"
 #include "launcher/place/frameworks.h"
 #include "runtime/wire/env.h"
@@ -286,6 +287,47 @@ static int put_default(struct dt_strs *env, const struct dt_msg_start *start, co
                : dt_envlist_put_text(env, name, value);
 }
 
+static bool is_auxiliary(const struct dt_env_rank *rank)
+{
+    return rank->number >= rank->start->np;
+}
+
+static const char *value_of(const struct dt_strs *env, const char *name)
+{
+    const char *entry = dt_envlist_find(env, name, strlen(name));
+
+    return entry ? entry + strlen(name) + 1 : NULL;
+}
+
+/* NCCL's log goes beside the rank's output. NCCL itself replaces %h and %p in the name. */
+static int put_nccl_log(struct dt_strs *env, const struct dt_env_rank *rank)
+{
+    const char *dir = value_of(env, DT_ENV_OUTPUT_DIR);
+    struct dt_strbuf name = { 0 };
+    int rc;
+
+    if (!dir || !value_of(env, "NCCL_DEBUG"))
+        return 0;
+    for (; *dir; dir++)
+        dt_strbuf_add(&name, *dir == '%' ? "%%" : dir, *dir == '%' ? 2 : 1);
+    dt_strbuf_printf(&name, "/rank.%05u.%u.nccl", rank->number, rank->start->generation);
+    rc = put_default(env, rank->start, "NCCL_DEBUG_FILE", dt_strbuf_text(&name));
+    dt_strbuf_free(&name);
+    return rc;
+}
+
+/* The port at which NCCL answers ncclras is a fixed one by default: a second job on the host could
+ * not be asked. */
+static int put_nccl(struct dt_strs *env, const struct dt_env_rank *rank)
+{
+    char address[32];
+
+    snprintf(address, sizeof address, "localhost:%u", rank->ras_port);
+    if (rank->ras_port && put_default(env, rank->start, "NCCL_RAS_ADDR", address) < 0)
+        return -1;
+    return put_nccl_log(env, rank);
+}
+
 /* What helps where nobody has said anything else. */
 static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
 {
@@ -296,7 +338,7 @@ static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
         put_default(env, rank->start, "OMP_NUM_THREADS", number) < 0 ||
         put_default(env, rank->start, "PYTHONUNBUFFERED", "1") < 0)
         return -1;
-    return 0;
+    return is_auxiliary(rank) ? 0 : put_nccl(env, rank);
 }
 
 static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
@@ -351,11 +393,6 @@ static int put_job(struct dt_strs *env, const struct dt_msg_start *s)
     if (dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)
         return -1;
     return dt_envlist_put_texts(env, texts, sizeof texts / sizeof *texts);
-}
-
-static bool is_auxiliary(const struct dt_env_rank *rank)
-{
-    return rank->number >= rank->start->np;
 }
 
 /* Of another job around this one, or of the host's own, none stays, even where none is set. */

@@ -29,6 +29,7 @@ struct dt_env_rank {
     int agent_fd;       /* the rank's end of its agent socket; not of an auxiliary */
     int pmi_fd;         /* likewise of its PMI-1 socket */
     uint32_t threads;   /* OMP_NUM_THREADS */
+    uint16_t ras_port;  /* where NCCL's processes on this host answer ncclras; 0: not known */
 };
 
 /* Whether the user sets, or removes, this variable of ranks, or their host has it. */

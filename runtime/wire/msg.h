@@ -24,7 +24,8 @@ enum {
     DT_FREE_PORTS = 64,
     DT_PORT_MASTER = 0,     /* of the free ports: MASTER_PORT, where rank 0 runs */
     DT_PORT_SCHEDULER = 1,  /* of --env mxnet, there too */
-    DT_PORT_TENSORFLOW = 2, /* and on: one for each local rank, if need be beyond them */
+    DT_PORT_RAS = 2,        /* of each host: NCCL_RAS_ADDR */
+    DT_PORT_TENSORFLOW = 3, /* and on: one for each local rank, if need be beyond them */
 };
 
 enum dt_msg_type {

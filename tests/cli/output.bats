@@ -351,6 +351,21 @@ c" ]
     clean
 }
 
+@test "--output-dir: what NCCL is asked to log goes beside the output of each rank" {
+    local show='echo "$NCCL_DEBUG_FILE"'
+    dtrun --output-dir logs/%h --tee --no-tag -np 2 -x NCCL_DEBUG=INFO sh -c "$show"
+    code_is 0
+    [ "$(sort "$OUT")" = "$T/logs/rank.00000.1.nccl
+$T/logs/rank.00001.1.nccl" ]
+    dtrun --output-dir logs --tee --no-tag -np 1 -x NCCL_DEBUG=INFO -x NCCL_DEBUG_FILE=/mine.%p sh -c "$show"
+    out_is "/mine.%p
+"
+    dtrun --output-dir logs --tee --no-tag -np 1 sh -c "$show"
+    out_is "
+"
+    clean
+}
+
 @test "46: --output-dir with %r and %h: a path of one's own for each rank" {
     dtrun --output-dir 'logs/%h/%%-%r' --merge-stderr -np 2 -H localhost:2 sh -c 'echo "$DTRUN_RANK"'
     code_is 0

@@ -191,6 +191,25 @@ END'
     clean
 }
 
+@test "NCCL of each job answers at a port of its own, unless the user names one" {
+    local show='echo "$NCCL_RAS_ADDR"'
+    mkfifo hold
+    dtrun_start --no-tag -np 2 sh -c "$show; read -r _ <hold"
+    out_has 2 '^localhost:[0-9]'
+    first=$(sort -u "$OUT")
+    [ "$(wc -l <<<"$first")" = 1 ]
+    env "$TOKEN" timeout "$PATIENCE" "$DTRUN" --no-tag -np 1 sh -c "$show" >second
+    grep -q '^localhost:[0-9]' second
+    [ "$(cat second)" != "$first" ]
+    printf 'a\na\n' >hold
+    dtrun_wait
+    code_is 0
+    dtrun --no-tag -np 1 -x NCCL_RAS_ADDR=localhost:7 sh -c "$show"
+    out_is "localhost:7
+"
+    clean
+}
+
 # For each rank: the CPUs it may use, and its OMP_NUM_THREADS.
 cpus() {
     dtrun --no-tag "$@" sh -c 'echo "$(grep Cpus_allowed_list /proc/self/status | cut -f2) $OMP_NUM_THREADS"'

@@ -570,6 +570,22 @@ static const struct layering {
     { "GLOO_SOCKET_IFNAME=ib0", "", "", "NCCL_SOCKET_IFNAME", "=eth0" },
     { "", "NCCL_SOCKET_IFNAME=^lo", "", "NCCL_SOCKET_IFNAME", "^lo" },
     { "", "", "NCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", NULL },
+    /* each job's NCCL answers at a port of its own */
+    { "", "", "", "NCCL_RAS_ADDR", "localhost:20002" },
+    { "", "NCCL_RAS_ADDR=[::1]:9", "", "NCCL_RAS_ADDR", "[::1]:9" },
+    { "NCCL_RAS_ADDR=localhost:8", "", "", "NCCL_RAS_ADDR", "localhost:8" },
+    { "", "", "NCCL_RAS_ADDR", "NCCL_RAS_ADDR", NULL },
+    /* what NCCL logs goes beside the output, and NCCL leaves its directory's name as it is */
+    { "", "NCCL_DEBUG=INFO DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE", "/o/rank.00005.2.nccl" },
+    { "NCCL_DEBUG=WARN", "DTRUN_OUTPUT_DIR=/o/%h", "", "NCCL_DEBUG_FILE",
+      "/o/%%h/rank.00005.2.nccl" },
+    { "", "NCCL_DEBUG=INFO", "", "NCCL_DEBUG_FILE", NULL },
+    { "", "DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE", NULL },
+    { "NCCL_DEBUG=INFO", "DTRUN_OUTPUT_DIR=/o", "NCCL_DEBUG", "NCCL_DEBUG_FILE", NULL },
+    { "", "NCCL_DEBUG=INFO DTRUN_OUTPUT_DIR=/o", "NCCL_DEBUG_FILE", "NCCL_DEBUG_FILE", NULL },
+    { "", "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/f.%p DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE",
+      "/f.%p" },
+    { "NCCL_DEBUG_FILE=/f", "NCCL_DEBUG=INFO DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE", "/f" },
     /* the directory is the job's */
     { "PWD=/somewhere", "", "", "PWD", "/w" },
     { "OLDPWD=/somewhere", "", "", "OLDPWD", NULL },
@@ -581,7 +597,8 @@ static void layers_lie_in_the_right_order(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof layerings / sizeof *layerings; i++) {
         const struct layering *l = &layerings[i];
-        struct dt_msg_start start = { .job_id = "j",
+        struct dt_msg_start start = { .generation = 2,
+                                      .job_id = "j",
                                       .np = 6,
                                       .nodes = 2,
                                       .ranks = { (uint32_t[]){ 4, 5 }, 2 },
@@ -594,7 +611,8 @@ static void layers_lie_in_the_right_order(void **state)
                                     .device = "3",
                                     .agent_fd = 9,
                                     .pmi_fd = 8,
-                                    .threads = 4 };
+                                    .threads = 4,
+                                    .ras_port = 20002 };
         struct dt_strs env = { 0 };
 
         layered(&env, l->agent, l->sent, l->unset, rank);
