@@ -179,6 +179,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/resources.c launcher/agent/resources.h \
 	launcher/agent/savedir.c launcher/agent/savedir.h \
 	launcher/agent/segments.c launcher/agent/segments.h \
+	launcher/agent/smi.c launcher/agent/smi.h \
 	launcher/agent/spawn.c launcher/agent/spawn.h \
 	launcher/agent/standby.c launcher/agent/standby.h \
 	launcher/agent/stdinfeed.c launcher/agent/stdinfeed.h \

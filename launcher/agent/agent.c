@@ -394,7 +394,7 @@ static int open_agent(struct agent *a, bool alone, struct dt_error *err)
     raise_limit(RLIMIT_NOFILE, &a->host.files);
     raise_limit(RLIMIT_FSIZE, &a->host.file_size);
     dt_oom_init(&a->host.oom);
-    dt_gpus_detect(&a->host.gpus);
+    dt_gpus_detect(&a->host.gpus, "", &a->keeper->groups);
     a->host.loop = &a->loop;
     a->host.cgroup = a->keeper->cgroup;
     a->host.groups = &a->keeper->groups;

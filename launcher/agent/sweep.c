@@ -103,6 +103,22 @@ void dt_groups_add(struct dt_groups *groups, pid_t group)
         groups->v[groups->n++] = group;
 }
 
+void dt_groups_abandon(struct dt_groups *groups, pid_t pid)
+{
+    struct dt_procstat stat;
+
+    if (groups->nabandoned < DT_SWEEP_ABANDONED && dt_procstat_read(&stat, pid))
+        groups->abandoned[groups->nabandoned++] = (struct dt_abandoned){ pid, stat.started };
+}
+
+static bool is_abandoned(const struct dt_groups *groups, const struct process *p)
+{
+    for (uint32_t i = 0; i < groups->nabandoned; i++)
+        if (groups->abandoned[i].pid == p->pid && groups->abandoned[i].started == p->stat.started)
+            return true;
+    return false;
+}
+
 /* Whether a child has ended and was not reaped. */
 static bool has_zombie(void)
 {
@@ -143,7 +159,7 @@ size_t dt_sweep_kill(const struct dt_groups *groups, pid_t *example)
     for (size_t i = 0; i < all.n; i++) {
         const struct process *p = &all.v[i];
 
-        if (!p->stat.living || !is_below(&all, p, self))
+        if (!p->stat.living || !is_below(&all, p, self) || is_abandoned(groups, p))
             continue;
         kill_process(p);
         living++;

@@ -11,14 +11,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { DT_SWEEP_GROUPS = 64 * 1024 };
+enum { DT_SWEEP_GROUPS = 64 * 1024, DT_SWEEP_ABANDONED = 8 };
 
 struct dt_groups { /* the process groups of a generation's ranks */
     uint32_t n;
     pid_t v[DT_SWEEP_GROUPS];
+    /* Processes of the agent's own that it has killed and does not wait for. */
+    uint32_t nabandoned;
+    struct dt_abandoned {
+        pid_t pid;
+        uint64_t started; /* as in struct dt_procstat */
+    } abandoned[DT_SWEEP_ABANDONED];
 };
 
 void dt_groups_add(struct dt_groups *groups, pid_t group); /* one too many is left out */
+
+/* From now on sweeps neither wait for this process, a child of the caller's, nor count it. One too
+ * many is waited for. */
+void dt_groups_abandon(struct dt_groups *groups, pid_t pid);
 
 /* Sends SIGKILL to every living descendant that it finds and returns how many there were; *example,
  * unless NULL, is one of them. 0 means that none is left; until then, call again: some may have

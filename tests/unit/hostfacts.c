@@ -273,7 +273,9 @@ static int be_stuck_smi(void)
         _exit(0);
     }
     close(ready[1]);
-    puts(read(ready[0], &byte, 1) == 1 ? "GPU 0: NVIDIA A30 (UUID: GPU-1)" : "GPU 0: untraced");
+    puts("GPU 0: NVIDIA A30 (UUID: GPU-1)");
+    if (read(ready[0], &byte, 1) != 1)
+        puts("GPU 1: untraced");
     fclose(stdout);
     for (;;)
         pause();
@@ -281,8 +283,9 @@ static int be_stuck_smi(void)
 
 static void d22_nvidia_smi_that_cannot_be_ended_is_left(void **state)
 {
-    struct dt_strs models = { 0 };
-    char self[512] = "", leash[16], *version, *path = strdup(getenv("PATH"));
+    static struct dt_groups groups;
+    struct dt_strs gpus = { 0 };
+    char self[512] = "", leash[16], *path = strdup(getenv("PATH"));
     int ends[2];
 
     (void)state;
@@ -296,20 +299,44 @@ static void d22_nvidia_smi_that_cannot_be_ended_is_left(void **state)
     snprintf(leash, sizeof leash, "%d", ends[0]);
     setenv("TEST_LEASH", leash, 1);
     setenv("PATH", root_of("/bin"), 1);
-    dt_gpus_describe(&models, &version, root);
+    dt_gpus_detect(&gpus, root, &groups);
     setenv("PATH", path, 1);
     free(path);
-    free(version);
-    assert_int_equal(models.n, 1);
-    if (strcmp(models.v[0], "untraced") == 0)
+    if (gpus.n == 2)
         skip(); /* ptrace is not allowed here */
-    assert_string_equal(models.v[0], "NVIDIA A30");
+    assert_int_equal(gpus.n, 1);
+    assert_string_equal(gpus.v[0], "0");
     assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* it is there, and cannot be reaped */
+    assert_int_equal(groups.nabandoned, 1);
     close(ends[0]);
     close(ends[1]);
     assert_true(waitpid(-1, NULL, 0) > 0);
     alarm(0);
-    dt_strs_free(&models);
+    dt_strs_free(&gpus);
+}
+
+/* A sweep returns how many processes it waits for. */
+static void no_sweep_waits_for_a_process_that_was_given_up(void **state)
+{
+    static struct dt_groups groups;
+    pid_t children[2], example = 0;
+    int status;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            for (;;)
+                pause();
+    }
+    dt_groups_abandon(&groups, children[0]);
+    assert_int_equal(dt_sweep_kill(&groups, &example), 1);
+    assert_int_equal(example, children[1]);
+    assert_int_equal(waitpid(children[1], &status, 0), children[1]);
+    assert_int_equal(dt_sweep_kill(&groups, NULL), 0);
+    groups.abandoned[0].started++; /* of a process that had the id before */
+    assert_int_equal(dt_sweep_kill(&groups, NULL), 1);
+    assert_int_equal(waitpid(children[0], &status, 0), children[0]);
 }
 
 int main(int argc, char **argv)
@@ -323,6 +350,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_gpus, make_root, remove_root),
         cmocka_unit_test_setup_teardown(d22_nvidia_smi_that_cannot_be_ended_is_left, make_root,
                                         remove_root),
+        cmocka_unit_test(no_sweep_waits_for_a_process_that_was_given_up),
     };
 
     if (argc > 0 && strcmp(argv[0], "nvidia-smi") == 0)
