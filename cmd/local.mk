@@ -79,8 +79,8 @@ cmd_dtrun_perf_SOURCES = \
 	cmd/perf/thresholds.c cmd/perf/thresholds.h \
 	cmd/perf/tune.c cmd/perf/tune.h \
 	cmd/perf/tunefile.c cmd/perf/tunefile.h \
-	runtime/dtype.c runtime/dtype.h \
-	runtime/host/width.c runtime/host/width.h \
-	runtime/tuning.c runtime/tuning.h \
-	runtime/tuningfile.c runtime/tuningfile.h
+	runtime/base/dtype.c runtime/base/dtype.h \
+	runtime/coll/width.c runtime/coll/width.h \
+	runtime/base/tuning.c runtime/base/tuning.h \
+	runtime/base/tuningfile.c runtime/base/tuningfile.h
 cmd_dtrun_perf_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm

@@ -51,7 +51,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/hostword.c launcher/hosts/hostword.h \
 	launcher/hosts/localhost.c launcher/hosts/localhost.h \
 	launcher/hosts/scheduler.c launcher/hosts/scheduler.h \
-	launcher/hosts/twins.c launcher/hosts/twins.h \
+	launcher/hosts/duplicate_hosts.c launcher/hosts/duplicate_hosts.h \
 	launcher/io/backlog.c launcher/io/backlog.h \
 	launcher/io/filewriter.c launcher/io/filewriter.h \
 	launcher/io/label.c launcher/io/label.h \
@@ -136,54 +136,54 @@ launcher_liblauncher_la_LIBADD = launcher/libbase.la
 # Only dtrun-agent.
 launcher_libagent_la_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
-	launcher/agent/allowance.c launcher/agent/allowance.h \
-	launcher/agent/cgroup.c launcher/agent/cgroup.h \
-	launcher/agent/cgroupdir.c launcher/agent/cgroupdir.h \
-	launcher/agent/channel.c launcher/agent/channel.h \
+	launcher/agent/ranklink/allowance.c launcher/agent/ranklink/allowance.h \
+	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
+	launcher/agent/ranks/cgroupdir.c launcher/agent/ranks/cgroupdir.h \
+	launcher/agent/io/channel.c launcher/agent/io/channel.h \
 	launcher/agent/clock.h \
-	launcher/agent/callwatch.c launcher/agent/callwatch.h \
-	launcher/agent/commshm.c launcher/agent/commshm.h \
-	launcher/agent/deaths.c launcher/agent/deaths.h \
-	launcher/agent/fault.c launcher/agent/fault.h \
-	launcher/agent/files.c launcher/agent/files.h \
+	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
+	launcher/agent/ranklink/commshm.c launcher/agent/ranklink/commshm.h \
+	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
+	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
+	launcher/agent/io/files.c launcher/agent/io/files.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
 	launcher/agent/generationstate.c launcher/agent/generationstate.h \
-	launcher/agent/gpus.c launcher/agent/gpus.h \
+	launcher/agent/facts/gpus.c launcher/agent/facts/gpus.h \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/answer.h \
 	launcher/agent/horovod/httprequest.c launcher/agent/horovod/httprequest.h \
 	launcher/agent/horovod/kvstore.c launcher/agent/horovod/kvstore.h \
 	launcher/agent/horovod/server.c launcher/agent/horovod/server.h \
-	launcher/agent/horovodnews.c launcher/agent/horovodnews.h \
-	launcher/agent/hostfacts.c launcher/agent/hostfacts.h \
-	launcher/agent/hostinfo.c launcher/agent/hostinfo.h \
+	launcher/agent/horovod/horovodnews.c launcher/agent/horovod/horovodnews.h \
+	launcher/agent/facts/hostfacts.c launcher/agent/facts/hostfacts.h \
+	launcher/agent/facts/hostinfo.c launcher/agent/facts/hostinfo.h \
 	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \
 	launcher/agent/jobsignals.c launcher/agent/jobsignals.h \
-	launcher/agent/mpinews.c launcher/agent/mpinews.h \
+	launcher/agent/mpi/mpinews.c launcher/agent/mpi/mpinews.h \
 	launcher/agent/mpi/pmi.c launcher/agent/mpi/pmi.h \
 	launcher/agent/mpi/pmisock.c launcher/agent/mpi/pmisock.h \
 	launcher/agent/keeper.c launcher/agent/keeper.h \
 	launcher/agent/lease.c launcher/agent/lease.h \
-	launcher/agent/leftovers.c launcher/agent/leftovers.h \
-	launcher/agent/limits.c launcher/agent/limits.h \
-	launcher/agent/netaddrs.c launcher/agent/netaddrs.h \
-	launcher/agent/oom.c launcher/agent/oom.h \
-	launcher/agent/probe.c launcher/agent/probe.h \
-	launcher/agent/probeway.c launcher/agent/probeway.h \
-	launcher/agent/procstat.c launcher/agent/procstat.h \
-	launcher/agent/rankpeer.c launcher/agent/rankpeer.h \
-	launcher/agent/rankproc.c launcher/agent/rankproc.h \
-	launcher/agent/ranknews.c launcher/agent/ranknews.h \
-	launcher/agent/ranksock.c launcher/agent/ranksock.h \
-	launcher/agent/relay.c launcher/agent/relay.h \
-	launcher/agent/removetree.c launcher/agent/removetree.h \
+	launcher/agent/ranks/leftovers.c launcher/agent/ranks/leftovers.h \
+	launcher/agent/facts/limits.c launcher/agent/facts/limits.h \
+	launcher/agent/facts/netaddrs.c launcher/agent/facts/netaddrs.h \
+	launcher/agent/ranks/oom.c launcher/agent/ranks/oom.h \
+	launcher/agent/probe/probe.c launcher/agent/probe/probe.h \
+	launcher/agent/probe/probeway.c launcher/agent/probe/probeway.h \
+	launcher/agent/ranks/procstat.c launcher/agent/ranks/procstat.h \
+	launcher/agent/ranklink/rankpeer.c launcher/agent/ranklink/rankpeer.h \
+	launcher/agent/ranks/rankproc.c launcher/agent/ranks/rankproc.h \
+	launcher/agent/ranklink/ranknews.c launcher/agent/ranklink/ranknews.h \
+	launcher/agent/ranklink/ranksock.c launcher/agent/ranklink/ranksock.h \
+	launcher/agent/io/relay.c launcher/agent/io/relay.h \
+	launcher/agent/ranks/removetree.c launcher/agent/ranks/removetree.h \
 	launcher/agent/resources.c launcher/agent/resources.h \
-	launcher/agent/savedir.c launcher/agent/savedir.h \
-	launcher/agent/segments.c launcher/agent/segments.h \
+	launcher/agent/ranks/savedir.c launcher/agent/ranks/savedir.h \
+	launcher/agent/ranklink/segments.c launcher/agent/ranklink/segments.h \
 	launcher/agent/smi.c launcher/agent/smi.h \
-	launcher/agent/spawn.c launcher/agent/spawn.h \
+	launcher/agent/ranks/spawn.c launcher/agent/ranks/spawn.h \
 	launcher/agent/standby.c launcher/agent/standby.h \
-	launcher/agent/stdinfeed.c launcher/agent/stdinfeed.h \
-	launcher/agent/sweep.c launcher/agent/sweep.h \
-	launcher/agent/topology.c launcher/agent/topology.h
+	launcher/agent/io/stdinfeed.c launcher/agent/io/stdinfeed.h \
+	launcher/agent/ranks/sweep.c launcher/agent/ranks/sweep.h \
+	launcher/agent/facts/topology.c launcher/agent/facts/topology.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

@@ -21,11 +21,11 @@ runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
-	runtime/agentenv.c runtime/agentenv.h \
-	runtime/agentlink.c runtime/agentlink.h \
-	runtime/async.c runtime/async.h \
-	runtime/blame.c runtime/blame.h \
-	runtime/bucket.c \
+	runtime/comm/agentenv.c runtime/comm/agentenv.h \
+	runtime/comm/agentlink.c runtime/comm/agentlink.h \
+	runtime/p2p/async.c runtime/p2p/async.h \
+	runtime/diag/error_report.c runtime/diag/error_report.h \
+	runtime/api/bucket.c \
 	runtime/checkpoint/checkpoint.c runtime/checkpoint/checkpoint.h \
 	runtime/checkpoint/checksum.c runtime/checkpoint/checksum.h \
 	runtime/checkpoint/file.c runtime/checkpoint/file.h \
@@ -37,19 +37,19 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
-	runtime/calls.c runtime/calls.h \
-	runtime/checks.c runtime/checks.h \
-	runtime/collective.c runtime/collective.h \
-	runtime/comm.c runtime/comm.h \
-	runtime/communicators.c \
-	runtime/config.c runtime/config.h \
-	runtime/context.c runtime/context.h \
-	runtime/copy.c runtime/copy.h \
-	runtime/dtype.c runtime/dtype.h \
-	runtime/dump.c runtime/dump.h \
-	runtime/lastcalls.c runtime/lastcalls.h \
-	runtime/error.c runtime/error.h \
-	runtime/futex.h \
+	runtime/api/calls.c runtime/api/calls.h \
+	runtime/api/checks.c runtime/api/checks.h \
+	runtime/coll/collective.c runtime/coll/collective.h \
+	runtime/comm/comm.c runtime/comm/comm.h \
+	runtime/api/communicators.c \
+	runtime/comm/config.c runtime/comm/config.h \
+	runtime/comm/context.c runtime/comm/context.h \
+	runtime/base/copy.c runtime/base/copy.h \
+	runtime/base/dtype.c runtime/base/dtype.h \
+	runtime/diag/dump.c runtime/diag/dump.h \
+	runtime/diag/lastcalls.c runtime/diag/lastcalls.h \
+	runtime/base/error.c runtime/base/error.h \
+	runtime/base/futex.h \
 	runtime/gpu/arena.c runtime/gpu/arena.h \
 	runtime/gpu/copies.c runtime/gpu/copies.h \
 	runtime/gpu/errand.c runtime/gpu/errand.h \
@@ -72,79 +72,79 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/steps.c runtime/gpu/steps.h \
 	runtime/gpu/wait.c runtime/gpu/wait.h \
 	runtime/gpu/words.c runtime/gpu/words.h \
-	runtime/host/adasum.c runtime/host/adasum.h \
-	runtime/host/alarm.c runtime/host/alarm.h \
-	runtime/host/blocks.h \
-	runtime/host/clock.h \
-	runtime/host/cma.c runtime/host/cma.h \
-	runtime/host/cut.c runtime/host/cut.h \
-	runtime/host/door.c runtime/host/door.h \
-	runtime/host/flow.c runtime/host/flow.h \
-	runtime/host/kernels/body.h runtime/host/kernels/kernels.h \
-	runtime/host/kernels/packing.h \
-	runtime/host/kernels/plain.c \
-	runtime/host/handover.c runtime/host/handover.h \
-	runtime/host/lanereduce.c runtime/host/lanereduce.h \
-	runtime/host/lanes.c runtime/host/lanes.h \
-	runtime/host/least.h \
-	runtime/host/meet.c runtime/host/meet.h \
-	runtime/host/mesh.c runtime/host/mesh.h \
-	runtime/host/move.c runtime/host/move.h \
-	runtime/host/movement.c runtime/host/movement.h \
-	runtime/host/narrow.c runtime/host/narrow.h \
-	runtime/host/pipe.c runtime/host/pipe.h \
-	runtime/host/reduce.c runtime/host/reduce.h \
-	runtime/host/roster.c runtime/host/roster.h \
-	runtime/host/rounds.c runtime/host/rounds.h \
-	runtime/host/segment.c runtime/host/segment.h \
-	runtime/host/shm.c runtime/host/shm.h \
-	runtime/host/chunk.c runtime/host/chunk.h \
-	runtime/host/reduceopen.c runtime/host/reduceopen.h \
-	runtime/host/shmmove.c runtime/host/shmmove.h \
-	runtime/host/stream.c runtime/host/stream.h \
-	runtime/host/tally.c runtime/host/tally.h \
-	runtime/host/trouble.c runtime/host/trouble.h \
-	runtime/host/ringgather.c runtime/host/ringgather.h \
-	runtime/host/twolevel.c runtime/host/twolevel.h \
-	runtime/host/width.c runtime/host/width.h \
-	runtime/host/wireformat.c runtime/host/wireformat.h \
-	runtime/joining.c runtime/joining.h \
-	runtime/memory.c \
-	runtime/operation.c runtime/operation.h \
-	runtime/pair.c \
-	runtime/pairnotes.c runtime/pairnotes.h \
-	runtime/parentrank.c runtime/parentrank.h \
-	runtime/parcels.c runtime/parcels.h \
-	runtime/parts.c \
-	runtime/recorder.c runtime/recorder.h \
-	runtime/reduceoptions.c runtime/reduceoptions.h \
-	runtime/request.c runtime/request.h \
-	runtime/rooted.c \
-	runtime/slots.c runtime/slots.h \
-	runtime/split.c runtime/split.h \
-	runtime/stamped.c runtime/stamped.h \
-	runtime/ticketlock.c runtime/ticketlock.h \
-	runtime/tuning.c runtime/tuning.h \
-	runtime/tuningfile.c runtime/tuningfile.h \
-	runtime/uneven.c runtime/uneven.h \
-	runtime/ways.c runtime/ways.h \
-	runtime/world.c runtime/world.h
+	runtime/coll/adasum.c runtime/coll/adasum.h \
+	runtime/tcp/alarm.c runtime/tcp/alarm.h \
+	runtime/base/blocks.h \
+	runtime/base/clock.h \
+	runtime/shm/cma.c runtime/shm/cma.h \
+	runtime/coll/layout.c runtime/coll/layout.h \
+	runtime/tcp/listener.c runtime/tcp/listener.h \
+	runtime/tcp/flow.c runtime/tcp/flow.h \
+	runtime/kernels/body.h runtime/kernels/kernels.h \
+	runtime/kernels/packing.h \
+	runtime/kernels/plain.c \
+	runtime/shm/sendrecv.c runtime/shm/sendrecv.h \
+	runtime/coll/leader_allreduce.c runtime/coll/leader_allreduce.h \
+	runtime/coll/leaders.c runtime/coll/leaders.h \
+	runtime/base/least.h \
+	runtime/shm/call_match.c runtime/shm/call_match.h \
+	runtime/tcp/mesh.c runtime/tcp/mesh.h \
+	runtime/shm/pairwise.c runtime/shm/pairwise.h \
+	runtime/tcp/alltoall.c runtime/tcp/alltoall.h \
+	runtime/coll/compressed.c runtime/coll/compressed.h \
+	runtime/shm/pipe.c runtime/shm/pipe.h \
+	runtime/kernels/reduce.c runtime/kernels/reduce.h \
+	runtime/coll/roster.c runtime/coll/roster.h \
+	runtime/shm/rounds.c runtime/shm/rounds.h \
+	runtime/shm/segment.c runtime/shm/segment.h \
+	runtime/shm/shm.c runtime/shm/shm.h \
+	runtime/shm/chunk.c runtime/shm/chunk.h \
+	runtime/shm/reduceopen.c runtime/shm/reduceopen.h \
+	runtime/shm/alltoall.c runtime/shm/alltoall.h \
+	runtime/shm/stream.c runtime/shm/stream.h \
+	runtime/coll/count_check.c runtime/coll/count_check.h \
+	runtime/base/coll_error.c runtime/base/coll_error.h \
+	runtime/coll/ring_allgather.c runtime/coll/ring_allgather.h \
+	runtime/coll/hierarchical.c runtime/coll/hierarchical.h \
+	runtime/coll/width.c runtime/coll/width.h \
+	runtime/kernels/wireformat.c runtime/kernels/wireformat.h \
+	runtime/comm/create.c runtime/comm/create.h \
+	runtime/api/memory.c \
+	runtime/api/operation.c runtime/api/operation.h \
+	runtime/api/sendrecv.c \
+	runtime/p2p/pairnotes.c runtime/p2p/pairnotes.h \
+	runtime/comm/parentrank.c runtime/comm/parentrank.h \
+	runtime/coll/alltoall.c runtime/coll/alltoall.h \
+	runtime/api/nonrooted.c \
+	runtime/diag/recorder.c runtime/diag/recorder.h \
+	runtime/coll/reduceoptions.c runtime/coll/reduceoptions.h \
+	runtime/p2p/request.c runtime/p2p/request.h \
+	runtime/api/rooted.c \
+	runtime/comm/slots.c runtime/comm/slots.h \
+	runtime/comm/split.c runtime/comm/split.h \
+	runtime/base/versioned_struct.c runtime/base/versioned_struct.h \
+	runtime/base/ticketlock.c runtime/base/ticketlock.h \
+	runtime/base/tuning.c runtime/base/tuning.h \
+	runtime/base/tuningfile.c runtime/base/tuningfile.h \
+	runtime/api/join.c runtime/api/join.h \
+	runtime/p2p/p2p.c runtime/p2p/p2p.h \
+	runtime/comm/world.c runtime/comm/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
 runtime_libruntime_la_LIBADD = runtime/libwire.la runtime/libgpufound.la
 
 # The kernels of one instruction set each are compiled for it.
-EXTRA_DIST += runtime/host/kernels/avx2.c runtime/host/kernels/avx512.c runtime/host/kernels/neon.c
+EXTRA_DIST += runtime/kernels/avx2.c runtime/kernels/avx512.c runtime/kernels/neon.c
 if X86_64
 noinst_LTLIBRARIES += runtime/libavx2.la runtime/libavx512.la
-runtime_libavx2_la_SOURCES = runtime/host/kernels/avx2.c
+runtime_libavx2_la_SOURCES = runtime/kernels/avx2.c
 runtime_libavx2_la_CFLAGS = $(AM_CFLAGS) -mavx2 -mf16c
-runtime_libavx512_la_SOURCES = runtime/host/kernels/avx512.c
+runtime_libavx512_la_SOURCES = runtime/kernels/avx512.c
 runtime_libavx512_la_CFLAGS = $(AM_CFLAGS) -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl \
 	-mprefer-vector-width=512
 runtime_libruntime_la_LIBADD += runtime/libavx2.la runtime/libavx512.la
 endif
 if AARCH64
-runtime_libruntime_la_SOURCES += runtime/host/kernels/neon.c
+runtime_libruntime_la_SOURCES += runtime/kernels/neon.c
 endif
 
 # fold_ptx.c is kept, so that a build needs no nvcc. This makes it again after a change of the kernel.

@@ -14,71 +14,71 @@ AM_TESTS_ENVIRONMENT = \
 # Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest first, which would
 # else still run when all others have ended.)
 UNIT_TESTS = \
-	tests/unit/disturbed \
-	tests/unit/options \
-	tests/unit/foreign \
-	tests/unit/frame \
-	tests/unit/msg \
-	tests/unit/envrules \
-	tests/unit/base \
-	tests/unit/gpu \
-	tests/unit/gpuabi \
-	tests/unit/pernode \
-	tests/unit/plan \
-	tests/unit/tfcluster \
-	tests/unit/bind \
-	tests/unit/elfneeds \
-	tests/unit/fence \
-	tests/unit/mpimap \
-	tests/unit/needs \
-	tests/unit/pmi \
-	tests/unit/hostlist \
-	tests/unit/hostfile \
-	tests/unit/hostarg \
-	tests/unit/hostrange \
-	tests/unit/scheduler \
-	tests/unit/codec \
-	tests/unit/boot \
-	tests/unit/iface \
-	tests/unit/inject \
-	tests/unit/link \
-	tests/unit/sshsettings \
-	tests/unit/pmisock \
-	tests/unit/probe \
-	tests/unit/ranksock \
-	tests/unit/standby \
-	tests/unit/cause \
-	tests/unit/child \
-	tests/unit/sshsocket \
-	tests/unit/commshm \
-	tests/unit/waits \
-	tests/unit/check \
-	tests/unit/hostfacts \
-	tests/unit/checkpoint \
-	tests/unit/checkpoint_crash \
-	tests/unit/checkpoint_format \
-	tests/unit/checkpoint_owner \
-	tests/unit/heartbeat \
-	tests/unit/job_fsm \
-	tests/unit/lastcalls \
-	tests/unit/cgroupdir \
-	tests/unit/leftovers \
-	tests/unit/linebuf \
-	tests/unit/outmux \
-	tests/unit/outname \
-	tests/unit/pairnotes \
-	tests/unit/reach \
-	tests/unit/rendezvous \
-	tests/unit/rendezvousserver \
-	tests/unit/quarantine \
-	tests/unit/restart \
-	tests/unit/rshcommand \
-	tests/unit/allowance \
-	tests/unit/removetree \
-	tests/unit/segments \
-	tests/unit/standin_cuda \
-	tests/unit/standin_nccl \
-	tests/unit/words
+	tests/unit/faults/disturbed \
+	tests/unit/cmd/options \
+	tests/unit/cmd/foreign \
+	tests/unit/wire/frame \
+	tests/unit/wire/msg \
+	tests/unit/place/envrules \
+	tests/unit/base/base \
+	tests/unit/place/gpu \
+	tests/unit/gpu/gpuabi \
+	tests/unit/cmd/pernode \
+	tests/unit/place/plan \
+	tests/unit/place/tfcluster \
+	tests/unit/place/bind \
+	tests/unit/base/elfneeds \
+	tests/unit/job/fence \
+	tests/unit/place/mpimap \
+	tests/unit/base/needs \
+	tests/unit/agent/pmi \
+	tests/unit/hosts/hostlist \
+	tests/unit/hosts/hostfile \
+	tests/unit/hosts/hostarg \
+	tests/unit/hosts/hostrange \
+	tests/unit/hosts/scheduler \
+	tests/unit/wire/codec \
+	tests/unit/remote/boot \
+	tests/unit/place/iface \
+	tests/unit/base/inject \
+	tests/unit/remote/link \
+	tests/unit/remote/sshsettings \
+	tests/unit/agent/pmisock \
+	tests/unit/agent/probe \
+	tests/unit/agent/ranksock \
+	tests/unit/agent/standby \
+	tests/unit/job/cause \
+	tests/unit/remote/child \
+	tests/unit/remote/sshsocket \
+	tests/unit/agent/commshm \
+	tests/unit/job/waits \
+	tests/unit/check/check \
+	tests/unit/agent/hostfacts \
+	tests/unit/checkpoint/checkpoint \
+	tests/unit/checkpoint/checkpoint_crash \
+	tests/unit/checkpoint/checkpoint_format \
+	tests/unit/checkpoint/checkpoint_owner \
+	tests/unit/job/heartbeat \
+	tests/unit/job/job_fsm \
+	tests/unit/job/lastcalls \
+	tests/unit/agent/cgroupdir \
+	tests/unit/agent/leftovers \
+	tests/unit/io/linebuf \
+	tests/unit/io/outmux \
+	tests/unit/io/outname \
+	tests/unit/p2p/pairnotes \
+	tests/unit/job/reach \
+	tests/unit/agent/rendezvous \
+	tests/unit/agent/rendezvousserver \
+	tests/unit/job/quarantine \
+	tests/unit/job/restart \
+	tests/unit/remote/rshcommand \
+	tests/unit/agent/allowance \
+	tests/unit/agent/removetree \
+	tests/unit/agent/segments \
+	tests/unit/gpu/standin_cuda \
+	tests/unit/gpu/standin_nccl \
+	tests/unit/job/words
 
 include tests/runtime.mk
 
@@ -87,15 +87,15 @@ check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
 # The real agent with the test as its launcher: needs the static agent.
-AGENT_TESTS = tests/unit/agent tests/unit/agentends tests/unit/agentfaults tests/unit/agentrendezvous
+AGENT_TESTS = tests/unit/agent/agent tests/unit/agent/agentends tests/unit/agent/agentfaults tests/unit/agent/agentrendezvous
 check_PROGRAMS += $(AGENT_TESTS)
 TESTS += $(AGENT_TESTS)
 
 # Those in which threads meet, for ThreadSanitizer.
-THREAD_TESTS = tests/unit/blame tests/unit/buckets tests/unit/checkpoint \
-	tests/unit/checkpoint_crash tests/unit/leaving tests/unit/limits tests/unit/link \
-	tests/unit/movement tests/unit/pairnotes tests/unit/recorder tests/unit/requests tests/unit/shm \
-	tests/unit/threadrules tests/unit/threads tests/unit/ways
+THREAD_TESTS = tests/unit/diag/error_report tests/unit/api/buckets tests/unit/checkpoint/checkpoint \
+	tests/unit/checkpoint/checkpoint_crash tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
+	tests/unit/tcp/alltoall tests/unit/p2p/pairnotes tests/unit/diag/recorder tests/unit/api/requests tests/unit/shm/shm \
+	tests/unit/api/threadrules tests/unit/api/threads tests/unit/p2p/p2p
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)
@@ -106,30 +106,30 @@ check-unit: units
 .PHONY: units check-unit
 endif
 
-tests_unit_agent_SOURCES = tests/unit/agent.c tests/unit/agentproc.c tests/unit/agentproc.h
-tests_unit_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agent_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
-EXTRA_tests_unit_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
+tests_unit_agent_agent_SOURCES = tests/unit/agent/agent.c tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_agent_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_agent_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+EXTRA_tests_unit_agent_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
-tests_unit_agentends_SOURCES = tests/unit/agentends.c tests/unit/agentproc.c tests/unit/agentproc.h
-tests_unit_agentends_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agentends_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
-EXTRA_tests_unit_agentends_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
+tests_unit_agent_agentends_SOURCES = tests/unit/agent/agentends.c tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_agent_agentends_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_agentends_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+EXTRA_tests_unit_agent_agentends_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
-tests_unit_agentfaults_SOURCES = tests/unit/agentfaults.c tests/unit/agentproc.c tests/unit/agentproc.h
-tests_unit_agentfaults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agentfaults_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
-EXTRA_tests_unit_agentfaults_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
+tests_unit_agent_agentfaults_SOURCES = tests/unit/agent/agentfaults.c tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_agent_agentfaults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_agentfaults_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+EXTRA_tests_unit_agent_agentfaults_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
 
-tests_unit_agentrendezvous_SOURCES = tests/unit/agentrendezvous.c tests/unit/agentproc.c \
-	tests/unit/agentproc.h
-tests_unit_agentrendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_agentrendezvous_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
-EXTRA_tests_unit_agentrendezvous_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
+tests_unit_agent_agentrendezvous_SOURCES = tests/unit/agent/agentrendezvous.c tests/unit/agent/agentproc.c \
+	tests/unit/agent/agentproc.h
+tests_unit_agent_agentrendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_agentrendezvous_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+EXTRA_tests_unit_agent_agentrendezvous_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
-tests_unit_codec_SOURCES = tests/unit/codec.c
-tests_unit_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_wire_codec_SOURCES = tests/unit/wire/codec.c
+tests_unit_wire_codec_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_wire_codec_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
 # -rpath makes libtool build shared libraries of them.
 FAKES = tests/fake/libstandstill.la tests/fake/libclock.la \
@@ -175,270 +175,270 @@ tests_standin_libnccl_la_SOURCES = tests/standin/standin.h \
 tests_standin_libnccl_la_LIBADD = tests/standin/libcuda.la -lm
 tests_standin_libnccl_la_LDFLAGS = -version-info 2:0:0 -rpath /nowhere
 
-tests_unit_standin_cuda_SOURCES = tests/unit/standin_cuda.c
-tests_unit_standin_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_standin_cuda_LDADD = tests/standin/libcuda.la $(CMOCKA_LIBS)
-tests_unit_standin_cuda_LDFLAGS = -no-install -Wl,--export-dynamic
+tests_unit_gpu_standin_cuda_SOURCES = tests/unit/gpu/standin_cuda.c
+tests_unit_gpu_standin_cuda_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_standin_cuda_LDADD = tests/standin/libcuda.la $(CMOCKA_LIBS)
+tests_unit_gpu_standin_cuda_LDFLAGS = -no-install -Wl,--export-dynamic
 
-tests_unit_standin_nccl_SOURCES = tests/unit/standin_nccl.c tests/unit/standin_nccl.h \
-	tests/unit/standin_ranks.c tests/standin/nccl/elements.c tests/standin/nccl/smallfloat.c
-tests_unit_standin_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_standin_nccl_LDADD = tests/standin/libnccl.la tests/standin/libcuda.la $(CMOCKA_LIBS) -lm
-tests_unit_standin_nccl_LDFLAGS = -no-install
+tests_unit_gpu_standin_nccl_SOURCES = tests/unit/gpu/standin_nccl.c tests/unit/gpu/standin_nccl.h \
+	tests/unit/gpu/standin_ranks.c tests/standin/nccl/elements.c tests/standin/nccl/smallfloat.c
+tests_unit_gpu_standin_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_standin_nccl_LDADD = tests/standin/libnccl.la tests/standin/libcuda.la $(CMOCKA_LIBS) -lm
+tests_unit_gpu_standin_nccl_LDFLAGS = -no-install
 
-tests_unit_boot_SOURCES = tests/unit/boot.c tests/unit/unit.h
-tests_unit_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_boot_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS)
+tests_unit_remote_boot_SOURCES = tests/unit/remote/boot.c tests/unit/unit.h
+tests_unit_remote_boot_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_remote_boot_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_iface_SOURCES = tests/unit/iface.c tests/unit/unit.h
-tests_unit_iface_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_iface_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_place_iface_SOURCES = tests/unit/place/iface.c tests/unit/unit.h
+tests_unit_place_iface_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_place_iface_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_inject_SOURCES = tests/unit/inject.c
-tests_unit_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_inject_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_inject_SOURCES = tests/unit/base/inject.c
+tests_unit_base_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_inject_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_child_SOURCES = tests/unit/child.c tests/unit/unit.h
-tests_unit_child_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_child_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_remote_child_SOURCES = tests/unit/remote/child.c tests/unit/unit.h
+tests_unit_remote_child_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_remote_child_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 
-tests_unit_sshsocket_SOURCES = tests/unit/sshsocket.c tests/unit/unit.h
-tests_unit_sshsocket_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SSH2_CFLAGS) $(UV_CFLAGS)
-tests_unit_sshsocket_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_remote_sshsocket_SOURCES = tests/unit/remote/sshsocket.c tests/unit/unit.h
+tests_unit_remote_sshsocket_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(SSH2_CFLAGS) $(UV_CFLAGS)
+tests_unit_remote_sshsocket_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
-tests_unit_link_SOURCES = tests/unit/link.c tests/unit/unit.h
-tests_unit_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_link_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_remote_link_SOURCES = tests/unit/remote/link.c tests/unit/unit.h
+tests_unit_remote_link_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_remote_link_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
-tests_unit_sshsettings_SOURCES = tests/unit/sshsettings.c tests/unit/unit.h
-tests_unit_sshsettings_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_sshsettings_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_remote_sshsettings_SOURCES = tests/unit/remote/sshsettings.c tests/unit/unit.h
+tests_unit_remote_sshsettings_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_remote_sshsettings_LDADD = launcher/liblauncher.la $(SSH2_LIBS) $(CMOCKA_LIBS) $(UV_LIBS)
 
-tests_unit_probe_SOURCES = tests/unit/probe.c tests/unit/unit.h
-tests_unit_probe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_probe_SOURCES = tests/unit/agent/probe.c tests/unit/unit.h
+tests_unit_agent_probe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_agent_probe_LDADD = launcher/libagent.la $(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_pmisock_SOURCES = tests/unit/pmisock.c tests/unit/unit.h
-tests_unit_pmisock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_pmisock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_pmisock_SOURCES = tests/unit/agent/pmisock.c tests/unit/unit.h
+tests_unit_agent_pmisock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_agent_pmisock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_standby_SOURCES = tests/unit/standby.c tests/unit/unit.h
-tests_unit_standby_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_standby_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_standby_SOURCES = tests/unit/agent/standby.c tests/unit/unit.h
+tests_unit_agent_standby_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_standby_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_pairnotes_SOURCES = tests/unit/pairnotes.c tests/unit/unit.h
-tests_unit_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_pairnotes_LDADD = launcher/libagent.la runtime/libruntime.la $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_p2p_pairnotes_SOURCES = tests/unit/p2p/pairnotes.c tests/unit/unit.h
+tests_unit_p2p_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_p2p_pairnotes_LDADD = launcher/libagent.la runtime/libruntime.la $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_ranksock_SOURCES = tests/unit/ranksock.c
-tests_unit_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_agent_ranksock_SOURCES = tests/unit/agent/ranksock.c
+tests_unit_agent_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_agent_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_commshm_SOURCES = tests/unit/commshm.c
-tests_unit_commshm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_commshm_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_commshm_SOURCES = tests/unit/agent/commshm.c
+tests_unit_agent_commshm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_commshm_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_removetree_SOURCES = tests/unit/removetree.c tests/unit/unit.h
-tests_unit_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_removetree_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_removetree_SOURCES = tests/unit/agent/removetree.c tests/unit/unit.h
+tests_unit_agent_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_removetree_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_allowance_SOURCES = tests/unit/allowance.c tests/unit/unit.h
-tests_unit_allowance_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_allowance_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_allowance_SOURCES = tests/unit/agent/allowance.c tests/unit/unit.h
+tests_unit_agent_allowance_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_allowance_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_segments_SOURCES = tests/unit/segments.c
-tests_unit_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_segments_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_segments_SOURCES = tests/unit/agent/segments.c
+tests_unit_agent_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_segments_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_hostarg_SOURCES = tests/unit/hostarg.c tests/unit/unit.h tests/unit/describe.h
-tests_unit_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hostarg_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_hostarg_SOURCES = tests/unit/hosts/hostarg.c tests/unit/unit.h tests/unit/hosts/describe.h
+tests_unit_hosts_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hosts_hostarg_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_hostrange_SOURCES = tests/unit/hostrange.c tests/unit/unit.h
-tests_unit_hostrange_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hostrange_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_hostrange_SOURCES = tests/unit/hosts/hostrange.c tests/unit/unit.h
+tests_unit_hosts_hostrange_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hosts_hostrange_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_scheduler_SOURCES = tests/unit/scheduler.c tests/unit/unit.h tests/unit/describe.h
-tests_unit_scheduler_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_scheduler_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_scheduler_SOURCES = tests/unit/hosts/scheduler.c tests/unit/unit.h tests/unit/hosts/describe.h
+tests_unit_hosts_scheduler_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hosts_scheduler_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_hostfile_SOURCES = tests/unit/hostfile.c tests/unit/unit.h tests/unit/describe.h
-tests_unit_hostfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hostfile_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_hostfile_SOURCES = tests/unit/hosts/hostfile.c tests/unit/unit.h tests/unit/hosts/describe.h
+tests_unit_hosts_hostfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hosts_hostfile_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_hostlist_SOURCES = tests/unit/hostlist.c tests/unit/unit.h tests/unit/describe.h
-tests_unit_hostlist_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hostlist_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_hosts_hostlist_SOURCES = tests/unit/hosts/hostlist.c tests/unit/unit.h tests/unit/hosts/describe.h
+tests_unit_hosts_hostlist_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_hosts_hostlist_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_plan_SOURCES = tests/unit/plan.c tests/unit/unit.h
-tests_unit_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_plan_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_place_plan_SOURCES = tests/unit/place/plan.c tests/unit/unit.h
+tests_unit_place_plan_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_place_plan_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_tfcluster_SOURCES = tests/unit/tfcluster.c tests/unit/unit.h
-tests_unit_tfcluster_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_tfcluster_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS)
+tests_unit_place_tfcluster_SOURCES = tests/unit/place/tfcluster.c tests/unit/unit.h
+tests_unit_place_tfcluster_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_place_tfcluster_LDADD = launcher/liblauncher.la $(CJSON_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_elfneeds_SOURCES = tests/unit/elfneeds.c tests/unit/unit.h
-tests_unit_elfneeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_elfneeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_elfneeds_SOURCES = tests/unit/base/elfneeds.c tests/unit/unit.h
+tests_unit_base_elfneeds_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_elfneeds_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_bind_SOURCES = tests/unit/bind.c tests/unit/unit.h
-tests_unit_bind_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_bind_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_place_bind_SOURCES = tests/unit/place/bind.c tests/unit/unit.h
+tests_unit_place_bind_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_place_bind_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_gpu_SOURCES = tests/unit/gpu.c tests/unit/unit.h
-tests_unit_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_place_gpu_SOURCES = tests/unit/place/gpu.c tests/unit/unit.h
+tests_unit_place_gpu_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_place_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 # NVIDIA's headers only for the half that compares with them.
 check_LTLIBRARIES += tests/unit/libgpuabi.la
-tests_unit_libgpuabi_la_SOURCES = tests/unit/gpuabi_real.c tests/unit/gpuabi_facts.h tests/unit/gpuabi.h \
+tests_unit_libgpuabi_la_SOURCES = tests/unit/gpu/gpuabi_real.c tests/unit/gpu/gpuabi_facts.h tests/unit/gpu/gpuabi.h \
 	runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h
 tests_unit_libgpuabi_la_CPPFLAGS = $(AM_CPPFLAGS) $(NVIDIA_CPPFLAGS)
-tests_unit_gpuabi_SOURCES = tests/unit/gpuabi.c tests/unit/gpuabi_facts.h tests/unit/gpuabi.h
-tests_unit_gpuabi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpuabi_LDADD = tests/unit/libgpuabi.la $(CMOCKA_LIBS)
+tests_unit_gpu_gpuabi_SOURCES = tests/unit/gpu/gpuabi.c tests/unit/gpu/gpuabi_facts.h tests/unit/gpu/gpuabi.h
+tests_unit_gpu_gpuabi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_gpuabi_LDADD = tests/unit/libgpuabi.la $(CMOCKA_LIBS)
 
-tests_unit_base_SOURCES = tests/unit/base.c tests/unit/unit.h
-tests_unit_base_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_base_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_base_SOURCES = tests/unit/base/base.c tests/unit/unit.h
+tests_unit_base_base_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_base_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_envrules_SOURCES = tests/unit/envrules.c tests/unit/unit.h
-tests_unit_envrules_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_envrules_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_place_envrules_SOURCES = tests/unit/place/envrules.c tests/unit/unit.h
+tests_unit_place_envrules_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_place_envrules_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_msg_SOURCES = tests/unit/msg.c tests/unit/unit.h
-tests_unit_msg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_msg_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_wire_msg_SOURCES = tests/unit/wire/msg.c tests/unit/unit.h
+tests_unit_wire_msg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_wire_msg_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
-tests_unit_frame_SOURCES = tests/unit/frame.c tests/unit/unit.h
-tests_unit_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
+tests_unit_wire_frame_SOURCES = tests/unit/wire/frame.c tests/unit/unit.h
+tests_unit_wire_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_wire_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
-tests_unit_foreign_SOURCES = tests/unit/foreign.c tests/unit/optiontext.h tests/unit/unit.h
-tests_unit_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_foreign_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
+tests_unit_cmd_foreign_SOURCES = tests/unit/cmd/foreign.c tests/unit/cmd/optiontext.h tests/unit/unit.h
+tests_unit_cmd_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cmd_foreign_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
 
-tests_unit_pernode_SOURCES = tests/unit/pernode.c tests/unit/unit.h
-tests_unit_pernode_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_pernode_LDADD = cmd/libcmd.la launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_cmd_pernode_SOURCES = tests/unit/cmd/pernode.c tests/unit/unit.h
+tests_unit_cmd_pernode_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cmd_pernode_LDADD = cmd/libcmd.la launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_options_SOURCES = tests/unit/options.c tests/unit/optiontext.h tests/unit/unit.h
-tests_unit_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_options_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
+tests_unit_cmd_options_SOURCES = tests/unit/cmd/options.c tests/unit/cmd/optiontext.h tests/unit/unit.h
+tests_unit_cmd_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cmd_options_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
 
-tests_unit_checkpoint_SOURCES = tests/unit/checkpoint.c \
-	tests/unit/checkpoint_ranks.c tests/unit/checkpoint_ranks.h tests/unit/unit.h
-tests_unit_checkpoint_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_SOURCES = tests/unit/checkpoint/checkpoint.c \
+	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h tests/unit/unit.h
+tests_unit_checkpoint_checkpoint_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_checkpoint_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_checkpoint_crash_SOURCES = tests/unit/checkpoint_crash.c \
-	tests/unit/checkpoint_ranks.c tests/unit/checkpoint_ranks.h tests/unit/unit.h
-tests_unit_checkpoint_crash_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_crash_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_crash_SOURCES = tests/unit/checkpoint/checkpoint_crash.c \
+	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h tests/unit/unit.h
+tests_unit_checkpoint_checkpoint_crash_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_checkpoint_crash_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_checkpoint_format_SOURCES = tests/unit/checkpoint_format.c tests/unit/unit.h
-tests_unit_checkpoint_format_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_format_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_format_SOURCES = tests/unit/checkpoint/checkpoint_format.c tests/unit/unit.h
+tests_unit_checkpoint_checkpoint_format_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_checkpoint_format_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_checkpoint_owner_SOURCES = tests/unit/checkpoint_owner.c \
-	tests/unit/checkpoint_ranks.c tests/unit/checkpoint_ranks.h tests/unit/unit.h
-tests_unit_checkpoint_owner_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_owner_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_owner_SOURCES = tests/unit/checkpoint/checkpoint_owner.c \
+	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h tests/unit/unit.h
+tests_unit_checkpoint_checkpoint_owner_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_checkpoint_checkpoint_owner_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_waits_SOURCES = tests/unit/waits.c tests/unit/unit.h
-tests_unit_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_waits_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_waits_SOURCES = tests/unit/job/waits.c tests/unit/unit.h
+tests_unit_job_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_waits_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_cause_SOURCES = tests/unit/cause.c tests/unit/unit.h
-tests_unit_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_cause_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_cause_SOURCES = tests/unit/job/cause.c tests/unit/unit.h
+tests_unit_job_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_cause_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_check_SOURCES = tests/unit/check.c tests/unit/unit.h
-tests_unit_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_check_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_check_check_SOURCES = tests/unit/check/check.c tests/unit/unit.h
+tests_unit_check_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_check_check_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_hostfacts_SOURCES = tests/unit/hostfacts.c tests/unit/unit.h
-tests_unit_hostfacts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_hostfacts_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_hostfacts_SOURCES = tests/unit/agent/hostfacts.c tests/unit/unit.h
+tests_unit_agent_hostfacts_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_hostfacts_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_cgroupdir_SOURCES = tests/unit/cgroupdir.c tests/unit/unit.h
-tests_unit_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_cgroupdir_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_cgroupdir_SOURCES = tests/unit/agent/cgroupdir.c tests/unit/unit.h
+tests_unit_agent_cgroupdir_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_cgroupdir_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_leftovers_SOURCES = tests/unit/leftovers.c tests/unit/unit.h
-tests_unit_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_leftovers_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+tests_unit_agent_leftovers_SOURCES = tests/unit/agent/leftovers.c tests/unit/unit.h
+tests_unit_agent_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_leftovers_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_heartbeat_SOURCES = tests/unit/heartbeat.c tests/unit/unit.h
-tests_unit_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_heartbeat_SOURCES = tests/unit/job/heartbeat.c tests/unit/unit.h
+tests_unit_job_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_job_fsm_SOURCES = tests/unit/job_fsm.c tests/unit/unit.h
-tests_unit_job_fsm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_fsm_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_job_fsm_SOURCES = tests/unit/job/job_fsm.c tests/unit/unit.h
+tests_unit_job_job_fsm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_job_fsm_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_linebuf_SOURCES = tests/unit/linebuf.c tests/unit/unit.h
-tests_unit_linebuf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_linebuf_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_io_linebuf_SOURCES = tests/unit/io/linebuf.c tests/unit/unit.h
+tests_unit_io_linebuf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_io_linebuf_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_outmux_SOURCES = tests/unit/outmux.c tests/unit/unit.h
-tests_unit_outmux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_outmux_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_io_outmux_SOURCES = tests/unit/io/outmux.c tests/unit/unit.h
+tests_unit_io_outmux_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_io_outmux_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS) $(UV_LIBS)
 
-tests_unit_fence_SOURCES = tests/unit/fence.c tests/unit/unit.h
-tests_unit_fence_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_fence_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_fence_SOURCES = tests/unit/job/fence.c tests/unit/unit.h
+tests_unit_job_fence_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_fence_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_mpimap_SOURCES = tests/unit/mpimap.c tests/unit/unit.h
-tests_unit_mpimap_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_mpimap_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_place_mpimap_SOURCES = tests/unit/place/mpimap.c tests/unit/unit.h
+tests_unit_place_mpimap_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_place_mpimap_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_needs_SOURCES = tests/unit/needs.c tests/unit/unit.h
-tests_unit_needs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_needs_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_base_needs_SOURCES = tests/unit/base/needs.c tests/unit/unit.h
+tests_unit_base_needs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_needs_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_rshcommand_SOURCES = tests/unit/rshcommand.c tests/unit/unit.h
-tests_unit_rshcommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_rshcommand_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_remote_rshcommand_SOURCES = tests/unit/remote/rshcommand.c tests/unit/unit.h
+tests_unit_remote_rshcommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_remote_rshcommand_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_pmi_SOURCES = tests/unit/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
-tests_unit_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_pmi_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_agent_pmi_SOURCES = tests/unit/agent/pmi.c tests/unit/unit.h launcher/agent/mpi/pmi.c
+tests_unit_agent_pmi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_pmi_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_rendezvous_SOURCES = tests/unit/rendezvous.c tests/unit/unit.h \
+tests_unit_agent_rendezvous_SOURCES = tests/unit/agent/rendezvous.c tests/unit/unit.h \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/httprequest.c \
 	launcher/agent/horovod/kvstore.c
-tests_unit_rendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_rendezvous_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+tests_unit_agent_rendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_agent_rendezvous_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
-tests_unit_rendezvousserver_SOURCES = tests/unit/rendezvousserver.c tests/unit/unit.h
-tests_unit_rendezvousserver_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
-tests_unit_rendezvousserver_LDADD = launcher/libagent.la $(CMOCKA_LIBS) $(UV_LIBS)
+tests_unit_agent_rendezvousserver_SOURCES = tests/unit/agent/rendezvousserver.c tests/unit/unit.h
+tests_unit_agent_rendezvousserver_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_agent_rendezvousserver_LDADD = launcher/libagent.la $(CMOCKA_LIBS) $(UV_LIBS)
 
-tests_unit_reach_SOURCES = tests/unit/reach.c tests/unit/unit.h
-tests_unit_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_reach_SOURCES = tests/unit/job/reach.c tests/unit/unit.h
+tests_unit_job_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_outname_SOURCES = tests/unit/outname.c tests/unit/unit.h
-tests_unit_outname_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_outname_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_io_outname_SOURCES = tests/unit/io/outname.c tests/unit/unit.h
+tests_unit_io_outname_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_io_outname_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_quarantine_SOURCES = tests/unit/quarantine.c tests/unit/unit.h
-tests_unit_quarantine_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_quarantine_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_quarantine_SOURCES = tests/unit/job/quarantine.c tests/unit/unit.h
+tests_unit_job_quarantine_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_quarantine_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_restart_SOURCES = tests/unit/restart.c tests/unit/unit.h
-tests_unit_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_restart_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_restart_SOURCES = tests/unit/job/restart.c tests/unit/unit.h
+tests_unit_job_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_restart_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_lastcalls_SOURCES = tests/unit/lastcalls.c tests/unit/unit.h
-tests_unit_lastcalls_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_lastcalls_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_lastcalls_SOURCES = tests/unit/job/lastcalls.c tests/unit/unit.h
+tests_unit_job_lastcalls_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_lastcalls_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_words_SOURCES = tests/unit/words.c tests/unit/unit.h
-tests_unit_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_job_words_SOURCES = tests/unit/job/words.c tests/unit/unit.h
+tests_unit_job_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 # Helper programs of the black-box tests.
 HELPERS = \

@@ -1,54 +1,54 @@
 # Unit tests of libdtrun against agents that the test plays itself.
 UNIT_TESTS += \
-	tests/unit/aborted \
-	tests/unit/adasum \
-	tests/unit/auth \
-	tests/unit/blame \
-	tests/unit/buckets \
-	tests/unit/cma \
-	tests/unit/checkpoint_calls \
-	tests/unit/collectives \
-	tests/unit/communicators \
-	tests/unit/config \
-	tests/unit/copied \
-	tests/unit/cut \
-	tests/unit/door \
-	tests/unit/dump \
-	tests/unit/failures \
-	tests/unit/foldparts \
-	tests/unit/gpufold \
-	tests/unit/gpushared \
-	tests/unit/gpuways \
-	tests/unit/hardship \
-	tests/unit/huge \
-	tests/unit/launchorder \
-	tests/unit/leaving \
-	tests/unit/limits \
-	tests/unit/memory \
-	tests/unit/mismatches \
-	tests/unit/misuse \
-	tests/unit/movement \
-	tests/unit/pair \
-	tests/unit/ways \
-	tests/unit/parts \
-	tests/unit/perf \
-	tests/unit/pipe \
-	tests/unit/recorder \
-	tests/unit/reduce \
-	tests/unit/reduceoptions \
-	tests/unit/requests \
-	tests/unit/routes \
-	tests/unit/shm \
-	tests/unit/shmmove \
-	tests/unit/stream \
-	tests/unit/tally \
-	tests/unit/threadrules \
-	tests/unit/threads \
-	tests/unit/trouble \
-	tests/unit/tuning \
-	tests/unit/twolevel \
-	tests/unit/uneven \
-	tests/unit/wireformat
+	tests/unit/faults/aborted \
+	tests/unit/coll/adasum \
+	tests/unit/wire/auth \
+	tests/unit/diag/error_report \
+	tests/unit/api/buckets \
+	tests/unit/shm/cma \
+	tests/unit/checkpoint/checkpoint_calls \
+	tests/unit/coll/collectives \
+	tests/unit/comm/communicators \
+	tests/unit/comm/config \
+	tests/unit/shm/copied \
+	tests/unit/coll/layout \
+	tests/unit/tcp/listener \
+	tests/unit/diag/dump \
+	tests/unit/faults/failures \
+	tests/unit/coll/foldparts \
+	tests/unit/gpu/gpufold \
+	tests/unit/gpu/gpushared \
+	tests/unit/gpu/gpuways \
+	tests/unit/faults/hardship \
+	tests/unit/coll/huge \
+	tests/unit/gpu/launchorder \
+	tests/unit/comm/leaving \
+	tests/unit/comm/limits \
+	tests/unit/api/memory \
+	tests/unit/coll/mismatches \
+	tests/unit/api/misuse \
+	tests/unit/tcp/alltoall \
+	tests/unit/api/sendrecv \
+	tests/unit/p2p/p2p \
+	tests/unit/api/nonrooted \
+	tests/unit/cmd/perf \
+	tests/unit/shm/pipe \
+	tests/unit/diag/recorder \
+	tests/unit/kernels/reduce \
+	tests/unit/coll/reduceoptions \
+	tests/unit/api/requests \
+	tests/unit/coll/routes \
+	tests/unit/shm/shm \
+	tests/unit/shm/alltoall \
+	tests/unit/shm/stream \
+	tests/unit/coll/count_check \
+	tests/unit/api/threadrules \
+	tests/unit/api/threads \
+	tests/unit/base/coll_error \
+	tests/unit/base/tuning \
+	tests/unit/coll/hierarchical \
+	tests/unit/api/join \
+	tests/unit/kernels/wireformat
 
 # What plays agent and launcher.
 EXTRA_LTLIBRARIES = tests/unit/libtestjob.la
@@ -59,218 +59,218 @@ TESTJOB_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 TESTJOB_LIBS = tests/unit/libtestjob.la launcher/libagent.la runtime/libruntime.la \
 	$(SODIUM_LIBS) $(UV_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_buckets_SOURCES = tests/unit/buckets.c tests/unit/faults.c tests/unit/faults.h \
+tests_unit_api_buckets_SOURCES = tests/unit/api/buckets.c tests/unit/faults.c tests/unit/faults.h \
 	tests/unit/rankcheck.h
-tests_unit_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_buckets_LDADD = $(TESTJOB_LIBS)
-tests_unit_buckets_LDFLAGS = $(FAULTS_WRAP)
+tests_unit_api_buckets_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_buckets_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_buckets_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_launchorder_SOURCES = tests/unit/launchorder.c
-tests_unit_launchorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_launchorder_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
+tests_unit_gpu_launchorder_SOURCES = tests/unit/gpu/launchorder.c
+tests_unit_gpu_launchorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_launchorder_LDADD = runtime/libruntime.la $(CMOCKA_LIBS)
 
-tests_unit_leaving_SOURCES = tests/unit/leaving.c tests/unit/rankcheck.h
-tests_unit_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_leaving_LDADD = $(TESTJOB_LIBS)
+tests_unit_comm_leaving_SOURCES = tests/unit/comm/leaving.c tests/unit/rankcheck.h
+tests_unit_comm_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_comm_leaving_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_checkpoint_calls_SOURCES = tests/unit/checkpoint_calls.c tests/unit/rankcheck.h
-tests_unit_checkpoint_calls_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_checkpoint_calls_LDADD = $(TESTJOB_LIBS)
+tests_unit_checkpoint_checkpoint_calls_SOURCES = tests/unit/checkpoint/checkpoint_calls.c tests/unit/rankcheck.h
+tests_unit_checkpoint_checkpoint_calls_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_checkpoint_checkpoint_calls_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_limits_SOURCES = tests/unit/limits.c tests/unit/rankcheck.h
-tests_unit_limits_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_limits_LDADD = $(TESTJOB_LIBS)
+tests_unit_comm_limits_SOURCES = tests/unit/comm/limits.c tests/unit/rankcheck.h
+tests_unit_comm_limits_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_comm_limits_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_requests_SOURCES = tests/unit/requests.c tests/unit/rankcheck.h
-tests_unit_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_requests_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_requests_SOURCES = tests/unit/api/requests.c tests/unit/rankcheck.h
+tests_unit_api_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_requests_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_routes_SOURCES = tests/unit/routes.c tests/unit/rankcheck.h tests/unit/wentway.h
-tests_unit_routes_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_routes_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_routes_SOURCES = tests/unit/coll/routes.c tests/unit/rankcheck.h tests/unit/wentway.h
+tests_unit_coll_routes_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_coll_routes_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_cma_SOURCES = tests/unit/cma.c tests/unit/forbid.h tests/unit/rankcheck.h \
+tests_unit_shm_cma_SOURCES = tests/unit/shm/cma.c tests/unit/forbid.h tests/unit/rankcheck.h \
 	tests/unit/wentway.h
-tests_unit_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_cma_LDADD = $(TESTJOB_LIBS)
+tests_unit_shm_cma_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_shm_cma_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_copied_SOURCES = tests/unit/copied.c tests/unit/faults.c tests/unit/faults.h \
+tests_unit_shm_copied_SOURCES = tests/unit/shm/copied.c tests/unit/faults.c tests/unit/faults.h \
 	tests/unit/rankcheck.h tests/unit/wentway.h
-tests_unit_copied_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_copied_LDADD = $(TESTJOB_LIBS)
-tests_unit_copied_LDFLAGS = $(FAULTS_WRAP)
+tests_unit_shm_copied_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_shm_copied_LDADD = $(TESTJOB_LIBS)
+tests_unit_shm_copied_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_config_SOURCES = tests/unit/config.c tests/unit/rankcheck.h
-tests_unit_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_config_LDADD = $(TESTJOB_LIBS)
+tests_unit_comm_config_SOURCES = tests/unit/comm/config.c tests/unit/rankcheck.h
+tests_unit_comm_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_comm_config_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_blame_SOURCES = tests/unit/blame.c tests/unit/faults.c tests/unit/faults.h \
+tests_unit_diag_error_report_SOURCES = tests/unit/diag/error_report.c tests/unit/faults.c tests/unit/faults.h \
 	tests/unit/rankcheck.h
-tests_unit_blame_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_blame_LDADD = $(TESTJOB_LIBS)
-tests_unit_blame_LDFLAGS = $(FAULTS_WRAP)
+tests_unit_diag_error_report_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_diag_error_report_LDADD = $(TESTJOB_LIBS)
+tests_unit_diag_error_report_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_dump_SOURCES = tests/unit/dump.c tests/unit/rankcheck.h
-tests_unit_dump_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_dump_LDADD = $(TESTJOB_LIBS)
+tests_unit_diag_dump_SOURCES = tests/unit/diag/dump.c tests/unit/rankcheck.h
+tests_unit_diag_dump_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_diag_dump_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_recorder_SOURCES = tests/unit/recorder.c
-tests_unit_recorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_recorder_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_diag_recorder_SOURCES = tests/unit/diag/recorder.c
+tests_unit_diag_recorder_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_diag_recorder_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_collectives_SOURCES = tests/unit/collectives.c tests/unit/reference.c \
+tests_unit_coll_collectives_SOURCES = tests/unit/coll/collectives.c tests/unit/reference.c \
 	tests/unit/reference.h tests/unit/rankcheck.h
-tests_unit_collectives_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_collectives_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_collectives_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_coll_collectives_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_failures_SOURCES = tests/unit/failures.c tests/unit/rankcheck.h
-tests_unit_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_failures_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_failures_SOURCES = tests/unit/faults/failures.c tests/unit/rankcheck.h
+tests_unit_faults_failures_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_faults_failures_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_hardship_SOURCES = tests/unit/hardship.c tests/unit/rankcheck.h
-tests_unit_hardship_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_hardship_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_hardship_SOURCES = tests/unit/faults/hardship.c tests/unit/rankcheck.h
+tests_unit_faults_hardship_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_faults_hardship_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_huge_SOURCES = tests/unit/huge.c tests/unit/rankcheck.h
-tests_unit_huge_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_huge_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_huge_SOURCES = tests/unit/coll/huge.c tests/unit/rankcheck.h
+tests_unit_coll_huge_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_coll_huge_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_memory_SOURCES = tests/unit/memory.c tests/unit/rankcheck.h
-tests_unit_memory_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_memory_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_memory_SOURCES = tests/unit/api/memory.c tests/unit/rankcheck.h
+tests_unit_api_memory_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_memory_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_auth_SOURCES = tests/unit/auth.c
-tests_unit_auth_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_wire_auth_SOURCES = tests/unit/wire/auth.c
+tests_unit_wire_auth_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_wire_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_door_SOURCES = tests/unit/door.c
-tests_unit_door_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_door_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_tcp_listener_SOURCES = tests/unit/tcp/listener.c
+tests_unit_tcp_listener_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_tcp_listener_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_mismatches_SOURCES = tests/unit/mismatches.c tests/unit/rankcheck.h
-tests_unit_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_mismatches_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_mismatches_SOURCES = tests/unit/coll/mismatches.c tests/unit/rankcheck.h
+tests_unit_coll_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_coll_mismatches_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_misuse_SOURCES = tests/unit/misuse.c tests/unit/rankcheck.h
-tests_unit_misuse_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_misuse_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_misuse_SOURCES = tests/unit/api/misuse.c tests/unit/rankcheck.h
+tests_unit_api_misuse_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_misuse_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_movement_SOURCES = tests/unit/movement.c
-tests_unit_movement_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_movement_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_tcp_alltoall_SOURCES = tests/unit/tcp/alltoall.c
+tests_unit_tcp_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_tcp_alltoall_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_perf_SOURCES = tests/unit/perf.c cmd/perf/between.c cmd/perf/choice.c cmd/perf/elements.c \
+tests_unit_cmd_perf_SOURCES = tests/unit/cmd/perf.c cmd/perf/between.c cmd/perf/choice.c cmd/perf/elements.c \
 	cmd/perf/memory.c cmd/perf/ops.c cmd/perf/thresholds.c cmd/perf/tunefile.c tests/unit/weighed.c tests/unit/weighed.h
-tests_unit_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_perf_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_cmd_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cmd_perf_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_pipe_SOURCES = tests/unit/pipe.c
-tests_unit_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_pipe_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_shm_pipe_SOURCES = tests/unit/shm/pipe.c
+tests_unit_shm_pipe_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_shm_pipe_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_reduce_SOURCES = tests/unit/reduce.c
-tests_unit_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_kernels_reduce_SOURCES = tests/unit/kernels/reduce.c
+tests_unit_kernels_reduce_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_kernels_reduce_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_shm_SOURCES = tests/unit/shm.c tests/unit/forbid.h
-tests_unit_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_shm_shm_SOURCES = tests/unit/shm/shm.c tests/unit/forbid.h
+tests_unit_shm_shm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_shm_shm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_shmmove_SOURCES = tests/unit/shmmove.c
-tests_unit_shmmove_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_shmmove_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_shm_alltoall_SOURCES = tests/unit/shm/alltoall.c
+tests_unit_shm_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_shm_alltoall_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_stream_SOURCES = tests/unit/stream.c
-tests_unit_stream_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_stream_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_shm_stream_SOURCES = tests/unit/shm/stream.c
+tests_unit_shm_stream_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_shm_stream_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_threadrules_SOURCES = tests/unit/threadrules.c tests/unit/rankcheck.h
-tests_unit_threadrules_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_threadrules_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_threadrules_SOURCES = tests/unit/api/threadrules.c tests/unit/rankcheck.h
+tests_unit_api_threadrules_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_threadrules_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_threads_SOURCES = tests/unit/threads.c tests/unit/rankcheck.h
-tests_unit_threads_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_threads_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_threads_SOURCES = tests/unit/api/threads.c tests/unit/rankcheck.h
+tests_unit_api_threads_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_threads_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_trouble_SOURCES = tests/unit/trouble.c
-tests_unit_trouble_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_trouble_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_base_coll_error_SOURCES = tests/unit/base/coll_error.c
+tests_unit_base_coll_error_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_coll_error_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_tuning_SOURCES = tests/unit/tuning.c tests/unit/rankcheck.h
-tests_unit_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_tuning_LDADD = $(TESTJOB_LIBS)
-tests_unit_adasum_SOURCES = tests/unit/adasum.c tests/unit/reference.c tests/unit/reference.h \
+tests_unit_base_tuning_SOURCES = tests/unit/base/tuning.c tests/unit/rankcheck.h
+tests_unit_base_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_base_tuning_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_adasum_SOURCES = tests/unit/coll/adasum.c tests/unit/reference.c tests/unit/reference.h \
 	tests/unit/weighed.c tests/unit/weighed.h tests/unit/rankcheck.h
-tests_unit_adasum_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_adasum_LDADD = $(TESTJOB_LIBS) -lm
+tests_unit_coll_adasum_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_coll_adasum_LDADD = $(TESTJOB_LIBS) -lm
 
-tests_unit_twolevel_SOURCES = tests/unit/twolevel.c tests/unit/reference.c tests/unit/reference.h \
+tests_unit_coll_hierarchical_SOURCES = tests/unit/coll/hierarchical.c tests/unit/reference.c tests/unit/reference.h \
 	tests/unit/rankcheck.h
-tests_unit_twolevel_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_twolevel_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_hierarchical_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_coll_hierarchical_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_foldparts_SOURCES = tests/unit/foldparts.c tests/unit/reference.c tests/unit/reference.h \
+tests_unit_coll_foldparts_SOURCES = tests/unit/coll/foldparts.c tests/unit/reference.c tests/unit/reference.h \
 	tests/unit/rankcheck.h
-tests_unit_foldparts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_foldparts_LDADD = $(TESTJOB_LIBS)
+tests_unit_coll_foldparts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_coll_foldparts_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_communicators_SOURCES = tests/unit/communicators.c tests/unit/rankcheck.h
-tests_unit_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_communicators_LDADD = $(TESTJOB_LIBS)
+tests_unit_comm_communicators_SOURCES = tests/unit/comm/communicators.c tests/unit/rankcheck.h
+tests_unit_comm_communicators_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_comm_communicators_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_parts_SOURCES = tests/unit/parts.c tests/unit/rankcheck.h
-tests_unit_parts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_parts_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_nonrooted_SOURCES = tests/unit/api/nonrooted.c tests/unit/rankcheck.h
+tests_unit_api_nonrooted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_nonrooted_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_uneven_SOURCES = tests/unit/uneven.c tests/unit/rankcheck.h
-tests_unit_uneven_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_uneven_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_join_SOURCES = tests/unit/api/join.c tests/unit/rankcheck.h
+tests_unit_api_join_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_join_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_gpufold_SOURCES = tests/unit/gpufold.c
-tests_unit_gpufold_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpufold_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
-tests_unit_gpufold_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gpufold_SOURCES = tests/unit/gpu/gpufold.c
+tests_unit_gpu_gpufold_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_gpufold_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+tests_unit_gpu_gpufold_LDADD = runtime/libruntime.la $(CMOCKA_LIBS) -lm
 
-tests_unit_gpushared_SOURCES = tests/unit/gpushared.c
-tests_unit_gpushared_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpushared_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gpushared_SOURCES = tests/unit/gpu/gpushared.c
+tests_unit_gpu_gpushared_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_gpushared_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_gpuways_SOURCES = tests/unit/gpuways.c
-tests_unit_gpuways_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpuways_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_gpu_gpuways_SOURCES = tests/unit/gpu/gpuways.c
+tests_unit_gpu_gpuways_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_gpu_gpuways_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_reduceoptions_SOURCES = tests/unit/reduceoptions.c tests/unit/rankcheck.h
-tests_unit_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
+tests_unit_coll_reduceoptions_SOURCES = tests/unit/coll/reduceoptions.c tests/unit/rankcheck.h
+tests_unit_coll_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_coll_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
 
-tests_unit_cut_SOURCES = tests/unit/cut.c
-tests_unit_cut_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_cut_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_coll_layout_SOURCES = tests/unit/coll/layout.c
+tests_unit_coll_layout_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_coll_layout_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_tally_SOURCES = tests/unit/tally.c
-tests_unit_tally_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_tally_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_coll_count_check_SOURCES = tests/unit/coll/count_check.c
+tests_unit_coll_count_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_coll_count_check_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_wireformat_SOURCES = tests/unit/wireformat.c
-tests_unit_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_wireformat_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
+tests_unit_kernels_wireformat_SOURCES = tests/unit/kernels/wireformat.c
+tests_unit_kernels_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_kernels_wireformat_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_pair_SOURCES = tests/unit/pair.c tests/unit/rankcheck.h
-tests_unit_pair_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_pair_LDADD = $(TESTJOB_LIBS)
+tests_unit_api_sendrecv_SOURCES = tests/unit/api/sendrecv.c tests/unit/rankcheck.h
+tests_unit_api_sendrecv_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_api_sendrecv_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_disturbed_SOURCES = tests/unit/disturbed.c tests/unit/everycall.c tests/unit/everycall.h \
+tests_unit_faults_disturbed_SOURCES = tests/unit/faults/disturbed.c tests/unit/faults/everycall.c tests/unit/faults/everycall.h \
 	tests/unit/faults.c tests/unit/faults.h
-tests_unit_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_disturbed_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_faults_disturbed_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_aborted_SOURCES = tests/unit/aborted.c tests/unit/faults.c tests/unit/faults.h \
+tests_unit_faults_aborted_SOURCES = tests/unit/faults/aborted.c tests/unit/faults.c tests/unit/faults.h \
 	tests/unit/rankcheck.h
-tests_unit_aborted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_aborted_LDADD = $(TESTJOB_LIBS)
-tests_unit_aborted_LDFLAGS = $(FAULTS_WRAP)
+tests_unit_faults_aborted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_faults_aborted_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_aborted_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_disturbed_LDFLAGS = $(FAULTS_WRAP)
+tests_unit_faults_disturbed_LDFLAGS = $(FAULTS_WRAP)
 # Every function that tests/unit/faults.c stands in for.
 FAULTS_WRAP = \
 	-Wl,--wrap=accept4,--wrap=bind,--wrap=calloc,--wrap=close,--wrap=connect,--wrap=eventfd \
@@ -286,7 +286,7 @@ FAULTS_WRAP = \
 	-Wl,--wrap=dt_round_begin,--wrap=dt_round_publish,--wrap=dt_segment_find \
 	-Wl,--wrap=dt_segment_release,--wrap=dt_stream_past_caches
 
-tests_unit_ways_SOURCES = tests/unit/ways.c tests/unit/rankcheck.h
-tests_unit_ways_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_ways_LDADD = $(TESTJOB_LIBS)
+tests_unit_p2p_p2p_SOURCES = tests/unit/p2p/p2p.c tests/unit/rankcheck.h
+tests_unit_p2p_p2p_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_p2p_p2p_LDADD = $(TESTJOB_LIBS)
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/dtype.h"
+#include "runtime/base/dtype.h"
 
 enum {
     DT_PERF_ALL = -1,

@@ -5,7 +5,7 @@
 
 #include "cmd/perf/between.h"
 #include "cmd/perf/memory.h"
-#include "runtime/dtype.h"
+#include "runtime/base/dtype.h"
 
 /* ---- counting ---- */
 

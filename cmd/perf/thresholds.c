@@ -1,7 +1,7 @@
 #include "cmd/perf/thresholds.h"
 
 #include "cmd/perf/ops.h"
-#include "runtime/tuning.h"
+#include "runtime/base/tuning.h"
 
 /* ---- in which launches ---- */
 

@@ -12,8 +12,8 @@
 #include "cmd/perf/compare.h"
 #include "cmd/perf/thresholds.h"
 #include "cmd/perf/tunefile.h"
-#include "runtime/host/width.h"
-#include "runtime/tuningfile.h"
+#include "runtime/base/tuningfile.h"
+#include "runtime/coll/width.h"
 #include "runtime/wire/env.h"
 #include "runtime/wire/hostshm.h"
 

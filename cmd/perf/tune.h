@@ -1,5 +1,5 @@
-/* --tune: measures the thresholds of collectives (runtime/tuning.h) with the ranks that there are,
- * and writes them to the file that the runtime reads. */
+/* --tune: measures the thresholds of collectives (runtime/base/tuning.h) with the ranks that there
+ * are, and writes them to the file that the runtime reads. */
 #ifndef DT_CMD_PERF_TUNE_H
 #define DT_CMD_PERF_TUNE_H
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/tuningfile.h"
+#include "runtime/base/tuningfile.h"
 
 /* ---- its text ---- */
 

@@ -10,17 +10,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/agent/channel.h"
 #include "launcher/agent/clock.h"
-#include "launcher/agent/files.h"
+#include "launcher/agent/facts/gpus.h"
+#include "launcher/agent/facts/hostfacts.h"
+#include "launcher/agent/facts/hostinfo.h"
+#include "launcher/agent/facts/netaddrs.h"
 #include "launcher/agent/generation.h"
-#include "launcher/agent/gpus.h"
-#include "launcher/agent/hostfacts.h"
-#include "launcher/agent/hostinfo.h"
+#include "launcher/agent/io/channel.h"
+#include "launcher/agent/io/files.h"
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/lease.h"
-#include "launcher/agent/netaddrs.h"
-#include "launcher/agent/probe.h"
+#include "launcher/agent/probe/probe.h"
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */

@@ -9,9 +9,9 @@
 #include <sys/resource.h>
 #include <uv.h>
 
-#include "launcher/agent/channel.h"
-#include "launcher/agent/oom.h"
-#include "launcher/agent/sweep.h"
+#include "launcher/agent/io/channel.h"
+#include "launcher/agent/ranks/oom.h"
+#include "launcher/agent/ranks/sweep.h"
 
 struct dt_generation;
 

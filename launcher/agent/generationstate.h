@@ -6,14 +6,14 @@
 #ifndef DT_AGENT_GENERATIONSTATE_H
 #define DT_AGENT_GENERATIONSTATE_H
 
-#include "launcher/agent/fault.h"
 #include "launcher/agent/generation.h"
 #include "launcher/agent/horovod/server.h"
+#include "launcher/agent/io/relay.h"
+#include "launcher/agent/io/stdinfeed.h"
 #include "launcher/agent/mpi/pmixhelper.h"
-#include "launcher/agent/ranksock.h"
-#include "launcher/agent/relay.h"
-#include "launcher/agent/spawn.h"
-#include "launcher/agent/stdinfeed.h"
+#include "launcher/agent/ranklink/ranksock.h"
+#include "launcher/agent/ranks/injector.h"
+#include "launcher/agent/ranks/spawn.h"
 
 /* SPAWNING -> RUNNING -> SWEEPING -> FLUSHING -> OVER; a failed spawn goes to SWEEPING at once. */
 enum dt_generation_phase {

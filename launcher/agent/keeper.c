@@ -14,11 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "launcher/agent/cgroup.h"
 #include "launcher/agent/clock.h"
+#include "launcher/agent/facts/limits.h"
 #include "launcher/agent/jobsignals.h"
-#include "launcher/agent/limits.h"
-#include "launcher/agent/removetree.h"
+#include "launcher/agent/ranks/cgroup.h"
+#include "launcher/agent/ranks/removetree.h"
 #include "launcher/base/error.h"
 
 static void remove_dir(char *path)

@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/agent/cgroup.h"
 #include "launcher/agent/mpi/pmixhelper.h"
-#include "launcher/agent/sweep.h"
+#include "launcher/agent/ranks/cgroup.h"
+#include "launcher/agent/ranks/sweep.h"
 
 enum {
     DT_KEEPER_ALONE_MS = 1000, /* for the worker to end all, once dtrun has closed the channel */

@@ -19,7 +19,7 @@
 #include "launcher/check/peer.h"
 #include "launcher/check/remarks.h"
 #include "launcher/check/ways.h"
-#include "launcher/hosts/twins.h"
+#include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/job/hostlink.h"
 #include "launcher/job/json.h"
 #include "launcher/job/loop.h"

@@ -4,7 +4,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/hosts/twins.h"
+#include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
 #include "launcher/job/start.h"

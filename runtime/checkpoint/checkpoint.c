@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/blame.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/store.h"
-#include "runtime/collective.h"
-#include "runtime/context.h"
-#include "runtime/error.h"
+#include "runtime/coll/collective.h"
+#include "runtime/comm/context.h"
+#include "runtime/diag/error_report.h"
 #include "runtime/gpu/memory.h"
-#include "runtime/host/clock.h"
 #include "runtime/wire/env.h"
 
 static struct {

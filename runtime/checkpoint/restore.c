@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/checkpoint/store.h"
-#include "runtime/error.h"
 
 enum { MANIFEST_MAX = 64 << 20 };
 

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/checkpoint/store.h"
-#include "runtime/error.h"
 
 struct save {
     struct dt_store *store;

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/names.h"
-#include "runtime/error.h"
 
 static dt_result_t write_all(struct dt_file *f, const struct dt_put *head,
                              const struct dt_buffers *b, struct dt_shard_info *info)

@@ -1,8 +1,9 @@
 /* The part of NCCL's ABI that dtrun uses, declared without NVIDIA's headers: that of NCCL 2.18,
  * which every newer library serves.
  *
- * tests/unit/gpuabi compares the declarations with the real nccl.h where one is installed. After
- * the real header only the list of functions and the configuration of 2.18 are declared here. */
+ * tests/unit/gpu/gpuabi compares the declarations with the real nccl.h where one is installed.
+ * After the real header only the list of functions and the configuration of 2.18 are declared here.
+ */
 #ifndef DT_GPU_ABI_NCCL_H
 #define DT_GPU_ABI_NCCL_H
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/gpu/wait.h"
-#include "runtime/host/clock.h"
 
 enum state { UNDER_WAY, DONE, FORGOTTEN };
 

@@ -1,8 +1,8 @@
 #include "runtime/gpu/extents.h"
 
-#include "runtime/checks.h"
-#include "runtime/dtype.h"
-#include "runtime/operation.h"
+#include "runtime/api/checks.h"
+#include "runtime/api/operation.h"
+#include "runtime/base/dtype.h"
 
 struct dt_extents dt_extents_of(const struct dt_operation *o, int rank, int size)
 {

@@ -4,17 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/blame.h"
+#include "runtime/api/operation.h"
 #include "runtime/checkpoint/checksum.h"
-#include "runtime/collective.h"
+#include "runtime/coll/collective.h"
+#include "runtime/coll/reduceoptions.h"
+#include "runtime/diag/error_report.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/ncclapi.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/staging.h"
 #include "runtime/gpu/steps.h"
 #include "runtime/gpu/wait.h"
-#include "runtime/operation.h"
-#include "runtime/reduceoptions.h"
 
 /* ---- choosing the way ---- */
 

@@ -2,12 +2,12 @@
 #ifndef DT_GPU_GPU_H
 #define DT_GPU_GPU_H
 
+#include "runtime/diag/recorder.h"
 #include "runtime/dtrun.h"
 #include "runtime/gpu/copies.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/offer.h"
 #include "runtime/gpu/shared.h"
-#include "runtime/recorder.h"
 
 struct dt_comm;
 struct dt_operation;

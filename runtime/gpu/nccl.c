@@ -3,17 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/blame.h"
-#include "runtime/collective.h"
-#include "runtime/dtype.h"
+#include "runtime/api/operation.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/dtype.h"
+#include "runtime/coll/collective.h"
+#include "runtime/diag/error_report.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/errand.h"
 #include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/ncclapi.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/wait.h"
-#include "runtime/host/clock.h"
-#include "runtime/operation.h"
 
 enum {
     INIT_S = 120,       /* to connect, and */

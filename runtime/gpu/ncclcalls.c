@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "runtime/dtype.h"
-#include "runtime/operation.h"
+#include "runtime/api/operation.h"
+#include "runtime/base/dtype.h"
 
 enum { NONE = -1 };
 

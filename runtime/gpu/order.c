@@ -1,6 +1,6 @@
 #include "runtime/gpu/order.h"
 
-#include "runtime/error.h"
+#include "runtime/base/error.h"
 #include "runtime/gpu/cuda.h"
 
 static dt_result_t fail(const char *name, const char *function, CUresult error)

@@ -1,13 +1,13 @@
 #include "runtime/gpu/pass.h"
 
-#include "runtime/dtype.h"
+#include "runtime/api/operation.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/dtype.h"
 #include "runtime/gpu/copies.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
-#include "runtime/host/clock.h"
-#include "runtime/operation.h"
-#include "runtime/ways.h"
+#include "runtime/p2p/p2p.h"
 
 enum { SLOT = 0 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/collective.h"
+#include "runtime/coll/collective.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/order.h"
 

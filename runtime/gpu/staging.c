@@ -1,14 +1,14 @@
 #include "runtime/gpu/staging.h"
 
-#include "runtime/blame.h"
-#include "runtime/checks.h"
-#include "runtime/collective.h"
-#include "runtime/dtype.h"
+#include "runtime/api/checks.h"
+#include "runtime/api/operation.h"
+#include "runtime/base/dtype.h"
+#include "runtime/coll/collective.h"
+#include "runtime/diag/error_report.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
-#include "runtime/operation.h"
 
 enum {
     PIECE = 4 * 1024 * 1024, /* bytes; the same on all ranks */

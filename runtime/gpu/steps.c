@@ -2,8 +2,8 @@
 
 #include <stdint.h>
 
-#include "runtime/dtype.h"
-#include "runtime/operation.h"
+#include "runtime/api/operation.h"
+#include "runtime/base/dtype.h"
 
 bool dt_gpu_steps_serve(const struct dt_operation *o)
 {

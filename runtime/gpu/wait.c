@@ -3,9 +3,9 @@
 #include <sched.h>
 #include <time.h>
 
-#include "runtime/comm.h"
+#include "runtime/base/clock.h"
+#include "runtime/comm/comm.h"
 #include "runtime/gpu/cuda.h"
-#include "runtime/host/clock.h"
 
 enum {
     YIELDS = 2000, /* about a millisecond: most calls are over by then */

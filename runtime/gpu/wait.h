@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/diag/recorder.h"
 #include "runtime/dtrun.h"
 #include "runtime/gpu/abi_cuda.h"
-#include "runtime/recorder.h"
 
 struct dt_comm;
 struct dt_trouble;

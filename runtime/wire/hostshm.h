@@ -85,7 +85,7 @@ enum dt_call_kind {
     DT_CALL_TUNE = 21,
     DT_CALL_ALLOC = 22,
     DT_CALL_JOIN = 23,
-    DT_CALL_UNEVEN = 24, /* with which ranks tell each other which of these comes next (uneven.h) */
+    DT_CALL_UNEVEN = 24, /* with which ranks tell each other which of these comes next (join.h) */
     DT_CALL_SAVE = 25,   /* dt_checkpoint_save makes several, as the next does */
     DT_CALL_RESTORE = 26,
     DT_CALL_GPU_COPY = 27,   /* of one rank, beside its calls: it has the number of the last one */

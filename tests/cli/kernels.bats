@@ -2,8 +2,8 @@
 # The arithmetic of host memory, on processors of all kinds: tests/kernels/bytes prints what it gives.
 bats_require_minimum_version 1.5.0
 
-readonly SOURCES="tests/kernels/bytes.c runtime/dtype.c runtime/host/reduce.c
-    runtime/host/wireformat.c runtime/host/kernels/neon.c runtime/host/kernels/plain.c"
+readonly SOURCES="tests/kernels/bytes.c runtime/base/dtype.c runtime/kernels/reduce.c
+    runtime/kernels/wireformat.c runtime/kernels/neon.c runtime/kernels/plain.c"
 
 setup() {
     cd "$BATS_TEST_TMPDIR"

@@ -35,8 +35,8 @@ declared() {
     diff declared mapped
 }
 
-@test "tests/unit/misuse makes every call of the header in wrong ways" {
-    test="$DTRUN_SOURCE/tests/unit/misuse.c"
+@test "tests/unit/api/misuse makes every call of the header in wrong ways" {
+    test="$DTRUN_SOURCE/tests/unit/api/misuse.c"
     { grep -oE 'dt_[a-z_]+' "$test"; sed -nE 's/^ *ROWS\(([a-z_]+),.*/dt_\1\ndt_i\1/p' "$test"; } >misused
     declared | grep -vxFf misused >left || true
     [ ! -s left ] || { cat left; false; }

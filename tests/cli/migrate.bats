@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # Command lines of horovodrun, torchrun and mpirun. What dtrun-migrate(7) says of each option is tested in
-# tests/unit/foreign.c.
+# tests/unit/cmd/foreign.c.
 bats_require_minimum_version 1.5.0
 load common
 

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/host/trouble.h"
+#include "runtime/base/coll_error.h"
 #include "runtime/wire/dataframe.h"
 #include "runtime/wire/handshake.h"
 #include "runtime/wire/rankmsg.h"

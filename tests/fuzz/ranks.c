@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/agent/callwatch.h"
-#include "launcher/agent/ranksock.h"
+#include "launcher/agent/ranklink/callwatch.h"
+#include "launcher/agent/ranklink/ranksock.h"
 #include "runtime/wire/frame.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/rankmsg.h"

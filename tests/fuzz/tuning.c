@@ -1,5 +1,5 @@
 /* A file with thresholds: any bytes. */
-#include "runtime/tuning.h"
+#include "runtime/base/tuning.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/host/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/gpu/probe.h"
 #include "tests/gpu/spin.h"
 

@@ -2,7 +2,7 @@
 
 #include <sched.h>
 
-#include "runtime/host/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/standin/standin.h"
 
 static const char ptx[] = ".version 6.0\n"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/host/reduce.h"
+#include "runtime/kernels/reduce.h"
 
 enum { SOURCES = 8, LONGEST = 1037, ROOM = (LONGEST + 8) * 8 };
 

@@ -19,12 +19,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "runtime/comm.h"
-#include "runtime/host/pipe.h"
-#include "runtime/host/reduce.h"
-#include "runtime/host/rounds.h"
-#include "runtime/host/segment.h"
-#include "runtime/host/stream.h"
+#include "runtime/comm/comm.h"
+#include "runtime/kernels/reduce.h"
+#include "runtime/shm/pipe.h"
+#include "runtime/shm/rounds.h"
+#include "runtime/shm/segment.h"
+#include "runtime/shm/stream.h"
 
 const struct fault faults[] = {
     { "malloc", ENOMEM, false },

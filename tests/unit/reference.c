@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/dtype.h"
-#include "runtime/host/reduce.h"
+#include "runtime/base/dtype.h"
+#include "runtime/kernels/reduce.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/sanitized.h"
 #include "tests/unit/testjob.h"
@@ -151,7 +151,7 @@ static int host_divisor(const int *home, int n, dt_dtype_t dtype, dt_op_t op)
 }
 
 /* Folds every host's ranks, then the hosts, each in their order and rounded once, with the plain
- * kernels or, where these take too long, the best ones (tests/unit/reduce proves both). */
+ * kernels or, where these take too long, the best ones (tests/unit/kernels/reduce proves both). */
 static void reference(void *want, const char *hosts, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     int home[TESTJOB_RANKS], n = testjob_place(hosts, home), done = 0;

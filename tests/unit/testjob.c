@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "launcher/agent/callwatch.h"
-#include "launcher/agent/ranksock.h"
+#include "launcher/agent/ranklink/callwatch.h"
+#include "launcher/agent/ranklink/ranksock.h"
 #include "runtime/dtrun.h"
 #include "runtime/wire/env.h"
 

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "runtime/dtype.h"
-#include "runtime/host/wireformat.h"
+#include "runtime/base/dtype.h"
+#include "runtime/kernels/wireformat.h"
 
 /* ---- elements ---- */
 

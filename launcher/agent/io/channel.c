@@ -1,0 +1,220 @@
+#include "launcher/agent/io/channel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "runtime/wire/frame.h"
+
+enum {
+    READ_SIZE = 64 * 1024,
+    DATA_MAX = 256 * 1024,         /* ranks are not read while so much waits of what they write */
+    NEWS_MAX = 1024 * 1024,        /* ... or so much control, of which they cause a part */
+    CONTROL_MAX = 64 * 1024 * 1024 /* a launcher that reads this little is as good as gone */
+};
+
+static const char marker[] = "DTRUN-AGENT 1\n";
+
+struct queue {
+    struct dt_put bytes;
+    size_t at; /* written up to here */
+};
+
+struct dt_channel {
+    uv_poll_t in;
+    uv_poll_t out;
+    int in_fd;
+    int out_fd;
+    struct dt_channel_events events;
+    void *arg;
+    struct dt_unframe unframe;
+    struct queue control;
+    struct queue data;
+    struct queue *current; /* whose frames are being written, up to end; NULL: none */
+    size_t end;
+    bool polling; /* out is waited for */
+    bool refused; /* someone waits for room */
+};
+
+static size_t waiting(const struct queue *q)
+{
+    return q->bytes.len - q->at;
+}
+
+static void gone(struct dt_channel *c, const char *why)
+{
+    c->events.gone(c->arg, why);
+}
+
+/* All control there is, or as much data as fits one frame; always whole frames. */
+static void choose(struct dt_channel *c)
+{
+    struct queue *q = &c->data;
+    size_t end = q->at;
+
+    c->current = NULL;
+    if (waiting(&c->control)) {
+        c->current = &c->control;
+        c->end = c->control.bytes.len;
+        return;
+    }
+    while (end < q->bytes.len) {
+        struct dt_get g = dt_get_init(q->bytes.data + end, 4);
+        size_t frame = DT_FRAME_HEADER + dt_get_u32(&g);
+
+        if (end > q->at && end + frame - q->at > DT_FRAME_HEADER + DT_FRAME_PAYLOAD_MAX)
+            break;
+        end += frame;
+    }
+    if (end > q->at) {
+        c->current = q;
+        c->end = end;
+    }
+}
+
+/* Drops what has been written, when that is cheap. */
+static void compact(struct queue *q)
+{
+    if (q->at == q->bytes.len) {
+        q->bytes.len = q->at = 0;
+    } else if (q->at > q->bytes.len / 2) {
+        memmove(q->bytes.data, q->bytes.data + q->at, waiting(q));
+        q->bytes.len -= q->at;
+        q->at = 0;
+    }
+}
+
+static void on_writable(uv_poll_t *poll, int status, int events);
+
+static void want_writable(struct dt_channel *c, bool on)
+{
+    if (c->polling == on)
+        return;
+    c->polling = on;
+    if (on)
+        uv_poll_start(&c->out, UV_WRITABLE, on_writable);
+    else
+        uv_poll_stop(&c->out);
+}
+
+static void flush(struct dt_channel *c)
+{
+    for (;;) {
+        struct queue *q = c->current;
+        ssize_t n;
+
+        if (!q) {
+            choose(c);
+            q = c->current;
+        }
+        if (!q)
+            break;
+        n = write(c->out_fd, q->bytes.data + q->at, c->end - q->at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno != EAGAIN)
+            gone(c, strerror(errno));
+        if (n < 0)
+            break;
+        q->at += (size_t)n;
+        if (q->at == c->end) {
+            c->current = NULL;
+            compact(q);
+        }
+    }
+    want_writable(c, c->current != NULL);
+}
+
+static void on_writable(uv_poll_t *poll, int status, int events)
+{
+    struct dt_channel *c = poll->data;
+
+    (void)events;
+    if (status < 0)
+        gone(c, uv_strerror(status));
+    flush(c);
+    if (c->refused && dt_channel_has_room(c)) {
+        c->refused = false;
+        c->events.room(c->arg);
+    }
+}
+
+bool dt_channel_has_room(struct dt_channel *c)
+{
+    bool room = waiting(&c->data) < DATA_MAX && waiting(&c->control) < NEWS_MAX;
+
+    c->refused |= !room;
+    return room;
+}
+
+void dt_channel_send(struct dt_channel *c, uint8_t type, const void *msg)
+{
+    struct queue *q = dt_frame_is_data(type) ? &c->data : &c->control;
+
+    dt_msg_frame(&q->bytes, type, msg);
+    if (q->bytes.failed)
+        gone(c, "a message is too long, or memory ran out");
+    if (waiting(&c->control) > CONTROL_MAX)
+        gone(c, "the launcher does not read");
+    if (!c->polling)
+        flush(c);
+}
+
+static int on_message(void *arg, uint8_t type, const uint8_t *payload, size_t len)
+{
+    struct dt_channel *c = arg;
+    union dt_msg msg;
+
+    if (dt_msg_decode(type, payload, len, &msg) < 0)
+        return -1;
+    c->events.message(c->arg, type, &msg);
+    dt_msg_free(type, &msg);
+    return 0;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct dt_channel *c = poll->data;
+    static uint8_t buffer[READ_SIZE];
+    const char *why = NULL;
+    ssize_t n;
+
+    (void)events;
+    if (status < 0)
+        gone(c, uv_strerror(status));
+    n = read(c->in_fd, buffer, sizeof buffer);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0)
+        gone(c, n < 0 ? strerror(errno) : NULL);
+    c->events.heard(c->arg);
+    if (dt_unframe_feed(&c->unframe, buffer, (size_t)n, on_message, c, &why) != 0)
+        gone(c, why ? why : "a message is malformed");
+}
+
+struct dt_channel *dt_channel_open(uv_loop_t *loop, int in, int out,
+                                   const struct dt_channel_events *events, void *arg,
+                                   struct dt_error *err)
+{
+    struct dt_channel *c = dt_xcalloc(1, sizeof *c);
+    int rc;
+
+    c->in_fd = in;
+    c->out_fd = out;
+    c->events = *events;
+    c->arg = arg;
+    c->in.data = c->out.data = c;
+    rc = uv_poll_init(loop, &c->in, in);
+    if (rc == 0)
+        rc = uv_poll_init(loop, &c->out, out);
+    if (rc < 0) {
+        dt_error_set(err, "standard input and output must be pipes or sockets: %s",
+                     uv_strerror(rc));
+        return NULL;
+    }
+    uv_poll_start(&c->in, UV_READABLE, on_readable);
+    dt_put_bytes(&c->control.bytes, marker, sizeof marker - 1);
+    flush(c);
+    return c;
+}

@@ -1,0 +1,382 @@
+#include "launcher/agent/io/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "launcher/agent/standby.h"
+#include "launcher/base/error.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
+
+enum { KEPT_STEP = 1024 * 1024 }; /* of a kept file is read for each piece that arrives */
+
+struct incoming {
+    uint32_t id;
+    uint32_t mode;
+    uint64_t size;
+    uint64_t left; /* bytes to come */
+    uint64_t hash;
+    XXH3_state_t *state;
+    int fd;
+    char *temporary;
+    char *path;
+    char *kept;  /* where it is kept, or is to be; NULL: nowhere */
+    int kept_fd; /* what is there is being checked; -1: nothing is */
+    XXH3_state_t *kept_state;
+};
+
+struct dt_files {
+    struct dt_channel *channel;
+    struct dt_keeper *keeper;
+    struct dt_standby *standby;
+    char *dir;     /* in the job's directory: where files are in place; NULL: none yet */
+    bool can_keep; /* the job's directory is in one of the user's own */
+    struct incoming *incoming; /* or NULL */
+};
+
+struct dt_files *dt_files_create(struct dt_channel *channel, struct dt_keeper *keeper,
+                                 void (*blocked)(void *arg, uint64_t ms), void *arg)
+{
+    struct dt_files *f = dt_xcalloc(1, sizeof *f);
+
+    f->channel = channel;
+    f->keeper = keeper;
+    f->standby = dt_standby_create(blocked, arg);
+    return f;
+}
+
+void dt_files_rest(struct dt_files *f)
+{
+    dt_standby_stop(f->standby);
+}
+
+/* The channel is the other thread's only while this one waits for a file system. */
+static void answer(struct dt_files *f, uint32_t id, const struct dt_error *err)
+{
+    struct dt_msg_file_done m = {
+        .id = id,
+        .dir = err ? (char *)"" : f->dir,
+        .error = err ? (char *)(uintptr_t)err->text : (char *)"",
+    };
+
+    dt_standby_leave(f->standby);
+    dt_channel_send(f->channel, DT_MSG_FILE_DONE, &m);
+    dt_standby_enter(f->standby);
+}
+
+static void stop_checking(struct incoming *in)
+{
+    if (in->kept_fd >= 0)
+        close(in->kept_fd);
+    in->kept_fd = -1;
+}
+
+static void drop(struct dt_files *f)
+{
+    struct incoming *in = f->incoming;
+
+    f->incoming = NULL;
+    if (in->fd >= 0)
+        close(in->fd);
+    stop_checking(in);
+    unlink(in->temporary); /* is not there any more when all went well */
+    XXH3_freeState(in->state);
+    XXH3_freeState(in->kept_state);
+    free(in->temporary);
+    free(in->path);
+    free(in->kept);
+    free(in);
+}
+
+/* The directories in which the job's directory may lie: what exists of them is made, in order. */
+static int make_parent(char *path, size_t size, int choice)
+{
+    const char *home = getenv("HOME");
+    const char *run = getenv("XDG_RUNTIME_DIR");
+
+    switch (choice) {
+    case 0:
+        if (!home || home[0] != '/')
+            return -1;
+        snprintf(path, size, "%s/.cache", home);
+        mkdir(path, 0700);
+        snprintf(path, size, "%s/.cache/dtrun", home);
+        return mkdir(path, 0700) < 0 && errno != EEXIST ? -1 : 0;
+    case 1:
+        if (!run || run[0] != '/')
+            return -1;
+        snprintf(path, size, "%s", run);
+        return 0;
+    default:
+        snprintf(path, size, "/tmp");
+        return 0;
+    }
+}
+
+static int try_place(char *dir, size_t size, int choice, const char *job_id, struct dt_error *err)
+{
+    char parent[1024];
+    struct statvfs fs;
+
+    if (make_parent(parent, sizeof parent, choice) < 0)
+        return -1;
+    if (statvfs(parent, &fs) == 0 && (fs.f_flag & ST_NOEXEC))
+        return dt_error_set(err, "%s is mounted noexec: a program cannot run from there", parent);
+    snprintf(dir, size, "%s/%s%s.XXXXXX", parent, choice ? "dtrun-" : "", job_id);
+    if (mkdtemp(dir))
+        return 0;
+    return dt_error_set(err, "cannot make a directory in %s: %s", parent, strerror(errno));
+}
+
+/* Unfinished files have a directory of their own: no name there can be that of a pushed file. */
+static char *temporary_name(const struct dt_files *f, uint32_t id)
+{
+    return dt_xasprintf("%s/incoming/%u", f->keeper->file_dir, id);
+}
+
+static int make_subdirs(struct dt_files *f, struct dt_error *err)
+{
+    char *incoming = dt_xasprintf("%s/incoming", f->keeper->file_dir);
+    int rc = 0;
+
+    f->dir = dt_xasprintf("%s/files", f->keeper->file_dir);
+    if (mkdir(f->dir, 0700) < 0 || mkdir(incoming, 0700) < 0)
+        rc = dt_error_set(err, "%s: %s", f->keeper->file_dir, strerror(errno));
+    free(incoming);
+    return rc;
+}
+
+static int make_dir(struct dt_files *f, const char *job_id, struct dt_error *err)
+{
+    struct dt_keeper *keeper = f->keeper;
+    char dir[sizeof keeper->file_dir];
+
+    if (keeper->file_dir[0])
+        return 0;
+    if (!*job_id || strchr(job_id, '/'))
+        return dt_error_set(err, "\"%s\" is no job's name", job_id);
+    for (int choice = 0; choice < 3; choice++) {
+        if (try_place(dir, sizeof dir, choice, job_id, err) == 0) {
+            memcpy(keeper->file_dir, dir, sizeof dir);
+            f->can_keep = choice == 0;
+            return make_subdirs(f, err);
+        }
+    }
+    return -1;
+}
+
+/* Puts what is in place among the kept files, too. Where that fails it is sent again next time. */
+static void keep(const struct incoming *in)
+{
+    if (!in->kept)
+        return;
+    unlink(in->kept); /* damaged, or it would have been used */
+    (void)!link(in->path, in->kept);
+}
+
+static int finish(struct incoming *in, struct dt_error *err)
+{
+    int fd = in->fd;
+
+    in->fd = -1;
+    if (XXH3_64bits_digest(in->state) != in->hash) {
+        close(fd);
+        return dt_error_set(err, "%s arrived damaged; did it change meanwhile?", in->path);
+    }
+    if (fchmod(fd, in->mode & 07777) < 0) {
+        close(fd);
+        return dt_error_set(err, "%s: %s", in->temporary, strerror(errno));
+    }
+    if (close(fd) < 0 || rename(in->temporary, in->path) < 0)
+        return dt_error_set(err, "%s: %s", in->path, strerror(errno));
+    keep(in);
+    return 0;
+}
+
+static void maybe_finish(struct dt_files *f)
+{
+    struct incoming *in = f->incoming;
+    struct dt_error err = { 0 };
+
+    if (in->left)
+        return;
+    if (finish(in, &err) == 0)
+        answer(f, in->id, NULL);
+    else
+        answer(f, in->id, &err);
+    drop(f);
+}
+
+/* Reads on in a kept file of this name. Once all of it has proved to be what is being sent, it is
+ * put in place, and no more needs to come. Returns whether that is so. */
+static bool use_kept(struct dt_files *f)
+{
+    static char block[KEPT_STEP];
+    struct incoming *in = f->incoming;
+    ssize_t n = in->kept_fd < 0 ? -1 : read(in->kept_fd, block, sizeof block);
+
+    if (n > 0)
+        XXH3_64bits_update(in->kept_state, block, (size_t)n);
+    if (n > 0 && lseek(in->kept_fd, 0, SEEK_CUR) < (off_t)in->size)
+        return false;
+    if (n < 0 || XXH3_64bits_digest(in->kept_state) != in->hash || link(in->kept, in->path) < 0) {
+        stop_checking(in);
+        return false;
+    }
+    answer(f, in->id, NULL);
+    drop(f);
+    return true;
+}
+
+/* The directory of kept files, in which path is one. */
+static void make_store(const char *path)
+{
+    char *dir = dt_xstrndup(path, (size_t)(strrchr(path, '/') - path));
+
+    mkdir(dir, 0700);
+    free(dir);
+}
+
+/* Kept files lie beside the job's directory: a link cannot leave its file system. */
+static void find_kept(struct dt_files *f, struct incoming *in)
+{
+    const char *dir = f->keeper->file_dir;
+    struct stat st;
+    ptrdiff_t parent;
+
+    if (!f->can_keep)
+        return;
+    parent = strrchr(dir, '/') - dir;
+    in->kept = dt_xasprintf("%.*s/kept/%016" PRIx64 "-%" PRIu64 "-%o", (int)parent, dir, in->hash,
+                            in->size, in->mode & 07777);
+    make_store(in->kept);
+    in->kept_fd = open(in->kept, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (in->kept_fd >= 0 && (fstat(in->kept_fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+                             (uint64_t)st.st_size != in->size || st.st_size == 0))
+        stop_checking(in);
+}
+
+/* Nothing may come to lie outside of the job's directory. */
+static bool is_plain_name(const char *name)
+{
+    for (;;) {
+        size_t n = strcspn(name, "/");
+
+        if (n == 0 || (n == 1 && name[0] == '.') || (n == 2 && memcmp(name, "..", 2) == 0))
+            return false;
+        if (!name[n])
+            return true;
+        name += n + 1;
+    }
+}
+
+/* A directory can be written by its owner: what it holds comes next, and is removed at the end. */
+static void make_other(struct dt_files *f, const struct dt_msg_file *m, const char *path)
+{
+    struct dt_error err = { 0 };
+
+    if (S_ISLNK(m->mode) ? symlink(m->target, path) < 0
+                         : mkdir(path, 0700) < 0 || chmod(path, 0700 | (m->mode & 07777)) < 0)
+        dt_error_set(&err, "%s: %s", path, strerror(errno));
+    answer(f, m->id, err.text[0] ? &err : NULL);
+}
+
+static void begin_file(struct dt_files *f, const struct dt_msg_file *m, char *path)
+{
+    struct dt_error err = { 0 };
+    struct incoming *in = dt_xcalloc(1, sizeof *in);
+
+    *in = (struct incoming){
+        .id = m->id,
+        .mode = m->mode,
+        .size = m->size,
+        .left = m->size,
+        .hash = m->hash,
+        .path = path,
+        .temporary = temporary_name(f, m->id),
+        .state = XXH3_createState(),
+        .kept_state = XXH3_createState(),
+        .kept_fd = -1,
+    };
+    in->fd = open(in->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    f->incoming = in;
+    if (in->fd < 0 || !in->state || !in->kept_state || XXH3_64bits_reset(in->state) != XXH_OK ||
+        XXH3_64bits_reset(in->kept_state) != XXH_OK) {
+        dt_error_set(&err, "%s: %s", in->temporary, strerror(errno));
+        answer(f, in->id, &err);
+        drop(f);
+        return;
+    }
+    if (m->keep)
+        find_kept(f, in);
+    if (!use_kept(f))
+        maybe_finish(f);
+}
+
+static void begin(struct dt_files *f, const struct dt_msg_file *m)
+{
+    struct dt_error err = { 0 };
+    char *path;
+
+    if (f->incoming)
+        drop(f); /* a launcher that leaves a file half sent has been told that it failed */
+    if (!is_plain_name(m->name))
+        dt_error_set(&err, "\"%s\" is no file name", m->name);
+    if (err.text[0] || make_dir(f, m->job_id, &err) < 0) {
+        answer(f, m->id, &err);
+        return;
+    }
+    path = dt_xasprintf("%s/%s", f->dir, m->name);
+    if (S_ISREG(m->mode)) {
+        begin_file(f, m, path);
+    } else {
+        make_other(f, m, path);
+        free(path);
+    }
+}
+
+void dt_files_begin(struct dt_files *f, const struct dt_msg_file *m)
+{
+    dt_standby_enter(f->standby);
+    begin(f, m);
+    dt_standby_leave(f->standby);
+}
+
+static void take_data(struct dt_files *f, const struct dt_msg_file_data *m)
+{
+    struct incoming *in = f->incoming;
+    struct dt_error err = { 0 };
+
+    if (!in || in->id != m->id)
+        return; /* it is there already, or has failed, which the launcher has been told */
+    if (m->data.n > in->left) {
+        dt_error_set(&err, "%s: more bytes came than were announced", in->path);
+    } else if (dt_write_all(in->fd, m->data.p, m->data.n) < 0) {
+        dt_error_set(&err, "%s: %s", in->temporary, strerror(errno));
+    } else {
+        XXH3_64bits_update(in->state, m->data.p, m->data.n);
+        in->left -= m->data.n;
+        if (in->kept_fd < 0 || !use_kept(f))
+            maybe_finish(f);
+        return;
+    }
+    answer(f, in->id, &err);
+    drop(f);
+}
+
+void dt_files_data(struct dt_files *f, const struct dt_msg_file_data *m)
+{
+    dt_standby_enter(f->standby);
+    take_data(f, m);
+    dt_standby_leave(f->standby);
+}

@@ -1,0 +1,238 @@
+#include "launcher/agent/io/relay.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "runtime/wire/frame.h"
+
+enum {
+    STREAMS = 2,                          /* of a rank: stdout, stderr */
+    CHUNK = DT_FRAME_PAYLOAD_MAX - 4 - 1, /* beside rank and stream */
+};
+
+struct stream {
+    uv_poll_t poll; /* data: this */
+    struct dt_relay *owner;
+    uint32_t rank;
+    uint8_t number; /* 1 or 2 */
+    int fd;         /* -1: not open */
+    bool reading;
+    uint32_t credit;
+    int left; /* bytes until the end, once that is known; -1 before */
+};
+
+struct dt_relay {
+    uv_loop_t *loop;
+    struct dt_channel *channel;
+    void (*ended)(void *arg);
+    void *arg;
+    bool finishing;
+    bool told; /* ended has been called */
+    const struct dt_u32s *numbers;
+    uint32_t n;       /* streams */
+    uint32_t open;    /* of them */
+    uint32_t handles; /* that libuv has not let go of */
+    bool destroyed;
+    struct stream streams[];
+};
+
+static void maybe_free(struct dt_relay *r)
+{
+    if (r->destroyed && r->handles == 0)
+        free(r);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_relay *r = ((struct stream *)handle->data)->owner;
+
+    r->handles--;
+    maybe_free(r);
+}
+
+static void close_stream(struct stream *s)
+{
+    uv_close((uv_handle_t *)&s->poll, on_closed);
+    close(s->fd);
+    s->fd = -1;
+    s->owner->open--;
+}
+
+static void maybe_ended(struct dt_relay *r)
+{
+    if (!r->finishing || r->open || r->told)
+        return;
+    r->told = true;
+    r->ended(r->arg);
+}
+
+static void end_stream(struct stream *s)
+{
+    struct dt_msg_output_eof m = { s->rank, s->number };
+
+    close_stream(s);
+    dt_channel_send(s->owner->channel, DT_MSG_OUTPUT_EOF, &m);
+}
+
+/* Sends one frame of it; returns false when nothing is there, or nothing more will come. */
+static bool forward(struct stream *s)
+{
+    static uint8_t buffer[CHUNK];
+    struct dt_msg_output m = { .rank = s->rank, .fd = s->number };
+    size_t want = s->credit < CHUNK ? s->credit : CHUNK;
+    ssize_t n;
+
+    if (s->left >= 0 && (size_t)s->left < want)
+        want = (size_t)s->left;
+    n = want ? read(s->fd, buffer, want) : 0;
+    if (n < 0 && (errno == EINTR || (errno == EAGAIN && s->left < 0)))
+        return errno == EINTR;
+    if (n <= 0) {
+        end_stream(s);
+        return false;
+    }
+    s->credit -= (uint32_t)n;
+    if (s->left >= 0)
+        s->left -= (int)n;
+    m.data = (struct dt_msg_blob){ buffer, (size_t)n };
+    dt_channel_send(s->owner->channel, DT_MSG_OUTPUT, &m);
+    if (s->left == 0)
+        end_stream(s);
+    return s->fd >= 0;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+static void set_reading(struct stream *s, bool on)
+{
+    if (s->reading == on)
+        return;
+    s->reading = on;
+    if (on)
+        uv_poll_start(&s->poll, UV_READABLE, on_readable);
+    else
+        uv_poll_stop(&s->poll);
+}
+
+/* Reading goes on exactly while what is read can be sent. */
+static void update(struct stream *s)
+{
+    if (s->fd >= 0)
+        set_reading(s, s->credit > 0 && dt_channel_has_room(s->owner->channel));
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+    struct stream *s = poll->data;
+
+    (void)status; /* read tells */
+    (void)events;
+    update(s);
+    if (s->reading)
+        forward(s);
+    update(s);
+    maybe_ended(s->owner);
+}
+
+/* A stream whose end is known needs no poll: what is left stands in the pipe. */
+static void drain(struct stream *s)
+{
+    while (s->fd >= 0 && (s->credit > 0 || s->left == 0) &&
+           dt_channel_has_room(s->owner->channel) && forward(s))
+        continue;
+}
+
+struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
+                                 const struct dt_u32s *numbers, void (*ended)(void *arg), void *arg)
+{
+    uint32_t n = STREAMS * numbers->n;
+    struct dt_relay *r = dt_xcalloc(1, sizeof *r + n * sizeof r->streams[0]);
+
+    r->loop = loop;
+    r->channel = channel;
+    r->numbers = numbers;
+    r->n = n;
+    r->ended = ended;
+    r->arg = arg;
+    for (uint32_t i = 0; i < n; i++)
+        r->streams[i].fd = -1;
+    return r;
+}
+
+void dt_relay_add(struct dt_relay *r, uint32_t index, int stream, int fd)
+{
+    struct stream *s = &r->streams[STREAMS * index + (uint32_t)stream - 1];
+
+    *s = (struct stream){
+        .owner = r,
+        .rank = r->numbers->v[index],
+        .number = (uint8_t)stream,
+        .fd = fd,
+        .credit = DT_STREAM_CREDIT,
+        .left = -1,
+    };
+    uv_poll_init(r->loop, &s->poll, fd);
+    s->poll.data = s;
+    r->handles++;
+    r->open++;
+    update(s);
+}
+
+void dt_relay_credit(struct dt_relay *r, uint32_t rank, uint8_t stream, uint32_t bytes)
+{
+    int64_t index = dt_u32s_find(r->numbers, rank);
+    struct stream *s;
+
+    if (index < 0 || stream < 1 || stream > STREAMS)
+        return;
+    s = &r->streams[STREAMS * index + stream - 1];
+    /* Credit for output of the generation before may still arrive. */
+    s->credit = bytes < DT_STREAM_CREDIT - s->credit ? s->credit + bytes : DT_STREAM_CREDIT;
+    if (r->finishing)
+        drain(s);
+    else
+        update(s);
+    maybe_ended(r);
+}
+
+void dt_relay_room(struct dt_relay *r)
+{
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (r->finishing)
+            drain(&r->streams[i]);
+        else
+            update(&r->streams[i]);
+    }
+    maybe_ended(r);
+}
+
+void dt_relay_finish(struct dt_relay *r)
+{
+    r->finishing = true;
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct stream *s = &r->streams[i];
+
+        if (s->fd < 0)
+            continue;
+        set_reading(s, false);
+        if (ioctl(s->fd, FIONREAD, &s->left) < 0)
+            s->left = 0;
+        drain(s);
+    }
+    maybe_ended(r);
+}
+
+void dt_relay_destroy(struct dt_relay *r)
+{
+    if (!r)
+        return;
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (r->streams[i].fd >= 0)
+            close_stream(&r->streams[i]);
+    }
+    r->destroyed = true;
+    maybe_free(r);
+}

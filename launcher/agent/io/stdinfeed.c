@@ -1,0 +1,170 @@
+#include "launcher/agent/io/stdinfeed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/strbuf.h"
+
+struct reader {
+    uv_poll_t poll; /* data: this */
+    struct dt_stdinfeed *feed;
+    int fd;    /* -1: closed, by us or by the rank */
+    size_t at; /* so much of what waits is in its pipe */
+    bool polling;
+};
+
+struct dt_stdinfeed {
+    uv_loop_t *loop;
+    struct dt_channel *channel;
+    uint32_t generation;
+    bool eof;
+    bool destroyed;
+    uint32_t handles;         /* that libuv has not let go of */
+    struct dt_strbuf waiting; /* what not every reader has */
+    uint32_t n;
+    struct reader readers[];
+};
+
+static void maybe_free(struct dt_stdinfeed *f)
+{
+    if (!f->destroyed || f->handles)
+        return;
+    dt_strbuf_free(&f->waiting);
+    free(f);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_stdinfeed *f = ((struct reader *)handle->data)->feed;
+
+    f->handles--;
+    maybe_free(f);
+}
+
+static void close_pipe(struct reader *r)
+{
+    uv_close((uv_handle_t *)&r->poll, on_closed);
+    close(r->fd);
+    r->fd = -1;
+}
+
+/* Drops what every reader has, and gives it back as credit. */
+static void settle(struct dt_stdinfeed *f)
+{
+    struct dt_msg_stdin_credit m = { .generation = f->generation };
+    size_t taken = f->waiting.len;
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->readers[i].fd >= 0 && f->readers[i].at < taken)
+            taken = f->readers[i].at;
+    }
+    if (taken == 0)
+        return;
+    dt_strbuf_consume(&f->waiting, taken);
+    for (uint32_t i = 0; i < f->n; i++)
+        f->readers[i].at -= f->readers[i].fd >= 0 ? taken : 0;
+    m.bytes = (uint32_t)taken;
+    dt_channel_send(f->channel, DT_MSG_STDIN_CREDIT, &m);
+}
+
+static void feed(struct reader *r);
+
+static void on_writable(uv_poll_t *poll, int status, int events)
+{
+    struct reader *r = poll->data;
+
+    (void)status; /* write tells */
+    (void)events;
+    feed(r);
+    settle(r->feed);
+}
+
+static void set_polling(struct reader *r, bool on)
+{
+    if (r->polling == on)
+        return;
+    r->polling = on;
+    if (on)
+        uv_poll_start(&r->poll, UV_WRITABLE, on_writable);
+    else
+        uv_poll_stop(&r->poll);
+}
+
+/* Writes what the pipe takes of what waits for it. */
+static void feed(struct reader *r)
+{
+    const struct dt_strbuf *waiting = &r->feed->waiting;
+
+    while (r->fd >= 0 && r->at < waiting->len) {
+        ssize_t n = write(r->fd, waiting->data + r->at, waiting->len - r->at);
+
+        if (n > 0)
+            r->at += (size_t)n;
+        else if (errno == EAGAIN)
+            break;
+        else if (errno != EINTR)
+            close_pipe(r); /* the rank reads no more */
+    }
+    if (r->fd >= 0 && r->feed->eof && r->at == waiting->len)
+        close_pipe(r);
+    if (r->fd >= 0)
+        set_polling(r, r->at < waiting->len);
+}
+
+static void feed_all(struct dt_stdinfeed *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        feed(&f->readers[i]);
+    settle(f);
+}
+
+struct dt_stdinfeed *dt_stdinfeed_create(uv_loop_t *loop, struct dt_channel *channel,
+                                         uint32_t generation, uint32_t readers)
+{
+    struct dt_stdinfeed *f = dt_xcalloc(1, sizeof *f + readers * sizeof f->readers[0]);
+
+    f->loop = loop;
+    f->channel = channel;
+    f->generation = generation;
+    return f;
+}
+
+void dt_stdinfeed_add(struct dt_stdinfeed *f, int fd)
+{
+    struct reader *r = &f->readers[f->n++];
+
+    *r = (struct reader){ .feed = f, .fd = fd };
+    uv_poll_init(f->loop, &r->poll, fd);
+    r->poll.data = r;
+    f->handles++;
+}
+
+bool dt_stdinfeed_put(struct dt_stdinfeed *f, const void *data, size_t n)
+{
+    if (n > (size_t)DT_STDIN_CREDIT - f->waiting.len)
+        return false;
+    if (!f->eof)
+        dt_strbuf_add(&f->waiting, data, n);
+    feed_all(f);
+    return true;
+}
+
+void dt_stdinfeed_eof(struct dt_stdinfeed *f)
+{
+    f->eof = true;
+    feed_all(f);
+}
+
+void dt_stdinfeed_destroy(struct dt_stdinfeed *f)
+{
+    if (!f)
+        return;
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->readers[i].fd >= 0)
+            close_pipe(&f->readers[i]);
+    }
+    f->destroyed = true;
+    maybe_free(f);
+}

@@ -1,0 +1,503 @@
+#include "launcher/agent/probe/probe.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/agent/probe/probeway.h"
+#include "launcher/base/mem.h"
+#include "runtime/wire/inet.h"
+
+enum {
+    CONNECT_MS = 5000,    /* the other's kernel answers at once, or nobody does */
+    HANDSHAKE_MS = 30000, /* the other agent may not have had its PROBE yet */
+    STAGGER_MS = 250,     /* then the next address of a target is tried, too */
+    RETRY_MS = 100,       /* after the other hung up during the handshake */
+    DEAF_MS = 50,
+    GUESTS_MS = 1000, /* how often guests are looked through for those whose time is over */
+    GUESTS_MAX = 1024,
+};
+
+struct conn {
+    uv_poll_t poll;
+    struct dt_probe *probe;
+    struct attempt *attempt;  /* NULL: a guest */
+    struct conn *next, *prev; /* guests, the newest first */
+    bool parked;              /* its hello is none of ours, yet: the next PROBE may tell */
+    struct dt_probeway way;
+};
+
+struct attempt { /* to reach one address of one target */
+    const struct dt_msg_target *target;
+    struct dt_msg_reached result; /* state 0: not decided */
+    uint64_t began_ns;            /* 0: not begun */
+    uint64_t retry_ns;            /* when conn is NULL */
+    struct conn *conn;
+};
+
+struct dt_probe {
+    uv_loop_t *loop;
+    struct dt_channel *channel;
+    uv_poll_t poll; /* of the listener */
+    uv_timer_t timer;
+    int listener;
+    bool deaf; /* there was no descriptor, or no memory, for a guest */
+    struct dt_msg_probe job;
+    bool begun;               /* job is valid */
+    bool answered;            /* REACH was sent */
+    struct attempt *attempts; /* target by target, each target's in order of preference */
+    uint32_t n;
+    struct conn *guests;
+    unsigned n_guests, guests_max;
+};
+
+static void on_event(uv_poll_t *poll, int status, int events);
+static void on_caller(uv_poll_t *poll, int status, int events);
+static void advance(struct dt_probe *p);
+
+static uint64_t in_ms(uint64_t ms)
+{
+    return dt_clock_ns() + ms * 1000000;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* Ranks that wait for GO hold a copy of every descriptor: closing ours would tell the other side
+ * nothing. */
+static void conn_close(struct conn *c)
+{
+    struct dt_probe *p = c->probe;
+
+    if (c->attempt) {
+        c->attempt->conn = NULL;
+    } else {
+        *(c->prev ? &c->prev->next : &p->guests) = c->next;
+        if (c->next)
+            c->next->prev = c->prev;
+        p->n_guests--;
+    }
+    uv_close((uv_handle_t *)&c->poll, on_closed);
+    shutdown(c->way.shake.fd, SHUT_RDWR);
+    close(c->way.shake.fd);
+}
+
+static struct conn *conn_open(struct dt_probe *p, int fd, uint64_t patience_ms)
+{
+    struct conn *c = dt_xcalloc(1, sizeof *c);
+
+    c->probe = p;
+    c->way.deadline_ns = in_ms(patience_ms);
+    uv_poll_init(p->loop, &c->poll, fd);
+    c->poll.data = c;
+    return c;
+}
+
+static void conn_wait(struct conn *c)
+{
+    uv_poll_start(&c->poll, dt_probeway_is_sending(&c->way) ? UV_WRITABLE : UV_READABLE, on_event);
+}
+
+static struct dt_auth auth_for(const struct dt_probe *p, uint32_t peer)
+{
+    struct dt_auth a = {
+        .generation = p->job.generation,
+        .me = p->job.node,
+        .peer = peer,
+        .purpose = DT_AUTH_AGENTS,
+    };
+
+    memcpy(a.secret, p->job.secret, sizeof a.secret);
+    return a;
+}
+
+static enum dt_verdict conn_step(struct conn *c)
+{
+    struct dt_auth a =
+        auth_for(c->probe, c->attempt ? c->attempt->target->node : (uint32_t)DT_AUTH_ANYBODY);
+
+    return dt_probeway_step(&c->way, &a, c->probe->job.bytes);
+}
+
+static void guest_step(struct conn *c)
+{
+    enum dt_verdict verdict = c->probe->begun ? conn_step(c) : DT_SHAKE_UNKNOWN;
+
+    c->parked = verdict == DT_SHAKE_UNKNOWN;
+    if (c->parked)
+        uv_poll_stop(&c->poll);
+    else if (verdict == DT_SHAKE_PENDING)
+        conn_wait(c);
+    else
+        conn_close(c);
+}
+
+static void decide(struct attempt *a, enum dt_reach_state state, int error)
+{
+    a->result.state = (uint8_t)state;
+    a->result.error = error;
+    if (a->conn)
+        conn_close(a->conn);
+}
+
+static void attempt_failed(struct attempt *a, int error)
+{
+    struct conn *c = a->conn;
+    enum dt_reach_state state = dt_probeway_failure(&c->way, error);
+
+    /* Whoever hung up may have had too many guests, or its launcher's word comes later than ours.
+     */
+    if (state == DT_REACH_SILENT && error != ETIMEDOUT &&
+        dt_clock_ns() < a->began_ns + HANDSHAKE_MS * 1000000ull) {
+        conn_close(c);
+        a->retry_ns = in_ms(RETRY_MS);
+    } else {
+        decide(a, state, error);
+    }
+}
+
+static void attempt_step(struct attempt *a)
+{
+    struct conn *c = a->conn;
+    bool was_connected = dt_handshake_is_connected(&c->way.shake);
+    enum dt_verdict verdict = conn_step(c);
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+
+    if (!was_connected && dt_probeway_is_shaking(&c->way))
+        c->way.deadline_ns = in_ms(HANDSHAKE_MS);
+    if (verdict == DT_SHAKE_PENDING) {
+        conn_wait(c);
+    } else if (verdict == DT_SHAKE_FAILED) {
+        attempt_failed(a, errno);
+    } else {
+        if (getsockopt(c->way.shake.fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+            a->result.rtt_us = info.tcpi_rtt;
+        a->result.bulk_ns = c->way.bulk_ns;
+        decide(a, DT_REACH_OK, 0);
+    }
+}
+
+static void attempt_begin(struct attempt *a, struct dt_probe *p)
+{
+    int fd = dt_inet_connect(a->target->addrs.v[a->result.addr], a->target->port);
+    struct dt_auth auth = auth_for(p, a->target->node);
+
+    if (!a->began_ns)
+        a->began_ns = dt_clock_ns();
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        a->retry_ns = in_ms(RETRY_MS);
+        return;
+    }
+    if (fd < 0) {
+        decide(a, DT_REACH_CONNECT, errno);
+        return;
+    }
+    a->conn = conn_open(p, fd, CONNECT_MS);
+    a->conn->attempt = a;
+    dt_probeway_call(&a->conn->way, fd, &auth);
+    conn_wait(a->conn);
+}
+
+static void on_event(uv_poll_t *poll, int status, int events)
+{
+    struct conn *c = poll->data;
+    struct dt_probe *p = c->probe;
+
+    (void)status; /* reading or writing tells */
+    (void)events;
+    if (c->attempt)
+        attempt_step(c->attempt);
+    else
+        guest_step(c);
+    advance(p);
+}
+
+/* The first who came of those who have not proved themselves. Other agents keep their place: a
+ * connection that ends while they send would look like a way on which data is lost. */
+static struct conn *oldest_stranger(struct dt_probe *p)
+{
+    struct conn *oldest = NULL;
+
+    for (struct conn *c = p->guests; c; c = c->next) {
+        if (c->way.phase == DT_WAY_SHAKING)
+            oldest = c;
+    }
+    return oldest;
+}
+
+/* Returns whether there is a place for one more guest. */
+static bool make_room(struct dt_probe *p)
+{
+    struct conn *stranger;
+
+    if (p->n_guests < p->guests_max)
+        return true;
+    stranger = oldest_stranger(p);
+    if (stranger)
+        conn_close(stranger);
+    return stranger;
+}
+
+static void on_caller(uv_poll_t *poll, int status, int events)
+{
+    struct dt_probe *p = poll->data;
+    int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct conn *c;
+
+    (void)status;
+    (void)events;
+    if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR))
+        return;
+    if (fd < 0) {
+        p->deaf = true;
+        uv_poll_stop(&p->poll);
+        advance(p);
+        return;
+    }
+    if (!make_room(p)) { /* an agent will call again */
+        shutdown(fd, SHUT_RDWR);
+        close(fd);
+        return;
+    }
+    c = conn_open(p, fd, HANDSHAKE_MS);
+    c->next = p->guests;
+    if (c->next)
+        c->next->prev = c;
+    p->guests = c;
+    p->n_guests++;
+    dt_probeway_host(&c->way, fd);
+    guest_step(c);
+    advance(p);
+}
+
+/* When a, of those of its target, has its turn: once the one before has failed, or has had time;
+ * when it has begun, at its next try. */
+static uint64_t turn_of(const struct dt_probe *p, const struct attempt *a)
+{
+    const struct attempt *before = a - 1;
+
+    if (a->began_ns || p->job.all || a->result.addr == 0 || before->result.state)
+        return a->retry_ns;
+    return before->began_ns ? before->began_ns + STAGGER_MS * 1000000ull : UINT64_MAX;
+}
+
+/* One way to a target is enough, unless all are to be known. */
+static bool is_settled(const struct dt_probe *p, const struct attempt *a)
+{
+    uint32_t left = a->target->addrs.n;
+
+    for (a -= a->result.addr; left-- > 0 && !p->job.all; a++) {
+        if (a->result.state == DT_REACH_OK)
+            return true;
+    }
+    return false;
+}
+
+static void answer(struct dt_probe *p)
+{
+    struct dt_msg_reached *results = dt_xcalloc(p->n, sizeof *results);
+    struct dt_msg_reach m = { p->job.generation, p->job.all, { results, 0 } };
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->attempts[i].result.state)
+            results[m.results.n++] = p->attempts[i].result;
+    }
+    p->answered = true;
+    dt_channel_send(p->channel, DT_MSG_REACH, &m);
+    free(results);
+}
+
+static bool is_over(const struct conn *c)
+{
+    return c->way.deadline_ns <= dt_clock_ns();
+}
+
+/* An agent that did not run for a while finds the deadline passed before it has seen what came in
+ * time. */
+static bool has_news(const struct conn *c)
+{
+    short events = dt_probeway_is_sending(&c->way) ? POLLOUT : POLLIN;
+
+    return poll(&(struct pollfd){ .fd = c->way.shake.fd, .events = events }, 1, 0) > 0;
+}
+
+static void attempt_due(struct attempt *a)
+{
+    uint64_t last = a->began_ns + HANDSHAKE_MS * 1000000ull;
+
+    if (has_news(a->conn))
+        attempt_step(a);
+    if (!a->conn || !is_over(a->conn))
+        return;
+    if (dt_probeway_has_arrived(&a->conn->way) && a->conn->way.deadline_ns < last)
+        a->conn->way.deadline_ns = last;
+    else
+        attempt_failed(a, ETIMEDOUT);
+}
+
+static void guest_due(struct conn *c)
+{
+    if (has_news(c))
+        guest_step(c);
+    if (!uv_is_closing((uv_handle_t *)&c->poll) && is_over(c))
+        conn_close(c);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct dt_probe *p = timer->data;
+    struct conn *next;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->attempts[i].conn && is_over(p->attempts[i].conn))
+            attempt_due(&p->attempts[i]);
+    }
+    for (struct conn *c = p->guests; c; c = next) {
+        next = c->next;
+        if (is_over(c))
+            guest_due(c);
+    }
+    if (p->deaf) {
+        p->deaf = false;
+        uv_poll_start(&p->poll, UV_READABLE, on_caller);
+    }
+    advance(p);
+}
+
+/* Begins it when it has its turn. Returns when something is to be done about it, although nothing
+ * happens; 0 when it is decided, or superfluous. */
+static uint64_t attempt_advance(struct dt_probe *p, struct attempt *a)
+{
+    if (a->result.state)
+        return 0;
+    if (is_settled(p, a)) {
+        if (a->conn)
+            conn_close(a->conn);
+        return 0;
+    }
+    if (!a->conn && turn_of(p, a) <= dt_clock_ns())
+        attempt_begin(a, p);
+    if (a->result.state)
+        return 0;
+    return a->conn ? a->conn->way.deadline_ns : turn_of(p, a);
+}
+
+static void wake_at(struct dt_probe *p, uint64_t due)
+{
+    uint64_t now = dt_clock_ns();
+
+    if (due == UINT64_MAX)
+        uv_timer_stop(&p->timer);
+    else
+        uv_timer_start(&p->timer, on_tick, due > now ? (due - now) / 1000000 + 1 : 0, 0);
+}
+
+static void advance(struct dt_probe *p)
+{
+    uint64_t due = UINT64_MAX;
+    bool waiting = false;
+
+    for (uint32_t i = 0; i < p->n && !p->answered; i++) {
+        uint64_t when = attempt_advance(p, &p->attempts[i]);
+
+        waiting |= when != 0;
+        if (when && when < due)
+            due = when;
+    }
+    if (!waiting && p->begun && !p->answered)
+        answer(p);
+    if (p->guests && in_ms(GUESTS_MS) < due)
+        due = in_ms(GUESTS_MS);
+    if (p->deaf && in_ms(DEAF_MS) < due)
+        due = in_ms(DEAF_MS);
+    wake_at(p, due);
+}
+
+/* Of the files that this process may have open, most are for ranks: anybody can call. */
+static unsigned guests_allowed(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur / 4 >= GUESTS_MAX)
+        return GUESTS_MAX;
+    return (unsigned)limit.rlim_cur / 4 + 1;
+}
+
+static void begin_listening(struct dt_probe *p, uint16_t *port)
+{
+    *port = 0;
+    p->listener = sodium_init() < 0 ? -1 : dt_inet_listen(port);
+    if (p->listener < 0)
+        return;
+    uv_poll_init(p->loop, &p->poll, p->listener);
+    p->poll.data = p;
+    uv_poll_start(&p->poll, UV_READABLE, on_caller);
+}
+
+struct dt_probe *dt_probe_create(uv_loop_t *loop, uint16_t *port)
+{
+    struct dt_probe *p = dt_xcalloc(1, sizeof *p);
+
+    p->loop = loop;
+    p->guests_max = guests_allowed();
+    p->listener = -1;
+    uv_timer_init(loop, &p->timer);
+    p->timer.data = p;
+    if (port)
+        begin_listening(p, port);
+    return p;
+}
+
+static void make_attempts(struct dt_probe *p)
+{
+    const struct dt_msg_target *targets = p->job.targets.v;
+    uint32_t n = 0;
+
+    for (uint32_t t = 0; t < p->job.targets.n; t++)
+        n += targets[t].addrs.n;
+    p->attempts = dt_xcalloc(n, sizeof *p->attempts);
+    p->n = n;
+    n = 0;
+    for (uint32_t t = 0; t < p->job.targets.n; t++) {
+        for (uint32_t k = 0; k < targets[t].addrs.n; k++)
+            p->attempts[n++] = (struct attempt){
+                .target = &targets[t],
+                .result = { .node = targets[t].node, .addr = k },
+            };
+    }
+}
+
+void dt_probe_begin(struct dt_probe *p, struct dt_channel *channel, struct dt_msg_probe *m)
+{
+    struct conn *next;
+
+    for (uint32_t i = 0; i < p->n; i++) {
+        if (p->attempts[i].conn)
+            conn_close(p->attempts[i].conn);
+    }
+    free(p->attempts);
+    dt_msg_free(DT_MSG_PROBE, (union dt_msg *)&p->job);
+    p->channel = channel;
+    p->job = *m;
+    *m = (struct dt_msg_probe){ 0 };
+    p->begun = true;
+    p->answered = false;
+    make_attempts(p);
+    for (struct conn *c = p->guests; c; c = next) {
+        next = c->next;
+        if (c->parked)
+            guest_step(c);
+    }
+    advance(p);
+}

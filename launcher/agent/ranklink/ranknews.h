@@ -1,0 +1,9 @@
+/* What ranks tell on their sockets, passed on to the launcher. */
+#ifndef DT_AGENT_RANKNEWS_H
+#define DT_AGENT_RANKNEWS_H
+
+#include "launcher/agent/ranklink/ranksock.h"
+
+extern const struct dt_ranksock_events dt_ranknews_events; /* arg: the struct dt_generation */
+
+#endif

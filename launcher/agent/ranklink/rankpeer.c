@@ -1,0 +1,328 @@
+#include "launcher/agent/ranklink/rankpeer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/base/mem.h"
+
+enum {
+    /* Messages read in one go: more than a socket holds, so that a drain takes all that was sent
+     * before, and whoever writes without end does not keep the agent from its other work. */
+    AT_ONCE = 1024,
+};
+
+static uint32_t rank_of(const struct dt_rankpeer *p)
+{
+    return p->owner->start->ranks.v[p->local_rank];
+}
+
+void dt_rankpeer_tell(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass)
+{
+    if (p->fd >= 0)
+        (void)dt_rankmsg_send(p->fd, msg, pass, MSG_DONTWAIT);
+}
+
+void dt_rankpeer_send_table(const struct dt_rankpeer *p)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_TABLE };
+
+    msg.table.bytes = p->owner->table_bytes;
+    dt_rankpeer_tell(p, &msg, p->owner->table_fd);
+}
+
+void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_ABORT };
+
+    msg.abort.comm = comm;
+    msg.abort.code = code;
+    msg.abort.rank = culprit;
+    dt_rankpeer_tell(p, &msg, -1);
+}
+
+static void send_memory(struct dt_rankpeer *p, const struct dt_rankmsg *want)
+{
+    uint64_t comm = want->want_memory.comm;
+    int fd = dt_commshm_want(p->owner->comms, p->local_rank, comm, want->want_memory.members,
+                             want->want_memory.size);
+    struct dt_rankmsg msg = { .type = DT_RANK_MEMORY };
+
+    msg.memory.comm = comm;
+    msg.memory.error = fd < 0 ? errno : 0;
+    dt_rankpeer_tell(p, &msg, fd);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Only ranks that share a communicator may: so no more is kept than communicators live. */
+static void send_segment(struct dt_rankpeer *p, const struct dt_rankmsg *want, int given)
+{
+    const struct dt_segments_wanted wanted = {
+        .comm = want->want_segment.comm,
+        .call = want->want_segment.call,
+        .bytes = want->want_segment.bytes,
+        .members =
+            want->want_segment.giver ? want->want_segment.takers : want->want_segment.members,
+        .giver = want->want_segment.giver,
+    };
+    struct dt_rankmsg msg = { .type = DT_RANK_SEGMENT, .segment.error = EINVAL };
+    struct dt_segments *segments = p->owner->segments;
+    int fd = -1;
+
+    msg.segment.comm = wanted.comm;
+    if (!dt_commshm_shares(p->owner->comms, p->local_rank, wanted.comm,
+                           want->want_segment.members)) {
+        dt_rankpeer_tell(p, &msg, -1);
+        return;
+    }
+    if (given >= 0) {
+        msg.segment.error = dt_segments_give(segments, p->local_rank, &wanted, given) ? errno : 0;
+    } else {
+        fd = dt_segments_want(segments, p->local_rank, &wanted, &msg.segment.number);
+        msg.segment.error = fd < 0 ? errno : 0;
+    }
+    dt_rankpeer_tell(p, &msg, fd);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void send_welcome(const struct dt_rankpeer *p)
+{
+    const struct dt_msg_start *start = p->owner->start;
+    struct dt_rankmsg msg = { .type = DT_RANK_WELCOME };
+
+    msg.welcome.generation = start->generation;
+    msg.welcome.rank = rank_of(p);
+    msg.welcome.size = start->np;
+    msg.welcome.local_rank = p->local_rank;
+    msg.welcome.local_size = start->ranks.n;
+    msg.welcome.node_rank = start->node_rank;
+    msg.welcome.nodes = start->nodes;
+    memcpy(msg.welcome.secret, start->secret, sizeof msg.welcome.secret);
+    dt_rankpeer_tell(p, &msg, p->owner->shm_fd);
+}
+
+/* Once for each rank: whatever writes nonsense may write more of it. */
+static void warn(struct dt_rankpeer *p, const char *what)
+{
+    if (p->warned)
+        return;
+    p->warned = true;
+    char *text = dt_xasprintf("rank %u (%s): %s", rank_of(p), p->owner->start->host, what);
+
+    p->owner->events.log(p->owner->arg, text);
+    free(text);
+}
+
+static void refuse(const struct dt_rankpeer *p, bool version, const char *why)
+{
+    struct dt_rankmsg msg = { .type = DT_RANK_REFUSED };
+
+    msg.refused.version = version;
+    snprintf(msg.refused.text, sizeof msg.refused.text, "%s", why);
+    dt_rankpeer_tell(p, &msg, -1);
+}
+
+/* What has stopped the job, to one who came late. */
+static void send_stop(const struct dt_rankpeer *p)
+{
+    uint32_t culprit;
+    int code = dt_hostshm_stopped(&p->owner->shm, &culprit);
+
+    dt_rankpeer_send_abort(p, 0, code, culprit);
+}
+
+static void on_hello(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid)
+{
+    char why[DT_RANK_REFUSED_TEXT];
+
+    if (msg->hello.protocol != DT_RANK_PROTOCOL) {
+        snprintf(why, sizeof why,
+                 "the program's libdtrun speaks protocol %u, this dtrun-agent %u: run it with the "
+                 "dtrun it was built with, or link it again",
+                 msg->hello.protocol, (unsigned)DT_RANK_PROTOCOL);
+        refuse(p, true, why);
+    } else if (p->linked) {
+        snprintf(why, sizeof why, "process %d of this rank has called dt_init already",
+                 (int)p->pid);
+        refuse(p, false, why);
+        snprintf(why, sizeof why,
+                 "process %d of this rank called dt_init and was refused: process %d has before it",
+                 (int)pid, (int)p->pid);
+        warn(p, why);
+    } else if (msg->hello.rank != rank_of(p) ||
+               msg->hello.generation != p->owner->start->generation) {
+        snprintf(why, sizeof why,
+                 "the environment says rank %u of generation %u, but this process is rank %u of "
+                 "generation %u: DTRUN_RANK or DTRUN_GENERATION was changed on the way",
+                 msg->hello.rank, msg->hello.generation, rank_of(p), p->owner->start->generation);
+        refuse(p, false, why);
+    } else {
+        p->linked = true;
+        p->pid = pid;
+        send_welcome(p);
+        if (p->owner->table_fd >= 0)
+            dt_rankpeer_send_table(p);
+        if (p->owner->aborted)
+            send_stop(p);
+        p->owner->events.hello(p->owner->arg, rank_of(p), msg->hello.port);
+    }
+}
+
+/* Blames the one who tells where a rank is named that there is not. */
+static void pass_failure(struct dt_ranksock *s, uint64_t comm, uint32_t culprit, uint32_t teller,
+                         int code, const char *text)
+{
+    s->events.failed(s->arg, comm, culprit < s->start->np ? culprit : teller, code, text);
+}
+
+static bool is_code(int code)
+{
+    return code < 0 && code >= DT_RANK_CODE_MIN;
+}
+
+/* The first reason counts; the others' are the same, or lies. */
+static bool is_news(struct dt_ranksock *s, uint64_t comm)
+{
+    bool known = s->failed;
+
+    if (comm)
+        return dt_commshm_tell_once(s->comms, comm);
+    s->failed = true;
+    return !known;
+}
+
+static void on_failed(const struct dt_rankpeer *p, const struct dt_rankmsg *msg)
+{
+    if (is_news(p->owner, msg->failed.comm))
+        pass_failure(p->owner, msg->failed.comm, msg->failed.rank, rank_of(p), msg->failed.code,
+                     msg->failed.text);
+}
+
+static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
+{
+    if (dt_allowance_take(&p->notes, dt_clock_ns()))
+        p->owner->events.log(p->owner->arg, msg->note.text);
+    else
+        warn(p, "has said so much that from now on only a line a minute of it is shown");
+}
+
+static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
+{
+    union dt_msg m;
+
+    if (p->told ||
+        dt_msg_decode(DT_MSG_LAST_CALLS, msg->last_calls.payload, msg->last_calls.bytes, &m) < 0) {
+        warn(p, "told of its last calls twice, or in a way that is none; it was ignored");
+        return;
+    }
+    p->told = true;
+    m.last_calls.rank = rank_of(p);
+    m.last_calls.generation = p->owner->start->generation;
+    p->owner->events.last_calls(p->owner->arg, &m.last_calls);
+    dt_msg_free(DT_MSG_LAST_CALLS, &m);
+}
+
+/* Ranks may set one for each of their calls, all of which the launcher need not hear of. */
+static void on_limit(struct dt_ranksock *s, uint32_t ms)
+{
+    uint32_t least = dt_hostshm_lesser_limit(s->told_limit_ms, ms);
+
+    if (least == s->told_limit_ms)
+        return;
+    s->told_limit_ms = least;
+    s->events.limit(s->arg, least);
+}
+
+/* given: a descriptor that came along, or -1. */
+static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_t pid, int given)
+{
+    struct dt_ranksock *s = p->owner;
+
+    if (msg->type == DT_RANK_HELLO) {
+        on_hello(p, msg, pid);
+    } else if (!p->linked || pid != p->pid) {
+        warn(p, "a process that is not the rank's own wrote to its socket; it was ignored");
+    } else if (msg->type == DT_RANK_COMMIT && rank_of(p) == 0) {
+        s->events.commit(s->arg, msg->commit.step, msg->commit.restored != 0);
+    } else if (msg->type == DT_RANK_NOTE) {
+        on_note(p, msg);
+    } else if (msg->type == DT_RANK_FAILED && is_code(msg->failed.code)) {
+        on_failed(p, msg);
+    } else if (msg->type == DT_RANK_WANT_MEMORY) {
+        send_memory(p, msg);
+    } else if (msg->type == DT_RANK_LIMIT) {
+        on_limit(s, msg->limit.ms);
+    } else if (msg->type == DT_RANK_LAST_CALLS) {
+        on_last_calls(p, msg);
+    } else if (msg->type == DT_RANK_FREE_MEMORY) {
+        if (dt_commshm_done(s->comms, p->local_rank, msg->free_memory.comm))
+            dt_segments_forget(s->segments, msg->free_memory.comm);
+    } else if (msg->type == DT_RANK_WANT_SEGMENT) {
+        send_segment(p, msg, given);
+    } else if (msg->type == DT_RANK_STEP) {
+        atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
+        s->events.step(s->arg, rank_of(p), msg->step.step);
+    } else {
+        warn(p, "sent what is not its to say; it was ignored");
+    }
+}
+
+static void stop_reading(struct dt_rankpeer *p)
+{
+    p->paused = false;
+    if (!uv_is_closing((uv_handle_t *)&p->poll))
+        uv_poll_stop(&p->poll);
+}
+
+void dt_rankpeer_drain(struct dt_rankpeer *p)
+{
+    struct dt_rankmsg msg;
+    struct dt_rankmsg_from from;
+    int r;
+
+    for (int i = 0; p->fd >= 0 && i < AT_ONCE; i++) {
+        r = dt_rankmsg_recv(p->fd, &msg, &from, MSG_DONTWAIT);
+        if (r > 0) {
+            on_message(p, &msg, from.pid, from.fd);
+            if (from.fd >= 0)
+                close(from.fd);
+        } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {
+            warn(p, "wrote something to its socket that is no message; it was ignored");
+        } else {
+            /* The end of the stream: every process that held the rank's end has closed it. */
+            if (r == 0 || errno != EAGAIN)
+                stop_reading(p);
+            return;
+        }
+    }
+}
+
+/* Who died, the launcher learns otherwise. */
+static void pass_on(struct dt_ranksock *s, uint64_t comm, const struct dt_hostshm *shm)
+{
+    char text[DT_HOSTSHM_WHY];
+    uint32_t culprit;
+    int code = dt_hostshm_stopped(shm, &culprit);
+
+    if (code != DT_HOSTSHM_PEER_DIED && is_code(code))
+        pass_failure(s, comm, culprit, s->start->ranks.v[0], code, dt_hostshm_copy_why(shm, text));
+}
+
+void dt_rankpeer_pass_on_untold(struct dt_ranksock *s)
+{
+    const struct dt_hostshm *shm;
+    uint64_t comm;
+
+    if (!s->aborted && !s->failed && dt_hostshm_stopped(&s->shm, NULL)) {
+        s->failed = true;
+        pass_on(s, 0, &s->shm);
+    }
+    while ((shm = dt_commshm_untold(s->comms, &comm)))
+        pass_on(s, comm, shm);
+}

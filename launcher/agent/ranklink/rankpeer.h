@@ -1,0 +1,58 @@
+/* What the agent and one of its ranks say to each other on the rank's socket.
+ *
+ * Inside of ranksock, whose object all ranks' sockets share. */
+#ifndef DT_AGENT_RANKPEER_H
+#define DT_AGENT_RANKPEER_H
+
+#include "launcher/agent/ranklink/allowance.h"
+#include "launcher/agent/ranklink/callwatch.h"
+#include "launcher/agent/ranklink/commshm.h"
+#include "launcher/agent/ranklink/ranksock.h"
+#include "launcher/agent/ranklink/segments.h"
+#include "runtime/wire/hostshm.h"
+#include "runtime/wire/rankmsg.h"
+
+struct dt_rankpeer {
+    uv_poll_t poll; /* data: this */
+    struct dt_ranksock *owner;
+    uint32_t local_rank;
+    int fd;       /* our end, or -1 */
+    int child_fd; /* the rank's end until it is forked, or -1 */
+    bool linked;  /* it said hello */
+    pid_t pid;    /* who did; only this process is listened to from then on */
+    bool warned;  /* the user knows that something is wrong with it */
+    bool told;    /* of its last calls */
+    bool paused;  /* not read, until the launcher has taken what was said before */
+    struct dt_allowance notes;
+};
+
+struct dt_ranksock {
+    const struct dt_msg_start *start;
+    struct dt_ranksock_events events;
+    void *arg;
+    struct dt_hostshm shm;
+    int shm_fd;
+    struct dt_callwatch watch;
+    struct dt_commshm *comms; /* the memory of other communicators */
+    struct dt_segments *segments;
+    int table_fd; /* sealed copy of the encoded table, or -1 */
+    uint64_t table_bytes;
+    uint32_t told_limit_ms; /* to the launcher; 0: none */
+    bool aborted;
+    bool failed;               /* a rank has said why it stopped the host */
+    uint32_t open_polls;       /* whose close callback has not run */
+    struct dt_rankpeer *peers; /* by local rank */
+};
+
+/* A rank that is gone or has a full socket cannot be told anything: its exit is seen elsewhere. */
+void dt_rankpeer_tell(const struct dt_rankpeer *p, const struct dt_rankmsg *msg, int pass);
+void dt_rankpeer_send_table(const struct dt_rankpeer *p);
+void dt_rankpeer_send_abort(const struct dt_rankpeer *p, uint64_t comm, int code, uint32_t culprit);
+
+/* Reads what the rank has written, calling the events. */
+void dt_rankpeer_drain(struct dt_rankpeer *p);
+/* A rank never waits for room in its socket, so what it says there when it fails may be missing:
+ * tells of failures that are seen in memory. */
+void dt_rankpeer_pass_on_untold(struct dt_ranksock *s);
+
+#endif

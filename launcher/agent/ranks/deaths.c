@@ -1,0 +1,84 @@
+#include "launcher/agent/ranks/deaths.h"
+
+#include "launcher/agent/clock.h"
+#include "launcher/agent/generationstate.h"
+#include "launcher/agent/ranks/procstat.h"
+#include "runtime/wire/hostshm.h"
+
+/* What a rank had told before it died; an auxiliary is not spoken with. */
+static struct dt_rank_state last_state(struct dt_generation *g, uint32_t index)
+{
+    if (index >= g->start.ranks.n)
+        return (struct dt_rank_state){ .step = -1 };
+    dt_ranksock_drain(g->sock, index);
+    return dt_ranksock_state(g->sock, index);
+}
+
+void dt_deaths_note(struct dt_generation *g, struct dt_process *p, const siginfo_t *info)
+{
+    uint32_t index = (uint32_t)(p - g->processes);
+    struct dt_rank_state state = last_state(g, index);
+    bool by_signal = info->si_code != CLD_EXITED && !p->aborted;
+
+    p->end = (struct dt_msg_exit){
+        .generation = g->start.generation,
+        .rank = g->config.numbers.v[index],
+        .pid = (uint32_t)p->spawned.pid,
+        .code = by_signal    ? -1
+                : p->aborted ? p->aborted
+                             : info->si_status,
+        .signo = by_signal ? info->si_status : 0,
+        .time_ns = dt_clock_ns(),
+        .step = state.step,
+        .flags = (state.linked ? DT_EXITED_LINKED : 0) |
+                 (state.finalized ? DT_EXITED_FINALIZED : 0) |
+                 (state.peer_lost ? DT_EXITED_PEER_LOST : 0) |
+                 (state.failed ? DT_EXITED_COMM_FAILED : 0) |
+                 (info->si_code == CLD_DUMPED ? DT_EXITED_CORE : 0) |
+                 (g->stopping ? DT_EXITED_STOPPED : 0) | (p->injected ? DT_EXITED_INJECTED : 0),
+    };
+    if (p->end.signo == SIGKILL && !g->stopping && !p->injected &&
+        dt_oom_killed(&g->host->oom, p->spawned.pid))
+        p->end.flags |= DT_EXITED_OOM;
+}
+
+/* A linked rank that ends any other way than in order leaves peers that would wait for it. */
+static bool leaves_peers_waiting(const struct dt_msg_exit *end)
+{
+    return (end->flags & DT_EXITED_LINKED) &&
+           (end->code != 0 || !(end->flags & DT_EXITED_FINALIZED));
+}
+
+void dt_deaths_report(struct dt_generation *g)
+{
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        struct dt_process *p = &g->processes[i];
+
+        if (p->alive || p->reported)
+            continue;
+        p->reported = true;
+        dt_channel_send(g->host->channel, DT_MSG_EXIT, &p->end);
+        if (!leaves_peers_waiting(&p->end))
+            continue;
+        dt_ranksock_ended(g->sock, p->end.rank, dt_hostshm_ending_of(p->end.code, p->end.signo));
+        dt_ranksock_abort(g->sock, 0, DT_HOSTSHM_PEER_DIED, p->end.rank, "");
+    }
+}
+
+static bool is_dying(pid_t pid)
+{
+    struct dt_procstat stat;
+
+    return dt_procstat_read(&stat, pid) && stat.dying;
+}
+
+bool dt_deaths_owed(const struct dt_generation *g)
+{
+    for (uint32_t i = 0; i < g->config.numbers.n; i++) {
+        const struct dt_process *p = &g->processes[i];
+
+        if (p->alive ? is_dying(p->spawned.pid) : !p->reported)
+            return true;
+    }
+    return false;
+}

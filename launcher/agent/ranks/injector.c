@@ -1,0 +1,137 @@
+#include "launcher/agent/ranks/injector.h"
+
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+#include "runtime/wire/rankmsg.h"
+
+struct armed {
+    uv_timer_t timer; /* for a fault without step */
+    struct dt_faults *owner;
+    struct dt_inject fault;
+    const char *text;    /* of it, in START */
+    uint32_t local_rank; /* whose step counts */
+    bool struck;
+};
+
+struct dt_faults {
+    uv_loop_t *loop;
+    struct dt_ranksock *sock;
+    struct dt_fault_events events;
+    void *arg;
+    uint32_t n;
+    uint32_t handles; /* that libuv has not let go of */
+    bool destroyed;
+    struct armed v[];
+};
+
+static void strike(struct armed *a)
+{
+    a->struck = true;
+    a->owner->events.strike(a->owner->arg, a->local_rank, &a->fault, a->text);
+}
+
+/* The runtime watches for one step of a rank: the next that is due. */
+static void watch(struct dt_faults *f, uint32_t local_rank)
+{
+    int64_t next = INT64_MAX;
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        const struct armed *a = &f->v[i];
+
+        if (a->local_rank == local_rank && !a->struck && a->fault.step >= 0 && a->fault.step < next)
+            next = a->fault.step;
+    }
+    if (next != INT64_MAX)
+        dt_ranksock_watch_step(f->sock, local_rank, next);
+}
+
+struct dt_faults *dt_faults_create(uv_loop_t *loop, const struct dt_msg_start *start,
+                                   struct dt_ranksock *sock, const struct dt_fault_events *events,
+                                   void *arg)
+{
+    struct dt_faults *f = dt_xcalloc(1, sizeof *f + start->inject.n * sizeof f->v[0]);
+
+    f->loop = loop;
+    f->sock = sock;
+    f->events = *events;
+    f->arg = arg;
+    for (uint32_t i = 0; i < start->inject.n; i++) {
+        struct armed *a = &f->v[f->n];
+
+        if (dt_inject_parse(&a->fault, start->inject.v[i], NULL) < 0 ||
+            !dt_inject_on(&a->fault, start->node_rank, &start->ranks) ||
+            (a->fault.restart >= 0 && a->fault.restart != start->restart_count))
+            continue;
+        a->owner = f;
+        a->text = start->inject.v[i];
+        a->local_rank =
+            a->fault.rank < 0 ? 0 : (uint32_t)dt_u32s_find(&start->ranks, (uint32_t)a->fault.rank);
+        f->n++;
+        watch(f, a->local_rank);
+    }
+    return f;
+}
+
+static void on_due(uv_timer_t *timer)
+{
+    strike(timer->data);
+}
+
+void dt_faults_running(struct dt_faults *f)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct armed *a = &f->v[i];
+
+        if (a->fault.step >= 0)
+            continue;
+        uv_timer_init(f->loop, &a->timer);
+        a->timer.data = a;
+        f->handles++;
+        uv_timer_start(&a->timer, on_due, a->fault.after_ms > 0 ? (uint64_t)a->fault.after_ms : 0,
+                       0);
+    }
+}
+
+void dt_faults_step(struct dt_faults *f, uint32_t local_rank, int64_t step)
+{
+    int go = DT_RANK_GO_ON;
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct armed *a = &f->v[i];
+
+        if (a->struck || a->local_rank != local_rank || a->fault.step < 0 || a->fault.step > step)
+            continue;
+        strike(a);
+        if (a->fault.kind == DT_INJECT_EXIT)
+            go = a->fault.code;
+    }
+    watch(f, local_rank);
+    dt_ranksock_go(f->sock, local_rank, go);
+}
+
+static void maybe_free(struct dt_faults *f)
+{
+    if (f->destroyed && f->handles == 0)
+        free(f);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct dt_faults *f = ((struct armed *)handle->data)->owner;
+
+    f->handles--;
+    maybe_free(f);
+}
+
+void dt_faults_destroy(struct dt_faults *f)
+{
+    if (!f)
+        return;
+    for (uint32_t i = 0; i < f->n; i++) {
+        if (f->v[i].timer.data)
+            uv_close((uv_handle_t *)&f->v[i].timer, on_closed);
+    }
+    f->destroyed = true;
+    maybe_free(f);
+}

@@ -1,0 +1,54 @@
+#include "launcher/agent/ranks/procstat.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Of the kernel's linux/sched.h. */
+enum {
+    PF_EXITING = 0x4,
+    PF_DUMPCORE = 0x200,
+    PF_SIGNALED = 0x400,
+};
+
+/* "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold anything; the
+ * number of threads is the eleventh after FLAGS, the start the thirteenth, and how the process
+ * ended comes last. */
+bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
+{
+    char path[64];
+    char text[1024];
+    const char *after;
+    unsigned flags;
+    long threads;
+    bool main_ended;
+    char state;
+    ssize_t n;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    after = strrchr(text, ')');
+    if (!after ||
+        sscanf(after + 1,
+               " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %" SCNu64,
+               &state, &p->parent, &flags, &threads, &p->started) != 5)
+        return false;
+    /* A main thread that has called pthread_exit, with 0, is a zombie while the others go on. */
+    main_ended = state == 'Z' || state == 'X';
+    p->living = !main_ended || threads > 1;
+    p->stopped = state == 'T';
+    p->dying = !p->living || (main_ended ? atoi(strrchr(after, ' ')) != 0
+                                         : flags & (PF_EXITING | PF_DUMPCORE | PF_SIGNALED));
+    return true;
+}

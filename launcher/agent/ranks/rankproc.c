@@ -1,0 +1,295 @@
+#include "launcher/agent/ranks/rankproc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launcher/agent/facts/topology.h"
+#include "launcher/base/horovodneeds.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/mpineeds.h"
+#include "launcher/base/program.h"
+#include "launcher/place/envlist.h"
+#include "launcher/place/envrules.h"
+#include "launcher/place/gpu.h"
+
+enum { FIRST_PRIVATE_FD = DT_SPAWN_PMI_FD + 1 };
+
+#ifndef CLOSE_RANGE_CLOEXEC
+#define CLOSE_RANGE_CLOEXEC 4
+#endif
+
+_Static_assert(sizeof(struct dt_rank_report) <= PIPE_BUF, "reports would mix in the pipe");
+
+static void send_report(int errors, const struct dt_rank_report *report)
+{
+    ssize_t n;
+
+    do
+        n = write(errors, report, sizeof *report);
+    while (n < 0 && errno == EINTR);
+}
+
+static void refuse(int errors, uint32_t index, enum dt_spawn_step step, int error, const char *what)
+    __attribute__((noreturn));
+
+static void refuse(int errors, uint32_t index, enum dt_spawn_step step, int error, const char *what)
+{
+    struct dt_rank_report report = {
+        .index = index,
+        .step = (uint8_t)step,
+        .error = error,
+    };
+
+    snprintf(report.what, sizeof report.what, "%s", what);
+    send_report(errors, &report);
+    _exit(DT_EXIT_NOT_FOUND);
+}
+
+/* An ignored signal stays ignored across exec, so whatever our own parents ignore is undone. glibc
+ * hides two signals of its own (32 and 33), which runtimes that do not use it leave ignored: hence
+ * the system call; a zeroed action is SIG_DFL. */
+static void default_signals(void)
+{
+    static const unsigned long zero[16];
+
+    for (int signo = 1; signo < _NSIG; signo++)
+        syscall(SYS_rt_sigaction, signo, zero, NULL, (_NSIG - 1) / 8);
+}
+
+/* Kernels before 5.11 have no such flag; what is open is then listed. */
+static void close_on_exec_from(int first)
+{
+    DIR *dir;
+    const struct dirent *entry;
+
+    if (syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+        return;
+    dir = opendir("/proc/self/fd");
+    while (dir && (entry = readdir(dir))) {
+        int fd = atoi(entry->d_name);
+
+        if (fd >= first)
+            fcntl(fd, F_SETFD, FD_CLOEXEC);
+    }
+}
+
+struct private_fds { /* as in struct dt_rankproc, where they are in nobody's way */
+    int gate, errors, go;
+};
+
+/* Either may stand in the other's place. */
+static int pass_sockets(const struct dt_rankproc *p)
+{
+    int socket = fcntl(p->socket, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    int pmi = fcntl(p->pmi, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+
+    if (socket < 0 || pmi < 0 || dup2(socket, DT_SPAWN_SOCKET_FD) < 0)
+        return -1;
+    return dup2(pmi, DT_SPAWN_PMI_FD);
+}
+
+/* Moves those out of the way, then puts the rank's descriptors where it expects them. */
+static int arrange(const struct dt_rankproc *p, struct private_fds *fds)
+{
+    fds->errors = fcntl(p->errors, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    fds->gate = fcntl(p->gate, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    fds->go = fcntl(p->go, F_DUPFD_CLOEXEC, FIRST_PRIVATE_FD);
+    if (fds->errors < 0 || fds->gate < 0 || fds->go < 0)
+        return -1;
+    if (dup2(p->in, STDIN_FILENO) < 0 || dup2(p->out, STDOUT_FILENO) < 0 ||
+        dup2(p->err, STDERR_FILENO) < 0)
+        return -1;
+    close_on_exec_from(STDERR_FILENO + 1);
+    return p->socket < 0 ? 0 : pass_sockets(p);
+}
+
+static const char *value_of(const struct dt_strs *env, const char *name)
+{
+    const char *entry = dt_envlist_find(env, name, strlen(name));
+
+    return entry ? entry + strlen(name) + 1 : NULL;
+}
+
+/* The directory of pushed files comes first: libdtrun may lie there beside the program. */
+static int add_library_dir(struct dt_strs *env, const char *dir)
+{
+    static const char name[] = "LD_LIBRARY_PATH";
+    const char *old = value_of(env, name);
+    char *dirs = dt_xasprintf("%s%s%s", dir, old && *old ? ":" : "", old ? old : "");
+    int rc = dt_envlist_put_text(env, name, dirs);
+
+    free(dirs);
+    return rc;
+}
+
+static bool is_rank(const struct dt_spawn_config *config, uint32_t index)
+{
+    return index < config->start->ranks.n;
+}
+
+/* Returns how many cores the rank has for itself. Auxiliaries run wherever there is room. */
+static uint32_t bind_to_cpus(const struct dt_spawn_config *config, uint32_t index, int *error)
+{
+    uint32_t ranks = config->start->ranks.n, cores;
+    struct dt_u32s own = { 0 };
+
+    *error = 0;
+    if (config->start->bind_to == DT_BIND_NONE || !is_rank(config, index))
+        return config->cores > ranks ? config->cores / ranks : 1;
+    own.v = dt_xcalloc(config->cpus.n, sizeof *own.v);
+    cores = dt_bind(&own, (enum dt_bind_to)config->start->bind_to, &config->cpus, index, ranks);
+    *error = dt_topology_bind(&own);
+    free(own.v);
+    return cores;
+}
+
+/* Where each rank has a device of its own, none is left for auxiliaries. */
+static const char *device_of(const struct dt_spawn_config *config, uint32_t index)
+{
+    if (!config->has_mask)
+        return NULL;
+    if (!is_rank(config, index) && config->start->gpu_bind == DT_GPU_BIND_RANK)
+        return "";
+    return dt_gpu_of(&config->devices, index);
+}
+
+static struct dt_env_rank env_rank(const struct dt_spawn_config *config, uint32_t index)
+{
+    return (struct dt_env_rank){
+        .start = config->start,
+        .number = config->numbers.v[index],
+        .local_rank = index,
+        .device = device_of(config, index),
+        .agent_fd = DT_SPAWN_SOCKET_FD,
+        .pmi_fd = DT_SPAWN_PMI_FD,
+        .ras_port = config->ras_port,
+    };
+}
+
+static int make_environment(struct dt_strs *env, const struct dt_spawn_config *config,
+                            uint32_t index, uint32_t threads)
+{
+    struct dt_env_rank rank = env_rank(config, index);
+
+    rank.threads = threads;
+    if (dt_env_for_rank(env, environ, &rank) < 0)
+        return -1;
+    return config->start->file_dir[0] ? add_library_dir(env, config->start->file_dir) : 0;
+}
+
+/* A pushed program runs from where it was put, whatever path it had where it came from. */
+static int find_program(char *path, size_t size, const struct dt_msg_start *start,
+                        const struct dt_strs *env)
+{
+    const char *name = start->argv.v[0];
+
+    if (start->file_dir[0]) {
+        snprintf(path, size, "%s/%s", start->file_dir, basename(name));
+        if (access(path, F_OK) == 0)
+            return dt_program_find(path, size, dt_xstrdup(path), NULL);
+    }
+    return dt_program_find(path, size, name, value_of(env, "PATH"));
+}
+
+/* All run the same program: one rank of each host looks what it is. */
+static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, const char *path)
+{
+    struct dt_rank_report report = { .index = p->index, .ready = true };
+    const struct dt_strs *argv = &p->config->start->argv;
+    ssize_t n;
+    char byte;
+
+    if (p->index == 0) {
+        if (!dt_mpi_needs_pmix(path, argv, report.what, sizeof report.what))
+            report.what[0] = '\0';
+        dt_horovod_is_used(path, argv, report.horovod, sizeof report.horovod);
+    }
+    send_report(errors, &report);
+    do
+        n = read(gate, &byte, 1);
+    while (n < 0 && errno == EINTR);
+    if (n != 1)
+        _exit(DT_EXIT_LAUNCH); /* another rank failed */
+}
+
+static int complete_environment(struct dt_strs *env, const struct dt_spawn_config *config,
+                                uint32_t index, int file)
+{
+    const struct dt_env_rank rank = env_rank(config, index);
+    struct stat st;
+    union dt_msg go;
+    void *payload;
+
+    if (fstat(file, &st) < 0)
+        return -1;
+    payload = dt_xcalloc(1, (size_t)st.st_size + 1);
+    if (pread(file, payload, (size_t)st.st_size, 0) != st.st_size ||
+        dt_msg_decode(DT_MSG_GO, payload, (size_t)st.st_size, &go) < 0)
+        return -1;
+    return dt_env_at_go(env, &rank, &go.go);
+}
+
+/* The rank says it itself, where its standard error goes. */
+static void report_binding(const struct dt_rankproc *p)
+{
+    const struct dt_msg_start *start = p->config->start;
+    char *cpus;
+
+    if (!start->report_bindings || !is_rank(p->config, p->index))
+        return;
+    cpus = dt_topology_describe();
+    dprintf(STDERR_FILENO, "dtrun: rank %u on %s may use CPUs %s\n", p->config->numbers.v[p->index],
+            start->host, cpus);
+    free(cpus);
+}
+
+void dt_rankproc_run(const struct dt_rankproc *p)
+{
+    const struct dt_msg_start *start = p->config->start;
+    struct dt_strs env = { 0 };
+    char path[PATH_MAX];
+    char what[sizeof((struct dt_rank_report *)0)->what];
+    sigset_t none;
+    struct private_fds fds;
+    uint32_t cores;
+    int rc;
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != p->parent)
+        _exit(DT_EXIT_LAUNCH); /* it died before it could be our death signal */
+    setpgid(0, 0);             /* in the agent's session: see ARCHITECTURE.md */
+    default_signals();
+    if (arrange(p, &fds) < 0)
+        refuse(p->errors, p->index, DT_SPAWN_SYSTEM, errno, "dup2");
+    setrlimit(RLIMIT_NOFILE, &p->config->files);
+    setrlimit(RLIMIT_FSIZE, &p->config->file_size);
+    if (start->wdir[0] && chdir(start->wdir) < 0)
+        refuse(fds.errors, p->index, DT_SPAWN_WDIR, errno, start->wdir);
+    cores = bind_to_cpus(p->config, p->index, &rc);
+    if (rc)
+        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, rc, "sched_setaffinity (--bind-to)");
+    if (make_environment(&env, p->config, p->index, cores) < 0)
+        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+    rc = find_program(path, sizeof path, start, &env);
+    if (rc)
+        refuse(fds.errors, p->index, DT_SPAWN_EXEC, rc, path);
+    wait_at_gate(fds.gate, fds.errors, p, path);
+    if (complete_environment(&env, p->config, p->index, fds.go) < 0)
+        refuse(fds.errors, p->index, DT_SPAWN_SYSTEM, ENOMEM, "the rank's environment");
+    report_binding(p);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(path, start->argv.v, env.v);
+    rc = dt_program_explain(what, sizeof what, path, errno);
+    refuse(fds.errors, p->index, DT_SPAWN_EXEC, rc, what);
+}

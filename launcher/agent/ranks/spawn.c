@@ -1,0 +1,307 @@
+#include "launcher/agent/ranks/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "launcher/agent/facts/limits.h"
+#include "launcher/agent/ranks/cgroup.h"
+#include "launcher/agent/ranks/rankproc.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
+
+struct dt_spawn {
+    uv_poll_t poll;
+    const struct dt_spawn_config *config;
+    struct dt_spawn_events events;
+    void *arg;
+    int gate;     /* writing end */
+    int errors;   /* reading end */
+    int go;       /* the file that takes GO's payload */
+    int child[3]; /* the gate's reading end, the error pipe's writing end, /dev/null */
+    uint32_t ready;
+    bool over; /* an event was sent, or none is wanted any more */
+    size_t have;
+    struct dt_rank_report report; /* arriving */
+};
+
+enum { CHILD_GATE, CHILD_ERRORS, CHILD_NULL };
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+void dt_spawn_close(struct dt_spawn *s)
+{
+    if (!s)
+        return;
+    s->over = true;
+    for (int i = 0; i < 3; i++)
+        close_fd(&s->child[i]);
+    close_fd(&s->gate);
+    close_fd(&s->go);
+    if (s->poll.data)
+        uv_close((uv_handle_t *)&s->poll, on_closed);
+    close_fd(&s->errors);
+    if (!s->poll.data)
+        free(s);
+}
+
+static void fail(struct dt_spawn *s, uint32_t index, enum dt_spawn_step step, int error, char *what)
+{
+    struct dt_msg_spawn_failed m = {
+        .generation = s->config->start->generation,
+        .rank = s->config->numbers.v[index],
+        .step = (uint8_t)step,
+        .error = error,
+        .what = what,
+    };
+
+    if (s->over)
+        return;
+    s->over = true;
+    s->events.failed(s->arg, &m);
+}
+
+/* Should it not be kept whole, the ranks will say so. */
+static void keep(int file, const struct dt_msg_go *go)
+{
+    struct dt_put payload = { 0 };
+
+    dt_msg_encode(&payload, DT_MSG_GO, go);
+    dt_write_all(file, payload.data, payload.len);
+    dt_put_free(&payload);
+}
+
+void dt_spawn_go(struct dt_spawn *s, const struct dt_msg_go *go)
+{
+    char bytes[256] = { 0 };
+    uint32_t left = s->config->numbers.n;
+
+    keep(s->go, go);
+    while (left) {
+        ssize_t n = write(s->gate, bytes, left < sizeof bytes ? left : sizeof bytes);
+
+        if (n > 0)
+            left -= (uint32_t)n;
+        else if (errno != EINTR)
+            break; /* nobody waits there: all have died, which their parent will see */
+    }
+    close_fd(&s->gate);
+}
+
+/* Returns false when nothing is there, for now or for ever. */
+static bool read_report(struct dt_spawn *s)
+{
+    ssize_t n = read(s->errors, (char *)&s->report + s->have, sizeof s->report - s->have);
+
+    if (n < 0)
+        return errno == EINTR;
+    if (n == 0) {
+        s->over = true;
+        uv_poll_stop(&s->poll);
+        s->events.running(s->arg);
+        return false;
+    }
+    s->have += (size_t)n;
+    if (s->have < sizeof s->report)
+        return true;
+    s->have = 0;
+    if (s->report.ready && s->report.what[0])
+        s->events.needs_pmix(s->arg, s->report.what);
+    if (s->report.ready && s->report.horovod[0])
+        s->events.uses_horovod(s->arg, s->report.horovod);
+    if (!s->report.ready)
+        fail(s, s->report.index, s->report.step, s->report.error, s->report.what);
+    else if (++s->ready == s->config->numbers.n)
+        s->events.ready(s->arg);
+    return true;
+}
+
+static void on_report(uv_poll_t *poll, int status, int events)
+{
+    struct dt_spawn *s = poll->data;
+
+    (void)status; /* read tells */
+    (void)events;
+    while (!s->over && read_report(s))
+        continue;
+}
+
+void dt_spawn_died(struct dt_spawn *s, uint32_t index)
+{
+    on_report(&s->poll, 0, 0);
+    if (!s->over && s->gate >= 0)
+        fail(s, index, DT_SPAWN_SYSTEM, ECHILD, "a process that was to become a rank was killed");
+}
+
+static int open_files(struct dt_spawn *s)
+{
+    int gate[2];
+    int errors[2];
+
+    if (pipe2(gate, O_CLOEXEC) < 0)
+        return -1;
+    s->gate = gate[1];
+    s->child[CHILD_GATE] = gate[0];
+    if (pipe2(errors, O_CLOEXEC) < 0)
+        return -1;
+    s->errors = errors[0];
+    s->child[CHILD_ERRORS] = errors[1];
+    s->child[CHILD_NULL] = open("/dev/null", O_RDWR | O_CLOEXEC);
+    s->go = memfd_create("dtrun-go", MFD_CLOEXEC);
+    return s->child[CHILD_NULL] < 0 || s->go < 0 ? -1 : 0;
+}
+
+/* The child must not run our signal handlers, which would write into the loop it shares with us. */
+static pid_t fork_process(const struct dt_rankproc *p)
+{
+    sigset_t all;
+    sigset_t before;
+    pid_t pid;
+    int error;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid = dt_cgroup_fork(p->config->cgroup);
+    if (pid == 0)
+        dt_rankproc_run(p);
+    error = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return pid;
+}
+
+/* An auxiliary has no socket and reads nothing. */
+static int open_process(struct dt_spawn *s, struct dt_spawned *process, uint32_t i)
+{
+    const struct dt_msg_start *start = s->config->start;
+    bool is_rank = i < start->ranks.n;
+    bool has_stdin = is_rank && (start->stdin_rank == DT_STDIN_ALL ||
+                                 (int64_t)start->stdin_rank == (int64_t)start->ranks.v[i]);
+    int in[2] = { -1, -1 };
+    int out[2] = { -1, -1 };
+    int err[2] = { -1, -1 };
+    pid_t pid = -1;
+    int error;
+
+    if ((!has_stdin || pipe2(in, O_CLOEXEC) == 0) && pipe2(out, O_CLOEXEC) == 0 &&
+        pipe2(err, O_CLOEXEC) == 0) {
+        const struct dt_rankproc p = {
+            .config = s->config,
+            .index = i,
+            .parent = getpid(),
+            .in = has_stdin ? in[0] : s->child[CHILD_NULL],
+            .out = out[1],
+            .err = start->merge_stderr ? out[1] : err[1],
+            .socket = is_rank ? dt_ranksock_child_fd(s->config->sock, i) : -1,
+            .pmi = is_rank ? dt_pmisock_child_fd(s->config->pmi, i) : -1,
+            .gate = s->child[CHILD_GATE],
+            .go = s->go,
+            .errors = s->child[CHILD_ERRORS],
+        };
+
+        pid = fork_process(&p);
+    }
+    error = errno;
+    close_fd(&in[0]);
+    close_fd(&out[1]);
+    close_fd(&err[1]);
+    *process =
+        (struct dt_spawned){ .pid = pid < 0 ? 0 : pid, .in = in[1], .out = out[0], .err = err[0] };
+    if (is_rank) {
+        dt_ranksock_forked(s->config->sock, i);
+        dt_pmisock_forked(s->config->pmi, i);
+    }
+    errno = error;
+    return pid < 0 ? -1 : 0;
+}
+
+/* Which limit is too low for so many processes, where it is one. The caller frees it. Clears *error
+ * where the text says all of it. */
+static char *name_limit(int *error, uint32_t n)
+{
+    char *cgroup = *error == EAGAIN ? dt_limits_tasks("", n) : NULL, *text;
+    struct rlimit limit;
+
+    if (cgroup) {
+        *error = 0;
+        text = dt_xasprintf("fork of %u processes: %s; raise that, or start fewer ranks here", n,
+                            cgroup);
+    } else if (*error == EAGAIN && getrlimit(RLIMIT_NPROC, &limit) == 0 &&
+               limit.rlim_cur != RLIM_INFINITY) {
+        text = dt_xasprintf("fork of %u processes, where %llu are allowed", n,
+                            (unsigned long long)limit.rlim_cur);
+    } else if (*error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        text = dt_xasprintf("pipes for %u processes, where %llu open files are allowed", n,
+                            (unsigned long long)limit.rlim_cur);
+    } else {
+        text = dt_xasprintf("fork of %u processes", n);
+    }
+    free(cgroup);
+    return text;
+}
+
+static int refuse(struct dt_spawn *s, uint32_t i, struct dt_msg_spawn_failed *why)
+{
+    const struct dt_u32s *numbers = &s->config->numbers;
+    static char *what;
+    int error = errno;
+
+    free(what);
+    what = name_limit(&error, numbers->n);
+    *why = (struct dt_msg_spawn_failed){
+        .generation = s->config->start->generation,
+        .rank = numbers->v[i],
+        .step = DT_SPAWN_SYSTEM,
+        .error = error,
+        .what = what,
+    };
+    dt_spawn_close(s);
+    return -1;
+}
+
+int dt_spawn_open(struct dt_spawn **spawn, uv_loop_t *loop, const struct dt_spawn_config *config,
+                  struct dt_spawned *processes, const struct dt_spawn_events *events, void *arg,
+                  struct dt_msg_spawn_failed *why)
+{
+    struct dt_spawn *s = dt_xcalloc(1, sizeof *s);
+    uint32_t i = 0;
+
+    *s = (struct dt_spawn){ .config = config,
+                            .events = *events,
+                            .arg = arg,
+                            .gate = -1,
+                            .errors = -1,
+                            .go = -1,
+                            .child = { -1, -1, -1 } };
+    *spawn = NULL;
+    for (uint32_t k = 0; k < config->numbers.n; k++)
+        processes[k] = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
+    if (open_files(s) < 0)
+        return refuse(s, i, why);
+    for (; i < config->numbers.n; i++) {
+        if (open_process(s, &processes[i], i) < 0)
+            return refuse(s, i, why);
+    }
+    for (int k = 0; k < 3; k++)
+        close_fd(&s->child[k]);
+    uv_poll_init(loop, &s->poll, s->errors);
+    s->poll.data = s;
+    uv_poll_start(&s->poll, UV_READABLE, on_report);
+    *spawn = s;
+    return 0;
+}

@@ -1,0 +1,97 @@
+#include "runtime/api/checks.h"
+
+#include <stdint.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/error.h"
+
+dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype)
+{
+    size_t size = dt_dtype_size(dtype);
+
+    if (!size)
+        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_dtype_t", name, (int)dtype);
+    if (count > PTRDIFF_MAX / size)
+        return dt_fail(DT_ERR_ARG, "%s: a buffer of %zu %s is larger than memory", name, count,
+                       dt_dtype_name(dtype));
+    if (count && buf == DT_IN_PLACE)
+        return dt_fail(DT_ERR_ARG, "%s: DT_IN_PLACE was given for a buffer that this rank needs",
+                       name);
+    return dt_fail(DT_ERR_ARG, "%s: no buffer was given", name);
+}
+
+dt_result_t dt_refuse_op(const char *name, dt_dtype_t dtype, dt_op_t op)
+{
+    if ((unsigned)op >= DT_OP_MAX)
+        return dt_fail(DT_ERR_ARG, "%s: %d is no dt_op_t", name, (int)op);
+    if (op == DT_ADASUM)
+        return dt_fail(DT_ERR_ARG,
+                       "%s: adasum weighs whole vectors by each other: it is for dt_all_reduce and "
+                       "dt_iall_reduce, of one vector at a time",
+                       name);
+    return dt_fail(DT_ERR_ARG, "%s: %s folds the bits of integers, not %s", name, dt_op_name(op),
+                   dt_dtype_name(dtype));
+}
+
+dt_result_t dt_check_root(const char *name, int root, int size)
+{
+    if (root >= 0 && root < size)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: root %d is not one of the %d ranks", name, root, size);
+}
+
+size_t dt_blocks_count(const struct dt_blocks *blocks, int rank)
+{
+    return blocks->counts ? blocks->counts[rank] : blocks->each;
+}
+
+/* The sum is known to fit. */
+size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < n; i++)
+        total += dt_blocks_count(blocks, i);
+    return total * dt_dtype_size(dtype);
+}
+
+const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank, dt_dtype_t dtype)
+{
+    return buf ? (const uint8_t *)buf + dt_blocks_bytes(blocks, rank, dtype) : NULL;
+}
+
+dt_result_t dt_check_blocks(const char *name, const char *what, const void *buf,
+                            const struct dt_blocks *blocks, int n, dt_dtype_t dtype)
+{
+    size_t total = 0;
+
+    for (int i = 0; i < n; i++) {
+        if (__builtin_add_overflow(total, dt_blocks_count(blocks, i), &total))
+            return dt_fail(DT_ERR_ARG, "%s: %s: together more than memory", name, what);
+    }
+    return dt_check_buffer(name, buf, total, dtype);
+}
+
+dt_result_t dt_check_counts(const char *name, const char *what, const struct dt_blocks *blocks)
+{
+    if (blocks->counts)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: no %s were given", name, what);
+}
+
+dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, const void *out,
+                           size_t out_bytes, const void *place)
+{
+    if (in == place || !dt_buffers_overlap(in, in_bytes, out, out_bytes))
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: in and out overlap", name);
+}
+
+dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
+                            enum dt_memory *memory)
+{
+    *memory = in || out ? dt_memory_of(in, out) : DT_MEMORY_HOST;
+    if (*memory != DT_MEMORY_MIXED)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "%s: one of in and out is GPU memory, the other is not", name);
+}

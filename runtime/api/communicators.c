@@ -1,0 +1,228 @@
+/* The public calls that make and end communicators. */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/coll/collective.h"
+#include "runtime/comm/context.h"
+#include "runtime/comm/create.h"
+#include "runtime/comm/slots.h"
+#include "runtime/comm/split.h"
+#include "runtime/diag/error_report.h"
+#include "runtime/dtrun_tune.h"
+
+/* What this rank lacks for the new communicator is told of the one that it was to be made from. */
+static void name_what_is_unsaid(const struct dt_comm *parent)
+{
+    const dt_error_info_t *e = dt_error_details();
+
+    if (!*e->comm && e->rank < 0 && e->code != DT_ERR_PEER)
+        dt_blame_self(parent->world, parent->id);
+}
+
+static dt_result_t split(const char *name, dt_comm_t *parent, enum dt_call_kind kind, int color,
+                         int key, dt_comm_t **out)
+{
+    struct dt_comm *c, *fresh;
+    dt_result_t r;
+
+    if (!out)
+        return dt_fail(DT_ERR_ARG, "%s: no place for the communicator was given", name);
+    *out = DT_COMM_NULL;
+    r = dt_context_enter(name, parent, &c);
+    if (r != DT_OK)
+        return r;
+    r = dt_comm_split_into(c, kind, color < 0 ? 0 : (uint64_t)color + 1, key, &fresh);
+    if (r == DT_OK && fresh)
+        *out = fresh->slot->handle;
+    else if (r != DT_OK)
+        name_what_is_unsaid(c);
+    dt_context_leave(c);
+    return r;
+}
+
+static dt_result_t split_and_tell(const char *name, dt_comm_t *parent, enum dt_call_kind kind,
+                                  int color, int key, dt_comm_t **out)
+{
+    dt_result_t r = split(name, parent, kind, color, key, out);
+
+    if (r != DT_OK && !*dt_error_details()->operation)
+        dt_blame_call(kind);
+    return r;
+}
+
+dt_result_t dt_comm_split(dt_comm_t *parent, int color, int key, dt_comm_t **out)
+{
+    return split_and_tell("dt_comm_split", parent, DT_CALL_SPLIT, color, key, out);
+}
+
+dt_result_t dt_comm_dup(dt_comm_t *comm, dt_comm_t **out)
+{
+    return split_and_tell("dt_comm_dup", comm, DT_CALL_DUP, 0, 0, out);
+}
+
+dt_result_t dt_comm_free(dt_comm_t *comm)
+{
+    dt_error_info_t error;
+    struct dt_slot *s;
+    struct dt_comm *c;
+    dt_result_t r;
+
+    if (comm == DT_WORLD)
+        return dt_fail(DT_ERR_ARG, "dt_comm_free: DT_WORLD is what dt_finalize frees");
+    r = dt_context_enter("dt_comm_free", comm, &c);
+    if (r != DT_OK)
+        return r;
+    s = c->slot;
+    r = dt_comm_leave(c);
+    dt_error_keep(&error); /* requests that are made now may fail, too */
+    dt_comm_forgive(c);
+    dt_comm_destroy(c);
+    dt_slot_leave(s);
+    return r == DT_OK ? DT_OK : dt_error_again(&error);
+}
+
+static void keep_first(void *arg, unsigned line, const char *why)
+{
+    char *text = arg;
+
+    if (!*text)
+        snprintf(text, DT_ERROR_TEXT, "line %u: %s", line, why);
+}
+
+/* For ways between two ranks, which other threads make meanwhile. */
+static void take_tuning(struct dt_comm *c, void *arg)
+{
+    const struct dt_tuning_table *table = arg;
+
+    dt_comm_add_tuning(c, table);
+}
+
+static void heed(struct dt_comm *c, void *table)
+{
+    dt_slot_see(c->slot->handle, take_tuning, table);
+}
+
+dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
+{
+    struct dt_tuning_table table = { 0 };
+    char why[DT_ERROR_TEXT] = "";
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter("dt_comm_tune", comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    if (c->rank == 0 && lines)
+        dt_tuning_read(&table, lines, strlen(lines), keep_first, why);
+    if (*why)
+        table.n = UINT64_MAX; /* tells the others, and nothing else */
+    r = dt_comm_meet_first(c, DT_CALL_TUNE, &table, sizeof table, heed);
+    dt_context_leave(c);
+    if (r == DT_OK && table.n > DT_TUNING_ENTRIES)
+        r = dt_fail(DT_ERR_ARG, "dt_comm_tune: %s", *why ? why : "what rank 0 gave is wrong");
+    return r;
+}
+
+static void abort_it(struct dt_comm *c, void *arg)
+{
+    char name[DT_WORLD_NAME], why[DT_ERROR_TEXT];
+
+    (void)arg;
+    snprintf(why, sizeof why, "%s called dt_comm_abort",
+             dt_world_name(c->world, (uint32_t)c->world->rank, name));
+    dt_comm_stop(c, DT_ERR_ABORTED, (uint32_t)c->world->rank, why);
+    dt_comm_forgive(c);
+}
+
+/* The agent tells the other processes; here it may be a while until some call hears of it. */
+static void abort_too(struct dt_comm *c, void *arg)
+{
+    (void)arg;
+    dt_hostshm_stop(&c->shm.map, DT_ERR_ABORTED, (uint32_t)c->world->rank);
+    dt_comm_wake(c);
+    dt_comm_forgive(c);
+}
+
+dt_result_t dt_comm_abort(dt_comm_t *comm)
+{
+    dt_result_t r = dt_context_see("dt_comm_abort", comm, abort_it, NULL);
+
+    if (r == DT_OK && comm == DT_WORLD)
+        dt_slots_see(abort_too, NULL);
+    return r;
+}
+
+enum { TIMEOUT_MAX_S = 1000 * 1000 };
+
+static bool read_timeout(double seconds, uint32_t *ms)
+{
+    if (seconds == DT_TIMEOUT_DEFAULT)
+        *ms = 0;
+    else if (seconds == 0)
+        *ms = DT_HOSTSHM_NO_LIMIT;
+    else if (seconds >= 0.1 && seconds <= TIMEOUT_MAX_S)
+        *ms = (uint32_t)(seconds * 1000);
+    else
+        return false;
+    return true;
+}
+
+dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
+{
+    static const char name[] = "dt_comm_set_timeout";
+    uint32_t ms;
+
+    if (read_timeout(seconds, &ms))
+        return dt_context_set_limit(name, comm, ms);
+    return dt_fail(DT_ERR_ARG,
+                   "%s: %g is no number of seconds from 0.1 to %d, nor 0 (never) or "
+                   "DT_TIMEOUT_DEFAULT",
+                   name, seconds, TIMEOUT_MAX_S);
+}
+
+static void see_status(struct dt_comm *c, void *arg)
+{
+    dt_result_t *status = arg;
+    struct dt_trouble t;
+    uint32_t culprit;
+    int stopped = dt_comm_stopped(c, &culprit);
+
+    if (!stopped)
+        return;
+    dt_trouble(&t, (dt_result_t)stopped, culprit);
+    *status = dt_blame(c, &t, NULL, NULL);
+}
+
+dt_result_t dt_comm_status(dt_comm_t *comm)
+{
+    dt_result_t status = DT_OK, r;
+
+    dt_context_heed();
+    r = dt_context_see("dt_comm_status", comm, see_status, &status);
+    return r == DT_OK ? status : r;
+}
+
+static void see_rank(struct dt_comm *c, void *arg)
+{
+    *(int *)arg = c->rank;
+}
+
+static void see_size(struct dt_comm *c, void *arg)
+{
+    *(int *)arg = c->size;
+}
+
+int dt_comm_rank(dt_comm_t *comm)
+{
+    int rank = -1;
+
+    dt_context_see("dt_comm_rank", comm, see_rank, &rank);
+    return rank;
+}
+
+int dt_comm_size(dt_comm_t *comm)
+{
+    int size = -1;
+
+    dt_context_see("dt_comm_size", comm, see_size, &size);
+    return size;
+}

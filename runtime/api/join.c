@@ -1,0 +1,290 @@
+#include "runtime/api/join.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/coll/collective.h"
+#include "runtime/coll/reduceoptions.h"
+#include "runtime/comm/context.h"
+#include "runtime/diag/error_report.h"
+
+/* What is announced; the largest value of all ranks counts. */
+enum word {
+    WHAT, /* kind, type, operation and wire, a byte each; 0: this rank has no more data */
+    BYTES,
+    LATE,     /* the rank that has joined last has the largest */
+    PRESCALE, /* this and what follows: as bits, which ranks without data leave to the others */
+    POSTSCALE,
+    THRESHOLD,
+    PIECES, /* their mark, likewise */
+    MARK,   /* of the call, likewise, */
+    UNMARK, /* and its complement: if their largest fit, all with data mean the same call */
+    WORDS,
+};
+
+static int64_t to_bits(double v)
+{
+    int64_t bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+static double from_bits(int64_t bits)
+{
+    double v;
+
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+/* ---- calls that do not fit ---- */
+
+/* The first rank with data that means another call than this one. */
+static int unlike(const struct dt_comm *c, const struct dt_call *calls, const struct dt_call *call)
+{
+    int rank = 0;
+
+    while (rank < c->size &&
+           (calls[rank].kind == DT_CALL_JOIN || dt_call_equal(&calls[rank], call)))
+        rank++;
+    return rank;
+}
+
+/* This rank makes the call that it means, or dt_join, and fails in it as if it had met the others
+ * there: ranks without data would have been taken for one of them. Who has not seen all calls yet
+ * hears the same of two. */
+static dt_result_t fail_unlike(struct dt_comm *c, struct dt_call *calls)
+{
+    const struct dt_call none = { 0 };
+    struct dt_call call = c->next;
+    int one = unlike(c, calls, &none), other = unlike(c, calls, &calls[one]);
+    char why[DT_BLAME_OTHERS];
+    dt_result_t r;
+
+    dt_comm_count(c, &call);
+    for (int rank = 0; rank < c->size; rank++)
+        calls[rank].number = call.number;
+    dt_comm_note(c, &call);
+    dt_blame_others(c, &(struct dt_trouble){ .rank = c->ranks[one], .theirs = calls[one] },
+                    &(struct dt_trouble){ .rank = c->ranks[other], .theirs = calls[other] }, why);
+    dt_comm_stop(c, DT_ERR_MISMATCH, c->ranks[other], why);
+    if (call.kind != DT_CALL_JOIN)
+        other = unlike(c, calls, &call);
+    dt_trouble(&c->trouble, DT_ERR_MISMATCH, c->ranks[other]);
+    if (call.kind == DT_CALL_JOIN)
+        c->trouble.why = why;
+    else
+        c->trouble.theirs = calls[other];
+    r = dt_comm_end(c, &call, DT_ERR_MISMATCH);
+    c->trouble.why = NULL;
+    return r;
+}
+
+/* All ranks have seen that they do not mean the same, and now show each other what they do. */
+static dt_result_t tell_apart(struct dt_comm *c)
+{
+    struct dt_call *calls = calloc((size_t)c->size, sizeof *calls);
+    dt_result_t r;
+
+    if (!calls)
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+    calls[c->rank] = c->next;
+    r = dt_comm_show(c, DT_CALL_UNEVEN, calls, sizeof *calls);
+    if (r == DT_OK)
+        r = fail_unlike(c, calls);
+    free(calls);
+    return r;
+}
+
+/* next: what this rank has been asked for. */
+static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t words[WORDS])
+{
+    dt_result_t r;
+
+    c->next = *next;
+    c->announcing = true;
+    r = dt_comm_announce(c, words, WORDS);
+    if (r == DT_OK && words[WHAT] && words[MARK] != ~words[UNMARK])
+        r = tell_apart(c);
+    c->announcing = false;
+    return r;
+}
+
+dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
+{
+    static const dt_all_reduce_options_t none = DT_ALL_REDUCE_OPTIONS_INIT;
+    const dt_all_reduce_options_t *how = c->announced ? c->announced : &none;
+    int64_t words[WORDS] = {
+        [WHAT] = call->kind << 24 | call->dtype << 16 | call->op << 8 | (int)how->wire,
+        [BYTES] = (int64_t)(call->count * dt_dtype_size((dt_dtype_t)call->dtype)),
+        [PRESCALE] = to_bits(how->prescale),
+        [POSTSCALE] = to_bits(how->postscale),
+        [THRESHOLD] = to_bits((double)how->threshold),
+        [PIECES] = (int64_t)dt_reduceoptions_pieces(call->options),
+        [MARK] = (int64_t)dt_call_signature(call),
+        [UNMARK] = ~(int64_t)dt_call_signature(call),
+    };
+
+    if (call->kind != DT_CALL_ALL_REDUCE && call->kind != DT_CALL_BARRIER)
+        return dt_fail(DT_ERR_UNSUPPORTED,
+                       "rank %d: between dt_join_begin and dt_join there are only dt_all_reduce "
+                       "and dt_barrier",
+                       c->world->rank);
+    return tell(c, call, words);
+}
+
+/* ---- neutral elements ---- */
+
+enum neutral { ZERO, ONE, LEAST, MOST };
+
+static const uint8_t neutral_of[] = {
+    [DT_SUM] = ZERO,  [DT_PROD] = ONE, [DT_MIN] = MOST,  [DT_MAX] = LEAST,   [DT_AVG] = ZERO,
+    [DT_BAND] = MOST, [DT_BOR] = ZERO, [DT_BXOR] = ZERO, [DT_ADASUM] = ZERO,
+};
+
+/* As bits, by enum neutral. Floats: -0 is what every number, -0 too, can be added to without a
+ * change; and a NaN gives way to every other operand of DT_MIN and DT_MAX, even of another NaN. */
+static const uint64_t neutrals[][4] = {
+    [DT_I8] = { 0, 1, 0x80, 0x7f },
+    [DT_U8] = { 0, 1, 0, 0xff },
+    [DT_I16] = { 0, 1, 0x8000, 0x7fff },
+    [DT_U16] = { 0, 1, 0, 0xffff },
+    [DT_I32] = { 0, 1, 0x80000000, 0x7fffffff },
+    [DT_U32] = { 0, 1, 0, 0xffffffff },
+    [DT_I64] = { 0, 1, 0x8000000000000000, 0x7fffffffffffffff },
+    [DT_U64] = { 0, 1, 0, 0xffffffffffffffff },
+    [DT_F16] = { 0x8000, 0x3c00, 0x7e00, 0x7e00 },
+    [DT_BF16] = { 0x8000, 0x3f80, 0x7fc0, 0x7fc0 },
+    [DT_F32] = { 0x80000000, 0x3f800000, 0x7fc00000, 0x7fc00000 },
+    [DT_F64] = { 0x8000000000000000, 0x3ff0000000000000, 0x7ff8000000000000, 0x7ff8000000000000 },
+};
+
+void dt_uneven_fill(void *buf, size_t count, dt_dtype_t dtype, dt_op_t op)
+{
+    uint64_t bits = op == DT_BAND ? UINT64_MAX : neutrals[dtype][neutral_of[op]];
+    size_t size = dt_dtype_size(dtype);
+    uint8_t *b = buf;
+
+    for (size_t i = 0; i < count; i++)
+        memcpy(b + i * size, &bits, size); /* little-endian */
+}
+
+/* ---- joining ---- */
+
+static dt_all_reduce_options_t options_of(const int64_t words[WORDS])
+{
+    dt_all_reduce_options_t how = DT_ALL_REDUCE_OPTIONS_INIT;
+
+    how.wire = (dt_wire_t)(words[WHAT] & 0xff);
+    how.prescale = from_bits(words[PRESCALE]);
+    how.postscale = from_bits(words[POSTSCALE]);
+    how.threshold = (float)from_bits(words[THRESHOLD]);
+    return how;
+}
+
+static dt_result_t say_no_memory(struct dt_comm *c, size_t count, dt_dtype_t dtype)
+{
+    char me[DT_WORLD_NAME];
+    dt_result_t r =
+        dt_fail(DT_ERR_NOMEM,
+                "%s: dt_join: no memory to take part in the all-reduce of %zu %s that "
+                "other ranks make",
+                dt_world_name(c->world, (uint32_t)c->world->rank, me), count, dt_dtype_name(dtype));
+
+    dt_blame_call(DT_CALL_ALL_REDUCE);
+    dt_blame_self(c->world, c->id);
+    return dt_comm_fail(c, r);
+}
+
+static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
+{
+    dt_all_reduce_options_t how = options_of(words);
+    dt_dtype_t dtype = (dt_dtype_t)(words[WHAT] >> 16 & 0xff);
+    dt_op_t op = (dt_op_t)(words[WHAT] >> 8 & 0xff);
+    size_t bytes = (size_t)words[BYTES];
+    size_t count = bytes / dt_dtype_size(dtype);
+    void *buf = malloc(bytes + 1);
+    dt_result_t r;
+
+    if (!buf)
+        return say_no_memory(c, count, dtype);
+    dt_uneven_fill(buf, count, dtype, op);
+    r = dt_comm_all_reduce_nothing(c, buf, count, dtype, op, &how, (uint64_t)words[PIECES]);
+    free(buf);
+    return r;
+}
+
+/* Makes the call that others have announced. */
+static dt_result_t take_part(struct dt_comm *c, const int64_t words[WORDS])
+{
+    enum dt_call_kind kind = (enum dt_call_kind)(words[WHAT] >> 24);
+    dt_result_t r;
+
+    c->announcing = true;
+    if (kind == DT_CALL_ALL_REDUCE)
+        r = fold_nothing(c, words);
+    else
+        r = dt_comm_meet(c, kind);
+    c->announcing = false;
+    return r;
+}
+
+static dt_result_t join(struct dt_comm *c, int *last)
+{
+    static const struct dt_call none = { .kind = DT_CALL_JOIN };
+    int64_t calls = 0;
+    dt_result_t r;
+
+    for (;;) {
+        int64_t words[WORDS] = { [LATE] = (INT32_MAX - calls) * c->size + c->rank,
+                                 [PRESCALE] = INT64_MIN,
+                                 [POSTSCALE] = INT64_MIN,
+                                 [THRESHOLD] = INT64_MIN,
+                                 [PIECES] = INT64_MIN,
+                                 [MARK] = INT64_MIN,
+                                 [UNMARK] = INT64_MIN };
+
+        r = tell(c, &none, words);
+        if (r == DT_OK && words[WHAT] == 0) {
+            c->uneven = false;
+            *last = (int)(words[LATE] % c->size);
+        }
+        if (r != DT_OK || words[WHAT] == 0)
+            return r;
+        r = take_part(c, words);
+        if (r != DT_OK)
+            return r;
+        calls += calls < INT32_MAX;
+    }
+}
+
+dt_result_t dt_join_begin(dt_comm_t *comm)
+{
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter("dt_join_begin", comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    if (c->uneven)
+        r = dt_fail(DT_ERR_STATE, "rank %d: dt_join_begin was called twice; dt_join comes between",
+                    c->world->rank);
+    c->uneven = true;
+    dt_context_leave(c);
+    return r;
+}
+
+dt_result_t dt_join(dt_comm_t *comm, int *last)
+{
+    struct dt_comm *c;
+    int who;
+    dt_result_t r = dt_context_enter("dt_join", comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    r = c->uneven ? join(c, last ? last : &who)
+                  : dt_fail(DT_ERR_STATE, "rank %d: dt_join without dt_join_begin", c->world->rank);
+    dt_context_leave(c);
+    return r;
+}

@@ -1,0 +1,121 @@
+/* The public calls for memory that all ranks of a host can reach. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/coll/collective.h"
+#include "runtime/comm/context.h"
+#include "runtime/diag/error_report.h"
+#include "runtime/shm/segment.h"
+
+/* Returns the part of this rank, or NULL with errno. */
+static void *take_part(struct dt_comm *c, size_t bytes)
+{
+    struct dt_segment_kind kind = { .comm = c->id, .me = c->shm.me, .n = c->shm.n, .bytes = bytes };
+    size_t total = dt_segment_total(kind.n, bytes);
+    void *part;
+    int fd = -1;
+
+    errno = ENOMEM;
+    if (total == 0)
+        return NULL;
+    if (kind.n > 1)
+        fd = dt_agentlink_want_segment(&c->world->agent, c->id, c->calls, total, kind.n,
+                                       &kind.number);
+    if (kind.n > 1 && fd < 0)
+        return NULL;
+    part = dt_segment_open(&kind, fd);
+    if (fd >= 0) {
+        int error = errno;
+
+        close(fd);
+        errno = error;
+    }
+    return part;
+}
+
+static dt_result_t say_none(const struct dt_comm *c, size_t bytes, int rank, int error)
+{
+    const char *host = dt_world_host(c->world, c->ranks[rank]);
+    dt_result_t r =
+        dt_fail(DT_ERR_NOMEM,
+                "dt_mem_alloc: rank %" PRIu32 " (%s) cannot have %zu bytes, and as many "
+                "for each other rank of the communicator on its host: %s",
+                c->ranks[rank], host, bytes, strerror(error));
+    dt_error_info_t *e = dt_error_details();
+
+    e->rank = (int)c->ranks[rank];
+    e->call = c->calls;
+    dt_comm_name(c->id, e->comm);
+    dt_blame_call(DT_CALL_ALLOC);
+    snprintf(e->host, sizeof e->host, "%s", host);
+    e->error = rank == c->rank ? error : 0;
+    return r;
+}
+
+/* All ranks have it, or none. */
+static dt_result_t agree(struct dt_comm *c, size_t bytes, void *part, int error)
+{
+    uint64_t *errors = calloc((size_t)c->size, sizeof *errors);
+    dt_result_t r;
+
+    if (!errors)
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+    errors[c->rank] = part ? 0 : (uint64_t)error;
+    r = dt_comm_show(c, DT_CALL_ALLOC, errors, sizeof *errors);
+    for (int rank = 0; r == DT_OK && rank < c->size; rank++) {
+        if (errors[rank])
+            r = say_none(c, bytes, rank, (int)errors[rank]);
+    }
+    free(errors);
+    return r;
+}
+
+static dt_result_t allocate(struct dt_comm *c, size_t bytes, void **p)
+{
+    dt_result_t r = dt_comm_meet_for(c, DT_CALL_ALLOC, bytes);
+    void *part;
+
+    if (r != DT_OK || bytes == 0)
+        return r;
+    dt_segment_sweep();
+    part = take_part(c, bytes);
+    r = agree(c, bytes, part, errno ? errno : ENOMEM);
+    if (r == DT_OK) {
+        dt_segment_settle(part);
+        *p = part;
+    } else {
+        dt_segment_discard(part);
+    }
+    return r;
+}
+
+dt_result_t dt_mem_alloc(dt_comm_t *comm, size_t bytes, void **p)
+{
+    struct dt_comm *c;
+    dt_result_t r;
+
+    if (!p)
+        return dt_fail(DT_ERR_ARG, "dt_mem_alloc: there is nowhere to put the pointer");
+    *p = NULL;
+    r = dt_context_enter("dt_mem_alloc", comm, &c);
+    if (r != DT_OK)
+        return r;
+    r = allocate(c, bytes, p);
+    dt_context_leave(c);
+    return r;
+}
+
+dt_result_t dt_mem_free(void *p)
+{
+    dt_result_t r = dt_context_check_process("dt_mem_free");
+
+    if (r != DT_OK || !p || dt_segment_free(p))
+        return r;
+    return dt_fail(DT_ERR_ARG, "dt_mem_free: %p is not what dt_mem_alloc gave, or has been freed",
+                   p);
+}

@@ -1,0 +1,221 @@
+#include "runtime/api/operation.h"
+
+#include <string.h>
+
+#include "runtime/comm/context.h"
+#include "runtime/diag/error_report.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/gpu/pass.h"
+#include "runtime/p2p/p2p.h"
+#include "runtime/p2p/request.h"
+
+enum { NAME = 32 }; /* of a public call */
+
+struct place {
+    int rank;
+    int size;
+    uint64_t comm;
+    const struct dt_world *world; /* NULL: there is no such communicator */
+};
+
+static struct place place_in(const struct dt_comm *c)
+{
+    return (struct place){ c->rank, c->size, c->id, c->world };
+}
+
+static void see_place(struct dt_comm *c, void *arg)
+{
+    *(struct place *)arg = place_in(c);
+}
+
+static dt_result_t tell(const struct dt_operation *o, const struct place *p, dt_result_t r)
+{
+    return dt_blame_refusal(p->world, p->comm, o->kind->call, r);
+}
+
+/* What ends a communicator has been told with more. */
+static dt_result_t tell_refusal(const struct dt_operation *o, const struct place *p, dt_result_t r)
+{
+    return dt_result_is_final(r) ? r : tell(o, p, r);
+}
+
+static dt_result_t check(struct dt_operation *o, int rank, int size)
+{
+    return o->kind->check ? o->kind->check(o, rank, size) : DT_OK;
+}
+
+static dt_result_t see_and_check(struct dt_operation *o, struct place *p)
+{
+    dt_result_t r;
+
+    *p = (struct place){ 0 };
+    r = dt_context_see(o->kind->name, o->comm, see_place, p);
+    if (r == DT_OK)
+        r = check(o, p->rank, p->size);
+    return tell_refusal(o, p, r);
+}
+
+/* ---- the place of calls on a GPU's memory ---- */
+
+static bool is_on_gpu(const void *ptr)
+{
+    return ptr && dt_memory_of(ptr, ptr) != DT_MEMORY_HOST;
+}
+
+static dt_result_t take_order(struct dt_operation *o)
+{
+    if (o->memory == DT_MEMORY_HOST || o->order.context)
+        return DT_OK;
+    return dt_gpu_order_take(&o->order, o->kind->name, is_on_gpu(o->in) ? o->in : o->out);
+}
+
+/* ---- between two ranks ---- */
+
+static bool is_between_two(const struct dt_operation *o)
+{
+    return !o->kind->make;
+}
+
+static struct dt_end end_of(const struct dt_operation *o)
+{
+    return (struct dt_end){ o->root, o->kind->call == DT_CALL_SEND };
+}
+
+static dt_result_t pass_on(struct dt_way *way, struct dt_operation *o, uint32_t limit_ms,
+                           bool watched)
+{
+    if (o->memory != DT_MEMORY_HOST)
+        return dt_gpu_pass(way, o, limit_ms, watched);
+    return dt_way_pass(way, o->out, o->count, o->dtype, watched);
+}
+
+static dt_result_t pass(struct dt_operation *o)
+{
+    struct dt_way *way;
+    struct place p;
+    dt_result_t r = see_and_check(o, &p);
+
+    if (r == DT_OK)
+        r = take_order(o);
+    if (r != DT_OK)
+        return r;
+    r = dt_context_enter_way(o->kind->name, o->comm, end_of(o), &way);
+    if (r != DT_OK) {
+        dt_gpu_order_drop(&o->order);
+        return r;
+    }
+    r = pass_on(way, o, way->limit_ms, true);
+    dt_context_leave_way(way);
+    return r;
+}
+
+static dt_result_t run_on_way(struct dt_operation *o, struct dt_task *task)
+{
+    struct dt_comm *c = task->way->comm;
+    dt_result_t r = pass_on(task->way, o, task->limit_ms, false);
+
+    dt_way_passed(c);
+    return r;
+}
+
+/* ---- of all ranks ---- */
+
+static dt_result_t make(struct dt_comm *c, struct dt_operation *o)
+{
+    return o->memory == DT_MEMORY_HOST ? o->kind->make(c, o) : dt_gpu_make(c, o);
+}
+
+static dt_result_t make_checked(struct dt_operation *o)
+{
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter(o->kind->name, o->comm, &c);
+
+    if (r == DT_OK) {
+        r = make(c, o);
+        dt_context_leave(c);
+    }
+    dt_gpu_order_drop(&o->order);
+    return r;
+}
+
+dt_result_t dt_operation_make(struct dt_operation *o)
+{
+    struct place p = { 0 };
+    struct dt_comm *c;
+    dt_result_t r;
+
+    if (is_between_two(o))
+        return pass(o);
+    r = dt_context_enter(o->kind->name, o->comm, &c);
+    if (r != DT_OK)
+        return tell_refusal(o, &p, r);
+    r = check(o, c->rank, c->size);
+    if (r == DT_OK)
+        r = take_order(o);
+    if (r == DT_OK)
+        r = make(c, o);
+    if (r != DT_OK)
+        p = place_in(c);
+    dt_context_leave(c);
+    dt_gpu_order_drop(&o->order);
+    return tell_refusal(o, &p, r);
+}
+
+/* ---- later ---- */
+
+dt_result_t dt_operation_prepare(struct dt_operation *o)
+{
+    struct place p;
+    dt_result_t r = see_and_check(o, &p);
+
+    return r == DT_OK ? take_order(o) : r;
+}
+
+dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
+                                 struct dt_task *task)
+{
+    const struct dt_parcel parcel = { o->memory == DT_MEMORY_HOST ? o->out : NULL, o->count,
+                                      o->dtype };
+
+    if (is_between_two(o))
+        return dt_context_hand_in_way(name, o->comm, end_of(o), &parcel, task);
+    return dt_context_hand_in(name, o->comm, task);
+}
+
+dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task)
+{
+    return is_between_two(o) ? run_on_way(o, task) : make_checked(o);
+}
+
+/* The request keeps the order; where there is none, nobody does. */
+static dt_result_t start(const char *name, struct dt_operation *o, int size, dt_request_t *request)
+{
+    dt_result_t r = take_order(o);
+
+    if (r != DT_OK)
+        return r;
+    r = dt_request_start(name, o, size, request);
+    if (r != DT_OK)
+        dt_gpu_order_drop(&o->order);
+    return r;
+}
+
+/* What is wrong is told of the call that the program made: dt_iall_reduce, not dt_all_reduce. */
+dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request)
+{
+    const struct dt_operation_kind *kind = o->kind;
+    struct dt_operation_kind written = *kind;
+    char name[NAME] = "dt_i";
+    struct place p;
+    dt_result_t r;
+
+    strcpy(name + strlen("dt_i"), kind->name + strlen("dt_"));
+    written.name = name;
+    if (!request)
+        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
+    *request = (dt_request_t){ 0 };
+    o->kind = &written;
+    r = see_and_check(o, &p);
+    o->kind = kind;
+    return r == DT_OK ? tell(o, &p, start(name, o, p.size, request)) : r;
+}

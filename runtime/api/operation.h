@@ -1,0 +1,62 @@
+/* What a public call on a communicator asks for, so that it can be made at once or in the
+ * background: its arguments, and how its kind is checked and made. */
+#ifndef DT_API_OPERATION_H
+#define DT_API_OPERATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/blocks.h"
+#include "runtime/comm/comm.h"
+#include "runtime/dtrun.h"
+#include "runtime/gpu/memory.h"
+#include "runtime/gpu/order.h"
+#include "runtime/p2p/async.h"
+
+struct dt_operation {
+    const struct dt_operation_kind *kind;
+    dt_comm_t *comm;
+    const void *in;
+    void *out;
+    size_t count;
+    struct dt_blocks given; /* of "in" */
+    struct dt_blocks taken; /* of out */
+    dt_dtype_t dtype;
+    dt_op_t op;
+    int root;
+    const dt_all_reduce_options_t *options; /* the program's; NULL: none */
+
+    /* Set by the check. */
+    enum dt_memory memory;
+    dt_all_reduce_options_t how; /* size 0: in no special way */
+
+    /* On a GPU's memory: from when it was asked for until it is made. */
+    struct dt_gpu_order order;
+};
+
+struct dt_operation_kind {
+    const char *name; /* of the public call, for what goes wrong */
+    enum dt_call_kind call;
+    /* Says in dt_last_error what of the arguments is wrong, for this rank of so many; resolves
+     * DT_IN_PLACE, and drops counts that the rank does not need. NULL: there is nothing to check.
+     */
+    dt_result_t (*check)(struct dt_operation *o, int rank, int size);
+    /* NULL: it is between two ranks, on the way to or from "root", and out is its buffer. */
+    dt_result_t (*make)(struct dt_comm *c, const struct dt_operation *o);
+};
+
+/* Checks and makes it. */
+dt_result_t dt_operation_make(struct dt_operation *o);
+/* Checks it, and hands it in for the thread of the communicator, or of the way, to make. On failure
+ * *request is 0. */
+dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request);
+
+/* For what keeps one and hands it in itself: checks it, and takes its order. */
+dt_result_t dt_operation_prepare(struct dt_operation *o);
+/* Hands in a task for it, and makes it when that runs. name: of
+ * the public call that does. */
+dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
+                                 struct dt_task *task);
+dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task);
+
+#endif

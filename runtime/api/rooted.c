@@ -1,0 +1,175 @@
+/* The public collectives that give or take parts at one rank: gather and scatter. */
+#include "runtime/api/checks.h"
+#include "runtime/api/operation.h"
+#include "runtime/base/dtype.h"
+#include "runtime/coll/alltoall.h"
+
+/* whole: root's buffer of blocks; part: this rank's of count elements. Counts are root's alone. */
+static dt_result_t check(struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
+                         const void *part, int rank, int size)
+{
+    bool varied = o->kind->call == DT_CALL_GATHERV || o->kind->call == DT_CALL_SCATTERV;
+    size_t bytes = o->count * dt_dtype_size(o->dtype);
+    const char *name = o->kind->name;
+    dt_result_t r = dt_check_buffer(name, part, o->count, o->dtype);
+
+    if (r == DT_OK && rank != o->root) {
+        blocks->counts = NULL;
+        return dt_check_memory(name, o->count ? part : NULL, NULL, &o->memory);
+    }
+    if (r == DT_OK && varied)
+        r = dt_check_counts(name, "counts", blocks);
+    if (r == DT_OK)
+        r = dt_check_blocks(name, "counts", whole, blocks, size, o->dtype);
+    if (r == DT_OK)
+        r = dt_check_apart(name, part, bytes, whole, dt_blocks_bytes(blocks, size, o->dtype),
+                           dt_block_of(whole, blocks, rank, o->dtype));
+    if (r == DT_OK && dt_blocks_count(blocks, rank) != o->count)
+        r = dt_fail(DT_ERR_ARG, "%s: root's own count is %zu, and %zu in counts", name, o->count,
+                    dt_blocks_count(blocks, rank));
+    if (r != DT_OK)
+        return r;
+    return dt_check_memory(name, o->count ? part : NULL,
+                           dt_blocks_bytes(blocks, size, o->dtype) ? whole : NULL, &o->memory);
+}
+
+/* ---- gather ---- */
+
+static dt_result_t check_gather(struct dt_operation *o, int rank, int size)
+{
+    bool lacks_counts = o->kind->call == DT_CALL_GATHERV && !o->taken.counts;
+    dt_result_t r = dt_check_root(o->kind->name, o->root, size);
+
+    if (r == DT_OK && o->in == DT_IN_PLACE && rank == o->root && !lacks_counts)
+        o->in = dt_block_of(o->out, &o->taken, rank, o->dtype);
+    return r == DT_OK ? check(o, o->out, &o->taken, o->in, rank, size) : r;
+}
+
+static dt_result_t make_gather(struct dt_comm *c, const struct dt_operation *o)
+{
+    return dt_comm_gather(c, o->kind->call, o->in, o->count, o->out, &o->taken, o->dtype, o->root);
+}
+
+static const struct dt_operation_kind dti_gather = { "dt_gather", DT_CALL_GATHER, check_gather,
+                                                     make_gather };
+static const struct dt_operation_kind dti_gatherv = { "dt_gatherv", DT_CALL_GATHERV, check_gather,
+                                                      make_gather };
+
+static struct dt_operation gather(const struct dt_operation_kind *kind, dt_comm_t *comm,
+                                  const void *in, size_t count, void *out, struct dt_blocks blocks,
+                                  dt_dtype_t dtype, int root)
+{
+    return (struct dt_operation){ .kind = kind,
+                                  .comm = comm,
+                                  .in = in,
+                                  .out = out,
+                                  .count = count,
+                                  .taken = blocks,
+                                  .dtype = dtype,
+                                  .root = root };
+}
+
+dt_result_t dt_gather(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
+                      int root)
+{
+    struct dt_operation o =
+        gather(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
+
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_igather(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
+                       int root, dt_request_t *request)
+{
+    struct dt_operation o =
+        gather(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
+
+    return dt_operation_start(&o, request);
+}
+
+dt_result_t dt_gatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
+                       const size_t *counts, dt_dtype_t dtype, int root)
+{
+    struct dt_operation o =
+        gather(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
+
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_igatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
+                        const size_t *counts, dt_dtype_t dtype, int root, dt_request_t *request)
+{
+    struct dt_operation o =
+        gather(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
+
+    return dt_operation_start(&o, request);
+}
+
+/* ---- scatter ---- */
+
+static dt_result_t check_scatter(struct dt_operation *o, int rank, int size)
+{
+    dt_result_t r = dt_check_root(o->kind->name, o->root, size);
+
+    return r == DT_OK ? check(o, o->in, &o->given, o->out, rank, size) : r;
+}
+
+static dt_result_t make_scatter(struct dt_comm *c, const struct dt_operation *o)
+{
+    return dt_comm_scatter(c, o->kind->call, o->in, &o->given, o->out, o->count, o->dtype, o->root);
+}
+
+static const struct dt_operation_kind dti_scatter = { "dt_scatter", DT_CALL_SCATTER, check_scatter,
+                                                      make_scatter };
+static const struct dt_operation_kind dti_scatterv = { "dt_scatterv", DT_CALL_SCATTERV,
+                                                       check_scatter, make_scatter };
+
+static struct dt_operation scatter(const struct dt_operation_kind *kind, dt_comm_t *comm,
+                                   const void *in, struct dt_blocks blocks, void *out, size_t count,
+                                   dt_dtype_t dtype, int root)
+{
+    return (struct dt_operation){ .kind = kind,
+                                  .comm = comm,
+                                  .in = in,
+                                  .out = out,
+                                  .count = count,
+                                  .given = blocks,
+                                  .dtype = dtype,
+                                  .root = root };
+}
+
+dt_result_t dt_scatter(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
+                       int root)
+{
+    struct dt_operation o =
+        scatter(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
+
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_iscatter(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
+                        int root, dt_request_t *request)
+{
+    struct dt_operation o =
+        scatter(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
+
+    return dt_operation_start(&o, request);
+}
+
+dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *counts, void *out,
+                        size_t count, dt_dtype_t dtype, int root)
+{
+    struct dt_operation o =
+        scatter(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
+
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_iscatterv(dt_comm_t *comm, const void *in, const size_t *counts, void *out,
+                         size_t count, dt_dtype_t dtype, int root, dt_request_t *request)
+{
+    struct dt_operation o =
+        scatter(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
+
+    return dt_operation_start(&o, request);
+}

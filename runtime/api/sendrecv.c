@@ -1,0 +1,74 @@
+/* The public calls between two ranks. */
+#include "runtime/api/checks.h"
+#include "runtime/api/operation.h"
+
+/* The peer is where others have a root, and the buffer where they have their output. */
+static dt_result_t check(struct dt_operation *o, int rank, int size)
+{
+    const char *name = o->kind->name;
+    dt_result_t r = dt_check_buffer(name, o->out, o->count, o->dtype);
+
+    if (r != DT_OK)
+        return r;
+    if (o->root < 0 || o->root >= size || o->root == rank)
+        return dt_fail(DT_ERR_ARG, "%s: peer %d is not another of the %d ranks", name, o->root,
+                       size);
+    return dt_check_memory(name, NULL, o->count ? o->out : NULL, &o->memory);
+}
+
+static struct dt_operation give(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype,
+                                int peer)
+{
+    static const struct dt_operation_kind kind = { .name = "dt_send",
+                                                   .call = DT_CALL_SEND,
+                                                   .check = check };
+
+    return (struct dt_operation){ .kind = &kind,
+                                  .comm = comm,
+                                  .out = (void *)(uintptr_t)buf,
+                                  .count = count,
+                                  .dtype = dtype,
+                                  .root = peer };
+}
+
+static struct dt_operation take(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
+                                int peer)
+{
+    static const struct dt_operation_kind kind = { .name = "dt_recv",
+                                                   .call = DT_CALL_RECV,
+                                                   .check = check };
+
+    return (struct dt_operation){
+        .kind = &kind, .comm = comm, .out = buf, .count = count, .dtype = dtype, .root = peer
+    };
+}
+
+dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype, int peer)
+{
+    struct dt_operation o = give(comm, buf, count, dtype, peer);
+
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_isend(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype, int peer,
+                     dt_request_t *request)
+{
+    struct dt_operation o = give(comm, buf, count, dtype, peer);
+
+    return dt_operation_start(&o, request);
+}
+
+dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer)
+{
+    struct dt_operation o = take(comm, buf, count, dtype, peer);
+
+    return dt_operation_make(&o);
+}
+
+dt_result_t dt_irecv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer,
+                     dt_request_t *request)
+{
+    struct dt_operation o = take(comm, buf, count, dtype, peer);
+
+    return dt_operation_start(&o, request);
+}

@@ -1,0 +1,79 @@
+#include "runtime/base/coll_error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/coll/reduceoptions.h"
+
+enum {
+    COUNT = DT_CALL_TELLS_COUNT,
+    TYPE = DT_CALL_TELLS_TYPE,
+    OP = DT_CALL_TELLS_OP,
+    TO = DT_CALL_TELLS_TO,
+    FROM = DT_CALL_TELLS_FROM,
+};
+
+static const uint8_t told[] = {
+    [DT_CALL_ALL_REDUCE] = COUNT | TYPE | OP,
+    [DT_CALL_BROADCAST] = COUNT | TYPE | FROM,
+    [DT_CALL_REDUCE] = COUNT | TYPE | OP | TO,
+    [DT_CALL_ALL_GATHER] = COUNT | TYPE,
+    [DT_CALL_ALL_GATHERV] = TYPE,
+    [DT_CALL_REDUCE_SCATTER] = COUNT | TYPE | OP,
+    [DT_CALL_REDUCE_SCATTERV] = TYPE | OP,
+    [DT_CALL_ALL_TO_ALL] = COUNT | TYPE,
+    [DT_CALL_ALL_TO_ALLV] = TYPE,
+    [DT_CALL_GATHER] = COUNT | TYPE | TO,
+    [DT_CALL_GATHERV] = TYPE | TO,
+    [DT_CALL_SCATTER] = COUNT | TYPE | FROM,
+    [DT_CALL_SCATTERV] = TYPE | FROM,
+    [DT_CALL_SEND] = COUNT | TYPE | TO,
+    [DT_CALL_RECV] = COUNT | TYPE | FROM,
+    [DT_CALL_ALLOC] = COUNT | TYPE,
+};
+
+unsigned dt_call_tells(const struct dt_call *call)
+{
+    return call->kind < sizeof told / sizeof *told ? told[call->kind] : 0;
+}
+
+/* As the program gave it. */
+static uint64_t count_of(const struct dt_call *call)
+{
+    return call->kind == DT_CALL_REDUCE_SCATTER && call->options ? call->count / call->options
+                                                                 : call->count;
+}
+
+const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT])
+{
+    uint64_t options = call->kind == DT_CALL_ALL_REDUCE ? call->options : 0;
+    unsigned parts = dt_call_tells(call);
+    char count[24] = "", type[24] = "", op[24] = "", root[24] = "";
+
+    if (parts & COUNT)
+        snprintf(count, sizeof count, " %" PRIu64, count_of(call));
+    if (parts & TYPE)
+        snprintf(type, sizeof type, " %s", dt_dtype_name(call->dtype));
+    if (parts & OP)
+        snprintf(op, sizeof op, " (%s)", dt_op_name(call->op));
+    if (parts & (TO | FROM))
+        snprintf(root, sizeof root, " %s rank %d", parts & TO ? "to" : "from", call->root);
+    snprintf(text, DT_CALL_TEXT, "%s%s%s%s%s%s%s%s, call %" PRIu64,
+             dt_hostshm_call_name(call->kind), parts & TYPE ? " of" : "", count, type, op, root,
+             dt_reduceoptions_describe(options), call->device ? " in device memory" : "",
+             call->number);
+    return text;
+}
+
+/* Every step is a bijection of what came before. */
+uint64_t dt_counts_hash(const size_t *counts, size_t n)
+{
+    uint64_t x = n;
+
+    for (size_t i = 0; i < n; i++) {
+        x = (x ^ counts[i]) * 0x9e3779b97f4a7c15U;
+        x ^= x >> 32;
+    }
+    return x;
+}

@@ -1,0 +1,31 @@
+/* Sleeping on a word that threads of this process share. */
+#ifndef DT_BASE_FUTEX_H
+#define DT_BASE_FUTEX_H
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Returns when the word is woken, at a signal, or at once if it does not have the value seen; or
+ * after so long, if "most" is not NULL. */
+static inline void dt_futex_wait_for(_Atomic uint32_t *word, uint32_t seen,
+                                     const struct timespec *most)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, most, NULL, 0);
+}
+
+static inline void dt_futex_wait(_Atomic uint32_t *word, uint32_t seen)
+{
+    dt_futex_wait_for(word, seen, NULL);
+}
+
+static inline void dt_futex_wake_all(_Atomic uint32_t *word)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+#endif

@@ -1,0 +1,188 @@
+#include "runtime/coll/alltoall.h"
+
+#include <stdlib.h>
+
+#include "runtime/api/checks.h"
+#include "runtime/base/copy.h"
+#include "runtime/coll/count_check.h"
+#include "runtime/shm/alltoall.h"
+#include "runtime/tcp/alltoall.h"
+
+/* Counts that differ between ranks are compared by what moves the data. */
+static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
+{
+    return (struct dt_call){ .count = blocks->counts ? 0 : blocks->each,
+                             .dtype = (uint8_t)dtype,
+                             .root = root };
+}
+
+/* Between a host's ranks blocks have moved. *tally, which has been added up on every host, becomes
+ * the sum of all ranks', which tells everybody whether they agree. */
+static dt_result_t meet_hosts(struct dt_comm *c, const struct dt_call *call, uint64_t *tally)
+{
+    dt_result_t r = dt_comm_leads(c) ? dt_lanes_barrier_adding(&c->lanes, call, tally) : DT_OK;
+
+    return r == DT_OK ? dt_shm_share(&c->shm, tally, sizeof *tally, 0) : r;
+}
+
+/* After the blocks have moved: those whose own counts fit wait for the words of those whose do not.
+ */
+static dt_result_t agreed(struct dt_comm *c, uint64_t tally)
+{
+    dt_result_t r = tally ? dt_alarm_await(&c->mesh.alarm, DT_ALARM_TOLD_MS) : DT_OK;
+
+    return tally && r == DT_OK ? dt_trouble(&c->trouble, DT_ERR_MISMATCH, (uint32_t)c->world->rank)
+                               : r;
+}
+
+/* What a rank gives itself travels nowhere. */
+static dt_result_t check_own(struct dt_comm *c, uint64_t given, uint64_t expected)
+{
+    uint32_t me = (uint32_t)c->world->rank;
+
+    if (given == expected)
+        return DT_OK;
+    dt_trouble(&c->trouble, DT_ERR_MISMATCH, me);
+    c->trouble.giver = c->trouble.taker = me;
+    c->trouble.given = given;
+    c->trouble.expected = expected;
+    return DT_ERR_MISMATCH;
+}
+
+static uint64_t tally_all_to_all(const struct dt_comm *c, const struct dt_blocks *given,
+                                 const struct dt_blocks *taken)
+{
+    uint32_t me = (uint32_t)c->rank, n = (uint32_t)c->size;
+
+    return dt_tally_blocks(me, n, given, true) + dt_tally_blocks(me, n, taken, false) +
+           dt_tally_one(me, me, dt_blocks_count(given, c->rank), true) +
+           dt_tally_one(me, me, dt_blocks_count(taken, c->rank), false);
+}
+
+/* gives: the others do; else root does. count: of a rank that is not root. */
+static uint64_t tally_of_root(const struct dt_comm *c, uint32_t root,
+                              const struct dt_blocks *blocks, uint64_t count, bool gives)
+{
+    uint32_t me = (uint32_t)c->rank;
+
+    return me == root ? dt_tally_blocks(me, (uint32_t)c->size, blocks, !gives)
+                      : dt_tally_one(me, root, count, gives);
+}
+
+static struct dt_near near(const struct dt_comm *c, uint64_t *tally)
+{
+    return (struct dt_near){ c->locals.v, tally };
+}
+
+dt_result_t dt_parcels_all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                  const struct dt_blocks *given, void *out,
+                                  const struct dt_blocks *taken)
+{
+    uint64_t tally;
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_all_to_all(&c->shm, call, in, given, out, taken);
+    tally = tally_all_to_all(c, given, taken);
+    r = dt_shm_all_to_all_near(&c->shm, call, in, given, out, taken, near(c, &tally));
+    if (r == DT_OK)
+        r = meet_hosts(c, call, &tally);
+    if (r == DT_OK)
+        r = check_own(c, dt_blocks_count(given, c->rank), dt_blocks_count(taken, c->rank));
+    if (r == DT_OK)
+        r = dt_movement_all_to_all(&c->mesh, call, in, given, out, taken);
+    return r == DT_OK ? agreed(c, tally) : r;
+}
+
+/* Of what would be written over before it has gone. */
+static dt_result_t all_to_all_from_copy(struct dt_comm *c, const struct dt_call *call, void *buf,
+                                        const struct dt_blocks *blocks)
+{
+    size_t bytes = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
+    void *in = malloc(bytes + 1);
+    dt_result_t r;
+
+    if (!in)
+        return dt_comm_no_memory(c);
+    dt_copy(in, buf, bytes);
+    r = dt_parcels_all_to_all(c, call, in, blocks, buf, blocks);
+    free(in);
+    return r;
+}
+
+dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                               const struct dt_blocks *given, void *out,
+                               const struct dt_blocks *taken, dt_dtype_t dtype)
+{
+    struct dt_call call = call_of(given, dtype, -1);
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    if (r != DT_OK)
+        return r;
+    r = in && in == out ? all_to_all_from_copy(c, &call, out, taken)
+                        : dt_parcels_all_to_all(c, &call, in, given, out, taken);
+    return dt_comm_end(c, &call, r);
+}
+
+static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const void *in,
+                          size_t count, void *out, const struct dt_blocks *blocks)
+{
+    uint32_t root = (uint32_t)call->root;
+    uint64_t tally;
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_gather(&c->shm, call, in, count, out, blocks, root);
+    tally = tally_of_root(c, root, blocks, count, true);
+    if (c->node_of[root] == c->node)
+        r = dt_shm_gather_near(&c->shm, call, in, count, out, blocks, dt_comm_local_rank(c, root),
+                               near(c, &tally));
+    else
+        r = dt_shm_begin_adding(&c->shm, call, &tally);
+    if (r == DT_OK)
+        r = meet_hosts(c, call, &tally);
+    if (r == DT_OK)
+        r = dt_movement_gather(&c->mesh, call, in, count, out, blocks, root);
+    return r == DT_OK ? agreed(c, tally) : r;
+}
+
+dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
+                           void *out, const struct dt_blocks *blocks, dt_dtype_t dtype, int root)
+{
+    struct dt_call call = call_of(blocks, dtype, root);
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, gather(c, &call, in, count, out, blocks)) : r;
+}
+
+static dt_result_t scatter(struct dt_comm *c, const struct dt_call *call, const void *in,
+                           const struct dt_blocks *blocks, void *out, size_t count)
+{
+    uint32_t root = (uint32_t)call->root;
+    uint64_t tally;
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_scatter(&c->shm, call, in, blocks, out, count, root);
+    tally = tally_of_root(c, root, blocks, count, false);
+    if (c->node_of[root] == c->node)
+        r = dt_shm_scatter_near(&c->shm, call, in, blocks, out, count, dt_comm_local_rank(c, root),
+                                near(c, &tally));
+    else
+        r = dt_shm_begin_adding(&c->shm, call, &tally);
+    if (r == DT_OK)
+        r = meet_hosts(c, call, &tally);
+    if (r == DT_OK)
+        r = dt_movement_scatter(&c->mesh, call, in, blocks, out, count, root);
+    return r == DT_OK ? agreed(c, tally) : r;
+}
+
+dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                            const struct dt_blocks *blocks, void *out, size_t count,
+                            dt_dtype_t dtype, int root)
+{
+    struct dt_call call = call_of(blocks, dtype, root);
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, scatter(c, &call, in, blocks, out, count)) : r;
+}

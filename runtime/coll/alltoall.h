@@ -1,0 +1,24 @@
+/* Those collectives of a communicator in which each pair of ranks states a count of its own, that
+ * of the block which one gives the other. That all pairs agree, every rank learns before the call
+ * ends. alltoall.h and alltoall.h say what may overlap; kind: what the call counts as. */
+#ifndef DT_COLL_ALLTOALL_H
+#define DT_COLL_ALLTOALL_H
+
+#include "runtime/base/blocks.h"
+#include "runtime/comm/comm.h"
+
+/* The first of them as part of a call that has begun, and to which all ranks come here. in and out
+ * do not overlap. */
+dt_result_t dt_parcels_all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                  const struct dt_blocks *given, void *out,
+                                  const struct dt_blocks *taken);
+dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                               const struct dt_blocks *given, void *out,
+                               const struct dt_blocks *taken, dt_dtype_t dtype);
+dt_result_t dt_comm_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, size_t count,
+                           void *out, const struct dt_blocks *blocks, dt_dtype_t dtype, int root);
+dt_result_t dt_comm_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                            const struct dt_blocks *blocks, void *out, size_t count,
+                            dt_dtype_t dtype, int root);
+
+#endif

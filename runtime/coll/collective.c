@@ -1,0 +1,624 @@
+#include "runtime/coll/collective.h"
+
+#include <stdlib.h>
+
+#include "runtime/api/checks.h"
+#include "runtime/base/copy.h"
+#include "runtime/base/dtype.h"
+#include "runtime/coll/adasum.h"
+#include "runtime/coll/alltoall.h"
+#include "runtime/coll/compressed.h"
+#include "runtime/coll/leader_allreduce.h"
+#include "runtime/coll/reduceoptions.h"
+#include "runtime/coll/ring_allgather.h"
+#include "runtime/kernels/reduce.h"
+#include "runtime/shm/alltoall.h"
+#include "runtime/tcp/alltoall.h"
+
+static int divisor_of(const struct dt_comm *c, const struct dt_call *call)
+{
+    return call->op == DT_AVG ? c->size : 1;
+}
+
+/* By what each host's sum is divided before it is rounded. Of an average of DT_F16 it might be out
+ * of range else; a power of two leaves it its digits. */
+static int host_divisor_of(const struct dt_comm *c, const struct dt_call *call)
+{
+    int divisor = 1;
+
+    if (call->op == DT_AVG && call->dtype == DT_F16 && c->nodes > 1) {
+        while ((uint32_t)divisor < c->twolevel.most)
+            divisor *= 2;
+    }
+    return divisor;
+}
+
+/* What is left to divide by. */
+static double rest_divisor_of(const struct dt_comm *c, const struct dt_call *call)
+{
+    return (double)divisor_of(c, call) / host_divisor_of(c, call);
+}
+
+/* Among hosts; o may be NULL. */
+static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *call,
+                                    const dt_all_reduce_options_t *o, const void *in, void *out)
+{
+    if (o && o->wire != DT_WIRE_EXACT)
+        return dt_narrow_all_reduce(&c->lanes, call, o, in, out, call->count, divisor_of(c, call));
+    return dt_lanes_all_reduce(&c->lanes, call, in, out, call->count, rest_divisor_of(c, call));
+}
+
+/* The sum of this host, for its first rank. */
+static dt_result_t sum_of_host(struct dt_comm *c, const struct dt_call *call, const void *in,
+                               void *out)
+{
+    int divisor = host_divisor_of(c, call);
+    struct dt_fold alone = {
+        .dst = out, .src = &in, .n = 1, .count = call->count, .divisor = divisor
+    };
+
+    if (c->local_size > 1)
+        return dt_shm_reduce(&c->shm, call, in, out, 0, divisor);
+    dt_fold(&alone, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
+    return DT_OK;
+}
+
+/* Whether all the ranks of a host that have a lane talk to other hosts, or its first one alone. */
+static bool takes_all_lanes(const struct dt_comm *c, const dt_all_reduce_options_t *o, size_t bytes)
+{
+    return c->twolevel.width > 1 && bytes > 0 && bytes / c->twolevel.width >= c->tuning.net_lane &&
+           (!o || o->wire == DT_WIRE_EXACT);
+}
+
+static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
+                        const dt_all_reduce_options_t *o, const void *in, void *out)
+{
+    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+    dt_result_t r;
+
+    if (c->size == 1) {
+        if (bytes)
+            dt_fold_alone(out, in, call->count, (dt_dtype_t)call->dtype);
+        return DT_OK;
+    }
+    if (c->nodes == 1)
+        return dt_shm_all_reduce(&c->shm, call, in, out);
+    if (c->local_size == 1 && host_divisor_of(c, call) == 1)
+        return lanes_all_reduce(c, call, o, in, out);
+    if (takes_all_lanes(c, o, bytes)) {
+        const struct dt_twolevel_terms all = { .whom = DT_CUT_FOR_ALL,
+                                               .host_divisor = host_divisor_of(c, call),
+                                               .divisor = rest_divisor_of(c, call) };
+
+        return dt_twolevel_fold(&c->twolevel, call, in, out, &all);
+    }
+    r = sum_of_host(c, call, in, out);
+    if (r == DT_OK && dt_comm_leads(c))
+        r = lanes_all_reduce(c, call, o, out, out);
+    return r == DT_OK ? dt_shm_share(&c->shm, out, bytes, 0) : r;
+}
+
+static dt_result_t adasum(struct dt_comm *c, const struct dt_call *call, const void *in, void *out);
+
+static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
+                              const dt_all_reduce_options_t *o, const void *in, void *out)
+{
+    if (call->op == DT_ADASUM && c->size > 1)
+        return adasum(c, call, in, out);
+    return fold(c, call, o, in, out);
+}
+
+/* Whether this rank can show the others its data, all of this host, without a wait or a failure. */
+static bool shows_few(const struct dt_comm *c, size_t bytes)
+{
+    return c->nodes == 1 && c->size > 1 && !c->uneven && !c->on_device && c->failed == DT_OK &&
+           dt_shm_shows_few(&c->shm, bytes);
+}
+
+/* This rank's data are shown first of all: the rest is done while they are on their way, as are
+ * those of the others. */
+static dt_result_t all_reduce_few(struct dt_comm *c, struct dt_call *call, const void *in,
+                                  void *out)
+{
+    call->kind = DT_CALL_ALL_REDUCE;
+    dt_comm_count(c, call);
+    dt_shm_show_few(&c->shm, call, in);
+    dt_comm_note(c, call);
+    dt_ring_show(c->shm.ring);
+    return dt_comm_end(c, call, dt_shm_fold_few(&c->shm, call, in, out, divisor_of(c, call)));
+}
+
+dt_result_t dt_comm_all_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
+                               dt_dtype_t dtype, dt_op_t op)
+{
+    struct dt_call call = {
+        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
+    };
+    dt_result_t r;
+
+    if (op != DT_ADASUM && shows_few(c, count * dt_dtype_size(dtype)))
+        return all_reduce_few(c, &call, in, out);
+    r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce(c, &call, NULL, in, out)) : r;
+}
+
+static dt_result_t all_reduce_with(struct dt_comm *c, const struct dt_call *call,
+                                   const dt_all_reduce_options_t *o, const void *in, void *out)
+{
+    dt_dtype_t dtype = (dt_dtype_t)call->dtype;
+    const void *from = dt_reduceoptions_before(o, in, out, call->count, dtype);
+    dt_result_t r = all_reduce(c, call, o, from, out);
+
+    if (r == DT_OK)
+        dt_reduceoptions_after(o, out, call->count, dtype);
+    return r;
+}
+
+/* done: what this rank does of the options itself. */
+static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, size_t count,
+                                 dt_dtype_t dtype, dt_op_t op,
+                                 const dt_all_reduce_options_t *options,
+                                 const dt_all_reduce_options_t *done, uint64_t pieces)
+{
+    struct dt_call call = { .count = count,
+                            .dtype = (uint8_t)dtype,
+                            .op = (uint8_t)op,
+                            .root = -1,
+                            .options = dt_reduceoptions_mark(options) | pieces };
+    dt_result_t r;
+
+    if (options->wire == DT_WIRE_2BIT && c->nodes > DT_NARROW_2BIT_HOSTS)
+        return dt_fail(DT_ERR_UNSUPPORTED, "an all-reduce as 2bit is for up to %d hosts, not %u",
+                       DT_NARROW_2BIT_HOSTS, c->nodes);
+    c->announced = options;
+    r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
+    c->announced = NULL;
+    return r == DT_OK ? dt_comm_end(c, &call, all_reduce_with(c, &call, done, in, out)) : r;
+}
+
+dt_result_t dt_comm_all_reduce_with(struct dt_comm *c, const void *in, void *out, size_t count,
+                                    dt_dtype_t dtype, dt_op_t op,
+                                    const dt_all_reduce_options_t *options, uint64_t pieces)
+{
+    return all_reduce_as(c, in, out, count, dtype, op, options, options, pieces);
+}
+
+dt_result_t dt_comm_all_reduce_nothing(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
+                                       dt_op_t op, const dt_all_reduce_options_t *options,
+                                       uint64_t pieces)
+{
+    dt_all_reduce_options_t done = *options;
+
+    done.prescale = done.postscale = 1;
+    done.residual = NULL;
+    return all_reduce_as(c, buf, buf, count, dtype, op, options, &done, pieces);
+}
+
+/* Root gives the data to its host's leader, unless it leads itself; the leaders pass them on to
+ * each other, and then to their hosts. So nobody is done before its leader has heard of all hosts,
+ * and the ranks of root's host, which have the data already, wait for theirs nevertheless. */
+static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes,
+                          uint32_t root)
+{
+    uint32_t home = c->node_of[root], from = c->node == home ? dt_comm_local_rank(c, root) : 0;
+    dt_result_t r = DT_OK;
+
+    if (c->nodes == 1)
+        return dt_shm_share(&c->shm, buf, bytes, from);
+    if (from)
+        r = dt_shm_share(&c->shm, buf, bytes, from);
+    if (r == DT_OK && dt_comm_leads(c))
+        r = dt_lanes_broadcast(&c->lanes, call, buf, bytes, home);
+    return r == DT_OK ? dt_shm_share(&c->shm, buf, from ? 0 : bytes, 0) : r;
+}
+
+static dt_result_t broadcast(struct dt_comm *c, const struct dt_call *call, void *buf, size_t bytes)
+{
+    dt_result_t r;
+
+    if (c->size == 1)
+        return DT_OK;
+    r = dt_shm_begin(&c->shm, call);
+    return r == DT_OK ? spread(c, call, buf, bytes, (uint32_t)call->root) : r;
+}
+
+dt_result_t dt_comm_broadcast(struct dt_comm *c, void *buf, size_t count, dt_dtype_t dtype,
+                              int root)
+{
+    struct dt_call call = { .count = count, .dtype = (uint8_t)dtype, .root = root };
+    size_t bytes = count * dt_dtype_size(dtype);
+    dt_result_t r = dt_comm_begin(c, &call, DT_CALL_BROADCAST);
+
+    return r == DT_OK ? dt_comm_end(c, &call, broadcast(c, &call, buf, bytes)) : r;
+}
+
+static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
+{
+    dt_result_t r = dt_shm_begin(&c->shm, call);
+
+    if (r == DT_OK && dt_comm_leads(c))
+        r = dt_lanes_barrier(&c->lanes, call);
+    if (r == DT_OK && c->nodes > 1)
+        r = dt_shm_share(&c->shm, NULL, 0, 0);
+    return r;
+}
+
+static dt_result_t show_and(struct dt_comm *c, const struct dt_call *call, void *table,
+                            void (*then)(void *arg), void *arg)
+{
+    dt_result_t r = fold(c, call, NULL, table, table);
+
+    if (r != DT_OK || !then)
+        return r;
+    then(arg);
+    return meet(c, call);
+}
+
+dt_result_t dt_comm_show_and(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes,
+                             void (*then)(void *arg), void *arg)
+{
+    struct dt_call call = {
+        .count = (size_t)c->size * bytes / 8, .dtype = DT_U64, .op = DT_BOR, .root = -1
+    };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, show_and(c, &call, table, then, arg)) : r;
+}
+
+dt_result_t dt_comm_show(struct dt_comm *c, enum dt_call_kind kind, void *table, size_t bytes)
+{
+    return dt_comm_show_and(c, kind, table, bytes, NULL, NULL);
+}
+
+dt_result_t dt_comm_fold_for(struct dt_comm *c, enum dt_call_kind kind, int64_t *words, size_t n,
+                             dt_op_t op)
+{
+    struct dt_call call = { .count = n, .dtype = DT_I64, .op = (uint8_t)op, .root = -1 };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, fold(c, &call, NULL, words, words)) : r;
+}
+
+dt_result_t dt_comm_spread_for(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
+                               int root)
+{
+    struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = root };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, broadcast(c, &call, buf, bytes)) : r;
+}
+
+dt_result_t dt_comm_announce(struct dt_comm *c, int64_t *words, size_t n)
+{
+    struct dt_call call = { .count = n, .dtype = DT_I64, .op = DT_MAX, .root = -1 };
+    dt_result_t r = dt_comm_begin(c, &call, DT_CALL_UNEVEN);
+
+    if (r != DT_OK)
+        return r;
+    dt_comm_pass_for(c, &call, c->next.kind);
+    return dt_comm_end(c, &call, fold(c, &call, NULL, words, words));
+}
+
+dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t bytes)
+{
+    struct dt_call call = { .count = bytes, .dtype = DT_U8, .root = -1 };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, meet(c, &call)) : r;
+}
+
+dt_result_t dt_comm_meet(struct dt_comm *c, enum dt_call_kind kind)
+{
+    return dt_comm_meet_for(c, kind, 0);
+}
+
+/* Ranks that choose their algorithms otherwise would wait for each other in one of them: they shall
+ * notice here. */
+dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
+                               void (*heed)(struct dt_comm *c, void *buf))
+{
+    struct dt_call call = { .op = c->world->settings.deterministic, .root = -1 };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    if (r != DT_OK)
+        return r;
+    r = meet(c, &call);
+    if (r == DT_OK)
+        r = spread(c, &call, buf, bytes, 0);
+    if (r == DT_OK) {
+        heed(c, buf);
+        r = dt_comm_leads(c) ? dt_lanes_connect(&c->lanes) : DT_OK;
+    }
+    return dt_comm_end(c, &call, r);
+}
+
+dt_result_t dt_comm_match_and(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call,
+                              dt_result_t (*then)(struct dt_comm *c, void *arg), void *arg)
+{
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    if (r != DT_OK)
+        return r;
+    r = meet(c, &call);
+    if (r == DT_OK && then)
+        r = then(c, arg);
+    return dt_comm_end(c, &call, r);
+}
+
+dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call)
+{
+    return dt_comm_match_and(c, kind, call, NULL, NULL);
+}
+
+/* ---- those that give ranks parts of their own ---- */
+
+/* Whether hosts fold parts for those who are to have them, of so much at a time. What is less comes
+ * as quickly by an all-reduce, with a place for what a rank is not to have. */
+static bool moves_parts(const struct dt_comm *c, size_t bytes)
+{
+    return c->nodes > 1 && c->twolevel.for_few && bytes > 0 && bytes >= c->tuning.net_parts;
+}
+
+/* The same bytes as of an all-reduce, which would take so many. */
+static dt_result_t fold_parts(struct dt_comm *c, const struct dt_call *call, const void *in,
+                              void *out, struct dt_twolevel_terms terms, size_t bytes)
+{
+    terms.host_divisor = host_divisor_of(c, call);
+    terms.divisor = rest_divisor_of(c, call);
+    terms.round = !takes_all_lanes(c, NULL, bytes) &&
+                  dt_lanes_goes_round(&c->lanes, (dt_dtype_t)call->dtype, bytes);
+    return dt_twolevel_fold(&c->twolevel, call, in, out, &terms);
+}
+
+static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
+{
+    size_t bytes = call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+    void *aside = NULL;
+    dt_result_t r;
+
+    if (moves_parts(c, bytes))
+        return fold_parts(c, call, in, out,
+                          (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_ROOT,
+                                                      .home = c->node_of[call->root],
+                                                      .is_root = c->rank == call->root },
+                          bytes);
+    if (c->nodes == 1 && c->size > 1)
+        return dt_shm_reduce(&c->shm, call, in, out, (uint32_t)call->root, divisor_of(c, call));
+    if (c->rank != call->root) {
+        aside = malloc(bytes + 1);
+        if (!aside)
+            return dt_comm_no_memory(c);
+    }
+    r = fold(c, call, NULL, in, aside ? aside : out);
+    free(aside);
+    return r;
+}
+
+dt_result_t dt_comm_reduce(struct dt_comm *c, const void *in, void *out, size_t count,
+                           dt_dtype_t dtype, dt_op_t op, int root)
+{
+    struct dt_call call = {
+        .count = count, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = root
+    };
+    dt_result_t r = dt_comm_begin(c, &call, DT_CALL_REDUCE);
+
+    return r == DT_OK ? dt_comm_end(c, &call, reduce(c, &call, in, out)) : r;
+}
+
+/* Of blocks that all ranks name alike: what their calls have to agree on. */
+static uint64_t agreed_count(const struct dt_comm *c, const struct dt_blocks *blocks)
+{
+    return blocks->counts ? dt_counts_hash(blocks->counts, (size_t)c->size) : blocks->each;
+}
+
+/* All ranks have all blocks, of which each keeps its own. */
+static dt_result_t fold_and_keep(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                 void *out, const struct dt_blocks *blocks)
+{
+    dt_dtype_t dtype = (dt_dtype_t)call->dtype;
+    size_t size = dt_dtype_size(dtype), total = dt_blocks_bytes(blocks, c->size, dtype);
+    size_t own = dt_blocks_count(blocks, c->rank) * size;
+    struct dt_call whole = *call;
+    uint8_t *all = malloc(total + 1);
+    dt_result_t r;
+
+    if (!all)
+        return dt_comm_no_memory(c);
+    whole.count = total / size;
+    whole.options = blocks->counts ? call->count : (uint64_t)c->size;
+    r = fold(c, &whole, NULL, in, all);
+    if (r == DT_OK && own)
+        dt_copy(out, all + dt_blocks_bytes(blocks, c->rank, dtype), own);
+    free(all);
+    return r;
+}
+
+static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                  void *out, const struct dt_blocks *blocks)
+{
+    size_t bytes = blocks->each * dt_dtype_size((dt_dtype_t)call->dtype);
+    size_t own = dt_blocks_count(blocks, c->rank);
+
+    if (c->size == 1) {
+        if (own)
+            dt_fold_alone(out, in, own, (dt_dtype_t)call->dtype);
+        return DT_OK;
+    }
+    if (c->nodes == 1)
+        return dt_shm_reduce_scatter(&c->shm, call, in, out, blocks, divisor_of(c, call));
+    if (!blocks->counts && moves_parts(c, bytes * c->nodes * c->twolevel.width))
+        return fold_parts(c, call, in, out, (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_EACH },
+                          bytes * (size_t)c->size);
+    return fold_and_keep(c, call, in, out, blocks);
+}
+
+/* The result is to stand where other blocks begin that are still needed. */
+static dt_result_t reduce_scatter_aside(struct dt_comm *c, const struct dt_call *call, void *buf,
+                                        const struct dt_blocks *blocks)
+{
+    size_t own = dt_blocks_count(blocks, c->rank) * dt_dtype_size((dt_dtype_t)call->dtype);
+    void *out = malloc(own + 1);
+    dt_result_t r;
+
+    if (!out)
+        return dt_comm_no_memory(c);
+    r = reduce_scatter(c, call, buf, out, blocks);
+    if (r == DT_OK && own)
+        dt_copy(buf, out, own);
+    free(out);
+    return r;
+}
+
+dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, enum dt_call_kind kind, const void *in,
+                                   void *out, const struct dt_blocks *blocks, dt_dtype_t dtype,
+                                   dt_op_t op)
+{
+    struct dt_call call = {
+        .count = agreed_count(c, blocks), .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1
+    };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    if (r != DT_OK)
+        return r;
+    r = blocks->counts && in && in == out ? reduce_scatter_aside(c, &call, out, blocks)
+                                          : reduce_scatter(c, &call, in, out, blocks);
+    return dt_comm_end(c, &call, r);
+}
+
+static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                   void *out, const struct dt_blocks *blocks)
+{
+    const struct dt_ringgather g = { .shm = &c->shm,
+                                     .lanes = &c->lanes,
+                                     .width = c->twolevel.width,
+                                     .size = (uint32_t)c->size,
+                                     .roster = &c->roster };
+
+    return dt_ringgather(&g, call, in, out, blocks);
+}
+
+/* Not all ranks have to do with each other in these calls, and those of a host may wait for one
+ * that another rank makes in shared memory: so that they see that they mean different calls, all
+ * meet first. */
+static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, const void *in,
+                              void *out, const struct dt_blocks *blocks)
+{
+    size_t total;
+    dt_result_t r;
+
+    if (c->nodes == 1)
+        return dt_shm_all_gather(&c->shm, call, in, out, blocks);
+    r = meet(c, call);
+    if (r != DT_OK)
+        return r;
+    total = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
+    if ((uint32_t)c->size == c->nodes || total < c->tuning.net_blocks)
+        return dt_movement_all_gather(&c->mesh, call, in, out, blocks);
+    return gather_in_lanes(c, call, in, out, blocks);
+}
+
+dt_result_t dt_comm_all_gather(struct dt_comm *c, enum dt_call_kind kind, const void *in, void *out,
+                               const struct dt_blocks *blocks, dt_dtype_t dtype)
+{
+    struct dt_call call = { .count = agreed_count(c, blocks), .dtype = (uint8_t)dtype, .root = -1 };
+    dt_result_t r = dt_comm_begin(c, &call, kind);
+
+    return r == DT_OK ? dt_comm_end(c, &call, all_gather(c, &call, in, out, blocks)) : r;
+}
+
+/* ---- Adasum ---- */
+
+enum { WEIGHED_FEW = 8 * 1024 }; /* bytes of all vectors: up to here everybody weighs all of them */
+
+/* What a rank works on: a slice of everybody's vector, or all of them. */
+struct weighing {
+    bool all;
+    size_t *counts; /* of everybody's slice, or vector */
+    uint8_t *vectors;
+    double *weights;
+    struct dt_adasum_products *products;
+};
+
+static bool weighing_make(struct weighing *w, const struct dt_comm *c, const struct dt_call *call)
+{
+    size_t n = (size_t)c->size, size = dt_dtype_size((dt_dtype_t)call->dtype);
+
+    w->all = call->count * size <= WEIGHED_FEW / n;
+    w->counts = calloc(n, sizeof *w->counts);
+    w->weights = calloc(n, sizeof *w->weights);
+    w->products = calloc(n / 2, sizeof *w->products);
+    if (!w->counts || !w->weights || !w->products)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        w->counts[i] = w->all ? call->count : call->count / n + (i < call->count % n);
+        w->weights[i] = 1;
+    }
+    w->vectors = malloc(n * w->counts[c->rank] * size + 1);
+    return w->vectors != NULL;
+}
+
+static void weighing_free(struct weighing *w)
+{
+    free(w->counts);
+    free(w->vectors);
+    free(w->weights);
+    free(w->products);
+}
+
+/* All ranks have the same products, and so the same weights. A sum has a number of its own: who is
+ * still moving vectors shall take it for something later, not for another rank's mistake. */
+static dt_result_t weigh(struct dt_comm *c, const struct dt_call *call, const struct dt_adasum *a,
+                         const struct weighing *w)
+{
+    struct dt_call sum = *call;
+    dt_result_t r = DT_OK;
+
+    sum.dtype = DT_F64;
+    sum.op = DT_SUM;
+    for (size_t width = 1; width < a->n && r == DT_OK; width *= 2) {
+        sum.count = a->n / 2 / width * (sizeof *w->products / sizeof(double));
+        dt_adasum_multiply(a, w->weights, width, w->products);
+        if (!w->all) {
+            dt_comm_count(c, &sum);
+            r = fold(c, &sum, NULL, w->products, w->products);
+        }
+        dt_adasum_weigh(w->products, a->n, width, w->weights);
+    }
+    return r;
+}
+
+/* "in" has been given to all when it may be written over. */
+static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                    void *out, const struct weighing *w)
+{
+    const struct dt_blocks blocks = dt_blocks_of(w->counts);
+    const struct dt_blocks mine = dt_blocks_each(w->counts[c->rank]);
+    const struct dt_adasum a = { .vectors = w->vectors,
+                                 .n = (size_t)c->size,
+                                 .count = mine.each,
+                                 .dtype = (dt_dtype_t)call->dtype };
+    struct dt_call last = *call;
+    uint8_t *place = (uint8_t *)out + (w->all ? 0 : dt_blocks_bytes(&blocks, c->rank, a.dtype));
+    dt_result_t r = w->all ? all_gather(c, call, in, w->vectors, &blocks)
+                           : dt_parcels_all_to_all(c, call, in, &blocks, w->vectors, &mine);
+
+    if (r == DT_OK)
+        r = weigh(c, call, &a, w);
+    if (r != DT_OK)
+        return r;
+    dt_adasum_combine(&a, w->weights, place);
+    if (w->all)
+        return DT_OK;
+    dt_comm_count(c, &last);
+    return all_gather(c, &last, place, out, &blocks);
+}
+
+static dt_result_t adasum(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
+{
+    struct weighing w = { 0 };
+    dt_result_t r =
+        weighing_make(&w, c, call) ? gather_and_weigh(c, call, in, out, &w) : dt_comm_no_memory(c);
+
+    weighing_free(&w);
+    return r;
+}

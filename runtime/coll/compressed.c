@@ -1,0 +1,283 @@
+#include "runtime/coll/compressed.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "runtime/base/least.h"
+#include "runtime/kernels/reduce.h"
+#include "runtime/kernels/wireformat.h"
+
+enum {
+    SEGMENT = 64 * 1024, /* numbers of a frame */
+    WINDOW = 4,          /* frames of each host under way, each way */
+    PIECE = 4 * 1024,    /* numbers that are folded at a time: so many stay in the cache */
+    F32 = sizeof(float)
+};
+
+static_assert(SEGMENT % PIECE == 0 && PIECE % DT_FORMAT_BLOCK == 0, "pieces are packed apart");
+
+struct narrowing {
+    struct dt_lanes *lanes;
+    const uint8_t *in;
+    uint8_t *out;
+    uint8_t *residual; /* or NULL */
+    size_t count;
+    int divisor;
+    enum dt_wireformat sent;   /* of what is to be folded */
+    enum dt_wireformat result; /* of what was folded */
+    bool counting;
+    float step; /* where counting: what one is worth */
+
+    size_t slice;    /* numbers of every host's slice but the last ones */
+    size_t segments; /* of a slice */
+    size_t folded;   /* segments */
+    struct dt_flow *flows;
+    size_t n_flows;
+
+    size_t sent_bytes; /* of a segment */
+    size_t result_bytes;
+    size_t window;     /* segments that have room: WINDOW, if there are so many */
+    size_t *packed;    /* by place and room: one more than the segment that is packed there */
+    uint8_t *numbers;  /* a piece of each host's, then of what was folded */
+    uint8_t *outgoing; /* by place: the segments on their way there, or that are folded here */
+    uint8_t *waiting;  /* by place: the segments to fold */
+    uint8_t *arriving; /* by place: the segments of its result */
+    uint8_t *results;  /* every segment of this host's slice */
+};
+
+struct part { /* of the buffer */
+    size_t at;
+    size_t n;
+};
+
+static struct part segment(const struct narrowing *d, size_t place, size_t k)
+{
+    size_t from = dt_least(place * d->slice, d->count), to = dt_least(from + d->slice, d->count);
+    size_t at = dt_least(from + k * SEGMENT, to);
+
+    return (struct part){ at, dt_least(to - at, SEGMENT) };
+}
+
+static struct part piece(struct part s, size_t done)
+{
+    return (struct part){ s.at + done, dt_least(s.n - done, PIECE) };
+}
+
+static uint8_t *number(const struct narrowing *d, size_t host)
+{
+    return d->numbers + host * PIECE * F32;
+}
+
+/* Of a place, for its segment k. */
+static size_t room(const struct narrowing *d, size_t place, size_t k)
+{
+    return place * d->window + k % d->window;
+}
+
+static uint8_t *outgoing(const struct narrowing *d, size_t place, size_t k)
+{
+    return d->outgoing + room(d, place, k) * d->sent_bytes;
+}
+
+static uint8_t *waiting(const struct narrowing *d, size_t place, size_t k)
+{
+    return d->waiting + room(d, place, k) * d->sent_bytes;
+}
+
+static uint8_t *arriving(const struct narrowing *d, size_t place, size_t k)
+{
+    return d->arriving + room(d, place, k) * d->result_bytes;
+}
+
+/* ---- arithmetic ---- */
+
+/* Once, for what it leaves out is then in the residual. */
+static void pack(const struct narrowing *d, size_t place, size_t k)
+{
+    struct part s = segment(d, place, k);
+    uint8_t *to = outgoing(d, place, k);
+    size_t *packed = &d->packed[room(d, place, k)];
+
+    if (*packed == k + 1)
+        return;
+    *packed = k + 1;
+    dt_wireformat_pack(d->sent, to, d->in + s.at * F32, s.n, d->step);
+    for (size_t done = 0; d->residual && done < s.n; done += PIECE) {
+        struct part p = piece(s, done);
+
+        dt_wireformat_unpack(d->sent, d->numbers, to + dt_wireformat_bytes(d->sent, done), p.n,
+                             d->step);
+        dt_wireformat_keep_error(d->residual + p.at * F32, d->in + p.at * F32, d->numbers, p.n, 1);
+    }
+}
+
+static void unpack_result(const struct narrowing *d, const uint8_t *from, struct part p)
+{
+    dt_wireformat_unpack(d->result, d->out + p.at * F32, from, p.n, d->step / (float)d->divisor);
+}
+
+/* Counts are added as they are, and weighed in the end. */
+static void fold_piece(const struct narrowing *d, size_t k, size_t done)
+{
+    const struct dt_lanes *l = d->lanes;
+    struct part p = piece(segment(d, l->me, k), done);
+    uint8_t *sum = number(d, l->n);
+    uint8_t *to = d->results + k * d->result_bytes + dt_wireformat_bytes(d->result, done);
+    const void *src[l->n];
+    struct dt_fold f = { .dst = sum, .src = src, .n = l->n, .count = p.n };
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        const uint8_t *from = i == l->me ? outgoing(d, i, k) : waiting(d, i, k);
+
+        src[i] = number(d, i);
+        dt_wireformat_unpack(d->sent, number(d, i), from + dt_wireformat_bytes(d->sent, done), p.n,
+                             1);
+    }
+    f.divisor = d->counting ? 1 : d->divisor;
+    dt_fold(&f, DT_F32, DT_AVG);
+    dt_wireformat_pack(d->result, to, sum, p.n, 1);
+    unpack_result(d, to, p);
+    if (d->residual && !d->counting)
+        dt_wireformat_keep_error(d->residual + p.at * F32, sum, d->out + p.at * F32, p.n,
+                                 (float)d->divisor);
+}
+
+static void fold(struct narrowing *d)
+{
+    size_t k = d->folded++;
+    size_t n = segment(d, d->lanes->me, k).n;
+
+    pack(d, d->lanes->me, k);
+    for (size_t done = 0; done < n; done += PIECE)
+        fold_piece(d, k, done);
+}
+
+/* ---- moving ---- */
+
+static bool can_fold(const struct narrowing *d)
+{
+    for (size_t i = 0; i < d->n_flows; i++) {
+        if (!d->flows[i].out && d->flows[i].done <= d->folded)
+            return false;
+    }
+    return d->folded < d->segments;
+}
+
+/* Frames of a flow: the segments of the slice that its receiver folds, then those of the slice that
+ * its sender has folded. */
+static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
+{
+    const struct narrowing *d = arg;
+    size_t place = (k < d->segments) == f->out ? f->slot : d->lanes->me;
+    struct part s = segment(d, place, k % d->segments);
+    uint8_t *base;
+
+    if (k >= d->segments) {
+        k -= d->segments;
+        base = f->out ? d->results + k * d->result_bytes : arriving(d, f->slot, k);
+        return (struct iovec){ base, dt_wireformat_bytes(d->result, s.n) };
+    }
+    if (f->out)
+        pack(d, place, k);
+    base = f->out ? outgoing(d, place, k) : waiting(d, f->slot, k);
+    return (struct iovec){ base, dt_wireformat_bytes(d->sent, s.n) };
+}
+
+static size_t ready(void *arg, const struct dt_flow *f)
+{
+    const struct narrowing *d = arg;
+
+    if (f->out)
+        return d->segments + d->folded;
+    return d->folded + d->window < d->segments ? d->folded + d->window : 2 * d->segments;
+}
+
+static void moved(void *arg, const struct dt_flow *f)
+{
+    struct narrowing *d = arg;
+
+    if (!f->out && f->done > d->segments) {
+        size_t k = f->done - 1 - d->segments;
+
+        unpack_result(d, arriving(d, f->slot, k), segment(d, f->slot, k));
+    }
+    while (can_fold(d))
+        fold(d);
+}
+
+/* ---- the whole ---- */
+
+static void choose_formats(struct narrowing *d, const dt_all_reduce_options_t *options)
+{
+    static const enum dt_wireformat formats[] = {
+        [DT_WIRE_F16] = DT_FORMAT_F16,
+        [DT_WIRE_BF16] = DT_FORMAT_BF16,
+        [DT_WIRE_INT8] = DT_FORMAT_INT8,
+        [DT_WIRE_2BIT] = DT_FORMAT_COUNT2,
+    };
+
+    d->sent = d->result = formats[options->wire];
+    d->counting = options->wire == DT_WIRE_2BIT;
+    d->step = options->threshold;
+    if (d->counting)
+        d->result = d->lanes->n <= 7 ? DT_FORMAT_COUNT4 : DT_FORMAT_COUNT8;
+}
+
+static dt_result_t make_room(struct narrowing *d)
+{
+    struct dt_lanes *l = d->lanes;
+    size_t most = dt_least(d->slice, SEGMENT), rooms;
+    dt_result_t r;
+
+    d->window = dt_least(d->segments, WINDOW);
+    rooms = l->n * d->window;
+    d->sent_bytes = dt_wireformat_bytes(d->sent, most);
+    d->result_bytes = dt_wireformat_bytes(d->result, most);
+    r = dt_lanes_scratch(l, rooms * sizeof *d->packed + (l->n + 1) * PIECE * F32 +
+                                2 * rooms * d->sent_bytes +
+                                (rooms + d->segments) * d->result_bytes);
+    if (r != DT_OK)
+        return r;
+    d->packed = (size_t *)l->scratch;
+    memset(d->packed, 0, rooms * sizeof *d->packed);
+    d->numbers = l->scratch + rooms * sizeof *d->packed;
+    d->outgoing = d->numbers + (l->n + 1) * PIECE * F32;
+    d->waiting = d->outgoing + rooms * d->sent_bytes;
+    d->arriving = d->waiting + rooms * d->sent_bytes;
+    d->results = d->arriving + rooms * d->result_bytes;
+    return DT_OK;
+}
+
+static void slice_up(struct narrowing *d)
+{
+    size_t n = d->lanes->n, block = DT_FORMAT_BLOCK;
+
+    d->slice = ((d->count + n - 1) / n + block - 1) / block * block;
+    d->segments = d->slice ? (d->slice + SEGMENT - 1) / SEGMENT : 1;
+}
+
+dt_result_t dt_narrow_all_reduce(struct dt_lanes *l, const struct dt_call *call,
+                                 const dt_all_reduce_options_t *options, const void *in, void *out,
+                                 size_t count, int divisor)
+{
+    struct narrowing d = { .lanes = l,
+                           .in = in,
+                           .out = out,
+                           .residual = (uint8_t *)options->residual,
+                           .count = count,
+                           .divisor = divisor };
+    struct dt_traffic t = {
+        .call = call, .batch = WINDOW, .frame = frame, .ready = ready, .moved = moved, .arg = &d
+    };
+    dt_result_t r;
+
+    l->way = "tcp-narrow";
+    choose_formats(&d, options);
+    slice_up(&d);
+    r = dt_lanes_flows_with_all(l, 2 * d.segments, &t);
+    d.flows = t.flows;
+    d.n_flows = t.n;
+    if (r == DT_OK)
+        r = make_room(&d);
+    return r == DT_OK ? dt_lanes_run(l, &t) : r;
+}

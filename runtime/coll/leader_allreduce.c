@@ -1,0 +1,353 @@
+#include "runtime/coll/leader_allreduce.h"
+
+#include <stdalign.h>
+
+#include "runtime/base/copy.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/least.h"
+
+enum {
+    WINDOW = 2, /* frames of each peer that wait to be folded: of more, caches would not hold all */
+    ALIGN = 64, /* slices begin at multiples */
+    SUM_BYTES = 8 * 1024,
+};
+
+struct reduction {
+    struct dt_lanes *lanes;
+    const struct dt_call *call;
+    const uint8_t *in;
+    uint8_t *out;
+    size_t bytes;
+    double divisor;
+    size_t segments; /* of the whole, or of a slice */
+    size_t window;   /* frames of each peer that wait to be folded */
+    size_t slice;    /* bytes of every host's slice but the last ones */
+    size_t folded;   /* segments */
+    struct dt_flow *flows;
+    size_t n_flows;
+};
+
+static size_t slice_of(const struct dt_lanes *l, size_t bytes)
+{
+    return ((bytes + l->n - 1) / l->n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+static void slice_up(struct reduction *d)
+{
+    d->slice = slice_of(d->lanes, d->bytes);
+    d->segments = dt_flow_segments(d->slice);
+}
+
+/* Segment k of what lies from "from" to "to". */
+static struct iovec segment(const uint8_t *base, size_t from, size_t to, size_t k)
+{
+    return dt_flow_segment(base + from, to - from, k);
+}
+
+static struct iovec slice_segment(const struct reduction *d, const uint8_t *base, size_t place,
+                                  size_t k)
+{
+    return segment(base, dt_least(place * d->slice, d->bytes),
+                   dt_least((place + 1) * d->slice, d->bytes), k);
+}
+
+/* Where the segment that another host sends for folding goes. */
+static uint8_t *window(const struct reduction *d, uint32_t place, size_t k)
+{
+    size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT);
+
+    return d->lanes->scratch + (place * d->window + k % d->window) * room;
+}
+
+static dt_result_t make_window(struct reduction *d)
+{
+    size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT), n = d->lanes->n;
+
+    d->window = dt_least(WINDOW, d->segments);
+    return dt_lanes_scratch(d->lanes, n * d->window * room);
+}
+
+/* Folds segment k of every host, in their order, where it stands in "in" and is to stand in "out".
+ */
+static void fold_segment(const struct reduction *d, struct iovec in, struct iovec out, size_t k)
+{
+    const struct dt_lanes *l = d->lanes;
+    const void *src[l->n];
+
+    for (uint32_t i = 0; i < l->n; i++)
+        src[i] = i == l->me ? in.iov_base : window(d, i, k);
+    dt_lanes_fold(d->call, out.iov_base, src, l->n, in.iov_len, d->divisor);
+}
+
+/* Whether segment k of every host is there. In place, what is folded must have been sent. */
+static bool can_fold(const struct reduction *d, size_t k, bool sent)
+{
+    for (size_t i = 0; i < d->n_flows; i++) {
+        if ((!d->flows[i].out || sent) && d->flows[i].done <= k)
+            return false;
+    }
+    return k < d->segments;
+}
+
+/* With all others at once, so many frames each way. t: what they are. */
+static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_traffic t)
+{
+    dt_result_t r = dt_lanes_flows_with_all(d->lanes, frames, &t);
+
+    d->flows = t.flows;
+    d->n_flows = t.n;
+    t.call = d->call;
+    t.batch = DT_FLOW_BATCH;
+    t.arg = d;
+    if (r == DT_OK)
+        r = make_window(d);
+    return r == DT_OK ? dt_lanes_run(d->lanes, &t) : r;
+}
+
+static struct iovec exchange_frame(void *arg, const struct dt_flow *f, size_t k)
+{
+    const struct reduction *d = arg;
+    struct iovec v = segment(d->in, 0, d->bytes, k);
+
+    if (!f->out)
+        v.iov_base = window(d, f->slot, k);
+    return v;
+}
+
+static size_t exchange_ready(void *arg, const struct dt_flow *f)
+{
+    const struct reduction *d = arg;
+
+    return f->out ? d->segments : d->folded + d->window;
+}
+
+static void exchange_moved(void *arg, const struct dt_flow *f)
+{
+    struct reduction *d = arg;
+
+    (void)f;
+    while (can_fold(d, d->folded, d->in == d->out)) {
+        size_t k = d->folded++;
+
+        fold_segment(d, segment(d->in, 0, d->bytes, k), segment(d->out, 0, d->bytes, k), k);
+    }
+}
+
+static dt_result_t exchange(struct reduction *d)
+{
+    const struct dt_traffic t = { .frame = exchange_frame,
+                                  .ready = exchange_ready,
+                                  .moved = exchange_moved };
+
+    d->lanes->way = "tcp-exchange";
+    d->segments = dt_flow_segments(d->bytes);
+    return run_with_all(d, d->segments, t);
+}
+
+/* Frames of a flow: the segments of the slice that its receiver folds, then those of the slice that
+ * its sender has folded. */
+static struct iovec direct_frame(void *arg, const struct dt_flow *f, size_t k)
+{
+    const struct reduction *d = arg;
+    size_t me = d->lanes->me;
+    struct iovec v;
+
+    if (k >= d->segments)
+        return slice_segment(d, d->out, f->out ? me : f->slot, k - d->segments);
+    v = slice_segment(d, d->in, f->out ? f->slot : me, k);
+    if (!f->out)
+        v.iov_base = window(d, f->slot, k);
+    return v;
+}
+
+static size_t direct_ready(void *arg, const struct dt_flow *f)
+{
+    const struct reduction *d = arg;
+
+    if (f->out)
+        return d->segments + d->folded;
+    return d->folded + d->window < d->segments ? d->folded + d->window : 2 * d->segments;
+}
+
+static void direct_moved(void *arg, const struct dt_flow *f)
+{
+    struct reduction *d = arg;
+
+    (void)f;
+    while (can_fold(d, d->folded, false)) {
+        size_t k = d->folded++;
+
+        fold_segment(d, slice_segment(d, d->in, d->lanes->me, k),
+                     slice_segment(d, d->out, d->lanes->me, k), k);
+    }
+}
+
+static dt_result_t direct(struct reduction *d)
+{
+    const struct dt_traffic t = { .frame = direct_frame,
+                                  .ready = direct_ready,
+                                  .moved = direct_moved };
+
+    d->lanes->way = "tcp-direct";
+    slice_up(d);
+    return run_with_all(d, 2 * d->segments, t);
+}
+
+/* In step s the ring sends slice me - s and receives slice me - s - 1. */
+static struct iovec ring_segment(const struct reduction *d, const uint8_t *base, size_t k,
+                                 size_t ahead)
+{
+    size_t n = d->lanes->n;
+
+    return slice_segment(d, base, (d->lanes->me + 2 * n - k / d->segments - ahead) % n,
+                         k % d->segments);
+}
+
+static bool is_folded(const struct reduction *d, size_t k)
+{
+    return k / d->segments < d->lanes->n - 1;
+}
+
+static uint8_t *ring_place(const struct reduction *d, size_t k)
+{
+    return d->lanes->scratch + k % DT_FLOW_BATCH * DT_FLOW_SEGMENT;
+}
+
+static struct iovec ring_frame(void *arg, const struct dt_flow *f, size_t k)
+{
+    const struct reduction *d = arg;
+    struct iovec v = ring_segment(d, f->out && k < d->segments ? d->in : d->out, k, !f->out);
+
+    if (!f->out && is_folded(d, k))
+        v.iov_base = ring_place(d, k);
+    return v;
+}
+
+static size_t ring_ready(void *arg, const struct dt_flow *f)
+{
+    const struct reduction *d = arg;
+
+    return f->out ? d->segments + d->flows[1].done : f->frames;
+}
+
+static void ring_moved(void *arg, const struct dt_flow *f)
+{
+    const struct reduction *d = arg;
+    size_t k = f->done - 1;
+    struct iovec in, out;
+
+    if (f->out || !is_folded(d, k))
+        return;
+    in = ring_segment(d, d->in, k, 1);
+    out = ring_segment(d, d->out, k, 1);
+    const void *src[2] = { ring_place(d, k), in.iov_base };
+    dt_lanes_fold(d->call, out.iov_base, src, 2, in.iov_len,
+                  is_folded(d, k + d->segments) ? 1 : d->divisor);
+}
+
+static dt_result_t ring(struct reduction *d)
+{
+    struct dt_lanes *l = d->lanes;
+    struct dt_flow flows[2];
+    struct dt_traffic t = { .call = d->call,
+                            .flows = flows,
+                            .n = 2,
+                            .batch = DT_FLOW_BATCH,
+                            .frame = ring_frame,
+                            .ready = ring_ready,
+                            .moved = ring_moved,
+                            .arg = d };
+    dt_result_t r = dt_lanes_scratch(l, DT_FLOW_BATCH * DT_FLOW_SEGMENT);
+
+    d->lanes->way = "tcp-ring";
+    slice_up(d);
+    flows[0] = dt_lanes_flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
+    flows[1] = dt_lanes_flow_from(l, (l->me + l->n - 1) % l->n, 2 * (l->n - 1) * d->segments);
+    d->flows = flows;
+    d->n_flows = 2;
+    return r == DT_OK ? dt_lanes_run(l, &t) : r;
+}
+
+static dt_result_t gather_and_fold(struct reduction *d)
+{
+    struct dt_lanes *l = d->lanes;
+    dt_result_t r = dt_lanes_scratch(l, l->n * d->bytes);
+    const void *src[l->n];
+
+    d->lanes->way = "tcp-gathering";
+    if (r != DT_OK)
+        return r;
+    dt_copy(l->scratch, d->in, d->bytes);
+    r = dt_lanes_gather(l, d->call, l->scratch, d->bytes);
+    for (uint32_t i = 0; i < l->n; i++)
+        src[i] = l->scratch + (i + l->n - l->me) % l->n * d->bytes;
+    if (r == DT_OK)
+        dt_lanes_fold(d->call, d->out, src, l->n, d->bytes, d->divisor);
+    return r;
+}
+
+/* In the order of the ring, from host "first" on, as its stops do: two at a time. */
+static void fold_from(const struct dt_lanes *l, const struct dt_call *call, uint8_t *dst,
+                      const void *const *src, struct dt_span of, uint32_t first, double divisor)
+{
+    alignas(ALIGN) uint8_t sum[SUM_BYTES];
+
+    for (size_t at = of.at; at < of.at + of.bytes; at += SUM_BYTES) {
+        size_t bytes = dt_least(of.at + of.bytes - at, SUM_BYTES);
+        const void *two[2] = { (const uint8_t *)src[first] + at };
+
+        for (uint32_t i = 1; i < l->n; i++) {
+            bool is_last = i == l->n - 1;
+
+            two[1] = (const uint8_t *)src[(first + i) % l->n] + at;
+            dt_lanes_fold(call, is_last ? dst + at : sum, two, 2, bytes, is_last ? divisor : 1);
+            two[0] = sum;
+        }
+    }
+}
+
+void dt_lanes_fold_round(const struct dt_lanes *l, const struct dt_call *call, void *dst,
+                         const void *const *src, struct dt_span of, size_t whole, double divisor)
+{
+    size_t slice = slice_of(l, whole);
+
+    for (size_t done = 0; done < of.bytes;) {
+        size_t at = of.at + done, first = at / slice;
+        size_t bytes = dt_least(of.bytes - done, (first + 1) * slice - at);
+
+        fold_from(l, call, dst, src, (struct dt_span){ done, bytes }, (uint32_t)first, divisor);
+        done += bytes;
+    }
+}
+
+/* Sums that stop on their way would be rounded to 16 bits at every stop. */
+static bool may_go_round(const struct dt_lanes *l, dt_dtype_t dtype)
+{
+    return !l->in_order && dtype != DT_F16 && dtype != DT_BF16;
+}
+
+bool dt_lanes_goes_round(const struct dt_lanes *l, dt_dtype_t dtype, size_t bytes)
+{
+    if (!may_go_round(l, dtype) || (bytes > 0 && bytes <= l->tuning->net_gather))
+        return false;
+    return l->n > DT_LANES_FEW ||
+           (l->n > 2 && bytes > l->tuning->net_direct && bytes > l->tuning->net_exchange);
+}
+
+dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, const void *in,
+                                void *out, size_t count, double divisor)
+{
+    dt_dtype_t dtype = (dt_dtype_t)call->dtype;
+    struct reduction d = { .lanes = l,
+                           .call = call,
+                           .in = in,
+                           .out = out,
+                           .bytes = count * dt_dtype_size(dtype),
+                           .divisor = divisor };
+
+    if (l->n <= DT_LANES_FEW && d.bytes <= l->tuning->net_exchange)
+        return exchange(&d);
+    if (d.bytes > 0 && d.bytes <= l->tuning->net_gather)
+        return gather_and_fold(&d);
+    return dt_lanes_goes_round(l, dtype, d.bytes) ? ring(&d) : direct(&d);
+}

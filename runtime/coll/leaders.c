@@ -1,0 +1,317 @@
+#include "runtime/coll/leaders.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/least.h"
+#include "runtime/kernels/reduce.h"
+#include "runtime/tcp/flow.h"
+
+enum { STEPS_MOST = 32 };
+
+void dt_lanes_close(struct dt_lanes *l)
+{
+    free(l->scratch);
+    free(l->flows);
+    l->scratch = NULL;
+    l->flows = NULL;
+    l->scratch_bytes = 0;
+}
+
+dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes)
+{
+    uint8_t *p;
+
+    if (l->scratch_bytes >= bytes)
+        return DT_OK;
+    p = realloc(l->scratch, bytes);
+    if (!p)
+        return dt_mesh_no_memory(l->mesh);
+    l->scratch = p;
+    l->scratch_bytes = bytes;
+    return DT_OK;
+}
+
+struct dt_flow dt_lanes_flow_to(const struct dt_lanes *l, uint32_t place, size_t frames)
+{
+    return (
+        struct dt_flow){ .peer = l->peers[place], .slot = place, .out = true, .frames = frames };
+}
+
+struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size_t frames)
+{
+    return (struct dt_flow){ .peer = l->peers[place], .slot = place, .frames = frames };
+}
+
+dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt_traffic *t)
+{
+    t->n = 2 * ((size_t)l->n - 1);
+    t->one_stream = l->n > DT_LANES_FEW;
+    if (!l->flows)
+        l->flows = calloc(t->n, sizeof *l->flows);
+    t->flows = l->flows;
+    if (!t->flows)
+        return dt_mesh_no_memory(l->mesh);
+    for (uint32_t i = 1; i < l->n; i++) {
+        t->flows[i - 1] = dt_lanes_flow_to(l, (l->me + i) % l->n, frames);
+        t->flows[l->n - 1 + i - 1] = dt_lanes_flow_from(l, (l->me + l->n - i) % l->n, frames);
+    }
+    return DT_OK;
+}
+
+/* ---- connecting ---- */
+
+static uint32_t few(const struct dt_lanes *l, uint32_t *peers)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < l->n; i++) {
+        if (i != l->me)
+            peers[n++] = l->peers[i];
+    }
+    return n;
+}
+
+static uint32_t steps(const struct dt_lanes *l, uint32_t *peers)
+{
+    uint32_t n = 0;
+
+    for (uint32_t far = 1; far < l->n; far *= 2) {
+        peers[n++] = l->peers[(l->me + far) % l->n];
+        peers[n++] = l->peers[(l->me + l->n - far) % l->n];
+    }
+    return n;
+}
+
+/* Few hosts are all connected by the first call, and more as their steps need it, so that ranks
+ * whose calls do not fit need not wait for connections that the others do not make. */
+dt_result_t dt_lanes_connect(struct dt_lanes *l)
+{
+    uint32_t peers[2 * STEPS_MOST];
+    uint32_t n = l->n <= DT_LANES_FEW ? few(l, peers) : steps(l, peers);
+
+    return n ? dt_mesh_need(l->mesh, peers, n, l->mesh->streams) : DT_OK;
+}
+
+/* What more hosts use goes along these. But for this: so that they need not wait either, they make
+ * a barrier before. */
+static dt_result_t connect_all(struct dt_lanes *l, const struct dt_traffic *t)
+{
+    dt_result_t r;
+
+    if (l->n <= DT_LANES_FEW || l->connected || t->n < 2 * ((size_t)l->n - 1))
+        return DT_OK;
+    r = dt_lanes_barrier(l, t->call);
+    l->connected = r == DT_OK;
+    return r;
+}
+
+dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
+{
+    dt_result_t r = dt_lanes_connect(l);
+
+    if (r == DT_OK)
+        r = connect_all(l, t);
+    return r == DT_OK ? dt_flow_run(l->mesh, t) : r;
+}
+
+void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
+                   size_t bytes, double divisor)
+{
+    dt_dtype_t dtype = (dt_dtype_t)call->dtype;
+    struct dt_fold f = {
+        .dst = dst, .src = src, .n = n, .count = bytes / dt_dtype_size(dtype), .divisor = divisor
+    };
+
+    if (bytes)
+        dt_fold(&f, dtype, (dt_op_t)call->op);
+}
+
+/* ---- meeting: all know that all have come, in log2(hosts) steps ----
+ *
+ * In step s each host, once it has heard in the steps before, tells the host 2^s places before it,
+ * and hears from the one 2^s places after it. */
+
+struct meeting { /* flows of a step, their slot: one out, one in */
+    struct dt_flow flows[2 * STEPS_MOST];
+    size_t n;
+};
+
+static void lay_steps(const struct dt_lanes *l, struct meeting *m)
+{
+    uint32_t step = 0;
+
+    for (uint32_t far = 1; far < l->n; far *= 2) {
+        m->flows[m->n] = dt_lanes_flow_to(l, (l->me + l->n - far) % l->n, 1);
+        m->flows[m->n + 1] = dt_lanes_flow_from(l, (l->me + far) % l->n, 1);
+        m->flows[m->n].slot = m->flows[m->n + 1].slot = step++;
+        m->n += 2;
+    }
+}
+
+static bool may_take_step(const struct meeting *m, uint32_t step)
+{
+    for (uint32_t before = 0; before < step; before++) {
+        if (m->flows[2 * before + 1].done == 0)
+            return false;
+    }
+    return true;
+}
+
+/* ---- gathering: every host's block ----
+ *
+ * In step s each host sends the 2^s blocks that it has, its own and those of the hosts after it;
+ * who gets them has them next to its own. */
+
+struct gathering {
+    struct meeting meeting;
+    const struct dt_lanes *lanes;
+    uint8_t *blocks; /* this host's, then those of the hosts after it */
+    size_t bytes;    /* of a block */
+};
+
+static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
+{
+    const struct gathering *g = arg;
+    size_t have = (size_t)1 << f->slot;
+
+    (void)k;
+    return (struct iovec){ g->blocks + (f->out ? 0 : have * g->bytes),
+                           dt_least(have, g->lanes->n - have) * g->bytes };
+}
+
+static size_t gather_ready(void *arg, const struct dt_flow *f)
+{
+    const struct gathering *g = arg;
+
+    return !f->out || may_take_step(&g->meeting, f->slot);
+}
+
+dt_result_t dt_lanes_gather(struct dt_lanes *l, const struct dt_call *call, uint8_t *blocks,
+                            size_t bytes)
+{
+    struct gathering g = { .lanes = l, .blocks = blocks, .bytes = bytes };
+    struct dt_traffic t = { .call = call,
+                            .flows = g.meeting.flows,
+                            .frame = gather_frame,
+                            .ready = gather_ready,
+                            .arg = &g };
+
+    lay_steps(l, &g.meeting);
+    t.n = g.meeting.n;
+    return dt_lanes_run(l, &t);
+}
+
+dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call)
+{
+    uint8_t none;
+
+    return dt_lanes_gather(l, call, &none, 0);
+}
+
+dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *call, uint64_t *word)
+{
+    dt_result_t r = dt_lanes_scratch(l, l->n * sizeof *word);
+
+    if (r != DT_OK)
+        return r;
+    memcpy(l->scratch, word, sizeof *word);
+    r = dt_lanes_gather(l, call, l->scratch, sizeof *word);
+    for (uint32_t i = 1; r == DT_OK && i < l->n; i++) {
+        uint64_t theirs;
+
+        memcpy(&theirs, l->scratch + i * sizeof theirs, sizeof theirs);
+        *word += theirs;
+    }
+    return r;
+}
+
+/* ---- broadcast ----
+ *
+ * All meet, and the data go along: small ones in the first frame of who has them to who has not,
+ * down a tree; large ones behind the first frame of step 0, along a chain of hosts, segment by
+ * segment. */
+
+struct spread {
+    struct meeting meeting;
+    const struct dt_lanes *lanes;
+    uint32_t root;
+    bool chain;   /* else down a tree */
+    size_t blank; /* frames before the data: a link of the chain says that it has come by one */
+    uint8_t *buf;
+    size_t bytes;
+    const struct dt_flow *source; /* NULL: this host has it */
+};
+
+/* Whether the host at a place sends the data in that step. */
+static bool gives(const struct spread *s, uint32_t place, uint32_t step)
+{
+    uint32_t n = s->lanes->n, have = UINT32_C(1) << step;
+    uint32_t ahead = (s->root + n - place) % n; /* so many places after it there is root */
+
+    if (s->chain)
+        return step == 0 && ahead != n - 1;
+    return ahead < have && ahead < n - have;
+}
+
+static bool carries(const struct spread *s, const struct dt_flow *f)
+{
+    return f->out ? gives(s, s->lanes->me, f->slot) : f == s->source;
+}
+
+static struct iovec spread_frame(void *arg, const struct dt_flow *f, size_t k)
+{
+    const struct spread *s = arg;
+
+    if (!carries(s, f) || k < s->blank)
+        return (struct iovec){ s->buf, 0 };
+    return dt_flow_segment(s->buf, s->bytes, k - s->blank);
+}
+
+static size_t spread_ready(void *arg, const struct dt_flow *f)
+{
+    const struct spread *s = arg;
+
+    if (f->out && !may_take_step(&s->meeting, f->slot))
+        return 0;
+    if (!f->out || !s->source || !carries(s, f))
+        return f->frames;
+    return s->source->done ? s->source->done : s->blank;
+}
+
+/* The meeting's flows, of which some carry the data. */
+static void lay_spread(struct spread *s)
+{
+    const struct dt_lanes *l = s->lanes;
+
+    lay_steps(l, &s->meeting);
+    for (size_t i = 0; i < s->meeting.n; i++) {
+        struct dt_flow *f = &s->meeting.flows[i];
+        uint32_t sender = f->out ? l->me : (l->me + (UINT32_C(1) << f->slot)) % l->n;
+
+        if (!gives(s, sender, f->slot))
+            continue;
+        f->frames = s->blank + dt_flow_segments(s->bytes);
+        if (!f->out)
+            s->source = f;
+    }
+}
+
+dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, void *buf,
+                               size_t bytes, uint32_t root)
+{
+    bool chain = bytes > l->tuning->net_tree;
+    struct spread s = {
+        .lanes = l, .root = root, .chain = chain, .blank = chain, .buf = buf, .bytes = bytes
+    };
+    struct dt_traffic t = { .call = call,
+                            .flows = s.meeting.flows,
+                            .batch = DT_FLOW_BATCH,
+                            .frame = spread_frame,
+                            .ready = spread_ready,
+                            .arg = &s };
+
+    lay_spread(&s);
+    t.n = s.meeting.n;
+    return dt_lanes_run(l, &t);
+}

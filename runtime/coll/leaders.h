@@ -1,0 +1,62 @@
+/* Collectives among the hosts of a communicator, of which one rank each takes part: a lane. (Those
+ * that fold have files of their own.) */
+#ifndef DT_COLL_LEADERS_H
+#define DT_COLL_LEADERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/tuning.h"
+#include "runtime/tcp/flow.h"
+#include "runtime/tcp/mesh.h"
+
+enum { DT_LANES_FEW = 16 }; /* hosts: up to here all may be connected with all */
+
+struct dt_lanes {
+    struct dt_mesh *mesh;
+    const uint32_t *peers; /* by place: the rank of the communicator that takes part */
+    uint32_t me;           /* this rank's place */
+    uint32_t n;
+    const struct dt_tuning *tuning;
+    bool in_order;  /* never the ring */
+    bool connected; /* all have been, with all, though they are many */
+    uint8_t *scratch;
+    size_t scratch_bytes;
+    struct dt_flow *flows; /* with all others; NULL: none so far */
+    const char *way;       /* for the flight recorder: that the call takes */
+};
+
+void dt_lanes_close(struct dt_lanes *l);
+
+/* From the rank at place root to all others. Returns when every rank has made this very call. */
+dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, void *buf,
+                               size_t bytes, uint32_t root);
+/* Returns when every rank has made this very call. */
+dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call);
+/* Likewise; *word becomes the sum of every rank's. */
+dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *call, uint64_t *word);
+
+/* Every host's block of so many bytes to all, in log2(hosts) steps. blocks has this host's, and
+ * gets those of the hosts after it. */
+dt_result_t dt_lanes_gather(struct dt_lanes *l, const struct dt_call *call, uint8_t *blocks,
+                            size_t bytes);
+
+/* Connects this host with others, if it is not: few with all. A call does that by itself. */
+dt_result_t dt_lanes_connect(struct dt_lanes *l);
+
+/* For algorithms in files of their own. Makes l->scratch so large; what it held is not kept. */
+dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes);
+/* To and from the rank at a place, which is their slot. */
+struct dt_flow dt_lanes_flow_to(const struct dt_lanes *l, uint32_t place, size_t frames);
+struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size_t frames);
+/* Makes t's flows, in l's memory: one to each other place, then one from each. Their slots are
+ * places. */
+dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt_traffic *t);
+/* dt_fold of so many bytes by the call's type and operation; of none nothing. */
+void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
+                   size_t bytes, double divisor);
+/* Connects what the flows need, and runs them. */
+dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t);
+
+#endif

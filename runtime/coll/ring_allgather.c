@@ -1,0 +1,159 @@
+#include "runtime/coll/ring_allgather.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/copy.h"
+#include "runtime/base/dtype.h"
+#include "runtime/shm/pairwise.h"
+#include "runtime/tcp/flow.h"
+
+struct gathering {
+    const struct dt_ringgather *g;
+    const struct dt_call *call;
+    uint8_t *out;
+    struct dt_span *spans; /* of out, by rank */
+    size_t turns;          /* blocks of a lane of the host that has most */
+    size_t segments;       /* of every block: those of a short one may be empty */
+    const struct dt_flow *source;
+};
+
+/* ---- whose block is where ---- */
+
+static void lay_out(struct gathering *d, const struct dt_blocks *blocks)
+{
+    const struct dt_ringgather *g = d->g;
+    size_t element = dt_dtype_size((dt_dtype_t)d->call->dtype), at = 0;
+
+    for (uint32_t host = 0; host < g->lanes->n; host++) {
+        size_t turns = (dt_roster_count(g->roster, host) + g->width - 1) / g->width;
+
+        d->turns = turns > d->turns ? turns : d->turns;
+    }
+    for (uint32_t rank = 0; rank < g->size; rank++) {
+        size_t bytes = (blocks->counts ? blocks->counts[rank] : blocks->each) * element;
+        size_t segments = dt_flow_segments(bytes);
+
+        d->segments = segments > d->segments ? segments : d->segments;
+        d->spans[rank] = (struct dt_span){ at, bytes };
+        at += bytes;
+    }
+}
+
+/* Of local rank i of a host, which may be none of it. */
+static struct dt_span block(const struct gathering *d, uint32_t host, size_t i)
+{
+    const struct dt_roster *r = d->g->roster;
+
+    return i < dt_roster_count(r, host) ? d->spans[r->ranks[r->first[host] + i]]
+                                        : (struct dt_span){ 0 };
+}
+
+/* ---- between the hosts ---- */
+
+/* In step s a lane sends what host me - s has, which it got in the step before, and receives what
+ * the one before that has. */
+static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
+{
+    const struct gathering *d = arg;
+    const struct dt_lanes *l = d->g->lanes;
+    size_t turn = k / d->segments % d->turns, step = k / d->segments / d->turns;
+    uint32_t host = (uint32_t)((l->me + 2 * (size_t)l->n - step - !f->out) % l->n);
+    struct dt_span of = block(d, host, d->g->shm->me + turn * d->g->width);
+
+    return dt_flow_segment(d->out + of.at, of.bytes, k % d->segments);
+}
+
+static size_t ready(void *arg, const struct dt_flow *f)
+{
+    const struct gathering *d = arg;
+
+    return f->out ? d->turns * d->segments + d->source->done : f->frames;
+}
+
+static dt_result_t among_hosts(struct gathering *d)
+{
+    const struct dt_lanes *l = d->g->lanes;
+    uint32_t to = l->peers[(l->me + 1) % l->n], from = l->peers[(l->me + l->n - 1) % l->n];
+    size_t frames = (l->n - 1) * d->turns * d->segments;
+    struct dt_flow flows[] = { { .peer = to, .out = true, .frames = frames },
+                               { .peer = from, .frames = frames } };
+    struct dt_traffic t = { .call = d->call,
+                            .flows = flows,
+                            .n = 2,
+                            .batch = DT_FLOW_BATCH,
+                            .frame = frame,
+                            .ready = ready,
+                            .arg = d };
+
+    d->source = flows + 1;
+    return dt_flow_run(l->mesh, &t);
+}
+
+/* ---- within the host ---- */
+
+/* A block of each of the first ranks, "first" of which is that of the host's local rank "from". */
+static dt_result_t show(const struct gathering *d, uint32_t host, size_t from, uint32_t givers)
+{
+    struct dt_shm *s = d->g->shm;
+    struct dt_span give[s->n], take[s->n];
+    struct dt_move m = { .s = s,
+                         .call = d->call,
+                         .in = d->out,
+                         .give = give,
+                         .out = d->out,
+                         .take = take,
+                         .one_window = true,
+                         .gives = true,
+                         .takes = true };
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        take[i] = i < givers ? block(d, host, from + i) : (struct dt_span){ 0 };
+        give[i] = s->me < givers ? block(d, host, from + s->me) : (struct dt_span){ 0 };
+        bytes += take[i].bytes;
+    }
+    return bytes ? dt_move(&m) : DT_OK;
+}
+
+static dt_result_t show_what_came(const struct gathering *d)
+{
+    const struct dt_ringgather *g = d->g;
+    dt_result_t r = DT_OK;
+
+    for (uint32_t host = 0; host < g->lanes->n; host++) {
+        for (size_t turn = 0; r == DT_OK && host != g->lanes->me && turn < d->turns; turn++)
+            r = show(d, host, turn * g->width, g->width);
+    }
+    return r;
+}
+
+static dt_result_t gather(struct gathering *d, const void *in)
+{
+    const struct dt_ringgather *g = d->g;
+    struct dt_span own = block(d, g->lanes->me, g->shm->me);
+    dt_result_t r;
+
+    if (own.bytes && in != d->out + own.at)
+        dt_copy(d->out + own.at, in, own.bytes);
+    r = show(d, g->lanes->me, 0, g->shm->n);
+    if (r == DT_OK && g->shm->me < g->width)
+        r = among_hosts(d);
+    return r == DT_OK ? show_what_came(d) : r;
+}
+
+dt_result_t dt_ringgather(const struct dt_ringgather *g, const struct dt_call *call, const void *in,
+                          void *out, const struct dt_blocks *blocks)
+{
+    struct gathering d = { .g = g, .call = call, .out = out, .turns = 1, .segments = 1 };
+    dt_result_t r;
+
+    d.spans = calloc(g->size, sizeof *d.spans);
+    if (d.spans) {
+        lay_out(&d, blocks);
+        r = gather(&d, in);
+    } else {
+        r = dt_trouble(g->shm->trouble, DT_ERR_NOMEM, g->shm->ranks[g->shm->me]);
+    }
+    free(d.spans);
+    return r;
+}

@@ -1,0 +1,214 @@
+#include "runtime/comm/comm.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+#include "runtime/api/join.h"
+#include "runtime/diag/dump.h"
+#include "runtime/diag/error_report.h"
+#include "runtime/tcp/flow.h"
+
+static_assert((int)DT_HOSTSHM_MISMATCH == (int)DT_ERR_MISMATCH &&
+                  (int)DT_HOSTSHM_PEER_DIED == (int)DT_ERR_PEER &&
+                  (int)DT_HOSTSHM_TIMED_OUT == (int)DT_ERR_TIMEOUT,
+              "the agent names the reason in our terms");
+
+enum { BRIEF = 8192 }; /* elements */
+
+const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME])
+{
+    if (id)
+        snprintf(text, DT_COMM_NAME, "%" PRIu64 ".%" PRIu64, (id >> 32) - 1, id & UINT32_MAX);
+    else
+        snprintf(text, DT_COMM_NAME, "world");
+    return text;
+}
+
+/* ---- failing ---- */
+
+void dt_comm_wake(struct dt_comm *c)
+{
+    if (c->bell >= 0)
+        eventfd_write(c->bell, 1);
+}
+
+void dt_comm_stop(struct dt_comm *c, dt_result_t result, uint32_t culprit, const char *why)
+{
+    dt_world_stop(c->world, c->id, &c->shm.map, result, culprit, why);
+    dt_comm_wake(c);
+}
+
+/* An abort is what the program wants, a lost peer is a death, and a failure of DT_WORLD cannot be
+ * dealt with. */
+static void count_failure(struct dt_comm *c)
+{
+    if (c->id == 0 || c->failed == DT_ERR_ABORTED || c->failed == DT_ERR_PEER)
+        return;
+    atomic_store(&c->failure_counts, true);
+    atomic_fetch_add(&c->world->shm.ranks[c->world->local_rank].failed, 1);
+}
+
+void dt_comm_forgive(struct dt_comm *c)
+{
+    if (atomic_exchange(&c->failure_counts, false))
+        atomic_fetch_sub(&c->world->shm.ranks[c->world->local_rank].failed, 1);
+}
+
+dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
+{
+    if (!dt_result_is_final(result) || c->failed != DT_OK)
+        return result;
+    c->failed = result;
+    count_failure(c);
+    dt_error_keep(&c->error);
+    if (c->trouble.code != result)
+        dt_trouble(&c->trouble, result, (uint32_t)c->world->rank);
+    if (c->shm.map.head)
+        dt_comm_stop(c, result, c->trouble.rank, c->error.message);
+    else /* the others have their memory, or will have it */
+        dt_agentlink_failed(&c->world->agent, c->id, result, c->trouble.rank, c->error.message,
+                            true);
+    dt_flow_fail(&c->mesh, result);
+    dt_dump_failure(c->world, c->id);
+    return result;
+}
+
+/* The agent knows nothing of a communicator of one rank: what ends the job ends its calls, too. */
+int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit)
+{
+    int code = dt_hostshm_stopped(&c->shm.map, culprit);
+
+    return code || c->size > 1 ? code : dt_hostshm_stopped(&c->world->shm, culprit);
+}
+
+dt_result_t dt_comm_check(struct dt_comm *c)
+{
+    uint32_t culprit;
+    int stopped;
+
+    if (c->failed != DT_OK)
+        return dt_error_again(&c->error);
+    stopped = dt_comm_stopped(c, &culprit);
+    if (!stopped)
+        return DT_OK;
+    dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+}
+
+/* ---- calls ---- */
+
+/* For the agent, which tells who waits for whom, and between hosts whether they mean the same call.
+ */
+static void note(struct dt_comm *c, const struct dt_call *call, unsigned inside)
+{
+    struct dt_hostshm_rank *me = &c->shm.map.ranks[c->local_rank];
+
+    if (inside && c->nodes > 1)
+        dt_hostshm_note_signature(me, call->kind == DT_CALL_GPU_COPY ? 0 : dt_call_signature(call));
+    if (inside)
+        dt_hostshm_note_limit(me, c->limit_ms);
+    dt_hostshm_note_call(me, call->number, inside | call->kind);
+}
+
+/* Calls that take microseconds, unless somebody comes late. */
+static bool is_brief(const struct dt_comm *c, const struct dt_call *call)
+{
+    return c->nodes == 1 && call->kind <= DT_CALL_BROADCAST && call->count <= BRIEF;
+}
+
+static void record(struct dt_comm *c, const struct dt_call *call)
+{
+    c->shm.way = c->local_size > 1 ? "shm" : NULL;
+    c->lanes.way = c->nodes > 1 ? "tcp" : NULL;
+    dt_ring_begin(c->shm.ring, call);
+    if (!is_brief(c, call))
+        dt_ring_lasts(c->shm.ring);
+}
+
+static void record_end(struct dt_comm *c, dt_result_t r)
+{
+    dt_ring_end(c->shm.ring, r, c->shm.way, c->lanes.way);
+}
+
+static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
+{
+    record_end(c, r);
+    if (r != DT_OK)
+        r = dt_comm_fail(c, dt_blame(c, &c->trouble, call, c->shm.ring));
+    note(c, call, 0); /* last: who has lost a peer is seen in the call, or to have lost it */
+    return r;
+}
+
+void dt_comm_count(struct dt_comm *c, struct dt_call *call)
+{
+    call->number = ++c->calls;
+}
+
+void dt_comm_note(struct dt_comm *c, const struct dt_call *call)
+{
+    note(c, call, DT_HOSTSHM_INSIDE);
+    record(c, call);
+}
+
+void dt_comm_pass_for(struct dt_comm *c, const struct dt_call *call, enum dt_call_kind kind)
+{
+    dt_hostshm_note_call(&c->shm.map.ranks[c->local_rank], call->number, DT_HOSTSHM_INSIDE | kind);
+}
+
+dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_kind kind)
+{
+    uint32_t culprit;
+    int stopped;
+
+    call->kind = (uint8_t)kind;
+    call->device |= c->on_device;
+    if (c->uneven && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE) {
+        dt_result_t r = dt_uneven_announce(c, call);
+
+        if (r != DT_OK)
+            return r;
+    }
+    dt_comm_count(c, call);
+    if (c->failed != DT_OK)
+        return dt_error_again(&c->error);
+    dt_comm_note(c, call);
+    stopped = dt_comm_stopped(c, &culprit);
+    if (!stopped)
+        return DT_OK;
+    return end(c, call, dt_trouble(&c->trouble, (dt_result_t)stopped, culprit));
+}
+
+dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
+                          dt_result_t (*work)(struct dt_comm *c, void *arg), void *arg)
+{
+    struct dt_call call = { .number = c->calls, .kind = (uint8_t)kind, .root = -1 };
+    dt_result_t r;
+
+    if (c->failed != DT_OK)
+        return dt_error_again(&c->error);
+    dt_comm_note(c, &call);
+    c->shm.way = "cuda";
+    c->lanes.way = NULL;
+    r = work(c, arg);
+    return end(c, &call, r);
+}
+
+/* Who has come to the call that makes c cannot fail so in it: all make the same one, and nobody has
+ * c yet to abort it. Others have left that call already, and have aborted c or failed in the next
+ * one, as this rank's next call will tell. */
+static bool is_over_elsewhere(const struct dt_comm *c, const struct dt_call *call, dt_result_t r)
+{
+    return (r == DT_ERR_MISMATCH || r == DT_ERR_ABORTED) && c->id != 0 && call->number == 1;
+}
+
+dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
+{
+    return end(c, call, is_over_elsewhere(c, call, r) ? DT_OK : r);
+}
+
+dt_result_t dt_comm_no_memory(struct dt_comm *c)
+{
+    return dt_trouble(&c->trouble, DT_ERR_NOMEM, (uint32_t)c->world->rank);
+}

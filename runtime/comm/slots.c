@@ -1,0 +1,301 @@
+#include "runtime/comm/slots.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/comm/comm.h"
+
+enum { SLOT_BITS = 12 };
+
+static_assert(DT_SLOTS == 1 << SLOT_BITS, "a handle has its slot in the low bits");
+
+/* Who needs both takes the mutex while it holds a slot's lock, and never waits the other way round.
+ */
+static struct {
+    pthread_mutex_t mutex; /* of what slots hold, beside their own locks; and of used */
+    size_t used;           /* slots from here on have never held any */
+    struct dt_slot slots[DT_SLOTS];
+} dti_slots = { .mutex = PTHREAD_MUTEX_INITIALIZER, .used = 1 };
+
+static struct dt_slot *slot_of(const dt_comm_t *handle)
+{
+    return &dti_slots.slots[(uintptr_t)handle % DT_SLOTS];
+}
+
+/* The bits above the slot count its communicators, from 1. */
+static uintptr_t turn_of(const dt_comm_t *handle)
+{
+    return (uintptr_t)handle >> SLOT_BITS;
+}
+
+static bool ever_was(const struct dt_slot *s, const dt_comm_t *handle)
+{
+    return !handle || (turn_of(handle) > 0 && turn_of(handle) <= turn_of(s->handle));
+}
+
+/* ---- limits ---- */
+
+/* Calls between two ranks hold no lock of a slot. */
+static bool are_passing(const struct dt_slot *s)
+{
+    return s->comm && atomic_load(&s->comm->passing);
+}
+
+/* The agent is to look as often as the least limit asks for, also of a call that is yet to begin
+ * behind others, and has one that is not given to calls any more. Returns whether that is more
+ * often than before. */
+static bool tell_least_limit(struct dt_slot *s)
+{
+    _Atomic uint32_t *told = &s->comm->shm.map.ranks[s->comm->local_rank].least_limit_ms;
+    uint32_t before = atomic_load_explicit(told, memory_order_relaxed);
+    uint32_t next = dt_hostshm_lesser_limit(atomic_load(&s->limit_ms), 0), least = next;
+
+    if (dt_ticketlock_is_held(&s->lock) || are_passing(s))
+        least = dt_hostshm_lesser_limit(before, next);
+    atomic_store_explicit(told, least, memory_order_relaxed);
+    atomic_store_explicit(&s->lowered, least != next, memory_order_relaxed);
+    return dt_hostshm_lesser_limit(before, least) != before;
+}
+
+bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *least)
+{
+    struct dt_slot *s = slot_of(handle);
+    bool found;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    found = s->comm && s->handle == handle && !s->comm->shut;
+    if (found) {
+        atomic_store(&s->limit_ms, ms);
+        *least = tell_least_limit(s);
+    }
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return found;
+}
+
+static void settle(struct dt_slot *s)
+{
+    if (!atomic_load_explicit(&s->lowered, memory_order_relaxed) || dt_ticketlock_is_held(&s->lock))
+        return;
+    pthread_mutex_lock(&dti_slots.mutex);
+    if (s->comm)
+        tell_least_limit(s);
+    pthread_mutex_unlock(&dti_slots.mutex);
+}
+
+void dt_slot_settle(const dt_comm_t *handle)
+{
+    settle(slot_of(handle));
+}
+
+/* ---- calls ---- */
+
+/* Who has drawn a number is seen to be under way by who sets the limit, or sees what was set. */
+struct dt_slot *dt_slot_enter(const dt_comm_t *handle, uint32_t *limit_ms)
+{
+    struct dt_slot *s = slot_of(handle);
+    uint32_t number;
+
+    if (s->handle != handle)
+        return NULL;
+    if (dt_async_holds(&s->lock)) {
+        *limit_ms = s->async.limit_ms;
+        return s;
+    }
+    number = dt_ticketlock_draw(&s->lock);
+    *limit_ms = atomic_load(&s->limit_ms);
+    dt_ticketlock_await(&s->lock, number);
+    return s;
+}
+
+void dt_slot_leave(struct dt_slot *s)
+{
+    if (dt_async_holds(&s->lock))
+        return;
+    dt_ticketlock_leave(&s->lock);
+    settle(s);
+}
+
+bool dt_slot_is_held(const dt_comm_t *handle)
+{
+    return dt_ticketlock_is_held(&slot_of(handle)->lock);
+}
+
+dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task)
+{
+    struct dt_slot *s = slot_of(handle);
+    dt_result_t r = DT_ERR_ARG;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    if (s->comm && s->handle == handle && !s->comm->shut) {
+        task->limit_ms = atomic_load(&s->limit_ms);
+        r = dt_async_hand_in(&s->async, task);
+    }
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return r;
+}
+
+static void put(struct dt_slot *s, struct dt_comm *c)
+{
+    pthread_mutex_lock(&dti_slots.mutex);
+    s->comm = c;
+    pthread_mutex_unlock(&dti_slots.mutex);
+}
+
+void dt_slot_set_world(struct dt_comm *c)
+{
+    struct dt_slot *s = dti_slots.slots;
+
+    dt_async_open(&s->async, &s->lock);
+    put(s, c);
+}
+
+void dt_slot_shut(struct dt_slot *s)
+{
+    pthread_mutex_lock(&dti_slots.mutex);
+    s->comm->shut = true;
+    pthread_mutex_unlock(&dti_slots.mutex);
+}
+
+void dt_slot_clear(struct dt_slot *s)
+{
+    put(s, NULL);
+}
+
+static struct dt_slot *take_free_slot(void)
+{
+    for (size_t i = 1; i < DT_SLOTS; i++) {
+        struct dt_slot *s = &dti_slots.slots[i];
+
+        if (s->comm || !dt_ticketlock_try(&s->lock, NULL))
+            continue;
+        if (i >= dti_slots.used) {
+            dt_async_open(&s->async, &s->lock);
+            dti_slots.used = i + 1;
+        }
+        return s;
+    }
+    return NULL;
+}
+
+bool dt_slot_find(struct dt_comm *c)
+{
+    struct dt_slot *s;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    s = take_free_slot();
+    if (s) {
+        uintptr_t slot = (uintptr_t)(s - dti_slots.slots);
+
+        s->comm = c;
+        c->slot = s;
+        atomic_store(&s->limit_ms, c->limit_ms);
+        tell_least_limit(s);
+        s->handle = (dt_comm_t *)((turn_of(s->handle) + 1) << SLOT_BITS | slot);
+        dt_ticketlock_leave(&s->lock);
+    }
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return s != NULL;
+}
+
+static void leave_first(size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dt_ticketlock_leave(&dti_slots.slots[i].lock);
+}
+
+static void shut_all(void)
+{
+    for (size_t i = 0; i < dti_slots.used; i++) {
+        if (dti_slots.slots[i].comm)
+            dti_slots.slots[i].comm->shut = true;
+    }
+}
+
+bool dt_slots_enter_all(void)
+{
+    size_t n = 0;
+    bool all;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    while (n < dti_slots.used && !are_passing(&dti_slots.slots[n]) &&
+           dt_ticketlock_try(&dti_slots.slots[n].lock, NULL))
+        n++;
+    all = n == dti_slots.used;
+    if (all)
+        shut_all();
+    else
+        leave_first(n);
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return all;
+}
+
+/* NULL: none is left. */
+static struct dt_slot *find_newest(void)
+{
+    struct dt_slot *newest = NULL;
+
+    for (size_t i = 0; i < dti_slots.used; i++) {
+        struct dt_slot *s = &dti_slots.slots[i];
+
+        if (s->comm && (!newest || s->comm->id > newest->comm->id))
+            newest = s;
+    }
+    return newest;
+}
+
+/* NCCL ends a communicator when all its ranks on the host do. They have to take several in the same
+ * order, which their ids have on all ranks, and slots, once one is used again, have not. */
+void dt_slots_clear_all(void (*drop)(struct dt_comm *c))
+{
+    struct dt_slot *s;
+
+    for (size_t i = dti_slots.used; i-- > 0;)
+        dt_async_close(&dti_slots.slots[i].async);
+    while ((s = find_newest())) {
+        struct dt_comm *c = s->comm;
+
+        dt_slot_clear(s);
+        c->slot = NULL;
+        drop(c);
+    }
+}
+
+void dt_slots_leave_all(void)
+{
+    leave_first(dti_slots.used);
+}
+
+bool dt_slot_ever(const dt_comm_t *handle)
+{
+    bool ever;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    ever = ever_was(slot_of(handle), handle);
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return ever;
+}
+
+bool dt_slot_see(const dt_comm_t *handle, void (*see)(struct dt_comm *c, void *arg), void *arg)
+{
+    const struct dt_slot *s = slot_of(handle);
+    bool seen;
+
+    pthread_mutex_lock(&dti_slots.mutex);
+    seen = s->comm && s->handle == handle;
+    if (seen)
+        see(s->comm, arg);
+    pthread_mutex_unlock(&dti_slots.mutex);
+    return seen;
+}
+
+void dt_slots_see(void (*see)(struct dt_comm *c, void *arg), void *arg)
+{
+    pthread_mutex_lock(&dti_slots.mutex);
+    for (size_t i = 0; i < dti_slots.used; i++) {
+        if (dti_slots.slots[i].comm)
+            see(dti_slots.slots[i].comm, arg);
+    }
+    pthread_mutex_unlock(&dti_slots.mutex);
+}

@@ -1,0 +1,265 @@
+#include "runtime/diag/dump.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/error.h"
+#include "runtime/checkpoint/file.h"
+#include "runtime/comm/comm.h"
+#include "runtime/comm/context.h"
+#include "runtime/diag/lastcalls.h"
+#include "runtime/wire/env.h"
+
+enum { NS = 1000000000, NAME = 48 };
+enum { DIR_TOLD = 400, TROUBLE_TOLD = 400 }; /* bytes: what fits into a packet */
+
+/* ---- pure ---- */
+
+/* The wall clock's time of what the other showed. */
+static uint64_t wall_time(const struct dt_dump_about *a, uint64_t at)
+{
+    return a->wall - (a->now - at);
+}
+
+/* "09:41:00.123456". */
+static const char *time_of_day(uint64_t wall, char text[NAME])
+{
+    time_t s = (time_t)(wall / NS);
+    struct tm tm;
+    size_t n;
+
+    gmtime_r(&s, &tm);
+    n = strftime(text, NAME, "%H:%M:%S", &tm);
+    snprintf(text + n, NAME - n, ".%06" PRIu64, wall % NS / 1000);
+    return text;
+}
+
+static void text_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
+{
+    uint64_t until = r->ended ? r->ended : a->now;
+    char comm[DT_COMM_NAME], at[NAME], way[DT_LASTCALLS_WAY], call[DT_CALL_TEXT];
+
+    fprintf(out, "%-10s %8" PRIu64 "  %s %11.6f  %-15s  %-22s  %s\n", dt_comm_name(r->comm, comm),
+            r->call.number, time_of_day(wall_time(a, r->begun), at),
+            (double)(until - r->begun) / NS, dt_lastcalls_result(r), dt_lastcalls_way(r, way),
+            dt_lastcalls_what(&r->call, call));
+}
+
+void dt_dump_text(FILE *out, const struct dt_dump_about *a, const struct dt_record *records,
+                  size_t n)
+{
+    time_t s = (time_t)(a->wall / NS);
+    struct tm tm;
+    char day[NAME];
+
+    gmtime_r(&s, &tm);
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    fprintf(out, "dtrun flight recorder: rank %d of %d (%s), process %d, generation %u, %s\n",
+            a->rank, a->size, a->host, (int)getpid(), a->generation, day);
+    if (*a->why)
+        fprintf(out, "failure: %s\n", a->why);
+    fprintf(out, "\n%-10s %8s  %-15s %11s  %-15s  %-22s  %s\n", "comm", "call", "begun (UTC)",
+            "seconds", "result", "way", "what");
+    for (size_t i = 0; i < n; i++)
+        text_line(out, a, &records[i]);
+}
+
+static void json_string(FILE *out, const char *s)
+{
+    fputc('"', out);
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\')
+            fprintf(out, "\\%c", *s);
+        else if ((unsigned char)*s < ' ')
+            fprintf(out, "\\u%04x", (unsigned)*s);
+        else
+            fputc(*s, out);
+    }
+    fputc('"', out);
+}
+
+static void json_time(FILE *out, const char *name, uint64_t wall)
+{
+    fprintf(out, ",\"%s\":%" PRIu64 ".%09" PRIu64, name, wall / NS, wall % NS);
+}
+
+static void json_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
+{
+    unsigned told = dt_call_tells(&r->call);
+    char comm[DT_COMM_NAME], way[DT_LASTCALLS_WAY];
+
+    fprintf(out, "{\"comm\":\"%s\",\"call\":%" PRIu64 ",\"kind\":\"%s\"",
+            dt_comm_name(r->comm, comm), r->call.number, dt_hostshm_call_name(r->call.kind));
+    if (told & DT_CALL_TELLS_TYPE)
+        fprintf(out, ",\"type\":\"%s\"", dt_dtype_name((dt_dtype_t)r->call.dtype));
+    if (told & DT_CALL_TELLS_COUNT)
+        fprintf(out, ",\"count\":%" PRIu64 ",\"bytes\":%" PRIu64, r->call.count,
+                r->call.count * dt_dtype_size((dt_dtype_t)r->call.dtype));
+    if (told & DT_CALL_TELLS_OP)
+        fprintf(out, ",\"op\":\"%s\"", dt_op_name((dt_op_t)r->call.op));
+    if (told & (DT_CALL_TELLS_TO | DT_CALL_TELLS_FROM))
+        fprintf(out, ",\"root\":%d", (int)r->call.root);
+    fprintf(out, ",\"device\":%s", r->call.device ? "true" : "false");
+    json_time(out, "begun", wall_time(a, r->begun));
+    if (r->ended) {
+        json_time(out, "ended", wall_time(a, r->ended));
+        fprintf(out, ",\"result\":\"%s\",\"way\":\"%s\"", dt_result_name(r->result),
+                dt_lastcalls_way(r, way));
+    }
+    fputs("}\n", out);
+}
+
+void dt_dump_json(FILE *out, const struct dt_dump_about *a, const struct dt_record *records,
+                  size_t n)
+{
+    fprintf(out, "{\"dtrun_recorder\":1,\"rank\":%d,\"size\":%d,\"host\":", a->rank, a->size);
+    json_string(out, a->host);
+    fprintf(out, ",\"pid\":%d,\"generation\":%u", (int)getpid(), a->generation);
+    json_time(out, "written", a->wall);
+    fputs(",\"failure\":", out);
+    json_string(out, a->why);
+    fputs("}\n", out);
+    for (size_t i = 0; i < n; i++)
+        json_line(out, a, &records[i]);
+}
+
+/* ---- files ---- */
+
+static struct dt_dump_about about(const struct dt_world *w, const char *why)
+{
+    return (struct dt_dump_about){ .rank = w->rank,
+                                   .size = w->size,
+                                   .generation = w->generation,
+                                   .host = w->host,
+                                   .why = why,
+                                   .now = dt_clock_ns(),
+                                   .wall = dt_clock_read(CLOCK_REALTIME) };
+}
+
+/* In one write(2), for who dumps may be about to be killed. */
+static dt_result_t write_file(const char *path, const char *text, size_t bytes)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    ssize_t n = fd < 0 ? -1 : write(fd, text, bytes);
+    int error = n < 0 ? errno : ENOSPC;
+
+    if (fd >= 0 && close(fd) < 0 && n == (ssize_t)bytes) {
+        error = errno;
+        n = -1;
+    }
+    if (n == (ssize_t)bytes)
+        return DT_OK;
+    return dt_fail(DT_ERR_IO, "the flight recorder's dump %s: %s", path, strerror(error));
+}
+
+static dt_result_t dump(const struct dt_world *w, const char *path, bool json, const char *why)
+{
+    const struct dt_dump_about a = about(w, why);
+    struct dt_record *records;
+    size_t n = dt_recorder_read(&records), bytes = 0;
+    char *text = NULL;
+    FILE *out = open_memstream(&text, &bytes);
+    dt_result_t r = DT_ERR_NOMEM;
+
+    if (out)
+        (json ? dt_dump_json : dt_dump_text)(out, &a, records, n);
+    if (out && fclose(out) == 0)
+        r = write_file(path, text, bytes);
+    else
+        dt_fail(r, "dt_recorder_dump: out of memory");
+    free(text);
+    free(records);
+    return r;
+}
+
+/* Both forms, into the directory that was chosen. */
+static dt_result_t dump_there(const struct dt_world *w, const char *why)
+{
+    static const char *const suffixes[] = { "txt", "jsonl" };
+    dt_result_t r = dt_dir_make(w->settings.recorder);
+
+    for (int json = 0; json < 2 && r == DT_OK; json++) {
+        char path[PATH_MAX + 64];
+
+        snprintf(path, sizeof path, "%s/rank.%05d.%u.%s", w->settings.recorder, w->rank,
+                 w->generation, suffixes[json]);
+        r = dump(w, path, json, why);
+    }
+    return r;
+}
+
+/* For dtrun, which tells the user what all ranks have in common. */
+static void tell(const struct dt_world *w, uint64_t comm, dt_result_t result, const char *trouble)
+{
+    const char *dir = strlen(w->settings.recorder) < DIR_TOLD ? w->settings.recorder : "";
+    char why[TROUBLE_TOLD];
+    struct dt_msg_last_calls m = { .comm = comm,
+                                   .code = result,
+                                   .dump = (char *)(uintptr_t)(*trouble ? "" : dir),
+                                   .trouble = why };
+    struct dt_record *records;
+    size_t n = dt_recorder_read(&records);
+
+    snprintf(why, sizeof why, "%s", trouble);
+    dt_lastcalls_tell(dt_agentlink_fd(&w->agent), &m, records, n, dt_clock_ns());
+    free(records);
+}
+
+static void dump_and_tell(const struct dt_world *w, uint64_t comm, const dt_error_info_t *failure)
+{
+    dt_result_t r = DT_OK;
+
+    if (*w->settings.recorder)
+        r = dump_there(w, failure->message);
+    tell(w, comm, failure->code, r == DT_OK ? "" : dt_last_error());
+}
+
+void dt_dump_failure(const struct dt_world *w, uint64_t comm)
+{
+    static atomic_flag done = ATOMIC_FLAG_INIT;
+    _Atomic uint32_t *flags = &w->shm.ranks[w->local_rank].flags;
+    dt_error_info_t failure;
+
+    if (w->settings.recorder_is_off || !w->settings.recorder_calls ||
+        atomic_flag_test_and_set(&done))
+        return;
+    atomic_fetch_or(flags, DT_HOSTSHM_DUMPING); /* dtrun is about to end this process */
+    dt_error_keep(&failure);
+    dump_and_tell(w, comm, &failure);
+    dt_error_again(&failure);
+    atomic_fetch_and(flags, ~(uint32_t)DT_HOSTSHM_DUMPING);
+}
+
+static bool ends_in(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+dt_result_t dt_recorder_dump(const char *path)
+{
+    const struct dt_world *w;
+    dt_result_t r = dt_context_world("dt_recorder_dump", &w);
+
+    if (r != DT_OK)
+        return r;
+    if (!w->settings.recorder_calls)
+        return dt_fail(DT_ERR_STATE, "dt_recorder_dump: nothing is recorded (" DT_ENV_RECORDER_CALLS
+                                     "=0, or recorder_calls of dt_init_with)");
+    if (path)
+        return dump(w, path, ends_in(path, ".jsonl"), "");
+    if (*w->settings.recorder)
+        return dump_there(w, "");
+    return dt_fail(DT_ERR_ARG, "dt_recorder_dump: no path was given, and there is no directory for "
+                               "dumps (" DT_ENV_RECORDER ", or recorder of dt_init_with)");
+}

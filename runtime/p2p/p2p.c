@@ -1,0 +1,376 @@
+#include "runtime/p2p/p2p.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/base/futex.h"
+#include "runtime/comm/slots.h"
+#include "runtime/diag/dump.h"
+#include "runtime/diag/error_report.h"
+#include "runtime/shm/sendrecv.h"
+#include "runtime/tcp/alltoall.h"
+#include "runtime/tcp/flow.h"
+
+/* ---- making ---- */
+
+/* Of the two sets of pipes and connections between two ranks, one is for what the lower one gives.
+ */
+static uint32_t direction(const struct dt_way *w)
+{
+    return (w->comm->rank < w->peer) != w->giving;
+}
+
+/* Only what stays as it is while other threads make collectives is read. */
+static void furnish(struct dt_way *w)
+{
+    const struct dt_comm *c = w->comm;
+
+    w->shm = (struct dt_shm){ .map = c->shm.map,
+                              .comm = c->shm.comm,
+                              .me = c->shm.me,
+                              .n = c->shm.n,
+                              .ranks = c->shm.ranks,
+                              .round = 2, /* all have met */
+                              .spins = c->shm.spins,
+                              .yields = c->shm.yields,
+                              .least_direct = c->tuning.shm_direct,
+                              .pipes = direction(w),
+                              .trouble = &w->trouble };
+    w->mesh = (struct dt_mesh){ .comm = c->mesh.comm,
+                                .lane = 1 + direction(w),
+                                .me = c->mesh.me,
+                                .size = c->mesh.size,
+                                .streams = c->streams,
+                                .ranks = c->mesh.ranks,
+                                .addrs = c->mesh.addrs,
+                                .door = c->mesh.door,
+                                .alarm = c->mesh.alarm,
+                                .spins = c->mesh.spins };
+    w->mesh.alarm.trouble = &w->trouble;
+}
+
+struct dt_way *dt_way_find(struct dt_comm *c, int peer, bool giving)
+{
+    size_t at = 2 * (size_t)peer + giving;
+    struct dt_way *w;
+
+    if (!c->ways)
+        c->ways = calloc(2 * (size_t)c->size, sizeof(struct dt_way *));
+    if (!c->ways || c->ways[at])
+        return c->ways ? c->ways[at] : NULL;
+    c->ways[at] = w = calloc(1, sizeof *w);
+    if (!w)
+        return NULL;
+    w->comm = c;
+    w->peer = peer;
+    w->giving = giving;
+    dt_async_open(&w->async, &w->lock);
+    furnish(w);
+    w->shm.ring = dt_ring_open(c->id);
+    return w;
+}
+
+/* ---- ending ---- */
+
+void dt_way_passed(struct dt_comm *c)
+{
+    if (atomic_fetch_sub(&c->passing, 1) == 1)
+        dt_futex_wake_all(&c->passing);
+}
+
+struct last {
+    struct dt_way *way;
+    struct dt_task *parked;
+    struct dt_waywatch watch;
+};
+
+static void claim_and_watch(struct dt_comm *c, void *arg)
+{
+    struct last *l = arg;
+
+    l->parked = l->way->parked;
+    dt_way_claim(l->way, l->parked, false);
+    dt_way_watch(c, &l->watch);
+}
+
+static void finish(struct dt_way *w)
+{
+    uint32_t number = dt_ticketlock_draw(&w->lock);
+    struct last l = { .way = w,
+                      .watch = { .peer = w->peer,
+                                 .giving = w->giving,
+                                 .ticket = number - 1,
+                                 .limit_ms = w->comm->limit_ms } };
+
+    if (!dt_ticketlock_is_due(&w->lock, number))
+        dt_slot_see(w->comm->slot->handle, claim_and_watch, &l);
+    if (l.parked)
+        dt_way_make(l.parked);
+    dt_ticketlock_await(&w->lock, number);
+    dt_ticketlock_leave(&w->lock);
+    dt_way_unwatch(&l.watch);
+}
+
+void dt_ways_finish(struct dt_comm *c)
+{
+    for (int i = 0; c->ways && i < 2 * c->size; i++) {
+        if (c->ways[i])
+            finish(c->ways[i]);
+    }
+}
+
+/* Who has waited for a call that is over may still be about to leave. */
+void dt_ways_close(struct dt_comm *c)
+{
+    uint32_t passing;
+
+    while ((passing = atomic_load(&c->passing)))
+        dt_futex_wait(&c->passing, passing);
+    for (int i = 0; c->ways && i < 2 * c->size; i++) {
+        if (!c->ways[i])
+            continue;
+        dt_async_close(&c->ways[i]->async);
+        dt_gpu_copies_close(&c->ways[i]->copies);
+        dt_mesh_close(&c->ways[i]->mesh);
+        dt_ring_close(c->ways[i]->shm.ring);
+        free(c->ways[i]);
+    }
+    free(c->ways);
+    c->ways = NULL;
+}
+
+/* ---- passing ---- */
+
+static bool is_local(const struct dt_way *w)
+{
+    return dt_u32s_find(&w->comm->locals, (uint32_t)w->peer) >= 0;
+}
+
+/* Both sides make the same call; what the taker does has its own words. */
+static void turn(struct dt_call *call, int giver)
+{
+    if (call->kind != DT_CALL_SEND)
+        return;
+    call->kind = DT_CALL_RECV;
+    call->root = giver;
+}
+
+/* Names the call, and tells the peer on this host. */
+static void begin(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype)
+{
+    int64_t local = dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
+
+    w->call = (struct dt_call){ .kind = DT_CALL_SEND,
+                                .count = count,
+                                .dtype = (uint8_t)dtype,
+                                .root = w->giving ? w->peer : w->comm->rank,
+                                .number = ++w->calls };
+    w->told = w->call;
+    if (!w->giving)
+        turn(&w->told, w->peer);
+    dt_ring_begin(w->shm.ring, &w->told);
+    dt_ring_lasts(w->shm.ring);
+    w->shm.way = local >= 0 ? "shm" : NULL;
+    if (local >= 0)
+        dt_handover_begin(&w->handover, &w->shm, &w->call, buf, count * dt_dtype_size(dtype),
+                          (uint32_t)local, w->giving);
+}
+
+static dt_result_t move(struct dt_way *w, void *buf)
+{
+    const struct dt_call *call = &w->call;
+
+    if (w->shm.way)
+        return dt_handover_end(&w->handover);
+    return w->giving ? dt_movement_send(&w->mesh, call, buf, call->count, (uint32_t)w->peer)
+                     : dt_movement_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
+}
+
+/* What has been blamed ends the communicator. */
+static dt_result_t stop(struct dt_way *w, dt_result_t r)
+{
+    struct dt_comm *c = w->comm;
+
+    dt_comm_stop(c, r, w->trouble.rank, dt_last_error());
+    dt_flow_fail(&w->mesh, r);
+    dt_dump_failure(c->world, c->id);
+    return r;
+}
+
+static dt_result_t fail(struct dt_way *w, struct dt_call *call)
+{
+    struct dt_comm *c = w->comm;
+
+    turn(w->giving ? &w->trouble.theirs : call, w->giving ? c->rank : w->peer);
+    return stop(w, dt_blame(c, &w->trouble, call, w->shm.ring));
+}
+
+dt_result_t dt_way_give_up(struct dt_way *w)
+{
+    return stop(w, dt_blame(w->comm, &w->trouble, NULL, w->shm.ring));
+}
+
+/* For the agent, which tells who waits for whom, and by the number that it is not the same wait. */
+static struct dt_hostshm_rank *noted_at(const struct dt_comm *c)
+{
+    return &c->shm.map.ranks[c->local_rank];
+}
+
+static uint64_t pair_of(uint64_t number, int peer, bool giving)
+{
+    return dt_hostshm_pair(number, (uint32_t)peer, giving ? DT_CALL_SEND : DT_CALL_RECV);
+}
+
+static void note(struct dt_comm *c, struct dt_pairnote *own, uint64_t now_ns)
+{
+    dt_pairnotes_enter(&c->notes, noted_at(c), own, now_ns);
+}
+
+static void unnote(struct dt_comm *c, struct dt_pairnote *own)
+{
+    dt_pairnotes_leave(&c->notes, noted_at(c), own);
+}
+
+void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch)
+{
+    watch->comm = c;
+    atomic_fetch_add(&c->passing, 1);
+    watch->note =
+        (struct dt_pairnote){ .pair = pair_of(watch->ticket + 1, watch->peer, watch->giving),
+                              .limit_ms = watch->limit_ms };
+    note(c, &watch->note, dt_clock_read(CLOCK_MONOTONIC_COARSE));
+}
+
+void dt_way_unwatch(struct dt_waywatch *watch)
+{
+    if (!watch->comm)
+        return;
+    unnote(watch->comm, &watch->note);
+    dt_way_passed(watch->comm);
+}
+
+static dt_result_t check_stopped(struct dt_way *w)
+{
+    uint32_t culprit;
+    int stopped = dt_hostshm_stopped(&w->shm.map, &culprit);
+
+    return stopped ? dt_trouble(&w->trouble, (dt_result_t)stopped, culprit) : DT_OK;
+}
+
+dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
+{
+    struct dt_pairnote own = { .since_ns = w->since_ns, .limit_ms = w->limit_ms };
+    dt_result_t r = DT_OK;
+
+    if (!w->begun) {
+        begin(w, buf, count, dtype);
+        r = check_stopped(w);
+    }
+    w->begun = false;
+    own.pair = pair_of(w->calls, w->peer, w->giving);
+    if (watched)
+        note(w->comm, &own, dt_ring_begun(w->shm.ring));
+    if (r == DT_OK)
+        r = move(w, buf);
+    dt_ring_end(w->shm.ring, r, w->shm.way, w->shm.way ? NULL : "tcp");
+    if (r != DT_OK)
+        r = fail(w, &w->call);
+    if (watched)
+        unnote(w->comm, &own); /* last, as in dt_comm_end */
+    return r;
+}
+
+/* ---- later ---- */
+
+/* Whether all that is left to do is to take what the peer sends. */
+static bool tells_all_at_once(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype)
+{
+    begin(w, buf, count, dtype);
+    w->begun = true;
+    dt_handover_step(&w->handover);
+    return dt_handover_has_told(&w->handover);
+}
+
+/* What tells all at once, or has a thread; but for what the peer's call does not fit, which stays
+ * parked where there is no thread: who waits for it hears of that. */
+static void begin_early(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
+                        dt_dtype_t dtype)
+{
+    w->parked = task;
+    if (!tells_all_at_once(w, buf, count, dtype))
+        (void)dt_way_unpark(w);
+}
+
+/* Whether that much can be told at once. Who holds the lock alone writes to the pipe. */
+static bool fits_in(const struct dt_way *w, const void *buf, size_t bytes)
+{
+    uint32_t local = (uint32_t)dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
+
+    return dt_handover_fits_in(&w->shm, buf, bytes, local, w->giving);
+}
+
+dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
+                           dt_dtype_t dtype)
+{
+    dt_result_t r = w->parked ? dt_way_unpark(w) : DT_OK;
+
+    if (r != DT_OK)
+        return r;
+    task->way = w;
+    if (!buf || !is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
+        !dt_async_hold_back(&w->async, task))
+        return dt_async_hand_in(&w->async, task);
+    /* What has begun cannot be taken back for want of a thread. */
+    if (!fits_in(w, buf, count * dt_dtype_size(dtype)))
+        r = dt_async_start(&w->async);
+    if (r == DT_OK)
+        begin_early(w, task, buf, count, dtype);
+    else
+        dt_ticketlock_undraw(&w->lock); /* or calls would not be numbered as they draw */
+    return r;
+}
+
+bool dt_way_claim(struct dt_way *w, const struct dt_task *task, bool ripe)
+{
+    if (!task || w->parked != task)
+        return false;
+    if (ripe)
+        dt_handover_step(&w->handover);
+    if (ripe && !dt_handover_is_over(&w->handover))
+        return false;
+    w->parked = NULL;
+    return true;
+}
+
+struct dt_task *dt_ways_claim_ripe(struct dt_comm *c, struct dt_task *others)
+{
+    for (int i = 0; c->ways && i < 2 * c->size; i++) {
+        struct dt_task *task = c->ways[i] ? c->ways[i]->parked : NULL;
+
+        if (!task || !dt_way_claim(c->ways[i], task, true))
+            continue;
+        task->next = others;
+        others = task;
+    }
+    return others;
+}
+
+dt_result_t dt_way_unpark(struct dt_way *w)
+{
+    dt_result_t r = dt_async_pass_on(&w->async, w->parked);
+
+    if (r == DT_OK)
+        w->parked = NULL;
+    return r;
+}
+
+/* The communicator stays until the lock has been left. */
+void dt_way_make(struct dt_task *task)
+{
+    struct dt_way *w = task->way;
+    struct dt_comm *c = w->comm;
+
+    atomic_fetch_add(&c->passing, 1);
+    dt_async_make(&w->async, task);
+    dt_way_passed(c);
+}

@@ -1,0 +1,81 @@
+#include "runtime/shm/call_match.h"
+
+#include <string.h>
+
+#include "runtime/shm/rounds.h"
+
+/* Member by member: what was stored in parts a moment ago is loaded at once in the same parts, but
+ * across them only when it has come to the cache. */
+static void copy_call(volatile struct dt_call *to, const struct dt_call *from)
+{
+    to->number = from->number;
+    to->count = from->count;
+    to->kind = from->kind;
+    to->dtype = from->dtype;
+    to->op = from->op;
+    to->device = from->device;
+    to->root = from->root;
+    to->options = from->options;
+}
+
+void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data, size_t bytes)
+{
+    struct dt_hostshm_post *post = dt_round_post(s, s->me);
+
+    s->signature = dt_call_signature(call);
+    copy_call(&s->map.ranks[s->me].calls[s->round & 1], call);
+    if (bytes)
+        memcpy(post->data, data, bytes);
+    post->signature = s->signature;
+}
+
+/* The first rank that has made another call than this one; s->n: none has. This rank's own line is
+ * far away, as in dt_meet_told. */
+static uint32_t find_other(const struct dt_shm *s)
+{
+    uint32_t i = 0;
+
+    while (i < s->n && (i == s->me || dt_round_post(s, i)->signature == s->signature))
+        i++;
+    return i;
+}
+
+bool dt_meet_agrees(const struct dt_shm *s)
+{
+    return find_other(s) == s->n;
+}
+
+static dt_result_t check(struct dt_shm *s)
+{
+    uint32_t other = find_other(s);
+
+    if (other == s->n)
+        return DT_OK;
+    dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[other]);
+    s->trouble->theirs = s->map.ranks[other].calls[s->round & 1];
+    return DT_ERR_MISMATCH;
+}
+
+dt_result_t dt_meet_others(struct dt_shm *s, bool first)
+{
+    dt_result_t r = dt_round_await_all(s, DT_IN);
+
+    return r == DT_OK && first ? check(s) : r;
+}
+
+dt_result_t dt_meet(struct dt_shm *s, bool first)
+{
+    dt_round_publish(s, DT_IN);
+    return dt_meet_others(s, first);
+}
+
+dt_result_t dt_meet_and_tell(struct dt_shm *s, const struct dt_call *call, const void *data,
+                             size_t bytes)
+{
+    dt_result_t r = dt_round_begin(s, 0);
+
+    if (r != DT_OK)
+        return r;
+    dt_meet_post(s, call, data, bytes);
+    return dt_meet(s, true);
+}

@@ -1,0 +1,62 @@
+#include "runtime/shm/chunk.h"
+
+#include "runtime/base/copy.h"
+#include "runtime/base/least.h"
+#include "runtime/kernels/reduce.h"
+#include "runtime/shm/stream.h"
+
+enum { SLICE_BYTES = 128 }; /* slices begin at multiples: no two ranks write one cache line pair */
+
+struct dt_chunk dt_chunk_cut(const struct dt_shm *s, const struct dt_chunk *whole, size_t at,
+                             size_t most)
+{
+    struct dt_chunk c = *whole;
+
+    c.at = at;
+    c.in += at;
+    c.out = c.out ? c.out + at : NULL;
+    c.bytes = dt_least(whole->bytes - at, most);
+    c.slice = ((c.bytes + s->n - 1) / s->n + SLICE_BYTES - 1) / SLICE_BYTES * SLICE_BYTES;
+    return c;
+}
+
+size_t dt_chunk_slice_at(const struct dt_chunk *c, uint32_t local_rank)
+{
+    return dt_least(c->slice * local_rank, c->bytes);
+}
+
+size_t dt_chunk_slice_bytes(const struct dt_chunk *c, uint32_t local_rank)
+{
+    return dt_chunk_slice_at(c, local_rank + 1) - dt_chunk_slice_at(c, local_rank);
+}
+
+bool dt_chunk_has_gone(const struct dt_chunk *c, uint32_t local_rank)
+{
+    return c->done && c->at < c->done[local_rank];
+}
+
+bool dt_chunk_is_for(const struct dt_chunk *c, uint32_t local_rank)
+{
+    return c->root == DT_CHUNK_EVERYBODY || c->root == local_rank;
+}
+
+void dt_chunk_fold(const struct dt_shm *s, const struct dt_chunk *c, void *dst,
+                   const void *const *src, size_t bytes)
+{
+    dt_dtype_t dtype = (dt_dtype_t)c->call->dtype;
+    struct dt_fold f = { .dst = dst,
+                         .src = src,
+                         .n = s->n,
+                         .count = bytes / dt_dtype_size(dtype),
+                         .divisor = c->divisor };
+
+    dt_fold(&f, dtype, (dt_op_t)c->call->op);
+}
+
+void dt_chunk_keep(const struct dt_chunk *c, void *out, const void *result, size_t bytes)
+{
+    if (c->huge)
+        dt_stream_past_caches(out, result, bytes);
+    else
+        dt_copy(out, result, bytes);
+}

@@ -1,0 +1,310 @@
+#include "runtime/shm/pairwise.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "runtime/base/copy.h"
+#include "runtime/coll/count_check.h"
+#include "runtime/kernels/reduce.h"
+#include "runtime/shm/call_match.h"
+#include "runtime/shm/rounds.h"
+
+/* What ranks tell each other in the first round. */
+struct ledger {
+    uint64_t balance; /* of what it gives and expects (count_check.h): all together it is 0 */
+    uint64_t longest;
+    uint64_t closed; /* it gives what others do not reach */
+    uint64_t open;   /* it gives what they do, and has staged where it is */
+    uint64_t word;
+};
+
+static_assert(sizeof(struct ledger) <= DT_HOSTSHM_INLINE, "travels with the signature");
+
+/* Where the last of what this rank gives to others ends; 0: it gives them nothing. */
+static size_t extent(const struct dt_move *m)
+{
+    size_t end = 0;
+
+    for (uint32_t i = 0; i < m->s->n; i++) {
+        const struct dt_span *g = &m->give[i];
+
+        if (i != m->s->me && g->bytes && g->at + g->bytes > end)
+            end = g->at + g->bytes;
+    }
+    return end;
+}
+
+static struct ledger own_ledger(const struct dt_move *m)
+{
+    uint32_t me = m->s->me;
+    struct ledger own = { 0 };
+
+    for (uint32_t i = 0; i < m->s->n; i++) {
+        size_t given = m->give[i].bytes, taken = m->take[i].bytes;
+
+        own.balance += dt_tally_one(me, i, given, true) + dt_tally_one(me, i, taken, false);
+        own.longest = own.longest < given ? given : own.longest;
+        own.longest = own.longest < taken ? taken : own.longest;
+    }
+    own.open = m->place.segment != 0;
+    own.closed = m->gives && !own.open && extent(m);
+    own.word = m->word ? *m->word : 0;
+    return own;
+}
+
+/* ---- rounds ---- */
+
+/* Where in a rank's staging stands what goes to taker. */
+static uint8_t *staged(const struct dt_move *m, uint32_t giver, uint32_t taker)
+{
+    return dt_round_staging(m->s, giver) + (m->one_window ? 0 : taker * m->window);
+}
+
+/* The bytes of the span that this round moves, which began "at". */
+static size_t piece(const struct dt_move *m, const struct dt_span *span, size_t at)
+{
+    size_t rest = span->bytes > at ? span->bytes - at : 0;
+
+    return rest < m->window ? rest : m->window;
+}
+
+static void stage(const struct dt_move *m, size_t at)
+{
+    uint32_t me = m->s->me;
+
+    for (uint32_t i = 1; i < m->s->n; i++) {
+        uint32_t peer = (me + i) % m->s->n;
+        size_t bytes = piece(m, &m->give[peer], at);
+
+        if (bytes == 0)
+            continue;
+        dt_copy(staged(m, me, peer), m->in + m->give[peer].at + at, bytes);
+        if (m->one_window)
+            return;
+    }
+}
+
+/* Instead of data. A window has room for it. */
+static void stage_places(const struct dt_move *m)
+{
+    for (uint32_t peer = 0; peer < m->s->n; peer++) {
+        struct dt_place place = m->place;
+
+        place.at += m->give[peer].at;
+        memcpy(staged(m, m->s->me, peer), &place, sizeof place);
+    }
+}
+
+static dt_result_t copy(const struct dt_move *m, size_t at)
+{
+    struct dt_shm *s = m->s;
+
+    for (uint32_t i = 1; i < s->n; i++) {
+        uint32_t peer = (s->me + i) % s->n;
+        size_t bytes = piece(m, &m->take[peer], at);
+        dt_result_t r = bytes ? dt_round_await(s, peer, DT_IN) : DT_OK;
+
+        if (r != DT_OK)
+            return r;
+        if (bytes)
+            dt_copy(m->out + m->take[peer].at + at, staged(m, peer, s->me), bytes);
+    }
+    return DT_OK;
+}
+
+static dt_result_t fold(const struct dt_move *m, size_t at)
+{
+    struct dt_shm *s = m->s;
+    dt_dtype_t dtype = (dt_dtype_t)m->call->dtype;
+    size_t bytes = piece(m, &m->take[s->me], at);
+    const void *src[s->n];
+    struct dt_fold f = {
+        .src = src, .n = s->n, .count = bytes / dt_dtype_size(dtype), .divisor = m->divisor
+    };
+    dt_result_t r = bytes ? dt_round_await_all(s, DT_IN) : DT_OK;
+
+    if (r != DT_OK || bytes == 0)
+        return r;
+    for (uint32_t i = 0; i < s->n; i++)
+        src[i] = i == s->me ? m->in + m->give[i].at + at : staged(m, i, s->me);
+    f.dst = m->out + at;
+    dt_fold(&f, dtype, (dt_op_t)m->call->op);
+    return DT_OK;
+}
+
+static dt_result_t take(const struct dt_move *m, size_t at)
+{
+    return m->divisor ? fold(m, at) : copy(m, at);
+}
+
+/* Whoever publishes in a round has left the one before it, so that one word says both. */
+static dt_result_t next_round(const struct dt_move *m, size_t at)
+{
+    dt_result_t r = DT_OK;
+
+    if (m->gives)
+        r = dt_round_begin(m->s, dt_round_most(m->s));
+    else
+        dt_round_join(m->s, dt_round_most(m->s));
+    if (r != DT_OK)
+        return r;
+    stage(m, at);
+    dt_round_publish(m->s, m->takes ? DT_IN : DT_LEFT);
+    return take(m, at);
+}
+
+/* ---- without staging ---- */
+
+/* Once this rank has read what it wants. Whose call fails takes nothing back before all is stopped:
+ * what has been read by then is right, whatever becomes of the others later. */
+static dt_result_t leave(struct dt_shm *s)
+{
+    dt_result_t r = dt_shm_check(s);
+
+    if (r != DT_OK)
+        return r;
+    dt_round_publish(s, DT_LEFT);
+    return dt_round_await_all(s, DT_LEFT);
+}
+
+static dt_result_t copy_open(const struct dt_move *m, const uint8_t *const *from)
+{
+    for (uint32_t i = 1; i < m->s->n; i++) {
+        uint32_t peer = (m->s->me + i) % m->s->n;
+
+        if (m->take[peer].bytes)
+            dt_shm_copy(m->s, m->out + m->take[peer].at, from[peer], m->take[peer].bytes);
+    }
+    return leave(m->s);
+}
+
+/* In place the result goes to where this rank alone reads, until all have read. */
+static dt_result_t fold_open(const struct dt_move *m, const uint8_t *const *from)
+{
+    struct dt_shm *s = m->s;
+    dt_dtype_t dtype = (dt_dtype_t)m->call->dtype;
+    const struct dt_span *mine = &m->give[s->me];
+    uint8_t *to = m->out == m->in ? m->out + mine->at : m->out;
+    struct dt_fold f = { .dst = to,
+                         .src = (const void *const *)from,
+                         .n = s->n,
+                         .count = mine->bytes / dt_dtype_size(dtype),
+                         .divisor = m->divisor };
+    dt_result_t r;
+
+    if (mine->bytes)
+        dt_fold(&f, dtype, (dt_op_t)m->call->op);
+    r = leave(s);
+    if (r == DT_OK && mine->bytes && to != m->out)
+        memmove(m->out, to, mine->bytes);
+    return r;
+}
+
+/* Everybody has staged where its data are. They are its own again when all have left. */
+static dt_result_t move_open(const struct dt_move *m)
+{
+    struct dt_shm *s = m->s;
+    const uint8_t *from[s->n];
+    dt_result_t r = DT_OK;
+
+    s->way = "shm-mapped";
+    dt_segment_hold();
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct dt_place place;
+
+        from[i] = NULL;
+        if (m->take[i].bytes == 0)
+            continue;
+        memcpy(&place, staged(m, i, s->me), sizeof place);
+        from[i] = i == s->me ? m->in + m->give[i].at : dt_segment_find(place);
+        if (!from[i])
+            r = dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[i]);
+    }
+    if (r == DT_OK)
+        r = m->divisor ? fold_open(m, from) : copy_open(m, from);
+    dt_segment_release();
+    return r;
+}
+
+/* ---- the first round ---- */
+
+/* Adds up what all have said. */
+static struct ledger read_ledgers(struct dt_move *m, const struct ledger *own)
+{
+    struct ledger all = { 0 };
+
+    for (uint32_t i = 0; i < m->s->n; i++) {
+        struct ledger l;
+
+        memcpy(&l, dt_meet_told(m->s, i, own), sizeof l);
+        all.balance += l.balance;
+        all.open += l.open;
+        all.closed += l.closed;
+        all.word += l.word;
+        m->longest = l.longest > m->longest ? l.longest : m->longest;
+    }
+    return all;
+}
+
+/* Stages, comes to the call, and compares what everybody gives and expects. What others reach is
+ * not staged; if that is not so for all, those ranks stage it late, in a round of its own. */
+static dt_result_t first_round(struct dt_move *m, bool *open)
+{
+    struct dt_shm *s = m->s;
+    struct ledger own = own_ledger(m), all;
+    dt_result_t r = dt_round_begin(s, dt_round_most(s));
+
+    if (r != DT_OK)
+        return r;
+    if (own.open)
+        stage_places(m);
+    else
+        stage(m, 0);
+    dt_meet_post(s, m->call, &own, sizeof own);
+    r = dt_meet(s, true);
+    if (r != DT_OK)
+        return r;
+    all = read_ledgers(m, &own);
+    if (m->word)
+        *m->word = all.word;
+    m->differs = all.balance != 0;
+    if (m->differs)
+        return dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[s->me]);
+    *open = all.open && !all.closed;
+    if (*open)
+        return move_open(m);
+    return all.open ? next_round(m, 0) : take(m, 0);
+}
+
+/* What a rank has for itself needs no staging. */
+static void keep_own(const struct dt_move *m)
+{
+    uint32_t me = m->s->me;
+    uint8_t *to = m->out + m->take[me].at;
+    const uint8_t *from = m->in + m->give[me].at;
+
+    if (m->divisor == 0 && m->take[me].bytes && to != from)
+        dt_copy(to, from, m->take[me].bytes);
+}
+
+static size_t least_open(const struct dt_shm *s)
+{
+    return s->crowded ? s->tuning->shm_open_parts_crowded : s->tuning->shm_open_parts;
+}
+
+dt_result_t dt_move(struct dt_move *m)
+{
+    size_t windows = m->one_window ? 1 : m->s->n, bytes = extent(m);
+    bool open = false;
+    dt_result_t r;
+
+    if (m->gives && !m->overwrites && bytes >= least_open(m->s))
+        m->place = dt_segment_place(m->s->comm, m->in, bytes);
+    m->window = dt_round_most(m->s) / windows / DT_HOSTSHM_LINE * DT_HOSTSHM_LINE;
+    r = first_round(m, &open);
+    if (r == DT_OK)
+        keep_own(m);
+    for (size_t at = m->window; r == DT_OK && !open && at < m->longest; at += m->window)
+        r = next_round(m, at);
+    return r;
+}

@@ -1,0 +1,112 @@
+#include "runtime/shm/pipe.h"
+
+#include <errno.h>
+
+#include "runtime/base/copy.h"
+#include "runtime/base/least.h"
+#include "runtime/shm/rounds.h"
+
+/* Each side alone stores its count, so that it reads it back without any order. Its store releases:
+ * the writer's shows the bytes before the count that covers them, the reader's gives a place back
+ * only when it has been copied from. The other side acquires. Whoever sleeps is woken as in rounds:
+ * the count is stored before the look at who sleeps. */
+
+size_t dt_pipe_capacity(const struct dt_shm *s)
+{
+    return s->map.pipe - sizeof(struct dt_hostshm_pipe);
+}
+
+static size_t room(const struct dt_shm *s, const struct dt_hostshm_pipe *p)
+{
+    return dt_pipe_capacity(s) - (size_t)(atomic_load_explicit(&p->written, memory_order_relaxed) -
+                                          atomic_load_explicit(&p->read, memory_order_acquire));
+}
+
+static size_t there(const struct dt_hostshm_pipe *p)
+{
+    return (size_t)(atomic_load_explicit(&p->written, memory_order_acquire) -
+                    atomic_load_explicit(&p->read, memory_order_relaxed));
+}
+
+/* Copies between memory and the ring, whose place "at" counts from the pipe's first byte ever. */
+static void copy_in(const struct dt_shm *s, struct dt_hostshm_pipe *p, uint64_t at,
+                    const uint8_t *from, size_t bytes)
+{
+    size_t begin = at % dt_pipe_capacity(s);
+    size_t straight = dt_least(bytes, dt_pipe_capacity(s) - begin);
+
+    dt_copy(p->data + begin, from, straight);
+    dt_copy(p->data, from + straight, bytes - straight);
+}
+
+static void copy_out(const struct dt_shm *s, const struct dt_hostshm_pipe *p, uint64_t at,
+                     uint8_t *to, size_t bytes)
+{
+    size_t begin = at % dt_pipe_capacity(s);
+    size_t straight = dt_least(bytes, dt_pipe_capacity(s) - begin);
+
+    dt_copy(to, p->data + begin, straight);
+    dt_copy(to + straight, p->data, bytes - straight);
+}
+
+/* What has moved, as read(2) returns it, after it has been counted. */
+static ssize_t count(const struct dt_shm *s, uint32_t peer, _Atomic uint64_t *counter,
+                     uint64_t before, uint64_t now)
+{
+    if (now == before) {
+        errno = EAGAIN;
+        return -1;
+    }
+    atomic_store_explicit(counter, now, memory_order_release);
+    dt_shm_wake_one(s, peer);
+    return (ssize_t)(now - before);
+}
+
+ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n)
+{
+    struct dt_hostshm_pipe *p = dt_hostshm_pipe(&s->map, s->pipes, s->me, peer);
+    uint64_t before = atomic_load_explicit(&p->written, memory_order_relaxed);
+    uint64_t end = before + room(s, p);
+    uint64_t at = before;
+
+    for (int i = 0; i < n && at < end; i++) {
+        size_t bytes = dt_least(parts[i].iov_len, (size_t)(end - at));
+
+        if (bytes)
+            copy_in(s, p, at, parts[i].iov_base, bytes);
+        at += bytes;
+    }
+    return count(s, peer, &p->written, before, at);
+}
+
+ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n)
+{
+    struct dt_hostshm_pipe *p = dt_hostshm_pipe(&s->map, s->pipes, peer, s->me);
+    uint64_t before = atomic_load_explicit(&p->read, memory_order_relaxed);
+    uint64_t end = before + there(p);
+    uint64_t at = before;
+
+    for (int i = 0; i < n && at < end; i++) {
+        size_t bytes = dt_least(parts[i].iov_len, (size_t)(end - at));
+
+        if (bytes)
+            copy_out(s, p, at, parts[i].iov_base, bytes);
+        at += bytes;
+    }
+    return count(s, peer, &p->read, before, at);
+}
+
+size_t dt_pipe_room(const struct dt_shm *s, uint32_t peer)
+{
+    return room(s, dt_hostshm_pipe(&s->map, s->pipes, s->me, peer));
+}
+
+bool dt_pipe_may_write(const struct dt_shm *s, uint32_t peer)
+{
+    return dt_pipe_room(s, peer) > 0;
+}
+
+bool dt_pipe_may_read(const struct dt_shm *s, uint32_t peer)
+{
+    return there(dt_hostshm_pipe(&s->map, s->pipes, peer, s->me)) > 0;
+}

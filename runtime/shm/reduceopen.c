@@ -1,0 +1,329 @@
+#include "runtime/shm/reduceopen.h"
+
+#include <assert.h>
+#include <stdalign.h>
+#include <string.h>
+
+#include "runtime/base/least.h"
+#include "runtime/shm/call_match.h"
+#include "runtime/shm/cma.h"
+#include "runtime/shm/rounds.h"
+#include "runtime/shm/stream.h"
+
+static_assert(sizeof(struct dt_reduceopen_terms) <= DT_HOSTSHM_INLINE,
+              "travels with the signature");
+
+enum { FEWEST = 4 * 1024 }; /* bytes */
+
+/* ---- terms ---- */
+
+/* Among ranks that share CPUs the fewest bytes are not worth a second synchronisation. */
+bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few)
+{
+    return bytes > 0 && bytes >= s->tuning->shm_open && !(s->crowded && few && bytes <= FEWEST);
+}
+
+bool dt_reduceopen_reaches_all(struct dt_shm *s)
+{
+    for (uint32_t i = 0; s->reach == DT_CMA_UNTRIED && i < s->n; i++) {
+        if (i != s->me && !dt_cma_reaches(&s->map, s->me, i))
+            s->reach = DT_CMA_REFUSED;
+    }
+    if (s->reach == DT_CMA_UNTRIED)
+        s->reach = DT_CMA_REACHED;
+    return s->reach == DT_CMA_REACHED;
+}
+
+/* As far as all ranks know it of each other. */
+static bool may_copy(const struct dt_shm *s, const struct dt_chunk *whole)
+{
+    return s->n > 1 && !whole->few && whole->bytes >= s->tuning->shm_direct_fold;
+}
+
+/* A result that is to go past the caches does so only if its rank stores it itself. */
+struct dt_reduceopen_terms dt_reduceopen_offer(struct dt_shm *s, const struct dt_chunk *whole)
+{
+    bool collects = dt_chunk_is_for(whole, s->me);
+    struct dt_reduceopen_terms t = { 0 };
+
+    if (dt_reduceopen_may_map(s, whole->bytes, whole->few)) {
+        t.in = dt_segment_place(s->comm, whole->in, whole->bytes);
+        t.out = collects ? dt_segment_place(s->comm, whole->out, whole->bytes) : t.in;
+    }
+    if (may_copy(s, whole) && !whole->huge && dt_reduceopen_reaches_all(s)) {
+        t.in_at = (uintptr_t)whole->in;
+        t.out_at = collects ? (uintptr_t)whole->out : 0;
+    }
+    return t;
+}
+
+static bool is_mapped(const struct dt_reduceopen_terms *t)
+{
+    return t->in.segment && t->out.segment;
+}
+
+bool dt_reduceopen_offers(const struct dt_reduceopen_terms *mine)
+{
+    return is_mapped(mine) || mine->in_at;
+}
+
+struct offers {
+    uint32_t mapped; /* ranks that have offered it */
+    uint32_t copied;
+    uint32_t any;
+    bool in_place; /* some rank's result goes where its data stand */
+};
+
+static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk *whole,
+                                  const struct dt_reduceopen_terms *mine,
+                                  struct dt_reduceopen_terms *terms)
+{
+    struct offers o = { 0 };
+
+    if (!dt_reduceopen_may_map(s, whole->bytes, whole->few) && !may_copy(s, whole))
+        return o;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const struct dt_reduceopen_terms *t = &terms[i];
+
+        memcpy(&terms[i], dt_meet_told(s, i, mine), sizeof *terms);
+        o.mapped += is_mapped(t);
+        o.copied += t->in_at != 0;
+        o.any += dt_reduceopen_offers(t);
+        o.in_place = o.in_place || t->in_at == t->out_at;
+    }
+    return o;
+}
+
+/* Where the kernel fails, the result of a slice is left in its rank's own place for it, if the data
+ * may be gone. */
+static bool may_all_copy(const struct dt_shm *s, const struct dt_chunk *whole,
+                         const struct offers *o)
+{
+    return o->copied == s->n && (whole->root == DT_CHUNK_EVERYBODY || !o->in_place);
+}
+
+/* ---- in segments ---- */
+
+/* Folds this rank's slice of what stands at "in", block by block, to where all have their "out".
+ * False: not all of it, for all has been stopped. */
+static bool fold_mapped(const struct dt_shm *s, const struct dt_chunk *c, uint8_t *const *in,
+                        uint8_t *const *out)
+{
+    alignas(DT_HOSTSHM_LINE) uint8_t block[DT_CHUNK_BLOCK];
+    size_t end = dt_chunk_slice_at(c, s->me + 1);
+
+    for (size_t at = dt_chunk_slice_at(c, s->me); at < end; at += DT_CHUNK_BLOCK) {
+        size_t bytes = dt_least(end - at, DT_CHUNK_BLOCK);
+        const void *src[s->n];
+
+        for (uint32_t i = 0; i < s->n; i++)
+            src[i] = in[i] + at;
+        dt_chunk_fold(s, c, block, src, bytes);
+        if (dt_hostshm_stopped(&s->map, NULL))
+            return false;
+        for (uint32_t i = 0; i < s->n; i++) {
+            if (dt_chunk_is_for(c, i))
+                dt_chunk_keep(c, out[i] + at, block, bytes);
+        }
+    }
+    return true;
+}
+
+/* Who leaves the round of such a call has failed in it: others may lack its slice. */
+static dt_result_t await_slices(struct dt_shm *s)
+{
+    dt_result_t r = dt_round_await_all(s, DT_REDUCED);
+
+    return r == DT_OK && dt_hostshm_stopped(&s->map, NULL) && dt_round_is_left(s) ? dt_shm_check(s)
+                                                                                  : r;
+}
+
+/* All data stand where all reach them. They are everybody's own again when all have folded. */
+static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
+                                 const struct dt_reduceopen_terms *terms)
+{
+    const struct dt_chunk c = dt_chunk_cut(s, whole, 0, whole->bytes);
+    uint8_t *in[s->n], *out[s->n];
+    dt_result_t r = DT_OK;
+
+    s->way = "shm-mapped";
+    dt_segment_hold();
+    for (uint32_t i = 0; i < s->n; i++) {
+        in[i] = dt_segment_find(terms[i].in);
+        out[i] = dt_segment_find(terms[i].out);
+        if (!in[i] || !out[i])
+            r = dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[i]);
+    }
+    if (r == DT_OK && !fold_mapped(s, &c, in, out))
+        r = dt_shm_check(s);
+    if (c.huge)
+        dt_stream_settle();
+    if (r == DT_OK) {
+        dt_round_publish(s, DT_REDUCED);
+        r = await_slices(s);
+    }
+    dt_segment_release();
+    return r;
+}
+
+/* ---- by the kernel ---- */
+
+/* Of the two sets of pipes, a send uses the target of one. */
+static struct dt_hostshm_target *target_of(const struct dt_shm *s, uint32_t writer, uint32_t owner)
+{
+    return &dt_hostshm_pipe(&s->map, writer < owner, writer, owner)->target;
+}
+
+/* The rank after this one first: not all at once from the same. */
+static uint32_t next_peer(const struct dt_shm *s, uint32_t i)
+{
+    return (s->me + i) % s->n;
+}
+
+/* Brings this rank's slice of everybody's data to its own staging. Nobody reads that now: all have
+ * come into the round, and none has staged anything in it. */
+static bool fetch(const struct dt_shm *s, const struct dt_chunk *c,
+                  const struct dt_reduceopen_terms *terms, const void **src)
+{
+    uint8_t *to = dt_hostshm_staging(&s->map, s->me);
+    size_t at = dt_chunk_slice_at(c, s->me), bytes = dt_chunk_slice_bytes(c, s->me);
+
+    src[s->me] = c->in + at;
+    for (uint32_t i = 1; i < s->n; i++, to += c->slice) {
+        uint32_t peer = next_peer(s, i);
+
+        src[peer] = to;
+        if (!dt_cma_read(&s->map, &s->map.ranks[peer].card, to, terms[peer].in_at + c->at + at,
+                         bytes))
+            return false;
+    }
+    return true;
+}
+
+static bool spread(const struct dt_shm *s, const struct dt_chunk *c,
+                   const struct dt_reduceopen_terms *terms, const void *result)
+{
+    size_t at = dt_chunk_slice_at(c, s->me), bytes = dt_chunk_slice_bytes(c, s->me);
+
+    for (uint32_t i = 1; i < s->n; i++) {
+        uint32_t peer = next_peer(s, i);
+
+        if (dt_chunk_is_for(c, peer) &&
+            !dt_cma_write(&s->map, &s->map.ranks[peer].card, target_of(s, s->me, peer),
+                          terms[peer].out_at + c->at + at, result, bytes))
+            return false;
+    }
+    return true;
+}
+
+/* Folds this rank's slice, and brings it to everybody. False: the kernel does not, or all has been
+ * stopped. */
+static bool copy_chunk(const struct dt_shm *s, const struct dt_chunk *c,
+                       const struct dt_reduceopen_terms *terms, size_t *folded)
+{
+    bool stays = dt_chunk_is_for(c, s->me);
+    const void *src[s->n];
+    void *result =
+        stays ? c->out + dt_chunk_slice_at(c, s->me) : dt_hostshm_staging(&s->map, s->me);
+
+    if (!fetch(s, c, terms, src))
+        return false;
+    dt_chunk_fold(s, c, result, src, dt_chunk_slice_bytes(c, s->me));
+    *folded = stays ? c->at + c->bytes : *folded;
+    return spread(s, c, terms, result);
+}
+
+/* The memory of a program may be such that the kernel copies none of it: then this rank leaves the
+ * round. Returns how far it has come. */
+static size_t copy_chunks(struct dt_shm *s, const struct dt_chunk *whole,
+                          const struct dt_reduceopen_terms *terms, size_t step, size_t *folded)
+{
+    for (size_t at = 0; at < whole->bytes; at += step) {
+        const struct dt_chunk c = dt_chunk_cut(s, whole, at, step);
+
+        if (copy_chunk(s, &c, terms, folded))
+            continue;
+        if (!dt_hostshm_stopped(&s->map, NULL))
+            dt_round_publish(s, DT_LEFT);
+        return at;
+    }
+    dt_round_publish(s, DT_REDUCED);
+    return whole->bytes;
+}
+
+/* How far each has come, where some have not come to the end. */
+static dt_result_t compare_ends(struct dt_shm *s, const struct dt_chunk *whole,
+                                struct dt_reduceopen_end *end)
+{
+    size_t *done = end->done;
+    dt_result_t r = dt_meet_and_tell(s, whole->call, &done[s->me], sizeof *done);
+
+    s->reach = DT_CMA_REFUSED;
+    for (uint32_t i = 0; r == DT_OK && i < s->n; i++)
+        memcpy(&done[i], dt_round_post(s, i)->data, sizeof *done);
+    return r;
+}
+
+/* No rank can leave a second round while others look who has left this one. */
+static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
+                                 const struct dt_reduceopen_terms *terms, size_t step,
+                                 struct dt_reduceopen_end *end)
+{
+    size_t done = copy_chunks(s, whole, terms, step, &end->folded);
+    dt_result_t r = done < whole->bytes ? dt_shm_check(s) : DT_OK;
+
+    s->way = "shm-direct";
+    end->done[s->me] = done;
+    if (r == DT_OK)
+        r = await_slices(s);
+    end->quiet = r == DT_OK;
+    end->over = !dt_round_is_left(s);
+    return r == DT_OK && !end->over ? compare_ends(s, whole, end) : r;
+}
+
+/* ---- either ---- */
+
+dt_result_t dt_reduceopen(struct dt_shm *s, const struct dt_chunk *whole,
+                          const struct dt_reduceopen_terms *mine, size_t step,
+                          struct dt_reduceopen_end *end)
+{
+    struct dt_reduceopen_terms terms[s->n];
+    struct offers o = count_offers(s, whole, mine, terms);
+
+    for (uint32_t i = 0; i < s->n; i++)
+        end->done[i] = 0;
+    end->folded = 0;
+    end->staged = o.any == 0;
+    end->over = o.mapped == s->n;
+    if (end->over)
+        return reduce_mapped(s, whole, terms);
+    if (may_all_copy(s, whole, &o))
+        return reduce_copied(s, whole, terms, step, end);
+    if (mine->in_at && o.copied < s->n && whole->bytes < s->tuning->shm_huge)
+        s->reach = DT_CMA_REFUSED; /* who offers it nevertheless would always be alone */
+    return DT_OK;
+}
+
+/* Waits for those that may be writing to this rank's memory when its call fails, and shows them
+ * that it does not write to theirs. Who has come to this call sees, before it writes, that all has
+ * been stopped, unless all had come. Their lines are read first: they keep them while this rank has
+ * not left. */
+void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole,
+                         const struct dt_reduceopen_terms *mine)
+{
+    struct dt_reduceopen_terms terms[s->n];
+    struct offers o;
+    bool begun;
+
+    if (!dt_round_has_shown(s, DT_IN) || !dt_hostshm_stopped(&s->map, NULL))
+        return;
+    dt_shm_settle(s);
+    o = count_offers(s, whole, mine, terms);
+    begun = dt_round_has_come(s, DT_IN) && dt_meet_agrees(s) &&
+            (o.mapped == s->n || may_all_copy(s, whole, &o));
+    for (uint32_t i = 0; i < s->n; i++)
+        dt_cma_refuse(target_of(s, i, s->me));
+    dt_round_publish(s, DT_LEFT);
+    if (begun)
+        dt_round_outlast(s, DT_REDUCED);
+}

@@ -1,0 +1,498 @@
+#include "runtime/shm/rounds.h"
+
+#include <linux/membarrier.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/copy.h"
+#include "runtime/base/least.h"
+
+enum {
+    LASTING = 1000, /* looks after which a wait is worth being timed, */
+    YIELDING = 4,   /* or yields, or before a sleep: ranks of a CPU take turns in every call */
+    GLANCES = 64,   /* take about as long as to be switched away and back */
+    FEW = 4 * 1024,
+    TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
+    PIECE = 256 * 1024, /* that is copied between two looks at whether all is well */
+    LOOKS_YIELDING = 200,
+    LOOKS_RESTING = 1000, /* for a millisecond each */
+};
+
+/* ---- falling asleep ----
+ *
+ * Who publishes stores its progress, then looks whether anybody sleeps. Who falls asleep says so,
+ * then looks at the progress once more. One of them sees the other if each store comes before the
+ * look that follows it, which takes a full fence on both sides. Publishing happens in every call
+ * and falling asleep seldom: so whoever falls asleep makes all other ranks pass a fence, by
+ * membarrier(2), and publishing needs none. Where some rank cannot do that, all use fences. */
+
+static int membarrier(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
+{
+    memcpy(s->map.ranks[s->me].cpus, cpus, sizeof s->map.ranks[s->me].cpus);
+    if (!s->tuning)
+        s->tuning = &dt_tuning_builtin;
+    s->crowded = true;
+    s->packed = false;
+    s->cpu = 0;
+    s->spins = 0;
+    s->yields = s->tuning->shm_yields_crowded;
+    s->small = s->tuning->shm_small_crowded;
+    s->round = 0;
+    s->few = FEW;
+    s->next = 0;
+    s->settled = 0;
+    if (membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) != 0)
+        atomic_store(&s->map.head->fences, 1);
+}
+
+/* Ranks may be bound to a CPU each: what counts is how many there are for all of them. */
+static uint32_t count_cpus(const struct dt_shm *s)
+{
+    uint32_t cpus = 0;
+
+    for (int word = 0; word < DT_HOSTSHM_CPUS / 64; word++) {
+        uint64_t some = 0;
+
+        for (uint32_t i = 0; i < s->n; i++)
+            some |= s->map.ranks[i].cpus[word];
+        cpus += (uint32_t)__builtin_popcountll(some);
+    }
+    return cpus;
+}
+
+/* Of each of the two places of few bytes, whether or not so many are few: what stands in one may
+ * still be read when dt_shm_met decides how many are. */
+static size_t place_bytes(const struct dt_shm *s)
+{
+    size_t most = dt_round_most(s) / 8;
+
+    return most > FEW ? most : FEW;
+}
+
+void dt_shm_met(struct dt_shm *s)
+{
+    uint32_t cpus = count_cpus(s);
+
+    s->crowded = s->n > cpus;
+    s->packed = s->n >= 2 * cpus;
+    s->spins = s->crowded ? 0 : s->tuning->shm_spins;
+    s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
+    s->few = s->crowded ? place_bytes(s) : FEW;
+    s->small = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
+}
+
+/* Before everybody has met, it is not known whether all can do without. */
+static bool fences(const struct dt_shm *s)
+{
+    return s->round < 2 || atomic_load_explicit(&s->map.head->fences, memory_order_relaxed);
+}
+
+/* False: it cannot any more, for the program has since been forbidden to (seccomp). From now on all
+ * use fences, but some may not have known it yet. */
+static bool fence_everybody(const struct dt_shm *s)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    if (atomic_load_explicit(&s->map.head->fences, memory_order_relaxed) ||
+        membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED) == 0)
+        return true;
+    atomic_store(&s->map.head->fences, 1);
+    return false;
+}
+
+/* Between what is shown, and the look at who sleeps. */
+static void order_stores(const struct dt_shm *s)
+{
+    if (fences(s))
+        atomic_thread_fence(memory_order_seq_cst);
+    else
+        atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void wake(const struct dt_shm *s)
+{
+    order_stores(s);
+    if (atomic_load_explicit(&s->map.head->sleepers, memory_order_relaxed) == 0)
+        return;
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t whom = atomic_load_explicit(&s->map.ranks[i].waits_for, memory_order_relaxed);
+
+        if (whom == s->me + 1)
+            dt_hostshm_ring(&s->map.ranks[i]);
+    }
+}
+
+void dt_shm_wake_one(const struct dt_shm *s, uint32_t peer)
+{
+    struct dt_hostshm_rank *rank = &s->map.ranks[peer];
+
+    order_stores(s);
+    if (atomic_load_explicit(&rank->passing, memory_order_relaxed))
+        dt_hostshm_ring(rank);
+}
+
+/* ---- progress ---- */
+
+/* A peer that is a round further may never have said that it left this one, but has said that it
+ * came in. Its next line is left alone meanwhile: it is about to write it (take_next_lines). */
+static bool has_reached(const struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    const struct dt_hostshm_post *posts = s->map.ranks[peer].posts;
+    unsigned parity = target >> 2 & 1;
+
+    if (atomic_load_explicit(&posts[parity].progress, memory_order_acquire) >= target)
+        return true;
+    return (target & 3) != DT_IN &&
+           atomic_load_explicit(&posts[!parity].progress, memory_order_acquire) >= target;
+}
+
+/* Starts to take a cache line away from all other caches. */
+static void take_line(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw (%0)" : : "r"(line)); /* of gcc's own only with -mprfchw */
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+/* Brings what is written to a cache that is nearer to the others, where the processor can do that;
+ * one that cannot ignores the hint. */
+static void give_line(const void *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("cldemote (%0)" : : "r"(line) : "memory");
+#else
+    (void)line;
+#endif
+}
+
+void dt_round_give(const struct dt_shm *s)
+{
+    const uint8_t *mine = dt_round_staging(s, s->me);
+
+    for (size_t at = 0; !s->crowded && at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
+        give_line(mine + at);
+}
+
+/* What this rank wrote in the round before, and all others have read, it writes in the next round
+ * again: it gets these lines while it does other things, instead of waiting for them then. All have
+ * come into this round, so nobody reads them any more. */
+static void take_next_lines(const struct dt_shm *s)
+{
+    const uint8_t *next = dt_hostshm_staging(&s->map, s->me) + (~s->round & 1) * place_bytes(s);
+
+    if (s->crowded)
+        return;
+    take_line(&s->map.ranks[s->me].posts[~s->round & 1]);
+    for (size_t at = 0; at < s->staged && at < TAKEN; at += DT_HOSTSHM_LINE)
+        take_line(next + at);
+}
+
+static void sleep_for(struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    struct dt_hostshm_rank *me = &s->map.ranks[s->me];
+    uint32_t seen = atomic_load(&me->doorbell);
+
+    atomic_store(&me->waits_for, peer + 1);
+    atomic_fetch_add(&s->map.head->sleepers, 1);
+    if (fence_everybody(s) && !has_reached(s, peer, target) &&
+        dt_hostshm_stopped(&s->map, NULL) == 0)
+        dt_hostshm_sleep(me, seen);
+    atomic_fetch_sub(&s->map.head->sleepers, 1);
+    atomic_store_explicit(&me->waits_for, 0, memory_order_relaxed);
+}
+
+/* Several threads of a rank may do so, each at a pipe of its own, beside one that sleeps in a
+ * round. */
+static void sleep_at_pipe(struct dt_shm *s, bool (*done)(const void *), const void *arg)
+{
+    struct dt_hostshm_rank *me = &s->map.ranks[s->me];
+    uint32_t seen = atomic_load(&me->doorbell);
+
+    atomic_fetch_add(&me->passing, 1);
+    if (fence_everybody(s) && !done(arg) && dt_hostshm_stopped(&s->map, NULL) == 0)
+        dt_hostshm_sleep(me, seen);
+    atomic_fetch_sub(&me->passing, 1);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Between two looks. False: it is time to sleep. */
+static bool pauses(const struct dt_shm *s, uint64_t tries)
+{
+    dt_ring_show(s->ring);
+    if (tries >= s->spins + dt_least(s->yields, YIELDING) || tries >= LASTING)
+        dt_ring_lasts(s->ring);
+    if (tries < s->spins)
+        relax();
+    else if (tries < s->spins + s->yields)
+        sched_yield();
+    else
+        return false;
+    return true;
+}
+
+bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += PIECE) {
+        if (dt_hostshm_stopped(&s->map, NULL))
+            return false;
+        dt_copy(to + at, from + at, dt_least(bytes - at, PIECE));
+    }
+    return true;
+}
+
+dt_result_t dt_shm_check(const struct dt_shm *s)
+{
+    uint32_t culprit;
+    int code;
+
+    atomic_thread_fence(memory_order_acquire);
+    code = dt_hostshm_stopped(&s->map, &culprit);
+    return code ? dt_trouble(s->trouble, (dt_result_t)code, culprit) : DT_OK;
+}
+
+void dt_shm_settle(const struct dt_shm *s)
+{
+    (void)fence_everybody(s);
+}
+
+bool dt_shm_is_dead(const struct dt_shm *s, uint32_t peer)
+{
+    uint32_t culprit;
+
+    return dt_hostshm_stopped(&s->map, &culprit) == DT_ERR_PEER && culprit == s->ranks[peer];
+}
+
+/* Looks are counted, not time: that passes while a job is paused, but nobody comes to an end. */
+void dt_shm_outlast(bool (*ended)(void *arg), void *arg)
+{
+    for (unsigned looks = 0; looks < LOOKS_YIELDING + LOOKS_RESTING && !ended(arg); looks++) {
+        if (looks < LOOKS_YIELDING)
+            sched_yield();
+        else
+            poll(NULL, 0, 1);
+    }
+}
+
+static void show_cpu(struct dt_shm *s)
+{
+    uint32_t cpu = (uint32_t)sched_getcpu() + 1;
+
+    if (s->cpu == cpu)
+        return;
+    s->cpu = cpu;
+    atomic_store_explicit(&s->map.ranks[s->me].cpu, cpu, memory_order_relaxed);
+}
+
+static bool somebody_here_is_behind(const struct dt_shm *s, uint64_t target)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (i != s->me &&
+            atomic_load_explicit(&s->map.ranks[i].cpu, memory_order_relaxed) == s->cpu &&
+            !has_reached(s, i, target))
+            return true;
+    }
+    return false;
+}
+
+/* Where ranks share every CPU, a yield helps if it lets a rank of this CPU run that is behind. If
+ * all of them have come, a yield costs two switches, while ranks of other CPUs are about to come.
+ * Whether peer has. */
+static bool glances(struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    if (!s->packed)
+        return false;
+    show_cpu(s);
+    if (somebody_here_is_behind(s, target))
+        return false;
+    for (int i = 0; i < GLANCES; i++) {
+        if (has_reached(s, peer, target))
+            return true;
+        relax();
+    }
+    return false;
+}
+
+static dt_result_t await(struct dt_shm *s, uint32_t peer, uint64_t target)
+{
+    for (uint64_t tries = 0; !has_reached(s, peer, target); tries++) {
+        dt_result_t r = dt_shm_check(s);
+
+        if (r != DT_OK)
+            return r;
+        if (tries == 0 && glances(s, peer, target))
+            break;
+        if (!pauses(s, tries))
+            sleep_for(s, peer, target);
+    }
+    return DT_OK;
+}
+
+dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const void *arg)
+{
+    for (uint64_t tries = 0; !done(arg); tries++) {
+        dt_result_t r = dt_shm_check(s);
+
+        if (r != DT_OK)
+            return r;
+        if (!pauses(s, tries))
+            sleep_at_pipe(s, done, arg);
+    }
+    return DT_OK;
+}
+
+static dt_result_t await_all(struct dt_shm *s, uint64_t target)
+{
+    for (uint32_t i = 1; i < s->n && s->settled < target; i++) {
+        uint32_t peer = s->me + i < s->n ? s->me + i : s->me + i - s->n;
+        dt_result_t r = await(s, peer, target);
+
+        if (r != DT_OK)
+            return r;
+    }
+    if (s->settled < target)
+        s->settled = target;
+    return DT_OK;
+}
+
+static uint64_t now(const struct dt_shm *s, enum dt_phase phase)
+{
+    return 4 * s->round + phase;
+}
+
+/* So that no page is made while others wait for what is written to it. Where the kernel cannot make
+ * them at once, they come one by one. */
+static void make_pages(const struct dt_shm *s)
+{
+#ifdef MADV_POPULATE_WRITE
+    madvise(dt_hostshm_staging(&s->map, s->me), s->map.room, MADV_POPULATE_WRITE);
+#else
+    (void)s;
+#endif
+}
+
+static size_t place_in_ring(struct dt_shm *s, size_t bytes)
+{
+    size_t at;
+
+    if (s->next == 0)
+        make_pages(s);
+    if (s->next == 0 || bytes > s->map.room - s->next)
+        s->next = 2 * place_bytes(s);
+    at = s->next;
+    s->next += (bytes + DT_HOSTSHM_APART - 1) / DT_HOSTSHM_APART * DT_HOSTSHM_APART;
+    return at;
+}
+
+void dt_round_join(struct dt_shm *s, size_t bytes)
+{
+    s->round++;
+    s->staged = bytes <= s->few ? bytes : 0;
+    s->at = bytes <= s->few ? (s->round & 1) * place_bytes(s) : place_in_ring(s, bytes);
+}
+
+dt_result_t dt_round_begin(struct dt_shm *s, size_t bytes)
+{
+    dt_round_join(s, bytes);
+    return s->round < 2 ? DT_OK : await_all(s, now(s, DT_LEFT) - 8);
+}
+
+void dt_round_publish(struct dt_shm *s, enum dt_phase phase)
+{
+    struct dt_hostshm_post *mine = dt_round_post(s, s->me);
+
+    atomic_store_explicit(&mine->progress, now(s, phase), memory_order_release);
+    if (!s->crowded)
+        give_line(mine);
+    wake(s);
+}
+
+bool dt_round_has_shown(const struct dt_shm *s, enum dt_phase phase)
+{
+    return has_reached(s, s->me, now(s, phase));
+}
+
+bool dt_round_is_left(const struct dt_shm *s)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (atomic_load_explicit(&dt_round_post(s, i)->progress, memory_order_acquire) ==
+            now(s, DT_LEFT))
+            return true;
+    }
+    return false;
+}
+
+struct goal {
+    const struct dt_shm *s;
+    uint64_t target;
+};
+
+static bool is_reached(void *arg)
+{
+    const struct goal *g = arg;
+
+    for (uint32_t i = 0; i < g->s->n; i++) {
+        if (i != g->s->me && !has_reached(g->s, i, g->target) && !dt_shm_is_dead(g->s, i))
+            return false;
+    }
+    return true;
+}
+
+void dt_round_outlast(const struct dt_shm *s, enum dt_phase phase)
+{
+    struct goal goal = { s, now(s, phase) };
+
+    dt_shm_outlast(is_reached, &goal);
+}
+
+dt_result_t dt_round_await(struct dt_shm *s, uint32_t peer, enum dt_phase phase)
+{
+    return await(s, peer, now(s, phase));
+}
+
+dt_result_t dt_round_await_all(struct dt_shm *s, enum dt_phase phase)
+{
+    dt_result_t r = await_all(s, now(s, phase));
+
+    take_next_lines(s);
+    return r;
+}
+
+static bool have_all_reached(const struct dt_shm *s, uint64_t target)
+{
+    for (uint32_t i = 0; i < s->n; i++) {
+        if (i != s->me && !has_reached(s, i, target))
+            return false;
+    }
+    return true;
+}
+
+bool dt_round_is_free(const struct dt_shm *s)
+{
+    uint64_t target = now(s, DT_LEFT) - 4;
+
+    return s->round < 1 || s->settled >= target || have_all_reached(s, target);
+}
+
+bool dt_round_has_come(const struct dt_shm *s, enum dt_phase phase)
+{
+    return have_all_reached(s, now(s, phase));
+}

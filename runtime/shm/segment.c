@@ -1,0 +1,301 @@
+#include "runtime/shm/segment.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <search.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "runtime/wire/hostshm.h"
+#include "runtime/wire/sealed.h"
+
+struct segment {
+    struct dt_segment_kind kind;
+    uint8_t *base;
+    size_t total;
+    uint8_t *part; /* this rank's, until it is freed */
+    uint8_t *end;
+    struct segment *next; /* of those whose part here has been freed */
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    _Atomic size_t parts; /* that others can be told of */
+    void *by_address;     /* trees of search.h */
+    void *by_number;
+    struct segment *freed;
+    unsigned holds;
+} dti_segments = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- the file: a word for each rank, then their parts ---- */
+
+static size_t to_pages(size_t bytes)
+{
+    return (bytes + DT_HOSTSHM_PAGE - 1) / DT_HOSTSHM_PAGE * DT_HOSTSHM_PAGE;
+}
+
+static size_t head_bytes(uint32_t n)
+{
+    return to_pages(n * sizeof(_Atomic uint32_t));
+}
+
+static _Atomic uint32_t *is_freed(const struct segment *s, uint32_t rank)
+{
+    return (_Atomic uint32_t *)s->base + rank;
+}
+
+size_t dt_segment_total(uint32_t n, size_t bytes)
+{
+    size_t total;
+
+    if (bytes > PTRDIFF_MAX - DT_HOSTSHM_PAGE ||
+        __builtin_mul_overflow(n, to_pages(bytes), &total) ||
+        __builtin_add_overflow(total, head_bytes(n), &total) || total > PTRDIFF_MAX)
+        return 0;
+    return total;
+}
+
+/* ---- finding ---- */
+
+/* Parts do not overlap: those that do here are the same, or contain what is looked for. */
+static int compare_addresses(const void *a, const void *b)
+{
+    const struct segment *x = a, *y = b;
+
+    return x->end <= y->part ? -1 : x->part >= y->end;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    uint64_t x = ((const struct segment *)a)->kind.number;
+    uint64_t y = ((const struct segment *)b)->kind.number;
+
+    return x < y ? -1 : x > y;
+}
+
+static struct segment *lookup(void *const *tree, const struct segment *key,
+                              int (*compare)(const void *, const void *))
+{
+    struct segment *const *found = tfind(key, tree, compare);
+
+    return found ? *found : NULL;
+}
+
+static struct segment *at_address(const void *p, size_t bytes)
+{
+    uint8_t *begin = (uint8_t *)(uintptr_t)p;
+    const struct segment key = { .part = begin, .end = begin + (bytes ? bytes : 1) };
+    struct segment *s = lookup(&dti_segments.by_address, &key, compare_addresses);
+
+    return s && begin >= s->part && key.end <= s->end ? s : NULL;
+}
+
+struct dt_place dt_segment_place(uint64_t comm, const void *p, size_t bytes)
+{
+    struct dt_place place = { 0 };
+    struct segment *s;
+
+    if (atomic_load_explicit(&dti_segments.parts, memory_order_relaxed) == 0)
+        return place;
+    pthread_mutex_lock(&dti_segments.mutex);
+    s = at_address(p, bytes);
+    if (s && s->kind.n > 1 && (s->kind.comm == 0 || s->kind.comm == comm))
+        place = (struct dt_place){ s->kind.number, (size_t)((const uint8_t *)p - s->base) };
+    pthread_mutex_unlock(&dti_segments.mutex);
+    return place;
+}
+
+uint8_t *dt_segment_find(struct dt_place place)
+{
+    const struct segment key = { .kind.number = place.segment };
+    const struct segment *s;
+
+    pthread_mutex_lock(&dti_segments.mutex);
+    s = lookup(&dti_segments.by_number, &key, compare_numbers);
+    pthread_mutex_unlock(&dti_segments.mutex);
+    return s ? s->base + place.at : NULL;
+}
+
+void dt_segment_hold(void)
+{
+    pthread_mutex_lock(&dti_segments.mutex);
+    dti_segments.holds++;
+    pthread_mutex_unlock(&dti_segments.mutex);
+}
+
+void dt_segment_release(void)
+{
+    pthread_mutex_lock(&dti_segments.mutex);
+    dti_segments.holds--;
+    pthread_mutex_unlock(&dti_segments.mutex);
+}
+
+/* ---- making ---- */
+
+/* Where the kernel cannot make pages at once, they come one by one. */
+static bool make_pages(void *p, size_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+    return madvise(p, bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
+#else
+    (void)p;
+    (void)bytes;
+    return true;
+#endif
+}
+
+/* Fills all but the trees. */
+static bool map(struct segment *s, int fd)
+{
+    const struct dt_segment_kind *k = &s->kind;
+    int flags = MAP_SHARED | (k->n == 1 ? MAP_ANONYMOUS : 0);
+
+    s->total = dt_segment_total(k->n, k->bytes);
+    errno = ENOMEM;
+    if (s->total == 0 || (k->n > 1 && !dt_sealed_check(fd, s->total)))
+        return false;
+    s->base = mmap(NULL, s->total, PROT_READ | PROT_WRITE, flags, k->n == 1 ? -1 : fd, 0);
+    if (s->base == MAP_FAILED)
+        return false;
+    s->part = s->base + head_bytes(k->n) + k->me * to_pages(k->bytes);
+    s->end = s->part + to_pages(k->bytes);
+    if (make_pages(s->part, to_pages(k->bytes)))
+        return true;
+    munmap(s->base, s->total);
+    return false;
+}
+
+static bool enter(struct segment *s)
+{
+    bool entered;
+
+    pthread_mutex_lock(&dti_segments.mutex);
+    entered = tsearch(s, &dti_segments.by_address, compare_addresses) != NULL;
+    if (entered && s->kind.n > 1 && !tsearch(s, &dti_segments.by_number, compare_numbers)) {
+        tdelete(s, &dti_segments.by_address, compare_addresses);
+        entered = false;
+    }
+    dti_segments.parts += entered && s->kind.n > 1;
+    pthread_mutex_unlock(&dti_segments.mutex);
+    return entered;
+}
+
+void *dt_segment_open(const struct dt_segment_kind *kind, int fd)
+{
+    struct segment *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return NULL;
+    s->kind = *kind;
+    if (map(s, fd)) {
+        if (enter(s))
+            return s->part;
+        munmap(s->base, s->total);
+        errno = ENOMEM;
+    }
+    free(s);
+    return NULL;
+}
+
+void dt_segment_settle(const void *part)
+{
+    struct segment *s;
+
+    pthread_mutex_lock(&dti_segments.mutex);
+    s = at_address(part, 1);
+    pthread_mutex_unlock(&dti_segments.mutex);
+    if (s && s->kind.n > 1)
+        make_pages(s->base, s->total);
+}
+
+/* ---- freeing; all of it with the mutex ---- */
+
+static void forget(struct segment *s)
+{
+    if (s->kind.n > 1)
+        tdelete(s, &dti_segments.by_number, compare_numbers);
+    munmap(s->base, s->total);
+    free(s);
+}
+
+static bool is_over(const struct segment *s)
+{
+    for (uint32_t i = 0; i < s->kind.n; i++) {
+        if (!atomic_load(is_freed(s, i)))
+            return false;
+    }
+    return true;
+}
+
+static void sweep(void)
+{
+    struct segment **at = &dti_segments.freed;
+
+    while (*at && dti_segments.holds == 0) {
+        struct segment *s = *at;
+
+        if (!is_over(s)) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        forget(s);
+    }
+}
+
+/* Out of the tree that knows it by its address. NULL: it is none that dt_segment_open gave. */
+static struct segment *take(const void *part)
+{
+    struct segment *s = at_address(part, 1);
+
+    if (!s || s->part != part)
+        return NULL;
+    tdelete(s, &dti_segments.by_address, compare_addresses);
+    dti_segments.parts -= s->kind.n > 1;
+    return s;
+}
+
+/* The pages go at once; the addresses become such that nothing can be there, for a program that
+ * still uses them to fail here, not to spoil what comes to stand there. */
+static void give_back(struct segment *s)
+{
+    size_t bytes = (size_t)(s->end - s->part);
+
+    madvise(s->part, bytes, MADV_REMOVE);
+    mprotect(s->part, bytes, PROT_NONE);
+    atomic_store(is_freed(s, s->kind.me), 1);
+    s->next = dti_segments.freed;
+    dti_segments.freed = s;
+}
+
+bool dt_segment_free(void *part)
+{
+    struct segment *s;
+
+    pthread_mutex_lock(&dti_segments.mutex);
+    s = take(part);
+    if (s)
+        give_back(s);
+    sweep();
+    pthread_mutex_unlock(&dti_segments.mutex);
+    return s != NULL;
+}
+
+void dt_segment_discard(void *part)
+{
+    struct segment *s;
+
+    pthread_mutex_lock(&dti_segments.mutex);
+    s = take(part);
+    if (s)
+        forget(s);
+    pthread_mutex_unlock(&dti_segments.mutex);
+}
+
+void dt_segment_sweep(void)
+{
+    pthread_mutex_lock(&dti_segments.mutex);
+    sweep();
+    pthread_mutex_unlock(&dti_segments.mutex);
+}

@@ -1,0 +1,330 @@
+#include "runtime/shm/sendrecv.h"
+
+#include "runtime/base/least.h"
+#include "runtime/shm/pipe.h"
+#include "runtime/shm/rounds.h"
+#include "runtime/shm/segment.h"
+
+enum {
+    LEAST_OPEN = 2 * 1024,  /* bytes that are worth to be told where they are */
+    MOST_PIPED = 32 * 1024, /* that follow their call whether the taker has come or not */
+};
+
+static size_t left(const struct dt_handover_way *w)
+{
+    return sizeof w->opening + w->bytes - w->done;
+}
+
+/* The rest of the opening, or, once that is through, of the data. */
+static struct iovec rest(struct dt_handover_way *w)
+{
+    size_t opening = sizeof w->opening;
+
+    if (w->done < opening)
+        return (struct iovec){ (uint8_t *)&w->opening + w->done, opening - w->done };
+    return (struct iovec){ (uint8_t *)w->buf + (w->done - opening), left(w) };
+}
+
+static bool advance(struct dt_handover_way *w, ssize_t moved)
+{
+    w->done += moved > 0 ? (size_t)moved : 0;
+    return moved > 0;
+}
+
+static bool write_some(struct dt_handover *h)
+{
+    struct iovec v = rest(&h->out);
+
+    return left(&h->out) && advance(&h->out, dt_pipe_write(h->s, h->peer, &v, 1));
+}
+
+static bool read_some(struct dt_handover *h)
+{
+    struct iovec v = rest(&h->in);
+
+    return left(&h->in) && advance(&h->in, dt_pipe_read(h->s, h->peer, &v, 1));
+}
+
+static bool may_go_on(const void *arg)
+{
+    const struct dt_handover *h = arg;
+
+    return (left(&h->out) && dt_pipe_may_write(h->s, h->peer)) ||
+           (left(&h->in) && dt_pipe_may_read(h->s, h->peer));
+}
+
+static dt_result_t move(struct dt_handover *h)
+{
+    dt_result_t r = DT_OK;
+
+    while (r == DT_OK && (left(&h->out) || left(&h->in))) {
+        bool moved = write_some(h);
+
+        if (!read_some(h) && !moved)
+            r = dt_shm_wait(h->s, may_go_on, h);
+    }
+    return r;
+}
+
+/* ---- a half by each of the two ---- */
+
+struct half { /* that this rank copies */
+    uint8_t *ours;
+    size_t at; /* in both buffers */
+    size_t bytes;
+};
+
+static struct half own_half(const struct dt_handover *h)
+{
+    size_t half = h->bytes / 2;
+
+    return h->giving ? (struct half){ h->buf, 0, half }
+                     : (struct half){ h->buf + half, half, h->bytes - half };
+}
+
+static struct dt_hostshm_target *target(const struct dt_handover *h)
+{
+    const struct dt_shm *s = h->s;
+    uint32_t giver = h->giving ? s->me : h->peer, taker = h->giving ? h->peer : s->me;
+
+    return &dt_hostshm_pipe(&s->map, s->pipes, giver, taker)->target;
+}
+
+/* Or never will. */
+static bool has_told(void *arg)
+{
+    struct dt_handover *h = arg;
+
+    return left(&h->in) == 0 || read_some(h) || dt_shm_is_dead(h->s, h->peer);
+}
+
+/* Where the call has failed, the giver may still be in the middle of a piece, and the taker's
+ * buffer is not to be written to once it is the program's. It tells when it is through. */
+static void await_last_piece(struct dt_handover *h)
+{
+    dt_cma_refuse(target(h));
+    dt_shm_outlast(has_told, h);
+}
+
+/* Each tells the other whether its half is done. A giver whose call fails takes nothing back before
+ * all is stopped: what the taker has read by then is right, whatever becomes of the giver later. */
+static dt_result_t compare_ends(struct dt_handover *h, bool done, bool *both)
+{
+    uint8_t ours = done && (h->giving || dt_shm_check(h->s) == DT_OK), theirs = 0;
+    dt_result_t r;
+
+    h->out.buf = &ours;
+    h->in.buf = &theirs;
+    h->out.bytes = h->in.bytes = 1;
+    r = move(h);
+    if (r != DT_OK && !h->giving)
+        await_last_piece(h);
+    *both = ours && theirs;
+    return r;
+}
+
+static dt_result_t copy_mapped(struct dt_handover *h, const struct half *x, bool *both)
+{
+    struct dt_shm *s = h->s;
+    bool done = false;
+    uint8_t *theirs;
+    dt_result_t r;
+
+    dt_segment_hold();
+    theirs = dt_segment_find(h->in.opening.place);
+    if (theirs)
+        done = h->giving ? dt_shm_copy(s, theirs + x->at, x->ours, x->bytes)
+                         : dt_shm_copy(s, x->ours, theirs + x->at, x->bytes);
+    dt_segment_release();
+    s->way = "shm-mapped";
+    r = compare_ends(h, done, both);
+    return theirs ? r : dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[h->peer]);
+}
+
+/* The memory of a program may be such that the kernel copies none of it. */
+static dt_result_t copy_direct(struct dt_handover *h, const struct half *x, bool *both)
+{
+    struct dt_shm *s = h->s;
+    const struct dt_hostshm_card *card = &s->map.ranks[h->peer].card;
+    uint64_t theirs = h->in.opening.address + x->at;
+    bool done = h->giving ? dt_cma_write(&s->map, card, target(h), theirs, x->ours, x->bytes)
+                          : dt_cma_read(&s->map, card, x->ours, theirs, x->bytes);
+    dt_result_t r = compare_ends(h, done, both);
+
+    if (*both)
+        s->way = "shm-direct";
+    else
+        s->reach = DT_CMA_REFUSED;
+    return r;
+}
+
+/* ---- the whole ---- */
+
+static bool reaches(struct dt_shm *s, uint32_t peer)
+{
+    if (s->reach == DT_CMA_UNTRIED)
+        s->reach = dt_cma_reaches(&s->map, s->me, peer) ? DT_CMA_REACHED : DT_CMA_REFUSED;
+    return s->reach == DT_CMA_REACHED;
+}
+
+static dt_result_t through_pipes(struct dt_handover *h)
+{
+    struct dt_handover_way *data = h->giving ? &h->out : &h->in;
+
+    h->out.done = h->in.done = sizeof h->out.opening;
+    h->out.bytes = h->in.bytes = 0;
+    data->buf = h->buf;
+    data->bytes = h->bytes;
+    return move(h);
+}
+
+static dt_result_t move_many(struct dt_handover *h)
+{
+    const struct dt_handover_opening *ours = &h->out.opening, *theirs = &h->in.opening;
+    const struct half x = own_half(h);
+    bool both = false;
+    dt_result_t r = DT_OK;
+
+    if (ours->place.segment && theirs->place.segment)
+        r = copy_mapped(h, &x, &both);
+    else if (ours->address && theirs->address)
+        r = copy_direct(h, &x, &both);
+    return r == DT_OK && !both ? through_pipes(h) : r;
+}
+
+static bool has_heard(const struct dt_handover *h)
+{
+    return h->in.done >= sizeof h->in.opening;
+}
+
+static bool fits(const struct dt_handover *h)
+{
+    return dt_call_equal(&h->out.opening.call, &h->in.opening.call);
+}
+
+/* Once the taker knows that data are for it, and come through the pipe. */
+static void expect(struct dt_handover *h)
+{
+    bool piped = h->in.opening.piped || h->out.opening.piped;
+
+    if (h->giving || !has_heard(h) || !fits(h) || !piped)
+        return;
+    h->in.buf = h->buf;
+    h->in.bytes = h->bytes;
+}
+
+static struct dt_place place_of(const struct dt_shm *s, const void *buf, size_t bytes)
+{
+    return bytes >= LEAST_OPEN ? dt_segment_place(s->comm, buf, bytes) : (struct dt_place){ 0 };
+}
+
+static bool is_piped(const struct dt_shm *s, const struct dt_place *place, size_t bytes)
+{
+    size_t room = dt_pipe_capacity(s) - sizeof(struct dt_handover_opening);
+
+    return !place->segment && bytes <= dt_least(room, MOST_PIPED);
+}
+
+bool dt_handover_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
+                         bool giving)
+{
+    const struct dt_place place = place_of(s, buf, bytes);
+    size_t told = sizeof(struct dt_handover_opening) + (giving ? bytes : 0);
+
+    return is_piped(s, &place, bytes) && told <= dt_pipe_room(s, peer);
+}
+
+/* Of data that others could take where they stand the opening tells where. */
+static void offer(struct dt_handover *h)
+{
+    struct dt_handover_opening *o = &h->out.opening;
+
+    o->place = place_of(h->s, h->buf, h->bytes);
+    o->piped = is_piped(h->s, &o->place, h->bytes);
+    if (!o->piped && h->bytes >= h->s->least_direct && reaches(h->s, h->peer))
+        o->address = (uintptr_t)h->buf;
+}
+
+void dt_handover_begin(struct dt_handover *h, struct dt_shm *s, const struct dt_call *call,
+                       void *buf, size_t bytes, uint32_t peer, bool giving)
+{
+    *h = (struct dt_handover){ .s = s, .peer = peer, .giving = giving, .buf = buf, .bytes = bytes };
+    h->out.opening.call = *call;
+    offer(h);
+    if (giving && h->out.opening.piped) {
+        h->out.buf = buf;
+        h->out.bytes = bytes;
+    }
+}
+
+void dt_handover_step(struct dt_handover *h)
+{
+    bool moved;
+
+    do {
+        moved = write_some(h);
+        moved = read_some(h) || moved;
+        expect(h);
+    } while (moved);
+}
+
+static bool is_refused(const struct dt_handover *h)
+{
+    return has_heard(h) && !fits(h);
+}
+
+bool dt_handover_has_told(const struct dt_handover *h)
+{
+    return h->out.opening.piped && left(&h->out) == 0 && !is_refused(h);
+}
+
+bool dt_handover_is_over(const struct dt_handover *h)
+{
+    return is_refused(h) || (left(&h->out) == 0 && left(&h->in) == 0) ||
+           dt_hostshm_stopped(&h->s->map, NULL);
+}
+
+/* Whether the giver may have begun to write to this taker's buffer before all was stopped. */
+static bool is_written_to(struct dt_handover *h)
+{
+    const struct dt_handover_opening *o = &h->out.opening;
+
+    if (h->giving || left(&h->out) || !(o->place.segment || o->address))
+        return false;
+    dt_shm_settle(h->s);
+    while (!has_heard(h) && read_some(h))
+        ;
+    return has_heard(h) && fits(h);
+}
+
+/* A giver that has not heard where it could write to writes nothing, which the taker waits for. */
+static void tell_of_no_piece(struct dt_handover *h)
+{
+    uint8_t done = false;
+
+    if (h->out.opening.piped || left(&h->out))
+        return;
+    h->out.buf = &done;
+    h->out.bytes = 1;
+    write_some(h);
+}
+
+/* Both have told their call before either can fail for the other's. */
+dt_result_t dt_handover_end(struct dt_handover *h)
+{
+    dt_result_t r = move(h);
+
+    if (r != DT_OK && h->giving)
+        tell_of_no_piece(h);
+    if (r != DT_OK && !is_written_to(h))
+        return r;
+    if (!fits(h)) {
+        dt_trouble(h->s->trouble, DT_ERR_MISMATCH, h->s->ranks[h->peer]);
+        h->s->trouble->theirs = h->in.opening.call;
+        return DT_ERR_MISMATCH;
+    }
+    expect(h);
+    if (h->in.bytes || (h->giving && h->out.opening.piped))
+        return move(h);
+    return move_many(h);
+}

@@ -1,0 +1,400 @@
+#include "runtime/shm/shm.h"
+
+#include <stdalign.h>
+#include <string.h>
+
+#include "runtime/base/copy.h"
+#include "runtime/base/least.h"
+#include "runtime/kernels/reduce.h"
+#include "runtime/shm/call_match.h"
+#include "runtime/shm/chunk.h"
+#include "runtime/shm/reduceopen.h"
+#include "runtime/shm/rounds.h"
+#include "runtime/shm/segment.h"
+#include "runtime/shm/stream.h"
+
+dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
+{
+    return dt_meet_and_tell(s, call, NULL, 0);
+}
+
+dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, uint64_t *word)
+{
+    const uint64_t own = *word;
+    dt_result_t r = dt_meet_and_tell(s, call, &own, sizeof own);
+
+    if (r == DT_OK)
+        *word = 0;
+    for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
+        uint64_t theirs;
+
+        memcpy(&theirs, dt_meet_told(s, i, &own), sizeof theirs);
+        *word += theirs;
+    }
+    return r;
+}
+
+/* ---- in staging: everybody folds all of few bytes for itself, or a slice of many for all ---- */
+
+/* staged: what others give stands in the staging, else in their lines. This rank's own data are
+ * taken from where they came, for others read its line and staging now. */
+static void fold_all(const struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
+                     int divisor, bool staged)
+{
+    const void *src[s->n];
+    struct dt_fold f = {
+        .dst = out, .src = src, .n = s->n, .count = call->count, .divisor = divisor
+    };
+
+    for (uint32_t i = 0; i < s->n; i++)
+        src[i] = staged ? dt_round_staging(s, i) : dt_round_post(s, i)->data;
+    src[s->me] = in;
+    dt_fold(&f, (dt_dtype_t)call->dtype, (dt_op_t)call->op);
+}
+
+/* What others fold. */
+static void stage(struct dt_shm *s, const struct dt_chunk *c)
+{
+    uint8_t *mine = dt_round_staging(s, s->me);
+    size_t at = dt_chunk_slice_at(c, s->me), after = dt_chunk_slice_at(c, s->me + 1);
+
+    if (c->few) {
+        dt_copy(mine, c->in, c->bytes);
+        dt_round_give(s);
+        return;
+    }
+    dt_copy(mine, c->in, at);
+    dt_copy(mine + after, c->in + after, c->bytes - after);
+}
+
+/* Folds this rank's slice, block by block: each goes to the output, to the staging, or to both. */
+static void fold_slice(struct dt_shm *s, const struct dt_chunk *c)
+{
+    alignas(DT_HOSTSHM_LINE) uint8_t block[DT_CHUNK_BLOCK];
+    size_t end = dt_chunk_slice_at(c, s->me + 1);
+
+    for (size_t at = dt_chunk_slice_at(c, s->me); at < end; at += DT_CHUNK_BLOCK) {
+        size_t bytes = dt_least(end - at, DT_CHUNK_BLOCK);
+        const void *src[s->n];
+
+        for (uint32_t i = 0; i < s->n; i++)
+            src[i] = (i == s->me ? c->in : dt_round_staging(s, i)) + at;
+        dt_chunk_fold(s, c, block, src, bytes);
+        if (dt_chunk_is_for(c, s->me))
+            dt_chunk_keep(c, c->out + at, block, bytes);
+        if (c->root != s->me)
+            dt_copy(dt_round_staging(s, s->me) + at, block, bytes);
+    }
+}
+
+/* This rank's slice, for others to collect. */
+static void give_slice(struct dt_shm *s, const struct dt_chunk *c)
+{
+    size_t at = dt_chunk_slice_at(c, s->me);
+
+    if (dt_chunk_has_gone(c, s->me))
+        return;
+    if (c->at < c->folded)
+        dt_copy(dt_round_staging(s, s->me) + at, c->out + at, dt_chunk_slice_bytes(c, s->me));
+    else
+        fold_slice(s, c);
+}
+
+static dt_result_t collect(struct dt_shm *s, const struct dt_chunk *c)
+{
+    for (uint32_t i = 1; i < s->n; i++) {
+        uint32_t peer = (s->me + i) % s->n;
+        size_t at = dt_chunk_slice_at(c, peer);
+        dt_result_t r = dt_round_await(s, peer, DT_REDUCED);
+
+        if (r != DT_OK)
+            return r;
+        if (!dt_chunk_has_gone(c, peer))
+            dt_chunk_keep(c, c->out + at, dt_round_staging(s, peer) + at,
+                          dt_chunk_slice_bytes(c, peer));
+    }
+    return DT_OK;
+}
+
+/* ---- few bytes, that travel in the lines or stand in the staging ---- */
+
+/* Whether one synchronisation is the faster way. */
+static bool are_few(const struct dt_shm *s, size_t bytes)
+{
+    return bytes <= s->small && bytes <= dt_round_most(s);
+}
+
+static bool takes_few(const struct dt_shm *s, size_t bytes)
+{
+    return are_few(s, bytes) && !dt_reduceopen_may_map(s, bytes, true);
+}
+
+/* Who showed data after a stop could let others end a call well that fails here. */
+bool dt_shm_shows_few(const struct dt_shm *s, size_t bytes)
+{
+    return takes_few(s, bytes) && dt_round_is_free(s) && !dt_hostshm_stopped(&s->map, NULL);
+}
+
+static size_t bytes_of(const struct dt_call *call)
+{
+    return call->count * dt_dtype_size((dt_dtype_t)call->dtype);
+}
+
+/* Of so many, those that stand in the staging. */
+static size_t staged_of_few(size_t bytes)
+{
+    return bytes <= DT_HOSTSHM_INLINE ? 0 : bytes;
+}
+
+/* In the round that has begun. */
+static void show_few(struct dt_shm *s, const struct dt_call *call, const void *in)
+{
+    size_t bytes = bytes_of(call), staged = staged_of_few(bytes);
+
+    if (staged) {
+        dt_copy(dt_round_staging(s, s->me), in, staged);
+        dt_round_give(s);
+    }
+    dt_meet_post(s, call, in, bytes - staged);
+    dt_round_publish(s, DT_IN);
+}
+
+void dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *in)
+{
+    dt_round_join(s, staged_of_few(bytes_of(call)));
+    show_few(s, call, in);
+}
+
+dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
+                            int divisor)
+{
+    dt_result_t r = dt_meet_others(s, true);
+
+    if (r == DT_OK && call->count && out)
+        fold_all(s, call, in, out, divisor, staged_of_few(bytes_of(call)) > 0);
+    return r;
+}
+
+/* ---- reductions ---- */
+
+/* In one round, of which everybody folds the data for itself. */
+static dt_result_t reduce_few(struct dt_shm *s, const struct dt_chunk *c)
+{
+    dt_result_t r = dt_round_begin(s, staged_of_few(c->bytes));
+
+    if (r != DT_OK)
+        return r;
+    show_few(s, c->call, c->in);
+    return dt_shm_fold_few(s, c->call, c->in, dt_chunk_is_for(c, s->me) ? c->out : NULL,
+                           c->divisor);
+}
+
+/* terms: of the first chunk; NULL: it is a later one, or comes again. */
+static dt_result_t show_chunk(struct dt_shm *s, const struct dt_chunk *c,
+                              const struct dt_reduceopen_terms *terms)
+{
+    dt_result_t r = dt_round_begin(s, c->bytes);
+
+    if (r != DT_OK)
+        return r;
+    if (!terms || !dt_reduceopen_offers(terms))
+        stage(s, c);
+    if (terms)
+        dt_meet_post(s, c->call, terms, sizeof *terms);
+    return dt_meet(s, terms != NULL);
+}
+
+static dt_result_t finish_chunk(struct dt_shm *s, const struct dt_chunk *c)
+{
+    if (c->few) {
+        if (dt_chunk_is_for(c, s->me))
+            fold_all(s, c->call, c->in, c->out, c->divisor, true);
+        return DT_OK;
+    }
+    give_slice(s, c);
+    dt_round_publish(s, DT_REDUCED);
+    return dt_chunk_is_for(c, s->me) ? collect(s, c) : DT_OK;
+}
+
+static dt_result_t pass_chunk(struct dt_shm *s, const struct dt_chunk *c)
+{
+    dt_result_t r = show_chunk(s, c, NULL);
+
+    return r == DT_OK ? finish_chunk(s, c) : r;
+}
+
+static size_t least_done(const struct dt_shm *s, const size_t *done)
+{
+    size_t least = done[0];
+
+    for (uint32_t i = 1; i < s->n; i++)
+        least = dt_least(least, done[i]);
+    return least;
+}
+
+/* All that stands in the staging of all ranks, or is to be brought there. */
+static dt_result_t reduce_staged(struct dt_shm *s, struct dt_chunk *whole, size_t step,
+                                 const struct dt_reduceopen_end *end)
+{
+    size_t at = least_done(s, end->done);
+    dt_result_t r = DT_OK;
+
+    whole->done = end->done;
+    whole->folded = end->folded;
+    if (end->staged) {
+        const struct dt_chunk c = dt_chunk_cut(s, whole, 0, step);
+
+        r = finish_chunk(s, &c);
+        at = c.bytes;
+    }
+    for (; r == DT_OK && at < whole->bytes; at += step) {
+        const struct dt_chunk c = dt_chunk_cut(s, whole, at, step);
+
+        r = pass_chunk(s, &c);
+    }
+    return r;
+}
+
+/* Unless nothing need be staged. Where only some ranks could do without, these stage the first
+ * chunk late. */
+static dt_result_t reduce_chunks(struct dt_shm *s, struct dt_chunk *whole)
+{
+    size_t step = dt_round_most(s), done[s->n];
+    const struct dt_chunk first = dt_chunk_cut(s, whole, 0, step);
+    struct dt_reduceopen_terms mine = dt_reduceopen_offer(s, whole);
+    struct dt_reduceopen_end end = { .done = done };
+    dt_result_t r = show_chunk(s, &first, &mine);
+
+    if (r == DT_OK)
+        r = dt_reduceopen(s, whole, &mine, step, &end);
+    if (r != DT_OK && dt_reduceopen_offers(&mine) && !end.quiet)
+        dt_reduceopen_leave(s, whole, &mine);
+    return r == DT_OK && !end.over ? reduce_staged(s, whole, step, &end) : r;
+}
+
+/* whole: the reduction as one chunk. */
+static dt_result_t reduce(struct dt_shm *s, struct dt_chunk *whole)
+{
+    dt_result_t r;
+
+    whole->few = are_few(s, whole->bytes);
+    whole->huge = whole->bytes >= s->tuning->shm_huge && whole->in != whole->out;
+    if (takes_few(s, whole->bytes))
+        return reduce_few(s, whole);
+    if (!whole->few)
+        s->way = "shm-slices";
+    r = reduce_chunks(s, whole);
+    if (whole->huge)
+        dt_stream_settle();
+    return r;
+}
+
+dt_result_t dt_shm_all_reduce(struct dt_shm *s, const struct dt_call *call, const void *in,
+                              void *out)
+{
+    struct dt_chunk whole = { .in = in,
+                              .out = out,
+                              .bytes = bytes_of(call),
+                              .divisor = call->op == DT_AVG ? (int)s->n : 1,
+                              .root = DT_CHUNK_EVERYBODY,
+                              .call = call };
+
+    return reduce(s, &whole);
+}
+
+dt_result_t dt_shm_reduce(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
+                          uint32_t root, int divisor)
+{
+    struct dt_chunk whole = { .in = in,
+                              .out = out,
+                              .bytes = bytes_of(call),
+                              .divisor = divisor,
+                              .root = root,
+                              .call = call };
+
+    return reduce(s, &whole);
+}
+
+/* ---- from root to all ---- */
+
+/* Where root's buffer is for all, as its line says in the first round; of few bytes it says
+ * nothing, for root may go on before others have them. */
+static struct dt_place *shared_place(const struct dt_shm *s, uint32_t root)
+{
+    return (struct dt_place *)dt_round_post(s, root)->data;
+}
+
+static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
+{
+    struct dt_place place = { 0 };
+    size_t at = 0, most = dt_round_most(s);
+
+    if (bytes >= s->tuning->shm_open)
+        place = dt_segment_place(s->comm, buf, bytes);
+    if (place.segment)
+        s->way = "shm-mapped";
+    do {
+        size_t m = bytes - at < most ? bytes - at : most;
+        dt_result_t r = dt_round_begin(s, m);
+
+        if (r != DT_OK)
+            return r;
+        if (at == 0)
+            *shared_place(s, s->me) = place;
+        if (m && !place.segment) {
+            dt_copy(dt_round_staging(s, s->me), buf + at, m);
+            dt_round_give(s);
+        }
+        dt_round_publish(s, DT_LEFT);
+        at += m;
+    } while (at < bytes && !place.segment);
+    return place.segment ? dt_round_await_all(s, DT_LEFT) : DT_OK;
+}
+
+static dt_result_t copy_open(struct dt_shm *s, void *buf, struct dt_place place, size_t bytes,
+                             uint32_t root)
+{
+    const uint8_t *from;
+    dt_result_t r;
+
+    s->way = "shm-mapped";
+    dt_segment_hold();
+    from = dt_segment_find(place);
+    if (from)
+        dt_shm_copy(s, buf, from, bytes);
+    dt_segment_release();
+    r = from ? dt_shm_check(s) : dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[root]);
+    if (r == DT_OK)
+        dt_round_publish(s, DT_LEFT);
+    return r;
+}
+
+/* Root may be one round ahead of the slowest reader. */
+static dt_result_t take_share(struct dt_shm *s, uint8_t *buf, size_t bytes, uint32_t root)
+{
+    size_t at = 0, most = dt_round_most(s);
+
+    do {
+        size_t m = bytes - at < most ? bytes - at : most;
+        dt_result_t r;
+
+        dt_round_join(s, m);
+        r = dt_round_await(s, root, DT_LEFT);
+        if (r != DT_OK)
+            return r;
+        if (at == 0 && shared_place(s, root)->segment)
+            return copy_open(s, buf, *shared_place(s, root), bytes, root);
+        if (m)
+            dt_copy(buf + at, dt_round_staging(s, root), m);
+        dt_round_publish(s, DT_LEFT);
+        at += m;
+    } while (at < bytes);
+    return DT_OK;
+}
+
+dt_result_t dt_shm_share(struct dt_shm *s, void *buf, size_t bytes, uint32_t root)
+{
+    if (s->n == 1)
+        return DT_OK;
+    return s->me == root ? share_out(s, buf, bytes) : take_share(s, buf, bytes, root);
+}

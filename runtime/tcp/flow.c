@@ -1,0 +1,621 @@
+#include "runtime/tcp/flow.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/least.h"
+
+enum {
+    HEADER = DT_DATAFRAME_HEADER,
+    REASON_MS = 5000,  /* how long agents may take to tell who waited for whom, */
+    HOW_MS = 25,       /* and how a rank died, for which nobody waits long */
+    GOODBYE_MS = 1000, /* to tell why, and to learn why a connection ended */
+    OVERHEAR_MS = 200, /* how often who waits looks at what is not for this call */
+    YIELDS = 100,      /* looks at work that waits for other ranks, before sleeping */
+    LOOK_MS = 1,       /* how often who sleeps looks at it */
+    LONG_LOOKS = 50,   /* a wait of more looks is a long one, which loses little by sleep, */
+    LONG_NS = 50000,   /* and one that has slept for longer */
+    LONG_WAITS = 2,    /* after so many in a row the next one is taken to be another */
+};
+
+/* What of a flow goes along one stream. Those of a flow stand side by side. */
+struct dt_leg {
+    struct dt_flow *flow;
+    struct dt_link *link;
+    uint32_t stream;
+    size_t next; /* its first frame that has not moved wholly */
+
+    /* of that frame */
+    struct iovec data;
+    size_t at; /* bytes of header and data that are through */
+    bool begun;
+    bool checked;
+    uint8_t header[HEADER];
+};
+
+struct run {
+    struct dt_mesh *mesh;
+    const struct dt_traffic *t;
+    uint32_t streams;
+    struct dt_leg *legs;
+    size_t n;
+    size_t left; /* legs that have not ended */
+    bool moved;  /* since the last look at all of them */
+    bool looks;  /* at work, which nothing that a poll could watch tells the end of */
+    int64_t overhear_at;
+    unsigned idle;       /* looks since something has moved */
+    uint64_t slept_ns;   /* meanwhile */
+    unsigned long_waits; /* in a row */
+};
+
+static size_t batch_of(const struct dt_traffic *t)
+{
+    return t->batch ? t->batch : 1;
+}
+
+static bool would_wait(void)
+{
+    return errno == EAGAIN || errno == EINTR;
+}
+
+/* Why, the agent is about to say if a rank died or failed; where it does not, the peer is to blame.
+ */
+static void broke(struct dt_link *link)
+{
+    if (!link->broken)
+        link->broken = dt_clock_ms() + GOODBYE_MS;
+}
+
+static bool has_ended(const struct dt_leg *g)
+{
+    return g->next >= g->flow->frames;
+}
+
+/* Which frames of a flow may move by now: those before this one. */
+static size_t ready(const struct run *r, const struct dt_flow *f)
+{
+    size_t most = dt_least(f->frames, f->done + batch_of(r->t));
+
+    return r->t->ready ? dt_least(most, r->t->ready(r->t->arg, f)) : most;
+}
+
+static bool may_move(const struct run *r, const struct dt_leg *g)
+{
+    return !has_ended(g) && !g->link->broken && (g->begun || ready(r, g->flow) > g->next);
+}
+
+/* What the headers of a flow name. */
+static struct dt_call call_of(const struct run *r, const struct dt_flow *f)
+{
+    struct dt_call call = *r->t->call;
+
+    if (f->count)
+        call.count = *f->count;
+    return call;
+}
+
+static void put_header(const struct run *r, const struct dt_flow *f, size_t bytes, uint8_t *to)
+{
+    struct dt_dataframe h = { .type = DT_DATAFRAME_DATA,
+                              .rank = dt_mesh_rank(r->mesh, r->mesh->me),
+                              .bytes = (uint32_t)bytes,
+                              .call = call_of(r, f) };
+
+    dt_dataframe_put(&h, to);
+}
+
+static void begin_frame(const struct run *r, struct dt_leg *g)
+{
+    g->begun = true;
+    g->checked = false;
+    g->data = r->t->frame(r->t->arg, g->flow, g->next);
+    if (g->flow->out)
+        put_header(r, g->flow, g->data.iov_len, g->header);
+}
+
+/* The first frame of the flow that this leg is one of that has not moved, past its end if all have.
+ */
+static size_t least_next(const struct run *r, const struct dt_leg *g)
+{
+    const struct dt_leg *first = g - g->stream;
+    size_t least = g->flow->frames;
+
+    for (uint32_t i = 0; i < dt_least(r->streams, g->flow->frames); i++)
+        least = dt_least(least, first[i].next);
+    return least;
+}
+
+static void end_frame(struct run *r, struct dt_leg *g)
+{
+    struct dt_flow *f = g->flow;
+    size_t least;
+
+    g->at -= HEADER + g->data.iov_len;
+    g->begun = false;
+    g->next += r->streams;
+    r->left -= has_ended(g);
+    least = least_next(r, g);
+    while (f->done < least) {
+        f->done++;
+        if (r->t->moved)
+            r->t->moved(r->t->arg, f);
+    }
+}
+
+/* What one system call is to move: the fewer they are, the fuller the packets. */
+struct batch {
+    size_t frames; /* of them the first one is the flow's frame under way */
+    uint8_t headers[DT_FLOW_BATCH + 1][HEADER]; /* of the others, and one to be read along */
+    struct iovec iov[2 * DT_FLOW_BATCH + 1];
+    size_t n;
+};
+
+static void add_piece(struct batch *b, void *base, size_t bytes, size_t done)
+{
+    if (done < bytes)
+        b->iov[b->n++] = (struct iovec){ (uint8_t *)base + done, bytes - done };
+}
+
+static void lay_out(const struct run *r, struct dt_leg *g, size_t most, struct batch *b)
+{
+    const struct dt_flow *f = g->flow;
+    size_t before = ready(r, f), k = g->next + r->streams;
+
+    b->n = 0;
+    add_piece(b, g->header, HEADER, g->at);
+    add_piece(b, g->data.iov_base, g->data.iov_len, g->at < HEADER ? 0 : g->at - HEADER);
+    for (b->frames = 1; b->frames < most && k < before; b->frames++, k += r->streams) {
+        struct iovec data = r->t->frame(r->t->arg, f, k);
+
+        if (f->out)
+            put_header(r, f, data.iov_len, b->headers[b->frames]);
+        add_piece(b, b->headers[b->frames], HEADER, 0);
+        add_piece(b, data.iov_base, data.iov_len, 0);
+    }
+    if (!f->out && k < f->frames)
+        add_piece(b, b->headers[b->frames], HEADER, 0);
+}
+
+/* The agents of all hosts tell in which words; a peer's frame, which has no room for them, may come
+ * first. */
+static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
+{
+    int ms = h->code == DT_ERR_TIMEOUT ? REASON_MS
+             : h->code == DT_ERR_PEER  ? HOW_MS
+                                       : DT_ALARM_TOLD_MS;
+    dt_result_t stopped = dt_alarm_await(&r->mesh->alarm, ms);
+
+    if (stopped != DT_OK)
+        return stopped;
+    return dt_trouble(r->mesh->alarm.trouble,
+                      (dt_result_t)(h->code < 0 ? h->code : DT_ERR_INTERNAL), h->rank);
+}
+
+/* A header is complete: is it what this call expects? (What came with it went where this call may
+ * write; if it is not, that is no longer defined.) */
+static dt_result_t check_header(const struct run *r, const struct dt_leg *g)
+{
+    const struct dt_flow *f = g->flow;
+    struct dt_trouble *t = r->mesh->alarm.trouble;
+    struct dt_call ours = call_of(r, f);
+    uint64_t expected = ours.count;
+    struct dt_dataframe h;
+
+    if (!dt_dataframe_get(&h, g->header))
+        return dt_trouble(t, DT_ERR_INTERNAL, dt_mesh_rank(r->mesh, f->peer));
+    if (h.type == DT_DATAFRAME_FAILURE)
+        return failed_by(r, &h);
+    if (dt_call_equal(&h.call, &ours) && h.bytes == g->data.iov_len)
+        return DT_OK;
+    dt_trouble(t, DT_ERR_MISMATCH, h.rank);
+    t->theirs = h.call;
+    ours.count = h.call.count;
+    if (f->count && dt_call_equal(&h.call, &ours)) {
+        t->giver = h.rank;
+        t->taker = dt_mesh_rank(r->mesh, r->mesh->me);
+        t->given = h.call.count;
+        t->expected = expected;
+    }
+    return DT_ERR_MISMATCH;
+}
+
+static void send_some(struct run *r, struct dt_leg *g, size_t most)
+{
+    struct dt_link *link = g->link;
+    struct batch b;
+    struct msghdr m = { .msg_iov = b.iov };
+    ssize_t n;
+
+    lay_out(r, g, most, &b);
+    m.msg_iovlen = b.n;
+    n = sendmsg(link->fd, &m, MSG_NOSIGNAL);
+    if (n < 0) {
+        if (!would_wait())
+            broke(link);
+        return;
+    }
+    r->moved = true;
+    g->at += (size_t)n;
+    while (g->at >= HEADER + g->data.iov_len) {
+        end_frame(r, g);
+        if (g->at > 0)
+            begin_frame(r, g);
+    }
+    link->mid_frame = g->at > 0;
+}
+
+/* How many bytes came: 0 where none are needed to look at a header. */
+static ssize_t receive_batch(struct run *r, struct dt_leg *g, struct batch *b)
+{
+    struct msghdr m = { 0 };
+    ssize_t n;
+
+    b->frames = 1;
+    if (g->at >= HEADER && !g->checked)
+        return 0;
+    lay_out(r, g, batch_of(r->t), b);
+    m.msg_iov = b->iov;
+    m.msg_iovlen = b->n;
+    n = recvmsg(g->link->fd, &m, 0);
+    if (n == 0 || (n < 0 && !would_wait()))
+        broke(g->link);
+    return n > 0 ? n : -1;
+}
+
+static dt_result_t receive_some(struct run *r, struct dt_leg *g)
+{
+    struct batch b;
+    ssize_t n = receive_batch(r, g, &b);
+
+    if (n < 0)
+        return DT_OK;
+    r->moved = true;
+    g->at += (size_t)n;
+    for (size_t i = 1;; i++) {
+        if (!g->checked && g->at >= HEADER) {
+            dt_result_t result = check_header(r, g);
+
+            if (result != DT_OK)
+                return result;
+            g->checked = true;
+        }
+        if (g->at < HEADER + g->data.iov_len)
+            return DT_OK;
+        end_frame(r, g);
+        memcpy(g->header, b.headers[i], dt_least(g->at, HEADER));
+        if (i >= b.frames || g->at == 0)
+            return DT_OK;
+        begin_frame(r, g);
+    }
+}
+
+static dt_result_t move(struct run *r, struct dt_leg *g)
+{
+    if (!g->begun)
+        begin_frame(r, g);
+    if (!g->flow->out)
+        return receive_some(r, g);
+    send_some(r, g, batch_of(r->t));
+    return DT_OK;
+}
+
+/* Whoever sleeps is to be woken by what completes a header, or then its frame, not by every packet:
+ * nothing can be done with less, and frames are sent whole. */
+static void want(const struct dt_leg *g)
+{
+    struct dt_link *link = g->link;
+    size_t bytes = g->at < HEADER ? HEADER : HEADER + g->data.iov_len;
+    int least = (int)(bytes - g->at);
+
+    if (link->wanted == least)
+        return;
+    link->wanted = least;
+    setsockopt(link->fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+}
+
+/* Sleeps until something may have changed. An alarm is heeded when the sockets have been read. */
+static void sleep_some(struct run *r)
+{
+    struct pollfd *p = r->mesh->polls;
+    uint64_t begun = dt_clock_ns();
+    int64_t now = (int64_t)(begun / 1000000), until = r->looks ? now + LOOK_MS : r->overhear_at;
+    nfds_t n = DT_ALARM_FDS;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct dt_leg *g = &r->legs[i];
+        bool out = g->flow->out;
+
+        if (g->link->broken && g->link->broken < until)
+            until = g->link->broken;
+        if (!may_move(r, g))
+            continue;
+        if (!out)
+            want(g);
+        p[n++] = (struct pollfd){ .fd = g->link->fd, .events = out ? POLLOUT : POLLIN };
+    }
+    dt_alarm_poll(&r->mesh->alarm, p, n, until > now ? (int)(until - now) : 0);
+    r->slept_ns += dt_clock_ns() - begun;
+}
+
+/* Nothing has moved: is there a reason? */
+static dt_result_t check(const struct run *r)
+{
+    dt_result_t result = dt_alarm_check(&r->mesh->alarm);
+
+    for (size_t i = 0; result == DT_OK && i < r->n; i++) {
+        const struct dt_leg *g = &r->legs[i];
+        int64_t broken = g->link->broken;
+
+        if (broken && broken <= dt_clock_ms())
+            result = dt_trouble(r->mesh->alarm.trouble, DT_ERR_PEER,
+                                dt_mesh_rank(r->mesh, g->flow->peer));
+    }
+    return result;
+}
+
+static bool is_read(const struct run *r, const struct dt_link *link)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        const struct dt_leg *g = &r->legs[i];
+
+        if (g->link == link && !g->flow->out && !has_ended(g))
+            return true;
+    }
+    return false;
+}
+
+/* What a peer has sent that this call does not read: of a later call, or of another in its place.
+ */
+static dt_result_t overhear_peer(const struct run *r, struct dt_link *link)
+{
+    struct dt_trouble *t = r->mesh->alarm.trouble;
+    struct dt_call ours = *r->t->call;
+    uint8_t header[HEADER];
+    struct dt_dataframe h;
+    ssize_t n = recv(link->fd, header, HEADER, MSG_PEEK | MSG_DONTWAIT);
+
+    if (n == 0 || (n < 0 && !would_wait()))
+        dt_mesh_renew(r->mesh, link);
+    if (n != HEADER || !dt_dataframe_get(&h, header))
+        return DT_OK;
+    if (h.type == DT_DATAFRAME_FAILURE)
+        return failed_by(r, &h);
+    if (dt_call_moves_parcels(&ours))
+        ours.count = h.call.count;
+    if (h.call.number > ours.number || dt_call_equal(&h.call, &ours))
+        return DT_OK;
+    dt_trouble(t, DT_ERR_MISMATCH, h.rank);
+    t->theirs = h.call;
+    return DT_ERR_MISMATCH;
+}
+
+/* Calls that do not fit may be between ranks that do not send to each other what the other one
+ * reads: then all wait, but what was sent says why. */
+static dt_result_t overhear(struct run *r)
+{
+    int64_t now = dt_clock_ms();
+    dt_result_t result = DT_OK;
+
+    if (now < r->overhear_at)
+        return DT_OK;
+    r->overhear_at = now + OVERHEAR_MS;
+    for (size_t i = 0; result == DT_OK && i < r->mesh->n_links; i++) {
+        struct dt_link *link = &r->mesh->links[i];
+
+        if (link->fd >= 0 && !is_read(r, link))
+            result = overhear_peer(r, link);
+    }
+    return result;
+}
+
+static void work(struct run *r)
+{
+    enum dt_flow_work did = r->t->work(r->t->arg);
+
+    r->moved |= did == DT_FLOW_WORKED;
+    r->looks = did == DT_FLOW_WORK_WAITS;
+}
+
+/* Looks are counted, not time, which also passes while others have the processor: to yield to them
+ * costs nobody anything. */
+static void count_waits(struct run *r)
+{
+    bool is_long = r->idle > LONG_LOOKS || r->slept_ns > LONG_NS;
+
+    if (!r->moved) {
+        r->idle++;
+        return;
+    }
+    if (r->idle > 0)
+        r->long_waits = is_long ? r->long_waits + 1 : 0;
+    r->idle = 0;
+    r->slept_ns = 0;
+}
+
+/* What trickles in along a slow link is not worth a processor. */
+static bool may_sleep(const struct run *r)
+{
+    if (r->looks)
+        return r->idle > r->mesh->spins + YIELDS;
+    return r->idle > r->mesh->spins || r->long_waits >= LONG_WAITS;
+}
+
+static dt_result_t drive(struct run *r)
+{
+    while (r->left) {
+        dt_result_t result = DT_OK;
+
+        r->moved = false;
+        for (size_t i = 0; i < r->n && result == DT_OK; i++) {
+            if (may_move(r, &r->legs[i]))
+                result = move(r, &r->legs[i]);
+        }
+        if (r->t->work && result == DT_OK)
+            work(r);
+        count_waits(r);
+        if (r->idle && result == DT_OK)
+            result = check(r);
+        if (result == DT_OK && r->idle && may_sleep(r)) {
+            sleep_some(r);
+            result = overhear(r);
+        } else if (r->idle) {
+            sched_yield(); /* a peer may need this very processor, where it plays several hosts */
+        }
+        if (result != DT_OK)
+            return result;
+    }
+    return DT_OK;
+}
+
+/* A peer can be told why this rank fails only between two frames: completes those that are under
+ * way, where the peer still takes them. */
+static void complete_frames(struct run *r)
+{
+    int64_t deadline = dt_clock_ms() + GOODBYE_MS;
+
+    for (size_t i = 0; i < r->n; i++) {
+        struct dt_leg *g = &r->legs[i];
+        const struct dt_link *link = g->link;
+        int64_t left = 0;
+
+        while (g->flow->out && link->mid_frame && !link->broken &&
+               (left = deadline - dt_clock_ms()) > 0) {
+            struct pollfd p = { link->fd, POLLOUT, 0 };
+
+            poll(&p, 1, (int)left);
+            send_some(r, g, 1);
+        }
+    }
+}
+
+static dt_result_t connect_peers(struct dt_mesh *m, const struct dt_traffic *t, uint32_t streams)
+{
+    uint32_t *peers = calloc(t->n, sizeof *peers);
+    dt_result_t r;
+
+    if (!peers)
+        return dt_mesh_no_memory(m);
+    for (size_t i = 0; i < t->n; i++)
+        peers[i] = t->flows[i].peer;
+    r = dt_mesh_need(m, peers, t->n, streams);
+    free(peers);
+    return r;
+}
+
+/* What grows with the hosts is not on the stack: it may be a small one of the program's threads. */
+static dt_result_t make_room(struct dt_mesh *m, size_t legs)
+{
+    struct pollfd *polls = realloc(m->polls, (DT_ALARM_FDS + legs) * sizeof *polls);
+    struct dt_leg *room;
+
+    if (!polls)
+        return dt_mesh_no_memory(m);
+    m->polls = polls;
+    room = realloc(m->legs, legs * sizeof *room);
+    if (!room)
+        return dt_mesh_no_memory(m);
+    m->legs = room;
+    m->room = legs;
+    return DT_OK;
+}
+
+static void set_off(struct run *r)
+{
+    r->legs = r->mesh->legs;
+    for (size_t i = 0; i < r->t->n; i++) {
+        struct dt_flow *f = &r->t->flows[i];
+
+        for (uint32_t stream = 0; stream < dt_least(r->streams, f->frames); stream++) {
+            struct dt_leg *g = &r->legs[r->n++];
+
+            g->flow = f;
+            g->link = dt_mesh_link(r->mesh, f->peer, stream);
+            g->stream = stream;
+            g->next = stream;
+            g->at = 0;
+            g->begun = false;
+        }
+    }
+    r->left = r->n;
+}
+
+/* Peers that are there need no list. */
+static bool are_connected(const struct dt_mesh *m, const struct dt_traffic *t, uint32_t streams)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        if (!dt_mesh_has(m, t->flows[i].peer, streams))
+            return false;
+    }
+    return true;
+}
+
+static dt_result_t prepare(struct run *r)
+{
+    struct dt_mesh *m = r->mesh;
+    const struct dt_traffic *t = r->t;
+    dt_result_t result = DT_OK;
+
+    if (!are_connected(m, t, r->streams))
+        result = connect_peers(m, t, r->streams);
+    if (result == DT_OK && m->room < t->n * r->streams)
+        result = make_room(m, t->n * r->streams);
+    if (result == DT_OK)
+        set_off(r);
+    return result;
+}
+
+dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t)
+{
+    struct run r = { .mesh = m,
+                     .t = t,
+                     .streams = batch_of(t) == 1 || t->one_stream ? 1 : m->streams,
+                     .overhear_at = dt_clock_ms() + OVERHEAR_MS };
+    dt_result_t result = prepare(&r);
+
+    if (result != DT_OK)
+        return result;
+    result = drive(&r);
+    if (result != DT_OK && result != DT_ERR_PEER)
+        complete_frames(&r);
+    return result;
+}
+
+static void say_goodbye(const struct dt_link *link, const uint8_t *bytes, int64_t deadline)
+{
+    size_t at = 0;
+
+    while (at < HEADER) {
+        struct pollfd p = { link->fd, POLLOUT, 0 };
+        int64_t left = deadline - dt_clock_ms();
+        ssize_t n = send(link->fd, bytes + at, HEADER - at, MSG_NOSIGNAL);
+
+        if (n < 0 && !would_wait())
+            return;
+        at += n > 0 ? (size_t)n : 0;
+        if (n < 0 && (left <= 0 || poll(&p, 1, (int)left) == 0))
+            return;
+    }
+}
+
+/* After half a frame the connection just ends. */
+void dt_flow_fail(struct dt_mesh *m, dt_result_t why)
+{
+    struct dt_dataframe h = { .type = DT_DATAFRAME_FAILURE, .code = why };
+    int64_t deadline = dt_clock_ms() + GOODBYE_MS;
+    uint8_t bytes[HEADER];
+
+    if (m->n_links == 0)
+        return;
+    h.rank = m->alarm.trouble->rank;
+    dt_dataframe_put(&h, bytes);
+    for (size_t i = 0; i < m->n_links; i++) {
+        if (m->links[i].fd >= 0 && !m->links[i].mid_frame)
+            say_goodbye(&m->links[i], bytes, deadline);
+    }
+    dt_mesh_close(m);
+}

@@ -1,0 +1,217 @@
+#include "runtime/tcp/listener.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/wire/inet.h"
+
+enum {
+    GUEST_MS = 5000, /* how long a caller may take to prove itself */
+    SETTLE_MS = 500, /* for so long it keeps its seat when others want one */
+};
+
+void dt_door_init(struct dt_door *d)
+{
+    *d = (struct dt_door){ .listener = -1 };
+    pthread_mutex_init(&d->lock, NULL);
+    for (int i = 0; i < DT_DOOR_GUESTS; i++)
+        d->guests[i].shake.fd = -1;
+}
+
+int dt_door_open(struct dt_door *d, uint16_t *port)
+{
+    if (sodium_init() >= 0)
+        d->listener = dt_inet_listen(port);
+    return d->listener < 0 ? -1 : 0;
+}
+
+void dt_door_admit(struct dt_door *d, const uint8_t secret[DT_SECRET_BYTES], uint32_t generation,
+                   uint32_t rank)
+{
+    d->self = (struct dt_auth){ .generation = generation, .me = rank, .peer = DT_AUTH_ANYBODY };
+    memcpy(d->self.secret, secret, sizeof d->self.secret);
+}
+
+static void dismiss(struct dt_door_guest *g)
+{
+    if (g->shake.fd >= 0)
+        close(g->shake.fd);
+    g->shake.fd = -1;
+}
+
+void dt_door_close(struct dt_door *d)
+{
+    for (int i = 0; i < DT_DOOR_GUESTS; i++)
+        dismiss(&d->guests[i]);
+    for (size_t i = 0; i < d->n_parked; i++)
+        close(d->parked[i].fd);
+    free(d->parked);
+    if (d->listener >= 0)
+        close(d->listener);
+    pthread_mutex_destroy(&d->lock);
+    sodium_memzero(d, sizeof *d);
+    dt_door_init(d);
+}
+
+/* Callers that prove themselves do so at once: who lingers is a stranger. */
+static bool lingers(const struct dt_door_guest *g)
+{
+    return g->deadline - GUEST_MS + SETTLE_MS <= dt_clock_ms();
+}
+
+/* A free seat, or that of the guest who has been talking longest. NULL: nobody lingers. */
+static struct dt_door_guest *seat(struct dt_door *d)
+{
+    struct dt_door_guest *oldest = &d->guests[0];
+
+    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+        if (d->guests[i].shake.fd < 0)
+            return &d->guests[i];
+        if (d->guests[i].deadline < oldest->deadline)
+            oldest = &d->guests[i];
+    }
+    return lingers(oldest) ? oldest : NULL;
+}
+
+size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS])
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&d->lock);
+    p[n++] = (struct pollfd){ .fd = seat(d) ? d->listener : -1, .events = POLLIN };
+    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+        const struct dt_handshake *s = &d->guests[i].shake;
+
+        if (s->fd >= 0)
+            p[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
+    }
+    pthread_mutex_unlock(&d->lock);
+    return n;
+}
+
+static int take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)
+{
+    for (size_t i = 0; i < d->n_parked; i++) {
+        struct dt_door_parked p = d->parked[i];
+
+        if (p.comm == comm && p.lane == lane && p.rank == rank) {
+            d->parked[i] = d->parked[--d->n_parked];
+            return p.fd;
+        }
+    }
+    return -1;
+}
+
+/* A caller whose connection broke calls again: the newer one counts. */
+static void park(struct dt_door *d, struct dt_door_guest *g)
+{
+    struct dt_door_parked *p = realloc(d->parked, (d->n_parked + 1) * sizeof *p);
+    struct dt_auth who;
+    int older;
+
+    if (!p)
+        return;
+    d->parked = p;
+    dt_auth_caller(g->shake.hello, &who);
+    older = take(d, who.comm, who.lane, who.me);
+    if (older >= 0)
+        close(older);
+    p[d->n_parked++] = (struct dt_door_parked){ g->shake.fd, who.me, who.lane, who.comm };
+    g->shake.fd = -1;
+}
+
+static void hear(struct dt_door *d, struct dt_door_guest *g)
+{
+    enum dt_verdict verdict = dt_handshake_hosting(&g->shake, &d->self);
+
+    if (verdict == DT_SHAKE_THROUGH)
+        park(d, g);
+    if (verdict != DT_SHAKE_PENDING || g->deadline <= dt_clock_ms())
+        dismiss(g);
+}
+
+/* For how long nothing has come from a caller: those who waited to be let in had their time to
+ * speak. 0: the kernel does not know. */
+static int64_t silence_ms(int fd)
+{
+    struct tcp_info info = { 0 };
+    socklen_t len = sizeof info;
+
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0 ? info.tcpi_last_ack_recv : 0;
+}
+
+/* At most as many as can have queued: who calls again and again does not hold up this rank. */
+static int let_in(struct dt_door *d)
+{
+    struct dt_door_guest *g;
+
+    for (int i = 0; i < SOMAXCONN && (g = seat(d)); i++) {
+        int fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0)
+            return errno == EMFILE || errno == ENFILE ? errno : 0;
+        dismiss(g);
+        dt_handshake_host(&g->shake, fd);
+        g->deadline = dt_clock_ms() + GUEST_MS;
+        hear(d, g);
+        if (g->shake.fd >= 0 && dt_handshake_awaits_hello(&g->shake))
+            g->deadline -= silence_ms(fd);
+    }
+    return 0;
+}
+
+int dt_door_turn(struct dt_door *d)
+{
+    int error;
+
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+        if (d->guests[i].shake.fd >= 0)
+            hear(d, &d->guests[i]);
+    }
+    error = let_in(d);
+    pthread_mutex_unlock(&d->lock);
+    return error;
+}
+
+void dt_door_leave(struct dt_door *d)
+{
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+        if (lingers(&d->guests[i]))
+            dismiss(&d->guests[i]);
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+int dt_door_take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)
+{
+    int fd;
+
+    pthread_mutex_lock(&d->lock);
+    fd = take(d, comm, lane, rank);
+    pthread_mutex_unlock(&d->lock);
+    return fd;
+}
+
+void dt_door_forget(struct dt_door *d, uint64_t comm)
+{
+    size_t kept = 0;
+
+    pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < d->n_parked; i++) {
+        if (d->parked[i].comm == comm)
+            close(d->parked[i].fd);
+        else
+            d->parked[kept++] = d->parked[i];
+    }
+    d->n_parked = kept;
+    pthread_mutex_unlock(&d->lock);
+}

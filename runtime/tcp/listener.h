@@ -1,0 +1,63 @@
+/* Where the ranks of other hosts call: this process's listener, who proves them, and a place where
+ * connections wait until this rank comes to the communicator that they are for.
+ *
+ * Strangers are turned away: a few callers are heard at a time, each for a short while, and none
+ * learns or changes anything. Nothing here waits or runs by itself: whoever waits for a caller
+ * polls and takes turns. Every function but open, admit and close may be called by any thread at
+ * any time. */
+#ifndef DT_TCP_LISTENER_H
+#define DT_TCP_LISTENER_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/wire/auth.h"
+#include "runtime/wire/handshake.h"
+
+enum {
+    DT_DOOR_GUESTS = 32, /* callers that are heard at a time */
+    DT_DOOR_POLLS = 1 + DT_DOOR_GUESTS,
+};
+
+struct dt_door {
+    int listener; /* -1: nobody can call */
+    struct dt_auth self;
+    pthread_mutex_t lock;
+    struct dt_door_guest {
+        struct dt_handshake shake;
+        int64_t deadline; /* on CLOCK_MONOTONIC, in ms */
+    } guests[DT_DOOR_GUESTS];
+    struct dt_door_parked {
+        int fd;
+        uint32_t rank; /* of the job */
+        uint32_t lane;
+        uint64_t comm;
+    } * parked;
+    size_t n_parked;
+};
+
+/* A door where nobody can call. */
+void dt_door_init(struct dt_door *d);
+/* Listens on all addresses, at a port that the kernel chooses. Returns 0, or -1 with errno. */
+int dt_door_open(struct dt_door *d, uint16_t *port);
+/* Who this is, and by what callers prove themselves. Nobody is heard before. */
+void dt_door_admit(struct dt_door *d, const uint8_t secret[DT_SECRET_BYTES], uint32_t generation,
+                   uint32_t rank);
+void dt_door_close(struct dt_door *d);
+
+/* What to poll for. Returns their number. */
+size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS]);
+/* Hears everybody who has something to say. Returns 0, or EMFILE or ENFILE: callers cannot be let
+ * in, and would have to be waited for in vain. */
+int dt_door_turn(struct dt_door *d);
+/* Behind the last turn: whoever may not turn again for hours keeps no strangers' descriptors. */
+void dt_door_leave(struct dt_door *d);
+
+/* A proved connection, now the caller's, or -1: none has come yet. */
+int dt_door_take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank);
+/* Closes what waits for a communicator that is no more. */
+void dt_door_forget(struct dt_door *d, uint64_t comm);
+
+#endif

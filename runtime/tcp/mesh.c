@@ -1,0 +1,316 @@
+#include "runtime/tcp/mesh.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/wire/inet.h"
+
+enum {
+    RETRY_MS = 100, /* after a refused connection */
+    GLANCE_MS = 10, /* another thread may have let in whom this one waits for */
+};
+
+struct call { /* an attempt to reach a higher rank */
+    struct dt_link *link;
+    struct dt_auth auth;
+    struct dt_handshake shake;
+    int64_t retry_at;
+    int64_t deadline; /* for the peer's kernel to hear it; then the peer may take its time */
+    int error;        /* why the last attempt failed */
+};
+
+struct meeting {
+    struct dt_mesh *mesh;
+    const uint32_t *peers;
+    size_t n;
+    uint32_t streams;
+    size_t awaited; /* connections that are not there yet: calls, and callers */
+    size_t callers;
+    size_t n_calls;
+    struct call *calls;
+    struct pollfd *polls; /* the alarm's, calls, door */
+};
+
+uint32_t dt_mesh_rank(const struct dt_mesh *m, uint32_t peer)
+{
+    return m->ranks ? m->ranks[peer] : peer;
+}
+
+dt_result_t dt_mesh_no_memory(const struct dt_mesh *m)
+{
+    return dt_trouble(m->alarm.trouble, DT_ERR_NOMEM, dt_mesh_rank(m, m->me));
+}
+
+void dt_mesh_close(struct dt_mesh *m)
+{
+    for (size_t i = 0; i < m->n_links; i++) {
+        if (m->links[i].fd >= 0)
+            close(m->links[i].fd);
+    }
+    free(m->links);
+    free(m->legs);
+    free(m->polls);
+    m->links = NULL;
+    m->legs = NULL;
+    m->polls = NULL;
+    m->n_links = m->room = 0;
+}
+
+/* What callers name: streams of all meshes of a communicator are apart. */
+static uint32_t lane_of(const struct dt_mesh *m, uint32_t stream)
+{
+    return stream * DT_MESH_LANES + m->lane;
+}
+
+static void call_failed(struct call *c)
+{
+    int64_t now = dt_clock_ms();
+
+    c->error = errno;
+    c->retry_at = now + RETRY_MS;
+    if (c->shake.fd < 0)
+        return;
+    if (dt_handshake_is_connected(&c->shake))
+        c->deadline = now + DT_MESH_CONNECT_S * 1000;
+    close(c->shake.fd);
+    c->shake.fd = -1;
+}
+
+static void call_start(const struct meeting *g, struct call *c)
+{
+    const struct dt_msg_addr *a = &g->mesh->addrs[c->auth.peer];
+    int fd = dt_inet_connect(a->host, a->port);
+
+    if (fd < 0)
+        call_failed(c);
+    else
+        dt_handshake_call(&c->shake, fd, &c->auth);
+}
+
+static bool is_calling(const struct call *c)
+{
+    return c->link->fd < 0;
+}
+
+static void call_step(struct meeting *g, struct call *c)
+{
+    enum dt_verdict verdict = dt_handshake_calling(&c->shake, &c->auth);
+
+    if (verdict == DT_SHAKE_FAILED)
+        call_failed(c);
+    if (verdict != DT_SHAKE_THROUGH)
+        return;
+    c->link->fd = c->shake.fd;
+    c->shake.fd = -1;
+    g->awaited--;
+}
+
+/* Too few open files: no patience helps. */
+static dt_result_t own_fault(const struct dt_mesh *m, int error)
+{
+    dt_trouble(m->alarm.trouble, DT_ERR_IO, dt_mesh_rank(m, m->me));
+    m->alarm.trouble->error = error;
+    return DT_ERR_IO;
+}
+
+/* Begins what is due, and ends what is too late. */
+static dt_result_t call_all(struct meeting *g)
+{
+    int64_t now = dt_clock_ms();
+
+    for (size_t i = 0; i < g->n_calls; i++) {
+        struct call *c = &g->calls[i];
+        bool idle = c->shake.fd < 0;
+
+        if (!is_calling(c))
+            continue;
+        if ((idle || !dt_handshake_is_connected(&c->shake)) && now >= c->deadline) {
+            dt_trouble(g->mesh->alarm.trouble, DT_ERR_TIMEOUT, c->auth.peer);
+            g->mesh->alarm.trouble->error = c->error;
+            return DT_ERR_TIMEOUT;
+        }
+        if (idle && now >= c->retry_at)
+            call_start(g, c);
+        if (c->shake.fd < 0 && (c->error == EMFILE || c->error == ENFILE))
+            return own_fault(g->mesh, c->error);
+    }
+    return DT_OK;
+}
+
+static void take_callers_of(struct meeting *g, uint32_t stream)
+{
+    struct dt_mesh *m = g->mesh;
+
+    for (size_t i = 0; i < g->n && g->callers; i++) {
+        struct dt_link *link = dt_mesh_link(m, g->peers[i], stream);
+
+        if (link->fd >= 0 || g->peers[i] > m->me)
+            continue;
+        link->fd = dt_door_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, g->peers[i]));
+        if (link->fd >= 0) {
+            g->awaited--;
+            g->callers--;
+        }
+    }
+}
+
+static void take_callers(struct meeting *g)
+{
+    for (uint32_t stream = 0; stream < g->streams; stream++)
+        take_callers_of(g, stream);
+}
+
+static dt_result_t wait(struct meeting *g)
+{
+    struct dt_mesh *m = g->mesh;
+    size_t n = DT_ALARM_FDS;
+
+    for (size_t i = 0; i < g->n_calls; i++) {
+        const struct dt_handshake *s = &g->calls[i].shake;
+
+        g->polls[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
+    }
+    if (g->callers)
+        n += dt_door_polls(m->door, g->polls + n);
+    return dt_alarm_poll(&m->alarm, g->polls, n, g->callers ? GLANCE_MS : RETRY_MS);
+}
+
+static dt_result_t meet(struct meeting *g)
+{
+    dt_result_t result = dt_alarm_check(&g->mesh->alarm);
+
+    while (result == DT_OK) {
+        int error;
+
+        for (size_t i = 0; i < g->n_calls; i++) {
+            if (g->calls[i].shake.fd >= 0)
+                call_step(g, &g->calls[i]);
+        }
+        error = g->callers ? dt_door_turn(g->mesh->door) : 0;
+        take_callers(g);
+        if (g->awaited == 0)
+            return DT_OK;
+        result = error ? own_fault(g->mesh, error) : call_all(g);
+        if (result == DT_OK)
+            result = wait(g);
+    }
+    return result;
+}
+
+static void plan_with(struct meeting *g, uint32_t peer, uint32_t stream)
+{
+    struct dt_mesh *m = g->mesh;
+    struct dt_link *link = dt_mesh_link(m, peer, stream);
+    struct call *c = &g->calls[g->n_calls];
+
+    if (link->needed)
+        return;
+    link->needed = true;
+    g->awaited++;
+    if (peer < m->me) {
+        g->callers++;
+        return;
+    }
+    g->n_calls++;
+    *c = (struct call){ .link = link,
+                        .auth = m->door->self,
+                        .shake = { .fd = -1 },
+                        .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
+    c->auth.peer = dt_mesh_rank(m, peer);
+    c->auth.comm = m->comm;
+    c->auth.lane = lane_of(m, stream);
+}
+
+static void plan(struct meeting *g)
+{
+    for (uint32_t stream = 0; stream < g->streams; stream++) {
+        for (size_t i = 0; i < g->n; i++)
+            plan_with(g, g->peers[i], stream);
+    }
+}
+
+static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams)
+{
+    struct meeting g = { .mesh = m, .peers = peers, .n = n, .streams = streams };
+    dt_result_t result = DT_ERR_NOMEM;
+    size_t most = n * streams;
+
+    g.calls = calloc(most, sizeof *g.calls);
+    g.polls = calloc(DT_ALARM_FDS + most + DT_DOOR_POLLS, sizeof *g.polls);
+    if (g.calls && g.polls) {
+        bool listens;
+
+        plan(&g);
+        listens = g.callers > 0;
+        result = meet(&g);
+        if (listens)
+            dt_door_leave(m->door);
+        for (size_t i = 0; i < g.n_calls; i++) {
+            if (g.calls[i].shake.fd >= 0)
+                close(g.calls[i].shake.fd);
+        }
+        sodium_memzero(g.calls, most * sizeof *g.calls);
+    } else {
+        dt_mesh_no_memory(m);
+    }
+    free(g.calls);
+    free(g.polls);
+    return result;
+}
+
+static dt_result_t make_links(struct dt_mesh *m, size_t n)
+{
+    struct dt_link *links = realloc(m->links, n * sizeof *links);
+
+    if (!links)
+        return dt_mesh_no_memory(m);
+    m->links = links;
+    for (; m->n_links < n; m->n_links++)
+        links[m->n_links] = (struct dt_link){ .fd = -1 };
+    return DT_OK;
+}
+
+bool dt_mesh_has(const struct dt_mesh *m, uint32_t peer, uint32_t streams)
+{
+    if (m->n_links < (size_t)streams * m->size)
+        return false;
+    for (uint32_t stream = 0; stream < streams; stream++) {
+        if (dt_mesh_link(m, peer, stream)->fd < 0)
+            return false;
+    }
+    return true;
+}
+
+dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uint32_t streams)
+{
+    size_t there = 0, links = (size_t)streams * m->size;
+
+    while (there < n && dt_mesh_has(m, peers[there], streams))
+        there++;
+    if (there == n)
+        return DT_OK;
+    if (m->n_links < links && make_links(m, links) != DT_OK)
+        return DT_ERR_NOMEM;
+    return connect_all(m, peers, n, streams);
+}
+
+void dt_mesh_renew(struct dt_mesh *m, struct dt_link *link)
+{
+    size_t at = (size_t)(link - m->links);
+    uint32_t peer = (uint32_t)(at % m->size), stream = (uint32_t)(at / m->size);
+    int fd;
+
+    if (peer > m->me)
+        return;
+    dt_door_turn(m->door);
+    fd = dt_door_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, peer));
+    dt_door_leave(m->door);
+    if (fd < 0)
+        return;
+    close(link->fd);
+    *link = (struct dt_link){ .fd = fd, .needed = true };
+}

@@ -1,0 +1,418 @@
+/* How ranks and dtrun-agent end: stopped, killed, left alone; and what survives, which is nothing.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/unit/agent/agentproc.h"
+
+static void stop_goes_from_term_to_kill(void **state)
+{
+    struct agent *a = *state;
+    int signals[3] = { 0 };
+
+    agent_start(a, 3,
+                "case $DTRUN_RANK in\n"
+                "0) trap '' TERM; echo up; while :; do sleep 300; done;;\n"
+                "1) echo up; kill -STOP $$; sleep 300;;\n"
+                "2) trap 'echo term; exit 4' TERM; echo up; sleep 300 & wait;;\n"
+                "esac",
+                NULL);
+    for (uint32_t r = 0; r < 3; r++)
+        agent_wait_for_output(a, r, "up\n");
+    agent_stop(a, 5000);
+    for (int i = 0; i < 3; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_true(a->msg.exit.flags & DT_EXITED_STOPPED);
+        signals[a->msg.exit.rank] = a->msg.exit.signo ? a->msg.exit.signo : a->msg.exit.code;
+    }
+    assert_int_equal(a->msg.exit.rank, 0); /* the last */
+    assert_int_equal(signals[0], SIGKILL);
+    assert_int_equal(signals[1], SIGTERM);
+    assert_int_equal(signals[2], 4);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 2, 1), "up\nterm\n");
+    assert_int_equal(agent_processes(a), 0);
+}
+
+static void stop_without_grace_kills_at_once(void **state)
+{
+    struct agent *a = *state;
+
+    agent_start(a, 2, "trap '' TERM; setsid sleep 300 & echo up; kill -STOP $$", NULL);
+    for (uint32_t r = 0; r < 2; r++)
+        agent_wait_for_output(a, r, "up\n");
+    agent_stop(a, 0);
+    for (int i = 0; i < 2; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_int_equal(a->msg.exit.signo, SIGKILL);
+        assert_int_equal(a->msg.exit.flags, DT_EXITED_STOPPED);
+    }
+    agent_expect(a, DT_MSG_DONE);
+    assert_int_equal(agent_processes(a), 0);
+}
+
+static void what_died_before_stop_was_not_stopped(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_query query = { 77 };
+
+    agent_start(a, 2, "[ $DTRUN_RANK = 0 ] && exit 7; exec sleep 300", NULL);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.flags, 0);
+    agent_send(a, DT_MSG_QUERY, &query);
+    agent_expect(a, DT_MSG_ANSWER);
+    assert_int_equal(a->msg.answer.id, 77);
+    agent_stop(a, 5000);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.signo, SIGTERM);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_STOPPED);
+    agent_expect(a, DT_MSG_DONE);
+}
+
+/* What the rank of the next test does: its memory takes the kernel a while to free. */
+static int be_fat_rank(void)
+{
+    enum { BYTES = 256 << 20 };
+
+    if (mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1,
+             0) == MAP_FAILED)
+        return 1;
+    printf("up\n");
+    fflush(stdout);
+    pause();
+    return 0;
+}
+
+/* Waits until the process is being ended (PF_EXITING of the kernel), or has been. */
+static void wait_until_exiting(uint32_t pid)
+{
+    char path[64];
+    char line[512];
+    unsigned flags = 0;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    while (!(flags & 4)) {
+        FILE *f = fopen(path, "r");
+        const char *after;
+
+        if (!f)
+            return;
+        if (fgets(line, sizeof line, f) && (after = strrchr(line, ')')))
+            sscanf(after + 1, " %*c %*d %*d %*d %*d %*d %u", &flags);
+        fclose(f);
+    }
+}
+
+static void exit_comes_before_answer(struct agent *a)
+{
+    const struct arrived *m;
+
+    while (!agent_has(a, DT_MSG_ANSWER) && !a->at_end)
+        agent_listen(a, 1);
+    for (m = a->first; m && m->type != DT_MSG_ANSWER && m->type != DT_MSG_EXIT; m = m->next)
+        continue;
+    assert_non_null(m);
+    assert_int_equal(m->type, DT_MSG_EXIT);
+}
+
+static void what_is_dying_is_waited_for_before_the_answer(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_query query = { 5 };
+    char self[4096] = "";
+    const char *const argv[] = { self, "as-fat-rank", NULL };
+    uint32_t pid;
+
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    agent_start_argv(a, 1, argv, NULL);
+    agent_expect(a, DT_MSG_STARTED);
+    pid = ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
+    agent_wait_for_output(a, 0, "up\n");
+    kill((pid_t)pid, SIGKILL);
+    wait_until_exiting(pid);
+    agent_send(a, DT_MSG_QUERY, &query);
+    exit_comes_before_answer(a);
+}
+
+/* The processes that are to become the ranks, in their order. */
+static void find_two_ranks(const struct agent *a, int pids[2])
+{
+    pid_t worker = agent_worker(a);
+    char path[64];
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)worker, (int)worker);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%d %d", &pids[0], &pids[1]), 2);
+    fclose(f);
+}
+
+/* Whatever the agent was to do at once, it has done. */
+static void agent_takes_a_turn(struct agent *a)
+{
+    struct dt_msg_ping ping = { .time_ns = 1 };
+
+    agent_send(a, DT_MSG_PING, &ping);
+    agent_expect(a, DT_MSG_PONG);
+}
+
+static void what_is_kept_back_is_told_before_the_answer(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_go go = { .generation = 1,
+                            .master_addr = (char *)"127.0.0.1",
+                            .addr = (char *)"",
+                            .iface = (char *)"",
+                            .tf_cluster = (char *)"" };
+    struct dt_msg_query query = { 6 };
+    int pids[2];
+
+    a->hold = true;
+    agent_start(a, 2, "exit 7", NULL);
+    agent_expect(a, DT_MSG_READY);
+    find_two_ranks(a, pids);
+    kill(pids[1], SIGSTOP); /* it takes long to execute the program */
+    agent_send(a, DT_MSG_GO, &go);
+    while (kill(pids[0], 0) == 0)
+        agent_listen(a, 1);
+    agent_send(a, DT_MSG_QUERY, &query);
+    agent_takes_a_turn(a);
+    agent_takes_a_turn(a);
+    kill(pids[1], SIGCONT);
+    exit_comes_before_answer(a);
+}
+
+/* Two ranks of six processes each run. */
+static void start_family(struct agent *a, void (*tweak)(struct dt_msg_start *))
+{
+    int n = 0;
+
+    agent_start(a, 2, agent_family, tweak);
+    agent_expect(a, DT_MSG_STARTED);
+    /* Counted once: a process that just executes another program has no environment for a moment.
+     */
+    for (int ms = 0; ms < AGENT_PATIENCE_MS && (n = agent_processes(a)) < 14; ms += 5) {
+        agent_listen(a, 5);
+        agent_ping(a, 1); /* the lease may be short */
+    }
+    assert_int_equal(n, 14);
+}
+
+static void nothing_survives_the_launcher(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, NULL);
+    assert_int_equal(shutdown(a->fd, SHUT_RDWR), 0);
+    assert_true(agent_all_gone(a));
+    a->at_end = true;
+    assert_int_equal(agent_await(a), 125);
+}
+
+static void nothing_survives_the_keeper(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, NULL);
+    kill(a->keeper, SIGKILL);
+    assert_true(agent_all_gone(a));
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+}
+
+static void nothing_survives_the_worker(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, NULL);
+    kill(agent_worker(a), SIGKILL);
+    assert_true(agent_all_gone(a));
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+}
+
+/* Whichever of its two processes gets it. */
+static void signals_are_told_and_survived(void **state)
+{
+    static const int signos[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
+    struct agent *a = *state;
+
+    start_family(a, NULL);
+    for (size_t i = 0; i < sizeof signos / sizeof *signos; i++) {
+        kill(i % 2 ? agent_worker(a) : a->keeper, signos[i]);
+        agent_expect(a, DT_MSG_SIGNALLED);
+        assert_int_equal(a->msg.signalled.signo, signos[i]);
+    }
+    kill(a->keeper, SIGKILL);
+    assert_true(agent_all_gone(a));
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+}
+
+static void short_lease(struct dt_msg_start *start)
+{
+    start->heartbeat_ms = 1000;
+}
+
+static void a_silent_launcher_loses_its_lease(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, short_lease);
+    for (int i = 0; i < 20; i++) { /* two leases */
+        agent_listen(a, 100);
+        agent_ping(a, (uint64_t)i);
+    }
+    assert_int_equal(agent_processes(a), 14);
+    assert_true(agent_all_gone(a));
+    assert_int_equal(agent_await(a), 125);
+}
+
+static void a_stopped_launcher_keeps_its_lease(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_signal m = { SIGSTOP };
+
+    start_family(a, short_lease);
+    agent_send(a, DT_MSG_SIGNAL, &m);
+    agent_listen(a, 2000);
+    assert_false(a->at_end);
+    assert_int_equal(agent_processes(a), 14);
+    m.signo = SIGCONT;
+    agent_send(a, DT_MSG_SIGNAL, &m);
+    assert_true(agent_all_gone(a)); /* we are silent again */
+}
+
+static void lease_of_3_s(struct dt_msg_start *start)
+{
+    start->heartbeat_ms = 3000;
+}
+
+/* Waits until the kernel shows the process in this state: 'T' is stopped, 'S' sleeps. */
+static void wait_for_state(uint32_t pid, char wanted)
+{
+    char path[64], line[512] = "", *after = NULL;
+
+    snprintf(path, sizeof path, "/proc/%u/stat", pid);
+    do {
+        FILE *f = fopen(path, "r");
+
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof line, f));
+        fclose(f);
+        after = strrchr(line, ')');
+        assert_non_null(after);
+    } while (after[2] != wanted);
+}
+
+static void d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard(void **state)
+{
+    struct agent *a = *state;
+    uint32_t rank;
+    pid_t worker;
+
+    agent_start(a, 1, "exec sleep 600", lease_of_3_s);
+    agent_expect(a, DT_MSG_STARTED);
+    rank = ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
+    worker = agent_worker(a);
+    kill(a->keeper, SIGSTOP);
+    kill(worker, SIGSTOP);
+    agent_listen(a, 5000); /* longer than the lease */
+    kill(a->keeper, SIGCONT);
+    kill(worker, SIGCONT);
+    wait_for_state(rank, 'T');
+    agent_ping(a, 1);
+    wait_for_state(rank, 'S');
+    assert_true(agent_all_gone(a)); /* the launcher is silent again */
+    assert_int_equal(agent_await(a), 125);
+}
+
+static void a_stuck_worker_is_killed(void **state)
+{
+    struct agent *a = *state;
+
+    start_family(a, short_lease);
+    kill(agent_worker(a), SIGSTOP);
+    assert_true(agent_all_gone(a));
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+}
+
+static void nonsense_ends_the_agent(void **state)
+{
+    struct agent *a = *state;
+    static const uint8_t frame[] = { 3, 0, 0, 0, DT_MSG_PING, 0, 0, 0, 'x', 'y', 'z' };
+
+    start_family(a, NULL);
+    assert_int_equal(send(a->fd, frame, sizeof frame, MSG_NOSIGNAL), sizeof frame);
+    assert_int_equal(agent_await(a), 125);
+    assert_true(agent_all_gone(a));
+}
+
+static void a_stray_child_does_not_hold_up_the_end(void **state)
+{
+    struct agent *a = *state;
+
+    agent_start(a, 1, "setsid sh -c 'sleep 300; echo late' & echo hi; exit 0", NULL);
+    agent_expect(a, DT_MSG_EXIT);
+    agent_expect(a, DT_MSG_DONE);
+    assert_true(a->eof[0] && a->eof[1]);
+    assert_string_equal(agent_output(a, 0, 1), "hi\n");
+    assert_int_equal(agent_processes(a), 0);
+}
+
+static void a_stranger_with_the_pipe_does_not_either(void **state)
+{
+    struct agent *a = *state;
+    char path[64];
+    int fd;
+
+    agent_start(a, 1, "echo hi; exec sleep 300", NULL);
+    agent_expect(a, DT_MSG_STARTED);
+    snprintf(path, sizeof path, "/proc/%u/fd/1",
+             ((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    agent_wait_for_output(a, 0, "hi\n");
+    assert_int_equal(write(fd, "more\n", 5), 5);
+    agent_stop(a, 0);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 0, 1), "hi\nmore\n");
+    close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        AGENT_TEST(stop_goes_from_term_to_kill),
+        AGENT_TEST(stop_without_grace_kills_at_once),
+        AGENT_TEST(what_died_before_stop_was_not_stopped),
+        AGENT_TEST(what_is_dying_is_waited_for_before_the_answer),
+        AGENT_TEST(what_is_kept_back_is_told_before_the_answer),
+        AGENT_TEST(nothing_survives_the_launcher),
+        AGENT_TEST(nothing_survives_the_keeper),
+        AGENT_TEST(nothing_survives_the_worker),
+        AGENT_TEST(signals_are_told_and_survived),
+        AGENT_TEST(a_silent_launcher_loses_its_lease),
+        AGENT_TEST(a_stopped_launcher_keeps_its_lease),
+        AGENT_TEST(d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard),
+        AGENT_TEST(a_stuck_worker_is_killed),
+        AGENT_TEST(nonsense_ends_the_agent),
+        AGENT_TEST(a_stray_child_does_not_hold_up_the_end),
+        AGENT_TEST(a_stranger_with_the_pipe_does_not_either),
+    };
+
+    if (argc == 2 && strcmp(argv[1], "as-fat-rank") == 0)
+        return be_fat_rank();
+    alarm(AGENT_TEST_SECONDS);
+    return cmocka_run_group_tests(tests, agent_make_scratch, agent_remove_scratch);
+}

@@ -1,0 +1,163 @@
+/* --inject in dtrun-agent, and the steps of ranks that link the runtime. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/unit/agent/agentproc.h"
+
+static void kill_at_once(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "kill:rank=0,after=0.05");
+    dt_strs_add(&start->inject, "kill:rank=1,after=0,restart=1");
+    dt_strs_add(&start->inject, "kill:rank=9,after=0");
+}
+
+static void an_injected_fault_strikes_its_rank(void **state)
+{
+    struct agent *a = *state;
+
+    agent_start(a, 2, "exec sleep 300", kill_at_once);
+    agent_expect(a, DT_MSG_STARTED);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.rank, 0);
+    assert_int_equal(a->msg.exit.signo, SIGKILL);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_INJECTED);
+    agent_listen(a, 100);
+    assert_false(agent_has(a, DT_MSG_EXIT));
+}
+
+static void lose_the_host(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "host:node=0,after=0.2");
+}
+
+static void an_injected_host_loss_leaves_nothing(void **state)
+{
+    struct agent *a = *state;
+
+    agent_start(a, 2, agent_family, lose_the_host);
+    assert_int_equal(agent_await(a), 128 + SIGKILL);
+    assert_true(agent_all_gone(a));
+    assert_false(agent_has(a, DT_MSG_EXIT));
+}
+
+/* Ranks that link the runtime, and the whole rendezvous. */
+static void start_steps(struct agent *a, uint32_t n, const char *mode,
+                        void (*tweak)(struct dt_msg_start *))
+{
+    struct dt_msg_addr addrs[] = { { (char *)"127.0.0.1", 0, 0 }, { (char *)"127.0.0.1", 0, 0 } };
+    struct dt_msg_table table = { a->generation + 1, { addrs, n }, { 0 } };
+    const char *build = getenv("DTRUN_BUILD");
+    char path[4096];
+    const char *const argv[] = { path, mode, NULL };
+    uint32_t seen = 0;
+
+    snprintf(path, sizeof path, "%s/tests/rank/steps", build ? build : ".");
+    agent_start_argv(a, n, argv, tweak);
+    for (uint32_t i = 0; i < n; i++) {
+        agent_expect(a, DT_MSG_RANK_HELLO);
+        assert_int_equal(a->msg.rank_hello.generation, a->generation);
+        seen |= 1u << a->msg.rank_hello.rank;
+    }
+    assert_int_equal(seen, (1u << n) - 1);
+    agent_send(a, DT_MSG_TABLE, &table);
+}
+
+static void linked_ranks_tell_their_step_and_their_end(void **state)
+{
+    struct agent *a = *state;
+
+    start_steps(a, 2, "meet", NULL);
+    for (int i = 0; i < 2; i++) {
+        agent_expect(a, DT_MSG_EXIT);
+        assert_int_equal(a->msg.exit.code, 0);
+        assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_FINALIZED);
+        assert_int_equal(a->msg.exit.step, 9);
+    }
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 1, 1), "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+}
+
+static void kill_in_step_5(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "kill:rank=1,step=5");
+}
+
+static void a_kill_strikes_in_its_step_and_peers_learn_of_it(void **state)
+{
+    struct agent *a = *state;
+
+    start_steps(a, 2, "meet", kill_in_step_5);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.rank, 1);
+    assert_int_equal(a->msg.exit.signo, SIGKILL);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_INJECTED);
+    agent_expect(a, DT_MSG_EXIT); /* no ABORT was sent: the agent woke it */
+    assert_int_equal(a->msg.exit.rank, 0);
+    assert_int_equal(a->msg.exit.code, 3);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_PEER_LOST);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 1, 1), "0\n1\n2\n3\n4\n");
+}
+
+static void exit_in_step_5(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "exit:rank=0,step=5,code=9");
+}
+
+static void an_exit_strikes_in_its_step(void **state)
+{
+    struct agent *a = *state;
+
+    start_steps(a, 1, "alone", exit_in_step_5);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.code, 9);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_INJECTED);
+    agent_expect(a, DT_MSG_DONE);
+    assert_string_equal(agent_output(a, 0, 1), "0\n1\n2\n3\n4\n");
+}
+
+static void stop_in_step_5(struct dt_msg_start *start)
+{
+    dt_strs_add(&start->inject, "stop:rank=0,step=5");
+    dt_strs_add(&start->inject, "stop:rank=0,step=7");
+}
+
+static void a_stop_strikes_in_its_step(void **state)
+{
+    struct agent *a = *state;
+    struct dt_msg_signal go_on = { SIGCONT };
+
+    start_steps(a, 1, "alone", stop_in_step_5);
+    agent_wait_for_output(a, 0, "0\n1\n2\n3\n4\n");
+    agent_listen(a, 100);
+    agent_wait_for_output(a, 0, "0\n1\n2\n3\n4\n");
+    agent_send(a, DT_MSG_SIGNAL, &go_on);
+    agent_wait_for_output(a, 0, "0\n1\n2\n3\n4\n5\n6\n");
+    agent_send(a, DT_MSG_SIGNAL, &go_on);
+    agent_expect(a, DT_MSG_EXIT);
+    assert_int_equal(a->msg.exit.code, 0);
+    assert_int_equal(a->msg.exit.flags, DT_EXITED_LINKED | DT_EXITED_FINALIZED);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        AGENT_TEST(an_injected_fault_strikes_its_rank),
+        AGENT_TEST(an_injected_host_loss_leaves_nothing),
+        AGENT_TEST(linked_ranks_tell_their_step_and_their_end),
+        AGENT_TEST(a_kill_strikes_in_its_step_and_peers_learn_of_it),
+        AGENT_TEST(an_exit_strikes_in_its_step),
+        AGENT_TEST(a_stop_strikes_in_its_step),
+    };
+
+    alarm(AGENT_TEST_SECONDS);
+    return cmocka_run_group_tests(tests, agent_make_scratch, agent_remove_scratch);
+}

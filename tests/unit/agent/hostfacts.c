@@ -1,0 +1,359 @@
+/* What an agent says of its host, from trees of files that stand for /proc, /sys and /dev. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "launcher/agent/facts/gpus.h"
+#include "launcher/agent/facts/hostfacts.h"
+#include "launcher/agent/facts/limits.h"
+#include "tests/unit/unit.h"
+
+static char root[] = "/tmp/dtrun-hostfacts-XXXXXX";
+
+static int make_root(void **state)
+{
+    (void)state;
+    strcpy(root + strlen(root) - 6, "XXXXXX");
+    return mkdtemp(root) ? 0 : -1;
+}
+
+static int remove_root(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf %s", root);
+    return system(command);
+}
+
+static void make_dirs(char *path)
+{
+    for (char *at = path + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(path, 0755);
+        *at = '/';
+    }
+}
+
+/* Valid until the next call. */
+static char *root_of(const char *name)
+{
+    static char path[256];
+
+    snprintf(path, sizeof path, "%s%s", root, name);
+    return path;
+}
+
+static void put(const char *name, const char *content)
+{
+    char *path = root_of(name);
+    FILE *f;
+
+    make_dirs(path);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(content, f);
+    fclose(f);
+}
+
+struct file {
+    const char *name, *content;
+};
+
+#define V2                                                                                         \
+    {                                                                                              \
+        "/proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n"                \
+    }
+#define V1                                                                                         \
+    {                                                                                              \
+        "/proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n" \
+                                "1 2 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"   \
+    }
+#define HYBRID                                                                                     \
+    {                                                                                              \
+        "/proc/self/mountinfo", "1 2 0:3 / /sys/fs/cgroup/unified rw - cgroup2 cgroup rw\n"        \
+                                "1 2 0:4 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"   \
+    }
+
+static void test_limits(void **state)
+{
+    static const struct {
+        struct file files[6];
+        struct dt_limits want;
+    } cases[] = {
+        { { { 0 } }, { 0, 0 } },
+        { { V2, { "/proc/self/cgroup", "0::/a/b\n" } }, { 0, 0 } },
+        { { V2,
+            { "/proc/self/cgroup", "0::/a/b\n" },
+            { "/sys/fs/cgroup/a/b/cpu.max", "max 100000\n" },
+            { "/sys/fs/cgroup/a/b/memory.max", "max\n" } },
+          { 0, 0 } },
+        { { V2,
+            { "/proc/self/cgroup", "0::/a/b\n" },
+            { "/sys/fs/cgroup/a/b/cpu.max", "250000 100000\n" },
+            { "/sys/fs/cgroup/a/b/memory.max", "max\n" },
+            { "/sys/fs/cgroup/a/memory.max", "1073741824\n" } },
+          { 250, 1 << 30 } },
+        /* the narrowest one counts, wherever it stands */
+        { { V2,
+            { "/proc/self/cgroup", "0::/a/b\n" },
+            { "/sys/fs/cgroup/a/b/cpu.max", "400000 100000\n" },
+            { "/sys/fs/cgroup/a/cpu.max", "150000 100000\n" },
+            { "/sys/fs/cgroup/cpu.max", "900000 100000\n" } },
+          { 150, 0 } },
+        /* a container shows its own group as the top */
+        { { V2,
+            { "/proc/self/cgroup", "0::/\n" },
+            { "/sys/fs/cgroup/cpu.max", "50000 100000\n" },
+            { "/sys/fs/cgroup/memory.max", "4096\n" } },
+          { 50, 4096 } },
+        { { V1,
+            { "/proc/self/cgroup", "9:memory:/m\n4:cpu,cpuacct:/c\n3:cpuset:/x\n" },
+            { "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "300000\n" },
+            { "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "200000\n" },
+            { "/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "8192\n" },
+            { "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n" } },
+          { 150, 8192 } },
+        { { V1,
+            { "/proc/self/cgroup", "4:cpu,cpuacct:/c\n" },
+            { "/sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "-1\n" },
+            { "/sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n" } },
+          { 0, 0 } },
+        { { HYBRID,
+            { "/proc/self/cgroup", "9:memory:/m\n0::/u\n" },
+            { "/sys/fs/cgroup/unified/u/cpu.max", "50000 100000\n" },
+            { "/sys/fs/cgroup/memory/m/memory.limit_in_bytes", "8192\n" } },
+          { 50, 8192 } },
+        { { V2, { "/proc/self/cgroup", "nonsense\n:\n\n7:cpu" } }, { 0, 0 } },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_limits l;
+
+        for (size_t k = 0; k < 6 && cases[i].files[k].name; k++)
+            put(cases[i].files[k].name, cases[i].files[k].content);
+        dt_limits_read(&l, root);
+        assert_int_equal(l.cpu, cases[i].want.cpu);
+        assert_int_equal(l.memory, cases[i].want.memory);
+        remove_root(state);
+        make_root(state);
+    }
+}
+
+static void d19_the_cgroup_that_refuses_processes_is_named(void **state)
+{
+    static const char format[] = "the cgroup %s/sys/fs/cgroup/a allows 9 processes and threads "
+                                 "(pids.max)";
+    static const struct file files[] = {
+        V2,
+        { "/proc/self/cgroup", "0::/a/b\n" },
+        { "/sys/fs/cgroup/a/b/pids.max", "max\n" },
+        { "/sys/fs/cgroup/a/b/pids.current", "3\n" },
+        { "/sys/fs/cgroup/a/pids.max", "9\n" },
+        { "/sys/fs/cgroup/a/pids.current", "5\n" },
+    };
+    char want[256], *text;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        put(files[i].name, files[i].content);
+    assert_null(dt_limits_tasks(root, 4));
+    text = dt_limits_tasks(root, 5);
+    snprintf(want, sizeof want, format, root);
+    assert_string_equal(text, want);
+    free(text);
+}
+
+static void test_facts(void **state)
+{
+    struct dt_msg_facts f = { 0 };
+
+    (void)state;
+    put("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", "0,2\n");
+    put("/sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "1,3\n");
+    put("/sys/devices/system/cpu/cpu2/topology/thread_siblings_list", "0,2\n");
+    put("/sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "1,3\n");
+    put("/sys/devices/system/cpu/cpu4/online", "0\n");
+    put("/sys/devices/system/cpu/cpufreq/boost", "1\n");
+    put("/proc/loadavg", "12.34 5.00 1.00 2/345 6789\n");
+    put("/proc/meminfo", "MemTotal:  100 kB\nMemFree:  50 kB\nMemAvailable:   70 kB\n");
+    dt_hostfacts_fill(&f, root, "/");
+    assert_int_equal(f.cpus, 4);
+    assert_int_equal(f.physical_cores, 2);
+    assert_int_equal(f.load, 1234);
+    assert_int_equal(f.memory_available, 70 * 1024);
+    assert_true(strlen(f.kernel) > 0);
+    assert_true(strlen(f.machine) > 0);
+    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+}
+
+static void test_disk(void **state)
+{
+    static const struct {
+        const char *dir, *want;
+        int error;
+    } cases[] = {
+        { "", "", 0 },
+        { "/not/here/yet", "", 0 },
+        { "/data/run7", "/data", 0 },
+        { "/data/file", "/data/file", ENOTDIR },
+        { "/data/file/below", "/data/file/below", ENOTDIR },
+    };
+
+    (void)state;
+    put("/data/file", "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_msg_facts f = { 0 };
+
+        dt_hostfacts_fill(&f, root, root_of(cases[i].dir));
+        assert_string_equal(f.disk_dir, root_of(cases[i].want));
+        assert_int_equal(f.disk_error, cases[i].error);
+        assert_true(cases[i].error || f.disk_free > 0);
+        dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+    }
+    assert_int_equal(access(root_of("/not"), F_OK), -1); /* looking creates nothing */
+}
+
+static void test_gpus(void **state)
+{
+    struct dt_strs models = { 0 };
+    char *version = NULL;
+
+    (void)state;
+    put("/proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n"
+        "GCC version:  gcc version 12.2.0\n");
+    put("/proc/driver/nvidia/gpus/0000:17:00.0/information",
+        "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 100\nDevice Minor: \t 1\n");
+    put("/proc/driver/nvidia/gpus/0000:65:00.0/information",
+        "Model: \t\t NVIDIA A100\nDevice Minor: \t 0\n");
+    put("/proc/driver/nvidia/gpus/0000:b3:00.0/information",
+        "Model: \t\t another container's\nDevice Minor: \t 2\n");
+    put("/dev/nvidia0", "");
+    put("/dev/nvidia1", "");
+    dt_gpus_describe(&models, &version, root);
+    assert_int_equal(models.n, 2);
+    assert_string_equal(models.v[0], "NVIDIA H100 80GB HBM3");
+    assert_string_equal(models.v[1], "NVIDIA A100");
+    assert_string_equal(version, "580.65.06");
+    free(version);
+    put("/proc/driver/nvidia/version",
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC\n");
+    dt_gpus_describe(&models, &version, root);
+    assert_string_equal(version, "535.104.05");
+    free(version);
+    dt_strs_free(&models);
+}
+
+/* What the test below runs as nvidia-smi. Once somebody traces it, its parent learns of its death
+ * only when the tracer ends: until then it is as one that waits inside the kernel. The tracer ends
+ * when nobody holds the other end of the pipe TEST_LEASH any more. */
+static int be_stuck_smi(void)
+{
+    int ready[2], leash = atoi(getenv("TEST_LEASH"));
+    char byte;
+
+    if (pipe(ready) < 0)
+        return 1;
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* fails where nobody needs to be allowed */
+    if (fork() == 0) {
+        fclose(stdout);
+        if (ptrace(PTRACE_SEIZE, getppid(), NULL, NULL) == 0)
+            write(ready[1], "", 1);
+        close(ready[1]);
+        while (read(leash, &byte, 1) > 0)
+            continue;
+        _exit(0);
+    }
+    close(ready[1]);
+    puts("GPU 0: NVIDIA A30 (UUID: GPU-1)");
+    if (read(ready[0], &byte, 1) != 1)
+        puts("GPU 1: untraced");
+    fclose(stdout);
+    for (;;)
+        pause();
+}
+
+static void d22_nvidia_smi_that_cannot_be_ended_is_left(void **state)
+{
+    static struct dt_groups groups;
+    struct dt_strs gpus = { 0 };
+    char self[512] = "", leash[16], *path = strdup(getenv("PATH"));
+    int ends[2];
+
+    (void)state;
+    alarm(120); /* a watchdog */
+    put("/dev/nvidiactl", "");
+    put("/bin/other", "");
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    assert_int_equal(symlink(self, root_of("/bin/nvidia-smi")), 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(fcntl(ends[1], F_SETFD, FD_CLOEXEC), 0);
+    snprintf(leash, sizeof leash, "%d", ends[0]);
+    setenv("TEST_LEASH", leash, 1);
+    setenv("PATH", root_of("/bin"), 1);
+    dt_gpus_detect(&gpus, root, &groups);
+    setenv("PATH", path, 1);
+    free(path);
+    if (gpus.n == 2)
+        skip(); /* ptrace is not allowed here */
+    assert_int_equal(gpus.n, 1);
+    assert_string_equal(gpus.v[0], "0");
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), 0); /* it is there, and cannot be reaped */
+    assert_int_equal(groups.nabandoned, 1);
+    close(ends[0]);
+    close(ends[1]);
+    assert_true(waitpid(-1, NULL, 0) > 0);
+    alarm(0);
+    dt_strs_free(&gpus);
+}
+
+/* A sweep returns how many processes it waits for. */
+static void no_sweep_waits_for_a_process_that_was_given_up(void **state)
+{
+    static struct dt_groups groups;
+    pid_t children[2], example = 0;
+    int status;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            for (;;)
+                pause();
+    }
+    dt_groups_abandon(&groups, children[0]);
+    assert_int_equal(dt_sweep_kill(&groups, &example), 1);
+    assert_int_equal(example, children[1]);
+    assert_int_equal(waitpid(children[1], &status, 0), children[1]);
+    assert_int_equal(dt_sweep_kill(&groups, NULL), 0);
+    groups.abandoned[0].started++; /* of a process that had the id before */
+    assert_int_equal(dt_sweep_kill(&groups, NULL), 1);
+    assert_int_equal(waitpid(children[0], &status, 0), children[0]);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_limits, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(d19_the_cgroup_that_refuses_processes_is_named, make_root,
+                                        remove_root),
+        cmocka_unit_test_setup_teardown(test_facts, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_disk, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(test_gpus, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(d22_nvidia_smi_that_cannot_be_ended_is_left, make_root,
+                                        remove_root),
+        cmocka_unit_test(no_sweep_waits_for_a_process_that_was_given_up),
+    };
+
+    if (argc > 0 && strcmp(argv[0], "nvidia-smi") == 0)
+        return be_stuck_smi();
+    return cmocka_run_group_tests_name("hostfacts", tests, NULL, NULL);
+}

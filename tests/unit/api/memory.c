@@ -1,0 +1,813 @@
+/* Memory that all ranks of a host reach: what calls do with it, and what becomes of it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/comm/context.h"
+#include "runtime/dtrun_tune.h"
+#include "runtime/shm/segment.h"
+#include "runtime/wire/env.h"
+#include "runtime/wire/sealed.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/sanitized.h"
+#include "tests/unit/testjob.h"
+#include "tests/unit/wentway.h"
+
+static void run(const char *hosts, int (*body)(int, void *), void *arg)
+{
+    const struct testjob_plan plan = { .hosts = hosts, .body = body, .arg = arg };
+
+    assert_int_equal(testjob_pass(&plan), 0);
+}
+
+/* ---- every call, with buffers of every kind ---- */
+
+enum {
+    COUNT = 150003,      /* floats of a block: several chunks of staging */
+    MOST = 5,            /* ranks */
+    ROOM = MOST * COUNT, /* floats of a buffer */
+    SPARE = 256,         /* bytes, for buffers that begin elsewhere on every rank */
+    TRIES = 64,          /* calls of a round through all */
+};
+
+enum mode { PLAIN, SHARED, MIXED, MODES };
+
+struct tried { /* what a call did */
+    const char *name;
+    uint64_t hash; /* of both its buffers afterwards */
+    uint64_t rounds;
+};
+
+struct bench {
+    dt_comm_t *comm;
+    int me;
+    int n;
+    float *in;
+    float *out;
+    struct tried *tried;
+    int calls;
+};
+
+static void see_round(struct dt_comm *c, void *arg)
+{
+    *(uint64_t *)arg = c->shm.round;
+}
+
+static uint64_t rounds(dt_comm_t *comm)
+{
+    uint64_t round = 0;
+
+    dt_context_see("test", comm, see_round, &round);
+    return round;
+}
+
+static uint64_t hash(const float *p, uint64_t h)
+{
+    const uint8_t *b = (const uint8_t *)p;
+
+    for (size_t i = 0; i < ROOM * sizeof *p; i += 8) {
+        uint64_t word = 0;
+
+        memcpy(&word, b + i, ROOM * sizeof *p - i < 8 ? 4 : 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15U;
+        h ^= h >> 29;
+    }
+    return h;
+}
+
+/* Numbers whose sums are rounded. */
+static void fill(const struct bench *b)
+{
+    uint32_t x = 12345U + (uint32_t)b->me;
+
+    for (size_t i = 0; i < ROOM; i++) {
+        float value;
+
+        x = x * 1664525U + 1013904223U;
+        value = (float)(int32_t)x * 1e-7F;
+        memcpy((uint8_t *)b->in + i * sizeof value, &value, sizeof value);
+        value = -(float)i;
+        memcpy((uint8_t *)b->out + i * sizeof value, &value, sizeof value);
+    }
+}
+
+#define TRY(b, call)                                                                               \
+    do {                                                                                           \
+        uint64_t before;                                                                           \
+        fill(b);                                                                                   \
+        before = rounds((b)->comm);                                                                \
+        NEED((call) == DT_OK);                                                                     \
+        (b)->tried[(b)->calls++] =                                                                 \
+            (struct tried){ #call, hash((b)->out, hash((b)->in, 1)), rounds((b)->comm) - before }; \
+    } while (0)
+
+/* Where the result does not stand, out is undefined. */
+static dt_result_t reduce_scatter_in_place(const struct bench *b)
+{
+    dt_result_t r = dt_reduce_scatter(b->comm, DT_IN_PLACE, b->in, COUNT, DT_F32, DT_SUM);
+
+    memset((uint8_t *)b->in + COUNT * sizeof *b->in, 0, (ROOM - COUNT) * sizeof *b->in);
+    return r;
+}
+
+static int fold_all(struct bench *b)
+{
+    float *in = b->in, *out = b->out;
+    dt_comm_t *comm = b->comm;
+    int last = b->n - 1;
+
+    TRY(b, dt_all_reduce(comm, in, out, ROOM, DT_F32, DT_SUM));
+    TRY(b, dt_all_reduce(comm, DT_IN_PLACE, in, COUNT, DT_F32, DT_AVG));
+    TRY(b, dt_all_reduce(comm, in, out, 4 * COUNT, DT_F16, DT_MAX));
+    TRY(b, dt_all_reduce(comm, in, out, 10, DT_F32, DT_SUM));
+    TRY(b, dt_reduce(comm, in, b->me == last ? out : NULL, COUNT, DT_F32, DT_SUM, last));
+    TRY(b, dt_reduce(comm, b->me == 0 ? DT_IN_PLACE : in, in, COUNT, DT_F32, DT_SUM, 0));
+    TRY(b, dt_reduce_scatter(comm, in, out, COUNT, DT_F32, DT_AVG));
+    TRY(b, reduce_scatter_in_place(b));
+    return 0;
+}
+
+static int move_all(struct bench *b)
+{
+    float *in = b->in, *out = b->out;
+    dt_comm_t *comm = b->comm;
+    int me = b->me, last = b->n - 1;
+    size_t gives[MOST], takes[MOST], counts[MOST];
+
+    for (int i = 0; i < b->n; i++) {
+        gives[i] = (size_t)((me + 2 * i) % 3) * COUNT / 2;
+        takes[i] = (size_t)((i + 2 * me) % 3) * COUNT / 2;
+        counts[i] = i == 1 ? 0 : COUNT - (size_t)i * 1000;
+    }
+    TRY(b, dt_broadcast(comm, in, ROOM, DT_F32, 0));
+    TRY(b, dt_broadcast(comm, in, COUNT, DT_F32, last));
+    TRY(b, dt_all_gather(comm, in, out, COUNT, DT_F32));
+    TRY(b, dt_all_gather(comm, DT_IN_PLACE, out, COUNT, DT_F32));
+    TRY(b, dt_all_gatherv(comm, in, out, counts, DT_F32));
+    TRY(b, dt_all_to_all(comm, in, out, COUNT, DT_F32));
+    TRY(b, dt_all_to_allv(comm, in, gives, out, takes, DT_F32));
+    TRY(b, dt_gather(comm, in, out, COUNT, DT_F32, last));
+    TRY(b, dt_gather(comm, me == 0 ? DT_IN_PLACE : in, out, COUNT, DT_F32, 0));
+    TRY(b, dt_scatter(comm, in, out, COUNT, DT_F32, last));
+    TRY(b, dt_scatter(comm, in, me == 0 ? in : out, COUNT, DT_F32, 0));
+    if (b->n > 1 && me < 2) {
+        TRY(b, me == 0 ? dt_send(comm, in, ROOM, DT_F32, 1) : dt_recv(comm, out, ROOM, DT_F32, 0));
+        TRY(b, me == 1 ? dt_send(comm, in, 7, DT_F32, 0) : dt_recv(comm, out, 7, DT_F32, 1));
+    }
+    return 0;
+}
+
+static int every_call(dt_comm_t *comm, uint8_t *in, uint8_t *out, struct tried *tried, int *calls)
+{
+    struct bench b = { .comm = comm,
+                       .me = dt_comm_rank(comm),
+                       .n = dt_comm_size(comm),
+                       .in = (float *)(void *)in,
+                       .out = (float *)(void *)out,
+                       .tried = tried };
+
+    NEED(fold_all(&b) == 0 && move_all(&b) == 0);
+    *calls = b.calls;
+    return 0;
+}
+
+static int compare(const struct tried *plain, const struct tried *now, int calls, enum mode mode,
+                   bool one_host)
+{
+    for (int i = 0; i < calls; i++) {
+        if (plain[i].hash != now[i].hash) {
+            fprintf(stderr, "rank %d, mode %d: %s: other bytes than of plain memory\n", dt_rank(),
+                    (int)mode, plain[i].name);
+            return 1;
+        }
+        /* A round in which all say where their data are, and one before it in some calls. */
+        if (one_host && mode == SHARED && now[i].rounds > 2) {
+            fprintf(stderr, "rank %d: %s took %d rounds\n", dt_rank(), plain[i].name,
+                    (int)now[i].rounds);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int tries_everything(int rank, void *arg)
+{
+    static struct tried tried[MODES][TRIES];
+    bool one_host = !strchr(arg, ' ') && !strchr(arg, '@');
+    size_t bytes = ROOM * sizeof(float) + SPARE;
+    uint8_t *plain = calloc(2, bytes);
+    void *in, *out;
+    int calls;
+
+    NEED(dt_init() == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, bytes, &in) == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, bytes, &out) == DT_OK);
+    for (int mode = PLAIN; mode < MODES; mode++) {
+        bool shared = mode == SHARED || (mode == MIXED && rank % 2 == 0);
+        size_t at = (size_t)rank * 7 + 1;
+
+        NEED(every_call(DT_WORLD, (shared ? (uint8_t *)in : plain) + at,
+                        (shared ? (uint8_t *)out : plain + bytes) + at, tried[mode], &calls) == 0);
+        NEED(compare(tried[PLAIN], tried[mode], calls, (enum mode)mode, one_host) == 0);
+    }
+    NEED(dt_mem_free(rank % 2 ? in : out) == DT_OK);
+    NEED(dt_mem_free(rank % 2 ? out : in) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    free(plain);
+    return 0;
+}
+
+static void calls_have_the_same_bytes_as_with_plain_memory(void **state)
+{
+    static const char *const placements[] = { "1", "2", "5", "3 2", "@0101" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof placements / sizeof *placements; i += 1 + SANITIZED)
+        run(placements[i], tries_everything, (void *)(uintptr_t)placements[i]);
+}
+
+/* ---- what serves whom ---- */
+
+enum { WORDS = 400000 }; /* two chunks of staging and more */
+
+static int sums(dt_comm_t *comm, int64_t *buf)
+{
+    int n = dt_comm_size(comm);
+
+    for (int i = 0; i < WORDS; i++)
+        buf[i] = dt_comm_rank(comm) + i;
+    NEED(dt_all_reduce(comm, DT_IN_PLACE, buf, WORDS, DT_I64, DT_SUM) == DT_OK);
+    for (int i = 0; i < WORDS; i++)
+        NEED(buf[i] == (int64_t)n * i + n * (n - 1) / 2);
+    return 0;
+}
+
+/* Whether nothing was staged, where the kernel copies nothing either. */
+static int sums_in_rounds(dt_comm_t *comm, int64_t *buf, bool open)
+{
+    uint64_t before;
+
+    NEED(dt_comm_tune(comm, "shm_direct_fold = 1G") == DT_OK);
+    before = rounds(comm);
+    NEED(sums(comm, buf) == 0);
+    NEED((rounds(comm) - before == 1) == open);
+    return 0;
+}
+
+static int owner(int rank, void *arg)
+{
+    void *all, *more, *own, *other, *plain = calloc(WORDS, 8);
+    dt_comm_t *part, *copy;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_split(DT_WORLD, rank % 2, 0, &part) == DT_OK);
+    NEED(dt_comm_dup(part, &copy) == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, WORDS * 8, &all) == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, WORDS * 8 + 1, &more) == DT_OK);
+    NEED(dt_mem_alloc(part, WORDS * 8, &own) == DT_OK);
+    NEED(sums_in_rounds(DT_WORLD, all, true) == 0);
+    NEED(sums_in_rounds(part, all, true) == 0);
+    NEED(sums_in_rounds(part, own, true) == 0);
+    NEED(sums_in_rounds(copy, own, false) == 0);
+    NEED(sums_in_rounds(DT_WORLD, own, false) == 0);
+    /* Ranks may use different ones, and those that are left when one has freed its part. */
+    NEED(sums_in_rounds(DT_WORLD, rank == 1 ? more : all, true) == 0);
+    if (rank == 1)
+        NEED(dt_mem_free(all) == DT_OK);
+    NEED(sums_in_rounds(DT_WORLD, rank == 1 ? more : all, true) == 0);
+    NEED(dt_mem_alloc(DT_WORLD, WORDS * 8, &other) == DT_OK);
+    NEED(sums_in_rounds(DT_WORLD, rank == 2 ? other : rank == 1 ? more : all, true) == 0);
+    NEED(sums_in_rounds(DT_WORLD, rank == 1 ? plain : all, false) == 0);
+    /* It outlives its communicator. */
+    NEED(dt_comm_free(part) == DT_OK);
+    NEED(sums_in_rounds(copy, own, false) == 0);
+    NEED(dt_finalize() == DT_OK);
+    NEED(((int64_t *)more)[1] == dt_size() * 1 + dt_size() * (dt_size() - 1) / 2 || rank != 1);
+    NEED(rank == 1 || dt_mem_free(all) == DT_OK);
+    NEED(dt_mem_free(own) == DT_OK);
+    free(plain);
+    return 0;
+}
+
+/* Rank 1 keeps all that it has, which stands in plain memory. */
+static int keeps_all(int rank, void *arg)
+{
+    size_t given[3], taken[3];
+    int32_t *in, *out = calloc(3 * COUNT, sizeof *out), *plain = calloc(COUNT, sizeof *plain);
+    void *memory;
+    uint64_t before;
+
+    (void)arg;
+    NEED(out && plain && dt_init() == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, 3 * COUNT * sizeof *in, &memory) == DT_OK);
+    in = rank == 1 ? plain : memory;
+    for (int i = 0; i < 3; i++) {
+        given[i] = rank == 1 && i != 1 ? 0 : COUNT;
+        taken[i] = i == 1 && rank != 1 ? 0 : COUNT;
+    }
+    for (size_t i = 0; i < (rank == 1 ? COUNT : 3 * COUNT); i++)
+        in[i] = (int32_t)(1000000 * rank + (int)i);
+    before = rounds(DT_WORLD);
+    NEED(dt_all_to_allv(DT_WORLD, in, given, out, taken, DT_I32) == DT_OK);
+    NEED(rounds(DT_WORLD) - before == 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        NEED(out[i] == rank * COUNT + (int)i);
+        NEED(rank != 1 || out[COUNT + i] == 1000000 + (int)i);
+        NEED(out[(rank == 1 ? 2 : 1) * COUNT + i] == 2000000 + rank * COUNT + (int)i);
+    }
+    NEED(dt_mem_free(memory) == DT_OK && dt_finalize() == DT_OK);
+    free(out);
+    free(plain);
+    return 0;
+}
+
+static void who_gives_nothing_needs_none(void **state)
+{
+    (void)state;
+    run("3", keeps_all, NULL);
+}
+
+static void any_memory_that_all_have_serves(void **state)
+{
+    (void)state;
+    run("4", owner, NULL);
+}
+
+/* ---- misuse ---- */
+
+static int in_a_child(void *p)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        void *q;
+        bool refused =
+            dt_mem_free(p) == DT_ERR_STATE && dt_mem_alloc(DT_WORLD, 1, &q) == DT_ERR_STATE;
+
+        *(int *)p += 1; /* it is shared */
+        _exit(refused ? 0 : 1);
+    }
+    NEED(waitpid(pid, &status, 0) == pid && status == 0);
+    return 0;
+}
+
+static int misuser(int rank, void *arg)
+{
+    static const size_t too_much[] = { SIZE_MAX, PTRDIFF_MAX, (size_t)1 << 60, (size_t)1 << 46 };
+    dt_error_info_t info = { .size = sizeof info };
+    void *p, *q = &p;
+
+    (void)arg;
+    NEED(dt_mem_alloc(DT_WORLD, 1, &q) == DT_ERR_STATE && q == NULL);
+    NEED(dt_mem_free(&q) == DT_ERR_ARG);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, 1, NULL) == DT_ERR_ARG);
+    NEED(dt_mem_alloc(DT_COMM_NULL, 1, &q) == DT_ERR_ARG);
+    NEED(dt_mem_alloc(DT_WORLD, 0, &p) == DT_OK && p == NULL);
+    NEED(dt_mem_free(NULL) == DT_OK);
+    for (size_t i = 0; i < sizeof too_much / sizeof *too_much; i++) {
+        char text[32];
+
+        NEED(dt_mem_alloc(DT_WORLD, too_much[i], &p) == DT_ERR_NOMEM && p == NULL);
+        snprintf(text, sizeof text, " %zu bytes", too_much[i]);
+        NEED(strstr(dt_last_error(), text) && strstr(dt_last_error(), "rank 0 ("));
+        NEED(dt_last_error_info(&info) == DT_OK && info.rank == 0 && *info.host);
+    }
+    NEED(dt_mem_alloc(DT_WORLD, 100000, &p) == DT_OK);
+    NEED(dt_mem_free((uint8_t *)p + 64) == DT_ERR_ARG && dt_mem_free(&q) == DT_ERR_ARG);
+    NEED(strstr(dt_last_error(), "dt_mem_alloc"));
+    *(int *)p = 0;
+    NEED(in_a_child(p) == 0 && *(int *)p == 1);
+    NEED(dt_mem_free(p) == DT_OK && dt_mem_free(p) == DT_ERR_ARG);
+    NEED(dt_join_begin(DT_WORLD) == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, 1, &p) == DT_ERR_UNSUPPORTED);
+    NEED(dt_join(DT_WORLD, NULL) == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, 8, &q) == DT_OK);
+    if (dt_size() > 1) {
+        NEED(dt_mem_alloc(DT_WORLD, rank ? 4096 : 8192, &p) == DT_ERR_MISMATCH);
+        NEED(strstr(dt_last_error(), "4096") && strstr(dt_last_error(), "8192"));
+    }
+    /* What there was stays. */
+    *(int *)q = 5;
+    NEED(dt_mem_free(q) == DT_OK);
+    return dt_size() > 1 ? 0 : dt_finalize() != DT_OK;
+}
+
+static void misuse_is_an_error(void **state)
+{
+    struct testjob_result result;
+    const struct testjob_plan plan = { .hosts = "2 1", .body = misuser };
+
+    (void)state;
+    run("1", misuser, NULL);
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    for (int i = 0; i < result.n; i++)
+        assert_int_equal(result.ranks[i].status, 0);
+}
+
+/* One rank alone may have no more of something. */
+static int poor(int rank, void *arg)
+{
+    static const int what[] = { RLIMIT_NOFILE, RLIMIT_AS };
+    struct rlimit limit, none;
+    void *p;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (size_t i = 0; i < sizeof what / sizeof *what; i++) {
+        getrlimit(what[i], &limit);
+        none = limit;
+        none.rlim_cur = what[i] == RLIMIT_NOFILE ? 3 : 1;
+        if (rank == 1)
+            NEED(setrlimit(what[i], &none) == 0);
+        NEED(dt_mem_alloc(DT_WORLD, 4 << 20, &p) == DT_ERR_NOMEM && !p);
+        NEED(strstr(dt_last_error(), "4194304 bytes"));
+        NEED(strstr(dt_last_error(), strerror(what[i] == RLIMIT_NOFILE ? EMFILE : ENOMEM)));
+        NEED(setrlimit(what[i], &limit) == 0);
+        NEED(dt_mem_alloc(DT_WORLD, WORDS * 8, &p) == DT_OK);
+        NEED(sums_in_rounds(DT_WORLD, p, true) == 0);
+        NEED(dt_mem_free(p) == DT_OK);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_one_cannot_have_nobody_has(void **state)
+{
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* which take more address space than they may be left */
+#endif
+    run("3", poor, NULL);
+}
+
+/* ---- nothing grows ---- */
+
+static int count_lines(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    int lines = 0, c;
+
+    while (f && (c = fgetc(f)) != EOF)
+        lines += c == '\n';
+    if (f)
+        fclose(f);
+    return lines;
+}
+
+static int count_descriptors(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+enum { ROUNDS = 5000, AT_ONCE = 2 };
+
+static int again_and_again(int rank, void *arg)
+{
+    int maps = 0, descriptors = 0;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < ROUNDS; i++) {
+        void *p[AT_ONCE];
+
+        for (int k = 0; k < AT_ONCE; k++)
+            NEED(dt_mem_alloc(DT_WORLD, 20000, &p[k]) == DT_OK);
+        *(int *)p[1] = i;
+        for (int k = 0; k < AT_ONCE; k++)
+            NEED(dt_mem_free(p[(k + rank) % AT_ONCE]) == DT_OK);
+        if (i == 10) {
+            maps = count_lines("/proc/self/maps");
+            descriptors = count_descriptors();
+        }
+    }
+    NEED(count_descriptors() == descriptors);
+    NEED(count_lines("/proc/self/maps") < maps + 20);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void nothing_grows(void **state)
+{
+    int descriptors = count_descriptors();
+
+    (void)state;
+    run("2", again_and_again, NULL);
+    assert_int_equal(count_descriptors(), descriptors);
+}
+
+/* A call may still read the part of a rank whose own call has failed, and which has freed it. */
+static void what_a_call_holds_stays_mapped(void **state)
+{
+    static const struct dt_segment_kind kind = { .number = 1, .n = 2, .bytes = 4096 };
+    const struct dt_place others = { 1, (size_t)2 * 4096 };
+    size_t total = dt_segment_total(kind.n, kind.bytes);
+    int fd = dt_sealed_create("test", total);
+    void *part = dt_segment_open(&kind, fd);
+    uint32_t *freed = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    (void)state;
+    assert_non_null(part);
+    assert_true(freed != MAP_FAILED);
+    close(fd);
+    dt_segment_hold();
+    freed[1] = 1;
+    assert_true(dt_segment_free(part));
+    assert_non_null(dt_segment_find(others));
+    assert_int_equal(*dt_segment_find(others), 0);
+    dt_segment_release();
+    dt_segment_sweep();
+    assert_null(dt_segment_find(others));
+    munmap(freed, total);
+}
+
+/* ---- failures ---- */
+
+static _Atomic int *ready;
+
+static int dies(int rank, void *arg)
+{
+    dt_result_t r = DT_OK;
+    void *p;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, 8 << 20, &p) == DT_OK);
+    memset(p, rank, 8 << 20);
+    for (int i = 0; r == DT_OK; i++) {
+        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, p, 1 << 20, DT_I64, DT_BOR);
+        if (i == 20)
+            ++*ready; /* from here on it may be killed wherever it is */
+    }
+    NEED(r == DT_ERR_PEER);
+    /* Memory is there still, on this rank. */
+    memset(p, 1, 8 << 20);
+    NEED(dt_mem_alloc(DT_WORLD, 8, &p) == DT_ERR_PEER && !p);
+    return 7;
+}
+
+static void kill_one(struct testjob *job, int ms)
+{
+    (void)ms;
+    if (*ready == 3)
+        testjob_kill(job, 2, SIGKILL);
+}
+
+static void a_death_ends_the_call(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "3", .body = dies, .on_tick = kill_one };
+    struct testjob_result result;
+
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        *ready = 0;
+        assert_int_equal(testjob_run(&plan, &result), 0);
+        assert_true(WIFSIGNALED(result.ranks[2].status));
+        for (int rank = 0; rank < 2; rank++)
+            assert_int_equal(WEXITSTATUS(result.ranks[rank].status), 7);
+    }
+}
+
+/* A rank that frees what its other thread gives to a call fails alone. */
+static void *frees(void *p)
+{
+    while (*ready < 3)
+        usleep(100);
+    dt_mem_free(p);
+    return NULL;
+}
+
+static int careless(int rank, void *arg)
+{
+    dt_result_t r = DT_OK;
+    pthread_t thread;
+    void *p;
+
+    (void)arg;
+    signal(SIGSEGV, SIG_DFL);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, 8 << 20, &p) == DT_OK);
+    if (rank == 2)
+        NEED(pthread_create(&thread, NULL, frees, p) == 0);
+    for (int i = 0; r == DT_OK; i++) {
+        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, p, 1 << 20, DT_I64, DT_BOR);
+        if (i == 20)
+            ++*ready;
+    }
+    return r == DT_ERR_PEER ? 7 : 1;
+}
+
+static void who_frees_too_early_fails_alone(void **state)
+{
+    const struct testjob_plan plan = { .hosts = "3", .body = careless };
+    struct testjob_result result;
+
+    (void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    skip(); /* a crash is what is tested */
+#endif
+    *ready = 0;
+    assert_int_equal(testjob_run(&plan, &result), 0);
+    assert_true(WIFSIGNALED(result.ranks[2].status));
+    assert_int_equal(WTERMSIG(result.ranks[2].status), SIGSEGV);
+    for (int rank = 0; rank < 2; rank++)
+        assert_int_equal(WEXITSTATUS(result.ranks[rank].status), 7);
+}
+
+static int aborts(int rank, void *arg)
+{
+    dt_comm_t *comm;
+    void *p;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, WORDS * 8, &p) == DT_OK);
+    if (rank == 1)
+        NEED(dt_comm_abort(comm) == DT_OK);
+    NEED(dt_all_reduce(comm, DT_IN_PLACE, p, WORDS, DT_I64, DT_SUM) == DT_ERR_ABORTED);
+    NEED(sums_in_rounds(DT_WORLD, p, true) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void an_abort_ends_the_call(void **state)
+{
+    (void)state;
+    run("3", aborts, NULL);
+}
+
+/* ---- with other parts ---- */
+
+static int saves(int rank, void *arg)
+{
+    int64_t step, *p;
+    void *memory;
+
+    setenv(DT_ENV_CHECKPOINT_DIR, arg, 1);
+    setenv(DT_ENV_JOB_ID, "memory-1", 1);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_mem_alloc(DT_WORLD, WORDS * 8, &memory) == DT_OK);
+    p = memory;
+    NEED(dt_checkpoint_register("memory", p, WORDS * 8) == DT_OK);
+    for (int i = 0; i < WORDS; i++)
+        p[i] = rank + i;
+    NEED(dt_checkpoint_save(3) == DT_OK);
+    memset(p, 0, WORDS * 8);
+    NEED(dt_checkpoint_restore(&step) == DT_OK && step == 3);
+    for (int i = 0; i < WORDS; i++)
+        NEED(p[i] == rank + i);
+    NEED(sums_in_rounds(DT_WORLD, p, true) == 0);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void it_is_saved_and_restored(void **state)
+{
+    char dir[] = "/tmp/dtrun-memory-XXXXXX", command[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    run("2", saves, dir);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+}
+
+enum { THREADS = 3, TURNS = 20 };
+
+struct seat {
+    pthread_t thread;
+    dt_comm_t *comm;
+    bool good;
+};
+
+static void *allocates(void *arg)
+{
+    struct seat *seat = arg;
+
+    for (int i = 0; i < TURNS; i++) {
+        void *p;
+
+        if (dt_mem_alloc(seat->comm, WORDS * 8, &p) != DT_OK || sums(seat->comm, p) != 0 ||
+            dt_mem_free(p) != DT_OK)
+            return NULL;
+    }
+    seat->good = true;
+    return NULL;
+}
+
+static int threads(int rank, void *arg)
+{
+    struct seat seats[THREADS] = { 0 };
+
+    (void)rank;
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    for (int i = 0; i < THREADS; i++)
+        NEED(dt_comm_dup(DT_WORLD, &seats[i].comm) == DT_OK);
+    for (int i = 0; i < THREADS; i++)
+        NEED(pthread_create(&seats[i].thread, NULL, allocates, &seats[i]) == 0);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(seats[i].thread, NULL);
+        NEED(seats[i].good);
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void threads_have_their_own(void **state)
+{
+    (void)state;
+    run("2", threads, NULL);
+}
+
+/* ---- ranks that share CPUs ---- */
+
+/* The same for all of them. */
+static bool bind_to_first_cpu(void)
+{
+    cpu_set_t all, one;
+    size_t cpu = 0;
+
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return false;
+    while (!CPU_ISSET(cpu, &all))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+static int share_a_cpu(int rank, void *arg)
+{
+    enum { BYTES = 8192 };
+    const pid_t *program = arg;
+    uint8_t *p;
+
+    (void)rank;
+    NEED(bind_to_first_cpu());
+    NEED(dt_init() == DT_OK && dt_mem_alloc(DT_WORLD, 2 * BYTES, (void **)&p) == DT_OK);
+    NEED(dt_all_reduce(DT_WORLD, p, p + BYTES, BYTES / 2, DT_U8, DT_SUM) == DT_OK);
+    NEED(went_way(*program, "all-reduce", "shm"));
+    NEED(dt_all_reduce(DT_WORLD, p, p + BYTES, BYTES, DT_U8, DT_SUM) == DT_OK);
+    NEED(went_way(*program, "all-reduce", "shm-mapped"));
+    NEED(dt_mem_free(p) == DT_OK && dt_finalize() == DT_OK);
+    return 0;
+}
+
+/* There a second synchronisation takes long, but the copies of 8 KiB take longer: few bytes or not,
+ * they stay where they stand. */
+static void ranks_that_share_cpus_stage_the_fewest(void **state)
+{
+    static char hosts[16];
+    pid_t program = getpid();
+
+    (void)state;
+    snprintf(hosts, sizeof hosts, "%d", MOST);
+    run(hosts, share_a_cpu, &program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_have_the_same_bytes_as_with_plain_memory),
+        cmocka_unit_test(any_memory_that_all_have_serves),
+        cmocka_unit_test(who_gives_nothing_needs_none),
+        cmocka_unit_test(misuse_is_an_error),
+        cmocka_unit_test(what_one_cannot_have_nobody_has),
+        cmocka_unit_test(nothing_grows),
+        cmocka_unit_test(what_a_call_holds_stays_mapped),
+        cmocka_unit_test(a_death_ends_the_call),
+        cmocka_unit_test(who_frees_too_early_fails_alone),
+        cmocka_unit_test(an_abort_ends_the_call),
+        cmocka_unit_test(it_is_saved_and_restored),
+        cmocka_unit_test(threads_have_their_own),
+        cmocka_unit_test(ranks_that_share_cpus_stage_the_fewest),
+    };
+
+    ready = testjob_shared(sizeof *ready);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

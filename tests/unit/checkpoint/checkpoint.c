@@ -1,0 +1,743 @@
+/* The checkpoint store, used by several ranks on one directory. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utime.h>
+
+#include "tests/unit/checkpoint/checkpoint_ranks.h"
+#include "tests/unit/unit.h"
+
+enum { TEXT_MAX = 1024 };
+
+static char base[64]; /* this test's directory; the store is base/a/b */
+static char dir[80];
+
+static int make_base(void **state)
+{
+    (void)state;
+    /* in memory where possible: an fsync costs nothing there, and is checked all the same */
+    snprintf(base, sizeof base, "%s/dtrun-checkpoint-XXXXXX",
+             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    if (!mkdtemp(base))
+        return -1;
+    snprintf(dir, sizeof dir, "%s/a/b", base);
+    return 0;
+}
+
+static int remove_base(void **state)
+{
+    char command[100];
+
+    (void)state;
+    umount2(base, MNT_DETACH); /* where it is a mount of a test's own */
+    snprintf(command, sizeof command, "rm -rf %s", base);
+    return system(command);
+}
+
+static char synced[4096]; /* what has been made durable, a name per line */
+static const char *fails_sync_of;
+static pthread_mutex_t synced_lock = PTHREAD_MUTEX_INITIALIZER; /* ranks are threads here */
+
+static bool exists(const char *name);
+
+/* In the place of libc's. */
+int fsync(int fd)
+{
+    char link[64], name[300];
+    ssize_t n;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, name, sizeof name - 1);
+    pthread_mutex_lock(&synced_lock);
+    if (n > 0 && strlen(synced) + (size_t)n + 2 < sizeof synced)
+        snprintf(synced + strlen(synced), sizeof synced - strlen(synced), "%.*s\n", (int)n, name);
+    pthread_mutex_unlock(&synced_lock);
+    name[n > 0 ? n : 0] = '\0';
+    if (fails_sync_of && strcmp(name, fails_sync_of) == 0 && exists("step_000000000005")) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static _Atomic uint64_t shard_bytes; /* that have been read from files of ranks */
+
+/* In the place of libc's. */
+ssize_t read(int fd, void *buf, size_t n)
+{
+    ssize_t got = syscall(SYS_read, fd, buf, n);
+    char link[64], name[300];
+    ssize_t len;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    len = readlink(link, name, sizeof name - 1);
+    if (got > 0 && len > 6 && memcmp(name + len - 6, ".shard", 6) == 0)
+        shard_bytes += (uint64_t)got;
+    return got;
+}
+
+static const char *path(const char *name)
+{
+    static char p[300];
+
+    snprintf(p, sizeof p, "%s/%s", dir, name);
+    return p;
+}
+
+static bool exists(const char *name)
+{
+    struct stat st;
+
+    return lstat(path(name), &st) == 0;
+}
+
+/* Entries of the store's directory, hidden ones too, but for the file that names its owner. */
+static int entries(void)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+    int n = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d)))
+        n += strcmp(e->d_name, DT_OWNER_NAME) != 0;
+    closedir(d);
+    return n - 2;
+}
+
+static void make_entry(const char *name, long age)
+{
+    struct utimbuf t = { time(NULL) - age, time(NULL) - age };
+    char inner[400];
+    int fd;
+
+    assert_int_equal(mkdir(path(name), 0777), 0);
+    snprintf(inner, sizeof inner, "%s/rank_00000.shard", path(name));
+    fd = open(inner, O_CREAT | O_WRONLY, 0666);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(utime(path(name), &t), 0);
+}
+
+/* Saves the steps given (ended by -1), each with its number as content, as the job's generation 0.
+ */
+static void save_steps(uint32_t size, const int64_t *steps)
+{
+    struct job j;
+
+    job_init(&j, size, dir, 0, 0);
+    for (; *steps >= 0; steps++) {
+        job_fill(&j, *steps);
+        assert_int_equal(job_save(&j, *steps), DT_OK);
+        assert_int_equal(j.committed, *steps);
+    }
+    job_free(&j);
+}
+
+/* Restores with the ranks of generation 1; the content must be that of the step. */
+static dt_result_t restore(uint32_t size, int64_t *step, char text[TEXT_MAX])
+{
+    struct job j;
+    dt_result_t result;
+
+    job_init(&j, size, dir, 1, -5);
+    result = job_restore(&j, step);
+    if (result == DT_OK && *step >= 0)
+        assert_true(job_holds(&j, *step));
+    else if (result == DT_OK)
+        assert_true(job_holds(&j, -5));
+    snprintf(text, TEXT_MAX, "%s", result == DT_OK ? j.note : j.ranks[0].text);
+    job_free(&j);
+    return result;
+}
+
+static void assert_has(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("\"%s\" lacks \"%s\"", text, part);
+}
+
+static void what_is_saved_comes_back(void **state)
+{
+    (void)state;
+    for (uint32_t size = 1; size <= RANKS_MAX; size++) {
+        char text[TEXT_MAX];
+        int64_t step;
+
+        remove_base(NULL);
+        mkdir(base, 0777);
+        assert_int_equal(restore(size, &step, text), DT_OK);
+        assert_int_equal(step, -1);
+        assert_int_not_equal(access(dir, F_OK), 0); /* made by the first save, not before */
+        save_steps(size, (const int64_t[]){ 0, 10, 20, -1 });
+        assert_false(exists("step_000000000000"));
+        assert_int_equal(entries(), 2);
+        assert_int_equal(restore(size, &step, text), DT_OK);
+        assert_int_equal(step, 20);
+        assert_string_equal(text, "");
+        assert_int_equal(entries(), 2);
+    }
+}
+
+static void equal_runs_leave_equal_bytes(void **state)
+{
+    char command[400];
+
+    (void)state;
+    save_steps(3, (const int64_t[]){ 10, 20, -1 });
+    snprintf(command, sizeof command, "mv %s %s/first", dir, base);
+    assert_int_equal(system(command), 0);
+    save_steps(3, (const int64_t[]){ 20, 10, 20, -1 });
+    snprintf(command, sizeof command, "diff -r -x 'earlier-*' %s %s/first", dir, base);
+    assert_int_equal(system(command), 0);
+}
+
+static void a_step_saved_twice_has_the_later_content(void **state)
+{
+    char text[TEXT_MAX];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    job_init(&j, 2, dir, 0, 1);
+    assert_int_equal(job_save(&j, 5), DT_OK);
+    job_fill(&j, 5);
+    assert_int_equal(job_save(&j, 5), DT_OK);
+    job_free(&j);
+    assert_int_equal(entries(), 1);
+    assert_int_equal(restore(2, &step, text), DT_OK);
+    assert_int_equal(step, 5);
+}
+
+/* Changes one byte, or cuts the file, or removes it. */
+enum harm { FLIP_FIRST, FLIP_MIDDLE, FLIP_LAST, CUT_ONE, CUT_ALL, ADD_ONE, REMOVE, HARMS };
+
+static void harm_file(const char *name, enum harm harm)
+{
+    int fd = open(path(name), O_RDWR);
+    struct stat st;
+    off_t at;
+    uint8_t byte;
+
+    assert_true(fd >= 0);
+    assert_int_equal(fstat(fd, &st), 0);
+    at = harm == FLIP_FIRST ? 0 : harm == FLIP_MIDDLE ? st.st_size / 2 : st.st_size - 1;
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 0x10;
+    if (harm <= FLIP_LAST)
+        assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    else if (harm == REMOVE)
+        assert_int_equal(unlink(path(name)), 0);
+    else
+        assert_int_equal(ftruncate(fd, harm == CUT_ONE   ? st.st_size - 1
+                                       : harm == ADD_ONE ? st.st_size + 1
+                                                         : 0),
+                         0);
+    close(fd);
+}
+
+static void a_damaged_one_gives_way_to_the_older(void **state)
+{
+    static const char *const files[] = { "MANIFEST", "rank_00000.shard", "rank_00002.shard" };
+
+    (void)state;
+    for (size_t f = 0; f < 3; f++)
+        for (int harm = 0; harm < HARMS; harm++) {
+            char name[100], text[TEXT_MAX];
+            int64_t step;
+
+            save_steps(3, (const int64_t[]){ 10, 20, -1 });
+            snprintf(name, sizeof name, "step_000000000020/%s", files[f]);
+            harm_file(name, (enum harm)harm);
+            assert_int_equal(restore(3, &step, text), DT_OK);
+            assert_int_equal(step, 10);
+            assert_has(text, "the checkpoint of step 20 cannot be used: ");
+            assert_has(text, files[f]);
+            if (f == 2)
+                assert_has(text, "rank 2: ");
+        }
+}
+
+/* Of the shards of three ranks in a checkpoint. */
+static uint64_t bytes_of(const char *checkpoint)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        char name[100];
+        struct stat st;
+
+        snprintf(name, sizeof name, "%s/rank_%05u.shard", checkpoint, rank);
+        assert_int_equal(stat(path(name), &st), 0);
+        bytes += (uint64_t)st.st_size;
+    }
+    return bytes;
+}
+
+/* Also where the newest turns out to be damaged at its very end. */
+static void d41_each_shard_is_read_once(void **state)
+{
+    for (int damage = 0; damage < 2; damage++) {
+        char text[TEXT_MAX];
+        uint64_t want;
+        int64_t step;
+
+        save_steps(3, (const int64_t[]){ 10, 20, -1 });
+        want = bytes_of("step_000000000020") + (damage ? bytes_of("step_000000000010") : 0);
+        if (damage)
+            harm_file("step_000000000020/rank_00001.shard", FLIP_LAST);
+        shard_bytes = 0;
+        assert_int_equal(restore(3, &step, text), DT_OK);
+        assert_int_equal(step, damage ? 10 : 20);
+        assert_int_equal(shard_bytes, want);
+        remove_base(state);
+        mkdir(base, 0777);
+    }
+}
+
+static void when_all_are_damaged_nobody_begins_afresh_unasked(void **state)
+{
+    char text[TEXT_MAX];
+    int64_t step;
+
+    (void)state;
+    save_steps(2, (const int64_t[]){ 10, 20, -1 });
+    harm_file("step_000000000010/rank_00001.shard", FLIP_MIDDLE);
+    harm_file("step_000000000020/MANIFEST", CUT_ONE);
+    assert_int_equal(restore(2, &step, text), DT_ERR_IO);
+    assert_has(text, "no checkpoint in ");
+    assert_has(text, "rank_00001.shard: is damaged: its checksum differs");
+}
+
+static void another_number_of_ranks_is_refused(void **state)
+{
+    char text[TEXT_MAX];
+    int64_t step;
+
+    (void)state;
+    save_steps(2, (const int64_t[]){ 10, -1 });
+    assert_int_equal(restore(3, &step, text), DT_ERR_MISMATCH);
+    assert_has(text, "was saved by 2 ranks and cannot be restored by 3");
+}
+
+static void another_buffer_is_refused_on_all_ranks(void **state)
+{
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(3, (const int64_t[]){ 10, 20, -1 });
+    job_init(&j, 3, dir, 1, 1);
+    j.ranks[1].buffers.v[0].bytes -= 8;
+    assert_int_equal(job_restore(&j, &step), DT_ERR_MISMATCH);
+    assert_has(j.ranks[0].text, "rank 1: ");
+    assert_has(j.ranks[0].text, "its buffer \"weights\" has 8000 bytes, and 7992 are registered");
+    assert_true(job_holds(&j, 1));
+    job_free(&j);
+}
+
+static void ranks_that_save_different_steps_are_told(void **state)
+{
+    struct job j;
+
+    (void)state;
+    job_init(&j, 3, dir, 0, 1);
+    assert_int_equal(job_save(&j, -1), DT_ERR_ARG);
+    assert_has(j.ranks[0].text, "negative");
+    assert_int_equal(job_save_steps(&j, (const int64_t[]){ 7, 8, 7 }), DT_ERR_MISMATCH);
+    for (uint32_t rank = 0; rank < 3; rank++)
+        assert_has(j.ranks[rank].text, "different steps: rank 0 saves step 7, rank 1 step 8");
+    job_free(&j);
+    assert_int_not_equal(access(dir, F_OK), 0);
+}
+
+static void a_fresh_start_sets_the_old_ones_aside(void **state)
+{
+    char text[TEXT_MAX];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(2, (const int64_t[]){ 10, 20, -1 });
+    job_init(&j, 2, dir, 0, 5);
+    j.ranks[0].store.fresh = j.ranks[1].store.fresh = true;
+    assert_int_equal(job_restore(&j, &step), DT_OK);
+    assert_int_equal(step, -1);
+    assert_true(job_holds(&j, 5));
+    assert_int_equal(job_save(&j, 5), DT_OK);
+    assert_int_equal(job_restore(&j, &step), DT_OK); /* its own it does restore */
+    assert_int_equal(step, 5);
+    job_free(&j);
+    assert_true(exists("earlier-job-01234567-g0/step_000000000020/MANIFEST"));
+    assert_int_equal(restore(2, &step, text), DT_OK);
+    assert_int_equal(step, 5);
+}
+
+/* Begun anew at lower steps without a word, the run goes on from what it has saved since. */
+static void d35_the_last_saved_is_restored_not_the_highest(void **state)
+{
+    char text[TEXT_MAX];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(2, (const int64_t[]){ 100, 200, -1 });
+    job_init(&j, 2, dir, 0, 5);
+    assert_int_equal(job_save(&j, 5), DT_OK);
+    assert_int_equal(j.notes, 1);
+    assert_has(j.note, "step 5 is saved after step 200: the later checkpoints in ");
+    assert_has(j.note, " are set aside in earlier-job-01234567-g0-1 there");
+    job_free(&j);
+    assert_true(exists("earlier-job-01234567-g0-1/step_000000000100/MANIFEST"));
+    assert_true(exists("earlier-job-01234567-g0-1/step_000000000200/MANIFEST"));
+    assert_int_equal(restore(2, &step, text), DT_OK);
+    assert_int_equal(step, 5);
+
+    save_steps(2, (const int64_t[]){ 6, 7, 200, 6, -1 }); /* leaves its course once more */
+    assert_true(exists("earlier-job-01234567-g0-2/step_000000000200/MANIFEST"));
+    assert_true(exists("earlier-job-01234567-g0-1/step_000000000200/MANIFEST"));
+    assert_int_equal(restore(2, &step, text), DT_OK);
+    assert_int_equal(step, 6);
+}
+
+/* All is as it was when the commit turns out not to be durable, or something is in the way. */
+static void d35_a_failed_save_leaves_the_later_ones(void **state)
+{
+    char text[TEXT_MAX];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(1, (const int64_t[]){ 100, 200, -1 });
+    job_init(&j, 1, dir, 0, 5);
+    fails_sync_of = dir;
+    assert_int_equal(job_save(&j, 5), DT_ERR_IO);
+    fails_sync_of = NULL;
+    job_free(&j);
+    assert_int_equal(entries(), 2);
+    assert_int_equal(restore(1, &step, text), DT_OK);
+    assert_int_equal(step, 200);
+}
+
+static void d30_leftovers_go_at_once_and_others_stay(void **state)
+{
+    static const struct {
+        const char *name;
+        long age;
+        bool stays;
+    } cases[] = {
+        { ".save-job-01234567-g0-step_000000000030", 0, false },
+        { ".save-job-01234567-g1-step_000000000030", 0, false },
+        { ".save-job-01234567-g2-step_000000000030", 0, true },
+        { ".save-other-76543210-g0-step_000000000030", 0, false },
+        { ".save-other-76543211-g0-step_000000000030", 25 * 3600, false },
+        { ".trash-other-76543210-g0-step_000000000030", 0, false },
+        { ".replaced-step_000000000010", 0, false },
+        { "mine", 25 * 3600, true },
+    };
+    char text[TEXT_MAX];
+    int64_t step;
+
+    (void)state;
+    save_steps(1, (const int64_t[]){ 10, 20, -1 });
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        make_entry(cases[i].name, cases[i].age);
+    assert_int_equal(restore(1, &step, text), DT_OK);
+    assert_int_equal(step, 20);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (exists(cases[i].name) != cases[i].stays)
+            fail_msg("%s %s", cases[i].name, cases[i].stays ? "is gone" : "is still there");
+}
+
+/* Root could remove another user's: a directory in it stands for what nobody here can. */
+static void leftovers_that_cannot_be_removed_are_in_nobodys_way(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *then;
+    } cases[] = {
+        { ".trash-other-76543210-g0-step_000000000030", NULL },
+        { ".save-other-76543211-g0-step_000000000030", NULL },
+        { ".save-job-01234567-g0-step_000000000030", NULL },
+        { ".replaced-step_000000000010", ".trash-job-01234567-g1-step_000000000010-1" },
+    };
+    char text[TEXT_MAX], inner[400];
+    int64_t step;
+
+    (void)state;
+    save_steps(1, (const int64_t[]){ 10, 20, -1 });
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct utimbuf t = { time(NULL) - 25 * 3600, time(NULL) - 25 * 3600 };
+
+        make_entry(cases[i].name, 0);
+        snprintf(inner, sizeof inner, "%s/inner", path(cases[i].name));
+        assert_int_equal(mkdir(inner, 0777), 0);
+        assert_int_equal(utime(path(cases[i].name), &t), 0);
+        step = -1;
+        assert_int_equal(restore(1, &step, text), DT_OK);
+        assert_int_equal(step, 20);
+        assert_true(exists(cases[i].then ? cases[i].then : cases[i].name));
+        assert_true(!cases[i].then || !exists(cases[i].name));
+        snprintf(inner, sizeof inner, "%s/inner",
+                 path(cases[i].then ? cases[i].then : cases[i].name));
+        assert_int_equal(rmdir(inner), 0);
+    }
+}
+
+/* What cannot be removed of each older one has a name of its own. */
+static void a_step_is_saved_again_whatever_cannot_be_removed(void **state)
+{
+    struct job j;
+    char text[TEXT_MAX], inner[400];
+    int64_t restored;
+
+    (void)state;
+    job_init(&j, 1, dir, 0, 0);
+    for (int64_t i = 0; i < 4; i++) {
+        job_fill(&j, 10);
+        assert_int_equal(job_save(&j, 10), DT_OK);
+        assert_int_equal(entries(), i + 1);
+        snprintf(inner, sizeof inner, "%s/inner", path("step_000000000010"));
+        assert_int_equal(mkdir(inner, 0777), 0);
+    }
+    job_free(&j);
+    assert_int_equal(restore(1, &restored, text), DT_OK);
+    assert_int_equal(restored, 10);
+}
+
+/* As in a directory with the sticky bit, another user's. */
+static void what_was_replaced_and_cannot_be_moved_is_in_nobodys_way(void **state)
+{
+    uid_t me = geteuid();
+    char text[TEXT_MAX];
+    dt_result_t result;
+    int64_t step;
+
+    (void)state;
+    if (me != 0)
+        skip();
+    save_steps(1, (const int64_t[]){ 10, 20, -1 });
+    make_entry(".replaced-step_000000000010", 0);
+    assert_int_equal(chmod(base, 0755), 0);
+    assert_int_equal(chmod(dir, 01777), 0);
+    assert_int_equal(seteuid(65534), 0);
+    result = restore(1, &step, text);
+    assert_int_equal(seteuid(me), 0);
+    assert_int_equal(result, DT_OK);
+    assert_int_equal(step, 20);
+    assert_true(exists(".replaced-step_000000000010"));
+}
+
+/* On NFS a host may hold the name of the attempt before for what is no more. */
+static void every_attempt_has_a_name_of_its_own(void **state)
+{
+    struct job j;
+
+    (void)state;
+    synced[0] = '\0';
+    job_init(&j, 2, dir, 0, 30);
+    assert_int_equal(job_save(&j, 30), DT_OK);
+    assert_int_equal(job_save_steps(&j, (const int64_t[RANKS_MAX]){ 30, 31 }), DT_ERR_MISMATCH);
+    assert_int_equal(job_save(&j, 30), DT_OK);
+    job_free(&j);
+    assert_has(synced, "/.save-job-01234567-g0-step_000000000030-1/rank_00001.shard");
+    assert_has(synced, "/.save-job-01234567-g0-step_000000000030-2/rank_00001.shard");
+}
+
+/* How often a name was made durable up to a place in synced. */
+static int times_synced(const char *name, const char *end)
+{
+    char line[300];
+    const char *at = synced;
+    int n = 0;
+
+    snprintf(line, sizeof line, "%s/%s\n", dir, name);
+    while ((at = strstr(at, line)) && at < end) {
+        n++;
+        at += strlen(line);
+    }
+    return n;
+}
+
+/* Ranks 0 and 2 are on one host, 1 and 3 on the other. */
+static void d40_each_host_makes_its_shards_entries_durable(void **state)
+{
+    static const char work[] = ".save-job-01234567-g0-step_000000000030-1";
+    const char *manifest;
+    struct job j;
+
+    (void)state;
+    synced[0] = '\0';
+    job_init(&j, 4, dir, 0, 30);
+    assert_int_equal(job_save(&j, 30), DT_OK);
+    job_free(&j);
+    manifest = strstr(synced, "/MANIFEST\n");
+    assert_non_null(manifest);
+    assert_int_equal(times_synced(work, manifest), 1);
+    assert_int_equal(times_synced(work, synced + strlen(synced)), 2);
+}
+
+static void one_that_was_being_replaced_is_kept(void **state)
+{
+    char text[TEXT_MAX], from[300];
+    int64_t step;
+
+    (void)state;
+    save_steps(2, (const int64_t[]){ 10, -1 });
+    strcpy(from, path("step_000000000010"));
+    assert_int_equal(rename(from, path(".replaced-step_000000000010")), 0);
+    assert_int_equal(restore(2, &step, text), DT_OK);
+    assert_int_equal(step, 10);
+}
+
+/* The odd ranks' host looks at another directory: both calls that may come first say so. */
+static void a_directory_that_is_not_shared_names_the_host(void **state)
+{
+    char elsewhere[80];
+    struct job j;
+
+    (void)state;
+    snprintf(elsewhere, sizeof elsewhere, "%s/c", base);
+    for (int there = 0; there < 2; there++) {
+        if (there)
+            assert_int_equal(mkdir(elsewhere, 0777), 0);
+        job_init(&j, 4, dir, 0, 1);
+        j.ranks[1].store.path = j.ranks[3].store.path = elsewhere;
+        assert_int_equal(job_save(&j, 10), DT_ERR_IO);
+        assert_has(j.ranks[2].text, "is not shared: ");
+        assert_has(j.ranks[2].text, "cannot be seen on odd;");
+        job_free(&j);
+        assert_int_equal(entries(), 0);
+    }
+}
+
+static void put_a_file_in_the_way(void)
+{
+    char file[80];
+    int fd;
+
+    snprintf(file, sizeof file, "%s/a", base);
+    fd = open(file, O_CREAT | O_WRONLY, 0666);
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void a_directory_that_cannot_be_made_is_an_error(void **state)
+{
+    char text[TEXT_MAX];
+    struct job j;
+
+    (void)state;
+    put_a_file_in_the_way();
+    job_init(&j, 2, dir, 0, 1);
+    assert_int_equal(job_save(&j, 1), DT_ERR_IO);
+    snprintf(text, sizeof text, "%s: cannot be made: ", dir);
+    assert_has(j.ranks[1].text, text);
+    job_free(&j);
+}
+
+/* Nobody begins afresh because the way to the checkpoints is not what it should be. */
+static void a_directory_that_cannot_be_looked_for_is_an_error(void **state)
+{
+    char text[TEXT_MAX], name[PATH_MAX + 1];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    put_a_file_in_the_way();
+    assert_int_equal(restore(2, &step, text), DT_ERR_IO);
+    assert_has(text, "/a/b: Not a directory");
+    memset(name, '/', PATH_MAX);
+    name[PATH_MAX] = '\0';
+    job_init(&j, 2, name, 0, 1);
+    assert_int_equal(job_restore(&j, &step), DT_ERR_IO);
+    assert_has(j.ranks[1].text, "...: the name is too long");
+    job_free(&j);
+}
+
+/* A rank whose file cannot be written: no rank has saved, and nothing is left of the attempt. */
+static void a_full_disk_leaves_the_older_one(void **state)
+{
+    char text[TEXT_MAX];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    if (geteuid() != 0 || mount("none", base, "tmpfs", 0, "size=128k") != 0) {
+        print_message("needs root and mount(2)\n");
+        skip();
+    }
+    save_steps(2, (const int64_t[]){ 10, 20, -1 });
+    job_init(&j, 2, dir, 0, 30);
+    j.ranks[1].buffers.v[0].bytes = 128 * 1024;
+    j.ranks[1].buffers.v[0].data = calloc(1, 128 * 1024);
+    assert_int_equal(job_save(&j, 30), DT_ERR_IO);
+    assert_has(j.ranks[0].text, ".shard: write: No space left on device");
+    assert_int_equal(j.committed, -1);
+    assert_int_equal(entries(), 2);
+    free(j.ranks[1].buffers.v[0].data);
+    job_free(&j);
+
+    assert_int_equal(restore(2, &step, text), DT_OK);
+    assert_int_equal(step, 20);
+    save_steps(2, (const int64_t[]){ 30, -1 }); /* the job goes on and may save again */
+    assert_int_equal(restore(2, &step, text), DT_OK);
+    assert_int_equal(step, 30);
+}
+
+/* A checkpoint in a directory that is not itself durable would go with it. */
+static void new_directories_are_durable(void **state)
+{
+    char want[200];
+
+    (void)state;
+    synced[0] = '\0';
+    assert_int_equal(dt_dir_make(dir), DT_OK);
+    snprintf(want, sizeof want, "%s\n%s/a\n", base, base);
+    assert_string_equal(synced, want);
+    assert_int_equal(dt_dir_make(dir), DT_OK);
+    assert_string_equal(synced, want);
+}
+
+#define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ON_DISK(new_directories_are_durable),
+        ON_DISK(what_is_saved_comes_back),
+        ON_DISK(equal_runs_leave_equal_bytes),
+        ON_DISK(a_step_saved_twice_has_the_later_content),
+        ON_DISK(a_damaged_one_gives_way_to_the_older),
+        ON_DISK(d41_each_shard_is_read_once),
+        ON_DISK(when_all_are_damaged_nobody_begins_afresh_unasked),
+        ON_DISK(another_number_of_ranks_is_refused),
+        ON_DISK(another_buffer_is_refused_on_all_ranks),
+        ON_DISK(ranks_that_save_different_steps_are_told),
+        ON_DISK(a_fresh_start_sets_the_old_ones_aside),
+        ON_DISK(d35_the_last_saved_is_restored_not_the_highest),
+        ON_DISK(d35_a_failed_save_leaves_the_later_ones),
+        ON_DISK(d30_leftovers_go_at_once_and_others_stay),
+        ON_DISK(leftovers_that_cannot_be_removed_are_in_nobodys_way),
+        ON_DISK(a_step_is_saved_again_whatever_cannot_be_removed),
+        ON_DISK(what_was_replaced_and_cannot_be_moved_is_in_nobodys_way),
+        ON_DISK(every_attempt_has_a_name_of_its_own),
+        ON_DISK(d40_each_host_makes_its_shards_entries_durable),
+        ON_DISK(one_that_was_being_replaced_is_kept),
+        ON_DISK(a_directory_that_is_not_shared_names_the_host),
+        ON_DISK(a_directory_that_cannot_be_made_is_an_error),
+        ON_DISK(a_directory_that_cannot_be_looked_for_is_an_error),
+        ON_DISK(a_full_disk_leaves_the_older_one),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

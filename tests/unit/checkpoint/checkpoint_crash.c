@@ -1,0 +1,276 @@
+/* What is left when a save is killed, or one of its system calls fails: each of them in turn, by
+ * ptrace. At least one checkpoint can be restored then, and what is restored is one that was saved.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/unit/checkpoint/checkpoint_ranks.h"
+#include "tests/unit/unit.h"
+
+static char dir[64];
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static void empty_dir(void)
+{
+    assert_true(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    /* in memory where possible: an fsync costs nothing there, and is checked all the same */
+    snprintf(dir, sizeof dir, "%s/dtrun-crash-XXXXXX",
+             access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    empty_dir();
+    return 0;
+}
+
+/* One rank saves one step with a content; returns dt_store_save's result. */
+static dt_result_t save(uint32_t generation, int64_t step, int64_t fill, bool fresh)
+{
+    static struct job j;
+    dt_result_t result;
+
+    job_init(&j, 1, dir, generation, fill);
+    j.ranks[0].store.fresh = fresh;
+    result = dt_store_save(&j.ranks[0].store, &j.ranks[0].buffers, step);
+    job_free(&j);
+    return result;
+}
+
+/* A case: steps that are there, with their number as content; and the save that is disturbed. */
+static const struct scenario {
+    int64_t before[3];
+    int64_t step, fill;
+    bool fresh;
+} scenarios[] = {
+    { { 10, 20, -1 }, 30, 30, false }, /* retires 10 */
+    { { 10, -1 }, 10, 11, false },     /* the only one, saved again */
+    { { 10, 20, -1 }, 20, 21, false },
+    { { -1 }, 10, 10, false }, /* the first, in a directory that is not there */
+    { { 10, 20, -1 }, 5, 5, true },
+    { { 10, 20, -1 }, 5, 5, false }, /* sets 10 and 20 aside */
+};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+static pid_t start_traced(const struct scenario *s)
+{
+    int status;
+    pid_t pid;
+
+    empty_dir();
+    for (const int64_t *step = s->before; *step >= 0; step++)
+        assert_int_equal(save(0, *step, *step, false), DT_OK);
+    pid = fork();
+    if (pid == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+            _exit(77);
+        raise(SIGSTOP);
+        _exit(save(1, s->step, s->fill, s->fresh) == DT_OK ? 0 : 1);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+        print_message("ptrace is not allowed here\n");
+        skip();
+    }
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(
+        ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL), 0);
+    return pid;
+}
+
+/* Runs to the next edge (entry or return) of a system call; false when the process has ended, with
+ * its status. */
+static bool next_edge(pid_t pid, int *status)
+{
+    assert_int_equal(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
+    assert_int_equal(waitpid(pid, status, 0), pid);
+    return WIFSTOPPED(*status);
+}
+
+static void only_checkpoints_are_left(void)
+{
+    DIR *d = opendir(dir);
+    struct dirent *e;
+
+    while (d && (e = readdir(d)))
+        if (e->d_name[0] != '.'
+                ? strncmp(e->d_name, "step_", 5) && strncmp(e->d_name, "earlier-", 8)
+                : strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            fail_msg("%s is left behind", e->d_name);
+    if (d)
+        closedir(d);
+}
+
+/* The next generation restores one of those that had been saved, or the disturbed one in full. */
+static void check_what_is_left(const struct scenario *s, bool must_be_new, bool must_be_old)
+{
+    static struct job j;
+    const int64_t *newest = s->before;
+    int64_t step;
+
+    while (newest[0] >= 0 && newest[1] >= 0)
+        newest++;
+    job_init(&j, 1, dir, 2, -7);
+    /* dtrun begins afresh until it has heard of a commit */
+    j.ranks[0].store.fresh = s->fresh && !must_be_new;
+    assert_int_equal(job_restore(&j, &step), DT_OK);
+    if (step == s->step && job_holds(&j, s->fill))
+        assert_false(must_be_old);
+    else if (must_be_new)
+        fail_msg("the save succeeded, and step %lld was restored", (long long)step);
+    else if (step >= 0)
+        assert_true(!s->fresh && step == *newest && job_holds(&j, *newest));
+    else
+        assert_true((s->fresh || *newest < 0) && job_holds(&j, -7));
+    assert_int_equal(j.notes, 0);
+    job_free(&j);
+    only_checkpoints_are_left();
+}
+
+/* Killed after each of its calls, which is before each of them too. */
+static void killed_at_any_system_call(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SCENARIOS; i++) {
+        bool ended = false;
+        int calls = 0;
+
+        for (int at = 1; !ended; at++) {
+            pid_t pid = start_traced(&scenarios[i]);
+            int status = 0;
+
+            for (calls = 0; calls < at && !ended; calls++)
+                ended = !next_edge(pid, &status) || !next_edge(pid, &status);
+            if (ended) {
+                assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+            } else {
+                assert_int_equal(kill(pid, SIGKILL), 0);
+                assert_int_equal(waitpid(pid, &status, 0), pid);
+            }
+            check_what_is_left(&scenarios[i], ended, false);
+        }
+        assert_in_range(calls, 20, 1000);
+    }
+}
+
+#ifdef __x86_64__
+
+enum verdict { NOT_INJECTED, MAY_SUCCEED, MUST_FAIL };
+
+/* What a failure of this call means; data that is not known to be durable must not be committed. */
+static enum verdict verdict_of(const struct user_regs_struct *regs, unsigned long long *written)
+{
+    switch (regs->orig_rax) {
+    case SYS_write:
+        *written = regs->rdi;
+        return MUST_FAIL;
+    case SYS_fsync:
+        return MUST_FAIL;
+    case SYS_close:
+        if (regs->rdi != *written)
+            return MAY_SUCCEED;
+        *written = (unsigned long long)-1; /* the next of this number is another file */
+        return MUST_FAIL;
+    case SYS_openat:
+    case SYS_renameat:
+    case SYS_mkdir:
+    case SYS_mkdirat:
+    case SYS_unlinkat:
+    case SYS_getdents64:
+        return MAY_SUCCEED; /* as when an older one cannot be removed */
+    default:
+        return NOT_INJECTED;
+    }
+}
+
+/* Lets the file call number "at" fail with EIO, and runs to the end. */
+static enum verdict run_with_failure(pid_t pid, int at, int *status)
+{
+    struct user_regs_struct regs;
+    enum verdict result = NOT_INJECTED;
+    unsigned long long written = (unsigned long long)-1;
+    int calls = 0;
+
+    while (next_edge(pid, status)) {
+        enum verdict v;
+        bool fail;
+
+        assert_int_equal(ptrace(PTRACE_GETREGS, pid, NULL, &regs), 0);
+        v = verdict_of(&regs, &written);
+        fail = v != NOT_INJECTED && ++calls == at;
+        if (fail) {
+            result = v;
+            regs.orig_rax = (unsigned long long)-1; /* no such call: it is skipped */
+            assert_int_equal(ptrace(PTRACE_SETREGS, pid, NULL, &regs), 0);
+        }
+        if (!next_edge(pid, status))
+            break;
+        if (fail) {
+            assert_int_equal(ptrace(PTRACE_GETREGS, pid, NULL, &regs), 0);
+            regs.rax = (unsigned long long)-EIO;
+            assert_int_equal(ptrace(PTRACE_SETREGS, pid, NULL, &regs), 0);
+        }
+    }
+    return result;
+}
+
+static void no_error_goes_unseen(void **state)
+{
+    (void)state;
+    for (int i = 0; i < SCENARIOS; i++) {
+        enum verdict v = MAY_SUCCEED;
+
+        for (int at = 1; v != NOT_INJECTED; at++) {
+            pid_t pid = start_traced(&scenarios[i]);
+            bool failed;
+            int status;
+
+            v = run_with_failure(pid, at, &status);
+            assert_true(WIFEXITED(status));
+            failed = WEXITSTATUS(status) != 0;
+            check_what_is_left(&scenarios[i], !failed, failed);
+            assert_true(failed || v != MUST_FAIL);
+            assert_false(failed && v == NOT_INJECTED);
+        }
+    }
+}
+
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(killed_at_any_system_call, make_dir, remove_dir),
+#ifdef __x86_64__
+        cmocka_unit_test_setup_teardown(no_error_goes_unseen, make_dir, remove_dir),
+#endif
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,50 @@
+/* Ranks for tests of the checkpoint store: threads of one process, which agree by a barrier. */
+#ifndef DT_TESTS_CHECKPOINT_CHECKPOINT_RANKS_H
+#define DT_TESTS_CHECKPOINT_CHECKPOINT_RANKS_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/checkpoint/store.h"
+
+enum { RANKS_MAX = 4, WORDS = 1000 };
+
+struct job;
+
+struct rank {
+    struct job *job;
+    pthread_t thread;
+    struct dt_store store;
+    int64_t weights[WORDS]; /* registered as "weights" */
+    double loss;            /* and "loss" */
+    struct dt_buffers buffers;
+    dt_result_t result;
+    int64_t step; /* out of restore */
+    char text[DT_ERROR_TEXT];
+};
+
+struct job {
+    uint32_t size;
+    struct rank ranks[RANKS_MAX];
+    pthread_barrier_t barrier;
+    int64_t *words[RANKS_MAX]; /* what each rank brought to a collective */
+    int64_t committed;         /* last step that rank 0 reported, or -1 */
+    int notes;
+    char note[1024]; /* the last one */
+};
+
+/* Every rank's buffers are filled with what depends on rank and fill. */
+void job_init(struct job *j, uint32_t size, const char *dir, uint32_t generation, int64_t fill);
+void job_free(struct job *j);
+void job_fill(struct job *j, int64_t fill);
+/* Whether every rank's buffers are as job_fill left them. */
+bool job_holds(const struct job *j, int64_t fill);
+
+/* Runs one collective on all ranks; returns their common result and fails the test if it differs.
+ */
+dt_result_t job_save(struct job *j, int64_t step);
+dt_result_t job_save_steps(struct job *j, const int64_t *steps); /* each rank its own */
+dt_result_t job_restore(struct job *j, int64_t *step);
+
+#endif

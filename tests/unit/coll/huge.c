@@ -1,0 +1,178 @@
+/* Calls of a little more than 2^32 bytes: so little that what drops the high bits takes them for
+ * few. Buffers are windows in which a little memory appears again and again; only what lies around
+ * 2^31, and around 2^32 and the end, has pages of its own, so that it shows when nothing, or
+ * something else, is written there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/base/dtype.h"
+#include "runtime/comm/context.h"
+#include "tests/unit/checks.h"
+#include "tests/unit/rankcheck.h"
+#include "tests/unit/testjob.h"
+
+enum { PAGE = 4096, PERIOD = 257 * PAGE, ZONE = 4 * PAGE, ZONES = 2 };
+
+#define TWO_31 ((size_t)1 << 31)
+#define TWO_32 ((size_t)1 << 32)
+#define HUGE   (TWO_32 + 40)
+
+struct window {
+    uint8_t *at;
+    size_t bytes;
+    size_t zones[ZONES]; /* where they begin: pages of their own */
+};
+
+static bool map(uint8_t *at, size_t n, int fd, size_t from)
+{
+    return mmap(at, n, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
+                (off_t)from) == at;
+}
+
+static bool open_window(struct window *w, size_t bytes)
+{
+    size_t room = (bytes / PERIOD + 1) * PERIOD;
+    int fd = memfd_create("window", MFD_CLOEXEC);
+    bool open = fd >= 0 && ftruncate(fd, PERIOD + ZONES * ZONE) == 0;
+
+    *w = (struct window){ .bytes = bytes };
+    w->zones[0] = TWO_31 - ZONE / 2;
+    w->zones[1] = TWO_32 - ZONE / 2;
+    w->at = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    open = open && w->at != MAP_FAILED;
+    for (size_t at = 0; open && at < room; at += PERIOD)
+        open = map(w->at + at, PERIOD, fd, 0);
+    for (size_t z = 0; open && z < ZONES; z++)
+        open = map(w->at + w->zones[z], ZONE, fd, PERIOD + z * ZONE);
+    close(fd);
+    return open;
+}
+
+/* Piece k of the bytes that have memory of their own, each once. */
+struct piece {
+    size_t at;
+    size_t end;
+};
+
+static struct piece piece(const struct window *w, int k)
+{
+    size_t at = k ? w->zones[k - 1] : 0, n = k ? ZONE : PERIOD;
+
+    return (struct piece){ at, w->bytes - at < n ? w->bytes : at + n };
+}
+
+static uint8_t value(int rank, size_t i)
+{
+    size_t phase = i % PERIOD;
+
+    return (uint8_t)(phase * 7 + (phase >> 8) * 13 + (size_t)rank * 101);
+}
+
+static void fill(const struct window *w, int rank)
+{
+    for (int k = 0; k <= ZONES; k++) {
+        struct piece p = piece(w, k);
+
+        for (size_t i = p.at; i < p.end; i++)
+            w->at[i] = value(rank, i);
+    }
+}
+
+static void clear(const struct window *w)
+{
+    for (int k = 0; k <= ZONES; k++) {
+        struct piece p = piece(w, k);
+
+        memset(w->at + p.at, 0xee, p.end - p.at);
+    }
+}
+
+/* Whether it has the values of a rank, or with -1 those of both, folded by BXOR. */
+static bool has(const struct window *w, int rank)
+{
+    for (int k = 0; k <= ZONES; k++) {
+        struct piece p = piece(w, k);
+
+        for (size_t i = p.at; i < p.end; i++) {
+            uint8_t want = rank < 0 ? value(0, i) ^ value(1, i) : value(rank, i);
+
+            if (w->at[i] != want)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Whether that is how the newest call went within the host: as few bytes it would be slow, and
+ * right. */
+static bool went(const char *way)
+{
+    struct dt_comm *c;
+    bool same;
+
+    if (dt_context_enter("test", DT_WORLD, &c) != DT_OK)
+        return false;
+    same = strcmp(c->shm.way, way) == 0;
+    dt_context_leave(c);
+    return same;
+}
+
+/* Counts beyond 2^32 in shared memory; bytes alone between hosts, where all moves in one way. */
+static int calls(int rank, void *arg)
+{
+    const size_t rank_1s[] = { 0, HUGE }, for_rank_0[] = { HUGE, 0 }, none[] = { 0, 0 };
+    dt_dtype_t dtype = *(dt_dtype_t *)arg;
+    struct window in, out;
+
+    NEED(open_window(&in, HUGE) && open_window(&out, HUGE));
+    fill(&in, rank);
+    clear(&out);
+    NEED(dt_init() == DT_OK);
+    NEED(dt_all_reduce(DT_WORLD, in.at, out.at, HUGE / dt_dtype_size(dtype), dtype, DT_BXOR) ==
+         DT_OK);
+    NEED(dt_local_size() == 1 || went("shm-slices"));
+    NEED(has(&in, rank) && has(&out, -1));
+    clear(&out);
+    NEED(dt_all_to_allv(DT_WORLD, in.at, rank ? for_rank_0 : none, out.at, rank ? none : rank_1s,
+                        DT_U8) == DT_OK);
+    NEED(has(&out, 1) == (rank == 0));
+    if (dt_local_size() == 2) {
+        clear(&out);
+        NEED(dt_all_gatherv(DT_WORLD, in.at, out.at, rank_1s, DT_U8) == DT_OK);
+        NEED(has(&out, 1));
+        clear(&out);
+        NEED(dt_broadcast(DT_WORLD, rank ? out.at : in.at, HUGE, DT_U8, 0) == DT_OK);
+        NEED(has(rank ? &out : &in, 0));
+    }
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void bytes_and_counts_need_more_than_32_bits(void **state)
+{
+    static dt_dtype_t u8 = DT_U8, u64 = DT_U64;
+
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    print_message("a sanitizer would take minutes to see what it sees in smaller calls\n");
+    skip();
+#endif
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "2", .body = calls, .arg = &u8 }), 0);
+    assert_int_equal(
+        testjob_pass(&(struct testjob_plan){ .hosts = "1 1", .body = calls, .arg = &u64 }), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { CHECKS("5", bytes_and_counts_need_more_than_32_bits) };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* How data between hosts are cut: every byte into one part, every segment into one frame. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/coll/layout.h"
+#include "runtime/tcp/flow.h"
+
+enum { HOSTS = 5, RANKS = 10, MOST = 300000 };
+
+static uint32_t ranks[RANKS], first[HOSTS + 1];
+static const struct dt_roster roster = { ranks, first };
+
+/* node_of: the host of each rank, as digits. Returns how many hosts there are. */
+static uint32_t place(const char *node_of)
+{
+    uint32_t nodes[RANKS], n = (uint32_t)strlen(node_of), hosts = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        nodes[i] = (uint32_t)(node_of[i] - '0');
+        hosts = nodes[i] >= hosts ? nodes[i] + 1 : hosts;
+    }
+    memset(first, 0, sizeof first);
+    dt_roster_fill((struct dt_roster *)(uintptr_t)&roster, nodes, n, hosts);
+    return hosts;
+}
+
+static void ranks_are_listed_host_by_host(void **state)
+{
+    static const uint32_t expected[] = { 1, 3, 0, 4, 5, 2 };
+
+    (void)state;
+    assert_int_equal(place("102011"), 3);
+    assert_memory_equal(ranks, expected, sizeof expected);
+    assert_int_equal(dt_roster_count(&roster, 0), 2);
+    assert_int_equal(dt_roster_count(&roster, 1), 3);
+    assert_int_equal(dt_roster_count(&roster, 2), 1);
+}
+
+/* Of all parts together every byte is in one, and in a slice none overlaps another. */
+static void covers(const struct dt_cut *c)
+{
+    size_t whole = dt_cut_whole(c), found = 0;
+    uint8_t *seen = calloc(whole, 1);
+
+    for (size_t chunk = 0; chunk < c->chunks; chunk++) {
+        for (uint32_t lane = 0; lane < c->width; lane++) {
+            for (uint32_t host = 0; host < c->hosts; host++) {
+                struct dt_span part = dt_cut_part(c, chunk, lane, host);
+
+                assert_true(part.bytes <= c->part);
+                assert_true(part.bytes == 0 || part.at + part.bytes <= whole);
+                assert_true(dt_cut_part_at(c, host) + part.bytes <= c->slice);
+                for (size_t i = 0; i < part.bytes; i++)
+                    assert_int_equal(seen[part.at + i]++, 0);
+                found += part.bytes;
+            }
+        }
+    }
+    assert_int_equal(found, whole);
+    free(seen);
+}
+
+/* A lane folds for each host what a rank there is to have of it. */
+static void gives_each_its_own(const struct dt_cut *c)
+{
+    for (size_t chunk = 0; chunk < c->chunks; chunk++) {
+        for (uint32_t lane = 0; lane < c->width; lane++) {
+            for (uint32_t host = 0; host < c->hosts; host++) {
+                struct dt_span part = dt_cut_part(c, chunk, lane, host);
+                uint32_t taker = dt_cut_taker(c, chunk, lane);
+
+                if (part.bytes == 0)
+                    continue;
+                assert_true(taker < dt_roster_count(&roster, host));
+                assert_int_equal(part.at, roster.ranks[roster.first[host] + taker] * c->bytes +
+                                              dt_cut_piece_at(c, chunk));
+            }
+        }
+    }
+}
+
+/* Each frame has a segment, which stands there alone. */
+static void frames_and_segments_fit(const struct dt_cut *c, uint32_t to)
+{
+    unsigned series = dt_cut_series(c, to);
+    size_t frames = dt_cut_frames(c, to), last[2] = { 0, 0 };
+
+    for (size_t frame = 0; series && frame < frames; frame++) {
+        bool is_folded;
+        size_t k = dt_cut_segment_of(c, series, frame, &is_folded);
+
+        assert_true(series & (is_folded ? DT_CUT_FOLDED : DT_CUT_RAW));
+        assert_int_equal(dt_cut_frame_of(c, series, k, is_folded), frame);
+        assert_int_equal(k, last[is_folded]++);
+        /* One chunk to be folded goes before what has been folded of another. */
+        assert_true(!is_folded || k / c->segments + 2 == last[0] / c->segments ||
+                    last[0] == c->chunks * c->segments);
+    }
+    assert_true(series || frames == 1);
+    assert_int_equal(last[0], series & DT_CUT_RAW ? c->chunks * c->segments : 0);
+    assert_int_equal(last[1], series & DT_CUT_FOLDED ? c->chunks * c->segments : 0);
+}
+
+static void try(struct dt_cut c, size_t bytes, size_t most)
+{
+    c.roster = &roster;
+    c.bytes = bytes;
+    dt_cut_make(&c, most);
+    assert_true(c.chunk + c.slice <= most);
+    assert_int_equal(c.segments, dt_flow_segments(c.part));
+    covers(&c);
+    if (c.whom == DT_CUT_FOR_EACH)
+        gives_each_its_own(&c);
+    for (uint32_t to = 0; to < c.hosts; to++)
+        frames_and_segments_fit(&c, to);
+}
+
+static void every_byte_is_in_one_part(void **state)
+{
+    static const char *const placements[] = { "01", "0011", "0102", "01111111", "0001223344" };
+    static const size_t sizes[] = { 1, 127, 128, 4097, 65536, MOST };
+    static const size_t mosts[] = { 16 * 1024, 512 * 1024 };
+
+    (void)state;
+    for (size_t p = 0; p < sizeof placements / sizeof *placements; p++) {
+        uint32_t hosts = place(placements[p]);
+
+        for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+            size_t bytes = sizes[i / 2], most = mosts[i % 2];
+
+            for (uint32_t width = 1; width < 3; width++) {
+                struct dt_cut c = { .hosts = hosts, .width = width, .whom = DT_CUT_FOR_ALL };
+
+                try(c, bytes, most);
+                c.whom = DT_CUT_FOR_EACH;
+                try(c, bytes / 10 + 1, most);
+                c.whom = DT_CUT_FOR_ROOT;
+                c.home = hosts - 1;
+                try(c, bytes, most);
+                c.collects = true;
+                try(c, bytes, most);
+            }
+        }
+    }
+}
+
+static size_t chunks_of(size_t bytes, uint32_t hosts)
+{
+    struct dt_cut c = { .hosts = hosts, .width = 1, .roster = &roster, .bytes = bytes };
+
+    dt_cut_make(&c, 512 * 1024);
+    return c.chunks;
+}
+
+static void only_what_hosts_do_within_is_worth_more_frames(void **state)
+{
+    (void)state;
+    assert_int_equal(chunks_of(128 * 1024, place("01")), 1);
+    assert_int_equal(chunks_of(128 * 1024, place("0011")), 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_are_listed_host_by_host),
+        cmocka_unit_test(only_what_hosts_do_within_is_worth_more_frames),
+        cmocka_unit_test(every_byte_is_in_one_part),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

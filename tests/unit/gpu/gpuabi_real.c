@@ -1,0 +1,37 @@
+/* The half of tests/unit/gpu/gpuabi that sees NVIDIA's headers, where there are any. */
+#include "tests/unit/gpu/gpuabi.h"
+
+#include <stddef.h>
+
+#if defined(__has_include)
+#if __has_include(<cuda.h>) && __has_include(<nccl.h>)
+#define REAL
+#endif
+#endif
+
+#ifdef REAL
+#define __CUDA_BF16_TYPES_EXIST__ /* before 2.24, C programs are told of ncclBfloat16 only so */
+#include <cuda.h>
+#include <nccl.h>
+
+#if CUDA_VERSION >= 13000 /* whose library still has it, but whose header does not */
+CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
+#endif
+
+#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/abi_nccl.h"
+
+#define NAME real_facts
+#include "tests/unit/gpu/gpuabi_facts.h"
+
+_Static_assert(sizeof(struct dt_nccl_config) <= sizeof(ncclConfig_t), "newer layouts only grow");
+const int have_real_headers = 1;
+
+#define UNLIKE(result, name, arguments)                                                            \
+    __builtin_types_compatible_p(__typeof__(name), result arguments) ? "" : #name,
+const char *const unlike_functions[] = { DT_CUDA_FUNCTIONS(UNLIKE) DT_NCCL_FUNCTIONS(UNLIKE) NULL };
+#else
+const int have_real_headers = 0;
+const struct fact real_facts[] = { { NULL, 0 } };
+const char *const unlike_functions[] = { NULL };
+#endif

@@ -1,0 +1,264 @@
+/* By which way calls on GPU memory are made, and how much of it they touch. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "runtime/api/operation.h"
+#include "runtime/gpu/errand.h"
+#include "runtime/gpu/extents.h"
+#include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/offer.h"
+
+/* ---- the choice ---- */
+
+/* "nccl 22809 node 0 at 0000:01:00.0" for each rank. */
+struct offered {
+    enum dt_gpu_way wish;
+    int nccl;
+    int node;
+    const char *bus; /* NULL: no more ranks */
+};
+
+static void ranks_choose_together(void **state)
+{
+    static const struct {
+        struct offered ranks[4];
+        enum dt_gpu_way way;
+        const char *why;
+    } cases[] = {
+        { { { 0, 22809, 0, "a" }, { 0, 22809, 0, "b" } }, DT_GPU_NCCL, "" },
+        { { { 0, 22809, 0, "a" }, { 0, 21800, 1, "a" } }, DT_GPU_NCCL, "" },
+        { { { 0, 22809, 0, "a" } }, DT_GPU_STAGING, "" },
+        { { { DT_GPU_NCCL, 22809, 0, "a" },
+            { DT_GPU_NCCL, 22809, 0, "b" },
+            { DT_GPU_NCCL, 22809, 0, "a" } },
+          DT_GPU_STAGING,
+          "ranks 0 and 2 share a GPU (a), which NCCL refuses" },
+        { { { 0, 22809, 0, "a" }, { 0, 0, 0, "b" } },
+          DT_GPU_STAGING,
+          "rank 1 has no libnccl.so.2 that can be used" },
+        { { { DT_GPU_NCCL, 22809, 0, "a" }, { DT_GPU_AUTO, 22809, 0, "b" } },
+          DT_GPU_STAGING,
+          "DTRUN_DEVICE is nccl on rank 0 and auto on rank 1" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_gpu_offer offers[4] = { { 0 } };
+        struct dt_gpu_choice choice;
+        char text[DT_GPU_TEXT];
+        int n = 0;
+
+        for (const struct offered *o = cases[i].ranks; n < 4 && o->bus; o++, n++) {
+            offers[n] = (struct dt_gpu_offer){ .wish = o->wish,
+                                               .nccl = (uint64_t)o->nccl,
+                                               .node = (uint64_t)o->node };
+            strcpy(offers[n].bus, o->bus);
+        }
+        choice = dt_gpu_choose(offers, n);
+        assert_int_equal(choice.way, cases[i].way);
+        assert_string_equal(dt_gpu_obstacle_text(&choice, offers, text), cases[i].why);
+    }
+}
+
+static void ways_have_names(void **state)
+{
+    (void)state;
+    for (int way = 0; way < DT_GPU_WAYS; way++)
+        assert_int_equal(dt_gpu_way_find(dt_gpu_way_name((enum dt_gpu_way)way)), way);
+    assert_int_equal(dt_gpu_way_find("gpu"), DT_GPU_WAYS);
+    assert_int_equal(dt_gpu_way_find(""), DT_GPU_WAYS);
+}
+
+/* ---- what NCCL has ---- */
+
+static struct dt_operation operation(const struct dt_operation_kind *kind, dt_dtype_t dtype,
+                                     dt_op_t op)
+{
+    return (struct dt_operation){ .kind = kind, .count = 1, .dtype = dtype, .op = op };
+}
+
+static void nccl_serves_what_it_has(void **state)
+{
+    static const struct {
+        enum dt_call_kind call;
+        dt_dtype_t dtype;
+        dt_op_t op;
+        bool served;
+    } cases[] = {
+        { DT_CALL_ALL_REDUCE, DT_F32, DT_SUM, true },
+        { DT_CALL_ALL_REDUCE, DT_BF16, DT_AVG, true },
+        { DT_CALL_ALL_REDUCE, DT_I16, DT_SUM, false },
+        { DT_CALL_ALL_REDUCE, DT_U8, DT_BOR, false },
+        { DT_CALL_ALL_REDUCE, DT_F32, DT_ADASUM, false },
+        { DT_CALL_REDUCE, DT_U64, DT_MAX, true },
+        { DT_CALL_REDUCE, DT_U16, DT_MAX, false },
+        { DT_CALL_REDUCE_SCATTER, DT_F64, DT_PROD, true },
+        { DT_CALL_BROADCAST, DT_I16, DT_SUM, true },
+        { DT_CALL_ALL_GATHER, DT_U16, DT_SUM, true },
+        { DT_CALL_ALL_TO_ALL, DT_U16, DT_SUM, true },
+        { DT_CALL_ALL_GATHERV, DT_F32, DT_SUM, false },
+        { DT_CALL_SCATTER, DT_F32, DT_SUM, false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_operation_kind kind = { .call = cases[i].call };
+        struct dt_operation o = operation(&kind, cases[i].dtype, cases[i].op);
+
+        assert_int_equal(dt_ncclcalls_serves(&o, 4), cases[i].served);
+    }
+}
+
+static void nccl_serves_factors_that_it_does_not_round(void **state)
+{
+    static const struct {
+        dt_dtype_t dtype;
+        dt_op_t op;
+        double prescale, postscale;
+        int size;
+        bool served;
+    } cases[] = {
+        { DT_F32, DT_SUM, 3, 1, 3, true },      { DT_F64, DT_AVG, 0.1, 3, 3, true },
+        { DT_F32, DT_MAX, 3, 1, 4, false },     { DT_F32, DT_MAX, 1, 1, 4, true },
+        { DT_F16, DT_SUM, 0.25, 2, 3, true },   { DT_F16, DT_SUM, 3, 1, 4, false },
+        { DT_F16, DT_AVG, 0.5, 1, 4, true },    { DT_BF16, DT_AVG, 0.5, 1, 3, false },
+        { DT_F16, DT_SUM, 65536, 1, 4, false }, { DT_F16, DT_SUM, 1e-9, 1, 4, false },
+    };
+    static const struct dt_operation_kind kind = { .call = DT_CALL_ALL_REDUCE };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_operation o = operation(&kind, cases[i].dtype, cases[i].op);
+
+        o.how = (dt_all_reduce_options_t)DT_ALL_REDUCE_OPTIONS_INIT;
+        o.how.wire = DT_WIRE_EXACT;
+        o.how.prescale = cases[i].prescale;
+        o.how.postscale = cases[i].postscale;
+        assert_int_equal(dt_ncclcalls_serves(&o, cases[i].size), cases[i].served);
+        o.how.wire = DT_WIRE_BF16;
+        assert_false(dt_ncclcalls_serves(&o, cases[i].size));
+    }
+}
+
+/* ---- extents ---- */
+
+/* Of rank 1 of three, with 5 elements of 4 bytes, or 2, 3 and 4 of them; root is rank 1 or rank 0.
+ */
+static void extents_are_what_a_rank_touches(void **state)
+{
+    static const size_t counts[] = { 2, 3, 4 };
+    static const struct {
+        enum dt_call_kind call;
+        bool varied;
+        size_t in, out;               /* root 1, */
+        size_t others_in, others_out; /* and root 0 */
+    } cases[] = {
+        { DT_CALL_ALL_REDUCE, false, 20, 20, 20, 20 },
+        { DT_CALL_BROADCAST, false, 20, 0, 0, 20 },
+        { DT_CALL_REDUCE, false, 20, 20, 20, 0 },
+        { DT_CALL_REDUCE_SCATTER, false, 60, 20, 60, 20 },
+        { DT_CALL_ALL_GATHER, false, 20, 60, 20, 60 },
+        { DT_CALL_ALL_GATHERV, true, 12, 36, 12, 36 },
+        { DT_CALL_ALL_TO_ALL, false, 60, 60, 60, 60 },
+        { DT_CALL_ALL_TO_ALLV, true, 36, 36, 36, 36 },
+        { DT_CALL_GATHER, false, 20, 60, 20, 0 },
+        { DT_CALL_GATHERV, true, 20, 36, 20, 0 },
+        { DT_CALL_SCATTER, false, 60, 20, 0, 20 },
+        { DT_CALL_SCATTERV, true, 36, 20, 0, 20 },
+        { DT_CALL_BARRIER, false, 0, 0, 0, 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_operation_kind kind = { .call = cases[i].call };
+        struct dt_operation o = operation(&kind, DT_F32, DT_SUM);
+        struct dt_extents e;
+
+        o.count = 5;
+        o.given = o.taken = cases[i].varied ? dt_blocks_of(counts) : dt_blocks_each(5);
+        o.root = 1;
+        e = dt_extents_of(&o, 1, 3);
+        assert_int_equal(e.in, cases[i].in);
+        assert_int_equal(e.out, cases[i].out);
+        o.root = 0;
+        e = dt_extents_of(&o, 1, 3);
+        assert_int_equal(e.in, cases[i].others_in);
+        assert_int_equal(e.out, cases[i].others_out);
+    }
+}
+
+/* ---- errands ---- */
+
+struct sum {
+    int a, b, total;
+};
+
+static void add(void *copy)
+{
+    struct sum *s = copy;
+
+    s->total = s->a + s->b;
+}
+
+static void an_errand_works_on_a_copy(void **state)
+{
+    struct sum s = { 3, 4, 0 };
+    struct dt_errand *e = dt_errand_start(add, &s, sizeof s);
+
+    (void)state;
+    assert_non_null(e);
+    assert_true(dt_errand_await(e, 10000));
+    assert_int_equal(((struct sum *)dt_errand_result(e))->total, 7);
+    assert_int_equal(s.total, 0);
+    dt_errand_end(e);
+    dt_errand_end(NULL);
+}
+
+struct wait {
+    _Atomic int *go, *gone;
+};
+
+static void wait_to_go(void *copy)
+{
+    const struct wait *w = copy;
+
+    while (!*w->go)
+        ;
+    *w->gone = 1;
+}
+
+static void an_errand_can_be_forgotten(void **state)
+{
+    static _Atomic int go, gone;
+    const struct wait w = { &go, &gone };
+    struct dt_errand *e = dt_errand_start(wait_to_go, &w, sizeof w);
+
+    (void)state;
+    assert_non_null(e);
+    assert_null(dt_errand_result(e));
+    assert_false(dt_errand_await(e, 1));
+    dt_errand_end(e);
+    go = 1;
+    while (!gone)
+        ;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_choose_together),
+        cmocka_unit_test(ways_have_names),
+        cmocka_unit_test(nccl_serves_what_it_has),
+        cmocka_unit_test(nccl_serves_factors_that_it_does_not_round),
+        cmocka_unit_test(extents_are_what_a_rank_touches),
+        cmocka_unit_test(an_errand_works_on_a_copy),
+        cmocka_unit_test(an_errand_can_be_forgotten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,403 @@
+/* The host's collectives among threads that share one mapping, which lets a thread sanitizer watch.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/kernels/reduce.h"
+#include "runtime/shm/rounds.h"
+#include "tests/unit/forbid.h"
+
+enum { RANKS = 4, CALLS = 300, LARGE = 200000, HUGE_CALL = 91, MOST = 2200000, UNTOUCHED = 0xa5 };
+
+static struct dt_hostshm map;
+
+struct seat {
+    pthread_t thread;
+    uint32_t me;
+    unsigned cpus;   /* one for each: waits spin first; else they yield and sleep */
+    bool far;        /* data go past the caches */
+    bool forbidden;  /* membarrier(2), after the first meeting */
+    const char *bad; /* what went wrong */
+};
+
+/* The same sequence on every rank. */
+static size_t count_of(unsigned call)
+{
+    unsigned x = call * 2654435761U;
+
+    if (call == HUGE_CALL)
+        return MOST;
+    return (x >> 8) % (call % 10 == 0 ? LARGE : 3000);
+}
+
+/* In place and not, by turns. reduce: to one rank alone. */
+static bool sums_are_right(struct dt_shm *s, const struct dt_call *call, int64_t *buf, bool reduce)
+{
+    uint32_t root = (uint32_t)(call->number / 3 % RANKS);
+    bool mine = !reduce || s->me == root;
+    int64_t *in = call->number % 2 ? buf : buf + MOST, *seen = mine ? buf : in;
+    dt_result_t r;
+
+    for (size_t i = 0; i < call->count; i++)
+        in[i] = (int64_t)(i + s->me + call->number);
+    r = reduce ? dt_shm_reduce(s, call, in, mine ? buf : NULL, root, 1)
+               : dt_shm_all_reduce(s, call, in, buf);
+    if (r != DT_OK)
+        return false;
+    for (size_t i = 0; i < call->count; i++) {
+        if (seen[i] != (mine ? (int64_t)(RANKS * (i + call->number) + RANKS * (RANKS - 1) / 2)
+                             : (int64_t)(i + s->me + call->number)))
+            return false;
+    }
+    return true;
+}
+
+static bool share_is_right(struct dt_shm *s, const struct dt_call *call, int64_t *buf)
+{
+    uint32_t root = (uint32_t)(call->number % RANKS);
+
+    for (size_t i = 0; i < call->count; i++)
+        buf[i] = s->me == root ? (int64_t)(i + call->number) : -1;
+    if (dt_shm_share(s, buf, call->count * sizeof *buf, root) != DT_OK)
+        return false;
+    for (size_t i = 0; i < call->count; i++) {
+        if (buf[i] != (int64_t)(i + call->number))
+            return false;
+    }
+    return true;
+}
+
+static void *rank(void *arg)
+{
+    struct seat *seat = arg;
+    struct dt_trouble trouble;
+    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { [1] = 1U << seat->me % seat->cpus };
+    const struct dt_call first = { .kind = 2 };
+    struct dt_tuning past = dt_tuning_builtin;
+    int64_t *buf = malloc(2 * MOST * sizeof *buf);
+    unsigned delay = seat->me;
+
+    dt_shm_start(&s, cpus);
+    if (dt_shm_begin(&s, &first) != DT_OK)
+        seat->bad = "first meeting";
+    dt_shm_met(&s);
+    if ((s.spins > 0) != (seat->cpus == RANKS))
+        seat->bad = "spins";
+    if (s.yields !=
+        (seat->cpus == RANKS ? dt_tuning_builtin.shm_yields : dt_tuning_builtin.shm_yields_crowded))
+        seat->bad = "yields";
+    if (s.packed != (seat->cpus <= RANKS / 2))
+        seat->bad = "whether ranks share every CPU";
+    if (seat->forbidden && !forbid(SYS_membarrier, EPERM))
+        seat->bad = "seccomp";
+    if (seat->forbidden)
+        s.yields = 0; /* it asks for the barrier when it falls asleep */
+    past.shm_huge = 1;
+    if (seat->far)
+        s.tuning = &past;
+    for (unsigned i = 1; i <= CALLS && !seat->bad; i++) {
+        struct dt_call call = {
+            .number = i, .count = count_of(i), .kind = 1, .dtype = DT_I64, .op = DT_SUM
+        };
+
+        if (rand_r(&delay) % 10 == 0)
+            usleep((unsigned)rand_r(&delay) % 3000);
+        if (i % 3 == 0 && (dt_shm_begin(&s, &call) != DT_OK || !share_is_right(&s, &call, buf)))
+            seat->bad = "share";
+        else if (i % 3 != 0 && !sums_are_right(&s, &call, buf, i % 3 == 1))
+            seat->bad = "sum";
+    }
+    free(buf);
+    return NULL;
+}
+
+static void run(unsigned cpus, bool fences, bool far, bool forbidden)
+{
+    struct seat seats[RANKS];
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
+
+    assert_true(fd >= 0);
+    close(fd);
+    map.head->fences = fences;
+    for (uint32_t i = 0; i < RANKS; i++) {
+        seats[i] =
+            (struct seat){ .me = i, .cpus = cpus, .far = far, .forbidden = forbidden && i == 1 };
+        assert_int_equal(pthread_create(&seats[i].thread, NULL, rank, &seats[i]), 0);
+    }
+    for (uint32_t i = 0; i < RANKS; i++)
+        pthread_join(seats[i].thread, NULL);
+    for (uint32_t i = 0; i < RANKS; i++)
+        assert_null(seats[i].bad);
+    if (forbidden)
+        assert_true(map.head->fences); /* all have been told that they need them */
+    dt_hostshm_unmap(&map);
+}
+
+static void waits_that_spin(void **state)
+{
+    (void)state;
+    run(RANKS, false, false, false);
+}
+
+/* As where all but two ranks have a CPU to themselves. */
+static void waits_of_some_that_are_alone(void **state)
+{
+    (void)state;
+    run(RANKS - 1, false, false, false);
+}
+
+static void waits_that_yield(void **state)
+{
+    (void)state;
+    run(1, false, false, false);
+}
+
+/* As where membarrier(2) is not to be had. */
+static void waits_that_yield_behind_fences(void **state)
+{
+    (void)state;
+    run(1, true, false, false);
+}
+
+/* As where a program forbids itself the system when it has begun. */
+static void waits_that_lose_the_barrier(void **state)
+{
+    (void)state;
+    run(1, false, false, true);
+}
+
+/* As where the others' caches are far away, and too small for the result. */
+static void data_past_the_caches(void **state)
+{
+    (void)state;
+    run(RANKS, false, true, false);
+}
+
+/* How a sum of so many bytes goes, where ranks share a CPU: nobody tries what is faster. */
+static const struct {
+    size_t bytes; /* 0: of three chunks */
+    const char *way;
+    unsigned rounds;
+    bool in_line; /* the data travel with the word that announces them, and nothing is staged */
+} sums[] = {
+    { 8, "shm", 1, true },
+    { DT_HOSTSHM_INLINE, "shm", 1, true },
+    { DT_HOSTSHM_INLINE + 8, "shm", 1, false },
+    { 16 * 1024, "shm", 1, false },
+    { 16 * 1024 + 8, "shm-slices", 1, false },
+    { 0, "shm-slices", 3, false },
+};
+
+static bool travelled(const struct dt_shm *s, const void *in, size_t bytes, bool in_line)
+{
+    const uint8_t *staged = dt_round_staging(s, s->me);
+
+    if (!in_line)
+        return memcmp(staged, in, bytes) == 0;
+    return memcmp(dt_round_post(s, s->me)->data, in, bytes) == 0 && staged[0] == UNTOUCHED;
+}
+
+static void *sums_of_sizes(void *arg)
+{
+    struct seat *seat = arg;
+    struct dt_trouble trouble;
+    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 1 };
+    const struct dt_call first = { .kind = 2 };
+    size_t most = map.room / DT_HOSTSHM_ROUNDS;
+    int64_t *in = malloc(3 * most), *out = malloc(3 * most);
+
+    memset(dt_hostshm_staging(&map, seat->me), UNTOUCHED, map.room);
+    dt_shm_start(&s, cpus);
+    if (dt_shm_begin(&s, &first) != DT_OK)
+        seat->bad = "first meeting";
+    dt_shm_met(&s);
+    for (unsigned i = 0; i < sizeof sums / sizeof *sums && !seat->bad; i++) {
+        size_t bytes = sums[i].bytes ? sums[i].bytes : 3 * most;
+        struct dt_call call = {
+            .number = i + 1, .count = bytes / sizeof *in, .kind = 1, .dtype = DT_I64, .op = DT_SUM
+        };
+        uint64_t before = s.round;
+
+        for (size_t k = 0; k < call.count; k++)
+            in[k] = (int64_t)(k + s.me + 1);
+        s.way = "shm";
+        if (dt_shm_all_reduce(&s, &call, in, out) != DT_OK || out[0] != RANKS * (RANKS + 1) / 2)
+            seat->bad = "sum";
+        else if (strcmp(s.way, sums[i].way) != 0)
+            seat->bad = "way";
+        else if (s.round - before != sums[i].rounds)
+            seat->bad = "rounds";
+        else if (strcmp(s.way, "shm") == 0 && !travelled(&s, in, bytes, sums[i].in_line))
+            seat->bad = "where the data stood";
+    }
+    free(in);
+    free(out);
+    return NULL;
+}
+
+static void take_seats(void *(*body)(void *))
+{
+    struct seat seats[RANKS];
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
+
+    assert_true(fd >= 0);
+    close(fd);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        seats[i] = (struct seat){ .me = i };
+        assert_int_equal(pthread_create(&seats[i].thread, NULL, body, &seats[i]), 0);
+    }
+    for (uint32_t i = 0; i < RANKS; i++)
+        pthread_join(seats[i].thread, NULL);
+    for (uint32_t i = 0; i < RANKS; i++)
+        assert_null(seats[i].bad);
+    dt_hostshm_unmap(&map);
+}
+
+static void few_bytes_travel_with_their_word(void **state)
+{
+    (void)state;
+    take_seats(sums_of_sizes);
+}
+
+/* One rank never comes: stopping the host wakes the sleepers. Some of them had no patience. */
+static void *waits(void *arg)
+{
+    struct seat *seat = arg;
+    struct dt_trouble trouble = { 0 };
+    struct dt_tuning tuning = dt_tuning_builtin;
+    struct dt_shm s = {
+        .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble, .tuning = &tuning
+    };
+    const struct dt_call call = { .number = 1, .kind = 1 };
+    const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 1 };
+
+    tuning.shm_yields_crowded *= seat->me % 2;
+    s.ring = dt_ring_open(0);
+    dt_ring_begin(s.ring, &call);
+    dt_shm_start(&s, cpus);
+    if (dt_shm_begin(&s, &call) != DT_ERR_PEER || trouble.rank != 99)
+        seat->bad = "not stopped";
+    if (dt_ring_seconds(s.ring) <= 0)
+        seat->bad = "not timed";
+    dt_ring_close(s.ring);
+    return NULL;
+}
+
+static void wake_sleepers(void (*stop)(void))
+{
+    struct seat seats[RANKS - 1];
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
+    int asleep = 0;
+
+    close(fd);
+    for (uint32_t i = 0; i < RANKS - 1; i++) {
+        seats[i] = (struct seat){ .me = i };
+        assert_int_equal(pthread_create(&seats[i].thread, NULL, waits, &seats[i]), 0);
+    }
+    while (asleep < RANKS - 1) {
+        usleep(1000);
+        asleep = 0;
+        for (uint32_t i = 0; i < RANKS - 1; i++)
+            asleep += atomic_load(&map.ranks[i].waits_for) == RANKS;
+    }
+    stop();
+    for (uint32_t i = 0; i < RANKS - 1; i++)
+        pthread_join(seats[i].thread, NULL);
+    for (uint32_t i = 0; i < RANKS - 1; i++)
+        assert_null(seats[i].bad);
+    dt_hostshm_unmap(&map);
+}
+
+static void stop(void)
+{
+    dt_hostshm_stop(&map, DT_ERR_PEER, 99);
+}
+
+static void a_stop_wakes_sleepers(void **state)
+{
+    (void)state;
+    wake_sleepers(stop);
+}
+
+/* The first has died, or stands still, before it woke anybody. */
+static void stop_halfway(void)
+{
+    atomic_store(&map.head->stop, (uint64_t)99 << 32 | -DT_ERR_PEER);
+    dt_hostshm_stop(&map, DT_ERR_ABORTED, 1);
+}
+
+static void so_does_the_second_who_stops(void **state)
+{
+    (void)state;
+    alarm(180);
+    wake_sleepers(stop_halfway);
+    alarm(0);
+}
+
+/* Which ranks, that are processes, do each for itself. */
+static int begin(void **state)
+{
+    (void)state;
+    dt_recorder_start(DT_RECORDER_CALLS);
+    return dt_reduce_use(NULL) ? 0 : -1;
+}
+
+/* What a rank staged in the last round before all had met, others may still read in the next one.
+ */
+static void staged_bytes_stay_when_all_have_met(void **state)
+{
+    static const size_t bytes[] = { 1, 2048, 4096, 4112, 16384, 100000 };
+    const size_t n = sizeof bytes / sizeof *bytes;
+    int fd = dt_hostshm_create(&map, 1, RANKS, 0);
+
+    (void)state;
+    assert_true(fd >= 0);
+    for (size_t i = 0; i < 4 * n * n; i++) {
+        size_t before = bytes[i / 4 % n], after = bytes[i / 4 / n], at;
+        const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { i & 1 ? 1 : 0xff };
+        struct dt_shm s = { .map = map, .n = RANKS };
+
+        for (s.me = 0; s.me < RANKS; s.me++)
+            dt_shm_start(&s, cpus);
+        s.me = 0;
+        s.round = i >> 1 & 1;
+        dt_round_join(&s, before);
+        at = s.at;
+        dt_shm_met(&s);
+        assert_int_equal(s.crowded, i & 1);
+        dt_round_join(&s, after);
+        assert_true(at + before <= s.at || s.at + after <= at);
+    }
+    dt_hostshm_unmap(&map);
+    close(fd);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waits_that_spin),
+        cmocka_unit_test(waits_of_some_that_are_alone),
+        cmocka_unit_test(waits_that_yield),
+        cmocka_unit_test(waits_that_yield_behind_fences),
+        cmocka_unit_test(waits_that_lose_the_barrier),
+        cmocka_unit_test(data_past_the_caches),
+        cmocka_unit_test(staged_bytes_stay_when_all_have_met),
+        cmocka_unit_test(few_bytes_travel_with_their_word),
+        cmocka_unit_test(a_stop_wakes_sleepers),
+        cmocka_unit_test(so_does_the_second_who_stops),
+    };
+
+    return cmocka_run_group_tests(tests, begin, NULL);
+}

@@ -1,0 +1,260 @@
+/* The door of a process that several communicators share, and the callers that it lets in: over
+ * loopback, in one process that plays both sides. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/tcp/listener.h"
+#include "runtime/wire/inet.h"
+#include "tests/unit/checks.h"
+
+enum { ME = 5, GENERATION = 3, PATIENCE = 180000, GLANCE = 10 };
+
+static const uint8_t secret[DT_SECRET_BYTES] = { 1, 2, 3 };
+
+static struct dt_door door;
+static uint16_t port;
+static unsigned turns; /* how often somebody looked who is at the door */
+
+static int setup(void **state)
+{
+    (void)state;
+    dt_door_init(&door);
+    assert_int_equal(dt_door_open(&door, &port), 0);
+    dt_door_admit(&door, secret, GENERATION, ME);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    dt_door_close(&door);
+    assert_int_equal(door.listener, -1);
+    return 0;
+}
+
+static struct dt_auth caller(uint32_t rank, uint64_t comm)
+{
+    struct dt_auth a = { .generation = GENERATION, .me = rank, .peer = ME, .comm = comm };
+
+    memcpy(a.secret, secret, sizeof secret);
+    return a;
+}
+
+static void turn(const struct dt_handshake *s)
+{
+    struct pollfd p[DT_DOOR_POLLS + 1];
+    size_t n = dt_door_polls(&door, p);
+
+    p[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
+    poll(p, n, GLANCE);
+    dt_door_turn(&door);
+    turns++;
+}
+
+/* Returns a connection, or -1 where the door does not answer. */
+static int call(const struct dt_auth *a)
+{
+    struct dt_handshake s;
+    enum dt_verdict verdict;
+    int fd = dt_inet_connect("127.0.0.1", port);
+
+    assert_true(fd >= 0);
+    dt_handshake_call(&s, fd, a);
+    while ((verdict = dt_handshake_calling(&s, a)) == DT_SHAKE_PENDING)
+        turn(&s);
+    if (verdict == DT_SHAKE_THROUGH)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+static void expect_pair(int ours, int theirs)
+{
+    char c = 0;
+
+    assert_true(ours >= 0 && theirs >= 0);
+    assert_int_equal(send(theirs, "x", 1, MSG_NOSIGNAL), 1);
+    assert_int_equal(poll(&(struct pollfd){ ours, POLLIN, 0 }, 1, PATIENCE), 1);
+    assert_int_equal(recv(ours, &c, 1, 0), 1);
+    assert_int_equal(c, 'x');
+    close(ours);
+    close(theirs);
+}
+
+static void expect_end(int theirs)
+{
+    char c;
+
+    assert_int_equal(poll(&(struct pollfd){ theirs, POLLIN, 0 }, 1, PATIENCE), 1);
+    assert_true(recv(theirs, &c, 1, 0) <= 0);
+    close(theirs);
+}
+
+static void callers_wait_until_their_communicator_comes(void **state)
+{
+    struct dt_auth a = caller(1, 0), b = caller(2, 0), c = caller(1, 77);
+    int first, second, third;
+
+    (void)state;
+    first = call(&a);
+    second = call(&b);
+    third = call(&c);
+    assert_int_equal(dt_door_take(&door, 77, 0, 2), -1);
+    assert_int_equal(dt_door_take(&door, 78, 0, 1), -1);
+    assert_int_equal(dt_door_take(&door, 77, 1, 1), -1);
+    expect_pair(dt_door_take(&door, 77, 0, 1), third);
+    expect_pair(dt_door_take(&door, 0, 0, 2), second);
+    expect_pair(dt_door_take(&door, 0, 0, 1), first);
+    assert_int_equal(dt_door_take(&door, 0, 0, 1), -1);
+}
+
+static void the_newer_call_of_a_rank_counts(void **state)
+{
+    struct dt_auth a = caller(1, 9);
+    int older, newer;
+
+    (void)state;
+    older = call(&a);
+    newer = call(&a);
+    expect_end(older);
+    expect_pair(dt_door_take(&door, 9, 0, 1), newer);
+}
+
+static void what_is_freed_is_forgotten(void **state)
+{
+    struct dt_auth gone = caller(1, 9), kept = caller(1, 10);
+    int first, second;
+
+    (void)state;
+    first = call(&gone);
+    second = call(&kept);
+    dt_door_forget(&door, 9);
+    expect_end(first);
+    assert_int_equal(dt_door_take(&door, 9, 0, 1), -1);
+    expect_pair(dt_door_take(&door, 10, 0, 1), second);
+}
+
+static void strangers_are_refused(void **state)
+{
+    struct dt_auth a;
+
+    (void)state;
+    a = caller(1, 0);
+    a.generation--;
+    assert_int_equal(call(&a), -1);
+    a = caller(1, 0);
+    a.peer++;
+    assert_int_equal(call(&a), -1);
+    a = caller(1, 0);
+    a.purpose = DT_AUTH_AGENTS;
+    assert_int_equal(call(&a), -1);
+    a = caller(1, 0);
+    a.secret[0]++;
+    assert_int_equal(call(&a), -1);
+    assert_int_equal(door.n_parked, 0);
+}
+
+/* Who knows what is said, but not the secret: it does not look at the door's proof, and makes up
+ * one.
+ */
+static void a_made_up_proof_is_refused(void **state)
+{
+    const struct dt_auth a = caller(1, 0);
+    struct dt_handshake s = { .fd = dt_inet_connect("127.0.0.1", port) };
+    uint8_t hello[DT_AUTH_HELLO], answer[DT_AUTH_ANSWER], proof[DT_AUTH_PROOF] = { 0 };
+
+    (void)state;
+    assert_int_equal(poll(&(struct pollfd){ s.fd, POLLOUT, 0 }, 1, PATIENCE), 1);
+    dt_auth_hello(&a, hello);
+    assert_int_equal(send(s.fd, hello, sizeof hello, MSG_NOSIGNAL), sizeof hello);
+    while (recv(s.fd, answer, sizeof answer, MSG_PEEK) < (ssize_t)sizeof answer)
+        turn(&s);
+    assert_int_equal(recv(s.fd, answer, sizeof answer, 0), sizeof answer);
+    assert_int_equal(send(s.fd, proof, sizeof proof, MSG_NOSIGNAL), sizeof proof);
+    while (recv(s.fd, answer, 1, MSG_PEEK) < 0 && errno == EAGAIN)
+        turn(&s);
+    expect_end(s.fd);
+    assert_int_equal(dt_door_take(&door, 0, 0, 1), -1);
+}
+
+/* More callers than seats, who say nothing: they keep nobody out for long. */
+static void silence_keeps_nobody_out(void **state)
+{
+    struct dt_auth a = caller(1, 0);
+    int silent[DT_DOOR_GUESTS + 8], fd;
+
+    (void)state;
+    for (int i = 0; i < DT_DOOR_GUESTS + 8; i++) {
+        silent[i] = dt_inet_connect("127.0.0.1", port);
+        assert_true(silent[i] >= 0);
+    }
+    fd = call(&a);
+    expect_pair(dt_door_take(&door, 0, 0, 1), fd);
+    for (int i = 0; i < DT_DOOR_GUESTS + 8; i++)
+        close(silent[i]);
+}
+
+/* How long ago this end of a connection has heard anything, as its kernel says. */
+static unsigned quiet_ms(int fd)
+{
+    struct tcp_info info = { 0 };
+    socklen_t len = sizeof info;
+
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len), 0);
+    return info.tcpi_state == TCP_ESTABLISHED ? info.tcpi_last_ack_recv : 0;
+}
+
+/* They had their time to speak while nobody looked: one look sends them away, however many there
+ * are. (As many as the shortest usual queue of a listener holds.) */
+static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
+{
+    enum { CROWD = 3 * DT_DOOR_GUESTS, SILENT_MS = 1000, TURNS = 8 };
+    struct dt_auth a = caller(1, 0);
+    struct pollfd p[DT_DOOR_POLLS];
+    int silent[CROWD], fd;
+
+    (void)state;
+    for (int i = 0; i < CROWD; i++) {
+        silent[i] = dt_inet_connect("127.0.0.1", port);
+        assert_true(silent[i] >= 0);
+    }
+    while (quiet_ms(silent[CROWD - 1]) < SILENT_MS)
+        poll(NULL, 0, GLANCE);
+    turns = 0;
+    fd = call(&a);
+    assert_in_range(turns, 1, TURNS);
+    expect_pair(dt_door_take(&door, 0, 0, 1), fd);
+    assert_true(dt_door_polls(&door, p) > 1);
+    dt_door_leave(&door);
+    assert_int_equal(dt_door_polls(&door, p), 1);
+    for (int i = 0; i < CROWD; i++)
+        close(silent[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(callers_wait_until_their_communicator_comes, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(the_newer_call_of_a_rank_counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_freed_is_forgotten, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("34, 35", strangers_are_refused, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", a_made_up_proof_is_refused, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", silence_keeps_nobody_out, setup, teardown),
+        CHECKS_SETUP_TEARDOWN("35", a_crowd_that_has_been_silent_is_sent_away_at_once, setup,
+                              teardown),
+    };
+
+    alarm(300); /* a watchdog */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
