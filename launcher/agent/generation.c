@@ -202,7 +202,7 @@ static void on_running(void *arg)
     dt_channel_send(g->host->channel, DT_MSG_STARTED, &m);
     free(ranks);
     run(g);
-    dt_faults_running(g->faults);
+    dt_injector_running(g->faults);
     dt_deaths_report(g);
     settle(g);
 }
@@ -301,7 +301,7 @@ static void list_processes(struct dt_generation *g)
 
 struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
 {
-    static const struct dt_fault_events fault_events = { on_strike };
+    static const struct dt_injector_events fault_events = { on_strike };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);
     struct dt_error err = { 0 };
     struct dt_lack lack;
@@ -332,7 +332,7 @@ struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_s
         refuse(g, DT_SPAWN_SYSTEM, errno, (char *)(uintptr_t) "sockets for PMI-1");
         return g;
     }
-    g->faults = dt_faults_create(host->loop, start, g->sock, &fault_events, g);
+    g->faults = dt_injector_create(host->loop, start, g->sock, &fault_events, g);
     g->in = dt_stdinfeed_create(host->loop, host->channel, start->generation, start->ranks.n);
     g->config.start = start;
     g->config.sock = g->sock;
@@ -364,7 +364,7 @@ void dt_generation_destroy(struct dt_generation *g)
             close(p->err);
     }
     dt_spawn_close(g->spawn);
-    dt_faults_destroy(g->faults);
+    dt_injector_destroy(g->faults);
     dt_stdinfeed_destroy(g->in);
     dt_relay_destroy(g->relay);
     dt_ranksock_destroy(g->sock);

@@ -49,7 +49,7 @@ struct dt_generation {
     struct dt_rendezvous *rendezvous; /* of Horovod; NULL: it is not needed, or not here */
     struct dt_relay *relay;
     struct dt_stdinfeed *in;
-    struct dt_faults *faults;
+    struct dt_injector *faults;
     struct dt_spawn *spawn;
     struct dt_spawn_config config;
     enum dt_generation_phase phase;

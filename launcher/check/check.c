@@ -56,7 +56,7 @@ static void find_twins(struct check *c)
 
     for (size_t i = 0; i < c->n; i++)
         identities[i] = c->peers[i].identity;
-    dt_twins_find(identities, c->n, first);
+    dt_duplicate_hosts_find(identities, c->n, first);
     for (size_t i = 0; i < c->n; i++)
         if (first[i] != i && !c->hosts[i].problem)
             c->hosts[i].problem =

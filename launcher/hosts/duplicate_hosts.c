@@ -18,7 +18,7 @@ static int compare(const void *a, const void *b)
     return order ? order : (x->index > y->index) - (x->index < y->index);
 }
 
-void dt_twins_find(const char *const *identities, size_t n, size_t *first)
+void dt_duplicate_hosts_find(const char *const *identities, size_t n, size_t *first)
 {
     struct named *v = dt_xcalloc(n, sizeof *v);
     size_t known = 0;

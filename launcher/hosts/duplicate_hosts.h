@@ -6,6 +6,6 @@
 
 /* first[i]: the lowest index that has the identity of i; i itself where that is NULL, which is
  * nobody's. O(n log n). */
-void dt_twins_find(const char *const *identities, size_t n, size_t *first);
+void dt_duplicate_hosts_find(const char *const *identities, size_t n, size_t *first);
 
 #endif

@@ -30,7 +30,7 @@ bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other)
 
     for (size_t i = 0; i < j->plan.nnodes; i++)
         identities[i] = j->links[j->plan.nodes[i].host]->identity;
-    dt_twins_find(identities, j->plan.nnodes, first);
+    dt_duplicate_hosts_find(identities, j->plan.nnodes, first);
     while (found < j->plan.nnodes && first[found] == found)
         found++;
     if (found < j->plan.nnodes) {

@@ -266,7 +266,7 @@ static void land(struct dt_bucket *b)
 
 static dt_result_t refuse(const struct owner *o, dt_result_t r)
 {
-    return dt_blame_refusal(o->world, o->comm, DT_CALL_ALL_REDUCE, r);
+    return dt_error_report_refusal(o->world, o->comm, DT_CALL_ALL_REDUCE, r);
 }
 
 /* name: of the public call, here and below. */

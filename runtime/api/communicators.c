@@ -16,7 +16,7 @@ static void name_what_is_unsaid(const struct dt_comm *parent)
     const dt_error_info_t *e = dt_error_details();
 
     if (!*e->comm && e->rank < 0 && e->code != DT_ERR_PEER)
-        dt_blame_self(parent->world, parent->id);
+        dt_error_report_self(parent->world, parent->id);
 }
 
 static dt_result_t split(const char *name, dt_comm_t *parent, enum dt_call_kind kind, int color,
@@ -46,7 +46,7 @@ static dt_result_t split_and_tell(const char *name, dt_comm_t *parent, enum dt_c
     dt_result_t r = split(name, parent, kind, color, key, out);
 
     if (r != DT_OK && !*dt_error_details()->operation)
-        dt_blame_call(kind);
+        dt_error_report_call(kind);
     return r;
 }
 
@@ -182,14 +182,14 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
 static void see_status(struct dt_comm *c, void *arg)
 {
     dt_result_t *status = arg;
-    struct dt_trouble t;
+    struct dt_coll_error t;
     uint32_t culprit;
     int stopped = dt_comm_stopped(c, &culprit);
 
     if (!stopped)
         return;
-    dt_trouble(&t, (dt_result_t)stopped, culprit);
-    *status = dt_blame(c, &t, NULL, NULL);
+    dt_coll_error(&t, (dt_result_t)stopped, culprit);
+    *status = dt_error_report(c, &t, NULL, NULL);
 }
 
 dt_result_t dt_comm_status(dt_comm_t *comm)

@@ -60,25 +60,26 @@ static dt_result_t fail_unlike(struct dt_comm *c, struct dt_call *calls)
     const struct dt_call none = { 0 };
     struct dt_call call = c->next;
     int one = unlike(c, calls, &none), other = unlike(c, calls, &calls[one]);
-    char why[DT_BLAME_OTHERS];
+    char why[DT_ERROR_REPORT_OTHERS];
     dt_result_t r;
 
     dt_comm_count(c, &call);
     for (int rank = 0; rank < c->size; rank++)
         calls[rank].number = call.number;
     dt_comm_note(c, &call);
-    dt_blame_others(c, &(struct dt_trouble){ .rank = c->ranks[one], .theirs = calls[one] },
-                    &(struct dt_trouble){ .rank = c->ranks[other], .theirs = calls[other] }, why);
+    dt_error_report_others(
+        c, &(struct dt_coll_error){ .rank = c->ranks[one], .theirs = calls[one] },
+        &(struct dt_coll_error){ .rank = c->ranks[other], .theirs = calls[other] }, why);
     dt_comm_stop(c, DT_ERR_MISMATCH, c->ranks[other], why);
     if (call.kind != DT_CALL_JOIN)
         other = unlike(c, calls, &call);
-    dt_trouble(&c->trouble, DT_ERR_MISMATCH, c->ranks[other]);
+    dt_coll_error(&c->coll_error, DT_ERR_MISMATCH, c->ranks[other]);
     if (call.kind == DT_CALL_JOIN)
-        c->trouble.why = why;
+        c->coll_error.why = why;
     else
-        c->trouble.theirs = calls[other];
+        c->coll_error.theirs = calls[other];
     r = dt_comm_end(c, &call, DT_ERR_MISMATCH);
-    c->trouble.why = NULL;
+    c->coll_error.why = NULL;
     return r;
 }
 
@@ -112,7 +113,7 @@ static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t w
     return r;
 }
 
-dt_result_t dt_uneven_announce(struct dt_comm *c, const struct dt_call *call)
+dt_result_t dt_join_announce(struct dt_comm *c, const struct dt_call *call)
 {
     static const dt_all_reduce_options_t none = DT_ALL_REDUCE_OPTIONS_INIT;
     const dt_all_reduce_options_t *how = c->announced ? c->announced : &none;
@@ -161,7 +162,7 @@ static const uint64_t neutrals[][4] = {
     [DT_F64] = { 0x8000000000000000, 0x3ff0000000000000, 0x7ff8000000000000, 0x7ff8000000000000 },
 };
 
-void dt_uneven_fill(void *buf, size_t count, dt_dtype_t dtype, dt_op_t op)
+void dt_join_fill(void *buf, size_t count, dt_dtype_t dtype, dt_op_t op)
 {
     uint64_t bits = op == DT_BAND ? UINT64_MAX : neutrals[dtype][neutral_of[op]];
     size_t size = dt_dtype_size(dtype);
@@ -193,8 +194,8 @@ static dt_result_t say_no_memory(struct dt_comm *c, size_t count, dt_dtype_t dty
                 "other ranks make",
                 dt_world_name(c->world, (uint32_t)c->world->rank, me), count, dt_dtype_name(dtype));
 
-    dt_blame_call(DT_CALL_ALL_REDUCE);
-    dt_blame_self(c->world, c->id);
+    dt_error_report_call(DT_CALL_ALL_REDUCE);
+    dt_error_report_self(c->world, c->id);
     return dt_comm_fail(c, r);
 }
 
@@ -210,7 +211,7 @@ static dt_result_t fold_nothing(struct dt_comm *c, const int64_t words[WORDS])
 
     if (!buf)
         return say_no_memory(c, count, dtype);
-    dt_uneven_fill(buf, count, dtype, op);
+    dt_join_fill(buf, count, dtype, op);
     r = dt_comm_all_reduce_nothing(c, buf, count, dtype, op, &how, (uint64_t)words[PIECES]);
     free(buf);
     return r;

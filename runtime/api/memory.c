@@ -51,7 +51,7 @@ static dt_result_t say_none(const struct dt_comm *c, size_t bytes, int rank, int
     e->rank = (int)c->ranks[rank];
     e->call = c->calls;
     dt_comm_name(c->id, e->comm);
-    dt_blame_call(DT_CALL_ALLOC);
+    dt_error_report_call(DT_CALL_ALLOC);
     snprintf(e->host, sizeof e->host, "%s", host);
     e->error = rank == c->rank ? error : 0;
     return r;

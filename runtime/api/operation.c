@@ -30,7 +30,7 @@ static void see_place(struct dt_comm *c, void *arg)
 
 static dt_result_t tell(const struct dt_operation *o, const struct place *p, dt_result_t r)
 {
-    return dt_blame_refusal(p->world, p->comm, o->kind->call, r);
+    return dt_error_report_refusal(p->world, p->comm, o->kind->call, r);
 }
 
 /* What ends a communicator has been told with more. */
@@ -81,17 +81,17 @@ static struct dt_end end_of(const struct dt_operation *o)
     return (struct dt_end){ o->root, o->kind->call == DT_CALL_SEND };
 }
 
-static dt_result_t pass_on(struct dt_way *way, struct dt_operation *o, uint32_t limit_ms,
+static dt_result_t pass_on(struct dt_p2p *way, struct dt_operation *o, uint32_t limit_ms,
                            bool watched)
 {
     if (o->memory != DT_MEMORY_HOST)
         return dt_gpu_pass(way, o, limit_ms, watched);
-    return dt_way_pass(way, o->out, o->count, o->dtype, watched);
+    return dt_p2p_pass(way, o->out, o->count, o->dtype, watched);
 }
 
 static dt_result_t pass(struct dt_operation *o)
 {
-    struct dt_way *way;
+    struct dt_p2p *way;
     struct place p;
     dt_result_t r = see_and_check(o, &p);
 
@@ -114,7 +114,7 @@ static dt_result_t run_on_way(struct dt_operation *o, struct dt_task *task)
     struct dt_comm *c = task->way->comm;
     dt_result_t r = pass_on(task->way, o, task->limit_ms, false);
 
-    dt_way_passed(c);
+    dt_p2p_passed(c);
     return r;
 }
 

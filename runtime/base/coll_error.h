@@ -9,7 +9,7 @@
 #include "runtime/dtrun.h"
 #include "runtime/wire/hostshm.h"
 
-struct dt_trouble {
+struct dt_coll_error {
     dt_result_t code;
     uint32_t rank;         /* to blame, or the neighbour that was lost */
     struct dt_call theirs; /* DT_ERR_MISMATCH: what that rank called; kind 0: not known here */
@@ -41,9 +41,9 @@ const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]
 /* A number that is the same for the same counts, for all practical purposes. */
 uint64_t dt_counts_hash(const size_t *counts, size_t n);
 
-static inline dt_result_t dt_trouble(struct dt_trouble *t, dt_result_t code, uint32_t rank)
+static inline dt_result_t dt_coll_error(struct dt_coll_error *t, dt_result_t code, uint32_t rank)
 {
-    *t = (struct dt_trouble){ .code = code, .rank = rank };
+    *t = (struct dt_coll_error){ .code = code, .rank = rank };
     return code;
 }
 

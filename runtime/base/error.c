@@ -74,7 +74,7 @@ dt_result_t dt_last_error_info(dt_error_info_t *info)
 
     if (!info)
         return DT_ERR_ARG;
-    if (size < FIRST_SIZE || size > DT_STAMPED_MOST)
+    if (size < FIRST_SIZE || size > DT_VERSIONED_STRUCT_MOST)
         return DT_ERR_VERSION;
     memset(info, 0, size);
     memcpy(info, &dti_last, size < sizeof *info ? size : sizeof *info);

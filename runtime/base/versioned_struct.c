@@ -5,13 +5,14 @@
 
 #include "runtime/base/error.h"
 
-dt_result_t dt_stamped_read(const struct dt_stamped *s, const void *given, void *copy)
+dt_result_t dt_versioned_struct_read(const struct dt_versioned_struct *s, const void *given,
+                                     void *copy)
 {
     const uint8_t *bytes = given;
     size_t size;
 
     memcpy(&size, given, sizeof size);
-    if (size < s->first || size > DT_STAMPED_MOST)
+    if (size < s->first || size > DT_VERSIONED_STRUCT_MOST)
         return dt_fail(
             DT_ERR_VERSION,
             "%s: %s->size is %zu, which no version of dtrun.h has; initialize %s with %s", s->call,

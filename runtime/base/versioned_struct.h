@@ -8,10 +8,10 @@
 
 #include "runtime/dtrun.h"
 
-enum { DT_STAMPED_MOST = 4096 }; /* bytes that any version's structures have */
+enum { DT_VERSIONED_STRUCT_MOST = 4096 }; /* bytes that any version's structures have */
 
 /* What a call is given. */
-struct dt_stamped {
+struct dt_versioned_struct {
     const char *call; /* for texts */
     const char *name; /* of the argument */
     const char *init; /* the macro that initializes it */
@@ -22,6 +22,7 @@ struct dt_stamped {
 /* Copies what was given over the first bytes of copy, which is s->known bytes long and holds what
  * is to be where nothing is said. DT_ERR_VERSION: it has a size that no version has, or says
  * something that this library does not know. */
-dt_result_t dt_stamped_read(const struct dt_stamped *s, const void *given, void *copy);
+dt_result_t dt_versioned_struct_read(const struct dt_versioned_struct *s, const void *given,
+                                     void *copy);
 
 #endif

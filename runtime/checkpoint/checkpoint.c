@@ -179,7 +179,7 @@ static dt_result_t begin(enum dt_call_kind kind, struct dt_comm **c, struct begu
     dt_result_t result = dt_context_enter(dt_hostshm_call_name(kind), DT_WORLD, c);
 
     if (result != DT_OK)
-        return dt_blame_refusal(NULL, 0, kind, result);
+        return dt_error_report_refusal(NULL, 0, kind, result);
     dti_checkpoint.call = kind;
     *b = (struct begun){ .number = (*c)->calls + 1, .at_ns = dt_clock_ns() };
     dt_error_keep(&b->before);
@@ -194,7 +194,7 @@ static void tell_failure(const struct dt_comm *c, const struct begun *b)
 
     if (e->operation[0])
         return;
-    dt_blame_call(dti_checkpoint.call);
+    dt_error_report_call(dti_checkpoint.call);
     dt_comm_name(c->id, e->comm);
     e->call = b->number;
     e->seconds = (double)(dt_clock_ns() - b->at_ns) / 1e9;
@@ -233,7 +233,7 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
 
     if (!step) {
         result = dt_fail(DT_ERR_ARG, "dt_checkpoint_restore: no place for the step was given");
-        return dt_blame_refusal(NULL, 0, DT_CALL_RESTORE, result);
+        return dt_error_report_refusal(NULL, 0, DT_CALL_RESTORE, result);
     }
     result = begin(DT_CALL_RESTORE, &c, &begun);
     if (result != DT_OK)

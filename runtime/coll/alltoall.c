@@ -20,7 +20,7 @@ static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, 
  * the sum of all ranks', which tells everybody whether they agree. */
 static dt_result_t meet_hosts(struct dt_comm *c, const struct dt_call *call, uint64_t *tally)
 {
-    dt_result_t r = dt_comm_leads(c) ? dt_lanes_barrier_adding(&c->lanes, call, tally) : DT_OK;
+    dt_result_t r = dt_comm_leads(c) ? dt_leaders_barrier_adding(&c->lanes, call, tally) : DT_OK;
 
     return r == DT_OK ? dt_shm_share(&c->shm, tally, sizeof *tally, 0) : r;
 }
@@ -31,8 +31,9 @@ static dt_result_t agreed(struct dt_comm *c, uint64_t tally)
 {
     dt_result_t r = tally ? dt_alarm_await(&c->mesh.alarm, DT_ALARM_TOLD_MS) : DT_OK;
 
-    return tally && r == DT_OK ? dt_trouble(&c->trouble, DT_ERR_MISMATCH, (uint32_t)c->world->rank)
-                               : r;
+    return tally && r == DT_OK
+               ? dt_coll_error(&c->coll_error, DT_ERR_MISMATCH, (uint32_t)c->world->rank)
+               : r;
 }
 
 /* What a rank gives itself travels nowhere. */
@@ -42,10 +43,10 @@ static dt_result_t check_own(struct dt_comm *c, uint64_t given, uint64_t expecte
 
     if (given == expected)
         return DT_OK;
-    dt_trouble(&c->trouble, DT_ERR_MISMATCH, me);
-    c->trouble.giver = c->trouble.taker = me;
-    c->trouble.given = given;
-    c->trouble.expected = expected;
+    dt_coll_error(&c->coll_error, DT_ERR_MISMATCH, me);
+    c->coll_error.giver = c->coll_error.taker = me;
+    c->coll_error.given = given;
+    c->coll_error.expected = expected;
     return DT_ERR_MISMATCH;
 }
 
@@ -54,9 +55,9 @@ static uint64_t tally_all_to_all(const struct dt_comm *c, const struct dt_blocks
 {
     uint32_t me = (uint32_t)c->rank, n = (uint32_t)c->size;
 
-    return dt_tally_blocks(me, n, given, true) + dt_tally_blocks(me, n, taken, false) +
-           dt_tally_one(me, me, dt_blocks_count(given, c->rank), true) +
-           dt_tally_one(me, me, dt_blocks_count(taken, c->rank), false);
+    return dt_count_check_blocks(me, n, given, true) + dt_count_check_blocks(me, n, taken, false) +
+           dt_count_check_one(me, me, dt_blocks_count(given, c->rank), true) +
+           dt_count_check_one(me, me, dt_blocks_count(taken, c->rank), false);
 }
 
 /* gives: the others do; else root does. count: of a rank that is not root. */
@@ -65,8 +66,8 @@ static uint64_t tally_of_root(const struct dt_comm *c, uint32_t root,
 {
     uint32_t me = (uint32_t)c->rank;
 
-    return me == root ? dt_tally_blocks(me, (uint32_t)c->size, blocks, !gives)
-                      : dt_tally_one(me, root, count, gives);
+    return me == root ? dt_count_check_blocks(me, (uint32_t)c->size, blocks, !gives)
+                      : dt_count_check_one(me, root, count, gives);
 }
 
 static struct dt_near near(const struct dt_comm *c, uint64_t *tally)
@@ -74,9 +75,9 @@ static struct dt_near near(const struct dt_comm *c, uint64_t *tally)
     return (struct dt_near){ c->locals.v, tally };
 }
 
-dt_result_t dt_parcels_all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                  const struct dt_blocks *given, void *out,
-                                  const struct dt_blocks *taken)
+dt_result_t dt_comm_all_to_all_for(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                   const struct dt_blocks *given, void *out,
+                                   const struct dt_blocks *taken)
 {
     uint64_t tally;
     dt_result_t r;
@@ -90,7 +91,7 @@ dt_result_t dt_parcels_all_to_all(struct dt_comm *c, const struct dt_call *call,
     if (r == DT_OK)
         r = check_own(c, dt_blocks_count(given, c->rank), dt_blocks_count(taken, c->rank));
     if (r == DT_OK)
-        r = dt_movement_all_to_all(&c->mesh, call, in, given, out, taken);
+        r = dt_tcp_all_to_all(&c->mesh, call, in, given, out, taken);
     return r == DT_OK ? agreed(c, tally) : r;
 }
 
@@ -105,7 +106,7 @@ static dt_result_t all_to_all_from_copy(struct dt_comm *c, const struct dt_call 
     if (!in)
         return dt_comm_no_memory(c);
     dt_copy(in, buf, bytes);
-    r = dt_parcels_all_to_all(c, call, in, blocks, buf, blocks);
+    r = dt_comm_all_to_all_for(c, call, in, blocks, buf, blocks);
     free(in);
     return r;
 }
@@ -120,7 +121,7 @@ dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const 
     if (r != DT_OK)
         return r;
     r = in && in == out ? all_to_all_from_copy(c, &call, out, taken)
-                        : dt_parcels_all_to_all(c, &call, in, given, out, taken);
+                        : dt_comm_all_to_all_for(c, &call, in, given, out, taken);
     return dt_comm_end(c, &call, r);
 }
 
@@ -142,7 +143,7 @@ static dt_result_t gather(struct dt_comm *c, const struct dt_call *call, const v
     if (r == DT_OK)
         r = meet_hosts(c, call, &tally);
     if (r == DT_OK)
-        r = dt_movement_gather(&c->mesh, call, in, count, out, blocks, root);
+        r = dt_tcp_gather(&c->mesh, call, in, count, out, blocks, root);
     return r == DT_OK ? agreed(c, tally) : r;
 }
 
@@ -173,7 +174,7 @@ static dt_result_t scatter(struct dt_comm *c, const struct dt_call *call, const 
     if (r == DT_OK)
         r = meet_hosts(c, call, &tally);
     if (r == DT_OK)
-        r = dt_movement_scatter(&c->mesh, call, in, blocks, out, count, root);
+        r = dt_tcp_scatter(&c->mesh, call, in, blocks, out, count, root);
     return r == DT_OK ? agreed(c, tally) : r;
 }
 

@@ -9,9 +9,9 @@
 
 /* The first of them as part of a call that has begun, and to which all ranks come here. in and out
  * do not overlap. */
-dt_result_t dt_parcels_all_to_all(struct dt_comm *c, const struct dt_call *call, const void *in,
-                                  const struct dt_blocks *given, void *out,
-                                  const struct dt_blocks *taken);
+dt_result_t dt_comm_all_to_all_for(struct dt_comm *c, const struct dt_call *call, const void *in,
+                                   const struct dt_blocks *given, void *out,
+                                   const struct dt_blocks *taken);
 dt_result_t dt_comm_all_to_all(struct dt_comm *c, enum dt_call_kind kind, const void *in,
                                const struct dt_blocks *given, void *out,
                                const struct dt_blocks *taken, dt_dtype_t dtype);

@@ -44,8 +44,9 @@ static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *cal
                                     const dt_all_reduce_options_t *o, const void *in, void *out)
 {
     if (o && o->wire != DT_WIRE_EXACT)
-        return dt_narrow_all_reduce(&c->lanes, call, o, in, out, call->count, divisor_of(c, call));
-    return dt_lanes_all_reduce(&c->lanes, call, in, out, call->count, rest_divisor_of(c, call));
+        return dt_compressed_all_reduce(&c->lanes, call, o, in, out, call->count,
+                                        divisor_of(c, call));
+    return dt_leaders_all_reduce(&c->lanes, call, in, out, call->count, rest_divisor_of(c, call));
 }
 
 /* The sum of this host, for its first rank. */
@@ -86,11 +87,11 @@ static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
     if (c->local_size == 1 && host_divisor_of(c, call) == 1)
         return lanes_all_reduce(c, call, o, in, out);
     if (takes_all_lanes(c, o, bytes)) {
-        const struct dt_twolevel_terms all = { .whom = DT_CUT_FOR_ALL,
-                                               .host_divisor = host_divisor_of(c, call),
-                                               .divisor = rest_divisor_of(c, call) };
+        const struct dt_hierarchical_terms all = { .whom = DT_LAYOUT_FOR_ALL,
+                                                   .host_divisor = host_divisor_of(c, call),
+                                                   .divisor = rest_divisor_of(c, call) };
 
-        return dt_twolevel_fold(&c->twolevel, call, in, out, &all);
+        return dt_hierarchical_fold(&c->twolevel, call, in, out, &all);
     }
     r = sum_of_host(c, call, in, out);
     if (r == DT_OK && dt_comm_leads(c))
@@ -167,9 +168,9 @@ static dt_result_t all_reduce_as(struct dt_comm *c, const void *in, void *out, s
                             .options = dt_reduceoptions_mark(options) | pieces };
     dt_result_t r;
 
-    if (options->wire == DT_WIRE_2BIT && c->nodes > DT_NARROW_2BIT_HOSTS)
+    if (options->wire == DT_WIRE_2BIT && c->nodes > DT_COMPRESSED_2BIT_HOSTS)
         return dt_fail(DT_ERR_UNSUPPORTED, "an all-reduce as 2bit is for up to %d hosts, not %u",
-                       DT_NARROW_2BIT_HOSTS, c->nodes);
+                       DT_COMPRESSED_2BIT_HOSTS, c->nodes);
     c->announced = options;
     r = dt_comm_begin(c, &call, DT_CALL_ALL_REDUCE);
     c->announced = NULL;
@@ -208,7 +209,7 @@ static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *b
     if (from)
         r = dt_shm_share(&c->shm, buf, bytes, from);
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_lanes_broadcast(&c->lanes, call, buf, bytes, home);
+        r = dt_leaders_broadcast(&c->lanes, call, buf, bytes, home);
     return r == DT_OK ? dt_shm_share(&c->shm, buf, from ? 0 : bytes, 0) : r;
 }
 
@@ -237,7 +238,7 @@ static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
     dt_result_t r = dt_shm_begin(&c->shm, call);
 
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_lanes_barrier(&c->lanes, call);
+        r = dt_leaders_barrier(&c->lanes, call);
     if (r == DT_OK && c->nodes > 1)
         r = dt_shm_share(&c->shm, NULL, 0, 0);
     return r;
@@ -327,7 +328,7 @@ dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *
         r = spread(c, &call, buf, bytes, 0);
     if (r == DT_OK) {
         heed(c, buf);
-        r = dt_comm_leads(c) ? dt_lanes_connect(&c->lanes) : DT_OK;
+        r = dt_comm_leads(c) ? dt_leaders_connect(&c->lanes) : DT_OK;
     }
     return dt_comm_end(c, &call, r);
 }
@@ -361,13 +362,13 @@ static bool moves_parts(const struct dt_comm *c, size_t bytes)
 
 /* The same bytes as of an all-reduce, which would take so many. */
 static dt_result_t fold_parts(struct dt_comm *c, const struct dt_call *call, const void *in,
-                              void *out, struct dt_twolevel_terms terms, size_t bytes)
+                              void *out, struct dt_hierarchical_terms terms, size_t bytes)
 {
     terms.host_divisor = host_divisor_of(c, call);
     terms.divisor = rest_divisor_of(c, call);
     terms.round = !takes_all_lanes(c, NULL, bytes) &&
-                  dt_lanes_goes_round(&c->lanes, (dt_dtype_t)call->dtype, bytes);
-    return dt_twolevel_fold(&c->twolevel, call, in, out, &terms);
+                  dt_leaders_goes_round(&c->lanes, (dt_dtype_t)call->dtype, bytes);
+    return dt_hierarchical_fold(&c->twolevel, call, in, out, &terms);
 }
 
 static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
@@ -378,9 +379,9 @@ static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const v
 
     if (moves_parts(c, bytes))
         return fold_parts(c, call, in, out,
-                          (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_ROOT,
-                                                      .home = c->node_of[call->root],
-                                                      .is_root = c->rank == call->root },
+                          (struct dt_hierarchical_terms){ .whom = DT_LAYOUT_FOR_ROOT,
+                                                          .home = c->node_of[call->root],
+                                                          .is_root = c->rank == call->root },
                           bytes);
     if (c->nodes == 1 && c->size > 1)
         return dt_shm_reduce(&c->shm, call, in, out, (uint32_t)call->root, divisor_of(c, call));
@@ -447,7 +448,8 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     if (c->nodes == 1)
         return dt_shm_reduce_scatter(&c->shm, call, in, out, blocks, divisor_of(c, call));
     if (!blocks->counts && moves_parts(c, bytes * c->nodes * c->twolevel.width))
-        return fold_parts(c, call, in, out, (struct dt_twolevel_terms){ .whom = DT_CUT_FOR_EACH },
+        return fold_parts(c, call, in, out,
+                          (struct dt_hierarchical_terms){ .whom = DT_LAYOUT_FOR_EACH },
                           bytes * (size_t)c->size);
     return fold_and_keep(c, call, in, out, blocks);
 }
@@ -488,13 +490,13 @@ dt_result_t dt_comm_reduce_scatter(struct dt_comm *c, enum dt_call_kind kind, co
 static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call, const void *in,
                                    void *out, const struct dt_blocks *blocks)
 {
-    const struct dt_ringgather g = { .shm = &c->shm,
-                                     .lanes = &c->lanes,
-                                     .width = c->twolevel.width,
-                                     .size = (uint32_t)c->size,
-                                     .roster = &c->roster };
+    const struct dt_ring_allgather g = { .shm = &c->shm,
+                                         .lanes = &c->lanes,
+                                         .width = c->twolevel.width,
+                                         .size = (uint32_t)c->size,
+                                         .roster = &c->roster };
 
-    return dt_ringgather(&g, call, in, out, blocks);
+    return dt_ring_allgather(&g, call, in, out, blocks);
 }
 
 /* Not all ranks have to do with each other in these calls, and those of a host may wait for one
@@ -513,7 +515,7 @@ static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, con
         return r;
     total = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
     if ((uint32_t)c->size == c->nodes || total < c->tuning.net_blocks)
-        return dt_movement_all_gather(&c->mesh, call, in, out, blocks);
+        return dt_tcp_all_gather(&c->mesh, call, in, out, blocks);
     return gather_in_lanes(c, call, in, out, blocks);
 }
 
@@ -600,7 +602,7 @@ static dt_result_t gather_and_weigh(struct dt_comm *c, const struct dt_call *cal
     struct dt_call last = *call;
     uint8_t *place = (uint8_t *)out + (w->all ? 0 : dt_blocks_bytes(&blocks, c->rank, a.dtype));
     dt_result_t r = w->all ? all_gather(c, call, in, w->vectors, &blocks)
-                           : dt_parcels_all_to_all(c, call, in, &blocks, w->vectors, &mine);
+                           : dt_comm_all_to_all_for(c, call, in, &blocks, w->vectors, &mine);
 
     if (r == DT_OK)
         r = weigh(c, call, &a, w);

@@ -17,7 +17,7 @@ enum {
 static_assert(SEGMENT % PIECE == 0 && PIECE % DT_FORMAT_BLOCK == 0, "pieces are packed apart");
 
 struct narrowing {
-    struct dt_lanes *lanes;
+    struct dt_leaders *lanes;
     const uint8_t *in;
     uint8_t *out;
     uint8_t *residual; /* or NULL */
@@ -119,7 +119,7 @@ static void unpack_result(const struct narrowing *d, const uint8_t *from, struct
 /* Counts are added as they are, and weighed in the end. */
 static void fold_piece(const struct narrowing *d, size_t k, size_t done)
 {
-    const struct dt_lanes *l = d->lanes;
+    const struct dt_leaders *l = d->lanes;
     struct part p = piece(segment(d, l->me, k), done);
     uint8_t *sum = number(d, l->n);
     uint8_t *to = d->results + k * d->result_bytes + dt_wireformat_bytes(d->result, done);
@@ -225,7 +225,7 @@ static void choose_formats(struct narrowing *d, const dt_all_reduce_options_t *o
 
 static dt_result_t make_room(struct narrowing *d)
 {
-    struct dt_lanes *l = d->lanes;
+    struct dt_leaders *l = d->lanes;
     size_t most = dt_least(d->slice, SEGMENT), rooms;
     dt_result_t r;
 
@@ -233,9 +233,9 @@ static dt_result_t make_room(struct narrowing *d)
     rooms = l->n * d->window;
     d->sent_bytes = dt_wireformat_bytes(d->sent, most);
     d->result_bytes = dt_wireformat_bytes(d->result, most);
-    r = dt_lanes_scratch(l, rooms * sizeof *d->packed + (l->n + 1) * PIECE * F32 +
-                                2 * rooms * d->sent_bytes +
-                                (rooms + d->segments) * d->result_bytes);
+    r = dt_leaders_scratch(l, rooms * sizeof *d->packed + (l->n + 1) * PIECE * F32 +
+                                  2 * rooms * d->sent_bytes +
+                                  (rooms + d->segments) * d->result_bytes);
     if (r != DT_OK)
         return r;
     d->packed = (size_t *)l->scratch;
@@ -256,9 +256,9 @@ static void slice_up(struct narrowing *d)
     d->segments = d->slice ? (d->slice + SEGMENT - 1) / SEGMENT : 1;
 }
 
-dt_result_t dt_narrow_all_reduce(struct dt_lanes *l, const struct dt_call *call,
-                                 const dt_all_reduce_options_t *options, const void *in, void *out,
-                                 size_t count, int divisor)
+dt_result_t dt_compressed_all_reduce(struct dt_leaders *l, const struct dt_call *call,
+                                     const dt_all_reduce_options_t *options, const void *in,
+                                     void *out, size_t count, int divisor)
 {
     struct narrowing d = { .lanes = l,
                            .in = in,
@@ -274,10 +274,10 @@ dt_result_t dt_narrow_all_reduce(struct dt_lanes *l, const struct dt_call *call,
     l->way = "tcp-narrow";
     choose_formats(&d, options);
     slice_up(&d);
-    r = dt_lanes_flows_with_all(l, 2 * d.segments, &t);
+    r = dt_leaders_flows_with_all(l, 2 * d.segments, &t);
     d.flows = t.flows;
     d.n_flows = t.n;
     if (r == DT_OK)
         r = make_room(&d);
-    return r == DT_OK ? dt_lanes_run(l, &t) : r;
+    return r == DT_OK ? dt_leaders_run(l, &t) : r;
 }

@@ -15,12 +15,12 @@
 
 #include "runtime/coll/leaders.h"
 
-enum { DT_NARROW_2BIT_HOSTS = 127 }; /* the most, with DT_WIRE_2BIT */
+enum { DT_COMPRESSED_2BIT_HOSTS = 127 }; /* the most, with DT_WIRE_2BIT */
 
-/* As dt_lanes_all_reduce, for a call of f32. Of options its wire, which is not exact, its threshold
- * and its residual count. */
-dt_result_t dt_narrow_all_reduce(struct dt_lanes *l, const struct dt_call *call,
-                                 const dt_all_reduce_options_t *options, const void *in, void *out,
-                                 size_t count, int divisor);
+/* As dt_leaders_all_reduce, for a call of f32. Of options its wire, which is not exact, its
+ * threshold and its residual count. */
+dt_result_t dt_compressed_all_reduce(struct dt_leaders *l, const struct dt_call *call,
+                                     const dt_all_reduce_options_t *options, const void *in,
+                                     void *out, size_t count, int divisor);
 
 #endif

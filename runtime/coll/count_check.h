@@ -13,8 +13,8 @@
 /* What a rank adds for what it gives to a peer, or takes from it, in elements or bytes. It is no
  * multiple of that: if ranks differ by as much here as there, sums of weights could make up for it.
  */
-uint64_t dt_tally_one(uint32_t me, uint32_t peer, uint64_t count, bool gives);
+uint64_t dt_count_check_one(uint32_t me, uint32_t peer, uint64_t count, bool gives);
 /* For its blocks of all others, of n ranks. */
-uint64_t dt_tally_blocks(uint32_t me, uint32_t n, const struct dt_blocks *blocks, bool gives);
+uint64_t dt_count_check_blocks(uint32_t me, uint32_t n, const struct dt_blocks *blocks, bool gives);
 
 #endif

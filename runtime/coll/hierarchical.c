@@ -19,10 +19,10 @@ enum {
  * that is no lane makes rounds, and no more. A lane makes them whenever it can while frames move:
  * its first one before, and the last ones after. */
 struct folding {
-    const struct dt_twolevel *t;
+    const struct dt_hierarchical *t;
     const struct dt_call *call;
-    const struct dt_twolevel_terms *terms;
-    struct dt_cut cut;
+    const struct dt_hierarchical_terms *terms;
+    struct dt_layout cut;
     const uint8_t *in;
     uint8_t *out;
     bool is_lane;
@@ -53,41 +53,42 @@ static uint8_t *kept_at(const struct folding *d, size_t chunk, size_t at)
 /* Whether what the lane has for its own host is its own. */
 static bool takes_own(const struct folding *d, size_t chunk)
 {
-    return d->cut.whom == DT_CUT_FOR_EACH && dt_cut_taker(&d->cut, chunk, me_of(d)) == me_of(d);
+    return d->cut.whom == DT_LAYOUT_FOR_EACH &&
+           dt_layout_taker(&d->cut, chunk, me_of(d)) == me_of(d);
 }
 
 /* Of this host, of a run. */
 static uint8_t *sums_of(const struct folding *d, size_t chunk, uint32_t run)
 {
-    size_t at = dt_cut_run(&d->cut, chunk, me_of(d), run).at;
+    size_t at = dt_layout_run(&d->cut, chunk, me_of(d), run).at;
 
-    return d->in_place ? d->out + at : kept_at(d, chunk, dt_cut_run_at(&d->cut, run));
+    return d->in_place ? d->out + at : kept_at(d, chunk, dt_layout_run_at(&d->cut, run));
 }
 
 /* Of this host, for the host that folds the part. */
 static const uint8_t *sums_for(const struct folding *d, size_t chunk, uint32_t host)
 {
-    size_t at = dt_cut_part(&d->cut, chunk, me_of(d), host).at;
+    size_t at = dt_layout_part(&d->cut, chunk, me_of(d), host).at;
 
     if (d->straight)
         return d->in + at;
-    return d->in_place ? d->out + at : kept_at(d, chunk, dt_cut_part_at(&d->cut, host));
+    return d->in_place ? d->out + at : kept_at(d, chunk, dt_layout_part_at(&d->cut, host));
 }
 
 /* Of all hosts, folded by one of them. */
 static uint8_t *result_of(const struct folding *d, size_t chunk, uint32_t host)
 {
-    size_t at = dt_cut_part(&d->cut, chunk, me_of(d), host).at;
+    size_t at = dt_layout_part(&d->cut, chunk, me_of(d), host).at;
 
     if (takes_own(d, chunk))
-        return d->out + dt_cut_piece_at(&d->cut, chunk);
-    return d->in_place ? d->out + at : kept_at(d, chunk, dt_cut_part_at(&d->cut, host));
+        return d->out + dt_layout_piece_at(&d->cut, chunk);
+    return d->in_place ? d->out + at : kept_at(d, chunk, dt_layout_part_at(&d->cut, host));
 }
 
 static struct iovec segment(const struct folding *d, const uint8_t *part, size_t k, uint32_t host)
 {
     size_t chunk = k / d->cut.segments;
-    size_t bytes = dt_cut_part(&d->cut, chunk, me_of(d), host).bytes;
+    size_t bytes = dt_layout_part(&d->cut, chunk, me_of(d), host).bytes;
 
     return dt_flow_segment(part, bytes, k % d->cut.segments);
 }
@@ -118,7 +119,7 @@ static size_t round_bytes(const struct folding *d)
 /* Where a run of a lane stands in the staging of every rank. */
 static uint8_t *staging(const struct folding *d, uint32_t rank, uint32_t lane, uint32_t run)
 {
-    return dt_round_staging(d->t->shm, rank) + lane * d->cut.slice + dt_cut_run_at(&d->cut, run);
+    return dt_round_staging(d->t->shm, rank) + lane * d->cut.slice + dt_layout_run_at(&d->cut, run);
 }
 
 static void stage_sums(const struct folding *d)
@@ -126,8 +127,8 @@ static void stage_sums(const struct folding *d)
     struct dt_shm *s = d->t->shm;
 
     for (uint32_t lane = 0; lane < d->cut.width; lane++) {
-        for (uint32_t run = 0; lane != s->me && run < dt_cut_runs(&d->cut); run++) {
-            struct dt_span span = dt_cut_run(&d->cut, d->rounds, lane, run);
+        for (uint32_t run = 0; lane != s->me && run < dt_layout_runs(&d->cut); run++) {
+            struct dt_span span = dt_layout_run(&d->cut, d->rounds, lane, run);
 
             dt_copy(staging(d, s->me, lane, run), d->in + span.at, span.bytes);
         }
@@ -137,16 +138,16 @@ static void stage_sums(const struct folding *d)
 /* What of a lane's slice its host's ranks take. */
 static size_t taken_bytes(const struct folding *d, size_t chunk, uint32_t lane)
 {
-    if (d->cut.whom == DT_CUT_FOR_EACH)
-        return dt_cut_run(&d->cut, chunk, lane, d->t->lanes->me).bytes;
-    return dt_cut_run(&d->cut, chunk, lane, 0).bytes;
+    if (d->cut.whom == DT_LAYOUT_FOR_EACH)
+        return dt_layout_run(&d->cut, chunk, lane, d->t->lanes->me).bytes;
+    return dt_layout_run(&d->cut, chunk, lane, 0).bytes;
 }
 
 static void stage_result(const struct folding *d)
 {
     struct dt_shm *s = d->t->shm;
     size_t chunk = d->rounds - BEHIND;
-    uint32_t host = d->cut.whom == DT_CUT_FOR_EACH ? d->t->lanes->me : 0;
+    uint32_t host = d->cut.whom == DT_LAYOUT_FOR_EACH ? d->t->lanes->me : 0;
 
     if (!takes_own(d, chunk))
         dt_copy(dt_round_staging(s, s->me) + d->cut.chunk, result_of(d, chunk, host),
@@ -167,13 +168,13 @@ static void fold_slice(const struct folding *d)
     const struct dt_shm *s = d->t->shm;
     const void *src[s->n];
 
-    for (uint32_t run = 0; run < dt_cut_runs(&d->cut); run++) {
-        struct dt_span own = dt_cut_run(&d->cut, d->rounds, s->me, run);
+    for (uint32_t run = 0; run < dt_layout_runs(&d->cut); run++) {
+        struct dt_span own = dt_layout_run(&d->cut, d->rounds, s->me, run);
 
         for (uint32_t i = 0; i < s->n; i++)
             src[i] = i == s->me ? d->in + own.at : staging(d, i, s->me, run);
-        dt_lanes_fold(d->call, sums_of(d, d->rounds, run), src, s->n, own.bytes,
-                      d->terms->host_divisor);
+        dt_leaders_fold(d->call, sums_of(d, d->rounds, run), src, s->n, own.bytes,
+                        d->terms->host_divisor);
     }
 }
 
@@ -194,16 +195,17 @@ static void take(const struct folding *d, size_t at, uint32_t lane)
 /* Takes the other lanes' results. */
 static void spread(const struct folding *d)
 {
-    const struct dt_cut *c = &d->cut;
+    const struct dt_layout *c = &d->cut;
     size_t chunk = d->rounds - BEHIND;
 
     for (uint32_t i = 0; i < c->width; i++) {
         uint32_t lane = (me_of(d) + i) % c->width;
 
-        if (c->whom == DT_CUT_FOR_EACH && dt_cut_taker(c, chunk, lane) == me_of(d))
-            take(d, dt_cut_piece_at(c, chunk), lane);
-        else if (c->whom == DT_CUT_FOR_ALL || (c->whom == DT_CUT_FOR_ROOT && d->terms->is_root))
-            take(d, dt_cut_run(c, chunk, lane, 0).at, lane);
+        if (c->whom == DT_LAYOUT_FOR_EACH && dt_layout_taker(c, chunk, lane) == me_of(d))
+            take(d, dt_layout_piece_at(c, chunk), lane);
+        else if (c->whom == DT_LAYOUT_FOR_ALL ||
+                 (c->whom == DT_LAYOUT_FOR_ROOT && d->terms->is_root))
+            take(d, dt_layout_run(c, chunk, lane, 0).at, lane);
     }
 }
 
@@ -235,8 +237,8 @@ static dt_result_t make_round(struct folding *d)
             return r;
         stage(d);
         if (d->rounds == 0)
-            dt_meet_post(s, d->call, NULL, 0);
-        r = dt_meet(s, d->rounds == 0);
+            dt_call_match_post(s, d->call, NULL, 0);
+        r = dt_call_match(s, d->rounds == 0);
     } else {
         r = dt_round_await_all(s, DT_IN);
     }
@@ -249,7 +251,7 @@ static dt_result_t make_round(struct folding *d)
 
 static unsigned series_of(const struct folding *d, const struct dt_flow *f)
 {
-    return dt_cut_series(&d->cut, f->out ? f->slot : d->t->lanes->me);
+    return dt_layout_series(&d->cut, f->out ? f->slot : d->t->lanes->me);
 }
 
 static uint8_t *window(const struct folding *d, uint32_t host, size_t k)
@@ -265,7 +267,7 @@ static struct iovec frame(void *arg, const struct dt_flow *f, size_t number)
     uint32_t me = d->t->lanes->me;
     unsigned series = series_of(d, f);
     bool is_folded;
-    size_t k = dt_cut_segment_of(&d->cut, series, number, &is_folded);
+    size_t k = dt_layout_segment_of(&d->cut, series, number, &is_folded);
     struct iovec v = { 0 };
 
     if (!series)
@@ -282,7 +284,7 @@ static bool may_move(const struct folding *d, const struct dt_flow *f, size_t nu
 {
     unsigned series = series_of(d, f);
     bool is_folded;
-    size_t k = dt_cut_segment_of(&d->cut, series, number, &is_folded);
+    size_t k = dt_layout_segment_of(&d->cut, series, number, &is_folded);
 
     if (!series)
         return true;
@@ -308,8 +310,8 @@ static bool is_through(const struct folding *d, size_t k, bool is_folded, bool o
         const struct dt_flow *f = &d->flows[i];
         unsigned series = series_of(d, f);
 
-        if (f->out == out && (series & (is_folded ? DT_CUT_FOLDED : DT_CUT_RAW)) &&
-            f->done <= dt_cut_frame_of(&d->cut, series, k, is_folded))
+        if (f->out == out && (series & (is_folded ? DT_LAYOUT_FOLDED : DT_LAYOUT_RAW)) &&
+            f->done <= dt_layout_frame_of(&d->cut, series, k, is_folded))
             return false;
     }
     return true;
@@ -317,9 +319,9 @@ static bool is_through(const struct folding *d, size_t k, bool is_folded, bool o
 
 static void fold_segment(const struct folding *d, size_t k)
 {
-    const struct dt_lanes *l = d->t->lanes;
+    const struct dt_leaders *l = d->t->lanes;
     size_t chunk = k / d->cut.segments;
-    struct dt_span part = dt_cut_part(&d->cut, chunk, me_of(d), l->me);
+    struct dt_span part = dt_layout_part(&d->cut, chunk, me_of(d), l->me);
     struct iovec own = sum_segment(d, k, l->me);
     struct dt_span of = { part.at + k % d->cut.segments * DT_FLOW_SEGMENT, own.iov_len };
     uint8_t *to = result_segment(d, k, l->me).iov_base;
@@ -328,9 +330,9 @@ static void fold_segment(const struct folding *d, size_t k)
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = i == l->me ? own.iov_base : window(d, i, k);
     if (d->terms->round)
-        dt_lanes_fold_round(l, d->call, to, src, of, dt_cut_whole(&d->cut), d->terms->divisor);
+        dt_leaders_fold_round(l, d->call, to, src, of, dt_layout_whole(&d->cut), d->terms->divisor);
     else
-        dt_lanes_fold(d->call, to, src, l->n, of.bytes, d->terms->divisor);
+        dt_leaders_fold(d->call, to, src, l->n, of.bytes, d->terms->divisor);
 }
 
 static void fold_what_came(struct folding *d)
@@ -396,14 +398,14 @@ static enum dt_flow_work work(void *arg)
 
 static dt_result_t prepare(struct folding *d)
 {
-    struct dt_lanes *l = d->t->lanes;
+    struct dt_leaders *l = d->t->lanes;
     size_t windows = l->n * WINDOW * dt_least(d->cut.part, DT_FLOW_SEGMENT);
     size_t kept = d->in_place ? 0 : KEPT * d->cut.slice;
     struct dt_traffic all = { 0 };
-    dt_result_t r = dt_lanes_scratch(l, windows + kept);
+    dt_result_t r = dt_leaders_scratch(l, windows + kept);
 
     if (r == DT_OK)
-        r = dt_lanes_flows_with_all(l, 0, &all);
+        r = dt_leaders_flows_with_all(l, 0, &all);
     if (r != DT_OK)
         return r;
     d->kept = kept ? l->scratch + windows : NULL;
@@ -412,7 +414,7 @@ static dt_result_t prepare(struct folding *d)
     for (size_t i = 0; i < d->n_flows; i++) {
         struct dt_flow *f = &d->flows[i];
 
-        f->frames = dt_cut_frames(&d->cut, f->out ? f->slot : l->me);
+        f->frames = dt_layout_frames(&d->cut, f->out ? f->slot : l->me);
     }
     return DT_OK;
 }
@@ -429,12 +431,12 @@ static dt_result_t among_hosts(struct folding *d)
                             .work = work,
                             .arg = d };
 
-    return dt_lanes_run(d->t->lanes, &t);
+    return dt_leaders_run(d->t->lanes, &t);
 }
 
 /* ---- both ---- */
 
-void dt_twolevel_settle(struct dt_twolevel *t)
+void dt_hierarchical_settle(struct dt_hierarchical *t)
 {
     size_t hosts = t->lanes->n, least_ranks = SIZE_MAX, room = SIZE_MAX;
 
@@ -447,29 +449,30 @@ void dt_twolevel_settle(struct dt_twolevel *t)
     }
     t->round = room / DT_HOSTSHM_ROUNDS;
     t->width = dt_width(hosts, least_ranks, t->round);
-    t->for_few = hosts <= DT_LANES_FEW;
+    t->for_few = hosts <= DT_LEADERS_FEW;
 }
 
 /* Between two hosts no other way sends less to root's; of few bytes none takes less time. */
-static bool collects(const struct dt_twolevel *t, size_t bytes)
+static bool collects(const struct dt_hierarchical *t, size_t bytes)
 {
     return t->lanes->n == 2 || bytes <= t->lanes->tuning->net_collect;
 }
 
 static void cut(struct folding *d)
 {
-    const struct dt_twolevel *t = d->t;
+    const struct dt_hierarchical *t = d->t;
     size_t bytes = d->call->count * dt_dtype_size((dt_dtype_t)d->call->dtype);
 
-    d->cut = (struct dt_cut){ .whom = d->terms->whom,
-                              .hosts = t->lanes->n,
-                              .width = t->width,
-                              .home = d->terms->home,
-                              .collects = d->terms->whom == DT_CUT_FOR_ROOT && collects(t, bytes),
-                              .roster = t->roster,
-                              .bytes = bytes };
-    dt_cut_make(&d->cut, t->round);
-    d->huge = dt_cut_whole(&d->cut) >= t->shm->tuning->shm_huge;
+    d->cut =
+        (struct dt_layout){ .whom = d->terms->whom,
+                            .hosts = t->lanes->n,
+                            .width = t->width,
+                            .home = d->terms->home,
+                            .collects = d->terms->whom == DT_LAYOUT_FOR_ROOT && collects(t, bytes),
+                            .roster = t->roster,
+                            .bytes = bytes };
+    dt_layout_make(&d->cut, t->round);
+    d->huge = dt_layout_whole(&d->cut) >= t->shm->tuning->shm_huge;
 }
 
 /* The only rank of a host sends what it has as it stands, unless that is to be divided or results
@@ -477,23 +480,24 @@ static void cut(struct folding *d)
 static void settle_places(struct folding *d)
 {
     const struct dt_shm *s = d->t->shm;
-    const struct dt_twolevel_terms *terms = d->terms;
-    bool for_root = terms->whom == DT_CUT_FOR_ROOT;
+    const struct dt_hierarchical_terms *terms = d->terms;
+    bool for_root = terms->whom == DT_LAYOUT_FOR_ROOT;
 
     d->is_lane = s->me < d->cut.width;
-    d->in_place = terms->whom == DT_CUT_FOR_ALL || (for_root && terms->is_root);
+    d->in_place = terms->whom == DT_LAYOUT_FOR_ALL || (for_root && terms->is_root);
     d->straight = s->n == 1 && terms->host_divisor == 1 && (for_root || d->in != d->out);
     d->spreads = s->n > 1 &&
                  (for_root ? terms->home == d->t->lanes->me : d->in_place || s->n > d->cut.width);
 }
 
-dt_result_t dt_twolevel_fold(const struct dt_twolevel *t, const struct dt_call *call,
-                             const void *in, void *out, const struct dt_twolevel_terms *terms)
+dt_result_t dt_hierarchical_fold(const struct dt_hierarchical *t, const struct dt_call *call,
+                                 const void *in, void *out,
+                                 const struct dt_hierarchical_terms *terms)
 {
     struct folding d = { .t = t, .call = call, .terms = terms, .in = in, .out = out };
     dt_result_t r = DT_OK;
 
-    if (terms->whom == DT_CUT_FOR_ALL)
+    if (terms->whom == DT_LAYOUT_FOR_ALL)
         t->lanes->way = "tcp-lanes";
     cut(&d);
     settle_places(&d);

@@ -14,9 +14,9 @@
 #include "runtime/coll/leaders.h"
 #include "runtime/shm/shm.h"
 
-struct dt_twolevel {
+struct dt_hierarchical {
     struct dt_shm *shm;
-    struct dt_lanes *lanes; /* of this rank's local rank; on ranks from "width" on not used */
+    struct dt_leaders *lanes; /* of this rank's local rank; on ranks from "width" on not used */
     const struct dt_roster *roster;
     uint32_t most;  /* ranks that a host has */
     uint32_t width; /* lanes of every host: its first ranks; 1: all-reduce not in this way */
@@ -26,10 +26,10 @@ struct dt_twolevel {
 
 /* Settles the rest, alike on all hosts: by that which has least ranks, and that which has least
  * memory for each (few ranks and very many have more than those between). */
-void dt_twolevel_settle(struct dt_twolevel *t);
+void dt_hierarchical_settle(struct dt_hierarchical *t);
 
-struct dt_twolevel_terms {
-    enum dt_cut_for whom;
+struct dt_hierarchical_terms {
+    enum dt_layout_for whom;
     uint32_t home;    /* for root: its host, */
     bool is_root;     /* and whether this rank is it */
     int host_divisor; /* of each host's sum, */
@@ -40,7 +40,8 @@ struct dt_twolevel_terms {
 /* Of call->count elements, of each rank's block if it is for each; at least one. A whole call,
  * which returns when every rank has made it. out, which only those need that it is for, may be
  * "in"; for each, also this rank's block of it. */
-dt_result_t dt_twolevel_fold(const struct dt_twolevel *t, const struct dt_call *call,
-                             const void *in, void *out, const struct dt_twolevel_terms *terms);
+dt_result_t dt_hierarchical_fold(const struct dt_hierarchical *t, const struct dt_call *call,
+                                 const void *in, void *out,
+                                 const struct dt_hierarchical_terms *terms);
 
 #endif

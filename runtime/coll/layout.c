@@ -23,7 +23,7 @@ static struct dt_span piece(struct dt_span of, size_t bytes, size_t i)
     return (struct dt_span){ of.at + from, to - from };
 }
 
-static uint32_t turns(const struct dt_cut *c)
+static uint32_t turns(const struct dt_layout *c)
 {
     uint32_t most = 0;
 
@@ -35,13 +35,14 @@ static uint32_t turns(const struct dt_cut *c)
     return (most + c->width - 1) / c->width;
 }
 
-static bool is_alone(const struct dt_cut *c)
+static bool is_alone(const struct dt_layout *c)
 {
     return c->roster->first[c->hosts] == c->hosts;
 }
 
 /* Divides bytes into chunks of so many parts, at most so large; returns their number. */
-static size_t divide(const struct dt_cut *c, size_t bytes, size_t parts, size_t most, size_t *chunk)
+static size_t divide(const struct dt_layout *c, size_t bytes, size_t parts, size_t most,
+                     size_t *chunk)
 {
     size_t grain = parts * ALIGN, n = (bytes + most - 1) / most;
     size_t part = is_alone(c) ? PART_ALONE : PART_LEAST;
@@ -52,12 +53,12 @@ static size_t divide(const struct dt_cut *c, size_t bytes, size_t parts, size_t 
     return (bytes + *chunk - 1) / *chunk;
 }
 
-void dt_cut_make(struct dt_cut *c, size_t most)
+void dt_layout_make(struct dt_layout *c, size_t most)
 {
     size_t parts = (size_t)c->width * c->hosts, grain = parts * ALIGN;
     size_t chunk = most / (c->width + 1) * c->width / grain * grain;
 
-    if (c->whom == DT_CUT_FOR_EACH) {
+    if (c->whom == DT_LAYOUT_FOR_EACH) {
         c->pieces = divide(c, c->bytes, 1, chunk / parts, &c->part);
         c->chunks = c->pieces * turns(c);
         c->slice = c->part * c->hosts;
@@ -70,56 +71,56 @@ void dt_cut_make(struct dt_cut *c, size_t most)
     c->segments = dt_flow_segments(c->part);
 }
 
-size_t dt_cut_whole(const struct dt_cut *c)
+size_t dt_layout_whole(const struct dt_layout *c)
 {
-    return c->whom == DT_CUT_FOR_EACH ? c->bytes * c->roster->first[c->hosts] : c->bytes;
+    return c->whom == DT_LAYOUT_FOR_EACH ? c->bytes * c->roster->first[c->hosts] : c->bytes;
 }
 
-uint32_t dt_cut_runs(const struct dt_cut *c)
+uint32_t dt_layout_runs(const struct dt_layout *c)
 {
-    return c->whom == DT_CUT_FOR_EACH ? c->hosts : 1;
+    return c->whom == DT_LAYOUT_FOR_EACH ? c->hosts : 1;
 }
 
-uint32_t dt_cut_taker(const struct dt_cut *c, size_t chunk, uint32_t lane)
+uint32_t dt_layout_taker(const struct dt_layout *c, size_t chunk, uint32_t lane)
 {
     return (uint32_t)(chunk / c->pieces) * c->width + lane;
 }
 
-size_t dt_cut_piece_at(const struct dt_cut *c, size_t chunk)
+size_t dt_layout_piece_at(const struct dt_layout *c, size_t chunk)
 {
     return chunk % c->pieces * c->part;
 }
 
-struct dt_span dt_cut_run(const struct dt_cut *c, size_t chunk, uint32_t lane, uint32_t run)
+struct dt_span dt_layout_run(const struct dt_layout *c, size_t chunk, uint32_t lane, uint32_t run)
 {
     const struct dt_roster *r = c->roster;
     uint32_t taker;
     size_t block;
 
-    if (c->whom != DT_CUT_FOR_EACH)
+    if (c->whom != DT_LAYOUT_FOR_EACH)
         return piece(piece((struct dt_span){ 0, c->bytes }, c->chunk, chunk), c->slice, lane);
-    taker = dt_cut_taker(c, chunk, lane);
+    taker = dt_layout_taker(c, chunk, lane);
     if (taker >= dt_roster_count(r, run))
         return (struct dt_span){ 0, 0 };
     block = r->ranks[r->first[run] + taker];
     return piece((struct dt_span){ block * c->bytes, c->bytes }, c->part, chunk % c->pieces);
 }
 
-size_t dt_cut_run_at(const struct dt_cut *c, uint32_t run)
+size_t dt_layout_run_at(const struct dt_layout *c, uint32_t run)
 {
     return run * c->part;
 }
 
-size_t dt_cut_part_at(const struct dt_cut *c, uint32_t host)
+size_t dt_layout_part_at(const struct dt_layout *c, uint32_t host)
 {
     return c->collects ? 0 : host * c->part;
 }
 
-struct dt_span dt_cut_part(const struct dt_cut *c, size_t chunk, uint32_t lane, uint32_t host)
+struct dt_span dt_layout_part(const struct dt_layout *c, size_t chunk, uint32_t lane, uint32_t host)
 {
-    struct dt_span run = dt_cut_run(c, chunk, lane, c->whom == DT_CUT_FOR_EACH ? host : 0);
+    struct dt_span run = dt_layout_run(c, chunk, lane, c->whom == DT_LAYOUT_FOR_EACH ? host : 0);
 
-    if (c->whom == DT_CUT_FOR_EACH)
+    if (c->whom == DT_LAYOUT_FOR_EACH)
         return run;
     if (c->collects)
         return host == c->home ? run : (struct dt_span){ run.at, 0 };
@@ -128,42 +129,44 @@ struct dt_span dt_cut_part(const struct dt_cut *c, size_t chunk, uint32_t lane, 
 
 /* ---- frames ---- */
 
-unsigned dt_cut_series(const struct dt_cut *c, uint32_t to)
+unsigned dt_layout_series(const struct dt_layout *c, uint32_t to)
 {
-    if (c->whom == DT_CUT_FOR_ALL)
-        return DT_CUT_RAW | DT_CUT_FOLDED;
-    if (c->whom == DT_CUT_FOR_EACH)
-        return DT_CUT_RAW;
+    if (c->whom == DT_LAYOUT_FOR_ALL)
+        return DT_LAYOUT_RAW | DT_LAYOUT_FOLDED;
+    if (c->whom == DT_LAYOUT_FOR_EACH)
+        return DT_LAYOUT_RAW;
     if (c->collects)
-        return to == c->home ? DT_CUT_RAW : 0;
-    return to == c->home ? DT_CUT_RAW | DT_CUT_FOLDED : DT_CUT_RAW;
+        return to == c->home ? DT_LAYOUT_RAW : 0;
+    return to == c->home ? DT_LAYOUT_RAW | DT_LAYOUT_FOLDED : DT_LAYOUT_RAW;
 }
 
-size_t dt_cut_frames(const struct dt_cut *c, uint32_t to)
+size_t dt_layout_frames(const struct dt_layout *c, uint32_t to)
 {
-    unsigned series = dt_cut_series(c, to);
-    size_t each = (series & DT_CUT_RAW ? 1 : 0) + (series & DT_CUT_FOLDED ? 1 : 0);
+    unsigned series = dt_layout_series(c, to);
+    size_t each = (series & DT_LAYOUT_RAW ? 1 : 0) + (series & DT_LAYOUT_FOLDED ? 1 : 0);
 
     return each ? each * c->chunks * c->segments : 1;
 }
 
-size_t dt_cut_frame_of(const struct dt_cut *c, unsigned series, size_t segment, bool is_folded)
+size_t dt_layout_frame_of(const struct dt_layout *c, unsigned series, size_t segment,
+                          bool is_folded)
 {
     size_t chunk = segment / c->segments, place = chunk ? 2 * chunk - 1 : 0;
 
-    if (series != (DT_CUT_RAW | DT_CUT_FOLDED))
+    if (series != (DT_LAYOUT_RAW | DT_LAYOUT_FOLDED))
         return segment;
     if (is_folded)
         place = chunk + 1 < c->chunks ? 2 * chunk + 2 : 2 * chunk + 1;
     return place * c->segments + segment % c->segments;
 }
 
-size_t dt_cut_segment_of(const struct dt_cut *c, unsigned series, size_t frame, bool *is_folded)
+size_t dt_layout_segment_of(const struct dt_layout *c, unsigned series, size_t frame,
+                            bool *is_folded)
 {
     size_t place = frame / c->segments, chunk = (place + 1) / 2;
 
     *is_folded = false;
-    if (series != (DT_CUT_RAW | DT_CUT_FOLDED))
+    if (series != (DT_LAYOUT_RAW | DT_LAYOUT_FOLDED))
         return frame;
     *is_folded = place > 0 && (place % 2 == 0 || chunk == c->chunks);
     if (*is_folded)

@@ -13,7 +13,7 @@ enum {
 };
 
 struct reduction {
-    struct dt_lanes *lanes;
+    struct dt_leaders *lanes;
     const struct dt_call *call;
     const uint8_t *in;
     uint8_t *out;
@@ -27,7 +27,7 @@ struct reduction {
     size_t n_flows;
 };
 
-static size_t slice_of(const struct dt_lanes *l, size_t bytes)
+static size_t slice_of(const struct dt_leaders *l, size_t bytes)
 {
     return ((bytes + l->n - 1) / l->n + ALIGN - 1) / ALIGN * ALIGN;
 }
@@ -64,19 +64,19 @@ static dt_result_t make_window(struct reduction *d)
     size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT), n = d->lanes->n;
 
     d->window = dt_least(WINDOW, d->segments);
-    return dt_lanes_scratch(d->lanes, n * d->window * room);
+    return dt_leaders_scratch(d->lanes, n * d->window * room);
 }
 
 /* Folds segment k of every host, in their order, where it stands in "in" and is to stand in "out".
  */
 static void fold_segment(const struct reduction *d, struct iovec in, struct iovec out, size_t k)
 {
-    const struct dt_lanes *l = d->lanes;
+    const struct dt_leaders *l = d->lanes;
     const void *src[l->n];
 
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = i == l->me ? in.iov_base : window(d, i, k);
-    dt_lanes_fold(d->call, out.iov_base, src, l->n, in.iov_len, d->divisor);
+    dt_leaders_fold(d->call, out.iov_base, src, l->n, in.iov_len, d->divisor);
 }
 
 /* Whether segment k of every host is there. In place, what is folded must have been sent. */
@@ -92,7 +92,7 @@ static bool can_fold(const struct reduction *d, size_t k, bool sent)
 /* With all others at once, so many frames each way. t: what they are. */
 static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_traffic t)
 {
-    dt_result_t r = dt_lanes_flows_with_all(d->lanes, frames, &t);
+    dt_result_t r = dt_leaders_flows_with_all(d->lanes, frames, &t);
 
     d->flows = t.flows;
     d->n_flows = t.n;
@@ -101,7 +101,7 @@ static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_tr
     t.arg = d;
     if (r == DT_OK)
         r = make_window(d);
-    return r == DT_OK ? dt_lanes_run(d->lanes, &t) : r;
+    return r == DT_OK ? dt_leaders_run(d->lanes, &t) : r;
 }
 
 static struct iovec exchange_frame(void *arg, const struct dt_flow *f, size_t k)
@@ -241,13 +241,13 @@ static void ring_moved(void *arg, const struct dt_flow *f)
     in = ring_segment(d, d->in, k, 1);
     out = ring_segment(d, d->out, k, 1);
     const void *src[2] = { ring_place(d, k), in.iov_base };
-    dt_lanes_fold(d->call, out.iov_base, src, 2, in.iov_len,
-                  is_folded(d, k + d->segments) ? 1 : d->divisor);
+    dt_leaders_fold(d->call, out.iov_base, src, 2, in.iov_len,
+                    is_folded(d, k + d->segments) ? 1 : d->divisor);
 }
 
 static dt_result_t ring(struct reduction *d)
 {
-    struct dt_lanes *l = d->lanes;
+    struct dt_leaders *l = d->lanes;
     struct dt_flow flows[2];
     struct dt_traffic t = { .call = d->call,
                             .flows = flows,
@@ -257,37 +257,37 @@ static dt_result_t ring(struct reduction *d)
                             .ready = ring_ready,
                             .moved = ring_moved,
                             .arg = d };
-    dt_result_t r = dt_lanes_scratch(l, DT_FLOW_BATCH * DT_FLOW_SEGMENT);
+    dt_result_t r = dt_leaders_scratch(l, DT_FLOW_BATCH * DT_FLOW_SEGMENT);
 
     d->lanes->way = "tcp-ring";
     slice_up(d);
-    flows[0] = dt_lanes_flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
-    flows[1] = dt_lanes_flow_from(l, (l->me + l->n - 1) % l->n, 2 * (l->n - 1) * d->segments);
+    flows[0] = dt_leaders_flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
+    flows[1] = dt_leaders_flow_from(l, (l->me + l->n - 1) % l->n, 2 * (l->n - 1) * d->segments);
     d->flows = flows;
     d->n_flows = 2;
-    return r == DT_OK ? dt_lanes_run(l, &t) : r;
+    return r == DT_OK ? dt_leaders_run(l, &t) : r;
 }
 
 static dt_result_t gather_and_fold(struct reduction *d)
 {
-    struct dt_lanes *l = d->lanes;
-    dt_result_t r = dt_lanes_scratch(l, l->n * d->bytes);
+    struct dt_leaders *l = d->lanes;
+    dt_result_t r = dt_leaders_scratch(l, l->n * d->bytes);
     const void *src[l->n];
 
     d->lanes->way = "tcp-gathering";
     if (r != DT_OK)
         return r;
     dt_copy(l->scratch, d->in, d->bytes);
-    r = dt_lanes_gather(l, d->call, l->scratch, d->bytes);
+    r = dt_leaders_gather(l, d->call, l->scratch, d->bytes);
     for (uint32_t i = 0; i < l->n; i++)
         src[i] = l->scratch + (i + l->n - l->me) % l->n * d->bytes;
     if (r == DT_OK)
-        dt_lanes_fold(d->call, d->out, src, l->n, d->bytes, d->divisor);
+        dt_leaders_fold(d->call, d->out, src, l->n, d->bytes, d->divisor);
     return r;
 }
 
 /* In the order of the ring, from host "first" on, as its stops do: two at a time. */
-static void fold_from(const struct dt_lanes *l, const struct dt_call *call, uint8_t *dst,
+static void fold_from(const struct dt_leaders *l, const struct dt_call *call, uint8_t *dst,
                       const void *const *src, struct dt_span of, uint32_t first, double divisor)
 {
     alignas(ALIGN) uint8_t sum[SUM_BYTES];
@@ -300,14 +300,14 @@ static void fold_from(const struct dt_lanes *l, const struct dt_call *call, uint
             bool is_last = i == l->n - 1;
 
             two[1] = (const uint8_t *)src[(first + i) % l->n] + at;
-            dt_lanes_fold(call, is_last ? dst + at : sum, two, 2, bytes, is_last ? divisor : 1);
+            dt_leaders_fold(call, is_last ? dst + at : sum, two, 2, bytes, is_last ? divisor : 1);
             two[0] = sum;
         }
     }
 }
 
-void dt_lanes_fold_round(const struct dt_lanes *l, const struct dt_call *call, void *dst,
-                         const void *const *src, struct dt_span of, size_t whole, double divisor)
+void dt_leaders_fold_round(const struct dt_leaders *l, const struct dt_call *call, void *dst,
+                           const void *const *src, struct dt_span of, size_t whole, double divisor)
 {
     size_t slice = slice_of(l, whole);
 
@@ -321,21 +321,21 @@ void dt_lanes_fold_round(const struct dt_lanes *l, const struct dt_call *call, v
 }
 
 /* Sums that stop on their way would be rounded to 16 bits at every stop. */
-static bool may_go_round(const struct dt_lanes *l, dt_dtype_t dtype)
+static bool may_go_round(const struct dt_leaders *l, dt_dtype_t dtype)
 {
     return !l->in_order && dtype != DT_F16 && dtype != DT_BF16;
 }
 
-bool dt_lanes_goes_round(const struct dt_lanes *l, dt_dtype_t dtype, size_t bytes)
+bool dt_leaders_goes_round(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes)
 {
     if (!may_go_round(l, dtype) || (bytes > 0 && bytes <= l->tuning->net_gather))
         return false;
-    return l->n > DT_LANES_FEW ||
+    return l->n > DT_LEADERS_FEW ||
            (l->n > 2 && bytes > l->tuning->net_direct && bytes > l->tuning->net_exchange);
 }
 
-dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, const void *in,
-                                void *out, size_t count, double divisor)
+dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *call, const void *in,
+                                  void *out, size_t count, double divisor)
 {
     dt_dtype_t dtype = (dt_dtype_t)call->dtype;
     struct reduction d = { .lanes = l,
@@ -345,9 +345,9 @@ dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, 
                            .bytes = count * dt_dtype_size(dtype),
                            .divisor = divisor };
 
-    if (l->n <= DT_LANES_FEW && d.bytes <= l->tuning->net_exchange)
+    if (l->n <= DT_LEADERS_FEW && d.bytes <= l->tuning->net_exchange)
         return exchange(&d);
     if (d.bytes > 0 && d.bytes <= l->tuning->net_gather)
         return gather_and_fold(&d);
-    return dt_lanes_goes_round(l, dtype, d.bytes) ? ring(&d) : direct(&d);
+    return dt_leaders_goes_round(l, dtype, d.bytes) ? ring(&d) : direct(&d);
 }

@@ -22,13 +22,13 @@
 
 /* Of count elements of the call's type. out may be in. Where the call is DT_AVG, divisor is by what
  * to divide; for other operations it is 1. */
-dt_result_t dt_lanes_all_reduce(struct dt_lanes *l, const struct dt_call *call, const void *in,
-                                void *out, size_t count, double divisor);
+dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *call, const void *in,
+                                  void *out, size_t count, double divisor);
 /* Whether it would go round the ring. */
-bool dt_lanes_goes_round(const struct dt_lanes *l, dt_dtype_t dtype, size_t bytes);
+bool dt_leaders_goes_round(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes);
 /* Folds bytes of all hosts, which stand "at" among so many as a whole, in the order of the ring.
  * src: by place. dst may be one of them. */
-void dt_lanes_fold_round(const struct dt_lanes *l, const struct dt_call *call, void *dst,
-                         const void *const *src, struct dt_span of, size_t whole, double divisor);
+void dt_leaders_fold_round(const struct dt_leaders *l, const struct dt_call *call, void *dst,
+                           const void *const *src, struct dt_span of, size_t whole, double divisor);
 
 #endif

@@ -9,7 +9,7 @@
 
 enum { STEPS_MOST = 32 };
 
-void dt_lanes_close(struct dt_lanes *l)
+void dt_leaders_close(struct dt_leaders *l)
 {
     free(l->scratch);
     free(l->flows);
@@ -18,7 +18,7 @@ void dt_lanes_close(struct dt_lanes *l)
     l->scratch_bytes = 0;
 }
 
-dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes)
+dt_result_t dt_leaders_scratch(struct dt_leaders *l, size_t bytes)
 {
     uint8_t *p;
 
@@ -32,36 +32,36 @@ dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes)
     return DT_OK;
 }
 
-struct dt_flow dt_lanes_flow_to(const struct dt_lanes *l, uint32_t place, size_t frames)
+struct dt_flow dt_leaders_flow_to(const struct dt_leaders *l, uint32_t place, size_t frames)
 {
     return (
         struct dt_flow){ .peer = l->peers[place], .slot = place, .out = true, .frames = frames };
 }
 
-struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size_t frames)
+struct dt_flow dt_leaders_flow_from(const struct dt_leaders *l, uint32_t place, size_t frames)
 {
     return (struct dt_flow){ .peer = l->peers[place], .slot = place, .frames = frames };
 }
 
-dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt_traffic *t)
+dt_result_t dt_leaders_flows_with_all(struct dt_leaders *l, size_t frames, struct dt_traffic *t)
 {
     t->n = 2 * ((size_t)l->n - 1);
-    t->one_stream = l->n > DT_LANES_FEW;
+    t->one_stream = l->n > DT_LEADERS_FEW;
     if (!l->flows)
         l->flows = calloc(t->n, sizeof *l->flows);
     t->flows = l->flows;
     if (!t->flows)
         return dt_mesh_no_memory(l->mesh);
     for (uint32_t i = 1; i < l->n; i++) {
-        t->flows[i - 1] = dt_lanes_flow_to(l, (l->me + i) % l->n, frames);
-        t->flows[l->n - 1 + i - 1] = dt_lanes_flow_from(l, (l->me + l->n - i) % l->n, frames);
+        t->flows[i - 1] = dt_leaders_flow_to(l, (l->me + i) % l->n, frames);
+        t->flows[l->n - 1 + i - 1] = dt_leaders_flow_from(l, (l->me + l->n - i) % l->n, frames);
     }
     return DT_OK;
 }
 
 /* ---- connecting ---- */
 
-static uint32_t few(const struct dt_lanes *l, uint32_t *peers)
+static uint32_t few(const struct dt_leaders *l, uint32_t *peers)
 {
     uint32_t n = 0;
 
@@ -72,7 +72,7 @@ static uint32_t few(const struct dt_lanes *l, uint32_t *peers)
     return n;
 }
 
-static uint32_t steps(const struct dt_lanes *l, uint32_t *peers)
+static uint32_t steps(const struct dt_leaders *l, uint32_t *peers)
 {
     uint32_t n = 0;
 
@@ -85,38 +85,38 @@ static uint32_t steps(const struct dt_lanes *l, uint32_t *peers)
 
 /* Few hosts are all connected by the first call, and more as their steps need it, so that ranks
  * whose calls do not fit need not wait for connections that the others do not make. */
-dt_result_t dt_lanes_connect(struct dt_lanes *l)
+dt_result_t dt_leaders_connect(struct dt_leaders *l)
 {
     uint32_t peers[2 * STEPS_MOST];
-    uint32_t n = l->n <= DT_LANES_FEW ? few(l, peers) : steps(l, peers);
+    uint32_t n = l->n <= DT_LEADERS_FEW ? few(l, peers) : steps(l, peers);
 
     return n ? dt_mesh_need(l->mesh, peers, n, l->mesh->streams) : DT_OK;
 }
 
 /* What more hosts use goes along these. But for this: so that they need not wait either, they make
  * a barrier before. */
-static dt_result_t connect_all(struct dt_lanes *l, const struct dt_traffic *t)
+static dt_result_t connect_all(struct dt_leaders *l, const struct dt_traffic *t)
 {
     dt_result_t r;
 
-    if (l->n <= DT_LANES_FEW || l->connected || t->n < 2 * ((size_t)l->n - 1))
+    if (l->n <= DT_LEADERS_FEW || l->connected || t->n < 2 * ((size_t)l->n - 1))
         return DT_OK;
-    r = dt_lanes_barrier(l, t->call);
+    r = dt_leaders_barrier(l, t->call);
     l->connected = r == DT_OK;
     return r;
 }
 
-dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t)
+dt_result_t dt_leaders_run(struct dt_leaders *l, const struct dt_traffic *t)
 {
-    dt_result_t r = dt_lanes_connect(l);
+    dt_result_t r = dt_leaders_connect(l);
 
     if (r == DT_OK)
         r = connect_all(l, t);
     return r == DT_OK ? dt_flow_run(l->mesh, t) : r;
 }
 
-void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
-                   size_t bytes, double divisor)
+void dt_leaders_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
+                     size_t bytes, double divisor)
 {
     dt_dtype_t dtype = (dt_dtype_t)call->dtype;
     struct dt_fold f = {
@@ -137,13 +137,13 @@ struct meeting { /* flows of a step, their slot: one out, one in */
     size_t n;
 };
 
-static void lay_steps(const struct dt_lanes *l, struct meeting *m)
+static void lay_steps(const struct dt_leaders *l, struct meeting *m)
 {
     uint32_t step = 0;
 
     for (uint32_t far = 1; far < l->n; far *= 2) {
-        m->flows[m->n] = dt_lanes_flow_to(l, (l->me + l->n - far) % l->n, 1);
-        m->flows[m->n + 1] = dt_lanes_flow_from(l, (l->me + far) % l->n, 1);
+        m->flows[m->n] = dt_leaders_flow_to(l, (l->me + l->n - far) % l->n, 1);
+        m->flows[m->n + 1] = dt_leaders_flow_from(l, (l->me + far) % l->n, 1);
         m->flows[m->n].slot = m->flows[m->n + 1].slot = step++;
         m->n += 2;
     }
@@ -165,7 +165,7 @@ static bool may_take_step(const struct meeting *m, uint32_t step)
 
 struct gathering {
     struct meeting meeting;
-    const struct dt_lanes *lanes;
+    const struct dt_leaders *lanes;
     uint8_t *blocks; /* this host's, then those of the hosts after it */
     size_t bytes;    /* of a block */
 };
@@ -187,8 +187,8 @@ static size_t gather_ready(void *arg, const struct dt_flow *f)
     return !f->out || may_take_step(&g->meeting, f->slot);
 }
 
-dt_result_t dt_lanes_gather(struct dt_lanes *l, const struct dt_call *call, uint8_t *blocks,
-                            size_t bytes)
+dt_result_t dt_leaders_gather(struct dt_leaders *l, const struct dt_call *call, uint8_t *blocks,
+                              size_t bytes)
 {
     struct gathering g = { .lanes = l, .blocks = blocks, .bytes = bytes };
     struct dt_traffic t = { .call = call,
@@ -199,24 +199,25 @@ dt_result_t dt_lanes_gather(struct dt_lanes *l, const struct dt_call *call, uint
 
     lay_steps(l, &g.meeting);
     t.n = g.meeting.n;
-    return dt_lanes_run(l, &t);
+    return dt_leaders_run(l, &t);
 }
 
-dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call)
+dt_result_t dt_leaders_barrier(struct dt_leaders *l, const struct dt_call *call)
 {
     uint8_t none;
 
-    return dt_lanes_gather(l, call, &none, 0);
+    return dt_leaders_gather(l, call, &none, 0);
 }
 
-dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *call, uint64_t *word)
+dt_result_t dt_leaders_barrier_adding(struct dt_leaders *l, const struct dt_call *call,
+                                      uint64_t *word)
 {
-    dt_result_t r = dt_lanes_scratch(l, l->n * sizeof *word);
+    dt_result_t r = dt_leaders_scratch(l, l->n * sizeof *word);
 
     if (r != DT_OK)
         return r;
     memcpy(l->scratch, word, sizeof *word);
-    r = dt_lanes_gather(l, call, l->scratch, sizeof *word);
+    r = dt_leaders_gather(l, call, l->scratch, sizeof *word);
     for (uint32_t i = 1; r == DT_OK && i < l->n; i++) {
         uint64_t theirs;
 
@@ -234,7 +235,7 @@ dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *ca
 
 struct spread {
     struct meeting meeting;
-    const struct dt_lanes *lanes;
+    const struct dt_leaders *lanes;
     uint32_t root;
     bool chain;   /* else down a tree */
     size_t blank; /* frames before the data: a link of the chain says that it has come by one */
@@ -282,7 +283,7 @@ static size_t spread_ready(void *arg, const struct dt_flow *f)
 /* The meeting's flows, of which some carry the data. */
 static void lay_spread(struct spread *s)
 {
-    const struct dt_lanes *l = s->lanes;
+    const struct dt_leaders *l = s->lanes;
 
     lay_steps(l, &s->meeting);
     for (size_t i = 0; i < s->meeting.n; i++) {
@@ -297,8 +298,8 @@ static void lay_spread(struct spread *s)
     }
 }
 
-dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, void *buf,
-                               size_t bytes, uint32_t root)
+dt_result_t dt_leaders_broadcast(struct dt_leaders *l, const struct dt_call *call, void *buf,
+                                 size_t bytes, uint32_t root)
 {
     bool chain = bytes > l->tuning->net_tree;
     struct spread s = {
@@ -313,5 +314,5 @@ dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, v
 
     lay_spread(&s);
     t.n = s.meeting.n;
-    return dt_lanes_run(l, &t);
+    return dt_leaders_run(l, &t);
 }

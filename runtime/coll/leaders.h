@@ -11,9 +11,9 @@
 #include "runtime/tcp/flow.h"
 #include "runtime/tcp/mesh.h"
 
-enum { DT_LANES_FEW = 16 }; /* hosts: up to here all may be connected with all */
+enum { DT_LEADERS_FEW = 16 }; /* hosts: up to here all may be connected with all */
 
-struct dt_lanes {
+struct dt_leaders {
     struct dt_mesh *mesh;
     const uint32_t *peers; /* by place: the rank of the communicator that takes part */
     uint32_t me;           /* this rank's place */
@@ -27,36 +27,37 @@ struct dt_lanes {
     const char *way;       /* for the flight recorder: that the call takes */
 };
 
-void dt_lanes_close(struct dt_lanes *l);
+void dt_leaders_close(struct dt_leaders *l);
 
 /* From the rank at place root to all others. Returns when every rank has made this very call. */
-dt_result_t dt_lanes_broadcast(struct dt_lanes *l, const struct dt_call *call, void *buf,
-                               size_t bytes, uint32_t root);
+dt_result_t dt_leaders_broadcast(struct dt_leaders *l, const struct dt_call *call, void *buf,
+                                 size_t bytes, uint32_t root);
 /* Returns when every rank has made this very call. */
-dt_result_t dt_lanes_barrier(struct dt_lanes *l, const struct dt_call *call);
+dt_result_t dt_leaders_barrier(struct dt_leaders *l, const struct dt_call *call);
 /* Likewise; *word becomes the sum of every rank's. */
-dt_result_t dt_lanes_barrier_adding(struct dt_lanes *l, const struct dt_call *call, uint64_t *word);
+dt_result_t dt_leaders_barrier_adding(struct dt_leaders *l, const struct dt_call *call,
+                                      uint64_t *word);
 
 /* Every host's block of so many bytes to all, in log2(hosts) steps. blocks has this host's, and
  * gets those of the hosts after it. */
-dt_result_t dt_lanes_gather(struct dt_lanes *l, const struct dt_call *call, uint8_t *blocks,
-                            size_t bytes);
+dt_result_t dt_leaders_gather(struct dt_leaders *l, const struct dt_call *call, uint8_t *blocks,
+                              size_t bytes);
 
 /* Connects this host with others, if it is not: few with all. A call does that by itself. */
-dt_result_t dt_lanes_connect(struct dt_lanes *l);
+dt_result_t dt_leaders_connect(struct dt_leaders *l);
 
 /* For algorithms in files of their own. Makes l->scratch so large; what it held is not kept. */
-dt_result_t dt_lanes_scratch(struct dt_lanes *l, size_t bytes);
+dt_result_t dt_leaders_scratch(struct dt_leaders *l, size_t bytes);
 /* To and from the rank at a place, which is their slot. */
-struct dt_flow dt_lanes_flow_to(const struct dt_lanes *l, uint32_t place, size_t frames);
-struct dt_flow dt_lanes_flow_from(const struct dt_lanes *l, uint32_t place, size_t frames);
+struct dt_flow dt_leaders_flow_to(const struct dt_leaders *l, uint32_t place, size_t frames);
+struct dt_flow dt_leaders_flow_from(const struct dt_leaders *l, uint32_t place, size_t frames);
 /* Makes t's flows, in l's memory: one to each other place, then one from each. Their slots are
  * places. */
-dt_result_t dt_lanes_flows_with_all(struct dt_lanes *l, size_t frames, struct dt_traffic *t);
+dt_result_t dt_leaders_flows_with_all(struct dt_leaders *l, size_t frames, struct dt_traffic *t);
 /* dt_fold of so many bytes by the call's type and operation; of none nothing. */
-void dt_lanes_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
-                   size_t bytes, double divisor);
+void dt_leaders_fold(const struct dt_call *call, void *dst, const void *const *src, size_t n,
+                     size_t bytes, double divisor);
 /* Connects what the flows need, and runs them. */
-dt_result_t dt_lanes_run(struct dt_lanes *l, const struct dt_traffic *t);
+dt_result_t dt_leaders_run(struct dt_leaders *l, const struct dt_traffic *t);
 
 #endif

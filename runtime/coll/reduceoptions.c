@@ -11,10 +11,10 @@
 
 enum { LEAST_COUNT = 4096 }; /* fewer take no longer as they are, and may be what is counted */
 
-static const struct dt_stamped stamp = { .name = "options",
-                                         .init = "DT_ALL_REDUCE_OPTIONS_INIT",
-                                         .first = sizeof(dt_all_reduce_options_t),
-                                         .known = sizeof(dt_all_reduce_options_t) };
+static const struct dt_versioned_struct stamp = { .name = "options",
+                                                  .init = "DT_ALL_REDUCE_OPTIONS_INIT",
+                                                  .first = sizeof(dt_all_reduce_options_t),
+                                                  .known = sizeof(dt_all_reduce_options_t) };
 
 static const struct {
     const char *name;
@@ -106,13 +106,13 @@ dt_result_t dt_reduceoptions_read(const char *name, const dt_all_reduce_options_
                                   size_t count, dt_dtype_t dtype, dt_op_t op, bool device,
                                   dt_all_reduce_options_t *o)
 {
-    struct dt_stamped of_call = stamp;
+    struct dt_versioned_struct of_call = stamp;
     const dt_all_reduce_options_t *common =
         device ? NULL : dt_reduceoptions_default(count, dtype, op);
     dt_result_t r;
 
     of_call.call = name;
-    r = dt_stamped_read(&of_call, given, o);
+    r = dt_versioned_struct_read(&of_call, given, o);
     if (r != DT_OK)
         return r;
     if (o->wire == DT_WIRE_DEFAULT)

@@ -8,7 +8,7 @@
 #include "runtime/tcp/flow.h"
 
 struct gathering {
-    const struct dt_ringgather *g;
+    const struct dt_ring_allgather *g;
     const struct dt_call *call;
     uint8_t *out;
     struct dt_span *spans; /* of out, by rank */
@@ -21,7 +21,7 @@ struct gathering {
 
 static void lay_out(struct gathering *d, const struct dt_blocks *blocks)
 {
-    const struct dt_ringgather *g = d->g;
+    const struct dt_ring_allgather *g = d->g;
     size_t element = dt_dtype_size((dt_dtype_t)d->call->dtype), at = 0;
 
     for (uint32_t host = 0; host < g->lanes->n; host++) {
@@ -55,7 +55,7 @@ static struct dt_span block(const struct gathering *d, uint32_t host, size_t i)
 static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct gathering *d = arg;
-    const struct dt_lanes *l = d->g->lanes;
+    const struct dt_leaders *l = d->g->lanes;
     size_t turn = k / d->segments % d->turns, step = k / d->segments / d->turns;
     uint32_t host = (uint32_t)((l->me + 2 * (size_t)l->n - step - !f->out) % l->n);
     struct dt_span of = block(d, host, d->g->shm->me + turn * d->g->width);
@@ -72,7 +72,7 @@ static size_t ready(void *arg, const struct dt_flow *f)
 
 static dt_result_t among_hosts(struct gathering *d)
 {
-    const struct dt_lanes *l = d->g->lanes;
+    const struct dt_leaders *l = d->g->lanes;
     uint32_t to = l->peers[(l->me + 1) % l->n], from = l->peers[(l->me + l->n - 1) % l->n];
     size_t frames = (l->n - 1) * d->turns * d->segments;
     struct dt_flow flows[] = { { .peer = to, .out = true, .frames = frames },
@@ -96,15 +96,15 @@ static dt_result_t show(const struct gathering *d, uint32_t host, size_t from, u
 {
     struct dt_shm *s = d->g->shm;
     struct dt_span give[s->n], take[s->n];
-    struct dt_move m = { .s = s,
-                         .call = d->call,
-                         .in = d->out,
-                         .give = give,
-                         .out = d->out,
-                         .take = take,
-                         .one_window = true,
-                         .gives = true,
-                         .takes = true };
+    struct dt_pairwise m = { .s = s,
+                             .call = d->call,
+                             .in = d->out,
+                             .give = give,
+                             .out = d->out,
+                             .take = take,
+                             .one_window = true,
+                             .gives = true,
+                             .takes = true };
     size_t bytes = 0;
 
     for (uint32_t i = 0; i < s->n; i++) {
@@ -112,12 +112,12 @@ static dt_result_t show(const struct gathering *d, uint32_t host, size_t from, u
         give[i] = s->me < givers ? block(d, host, from + s->me) : (struct dt_span){ 0 };
         bytes += take[i].bytes;
     }
-    return bytes ? dt_move(&m) : DT_OK;
+    return bytes ? dt_pairwise(&m) : DT_OK;
 }
 
 static dt_result_t show_what_came(const struct gathering *d)
 {
-    const struct dt_ringgather *g = d->g;
+    const struct dt_ring_allgather *g = d->g;
     dt_result_t r = DT_OK;
 
     for (uint32_t host = 0; host < g->lanes->n; host++) {
@@ -129,7 +129,7 @@ static dt_result_t show_what_came(const struct gathering *d)
 
 static dt_result_t gather(struct gathering *d, const void *in)
 {
-    const struct dt_ringgather *g = d->g;
+    const struct dt_ring_allgather *g = d->g;
     struct dt_span own = block(d, g->lanes->me, g->shm->me);
     dt_result_t r;
 
@@ -141,8 +141,8 @@ static dt_result_t gather(struct gathering *d, const void *in)
     return r == DT_OK ? show_what_came(d) : r;
 }
 
-dt_result_t dt_ringgather(const struct dt_ringgather *g, const struct dt_call *call, const void *in,
-                          void *out, const struct dt_blocks *blocks)
+dt_result_t dt_ring_allgather(const struct dt_ring_allgather *g, const struct dt_call *call,
+                              const void *in, void *out, const struct dt_blocks *blocks)
 {
     struct gathering d = { .g = g, .call = call, .out = out, .turns = 1, .segments = 1 };
     dt_result_t r;
@@ -152,7 +152,7 @@ dt_result_t dt_ringgather(const struct dt_ringgather *g, const struct dt_call *c
         lay_out(&d, blocks);
         r = gather(&d, in);
     } else {
-        r = dt_trouble(g->shm->trouble, DT_ERR_NOMEM, g->shm->ranks[g->shm->me]);
+        r = dt_coll_error(g->shm->coll_error, DT_ERR_NOMEM, g->shm->ranks[g->shm->me]);
     }
     free(d.spans);
     return r;

@@ -9,17 +9,18 @@
 #include "runtime/coll/roster.h"
 #include "runtime/shm/shm.h"
 
-struct dt_ringgather {
+struct dt_ring_allgather {
     struct dt_shm *shm;
-    const struct dt_lanes *lanes; /* of this rank's local rank; on ranks from "width" on not used */
-    uint32_t width;               /* lanes of every host, at least 1 */
-    uint32_t size;                /* ranks */
+    const struct dt_leaders
+        *lanes;     /* of this rank's local rank; on ranks from "width" on not used */
+    uint32_t width; /* lanes of every host, at least 1 */
+    uint32_t size;  /* ranks */
     const struct dt_roster *roster;
 };
 
 /* Part of a call to which all ranks have come. blocks, the same on all ranks, are those of out;
  * "in" is this rank's, and may be its place in out. */
-dt_result_t dt_ringgather(const struct dt_ringgather *g, const struct dt_call *call, const void *in,
-                          void *out, const struct dt_blocks *blocks);
+dt_result_t dt_ring_allgather(const struct dt_ring_allgather *g, const struct dt_call *call,
+                              const void *in, void *out, const struct dt_blocks *blocks);
 
 #endif

@@ -63,12 +63,12 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     c->failed = result;
     count_failure(c);
     dt_error_keep(&c->error);
-    if (c->trouble.code != result)
-        dt_trouble(&c->trouble, result, (uint32_t)c->world->rank);
+    if (c->coll_error.code != result)
+        dt_coll_error(&c->coll_error, result, (uint32_t)c->world->rank);
     if (c->shm.map.head)
-        dt_comm_stop(c, result, c->trouble.rank, c->error.message);
+        dt_comm_stop(c, result, c->coll_error.rank, c->error.message);
     else /* the others have their memory, or will have it */
-        dt_agentlink_failed(&c->world->agent, c->id, result, c->trouble.rank, c->error.message,
+        dt_agentlink_failed(&c->world->agent, c->id, result, c->coll_error.rank, c->error.message,
                             true);
     dt_flow_fail(&c->mesh, result);
     dt_dump_failure(c->world, c->id);
@@ -93,8 +93,8 @@ dt_result_t dt_comm_check(struct dt_comm *c)
     stopped = dt_comm_stopped(c, &culprit);
     if (!stopped)
         return DT_OK;
-    dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+    dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
+    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
 /* ---- calls ---- */
@@ -136,7 +136,7 @@ static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_
 {
     record_end(c, r);
     if (r != DT_OK)
-        r = dt_comm_fail(c, dt_blame(c, &c->trouble, call, c->shm.ring));
+        r = dt_comm_fail(c, dt_error_report(c, &c->coll_error, call, c->shm.ring));
     note(c, call, 0); /* last: who has lost a peer is seen in the call, or to have lost it */
     return r;
 }
@@ -165,7 +165,7 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     call->kind = (uint8_t)kind;
     call->device |= c->on_device;
     if (c->uneven && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE) {
-        dt_result_t r = dt_uneven_announce(c, call);
+        dt_result_t r = dt_join_announce(c, call);
 
         if (r != DT_OK)
             return r;
@@ -177,7 +177,7 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
     stopped = dt_comm_stopped(c, &culprit);
     if (!stopped)
         return DT_OK;
-    return end(c, call, dt_trouble(&c->trouble, (dt_result_t)stopped, culprit));
+    return end(c, call, dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit));
 }
 
 dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
@@ -210,5 +210,5 @@ dt_result_t dt_comm_end(struct dt_comm *c, const struct dt_call *call, dt_result
 
 dt_result_t dt_comm_no_memory(struct dt_comm *c)
 {
-    return dt_trouble(&c->trouble, DT_ERR_NOMEM, (uint32_t)c->world->rank);
+    return dt_coll_error(&c->coll_error, DT_ERR_NOMEM, (uint32_t)c->world->rank);
 }

@@ -5,8 +5,8 @@
  * functions that return dt_result_t have set dt_last_error when they fail. Unless they say
  * otherwise they are for the thread that holds the communicator's slot.
  *
- * Ranks are those of the communicator, but for struct dt_trouble and the words that stop it: these
- * blame ranks of the job. */
+ * Ranks are those of the communicator, but for struct dt_coll_error and the words that stop it:
+ * these blame ranks of the job. */
 #ifndef DT_COMM_COMM_H
 #define DT_COMM_COMM_H
 
@@ -44,7 +44,7 @@ struct dt_comm {
     uint32_t *local_ranks; /* the same, the job's */
     uint64_t calls;
     uint32_t limit_ms; /* for how long the call may wait; 0: as dtrun says; DT_HOSTSHM_NO_LIMIT */
-    struct dt_way **ways;      /* by peer, to it and from it (p2p.h); NULL before the first */
+    struct dt_p2p **ways;      /* by peer, to it and from it (p2p.h); NULL before the first */
     _Atomic uint32_t passing;  /* calls between two ranks that are not over */
     struct dt_pairnotes notes; /* those in which threads wait */
     bool shut;                 /* for threads that keep it in its slot: no call may begin */
@@ -60,9 +60,9 @@ struct dt_comm {
     struct dt_shm shm;
     struct dt_mesh mesh;
     uint32_t streams; /* of ways between two ranks; those of the mesh may change (dt_comm_tune) */
-    struct dt_lanes lanes; /* on several hosts: where all of them have this local rank */
-    struct dt_twolevel twolevel;
-    struct dt_trouble trouble;
+    struct dt_leaders lanes; /* on several hosts: where all of them have this local rank */
+    struct dt_hierarchical twolevel;
+    struct dt_coll_error coll_error;
     struct dt_gpu gpu;
     bool on_device; /* calls that begin now are for data in GPU memory, on all ranks */
 };

@@ -16,11 +16,11 @@
 enum { NCCL_INIT_MOST_S = 86400 };
 enum { MINOR = 100 }; /* versions that differ by less are patches, which change no interface */
 
-static const struct dt_stamped stamp = { .call = "dt_init_with",
-                                         .name = "config",
-                                         .init = "DT_CONFIG_INIT",
-                                         .first = sizeof(dt_config_t),
-                                         .known = sizeof(dt_config_t) };
+static const struct dt_versioned_struct stamp = { .call = "dt_init_with",
+                                                  .name = "config",
+                                                  .init = "DT_CONFIG_INIT",
+                                                  .first = sizeof(dt_config_t),
+                                                  .known = sizeof(dt_config_t) };
 
 /* NULL: it is not set, or empty. */
 static const char *env(const char *name)
@@ -168,7 +168,7 @@ static dt_result_t choose_gpu_way(enum dt_gpu_way *way)
 dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
 {
     dt_config_t c = DT_CONFIG_INIT;
-    dt_result_t r = given ? dt_stamped_read(&stamp, given, &c) : DT_OK;
+    dt_result_t r = given ? dt_versioned_struct_read(&stamp, given, &c) : DT_OK;
 
     *s = (struct dt_settings){ 0 };
     if (r == DT_OK)

@@ -197,9 +197,9 @@ struct arrival {
     const struct dt_parcel *parcel; /* of a task that is handed in */
     struct dt_task *task;           /* NULL: a thread that makes the call itself */
     struct dt_task *before;         /* that it has to make first; NULL: none */
-    struct dt_way *way;
+    struct dt_p2p *way;
     uint32_t number;
-    struct dt_waywatch watch; /* until that is served */
+    struct dt_p2p_watcher watch; /* until that is served */
     dt_result_t result;
 };
 
@@ -208,13 +208,13 @@ static void queue(struct dt_comm *c, struct arrival *a)
 {
     a->number = dt_ticketlock_draw(&a->way->lock);
     a->before = a->way->parked;
-    dt_way_claim(a->way, a->before, false);
-    a->watch = (struct dt_waywatch){ .peer = a->end.peer,
-                                     .giving = a->end.giving,
-                                     .ticket = a->number,
-                                     .limit_ms = c->slot->limit_ms };
+    dt_p2p_claim(a->way, a->before, false);
+    a->watch = (struct dt_p2p_watcher){ .peer = a->end.peer,
+                                        .giving = a->end.giving,
+                                        .ticket = a->number,
+                                        .limit_ms = c->slot->limit_ms };
     if (!dt_ticketlock_is_due(&a->way->lock, a->number))
-        dt_way_watch(c, &a->watch);
+        dt_p2p_watch(c, &a->watch);
 }
 
 static void arrive(struct dt_comm *c, void *arg)
@@ -225,7 +225,7 @@ static void arrive(struct dt_comm *c, void *arg)
         a->result = fail_handle(a->name, true);
         return;
     }
-    a->way = dt_way_find(c, a->end.peer, a->end.giving);
+    a->way = dt_p2p_find(c, a->end.peer, a->end.giving);
     if (!a->way) {
         a->result = fail_want(a->name, "out of memory");
         dt_comm_stop(c, DT_ERR_NOMEM, (uint32_t)c->world->rank, dt_last_error());
@@ -237,15 +237,15 @@ static void arrive(struct dt_comm *c, void *arg)
         return;
     }
     a->task->limit_ms = c->slot->limit_ms;
-    a->result = dt_way_hand_in(a->way, a->task, a->parcel->buf, a->parcel->count, a->parcel->dtype);
+    a->result = dt_p2p_hand_in(a->way, a->task, a->parcel->buf, a->parcel->count, a->parcel->dtype);
     if (a->result == DT_OK)
         return;
     dt_context_fail_thread(a->name);
-    dt_way_passed(c);
+    dt_p2p_passed(c);
 }
 
 dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
-                                 struct dt_way **way)
+                                 struct dt_p2p **way)
 {
     struct arrival a = { .name = name, .end = end };
     dt_result_t r = dt_context_see(name, comm, arrive, &a);
@@ -253,22 +253,22 @@ dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct
     if (r != DT_OK || a.result != DT_OK)
         return r != DT_OK ? r : a.result;
     if (a.before)
-        dt_way_make(a.before);
+        dt_p2p_make(a.before);
     dt_ticketlock_await(&a.way->lock, a.number);
-    dt_way_unwatch(&a.watch);
+    dt_p2p_unwatch(&a.watch);
     a.way->limit_ms = a.watch.limit_ms;
     a.way->since_ns = a.watch.note.since_ns;
     *way = a.way;
     return DT_OK;
 }
 
-void dt_context_leave_way(struct dt_way *way)
+void dt_context_leave_way(struct dt_p2p *way)
 {
     struct dt_comm *c = way->comm;
     const dt_comm_t *handle = c->slot->handle;
 
     dt_ticketlock_leave(&way->lock);
-    dt_way_passed(c);
+    dt_p2p_passed(c);
     dt_slot_settle(handle);
 }
 
@@ -376,7 +376,7 @@ static void warn(void *arg, const char *text)
 static void name_init(void)
 {
     if (!*dt_error_details()->operation)
-        dt_blame_call(DT_CALL_INIT);
+        dt_error_report_call(DT_CALL_INIT);
 }
 
 static dt_result_t init(struct dt_slot *s, const dt_config_t *config)
@@ -442,7 +442,7 @@ static void claim_ripe(struct dt_comm *c, void *arg)
 {
     struct dt_task **list = arg;
 
-    *list = dt_ways_claim_ripe(c, *list);
+    *list = dt_p2p_claim_ripe(c, *list);
 }
 
 /* What is parked, and only has to be taken, is done in the program's eyes. */
@@ -455,7 +455,7 @@ static void make_ripe(void)
         struct dt_task *task = list;
 
         list = task->next;
-        dt_way_make(task);
+        dt_p2p_make(task);
     }
 }
 

@@ -26,14 +26,14 @@ struct dt_end {
     bool giving;
 };
 dt_result_t dt_context_enter_way(const char *name, const dt_comm_t *comm, struct dt_end end,
-                                 struct dt_way **way);
-void dt_context_leave_way(struct dt_way *way);
+                                 struct dt_p2p **way);
+void dt_context_leave_way(struct dt_p2p *way);
 struct dt_parcel { /* what is to go there, or where it is to come */
     void *buf;     /* NULL: the task itself moves the data to and from host memory */
     size_t count;
     dt_dtype_t dtype;
 };
-/* The task calls dt_way_pass with its parcel, and dt_way_passed. */
+/* The task calls dt_p2p_pass with its parcel, and dt_p2p_passed. */
 dt_result_t dt_context_hand_in_way(const char *name, const dt_comm_t *comm, struct dt_end end,
                                    const struct dt_parcel *parcel, struct dt_task *task);
 /* DT_ERR_NOMEM of dt_async_hand_in and its like: says which call needed the thread. */

@@ -55,8 +55,8 @@ static void find_lane(struct dt_comm *c)
         if ((uint32_t)c->local_rank < dt_roster_count(r, node))
             c->lane[node] = r->ranks[r->first[node] + (uint32_t)c->local_rank];
     }
-    c->twolevel = (struct dt_twolevel){ .shm = &c->shm, .lanes = &c->lanes, .roster = r };
-    dt_twolevel_settle(&c->twolevel);
+    c->twolevel = (struct dt_hierarchical){ .shm = &c->shm, .lanes = &c->lanes, .roster = r };
+    dt_hierarchical_settle(&c->twolevel);
 }
 
 static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
@@ -154,7 +154,7 @@ static dt_result_t share_memory(struct dt_comm *c)
     c->shm.me = (uint32_t)c->local_rank;
     c->shm.n = (uint32_t)c->local_size;
     c->shm.ranks = c->local_ranks;
-    c->shm.trouble = &c->trouble;
+    c->shm.coll_error = &c->coll_error;
     c->shm.tuning = &c->tuning;
     cpus(mine);
     dt_shm_start(&c->shm, mine);
@@ -179,13 +179,13 @@ static dt_result_t set_out(struct dt_comm *c)
                                 .node_of = c->node_of,
                                 .addrs = w->table.addrs.v,
                                 .door = &w->door,
-                                .alarm = { &w->agent, &c->shm.map, c->bell, &c->trouble } };
-    c->lanes = (struct dt_lanes){ .mesh = &c->mesh,
-                                  .peers = c->lane,
-                                  .me = c->node,
-                                  .n = c->nodes,
-                                  .tuning = &c->tuning,
-                                  .in_order = w->settings.deterministic };
+                                .alarm = { &w->agent, &c->shm.map, c->bell, &c->coll_error } };
+    c->lanes = (struct dt_leaders){ .mesh = &c->mesh,
+                                    .peers = c->lane,
+                                    .me = c->node,
+                                    .n = c->nodes,
+                                    .tuning = &c->tuning,
+                                    .in_order = w->settings.deterministic };
     find_lane(c);
     return DT_OK;
 }
@@ -260,12 +260,12 @@ void dt_comm_add_tuning(struct dt_comm *c, const struct dt_tuning_table *table)
 
 void dt_comm_release(struct dt_comm *c)
 {
-    dt_ways_close(c);
+    dt_p2p_close(c);
     dt_ring_close(c->shm.ring);
     dt_gpu_close(c);
-    dt_lanes_close(&c->lanes);
+    dt_leaders_close(&c->lanes);
     dt_mesh_close(&c->mesh);
-    dt_door_forget(&c->world->door, c->id);
+    dt_listener_forget(&c->world->door, c->id);
     if (c->bell >= 0)
         close(c->bell);
     if (c->id != 0) {

@@ -57,7 +57,7 @@ void dt_comm_destroy(struct dt_comm *c)
 {
     if (c->slot) {
         dt_slot_shut(c->slot);
-        dt_ways_finish(c);
+        dt_p2p_finish(c);
         dt_slot_clear(c->slot);
     }
     dt_comm_release(c);
@@ -111,7 +111,7 @@ static dt_result_t join(struct offspring *o, enum dt_call_kind kind, dt_result_t
         return r == DT_OK ? o->made : r;
     if (r == DT_OK)
         return dt_comm_join(c, kind);
-    return dt_comm_fail(c, dt_trouble(&c->trouble, r, o->parent->trouble.rank));
+    return dt_comm_fail(c, dt_coll_error(&c->coll_error, r, o->parent->coll_error.rank));
 }
 
 /* The program has never seen it. */

@@ -25,7 +25,7 @@ struct dt_world {
     uint32_t nodes;
     char host[256];            /* the name of this one; "": not known */
     struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
-    struct dt_door door;       /* for ranks of other hosts */
+    struct dt_listener door;   /* for ranks of other hosts */
     _Atomic uint32_t made;     /* communicators that this rank has named */
     _Atomic bool was_split;    /* there are, or were, others than DT_WORLD, on whatever ranks */
     struct dt_tuning_table tuning; /* rank 0's, once all have joined DT_WORLD */

@@ -47,7 +47,7 @@ static void describe(const struct dt_comm *c, const struct dt_call *call, char t
         snprintf(text + strlen(text), 32, ", after dt_join_begin");
 }
 
-static void find_words(struct words *w, const struct dt_comm *c, const struct dt_trouble *t,
+static void find_words(struct words *w, const struct dt_comm *c, const struct dt_coll_error *t,
                        const struct dt_call *call)
 {
     dt_world_name(c->world, (uint32_t)c->world->rank, w->me);
@@ -71,7 +71,7 @@ static const char *unsaid(const struct dt_call *call, bool alike)
 
 /* What another rank said of its own call and a third one's: "rank 0 called this; rank 1 called
  * that". Either may be this rank, which then comes first, as in all that it says. */
-static dt_result_t pass_on(const struct dt_trouble *t, const struct words *w)
+static dt_result_t pass_on(const struct dt_coll_error *t, const struct words *w)
 {
     char mine[DT_WORLD_NAME + 16];
     const char *after;
@@ -85,7 +85,7 @@ static dt_result_t pass_on(const struct dt_trouble *t, const struct words *w)
     return dt_fail(t->code, "%s called %s; elsewhere %s", w->me, w->call, w->why);
 }
 
-static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_trouble *t,
+static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_coll_error *t,
                                 const struct words *w, const struct dt_call *ours)
 {
     char theirs[TEXT];
@@ -107,14 +107,15 @@ static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_trouble
                    unsaid(ours, strcmp(w->call, theirs) == 0));
 }
 
-const char *dt_blame_others(const struct dt_comm *c, const struct dt_trouble *one,
-                            const struct dt_trouble *other, char text[DT_BLAME_OTHERS])
+const char *dt_error_report_others(const struct dt_comm *c, const struct dt_coll_error *one,
+                                   const struct dt_coll_error *other,
+                                   char text[DT_ERROR_REPORT_OTHERS])
 {
     char first[DT_WORLD_NAME], second[DT_WORLD_NAME], x[TEXT], y[TEXT];
 
     describe_made(c, &one->theirs, x);
     describe_made(c, &other->theirs, y);
-    snprintf(text, DT_BLAME_OTHERS, "%s called %s; %s called %s%s",
+    snprintf(text, DT_ERROR_REPORT_OTHERS, "%s called %s; %s called %s%s",
              dt_world_name(c->world, one->rank, first), x,
              dt_world_name(c->world, other->rank, second), y,
              unsaid(&one->theirs, strcmp(x, y) == 0));
@@ -122,7 +123,7 @@ const char *dt_blame_others(const struct dt_comm *c, const struct dt_trouble *on
 }
 
 /* Who failed says itself who it is. */
-static dt_result_t say_failure(const struct dt_trouble *t, const struct words *w)
+static dt_result_t say_failure(const struct dt_coll_error *t, const struct words *w)
 {
     const char *what = *w->why ? w->why : t->error ? strerror(t->error) : dt_strerror(t->code);
 
@@ -131,8 +132,8 @@ static dt_result_t say_failure(const struct dt_trouble *t, const struct words *w
     return dt_fail(t->code, "%s: %s: %s failed: %s", w->me, w->call, w->culprit, what);
 }
 
-static dt_result_t say(const struct dt_comm *c, const struct dt_trouble *t, const struct words *w,
-                       const struct dt_call *call)
+static dt_result_t say(const struct dt_comm *c, const struct dt_coll_error *t,
+                       const struct words *w, const struct dt_call *call)
 {
     switch (t->code) {
     case DT_ERR_MISMATCH:
@@ -160,7 +161,7 @@ static dt_result_t say(const struct dt_comm *c, const struct dt_trouble *t, cons
 }
 
 /* How the rank to blame ended, as far as this host has heard. */
-static void tell_ending(const struct dt_comm *c, const struct dt_trouble *t, dt_error_info_t *e)
+static void tell_ending(const struct dt_comm *c, const struct dt_coll_error *t, dt_error_info_t *e)
 {
     uint32_t ending = dt_hostshm_ending(&c->world->shm, t->rank);
     int status = (int)(ending & (DT_HOSTSHM_ENDED - 1));
@@ -171,14 +172,14 @@ static void tell_ending(const struct dt_comm *c, const struct dt_trouble *t, dt_
         e->status = WEXITSTATUS(status);
 }
 
-void dt_blame_call(enum dt_call_kind kind)
+void dt_error_report_call(enum dt_call_kind kind)
 {
     dt_error_info_t *e = dt_error_details();
 
     snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(kind));
 }
 
-void dt_blame_self(const struct dt_world *w, uint64_t comm)
+void dt_error_report_self(const struct dt_world *w, uint64_t comm)
 {
     dt_error_info_t *e = dt_error_details();
 
@@ -187,20 +188,20 @@ void dt_blame_self(const struct dt_world *w, uint64_t comm)
     dt_comm_name(comm, e->comm);
 }
 
-dt_result_t dt_blame_refusal(const struct dt_world *w, uint64_t comm, enum dt_call_kind kind,
-                             dt_result_t r)
+dt_result_t dt_error_report_refusal(const struct dt_world *w, uint64_t comm, enum dt_call_kind kind,
+                                    dt_result_t r)
 {
     if (r == DT_OK)
         return r;
-    dt_blame_call(kind);
+    dt_error_report_call(kind);
     if (w)
-        dt_blame_self(w, comm);
+        dt_error_report_self(w, comm);
     return r;
 }
 
 /* The rank to blame. Where another one has told of its call and of this rank's, it blames this one,
  * which names the other second. */
-static uint32_t culprit_of(const struct dt_comm *c, const struct dt_trouble *t)
+static uint32_t culprit_of(const struct dt_comm *c, const struct dt_coll_error *t)
 {
     const char *second = strstr(dt_last_error(), "; rank ");
     uint32_t rank = t->rank;
@@ -211,7 +212,7 @@ static uint32_t culprit_of(const struct dt_comm *c, const struct dt_trouble *t)
 }
 
 /* The same for programs. */
-static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
+static void tell_details(const struct dt_comm *c, const struct dt_coll_error *t,
                          const struct dt_call *call, const struct dt_ring *ring)
 {
     dt_error_info_t *e = dt_error_details();
@@ -229,11 +230,11 @@ static void tell_details(const struct dt_comm *c, const struct dt_trouble *t,
         return;
     e->call = call->number;
     e->seconds = dt_ring_seconds(ring);
-    dt_blame_call(call->kind == DT_CALL_UNEVEN ? c->next.kind : call->kind);
+    dt_error_report_call(call->kind == DT_CALL_UNEVEN ? c->next.kind : call->kind);
 }
 
-dt_result_t dt_blame(const struct dt_comm *c, const struct dt_trouble *t,
-                     const struct dt_call *call, const struct dt_ring *ring)
+dt_result_t dt_error_report(const struct dt_comm *c, const struct dt_coll_error *t,
+                            const struct dt_call *call, const struct dt_ring *ring)
 {
     struct words words;
     dt_result_t r;

@@ -242,7 +242,7 @@ static bool is_alike(const struct dt_comm *c, const struct dt_operation *o)
 
 static dt_result_t wait_for(struct dt_comm *c, void *event)
 {
-    return dt_gpu_await(c, &c->trouble, event, 0);
+    return dt_gpu_await(c, &c->coll_error, event, 0);
 }
 
 /* Managed memory is host memory, once the GPU has done what the program has queued before. */
@@ -253,8 +253,8 @@ static dt_result_t settle(struct dt_comm *c, const struct dt_gpu_order *order)
     dt_result_t r;
 
     if (result) {
-        dt_gpu_trouble(c, &c->trouble, "cuCtxPushCurrent", result);
-        return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+        dt_gpu_trouble(c, &c->coll_error, "cuCtxPushCurrent", result);
+        return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
     }
     r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->legacy);
     if (r == DT_OK)

@@ -51,32 +51,32 @@ static int await_cause(const struct dt_comm *c, uint32_t *culprit)
     return stopped;
 }
 
-static dt_result_t trouble(struct dt_comm *c, const char *function, ncclResult_t error)
+static dt_result_t coll_error(struct dt_comm *c, const char *function, ncclResult_t error)
 {
     uint32_t culprit;
     int stopped = may_come_of_others(error) ? await_cause(c, &culprit) : 0;
     const char *last = api()->ncclGetLastError(NULL);
 
     if (stopped)
-        return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+        return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
     dt_fail(DT_ERR_NCCL,
             "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL tell more, and DTRUN_DEVICE=staging does "
             "without NCCL",
             function, api()->ncclGetErrorString(error), last && *last ? ": " : "",
             last ? last : "");
-    dt_trouble(&c->trouble, DT_ERR_NCCL, (uint32_t)c->world->rank);
-    c->trouble.why = dt_last_error();
+    dt_coll_error(&c->coll_error, DT_ERR_NCCL, (uint32_t)c->world->rank);
+    c->coll_error.why = dt_last_error();
     return DT_ERR_NCCL;
 }
 
 static dt_result_t cuda_trouble(struct dt_comm *c, const char *function, CUresult error)
 {
-    return dt_gpu_trouble(c, &c->trouble, function, error);
+    return dt_gpu_trouble(c, &c->coll_error, function, error);
 }
 
 static dt_result_t fail(struct dt_comm *c)
 {
-    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
 /* ---- the end ---- */
@@ -187,8 +187,8 @@ static dt_result_t time_out(struct dt_comm *c, unsigned seconds)
             "NCCL has not connected the %d ranks in %u s (DTRUN_NCCL_INIT_TIMEOUT); "
             "NCCL_DEBUG=INFO shows where it waits, NCCL_SOCKET_IFNAME names the network to use",
             c->gpu.nccl.size, seconds);
-    dt_trouble(&c->trouble, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
-    c->trouble.why = dt_last_error();
+    dt_coll_error(&c->coll_error, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
+    c->coll_error.why = dt_last_error();
     return DT_ERR_TIMEOUT;
 }
 
@@ -232,10 +232,10 @@ static dt_result_t await_beginning(struct dt_comm *c, void *errand)
         if (state == ncclSuccess)
             return DT_OK;
         if (state != ncclInProgress)
-            return trouble(c, "ncclCommInitRankConfig", state);
+            return coll_error(c, "ncclCommInitRankConfig", state);
         stopped = dt_comm_stopped(c, &culprit);
         if (stopped)
-            return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+            return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
         if (dt_clock_ns() > until)
             return time_out(c, init_seconds(c));
         dt_gpu_pause(turn);
@@ -255,7 +255,7 @@ static dt_result_t exchange_identity(struct dt_comm *c, ncclUniqueId *id)
     *id = mine.id;
     if (!mine.error)
         return DT_OK;
-    trouble(c, "ncclGetUniqueId", (ncclResult_t)mine.error);
+    coll_error(c, "ncclGetUniqueId", (ncclResult_t)mine.error);
     return fail(c);
 }
 
@@ -350,7 +350,7 @@ static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char *
     queued = dt_ncclcalls_queue(&call, o);
     *name = call.name;
     return queued == ncclSuccess || queued == ncclInProgress ? DT_OK
-                                                             : trouble(c, call.name, queued);
+                                                             : coll_error(c, call.name, queued);
 }
 
 struct making {
@@ -373,7 +373,7 @@ dt_result_t dt_nccl_check(struct dt_comm *c)
 
     return state == ncclSuccess || state == ncclInProgress
                ? DT_OK
-               : trouble(c, "ncclCommGetAsyncError", state);
+               : coll_error(c, "ncclCommGetAsyncError", state);
 }
 
 dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
@@ -394,7 +394,7 @@ dt_result_t dt_nccl_queue(struct dt_comm *c, const struct dt_operation *o, CUstr
         if (r != DT_OK)
             return r;
     }
-    return trouble(c, call.name, state);
+    return coll_error(c, call.name, state);
 }
 
 enum progress { WAITING, DONE, FAILED };
@@ -424,7 +424,7 @@ static enum progress look_at_call(struct dt_comm *c, const char *name, bool *rec
         return look_at_event(c, recorded);
     if (state == ncclInProgress)
         return WAITING;
-    trouble(c, name, state);
+    coll_error(c, name, state);
     return FAILED;
 }
 
@@ -440,7 +440,7 @@ static dt_result_t await_call(struct dt_comm *c, const char *name, struct making
         if (recorded)
             dt_launch_end(&m->launch);
         if (progress != WAITING)
-            return progress == DONE ? DT_OK : c->trouble.code;
+            return progress == DONE ? DT_OK : c->coll_error.code;
         r = dt_gpu_wait_on(c, &arrival, turn);
         if (r != DT_OK)
             return r;

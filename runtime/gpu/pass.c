@@ -12,7 +12,7 @@
 enum { SLOT = 0 };
 
 struct passing {
-    struct dt_way *way;
+    struct dt_p2p *way;
     const struct dt_operation *o;
     uint8_t *pinned;
     size_t bytes;
@@ -20,23 +20,23 @@ struct passing {
     bool watched;
 };
 
-static dt_result_t give_up(struct dt_way *w, const char *function, CUresult error)
+static dt_result_t give_up(struct dt_p2p *w, const char *function, CUresult error)
 {
-    dt_gpu_trouble(w->comm, &w->trouble, function, error);
-    return dt_way_give_up(w);
+    dt_gpu_trouble(w->comm, &w->coll_error, function, error);
+    return dt_p2p_give_up(w);
 }
 
 static dt_result_t await_copy(const struct passing *p, CUresult queued)
 {
-    struct dt_way *w = p->way;
+    struct dt_p2p *w = p->way;
     bool limited = p->limit_ms && p->limit_ms != DT_HOSTSHM_NO_LIMIT;
     uint64_t until = limited ? dt_clock_ns() + (uint64_t)p->limit_ms * 1000000 : 0;
 
     if (queued)
         return give_up(w, "cuMemcpyAsync", queued);
-    if (dt_gpu_await(w->comm, &w->trouble, w->copies.copied[SLOT], until) == DT_OK)
+    if (dt_gpu_await(w->comm, &w->coll_error, w->copies.copied[SLOT], until) == DT_OK)
         return DT_OK;
-    return dt_way_give_up(w);
+    return dt_p2p_give_up(w);
 }
 
 static dt_result_t give(const struct passing *p)
@@ -47,13 +47,13 @@ static dt_result_t give(const struct passing *p)
 
     if (r != DT_OK)
         return r;
-    return dt_way_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
+    return dt_p2p_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
 }
 
 static dt_result_t take(const struct passing *p)
 {
     struct dt_gpu_copies *copies = &p->way->copies;
-    dt_result_t r = dt_way_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
+    dt_result_t r = dt_p2p_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
 
     if (r != DT_OK)
         return r;
@@ -78,7 +78,7 @@ static dt_result_t pass(struct passing *p)
     return r;
 }
 
-dt_result_t dt_gpu_pass(struct dt_way *way, struct dt_operation *o, uint32_t limit_ms, bool watched)
+dt_result_t dt_gpu_pass(struct dt_p2p *way, struct dt_operation *o, uint32_t limit_ms, bool watched)
 {
     struct passing p = { .way = way,
                          .o = o,

@@ -8,12 +8,12 @@
 #include "runtime/dtrun.h"
 
 struct dt_operation;
-struct dt_way;
+struct dt_p2p;
 
 /* Moves the operation's data, for who holds the way's lock, and drops the operation's order.
  * limit_ms: for how long this rank's GPU may keep it waiting (struct dt_comm); watched: as for
- * dt_way_pass. */
-dt_result_t dt_gpu_pass(struct dt_way *way, struct dt_operation *o, uint32_t limit_ms,
+ * dt_p2p_pass. */
+dt_result_t dt_gpu_pass(struct dt_p2p *way, struct dt_operation *o, uint32_t limit_ms,
                         bool watched);
 
 #endif

@@ -118,8 +118,8 @@ void dt_shared_close(struct dt_comm *c)
 
 static dt_result_t fail(struct dt_comm *c, const char *function, CUresult error)
 {
-    dt_gpu_trouble(c, &c->trouble, function, error);
-    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+    dt_gpu_trouble(c, &c->coll_error, function, error);
+    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
 /* ---- the beginning ---- */
@@ -355,7 +355,7 @@ static dt_result_t meet_groups(struct queueing *q)
 
 static dt_result_t tell(struct queueing *q, CUresult result)
 {
-    return result ? dt_gpu_trouble(q->c, &q->c->trouble, q->function, result) : DT_OK;
+    return result ? dt_gpu_trouble(q->c, &q->c->coll_error, q->function, result) : DT_OK;
 }
 
 static dt_result_t lead(struct queueing *q)
@@ -414,8 +414,8 @@ static dt_result_t accept(const struct queueing *q)
         return DT_OK;
     stopped = dt_comm_stopped(c, &culprit);
     if (stopped)
-        return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
-    return dt_gpu_trouble(c, &c->trouble, "cuStreamWaitValue32", CUDA_ERROR_UNKNOWN);
+        return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
+    return dt_gpu_trouble(c, &c->coll_error, "cuStreamWaitValue32", CUDA_ERROR_UNKNOWN);
 }
 
 static dt_result_t await_call(const struct queueing *q)
@@ -430,7 +430,7 @@ static dt_result_t await_call(const struct queueing *q)
         if (result == CUDA_SUCCESS)
             return accept(q);
         if (result != CUDA_ERROR_NOT_READY)
-            return dt_gpu_trouble(c, &c->trouble, "cuEventQuery", result);
+            return dt_gpu_trouble(c, &c->coll_error, "cuEventQuery", result);
         r = dt_nccl_check(c);
         if (r == DT_OK)
             r = dt_gpu_wait_on(c, &arrival, turn);

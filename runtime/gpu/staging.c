@@ -26,8 +26,8 @@ static dt_result_t wait(struct dt_comm *c, void *arg)
     const struct copying *copying = arg;
 
     if (copying->queued)
-        return dt_gpu_trouble(c, &c->trouble, "cuMemcpyAsync", copying->queued);
-    return dt_gpu_await(c, &c->trouble, c->gpu.copies.copied[copying->slot], 0);
+        return dt_gpu_trouble(c, &c->coll_error, "cuMemcpyAsync", copying->queued);
+    return dt_gpu_await(c, &c->coll_error, c->gpu.copies.copied[copying->slot], 0);
 }
 
 static dt_result_t await_copy(struct dt_comm *c, int slot, CUresult queued)
@@ -184,8 +184,8 @@ static dt_result_t make_whole(struct dt_comm *c, const struct dt_operation *o,
 
 static dt_result_t fail(struct dt_comm *c, const char *function, CUresult error)
 {
-    dt_gpu_trouble(c, &c->trouble, function, error);
-    return dt_comm_fail(c, dt_blame(c, &c->trouble, NULL, c->shm.ring));
+    dt_gpu_trouble(c, &c->coll_error, function, error);
+    return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
 static dt_result_t make(struct dt_comm *c, const struct dt_operation *o)

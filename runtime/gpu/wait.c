@@ -24,25 +24,25 @@ void dt_gpu_pause(unsigned turn)
         nanosleep(&nap, NULL);
 }
 
-dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_trouble *t, const char *function,
+dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_coll_error *t, const char *function,
                            CUresult error)
 {
     char why[DT_CUDA_TEXT];
 
-    dt_trouble(t, DT_ERR_CUDA, (uint32_t)c->world->rank);
+    dt_coll_error(t, DT_ERR_CUDA, (uint32_t)c->world->rank);
     dt_fail(DT_ERR_CUDA, "%s", dt_cuda_describe(function, error, why));
     t->why = dt_last_error();
     return DT_ERR_CUDA;
 }
 
-static dt_result_t time_out(const struct dt_comm *c, struct dt_trouble *t)
+static dt_result_t time_out(const struct dt_comm *c, struct dt_coll_error *t)
 {
-    dt_trouble(t, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
+    dt_coll_error(t, DT_ERR_TIMEOUT, (uint32_t)c->world->rank);
     t->why = "its GPU has not finished the work that comes first";
     return DT_ERR_TIMEOUT;
 }
 
-dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_trouble *t, CUevent done,
+dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUevent done,
                          uint64_t until_ns)
 {
     uint32_t culprit;
@@ -57,7 +57,7 @@ dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_trouble *t, CUevent 
             return dt_gpu_trouble(c, t, "cuEventQuery", result);
         stopped = dt_comm_stopped(c, &culprit);
         if (stopped)
-            return dt_trouble(t, (dt_result_t)stopped, culprit);
+            return dt_coll_error(t, (dt_result_t)stopped, culprit);
         if (until_ns && dt_clock_ns() > until_ns)
             return time_out(c, t);
         dt_gpu_pause(turn);
@@ -97,7 +97,7 @@ dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned
     int stopped = dt_comm_stopped(c, &culprit);
 
     if (stopped)
-        return dt_trouble(&c->trouble, (dt_result_t)stopped, culprit);
+        return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
     if (a)
         tell_arrival(c, a, turn);
     dt_gpu_pause(turn);

@@ -11,14 +11,14 @@
 #include "runtime/gpu/abi_cuda.h"
 
 struct dt_comm;
-struct dt_trouble;
+struct dt_coll_error;
 
 /* DT_OK once the event is done. Else t says what went wrong, until this thread's next failure here.
  * until_ns: DT_ERR_TIMEOUT from then on, by dt_clock_ns; 0: the agent watches over the limit. */
-dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_trouble *t, CUevent done,
+dt_result_t dt_gpu_await(const struct dt_comm *c, struct dt_coll_error *t, CUevent done,
                          uint64_t until_ns);
-/* Makes a failure of this rank the trouble of its call, likewise. */
-dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_trouble *t, const char *function,
+/* Makes a failure of this rank the coll_error of its call, likewise. */
+dt_result_t dt_gpu_trouble(const struct dt_comm *c, struct dt_coll_error *t, const char *function,
                            CUresult error);
 /* Waits a moment for what a failed call has left on the stream. False: it is still there. */
 bool dt_gpu_settles(CUstream stream);
@@ -35,8 +35,8 @@ struct dt_gpu_arrival {
     bool arrived;
 };
 
-/* The end of each turn of a wait inside a call: DT_OK after a pause, or c->trouble once c has been
- * stopped. a NULL: nobody else's GPU waits for this rank's. */
+/* The end of each turn of a wait inside a call: DT_OK after a pause, or c->coll_error once c has
+ * been stopped. a NULL: nobody else's GPU waits for this rank's. */
 dt_result_t dt_gpu_wait_on(struct dt_comm *c, struct dt_gpu_arrival *a, unsigned turn);
 
 #endif

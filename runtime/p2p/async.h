@@ -18,7 +18,7 @@
 struct dt_task {
     /* Makes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
-    struct dt_way *way; /* of a call between two ranks: set where it is handed in, */
+    struct dt_p2p *way; /* of a call between two ranks: set where it is handed in, */
     uint32_t limit_ms;  /* as is for how long its calls may wait (struct dt_comm) */
 
     /* The rest is set here. Once it is done the task belongs to its owner again. */

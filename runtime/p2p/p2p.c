@@ -15,13 +15,13 @@
 
 /* Of the two sets of pipes and connections between two ranks, one is for what the lower one gives.
  */
-static uint32_t direction(const struct dt_way *w)
+static uint32_t direction(const struct dt_p2p *w)
 {
     return (w->comm->rank < w->peer) != w->giving;
 }
 
 /* Only what stays as it is while other threads make collectives is read. */
-static void furnish(struct dt_way *w)
+static void furnish(struct dt_p2p *w)
 {
     const struct dt_comm *c = w->comm;
 
@@ -35,7 +35,7 @@ static void furnish(struct dt_way *w)
                               .yields = c->shm.yields,
                               .least_direct = c->tuning.shm_direct,
                               .pipes = direction(w),
-                              .trouble = &w->trouble };
+                              .coll_error = &w->coll_error };
     w->mesh = (struct dt_mesh){ .comm = c->mesh.comm,
                                 .lane = 1 + direction(w),
                                 .me = c->mesh.me,
@@ -46,16 +46,16 @@ static void furnish(struct dt_way *w)
                                 .door = c->mesh.door,
                                 .alarm = c->mesh.alarm,
                                 .spins = c->mesh.spins };
-    w->mesh.alarm.trouble = &w->trouble;
+    w->mesh.alarm.coll_error = &w->coll_error;
 }
 
-struct dt_way *dt_way_find(struct dt_comm *c, int peer, bool giving)
+struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool giving)
 {
     size_t at = 2 * (size_t)peer + giving;
-    struct dt_way *w;
+    struct dt_p2p *w;
 
     if (!c->ways)
-        c->ways = calloc(2 * (size_t)c->size, sizeof(struct dt_way *));
+        c->ways = calloc(2 * (size_t)c->size, sizeof(struct dt_p2p *));
     if (!c->ways || c->ways[at])
         return c->ways ? c->ways[at] : NULL;
     c->ways[at] = w = calloc(1, sizeof *w);
@@ -72,16 +72,16 @@ struct dt_way *dt_way_find(struct dt_comm *c, int peer, bool giving)
 
 /* ---- ending ---- */
 
-void dt_way_passed(struct dt_comm *c)
+void dt_p2p_passed(struct dt_comm *c)
 {
     if (atomic_fetch_sub(&c->passing, 1) == 1)
         dt_futex_wake_all(&c->passing);
 }
 
 struct last {
-    struct dt_way *way;
+    struct dt_p2p *way;
     struct dt_task *parked;
-    struct dt_waywatch watch;
+    struct dt_p2p_watcher watch;
 };
 
 static void claim_and_watch(struct dt_comm *c, void *arg)
@@ -89,11 +89,11 @@ static void claim_and_watch(struct dt_comm *c, void *arg)
     struct last *l = arg;
 
     l->parked = l->way->parked;
-    dt_way_claim(l->way, l->parked, false);
-    dt_way_watch(c, &l->watch);
+    dt_p2p_claim(l->way, l->parked, false);
+    dt_p2p_watch(c, &l->watch);
 }
 
-static void finish(struct dt_way *w)
+static void finish(struct dt_p2p *w)
 {
     uint32_t number = dt_ticketlock_draw(&w->lock);
     struct last l = { .way = w,
@@ -105,13 +105,13 @@ static void finish(struct dt_way *w)
     if (!dt_ticketlock_is_due(&w->lock, number))
         dt_slot_see(w->comm->slot->handle, claim_and_watch, &l);
     if (l.parked)
-        dt_way_make(l.parked);
+        dt_p2p_make(l.parked);
     dt_ticketlock_await(&w->lock, number);
     dt_ticketlock_leave(&w->lock);
-    dt_way_unwatch(&l.watch);
+    dt_p2p_unwatch(&l.watch);
 }
 
-void dt_ways_finish(struct dt_comm *c)
+void dt_p2p_finish(struct dt_comm *c)
 {
     for (int i = 0; c->ways && i < 2 * c->size; i++) {
         if (c->ways[i])
@@ -120,7 +120,7 @@ void dt_ways_finish(struct dt_comm *c)
 }
 
 /* Who has waited for a call that is over may still be about to leave. */
-void dt_ways_close(struct dt_comm *c)
+void dt_p2p_close(struct dt_comm *c)
 {
     uint32_t passing;
 
@@ -141,7 +141,7 @@ void dt_ways_close(struct dt_comm *c)
 
 /* ---- passing ---- */
 
-static bool is_local(const struct dt_way *w)
+static bool is_local(const struct dt_p2p *w)
 {
     return dt_u32s_find(&w->comm->locals, (uint32_t)w->peer) >= 0;
 }
@@ -156,7 +156,7 @@ static void turn(struct dt_call *call, int giver)
 }
 
 /* Names the call, and tells the peer on this host. */
-static void begin(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype)
+static void begin(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype)
 {
     int64_t local = dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
 
@@ -172,42 +172,42 @@ static void begin(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype)
     dt_ring_lasts(w->shm.ring);
     w->shm.way = local >= 0 ? "shm" : NULL;
     if (local >= 0)
-        dt_handover_begin(&w->handover, &w->shm, &w->call, buf, count * dt_dtype_size(dtype),
+        dt_sendrecv_begin(&w->handover, &w->shm, &w->call, buf, count * dt_dtype_size(dtype),
                           (uint32_t)local, w->giving);
 }
 
-static dt_result_t move(struct dt_way *w, void *buf)
+static dt_result_t move(struct dt_p2p *w, void *buf)
 {
     const struct dt_call *call = &w->call;
 
     if (w->shm.way)
-        return dt_handover_end(&w->handover);
-    return w->giving ? dt_movement_send(&w->mesh, call, buf, call->count, (uint32_t)w->peer)
-                     : dt_movement_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
+        return dt_sendrecv_end(&w->handover);
+    return w->giving ? dt_tcp_send(&w->mesh, call, buf, call->count, (uint32_t)w->peer)
+                     : dt_tcp_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
 }
 
 /* What has been blamed ends the communicator. */
-static dt_result_t stop(struct dt_way *w, dt_result_t r)
+static dt_result_t stop(struct dt_p2p *w, dt_result_t r)
 {
     struct dt_comm *c = w->comm;
 
-    dt_comm_stop(c, r, w->trouble.rank, dt_last_error());
+    dt_comm_stop(c, r, w->coll_error.rank, dt_last_error());
     dt_flow_fail(&w->mesh, r);
     dt_dump_failure(c->world, c->id);
     return r;
 }
 
-static dt_result_t fail(struct dt_way *w, struct dt_call *call)
+static dt_result_t fail(struct dt_p2p *w, struct dt_call *call)
 {
     struct dt_comm *c = w->comm;
 
-    turn(w->giving ? &w->trouble.theirs : call, w->giving ? c->rank : w->peer);
-    return stop(w, dt_blame(c, &w->trouble, call, w->shm.ring));
+    turn(w->giving ? &w->coll_error.theirs : call, w->giving ? c->rank : w->peer);
+    return stop(w, dt_error_report(c, &w->coll_error, call, w->shm.ring));
 }
 
-dt_result_t dt_way_give_up(struct dt_way *w)
+dt_result_t dt_p2p_give_up(struct dt_p2p *w)
 {
-    return stop(w, dt_blame(w->comm, &w->trouble, NULL, w->shm.ring));
+    return stop(w, dt_error_report(w->comm, &w->coll_error, NULL, w->shm.ring));
 }
 
 /* For the agent, which tells who waits for whom, and by the number that it is not the same wait. */
@@ -231,7 +231,7 @@ static void unnote(struct dt_comm *c, struct dt_pairnote *own)
     dt_pairnotes_leave(&c->notes, noted_at(c), own);
 }
 
-void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch)
+void dt_p2p_watch(struct dt_comm *c, struct dt_p2p_watcher *watch)
 {
     watch->comm = c;
     atomic_fetch_add(&c->passing, 1);
@@ -241,23 +241,23 @@ void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch)
     note(c, &watch->note, dt_clock_read(CLOCK_MONOTONIC_COARSE));
 }
 
-void dt_way_unwatch(struct dt_waywatch *watch)
+void dt_p2p_unwatch(struct dt_p2p_watcher *watch)
 {
     if (!watch->comm)
         return;
     unnote(watch->comm, &watch->note);
-    dt_way_passed(watch->comm);
+    dt_p2p_passed(watch->comm);
 }
 
-static dt_result_t check_stopped(struct dt_way *w)
+static dt_result_t check_stopped(struct dt_p2p *w)
 {
     uint32_t culprit;
     int stopped = dt_hostshm_stopped(&w->shm.map, &culprit);
 
-    return stopped ? dt_trouble(&w->trouble, (dt_result_t)stopped, culprit) : DT_OK;
+    return stopped ? dt_coll_error(&w->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
 }
 
-dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
+dt_result_t dt_p2p_pass(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype, bool watched)
 {
     struct dt_pairnote own = { .since_ns = w->since_ns, .limit_ms = w->limit_ms };
     dt_result_t r = DT_OK;
@@ -283,36 +283,36 @@ dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dt
 /* ---- later ---- */
 
 /* Whether all that is left to do is to take what the peer sends. */
-static bool tells_all_at_once(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype)
+static bool tells_all_at_once(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype)
 {
     begin(w, buf, count, dtype);
     w->begun = true;
-    dt_handover_step(&w->handover);
-    return dt_handover_has_told(&w->handover);
+    dt_sendrecv_step(&w->handover);
+    return dt_sendrecv_has_told(&w->handover);
 }
 
 /* What tells all at once, or has a thread; but for what the peer's call does not fit, which stays
  * parked where there is no thread: who waits for it hears of that. */
-static void begin_early(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
+static void begin_early(struct dt_p2p *w, struct dt_task *task, void *buf, size_t count,
                         dt_dtype_t dtype)
 {
     w->parked = task;
     if (!tells_all_at_once(w, buf, count, dtype))
-        (void)dt_way_unpark(w);
+        (void)dt_p2p_unpark(w);
 }
 
 /* Whether that much can be told at once. Who holds the lock alone writes to the pipe. */
-static bool fits_in(const struct dt_way *w, const void *buf, size_t bytes)
+static bool fits_in(const struct dt_p2p *w, const void *buf, size_t bytes)
 {
     uint32_t local = (uint32_t)dt_u32s_find(&w->comm->locals, (uint32_t)w->peer);
 
-    return dt_handover_fits_in(&w->shm, buf, bytes, local, w->giving);
+    return dt_sendrecv_fits_in(&w->shm, buf, bytes, local, w->giving);
 }
 
-dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
+dt_result_t dt_p2p_hand_in(struct dt_p2p *w, struct dt_task *task, void *buf, size_t count,
                            dt_dtype_t dtype)
 {
-    dt_result_t r = w->parked ? dt_way_unpark(w) : DT_OK;
+    dt_result_t r = w->parked ? dt_p2p_unpark(w) : DT_OK;
 
     if (r != DT_OK)
         return r;
@@ -330,24 +330,24 @@ dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, si
     return r;
 }
 
-bool dt_way_claim(struct dt_way *w, const struct dt_task *task, bool ripe)
+bool dt_p2p_claim(struct dt_p2p *w, const struct dt_task *task, bool ripe)
 {
     if (!task || w->parked != task)
         return false;
     if (ripe)
-        dt_handover_step(&w->handover);
-    if (ripe && !dt_handover_is_over(&w->handover))
+        dt_sendrecv_step(&w->handover);
+    if (ripe && !dt_sendrecv_is_over(&w->handover))
         return false;
     w->parked = NULL;
     return true;
 }
 
-struct dt_task *dt_ways_claim_ripe(struct dt_comm *c, struct dt_task *others)
+struct dt_task *dt_p2p_claim_ripe(struct dt_comm *c, struct dt_task *others)
 {
     for (int i = 0; c->ways && i < 2 * c->size; i++) {
         struct dt_task *task = c->ways[i] ? c->ways[i]->parked : NULL;
 
-        if (!task || !dt_way_claim(c->ways[i], task, true))
+        if (!task || !dt_p2p_claim(c->ways[i], task, true))
             continue;
         task->next = others;
         others = task;
@@ -355,7 +355,7 @@ struct dt_task *dt_ways_claim_ripe(struct dt_comm *c, struct dt_task *others)
     return others;
 }
 
-dt_result_t dt_way_unpark(struct dt_way *w)
+dt_result_t dt_p2p_unpark(struct dt_p2p *w)
 {
     dt_result_t r = dt_async_pass_on(&w->async, w->parked);
 
@@ -365,12 +365,12 @@ dt_result_t dt_way_unpark(struct dt_way *w)
 }
 
 /* The communicator stays until the lock has been left. */
-void dt_way_make(struct dt_task *task)
+void dt_p2p_make(struct dt_task *task)
 {
-    struct dt_way *w = task->way;
+    struct dt_p2p *w = task->way;
     struct dt_comm *c = w->comm;
 
     atomic_fetch_add(&c->passing, 1);
     dt_async_make(&w->async, task);
-    dt_way_passed(c);
+    dt_p2p_passed(c);
 }

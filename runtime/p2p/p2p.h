@@ -12,7 +12,7 @@
 #include "runtime/p2p/async.h"
 #include "runtime/shm/sendrecv.h"
 
-struct dt_way {
+struct dt_p2p {
     struct dt_ticketlock lock; /* held by who makes a call */
     struct dt_async async;
     struct dt_comm *comm;
@@ -23,13 +23,13 @@ struct dt_way {
     uint64_t calls;    /* each has drawn a number there, so that its own is one more */
     uint32_t limit_ms; /* of one that is watched (struct dt_comm), */
     uint64_t since_ns; /* and since when (struct dt_pairnote) */
-    struct dt_trouble trouble;
+    struct dt_coll_error coll_error;
     struct dt_shm shm; /* what of it concerns pipes; peer is on this host */
     struct dt_mesh mesh;
     struct dt_call call;         /* the newest, as both sides name it, */
     struct dt_call told;         /* and as its own side does */
     bool begun;                  /* what follows is of that call, and it has begun */
-    struct dt_handover handover; /* peer is on this host */
+    struct dt_sendrecv handover; /* peer is on this host */
     struct dt_gpu_copies copies; /* of calls on GPU memory */
 
     /* For threads that keep the communicator in its slot: a task that holds the lock, of which the
@@ -38,35 +38,35 @@ struct dt_way {
 };
 
 /* For a thread that keeps c in its slot (dt_context_see). NULL: out of memory. A call that has
- * drawn its number or been handed in there counts in c->passing, from then until dt_way_passed. */
-struct dt_way *dt_way_find(struct dt_comm *c, int peer, bool giving);
-void dt_way_passed(struct dt_comm *c);
+ * drawn its number or been handed in there counts in c->passing, from then until dt_p2p_passed. */
+struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool giving);
+void dt_p2p_passed(struct dt_comm *c);
 
 /* Hands a task in, for such a thread, that moves these data; buf NULL: it gets them first, or puts
  * them elsewhere, by itself. Between ranks of a host it begins at
  * once, if the way is free. Where the peer needs nothing more of it then, it is parked for whoever
  * waits for it: the way's thread would come to its end no sooner, and take a processor. */
-dt_result_t dt_way_hand_in(struct dt_way *w, struct dt_task *task, void *buf, size_t count,
+dt_result_t dt_p2p_hand_in(struct dt_p2p *w, struct dt_task *task, void *buf, size_t count,
                            dt_dtype_t dtype);
 /* For such a thread, too: takes a task out of where it is parked, if it is; the caller calls
- * dt_way_make. ripe: only if that will not wait. */
-bool dt_way_claim(struct dt_way *w, const struct dt_task *task, bool ripe);
-void dt_way_make(struct dt_task *task);
+ * dt_p2p_make. ripe: only if that will not wait. */
+bool dt_p2p_claim(struct dt_p2p *w, const struct dt_task *task, bool ripe);
+void dt_p2p_make(struct dt_task *task);
 /* Likewise: has the way's thread make a task that is parked there. */
-dt_result_t dt_way_unpark(struct dt_way *w);
+dt_result_t dt_p2p_unpark(struct dt_p2p *w);
 /* Likewise: claims all of c that are ripe; they hang together by next. */
-struct dt_task *dt_ways_claim_ripe(struct dt_comm *c, struct dt_task *others);
+struct dt_task *dt_p2p_claim_ripe(struct dt_comm *c, struct dt_task *others);
 
 /* Moves the data, for who holds the way's lock. watched: the agent is to know that this rank waits.
  */
-dt_result_t dt_way_pass(struct dt_way *w, void *buf, size_t count, dt_dtype_t dtype, bool watched);
-/* For who holds it, too: ends the communicator for w->trouble, which is none of a call's. Returns
- * the trouble's code. */
-dt_result_t dt_way_give_up(struct dt_way *w);
+dt_result_t dt_p2p_pass(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype, bool watched);
+/* For who holds it, too: ends the communicator for w->coll_error, which is none of a call's.
+ * Returns the coll_error's code. */
+dt_result_t dt_p2p_give_up(struct dt_p2p *w);
 
 /* A thread waits for what another one does on a way: the agent is to know, and the communicator
  * stays for so long. */
-struct dt_waywatch {
+struct dt_p2p_watcher {
     int peer;
     bool giving;
     uint32_t ticket;      /* in the way's lock, of the call whose end it waits for */
@@ -76,12 +76,12 @@ struct dt_waywatch {
 };
 
 /* For a thread that keeps c in its slot (dt_context_see). */
-void dt_way_watch(struct dt_comm *c, struct dt_waywatch *watch);
-void dt_way_unwatch(struct dt_waywatch *watch);
+void dt_p2p_watch(struct dt_comm *c, struct dt_p2p_watcher *watch);
+void dt_p2p_unwatch(struct dt_p2p_watcher *watch);
 
 /* Waits until all calls are over, while c is shut in its slot: the agent is to know for whom. */
-void dt_ways_finish(struct dt_comm *c);
+void dt_p2p_finish(struct dt_comm *c);
 /* Frees the ways. No thread comes to c any more. */
-void dt_ways_close(struct dt_comm *c);
+void dt_p2p_close(struct dt_comm *c);
 
 #endif

@@ -165,7 +165,7 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
 
 struct visit {
     struct dt_task *task;
-    struct dt_waywatch watch;
+    struct dt_p2p_watcher watch;
     bool claimed;
     dt_result_t result;
 };
@@ -174,8 +174,8 @@ static void claim(struct dt_comm *c, void *arg)
 {
     struct visit *v = arg;
 
-    v->claimed = dt_way_claim(v->task->way, v->task, false);
-    dt_way_watch(c, &v->watch);
+    v->claimed = dt_p2p_claim(v->task->way, v->task, false);
+    dt_p2p_watch(c, &v->watch);
 }
 
 static void claim_ripe(struct dt_comm *c, void *arg)
@@ -183,7 +183,7 @@ static void claim_ripe(struct dt_comm *c, void *arg)
     struct visit *v = arg;
 
     (void)c;
-    v->claimed = dt_way_claim(v->task->way, v->task, true);
+    v->claimed = dt_p2p_claim(v->task->way, v->task, true);
 }
 
 /* To wait for so long only, a thread has to make it. */
@@ -192,10 +192,11 @@ static void claim_ripe_or_unpark(struct dt_comm *c, void *arg)
     struct visit *v = arg;
 
     claim_ripe(c, arg);
-    if (v->task->way->parked != v->task || dt_way_unpark(v->task->way) == DT_OK)
+    if (v->task->way->parked != v->task || dt_p2p_unpark(v->task->way) == DT_OK)
         return;
-    v->result = dt_blame_refusal(c->world, c->id, v->watch.giving ? DT_CALL_SEND : DT_CALL_RECV,
-                                 dt_context_fail_thread("dt_wait_for"));
+    v->result =
+        dt_error_report_refusal(c->world, c->id, v->watch.giving ? DT_CALL_SEND : DT_CALL_RECV,
+                                dt_context_fail_thread("dt_wait_for"));
 }
 
 /* Unless it is done. */
@@ -212,7 +213,7 @@ static void pay_visit(struct request *q, struct visit *v,
     if (!o->kind->make && !dt_task_is_done(&q->task))
         dt_slot_see(o->comm, what, v);
     if (v->claimed)
-        dt_way_make(&q->task);
+        dt_p2p_make(&q->task);
 }
 
 /* What is made for all ranks counts as waiting from when it begins; what is between two, when
@@ -224,7 +225,7 @@ static dt_result_t await(struct request *q)
 
     pay_visit(q, &v, claim);
     result = dt_task_await(&q->task);
-    dt_way_unwatch(&v.watch);
+    dt_p2p_unwatch(&v.watch);
     return result;
 }
 
@@ -297,7 +298,7 @@ static void unpark_and_watch(struct dt_comm *c, void *arg)
 
     claim_ripe_or_unpark(c, v);
     if (!v->claimed && v->result == DT_OK)
-        dt_way_watch(c, &v->watch);
+        dt_p2p_watch(c, &v->watch);
 }
 
 /* Stores the first that is done, or n. open: how many there are, up to that one. */
@@ -360,7 +361,7 @@ static dt_result_t await_any(dt_request_t *requests, size_t n, size_t *index)
     if (r == DT_OK)
         r = sleep_until_any(requests, n, index);
     for (size_t i = 0; i < n; i++)
-        dt_way_unwatch(&visits[i].watch);
+        dt_p2p_unwatch(&visits[i].watch);
     free(visits);
     return r;
 }

@@ -15,7 +15,7 @@ struct claim {
 };
 
 /* The first rank that gives this one something else than it expects. given: by rank. */
-static struct claim own_claim(const struct dt_move *m, const uint64_t *given, size_t element)
+static struct claim own_claim(const struct dt_pairwise *m, const uint64_t *given, size_t element)
 {
     for (uint32_t i = 0; i < m->s->n; i++) {
         if (given[i] != m->take[i].bytes)
@@ -25,7 +25,7 @@ static struct claim own_claim(const struct dt_move *m, const uint64_t *given, si
 }
 
 /* Tells every taker what it is given, then everybody what the first of them has to say about it. */
-static dt_result_t find_pair(const struct dt_move *m, uint64_t *give, uint64_t *given,
+static dt_result_t find_pair(const struct dt_pairwise *m, uint64_t *give, uint64_t *given,
                              struct claim *claims)
 {
     static const struct dt_blocks word = { .each = sizeof *give };
@@ -52,25 +52,25 @@ static dt_result_t blame(struct dt_shm *s, const struct claim *claims)
 
         if (!claims[i].differs)
             continue;
-        dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[giver == s->me ? i : giver]);
-        s->trouble->giver = s->ranks[giver];
-        s->trouble->taker = s->ranks[i];
-        s->trouble->given = claims[i].given;
-        s->trouble->expected = claims[i].expected;
+        dt_coll_error(s->coll_error, DT_ERR_MISMATCH, s->ranks[giver == s->me ? i : giver]);
+        s->coll_error->giver = s->ranks[giver];
+        s->coll_error->taker = s->ranks[i];
+        s->coll_error->given = claims[i].given;
+        s->coll_error->expected = claims[i].expected;
         return DT_ERR_MISMATCH;
     }
-    return dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[s->me]);
+    return dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[s->me]);
 }
 
 /* All ranks come here, or none. */
-static dt_result_t blame_pair(const struct dt_move *m)
+static dt_result_t blame_pair(const struct dt_pairwise *m)
 {
     uint32_t n = m->s->n;
     uint64_t *words = calloc(2 * (size_t)n, sizeof *words);
     struct claim *claims = calloc(n, sizeof *claims);
     dt_result_t r = words && claims
                         ? find_pair(m, words, words + n, claims)
-                        : dt_trouble(m->s->trouble, DT_ERR_NOMEM, m->s->ranks[m->s->me]);
+                        : dt_coll_error(m->s->coll_error, DT_ERR_NOMEM, m->s->ranks[m->s->me]);
 
     if (r == DT_OK)
         r = blame(m->s, claims);
@@ -83,9 +83,9 @@ static dt_result_t blame_pair(const struct dt_move *m)
 
 static const struct dt_near ALL = { NULL, NULL };
 
-static dt_result_t move(struct dt_move *m)
+static dt_result_t move(struct dt_pairwise *m)
 {
-    dt_result_t r = dt_move(m);
+    dt_result_t r = dt_pairwise(m);
 
     return m->differs ? blame_pair(m) : r;
 }
@@ -128,15 +128,15 @@ dt_result_t dt_shm_all_gather(struct dt_shm *s, const struct dt_call *call, cons
                               void *out, const struct dt_blocks *blocks)
 {
     struct dt_span give[s->n], take[s->n];
-    struct dt_move m = { .s = s,
-                         .call = call,
-                         .in = in,
-                         .give = give,
-                         .out = out,
-                         .take = take,
-                         .one_window = true,
-                         .gives = true,
-                         .takes = true };
+    struct dt_pairwise m = { .s = s,
+                             .call = call,
+                             .in = in,
+                             .give = give,
+                             .out = out,
+                             .take = take,
+                             .one_window = true,
+                             .gives = true,
+                             .takes = true };
 
     lay_out(take, s, blocks, element_of(call), ALL);
     repeat(give, s->n, take[s->me].bytes);
@@ -148,16 +148,16 @@ dt_result_t dt_shm_all_to_all_near(struct dt_shm *s, const struct dt_call *call,
                                    const struct dt_blocks *taken, struct dt_near near)
 {
     struct dt_span give[s->n], take[s->n];
-    struct dt_move m = { .s = s,
-                         .call = call,
-                         .in = in,
-                         .give = give,
-                         .out = out,
-                         .take = take,
-                         .gives = true,
-                         .takes = true,
-                         .word = near.word,
-                         .overwrites = in == out };
+    struct dt_pairwise m = { .s = s,
+                             .call = call,
+                             .in = in,
+                             .give = give,
+                             .out = out,
+                             .take = take,
+                             .gives = true,
+                             .takes = true,
+                             .word = near.word,
+                             .overwrites = in == out };
 
     lay_out(give, s, given, element_of(call), near);
     lay_out(take, s, taken, element_of(call), near);
@@ -170,16 +170,16 @@ dt_result_t dt_shm_gather_near(struct dt_shm *s, const struct dt_call *call, con
 {
     struct dt_span give[s->n], take[s->n];
     bool is_root = s->me == root;
-    struct dt_move m = { .s = s,
-                         .call = call,
-                         .in = in,
-                         .give = give,
-                         .out = out,
-                         .take = take,
-                         .one_window = true,
-                         .gives = !is_root,
-                         .takes = is_root,
-                         .word = near.word };
+    struct dt_pairwise m = { .s = s,
+                             .call = call,
+                             .in = in,
+                             .give = give,
+                             .out = out,
+                             .take = take,
+                             .one_window = true,
+                             .gives = !is_root,
+                             .takes = is_root,
+                             .word = near.word };
 
     repeat(give, s->n, 0);
     repeat(take, s->n, 0);
@@ -195,15 +195,15 @@ dt_result_t dt_shm_scatter_near(struct dt_shm *s, const struct dt_call *call, co
 {
     struct dt_span give[s->n], take[s->n];
     bool is_root = s->me == root;
-    struct dt_move m = { .s = s,
-                         .call = call,
-                         .in = in,
-                         .give = give,
-                         .out = out,
-                         .take = take,
-                         .gives = is_root,
-                         .takes = !is_root,
-                         .word = near.word };
+    struct dt_pairwise m = { .s = s,
+                             .call = call,
+                             .in = in,
+                             .give = give,
+                             .out = out,
+                             .take = take,
+                             .gives = is_root,
+                             .takes = !is_root,
+                             .word = near.word };
 
     repeat(give, s->n, 0);
     repeat(take, s->n, 0);
@@ -236,15 +236,15 @@ dt_result_t dt_shm_reduce_scatter(struct dt_shm *s, const struct dt_call *call, 
                                   void *out, const struct dt_blocks *blocks, int divisor)
 {
     struct dt_span give[s->n], take[s->n];
-    struct dt_move m = { .s = s,
-                         .call = call,
-                         .in = in,
-                         .give = give,
-                         .out = out,
-                         .take = take,
-                         .gives = true,
-                         .takes = true,
-                         .divisor = divisor };
+    struct dt_pairwise m = { .s = s,
+                             .call = call,
+                             .in = in,
+                             .give = give,
+                             .out = out,
+                             .take = take,
+                             .gives = true,
+                             .takes = true,
+                             .divisor = divisor };
 
     lay_out(give, s, blocks, element_of(call), ALL);
     repeat(take, s->n, give[s->me].bytes);

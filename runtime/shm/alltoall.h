@@ -5,7 +5,7 @@
  * dtype is what counts count; beyond that its fields only have to be the same on all ranks. Where
  * ranks state counts that others cannot know, all of them are compared before anything is taken:
  * when what one rank gives is not what the other expects, every rank returns DT_ERR_MISMATCH, and
- * its trouble names the pair. Counts may be 0. Buffers need no alignment, and may be NULL where
+ * its coll_error names the pair. Counts may be 0. Buffers need no alignment, and may be NULL where
  * they hold nothing.
  *
  * Costs one synchronisation for every chunk of a rank's staging (all-gather, gather) or of its

@@ -18,7 +18,8 @@ static void copy_call(volatile struct dt_call *to, const struct dt_call *from)
     to->options = from->options;
 }
 
-void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data, size_t bytes)
+void dt_call_match_post(struct dt_shm *s, const struct dt_call *call, const void *data,
+                        size_t bytes)
 {
     struct dt_hostshm_post *post = dt_round_post(s, s->me);
 
@@ -30,7 +31,7 @@ void dt_meet_post(struct dt_shm *s, const struct dt_call *call, const void *data
 }
 
 /* The first rank that has made another call than this one; s->n: none has. This rank's own line is
- * far away, as in dt_meet_told. */
+ * far away, as in dt_call_match_told. */
 static uint32_t find_other(const struct dt_shm *s)
 {
     uint32_t i = 0;
@@ -40,7 +41,7 @@ static uint32_t find_other(const struct dt_shm *s)
     return i;
 }
 
-bool dt_meet_agrees(const struct dt_shm *s)
+bool dt_call_match_agrees(const struct dt_shm *s)
 {
     return find_other(s) == s->n;
 }
@@ -51,31 +52,31 @@ static dt_result_t check(struct dt_shm *s)
 
     if (other == s->n)
         return DT_OK;
-    dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[other]);
-    s->trouble->theirs = s->map.ranks[other].calls[s->round & 1];
+    dt_coll_error(s->coll_error, DT_ERR_MISMATCH, s->ranks[other]);
+    s->coll_error->theirs = s->map.ranks[other].calls[s->round & 1];
     return DT_ERR_MISMATCH;
 }
 
-dt_result_t dt_meet_others(struct dt_shm *s, bool first)
+dt_result_t dt_call_match_others(struct dt_shm *s, bool first)
 {
     dt_result_t r = dt_round_await_all(s, DT_IN);
 
     return r == DT_OK && first ? check(s) : r;
 }
 
-dt_result_t dt_meet(struct dt_shm *s, bool first)
+dt_result_t dt_call_match(struct dt_shm *s, bool first)
 {
     dt_round_publish(s, DT_IN);
-    return dt_meet_others(s, first);
+    return dt_call_match_others(s, first);
 }
 
-dt_result_t dt_meet_and_tell(struct dt_shm *s, const struct dt_call *call, const void *data,
-                             size_t bytes)
+dt_result_t dt_call_match_and_tell(struct dt_shm *s, const struct dt_call *call, const void *data,
+                                   size_t bytes)
 {
     dt_result_t r = dt_round_begin(s, 0);
 
     if (r != DT_OK)
         return r;
-    dt_meet_post(s, call, data, bytes);
-    return dt_meet(s, true);
+    dt_call_match_post(s, call, data, bytes);
+    return dt_call_match(s, true);
 }

@@ -21,7 +21,7 @@ struct ledger {
 static_assert(sizeof(struct ledger) <= DT_HOSTSHM_INLINE, "travels with the signature");
 
 /* Where the last of what this rank gives to others ends; 0: it gives them nothing. */
-static size_t extent(const struct dt_move *m)
+static size_t extent(const struct dt_pairwise *m)
 {
     size_t end = 0;
 
@@ -34,7 +34,7 @@ static size_t extent(const struct dt_move *m)
     return end;
 }
 
-static struct ledger own_ledger(const struct dt_move *m)
+static struct ledger own_ledger(const struct dt_pairwise *m)
 {
     uint32_t me = m->s->me;
     struct ledger own = { 0 };
@@ -42,7 +42,8 @@ static struct ledger own_ledger(const struct dt_move *m)
     for (uint32_t i = 0; i < m->s->n; i++) {
         size_t given = m->give[i].bytes, taken = m->take[i].bytes;
 
-        own.balance += dt_tally_one(me, i, given, true) + dt_tally_one(me, i, taken, false);
+        own.balance +=
+            dt_count_check_one(me, i, given, true) + dt_count_check_one(me, i, taken, false);
         own.longest = own.longest < given ? given : own.longest;
         own.longest = own.longest < taken ? taken : own.longest;
     }
@@ -55,20 +56,20 @@ static struct ledger own_ledger(const struct dt_move *m)
 /* ---- rounds ---- */
 
 /* Where in a rank's staging stands what goes to taker. */
-static uint8_t *staged(const struct dt_move *m, uint32_t giver, uint32_t taker)
+static uint8_t *staged(const struct dt_pairwise *m, uint32_t giver, uint32_t taker)
 {
     return dt_round_staging(m->s, giver) + (m->one_window ? 0 : taker * m->window);
 }
 
 /* The bytes of the span that this round moves, which began "at". */
-static size_t piece(const struct dt_move *m, const struct dt_span *span, size_t at)
+static size_t piece(const struct dt_pairwise *m, const struct dt_span *span, size_t at)
 {
     size_t rest = span->bytes > at ? span->bytes - at : 0;
 
     return rest < m->window ? rest : m->window;
 }
 
-static void stage(const struct dt_move *m, size_t at)
+static void stage(const struct dt_pairwise *m, size_t at)
 {
     uint32_t me = m->s->me;
 
@@ -85,7 +86,7 @@ static void stage(const struct dt_move *m, size_t at)
 }
 
 /* Instead of data. A window has room for it. */
-static void stage_places(const struct dt_move *m)
+static void stage_places(const struct dt_pairwise *m)
 {
     for (uint32_t peer = 0; peer < m->s->n; peer++) {
         struct dt_place place = m->place;
@@ -95,7 +96,7 @@ static void stage_places(const struct dt_move *m)
     }
 }
 
-static dt_result_t copy(const struct dt_move *m, size_t at)
+static dt_result_t copy(const struct dt_pairwise *m, size_t at)
 {
     struct dt_shm *s = m->s;
 
@@ -112,7 +113,7 @@ static dt_result_t copy(const struct dt_move *m, size_t at)
     return DT_OK;
 }
 
-static dt_result_t fold(const struct dt_move *m, size_t at)
+static dt_result_t fold(const struct dt_pairwise *m, size_t at)
 {
     struct dt_shm *s = m->s;
     dt_dtype_t dtype = (dt_dtype_t)m->call->dtype;
@@ -132,13 +133,13 @@ static dt_result_t fold(const struct dt_move *m, size_t at)
     return DT_OK;
 }
 
-static dt_result_t take(const struct dt_move *m, size_t at)
+static dt_result_t take(const struct dt_pairwise *m, size_t at)
 {
     return m->divisor ? fold(m, at) : copy(m, at);
 }
 
 /* Whoever publishes in a round has left the one before it, so that one word says both. */
-static dt_result_t next_round(const struct dt_move *m, size_t at)
+static dt_result_t next_round(const struct dt_pairwise *m, size_t at)
 {
     dt_result_t r = DT_OK;
 
@@ -167,7 +168,7 @@ static dt_result_t leave(struct dt_shm *s)
     return dt_round_await_all(s, DT_LEFT);
 }
 
-static dt_result_t copy_open(const struct dt_move *m, const uint8_t *const *from)
+static dt_result_t copy_open(const struct dt_pairwise *m, const uint8_t *const *from)
 {
     for (uint32_t i = 1; i < m->s->n; i++) {
         uint32_t peer = (m->s->me + i) % m->s->n;
@@ -179,7 +180,7 @@ static dt_result_t copy_open(const struct dt_move *m, const uint8_t *const *from
 }
 
 /* In place the result goes to where this rank alone reads, until all have read. */
-static dt_result_t fold_open(const struct dt_move *m, const uint8_t *const *from)
+static dt_result_t fold_open(const struct dt_pairwise *m, const uint8_t *const *from)
 {
     struct dt_shm *s = m->s;
     dt_dtype_t dtype = (dt_dtype_t)m->call->dtype;
@@ -201,7 +202,7 @@ static dt_result_t fold_open(const struct dt_move *m, const uint8_t *const *from
 }
 
 /* Everybody has staged where its data are. They are its own again when all have left. */
-static dt_result_t move_open(const struct dt_move *m)
+static dt_result_t move_open(const struct dt_pairwise *m)
 {
     struct dt_shm *s = m->s;
     const uint8_t *from[s->n];
@@ -218,7 +219,7 @@ static dt_result_t move_open(const struct dt_move *m)
         memcpy(&place, staged(m, i, s->me), sizeof place);
         from[i] = i == s->me ? m->in + m->give[i].at : dt_segment_find(place);
         if (!from[i])
-            r = dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[i]);
+            r = dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[i]);
     }
     if (r == DT_OK)
         r = m->divisor ? fold_open(m, from) : copy_open(m, from);
@@ -229,14 +230,14 @@ static dt_result_t move_open(const struct dt_move *m)
 /* ---- the first round ---- */
 
 /* Adds up what all have said. */
-static struct ledger read_ledgers(struct dt_move *m, const struct ledger *own)
+static struct ledger read_ledgers(struct dt_pairwise *m, const struct ledger *own)
 {
     struct ledger all = { 0 };
 
     for (uint32_t i = 0; i < m->s->n; i++) {
         struct ledger l;
 
-        memcpy(&l, dt_meet_told(m->s, i, own), sizeof l);
+        memcpy(&l, dt_call_match_told(m->s, i, own), sizeof l);
         all.balance += l.balance;
         all.open += l.open;
         all.closed += l.closed;
@@ -248,7 +249,7 @@ static struct ledger read_ledgers(struct dt_move *m, const struct ledger *own)
 
 /* Stages, comes to the call, and compares what everybody gives and expects. What others reach is
  * not staged; if that is not so for all, those ranks stage it late, in a round of its own. */
-static dt_result_t first_round(struct dt_move *m, bool *open)
+static dt_result_t first_round(struct dt_pairwise *m, bool *open)
 {
     struct dt_shm *s = m->s;
     struct ledger own = own_ledger(m), all;
@@ -260,8 +261,8 @@ static dt_result_t first_round(struct dt_move *m, bool *open)
         stage_places(m);
     else
         stage(m, 0);
-    dt_meet_post(s, m->call, &own, sizeof own);
-    r = dt_meet(s, true);
+    dt_call_match_post(s, m->call, &own, sizeof own);
+    r = dt_call_match(s, true);
     if (r != DT_OK)
         return r;
     all = read_ledgers(m, &own);
@@ -269,7 +270,7 @@ static dt_result_t first_round(struct dt_move *m, bool *open)
         *m->word = all.word;
     m->differs = all.balance != 0;
     if (m->differs)
-        return dt_trouble(s->trouble, DT_ERR_MISMATCH, s->ranks[s->me]);
+        return dt_coll_error(s->coll_error, DT_ERR_MISMATCH, s->ranks[s->me]);
     *open = all.open && !all.closed;
     if (*open)
         return move_open(m);
@@ -277,7 +278,7 @@ static dt_result_t first_round(struct dt_move *m, bool *open)
 }
 
 /* What a rank has for itself needs no staging. */
-static void keep_own(const struct dt_move *m)
+static void keep_own(const struct dt_pairwise *m)
 {
     uint32_t me = m->s->me;
     uint8_t *to = m->out + m->take[me].at;
@@ -292,7 +293,7 @@ static size_t least_open(const struct dt_shm *s)
     return s->crowded ? s->tuning->shm_open_parts_crowded : s->tuning->shm_open_parts;
 }
 
-dt_result_t dt_move(struct dt_move *m)
+dt_result_t dt_pairwise(struct dt_pairwise *m)
 {
     size_t windows = m->one_window ? 1 : m->s->n, bytes = extent(m);
     bool open = false;

@@ -10,7 +10,7 @@
 /* Every collective of alltoall.h is this: some spans of "in" go to peers, some of "out" come from
  * them. A round moves as much of each as fits into a window of the giver's staging: that which all
  * its peers look at, or one for each of them. */
-struct dt_move {
+struct dt_pairwise {
     struct dt_shm *s;
     const struct dt_call *call;
     const uint8_t *in;
@@ -33,6 +33,6 @@ struct dt_move {
 
 /* A whole call, checked as dt_shm_begin does. Returns DT_ERR_MISMATCH with m->differs on all ranks
  * when what some rank gives is not what the other expects; before anything is taken. */
-dt_result_t dt_move(struct dt_move *m);
+dt_result_t dt_pairwise(struct dt_pairwise *m);
 
 #endif

@@ -85,7 +85,7 @@ static struct offers count_offers(const struct dt_shm *s, const struct dt_chunk 
     for (uint32_t i = 0; i < s->n; i++) {
         const struct dt_reduceopen_terms *t = &terms[i];
 
-        memcpy(&terms[i], dt_meet_told(s, i, mine), sizeof *terms);
+        memcpy(&terms[i], dt_call_match_told(s, i, mine), sizeof *terms);
         o.mapped += is_mapped(t);
         o.copied += t->in_at != 0;
         o.any += dt_reduceopen_offers(t);
@@ -152,7 +152,7 @@ static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
         in[i] = dt_segment_find(terms[i].in);
         out[i] = dt_segment_find(terms[i].out);
         if (!in[i] || !out[i])
-            r = dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[i]);
+            r = dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[i]);
     }
     if (r == DT_OK && !fold_mapped(s, &c, in, out))
         r = dt_shm_check(s);
@@ -256,7 +256,7 @@ static dt_result_t compare_ends(struct dt_shm *s, const struct dt_chunk *whole,
                                 struct dt_reduceopen_end *end)
 {
     size_t *done = end->done;
-    dt_result_t r = dt_meet_and_tell(s, whole->call, &done[s->me], sizeof *done);
+    dt_result_t r = dt_call_match_and_tell(s, whole->call, &done[s->me], sizeof *done);
 
     s->reach = DT_CMA_REFUSED;
     for (uint32_t i = 0; r == DT_OK && i < s->n; i++)
@@ -319,7 +319,7 @@ void dt_reduceopen_leave(struct dt_shm *s, const struct dt_chunk *whole,
         return;
     dt_shm_settle(s);
     o = count_offers(s, whole, mine, terms);
-    begun = dt_round_has_come(s, DT_IN) && dt_meet_agrees(s) &&
+    begun = dt_round_has_come(s, DT_IN) && dt_call_match_agrees(s) &&
             (o.mapped == s->n || may_all_copy(s, whole, &o));
     for (uint32_t i = 0; i < s->n; i++)
         dt_cma_refuse(target_of(s, i, s->me));

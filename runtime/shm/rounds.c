@@ -266,7 +266,7 @@ dt_result_t dt_shm_check(const struct dt_shm *s)
 
     atomic_thread_fence(memory_order_acquire);
     code = dt_hostshm_stopped(&s->map, &culprit);
-    return code ? dt_trouble(s->trouble, (dt_result_t)code, culprit) : DT_OK;
+    return code ? dt_coll_error(s->coll_error, (dt_result_t)code, culprit) : DT_OK;
 }
 
 void dt_shm_settle(const struct dt_shm *s)

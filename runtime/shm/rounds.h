@@ -52,7 +52,7 @@ dt_result_t dt_shm_wait(struct dt_shm *s, bool (*done)(const void *arg), const v
 /* From or to memory of another rank. False: not all was copied, for the communicator was stopped
  * meanwhile. */
 bool dt_shm_copy(const struct dt_shm *s, uint8_t *to, const uint8_t *from, size_t bytes);
-/* DT_OK, or what has stopped the communicator, which is noted as the trouble. After a read of
+/* DT_OK, or what has stopped the communicator, which is noted as the coll_error. After a read of
  * another rank's own memory: if that rank's call had failed by then, it is not DT_OK. */
 dt_result_t dt_shm_check(const struct dt_shm *s);
 /* For a rank that the communicator's stop has kept from going on, before it looks at what others do

@@ -10,13 +10,13 @@ enum {
     MOST_PIPED = 32 * 1024, /* that follow their call whether the taker has come or not */
 };
 
-static size_t left(const struct dt_handover_way *w)
+static size_t left(const struct dt_sendrecv_way *w)
 {
     return sizeof w->opening + w->bytes - w->done;
 }
 
 /* The rest of the opening, or, once that is through, of the data. */
-static struct iovec rest(struct dt_handover_way *w)
+static struct iovec rest(struct dt_sendrecv_way *w)
 {
     size_t opening = sizeof w->opening;
 
@@ -25,20 +25,20 @@ static struct iovec rest(struct dt_handover_way *w)
     return (struct iovec){ (uint8_t *)w->buf + (w->done - opening), left(w) };
 }
 
-static bool advance(struct dt_handover_way *w, ssize_t moved)
+static bool advance(struct dt_sendrecv_way *w, ssize_t moved)
 {
     w->done += moved > 0 ? (size_t)moved : 0;
     return moved > 0;
 }
 
-static bool write_some(struct dt_handover *h)
+static bool write_some(struct dt_sendrecv *h)
 {
     struct iovec v = rest(&h->out);
 
     return left(&h->out) && advance(&h->out, dt_pipe_write(h->s, h->peer, &v, 1));
 }
 
-static bool read_some(struct dt_handover *h)
+static bool read_some(struct dt_sendrecv *h)
 {
     struct iovec v = rest(&h->in);
 
@@ -47,13 +47,13 @@ static bool read_some(struct dt_handover *h)
 
 static bool may_go_on(const void *arg)
 {
-    const struct dt_handover *h = arg;
+    const struct dt_sendrecv *h = arg;
 
     return (left(&h->out) && dt_pipe_may_write(h->s, h->peer)) ||
            (left(&h->in) && dt_pipe_may_read(h->s, h->peer));
 }
 
-static dt_result_t move(struct dt_handover *h)
+static dt_result_t move(struct dt_sendrecv *h)
 {
     dt_result_t r = DT_OK;
 
@@ -74,7 +74,7 @@ struct half { /* that this rank copies */
     size_t bytes;
 };
 
-static struct half own_half(const struct dt_handover *h)
+static struct half own_half(const struct dt_sendrecv *h)
 {
     size_t half = h->bytes / 2;
 
@@ -82,7 +82,7 @@ static struct half own_half(const struct dt_handover *h)
                      : (struct half){ h->buf + half, half, h->bytes - half };
 }
 
-static struct dt_hostshm_target *target(const struct dt_handover *h)
+static struct dt_hostshm_target *target(const struct dt_sendrecv *h)
 {
     const struct dt_shm *s = h->s;
     uint32_t giver = h->giving ? s->me : h->peer, taker = h->giving ? h->peer : s->me;
@@ -93,14 +93,14 @@ static struct dt_hostshm_target *target(const struct dt_handover *h)
 /* Or never will. */
 static bool has_told(void *arg)
 {
-    struct dt_handover *h = arg;
+    struct dt_sendrecv *h = arg;
 
     return left(&h->in) == 0 || read_some(h) || dt_shm_is_dead(h->s, h->peer);
 }
 
 /* Where the call has failed, the giver may still be in the middle of a piece, and the taker's
  * buffer is not to be written to once it is the program's. It tells when it is through. */
-static void await_last_piece(struct dt_handover *h)
+static void await_last_piece(struct dt_sendrecv *h)
 {
     dt_cma_refuse(target(h));
     dt_shm_outlast(has_told, h);
@@ -108,7 +108,7 @@ static void await_last_piece(struct dt_handover *h)
 
 /* Each tells the other whether its half is done. A giver whose call fails takes nothing back before
  * all is stopped: what the taker has read by then is right, whatever becomes of the giver later. */
-static dt_result_t compare_ends(struct dt_handover *h, bool done, bool *both)
+static dt_result_t compare_ends(struct dt_sendrecv *h, bool done, bool *both)
 {
     uint8_t ours = done && (h->giving || dt_shm_check(h->s) == DT_OK), theirs = 0;
     dt_result_t r;
@@ -123,7 +123,7 @@ static dt_result_t compare_ends(struct dt_handover *h, bool done, bool *both)
     return r;
 }
 
-static dt_result_t copy_mapped(struct dt_handover *h, const struct half *x, bool *both)
+static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool *both)
 {
     struct dt_shm *s = h->s;
     bool done = false;
@@ -138,11 +138,11 @@ static dt_result_t copy_mapped(struct dt_handover *h, const struct half *x, bool
     dt_segment_release();
     s->way = "shm-mapped";
     r = compare_ends(h, done, both);
-    return theirs ? r : dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[h->peer]);
+    return theirs ? r : dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[h->peer]);
 }
 
 /* The memory of a program may be such that the kernel copies none of it. */
-static dt_result_t copy_direct(struct dt_handover *h, const struct half *x, bool *both)
+static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool *both)
 {
     struct dt_shm *s = h->s;
     const struct dt_hostshm_card *card = &s->map.ranks[h->peer].card;
@@ -167,9 +167,9 @@ static bool reaches(struct dt_shm *s, uint32_t peer)
     return s->reach == DT_CMA_REACHED;
 }
 
-static dt_result_t through_pipes(struct dt_handover *h)
+static dt_result_t through_pipes(struct dt_sendrecv *h)
 {
-    struct dt_handover_way *data = h->giving ? &h->out : &h->in;
+    struct dt_sendrecv_way *data = h->giving ? &h->out : &h->in;
 
     h->out.done = h->in.done = sizeof h->out.opening;
     h->out.bytes = h->in.bytes = 0;
@@ -178,9 +178,9 @@ static dt_result_t through_pipes(struct dt_handover *h)
     return move(h);
 }
 
-static dt_result_t move_many(struct dt_handover *h)
+static dt_result_t move_many(struct dt_sendrecv *h)
 {
-    const struct dt_handover_opening *ours = &h->out.opening, *theirs = &h->in.opening;
+    const struct dt_sendrecv_opening *ours = &h->out.opening, *theirs = &h->in.opening;
     const struct half x = own_half(h);
     bool both = false;
     dt_result_t r = DT_OK;
@@ -192,18 +192,18 @@ static dt_result_t move_many(struct dt_handover *h)
     return r == DT_OK && !both ? through_pipes(h) : r;
 }
 
-static bool has_heard(const struct dt_handover *h)
+static bool has_heard(const struct dt_sendrecv *h)
 {
     return h->in.done >= sizeof h->in.opening;
 }
 
-static bool fits(const struct dt_handover *h)
+static bool fits(const struct dt_sendrecv *h)
 {
     return dt_call_equal(&h->out.opening.call, &h->in.opening.call);
 }
 
 /* Once the taker knows that data are for it, and come through the pipe. */
-static void expect(struct dt_handover *h)
+static void expect(struct dt_sendrecv *h)
 {
     bool piped = h->in.opening.piped || h->out.opening.piped;
 
@@ -220,24 +220,24 @@ static struct dt_place place_of(const struct dt_shm *s, const void *buf, size_t 
 
 static bool is_piped(const struct dt_shm *s, const struct dt_place *place, size_t bytes)
 {
-    size_t room = dt_pipe_capacity(s) - sizeof(struct dt_handover_opening);
+    size_t room = dt_pipe_capacity(s) - sizeof(struct dt_sendrecv_opening);
 
     return !place->segment && bytes <= dt_least(room, MOST_PIPED);
 }
 
-bool dt_handover_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
+bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
                          bool giving)
 {
     const struct dt_place place = place_of(s, buf, bytes);
-    size_t told = sizeof(struct dt_handover_opening) + (giving ? bytes : 0);
+    size_t told = sizeof(struct dt_sendrecv_opening) + (giving ? bytes : 0);
 
     return is_piped(s, &place, bytes) && told <= dt_pipe_room(s, peer);
 }
 
 /* Of data that others could take where they stand the opening tells where. */
-static void offer(struct dt_handover *h)
+static void offer(struct dt_sendrecv *h)
 {
-    struct dt_handover_opening *o = &h->out.opening;
+    struct dt_sendrecv_opening *o = &h->out.opening;
 
     o->place = place_of(h->s, h->buf, h->bytes);
     o->piped = is_piped(h->s, &o->place, h->bytes);
@@ -245,10 +245,10 @@ static void offer(struct dt_handover *h)
         o->address = (uintptr_t)h->buf;
 }
 
-void dt_handover_begin(struct dt_handover *h, struct dt_shm *s, const struct dt_call *call,
+void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_call *call,
                        void *buf, size_t bytes, uint32_t peer, bool giving)
 {
-    *h = (struct dt_handover){ .s = s, .peer = peer, .giving = giving, .buf = buf, .bytes = bytes };
+    *h = (struct dt_sendrecv){ .s = s, .peer = peer, .giving = giving, .buf = buf, .bytes = bytes };
     h->out.opening.call = *call;
     offer(h);
     if (giving && h->out.opening.piped) {
@@ -257,7 +257,7 @@ void dt_handover_begin(struct dt_handover *h, struct dt_shm *s, const struct dt_
     }
 }
 
-void dt_handover_step(struct dt_handover *h)
+void dt_sendrecv_step(struct dt_sendrecv *h)
 {
     bool moved;
 
@@ -268,26 +268,26 @@ void dt_handover_step(struct dt_handover *h)
     } while (moved);
 }
 
-static bool is_refused(const struct dt_handover *h)
+static bool is_refused(const struct dt_sendrecv *h)
 {
     return has_heard(h) && !fits(h);
 }
 
-bool dt_handover_has_told(const struct dt_handover *h)
+bool dt_sendrecv_has_told(const struct dt_sendrecv *h)
 {
     return h->out.opening.piped && left(&h->out) == 0 && !is_refused(h);
 }
 
-bool dt_handover_is_over(const struct dt_handover *h)
+bool dt_sendrecv_is_over(const struct dt_sendrecv *h)
 {
     return is_refused(h) || (left(&h->out) == 0 && left(&h->in) == 0) ||
            dt_hostshm_stopped(&h->s->map, NULL);
 }
 
 /* Whether the giver may have begun to write to this taker's buffer before all was stopped. */
-static bool is_written_to(struct dt_handover *h)
+static bool is_written_to(struct dt_sendrecv *h)
 {
-    const struct dt_handover_opening *o = &h->out.opening;
+    const struct dt_sendrecv_opening *o = &h->out.opening;
 
     if (h->giving || left(&h->out) || !(o->place.segment || o->address))
         return false;
@@ -298,7 +298,7 @@ static bool is_written_to(struct dt_handover *h)
 }
 
 /* A giver that has not heard where it could write to writes nothing, which the taker waits for. */
-static void tell_of_no_piece(struct dt_handover *h)
+static void tell_of_no_piece(struct dt_sendrecv *h)
 {
     uint8_t done = false;
 
@@ -310,7 +310,7 @@ static void tell_of_no_piece(struct dt_handover *h)
 }
 
 /* Both have told their call before either can fail for the other's. */
-dt_result_t dt_handover_end(struct dt_handover *h)
+dt_result_t dt_sendrecv_end(struct dt_sendrecv *h)
 {
     dt_result_t r = move(h);
 
@@ -319,8 +319,8 @@ dt_result_t dt_handover_end(struct dt_handover *h)
     if (r != DT_OK && !is_written_to(h))
         return r;
     if (!fits(h)) {
-        dt_trouble(h->s->trouble, DT_ERR_MISMATCH, h->s->ranks[h->peer]);
-        h->s->trouble->theirs = h->in.opening.call;
+        dt_coll_error(h->s->coll_error, DT_ERR_MISMATCH, h->s->ranks[h->peer]);
+        h->s->coll_error->theirs = h->in.opening.call;
         return DT_ERR_MISMATCH;
     }
     expect(h);

@@ -13,43 +13,43 @@
 #include "runtime/shm/segment.h"
 #include "runtime/shm/shm.h"
 
-struct dt_handover_opening {
+struct dt_sendrecv_opening {
     struct dt_call call;
     struct dt_place place; /* of the buffer */
     uint64_t address;      /* likewise, for one who reaches this rank's memory; 0: for nobody */
     uint64_t piped;        /* not 0: neither; the giver's data follow, or the taker's have room */
 };
 
-struct dt_handover_way { /* the opening, then the data, of which this much has moved */
-    struct dt_handover_opening opening;
+struct dt_sendrecv_way { /* the opening, then the data, of which this much has moved */
+    struct dt_sendrecv_opening opening;
     void *buf;
     size_t bytes;
     size_t done;
 };
 
-struct dt_handover {
+struct dt_sendrecv {
     struct dt_shm *s;
     uint32_t peer;
     bool giving;
     uint8_t *buf;
     size_t bytes;
-    struct dt_handover_way out;
-    struct dt_handover_way in;
+    struct dt_sendrecv_way out;
+    struct dt_sendrecv_way in;
 };
 
 /* Whether such data follow their call through the pipe, whether the taker has come or not, and what
  * this rank has to tell of both fits into it now. */
-bool dt_handover_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
+bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
                          bool giving);
 /* peer: a local rank, not this one. call is the same on both sides. */
-void dt_handover_begin(struct dt_handover *h, struct dt_shm *s, const struct dt_call *call,
+void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_call *call,
                        void *buf, size_t bytes, uint32_t peer, bool giving);
 /* Moves what can be moved without waiting. */
-void dt_handover_step(struct dt_handover *h);
+void dt_sendrecv_step(struct dt_sendrecv *h);
 /* After a step: whether the peer needs nothing more of this rank; whether the end will not wait. */
-bool dt_handover_has_told(const struct dt_handover *h);
-bool dt_handover_is_over(const struct dt_handover *h);
+bool dt_sendrecv_has_told(const struct dt_sendrecv *h);
+bool dt_sendrecv_is_over(const struct dt_sendrecv *h);
 /* Waits for the end. */
-dt_result_t dt_handover_end(struct dt_handover *h);
+dt_result_t dt_sendrecv_end(struct dt_sendrecv *h);
 
 #endif

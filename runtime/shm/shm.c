@@ -15,20 +15,20 @@
 
 dt_result_t dt_shm_begin(struct dt_shm *s, const struct dt_call *call)
 {
-    return dt_meet_and_tell(s, call, NULL, 0);
+    return dt_call_match_and_tell(s, call, NULL, 0);
 }
 
 dt_result_t dt_shm_begin_adding(struct dt_shm *s, const struct dt_call *call, uint64_t *word)
 {
     const uint64_t own = *word;
-    dt_result_t r = dt_meet_and_tell(s, call, &own, sizeof own);
+    dt_result_t r = dt_call_match_and_tell(s, call, &own, sizeof own);
 
     if (r == DT_OK)
         *word = 0;
     for (uint32_t i = 0; r == DT_OK && i < s->n; i++) {
         uint64_t theirs;
 
-        memcpy(&theirs, dt_meet_told(s, i, &own), sizeof theirs);
+        memcpy(&theirs, dt_call_match_told(s, i, &own), sizeof theirs);
         *word += theirs;
     }
     return r;
@@ -155,7 +155,7 @@ static void show_few(struct dt_shm *s, const struct dt_call *call, const void *i
         dt_copy(dt_round_staging(s, s->me), in, staged);
         dt_round_give(s);
     }
-    dt_meet_post(s, call, in, bytes - staged);
+    dt_call_match_post(s, call, in, bytes - staged);
     dt_round_publish(s, DT_IN);
 }
 
@@ -168,7 +168,7 @@ void dt_shm_show_few(struct dt_shm *s, const struct dt_call *call, const void *i
 dt_result_t dt_shm_fold_few(struct dt_shm *s, const struct dt_call *call, const void *in, void *out,
                             int divisor)
 {
-    dt_result_t r = dt_meet_others(s, true);
+    dt_result_t r = dt_call_match_others(s, true);
 
     if (r == DT_OK && call->count && out)
         fold_all(s, call, in, out, divisor, staged_of_few(bytes_of(call)) > 0);
@@ -200,8 +200,8 @@ static dt_result_t show_chunk(struct dt_shm *s, const struct dt_chunk *c,
     if (!terms || !dt_reduceopen_offers(terms))
         stage(s, c);
     if (terms)
-        dt_meet_post(s, c->call, terms, sizeof *terms);
-    return dt_meet(s, terms != NULL);
+        dt_call_match_post(s, c->call, terms, sizeof *terms);
+    return dt_call_match(s, terms != NULL);
 }
 
 static dt_result_t finish_chunk(struct dt_shm *s, const struct dt_chunk *c)
@@ -363,7 +363,7 @@ static dt_result_t copy_open(struct dt_shm *s, void *buf, struct dt_place place,
     if (from)
         dt_shm_copy(s, buf, from, bytes);
     dt_segment_release();
-    r = from ? dt_shm_check(s) : dt_trouble(s->trouble, DT_ERR_INTERNAL, s->ranks[root]);
+    r = from ? dt_shm_check(s) : dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[root]);
     if (r == DT_OK)
         dt_round_publish(s, DT_LEFT);
     return r;

@@ -27,7 +27,7 @@ struct dt_shm {
     uint64_t comm;
     uint32_t me;
     uint32_t n;
-    const uint32_t *ranks; /* by local rank, to name them in trouble */
+    const uint32_t *ranks; /* by local rank, to name them in coll_error */
     uint64_t round;
     uint64_t signature; /* of this rank's call, as its line has it: see call_match.c */
     size_t at;          /* in every rank's staging: where the bytes of this round stand */
@@ -45,12 +45,12 @@ struct dt_shm {
     size_t small;            /* bytes, up to which everybody folds all of a reduction */
     size_t least_direct;     /* bytes from which two ranks try to */
     uint32_t pipes;          /* which of their two sets (hostshm.h) */
-    struct dt_trouble *trouble;
+    struct dt_coll_error *coll_error;
     struct dt_ring *ring; /* the flight recorder's, or NULL */
     const char *way;      /* for it: the way that the call takes */
 };
 
-/* Completes a structure whose map, comm, me, n, ranks and trouble are set. cpus: a bit for each
+/* Completes a structure whose map, comm, me, n, ranks and coll_error are set. cpus: a bit for each
  * that this process may use, where cpus[0] has the first 64. */
 void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64]);
 /* After the first meeting of all, or when tuning has changed: decides how to wait, by the CPUs that

@@ -7,7 +7,7 @@ dt_result_t dt_alarm_check(const struct dt_alarm *a)
     uint32_t culprit;
     int stopped = dt_hostshm_stopped(a->shm, &culprit);
 
-    return stopped ? dt_trouble(a->trouble, (dt_result_t)stopped, culprit) : DT_OK;
+    return stopped ? dt_coll_error(a->coll_error, (dt_result_t)stopped, culprit) : DT_OK;
 }
 
 dt_result_t dt_alarm_poll(const struct dt_alarm *a, struct pollfd *p, nfds_t n, int timeout_ms)

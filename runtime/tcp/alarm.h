@@ -13,7 +13,7 @@ struct dt_alarm {
     struct dt_agentlink *agent;
     const struct dt_hostshm *shm;
     int bell; /* eventfd: readable for good once a thread of this process has set the stop word */
-    struct dt_trouble *trouble;
+    struct dt_coll_error *coll_error;
 };
 
 enum {
@@ -21,7 +21,7 @@ enum {
     DT_ALARM_TOLD_MS = 1000, /* within which every rank hears what one has told its agent */
 };
 
-/* DT_OK, or what has stopped the communicator, which is noted as the trouble. */
+/* DT_OK, or what has stopped the communicator, which is noted as the coll_error. */
 dt_result_t dt_alarm_check(const struct dt_alarm *a);
 
 /* poll(2) on n descriptors, of which the caller leaves the first DT_ALARM_FDS to this function.

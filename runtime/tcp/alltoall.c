@@ -103,16 +103,16 @@ static dt_result_t ship(struct parcels *p)
                             .flows = p->flows,
                             .n = p->n,
                             .batch = DT_FLOW_BATCH,
-                            .one_stream = !p->alike && p->mesh->size > DT_LANES_FEW,
+                            .one_stream = !p->alike && p->mesh->size > DT_LEADERS_FEW,
                             .frame = parcel_frame,
                             .arg = p };
 
     return dt_flow_run(p->mesh, &t);
 }
 
-dt_result_t dt_movement_all_to_all(struct dt_mesh *m, const struct dt_call *call, const void *in,
-                                   const struct dt_blocks *given, void *out,
-                                   const struct dt_blocks *taken)
+dt_result_t dt_tcp_all_to_all(struct dt_mesh *m, const struct dt_call *call, const void *in,
+                              const struct dt_blocks *given, void *out,
+                              const struct dt_blocks *taken)
 {
     struct parcels p = { .mesh = m, .call = call };
     dt_result_t r = parcels_make(&p, 2 * (size_t)m->size);
@@ -151,9 +151,8 @@ static dt_result_t with_one(struct dt_mesh *m, const struct dt_call *call, void 
     return r;
 }
 
-dt_result_t dt_movement_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
-                               size_t count, void *out, const struct dt_blocks *blocks,
-                               uint32_t root)
+dt_result_t dt_tcp_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
+                          size_t count, void *out, const struct dt_blocks *blocks, uint32_t root)
 {
     struct parcels p = { .mesh = m, .call = call };
     dt_result_t r;
@@ -177,9 +176,8 @@ dt_result_t dt_movement_gather(struct dt_mesh *m, const struct dt_call *call, co
     return r;
 }
 
-dt_result_t dt_movement_scatter(struct dt_mesh *m, const struct dt_call *call, const void *in,
-                                const struct dt_blocks *blocks, void *out, size_t count,
-                                uint32_t root)
+dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const void *in,
+                           const struct dt_blocks *blocks, void *out, size_t count, uint32_t root)
 {
     struct parcels p = { .mesh = m, .call = call };
     dt_result_t r;
@@ -203,14 +201,14 @@ dt_result_t dt_movement_scatter(struct dt_mesh *m, const struct dt_call *call, c
     return r;
 }
 
-dt_result_t dt_movement_send(struct dt_mesh *m, const struct dt_call *call, const void *buf,
-                             size_t count, uint32_t peer)
+dt_result_t dt_tcp_send(struct dt_mesh *m, const struct dt_call *call, const void *buf,
+                        size_t count, uint32_t peer)
 {
     return with_one(m, call, (void *)(uintptr_t)buf, count, peer, true, true);
 }
 
-dt_result_t dt_movement_recv(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
-                             uint32_t peer)
+dt_result_t dt_tcp_recv(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
+                        uint32_t peer)
 {
     return with_one(m, call, buf, count, peer, false, true);
 }
@@ -246,8 +244,8 @@ static size_t gather_ready(void *arg, const struct dt_flow *f)
     return f->out ? g->segments + g->source->done : f->frames;
 }
 
-dt_result_t dt_movement_all_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
-                                   void *out, const struct dt_blocks *blocks)
+dt_result_t dt_tcp_all_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
+                              void *out, const struct dt_blocks *blocks)
 {
     struct gathering g = { .mesh = m, .call = call, .blocks = blocks, .out = out, .segments = 1 };
     struct dt_flow flows[] = { { .peer = (m->me + 1) % m->size, .out = true },

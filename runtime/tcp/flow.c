@@ -192,8 +192,8 @@ static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 
     if (stopped != DT_OK)
         return stopped;
-    return dt_trouble(r->mesh->alarm.trouble,
-                      (dt_result_t)(h->code < 0 ? h->code : DT_ERR_INTERNAL), h->rank);
+    return dt_coll_error(r->mesh->alarm.coll_error,
+                         (dt_result_t)(h->code < 0 ? h->code : DT_ERR_INTERNAL), h->rank);
 }
 
 /* A header is complete: is it what this call expects? (What came with it went where this call may
@@ -201,18 +201,18 @@ static dt_result_t failed_by(const struct run *r, const struct dt_dataframe *h)
 static dt_result_t check_header(const struct run *r, const struct dt_leg *g)
 {
     const struct dt_flow *f = g->flow;
-    struct dt_trouble *t = r->mesh->alarm.trouble;
+    struct dt_coll_error *t = r->mesh->alarm.coll_error;
     struct dt_call ours = call_of(r, f);
     uint64_t expected = ours.count;
     struct dt_dataframe h;
 
     if (!dt_dataframe_get(&h, g->header))
-        return dt_trouble(t, DT_ERR_INTERNAL, dt_mesh_rank(r->mesh, f->peer));
+        return dt_coll_error(t, DT_ERR_INTERNAL, dt_mesh_rank(r->mesh, f->peer));
     if (h.type == DT_DATAFRAME_FAILURE)
         return failed_by(r, &h);
     if (dt_call_equal(&h.call, &ours) && h.bytes == g->data.iov_len)
         return DT_OK;
-    dt_trouble(t, DT_ERR_MISMATCH, h.rank);
+    dt_coll_error(t, DT_ERR_MISMATCH, h.rank);
     t->theirs = h.call;
     ours.count = h.call.count;
     if (f->count && dt_call_equal(&h.call, &ours)) {
@@ -352,8 +352,8 @@ static dt_result_t check(const struct run *r)
         int64_t broken = g->link->broken;
 
         if (broken && broken <= dt_clock_ms())
-            result = dt_trouble(r->mesh->alarm.trouble, DT_ERR_PEER,
-                                dt_mesh_rank(r->mesh, g->flow->peer));
+            result = dt_coll_error(r->mesh->alarm.coll_error, DT_ERR_PEER,
+                                   dt_mesh_rank(r->mesh, g->flow->peer));
     }
     return result;
 }
@@ -373,7 +373,7 @@ static bool is_read(const struct run *r, const struct dt_link *link)
  */
 static dt_result_t overhear_peer(const struct run *r, struct dt_link *link)
 {
-    struct dt_trouble *t = r->mesh->alarm.trouble;
+    struct dt_coll_error *t = r->mesh->alarm.coll_error;
     struct dt_call ours = *r->t->call;
     uint8_t header[HEADER];
     struct dt_dataframe h;
@@ -389,7 +389,7 @@ static dt_result_t overhear_peer(const struct run *r, struct dt_link *link)
         ours.count = h.call.count;
     if (h.call.number > ours.number || dt_call_equal(&h.call, &ours))
         return DT_OK;
-    dt_trouble(t, DT_ERR_MISMATCH, h.rank);
+    dt_coll_error(t, DT_ERR_MISMATCH, h.rank);
     t->theirs = h.call;
     return DT_ERR_MISMATCH;
 }
@@ -611,7 +611,7 @@ void dt_flow_fail(struct dt_mesh *m, dt_result_t why)
 
     if (m->n_links == 0)
         return;
-    h.rank = m->alarm.trouble->rank;
+    h.rank = m->alarm.coll_error->rank;
     dt_dataframe_put(&h, bytes);
     for (size_t i = 0; i < m->n_links; i++) {
         if (m->links[i].fd >= 0 && !m->links[i].mid_frame)

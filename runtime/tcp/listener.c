@@ -17,38 +17,38 @@ enum {
     SETTLE_MS = 500, /* for so long it keeps its seat when others want one */
 };
 
-void dt_door_init(struct dt_door *d)
+void dt_listener_init(struct dt_listener *d)
 {
-    *d = (struct dt_door){ .listener = -1 };
+    *d = (struct dt_listener){ .listener = -1 };
     pthread_mutex_init(&d->lock, NULL);
-    for (int i = 0; i < DT_DOOR_GUESTS; i++)
+    for (int i = 0; i < DT_LISTENER_PENDING; i++)
         d->guests[i].shake.fd = -1;
 }
 
-int dt_door_open(struct dt_door *d, uint16_t *port)
+int dt_listener_open(struct dt_listener *d, uint16_t *port)
 {
     if (sodium_init() >= 0)
         d->listener = dt_inet_listen(port);
     return d->listener < 0 ? -1 : 0;
 }
 
-void dt_door_admit(struct dt_door *d, const uint8_t secret[DT_SECRET_BYTES], uint32_t generation,
-                   uint32_t rank)
+void dt_listener_admit(struct dt_listener *d, const uint8_t secret[DT_SECRET_BYTES],
+                       uint32_t generation, uint32_t rank)
 {
     d->self = (struct dt_auth){ .generation = generation, .me = rank, .peer = DT_AUTH_ANYBODY };
     memcpy(d->self.secret, secret, sizeof d->self.secret);
 }
 
-static void dismiss(struct dt_door_guest *g)
+static void dismiss(struct dt_listener_pending *g)
 {
     if (g->shake.fd >= 0)
         close(g->shake.fd);
     g->shake.fd = -1;
 }
 
-void dt_door_close(struct dt_door *d)
+void dt_listener_close(struct dt_listener *d)
 {
-    for (int i = 0; i < DT_DOOR_GUESTS; i++)
+    for (int i = 0; i < DT_LISTENER_PENDING; i++)
         dismiss(&d->guests[i]);
     for (size_t i = 0; i < d->n_parked; i++)
         close(d->parked[i].fd);
@@ -57,21 +57,21 @@ void dt_door_close(struct dt_door *d)
         close(d->listener);
     pthread_mutex_destroy(&d->lock);
     sodium_memzero(d, sizeof *d);
-    dt_door_init(d);
+    dt_listener_init(d);
 }
 
 /* Callers that prove themselves do so at once: who lingers is a stranger. */
-static bool lingers(const struct dt_door_guest *g)
+static bool lingers(const struct dt_listener_pending *g)
 {
     return g->deadline - GUEST_MS + SETTLE_MS <= dt_clock_ms();
 }
 
 /* A free seat, or that of the guest who has been talking longest. NULL: nobody lingers. */
-static struct dt_door_guest *seat(struct dt_door *d)
+static struct dt_listener_pending *seat(struct dt_listener *d)
 {
-    struct dt_door_guest *oldest = &d->guests[0];
+    struct dt_listener_pending *oldest = &d->guests[0];
 
-    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+    for (int i = 0; i < DT_LISTENER_PENDING; i++) {
         if (d->guests[i].shake.fd < 0)
             return &d->guests[i];
         if (d->guests[i].deadline < oldest->deadline)
@@ -80,13 +80,13 @@ static struct dt_door_guest *seat(struct dt_door *d)
     return lingers(oldest) ? oldest : NULL;
 }
 
-size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS])
+size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLLS])
 {
     size_t n = 0;
 
     pthread_mutex_lock(&d->lock);
     p[n++] = (struct pollfd){ .fd = seat(d) ? d->listener : -1, .events = POLLIN };
-    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+    for (int i = 0; i < DT_LISTENER_PENDING; i++) {
         const struct dt_handshake *s = &d->guests[i].shake;
 
         if (s->fd >= 0)
@@ -96,10 +96,10 @@ size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS])
     return n;
 }
 
-static int take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)
+static int take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
 {
     for (size_t i = 0; i < d->n_parked; i++) {
-        struct dt_door_parked p = d->parked[i];
+        struct dt_listener_accepted p = d->parked[i];
 
         if (p.comm == comm && p.lane == lane && p.rank == rank) {
             d->parked[i] = d->parked[--d->n_parked];
@@ -110,9 +110,9 @@ static int take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)
 }
 
 /* A caller whose connection broke calls again: the newer one counts. */
-static void park(struct dt_door *d, struct dt_door_guest *g)
+static void park(struct dt_listener *d, struct dt_listener_pending *g)
 {
-    struct dt_door_parked *p = realloc(d->parked, (d->n_parked + 1) * sizeof *p);
+    struct dt_listener_accepted *p = realloc(d->parked, (d->n_parked + 1) * sizeof *p);
     struct dt_auth who;
     int older;
 
@@ -123,11 +123,11 @@ static void park(struct dt_door *d, struct dt_door_guest *g)
     older = take(d, who.comm, who.lane, who.me);
     if (older >= 0)
         close(older);
-    p[d->n_parked++] = (struct dt_door_parked){ g->shake.fd, who.me, who.lane, who.comm };
+    p[d->n_parked++] = (struct dt_listener_accepted){ g->shake.fd, who.me, who.lane, who.comm };
     g->shake.fd = -1;
 }
 
-static void hear(struct dt_door *d, struct dt_door_guest *g)
+static void hear(struct dt_listener *d, struct dt_listener_pending *g)
 {
     enum dt_verdict verdict = dt_handshake_hosting(&g->shake, &d->self);
 
@@ -148,9 +148,9 @@ static int64_t silence_ms(int fd)
 }
 
 /* At most as many as can have queued: who calls again and again does not hold up this rank. */
-static int let_in(struct dt_door *d)
+static int let_in(struct dt_listener *d)
 {
-    struct dt_door_guest *g;
+    struct dt_listener_pending *g;
 
     for (int i = 0; i < SOMAXCONN && (g = seat(d)); i++) {
         int fd = accept4(d->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -167,12 +167,12 @@ static int let_in(struct dt_door *d)
     return 0;
 }
 
-int dt_door_turn(struct dt_door *d)
+int dt_listener_turn(struct dt_listener *d)
 {
     int error;
 
     pthread_mutex_lock(&d->lock);
-    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+    for (int i = 0; i < DT_LISTENER_PENDING; i++) {
         if (d->guests[i].shake.fd >= 0)
             hear(d, &d->guests[i]);
     }
@@ -181,17 +181,17 @@ int dt_door_turn(struct dt_door *d)
     return error;
 }
 
-void dt_door_leave(struct dt_door *d)
+void dt_listener_leave(struct dt_listener *d)
 {
     pthread_mutex_lock(&d->lock);
-    for (int i = 0; i < DT_DOOR_GUESTS; i++) {
+    for (int i = 0; i < DT_LISTENER_PENDING; i++) {
         if (lingers(&d->guests[i]))
             dismiss(&d->guests[i]);
     }
     pthread_mutex_unlock(&d->lock);
 }
 
-int dt_door_take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)
+int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
 {
     int fd;
 
@@ -201,7 +201,7 @@ int dt_door_take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank)
     return fd;
 }
 
-void dt_door_forget(struct dt_door *d, uint64_t comm)
+void dt_listener_forget(struct dt_listener *d, uint64_t comm)
 {
     size_t kept = 0;
 

@@ -17,19 +17,19 @@
 #include "runtime/wire/handshake.h"
 
 enum {
-    DT_DOOR_GUESTS = 32, /* callers that are heard at a time */
-    DT_DOOR_POLLS = 1 + DT_DOOR_GUESTS,
+    DT_LISTENER_PENDING = 32, /* callers that are heard at a time */
+    DT_LISTENER_POLLS = 1 + DT_LISTENER_PENDING,
 };
 
-struct dt_door {
+struct dt_listener {
     int listener; /* -1: nobody can call */
     struct dt_auth self;
     pthread_mutex_t lock;
-    struct dt_door_guest {
+    struct dt_listener_pending {
         struct dt_handshake shake;
         int64_t deadline; /* on CLOCK_MONOTONIC, in ms */
-    } guests[DT_DOOR_GUESTS];
-    struct dt_door_parked {
+    } guests[DT_LISTENER_PENDING];
+    struct dt_listener_accepted {
         int fd;
         uint32_t rank; /* of the job */
         uint32_t lane;
@@ -39,25 +39,25 @@ struct dt_door {
 };
 
 /* A door where nobody can call. */
-void dt_door_init(struct dt_door *d);
+void dt_listener_init(struct dt_listener *d);
 /* Listens on all addresses, at a port that the kernel chooses. Returns 0, or -1 with errno. */
-int dt_door_open(struct dt_door *d, uint16_t *port);
+int dt_listener_open(struct dt_listener *d, uint16_t *port);
 /* Who this is, and by what callers prove themselves. Nobody is heard before. */
-void dt_door_admit(struct dt_door *d, const uint8_t secret[DT_SECRET_BYTES], uint32_t generation,
-                   uint32_t rank);
-void dt_door_close(struct dt_door *d);
+void dt_listener_admit(struct dt_listener *d, const uint8_t secret[DT_SECRET_BYTES],
+                       uint32_t generation, uint32_t rank);
+void dt_listener_close(struct dt_listener *d);
 
 /* What to poll for. Returns their number. */
-size_t dt_door_polls(struct dt_door *d, struct pollfd p[DT_DOOR_POLLS]);
+size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLLS]);
 /* Hears everybody who has something to say. Returns 0, or EMFILE or ENFILE: callers cannot be let
  * in, and would have to be waited for in vain. */
-int dt_door_turn(struct dt_door *d);
+int dt_listener_turn(struct dt_listener *d);
 /* Behind the last turn: whoever may not turn again for hours keeps no strangers' descriptors. */
-void dt_door_leave(struct dt_door *d);
+void dt_listener_leave(struct dt_listener *d);
 
 /* A proved connection, now the caller's, or -1: none has come yet. */
-int dt_door_take(struct dt_door *d, uint64_t comm, uint32_t lane, uint32_t rank);
+int dt_listener_take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank);
 /* Closes what waits for a communicator that is no more. */
-void dt_door_forget(struct dt_door *d, uint64_t comm);
+void dt_listener_forget(struct dt_listener *d, uint64_t comm);
 
 #endif

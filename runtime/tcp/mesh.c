@@ -42,7 +42,7 @@ uint32_t dt_mesh_rank(const struct dt_mesh *m, uint32_t peer)
 
 dt_result_t dt_mesh_no_memory(const struct dt_mesh *m)
 {
-    return dt_trouble(m->alarm.trouble, DT_ERR_NOMEM, dt_mesh_rank(m, m->me));
+    return dt_coll_error(m->alarm.coll_error, DT_ERR_NOMEM, dt_mesh_rank(m, m->me));
 }
 
 void dt_mesh_close(struct dt_mesh *m)
@@ -112,8 +112,8 @@ static void call_step(struct meeting *g, struct call *c)
 /* Too few open files: no patience helps. */
 static dt_result_t own_fault(const struct dt_mesh *m, int error)
 {
-    dt_trouble(m->alarm.trouble, DT_ERR_IO, dt_mesh_rank(m, m->me));
-    m->alarm.trouble->error = error;
+    dt_coll_error(m->alarm.coll_error, DT_ERR_IO, dt_mesh_rank(m, m->me));
+    m->alarm.coll_error->error = error;
     return DT_ERR_IO;
 }
 
@@ -129,8 +129,8 @@ static dt_result_t call_all(struct meeting *g)
         if (!is_calling(c))
             continue;
         if ((idle || !dt_handshake_is_connected(&c->shake)) && now >= c->deadline) {
-            dt_trouble(g->mesh->alarm.trouble, DT_ERR_TIMEOUT, c->auth.peer);
-            g->mesh->alarm.trouble->error = c->error;
+            dt_coll_error(g->mesh->alarm.coll_error, DT_ERR_TIMEOUT, c->auth.peer);
+            g->mesh->alarm.coll_error->error = c->error;
             return DT_ERR_TIMEOUT;
         }
         if (idle && now >= c->retry_at)
@@ -150,7 +150,8 @@ static void take_callers_of(struct meeting *g, uint32_t stream)
 
         if (link->fd >= 0 || g->peers[i] > m->me)
             continue;
-        link->fd = dt_door_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, g->peers[i]));
+        link->fd =
+            dt_listener_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, g->peers[i]));
         if (link->fd >= 0) {
             g->awaited--;
             g->callers--;
@@ -175,7 +176,7 @@ static dt_result_t wait(struct meeting *g)
         g->polls[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
     }
     if (g->callers)
-        n += dt_door_polls(m->door, g->polls + n);
+        n += dt_listener_polls(m->door, g->polls + n);
     return dt_alarm_poll(&m->alarm, g->polls, n, g->callers ? GLANCE_MS : RETRY_MS);
 }
 
@@ -190,7 +191,7 @@ static dt_result_t meet(struct meeting *g)
             if (g->calls[i].shake.fd >= 0)
                 call_step(g, &g->calls[i]);
         }
-        error = g->callers ? dt_door_turn(g->mesh->door) : 0;
+        error = g->callers ? dt_listener_turn(g->mesh->door) : 0;
         take_callers(g);
         if (g->awaited == 0)
             return DT_OK;
@@ -240,7 +241,7 @@ static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t 
     size_t most = n * streams;
 
     g.calls = calloc(most, sizeof *g.calls);
-    g.polls = calloc(DT_ALARM_FDS + most + DT_DOOR_POLLS, sizeof *g.polls);
+    g.polls = calloc(DT_ALARM_FDS + most + DT_LISTENER_POLLS, sizeof *g.polls);
     if (g.calls && g.polls) {
         bool listens;
 
@@ -248,7 +249,7 @@ static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t 
         listens = g.callers > 0;
         result = meet(&g);
         if (listens)
-            dt_door_leave(m->door);
+            dt_listener_leave(m->door);
         for (size_t i = 0; i < g.n_calls; i++) {
             if (g.calls[i].shake.fd >= 0)
                 close(g.calls[i].shake.fd);
@@ -306,9 +307,9 @@ void dt_mesh_renew(struct dt_mesh *m, struct dt_link *link)
 
     if (peer > m->me)
         return;
-    dt_door_turn(m->door);
-    fd = dt_door_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, peer));
-    dt_door_leave(m->door);
+    dt_listener_turn(m->door);
+    fd = dt_listener_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, peer));
+    dt_listener_leave(m->door);
     if (fd < 0)
         return;
     close(link->fd);

@@ -35,7 +35,7 @@ struct dt_mesh {
     const uint32_t *ranks;           /* the job's rank of each; NULL: the same */
     const uint32_t *node_of;         /* by rank: its host; NULL: none share one */
     const struct dt_msg_addr *addrs; /* by the job's rank; outlives this */
-    struct dt_door *door;
+    struct dt_listener *door;
     struct dt_alarm alarm;
     unsigned spins;        /* fruitless looks at the connections before a wait sleeps */
     struct dt_link *links; /* by stream, then by rank: see dt_mesh_link */
@@ -65,7 +65,7 @@ dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uin
  * was through, and calls again. Takes that call in its place, if it is there; never waits. */
 void dt_mesh_renew(struct dt_mesh *m, struct dt_link *link);
 
-/* Notes as the trouble that this rank lacks memory; returns DT_ERR_NOMEM. */
+/* Notes as the coll_error that this rank lacks memory; returns DT_ERR_NOMEM. */
 dt_result_t dt_mesh_no_memory(const struct dt_mesh *m);
 
 /* The job's rank, for messages. */

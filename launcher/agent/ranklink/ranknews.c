@@ -27,7 +27,7 @@ static void on_step(void *arg, uint32_t rank, int64_t step)
 {
     struct dt_generation *g = arg;
 
-    dt_faults_step(g->faults, (uint32_t)dt_u32s_find(&g->start.ranks, rank), step);
+    dt_injector_step(g->faults, (uint32_t)dt_u32s_find(&g->start.ranks, rank), step);
 }
 
 static void on_call_failed(void *arg, uint64_t comm, uint32_t culprit, int code, const char *text)

@@ -7,17 +7,17 @@
 
 struct armed {
     uv_timer_t timer; /* for a fault without step */
-    struct dt_faults *owner;
+    struct dt_injector *owner;
     struct dt_inject fault;
     const char *text;    /* of it, in START */
     uint32_t local_rank; /* whose step counts */
     bool struck;
 };
 
-struct dt_faults {
+struct dt_injector {
     uv_loop_t *loop;
     struct dt_ranksock *sock;
-    struct dt_fault_events events;
+    struct dt_injector_events events;
     void *arg;
     uint32_t n;
     uint32_t handles; /* that libuv has not let go of */
@@ -32,7 +32,7 @@ static void strike(struct armed *a)
 }
 
 /* The runtime watches for one step of a rank: the next that is due. */
-static void watch(struct dt_faults *f, uint32_t local_rank)
+static void watch(struct dt_injector *f, uint32_t local_rank)
 {
     int64_t next = INT64_MAX;
 
@@ -46,11 +46,11 @@ static void watch(struct dt_faults *f, uint32_t local_rank)
         dt_ranksock_watch_step(f->sock, local_rank, next);
 }
 
-struct dt_faults *dt_faults_create(uv_loop_t *loop, const struct dt_msg_start *start,
-                                   struct dt_ranksock *sock, const struct dt_fault_events *events,
-                                   void *arg)
+struct dt_injector *dt_injector_create(uv_loop_t *loop, const struct dt_msg_start *start,
+                                       struct dt_ranksock *sock,
+                                       const struct dt_injector_events *events, void *arg)
 {
-    struct dt_faults *f = dt_xcalloc(1, sizeof *f + start->inject.n * sizeof f->v[0]);
+    struct dt_injector *f = dt_xcalloc(1, sizeof *f + start->inject.n * sizeof f->v[0]);
 
     f->loop = loop;
     f->sock = sock;
@@ -78,7 +78,7 @@ static void on_due(uv_timer_t *timer)
     strike(timer->data);
 }
 
-void dt_faults_running(struct dt_faults *f)
+void dt_injector_running(struct dt_injector *f)
 {
     for (uint32_t i = 0; i < f->n; i++) {
         struct armed *a = &f->v[i];
@@ -93,7 +93,7 @@ void dt_faults_running(struct dt_faults *f)
     }
 }
 
-void dt_faults_step(struct dt_faults *f, uint32_t local_rank, int64_t step)
+void dt_injector_step(struct dt_injector *f, uint32_t local_rank, int64_t step)
 {
     int go = DT_RANK_GO_ON;
 
@@ -110,7 +110,7 @@ void dt_faults_step(struct dt_faults *f, uint32_t local_rank, int64_t step)
     dt_ranksock_go(f->sock, local_rank, go);
 }
 
-static void maybe_free(struct dt_faults *f)
+static void maybe_free(struct dt_injector *f)
 {
     if (f->destroyed && f->handles == 0)
         free(f);
@@ -118,13 +118,13 @@ static void maybe_free(struct dt_faults *f)
 
 static void on_closed(uv_handle_t *handle)
 {
-    struct dt_faults *f = ((struct armed *)handle->data)->owner;
+    struct dt_injector *f = ((struct armed *)handle->data)->owner;
 
     f->handles--;
     maybe_free(f);
 }
 
-void dt_faults_destroy(struct dt_faults *f)
+void dt_injector_destroy(struct dt_injector *f)
 {
     if (!f)
         return;

@@ -47,7 +47,7 @@ static void a_neutral_element_changes_nothing(void **state)
         for (int op = 0; op < DT_OP_MAX; op++) {
             if (!dt_op_applies((dt_op_t)op, (dt_dtype_t)dtype))
                 continue;
-            dt_uneven_fill(neutral, 65536, (dt_dtype_t)dtype, (dt_op_t)op);
+            dt_join_fill(neutral, 65536, (dt_dtype_t)dtype, (dt_op_t)op);
             /* A fold of one source copies; of a value with itself, MAX makes NaNs the same one. */
             const void *twice[] = { x, x };
             f = (struct dt_fold){ .dst = want, .src = twice, .n = 2, .count = 65536, .divisor = 1 };

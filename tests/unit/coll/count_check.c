@@ -36,8 +36,8 @@ static uint64_t sum(const struct exchange *e)
     for (uint32_t me = 0; me < RANKS; me++) {
         struct dt_blocks given = dt_blocks_of(e->given[me]), taken = dt_blocks_of(e->taken[me]);
 
-        all += dt_tally_blocks(me, RANKS, &given, true);
-        all += dt_tally_blocks(me, RANKS, &taken, false);
+        all += dt_count_check_blocks(me, RANKS, &given, true);
+        all += dt_count_check_blocks(me, RANKS, &taken, false);
     }
     return all;
 }
@@ -45,7 +45,8 @@ static uint64_t sum(const struct exchange *e)
 /* What a pair adds of which the giver means so much more than the taker. */
 static uint64_t misfit(uint32_t giver, uint32_t taker, size_t more)
 {
-    return dt_tally_one(giver, taker, 100 + more, true) + dt_tally_one(taker, giver, 100, false);
+    return dt_count_check_one(giver, taker, 100 + more, true) +
+           dt_count_check_one(taker, giver, 100, false);
 }
 
 static void pairs_that_agree_add_nothing(void **state)
@@ -59,10 +60,12 @@ static void pairs_that_agree_add_nothing(void **state)
     e.given[3][4] = e.taken[4][3] = SIZE_MAX;
     assert_true(sum(&e) == 0);
     for (uint32_t me = 0; me < RANKS; me++)
-        all += dt_tally_blocks(me, RANKS, &alike, true) + dt_tally_blocks(me, RANKS, &alike, false);
+        all += dt_count_check_blocks(me, RANKS, &alike, true) +
+               dt_count_check_blocks(me, RANKS, &alike, false);
     assert_true(all == 0);
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
-        assert_true(dt_tally_one(2, 2, amounts[i], true) + dt_tally_one(2, 2, amounts[i], false) ==
+        assert_true(dt_count_check_one(2, 2, amounts[i], true) +
+                        dt_count_check_one(2, 2, amounts[i], false) ==
                     0);
 }
 

@@ -277,15 +277,15 @@ static void every_block_comes_to_every_rank(void **state)
  * shrinks with their number. */
 static void rounds_fit_into_the_memory_of_every_host(void **state)
 {
-    struct dt_lanes lanes = { .n = 2 };
+    struct dt_leaders lanes = { .n = 2 };
 
     (void)state;
     for (uint32_t i = 1; i <= 1000; i += 9) {
         for (uint32_t k = 1; k <= 1000; k += 9) {
             const struct dt_roster roster = { .first = (uint32_t[]){ 0, i, i + k } };
-            struct dt_twolevel t = { .lanes = &lanes, .roster = &roster };
+            struct dt_hierarchical t = { .lanes = &lanes, .roster = &roster };
 
-            dt_twolevel_settle(&t);
+            dt_hierarchical_settle(&t);
             assert_in_range(t.round, 1, dt_hostshm_room(i) / 4);
             assert_in_range(t.round, 1, dt_hostshm_room(k) / 4);
             assert_in_range(t.width, 1, i < k ? i : k);

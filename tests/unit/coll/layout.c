@@ -43,19 +43,19 @@ static void ranks_are_listed_host_by_host(void **state)
 }
 
 /* Of all parts together every byte is in one, and in a slice none overlaps another. */
-static void covers(const struct dt_cut *c)
+static void covers(const struct dt_layout *c)
 {
-    size_t whole = dt_cut_whole(c), found = 0;
+    size_t whole = dt_layout_whole(c), found = 0;
     uint8_t *seen = calloc(whole, 1);
 
     for (size_t chunk = 0; chunk < c->chunks; chunk++) {
         for (uint32_t lane = 0; lane < c->width; lane++) {
             for (uint32_t host = 0; host < c->hosts; host++) {
-                struct dt_span part = dt_cut_part(c, chunk, lane, host);
+                struct dt_span part = dt_layout_part(c, chunk, lane, host);
 
                 assert_true(part.bytes <= c->part);
                 assert_true(part.bytes == 0 || part.at + part.bytes <= whole);
-                assert_true(dt_cut_part_at(c, host) + part.bytes <= c->slice);
+                assert_true(dt_layout_part_at(c, host) + part.bytes <= c->slice);
                 for (size_t i = 0; i < part.bytes; i++)
                     assert_int_equal(seen[part.at + i]++, 0);
                 found += part.bytes;
@@ -67,55 +67,55 @@ static void covers(const struct dt_cut *c)
 }
 
 /* A lane folds for each host what a rank there is to have of it. */
-static void gives_each_its_own(const struct dt_cut *c)
+static void gives_each_its_own(const struct dt_layout *c)
 {
     for (size_t chunk = 0; chunk < c->chunks; chunk++) {
         for (uint32_t lane = 0; lane < c->width; lane++) {
             for (uint32_t host = 0; host < c->hosts; host++) {
-                struct dt_span part = dt_cut_part(c, chunk, lane, host);
-                uint32_t taker = dt_cut_taker(c, chunk, lane);
+                struct dt_span part = dt_layout_part(c, chunk, lane, host);
+                uint32_t taker = dt_layout_taker(c, chunk, lane);
 
                 if (part.bytes == 0)
                     continue;
                 assert_true(taker < dt_roster_count(&roster, host));
                 assert_int_equal(part.at, roster.ranks[roster.first[host] + taker] * c->bytes +
-                                              dt_cut_piece_at(c, chunk));
+                                              dt_layout_piece_at(c, chunk));
             }
         }
     }
 }
 
 /* Each frame has a segment, which stands there alone. */
-static void frames_and_segments_fit(const struct dt_cut *c, uint32_t to)
+static void frames_and_segments_fit(const struct dt_layout *c, uint32_t to)
 {
-    unsigned series = dt_cut_series(c, to);
-    size_t frames = dt_cut_frames(c, to), last[2] = { 0, 0 };
+    unsigned series = dt_layout_series(c, to);
+    size_t frames = dt_layout_frames(c, to), last[2] = { 0, 0 };
 
     for (size_t frame = 0; series && frame < frames; frame++) {
         bool is_folded;
-        size_t k = dt_cut_segment_of(c, series, frame, &is_folded);
+        size_t k = dt_layout_segment_of(c, series, frame, &is_folded);
 
-        assert_true(series & (is_folded ? DT_CUT_FOLDED : DT_CUT_RAW));
-        assert_int_equal(dt_cut_frame_of(c, series, k, is_folded), frame);
+        assert_true(series & (is_folded ? DT_LAYOUT_FOLDED : DT_LAYOUT_RAW));
+        assert_int_equal(dt_layout_frame_of(c, series, k, is_folded), frame);
         assert_int_equal(k, last[is_folded]++);
         /* One chunk to be folded goes before what has been folded of another. */
         assert_true(!is_folded || k / c->segments + 2 == last[0] / c->segments ||
                     last[0] == c->chunks * c->segments);
     }
     assert_true(series || frames == 1);
-    assert_int_equal(last[0], series & DT_CUT_RAW ? c->chunks * c->segments : 0);
-    assert_int_equal(last[1], series & DT_CUT_FOLDED ? c->chunks * c->segments : 0);
+    assert_int_equal(last[0], series & DT_LAYOUT_RAW ? c->chunks * c->segments : 0);
+    assert_int_equal(last[1], series & DT_LAYOUT_FOLDED ? c->chunks * c->segments : 0);
 }
 
-static void try(struct dt_cut c, size_t bytes, size_t most)
+static void try(struct dt_layout c, size_t bytes, size_t most)
 {
     c.roster = &roster;
     c.bytes = bytes;
-    dt_cut_make(&c, most);
+    dt_layout_make(&c, most);
     assert_true(c.chunk + c.slice <= most);
     assert_int_equal(c.segments, dt_flow_segments(c.part));
     covers(&c);
-    if (c.whom == DT_CUT_FOR_EACH)
+    if (c.whom == DT_LAYOUT_FOR_EACH)
         gives_each_its_own(&c);
     for (uint32_t to = 0; to < c.hosts; to++)
         frames_and_segments_fit(&c, to);
@@ -135,12 +135,12 @@ static void every_byte_is_in_one_part(void **state)
             size_t bytes = sizes[i / 2], most = mosts[i % 2];
 
             for (uint32_t width = 1; width < 3; width++) {
-                struct dt_cut c = { .hosts = hosts, .width = width, .whom = DT_CUT_FOR_ALL };
+                struct dt_layout c = { .hosts = hosts, .width = width, .whom = DT_LAYOUT_FOR_ALL };
 
                 try(c, bytes, most);
-                c.whom = DT_CUT_FOR_EACH;
+                c.whom = DT_LAYOUT_FOR_EACH;
                 try(c, bytes / 10 + 1, most);
-                c.whom = DT_CUT_FOR_ROOT;
+                c.whom = DT_LAYOUT_FOR_ROOT;
                 c.home = hosts - 1;
                 try(c, bytes, most);
                 c.collects = true;
@@ -152,9 +152,9 @@ static void every_byte_is_in_one_part(void **state)
 
 static size_t chunks_of(size_t bytes, uint32_t hosts)
 {
-    struct dt_cut c = { .hosts = hosts, .width = 1, .roster = &roster, .bytes = bytes };
+    struct dt_layout c = { .hosts = hosts, .width = 1, .roster = &roster, .bytes = bytes };
 
-    dt_cut_make(&c, 512 * 1024);
+    dt_layout_make(&c, 512 * 1024);
     return c.chunks;
 }
 

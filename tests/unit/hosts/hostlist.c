@@ -186,10 +186,10 @@ static void names_of_one_machine_are_found(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        dt_twins_find(cases[i].identities, 6, first);
+        dt_duplicate_hosts_find(cases[i].identities, 6, first);
         assert_memory_equal(first, cases[i].first, sizeof first);
     }
-    dt_twins_find(NULL, 0, NULL);
+    dt_duplicate_hosts_find(NULL, 0, NULL);
 }
 
 int main(void)

@@ -457,7 +457,7 @@ static void *give_two(void *count)
 
 static void see_since(struct dt_comm *c, void *since_ns)
 {
-    *(uint64_t *)since_ns = dt_way_find(c, 1, true)->since_ns;
+    *(uint64_t *)since_ns = dt_p2p_find(c, 1, true)->since_ns;
 }
 
 /* What takes long stays before the second call until that is seen to wait, since then. */

@@ -96,7 +96,7 @@ struct seat {
     pthread_t thread;
     uint32_t n;
     uint32_t me;
-    struct dt_trouble trouble;
+    struct dt_coll_error coll_error;
     const char *bad; /* what went wrong */
     char what[100];
 };
@@ -363,7 +363,7 @@ static struct dt_shm take_seat(struct seat *seat)
     const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 3 };
     const struct dt_call first = { .kind = DT_CALL_INIT };
     struct dt_shm s = {
-        .map = map, .me = seat->me, .n = seat->n, .ranks = ranks, .trouble = &seat->trouble
+        .map = map, .me = seat->me, .n = seat->n, .ranks = ranks, .coll_error = &seat->coll_error
     };
 
     dt_shm_start(&s, cpus);
@@ -473,7 +473,7 @@ static void *does_not_fit(void *arg)
 {
     struct seat *seat = arg;
     struct dt_shm s = take_seat(seat);
-    const struct dt_trouble *t = &seat->trouble;
+    const struct dt_coll_error *t = &seat->coll_error;
     uint8_t *out = calloc(sizeof plenty, 1);
 
     if (call_oddly(&s, out) != DT_ERR_MISMATCH)
@@ -518,7 +518,7 @@ static void *swaps(void *arg)
 
     expected[!seat->me] = seat->me ? 2 : 4;
     if (dt_shm_all_to_all(&s, &call, plenty, &in, out, &to) != DT_ERR_MISMATCH ||
-        seat->trouble.giver != ranks[1] || seat->trouble.expected != 4)
+        seat->coll_error.giver != ranks[1] || seat->coll_error.expected != 4)
         seat->bad = "not seen";
     return NULL;
 }
@@ -549,9 +549,9 @@ static void *calls_another(void *arg)
     } else {
         r = dt_shm_all_gather(&s, &call, plenty, out, &blocks);
     }
-    if (r != DT_ERR_MISMATCH || seat->trouble.given != seat->trouble.expected)
+    if (r != DT_ERR_MISMATCH || seat->coll_error.given != seat->coll_error.expected)
         seat->bad = "no mismatch";
-    else if ((seat->me == 2) == (seat->trouble.rank == ranks[2]))
+    else if ((seat->me == 2) == (seat->coll_error.rank == ranks[2]))
         seat->bad = "blames another";
     free(out);
     return NULL;

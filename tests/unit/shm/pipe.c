@@ -22,7 +22,7 @@ static const uint32_t ranks[RANKS] = { 0, 1, 2 };
 struct seat {
     pthread_t thread;
     struct dt_shm s;
-    struct dt_trouble trouble;
+    struct dt_coll_error coll_error;
     bool bound; /* to a CPU each: waits spin first */
     const char *bad;
 };
@@ -32,7 +32,7 @@ static void set(struct seat *seat, uint32_t me)
     const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { seat->bound ? 1U << me : 1 };
 
     seat->s = (struct dt_shm){
-        .map = map, .me = me, .n = RANKS, .ranks = ranks, .trouble = &seat->trouble
+        .map = map, .me = me, .n = RANKS, .ranks = ranks, .coll_error = &seat->coll_error
     };
     dt_shm_start(&seat->s, cpus);
 }
@@ -253,7 +253,7 @@ static void *sleeps(void *arg)
     struct seat *seat = arg;
 
     if (dt_shm_wait(&seat->s, something_to_read, &seat->s) != DT_ERR_PEER ||
-        seat->trouble.rank != 99)
+        seat->coll_error.rank != 99)
         seat->bad = "not stopped";
     return NULL;
 }

@@ -80,8 +80,8 @@ static bool share_is_right(struct dt_shm *s, const struct dt_call *call, int64_t
 static void *rank(void *arg)
 {
     struct seat *seat = arg;
-    struct dt_trouble trouble;
-    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    struct dt_coll_error coll_error;
+    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .coll_error = &coll_error };
     const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { [1] = 1U << seat->me % seat->cpus };
     const struct dt_call first = { .kind = 2 };
     struct dt_tuning past = dt_tuning_builtin;
@@ -211,8 +211,8 @@ static bool travelled(const struct dt_shm *s, const void *in, size_t bytes, bool
 static void *sums_of_sizes(void *arg)
 {
     struct seat *seat = arg;
-    struct dt_trouble trouble;
-    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble };
+    struct dt_coll_error coll_error;
+    struct dt_shm s = { .map = map, .me = seat->me, .n = RANKS, .coll_error = &coll_error };
     const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 1 };
     const struct dt_call first = { .kind = 2 };
     size_t most = map.room / DT_HOSTSHM_ROUNDS;
@@ -275,10 +275,10 @@ static void few_bytes_travel_with_their_word(void **state)
 static void *waits(void *arg)
 {
     struct seat *seat = arg;
-    struct dt_trouble trouble = { 0 };
+    struct dt_coll_error coll_error = { 0 };
     struct dt_tuning tuning = dt_tuning_builtin;
     struct dt_shm s = {
-        .map = map, .me = seat->me, .n = RANKS, .trouble = &trouble, .tuning = &tuning
+        .map = map, .me = seat->me, .n = RANKS, .coll_error = &coll_error, .tuning = &tuning
     };
     const struct dt_call call = { .number = 1, .kind = 1 };
     const uint64_t cpus[DT_HOSTSHM_CPUS / 64] = { 1 };
@@ -287,7 +287,7 @@ static void *waits(void *arg)
     s.ring = dt_ring_open(0);
     dt_ring_begin(s.ring, &call);
     dt_shm_start(&s, cpus);
-    if (dt_shm_begin(&s, &call) != DT_ERR_PEER || trouble.rank != 99)
+    if (dt_shm_begin(&s, &call) != DT_ERR_PEER || coll_error.rank != 99)
         seat->bad = "not stopped";
     if (dt_ring_seconds(s.ring) <= 0)
         seat->bad = "not timed";

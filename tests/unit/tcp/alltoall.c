@@ -33,9 +33,9 @@ static struct dt_hostshm map;
 
 struct rank {
     pthread_t thread;
-    struct dt_door door;
+    struct dt_listener door;
     struct dt_agentlink agent;
-    struct dt_trouble trouble;
+    struct dt_coll_error coll_error;
     struct dt_mesh mesh;
     uint64_t calls;
     dt_result_t result; /* of the body, or what it reports */
@@ -73,18 +73,18 @@ static void start(uint32_t n, dt_result_t (*what)(struct rank *r))
         struct rank *r = &ranks[i];
 
         *r = (struct rank){ 0 };
-        dt_door_init(&r->door);
+        dt_listener_init(&r->door);
         dt_agentlink_none(&r->agent);
         addrs[i] = (struct dt_msg_addr){ .host = loopback };
-        assert_int_equal(dt_door_open(&r->door, &addrs[i].port), 0);
-        dt_door_admit(&r->door, secret, GENERATION, i);
+        assert_int_equal(dt_listener_open(&r->door, &addrs[i].port), 0);
+        dt_listener_admit(&r->door, secret, GENERATION, i);
         r->mesh = (struct dt_mesh){ .comm = 12,
                                     .me = i,
                                     .size = n,
                                     .streams = streams,
                                     .addrs = addrs,
                                     .door = &r->door,
-                                    .alarm = { &r->agent, &map, -1, &r->trouble } };
+                                    .alarm = { &r->agent, &map, -1, &r->coll_error } };
     }
     for (uint32_t i = 0; i < n; i++)
         assert_int_equal(pthread_create(&ranks[i].thread, NULL, live, &ranks[i]), 0);
@@ -99,7 +99,7 @@ static void end(uint32_t n, dt_result_t expected)
         if (r->bad || r->result != expected)
             fail_msg("rank %u of %u: result %d, %s", i, n, r->result, r->bad ? r->bad : "");
         dt_mesh_close(&r->mesh);
-        dt_door_close(&r->door);
+        dt_listener_close(&r->door);
         dt_agentlink_close(&r->agent);
     }
     dt_hostshm_unmap(&map);
@@ -154,8 +154,8 @@ static dt_result_t all_to_all(struct rank *r)
     int32_t *in = malloc(in_total * 4 + 1), *out = malloc(out_total * 4 + 1), *p = in;
     for (uint32_t i = 0; i < n; p += given[i++])
         fill(p, me, i, given[i]);
-    EXPECT(dt_movement_all_to_all(&r->mesh, &call, in, &(struct dt_blocks){ given, 0 }, out,
-                                  &(struct dt_blocks){ taken, 0 }) == DT_OK);
+    EXPECT(dt_tcp_all_to_all(&r->mesh, &call, in, &(struct dt_blocks){ given, 0 }, out,
+                             &(struct dt_blocks){ taken, 0 }) == DT_OK);
     p = out;
     for (uint32_t i = 0; i < n; p += taken[i++])
         EXPECT(is(p, i, me, taken[i]));
@@ -178,7 +178,7 @@ static dt_result_t all_gather(struct rank *r, size_t each)
     }
     int32_t *out = malloc(total * 4 + 1), *p = out;
     fill(out + mine, me, 0, counts[me]);
-    EXPECT(dt_movement_all_gather(&r->mesh, &call, out + mine, out, &blocks) == DT_OK);
+    EXPECT(dt_tcp_all_gather(&r->mesh, &call, out + mine, out, &blocks) == DT_OK);
     for (uint32_t i = 0; i < n; p += counts[i++])
         EXPECT(is(p, i, 0, counts[i]));
     free(out);
@@ -199,7 +199,7 @@ static dt_result_t between_hosts_only(struct rank *r)
     memset(out, 0xff, sizeof out);
     for (uint32_t i = 0; i < n; i++)
         fill(in + EACH * i, me, i, EACH);
-    EXPECT(dt_movement_all_to_all(&r->mesh, &call, in, &blocks, out, &blocks) == DT_OK);
+    EXPECT(dt_tcp_all_to_all(&r->mesh, &call, in, &blocks, out, &blocks) == DT_OK);
     for (uint32_t i = 0; i < n; i++) {
         if (i != me && node_of[i] == node_of[me])
             EXPECT(memcmp(out + EACH * i, untouched, sizeof untouched) == 0);
@@ -208,7 +208,7 @@ static dt_result_t between_hosts_only(struct rank *r)
     }
     memset(out, 0xff, sizeof out);
     call = next(r, DT_CALL_GATHER, 0);
-    EXPECT(dt_movement_gather(&r->mesh, &call, in, EACH, out, &blocks, 0) == DT_OK);
+    EXPECT(dt_tcp_gather(&r->mesh, &call, in, EACH, out, &blocks, 0) == DT_OK);
     for (uint32_t i = 1; me == 0 && i < n; i++) {
         if (node_of[i] == node_of[0])
             EXPECT(memcmp(out + EACH * i, untouched, sizeof untouched) == 0);
@@ -217,7 +217,7 @@ static dt_result_t between_hosts_only(struct rank *r)
     }
     call = next(r, DT_CALL_SCATTER, 0);
     memset(out, 0xff, sizeof untouched);
-    EXPECT(dt_movement_scatter(&r->mesh, &call, in, &blocks, out, EACH, 0) == DT_OK);
+    EXPECT(dt_tcp_scatter(&r->mesh, &call, in, &blocks, out, EACH, 0) == DT_OK);
     if (me != 0 && node_of[me] == node_of[0])
         EXPECT(memcmp(out, untouched, sizeof untouched) == 0);
     else
@@ -238,12 +238,12 @@ static dt_result_t gather_and_scatter(struct rank *r, uint32_t root)
         total += counts[i] = count_between(i, root);
     all = p = malloc(total * 4 + 1);
     fill(block, me, root, mine);
-    EXPECT(dt_movement_gather(&r->mesh, &call, block, mine, all, &blocks, root) == DT_OK);
+    EXPECT(dt_tcp_gather(&r->mesh, &call, block, mine, all, &blocks, root) == DT_OK);
     for (uint32_t i = 0; me == root && i < n; p += counts[i++])
         EXPECT(is(p, i, root, counts[i]));
     memset(block, 0, mine * 4);
     call = next(r, DT_CALL_SCATTERV, (int)root);
-    EXPECT(dt_movement_scatter(&r->mesh, &call, all, &blocks, block, mine, root) == DT_OK);
+    EXPECT(dt_tcp_scatter(&r->mesh, &call, all, &blocks, block, mine, root) == DT_OK);
     EXPECT(is(block, me, root, mine));
     free(block);
     free(all);
@@ -260,10 +260,10 @@ static dt_result_t pass_on(struct rank *r)
 
     fill(given, me, to, BIG);
     if (me != 0)
-        EXPECT(dt_movement_recv(&r->mesh, &in, taken, BIG, from) == DT_OK);
-    EXPECT(dt_movement_send(&r->mesh, &out, given, BIG, to) == DT_OK);
+        EXPECT(dt_tcp_recv(&r->mesh, &in, taken, BIG, from) == DT_OK);
+    EXPECT(dt_tcp_send(&r->mesh, &out, given, BIG, to) == DT_OK);
     if (me == 0)
-        EXPECT(dt_movement_recv(&r->mesh, &in, taken, BIG, from) == DT_OK);
+        EXPECT(dt_tcp_recv(&r->mesh, &in, taken, BIG, from) == DT_OK);
     EXPECT(is(taken, from, me, BIG));
     free(given);
     free(taken);
@@ -305,11 +305,11 @@ static dt_result_t disagree(struct rank *r)
     size_t counts[MOST] = { 9, 9, 9 };
     struct dt_call call = next(r, DT_CALL_GATHERV, 0);
     int32_t in[10] = { 0 }, out[27];
-    dt_result_t result = dt_movement_gather(&r->mesh, &call, in, me == 1 ? 10 : 9, out,
-                                            &(struct dt_blocks){ counts, 0 }, 0);
+    dt_result_t result = dt_tcp_gather(&r->mesh, &call, in, me == 1 ? 10 : 9, out,
+                                       &(struct dt_blocks){ counts, 0 }, 0);
 
     call = next(r, DT_CALL_SEND, 0);
-    return me == 1 && result == DT_OK ? dt_movement_recv(&r->mesh, &call, in, 1, 0) : result;
+    return me == 1 && result == DT_OK ? dt_tcp_recv(&r->mesh, &call, in, 1, 0) : result;
 }
 
 static void counts_that_differ_are_named(void **state)
@@ -317,10 +317,10 @@ static void counts_that_differ_are_named(void **state)
     (void)state;
     start(2, disagree);
     end(2, DT_ERR_MISMATCH);
-    assert_int_equal(ranks[0].trouble.giver, 1);
-    assert_int_equal(ranks[0].trouble.taker, 0);
-    assert_int_equal(ranks[0].trouble.given, 10);
-    assert_int_equal(ranks[0].trouble.expected, 9);
+    assert_int_equal(ranks[0].coll_error.giver, 1);
+    assert_int_equal(ranks[0].coll_error.taker, 0);
+    assert_int_equal(ranks[0].coll_error.given, 10);
+    assert_int_equal(ranks[0].coll_error.expected, 9);
 }
 
 /* Rank 1 hangs up, as the kernel does for a process that is killed, when rank 0 waits for more. */
@@ -336,7 +336,7 @@ static dt_result_t hang_up(struct rank *r)
         dt_mesh_close(&r->mesh);
         result = result == DT_OK ? DT_ERR_PEER : result;
     } else {
-        result = dt_movement_recv(&r->mesh, &call, buf, BIG, peer);
+        result = dt_tcp_recv(&r->mesh, &call, buf, BIG, peer);
     }
     free(buf);
     return result;
@@ -347,7 +347,7 @@ static void a_peer_that_is_gone_is_to_blame(void **state)
     (void)state;
     start(2, hang_up);
     end(2, DT_ERR_PEER);
-    assert_int_equal(ranks[0].trouble.rank, 1);
+    assert_int_equal(ranks[0].coll_error.rank, 1);
 }
 
 /* ---- a failure: rank 1 tells of it behind a frame, and rank 0 reads both at once ---- */
@@ -447,7 +447,7 @@ static dt_result_t take(struct rank *r, size_t bytes)
     struct dt_call call = next(r, DT_CALL_SEND, -1);
     int32_t data[PIECES * PIECE / 4];
 
-    EXPECT(dt_movement_recv(&r->mesh, &call, data, bytes / 4, 1) == DT_OK);
+    EXPECT(dt_tcp_recv(&r->mesh, &call, data, bytes / 4, 1) == DT_OK);
     EXPECT(is(data, 1, 0, bytes / 4));
     return DT_OK;
 }
@@ -488,7 +488,7 @@ static dt_result_t babble(struct rank *r)
     int32_t x = 0;
 
     if (r->mesh.me == 0)
-        return dt_movement_recv(&r->mesh, &call, &x, 1, peer);
+        return dt_tcp_recv(&r->mesh, &call, &x, 1, peer);
     EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
     memset(noise, 'x', sizeof noise);
     EXPECT(send(r->mesh.links[peer].fd, noise, sizeof noise, MSG_NOSIGNAL) > 0);
@@ -500,7 +500,7 @@ static void noise_is_refused(void **state)
     (void)state;
     start(2, babble);
     end(2, DT_ERR_INTERNAL);
-    assert_int_equal(ranks[0].trouble.rank, 1);
+    assert_int_equal(ranks[0].coll_error.rank, 1);
 }
 
 /* ---- streams ---- */
@@ -531,7 +531,7 @@ static dt_result_t lose_a_stream(struct rank *r)
     if (r->mesh.me == 1)
         shutdown(dt_mesh_link(&r->mesh, peer, streams - 1)->fd, SHUT_RDWR);
     else
-        result = dt_movement_recv(&r->mesh, &call, buf, BIG, peer);
+        result = dt_tcp_recv(&r->mesh, &call, buf, BIG, peer);
     free(buf);
     EXPECT(result == DT_ERR_PEER);
     return DT_OK;
@@ -542,7 +542,7 @@ static void who_ends_a_stream_is_to_blame(void **state)
     (void)state;
     start(2, lose_a_stream);
     end(2, DT_OK);
-    assert_int_equal(ranks[0].trouble.rank, 1);
+    assert_int_equal(ranks[0].coll_error.rank, 1);
 }
 
 /* Rank 0 has called, and not heard that it was through: it calls again, while rank 1 has the
@@ -561,14 +561,14 @@ static dt_result_t call_twice(struct rank *r)
         close(link->fd);
         *link = (struct dt_link){ .fd = -1 };
         EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
-        EXPECT(dt_movement_send(&r->mesh, &call, buf, 1, peer) == DT_OK);
+        EXPECT(dt_tcp_send(&r->mesh, &call, buf, 1, peer) == DT_OK);
         fill(buf, 0, 1, BIG);
         call = next(r, DT_CALL_SEND, -1);
-        result = dt_movement_send(&r->mesh, &call, buf, BIG, peer);
+        result = dt_tcp_send(&r->mesh, &call, buf, BIG, peer);
     } else {
-        EXPECT(dt_movement_recv(&r->mesh, &call, buf, 1, peer) == DT_OK);
+        EXPECT(dt_tcp_recv(&r->mesh, &call, buf, 1, peer) == DT_OK);
         call = next(r, DT_CALL_SEND, -1);
-        result = dt_movement_recv(&r->mesh, &call, buf, BIG, peer);
+        result = dt_tcp_recv(&r->mesh, &call, buf, BIG, peer);
         EXPECT(is(buf, 0, 1, BIG));
     }
     free(buf);
@@ -679,7 +679,7 @@ static dt_result_t squeeze(struct rank *r)
     const int bytes = 4096;
     uint32_t me = r->mesh.me, peer = 1 - me;
     dt_all_reduce_options_t options = DT_ALL_REDUCE_OPTIONS_INIT;
-    struct dt_lanes lanes = {
+    struct dt_leaders lanes = {
         .mesh = &r->mesh, .peers = peers, .me = me, .n = 2, .tuning = &dt_tuning_builtin
     };
     struct dt_call call = next(r, DT_CALL_ALL_REDUCE, -1);
@@ -696,8 +696,8 @@ static dt_result_t squeeze(struct rank *r)
     for (uint32_t stream = 0; stream < streams; stream++)
         setsockopt(dt_mesh_link(&r->mesh, peer, stream)->fd, SOL_SOCKET, SO_SNDBUF, &bytes,
                    sizeof bytes);
-    result = dt_narrow_all_reduce(&lanes, &call, &options, numbers[me], sums[me], NUMBERS, 1);
-    dt_lanes_close(&lanes);
+    result = dt_compressed_all_reduce(&lanes, &call, &options, numbers[me], sums[me], NUMBERS, 1);
+    dt_leaders_close(&lanes);
     return result;
 }
 
@@ -738,8 +738,8 @@ static void *fold_among_many(void *lanes)
     };
     float x = 0;
 
-    return dt_narrow_all_reduce(lanes, &call, &options, &x, &x, 1, 1) == DT_ERR_PEER &&
-                   dt_lanes_all_reduce(lanes, &call, data, data, BIG, 1) == DT_ERR_PEER
+    return dt_compressed_all_reduce(lanes, &call, &options, &x, &x, 1, 1) == DT_ERR_PEER &&
+                   dt_leaders_all_reduce(lanes, &call, data, data, BIG, 1) == DT_ERR_PEER
                ? NULL
                : lanes;
 }
@@ -749,7 +749,7 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
 {
     uint32_t *peers = calloc(HOSTS, sizeof *peers);
     struct rank *r = &ranks[0];
-    struct dt_lanes lanes = {
+    struct dt_leaders lanes = {
         .mesh = &r->mesh, .peers = peers, .n = HOSTS, .tuning = &dt_tuning_builtin
     };
     pthread_attr_t attr;
@@ -762,19 +762,20 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
     assert_int_equal(dt_hostshm_create_private(&map), 0);
     dt_hostshm_stop(&map, DT_ERR_PEER, 1);
     *r = (struct rank){ 0 };
-    dt_door_init(&r->door);
+    dt_listener_init(&r->door);
     dt_agentlink_none(&r->agent);
-    r->mesh = (struct dt_mesh){
-        .size = HOSTS, .streams = 1, .door = &r->door, .alarm = { &r->agent, &map, -1, &r->trouble }
-    };
+    r->mesh = (struct dt_mesh){ .size = HOSTS,
+                                .streams = 1,
+                                .door = &r->door,
+                                .alarm = { &r->agent, &map, -1, &r->coll_error } };
     assert_int_equal(pthread_attr_init(&attr), 0);
     assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
     assert_int_equal(pthread_create(&r->thread, &attr, fold_among_many, &lanes), 0);
     assert_int_equal(pthread_join(r->thread, &failed), 0);
     assert_null(failed);
-    dt_lanes_close(&lanes);
+    dt_leaders_close(&lanes);
     dt_mesh_close(&r->mesh);
-    dt_door_close(&r->door);
+    dt_listener_close(&r->door);
     dt_agentlink_close(&r->agent);
     dt_hostshm_unmap(&map);
     free(peers);

@@ -21,23 +21,23 @@ enum { ME = 5, GENERATION = 3, PATIENCE = 180000, GLANCE = 10 };
 
 static const uint8_t secret[DT_SECRET_BYTES] = { 1, 2, 3 };
 
-static struct dt_door door;
+static struct dt_listener door;
 static uint16_t port;
 static unsigned turns; /* how often somebody looked who is at the door */
 
 static int setup(void **state)
 {
     (void)state;
-    dt_door_init(&door);
-    assert_int_equal(dt_door_open(&door, &port), 0);
-    dt_door_admit(&door, secret, GENERATION, ME);
+    dt_listener_init(&door);
+    assert_int_equal(dt_listener_open(&door, &port), 0);
+    dt_listener_admit(&door, secret, GENERATION, ME);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    dt_door_close(&door);
+    dt_listener_close(&door);
     assert_int_equal(door.listener, -1);
     return 0;
 }
@@ -52,12 +52,12 @@ static struct dt_auth caller(uint32_t rank, uint64_t comm)
 
 static void turn(const struct dt_handshake *s)
 {
-    struct pollfd p[DT_DOOR_POLLS + 1];
-    size_t n = dt_door_polls(&door, p);
+    struct pollfd p[DT_LISTENER_POLLS + 1];
+    size_t n = dt_listener_polls(&door, p);
 
     p[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
     poll(p, n, GLANCE);
-    dt_door_turn(&door);
+    dt_listener_turn(&door);
     turns++;
 }
 
@@ -109,13 +109,13 @@ static void callers_wait_until_their_communicator_comes(void **state)
     first = call(&a);
     second = call(&b);
     third = call(&c);
-    assert_int_equal(dt_door_take(&door, 77, 0, 2), -1);
-    assert_int_equal(dt_door_take(&door, 78, 0, 1), -1);
-    assert_int_equal(dt_door_take(&door, 77, 1, 1), -1);
-    expect_pair(dt_door_take(&door, 77, 0, 1), third);
-    expect_pair(dt_door_take(&door, 0, 0, 2), second);
-    expect_pair(dt_door_take(&door, 0, 0, 1), first);
-    assert_int_equal(dt_door_take(&door, 0, 0, 1), -1);
+    assert_int_equal(dt_listener_take(&door, 77, 0, 2), -1);
+    assert_int_equal(dt_listener_take(&door, 78, 0, 1), -1);
+    assert_int_equal(dt_listener_take(&door, 77, 1, 1), -1);
+    expect_pair(dt_listener_take(&door, 77, 0, 1), third);
+    expect_pair(dt_listener_take(&door, 0, 0, 2), second);
+    expect_pair(dt_listener_take(&door, 0, 0, 1), first);
+    assert_int_equal(dt_listener_take(&door, 0, 0, 1), -1);
 }
 
 static void the_newer_call_of_a_rank_counts(void **state)
@@ -127,7 +127,7 @@ static void the_newer_call_of_a_rank_counts(void **state)
     older = call(&a);
     newer = call(&a);
     expect_end(older);
-    expect_pair(dt_door_take(&door, 9, 0, 1), newer);
+    expect_pair(dt_listener_take(&door, 9, 0, 1), newer);
 }
 
 static void what_is_freed_is_forgotten(void **state)
@@ -138,10 +138,10 @@ static void what_is_freed_is_forgotten(void **state)
     (void)state;
     first = call(&gone);
     second = call(&kept);
-    dt_door_forget(&door, 9);
+    dt_listener_forget(&door, 9);
     expect_end(first);
-    assert_int_equal(dt_door_take(&door, 9, 0, 1), -1);
-    expect_pair(dt_door_take(&door, 10, 0, 1), second);
+    assert_int_equal(dt_listener_take(&door, 9, 0, 1), -1);
+    expect_pair(dt_listener_take(&door, 10, 0, 1), second);
 }
 
 static void strangers_are_refused(void **state)
@@ -184,23 +184,23 @@ static void a_made_up_proof_is_refused(void **state)
     while (recv(s.fd, answer, 1, MSG_PEEK) < 0 && errno == EAGAIN)
         turn(&s);
     expect_end(s.fd);
-    assert_int_equal(dt_door_take(&door, 0, 0, 1), -1);
+    assert_int_equal(dt_listener_take(&door, 0, 0, 1), -1);
 }
 
 /* More callers than seats, who say nothing: they keep nobody out for long. */
 static void silence_keeps_nobody_out(void **state)
 {
     struct dt_auth a = caller(1, 0);
-    int silent[DT_DOOR_GUESTS + 8], fd;
+    int silent[DT_LISTENER_PENDING + 8], fd;
 
     (void)state;
-    for (int i = 0; i < DT_DOOR_GUESTS + 8; i++) {
+    for (int i = 0; i < DT_LISTENER_PENDING + 8; i++) {
         silent[i] = dt_inet_connect("127.0.0.1", port);
         assert_true(silent[i] >= 0);
     }
     fd = call(&a);
-    expect_pair(dt_door_take(&door, 0, 0, 1), fd);
-    for (int i = 0; i < DT_DOOR_GUESTS + 8; i++)
+    expect_pair(dt_listener_take(&door, 0, 0, 1), fd);
+    for (int i = 0; i < DT_LISTENER_PENDING + 8; i++)
         close(silent[i]);
 }
 
@@ -218,9 +218,9 @@ static unsigned quiet_ms(int fd)
  * are. (As many as the shortest usual queue of a listener holds.) */
 static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
 {
-    enum { CROWD = 3 * DT_DOOR_GUESTS, SILENT_MS = 1000, TURNS = 8 };
+    enum { CROWD = 3 * DT_LISTENER_PENDING, SILENT_MS = 1000, TURNS = 8 };
     struct dt_auth a = caller(1, 0);
-    struct pollfd p[DT_DOOR_POLLS];
+    struct pollfd p[DT_LISTENER_POLLS];
     int silent[CROWD], fd;
 
     (void)state;
@@ -233,10 +233,10 @@ static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
     turns = 0;
     fd = call(&a);
     assert_in_range(turns, 1, TURNS);
-    expect_pair(dt_door_take(&door, 0, 0, 1), fd);
-    assert_true(dt_door_polls(&door, p) > 1);
-    dt_door_leave(&door);
-    assert_int_equal(dt_door_polls(&door, p), 1);
+    expect_pair(dt_listener_take(&door, 0, 0, 1), fd);
+    assert_true(dt_listener_polls(&door, p) > 1);
+    dt_listener_leave(&door);
+    assert_int_equal(dt_listener_polls(&door, p), 1);
     for (int i = 0; i < CROWD; i++)
         close(silent[i]);
 }
