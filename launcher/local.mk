@@ -44,6 +44,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/check/table.c launcher/check/table.h \
 	launcher/check/wallclock.c launcher/check/wallclock.h \
 	launcher/check/ways.c launcher/check/ways.h \
+	launcher/hosts/duplicate_hosts.c launcher/hosts/duplicate_hosts.h \
 	launcher/hosts/hostarg.c launcher/hosts/hostarg.h \
 	launcher/hosts/hostfile.c launcher/hosts/hostfile.h \
 	launcher/hosts/hostlist.c launcher/hosts/hostlist.h \
@@ -51,7 +52,6 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/hostword.c launcher/hosts/hostword.h \
 	launcher/hosts/localhost.c launcher/hosts/localhost.h \
 	launcher/hosts/scheduler.c launcher/hosts/scheduler.h \
-	launcher/hosts/duplicate_hosts.c launcher/hosts/duplicate_hosts.h \
 	launcher/io/backlog.c launcher/io/backlog.h \
 	launcher/io/filewriter.c launcher/io/filewriter.h \
 	launcher/io/label.c launcher/io/label.h \
@@ -66,10 +66,12 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/tail.c launcher/io/tail.h \
 	launcher/job/auxiliaries.c \
 	launcher/job/cause.c launcher/job/cause.h \
-	launcher/job/signalled.c \
-	launcher/job/fence.c launcher/job/fence.h \
+	launcher/job/engine.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
-	launcher/job/failure.c launcher/job/faults.c launcher/job/engine.h \
+	launcher/job/failure.c \
+	launcher/job/faults.c \
+	launcher/job/fence.c launcher/job/fence.h \
+	launcher/job/hangs.c \
 	launcher/job/heartbeat.c launcher/job/heartbeat.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
 	launcher/job/hostnet.c launcher/job/hostnet.h \
@@ -77,9 +79,9 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/json.c launcher/job/json.h \
-	launcher/job/loop.c launcher/job/loop.h \
 	launcher/job/lastcalls.c launcher/job/lastcalls.h \
 	launcher/job/launch.c \
+	launcher/job/loop.c launcher/job/loop.h \
 	launcher/job/network.c \
 	launcher/job/pause.c \
 	launcher/job/pulse.c \
@@ -91,13 +93,13 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/job/rehost.c \
 	launcher/job/report.c launcher/job/report.h \
 	launcher/job/restart.c launcher/job/restart.h \
+	launcher/job/signalled.c \
 	launcher/job/signals.c launcher/job/signals.h \
 	launcher/job/start.c launcher/job/start.h \
 	launcher/job/stopping.c \
 	launcher/job/stragglers.c \
-	launcher/job/hangs.c \
-	launcher/job/waits.c launcher/job/waits.h \
 	launcher/job/streams.c \
+	launcher/job/waits.c launcher/job/waits.h \
 	launcher/job/words.c launcher/job/words.h \
 	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \
@@ -115,6 +117,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/outbox.c launcher/remote/outbox.h \
 	launcher/remote/pass.c launcher/remote/pass.h \
 	launcher/remote/resolve.c launcher/remote/resolve.h \
+	launcher/remote/rshcommand.c launcher/remote/rshcommand.h \
 	launcher/remote/sshagent.c launcher/remote/sshagent.h \
 	launcher/remote/sshask.c launcher/remote/sshask.h \
 	launcher/remote/sshconfig.c launcher/remote/sshconfig.h \
@@ -127,7 +130,6 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/transport_auto.c \
 	launcher/remote/transport_libssh2.c \
 	launcher/remote/transport_local.c \
-	launcher/remote/rshcommand.c launcher/remote/rshcommand.h \
 	launcher/remote/transport_rsh.c \
 	launcher/remote/transport_ssh.c
 launcher_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
@@ -136,54 +138,54 @@ launcher_liblauncher_la_LIBADD = launcher/libbase.la
 # Only dtrun-agent.
 launcher_libagent_la_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
-	launcher/agent/ranklink/allowance.c launcher/agent/ranklink/allowance.h \
-	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
-	launcher/agent/ranks/cgroupdir.c launcher/agent/ranks/cgroupdir.h \
-	launcher/agent/io/channel.c launcher/agent/io/channel.h \
 	launcher/agent/clock.h \
-	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
-	launcher/agent/ranklink/commshm.c launcher/agent/ranklink/commshm.h \
-	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
-	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
-	launcher/agent/io/files.c launcher/agent/io/files.h \
+	launcher/agent/facts/gpus.c launcher/agent/facts/gpus.h \
+	launcher/agent/facts/hostfacts.c launcher/agent/facts/hostfacts.h \
+	launcher/agent/facts/hostinfo.c launcher/agent/facts/hostinfo.h \
+	launcher/agent/facts/limits.c launcher/agent/facts/limits.h \
+	launcher/agent/facts/netaddrs.c launcher/agent/facts/netaddrs.h \
+	launcher/agent/facts/topology.c launcher/agent/facts/topology.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
 	launcher/agent/generationstate.c launcher/agent/generationstate.h \
-	launcher/agent/facts/gpus.c launcher/agent/facts/gpus.h \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/answer.h \
+	launcher/agent/horovod/horovodnews.c launcher/agent/horovod/horovodnews.h \
 	launcher/agent/horovod/httprequest.c launcher/agent/horovod/httprequest.h \
 	launcher/agent/horovod/kvstore.c launcher/agent/horovod/kvstore.h \
 	launcher/agent/horovod/server.c launcher/agent/horovod/server.h \
-	launcher/agent/horovod/horovodnews.c launcher/agent/horovod/horovodnews.h \
-	launcher/agent/facts/hostfacts.c launcher/agent/facts/hostfacts.h \
-	launcher/agent/facts/hostinfo.c launcher/agent/facts/hostinfo.h \
-	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \
+	launcher/agent/io/channel.c launcher/agent/io/channel.h \
+	launcher/agent/io/files.c launcher/agent/io/files.h \
+	launcher/agent/io/relay.c launcher/agent/io/relay.h \
+	launcher/agent/io/stdinfeed.c launcher/agent/io/stdinfeed.h \
 	launcher/agent/jobsignals.c launcher/agent/jobsignals.h \
+	launcher/agent/keeper.c launcher/agent/keeper.h \
+	launcher/agent/lease.c launcher/agent/lease.h \
 	launcher/agent/mpi/mpinews.c launcher/agent/mpi/mpinews.h \
 	launcher/agent/mpi/pmi.c launcher/agent/mpi/pmi.h \
 	launcher/agent/mpi/pmisock.c launcher/agent/mpi/pmisock.h \
-	launcher/agent/keeper.c launcher/agent/keeper.h \
-	launcher/agent/lease.c launcher/agent/lease.h \
-	launcher/agent/ranks/leftovers.c launcher/agent/ranks/leftovers.h \
-	launcher/agent/facts/limits.c launcher/agent/facts/limits.h \
-	launcher/agent/facts/netaddrs.c launcher/agent/facts/netaddrs.h \
-	launcher/agent/ranks/oom.c launcher/agent/ranks/oom.h \
+	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \
 	launcher/agent/probe/probe.c launcher/agent/probe/probe.h \
 	launcher/agent/probe/probeway.c launcher/agent/probe/probeway.h \
-	launcher/agent/ranks/procstat.c launcher/agent/ranks/procstat.h \
-	launcher/agent/ranklink/rankpeer.c launcher/agent/ranklink/rankpeer.h \
-	launcher/agent/ranks/rankproc.c launcher/agent/ranks/rankproc.h \
+	launcher/agent/ranklink/allowance.c launcher/agent/ranklink/allowance.h \
+	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
+	launcher/agent/ranklink/commshm.c launcher/agent/ranklink/commshm.h \
 	launcher/agent/ranklink/ranknews.c launcher/agent/ranklink/ranknews.h \
+	launcher/agent/ranklink/rankpeer.c launcher/agent/ranklink/rankpeer.h \
 	launcher/agent/ranklink/ranksock.c launcher/agent/ranklink/ranksock.h \
-	launcher/agent/io/relay.c launcher/agent/io/relay.h \
-	launcher/agent/ranks/removetree.c launcher/agent/ranks/removetree.h \
-	launcher/agent/resources.c launcher/agent/resources.h \
-	launcher/agent/ranks/savedir.c launcher/agent/ranks/savedir.h \
 	launcher/agent/ranklink/segments.c launcher/agent/ranklink/segments.h \
-	launcher/agent/smi.c launcher/agent/smi.h \
+	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
+	launcher/agent/ranks/cgroupdir.c launcher/agent/ranks/cgroupdir.h \
+	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
+	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
+	launcher/agent/ranks/leftovers.c launcher/agent/ranks/leftovers.h \
+	launcher/agent/ranks/oom.c launcher/agent/ranks/oom.h \
+	launcher/agent/ranks/procstat.c launcher/agent/ranks/procstat.h \
+	launcher/agent/ranks/rankproc.c launcher/agent/ranks/rankproc.h \
+	launcher/agent/ranks/removetree.c launcher/agent/ranks/removetree.h \
+	launcher/agent/ranks/savedir.c launcher/agent/ranks/savedir.h \
 	launcher/agent/ranks/spawn.c launcher/agent/ranks/spawn.h \
-	launcher/agent/standby.c launcher/agent/standby.h \
-	launcher/agent/io/stdinfeed.c launcher/agent/io/stdinfeed.h \
 	launcher/agent/ranks/sweep.c launcher/agent/ranks/sweep.h \
-	launcher/agent/facts/topology.c launcher/agent/facts/topology.h
+	launcher/agent/resources.c launcher/agent/resources.h \
+	launcher/agent/smi.c launcher/agent/smi.h \
+	launcher/agent/standby.c launcher/agent/standby.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

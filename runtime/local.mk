@@ -21,11 +21,28 @@ runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
-	runtime/comm/agentenv.c runtime/comm/agentenv.h \
-	runtime/comm/agentlink.c runtime/comm/agentlink.h \
-	runtime/p2p/async.c runtime/p2p/async.h \
-	runtime/diag/error_report.c runtime/diag/error_report.h \
 	runtime/api/bucket.c \
+	runtime/api/calls.c runtime/api/calls.h \
+	runtime/api/checks.c runtime/api/checks.h \
+	runtime/api/communicators.c \
+	runtime/api/join.c runtime/api/join.h \
+	runtime/api/memory.c \
+	runtime/api/nonrooted.c \
+	runtime/api/operation.c runtime/api/operation.h \
+	runtime/api/rooted.c \
+	runtime/api/sendrecv.c \
+	runtime/base/blocks.h \
+	runtime/base/clock.h \
+	runtime/base/coll_error.c runtime/base/coll_error.h \
+	runtime/base/copy.c runtime/base/copy.h \
+	runtime/base/dtype.c runtime/base/dtype.h \
+	runtime/base/error.c runtime/base/error.h \
+	runtime/base/futex.h \
+	runtime/base/least.h \
+	runtime/base/ticketlock.c runtime/base/ticketlock.h \
+	runtime/base/tuning.c runtime/base/tuning.h \
+	runtime/base/tuningfile.c runtime/base/tuningfile.h \
+	runtime/base/versioned_struct.c runtime/base/versioned_struct.h \
 	runtime/checkpoint/checkpoint.c runtime/checkpoint/checkpoint.h \
 	runtime/checkpoint/checksum.c runtime/checkpoint/checksum.h \
 	runtime/checkpoint/file.c runtime/checkpoint/file.h \
@@ -37,24 +54,39 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
-	runtime/api/calls.c runtime/api/calls.h \
-	runtime/api/checks.c runtime/api/checks.h \
+	runtime/coll/adasum.c runtime/coll/adasum.h \
+	runtime/coll/alltoall.c runtime/coll/alltoall.h \
 	runtime/coll/collective.c runtime/coll/collective.h \
+	runtime/coll/compressed.c runtime/coll/compressed.h \
+	runtime/coll/count_check.c runtime/coll/count_check.h \
+	runtime/coll/hierarchical.c runtime/coll/hierarchical.h \
+	runtime/coll/layout.c runtime/coll/layout.h \
+	runtime/coll/leader_allreduce.c runtime/coll/leader_allreduce.h \
+	runtime/coll/leaders.c runtime/coll/leaders.h \
+	runtime/coll/reduceoptions.c runtime/coll/reduceoptions.h \
+	runtime/coll/ring_allgather.c runtime/coll/ring_allgather.h \
+	runtime/coll/roster.c runtime/coll/roster.h \
+	runtime/coll/width.c runtime/coll/width.h \
+	runtime/comm/agentenv.c runtime/comm/agentenv.h \
+	runtime/comm/agentlink.c runtime/comm/agentlink.h \
 	runtime/comm/comm.c runtime/comm/comm.h \
-	runtime/api/communicators.c \
 	runtime/comm/config.c runtime/comm/config.h \
 	runtime/comm/context.c runtime/comm/context.h \
-	runtime/base/copy.c runtime/base/copy.h \
-	runtime/base/dtype.c runtime/base/dtype.h \
+	runtime/comm/create.c runtime/comm/create.h \
+	runtime/comm/parentrank.c runtime/comm/parentrank.h \
+	runtime/comm/slots.c runtime/comm/slots.h \
+	runtime/comm/split.c runtime/comm/split.h \
+	runtime/comm/world.c runtime/comm/world.h \
 	runtime/diag/dump.c runtime/diag/dump.h \
+	runtime/diag/error_report.c runtime/diag/error_report.h \
 	runtime/diag/lastcalls.c runtime/diag/lastcalls.h \
-	runtime/base/error.c runtime/base/error.h \
-	runtime/base/futex.h \
+	runtime/diag/recorder.c runtime/diag/recorder.h \
 	runtime/gpu/arena.c runtime/gpu/arena.h \
 	runtime/gpu/copies.c runtime/gpu/copies.h \
 	runtime/gpu/errand.c runtime/gpu/errand.h \
 	runtime/gpu/extents.c runtime/gpu/extents.h \
-	runtime/gpu/fold.h runtime/gpu/fold_ptx.c \
+	runtime/gpu/fold.h \
+	runtime/gpu/fold_ptx.c \
 	runtime/gpu/folder.c runtime/gpu/folder.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
 	runtime/gpu/groups.c runtime/gpu/groups.h \
@@ -72,63 +104,33 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/steps.c runtime/gpu/steps.h \
 	runtime/gpu/wait.c runtime/gpu/wait.h \
 	runtime/gpu/words.c runtime/gpu/words.h \
-	runtime/coll/adasum.c runtime/coll/adasum.h \
-	runtime/tcp/alarm.c runtime/tcp/alarm.h \
-	runtime/base/blocks.h \
-	runtime/base/clock.h \
-	runtime/shm/cma.c runtime/shm/cma.h \
-	runtime/coll/layout.c runtime/coll/layout.h \
-	runtime/tcp/listener.c runtime/tcp/listener.h \
-	runtime/tcp/flow.c runtime/tcp/flow.h \
-	runtime/kernels/body.h runtime/kernels/kernels.h \
+	runtime/kernels/body.h \
+	runtime/kernels/kernels.h \
 	runtime/kernels/packing.h \
 	runtime/kernels/plain.c \
-	runtime/shm/sendrecv.c runtime/shm/sendrecv.h \
-	runtime/coll/leader_allreduce.c runtime/coll/leader_allreduce.h \
-	runtime/coll/leaders.c runtime/coll/leaders.h \
-	runtime/base/least.h \
-	runtime/shm/call_match.c runtime/shm/call_match.h \
-	runtime/tcp/mesh.c runtime/tcp/mesh.h \
-	runtime/shm/pairwise.c runtime/shm/pairwise.h \
-	runtime/tcp/alltoall.c runtime/tcp/alltoall.h \
-	runtime/coll/compressed.c runtime/coll/compressed.h \
-	runtime/shm/pipe.c runtime/shm/pipe.h \
 	runtime/kernels/reduce.c runtime/kernels/reduce.h \
-	runtime/coll/roster.c runtime/coll/roster.h \
+	runtime/kernels/wireformat.c runtime/kernels/wireformat.h \
+	runtime/p2p/async.c runtime/p2p/async.h \
+	runtime/p2p/p2p.c runtime/p2p/p2p.h \
+	runtime/p2p/pairnotes.c runtime/p2p/pairnotes.h \
+	runtime/p2p/request.c runtime/p2p/request.h \
+	runtime/shm/alltoall.c runtime/shm/alltoall.h \
+	runtime/shm/call_match.c runtime/shm/call_match.h \
+	runtime/shm/chunk.c runtime/shm/chunk.h \
+	runtime/shm/cma.c runtime/shm/cma.h \
+	runtime/shm/pairwise.c runtime/shm/pairwise.h \
+	runtime/shm/pipe.c runtime/shm/pipe.h \
+	runtime/shm/reduceopen.c runtime/shm/reduceopen.h \
 	runtime/shm/rounds.c runtime/shm/rounds.h \
 	runtime/shm/segment.c runtime/shm/segment.h \
+	runtime/shm/sendrecv.c runtime/shm/sendrecv.h \
 	runtime/shm/shm.c runtime/shm/shm.h \
-	runtime/shm/chunk.c runtime/shm/chunk.h \
-	runtime/shm/reduceopen.c runtime/shm/reduceopen.h \
-	runtime/shm/alltoall.c runtime/shm/alltoall.h \
 	runtime/shm/stream.c runtime/shm/stream.h \
-	runtime/coll/count_check.c runtime/coll/count_check.h \
-	runtime/base/coll_error.c runtime/base/coll_error.h \
-	runtime/coll/ring_allgather.c runtime/coll/ring_allgather.h \
-	runtime/coll/hierarchical.c runtime/coll/hierarchical.h \
-	runtime/coll/width.c runtime/coll/width.h \
-	runtime/kernels/wireformat.c runtime/kernels/wireformat.h \
-	runtime/comm/create.c runtime/comm/create.h \
-	runtime/api/memory.c \
-	runtime/api/operation.c runtime/api/operation.h \
-	runtime/api/sendrecv.c \
-	runtime/p2p/pairnotes.c runtime/p2p/pairnotes.h \
-	runtime/comm/parentrank.c runtime/comm/parentrank.h \
-	runtime/coll/alltoall.c runtime/coll/alltoall.h \
-	runtime/api/nonrooted.c \
-	runtime/diag/recorder.c runtime/diag/recorder.h \
-	runtime/coll/reduceoptions.c runtime/coll/reduceoptions.h \
-	runtime/p2p/request.c runtime/p2p/request.h \
-	runtime/api/rooted.c \
-	runtime/comm/slots.c runtime/comm/slots.h \
-	runtime/comm/split.c runtime/comm/split.h \
-	runtime/base/versioned_struct.c runtime/base/versioned_struct.h \
-	runtime/base/ticketlock.c runtime/base/ticketlock.h \
-	runtime/base/tuning.c runtime/base/tuning.h \
-	runtime/base/tuningfile.c runtime/base/tuningfile.h \
-	runtime/api/join.c runtime/api/join.h \
-	runtime/p2p/p2p.c runtime/p2p/p2p.h \
-	runtime/comm/world.c runtime/comm/world.h
+	runtime/tcp/alarm.c runtime/tcp/alarm.h \
+	runtime/tcp/alltoall.c runtime/tcp/alltoall.h \
+	runtime/tcp/flow.c runtime/tcp/flow.h \
+	runtime/tcp/listener.c runtime/tcp/listener.h \
+	runtime/tcp/mesh.c runtime/tcp/mesh.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
 runtime_libruntime_la_LIBADD = runtime/libwire.la runtime/libgpufound.la
 

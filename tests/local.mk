@@ -87,15 +87,18 @@ check_PROGRAMS += $(UNIT_TESTS)
 TESTS += $(UNIT_TESTS)
 
 # The real agent with the test as its launcher: needs the static agent.
-AGENT_TESTS = tests/unit/agent/agent tests/unit/agent/agentends tests/unit/agent/agentfaults tests/unit/agent/agentrendezvous
+AGENT_TESTS = tests/unit/agent/agent tests/unit/agent/agentends tests/unit/agent/agentfaults \
+	tests/unit/agent/agentrendezvous
 check_PROGRAMS += $(AGENT_TESTS)
 TESTS += $(AGENT_TESTS)
 
 # Those in which threads meet, for ThreadSanitizer.
-THREAD_TESTS = tests/unit/diag/error_report tests/unit/api/buckets tests/unit/checkpoint/checkpoint \
-	tests/unit/checkpoint/checkpoint_crash tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
-	tests/unit/tcp/alltoall tests/unit/p2p/pairnotes tests/unit/diag/recorder tests/unit/api/requests tests/unit/shm/shm \
-	tests/unit/api/threadrules tests/unit/api/threads tests/unit/p2p/p2p
+THREAD_TESTS = tests/unit/diag/error_report tests/unit/api/buckets \
+	tests/unit/checkpoint/checkpoint tests/unit/checkpoint/checkpoint_crash \
+	tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
+	tests/unit/tcp/alltoall tests/unit/p2p/pairnotes tests/unit/diag/recorder \
+	tests/unit/api/requests tests/unit/shm/shm tests/unit/api/threadrules \
+	tests/unit/api/threads tests/unit/p2p/p2p
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)
@@ -106,23 +109,26 @@ check-unit: units
 .PHONY: units check-unit
 endif
 
-tests_unit_agent_agent_SOURCES = tests/unit/agent/agent.c tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_agent_agent_SOURCES = tests/unit/agent/agent.c tests/unit/agent/agentproc.c \
+	tests/unit/agent/agentproc.h
 tests_unit_agent_agent_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_agent_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agent_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
-tests_unit_agent_agentends_SOURCES = tests/unit/agent/agentends.c tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_agent_agentends_SOURCES = tests/unit/agent/agentends.c tests/unit/agent/agentproc.c \
+	tests/unit/agent/agentproc.h
 tests_unit_agent_agentends_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_agentends_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentends_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
 
-tests_unit_agent_agentfaults_SOURCES = tests/unit/agent/agentfaults.c tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
+tests_unit_agent_agentfaults_SOURCES = tests/unit/agent/agentfaults.c \
+	tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
 tests_unit_agent_agentfaults_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_agentfaults_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentfaults_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT) tests/rank/steps$(EXEEXT)
 
-tests_unit_agent_agentrendezvous_SOURCES = tests/unit/agent/agentrendezvous.c tests/unit/agent/agentproc.c \
-	tests/unit/agent/agentproc.h
+tests_unit_agent_agentrendezvous_SOURCES = tests/unit/agent/agentrendezvous.c \
+	tests/unit/agent/agentproc.c tests/unit/agent/agentproc.h
 tests_unit_agent_agentrendezvous_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_agentrendezvous_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 EXTRA_tests_unit_agent_agentrendezvous_DEPENDENCIES = cmd/dtrun-agent$(EXEEXT)
@@ -152,25 +158,26 @@ tests_fake_libthreadless_la_LDFLAGS = -avoid-version -rpath /nowhere
 EXTRA_DIST += tests/standin/standin.bash
 check_LTLIBRARIES += tests/standin/libcuda.la
 tests_standin_libcuda_la_SOURCES = tests/standin/driver.h tests/standin/standin.h \
-	tests/standin/capture.c tests/standin/contexts.c tests/standin/copies.c tests/standin/devices.c \
-	tests/standin/events.c tests/standin/fold.c tests/standin/kernels.c tests/standin/memory.c \
-	tests/standin/names.c tests/standin/streams.c tests/standin/virtual.c
+	tests/standin/capture.c tests/standin/contexts.c tests/standin/copies.c \
+	tests/standin/devices.c tests/standin/events.c tests/standin/fold.c \
+	tests/standin/kernels.c tests/standin/memory.c tests/standin/names.c \
+	tests/standin/streams.c tests/standin/virtual.c
 tests_standin_libcuda_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 tests_standin_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
 
 # A stand-in for NCCL, on that driver.
 check_LTLIBRARIES += tests/standin/libnccl.la
-tests_standin_libnccl_la_SOURCES = tests/standin/standin.h \
-	tests/standin/nccl/collective.c tests/standin/nccl/comm.c tests/standin/nccl/comm.h \
-	tests/standin/nccl/config.c tests/standin/nccl/config.h tests/standin/nccl/device.c \
-	tests/standin/nccl/device.h tests/standin/nccl/elements.c tests/standin/nccl/elements.h \
-	tests/standin/nccl/errors.c tests/standin/nccl/errors.h tests/standin/nccl/group.c \
-	tests/standin/nccl/group.h tests/standin/nccl/init.c tests/standin/nccl/inject.c \
-	tests/standin/nccl/inject.h tests/standin/nccl/kernel.c tests/standin/nccl/kernel.h \
-	tests/standin/nccl/launch.c tests/standin/nccl/launch.h tests/standin/nccl/operation.c \
-	tests/standin/nccl/operation.h tests/standin/nccl/order.c tests/standin/nccl/order.h \
-	tests/standin/nccl/p2p.c tests/standin/nccl/redop.c tests/standin/nccl/shared.c \
-	tests/standin/nccl/shared.h tests/standin/nccl/smallfloat.c tests/standin/nccl/smallfloat.h \
+tests_standin_libnccl_la_SOURCES = tests/standin/standin.h tests/standin/nccl/collective.c \
+	tests/standin/nccl/comm.c tests/standin/nccl/comm.h tests/standin/nccl/config.c \
+	tests/standin/nccl/config.h tests/standin/nccl/device.c tests/standin/nccl/device.h \
+	tests/standin/nccl/elements.c tests/standin/nccl/elements.h tests/standin/nccl/errors.c \
+	tests/standin/nccl/errors.h tests/standin/nccl/group.c tests/standin/nccl/group.h \
+	tests/standin/nccl/init.c tests/standin/nccl/inject.c tests/standin/nccl/inject.h \
+	tests/standin/nccl/kernel.c tests/standin/nccl/kernel.h tests/standin/nccl/launch.c \
+	tests/standin/nccl/launch.h tests/standin/nccl/operation.c tests/standin/nccl/operation.h \
+	tests/standin/nccl/order.c tests/standin/nccl/order.h tests/standin/nccl/p2p.c \
+	tests/standin/nccl/redop.c tests/standin/nccl/shared.c tests/standin/nccl/shared.h \
+	tests/standin/nccl/smallfloat.c tests/standin/nccl/smallfloat.h \
 	tests/standin/nccl/teardown.c
 tests_standin_libnccl_la_LIBADD = tests/standin/libcuda.la -lm
 tests_standin_libnccl_la_LDFLAGS = -version-info 2:0:0 -rpath /nowhere
@@ -183,7 +190,8 @@ tests_unit_gpu_standin_cuda_LDFLAGS = -no-install -Wl,--export-dynamic
 tests_unit_gpu_standin_nccl_SOURCES = tests/unit/gpu/standin_nccl.c tests/unit/gpu/standin_nccl.h \
 	tests/unit/gpu/standin_ranks.c tests/standin/nccl/elements.c tests/standin/nccl/smallfloat.c
 tests_unit_gpu_standin_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_gpu_standin_nccl_LDADD = tests/standin/libnccl.la tests/standin/libcuda.la $(CMOCKA_LIBS) -lm
+tests_unit_gpu_standin_nccl_LDADD = tests/standin/libnccl.la tests/standin/libcuda.la \
+	$(CMOCKA_LIBS) -lm
 tests_unit_gpu_standin_nccl_LDFLAGS = -no-install
 
 tests_unit_remote_boot_SOURCES = tests/unit/remote/boot.c tests/unit/unit.h
@@ -228,7 +236,8 @@ tests_unit_agent_standby_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
 tests_unit_p2p_pairnotes_SOURCES = tests/unit/p2p/pairnotes.c tests/unit/unit.h
 tests_unit_p2p_pairnotes_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_p2p_pairnotes_LDADD = launcher/libagent.la runtime/libruntime.la $(UV_LIBS) $(CMOCKA_LIBS)
+tests_unit_p2p_pairnotes_LDADD = launcher/libagent.la runtime/libruntime.la $(UV_LIBS) \
+	$(CMOCKA_LIBS)
 
 tests_unit_agent_ranksock_SOURCES = tests/unit/agent/ranksock.c
 tests_unit_agent_ranksock_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
@@ -250,7 +259,8 @@ tests_unit_agent_segments_SOURCES = tests/unit/agent/segments.c
 tests_unit_agent_segments_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_segments_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_hosts_hostarg_SOURCES = tests/unit/hosts/hostarg.c tests/unit/unit.h tests/unit/hosts/describe.h
+tests_unit_hosts_hostarg_SOURCES = tests/unit/hosts/hostarg.c tests/unit/unit.h \
+	tests/unit/hosts/describe.h
 tests_unit_hosts_hostarg_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hosts_hostarg_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
@@ -258,15 +268,18 @@ tests_unit_hosts_hostrange_SOURCES = tests/unit/hosts/hostrange.c tests/unit/uni
 tests_unit_hosts_hostrange_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hosts_hostrange_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_hosts_scheduler_SOURCES = tests/unit/hosts/scheduler.c tests/unit/unit.h tests/unit/hosts/describe.h
+tests_unit_hosts_scheduler_SOURCES = tests/unit/hosts/scheduler.c tests/unit/unit.h \
+	tests/unit/hosts/describe.h
 tests_unit_hosts_scheduler_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hosts_scheduler_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_hosts_hostfile_SOURCES = tests/unit/hosts/hostfile.c tests/unit/unit.h tests/unit/hosts/describe.h
+tests_unit_hosts_hostfile_SOURCES = tests/unit/hosts/hostfile.c tests/unit/unit.h \
+	tests/unit/hosts/describe.h
 tests_unit_hosts_hostfile_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hosts_hostfile_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_hosts_hostlist_SOURCES = tests/unit/hosts/hostlist.c tests/unit/unit.h tests/unit/hosts/describe.h
+tests_unit_hosts_hostlist_SOURCES = tests/unit/hosts/hostlist.c tests/unit/unit.h \
+	tests/unit/hosts/describe.h
 tests_unit_hosts_hostlist_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_hosts_hostlist_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
@@ -292,10 +305,11 @@ tests_unit_place_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 
 # NVIDIA's headers only for the half that compares with them.
 check_LTLIBRARIES += tests/unit/libgpuabi.la
-tests_unit_libgpuabi_la_SOURCES = tests/unit/gpu/gpuabi_real.c tests/unit/gpu/gpuabi_facts.h tests/unit/gpu/gpuabi.h \
-	runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h
+tests_unit_libgpuabi_la_SOURCES = tests/unit/gpu/gpuabi_real.c tests/unit/gpu/gpuabi_facts.h \
+	tests/unit/gpu/gpuabi.h runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h
 tests_unit_libgpuabi_la_CPPFLAGS = $(AM_CPPFLAGS) $(NVIDIA_CPPFLAGS)
-tests_unit_gpu_gpuabi_SOURCES = tests/unit/gpu/gpuabi.c tests/unit/gpu/gpuabi_facts.h tests/unit/gpu/gpuabi.h
+tests_unit_gpu_gpuabi_SOURCES = tests/unit/gpu/gpuabi.c tests/unit/gpu/gpuabi_facts.h \
+	tests/unit/gpu/gpuabi.h
 tests_unit_gpu_gpuabi_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_gpuabi_LDADD = tests/unit/libgpuabi.la $(CMOCKA_LIBS)
 
@@ -315,7 +329,8 @@ tests_unit_wire_frame_SOURCES = tests/unit/wire/frame.c tests/unit/unit.h
 tests_unit_wire_frame_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_wire_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
-tests_unit_cmd_foreign_SOURCES = tests/unit/cmd/foreign.c tests/unit/cmd/optiontext.h tests/unit/unit.h
+tests_unit_cmd_foreign_SOURCES = tests/unit/cmd/foreign.c tests/unit/cmd/optiontext.h \
+	tests/unit/unit.h
 tests_unit_cmd_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cmd_foreign_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
 
@@ -323,28 +338,36 @@ tests_unit_cmd_pernode_SOURCES = tests/unit/cmd/pernode.c tests/unit/unit.h
 tests_unit_cmd_pernode_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cmd_pernode_LDADD = cmd/libcmd.la launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_cmd_options_SOURCES = tests/unit/cmd/options.c tests/unit/cmd/optiontext.h tests/unit/unit.h
+tests_unit_cmd_options_SOURCES = tests/unit/cmd/options.c tests/unit/cmd/optiontext.h \
+	tests/unit/unit.h
 tests_unit_cmd_options_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cmd_options_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_SOURCES = tests/unit/checkpoint/checkpoint.c \
-	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h tests/unit/unit.h
+	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
+	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_checkpoint_checkpoint_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_crash_SOURCES = tests/unit/checkpoint/checkpoint_crash.c \
-	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h tests/unit/unit.h
+	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
+	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_crash_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_crash_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_crash_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
+	$(CMOCKA_LIBS)
 
-tests_unit_checkpoint_checkpoint_format_SOURCES = tests/unit/checkpoint/checkpoint_format.c tests/unit/unit.h
+tests_unit_checkpoint_checkpoint_format_SOURCES = tests/unit/checkpoint/checkpoint_format.c \
+	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_format_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_format_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_format_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
+	$(CMOCKA_LIBS)
 
 tests_unit_checkpoint_checkpoint_owner_SOURCES = tests/unit/checkpoint/checkpoint_owner.c \
-	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h tests/unit/unit.h
+	tests/unit/checkpoint/checkpoint_ranks.c tests/unit/checkpoint/checkpoint_ranks.h \
+	tests/unit/unit.h
 tests_unit_checkpoint_checkpoint_owner_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_checkpoint_checkpoint_owner_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) $(CMOCKA_LIBS)
+tests_unit_checkpoint_checkpoint_owner_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
+	$(CMOCKA_LIBS)
 
 tests_unit_job_waits_SOURCES = tests/unit/job/waits.c tests/unit/unit.h
 tests_unit_job_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -579,17 +602,18 @@ CLUSTER_TESTS = \
 	tests/cluster/launch.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
-EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py \
-	tests/unit/checks.h tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
+EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash \
+	tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py tests/unit/checks.h \
+	tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
 
 # Run by hand: see CONTRIBUTING.md. (No bench has a C file of its own name: make would compile that
 # over it.)
-EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py tests/bench/launch \
-	tests/bench/agents tests/bench/death tests/bench/death_loop.c \
-	tests/bench/shape tests/bench/init_loop.c \
-	tests/bench/relay tests/bench/allreduce tests/bench/allreduce_loop.c tests/bench/allreduce_gloo.py \
-	tests/bench/lines_loop.c tests/bench/overlap tests/bench/overlap_loop.c tests/bench/tcp \
-	tests/bench/sockets_loop.c tests/bench/paced.c tests/bench/wire tests/bench/wire_loop.c
+EXTRA_DIST += tests/bench/lib.bash tests/bench/compare.py tests/bench/ratios.py \
+	tests/bench/launch tests/bench/agents tests/bench/death tests/bench/death_loop.c \
+	tests/bench/shape tests/bench/init_loop.c tests/bench/relay tests/bench/allreduce \
+	tests/bench/allreduce_loop.c tests/bench/allreduce_gloo.py tests/bench/lines_loop.c \
+	tests/bench/overlap tests/bench/overlap_loop.c tests/bench/tcp tests/bench/sockets_loop.c \
+	tests/bench/paced.c tests/bench/wire tests/bench/wire_loop.c
 
 if HAVE_BATS
 TESTS += $(CLI_TESTS) $(CLUSTER_TESTS)

@@ -73,7 +73,8 @@ tests_unit_comm_leaving_SOURCES = tests/unit/comm/leaving.c tests/unit/rankcheck
 tests_unit_comm_leaving_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_comm_leaving_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_checkpoint_checkpoint_calls_SOURCES = tests/unit/checkpoint/checkpoint_calls.c tests/unit/rankcheck.h
+tests_unit_checkpoint_checkpoint_calls_SOURCES = tests/unit/checkpoint/checkpoint_calls.c \
+	tests/unit/rankcheck.h
 tests_unit_checkpoint_checkpoint_calls_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_checkpoint_checkpoint_calls_LDADD = $(TESTJOB_LIBS)
 
@@ -85,7 +86,8 @@ tests_unit_api_requests_SOURCES = tests/unit/api/requests.c tests/unit/rankcheck
 tests_unit_api_requests_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_requests_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_coll_routes_SOURCES = tests/unit/coll/routes.c tests/unit/rankcheck.h tests/unit/wentway.h
+tests_unit_coll_routes_SOURCES = tests/unit/coll/routes.c tests/unit/rankcheck.h \
+	tests/unit/wentway.h
 tests_unit_coll_routes_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_coll_routes_LDADD = $(TESTJOB_LIBS)
 
@@ -104,8 +106,8 @@ tests_unit_comm_config_SOURCES = tests/unit/comm/config.c tests/unit/rankcheck.h
 tests_unit_comm_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_comm_config_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_diag_error_report_SOURCES = tests/unit/diag/error_report.c tests/unit/faults.c tests/unit/faults.h \
-	tests/unit/rankcheck.h
+tests_unit_diag_error_report_SOURCES = tests/unit/diag/error_report.c tests/unit/faults.c \
+	tests/unit/faults.h tests/unit/rankcheck.h
 tests_unit_diag_error_report_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_diag_error_report_LDADD = $(TESTJOB_LIBS)
 tests_unit_diag_error_report_LDFLAGS = $(FAULTS_WRAP)
@@ -159,8 +161,9 @@ tests_unit_tcp_alltoall_SOURCES = tests/unit/tcp/alltoall.c
 tests_unit_tcp_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_tcp_alltoall_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_cmd_perf_SOURCES = tests/unit/cmd/perf.c cmd/perf/between.c cmd/perf/choice.c cmd/perf/elements.c \
-	cmd/perf/memory.c cmd/perf/ops.c cmd/perf/thresholds.c cmd/perf/tunefile.c tests/unit/weighed.c tests/unit/weighed.h
+tests_unit_cmd_perf_SOURCES = tests/unit/cmd/perf.c cmd/perf/between.c cmd/perf/choice.c \
+	cmd/perf/elements.c cmd/perf/memory.c cmd/perf/ops.c cmd/perf/thresholds.c \
+	cmd/perf/tunefile.c tests/unit/weighed.c tests/unit/weighed.h
 tests_unit_cmd_perf_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_cmd_perf_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
@@ -199,18 +202,18 @@ tests_unit_base_coll_error_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA
 tests_unit_base_tuning_SOURCES = tests/unit/base/tuning.c tests/unit/rankcheck.h
 tests_unit_base_tuning_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_base_tuning_LDADD = $(TESTJOB_LIBS)
-tests_unit_coll_adasum_SOURCES = tests/unit/coll/adasum.c tests/unit/reference.c tests/unit/reference.h \
-	tests/unit/weighed.c tests/unit/weighed.h tests/unit/rankcheck.h
+tests_unit_coll_adasum_SOURCES = tests/unit/coll/adasum.c tests/unit/reference.c \
+	tests/unit/reference.h tests/unit/weighed.c tests/unit/weighed.h tests/unit/rankcheck.h
 tests_unit_coll_adasum_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_coll_adasum_LDADD = $(TESTJOB_LIBS) -lm
 
-tests_unit_coll_hierarchical_SOURCES = tests/unit/coll/hierarchical.c tests/unit/reference.c tests/unit/reference.h \
-	tests/unit/rankcheck.h
+tests_unit_coll_hierarchical_SOURCES = tests/unit/coll/hierarchical.c tests/unit/reference.c \
+	tests/unit/reference.h tests/unit/rankcheck.h
 tests_unit_coll_hierarchical_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_coll_hierarchical_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_coll_foldparts_SOURCES = tests/unit/coll/foldparts.c tests/unit/reference.c tests/unit/reference.h \
-	tests/unit/rankcheck.h
+tests_unit_coll_foldparts_SOURCES = tests/unit/coll/foldparts.c tests/unit/reference.c \
+	tests/unit/reference.h tests/unit/rankcheck.h
 tests_unit_coll_foldparts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_coll_foldparts_LDADD = $(TESTJOB_LIBS)
 
@@ -259,13 +262,13 @@ tests_unit_api_sendrecv_SOURCES = tests/unit/api/sendrecv.c tests/unit/rankcheck
 tests_unit_api_sendrecv_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_sendrecv_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_faults_disturbed_SOURCES = tests/unit/faults/disturbed.c tests/unit/faults/everycall.c tests/unit/faults/everycall.h \
-	tests/unit/faults.c tests/unit/faults.h
+tests_unit_faults_disturbed_SOURCES = tests/unit/faults/disturbed.c tests/unit/faults/everycall.c \
+	tests/unit/faults/everycall.h tests/unit/faults.c tests/unit/faults.h
 tests_unit_faults_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_faults_disturbed_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_faults_aborted_SOURCES = tests/unit/faults/aborted.c tests/unit/faults.c tests/unit/faults.h \
-	tests/unit/rankcheck.h
+tests_unit_faults_aborted_SOURCES = tests/unit/faults/aborted.c tests/unit/faults.c \
+	tests/unit/faults.h tests/unit/rankcheck.h
 tests_unit_faults_aborted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_faults_aborted_LDADD = $(TESTJOB_LIBS)
 tests_unit_faults_aborted_LDFLAGS = $(FAULTS_WRAP)

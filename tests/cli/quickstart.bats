@@ -7,12 +7,12 @@ setup() {
     T=$BATS_TEST_TMPDIR OUT=$BATS_TEST_TMPDIR/out ERR=$BATS_TEST_TMPDIR/err
     TOKEN="DTRUN_TEST_TOKEN=$$.$BATS_TEST_NUMBER.$RANDOM$RANDOM"
     BACKGROUND=
-    mkdir -p "$T/bin" "$T/tree/tests/unit" "$T/tree/tests/cli"
+    mkdir -p "$T/bin" "$T"/tree/tests/{cli,unit/{job,remote}}
     cd "$T/tree"
     cp "$DTRUN_SOURCE/quickstart" .
     touch configure.ac Makefile.am
-    printf 'UNIT_TESTS = \\\n\ttests/unit/boot \\\n\ttests/unit/stop\n' >tests/local.mk
-    touch tests/unit/boot.c tests/unit/stop.c tests/unit/helper.c tests/cli/stop.bats
+    printf 'UNIT_TESTS = \\\n\ttests/unit/remote/boot \\\n\ttests/unit/job/stop\n' >tests/local.mk
+    touch tests/unit/remote/boot.c tests/unit/job/stop.c tests/unit/helper.c tests/cli/stop.bats
     # All packages are there, whatever this machine lacks.
     for tool in gcc pkg-config automake autoconf make libtoolize bats; do
         stand_in "$tool" 'exit 0'
@@ -61,20 +61,20 @@ quickstart() {
     configured
     quickstart test boot
     code_is 0
-    out_has 1 "^I am tests/unit/boot in $PWD/build, $PWD/build$"
-    [ "$(cat made)" = tests/unit/boot ]
-    CODE=3 quickstart test tests/unit/boot.c
+    out_has 1 "^I am tests/unit/remote/boot in $PWD/build, $PWD/build$"
+    [ "$(cat made)" = tests/unit/remote/boot ]
+    CODE=3 quickstart test tests/unit/remote/boot.c
     code_is 1
-    out_has 1 "^I am tests/unit/boot"
+    out_has 1 "^I am tests/unit/remote/boot"
 }
 
 @test "test NAME runs every test of that name, and a path one of them" {
     configured
     quickstart test stop
     code_is 0
-    out_has 1 "^I am tests/unit/stop"
+    out_has 1 "^I am tests/unit/job/stop"
     out_has 1 "^I am bats for ../tests/cli/stop.bats"
-    [ "$(tr '\n' ' ' <made)" = "tests/unit/stop helpers " ]
+    [ "$(tr '\n' ' ' <made)" = "tests/unit/job/stop helpers " ]
     quickstart test tests/cli/stop.bats
     code_is 0
     [ "$(grep -c "I am" "$OUT")" = 1 ]
@@ -84,7 +84,7 @@ quickstart() {
     configured
     quickstart test oot
     code_is 2
-    err_has "quickstart: there is no test oot in tests/unit, fuzz, cli, cluster; near it are: tests/unit/boot.c"
+    err_has "quickstart: there is no test oot in tests/unit, fuzz, cli, cluster; near it are: tests/unit/remote/boot.c"
     quickstart test helper
     code_is 2
     err_has "near it are: tests/unit/helper.c"

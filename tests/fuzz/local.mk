@@ -24,11 +24,13 @@ tests_fuzz_config_SOURCES = tests/fuzz/config.c tests/fuzz/driver.c tests/fuzz/f
 tests_fuzz_config_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"config"'
 tests_fuzz_config_LDADD = cmd/libcmd.la launcher/liblauncher.la
 
-tests_fuzz_hostarg_SOURCES = tests/fuzz/hostarg.c tests/fuzz/hosts.h tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_hostarg_SOURCES = tests/fuzz/hostarg.c tests/fuzz/hosts.h tests/fuzz/driver.c \
+	tests/fuzz/fuzz.h
 tests_fuzz_hostarg_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"hostarg"'
 tests_fuzz_hostarg_LDADD = launcher/liblauncher.la
 
-tests_fuzz_hostfile_SOURCES = tests/fuzz/hostfile.c tests/fuzz/hosts.h tests/fuzz/driver.c tests/fuzz/fuzz.h
+tests_fuzz_hostfile_SOURCES = tests/fuzz/hostfile.c tests/fuzz/hosts.h tests/fuzz/driver.c \
+	tests/fuzz/fuzz.h
 tests_fuzz_hostfile_CPPFLAGS = $(AM_CPPFLAGS) -DFUZZ_CORPUS='"hostfile"'
 tests_fuzz_hostfile_LDADD = launcher/liblauncher.la
 
