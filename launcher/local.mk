@@ -116,6 +116,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/logon.c launcher/remote/logon.h \
 	launcher/remote/outbox.c launcher/remote/outbox.h \
 	launcher/remote/pass.c launcher/remote/pass.h \
+	launcher/remote/quickack.c launcher/remote/quickack.h \
 	launcher/remote/resolve.c launcher/remote/resolve.h \
 	launcher/remote/rshcommand.c launcher/remote/rshcommand.h \
 	launcher/remote/sshagent.c launcher/remote/sshagent.h \

@@ -72,6 +72,7 @@ UNIT_TESTS = \
 	tests/unit/agent/rendezvousserver \
 	tests/unit/job/quarantine \
 	tests/unit/job/restart \
+	tests/unit/remote/quickack \
 	tests/unit/remote/rshcommand \
 	tests/unit/agent/allowance \
 	tests/unit/agent/removetree \
@@ -420,6 +421,10 @@ tests_unit_place_mpimap_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 tests_unit_base_needs_SOURCES = tests/unit/base/needs.c tests/unit/unit.h
 tests_unit_base_needs_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_base_needs_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
+
+tests_unit_remote_quickack_SOURCES = tests/unit/remote/quickack.c tests/unit/unit.h
+tests_unit_remote_quickack_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_remote_quickack_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_remote_rshcommand_SOURCES = tests/unit/remote/rshcommand.c tests/unit/unit.h
 tests_unit_remote_rshcommand_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

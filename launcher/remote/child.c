@@ -287,6 +287,11 @@ void dt_child_pause(struct dt_child *c, bool on)
     step_to_end(c);
 }
 
+int dt_child_pid(const struct dt_child *c)
+{
+    return c->exited ? 0 : c->process.pid;
+}
+
 void dt_child_close(struct dt_child *c)
 {
     if (c->end.closed || c->finishing)

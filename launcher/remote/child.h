@@ -44,6 +44,8 @@ struct dt_child *dt_child_open(uv_loop_t *loop, const char *const argv[], const 
 void dt_child_write(struct dt_child *c, const void *data, size_t n);
 size_t dt_child_pending(const struct dt_child *c);
 void dt_child_pause(struct dt_child *c, bool on);
+/* Its process, not yet reaped; or 0. */
+int dt_child_pid(const struct dt_child *c);
 /* Closes its standard input and output, which tells it to end. */
 void dt_child_close(struct dt_child *c);
 

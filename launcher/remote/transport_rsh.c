@@ -6,6 +6,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/remote/child.h"
 #include "launcher/remote/pass.h"
+#include "launcher/remote/quickack.h"
 #include "launcher/remote/rshcommand.h"
 #include "launcher/remote/transport.h"
 
@@ -14,7 +15,8 @@ enum { GRACE_MS = 500 };
 struct dt_transport {
     struct dt_pass pass;
     struct dt_child *child;
-    char *program; /* the command's first word */
+    char *program;               /* the command's first word */
+    struct dt_quickack quickack; /* srun's */
 };
 
 static void explain(const struct dt_transport *t, const struct dt_child_end *end,
@@ -44,20 +46,30 @@ static void ended(void *arg, const struct dt_child_end *end)
     if (!end->closed)
         explain(t, end, &why);
     t->pass.events.closed(t->pass.arg, &why);
+    dt_quickack_close(&t->quickack);
     free(t->program);
     free(t);
+}
+
+static void data(void *arg, const void *bytes, size_t n)
+{
+    struct dt_transport *t = arg;
+
+    dt_quickack_now(&t->quickack);
+    dt_pass_data(arg, bytes, n);
 }
 
 static struct dt_transport *open_with(uv_loop_t *loop, const struct dt_remote *remote,
                                       const struct dt_transport_events *events, void *arg,
                                       const struct dt_strs *words)
 {
-    static const struct dt_child_events child_events = { dt_pass_up, dt_pass_data, dt_pass_noise,
+    static const struct dt_child_events child_events = { dt_pass_up, data, dt_pass_noise,
                                                          dt_pass_drained, ended };
     struct dt_transport *t = dt_xcalloc(1, sizeof *t);
     struct dt_strs argv = { 0 };
 
     t->pass = (struct dt_pass){ *events, arg };
+    t->quickack.pidfd = -1;
     dt_rsh_argv(&argv, words, remote->host->name, remote->command);
     t->program = dt_xstrdup(argv.v[0]);
     t->child = dt_child_open(loop, (const char *const *)argv.v, NULL, GRACE_MS, &child_events, t);
@@ -110,6 +122,12 @@ static void rsh_close(struct dt_transport *t)
     dt_child_close(t->child);
 }
 
+/* By now srun is connected to the agent's step. */
+static void srun_greeted(struct dt_transport *t)
+{
+    dt_quickack_open(&t->quickack, dt_child_pid(t->child));
+}
+
 const struct dt_transport_ops dti_transport_rsh = {
     .name = "rsh",
     .open = rsh_open,
@@ -128,4 +146,5 @@ const struct dt_transport_ops dti_transport_srun = {
     .pending = rsh_pending,
     .pause = rsh_pause,
     .close = rsh_close,
+    .greeted = srun_greeted,
 };
