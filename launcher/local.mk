@@ -140,11 +140,14 @@ launcher_liblauncher_la_LIBADD = launcher/libbase.la
 launcher_libagent_la_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
 	launcher/agent/clock.h \
+	launcher/agent/facts/gpuask.c launcher/agent/facts/gpuask.h \
 	launcher/agent/facts/gpus.c launcher/agent/facts/gpus.h \
+	launcher/agent/facts/gpustate.c launcher/agent/facts/gpustate.h \
 	launcher/agent/facts/hostfacts.c launcher/agent/facts/hostfacts.h \
 	launcher/agent/facts/hostinfo.c launcher/agent/facts/hostinfo.h \
 	launcher/agent/facts/limits.c launcher/agent/facts/limits.h \
 	launcher/agent/facts/netaddrs.c launcher/agent/facts/netaddrs.h \
+	launcher/agent/facts/smi.c launcher/agent/facts/smi.h \
 	launcher/agent/facts/topology.c launcher/agent/facts/topology.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
 	launcher/agent/generationstate.c launcher/agent/generationstate.h \
@@ -186,7 +189,6 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/ranks/spawn.c launcher/agent/ranks/spawn.h \
 	launcher/agent/ranks/sweep.c launcher/agent/ranks/sweep.h \
 	launcher/agent/resources.c launcher/agent/resources.h \
-	launcher/agent/smi.c launcher/agent/smi.h \
 	launcher/agent/standby.c launcher/agent/standby.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

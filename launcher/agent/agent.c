@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
+#include "launcher/agent/facts/gpuask.h"
 #include "launcher/agent/facts/gpus.h"
+#include "launcher/agent/facts/gpustate.h"
 #include "launcher/agent/facts/hostfacts.h"
 #include "launcher/agent/facts/hostinfo.h"
 #include "launcher/agent/facts/netaddrs.h"
@@ -21,6 +23,7 @@
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/lease.h"
 #include "launcher/agent/probe/probe.h"
+#include "launcher/base/mem.h"
 
 enum {
     LAST_SWEEP_MS = 5 * 1000, /* the keeper goes on after it */
@@ -228,14 +231,22 @@ static void on_query(struct agent *a, const struct dt_msg_query *m)
     reap(a);
 }
 
+static void send_facts(void *arg, struct dt_msg_facts *facts)
+{
+    struct agent *a = arg;
+
+    dt_channel_send(a->host.channel, DT_MSG_FACTS, facts);
+    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)facts);
+}
+
 static void on_check(struct agent *a, const struct dt_msg_check *m)
 {
-    struct dt_msg_facts facts = { 0 };
+    struct dt_msg_facts facts = { .gpu_links = dt_xstrdup("") };
 
     dt_hostfacts_fill(&facts, "", m->dir);
     dt_gpus_describe(&facts.gpu_models, &facts.gpu_driver, "");
-    dt_channel_send(a->host.channel, DT_MSG_FACTS, &facts);
-    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&facts);
+    dt_gpustate_read(&facts, "");
+    dt_gpuask_begin(&a->loop, facts, &a->keeper->groups, send_facts, a);
 }
 
 static void on_told(void *arg, int signo)

@@ -96,6 +96,26 @@ static void bandwidth(struct dt_strbuf *out, const struct dt_check_host *h)
         dt_words_bits(out, h->bandwidth);
 }
 
+static void links(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_strbuf_puts(out, h->facts.gpu_links);
+}
+
+static void nccl(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    dt_strbuf_puts(out, h->facts.nccl);
+}
+
+static void errors(struct dt_strbuf *out, const struct dt_check_host *h)
+{
+    uint64_t ecc;
+
+    if (dt_check_gpu_ecc(h, &ecc))
+        dt_strbuf_printf(out, "%" PRIu64 " ECC, %" PRIu32 " Xid", ecc, h->facts.gpu_xids.n);
+    else if (h->facts.gpu_models.n)
+        dt_strbuf_printf(out, "%" PRIu32 " Xid", h->facts.gpu_xids.n);
+}
+
 static const struct column {
     struct dt_table_column look;
     enum { ALWAYS, GREETED, FACTS } known;
@@ -114,6 +134,9 @@ static const struct column {
     [DT_CHECK_DISK] = { { "disk", true }, FACTS, disk },
     [DT_CHECK_RTT] = { { "to next: rtt", true }, FACTS, rtt },
     [DT_CHECK_BANDWIDTH] = { { "bandwidth", true }, FACTS, bandwidth },
+    [DT_CHECK_LINKS] = { { "GPU links", false }, FACTS, links },
+    [DT_CHECK_NCCL] = { { "NCCL", false }, FACTS, nccl },
+    [DT_CHECK_ERRORS] = { { "GPU errors", false }, FACTS, errors },
 };
 
 static char *make_cell(const struct column *c, const struct dt_check_host *h)
@@ -126,6 +149,15 @@ static char *make_cell(const struct column *c, const struct dt_check_host *h)
     text = dt_xstrdup(b.len ? dt_strbuf_text(&b) : "-");
     dt_strbuf_free(&b);
     return text;
+}
+
+/* How many of the columns are shown. */
+static size_t count_columns(const struct dt_check_host *hosts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (hosts[i].has_facts && hosts[i].facts.gpu_models.n)
+            return DT_CHECK_COLUMNS;
+    return DT_CHECK_LINKS;
 }
 
 /* Which cells are remarked on. */
@@ -151,33 +183,35 @@ static void append(char **cell, const char *suffix)
 
 /* Where one cell of a column is marked, the others leave room, so that figures stay below each
  * other. */
-static void mark_column(char **cells, const bool *marks, size_t n, size_t column)
+static void mark_column(const struct dt_table *table, char **cells, const bool *marks,
+                        size_t column)
 {
     bool any = false;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < table->nrows; i++)
         any |= marks[i * DT_CHECK_COLUMNS + column];
-    for (size_t i = 0; any && i < n; i++)
-        append(&cells[i * DT_CHECK_COLUMNS + column],
+    for (size_t i = 0; any && i < table->nrows; i++)
+        append(&cells[i * table->ncolumns + column],
                marks[i * DT_CHECK_COLUMNS + column] ? " !" : "  ");
 }
 
 void dt_check_print(struct dt_strbuf *out, const struct dt_check_host *hosts, size_t n,
                     const struct dt_remarks *remarks, size_t width)
 {
-    char **cells = dt_xcalloc(n * DT_CHECK_COLUMNS, sizeof *cells);
+    size_t shown = count_columns(hosts, n);
+    char **cells = dt_xcalloc(n * shown, sizeof *cells);
     bool *marks = find_marks(hosts, n, remarks);
     struct dt_table_column looks[DT_CHECK_COLUMNS];
-    struct dt_table table = { looks, DT_CHECK_COLUMNS, cells, n };
+    struct dt_table table = { looks, shown, cells, n };
 
-    for (size_t c = 0; c < DT_CHECK_COLUMNS; c++) {
+    for (size_t c = 0; c < shown; c++) {
         looks[c] = columns[c].look;
         for (size_t i = 0; i < n; i++)
-            cells[i * DT_CHECK_COLUMNS + c] = make_cell(&columns[c], &hosts[i]);
-        mark_column(cells, marks, n, c);
+            cells[i * shown + c] = make_cell(&columns[c], &hosts[i]);
+        mark_column(&table, cells, marks, c);
     }
     dt_table_print(out, &table, width);
-    for (size_t i = 0; i < n * DT_CHECK_COLUMNS; i++)
+    for (size_t i = 0; i < n * shown; i++)
         free(cells[i]);
     free(cells);
     free(marks);

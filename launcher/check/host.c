@@ -47,6 +47,18 @@ char *dt_check_gpu_models(const struct dt_check_host *h)
     return text;
 }
 
+bool dt_check_gpu_ecc(const struct dt_check_host *h, uint64_t *sum)
+{
+    bool known = false;
+
+    *sum = 0;
+    for (uint32_t i = 0; i < h->facts.gpu_ecc.n; i++) {
+        *sum += strtoull(h->facts.gpu_ecc.v[i], NULL, 10);
+        known |= *h->facts.gpu_ecc.v[i] != '\0';
+    }
+    return known;
+}
+
 void dt_check_set_problem(struct dt_check_host *h, const char *text)
 {
     if (!h->problem)

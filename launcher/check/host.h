@@ -33,6 +33,8 @@ double dt_check_cores(const struct dt_check_host *h);
 double dt_check_memory(const struct dt_check_host *h);
 /* The models of its GPUs, each once, as in "H100 80GB HBM3, A100"; to be freed. */
 char *dt_check_gpu_models(const struct dt_check_host *h);
+/* The sum of their uncorrected memory errors. False: none of them counts these. */
+bool dt_check_gpu_ecc(const struct dt_check_host *h, uint64_t *sum);
 void dt_check_set_problem(struct dt_check_host *h, const char *text); /* the first one stays */
 void dt_check_host_free(struct dt_check_host *h);                     /* what it points to */
 

@@ -1,16 +1,36 @@
 #include "launcher/check/json.h"
 
+#include <stdlib.h>
+
 #include "launcher/job/json.h"
+
+/* A number for each GPU, null where it counts none. */
+static void add_ecc(cJSON *to, const struct dt_strs *counts)
+{
+    cJSON *list = cJSON_AddArrayToObject(to, "gpu_ecc_errors");
+
+    for (uint32_t i = 0; i < counts->n; i++)
+        cJSON_AddItemToArray(list, *counts->v[i] ? cJSON_CreateNumber(strtod(counts->v[i], NULL))
+                                                 : cJSON_CreateNull());
+}
 
 static void add_gpus(cJSON *to, const struct dt_check_host *h)
 {
     if (!h->has_facts) {
         cJSON_AddNullToObject(to, "gpus");
         cJSON_AddNullToObject(to, "gpu_driver");
+        cJSON_AddNullToObject(to, "gpu_ecc_errors");
+        cJSON_AddNullToObject(to, "gpu_xids");
+        cJSON_AddNullToObject(to, "gpu_links");
+        cJSON_AddNullToObject(to, "nccl");
         return;
     }
     dt_json_add_texts(to, "gpus", &h->facts.gpu_models);
     dt_json_add_text(to, "gpu_driver", *h->facts.gpu_driver ? h->facts.gpu_driver : NULL);
+    add_ecc(to, &h->facts.gpu_ecc);
+    dt_json_add_texts(to, "gpu_xids", &h->facts.gpu_xids);
+    dt_json_add_text(to, "gpu_links", *h->facts.gpu_links ? h->facts.gpu_links : NULL);
+    dt_json_add_text(to, "nccl", *h->facts.nccl ? h->facts.nccl : NULL);
 }
 
 static void add_disk(cJSON *to, const struct dt_check_host *h)

@@ -165,15 +165,24 @@ static char *machine(const struct dt_check_host *h)
     return dt_xstrdup(h->facts.machine);
 }
 
+static char *links(const struct dt_check_host *h)
+{
+    return dt_xstrdup(h->facts.gpu_links);
+}
+
+static char *nccl(const struct dt_check_host *h)
+{
+    return dt_xstrdup(h->facts.nccl);
+}
+
 static const struct name {
     enum dt_check_column column;
     char *(*of)(const struct dt_check_host *h); /* "" takes no part */
     const char *what;
 } names[] = {
-    { DT_CHECK_GPUS, dt_check_gpu_models, "GPU" },
-    { DT_CHECK_DRIVER, driver, "driver" },
-    { DT_CHECK_COLUMNS, kernel, "kernel" },
-    { DT_CHECK_COLUMNS, machine, "machine type" },
+    { DT_CHECK_GPUS, dt_check_gpu_models, "GPU" }, { DT_CHECK_DRIVER, driver, "driver" },
+    { DT_CHECK_LINKS, links, "GPU links" },        { DT_CHECK_NCCL, nccl, "NCCL" },
+    { DT_CHECK_COLUMNS, kernel, "kernel" },        { DT_CHECK_COLUMNS, machine, "machine type" },
 };
 
 /* Its index in v; n when all are empty. */
@@ -243,6 +252,31 @@ static void judge_disk(struct dt_remarks *r, const struct dt_check_host *h, size
     add(r, host, DT_CHECK_DISK, &b);
 }
 
+static void judge_gpus(struct dt_remarks *r, const struct dt_check_host *h, size_t host)
+{
+    for (uint32_t i = 0; i < h->facts.gpu_ecc.n; i++) {
+        const char *count = h->facts.gpu_ecc.v[i];
+        struct dt_strbuf b = { 0 };
+
+        if (strspn(count, "0") == strlen(count))
+            continue;
+        dt_strbuf_printf(&b, "GPU %u has %s uncorrected memory errors", i, count);
+        add(r, host, DT_CHECK_ERRORS, &b);
+    }
+    for (uint32_t i = 0; i < h->facts.gpu_xids.n; i++) {
+        struct dt_strbuf b = { 0 };
+
+        dt_strbuf_printf(&b, "the kernel's log has %s", h->facts.gpu_xids.v[i]);
+        add(r, host, DT_CHECK_ERRORS, &b);
+    }
+    if (h->facts.gpu_silent) {
+        struct dt_strbuf b = { 0 };
+
+        dt_strbuf_puts(&b, "nvidia-smi does not answer");
+        add(r, host, DT_CHECK_GPUS, &b);
+    }
+}
+
 void dt_remarks_make(struct dt_remarks *remarks, const struct dt_check_host *hosts, size_t n)
 {
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
@@ -253,6 +287,7 @@ void dt_remarks_make(struct dt_remarks *remarks, const struct dt_check_host *hos
         if (hosts[h].has_facts) {
             judge_clock(remarks, &hosts[h], h);
             judge_disk(remarks, &hosts[h], h);
+            judge_gpus(remarks, &hosts[h], h);
         }
     }
 }

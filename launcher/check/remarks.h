@@ -23,6 +23,9 @@ enum dt_check_column {
     DT_CHECK_DISK,
     DT_CHECK_RTT,
     DT_CHECK_BANDWIDTH,
+    DT_CHECK_LINKS, /* this and the next two where some host has GPUs */
+    DT_CHECK_NCCL,
+    DT_CHECK_ERRORS,
     DT_CHECK_COLUMNS,
 };
 

@@ -183,7 +183,9 @@ SHAPE(facts,
     F(facts, physical_cores, U32, 0, NULL), F(facts, cpu_limit, U32, 0, NULL),
     F(facts, load, U32, 0, NULL), F(facts, memory_limit, U64, 0, NULL),
     F(facts, memory_available, U64, 0, NULL), F(facts, gpu_models, STRS, 4096, NULL),
-    F(facts, gpu_driver, STR, NAME_MAX_BYTES, NULL), F(facts, disk_dir, STR, PATH_MAX_BYTES, NULL),
+    F(facts, gpu_driver, STR, NAME_MAX_BYTES, NULL), F(facts, gpu_ecc, STRS, 4096, NULL),
+    F(facts, gpu_xids, STRS, 4096, NULL), F(facts, gpu_links, STR, TEXT_MAX_BYTES, NULL),
+    F(facts, gpu_silent, U8, 0, NULL), F(facts, nccl, STR, NAME_MAX_BYTES, NULL), F(facts, disk_dir, STR, PATH_MAX_BYTES, NULL),
     F(facts, disk_free, U64, 0, NULL), F(facts, disk_error, U32, 0, NULL));
 SHAPE(output,
     F(output, rank, U32, 0, NULL), F(output, fd, U8, 0, NULL), F(output, data, BLOB, 0, NULL));

@@ -468,9 +468,16 @@ struct dt_msg_facts {
     uint64_t memory_available;
     struct dt_strs gpu_models; /* one for each GPU that can be seen; empty: none, or unknown */
     char *gpu_driver;          /* its version, or empty */
-    char *disk_dir;            /* the nearest directory to CHECK's dir that exists */
-    uint64_t disk_free;        /* bytes there, for users */
-    int32_t disk_error;        /* errno: why nothing can be written there; 0: it can */
+    struct dt_strs gpu_ecc;    /* of each GPU that nvidia-smi knows: its uncorrected memory errors
+                                  since the driver was loaded, in decimal; or "": it does not count */
+    struct dt_strs
+        gpu_xids;       /* the driver's errors in the kernel's log: "Xid 79 x 2 (0000:3b:00)" */
+    char *gpu_links;    /* each kind between two GPUs in nvidia-smi's words: "NV18"; or empty */
+    uint8_t gpu_silent; /* 1: nvidia-smi did not answer */
+    char *nccl;         /* the version of the system's NCCL, or empty */
+    char *disk_dir;     /* the nearest directory to CHECK's dir that exists */
+    uint64_t disk_free; /* bytes there, for users */
+    int32_t disk_error; /* errno: why nothing can be written there; 0: it can */
 };
 
 struct dt_msg_output {

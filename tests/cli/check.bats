@@ -92,6 +92,47 @@ json() { # a Python expression over the report o
     grep -qE '^  memory  +[0-9.]+ [KMGT]iB' narrow
 }
 
+# What dtrun's agent runs as nvidia-smi is the shell script on standard input.
+fake_smi() {
+    mkdir -p fake
+    { echo '#!/bin/sh'; cat; } >fake/nvidia-smi
+    chmod +x fake/nvidia-smi
+    PATH="$T/fake:$PATH"
+    [ ! -e /proc/driver/nvidia ] || skip "there is a GPU here"
+}
+
+@test "--check tells driver, links and memory errors of GPUs as nvidia-smi does" {
+    fake_smi <<'END'
+case $1 in
+--query-gpu=*) printf 'NVIDIA H100 80GB HBM3, 580.65.06, 0\nNVIDIA H100 80GB HBM3, 580.65.06, 7\n' ;;
+topo) printf '\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV18\t0-47\nGPU1\tNV18\t X \t48-95\n' ;;
+esac
+END
+    dtrun --check --json
+    code_is 0
+    [ "$(json 'h[0]["gpus"], h[0]["gpu_driver"], h[0]["gpu_links"], h[0]["gpu_ecc_errors"]')" = \
+        "(['NVIDIA H100 80GB HBM3', 'NVIDIA H100 80GB HBM3'], '580.65.06', 'NV18', [0, 7])" ]
+    err_has "dtrun: localhost: GPU 1 has 7 uncorrected memory errors"
+    dtrun --check
+    code_is 0
+    [[ $(head -1 "$OUT" | tr -s ' ') == *" bandwidth GPU links NCCL GPU errors" ]]
+    [[ $(tail -1 "$OUT" | tr -s ' ') == *" 2 x H100 80GB HBM3 580.65.06 "*" NV18 "*" 7 ECC, "* ]]
+    clean
+}
+
+@test "--check: an nvidia-smi that does not answer is told, and delays nothing" {
+    fake_smi <<'END'
+[ "$1" != topo ] || exit 9
+trap '' TERM
+exec sleep 300
+END
+    dtrun --check --heartbeat 1
+    code_is 0
+    err_has "dtrun: localhost: nvidia-smi does not answer"
+    grep -q '^localhost  *local ' "$OUT"
+    clean
+}
+
 @test "a directory for checkpoints that cannot be written is a problem where a job needs it; none is made" {
     echo >file
     dtrun --check --checkpoint-dir file/run7

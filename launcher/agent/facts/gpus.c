@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/agent/smi.h"
+#include "launcher/agent/facts/smi.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/nvidia.h"
 #include "launcher/base/slurp.h"

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/facts/gpus.h"
+#include "launcher/agent/facts/gpustate.h"
 #include "launcher/agent/facts/hostfacts.h"
 #include "launcher/agent/facts/limits.h"
 #include "tests/unit/unit.h"
@@ -252,6 +253,105 @@ static void test_gpus(void **state)
     dt_strs_free(&models);
 }
 
+/* The elements, each with a bar behind it. */
+static const char *joined(const struct dt_strs *list)
+{
+    static char text[512];
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < list->n; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s|", list->v[i]);
+    return text;
+}
+
+static void nvidia_smi_tells_models_driver_and_memory_errors(void **state)
+{
+    static const struct {
+        const char *text, *models, *driver, *ecc;
+    } cases[] = {
+        { "NVIDIA H100 80GB HBM3, 580.65.06, 0\nNVIDIA H100 80GB HBM3, 580.65.06, 3\n",
+          "NVIDIA H100 80GB HBM3|NVIDIA H100 80GB HBM3|", "580.65.06", "0|3|" },
+        { "NVIDIA GeForce RTX 4090, 551.86, [N/A]\n", "NVIDIA GeForce RTX 4090|", "551.86", "|" },
+        { "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", "", "",
+          "" },
+        { "No devices were found\n", "", "", "" },
+        { "", "", "", "" },
+        { "NVIDIA A30, 535.1", "NVIDIA A30|", "535.1", "|" }, /* cut off */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_msg_facts f = { .gpu_driver = strdup("") };
+
+        dt_gpustate_parse_query(&f, cases[i].text);
+        assert_string_equal(joined(&f.gpu_models), cases[i].models);
+        assert_string_equal(f.gpu_driver, cases[i].driver);
+        assert_string_equal(joined(&f.gpu_ecc), cases[i].ecc);
+        dt_gpustate_parse_query(&f, cases[i].text); /* the kernel has told them already */
+        if (*cases[i].models)
+            assert_string_equal(joined(&f.gpu_models), cases[i].models);
+        dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+    }
+}
+
+static void nvidia_smi_tells_how_gpus_are_linked(void **state)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        { "\t\033[4mGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\033[0m\n"
+          "GPU0\t X \tNV18\tPIX\t0-47\t0\t\tN/A\n"
+          "GPU1\tNV18\t X \tSYS\t48-95\t1\t\tN/A\n"
+          "NIC0\tPIX\tSYS\t X \t\t\t\t\n\n"
+          "Legend:\n\n  X    = Self\n",
+          "NV18" },
+        { "\tGPU0\tGPU1\tGPU2\tCPU Affinity\n"
+          "GPU0\t X \tNV4\tSYS\t0-7\nGPU1\tNV4\t X \tSYS\t0-7\nGPU2\tSYS\tSYS\t X \t8-15\n",
+          "NV4, SYS" },
+        { "\tGPU0\tCPU Affinity\nGPU0\t X \t0-7\n", "" },
+        { "\tGPU0\tGPU1\nGPU0", "" },
+        { "Failed to initialize NVML\n", "" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_msg_facts f = { 0 };
+
+        dt_gpustate_parse_topology(&f, cases[i].text);
+        assert_string_equal(f.gpu_links, cases[i].want);
+        dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+    }
+}
+
+static void the_kernels_log_tells_xids_and_the_linkers_cache_nccl(void **state)
+{
+    struct dt_msg_facts f = { 0 };
+    static const char strings[] = "glibc-ld.so.cache1.1\0libnccl.so.2\0/usr/lib/libnccl.so.2\0libz";
+    FILE *cache;
+
+    (void)state;
+    put("/dev/kmsg", "4,1,2,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=12, GPU has fallen off the bus.\n"
+                     "6,2,3,-;eth0: link up\n"
+                     "4,3,4,-;NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU ...\n"
+                     "4,4,5,-;NVRM: Xid (PCI:0000:65:00): 31, pid=9, MMU Fault\n"
+                     "4,4,5,-;NVRM: Xid (PCI:");
+    put("/usr/lib/libnccl.so.2", "\177ELF NCCL version %d\nNCCL version 2.28.9+cuda13.0 ...");
+    put("/etc/ld.so.cache", "");
+    cache = fopen(root_of("/etc/ld.so.cache"), "w");
+    fwrite(strings, 1, sizeof strings, cache);
+    fclose(cache);
+    dt_gpustate_read(&f, root);
+    assert_string_equal(joined(&f.gpu_xids), "Xid 79 x 2 (0000:3b:00)|Xid 31 x 1 (0000:65:00)|");
+    assert_string_equal(f.nccl, "2.28.9");
+    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+    assert_int_equal(unlink(root_of("/etc/ld.so.cache")), 0);
+    assert_int_equal(unlink(root_of("/dev/kmsg")), 0);
+    dt_gpustate_read(&f, root);
+    assert_int_equal(f.gpu_xids.n, 0);
+    assert_string_equal(f.nccl, "");
+    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+}
+
 /* What the test below runs as nvidia-smi. Once somebody traces it, its parent learns of its death
  * only when the tracer ends: until then it is as one that waits inside the kernel. The tracer ends
  * when nobody holds the other end of the pipe TEST_LEASH any more. */
@@ -348,6 +448,10 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_facts, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_disk, make_root, remove_root),
         cmocka_unit_test_setup_teardown(test_gpus, make_root, remove_root),
+        cmocka_unit_test(nvidia_smi_tells_models_driver_and_memory_errors),
+        cmocka_unit_test(nvidia_smi_tells_how_gpus_are_linked),
+        cmocka_unit_test_setup_teardown(the_kernels_log_tells_xids_and_the_linkers_cache_nccl,
+                                        make_root, remove_root),
         cmocka_unit_test_setup_teardown(d22_nvidia_smi_that_cannot_be_ended_is_left, make_root,
                                         remove_root),
         cmocka_unit_test(no_sweep_waits_for_a_process_that_was_given_up),

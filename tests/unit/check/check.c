@@ -102,6 +102,7 @@ static void test_table(void **state)
 #define GIB (UINT64_C(1) << 30)
 
 static char *h100[] = { "NVIDIA H100", "NVIDIA H100", NULL };
+static char *no_errors[] = { "0", "0", NULL };
 static char *a100[] = { "NVIDIA A100", "NVIDIA A100", NULL };
 
 /* A host on which all is well; cases change what they are about. */
@@ -123,6 +124,9 @@ static struct dt_check_host usual(const char *name)
                    .load = 30,
                    .gpu_models = { h100, 2 },
                    .gpu_driver = (char *)"580.1",
+                   .gpu_ecc = { no_errors, 2 },
+                   .gpu_links = (char *)"NV18",
+                   .nccl = (char *)"2.28.9",
                    .disk_dir = (char *)"/d",
                    .disk_free = 100 * GIB },
         .clock = { 2 * MS, MS / 10 },
@@ -193,6 +197,23 @@ static void no_gpus(struct dt_check_host *h)
 {
     h[2].facts.gpu_models.n = 0;
     h[2].facts.gpu_driver = (char *)"";
+}
+
+static void bad_gpus(struct dt_check_host *h)
+{
+    static char *errors[] = { "0", "12", NULL }, *xids[] = { "Xid 79 x 2 (0000:3b:00)", NULL };
+
+    h[0].facts.gpu_ecc.v = errors;
+    h[1].facts.gpu_xids = (struct dt_strs){ xids, 1 };
+    h[2].facts.gpu_silent = 1;
+    h[2].facts.gpu_ecc.n = 0;
+}
+
+static void other_links(struct dt_check_host *h)
+{
+    h[0].facts.gpu_links = (char *)"NV18, SYS";
+    h[1].facts.nccl = (char *)"2.18.3";
+    h[2].facts.nccl = (char *)"";
 }
 
 static void other_system(struct dt_check_host *h)
@@ -278,9 +299,13 @@ static void test_remarks(void **state)
         { all_loaded, "" },
         { fewer_gpus, "b7 1 GPU (usual: 2)|" },
         { other_gpus, "c7 GPU A100 (usual: H100)|c8 driver 535.2 (usual: 580.1)|" },
+        { bad_gpus, "a15 GPU 1 has 12 uncorrected memory errors|"
+                    "b15 the kernel's log has Xid 79 x 2 (0000:3b:00)|"
+                    "c7 nvidia-smi does not answer|" },
+        { other_links, "a13 GPU links NV18, SYS (usual: NV18)|b14 NCCL 2.18.3 (usual: 2.28.9)|" },
         { no_gpus, "c7 0 GPUs (usual: 2)|" },
-        { other_system, "a13 kernel 5.10 (usual: 6.1)|a13 machine type aarch64 (usual: x86_64)|" },
-        { all_differ, "b13 kernel 6.2 (usual: 6.1)|c13 kernel 6.3 (usual: 6.1)|" },
+        { other_system, "a16 kernel 5.10 (usual: 6.1)|a16 machine type aarch64 (usual: x86_64)|" },
+        { all_differ, "b16 kernel 6.2 (usual: 6.1)|c16 kernel 6.3 (usual: 6.1)|" },
         { clocks, "a9 its clock is 3.2 s behind this machine's|"
                   "b9 its clock is 1 min 30 s ahead of this machine's|" },
         { disk, "a10 49 GiB free for checkpoints (usual: 100 GiB)|"
@@ -323,6 +348,24 @@ static void test_one_host_is_usual(void **state)
     dt_remarks_free(&r);
 }
 
+/* Without GPUs there are no columns about them. */
+static void test_print_without_gpus(void **state)
+{
+    struct dt_check_host host = usual("host1");
+    struct dt_remarks r = { 0 };
+    struct dt_strbuf b = { 0 };
+
+    (void)state;
+    host.facts.gpu_models.n = 0;
+    dt_check_print(&b, &host, 1, &r, 0);
+    assert_string_equal(dt_strbuf_text(&b),
+                        "host   ssh             agent  cores  physical  memory  load  GPUs  driver"
+                        "          clock     disk  to next: rtt  bandwidth\n"
+                        "host1  libssh2 0.21 s  0.1.0     16         8  64 GiB   0.3  -     580.1 "
+                        "  +2.0 +-0.1 ms  100 GiB       0.10 ms  10 Gbit/s\n");
+    dt_strbuf_free(&b);
+}
+
 static void test_print(void **state)
 {
     struct dt_check_host hosts[] = { usual("host1"), usual("here"), usual("host3"), usual("h4") };
@@ -335,7 +378,8 @@ static void test_print(void **state)
     hosts[1].facts.load = 1250;
     hosts[1].clock = (struct dt_wallclock){ -MS / 100, 0 }; /* no "-0.0" */
     hosts[1].facts.gpu_models.n = 0;
-    hosts[1].facts.gpu_driver = (char *)"";
+    hosts[1].facts.gpu_driver = hosts[1].facts.gpu_links = hosts[1].facts.nccl = (char *)"";
+    hosts[1].facts.gpu_ecc.n = 0;
     hosts[2] = (struct dt_check_host){ .name = "host3",
                                        .problem = (char *)"authenticate as anna: no key: x",
                                        .carrier = "ssh" };
@@ -347,15 +391,20 @@ static void test_print(void **state)
     assert_string_equal(
         dt_strbuf_text(&b),
         "host     ssh                                 agent             cores  physical  memo"
-        "ry    load  GPUs        driver            clock     disk  to next: rtt  bandwidth\n"
+        "ry    load  GPUs        driver            clock     disk  to next: rtt  bandwidth  "
+        "GPU links  NCCL    GPU errors\n"
         "host1    libssh2 0.21 s                      0.1.0              16           8  64 G"
-        "iB   0.3    2 x H100    580.1   +2.0 +-0.1 ms    100 GiB       0.10 ms  10 Gbit/s\n"
+        "iB   0.3    2 x H100    580.1   +2.0 +-0.1 ms    100 GiB       0.10 ms  10 Gbit/s  "
+        "NV18       2.28.9  0 ECC, 0 Xid\n"
         "here     local                               0.1.0       4.5 of 16 !         8  64 G"
-        "iB  12.5 !  - !         -       +0.0 +-0.1 ms    100 GiB       0.10 ms  10 Gbit/s\n"
+        "iB  12.5 !  - !         -       +0.0 +-0.1 ms    100 GiB       0.10 ms  10 Gbit/s  "
+        "-          -       -\n"
         "host3 !  failed: authenticate as anna (ssh)  -                   -           -      "
-        " -     -    -           -                   -          -             -          -\n"
+        " -     -    -           -                   -          -             -          -  "
+        "-          -       -\n"
         "h4       libssh2 0.21 s                      0.1.0 sent         16           -  64 G"
-        "iB   0.3    2 x H100    580.1          -4.0 s !  100 GiB       0.10 ms  10 Gbit/s\n");
+        "iB   0.3    2 x H100    580.1          -4.0 s !  100 GiB       0.10 ms  10 Gbit/s  "
+        "NV18       2.28.9  0 ECC, 0 Xid\n");
     dt_strbuf_free(&b);
     dt_remarks_free(&r);
 }
@@ -392,7 +441,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_wallclock), cmocka_unit_test(test_table),
         cmocka_unit_test(test_remarks),   cmocka_unit_test(test_one_host_is_usual),
-        cmocka_unit_test(test_print),     cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_print),     cmocka_unit_test(test_print_without_gpus),
+        cmocka_unit_test(test_rounds),
     };
 
     return cmocka_run_group_tests_name("check", tests, NULL, NULL);

@@ -145,6 +145,11 @@ static const struct dt_msg_facts facts = {
     .memory_available = 0x123456789a,
     .gpu_models = STRS("H100", "A100"),
     .gpu_driver = "580.1",
+    .gpu_ecc = STRS("0", ""),
+    .gpu_xids = STRS("Xid79"),
+    .gpu_links = "NV18",
+    .gpu_silent = 1,
+    .nccl = "2.28.9",
     .disk_dir = "/data",
     .disk_free = 0x1122334455667788,
     .disk_error = 30,
@@ -230,6 +235,7 @@ static const struct message {
     { DT_MSG_CHECK, "check", &(struct dt_msg_check){ "/c" }, "'/c'" },
     { DT_MSG_FACTS, "facts", &facts,
       "q-5 '6.1' 'x86_64' w128 w64 w1650 w31 q0x200000000 q0x123456789a w2 'H100' 'A100' '580.1' "
+      "w2 '0' '' w1 'Xid79' 'NV18' b1 '2.28.9' "
       "'/data' q0x1122334455667788 w30" },
     { DT_MSG_FILE_DONE, "file_done", &(struct dt_msg_file_done){ 1, "/d", "no" }, "w1 '/d' 'no'" },
     { DT_MSG_OUTPUT, "output", &(struct dt_msg_output){ 1, 2, BLOB("out") }, "w1 b2 \"out\"" },

@@ -1,4 +1,4 @@
-#include "launcher/agent/smi.h"
+#include "launcher/agent/facts/smi.h"
 
 #include <fcntl.h>
 #include <poll.h>

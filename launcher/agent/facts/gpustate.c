@@ -1,0 +1,239 @@
+#include "launcher/agent/facts/gpustate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/slurp.h"
+
+enum {
+    LOG_MAX = 16 * 1024 * 1024,
+    CACHE_MAX = 16 * 1024 * 1024,
+    LIBRARY_MAX = 64 * 1024 * 1024,
+    XIDS = 64,
+    COLUMNS = 64
+};
+
+const char *const dt_gpustate_query[] = {
+    "nvidia-smi", "--query-gpu=name,driver_version,ecc.errors.uncorrected.volatile.total",
+    "--format=csv,noheader,nounits", NULL
+};
+const char *const dt_gpustate_topology[] = { "nvidia-smi", "topo", "-m", NULL };
+
+static void add(struct dt_strs *list, const char *text, size_t n)
+{
+    char *copy = dt_xstrndup(text, n);
+
+    dt_xstrs_add(list, copy);
+    free(copy);
+}
+
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+
+    return end ? end + 1 : line + strlen(line);
+}
+
+/* ---- nvidia-smi ---- */
+
+/* "NVIDIA H100 80GB HBM3, 580.65.06, 0"; a GPU without ECC has no number. */
+static bool parse_gpu(struct dt_msg_facts *facts, const char *line, bool needs_model)
+{
+    int model = 0, version = 0, version_end = 0, errors = 0, errors_end = 0;
+
+    sscanf(line, "%*[^,\n]%n, %n%*[0-9.]%n, %n%*[0-9]%n", &model, &version, &version_end, &errors,
+           &errors_end);
+    if (!version_end)
+        return false;
+    if (needs_model)
+        add(&facts->gpu_models, line, (size_t)model);
+    if (!*facts->gpu_driver) {
+        free(facts->gpu_driver);
+        facts->gpu_driver = dt_xstrndup(line + version, (size_t)(version_end - version));
+    }
+    add(&facts->gpu_ecc, line + errors, errors_end ? (size_t)(errors_end - errors) : 0);
+    return true;
+}
+
+void dt_gpustate_parse_query(struct dt_msg_facts *facts, const char *text)
+{
+    bool needs_model = facts->gpu_models.n == 0;
+
+    while (*text && parse_gpu(facts, text, needs_model))
+        text = next_line(text);
+}
+
+/* The header names columns; escape sequences underline it. */
+static uint32_t count_columns(const char *header)
+{
+    const char *end = next_line(header);
+    uint32_t n = 0;
+
+    for (; (header = strstr(header, "GPU")) && header < end; header++)
+        n += header[3] >= '0' && header[3] <= '9';
+    return n < COLUMNS ? n : COLUMNS;
+}
+
+static bool has(const struct dt_strs *list, const char *text, size_t n)
+{
+    for (uint32_t i = 0; i < list->n; i++)
+        if (strlen(list->v[i]) == n && memcmp(list->v[i], text, n) == 0)
+            return true;
+    return false;
+}
+
+/* "GPU0\t X \tNV18\tSYS...": each kind of link once. */
+static void collect_links(struct dt_strs *kinds, const char *row, uint32_t columns)
+{
+    for (uint32_t i = 0; i < columns; i++) {
+        size_t n;
+
+        row += strcspn(row, "\t\n");
+        row += *row == '\t';
+        row += strspn(row, " ");
+        n = strcspn(row, " \t\n");
+        if (n && !(n == 1 && *row == 'X') && !has(kinds, row, n))
+            add(kinds, row, n);
+    }
+}
+
+void dt_gpustate_parse_topology(struct dt_msg_facts *facts, const char *text)
+{
+    uint32_t columns = count_columns(text);
+    struct dt_strs kinds = { 0 };
+    struct dt_strbuf b = { 0 };
+
+    for (const char *row = next_line(text); *row; row = next_line(row))
+        if (strncmp(row, "GPU", 3) == 0 && row[3] >= '0' && row[3] <= '9')
+            collect_links(&kinds, row, columns);
+    for (uint32_t i = 0; i < kinds.n; i++)
+        dt_strbuf_printf(&b, "%s%s", i ? ", " : "", kinds.v[i]);
+    free(facts->gpu_links);
+    facts->gpu_links = dt_xstrdup(dt_strbuf_text(&b));
+    dt_strbuf_free(&b);
+    dt_strs_free(&kinds);
+}
+
+/* ---- the kernel's log ---- */
+
+struct xid {
+    char device[32];
+    unsigned number, times;
+};
+
+void dt_gpustate_parse_log(struct dt_msg_facts *facts, const char *text)
+{
+    static const char says[] = "NVRM: Xid (PCI:";
+    struct xid xids[XIDS], now = { .times = 1 };
+    size_t n = 0, i;
+
+    for (; (text = strstr(text, says)); text++) {
+        if (sscanf(text + sizeof says - 1, "%31[0-9a-fA-F:.]): %u", now.device, &now.number) != 2)
+            continue;
+        for (i = 0; i < n; i++)
+            if (xids[i].number == now.number && strcmp(xids[i].device, now.device) == 0)
+                break;
+        if (i < n)
+            xids[i].times++;
+        else if (n < XIDS)
+            xids[n++] = now;
+    }
+    for (i = 0; i < n; i++) {
+        char *line =
+            dt_xasprintf("Xid %u x %u (%s)", xids[i].number, xids[i].times, xids[i].device);
+
+        dt_xstrs_add(&facts->gpu_xids, line);
+        free(line);
+    }
+}
+
+/* The kernel gives one record a call, and EPIPE for those that it has overwritten meanwhile. */
+static void read_log(struct dt_strbuf *text, const char *root)
+{
+    char *path = dt_xasprintf("%s/dev/kmsg", root), record[8192];
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = 0;
+
+    while (fd >= 0 && text->len < LOG_MAX &&
+           ((n = read(fd, record, sizeof record)) > 0 || (n < 0 && errno == EPIPE)))
+        dt_strbuf_add(text, record, n > 0 ? (size_t)n : 0);
+    if (fd >= 0)
+        close(fd);
+    free(path);
+}
+
+/* ---- NCCL ---- */
+
+/* The cache has paths as strings, each with its end. */
+static char *find_in_cache(const char *root)
+{
+    static const char name[] = "/libnccl.so.2";
+    char *cache = dt_xasprintf("%s/etc/ld.so.cache", root), *found = NULL;
+    struct dt_strbuf text = { 0 };
+    const char *at = NULL;
+
+    if (dt_slurp(&text, cache, CACHE_MAX, NULL) == 0)
+        at = memmem(text.data, text.len, name, sizeof name);
+    if (at) {
+        const char *begin = at;
+
+        while (begin > text.data && begin[-1])
+            begin--;
+        found = dt_xasprintf("%s%s", root, begin);
+    }
+    dt_strbuf_free(&text);
+    free(cache);
+    return found;
+}
+
+/* "NCCL version 2.28.9+cuda13.0" stands in the library for its log. NULL: not in these n bytes,
+ * behind which is a '\0'. */
+static char *version_in(const char *bytes, size_t n)
+{
+    static const char says[] = "NCCL version ";
+    const char *end = bytes + n;
+
+    while ((bytes = memmem(bytes, (size_t)(end - bytes), says, sizeof says - 1))) {
+        bytes += sizeof says - 1;
+        if (*bytes >= '0' && *bytes <= '9')
+            return dt_xstrndup(bytes, strspn(bytes, "0123456789."));
+    }
+    return NULL;
+}
+
+static char *read_version(const char *library)
+{
+    enum { PART = 1024 * 1024, OVERLAP = 64 };
+    char *part = dt_xcalloc(1, PART + 1), *version = NULL;
+    int fd = open(library, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    for (off_t at = 0;
+         fd >= 0 && !version && at < LIBRARY_MAX && (n = pread(fd, part, PART, at)) > 0;
+         at += PART - OVERLAP) {
+        part[n] = '\0';
+        version = version_in(part, (size_t)n);
+    }
+    if (fd >= 0)
+        close(fd);
+    free(part);
+    return version ? version : dt_xstrdup("");
+}
+
+void dt_gpustate_read(struct dt_msg_facts *facts, const char *root)
+{
+    char *library = find_in_cache(root);
+    struct dt_strbuf log = { 0 };
+
+    read_log(&log, root);
+    dt_gpustate_parse_log(facts, dt_strbuf_text(&log));
+    dt_strbuf_free(&log);
+    facts->nccl = library ? read_version(library) : dt_xstrdup("");
+    free(library);
+}
