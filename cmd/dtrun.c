@@ -31,7 +31,7 @@
 #include "launcher/job/report.h"
 #include "launcher/place/envrules.h"
 #include "launcher/remote/rshcommand.h"
-#include "launcher/remote/sshconfig.h"
+#include "launcher/remote/ssh/sshconfig.h"
 #include "runtime/wire/env.h"
 
 extern char **environ;

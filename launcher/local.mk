@@ -104,14 +104,10 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \
 	launcher/place/tfcluster.c launcher/place/tfcluster.h \
-	launcher/remote/auth.c launcher/remote/auth.h \
-	launcher/remote/base64.c launcher/remote/base64.h \
 	launcher/remote/boot.c launcher/remote/boot.h \
 	launcher/remote/child.c launcher/remote/child.h \
 	launcher/remote/choose.c launcher/remote/choose.h \
 	launcher/remote/dial.c launcher/remote/dial.h \
-	launcher/remote/knownfile.c launcher/remote/knownfile.h \
-	launcher/remote/knownhosts.c launcher/remote/knownhosts.h \
 	launcher/remote/link.c launcher/remote/link.h \
 	launcher/remote/logon.c launcher/remote/logon.h \
 	launcher/remote/outbox.c launcher/remote/outbox.h \
@@ -119,14 +115,18 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/quickack.c launcher/remote/quickack.h \
 	launcher/remote/resolve.c launcher/remote/resolve.h \
 	launcher/remote/rshcommand.c launcher/remote/rshcommand.h \
-	launcher/remote/sshagent.c launcher/remote/sshagent.h \
+	launcher/remote/ssh/auth.c launcher/remote/ssh/auth.h \
+	launcher/remote/ssh/base64.c launcher/remote/ssh/base64.h \
+	launcher/remote/ssh/knownfile.c launcher/remote/ssh/knownfile.h \
+	launcher/remote/ssh/knownhosts.c launcher/remote/ssh/knownhosts.h \
+	launcher/remote/ssh/sshagent.c launcher/remote/ssh/sshagent.h \
+	launcher/remote/ssh/sshconfig.c launcher/remote/ssh/sshconfig.h \
+	launcher/remote/ssh/ssherror.c launcher/remote/ssh/ssherror.h \
+	launcher/remote/ssh/sshkey.c launcher/remote/ssh/sshkey.h \
+	launcher/remote/ssh/sshwire.c launcher/remote/ssh/sshwire.h \
 	launcher/remote/sshask.c launcher/remote/sshask.h \
-	launcher/remote/sshconfig.c launcher/remote/sshconfig.h \
-	launcher/remote/ssherror.c launcher/remote/ssherror.h \
-	launcher/remote/sshkey.c launcher/remote/sshkey.h \
 	launcher/remote/sshlogin.c launcher/remote/sshlogin.h \
 	launcher/remote/sshsocket.c launcher/remote/sshsocket.h \
-	launcher/remote/sshwire.c launcher/remote/sshwire.h \
 	launcher/remote/transport.h \
 	launcher/remote/transport_auto.c \
 	launcher/remote/transport_libssh2.c \
@@ -140,6 +140,7 @@ launcher_liblauncher_la_LIBADD = launcher/libbase.la
 launcher_libagent_la_SOURCES = \
 	launcher/agent/agent.c launcher/agent/agent.h \
 	launcher/agent/clock.h \
+	launcher/agent/facts/cgroupdir.c launcher/agent/facts/cgroupdir.h \
 	launcher/agent/facts/gpuask.c launcher/agent/facts/gpuask.h \
 	launcher/agent/facts/gpus.c launcher/agent/facts/gpus.h \
 	launcher/agent/facts/gpustate.c launcher/agent/facts/gpustate.h \
@@ -147,37 +148,38 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/facts/hostinfo.c launcher/agent/facts/hostinfo.h \
 	launcher/agent/facts/limits.c launcher/agent/facts/limits.h \
 	launcher/agent/facts/netaddrs.c launcher/agent/facts/netaddrs.h \
+	launcher/agent/facts/savedir.c launcher/agent/facts/savedir.h \
 	launcher/agent/facts/smi.c launcher/agent/facts/smi.h \
 	launcher/agent/facts/topology.c launcher/agent/facts/topology.h \
 	launcher/agent/generation.c launcher/agent/generation.h \
 	launcher/agent/generationstate.c launcher/agent/generationstate.h \
 	launcher/agent/horovod/answer.c launcher/agent/horovod/answer.h \
-	launcher/agent/horovod/horovodnews.c launcher/agent/horovod/horovodnews.h \
 	launcher/agent/horovod/httprequest.c launcher/agent/horovod/httprequest.h \
 	launcher/agent/horovod/kvstore.c launcher/agent/horovod/kvstore.h \
 	launcher/agent/horovod/server.c launcher/agent/horovod/server.h \
+	launcher/agent/horovodnews.c launcher/agent/horovodnews.h \
 	launcher/agent/io/channel.c launcher/agent/io/channel.h \
 	launcher/agent/io/files.c launcher/agent/io/files.h \
 	launcher/agent/io/relay.c launcher/agent/io/relay.h \
+	launcher/agent/io/standby.c launcher/agent/io/standby.h \
 	launcher/agent/io/stdinfeed.c launcher/agent/io/stdinfeed.h \
 	launcher/agent/jobsignals.c launcher/agent/jobsignals.h \
 	launcher/agent/keeper.c launcher/agent/keeper.h \
 	launcher/agent/lease.c launcher/agent/lease.h \
-	launcher/agent/mpi/mpinews.c launcher/agent/mpi/mpinews.h \
 	launcher/agent/mpi/pmi.c launcher/agent/mpi/pmi.h \
 	launcher/agent/mpi/pmisock.c launcher/agent/mpi/pmisock.h \
 	launcher/agent/mpi/pmixhelper.c launcher/agent/mpi/pmixhelper.h \
+	launcher/agent/mpinews.c launcher/agent/mpinews.h \
 	launcher/agent/probe/probe.c launcher/agent/probe/probe.h \
 	launcher/agent/probe/probeway.c launcher/agent/probe/probeway.h \
 	launcher/agent/ranklink/allowance.c launcher/agent/ranklink/allowance.h \
 	launcher/agent/ranklink/callwatch.c launcher/agent/ranklink/callwatch.h \
 	launcher/agent/ranklink/commshm.c launcher/agent/ranklink/commshm.h \
-	launcher/agent/ranklink/ranknews.c launcher/agent/ranklink/ranknews.h \
 	launcher/agent/ranklink/rankpeer.c launcher/agent/ranklink/rankpeer.h \
 	launcher/agent/ranklink/ranksock.c launcher/agent/ranklink/ranksock.h \
 	launcher/agent/ranklink/segments.c launcher/agent/ranklink/segments.h \
+	launcher/agent/ranknews.c launcher/agent/ranknews.h \
 	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
-	launcher/agent/ranks/cgroupdir.c launcher/agent/ranks/cgroupdir.h \
 	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
 	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
 	launcher/agent/ranks/leftovers.c launcher/agent/ranks/leftovers.h \
@@ -185,10 +187,8 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/ranks/procstat.c launcher/agent/ranks/procstat.h \
 	launcher/agent/ranks/rankproc.c launcher/agent/ranks/rankproc.h \
 	launcher/agent/ranks/removetree.c launcher/agent/ranks/removetree.h \
-	launcher/agent/ranks/savedir.c launcher/agent/ranks/savedir.h \
 	launcher/agent/ranks/spawn.c launcher/agent/ranks/spawn.h \
 	launcher/agent/ranks/sweep.c launcher/agent/ranks/sweep.h \
-	launcher/agent/resources.c launcher/agent/resources.h \
-	launcher/agent/standby.c launcher/agent/standby.h
+	launcher/agent/resources.c launcher/agent/resources.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

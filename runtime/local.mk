@@ -21,6 +21,9 @@ runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
+	runtime/agent/agentenv.c runtime/agent/agentenv.h \
+	runtime/agent/agentlink.c runtime/agent/agentlink.h \
+	runtime/agent/parentrank.c runtime/agent/parentrank.h \
 	runtime/api/bucket.c \
 	runtime/api/calls.c runtime/api/calls.h \
 	runtime/api/checks.c runtime/api/checks.h \
@@ -31,14 +34,16 @@ runtime_libruntime_la_SOURCES = \
 	runtime/api/operation.c runtime/api/operation.h \
 	runtime/api/rooted.c \
 	runtime/api/sendrecv.c \
-	runtime/base/blocks.h \
+	runtime/base/blocks.c runtime/base/blocks.h \
 	runtime/base/clock.h \
 	runtime/base/coll_error.c runtime/base/coll_error.h \
 	runtime/base/copy.c runtime/base/copy.h \
+	runtime/base/count_check.c runtime/base/count_check.h \
 	runtime/base/dtype.c runtime/base/dtype.h \
 	runtime/base/error.c runtime/base/error.h \
 	runtime/base/futex.h \
 	runtime/base/least.h \
+	runtime/base/reduceoptions.c runtime/base/reduceoptions.h \
 	runtime/base/ticketlock.c runtime/base/ticketlock.h \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h \
@@ -58,22 +63,17 @@ runtime_libruntime_la_SOURCES = \
 	runtime/coll/alltoall.c runtime/coll/alltoall.h \
 	runtime/coll/collective.c runtime/coll/collective.h \
 	runtime/coll/compressed.c runtime/coll/compressed.h \
-	runtime/coll/count_check.c runtime/coll/count_check.h \
 	runtime/coll/hierarchical.c runtime/coll/hierarchical.h \
 	runtime/coll/layout.c runtime/coll/layout.h \
 	runtime/coll/leader_allreduce.c runtime/coll/leader_allreduce.h \
 	runtime/coll/leaders.c runtime/coll/leaders.h \
-	runtime/coll/reduceoptions.c runtime/coll/reduceoptions.h \
 	runtime/coll/ring_allgather.c runtime/coll/ring_allgather.h \
 	runtime/coll/roster.c runtime/coll/roster.h \
 	runtime/coll/width.c runtime/coll/width.h \
-	runtime/comm/agentenv.c runtime/comm/agentenv.h \
-	runtime/comm/agentlink.c runtime/comm/agentlink.h \
 	runtime/comm/comm.c runtime/comm/comm.h \
 	runtime/comm/config.c runtime/comm/config.h \
 	runtime/comm/context.c runtime/comm/context.h \
 	runtime/comm/create.c runtime/comm/create.h \
-	runtime/comm/parentrank.c runtime/comm/parentrank.h \
 	runtime/comm/slots.c runtime/comm/slots.h \
 	runtime/comm/split.c runtime/comm/split.h \
 	runtime/comm/world.c runtime/comm/world.h \

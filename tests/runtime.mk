@@ -35,13 +35,13 @@ UNIT_TESTS += \
 	tests/unit/shm/pipe \
 	tests/unit/diag/recorder \
 	tests/unit/kernels/reduce \
-	tests/unit/coll/reduceoptions \
+	tests/unit/base/reduceoptions \
 	tests/unit/api/requests \
 	tests/unit/coll/routes \
 	tests/unit/shm/shm \
 	tests/unit/shm/alltoall \
 	tests/unit/shm/stream \
-	tests/unit/coll/count_check \
+	tests/unit/base/count_check \
 	tests/unit/api/threadrules \
 	tests/unit/api/threads \
 	tests/unit/base/coll_error \
@@ -242,17 +242,17 @@ tests_unit_gpu_gpuways_SOURCES = tests/unit/gpu/gpuways.c
 tests_unit_gpu_gpuways_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_gpu_gpuways_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
-tests_unit_coll_reduceoptions_SOURCES = tests/unit/coll/reduceoptions.c tests/unit/rankcheck.h
-tests_unit_coll_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_coll_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
+tests_unit_base_reduceoptions_SOURCES = tests/unit/base/reduceoptions.c tests/unit/rankcheck.h
+tests_unit_base_reduceoptions_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_base_reduceoptions_LDADD = $(TESTJOB_LIBS) -lm
 
 tests_unit_coll_layout_SOURCES = tests/unit/coll/layout.c
 tests_unit_coll_layout_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_coll_layout_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_coll_count_check_SOURCES = tests/unit/coll/count_check.c
-tests_unit_coll_count_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_coll_count_check_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_base_count_check_SOURCES = tests/unit/base/count_check.c
+tests_unit_base_count_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_count_check_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_kernels_wireformat_SOURCES = tests/unit/kernels/wireformat.c
 tests_unit_kernels_wireformat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

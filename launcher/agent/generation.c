@@ -7,10 +7,10 @@
 
 #include "launcher/agent/clock.h"
 #include "launcher/agent/generationstate.h"
-#include "launcher/agent/horovod/horovodnews.h"
-#include "launcher/agent/mpi/mpinews.h"
+#include "launcher/agent/horovodnews.h"
+#include "launcher/agent/mpinews.h"
 #include "launcher/agent/ranklink/callwatch.h"
-#include "launcher/agent/ranklink/ranknews.h"
+#include "launcher/agent/ranknews.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/deaths.h"
 #include "launcher/agent/ranks/leftovers.h"

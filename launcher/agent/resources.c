@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "launcher/agent/facts/savedir.h"
 #include "launcher/agent/facts/topology.h"
 #include "launcher/agent/generationstate.h"
-#include "launcher/agent/ranks/savedir.h"
 #include "launcher/base/ckptdir.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"

@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-#include "launcher/remote/auth.h"
-#include "launcher/remote/knownhosts.h"
-#include "launcher/remote/sshconfig.h"
+#include "launcher/remote/ssh/auth.h"
+#include "launcher/remote/ssh/knownhosts.h"
+#include "launcher/remote/ssh/sshconfig.h"
 
 /* NULL: libssh2 can do all that the settings and the keys demand. Else the reason why it cannot, as
  * "ProxyJump is set". Whether a key will be accepted is known only to the host: so one key that

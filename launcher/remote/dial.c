@@ -5,7 +5,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/remote/resolve.h"
-#include "launcher/remote/ssherror.h"
+#include "launcher/remote/ssh/ssherror.h"
 
 struct dt_dial {
     uv_loop_t *loop;

@@ -10,7 +10,7 @@
 
 #include "launcher/base/error.h"
 #include "launcher/base/strbuf.h"
-#include "launcher/remote/sshagent.h"
+#include "launcher/remote/ssh/sshagent.h"
 #include "launcher/remote/sshsocket.h"
 #include "launcher/remote/transport.h"
 

@@ -4,7 +4,7 @@
 
 #include <uv.h>
 
-#include "launcher/remote/sshconfig.h"
+#include "launcher/remote/ssh/sshconfig.h"
 
 /* config is the callee's to free, and empty of meaning after a cancel. err->text is not empty if
  * ssh refused (a mistake in the configuration file) or did not answer. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/remote/sshagent.h"
+#include "launcher/remote/ssh/sshagent.h"
 #include "launcher/remote/sshask.h"
 
 enum { AGENT_MS = 3000, RSA_SHA2_VERSION = 0x010b00 };

@@ -5,9 +5,9 @@
 
 #include <uv.h>
 
-#include "launcher/remote/auth.h"
-#include "launcher/remote/knownhosts.h"
-#include "launcher/remote/sshconfig.h"
+#include "launcher/remote/ssh/auth.h"
+#include "launcher/remote/ssh/knownhosts.h"
+#include "launcher/remote/ssh/sshconfig.h"
 
 struct dt_sshlogin {
     struct dt_sshconfig config;

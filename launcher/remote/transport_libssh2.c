@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/remote/base64.h"
 #include "launcher/remote/child.h"
 #include "launcher/remote/dial.h"
 #include "launcher/remote/logon.h"
 #include "launcher/remote/outbox.h"
-#include "launcher/remote/ssherror.h"
+#include "launcher/remote/ssh/base64.h"
+#include "launcher/remote/ssh/ssherror.h"
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/sshsocket.h"
 #include "launcher/remote/transport.h"

@@ -7,7 +7,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/remote/child.h"
 #include "launcher/remote/pass.h"
-#include "launcher/remote/ssherror.h"
+#include "launcher/remote/ssh/ssherror.h"
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/transport.h"
 

@@ -5,8 +5,8 @@
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/reduceoptions.h"
 #include "runtime/coll/collective.h"
-#include "runtime/coll/reduceoptions.h"
 #include "runtime/comm/context.h"
 
 enum { FEW_BYTES = 4096 };

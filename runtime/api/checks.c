@@ -40,21 +40,6 @@ dt_result_t dt_check_root(const char *name, int root, int size)
     return dt_fail(DT_ERR_ARG, "%s: root %d is not one of the %d ranks", name, root, size);
 }
 
-size_t dt_blocks_count(const struct dt_blocks *blocks, int rank)
-{
-    return blocks->counts ? blocks->counts[rank] : blocks->each;
-}
-
-/* The sum is known to fit. */
-size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype)
-{
-    size_t total = 0;
-
-    for (int i = 0; i < n; i++)
-        total += dt_blocks_count(blocks, i);
-    return total * dt_dtype_size(dtype);
-}
-
 const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank, dt_dtype_t dtype)
 {
     return buf ? (const uint8_t *)buf + dt_blocks_bytes(blocks, rank, dtype) : NULL;

@@ -47,9 +47,6 @@ dt_result_t dt_check_apart(const char *name, const void *in, size_t in_bytes, co
 dt_result_t dt_check_memory(const char *name, const void *in, const void *out,
                             enum dt_memory *memory);
 
-size_t dt_blocks_count(const struct dt_blocks *blocks, int rank);
-/* Of the first n blocks, which have been checked. */
-size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
 /* A rank's block of buf; NULL where that is. */
 const void *dt_block_of(const void *buf, const struct dt_blocks *blocks, int rank,
                         dt_dtype_t dtype);

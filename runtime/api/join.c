@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "runtime/base/dtype.h"
+#include "runtime/base/reduceoptions.h"
 #include "runtime/coll/collective.h"
-#include "runtime/coll/reduceoptions.h"
 #include "runtime/comm/context.h"
 #include "runtime/diag/error_report.h"
 

@@ -4,6 +4,8 @@
 
 #include <stddef.h>
 
+#include "runtime/dtrun.h"
+
 struct dt_blocks {
     const size_t *counts; /* of elements, by rank; NULL: all have "each" */
     size_t each;
@@ -23,5 +25,9 @@ static inline struct dt_blocks dt_blocks_of(const size_t *counts)
 {
     return (struct dt_blocks){ .counts = counts };
 }
+
+size_t dt_blocks_count(const struct dt_blocks *blocks, int rank);
+/* Of the first n blocks, whose sum is known to fit. */
+size_t dt_blocks_bytes(const struct dt_blocks *blocks, int n, dt_dtype_t dtype);
 
 #endif

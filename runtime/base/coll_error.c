@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "runtime/base/dtype.h"
-#include "runtime/coll/reduceoptions.h"
+#include "runtime/base/reduceoptions.h"
 
 enum {
     COUNT = DT_CALL_TELLS_COUNT,

@@ -4,7 +4,7 @@
 
 #include "runtime/api/checks.h"
 #include "runtime/base/copy.h"
-#include "runtime/coll/count_check.h"
+#include "runtime/base/count_check.h"
 #include "runtime/shm/alltoall.h"
 #include "runtime/tcp/alltoall.h"
 

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/reduceoptions.h"
 #include "runtime/base/versioned_struct.h"
-#include "runtime/coll/reduceoptions.h"
 #include "runtime/diag/recorder.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/wire/env.h"

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
+#include "runtime/agent/agentlink.h"
 #include "runtime/base/tuning.h"
-#include "runtime/comm/agentlink.h"
 #include "runtime/comm/config.h"
 #include "runtime/dtrun.h"
 #include "runtime/tcp/listener.h"

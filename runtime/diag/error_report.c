@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "runtime/coll/reduceoptions.h"
+#include "runtime/base/reduceoptions.h"
 
 enum { TEXT = DT_CALL_TEXT + 96 };
 

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "runtime/api/operation.h"
+#include "runtime/base/reduceoptions.h"
 #include "runtime/checkpoint/checksum.h"
 #include "runtime/coll/collective.h"
-#include "runtime/coll/reduceoptions.h"
 #include "runtime/diag/error_report.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/ncclapi.h"

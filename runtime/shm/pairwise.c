@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/copy.h"
-#include "runtime/coll/count_check.h"
+#include "runtime/base/count_check.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/shm/call_match.h"
 #include "runtime/shm/rounds.h"

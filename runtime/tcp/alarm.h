@@ -5,8 +5,8 @@
 
 #include <poll.h>
 
+#include "runtime/agent/agentlink.h"
 #include "runtime/base/coll_error.h"
-#include "runtime/comm/agentlink.h"
 #include "runtime/wire/hostshm.h"
 
 struct dt_alarm {

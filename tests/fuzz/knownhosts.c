@@ -1,5 +1,5 @@
 /* A known_hosts file: the first line is the name that is looked up, the rest any bytes. */
-#include "launcher/remote/knownhosts.h"
+#include "launcher/remote/ssh/knownhosts.h"
 
 #include <string.h>
 

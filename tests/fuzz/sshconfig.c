@@ -1,5 +1,5 @@
 /* What ssh -G printed: any text. */
-#include "launcher/remote/sshconfig.h"
+#include "launcher/remote/ssh/sshconfig.h"
 
 #include <string.h>
 

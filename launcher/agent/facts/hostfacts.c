@@ -10,7 +10,7 @@
 
 #include "launcher/agent/clock.h"
 #include "launcher/agent/facts/limits.h"
-#include "launcher/agent/ranks/savedir.h"
+#include "launcher/agent/facts/savedir.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/agent/ranks/cgroupdir.h"
+#include "launcher/agent/facts/cgroupdir.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
 

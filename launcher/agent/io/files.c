@@ -13,7 +13,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "launcher/agent/standby.h"
+#include "launcher/agent/io/standby.h"
 #include "launcher/base/error.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/writeall.h"

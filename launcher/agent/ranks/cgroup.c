@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/agent/ranks/cgroupdir.h"
+#include "launcher/agent/facts/cgroupdir.h"
 #include "launcher/base/mem.h"
 
 enum { REMOVE_TRIES = 100, REMOVE_MS = 5 };

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "launcher/agent/standby.h"
+#include "launcher/agent/io/standby.h"
 #include "tests/unit/unit.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

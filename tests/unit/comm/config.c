@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/coll/reduceoptions.h"
+#include "runtime/base/reduceoptions.h"
 #include "runtime/comm/config.h"
 #include "runtime/kernels/reduce.h"
 #include "tests/unit/rankcheck.h"

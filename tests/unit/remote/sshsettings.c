@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/remote/base64.h"
 #include "launcher/remote/choose.h"
-#include "launcher/remote/knownfile.h"
-#include "launcher/remote/sshagent.h"
-#include "launcher/remote/ssherror.h"
-#include "launcher/remote/sshwire.h"
+#include "launcher/remote/ssh/base64.h"
+#include "launcher/remote/ssh/knownfile.h"
+#include "launcher/remote/ssh/sshagent.h"
+#include "launcher/remote/ssh/ssherror.h"
+#include "launcher/remote/ssh/sshwire.h"
 
 static const char ed25519[] =
     "AAAAC3NzaC1lZDI1NTE5AAAAIP///////////////////////////////////////////w==";

@@ -1,0 +1,27 @@
+#include "launcher/agent/facts/savedir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int dt_savedir_check(const char *dir, char at[PATH_MAX])
+{
+    struct stat st;
+    char *slash;
+
+    if (snprintf(at, PATH_MAX, "%s", dir) >= PATH_MAX)
+        return ENAMETOOLONG;
+    /* What is missing will be made below the first directory that is there. */
+    while (stat(at, &st) < 0) {
+        slash = strrchr(at, '/');
+        if (errno != ENOENT || lstat(at, &st) == 0 || !slash)
+            return errno;
+        slash[slash == at] = '\0';
+    }
+    if (!S_ISDIR(st.st_mode))
+        return ENOTDIR;
+    return faccessat(AT_FDCWD, at, W_OK | X_OK, AT_EACCESS) < 0 ? errno : 0;
+}

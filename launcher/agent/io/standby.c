@@ -1,0 +1,93 @@
+#include "launcher/agent/io/standby.h"
+
+#include <stdbool.h>
+#include <time.h>
+
+#include "launcher/agent/clock.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/thread.h"
+
+enum { BEAT_MS = 250 }; /* a quarter of the least --heartbeat */
+
+struct dt_standby {
+    void (*beat)(void *arg, uint64_t blocked_ms);
+    void *arg;
+    pthread_t thread;
+    bool started; /* the loop's own, as the three above; the rest is under the lock */
+    pthread_mutex_t lock;
+    pthread_cond_t stopped;
+    bool stop;
+    uint64_t since_ns; /* 0: the loop is not blocked */
+};
+
+struct dt_standby *dt_standby_create(void (*beat)(void *arg, uint64_t blocked_ms), void *arg)
+{
+    struct dt_standby *s = dt_xcalloc(1, sizeof *s);
+    pthread_condattr_t monotonic;
+
+    s->beat = beat;
+    s->arg = arg;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->stopped, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    return s;
+}
+
+static struct timespec next_beat(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_nsec += BEAT_MS * 1000000L;
+    t.tv_sec += t.tv_nsec / 1000000000;
+    t.tv_nsec %= 1000000000;
+    return t;
+}
+
+static void *stand_by(void *arg)
+{
+    struct dt_standby *s = arg;
+
+    pthread_mutex_lock(&s->lock);
+    while (!s->stop) {
+        const struct timespec due = next_beat();
+        uint64_t blocked_ms;
+
+        pthread_cond_timedwait(&s->stopped, &s->lock, &due);
+        blocked_ms = s->since_ns ? (dt_clock_ns() - s->since_ns) / 1000000 : 0;
+        if (!s->stop && blocked_ms >= BEAT_MS)
+            s->beat(s->arg, blocked_ms);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+void dt_standby_enter(struct dt_standby *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->since_ns = dt_clock_ns();
+    pthread_mutex_unlock(&s->lock);
+    if (!s->started)
+        s->started = dt_thread_start(&s->thread, stand_by, s) == 0;
+}
+
+void dt_standby_leave(struct dt_standby *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->since_ns = 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void dt_standby_stop(struct dt_standby *s)
+{
+    if (!s->started)
+        return;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_signal(&s->stopped);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    s->started = s->stop = false;
+}

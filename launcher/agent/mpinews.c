@@ -1,0 +1,144 @@
+#include "launcher/agent/mpinews.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "launcher/agent/horovodnews.h"
+#include "launcher/agent/ranks/removetree.h"
+#include "launcher/base/mem.h"
+
+/* --- fences --- */
+
+/* One host alone has nothing to wait for. */
+static void fence(struct dt_generation *g, const char *data, size_t n, bool by_pmix)
+{
+    const struct dt_msg_blob blob = { (const uint8_t *)data, n };
+    const struct dt_msg_fence m = { g->start.generation, blob };
+    const struct dt_msg_fenced alone = { g->start.generation, blob };
+
+    g->fence_is_pmix = by_pmix;
+    if (g->start.nodes == 1)
+        dt_generation_fenced(g, &alone);
+    else
+        dt_channel_send(g->host->channel, DT_MSG_FENCE, &m);
+}
+
+static void on_pmi_fence(void *arg, const char *data, size_t n)
+{
+    fence(arg, data, n, false);
+}
+
+static void on_pmix_fence(void *arg, const char *data, size_t n)
+{
+    fence(arg, data, n, true);
+}
+
+bool dt_generation_fenced(struct dt_generation *g, const struct dt_msg_fenced *m)
+{
+    if (m->generation != g->start.generation)
+        return true;
+    if (!g->fence_is_pmix)
+        return g->pmi && dt_pmisock_fenced(g->pmi, (const char *)m->data.p, m->data.n);
+    dt_pmixhelper_fenced(g->pmix, m);
+    return true;
+}
+
+/* --- MPI_Abort --- */
+
+/* A code that says nothing wrong, or that no exit status can hold, would hide the failure. */
+static void on_pmi_abort(void *arg, uint32_t local_rank, int code)
+{
+    struct dt_generation *g = arg;
+    struct dt_process *p = &g->processes[local_rank];
+
+    if (!p->alive || p->aborted)
+        return;
+    p->aborted = code & 0xff ? code & 0xff : 1;
+    kill(p->spawned.pid, SIGKILL);
+}
+
+static void on_pmix_abort(void *arg, uint32_t rank, int code)
+{
+    struct dt_generation *g = arg;
+    int64_t local_rank = dt_u32s_find(&g->start.ranks, rank);
+
+    if (local_rank >= 0)
+        on_pmi_abort(g, (uint32_t)local_rank, code);
+}
+
+/* --- the PMIx server --- */
+
+static void on_log(void *arg, const char *text)
+{
+    dt_generation_log(arg, text);
+}
+
+void dt_mpinews_maybe_ready(struct dt_generation *g)
+{
+    const struct dt_msg_ready m = { g->start.generation, dt_horovodnews_port(g) };
+
+    if (g->all_wait && !g->pmix_pending)
+        dt_channel_send(g->host->channel, DT_MSG_READY, &m);
+}
+
+static void on_pmix_ready(void *arg, struct dt_strs *env)
+{
+    struct dt_generation *g = arg;
+
+    g->mpi_env = *env;
+    *env = (struct dt_strs){ 0 };
+    g->pmix_pending = false;
+    dt_mpinews_maybe_ready(g);
+}
+
+/* Without a server MPI_Init makes a job of one of every process: all would write the same results,
+ * which is easily taken for success. One host says so for all. */
+static void say_singletons(struct dt_generation *g, const char *why)
+{
+    char *text = dt_xasprintf("%s uses Open MPI (%s), but there is no PMIx server for it: every "
+                              "rank will be an MPI job of its own, of size 1; %s",
+                              g->start.argv.v[0], g->needs_pmix, why);
+
+    if (g->start.generation == 1 && g->start.node_rank == 0)
+        dt_generation_log(g, text);
+    free(text);
+}
+
+static void on_pmix_gone(void *arg, const char *why)
+{
+    struct dt_generation *g = arg;
+
+    if (!g->pmix_pending)
+        return;
+    say_singletons(g, why);
+    g->pmix_pending = false;
+    dt_mpinews_maybe_ready(g);
+}
+
+void dt_mpinews_needs_pmix(void *arg, const char *why)
+{
+    static const struct dt_pmixhelper_events events = { on_pmix_ready, on_pmix_fence, on_pmix_abort,
+                                                        on_log, on_pmix_gone };
+    struct dt_generation *g = arg;
+
+    g->needs_pmix = dt_xstrdup(why);
+    g->pmix_pending = true;
+    g->pmix = dt_pmixhelper_create(g->host->loop, &g->start, g->host->mpi_dir, &events, g);
+}
+
+void dt_mpinews_remove_dir(struct dt_generation *g)
+{
+    char *dir = g->host->mpi_dir;
+
+    if (dir[0] && dt_removetree(dir))
+        dir[0] = '\0';
+}
+
+void dt_mpinews_free(struct dt_generation *g)
+{
+    dt_pmixhelper_destroy(g->pmix);
+    dt_strs_free(&g->mpi_env);
+    free(g->needs_pmix);
+}
+
+const struct dt_pmisock_events dt_mpinews_pmi_events = { on_pmi_fence, on_pmi_abort, on_log };

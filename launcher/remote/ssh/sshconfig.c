@@ -1,0 +1,383 @@
+#include "launcher/remote/ssh/sshconfig.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/number.h"
+#include "launcher/base/strbuf.h"
+
+enum { CONNECT_TIMEOUT_S = 10 };
+
+void dt_sshconfig_add_host_args(struct dt_strs *argv, const struct dt_host *host)
+{
+    char port[16];
+
+    if (host->user) {
+        dt_xstrs_add(argv, "-l");
+        dt_xstrs_add(argv, host->user);
+    }
+    if (host->port) {
+        snprintf(port, sizeof port, "%d", host->port);
+        dt_xstrs_add(argv, "-p");
+        dt_xstrs_add(argv, port);
+    }
+    if (host->identity) {
+        dt_xstrs_add(argv, "-i");
+        dt_xstrs_add(argv, host->identity);
+    }
+    dt_xstrs_add(argv, "--");
+    dt_xstrs_add(argv, host->name);
+}
+
+/* ssh takes the home directory from the password file, not from HOME; so do we. */
+static const struct passwd *me(void)
+{
+    static struct passwd nobody = { .pw_name = (char *)"root", .pw_dir = (char *)"/root" };
+    const struct passwd *pw = getpwuid(getuid());
+
+    return pw ? pw : &nobody;
+}
+
+static void set(char **field, const char *value)
+{
+    free(*field);
+    *field = dt_xstrdup(value);
+}
+
+/* Expands "~/" and the percent tokens that a path of an identity may hold; NULL: one that is not
+ * known here. */
+static char *expand(const struct dt_sshconfig *c, const char *path)
+{
+    struct dt_strbuf b = { 0 };
+    const struct passwd *pw = me();
+    bool known = true;
+
+    if (strncmp(path, "~/", 2) == 0) {
+        dt_strbuf_puts(&b, pw->pw_dir);
+        path++;
+    } else if (*path == '~') { /* another user's home */
+        return NULL;
+    }
+    for (; *path; path++) {
+        if (*path != '%') {
+            dt_strbuf_add(&b, path, 1);
+            continue;
+        }
+        switch (*++path) {
+        case '%':
+            dt_strbuf_puts(&b, "%");
+            break;
+        case 'd':
+            dt_strbuf_puts(&b, pw->pw_dir);
+            break;
+        case 'h':
+            dt_strbuf_puts(&b, c->hostname);
+            break;
+        case 'r':
+            dt_strbuf_puts(&b, c->user);
+            break;
+        case 'u':
+            dt_strbuf_puts(&b, pw->pw_name);
+            break;
+        default:
+            known = false;
+            break;
+        }
+        if (*path == '\0')
+            break;
+    }
+    if (!known || b.len == 0) {
+        dt_strbuf_free(&b);
+        return NULL;
+    }
+    return b.data;
+}
+
+int dt_sshconfig_check_identity(const char *path, struct dt_error *err)
+{
+    static const struct dt_sshconfig none = { 0 };
+    char *full = strchr(path, '%') ? NULL : expand(&none, path);
+    int rc = 0;
+
+    if (full && access(full, R_OK) < 0)
+        rc = dt_error_usage(err, "the identity file %s: %s", path, strerror(errno));
+    free(full);
+    return rc;
+}
+
+static void need_openssh(struct dt_sshconfig *c, const char *what, const char *is)
+{
+    if (!c->beyond)
+        c->beyond = dt_xasprintf("%s is %s", what, is);
+}
+
+static void add_path(struct dt_sshconfig *c, struct dt_strs *list, const char *path)
+{
+    char *full = expand(c, path);
+
+    if (full)
+        dt_xstrs_add(list, full);
+    else if (*path)
+        need_openssh(c, path, "a path that only ssh can expand");
+    free(full);
+}
+
+static void add_words(struct dt_sshconfig *c, struct dt_strs *list, const char *words)
+{
+    while (*words) {
+        size_t n = strcspn(words, " ");
+        char *word = dt_xstrndup(words, n);
+
+        if (n)
+            add_path(c, list, word);
+        free(word);
+        words += n + (words[n] == ' ');
+    }
+}
+
+static bool is_set(const char *value)
+{
+    return *value && strcmp(value, "none") != 0;
+}
+
+static void take_hostname(struct dt_sshconfig *c, const char *value)
+{
+    set(&c->hostname, value);
+}
+
+static void take_user(struct dt_sshconfig *c, const char *value)
+{
+    set(&c->user, value);
+}
+
+static void take_port(struct dt_sshconfig *c, const char *value)
+{
+    dt_number_parse(value, 1, 65535, &c->port, NULL);
+}
+
+static void take_alias(struct dt_sshconfig *c, const char *value)
+{
+    if (is_set(value))
+        set(&c->hostkeyalias, value);
+}
+
+static void take_agent(struct dt_sshconfig *c, const char *value)
+{
+    const char *socket = value;
+
+    if (strcmp(value, "SSH_AUTH_SOCK") == 0)
+        socket = getenv("SSH_AUTH_SOCK");
+    else if (*value == '$')
+        socket = getenv(value + 1);
+    free(c->identityagent);
+    c->identityagent = socket && is_set(socket) ? expand(c, socket) : NULL;
+}
+
+static void take_identities_only(struct dt_sshconfig *c, const char *value)
+{
+    c->identitiesonly = strcmp(value, "yes") == 0;
+}
+
+static void take_strictness(struct dt_sshconfig *c, const char *value)
+{
+    c->accept_new = strcmp(value, "accept-new") == 0;
+}
+
+static void take_hashing(struct dt_sshconfig *c, const char *value)
+{
+    c->hashknownhosts = strcmp(value, "yes") == 0;
+}
+
+static void take_timeout(struct dt_sshconfig *c, const char *value)
+{
+    dt_number_parse(value, 1, INT_MAX, &c->connecttimeout, NULL);
+}
+
+static void take_identity(struct dt_sshconfig *c, const char *value)
+{
+    add_path(c, &c->identityfile, value);
+}
+
+static void take_user_files(struct dt_sshconfig *c, const char *value)
+{
+    add_words(c, &c->userknownhosts, value);
+}
+
+static void take_global_files(struct dt_sshconfig *c, const char *value)
+{
+    add_words(c, &c->globalknownhosts, value);
+}
+
+/* dtrun sends the locale itself, with the rest of its environment; distributions set SendEnv so. */
+static void take_sendenv(struct dt_sshconfig *c, const char *value)
+{
+    if (strncmp(value, "LANG", 4) != 0 && strncmp(value, "LC_", 3) != 0 &&
+        strcmp(value, "XMODIFIERS") != 0)
+        need_openssh(c, "sendenv", "set");
+}
+
+/* The settings for which the libssh2 transport does what ssh does. Any other, known or unknown, has
+ * to have the value that it has without a configuration file. */
+static const struct setting {
+    const char *key;
+    void (*take)(struct dt_sshconfig *c, const char *value); /* NULL: it changes nothing here */
+} settings[] = {
+    { "hostname", take_hostname },
+    { "user", take_user },
+    { "port", take_port },
+    { "hostkeyalias", take_alias },
+    { "identityagent", take_agent },
+    { "identitiesonly", take_identities_only },
+    { "stricthostkeychecking", take_strictness },
+    { "hashknownhosts", take_hashing },
+    { "connecttimeout", take_timeout },
+    { "identityfile", take_identity },
+    { "userknownhostsfile", take_user_files },
+    { "globalknownhostsfile", take_global_files },
+    { "sendenv", take_sendenv },
+    /* ssh -G has applied these */
+    { "host", NULL },
+    { "tag", NULL },
+    { "canonicaldomains", NULL },
+    { "canonicalizefallbacklocal", NULL },
+    { "canonicalizehostname", NULL },
+    { "canonicalizemaxdots", NULL },
+    { "canonicalizepermittedcnames", NULL },
+    /* the ssh transport overrides these */
+    { "batchmode", NULL },
+    { "clearallforwardings", NULL },
+    { "controlmaster", NULL },
+    { "controlpath", NULL },
+    { "controlpersist", NULL },
+    { "dynamicforward", NULL },
+    { "exitonforwardfailure", NULL },
+    { "gatewayports", NULL },
+    { "localcommand", NULL },
+    { "localforward", NULL },
+    { "loglevel", NULL },
+    { "logverbose", NULL },
+    { "permitlocalcommand", NULL },
+    { "permitremoteopen", NULL },
+    { "remotecommand", NULL },
+    { "remoteforward", NULL },
+    { "requesttty", NULL },
+    { "serveralivecountmax", NULL },
+    { "serveraliveinterval", NULL },
+    { "streamlocalbindmask", NULL },
+    { "streamlocalbindunlink", NULL },
+    /* these matter to a person at a terminal */
+    { "addkeystoagent", NULL },
+    { "enableescapecommandline", NULL },
+    { "escapechar", NULL },
+    { "fingerprinthash", NULL },
+    { "forwardx11timeout", NULL },
+    { "forwardx11trusted", NULL },
+    { "kbdinteractiveauthentication", NULL },
+    { "kbdinteractivedevices", NULL },
+    { "numberofpasswordprompts", NULL },
+    { "obscurekeystroketiming", NULL },
+    { "passwordauthentication", NULL },
+    { "syslogfacility", NULL },
+    { "tcpkeepalive", NULL },
+    { "updatehostkeys", NULL },
+    { "visualhostkey", NULL },
+    { "xauthlocation", NULL },
+    /* distributions allow Kerberos everywhere; what it alone can do needs --transport ssh */
+    { "gssapiauthentication", NULL },
+    { "gssapidelegatecredentials", NULL },
+    { "gssapikexalgorithms", NULL },
+    { "gssapikeyexchange", NULL },
+    { "gssapirenewalforcesrekey", NULL },
+    { "gssapitrustdns", NULL },
+};
+
+static bool has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+
+    for (const char *at = text; (at = strstr(at, line)); at += n)
+        if ((at == text || at[-1] == '\n') && (at[n] == '\n' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+static void take_line(struct dt_sshconfig *c, char *line, const char *defaults)
+{
+    size_t n = strcspn(line, " ");
+    const char *value = line + n + strspn(line + n, " ");
+
+    if (!*value)
+        return;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        if (strncasecmp(settings[i].key, line, n) != 0 || settings[i].key[n])
+            continue;
+        if (settings[i].take)
+            settings[i].take(c, value);
+        return;
+    }
+    if (!is_set(value) || has_line(defaults, line))
+        return;
+    line[n] = '\0';
+    need_openssh(c, line, "set");
+}
+
+static void set_first_defaults(struct dt_sshconfig *c, const struct dt_host *host)
+{
+    *c = (struct dt_sshconfig){ .port = host->port ? host->port : 22,
+                                .connecttimeout = CONNECT_TIMEOUT_S };
+    c->hostname = dt_xstrdup(host->name);
+    c->user = dt_xstrdup(host->user ? host->user : me()->pw_name);
+    take_agent(c, "SSH_AUTH_SOCK");
+}
+
+/* Where the text gave none: what OpenSSH would use. */
+static void set_last_defaults(struct dt_sshconfig *c, const struct dt_host *host)
+{
+    static const char *const keys[] = { "~/.ssh/id_rsa", "~/.ssh/id_ecdsa", "~/.ssh/id_ed25519" };
+
+    if (c->identityfile.n == 0) {
+        if (host->identity)
+            add_path(c, &c->identityfile, host->identity);
+        for (size_t i = 0; i < sizeof keys / sizeof *keys && !host->identity; i++)
+            add_path(c, &c->identityfile, keys[i]);
+    }
+    if (c->userknownhosts.n == 0)
+        add_words(c, &c->userknownhosts, "~/.ssh/known_hosts ~/.ssh/known_hosts2");
+    if (c->globalknownhosts.n == 0)
+        add_words(c, &c->globalknownhosts, "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2");
+}
+
+void dt_sshconfig_parse(struct dt_sshconfig *c, const struct dt_host *host, const char *text,
+                        const char *defaults)
+{
+    set_first_defaults(c, host);
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        char *line = dt_xstrndup(text, n);
+
+        take_line(c, line, defaults);
+        free(line);
+        text += n + (text[n] == '\n');
+    }
+    set_last_defaults(c, host);
+}
+
+void dt_sshconfig_free(struct dt_sshconfig *c)
+{
+    free(c->hostname);
+    free(c->user);
+    free(c->hostkeyalias);
+    free(c->identityagent);
+    free(c->beyond);
+    dt_strs_free(&c->identityfile);
+    dt_strs_free(&c->userknownhosts);
+    dt_strs_free(&c->globalknownhosts);
+    *c = (struct dt_sshconfig){ 0 };
+}

@@ -1,0 +1,132 @@
+/* The sum of all ranks' tallies: 0 if what each gives is what the other expects, and else not, also
+ * where misfits make up for each other in bytes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "runtime/base/count_check.h"
+
+enum { RANKS = 12 };
+
+static const size_t amounts[] = { 1, 4, 4096, (size_t)1 << 32, (size_t)1 << 62 };
+
+struct exchange {
+    size_t given[RANKS][RANKS]; /* by giver, then taker */
+    size_t taken[RANKS][RANKS]; /* by taker, then giver */
+};
+
+/* Every pair agrees. */
+static void agree(struct exchange *e)
+{
+    for (uint32_t giver = 0; giver < RANKS; giver++) {
+        for (uint32_t taker = 0; taker < RANKS; taker++)
+            e->given[giver][taker] = e->taken[taker][giver] = (giver * 7 + taker * 3) % 5;
+    }
+}
+
+/* Of all ranks, without what each has for itself. */
+static uint64_t sum(const struct exchange *e)
+{
+    uint64_t all = 0;
+
+    for (uint32_t me = 0; me < RANKS; me++) {
+        struct dt_blocks given = dt_blocks_of(e->given[me]), taken = dt_blocks_of(e->taken[me]);
+
+        all += dt_count_check_blocks(me, RANKS, &given, true);
+        all += dt_count_check_blocks(me, RANKS, &taken, false);
+    }
+    return all;
+}
+
+/* What a pair adds of which the giver means so much more than the taker. */
+static uint64_t misfit(uint32_t giver, uint32_t taker, size_t more)
+{
+    return dt_count_check_one(giver, taker, 100 + more, true) +
+           dt_count_check_one(taker, giver, 100, false);
+}
+
+static void pairs_that_agree_add_nothing(void **state)
+{
+    static struct exchange e;
+    struct dt_blocks alike = dt_blocks_each(SIZE_MAX);
+    uint64_t all = 0;
+
+    (void)state;
+    agree(&e);
+    e.given[3][4] = e.taken[4][3] = SIZE_MAX;
+    assert_true(sum(&e) == 0);
+    for (uint32_t me = 0; me < RANKS; me++)
+        all += dt_count_check_blocks(me, RANKS, &alike, true) +
+               dt_count_check_blocks(me, RANKS, &alike, false);
+    assert_true(all == 0);
+    for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++)
+        assert_true(dt_count_check_one(2, 2, amounts[i], true) +
+                        dt_count_check_one(2, 2, amounts[i], false) ==
+                    0);
+}
+
+static void one_pair_that_differs_shows(void **state)
+{
+    static struct exchange e;
+
+    (void)state;
+    agree(&e);
+    for (uint32_t giver = 0; giver < RANKS; giver++) {
+        for (uint32_t taker = 0; taker < RANKS; taker++) {
+            for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
+                e.given[giver][taker] += amounts[i];
+                assert_int_equal(sum(&e) != 0, giver != taker);
+                e.given[giver][taker] -= amounts[i];
+                assert_true(misfit(giver, taker, amounts[i]) != 0);
+            }
+        }
+    }
+}
+
+/* Two ranks have exchanged what they give to two others. */
+static void blocks_given_to_the_wrong_ranks_show(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 32 * 32 * 32 * 32; i++) {
+        uint32_t a = i % 32, b = i / 32 % 32, x = i / 1024 % 32, y = i / (32 * 1024);
+
+        if (a < b && x < y)
+            assert_true(misfit(a, x, 1) + misfit(a, y, -1) + misfit(b, x, -1) + misfit(b, y, 1) !=
+                        0);
+    }
+}
+
+/* One rank reckons with a remainder that lies elsewhere than its peers think. */
+static void remainders_in_other_places_show(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 64 * 64 * 64; i++) {
+        uint32_t a = i % 64, b = i / 64 % 64, step = 1 + i / 4096;
+
+        assert_true(misfit(a, 0, 1) + misfit(a + step, 0, -1) != 0);
+        if (a + step == b)
+            continue;
+        assert_true(misfit(a, 0, 1) + misfit(a + step, 0, -1) + misfit(b, 0, -1) +
+                        misfit(b + step, 0, 1) !=
+                    0);
+        assert_true(misfit(0, a, 1) + misfit(0, a + step, -1) + misfit(0, b, -1) +
+                        misfit(0, b + step, 1) !=
+                    0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pairs_that_agree_add_nothing),
+        cmocka_unit_test(one_pair_that_differs_shows),
+        cmocka_unit_test(blocks_given_to_the_wrong_ranks_show),
+        cmocka_unit_test(remainders_in_other_places_show),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
