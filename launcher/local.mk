@@ -160,6 +160,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/horovodnews.c launcher/agent/horovodnews.h \
 	launcher/agent/io/channel.c launcher/agent/io/channel.h \
 	launcher/agent/io/files.c launcher/agent/io/files.h \
+	launcher/agent/io/quiet.c launcher/agent/io/quiet.h \
 	launcher/agent/io/relay.c launcher/agent/io/relay.h \
 	launcher/agent/io/standby.c launcher/agent/io/standby.h \
 	launcher/agent/io/stdinfeed.c launcher/agent/io/stdinfeed.h \
@@ -184,6 +185,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
 	launcher/agent/ranks/leftovers.c launcher/agent/ranks/leftovers.h \
 	launcher/agent/ranks/oom.c launcher/agent/ranks/oom.h \
+	launcher/agent/ranks/pipewriter.c launcher/agent/ranks/pipewriter.h \
 	launcher/agent/ranks/procstat.c launcher/agent/ranks/procstat.h \
 	launcher/agent/ranks/rankproc.c launcher/agent/ranks/rankproc.h \
 	launcher/agent/ranks/removetree.c launcher/agent/ranks/removetree.h \

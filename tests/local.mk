@@ -75,6 +75,7 @@ UNIT_TESTS = \
 	tests/unit/remote/quickack \
 	tests/unit/remote/rshcommand \
 	tests/unit/agent/allowance \
+	tests/unit/agent/quiet \
 	tests/unit/agent/removetree \
 	tests/unit/agent/segments \
 	tests/unit/gpu/standin_cuda \
@@ -247,6 +248,10 @@ tests_unit_agent_ranksock_LDADD = launcher/libagent.la $(UV_LIBS) $(CMOCKA_LIBS)
 tests_unit_agent_commshm_SOURCES = tests/unit/agent/commshm.c
 tests_unit_agent_commshm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_commshm_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
+
+tests_unit_agent_quiet_SOURCES = tests/unit/agent/quiet.c tests/unit/unit.h
+tests_unit_agent_quiet_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
+tests_unit_agent_quiet_LDADD = launcher/libagent.la $(CMOCKA_LIBS) $(UV_LIBS)
 
 tests_unit_agent_removetree_SOURCES = tests/unit/agent/removetree.c tests/unit/unit.h
 tests_unit_agent_removetree_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

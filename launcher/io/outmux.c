@@ -19,8 +19,6 @@ enum {
     CREDIT_STEP = 32 * 1024,  /* smaller amounts wait until the stream has nothing queued */
     PENDING_MAX = 128 * 1024, /* more is not made into lines before some of it is written */
     PIECE_MAX = 4 * 1024,     /* made into lines at once: labels make it many times larger */
-    STDIO_BLOCK = 4096,
-    SHOW_MS = 200, /* an unfinished line is shown after this time */
 };
 
 struct sink {
@@ -30,6 +28,7 @@ struct sink {
     int fd;
     bool colour;
     bool pumping;
+    size_t nquiet;    /* of its streams */
     const void *open; /* the stream whose unfinished line stands at the end, or NULL */
 };
 
@@ -38,10 +37,9 @@ struct stream {
     struct dt_linebuf lines;
     uint32_t number;
     int fd;
-    size_t taken;           /* out of the backlog and not credited yet */
-    uint64_t total;         /* out of the backlog, ever */
-    struct timespec came;   /* what is being made into lines */
-    uint64_t held_since_ms; /* while an unfinished line is held */
+    size_t taken;         /* out of the backlog and not credited yet */
+    struct timespec came; /* what is being made into lines */
+    bool quiet;           /* nothing follows what came: an unfinished line is to be shown */
 };
 
 struct dt_outmux {
@@ -55,7 +53,6 @@ struct dt_outmux {
     unsigned nsinks;        /* 1 where both descriptors are one file */
     struct stream *streams; /* nprocs of standard output, nprocs of standard error */
     size_t nstreams;
-    uv_timer_t show; /* while an unfinished line is held */
     uint32_t np;
     uint32_t nprocs;
 };
@@ -116,7 +113,6 @@ static void on_piece(void *arg, const char *text, size_t n, unsigned piece)
 {
     struct stream *s = arg;
 
-    s->held_since_ms = uv_now(s->sink->mux->show.loop); /* what is held now came later */
     if (is_ended_already(s, text, n, piece))
         return;
     if (!(piece & DT_PIECE_LF) && ((piece & DT_PIECE_BEGINS) || s->sink->open != s))
@@ -131,71 +127,22 @@ static void end_stream(struct stream *s)
     struct dt_outmux *m = s->sink->mux;
 
     dt_linebuf_end(&s->lines, on_piece, s);
-    s->total = 0;
     if (m->marks && s->sink->open == s) {
         put(s, "\n", 1);
         s->sink->open = NULL;
     }
 }
 
-/* A program that buffers what it prints, as C programs do into pipes, writes whole blocks: the line
- * that the last one cuts is no prompt, and its rest will come. */
-static bool is_cut_by_buffer(const struct stream *s)
-{
-    return s->total % STDIO_BLOCK == 0;
-}
-
-static bool is_to_be_shown(const struct stream *s, uint64_t now)
-{
-    return s->lines.held.len > 0 && now >= s->held_since_ms + SHOW_MS && !is_cut_by_buffer(s) &&
-           dt_backlog_is_empty(s->sink->backlog) && has_room(s->sink);
-}
-
-/* The timer goes on while any line is held. */
-static void on_show(uv_timer_t *timer)
-{
-    struct dt_outmux *m = timer->data;
-    uint64_t now = uv_now(timer->loop);
-    bool held = false;
-
-    for (size_t i = 0; i < m->nstreams; i++) {
-        struct stream *s = &m->streams[i];
-
-        if (is_to_be_shown(s, now))
-            dt_linebuf_show(&s->lines, on_piece, s);
-        held |= s->lines.held.len > 0;
-    }
-    if (!held)
-        uv_timer_stop(timer);
-}
-
-/* Without marks lines stay whole: another stream's text would stand in the middle of this one's. */
-static void hold(struct stream *s, bool was_held)
-{
-    struct dt_outmux *m = s->sink->mux;
-
-    if (!m->marks || s->lines.held.len == 0)
-        return;
-    if (!was_held)
-        s->held_since_ms = uv_now(m->show.loop);
-    if (!uv_is_active((uv_handle_t *)&m->show))
-        uv_timer_start(&m->show, on_show, SHOW_MS, SHOW_MS / 4);
-}
-
 static void make_lines(struct stream *s, const struct dt_backlog_piece *p)
 {
-    bool was_held = s->lines.held.len > 0;
-
     s->came = p->came;
     s->taken += p->n;
-    s->total += p->n;
     if (p->n == 0)
         end_stream(s);
     else if (s->sink->mux->lines)
         dt_linebuf_feed(&s->lines, p->data, p->n, on_piece, s);
     else
         put(s, p->data, p->n);
-    hold(s, was_held);
     credit(s);
 }
 
@@ -205,6 +152,32 @@ static void write_message(struct sink *sink, const char *text, size_t n)
         dt_outfd_add(sink->out, "\n", 1);
     sink->open = NULL;
     dt_outfd_add(sink->out, text, n);
+}
+
+static void set_quiet(struct stream *s, bool quiet)
+{
+    if (s->quiet == quiet)
+        return;
+    s->quiet = quiet;
+    s->sink->nquiet += quiet ? 1 : -(size_t)1;
+}
+
+/* Not before all that came earlier is out: a line that another rank's follows at once would be cut
+ * for nothing. */
+static void show_quiet(struct sink *sink)
+{
+    struct dt_outmux *m = sink->mux;
+
+    if (sink->nquiet == 0 || !dt_backlog_is_empty(sink->backlog) || !has_room(sink))
+        return;
+    for (size_t i = 0; i < m->nstreams; i++) {
+        struct stream *s = &m->streams[i];
+
+        if (s->sink != sink || !s->quiet)
+            continue;
+        set_quiet(s, false);
+        dt_linebuf_show(&s->lines, on_piece, s);
+    }
 }
 
 /* Whatever is added while this runs is found by it. */
@@ -223,6 +196,7 @@ static void pump(struct sink *sink)
             make_lines(&m->streams[p.stream], &p);
     }
     sink->pumping = false;
+    show_quiet(sink);
 }
 
 static void on_wrote(void *arg)
@@ -267,6 +241,7 @@ void dt_outmux_add(struct dt_outmux *m, uint32_t number, int fd, const void *dat
     if (number >= m->nprocs)
         return;
     s = stream_of(m, number, fd);
+    set_quiet(s, false);
     add(s->sink, index_of(s), data, n);
 }
 
@@ -274,6 +249,18 @@ static void end(struct stream *s)
 {
     dt_backlog_end(s->sink->backlog, index_of(s));
     pump(s->sink);
+}
+
+/* Without marks lines stay whole: another stream's text would stand in the middle of this one's. */
+void dt_outmux_quiet(struct dt_outmux *m, uint32_t number, int fd)
+{
+    struct stream *s;
+
+    if (number >= m->nprocs || !m->marks)
+        return;
+    s = stream_of(m, number, fd);
+    set_quiet(s, true);
+    show_quiet(s->sink);
 }
 
 void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd)
@@ -355,8 +342,6 @@ struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config 
     m->lines = m->nprocs > 1 || m->marks;
     m->nstreams = 2 * (size_t)m->nprocs;
     open_sinks(m, loop);
-    uv_timer_init(loop, &m->show);
-    m->show.data = m;
     m->streams = dt_xcalloc(m->nstreams, sizeof *m->streams);
     for (size_t i = 0; i < m->nstreams; i++) {
         struct stream *s = &m->streams[i];
@@ -367,11 +352,6 @@ struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config 
         s->lines.max = held_max(m->nprocs);
     }
     return m;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-    free(handle->data);
 }
 
 void dt_outmux_close(struct dt_outmux *m)
@@ -385,5 +365,5 @@ void dt_outmux_close(struct dt_outmux *m)
     for (size_t i = 0; i < m->nstreams; i++)
         dt_linebuf_free(&m->streams[i].lines);
     free(m->streams);
-    uv_close((uv_handle_t *)&m->show, on_closed);
+    free(m);
 }

@@ -4,8 +4,8 @@
  *
  * What came waits as it is until the descriptor takes more; only then it is made into lines and
  * credited to its agent. So memory is bounded by nprocs * (credit + longest held line), whatever
- * labels add, and a slow reader slows down those that write. An unfinished line is shown after 200
- * ms, if labels or times tell whose it is. */
+ * labels add, and a slow reader slows down those that write. An unfinished line is shown when its
+ * stream is quiet, if labels or times tell whose it is. */
 #ifndef DT_IO_OUTMUX_H
 #define DT_IO_OUTMUX_H
 
@@ -33,6 +33,8 @@ struct dt_outmux_events {
 struct dt_outmux *dt_outmux_open(uv_loop_t *loop, const struct dt_outmux_config *config,
                                  const struct dt_outmux_events *events, void *arg);
 void dt_outmux_add(struct dt_outmux *m, uint32_t number, int fd, const void *data, size_t n);
+/* Nothing follows for now: what came is a prompt, not the half of a line whose rest is late. */
+void dt_outmux_quiet(struct dt_outmux *m, uint32_t number, int fd);
 void dt_outmux_eof(struct dt_outmux *m, uint32_t number, int fd);
 /* A message of dtrun's own, whole lines, to standard error. */
 void dt_outmux_message(struct dt_outmux *m, const char *text, size_t n);

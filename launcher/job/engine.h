@@ -210,6 +210,7 @@ void dt_job_close_streams(struct dt_job *j);
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
 bool dt_job_is_output_out(const struct dt_job *j); /* all that came is shown and written */
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
+void dt_job_on_output_quiet(struct dt_job *j, const struct dt_msg_output_quiet *m);
 void dt_job_start_stdin(struct dt_job *j); /* a generation begins */
 void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,
                             const struct dt_msg_stdin_credit *m);

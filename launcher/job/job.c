@@ -229,6 +229,9 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     case DT_MSG_OUTPUT_EOF:
         dt_job_on_output_eof(j, &msg->output_eof);
         break;
+    case DT_MSG_OUTPUT_QUIET:
+        dt_job_on_output_quiet(j, &msg->output_quiet);
+        break;
     case DT_MSG_DONE:
         on_done(j, h, &msg->done);
         break;

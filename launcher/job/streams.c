@@ -107,6 +107,11 @@ void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
     }
 }
 
+void dt_job_on_output_quiet(struct dt_job *j, const struct dt_msg_output_quiet *m)
+{
+    dt_outmux_quiet(j->out, m->rank, m->fd);
+}
+
 static bool reads_stdin(const struct dt_job *j, const struct dt_plan_node *node)
 {
     int rank = j->config->stdin_rank;

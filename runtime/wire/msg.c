@@ -190,6 +190,7 @@ SHAPE(facts,
 SHAPE(output,
     F(output, rank, U32, 0, NULL), F(output, fd, U8, 0, NULL), F(output, data, BLOB, 0, NULL));
 SHAPE(output_eof, F(output_eof, rank, U32, 0, NULL), F(output_eof, fd, U8, 0, NULL));
+SHAPE(output_quiet, F(output_quiet, rank, U32, 0, NULL), F(output_quiet, fd, U8, 0, NULL));
 SHAPE(done, F(done, generation, U32, 0, NULL));
 SHAPE(signalled, F(signalled, signo, U32, 0, NULL));
 SHAPE(fence, F(fence, generation, U32, 0, NULL), F(fence, data, BLOB, 0, NULL));
@@ -236,6 +237,7 @@ static const struct shape *const shapes[256] = {
     [DT_MSG_FENCE] = &fence_shape,
     [DT_MSG_OUTPUT] = &output_shape,
     [DT_MSG_OUTPUT_EOF] = &output_eof_shape,
+    [DT_MSG_OUTPUT_QUIET] = &output_quiet_shape,
     [DT_MSG_DONE] = &done_shape,
 };
 

@@ -48,29 +48,30 @@ enum dt_msg_type {
     DT_MSG_FILE_DATA = 0x82,
     DT_MSG_FILE = 0x83, /* a pushed file begins; its FILE_DATA follow */
     /* agent to launcher */
-    DT_MSG_HELLO = 32,        /* first: who and what this host is */
-    DT_MSG_FAILED = 45,       /* a rank's call fails, and those of all others are to */
-    DT_MSG_STRUCK = 44,       /* an injected fault strikes */
-    DT_MSG_READY = 43,        /* all ranks of this host wait for GO, their program found */
-    DT_MSG_REACH = 49,        /* answer to PROBE: which of them can be reached, and where */
-    DT_MSG_STARTED = 33,      /* all ranks of this host run (exec succeeded) */
-    DT_MSG_SPAWN_FAILED = 34, /* a rank could not be started; none of this host runs */
-    DT_MSG_RANK_HELLO = 35,   /* a linked rank called dt_init and listens here */
-    DT_MSG_EXIT = 36,         /* a rank ended; may overtake its output */
-    DT_MSG_PONG = 37,         /* answer to PING, with every local rank's step, and who waits */
-    DT_MSG_LIMIT = 46,        /* a rank's calls may wait for so long only */
-    DT_MSG_LAST_CALLS = 47,   /* of a rank, one of which has failed for good */
-    DT_MSG_COMMIT = 38,       /* rank 0 committed, or restored from, a checkpoint */
-    DT_MSG_ANSWER = 39,       /* all EXITs up to the QUERY have been sent */
-    DT_MSG_LOG = 40,          /* a text for the user */
-    DT_MSG_STDIN_CREDIT = 41, /* so much of it every rank has taken that reads it */
-    DT_MSG_FILE_DONE = 42,    /* a pushed file is in place, or why not */
-    DT_MSG_FACTS = 48,        /* answer to CHECK */
-    DT_MSG_SIGNALLED = 53,    /* the agent was sent a signal, which is meant for the job */
-    DT_MSG_FENCE = 52,        /* MPI: all ranks of this host are in a barrier */
-    DT_MSG_OUTPUT = 0xC0,     /* bytes of a rank's stdout (1) or stderr (2) */
-    DT_MSG_OUTPUT_EOF = 0xC1, /* that stream has ended */
-    DT_MSG_DONE = 0xC2,       /* all ranks of the generation ended, are swept, all output is sent */
+    DT_MSG_HELLO = 32,          /* first: who and what this host is */
+    DT_MSG_FAILED = 45,         /* a rank's call fails, and those of all others are to */
+    DT_MSG_STRUCK = 44,         /* an injected fault strikes */
+    DT_MSG_READY = 43,          /* all ranks of this host wait for GO, their program found */
+    DT_MSG_REACH = 49,          /* answer to PROBE: which of them can be reached, and where */
+    DT_MSG_STARTED = 33,        /* all ranks of this host run (exec succeeded) */
+    DT_MSG_SPAWN_FAILED = 34,   /* a rank could not be started; none of this host runs */
+    DT_MSG_RANK_HELLO = 35,     /* a linked rank called dt_init and listens here */
+    DT_MSG_EXIT = 36,           /* a rank ended; may overtake its output */
+    DT_MSG_PONG = 37,           /* answer to PING, with every local rank's step, and who waits */
+    DT_MSG_LIMIT = 46,          /* a rank's calls may wait for so long only */
+    DT_MSG_LAST_CALLS = 47,     /* of a rank, one of which has failed for good */
+    DT_MSG_COMMIT = 38,         /* rank 0 committed, or restored from, a checkpoint */
+    DT_MSG_ANSWER = 39,         /* all EXITs up to the QUERY have been sent */
+    DT_MSG_LOG = 40,            /* a text for the user */
+    DT_MSG_STDIN_CREDIT = 41,   /* so much of it every rank has taken that reads it */
+    DT_MSG_FILE_DONE = 42,      /* a pushed file is in place, or why not */
+    DT_MSG_FACTS = 48,          /* answer to CHECK */
+    DT_MSG_SIGNALLED = 53,      /* the agent was sent a signal, which is meant for the job */
+    DT_MSG_FENCE = 52,          /* MPI: all ranks of this host are in a barrier */
+    DT_MSG_OUTPUT = 0xC0,       /* bytes of a rank's stdout (1) or stderr (2) */
+    DT_MSG_OUTPUT_EOF = 0xC1,   /* that stream has ended */
+    DT_MSG_OUTPUT_QUIET = 0xC3, /* nothing has followed what came of it, which ends no line */
+    DT_MSG_DONE = 0xC2, /* all ranks of the generation ended, are swept, all output is sent */
 };
 
 struct dt_msg_list {
@@ -491,6 +492,11 @@ struct dt_msg_output_eof {
     uint8_t fd;
 };
 
+struct dt_msg_output_quiet {
+    uint32_t rank;
+    uint8_t fd;
+};
+
 struct dt_msg_done {
     uint32_t generation;
 };
@@ -535,6 +541,7 @@ union dt_msg { /* large enough for any of them */
     struct dt_msg_facts facts;
     struct dt_msg_output output;
     struct dt_msg_output_eof output_eof;
+    struct dt_msg_output_quiet output_quiet;
     struct dt_msg_done done;
 };
 

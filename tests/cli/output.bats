@@ -210,6 +210,43 @@ stalled() { # COMMAND RANKS
     clean
 }
 
+@test "D11: the half of a line whose rest is late on its way is not shown" {
+    local agent
+    head -c 2000000 /dev/zero | tr '\0' y >line
+    echo >>line
+    dtrun_start --transport local -H here1:1,here2:1 --heartbeat 600 sh -c 'if [ $DTRUN_RANK = 0 ]; then
+            echo $$ >rank; until [ -e write ]; do sleep 0.05; done
+            dd if=line bs=4M count=1 status=none; exec sleep 600
+        fi
+        until [ -e ask ]; do sleep 0.05; done; printf "ready? "; exec sleep 600'
+    await test -s rank
+    agent="$(ps -o ppid= "$(cat rank)")"
+    kill -STOP "$BACKGROUND"
+    touch write
+    await stalled dd 1
+    kill -STOP $agent
+    kill -CONT "$BACKGROUND" # and receives a part of the line
+    touch ask
+    await has_line 'ready? ' "$OUT"
+    out_is "[1] ready? "
+    kill -CONT $agent
+    await eval '[ "$(wc -c <"$OUT")" -gt 2000000 ]'
+    (printf '[1] ready? \n[0] ' && cat line) | cmp - "$OUT"
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    clean
+}
+
+@test "D11: a prompt behind a long text is shown" {
+    dtrun_start -np 2 sh -c '[ $DTRUN_RANK = 0 ] || exec sleep 600
+        printf "%060000d\\nready? " 0; exec sleep 600'
+    await has_line 'ready? ' "$OUT"
+    [ "$(tail -n 1 "$OUT")" = "[0] ready? " ]
+    kill -TERM "$BACKGROUND"
+    dtrun_wait
+    clean
+}
+
 # dtrun_start where writing to regular files stands still while there is a file $T/still.
 dtrun_start_still() {
     preload="$DTRUN_BUILD/tests/fake/.libs/libstandstill.so"

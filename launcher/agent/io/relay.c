@@ -5,12 +5,14 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "launcher/agent/io/quiet.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/frame.h"
 
 enum {
     STREAMS = 2,                          /* of a rank: stdout, stderr */
     CHUNK = DT_FRAME_PAYLOAD_MAX - 4 - 1, /* beside rank and stream */
+    LOOK_MS = DT_QUIET_MS / 4,            /* between two looks at whether streams are quiet */
 };
 
 struct stream {
@@ -22,10 +24,12 @@ struct stream {
     bool reading;
     uint32_t credit;
     int left; /* bytes until the end, once that is known; -1 before */
+    struct dt_quiet quiet;
 };
 
 struct dt_relay {
     uv_loop_t *loop;
+    uv_timer_t look; /* while it is open whether a stream is quiet; data: this */
     struct dt_channel *channel;
     void (*ended)(void *arg);
     void *arg;
@@ -34,28 +38,29 @@ struct dt_relay {
     const struct dt_u32s *numbers;
     uint32_t n;       /* streams */
     uint32_t open;    /* of them */
-    uint32_t handles; /* that libuv has not let go of */
-    bool destroyed;
+    uint32_t handles; /* that libuv has not let go of; the timer is the last */
     struct stream streams[];
 };
 
-static void maybe_free(struct dt_relay *r)
+static void let_go(struct dt_relay *r)
 {
-    if (r->destroyed && r->handles == 0)
+    if (--r->handles == 0)
         free(r);
 }
 
-static void on_closed(uv_handle_t *handle)
+static void on_stream_closed(uv_handle_t *handle)
 {
-    struct dt_relay *r = ((struct stream *)handle->data)->owner;
+    let_go(((struct stream *)handle->data)->owner);
+}
 
-    r->handles--;
-    maybe_free(r);
+static void on_look_closed(uv_handle_t *handle)
+{
+    let_go(handle->data);
 }
 
 static void close_stream(struct stream *s)
 {
-    uv_close((uv_handle_t *)&s->poll, on_closed);
+    uv_close((uv_handle_t *)&s->poll, on_stream_closed);
     close(s->fd);
     s->fd = -1;
     s->owner->open--;
@@ -75,6 +80,34 @@ static void end_stream(struct stream *s)
 
     close_stream(s);
     dt_channel_send(s->owner->channel, DT_MSG_OUTPUT_EOF, &m);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct dt_relay *r = timer->data;
+    bool undecided = false, may_look = true;
+
+    for (uint32_t i = 0; i < r->n; i++) {
+        struct stream *s = &r->streams[i];
+        struct dt_msg_output_quiet m = { s->rank, s->number };
+
+        if (s->fd < 0)
+            continue;
+        if (dt_quiet_begins(&s->quiet, s->fd, &may_look))
+            dt_channel_send(r->channel, DT_MSG_OUTPUT_QUIET, &m);
+        undecided |= s->quiet.undecided;
+    }
+    if (!undecided)
+        uv_timer_stop(timer);
+}
+
+static void note_read(struct stream *s, const uint8_t *data, size_t n, bool emptied)
+{
+    struct dt_relay *r = s->owner;
+
+    dt_quiet_read(&s->quiet, data, n, emptied);
+    if (s->quiet.undecided && !uv_is_active((uv_handle_t *)&r->look))
+        uv_timer_start(&r->look, on_look, DT_QUIET_MS, LOOK_MS);
 }
 
 /* Sends one frame of it; returns false when nothing is there, or nothing more will come. */
@@ -99,6 +132,7 @@ static bool forward(struct stream *s)
         s->left -= (int)n;
     m.data = (struct dt_msg_blob){ buffer, (size_t)n };
     dt_channel_send(s->owner->channel, DT_MSG_OUTPUT, &m);
+    note_read(s, buffer, (size_t)n, (size_t)n < want);
     if (s->left == 0)
         end_stream(s);
     return s->fd >= 0;
@@ -152,6 +186,9 @@ struct dt_relay *dt_relay_create(uv_loop_t *loop, struct dt_channel *channel,
     struct dt_relay *r = dt_xcalloc(1, sizeof *r + n * sizeof r->streams[0]);
 
     r->loop = loop;
+    uv_timer_init(loop, &r->look);
+    r->look.data = r;
+    r->handles = 1;
     r->channel = channel;
     r->numbers = numbers;
     r->n = n;
@@ -233,6 +270,5 @@ void dt_relay_destroy(struct dt_relay *r)
         if (r->streams[i].fd >= 0)
             close_stream(&r->streams[i]);
     }
-    r->destroyed = true;
-    maybe_free(r);
+    uv_close((uv_handle_t *)&r->look, on_look_closed);
 }

@@ -17,19 +17,16 @@ enum {
 /* "PID (NAME) STATE PARENT GROUP SESSION TTY TTYGROUP FLAGS ...", where NAME may hold anything; the
  * number of threads is the eleventh after FLAGS, the start the thirteenth, and how the process
  * ended comes last. */
-bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
+static bool read_file(struct dt_procstat *p, const char *path)
 {
-    char path[64];
     char text[1024];
     const char *after;
     unsigned flags;
-    long threads;
     bool main_ended;
     char state;
     ssize_t n;
     int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -42,13 +39,30 @@ bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
     if (!after ||
         sscanf(after + 1,
                " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %" SCNu64,
-               &state, &p->parent, &flags, &threads, &p->started) != 5)
+               &state, &p->parent, &flags, &p->threads, &p->started) != 5)
         return false;
     /* A main thread that has called pthread_exit, with 0, is a zombie while the others go on. */
     main_ended = state == 'Z' || state == 'X';
-    p->living = !main_ended || threads > 1;
+    p->living = !main_ended || p->threads > 1;
     p->stopped = state == 'T';
+    p->asleep = main_ended || state == 'S' || state == 'I';
     p->dying = !p->living || (main_ended ? atoi(strrchr(after, ' ')) != 0
                                          : flags & (PF_EXITING | PF_DUMPCORE | PF_SIGNALED));
     return true;
+}
+
+bool dt_procstat_read(struct dt_procstat *p, pid_t pid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    return read_file(p, path);
+}
+
+bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid)
+{
+    char path[64];
+
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+    return read_file(p, path);
 }

@@ -1,4 +1,4 @@
-/* What the kernel tells about a process in /proc/PID/stat. */
+/* What the kernel tells about a process in /proc/PID/stat, and about a thread below it. */
 #ifndef DT_AGENT_PROCSTAT_H
 #define DT_AGENT_PROCSTAT_H
 
@@ -10,11 +10,14 @@ struct dt_procstat {
     pid_t parent;
     bool living;      /* no zombie, or one with threads */
     bool stopped;     /* by a signal */
+    bool asleep;      /* the thread, or the main one, has ended or waits, and was not woken */
+    long threads;     /* of the process */
     bool dying;       /* on its way to being reaped: it may have closed its files already */
     uint64_t started; /* clock ticks since boot: tells it from a later process of the same id */
 };
 
 /* Returns false when there is no such process. */
 bool dt_procstat_read(struct dt_procstat *p, pid_t pid);
+bool dt_procstat_read_thread(struct dt_procstat *p, pid_t pid, pid_t tid);
 
 #endif

@@ -401,6 +401,84 @@ static void test_long_line(void **state)
     close_fixture(&f);
 }
 
+/* However long the rest takes: nothing here counts time. */
+static void d11_an_unfinished_line_waits_for_its_rest(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 2, true);
+    add(&f, 0, 1, "half ");
+    uv_run(&f.loop, UV_RUN_DEFAULT);
+    add(&f, 1, 1, "other\n");
+    add(&f, 0, 1, "of a line\n");
+    drain(&f);
+    give_back(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]), "[1] other\n[0] half of a line\n");
+    close_fixture(&f);
+}
+
+static void d11_a_prompt_is_shown_when_its_stream_is_quiet(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 2, true);
+    add(&f, 0, 1, "ready? ");
+    dt_outmux_quiet(f.mux, 0, 1);
+    drain(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]), "[0] ready? ");
+    add(&f, 0, 1, "yes\n");
+    dt_outmux_quiet(f.mux, 0, 1);
+    dt_outmux_quiet(f.mux, 2, 1);
+    add(&f, 1, 2, "what? ");
+    dt_outmux_quiet(f.mux, 1, 2);
+    drain(&f);
+    give_back(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]), "[0] ready? yes\n");
+    assert_string_equal(dt_strbuf_text(&f.got[1]), "[1] what? ");
+    close_fixture(&f);
+}
+
+/* What stands behind a reader that is slow is no prompt any more when its rest has come. */
+static void d11_a_prompt_waits_behind_what_came_before_it(void **state)
+{
+    static char lines[512 * 1024];
+    struct fixture f;
+
+    (void)state;
+    memset(lines, '\n', sizeof lines);
+    open_fixture(&f, PIPES, 2, true);
+    dt_outmux_add(f.mux, 1, 1, lines, sizeof lines);
+    add(&f, 0, 1, "one");
+    dt_outmux_quiet(f.mux, 0, 1);
+    turn(&f);
+    add(&f, 1, 1, "other\n");
+    add(&f, 0, 1, " line\nready? ");
+    dt_outmux_quiet(f.mux, 0, 1);
+    drain(&f);
+    give_back(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]) + sizeof lines * 5,
+                        "[1] other\n[0] one line\n[0] ready? ");
+    close_fixture(&f);
+}
+
+static void d11_without_labels_lines_stay_whole(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    open_fixture(&f, PIPES, 2, false);
+    add(&f, 0, 1, "ready? ");
+    dt_outmux_quiet(f.mux, 0, 1);
+    add(&f, 1, 1, "other\n");
+    add(&f, 0, 1, "yes\n");
+    drain(&f);
+    give_back(&f);
+    assert_string_equal(dt_strbuf_text(&f.got[0]), "other\nready? yes\n");
+    close_fixture(&f);
+}
+
 static void test_reader_left(void **state)
 {
     struct fixture f;
@@ -636,6 +714,10 @@ int main(void)
         cmocka_unit_test(test_never_drained),
         cmocka_unit_test(d12_labels_of_waiting_lines_take_no_memory),
         cmocka_unit_test(test_long_line),
+        cmocka_unit_test(d11_an_unfinished_line_waits_for_its_rest),
+        cmocka_unit_test(d11_a_prompt_is_shown_when_its_stream_is_quiet),
+        cmocka_unit_test(d11_a_prompt_waits_behind_what_came_before_it),
+        cmocka_unit_test(d11_without_labels_lines_stay_whole),
         cmocka_unit_test(test_reader_left),
         cmocka_unit_test(test_file),
         cmocka_unit_test(test_outfiles),

@@ -240,6 +240,7 @@ static const struct message {
     { DT_MSG_FILE_DONE, "file_done", &(struct dt_msg_file_done){ 1, "/d", "no" }, "w1 '/d' 'no'" },
     { DT_MSG_OUTPUT, "output", &(struct dt_msg_output){ 1, 2, BLOB("out") }, "w1 b2 \"out\"" },
     { DT_MSG_OUTPUT_EOF, "output_eof", &(struct dt_msg_output_eof){ 1, 2 }, "w1 b2" },
+    { DT_MSG_OUTPUT_QUIET, "output_quiet", &(struct dt_msg_output_quiet){ 1, 2 }, "w1 b2" },
     { DT_MSG_SIGNALLED, "signalled", &(struct dt_msg_signalled){ 15 }, "w15" },
     { DT_MSG_FENCE, "fence", &(struct dt_msg_fence){ 3, BLOB("k=v\n") }, "w3 \"k=v\n\"" },
     { DT_MSG_FENCED, "fenced", &(struct dt_msg_fenced){ 3, BLOB("k=v\n") }, "w3 \"k=v\n\"" },

@@ -1,0 +1,70 @@
+#include "launcher/agent/io/quiet.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "launcher/agent/ranks/pipewriter.h"
+
+enum { STDIO_BLOCK = 4096 };
+
+void dt_quiet_read(struct dt_quiet *q, const void *data, size_t n, bool emptied)
+{
+    char last = ((const char *)data)[n - 1];
+
+    q->burst = (q->emptied ? 0 : q->burst) + n;
+    q->emptied = emptied;
+    q->undecided = last != '\n' && last != '\r';
+    if (!q->undecided)
+        return;
+    q->wait_ns = DT_QUIET_MS * UINT64_C(1000000);
+    q->due_ns = uv_hrtime() + q->wait_ns;
+}
+
+/* The fewest bytes that can fill the pipe: each of its pages then holds some, and two neighbours
+ * together more than one page, since the kernel would have put them into one. */
+static size_t least_of_full(int fd)
+{
+    int size = fcntl(fd, F_GETPIPE_SZ);
+    int page = (int)sysconf(_SC_PAGESIZE);
+
+    return size > 2 * page ? (size_t)(size / 2 - page) : 0;
+}
+
+/* A write goes into the pipe at once, as far as there is room. Where the pipe may have been full,
+ * the rest may still come from a process that has been woken and waits for a processor. */
+static bool may_be_half_written(const struct dt_quiet *q, int fd)
+{
+    return q->burst >= least_of_full(fd);
+}
+
+/* A program that buffers what it prints, as C programs do into pipes, writes whole blocks: the line
+ * that the last one cuts is no prompt, and its rest will come. */
+static bool is_cut_by_buffer(const struct dt_quiet *q)
+{
+    return q->burst % STDIO_BLOCK == 0;
+}
+
+bool dt_quiet_begins(struct dt_quiet *q, int fd, bool *may_look)
+{
+    uint64_t now = uv_hrtime();
+    int waiting = 0;
+
+    if (!q->undecided || now < q->due_ns)
+        return false;
+    if (may_be_half_written(q, fd)) {
+        if (!*may_look)
+            return false;
+        *may_look = false;
+        if (dt_pipewriter_is_awake(fd)) {
+            q->wait_ns *= 2;
+            q->due_ns = now + q->wait_ns;
+            return false;
+        }
+    }
+    /* The processes were looked at before the pipe: what they have written meanwhile is seen here,
+     * and is decided about when it has been read. */
+    q->undecided = false;
+    return ioctl(fd, FIONREAD, &waiting) == 0 && waiting == 0 && !is_cut_by_buffer(q);
+}

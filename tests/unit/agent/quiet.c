@@ -1,0 +1,216 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "launcher/agent/io/quiet.h"
+#include "tests/unit/unit.h"
+
+enum { LONG_LINE = 1 << 20 };
+
+struct fixture {
+    int ends[2];
+    struct dt_quiet quiet;
+    pid_t writer;
+};
+
+static int set_up(void **state)
+{
+    static struct fixture f;
+
+    memset(&f, 0, sizeof f);
+    assert_int_equal(pipe(f.ends), 0);
+    fcntl(f.ends[0], F_SETFL, O_NONBLOCK);
+    alarm(300); /* a watchdog */
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    if (f->writer > 0) {
+        kill(f->writer, SIGKILL);
+        waitpid(f->writer, NULL, 0);
+    }
+    close(f->ends[0]);
+    close(f->ends[1]);
+    return 0;
+}
+
+static void put(struct fixture *f, const char *text)
+{
+    assert_int_equal(write(f->ends[1], text, strlen(text)), (ssize_t)strlen(text));
+}
+
+/* Reads once; returns how much there was. */
+static size_t take(struct fixture *f)
+{
+    char buffer[16 * 1024];
+    ssize_t n = read(f->ends[0], buffer, sizeof buffer);
+
+    if (n <= 0)
+        return 0;
+    dt_quiet_read(&f->quiet, buffer, (size_t)n, (size_t)n < sizeof buffer);
+    return (size_t)n;
+}
+
+static void take_all(struct fixture *f)
+{
+    while (take(f) > 0)
+        continue;
+}
+
+/* Asks until it is decided, or put off, whether the pipe is quiet. */
+static bool becomes_quiet(struct fixture *f)
+{
+    uint64_t wait_ns = f->quiet.wait_ns;
+
+    while (f->quiet.undecided && f->quiet.wait_ns == wait_ns) {
+        bool may_look = true;
+
+        if (dt_quiet_begins(&f->quiet, f->ends[0], &may_look))
+            return true;
+        poll(NULL, 0, 10);
+    }
+    return false;
+}
+
+static void d11_a_prompt_is_quiet_once(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "what it is\nready? ");
+    take_all(f);
+    assert_true(becomes_quiet(f));
+    assert_false(f->quiet.undecided);
+    assert_false(becomes_quiet(f));
+    put(f, "? ");
+    take_all(f);
+    assert_true(becomes_quiet(f));
+}
+
+static void a_line_that_has_ended_is_no_prompt(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "line\n");
+    take_all(f);
+    assert_false(f->quiet.undecided);
+    put(f, "50%\r");
+    take_all(f);
+    assert_false(f->quiet.undecided);
+}
+
+static void d11_what_is_late_on_its_way_is_not_quiet(void **state)
+{
+    struct fixture *f = *state;
+
+    put(f, "half ");
+    take_all(f);
+    put(f, "of a line");
+    assert_false(becomes_quiet(f));
+    take_all(f);
+    assert_true(becomes_quiet(f));
+}
+
+static void what_an_output_buffer_cuts_is_no_prompt(void **state)
+{
+    struct fixture *f = *state;
+    char block[4096 + 1] = "";
+
+    put(f, "first, ");
+    take_all(f);
+    memset(block, 'x', 4096);
+    put(f, block);
+    take_all(f);
+    assert_false(becomes_quiet(f));
+    put(f, "rest");
+    take_all(f);
+    assert_true(becomes_quiet(f));
+}
+
+/* A process that writes a long line in one go, as far as that goes, and then sleeps. */
+static void start_writer(struct fixture *f)
+{
+    f->writer = fork();
+    assert_true(f->writer >= 0);
+    if (f->writer == 0) {
+        char *line = malloc(LONG_LINE);
+        size_t done = 0;
+
+        memset(line, 'x', LONG_LINE);
+        while (done < LONG_LINE) {
+            ssize_t n = write(f->ends[1], line + done, LONG_LINE - done);
+
+            done += n > 0 ? (size_t)n : 0;
+        }
+        while (write(f->ends[1], "? ", 2) < 0)
+            continue;
+        for (;;)
+            pause();
+    }
+}
+
+static void d11_a_line_whose_writer_is_stopped_in_the_middle_is_not_quiet(void **state)
+{
+    struct fixture *f = *state;
+    size_t got = 0;
+    siginfo_t info;
+
+    start_writer(f);
+    while ((got += take(f)) == 0)
+        continue;
+    assert_int_equal(kill(f->writer, SIGSTOP), 0);
+    assert_int_equal(waitid(P_PID, (id_t)f->writer, &info, WSTOPPED), 0);
+    for (size_t n; (n = take(f)) > 0;)
+        got += n;
+    assert_in_range(got, 1, LONG_LINE - 1);
+    assert_false(becomes_quiet(f));
+    assert_true(f->quiet.undecided);
+    kill(f->writer, SIGCONT);
+    while (got < LONG_LINE + 2)
+        got += take(f);
+    /* Its long line is all there, and it sleeps, though perhaps not at the first look. */
+    while (f->quiet.undecided && !becomes_quiet(f))
+        continue;
+    assert_false(f->quiet.undecided);
+}
+
+static void looking_at_all_processes_may_wait(void **state)
+{
+    struct fixture *f = *state;
+    bool may_look = false;
+    char *line = calloc(1, 60000 + 1);
+
+    memset(line, 'x', 60000);
+    put(f, line);
+    free(line);
+    take_all(f);
+    while (uv_hrtime() < f->quiet.due_ns)
+        poll(NULL, 0, 10);
+    assert_false(dt_quiet_begins(&f->quiet, f->ends[0], &may_look));
+    assert_true(f->quiet.undecided);
+    assert_true(becomes_quiet(f));
+}
+
+#define QUIET_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        QUIET_TEST(d11_a_prompt_is_quiet_once),
+        QUIET_TEST(a_line_that_has_ended_is_no_prompt),
+        QUIET_TEST(d11_what_is_late_on_its_way_is_not_quiet),
+        QUIET_TEST(what_an_output_buffer_cuts_is_no_prompt),
+        QUIET_TEST(d11_a_line_whose_writer_is_stopped_in_the_middle_is_not_quiet),
+        QUIET_TEST(looking_at_all_processes_may_wait),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
