@@ -8,6 +8,7 @@
 
 #include "cmd/perf/memory.h"
 #include "cmd/perf/network.h"
+#include "cmd/perf/raw.h"
 #include "cmd/perf/table.h"
 #include "cmd/perf/tune.h"
 #include "runtime/wire/env.h"
@@ -44,6 +45,7 @@ static dt_result_t gather_ranks(struct dt_perf_rank *ranks)
 /* What is measured, and where it is told. */
 struct session {
     const struct dt_perf_op *op;
+    struct dt_perf_op raw; /* with --raw: the same by NCCL itself */
     const struct dt_perf_args *a;
     struct dt_perf_layout layout;
     struct dt_perf_buffers buffers;
@@ -80,6 +82,8 @@ static dt_result_t measure_row(struct session *s, struct dt_perf_row *row)
                             &row->out_of_place);
     if (r == DT_OK)
         r = dt_perf_measure(s->op, &row->what, s->a, &s->buffers, row->count, true, &row->in_place);
+    if (r == DT_OK && s->a->raw && dt_perf_raw_combines(s->op, &row->what))
+        r = dt_perf_measure(&s->raw, &row->what, s->a, &s->buffers, row->count, false, &row->raw);
     if (r == DT_OK)
         dt_perf_table_row(&s->table, row);
     return r;
@@ -187,6 +191,21 @@ static bool close_outputs(struct session *s)
     return good;
 }
 
+/* Collective. True also where it is not asked for. */
+static bool open_raw(struct session *s)
+{
+    char text[DT_PERF_RAW_TEXT];
+
+    if (!s->a->raw)
+        return true;
+    dt_perf_raw_find(&s->raw, s->op);
+    if (dt_perf_raw_open(text))
+        return true;
+    if (*text)
+        fail(text);
+    return false;
+}
+
 static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
 {
     struct session s = { .op = op, .a = a };
@@ -204,6 +223,8 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     r = dt_broadcast(DT_WORLD, &opened, 1, DT_U8, 0);
     if (r == DT_OK && !opened)
         return EXIT_WRONG;
+    if (r == DT_OK && !open_raw(&s))
+        return EXIT_WRONG;
     if (r == DT_OK && !dt_perf_buffers_make(&s.buffers, a))
         r = DT_ERR_NOMEM;
     if (r == DT_OK)
@@ -211,6 +232,7 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     if (r != DT_OK)
         fail_with(r, "out of memory; a smaller -e needs less");
     dt_perf_buffers_free(&s.buffers);
+    dt_perf_raw_close();
     if (!close_outputs(&s))
         return fail("what was measured could not be written");
     return r == DT_OK && s.table.wrong == 0 ? EXIT_SUCCESS : EXIT_WRONG;
@@ -230,9 +252,12 @@ static int tune(int calls)
 static const struct dt_perf_op *find_op(const struct dt_perf_args *a, char text[DT_PERF_ARGS_WRONG])
 {
     const struct dt_perf_op *op = dt_perf_op_find(a->collective);
+    struct dt_perf_op raw;
 
     if (!op)
         snprintf(text, DT_PERF_ARGS_WRONG, "there is no collective %.40s", a->collective);
+    else if (a->raw && !dt_perf_raw_find(&raw, op))
+        snprintf(text, DT_PERF_ARGS_WRONG, "--raw: NCCL has no %s of its own", op->name);
     else if (a->op == DT_ADASUM && op->reduces && !op->weighs)
         snprintf(text, DT_PERF_ARGS_WRONG, "-o adasum is for all_reduce, not for %s", op->name);
     else

@@ -75,6 +75,7 @@ cmd_dtrun_perf_SOURCES = \
 	cmd/perf/memory.c cmd/perf/memory.h \
 	cmd/perf/network.c cmd/perf/network.h \
 	cmd/perf/ops.c cmd/perf/ops.h \
+	cmd/perf/raw.c cmd/perf/raw.h \
 	cmd/perf/table.c cmd/perf/table.h \
 	cmd/perf/thresholds.c cmd/perf/thresholds.h \
 	cmd/perf/tune.c cmd/perf/tune.h \

@@ -149,7 +149,7 @@ static bool parse_check(const char *text, bool *check)
     return true;
 }
 
-enum { ONLY_LINK = 256, ONLY_DEVICE, ONLY_TUNE, ONLY_VERSION }; /* which have no letter */
+enum { ONLY_LINK = 256, ONLY_DEVICE, ONLY_RAW, ONLY_TUNE, ONLY_VERSION }; /* which have no letter */
 
 static const struct option options[] = {
     { "minbytes", required_argument, NULL, 'b' },
@@ -171,6 +171,7 @@ static const struct option options[] = {
     { "device", required_argument, NULL, ONLY_DEVICE },
     { "link", required_argument, NULL, ONLY_LINK },
     { "json", required_argument, NULL, 'J' },
+    { "raw", no_argument, NULL, ONLY_RAW },
     { "tune", no_argument, NULL, ONLY_TUNE },
     { "help", no_argument, NULL, 'h' },
     { "version", no_argument, NULL, ONLY_VERSION },
@@ -208,6 +209,7 @@ void dt_perf_args_help(void)
         "  -g, --ngpus 1, -t, --nthreads 1, -m, --agg_iters 1, -G, --cudagraph 0\n"
         "                            accepted, so that command lines of nccl-tests work\n"
         "      --device host|cuda    where the buffers lie (host); -d cuda means the same\n"
+        "      --raw                 with -d cuda: call NCCL itself, too, on the same buffers\n"
         "      --link GBITS          what a host's network carries each way, for %bound with "
         "several\n"
         "                            hosts (measured)\n"
@@ -259,6 +261,9 @@ static bool take(struct dt_perf_args *a, int c, const char *value)
     case 'J':
         a->json = value;
         return *value;
+    case ONLY_RAW:
+        a->raw = true;
+        return true;
     case ONLY_TUNE:
         a->tune = true;
         return true;
@@ -299,6 +304,9 @@ static const char *check_together(struct dt_perf_args *a, bool has_max,
         a->max_bytes = a->min_bytes;
     if (a->max_bytes < a->min_bytes)
         return complain(text, "the greatest size (-e) is below the least (-b)", "", "");
+    if (a->raw && !a->gpu)
+        return complain(text, "--raw compares calls on GPU memory with NCCL's: add -d cuda", "",
+                        "");
     if (a->op != DT_PERF_ALL && a->dtype != DT_PERF_ALL &&
         !dt_perf_combines((dt_op_t)a->op, (dt_dtype_t)a->dtype))
         return complain(text,

@@ -31,6 +31,7 @@ struct dt_perf_args {
     double link;      /* Gbit/s of a host's network, each way; 0: to be measured */
     enum dt_perf_average average;
     bool gpu;  /* buffers lie in its memory */
+    bool raw;  /* NCCL itself is measured, too */
     bool tune; /* instead; no collective */
     bool help;
     bool version;

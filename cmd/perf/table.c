@@ -32,11 +32,13 @@ static void head(const struct dt_perf_table *t, const struct dt_perf_rank *ranks
     fprintf(
         t->text,
         "#\n#                                                              out-of-place        "
-        "               in-place                 out-of-place\n"
+        "               in-place                 out-of-place%s\n"
         "#       size         count      type   redop    root     time   algbw   busbw  #wrong  "
-        "   time   algbw   busbw  #wrong      p50     p99  %%bound\n"
+        "   time   algbw   busbw  #wrong      p50     p99  %%bound%s\n"
         "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)          "
-        "   (us)  (GB/s)  (GB/s)             (us)    (us)     (%%)\n");
+        "   (us)  (GB/s)  (GB/s)             (us)    (us)     (%%)%s\n",
+        a->raw ? "      NCCL itself" : "", a->raw ? "     time   ratio" : "",
+        a->raw ? "     (us)        " : "");
     fflush(t->text); /* the first row may take long */
 }
 
@@ -88,6 +90,12 @@ static double percent_of_bound(const struct dt_perf_row *r)
     return r->out_of_place.us > 0 ? 100 * r->bound_us / r->out_of_place.us : 0;
 }
 
+/* How many times as long as NCCL's call this one takes. */
+static double raw_ratio(const struct dt_perf_row *r)
+{
+    return r->raw.us > 0 ? r->out_of_place.us / r->raw.us : 0;
+}
+
 /* As nccl-tests rounds them, so that long times fit into their columns too. */
 static int digits_of(double us)
 {
@@ -120,9 +128,14 @@ static void text_row(const struct dt_perf_table *t, const struct dt_perf_row *r)
     fprintf(t->text, "  %7.*f %7.*f", digits_of(r->out_of_place.p50), r->out_of_place.p50,
             digits_of(r->out_of_place.p99), r->out_of_place.p99);
     if (r->bound_us > 0)
-        fprintf(t->text, "  %6.1f\n", percent_of_bound(r));
+        fprintf(t->text, "  %6.1f", percent_of_bound(r));
     else
-        fprintf(t->text, "  %6s\n", "N/A");
+        fprintf(t->text, "  %6s", "N/A");
+    if (t->args->raw && r->raw.measured)
+        fprintf(t->text, "  %7.*f  %6.3f", digits_of(r->raw.us), r->raw.us, raw_ratio(r));
+    else if (t->args->raw)
+        fprintf(t->text, "  %7s  %6s", "N/A", "N/A");
+    fprintf(t->text, "\n");
     fflush(t->text);
 }
 
@@ -154,6 +167,13 @@ static void json_row(const struct dt_perf_table *t, const struct dt_perf_row *r)
             t->rows ? "," : "", r->bytes, r->count, type_of(t, r), op_of(t, r), root_of(t, r));
     json_figures(t, "out_of_place", r, &r->out_of_place);
     json_figures(t, "in_place", r, &r->in_place);
+    if (t->args->raw) {
+        json_figures(t, "raw", r, &r->raw);
+        if (r->raw.measured)
+            fprintf(t->json, ", \"ratio\": %.4g", raw_ratio(r));
+        else
+            fprintf(t->json, ", \"ratio\": null");
+    }
     if (r->bound_us > 0)
         fprintf(t->json, ", \"percent_of_bound\": %.4g}", percent_of_bound(r));
     else
@@ -177,6 +197,7 @@ void dt_perf_table_row(struct dt_perf_table *t, const struct dt_perf_row *r)
     t->rows++;
     count(t, r, &r->out_of_place);
     count(t, r, &r->in_place);
+    t->wrong += r->raw.wrong;
 }
 
 void dt_perf_table_end(struct dt_perf_table *t)

@@ -12,7 +12,8 @@ struct dt_perf_row {
     size_t count;
     struct dt_perf_figures out_of_place;
     struct dt_perf_figures in_place;
-    double bound_us; /* no call can take less; 0: not known */
+    struct dt_perf_figures raw; /* of NCCL itself, out of place, where that is asked for */
+    double bound_us;            /* no call can take less; 0: not known */
 };
 
 struct dt_perf_table {

@@ -44,6 +44,37 @@ rows() { # [FILE]
     clean
 }
 
+@test "--raw: NCCL itself is measured on the same buffers, with the ratio" {
+    local name
+
+    [ -e "$DTRUN_BUILD/tests/standin/.libs/libcuda.so.1" ] || skip "built without shared libraries"
+    use_standin 2
+    for name in all_reduce reduce broadcast all_gather reduce_scatter; do
+        dtrun -np 2 -x DTRUN_DEVICE=nccl "$DTRUN_BUILD/cmd/dtrun-perf" $name -d cuda --raw -b 4K -e 64K -f 16 -n 3
+        code_is 0
+        grep -q '^# Out of bounds values : 0 OK$' "$OUT"
+        grep -q ' %bound     time   ratio$' "$OUT"
+        rows | awk 'NF != 18 || $17 <= 0 { exit 1 }
+            { r = $6 / $17 } $18 < r * 0.9 - 0.001 || $18 > r * 1.1 + 0.001 { exit 1 }' || { show; false; }
+        [ "$(rows | wc -l)" = 2 ]
+    done
+    dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -d cuda --raw -d all -o band -b 4K -n 3 --json table
+    code_is 0
+    [ "$(rows | awk '{ print $(NF - 1), $NF }' | sort -u)" = "N/A N/A" ]
+    [ "$(grep -c '"raw": null, "ratio": null' table)" = 8 ]
+    dtrun -np 2 -H localhost:1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -d cuda --raw -b 4K
+    code_is 1
+    grep -q 'dtrun-perf: --raw: ncclCommInitRank: ' "$ERR"
+    unset LD_LIBRARY_PATH
+    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce --raw
+    code_is 2
+    grep -q 'add -d cuda' "$ERR"
+    dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_to_all --raw -d cuda
+    code_is 2
+    grep -q -- '--raw: NCCL has no all_to_all of its own' "$ERR"
+    clean
+}
+
 @test "--device cuda without a GPU says what is missing" {
     dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce --device cuda
     code_is 1
