@@ -134,7 +134,9 @@ static struct answer read_answer(int fd)
     }
 }
 
-static struct answer request_once(const char *method, const char *key, const char *body, size_t n)
+/* last: nothing more will be sent, so that the answer to GET does not wait for the key. */
+static struct answer request_once(const char *method, const char *key, const char *body, size_t n,
+                                  bool last)
 {
     char head[1024];
     int fd = call_rendezvous();
@@ -144,7 +146,8 @@ static struct answer request_once(const char *method, const char *key, const cha
         return a;
     snprintf(head, sizeof head, "%s %s HTTP/1.1\r\nHost: %s\r\nContent-Length: %zu\r\n\r\n", method,
              key, text("HOROVOD_GLOO_RENDEZVOUS_ADDR"), n);
-    if (send_all(fd, head, strlen(head)) && send_all(fd, body, n))
+    if (send_all(fd, head, strlen(head)) && send_all(fd, body, n) &&
+        (!last || shutdown(fd, SHUT_WR) == 0))
         a = read_answer(fd);
     close(fd);
     return a;
@@ -153,7 +156,7 @@ static struct answer request_once(const char *method, const char *key, const cha
 static struct answer request(const char *method, const char *key, const char *body, size_t n)
 {
     for (int i = 0; i < TRIES; i++) {
-        struct answer a = request_once(method, key, body, n);
+        struct answer a = request_once(method, key, body, n, false);
 
         if (a.status == 200 || a.status == 404)
             return a;
@@ -173,6 +176,11 @@ static struct answer wait_for(const char *key)
         nap(POLL_MS);
     }
     return a;
+}
+
+static bool is_missing(const char *key)
+{
+    return request_once("GET", key, "", 0, true).status == 404;
 }
 
 /* --- peers --- */
@@ -283,7 +291,7 @@ static void put_own(const char *scope, int rank, int size, const char *addr, int
     snprintf(key, sizeof key, "/%s/rank_%d", scope, rank);
     request("PUT", key, host, strlen(host));
     snprintf(key, sizeof key, "/%s/%d", scope, rank);
-    if (request("GET", key, "", 0).status != 404)
+    if (!is_missing(key))
         give_up("somebody else's addresses, or a dead rank's, are at", key);
     request("PUT", key, body, (size_t)(size - 1) * ADDRESS_BYTES);
     free(body);
@@ -317,7 +325,7 @@ static int rendezvous(const char *scope, int rank, int size, int own)
     close(listener);
     snprintf(key, sizeof key, "/%s/%d", scope, rank);
     request("DELETE", key, "", 0);
-    if (request("GET", key, "", 0).status != 404)
+    if (!is_missing(key))
         give_up("still there:", key);
     return sum;
 }

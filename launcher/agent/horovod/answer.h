@@ -5,6 +5,8 @@
 #include "launcher/agent/horovod/httprequest.h"
 #include "launcher/agent/horovod/kvstore.h"
 
+enum { DT_ANSWER_NOT_FOUND = 404 }; /* status: there is no such key */
+
 struct dt_answer {
     int status;
     char head[160]; /* the status line and the headers, with the empty line; the value follows */

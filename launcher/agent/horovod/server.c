@@ -17,16 +17,18 @@
 enum {
     IDLE_MS = 10 * 1000,    /* without a byte more */
     REQUEST_MS = 60 * 1000, /* the whole of it */
+    HOLD_MS = 1000,         /* until a key that is missing has not come */
     TICK_MS = 500,
     ARRIVAL_MS = 100, /* in which a request follows its connection, if it is one of Horovod's */
     DEAF_MS = 50,
-    CLIENTS_MAX = 1024,
+    CLIENTS_MAX = 4096,
     CLIENTS_BESIDE = 16, /* beside two of each rank: one asks, one has just been answered */
     ACCEPTS = 16,        /* in a row, before others have their turn */
     PIECE = 16 * 1024,
 };
 
-enum stage { ANSWERING, ASKING, LEAVING }; /* the later, the less it is wanted */
+/* WAITING: for the key that it has asked for. The later the stage, the less a client is wanted. */
+enum stage { ANSWERING, ASKING, WAITING, LEAVING };
 
 struct client {
     uv_poll_t poll;
@@ -102,8 +104,7 @@ static void client_open(struct dt_rendezvous *r, int fd)
     client_step(c);
 }
 
-/* Who has been answered goes first, then who has not asked yet; of those the one that came first.
- */
+/* The client of the latest stage that came first. */
 static struct client *least_wanted(const struct dt_rendezvous *r)
 {
     struct client *found = r->clients;
@@ -115,17 +116,26 @@ static struct client *least_wanted(const struct dt_rendezvous *r)
     return found;
 }
 
-/* Returns whether one more may come. Where all who are there have just come themselves, the next
- * one waits. */
+static void answer(struct client *c)
+{
+    c->stage = ANSWERING;
+    client_step(c);
+}
+
+/* Returns whether one more may come. If all clients have only just come themselves, the next one
+ * is kept out. */
 static bool make_room(struct dt_rendezvous *r)
 {
     struct client *c = least_wanted(r);
 
     if (r->n < r->max)
         return true;
-    if (c->stage != LEAVING && dt_clock_ns() < c->began_ns + ARRIVAL_MS * 1000000ull)
+    if (c->stage == WAITING)
+        answer(c);
+    else if (c->stage != LEAVING && dt_clock_ns() < c->began_ns + ARRIVAL_MS * 1000000ull)
         return false;
-    client_close(c);
+    if (!uv_is_closing((uv_handle_t *)&c->poll))
+        client_close(c);
     return true;
 }
 
@@ -153,6 +163,34 @@ static void say_overflow(struct dt_rendezvous *r, const struct client *c)
     free(text);
 }
 
+/* Answers the clients that wait for the key which has just come. */
+static void answer_waiting(struct dt_rendezvous *r, const char *key)
+{
+    struct client *next;
+
+    for (struct client *c = r->clients; c; c = next) {
+        next = c->next;
+        if (c->stage != WAITING || strcmp(c->request.target, key) != 0)
+            continue;
+        dt_answer_make(&c->answer, &c->request, r->store);
+        answer(c);
+    }
+}
+
+/* A key that is missing will be there soon, for ranks publish theirs at the same time. To answer
+ * 404 only if it does not come saves connections: Horovod's client asks again after 10 ms, with a
+ * new one, and has no timeout while it reads. */
+static void take_request(struct client *c)
+{
+    const struct dt_httprequest *q = &c->request;
+
+    dt_answer_make(&c->answer, &c->request, c->owner->store);
+    c->stage = c->answer.status == DT_ANSWER_NOT_FOUND ? WAITING : ANSWERING;
+    say_overflow(c->owner, c);
+    if (q->progress == DT_HTTP_DONE && q->method == DT_HTTP_PUT)
+        answer_waiting(c->owner, q->target);
+}
+
 /* Returns whether there may be more. */
 static bool read_request(struct client *c)
 {
@@ -168,9 +206,7 @@ static bool read_request(struct client *c)
     c->moved_ns = dt_clock_ns();
     if (dt_httprequest_input(&c->request, bytes, (size_t)n) == DT_HTTP_MORE)
         return true;
-    dt_answer_make(&c->answer, &c->request, c->owner->store);
-    c->stage = ANSWERING;
-    say_overflow(c->owner, c);
+    take_request(c);
     return true;
 }
 
@@ -220,15 +256,31 @@ static bool read_to_end(struct client *c)
     return false;
 }
 
+/* What a waiting client sends, if anything, is no part of its request. It is answered at once when
+ * it has closed its side. */
+static bool read_while_waiting(struct client *c)
+{
+    static uint8_t ignored[PIECE];
+    ssize_t n = recv(c->fd, ignored, sizeof ignored, 0);
+
+    if (n == 0)
+        c->stage = ANSWERING;
+    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+        client_close(c);
+    return n == 0;
+}
+
 static void client_step(struct client *c)
 {
-    bool more = true;
+    static bool (*const steps[])(struct client *) = {
+        [ASKING] = read_request,
+        [WAITING] = read_while_waiting,
+        [ANSWERING] = write_answer,
+        [LEAVING] = read_to_end,
+    };
 
-    while (more) {
-        more = c->stage == ASKING      ? read_request(c)
-               : c->stage == ANSWERING ? write_answer(c)
-                                       : read_to_end(c);
-    }
+    while (steps[c->stage](c))
+        continue;
     if (!uv_is_closing((uv_handle_t *)&c->poll))
         uv_poll_start(&c->poll, c->stage == ANSWERING ? UV_WRITABLE : UV_READABLE, on_client);
 }
@@ -259,7 +311,11 @@ static void on_tick(uv_timer_t *timer)
 
     for (struct client *c = r->clients; c; c = next) {
         next = c->next;
-        if (!is_over(c, now))
+        if (uv_is_closing((uv_handle_t *)&c->poll))
+            continue; /* since what another client has put was its answer */
+        if (c->stage == WAITING && now > c->moved_ns + HOLD_MS * 1000000ull)
+            answer(c);
+        if (uv_is_closing((uv_handle_t *)&c->poll) || !is_over(c, now))
             continue;
         client_step(c);
         if (!uv_is_closing((uv_handle_t *)&c->poll) && is_over(c, now))

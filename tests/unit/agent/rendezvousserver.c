@@ -95,6 +95,19 @@ static int status_of(struct server *s, int fd)
     return *answer ? atoi(answer + strlen("HTTP/1.1 ")) : 0;
 }
 
+/* A request that is answered at once, when all that was sent before it has been read. */
+static void pass_the_time(struct server *s)
+{
+    assert_int_equal(status_of(s, call(s, "DELETE /s/none HTTP/1.1\r\n\r\n")), 200);
+}
+
+static bool has_no_answer(int fd)
+{
+    char byte;
+
+    return recv(fd, &byte, 1, MSG_DONTWAIT) < 0;
+}
+
 static void clients_that_say_nothing_give_way(void **state)
 {
     static const char half[] = "PUT /s/k HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc";
@@ -106,7 +119,7 @@ static void clients_that_say_nothing_give_way(void **state)
     for (int i = 0; i < 3 * PLACES_OF_ONE; i++)
         silent[i] = call(&s, i % 2 ? half : "");
     for (int i = 0; i < 5; i++)
-        assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
+        pass_the_time(&s);
     for (int i = 0; i < 3 * PLACES_OF_ONE; i++)
         close(silent[i]);
     close_server(&s);
@@ -121,9 +134,9 @@ static void a_client_that_stops_is_given_up_after_ten_seconds(void **state)
     (void)state;
     open_server(&s, 1);
     fd = call(&s, "PUT /s/k HTTP/1.1\r\nContent-Length: 2\r\n\r\na");
-    assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
+    pass_the_time(&s);
     later_s += 9;
-    assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
+    pass_the_time(&s);
     assert_int_equal(send(fd, "b", 1, 0), 1); /* in time, whatever else has been waited for */
     assert_int_equal(status_of(&s, fd), 200);
     fd = call(&s, "PUT /s/k HTTP/1.1\r\n");
@@ -144,8 +157,8 @@ static void a_client_that_trickles_is_given_up_after_a_minute(void **state)
     open_server(&s, 1);
     fd = call(&s, "PUT /s/k HTTP/1.1\r\nContent-Length: 100\r\n\r\n");
     for (int i = 0; i < 6; i++) {
-        assert_int_equal(status_of(&s, call(&s, "GET /s/k HTTP/1.1\r\n\r\n")), 404);
-        assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+        pass_the_time(&s);
+        assert_true(has_no_answer(fd));
         later_s += 9;
         assert_int_equal(send(fd, "x", 1, 0), 1);
     }
@@ -155,19 +168,105 @@ static void a_client_that_trickles_is_given_up_after_a_minute(void **state)
     close_server(&s);
 }
 
+static const char get_k[] = "GET /s/k HTTP/1.1\r\n\r\n";
+static const char put_k[] = "PUT /s/k HTTP/1.1\r\nContent-Length: 1\r\n\r\nv";
+
+static void a_get_of_a_missing_key_is_answered_when_the_key_comes(void **state)
+{
+    enum { WAITING = 3 };
+    struct server s;
+    int waiting[WAITING], other;
+    char answer[256] = "";
+    size_t n;
+
+    (void)state;
+    open_server(&s, 4);
+    for (int i = 0; i < WAITING; i++)
+        waiting[i] = call(&s, get_k);
+    other = call(&s, "GET /s/other HTTP/1.1\r\n\r\n");
+    pass_the_time(&s);
+    for (int i = 0; i < WAITING; i++)
+        assert_true(has_no_answer(waiting[i]));
+    close(waiting[0]); /* a client that has gone is in nobody's way */
+    assert_int_equal(status_of(&s, call(&s, put_k)), 200);
+    n = read_some(&s, waiting[1], answer, sizeof answer - 1);
+    assert_memory_equal(answer, "HTTP/1.1 200 ", strlen("HTTP/1.1 200 "));
+    assert_int_equal(answer[n - 1], 'v');
+    assert_int_equal(status_of(&s, waiting[2]), 200);
+    assert_true(has_no_answer(other));
+    close(waiting[1]);
+    close(other);
+    close_server(&s);
+}
+
+static void a_key_that_does_not_come_is_not_found_after_a_second(void **state)
+{
+    struct server s;
+    int fd;
+
+    (void)state;
+    open_server(&s, 1);
+    fd = call(&s, get_k);
+    pass_the_time(&s);
+    assert_true(has_no_answer(fd));
+    later_s += 2;
+    assert_int_equal(status_of(&s, fd), 404);
+    assert_int_equal(status_of(&s, call(&s, put_k)), 200);
+    assert_int_equal(status_of(&s, call(&s, get_k)), 200);
+    close_server(&s);
+}
+
+static void a_client_that_closes_its_side_does_not_wait(void **state)
+{
+    struct server s;
+    int fd;
+
+    (void)state;
+    open_server(&s, 1);
+    fd = call(&s, get_k);
+    pass_the_time(&s);
+    assert_int_equal(shutdown(fd, SHUT_WR), 0);
+    assert_int_equal(status_of(&s, fd), 404);
+    close_server(&s);
+}
+
+/* The first that wait are answered first, and each has its answer. */
+static void clients_that_wait_give_way(void **state)
+{
+    int waiting[2 * PLACES_OF_ONE];
+    struct server s;
+
+    (void)state;
+    open_server(&s, 1);
+    for (int i = 0; i < 2 * PLACES_OF_ONE; i++)
+        waiting[i] = call(&s, get_k);
+    pass_the_time(&s);
+    for (int i = 0; i <= PLACES_OF_ONE; i++)
+        assert_int_equal(status_of(&s, waiting[i]), 404);
+    assert_true(has_no_answer(waiting[2 * PLACES_OF_ONE - 1]));
+    assert_int_equal(status_of(&s, call(&s, put_k)), 200);
+    assert_int_equal(status_of(&s, waiting[2 * PLACES_OF_ONE - 1]), 200);
+    for (int i = PLACES_OF_ONE + 1; i < 2 * PLACES_OF_ONE - 1; i++)
+        close(waiting[i]);
+    close_server(&s);
+}
+
 static void a_server_ends_with_clients_in_every_stage(void **state)
 {
     struct server s;
-    int asking, answered;
+    int asking, answered, waiting;
     char byte;
 
     (void)state;
     open_server(&s, 1);
     asking = call(&s, "PUT /s/k HTTP/1.1\r\nContent-Length: 10\r\n\r\nabc");
-    answered = call(&s, "GET /s/k HTTP/1.1\r\n\r\n");
+    waiting = call(&s, get_k);
+    answered = call(&s, "DELETE /s/k HTTP/1.1\r\n\r\n");
     assert_int_equal(read_some(&s, answered, &byte, 1), 1);
     close_server(&s);
     assert_int_equal(recv(asking, &byte, 1, 0), 0);
+    assert_int_equal(recv(waiting, &byte, 1, 0), 0);
+    close(waiting);
     close(asking);
     close(answered);
 }
@@ -251,6 +350,10 @@ int main(void)
         cmocka_unit_test(clients_that_say_nothing_give_way),
         cmocka_unit_test(a_client_that_stops_is_given_up_after_ten_seconds),
         cmocka_unit_test(a_client_that_trickles_is_given_up_after_a_minute),
+        cmocka_unit_test(a_get_of_a_missing_key_is_answered_when_the_key_comes),
+        cmocka_unit_test(a_key_that_does_not_come_is_not_found_after_a_second),
+        cmocka_unit_test(a_client_that_closes_its_side_does_not_wait),
+        cmocka_unit_test(clients_that_wait_give_way),
         cmocka_unit_test(a_server_ends_with_clients_in_every_stage),
         cmocka_unit_test(a_slow_reader_gets_its_value_whole),
         cmocka_unit_test(too_much_is_refused_and_told_once),
