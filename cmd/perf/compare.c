@@ -1,6 +1,5 @@
 #include "cmd/perf/compare.h"
 
-#include <math.h>
 #include <stdio.h>
 
 #include "cmd/perf/choice.h"
@@ -38,49 +37,30 @@ static dt_result_t free_comms(dt_comm_t **comms, size_t n, dt_result_t r)
     return r;
 }
 
-/* Rank 0's clock may say less than nothing of a call to which it came late. */
-static dt_result_t time_use(const struct dt_perf_comparison *x, const struct dt_perf_use *use,
-                            dt_comm_t *comm, size_t bytes, double *us)
+static dt_result_t time_calls(const struct dt_perf_comparison *x, dt_comm_t *comm, size_t bytes,
+                              double *us)
 {
-    const struct dt_perf_op *op = dt_perf_op_find(use->collective);
+    const struct dt_perf_op *op = dt_perf_op_find(x->collective);
     const struct dt_perf_case c = { .comm = comm, .dtype = DT_F32, .op = DT_SUM };
-    size_t count = use->block(x->launch, bytes) / sizeof(float);
+    size_t count = (x->block ? x->block(x->launch, bytes) : bytes) / sizeof(float);
     double once = 1;
-    dt_result_t r = dt_perf_time_us(op, &c, x->buffers, count, 2, x->late_us, &once);
+    dt_result_t r = dt_perf_time_us(op, &c, x->buffers, count, 2, &once);
     int times = x->calls;
 
     if (r == DT_OK && !times) {
-        r = dt_perf_time_us(op, &c, x->buffers, count, 2, x->late_us, &once);
-        once += x->late_us;
+        r = dt_perf_time_us(op, &c, x->buffers, count, 2, &once);
         times = once * 2 > round_us ? 2 : (int)(round_us / (once > 1 ? once : 1));
     }
     if (r == DT_OK)
-        r = dt_perf_time_us(op, &c, x->buffers, count, times, x->late_us, us);
-    *us = *us > 0.01 ? *us : 0.01;
-    return r;
-}
-
-/* In the geometric mean: of the collectives none counts for more because it takes longer. */
-static dt_result_t time_uses(const struct dt_perf_comparison *x, dt_comm_t *comm, size_t bytes,
-                             double *us)
-{
-    dt_result_t r = DT_OK;
-    double sum = 0, one = 1;
-    size_t n = 0;
-
-    for (; x->uses[n].collective && r == DT_OK; n++) {
-        r = time_use(x, &x->uses[n], comm, bytes, &one);
-        sum += log(one);
-    }
-    *us = exp(sum / (double)n);
+        r = dt_perf_time_us(op, &c, x->buffers, count, times, us);
     return r;
 }
 
 /* In communicators of its own, for what one has learned about the memory that it got stays. */
 static dt_result_t take_round(const struct dt_perf_comparison *x, size_t round,
-                              double us[DT_PERF_BUDGETS][DT_PERF_SIZES][ROUNDS])
+                              double us[DT_PERF_WAYS][DT_PERF_SIZES][ROUNDS])
 {
-    dt_comm_t *comms[DT_PERF_BUDGETS];
+    dt_comm_t *comms[DT_PERF_WAYS];
     dt_result_t r = make_comms(x, comms);
     size_t size = 0;
 
@@ -88,7 +68,7 @@ static dt_result_t take_round(const struct dt_perf_comparison *x, size_t round,
         for (size_t k = 0; k < x->n && r == DT_OK; k++) {
             size_t i = (k + round) % x->n;
 
-            r = time_uses(x, comms[i], bytes, &us[i][size][round]);
+            r = time_calls(x, comms[i], bytes, &us[i][size][round]);
         }
     }
     return free_comms(comms, x->n, r);
@@ -96,7 +76,7 @@ static dt_result_t take_round(const struct dt_perf_comparison *x, size_t round,
 
 dt_result_t dt_perf_compare(struct dt_perf_comparison *x)
 {
-    double us[DT_PERF_BUDGETS][DT_PERF_SIZES][ROUNDS] = { 0 };
+    double us[DT_PERF_WAYS][DT_PERF_SIZES][ROUNDS] = { 0 };
     dt_result_t r = DT_OK;
 
     for (size_t round = 0; round < ROUNDS && r == DT_OK; round++)

@@ -5,21 +5,21 @@
 #include "cmd/perf/measure.h"
 #include "cmd/perf/thresholds.h"
 
-enum { DT_PERF_SIZES = 16 };
+enum { DT_PERF_SIZES = 16, DT_PERF_WAYS = 6 };
 
 struct dt_perf_comparison {
     const struct dt_perf_launch *launch;
     const struct dt_perf_buffers *buffers;
-    const struct dt_perf_use *uses; /* at a series of sizes */
+    const char *collective;
+    size_t (*block)(const struct dt_perf_launch *l, size_t bytes); /* as of a crossover */
     dt_comm_t *like;
     const char *before;       /* lines of all ways, ... */
     const char *const *lines; /* ... and those of each */
-    size_t n;                 /* 2 to DT_PERF_BUDGETS */
+    size_t n;                 /* 2 to DT_PERF_WAYS */
     size_t from, to;          /* DT_PERF_SIZES of them at most */
-    double late_us;           /* by which rank 0 comes late to each call */
     int calls;                /* of a way at a size in each turn; 0: as many as take a while */
 
-    double us[DT_PERF_BUDGETS][DT_PERF_SIZES]; /* what a call takes, in the mean of the uses */
+    double us[DT_PERF_WAYS][DT_PERF_SIZES]; /* what a call takes */
 };
 
 /* Collective. Fills us, alike on all ranks. */

@@ -300,8 +300,7 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
 }
 
 dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_case *c,
-                            const struct dt_perf_buffers *b, size_t count, int times,
-                            double late_us, double *us)
+                            const struct dt_perf_buffers *b, size_t count, int times, double *us)
 {
     struct run r;
     dt_result_t result = begin(&r, op, c, b, count);
@@ -310,14 +309,9 @@ dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_ca
     if (result == DT_OK)
         result = dt_barrier(DT_WORLD);
     start = dt_perf_now_us();
-    for (int i = 0; i < times && result == DT_OK; i++) {
-        double begin = dt_perf_now_us();
-
-        while (late_us > 0 && dt_rank() == 0 && dt_perf_now_us() - begin < late_us)
-            continue;
+    for (int i = 0; i < times && result == DT_OK; i++)
         result = call(&r);
-    }
-    *us = (dt_perf_now_us() - start) / times - late_us;
+    *us = (dt_perf_now_us() - start) / times;
     end(&r);
     return result == DT_OK ? agree(us, DT_MAX) : result;
 }

@@ -39,11 +39,9 @@ dt_result_t dt_perf_measure(const struct dt_perf_op *op, const struct dt_perf_ca
                             const struct dt_perf_args *a, const struct dt_perf_buffers *b,
                             size_t count, bool in_place, struct dt_perf_figures *f);
 
-/* Collective. The microseconds of a call, out of place, where rank 0 comes late by so many to each;
- * of the slowest rank. */
+/* Collective. The microseconds that a call, out of place, takes on the slowest rank. */
 dt_result_t dt_perf_time_us(const struct dt_perf_op *op, const struct dt_perf_case *c,
-                            const struct dt_perf_buffers *b, size_t count, int times,
-                            double late_us, double *us);
+                            const struct dt_perf_buffers *b, size_t count, int times, double *us);
 
 /* Collective. The microseconds that a core of the slowest rank takes to read and write a byte of
  * such buffers, all ranks at once: half of what copying takes. */

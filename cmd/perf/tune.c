@@ -19,18 +19,16 @@
 
 enum {
     THRESHOLDS = sizeof(struct dt_tuning) / sizeof(uint64_t),
-    LINE = 160,
+    LINE = 40,
     LINES = THRESHOLDS * 64,
-    FEW_BYTES = 8,
-    OWN_BYTES = 64 * 1024 * 1024,   /* of a buffer in this process's memory, */
-    SHARED_BYTES = 8 * 1024 * 1024, /* and in memory that all ranks of the host reach */
+    STREAM_BYTES = 4 * 1024 * 1024,
 };
 
 struct tuning {
     struct dt_perf_launch launch;
     int calls; /* struct dt_perf_comparison */
     dt_comm_t *host;
-    struct dt_perf_buffers own, shared;
+    struct dt_perf_buffers buffers;
     struct dt_tuning now; /* what holds before */
     struct dt_perf_threshold chosen[THRESHOLDS];
     size_t n;
@@ -87,12 +85,12 @@ static void choose(struct tuning *t, const char *name, size_t offset, enum dt_pe
         tell(chosen, old, gain);
 }
 
-/* How many of the sizes up to "to" the first way gets by a threshold. */
-static size_t cut_of(const struct dt_perf_crossover *x, size_t to, uint64_t value)
+/* How many of the sizes the first way gets by a threshold. */
+static size_t cut_of(const struct dt_perf_crossover *x, uint64_t value)
 {
     size_t cut = 0;
 
-    for (size_t bytes = x->from; bytes <= to; bytes *= 2)
+    for (size_t bytes = x->from; bytes <= x->to; bytes *= 2)
         cut += x->first_of_high ? bytes < value : bytes <= value;
     return cut;
 }
@@ -100,18 +98,18 @@ static size_t cut_of(const struct dt_perf_crossover *x, size_t to, uint64_t valu
 static dt_result_t tune_crossover(struct tuning *t, const struct dt_perf_crossover *x)
 {
     const char *const lines[2] = { x->low, x->high };
-    size_t to = dt_perf_crossover_to(x, &t->launch, x->shared ? SHARED_BYTES : OWN_BYTES);
     struct dt_perf_comparison c = { .launch = &t->launch,
-                                    .buffers = x->shared ? &t->shared : &t->own,
-                                    .uses = x->uses,
+                                    .buffers = &t->buffers,
+                                    .collective = x->collective,
+                                    .block = x->block,
                                     .like = comm_of(t, x->number),
                                     .before = t->lines,
                                     .lines = lines,
                                     .n = 2,
                                     .from = x->from,
-                                    .to = to,
+                                    .to = x->to,
                                     .calls = t->calls };
-    size_t n = cut_of(x, to, UINT64_MAX), old = cut_of(x, to, value_now(t, x->offset)), cut;
+    size_t n = cut_of(x, UINT64_MAX), old = cut_of(x, value_now(t, x->offset)), cut;
     dt_result_t r = dt_perf_compare(&c);
 
     if (r != DT_OK)
@@ -123,63 +121,40 @@ static dt_result_t tune_crossover(struct tuning *t, const struct dt_perf_crossov
     return DT_OK;
 }
 
-/* Of all-reduces: those of few bytes wait, and do no more. */
-static struct dt_perf_comparison of_calls(const struct tuning *t, enum dt_perf_number number,
-                                          size_t bytes, const char *const *lines, size_t n)
+/* Connections cost memory, and the processor that serves them: the fewest that are enough are
+ * chosen. */
+static dt_result_t tune_streams(struct tuning *t)
 {
-    return (struct dt_perf_comparison){ .launch = &t->launch,
-                                        .buffers = &t->own,
-                                        .uses = dt_perf_all_reduce,
-                                        .like = comm_of(t, number),
-                                        .before = t->lines,
-                                        .lines = lines,
-                                        .n = n,
-                                        .from = bytes,
-                                        .to = bytes,
-                                        .calls = t->calls };
-}
-
-/* What sleeping costs, beside looking: the longest that looking for can be worth it. */
-static dt_result_t cost_of_sleep(const struct tuning *t, enum dt_perf_number number, double *us)
-{
-    static const char *const lines[2] = { "shm_spins = 0\nshm_yields = 0\nshm_yields_crowded = 0\n"
-                                          "net_spins = 0",
-                                          "shm_spins = 1000000\nnet_spins = 1000000" };
-    struct dt_perf_comparison c = of_calls(t, number, FEW_BYTES, lines, 2);
-    dt_result_t r = dt_perf_compare(&c);
-
-    *us = c.us[0][0] > c.us[1][0] ? c.us[0][0] - c.us[1][0] : 0;
-    return r;
-}
-
-/* Rank 0 comes late by what sleeping costs: others should be awake then, and not much longer. The
- * wait counts as well, for beside it what an awake rank takes is less than clocks differ by. */
-static dt_result_t tune_budget(struct tuning *t, const struct dt_perf_budget *b)
-{
-    char text[DT_PERF_BUDGETS][LINE];
-    const char *lines[DT_PERF_BUDGETS];
-    struct dt_perf_comparison c =
-        of_calls(t, b->number, b->bytes ? b->bytes : FEW_BYTES, lines, DT_PERF_BUDGETS);
-    double us[DT_PERF_BUDGETS];
+    static const uint64_t streams[DT_PERF_WAYS] = { 1, 2, 3, 4, 8, 16 };
+    char text[DT_PERF_WAYS][LINE];
+    const char *lines[DT_PERF_WAYS];
+    struct dt_perf_comparison c = { .launch = &t->launch,
+                                    .buffers = &t->buffers,
+                                    .collective = "all_reduce",
+                                    .like = DT_WORLD,
+                                    .before = t->lines,
+                                    .lines = lines,
+                                    .n = DT_PERF_WAYS,
+                                    .from = STREAM_BYTES,
+                                    .to = STREAM_BYTES,
+                                    .calls = t->calls };
+    double us[DT_PERF_WAYS];
     size_t best, old = 0;
-    dt_result_t r = b->bytes ? DT_OK : cost_of_sleep(t, b->number, &c.late_us);
+    dt_result_t r;
 
-    for (size_t i = 0; i < DT_PERF_BUDGETS; i++) {
-        snprintf(text[i], sizeof text[i], "%s%s = %" PRIu64, b->alone, b->name, b->values[i]);
+    for (size_t i = 0; i < DT_PERF_WAYS; i++) {
+        snprintf(text[i], sizeof text[i], "net_streams = %" PRIu64, streams[i]);
         lines[i] = text[i];
-        old = b->values[i] <= value_now(t, b->offset) ? i : old;
+        old = streams[i] <= t->now.net_streams ? i : old;
     }
-    if (r == DT_OK)
-        r = dt_perf_compare(&c);
+    r = dt_perf_compare(&c);
     if (r != DT_OK)
         return r;
-    for (size_t i = 0; i < DT_PERF_BUDGETS; i++)
-        us[i] = c.late_us + c.us[i][0];
-    best = dt_perf_enough(us, DT_PERF_BUDGETS);
-    choose(t, b->name, b->offset, b->number, b->values[best],
-           best == old  ? 1
-           : best < old ? 0
-                        : us[old] / us[best]);
+    for (size_t i = 0; i < DT_PERF_WAYS; i++)
+        us[i] = c.us[i][0];
+    best = dt_perf_enough(us, DT_PERF_WAYS);
+    choose(t, "net_streams", offsetof(struct dt_tuning, net_streams), DT_PERF_OF_HOSTS,
+           streams[best], best > old ? us[old] / us[best] : best == old);
     return DT_OK;
 }
 
@@ -208,12 +183,9 @@ static dt_result_t learn_ranks(struct tuning *t)
     uint64_t least[2] = { (uint64_t)local, dt_hostshm_room((uint32_t)local) };
     dt_result_t r;
 
-    l->size = dt_size();
     l->hosts = dt_perf_told(DT_ENV_NODES, 1);
-    l->ranks = l->most_ranks = local;
+    l->ranks = local;
     r = dt_broadcast(DT_WORLD, &l->ranks, 1, DT_I32, 0);
-    if (r == DT_OK)
-        r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, &l->most_ranks, 1, DT_I32, DT_MAX);
     if (r == DT_OK)
         r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, least, 2, DT_U64, DT_MIN);
     l->width = (int)dt_width((size_t)l->hosts, least[0], least[1] / DT_HOSTSHM_ROUNDS);
@@ -237,32 +209,10 @@ static dt_result_t learn_thresholds(struct tuning *t)
     return dt_broadcast(DT_WORLD, &t->now, sizeof t->now, DT_U8, 0);
 }
 
-/* Memory of all ranks is good for every communicator. */
-static dt_result_t make_buffers(struct tuning *t)
-{
-    const struct dt_perf_args a = { .max_bytes = OWN_BYTES };
-    void *in = NULL, *out = NULL;
-    dt_result_t r;
-
-    if (!dt_perf_buffers_make(&t->own, &a))
-        return DT_ERR_NOMEM;
-    r = dt_mem_alloc(DT_WORLD, SHARED_BYTES, &in);
-    if (r == DT_OK)
-        r = dt_mem_alloc(DT_WORLD, SHARED_BYTES, &out);
-    t->shared = (struct dt_perf_buffers){ .in = in, .out = out };
-    return r;
-}
-
-static void free_buffers(struct tuning *t)
-{
-    dt_mem_free(t->shared.in);
-    dt_mem_free(t->shared.out);
-    dt_perf_buffers_free(&t->own);
-}
-
 /* Collective. */
 static dt_result_t learn(struct tuning *t)
 {
+    const struct dt_perf_args a = { .max_bytes = DT_PERF_TUNE_BYTES };
     dt_result_t r = dt_comm_split(DT_WORLD, dt_perf_told(DT_ENV_NODE_RANK, 0), 0, &t->host);
 
     if (r == DT_OK)
@@ -271,31 +221,22 @@ static dt_result_t learn(struct tuning *t)
         r = learn_ranks(t);
     if (r == DT_OK)
         r = learn_thresholds(t);
-    return r == DT_OK ? make_buffers(t) : r;
-}
-
-static dt_result_t tune_budgets(struct tuning *t, bool large)
-{
-    const struct dt_perf_budget *b;
-    dt_result_t r = DT_OK;
-
-    for (size_t i = 0; r == DT_OK && (b = dt_perf_budget_at(i)) != NULL; i++) {
-        if (b->applies(&t->launch) && (b->bytes > 0) == large)
-            r = tune_budget(t, b);
-    }
+    if (r == DT_OK && !dt_perf_buffers_make(&t->buffers, &a))
+        r = DT_ERR_NOMEM;
     return r;
 }
 
+/* All others are measured with as many connections as are enough. */
 static dt_result_t measure(struct tuning *t)
 {
     const struct dt_perf_crossover *x;
-    dt_result_t r = tune_budgets(t, true);
+    dt_result_t r = t->launch.hosts > 1 ? tune_streams(t) : DT_OK;
 
     for (size_t i = 0; r == DT_OK && (x = dt_perf_crossover_at(i)) != NULL; i++) {
         if (x->applies(&t->launch))
             r = tune_crossover(t, x);
     }
-    return r == DT_OK ? tune_budgets(t, false) : r;
+    return r;
 }
 
 /* ---- the file ---- */
@@ -349,7 +290,7 @@ dt_result_t dt_perf_tune(int calls, char wrong[DT_PERF_TUNE_WRONG])
         snprintf(wrong, DT_PERF_TUNE_WRONG, "one rank has nobody to share with: start more");
     else if (r == DT_OK && found && dt_rank() == 0)
         write_file(&t, path, wrong);
-    free_buffers(&t);
+    dt_perf_buffers_free(&t.buffers);
     if (r == DT_OK && t.host != DT_COMM_NULL)
         r = dt_comm_free(t.host);
     return r;

@@ -7,34 +7,19 @@
 #define KIB        UINT64_C(1024)
 #define MIB        (1024 * KIB)
 #define BYTES_MOST (1024 * 1024 * MIB)
-#define LOOKS_MOST UINT64_C(1000000)
 
 /* Name, what is built in, the most that it may be, and whether it depends on the number of hosts
  * rather than on that of ranks on a host. Those of the network were measured on two cores, where a
- * packet costs some microseconds, and hold for links of 10 Gbit/s by reckoning. (Of net_gather
- * every host makes room for each.) */
+ * packet costs some microseconds, and hold for links of 10 Gbit/s by calculation. */
 #define KEYS(KEY)                                                                                  \
     KEY(shm_small, 4 * KIB, BYTES_MOST, false)                                                     \
-    KEY(shm_small_crowded, 16 * KIB, BYTES_MOST, false)                                            \
-    KEY(shm_open, 2 * KIB, BYTES_MOST, false)                                                      \
-    KEY(shm_open_parts, 8 * KIB, BYTES_MOST, false)                                                \
-    KEY(shm_open_parts_crowded, 32 * KIB, BYTES_MOST, false)                                       \
     KEY(shm_direct, 32 * KIB, BYTES_MOST, false)                                                   \
     KEY(shm_direct_fold, BYTES_MOST, BYTES_MOST, false)                                            \
     KEY(shm_huge, 16 * MIB, BYTES_MOST, false)                                                     \
-    KEY(shm_spins, 2000, LOOKS_MOST, false) /* some tens of microseconds */                        \
-    KEY(shm_yields, 200, LOOKS_MOST, false)                                                        \
-    KEY(shm_yields_crowded, 50, LOOKS_MOST, false)                                                 \
     KEY(net_exchange, 0, BYTES_MOST, true)                                                         \
-    KEY(net_gather, 8 * KIB, MIB, true)                                                            \
-    KEY(net_lane, 2 * MIB, BYTES_MOST, true)                                                       \
-    KEY(net_blocks, 2 * MIB, BYTES_MOST, true)                                                     \
-    KEY(net_parts, 32 * KIB, BYTES_MOST, true)                                                     \
-    KEY(net_collect, 256 * KIB, BYTES_MOST, true)                                                  \
     KEY(net_direct, 4 * MIB, BYTES_MOST, true)                                                     \
-    KEY(net_tree, 64 * KIB, BYTES_MOST, true)                                                      \
-    KEY(net_streams, 1, DT_TUNING_STREAMS, true)                                                   \
-    KEY(net_spins, 200, LOOKS_MOST, true)
+    KEY(net_lane, 2 * MIB, BYTES_MOST, true)                                                       \
+    KEY(net_streams, 1, DT_TUNING_STREAMS, true)
 
 enum {
 #define NUMBER(name, builtin, most, of_hosts) KEY_##name,
@@ -61,17 +46,13 @@ const struct dt_tuning dt_tuning_builtin = {
 #undef VALUE
 };
 
-/* What is built in for some numbers alone. */
+/* What is built in for some numbers of hosts alone. */
 static const struct dt_tuning_table exceptions = {
-    7,
+    3,
     {
-        { KEY_net_exchange, 2, MIB }, /* between two, no other way sends less */
+        { KEY_net_exchange, 2, MIB }, /* between two hosts, no other algorithm sends less */
         { KEY_net_lane, 2, 256 * KIB },
-        { KEY_net_blocks, 2, 4 * KIB }, /* their ring is a single step */
-        { KEY_net_parts, 2, 2 * KIB },
         { KEY_net_exchange, 3, 32 * KIB },
-        { KEY_net_parts, 3, 2 * KIB },
-        { KEY_net_gather, 4, 20 * KIB },
     }
 };
 

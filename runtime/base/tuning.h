@@ -16,33 +16,22 @@
 /* Sizes in bytes. tuning.c has the names, which are the same, and what each may be. */
 struct dt_tuning {
     /* within a host */
-    uint64_t shm_small;         /* up to here everybody reduces everything: one synchronisation */
-    uint64_t shm_small_crowded; /* likewise, when ranks share CPUs */
-    uint64_t shm_open; /* from here on data in dt_mem_alloc's memory are taken where they stand */
-    uint64_t shm_open_parts;         /* likewise, of a rank that gives others parts of them */
-    uint64_t shm_open_parts_crowded; /* likewise, when ranks share CPUs */
-    uint64_t shm_direct;      /* from here on a send goes from one rank's memory to the other's */
+    uint64_t shm_small;  /* up to here each rank reduces everything, with one synchronisation; where
+                          * ranks share CPUs, up to DT_TUNING_CROWDED times as much */
+    uint64_t shm_direct; /* from here on a send goes from one rank's memory to the other's */
     uint64_t shm_direct_fold; /* from here on ranks reduce in each other's memory */
-    uint64_t shm_huge;   /* from here on results go past the caches; in a host not those in place */
-    uint64_t shm_spins;  /* looks before a waiting rank yields, where each has a CPU */
-    uint64_t shm_yields; /* then looks with a yield between them, before it sleeps */
-    uint64_t shm_yields_crowded; /* likewise, when ranks share CPUs */
+    uint64_t shm_huge; /* from here on results bypass the caches; in a host not those in place */
     /* between hosts */
     uint64_t net_exchange; /* up to here all hosts send everything to all */
-    uint64_t net_gather;   /* likewise in log2(hosts) steps, where there are 3 and more */
-    uint64_t net_lane;     /* from so much for each on, several ranks of every host talk */
-    uint64_t net_blocks;   /* likewise, from so much for all ranks on, in an all-gather */
-    uint64_t net_parts;    /* from so much on, ranks that are to have parts of a fold get no more */
-    uint64_t net_collect;  /* up to here root's host folds all of a reduce, as of two hosts */
     uint64_t net_direct;   /* up to here 3 hosts and more do without the ring */
-    uint64_t net_tree;     /* up to here a broadcast goes down a tree, else along a chain */
+    uint64_t net_lane;     /* from so much for each on, several ranks of every host talk */
     uint64_t net_streams;  /* connections between two hosts of one rank; 0 and 1: one */
-    uint64_t net_spins;    /* looks at connections before a rank sleeps, where each has a CPU */
 };
 
 enum {
     DT_TUNING_ENTRIES = 256,
     DT_TUNING_STREAMS = 16, /* net_streams at most */
+    DT_TUNING_CROWDED = 4,
 };
 
 struct dt_tuning_entry {

@@ -15,6 +15,10 @@
 #include "runtime/shm/alltoall.h"
 #include "runtime/tcp/alltoall.h"
 
+/* The least bytes that hosts reduce in parts: among few hosts, an all-reduce of less takes as long
+ * and more among others. */
+enum { FEW_HOSTS = 3, LEAST_PARTS_OF_FEW = 2 * 1024, LEAST_PARTS = 32 * 1024 };
+
 static int divisor_of(const struct dt_comm *c, const struct dt_call *call)
 {
     return call->op == DT_AVG ? c->size : 1;
@@ -357,7 +361,8 @@ dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_c
  * as quickly by an all-reduce, with a place for what a rank is not to have. */
 static bool moves_parts(const struct dt_comm *c, size_t bytes)
 {
-    return c->nodes > 1 && c->twolevel.for_few && bytes > 0 && bytes >= c->tuning.net_parts;
+    return c->nodes > 1 && c->twolevel.for_few &&
+           bytes >= (c->nodes <= FEW_HOSTS ? LEAST_PARTS_OF_FEW : LEAST_PARTS);
 }
 
 /* The same bytes as of an all-reduce, which would take so many. */
@@ -499,6 +504,12 @@ static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call
     return dt_ring_allgather(&g, call, in, out, blocks);
 }
 
+/* The ring of two hosts is a single step, and so worth far fewer bytes. */
+static size_t least_in_lanes(const struct dt_comm *c)
+{
+    return c->nodes == 2 ? c->tuning.net_lane / 64 : c->tuning.net_lane;
+}
+
 /* Not all ranks have to do with each other in these calls, and those of a host may wait for one
  * that another rank makes in shared memory: so that they see that they mean different calls, all
  * meet first. */
@@ -514,7 +525,7 @@ static dt_result_t all_gather(struct dt_comm *c, const struct dt_call *call, con
     if (r != DT_OK)
         return r;
     total = dt_blocks_bytes(blocks, c->size, (dt_dtype_t)call->dtype);
-    if ((uint32_t)c->size == c->nodes || total < c->tuning.net_blocks)
+    if ((uint32_t)c->size == c->nodes || total < least_in_lanes(c))
         return dt_tcp_all_gather(&c->mesh, call, in, out, blocks);
     return gather_in_lanes(c, call, in, out, blocks);
 }

@@ -13,6 +13,7 @@ enum {
     BEHIND = 3, /* rounds from that which folds a chunk to that which spreads its result */
     KEPT = 16,  /* chunks that have a place each, where they have none in the result; > BEHIND */
     WINDOW = 8, /* frames of each peer that wait to be folded */
+    MOST_COLLECTED = 256 * 1024, /* bytes */
 };
 
 /* Round i, within a host, folds chunk i there and spreads the result of chunk i - BEHIND. A rank
@@ -455,7 +456,7 @@ void dt_hierarchical_settle(struct dt_hierarchical *t)
 /* Between two hosts no other way sends less to root's; of few bytes none takes less time. */
 static bool collects(const struct dt_hierarchical *t, size_t bytes)
 {
-    return t->lanes->n == 2 || bytes <= t->lanes->tuning->net_collect;
+    return t->lanes->n == 2 || bytes <= MOST_COLLECTED;
 }
 
 static void cut(struct folding *d)

@@ -10,6 +10,8 @@ enum {
     WINDOW = 2, /* frames of each peer that wait to be folded: of more, caches would not hold all */
     ALIGN = 64, /* slices begin at multiples */
     SUM_BYTES = 8 * 1024,
+    GATHERED_EACH = 8 * 1024, /* bytes of each host, */
+    GATHERED_ALL = 64 * 1024, /* or of all together: in few steps, however many hosts there are */
 };
 
 struct reduction {
@@ -320,6 +322,11 @@ void dt_leaders_fold_round(const struct dt_leaders *l, const struct dt_call *cal
     }
 }
 
+static bool gathers(const struct dt_leaders *l, size_t bytes)
+{
+    return bytes > 0 && (bytes <= GATHERED_EACH || bytes <= GATHERED_ALL / l->n);
+}
+
 /* Sums that stop on their way would be rounded to 16 bits at every stop. */
 static bool may_go_round(const struct dt_leaders *l, dt_dtype_t dtype)
 {
@@ -328,7 +335,7 @@ static bool may_go_round(const struct dt_leaders *l, dt_dtype_t dtype)
 
 bool dt_leaders_goes_round(const struct dt_leaders *l, dt_dtype_t dtype, size_t bytes)
 {
-    if (!may_go_round(l, dtype) || (bytes > 0 && bytes <= l->tuning->net_gather))
+    if (!may_go_round(l, dtype) || gathers(l, bytes))
         return false;
     return l->n > DT_LEADERS_FEW ||
            (l->n > 2 && bytes > l->tuning->net_direct && bytes > l->tuning->net_exchange);
@@ -347,7 +354,7 @@ dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *ca
 
     if (l->n <= DT_LEADERS_FEW && d.bytes <= l->tuning->net_exchange)
         return exchange(&d);
-    if (d.bytes > 0 && d.bytes <= l->tuning->net_gather)
+    if (gathers(l, d.bytes))
         return gather_and_fold(&d);
     return dt_leaders_goes_round(l, dtype, d.bytes) ? ring(&d) : direct(&d);
 }

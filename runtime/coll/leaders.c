@@ -7,7 +7,10 @@
 #include "runtime/kernels/reduce.h"
 #include "runtime/tcp/flow.h"
 
-enum { STEPS_MOST = 32 };
+enum {
+    STEPS_MOST = 32,
+    MOST_BY_TREE = 64 * 1024, /* bytes; a chain of hosts carries more at full speed */
+};
 
 void dt_leaders_close(struct dt_leaders *l)
 {
@@ -301,7 +304,7 @@ static void lay_spread(struct spread *s)
 dt_result_t dt_leaders_broadcast(struct dt_leaders *l, const struct dt_call *call, void *buf,
                                  size_t bytes, uint32_t root)
 {
-    bool chain = bytes > l->tuning->net_tree;
+    bool chain = bytes > MOST_BY_TREE;
     struct spread s = {
         .lanes = l, .root = root, .chain = chain, .blank = chain, .buf = buf, .bytes = bytes
     };

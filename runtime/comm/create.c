@@ -11,6 +11,8 @@
 #include "runtime/p2p/p2p.h"
 #include "runtime/shm/cma.h"
 
+enum { SPINS = 200 }; /* looks at connections before a rank sleeps, if each rank has a CPU */
+
 /* ---- who is where ---- */
 
 /* The table of a job of one rank is empty. */
@@ -232,7 +234,7 @@ static void choose_tuning(struct dt_comm *c, void *table)
 static void choose_waits(struct dt_comm *c)
 {
     dt_shm_met(&c->shm);
-    c->mesh.spins = c->shm.crowded ? 0 : (unsigned)c->tuning.net_spins;
+    c->mesh.spins = c->shm.crowded ? 0 : SPINS;
 }
 
 dt_result_t dt_comm_join(struct dt_comm *c, enum dt_call_kind kind)

@@ -9,6 +9,10 @@
 #include "runtime/shm/call_match.h"
 #include "runtime/shm/rounds.h"
 
+/* The least bytes that others take from where they stand. Where ranks share CPUs, waiting until all
+ * have taken them costs more. */
+enum { LEAST_OPEN = 8 * 1024, LEAST_OPEN_CROWDED = 32 * 1024 };
+
 /* What ranks tell each other in the first round. */
 struct ledger {
     uint64_t balance; /* of what it gives and expects (count_check.h): all together it is 0 */
@@ -290,7 +294,7 @@ static void keep_own(const struct dt_pairwise *m)
 
 static size_t least_open(const struct dt_shm *s)
 {
-    return s->crowded ? s->tuning->shm_open_parts_crowded : s->tuning->shm_open_parts;
+    return s->crowded ? LEAST_OPEN_CROWDED : LEAST_OPEN;
 }
 
 dt_result_t dt_pairwise(struct dt_pairwise *m)

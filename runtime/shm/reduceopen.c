@@ -20,7 +20,7 @@ enum { FEWEST = 4 * 1024 }; /* bytes */
 /* Among ranks that share CPUs the fewest bytes are not worth a second synchronisation. */
 bool dt_reduceopen_may_map(const struct dt_shm *s, size_t bytes, bool few)
 {
-    return bytes > 0 && bytes >= s->tuning->shm_open && !(s->crowded && few && bytes <= FEWEST);
+    return bytes >= DT_SEGMENT_LEAST && !(s->crowded && few && bytes <= FEWEST);
 }
 
 bool dt_reduceopen_reaches_all(struct dt_shm *s)

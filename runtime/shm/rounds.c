@@ -17,8 +17,11 @@ enum {
     YIELDING = 4,   /* or yields, or before a sleep: ranks of a CPU take turns in every call */
     GLANCES = 64,   /* take about as long as to be switched away and back */
     FEW = 4 * 1024,
-    TAKEN = 2 * 1024,   /* bytes of lines that can be on their way at once */
-    PIECE = 256 * 1024, /* that is copied between two looks at whether all is well */
+    TAKEN = 2 * 1024,    /* bytes of lines that can be on their way at once */
+    PIECE = 256 * 1024,  /* that is copied between two looks at whether all is well */
+    SPINS = 2000,        /* some tens of microseconds */
+    YIELDS = 200,        /* after SPINS, before a sleep */
+    YIELDS_CROWDED = 50, /* where ranks share CPUs: before a sleep */
     LOOKS_YIELDING = 200,
     LOOKS_RESTING = 1000, /* for a millisecond each */
 };
@@ -36,6 +39,12 @@ static int membarrier(int command)
     return (int)syscall(SYS_membarrier, command, 0, 0);
 }
 
+/* Among ranks that share CPUs, a second synchronisation costs more. */
+static uint64_t small(const struct dt_shm *s)
+{
+    return s->tuning->shm_small * (s->crowded ? DT_TUNING_CROWDED : 1);
+}
+
 void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
 {
     memcpy(s->map.ranks[s->me].cpus, cpus, sizeof s->map.ranks[s->me].cpus);
@@ -45,8 +54,8 @@ void dt_shm_start(struct dt_shm *s, const uint64_t cpus[DT_HOSTSHM_CPUS / 64])
     s->packed = false;
     s->cpu = 0;
     s->spins = 0;
-    s->yields = s->tuning->shm_yields_crowded;
-    s->small = s->tuning->shm_small_crowded;
+    s->yields = YIELDS_CROWDED;
+    s->small = small(s);
     s->round = 0;
     s->few = FEW;
     s->next = 0;
@@ -85,10 +94,10 @@ void dt_shm_met(struct dt_shm *s)
 
     s->crowded = s->n > cpus;
     s->packed = s->n >= 2 * cpus;
-    s->spins = s->crowded ? 0 : s->tuning->shm_spins;
-    s->yields = s->crowded ? s->tuning->shm_yields_crowded : s->tuning->shm_yields;
+    s->spins = s->crowded ? 0 : SPINS;
+    s->yields = s->crowded ? YIELDS_CROWDED : YIELDS;
     s->few = s->crowded ? place_bytes(s) : FEW;
-    s->small = s->crowded ? s->tuning->shm_small_crowded : s->tuning->shm_small;
+    s->small = small(s);
 }
 
 /* Before everybody has met, it is not known whether all can do without. */

@@ -15,6 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The least bytes that are worth being used where they stand. */
+enum { DT_SEGMENT_LEAST = 2 * 1024 };
+
 struct dt_place {
     uint64_t segment; /* its number; 0: in no memory that others have */
     uint64_t at;

@@ -329,7 +329,7 @@ static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
     struct dt_place place = { 0 };
     size_t at = 0, most = dt_round_most(s);
 
-    if (bytes >= s->tuning->shm_open)
+    if (bytes >= DT_SEGMENT_LEAST)
         place = dt_segment_place(s->comm, buf, bytes);
     if (place.segment)
         s->way = "shm-mapped";

@@ -318,19 +318,16 @@ END
 
 @test "--tune writes what it measured where the runtime finds it" {
     mkdir home home/.config home/.config/dtrun
-    printf '# mine\nshm_yields[7] = 3\nshm_huge[2] = 5\n' >home/.config/dtrun/tuning
+    printf '# mine\nshm_direct[7] = 3\nshm_huge[2] = 5\n' >home/.config/dtrun/tuning
     HOME="$T/home" dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
     code_is 0
     [ ! -s "$ERR" ] || { show; false; }
     file=home/.config/dtrun/tuning
-    [ "$(head -2 "$file")" = "$(printf '# mine\nshm_yields[7] = 3')" ]
+    [ "$(head -2 "$file")" = "$(printf '# mine\nshm_direct[7] = 3')" ]
     [ "$(grep -cE '^shm_direct\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_huge\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     [ "$(grep -cE '^shm_direct_fold\[2\] = [1-9][0-9]* # measured on ' "$file")" -eq 1 ]
-    [ "$(grep -cE '^shm_small(_crowded)?\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
-    [ "$(grep -cE '^shm_open\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
-    [ "$(grep -cE '^shm_open_parts(_crowded)?\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
-    [ "$(grep -cE '^shm_yields(_crowded)?\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
+    [ "$(grep -cE '^shm_small\[2\] = [0-9]+ # measured on ' "$file")" -eq 1 ]
     sed 's/ #.*//' "$file" | tail -n +3 >written # each is what was printed
     grep ' = ' "$OUT" | sed -E 's/ (as before|instead of .*)//' | diff - written
     grep -qE '^shm_huge\[2\] = [0-9]+ (as before|instead of 5: )' "$OUT"
@@ -365,7 +362,7 @@ END
     : >tuning
     dtrun --transport local -H a,b,c "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1 # which are written, not how sure
     code_is 0
-    for name in exchange gather direct tree collect parts streams; do
+    for name in exchange direct streams; do
         [ "$(grep -c "^net_$name\[3\] = " tuning)" -eq 1 ]
     done
     [ "$(grep -c ^shm tuning)" -eq 0 ]
@@ -377,10 +374,10 @@ END
     : >tuning
     dtrun --transport local -H a:2,b:2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune -n 1
     code_is 0
-    for name in exchange lane blocks parts streams; do
+    for name in exchange lane streams; do
         [ "$(grep -c "^net_$name\[2\] = " tuning)" -eq 1 ]
     done
-    [ "$(grep -c '^shm_open\[2\] = ' tuning)" -eq 1 ]
+    [ "$(grep -c '^shm_small\[2\] = ' tuning)" -eq 1 ]
     clean
 }
 

@@ -32,15 +32,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     REQUIRE(table.n <= DT_TUNING_ENTRIES && table.n <= lines.n);
     for (uint32_t number = 1; number <= 17; number++) {
         dt_tuning_choose(&t, &table, number, 18 - number);
-        /* Between them these bounds hold for every name. */
-        REQUIRE(t.net_gather <= 1 << 20 && t.shm_small <= UINT64_C(1) << 40);
-        REQUIRE(t.shm_spins <= 1000000 && t.shm_yields <= 1000000);
+        for (size_t i = 0; i < sizeof t / sizeof(uint64_t); i++)
+            REQUIRE(((const uint64_t *)&t)[i] <= UINT64_C(1) << 40);
         REQUIRE(t.net_streams <= DT_TUNING_STREAMS);
-        REQUIRE(t.shm_yields_crowded <= 1000000 && t.net_spins <= 1000000);
     }
     /* Any bytes as a table, too. */
     memcpy(&table, data, n < sizeof table ? n : sizeof table);
     dt_tuning_choose(&t, &table, 2, 2);
-    REQUIRE(t.net_gather <= 1 << 20);
+    REQUIRE(t.net_streams <= DT_TUNING_STREAMS);
     return 0;
 }

@@ -254,7 +254,7 @@ static int tune_meanwhile(int rank, void *arg)
     for (int call = 0; call < CALLS; call++) {
         NEED(dt_comm_dup(DT_WORLD, &w.comm) == DT_OK);
         NEED(pthread_create(&w.thread, NULL, swap_on_own, &w) == 0);
-        NEED(dt_comm_tune(w.comm, "shm_direct = 4K\nshm_spins = 100\n") == DT_OK);
+        NEED(dt_comm_tune(w.comm, "shm_direct = 4K\nshm_small = 100\n") == DT_OK);
         pthread_join(w.thread, NULL);
         NEED(!w.bad && dt_comm_free(w.comm) == DT_OK);
     }

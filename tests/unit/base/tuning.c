@@ -47,16 +47,12 @@ static void built_in_without_a_file(void **state)
     dt_tuning_choose(&t, &none, 4, 5);
     assert_memory_equal(&t, &dt_tuning_builtin, sizeof t);
     assert_int_equal(t.shm_small, 4096);
-    assert_int_equal(t.shm_small_crowded, 16384);
     dt_tuning_choose(&t, &none, 4, 2);
     assert_int_equal(t.net_exchange, 1048576);
-    assert_int_equal(t.net_blocks, 4096);
-    assert_int_equal(t.net_parts, 2048);
+    assert_int_equal(t.net_lane, 256 * 1024);
     dt_tuning_choose(&t, &none, 4, 3);
     assert_int_equal(t.net_exchange, 32768);
-    assert_int_equal(t.net_parts, 2048);
-    dt_tuning_choose(&t, &none, 4, 4);
-    assert_int_equal(t.net_parts, 32768);
+    assert_int_equal(t.net_lane, 2 * 1024 * 1024);
 }
 
 static void as_many_streams_as_an_entry_says(void **state)
@@ -127,13 +123,14 @@ static void wrong_lines_are_refused_and_the_others_hold(void **state)
         { "shm_small", "'shm_small': name = value was expected" },
         { "shm_small[0] = 1", "'shm_small[0] = 1': in brackets stands a number of ranks or hosts" },
         { "shm_small[2 = 1", "'shm_small[2 = 1': in brackets stands a number of ranks or hosts" },
-        { "net_spins =", "'net_spins =': the value is a number from 0 to 1000000; K, M and G are "
-                         "units" },
-        { "net_spins = -1", NULL },
-        { "net_spins = 1x", NULL },
-        { "net_spins = 1 K", NULL },
-        { "net_spins = 1M", NULL },
-        { "net_gather = 2M", NULL },
+        { "shm_yields = 1", "'shm_yields = 1': no threshold has this name" }, /* it had once */
+        { "net_streams =", "'net_streams =': the value is a number from 0 to 16; K, M and G are "
+                           "units" },
+        { "net_lane = -1", NULL },
+        { "net_lane = 1x", NULL },
+        { "net_lane = 1 K", NULL },
+        { "net_streams = 1K", NULL },
+        { "net_direct = 1025G", NULL },
         { "shm_small = 99999999999999999999999999", NULL },
         { "shm_small = 999999999999999999G", NULL },
     };
@@ -144,7 +141,7 @@ static void wrong_lines_are_refused_and_the_others_hold(void **state)
         struct refusals r;
         char text[256];
 
-        snprintf(text, sizeof text, "shm_huge = 1\n%s\nshm_yields = 2", cases[i].line);
+        snprintf(text, sizeof text, "shm_huge = 1\n%s\nshm_direct = 2", cases[i].line);
         r = read_text(&table, text);
         assert_int_equal(r.n, 1);
         assert_int_equal(r.line, 2);
@@ -187,7 +184,7 @@ static void entries_that_make_no_sense_are_passed_over(void **state)
     (void)state;
     dt_tuning_choose(&t, &table, 1, 1);
     assert_int_equal(t.shm_small, dt_tuning_builtin.shm_small);
-    assert_int_equal(t.shm_small_crowded, 5);
+    assert_int_equal(t.shm_direct, 5);
     table.n = UINT64_MAX;
     dt_tuning_choose(&t, &table, 1, 1);
 }
@@ -265,14 +262,14 @@ static int rank_that_tunes(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     NEED(dt_comm_dup(DT_WORLD, &comm) == DT_OK);
     NEED(dt_comm_tune(comm, rank ? "no = line" : "shm_small = 8\nnet_exchange = 9") == DT_OK);
-    NEED(dt_comm_tune(comm, "net_tree = 10") == DT_OK);
+    NEED(dt_comm_tune(comm, "net_direct = 10") == DT_OK);
     NEED(dt_comm_tune(comm, NULL) == DT_OK);
     NEED(dt_comm_tune(comm, "net_streams = 3") == DT_OK);
-    NEED(dt_comm_tune(comm, rank ? NULL : "net_tree = 11\nx") == DT_ERR_ARG);
+    NEED(dt_comm_tune(comm, rank ? NULL : "net_direct = 11\nx") == DT_ERR_ARG);
     if (rank == 0)
         NEED(strcmp(dt_last_error(), "dt_comm_tune: line 2: 'x': no threshold has this name") == 0);
     NEED(dt_context_enter("test", comm, &c) == DT_OK);
-    NEED(c->tuning.shm_small == 8 && c->tuning.net_exchange == 9 && c->tuning.net_tree == 10);
+    NEED(c->tuning.shm_small == 8 && c->tuning.net_exchange == 9 && c->tuning.net_direct == 10);
     dt_context_leave(c);
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
     NEED(c->tuning.shm_small == dt_tuning_builtin.shm_small);

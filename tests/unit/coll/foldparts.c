@@ -20,20 +20,16 @@
 static dt_comm_t *comm;
 static int me, size;
 
-/* Its thresholds: all data go in parts, to root at once or in two steps; and an all-reduce is made
- * by lanes, or goes round the ring. */
-enum how { LANES, RING, COLLECTED, HOWS };
+/* Its thresholds: an all-reduce is made by lanes, or goes round the ring. */
+enum how { LANES, RING, HOWS };
 
 static int tune(enum how how)
 {
     struct dt_comm *c;
 
     NEED(dt_context_enter("test", comm, &c) == DT_OK);
-    c->tuning.net_parts = 0;
-    c->tuning.net_collect = how == COLLECTED ? SIZE_MAX : 0;
     c->tuning.net_lane = how == RING ? SIZE_MAX : 0;
-    c->tuning.net_direct = c->tuning.net_exchange = c->tuning.net_gather =
-        how == RING ? 0 : 1 << 20;
+    c->tuning.net_direct = c->tuning.net_exchange = how == RING ? 0 : 1 << 20;
     dt_context_leave(c);
     return 0;
 }
@@ -132,10 +128,11 @@ static void choose(dt_comm_t *chosen)
     size = dt_comm_size(comm);
 }
 
-/* Of one chunk and of several, of which the last ones have no part for every lane and host. */
+/* Of one chunk and of several, of which the last ones have no part for every lane and host; all in
+ * an all-reduce, in parts, to root at once, and in two steps. */
 static int all_sizes(int rank, void *arg)
 {
-    static const size_t counts[] = { 0, 1, 33, 1000, 4097, 9001 };
+    static const size_t counts[] = { 0, 1, 33, 1000, 4097, 9001, 90001 };
     static const struct {
         dt_dtype_t dtype;
         dt_op_t op;
@@ -162,7 +159,7 @@ static int all_sizes(int rank, void *arg)
  * one communicator, or some in each of two. */
 static int other_orders(int rank, void *arg)
 {
-    static const size_t counts[] = { 1, 33, 4097 };
+    static const size_t counts[] = { 1, 33, 4097, 33333 };
 
     (void)arg;
     NEED(dt_init() == DT_OK);

@@ -247,7 +247,7 @@ static int gathers(int rank, void *arg)
     (void)arg;
     NEED(dt_init() == DT_OK);
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
-    c->tuning.net_blocks = 0;
+    c->tuning.net_lane = 0;
     dt_context_leave(c);
     for (size_t m = 0; m < sizeof mosts / sizeof *mosts; m++) {
         for (int kind = 0; kind < 3; kind++) {

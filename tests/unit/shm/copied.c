@@ -358,10 +358,10 @@ static void few_are_as_many_as_is_set(void **state)
         const char *hosts;
         const char *lines;
     } cases[] = {
-        { "2", "shm_direct_fold = 1G\nshm_small = 1M\nshm_small_crowded = 1M" },
-        { "3", "shm_direct_fold = 1G\nshm_small_crowded = 1M" },
-        { "2", "shm_direct_fold = 1\nshm_small = 64K\nshm_small_crowded = 64K" },
-        { "3", "shm_direct_fold = 1\nshm_small_crowded = 64K" },
+        { "2", "shm_direct_fold = 1G\nshm_small = 1M" },
+        { "3", "shm_direct_fold = 1G\nshm_small = 1M" },
+        { "2", "shm_direct_fold = 1\nshm_small = 64K" },
+        { "3", "shm_direct_fold = 1\nshm_small = 16K" },
     };
 
     (void)state;
