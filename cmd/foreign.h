@@ -27,7 +27,8 @@ struct dt_foreign {
     const char *match;   /* the row is for values like this one, where * stands for any text; NULL:
                             for all values that no row before it matches */
     const char *becomes; /* "name=value name ...": % stands for the value, or for the text that *
-                            matched; "no" undoes an option that takes no value */
+                            matched, # for as many bytes as it is MiB; "no" undoes an option that
+                            takes no value */
     const char *text;    /* a sentence: how it differs, or why nothing is done; or NULL */
     const char *names[DT_FOREIGN_NAMES]; /* without dashes */
 };

@@ -20,7 +20,7 @@
 #include "launcher/place/iface.h"
 #include "runtime/wire/msg.h"
 
-enum { SECONDS_MAX = 10000000, NAMES_MAX = 4 };
+enum { SECONDS_MAX = 10000000, MIB_MAX = 1 << 20, NAMES_MAX = 4 };
 
 enum kind {
     FLAG,   /* bool, no value */
@@ -491,27 +491,61 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
     return set(o, option, name, strlen(name), value, err);
 }
 
-/* Sets those of dtrun's options that stand in becomes, of which each % is the n bytes of part. */
+/* Adds the n bytes of text, in which part takes the place of the marks of struct dt_foreign. */
+static int put_part(struct dt_strbuf *b, const char *text, size_t n, const struct word *w,
+                    const char *part, struct dt_error *err)
+{
+    int mib;
+
+    for (const char *c = text; c < text + n; c++) {
+        if (*c == '%') {
+            dt_strbuf_puts(b, part);
+        } else if (*c != '#') {
+            dt_strbuf_add(b, c, 1);
+        } else {
+            if (dt_number_parse(part, 0, MIB_MAX, &mib, err) < 0)
+                return dt_error_prefix(err, "%.*s %.200s: ", (int)w->length, w->text, part);
+            dt_strbuf_printf(b, "%lld", mib * (1ll << 20));
+        }
+    }
+    return 0;
+}
+
+/* Sets one of dtrun's options, "name" or "name=value", which ends after n bytes. */
+static int become_option(struct dt_options *o, const struct word *w, const char *text, size_t n,
+                         const char *part, struct dt_error *err)
+{
+    size_t name = strcspn(text, " =");
+    const struct option *option = find_option(text, name);
+    const char *value = text + name + (name < n);
+    struct dt_strbuf b = { 0 };
+    int rc = put_part(&b, value, (size_t)(text + n - value), w, part, err);
+
+    if (rc == 0) {
+        win_over_file(o, option);
+        rc = set(o, option, w->text, w->length, dt_strbuf_text(&b), err);
+    }
+    if (option->kind == FLAG && strcmp(dt_strbuf_text(&b), "no") == 0)
+        *(bool *)((char *)o + option->at) = false;
+    dt_strbuf_free(&b);
+    return rc;
+}
+
+/* Sets those of dtrun's options that stand in becomes; the n bytes of part, or none, are what its
+ * marks stand for. */
 static int become(struct dt_options *o, const struct word *w, const char *becomes, const char *part,
                   size_t n, struct dt_error *err)
 {
+    char *copy = dt_xstrndup(n ? part : "", n);
     int rc = 0;
 
     while (*becomes && rc == 0) {
-        size_t length = strcspn(becomes, " "), name = strcspn(becomes, " =");
-        const struct option *option = find_option(becomes, name);
-        const char *value = becomes + name + (name < length);
-        struct dt_strbuf b = { 0 };
+        size_t length = strcspn(becomes, " ");
 
-        for (const char *c = value; c < becomes + length; c++)
-            dt_strbuf_add(&b, *c == '%' ? part : c, *c == '%' ? n : 1);
-        win_over_file(o, option);
-        rc = set(o, option, w->text, w->length, dt_strbuf_text(&b), err);
-        if (option->kind == FLAG && strcmp(dt_strbuf_text(&b), "no") == 0)
-            *(bool *)((char *)o + option->at) = false;
-        dt_strbuf_free(&b);
+        rc = become_option(o, w, becomes, length, copy, err);
         becomes += length + strspn(becomes + length, " ");
     }
+    free(copy);
     return rc;
 }
 

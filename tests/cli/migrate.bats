@@ -59,19 +59,24 @@ plan() {
 
 @test "what horovodrun's options set up reaches Horovod's library" {
     dtrun -np 1 --no-tag --cycle-time-ms 0.5 --timeline-filename /tmp/t.json --autotune --no-torus-allreduce \
-        --gloo-timeout-seconds=90 --log-level DEBUG sh -c 'env | grep ^HOROVOD_ | sort'
+        --gloo-timeout-seconds=90 --log-level DEBUG --fusion-threshold-mb 32 --no-stall-check \
+        --stall-check-warning-time-seconds 7 --log-hide-timestamp --env horovod sh -c 'env | grep -E "^HOROVOD_(A|CY|F|GLOO_TIME|LOG|STALL|TI|TO)" | sort'
     code_is 0
     err_is_empty
     out_is 'HOROVOD_AUTOTUNE=1
 HOROVOD_CYCLE_TIME=0.5
+HOROVOD_FUSION_THRESHOLD=33554432
 HOROVOD_GLOO_TIMEOUT_SECONDS=90
+HOROVOD_LOG_HIDE_TIME=1
 HOROVOD_LOG_LEVEL=DEBUG
+HOROVOD_STALL_CHECK_DISABLE=1
+HOROVOD_STALL_CHECK_TIME_SECONDS=7
 HOROVOD_TIMELINE=/tmp/t.json
 HOROVOD_TORUS_ALLREDUCE=0
 '
-    dtrun -np 1 --fusion-threshold-mb 32 true
-    code_is 0
-    err_has "dtrun: --fusion-threshold-mb 32 has no effect: Horovod reads it in bytes: -x HOROVOD_FUSION_THRESHOLD=BYTES"
+    dtrun -np 1 --fusion-threshold-mb 1.5 true
+    code_is 2
+    err_has "dtrun: --fusion-threshold-mb 1.5: a whole number from 0 to "
     clean
 }
 

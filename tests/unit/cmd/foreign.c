@@ -44,6 +44,16 @@ static void put(struct dt_strbuf *b, const char *text, char mark, const char *sa
     }
 }
 
+/* text, of a row of the table, with sample as the value. */
+static void put_value(struct dt_strbuf *b, const char *text, const char *sample, const char *bytes)
+{
+    struct dt_strbuf half = { 0 };
+
+    put(&half, text, '%', sample);
+    put(b, dt_strbuf_text(&half), '#', bytes);
+    dt_strbuf_free(&half);
+}
+
 /* The line in which another launcher's user gives the option. */
 static void write_foreign(struct dt_strbuf *b, const struct dt_foreign *row, const char *name,
                           const char *sample)
@@ -72,7 +82,7 @@ static void write_ours(struct dt_strbuf *b, const char *becomes, const char *sam
             *value++ = '\0';
         dt_strbuf_printf(b, "%s%s ", dashes_of(word), word);
         if (value)
-            put(b, value, '%', sample);
+            put_value(b, value, sample, "3145728"); /* of the sample that is a number */
         dt_strbuf_puts(b, value ? " " : "");
     }
     dt_strbuf_puts(b, "x");
@@ -237,6 +247,8 @@ static void lists_and_two_values_are_taken_apart(void **state)
         { "--nnodes=1 --nproc_per_node=gpu --standalone x", "pernode=-1 nnodes=1 =x" },
         { "-x A=1 -n 2 -N 1 -H a,b --host c x", "np=2 pernode=1 H=a,b H=c env=x:A=1 =x" },
         { "-p 2222 -i k x", "sshport=2222 sshid=k =x" },
+        { "--fusion-threshold-mb 64 x", "env=x:HOROVOD_FUSION_THRESHOLD=67108864 =x" },
+        { "--fusion-threshold-mb=0 x", "env=x:HOROVOD_FUSION_THRESHOLD=0 =x" },
         { "--network-interfaces eth0,eth1 x", "iface==eth0,eth1 =x" },
         { "-V", "version=1" },
         { "-cb", "build=1" },
@@ -277,6 +289,8 @@ static void mistakes_are_named_as_they_were_written(void **state)
         { "--output tag,xml x", "--output xml: see --tag" },
         { "--bind-to package:x y", "--bind-to package:x: none, core, socket" },
         { "--xterm 1 x", "--xterm 1: --output-dir DIR" },
+        { "--fusion-threshold-mb 1e3 x", "--fusion-threshold-mb 1e3: a whole number from 0 to" },
+        { "--fusion-threshold-mb big x", "--fusion-threshold-mb big: a number was expected" },
         { "--rdzv x", "--rdzv is no option" },
     };
     struct dt_strbuf line = { 0 };
@@ -311,7 +325,7 @@ static void write_becomes(struct dt_strbuf *b, const char *becomes)
                          dashes_of(word), word);
         if (value && !undone) {
             dt_strbuf_puts(b, " ");
-            put(b, value, '%', "VALUE");
+            put_value(b, value, "VALUE", "VALUE*1048576");
         }
     }
     free(copy);
