@@ -113,6 +113,24 @@ each_rank_once() {
     [ -n "$found" ] || skip "needs mpicc.mpich, or mpicc.openmpi and libpmix-dev"
 }
 
+@test "srun without dtrun: dt_init says how to start the program" {
+    local hello="$DTRUN_BUILD/examples/hello"
+
+    if in_lab srun -Q -n2 --mpi=none "$hello" >"$OUT" 2>"$ERR"; then
+        return 1
+    fi
+    [ ! -s "$OUT" ]
+    for i in 0 1; do
+        grep -q "hello: dt_init: srun started this process as number $i of 2 (SLURM_STEP_NUM_TASKS), but only dtrun makes them one job: start the program with 'dtrun -np 2 PROGRAM'; or set DTRUN_ALONE=1" "$ERR"
+    done
+    in_lab srun -Q -n1 "$hello" >"$OUT" 2>"$ERR"
+    grep -q 'rank 0 of 1' "$OUT"
+    in_lab salloc -Q -N2 -n4 "$hello" >"$OUT" 2>"$ERR" # the shell of an allocation is no step of it
+    grep -q 'rank 0 of 1' "$OUT"
+    in_lab salloc -Q -N2 -n4 dtrun --no-tag "$hello" >"$OUT" 2>"$ERR"
+    [ "$(grep -c 'rank [0-3] of 4' "$OUT")" = 4 ]
+}
+
 @test "scancel: every rank gets SIGTERM once, and its grace" {
     allocated_start --no-tag bash "$(rank_program)"
     in_lab scancel "$(in_lab squeue -h -o %i)"
