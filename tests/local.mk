@@ -14,6 +14,8 @@ AM_TESTS_ENVIRONMENT = \
 # Unit tests: tests/unit/NAME.c becomes the program tests/unit/NAME. (The longest first, which would
 # else still run when all others have ended.)
 UNIT_TESTS = \
+	tests/unit/faults/disturbed_hosts \
+	tests/unit/faults/deaths \
 	tests/unit/faults/disturbed \
 	tests/unit/cmd/options \
 	tests/unit/cmd/foreign \

@@ -262,10 +262,24 @@ tests_unit_api_sendrecv_SOURCES = tests/unit/api/sendrecv.c tests/unit/rankcheck
 tests_unit_api_sendrecv_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_api_sendrecv_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_faults_disturbed_SOURCES = tests/unit/faults/disturbed.c tests/unit/faults/everycall.c \
+TRIAL_SOURCES = tests/unit/faults/trial.c tests/unit/faults/trial.h tests/unit/faults/everycall.c \
 	tests/unit/faults/everycall.h tests/unit/faults.c tests/unit/faults.h
+FAILING_SOURCES = tests/unit/faults/failing.c tests/unit/faults/failing.h $(TRIAL_SOURCES)
+
+tests_unit_faults_deaths_SOURCES = tests/unit/faults/deaths.c $(TRIAL_SOURCES)
+tests_unit_faults_deaths_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_faults_deaths_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_deaths_LDFLAGS = $(FAULTS_WRAP)
+
+tests_unit_faults_disturbed_SOURCES = tests/unit/faults/disturbed.c $(FAILING_SOURCES)
 tests_unit_faults_disturbed_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_faults_disturbed_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_disturbed_LDFLAGS = $(FAULTS_WRAP)
+
+tests_unit_faults_disturbed_hosts_SOURCES = tests/unit/faults/disturbed_hosts.c $(FAILING_SOURCES)
+tests_unit_faults_disturbed_hosts_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_faults_disturbed_hosts_LDADD = $(TESTJOB_LIBS)
+tests_unit_faults_disturbed_hosts_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_faults_aborted_SOURCES = tests/unit/faults/aborted.c tests/unit/faults.c \
 	tests/unit/faults.h tests/unit/rankcheck.h
@@ -273,7 +287,6 @@ tests_unit_faults_aborted_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_faults_aborted_LDADD = $(TESTJOB_LIBS)
 tests_unit_faults_aborted_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_faults_disturbed_LDFLAGS = $(FAULTS_WRAP)
 # Every function that tests/unit/faults.c stands in for.
 FAULTS_WRAP = \
 	-Wl,--wrap=accept4,--wrap=bind,--wrap=calloc,--wrap=close,--wrap=connect,--wrap=eventfd \

@@ -1,0 +1,25 @@
+/* Calls of the system that fail, in a rank that calls another host. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/checks.h"
+#include "tests/unit/faults/failing.h"
+#include "tests/unit/faults/trial.h"
+
+static void faults_between_hosts(void **state)
+{
+    (void)state;
+    failing_try("2 1", 0, NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CHECKS("43", faults_between_hosts),
+    };
+
+    return cmocka_run_group_tests(tests, trial_set_up, trial_tear_down);
+}

@@ -1,0 +1,39 @@
+/* Jobs in which one rank, the victim, is disturbed wherever that can be: a call of the system
+ * fails, or the rank is killed. */
+#ifndef TESTS_TRIAL_H
+#define TESTS_TRIAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tests/unit/faults.h"
+#include "tests/unit/testjob.h"
+
+struct trial {
+    int victim;
+    const struct fault *fault;
+    unsigned k;      /* which call suffers it, or the passage at which the victim dies */
+    size_t death_in; /* index of the call in everycalls */
+};
+
+/* What ranks report. */
+extern struct trial_shared {
+    bool struck;
+    unsigned passages;
+    _Atomic int ready;
+    int code[TESTJOB_RANKS];
+    size_t at[TESTJOB_RANKS]; /* index of the call that failed */
+    char text[TESTJOB_RANKS][512];
+} * trial_shared;
+
+extern struct testjob_result trial_result;
+
+/* Around all tests of a program: a directory for checkpoints. */
+int trial_set_up(void **state);
+int trial_tear_down(void **state);
+
+/* As testjob_run, without checkpoints of an earlier one. */
+int trial_run(const char *hosts, int (*body)(int, void *), struct trial *trial);
+
+#endif
