@@ -339,7 +339,7 @@ tests_unit_wire_frame_LDADD = runtime/libwire.la $(CMOCKA_LIBS)
 
 tests_unit_cmd_foreign_SOURCES = tests/unit/cmd/foreign.c tests/unit/cmd/optiontext.h \
 	tests/unit/unit.h
-tests_unit_cmd_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_cmd_foreign_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) -DTEST_SOURCE='"$(abs_top_srcdir)"'
 tests_unit_cmd_foreign_LDADD = cmd/libcmd.la $(CMOCKA_LIBS)
 
 tests_unit_cmd_pernode_SOURCES = tests/unit/cmd/pernode.c tests/unit/unit.h

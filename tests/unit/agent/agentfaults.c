@@ -6,8 +6,6 @@
 #include <cmocka.h>
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "tests/unit/agent/agentproc.h"
@@ -54,12 +52,9 @@ static void start_steps(struct agent *a, uint32_t n, const char *mode,
 {
     struct dt_msg_addr addrs[] = { { (char *)"127.0.0.1", 0, 0 }, { (char *)"127.0.0.1", 0, 0 } };
     struct dt_msg_table table = { a->generation + 1, { addrs, n }, { 0 } };
-    const char *build = getenv("DTRUN_BUILD");
-    char path[4096];
-    const char *const argv[] = { path, mode, NULL };
+    const char *const argv[] = { agent_program("tests/rank/steps"), mode, NULL };
     uint32_t seen = 0;
 
-    snprintf(path, sizeof path, "%s/tests/rank/steps", build ? build : ".");
     agent_start_argv(a, n, argv, tweak);
     for (uint32_t i = 0; i < n; i++) {
         agent_expect(a, DT_MSG_RANK_HELLO);

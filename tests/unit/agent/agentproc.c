@@ -6,6 +6,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,12 +29,21 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static const char *agent_path(void)
+const char *agent_program(const char *name)
 {
+    static const char below[] = "/tests/unit/";
     static char path[4096];
-    const char *build = getenv("DTRUN_BUILD");
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    char *build = path, *next;
 
-    snprintf(path, sizeof path, "%s/cmd/dtrun-agent", build ? build : ".");
+    assert_true(n > 0);
+    path[n] = '\0';
+    for (next = path; (next = strstr(next, below)); next++)
+        build = next;
+    assert_true(build > path);
+    snprintf(build, sizeof path - (size_t)(build - path), "/%s", name);
+    if (access(path, X_OK) < 0)
+        fail_msg("%s: %s; make helpers builds it", path, strerror(errno));
     return path;
 }
 
@@ -152,10 +162,14 @@ void agent_expect(struct agent *a, uint8_t type)
     struct arrived **at = &a->first;
     struct arrived *found;
 
-    while (!agent_has(a, type) && !a->at_end && now_ms() < end)
+    while (!agent_has(a, type) && !agent_has(a, DT_MSG_SPAWN_FAILED) && !a->at_end &&
+           now_ms() < end)
         take(a, (int)(end - now_ms()));
     if (!agent_has(a, type))
-        fail_msg("no %s came: %s", dt_msg_name(type), a->at_end ? "the agent ended" : "timeout");
+        fail_msg("no %s came: %s", dt_msg_name(type),
+                 agent_has(a, DT_MSG_SPAWN_FAILED) ? "a rank could not be started"
+                 : a->at_end                       ? "the agent ended"
+                                                   : "timeout");
     while ((*at)->type != type)
         at = &(*at)->next;
     found = *at;
@@ -177,10 +191,12 @@ void agent_listen(struct agent *a, int ms)
 void agent_open(struct agent *a)
 {
     static int serial;
+    const char *path;
     int ends[2];
 
     memset(a, 0, sizeof *a);
     snprintf(a->token, sizeof a->token, "AGENT_TEST=%d.%d", (int)getpid(), ++serial);
+    path = agent_program("cmd/dtrun-agent");
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     a->fd = ends[0];
     a->keeper = fork();
@@ -188,8 +204,8 @@ void agent_open(struct agent *a)
     if (a->keeper == 0) {
         dup2(ends[1], STDIN_FILENO);
         dup2(ends[1], STDOUT_FILENO);
-        execl(agent_path(), "dtrun-agent", (char *)NULL);
-        perror(agent_path());
+        execl(path, "dtrun-agent", (char *)NULL);
+        perror(path);
         _exit(127);
     }
     close(ends[1]);

@@ -40,6 +40,9 @@ struct agent {
     uint8_t msg_type;
 };
 
+/* The path of a program of the build tree in which the test is; fails the test where it is missing.
+ * It lasts until the next call. */
+const char *agent_program(const char *name);
 /* Starts it and waits for HELLO, which stands in a->msg. Fails the test when that does not come. */
 void agent_open(struct agent *a);
 void agent_send(struct agent *a, uint8_t type, const void *msg);
