@@ -6,7 +6,7 @@
  * goes on from a checkpoint ends with the same bytes as one that was never disturbed.
  *
  * The model: the learned vectors of the last bytes, side by side, go through three layers that end
- * in the probabilities of the next byte. */
+ * in the probabilities of the next byte. With --device cuda a GPU computes (charlm_gpu.c). */
 #include <err.h>
 #include <getopt.h>
 #include <glob.h>
@@ -18,13 +18,14 @@
 
 #include <dtrun.h>
 
+#include "charlm.h"
+
 #ifndef TEXT_DIR
 #define TEXT_DIR "/usr/share/doc/dtrun" /* where the text to learn is when none is given */
 #endif
 
-enum { BYTES = 256, EMBED = 16, LAYERS = 3 };
-
-static int steps = 1500, batch = 512, context = 10, width = 160, seed = 1;
+int context = 10;
+static int steps = 1500, batch = 512, width = 160, seed = 1;
 static int checkpoint_every = 100, sample_length = 400;
 static double rate = 0.012;
 
@@ -33,8 +34,8 @@ static double rate = 0.012;
 static const char *const wires[] = { "exact", "f16", "bf16", "int8", "2bit" };
 static dt_all_reduce_options_t summing = DT_ALL_REDUCE_OPTIONS_INIT;
 
-static uint8_t *text;
-static int64_t text_len;
+uint8_t *text;
+int64_t text_len;
 
 /* Every call of dtrun.h goes through CHECK. A lost peer needs no words: dtrun tells of it, and
  * starts all ranks again from the last checkpoint. */
@@ -109,32 +110,39 @@ static void share_text(char **names)
     CHECK(dt_broadcast(DT_WORLD, text, (size_t)text_len / 4 + 1, DT_I32, 0));
 }
 
-/* Weights, their gradient and Adam's moments are arrays of one shape: a vector for each
- * byte, then w[in][out] and b[out] of each layer; in a gradient, the loss stands behind them. */
-struct net {
-    float *all;
-    size_t size;
-    struct layer {
-        float *w, *b;
-        size_t in, out;
-    } layer[LAYERS];
-};
-
-static struct net net_new(void)
+static void widths(size_t n[LAYERS + 1])
 {
-    const size_t n[] = { (size_t)context * EMBED, (size_t)width, (size_t)width, BYTES };
-    struct net net = { .size = (size_t)BYTES * EMBED };
-    float *w;
+    memcpy(n, (size_t[]){ (size_t)context * EMBED, (size_t)width, (size_t)width, BYTES },
+           (LAYERS + 1) * sizeof *n);
+}
 
+size_t net_size(void)
+{
+    size_t n[LAYERS + 1], size = (size_t)BYTES * EMBED;
+
+    widths(n);
     for (int l = 0; l < LAYERS; l++)
-        net.size += (n[l] + 1) * n[l + 1];
-    net.all = allocate(net.size + 1, sizeof(float));
-    w = net.all + BYTES * EMBED;
+        size += (n[l] + 1) * n[l + 1];
+    return size;
+}
+
+struct net net_at(float *all)
+{
+    struct net net = { .all = all, .size = net_size() };
+    float *w = all + BYTES * EMBED;
+    size_t n[LAYERS + 1];
+
+    widths(n);
     for (int l = 0; l < LAYERS; l++) {
         net.layer[l] = (struct layer){ w, w + n[l] * n[l + 1], n[l], n[l + 1] };
         w += (n[l] + 1) * n[l + 1];
     }
     return net;
+}
+
+static struct net net_new(void)
+{
+    return net_at(allocate(net_size() + 1, sizeof(float)));
 }
 
 static void net_randomize(struct net *net)
@@ -264,19 +272,59 @@ static void backward(const struct net *net, const struct net *grad, struct work 
                     k->slope[0][(i * (size_t)context + c) * EMBED + e];
 }
 
-/* One step of AdamW; its rate climbs for a while, then falls linearly. */
-static void adam(float *w, float *m, float *v, const float *grad, size_t size, double step)
+static void adam(float *w, float *m, float *v, const float *grad, size_t size, float scale,
+                 float keep)
 {
-    double now = rate * (step < 100 ? step / 100 : 1) * (1.02 - step / steps);
-    float scale = (float)(now * sqrt(1 - pow(0.99, step)) / (1 - pow(0.9, step)));
-    float keep = (float)(1 - 0.01 * now);
-
     for (size_t i = 0; i < size; i++) {
         m[i] += 0.1f * (grad[i] - m[i]);
         v[i] += 0.01f * (grad[i] * grad[i] - v[i]);
         w[i] = keep * w[i] - scale * m[i] / (sqrtf(v[i]) + 1e-8f);
     }
 }
+
+/* ---- this machine's processor ---- */
+
+static struct {
+    struct model *model;
+    struct net grad;
+    struct work work;
+} host;
+
+static void host_open(struct model *model, size_t rows)
+{
+    host.model = model;
+    host.grad = net_new();
+    host.work = work_new(&model->weights, rows);
+}
+
+static float *host_gradient(const int64_t *next, float weight)
+{
+    memset(host.grad.all, 0, (host.grad.size + 1) * sizeof(float));
+    for (size_t i = 0; i < host.work.rows; i++)
+        host.work.next[i] = text + next[i];
+    forward(&host.model->weights, &host.work, 1);
+    backward(&host.model->weights, &host.grad, &host.work, weight);
+    return host.grad.all;
+}
+
+static float host_step(float scale, float keep)
+{
+    struct model *model = host.model;
+
+    adam(model->weights.all, model->m.all, model->v.all, host.grad.all, host.grad.size, scale,
+         keep);
+    return host.grad.all[host.grad.size];
+}
+
+static void host_save(struct model *model)
+{
+    (void)model; /* it is there */
+}
+
+static const struct device processor = { host_open, host_gradient, host_step, host_save };
+static const struct device *device = &processor;
+
+/* ---- training ---- */
 
 static double seconds(void)
 {
@@ -287,57 +335,69 @@ static double seconds(void)
 }
 
 /* The loss, of which there is one, always stays as it is. */
-static void add_up(const struct net *grad)
+static void add_up(float *grad, size_t size)
 {
     size_t loss = summing.wire == DT_WIRE_EXACT; /* is added along with the rest? */
 
-    CHECK(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, grad->all, grad->size + loss, DT_F32, DT_SUM,
-                             &summing));
+    CHECK(dt_all_reduce_with(DT_WORLD, DT_IN_PLACE, grad, size + loss, DT_F32, DT_SUM, &summing));
     if (!loss)
-        CHECK(dt_all_reduce(DT_WORLD, DT_IN_PLACE, grad->all + grad->size, 1, DT_F32, DT_SUM));
+        CHECK(dt_all_reduce(DT_WORLD, DT_IN_PLACE, grad + size, 1, DT_F32, DT_SUM));
 }
 
-static void train(struct net *net)
+/* AdamW's rate climbs for a while, then falls linearly. Returns the loss. */
+static float update(double step)
 {
-    int64_t first = (int64_t)batch * dt_rank() / dt_size();
-    int64_t rows = (int64_t)batch * (dt_rank() + 1) / dt_size() - first;
-    struct work k = work_new(net, (size_t)rows);
-    struct net grad = net_new(), m = net_new(), v = net_new();
-    size_t bytes = net->size * sizeof(float);
-    double start = seconds(), choices = (double)(text_len - context);
-    double loss = 8; /* a moving average */
+    double now = rate * (step < 100 ? step / 100 : 1) * (1.02 - step / steps);
+    double scale = now * sqrt(1 - pow(0.99, step)) / (1 - pow(0.9, step));
+
+    return device->step((float)scale, (float)(1 - 0.01 * now));
+}
+
+/* Returns the step that the model comes from. */
+static int64_t restore(struct model *model, double *loss)
+{
+    size_t bytes = model->weights.size * sizeof(float);
     int64_t restored;
 
     if (summing.wire != DT_WIRE_EXACT) {
-        summing.residual = allocate(net->size, sizeof(float));
+        summing.residual = allocate(model->weights.size, sizeof(float));
         CHECK(dt_checkpoint_register("residual", summing.residual, bytes));
     }
-    CHECK(dt_checkpoint_register("weights", net->all, bytes));
-    CHECK(dt_checkpoint_register("adam m", m.all, bytes));
-    CHECK(dt_checkpoint_register("adam v", v.all, bytes));
-    CHECK(dt_checkpoint_register("loss", &loss, sizeof loss));
+    CHECK(dt_checkpoint_register("weights", model->weights.all, bytes));
+    CHECK(dt_checkpoint_register("adam m", model->m.all, bytes));
+    CHECK(dt_checkpoint_register("adam v", model->v.all, bytes));
+    CHECK(dt_checkpoint_register("loss", loss, sizeof *loss));
     CHECK(dt_checkpoint_restore(&restored));
-    restored = restored < 0 ? 0 : restored;
-    if (restored && dt_rank() == 0)
+    if (restored > 0 && dt_rank() == 0)
         printf("going on after step %lld\n", (long long)restored);
+    return restored < 0 ? 0 : restored;
+}
 
+static void train(struct model *model)
+{
+    int64_t first = (int64_t)batch * dt_rank() / dt_size();
+    int64_t rows = (int64_t)batch * (dt_rank() + 1) / dt_size() - first;
+    int64_t *next = allocate((size_t)rows + 1, sizeof *next);
+    double loss = 8; /* a moving average */
+    int64_t restored = restore(model, &loss);
+    double start = seconds(), choices = (double)(text_len - context);
+
+    device->open(model, (size_t)rows);
     for (int64_t step = restored + 1; step <= steps; step++) {
         dt_step(step);
         for (int64_t i = 0; i < rows; i++)
-            k.next[i] = text + context + (int64_t)(choices * uniform("examples", step, first + i));
-        memset(grad.all, 0, bytes + sizeof(float));
-        forward(net, &k, 1);
-        backward(net, &grad, &k, 1 / (float)batch);
-        add_up(&grad);
-        adam(net->all, m.all, v.all, grad.all, net->size, (double)step);
-
-        loss += (grad.all[net->size] - loss) * 0.05;
+            next[i] = context + (int64_t)(choices * uniform("examples", step, first + i));
+        add_up(device->gradient(next, 1 / (float)batch), model->weights.size);
+        loss += (update((double)step) - loss) * 0.05;
         if (dt_rank() == 0 && (step == 1 || step % 100 == 0 || step == steps))
             printf("step %5lld of %d  loss %.4f bits/byte  %5.1f kB/s\n", (long long)step, steps,
                    loss, (double)((step - restored) * batch) / (seconds() - start) * 1e-3);
-        if (step == steps || (checkpoint_every && step % checkpoint_every == 0))
+        if (step == steps || (checkpoint_every && step % checkpoint_every == 0)) {
+            device->save(model);
             CHECK(dt_checkpoint_save(step));
+        }
     }
+    free(next);
 }
 
 /* Writes on from the beginning of the text. */
@@ -370,6 +430,20 @@ static dt_wire_t read_wire(const char *name)
     errx(1, "%s: --wire takes exact, f16, bf16, int8 or 2bit", name);
 }
 
+static const struct device *read_device(const char *name)
+{
+    if (strcmp(name, "host") == 0)
+        return &processor;
+    if (strcmp(name, "cuda") != 0)
+        errx(1, "%s: --device takes host or cuda", name);
+#ifdef CHARLM_PTX
+    return &gpu;
+#else
+    errx(1, "--device cuda: this charlm was built where there was no CUDA compiler: install nvcc "
+            "(developer.nvidia.com/cuda-downloads), then run configure and make again");
+#endif
+}
+
 /* Returns what follows the options: the names of the text files. */
 static char **read_options(int argc, char **argv)
 {
@@ -385,6 +459,7 @@ static char **read_options(int argc, char **argv)
         { "checkpoint-every", 1, NULL, 6 },
         { "lr", 1, NULL, 'l' },
         { "wire", 1, NULL, 'w' },
+        { "device", 1, NULL, 'd' },
         { "threshold", 1, NULL, 't' },
         { 0 },
     };
@@ -400,6 +475,8 @@ static char **read_options(int argc, char **argv)
             summing.threshold = strtof(optarg, &end);
         else if (c == 'w')
             summing.wire = read_wire(optarg);
+        else if (c == 'd')
+            device = read_device(optarg);
         else
             *numbers[c] = (int)strtol(optarg, &end, 10);
         if (*end)
@@ -413,16 +490,16 @@ static char **read_options(int argc, char **argv)
 int main(int argc, char **argv)
 {
     char **files = read_options(argc, argv);
-    struct net net;
+    struct model model;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     CHECK(dt_init());
     share_text(files);
-    net = net_new();
-    net_randomize(&net);
-    train(&net);
+    model = (struct model){ net_new(), net_new(), net_new() };
+    net_randomize(&model.weights);
+    train(&model);
     if (dt_rank() == 0 && sample_length)
-        sample(&net);
+        sample(&model.weights);
     CHECK(dt_finalize());
     return 0;
 }

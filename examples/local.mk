@@ -3,11 +3,23 @@
 examplesdir = $(pkglibexecdir)/examples
 examples_PROGRAMS = examples/charlm examples/halo examples/hello
 examplesrcdir = $(docdir)/examples
-dist_examplesrc_DATA = examples/charlm.c examples/ddp.py examples/halo.c examples/hello.c
+dist_examplesrc_DATA = examples/charlm.c examples/charlm.cu examples/charlm.h examples/charlm_gpu.c \
+	examples/charlm_kernels.h examples/ddp.py examples/halo.c examples/hello.c
 
-examples_charlm_SOURCES = examples/charlm.c
+examples_charlm_SOURCES = examples/charlm.c examples/charlm.h
 examples_charlm_CPPFLAGS = -I$(top_srcdir)/runtime -DTEXT_DIR='"$(docdir)"'
 examples_charlm_LDADD = runtime/libdtrun.la -lm
+
+# The kernels' PTX is marked for drivers and devices that are older than nvcc.
+if HAVE_NVCC
+examples_charlm_SOURCES += examples/charlm_gpu.c examples/charlm_kernels.h
+examples_charlm_CPPFLAGS += $(NVCC_CPPFLAGS) -DCHARLM_PTX='"examples/charlm.ptx"'
+examples/charlm-charlm_gpu.$(OBJEXT): examples/charlm.ptx
+examples/charlm.ptx: $(srcdir)/examples/charlm.cu $(srcdir)/examples/charlm_kernels.h $(srcdir)/examples/charlm.h
+	$(AM_V_GEN)$(MKDIR_P) examples && $(NVCC) -ptx -arch=compute_75 -o $@.tmp $(srcdir)/examples/charlm.cu
+	$(AM_V_at)sed 's/^\.version .*/.version 6.0/; s/^\.target .*/.target sm_50/' $@.tmp >$@ && rm $@.tmp
+CLEANFILES += examples/charlm.ptx
+endif
 
 examples_halo_SOURCES = examples/halo.c
 examples_halo_CPPFLAGS = -I$(top_srcdir)/runtime

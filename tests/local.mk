@@ -170,6 +170,13 @@ tests_standin_libcuda_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
 tests_standin_libcuda_la_LDFLAGS = -version-info 1:0:0 -rpath /nowhere
 
 # A stand-in for NCCL, on that driver.
+# What the stand-in runs for examples/charlm.cu.
+check_LTLIBRARIES += tests/standin/libcharlm.la
+tests_standin_libcharlm_la_SOURCES = tests/standin/charlm.c tests/standin/standin.h \
+	examples/charlm.h examples/charlm_kernels.h
+tests_standin_libcharlm_la_LIBADD = tests/standin/libcuda.la -lm
+tests_standin_libcharlm_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+
 check_LTLIBRARIES += tests/standin/libnccl.la
 tests_standin_libnccl_la_SOURCES = tests/standin/standin.h tests/standin/nccl/collective.c \
 	tests/standin/nccl/comm.c tests/standin/nccl/comm.h tests/standin/nccl/config.c \

@@ -32,6 +32,7 @@ UNIT_TESTS += \
 	tests/unit/p2p/p2p \
 	tests/unit/api/nonrooted \
 	tests/unit/cmd/perf \
+	tests/unit/examples/charlm \
 	tests/unit/shm/pipe \
 	tests/unit/diag/recorder \
 	tests/unit/kernels/reduce \
@@ -160,6 +161,10 @@ tests_unit_api_misuse_LDADD = $(TESTJOB_LIBS)
 tests_unit_tcp_alltoall_SOURCES = tests/unit/tcp/alltoall.c
 tests_unit_tcp_alltoall_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_tcp_alltoall_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_examples_charlm_SOURCES = tests/unit/examples/charlm.c tests/unit/unit.h
+tests_unit_examples_charlm_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/runtime $(CMOCKA_CFLAGS)
+tests_unit_examples_charlm_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS) -lm
 
 tests_unit_cmd_perf_SOURCES = tests/unit/cmd/perf.c cmd/perf/between.c cmd/perf/choice.c \
 	cmd/perf/elements.c cmd/perf/memory.c cmd/perf/ops.c cmd/perf/thresholds.c \

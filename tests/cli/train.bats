@@ -2,6 +2,7 @@
 # A real training program under dtrun: what it computes, and that failures do not change it.
 
 load common
+load ../standin/standin
 
 # The programs themselves, not libtool's scripts, which are not made for being started four at a time.
 training() {
@@ -86,6 +87,66 @@ losses() {
     diff -r a b
     [ "$(losses a.out)" = "$(losses b.out)" ]
     diff <(sed '1,/a sample/d' a.out) <(sed '1,/a sample/d' b.out)
+}
+
+# The GPU's side of charlm, on the stand-in for CUDA's driver; what its kernels do, C functions do there.
+gpu_training() {
+    training
+    grep -q charlm_gpu "$CHARLM" || skip "built without nvcc"
+    use_standin 2
+    GPU="-x LD_PRELOAD=$DTRUN_BUILD/tests/standin/.libs/libcharlm.so"
+    SMALL="--steps 20 --batch 24 --width 16 --checkpoint-every 10 --sample 0"
+}
+
+# The losses of two runs differ by at most so many bits a byte.
+losses_agree() { # FILE FILE TOLERANCE
+    losses "$1" >a.losses
+    losses "$2" >b.losses
+    [ -s a.losses ]
+    paste a.losses b.losses | awk -v most="$3" '{ d = $6 - $13; if (d > most || d < -most || $2 != $9) exit 1 }' || {
+        paste a.losses b.losses
+        false
+    }
+}
+
+@test "charlm --device cuda: the losses of the processor, within 0.001 bits a byte" {
+    gpu_training
+    dtrun -np 2 --checkpoint-dir h "$CHARLM" $SMALL "$TEXT"
+    code_is 0
+    cp "$OUT" host
+    for way in nccl staging; do
+        dtrun -np 2 --checkpoint-dir $way -x STANDIN_LOG="$T/$way.log" -x DTRUN_DEVICE=$way $GPU \
+            "$CHARLM" --device cuda $SMALL "$TEXT"
+        code_is 0
+        err_is_empty
+        losses_agree host "$OUT" 0.001
+        [ "$(grep -c context "$way.log")" -ge 2 ] # each rank has used its device
+    done
+    clean
+}
+
+@test "charlm --device cuda: a killed rank changes nothing in the result" {
+    gpu_training
+    dtrun -np 2 --checkpoint-dir undisturbed -x DTRUN_DEVICE=staging $GPU "$CHARLM" --device cuda $SMALL "$TEXT"
+    code_is 0
+    dtrun -np 2 --checkpoint-dir disturbed -x DTRUN_DEVICE=staging $GPU --inject kill:rank=1,step=15 \
+        "$CHARLM" --device cuda $SMALL "$TEXT"
+    code_is 0
+    err_has "dtrun: restarting 2 ranks from the checkpoint of step 10"
+    diff -r undisturbed disturbed
+    clean
+}
+
+@test "charlm --device: what is wrong is told" {
+    training
+    dtrun -np 1 "$CHARLM" --device gpu
+    code_is 1
+    err_has "gpu: --device takes host or cuda"
+    [ ! -e /dev/nvidiactl ] || skip "there is a GPU here"
+    dtrun -np 1 "$CHARLM" --device cuda --steps 1 "$TEXT"
+    code_is 1
+    grep -qE 'built where there was no CUDA compiler: install nvcc|--device cuda: libcuda.so.1: ' "$ERR"
+    clean
 }
 
 @test "charlm: a killed rank changes nothing in the result" {
