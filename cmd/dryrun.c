@@ -7,7 +7,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/printed.h"
-#include "launcher/job/json.h"
+#include "launcher/io/json.h"
 #include "launcher/place/gpu.h"
 #include "launcher/place/role.h"
 
@@ -197,10 +197,13 @@ int dt_dryrun_print(const struct dt_hostlist *hosts, const struct dt_plan *plan,
 {
     struct known *nodes = know_all(hosts, plan, options);
 
-    if (options->json)
-        dt_json_print(plan_json(nodes, plan, options));
+    char *text = options->json ? dt_json_text(plan_json(nodes, plan, options)) : NULL;
+
+    if (text)
+        puts(text);
     else
         print_map(stdout, nodes, plan, options);
+    free(text);
     forget_all(nodes, plan);
     return dt_printed(err);
 }

@@ -15,6 +15,7 @@
 #include "cmd/options.h"
 #include "cmd/request.h"
 #include "launcher/base/ckptdir.h"
+#include "launcher/base/installed.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/mpineeds.h"
@@ -24,11 +25,10 @@
 #include "launcher/base/process.h"
 #include "launcher/base/program.h"
 #include "launcher/check/check.h"
+#include "launcher/driver/driver.h"
+#include "launcher/driver/reportfile.h"
+#include "launcher/io/json.h"
 #include "launcher/io/outname.h"
-#include "launcher/job/installed.h"
-#include "launcher/job/job.h"
-#include "launcher/job/json.h"
-#include "launcher/job/report.h"
 #include "launcher/place/envrules.h"
 #include "launcher/remote/rshcommand.h"
 #include "launcher/remote/ssh/sshconfig.h"
@@ -100,9 +100,11 @@ static int check_path(const char *what, const char *path, struct dt_error *err)
                           PATH_BYTES_MAX);
 }
 
-static int check(const struct dt_options *o, const struct dt_job_config *c, struct dt_error *err)
+static int check(const struct dt_options *o, const struct dt_driver_config *d, struct dt_error *err)
 {
-    if (!c->wdir || !c->agent_path)
+    const struct dt_job_config *c = &d->job;
+
+    if (!c->wdir || !d->access.agent_path)
         return -1;
     if (check_path("working directory", c->wdir, err) < 0 ||
         check_path("--checkpoint-dir", c->checkpoint_dir, err) < 0)
@@ -172,9 +174,10 @@ static void allow_files(size_t hosts)
 }
 
 /* hosts: room for a name per process. With --check files are only looked at. */
-static int open_files(struct dt_job_config *c, const struct dt_options *o, const char **hosts,
+static int open_files(struct dt_driver_config *d, const struct dt_options *o, const char **hosts,
                       struct dt_error *err)
 {
+    const struct dt_job_config *c = &d->job;
     struct dt_outfiles_config config = {
         .pattern = o->output_dir,
         .np = (uint32_t)c->plan->np,
@@ -192,8 +195,8 @@ static int open_files(struct dt_job_config *c, const struct dt_options *o, const
         return -1;
     if (o->check)
         return dt_outfiles_check(&config, err);
-    c->files = dt_outfiles_open(&config, err);
-    return c->files ? 0 : -1;
+    d->streams.files = dt_outfiles_open(&config, err);
+    return d->streams.files ? 0 : -1;
 }
 
 /* rc: how the job ended; a job that was fine is not when its output is not whole. */
@@ -209,13 +212,15 @@ static int close_files(struct dt_outfiles *files, int rc)
     return rc;
 }
 
-static int run_job(struct dt_job_config *c, const struct dt_options *o, struct dt_error *err)
+static int run_job(struct dt_driver_config *d, const struct dt_options *o, struct dt_error *err)
 {
-    const char **hosts = dt_xcalloc((size_t)c->plan->nprocs, sizeof *hosts);
-    int rc = open_files(c, o, hosts, err);
+    const char **hosts = dt_xcalloc((size_t)d->job.plan->nprocs, sizeof *hosts);
+    int rc = open_files(d, o, hosts, err);
 
-    if (rc == 0)
-        rc = o->check ? dt_check_run(c, o->json, err) : close_files(c->files, dt_job_run(c));
+    if (rc == 0 && o->check)
+        rc = dt_check_run(&d->job, &d->access, o->json, err);
+    else if (rc == 0)
+        rc = close_files(d->streams.files, dt_driver_run(d));
     free(hosts);
     return rc;
 }
@@ -243,18 +248,14 @@ static bool wants_labels(const struct dt_options *o, int nprocs)
 }
 
 /* What the options say of the job; what run() makes for it is left out. */
-static struct dt_job_config config_of(const struct dt_options *o, const struct dt_hostlist *hosts,
-                                      const struct dt_plan *plan)
+static struct dt_job_config job_of(const struct dt_options *o, const struct dt_hostlist *hosts,
+                                   const struct dt_plan *plan)
 {
     return (struct dt_job_config){
         .hosts = hosts,
         .plan = plan,
         .map_by = o->map_by,
         .no_oversubscribe = o->no_oversubscribe,
-        .transport = transport_of,
-        .transport_arg = (void *)o,
-        .push_agent = !o->no_push,
-        .accept_new = o->ssh_accept_new,
         .fanout = o->fanout,
         .start_timeout_s = o->start_timeout_s,
         .argv = o->command,
@@ -266,9 +267,6 @@ static struct dt_job_config config_of(const struct dt_options *o, const struct d
         .inject = o->inject,
         .fresh = o->fresh,
         .resume = o->resume,
-        .labels = wants_labels(o, plan->nprocs),
-        .stamps = o->timestamp,
-        .tee = o->tee,
         .stdin_rank = o->stdin_rank,
         .merge_stderr = o->merge_stderr,
         .max_restarts = o->max_restarts,
@@ -279,6 +277,25 @@ static struct dt_job_config config_of(const struct dt_options *o, const struct d
         .timeout_s = o->timeout_s,
         .exit_grace_s = o->exit_grace_s,
         .collective_timeout_s = o->collective_timeout_s,
+    };
+}
+
+static struct dt_driver_config
+config_of(const struct dt_options *o, const struct dt_hostlist *hosts, const struct dt_plan *plan)
+{
+    return (struct dt_driver_config){
+        .job = job_of(o, hosts, plan),
+        .access = {
+            .transport = transport_of,
+            .transport_arg = (void *)(uintptr_t)o,
+            .push_agent = !o->no_push,
+            .accept_new = o->ssh_accept_new,
+        },
+        .streams = {
+            .tee = o->tee,
+            .labels = wants_labels(o, plan->nprocs),
+            .stamps = o->timestamp,
+        },
         .report = o->report,
     };
 }
@@ -317,32 +334,33 @@ static int run(const struct dt_options *o, const struct dt_hostlist *hosts,
     char *checkpoints = here && o->checkpoint_dir ? absolute(here, o->checkpoint_dir) : NULL;
     char *agent = here ? dt_installed_agent(err) : NULL;
     struct dt_push_set push = { 0 };
-    struct dt_job_config c = config_of(o, hosts, plan);
+    struct dt_driver_config d = config_of(o, hosts, plan);
+    struct dt_job_config *c = &d.job;
     int rc;
 
-    c.agent_path = agent;
-    c.wdir = wdir ? wdir : here;
-    c.checkpoint_dir = checkpoints;
-    c.seen = checkpoints && dt_ckptdir_is_used(checkpoints);
-    c.push = &push;
-    rc = check(o, &c, err);
+    d.access.agent_path = agent;
+    c->wdir = wdir ? wdir : here;
+    c->checkpoint_dir = checkpoints;
+    c->seen = checkpoints && dt_ckptdir_is_used(checkpoints);
+    d.access.push = &push;
+    rc = check(o, &d, err);
     if (rc == 0)
-        rc = collective_timeout(&c.collective_timeout_s, err);
+        rc = collective_timeout(&c->collective_timeout_s, err);
     if (rc == 0 && o->rsh)
-        rc = dt_rsh_parse(&c.rsh, o->rsh, err);
+        rc = dt_rsh_parse(&d.access.rsh, o->rsh, err);
     if (rc == 0)
         rc = load_push(&push, o, hosts, err);
     if (rc == 0)
-        rc = dt_env_base(&c.env, &c.unset, environ, &o->env, err);
+        rc = dt_env_base(&c->env, &c->unset, environ, &o->env, err);
     if (rc == 0)
-        place_recorder(&c, o, here);
+        place_recorder(c, o, here);
     if (rc == 0)
         allow_files(o->check ? hosts->n : plan->nnodes);
     if (rc == 0)
-        rc = run_job(&c, o, err);
-    dt_strs_free(&c.rsh);
-    dt_strs_free(&c.env);
-    dt_strs_free(&c.unset);
+        rc = run_job(&d, o, err);
+    dt_strs_free(&d.access.rsh);
+    dt_strs_free(&c->env);
+    dt_strs_free(&c->unset);
     dt_push_free(&push);
     free(agent);
     free(checkpoints);

@@ -1,13 +1,15 @@
-noinst_LTLIBRARIES += launcher/libbase.la launcher/liblauncher.la launcher/libagent.la
+noinst_LTLIBRARIES += launcher/libbase.la launcher/libengine.la launcher/liblauncher.la launcher/libagent.la
 
 # What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_la_SOURCES = \
 	launcher/base/agentargs.h \
+	launcher/base/clock.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
 	launcher/base/elfneeds.c launcher/base/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
 	launcher/base/horovodneeds.c launcher/base/horovodneeds.h \
 	launcher/base/inject.c launcher/base/inject.h \
+	launcher/base/installed.c launcher/base/installed.h \
 	launcher/base/log.c launcher/base/log.h \
 	launcher/base/mem.c launcher/base/mem.h \
 	launcher/base/mpineeds.c launcher/base/mpineeds.h \
@@ -32,6 +34,51 @@ launcher_libbase_la_SOURCES = \
 	launcher/place/role.c launcher/place/role.h
 launcher_libbase_la_LIBADD = runtime/libwire.la
 
+# The life of a job, without input, output or a clock: it needs neither libuv nor libssh2.
+launcher_libengine_la_SOURCES = \
+	launcher/hosts/duplicate_hosts.c launcher/hosts/duplicate_hosts.h \
+	launcher/io/json.c launcher/io/json.h \
+	launcher/io/label.c launcher/io/label.h \
+	launcher/io/tail.c launcher/io/tail.h \
+	launcher/job/config.h launcher/job/engine.h launcher/job/ops.h \
+	launcher/job/auxiliaries.c \
+	launcher/job/cause.c launcher/job/cause.h \
+	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
+	launcher/job/failure.c \
+	launcher/job/faults.c \
+	launcher/job/fence.c launcher/job/fence.h \
+	launcher/job/hangs.c \
+	launcher/job/hostlink.c launcher/job/hostlink.h \
+	launcher/job/job.c launcher/job/job.h \
+	launcher/job/job_fsm.c launcher/job/job_fsm.h \
+	launcher/job/lastcalls.c launcher/job/lastcalls.h \
+	launcher/job/launch.c \
+	launcher/job/network.c \
+	launcher/job/pause.c \
+	launcher/job/pulse.c \
+	launcher/job/quarantine.c launcher/job/quarantine.h \
+	launcher/job/recorded.c \
+	launcher/job/recovery.c \
+	launcher/job/rehost.c \
+	launcher/job/report.c \
+	launcher/job/restart.c launcher/job/restart.h \
+	launcher/job/signalled.c \
+	launcher/job/signals.c launcher/job/signals.h \
+	launcher/job/stopping.c \
+	launcher/job/stragglers.c \
+	launcher/job/streams.c \
+	launcher/job/timers.c launcher/job/timers.h \
+	launcher/job/waits.c launcher/job/waits.h \
+	launcher/job/words.c launcher/job/words.h \
+	launcher/place/iface.c launcher/place/iface.h \
+	launcher/place/plan.c launcher/place/plan.h \
+	launcher/place/tfcluster.c launcher/place/tfcluster.h \
+	launcher/session/heartbeat.c launcher/session/heartbeat.h \
+	launcher/session/hostnet.c launcher/session/hostnet.h \
+	launcher/session/reach.c launcher/session/reach.h \
+	launcher/session/start.c launcher/session/start.h
+launcher_libengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
+
 # Only dtrun.
 launcher_liblauncher_la_SOURCES = \
 	launcher/check/cells.c launcher/check/cells.h \
@@ -44,7 +91,9 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/check/table.c launcher/check/table.h \
 	launcher/check/wallclock.c launcher/check/wallclock.h \
 	launcher/check/ways.c launcher/check/ways.h \
-	launcher/hosts/duplicate_hosts.c launcher/hosts/duplicate_hosts.h \
+	launcher/driver/driver.c launcher/driver/driver.h \
+	launcher/driver/reportfile.c launcher/driver/reportfile.h \
+	launcher/driver/streams.c launcher/driver/streams.h \
 	launcher/hosts/hostarg.c launcher/hosts/hostarg.h \
 	launcher/hosts/hostfile.c launcher/hosts/hostfile.h \
 	launcher/hosts/hostlist.c launcher/hosts/hostlist.h \
@@ -54,7 +103,6 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/hosts/scheduler.c launcher/hosts/scheduler.h \
 	launcher/io/backlog.c launcher/io/backlog.h \
 	launcher/io/filewriter.c launcher/io/filewriter.h \
-	launcher/io/label.c launcher/io/label.h \
 	launcher/io/linebuf.c launcher/io/linebuf.h \
 	launcher/io/nonblock.c launcher/io/nonblock.h \
 	launcher/io/outfd.c launcher/io/outfd.h \
@@ -63,47 +111,6 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/io/outname.c launcher/io/outname.h \
 	launcher/io/stamp.c launcher/io/stamp.h \
 	launcher/io/stdinpump.c launcher/io/stdinpump.h \
-	launcher/io/tail.c launcher/io/tail.h \
-	launcher/job/auxiliaries.c \
-	launcher/job/cause.c launcher/job/cause.h \
-	launcher/job/engine.h \
-	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
-	launcher/job/failure.c \
-	launcher/job/faults.c \
-	launcher/job/fence.c launcher/job/fence.h \
-	launcher/job/hangs.c \
-	launcher/job/heartbeat.c launcher/job/heartbeat.h \
-	launcher/job/hostlink.c launcher/job/hostlink.h \
-	launcher/job/hostnet.c launcher/job/hostnet.h \
-	launcher/job/installed.c launcher/job/installed.h \
-	launcher/job/job.c launcher/job/job.h \
-	launcher/job/job_fsm.c launcher/job/job_fsm.h \
-	launcher/job/json.c launcher/job/json.h \
-	launcher/job/lastcalls.c launcher/job/lastcalls.h \
-	launcher/job/launch.c \
-	launcher/job/loop.c launcher/job/loop.h \
-	launcher/job/network.c \
-	launcher/job/pause.c \
-	launcher/job/pulse.c \
-	launcher/job/push.c launcher/job/push.h \
-	launcher/job/quarantine.c launcher/job/quarantine.h \
-	launcher/job/reach.c launcher/job/reach.h \
-	launcher/job/recorded.c \
-	launcher/job/recovery.c \
-	launcher/job/rehost.c \
-	launcher/job/report.c launcher/job/report.h \
-	launcher/job/restart.c launcher/job/restart.h \
-	launcher/job/signalled.c \
-	launcher/job/signals.c launcher/job/signals.h \
-	launcher/job/start.c launcher/job/start.h \
-	launcher/job/stopping.c \
-	launcher/job/stragglers.c \
-	launcher/job/streams.c \
-	launcher/job/waits.c launcher/job/waits.h \
-	launcher/job/words.c launcher/job/words.h \
-	launcher/place/iface.c launcher/place/iface.h \
-	launcher/place/plan.c launcher/place/plan.h \
-	launcher/place/tfcluster.c launcher/place/tfcluster.h \
 	launcher/remote/boot.c launcher/remote/boot.h \
 	launcher/remote/child.c launcher/remote/child.h \
 	launcher/remote/choose.c launcher/remote/choose.h \
@@ -132,9 +139,12 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/transport_libssh2.c \
 	launcher/remote/transport_local.c \
 	launcher/remote/transport_rsh.c \
-	launcher/remote/transport_ssh.c
+	launcher/remote/transport_ssh.c \
+	launcher/session/loop.c launcher/session/loop.h \
+	launcher/session/push.c launcher/session/push.h \
+	launcher/session/session.c launcher/session/session.h
 launcher_liblauncher_la_CPPFLAGS = $(AM_CPPFLAGS) $(SSH2_CFLAGS) $(CJSON_CFLAGS) $(UV_CFLAGS)
-launcher_liblauncher_la_LIBADD = launcher/libbase.la
+launcher_liblauncher_la_LIBADD = launcher/libengine.la launcher/libbase.la
 
 # Only dtrun-agent.
 launcher_libagent_la_SOURCES = \

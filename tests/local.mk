@@ -61,6 +61,7 @@ UNIT_TESTS = \
 	tests/unit/checkpoint/checkpoint_format \
 	tests/unit/checkpoint/checkpoint_owner \
 	tests/unit/job/heartbeat \
+	tests/unit/job/engine \
 	tests/unit/job/job_fsm \
 	tests/unit/job/lastcalls \
 	tests/unit/agent/cgroupdir \
@@ -411,6 +412,11 @@ tests_unit_agent_leftovers_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 tests_unit_job_heartbeat_SOURCES = tests/unit/job/heartbeat.c tests/unit/unit.h
 tests_unit_job_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_job_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+
+# Without libuv and libssh2, which shows that the engine needs neither.
+tests_unit_job_engine_SOURCES = tests/unit/job/engine.c tests/unit/unit.h
+tests_unit_job_engine_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_job_engine_LDADD = launcher/libengine.la launcher/libbase.la $(CJSON_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_job_job_fsm_SOURCES = tests/unit/job/job_fsm.c tests/unit/unit.h
 tests_unit_job_job_fsm_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

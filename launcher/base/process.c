@@ -54,3 +54,10 @@ int dt_process_end(int code)
     raise(ended_by);
     return code; /* init of a container does not die of signals */
 }
+
+bool dt_process_ignores(int signo)
+{
+    struct sigaction old;
+
+    return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "launcher/base/clock.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/printed.h"
@@ -20,10 +21,9 @@
 #include "launcher/check/remarks.h"
 #include "launcher/check/ways.h"
 #include "launcher/hosts/duplicate_hosts.h"
-#include "launcher/job/hostlink.h"
-#include "launcher/job/json.h"
-#include "launcher/job/loop.h"
+#include "launcher/io/json.h"
 #include "launcher/job/signals.h"
+#include "launcher/session/loop.h"
 
 enum { SIGNALS = 3, END_PATIENCE_MS = 2000 };
 
@@ -131,7 +131,7 @@ static void on_moved(void *arg)
     for (size_t i = 0; i < c->n; i++) {
         settled += dt_check_peer_awaits(&c->peers[i]) == NULL;
         open += dt_check_peer_is_open(&c->peers[i]);
-        closed += !c->peers[i].link;
+        closed += !c->peers[i].session;
     }
     if (settled == c->n && !c->ways.begun && !c->ending)
         begin_ways(c);
@@ -219,7 +219,7 @@ static void watch_signals(struct check *c)
     static const int signos[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
 
     for (unsigned i = 0; i < SIGNALS; i++) {
-        if (signos[i] != SIGTERM && dt_signal_is_ignored(signos[i]))
+        if (signos[i] != SIGTERM && dt_process_ignores(signos[i]))
             continue;
         uv_signal_init(&c->loop, &c->signals[c->nsignals]);
         c->signals[c->nsignals].data = c;
@@ -228,7 +228,7 @@ static void watch_signals(struct check *c)
     }
 }
 
-static void begin(struct check *c, const struct dt_job_config *job)
+static void begin(struct check *c, const struct dt_job_config *job, const struct dt_access *access)
 {
     uint64_t period = (uint64_t)job->heartbeat_s * 1000 / 4;
     uint32_t tag = 0;
@@ -242,7 +242,7 @@ static void begin(struct check *c, const struct dt_job_config *job)
     c->n = job->hosts->n;
     c->peers = dt_xcalloc(c->n, sizeof *c->peers);
     c->hosts = dt_xcalloc(c->n, sizeof *c->hosts);
-    c->plan = (struct dt_check_plan){ &c->loop, job, "", on_reached, on_moved, c };
+    c->plan = (struct dt_check_plan){ &c->loop, job, access, "", on_reached, on_moved, c };
     snprintf(c->plan.id, sizeof c->plan.id, "check-%08" PRIx32, tag);
     uv_timer_init(&c->loop, &c->tick);
     uv_timer_init(&c->loop, &c->start);
@@ -322,6 +322,14 @@ static void print_table(const struct check *c, const struct dt_remarks *remarks)
     dt_strbuf_free(&table);
 }
 
+static void print_json(const struct check *c, const struct dt_remarks *remarks)
+{
+    char *text = dt_json_text(dt_check_json(c->hosts, c->n, remarks, c->job->plan->np));
+
+    puts(text);
+    free(text);
+}
+
 static int report(const struct check *c, bool json, struct dt_error *err)
 {
     struct dt_remarks remarks = { 0 };
@@ -332,7 +340,7 @@ static int report(const struct check *c, bool json, struct dt_error *err)
         bad += c->hosts[i].problem != NULL;
     dt_remarks_make(&remarks, c->hosts, c->n);
     if (json)
-        dt_json_print(dt_check_json(c->hosts, c->n, &remarks, c->job->plan->np));
+        print_json(c, &remarks);
     else
         print_table(c, &remarks);
     if (dt_printed(err) < 0)
@@ -343,12 +351,13 @@ static int report(const struct check *c, bool json, struct dt_error *err)
     return rc ? rc : bad ? DT_EXIT_LAUNCH : 0;
 }
 
-int dt_check_run(const struct dt_job_config *config, bool json, struct dt_error *err)
+int dt_check_run(const struct dt_job_config *config, const struct dt_access *access, bool json,
+                 struct dt_error *err)
 {
     struct check c = { 0 };
     int rc;
 
-    begin(&c, config);
+    begin(&c, config, access);
     uv_run(&c.loop, UV_RUN_DEFAULT);
     uv_loop_close(&c.loop);
     find_twins(&c);

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 
 #include "launcher/base/error.h"
-#include "launcher/job/job.h"
+#include "launcher/job/config.h"
+#include "launcher/session/session.h"
 
 /* Connects to all hosts of the request, those that would have no rank too, and asks each for what
  * dt_msg_facts holds. Each also prepares its ranks as far as a job does before any of them runs:
@@ -15,6 +16,7 @@
  *
  * Returns 0 when a job would start, 125 when it would not, what a job that is stopped by a signal
  * or by the time limit exits with; or -1 with err when standard output cannot be written. */
-int dt_check_run(const struct dt_job_config *config, bool json, struct dt_error *err);
+int dt_check_run(const struct dt_job_config *config, const struct dt_access *access, bool json,
+                 struct dt_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "launcher/job/json.h"
+#include "launcher/io/json.h"
 
 /* A number for each GPU, null where it counts none. */
 static void add_ecc(cJSON *to, const struct dt_strs *counts)

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "launcher/base/clock.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/job/hostlink.h"
-#include "launcher/job/hostnet.h"
-#include "launcher/job/start.h"
 #include "launcher/job/words.h"
+#include "launcher/session/hostnet.h"
+#include "launcher/session/start.h"
 
 enum { PINGS = 8 }; /* the quickest answer of these tells how the clocks stand */
 
@@ -21,7 +21,7 @@ static void ping(struct dt_check_peer *p)
 {
     struct dt_msg_ping m = { .time_ns = dt_now_ns() };
 
-    dt_link_send(p->link, DT_MSG_PING, &m);
+    dt_session_send(p->session, DT_MSG_PING, &m);
 }
 
 /* Where checkpoints would go; a job without --checkpoint-dir has a directory of its own in it. */
@@ -32,13 +32,13 @@ static char *checkpoint_dir(const struct dt_job_config *job)
 }
 
 /* A START that no GO follows. A host that would have no rank prepares one, too. */
-static void prepare_ranks(struct dt_check_peer *p)
+static void prepare_ranks(struct dt_check_peer *p, const char *dir)
 {
     static char *any_program[] = { (char *)"/bin/sh", NULL };
     static uint32_t any_rank[] = { 0 };
     const struct dt_job_config *job = p->plan->job;
     const struct dt_plan_node *node = dt_plan_node_on(job->plan, p->index);
-    struct dt_msg_start m = dt_start_of(job, p->index, p->push.dir);
+    struct dt_msg_start m = dt_start_of(job, p->index, dir);
 
     m.generation = 1;
     m.job_id = (char *)(uintptr_t)p->plan->id;
@@ -52,38 +52,31 @@ static void prepare_ranks(struct dt_check_peer *p)
     m.stdin_rank = DT_STDIN_NONE;
     if (m.argv.n == 0)
         m.argv = (struct dt_strs){ any_program, 1 };
-    dt_link_send(p->link, DT_MSG_START, &m);
+    dt_session_send(p->session, DT_MSG_START, &m);
 }
 
-static void ask(struct dt_check_peer *p)
+static void on_received(void *arg, const char *dir)
 {
+    struct dt_check_peer *p = arg;
     struct dt_msg_check m = { checkpoint_dir(p->plan->job) };
 
     p->asked = true;
-    dt_link_send(p->link, DT_MSG_CHECK, &m);
+    dt_session_send(p->session, DT_MSG_CHECK, &m);
     ping(p);
-    prepare_ranks(p);
+    prepare_ranks(p, dir);
     free(m.dir);
 }
 
-static void feed(struct dt_check_peer *p)
-{
-    struct dt_error err = { 0 };
-
-    if (p->host->greeted && !p->asked && dt_push_continue(&p->push, p->link, p->plan->id, &err) < 0)
-        dt_check_peer_close(p, err.text);
-}
-
-static void on_ready(void *arg, const struct dt_msg_hello *hello)
+static void on_greeted(void *arg, const struct dt_msg_hello *hello)
 {
     struct dt_check_peer *p = arg;
     struct dt_check_host *h = p->host;
     uint64_t now = dt_now_ns();
 
     h->greeted = true;
-    h->carrier = dt_link_carrier(p->link);
+    h->carrier = dt_session_carrier(p->session);
     h->connect_seconds = (double)(now - p->opened_ns) / 1e9;
-    h->agent_sent = dt_link_sent_agent(p->link);
+    h->agent_sent = dt_session_sent_agent(p->session);
     h->agent_version = dt_xstrdup(hello->version);
     h->cores = hello->cores;
     h->memory = hello->memory;
@@ -96,24 +89,6 @@ static void on_ready(void *arg, const struct dt_msg_hello *hello)
     dt_heartbeat_hello(&p->heartbeat, hello->time_ns, now);
     dt_verbose("%s: connected in %.3f s (%s, agent %s)", h->name, h->connect_seconds, h->carrier,
                h->agent_version);
-    if (dt_push_is_complete(&p->push))
-        ask(p);
-    else
-        feed(p);
-}
-
-static void on_file_done(struct dt_check_peer *p, const struct dt_msg_file_done *m)
-{
-    struct dt_error err = { 0 };
-
-    if (p->asked)
-        return;
-    if (dt_push_on_done(&p->push, m, &err) < 0)
-        dt_check_peer_close(p, err.text);
-    else if (dt_push_is_complete(&p->push))
-        ask(p);
-    else
-        feed(p);
 }
 
 static int64_t own_wall_ahead_ns(void)
@@ -165,9 +140,6 @@ static void on_message(void *arg, uint8_t type, union dt_msg *msg)
 
     p->heartbeat.heard_ns = dt_now_ns();
     switch (type) {
-    case DT_MSG_FILE_DONE:
-        on_file_done(p, &msg->file_done);
-        break;
     case DT_MSG_FACTS:
         on_facts(p, &msg->facts);
         break;
@@ -202,17 +174,12 @@ static void on_noise(void *arg, const char *line)
         dt_verbose("%s: start-up output: %s", p->host->name, line);
 }
 
-static void on_drained(void *arg)
-{
-    feed(arg);
-}
-
 static void on_closed(void *arg, const struct dt_error *why)
 {
     struct dt_check_peer *p = arg;
 
-    p->host->carrier = dt_link_carrier(p->link);
-    p->link = NULL;
+    p->host->carrier = dt_session_carrier(p->session);
+    p->session = NULL;
     if (!p->closing)
         dt_check_set_problem(p->host, why->text[0] ? why->text : "agent: it ended unexpectedly");
     moved(p);
@@ -221,47 +188,39 @@ static void on_closed(void *arg, const struct dt_error *why)
 void dt_check_peer_init(struct dt_check_peer *p, const struct dt_check_plan *plan, size_t index,
                         struct dt_check_host *host)
 {
-    const struct dt_job_config *job = plan->job;
+    const struct dt_access *access = plan->access;
 
     p->plan = plan;
     p->index = index;
     p->host = host;
-    p->config = (struct dt_link_config){
-        .transport = job->transport(&job->hosts->v[index], job->transport_arg),
-        .host = &job->hosts->v[index],
-        .agent_path = job->agent_path,
-        .push = job->push_agent,
-        .alone = job->hosts->n == 1,
-        .rsh = &job->rsh,
-        .accept_new = job->accept_new,
-    };
-    p->push.set = job->push;
-    host->carrier = p->config.transport->name;
+    host->carrier = access->transport(&plan->job->hosts->v[index], access->transport_arg)->name;
 }
 
 void dt_check_peer_connect(struct dt_check_peer *p)
 {
-    static const struct dt_link_events events = { on_ready, on_message, on_noise, on_drained,
-                                                  on_closed };
+    static const struct dt_session_events events = { on_greeted, on_received, on_message, on_noise,
+                                                     on_closed };
+    const struct dt_hostlist *hosts = p->plan->job->hosts;
 
     p->connected = true;
     p->opened_ns = dt_now_ns();
-    p->link = dt_link_open(p->plan->loop, &p->config, &events, p);
+    p->session = dt_session_open(p->plan->loop, p->plan->access, &hosts->v[p->index], hosts->n == 1,
+                                 p->plan->id, &events, p);
 }
 
 bool dt_check_peer_is_connecting(const struct dt_check_peer *p)
 {
-    return p->link && !p->host->greeted;
+    return p->session && !p->host->greeted;
 }
 
 const char *dt_check_peer_awaits(const struct dt_check_peer *p)
 {
     if (!p->connected)
         return "its turn (--fanout)";
-    if (!p->link || p->closing)
+    if (!p->session || p->closing)
         return NULL;
     if (!p->host->greeted)
-        return dt_link_phase(p->link);
+        return dt_session_phase(p->session);
     if (!p->asked)
         return "receive files (--push)";
     return p->host->has_facts && p->prepared && p->pongs >= PINGS ? NULL : "start the ranks";
@@ -269,7 +228,7 @@ const char *dt_check_peer_awaits(const struct dt_check_peer *p)
 
 bool dt_check_peer_is_open(const struct dt_check_peer *p)
 {
-    return p->link && !p->closing;
+    return p->session && !p->closing;
 }
 
 void dt_check_peer_tick(struct dt_check_peer *p, uint64_t now_ns, uint64_t last_look_ns)
@@ -277,7 +236,7 @@ void dt_check_peer_tick(struct dt_check_peer *p, uint64_t now_ns, uint64_t last_
     int limit_s = p->plan->job->heartbeat_s;
     char *why;
 
-    if (!p->link || p->closing || !p->host->greeted)
+    if (!p->session || p->closing || !p->host->greeted)
         return;
     if (!dt_heartbeat_is_lost(&p->heartbeat, now_ns, last_look_ns,
                               (uint64_t)limit_s * 1000000000)) {
@@ -293,13 +252,13 @@ void dt_check_peer_end(struct dt_check_peer *p)
 {
     struct dt_msg_end end = { 0 };
 
-    if (!p->link || p->closing)
+    if (!p->session || p->closing)
         return;
     p->closing = true;
     if (p->host->greeted)
-        dt_link_send(p->link, DT_MSG_END, &end);
+        dt_session_send(p->session, DT_MSG_END, &end);
     else
-        dt_link_close(p->link);
+        dt_session_close(p->session);
 }
 
 void dt_check_peer_close(struct dt_check_peer *p, const char *problem)
@@ -308,8 +267,8 @@ void dt_check_peer_close(struct dt_check_peer *p, const char *problem)
         dt_check_set_problem(p->host, problem);
     p->connected = true; /* it is not tried any more */
     p->closing = true;
-    if (p->link)
-        dt_link_close(p->link);
+    if (p->session)
+        dt_session_close(p->session);
 }
 
 void dt_check_peer_free(struct dt_check_peer *p)
@@ -318,5 +277,4 @@ void dt_check_peer_free(struct dt_check_peer *p)
     free(p->addr);
     free(p->peer_addr);
     dt_netaddrs_free(&p->netaddrs);
-    dt_push_end(&p->push);
 }

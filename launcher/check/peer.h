@@ -8,16 +8,16 @@
 #include <uv.h>
 
 #include "launcher/check/host.h"
-#include "launcher/job/heartbeat.h"
-#include "launcher/job/job.h"
-#include "launcher/job/push.h"
-#include "launcher/remote/link.h"
+#include "launcher/job/config.h"
+#include "launcher/session/heartbeat.h"
+#include "launcher/session/session.h"
 
 struct dt_check_peer;
 
 struct dt_check_plan { /* what all conversations share; outlives them */
     uv_loop_t *loop;
     const struct dt_job_config *job;
+    const struct dt_access *access;
     char id[32]; /* in the names of pushed files' directories */
     void (*reached)(void *arg, struct dt_check_peer *peer, struct dt_msg_reach *m);
     void (*moved)(void *arg); /* after every message, and when one is closed */
@@ -28,9 +28,7 @@ struct dt_check_peer {
     const struct dt_check_plan *plan;
     size_t index;               /* into the job's hosts */
     struct dt_check_host *host; /* what is found out */
-    struct dt_link *link;       /* NULL when closed */
-    struct dt_link_config config;
-    struct dt_push push;
+    struct dt_session *session; /* NULL when closed */
     struct dt_heartbeat heartbeat;
     char *identity; /* of the machine; NULL until HELLO, as the next three */
     char *addr;

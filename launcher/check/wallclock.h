@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "launcher/job/heartbeat.h"
+#include "launcher/session/heartbeat.h"
 
 struct dt_wallclock {
     int64_t offset_ns; /* the host's less ours */

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "launcher/base/clock.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/check/rounds.h"
-#include "launcher/job/hostlink.h"
 
 enum {
     BYTES_FIRST = 64 * 1024,
@@ -29,7 +29,7 @@ static void send_probe(struct dt_check_ways *w, uint32_t node, struct dt_msg_pro
 {
     m->node = node;
     memcpy(m->secret, w->secret, sizeof m->secret);
-    dt_link_send(w->peers[node]->link, DT_MSG_PROBE, m);
+    dt_session_send(w->peers[node]->session, DT_MSG_PROBE, m);
 }
 
 /* --- who reaches whom --- */

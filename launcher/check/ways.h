@@ -5,7 +5,7 @@
 #define DT_CHECK_WAYS_H
 
 #include "launcher/check/peer.h"
-#include "launcher/job/hostnet.h"
+#include "launcher/session/hostnet.h"
 
 struct dt_check_way {    /* from a node to the next one */
     uint32_t generation; /* of the PROBE that is not answered; 0: none */

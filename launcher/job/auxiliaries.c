@@ -11,8 +11,6 @@ enum {
     AGAIN_MS = 100,    /* while others have not begun, or it is being found out who has failed */
 };
 
-static void on_time(uv_timer_t *timer);
-
 static bool ranks_are_through(const struct dt_job *j)
 {
     return j->ended_well == j->np;
@@ -72,7 +70,7 @@ void dt_job_watch_auxiliaries(struct dt_job *j)
     if (j->nprocs == j->np || !ranks_are_through(j))
         return;
     pardon(j);
-    uv_timer_start(&j->auxiliaries, on_time, END_MS, 0);
+    dt_timers_set(&j->timers, DT_TIMER_AUXILIARIES, END_MS);
 }
 
 /* why: what has come, "all ranks ended 5 s ago". */
@@ -91,12 +89,10 @@ static void end(struct dt_job *j, const char *why)
     dt_job_send_all(j, DT_MSG_STOP, &stop);
 }
 
-static void on_time(uv_timer_t *timer)
+void dt_job_on_auxiliaries_late(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
-
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_FAILING)
-        uv_timer_start(timer, on_time, AGAIN_MS, 0);
+        dt_timers_set(&j->timers, DT_TIMER_AUXILIARIES, AGAIN_MS);
     else if (j->state == DT_JOB_RUNNING)
         end(j, "all ranks ended 5 s ago");
 }
@@ -107,11 +103,11 @@ bool dt_job_end_auxiliaries(struct dt_job *j)
 
     if (j->state != DT_JOB_RUNNING || j->nprocs == j->np || !ranks_are_through(j))
         return false;
-    if (!uv_is_active((uv_handle_t *)&j->auxiliaries)) /* they are being ended already */
+    if (!dt_timers_runs(&j->timers, DT_TIMER_AUXILIARIES)) /* they are being ended already */
         return true;
     snprintf(why, sizeof why, "the time limit of %d s is over, and all ranks have ended",
              j->config->timeout_s);
-    uv_timer_stop(&j->auxiliaries);
+    dt_timers_stop(&j->timers, DT_TIMER_AUXILIARIES);
     end(j, why);
     return true;
 }

@@ -13,23 +13,21 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
 
-#include "launcher/io/outmux.h"
-#include "launcher/io/stdinpump.h"
 #include "launcher/io/tail.h"
 #include "launcher/job/cause.h"
 #include "launcher/job/fence.h"
 #include "launcher/job/hostlink.h"
-#include "launcher/job/hostnet.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/lastcalls.h"
 #include "launcher/job/quarantine.h"
 #include "launcher/job/restart.h"
+#include "launcher/job/timers.h"
 #include "launcher/job/waits.h"
 #include "launcher/place/plan.h"
 #include "launcher/place/role.h"
+#include "launcher/session/hostnet.h"
 
 struct dt_rank {  /* or an auxiliary */
     uint32_t pid; /* 0: unknown */
@@ -73,16 +71,12 @@ struct dt_failed_call {
     uint32_t rank;
 };
 
-struct dt_tee { /* what went only one of the two ways so far */
-    size_t written;
-    size_t shown;
-};
-
-enum { DT_JOB_SIGNALS = 6 };
-
 struct dt_job {
     const struct dt_job_config *config;
-    uv_loop_t loop;
+    const struct dt_job_ops *ops;
+    struct dt_timers timers;
+    bool terminal;
+    bool batch;
     enum dt_job_state state;
     bool left;         /* the loop is being emptied */
     bool told_to_stop; /* by a signal, --timeout, or a reader that left */
@@ -127,11 +121,9 @@ struct dt_job {
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
     bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
 
-    uv_timer_t collect; /* FAILING: for how long more news may change what the cause is */
     uint64_t failed_ns;
     uint32_t query;
     struct dt_lastcalls last_calls; /* of ranks whose calls have failed, while not yet said */
-    uv_timer_t recorded;            /* until that is said */
 
     struct dt_fence fence_of_mpi;
 
@@ -139,7 +131,6 @@ struct dt_job {
 
     struct dt_restart restart;
     uint64_t fence_ns; /* no rank is started before */
-    uv_timer_t fence;
     struct dt_recovery *recoveries;
     size_t nrecoveries;
     bool recovering; /* the last of them is not complete */
@@ -150,24 +141,16 @@ struct dt_job {
     struct dt_death last_cause; /* of the last of them */
     unsigned alike;             /* so many in a row had the same cause */
 
-    uv_timer_t pause; /* until all ranks are stopped for Ctrl-Z */
     bool pausing;
-    uv_timer_t gather; /* a signal that may come to many processes */
     int gathered;
     int acted_signo; /* the last of them, and when it was acted upon */
     uint64_t acted_ns;
-    uv_timer_t stop;        /* STOPPING, ENDING: patience */
-    uv_timer_t timeout;     /* --timeout */
-    uv_timer_t start;       /* --start-timeout, until GO */
-    uv_timer_t tick;        /* heartbeats */
-    uv_timer_t stragglers;  /* since the first rank of the generation has ended with 0 */
-    uv_timer_t auxiliaries; /* since the last rank has ended with 0 */
-    bool warned;            /* of stragglers, once in a job */
+    bool warned; /* of stragglers, once in a job */
+    uint64_t tick_ms;
     uint64_t last_look_ns;
-    uv_signal_t signals[DT_JOB_SIGNALS];
-    unsigned nsignals;
     int stopped_by; /* signal, or 0 */
     bool stop_with_int;
+    int ended_by; /* signal, or 0 */
 
     struct dt_spawn_refusal refusal;
     struct dt_death final_cause; /* valid when cause_text is set and has_final_cause */
@@ -175,10 +158,6 @@ struct dt_job {
     char *cause_text; /* why the job ended, for the report; NULL: it did not fail */
     int exit_code;
 
-    struct dt_outmux *out;
-    struct dt_tee
-        *tees; /* by stream, with --output-dir: of all ranks standard output, then error */
-    struct dt_stdinpump *in;
     bool stdin_ended;
     uint64_t stdin_taken; /* by all who read it, in this generation */
     size_t stdin_owed;    /* credit that came while FAILING */
@@ -186,11 +165,11 @@ struct dt_job {
 
 /* job.c */
 void dt_job_event(struct dt_job *j, enum dt_job_event event);
+static inline uint64_t dt_job_now(const struct dt_job *j)
+{
+    return dt_timers_now_ns(&j->timers);
+}
 void dt_job_check(struct dt_job *j); /* raises IDLE or CLOSED where they hold */
-void dt_job_on_ready(struct dt_job *j, struct dt_hostlink *h);
-void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, union dt_msg *msg);
-void dt_job_on_noise(struct dt_job *j, struct dt_hostlink *h, const char *line);
-void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
 const char *dt_job_host_name(const struct dt_job *j, size_t host);
 void dt_job_open_link(struct dt_job *j, size_t host);
 /* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
@@ -200,15 +179,13 @@ void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg); /* hosts 
 
 /* pulse.c */
 void dt_job_start_pulse(struct dt_job *j);
+void dt_job_on_tick(struct dt_job *j);
 void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h);
 void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m);
 void dt_job_on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_limit *m);
 
 /* streams.c */
-void dt_job_open_streams(struct dt_job *j);
-void dt_job_close_streams(struct dt_job *j);
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
-bool dt_job_is_output_out(const struct dt_job *j); /* all that came is shown and written */
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
 void dt_job_on_output_quiet(struct dt_job *j, const struct dt_msg_output_quiet *m);
 void dt_job_start_stdin(struct dt_job *j); /* a generation begins */
@@ -220,7 +197,7 @@ void dt_job_launch(struct dt_job *j);
 /* Two hosts of the plan, all connected, that are one machine, whose slots would count twice. */
 bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other);
 void dt_job_start_generation(struct dt_job *j);
-void dt_job_on_start_timeout(uv_timer_t *timer);
+void dt_job_on_start_timeout(struct dt_job *j);
 void dt_job_maybe_go(struct dt_job *j);
 void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m);
 void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_started *m);
@@ -288,13 +265,16 @@ const char *dt_job_interface(const struct dt_job *j, uint32_t node);
 /* pause.c */
 void dt_job_pause(struct dt_job *j);
 void dt_job_pause_answered(struct dt_job *j);
+void dt_job_on_pause_late(struct dt_job *j);
 
 /* stragglers.c */
 void dt_job_watch_stragglers(struct dt_job *j); /* a rank has ended with 0 */
+void dt_job_on_stragglers_late(struct dt_job *j);
 
 /* auxiliaries.c */
 void dt_job_on_auxiliary_exit(struct dt_job *j, const struct dt_death *death);
 void dt_job_watch_auxiliaries(struct dt_job *j); /* a rank has ended with 0 */
+void dt_job_on_auxiliaries_late(struct dt_job *j);
 /* The job's time is over: when all ranks have ended with 0 in time, only these are ended, and that
  * is no failure. Returns whether it was so. */
 bool dt_job_end_auxiliaries(struct dt_job *j);
@@ -315,19 +295,17 @@ void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were 
 void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
                           const struct dt_msg_last_calls *m);
 void dt_job_say_last_calls(struct dt_job *j);
+void dt_job_on_last_calls_due(struct dt_job *j);
 void dt_job_forget_last_calls(struct dt_job *j); /* all ranks begin again */
 
 /* signalled.c */
 void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
                          const struct dt_msg_signalled *m);
 void dt_job_gather_signal(struct dt_job *j, int signo);
-/* Whether a batch system may signal dtrun and agents alike. */
-bool dt_job_is_in_batch(void);
+void dt_job_on_gathered(struct dt_job *j);
 
 /* stopping.c */
 void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */
-void dt_job_watch_signals(struct dt_job *j);
-void dt_job_unwatch_signals(struct dt_job *j);
 /* Why the job ends, for the report; the first reason counts. Takes text. */
 void dt_job_set_reason(struct dt_job *j, char *text);
 /* The job has failed for good: all ranks are ended with grace, exit_code is what dtrun exits with.
@@ -338,8 +316,9 @@ void dt_job_kill(struct dt_job *j);
 void dt_job_abandon(struct dt_job *j);
 void dt_job_finish(struct dt_job *j);
 void dt_job_cut(struct dt_job *j);
-void dt_job_on_timeout(uv_timer_t *timer);
-void dt_job_on_output_failed(struct dt_job *j, const char *what, int error);
+void dt_job_on_timeout(struct dt_job *j);
+void dt_job_on_patience_over(struct dt_job *j);
+void dt_job_on_cut(struct dt_job *j);
 uint32_t dt_job_alive(const struct dt_job *j); /* ranks */
 /* "0, 2-3": the ranks that run, or those that have ended. */
 void dt_job_add_ranks(const struct dt_job *j, bool alive, struct dt_strbuf *out);

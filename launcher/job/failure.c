@@ -159,8 +159,8 @@ static void lose(struct dt_job *j, const struct dt_u32s *numbers)
             end_rank(j, r, &(struct dt_death){ .rank = number, .code = -1, .step = -1 });
         r->tail_eof = true;
         /* Nothing will complete a line that was begun; what comes next is of another process. */
-        dt_outmux_eof(j->out, number, STDOUT_FILENO);
-        dt_outmux_eof(j->out, number, STDERR_FILENO);
+        j->ops->output_eof(j->ops->arg, number, STDOUT_FILENO);
+        j->ops->output_eof(j->ops->arg, number, STDERR_FILENO);
     }
 }
 
@@ -184,11 +184,6 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
                             });
     dt_job_event(j, DT_EV_HOST_LOST);
     dt_job_settle(j);
-}
-
-static void on_collected(uv_timer_t *timer)
-{
-    dt_job_event(timer->data, DT_EV_SETTLED);
 }
 
 void dt_job_ask(struct dt_job *j)
@@ -244,11 +239,11 @@ void dt_job_collect(struct dt_job *j)
                                   ending_of(cause) };
 
     j->state = DT_JOB_FAILING;
-    j->failed_ns = dt_now_ns();
+    j->failed_ns = dt_job_now(j);
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
     free(text);
     dt_job_ask(j);
-    uv_timer_start(&j->collect, on_collected, ANSWER_MS, 0);
+    dt_timers_set(&j->timers, DT_TIMER_COLLECT, ANSWER_MS);
 }
 
 void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m)
@@ -286,8 +281,7 @@ static bool is_certain(const struct dt_job *j, const struct dt_death *cause)
 /* What is waited for comes within so long, or will not. */
 static void wait_at_most(struct dt_job *j, uint64_t ms)
 {
-    if (uv_timer_get_due_in(&j->collect) > ms)
-        uv_timer_start(&j->collect, on_collected, ms, 0);
+    dt_timers_hasten(&j->timers, DT_TIMER_COLLECT, ms);
 }
 
 /* Where they are started again at once, nobody waits for them. */
@@ -453,10 +447,10 @@ void dt_job_decide(struct dt_job *j)
     struct dt_strbuf text = { 0 };
     struct dt_death death;
 
-    uv_timer_stop(&j->collect);
+    dt_timers_stop(&j->timers, DT_TIMER_COLLECT);
     if (cause < 0) {
         j->state = j->all_started ? DT_JOB_RUNNING : DT_JOB_STARTING;
-        dt_stdinpump_credit(j->in, j->stdin_owed);
+        j->ops->stdin_credit(j->ops->arg, j->stdin_owed);
         j->stdin_owed = 0;
         dt_job_check(j);
         return;

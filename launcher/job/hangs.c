@@ -169,7 +169,7 @@ static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
                             .rank = culprit,
                             .code = -1,
                             .step = -1,
-                            .time_ns = dt_now_ns(),
+                            .time_ns = dt_job_now(j),
                         });
     dt_job_event(j, DT_EV_RANK_FAILED);
 }
@@ -292,7 +292,7 @@ void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const stru
     const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
     const struct dt_msg_step *steps = m->steps.v;
     const struct dt_msg_comm *comms = m->comms.v;
-    uint64_t now = dt_now_ns();
+    uint64_t now = dt_job_now(j);
 
     if (!node || !dt_hostlink_has_ranks(h))
         return;
@@ -333,7 +333,7 @@ void dt_job_watch_waits(struct dt_job *j)
 
 void dt_job_forget_waits(struct dt_job *j)
 {
-    dt_waits_forget(&j->waits, j->generation, dt_now_ns());
+    dt_waits_forget(&j->waits, j->generation, dt_job_now(j));
 }
 
 uint64_t dt_job_look_ms(const struct dt_job *j)

@@ -1,5 +1,5 @@
-/* One host as the job sees it for as long as one connection lasts: the link to its agent, what the
- * agent said of itself, and how far its ranks are. */
+/* One host as the job sees it for as long as one connection lasts: how far that is, what the agent
+ * said of itself, and how far its ranks are. */
 #ifndef DT_JOB_HOSTLINK_H
 #define DT_JOB_HOSTLINK_H
 
@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "launcher/job/heartbeat.h"
-#include "launcher/job/push.h"
-#include "launcher/remote/link.h"
+#include "launcher/base/error.h"
+#include "launcher/session/heartbeat.h"
+#include "runtime/wire/msg.h"
 
 struct dt_job;
 
@@ -25,13 +25,12 @@ enum dt_host_phase {
 
 struct dt_hostlink {
     struct dt_job *job;
-    size_t host;          /* index into the job's hosts */
-    struct dt_link *link; /* NULL when waiting or closed */
-    struct dt_link_config config;
+    size_t host; /* index into the job's hosts */
     enum dt_host_phase phase;
+    bool open; /* connecting or connected; neither has ended nor been closed */
     bool greeted;
-    bool ending; /* END is sent, or it is being closed: its end is expected */
-    bool closing;
+    bool ending;   /* END is sent, or it is being closed: its end is expected */
+    bool closing;  /* by us */
     bool injected; /* a fault of --inject has ended it */
     bool answered; /* ANSWER to the newest QUERY */
     bool ready;    /* READY of this generation */
@@ -46,28 +45,28 @@ struct dt_hostlink {
     uint64_t opened_ns;
     uint64_t stdin_taken; /* by all its ranks that read it, in this generation */
     struct dt_heartbeat heartbeat;
-    uint64_t pinged_ns; /* or 0 */
-    uint64_t sent_ns;   /* anything: when the agent's lease can have been renewed last */
-    struct dt_push push;
-    struct dt_error why; /* when closed: as link.h says */
+    uint64_t pinged_ns;  /* or 0 */
+    uint64_t sent_ns;    /* anything: when the agent's lease can have been renewed last */
+    char *dir;           /* of the files that --push has put there; NULL until they are */
+    struct dt_error why; /* when closed */
 };
 
 struct dt_hostlink *dt_hostlink_new(struct dt_job *job, size_t host); /* WAITING */
 void dt_hostlink_connect(struct dt_hostlink *h);
 void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg);
 void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct dt_put *frames);
-/* The host answered for one pushed file: it is ready after the last, closed after a failure. */
-void dt_hostlink_pushed(struct dt_hostlink *h, const struct dt_msg_file_done *m);
-/* Ends the connection for the reason given (kept as h->why): the phase is CLOSED at once, the link
- * lives on until dt_job_on_closed. */
+/* Its agent said HELLO. */
+void dt_hostlink_greeted(struct dt_hostlink *h, const struct dt_msg_hello *hello);
+void dt_hostlink_received(struct dt_hostlink *h, const char *dir); /* it is IDLE now */
+/* The connection has ended by itself. Returns the phase until then. */
+enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why);
+/* Ends the connection for the reason given, which is kept as h->why. */
 void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 bool dt_hostlink_is_coming(const struct dt_hostlink *h); /* not ready for START yet */
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
 /* What keeps the host from being ready, as "authenticate"; NULL: it is, or its ranks run. */
 const char *dt_hostlink_awaits(const struct dt_hostlink *h);
-void dt_hostlink_free(struct dt_hostlink *h); /* once closed; accepts NULL */
-
-uint64_t dt_now_ns(void); /* CLOCK_BOOTTIME */
+void dt_hostlink_free(struct dt_hostlink *h); /* accepts NULL */
 
 #endif

@@ -1,17 +1,12 @@
 #include "launcher/job/job.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/loop.h"
-#include "launcher/job/report.h"
 #include "launcher/job/words.h"
 
 static void act_run(struct dt_job *j);
@@ -69,7 +64,7 @@ static bool is_idle(const struct dt_job *j)
 void dt_job_check(struct dt_job *j)
 {
     if (j->state == DT_JOB_ENDING) {
-        if (j->open_links == 0 && (j->cut || dt_job_is_output_out(j)))
+        if (j->open_links == 0 && (j->cut || !j->ops->output_awaits(j->ops->arg)))
             dt_job_event(j, DT_EV_CLOSED);
     } else if (is_idle(j)) {
         dt_job_event(j, DT_EV_IDLE);
@@ -89,11 +84,7 @@ static void connect_next(struct dt_job *j)
 
 void dt_job_open_link(struct dt_job *j, size_t host)
 {
-    struct dt_hostlink *old = j->links[host];
-
-    /* One that is still being closed is freed when that is done: see dt_job_on_closed. */
-    if (old && !old->link)
-        dt_hostlink_free(old);
+    dt_hostlink_free(j->links[host]);
     j->links[host] = dt_hostlink_new(j, host);
     connect_next(j);
 }
@@ -110,19 +101,26 @@ void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg)
     dt_put_free(&frames);
 }
 
-void dt_job_on_ready(struct dt_job *j, struct dt_hostlink *h)
+void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *hello)
 {
-    dt_job_ping(j, h);
+    dt_hostlink_greeted(j->links[host], hello);
+    dt_job_ping(j, j->links[host]);
     connect_next(j);
     dt_job_check(j);
 }
 
-void dt_job_on_noise(struct dt_job *j, struct dt_hostlink *h, const char *line)
+void dt_job_received(struct dt_job *j, size_t host, const char *dir)
 {
-    if (h->phase == DT_HOST_CONNECTING)
-        dt_verbose("%s: start-up output: %s", dt_job_host_name(j, h->host), line);
+    dt_hostlink_received(j->links[host], dir);
+    dt_job_check(j);
+}
+
+void dt_job_noise(struct dt_job *j, size_t host, const char *line)
+{
+    if (j->links[host]->phase == DT_HOST_CONNECTING)
+        dt_verbose("%s: start-up output: %s", dt_job_host_name(j, host), line);
     else
-        dt_say("%s: %s", dt_job_host_name(j, h->host), line);
+        dt_say("%s: %s", dt_job_host_name(j, host), line);
 }
 
 void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
@@ -136,24 +134,25 @@ void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_pha
         dt_job_host_lost(j, h);
 }
 
-void dt_job_on_closed(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
+static void forget_connection(struct dt_job *j)
 {
     j->open_links--;
-    if (j->links[h->host] != h)
-        dt_hostlink_free(h);
-    else if (was != DT_HOST_CLOSED)
-        dt_job_link_ended(j, h, was);
     connect_next(j);
     dt_job_check(j);
 }
 
-static void on_file_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_file_done *m)
+void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
 {
-    enum dt_host_phase was = h->phase;
+    struct dt_hostlink *h = j->links[host];
 
-    dt_hostlink_pushed(h, m);
-    if (h->phase == DT_HOST_CLOSED)
-        dt_job_link_ended(j, h, was);
+    dt_job_link_ended(j, h, dt_hostlink_ended(h, why));
+    forget_connection(j);
+}
+
+void dt_job_hung_up(struct dt_job *j, size_t host)
+{
+    (void)host;
+    forget_connection(j);
 }
 
 static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_done *m)
@@ -164,10 +163,11 @@ static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     dt_job_settle(j);
 }
 
-void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, union dt_msg *msg)
+void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
 {
-    if (j->links[h->host] != h)
-        return;
+    struct dt_hostlink *h = j->links[host];
+
+    h->heartbeat.heard_ns = dt_job_now(j);
     switch (type) {
     case DT_MSG_READY:
         dt_job_on_host_ready(j, h, &msg->ready);
@@ -220,9 +220,6 @@ void dt_job_on_message(struct dt_job *j, struct dt_hostlink *h, uint8_t type, un
     case DT_MSG_STDIN_CREDIT:
         dt_job_on_stdin_credit(j, h, &msg->stdin_credit);
         break;
-    case DT_MSG_FILE_DONE:
-        on_file_done(j, h, &msg->file_done);
-        break;
     case DT_MSG_OUTPUT:
         dt_job_on_output(j, &msg->output);
         break;
@@ -266,8 +263,8 @@ static void act_run(struct dt_job *j)
 {
     j->state = DT_JOB_RUNNING;
     dt_verbose("all %u ranks run, %.3f s after the start", j->np,
-               (double)(dt_now_ns() - j->began_ns) / 1e9);
-    if (j->generation == 1 && isatty(STDERR_FILENO))
+               (double)(dt_job_now(j) - j->began_ns) / 1e9);
+    if (j->generation == 1 && j->terminal)
         say_start(j);
     if (j->recovering && !j->restart.checkpoints)
         dt_job_recovered(j, j->restart.linked, -1);
@@ -276,27 +273,46 @@ static void act_run(struct dt_job *j)
 static void act_leave(struct dt_job *j)
 {
     j->left = true;
-    dt_job_close_streams(j);
-    dt_job_unwatch_signals(j);
-    uv_close((uv_handle_t *)&j->collect, NULL);
-    uv_close((uv_handle_t *)&j->pause, NULL);
-    uv_close((uv_handle_t *)&j->gather, NULL);
-    uv_close((uv_handle_t *)&j->stop, NULL);
-    uv_close((uv_handle_t *)&j->timeout, NULL);
-    uv_close((uv_handle_t *)&j->start, NULL);
-    uv_close((uv_handle_t *)&j->tick, NULL);
-    uv_close((uv_handle_t *)&j->stragglers, NULL);
-    uv_close((uv_handle_t *)&j->auxiliaries, NULL);
-    uv_close((uv_handle_t *)&j->fence, NULL);
-    uv_close((uv_handle_t *)&j->recorded, NULL);
+    j->ops->end(j->ops->arg);
+}
+
+static void on_grace_over(struct dt_job *j)
+{
+    dt_job_event(j, DT_EV_KILL);
+}
+
+static void on_collected(struct dt_job *j)
+{
+    dt_job_event(j, DT_EV_SETTLED);
+}
+
+void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
+{
+    static void (*const handlers[DT_JOB_TIMERS])(struct dt_job *) = {
+        [DT_TIMER_COLLECT] = on_collected,
+        [DT_TIMER_LAST_CALLS] = dt_job_on_last_calls_due,
+        [DT_TIMER_FENCE] = dt_job_check,
+        [DT_TIMER_PAUSE] = dt_job_on_pause_late,
+        [DT_TIMER_GATHER] = dt_job_on_gathered,
+        [DT_TIMER_GRACE] = on_grace_over,
+        [DT_TIMER_PATIENCE] = dt_job_on_patience_over,
+        [DT_TIMER_CUT] = dt_job_on_cut,
+        [DT_TIMER_LIMIT] = dt_job_on_timeout,
+        [DT_TIMER_START] = dt_job_on_start_timeout,
+        [DT_TIMER_TICK] = dt_job_on_tick,
+        [DT_TIMER_STRAGGLERS] = dt_job_on_stragglers_late,
+        [DT_TIMER_AUXILIARIES] = dt_job_on_auxiliaries_late,
+    };
+
+    dt_timers_over(&j->timers, timer);
+    handlers[timer](j);
 }
 
 /* The name shows in the paths of the job's files: only what is harmless there. */
-static void make_id(struct dt_job *j)
+static void make_id(struct dt_job *j, uint32_t tag)
 {
     const char *program = basename(j->config->argv.v[0]);
     char name[40];
-    uint32_t tag = 0;
     size_t n = 0;
 
     for (; *program && n + 1 < sizeof name; program++) {
@@ -307,42 +323,31 @@ static void make_id(struct dt_job *j)
         name[n++] = plain ? c : '_';
     }
     name[n] = '\0';
-    if (getrandom(&tag, sizeof tag, 0) != sizeof tag ||
-        getrandom(j->secret, sizeof j->secret, 0) != sizeof j->secret) {
-        dt_say("no random numbers from the system: %s", strerror(errno));
-        exit(DT_EXIT_LAUNCH);
-    }
     snprintf(j->id, sizeof j->id, "%s-%08x", n ? name : "job", tag);
 }
 
-static void open_timers(struct dt_job *j)
+static void start_timers(struct dt_job *j)
 {
-    uv_timer_init(&j->loop, &j->collect);
-    uv_timer_init(&j->loop, &j->pause);
-    uv_timer_init(&j->loop, &j->gather);
-    uv_timer_init(&j->loop, &j->stop);
-    uv_timer_init(&j->loop, &j->timeout);
-    uv_timer_init(&j->loop, &j->start);
-    uv_timer_init(&j->loop, &j->stragglers);
-    uv_timer_init(&j->loop, &j->auxiliaries);
-    uv_timer_init(&j->loop, &j->fence);
-    uv_timer_init(&j->loop, &j->recorded);
-    j->collect.data = j->pause.data = j->gather.data = j->stop.data = j->timeout.data = j;
-    j->start.data = j->stragglers.data = j->auxiliaries.data = j->fence.data = j;
-    j->recorded.data = j;
     dt_job_start_pulse(j);
     if (j->config->timeout_s > 0)
-        uv_timer_start(&j->timeout, dt_job_on_timeout, (uint64_t)j->config->timeout_s * 1000, 0);
+        dt_timers_set(&j->timers, DT_TIMER_LIMIT, (uint64_t)j->config->timeout_s * 1000);
     if (j->config->start_timeout_s > 0)
-        uv_timer_start(&j->start, dt_job_on_start_timeout,
-                       (uint64_t)j->config->start_timeout_s * 1000, 0);
+        dt_timers_set(&j->timers, DT_TIMER_START, (uint64_t)j->config->start_timeout_s * 1000);
 }
 
-static void begin(struct dt_job *j, const struct dt_job_config *config)
+struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_job_origin *origin,
+                          const struct dt_job_ops *ops)
 {
+    struct dt_job *j = dt_xcalloc(1, sizeof *j);
+
     j->config = config;
-    j->began_ns = dt_now_ns();
-    make_id(j);
+    j->ops = ops;
+    j->terminal = origin->terminal;
+    j->batch = origin->batch;
+    memcpy(j->secret, origin->secret, sizeof j->secret);
+    dt_timers_init(&j->timers, ops);
+    j->began_ns = dt_job_now(j);
+    make_id(j, origin->tag);
     dt_plan_copy(&j->plan, config->plan);
     j->np = (uint32_t)config->plan->np;
     j->nprocs = (uint32_t)config->plan->nprocs;
@@ -359,17 +364,33 @@ static void begin(struct dt_job *j, const struct dt_job_config *config)
     j->restart = dt_restart_init(config->max_restarts);
     dt_quarantine_init(&j->quarantine, config->hosts->n);
     j->reached = -1;
-    dt_loop_open(&j->loop);
-    dt_job_watch_signals(j); /* before there is anything that a signal would leave behind */
-    for (size_t i = 0; i < j->plan.nnodes; i++)
-        dt_job_open_link(j, j->plan.nodes[i].host);
-    dt_job_open_streams(j);
-    open_timers(j);
+    return j;
 }
 
-static void end(struct dt_job *j)
+const char *dt_job_id(const struct dt_job *j)
 {
-    uv_loop_close(&j->loop);
+    return j->id;
+}
+
+void dt_job_begin(struct dt_job *j)
+{
+    for (size_t i = 0; i < j->plan.nnodes; i++)
+        dt_job_open_link(j, j->plan.nodes[i].host);
+    start_timers(j);
+}
+
+int dt_job_exit_code(const struct dt_job *j)
+{
+    return j->exit_code;
+}
+
+int dt_job_ended_by(const struct dt_job *j)
+{
+    return j->ended_by;
+}
+
+void dt_job_free(struct dt_job *j)
+{
     for (size_t i = 0; i < j->config->hosts->n; i++)
         dt_hostlink_free(j->links[i]);
     for (uint32_t r = 0; r < j->nprocs; r++) {
@@ -398,19 +419,5 @@ static void end(struct dt_job *j)
     free(j->refusal.hosts);
     free(j->cause_text);
     dt_plan_free(&j->plan);
-}
-
-int dt_job_run(const struct dt_job_config *config)
-{
-    struct dt_job j = { 0 };
-    struct dt_error err = { 0 };
-
-    begin(&j, config);
-    uv_run(&j.loop, UV_RUN_DEFAULT);
-    if (config->report && dt_report_write(&j, config->report, &err) < 0) {
-        dt_say("%s", err.text);
-        j.exit_code = j.exit_code ? j.exit_code : DT_EXIT_LAUNCH;
-    }
-    end(&j);
-    return j.exit_code;
+    free(j);
 }

@@ -1,66 +1,66 @@
-/* A job from connecting to its exit code: connect to all hosts, start the ranks, relay their
- * output, decide what a death means, restart or stop, report. */
+/* The engine of a job, from connecting to its exit code: it connects to all hosts, starts the
+ * ranks, passes on their output, decides what a death means, restarts or stops.
+ *
+ * It does no input or output and knows no clock. What happens is told to it by the functions under
+ * "events"; what it does goes through the ops that it was given (ops.h). Given the same events at
+ * the same times it does the same. */
 #ifndef DT_JOB_JOB_H
 #define DT_JOB_JOB_H
 
 #include <stdbool.h>
 
-#include "launcher/hosts/hostlist.h"
-#include "launcher/io/outfiles.h"
-#include "launcher/job/push.h"
-#include "launcher/job/restart.h"
-#include "launcher/place/bind.h"
-#include "launcher/place/gpu.h"
-#include "launcher/place/plan.h"
-#include "launcher/remote/transport.h"
-#include "runtime/wire/codec.h"
+#include "launcher/job/config.h"
+#include "launcher/job/ops.h"
+#include "runtime/wire/msg.h"
 
-struct dt_job_config { /* what it points to must outlive dt_job_run */
-    const struct dt_hostlist *hosts;
-    const struct dt_plan *plan;
-    enum dt_map_by map_by; /* for ranks that are placed anew; as for the next */
-    bool no_oversubscribe;
-    const struct dt_transport_ops *(*transport)(const struct dt_host *host, void *arg);
-    void *transport_arg;
-    const char *agent_path;
-    bool push_agent;
-    bool accept_new;
-    struct dt_strs rsh;  /* the words of --rsh, or none */
-    int fanout;          /* at most so many hosts are connecting at once */
-    int start_timeout_s; /* until all ranks may go; 0: no limit */
-    struct dt_strs argv;
-    struct dt_strs env;
-    struct dt_strs unset;
-    unsigned frameworks; /* set of enum dt_framework */
-    enum dt_gpu_bind gpu_bind;
-    enum dt_bind_to bind_to;
-    bool report_bindings;
-    bool virtual_local_rank;
-    struct dt_strs inject; /* each was accepted by dt_inject_parse */
-    const char *wdir;
-    const char *checkpoint_dir; /* absolute, or NULL: checkpoints/JOB in wdir */
-    bool fresh;
-    bool resume;
-    bool seen; /* there are checkpoints, as this machine sees checkpoint_dir */
-    bool labels;
-    bool stamps;
-    struct dt_outfiles *files; /* what ranks write goes there; or NULL */
-    bool tee;                  /* and to dtrun's standard output and error, too */
-    int stdin_rank;            /* who reads dtrun's standard input, or DT_STDIN_ALL, _NONE */
-    bool merge_stderr;         /* ranks' standard error goes to standard output */
-    int max_restarts;          /* -1: not given */
-    enum dt_host_loss on_host_loss;
-    const char *iface; /* --iface, accepted by dt_iface_check; or NULL */
-    int heartbeat_s;
-    int kill_grace_s;
-    int timeout_s;            /* 0: none */
-    int exit_grace_s;         /* 0: only a warning */
-    int collective_timeout_s; /* 0: never */
-    const struct dt_push_set *push;
-    const char *report; /* or NULL */
+struct dt_job_origin { /* what differs between two runs of one request */
+    uint32_t tag;      /* random: part of the job's id */
+    uint8_t secret[DT_SECRET_BYTES];
+    bool terminal; /* somebody reads what dtrun says as it happens */
+    bool batch;    /* a batch system may signal dtrun and agents alike */
 };
 
-/* Runs the job; returns dtrun's exit code. */
-int dt_job_run(const struct dt_job_config *config);
+struct dt_job;
+
+/* ops, and what config points to, must outlive it. */
+struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_job_origin *origin,
+                          const struct dt_job_ops *ops);
+void dt_job_free(struct dt_job *job);
+
+const char *dt_job_id(const struct dt_job *job);
+
+/* Opens the first connections. */
+void dt_job_begin(struct dt_job *job);
+
+/* ---- events; after the last one (ops.end) there are no more ---- */
+
+void dt_job_greeted(struct dt_job *job, size_t host, const struct dt_msg_hello *hello);
+/* The files of --push are on the host, in this directory; "" where there are none. Comes after
+ * dt_job_greeted, and before it no ranks are started there. */
+void dt_job_received(struct dt_job *job, size_t host, const char *dir);
+/* Any message after HELLO. Strings and lists that the engine keeps are taken out of msg. */
+void dt_job_message(struct dt_job *job, size_t host, uint8_t type, union dt_msg *msg);
+/* A line that was printed on the host outside the protocol. */
+void dt_job_noise(struct dt_job *job, size_t host, const char *line);
+/* The connection has ended by itself: "phase: reason; remedy", or "" when the agent ended in order.
+ */
+void dt_job_disconnected(struct dt_job *job, size_t host, const char *why);
+/* A connection to the host that the engine had closed has ended; there may be a new one. */
+void dt_job_hung_up(struct dt_job *job, size_t host);
+void dt_job_timer(struct dt_job *job, enum dt_job_timer timer);
+void dt_job_signal(struct dt_job *job, int signo); /* it came to dtrun */
+/* n bytes of what that process wrote are shown, or written to its file. */
+void dt_job_shown(struct dt_job *job, uint32_t number, int fd, size_t n);
+void dt_job_output_moved(struct dt_job *job); /* output_awaits() may have changed */
+/* what: "standard output", or a file; error: as errno. */
+void dt_job_output_failed(struct dt_job *job, const char *what, int error);
+void dt_job_stdin(struct dt_job *job, const void *data, size_t n); /* no more than was credited */
+void dt_job_stdin_eof(struct dt_job *job);                         /* once */
+
+/* ---- what came of it, after ops.end ---- */
+
+int dt_job_exit_code(const struct dt_job *job);
+int dt_job_ended_by(const struct dt_job *job); /* the signal that ended it, or 0 */
+char *dt_job_report(const struct dt_job *job); /* for --report: JSON; the caller frees it */
 
 #endif

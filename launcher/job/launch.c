@@ -7,11 +7,11 @@
 #include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
-#include "launcher/job/start.h"
 #include "launcher/job/words.h"
 #include "launcher/place/frameworks.h"
 #include "launcher/place/mpimap.h"
 #include "launcher/place/tfcluster.h"
+#include "launcher/session/start.h"
 
 static size_t count_unusable(const struct dt_job *j)
 {
@@ -114,7 +114,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
 {
     const struct dt_job_config *c = j->config;
     const struct dt_plan_node *first = &j->plan.nodes[0];
-    struct dt_msg_start m = dt_start_of(c, node->host, j->links[node->host]->push.dir);
+    struct dt_msg_start m = dt_start_of(c, node->host, j->links[node->host]->dir);
 
     m.generation = j->generation;
     m.job_id = j->id;
@@ -151,8 +151,8 @@ static void reset_ranks(struct dt_job *j)
     dt_job_forget_waits(j);
     dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->plan.nnodes);
     j->hellos = j->linked_alive = j->ended_well = 0;
-    uv_timer_stop(&j->stragglers);
-    uv_timer_stop(&j->auxiliaries);
+    dt_timers_stop(&j->timers, DT_TIMER_STRAGGLERS);
+    dt_timers_stop(&j->timers, DT_TIMER_AUXILIARIES);
     j->all_started = j->table_sent = false;
     j->rendezvous_port = 0;
 }
@@ -241,7 +241,7 @@ void dt_job_maybe_go(struct dt_job *j)
 {
     if (!j->network_is_known || !all_ready(j))
         return;
-    uv_timer_stop(&j->start);
+    dt_timers_stop(&j->timers, DT_TIMER_START);
     if (can_meet(j))
         send_go(j);
 }
@@ -285,9 +285,8 @@ static void say_awaited(const struct dt_job *j, size_t node)
     dt_strbuf_free(&names);
 }
 
-void dt_job_on_start_timeout(uv_timer_t *timer)
+void dt_job_on_start_timeout(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
     size_t late = 0;
 
     if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING)

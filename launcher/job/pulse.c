@@ -10,7 +10,7 @@ enum { TICK_MIN_MS = 20 };
  * our patience runs out. */
 void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h)
 {
-    struct dt_msg_ping m = { .time_ns = dt_now_ns() };
+    struct dt_msg_ping m = { .time_ns = dt_job_now(j) };
 
     if (h->heartbeat.heard_ns < h->pinged_ns)
         return;
@@ -39,13 +39,11 @@ static uint64_t tick_ms(const struct dt_job *j)
 /* A limit was set, or is no longer. */
 static void adapt_tick(struct dt_job *j)
 {
-    uint64_t now = uv_timer_get_repeat(&j->tick), wanted = tick_ms(j);
+    uint64_t before = j->tick_ms;
 
-    if (j->left || wanted == now)
-        return;
-    uv_timer_set_repeat(&j->tick, wanted);
-    if (wanted < now)
-        uv_timer_again(&j->tick);
+    j->tick_ms = tick_ms(j);
+    if (j->tick_ms < before && !j->left)
+        dt_timers_set(&j->timers, DT_TIMER_TICK, j->tick_ms);
 }
 
 void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
@@ -54,7 +52,7 @@ void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 
     if (!m->ping_time_ns)
         return; /* a sign of life, unasked */
-    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_now_ns());
+    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_job_now(j));
     if (!dt_waits_is_current(&j->waits, m->generation, m->ping_time_ns))
         return;
     for (uint32_t i = 0; i < m->steps.n; i++) {
@@ -93,15 +91,15 @@ static void give_up_retry(struct dt_job *j, struct dt_hostlink *h, uint64_t now)
         dt_hostlink_close(h, "no new connection within %d s", j->config->heartbeat_s);
 }
 
-static void on_tick(uv_timer_t *timer)
+void dt_job_on_tick(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
-    uint64_t now = dt_now_ns();
+    uint64_t now = dt_job_now(j);
 
+    dt_timers_set(&j->timers, DT_TIMER_TICK, j->tick_ms);
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         struct dt_hostlink *h = j->links[i];
 
-        if (!h || !h->link || h->ending)
+        if (!h || !h->open || h->ending)
             continue;
         if (!h->greeted) {
             give_up_retry(j, h, now);
@@ -119,10 +117,7 @@ static void on_tick(uv_timer_t *timer)
 
 void dt_job_start_pulse(struct dt_job *j)
 {
-    uint64_t period = tick_ms(j);
-
-    j->tick.data = j;
-    j->last_look_ns = dt_now_ns();
-    uv_timer_init(&j->loop, &j->tick);
-    uv_timer_start(&j->tick, on_tick, period, period);
+    j->tick_ms = tick_ms(j);
+    j->last_look_ns = dt_job_now(j);
+    dt_timers_set(&j->timers, DT_TIMER_TICK, j->tick_ms);
 }

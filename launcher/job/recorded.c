@@ -26,7 +26,7 @@ void dt_job_say_last_calls(struct dt_job *j)
     struct dt_strbuf b = { 0 };
     char *rest = NULL;
 
-    uv_timer_stop(&j->recorded);
+    dt_timers_stop(&j->timers, DT_TIMER_LAST_CALLS);
     note_ended(j);
     dt_lastcalls_words(&j->last_calls, &b);
     for (char *line = b.data ? strtok_r(b.data, "\n", &rest) : NULL; line;
@@ -37,10 +37,8 @@ void dt_job_say_last_calls(struct dt_job *j)
 }
 
 /* Whether the job begins again or ends is decided while it fails: each says it, or not. */
-static void on_waited(uv_timer_t *timer)
+void dt_job_on_last_calls_due(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
-
     if (j->state != DT_JOB_FAILING)
         dt_job_say_last_calls(j);
 }
@@ -51,7 +49,7 @@ void dt_job_forget_last_calls(struct dt_job *j)
 {
     if (j->last_calls.own)
         dt_job_say_last_calls(j);
-    uv_timer_stop(&j->recorded);
+    dt_timers_stop(&j->timers, DT_TIMER_LAST_CALLS);
     dt_lastcalls_free(&j->last_calls);
 }
 
@@ -68,6 +66,6 @@ void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
     if (!is_of_interest(j, m))
         return;
     dt_lastcalls_add(&j->last_calls, dt_job_host_name(j, h->host), m);
-    if (!uv_is_active((uv_handle_t *)&j->recorded))
-        uv_timer_start(&j->recorded, on_waited, WAIT_MS, 0);
+    if (!dt_timers_runs(&j->timers, DT_TIMER_LAST_CALLS))
+        dt_timers_set(&j->timers, DT_TIMER_LAST_CALLS, WAIT_MS);
 }

@@ -79,8 +79,8 @@ void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *
     say_restarting(j, delay_s);
     record(j, cause, text);
     dt_job_judge_host(j, cause);
-    start_not_before(j, dt_now_ns() + delay_s * UINT64_C(1000000000));
-    dt_stdinpump_hold(j->in);
+    start_not_before(j, dt_job_now(j) + delay_s * UINT64_C(1000000000));
+    j->ops->stdin_hold(j->ops->arg);
     dt_job_send_all(j, DT_MSG_STOP, &stop);
     memset(j->retried, 0, j->config->hosts->n * sizeof *j->retried);
     reopen_lost(j);
@@ -108,22 +108,17 @@ static bool any_link_closes(const struct dt_job *j)
     unsigned in_use = 0;
 
     for (size_t i = 0; i < j->config->hosts->n; i++)
-        in_use += j->links[i] && j->links[i]->link && !j->links[i]->closing;
+        in_use += j->links[i] && j->links[i]->open;
     return in_use < j->open_links;
-}
-
-static void on_fence_over(uv_timer_t *timer)
-{
-    dt_job_check(timer->data);
 }
 
 /* When it is too early yet, another IDLE will come. */
 static void start_behind_fence(struct dt_job *j)
 {
-    uint64_t now = dt_now_ns();
+    uint64_t now = dt_job_now(j);
 
     if (now < j->fence_ns)
-        uv_timer_start(&j->fence, on_fence_over, (j->fence_ns - now) / 1000000 + 1, 0);
+        dt_timers_set(&j->timers, DT_TIMER_FENCE, (j->fence_ns - now) / 1000000 + 1);
     else if (any_link_closes(j))
         return;
     else if (dt_job_list_addresses(j))
@@ -144,7 +139,7 @@ void dt_job_leave_out(struct dt_job *j, const bool *out)
 
     j->state = DT_JOB_RECOVERING;
     j->recoveries[j->nrecoveries - 1].generation = j->generation + 1;
-    dt_stdinpump_hold(j->in);
+    j->ops->stdin_hold(j->ops->arg);
     dt_job_send_all(j, DT_MSG_STOP, &stop);
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         size_t host = j->plan.nodes[i].host;
@@ -175,7 +170,7 @@ void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
     struct dt_strbuf b = { 0 };
 
     j->recovering = false;
-    r->seconds = (double)(dt_now_ns() - r->failed_ns) / 1e9;
+    r->seconds = (double)(dt_job_now(j) - r->failed_ns) / 1e9;
     if (restored_known) {
         if (j->reached_is_known)
             r->lost_steps = dt_restart_lost_steps(j->reached, restored);

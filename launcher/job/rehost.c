@@ -212,7 +212,7 @@ void dt_job_judge_host(struct dt_job *j, const struct dt_death *cause)
         .host = node->host,
         .rank = cause->host ? DT_QUARANTINE_NO_RANK : cause->rank,
         .progress = j->restart.no_progress <= 1,
-        .time_ns = dt_now_ns(),
+        .time_ns = dt_job_now(j),
     };
 
     if (j->config->on_host_loss == DT_HOST_LOSS_MOVE && dt_quarantine_failed(&j->quarantine, &f))

@@ -2,7 +2,6 @@
  * to many processes at nearly the same time. It is acted upon once, and only when every agent whose
  * ranks have had it themselves knows that. */
 #include <signal.h>
-#include <stdlib.h>
 
 #include "launcher/base/log.h"
 #include "launcher/job/engine.h"
@@ -13,27 +12,25 @@ enum {
     ECHO_MS = 1000,  /* what comes so soon again is the same */
 };
 
-static void on_gathered(uv_timer_t *timer)
+void dt_job_on_gathered(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
-
-    j->acted_ns = dt_now_ns();
+    j->acted_ns = dt_job_now(j);
     j->acted_signo = j->gathered;
     dt_job_take_signal(j, j->gathered);
 }
 
 static bool is_echo(const struct dt_job *j, int signo)
 {
-    return j->acted_signo == signo && dt_now_ns() - j->acted_ns < ECHO_MS * 1000000ull;
+    return j->acted_signo == signo && dt_job_now(j) - j->acted_ns < ECHO_MS * 1000000ull;
 }
 
 void dt_job_gather_signal(struct dt_job *j, int signo)
 {
     if (is_echo(j, signo))
         return;
-    if (!uv_is_active((uv_handle_t *)&j->gather)) {
+    if (!dt_timers_runs(&j->timers, DT_TIMER_GATHER)) {
         j->gathered = signo;
-        uv_timer_start(&j->gather, on_gathered, GATHER_MS, 0);
+        dt_timers_set(&j->timers, DT_TIMER_GATHER, GATHER_MS);
     } else if (dt_signal_meaning(signo, 0) == DT_SIGNAL_STOP) {
         j->gathered = signo; /* ends what another would only have told */
     }
@@ -49,9 +46,4 @@ void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
         return;
     dt_verbose("%s: the agent was sent %s", dt_job_host_name(j, h->host), dt_signal_name(m->signo));
     dt_job_gather_signal(j, m->signo);
-}
-
-bool dt_job_is_in_batch(void)
-{
-    return getenv("SLURM_JOB_ID") != NULL;
 }

@@ -43,13 +43,6 @@ const char *dt_signal_name(int signo)
     return text;
 }
 
-bool dt_signal_is_ignored(int signo)
-{
-    struct sigaction old;
-
-    return sigaction(signo, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
-}
-
 const char *dt_signal_fault(int signo)
 {
     switch (signo) {

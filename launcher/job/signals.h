@@ -1,5 +1,4 @@
-/* What a signal to dtrun means for the job. Pure, except where this process itself is asked about.
- */
+/* What a signal to dtrun means for the job. Pure. */
 #ifndef DT_JOB_SIGNALS_H
 #define DT_JOB_SIGNALS_H
 
@@ -21,7 +20,5 @@ int dt_signal_for_ranks(int signo);
 const char *dt_signal_name(int signo);
 /* For signals that tell of a fault in the program: "Segmentation fault"; else NULL. */
 const char *dt_signal_fault(int signo);
-/* Whether whoever started this process wants it to ignore the signal, as nohup does. */
-bool dt_signal_is_ignored(int signo);
 
 #endif

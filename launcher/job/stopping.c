@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/process.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/signals.h"
 #include "launcher/job/words.h"
@@ -41,29 +39,22 @@ static uint32_t grace_ms(const struct dt_job *j)
  * that stands still. */
 static void drop_output(struct dt_job *j)
 {
-    if (j->state != DT_JOB_ENDING || !j->told_to_stop || j->cut || dt_job_is_output_out(j))
+    const char *what = j->ops->output_awaits(j->ops->arg);
+
+    if (j->state != DT_JOB_ENDING || !j->told_to_stop || j->cut || !what)
         return;
-    dt_say("the last output was not %s for %d s and is dropped",
-           dt_outmux_is_drained(j->out) ? "written to --output-dir" : "read",
-           KILL_PATIENCE_MS / 1000);
+    dt_say("the last output was not %s for %d s and is dropped", what, KILL_PATIENCE_MS / 1000);
     dt_job_cut(j);
 }
 
-static void on_patience_over(uv_timer_t *timer)
+void dt_job_on_patience_over(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
-
     drop_output(j);
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         if (j->links[i])
             dt_hostlink_close(j->links[i], "did not end in time");
     }
     dt_job_check(j);
-}
-
-static void on_grace_over(uv_timer_t *timer)
-{
-    dt_job_event(timer->data, DT_EV_KILL);
 }
 
 /* A connection that is still being made may take its time, and no rank is there to be stopped. */
@@ -78,8 +69,8 @@ static void drop_coming(struct dt_job *j)
 static void begin_stopping(struct dt_job *j)
 {
     j->state = DT_JOB_STOPPING;
-    uv_timer_stop(&j->collect);
-    dt_stdinpump_hold(j->in);
+    dt_timers_stop(&j->timers, DT_TIMER_COLLECT);
+    j->ops->stdin_hold(j->ops->arg);
     drop_coming(j);
 }
 
@@ -122,7 +113,7 @@ void dt_job_stop(struct dt_job *j)
         interrupt_ranks(j);
     else
         dt_job_send_all(j, DT_MSG_STOP, &stop);
-    uv_timer_start(&j->stop, on_grace_over, grace_ms(j), 0);
+    dt_timers_set(&j->timers, DT_TIMER_GRACE, grace_ms(j));
     dt_job_check(j);
 }
 
@@ -133,7 +124,8 @@ void dt_job_kill(struct dt_job *j)
     begin_stopping(j);
     j->told_to_stop = true;
     dt_job_send_all(j, DT_MSG_STOP, &stop);
-    uv_timer_start(&j->stop, on_patience_over, KILL_PATIENCE_MS, 0);
+    dt_timers_stop(&j->timers, DT_TIMER_GRACE);
+    dt_timers_set(&j->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
     dt_job_check(j);
 }
 
@@ -216,7 +208,7 @@ static void say_end(const struct dt_job *j)
     double total = (double)(j->ended_ns - j->began_ns) / 1e9;
     struct dt_strbuf b = { 0 };
 
-    if (j->exit_code != 0 || (j->nrecoveries == 0 && !isatty(STDERR_FILENO)))
+    if (j->exit_code != 0 || (j->nrecoveries == 0 && !j->terminal))
         return;
     dt_strbuf_puts(&b, "done in ");
     dt_words_duration(&b, total);
@@ -234,9 +226,9 @@ void dt_job_finish(struct dt_job *j)
     if (j->recovering && j->exit_code == 0)
         dt_job_recovered(j, false, -1);
     j->state = DT_JOB_ENDING;
-    j->ended_ns = dt_now_ns();
-    dt_stdinpump_hold(j->in);
-    dt_outmux_end_all(j->out);
+    j->ended_ns = dt_job_now(j);
+    j->ops->stdin_hold(j->ops->arg);
+    j->ops->output_end(j->ops->arg);
     if (j->refusal.text)
         dt_job_set_reason(j, dt_xstrdup(j->refusal.text));
     say_refusal(j);
@@ -248,22 +240,22 @@ void dt_job_finish(struct dt_job *j)
         if (j->links[i])
             dt_hostlink_send(j->links[i], DT_MSG_END, &end);
     }
-    uv_timer_start(&j->stop, on_patience_over, KILL_PATIENCE_MS, 0);
+    dt_timers_stop(&j->timers, DT_TIMER_GRACE);
+    dt_timers_set(&j->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
     dt_job_check(j);
 }
 
-static void on_cut(uv_timer_t *timer)
+void dt_job_on_cut(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
-
     j->cut = true;
-    on_patience_over(timer);
+    dt_job_on_patience_over(j);
 }
 
 /* What has just been said gets a moment to come out. */
 void dt_job_cut(struct dt_job *j)
 {
-    uv_timer_start(&j->stop, on_cut, CUT_MS, 0);
+    dt_timers_stop(&j->timers, DT_TIMER_PATIENCE);
+    dt_timers_set(&j->timers, DT_TIMER_CUT, CUT_MS);
 }
 
 void dt_job_add_ranks(const struct dt_job *j, bool alive, struct dt_strbuf *out)
@@ -284,9 +276,8 @@ void dt_job_add_ranks(const struct dt_job *j, bool alive, struct dt_strbuf *out)
     }
 }
 
-void dt_job_on_timeout(uv_timer_t *timer)
+void dt_job_on_timeout(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
     struct dt_strbuf b = { 0 };
 
     if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING || dt_job_end_auxiliaries(j))
@@ -303,7 +294,7 @@ void dt_job_on_timeout(uv_timer_t *timer)
 
 /* A reader that left (head) ends the job as it would end a program in a pipe: silently, as if by
  * SIGPIPE. what: "standard output", or a file. */
-void dt_job_on_output_failed(struct dt_job *j, const char *what, int error)
+void dt_job_output_failed(struct dt_job *j, const char *what, int error)
 {
     bool over = j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING;
 
@@ -336,7 +327,7 @@ static void stop_by(struct dt_job *j, int signo)
            alive && signo == SIGINT ? " (again: kill at once)" : "");
     dt_strbuf_free(&b);
     j->exit_code = DT_EXIT_SIGNAL + signo;
-    dt_process_ended_by(signo);
+    j->ended_by = signo;
     dt_job_set_reason(j, dt_xstrdup(dt_signal_name(signo)));
     dt_job_event(j, DT_EV_STOP);
 }
@@ -365,39 +356,12 @@ void dt_job_take_signal(struct dt_job *j, int signo)
     }
 }
 
-static void on_signal(uv_signal_t *handle, int signo)
+void dt_job_signal(struct dt_job *j, int signo)
 {
-    struct dt_job *j = handle->data;
     bool is_keyboards = signo == SIGINT || signo == SIGTSTP;
 
-    if (dt_job_is_in_batch() && !is_keyboards)
+    if (j->batch && !is_keyboards)
         dt_job_gather_signal(j, signo);
     else
         dt_job_take_signal(j, signo);
-}
-
-/* What was ignored when dtrun was started stays so: HUP under nohup, INT in the background of a
- * script, where Ctrl-C is meant for what is in front, TSTP under a shell without job control. */
-void dt_job_watch_signals(struct dt_job *j)
-{
-    static const int signos[DT_JOB_SIGNALS] = {
-        SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP
-    };
-
-    for (unsigned i = 0; i < DT_JOB_SIGNALS; i++) {
-        bool may_be_ignored = signos[i] == SIGHUP || signos[i] == SIGINT || signos[i] == SIGTSTP;
-
-        if (may_be_ignored && dt_signal_is_ignored(signos[i]))
-            continue;
-        uv_signal_init(&j->loop, &j->signals[j->nsignals]);
-        j->signals[j->nsignals].data = j;
-        uv_signal_start(&j->signals[j->nsignals], on_signal, signos[i]);
-        j->nsignals++;
-    }
-}
-
-void dt_job_unwatch_signals(struct dt_job *j)
-{
-    for (unsigned i = 0; i < j->nsignals; i++)
-        uv_close((uv_handle_t *)&j->signals[i], NULL);
 }

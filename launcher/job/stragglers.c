@@ -13,14 +13,12 @@ enum {
     AGAIN_MS = 100, /* while others have not begun, or it is being found out who has failed */
 };
 
-static void on_time(uv_timer_t *timer);
-
 void dt_job_watch_stragglers(struct dt_job *j)
 {
     uint64_t ms = j->config->exit_grace_s ? (uint64_t)j->config->exit_grace_s * 1000 : WARN_MS;
 
-    if (!uv_is_active((uv_handle_t *)&j->stragglers) && (j->config->exit_grace_s || !j->warned))
-        uv_timer_start(&j->stragglers, on_time, ms, 0);
+    if (!dt_timers_runs(&j->timers, DT_TIMER_STRAGGLERS) && (j->config->exit_grace_s || !j->warned))
+        dt_timers_set(&j->timers, DT_TIMER_STRAGGLERS, ms);
 }
 
 static void warn(struct dt_job *j)
@@ -55,12 +53,10 @@ static void end(struct dt_job *j)
     dt_job_event(j, DT_EV_STOP);
 }
 
-static void on_time(uv_timer_t *timer)
+void dt_job_on_stragglers_late(struct dt_job *j)
 {
-    struct dt_job *j = timer->data;
-
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_FAILING)
-        uv_timer_start(timer, on_time, AGAIN_MS, 0);
+        dt_timers_set(&j->timers, DT_TIMER_STRAGGLERS, AGAIN_MS);
     else if (j->state != DT_JOB_RUNNING || dt_job_alive(j) == 0)
         return;
     else if (j->config->exit_grace_s)

@@ -105,3 +105,18 @@ declared() {
     run -1 env DTRUN_ISA=mmx "$hello"
     [[ $output == "hello: dt_init: DTRUN_ISA=mmx is none of this processor's: "*plain ]]
 }
+
+# What its objects use of others: memory, strings, JSON, and dtrun's own helpers, which say things
+# through a sink.
+@test "the engine of a job does no input or output and reads no clock" {
+    need nm
+    engine="$DTRUN_BUILD/launcher/.libs/libengine.a"
+    nm -u "$engine" | awk '$1 == "U" { print $2 }' | sort -u >used
+    nm --defined-only "$engine" | awk 'NF == 3 { print $3 }' | sort -u >defined
+    comm -23 used defined | grep -vE -e '^_?(mem|str)[a-z]+(_r|_l)?$' -e '^(v?snprintf|qsort|free)$' \
+        -e '^(inet_pton|basename|sigabbrev_np)$' -e '^__' -e '^_GLOBAL_OFFSET_TABLE_$' -e '^cJSON_' \
+        -e '^dt_(error|hostshm|inject|log|mpimap|msg|put|role|say|strbuf|strs|u32s|utf8|verbose|x)' \
+        >foreign || true
+    [ ! -s foreign ] || { cat foreign; false; }
+    [ "$(wc -l <used)" -gt 20 ] # else nm printed something else
+}

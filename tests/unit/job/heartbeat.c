@@ -1,4 +1,4 @@
-#include "launcher/job/heartbeat.h"
+#include "launcher/session/heartbeat.h"
 #include "tests/unit/unit.h"
 
 #define S  UINT64_C(1000000000)

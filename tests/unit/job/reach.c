@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/job/reach.h"
+#include "launcher/session/reach.h"
 #include "tests/unit/unit.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-#include "launcher/job/installed.h"
+#include "launcher/base/installed.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-#include "launcher/job/push.h"
+#include "launcher/session/push.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "launcher/base/installed.h"
 #include "launcher/base/mem.h"
-#include "launcher/job/installed.h"
 #include "runtime/wire/frame.h"
 
 enum {

@@ -3,8 +3,8 @@
  * The set is read once, for its checksums. Each host has a dt_push that feeds it as fast as its
  * link takes the bytes: the next pieces follow when the outbox has been sent, so memory stays
  * bounded. */
-#ifndef DT_JOB_PUSH_H
-#define DT_JOB_PUSH_H
+#ifndef DT_SESSION_PUSH_H
+#define DT_SESSION_PUSH_H
 
 #include <stdbool.h>
 #include <stddef.h>

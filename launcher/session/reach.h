@@ -2,8 +2,8 @@
  *
  * Every host connects to its neighbours in the ring and to the first host, where MASTER_ADDR is:
  * three for each, however many there are. Nodes are numbered as in the plan. */
-#ifndef DT_JOB_REACH_H
-#define DT_JOB_REACH_H
+#ifndef DT_SESSION_REACH_H
+#define DT_SESSION_REACH_H
 
 #include <stdbool.h>
 

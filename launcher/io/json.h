@@ -1,7 +1,7 @@
 /* Members of JSON objects that may be unknown, which is null, and text that may be no UTF-8, which
  * JSON must be: U+FFFD stands for what is none. */
-#ifndef DT_JOB_JSON_H
-#define DT_JOB_JSON_H
+#ifndef DT_IO_JSON_H
+#define DT_IO_JSON_H
 
 #include <cjson/cJSON.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@ void dt_json_add_text(cJSON *object, const char *key, const char *text); /* NULL
 void dt_json_add_texts(cJSON *object, const char *key, const struct dt_strs *texts);
 void dt_json_append_text(cJSON *array, const char *text);
 void dt_json_add_number(cJSON *object, const char *key, bool known, double value);
-/* Prints json to standard output, and frees it. */
-void dt_json_print(cJSON *json);
+/* The text of json, for the caller to free. Frees json. */
+char *dt_json_text(cJSON *json);
 
 #endif

@@ -1,6 +1,5 @@
-#include "launcher/job/json.h"
+#include "launcher/io/json.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
@@ -51,11 +50,10 @@ void dt_json_add_number(cJSON *object, const char *key, bool known, double value
         cJSON_AddNullToObject(object, key);
 }
 
-void dt_json_print(cJSON *json)
+char *dt_json_text(cJSON *json)
 {
     char *text = cJSON_Print(json);
 
     cJSON_Delete(json);
-    puts(text);
-    free(text);
+    return text;
 }

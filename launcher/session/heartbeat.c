@@ -1,4 +1,4 @@
-#include "launcher/job/heartbeat.h"
+#include "launcher/session/heartbeat.h"
 
 /* Two clocks drift apart by less than 1 ns in so many: each is within 100 ppm. */
 enum { NS_PER_NS_OF_DRIFT = 5000 };

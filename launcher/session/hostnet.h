@@ -1,11 +1,11 @@
 /* The hosts that are to reach each other: which addresses of each to try, what their agents are
  * asked, and what it means for the user. It sends nothing itself, and keeps no connection: a job
  * and a check use it alike. */
-#ifndef DT_JOB_HOSTNET_H
-#define DT_JOB_HOSTNET_H
+#ifndef DT_SESSION_HOSTNET_H
+#define DT_SESSION_HOSTNET_H
 
 #include "launcher/base/strbuf.h"
-#include "launcher/job/reach.h"
+#include "launcher/session/reach.h"
 
 struct dt_hostnet_node { /* points to what its owner keeps */
     const char *name;

@@ -1,4 +1,4 @@
-#include "launcher/job/hostnet.h"
+#include "launcher/session/hostnet.h"
 
 #include <stdlib.h>
 

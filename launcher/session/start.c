@@ -1,6 +1,7 @@
-#include "launcher/job/start.h"
+#include "launcher/session/start.h"
 
-struct dt_msg_start dt_start_of(const struct dt_job_config *config, size_t host, char *file_dir)
+struct dt_msg_start dt_start_of(const struct dt_job_config *config, size_t host,
+                                const char *file_dir)
 {
     const struct dt_host *h = &config->hosts->v[host];
 
@@ -14,7 +15,7 @@ struct dt_msg_start dt_start_of(const struct dt_job_config *config, size_t host,
         .merge_stderr = config->merge_stderr,
         .host = h->name,
         .wdir = (char *)(uintptr_t)config->wdir,
-        .file_dir = file_dir ? file_dir : (char *)"",
+        .file_dir = (char *)(uintptr_t)(file_dir ? file_dir : ""),
         .argv = config->argv,
         .env = config->env,
         .unset = config->unset,

@@ -1,4 +1,4 @@
-#include "launcher/job/reach.h"
+#include "launcher/session/reach.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The event loop of dtrun. */
-#ifndef DT_JOB_LOOP_H
-#define DT_JOB_LOOP_H
+#ifndef DT_SESSION_LOOP_H
+#define DT_SESSION_LOOP_H
 
 #include <uv.h>
 

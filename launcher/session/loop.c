@@ -1,4 +1,4 @@
-#include "launcher/job/loop.h"
+#include "launcher/session/loop.h"
 
 #include <stdlib.h>
 #include <sys/resource.h>

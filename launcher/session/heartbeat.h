@@ -1,7 +1,7 @@
 /* What PING and PONG tell: whether an agent is there, and how its clock stands to ours. Pure; all
  * times are CLOCK_BOOTTIME in nanoseconds, except those the agent read from its own. */
-#ifndef DT_JOB_HEARTBEAT_H
-#define DT_JOB_HEARTBEAT_H
+#ifndef DT_SESSION_HEARTBEAT_H
+#define DT_SESSION_HEARTBEAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

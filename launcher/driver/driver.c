@@ -1,0 +1,349 @@
+#include "launcher/driver/driver.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "launcher/base/clock.h"
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/base/process.h"
+#include "launcher/driver/reportfile.h"
+#include "launcher/job/job.h"
+#include "launcher/session/loop.h"
+
+enum { SIGNALS = 6 };
+
+struct conn { /* to a host */
+    struct driver *driver;
+    size_t host;
+    struct dt_session *session;
+    uint64_t opened_ns;
+    bool greeted;
+    bool closing; /* by the engine */
+};
+
+struct driver {
+    const struct dt_driver_config *config;
+    struct dt_job_ops ops;
+    struct dt_job *job;
+    uv_loop_t loop;
+    struct conn **conns; /* by host: the newest, or NULL */
+    struct dt_streams *streams;
+    uv_timer_t timers[DT_JOB_TIMERS];
+    uv_signal_t signals[SIGNALS];
+    unsigned nsignals;
+};
+
+/* ---- connections ---- */
+
+static const char *host_name(const struct conn *c)
+{
+    return c->driver->config->job.hosts->v[c->host].name;
+}
+
+static void on_greeted(void *arg, const struct dt_msg_hello *hello)
+{
+    struct conn *c = arg;
+
+    c->greeted = true;
+    dt_verbose("%s: connected in %.3f s (%s, agent %s, pid %u, %u cores, %u GPUs)", host_name(c),
+               (double)(dt_now_ns() - c->opened_ns) / 1e9, dt_session_carrier(c->session),
+               hello->version, hello->pid, hello->cores, hello->gpus.n);
+    dt_job_greeted(c->driver->job, c->host, hello);
+}
+
+static void on_received(void *arg, const char *dir)
+{
+    struct conn *c = arg;
+
+    if (!c->closing)
+        dt_job_received(c->driver->job, c->host, dir);
+}
+
+static void on_message(void *arg, uint8_t type, union dt_msg *msg)
+{
+    struct conn *c = arg;
+
+    if (!c->closing)
+        dt_job_message(c->driver->job, c->host, type, msg);
+}
+
+static void on_noise(void *arg, const char *line)
+{
+    struct conn *c = arg;
+
+    if (!c->closing)
+        dt_job_noise(c->driver->job, c->host, line);
+}
+
+static void on_closed(void *arg, const struct dt_error *why)
+{
+    struct conn *c = arg;
+    struct driver *d = c->driver;
+    size_t host = c->host;
+    bool closing = c->closing;
+
+    if (d->conns[host] == c)
+        d->conns[host] = NULL;
+    free(c);
+    if (closing)
+        dt_job_hung_up(d->job, host);
+    else
+        dt_job_disconnected(d->job, host, why->text);
+}
+
+static void op_open(void *arg, size_t host)
+{
+    static const struct dt_session_events events = { on_greeted, on_received, on_message, on_noise,
+                                                     on_closed };
+    struct driver *d = arg;
+    const struct dt_hostlist *hosts = d->config->job.hosts;
+    struct conn *c = dt_xcalloc(1, sizeof *c);
+
+    *c = (struct conn){ .driver = d, .host = host, .opened_ns = dt_now_ns() };
+    d->conns[host] = c;
+    c->session = dt_session_open(&d->loop, &d->config->access, &hosts->v[host], hosts->n == 1,
+                                 dt_job_id(d->job), &events, c);
+}
+
+static const char *op_phase(void *arg, size_t host)
+{
+    struct driver *d = arg;
+
+    return dt_session_phase(d->conns[host]->session);
+}
+
+static void op_send(void *arg, size_t host, uint8_t type, const struct dt_put *frames)
+{
+    struct driver *d = arg;
+
+    dt_session_send_frames(d->conns[host]->session, type, frames);
+}
+
+static void op_close(void *arg, size_t host)
+{
+    struct driver *d = arg;
+
+    d->conns[host]->closing = true;
+    dt_session_close(d->conns[host]->session);
+}
+
+/* ---- time and signals ---- */
+
+static uint64_t op_now_ns(void *arg)
+{
+    (void)arg;
+    return dt_now_ns();
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct driver *d = timer->data;
+
+    dt_job_timer(d->job, (enum dt_job_timer)(timer - d->timers));
+}
+
+static void op_set_timer(void *arg, enum dt_job_timer timer, uint64_t ms)
+{
+    struct driver *d = arg;
+
+    uv_timer_start(&d->timers[timer], on_timer, ms, 0);
+}
+
+static void op_stop_timer(void *arg, enum dt_job_timer timer)
+{
+    struct driver *d = arg;
+
+    uv_timer_stop(&d->timers[timer]);
+}
+
+static void on_signal(uv_signal_t *handle, int signo)
+{
+    struct driver *d = handle->data;
+
+    dt_job_signal(d->job, signo);
+}
+
+/* What was ignored when dtrun was started stays so: HUP under nohup, INT in the background of a
+ * script, where Ctrl-C is meant for what is in front, TSTP under a shell without job control. */
+static void watch_signals(struct driver *d)
+{
+    static const int signos[SIGNALS] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP };
+
+    for (unsigned i = 0; i < SIGNALS; i++) {
+        bool may_be_ignored = signos[i] == SIGHUP || signos[i] == SIGINT || signos[i] == SIGTSTP;
+
+        if (may_be_ignored && dt_process_ignores(signos[i]))
+            continue;
+        uv_signal_init(&d->loop, &d->signals[d->nsignals]);
+        d->signals[d->nsignals].data = d;
+        uv_signal_start(&d->signals[d->nsignals], on_signal, signos[i]);
+        d->nsignals++;
+    }
+}
+
+/* As SIGTSTP does where nobody catches it. In an orphaned process group (of "ssh -t host dtrun", or
+ * of a container's first process) the kernel does not stop us then: no shell could continue us. */
+static void op_suspend(void *arg)
+{
+    const struct sigaction by_default = { .sa_handler = SIG_DFL };
+    struct sigaction ours;
+
+    (void)arg;
+    sigaction(SIGTSTP, &by_default, &ours);
+    raise(SIGTSTP);
+    sigaction(SIGTSTP, &ours, NULL);
+}
+
+/* ---- output and input ---- */
+
+static void op_output(void *arg, uint32_t number, int fd, const void *data, size_t n)
+{
+    struct driver *d = arg;
+
+    dt_streams_add(d->streams, number, fd, data, n);
+}
+
+static void op_output_quiet(void *arg, uint32_t number, int fd)
+{
+    struct driver *d = arg;
+
+    dt_streams_quiet(d->streams, number, fd);
+}
+
+static void op_output_eof(void *arg, uint32_t number, int fd)
+{
+    struct driver *d = arg;
+
+    dt_streams_eof(d->streams, number, fd);
+}
+
+static void op_output_end(void *arg)
+{
+    struct driver *d = arg;
+
+    dt_streams_end_all(d->streams);
+}
+
+static const char *op_output_awaits(void *arg)
+{
+    struct driver *d = arg;
+
+    return dt_streams_await(d->streams);
+}
+
+static void op_stdin_credit(void *arg, size_t n)
+{
+    struct driver *d = arg;
+
+    dt_streams_credit_stdin(d->streams, n);
+}
+
+static void op_stdin_hold(void *arg)
+{
+    struct driver *d = arg;
+
+    dt_streams_hold_stdin(d->streams);
+}
+
+/* ---- from beginning to end ---- */
+
+/* Empties the loop. */
+static void op_end(void *arg)
+{
+    struct driver *d = arg;
+
+    dt_streams_close(d->streams);
+    for (unsigned i = 0; i < d->nsignals; i++)
+        uv_close((uv_handle_t *)&d->signals[i], NULL);
+    for (unsigned i = 0; i < DT_JOB_TIMERS; i++)
+        uv_close((uv_handle_t *)&d->timers[i], NULL);
+}
+
+static void fill_random(void *data, size_t n)
+{
+    if (getrandom(data, n, 0) == (ssize_t)n)
+        return;
+    dt_say("no random numbers from the system: %s", strerror(errno));
+    exit(DT_EXIT_LAUNCH);
+}
+
+static struct dt_job *new_job(struct driver *d)
+{
+    struct dt_job_origin origin = {
+        .terminal = isatty(STDERR_FILENO) == 1,
+        .batch = getenv("SLURM_JOB_ID") != NULL,
+    };
+
+    d->ops = (struct dt_job_ops){
+        .arg = d,
+        .open = op_open,
+        .phase = op_phase,
+        .send = op_send,
+        .close = op_close,
+        .now_ns = op_now_ns,
+        .set_timer = op_set_timer,
+        .stop_timer = op_stop_timer,
+        .output = op_output,
+        .output_quiet = op_output_quiet,
+        .output_eof = op_output_eof,
+        .output_end = op_output_end,
+        .output_awaits = op_output_awaits,
+        .stdin_credit = op_stdin_credit,
+        .stdin_hold = op_stdin_hold,
+        .suspend = op_suspend,
+        .end = op_end,
+    };
+    fill_random(&origin.tag, sizeof origin.tag);
+    fill_random(origin.secret, sizeof origin.secret);
+    return dt_job_new(&d->config->job, &origin, &d->ops);
+}
+
+static void begin(struct driver *d)
+{
+    dt_loop_open(&d->loop);
+    watch_signals(d); /* before there is anything that a signal would leave behind */
+    for (unsigned i = 0; i < DT_JOB_TIMERS; i++) {
+        uv_timer_init(&d->loop, &d->timers[i]);
+        d->timers[i].data = d;
+    }
+    d->conns = dt_xcalloc(d->config->job.hosts->n, sizeof(struct conn *));
+    d->job = new_job(d);
+    d->streams = dt_streams_open(&d->loop, &d->config->streams, d->config->job.plan, d->job);
+    dt_job_begin(d->job);
+}
+
+static int write_report(const struct driver *d, int exit_code)
+{
+    char *text = dt_job_report(d->job);
+    struct dt_error err = { 0 };
+
+    if (dt_report_write(d->config->report, text, &err) < 0) {
+        dt_say("%s", err.text);
+        exit_code = exit_code ? exit_code : DT_EXIT_LAUNCH;
+    }
+    free(text);
+    return exit_code;
+}
+
+int dt_driver_run(const struct dt_driver_config *config)
+{
+    struct driver d = { .config = config };
+    int exit_code;
+
+    begin(&d);
+    uv_run(&d.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&d.loop);
+    exit_code = dt_job_exit_code(d.job);
+    if (config->report)
+        exit_code = write_report(&d, exit_code);
+    if (dt_job_ended_by(d.job))
+        dt_process_ended_by(dt_job_ended_by(d.job));
+    dt_job_free(d.job);
+    free(d.conns);
+    return exit_code;
+}

@@ -1,0 +1,136 @@
+#include "launcher/driver/reportfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launcher/base/mem.h"
+#include "launcher/base/writeall.h"
+
+static int write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int failed, saved;
+
+    if (fd < 0)
+        return -1;
+    failed =
+        dt_write_all(fd, text, strlen(text)) < 0 || dt_write_all(fd, "\n", 1) < 0 || fsync(fd) < 0;
+    saved = errno;
+    failed |= close(fd) < 0;
+    if (failed)
+        unlink(path);
+    errno = saved;
+    return failed ? -1 : 0;
+}
+
+/* Which of our own descriptors leads there, as with /dev/stdout; -1: none. */
+static int own_output(const struct stat *st)
+{
+    struct stat ours;
+
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fstat(fd, &ours) == 0 && ours.st_dev == st->st_dev && ours.st_ino == st->st_ino)
+            return fd;
+    }
+    return -1;
+}
+
+/* A file that is our own output has to be written to at the same offset, or who writes to it after
+ * us writes over the report. O_NONBLOCK: a FIFO that nobody reads is an error, not a reason to
+ * wait. */
+static int open_stream(const char *path)
+{
+    struct stat st;
+    int fd = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? own_output(&st) : -1;
+
+    if (fd >= 0)
+        return fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    fd = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0)
+        fcntl(fd, F_SETFL, O_APPEND);
+    return fd;
+}
+
+static int write_into(const char *path, const char *text)
+{
+    int fd = open_stream(path);
+    int failed, saved;
+
+    if (fd < 0)
+        return -1;
+    failed = dt_write_all(fd, text, strlen(text)) < 0 || dt_write_all(fd, "\n", 1) < 0;
+    saved = errno;
+    close(fd);
+    errno = saved;
+    return failed ? -1 : 0;
+}
+
+/* The file is there whole or not at all. */
+static int replace(const char *path, const char *text)
+{
+    char *temporary = dt_xasprintf("%s.%d.tmp", path, (int)getpid());
+    int rc = write_file(temporary, text), saved;
+
+    if (rc == 0 && rename(temporary, path) < 0) {
+        saved = errno;
+        unlink(temporary);
+        errno = saved;
+        rc = -1;
+    }
+    free(temporary);
+    return rc;
+}
+
+/* A device, a FIFO, or where our own output goes, as with /dev/stdout: to be written to, never
+ * replaced. */
+static bool is_stream(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0 || S_ISDIR(st.st_mode))
+        return false;
+    return !S_ISREG(st.st_mode) || own_output(&st) >= 0;
+}
+
+static int try_target(const char *path)
+{
+    char *copy;
+    struct stat st;
+    int rc;
+
+    if (is_stream(path))
+        return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS);
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    copy = dt_xstrdup(path);
+    rc = faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS);
+    free(copy);
+    return rc;
+}
+
+int dt_report_check(const char *path, struct dt_error *err)
+{
+    if (try_target(path) == 0)
+        return 0;
+    return dt_error_usage(err, "--report %s: %s", path, strerror(errno));
+}
+
+int dt_report_write(const char *path, const char *text, struct dt_error *err)
+{
+    char *target = realpath(path, NULL); /* a link stays one */
+    int rc = is_stream(path) ? write_into(path, text) : replace(target ? target : path, text);
+
+    if (rc < 0)
+        dt_error_set(err, "--report %s: %s", path, strerror(errno));
+    free(target);
+    return rc;
+}

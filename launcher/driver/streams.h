@@ -1,0 +1,38 @@
+/* What flows between the engine and the user: the output of ranks and dtrun's own messages to
+ * standard output and error, or to files; standard input to the engine, as it gives credit. */
+#ifndef DT_DRIVER_STREAMS_H
+#define DT_DRIVER_STREAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "launcher/io/outfiles.h"
+#include "launcher/place/plan.h"
+
+struct dt_job;
+
+struct dt_streams_config {
+    struct dt_outfiles *files; /* what ranks write goes there; or NULL */
+    bool tee;                  /* and to dtrun's standard output and error, too */
+    bool labels;
+    bool stamps;
+};
+
+struct dt_streams;
+
+/* From here on it tells the job's events of its streams, and is where log.h's lines go. */
+struct dt_streams *dt_streams_open(uv_loop_t *loop, const struct dt_streams_config *config,
+                                   const struct dt_plan *plan, struct dt_job *job);
+/* The next seven as the ops of the engine (launcher/job/ops.h): output and so on. */
+void dt_streams_add(struct dt_streams *s, uint32_t number, int fd, const void *data, size_t n);
+void dt_streams_quiet(struct dt_streams *s, uint32_t number, int fd);
+void dt_streams_eof(struct dt_streams *s, uint32_t number, int fd);
+void dt_streams_end_all(struct dt_streams *s);
+const char *dt_streams_await(const struct dt_streams *s);
+void dt_streams_credit_stdin(struct dt_streams *s, size_t n);
+void dt_streams_hold_stdin(struct dt_streams *s);
+void dt_streams_close(struct dt_streams *s); /* drops what is not out; before the loop ends */
+
+#endif

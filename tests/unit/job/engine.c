@@ -1,0 +1,387 @@
+/* The engine of a job on its own: it is linked without libuv and libssh2, and this test is its
+ * world. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "launcher/base/log.h"
+#include "launcher/base/mem.h"
+#include "launcher/job/job.h"
+#include "runtime/wire/frame.h"
+#include "tests/unit/unit.h"
+
+enum { HOSTS = 2, LOG_MAX = 64 };
+
+struct world {
+    struct dt_hostlist hosts;
+    struct dt_plan plan;
+    struct dt_job_config config;
+    struct dt_job_ops ops;
+    struct dt_job *job;
+    uint64_t now_ns;
+    uint64_t due_ns[DT_JOB_TIMERS]; /* 0: it does not run */
+    bool open[HOSTS];
+    uint8_t sent[HOSTS][LOG_MAX]; /* types of messages, in order, but for PING */
+    size_t nsent[HOSTS];
+    uint32_t generation[HOSTS]; /* of the last START */
+    bool ended;
+};
+
+static void on_open(void *arg, size_t host)
+{
+    struct world *w = arg;
+
+    assert_false(w->open[host]);
+    w->open[host] = true;
+}
+
+static const char *phase(void *arg, size_t host)
+{
+    (void)arg;
+    (void)host;
+    return "authenticate";
+}
+
+struct receiver {
+    struct world *world;
+    size_t host;
+};
+
+static int receive(void *arg, uint8_t type, const uint8_t *payload, size_t len)
+{
+    struct receiver *r = arg;
+    struct world *w = r->world;
+    union dt_msg msg;
+
+    assert_int_equal(dt_msg_decode(type, payload, len, &msg), 0);
+    if (type != DT_MSG_PING)
+        w->sent[r->host][w->nsent[r->host]++] = type;
+    if (type == DT_MSG_START)
+        w->generation[r->host] = msg.start.generation;
+    dt_msg_free(type, &msg);
+    return 0;
+}
+
+static void on_send(void *arg, size_t host, uint8_t type, const struct dt_put *frames)
+{
+    struct receiver r = { arg, host };
+    struct dt_unframe unframe = { 0 };
+    const char *why = NULL;
+
+    (void)type;
+    assert_true(r.world->open[host]);
+    assert_int_equal(dt_unframe_feed(&unframe, frames->data, frames->len, receive, &r, &why), 0);
+    dt_unframe_free(&unframe);
+}
+
+static void on_close(void *arg, size_t host)
+{
+    struct world *w = arg;
+
+    assert_true(w->open[host]);
+    w->open[host] = false;
+}
+
+static uint64_t now_ns(void *arg)
+{
+    struct world *w = arg;
+
+    return w->now_ns;
+}
+
+static void set_timer(void *arg, enum dt_job_timer timer, uint64_t ms)
+{
+    struct world *w = arg;
+
+    w->due_ns[timer] = w->now_ns + ms * 1000000;
+}
+
+static void stop_timer(void *arg, enum dt_job_timer timer)
+{
+    struct world *w = arg;
+
+    w->due_ns[timer] = 0;
+}
+
+static void output(void *arg, uint32_t number, int fd, const void *data, size_t n)
+{
+    (void)arg;
+    (void)number;
+    (void)fd;
+    (void)data;
+    (void)n;
+}
+
+static void output_edge(void *arg, uint32_t number, int fd)
+{
+    (void)arg;
+    (void)number;
+    (void)fd;
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static const char *output_awaits(void *arg)
+{
+    (void)arg;
+    return NULL;
+}
+
+static void stdin_credit(void *arg, size_t n)
+{
+    (void)arg;
+    (void)n;
+}
+
+static void on_end(void *arg)
+{
+    struct world *w = arg;
+
+    w->ended = true;
+}
+
+static void say(void *arg, const char *line, size_t n)
+{
+    (void)arg;
+    (void)line;
+    (void)n;
+}
+
+static void begin(struct world *w)
+{
+    static const struct dt_job_origin origin = { .tag = 0xabcd };
+    const struct dt_placement by_slot = { 0 };
+    struct dt_error err = { 0 };
+
+    *w = (struct world){ .now_ns = 1000000000 };
+    w->hosts.v = dt_xcalloc(HOSTS, sizeof *w->hosts.v);
+    w->hosts.n = HOSTS;
+    w->hosts.v[0] = (struct dt_host){ .name = (char *)"a", .slots = 1 };
+    w->hosts.v[1] = (struct dt_host){ .name = (char *)"b", .slots = 1 };
+    assert_int_equal(dt_plan_make(&w->plan, &w->hosts, HOSTS, &by_slot, &err), 0);
+    w->config = (struct dt_job_config){
+        .hosts = &w->hosts,
+        .plan = &w->plan,
+        .fanout = 32,
+        .start_timeout_s = 60,
+        .wdir = "/tmp",
+        .max_restarts = 1,
+        .heartbeat_s = 4,
+        .kill_grace_s = 5,
+        .stdin_rank = DT_STDIN_NONE,
+    };
+    dt_xstrs_add(&w->config.argv, "./train");
+    w->ops = (struct dt_job_ops){
+        .arg = w,
+        .open = on_open,
+        .phase = phase,
+        .send = on_send,
+        .close = on_close,
+        .now_ns = now_ns,
+        .set_timer = set_timer,
+        .stop_timer = stop_timer,
+        .output = output,
+        .output_quiet = output_edge,
+        .output_eof = output_edge,
+        .output_end = nothing,
+        .output_awaits = output_awaits,
+        .stdin_credit = stdin_credit,
+        .stdin_hold = nothing,
+        .suspend = nothing,
+        .end = on_end,
+    };
+    dt_log_set_sink(say, w);
+    w->job = dt_job_new(&w->config, &origin, &w->ops);
+    dt_job_begin(w->job);
+}
+
+static void end(struct world *w)
+{
+    dt_job_free(w->job);
+    dt_log_set_sink(NULL, NULL);
+    dt_plan_free(&w->plan);
+    dt_strs_free(&w->config.argv);
+    free(w->hosts.v);
+}
+
+static void greet(struct world *w, size_t host)
+{
+    static struct dt_msg_netaddr addrs[HOSTS] = {
+        { .iface = (char *)"eth0", .addr = (char *)"10.0.0.1" },
+        { .iface = (char *)"eth0", .addr = (char *)"10.0.0.2" }
+    };
+    static const char *const machines[HOSTS] = { "machine a", "machine b" };
+    const struct dt_msg_hello hello = {
+        .version = (char *)"0",
+        .identity = (char *)(uintptr_t)machines[host],
+        .addr = (char *)"",
+        .peer_addr = (char *)"",
+        .free_port = 40000,
+        .probe_port = 41000,
+        .time_ns = w->now_ns,
+        .addrs = { &addrs[host], 1 },
+    };
+
+    dt_job_greeted(w->job, host, &hello);
+    dt_job_received(w->job, host, "");
+}
+
+static void answer_probe(struct world *w, size_t host)
+{
+    struct dt_msg_reached *results = dt_xcalloc(1, sizeof *results);
+    union dt_msg msg = { .reach = { .generation = w->generation[host],
+                                    .results = { results, 1 } } };
+
+    results->node = (uint32_t)(1 - host);
+    results->state = DT_REACH_OK;
+    dt_job_message(w->job, host, DT_MSG_REACH, &msg);
+    dt_msg_free(DT_MSG_REACH, &msg);
+}
+
+static void start_ranks(struct world *w)
+{
+    for (size_t host = 0; host < HOSTS; host++) {
+        union dt_msg ready = { .ready = { .generation = w->generation[host] } };
+
+        answer_probe(w, host);
+        dt_job_message(w->job, host, DT_MSG_READY, &ready);
+    }
+    for (size_t host = 0; host < HOSTS; host++) {
+        struct dt_msg_started_rank rank = { .rank = (uint32_t)host,
+                                            .pid = 100 + (uint32_t)host,
+                                            .device = (char *)"" };
+        union dt_msg m = { .started = { .generation = w->generation[host],
+                                        .ranks = { &rank, 1 } } };
+
+        dt_job_message(w->job, host, DT_MSG_STARTED, &m);
+    }
+}
+
+static void end_rank(struct world *w, size_t host, int code, int signo)
+{
+    union dt_msg m = { .exit = { .generation = w->generation[host],
+                                 .rank = (uint32_t)host,
+                                 .pid = 100 + (uint32_t)host,
+                                 .code = code,
+                                 .signo = signo,
+                                 .time_ns = w->now_ns,
+                                 .step = -1 } };
+
+    dt_job_message(w->job, host, DT_MSG_EXIT, &m);
+}
+
+static void sweep(struct world *w, size_t host)
+{
+    union dt_msg done = { .done = { .generation = w->generation[host] } };
+
+    dt_job_message(w->job, host, DT_MSG_DONE, &done);
+}
+
+static void answer_query(struct world *w, size_t host, uint32_t id)
+{
+    union dt_msg m = { .answer = { .id = id } };
+
+    dt_job_message(w->job, host, DT_MSG_ANSWER, &m);
+}
+
+static void disconnect(struct world *w, size_t host)
+{
+    w->open[host] = false;
+    dt_job_disconnected(w->job, host, "");
+}
+
+static void assert_last_sent(const struct world *w, size_t host, uint8_t type)
+{
+    assert_string_equal(dt_msg_name(w->sent[host][w->nsent[host] - 1]), dt_msg_name(type));
+}
+
+static void test_ranks_that_exit_with_0_end_the_job(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    assert_int_equal(w.nsent[0], 0); /* nothing is started before all hosts can be used */
+    greet(&w, 1);
+    start_ranks(&w);
+    for (size_t host = 0; host < HOSTS; host++) {
+        assert_last_sent(&w, host, DT_MSG_GO);
+        end_rank(&w, host, 0, 0);
+        sweep(&w, host);
+    }
+    for (size_t host = 0; host < HOSTS; host++) {
+        assert_last_sent(&w, host, DT_MSG_END);
+        assert_false(w.ended);
+        disconnect(&w, host);
+    }
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), 0);
+    end(&w);
+}
+
+static void test_killed_rank_restarts_the_job_once_all_are_gone(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    start_ranks(&w);
+    end_rank(&w, 1, -1, 9);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    assert_int_not_equal(w.due_ns[DT_TIMER_COLLECT], 0); /* for the rank's last words */
+    dt_job_timer(w.job, DT_TIMER_COLLECT);
+    assert_last_sent(&w, 0, DT_MSG_STOP);
+    sweep(&w, 1);
+    assert_int_equal(w.generation[1], 1);
+    end_rank(&w, 0, -1, 9);
+    sweep(&w, 0);
+    assert_int_equal(w.generation[0], 2);
+    assert_int_equal(w.generation[1], 2);
+    start_ranks(&w);
+    end_rank(&w, 0, 3, 0);
+    end_rank(&w, 1, 0, 0);
+    sweep(&w, 0);
+    sweep(&w, 1);
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), 3);
+    end(&w);
+}
+
+static void test_silent_host_is_hung_up(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    for (int i = 0; i < 5; i++) {
+        w.now_ns += 1000000000;
+        dt_job_timer(w.job, DT_TIMER_TICK);
+    }
+    assert_false(w.open[0]);
+    assert_true(w.open[1]); /* it may take its time to connect */
+    dt_job_hung_up(w.job, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), DT_EXIT_LAUNCH);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ranks_that_exit_with_0_end_the_job),
+        cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
+        cmocka_unit_test(test_silent_host_is_hung_up),
+    };
+
+    return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
+}
