@@ -80,7 +80,7 @@ cmd_dtrun_perf_SOURCES = \
 	cmd/perf/thresholds.c cmd/perf/thresholds.h \
 	cmd/perf/tune.c cmd/perf/tune.h \
 	cmd/perf/tunefile.c cmd/perf/tunefile.h \
-	runtime/base/dtype.c runtime/base/dtype.h \
+	runtime/kernels/dtype.c runtime/kernels/dtype.h \
 	runtime/coll/width.c runtime/coll/width.h \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h

@@ -21,26 +21,29 @@ runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)
 
 # All of libdtrun, with every symbol visible: the unit tests link this.
 runtime_libruntime_la_SOURCES = \
-	runtime/agent/agentenv.c runtime/agent/agentenv.h \
-	runtime/agent/agentlink.c runtime/agent/agentlink.h \
-	runtime/agent/parentrank.c runtime/agent/parentrank.h \
 	runtime/api/bucket.c \
 	runtime/api/calls.c runtime/api/calls.h \
 	runtime/api/checks.c runtime/api/checks.h \
 	runtime/api/communicators.c \
+	runtime/api/context.c runtime/api/context.h \
+	runtime/api/create.c runtime/api/create.h \
 	runtime/api/join.c runtime/api/join.h \
 	runtime/api/memory.c \
 	runtime/api/nonrooted.c \
 	runtime/api/operation.c runtime/api/operation.h \
+	runtime/api/request.c runtime/api/request.h \
+	runtime/api/process.c \
 	runtime/api/rooted.c \
 	runtime/api/sendrecv.c \
+	runtime/api/split.c runtime/api/split.h \
 	runtime/base/blocks.c runtime/base/blocks.h \
+	runtime/base/checksum.c runtime/base/checksum.h \
 	runtime/base/clock.h \
 	runtime/base/coll_error.c runtime/base/coll_error.h \
 	runtime/base/copy.c runtime/base/copy.h \
 	runtime/base/count_check.c runtime/base/count_check.h \
-	runtime/base/dtype.c runtime/base/dtype.h \
 	runtime/base/error.c runtime/base/error.h \
+	runtime/base/file.c runtime/base/file.h \
 	runtime/base/futex.h \
 	runtime/base/least.h \
 	runtime/base/reduceoptions.c runtime/base/reduceoptions.h \
@@ -49,8 +52,6 @@ runtime_libruntime_la_SOURCES = \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h \
 	runtime/base/versioned_struct.c runtime/base/versioned_struct.h \
 	runtime/checkpoint/checkpoint.c runtime/checkpoint/checkpoint.h \
-	runtime/checkpoint/checksum.c runtime/checkpoint/checksum.h \
-	runtime/checkpoint/file.c runtime/checkpoint/file.h \
 	runtime/checkpoint/format.c runtime/checkpoint/format.h \
 	runtime/checkpoint/group.c runtime/checkpoint/group.h \
 	runtime/checkpoint/names.c runtime/checkpoint/names.h \
@@ -70,15 +71,11 @@ runtime_libruntime_la_SOURCES = \
 	runtime/coll/ring_allgather.c runtime/coll/ring_allgather.h \
 	runtime/coll/roster.c runtime/coll/roster.h \
 	runtime/coll/width.c runtime/coll/width.h \
+	runtime/comm/async.c runtime/comm/async.h \
 	runtime/comm/comm.c runtime/comm/comm.h \
-	runtime/comm/config.c runtime/comm/config.h \
-	runtime/comm/context.c runtime/comm/context.h \
-	runtime/comm/create.c runtime/comm/create.h \
+	runtime/comm/error_report.c runtime/comm/error_report.h \
 	runtime/comm/slots.c runtime/comm/slots.h \
-	runtime/comm/split.c runtime/comm/split.h \
-	runtime/comm/world.c runtime/comm/world.h \
 	runtime/diag/dump.c runtime/diag/dump.h \
-	runtime/diag/error_report.c runtime/diag/error_report.h \
 	runtime/diag/lastcalls.c runtime/diag/lastcalls.h \
 	runtime/diag/recorder.c runtime/diag/recorder.h \
 	runtime/gpu/arena.c runtime/gpu/arena.h \
@@ -104,16 +101,16 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/steps.c runtime/gpu/steps.h \
 	runtime/gpu/wait.c runtime/gpu/wait.h \
 	runtime/gpu/words.c runtime/gpu/words.h \
+	runtime/init.c \
 	runtime/kernels/body.h \
+	runtime/kernels/dtype.c runtime/kernels/dtype.h \
 	runtime/kernels/kernels.h \
 	runtime/kernels/packing.h \
 	runtime/kernels/plain.c \
 	runtime/kernels/reduce.c runtime/kernels/reduce.h \
 	runtime/kernels/wireformat.c runtime/kernels/wireformat.h \
-	runtime/p2p/async.c runtime/p2p/async.h \
 	runtime/p2p/p2p.c runtime/p2p/p2p.h \
 	runtime/p2p/pairnotes.c runtime/p2p/pairnotes.h \
-	runtime/p2p/request.c runtime/p2p/request.h \
 	runtime/shm/alltoall.c runtime/shm/alltoall.h \
 	runtime/shm/call_match.c runtime/shm/call_match.h \
 	runtime/shm/chunk.c runtime/shm/chunk.h \
@@ -130,7 +127,12 @@ runtime_libruntime_la_SOURCES = \
 	runtime/tcp/alltoall.c runtime/tcp/alltoall.h \
 	runtime/tcp/flow.c runtime/tcp/flow.h \
 	runtime/tcp/listener.c runtime/tcp/listener.h \
-	runtime/tcp/mesh.c runtime/tcp/mesh.h
+	runtime/tcp/mesh.c runtime/tcp/mesh.h \
+	runtime/world/agentenv.c runtime/world/agentenv.h \
+	runtime/world/agentlink.c runtime/world/agentlink.h \
+	runtime/world/config.c runtime/world/config.h \
+	runtime/world/parentrank.c runtime/world/parentrank.h \
+	runtime/world/world.c runtime/world/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)
 runtime_libruntime_la_LIBADD = runtime/libwire.la runtime/libgpufound.la
 

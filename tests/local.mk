@@ -98,7 +98,7 @@ check_PROGRAMS += $(AGENT_TESTS)
 TESTS += $(AGENT_TESTS)
 
 # Those in which threads meet, for ThreadSanitizer.
-THREAD_TESTS = tests/unit/diag/error_report tests/unit/api/buckets \
+THREAD_TESTS = tests/unit/comm/error_report tests/unit/api/buckets \
 	tests/unit/checkpoint/checkpoint tests/unit/checkpoint/checkpoint_crash \
 	tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
 	tests/unit/tcp/alltoall tests/unit/p2p/pairnotes tests/unit/diag/recorder \

@@ -3,13 +3,13 @@ UNIT_TESTS += \
 	tests/unit/faults/aborted \
 	tests/unit/coll/adasum \
 	tests/unit/wire/auth \
-	tests/unit/diag/error_report \
+	tests/unit/comm/error_report \
 	tests/unit/api/buckets \
 	tests/unit/shm/cma \
 	tests/unit/checkpoint/checkpoint_calls \
 	tests/unit/coll/collectives \
 	tests/unit/comm/communicators \
-	tests/unit/comm/config \
+	tests/unit/world/config \
 	tests/unit/shm/copied \
 	tests/unit/coll/layout \
 	tests/unit/tcp/listener \
@@ -103,15 +103,15 @@ tests_unit_shm_copied_CPPFLAGS = $(TESTJOB_CPPFLAGS)
 tests_unit_shm_copied_LDADD = $(TESTJOB_LIBS)
 tests_unit_shm_copied_LDFLAGS = $(FAULTS_WRAP)
 
-tests_unit_comm_config_SOURCES = tests/unit/comm/config.c tests/unit/rankcheck.h
-tests_unit_comm_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_comm_config_LDADD = $(TESTJOB_LIBS)
+tests_unit_world_config_SOURCES = tests/unit/world/config.c tests/unit/rankcheck.h
+tests_unit_world_config_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_world_config_LDADD = $(TESTJOB_LIBS)
 
-tests_unit_diag_error_report_SOURCES = tests/unit/diag/error_report.c tests/unit/faults.c \
+tests_unit_comm_error_report_SOURCES = tests/unit/comm/error_report.c tests/unit/faults.c \
 	tests/unit/faults.h tests/unit/rankcheck.h
-tests_unit_diag_error_report_CPPFLAGS = $(TESTJOB_CPPFLAGS)
-tests_unit_diag_error_report_LDADD = $(TESTJOB_LIBS)
-tests_unit_diag_error_report_LDFLAGS = $(FAULTS_WRAP)
+tests_unit_comm_error_report_CPPFLAGS = $(TESTJOB_CPPFLAGS)
+tests_unit_comm_error_report_LDADD = $(TESTJOB_LIBS)
+tests_unit_comm_error_report_LDFLAGS = $(FAULTS_WRAP)
 
 tests_unit_diag_dump_SOURCES = tests/unit/diag/dump.c tests/unit/rankcheck.h
 tests_unit_diag_dump_CPPFLAGS = $(TESTJOB_CPPFLAGS)

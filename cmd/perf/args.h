@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 
 enum {
     DT_PERF_ALL = -1,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 
 enum {
     MOST_SUMMED = 64, /* ranks that add anything: 64 times 4 is the most that bf16 counts */

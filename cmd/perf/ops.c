@@ -5,7 +5,7 @@
 
 #include "cmd/perf/between.h"
 #include "cmd/perf/memory.h"
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 
 /* ---- counting ---- */
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/dtype.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/ncclapi.h"
+#include "runtime/kernels/dtype.h"
 
 static struct {
     const struct dt_ncclapi *nccl;

@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 
 static void head(const struct dt_perf_table *t, const struct dt_perf_rank *ranks)
 {

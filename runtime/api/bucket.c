@@ -12,13 +12,13 @@
 
 #include "runtime/api/calls.h"
 #include "runtime/api/checks.h"
+#include "runtime/api/context.h"
 #include "runtime/base/copy.h"
-#include "runtime/base/dtype.h"
 #include "runtime/base/reduceoptions.h"
 #include "runtime/coll/collective.h"
-#include "runtime/comm/context.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/kernels/dtype.h"
 
 enum {
     DEFAULT_CAP = 1024 * 1024,
@@ -74,7 +74,7 @@ struct dt_bucket {
 /* How many ranks share its host; 0: not all of them do, or there are no others. */
 static void see_sharing(struct dt_comm *c, void *ranks)
 {
-    *(uint32_t *)ranks = c->nodes == 1 && c->size > 1 && !c->uneven ? (uint32_t)c->size : 0;
+    *(uint32_t *)ranks = c->nodes == 1 && c->size > 1 && !c->announce ? (uint32_t)c->size : 0;
 }
 
 static uint32_t slots_for(size_t cap, uint32_t ranks)

@@ -3,11 +3,12 @@
 #include "runtime/api/calls.h"
 
 #include "runtime/api/checks.h"
+#include "runtime/api/context.h"
 #include "runtime/api/operation.h"
-#include "runtime/base/dtype.h"
+#include "runtime/api/request.h"
 #include "runtime/base/reduceoptions.h"
 #include "runtime/coll/collective.h"
-#include "runtime/comm/context.h"
+#include "runtime/kernels/dtype.h"
 
 enum { FEW_BYTES = 4096 };
 
@@ -159,7 +160,7 @@ dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t co
 {
     struct dt_operation o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -178,7 +179,7 @@ dt_result_t dt_iall_reduce_with(dt_comm_t *comm, const void *in, void *out, size
     struct dt_operation o =
         all_reduce(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 /* ---- broadcast ---- */
@@ -222,7 +223,7 @@ dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t d
 {
     struct dt_operation o = broadcast(comm, buf, count, dtype, root);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 /* ---- barrier ---- */
@@ -252,5 +253,5 @@ dt_result_t dt_ibarrier(dt_comm_t *comm, dt_request_t *request)
 {
     struct dt_operation o = barrier(comm);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }

@@ -2,8 +2,8 @@
 
 #include <stdint.h>
 
-#include "runtime/base/dtype.h"
 #include "runtime/base/error.h"
+#include "runtime/kernels/dtype.h"
 
 dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype)
 {

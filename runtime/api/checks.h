@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "runtime/base/blocks.h"
-#include "runtime/base/dtype.h"
 #include "runtime/dtrun.h"
 #include "runtime/gpu/memory.h"
+#include "runtime/kernels/dtype.h"
 
 /* Say what the next two have found. */
 dt_result_t dt_refuse_buffer(const char *name, const void *buf, size_t count, dt_dtype_t dtype);

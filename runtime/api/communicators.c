@@ -2,12 +2,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/api/context.h"
+#include "runtime/api/create.h"
+#include "runtime/api/split.h"
 #include "runtime/coll/collective.h"
-#include "runtime/comm/context.h"
-#include "runtime/comm/create.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
-#include "runtime/comm/split.h"
-#include "runtime/diag/error_report.h"
 #include "runtime/dtrun_tune.h"
 
 /* What this rank lacks for the new communicator is told of the one that it was to be made from. */

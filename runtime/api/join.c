@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/api/context.h"
 #include "runtime/base/reduceoptions.h"
 #include "runtime/coll/collective.h"
-#include "runtime/comm/context.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/comm/error_report.h"
+#include "runtime/kernels/dtype.h"
 
 /* What is announced; the largest value of all ranks counts. */
 enum word {
@@ -113,7 +113,7 @@ static dt_result_t tell(struct dt_comm *c, const struct dt_call *next, int64_t w
     return r;
 }
 
-dt_result_t dt_join_announce(struct dt_comm *c, const struct dt_call *call)
+static dt_result_t announce(struct dt_comm *c, const struct dt_call *call)
 {
     static const dt_all_reduce_options_t none = DT_ALL_REDUCE_OPTIONS_INIT;
     const dt_all_reduce_options_t *how = c->announced ? c->announced : &none;
@@ -249,7 +249,7 @@ static dt_result_t join(struct dt_comm *c, int *last)
 
         r = tell(c, &none, words);
         if (r == DT_OK && words[WHAT] == 0) {
-            c->uneven = false;
+            c->announce = NULL;
             *last = (int)(words[LATE] % c->size);
         }
         if (r != DT_OK || words[WHAT] == 0)
@@ -268,10 +268,10 @@ dt_result_t dt_join_begin(dt_comm_t *comm)
 
     if (r != DT_OK)
         return r;
-    if (c->uneven)
+    if (c->announce)
         r = dt_fail(DT_ERR_STATE, "rank %d: dt_join_begin was called twice; dt_join comes between",
                     c->world->rank);
-    c->uneven = true;
+    c->announce = announce;
     dt_context_leave(c);
     return r;
 }
@@ -284,8 +284,9 @@ dt_result_t dt_join(dt_comm_t *comm, int *last)
 
     if (r != DT_OK)
         return r;
-    r = c->uneven ? join(c, last ? last : &who)
-                  : dt_fail(DT_ERR_STATE, "rank %d: dt_join without dt_join_begin", c->world->rank);
+    r = c->announce
+            ? join(c, last ? last : &who)
+            : dt_fail(DT_ERR_STATE, "rank %d: dt_join without dt_join_begin", c->world->rank);
     dt_context_leave(c);
     return r;
 }

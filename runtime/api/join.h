@@ -8,10 +8,6 @@
 
 #include "runtime/comm/comm.h"
 
-/* Announces a call that this rank is about to make. DT_ERR_UNSUPPORTED: ranks without data could
- * not take part in it. */
-dt_result_t dt_join_announce(struct dt_comm *c, const struct dt_call *call);
-
 /* Fills count elements with what leaves every other operand as it is. For DT_AVG that is what it
  * is for DT_SUM. */
 void dt_join_fill(void *buf, size_t count, dt_dtype_t dtype, dt_op_t op);

@@ -6,10 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/api/context.h"
 #include "runtime/base/error.h"
 #include "runtime/coll/collective.h"
-#include "runtime/comm/context.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/shm/segment.h"
 
 /* Returns the part of this rank, or NULL with errno. */

@@ -1,9 +1,10 @@
 /* The public collectives of all ranks alike that give them parts of their own. */
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
-#include "runtime/base/dtype.h"
+#include "runtime/api/request.h"
 #include "runtime/coll/alltoall.h"
 #include "runtime/coll/collective.h"
+#include "runtime/kernels/dtype.h"
 
 /* ---- folding ---- */
 
@@ -62,7 +63,7 @@ dt_result_t dt_ireduce(dt_comm_t *comm, const void *in, void *out, size_t count,
 {
     struct dt_operation o = reduce(comm, in, out, count, dtype, op, root);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 static dt_result_t check_counts(const struct dt_operation *o, const struct dt_blocks *blocks,
@@ -134,7 +135,7 @@ dt_result_t dt_ireduce_scatter(dt_comm_t *comm, const void *in, void *out, size_
     struct dt_operation o =
         reduce_scatter(&dti_reduce_scatter, comm, in, out, dt_blocks_each(count), dtype, op);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 dt_result_t dt_reduce_scatterv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
@@ -152,7 +153,7 @@ dt_result_t dt_ireduce_scatterv(dt_comm_t *comm, const void *in, void *out, cons
     struct dt_operation o =
         reduce_scatter(&dti_reduce_scatterv, comm, in, out, dt_blocks_of(counts), dtype, op);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 /* ---- everybody to everybody ---- */
@@ -214,7 +215,7 @@ dt_result_t dt_iall_gather(dt_comm_t *comm, const void *in, void *out, size_t co
     struct dt_operation o =
         all_gather(&dti_all_gather, comm, in, out, dt_blocks_each(count), dtype);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 dt_result_t dt_all_gatherv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
@@ -232,7 +233,7 @@ dt_result_t dt_iall_gatherv(dt_comm_t *comm, const void *in, void *out, const si
     struct dt_operation o =
         all_gather(&dti_all_gatherv, comm, in, out, dt_blocks_of(counts), dtype);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 static bool goes_in_place(const struct dt_operation *o)
@@ -306,7 +307,7 @@ dt_result_t dt_iall_to_all(dt_comm_t *comm, const void *in, void *out, size_t co
     struct dt_operation o = all_to_all(&dti_all_to_all, comm, in, dt_blocks_each(count), out,
                                        dt_blocks_each(count), dtype);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }
 
 dt_result_t dt_all_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts, void *out,
@@ -324,5 +325,5 @@ dt_result_t dt_iall_to_allv(dt_comm_t *comm, const void *in, const size_t *send_
     struct dt_operation o = all_to_all(&dti_all_to_allv, comm, in, dt_blocks_of(send_counts), out,
                                        dt_blocks_of(recv_counts), dtype);
 
-    return dt_operation_start(&o, request);
+    return dt_request_start(&o, request);
 }

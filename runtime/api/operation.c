@@ -1,15 +1,10 @@
 #include "runtime/api/operation.h"
 
-#include <string.h>
-
-#include "runtime/comm/context.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/api/context.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/pass.h"
 #include "runtime/p2p/p2p.h"
-#include "runtime/p2p/request.h"
-
-enum { NAME = 32 }; /* of a public call */
 
 struct place {
     int rank;
@@ -171,6 +166,30 @@ dt_result_t dt_operation_prepare(struct dt_operation *o)
     return r == DT_OK ? take_order(o) : r;
 }
 
+/* The order is taken by the kind's own name: it fails for reasons that all calls share. */
+dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, int *size)
+{
+    const struct dt_operation_kind *kind = o->kind;
+    struct dt_operation_kind named = *kind;
+    struct place p;
+    dt_result_t r;
+
+    named.name = name;
+    o->kind = &named;
+    r = see_and_check(o, &p);
+    o->kind = kind;
+    *size = p.size;
+    return r == DT_OK ? tell(o, &p, take_order(o)) : r;
+}
+
+dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r)
+{
+    struct place p = { 0 };
+
+    dt_context_see(o->kind->name, o->comm, see_place, &p);
+    return tell(o, &p, r);
+}
+
 dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
                                  struct dt_task *task)
 {
@@ -185,37 +204,4 @@ dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
 dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task)
 {
     return is_between_two(o) ? run_on_way(o, task) : make_checked(o);
-}
-
-/* The request keeps the order; where there is none, nobody does. */
-static dt_result_t start(const char *name, struct dt_operation *o, int size, dt_request_t *request)
-{
-    dt_result_t r = take_order(o);
-
-    if (r != DT_OK)
-        return r;
-    r = dt_request_start(name, o, size, request);
-    if (r != DT_OK)
-        dt_gpu_order_drop(&o->order);
-    return r;
-}
-
-/* What is wrong is told of the call that the program made: dt_iall_reduce, not dt_all_reduce. */
-dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request)
-{
-    const struct dt_operation_kind *kind = o->kind;
-    struct dt_operation_kind written = *kind;
-    char name[NAME] = "dt_i";
-    struct place p;
-    dt_result_t r;
-
-    strcpy(name + strlen("dt_i"), kind->name + strlen("dt_"));
-    written.name = name;
-    if (!request)
-        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
-    *request = (dt_request_t){ 0 };
-    o->kind = &written;
-    r = see_and_check(o, &p);
-    o->kind = kind;
-    return r == DT_OK ? tell(o, &p, start(name, o, p.size, request)) : r;
 }

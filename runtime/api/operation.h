@@ -7,11 +7,11 @@
 #include <stddef.h>
 
 #include "runtime/base/blocks.h"
+#include "runtime/comm/async.h"
 #include "runtime/comm/comm.h"
 #include "runtime/dtrun.h"
 #include "runtime/gpu/memory.h"
 #include "runtime/gpu/order.h"
-#include "runtime/p2p/async.h"
 
 struct dt_operation {
     const struct dt_operation_kind *kind;
@@ -47,12 +47,14 @@ struct dt_operation_kind {
 
 /* Checks and makes it. */
 dt_result_t dt_operation_make(struct dt_operation *o);
-/* Checks it, and hands it in for the thread of the communicator, or of the way, to make. On failure
- * *request is 0. */
-dt_result_t dt_operation_start(struct dt_operation *o, dt_request_t *request);
 
 /* For what keeps one and hands it in itself: checks it, and takes its order. */
 dt_result_t dt_operation_prepare(struct dt_operation *o);
+/* The same for a call of another name, which is told with what is wrong; size: of the communicator.
+ */
+dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, int *size);
+/* Tells in dt_last_error_info of which call dt_last_error is, which was not made. Returns r. */
+dt_result_t dt_operation_refuse(const struct dt_operation *o, dt_result_t r);
 /* Hands in a task for it, and makes it when that runs. name: of
  * the public call that does. */
 dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,

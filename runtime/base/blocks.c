@@ -1,6 +1,6 @@
 #include "runtime/base/blocks.h"
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 
 size_t dt_blocks_count(const struct dt_blocks *blocks, int rank)
 {

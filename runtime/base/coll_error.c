@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "runtime/base/dtype.h"
 #include "runtime/base/reduceoptions.h"
+#include "runtime/kernels/dtype.h"
 
 enum {
     COUNT = DT_CALL_TELLS_COUNT,

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "runtime/base/dtype.h"
 #include "runtime/base/error.h"
 #include "runtime/base/versioned_struct.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/wire/env.h"
 

@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/api/context.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/store.h"
 #include "runtime/coll/collective.h"
-#include "runtime/comm/context.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/gpu/memory.h"
 #include "runtime/wire/env.h"
 

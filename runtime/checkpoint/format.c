@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/checkpoint/checksum.h"
+#include "runtime/base/checksum.h"
 #include "runtime/wire/msg.h"
 
 static const char shard_magic[8] = "DTSHARD";

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/checksum.h"
 #include "runtime/wire/codec.h"
 
 enum {
@@ -18,11 +19,6 @@ enum {
     DT_SHARD_PREFIX = 16,         /* magic, version, length of the rest of the head */
     DT_SHARD_HEAD_MAX = 16 << 20, /* of that rest */
     DT_SHARD_NAME_MAX = 255,      /* of a buffer's name */
-    DT_CHECKSUM_BYTES = 16,       /* XXH3-128, canonical form */
-};
-
-struct dt_checksum {
-    uint8_t bytes[DT_CHECKSUM_BYTES];
 };
 
 /* A registered buffer, or what a shard says of one (data is NULL then). */

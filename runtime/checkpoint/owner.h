@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/checkpoint/file.h"
+#include "runtime/base/file.h"
 #include "runtime/checkpoint/names.h"
 
 #define DT_OWNER_NAME "OWNER"

@@ -2,7 +2,8 @@
 #ifndef DT_CHECKPOINT_SHARD_H
 #define DT_CHECKPOINT_SHARD_H
 
-#include "runtime/checkpoint/file.h"
+#include "runtime/base/file.h"
+#include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/names.h"
 
 /* Writes the head and the buffers it names; info then tells what the manifest says of the file. */

@@ -7,7 +7,7 @@
 #ifndef DT_CHECKPOINT_STORE_H
 #define DT_CHECKPOINT_STORE_H
 
-#include "runtime/checkpoint/file.h"
+#include "runtime/base/file.h"
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/group.h"
 #include "runtime/checkpoint/names.h"

@@ -17,7 +17,7 @@
 
 #include <stddef.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 
 /* n vectors, or a slice of each, one after the other: count elements of a type of floats. */
 struct dt_adasum {

@@ -4,13 +4,13 @@
 
 #include "runtime/api/checks.h"
 #include "runtime/base/copy.h"
-#include "runtime/base/dtype.h"
 #include "runtime/base/reduceoptions.h"
 #include "runtime/coll/adasum.h"
 #include "runtime/coll/alltoall.h"
 #include "runtime/coll/compressed.h"
 #include "runtime/coll/leader_allreduce.h"
 #include "runtime/coll/ring_allgather.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/kernels/reduce.h"
 #include "runtime/shm/alltoall.h"
 #include "runtime/tcp/alltoall.h"
@@ -116,7 +116,7 @@ static dt_result_t all_reduce(struct dt_comm *c, const struct dt_call *call,
 /* Whether this rank can show the others its data, all of this host, without a wait or a failure. */
 static bool shows_few(const struct dt_comm *c, size_t bytes)
 {
-    return c->nodes == 1 && c->size > 1 && !c->uneven && !c->on_device && c->failed == DT_OK &&
+    return c->nodes == 1 && c->size > 1 && !c->announce && !c->on_device && c->failed == DT_OK &&
            dt_shm_shows_few(&c->shm, bytes);
 }
 

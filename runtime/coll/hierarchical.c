@@ -1,10 +1,10 @@
 #include "runtime/coll/hierarchical.h"
 
 #include "runtime/base/copy.h"
-#include "runtime/base/dtype.h"
 #include "runtime/base/least.h"
 #include "runtime/coll/leader_allreduce.h"
 #include "runtime/coll/width.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/shm/call_match.h"
 #include "runtime/shm/rounds.h"
 #include "runtime/shm/stream.h"

@@ -3,8 +3,8 @@
 #include <stdalign.h>
 
 #include "runtime/base/copy.h"
-#include "runtime/base/dtype.h"
 #include "runtime/base/least.h"
+#include "runtime/kernels/dtype.h"
 
 enum {
     WINDOW = 2, /* frames of each peer that wait to be folded: of more, caches would not hold all */

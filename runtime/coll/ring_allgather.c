@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/copy.h"
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/shm/pairwise.h"
 #include "runtime/tcp/flow.h"
 

@@ -1,13 +1,10 @@
 #include "runtime/comm/comm.h"
 
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <sys/eventfd.h>
 
-#include "runtime/api/join.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/diag/dump.h"
-#include "runtime/diag/error_report.h"
 #include "runtime/tcp/flow.h"
 
 static_assert((int)DT_HOSTSHM_MISMATCH == (int)DT_ERR_MISMATCH &&
@@ -16,15 +13,6 @@ static_assert((int)DT_HOSTSHM_MISMATCH == (int)DT_ERR_MISMATCH &&
               "the agent names the reason in our terms");
 
 enum { BRIEF = 8192 }; /* elements */
-
-const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME])
-{
-    if (id)
-        snprintf(text, DT_COMM_NAME, "%" PRIu64 ".%" PRIu64, (id >> 32) - 1, id & UINT32_MAX);
-    else
-        snprintf(text, DT_COMM_NAME, "world");
-    return text;
-}
 
 /* ---- failing ---- */
 
@@ -164,8 +152,8 @@ dt_result_t dt_comm_begin(struct dt_comm *c, struct dt_call *call, enum dt_call_
 
     call->kind = (uint8_t)kind;
     call->device |= c->on_device;
-    if (c->uneven && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE) {
-        dt_result_t r = dt_join_announce(c, call);
+    if (c->announce && !c->announcing && kind != DT_CALL_FREE && kind != DT_CALL_FINALIZE) {
+        dt_result_t r = c->announce(c, call);
 
         if (r != DT_OK)
             return r;

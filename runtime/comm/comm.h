@@ -20,11 +20,11 @@
 #include "runtime/coll/hierarchical.h"
 #include "runtime/coll/leaders.h"
 #include "runtime/coll/roster.h"
-#include "runtime/comm/world.h"
 #include "runtime/dtrun.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/p2p/pairnotes.h"
 #include "runtime/shm/shm.h"
+#include "runtime/world/world.h"
 
 struct dt_comm {
     struct dt_world *world;
@@ -48,8 +48,10 @@ struct dt_comm {
     _Atomic uint32_t passing;  /* calls between two ranks that are not over */
     struct dt_pairnotes notes; /* those in which threads wait */
     bool shut;                 /* for threads that keep it in its slot: no call may begin */
-    bool uneven;               /* between dt_join_begin and dt_join (join.h) */
-    bool announcing;           /* the call is an announcement, or has been announced */
+    /* Between dt_join_begin and dt_join: announces a call that this rank is about to make (join.h).
+     * Else NULL: all ranks have data. */
+    dt_result_t (*announce)(struct dt_comm *c, const struct dt_call *call);
+    bool announcing;     /* the call is an announcement, or has been announced */
     struct dt_call next; /* what this rank announces: the call that it is to make, or dt_join */
     const dt_all_reduce_options_t *announced; /* of the all-reduce that begins; NULL: none */
     dt_result_t failed;                       /* DT_OK, or what every call returns */
@@ -97,10 +99,6 @@ static inline uint32_t dt_comm_local_rank(const struct dt_comm *c, uint32_t rank
 {
     return (uint32_t)dt_u32s_find(&c->locals, rank);
 }
-
-/* "world", or "3.2": the second of which rank 3 of the job is the first. Returns text. */
-enum { DT_COMM_NAME = 32 };
-const char *dt_comm_name(uint64_t id, char text[DT_COMM_NAME]);
 
 /* Why calls are to end, and who is to blame for it; 0: they are not. Costs a load. */
 int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit);

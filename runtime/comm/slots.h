@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 #include "runtime/base/ticketlock.h"
+#include "runtime/comm/async.h"
 #include "runtime/dtrun.h"
-#include "runtime/p2p/async.h"
 
 enum { DT_SLOTS = 4096 };
 

@@ -11,12 +11,11 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/dtype.h"
 #include "runtime/base/error.h"
-#include "runtime/checkpoint/file.h"
+#include "runtime/base/file.h"
 #include "runtime/comm/comm.h"
-#include "runtime/comm/context.h"
 #include "runtime/diag/lastcalls.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/wire/env.h"
 
 enum { NS = 1000000000, NAME = 48 };
@@ -246,13 +245,8 @@ static bool ends_in(const char *s, const char *end)
     return n >= m && strcmp(s + n - m, end) == 0;
 }
 
-dt_result_t dt_recorder_dump(const char *path)
+dt_result_t dt_dump_now(const struct dt_world *w, const char *path)
 {
-    const struct dt_world *w;
-    dt_result_t r = dt_context_world("dt_recorder_dump", &w);
-
-    if (r != DT_OK)
-        return r;
     if (!w->settings.recorder_calls)
         return dt_fail(DT_ERR_STATE, "dt_recorder_dump: nothing is recorded (" DT_ENV_RECORDER_CALLS
                                      "=0, or recorder_calls of dt_init_with)");

@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "runtime/comm/world.h"
 #include "runtime/diag/recorder.h"
 #include "runtime/dtrun.h"
+#include "runtime/world/world.h"
 
 /* Of whom, when and why a dump is. */
 struct dt_dump_about {
@@ -30,5 +30,9 @@ void dt_dump_json(FILE *out, const struct dt_dump_about *about, const struct dt_
  * writes both into the directory that was chosen, if any, and tells dtrun of the communicator's
  * last calls, and where the others are or why they could not be written. */
 void dt_dump_failure(const struct dt_world *w, uint64_t comm);
+
+/* For dt_recorder_dump: JSON lines into a file that ends in .jsonl, else text; path NULL: both into
+ * the directory that was chosen. */
+dt_result_t dt_dump_now(const struct dt_world *w, const char *path);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 
 struct dt_extents dt_extents_of(const struct dt_operation *o, int rank, int size)
 {

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "runtime/api/operation.h"
+#include "runtime/base/checksum.h"
 #include "runtime/base/reduceoptions.h"
-#include "runtime/checkpoint/checksum.h"
 #include "runtime/coll/collective.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/ncclapi.h"
 #include "runtime/gpu/ncclcalls.h"
@@ -188,7 +188,7 @@ dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o,
  * Between dt_join_begin and dt_join not all ranks have memory on a GPU to take part with. */
 static bool can_make(const struct dt_comm *c, const struct dt_operation *o)
 {
-    if (c->world->settings.gpu_way == DT_GPU_STAGING || c->uneven)
+    if (c->world->settings.gpu_way == DT_GPU_STAGING || c->announce)
         return false;
     switch (c->gpu.way) {
     case DT_GPU_AUTO:
@@ -236,7 +236,7 @@ static bool is_alike(const struct dt_comm *c, const struct dt_operation *o)
     case DT_CALL_SCATTERV:
         return false;
     default:
-        return !c->uneven;
+        return !c->announce;
     }
 }
 

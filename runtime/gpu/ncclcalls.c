@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "runtime/api/operation.h"
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 
 enum { NONE = -1 };
 

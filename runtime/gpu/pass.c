@@ -2,11 +2,11 @@
 
 #include "runtime/api/operation.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/dtype.h"
 #include "runtime/gpu/copies.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/p2p/p2p.h"
 
 enum { SLOT = 0 };

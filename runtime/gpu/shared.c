@@ -5,15 +5,15 @@
 
 #include "runtime/api/operation.h"
 #include "runtime/base/clock.h"
-#include "runtime/base/dtype.h"
 #include "runtime/coll/collective.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/ncclcalls.h"
 #include "runtime/gpu/sharedopen.h"
 #include "runtime/gpu/steps.h"
 #include "runtime/gpu/wait.h"
+#include "runtime/kernels/dtype.h"
 
 enum {
     /* bytes of a slot; the same on all ranks */

@@ -2,13 +2,13 @@
 
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
-#include "runtime/base/dtype.h"
 #include "runtime/coll/collective.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/gpu/cuda.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
+#include "runtime/kernels/dtype.h"
 
 enum {
     PIECE = 4 * 1024 * 1024, /* bytes; the same on all ranks */
@@ -122,7 +122,7 @@ static dt_result_t match(const struct pieces *p)
                             .op = (uint8_t)o->op,
                             .root = o->kind->call == DT_CALL_ALL_REDUCE ? -1 : o->root };
 
-    return p->c->uneven || p->n == 1 ? DT_OK : dt_comm_match(p->c, o->kind->call, call);
+    return p->c->announce || p->n == 1 ? DT_OK : dt_comm_match(p->c, o->kind->call, call);
 }
 
 static dt_result_t make_in_pieces(struct dt_comm *c, const struct dt_operation *o, uint8_t *pinned)

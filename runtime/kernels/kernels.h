@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/kernels/wireformat.h"
 
 enum { DT_CACHE_LINE = 64 }; /* bytes */

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/kernels/kernels.h"
 
 /* The set to use from now on, by name; NULL or "": the best. False: there is none of that name, or

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-#include "runtime/base/dtype.h"
 #include "runtime/base/futex.h"
+#include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/diag/dump.h"
-#include "runtime/diag/error_report.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/shm/sendrecv.h"
 #include "runtime/tcp/alltoall.h"
 #include "runtime/tcp/flow.h"

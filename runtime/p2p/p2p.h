@@ -7,9 +7,9 @@
 #define DT_P2P_P2P_H
 
 #include "runtime/base/ticketlock.h"
+#include "runtime/comm/async.h"
 #include "runtime/comm/comm.h"
 #include "runtime/gpu/copies.h"
-#include "runtime/p2p/async.h"
 #include "runtime/shm/sendrecv.h"
 
 struct dt_p2p {

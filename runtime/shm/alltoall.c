@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/shm/pairwise.h"
 
 /* ---- a pair that does not agree ---- */

@@ -5,9 +5,9 @@
 
 #include <poll.h>
 
-#include "runtime/agent/agentlink.h"
 #include "runtime/base/coll_error.h"
 #include "runtime/wire/hostshm.h"
+#include "runtime/world/agentlink.h"
 
 struct dt_alarm {
     struct dt_agentlink *agent;

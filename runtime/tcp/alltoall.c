@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/dtype.h"
 #include "runtime/coll/leaders.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/tcp/flow.h"
 
 static size_t count_of(const struct dt_blocks *b, uint32_t rank)

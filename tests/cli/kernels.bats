@@ -2,7 +2,7 @@
 # The arithmetic of host memory, on processors of all kinds: tests/kernels/bytes prints what it gives.
 bats_require_minimum_version 1.5.0
 
-readonly SOURCES="tests/kernels/bytes.c runtime/base/dtype.c runtime/kernels/reduce.c
+readonly SOURCES="tests/kernels/bytes.c runtime/kernels/dtype.c runtime/kernels/reduce.c
     runtime/kernels/wireformat.c runtime/kernels/neon.c runtime/kernels/plain.c"
 
 setup() {

@@ -1,7 +1,7 @@
 /* A checkpoint's files: any bytes as the head of a shard and as a manifest. */
 #include <string.h>
 
-#include "runtime/checkpoint/checksum.h"
+#include "runtime/base/checksum.h"
 #include "runtime/checkpoint/format.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/kernels/reduce.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/sanitized.h"

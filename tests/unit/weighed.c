@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "runtime/base/dtype.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/kernels/wireformat.h"
 
 /* ---- elements ---- */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "runtime/api/join.h"
-#include "runtime/base/dtype.h"
 #include "runtime/dtrun.h"
+#include "runtime/kernels/dtype.h"
 #include "runtime/kernels/reduce.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/comm/context.h"
+#include "runtime/api/context.h"
 #include "runtime/dtrun_tune.h"
 #include "runtime/shm/segment.h"
 #include "runtime/wire/env.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/api/context.h"
 #include "runtime/base/tuningfile.h"
-#include "runtime/comm/context.h"
 #include "runtime/dtrun_tune.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"

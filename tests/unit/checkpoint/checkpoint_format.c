@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/checkpoint/checksum.h"
+#include "runtime/base/checksum.h"
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/names.h"
 #include "tests/unit/unit.h"

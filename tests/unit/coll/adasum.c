@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/dtype.h"
 #include "runtime/coll/adasum.h"
 #include "runtime/dtrun_tune.h"
+#include "runtime/kernels/dtype.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/reference.h"

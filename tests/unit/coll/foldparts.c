@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/dtype.h"
-#include "runtime/comm/context.h"
+#include "runtime/api/context.h"
+#include "runtime/kernels/dtype.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/reference.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/comm/context.h"
+#include "runtime/api/context.h"
 #include "runtime/dtrun_tune.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"

@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "runtime/base/dtype.h"
-#include "runtime/comm/context.h"
+#include "runtime/api/context.h"
+#include "runtime/kernels/dtype.h"
 #include "tests/unit/checks.h"
 #include "tests/unit/rankcheck.h"
 #include "tests/unit/testjob.h"

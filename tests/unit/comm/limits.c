@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/comm/context.h"
+#include "runtime/api/context.h"
 #include "runtime/comm/slots.h"
 #include "runtime/dtrun.h"
 #include "tests/unit/rankcheck.h"

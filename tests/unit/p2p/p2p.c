@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/comm/context.h"
+#include "runtime/api/context.h"
 #include "runtime/dtrun_tune.h"
 #include "tests/unit/forbid.h"
 #include "tests/unit/rankcheck.h"

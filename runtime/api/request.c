@@ -1,0 +1,426 @@
+#include "runtime/api/request.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/api/context.h"
+#include "runtime/comm/async.h"
+#include "runtime/comm/error_report.h"
+#include "runtime/comm/slots.h"
+
+struct request {
+    struct dt_task task; /* first: a task is its request */
+    struct dt_operation operation;
+    size_t *counts; /* of the operation */
+    uint32_t uses;  /* odd while it may be waited for */
+    uint32_t next_free;
+};
+
+enum { NAME = 32 }; /* of a public call */
+enum { NONE = UINT32_MAX };
+enum { WAIT_MAX_S = 1000 * 1000 * 1000 }; /* of dt_wait_for: 30 years, which its sums can hold */
+
+/* Requests never move, for their tasks are known elsewhere. */
+static struct {
+    pthread_mutex_t mutex;
+    struct request **all;
+    uint32_t n;
+    uint32_t room;
+    uint32_t free; /* the first of those not in use */
+} dti_requests = { .mutex = PTHREAD_MUTEX_INITIALIZER, .free = NONE };
+
+static bool grow(void)
+{
+    uint32_t room = dti_requests.room ? dti_requests.room * 2 : 16;
+    struct request **all = realloc(dti_requests.all, room * sizeof *all);
+
+    if (!all)
+        return false;
+    dti_requests.all = all;
+    dti_requests.room = room;
+    return true;
+}
+
+/* The index of one that is not in use, or NONE: no memory. */
+static uint32_t take(void)
+{
+    uint32_t i = dti_requests.free;
+
+    if (i != NONE) {
+        dti_requests.free = dti_requests.all[i]->next_free;
+    } else if (dti_requests.n < dti_requests.room || grow()) {
+        struct request *fresh = calloc(1, sizeof *fresh);
+
+        if (!fresh)
+            return NONE;
+        i = dti_requests.n++;
+        dti_requests.all[i] = fresh;
+    } else {
+        return NONE;
+    }
+    dti_requests.all[i]->uses++;
+    return i;
+}
+
+static void give_back(uint32_t i)
+{
+    pthread_mutex_lock(&dti_requests.mutex);
+    free(dti_requests.all[i]->counts);
+    dti_requests.all[i]->counts = NULL;
+    dti_requests.all[i]->next_free = dti_requests.free;
+    dti_requests.free = i;
+    pthread_mutex_unlock(&dti_requests.mutex);
+}
+
+/* NULL: it has been waited for, or never was one. claim: nobody shall find it any more. */
+static struct request *find(dt_request_t request, uint32_t *i, bool claim)
+{
+    uint32_t uses = (uint32_t)(request.id >> 32);
+    struct request *found = NULL;
+
+    *i = (uint32_t)request.id - 1;
+    pthread_mutex_lock(&dti_requests.mutex);
+    if (*i < dti_requests.n && dti_requests.all[*i]->uses == uses && uses % 2 == 1) {
+        found = dti_requests.all[*i];
+        found->uses += claim;
+    }
+    pthread_mutex_unlock(&dti_requests.mutex);
+    return found;
+}
+
+static dt_result_t make(struct dt_task *task)
+{
+    return dt_operation_run(&((struct request *)task)->operation, task);
+}
+
+/* The arrays of counts are the program's again when the call returns. */
+static bool keep_counts(struct request *q, size_t n)
+{
+    struct dt_blocks *of[] = { &q->operation.given, &q->operation.taken };
+    size_t *at;
+
+    if (!of[0]->counts && !of[1]->counts)
+        return true;
+    q->counts = at = calloc(2 * n, sizeof *at);
+    for (int i = 0; at && i < 2; i++, at += n) {
+        if (of[i]->counts)
+            of[i]->counts = memcpy(at, of[i]->counts, n * sizeof *at);
+    }
+    return q->counts != NULL;
+}
+
+static struct request *take_locked(uint32_t *i)
+{
+    struct request *taken = NULL;
+
+    pthread_mutex_lock(&dti_requests.mutex);
+    *i = take();
+    if (*i != NONE)
+        taken = dti_requests.all[*i];
+    pthread_mutex_unlock(&dti_requests.mutex);
+    return taken;
+}
+
+/* Keeps what of the operation belongs to the program no longer than the call lasts. */
+static dt_result_t hand_in(const char *name, const struct dt_operation *o, int size,
+                           dt_request_t *request)
+{
+    uint32_t i;
+    struct request *q = take_locked(&i);
+    dt_result_t r;
+
+    if (!q)
+        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
+    q->operation = *o;
+    q->task.run = make;
+    request->id = (uint64_t)q->uses << 32 | (i + 1);
+    r = keep_counts(q, (size_t)size) ? dt_operation_hand_in(name, o, &q->task)
+                                     : dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
+    if (r == DT_OK)
+        return r;
+    find(*request, &i, true);
+    *request = (dt_request_t){ 0 };
+    give_back(i);
+    return r;
+}
+
+/* What is wrong is told of the call that the program made: dt_iall_reduce, not dt_all_reduce. */
+dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request)
+{
+    char name[NAME] = "dt_i";
+    dt_result_t r;
+    int size;
+
+    strcpy(name + strlen("dt_i"), o->kind->name + strlen("dt_"));
+    if (!request)
+        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
+    *request = (dt_request_t){ 0 };
+    r = dt_operation_prepare_as(o, name, &size);
+    if (r != DT_OK)
+        return r;
+    r = hand_in(name, o, size, request);
+    if (r == DT_OK)
+        return r;
+    dt_gpu_order_drop(&o->order);
+    return dt_operation_refuse(o, r);
+}
+
+static dt_result_t look_up(const char *name, const dt_request_t *request, bool claim,
+                           struct request **found, uint32_t *i)
+{
+    dt_result_t r = dt_context_check_process(name);
+
+    *found = NULL;
+    if (r != DT_OK)
+        return r;
+    if (!request)
+        return dt_fail(DT_ERR_ARG, "%s: no request was given", name);
+    if (request->id)
+        *found = find(*request, i, claim);
+    if (request->id && !*found)
+        return dt_fail(DT_ERR_ARG, "%s: this is no request, or one that was waited for already",
+                       name);
+    return DT_OK;
+}
+
+/* ---- between two ranks: what is parked on a way, the thread makes that waits for it ---- */
+
+struct visit {
+    struct dt_task *task;
+    struct dt_p2p_watcher watch;
+    bool claimed;
+    dt_result_t result;
+};
+
+static void claim(struct dt_comm *c, void *arg)
+{
+    struct visit *v = arg;
+
+    v->claimed = dt_p2p_claim(v->task->way, v->task, false);
+    dt_p2p_watch(c, &v->watch);
+}
+
+static void claim_ripe(struct dt_comm *c, void *arg)
+{
+    struct visit *v = arg;
+
+    (void)c;
+    v->claimed = dt_p2p_claim(v->task->way, v->task, true);
+}
+
+/* To wait for so long only, a thread has to make it. */
+static void claim_ripe_or_unpark(struct dt_comm *c, void *arg)
+{
+    struct visit *v = arg;
+
+    claim_ripe(c, arg);
+    if (v->task->way->parked != v->task || dt_p2p_unpark(v->task->way) == DT_OK)
+        return;
+    v->result =
+        dt_error_report_refusal(c->world, c->id, v->watch.giving ? DT_CALL_SEND : DT_CALL_RECV,
+                                dt_context_fail_thread("dt_wait_for"));
+}
+
+/* Unless it is done. */
+static void pay_visit(struct request *q, struct visit *v,
+                      void (*what)(struct dt_comm *c, void *arg))
+{
+    const struct dt_operation *o = &q->operation;
+
+    *v = (struct visit){ .task = &q->task,
+                         .watch = { .peer = o->root,
+                                    .giving = o->kind->call == DT_CALL_SEND,
+                                    .ticket = q->task.number,
+                                    .limit_ms = q->task.limit_ms } };
+    if (!o->kind->make && !dt_task_is_done(&q->task))
+        dt_slot_see(o->comm, what, v);
+    if (v->claimed)
+        dt_p2p_make(&q->task);
+}
+
+/* What is made for all ranks counts as waiting from when it begins; what is between two, when
+ * somebody waits for it: it may be meant for long. */
+static dt_result_t await(struct request *q)
+{
+    struct visit v;
+    dt_result_t result;
+
+    pay_visit(q, &v, claim);
+    result = dt_task_await(&q->task);
+    dt_p2p_unwatch(&v.watch);
+    return result;
+}
+
+static bool is_done(struct request *q)
+{
+    struct visit v;
+
+    pay_visit(q, &v, claim_ripe);
+    return dt_task_is_done(&q->task);
+}
+
+dt_result_t dt_wait(dt_request_t *request)
+{
+    struct request *found;
+    uint32_t i;
+    dt_result_t r = look_up("dt_wait", request, true, &found, &i);
+
+    if (r != DT_OK || !found)
+        return r;
+    r = await(found);
+    dt_slot_settle(found->operation.comm);
+    *request = (dt_request_t){ 0 };
+    give_back(i);
+    return r;
+}
+
+dt_result_t dt_test(dt_request_t *request, int *done)
+{
+    struct request *found;
+    uint32_t i;
+    dt_result_t r = look_up("dt_test", request, false, &found, &i);
+
+    if (r == DT_OK && !done)
+        r = dt_fail(DT_ERR_ARG, "dt_test: there is nowhere to put the answer");
+    if (r != DT_OK)
+        return r;
+    *done = !found || is_done(found);
+    return found && *done ? dt_wait(request) : DT_OK;
+}
+
+dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
+{
+    struct request *found;
+    struct visit v;
+    uint32_t i;
+    dt_result_t r = look_up("dt_wait_for", request, false, &found, &i);
+
+    if (r == DT_OK && !done)
+        r = dt_fail(DT_ERR_ARG, "dt_wait_for: there is nowhere to put the answer");
+    if (r == DT_OK && !(seconds >= 0 && seconds <= WAIT_MAX_S))
+        r = dt_fail(DT_ERR_ARG, "dt_wait_for: %g is no number of seconds from 0 to %d", seconds,
+                    WAIT_MAX_S);
+    if (r != DT_OK)
+        return r;
+    if (found) {
+        pay_visit(found, &v, seconds > 0 ? claim_ripe_or_unpark : claim_ripe);
+        if (v.result != DT_OK)
+            return v.result;
+    }
+    *done = !found || dt_task_await_for(&found->task, (uint64_t)(seconds * 1e9));
+    return found && *done ? dt_wait(request) : DT_OK;
+}
+
+/* ---- any of several ---- */
+
+/* As a thread that waits for one does, but the way's own thread makes what is parked. */
+static void unpark_and_watch(struct dt_comm *c, void *arg)
+{
+    struct visit *v = arg;
+
+    claim_ripe_or_unpark(c, v);
+    if (!v->claimed && v->result == DT_OK)
+        dt_p2p_watch(c, &v->watch);
+}
+
+/* Stores the first that is done, or n. open: how many there are, up to that one. */
+static dt_result_t find_done(dt_request_t *requests, size_t n, size_t *index, size_t *open)
+{
+    *index = n;
+    *open = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct request *found;
+        uint32_t at;
+        dt_result_t r = look_up("dt_wait_any", &requests[i], false, &found, &at);
+
+        if (r != DT_OK)
+            return r;
+        *open += found != NULL;
+        if (!found || !is_done(found))
+            continue;
+        *index = i;
+        return DT_OK;
+    }
+    return DT_OK;
+}
+
+static dt_result_t sleep_until_any(dt_request_t *requests, size_t n, size_t *index)
+{
+    dt_result_t r;
+    size_t open;
+
+    dt_tasks_begin_any();
+    for (;;) {
+        uint32_t seen = dt_tasks_done();
+
+        r = find_done(requests, n, index, &open);
+        if (r != DT_OK || *index < n)
+            break;
+        dt_tasks_await_any(seen);
+    }
+    dt_tasks_end_any();
+    return r;
+}
+
+/* None is done yet. */
+static dt_result_t await_any(dt_request_t *requests, size_t n, size_t *index)
+{
+    struct visit *visits = calloc(n, sizeof *visits);
+    dt_result_t r = DT_OK;
+
+    if (!visits)
+        return dt_fail(DT_ERR_NOMEM, "dt_wait_any: out of memory");
+    for (size_t i = 0; r == DT_OK && i < n; i++) {
+        struct request *found;
+        uint32_t at;
+
+        r = look_up("dt_wait_any", &requests[i], false, &found, &at);
+        if (r == DT_OK && found)
+            pay_visit(found, &visits[i], unpark_and_watch);
+        if (r == DT_OK)
+            r = visits[i].result;
+    }
+    if (r == DT_OK)
+        r = sleep_until_any(requests, n, index);
+    for (size_t i = 0; i < n; i++)
+        dt_p2p_unwatch(&visits[i].watch);
+    free(visits);
+    return r;
+}
+
+dt_result_t dt_wait_any(dt_request_t *requests, size_t n, size_t *index)
+{
+    dt_result_t r = dt_context_check_process("dt_wait_any");
+    size_t open;
+
+    if (r != DT_OK)
+        return r;
+    if ((n && !requests) || !index)
+        return dt_fail(DT_ERR_ARG, "dt_wait_any: no %s",
+                       index ? "requests were given" : "place for the index was given");
+    r = find_done(requests, n, index, &open);
+    if (r == DT_OK && *index == n && open)
+        r = await_any(requests, n, index);
+    return r == DT_OK && *index < n ? dt_wait(&requests[*index]) : r;
+}
+
+/* ---- all of several ---- */
+
+dt_result_t dt_wait_all(dt_request_t *requests, size_t n)
+{
+    dt_result_t first = DT_OK;
+    dt_error_info_t error;
+
+    if (n && !requests)
+        return dt_fail(DT_ERR_ARG, "dt_wait_all: no requests were given");
+    for (size_t i = 0; i < n; i++) {
+        dt_result_t r = dt_wait(&requests[i]);
+
+        if (r == DT_OK || first != DT_OK)
+            continue;
+        first = r;
+        dt_error_keep(&error);
+    }
+    return first == DT_OK ? DT_OK : dt_error_again(&error);
+}

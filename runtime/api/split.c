@@ -1,0 +1,154 @@
+#include "runtime/api/split.h"
+
+#include <stdlib.h>
+
+#include "runtime/api/create.h"
+#include "runtime/coll/collective.h"
+#include "runtime/comm/slots.h"
+#include "runtime/p2p/p2p.h"
+
+static bool goes_before(const struct dt_split_word *words, uint32_t a, uint32_t b)
+{
+    return words[a].key != words[b].key ? words[a].key < words[b].key : a < b;
+}
+
+uint32_t dt_split_members(const struct dt_split_word *words, uint32_t n, uint32_t me,
+                          uint32_t *members)
+{
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < n; rank++) {
+        uint32_t at = count;
+
+        if (words[rank].color != words[me].color)
+            continue;
+        while (at > 0 && goes_before(words, rank, members[at - 1])) {
+            members[at] = members[at - 1];
+            at--;
+        }
+        members[at] = rank;
+        count++;
+    }
+    return count;
+}
+
+/* Unique in the job: it names the rank that has made it up. */
+static uint64_t new_id(struct dt_world *w)
+{
+    return ((uint64_t)w->rank + 1) << 32 | ++w->made;
+}
+
+/* In a slot from before it waits for anybody, so that what stops it is not missed. */
+static dt_result_t settle(struct dt_comm *c, const struct dt_comm *parent, uint64_t id,
+                          const uint32_t *ranks, uint32_t n)
+{
+    struct dt_world *w = parent->world;
+    dt_result_t r = dt_comm_create(c, w, id, ranks, n);
+
+    c->limit_ms = parent->limit_ms;
+    if (r == DT_OK && !dt_slot_find(c))
+        r = dt_comm_fail(c, dt_fail(DT_ERR_NOMEM,
+                                    "rank %d: there are %d communicators already: free some",
+                                    w->rank, DT_SLOTS));
+    return r;
+}
+
+void dt_comm_destroy(struct dt_comm *c)
+{
+    if (c->slot) {
+        dt_slot_shut(c->slot);
+        dt_p2p_finish(c);
+        dt_slot_clear(c->slot);
+    }
+    dt_comm_release(c);
+    free(c);
+}
+
+/* What comes of a split, on this rank. */
+struct offspring {
+    struct dt_comm *parent;
+    const struct dt_split_word *words;
+    uint32_t *members;    /* room for as many ranks as parent has */
+    struct dt_comm *comm; /* NULL: none */
+    dt_result_t made;
+};
+
+static dt_result_t make(struct offspring *o)
+{
+    struct dt_comm *parent = o->parent;
+    uint32_t n =
+        dt_split_members(o->words, (uint32_t)parent->size, (uint32_t)parent->rank, o->members);
+    uint64_t id = o->words[o->members[0]].id;
+
+    o->comm = calloc(1, sizeof *o->comm);
+    if (!o->comm) {
+        dt_result_t r = dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", parent->world->rank);
+
+        dt_agentlink_failed(&parent->world->agent, id, r, (uint32_t)parent->world->rank,
+                            dt_last_error(), true);
+        return r;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        o->members[i] = parent->ranks[o->members[i]];
+    return settle(o->comm, parent, id, o->members, n);
+}
+
+static void make_own(void *arg)
+{
+    struct offspring *o = arg;
+
+    if (o->words[o->parent->rank].color)
+        o->made = make(o);
+}
+
+/* r: what came of the call on parent. Who has failed in that before it made the new one cannot stop
+ * it: so nobody waits there before all have made theirs. */
+static dt_result_t join(struct offspring *o, enum dt_call_kind kind, dt_result_t r)
+{
+    struct dt_comm *c = o->comm;
+
+    if (o->made != DT_OK || !c)
+        return r == DT_OK ? o->made : r;
+    if (r == DT_OK)
+        return dt_comm_join(c, kind);
+    return dt_comm_fail(c, dt_coll_error(&c->coll_error, r, o->parent->coll_error.rank));
+}
+
+/* The program has never seen it. */
+static void drop(struct dt_comm *c)
+{
+    dt_comm_forgive(c);
+    dt_comm_destroy(c);
+}
+
+dt_result_t dt_comm_split_into(struct dt_comm *parent, enum dt_call_kind kind, uint64_t color,
+                               int64_t key, struct dt_comm **out)
+{
+    size_t n = (size_t)parent->size;
+    struct dt_split_word *words = calloc(n, sizeof *words);
+    uint32_t *members = calloc(n, sizeof *members);
+    struct offspring o = { .parent = parent, .words = words, .members = members };
+    dt_result_t r;
+
+    *out = NULL;
+    parent->world->was_split = true;
+    if (!words || !members) {
+        r = dt_comm_fail(parent,
+                         dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", parent->world->rank));
+    } else {
+        struct dt_world *w = parent->world;
+
+        /* Before any rank can know of the new one, and stop it. */
+        atomic_fetch_add(&w->shm.ranks[w->local_rank].joining, 1);
+        words[parent->rank] = (struct dt_split_word){ color, key, new_id(w) };
+        r = join(&o, kind, dt_comm_show_and(parent, kind, words, sizeof *words, make_own, &o));
+        atomic_fetch_sub(&w->shm.ranks[w->local_rank].joining, 1);
+    }
+    if (r == DT_OK)
+        *out = o.comm;
+    else if (o.comm)
+        drop(o.comm);
+    free(words);
+    free(members);
+    return r;
+}

@@ -1,0 +1,203 @@
+#include "runtime/comm/async.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/futex.h"
+
+_Thread_local const struct dt_ticketlock *dti_held
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock)
+{
+    *a = (struct dt_async){ .lock = lock };
+    pthread_mutex_init(&a->mutex, NULL);
+    pthread_cond_init(&a->handed_in, NULL);
+}
+
+/* NULL: there will be no more. */
+static struct dt_task *next_task(struct dt_async *a)
+{
+    struct dt_task *task;
+
+    pthread_mutex_lock(&a->mutex);
+    while (!a->first && !a->ending)
+        pthread_cond_wait(&a->handed_in, &a->mutex);
+    task = a->first;
+    if (task)
+        a->first = task->next;
+    pthread_mutex_unlock(&a->mutex);
+    return task;
+}
+
+/* ---- waiting for any of several ---- */
+
+static struct {
+    _Atomic uint32_t done;    /* tasks of this process */
+    _Atomic uint32_t waiting; /* threads that wait for any of several */
+} dti_any;
+
+void dt_tasks_begin_any(void)
+{
+    atomic_fetch_add(&dti_any.waiting, 1);
+}
+
+void dt_tasks_end_any(void)
+{
+    atomic_fetch_sub(&dti_any.waiting, 1);
+}
+
+uint32_t dt_tasks_done(void)
+{
+    return atomic_load(&dti_any.done);
+}
+
+void dt_tasks_await_any(uint32_t seen)
+{
+    dt_futex_wait(&dti_any.done, seen);
+}
+
+static void count_done(void)
+{
+    atomic_fetch_add(&dti_any.done, 1);
+    if (atomic_load(&dti_any.waiting))
+        dt_futex_wake_all(&dti_any.done);
+}
+
+/* ---- making ---- */
+
+/* Its owner may free the task as soon as it is done. */
+void dt_async_make(struct dt_async *a, struct dt_task *task)
+{
+    dt_ticketlock_await(a->lock, task->number);
+    a->limit_ms = task->limit_ms;
+    task->result = task->run(task);
+    if (task->result != DT_OK)
+        dt_error_keep(&task->error);
+    dt_ticketlock_leave(a->lock);
+    atomic_store_explicit(&task->done, 1, memory_order_release);
+    dt_futex_wake_all(&task->done);
+    count_done();
+}
+
+static void *make_calls(void *arg)
+{
+    struct dt_async *a = arg;
+    struct dt_task *task;
+
+    dti_held = a->lock;
+    while ((task = next_task(a)))
+        dt_async_make(a, task);
+    return NULL;
+}
+
+/* Signals are the program's: its own threads take them. */
+static dt_result_t start(struct dt_async *a)
+{
+    sigset_t all, before;
+
+    if (a->started)
+        return DT_OK;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    a->started = pthread_create(&a->thread, NULL, make_calls, a) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return a->started ? DT_OK : DT_ERR_NOMEM;
+}
+
+dt_result_t dt_async_start(struct dt_async *a)
+{
+    dt_result_t r;
+
+    pthread_mutex_lock(&a->mutex);
+    r = start(a);
+    pthread_mutex_unlock(&a->mutex);
+    return r;
+}
+
+static void append(struct dt_async *a, struct dt_task *task)
+{
+    if (a->first)
+        a->last->next = task;
+    else
+        a->first = task;
+    a->last = task;
+    pthread_cond_signal(&a->handed_in);
+}
+
+static void prepare(struct dt_task *task)
+{
+    task->next = NULL;
+    atomic_init(&task->done, 0);
+}
+
+static dt_result_t hand_in(struct dt_async *a, struct dt_task *task, bool drawn)
+{
+    dt_result_t r;
+
+    pthread_mutex_lock(&a->mutex);
+    r = start(a);
+    if (r == DT_OK && !drawn)
+        task->number = dt_ticketlock_draw(a->lock);
+    if (r == DT_OK)
+        append(a, task);
+    pthread_mutex_unlock(&a->mutex);
+    return r;
+}
+
+dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)
+{
+    prepare(task);
+    return hand_in(a, task, false);
+}
+
+dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task)
+{
+    return hand_in(a, task, true);
+}
+
+bool dt_async_hold_back(struct dt_async *a, struct dt_task *task)
+{
+    prepare(task);
+    return dt_ticketlock_try(a->lock, &task->number);
+}
+
+void dt_async_close(struct dt_async *a)
+{
+    pthread_mutex_lock(&a->mutex);
+    a->ending = true;
+    pthread_cond_signal(&a->handed_in);
+    pthread_mutex_unlock(&a->mutex);
+    if (a->started)
+        pthread_join(a->thread, NULL);
+    pthread_cond_destroy(&a->handed_in);
+    pthread_mutex_destroy(&a->mutex);
+}
+
+bool dt_task_is_done(struct dt_task *task)
+{
+    return atomic_load_explicit(&task->done, memory_order_acquire);
+}
+
+bool dt_task_await_for(struct dt_task *task, uint64_t ns)
+{
+    uint64_t begun = dt_clock_ns();
+    uint64_t gone = 0;
+
+    while (!dt_task_is_done(task) && gone < ns) {
+        uint64_t rest = ns - gone;
+        struct timespec most = { (time_t)(rest / 1000000000), (long)(rest % 1000000000) };
+
+        dt_futex_wait_for(&task->done, 0, &most);
+        gone = dt_clock_ns() - begun;
+    }
+    return dt_task_is_done(task);
+}
+
+dt_result_t dt_task_await(struct dt_task *task)
+{
+    while (!dt_task_is_done(task))
+        dt_futex_wait(&task->done, 0);
+    return task->result == DT_OK ? DT_OK : dt_error_again(&task->error);
+}

@@ -1,0 +1,246 @@
+#include "runtime/comm/error_report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "runtime/base/reduceoptions.h"
+
+enum { TEXT = DT_CALL_TEXT + 96 };
+
+/* What sentences are made of. */
+struct words {
+    char me[DT_WORLD_NAME];
+    char culprit[DT_WORLD_NAME];
+    char call[TEXT];
+    char ending[DT_HOSTSHM_ENDING];
+    const char *why; /* of what has stopped the communicator; or "" */
+};
+
+/* "barrier, call 7 on communicator 3.2": the second of which rank 3 of the job is the first. */
+static void describe_made(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
+{
+    char name[DT_COMM_NAME];
+
+    if (call)
+        dt_call_describe(call, text);
+    else
+        snprintf(text, TEXT, "between two calls");
+    if (c->id)
+        snprintf(text + strlen(text), 64, " on communicator %s", dt_comm_name(c->id, name));
+}
+
+/* What a rank announces it has been asked for: the announcement is the library's own. */
+static void describe(const struct dt_comm *c, const struct dt_call *call, char text[TEXT])
+{
+    struct dt_call next;
+
+    if (!call || call->kind != DT_CALL_UNEVEN) {
+        describe_made(c, call, text);
+        return;
+    }
+    next = c->next; /* which other threads do not read */
+    next.number = call->number;
+    describe_made(c, &next, text);
+    if (next.kind != DT_CALL_JOIN)
+        snprintf(text + strlen(text), 32, ", after dt_join_begin");
+}
+
+static void find_words(struct words *w, const struct dt_comm *c, const struct dt_coll_error *t,
+                       const struct dt_call *call)
+{
+    dt_world_name(c->world, (uint32_t)c->world->rank, w->me);
+    dt_world_name(c->world, t->rank, w->culprit);
+    dt_hostshm_ending_text(&c->world->shm, t->rank, w->ending);
+    w->why = t->why ? t->why : dt_hostshm_why(&c->shm.map);
+    describe(c, call, w->call);
+}
+
+/* What differs between calls that are told alike. */
+static const char *unsaid(const struct dt_call *call, bool alike)
+{
+    if (!alike)
+        return "";
+    if (call->kind == DT_CALL_INIT)
+        return ", with another choice of deterministic sums (DTRUN_DETERMINISTIC)";
+    if (call->kind == DT_CALL_ALL_REDUCE && dt_reduceoptions_pieces(call->options))
+        return ", of other pieces or in another order";
+    return call->kind == DT_CALL_ALL_REDUCE ? ", with other options" : ", with other counts";
+}
+
+/* What another rank said of its own call and a third one's: "rank 0 called this; rank 1 called
+ * that". Either may be this rank, which then comes first, as in all that it says. */
+static dt_result_t pass_on(const struct dt_coll_error *t, const struct words *w)
+{
+    char mine[DT_WORLD_NAME + 16];
+    const char *after;
+
+    snprintf(mine, sizeof mine, "; %s called ", w->me);
+    if (strncmp(w->why, mine + 2, strlen(mine + 2)) == 0)
+        return dt_fail(t->code, "%s", w->why);
+    after = strstr(w->why, mine);
+    if (after)
+        return dt_fail(t->code, "%s; %.*s", after + 2, (int)(after - w->why), w->why);
+    return dt_fail(t->code, "%s called %s; elsewhere %s", w->me, w->call, w->why);
+}
+
+static dt_result_t say_mismatch(const struct dt_comm *c, const struct dt_coll_error *t,
+                                const struct words *w, const struct dt_call *ours)
+{
+    char theirs[TEXT];
+
+    if (t->given != t->expected)
+        return dt_fail(t->code,
+                       "%s called %s; there rank %u gives %" PRIu64
+                       " elements to rank %u, which expects %" PRIu64,
+                       w->me, w->call, t->giver, t->given, t->taker, t->expected);
+    if (t->theirs.kind == 0 && *w->why)
+        return pass_on(t, w);
+    if (t->theirs.kind == 0)
+        return dt_fail(t->code,
+                       "%s called %s; the calls of %s and another rank do not fit, and "
+                       "dtrun-agent has not told which they are",
+                       w->me, w->call, w->culprit);
+    describe_made(c, &t->theirs, theirs);
+    return dt_fail(t->code, "%s called %s; %s called %s%s", w->me, w->call, w->culprit, theirs,
+                   unsaid(ours, strcmp(w->call, theirs) == 0));
+}
+
+const char *dt_error_report_others(const struct dt_comm *c, const struct dt_coll_error *one,
+                                   const struct dt_coll_error *other,
+                                   char text[DT_ERROR_REPORT_OTHERS])
+{
+    char first[DT_WORLD_NAME], second[DT_WORLD_NAME], x[TEXT], y[TEXT];
+
+    describe_made(c, &one->theirs, x);
+    describe_made(c, &other->theirs, y);
+    snprintf(text, DT_ERROR_REPORT_OTHERS, "%s called %s; %s called %s%s",
+             dt_world_name(c->world, one->rank, first), x,
+             dt_world_name(c->world, other->rank, second), y,
+             unsaid(&one->theirs, strcmp(x, y) == 0));
+    return text;
+}
+
+/* Who failed says itself who it is. */
+static dt_result_t say_failure(const struct dt_coll_error *t, const struct words *w)
+{
+    const char *what = *w->why ? w->why : t->error ? strerror(t->error) : dt_strerror(t->code);
+
+    if (strcmp(w->culprit, w->me) == 0 || strncmp(what, w->culprit, strlen(w->culprit)) == 0)
+        return dt_fail(t->code, "%s: %s: %s", w->me, w->call, what);
+    return dt_fail(t->code, "%s: %s: %s failed: %s", w->me, w->call, w->culprit, what);
+}
+
+static dt_result_t say(const struct dt_comm *c, const struct dt_coll_error *t,
+                       const struct words *w, const struct dt_call *call)
+{
+    switch (t->code) {
+    case DT_ERR_MISMATCH:
+        if (call)
+            return say_mismatch(c, t, w, call);
+        break;
+    case DT_ERR_PEER:
+        if (t->rank == UINT32_MAX)
+            return dt_fail(t->code, "%s: %s: dtrun-agent of this host has ended", w->me, w->call);
+        if (*w->why && dt_hostshm_stopped(&c->shm.map, NULL) == DT_ERR_PEER)
+            return dt_fail(t->code, "%s: %s: %s", w->me, w->call, w->why);
+        return dt_fail(t->code, "%s: %s: %s died or left%s", w->me, w->call, w->culprit, w->ending);
+    case DT_ERR_TIMEOUT:
+        if (*w->why)
+            return dt_fail(t->code, "%s: %s: timed out: %s", w->me, w->call, w->why);
+        return dt_fail(t->code, "%s: %s: no connection with %s in %d s%s%s", w->me, w->call,
+                       w->culprit, DT_MESH_CONNECT_S, t->error ? ": " : "",
+                       t->error ? strerror(t->error) : "");
+    case DT_ERR_ABORTED:
+        return dt_fail(t->code, "%s: %s: %s called dt_comm_abort", w->me, w->call, w->culprit);
+    default:
+        break;
+    }
+    return say_failure(t, w);
+}
+
+/* How the rank to blame ended, as far as this host has heard. */
+static void tell_ending(const struct dt_comm *c, const struct dt_coll_error *t, dt_error_info_t *e)
+{
+    uint32_t ending = dt_hostshm_ending(&c->world->shm, t->rank);
+    int status = (int)(ending & (DT_HOSTSHM_ENDED - 1));
+
+    if (ending && WIFSIGNALED(status))
+        e->signal = WTERMSIG(status);
+    else if (ending)
+        e->status = WEXITSTATUS(status);
+}
+
+void dt_error_report_call(enum dt_call_kind kind)
+{
+    dt_error_info_t *e = dt_error_details();
+
+    snprintf(e->operation, sizeof e->operation, "%s", dt_hostshm_call_name(kind));
+}
+
+void dt_error_report_self(const struct dt_world *w, uint64_t comm)
+{
+    dt_error_info_t *e = dt_error_details();
+
+    e->rank = w->rank;
+    snprintf(e->host, sizeof e->host, "%s", w->host);
+    dt_comm_name(comm, e->comm);
+}
+
+dt_result_t dt_error_report_refusal(const struct dt_world *w, uint64_t comm, enum dt_call_kind kind,
+                                    dt_result_t r)
+{
+    if (r == DT_OK)
+        return r;
+    dt_error_report_call(kind);
+    if (w)
+        dt_error_report_self(w, comm);
+    return r;
+}
+
+/* The rank to blame. Where another one has told of its call and of this rank's, it blames this one,
+ * which names the other second. */
+static uint32_t culprit_of(const struct dt_comm *c, const struct dt_coll_error *t)
+{
+    const char *second = strstr(dt_last_error(), "; rank ");
+    uint32_t rank = t->rank;
+
+    if (t->code == DT_ERR_MISMATCH && rank == (uint32_t)c->world->rank && second)
+        sscanf(second, "; rank %" SCNu32, &rank);
+    return rank;
+}
+
+/* The same for programs. */
+static void tell_details(const struct dt_comm *c, const struct dt_coll_error *t,
+                         const struct dt_call *call, const struct dt_ring *ring)
+{
+    dt_error_info_t *e = dt_error_details();
+    uint32_t culprit = culprit_of(c, t);
+
+    if (culprit < (uint32_t)c->world->size) {
+        e->rank = (int)culprit;
+        snprintf(e->host, sizeof e->host, "%s", dt_world_host(c->world, culprit));
+    }
+    if (t->code == DT_ERR_PEER)
+        tell_ending(c, t, e);
+    e->error = t->error;
+    dt_comm_name(c->id, e->comm);
+    if (!call)
+        return;
+    e->call = call->number;
+    e->seconds = dt_ring_seconds(ring);
+    dt_error_report_call(call->kind == DT_CALL_UNEVEN ? c->next.kind : call->kind);
+}
+
+dt_result_t dt_error_report(const struct dt_comm *c, const struct dt_coll_error *t,
+                            const struct dt_call *call, const struct dt_ring *ring)
+{
+    struct words words;
+    dt_result_t r;
+
+    find_words(&words, c, t, call);
+    r = say(c, t, &words, call);
+    tell_details(c, t, call, ring);
+    return r;
+}

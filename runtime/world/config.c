@@ -1,0 +1,191 @@
+#include "runtime/world/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/base/reduceoptions.h"
+#include "runtime/base/versioned_struct.h"
+#include "runtime/diag/recorder.h"
+#include "runtime/kernels/reduce.h"
+#include "runtime/wire/env.h"
+
+enum { NCCL_INIT_MOST_S = 86400 };
+enum { MINOR = 100 }; /* versions that differ by less are patches, which change no interface */
+
+static const struct dt_versioned_struct stamp = { .call = "dt_init_with",
+                                                  .name = "config",
+                                                  .init = "DT_CONFIG_INIT",
+                                                  .first = sizeof(dt_config_t),
+                                                  .known = sizeof(dt_config_t) };
+
+/* NULL: it is not set, or empty. */
+static const char *env(const char *name)
+{
+    const char *text = getenv(name);
+
+    return text && *text ? text : NULL;
+}
+
+/* Before 1.0 every minor version may change what structures and numbers mean. */
+static dt_result_t check_version(int version)
+{
+    if (version / MINOR == DT_VERSION / MINOR)
+        return DT_OK;
+    return dt_fail(DT_ERR_VERSION,
+                   "dt_init_with: the program was compiled with dtrun.h %d.%d.%d, this libdtrun is "
+                   "%d.%d.%d: compile it again",
+                   version / 10000, version / MINOR % 100, version % MINOR, DT_VERSION_MAJOR,
+                   DT_VERSION_MINOR, DT_VERSION_PATCH);
+}
+
+static dt_result_t choose_kernels(const char *given)
+{
+    const char *forced = env(DT_ENV_ISA);
+    const char *isa = forced ? forced : given;
+    char choices[64];
+
+    if (dt_reduce_use(isa))
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG, "dt_init: %s=%s is none of this processor's: %s",
+                   forced ? DT_ENV_ISA : "config->isa", isa,
+                   dt_reduce_choices(choices, sizeof choices));
+}
+
+static dt_result_t choose_wire(dt_wire_t given)
+{
+    dt_wire_t wire = given == DT_WIRE_DEFAULT ? DT_WIRE_EXACT : given;
+
+    if (env(DT_ENV_WIRE))
+        return dt_reduceoptions_choose(env(DT_ENV_WIRE));
+    return dt_reduceoptions_choose_wire(wire, "config->wire");
+}
+
+static dt_result_t choose_order(int given, bool *deterministic)
+{
+    const char *text = env(DT_ENV_DETERMINISTIC);
+
+    if (given < -1 || given > 1)
+        return dt_fail(DT_ERR_ARG,
+                       "dt_init_with: config->deterministic is %d, and must be 0, 1 or "
+                       "-1 (not said)",
+                       given);
+    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_DETERMINISTIC "=%s is neither 0 nor 1", text);
+    *deterministic = text ? strcmp(text, "1") == 0 : given == 1;
+    return DT_OK;
+}
+
+static dt_result_t choose_reach(bool *shows_memory)
+{
+    const char *text = env(DT_ENV_CMA);
+
+    if (text && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+        return dt_fail(DT_ERR_ARG, "dt_init: " DT_ENV_CMA "=%s is neither 0 nor 1", text);
+    *shows_memory = !text || strcmp(text, "1") == 0;
+    return DT_OK;
+}
+
+static dt_result_t choose_nccl_init(uint32_t *seconds)
+{
+    const char *text = env(DT_ENV_NCCL_INIT_TIMEOUT);
+    char *end = NULL;
+    long v = text ? strtol(text, &end, 10) : 0;
+
+    *seconds = (uint32_t)v;
+    if (!text || (v >= 1 && v <= NCCL_INIT_MOST_S && !*end))
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG,
+                   "dt_init: " DT_ENV_NCCL_INIT_TIMEOUT "=%s is no number of seconds from 1 to %d",
+                   text, NCCL_INIT_MOST_S);
+}
+
+static dt_result_t choose_calls(int given, uint32_t *calls)
+{
+    const char *text = env(DT_ENV_RECORDER_CALLS);
+    char *end = NULL;
+    long v = given == -1 ? DT_RECORDER_CALLS : given;
+
+    if (text)
+        v = strtol(text, &end, 10);
+    if (v >= 0 && v <= DT_RECORDER_MOST && !(end && *end)) {
+        *calls = (uint32_t)v;
+        return DT_OK;
+    }
+    if (text)
+        return dt_fail(DT_ERR_ARG,
+                       "dt_init: " DT_ENV_RECORDER_CALLS "=%s is no number from 0 to %d", text,
+                       DT_RECORDER_MOST);
+    return dt_fail(
+        DT_ERR_ARG,
+        "dt_init_with: config->recorder_calls is %d, and must be from 0 to %d, or -1 (not said)",
+        given, DT_RECORDER_MOST);
+}
+
+/* Who starts the program comes first; what stands beside the output, last. */
+static const char *place_of(const char *given)
+{
+    const char *place = env(DT_ENV_RECORDER) ? env(DT_ENV_RECORDER) : given;
+
+    if (!place || !*place)
+        place = env(DT_ENV_OUTPUT_DIR);
+    return place ? place : "";
+}
+
+/* The program may go elsewhere before anything fails. */
+static dt_result_t choose_place(const char *given, char path[PATH_MAX], bool *off)
+{
+    const char *place = place_of(given);
+    char here[PATH_MAX] = "";
+    int n;
+
+    *off = strcmp(place, "off") == 0;
+    if (*off)
+        return DT_OK;
+    if (*place && *place != '/' && !getcwd(here, sizeof here))
+        return dt_fail(DT_ERR_IO, "dt_init: the working directory, below which %s is to be: %s",
+                       place, strerror(errno));
+    n = snprintf(path, PATH_MAX, "%s%s%s", here, *here ? "/" : "", place);
+    return n < PATH_MAX
+               ? DT_OK
+               : dt_fail(DT_ERR_ARG, "dt_init: the recorder's path is too long: %s", place);
+}
+
+static dt_result_t choose_gpu_way(enum dt_gpu_way *way)
+{
+    const char *text = env(DT_ENV_DEVICE);
+
+    *way = text ? dt_gpu_way_find(text) : DT_GPU_AUTO;
+    if (*way < DT_GPU_WAYS)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG,
+                   "dt_init: " DT_ENV_DEVICE "=%s is none of auto, nccl, shared, staging", text);
+}
+
+dt_result_t dt_config_read(const dt_config_t *given, struct dt_settings *s)
+{
+    dt_config_t c = DT_CONFIG_INIT;
+    dt_result_t r = given ? dt_versioned_struct_read(&stamp, given, &c) : DT_OK;
+
+    *s = (struct dt_settings){ 0 };
+    if (r == DT_OK)
+        r = check_version(c.version);
+    if (r == DT_OK)
+        r = choose_kernels(c.isa);
+    if (r == DT_OK)
+        r = choose_wire(c.wire);
+    if (r == DT_OK)
+        r = choose_order(c.deterministic, &s->deterministic);
+    if (r == DT_OK)
+        r = choose_reach(&s->shows_memory);
+    if (r == DT_OK)
+        r = choose_gpu_way(&s->gpu_way);
+    if (r == DT_OK)
+        r = choose_nccl_init(&s->nccl_init_s);
+    if (r == DT_OK)
+        r = choose_calls(c.recorder_calls, &s->recorder_calls);
+    return r == DT_OK ? choose_place(c.recorder, s->recorder, &s->recorder_is_off) : r;
+}
