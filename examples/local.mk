@@ -14,7 +14,7 @@ examples_charlm_LDADD = runtime/libdtrun.la -lm
 if HAVE_NVCC
 examples_charlm_SOURCES += examples/charlm_gpu.c examples/charlm_kernels.h
 examples_charlm_CPPFLAGS += $(NVCC_CPPFLAGS) -DCHARLM_PTX='"examples/charlm.ptx"'
-examples/charlm-charlm_gpu.$(OBJEXT): examples/charlm.ptx
+$(examples_charlm_OBJECTS): examples/charlm.ptx
 examples/charlm.ptx: $(srcdir)/examples/charlm.cu $(srcdir)/examples/charlm_kernels.h $(srcdir)/examples/charlm.h
 	$(AM_V_GEN)$(MKDIR_P) examples && $(NVCC) -ptx -arch=compute_75 -o $@.tmp $(srcdir)/examples/charlm.cu
 	$(AM_V_at)sed 's/^\.version .*/.version 6.0/; s/^\.target .*/.target sm_50/' $@.tmp >$@ && rm $@.tmp
