@@ -25,6 +25,7 @@ verdicts() { # VERDICT
     code_is 0
     [ "$(verdicts PASS)" -ge 23 ] || { show; false; }
     [ "$(verdicts FAIL)" = 0 ]
+    grep -qE '^charlm: loss, GPU and processor  .*(  PASS|needs nvcc when it is built .*SKIP)$' "$OUT"
     grep -q '^GPUs: 4 x dtrun' "$OUT"
     grep -q '^NCCL: 2.28.9' "$OUT"
     python3 - "$T/table.json" "$(verdicts PASS)" <<'PY'
