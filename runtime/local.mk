@@ -54,12 +54,16 @@ runtime_libruntime_la_SOURCES = \
 	runtime/checkpoint/checkpoint.c runtime/checkpoint/checkpoint.h \
 	runtime/checkpoint/format.c runtime/checkpoint/format.h \
 	runtime/checkpoint/group.c runtime/checkpoint/group.h \
+	runtime/checkpoint/holder.c runtime/checkpoint/holder.h \
+	runtime/checkpoint/lineage.c runtime/checkpoint/lineage.h \
+	runtime/checkpoint/listing.c runtime/checkpoint/listing.h \
 	runtime/checkpoint/names.c runtime/checkpoint/names.h \
 	runtime/checkpoint/owner.c runtime/checkpoint/owner.h \
 	runtime/checkpoint/restore.c \
 	runtime/checkpoint/save.c \
 	runtime/checkpoint/shard.c runtime/checkpoint/shard.h \
 	runtime/checkpoint/store.c runtime/checkpoint/store.h \
+	runtime/checkpoint/visible.c runtime/checkpoint/visible.h \
 	runtime/coll/adasum.c runtime/coll/adasum.h \
 	runtime/coll/alltoall.c runtime/coll/alltoall.h \
 	runtime/coll/collective.c runtime/coll/collective.h \

@@ -99,10 +99,13 @@ static bool can_save(const struct dt_generation *g, struct dt_lack *lack)
 {
     char at[PATH_MAX];
     const char *dir = g->start.checkpoint_dir;
-    int error = g->start.check_checkpoint_dir ? dt_savedir_check(dir, at) : 0;
+    enum dt_checkpoint_need need = g->start.check_checkpoint_dir;
+    int error = need ? dt_savedir_check(dir, at) : 0;
 
-    if (!error && g->start.check_checkpoint_dir == DT_CHECKPOINT_UNUSED && dt_ckptdir_is_used(dir))
+    if (!error && need == DT_CHECKPOINT_UNUSED && dt_ckptdir_is_used(dir))
         error = EEXIST;
+    if (error && need == DT_CHECKPOINT_READABLE && dt_ckptdir_is_used(dir))
+        error = 0;
     if (error)
         *lack = (struct dt_lack){ DT_SPAWN_CHECKPOINT, error, dt_xstrdup(dir) };
     return !error;

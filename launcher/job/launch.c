@@ -106,6 +106,8 @@ static uint8_t checkpoint_need(const struct dt_job *j)
 {
     const struct dt_job_config *c = j->config;
 
+    if (c->resume && !j->restart.saved)
+        return DT_CHECKPOINT_READABLE;
     return !c->resume && !c->fresh && j->restart.restarts == 0 ? DT_CHECKPOINT_UNUSED
                                                                : DT_CHECKPOINT_USABLE;
 }
@@ -131,6 +133,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     if (c->checkpoint_dir && node->ranks.v[0] == 0)
         m.check_checkpoint_dir = checkpoint_need(j);
     m.fresh = c->fresh && !j->restart.saved;
+    m.resume = c->resume && !j->restart.saved;
     m.mpi_map = map;
     m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);

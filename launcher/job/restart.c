@@ -8,14 +8,14 @@ struct dt_restart dt_restart_init(int max_restarts)
 void dt_restart_committed(struct dt_restart *r, int64_t step)
 {
     r->checkpoints = true;
-    r->saved |= step >= 0;
+    r->saved = true;
     if (step > r->newest)
         r->newest = step;
 }
 
 void dt_restart_restored(struct dt_restart *r, int64_t step)
 {
-    dt_restart_committed(r, step);
+    r->checkpoints = true;
     r->newest = step;
 }
 

@@ -89,6 +89,7 @@ static const struct {
     { DT_ENV_CHECKPOINT_DIR, "--checkpoint-dir decides it" },
     { DT_ENV_OUTPUT_DIR, "--output-dir decides it" },
     { DT_ENV_FRESH, "--fresh decides it" },
+    { DT_ENV_RESUME, "--resume decides it" },
     { DT_ENV_AGENT_FD, "it is the rank's connection to its agent" },
     { "PMI_FD", "it is the rank's connection for MPI" },
     { "PMI_RANK", "the rank's place: the order of hosts in -H or --hostfile decides it" },
@@ -373,6 +374,7 @@ static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
         { "TORCHELASTIC_RUN_ID", s->job_id },
         { DT_ENV_CHECKPOINT_DIR, s->checkpoint_dir },
         { DT_ENV_FRESH, s->fresh ? "1" : NULL },
+        { DT_ENV_RESUME, s->resume ? "1" : NULL },
     };
 
     if (dt_envlist_put_numbers(env, numbers, sizeof numbers / sizeof *numbers) < 0)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "runtime/api/context.h"
@@ -69,48 +70,71 @@ static const char *env_or_empty(const char *name)
     return value ? value : "";
 }
 
-/* The program may change its directory later. */
-static void name_directory(void)
+/* The program may change its working directory later. */
+static dt_result_t name_directory(void)
 {
     const char *dir = env_or_empty(DT_ENV_CHECKPOINT_DIR);
     char here[PATH_MAX] = "";
 
-    if (dir[0] != '/' && getcwd(here, sizeof here))
-        strncat(here, "/", sizeof here - strlen(here) - 1);
+    if (dir[0] != '/' && !getcwd(here, sizeof here))
+        return dt_fail_errno(DT_ERR_IO, errno,
+                             "the working directory, below which checkpoints would go, has no name "
+                             "(is it gone?); set " DT_ENV_CHECKPOINT_DIR
+                             " (--checkpoint-dir) to an absolute path, or start the program in "
+                             "another directory");
     if (dir[0])
-        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%s%s", here, dir);
+        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%s%s%s", here,
+                 here[0] ? "/" : "", dir);
     else
-        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%scheckpoints/%s", here,
+        snprintf(dti_checkpoint.path, sizeof dti_checkpoint.path, "%s/checkpoints/%s", here,
                  program_invocation_short_name);
+    return DT_OK;
 }
 
-static struct dt_store *store(struct dt_comm *c)
+/* A job that was started by hand is another one each time: in a container, host and process often
+ * have the same names. */
+static dt_result_t name_job(void)
 {
     const char *job = env_or_empty(DT_ENV_JOB_ID);
+    uint32_t random;
 
-    if (dti_checkpoint.begun)
-        return &dti_checkpoint.store;
     if (gethostname(dti_checkpoint.host, sizeof dti_checkpoint.host - 1) != 0)
         strcpy(dti_checkpoint.host, "unknown");
-    name_directory();
+    if (!job[0] && getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return dt_fail_errno(DT_ERR_IO, errno, "getrandom");
     if (job[0])
         snprintf(dti_checkpoint.job_id, sizeof dti_checkpoint.job_id, "%s", job);
     else
-        snprintf(dti_checkpoint.job_id, sizeof dti_checkpoint.job_id, "%.100s-pid%ld",
-                 dti_checkpoint.host, (long)getpid());
+        snprintf(dti_checkpoint.job_id, sizeof dti_checkpoint.job_id, "%.64s-pid%ld-%08x",
+                 dti_checkpoint.host, (long)getpid(), (unsigned)random);
+    return DT_OK;
+}
+
+/* Collective until it has succeeded once. */
+static dt_result_t begin_store(struct dt_comm *c)
+{
+    dt_result_t result;
+
+    if (dti_checkpoint.begun)
+        return DT_OK;
+    result = name_directory();
+    if (result == DT_OK)
+        result = name_job();
     dti_checkpoint.store = (struct dt_store){
         .group = { (uint32_t)c->rank, (uint32_t)c->size, c, group_min, group_sum, group_broadcast },
         .path = dti_checkpoint.path,
         .host = dti_checkpoint.host,
         .speaks = c->local_rank == 0,
         .owner = { dti_checkpoint.job_id, c->world->generation },
-        .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0, /* until dtrun knows of a commit */
+        .fresh = strcmp(env_or_empty(DT_ENV_FRESH), "1") == 0,   /* until dtrun knows of a commit */
+        .resume = strcmp(env_or_empty(DT_ENV_RESUME), "1") == 0, /* likewise */
         .arg = c,
         .committed = committed,
         .note = note,
     };
-    dti_checkpoint.begun = true;
-    return &dti_checkpoint.store;
+    result = dt_group_agree(&dti_checkpoint.store.group, result);
+    dti_checkpoint.begun = result == DT_OK;
+    return result;
 }
 
 void dt_checkpoint_end(void)
@@ -222,7 +246,10 @@ dt_result_t dt_checkpoint_save(int64_t step)
 
     if (result != DT_OK)
         return result;
-    return end(c, &begun, dt_store_save(store(c), &dti_checkpoint.buffers, step));
+    result = begin_store(c);
+    if (result == DT_OK)
+        result = dt_store_save(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
+    return end(c, &begun, result);
 }
 
 dt_result_t dt_checkpoint_restore(int64_t *step)
@@ -238,7 +265,9 @@ dt_result_t dt_checkpoint_restore(int64_t *step)
     result = begin(DT_CALL_RESTORE, &c, &begun);
     if (result != DT_OK)
         return result;
-    result = dt_store_restore(store(c), &dti_checkpoint.buffers, step);
+    result = begin_store(c);
+    if (result == DT_OK)
+        result = dt_store_restore(&dti_checkpoint.store, &dti_checkpoint.buffers, step);
     if (result == DT_OK)
         tell(c, *step, true);
     return end(c, &begun, result);

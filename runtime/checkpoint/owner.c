@@ -2,24 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-
-/* What OWNER says. */
-struct holder {
-    char job[NAME_MAX + 1];
-    unsigned generation;
-    char host[NAME_MAX + 1];
-    long pid;
-    char since[32];
-};
 
 enum lock_result { LOCKED, BUSY, FAILED };
 
@@ -28,38 +17,19 @@ static dt_result_t fail_at(const struct dt_dir *d, const char *what)
     return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: %s", d->path, DT_OWNER_NAME, what);
 }
 
-static void write_text(char text[DT_OWNER_TEXT], const struct dt_owner *me, const char *host)
-{
-    char since[sizeof((struct holder *)NULL)->since];
-    time_t now = time(NULL);
-    struct tm tm;
-
-    gmtime_r(&now, &tm);
-    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", &tm);
-    snprintf(text, DT_OWNER_TEXT, "job %.255s\ngeneration %u\nhost %.255s\npid %ld\nsince %s\n",
-             me->job_id, me->generation, host, (long)getpid(), since);
-}
-
 /* Reads what fits of a file; an empty text when it cannot be read. */
-static void read_text(int fd, char text[DT_OWNER_TEXT])
+static void read_text(int fd, char text[DT_HOLDER_TEXT])
 {
-    ssize_t n = pread(fd, text, DT_OWNER_TEXT - 1, 0);
+    ssize_t n = pread(fd, text, DT_HOLDER_TEXT - 1, 0);
 
     text[n > 0 ? n : 0] = '\0';
 }
 
-static bool parse(const char *text, struct holder *h)
-{
-    *h = (struct holder){ .pid = 0 };
-    return sscanf(text, "job %255[^\n]\ngeneration %u\nhost %255[^\n]\npid %ld\nsince %31[^\n]",
-                  h->job, &h->generation, h->host, &h->pid, h->since) == 5;
-}
-
 static dt_result_t fail_owned(const struct dt_dir *d, const char *text, const char *what_to_do)
 {
-    struct holder h;
+    struct dt_holder h;
 
-    if (!parse(text, &h))
+    if (!dt_holder_parse(text, &h))
         return dt_fail(DT_ERR_STATE,
                        "the checkpoint directory %.200s is in use by another job, which its file "
                        "%s does not name: %s",
@@ -138,8 +108,8 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
                              const struct dt_owner *me, int fd, bool *again)
 {
     enum lock_result locked = lock(fd);
-    char text[DT_OWNER_TEXT];
-    struct holder h;
+    char text[DT_HOLDER_TEXT];
+    struct dt_holder h;
     bool of_this_job;
 
     if (locked == FAILED)
@@ -148,7 +118,7 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
     if (*again)
         return DT_OK;
     read_text(fd, text);
-    of_this_job = parse(text, &h) && strcmp(h.job, me->job_id) == 0;
+    of_this_job = dt_holder_parse(text, &h) && dt_holder_is_job(&h, me->job_id);
     if (of_this_job && h.generation > me->generation)
         return fail_owned(d, text,
                           "that is a later start of this job, which this one must not "
@@ -166,12 +136,13 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
 dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const struct dt_owner *me,
                           const char *host)
 {
+    struct dt_holder h = dt_holder_of(me, host);
     dt_result_t result;
     bool again;
 
     if (o->held)
         return dt_owner_check(o, d);
-    write_text(o->text, me, host);
+    dt_holder_write(o->text, &h);
     do {
         int fd = openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 
@@ -196,7 +167,7 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
 }
 
 /* Reads the file that has the name now; an empty text when there is none. */
-static dt_result_t read_current(const struct dt_dir *d, char text[DT_OWNER_TEXT])
+static dt_result_t read_current(const struct dt_dir *d, char text[DT_HOLDER_TEXT])
 {
     int fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -210,7 +181,7 @@ static dt_result_t read_current(const struct dt_dir *d, char text[DT_OWNER_TEXT]
 
 dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d)
 {
-    char text[DT_OWNER_TEXT];
+    char text[DT_HOLDER_TEXT];
     dt_result_t result = read_current(d, text);
 
     if (result != DT_OK || strcmp(text, o->text) == 0)
@@ -228,7 +199,7 @@ dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d)
 void dt_owner_release(struct dt_ownership *o)
 {
     struct dt_dir d = { .fd = o->dir, .path = "" };
-    char text[DT_OWNER_TEXT];
+    char text[DT_HOLDER_TEXT];
 
     if (!o->held)
         return;

@@ -1,26 +1,26 @@
-/* The one job that uses a checkpoint directory. Its rank 0 holds a lock (flock) on the file OWNER
- * in the directory, from the first save or restore until dt_finalize or the death of the process.
- * OWNER also says who that is, so that another job can be told, and so that a job whose lock has
- * not kept others out (an older generation that cannot be killed, a file system whose locks end at
- * the host) finds out before it commits anything. */
+/* The one job that saves in a checkpoint directory. Its rank 0 holds a lock (flock) on the file
+ * OWNER in the directory, from its first save until dt_finalize or the death of the process. A job
+ * that has saved there and is started again takes the lock when it restores. OWNER also says who
+ * that is, so that another job can be told, and so that a job whose lock has not kept others out
+ * (an older generation that cannot be killed, a file system whose locks end at the host) finds out
+ * before it commits anything. */
 #ifndef DT_CHECKPOINT_OWNER_H
 #define DT_CHECKPOINT_OWNER_H
 
 #include <stdbool.h>
 
 #include "runtime/base/file.h"
+#include "runtime/checkpoint/holder.h"
 #include "runtime/checkpoint/names.h"
 
 #define DT_OWNER_NAME "OWNER"
 
-enum { DT_OWNER_TEXT = 1024 };
-
 /* All zero: not held. */
 struct dt_ownership {
     bool held;
-    int fd;                   /* of OWNER, with the lock */
-    int dir;                  /* of the directory */
-    char text[DT_OWNER_TEXT]; /* of OWNER, as this job wrote it */
+    int fd;                    /* of OWNER, with the lock */
+    int dir;                   /* of the directory */
+    char text[DT_HOLDER_TEXT]; /* of OWNER, as this job wrote it */
 };
 
 /* Makes this job the owner, or does what dt_owner_check does if it is already. DT_ERR_STATE, naming

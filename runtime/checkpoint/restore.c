@@ -1,30 +1,57 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/shard.h"
 #include "runtime/checkpoint/store.h"
+#include "runtime/checkpoint/visible.h"
 
-enum { MANIFEST_MAX = 64 << 20 };
+enum {
+    MANIFEST_MAX = 64 << 20,
+    ATTEMPTS = 5, /* while the job that saves there removes what is being read */
+};
+
+/* How a job reads a directory. */
+enum access {
+    NOTHING, /* there is nothing for it to restore */
+    SHARED,  /* without a lock: another job may save there */
+    OWN,     /* it has saved there itself, and will again: it takes the directory */
+};
+
+enum { NONE = -1, VANISHED = -2 }; /* in the place of a candidate's step */
+
+struct candidate {
+    int64_t step;
+    struct dt_checksum sum; /* of its manifest's bytes */
+};
 
 struct restore {
     struct dt_store *store;
     const struct dt_buffers *buffers;
     struct dt_dir dir;
+    enum access access;
+    struct dt_head head;          /* on rank 0: what was there */
     struct dt_steps steps;        /* on rank 0: the candidates, newest first */
     size_t next;                  /* of them */
-    int64_t step;                 /* the one being tried; -1: there is none left */
+    struct candidate c;           /* the one being tried */
     struct dt_shard_info *shards; /* of all ranks, as its manifest says */
     struct dt_dir from;           /* its directory */
     struct dt_shard_head wanted;  /* of this rank's shard there */
     struct dt_shard shard;
+    bool hidden;         /* not all hosts see the candidate */
+    bool vanished;       /* what was being read is not what the directory holds now */
+    bool touched;        /* the buffers are not as they were */
     bool refused;        /* one was tried and is no good */
     dt_error_info_t why; /* the last one */
 };
 
-static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m)
+static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m,
+                                 struct dt_checksum *sum)
 {
     struct dt_file f;
     uint64_t bytes = 0;
@@ -36,6 +63,8 @@ static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m)
         data = malloc(bytes ? bytes : 1);
     if (data)
         result = dt_file_read(&f, data, bytes);
+    if (data && result == DT_OK)
+        *sum = dt_hasher_sum(f.hasher);
     if (result == DT_OK && (!data || dt_manifest_decode(data, bytes, m) != 0))
         result = errno == ENOMEM
                      ? dt_fail(DT_ERR_NOMEM, "out of memory for a manifest")
@@ -45,30 +74,46 @@ static dt_result_t read_manifest(const struct dt_dir *d, struct dt_manifest *m)
     return result;
 }
 
-/* Reads a candidate's manifest into r->shards. */
+/* On rank 0: whether the candidate's directory still has its name, and nobody else has saved since
+ * this job has looked: another's checkpoint may have got the name in the meantime. */
+static bool is_there(const struct restore *r, int64_t step)
+{
+    struct dt_dir now = { .fd = -1 };
+    struct stat mine, named;
+    struct dt_lineage line;
+    bool same;
+
+    if (dt_lineage_read(&line, &r->dir) != DT_OK || !dt_lineage_equal(&line, &r->head.line))
+        return false;
+    if (dt_steps_open(&now, &r->dir, step) != DT_OK)
+        return errno != ENOENT;
+    same = r->from.fd < 0 || (fstat(r->from.fd, &mine) == 0 && fstat(now.fd, &named) == 0 &&
+                              mine.st_dev == named.st_dev && mine.st_ino == named.st_ino);
+    dt_dir_close(&now);
+    return same;
+}
+
+/* Opens a candidate and reads its manifest into r->shards. */
 static dt_result_t take(struct restore *r, int64_t step)
 {
     const struct dt_group *g = &r->store->group;
-    struct dt_name name = dt_name_checkpoint(step);
     struct dt_manifest m = { 0 };
-    struct dt_dir d = { .fd = -1 };
-    dt_result_t result = dt_dir_open_in(&d, &r->dir, name.s);
+    dt_result_t result = dt_steps_open(&r->from, &r->dir, step);
 
     if (result == DT_OK)
-        result = read_manifest(&d, &m);
+        result = read_manifest(&r->from, &m, &r->c.sum);
     if (result == DT_OK && m.step != step)
-        result = dt_fail(DT_ERR_IO, "%s/%s: is of step %lld", d.path, DT_MANIFEST_NAME,
+        result = dt_fail(DT_ERR_IO, "%s/%s: is of step %lld", r->from.path, DT_MANIFEST_NAME,
                          (long long)m.step);
     if (result == DT_OK && m.np != g->size)
         result =
             dt_fail(DT_ERR_MISMATCH,
                     "%s was saved by %u ranks and cannot be restored by %u: start %u ranks, or "
                     "begin afresh (--fresh)",
-                    d.path, m.np, g->size, m.np);
+                    r->from.path, m.np, g->size, m.np);
     if (result == DT_OK)
         memcpy(r->shards, m.shards, g->size * sizeof *r->shards);
     dt_manifest_free(&m);
-    dt_dir_close(&d);
     return result;
 }
 
@@ -86,30 +131,39 @@ static void refuse(struct restore *r, int64_t step)
     r->store->note(r->store->arg, text);
 }
 
-/* On rank 0: the newest candidate not tried yet whose manifest is sound. */
-static dt_result_t choose(struct restore *r)
+static dt_result_t fail_all_refused(const struct restore *r)
 {
-    dt_result_t result = DT_OK;
-
-    r->step = -1;
-    while (r->next < r->steps.n && r->step < 0) {
-        int64_t step = r->steps.v[r->next++];
-
-        result = take(r, step);
-        if (result == DT_OK)
-            r->step = step;
-        else if (result == DT_ERR_IO)
-            refuse(r, step);
-        else
-            return result;
-    }
-    if (r->step >= 0 || !r->refused)
-        return DT_OK;
     dt_fail(DT_ERR_IO, "no checkpoint in %s can be used; the last one tried: %.300s", r->dir.path,
             r->why.message);
     dt_error_details()->rank = r->why.rank;
     dt_error_details()->error = r->why.error;
     return DT_ERR_IO;
+}
+
+/* On rank 0: the newest candidate not tried yet whose manifest is sound. */
+static dt_result_t choose(struct restore *r)
+{
+    r->c.step = NONE;
+    while (r->next < r->steps.n) {
+        int64_t step = r->steps.v[r->next++];
+        dt_result_t result = take(r, step);
+
+        if (result == DT_OK) {
+            r->c.step = step;
+            return DT_OK;
+        }
+        if (result != DT_ERR_IO)
+            return result;
+        dt_error_keep(&r->why);
+        if (!is_there(r, step)) {
+            r->c.step = VANISHED;
+            return DT_OK;
+        }
+        dt_error_again(&r->why);
+        refuse(r, step);
+        dt_dir_close(&r->from);
+    }
+    return r->refused ? fail_all_refused(r) : DT_OK;
 }
 
 static dt_result_t next_candidate(struct restore *r)
@@ -118,22 +172,49 @@ static dt_result_t next_candidate(struct restore *r)
     dt_result_t result = dt_group_agree(g, g->rank == 0 ? choose(r) : DT_OK);
 
     if (result == DT_OK)
-        result = g->broadcast(g->ctx, &r->step, sizeof r->step, 0);
-    if (result == DT_OK && r->step >= 0)
+        result = g->broadcast(g->ctx, &r->c, sizeof r->c, 0);
+    if (result == DT_OK && r->c.step >= 0)
         result = g->broadcast(g->ctx, r->shards, g->size * sizeof *r->shards, 0);
     return result;
 }
 
-static dt_result_t open_mine(struct restore *r)
+/* Opens what rank 0 has opened. */
+static dt_result_t open_from(struct restore *r)
+{
+    dt_result_t result = r->dir.fd < 0 ? dt_dir_open(&r->dir, r->store->path) : DT_OK;
+
+    if (result == DT_OK && r->from.fd < 0)
+        result = dt_steps_open(&r->from, &r->dir, r->c.step);
+    return result;
+}
+
+static bool sees_candidate(const struct restore *r)
+{
+    struct dt_checksum sum;
+
+    return r->from.fd >= 0 && dt_steps_sum(&sum, &r->from) == DT_OK &&
+           memcmp(&sum, &r->c.sum, sizeof sum) == 0;
+}
+
+/* A directory of its own has been checked in another way, by a file that rank 0 wrote. */
+static dt_result_t check_visible(struct restore *r)
+{
+    bool blind = r->store->speaks && !sees_candidate(r);
+    dt_result_t result;
+
+    if (r->access == OWN)
+        return DT_OK;
+    result = dt_visible_name_blind(r->store, blind, "finds");
+    r->hidden = result == DT_ERR_IO;
+    return dt_group_agree(&r->store->group, result);
+}
+
+static dt_result_t open_shard(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
-    struct dt_name name = dt_name_checkpoint(r->step);
-    dt_result_t result = dt_dir_open_in(&r->from, &r->dir, name.s);
 
-    r->wanted = (struct dt_shard_head){ r->step, g->size, g->rank, *r->buffers };
-    if (result == DT_OK)
-        result = dt_shard_open(&r->shard, &r->from, &r->wanted, &r->shards[g->rank]);
-    return result;
+    r->wanted = (struct dt_shard_head){ r->c.step, g->size, g->rank, *r->buffers };
+    return dt_shard_open(&r->shard, &r->from, &r->wanted, &r->shards[g->rank]);
 }
 
 /* Every rank finds that its shard fits before any rank loads one. A shard is read once, into the
@@ -142,43 +223,170 @@ static dt_result_t open_mine(struct restore *r)
 static dt_result_t try_candidate(struct restore *r)
 {
     const struct dt_group *g = &r->store->group;
-    dt_result_t result = dt_group_agree(g, open_mine(r));
+    dt_result_t opened = open_from(r);
+    dt_result_t result = check_visible(r);
 
+    if (result == DT_OK)
+        result = dt_group_agree(g, opened == DT_OK ? open_shard(r) : opened);
+    r->touched |= result == DT_OK;
     if (result == DT_OK)
         result = dt_group_agree(g, dt_shard_load(&r->shard));
     dt_shard_close(&r->shard);
-    dt_dir_close(&r->from);
+    return result;
+}
+
+/* Sets r->vanished on all ranks: what was tried counts for nothing then, be it good or not. */
+static dt_result_t check_vanished(struct restore *r)
+{
+    const struct dt_group *g = &r->store->group;
+    int64_t vanished = g->rank == 0 && !is_there(r, r->c.step);
+    dt_result_t result = g->broadcast(g->ctx, &vanished, sizeof vanished, 0);
+
+    r->vanished = vanished;
     return result;
 }
 
 static dt_result_t search(struct restore *r)
 {
     for (;;) {
-        dt_result_t result = next_candidate(r);
+        dt_result_t checked, result = next_candidate(r);
+        dt_error_info_t why;
 
-        if (result != DT_OK || r->step < 0)
+        r->vanished = r->c.step == VANISHED;
+        if (result != DT_OK || r->c.step < 0)
             return result;
         result = try_candidate(r);
-        if (result != DT_ERR_IO)
+        if (result != DT_OK && result != DT_ERR_IO)
             return result;
-        refuse(r, r->step);
+        dt_error_keep(&why);
+        checked = check_vanished(r);
+        dt_dir_close(&r->from);
+        if (checked != DT_OK || r->vanished || result == DT_OK)
+            return checked;
+        dt_error_again(&why);
+        if (r->hidden)
+            return result;
+        refuse(r, r->c.step);
     }
+}
+
+/* On rank 0, which asks for no lock. */
+static dt_result_t look(struct restore *r)
+{
+    struct dt_store *s = r->store;
+    dt_result_t result = DT_OK;
+
+    r->access = NOTHING;
+    r->head = (struct dt_head){ .step = NONE };
+    if ((s->fresh && !s->ready) || (access(s->path, F_OK) != 0 && errno == ENOENT))
+        return DT_OK;
+    if (r->dir.fd < 0)
+        result = dt_dir_open(&r->dir, s->path);
+    free(r->steps.v);
+    r->steps = (struct dt_steps){ .n = 0 };
+    if (result == DT_OK)
+        result = dt_store_look(s, &r->dir, &r->steps, &r->head);
+    if (result == DT_OK)
+        result = dt_lineage_may_restore(&r->head, &r->dir, &s->owner, s->resume);
+    if (result != DT_OK)
+        return result;
+    if (s->ready || dt_lineage_is_of(&r->head.line, &s->owner))
+        r->access = OWN;
+    else if (r->head.step >= 0)
+        r->access = SHARED;
+    return DT_OK;
+}
+
+/* A job that has saved here keeps others from doing so from now on. What it then finds counts. */
+static dt_result_t own(struct restore *r)
+{
+    const struct dt_group *g = &r->store->group;
+    dt_result_t result;
+
+    dt_dir_close(&r->dir);
+    result = dt_store_open(r->store, &r->dir);
+    return result == DT_OK ? dt_group_agree(g, g->rank == 0 ? look(r) : DT_OK) : result;
+}
+
+static dt_result_t begin(struct restore *r)
+{
+    const struct dt_group *g = &r->store->group;
+    dt_result_t result = dt_group_agree(g, g->rank == 0 ? look(r) : DT_OK);
+
+    if (result == DT_OK)
+        result = g->broadcast(g->ctx, &r->access, sizeof r->access, 0);
+    return result == DT_OK && r->access == OWN ? own(r) : result;
+}
+
+static dt_result_t attempt(struct restore *r)
+{
+    const struct dt_group *g = &r->store->group;
+    dt_result_t result = begin(r);
+
+    r->c.step = NONE;
+    if (result != DT_OK || r->access == NOTHING)
+        return result;
+    if (!r->shards)
+        r->shards = calloc(g->size, sizeof *r->shards);
+    if (!r->shards)
+        result = dt_fail(DT_ERR_NOMEM, "out of memory for the sizes of %u shards", g->size);
+    result = dt_group_agree(g, result);
+    return result == DT_OK ? search(r) : result;
+}
+
+static void finish_attempt(struct restore *r)
+{
+    dt_dir_close(&r->from);
+    dt_dir_close(&r->dir);
+    free(r->steps.v);
+    r->steps = (struct dt_steps){ .n = 0 };
+    r->next = 0;
+}
+
+/* Tells in time that this job will not be able to save where it has restored. */
+static void note_read_only(const struct restore *r)
+{
+    const struct dt_store *s = r->store;
+    char text[DT_ERROR_TEXT];
+
+    if (r->access != SHARED || s->looked || faccessat(r->dir.fd, ".", W_OK, AT_EACCESS) == 0)
+        return;
+    snprintf(text, sizeof text,
+             "%.300s cannot be written to (%s): this job restores from it, and can save nothing "
+             "there",
+             s->path, strerror(errno));
+    s->note(s->arg, text);
+}
+
+/* What is there counts from now on: a save must go on from it. */
+static void remember(const struct restore *r)
+{
+    if (r->store->group.rank != 0)
+        return;
+    note_read_only(r);
+    r->store->found = r->head;
+    r->store->looked = true;
 }
 
 static dt_result_t run(struct restore *r)
 {
-    const struct dt_group *g = &r->store->group;
-    dt_result_t result = dt_store_open(r->store, &r->dir, false);
+    for (int i = 0; i < ATTEMPTS; i++) {
+        dt_result_t result;
 
-    if (result != DT_OK || r->dir.fd < 0)
-        return result;
-    if (g->rank == 0)
-        result = dt_store_list(&r->dir, &r->store->owner, &r->steps);
-    r->shards = calloc(g->size, sizeof *r->shards);
-    if (result == DT_OK && !r->shards)
-        result = dt_fail(DT_ERR_NOMEM, "out of memory for the sizes of %u shards", g->size);
-    result = dt_group_agree(g, result);
-    return result == DT_OK ? search(r) : result;
+        r->vanished = false;
+        result = attempt(r);
+        r->vanished |= result == DT_OK && r->c.step < 0 && r->touched;
+        if (!r->vanished) {
+            if (result == DT_OK)
+                remember(r);
+            return result;
+        }
+        finish_attempt(r);
+    }
+    return dt_fail(DT_ERR_IO,
+                   "%s: the checkpoints vanish while they are read: another job saves there and "
+                   "removes older ones; restore again",
+                   r->store->path);
 }
 
 dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffers, int64_t *step)
@@ -186,15 +394,13 @@ dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffer
     struct restore r = { .store = s,
                          .buffers = buffers,
                          .dir = { .fd = -1 },
-                         .step = -1,
                          .from = { .fd = -1 },
                          .shard = { .file = { .fd = -1 } } };
     dt_result_t result = run(&r);
 
     if (result == DT_OK)
-        *step = r.step;
-    dt_dir_close(&r.dir);
-    free(r.steps.v);
+        *step = r.c.step;
+    finish_attempt(&r);
     free(r.shards);
     return result;
 }

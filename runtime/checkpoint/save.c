@@ -157,7 +157,7 @@ static void retire(struct save *w)
     struct dt_steps steps = { 0 };
     size_t gone = 0;
 
-    if (dt_store_list(&w->dir, &s->owner, &steps) == DT_OK)
+    if (dt_steps_list(&steps, &w->dir, &s->owner) == DT_OK)
         gone = dt_steps_retire(steps.v, steps.n, w->head.step, DT_CHECKPOINTS_KEPT);
     for (size_t i = 0; i < gone; i++) {
         struct dt_name name = dt_name_checkpoint(steps.v[i]);
@@ -165,6 +165,28 @@ static void retire(struct save *w)
         dt_store_drop(s, &w->dir, name.s, steps.v[i]);
     }
     free(steps.v);
+}
+
+/* Says whose the checkpoints are before there is one of this job. */
+static dt_result_t publish_first(struct save *w)
+{
+    struct dt_store *s = w->store;
+    struct dt_lineage before;
+    dt_error_info_t why;
+    dt_result_t result = dt_lineage_read(&before, &w->dir);
+
+    s->lineage.job = dt_holder_of(&s->owner, s->host);
+    if (result == DT_OK)
+        result = dt_lineage_write(&s->lineage, &w->dir, &s->owner);
+    if (result != DT_OK)
+        return result;
+    result = publish(w);
+    s->written = result == DT_OK;
+    if (s->written)
+        return DT_OK;
+    dt_error_keep(&why);
+    dt_lineage_write(&before, &w->dir, &s->owner);
+    return dt_error_again(&why);
 }
 
 /* Phase 2, on rank 0 alone. */
@@ -176,7 +198,7 @@ static dt_result_t commit(struct save *w)
     if (result == DT_OK)
         result = dt_owner_check(&s->ownership, &w->dir);
     if (result == DT_OK)
-        result = publish(w);
+        result = s->written ? publish(w) : publish_first(w);
     if (result != DT_OK)
         return result;
     s->committed(s->arg, w->head.step);
@@ -197,7 +219,7 @@ static void discard(struct save *w)
 static dt_result_t run(struct save *w)
 {
     const struct dt_group *g = &w->store->group;
-    dt_result_t result = dt_store_open(w->store, &w->dir, true);
+    dt_result_t result = dt_store_open(w->store, &w->dir);
 
     if (result != DT_OK)
         return result;

@@ -5,75 +5,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-
-enum { HOSTS_NAMED = 8 };
-
-/* Entries of the directory, by kind. */
-struct listing {
-    const struct dt_owner *owner;
-    enum dt_entry_kind kind;
-    struct dt_name *names;
-    int64_t *steps;
-    size_t n;
-};
-
-static dt_result_t list_one(void *arg, const char *name)
-{
-    struct listing *l = arg;
-    struct dt_entry e = dt_entry_of(name, l->owner);
-    struct dt_name *names;
-    int64_t *steps;
-
-    if (e.kind != l->kind || strlen(name) >= sizeof l->names->s)
-        return DT_OK;
-    names = realloc(l->names, (l->n + 1) * sizeof *names);
-    if (names)
-        l->names = names;
-    steps = realloc(l->steps, (l->n + 1) * sizeof *steps);
-    if (steps)
-        l->steps = steps;
-    if (!names || !steps)
-        return dt_fail(DT_ERR_NOMEM, "out of memory for the list of checkpoints");
-    snprintf(names[l->n].s, sizeof names->s, "%s", name);
-    steps[l->n++] = e.step;
-    return DT_OK;
-}
-
-static void listing_free(struct listing *l)
-{
-    free(l->names);
-    free(l->steps);
-}
+#include "runtime/checkpoint/visible.h"
 
 /* Calls f for each entry of a kind; the directory may be changed meanwhile. */
 static dt_result_t for_each(struct dt_store *s, struct dt_dir *d, enum dt_entry_kind kind,
                             dt_result_t (*f)(struct dt_store *s, struct dt_dir *d, const char *name,
                                              int64_t step))
 {
-    struct listing l = { .owner = &s->owner, .kind = kind };
-    dt_result_t result = dt_dir_each(d, list_one, &l);
+    struct dt_listing l;
+    dt_result_t result = dt_listing_read(&l, d, &s->owner, kind);
 
     for (size_t i = 0; i < l.n && result == DT_OK; i++)
         result = f(s, d, l.names[i].s, l.steps[i]);
-    listing_free(&l);
-    return result;
-}
-
-dt_result_t dt_store_list(const struct dt_dir *d, const struct dt_owner *owner,
-                          struct dt_steps *steps)
-{
-    struct listing l = { .owner = owner, .kind = DT_ENTRY_CHECKPOINT };
-    dt_result_t result = dt_dir_each(d, list_one, &l);
-
-    dt_steps_sort(l.steps, l.n);
-    *steps = (struct dt_steps){ .v = l.steps, .n = l.n };
-    l.steps = NULL;
-    listing_free(&l);
+    dt_listing_free(&l);
     return result;
 }
 
@@ -159,7 +107,7 @@ static dt_result_t make_aside(struct dt_store *s, const struct dt_dir *d, struct
 dt_result_t dt_store_set_later_aside(struct dt_store *s, const struct dt_dir *d, int64_t step,
                                      struct dt_aside *aside)
 {
-    dt_result_t result = dt_store_list(d, &s->owner, &aside->steps);
+    dt_result_t result = dt_steps_list(&aside->steps, d, &s->owner);
     size_t n = dt_steps_after(aside->steps.v, aside->steps.n, step);
     char text[DT_ERROR_TEXT];
 
@@ -206,103 +154,43 @@ static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
     return result;
 }
 
-/* Makes an empty file whose name nobody can have guessed. */
-static dt_result_t put_token(const struct dt_store *s, const struct dt_dir *d,
-                             struct dt_name *token)
+dt_result_t dt_store_look(const struct dt_store *s, const struct dt_dir *d, struct dt_steps *steps,
+                          struct dt_head *head)
 {
-    uint64_t nonce = 0;
-    char what[32];
-    int fd;
+    dt_result_t result = dt_steps_list_restorable(steps, d, &s->owner);
 
-    if (getrandom(&nonce, sizeof nonce, 0) != (ssize_t)sizeof nonce)
-        return dt_fail_errno(DT_ERR_IO, errno, "getrandom");
-    snprintf(what, sizeof what, "token-%016llx", (unsigned long long)nonce);
-    *token = dt_name_unfinished(&s->owner, what);
-    fd = openat(d->fd, token->s, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, token->s);
-    close(fd);
+    return result == DT_OK ? dt_head_read(head, d, steps->n ? steps->v[0] : -1) : result;
+}
+
+/* Decides which lineage this job's checkpoints are of, if it may save there. */
+static dt_result_t choose_lineage(struct dt_store *s, const struct dt_dir *d)
+{
+    struct dt_steps steps = { 0 };
+    struct dt_head now;
+    dt_result_t result = dt_store_look(s, d, &steps, &now);
+
+    free(steps.v);
+    if (result == DT_OK && !s->fresh)
+        result = dt_lineage_may_save(&now, s->looked ? &s->found : NULL, d, &s->owner);
+    if (result != DT_OK)
+        return result;
+    if (s->fresh || now.step < 0 || !now.line.id[0])
+        return dt_lineage_begin(&s->lineage);
+    s->lineage = now.line;
     return DT_OK;
 }
 
-static bool sees_token(const struct dt_store *s, const struct dt_name *token)
+static dt_result_t open_first(struct dt_store *s, struct dt_dir *d)
 {
-    struct dt_dir d = { .fd = -1 };
-    struct stat st;
-    bool sees;
+    dt_result_t result = dt_dir_make(s->path);
 
-    if (dt_dir_open(&d, s->path) != DT_OK)
-        return false;
-    sees = fstatat(d.fd, token->s, &st, 0) == 0;
-    dt_dir_close(&d);
-    return sees;
-}
-
-/* Names the hosts that do not see rank 0's token. blind: this rank's host does not. */
-static dt_result_t name_blind_hosts(const struct dt_store *s, bool blind)
-{
-    const struct dt_group *g = &s->group;
-    char hosts[DT_ERROR_TEXT / 2] = "", host[64];
-    int64_t last = -1, first = -1;
-
-    for (int i = 0; i < HOSTS_NAMED; i++) {
-        int64_t next = blind && (int64_t)g->rank > last ? (int64_t)g->rank : INT64_MAX;
-        dt_result_t result = g->min(g->ctx, &next, 1);
-
-        if (result == DT_OK && next == INT64_MAX)
-            break;
-        snprintf(host, sizeof host, "%s", s->host);
-        if (result == DT_OK)
-            result = g->broadcast(g->ctx, host, sizeof host, (uint32_t)next);
-        if (result != DT_OK)
-            return result;
-        host[sizeof host - 1] = '\0';
-        snprintf(hosts + strlen(hosts), sizeof hosts - strlen(hosts), "%s%s", i ? ", " : "", host);
-        last = next;
-        first = first < 0 ? next : first;
-    }
-    if (!hosts[0])
-        return DT_OK;
-    dt_fail(DT_ERR_IO,
-            "the checkpoint directory %s is not shared: what rank 0 writes there cannot be seen on "
-            "%s; choose one that all hosts have mounted (--checkpoint-dir)",
-            s->path, hosts);
-    dt_error_details()->rank = (int)first;
-    return DT_ERR_IO;
-}
-
-/* Whether all hosts see the directory that rank 0 sees. */
-static dt_result_t check_shared(const struct dt_store *s, const struct dt_dir *d)
-{
-    const struct dt_group *g = &s->group;
-    struct dt_name token = { "" };
-    dt_result_t result = DT_OK;
-
-    if (g->size == 1)
-        return DT_OK;
-    if (g->rank == 0)
-        result = put_token(s, d, &token);
-    result = dt_group_agree(g, result);
     if (result == DT_OK)
-        result = g->broadcast(g->ctx, token.s, sizeof token.s, 0);
-    if (result != DT_OK)
-        return result;
-    token.s[sizeof token.s - 1] = '\0';
-    result = name_blind_hosts(s, s->speaks && !sees_token(s, &token));
-    if (g->rank == 0)
-        unlinkat(d->fd, token.s, 0);
-    return result;
-}
-
-static dt_result_t open_first(struct dt_store *s, struct dt_dir *d, bool create)
-{
-    dt_result_t result = create ? dt_dir_make(s->path) : DT_OK;
-
-    if (result == DT_OK && (create || access(s->path, F_OK) == 0 || errno != ENOENT))
         result = dt_dir_open(d, s->path);
-    if (result == DT_OK && d->fd >= 0)
+    if (result == DT_OK)
         result = dt_owner_take(&s->ownership, d, &s->owner, s->host);
-    if (result == DT_OK && d->fd >= 0 && !s->ready)
+    if (result == DT_OK && !s->ready)
+        result = choose_lineage(s, d);
+    if (result == DT_OK && !s->ready)
         result = tidy(s, d);
     return result;
 }
@@ -315,30 +203,24 @@ void dt_store_release(struct dt_store *s)
 /* On all ranks, once rank 0 has opened the directory: the same for the others. */
 static dt_result_t open_others(struct dt_store *s, struct dt_dir *d)
 {
-    const struct dt_group *g = &s->group;
-    int64_t there = d->fd >= 0;
-    dt_result_t result = g->broadcast(g->ctx, &there, sizeof there, 0);
+    dt_result_t result = s->ready ? DT_OK : dt_visible_check(s, d);
 
-    if (result != DT_OK || !there)
-        return result;
-    if (!s->ready)
-        result = check_shared(s, d);
     if (result == DT_OK) {
         s->ready = true;
-        if (g->rank != 0)
+        if (s->group.rank != 0)
             result = dt_dir_open(d, s->path);
     }
-    return dt_group_agree(g, result);
+    return dt_group_agree(&s->group, result);
 }
 
-dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d, bool create)
+dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d)
 {
     const struct dt_group *g = &s->group;
     dt_result_t result = DT_OK;
 
     d->fd = -1;
     if (g->rank == 0)
-        result = open_first(s, d, create);
+        result = open_first(s, d);
     result = dt_group_agree(g, result);
     if (result == DT_OK)
         result = open_others(s, d);

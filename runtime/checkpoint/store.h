@@ -10,6 +10,8 @@
 #include "runtime/base/file.h"
 #include "runtime/checkpoint/format.h"
 #include "runtime/checkpoint/group.h"
+#include "runtime/checkpoint/lineage.h"
+#include "runtime/checkpoint/listing.h"
 #include "runtime/checkpoint/names.h"
 #include "runtime/checkpoint/owner.h"
 
@@ -21,16 +23,22 @@ struct dt_store {
     const char *host; /* this rank's, for messages */
     bool speaks;      /* this rank is the one that speaks for its host */
     struct dt_owner owner;
-    bool fresh; /* what the directory holds from earlier is to be set aside */
+    bool fresh;  /* what the directory holds from earlier is to be set aside */
+    bool resume; /* other jobs' checkpoints may be gone on from */
 
     /* Called on rank 0 alone. */
     void *arg;
     void (*committed)(void *arg, int64_t step);
     void (*note)(void *arg, const char *text); /* something the user should know of */
 
-    struct dt_ownership ownership; /* rank 0's */
+    /* Rank 0's. */
+    struct dt_ownership ownership;
+    bool looked;               /* by a restore: what follows is set */
+    struct dt_head found;      /* what was there */
+    struct dt_lineage lineage; /* of this job's checkpoints, once the directory is ready */
+    bool written;              /* LINEAGE names this job */
 
-    bool ready;       /* the directory was checked and tidied */
+    bool ready;       /* the directory is this job's; it was checked and tidied */
     uint32_t saves;   /* that have begun: each has a temporary name of its own */
     uint32_t drops;   /* the same of what is dropped */
     uint32_t courses; /* and of what is set aside */
@@ -46,17 +54,14 @@ dt_result_t dt_store_restore(struct dt_store *s, const struct dt_buffers *buffer
 
 /* Shared by save and restore. */
 
-#define DT_MANIFEST_NAME "MANIFEST"
-
-struct dt_steps {
-    int64_t *v;
-    size_t n;
-};
-
-/* On rank 0: makes the directory (create) or, where there is none, leaves d closed; takes it for
- * this job, or checks that it still is this job's. Then, once: tidies it and checks, on all ranks,
- * that all hosts see it. */
-dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d, bool create);
+/* On rank 0, without a lock: what the directory holds. The caller frees steps->v, after a failure,
+ * too. */
+dt_result_t dt_store_look(const struct dt_store *s, const struct dt_dir *d, struct dt_steps *steps,
+                          struct dt_head *head);
+/* Takes the directory, which rank 0 makes where it is missing, for this job, or checks that it
+ * still is this job's. Then, once: rank 0 checks that this job may save there, and tidies it; all
+ * ranks check that all hosts see it. */
+dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d);
 /* What is no checkpoint any more is trash from here on, which is in nobody's way, and removed where
  * that can be: it may be another user's. */
 void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name, int64_t step);
@@ -72,8 +77,5 @@ dt_result_t dt_store_set_later_aside(struct dt_store *s, const struct dt_dir *d,
 void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside);
 /* On rank 0, when no save or restore follows: another job may use the directory from here on. */
 void dt_store_release(struct dt_store *s);
-/* The committed steps, newest first; the caller frees v. */
-dt_result_t dt_store_list(const struct dt_dir *d, const struct dt_owner *owner,
-                          struct dt_steps *steps);
 
 #endif

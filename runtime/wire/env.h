@@ -13,7 +13,8 @@
 #define DT_ENV_RESTART_COUNT      "DTRUN_RESTART_COUNT"
 #define DT_ENV_CHECKPOINT_DIR     "DTRUN_CHECKPOINT_DIR"
 #define DT_ENV_OUTPUT_DIR         "DTRUN_OUTPUT_DIR"
-#define DT_ENV_FRESH              "DTRUN_FRESH" /* "1": --fresh, and no checkpoint committed yet */
+#define DT_ENV_FRESH              "DTRUN_FRESH"  /* "1": --fresh, and no checkpoint committed yet */
+#define DT_ENV_RESUME             "DTRUN_RESUME" /* "1": --resume, and none committed yet */
 #define DT_ENV_AGENT_FD           "DTRUN_AGENT_FD" /* number of the inherited SOCK_SEQPACKET socket */
 
 #define DT_ENV_HOSTID             "DTRUN_HOSTID" /* read by agents: overrides the host's identity */

@@ -82,7 +82,8 @@ struct dt_msg_list {
 /* What START asks of the directory of checkpoints on rank 0's host. */
 enum dt_checkpoint_need {
     DT_CHECKPOINT_USABLE = 1,
-    DT_CHECKPOINT_UNUSED = 2, /* and it holds none */
+    DT_CHECKPOINT_UNUSED = 2,   /* and it holds none */
+    DT_CHECKPOINT_READABLE = 3, /* or it holds some: the job may only restore */
 };
 
 struct dt_msg_start {
@@ -110,7 +111,8 @@ struct dt_msg_start {
     uint16_t scheduler_port;      /* with auxiliaries */
     char *checkpoint_dir;         /* absolute, or empty: none */
     uint8_t check_checkpoint_dir; /* 0, or enum dt_checkpoint_need */
-    uint8_t fresh;  /* 1: ignore what the checkpoint directory holds (first generation) */
+    uint8_t fresh;  /* 1: ignore what the checkpoint directory holds (until a first commit) */
+    uint8_t resume; /* 1: go on from another job's checkpoints there (until a first commit) */
     char *file_dir; /* directory of pushed files, or empty */
     struct dt_strs argv;
     struct dt_strs env;         /* of the launching process after -x and --unset, "NAME=VALUE" */

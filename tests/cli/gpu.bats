@@ -229,7 +229,7 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     code_is 0
     grep -q -- "$message" "$ERR" "$OUT" || { show; false; }
     grep -q 'recovered 1 failure' "$ERR" || { show; false; }
-    diff -r "$T/calm" "$T/disturbed"
+    diff -r -x LINEAGE "$T/calm" "$T/disturbed"
     clean
 }
 

@@ -385,10 +385,10 @@ is_stopped() { # RANK
     clean
 }
 
-@test "D29: a second job in a checkpoint directory is refused, with the first one's name" {
+@test "D29: a second job that saves in a checkpoint directory is refused, with the first one's name" {
     endless 2
-    OUT=second.out ERR=second.err dtrun -np 1 --checkpoint-dir "$T/ckpt" --resume --max-restarts 0 \
-        "$RANK/train" 100 10
+    OUT=second.out ERR=second.err dtrun -np 2 --checkpoint-dir "$T/ckpt" --resume --max-restarts 0 \
+        "$RANK/train" 200000000 50
     code_is 1
     ERR=second.err err_has "the checkpoint directory $T/ckpt is in use by job $(sed -n 's/^job //p' "$T/ckpt/OWNER") (generation 1; rank 0 is process"
     ends_well
@@ -396,4 +396,46 @@ is_stopped() { # RANK
     dtrun -np 2 --checkpoint-dir "$T/ckpt" --resume "$RANK/train" 10 10
     code_is 0
     clean
+}
+
+# A job that only restores, run by a command (as root: without a capability, or with a mount of its own).
+evaluates() { # DIRECTORY [COMMAND...]
+    local dir="$1" rc=0
+    shift
+    env "$TOKEN" timeout "$PATIENCE" "$@" "$DTRUN" -np 2 --checkpoint-dir "$dir" --resume "$RANK/train" 1 1 \
+        >second.out 2>second.err || rc=$?
+    [ "$rc" = 0 ] && grep -q "sum is right" second.out || { cat second.out second.err; return 1; }
+}
+
+@test "D29: a job that only restores does so beside the training job, where it may not write, too" {
+    unshare -m true 2>/dev/null && command -v setpriv >/dev/null || skip "needs root and setpriv"
+    endless 2
+    evaluates "$T/ckpt"
+    ! grep "cannot be written to" second.err || false
+    mkdir ro
+    evaluates "$T/ro" unshare -m sh -c "mount --bind ckpt ro && mount -o remount,ro,bind ro && exec \"\$@\"" sh
+    ERR=second.err err_has "dtrun: localhost: $T/ro cannot be written to (Read-only file system): this job restores from it, and can save nothing there"
+    chown 65534 ckpt
+    chmod 755 ckpt
+    evaluates "$T/ckpt" setpriv --bounding-set=-dac_override --inh-caps=-dac_override
+    ERR=second.err err_has "dtrun: localhost: $T/ckpt cannot be written to (Permission denied)"
+    ends_well
+}
+
+@test "D29: going on from another job's checkpoints by hand needs DTRUN_RESUME=1" {
+    export DTRUN_CHECKPOINT_DIR="$T/ckpt"
+    timeout "$PATIENCE" "$RANK/train" 20 10 >"$OUT"
+    local line job
+    line=$(sed -n 's/^lineage //p' ckpt/LINEAGE)
+    job=$(sed -n 's/^job //p' ckpt/LINEAGE)
+    ! timeout "$PATIENCE" "$RANK/train" 40 10 >"$OUT" 2>"$ERR" || false
+    err_has "restore: $T/ckpt holds checkpoints of job $job (lineage $line, host "
+    err_has "DTRUN_RESUME=1"
+    DTRUN_RESUME=1 timeout "$PATIENCE" "$RANK/train" 40 10 >"$OUT"
+    grep -qxF "sum is right" "$OUT"
+    [ "$(sed -n 's/^lineage //p' ckpt/LINEAGE)" = "$line" ]
+    [ "$(sed -n 's/^job //p' ckpt/LINEAGE)" != "$job" ]
+    DTRUN_FRESH=1 timeout "$PATIENCE" "$RANK/train" 20 10 >"$OUT"
+    [ "$(sed -n 's/^lineage //p' ckpt/LINEAGE)" != "$line" ]
+    [ -e ckpt/earlier-*/step_000000000040 ]
 }

@@ -35,7 +35,7 @@ undisturbed() {
 }
 
 same_as_undisturbed() {
-    diff -r undisturbed "$1"
+    diff -r -x LINEAGE undisturbed "$1"
     losses "$OUT" | diff undisturbed.loss -
 }
 
@@ -98,7 +98,7 @@ agents() { cluster_on "$1" ps -eo pid=,ppid=,args= | awk '/dtrun-agent-/ { p[$1]
             --inject "kill:rank=$rank,step=50" "$CHARLM" $SMALL $WIRE "$TEXT"
         [ "$RC" = 0 ]
         grep -q '"restarts":[[:space:]]*1,' report.json
-        diff -r whole killed
+        diff -r -x LINEAGE whole killed
         losses "$OUT" | diff whole.loss -
     done
 }
@@ -189,7 +189,7 @@ cut_pair() { # N TO
         --inject kill:rank=4,step=50 "$CHARLM" $SMALL "$TEXT"
     [ "$RC" = 0 ]
     grep -qE '^dtrun: rank 4 \(host3, pid [0-9]+\) was killed by signal 9' "$ERR"
-    diff -r in_turn killed_in_turn
+    diff -r -x LINEAGE in_turn killed_in_turn
     losses "$OUT" | diff in_turn.loss -
 
     start_stuck --heartbeat 2 "${in_turn[@]}"

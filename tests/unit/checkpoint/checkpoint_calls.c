@@ -1,4 +1,4 @@
-/* The public checkpoint calls: what they tell of a failure, and what holds from the first on. */
+/* The public checkpoint calls: what they tell of a failure (D31), and which directory they use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -202,6 +202,38 @@ static void d31_so_does_a_restore_that_finds_no_sound_checkpoint(void **state)
     assert_non_null(strstr(result.log, "the checkpoint of step 2 cannot be used: rank 1: "));
 }
 
+/* ---- the directory ---- */
+
+/* The working directory is gone: below it checkpoints could not be found again. */
+static int saves_below_nothing(int rank, void *arg)
+{
+    static const struct told told = { DT_ERR_IO, "dt_checkpoint_save", 1, "host1", ENOENT };
+    int64_t step;
+
+    (void)arg;
+    if (rank == 1) {
+        NEED(mkdir(below("gone"), 0777) == 0 && chdir(below("gone")) == 0);
+        NEED(rmdir(below("gone")) == 0);
+    } else {
+        NEED(chdir(base) == 0);
+    }
+    NEED(start("c", SMALL) == 0);
+    NEED(dt_checkpoint_save(1) == DT_ERR_IO);
+    NEED(tells(&told) == 0);
+    NEED(strstr(dt_last_error(), "DTRUN_CHECKPOINT_DIR (--checkpoint-dir) to an absolute path"));
+    NEED(chdir(base) == 0); /* the call may be made again */
+    NEED(dt_checkpoint_save(1) == DT_OK);
+    NEED(chdir("/") == 0 && dt_checkpoint_restore(&step) == DT_OK && step == 1);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void d32_a_directory_below_one_that_is_gone_is_an_error(void **state)
+{
+    (void)state;
+    assert_int_equal(run("1 1", saves_below_nothing), 0);
+}
+
 #define ON_DISK(f) cmocka_unit_test_setup_teardown(f, make_base, remove_base)
 
 int main(void)
@@ -209,6 +241,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ON_DISK(d31_a_failure_names_call_rank_host_and_errno),
         ON_DISK(d31_so_does_a_restore_that_finds_no_sound_checkpoint),
+        ON_DISK(d32_a_directory_below_one_that_is_gone_is_an_error),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

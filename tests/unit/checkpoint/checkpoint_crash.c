@@ -119,15 +119,15 @@ static void only_checkpoints_are_left(void)
     struct dirent *e;
 
     while (d && (e = readdir(d)))
-        if (e->d_name[0] != '.'
-                ? strncmp(e->d_name, "step_", 5) && strncmp(e->d_name, "earlier-", 8)
-                : strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+        if (strncmp(e->d_name, "step_", 5) && strncmp(e->d_name, "earlier-", 8) &&
+            strcmp(e->d_name, DT_LINEAGE_NAME) && strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
             fail_msg("%s is left behind", e->d_name);
     if (d)
         closedir(d);
 }
 
-/* The next generation restores one of those that had been saved, or the disturbed one in full. */
+/* The next generation restores one of those that had been saved, or the disturbed one in full.
+ * Once it has saved, nothing else is left. */
 static void check_what_is_left(const struct scenario *s, bool must_be_new, bool must_be_old)
 {
     static struct job j;
@@ -149,6 +149,7 @@ static void check_what_is_left(const struct scenario *s, bool must_be_new, bool 
     else
         assert_true((s->fresh || *newest < 0) && job_holds(&j, -7));
     assert_int_equal(j.notes, 0);
+    assert_int_equal(job_save(&j, 1000), DT_OK);
     job_free(&j);
     only_checkpoints_are_left();
 }

@@ -94,6 +94,7 @@ static const char *const stays[] = { "HOME",
                                      "DTRUN_CHECKPOINT_DIR",
                                      "DTRUN_OUTPUT_DIR",
                                      "DTRUN_FRESH",
+                                     "DTRUN_RESUME",
                                      "DTRUN_AGENT_FD",
                                      "DTRUN_HOSTID",
                                      "DTRUN_AGENT",
@@ -305,6 +306,7 @@ static const struct {
     { "x:DTRUN_SIZE=1", "-np decides it" },
     { "x:DTRUN_CHECKPOINT_DIR=/x", "--checkpoint-dir decides it" },
     { "x:DTRUN_FRESH=1", "--fresh decides it" },
+    { "x:DTRUN_RESUME=1", "--resume decides it" },
     { "x:DTRUN_RESTART_COUNT=1", "--max-restarts" },
     { "x:TORCHELASTIC_MAX_RESTARTS=1", "--max-restarts decides it" },
     { "x:MASTER_ADDR=h", "addr= of the first host in a hostfile" },
@@ -385,6 +387,7 @@ static void check_uneven_rank(const struct dt_strs *env, const int want[4], int 
         { "CUDA_DEVICE_ORDER", "PCI_BUS_ID" },
         { "PYTHONUNBUFFERED", "1" },
         { "DTRUN_FRESH", NULL },
+        { "DTRUN_RESUME", NULL },
     };
 
     for (size_t i = 0; i < sizeof by_rank / sizeof *by_rank; i++)
@@ -548,6 +551,7 @@ static const struct layering {
     { "HOROVOD_CONTROLLER=mpi", "", "", "HOROVOD_CONTROLLER", "mpi" },
     { "DTRUN_CHECKPOINT_DIR=/outer", "", "", "DTRUN_CHECKPOINT_DIR", NULL },
     { "DTRUN_FRESH=1", "", "", "DTRUN_FRESH", NULL },
+    { "DTRUN_RESUME=1", "", "", "DTRUN_RESUME", NULL },
     { "DTRUN_OUTPUT_DIR=/outer", "", "", "DTRUN_OUTPUT_DIR", NULL },
     { "DTRUN_OUTPUT_DIR=/outer", "DTRUN_OUTPUT_DIR=/o", "", "DTRUN_OUTPUT_DIR", "/o" },
     { "MASTER_ADDR=outer", "", "", "MASTER_ADDR", "10.0.0.1" },
@@ -761,10 +765,10 @@ static void auxiliaries_are_no_ranks(void **state)
     }
 }
 
-static void fresh_and_no_device(void **state)
+static void fresh_resume_and_no_device(void **state)
 {
     struct dt_msg_start start = {
-        .np = 16, .nodes = 1, .ranks = { (uint32_t[16]){ 0 }, 16 }, .fresh = 1
+        .np = 16, .nodes = 1, .ranks = { (uint32_t[16]){ 0 }, 16 }, .fresh = 1, .resume = 1
     };
     struct dt_env_rank rank = { .start = &start, .device = "", .agent_fd = 3, .threads = 1 };
     struct dt_strs env = { 0 };
@@ -772,6 +776,7 @@ static void fresh_and_no_device(void **state)
     (void)state;
     layered(&env, "", "", "", rank);
     assert_value(&env, "DTRUN_FRESH", "1");
+    assert_value(&env, "DTRUN_RESUME", "1");
     assert_value(&env, "OMP_NUM_THREADS", "1");
     assert_value(&env, "CUDA_VISIBLE_DEVICES", "");
     dt_strs_free(&env);
@@ -813,7 +818,7 @@ int main(void)
         cmocka_unit_test(horovod_is_told_where_to_meet),
         cmocka_unit_test(who_decides_a_variable_is_known),
         cmocka_unit_test(auxiliaries_are_no_ranks),
-        cmocka_unit_test(fresh_and_no_device),
+        cmocka_unit_test(fresh_resume_and_no_device),
         cmocka_unit_test(one_visible_device_goes_with_local_rank_0),
     };
 

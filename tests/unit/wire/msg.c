@@ -91,6 +91,7 @@ static const struct dt_msg_start start = {
     .checkpoint_dir = "/c",
     .check_checkpoint_dir = 3,
     .fresh = 5,
+    .resume = 6,
     .file_dir = "/f",
     .argv = STRS("./train", "", "-x"),
     .env = STRS("A=1"),
@@ -165,7 +166,7 @@ static const struct message {
     { DT_MSG_START, "start", &start,
       "w2 'train-1' k w6 w3 w1 w4 w-1 w10000 w8 w2 '0' 'GPU-1' b1 w-1 b1 w3 w3 w7 w0x12345678 "
       "w2 w8 w0x12345678 w5 'host2' '/w' "
-      "h40000 h40001 '/c' b3 b5 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
+      "h40000 h40001 '/c' b3 b5 b6 '/f' w3 './train' '' '-x' w1 'A=1' w2 'B' 'C' w1 'kill:rank=1' "
       "b2 b7 b1 b1 b3 w16 w3 w0 w3 w2" },
     { DT_MSG_GO, "go", &go,
       "w2 '10.0.0.1' '10.0.0.2' 'eth0' '{}' h40002 w2 w3 w0x12345678 w1 'P=1'" },

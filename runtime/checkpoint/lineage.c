@@ -1,0 +1,181 @@
+#include "runtime/checkpoint/lineage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "runtime/base/error.h"
+#include "runtime/checkpoint/format.h"
+#include "runtime/checkpoint/listing.h"
+
+enum { TEXT_MAX = DT_HOLDER_TEXT + 64, WHO_MAX = 128 };
+
+static const char words[] = "--resume goes on from the newest one, --fresh begins anew and sets "
+                            "them aside (without dtrun: DTRUN_RESUME=1, DTRUN_FRESH=1)";
+
+static void parse(const char *text, struct dt_lineage *l)
+{
+    const char *job = strchr(text, '\n');
+
+    *l = (struct dt_lineage){ .id = "" };
+    if (!job || sscanf(text, "lineage %16[0-9a-f]\n", l->id) != 1 ||
+        !dt_holder_parse(job + 1, &l->job))
+        *l = (struct dt_lineage){ .id = "" };
+}
+
+/* A damaged one names nobody, as if there were none. */
+dt_result_t dt_lineage_read(struct dt_lineage *l, const struct dt_dir *d)
+{
+    char text[TEXT_MAX];
+    ssize_t n;
+    int fd = openat(d->fd, DT_LINEAGE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    *l = (struct dt_lineage){ .id = "" };
+    if (fd < 0)
+        return errno == ENOENT
+                   ? DT_OK
+                   : dt_fail_errno(DT_ERR_IO, errno, "%s/%s: open", d->path, DT_LINEAGE_NAME);
+    n = pread(fd, text, sizeof text - 1, 0);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    parse(text, l);
+    return DT_OK;
+}
+
+static struct dt_checksum sum_of_manifest(const struct dt_dir *d, int64_t step)
+{
+    struct dt_checksum sum = { { 0 } };
+    struct dt_dir from = { .fd = -1 };
+
+    if (dt_steps_open(&from, d, step) == DT_OK)
+        dt_steps_sum(&sum, &from);
+    dt_dir_close(&from);
+    return sum;
+}
+
+dt_result_t dt_head_read(struct dt_head *h, const struct dt_dir *d, int64_t step)
+{
+    *h = (struct dt_head){ .step = step };
+    if (step >= 0)
+        h->sum = sum_of_manifest(d, step);
+    return dt_lineage_read(&h->line, d);
+}
+
+bool dt_lineage_equal(const struct dt_lineage *a, const struct dt_lineage *b)
+{
+    char texts[2][DT_HOLDER_TEXT];
+
+    dt_holder_write(texts[0], &a->job);
+    dt_holder_write(texts[1], &b->job);
+    return strcmp(a->id, b->id) == 0 && strcmp(texts[0], texts[1]) == 0;
+}
+
+bool dt_lineage_is_of(const struct dt_lineage *l, const struct dt_owner *me)
+{
+    return dt_holder_is_job(&l->job, me->job_id);
+}
+
+static void name(char who[WHO_MAX], const struct dt_lineage *l)
+{
+    if (l->id[0])
+        snprintf(who, WHO_MAX, "job %.40s (lineage %s, host %.24s)", l->job.job, l->id,
+                 l->job.host);
+    else
+        snprintf(who, WHO_MAX, "a job that left no %s", DT_LINEAGE_NAME);
+}
+
+dt_result_t dt_lineage_may_restore(const struct dt_head *found, const struct dt_dir *d,
+                                   const struct dt_owner *me, bool word)
+{
+    char who[WHO_MAX];
+
+    if (word || found->step < 0 || dt_lineage_is_of(&found->line, me))
+        return DT_OK;
+    name(who, &found->line);
+    return dt_fail(DT_ERR_STATE, "%.140s holds checkpoints of %s: %s", d->path, who, words);
+}
+
+static dt_result_t fail_moved(const struct dt_head *now, const struct dt_head *found,
+                              const struct dt_dir *d)
+{
+    char who[WHO_MAX], was[WHO_MAX + 80] = "found no checkpoint there";
+
+    if (found->step >= 0) {
+        name(who, &found->line);
+        snprintf(was, sizeof was, "restored when step %" PRId64 " of %s was the newest there",
+                 found->step, who);
+    }
+    name(who, &now->line);
+    return dt_fail(DT_ERR_STATE,
+                   "%.100s: this job %s, but now it is step %" PRId64
+                   " of %s: start this job again to go on from there, or with another directory",
+                   d->path, was, now->step, who);
+}
+
+dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head *found,
+                                const struct dt_dir *d, const struct dt_owner *me)
+{
+    char who[WHO_MAX];
+
+    if (now->step < 0 || dt_lineage_is_of(&now->line, me))
+        return DT_OK;
+    name(who, &now->line);
+    if (!found)
+        return dt_fail(DT_ERR_STATE,
+                       "%.140s holds checkpoints of %s, which this job has not restored: restore "
+                       "before the first save, begin anew with --fresh (DTRUN_FRESH=1), or choose "
+                       "another directory",
+                       d->path, who);
+    if (now->step == found->step && memcmp(&now->sum, &found->sum, sizeof now->sum) == 0 &&
+        dt_lineage_equal(&now->line, &found->line))
+        return DT_OK;
+    return fail_moved(now, found, d);
+}
+
+dt_result_t dt_lineage_begin(struct dt_lineage *l)
+{
+    uint64_t id;
+
+    if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
+        return dt_fail_errno(DT_ERR_IO, errno, "getrandom");
+    *l = (struct dt_lineage){ .id = "" };
+    snprintf(l->id, sizeof l->id, "%016" PRIx64, id);
+    return DT_OK;
+}
+
+static dt_result_t write_new(const struct dt_dir *d, const char *name, const struct dt_lineage *l)
+{
+    char who[DT_HOLDER_TEXT], text[TEXT_MAX];
+    struct dt_file f = { .fd = -1 };
+    dt_result_t result = dt_file_create(&f, d, name);
+
+    dt_holder_write(who, &l->job);
+    snprintf(text, sizeof text, "lineage %s\n%s", l->id, who);
+    if (result == DT_OK)
+        result = dt_file_write(&f, text, strlen(text));
+    if (result == DT_OK)
+        result = dt_file_finish(&f);
+    dt_file_close(&f);
+    return result;
+}
+
+dt_result_t dt_lineage_write(const struct dt_lineage *l, const struct dt_dir *d,
+                             const struct dt_owner *me)
+{
+    struct dt_name temporary = dt_name_unfinished(me, "lineage");
+    dt_result_t result;
+
+    if (!l->id[0])
+        return dt_dir_remove(d, DT_LINEAGE_NAME, DT_LINEAGE_NAME);
+    unlinkat(d->fd, temporary.s, 0);
+    result = write_new(d, temporary.s, l);
+    if (result == DT_OK)
+        result = dt_dir_rename(d, temporary.s, DT_LINEAGE_NAME);
+    if (result != DT_OK)
+        unlinkat(d->fd, temporary.s, 0);
+    return result;
+}
