@@ -3,8 +3,8 @@ noinst_LTLIBRARIES += launcher/libbase.la launcher/libengine.la launcher/liblaun
 # What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_la_SOURCES = \
 	launcher/base/agentargs.h \
-	launcher/base/clock.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
+	launcher/base/clock.h \
 	launcher/base/elfneeds.c launcher/base/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
 	launcher/base/horovodneeds.c launcher/base/horovodneeds.h \
@@ -170,6 +170,7 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/horovodnews.c launcher/agent/horovodnews.h \
 	launcher/agent/io/channel.c launcher/agent/io/channel.h \
 	launcher/agent/io/files.c launcher/agent/io/files.h \
+	launcher/agent/io/pipewriter.c launcher/agent/io/pipewriter.h \
 	launcher/agent/io/quiet.c launcher/agent/io/quiet.h \
 	launcher/agent/io/relay.c launcher/agent/io/relay.h \
 	launcher/agent/io/standby.c launcher/agent/io/standby.h \
@@ -193,14 +194,13 @@ launcher_libagent_la_SOURCES = \
 	launcher/agent/ranks/cgroup.c launcher/agent/ranks/cgroup.h \
 	launcher/agent/ranks/deaths.c launcher/agent/ranks/deaths.h \
 	launcher/agent/ranks/injector.c launcher/agent/ranks/injector.h \
-	launcher/agent/ranks/leftovers.c launcher/agent/ranks/leftovers.h \
 	launcher/agent/ranks/oom.c launcher/agent/ranks/oom.h \
-	launcher/agent/ranks/pipewriter.c launcher/agent/ranks/pipewriter.h \
-	launcher/agent/ranks/procstat.c launcher/agent/ranks/procstat.h \
 	launcher/agent/ranks/rankproc.c launcher/agent/ranks/rankproc.h \
 	launcher/agent/ranks/removetree.c launcher/agent/ranks/removetree.h \
 	launcher/agent/ranks/spawn.c launcher/agent/ranks/spawn.h \
-	launcher/agent/ranks/sweep.c launcher/agent/ranks/sweep.h \
-	launcher/agent/resources.c launcher/agent/resources.h
+	launcher/agent/resources.c launcher/agent/resources.h \
+	launcher/agent/sweep/leftovers.c launcher/agent/sweep/leftovers.h \
+	launcher/agent/sweep/procstat.c launcher/agent/sweep/procstat.h \
+	launcher/agent/sweep/sweep.c launcher/agent/sweep/sweep.h
 launcher_libagent_la_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
 launcher_libagent_la_LIBADD = launcher/libbase.la

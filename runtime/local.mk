@@ -31,8 +31,8 @@ runtime_libruntime_la_SOURCES = \
 	runtime/api/memory.c \
 	runtime/api/nonrooted.c \
 	runtime/api/operation.c runtime/api/operation.h \
-	runtime/api/request.c runtime/api/request.h \
 	runtime/api/process.c \
+	runtime/api/request.c runtime/api/request.h \
 	runtime/api/rooted.c \
 	runtime/api/sendrecv.c \
 	runtime/api/split.c runtime/api/split.h \
@@ -130,11 +130,11 @@ runtime_libruntime_la_SOURCES = \
 	runtime/tcp/alarm.c runtime/tcp/alarm.h \
 	runtime/tcp/alltoall.c runtime/tcp/alltoall.h \
 	runtime/tcp/flow.c runtime/tcp/flow.h \
-	runtime/tcp/listener.c runtime/tcp/listener.h \
 	runtime/tcp/mesh.c runtime/tcp/mesh.h \
 	runtime/world/agentenv.c runtime/world/agentenv.h \
 	runtime/world/agentlink.c runtime/world/agentlink.h \
 	runtime/world/config.c runtime/world/config.h \
+	runtime/world/listener.c runtime/world/listener.h \
 	runtime/world/parentrank.c runtime/world/parentrank.h \
 	runtime/world/world.c runtime/world/world.h
 runtime_libruntime_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS) $(XXHASH_CFLAGS)

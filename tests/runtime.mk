@@ -12,7 +12,7 @@ UNIT_TESTS += \
 	tests/unit/world/config \
 	tests/unit/shm/copied \
 	tests/unit/coll/layout \
-	tests/unit/tcp/listener \
+	tests/unit/world/listener \
 	tests/unit/diag/dump \
 	tests/unit/faults/failures \
 	tests/unit/coll/foldparts \
@@ -146,9 +146,9 @@ tests_unit_wire_auth_SOURCES = tests/unit/wire/auth.c
 tests_unit_wire_auth_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_wire_auth_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
-tests_unit_tcp_listener_SOURCES = tests/unit/tcp/listener.c
-tests_unit_tcp_listener_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_tcp_listener_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
+tests_unit_world_listener_SOURCES = tests/unit/world/listener.c
+tests_unit_world_listener_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_world_listener_LDADD = runtime/libruntime.la $(SODIUM_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_coll_mismatches_SOURCES = tests/unit/coll/mismatches.c tests/unit/rankcheck.h
 tests_unit_coll_mismatches_CPPFLAGS = $(TESTJOB_CPPFLAGS)

@@ -82,11 +82,6 @@ static size_t by_distance(int from, int to, int n, size_t count)
     return share((to - from + n) % n, n, count);
 }
 
-size_t dt_perf_part(const struct dt_perf_op *op, int from, int to, int n, size_t count)
-{
-    return op->part ? op->part(from, to, n, count) : count;
-}
-
 /* ---- who has what ---- */
 
 static struct dt_perf_source from_root(int me, int n, int root, int block)

@@ -62,7 +62,11 @@ struct dt_perf_op {
 
 /* The elements of the block that one of n ranks has for another, where they are count in the mean.
  */
-size_t dt_perf_part(const struct dt_perf_op *op, int from, int to, int n, size_t count);
+static inline size_t dt_perf_part(const struct dt_perf_op *op, int from, int to, int n,
+                                  size_t count)
+{
+    return op->part ? op->part(from, to, n, count) : count;
+}
 
 /* Whether elements of a type are combined so. */
 bool dt_perf_combines(dt_op_t op, dt_dtype_t dtype);

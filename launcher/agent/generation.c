@@ -13,9 +13,9 @@
 #include "launcher/agent/ranknews.h"
 #include "launcher/agent/ranks/cgroup.h"
 #include "launcher/agent/ranks/deaths.h"
-#include "launcher/agent/ranks/leftovers.h"
-#include "launcher/agent/ranks/procstat.h"
 #include "launcher/agent/resources.h"
+#include "launcher/agent/sweep/leftovers.h"
+#include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/mem.h"
 #include "launcher/place/gpu.h"
 

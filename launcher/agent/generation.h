@@ -11,7 +11,7 @@
 
 #include "launcher/agent/io/channel.h"
 #include "launcher/agent/ranks/oom.h"
-#include "launcher/agent/ranks/sweep.h"
+#include "launcher/agent/sweep/sweep.h"
 
 struct dt_generation;
 

@@ -11,7 +11,7 @@
 
 #include "launcher/agent/mpi/pmixhelper.h"
 #include "launcher/agent/ranks/cgroup.h"
-#include "launcher/agent/ranks/sweep.h"
+#include "launcher/agent/sweep/sweep.h"
 
 enum {
     DT_KEEPER_ALONE_MS = 1000, /* for the worker to end all, once dtrun has closed the channel */

@@ -45,7 +45,7 @@ static void physical(struct dt_strbuf *out, const struct dt_check_host *h)
 
 static void memory(struct dt_strbuf *out, const struct dt_check_host *h)
 {
-    dt_words_bytes(out, dt_check_memory(h));
+    dt_words_bytes(out, dt_check_host_memory(h));
 }
 
 static void load(struct dt_strbuf *out, const struct dt_check_host *h)

@@ -13,7 +13,7 @@ double dt_check_cores(const struct dt_check_host *h)
     return limit > 0 && limit < h->cores ? limit : h->cores;
 }
 
-double dt_check_memory(const struct dt_check_host *h)
+double dt_check_host_memory(const struct dt_check_host *h)
 {
     uint64_t limit = h->facts.memory_limit;
 

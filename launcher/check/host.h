@@ -30,7 +30,7 @@ struct dt_check_host {
 
 /* Cores that ranks may keep busy, after affinity and limits of the cgroup; and bytes of memory. */
 double dt_check_cores(const struct dt_check_host *h);
-double dt_check_memory(const struct dt_check_host *h);
+double dt_check_host_memory(const struct dt_check_host *h);
 /* The models of its GPUs, each once, as in "H100 80GB HBM3, A100"; to be freed. */
 char *dt_check_gpu_models(const struct dt_check_host *h);
 /* The sum of their uncorrected memory errors. False: none of them counts these. */

@@ -78,7 +78,7 @@ static cJSON *host_json(const struct dt_check_host *h)
     dt_json_add_number(o, "cores", known, dt_check_cores(h));
     dt_json_add_number(o, "cpus", known, f->cpus);
     dt_json_add_number(o, "physical_cores", known && f->physical_cores, f->physical_cores);
-    dt_json_add_number(o, "memory", known, dt_check_memory(h));
+    dt_json_add_number(o, "memory", known, dt_check_host_memory(h));
     dt_json_add_number(o, "memory_available", known, (double)f->memory_available);
     dt_json_add_number(o, "load", known, f->load / 100.0);
     dt_json_add_text(o, "kernel", f->kernel);

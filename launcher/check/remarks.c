@@ -27,7 +27,7 @@ static double cores(const struct dt_check_host *h)
 
 static double memory(const struct dt_check_host *h)
 {
-    return h->has_facts ? dt_check_memory(h) : NAN;
+    return h->has_facts ? dt_check_host_memory(h) : NAN;
 }
 
 static double load_share(const struct dt_check_host *h)

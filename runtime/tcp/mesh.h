@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "runtime/tcp/alarm.h"
-#include "runtime/tcp/listener.h"
+#include "runtime/world/listener.h"
 
 enum {
     DT_MESH_CONNECT_S = 60,

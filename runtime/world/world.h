@@ -8,11 +8,11 @@
 
 #include "runtime/base/tuning.h"
 #include "runtime/dtrun.h"
-#include "runtime/tcp/listener.h"
 #include "runtime/wire/hostshm.h"
 #include "runtime/wire/msg.h"
 #include "runtime/world/agentlink.h"
 #include "runtime/world/config.h"
+#include "runtime/world/listener.h"
 
 struct dt_world {
     struct dt_settings settings;

@@ -5,7 +5,7 @@
 
 #include <uv.h>
 
-#include "launcher/agent/ranks/sweep.h"
+#include "launcher/agent/sweep/sweep.h"
 #include "runtime/wire/msg.h"
 
 struct dt_gpuask;

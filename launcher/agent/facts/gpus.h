@@ -2,7 +2,7 @@
 #ifndef DT_AGENT_GPUS_H
 #define DT_AGENT_GPUS_H
 
-#include "launcher/agent/ranks/sweep.h"
+#include "launcher/agent/sweep/sweep.h"
 #include "runtime/wire/codec.h"
 
 /* Appends the index of each GPU that the kernel's driver shows and whose device file this process

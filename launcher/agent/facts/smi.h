@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "launcher/agent/ranks/sweep.h"
+#include "launcher/agent/sweep/sweep.h"
 #include "launcher/base/strbuf.h"
 
 struct dt_smi {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "launcher/agent/ranks/pipewriter.h"
+#include "launcher/agent/io/pipewriter.h"
 
 enum { STDIO_BLOCK = 4096 };
 

@@ -2,7 +2,7 @@
 
 #include "launcher/agent/clock.h"
 #include "launcher/agent/generationstate.h"
-#include "launcher/agent/ranks/procstat.h"
+#include "launcher/agent/sweep/procstat.h"
 #include "runtime/wire/hostshm.h"
 
 /* What a rank had told before it died; an auxiliary is not spoken with. */

@@ -1,6 +1,6 @@
 #include "tests/unit/unit.h"
 
-#include "launcher/agent/ranks/leftovers.h"
+#include "launcher/agent/sweep/leftovers.h"
 
 /* An array of char with its terminating NUL is an environ with a last entry. */
 #define PARSE(text) dt_leftovers_parse(text, sizeof(text), "train-0badcafe", &generation)

@@ -1,4 +1,4 @@
-#include "runtime/tcp/listener.h"
+#include "runtime/world/listener.h"
 
 #include <errno.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "launcher/agent/ranks/sweep.h"
+#include "launcher/agent/sweep/sweep.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "launcher/agent/clock.h"
-#include "launcher/agent/ranks/procstat.h"
+#include "launcher/agent/sweep/procstat.h"
 #include "launcher/base/mem.h"
 
 enum { ROUND_MS = 5 };

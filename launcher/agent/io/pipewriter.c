@@ -1,4 +1,4 @@
-#include "launcher/agent/ranks/pipewriter.h"
+#include "launcher/agent/io/pipewriter.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/agent/ranks/procstat.h"
+#include "launcher/agent/sweep/procstat.h"
 
 enum { PIPE_NAME_MAX = 64 };
 

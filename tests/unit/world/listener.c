@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runtime/tcp/listener.h"
 #include "runtime/wire/inet.h"
+#include "runtime/world/listener.h"
 #include "tests/unit/checks.h"
 
 enum { ME = 5, GENERATION = 3, PATIENCE = 180000, GLANCE = 10 };

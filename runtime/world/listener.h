@@ -5,8 +5,8 @@
  * learns or changes anything. Nothing here waits or runs by itself: whoever waits for a caller
  * polls and takes turns. Every function but open, admit and close may be called by any thread at
  * any time. */
-#ifndef DT_TCP_LISTENER_H
-#define DT_TCP_LISTENER_H
+#ifndef DT_WORLD_LISTENER_H
+#define DT_WORLD_LISTENER_H
 
 #include <poll.h>
 #include <pthread.h>

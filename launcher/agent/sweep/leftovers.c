@@ -1,4 +1,4 @@
-#include "launcher/agent/ranks/leftovers.h"
+#include "launcher/agent/sweep/leftovers.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,4 +1,4 @@
-#include "launcher/agent/ranks/procstat.h"
+#include "launcher/agent/sweep/procstat.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
