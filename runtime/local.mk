@@ -15,6 +15,7 @@ runtime_libwire_la_SOURCES = \
 	runtime/wire/hostshm.c runtime/wire/hostshm.h \
 	runtime/wire/inet.c runtime/wire/inet.h \
 	runtime/wire/msg.c runtime/wire/msg.h \
+	runtime/wire/ncclfile.h \
 	runtime/wire/rankmsg.c runtime/wire/rankmsg.h \
 	runtime/wire/sealed.c runtime/wire/sealed.h
 runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)

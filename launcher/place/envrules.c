@@ -1,5 +1,6 @@
 #include "launcher/place/envrules.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -250,6 +251,28 @@ static bool is_unset(const struct dt_msg_start *start, const char *name, size_t 
     return false;
 }
 
+static const char *text_of(const struct dt_strs *env, const char *name)
+{
+    const char *entry = dt_envlist_find(env, name, strlen(name));
+
+    return entry ? entry + strlen(name) + 1 : NULL;
+}
+
+const char *const dt_env_nccl_defaults[] = { "NCCL_SOCKET_IFNAME", "NCCL_RAS_ADDR",
+                                             "NCCL_DEBUG_FILE", NULL };
+
+int dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env)
+{
+    const char *named = text_of(env, "NCCL_CONF_FILE"), *home = text_of(env, "HOME");
+    char path[PATH_MAX];
+
+    if (named && *named)
+        snprintf(path, sizeof path, "%s", named);
+    else
+        snprintf(path, sizeof path, "%s/.nccl.conf", home ? home : "");
+    return dt_strs_add(files, path) < 0 ? -1 : dt_strs_add(files, "/etc/nccl.conf");
+}
+
 bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_environ,
                        const char *name)
 {
@@ -278,12 +301,21 @@ static int lay_over(struct dt_strs *env, char *const *agent_environ,
     return 0;
 }
 
-static int put_default(struct dt_strs *env, const struct dt_msg_start *start, const char *name,
+static bool is_in(const struct dt_strs *names, const char *name)
+{
+    for (uint32_t i = 0; names && i < names->n; i++)
+        if (strcmp(names->v[i], name) == 0)
+            return true;
+    return false;
+}
+
+static int put_default(struct dt_strs *env, const struct dt_env_rank *rank, const char *name,
                        const char *value)
 {
     size_t n = strlen(name);
 
-    return dt_envlist_find(env, name, n) || is_unset(start, name, n)
+    return dt_envlist_find(env, name, n) || is_unset(rank->start, name, n) ||
+                   is_in(rank->in_nccl_conf, name)
                ? 0
                : dt_envlist_put_text(env, name, value);
 }
@@ -293,26 +325,19 @@ static bool is_auxiliary(const struct dt_env_rank *rank)
     return rank->number >= rank->start->np;
 }
 
-static const char *value_of(const struct dt_strs *env, const char *name)
-{
-    const char *entry = dt_envlist_find(env, name, strlen(name));
-
-    return entry ? entry + strlen(name) + 1 : NULL;
-}
-
 /* NCCL's log goes beside the rank's output. NCCL itself replaces %h and %p in the name. */
 static int put_nccl_log(struct dt_strs *env, const struct dt_env_rank *rank)
 {
-    const char *dir = value_of(env, DT_ENV_OUTPUT_DIR);
+    const char *dir = text_of(env, DT_ENV_OUTPUT_DIR);
     struct dt_strbuf name = { 0 };
     int rc;
 
-    if (!dir || !value_of(env, "NCCL_DEBUG"))
+    if (!dir || !text_of(env, "NCCL_DEBUG"))
         return 0;
     for (; *dir; dir++)
         dt_strbuf_add(&name, *dir == '%' ? "%%" : dir, *dir == '%' ? 2 : 1);
     dt_strbuf_printf(&name, "/rank.%05u.%u.nccl", rank->number, rank->start->generation);
-    rc = put_default(env, rank->start, "NCCL_DEBUG_FILE", dt_strbuf_text(&name));
+    rc = put_default(env, rank, "NCCL_DEBUG_FILE", dt_strbuf_text(&name));
     dt_strbuf_free(&name);
     return rc;
 }
@@ -324,7 +349,7 @@ static int put_nccl(struct dt_strs *env, const struct dt_env_rank *rank)
     char address[32];
 
     snprintf(address, sizeof address, "localhost:%u", rank->ras_port);
-    if (rank->ras_port && put_default(env, rank->start, "NCCL_RAS_ADDR", address) < 0)
+    if (rank->ras_port && put_default(env, rank, "NCCL_RAS_ADDR", address) < 0)
         return -1;
     return put_nccl_log(env, rank);
 }
@@ -335,11 +360,11 @@ static int put_defaults(struct dt_strs *env, const struct dt_env_rank *rank)
     char number[16];
 
     snprintf(number, sizeof number, "%u", rank->threads);
-    if (put_default(env, rank->start, "CUDA_DEVICE_ORDER", "PCI_BUS_ID") < 0 ||
-        put_default(env, rank->start, "OMP_NUM_THREADS", number) < 0 ||
-        put_default(env, rank->start, "PYTHONUNBUFFERED", "1") < 0)
+    if (put_default(env, rank, "CUDA_DEVICE_ORDER", "PCI_BUS_ID") < 0 ||
+        put_default(env, rank, "OMP_NUM_THREADS", number) < 0 ||
+        put_default(env, rank, "PYTHONUNBUFFERED", "1") < 0)
         return -1;
-    return is_auxiliary(rank) ? 0 : put_nccl(env, rank);
+    return 0;
 }
 
 static int put_place(struct dt_strs *env, const struct dt_env_rank *rank)
@@ -425,17 +450,17 @@ int dt_env_for_rank(struct dt_strs *env, char *const *agent_environ, const struc
 }
 
 /* NCCL takes a name for the beginning of one, unless "=" stands before it. */
-static int put_interface(struct dt_strs *env, const struct dt_msg_start *start, const char *iface)
+static int put_interface(struct dt_strs *env, const struct dt_env_rank *rank, const char *iface)
 {
     char exact[64];
 
     snprintf(exact, sizeof exact, "=%s", iface);
-    if (put_default(env, start, "GLOO_SOCKET_IFNAME", iface) < 0)
+    if (put_default(env, rank, "GLOO_SOCKET_IFNAME", iface) < 0)
         return -1;
-    if ((start->frameworks & DT_FRAMEWORK_MXNET) &&
-        put_default(env, start, "DMLC_INTERFACE", iface) < 0)
+    if ((rank->start->frameworks & DT_FRAMEWORK_MXNET) &&
+        put_default(env, rank, "DMLC_INTERFACE", iface) < 0)
         return -1;
-    return put_default(env, start, "NCCL_SOCKET_IFNAME", exact);
+    return put_default(env, rank, "NCCL_SOCKET_IFNAME", exact);
 }
 
 /* What Open MPI can be told otherwise is a default; where the PMIx server is, is not. */
@@ -463,5 +488,7 @@ int dt_env_at_go(struct dt_strs *env, const struct dt_env_rank *rank, const stru
         return -1;
     if (put_frameworks(env, rank, go) < 0 || put_mpi(env, rank, &go->mpi_env) < 0)
         return -1;
-    return *go->iface ? put_interface(env, rank->start, go->iface) : 0;
+    if (!is_auxiliary(rank) && put_nccl(env, rank) < 0)
+        return -1;
+    return *go->iface ? put_interface(env, rank, go->iface) : 0;
 }

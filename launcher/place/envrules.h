@@ -29,8 +29,15 @@ struct dt_env_rank {
     int agent_fd;       /* the rank's end of its agent socket; not of an auxiliary */
     int pmi_fd;         /* likewise of its PMI-1 socket */
     uint32_t threads;   /* OMP_NUM_THREADS */
-    uint16_t ras_port;  /* where NCCL's processes on this host answer ncclras; 0: not known */
+    const struct dt_strs *in_nccl_conf; /* names that NCCL's files set here, or NULL */
+    uint16_t ras_port; /* where NCCL's processes on this host answer ncclras; 0: not known */
 };
+
+/* What is a default, and NCCL would not take from its files any more if it were set: for each name
+ * that one of these files sets (in_nccl_conf). */
+extern const char *const dt_env_nccl_defaults[]; /* up to NULL */
+/* The files in which NCCL looks, with the environment that ranks have. */
+int dt_env_nccl_files(struct dt_strs *files, const struct dt_strs *env);
 
 /* Whether the user sets, or removes, this variable of ranks, or their host has it. */
 bool dt_env_is_decided(const struct dt_msg_start *start, char *const *agent_environ,

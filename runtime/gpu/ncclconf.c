@@ -6,27 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As NCCL does: NAME=VALUE, without blanks; the first line of a name holds. */
-static bool find_in(const char *file, const char *name, char value[DT_NCCLCONF_TEXT])
-{
-    FILE *f = fopen(file, "re");
-    size_t length = strlen(name);
-    char *line = NULL;
-    size_t room = 0;
-    bool found = false;
-
-    while (f && !found && getline(&line, &room, f) > 0) {
-        found = strncmp(line, name, length) == 0 && line[length] == '=';
-        if (found)
-            snprintf(value, DT_NCCLCONF_TEXT, "%.*s", (int)strcspn(line + length + 1, "\n"),
-                     line + length + 1);
-    }
-    free(line);
-    if (f)
-        fclose(f);
-    return found;
-}
-
 static void users_file(char file[DT_NCCLCONF_TEXT])
 {
     const char *named = getenv("NCCL_CONF_FILE");
@@ -50,8 +29,8 @@ bool dt_ncclconf_find(const char *name, char value[DT_NCCLCONF_TEXT], char where
         return true;
     }
     users_file(where);
-    if (find_in(where, name, value))
+    if (dt_ncclfile_find(where, name, value))
         return true;
     strcpy(where, "/etc/nccl.conf");
-    return find_in(where, name, value);
+    return dt_ncclfile_find(where, name, value);
 }

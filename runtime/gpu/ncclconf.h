@@ -5,7 +5,9 @@
 
 #include <stdbool.h>
 
-enum { DT_NCCLCONF_TEXT = 256 };
+#include "runtime/wire/ncclfile.h"
+
+enum { DT_NCCLCONF_TEXT = DT_NCCLFILE_TEXT };
 
 /* Fills value, cut if it is too long, and where, a text such as "/etc/nccl.conf" or "the
  * environment". False: it is not set. */

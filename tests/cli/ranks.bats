@@ -204,6 +204,10 @@ END'
     printf 'a\na\n' >hold
     dtrun_wait
     code_is 0
+    echo NCCL_RAS_ADDR=localhost:8 >conf
+    dtrun --no-tag -np 1 -x NCCL_CONF_FILE="$T/conf" sh -c "$show"
+    out_is "
+"
     dtrun --no-tag -np 1 -x NCCL_RAS_ADDR=localhost:7 sh -c "$show"
     out_is "localhost:7
 "

@@ -21,6 +21,7 @@
 #include "launcher/place/envlist.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"
+#include "runtime/wire/ncclfile.h"
 
 enum { FIRST_PRIVATE_FD = DT_SPAWN_PMI_FD + 1 };
 
@@ -222,10 +223,26 @@ static void wait_at_gate(int gate, int errors, const struct dt_rankproc *p, cons
         _exit(DT_EXIT_LAUNCH); /* another rank failed */
 }
 
+/* Adds the names of those defaults that the host's or the user's files for NCCL set. */
+static int find_in_nccl_conf(struct dt_strs *names, const struct dt_strs *env)
+{
+    struct dt_strs files = { 0 };
+    char value[DT_NCCLFILE_TEXT];
+
+    if (dt_env_nccl_files(&files, env) < 0)
+        return -1;
+    for (const char *const *name = dt_env_nccl_defaults; *name; name++)
+        for (uint32_t i = 0; i < files.n; i++)
+            if (dt_ncclfile_find(files.v[i], *name, value))
+                dt_xstrs_add(names, *name);
+    return 0;
+}
+
 static int complete_environment(struct dt_strs *env, const struct dt_spawn_config *config,
                                 uint32_t index, int file)
 {
-    const struct dt_env_rank rank = env_rank(config, index);
+    struct dt_env_rank rank = env_rank(config, index);
+    struct dt_strs in_nccl_conf = { 0 };
     struct stat st;
     union dt_msg go;
     void *payload;
@@ -234,8 +251,10 @@ static int complete_environment(struct dt_strs *env, const struct dt_spawn_confi
         return -1;
     payload = dt_xcalloc(1, (size_t)st.st_size + 1);
     if (pread(file, payload, (size_t)st.st_size, 0) != st.st_size ||
-        dt_msg_decode(DT_MSG_GO, payload, (size_t)st.st_size, &go) < 0)
+        dt_msg_decode(DT_MSG_GO, payload, (size_t)st.st_size, &go) < 0 ||
+        find_in_nccl_conf(&in_nccl_conf, env) < 0)
         return -1;
+    rank.in_nccl_conf = &in_nccl_conf;
     return dt_env_at_go(env, &rank, &go.go);
 }
 

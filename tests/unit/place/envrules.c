@@ -515,12 +515,15 @@ static void layered(struct dt_strs *env, const char *agent, const char *sent, co
                             .addr = "10.0.0.2",
                             .iface = "eth0",
                             .tf_cluster = "" };
+    const struct dt_strs in_nccl_conf = { (char *[]){ (char *)"NCCL_SOCKET_IFNAME" }, 1 };
     struct dt_strs host = { 0 };
 
     split(&host, agent);
     split(&start.env, sent);
     split(&start.unset, unset);
     rank.start = &start;
+    if (strstr(agent, "NCCL_CONF_FILE="))
+        rank.in_nccl_conf = &in_nccl_conf;
     assert_int_equal(dt_env_for_rank(env, host.n ? host.v : (char *[]){ NULL }, &rank), 0);
     assert_int_equal(dt_env_at_go(env, &rank, &go), 0);
     dt_strs_free(&host);
@@ -590,6 +593,11 @@ static const struct layering {
     { "", "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/f.%p DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE",
       "/f.%p" },
     { "NCCL_DEBUG_FILE=/f", "NCCL_DEBUG=INFO DTRUN_OUTPUT_DIR=/o", "", "NCCL_DEBUG_FILE", "/f" },
+    /* what NCCL's own files set stays theirs: this one sets NCCL_SOCKET_IFNAME */
+    { "NCCL_CONF_FILE=/c", "", "", "NCCL_SOCKET_IFNAME", NULL },
+    { "NCCL_CONF_FILE=/c", "", "", "NCCL_RAS_ADDR", "localhost:20002" },
+    { "NCCL_CONF_FILE=/c", "", "", "GLOO_SOCKET_IFNAME", "eth0" },
+    { "NCCL_CONF_FILE=/c", "NCCL_SOCKET_IFNAME=ib", "", "NCCL_SOCKET_IFNAME", "ib" },
     /* the directory is the job's */
     { "PWD=/somewhere", "", "", "PWD", "/w" },
     { "OLDPWD=/somewhere", "", "", "OLDPWD", NULL },
@@ -622,6 +630,30 @@ static void layers_lie_in_the_right_order(void **state)
         layered(&env, l->agent, l->sent, l->unset, rank);
         assert_value(&env, l->name, l->want);
         dt_strs_free(&env);
+    }
+}
+
+static void nccl_looks_into_these_files(void **state)
+{
+    static const struct {
+        const char *env, *want;
+    } cases[] = {
+        { "HOME=/home/anna", "/home/anna/.nccl.conf" },
+        { "HOME=/home/anna NCCL_CONF_FILE=/c", "/c" },
+        { "HOME=/home/anna NCCL_CONF_FILE=", "/home/anna/.nccl.conf" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct dt_strs env = { 0 }, files = { 0 };
+
+        split(&env, cases[i].env);
+        assert_int_equal(dt_env_nccl_files(&files, &env), 0);
+        assert_int_equal(files.n, 2);
+        assert_string_equal(files.v[0], cases[i].want);
+        assert_string_equal(files.v[1], "/etc/nccl.conf");
+        dt_strs_free(&env);
+        dt_strs_free(&files);
     }
 }
 
@@ -815,6 +847,7 @@ int main(void)
         cmocka_unit_test(uneven_hosts_get_contiguous_blocks),
         cmocka_unit_test(uneven_hosts_get_ranks_in_turn),
         cmocka_unit_test(layers_lie_in_the_right_order),
+        cmocka_unit_test(nccl_looks_into_these_files),
         cmocka_unit_test(horovod_is_told_where_to_meet),
         cmocka_unit_test(who_decides_a_variable_is_known),
         cmocka_unit_test(auxiliaries_are_no_ranks),

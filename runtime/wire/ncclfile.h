@@ -1,0 +1,35 @@
+/* A configuration file of NCCL, which libdtrun reads for what it must know, and the agent so that
+ * it leaves alone what is set there: NAME=VALUE, without blanks; the first line of a name holds. */
+#ifndef DT_WIRE_NCCLFILE_H
+#define DT_WIRE_NCCLFILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DT_NCCLFILE_TEXT = 256 };
+
+/* False: the file is not there, or does not set it. The value is cut if it is too long. */
+static inline bool dt_ncclfile_find(const char *file, const char *name,
+                                    char value[DT_NCCLFILE_TEXT])
+{
+    FILE *f = fopen(file, "re");
+    size_t length = strlen(name);
+    char *line = NULL;
+    size_t room = 0;
+    bool found = false;
+
+    while (f && !found && getline(&line, &room, f) > 0) {
+        found = strncmp(line, name, length) == 0 && line[length] == '=';
+        if (found)
+            snprintf(value, DT_NCCLFILE_TEXT, "%.*s", (int)strcspn(line + length + 1, "\n"),
+                     line + length + 1);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return found;
+}
+
+#endif
