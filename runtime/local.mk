@@ -48,6 +48,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/base/futex.h \
 	runtime/base/least.h \
 	runtime/base/reduceoptions.c runtime/base/reduceoptions.h \
+	runtime/base/thread.c runtime/base/thread.h \
 	runtime/base/ticketlock.c runtime/base/ticketlock.h \
 	runtime/base/tuning.c runtime/base/tuning.h \
 	runtime/base/tuningfile.c runtime/base/tuningfile.h \

@@ -1,10 +1,10 @@
 #include "runtime/comm/async.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/futex.h"
+#include "runtime/base/thread.h"
 
 _Thread_local const struct dt_ticketlock *dti_held
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -92,17 +92,10 @@ static void *make_calls(void *arg)
     return NULL;
 }
 
-/* Signals are the program's: its own threads take them. */
 static dt_result_t start(struct dt_async *a)
 {
-    sigset_t all, before;
-
-    if (a->started)
-        return DT_OK;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    a->started = pthread_create(&a->thread, NULL, make_calls, a) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!a->started)
+        a->started = dt_thread_start(&a->thread, make_calls, a);
     return a->started ? DT_OK : DT_ERR_NOMEM;
 }
 

@@ -1,12 +1,12 @@
 #include "runtime/gpu/errand.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/thread.h"
 #include "runtime/gpu/wait.h"
 
 enum state { UNDER_WAY, DONE, FORGOTTEN };
@@ -27,32 +27,19 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Signals are the program's threads' to take. */
-static bool start_thread(struct dt_errand *e)
-{
-    sigset_t all, before;
-    pthread_t thread;
-    int error;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    error = pthread_create(&thread, NULL, run, e);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!error)
-        pthread_detach(thread);
-    return !error;
-}
-
 struct dt_errand *dt_errand_start(void (*work)(void *copy), const void *arg, size_t bytes)
 {
     struct dt_errand *e = calloc(1, sizeof *e + bytes);
+    pthread_t thread;
 
     if (!e)
         return NULL;
     e->work = work;
     memcpy(e->copy, arg, bytes);
-    if (start_thread(e))
+    if (dt_thread_start(&thread, run, e)) {
+        pthread_detach(thread);
         return e;
+    }
     free(e);
     return NULL;
 }
