@@ -24,6 +24,7 @@ struct CUstream_st {
     pthread_t owner;
     unsigned flags;
     struct work *first, **end;
+    long queued;
     struct mark *last;
     bool has_thread, destroyed;
     CUstreamCaptureStatus capture;
@@ -53,6 +54,10 @@ struct mark *standin_keep_locked(struct mark *mark);
 void standin_drop_locked(struct mark *mark);
 void standin_await_locked(struct mark *mark);
 void standin_await_context_locked(CUcontext context);
+/* Waits for all work of the current context, if STANDIN_STERN is set. */
+void standin_await_stern(void);
+/* Waits while another thread waits for room in a stream's queue. */
+void standin_await_jam_locked(void);
 CUstream standin_new_stream_locked(CUcontext context, CUstream kind, unsigned flags);
 void standin_end_stream_locked(CUstream stream);
 CUresult standin_sync(CUstream handle);

@@ -61,6 +61,7 @@ static CUresult check_locked(CUevent event)
 {
     CUresult result = standin_ready();
 
+    standin_await_jam_locked();
     if (!result)
         result = standin_unsafe_locked();
     return result ? result : standin_fault_of(event->context);

@@ -3,7 +3,8 @@
  * Device memory is a file in memory, mapped twice: at the device's address without any permission,
  * so that the host faults where it does on a machine with a GPU, and where only the stand-in looks.
  *
- * Rules: cuMemFree waits for all work of the context. cuPointerGetAttribute fails for a pointer
+ * Rules: cuMemFree waits for all work of the context, cuMemFreeAsync frees when its stream comes to
+ * it. cuPointerGetAttribute fails for a pointer
  * that CUDA does not know, cuPointerGetAttributes gives zeros instead. Managed memory is device
  * memory that the host may touch; host and registered memory have their address on the device too.
  */
@@ -126,6 +127,13 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
+{
+    CUresult result = cuMemAlloc_v2(ptr, size);
+
+    return result ? result : standin_enqueue(stream, NULL, NULL);
+}
+
 static CUresult host_touchable(enum standin_kind kind, size_t size, void **ptr)
 {
     struct block block = { .kind = kind, .size = size, .file = -1, .accessible = true };
@@ -160,7 +168,16 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned flags)
 CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned flags)
 {
     (void)flags;
+    standin_await_stern();
     return host_touchable(STANDIN_HOST, size, ptr);
+}
+
+static void take_away_locked(struct block *block)
+{
+    munmap(block->base, page_rounded(block->size));
+    if (block->view != block->base)
+        munmap(block->view, page_rounded(block->size));
+    standin_forget_locked(block);
 }
 
 /* Waits for the context, then takes away the allocation that begins at ptr and is of these kinds.
@@ -176,14 +193,10 @@ static CUresult release(const void *ptr, unsigned kinds)
     pthread_mutex_lock(&standin_mutex);
     standin_await_context_locked(context);
     block = standin_block_locked((CUdeviceptr)(uintptr_t)ptr, 1);
-    if (block && block->base == ptr && (kinds & 1u << block->kind) && !block->imported) {
-        munmap(block->base, page_rounded(block->size));
-        if (block->view != block->base)
-            munmap(block->view, page_rounded(block->size));
-        standin_forget_locked(block);
-    } else {
+    if (block && block->base == ptr && (kinds & 1u << block->kind) && !block->imported)
+        take_away_locked(block);
+    else
         result = CUDA_ERROR_INVALID_VALUE;
-    }
     pthread_mutex_unlock(&standin_mutex);
     return result;
 }
@@ -191,6 +204,25 @@ static CUresult release(const void *ptr, unsigned kinds)
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
     return release((const void *)(uintptr_t)ptr, 1u << STANDIN_DEVICE | 1u << STANDIN_MANAGED);
+}
+
+static void free_block(void *data)
+{
+    struct block *block;
+
+    pthread_mutex_lock(&standin_mutex);
+    block = standin_block_locked(*(CUdeviceptr *)data, 1);
+    if (block)
+        take_away_locked(block);
+    pthread_mutex_unlock(&standin_mutex);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
+{
+    CUdeviceptr *work = malloc(sizeof(*work));
+
+    *work = ptr;
+    return standin_enqueue(stream, free_block, work);
 }
 
 CUresult cuMemFreeHost(void *ptr)

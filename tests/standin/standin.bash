@@ -3,6 +3,8 @@
 # the real ABI and keep the rules of NVIDIA's documents, which stand at the head of each source file.
 # Their other settings are variables of the environment:
 #   STANDIN_DELAY_US       before each piece of a stream's work
+#   STANDIN_QUEUE          so many pieces of work a stream takes ahead; then its driver makes all wait
+#   STANDIN_STERN          1: calls that wait for the whole device on some drivers do so here
 #   STANDIN_MEMORY         bytes of a device
 #   STANDIN_LACKS          the number of a CUdevice_attribute that devices are not to have
 #   STANDIN_MIG            1: devices have the name of MIG devices

@@ -7,7 +7,10 @@
  * done.
  *
  * STANDIN_DELAY_US makes each piece of work start so much later: who forgets to wait then reads
- * what is not there yet. */
+ * what is not there yet. STANDIN_STERN=1 makes the calls wait for all work of the context that are
+ * known to do so on some drivers: cuStreamCreate, cuMemHostAlloc. STANDIN_QUEUE=n: a stream takes
+ * no more than n pieces of work ahead; the thread that has another waits in the driver, and all
+ * others with it. */
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -104,6 +107,7 @@ static void *stream_thread(void *data)
         pthread_mutex_unlock(&standin_mutex);
         do_work(work);
         pthread_mutex_lock(&standin_mutex);
+        stream->queued--;
         work->done->done = true;
         work->done->time = now();
         standin_drop_locked(work->done);
@@ -157,12 +161,40 @@ static void add_implicit_causes_locked(CUstream stream, struct work *work)
 
 static void put_last_locked(CUstream stream, struct work *work)
 {
+    stream->queued++;
     *stream->end = work;
     stream->end = &work->next;
     standin_drop_locked(stream->last);
     stream->last = work->done;
     work->done->references = 2; /* the stream's and its thread's */
     start_thread_locked(stream);
+    pthread_cond_broadcast(&standin_changed);
+}
+
+static struct {
+    bool jammed;
+    pthread_t by;
+} dti_queue;
+
+void standin_await_jam_locked(void)
+{
+    while (dti_queue.jammed && !pthread_equal(dti_queue.by, pthread_self()))
+        pthread_cond_wait(&standin_changed, &standin_mutex);
+}
+
+static void await_room_locked(const struct CUstream_st *stream)
+{
+    long most = standin_setting("STANDIN_QUEUE", 0);
+
+    standin_await_jam_locked();
+    while (most && stream->queued >= most) {
+        dti_queue.jammed = true;
+        dti_queue.by = pthread_self();
+        pthread_cond_wait(&standin_changed, &standin_mutex);
+    }
+    if (!dti_queue.jammed)
+        return;
+    dti_queue.jammed = false;
     pthread_cond_broadcast(&standin_changed);
 }
 
@@ -179,6 +211,7 @@ CUresult standin_put_locked(CUstream stream, struct mark *after, CUhostFn functi
                    ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
                    : result;
     }
+    await_room_locked(stream);
     work = calloc(1, sizeof(*work));
     work->function = function;
     work->data = data;
@@ -270,6 +303,17 @@ CUresult standin_stream_locked(CUstream handle, CUstream *stream)
     return CUDA_SUCCESS;
 }
 
+void standin_await_stern(void)
+{
+    CUcontext context;
+
+    if (!standin_setting("STANDIN_STERN", 0) || standin_current(&context))
+        return;
+    pthread_mutex_lock(&standin_mutex);
+    standin_await_context_locked(context);
+    pthread_mutex_unlock(&standin_mutex);
+}
+
 CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 {
     CUcontext context;
@@ -277,6 +321,7 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 
     if (result)
         return result;
+    standin_await_stern();
     if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&standin_mutex);
