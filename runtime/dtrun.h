@@ -13,7 +13,8 @@
  *    each other and beside collectives.
  *  - Calls in the background stand in these orders as made by the thread that asked for them. Any
  *    thread may wait for a request or test it; one at a time, though, for one request.
- *  - A bucket is for one thread at a time; several threads may have one each.
+ *  - A bucket is for one thread at a time; several threads may have one each. So is a communicator
+ *    that has views, together with these (dt_comm_on_stream).
  *  - dt_comm_abort, dt_comm_set_timeout, dt_comm_status, _rank and _size, dt_mem_free,
  * dt_recorder_dump, and what tells numbers and texts are for any thread at any time, whatever
  * others are inside of.
@@ -183,7 +184,9 @@ DT_API dt_result_t dt_comm_split(dt_comm_t *parent, int color, int key, dt_comm_
 /* Collective: the same ranks again, for calls that are to be apart from those on comm. */
 DT_API dt_result_t dt_comm_dup(dt_comm_t *comm, dt_comm_t **out);
 /* Collective: waits for all ranks of comm to call it, then frees what it has. On one that has
- * failed it waits for nobody, frees all the same, and returns that failure. */
+ * failed it waits for nobody, frees all the same, and returns that failure. Of a view
+ * (dt_comm_on_stream) it is not collective: it waits until this rank's calls that were enqueued
+ * through it are over, frees it, and returns the first failure among these. */
 DT_API dt_result_t dt_comm_free(dt_comm_t *comm);
 /* Makes every call on comm, on all its ranks, now and later, return DT_ERR_ABORTED. Never waits,
  * and may be called while other threads are inside calls. Other hosts hear of it a moment later: a
@@ -434,6 +437,40 @@ DT_API dt_result_t dt_wait_all(dt_request_t *requests, size_t n);
 DT_API dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done);
 /* Stores whether it is done; if so, the same as dt_wait. */
 DT_API dt_result_t dt_test(dt_request_t *request, int *done);
+
+/* Calls on a stream. A view is a communicator for a CUDA stream of the program's. A call that is
+ * given a view in place of the communicator is enqueued on the stream: it returns at once, and
+ * waits neither for the GPU nor for other ranks; it comes after all that has been queued on the
+ * stream before, and what is queued there later comes after it.
+ *
+ * Views are taken by all collectives on buffers, by dt_barrier, dt_send and dt_recv, and by the
+ * same calls with an i, whose requests tell when the call is over. Buffers lie in the memory of the
+ * stream's device. dt_comm_rank, _size, _status, _abort and _set_timeout do the same with a view as
+ * with its communicator, and dt_comm_free frees the view alone. All other calls refuse a view with
+ * DT_ERR_ARG.
+ *
+ * Enqueued calls have their place in the order of the communicator's calls, which is the same on
+ * all ranks. On one stream a call waits for the one before it: two ranks that exchange by dt_send
+ * and dt_recv use views on two streams each. Calls on a communicator and on its views are for one
+ * thread at a time. During the capture of a graph calls are DT_ERR_UNSUPPORTED.
+ *
+ * When a call fails the stream goes on, and the call's buffers are undefined. The next call that is
+ * given the view returns the failure, and so does dt_stream_wait. The limit of a call counts from
+ * when those before it are over, and so includes the time that the stream takes to come to it. A
+ * program should queue no more than some 1000 pieces of work behind a call before it calls
+ * dt_stream_wait (dtrun(3) tells why). */
+
+/* Collective: makes a view. stream: a cudaStream_t or CUstream, which outlives the view; NULL: the
+ * legacy default stream; the per-thread default stream is in each call that of the thread which
+ * makes it. Each rank may name a stream of another kind. A process may have 4096 views. After any
+ * failure *view is DT_COMM_NULL. Before other ranks are waited for: DT_ERR_CUDA, the program has
+ * loaded no CUDA driver, or one older than CUDA 12; DT_ERR_UNSUPPORTED, the device has no stream
+ * memory operations, or the stream is capturing a graph. */
+DT_API dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view);
+/* Waits until the stream has done all that has been queued on it before, as cudaStreamSynchronize
+ * does, but no longer than calls on the communicator may wait. Returns the first failure of a call
+ * that was enqueued through the view, if there was one. */
+DT_API dt_result_t dt_stream_wait(dt_comm_t *view);
 
 /* Buckets: gradients that are all-reduced in place, many at a time, while the program computes the
  * next ones (Li et al., PyTorch Distributed, VLDB 2020, section 3.2.3). A bucket leaves when the

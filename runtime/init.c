@@ -7,11 +7,13 @@
 #include "runtime/api/context.h"
 #include "runtime/api/create.h"
 #include "runtime/api/split.h"
+#include "runtime/api/view.h"
 #include "runtime/base/tuningfile.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
 #include "runtime/diag/recorder.h"
+#include "runtime/gpu/gate.h"
 
 /* Before dt_init, and where it has failed, children may yet be ranks; but none can be whose parent
  * was in it. */
@@ -223,6 +225,8 @@ dt_result_t dt_finalize(void)
         dt_checkpoint_end();
         dti_context.state = DT_CONTEXT_AFTER;
         dt_context_await_aside();
+        dt_view_free_all();
+        dt_gpu_gates_end();
         dt_slots_clear_all(drop);
     }
     dt_slots_leave_all();

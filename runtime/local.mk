@@ -28,6 +28,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/api/communicators.c \
 	runtime/api/context.c runtime/api/context.h \
 	runtime/api/create.c runtime/api/create.h \
+	runtime/api/enqueue.c runtime/api/enqueue.h \
 	runtime/api/join.c runtime/api/join.h \
 	runtime/api/memory.c \
 	runtime/api/nonrooted.c \
@@ -37,6 +38,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/api/rooted.c \
 	runtime/api/sendrecv.c \
 	runtime/api/split.c runtime/api/split.h \
+	runtime/api/view.c runtime/api/view.h \
 	runtime/base/blocks.c runtime/base/blocks.h \
 	runtime/base/checksum.c runtime/base/checksum.h \
 	runtime/base/clock.h \
@@ -81,16 +83,19 @@ runtime_libruntime_la_SOURCES = \
 	runtime/comm/comm.c runtime/comm/comm.h \
 	runtime/comm/error_report.c runtime/comm/error_report.h \
 	runtime/comm/slots.c runtime/comm/slots.h \
+	runtime/comm/views.c runtime/comm/views.h \
 	runtime/diag/dump.c runtime/diag/dump.h \
 	runtime/diag/lastcalls.c runtime/diag/lastcalls.h \
 	runtime/diag/recorder.c runtime/diag/recorder.h \
 	runtime/gpu/arena.c runtime/gpu/arena.h \
 	runtime/gpu/copies.c runtime/gpu/copies.h \
+	runtime/gpu/cudafail.c runtime/gpu/cudafail.h \
 	runtime/gpu/errand.c runtime/gpu/errand.h \
 	runtime/gpu/extents.c runtime/gpu/extents.h \
 	runtime/gpu/fold.h \
 	runtime/gpu/fold_ptx.c \
 	runtime/gpu/folder.c runtime/gpu/folder.h \
+	runtime/gpu/gate.c runtime/gpu/gate.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
 	runtime/gpu/groups.c runtime/gpu/groups.h \
 	runtime/gpu/launchorder.c runtime/gpu/launchorder.h \
@@ -105,6 +110,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/sharedopen.c runtime/gpu/sharedopen.h \
 	runtime/gpu/staging.c runtime/gpu/staging.h \
 	runtime/gpu/steps.c runtime/gpu/steps.h \
+	runtime/gpu/stream.c runtime/gpu/stream.h \
 	runtime/gpu/wait.c runtime/gpu/wait.h \
 	runtime/gpu/words.c runtime/gpu/words.h \
 	runtime/init.c \

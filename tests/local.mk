@@ -497,6 +497,7 @@ HELPERS = \
 	tests/rank/stuck \
 	tests/rank/gpu \
 	tests/rank/gpushared \
+	tests/rank/gpustream \
 	tests/gpu/probe \
 	tests/rank/fds \
 	tests/rank/flood \
@@ -535,6 +536,9 @@ tests_rank_gpu_LDFLAGS = -no-install
 tests_rank_gpushared_SOURCES = tests/rank/gpushared.c tests/rank/device.c tests/rank/device.h
 tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm
 tests_rank_gpushared_LDFLAGS = -no-install
+tests_rank_gpustream_SOURCES = tests/rank/gpustream.c tests/rank/device.c tests/rank/device.h
+tests_rank_gpustream_LDADD = runtime/libdtrun.la runtime/libgpufound.la
+tests_rank_gpustream_LDFLAGS = -no-install
 
 # The GPU kit: make gpu-kit puts it together for a machine that has a GPU and nothing else.
 tests_gpu_probe_SOURCES = tests/gpu/probe.c tests/gpu/probe.h tests/gpu/check.c \
@@ -580,6 +584,7 @@ tests_kernels_bytes_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)
 CLI_TESTS = \
 	tests/cli/gpu.bats \
 	tests/cli/gpushared.bats \
+	tests/cli/gpustream.bats \
 	tests/cli/gpukit.bats \
 	tests/cli/ptx.bats \
 	tests/cli/usage.bats \

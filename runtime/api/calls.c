@@ -5,7 +5,7 @@
 #include "runtime/api/checks.h"
 #include "runtime/api/context.h"
 #include "runtime/api/operation.h"
-#include "runtime/api/request.h"
+#include "runtime/api/view.h"
 #include "runtime/base/reduceoptions.h"
 #include "runtime/coll/collective.h"
 #include "runtime/kernels/dtype.h"
@@ -152,7 +152,7 @@ dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t cou
         return r;
     }
     o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -160,7 +160,7 @@ dt_result_t dt_iall_reduce(dt_comm_t *comm, const void *in, void *out, size_t co
 {
     struct dt_operation o = all_reduce(&dti_all_reduce, comm, in, out, count, dtype, op, NULL);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -169,7 +169,7 @@ dt_result_t dt_all_reduce_with(dt_comm_t *comm, const void *in, void *out, size_
     struct dt_operation o =
         all_reduce(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_iall_reduce_with(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -179,7 +179,7 @@ dt_result_t dt_iall_reduce_with(dt_comm_t *comm, const void *in, void *out, size
     struct dt_operation o =
         all_reduce(&dti_all_reduce_with, comm, in, out, count, dtype, op, options);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 /* ---- broadcast ---- */
@@ -215,7 +215,7 @@ dt_result_t dt_broadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dt
 {
     struct dt_operation o = broadcast(comm, buf, count, dtype, root);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int root,
@@ -223,7 +223,7 @@ dt_result_t dt_ibroadcast(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t d
 {
     struct dt_operation o = broadcast(comm, buf, count, dtype, root);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 /* ---- barrier ---- */
@@ -246,12 +246,12 @@ dt_result_t dt_barrier(dt_comm_t *comm)
 {
     struct dt_operation o = barrier(comm);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_ibarrier(dt_comm_t *comm, dt_request_t *request)
 {
     struct dt_operation o = barrier(comm);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }

@@ -5,9 +5,11 @@
 #include "runtime/api/context.h"
 #include "runtime/api/create.h"
 #include "runtime/api/split.h"
+#include "runtime/api/view.h"
 #include "runtime/coll/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
+#include "runtime/comm/views.h"
 #include "runtime/dtrun_tune.h"
 
 /* What this rank lacks for the new communicator is told of the one that it was to be made from. */
@@ -67,6 +69,8 @@ dt_result_t dt_comm_free(dt_comm_t *comm)
     struct dt_comm *c;
     dt_result_t r;
 
+    if (dt_views_ever(comm))
+        return dt_view_free(comm);
     if (comm == DT_WORLD)
         return dt_fail(DT_ERR_ARG, "dt_comm_free: DT_WORLD is what dt_finalize frees");
     r = dt_context_enter("dt_comm_free", comm, &c);
@@ -144,9 +148,10 @@ static void abort_too(struct dt_comm *c, void *arg)
 
 dt_result_t dt_comm_abort(dt_comm_t *comm)
 {
-    dt_result_t r = dt_context_see("dt_comm_abort", comm, abort_it, NULL);
+    dt_comm_t *whole = dt_views_comm(comm);
+    dt_result_t r = dt_context_see("dt_comm_abort", whole, abort_it, NULL);
 
-    if (r == DT_OK && comm == DT_WORLD)
+    if (r == DT_OK && whole == DT_WORLD)
         dt_slots_see(abort_too, NULL);
     return r;
 }
@@ -172,7 +177,7 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
     uint32_t ms;
 
     if (read_timeout(seconds, &ms))
-        return dt_context_set_limit(name, comm, ms);
+        return dt_context_set_limit(name, dt_views_comm(comm), ms);
     return dt_fail(DT_ERR_ARG,
                    "%s: %g is no number of seconds from 0.1 to %d, nor 0 (never) or "
                    "DT_TIMEOUT_DEFAULT",
@@ -197,7 +202,7 @@ dt_result_t dt_comm_status(dt_comm_t *comm)
     dt_result_t status = DT_OK, r;
 
     dt_context_heed();
-    r = dt_context_see("dt_comm_status", comm, see_status, &status);
+    r = dt_context_see("dt_comm_status", dt_views_comm(comm), see_status, &status);
     return r == DT_OK ? status : r;
 }
 
@@ -215,7 +220,7 @@ int dt_comm_rank(dt_comm_t *comm)
 {
     int rank = -1;
 
-    dt_context_see("dt_comm_rank", comm, see_rank, &rank);
+    dt_context_see("dt_comm_rank", dt_views_comm(comm), see_rank, &rank);
     return rank;
 }
 
@@ -223,6 +228,6 @@ int dt_comm_size(dt_comm_t *comm)
 {
     int size = -1;
 
-    dt_context_see("dt_comm_size", comm, see_size, &size);
+    dt_context_see("dt_comm_size", dt_views_comm(comm), see_size, &size);
     return size;
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/futex.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/slots.h"
+#include "runtime/comm/views.h"
 
 struct dt_context dti_context;
 
@@ -30,13 +31,20 @@ dt_result_t dt_context_check_state(const char *name)
                    dti_context.state == DT_CONTEXT_BEFORE ? "before dt_init" : "after dt_finalize");
 }
 
-static dt_result_t fail_handle(const char *name, bool freed)
+static dt_result_t fail_handle(const char *name, const dt_comm_t *comm, bool freed)
 {
-    return freed ? dt_fail(DT_ERR_STATE,
-                           "%s: this communicator has been freed, or another thread is freeing it "
-                           "(dt_comm_free, dt_finalize)",
-                           name)
-                 : dt_fail(DT_ERR_ARG, "%s: comm is no communicator", name);
+    if (dt_views_comm(comm) != comm)
+        return dt_fail(
+            DT_ERR_ARG,
+            "%s: comm is a stream's view of a communicator (dt_comm_on_stream), on which "
+            "this call cannot be made",
+            name);
+    return freed || dt_views_ever(comm)
+               ? dt_fail(DT_ERR_STATE,
+                         "%s: this communicator has been freed, or another thread is freeing it "
+                         "(dt_comm_free, dt_finalize)",
+                         name)
+               : dt_fail(DT_ERR_ARG, "%s: comm is no communicator", name);
 }
 
 /* "rank 3 (host2): dt_isend: out of memory". Nothing has begun. */
@@ -59,7 +67,7 @@ static dt_result_t fail_stranger(const char *name, const dt_comm_t *comm)
     bool ever = dt_slot_ever(comm);
     dt_result_t r = ever ? dt_context_check_state(name) : DT_OK;
 
-    return r == DT_OK ? fail_handle(name, ever) : r;
+    return r == DT_OK ? fail_handle(name, comm, ever) : r;
 }
 
 dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_comm **c)
@@ -75,7 +83,7 @@ dt_result_t dt_context_enter(const char *name, const dt_comm_t *comm, struct dt_
         return fail_stranger(name, comm);
     r = dt_context_check_state(name);
     if (r == DT_OK && (s->handle != comm || !s->comm))
-        r = fail_handle(name, true);
+        r = fail_handle(name, comm, true);
     if (r != DT_OK) {
         dt_slot_leave(s);
         return r;
@@ -100,7 +108,7 @@ dt_result_t dt_context_hand_in(const char *name, const dt_comm_t *comm, struct d
         r = dt_slot_hand_in(comm, task);
     if (r == DT_ERR_NOMEM)
         return dt_context_fail_thread(name);
-    return r == DT_ERR_ARG ? fail_handle(name, dt_slot_ever(comm)) : r;
+    return r == DT_ERR_ARG ? fail_handle(name, comm, dt_slot_ever(comm)) : r;
 }
 
 dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
@@ -111,7 +119,7 @@ dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
     if (r == DT_OK)
         r = dt_context_check_state(name);
     if (r == DT_OK && !dt_slot_see(comm, see, arg))
-        r = fail_handle(name, dt_slot_ever(comm));
+        r = fail_handle(name, comm, dt_slot_ever(comm));
     return r;
 }
 
@@ -160,7 +168,7 @@ static dt_result_t set_limit(const char *name, const dt_comm_t *comm, uint32_t m
     bool least;
 
     if (!dt_slot_set_limit(comm, ms, &least))
-        return fail_handle(name, dt_slot_ever(comm));
+        return fail_handle(name, comm, dt_slot_ever(comm));
     return least ? dt_agentlink_limit(&dti_context.job.agent, ms) : DT_OK;
 }
 
@@ -208,7 +216,7 @@ static void arrive(struct dt_comm *c, void *arg)
     struct arrival *a = arg;
 
     if (c->shut) {
-        a->result = fail_handle(a->name, true);
+        a->result = fail_handle(a->name, NULL, true);
         return;
     }
     a->way = dt_p2p_find(c, a->end.peer, a->end.giving);

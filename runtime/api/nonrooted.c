@@ -1,7 +1,7 @@
 /* The public collectives of all ranks alike that give them parts of their own. */
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
-#include "runtime/api/request.h"
+#include "runtime/api/view.h"
 #include "runtime/coll/alltoall.h"
 #include "runtime/coll/collective.h"
 #include "runtime/kernels/dtype.h"
@@ -55,7 +55,7 @@ dt_result_t dt_reduce(dt_comm_t *comm, const void *in, void *out, size_t count, 
 {
     struct dt_operation o = reduce(comm, in, out, count, dtype, op, root);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_ireduce(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
@@ -63,7 +63,7 @@ dt_result_t dt_ireduce(dt_comm_t *comm, const void *in, void *out, size_t count,
 {
     struct dt_operation o = reduce(comm, in, out, count, dtype, op, root);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 static dt_result_t check_counts(const struct dt_operation *o, const struct dt_blocks *blocks,
@@ -126,7 +126,7 @@ dt_result_t dt_reduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t
     struct dt_operation o =
         reduce_scatter(&dti_reduce_scatter, comm, in, out, dt_blocks_each(count), dtype, op);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_ireduce_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -135,7 +135,7 @@ dt_result_t dt_ireduce_scatter(dt_comm_t *comm, const void *in, void *out, size_
     struct dt_operation o =
         reduce_scatter(&dti_reduce_scatter, comm, in, out, dt_blocks_each(count), dtype, op);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 dt_result_t dt_reduce_scatterv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
@@ -144,7 +144,7 @@ dt_result_t dt_reduce_scatterv(dt_comm_t *comm, const void *in, void *out, const
     struct dt_operation o =
         reduce_scatter(&dti_reduce_scatterv, comm, in, out, dt_blocks_of(counts), dtype, op);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_ireduce_scatterv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
@@ -153,7 +153,7 @@ dt_result_t dt_ireduce_scatterv(dt_comm_t *comm, const void *in, void *out, cons
     struct dt_operation o =
         reduce_scatter(&dti_reduce_scatterv, comm, in, out, dt_blocks_of(counts), dtype, op);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 /* ---- everybody to everybody ---- */
@@ -206,7 +206,7 @@ dt_result_t dt_all_gather(dt_comm_t *comm, const void *in, void *out, size_t cou
     struct dt_operation o =
         all_gather(&dti_all_gather, comm, in, out, dt_blocks_each(count), dtype);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_iall_gather(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -215,7 +215,7 @@ dt_result_t dt_iall_gather(dt_comm_t *comm, const void *in, void *out, size_t co
     struct dt_operation o =
         all_gather(&dti_all_gather, comm, in, out, dt_blocks_each(count), dtype);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 dt_result_t dt_all_gatherv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
@@ -224,7 +224,7 @@ dt_result_t dt_all_gatherv(dt_comm_t *comm, const void *in, void *out, const siz
     struct dt_operation o =
         all_gather(&dti_all_gatherv, comm, in, out, dt_blocks_of(counts), dtype);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_iall_gatherv(dt_comm_t *comm, const void *in, void *out, const size_t *counts,
@@ -233,7 +233,7 @@ dt_result_t dt_iall_gatherv(dt_comm_t *comm, const void *in, void *out, const si
     struct dt_operation o =
         all_gather(&dti_all_gatherv, comm, in, out, dt_blocks_of(counts), dtype);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 static bool goes_in_place(const struct dt_operation *o)
@@ -298,7 +298,7 @@ dt_result_t dt_all_to_all(dt_comm_t *comm, const void *in, void *out, size_t cou
     struct dt_operation o = all_to_all(&dti_all_to_all, comm, in, dt_blocks_each(count), out,
                                        dt_blocks_each(count), dtype);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_iall_to_all(dt_comm_t *comm, const void *in, void *out, size_t count,
@@ -307,7 +307,7 @@ dt_result_t dt_iall_to_all(dt_comm_t *comm, const void *in, void *out, size_t co
     struct dt_operation o = all_to_all(&dti_all_to_all, comm, in, dt_blocks_each(count), out,
                                        dt_blocks_each(count), dtype);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 dt_result_t dt_all_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts, void *out,
@@ -316,7 +316,7 @@ dt_result_t dt_all_to_allv(dt_comm_t *comm, const void *in, const size_t *send_c
     struct dt_operation o = all_to_all(&dti_all_to_allv, comm, in, dt_blocks_of(send_counts), out,
                                        dt_blocks_of(recv_counts), dtype);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_iall_to_allv(dt_comm_t *comm, const void *in, const size_t *send_counts, void *out,
@@ -325,5 +325,5 @@ dt_result_t dt_iall_to_allv(dt_comm_t *comm, const void *in, const size_t *send_
     struct dt_operation o = all_to_all(&dti_all_to_allv, comm, in, dt_blocks_of(send_counts), out,
                                        dt_blocks_of(recv_counts), dtype);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }

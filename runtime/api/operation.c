@@ -2,6 +2,7 @@
 
 #include "runtime/api/context.h"
 #include "runtime/comm/error_report.h"
+#include "runtime/gpu/gate.h"
 #include "runtime/gpu/gpu.h"
 #include "runtime/gpu/pass.h"
 #include "runtime/p2p/p2p.h"
@@ -57,11 +58,16 @@ static bool is_on_gpu(const void *ptr)
     return ptr && dt_memory_of(ptr, ptr) != DT_MEMORY_HOST;
 }
 
+const void *dt_operation_gpu_buffer(const struct dt_operation *o)
+{
+    return is_on_gpu(o->in) ? o->in : is_on_gpu(o->out) ? o->out : NULL;
+}
+
 static dt_result_t take_order(struct dt_operation *o)
 {
     if (o->memory == DT_MEMORY_HOST || o->order.context)
         return DT_OK;
-    return dt_gpu_order_take(&o->order, o->kind->name, is_on_gpu(o->in) ? o->in : o->out);
+    return dt_gpu_order_take(&o->order, o->kind->name, dt_operation_gpu_buffer(o));
 }
 
 /* ---- between two ranks ---- */
@@ -104,11 +110,16 @@ static dt_result_t pass(struct dt_operation *o)
     return r;
 }
 
+/* Nobody waits for one that is enqueued but its stream, so that its limit holds from now on. */
 static dt_result_t run_on_way(struct dt_operation *o, struct dt_task *task)
 {
     struct dt_comm *c = task->way->comm;
-    dt_result_t r = pass_on(task->way, o, task->limit_ms, false);
+    dt_result_t r;
 
+    task->way->limit_ms = task->limit_ms;
+    task->way->since_ns = 0;
+    r = pass_on(task->way, o, task->limit_ms, o->gate != NULL);
+    dt_gpu_gate_open(o->gate); /* while the communicator stays */
     dt_p2p_passed(c);
     return r;
 }
@@ -158,10 +169,16 @@ dt_result_t dt_operation_make(struct dt_operation *o)
 
 /* ---- later ---- */
 
-dt_result_t dt_operation_prepare(struct dt_operation *o)
+dt_result_t dt_operation_check(struct dt_operation *o)
 {
     struct place p;
-    dt_result_t r = see_and_check(o, &p);
+
+    return see_and_check(o, &p);
+}
+
+dt_result_t dt_operation_prepare(struct dt_operation *o)
+{
+    dt_result_t r = dt_operation_check(o);
 
     return r == DT_OK ? take_order(o) : r;
 }
@@ -203,5 +220,11 @@ dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
 
 dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task)
 {
-    return is_between_two(o) ? run_on_way(o, task) : make_checked(o);
+    dt_result_t r;
+
+    if (is_between_two(o))
+        return run_on_way(o, task);
+    r = make_checked(o);
+    dt_gpu_gate_open(o->gate);
+    return r;
 }

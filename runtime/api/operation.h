@@ -32,6 +32,8 @@ struct dt_operation {
 
     /* On a GPU's memory: from when it was asked for until it is made. */
     struct dt_gpu_order order;
+    struct dt_gpu_gate *gate;     /* of the stream on which it was enqueued; NULL: it was not */
+    struct dt_gpu_copies *copies; /* likewise, between two ranks */
 };
 
 struct dt_operation_kind {
@@ -48,8 +50,11 @@ struct dt_operation_kind {
 /* Checks and makes it. */
 dt_result_t dt_operation_make(struct dt_operation *o);
 
-/* For what keeps one and hands it in itself: checks it, and takes its order. */
+/* For what keeps one and hands it in itself: checks it; and takes its order, too. */
+dt_result_t dt_operation_check(struct dt_operation *o);
 dt_result_t dt_operation_prepare(struct dt_operation *o);
+/* Of one that has been checked: a buffer that the GPU can reach; NULL: there is none. */
+const void *dt_operation_gpu_buffer(const struct dt_operation *o);
 /* The same for a call of another name, which is told with what is wrong; size: of the communicator.
  */
 dt_result_t dt_operation_prepare_as(struct dt_operation *o, const char *name, int *size);

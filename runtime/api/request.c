@@ -1,6 +1,7 @@
 #include "runtime/api/request.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,6 @@ struct request {
     uint32_t next_free;
 };
 
-enum { NAME = 32 }; /* of a public call */
 enum { NONE = UINT32_MAX };
 enum { WAIT_MAX_S = 1000 * 1000 * 1000 }; /* of dt_wait_for: 30 years, which its sums can hold */
 
@@ -123,8 +123,8 @@ static struct request *take_locked(uint32_t *i)
 }
 
 /* Keeps what of the operation belongs to the program no longer than the call lasts. */
-static dt_result_t hand_in(const char *name, const struct dt_operation *o, int size,
-                           dt_request_t *request)
+dt_result_t dt_request_hand_in(const char *name, const struct dt_operation *o, int size,
+                               dt_request_t *request)
 {
     uint32_t i;
     struct request *q = take_locked(&i);
@@ -145,21 +145,27 @@ static dt_result_t hand_in(const char *name, const struct dt_operation *o, int s
     return r;
 }
 
-/* What is wrong is told of the call that the program made: dt_iall_reduce, not dt_all_reduce. */
+/* What is wrong is told of the call that the program made. */
+const char *dt_request_name(const struct dt_operation *o, char name[DT_REQUEST_NAME])
+{
+    snprintf(name, DT_REQUEST_NAME, "dt_i%s", o->kind->name + strlen("dt_"));
+    return name;
+}
+
 dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request)
 {
-    char name[NAME] = "dt_i";
+    char name[DT_REQUEST_NAME];
     dt_result_t r;
     int size;
 
-    strcpy(name + strlen("dt_i"), o->kind->name + strlen("dt_"));
+    dt_request_name(o, name);
     if (!request)
         return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
     *request = (dt_request_t){ 0 };
     r = dt_operation_prepare_as(o, name, &size);
     if (r != DT_OK)
         return r;
-    r = hand_in(name, o, size, request);
+    r = dt_request_hand_in(name, o, size, request);
     if (r == DT_OK)
         return r;
     dt_gpu_order_drop(&o->order);

@@ -9,8 +9,16 @@
 #include "runtime/api/operation.h"
 #include "runtime/dtrun.h"
 
+/* "dt_iall_reduce", of a dt_all_reduce. Returns name. */
+enum { DT_REQUEST_NAME = 32 };
+const char *dt_request_name(const struct dt_operation *o, char name[DT_REQUEST_NAME]);
+
 /* Checks an operation and hands it in for the thread of the communicator, or of the way, to make.
  * On failure *request is 0. */
 dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request);
+/* The same for one that has been checked, and has its order if it needs one, on a communicator of
+ * so many ranks. name: of the public call. */
+dt_result_t dt_request_hand_in(const char *name, const struct dt_operation *o, int size,
+                               dt_request_t *request);
 
 #endif

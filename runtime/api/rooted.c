@@ -1,7 +1,7 @@
 /* The public collectives that give or take parts at one rank: gather and scatter. */
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
-#include "runtime/api/request.h"
+#include "runtime/api/view.h"
 #include "runtime/coll/alltoall.h"
 #include "runtime/kernels/dtype.h"
 
@@ -76,7 +76,7 @@ dt_result_t dt_gather(dt_comm_t *comm, const void *in, void *out, size_t count, 
     struct dt_operation o =
         gather(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_igather(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
@@ -85,7 +85,7 @@ dt_result_t dt_igather(dt_comm_t *comm, const void *in, void *out, size_t count,
     struct dt_operation o =
         gather(&dti_gather, comm, in, count, out, dt_blocks_each(count), dtype, root);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 dt_result_t dt_gatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
@@ -94,7 +94,7 @@ dt_result_t dt_gatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
     struct dt_operation o =
         gather(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_igatherv(dt_comm_t *comm, const void *in, size_t count, void *out,
@@ -103,7 +103,7 @@ dt_result_t dt_igatherv(dt_comm_t *comm, const void *in, size_t count, void *out
     struct dt_operation o =
         gather(&dti_gatherv, comm, in, count, out, dt_blocks_of(counts), dtype, root);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 /* ---- scatter ---- */
@@ -145,7 +145,7 @@ dt_result_t dt_scatter(dt_comm_t *comm, const void *in, void *out, size_t count,
     struct dt_operation o =
         scatter(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_iscatter(dt_comm_t *comm, const void *in, void *out, size_t count, dt_dtype_t dtype,
@@ -154,7 +154,7 @@ dt_result_t dt_iscatter(dt_comm_t *comm, const void *in, void *out, size_t count
     struct dt_operation o =
         scatter(&dti_scatter, comm, in, dt_blocks_each(count), out, count, dtype, root);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *counts, void *out,
@@ -163,7 +163,7 @@ dt_result_t dt_scatterv(dt_comm_t *comm, const void *in, const size_t *counts, v
     struct dt_operation o =
         scatter(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_iscatterv(dt_comm_t *comm, const void *in, const size_t *counts, void *out,
@@ -172,5 +172,5 @@ dt_result_t dt_iscatterv(dt_comm_t *comm, const void *in, const size_t *counts, 
     struct dt_operation o =
         scatter(&dti_scatterv, comm, in, dt_blocks_of(counts), out, count, dtype, root);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }

@@ -1,7 +1,7 @@
 /* The public calls between two ranks. */
 #include "runtime/api/checks.h"
 #include "runtime/api/operation.h"
-#include "runtime/api/request.h"
+#include "runtime/api/view.h"
 
 /* The peer is where others have a root, and the buffer where they have their output. */
 static dt_result_t check(struct dt_operation *o, int rank, int size)
@@ -48,7 +48,7 @@ dt_result_t dt_send(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t d
 {
     struct dt_operation o = give(comm, buf, count, dtype, peer);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_isend(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t dtype, int peer,
@@ -56,14 +56,14 @@ dt_result_t dt_isend(dt_comm_t *comm, const void *buf, size_t count, dt_dtype_t 
 {
     struct dt_operation o = give(comm, buf, count, dtype, peer);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }
 
 dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer)
 {
     struct dt_operation o = take(comm, buf, count, dtype, peer);
 
-    return dt_operation_make(&o);
+    return dt_view_make(&o);
 }
 
 dt_result_t dt_irecv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype, int peer,
@@ -71,5 +71,5 @@ dt_result_t dt_irecv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t dtype,
 {
     struct dt_operation o = take(comm, buf, count, dtype, peer);
 
-    return dt_request_start(&o, request);
+    return dt_view_start(&o, request);
 }

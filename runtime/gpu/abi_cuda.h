@@ -199,6 +199,8 @@ typedef struct {
     X(CUresult, cuMemAlloc_v2, (CUdeviceptr *ptr, size_t size))                                    \
     X(CUresult, cuMemAllocManaged, (CUdeviceptr *ptr, size_t size, unsigned flags))                \
     X(CUresult, cuMemFree_v2, (CUdeviceptr ptr))                                                   \
+    X(CUresult, cuMemAllocAsync, (CUdeviceptr *ptr, size_t size, CUstream stream))                 \
+    X(CUresult, cuMemFreeAsync, (CUdeviceptr ptr, CUstream stream))                                \
     X(CUresult, cuMemGetAddressRange_v2, (CUdeviceptr *base, size_t *size, CUdeviceptr ptr))       \
     X(CUresult, cuMemHostAlloc, (void **ptr, size_t size, unsigned flags))                         \
     X(CUresult, cuMemFreeHost, (void *ptr))                                                        \

@@ -32,6 +32,7 @@ void dt_gpu_copies_close(struct dt_gpu_copies *s)
         close_in_context(s);
         dt_cuda_leave(&scope);
     }
+    dt_pinned_release(s);
     *s = (struct dt_gpu_copies){ 0 };
 }
 
@@ -44,7 +45,7 @@ CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context)
         return CUDA_SUCCESS;
     dt_gpu_copies_close(s);
     s->context = context;
-    result = cuda->cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING);
+    result = dt_cuda_make_stream(&s->stream);
     for (int i = 0; !result && i < DT_GPU_COPY_SLOTS; i++)
         result = cuda->cuEventCreate(&s->copied[i], CU_EVENT_DISABLE_TIMING);
     if (result)

@@ -90,3 +90,13 @@ void dt_cuda_leave(struct dt_cuda_scope *scope)
     cuda->cuThreadExchangeStreamCaptureMode(&scope->mode);
     cuda->cuCtxPopCurrent_v2(&left);
 }
+
+CUresult dt_cuda_make_stream(CUstream *stream)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    int least, greatest;
+    CUresult result = cuda->cuCtxGetStreamPriorityRange(&least, &greatest);
+
+    return result ? result
+                  : cuda->cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, greatest);
+}

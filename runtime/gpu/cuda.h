@@ -31,4 +31,9 @@ struct dt_cuda_scope {
 CUresult dt_cuda_enter(struct dt_cuda_scope *scope, CUcontext context);
 void dt_cuda_leave(struct dt_cuda_scope *scope);
 
+/* A stream for what this library queues: of the highest priority, in the context that is current.
+ * Streams share the queues of the hardware with others of their priority, so that those of the
+ * library might stand behind one of the program's that waits for them. */
+CUresult dt_cuda_make_stream(CUstream *stream);
+
 #endif

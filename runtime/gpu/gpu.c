@@ -15,6 +15,7 @@
 #include "runtime/gpu/staging.h"
 #include "runtime/gpu/steps.h"
 #include "runtime/gpu/wait.h"
+#include "runtime/kernels/dtype.h"
 
 /* ---- choosing the way ---- */
 
@@ -208,12 +209,9 @@ static dt_result_t settle_way(struct dt_comm *c, const struct dt_operation *o)
     return c->gpu.way == DT_GPU_AUTO && can_make(c, o) ? choose(c, &o->order) : DT_OK;
 }
 
-/* By the memory that ranks share; by staging from now on where there is none to be had. */
-static dt_result_t prepare_shared(struct dt_comm *c, const struct dt_operation *o)
+/* By staging from now on where there is no memory to be shared: why says so, if there is none. */
+static dt_result_t accept_shared(struct dt_comm *c, dt_result_t r, const char *why)
 {
-    char why[DT_GPU_TEXT] = "";
-    dt_result_t r = dt_shared_prepare(c, o, why);
-
     if (r != DT_OK || !*why)
         return r;
     if (c->world->settings.gpu_way == DT_GPU_SHARED)
@@ -223,6 +221,14 @@ static dt_result_t prepare_shared(struct dt_comm *c, const struct dt_operation *
     warn(c, why);
     c->gpu.way = DT_GPU_STAGING;
     return DT_OK;
+}
+
+static dt_result_t prepare_shared(struct dt_comm *c, const struct dt_operation *o)
+{
+    char why[DT_GPU_TEXT] = "";
+    dt_result_t r = dt_shared_prepare(c, o, why);
+
+    return accept_shared(c, r, why);
 }
 
 /* Of calls in which all ranks name the same counts, a rank without GPU memory cannot make its part.
@@ -256,9 +262,11 @@ static dt_result_t settle(struct dt_comm *c, const struct dt_gpu_order *order)
         dt_gpu_trouble(c, &c->coll_error, "cuCtxPushCurrent", result);
         return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
     }
-    r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->legacy);
-    if (r == DT_OK)
-        r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->own);
+    r = DT_OK;
+    for (int i = 0; r == DT_OK && i < DT_GPU_ORDER_EVENTS; i++) {
+        if (order->events[i])
+            r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order->events[i]);
+    }
     dt_cuda_leave(&scope);
     return r;
 }
@@ -286,6 +294,40 @@ dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o)
     r = dt_staging_make(c, o);
     c->on_device = false;
     return r;
+}
+
+/* ---- before calls that are enqueued ---- */
+
+static dt_result_t open_way(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    char why[DT_GPU_TEXT] = "";
+    dt_result_t r;
+
+    switch (c->gpu.way) {
+    case DT_GPU_NCCL:
+        return dt_nccl_open(c, order);
+    case DT_GPU_SHARED:
+        r = dt_shared_reserve(c, order, why);
+        return accept_shared(c, r, why);
+    default:
+        return DT_OK;
+    }
+}
+
+dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    bool open = c->world->settings.gpu_way != DT_GPU_STAGING && c->gpu.way == DT_GPU_AUTO;
+    dt_result_t r = open && !c->announce ? choose(c, order) : DT_OK;
+
+    if (r == DT_OK)
+        r = open_way(c, order);
+    return r == DT_OK ? dt_staging_open(c, order) : r;
+}
+
+bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes)
+{
+    *bytes = dt_staging_bytes(c, o);
+    return o->memory == DT_MEMORY_DEVICE && !can_make(c, o);
 }
 
 void dt_gpu_close(struct dt_comm *c)

@@ -2,6 +2,9 @@
 #ifndef DT_GPU_GPU_H
 #define DT_GPU_GPU_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "runtime/diag/recorder.h"
 #include "runtime/dtrun.h"
 #include "runtime/gpu/copies.h"
@@ -10,6 +13,7 @@
 #include "runtime/gpu/shared.h"
 
 struct dt_comm;
+struct dt_gpu_order;
 struct dt_operation;
 
 struct dt_gpu { /* of a communicator; all zero at first */
@@ -24,6 +28,14 @@ struct dt_gpu { /* of a communicator; all zero at first */
  * order. */
 dt_result_t dt_gpu_make(struct dt_comm *c, const struct dt_operation *o);
 void dt_gpu_close(struct dt_comm *c);
+
+/* For calls that are enqueued on streams. Collective: chooses the way, and makes all that calls on
+ * memory of the order's device may need: to make it while they hold a stream might wait for that
+ * stream. */
+dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order);
+/* Whether an operation of all ranks goes by pinned memory on this one, and how much. For any
+ * thread, once all is prepared. */
+bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes);
 
 /* For the ways. The operation as all ranks have to make it. */
 struct dt_call dt_gpu_call(const struct dt_operation *o);

@@ -110,6 +110,14 @@ static void end(void *arg)
     dt_cuda_leave(&scope);
 }
 
+/* In the stream's order: cuMemFree would wait for all that other streams have to do. */
+static void free_scratch(struct dt_nccl *n)
+{
+    if (n->scratch)
+        dt_cuda()->cuMemFreeAsync(n->scratch, n->stream);
+    n->scratch = 0;
+}
+
 static void free_rest(struct dt_nccl *n)
 {
     const struct dt_cuda *cuda = dt_cuda();
@@ -117,8 +125,7 @@ static void free_rest(struct dt_nccl *n)
 
     if (dt_cuda_enter(&scope, n->context))
         return;
-    if (n->scratch)
-        cuda->cuMemFree_v2(n->scratch);
+    free_scratch(n);
     if (n->begun)
         cuda->cuEventDestroy_v2(n->begun);
     if (n->done)
@@ -262,7 +269,7 @@ static dt_result_t exchange_identity(struct dt_comm *c, ncclUniqueId *id)
 static CUresult make_own(struct dt_nccl *n)
 {
     const struct dt_cuda *cuda = dt_cuda();
-    CUresult result = cuda->cuStreamCreate(&n->stream, CU_STREAM_NON_BLOCKING);
+    CUresult result = dt_cuda_make_stream(&n->stream);
 
     if (!result)
         result = cuda->cuEventCreate(&n->begun, CU_EVENT_DISABLE_TIMING);
@@ -321,12 +328,12 @@ static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
 
     if (o->kind->call != DT_CALL_ALL_TO_ALL || o->in != o->out || !bytes)
         return DT_OK;
-    result = cuda->cuMemAlloc_v2(&n->scratch, bytes);
+    result = cuda->cuMemAllocAsync(&n->scratch, bytes, n->stream);
     if (!result)
         result =
             cuda->cuMemcpyDtoDAsync_v2(n->scratch, (CUdeviceptr)(uintptr_t)o->in, bytes, n->stream);
     o->in = (const void *)(uintptr_t)n->scratch;
-    return result ? cuda_trouble(c, "cuMemAlloc", result) : DT_OK;
+    return result ? cuda_trouble(c, "cuMemAllocAsync", result) : DT_OK;
 }
 
 static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char **name)
@@ -460,10 +467,8 @@ static dt_result_t make(struct dt_comm *c, void *arg)
         r = queue(c, &o, &name);
     if (r == DT_OK)
         r = await_call(c, name, m);
-    if (r == DT_OK && c->gpu.nccl.scratch) {
-        dt_cuda()->cuMemFree_v2(c->gpu.nccl.scratch);
-        c->gpu.nccl.scratch = 0;
-    }
+    if (r == DT_OK)
+        free_scratch(&c->gpu.nccl);
     return r;
 }
 
@@ -520,6 +525,23 @@ static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation 
 void dt_nccl_give_up(struct dt_comm *c)
 {
     take_down(&c->gpu.nccl, false);
+}
+
+dt_result_t dt_nccl_open(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, order->context);
+    dt_result_t r;
+
+    if (result) {
+        cuda_trouble(c, "cuCtxPushCurrent", result);
+        return fail(c);
+    }
+    r = dt_nccl_connect(c, order, c->rank, c->size);
+    dt_cuda_leave(&scope);
+    if (r != DT_OK)
+        dt_nccl_give_up(c);
+    return r;
 }
 
 dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)

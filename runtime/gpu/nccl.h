@@ -25,6 +25,8 @@ struct dt_nccl { /* of a communicator; all zero at first */
 /* Makes an operation that it serves (ncclcalls.h), which has taken its order. The first one
  * connects all ranks. After a failure NCCL has been told to give up. */
 dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o);
+/* Collective: connects all ranks before the first one. After a failure likewise. */
+dt_result_t dt_nccl_open(struct dt_comm *c, const struct dt_gpu_order *order);
 void dt_nccl_close(struct dt_comm *c);
 
 /* What it is made of. Collective, in the context of the first call's memory: connects ranks 0 to

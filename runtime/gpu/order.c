@@ -2,13 +2,8 @@
 
 #include "runtime/base/error.h"
 #include "runtime/gpu/cuda.h"
-
-static dt_result_t fail(const char *name, const char *function, CUresult error)
-{
-    char text[DT_CUDA_TEXT];
-
-    return dt_fail(DT_ERR_CUDA, "%s: %s", name, dt_cuda_describe(function, error, text));
-}
+#include "runtime/gpu/cudafail.h"
+#include "runtime/gpu/stream.h"
 
 static CUresult current_on(CUdevice device, CUcontext *context)
 {
@@ -43,27 +38,6 @@ static CUresult find_context(const void *ptr, struct dt_gpu_order *o)
     return result;
 }
 
-/* A call that is to be done when it returns cannot become part of a graph. */
-static dt_result_t check_capture(const char *name)
-{
-    static const CUstream streams[] = { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD };
-    const struct dt_cuda *cuda = dt_cuda();
-
-    for (int i = 0; i < 2; i++) {
-        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-        CUresult result = cuda->cuStreamIsCapturing(streams[i], &status);
-
-        if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status)
-            return dt_fail(DT_ERR_UNSUPPORTED,
-                           "%s: a graph is being captured, of which this call cannot be a part: "
-                           "make it before or after the capture",
-                           name);
-        if (result)
-            return fail(name, "cuStreamIsCapturing", result);
-    }
-    return DT_OK;
-}
-
 static CUresult record(CUevent *event, CUstream stream)
 {
     const struct dt_cuda *cuda = dt_cuda();
@@ -72,56 +46,74 @@ static CUresult record(CUevent *event, CUstream stream)
     return result ? result : cuda->cuEventRecord(*event, stream);
 }
 
-static dt_result_t record_both(struct dt_gpu_order *o, const char *name)
+/* In the context in which the streams are. */
+static dt_result_t record_all(struct dt_gpu_order *o, const char *name, CUcontext context,
+                              const CUstream *streams, int n)
 {
     struct dt_cuda_scope scope;
-    CUresult result = dt_cuda_enter(&scope, o->context);
+    CUresult result = dt_cuda_enter(&scope, context);
     dt_result_t r;
 
     if (result)
-        return fail(name, "cuCtxPushCurrent", result);
-    r = check_capture(name);
-    if (r == DT_OK) {
-        result = record(&o->legacy, CU_STREAM_LEGACY);
-        if (!result)
-            result = record(&o->own, CU_STREAM_PER_THREAD);
-    }
+        return dt_cuda_fail(name, "cuCtxPushCurrent", result);
+    r = dt_gpu_stream_check_capture(streams, n, name);
+    for (int i = 0; r == DT_OK && !result && i < n; i++)
+        result = record(&o->events[i], streams[i]);
     dt_cuda_leave(&scope);
-    return result ? fail(name, "cuEventRecord", result) : r;
-}
-
-dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const void *ptr)
-{
-    const struct dt_cuda *cuda = dt_cuda();
-    CUresult result;
-    dt_result_t r;
-
-    *o = (struct dt_gpu_order){ 0 };
-    if (cuda->lacks)
-        return dt_fail(DT_ERR_CUDA, "%s: the CUDA driver lacks %s: CUDA 12 or newer is needed",
-                       name, cuda->lacks);
-    result = find_context(ptr, o);
     if (result)
-        return fail(name, "cuPointerGetAttribute", result);
-    r = record_both(o, name);
+        r = dt_cuda_fail(name, "cuEventRecord", result);
     if (r != DT_OK)
         dt_gpu_order_drop(o);
     return r;
 }
 
+dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const void *ptr)
+{
+    static const CUstream streams[] = { CU_STREAM_LEGACY, CU_STREAM_PER_THREAD };
+    dt_result_t r = dt_cuda_check(name);
+    CUresult result;
+
+    *o = (struct dt_gpu_order){ 0 };
+    if (r != DT_OK)
+        return r;
+    result = find_context(ptr, o);
+    if (result)
+        return dt_cuda_fail(name, "cuPointerGetAttribute", result);
+    return record_all(o, name, o->context, streams, 2);
+}
+
+dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
+                                 const struct dt_gpu_stream *s)
+{
+    CUresult result;
+
+    *o = (struct dt_gpu_order){ .context = s->context, .device = s->device };
+    result = ptr ? find_context(ptr, o) : CUDA_SUCCESS;
+    if (result)
+        return dt_cuda_fail(name, "cuPointerGetAttribute", result);
+    if (o->device != s->device)
+        return dt_fail(DT_ERR_ARG,
+                       "%s: the buffer lies on device %d, and the stream is one of device %d", name,
+                       o->device, s->device);
+    return record_all(o, name, s->context, &s->stream, 1);
+}
+
 CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream)
 {
-    const struct dt_cuda *cuda = dt_cuda();
-    CUresult result = cuda->cuStreamWaitEvent(stream, o->legacy, CU_EVENT_WAIT_DEFAULT);
+    CUresult result = CUDA_SUCCESS;
 
-    return result ? result : cuda->cuStreamWaitEvent(stream, o->own, CU_EVENT_WAIT_DEFAULT);
+    for (int i = 0; !result && i < DT_GPU_ORDER_EVENTS; i++) {
+        if (o->events[i])
+            result = dt_cuda()->cuStreamWaitEvent(stream, o->events[i], CU_EVENT_WAIT_DEFAULT);
+    }
+    return result;
 }
 
 void dt_gpu_order_drop(struct dt_gpu_order *o)
 {
-    if (o->legacy)
-        dt_cuda()->cuEventDestroy_v2(o->legacy);
-    if (o->own)
-        dt_cuda()->cuEventDestroy_v2(o->own);
+    for (int i = 0; i < DT_GPU_ORDER_EVENTS; i++) {
+        if (o->events[i])
+            dt_cuda()->cuEventDestroy_v2(o->events[i]);
+    }
     *o = (struct dt_gpu_order){ 0 };
 }

@@ -13,6 +13,7 @@ enum { SLOT = 0 };
 
 struct passing {
     struct dt_p2p *way;
+    struct dt_gpu_copies *copies;
     const struct dt_operation *o;
     uint8_t *pinned;
     size_t bytes;
@@ -34,16 +35,15 @@ static dt_result_t await_copy(const struct passing *p, CUresult queued)
 
     if (queued)
         return give_up(w, "cuMemcpyAsync", queued);
-    if (dt_gpu_await(w->comm, &w->coll_error, w->copies.copied[SLOT], until) == DT_OK)
+    if (dt_gpu_await(w->comm, &w->coll_error, p->copies->copied[SLOT], until) == DT_OK)
         return DT_OK;
     return dt_p2p_give_up(w);
 }
 
 static dt_result_t give(const struct passing *p)
 {
-    struct dt_gpu_copies *copies = &p->way->copies;
     dt_result_t r =
-        await_copy(p, dt_gpu_copies_fetch(copies, SLOT, p->pinned, p->o->out, p->bytes));
+        await_copy(p, dt_gpu_copies_fetch(p->copies, SLOT, p->pinned, p->o->out, p->bytes));
 
     if (r != DT_OK)
         return r;
@@ -52,35 +52,34 @@ static dt_result_t give(const struct passing *p)
 
 static dt_result_t take(const struct passing *p)
 {
-    struct dt_gpu_copies *copies = &p->way->copies;
     dt_result_t r = dt_p2p_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
 
     if (r != DT_OK)
         return r;
-    return await_copy(p, dt_gpu_copies_store(copies, SLOT, p->o->out, p->pinned, p->bytes));
+    return await_copy(p, dt_gpu_copies_store(p->copies, SLOT, p->o->out, p->pinned, p->bytes));
 }
 
 static dt_result_t pass(struct passing *p)
 {
-    struct dt_gpu_copies *copies = &p->way->copies;
-    CUresult result = dt_gpu_copies_open(copies, p->o->order.context);
+    CUresult result = dt_gpu_copies_open(p->copies, p->o->order.context);
     dt_result_t r;
 
     if (!result)
-        result = dt_gpu_order_follow(&p->o->order, copies->stream);
+        result = dt_gpu_order_follow(&p->o->order, p->copies->stream);
     if (result)
         return give_up(p->way, "cuStreamCreate", result);
-    p->pinned = dt_pinned_take(p->bytes);
+    p->pinned = dt_pinned_take(p->bytes, p->copies);
     if (!p->pinned)
         return give_up(p->way, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
     r = p->way->giving ? give(p) : take(p);
-    dt_gpu_copies_settle(copies, p->pinned, r != DT_OK);
+    dt_gpu_copies_settle(p->copies, p->pinned, r != DT_OK);
     return r;
 }
 
 dt_result_t dt_gpu_pass(struct dt_p2p *way, struct dt_operation *o, uint32_t limit_ms, bool watched)
 {
     struct passing p = { .way = way,
+                         .copies = o->copies ? o->copies : &way->copies,
                          .o = o,
                          .bytes = o->count * dt_dtype_size(o->dtype),
                          .limit_ms = limit_ms,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "runtime/gpu/cuda.h"
+#include "runtime/gpu/gate.h"
 
 enum {
     LEAST = 64 * 1024,
@@ -17,6 +18,7 @@ struct block {
     void *memory;
     size_t bytes; /* a power of two */
     bool used;
+    const void *owner; /* for whom it is reserved; NULL: for nobody */
 };
 
 static struct {
@@ -33,30 +35,63 @@ static size_t round_up(size_t bytes)
 static struct block *find_free(size_t bytes)
 {
     for (struct block *b = dti_pinned.all; b; b = b->next) {
-        if (!b->used && b->bytes == bytes)
+        if (!b->used && !b->owner && b->bytes == bytes)
             return b;
     }
     return NULL;
 }
 
+/* Used or not. */
+static struct block *find_reserved(size_t bytes, const void *owner)
+{
+    for (struct block *b = dti_pinned.all; b; b = b->next) {
+        if (b->owner == owner && b->bytes >= bytes)
+            return b;
+    }
+    return NULL;
+}
+
+/* Without the lock: the driver may wait for what another thread does that needs it. */
 static struct block *make(size_t bytes)
 {
     struct block *b = calloc(1, sizeof *b);
 
     if (!b)
         return NULL;
-    if (dt_cuda()->cuMemHostAlloc(&b->memory, bytes, CU_MEMHOSTALLOC_PORTABLE)) {
-        free(b);
-        return NULL;
-    }
     b->bytes = bytes;
+    if (!dt_cuda()->cuMemHostAlloc(&b->memory, bytes, CU_MEMHOSTALLOC_PORTABLE))
+        return b;
+    free(b);
+    return NULL;
+}
+
+static void add_locked(struct block *b)
+{
     b->next = dti_pinned.all;
     dti_pinned.all = b;
-    dti_pinned.kept += bytes;
+}
+
+static struct block *use_locked(size_t room, const void *owner)
+{
+    struct block *b = find_reserved(room, owner);
+
+    if (!b || b->used)
+        b = find_free(room);
+    if (b) {
+        b->used = true;
+        dti_pinned.kept -= b->bytes;
+    }
     return b;
 }
 
-void *dt_pinned_take(size_t bytes)
+static void add(struct block *b)
+{
+    pthread_mutex_lock(&dti_pinned.mutex);
+    add_locked(b);
+    pthread_mutex_unlock(&dti_pinned.mutex);
+}
+
+void *dt_pinned_take(size_t bytes, const void *owner)
 {
     size_t room = round_up(bytes);
     struct block *b;
@@ -64,23 +99,25 @@ void *dt_pinned_take(size_t bytes)
     if (room < bytes)
         return NULL;
     pthread_mutex_lock(&dti_pinned.mutex);
-    b = find_free(room);
-    if (!b)
-        b = make(room);
-    if (b) {
-        b->used = true;
-        dti_pinned.kept -= b->bytes;
-    }
+    b = use_locked(room, owner);
     pthread_mutex_unlock(&dti_pinned.mutex);
-    return b ? b->memory : NULL;
+    if (b)
+        return b->memory;
+    b = make(room);
+    if (!b)
+        return NULL;
+    b->used = true;
+    add(b);
+    return b->memory;
 }
 
+/* What is too much stays while a stream is held: to free it would wait for that. */
 static void give_locked(struct block **at)
 {
     struct block *b = *at;
 
     b->used = false;
-    if (dti_pinned.kept + b->bytes <= KEPT_MOST) {
+    if (b->owner || dti_pinned.kept + b->bytes <= KEPT_MOST || dt_gpu_gates_are_shut()) {
         dti_pinned.kept += b->bytes;
         return;
     }
@@ -100,5 +137,55 @@ void dt_pinned_give(void *memory)
         at = &(*at)->next;
     if (*at)
         give_locked(at);
+    pthread_mutex_unlock(&dti_pinned.mutex);
+}
+
+/* What it had before is others'. */
+static void release_locked(const void *owner)
+{
+    for (struct block *b = dti_pinned.all; b; b = b->next) {
+        if (b->owner == owner)
+            b->owner = NULL;
+    }
+}
+
+void dt_pinned_release(const void *owner)
+{
+    pthread_mutex_lock(&dti_pinned.mutex);
+    release_locked(owner);
+    pthread_mutex_unlock(&dti_pinned.mutex);
+}
+
+/* Whether there is enough already. */
+static bool reserve_locked(size_t room, const void *owner)
+{
+    struct block *b = find_reserved(room, owner) ? NULL : find_free(room);
+
+    if (b) {
+        release_locked(owner);
+        b->owner = owner;
+    }
+    return find_reserved(room, owner) != NULL;
+}
+
+void dt_pinned_reserve(size_t bytes, const void *owner)
+{
+    size_t room = round_up(bytes);
+    struct block *b;
+    bool enough;
+
+    if (room < bytes)
+        return;
+    pthread_mutex_lock(&dti_pinned.mutex);
+    enough = reserve_locked(room, owner);
+    pthread_mutex_unlock(&dti_pinned.mutex);
+    b = enough ? NULL : make(room);
+    if (!b)
+        return;
+    pthread_mutex_lock(&dti_pinned.mutex);
+    release_locked(owner);
+    b->owner = owner;
+    add_locked(b);
+    dti_pinned.kept += b->bytes;
     pthread_mutex_unlock(&dti_pinned.mutex);
 }

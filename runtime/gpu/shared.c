@@ -142,17 +142,40 @@ static dt_result_t connect(struct dt_comm *c, const struct dt_gpu_order *order)
     return g->n == 1 ? DT_OK : dt_nccl_connect(c, order, rank, g->n);
 }
 
-/* Ranks that make other calls notice before they wait for each other here. */
-static dt_result_t prepare(struct dt_comm *c, const struct dt_operation *o, size_t slot,
-                           char why[DT_GPU_TEXT])
+static dt_result_t open_all(struct dt_comm *c, const struct dt_gpu_order *order, size_t slot,
+                            char why[DT_GPU_TEXT])
 {
     bool first = !c->gpu.shared.slot;
+    dt_result_t r = dt_shared_open(c, order, slot, why);
+
+    return r == DT_OK && !*why && first ? connect(c, order) : r;
+}
+
+/* Ranks that make other calls notice before they wait for each other here. */
+static dt_result_t match_and_open(struct dt_comm *c, const struct dt_operation *o, size_t slot,
+                                  char why[DT_GPU_TEXT])
+{
     dt_result_t r = dt_comm_match(c, o->kind->call, dt_gpu_call(o));
 
-    if (r == DT_OK)
-        r = dt_shared_open(c, &o->order, slot, why);
-    if (r == DT_OK && !*why && first)
-        r = connect(c, &o->order);
+    return r == DT_OK ? open_all(c, &o->order, slot, why) : r;
+}
+
+dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *order,
+                              char why[DT_GPU_TEXT])
+{
+    struct dt_cuda_scope scope;
+    CUresult result;
+    dt_result_t r;
+
+    if (c->gpu.shared.slot >= MOST)
+        return DT_OK;
+    result = dt_cuda_enter(&scope, order->context);
+    if (result)
+        return fail(c, "cuCtxPushCurrent", result);
+    r = open_all(c, order, MOST, why);
+    if (r != DT_OK)
+        give_up(c);
+    dt_cuda_leave(&scope);
     return r;
 }
 
@@ -175,7 +198,7 @@ dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
     result = dt_cuda_enter(&scope, s->context ? s->context : o->order.context);
     if (result)
         return fail(c, "cuCtxPushCurrent", result);
-    r = prepare(c, o, slot, why);
+    r = match_and_open(c, o, slot, why);
     if (r != DT_OK)
         give_up(c);
     dt_cuda_leave(&scope);

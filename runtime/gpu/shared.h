@@ -19,6 +19,7 @@
 #include "runtime/gpu/words.h"
 
 struct dt_comm;
+struct dt_gpu_order;
 struct dt_operation;
 
 struct dt_shared { /* of a communicator; all zero at first */
@@ -43,6 +44,9 @@ bool dt_shared_serves(const struct dt_comm *c, const struct dt_operation *o);
 /* Collective: sees to it that there is all that the operation needs. Where there cannot be, why
  * says so, on all ranks, and nothing has failed. */
 dt_result_t dt_shared_prepare(struct dt_comm *c, const struct dt_operation *o,
+                              char why[DT_GPU_TEXT]);
+/* Collective: the same for all operations that are to come. */
+dt_result_t dt_shared_reserve(struct dt_comm *c, const struct dt_gpu_order *order,
                               char why[DT_GPU_TEXT]);
 /* Makes an operation that it serves and is prepared for, which has taken its order. */
 dt_result_t dt_shared_make(struct dt_comm *c, const struct dt_operation *o);

@@ -66,7 +66,7 @@ static bool open_stream(struct opening *o)
         return true;
     s->context = o->order->context;
     s->device = o->order->device;
-    result = cuda->cuStreamCreate(&s->stream, CU_STREAM_NON_BLOCKING);
+    result = dt_cuda_make_stream(&s->stream);
     if (!result)
         result = cuda->cuEventCreate(&s->begun, CU_EVENT_DISABLE_TIMING);
     if (!result)

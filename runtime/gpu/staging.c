@@ -188,19 +188,24 @@ static dt_result_t fail(struct dt_comm *c, const char *function, CUresult error)
     return dt_comm_fail(c, dt_error_report(c, &c->coll_error, NULL, c->shm.ring));
 }
 
+size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o)
+{
+    size_t all = o->count * dt_dtype_size(o->dtype);
+
+    if (!goes_in_pieces(o))
+        return mirror_of(o, dt_extents_of(o, c->rank, c->size)).total;
+    return all < PIECE ? all : (size_t)DT_GPU_COPY_SLOTS * PIECE;
+}
+
 static dt_result_t make(struct dt_comm *c, const struct dt_operation *o)
 {
     struct mirror m = mirror_of(o, dt_extents_of(o, c->rank, c->size));
-    bool pieces = goes_in_pieces(o);
-    size_t all = o->count * dt_dtype_size(o->dtype);
-    uint8_t *pinned = dt_pinned_take(!pieces       ? m.total
-                                     : all < PIECE ? all
-                                                   : (size_t)DT_GPU_COPY_SLOTS * PIECE);
+    uint8_t *pinned = dt_pinned_take(dt_staging_bytes(c, o), &c->gpu.copies);
     dt_result_t r;
 
     if (!pinned)
         return fail(c, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-    r = pieces ? make_in_pieces(c, o, pinned) : make_whole(c, o, &m, pinned);
+    r = goes_in_pieces(o) ? make_in_pieces(c, o, pinned) : make_whole(c, o, &m, pinned);
     dt_gpu_copies_settle(&c->gpu.copies, pinned, r != DT_OK);
     return r;
 }
@@ -219,4 +224,17 @@ dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o)
     r = result ? fail(c, "cuStreamCreate", result) : make(c, o);
     dt_cuda_leave(&scope);
     return r;
+}
+
+dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, order->context);
+
+    if (result)
+        return fail(c, "cuCtxPushCurrent", result);
+    result = dt_gpu_copies_open(&c->gpu.copies, order->context);
+    dt_pinned_reserve((size_t)DT_GPU_COPY_SLOTS * PIECE, &c->gpu.copies);
+    dt_cuda_leave(&scope);
+    return result ? fail(c, "cuStreamCreate", result) : DT_OK;
 }

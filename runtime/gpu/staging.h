@@ -6,12 +6,20 @@
 #ifndef DT_GPU_STAGING_H
 #define DT_GPU_STAGING_H
 
+#include <stddef.h>
+
 #include "runtime/dtrun.h"
 
 struct dt_comm;
+struct dt_gpu_order;
 struct dt_operation;
 
 /* Makes the operation, which is one of all ranks, has been checked, and has taken its order. */
 dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o);
+/* Makes before the first one what it needs, but for pinned memory of calls that need more of it
+ * than those in pieces do. */
+dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order);
+/* Pinned memory that the operation takes on this rank. */
+size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o);
 
 #endif

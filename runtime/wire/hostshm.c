@@ -262,6 +262,7 @@ const char *dt_hostshm_call_name(uint64_t call)
         [DT_CALL_GPU_COPY] = "a wait for its GPU",
         [DT_CALL_GPU_CHOICE] = "a first call on GPU memory",
         [DT_CALL_GPU_ORDER] = "a call on GPU memory",
+        [DT_CALL_ON_STREAM] = "dt_comm_on_stream",
     };
     size_t kind = call & (DT_HOSTSHM_INSIDE - 1);
 

@@ -92,6 +92,7 @@ enum dt_call_kind {
     DT_CALL_GPU_CHOICE = 28, /* with which ranks choose how calls on GPU memory are made */
     DT_CALL_GPU_ORDER = 29,  /* with which they agree on an order of several communicators' calls */
     DT_CALL_REDUCE_SCATTERV = 30,
+    DT_CALL_ON_STREAM = 31,
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */

@@ -14,6 +14,7 @@
  * - leak: how much device memory a communicator has taken and not given back when it is freed
  * - slots: communicators in different places of each rank's table are left for dt_finalize
  * - idle: rank 1 dies, rank 2 does not notice, and rank 0 leaves with a communicator that is idle
+ * - streamcalls, streampairs, streamfactors: calls, pairs and factors, enqueued on a stream
  * - train: steps whose result is saved and restored
  * - stucktrain: likewise; in the first generation the GPU of rank 1 never comes to step 7
  * - die: rank 1 dies when all have met on the device; the others reduce there
@@ -151,7 +152,16 @@ struct arrays {
     size_t mine;
 };
 
-/* Makes a call on host memory and on device memory; IN and OUT stand for the buffers. */
+static dt_comm_t *device_comm = DT_WORLD; /* or a view of it: for device memory */
+
+static void settle(void)
+{
+    if (device_comm != DT_WORLD)
+        need(dt_stream_wait(device_comm));
+}
+
+/* Makes a call on host memory and on device memory; COMM, IN and OUT stand for the communicator and
+ * the buffers. */
 #define BOTH(a, what, op, CALL)                                                                    \
     do {                                                                                           \
         fill((a)->in, (a)->dtype);                                                                 \
@@ -159,9 +169,11 @@ struct arrays {
         for (int side = 0; side < 2; side++) {                                                     \
             char *IN = side ? (a)->in.device : (a)->in.host;                                       \
             char *OUT = side ? (a)->out.device : (a)->out.host;                                    \
+            dt_comm_t *COMM = side ? device_comm : DT_WORLD;                                       \
             (void)IN;                                                                              \
             need(CALL);                                                                            \
         }                                                                                          \
+        settle();                                                                                  \
         compare((a)->in, what, (a)->dtype, op);                                                    \
         compare((a)->out, what, (a)->dtype, op);                                                   \
     } while (0)
@@ -187,13 +199,13 @@ static void fold_all(struct arrays *a, dt_op_t op)
 {
     int last = dt_size() - 1;
 
-    BOTH(a, "all-reduce", op, dt_all_reduce(DT_WORLD, IN, OUT, a->count, a->dtype, op));
+    BOTH(a, "all-reduce", op, dt_all_reduce(COMM, IN, OUT, a->count, a->dtype, op));
     BOTH(a, "all-reduce in place", op,
-         dt_all_reduce(DT_WORLD, DT_IN_PLACE, OUT, a->count, a->dtype, op));
+         dt_all_reduce(COMM, DT_IN_PLACE, OUT, a->count, a->dtype, op));
     if (op == DT_ADASUM)
         return;
-    BOTH(a, "reduce", op, dt_reduce(DT_WORLD, IN, OUT, a->count, a->dtype, op, last));
-    BOTH(a, "reduce-scatter", op, dt_reduce_scatter(DT_WORLD, IN, OUT, a->count, a->dtype, op));
+    BOTH(a, "reduce", op, dt_reduce(COMM, IN, OUT, a->count, a->dtype, op, last));
+    BOTH(a, "reduce-scatter", op, dt_reduce_scatter(COMM, IN, OUT, a->count, a->dtype, op));
 }
 
 static void move_all(struct arrays *a)
@@ -204,19 +216,18 @@ static void move_all(struct arrays *a)
 
     for (int r = 0; r < dt_size(); r++)
         same[r] = mine;
-    BOTH(a, "broadcast", DT_SUM, dt_broadcast(DT_WORLD, OUT, a->count, a->dtype, last));
-    BOTH(a, "all-gather", DT_SUM, dt_all_gather(DT_WORLD, IN, OUT, a->count, a->dtype));
-    BOTH(a, "all-gather in place", DT_SUM,
-         dt_all_gather(DT_WORLD, OUT + own, OUT, a->count, a->dtype));
-    BOTH(a, "all-gatherv", DT_SUM, dt_all_gatherv(DT_WORLD, IN, OUT, a->counts, a->dtype));
-    BOTH(a, "all-to-all", DT_SUM, dt_all_to_all(DT_WORLD, IN, OUT, a->count, a->dtype));
+    BOTH(a, "broadcast", DT_SUM, dt_broadcast(COMM, OUT, a->count, a->dtype, last));
+    BOTH(a, "all-gather", DT_SUM, dt_all_gather(COMM, IN, OUT, a->count, a->dtype));
+    BOTH(a, "all-gather in place", DT_SUM, dt_all_gather(COMM, OUT + own, OUT, a->count, a->dtype));
+    BOTH(a, "all-gatherv", DT_SUM, dt_all_gatherv(COMM, IN, OUT, a->counts, a->dtype));
+    BOTH(a, "all-to-all", DT_SUM, dt_all_to_all(COMM, IN, OUT, a->count, a->dtype));
     BOTH(a, "all-to-all in place", DT_SUM,
-         dt_all_to_all(DT_WORLD, DT_IN_PLACE, OUT, a->count, a->dtype));
-    BOTH(a, "all-to-allv", DT_SUM, dt_all_to_allv(DT_WORLD, IN, a->counts, OUT, same, a->dtype));
-    BOTH(a, "gather", DT_SUM, dt_gather(DT_WORLD, IN, OUT, a->count, a->dtype, last));
-    BOTH(a, "gatherv", DT_SUM, dt_gatherv(DT_WORLD, IN, mine, OUT, a->counts, a->dtype, last));
-    BOTH(a, "scatter", DT_SUM, dt_scatter(DT_WORLD, IN, OUT, a->count, a->dtype, last));
-    BOTH(a, "scatterv", DT_SUM, dt_scatterv(DT_WORLD, IN, a->counts, OUT, mine, a->dtype, last));
+         dt_all_to_all(COMM, DT_IN_PLACE, OUT, a->count, a->dtype));
+    BOTH(a, "all-to-allv", DT_SUM, dt_all_to_allv(COMM, IN, a->counts, OUT, same, a->dtype));
+    BOTH(a, "gather", DT_SUM, dt_gather(COMM, IN, OUT, a->count, a->dtype, last));
+    BOTH(a, "gatherv", DT_SUM, dt_gatherv(COMM, IN, mine, OUT, a->counts, a->dtype, last));
+    BOTH(a, "scatter", DT_SUM, dt_scatter(COMM, IN, OUT, a->count, a->dtype, last));
+    BOTH(a, "scatterv", DT_SUM, dt_scatterv(COMM, IN, a->counts, OUT, mine, a->dtype, last));
 }
 
 static void calls(void)
@@ -243,6 +254,29 @@ static void calls(void)
     need(dt_barrier(DT_WORLD));
 }
 
+static void factors(void)
+{
+    static const dt_dtype_t dtypes[] = { DT_F16, DT_BF16, DT_F32, DT_F64 };
+    static const double factor[][2] = { { 0.25, 2 }, { 1, 0.5 }, { 3, 1 } };
+
+    for (size_t t = 0; t < 4; t++) {
+        struct arrays a = arrays_new(1000, dtypes[t]);
+
+        for (size_t i = 0; i < 3; i++) {
+            dt_all_reduce_options_t o = DT_ALL_REDUCE_OPTIONS_INIT;
+
+            o.prescale = factor[i][0];
+            o.postscale = factor[i][1];
+            BOTH(&a, "all-reduce with factors", DT_SUM,
+                 dt_all_reduce_with(COMM, IN, OUT, a.count, a.dtype, DT_SUM, &o));
+            o.wire = dtypes[t] == DT_F32 ? DT_WIRE_BF16 : DT_WIRE_EXACT;
+            BOTH(&a, "all-reduce with factors as bf16", DT_AVG,
+                 dt_all_reduce_with(COMM, IN, OUT, a.count, a.dtype, DT_AVG, &o));
+        }
+        arrays_free(&a);
+    }
+}
+
 /* ---- two ranks ---- */
 
 static void pairs(void)
@@ -256,19 +290,54 @@ static void pairs(void)
         fill(in, DT_F32);
         for (int side = 0; side < 2; side++) {
             void *from = side ? in.device : in.host, *to = side ? out.device : out.host;
+            dt_comm_t *COMM = side ? device_comm : DT_WORLD;
             dt_request_t requests[2];
 
-            need(dt_irecv(DT_WORLD, to, sizes[i], DT_F32, before, &requests[0]));
-            need(dt_isend(DT_WORLD, from, sizes[i], DT_F32, next, &requests[1]));
+            if (COMM == DT_WORLD) {
+                need(dt_irecv(COMM, to, sizes[i], DT_F32, before, &requests[0]));
+                need(dt_send(COMM, from, sizes[i], DT_F32, next));
+                need(dt_wait(&requests[0]));
+            }
+            /* On a stream one comes after the other: not all ranks can receive first. */
+            if (dt_rank() == 0)
+                need(dt_isend(COMM, from, sizes[i], DT_F32, next, &requests[1]));
+            need(dt_irecv(COMM, to, sizes[i], DT_F32, before, &requests[0]));
+            if (dt_rank() != 0)
+                need(dt_isend(COMM, from, sizes[i], DT_F32, next, &requests[1]));
             need(dt_wait_all(requests, 2));
-            need(dt_irecv(DT_WORLD, to, sizes[i], DT_F32, before, &requests[0]));
-            need(dt_send(DT_WORLD, from, sizes[i], DT_F32, next));
-            need(dt_wait(&requests[0]));
         }
         compare(out, "send and receive", DT_F32, DT_SUM);
         twins_free(in);
         twins_free(out);
     }
+}
+
+/* ---- the same on a stream ---- */
+
+static void use_stream(void)
+{
+    CUstream stream;
+
+    DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    need(dt_comm_on_stream(DT_WORLD, stream, &device_comm));
+}
+
+static void streamcalls(void)
+{
+    use_stream();
+    calls();
+}
+
+static void streamfactors(void)
+{
+    use_stream();
+    factors();
+}
+
+static void streampairs(void)
+{
+    use_stream();
+    pairs();
 }
 
 /* ---- what the GPU has still to do ---- */
@@ -436,29 +505,6 @@ static void split(void)
     need(dt_all_reduce(comm, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
     printf("%g together\n", (double)value_at(buf));
     need(dt_comm_free(comm));
-}
-
-static void factors(void)
-{
-    static const dt_dtype_t dtypes[] = { DT_F16, DT_BF16, DT_F32, DT_F64 };
-    static const double factor[][2] = { { 0.25, 2 }, { 1, 0.5 }, { 3, 1 } };
-
-    for (size_t t = 0; t < 4; t++) {
-        struct arrays a = arrays_new(1000, dtypes[t]);
-
-        for (size_t i = 0; i < 3; i++) {
-            dt_all_reduce_options_t o = DT_ALL_REDUCE_OPTIONS_INIT;
-
-            o.prescale = factor[i][0];
-            o.postscale = factor[i][1];
-            BOTH(&a, "all-reduce with factors", DT_SUM,
-                 dt_all_reduce_with(DT_WORLD, IN, OUT, a.count, a.dtype, DT_SUM, &o));
-            o.wire = dtypes[t] == DT_F32 ? DT_WIRE_BF16 : DT_WIRE_EXACT;
-            BOTH(&a, "all-reduce with factors as bf16", DT_AVG,
-                 dt_all_reduce_with(DT_WORLD, IN, OUT, a.count, a.dtype, DT_AVG, &o));
-        }
-        arrays_free(&a);
-    }
 }
 
 static void mixed(void)
@@ -632,12 +678,27 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } doings[] = { { "calls", calls },     { "pairs", pairs },     { "later", later },
-                   { "sooner", sooner },   { "managed", managed }, { "join", join },
-                   { "split", split },     { "factors", factors }, { "mixed", mixed },
-                   { "unlike", unlike },   { "die", die },         { "stuck", stuck },
-                   { "capture", capture }, { "leak", leak },       { "slots", slots },
-                   { "idle", idle },       { "train", train },     { "stucktrain", stucktrain } };
+    } doings[] = { { "calls", calls },
+                   { "pairs", pairs },
+                   { "later", later },
+                   { "sooner", sooner },
+                   { "managed", managed },
+                   { "join", join },
+                   { "split", split },
+                   { "factors", factors },
+                   { "mixed", mixed },
+                   { "unlike", unlike },
+                   { "die", die },
+                   { "stuck", stuck },
+                   { "capture", capture },
+                   { "leak", leak },
+                   { "slots", slots },
+                   { "idle", idle },
+                   { "streamcalls", streamcalls },
+                   { "streamfactors", streamfactors },
+                   { "streampairs", streampairs },
+                   { "train", train },
+                   { "stucktrain", stucktrain } };
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());

@@ -99,6 +99,8 @@ ALONE(comm_free, dt_comm_free(g->comm)) /* never of DT_WORLD */
 ALONE(comm_abort, dt_comm_abort(g->comm))
 ALONE(comm_set_timeout, dt_comm_set_timeout(g->comm, 1))
 ALONE(comm_status, dt_comm_status(g->comm))
+ALONE(comm_on_stream, dt_comm_on_stream(g->comm, NULL, &made))
+ALONE(stream_wait, dt_stream_wait(g->comm)) /* never of a view */
 ALONE(comm_tune, dt_comm_tune(g->comm, NULL))
 ALONE(mem_alloc, dt_mem_alloc(g->comm, 64, &memory))
 ALONE(join_begin, dt_join_begin(g->comm))
@@ -146,6 +148,8 @@ static const struct row {
     { "dt_comm_abort", comm_abort, COMM },
     { "dt_comm_set_timeout", comm_set_timeout, COMM },
     { "dt_comm_status", comm_status, COMM },
+    { "dt_comm_on_stream", comm_on_stream, COMM },
+    { "dt_stream_wait", stream_wait, COMM },
     { "dt_comm_tune", comm_tune, COMM },
     { "dt_mem_alloc", mem_alloc, COMM },
     { "dt_join_begin", join_begin, COMM },

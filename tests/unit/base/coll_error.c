@@ -62,7 +62,7 @@ static void every_call_has_its_text(void **state)
         { { .kind = DT_CALL_UNEVEN, .count = 9 }, "something after dt_join_begin, call 0" },
         { { .kind = DT_CALL_SAVE, .count = 9 }, "dt_checkpoint_save, call 0" },
         { { .kind = DT_CALL_RESTORE }, "dt_checkpoint_restore, call 0" },
-        { { .kind = DT_CALL_REDUCE_SCATTERV + 1 }, "an unknown call, call 0" },
+        { { .kind = DT_CALL_ON_STREAM + 1 }, "an unknown call, call 0" },
         { { .kind = 255 }, "an unknown call, call 0" },
     };
     char text[DT_CALL_TEXT];

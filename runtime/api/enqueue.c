@@ -1,0 +1,132 @@
+#include "runtime/api/enqueue.h"
+
+#include "runtime/api/context.h"
+#include "runtime/api/request.h"
+#include "runtime/comm/error_report.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/cudafail.h"
+#include "runtime/gpu/extents.h"
+#include "runtime/gpu/gate.h"
+#include "runtime/gpu/gpu.h"
+#include "runtime/gpu/pinned.h"
+#include "runtime/gpu/stream.h"
+#include "runtime/kernels/dtype.h"
+
+struct enqueuing {
+    const char *name;
+    struct dt_operation *o;
+    struct dt_gpu_stream *s;
+
+    /* Of the communicator, which stays until the call has been made. */
+    const struct dt_comm *comm;
+    struct dt_extents extents;
+    bool staged; /* by so many bytes of pinned memory */
+    size_t bytes;
+};
+
+static bool is_between_two(const struct dt_operation *o)
+{
+    return !o->kind->make;
+}
+
+static void see(struct dt_comm *c, void *arg)
+{
+    struct enqueuing *e = arg;
+
+    e->comm = c;
+    e->extents = dt_extents_of(e->o, c->rank, c->size);
+    e->staged = !is_between_two(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
+}
+
+/* Where there are data they are the GPU's; where there are none, the call is one of host memory,
+ * before which this rank waits for its GPU. */
+static dt_result_t check_memory(const struct enqueuing *e)
+{
+    if (e->o->memory != DT_MEMORY_HOST)
+        return DT_OK;
+    if (e->extents.in + e->extents.out > 0)
+        return dt_fail(DT_ERR_ARG,
+                       "%s: the buffers are in host memory: a call that is enqueued on a stream is "
+                       "for the memory of its GPU",
+                       e->name);
+    e->o->memory = DT_MEMORY_MANAGED;
+    return DT_OK;
+}
+
+static dt_result_t reserve_way(const struct enqueuing *e)
+{
+    struct dt_operation *o = e->o;
+    int way = 2 * o->root + (o->kind->call == DT_CALL_SEND);
+    dt_result_t r = dt_gpu_stream_way(e->s, e->name, way, 2 * e->comm->size, &o->copies);
+
+    if (r == DT_OK)
+        dt_pinned_reserve(o->count * dt_dtype_size(o->dtype), o->copies);
+    return r;
+}
+
+/* To make it later might wait for the stream. */
+static dt_result_t reserve(const struct enqueuing *e)
+{
+    if (is_between_two(e->o))
+        return reserve_way(e);
+    if (e->staged)
+        dt_pinned_reserve(e->bytes, &e->comm->gpu.copies);
+    return DT_OK;
+}
+
+static dt_result_t hold(const struct enqueuing *e)
+{
+    struct dt_operation *o = e->o;
+    dt_result_t r = dt_gpu_order_take_on(&o->order, e->name, dt_operation_gpu_buffer(o), e->s);
+    CUresult result = r == DT_OK ? dt_gpu_gate_shut(&o->gate, e->s->stream, e->comm) : CUDA_SUCCESS;
+
+    if (!result)
+        return r;
+    dt_gpu_order_drop(&o->order);
+    return dt_cuda_fail(e->name, "cuStreamWaitValue32", result);
+}
+
+static dt_result_t hold_and_hand_in(const struct enqueuing *e, dt_request_t *request)
+{
+    dt_result_t r = hold(e);
+
+    if (r != DT_OK)
+        return r;
+    r = dt_request_hand_in(e->name, e->o, e->comm->size, request);
+    if (r == DT_OK)
+        return r;
+    dt_gpu_order_drop(&e->o->order);
+    dt_gpu_gate_open(e->o->gate);
+    return r;
+}
+
+static dt_result_t enqueue_in_context(const struct enqueuing *e, dt_request_t *request)
+{
+    struct dt_cuda_scope scope;
+    CUresult result = dt_cuda_enter(&scope, e->s->context);
+    dt_result_t r;
+
+    if (result)
+        return dt_cuda_fail(e->name, "cuCtxPushCurrent", result);
+    r = reserve(e);
+    if (r == DT_OK)
+        r = hold_and_hand_in(e, request);
+    dt_cuda_leave(&scope);
+    return r;
+}
+
+dt_result_t dt_enqueue(const char *name, struct dt_operation *o, struct dt_gpu_stream *s,
+                       dt_request_t *request)
+{
+    struct enqueuing e = { .name = name, .o = o, .s = s };
+    dt_result_t r = dt_operation_check(o);
+
+    if (r == DT_OK)
+        r = dt_context_see(name, o->comm, see, &e);
+    if (r != DT_OK)
+        return r;
+    r = check_memory(&e);
+    if (r == DT_OK)
+        r = enqueue_in_context(&e, request);
+    return dt_error_report_refusal(e.comm->world, e.comm->id, o->kind->call, r);
+}

@@ -1,0 +1,302 @@
+#include "runtime/api/view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/api/context.h"
+#include "runtime/api/enqueue.h"
+#include "runtime/api/request.h"
+#include "runtime/coll/collective.h"
+#include "runtime/comm/error_report.h"
+#include "runtime/comm/views.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/cudafail.h"
+#include "runtime/gpu/gate.h"
+#include "runtime/gpu/stream.h"
+#include "runtime/gpu/wait.h"
+
+/* It is for one thread at a time. */
+struct view {
+    dt_comm_t *handle;
+    dt_comm_t *comm;
+    struct dt_gpu_stream stream;
+    dt_request_t *requests; /* of calls that were not seen to be done, in the order of the calls */
+    size_t n;
+    size_t room;
+    dt_result_t failed; /* the first call that did; DT_OK: none has */
+    dt_error_info_t error;
+};
+
+static void see_nothing(struct dt_comm *c, void *arg)
+{
+    (void)c;
+    (void)arg;
+}
+
+static dt_result_t look_up(const char *name, const dt_comm_t *handle, struct view **v)
+{
+    const dt_comm_t *comm = dt_views_ever(handle) ? DT_WORLD : handle;
+    dt_result_t r = dt_context_see(name, comm, see_nothing, NULL);
+
+    *v = r == DT_OK ? dt_views_find(handle) : NULL;
+    if (r != DT_OK || *v)
+        return r;
+    if (dt_views_ever(handle))
+        return dt_fail(DT_ERR_STATE, "%s: this view of a communicator has been freed", name);
+    return dt_fail(DT_ERR_ARG, "%s: this is no view of a communicator (dt_comm_on_stream)", name);
+}
+
+/* ---- what came of calls ---- */
+
+static void note(struct view *v, dt_result_t r)
+{
+    if (r == DT_OK || v->failed != DT_OK)
+        return;
+    v->failed = r;
+    dt_error_keep(&v->error);
+}
+
+/* Forgets the first n of its requests, which are done. */
+static void forget(struct view *v, size_t n)
+{
+    memmove(v->requests, v->requests + n, (v->n - n) * sizeof *v->requests);
+    v->n -= n;
+}
+
+/* wait: for those that are not done. */
+static void settle(struct view *v, bool wait)
+{
+    size_t n = 0;
+    int done = 1;
+
+    while (n < v->n && done) {
+        note(v, wait ? dt_wait(&v->requests[n]) : dt_test(&v->requests[n], &done));
+        n += done != 0;
+    }
+    forget(v, n);
+}
+
+/* What ends the communicator stays the failure of all calls; other failures are told once, and
+ * then not again. */
+static dt_result_t tell(struct view *v)
+{
+    dt_result_t r = v->failed;
+
+    if (r == DT_OK)
+        return r;
+    if (!dt_result_is_final(r))
+        v->failed = DT_OK;
+    return dt_error_again(&v->error);
+}
+
+static void see_stopped(struct dt_comm *c, void *arg)
+{
+    struct dt_coll_error t;
+    uint32_t culprit;
+    int stopped = dt_comm_stopped(c, &culprit);
+
+    if (!stopped)
+        return;
+    dt_coll_error(&t, (dt_result_t)stopped, culprit);
+    *(dt_result_t *)arg = dt_error_report(c, &t, NULL, NULL);
+}
+
+/* Whether calls can be enqueued. */
+static dt_result_t check(const char *name, struct view *v)
+{
+    dt_result_t stopped = DT_OK, r;
+
+    settle(v, false);
+    if (v->failed != DT_OK)
+        return tell(v);
+    r = dt_context_see(name, v->comm, see_stopped, &stopped);
+    return r == DT_OK ? stopped : r;
+}
+
+/* ---- calls ---- */
+
+static bool make_room(struct view *v)
+{
+    size_t room = v->room ? 2 * v->room : 16;
+    dt_request_t *requests;
+
+    if (v->n < v->room)
+        return true;
+    requests = realloc(v->requests, room * sizeof *requests);
+    if (!requests)
+        return false;
+    v->requests = requests;
+    v->room = room;
+    return true;
+}
+
+static dt_result_t enqueue(const char *name, struct dt_operation *o, dt_request_t *request)
+{
+    struct view *v;
+    dt_request_t kept = { 0 };
+    dt_result_t r = look_up(name, o->comm, &v);
+
+    if (r == DT_OK)
+        r = check(name, v);
+    if (r == DT_OK && !make_room(v))
+        r = dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
+    if (r != DT_OK)
+        return r;
+    o->comm = v->comm;
+    r = dt_enqueue(name, o, &v->stream, request ? request : &kept);
+    if (r == DT_OK && !request)
+        v->requests[v->n++] = kept;
+    return r;
+}
+
+dt_result_t dt_view_make(struct dt_operation *o)
+{
+    return dt_views_ever(o->comm) ? enqueue(o->kind->name, o, NULL) : dt_operation_make(o);
+}
+
+dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request)
+{
+    char name[DT_REQUEST_NAME];
+
+    if (!dt_views_ever(o->comm) || !request)
+        return dt_request_start(o, request);
+    *request = (dt_request_t){ 0 };
+    return enqueue(dt_request_name(o, name), o, request);
+}
+
+/* ---- making and freeing ---- */
+
+/* Collective. A mismatch is told before ranks choose anything together. */
+static dt_result_t prepare(const char *name, dt_comm_t *comm, const struct dt_gpu_stream *s)
+{
+    const struct dt_gpu_order order = { .context = s->context, .device = s->device };
+    const struct dt_call call = { .root = -1 };
+    struct dt_cuda_scope scope;
+    CUresult reserved;
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter(name, comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    r = dt_comm_match(c, DT_CALL_ON_STREAM, call);
+    if (r == DT_OK)
+        r = dt_gpu_prepare(c, &order);
+    dt_context_leave(c);
+    if (r != DT_OK)
+        return r;
+    reserved = dt_cuda_enter(&scope, s->context);
+    if (!reserved) {
+        reserved = dt_gpu_gates_begin();
+        dt_cuda_leave(&scope);
+    }
+    return reserved ? dt_cuda_fail(name, "cuMemHostAlloc", reserved) : DT_OK;
+}
+
+dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view)
+{
+    static const char name[] = "dt_comm_on_stream";
+    struct dt_gpu_stream s;
+    struct view *v;
+    dt_result_t r;
+
+    if (!view)
+        return dt_fail(DT_ERR_ARG, "%s: no place for the view was given", name);
+    *view = DT_COMM_NULL;
+    r = dt_context_see(name, comm, see_nothing, NULL);
+    if (r == DT_OK)
+        r = dt_gpu_stream_find(&s, name, stream);
+    if (r == DT_OK)
+        r = prepare(name, comm, &s);
+    if (r != DT_OK)
+        return r;
+    v = calloc(1, sizeof *v);
+    if (v) {
+        *v = (struct view){ .comm = comm, .stream = s };
+        v->handle = dt_views_add(comm, v);
+    }
+    if (!v || !v->handle) {
+        free(v);
+        return dt_fail(DT_ERR_NOMEM, "%s: out of memory, or there are %d views already", name,
+                       DT_VIEWS);
+    }
+    *view = v->handle;
+    return DT_OK;
+}
+
+static void drop(struct view *v)
+{
+    dt_views_remove(v->handle);
+    dt_gpu_stream_close(&v->stream);
+    free(v->requests);
+    free(v);
+}
+
+dt_result_t dt_view_free(dt_comm_t *handle)
+{
+    struct view *v;
+    dt_result_t r = look_up("dt_comm_free", handle, &v);
+
+    if (r != DT_OK)
+        return r;
+    settle(v, true);
+    r = tell(v);
+    drop(v);
+    return r;
+}
+
+void dt_view_free_all(void)
+{
+    dt_comm_t *handle;
+
+    while ((handle = dt_views_any())) {
+        struct view *v = dt_views_find(handle);
+
+        settle(v, true);
+        drop(v);
+    }
+}
+
+/* ---- waiting ---- */
+
+static dt_result_t wait_for(struct dt_comm *c, void *order)
+{
+    return dt_gpu_await(c, &c->coll_error, ((struct dt_gpu_order *)order)->events[0], 0);
+}
+
+/* In its turn: all collectives that have been enqueued before have been made then. */
+static dt_result_t await(const char *name, const struct view *v, struct dt_gpu_order *order)
+{
+    struct dt_cuda_scope scope;
+    CUresult result;
+    struct dt_comm *c;
+    dt_result_t r = dt_context_enter(name, v->comm, &c);
+
+    if (r != DT_OK)
+        return r;
+    result = dt_cuda_enter(&scope, v->stream.context);
+    if (result) {
+        r = dt_cuda_fail(name, "cuCtxPushCurrent", result);
+    } else {
+        r = dt_comm_aside(c, DT_CALL_GPU_COPY, wait_for, order);
+        dt_cuda_leave(&scope);
+    }
+    dt_context_leave(c);
+    return r;
+}
+
+dt_result_t dt_stream_wait(dt_comm_t *view)
+{
+    static const char name[] = "dt_stream_wait";
+    struct dt_gpu_order order;
+    struct view *v;
+    dt_result_t r = look_up(name, view, &v);
+
+    if (r == DT_OK)
+        r = dt_gpu_order_take_on(&order, name, NULL, &v->stream);
+    if (r != DT_OK)
+        return r;
+    r = await(name, v, &order);
+    dt_gpu_order_drop(&order);
+    settle(v, false);
+    return v->failed != DT_OK ? tell(v) : r;
+}

@@ -1,0 +1,212 @@
+#include "runtime/gpu/gate.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "runtime/base/thread.h"
+#include "runtime/comm/comm.h"
+#include "runtime/gpu/cuda.h"
+
+enum {
+    PAGE = 64 * 1024,
+    APART = 128, /* bytes from one word to the next, so that they share no line */
+    GATES = PAGE / APART,
+    LOOK_NS = 1000 * 1000, /* from one look of the thread's to the next */
+};
+
+/* The word only rises, so that a gate can be shut again before the stream has seen it open. */
+struct dt_gpu_gate {
+    struct dt_gpu_gate *next; /* of those that are open, or shut */
+    _Atomic uint32_t *word;
+    CUdeviceptr device;
+    uint32_t turn; /* the value that opens it */
+    const struct dt_comm *comm;
+};
+
+/* Nothing waits for the driver while it holds the mutex. */
+static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* one has been shut, or the thread is to end */
+    pthread_t thread;
+    bool watched;
+    bool ending;
+    struct dt_gpu_gate *open;
+    struct dt_gpu_gate *shut;
+} dti_gates = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void release(struct dt_gpu_gate *gate)
+{
+    atomic_store(gate->word, gate->turn);
+}
+
+/* ---- the thread ---- */
+
+static void release_stopped_locked(void)
+{
+    for (struct dt_gpu_gate *g = dti_gates.shut; g; g = g->next) {
+        if (dt_comm_stopped(g->comm, NULL))
+            release(g);
+    }
+}
+
+static void *watch(void *arg)
+{
+    static const struct timespec pause = { .tv_nsec = LOOK_NS };
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    while (!dti_gates.ending) {
+        if (!dti_gates.shut) {
+            pthread_cond_wait(&dti_gates.changed, &dti_gates.mutex);
+            continue;
+        }
+        release_stopped_locked();
+        pthread_mutex_unlock(&dti_gates.mutex);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&dti_gates.mutex);
+    }
+    pthread_mutex_unlock(&dti_gates.mutex);
+    return arg;
+}
+
+static bool begin_watch(void)
+{
+    bool watched;
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    if (!dti_gates.watched)
+        dti_gates.watched = dt_thread_start(&dti_gates.thread, watch, NULL);
+    watched = dti_gates.watched;
+    pthread_mutex_unlock(&dti_gates.mutex);
+    return watched;
+}
+
+void dt_gpu_gates_end(void)
+{
+    bool watched;
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    watched = dti_gates.watched;
+    dti_gates.watched = false;
+    dti_gates.ending = true;
+    pthread_cond_signal(&dti_gates.changed);
+    pthread_mutex_unlock(&dti_gates.mutex);
+    if (watched)
+        pthread_join(dti_gates.thread, NULL);
+}
+
+/* ---- gates ---- */
+
+static void add(struct dt_gpu_gate *gates, uint8_t *page, CUdeviceptr device)
+{
+    pthread_mutex_lock(&dti_gates.mutex);
+    for (size_t i = 0; i < GATES; i++) {
+        gates[i].word = (_Atomic uint32_t *)(void *)(page + i * APART);
+        gates[i].device = device + i * APART;
+        atomic_init(gates[i].word, 0);
+        gates[i].next = dti_gates.open;
+        dti_gates.open = &gates[i];
+    }
+    pthread_mutex_unlock(&dti_gates.mutex);
+}
+
+static CUresult make(void)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_gpu_gate *gates = calloc(GATES, sizeof *gates);
+    CUdeviceptr device;
+    void *page;
+    CUresult result;
+
+    if (!gates)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result =
+        cuda->cuMemHostAlloc(&page, PAGE, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (!result)
+        result = cuda->cuMemHostGetDevicePointer_v2(&device, page, 0);
+    if (result)
+        free(gates);
+    else
+        add(gates, page, device);
+    return result;
+}
+
+static void move_locked(struct dt_gpu_gate **from, struct dt_gpu_gate **to)
+{
+    struct dt_gpu_gate *g = *from;
+
+    *from = g->next;
+    g->next = *to;
+    *to = g;
+}
+
+/* One that is open; NULL: all are shut. */
+static struct dt_gpu_gate *take(const struct dt_comm *c)
+{
+    struct dt_gpu_gate *g;
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    g = dti_gates.open;
+    if (g) {
+        g->turn++;
+        g->comm = c;
+        move_locked(&dti_gates.open, &dti_gates.shut);
+        pthread_cond_signal(&dti_gates.changed);
+    }
+    pthread_mutex_unlock(&dti_gates.mutex);
+    return g;
+}
+
+CUresult dt_gpu_gates_begin(void)
+{
+    bool any;
+
+    if (!begin_watch())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&dti_gates.mutex);
+    any = dti_gates.open || dti_gates.shut;
+    pthread_mutex_unlock(&dti_gates.mutex);
+    return any ? CUDA_SUCCESS : make();
+}
+
+CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c)
+{
+    CUresult result = CUDA_SUCCESS;
+
+    while (!(*gate = take(c)) && !result)
+        result = make();
+    if (!result)
+        result = dt_cuda()->cuStreamWaitValue32_v2(stream, (*gate)->device, (*gate)->turn,
+                                                   CU_STREAM_WAIT_VALUE_GEQ);
+    if (!result)
+        return result;
+    dt_gpu_gate_open(*gate);
+    *gate = NULL;
+    return result;
+}
+
+void dt_gpu_gate_open(struct dt_gpu_gate *gate)
+{
+    struct dt_gpu_gate **at = &dti_gates.shut;
+
+    if (!gate)
+        return;
+    release(gate);
+    pthread_mutex_lock(&dti_gates.mutex);
+    while (*at != gate)
+        at = &(*at)->next;
+    move_locked(at, &dti_gates.open);
+    pthread_mutex_unlock(&dti_gates.mutex);
+}
+
+bool dt_gpu_gates_are_shut(void)
+{
+    bool shut;
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    shut = dti_gates.shut != NULL;
+    pthread_mutex_unlock(&dti_gates.mutex);
+    return shut;
+}

@@ -1,0 +1,98 @@
+#include "runtime/gpu/stream.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/error.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/cudafail.h"
+
+/* A graph that runs again and again would make calls to which the other ranks do not come, and of
+ * which nobody would know. */
+dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const char *name)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+
+    for (int i = 0; i < n; i++) {
+        CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+        CUresult result = cuda->cuStreamIsCapturing(streams[i], &status);
+
+        if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT || status)
+            return dt_fail(DT_ERR_UNSUPPORTED,
+                           "%s: a graph is being captured, of which this call cannot be a part: "
+                           "make it before or after the capture",
+                           name);
+        if (result)
+            return dt_cuda_fail(name, "cuStreamIsCapturing", result);
+    }
+    return DT_OK;
+}
+
+/* Drivers have stream memory operations of both widths or of neither, and tell of the wide one. */
+static dt_result_t check_device(const char *name, CUdevice device)
+{
+    int able = 0;
+    CUresult result = dt_cuda()->cuDeviceGetAttribute(
+        &able, CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, device);
+
+    if (result)
+        return dt_cuda_fail(name, "cuDeviceGetAttribute", result);
+    if (able)
+        return DT_OK;
+    return dt_fail(DT_ERR_UNSUPPORTED,
+                   "%s: device %d has no stream memory operations, without which no call can be "
+                   "enqueued: make calls on the communicator itself",
+                   name, device);
+}
+
+static CUresult find_device(struct dt_gpu_stream *s)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_cuda_scope scope;
+    CUresult result = cuda->cuStreamGetCtx(s->stream, &s->context);
+
+    if (!result)
+        result = dt_cuda_enter(&scope, s->context);
+    if (result)
+        return result;
+    result = cuda->cuCtxGetDevice(&s->device);
+    dt_cuda_leave(&scope);
+    return result;
+}
+
+dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *handle)
+{
+    dt_result_t r = dt_cuda_check(name);
+    CUresult result;
+
+    *s = (struct dt_gpu_stream){ .stream = handle ? handle : CU_STREAM_LEGACY };
+    if (r == DT_OK)
+        r = dt_gpu_stream_check_capture(&s->stream, 1, name);
+    if (r != DT_OK)
+        return r;
+    result = find_device(s);
+    return result ? dt_cuda_fail(name, "cuStreamGetCtx", result) : check_device(name, s->device);
+}
+
+dt_result_t dt_gpu_stream_way(struct dt_gpu_stream *s, const char *name, int way, int n,
+                              struct dt_gpu_copies **copies)
+{
+    CUresult result;
+
+    if (!s->ways) {
+        s->ways = calloc((size_t)n, sizeof *s->ways);
+        s->n = n;
+    }
+    if (!s->ways)
+        return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
+    *copies = &s->ways[way];
+    result = dt_gpu_copies_open(*copies, s->context);
+    return result ? dt_cuda_fail(name, "cuStreamCreate", result) : DT_OK;
+}
+
+void dt_gpu_stream_close(struct dt_gpu_stream *s)
+{
+    for (int i = 0; s->ways && i < s->n; i++)
+        dt_gpu_copies_close(&s->ways[i]);
+    free(s->ways);
+    *s = (struct dt_gpu_stream){ 0 };
+}

@@ -1,0 +1,33 @@
+/* A stream of the program's, on which calls are enqueued (runtime/api/view.h). */
+#ifndef DT_GPU_STREAM_H
+#define DT_GPU_STREAM_H
+
+#include "runtime/dtrun.h"
+#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/copies.h"
+
+struct dt_gpu_stream {
+    CUstream stream;
+    CUcontext context;
+    CUdevice device;
+    struct dt_gpu_copies *ways; /* of calls between two ranks; NULL before the first */
+    int n;
+};
+
+/* What a program's handle names: NULL is the legacy default stream, and default streams are those
+ * of the thread's current context. name: of the public call. DT_ERR_CUDA; DT_ERR_UNSUPPORTED: a
+ * graph is being captured there, or the device has no stream memory operations. */
+dt_result_t dt_gpu_stream_find(struct dt_gpu_stream *s, const char *name, void *handle);
+/* DT_ERR_UNSUPPORTED: a graph is being captured on one of n streams of the context that is current.
+ * DT_ERR_CUDA. */
+dt_result_t dt_gpu_stream_check_capture(const CUstream *streams, int n, const char *name);
+/* In its context, for calls of the way with that number among n: its copies, which the call uses
+ * while it holds the way's lock. To make them while the stream is held might wait for it.
+ * DT_ERR_NOMEM. DT_ERR_CUDA.
+ */
+dt_result_t dt_gpu_stream_way(struct dt_gpu_stream *s, const char *name, int way, int n,
+                              struct dt_gpu_copies **copies);
+/* No call uses it any more. */
+void dt_gpu_stream_close(struct dt_gpu_stream *s);
+
+#endif

@@ -1,0 +1,460 @@
+/* A rank that enqueues its calls on streams of its own, of whatever libcuda.so.1 the loader finds.
+ * Its argument says what it does:
+ *
+ * - order: calls between pieces of the stream's work, on streams of every kind, all enqueued before
+ *   the GPU begins
+ * - legacy: what comes to the legacy default stream waits for a blocking stream's calls
+ * - orders: two communicators, which odd ranks use in another order than even ones
+ * - requests: calls in the background, on the view and on the communicator
+ * - barrier: a barrier that a stream comes late to
+ * - free: a view is freed, then a communicator, then the job is left, each with calls under way
+ * - mismatch: rank 1 enqueues another call than the others
+ * - args: what is refused
+ * - capture: calls while a graph is being captured; then one that works
+ * - die: rank 1 dies when the others have enqueued a call, for whose stream they then wait
+ * - abort: rank 1 aborts the communicator instead
+ * - late: the stream of rank 1 never comes to the call
+ * - endless: a stream whose work after the call never ends
+ * - ahead: rank 0 puts more behind a call than the driver takes, to which rank 1 never comes */
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/rank/device.h"
+
+enum { COUNT = 1000, ROUNDS = 20 };
+
+static struct gate gate;
+
+static void fail(const char *what)
+{
+    printf("%s\n", what);
+    exit(6);
+}
+
+static void expect(dt_result_t got, dt_result_t wanted, const char *what)
+{
+    if (got == wanted)
+        return;
+    printf("%s: %d and not %d: %s\n", what, (int)got, (int)wanted, dt_last_error());
+    exit(6);
+}
+
+static CUstream stream_new(unsigned flags)
+{
+    CUstream stream;
+
+    DRIVE(cuStreamCreate(&stream, flags));
+    return stream;
+}
+
+static dt_comm_t *view_of(dt_comm_t *comm, CUstream stream)
+{
+    dt_comm_t *view;
+
+    need(dt_comm_on_stream(comm, stream, &view));
+    return view;
+}
+
+/* ---- numbers ---- */
+
+static unsigned bits_of(float v)
+{
+    unsigned bits;
+
+    memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+
+/* The stream fills the buffer with what this rank gives in a round. */
+static void fill_on(CUstream stream, float *buf, int round)
+{
+    DRIVE(cuMemsetD32Async(address(buf), bits_of((float)((dt_rank() + 1) * (round + 1))), COUNT,
+                           stream));
+}
+
+static void need_sum(const float *device, int round, const char *what)
+{
+    float got[COUNT], sum = (float)(dt_size() * (dt_size() + 1) / 2 * (round + 1));
+
+    DRIVE(cuMemcpyDtoH_v2(got, address(device), sizeof got));
+    for (int i = 0; i < COUNT; i++) {
+        if (got[i] == sum)
+            continue;
+        printf("%s, round %d: element %d is %g and not %g\n", what, round, i, (double)got[i],
+               (double)sum);
+        exit(6);
+    }
+}
+
+static void need_busy(CUstream stream, const char *what)
+{
+    if (dt_cuda()->cuStreamQuery(stream) != CUDA_ERROR_NOT_READY)
+        fail(what);
+}
+
+/* ---- order ---- */
+
+static void *open_later(void *arg)
+{
+    usleep(20000); /* long enough for a call that does not wait to be over */
+    gate_open(&gate);
+    return arg;
+}
+
+static pthread_t begin_opening(void)
+{
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, open_later, NULL);
+    return thread;
+}
+
+static void order_on(CUstream stream, const char *what)
+{
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf), *results[ROUNDS];
+
+    for (int i = 0; i < ROUNDS; i++)
+        results[i] = device_new(COUNT * sizeof **results);
+    gate_shut(&gate, stream);
+    for (int i = 0; i < ROUNDS; i++) {
+        fill_on(stream, buf, i);
+        need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+        DRIVE(cuMemcpyDtoDAsync_v2(address(results[i]), address(buf), COUNT * sizeof *buf, stream));
+        DRIVE(cuMemsetD32Async(address(buf), 0, COUNT, stream));
+    }
+    need_busy(stream, "a call has waited for the stream");
+    gate_open(&gate);
+    need(dt_stream_wait(view));
+    for (int i = 0; i < ROUNDS; i++)
+        need_sum(results[i], i, what);
+    need(dt_comm_free(view));
+}
+
+static void order(void)
+{
+    order_on(stream_new(CU_STREAM_NON_BLOCKING), "a non-blocking stream");
+    order_on(stream_new(CU_STREAM_DEFAULT), "a blocking stream");
+    order_on(NULL, "the default stream");
+    order_on(CU_STREAM_LEGACY, "the legacy default stream");
+    order_on(CU_STREAM_PER_THREAD, "the per-thread default stream");
+}
+
+/* cuMemcpyDtoH waits for the legacy default stream, and that for the blocking one. */
+static void legacy(void)
+{
+    CUstream stream = stream_new(CU_STREAM_DEFAULT);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf);
+    pthread_t opener;
+
+    gate_shut(&gate, stream);
+    fill_on(stream, buf, 0);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    opener = begin_opening();
+    need_sum(buf, 0, "read through the legacy default stream");
+    pthread_join(opener, NULL);
+}
+
+static void orders(void)
+{
+    CUstream streams[2];
+    dt_comm_t *comms[2], *views[2];
+    float *buf[2];
+
+    for (int i = 0; i < 2; i++) {
+        streams[i] = stream_new(CU_STREAM_NON_BLOCKING);
+        need(dt_comm_dup(DT_WORLD, &comms[i]));
+        views[i] = view_of(comms[i], streams[i]);
+        buf[i] = device_new(COUNT * sizeof **buf);
+    }
+    for (int i = 0; i < 2 * ROUNDS; i++) {
+        int at = (i + dt_rank()) % 2;
+
+        fill_on(streams[at], buf[at], i / 2);
+        need(dt_all_reduce(views[at], DT_IN_PLACE, buf[at], COUNT, DT_F32, DT_SUM));
+    }
+    for (int i = 0; i < 2; i++) {
+        need(dt_stream_wait(views[i]));
+        need_sum(buf[i], ROUNDS - 1, "two communicators");
+        need(dt_comm_free(views[i]));
+        need(dt_comm_free(comms[i]));
+    }
+}
+
+/* ---- mixed with others ---- */
+
+static void requests(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf[2] = { device_new(COUNT * sizeof **buf), device_new(COUNT * sizeof **buf) };
+    float host = (float)dt_rank() + 1;
+    dt_request_t of_view, of_comm;
+    int done;
+
+    gate_shut(&gate, stream);
+    fill_on(stream, buf[0], 0);
+    need(dt_iall_reduce(view, DT_IN_PLACE, buf[0], COUNT, DT_F32, DT_SUM, &of_view));
+    need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &host, 1, DT_F32, DT_SUM, &of_comm));
+    fill_on(stream, buf[1], 1);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf[1], COUNT, DT_F32, DT_SUM));
+    need(dt_test(&of_view, &done));
+    if (done)
+        fail("a request is done before its stream has come to it");
+    need(dt_test(&of_comm, &done));
+    if (done)
+        fail("a request is done before a call that comes first");
+    gate_open(&gate);
+    need(dt_wait(&of_comm));
+    need(dt_wait(&of_view));
+    need_sum(buf[0], 0, "a request on a stream");
+    if (host != (float)(dt_size() * (dt_size() + 1)) / 2)
+        fail("a request between calls on a stream has another sum");
+    need(dt_stream_wait(view));
+    need_sum(buf[1], 1, "a call after requests");
+}
+
+static void barrier(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    bool late = dt_rank() == 0;
+
+    if (late)
+        gate_shut(&gate, stream);
+    need(dt_barrier(view));
+    need_busy(stream, "a stream has left a barrier that rank 0 has not come to");
+    if (late)
+        gate_open(&gate);
+    need(dt_stream_wait(view));
+}
+
+static void leave(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    float *buf = device_new(COUNT * sizeof *buf);
+    dt_comm_t *view = view_of(DT_WORLD, stream), *comm;
+    pthread_t opener;
+
+    gate_shut(&gate, stream);
+    fill_on(stream, buf, 0);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    opener = begin_opening();
+    need(dt_comm_free(view));
+    pthread_join(opener, NULL);
+    DRIVE(cuStreamSynchronize(stream));
+    need_sum(buf, 0, "a view that was freed");
+    expect(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM), DT_ERR_STATE,
+           "a call on a view that was freed");
+    expect(dt_stream_wait(view), DT_ERR_STATE, "dt_stream_wait on a view that was freed");
+    if (dt_comm_rank(view) != -1)
+        fail("a view that was freed has a rank");
+
+    need(dt_comm_dup(DT_WORLD, &comm));
+    view = view_of(comm, stream);
+    gate_shut(&gate, stream);
+    fill_on(stream, buf, 1);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    opener = begin_opening();
+    need(dt_comm_free(comm));
+    pthread_join(opener, NULL);
+    DRIVE(cuStreamSynchronize(stream));
+    need_sum(buf, 1, "a communicator that was freed");
+    expect(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM), DT_ERR_STATE,
+           "a call on the view of a communicator that was freed");
+    need(dt_comm_free(view));
+
+    view = view_of(DT_WORLD, stream);
+    gate_shut(&gate, stream);
+    fill_on(stream, buf, 2);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    expect(dt_finalize(), DT_ERR_STATE, "dt_finalize with a call under way");
+    gate_open(&gate);
+    need(dt_stream_wait(view));
+    need_sum(buf, 2, "a call that dt_finalize has met");
+}
+
+static void mismatch(void)
+{
+    dt_comm_t *view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING));
+    float *buf = device_new(COUNT * sizeof *buf);
+
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, (size_t)(COUNT - (dt_rank() == 1)), DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+}
+
+/* ---- what is refused ---- */
+
+static void args(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream), *other;
+    float host[2] = { 0 }, *buf = device_new(sizeof host);
+    dt_bucket_t *bucket;
+    dt_request_t request;
+    void *memory;
+    int last;
+
+    expect(dt_comm_on_stream(DT_WORLD, stream, NULL), DT_ERR_ARG, "no place for the view");
+    expect(dt_comm_on_stream(view, stream, &other), DT_ERR_ARG, "a view of a view");
+    if (other != DT_COMM_NULL)
+        fail("a view of a view was stored");
+    expect(dt_stream_wait(DT_WORLD), DT_ERR_ARG, "dt_stream_wait on no view");
+    expect(dt_all_reduce(view, DT_IN_PLACE, host, 1, DT_F32, DT_SUM), DT_ERR_ARG, "host memory");
+    expect(dt_iall_reduce(view, DT_IN_PLACE, host, 1, DT_F32, DT_SUM, &request), DT_ERR_ARG,
+           "host memory of a request");
+    expect(dt_all_reduce(view, host, buf, 1, DT_F32, DT_SUM), DT_ERR_ARG, "mixed memory");
+    expect(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, (dt_op_t)99), DT_ERR_ARG,
+           "no operation");
+    expect(dt_broadcast(view, buf, 1, DT_F32, dt_size()), DT_ERR_ARG, "no root");
+    expect(dt_send(view, buf, 1, DT_F32, dt_rank()), DT_ERR_ARG, "itself");
+    expect(dt_comm_dup(view, &other), DT_ERR_ARG, "dt_comm_dup of a view");
+    expect(dt_mem_alloc(view, 1, &memory), DT_ERR_ARG, "dt_mem_alloc on a view");
+    expect(dt_join(view, &last), DT_ERR_ARG, "dt_join on a view");
+    if (dt_bucket_create(view, 0, DT_F32, DT_SUM, &bucket) != DT_ERR_ARG)
+        fail("a bucket was made of a view");
+    if (dt_comm_rank(view) != dt_rank() || dt_comm_size(view) != dt_size())
+        fail("a view has other ranks than its communicator");
+    need(dt_comm_status(view));
+    need(dt_comm_set_timeout(view, 50));
+    need(dt_all_reduce(view, DT_IN_PLACE, NULL, 0, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+}
+
+static void capture(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream), *other;
+    float *buf = device_new(COUNT * sizeof *buf);
+    CUgraph graph;
+    dt_result_t r;
+
+    DRIVE(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    r = dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM);
+    printf("%d: %s\n", (int)r, dt_last_error());
+    expect(dt_stream_wait(view), DT_ERR_UNSUPPORTED, "dt_stream_wait in a capture");
+    expect(dt_comm_on_stream(DT_WORLD, stream, &other), DT_ERR_UNSUPPORTED, "a view in a capture");
+    DRIVE(cuStreamEndCapture(stream, &graph));
+    fill_on(stream, buf, 0);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    need_sum(buf, 0, "a call after a capture");
+}
+
+/* ---- what goes wrong ---- */
+
+/* Of all ranks: one call that works, then one that is enqueued and never made. The stream goes on
+ * all the same, and the next call tells why. */
+static void end_badly(void (*of_rank_1)(dt_comm_t *view))
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf);
+
+    fill_on(stream, buf, 0);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    if (dt_rank() == 1)
+        of_rank_1(view);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    DRIVE(cuStreamSynchronize(stream));
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    fail("a call after a failure was enqueued");
+}
+
+static void kill_self(dt_comm_t *view)
+{
+    (void)view;
+    raise(SIGKILL);
+}
+
+static void die(void)
+{
+    end_badly(kill_self);
+}
+
+static void abort_it(dt_comm_t *view)
+{
+    need(dt_comm_abort(view));
+}
+
+static void abort_world(void)
+{
+    end_badly(abort_it);
+}
+
+static void late(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf);
+
+    need(dt_comm_set_timeout(view, 0.5));
+    if (dt_rank() == 1)
+        gate_shut(&gate, stream);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+}
+
+static void endless(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf);
+
+    need(dt_comm_set_timeout(view, 0.5));
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    gate_shut(&gate, stream);
+    need(dt_stream_wait(view));
+}
+
+/* Every one of these pieces would wait for the call that rank 1 does not make, and so would, in a
+ * driver that takes no more of them, whatever the threads of the library ask of it. */
+static void ahead(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf);
+
+    need(dt_comm_set_timeout(view, 0.5));
+    if (dt_rank() != 1) {
+        need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+        for (int i = 0; i < 1000; i++)
+            DRIVE(cuMemsetD32Async(address(buf), 0, COUNT, stream));
+    }
+    while (dt_comm_status(view) == DT_OK)
+        usleep(1000);
+    need(dt_stream_wait(view));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } doings[] = { { "order", order },       { "legacy", legacy },     { "orders", orders },
+                   { "requests", requests }, { "barrier", barrier },   { "free", leave },
+                   { "mismatch", mismatch }, { "args", args },         { "capture", capture },
+                   { "die", die },           { "abort", abort_world }, { "late", late },
+                   { "endless", endless },   { "ahead", ahead } };
+
+    signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
+    need(dt_init());
+    device_use(0);
+    gate_make(&gate);
+    for (size_t i = 0; i < sizeof doings / sizeof *doings; i++) {
+        if (argc != 2 || strcmp(argv[1], doings[i].name) != 0)
+            continue;
+        doings[i].run();
+        printf("%s: done\n", argv[1]);
+        need(dt_finalize());
+        return 0;
+    }
+    return 2;
+}
