@@ -92,3 +92,64 @@ quickstart() {
     code_is 2
     [ ! -e made ]
 }
+
+# A tree for "check", with stand-ins for all that it runs. Files tell make and cppcheck what to do.
+checked() {
+    local tool
+    configured
+    mkdir -p man cmd launcher runtime examples tests/fuzz
+    echo page >man/dtrun.1
+    for tool in autoreconf mandoc clang clang-format-14 setarch apt-get; do
+        stand_in "$tool" 'exit 0'
+    done
+    stand_in setarch 'shift; exec "$@"'
+    stand_in cppcheck 'echo "cppcheck has looked"; [ ! -e "$T/bad" ]'
+    printf '#!/bin/sh\n' >tests/fuzz/libfuzzer
+    chmod +x tests/fuzz/libfuzzer
+    stand_in make 'for target; do :; done
+        echo "$*" >>"$T/made"
+        case "$target" in
+        check) [ ! -e "$T/hang" ] || { touch "$T/tests-run"; exec sleep 600; }; echo "# PASS: 5" ;;
+        check-unit | CHECKED_UNITS*) echo "# PASS: 2" ;;
+        units) [ ! -e "$T/hang" ] || { touch "$T/built-beside"; exec sleep 600; } ;;
+        esac'
+    export T
+}
+
+check_tree() {
+    quickstart check
+    ! grep -q "^quickstart: missing" "$ERR" || skip "what the tests need is not installed"
+}
+
+@test "check counts what runs beside the tests" {
+    checked
+    check_tree
+    [ "$RC" = 0 ]
+    # mandoc, clang-format, cppcheck, clang, libfuzzer, distcheck; and three suites
+    [ "$(tail -n 1 "$OUT")" = "15 passed, 0 failed" ]
+    clean
+}
+
+@test "check tells what fails beside the tests, and counts it" {
+    checked
+    touch "$T/bad"
+    check_tree
+    [ "$RC" = 1 ]
+    out_has 1 "^FAIL: cppcheck$"
+    out_has 1 "^cppcheck has looked$"
+    [ "$(tail -n 1 "$OUT")" = "14 passed, 1 failed" ]
+    clean
+}
+
+@test "check, when it is ended, ends what runs beside the tests" {
+    checked
+    touch "$T/hang"
+    env "$TOKEN" PATH="$T/bin:$PATH" ./quickstart check </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    await test -e "$T/built-beside" -a -e "$T/tests-run" -o -s "$ERR"
+    ! grep -q "^quickstart: missing" "$ERR" || skip "what the tests need is not installed"
+    kill -TERM $(pgrep -P "$BACKGROUND" -f 'make -j[0-9]+ check$') "$BACKGROUND"
+    dtrun_wait
+    [ "$RC" != 0 ]
+    becomes_clean
+}
