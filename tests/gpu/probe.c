@@ -17,7 +17,7 @@ static const struct {
     { "contexts", probe_contexts }, { "error", probe_error },         { "kill", probe_kill },
     { "grace", probe_grace },       { "endless", probe_endless },     { "raw", probe_raw },
     { "small", probe_small },       { "bandwidth", probe_bandwidth }, { "init", probe_init },
-    { "orders", probe_orders },     { "overlap", probe_overlap },
+    { "enqueue", probe_enqueue },   { "orders", probe_orders },       { "overlap", probe_overlap },
 };
 
 int main(int argc, char **argv)

@@ -103,6 +103,42 @@ void probe_small(const char *arg)
         printf("= %.1f us (%.1f, and %.1f by NCCL alone)\n", us[1] - us[0], us[1], us[0]);
 }
 
+/* Only asking for the call is timed; the stream is idle each time. */
+void probe_enqueue(const char *arg)
+{
+    enum { WARM = 10 };
+    double took[2][MOST];
+    dt_comm_t *view;
+    CUstream stream;
+    struct raw raw;
+    float *buf;
+
+    (void)arg;
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    raw_open(&raw);
+    DRIVE(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    need(dt_comm_on_stream(DT_WORLD, stream, &view));
+    for (int i = -WARM; i < MOST; i++) {
+        uint64_t start = dt_clock_ns();
+
+        raw_all_reduce(&raw, buf, 1);
+        took[0][i < 0 ? 0 : i] = us_since(start);
+        raw_wait(&raw);
+        start = dt_clock_ns();
+        need(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM));
+        took[1][i < 0 ? 0 : i] = us_since(start);
+        need(dt_stream_wait(view));
+    }
+    need(dt_comm_free(view));
+    raw_close(&raw);
+    if (dt_rank() == 0) {
+        double nccl = median(took[0], MOST), own = median(took[1], MOST);
+
+        printf("= %.1f us (%.1f, and %.1f by NCCL alone)\n", own - nccl, own, nccl);
+    }
+}
+
 /* nccl-tests' sizes up to that of arg, and how much of the bandwidth is lost at most from 1 MiB on.
  */
 void probe_bandwidth(const char *arg)
