@@ -301,8 +301,11 @@ void dt_job_forget_last_calls(struct dt_job *j); /* all ranks begin again */
 /* signalled.c */
 void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
                          const struct dt_msg_signalled *m);
+enum { DT_GATHER_MS = 200 }; /* within which a batch system reaches all hosts */
 void dt_job_gather_signal(struct dt_job *j, int signo);
 void dt_job_on_gathered(struct dt_job *j);
+/* A signal that ends the job has come, and is acted upon when all hosts have it. */
+bool dt_job_stops_soon(const struct dt_job *j);
 
 /* stopping.c */
 void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */

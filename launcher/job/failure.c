@@ -10,6 +10,7 @@
 #include "launcher/io/label.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
+#include "launcher/job/signals.h"
 #include "launcher/job/words.h"
 #include "runtime/dtrun.h"
 #include "runtime/wire/hostshm.h"
@@ -440,6 +441,21 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
     dt_job_fail(j, dt_exit_of_cause(cause), (uint32_t)j->config->kill_grace_s * 1000);
 }
 
+/* A batch system that ends the job sends its signal to the ranks, too. Those that die of it have
+ * not failed: the signal will stop the job, when dtrun has it as well. */
+static bool awaits_signal(struct dt_job *j, const struct dt_death *death)
+{
+    uint64_t since_ms = (dt_job_now(j) - j->failed_ns) / 1000000;
+
+    if (dt_job_stops_soon(j))
+        return true;
+    if (!j->batch || dt_signal_meaning(death->signo, 0) != DT_SIGNAL_STOP ||
+        since_ms >= DT_GATHER_MS)
+        return false;
+    dt_timers_set(&j->timers, DT_TIMER_COLLECT, DT_GATHER_MS - since_ms);
+    return true;
+}
+
 void dt_job_decide(struct dt_job *j)
 {
     int cause = dt_job_cause(j);
@@ -460,6 +476,8 @@ void dt_job_decide(struct dt_job *j)
         end_preempted(j, &death);
         return;
     }
+    if (awaits_signal(j, &death))
+        return;
     count_alike(j, &death);
     describe(j, &death, &text);
     if (verdict != DT_RESTART_YES) {

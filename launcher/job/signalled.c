@@ -7,10 +7,7 @@
 #include "launcher/job/engine.h"
 #include "launcher/job/signals.h"
 
-enum {
-    GATHER_MS = 200, /* within which a batch system reaches all hosts */
-    ECHO_MS = 1000,  /* what comes so soon again is the same */
-};
+enum { ECHO_MS = 1000 }; /* what comes so soon again is the same */
 
 void dt_job_on_gathered(struct dt_job *j)
 {
@@ -30,10 +27,16 @@ void dt_job_gather_signal(struct dt_job *j, int signo)
         return;
     if (!dt_timers_runs(&j->timers, DT_TIMER_GATHER)) {
         j->gathered = signo;
-        dt_timers_set(&j->timers, DT_TIMER_GATHER, GATHER_MS);
+        dt_timers_set(&j->timers, DT_TIMER_GATHER, DT_GATHER_MS);
     } else if (dt_signal_meaning(signo, 0) == DT_SIGNAL_STOP) {
         j->gathered = signo; /* ends what another would only have told */
     }
+}
+
+bool dt_job_stops_soon(const struct dt_job *j)
+{
+    return dt_timers_runs(&j->timers, DT_TIMER_GATHER) &&
+           dt_signal_meaning(j->gathered, 0) == DT_SIGNAL_STOP;
 }
 
 /* Of a host's word only those count that are meant for jobs. */

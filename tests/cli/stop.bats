@@ -248,6 +248,29 @@ has_woken() { # PID TIMES
     clean
 }
 
+@test "a batch system ends the job: ranks that die of its signal have not failed" {
+    local victim
+
+    SLURM_JOB_ID=1 dtrun_start --max-restarts 1 -H localhost:2 -np 2 sh -c 'echo "pid $$"; exec sleep 600'
+    await eval '[ "$(grep -c pid "$OUT")" = 2 ]'
+    victim=$(sed -n 's/^\[1\] pid //p' "$OUT")
+    kill -TERM "$victim" "$BACKGROUND"
+    dtrun_wait
+    code_is 143
+    err_has "dtrun: told to end by SIGTERM; stopping 1 rank"
+    ! grep -q restarting "$ERR" || { show; false; }
+    clean
+}
+
+@test "in a batch job a rank that is killed by a signal of its own is started again" {
+    SLURM_JOB_ID=1 dtrun --max-restarts 1 -H localhost:2 -np 2 sh -c \
+        '[ "$DTRUN_RESTART_COUNT" = 1 ] || [ "$RANK" = 0 ] || kill -TERM $$; exit 0'
+    code_is 0
+    err_has "was killed by signal 15 (SIGTERM)"
+    err_has "restarting 2 ranks"
+    clean
+}
+
 @test "15: a rank that ignores SIGTERM is killed after the grace" {
     dtrun_start --kill-grace 1 -np 2 sh -c "$STUBBORN"
     out_has 2 ready
