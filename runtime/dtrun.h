@@ -491,9 +491,12 @@ DT_API dt_result_t dt_bucket_wait(dt_bucket_t *bucket);
 /* The same, then frees it. */
 DT_API dt_result_t dt_bucket_free(dt_bucket_t *bucket);
 
-/* Checkpoints. Names "bytes" of host memory, to be saved and restored under "name" (1 to 255 bytes,
- * each name once); it must stay valid. Every rank registers its own buffers, before the first save
- * or restore: after it, DT_ERR_STATE. Failures concern this call alone. */
+/* Checkpoints. Names "bytes" of host memory, or of the memory of one GPU, to be saved and restored
+ * under "name" (1 to 255 bytes, each name once); it must stay valid. GPU memory is saved and
+ * restored after what the thread that makes the call has queued before on its default streams: what
+ * other streams write there, the program waits for first (dt_stream_wait). Every rank registers its
+ * own buffers, before the first save or restore: after it, DT_ERR_STATE. Failures concern this call
+ * alone. */
 DT_API dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes);
 /* Collective. Writes what is registered as the checkpoint of "step", durably; returns DT_OK on all
  * ranks or on none. After DT_ERR_IO the older checkpoints are untouched, and the job may go on. */

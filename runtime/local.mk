@@ -111,6 +111,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/staging.c runtime/gpu/staging.h \
 	runtime/gpu/steps.c runtime/gpu/steps.h \
 	runtime/gpu/stream.c runtime/gpu/stream.h \
+	runtime/gpu/transfer.c runtime/gpu/transfer.h \
 	runtime/gpu/wait.c runtime/gpu/wait.h \
 	runtime/gpu/words.c runtime/gpu/words.h \
 	runtime/init.c \

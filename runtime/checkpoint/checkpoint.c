@@ -16,6 +16,7 @@
 #include "runtime/coll/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/memory.h"
+#include "runtime/gpu/transfer.h"
 #include "runtime/wire/env.h"
 
 static struct {
@@ -147,6 +148,38 @@ void dt_checkpoint_forked(void)
     dt_owner_forget(&dti_checkpoint.store.ownership);
 }
 
+/* ---- buffers on a GPU ---- */
+
+static enum dt_memory memory_of(const void *buf, size_t bytes)
+{
+    return dt_memory_of(buf, (const uint8_t *)buf + bytes - 1);
+}
+
+static const char *call_name(void)
+{
+    return dt_hostshm_call_name(dti_checkpoint.call);
+}
+
+static dt_result_t read_far(const void *data, uint64_t bytes, dt_gpu_piece *f, void *arg)
+{
+    return dt_gpu_fetch(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
+}
+
+static dt_result_t write_far(void *data, uint64_t bytes, dt_gpu_piece *f, void *arg)
+{
+    return dt_gpu_store(dti_checkpoint.store.arg, call_name(), data, bytes, f, arg);
+}
+
+/* Managed memory is read by the GPU, too, which knows when it has been written. */
+static const struct dt_far *far_of(const void *buf, size_t bytes)
+{
+    static const struct dt_far on_gpu = { read_far, write_far };
+
+    return bytes && memory_of(buf, bytes) != DT_MEMORY_HOST ? &on_gpu : NULL;
+}
+
+/* ---- registering ---- */
+
 static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
 {
     size_t len = name ? strlen(name) : 0;
@@ -163,11 +196,12 @@ static dt_result_t check_buffer(const char *name, const void *buf, size_t bytes)
         if (strcmp(dti_checkpoint.buffers.v[i].name, name) == 0)
             return dt_fail(DT_ERR_ARG, "dt_checkpoint_register: \"%s\" is registered already",
                            name);
-    if (bytes && dt_memory_of(buf, buf) == DT_MEMORY_DEVICE)
-        return dt_fail(DT_ERR_UNSUPPORTED,
-                       "dt_checkpoint_register: \"%s\" lies in a device's memory: register a copy "
-                       "in host memory",
-                       name);
+    if (bytes && memory_of(buf, bytes) == DT_MEMORY_MIXED)
+        return dt_fail(
+            DT_ERR_ARG,
+            "dt_checkpoint_register: \"%s\" begins in the memory of a GPU, or ends there, "
+            "and does not lie there as a whole",
+            name);
     return DT_OK;
 }
 
@@ -187,6 +221,8 @@ dt_result_t dt_checkpoint_register(const char *name, void *buf, size_t bytes)
         result = check_buffer(name, buf, bytes);
     if (result == DT_OK && dt_buffers_add(&dti_checkpoint.buffers, name, buf, bytes) != 0)
         result = dt_fail(DT_ERR_NOMEM, "dt_checkpoint_register: out of memory");
+    else if (result == DT_OK)
+        dti_checkpoint.buffers.v[dti_checkpoint.buffers.n - 1].far = far_of(buf, bytes);
     dt_context_leave(c);
     return result;
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "runtime/base/checksum.h"
+#include "runtime/dtrun.h"
 #include "runtime/wire/codec.h"
 
 enum {
@@ -21,11 +22,21 @@ enum {
     DT_SHARD_NAME_MAX = 255,      /* of a buffer's name */
 };
 
+/* How data are read and written that are not in host memory: in pieces, each of which is handed to
+ * f. */
+struct dt_far {
+    dt_result_t (*read)(const void *data, uint64_t bytes,
+                        dt_result_t (*f)(void *arg, void *piece, size_t n), void *arg);
+    dt_result_t (*write)(void *data, uint64_t bytes,
+                         dt_result_t (*f)(void *arg, void *piece, size_t n), void *arg);
+};
+
 /* A registered buffer, or what a shard says of one (data is NULL then). */
 struct dt_buffer {
     char *name;
     void *data;
     uint64_t bytes;
+    const struct dt_far *far; /* NULL: data are in host memory */
 };
 
 struct dt_buffers {

@@ -7,6 +7,18 @@
 #include "runtime/base/error.h"
 #include "runtime/checkpoint/names.h"
 
+static dt_result_t write_piece(void *file, void *piece, size_t n)
+{
+    return dt_file_write(file, piece, n);
+}
+
+static dt_result_t write_buffer(struct dt_file *f, const struct dt_buffer *b)
+{
+    if (b->far && b->bytes)
+        return b->far->read(b->data, b->bytes, write_piece, f);
+    return dt_file_write(f, b->data, b->bytes);
+}
+
 static dt_result_t write_all(struct dt_file *f, const struct dt_put *head,
                              const struct dt_buffers *b, struct dt_shard_info *info)
 {
@@ -14,7 +26,7 @@ static dt_result_t write_all(struct dt_file *f, const struct dt_put *head,
 
     info->bytes = head->len;
     for (uint32_t i = 0; i < b->n && result == DT_OK; i++) {
-        result = dt_file_write(f, b->v[i].data, b->v[i].bytes);
+        result = write_buffer(f, &b->v[i]);
         info->bytes += b->v[i].bytes;
     }
     if (result != DT_OK)
@@ -152,6 +164,18 @@ dt_result_t dt_shard_open(struct dt_shard *s, const struct dt_dir *d,
     return result == DT_OK ? check_head(s, bytes) : result;
 }
 
+static dt_result_t read_piece(void *file, void *piece, size_t n)
+{
+    return dt_file_read(file, piece, n);
+}
+
+static dt_result_t read_buffer(struct dt_file *f, const struct dt_buffer *b)
+{
+    if (b->far)
+        return b->far->write(b->data, b->bytes, read_piece, f);
+    return dt_file_read(f, b->data, b->bytes);
+}
+
 dt_result_t dt_shard_load(struct dt_shard *s)
 {
     const struct dt_buffers *fill = &s->wanted->buffers;
@@ -159,7 +183,7 @@ dt_result_t dt_shard_load(struct dt_shard *s)
 
     for (uint32_t i = 0; i < fill->n && result == DT_OK; i++)
         if (fill->v[i].bytes)
-            result = dt_file_read(&s->file, fill->v[i].data, fill->v[i].bytes);
+            result = read_buffer(&s->file, &fill->v[i]);
     return result == DT_OK ? check_sum(&s->file, s->info) : result;
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Calls that are enqueued on streams of the program's, on stand-ins for NVIDIA's libraries. STANDIN_STERN
+# Calls that are enqueued on streams of the program's, and checkpoints of GPU memory, on stand-ins for NVIDIA's
+# libraries. STANDIN_STERN
 # makes everything wait for the GPU that does so on any driver: what is made while a stream is held would
 # wait for ever.
 
@@ -126,5 +127,30 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     code_is 124
     grep -q -- '^-5: .*all-reduce of 1000 f32 (sum) in device memory.*timed out' "$OUT" || { show; false; }
     grep -q 'in device memory, DT_ERR_TIMEOUT by nccl' "$ERR" || { show; false; }
+    clean
+}
+
+# ---- checkpoints of GPU memory ----
+
+@test "checkpoint: device memory has the bytes of host memory, and a disturbed run those of a calm one" {
+    use_standin 4
+    dtrun -np 3 --checkpoint-dir "$T/host" "$RANK/gpu" hosttrain
+    code_is 0
+    dtrun -np 3 -x STANDIN_DELAY_US=200 --checkpoint-dir "$T/calm" "$RANK/gpu" devicetrain
+    code_is 0
+    dtrun -np 3 --checkpoint-dir "$T/disturbed" --inject kill:rank=1,step=7 "$RANK/gpu" devicetrain
+    code_is 0
+    unset LD_LIBRARY_PATH
+    grep -q 'recovered 1 failure' "$ERR" || { show; false; }
+    diff -r -x LINEAGE "$T/host" "$T/calm"
+    diff -r -x LINEAGE "$T/calm" "$T/disturbed"
+    clean
+}
+
+@test "checkpoint: a buffer that is not device memory as a whole is refused, one that was freed fails the save" {
+    stream gpu registerwrong
+    code_is 0
+    [ "$(grep -c 'dt_checkpoint_register: "part" begins in the memory of a GPU' "$OUT")" = 3 ] || { show; false; }
+    [ "$(grep -c -- '^-10: .*dt_checkpoint_save: ' "$OUT")" = 3 ] || { show; false; }
     clean
 }

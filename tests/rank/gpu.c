@@ -15,6 +15,8 @@
  * - slots: communicators in different places of each rank's table are left for dt_finalize
  * - idle: rank 1 dies, rank 2 does not notice, and rank 0 leaves with a communicator that is idle
  * - streamcalls, streampairs, streamfactors: calls, pairs and factors, enqueued on a stream
+ * - devicetrain, hosttrain: steps whose result is saved from device memory, and from host memory
+ * - registerwrong: buffers that cannot be saved
  * - train: steps whose result is saved and restored
  * - stucktrain: likewise; in the first generation the GPU of rank 1 never comes to step 7
  * - die: rank 1 dies when all have met on the device; the others reduce there
@@ -608,6 +610,83 @@ static void take_step(float *weights, float *device, int64_t step, bool stuck)
         weights[i] -= gradients[i] / 8;
 }
 
+/* The same, of weights in device memory that are registered there, by calls that are enqueued; some
+ * of them, which no step changes, fill many pieces. */
+static void devicetrain(void)
+{
+    enum { MUCH = 9 * 1024 * 1024 + 5 };
+    static float weights[WEIGHTS];
+    static unsigned char much[MUCH];
+    float *device = device_new(sizeof weights), *gradients = device_new(sizeof weights);
+    unsigned char *bulk = device_new(MUCH);
+    int64_t step;
+
+    DRIVE(cuMemcpyHtoD_v2(address(device), weights, sizeof weights));
+    for (int i = 0; i < MUCH; i++)
+        much[i] = (unsigned char)(i * 7 + i / 4096 + dt_rank());
+    need(dt_checkpoint_register("weights", device, sizeof weights));
+    need(dt_checkpoint_register("bulk", bulk, MUCH));
+    need(dt_checkpoint_restore(&step));
+    if (step < 0)
+        DRIVE(cuMemcpyHtoD_v2(address(bulk), much, MUCH));
+    for (step = step < 0 ? 1 : step + 1; step <= STEPS; step++) {
+        dt_step(step);
+        DRIVE(cuMemcpyDtoH_v2(weights, address(device), sizeof weights));
+        take_step(weights, gradients, step, false);
+        gate_make(&gate);
+        gate_shut(&gate, CU_STREAM_LEGACY);
+        DRIVE(cuMemcpyHtoDAsync_v2(address(device), weights, sizeof weights, CU_STREAM_LEGACY));
+        if (step % SAVED_EVERY == 0) {
+            pthread_t opener = begin_opening();
+
+            need(dt_checkpoint_save(step));
+            pthread_join(opener, NULL);
+        }
+        gate_open(&gate);
+    }
+    DRIVE(cuMemcpyDtoH_v2(much, address(bulk), MUCH));
+    for (int i = 0; i < MUCH; i++) {
+        if (much[i] != (unsigned char)(i * 7 + i / 4096 + dt_rank())) {
+            printf("byte %d is another\n", i);
+            exit(6);
+        }
+    }
+}
+
+/* As devicetrain saves it. */
+static void hosttrain(void)
+{
+    enum { MUCH = 9 * 1024 * 1024 + 5 };
+    static float weights[WEIGHTS];
+    static unsigned char much[MUCH];
+    float *gradients = device_new(sizeof weights);
+
+    for (int i = 0; i < MUCH; i++)
+        much[i] = (unsigned char)(i * 7 + i / 4096 + dt_rank());
+    need(dt_checkpoint_register("weights", weights, sizeof weights));
+    need(dt_checkpoint_register("bulk", much, MUCH));
+    for (int64_t step = 1; step <= STEPS; step++) {
+        take_step(weights, gradients, step, false);
+        if (step % SAVED_EVERY == 0)
+            need(dt_checkpoint_save(step));
+    }
+}
+
+/* What is no GPU memory as a whole is refused, and what has been freed is told of by the save. */
+static void register_wrong(void)
+{
+    unsigned char *part = device_new(4096), *freed = device_new(4096);
+
+    if (dt_checkpoint_register("part", part, (size_t)1 << 40) != DT_ERR_ARG)
+        exit(6);
+    printf("%s\n", dt_last_error());
+    need(dt_checkpoint_register("freed", freed, 4096));
+    DRIVE(cuMemFree_v2(address(freed)));
+    printf("%d: ", (int)dt_checkpoint_save(1));
+    printf("%s\n", dt_last_error());
+    need(dt_barrier(DT_WORLD));
+}
+
 static void train_until_stuck(int64_t stuck)
 {
     static float weights[WEIGHTS];
@@ -698,6 +777,9 @@ int main(int argc, char **argv)
                    { "streamfactors", streamfactors },
                    { "streampairs", streampairs },
                    { "train", train },
+                   { "devicetrain", devicetrain },
+                   { "hosttrain", hosttrain },
+                   { "registerwrong", register_wrong },
                    { "stucktrain", stucktrain } };
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */

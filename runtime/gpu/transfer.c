@@ -1,0 +1,166 @@
+#include "runtime/gpu/transfer.h"
+
+#include "runtime/comm/error_report.h"
+#include "runtime/gpu/copies.h"
+#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/cudafail.h"
+#include "runtime/gpu/order.h"
+#include "runtime/gpu/pinned.h"
+#include "runtime/gpu/wait.h"
+
+enum { PIECE = 4 * 1024 * 1024 };
+
+struct transfer {
+    struct dt_comm *c;
+    const char *name;
+    uint8_t *device;
+    uint64_t bytes;
+    dt_gpu_piece *piece;
+    void *arg;
+    struct dt_gpu_copies copies;
+    uint8_t *pinned;
+};
+
+static int slot_of(uint64_t at)
+{
+    return (int)(at / PIECE % DT_GPU_COPY_SLOTS);
+}
+
+static uint8_t *host_of(const struct transfer *t, uint64_t at)
+{
+    return t->pinned + (size_t)slot_of(at) * PIECE;
+}
+
+static size_t length_at(const struct transfer *t, uint64_t at)
+{
+    return t->bytes - at < PIECE ? (size_t)(t->bytes - at) : PIECE;
+}
+
+static dt_result_t check(const struct transfer *t, CUresult result)
+{
+    return result ? dt_cuda_fail(t->name, "cuMemcpyAsync", result) : DT_OK;
+}
+
+static dt_result_t await(const struct transfer *t, uint64_t at)
+{
+    struct dt_coll_error error;
+    dt_result_t r = dt_gpu_await(t->c, &error, t->copies.copied[slot_of(at)], 0);
+
+    if (r == DT_OK || r == DT_ERR_CUDA)
+        return r;
+    return dt_error_report(t->c, &error, NULL, NULL);
+}
+
+/* ---- from the GPU ---- */
+
+static dt_result_t begin_fetch(struct transfer *t, uint64_t at)
+{
+    if (at >= t->bytes)
+        return DT_OK;
+    return check(t, dt_gpu_copies_fetch(&t->copies, slot_of(at), host_of(t, at), t->device + at,
+                                        length_at(t, at)));
+}
+
+static dt_result_t fetch(struct transfer *t)
+{
+    dt_result_t r = begin_fetch(t, 0);
+
+    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += PIECE) {
+        r = begin_fetch(t, at + PIECE);
+        if (r == DT_OK)
+            r = await(t, at);
+        if (r == DT_OK)
+            r = t->piece(t->arg, host_of(t, at), length_at(t, at));
+    }
+    return r;
+}
+
+/* ---- to the GPU ---- */
+
+/* A slot's event is complete before its first copy. */
+static dt_result_t store(struct transfer *t)
+{
+    dt_result_t r = DT_OK;
+
+    for (uint64_t at = 0; r == DT_OK && at < t->bytes; at += PIECE) {
+        r = await(t, at);
+        if (r == DT_OK)
+            r = t->piece(t->arg, host_of(t, at), length_at(t, at));
+        if (r == DT_OK)
+            r = check(t, dt_gpu_copies_store(&t->copies, slot_of(at), t->device + at,
+                                             host_of(t, at), length_at(t, at)));
+    }
+    for (int slot = 0; r == DT_OK && slot < DT_GPU_COPY_SLOTS; slot++)
+        r = await(t, (uint64_t)slot * PIECE);
+    return r;
+}
+
+/* ---- both ---- */
+
+static dt_result_t move(struct transfer *t, dt_result_t (*work)(struct transfer *t))
+{
+    dt_result_t r;
+
+    t->pinned = dt_pinned_take((size_t)DT_GPU_COPY_SLOTS * PIECE, &t->copies);
+    if (!t->pinned)
+        return dt_cuda_fail(t->name, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+    r = work(t);
+    dt_gpu_copies_settle(&t->copies, t->pinned, r != DT_OK);
+    return r;
+}
+
+static dt_result_t open_and_move(struct transfer *t, const struct dt_gpu_order *order,
+                                 dt_result_t (*work)(struct transfer *t))
+{
+    CUresult result = dt_gpu_copies_open(&t->copies, order->context);
+    dt_result_t r;
+
+    if (!result)
+        result = dt_gpu_order_follow(order, t->copies.stream);
+    r = result ? dt_cuda_fail(t->name, "cuStreamCreate", result) : move(t, work);
+    dt_gpu_copies_close(&t->copies);
+    return r;
+}
+
+static dt_result_t transfer(struct transfer *t, dt_result_t (*work)(struct transfer *t))
+{
+    struct dt_gpu_order order;
+    struct dt_cuda_scope scope;
+    dt_result_t r = dt_gpu_order_take(&order, t->name, t->device);
+    CUresult result;
+
+    if (r != DT_OK)
+        return r;
+    result = dt_cuda_enter(&scope, order.context);
+    if (result) {
+        r = dt_cuda_fail(t->name, "cuCtxPushCurrent", result);
+    } else {
+        r = open_and_move(t, &order, work);
+        dt_cuda_leave(&scope);
+    }
+    dt_gpu_order_drop(&order);
+    return r;
+}
+
+dt_result_t dt_gpu_fetch(struct dt_comm *c, const char *name, const void *device, uint64_t bytes,
+                         dt_gpu_piece *take, void *arg)
+{
+    struct transfer t = { .c = c,
+                          .name = name,
+                          .device = (uint8_t *)(uintptr_t)device,
+                          .bytes = bytes,
+                          .piece = take,
+                          .arg = arg };
+
+    return transfer(&t, fetch);
+}
+
+dt_result_t dt_gpu_store(struct dt_comm *c, const char *name, void *device, uint64_t bytes,
+                         dt_gpu_piece *give, void *arg)
+{
+    struct transfer t = {
+        .c = c, .name = name, .device = device, .bytes = bytes, .piece = give, .arg = arg
+    };
+
+    return transfer(&t, store);
+}
