@@ -26,6 +26,19 @@ carried() { sed -n 's/^    "\(.*\)\\n"$/\1/p' "$SOURCES/fold_ptx.c"; }
     clean
 }
 
+@test "ptxas compiles the kernels of the example charlm, too" {
+    local arch
+
+    [ -e "$DTRUN_BUILD/examples/charlm.ptx" ] || skip "built without nvcc"
+    command -v ptxas >/dev/null || skip "no ptxas here"
+    for arch in sm_75 sm_90; do
+        ptxas -arch=$arch -o "$T/$arch" "$DTRUN_BUILD/examples/charlm.ptx"
+        [ -s "$T/$arch" ]
+    done
+    [ "$(grep -c '^\.visible \.entry charlm_' "$DTRUN_BUILD/examples/charlm.ptx")" = 8 ]
+    clean
+}
+
 @test "the kernel's PTX is what nvcc makes of its source" {
     local made
 
