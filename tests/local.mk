@@ -17,6 +17,13 @@ UNIT_TESTS = \
 	tests/unit/faults/disturbed_hosts \
 	tests/unit/faults/deaths \
 	tests/unit/faults/disturbed \
+	tests/unit/coll/collectives \
+	tests/unit/api/memory \
+	tests/unit/shm/copied \
+	tests/unit/coll/hierarchical \
+	tests/unit/faults/aborted \
+	tests/unit/api/threads \
+	tests/unit/faults/failures \
 	tests/unit/cmd/options \
 	tests/unit/cmd/foreign \
 	tests/unit/wire/frame \
@@ -98,12 +105,12 @@ check_PROGRAMS += $(AGENT_TESTS)
 TESTS += $(AGENT_TESTS)
 
 # Those in which threads meet, for ThreadSanitizer.
-THREAD_TESTS = tests/unit/comm/error_report tests/unit/api/buckets \
+THREAD_TESTS = tests/unit/api/threads tests/unit/comm/error_report tests/unit/api/buckets \
 	tests/unit/checkpoint/checkpoint tests/unit/checkpoint/checkpoint_crash \
 	tests/unit/comm/leaving tests/unit/comm/limits tests/unit/remote/link \
 	tests/unit/tcp/alltoall tests/unit/p2p/pairnotes tests/unit/diag/recorder \
 	tests/unit/api/requests tests/unit/shm/shm tests/unit/api/threadrules \
-	tests/unit/api/threads tests/unit/p2p/p2p
+	tests/unit/p2p/p2p
 
 # Only the unit tests: all that can run where the static agent cannot be built, under a sanitizer.
 CHECKED_UNITS = $(UNIT_TESTS)

@@ -1,20 +1,16 @@
 # Unit tests of libdtrun against agents that the test plays itself.
 UNIT_TESTS += \
-	tests/unit/faults/aborted \
 	tests/unit/coll/adasum \
 	tests/unit/wire/auth \
 	tests/unit/comm/error_report \
 	tests/unit/api/buckets \
 	tests/unit/shm/cma \
 	tests/unit/checkpoint/checkpoint_calls \
-	tests/unit/coll/collectives \
 	tests/unit/comm/communicators \
 	tests/unit/world/config \
-	tests/unit/shm/copied \
 	tests/unit/coll/layout \
 	tests/unit/world/listener \
 	tests/unit/diag/dump \
-	tests/unit/faults/failures \
 	tests/unit/coll/foldparts \
 	tests/unit/gpu/gpufold \
 	tests/unit/gpu/gpushared \
@@ -24,7 +20,6 @@ UNIT_TESTS += \
 	tests/unit/gpu/launchorder \
 	tests/unit/comm/leaving \
 	tests/unit/comm/limits \
-	tests/unit/api/memory \
 	tests/unit/coll/mismatches \
 	tests/unit/api/misuse \
 	tests/unit/tcp/alltoall \
@@ -44,10 +39,8 @@ UNIT_TESTS += \
 	tests/unit/shm/stream \
 	tests/unit/base/count_check \
 	tests/unit/api/threadrules \
-	tests/unit/api/threads \
 	tests/unit/base/coll_error \
 	tests/unit/base/tuning \
-	tests/unit/coll/hierarchical \
 	tests/unit/api/join \
 	tests/unit/kernels/wireformat
 
