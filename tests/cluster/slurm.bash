@@ -4,6 +4,7 @@
 #     slurm_missing               # prints why there can be none
 #     slurm_up NODES CPUS [ssh]   # ssh: the nodes have an sshd, too
 #     in_lab salloc -N2 dtrun ...
+#     slurm_power_off 2           # the last thing that node2 does
 #     slurm_down
 
 export PATH=$PATH:/usr/sbin
@@ -30,6 +31,12 @@ slurm_up() { # NODES CPUS [ssh]
     await test -e "$LAB/ready" && return
     cat "$LAB"/out "$LAB"/*.out "$LAB"/*.log >&2
     return 1
+}
+
+# Nobody is told: what it was connected to hears nothing more.
+slurm_power_off() { # NODE
+    in_lab ip link set "v$1" down
+    in_lab sh -c 'kill -KILL "$(cat "$LAB/node$0")"' "$1"
 }
 
 _lab_is_gone() { ! grep -qs "$LAB" /proc/[0-9]*/cmdline; }

@@ -161,6 +161,62 @@ each_rank_once() {
     grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
 }
 
+# When Slurm ends a batch job, a rank of a step on another node is seen to get SIGTERM twice, now and then.
+each_rank_is_told() {
+    local r
+
+    for ((r = 0; r < RANKS; r++)); do
+        grep -qx "$r TERM" "$OUT" || { echo "rank $r: no TERM"; return 1; }
+    done
+}
+
+# A batch job of four ranks that can be started again; its number is JOB.
+batch_start() {
+    JOB=$(in_lab sbatch --parsable --requeue --open-mode=append -N2 -n4 -o "$OUT" \
+        --wrap "dtrun --no-tag bash $(rank_program)")
+    await ranks_say up
+}
+
+job_is() { [ "$(in_lab squeue -h -j "$JOB" -o %T)" = "$1" ]; }
+
+@test "a batch job that is requeued: every rank gets SIGTERM, and its grace" {
+    batch_start
+    in_lab scontrol requeue "$JOB"
+    await job_is PENDING
+    in_lab scancel "$JOB"
+    each_rank_is_told
+    grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
+}
+
+@test "a batch job that is preempted: every rank gets SIGTERM, and its grace" {
+    batch_start
+    in_lab srun -Q -p urgent -N2 -n8 true
+    in_lab scancel "$JOB"
+    each_rank_is_told
+    grep -q 'told to end by SIGTERM; stopping 4 ranks' "$OUT"
+}
+
+@test "a requeued job goes on from its checkpoint" {
+    local checkpoints="$LAB/checkpoints" first
+
+    newest() { ls "$checkpoints" 2>/dev/null | grep -x 'step_[0-9]*' | sort | tail -1; }
+    has_saved_twice() { [ "$(newest)" != "$first" ]; }
+    first=
+    JOB=$(in_lab env -C "$LAB" CHECKPOINTS="$checkpoints" sbatch --parsable -n4 --ntasks-per-node=2 -o "$OUT" \
+        "$DTRUN_SOURCE/hostfile-examples/train.sbatch" "$DTRUN_BUILD/tests/rank/train" 100000000 100 \
+        until "$LAB/trained")
+    await has_saved_twice
+    first=$(newest)
+    await has_saved_twice
+    in_lab scontrol requeue "$JOB"
+    await job_is PENDING
+    ! grep -q 'restarting' "$OUT" || false
+    touch "$LAB/trained" # a job that began anew would end with its first checkpoint
+    in_lab scontrol update JobId="$JOB" StartTime=now
+    await grep -q 'sum is right' "$OUT"
+    [[ "$(newest)" > "$first" ]]
+}
+
 @test "the batch script of hostfile-examples trains on all nodes" {
     in_lab env -C "$LAB" sbatch -Q -W -n4 --ntasks-per-node=2 -o "$OUT" \
         "$DTRUN_SOURCE/hostfile-examples/train.sbatch" \
@@ -179,4 +235,22 @@ each_rank_once() {
 @test "--transport srun outside of an allocation says what srun says" {
     in_lab dtrun --transport srun -H nowhere true >"$OUT" 2>"$ERR" && return 1
     grep -q 'srun: error' "$ERR"
+}
+
+# Comes last: the node does not come back.
+@test "with --no-kill a job goes on without a node that is lost" {
+    in_lab salloc -Q --no-kill -N2 -n4 sh -c 'dtrun "$@"; echo $? >"$0"' "$BATS_TEST_TMPDIR/rc" \
+        --no-tag --heartbeat 2 --max-restarts 1 sh -c 'echo "$RANK up on $(hostname)"
+            until [ -e "$LAB/ended" ]; do sleep 0.1; done' >"$OUT" 2>"$ERR" 3>&- &
+    BACKGROUND=$!
+    all_run() { [ "$(grep -c 'up on node' "$OUT")" = "$1" ]; }
+    await all_run 4
+    slurm_power_off 2
+    await all_run 8
+    [ "$(grep -c 'up on node1' "$OUT")" -ge 6 ]
+    in_lab scontrol update NodeName=node2 State=DOWN Reason=lost # as Slurm finds out later
+    touch "$LAB/ended"
+    allocated_wait
+    [ "$RC" = 0 ]
+    grep -q 'going on without node2' "$ERR"
 }
