@@ -1,22 +1,33 @@
 /* Ctrl-Z. The terminal's SIGTSTP does not reach the ranks: they are in other sessions, some on
  * other hosts. So the agents are told to SIGSTOP them and to hold their leases, since dtrun will be
- * silent. When all have said that this is done, dtrun stops itself. */
+ * silent. When all have said that this is done, dtrun stops itself.
+ *
+ * Agents without ranks are told, too: they also hold a lease, and one whose ranks end between the
+ * two signals would keep it suspended for ever. */
 #include <signal.h>
 
 #include "launcher/job/engine.h"
 
 enum { PATIENCE_MS = 1000 }; /* for an agent that does not answer */
 
+static void signal_agents(struct dt_job *j, int signo)
+{
+    const struct dt_msg_signal m = { .signo = signo };
+
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (j->links[i])
+            dt_hostlink_send(j->links[i], DT_MSG_SIGNAL, &m);
+    }
+}
+
 static void stop_here(struct dt_job *j)
 {
-    struct dt_msg_signal cont = { .signo = SIGCONT };
-
     j->pausing = false;
     dt_timers_stop(&j->timers, DT_TIMER_PAUSE);
     j->ops->suspend(j->ops->arg);
     /* Here dtrun goes on, when the user wants it to. */
     dt_job_forget_waits(j);
-    dt_job_send_all(j, DT_MSG_SIGNAL, &cont);
+    signal_agents(j, SIGCONT);
 }
 
 void dt_job_on_pause_late(struct dt_job *j)
@@ -26,12 +37,10 @@ void dt_job_on_pause_late(struct dt_job *j)
 
 void dt_job_pause(struct dt_job *j)
 {
-    struct dt_msg_signal stop = { .signo = SIGSTOP };
-
     if (j->pausing)
         return;
     j->pausing = true;
-    dt_job_send_all(j, DT_MSG_SIGNAL, &stop);
+    signal_agents(j, SIGSTOP);
     dt_job_ask(j);
     dt_timers_set(&j->timers, DT_TIMER_PAUSE, PATIENCE_MS);
     dt_job_pause_answered(j);
