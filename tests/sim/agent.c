@@ -1,0 +1,505 @@
+/* An agent, as PROTOCOL.md wants it. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+#include "runtime/wire/frame.h"
+#include "tests/sim/world.h"
+
+enum { OUTPUT_MAX = DT_FRAME_PAYLOAD_MAX - 16, FIRST_LEASE_S = 120, FREE_PORT = 40000 };
+
+uint64_t sim_host_clock(const struct sim_world *w, const struct sim_host *h)
+{
+    int64_t gone = (int64_t)(w->now_ns - w->began_ns);
+
+    return h->clock_ns + (uint64_t)(gone + gone / 1000000 * h->drift_ppm);
+}
+
+static union dt_msg *new_msg(void)
+{
+    return dt_xcalloc(1, sizeof(union dt_msg));
+}
+
+/* ---- the lease ---- */
+
+bool sim_agent_is_fenced(const struct sim_world *w, const struct sim_agent *a)
+{
+    return a->left == 0 || w->now_ns - a->heard_ns >= a->lease_ns;
+}
+
+static void kill_ranks(struct sim_agent *a)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        a->ranks[i].alive = false;
+    a->left = 0;
+    a->alive = false;
+}
+
+/* Nothing of the job survives it, and only then its output ends. */
+static void leave(struct sim_world *w, struct sim_agent *a, const char *why)
+{
+    sim_trace(w, "agent of %s leaves: %s", a->host->name, why);
+    if (a->left)
+        w->stuck_generation = a->generation;
+    kill_ranks(a);
+    sim_conn_end(w, a->conn, why);
+}
+
+static void look_at_lease(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+    uint64_t due_ns = a->heard_ns + a->lease_ns;
+
+    if (!a->alive)
+        return;
+    if (w->now_ns < a->host->frozen_until) {
+        if (a->host->frozen_until != UINT64_MAX) {
+            e->n = a->host->frozen_until - w->now_ns; /* it stood still for so long */
+            e->at_ns = a->host->frozen_until;
+            sim_queue_put(&w->queue, *e);
+        }
+        return;
+    }
+    if (a->held)
+        due_ns = w->now_ns + a->lease_ns / 4;
+    if (w->now_ns >= due_ns && e->n > a->lease_ns / 4) {
+        a->in_doubt = true;
+        due_ns = w->now_ns + a->lease_ns;
+    }
+    if (w->now_ns >= due_ns) {
+        leave(w, a, "lost the launcher: it has been silent for too long");
+        return;
+    }
+    e->n = 0;
+    e->at_ns = due_ns;
+    sim_queue_put(&w->queue, *e);
+}
+
+static void watch_lease(struct sim_world *w, struct sim_agent *a, uint64_t lease_ns)
+{
+    a->lease_ns = lease_ns;
+    a->heard_ns = w->now_ns;
+    sim_later(w, lease_ns, (struct sim_event){ .act = look_at_lease, .who = a });
+}
+
+/* ---- beginning and end ---- */
+
+static void say_hello(struct sim_world *w, struct sim_agent *a)
+{
+    const struct sim_host *h = a->host;
+    struct dt_msg_netaddr *addr = dt_xcalloc(1, sizeof *addr);
+    union dt_msg *m = new_msg();
+
+    *addr = (struct dt_msg_netaddr){ dt_xstrdup("eth0"), dt_xstrdup(h->addr), 1500 };
+    m->hello = (struct dt_msg_hello){
+        .protocol = DT_PROTOCOL,
+        .version = dt_xstrdup("0"),
+        .identity = dt_xstrdup(h->identity),
+        .hostname = dt_xstrdup(h->name),
+        .addr = dt_xstrdup(h->addr),
+        .peer_addr = dt_xstrdup("10.255.0.1"),
+        .free_port = FREE_PORT,
+        .probe_port = FREE_PORT + 100,
+        .time_ns = sim_host_clock(w, h),
+        .addrs = { addr, 1 },
+    };
+    sim_send(w, a, DT_MSG_HELLO, m);
+}
+
+struct sim_agent *sim_agent_new(struct sim_world *w, struct sim_conn *c)
+{
+    struct sim_agent *a = dt_xcalloc(1, sizeof *a);
+
+    *a = (struct sim_agent){
+        .next = w->agents, .host = c->host, .conn = c, .alive = true, .fenced_in_time = true
+    };
+    w->agents = a;
+    c->agent = a;
+    watch_lease(w, a, FIRST_LEASE_S * SIM_S);
+    say_hello(w, a);
+    return a;
+}
+
+void sim_agent_hung_up(struct sim_world *w, struct sim_agent *a)
+{
+    leave(w, a, "lost the launcher: it closed the connection");
+}
+
+void sim_agent_die(struct sim_world *w, struct sim_agent *a)
+{
+    if (a->left)
+        w->stuck_generation = a->generation;
+    kill_ranks(a);
+    (void)w;
+}
+
+/* ---- output ---- */
+
+static void send_output(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r, int fd,
+                        uint64_t from, size_t n)
+{
+    union dt_msg *m = dt_xcalloc(1, sizeof *m + n);
+    char *data = (char *)(m + 1);
+
+    sim_stream_bytes(data, from, n, a->generation, r->rank, fd);
+    m->output = (struct dt_msg_output){ r->rank, (uint8_t)fd, { (uint8_t *)data, n } };
+    sim_send(w, a, DT_MSG_OUTPUT, m);
+}
+
+static void flush_stream(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int fd)
+{
+    struct sim_stream *s = &r->streams[fd - 1];
+
+    while (s->sent < s->produced && s->credit > 0) {
+        uint64_t n = s->produced - s->sent;
+
+        n = n < OUTPUT_MAX ? n : OUTPUT_MAX;
+        n = n < s->credit ? n : s->credit;
+        send_output(w, a, r, fd, s->sent, n);
+        s->sent += n;
+        s->credit -= n;
+    }
+    if (!r->alive && s->sent == s->produced && !s->ended) {
+        union dt_msg *m = new_msg();
+
+        s->ended = true;
+        m->output_eof = (struct dt_msg_output_eof){ r->rank, (uint8_t)fd };
+        sim_send(w, a, DT_MSG_OUTPUT_EOF, m);
+    }
+}
+
+static void maybe_done(struct sim_world *w, struct sim_agent *a)
+{
+    union dt_msg *m;
+
+    if (a->phase != SIM_SWEEPING || a->left)
+        return;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (!a->ranks[i].streams[0].ended || !a->ranks[i].streams[1].ended)
+            return;
+    }
+    a->phase = SIM_NOTHING;
+    m = new_msg();
+    m->done.generation = a->generation;
+    sim_send(w, a, DT_MSG_DONE, m);
+}
+
+void sim_agent_flush(struct sim_world *w, struct sim_agent *a)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        for (int fd = 1; fd <= SIM_STREAMS; fd++)
+            flush_stream(w, a, &a->ranks[i], fd);
+    }
+    maybe_done(w, a);
+}
+
+static void on_swept(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+
+    if (a->alive && e->n == a->generation)
+        sim_agent_flush(w, a);
+}
+
+/* ---- a generation ---- */
+
+static uint32_t flags_of(const struct sim_world *w, const struct sim_agent *a,
+                         const struct sim_rank *r, int code)
+{
+    uint32_t flags = a->stopping ? DT_EXITED_STOPPED : 0;
+
+    if (w->s->linked)
+        flags |= DT_EXITED_LINKED | (code == 0 ? DT_EXITED_FINALIZED : 0);
+    return r->peer_lost ? flags | DT_EXITED_PEER_LOST : flags;
+}
+
+static void sweep_when_all_ended(struct sim_world *w, struct sim_agent *a)
+{
+    if (a->left || a->phase == SIM_SWEEPING)
+        return;
+    a->phase = SIM_SWEEPING;
+    sim_later(w, sim_between(&w->program, 1, 20) * SIM_MS,
+              (struct sim_event){ .act = on_swept, .who = a, .n = a->generation });
+}
+
+void sim_agent_reap(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
+                    int signo)
+{
+    union dt_msg *m = new_msg();
+
+    sim_trace(w, "rank %u of generation %u ends: code %d, signal %d", r->rank, a->generation, code,
+              signo);
+    r->alive = false;
+    r->life++;
+    a->left--;
+    m->exit = (struct dt_msg_exit){ .generation = a->generation,
+                                    .rank = r->rank,
+                                    .pid = 1000 + r->rank,
+                                    .code = code,
+                                    .signo = signo,
+                                    .time_ns = sim_host_clock(w, a->host),
+                                    .step = w->s->linked ? sim_rank_step(w, r) : -1,
+                                    .flags = flags_of(w, a, r, code) };
+    sim_send(w, a, DT_MSG_EXIT, m);
+    for (int fd = 1; fd <= SIM_STREAMS; fd++)
+        flush_stream(w, a, r, fd);
+    sweep_when_all_ended(w, a);
+}
+
+/* What an agent that was killed, or is cut off, has left on this host. */
+static void kill_leftovers(struct sim_world *w, const struct sim_agent *of)
+{
+    for (struct sim_agent *a = w->agents; a && of->generation > 1; a = a->next) {
+        if (a == of || a->host != of->host || a->generation >= of->generation)
+            continue;
+        for (uint32_t i = 0; i < a->n; i++) {
+            if (a->ranks[i].alive)
+                sim_agent_reap(w, a, &a->ranks[i], -1, SIGKILL);
+        }
+    }
+}
+
+static void get_ready(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+    union dt_msg *m;
+
+    if (!a->alive || a->phase != SIM_SPAWNING || a->generation != e->n)
+        return;
+    m = new_msg();
+    if (a->refuses) {
+        a->phase = SIM_NOTHING;
+        a->left = 0;
+        for (uint32_t i = 0; i < a->n; i++)
+            a->ranks[i].alive = false;
+        m->spawn_failed = (struct dt_msg_spawn_failed){
+            .generation = a->generation,
+            .rank = a->ranks[0].rank,
+            .step = a->host->spawn_code == 1 ? DT_SPAWN_SYSTEM : DT_SPAWN_EXEC,
+            .error = a->host->spawn_code == 2 ? ENOENT : EACCES,
+            .what = dt_xstrdup("./train"),
+        };
+        sim_send(w, a, DT_MSG_SPAWN_FAILED, m);
+        return;
+    }
+    a->phase = SIM_READY;
+    m->ready.generation = a->generation;
+    sim_send(w, a, DT_MSG_READY, m);
+}
+
+static void on_start(struct sim_world *w, struct sim_agent *a, const struct dt_msg_start *m)
+{
+    if (a->phase != SIM_NOTHING || m->generation <= a->generation)
+        sim_broken(w, "%s got START of generation %u while in %u", a->host->name, m->generation,
+                   a->generation);
+    if (a->held && !a->conn->pausing)
+        sim_broken(w, "%s gets START while its lease is suspended", a->host->name);
+    free(a->ranks);
+    a->generation = m->generation;
+    a->np = m->np;
+    a->n = a->left = m->ranks.n;
+    a->ranks = dt_xcalloc(a->n, sizeof *a->ranks);
+    a->stopping = false;
+    a->phase = SIM_SPAWNING;
+    for (uint32_t i = 0; i < a->n; i++) {
+        a->ranks[i] = (struct sim_rank){ .rank = m->ranks.v[i], .alive = true };
+        for (int k = 0; k < SIM_STREAMS; k++)
+            a->ranks[i].streams[k].credit = DT_STREAM_CREDIT;
+    }
+    kill_leftovers(w, a);
+    a->refuses = a->host->spawn_fails;
+    a->host->spawn_fails &= !a->refuses;
+    watch_lease(w, a, (uint64_t)m->heartbeat_ms * SIM_MS);
+    sim_later(w, sim_between(&w->program, 2, 80) * SIM_MS,
+              (struct sim_event){ .act = get_ready, .who = a, .n = a->generation });
+}
+
+static void on_go(struct sim_world *w, struct sim_agent *a, const struct dt_msg_go *m)
+{
+    struct dt_msg_started_rank *ranks;
+    union dt_msg *started;
+
+    if (a->phase != SIM_READY || m->generation != a->generation)
+        return;
+    a->phase = SIM_RUNNING;
+    ranks = dt_xcalloc(a->n, sizeof *ranks);
+    for (uint32_t i = 0; i < a->n; i++)
+        ranks[i] = (struct dt_msg_started_rank){ a->ranks[i].rank, 1000 + a->ranks[i].rank,
+                                                 dt_xstrdup("") };
+    started = new_msg();
+    started->started = (struct dt_msg_started){ a->generation, { ranks, a->n } };
+    sim_send(w, a, DT_MSG_STARTED, started);
+    sim_ranks_begin(w, a);
+}
+
+static void kill_all(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+
+    if (!a->alive || a->generation != e->n)
+        return;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->ranks[i].alive)
+            sim_agent_reap(w, a, &a->ranks[i], -1, SIGKILL);
+    }
+}
+
+static void on_stop(struct sim_world *w, struct sim_agent *a, const struct dt_msg_stop *m)
+{
+    uint64_t grace_ns = (uint64_t)m->grace_ms * SIM_MS;
+
+    if (a->phase == SIM_NOTHING || a->phase == SIM_SWEEPING || a->refuses)
+        return;
+    if (a->phase != SIM_RUNNING)
+        grace_ns = 0;
+    a->phase = SIM_RUNNING;
+    a->stopping = true;
+    for (uint32_t i = 0; i < a->n; i++)
+        a->ranks[i].stopped = false; /* CONT */
+    for (uint32_t i = 0; i < a->n && grace_ns; i++)
+        sim_rank_signal(w, a, &a->ranks[i], SIGTERM);
+    sim_later(w, grace_ns + sim_between(&w->program, 1, 20) * SIM_MS,
+              (struct sim_event){ .act = kill_all, .who = a, .n = a->generation });
+}
+
+/* ---- questions ---- */
+
+static void on_probe(struct sim_world *w, struct sim_agent *a, const struct dt_msg_probe *m)
+{
+    const struct dt_msg_target *targets = m->targets.v;
+    struct dt_msg_reached *results = dt_xcalloc(m->targets.n, sizeof *results);
+    union dt_msg *reach = new_msg();
+
+    for (uint32_t i = 0; i < m->targets.n; i++)
+        results[i] = (struct dt_msg_reached){ .node = targets[i].node, .state = DT_REACH_OK };
+    reach->reach = (struct dt_msg_reach){ m->generation, m->all, { results, m->targets.n } };
+    sim_send(w, a, DT_MSG_REACH, reach);
+}
+
+static void on_ping(struct sim_world *w, struct sim_agent *a, const struct dt_msg_ping *m)
+{
+    union dt_msg *pong = new_msg();
+
+    pong->pong.ping_time_ns = m->time_ns;
+    pong->pong.time_ns = sim_host_clock(w, a->host);
+    if (a->phase != SIM_NOTHING) {
+        struct dt_msg_step *steps = dt_xcalloc(a->n, sizeof *steps);
+
+        for (uint32_t i = 0; i < a->n; i++)
+            steps[i] = (struct dt_msg_step){ a->ranks[i].rank, sim_rank_step(w, &a->ranks[i]), 0 };
+        pong->pong.generation = a->generation;
+        pong->pong.steps = (struct dt_msg_list){ steps, a->n };
+    }
+    sim_send(w, a, DT_MSG_PONG, pong);
+}
+
+static void on_query(struct sim_world *w, struct sim_agent *a, const struct dt_msg_query *m)
+{
+    struct dt_u32s leaving = { dt_xcalloc(a->n + 1, sizeof *leaving.v), 0 };
+    union dt_msg *answer = new_msg();
+
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->ranks[i].alive && a->ranks[i].peer_lost)
+            leaving.v[leaving.n++] = a->ranks[i].rank;
+    }
+    answer->answer = (struct dt_msg_answer){ m->id, leaving };
+    sim_send(w, a, DT_MSG_ANSWER, answer);
+}
+
+static void on_signal(struct sim_world *w, struct sim_agent *a, int signo)
+{
+    if (signo == SIGSTOP || signo == SIGCONT)
+        a->held = signo == SIGSTOP;
+    for (uint32_t i = 0; i < a->n && (signo == SIGSTOP || signo == SIGCONT); i++)
+        a->ranks[i].stopped = signo == SIGSTOP;
+    for (uint32_t i = 0; i < a->n && (signo == SIGINT || signo == SIGTERM); i++)
+        sim_rank_signal(w, a, &a->ranks[i], signo);
+}
+
+static void on_credit(struct sim_world *w, struct sim_agent *a, const struct dt_msg_credit *m)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        struct sim_stream *s = &a->ranks[i].streams[m->fd - 1];
+
+        if (a->ranks[i].rank != m->rank)
+            continue;
+        s->credit += m->bytes;
+        if (s->credit > DT_STREAM_CREDIT)
+            s->credit = DT_STREAM_CREDIT; /* it may be of the generation before */
+        flush_stream(w, a, &a->ranks[i], m->fd);
+    }
+    maybe_done(w, a);
+}
+
+void sim_agent_hear(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who ? ((struct sim_conn *)e->who)->agent : NULL;
+    const union dt_msg *m = e->msg;
+
+    a->heard_ns = w->now_ns;
+    a->in_doubt = false;
+    switch (e->type) {
+    case DT_MSG_START:
+        on_start(w, a, &m->start);
+        break;
+    case DT_MSG_GO:
+        on_go(w, a, &m->go);
+        break;
+    case DT_MSG_STOP:
+        on_stop(w, a, &m->stop);
+        break;
+    case DT_MSG_PROBE:
+        on_probe(w, a, &m->probe);
+        break;
+    case DT_MSG_PING:
+        on_ping(w, a, &m->ping);
+        break;
+    case DT_MSG_QUERY:
+        on_query(w, a, &m->query);
+        break;
+    case DT_MSG_SIGNAL:
+        on_signal(w, a, m->signal.signo);
+        break;
+    case DT_MSG_CREDIT:
+        on_credit(w, a, &m->credit);
+        break;
+    case DT_MSG_TABLE:
+        if (m->table.generation == a->generation)
+            sim_ranks_meet(w, a);
+        break;
+    case DT_MSG_ABORT:
+        if (m->abort.generation == a->generation)
+            sim_ranks_abort(w, a);
+        break;
+    case DT_MSG_END:
+        leave(w, a, "");
+        break;
+    default:
+        sim_broken(w, "dtrun sends %s", dt_msg_name(e->type));
+    }
+}
+
+/* As if they had been held up somewhere. */
+void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
+{
+    static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_EXIT, DT_MSG_DONE };
+    uint32_t old = a->generation - 1;
+
+    for (size_t i = 0; a->generation > 1 && i < sizeof types; i++) {
+        union dt_msg *m = new_msg();
+
+        if (types[i] == DT_MSG_COMMIT)
+            m->commit = (struct dt_msg_commit){ old, 1000000, 0 };
+        else if (types[i] == DT_MSG_EXIT)
+            m->exit = (struct dt_msg_exit){ .generation = old,
+                                            .rank = a->ranks[0].rank,
+                                            .pid = 7,
+                                            .code = 99,
+                                            .step = -1,
+                                            .time_ns = sim_host_clock(w, a->host) };
+        else
+            m->ready.generation = old; /* that of DONE, too */
+        sim_send(w, a, types[i], m);
+    }
+}

@@ -1,0 +1,170 @@
+/* What goes wrong, when its time has come. */
+#include <signal.h>
+
+#include "tests/sim/world.h"
+
+static uint64_t until(const struct sim_world *w, const struct sim_fault *f)
+{
+    return f->ns == UINT64_MAX ? UINT64_MAX : w->now_ns + f->ns;
+}
+
+static struct sim_agent *agent_of(struct sim_host *h)
+{
+    return h->conn && h->conn->agent && h->conn->agent->alive ? h->conn->agent : NULL;
+}
+
+static void strike_rank(struct sim_world *w, const struct sim_fault *f)
+{
+    struct sim_agent *a;
+    struct sim_rank *r = sim_rank_find(w, f->rank, &a);
+
+    if (!r || a->phase != SIM_RUNNING || a->stopping || a->in_doubt || r->stopped ||
+        w->now_ns < a->host->frozen_until)
+        return;
+    switch (f->kind) {
+    case SIM_RANK_KILLED:
+        sim_rank_fail(w, a, r, -1, f->code);
+        break;
+    case SIM_RANK_EXITS:
+        sim_rank_fail(w, a, r, f->code, 0);
+        break;
+    default:
+        r->stubborn = true;
+        w->stuck_generation = a->generation;
+    }
+}
+
+/* Every agent on it ends, also those that are cut off. */
+static void crash(struct sim_world *w, struct sim_host *h)
+{
+    for (struct sim_agent *a = w->agents; a; a = a->next) {
+        if (a->host == h && a->alive)
+            sim_agent_die(w, a);
+    }
+}
+
+static void deafen(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_conn *c = e->who;
+
+    (void)w;
+    c->dead[SIM_TO_AGENT] = true;
+}
+
+static void strike_host(struct sim_world *w, const struct sim_fault *f)
+{
+    struct sim_host *h = &w->hosts[f->host];
+    struct sim_agent *a = agent_of(h);
+
+    switch (f->kind) {
+    case SIM_AGENT_DIES:
+        if (a) {
+            sim_agent_die(w, a);
+            sim_conn_end(w, a->conn, "it was killed");
+        }
+        break;
+    case SIM_HOST_VANISHES:
+        crash(w, h);
+        if (h->conn)
+            h->conn->over = true; /* nobody is left to say that it has ended */
+        h->down_until = until(w, f);
+        break;
+    case SIM_LINK_BREAKS:
+        if (h->conn && h->conn->agent)
+            sim_conn_break(w, h->conn);
+        break;
+    case SIM_LINK_DIES:
+        if (!h->conn)
+            break;
+        h->conn->dead[SIM_TO_ENGINE] = true;
+        sim_later(w, (uint64_t)f->code * SIM_MS,
+                  (struct sim_event){ .act = deafen, .who = h->conn });
+        break;
+    case SIM_CUT_OFF:
+        h->cut_until = h->cut_until > until(w, f) ? h->cut_until : until(w, f);
+        break;
+    case SIM_HOST_FREEZES:
+        h->frozen_until = w->now_ns + f->ns;
+        break;
+    case SIM_LINK_SLOW:
+        h->slow_until = w->now_ns + f->ns;
+        break;
+    case SIM_SPAWN_FAILS:
+        h->spawn_fails = true;
+        h->spawn_code = f->code;
+        break;
+    default:
+        if (a && a->phase == SIM_RUNNING)
+            sim_agent_repeat(w, a);
+    }
+}
+
+static void give_signal(struct sim_world *w, struct sim_event *e)
+{
+    int signo = (int)e->n;
+    struct sim_witness *x = &w->witness;
+
+    sim_trace(w, "dtrun gets signal %d", signo);
+    if (!x->signo && (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)) {
+        x->signo = signo;
+        x->signo_ns = w->now_ns;
+    }
+    x->ordered_ns = w->now_ns;
+    dt_job_signal(w->job, signo);
+}
+
+static void stand_up(struct sim_world *w, struct sim_event *e)
+{
+    w->standing_until = w->standing_until > w->now_ns + e->n ? w->standing_until : w->now_ns + e->n;
+}
+
+static void strike(struct sim_world *w, struct sim_event *e)
+{
+    const struct sim_fault *f = e->who;
+
+    if (w->ended)
+        return;
+    if (w->trace) {
+        printf("              fault at ");
+        sim_fault_print(f, stdout);
+    }
+    if (f->kind == SIM_SIGNAL)
+        sim_later(
+            w, 0,
+            (struct sim_event){ .act = give_signal, .n = (uint64_t)f->code, .for_engine = true });
+    else if (f->kind == SIM_DTRUN_STANDS)
+        sim_later(w, 0, (struct sim_event){ .act = stand_up, .n = f->ns });
+    else if (f->kind <= SIM_RANK_HANGS)
+        strike_rank(w, f);
+    else
+        strike_host(w, f);
+}
+
+/* Of a large job one rank of a hundred dies, a tenth of these at a time, all over its hosts. */
+static void strike_many(struct sim_world *w, struct sim_event *e)
+{
+    uint32_t every = 100 * SIM_ROUNDS;
+
+    for (struct sim_agent *a = w->agents; a; a = a->next) {
+        for (uint32_t i = 0; i < a->n; i++) {
+            if (a->phase == SIM_RUNNING && !a->stopping && a->ranks[i].alive &&
+                a->ranks[i].rank % every == e->n * 100)
+                sim_rank_fail(w, a, &a->ranks[i], -1, SIGKILL);
+        }
+    }
+    if (e->n + 1 < SIM_ROUNDS)
+        sim_later(w, w->s->work_ns / SIM_ROUNDS,
+                  (struct sim_event){ .act = strike_many, .n = e->n + 1 });
+}
+
+void sim_faults_plan(struct sim_world *w)
+{
+    for (uint32_t i = 0; i < w->s->nfaults; i++) {
+        const struct sim_fault *f = &w->s->faults[i];
+
+        sim_later(w, f->at_ns,
+                  (struct sim_event){ .act = strike, .who = (void *)(uintptr_t)f, .n = f->kind });
+    }
+    if (w->s->hosts > SIM_HOSTS_MAX)
+        sim_later(w, w->s->work_ns / SIM_ROUNDS / 2, (struct sim_event){ .act = strike_many });
+}

@@ -1,0 +1,244 @@
+/* The program: ranks that meet if they are linked, work, save checkpoints, print and end. */
+#include <signal.h>
+
+#include "launcher/base/mem.h"
+#include "tests/sim/world.h"
+
+enum { LINE = 32, STEP_MS = 100, FLOOD = 300 * 1024, AGAIN_MS = 50 };
+
+void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, uint32_t rank,
+                      int fd)
+{
+    uint64_t whose = generation * UINT64_C(1000003) + rank * 2 + (unsigned)fd;
+
+    for (size_t i = 0; i < n; i++) {
+        uint64_t line = (from + i) / LINE, column = (from + i) % LINE;
+        uint64_t mixed = (line + whose) * UINT64_C(0x9e3779b97f4a7c15) >> 40;
+
+        out[i] = column == LINE - 1 ? '\n' : (char)('a' + (mixed + column) % 26);
+    }
+}
+
+int64_t sim_rank_step(const struct sim_world *w, const struct sim_rank *r)
+{
+    return r->next_ns ? (int64_t)((w->now_ns - r->began_ns) / (STEP_MS * SIM_MS)) : -1;
+}
+
+struct sim_rank *sim_rank_find(struct sim_world *w, uint32_t rank, struct sim_agent **agent)
+{
+    for (struct sim_agent *a = w->agents; a; a = a->next) {
+        for (uint32_t i = 0; a->generation == w->witness.generation && i < a->n; i++) {
+            *agent = a;
+            if (a->ranks[i].rank == rank && a->ranks[i].alive)
+                return &a->ranks[i];
+        }
+    }
+    return NULL;
+}
+
+/* ---- what a process does next ---- */
+
+static void plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r, uint64_t ns,
+                 sim_action_f act, int what)
+{
+    sim_later(w, ns,
+              (struct sim_event){ .act = act,
+                                  .who = a,
+                                  .n = (uint64_t)(r - a->ranks) << 32 | (uint32_t)what,
+                                  .epoch = (uint64_t)a->generation << 32 | r->life });
+}
+
+/* The process of the event; NULL: it is not there any more, or stands still, and will come to it.
+ */
+static struct sim_rank *come_to(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+    struct sim_rank *r = &a->ranks[e->n >> 32];
+
+    if (!a->alive || a->generation != e->epoch >> 32 || !r->alive || r->life != (uint32_t)e->epoch)
+        return NULL;
+    if (w->now_ns >= a->host->frozen_until && !a->in_doubt && !r->stopped)
+        return r;
+    if (a->host->frozen_until == UINT64_MAX)
+        return NULL;
+    e->at_ns =
+        w->now_ns < a->host->frozen_until ? a->host->frozen_until : w->now_ns + AGAIN_MS * SIM_MS;
+    sim_queue_put(&w->queue, *e);
+    return NULL;
+}
+
+static int what_of(const struct sim_event *e)
+{
+    return (int)(uint32_t)e->n;
+}
+
+static void print(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_rank *r = come_to(w, e);
+
+    if (!r)
+        return;
+    r->streams[what_of(e) & 1].produced += w->s->floods ? FLOOD : sim_between(&w->program, 1, 100);
+    sim_agent_flush(w, e->who);
+}
+
+static void plan_output(struct sim_world *w, struct sim_agent *a, const struct sim_rank *r)
+{
+    for (uint32_t i = 0; i < w->s->lines; i++)
+        plan(w, a, r, sim_below(&w->program, w->s->work_ns), print, (int)sim_below(&w->program, 2));
+}
+
+/* Linked ranks that wait for one that is gone do not come to dt_finalize. */
+static void finish(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+    struct sim_rank *r = come_to(w, e);
+
+    if (r && !r->stubborn && !(w->s->linked && w->stuck_generation == a->generation))
+        sim_agent_reap(w, a, r, 0, 0);
+}
+
+static void say_hello(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+    const struct sim_rank *r = come_to(w, e);
+    union dt_msg *m;
+
+    if (!r || r->stubborn)
+        return;
+    m = dt_xcalloc(1, sizeof *m);
+    m->rank_hello = (struct dt_msg_rank_hello){ a->generation, r->rank, 50000 };
+    sim_send(w, a, DT_MSG_RANK_HELLO, m);
+}
+
+void sim_ranks_begin(struct sim_world *w, struct sim_agent *a)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        struct sim_rank *r = &a->ranks[i];
+
+        if (!r->alive)
+            continue;
+        plan_output(w, a, r);
+        if (w->s->linked) {
+            plan(w, a, r, sim_between(&w->program, 5, 100) * SIM_MS, say_hello, 0);
+            continue;
+        }
+        plan(w, a, r, w->s->work_ns + sim_below(&w->program, w->s->work_ns / 4), finish, 0);
+    }
+}
+
+/* ---- checkpoints ---- */
+
+static void send_commit(struct sim_world *w, struct sim_agent *a, bool restored)
+{
+    union dt_msg *m = dt_xcalloc(1, sizeof *m);
+
+    m->commit = (struct dt_msg_commit){ a->generation, w->durable, restored };
+    sim_send(w, a, DT_MSG_COMMIT, m);
+}
+
+static void commit(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_agent *a = e->who;
+    const struct sim_rank *r = come_to(w, e);
+
+    if (!r || r->stubborn || w->stuck_generation == a->generation)
+        return;
+    w->durable = sim_rank_step(w, r);
+    send_commit(w, a, false);
+    plan(w, a, r, w->s->commit_ns, commit, 0);
+}
+
+/* All go on from the newest checkpoint. */
+void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
+{
+    uint64_t done_ns = w->durable > 0 ? (uint64_t)w->durable * STEP_MS * SIM_MS : 0;
+    uint64_t left_ns = w->s->work_ns > done_ns ? w->s->work_ns - done_ns : 0;
+
+    for (uint32_t i = 0; i < a->n; i++) {
+        struct sim_rank *r = &a->ranks[i];
+
+        if (!r->alive)
+            continue;
+        r->began_ns = w->now_ns - done_ns;
+        r->next_ns = w->now_ns + left_ns + sim_between(&w->program, 1, 20) * SIM_MS;
+        plan(w, a, r, r->next_ns - w->now_ns, finish, 0);
+        if (r->rank != 0 || w->s->commit_ns == 0)
+            continue;
+        send_commit(w, a, true);
+        plan(w, a, r, w->s->commit_ns, commit, 0);
+    }
+}
+
+/* ---- deaths ---- */
+
+static void follow(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_rank *r = come_to(w, e);
+
+    if (r)
+        sim_agent_reap(w, e->who, r, 1, 0);
+}
+
+/* A call returns DT_ERR_PEER, and the program ends. */
+static void lose_peer(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_rank *r = come_to(w, e);
+
+    if (!r || r->stubborn || r->peer_lost)
+        return;
+    r->peer_lost = true;
+    plan(w, e->who, r,
+         sim_percent(&w->program, 10) ? 2 * SIM_S : sim_between(&w->program, 1, 60) * SIM_MS,
+         follow, 0);
+}
+
+static void tell(struct sim_world *w, struct sim_agent *a)
+{
+    for (uint32_t i = 0; w->s->linked && i < a->n; i++) {
+        if (a->ranks[i].alive)
+            plan(w, a, &a->ranks[i], sim_between(&w->program, 1, 30) * SIM_MS, lose_peer, 0);
+    }
+}
+
+void sim_ranks_abort(struct sim_world *w, struct sim_agent *a)
+{
+    if (a->phase == SIM_RUNNING)
+        tell(w, a);
+}
+
+/* Its own host's ranks notice at once; the connections of others end. */
+void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
+                   int signo)
+{
+    w->stuck_generation = a->generation;
+    sim_agent_reap(w, a, r, code, signo);
+    for (struct sim_agent *other = w->agents; other; other = other->next) {
+        if (other->generation == a->generation && other->phase == SIM_RUNNING &&
+            (other == a || (w->s->hosts <= SIM_HOSTS_MAX && sim_percent(&w->program, 50))))
+            tell(w, other);
+    }
+}
+
+/* ---- signals ---- */
+
+static void take_signal(struct sim_world *w, struct sim_event *e)
+{
+    struct sim_rank *r = come_to(w, e);
+    int signo = what_of(e);
+
+    if (!r)
+        return;
+    if (sim_percent(&w->program, 80))
+        sim_agent_reap(w, e->who, r, -1, signo);
+    else
+        sim_agent_reap(w, e->who, r, sim_percent(&w->program, 30) ? 75 : 1, 0);
+}
+
+void sim_rank_signal(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int signo)
+{
+    if (!r->alive || r->stubborn || r->asked || a->phase != SIM_RUNNING)
+        return;
+    r->asked = true;
+    plan(w, a, r, sim_between(&w->program, 0, 300) * SIM_MS / 10, take_signal, signo);
+}

@@ -1,0 +1,171 @@
+#include "tests/sim/scenario.h"
+
+#include <inttypes.h>
+#include <signal.h>
+
+static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT };
+static const int codes[] = { 1, 2, 3, 7, 42, 75 };
+static const int user_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGTSTP };
+
+#define PICK(c, list) ((list)[sim_below((c), sizeof(list) / sizeof *(list))])
+
+/* Ranks die more often than anything else happens. */
+static enum sim_fault_kind pick_kind(struct sim_chance *c)
+{
+    uint64_t n = sim_below(c, 100);
+
+    if (n < 22)
+        return SIM_RANK_KILLED;
+    if (n < 44)
+        return SIM_RANK_EXITS;
+    return (enum sim_fault_kind)sim_between(c, SIM_RANK_HANGS, SIM_SIGNAL);
+}
+
+static uint64_t pick_duration(struct sim_chance *c, enum sim_fault_kind kind, int heartbeat_s)
+{
+    uint64_t lease = (uint64_t)heartbeat_s * SIM_S;
+
+    if (sim_percent(c, 25) && (kind == SIM_HOST_VANISHES || kind == SIM_CUT_OFF))
+        return UINT64_MAX;
+    return sim_between(c, 10 * SIM_MS, 3 * lease);
+}
+
+static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
+{
+    switch (kind) {
+    case SIM_RANK_KILLED:
+        return PICK(c, signals);
+    case SIM_RANK_EXITS:
+        return PICK(c, codes);
+    case SIM_LINK_DIES:
+        return (int)sim_below(c, 4000);
+    case SIM_SPAWN_FAILS:
+        return (int)sim_between(c, 1, 3);
+    case SIM_SIGNAL:
+        return PICK(c, user_signals);
+    default:
+        return 0;
+    }
+}
+
+/* Half of the faults come soon after the one before: during what it has begun. */
+static uint64_t pick_time(struct sim_chance *c, const struct sim_scenario *s)
+{
+    static const uint64_t soon_ns[] = { 5 * SIM_MS, 60 * SIM_MS, 500 * SIM_MS, 4 * SIM_S };
+
+    if (s->nfaults > 0 && sim_percent(c, 60))
+        return s->faults[s->nfaults - 1].at_ns + sim_below(c, PICK(c, soon_ns));
+    return sim_below(c, s->work_ns + SIM_S);
+}
+
+static void add_fault(struct sim_chance *c, struct sim_scenario *s)
+{
+    struct sim_fault *f = &s->faults[s->nfaults];
+
+    f->kind = pick_kind(c);
+    f->at_ns = pick_time(c, s);
+    f->ns = pick_duration(c, f->kind, s->heartbeat_s);
+    f->host = (uint32_t)sim_below(c, s->hosts);
+    f->rank = (uint32_t)sim_below(c, s->np);
+    f->code = pick_code(c, f->kind);
+    if (f->kind == SIM_RANK_HANGS && s->timeout_s == 0)
+        s->timeout_s = (int)sim_between(c, 5, 60);
+    s->nfaults++;
+}
+
+void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
+{
+    struct sim_chance c = sim_chance_of(seed, 1);
+    uint32_t slots = 0;
+
+    *s = (struct sim_scenario){ .seed = seed, .hosts = (uint32_t)sim_between(&c, 1, 8) };
+    for (uint32_t i = 0; i < s->hosts; i++)
+        slots += (uint32_t)(s->slots[i] = (int)sim_between(&c, 1, 4));
+    s->np = sim_percent(&c, 60) ? slots : (uint32_t)sim_between(&c, 1, slots + 2);
+    s->fanout = (int)sim_between(&c, 1, 8);
+    s->max_restarts = sim_percent(&c, 40) ? -1 : (int)sim_between(&c, 0, 5);
+    s->heartbeat_s = (int)sim_between(&c, 2, 10);
+    s->kill_grace_s = (int)sim_below(&c, 6);
+    s->timeout_s = sim_percent(&c, 15) ? (int)sim_between(&c, 3, 60) : 0;
+    s->start_timeout_s = (int)sim_between(&c, 3, 60);
+    s->checkpoint_dir = sim_percent(&c, 50);
+    s->stop_on_loss = sim_percent(&c, 15);
+    s->linked = sim_percent(&c, 60);
+    s->work_ns = sim_between(&c, 100 * SIM_MS, sim_percent(&c, 20) ? 60 * SIM_S : 8 * SIM_S);
+    s->commit_ns = s->linked && sim_percent(&c, 70) ? s->work_ns / sim_between(&c, 2, 12) : 0;
+    s->lines = (uint32_t)sim_below(&c, 8);
+    s->floods = s->lines == 1 && sim_percent(&c, 30);
+    s->reader_ns = sim_percent(&c, 20) ? sim_between(&c, SIM_MS, SIM_S) : 10000;
+    for (uint32_t i = 0; i < s->hosts; i++)
+        s->latency_ns[i] = sim_between(&c, 50000, sim_percent(&c, 30) ? 60 * SIM_MS : SIM_MS);
+    for (uint64_t n = sim_percent(&c, 8) ? 0 : sim_between(&c, 1, SIM_FAULTS_MAX); n > 0; n--)
+        add_fault(&c, s);
+}
+
+void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
+{
+    *s = (struct sim_scenario){ .seed = 1,
+                                .hosts = hosts,
+                                .np = hosts * 8,
+                                .fanout = 64,
+                                .max_restarts = 1000000,
+                                .heartbeat_s = 60,
+                                .kill_grace_s = 5,
+                                .start_timeout_s = 600,
+                                .linked = true,
+                                .work_ns = 120 * SIM_S,
+                                .commit_ns = 2 * SIM_S,
+                                .lines = 1,
+                                .reader_ns = 10000 };
+    for (uint32_t i = 0; i < SIM_HOSTS_MAX; i++) {
+        s->slots[i] = 8;
+        s->latency_ns[i] = SIM_MS / 5;
+    }
+}
+
+static const char *const names[SIM_FAULT_KINDS] = {
+    [SIM_RANK_KILLED] = "rank killed",
+    [SIM_RANK_EXITS] = "rank exits",
+    [SIM_RANK_HANGS] = "rank hangs",
+    [SIM_AGENT_DIES] = "agent dies",
+    [SIM_HOST_VANISHES] = "host vanishes",
+    [SIM_LINK_BREAKS] = "link breaks",
+    [SIM_LINK_DIES] = "link dies",
+    [SIM_CUT_OFF] = "host cut off",
+    [SIM_HOST_FREEZES] = "host freezes",
+    [SIM_LINK_SLOW] = "link slow",
+    [SIM_SPAWN_FAILS] = "spawn fails",
+    [SIM_STALE] = "stale messages",
+    [SIM_DTRUN_STANDS] = "dtrun stands still",
+    [SIM_SIGNAL] = "signal",
+};
+
+void sim_fault_print(const struct sim_fault *f, FILE *out)
+{
+    fprintf(out, "%.6f s: %s (host %u, rank %u, code %d, ", (double)f->at_ns / 1e9, names[f->kind],
+            f->host, f->rank, f->code);
+    if (f->ns == UINT64_MAX)
+        fprintf(out, "for ever)\n");
+    else
+        fprintf(out, "%.3f s)\n", (double)f->ns / 1e9);
+}
+
+void sim_scenario_print(const struct sim_scenario *s, FILE *out)
+{
+    fprintf(out, "# %u hosts (slots", s->hosts);
+    for (uint32_t i = 0; i < s->hosts; i++)
+        fprintf(out, " %d", s->slots[i % SIM_HOSTS_MAX]);
+    fprintf(out,
+            "), -np %u --fanout %d --max-restarts %d --heartbeat %d --kill-grace %d --timeout %d "
+            "--start-timeout %d%s%s\n",
+            s->np, s->fanout, s->max_restarts, s->heartbeat_s, s->kill_grace_s, s->timeout_s,
+            s->start_timeout_s, s->checkpoint_dir ? " --checkpoint-dir" : "",
+            s->stop_on_loss ? " --on-host-loss stop" : "");
+    fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u lines%s\n",
+            s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
+            (double)s->commit_ns / 1e9, s->lines, s->floods ? ", floods" : "");
+    for (uint32_t i = 0; i < s->nfaults; i++) {
+        fprintf(out, "# ");
+        sim_fault_print(&s->faults[i], out);
+    }
+}

@@ -1,0 +1,60 @@
+/* What a seed stands for: the options of dtrun, the program, the hosts, and what goes wrong. */
+#ifndef DT_SIM_SCENARIO_H
+#define DT_SIM_SCENARIO_H
+
+#include <stdio.h>
+
+#include "tests/sim/clock.h"
+
+enum sim_fault_kind {
+    SIM_RANK_KILLED,   /* by signal "code" */
+    SIM_RANK_EXITS,    /* with "code" */
+    SIM_RANK_HANGS,    /* it ends only by SIGKILL */
+    SIM_AGENT_DIES,    /* with its ranks; the connection ends */
+    SIM_HOST_VANISHES, /* without a word; it takes new connections after "ns" */
+    SIM_LINK_BREAKS,   /* both sides see it */
+    SIM_LINK_DIES,     /* nothing comes through it any more, and "code" ms later nothing there */
+    SIM_CUT_OFF,       /* nothing passes for "ns" */
+    SIM_HOST_FREEZES,  /* agent and ranks stand still for "ns" */
+    SIM_LINK_SLOW,     /* messages take 200 ms more, for "ns" */
+    SIM_SPAWN_FAILS,   /* at the next START there, in the way "code" */
+    SIM_STALE,         /* the agent repeats messages of the generation before */
+    SIM_DTRUN_STANDS,  /* for "ns" */
+    SIM_SIGNAL,        /* "code", to dtrun */
+    SIM_FAULT_KINDS,
+};
+
+enum { SIM_FAULTS_MAX = 10, SIM_HOSTS_MAX = 8, SIM_ROUNDS = 10 };
+
+struct sim_fault {
+    enum sim_fault_kind kind;
+    uint64_t at_ns; /* since the beginning of the job */
+    uint64_t ns;    /* UINT64_MAX: for ever */
+    uint32_t host, rank;
+    int code;
+};
+
+struct sim_scenario {
+    uint64_t seed;
+    uint32_t hosts, np;
+    int slots[SIM_HOSTS_MAX]; /* of host i: slots[i % SIM_HOSTS_MAX] */
+    int fanout, max_restarts, heartbeat_s, kill_grace_s, timeout_s, start_timeout_s;
+    bool checkpoint_dir, stop_on_loss;
+    bool linked;        /* the program calls dt_init */
+    uint64_t work_ns;   /* of the program, from its beginning to its end */
+    uint64_t commit_ns; /* between two checkpoints; 0: it saves none */
+    uint32_t lines;     /* that each rank prints, about */
+    bool floods;        /* they are many at once: credit runs out */
+    uint64_t reader_ns; /* how long it takes for output to be shown */
+    uint64_t latency_ns[SIM_HOSTS_MAX];
+    struct sim_fault faults[SIM_FAULTS_MAX];
+    uint32_t nfaults;
+};
+
+void sim_scenario_make(struct sim_scenario *s, uint64_t seed);
+/* So many hosts of 8 ranks, of which one in a hundred dies, in SIM_ROUNDS rounds. */
+void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts);
+void sim_scenario_print(const struct sim_scenario *s, FILE *out);
+void sim_fault_print(const struct sim_fault *f, FILE *out);
+
+#endif

@@ -1,0 +1,37 @@
+#!/usr/bin/env bats
+# The engine of a job in model worlds (tests/sim/run), and the mistakes that they would show.
+
+readonly SIM="$DTRUN_BUILD/tests/sim/sim" WATCHDOG="timeout -k 5 300"
+
+# caught MISTAKE: an engine that makes it breaks an invariant, and the simulator names the seed.
+caught() {
+    "$DTRUN_SOURCE/tests/sim/mutate" "$DTRUN_BUILD" "$BATS_TEST_TMPDIR" "$1"
+    run $WATCHDOG "$BATS_TEST_TMPDIR/sim" --first
+    echo "$output"
+    [ "$status" -eq 1 ]
+    [[ "$output" == *"# seed "* ]]
+}
+
+@test "a job keeps its invariants in 2,000 worlds" {
+    $WATCHDOG "$SIM" --seeds 2000
+}
+
+@test "a seed repeats itself, event by event" {
+    $WATCHDOG "$SIM" --seed 7 >"$BATS_TEST_TMPDIR/once"
+    $WATCHDOG "$SIM" --seed 7 | diff "$BATS_TEST_TMPDIR/once" -
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/once")" -gt 20 ]
+}
+
+@test "a job of 1,000 hosts survives the deaths of a hundredth of its ranks" {
+    $WATCHDOG "$SIM" --hosts 1000
+}
+
+@test "worlds show that the fence is dropped" { caught "the fence is dropped"; }
+@test "worlds show that the generation is not checked" {
+    caught "the generation of a death is not checked"
+}
+@test "worlds show that a death is forgotten" { caught "a death is forgotten"; }
+@test "worlds show that an old checkpoint counts" { caught "a checkpoint of an old generation counts"; }
+@test "worlds show that a timer is not stopped" { caught "a timer is not stopped"; }
+@test "worlds show that STOP is sent twice" { caught "STOP is sent twice"; }
+@test "worlds show that a later death decides" { caught "the exit code is that of a later death"; }
