@@ -20,6 +20,7 @@ void probe_raw(const char *arg);
 void probe_small(const char *arg);
 void probe_enqueue(const char *arg);
 void probe_bandwidth(const char *arg);
+void probe_checkpoint(const char *arg);
 void probe_init(const char *arg);
 void probe_orders(const char *arg);
 void probe_overlap(const char *arg);

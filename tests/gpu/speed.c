@@ -169,6 +169,58 @@ void probe_bandwidth(const char *arg)
         printf("= %.2f %%\n", worst);
 }
 
+/* ---- checkpoints ---- */
+
+enum { SAVES = 5 };
+
+static double save_us(void)
+{
+    double times[SAVES];
+
+    for (int i = 0; i < SAVES; i++) {
+        uint64_t start;
+
+        need(dt_barrier(DT_WORLD));
+        start = dt_clock_ns();
+        need(dt_checkpoint_save(i + 1));
+        times[i] = us_since(start);
+    }
+    return median(times, SAVES);
+}
+
+static double pinned_copy_us(const void *buf, size_t bytes)
+{
+    double times[SAVES];
+    void *pinned;
+
+    DRIVE(cuMemHostAlloc(&pinned, bytes, CU_MEMHOSTALLOC_PORTABLE));
+    for (int i = 0; i < SAVES; i++) {
+        uint64_t start = dt_clock_ns();
+
+        DRIVE(cuMemcpyDtoH_v2(pinned, address(buf), bytes));
+        times[i] = us_since(start);
+    }
+    return median(times, SAVES);
+}
+
+/* How fast arg bytes of GPU memory of each rank become a durable checkpoint, of all ranks
+ * together, beside one rank's copy of them into pinned memory. */
+void probe_checkpoint(const char *arg)
+{
+    size_t bytes = (size_t)atol(arg);
+    double save, copy;
+    void *buf;
+
+    device_use(0);
+    buf = device_new(bytes);
+    need(dt_checkpoint_register("data", buf, bytes));
+    save = save_us();
+    copy = pinned_copy_us(buf, bytes);
+    if (dt_rank() == 0)
+        printf("= %.2f GB/s to files (%.2f into pinned memory)\n",
+               (double)bytes * dt_size() / save / 1e3, (double)bytes / copy / 1e3);
+}
+
 /* ---- beginning ---- */
 
 static double first_call(dt_comm_t *comm, float *buf)
