@@ -7,6 +7,7 @@ EXTRA_DIST += runtime/libdtrun.map
 
 runtime_libwire_la_SOURCES = \
 	runtime/wire/auth.c runtime/wire/auth.h \
+	runtime/wire/callkind.c runtime/wire/callkind.h \
 	runtime/wire/codec.c runtime/wire/codec.h \
 	runtime/wire/dataframe.c runtime/wire/dataframe.h \
 	runtime/wire/env.h \

@@ -178,17 +178,33 @@ static const struct option options[] = {
     { NULL, 0, NULL, 0 },
 };
 
+/* In lines of 90 characters at most. */
+static void print_collectives(void)
+{
+    const struct dt_perf_op *op;
+    size_t column = 0;
+
+    for (size_t i = 0; (op = dt_perf_op_at(i)) != NULL; i++) {
+        size_t width = strlen(op->name) + 2;
+        bool wraps = column + width > 90;
+
+        printf("%s%s%s", i ? "," : "", wraps ? "\n" : i ? " " : "", op->name);
+        column = wraps ? width : column + width;
+    }
+    putchar('\n');
+}
+
 void dt_perf_args_help(void)
 {
-    puts(
+    fputs(
         "usage: dtrun -np N dtrun-perf COLLECTIVE [OPTION]...\n"
         "       dtrun -np N dtrun-perf --tune [-n N]\n"
         "\n"
         "Measures a collective and prints nccl-tests' table, with the 50th and 99th percentile of\n"
-        "the times, and the least time possible in per cent of the time taken. COLLECTIVE is\n"
-        "all_reduce, reduce, broadcast, all_gather, all_gatherv, reduce_scatter,\n"
-        "reduce_scatterv, all_to_all, all_to_allv, gather, gatherv, scatter, scatterv,\n"
-        "sendrecv or barrier.\n"
+        "the times, and the least time possible in per cent of the time taken. COLLECTIVE is one "
+        "of\n");
+    print_collectives();
+    puts(
         "\n"
         "  -b, --minbytes SIZE       the least size (32M; 4, 32K, 1G: binary units)\n"
         "  -e, --maxbytes SIZE       the greatest size (that of -b)\n"

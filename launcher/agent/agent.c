@@ -301,7 +301,7 @@ static bool for_generation(struct agent *a, uint8_t type, union dt_msg *msg)
             dt_generation_credit(g, &msg->credit);
         return true;
     case DT_MSG_STDIN:
-        if (g && !dt_generation_stdin(g, &msg->stdin_))
+        if (g && !dt_generation_stdin(g, &msg->stdin))
             protocol_error(a, "more standard input came than was asked for");
         return true;
     case DT_MSG_FENCED:

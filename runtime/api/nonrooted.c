@@ -69,8 +69,7 @@ dt_result_t dt_ireduce(dt_comm_t *comm, const void *in, void *out, size_t count,
 static dt_result_t check_counts(const struct dt_operation *o, const struct dt_blocks *blocks,
                                 const char *what)
 {
-    bool varied = o->kind->call == DT_CALL_ALL_GATHERV || o->kind->call == DT_CALL_ALL_TO_ALLV ||
-                  o->kind->call == DT_CALL_REDUCE_SCATTERV;
+    bool varied = dt_call_traits(o->kind->call) & DT_CALL_VARIED;
 
     return varied ? dt_check_counts(o->kind->name, what, blocks) : DT_OK;
 }

@@ -9,7 +9,7 @@
 static dt_result_t check(struct dt_operation *o, const void *whole, struct dt_blocks *blocks,
                          const void *part, int rank, int size)
 {
-    bool varied = o->kind->call == DT_CALL_GATHERV || o->kind->call == DT_CALL_SCATTERV;
+    bool varied = dt_call_traits(o->kind->call) & DT_CALL_VARIED;
     size_t bytes = o->count * dt_dtype_size(o->dtype);
     const char *name = o->kind->name;
     dt_result_t r = dt_check_buffer(name, part, o->count, o->dtype);

@@ -14,30 +14,6 @@ enum {
     FROM = DT_CALL_TELLS_FROM,
 };
 
-static const uint8_t told[] = {
-    [DT_CALL_ALL_REDUCE] = COUNT | TYPE | OP,
-    [DT_CALL_BROADCAST] = COUNT | TYPE | FROM,
-    [DT_CALL_REDUCE] = COUNT | TYPE | OP | TO,
-    [DT_CALL_ALL_GATHER] = COUNT | TYPE,
-    [DT_CALL_ALL_GATHERV] = TYPE,
-    [DT_CALL_REDUCE_SCATTER] = COUNT | TYPE | OP,
-    [DT_CALL_REDUCE_SCATTERV] = TYPE | OP,
-    [DT_CALL_ALL_TO_ALL] = COUNT | TYPE,
-    [DT_CALL_ALL_TO_ALLV] = TYPE,
-    [DT_CALL_GATHER] = COUNT | TYPE | TO,
-    [DT_CALL_GATHERV] = TYPE | TO,
-    [DT_CALL_SCATTER] = COUNT | TYPE | FROM,
-    [DT_CALL_SCATTERV] = TYPE | FROM,
-    [DT_CALL_SEND] = COUNT | TYPE | TO,
-    [DT_CALL_RECV] = COUNT | TYPE | FROM,
-    [DT_CALL_ALLOC] = COUNT | TYPE,
-};
-
-unsigned dt_call_tells(const struct dt_call *call)
-{
-    return call->kind < sizeof told / sizeof *told ? told[call->kind] : 0;
-}
-
 /* As the program gave it. */
 static uint64_t count_of(const struct dt_call *call)
 {
@@ -48,7 +24,7 @@ static uint64_t count_of(const struct dt_call *call)
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT])
 {
     uint64_t options = call->kind == DT_CALL_ALL_REDUCE ? call->options : 0;
-    unsigned parts = dt_call_tells(call);
+    unsigned parts = dt_call_traits(call->kind);
     char count[24] = "", type[24] = "", op[24] = "", root[24] = "";
 
     if (parts & COUNT)

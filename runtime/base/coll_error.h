@@ -26,16 +26,6 @@ struct dt_coll_error {
 
 enum { DT_CALL_TEXT = 160 };
 
-/* What of a call means something, beside kind and number. */
-enum dt_call_tells {
-    DT_CALL_TELLS_COUNT = 1,
-    DT_CALL_TELLS_TYPE = 2,
-    DT_CALL_TELLS_OP = 4,
-    DT_CALL_TELLS_TO = 8,    /* its root is who receives; */
-    DT_CALL_TELLS_FROM = 16, /* who gives */
-};
-
-unsigned dt_call_tells(const struct dt_call *call);
 /* "all-reduce of 5 f32 (sum), call 7". Returns text. */
 const char *dt_call_describe(const struct dt_call *call, char text[DT_CALL_TEXT]);
 /* A number that is the same for the same counts, for all practical purposes. */
@@ -69,7 +59,7 @@ static inline bool dt_call_equal(const struct dt_call *a, const struct dt_call *
 /* Whether all ranks make it, but each pair states a count of its own. */
 static inline bool dt_call_moves_parcels(const struct dt_call *c)
 {
-    return c->kind >= DT_CALL_ALL_TO_ALL && c->kind <= DT_CALL_SCATTERV;
+    return dt_call_traits(c->kind) & DT_CALL_PAIRS;
 }
 
 #endif

@@ -93,7 +93,7 @@ static void json_time(FILE *out, const char *name, uint64_t wall)
 
 static void json_line(FILE *out, const struct dt_dump_about *a, const struct dt_record *r)
 {
-    unsigned told = dt_call_tells(&r->call);
+    unsigned told = dt_call_traits(r->call.kind);
     char comm[DT_COMM_NAME], way[DT_LASTCALLS_WAY];
 
     fprintf(out, "{\"comm\":\"%s\",\"call\":%" PRIu64 ",\"kind\":\"%s\"",

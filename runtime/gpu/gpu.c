@@ -231,19 +231,13 @@ static dt_result_t prepare_shared(struct dt_comm *c, const struct dt_operation *
     return accept_shared(c, r, why);
 }
 
-/* Of calls in which all ranks name the same counts, a rank without GPU memory cannot make its part.
- */
+/* A rank whose block is empty may have no GPU memory, and so cannot make its part as others do.
+ * What is reduced, every rank has. */
 static bool is_alike(const struct dt_comm *c, const struct dt_operation *o)
 {
-    switch (o->kind->call) {
-    case DT_CALL_ALL_GATHERV:
-    case DT_CALL_ALL_TO_ALLV:
-    case DT_CALL_GATHERV:
-    case DT_CALL_SCATTERV:
-        return false;
-    default:
-        return !c->announce;
-    }
+    unsigned traits = dt_call_traits(o->kind->call);
+
+    return !c->announce && (!(traits & DT_CALL_VARIED) || traits & DT_CALL_TELLS_OP);
 }
 
 static dt_result_t wait_for(struct dt_comm *c, void *event)

@@ -231,42 +231,7 @@ const char *dt_hostshm_ending_text(const struct dt_hostshm *h, uint32_t rank,
 
 const char *dt_hostshm_call_name(uint64_t call)
 {
-    static const char *const names[] = {
-        [DT_CALL_INIT] = "dt_init",
-        [DT_CALL_FINALIZE] = "dt_finalize",
-        [DT_CALL_BARRIER] = "barrier",
-        [DT_CALL_ALL_REDUCE] = "all-reduce",
-        [DT_CALL_BROADCAST] = "broadcast",
-        [DT_CALL_REDUCE] = "reduce",
-        [DT_CALL_ALL_GATHER] = "all-gather",
-        [DT_CALL_ALL_GATHERV] = "all-gatherv",
-        [DT_CALL_REDUCE_SCATTER] = "reduce-scatter",
-        [DT_CALL_REDUCE_SCATTERV] = "reduce-scatterv",
-        [DT_CALL_ALL_TO_ALL] = "all-to-all",
-        [DT_CALL_ALL_TO_ALLV] = "all-to-allv",
-        [DT_CALL_GATHER] = "gather",
-        [DT_CALL_GATHERV] = "gatherv",
-        [DT_CALL_SCATTER] = "scatter",
-        [DT_CALL_SCATTERV] = "scatterv",
-        [DT_CALL_SEND] = "send",
-        [DT_CALL_RECV] = "recv",
-        [DT_CALL_SPLIT] = "dt_comm_split",
-        [DT_CALL_DUP] = "dt_comm_dup",
-        [DT_CALL_FREE] = "dt_comm_free",
-        [DT_CALL_TUNE] = "dt_comm_tune",
-        [DT_CALL_ALLOC] = "dt_mem_alloc",
-        [DT_CALL_JOIN] = "dt_join",
-        [DT_CALL_UNEVEN] = "something after dt_join_begin",
-        [DT_CALL_SAVE] = "dt_checkpoint_save",
-        [DT_CALL_RESTORE] = "dt_checkpoint_restore",
-        [DT_CALL_GPU_COPY] = "a wait for its GPU",
-        [DT_CALL_GPU_CHOICE] = "a first call on GPU memory",
-        [DT_CALL_GPU_ORDER] = "a call on GPU memory",
-        [DT_CALL_ON_STREAM] = "dt_comm_on_stream",
-    };
-    size_t kind = call & (DT_HOSTSHM_INSIDE - 1);
-
-    return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an unknown call";
+    return dt_call_name(call & (DT_HOSTSHM_INSIDE - 1));
 }
 
 /* In this order: who finds the same turn before and after has read what belongs together, even if

@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/wire/callkind.h"
+
 enum {
     DT_HOSTSHM_LINE = 64,
     DT_HOSTSHM_APART = 128, /* what keeps lines apart: processors fetch the other of a pair, too */
@@ -59,40 +61,6 @@ enum {
     DT_HOSTSHM_MISMATCH = -3,
     DT_HOSTSHM_PEER_DIED = -4,
     DT_HOSTSHM_TIMED_OUT = -5,
-};
-
-enum dt_call_kind {
-    DT_CALL_INIT = 1,
-    DT_CALL_FINALIZE = 2,
-    DT_CALL_BARRIER = 3,
-    DT_CALL_ALL_REDUCE = 4,
-    DT_CALL_BROADCAST = 5,
-    DT_CALL_REDUCE = 6,
-    DT_CALL_ALL_GATHER = 7,
-    DT_CALL_ALL_GATHERV = 8,
-    DT_CALL_REDUCE_SCATTER = 9,
-    DT_CALL_ALL_TO_ALL = 10,
-    DT_CALL_ALL_TO_ALLV = 11,
-    DT_CALL_GATHER = 12,
-    DT_CALL_GATHERV = 13,
-    DT_CALL_SCATTER = 14,
-    DT_CALL_SCATTERV = 15,
-    DT_CALL_SEND = 16,
-    DT_CALL_RECV = 17,
-    DT_CALL_SPLIT = 18,
-    DT_CALL_DUP = 19,
-    DT_CALL_FREE = 20,
-    DT_CALL_TUNE = 21,
-    DT_CALL_ALLOC = 22,
-    DT_CALL_JOIN = 23,
-    DT_CALL_UNEVEN = 24, /* with which ranks tell each other which of these comes next (join.h) */
-    DT_CALL_SAVE = 25,   /* dt_checkpoint_save makes several, as the next does */
-    DT_CALL_RESTORE = 26,
-    DT_CALL_GPU_COPY = 27,   /* of one rank, beside its calls: it has the number of the last one */
-    DT_CALL_GPU_CHOICE = 28, /* with which ranks choose how calls on GPU memory are made */
-    DT_CALL_GPU_ORDER = 29,  /* with which they agree on an order of several communicators' calls */
-    DT_CALL_REDUCE_SCATTERV = 30,
-    DT_CALL_ON_STREAM = 31,
 };
 
 enum { DT_HOSTSHM_INSIDE = 0x80 }; /* of a rank's call: it has not returned */

@@ -36,7 +36,7 @@ enum {
 
 #define F(st, member, k, ...)                                                                      \
     {                                                                                              \
-        k, offsetof(struct dt_msg_##st, member), __VA_ARGS__                                       \
+        .kind = k, .at = offsetof(struct dt_msg_##st, member), __VA_ARGS__                         \
     }
 #define SHAPE(st, ...)                                                                             \
     static const struct field st##_fields[] = { __VA_ARGS__ };                                     \
@@ -45,201 +45,134 @@ enum {
 
 /* clang-format off */
 SHAPE(start,
-    F(start, generation, U32, 0, NULL), F(start, job_id, STR, 64, NULL),
-    F(start, secret, KEY, 0, NULL), F(start, np, U32, 0, NULL), F(start, nodes, U32, 0, NULL),
-    F(start, node_rank, U32, 0, NULL), F(start, restart_count, U32, 0, NULL),
-    F(start, max_restarts, U32, 0, NULL), F(start, heartbeat_ms, U32, 0, NULL),
-    F(start, slots, U32, 0, NULL), F(start, gpus, STRS, 4096, NULL),
-    F(start, gpus_given, U8, 0, NULL), F(start, stdin_rank, U32, 0, NULL),
-    F(start, merge_stderr, U8, 0, NULL), F(start, ranks, U32S, DT_RANKS_MAX, NULL),
-    F(start, auxiliaries, U32S, DT_RANKS_MAX, NULL), F(start, servers, U32, 0, NULL),
-    F(start, host, STR, NAME_MAX_BYTES, NULL), F(start, wdir, STR, PATH_MAX_BYTES, NULL),
-    F(start, master_port, U16, 0, NULL), F(start, scheduler_port, U16, 0, NULL),
-    F(start, checkpoint_dir, STR, PATH_MAX_BYTES, NULL),
-    F(start, check_checkpoint_dir, U8, 0, NULL), F(start, fresh, U8, 0, NULL),
-    F(start, resume, U8, 0, NULL),
-    F(start, file_dir, STR, PATH_MAX_BYTES, NULL), F(start, argv, STRS, STRINGS_MAX, NULL),
-    F(start, env, STRS, STRINGS_MAX, NULL), F(start, unset, STRS, STRINGS_MAX, NULL),
-    F(start, inject, STRS, STRINGS_MAX, NULL), F(start, gpu_bind, U8, 0, NULL),
-    F(start, bind_to, U8, 0, NULL), F(start, report_bindings, U8, 0, NULL),
-    F(start, virtual_local_rank, U8, 0, NULL), F(start, frameworks, U8, 0, NULL),
-    F(start, universe, U32, 0, NULL),
-    F(start, mpi_map, U32S, 3 * DT_RANKS_MAX, NULL));
+    F(start, generation, U32), F(start, job_id, STR, 64), F(start, secret, KEY), F(start, np, U32),
+    F(start, nodes, U32), F(start, node_rank, U32), F(start, restart_count, U32),
+    F(start, max_restarts, U32), F(start, heartbeat_ms, U32), F(start, slots, U32),
+    F(start, gpus, STRS, 4096), F(start, gpus_given, U8), F(start, stdin_rank, U32),
+    F(start, merge_stderr, U8), F(start, ranks, U32S, DT_RANKS_MAX),
+    F(start, auxiliaries, U32S, DT_RANKS_MAX), F(start, servers, U32),
+    F(start, host, STR, NAME_MAX_BYTES), F(start, wdir, STR, PATH_MAX_BYTES),
+    F(start, master_port, U16), F(start, scheduler_port, U16),
+    F(start, checkpoint_dir, STR, PATH_MAX_BYTES), F(start, check_checkpoint_dir, U8),
+    F(start, fresh, U8), F(start, resume, U8),
+    F(start, file_dir, STR, PATH_MAX_BYTES), F(start, argv, STRS, STRINGS_MAX),
+    F(start, env, STRS, STRINGS_MAX), F(start, unset, STRS, STRINGS_MAX),
+    F(start, inject, STRS, STRINGS_MAX), F(start, gpu_bind, U8), F(start, bind_to, U8),
+    F(start, report_bindings, U8), F(start, virtual_local_rank, U8), F(start, frameworks, U8),
+    F(start, universe, U32), F(start, mpi_map, U32S, 3 * DT_RANKS_MAX));
 SHAPE(go,
-    F(go, generation, U32, 0, NULL), F(go, master_addr, STR, NAME_MAX_BYTES, NULL),
-    F(go, addr, STR, NAME_MAX_BYTES, NULL), F(go, iface, STR, NAME_MAX_BYTES, NULL),
-    F(go, tf_cluster, STR, STRING_MAX_BYTES, NULL), F(go, rendezvous_port, U16, 0, NULL),
-    F(go, local_sizes, U32S, DT_RANKS_MAX, NULL), F(go, mpi_env, STRS, 4096, NULL));
-SHAPE(target,
-    F(target, node, U32, 0, NULL), F(target, port, U16, 0, NULL),
-    F(target, addrs, STRS, ADDRS_MAX, NULL));
+    F(go, generation, U32), F(go, master_addr, STR, NAME_MAX_BYTES),
+    F(go, addr, STR, NAME_MAX_BYTES), F(go, iface, STR, NAME_MAX_BYTES),
+    F(go, tf_cluster, STR, STRING_MAX_BYTES), F(go, rendezvous_port, U16),
+    F(go, local_sizes, U32S, DT_RANKS_MAX), F(go, mpi_env, STRS, 4096));
+SHAPE(target, F(target, node, U32), F(target, port, U16), F(target, addrs, STRS, ADDRS_MAX));
 SHAPE(probe,
-    F(probe, generation, U32, 0, NULL), F(probe, secret, KEY, 0, NULL),
-    F(probe, node, U32, 0, NULL), F(probe, all, U8, 0, NULL), F(probe, bytes, U32, 0, NULL),
-    F(probe, targets, LIST, DT_RANKS_MAX, &target_shape));
-SHAPE(addr,
-    F(addr, host, STR, NAME_MAX_BYTES, NULL), F(addr, port, U16, 0, NULL),
-    F(addr, node, U32, 0, NULL));
+    F(probe, generation, U32), F(probe, secret, KEY), F(probe, node, U32), F(probe, all, U8),
+    F(probe, bytes, U32), F(probe, targets, LIST, DT_RANKS_MAX, &target_shape));
+SHAPE(addr, F(addr, host, STR, NAME_MAX_BYTES), F(addr, port, U16), F(addr, node, U32));
 SHAPE(table,
-    F(table, generation, U32, 0, NULL), F(table, addrs, LIST, DT_RANKS_MAX, &addr_shape),
-    F(table, hosts, STRS, DT_RANKS_MAX, NULL));
-SHAPE(signal, F(signal, signo, U32, 0, NULL));
-SHAPE(stop, F(stop, grace_ms, U32, 0, NULL));
+    F(table, generation, U32), F(table, addrs, LIST, DT_RANKS_MAX, &addr_shape),
+    F(table, hosts, STRS, DT_RANKS_MAX));
+SHAPE(signal, F(signal, signo, U32));
+SHAPE(stop, F(stop, grace_ms, U32));
 SHAPE(abort,
-    F(abort, generation, U32, 0, NULL), F(abort, comm, U64, 0, NULL), F(abort, rank, U32, 0, NULL),
-    F(abort, code, U32, 0, NULL), F(abort, text, STR, TEXT_MAX_BYTES, NULL),
-    F(abort, ending, U32, 0, NULL));
-SHAPE(asked, F(asked, comm, U64, 0, NULL));
-SHAPE(ping, F(ping, time_ns, U64, 0, NULL), F(ping, comms, LIST, COMMS_MAX, &asked_shape));
-SHAPE(query, F(query, id, U32, 0, NULL));
-SHAPE(credit, F(credit, rank, U32, 0, NULL), F(credit, fd, U8, 0, NULL),
-    F(credit, bytes, U32, 0, NULL));
-SHAPE(end, F(end, unused, U8, 0, NULL));
+    F(abort, generation, U32), F(abort, comm, U64), F(abort, rank, U32), F(abort, code, U32),
+    F(abort, text, STR, TEXT_MAX_BYTES), F(abort, ending, U32));
+SHAPE(asked, F(asked, comm, U64));
+SHAPE(ping, F(ping, time_ns, U64), F(ping, comms, LIST, COMMS_MAX, &asked_shape));
+SHAPE(query, F(query, id, U32));
+SHAPE(credit, F(credit, rank, U32), F(credit, fd, U8), F(credit, bytes, U32));
+SHAPE(end, F(end, unused, U8));
 SHAPE(file,
-    F(file, id, U32, 0, NULL), F(file, name, STR, PATH_MAX_BYTES, NULL),
-    F(file, mode, U32, 0, NULL), F(file, size, U64, 0, NULL), F(file, hash, U64, 0, NULL),
-    F(file, target, STR, PATH_MAX_BYTES, NULL), F(file, keep, U8, 0, NULL),
-    F(file, job_id, STR, 64, NULL));
-SHAPE(check, F(check, dir, STR, PATH_MAX_BYTES, NULL));
-SHAPE(stdin, F(stdin, generation, U32, 0, NULL), F(stdin, data, BLOB, 0, NULL));
-SHAPE(stdin_eof, F(stdin_eof, generation, U32, 0, NULL));
-SHAPE(stdin_credit,
-    F(stdin_credit, generation, U32, 0, NULL), F(stdin_credit, bytes, U32, 0, NULL));
-SHAPE(file_data, F(file_data, id, U32, 0, NULL), F(file_data, data, BLOB, 0, NULL));
+    F(file, id, U32), F(file, name, STR, PATH_MAX_BYTES), F(file, mode, U32), F(file, size, U64),
+    F(file, hash, U64), F(file, target, STR, PATH_MAX_BYTES), F(file, keep, U8),
+    F(file, job_id, STR, 64));
+SHAPE(check, F(check, dir, STR, PATH_MAX_BYTES));
+SHAPE(stdin, F(stdin, generation, U32), F(stdin, data, BLOB));
+SHAPE(stdin_eof, F(stdin_eof, generation, U32));
+SHAPE(stdin_credit, F(stdin_credit, generation, U32), F(stdin_credit, bytes, U32));
+SHAPE(file_data, F(file_data, id, U32), F(file_data, data, BLOB));
 SHAPE(netaddr,
-    F(netaddr, iface, STR, NAME_MAX_BYTES, NULL), F(netaddr, addr, STR, NAME_MAX_BYTES, NULL),
-    F(netaddr, mtu, U32, 0, NULL));
+    F(netaddr, iface, STR, NAME_MAX_BYTES), F(netaddr, addr, STR, NAME_MAX_BYTES),
+    F(netaddr, mtu, U32));
 SHAPE(hello,
-    F(hello, protocol, U32, 0, NULL), F(hello, version, STR, 64, NULL),
-    F(hello, identity, STR, NAME_MAX_BYTES, NULL), F(hello, hostname, STR, NAME_MAX_BYTES, NULL),
-    F(hello, addr, STR, NAME_MAX_BYTES, NULL), F(hello, peer_addr, STR, NAME_MAX_BYTES, NULL),
-    F(hello, free_port, U16, 0, NULL), F(hello, cores, U32, 0, NULL),
-    F(hello, memory, U64, 0, NULL), F(hello, time_ns, U64, 0, NULL), F(hello, pid, U32, 0, NULL),
-    F(hello, gpus, STRS, 4096, NULL), F(hello, probe_port, U16, 0, NULL),
-    F(hello, addrs, LIST, ADDRS_MAX, &netaddr_shape));
+    F(hello, protocol, U32), F(hello, version, STR, 64), F(hello, identity, STR, NAME_MAX_BYTES),
+    F(hello, hostname, STR, NAME_MAX_BYTES), F(hello, addr, STR, NAME_MAX_BYTES),
+    F(hello, peer_addr, STR, NAME_MAX_BYTES), F(hello, free_port, U16), F(hello, cores, U32),
+    F(hello, memory, U64), F(hello, time_ns, U64), F(hello, pid, U32), F(hello, gpus, STRS, 4096),
+    F(hello, probe_port, U16), F(hello, addrs, LIST, ADDRS_MAX, &netaddr_shape));
 SHAPE(reached,
-    F(reached, node, U32, 0, NULL), F(reached, addr, U32, 0, NULL), F(reached, state, U8, 0, NULL),
-    F(reached, error, U32, 0, NULL), F(reached, rtt_us, U32, 0, NULL),
-    F(reached, bulk_ns, U64, 0, NULL));
+    F(reached, node, U32), F(reached, addr, U32), F(reached, state, U8), F(reached, error, U32),
+    F(reached, rtt_us, U32), F(reached, bulk_ns, U64));
 SHAPE(reach,
-    F(reach, generation, U32, 0, NULL), F(reach, all, U8, 0, NULL),
+    F(reach, generation, U32), F(reach, all, U8),
     F(reach, results, LIST, DT_RANKS_MAX, &reached_shape));
-SHAPE(ready, F(ready, generation, U32, 0, NULL), F(ready, rendezvous_port, U16, 0, NULL));
+SHAPE(ready, F(ready, generation, U32), F(ready, rendezvous_port, U16));
 SHAPE(started_rank,
-    F(started_rank, rank, U32, 0, NULL), F(started_rank, pid, U32, 0, NULL),
-    F(started_rank, device, STR, TEXT_MAX_BYTES, NULL));
+    F(started_rank, rank, U32), F(started_rank, pid, U32),
+    F(started_rank, device, STR, TEXT_MAX_BYTES));
 SHAPE(started,
-    F(started, generation, U32, 0, NULL),
-    F(started, ranks, LIST, DT_RANKS_MAX, &started_rank_shape));
+    F(started, generation, U32), F(started, ranks, LIST, DT_RANKS_MAX, &started_rank_shape));
 SHAPE(spawn_failed,
-    F(spawn_failed, generation, U32, 0, NULL), F(spawn_failed, rank, U32, 0, NULL),
-    F(spawn_failed, step, U8, 0, NULL), F(spawn_failed, error, U32, 0, NULL),
-    F(spawn_failed, what, STR, TEXT_MAX_BYTES, NULL));
+    F(spawn_failed, generation, U32), F(spawn_failed, rank, U32), F(spawn_failed, step, U8),
+    F(spawn_failed, error, U32), F(spawn_failed, what, STR, TEXT_MAX_BYTES));
 SHAPE(rank_hello,
-    F(rank_hello, generation, U32, 0, NULL), F(rank_hello, rank, U32, 0, NULL),
-    F(rank_hello, port, U16, 0, NULL));
+    F(rank_hello, generation, U32), F(rank_hello, rank, U32), F(rank_hello, port, U16));
 SHAPE(exit,
-    F(exit, generation, U32, 0, NULL), F(exit, rank, U32, 0, NULL), F(exit, pid, U32, 0, NULL),
-    F(exit, code, U32, 0, NULL), F(exit, signo, U32, 0, NULL), F(exit, time_ns, U64, 0, NULL),
-    F(exit, step, U64, 0, NULL), F(exit, flags, U32, 0, NULL));
+    F(exit, generation, U32), F(exit, rank, U32), F(exit, pid, U32), F(exit, code, U32),
+    F(exit, signo, U32), F(exit, time_ns, U64), F(exit, step, U64), F(exit, flags, U32));
 SHAPE(failed,
-    F(failed, generation, U32, 0, NULL), F(failed, comm, U64, 0, NULL),
-    F(failed, rank, U32, 0, NULL), F(failed, code, U32, 0, NULL), F(failed, text, STR, TEXT_MAX_BYTES, NULL));
-SHAPE(step,
-    F(step, rank, U32, 0, NULL), F(step, step, U64, 0, NULL), F(step, stopped, U8, 0, NULL));
+    F(failed, generation, U32), F(failed, comm, U64), F(failed, rank, U32), F(failed, code, U32),
+    F(failed, text, STR, TEXT_MAX_BYTES));
+SHAPE(step, F(step, rank, U32), F(step, step, U64), F(step, stopped, U8));
 SHAPE(called,
-    F(called, rank, U32, 0, NULL), F(called, place, U8, 0, NULL), F(called, call, U64, 0, NULL),
-    F(called, signature, U64, 0, NULL), F(called, limit_ms, U32, 0, NULL), F(called, waited_ms, U32, 0, NULL));
+    F(called, rank, U32), F(called, place, U8), F(called, call, U64), F(called, signature, U64),
+    F(called, limit_ms, U32), F(called, waited_ms, U32));
 SHAPE(comm,
-    F(comm, comm, U64, 0, NULL), F(comm, members, U32S, DT_RANKS_MAX, NULL),
+    F(comm, comm, U64), F(comm, members, U32S, DT_RANKS_MAX),
     F(comm, ranks, LIST, (1 + DT_HOSTSHM_PAIRS) * DT_RANKS_MAX, &called_shape));
 SHAPE(pong,
-    F(pong, ping_time_ns, U64, 0, NULL), F(pong, time_ns, U64, 0, NULL),
-    F(pong, generation, U32, 0, NULL), F(pong, limit_ms, U32, 0, NULL),
-    F(pong, more, U32, 0, NULL),
-    F(pong, steps, LIST, DT_RANKS_MAX, &step_shape),
+    F(pong, ping_time_ns, U64), F(pong, time_ns, U64), F(pong, generation, U32),
+    F(pong, limit_ms, U32), F(pong, more, U32), F(pong, steps, LIST, DT_RANKS_MAX, &step_shape),
     F(pong, comms, LIST, COMMS_MAX, &comm_shape));
-SHAPE(limit, F(limit, generation, U32, 0, NULL), F(limit, ms, U32, 0, NULL));
+SHAPE(limit, F(limit, generation, U32), F(limit, ms, U32));
 SHAPE(last_call,
-    F(last_call, call, U64, 0, NULL), F(last_call, ns, U64, 0, NULL),
-    F(last_call, what, STR, NAME_MAX_BYTES, NULL), F(last_call, result, STR, NAME_MAX_BYTES, NULL),
-    F(last_call, way, STR, NAME_MAX_BYTES, NULL));
+    F(last_call, call, U64), F(last_call, ns, U64), F(last_call, what, STR, NAME_MAX_BYTES),
+    F(last_call, result, STR, NAME_MAX_BYTES), F(last_call, way, STR, NAME_MAX_BYTES));
 SHAPE(last_calls,
-    F(last_calls, generation, U32, 0, NULL), F(last_calls, rank, U32, 0, NULL),
-    F(last_calls, comm, U64, 0, NULL), F(last_calls, code, U32, 0, NULL),
-    F(last_calls, dump, STR, PATH_MAX_BYTES, NULL), F(last_calls, trouble, STR, TEXT_MAX_BYTES, NULL),
+    F(last_calls, generation, U32), F(last_calls, rank, U32), F(last_calls, comm, U64),
+    F(last_calls, code, U32), F(last_calls, dump, STR, PATH_MAX_BYTES),
+    F(last_calls, trouble, STR, TEXT_MAX_BYTES),
     F(last_calls, calls, LIST, DT_LAST_CALLS, &last_call_shape));
-SHAPE(commit,
-    F(commit, generation, U32, 0, NULL), F(commit, step, U64, 0, NULL),
-    F(commit, restored, U8, 0, NULL));
-SHAPE(struck, F(struck, fault, STR, STRING_MAX_BYTES, NULL));
-SHAPE(answer, F(answer, id, U32, 0, NULL), F(answer, leaving, U32S, DT_RANKS_MAX, NULL));
-SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES, NULL));
+SHAPE(commit, F(commit, generation, U32), F(commit, step, U64), F(commit, restored, U8));
+SHAPE(struck, F(struck, fault, STR, STRING_MAX_BYTES));
+SHAPE(answer, F(answer, id, U32), F(answer, leaving, U32S, DT_RANKS_MAX));
+SHAPE(log, F(log, text, STR, TEXT_MAX_BYTES));
 SHAPE(file_done,
-    F(file_done, id, U32, 0, NULL), F(file_done, dir, STR, PATH_MAX_BYTES, NULL),
-    F(file_done, error, STR, TEXT_MAX_BYTES, NULL));
+    F(file_done, id, U32), F(file_done, dir, STR, PATH_MAX_BYTES),
+    F(file_done, error, STR, TEXT_MAX_BYTES));
 SHAPE(facts,
-    F(facts, wall_ahead_ns, U64, 0, NULL), F(facts, kernel, STR, NAME_MAX_BYTES, NULL),
-    F(facts, machine, STR, NAME_MAX_BYTES, NULL), F(facts, cpus, U32, 0, NULL),
-    F(facts, physical_cores, U32, 0, NULL), F(facts, cpu_limit, U32, 0, NULL),
-    F(facts, load, U32, 0, NULL), F(facts, memory_limit, U64, 0, NULL),
-    F(facts, memory_available, U64, 0, NULL), F(facts, gpu_models, STRS, 4096, NULL),
-    F(facts, gpu_driver, STR, NAME_MAX_BYTES, NULL), F(facts, gpu_ecc, STRS, 4096, NULL),
-    F(facts, gpu_xids, STRS, 4096, NULL), F(facts, gpu_links, STR, TEXT_MAX_BYTES, NULL),
-    F(facts, gpu_silent, U8, 0, NULL), F(facts, nccl, STR, NAME_MAX_BYTES, NULL), F(facts, disk_dir, STR, PATH_MAX_BYTES, NULL),
-    F(facts, disk_free, U64, 0, NULL), F(facts, disk_error, U32, 0, NULL));
-SHAPE(output,
-    F(output, rank, U32, 0, NULL), F(output, fd, U8, 0, NULL), F(output, data, BLOB, 0, NULL));
-SHAPE(output_eof, F(output_eof, rank, U32, 0, NULL), F(output_eof, fd, U8, 0, NULL));
-SHAPE(output_quiet, F(output_quiet, rank, U32, 0, NULL), F(output_quiet, fd, U8, 0, NULL));
-SHAPE(done, F(done, generation, U32, 0, NULL));
-SHAPE(signalled, F(signalled, signo, U32, 0, NULL));
-SHAPE(fence, F(fence, generation, U32, 0, NULL), F(fence, data, BLOB, 0, NULL));
-SHAPE(fenced, F(fenced, generation, U32, 0, NULL), F(fenced, data, BLOB, 0, NULL));
+    F(facts, wall_ahead_ns, U64), F(facts, kernel, STR, NAME_MAX_BYTES),
+    F(facts, machine, STR, NAME_MAX_BYTES), F(facts, cpus, U32), F(facts, physical_cores, U32),
+    F(facts, cpu_limit, U32), F(facts, load, U32), F(facts, memory_limit, U64),
+    F(facts, memory_available, U64), F(facts, gpu_models, STRS, 4096),
+    F(facts, gpu_driver, STR, NAME_MAX_BYTES), F(facts, gpu_ecc, STRS, 4096),
+    F(facts, gpu_xids, STRS, 4096), F(facts, gpu_links, STR, TEXT_MAX_BYTES),
+    F(facts, gpu_silent, U8), F(facts, nccl, STR, NAME_MAX_BYTES),
+    F(facts, disk_dir, STR, PATH_MAX_BYTES), F(facts, disk_free, U64), F(facts, disk_error, U32));
+SHAPE(output, F(output, rank, U32), F(output, fd, U8), F(output, data, BLOB));
+SHAPE(output_eof, F(output_eof, rank, U32), F(output_eof, fd, U8));
+SHAPE(output_quiet, F(output_quiet, rank, U32), F(output_quiet, fd, U8));
+SHAPE(done, F(done, generation, U32));
+SHAPE(signalled, F(signalled, signo, U32));
+SHAPE(fence, F(fence, generation, U32), F(fence, data, BLOB));
+SHAPE(fenced, F(fenced, generation, U32), F(fenced, data, BLOB));
 /* clang-format on */
 
 static const struct shape *const shapes[256] = {
-    [DT_MSG_START] = &start_shape,
-    [DT_MSG_GO] = &go_shape,
-    [DT_MSG_PROBE] = &probe_shape,
-    [DT_MSG_TABLE] = &table_shape,
-    [DT_MSG_SIGNAL] = &signal_shape,
-    [DT_MSG_STOP] = &stop_shape,
-    [DT_MSG_ABORT] = &abort_shape,
-    [DT_MSG_PING] = &ping_shape,
-    [DT_MSG_QUERY] = &query_shape,
-    [DT_MSG_CREDIT] = &credit_shape,
-    [DT_MSG_END] = &end_shape,
-    [DT_MSG_FILE] = &file_shape,
-    [DT_MSG_CHECK] = &check_shape,
-    [DT_MSG_FENCED] = &fenced_shape,
-    [DT_MSG_STDIN] = &stdin_shape,
-    [DT_MSG_STDIN_EOF] = &stdin_eof_shape,
-    [DT_MSG_FILE_DATA] = &file_data_shape,
-    [DT_MSG_HELLO] = &hello_shape,
-    [DT_MSG_READY] = &ready_shape,
-    [DT_MSG_REACH] = &reach_shape,
-    [DT_MSG_STARTED] = &started_shape,
-    [DT_MSG_SPAWN_FAILED] = &spawn_failed_shape,
-    [DT_MSG_RANK_HELLO] = &rank_hello_shape,
-    [DT_MSG_EXIT] = &exit_shape,
-    [DT_MSG_FAILED] = &failed_shape,
-    [DT_MSG_PONG] = &pong_shape,
-    [DT_MSG_LIMIT] = &limit_shape,
-    [DT_MSG_LAST_CALLS] = &last_calls_shape,
-    [DT_MSG_COMMIT] = &commit_shape,
-    [DT_MSG_STRUCK] = &struck_shape,
-    [DT_MSG_ANSWER] = &answer_shape,
-    [DT_MSG_LOG] = &log_shape,
-    [DT_MSG_STDIN_CREDIT] = &stdin_credit_shape,
-    [DT_MSG_FILE_DONE] = &file_done_shape,
-    [DT_MSG_FACTS] = &facts_shape,
-    [DT_MSG_SIGNALLED] = &signalled_shape,
-    [DT_MSG_FENCE] = &fence_shape,
-    [DT_MSG_OUTPUT] = &output_shape,
-    [DT_MSG_OUTPUT_EOF] = &output_eof_shape,
-    [DT_MSG_OUTPUT_QUIET] = &output_quiet_shape,
-    [DT_MSG_DONE] = &done_shape,
+#define ROW(name, number, st) [number] = &st##_shape,
+    DT_MSGS(ROW)
+#undef ROW
 };
 
 const char *dt_msg_name(uint8_t type)

@@ -28,50 +28,59 @@ enum {
     DT_PORT_TENSORFLOW = 3, /* and on: one for each local rank, if need be beyond them */
 };
 
+/* The messages: DT_MSG_ and the name is the type, the number stands in the frame, and dt_msg_ and
+ * the last word is the structure, whose fields are in msg.c. */
+/* clang-format off */
+#define DT_MSGS(ROW)                                                                               \
+    /* launcher to agent */                                                                        \
+    ROW(START, 1, start)                /* fork these ranks and auxiliaries */                     \
+    ROW(TABLE, 2, table)                /* where every rank listens; completes dt_init */          \
+    ROW(SIGNAL, 3, signal)              /* send a signal to every rank's process group */          \
+    ROW(STOP, 4, stop)                  /* CONT, TERM, grace, KILL to all ranks; 0: at once */     \
+    ROW(ABORT, 5, abort)                /* a rank died or failed: fail every waiting call */       \
+    ROW(PING, 6, ping)                  /* renews the lease */                                     \
+    ROW(QUERY, 7, query)                /* report every death you have seen, then ANSWER */        \
+    ROW(CREDIT, 8, credit)              /* this much of a stream has been written out */           \
+    ROW(END, 9, end)                    /* nothing more will come: sweep and exit */               \
+    ROW(GO, 11, go)                     /* every host is READY: run the program */                 \
+    ROW(PROBE, 17, probe)               /* connect to the agents of these hosts */                 \
+    ROW(CHECK, 16, check)               /* --check: describe this host */                          \
+    ROW(FENCED, 18, fenced)             /* MPI: all hosts said FENCE; this is what they brought */ \
+    ROW(STDIN, 0x80, stdin)             /* standard input for the ranks here that read it */       \
+    ROW(STDIN_EOF, 0x81, stdin_eof)     /* it has ended */                                         \
+    ROW(FILE_DATA, 0x82, file_data)     /* a part of the file */                                   \
+    ROW(FILE, 0x83, file)               /* a pushed file begins; its FILE_DATA follow */           \
+    /* agent to launcher */                                                                        \
+    ROW(HELLO, 32, hello)               /* first: who and what this host is */                     \
+    ROW(FAILED, 45, failed)             /* a rank's call fails, and those of all others are to */  \
+    ROW(STRUCK, 44, struck)             /* an injected fault strikes */                            \
+    ROW(READY, 43, ready)               /* all ranks of this host, program found, wait for GO */   \
+    ROW(REACH, 49, reach)               /* answer to PROBE: which can be reached, and where */     \
+    ROW(STARTED, 33, started)           /* all ranks of this host run (exec succeeded) */          \
+    ROW(SPAWN_FAILED, 34, spawn_failed) /* a rank could not be started; none of this host runs */  \
+    ROW(RANK_HELLO, 35, rank_hello)     /* a linked rank called dt_init and listens here */        \
+    ROW(EXIT, 36, exit)                 /* a rank ended; may overtake its output */                \
+    ROW(PONG, 37, pong)                 /* answer to PING: every rank's step, and who waits */     \
+    ROW(LIMIT, 46, limit)               /* a rank's calls may wait for so long only */             \
+    ROW(LAST_CALLS, 47, last_calls)     /* of a rank, one of which has failed for good */          \
+    ROW(COMMIT, 38, commit)             /* rank 0 committed, or restored, a checkpoint */          \
+    ROW(ANSWER, 39, answer)             /* all EXITs up to the QUERY have been sent */             \
+    ROW(LOG, 40, log)                   /* a text for the user */                                  \
+    ROW(STDIN_CREDIT, 41, stdin_credit) /* so much of it every rank that reads it has taken */     \
+    ROW(FILE_DONE, 42, file_done)       /* a pushed file is in place, or why not */                \
+    ROW(FACTS, 48, facts)               /* answer to CHECK */                                      \
+    ROW(SIGNALLED, 53, signalled)       /* the agent got a signal, which is meant for the job */   \
+    ROW(FENCE, 52, fence)               /* MPI: all ranks of this host are in a barrier */         \
+    ROW(OUTPUT, 0xC0, output)           /* bytes of a rank's stdout (1) or stderr (2) */           \
+    ROW(OUTPUT_EOF, 0xC1, output_eof)   /* that stream has ended */                                \
+    ROW(OUTPUT_QUIET, 0xC3, output_quiet)/* its unfinished line has had no end for a while */      \
+    ROW(DONE, 0xC2, done)               /* all ranks ended, are swept, all output is sent */
+/* clang-format on */
+
 enum dt_msg_type {
-    /* launcher to agent */
-    DT_MSG_START = 1,    /* fork these ranks and auxiliaries */
-    DT_MSG_TABLE = 2,    /* where every rank listens; completes dt_init */
-    DT_MSG_SIGNAL = 3,   /* send a signal to every rank's process group */
-    DT_MSG_STOP = 4,     /* end all ranks: CONT, TERM, grace, KILL; grace 0: KILL at once */
-    DT_MSG_ABORT = 5,    /* a rank died or failed: let every waiting call return an error */
-    DT_MSG_PING = 6,     /* renews the lease */
-    DT_MSG_QUERY = 7,    /* report every death you have seen, then ANSWER */
-    DT_MSG_CREDIT = 8,   /* this much of a stream has been written out */
-    DT_MSG_END = 9,      /* nothing more will come: sweep and exit */
-    DT_MSG_GO = 11,      /* every host is READY: run the program */
-    DT_MSG_PROBE = 17,   /* connect to the agents of these hosts */
-    DT_MSG_CHECK = 16,   /* --check: describe this host */
-    DT_MSG_FENCED = 18,  /* MPI: every host has said FENCE, and this is what they brought */
-    DT_MSG_STDIN = 0x80, /* standard input for the ranks of this host that read it */
-    DT_MSG_STDIN_EOF = 0x81,
-    DT_MSG_FILE_DATA = 0x82,
-    DT_MSG_FILE = 0x83, /* a pushed file begins; its FILE_DATA follow */
-    /* agent to launcher */
-    DT_MSG_HELLO = 32,          /* first: who and what this host is */
-    DT_MSG_FAILED = 45,         /* a rank's call fails, and those of all others are to */
-    DT_MSG_STRUCK = 44,         /* an injected fault strikes */
-    DT_MSG_READY = 43,          /* all ranks of this host wait for GO, their program found */
-    DT_MSG_REACH = 49,          /* answer to PROBE: which of them can be reached, and where */
-    DT_MSG_STARTED = 33,        /* all ranks of this host run (exec succeeded) */
-    DT_MSG_SPAWN_FAILED = 34,   /* a rank could not be started; none of this host runs */
-    DT_MSG_RANK_HELLO = 35,     /* a linked rank called dt_init and listens here */
-    DT_MSG_EXIT = 36,           /* a rank ended; may overtake its output */
-    DT_MSG_PONG = 37,           /* answer to PING, with every local rank's step, and who waits */
-    DT_MSG_LIMIT = 46,          /* a rank's calls may wait for so long only */
-    DT_MSG_LAST_CALLS = 47,     /* of a rank, one of which has failed for good */
-    DT_MSG_COMMIT = 38,         /* rank 0 committed, or restored from, a checkpoint */
-    DT_MSG_ANSWER = 39,         /* all EXITs up to the QUERY have been sent */
-    DT_MSG_LOG = 40,            /* a text for the user */
-    DT_MSG_STDIN_CREDIT = 41,   /* so much of it every rank has taken that reads it */
-    DT_MSG_FILE_DONE = 42,      /* a pushed file is in place, or why not */
-    DT_MSG_FACTS = 48,          /* answer to CHECK */
-    DT_MSG_SIGNALLED = 53,      /* the agent was sent a signal, which is meant for the job */
-    DT_MSG_FENCE = 52,          /* MPI: all ranks of this host are in a barrier */
-    DT_MSG_OUTPUT = 0xC0,       /* bytes of a rank's stdout (1) or stderr (2) */
-    DT_MSG_OUTPUT_EOF = 0xC1,   /* that stream has ended */
-    DT_MSG_OUTPUT_QUIET = 0xC3, /* nothing has followed what came of it, which ends no line */
-    DT_MSG_DONE = 0xC2, /* all ranks of the generation ended, are swept, all output is sent */
+#define DT_MSG_TYPE(name, number, st) DT_MSG_##name = (number),
+    DT_MSGS(DT_MSG_TYPE)
+#undef DT_MSG_TYPE
 };
 
 struct dt_msg_list {
@@ -504,47 +513,9 @@ struct dt_msg_done {
 };
 
 union dt_msg { /* large enough for any of them */
-    struct dt_msg_start start;
-    struct dt_msg_go go;
-    struct dt_msg_probe probe;
-    struct dt_msg_table table;
-    struct dt_msg_signal signal;
-    struct dt_msg_stop stop;
-    struct dt_msg_abort abort;
-    struct dt_msg_ping ping;
-    struct dt_msg_query query;
-    struct dt_msg_credit credit;
-    struct dt_msg_end end;
-    struct dt_msg_file file;
-    struct dt_msg_check check;
-    struct dt_msg_signalled signalled;
-    struct dt_msg_fence fence;
-    struct dt_msg_fenced fenced;
-    struct dt_msg_stdin stdin_;
-    struct dt_msg_stdin_eof stdin_eof;
-    struct dt_msg_stdin_credit stdin_credit;
-    struct dt_msg_file_data file_data;
-    struct dt_msg_hello hello;
-    struct dt_msg_ready ready;
-    struct dt_msg_reach reach;
-    struct dt_msg_started started;
-    struct dt_msg_spawn_failed spawn_failed;
-    struct dt_msg_rank_hello rank_hello;
-    struct dt_msg_exit exit;
-    struct dt_msg_failed failed;
-    struct dt_msg_pong pong;
-    struct dt_msg_limit limit;
-    struct dt_msg_last_calls last_calls;
-    struct dt_msg_commit commit;
-    struct dt_msg_struck struck;
-    struct dt_msg_answer answer;
-    struct dt_msg_log log;
-    struct dt_msg_file_done file_done;
-    struct dt_msg_facts facts;
-    struct dt_msg_output output;
-    struct dt_msg_output_eof output_eof;
-    struct dt_msg_output_quiet output_quiet;
-    struct dt_msg_done done;
+#define DT_MSG_MEMBER(name, number, st) struct dt_msg_##st st;
+    DT_MSGS(DT_MSG_MEMBER)
+#undef DT_MSG_MEMBER
 };
 
 /* The message's name for diagnostics, or NULL for an unknown type. */
