@@ -196,13 +196,13 @@ static void print_collectives(void)
 
 void dt_perf_args_help(void)
 {
-    fputs(
+    puts(
         "usage: dtrun -np N dtrun-perf COLLECTIVE [OPTION]...\n"
         "       dtrun -np N dtrun-perf --tune [-n N]\n"
         "\n"
         "Measures a collective and prints nccl-tests' table, with the 50th and 99th percentile of\n"
         "the times, and the least time possible in per cent of the time taken. COLLECTIVE is one "
-        "of\n");
+        "of");
     print_collectives();
     puts(
         "\n"
