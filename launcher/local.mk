@@ -3,6 +3,7 @@ noinst_LTLIBRARIES += launcher/libbase.la launcher/libengine.la launcher/liblaun
 # What launcher and agent share. Nothing here needs libssh2, cJSON or libuv.
 launcher_libbase_la_SOURCES = \
 	launcher/base/agentargs.h \
+	launcher/base/bytequeue.c launcher/base/bytequeue.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
 	launcher/base/clock.h \
 	launcher/base/elfneeds.c launcher/base/elfneeds.h \
@@ -117,7 +118,6 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/remote/dial.c launcher/remote/dial.h \
 	launcher/remote/link.c launcher/remote/link.h \
 	launcher/remote/logon.c launcher/remote/logon.h \
-	launcher/remote/outbox.c launcher/remote/outbox.h \
 	launcher/remote/pass.c launcher/remote/pass.h \
 	launcher/remote/quickack.c launcher/remote/quickack.h \
 	launcher/remote/resolve.c launcher/remote/resolve.h \

@@ -49,6 +49,7 @@ UNIT_TESTS = \
 	tests/unit/wire/codec \
 	tests/unit/remote/boot \
 	tests/unit/place/iface \
+	tests/unit/base/bytequeue \
 	tests/unit/base/inject \
 	tests/unit/remote/link \
 	tests/unit/remote/sshsettings \
@@ -221,6 +222,9 @@ tests_unit_place_iface_SOURCES = tests/unit/place/iface.c tests/unit/unit.h
 tests_unit_place_iface_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_place_iface_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
+tests_unit_base_bytequeue_SOURCES = tests/unit/base/bytequeue.c
+tests_unit_base_bytequeue_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_base_bytequeue_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 tests_unit_base_inject_SOURCES = tests/unit/base/inject.c
 tests_unit_base_inject_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_base_inject_LDADD = launcher/libbase.la $(CMOCKA_LIBS)

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/strbuf.h"
 
 enum {
     TOKENS = 32 * 1024,        /* more pieces than this are merged */
@@ -20,8 +20,7 @@ struct token {
 };
 
 struct stream {
-    struct dt_strbuf bytes;
-    size_t head;   /* taken already */
+    struct dt_bytequeue bytes;
     uint64_t last; /* its newest token, counted from 1 for the first ever */
 };
 
@@ -30,6 +29,7 @@ struct dt_backlog {
     size_t ntokens, head, cap;
     uint64_t gone;        /* tokens dropped from the array's front */
     struct stream *taken; /* the stream of the last piece, or NULL */
+    size_t taken_n;       /* bytes of that piece, which are still in the queue */
     size_t nstreams;
     struct stream streams[];
 };
@@ -49,7 +49,9 @@ bool dt_backlog_is_empty(const struct dt_backlog *b)
 
 size_t dt_backlog_waiting(const struct dt_backlog *b, size_t stream)
 {
-    return b->streams[stream].bytes.len - b->streams[stream].head;
+    const struct stream *s = &b->streams[stream];
+
+    return s->bytes.len - (s == b->taken ? b->taken_n : 0);
 }
 
 static void drop_taken(struct dt_backlog *b)
@@ -101,7 +103,7 @@ void dt_backlog_add(struct dt_backlog *b, size_t stream, const void *data, size_
     if (n == 0)
         return;
     t = joined(b, stream, &now);
-    dt_strbuf_add(&b->streams[stream].bytes, data, n);
+    dt_bytequeue_add(&b->streams[stream].bytes, data, n);
     if (t)
         t->n += n;
     else
@@ -113,16 +115,15 @@ void dt_backlog_end(struct dt_backlog *b, size_t stream)
     add_token(b, &(struct token){ .stream = stream });
 }
 
-/* Each byte moves once; a stream that is quiet again keeps little memory. */
-static void compact(struct stream *s)
+/* A stream that is quiet again keeps little memory. */
+static void drop_piece(struct dt_backlog *b)
 {
-    if (s->head == s->bytes.len && s->bytes.cap > KEPT_WHEN_EMPTY)
-        dt_strbuf_free(&s->bytes);
-    else if (s->head > s->bytes.len / 2)
-        dt_strbuf_consume(&s->bytes, s->head);
-    else
+    if (!b->taken)
         return;
-    s->head = 0;
+    dt_bytequeue_consume(&b->taken->bytes, b->taken_n);
+    if (b->taken->bytes.len == 0 && b->taken->bytes.cap > KEPT_WHEN_EMPTY)
+        dt_bytequeue_free(&b->taken->bytes);
+    b->taken = NULL;
 }
 
 bool dt_backlog_take(struct dt_backlog *b, size_t max, struct dt_backlog_piece *piece)
@@ -130,9 +131,7 @@ bool dt_backlog_take(struct dt_backlog *b, size_t max, struct dt_backlog_piece *
     struct token *t;
     struct stream *s;
 
-    if (b->taken)
-        compact(b->taken);
-    b->taken = NULL;
+    drop_piece(b);
     drop_taken(b);
     if (dt_backlog_is_empty(b))
         return false;
@@ -142,8 +141,8 @@ bool dt_backlog_take(struct dt_backlog *b, size_t max, struct dt_backlog_piece *
     *piece = (struct dt_backlog_piece){ .stream = t->stream, .came = t->came };
     piece->n = t->n < max ? t->n : max;
     if (piece->n > 0)
-        piece->data = s->bytes.data + s->head;
-    s->head += piece->n;
+        piece->data = dt_bytequeue_head(&s->bytes);
+    b->taken_n = piece->n;
     t->n -= piece->n;
     if (t->n == 0)
         b->head++;
@@ -155,7 +154,7 @@ void dt_backlog_free(struct dt_backlog *b)
     if (!b)
         return;
     for (size_t i = 0; i < b->nstreams; i++)
-        dt_strbuf_free(&b->streams[i].bytes);
+        dt_bytequeue_free(&b->streams[i].bytes);
     free(b->tokens);
     free(b);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/strbuf.h"
 #include "launcher/io/filewriter.h"
 #include "launcher/io/nonblock.h"
 
@@ -17,8 +17,7 @@ struct dt_outfd {
     struct dt_nonblock file;
     struct dt_outfd_events events;
     void *arg;
-    struct dt_strbuf queue;
-    size_t head;                  /* bytes of queue that are out already */
+    struct dt_bytequeue queue;
     struct dt_filewriter *writer; /* of a regular file, which has no queue here */
     struct dt_filewriter_file *written;
     bool failed;
@@ -30,17 +29,7 @@ struct dt_outfd {
 
 size_t dt_outfd_pending(const struct dt_outfd *o)
 {
-    return o->written ? dt_filewriter_pending(o->written) : o->queue.len - o->head;
-}
-
-/* What is out is dropped from the front only when it is the larger part: each byte moves once. */
-static void advance(struct dt_outfd *o, size_t n)
-{
-    o->head += n;
-    if (o->head > o->queue.len / 2) {
-        dt_strbuf_consume(&o->queue, o->head);
-        o->head = 0;
-    }
+    return o->written ? dt_filewriter_pending(o->written) : o->queue.len;
 }
 
 static void stop_waiting(struct dt_outfd *o)
@@ -55,7 +44,7 @@ static void fail(struct dt_outfd *o, int error)
 {
     o->failed = true;
     stop_waiting(o);
-    o->queue.len = o->head = 0;
+    dt_bytequeue_free(&o->queue);
     o->events.failed(o->arg, error);
 }
 
@@ -73,8 +62,8 @@ static void write_queue(struct dt_outfd *o)
 
     do {
         size_t n = dt_outfd_pending(o);
-        ssize_t done =
-            dt_nonblock_write(&o->file, o->queue.data + o->head, n < WRITE_MAX ? n : WRITE_MAX);
+        ssize_t done = dt_nonblock_write(&o->file, dt_bytequeue_head(&o->queue),
+                                         n < WRITE_MAX ? n : WRITE_MAX);
 
         if (done < 0 && errno == EINTR)
             continue;
@@ -86,7 +75,7 @@ static void write_queue(struct dt_outfd *o)
             fail(o, errno);
             return;
         }
-        advance(o, (size_t)done);
+        dt_bytequeue_consume(&o->queue, (size_t)done);
         o->events.wrote(o->arg);
     } while (dt_outfd_pending(o) > 0 && !once && !o->failed);
     if (dt_outfd_pending(o) > 0) {
@@ -167,7 +156,7 @@ void dt_outfd_add(struct dt_outfd *o, const void *data, size_t n)
         dt_filewriter_add(o->written, data, n);
         return;
     }
-    dt_strbuf_add(&o->queue, data, n);
+    dt_bytequeue_add(&o->queue, data, n);
     if (!o->polling)
         uv_prepare_start(&o->flush, on_flush);
 }
@@ -179,7 +168,7 @@ static void on_closed(uv_handle_t *handle)
     if (--o->open_handles > 0)
         return;
     dt_nonblock_close(&o->file);
-    dt_strbuf_free(&o->queue);
+    dt_bytequeue_free(&o->queue);
     free(o);
 }
 

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
 #include "launcher/remote/boot.h"
-#include "launcher/remote/outbox.h"
 #include "runtime/wire/frame.h"
 
 enum {
@@ -48,7 +48,7 @@ struct dt_link {
     struct dt_strbuf line;
     char last_noise[256];
     struct dt_unframe unframe;
-    struct dt_outbox data; /* whole frames */
+    struct dt_bytequeue data; /* whole frames */
     struct dt_error why;
 };
 
@@ -91,12 +91,12 @@ static void feed_transport(struct dt_link *l)
     const struct dt_transport_ops *ops = l->config.transport;
 
     while (l->data.len && ops->pending(l->transport) < AHEAD_MAX) {
-        const char *head = dt_outbox_head(&l->data);
+        const char *head = dt_bytequeue_head(&l->data);
         struct dt_get g = dt_get_init(head, DT_FRAME_HEADER);
         size_t n = DT_FRAME_HEADER + dt_get_u32(&g);
 
         ops->write(l->transport, head, n);
-        dt_outbox_consume(&l->data, n);
+        dt_bytequeue_consume(&l->data, n);
     }
 }
 
@@ -285,7 +285,7 @@ static void on_timer_closed(uv_handle_t *handle)
     dt_strbuf_free(&l->err);
     dt_strbuf_free(&l->line);
     dt_unframe_free(&l->unframe);
-    dt_outbox_free(&l->data);
+    dt_bytequeue_free(&l->data);
     free(l);
 }
 
@@ -411,7 +411,7 @@ void dt_link_send_frames(struct dt_link *l, uint8_t type, const struct dt_put *f
     if (frames->failed) {
         fail(l, "agent: a message is too long to be sent (%s)", dt_msg_name(type));
     } else if (dt_frame_is_data(type)) {
-        dt_outbox_add(&l->data, frames->data, frames->len);
+        dt_bytequeue_add(&l->data, frames->data, frames->len);
         feed_transport(l);
     } else {
         l->config.transport->write(l->transport, frames->data, frames->len);

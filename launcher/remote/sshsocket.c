@@ -49,7 +49,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         s->hung_up = true;
         s->error = n == UV_EOF ? 0 : (int)n;
     } else {
-        dt_outbox_add(&s->in, buf->base, (size_t)n);
+        dt_bytequeue_add(&s->in, buf->base, (size_t)n);
     }
     s->moved(s->arg);
     acknowledge(s);
@@ -78,7 +78,7 @@ static LIBSSH2_SEND_FUNC(take_packet)
 
     (void)socket;
     (void)flags;
-    dt_outbox_add(&s->wire, buffer, length);
+    dt_bytequeue_add(&s->wire, buffer, length);
     return (ssize_t)length;
 }
 
@@ -91,8 +91,8 @@ static LIBSSH2_RECV_FUNC(give_bytes)
     (void)flags;
     if (n == 0)
         return s->hung_up ? 0 : -EAGAIN;
-    memcpy(buffer, dt_outbox_head(&s->in), n);
-    dt_outbox_consume(&s->in, n);
+    memcpy(buffer, dt_bytequeue_head(&s->in), n);
+    dt_bytequeue_consume(&s->in, n);
     return (ssize_t)n;
 }
 
@@ -135,7 +135,7 @@ static void on_written(uv_write_t *req, int status)
 {
     struct dt_sshsocket *s = req->data;
 
-    dt_outbox_free(&s->flying);
+    dt_bytequeue_free(&s->flying);
     if (s->closing)
         return;
     if (status < 0 && !s->hung_up) {
@@ -153,8 +153,8 @@ void dt_sshsocket_flush(struct dt_sshsocket *s)
     if (s->closing || !s->tcp || s->flying.len || s->wire.len == 0)
         return;
     s->flying = s->wire;
-    s->wire = (struct dt_outbox){ 0 };
-    buf = uv_buf_init((char *)(uintptr_t)dt_outbox_head(&s->flying), (unsigned)s->flying.len);
+    s->wire = (struct dt_bytequeue){ 0 };
+    buf = uv_buf_init((char *)(uintptr_t)dt_bytequeue_head(&s->flying), (unsigned)s->flying.len);
     rc = uv_write(&s->write, (uv_stream_t *)s->tcp, &buf, 1, on_written);
     if (rc < 0)
         on_written(&s->write, rc);
@@ -168,7 +168,7 @@ size_t dt_sshsocket_pending(const struct dt_sshsocket *s)
 void dt_sshsocket_hang_up(struct dt_sshsocket *s)
 {
     s->hung_up = true;
-    dt_outbox_consume(&s->in, s->in.len);
+    dt_bytequeue_consume(&s->in, s->in.len);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -181,7 +181,8 @@ static void on_closed(uv_handle_t *handle)
 
 void dt_sshsocket_close(struct dt_sshsocket *s)
 {
-    uv_buf_t buf = uv_buf_init((char *)(uintptr_t)dt_outbox_head(&s->wire), (unsigned)s->wire.len);
+    uv_buf_t buf =
+        uv_buf_init((char *)(uintptr_t)dt_bytequeue_head(&s->wire), (unsigned)s->wire.len);
 
     s->closing = true;
     if (s->flying.len == 0 && s->wire.len)
@@ -191,7 +192,7 @@ void dt_sshsocket_close(struct dt_sshsocket *s)
 
 void dt_sshsocket_free(struct dt_sshsocket *s)
 {
-    dt_outbox_free(&s->in);
-    dt_outbox_free(&s->wire);
-    dt_outbox_free(&s->flying);
+    dt_bytequeue_free(&s->in);
+    dt_bytequeue_free(&s->wire);
+    dt_bytequeue_free(&s->flying);
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <uv.h>
 
-#include "launcher/remote/outbox.h"
+#include "launcher/base/bytequeue.h"
 
 struct dt_sshsocket { /* zero-initialised: not connected yet */
     uv_tcp_t *tcp;
@@ -21,10 +21,10 @@ struct dt_sshsocket { /* zero-initialised: not connected yet */
     bool closing;
     bool hung_up; /* the host closed the connection, or it broke */
     int error;    /* why it broke: libuv's, or 0 */
-    struct dt_outbox in;
-    struct dt_outbox wire;
-    struct dt_outbox flying;  /* what libuv is writing of it */
-    void (*moved)(void *arg); /* something has arrived, or has been sent, or it hung up */
+    struct dt_bytequeue in;
+    struct dt_bytequeue wire;
+    struct dt_bytequeue flying; /* what libuv is writing of it */
+    void (*moved)(void *arg);   /* something has arrived, or has been sent, or it hung up */
     void (*closed)(void *arg);
     void *arg;
 };

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/remote/choose.h"
-#include "launcher/remote/outbox.h"
 #include "launcher/remote/pass.h"
 #include "launcher/remote/sshlogin.h"
 #include "launcher/remote/transport.h"
@@ -20,7 +20,7 @@ struct dt_transport {
     struct dt_sshlogin *login;
     const struct dt_transport_ops *ops; /* of inner */
     struct dt_transport *inner;         /* NULL until chosen */
-    struct dt_outbox early;             /* written before that */
+    struct dt_bytequeue early;          /* written before that */
     bool paused;
     bool closing;
 };
@@ -31,7 +31,7 @@ static void closed(void *arg, const struct dt_error *why)
 
     t->pass.events.closed(t->pass.arg, why);
     dt_sshlogin_free(t->login);
-    dt_outbox_free(&t->early);
+    dt_bytequeue_free(&t->early);
     free(t);
 }
 
@@ -44,8 +44,8 @@ static void open_inner(struct dt_transport *t)
     t->inner = t->ops->open(t->loop, &t->remote, &inner_events, t);
     if (t->paused)
         t->ops->pause(t->inner, true);
-    t->ops->write(t->inner, dt_outbox_head(&t->early), t->early.len);
-    dt_outbox_free(&t->early);
+    t->ops->write(t->inner, dt_bytequeue_head(&t->early), t->early.len);
+    dt_bytequeue_free(&t->early);
 }
 
 /* The same file is read for every host. */
@@ -130,7 +130,7 @@ static void auto_write(struct dt_transport *t, const void *bytes, size_t n)
     if (t->inner)
         t->ops->write(t->inner, bytes, n);
     else
-        dt_outbox_add(&t->early, bytes, n);
+        dt_bytequeue_add(&t->early, bytes, n);
 }
 
 static const char *auto_phase(const struct dt_transport *t)

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
 #include "launcher/remote/child.h"
 #include "launcher/remote/dial.h"
 #include "launcher/remote/logon.h"
-#include "launcher/remote/outbox.h"
 #include "launcher/remote/ssh/base64.h"
 #include "launcher/remote/ssh/ssherror.h"
 #include "launcher/remote/sshlogin.h"
@@ -45,7 +45,7 @@ struct dt_transport {
     LIBSSH2_SESSION *session;
     struct dt_logon logon;
     LIBSSH2_CHANNEL *channel;
-    struct dt_outbox out; /* application data for the channel */
+    struct dt_bytequeue out; /* application data for the channel */
     struct dt_error why;
 };
 
@@ -61,7 +61,7 @@ static void release_hold(void *arg)
         return;
     t->events.closed(t->arg, &t->why);
     dt_sshsocket_free(&t->socket);
-    dt_outbox_free(&t->out);
+    dt_bytequeue_free(&t->out);
     free(t);
 }
 
@@ -359,11 +359,11 @@ static bool write_channel(struct dt_transport *t)
 
     if (t->phase != RUNNING || t->out.len == 0 || dt_sshsocket_pending(&t->socket) > WIRE_MAX)
         return false;
-    n = libssh2_channel_write(t->channel, dt_outbox_head(&t->out), t->out.len);
+    n = libssh2_channel_write(t->channel, dt_bytequeue_head(&t->out), t->out.len);
     if (n < 0 && n != LIBSSH2_ERROR_EAGAIN)
         fail_session(t);
     if (n > 0)
-        dt_outbox_consume(&t->out, (size_t)n);
+        dt_bytequeue_consume(&t->out, (size_t)n);
     return n > 0;
 }
 
@@ -448,7 +448,7 @@ static void stream_write(struct dt_transport *t, const void *data, size_t n)
 {
     if (t->phase == OVER || n == 0)
         return;
-    dt_outbox_add(&t->out, data, n);
+    dt_bytequeue_add(&t->out, data, n);
     t->owes_drained = true;
     drive(t);
 }

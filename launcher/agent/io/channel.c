@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/frame.h"
 
@@ -16,11 +17,6 @@ enum {
 
 static const char marker[] = "DTRUN-AGENT 1\n";
 
-struct queue {
-    struct dt_put bytes;
-    size_t at; /* written up to here */
-};
-
 struct dt_channel {
     uv_poll_t in;
     uv_poll_t out;
@@ -29,18 +25,14 @@ struct dt_channel {
     struct dt_channel_events events;
     void *arg;
     struct dt_unframe unframe;
-    struct queue control;
-    struct queue data;
-    struct queue *current; /* whose frames are being written, up to end; NULL: none */
-    size_t end;
-    bool polling; /* out is waited for */
-    bool refused; /* someone waits for room */
+    struct dt_bytequeue control;
+    struct dt_bytequeue data;
+    struct dt_bytequeue *current; /* whose frames are being written; NULL: none */
+    size_t left;                  /* bytes of them, which end a frame */
+    struct dt_put frame;          /* room for the next one */
+    bool polling;                 /* out is waited for */
+    bool refused;                 /* someone waits for room */
 };
-
-static size_t waiting(const struct queue *q)
-{
-    return q->bytes.len - q->at;
-}
 
 static void gone(struct dt_channel *c, const char *why)
 {
@@ -50,38 +42,25 @@ static void gone(struct dt_channel *c, const char *why)
 /* All control there is, or as much data as fits one frame; always whole frames. */
 static void choose(struct dt_channel *c)
 {
-    struct queue *q = &c->data;
-    size_t end = q->at;
+    size_t end = 0;
 
     c->current = NULL;
-    if (waiting(&c->control)) {
+    if (c->control.len) {
         c->current = &c->control;
-        c->end = c->control.bytes.len;
+        c->left = c->control.len;
         return;
     }
-    while (end < q->bytes.len) {
-        struct dt_get g = dt_get_init(q->bytes.data + end, 4);
+    while (end < c->data.len) {
+        struct dt_get g = dt_get_init(dt_bytequeue_head(&c->data) + end, 4);
         size_t frame = DT_FRAME_HEADER + dt_get_u32(&g);
 
-        if (end > q->at && end + frame - q->at > DT_FRAME_HEADER + DT_FRAME_PAYLOAD_MAX)
+        if (end > 0 && end + frame > DT_FRAME_HEADER + DT_FRAME_PAYLOAD_MAX)
             break;
         end += frame;
     }
-    if (end > q->at) {
-        c->current = q;
-        c->end = end;
-    }
-}
-
-/* Drops what has been written, when that is cheap. */
-static void compact(struct queue *q)
-{
-    if (q->at == q->bytes.len) {
-        q->bytes.len = q->at = 0;
-    } else if (q->at > q->bytes.len / 2) {
-        memmove(q->bytes.data, q->bytes.data + q->at, waiting(q));
-        q->bytes.len -= q->at;
-        q->at = 0;
+    if (end > 0) {
+        c->current = &c->data;
+        c->left = end;
     }
 }
 
@@ -101,27 +80,23 @@ static void want_writable(struct dt_channel *c, bool on)
 static void flush(struct dt_channel *c)
 {
     for (;;) {
-        struct queue *q = c->current;
         ssize_t n;
 
-        if (!q) {
+        if (!c->current)
             choose(c);
-            q = c->current;
-        }
-        if (!q)
+        if (!c->current)
             break;
-        n = write(c->out_fd, q->bytes.data + q->at, c->end - q->at);
+        n = write(c->out_fd, dt_bytequeue_head(c->current), c->left);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno != EAGAIN)
             gone(c, strerror(errno));
         if (n < 0)
             break;
-        q->at += (size_t)n;
-        if (q->at == c->end) {
+        dt_bytequeue_consume(c->current, (size_t)n);
+        c->left -= (size_t)n;
+        if (c->left == 0)
             c->current = NULL;
-            compact(q);
-        }
     }
     want_writable(c, c->current != NULL);
 }
@@ -142,7 +117,7 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 
 bool dt_channel_has_room(struct dt_channel *c)
 {
-    bool room = waiting(&c->data) < DATA_MAX && waiting(&c->control) < NEWS_MAX;
+    bool room = c->data.len < DATA_MAX && c->control.len < NEWS_MAX;
 
     c->refused |= !room;
     return room;
@@ -150,12 +125,12 @@ bool dt_channel_has_room(struct dt_channel *c)
 
 void dt_channel_send(struct dt_channel *c, uint8_t type, const void *msg)
 {
-    struct queue *q = dt_frame_is_data(type) ? &c->data : &c->control;
-
-    dt_msg_frame(&q->bytes, type, msg);
-    if (q->bytes.failed)
+    c->frame.len = 0;
+    dt_msg_frame(&c->frame, type, msg);
+    if (c->frame.failed)
         gone(c, "a message is too long, or memory ran out");
-    if (waiting(&c->control) > CONTROL_MAX)
+    dt_bytequeue_add(dt_frame_is_data(type) ? &c->data : &c->control, c->frame.data, c->frame.len);
+    if (c->control.len > CONTROL_MAX)
         gone(c, "the launcher does not read");
     if (!c->polling)
         flush(c);
@@ -214,7 +189,7 @@ struct dt_channel *dt_channel_open(uv_loop_t *loop, int in, int out,
         return NULL;
     }
     uv_poll_start(&c->in, UV_READABLE, on_readable);
-    dt_put_bytes(&c->control.bytes, marker, sizeof marker - 1);
+    dt_bytequeue_add(&c->control, marker, sizeof marker - 1);
     flush(c);
     return c;
 }

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/strbuf.h"
 
 struct reader {
     uv_poll_t poll; /* data: this */
@@ -21,8 +21,8 @@ struct dt_stdinfeed {
     uint32_t generation;
     bool eof;
     bool destroyed;
-    uint32_t handles;         /* that libuv has not let go of */
-    struct dt_strbuf waiting; /* what not every reader has */
+    uint32_t handles;            /* that libuv has not let go of */
+    struct dt_bytequeue waiting; /* what not every reader has */
     uint32_t n;
     struct reader readers[];
 };
@@ -31,7 +31,7 @@ static void maybe_free(struct dt_stdinfeed *f)
 {
     if (!f->destroyed || f->handles)
         return;
-    dt_strbuf_free(&f->waiting);
+    dt_bytequeue_free(&f->waiting);
     free(f);
 }
 
@@ -62,7 +62,7 @@ static void settle(struct dt_stdinfeed *f)
     }
     if (taken == 0)
         return;
-    dt_strbuf_consume(&f->waiting, taken);
+    dt_bytequeue_consume(&f->waiting, taken);
     for (uint32_t i = 0; i < f->n; i++)
         f->readers[i].at -= f->readers[i].fd >= 0 ? taken : 0;
     m.bytes = (uint32_t)taken;
@@ -95,10 +95,10 @@ static void set_polling(struct reader *r, bool on)
 /* Writes what the pipe takes of what waits for it. */
 static void feed(struct reader *r)
 {
-    const struct dt_strbuf *waiting = &r->feed->waiting;
+    const struct dt_bytequeue *waiting = &r->feed->waiting;
 
     while (r->fd >= 0 && r->at < waiting->len) {
-        ssize_t n = write(r->fd, waiting->data + r->at, waiting->len - r->at);
+        ssize_t n = write(r->fd, dt_bytequeue_head(waiting) + r->at, waiting->len - r->at);
 
         if (n > 0)
             r->at += (size_t)n;
@@ -146,7 +146,7 @@ bool dt_stdinfeed_put(struct dt_stdinfeed *f, const void *data, size_t n)
     if (n > (size_t)DT_STDIN_CREDIT - f->waiting.len)
         return false;
     if (!f->eof)
-        dt_strbuf_add(&f->waiting, data, n);
+        dt_bytequeue_add(&f->waiting, data, n);
     feed_all(f);
     return true;
 }

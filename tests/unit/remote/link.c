@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "launcher/base/bytequeue.h"
 #include "launcher/remote/link.h"
-#include "launcher/remote/outbox.h"
 #include "runtime/wire/frame.h"
 
 struct seen {
@@ -194,7 +194,7 @@ static void closing_ends_the_agent_and_delivers_nothing_more(void **state)
 
 /* A transport whose outbox never drains by itself. */
 struct dt_transport {
-    struct dt_outbox sent;
+    struct dt_bytequeue sent;
     const struct dt_transport_events *events;
     void *arg;
 };
@@ -215,7 +215,7 @@ static struct dt_transport *recorder_open(uv_loop_t *loop, const struct dt_remot
 
 static void recorder_write(struct dt_transport *t, const void *data, size_t n)
 {
-    dt_outbox_add(&t->sent, data, n);
+    dt_bytequeue_add(&t->sent, data, n);
 }
 
 static size_t recorder_pending(const struct dt_transport *t)
@@ -280,11 +280,11 @@ static void control_overtakes_data(void **state)
     ahead = recorder.sent.len;
     assert_true(ahead < 128 * 1024);
     dt_link_send(s.link, DT_MSG_PING, &(struct dt_msg_ping){ .time_ns = 1 });
-    assert_int_equal(dt_unframe_feed(&u, dt_outbox_head(&recorder.sent), recorder.sent.len,
+    assert_int_equal(dt_unframe_feed(&u, dt_bytequeue_head(&recorder.sent), recorder.sent.len,
                                      note_type, &last, &why),
                      0);
     assert_int_equal(last, DT_MSG_PING);
-    dt_outbox_consume(&recorder.sent, recorder.sent.len);
+    dt_bytequeue_consume(&recorder.sent, recorder.sent.len);
     recorder.events->drained(recorder.arg);
     assert_true(recorder.sent.len > 0);
     dt_link_close(s.link);
@@ -292,7 +292,7 @@ static void control_overtakes_data(void **state)
     uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&loop), 0);
     assert_int_equal(s.closed, 1);
-    dt_outbox_free(&recorder.sent);
+    dt_bytequeue_free(&recorder.sent);
     dt_unframe_free(&u);
     dt_put_free(&hello);
 }

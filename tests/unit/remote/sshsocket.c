@@ -33,7 +33,7 @@ static void what_cannot_be_sent_at_once_breaks_the_connection(void **state)
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(uv_tcp_init(&loop, tcp), 0);
     dt_sshsocket_take(&s, tcp, on_moved, on_closed, &seen);
-    dt_outbox_add(&s.wire, "packet", 6);
+    dt_bytequeue_add(&s.wire, "packet", 6);
     dt_sshsocket_flush(&s);
     assert_int_equal(seen.moved, 1);
     assert_true(s.hung_up);
