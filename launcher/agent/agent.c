@@ -38,7 +38,7 @@ struct agent {
     struct dt_keeper *keeper;
     int keeper_fd;
     struct dt_lease lease;
-    struct dt_host host;
+    struct dt_agent_host host;
     struct dt_files *files;
     bool told_slow;
     struct dt_jobsignals *signals;

@@ -299,7 +299,7 @@ static void list_processes(struct dt_generation *g)
         g->processes[i].spawned = (struct dt_spawned){ .in = -1, .out = -1, .err = -1 };
 }
 
-struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start)
+struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt_msg_start *start)
 {
     static const struct dt_injector_events fault_events = { on_strike };
     struct dt_generation *g = dt_xcalloc(1, sizeof *g);

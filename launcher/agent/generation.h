@@ -15,7 +15,7 @@
 
 struct dt_generation;
 
-struct dt_host { /* what generations need of their surroundings; outlives them */
+struct dt_agent_host { /* what generations need of their surroundings; outlives them */
     uv_loop_t *loop;
     struct dt_channel *channel;
     struct dt_strs gpus; /* that were found */
@@ -32,7 +32,7 @@ struct dt_host { /* what generations need of their surroundings; outlives them *
 };
 
 /* Takes what *start holds. */
-struct dt_generation *dt_generation_create(struct dt_host *host, struct dt_msg_start *start);
+struct dt_generation *dt_generation_create(struct dt_agent_host *host, struct dt_msg_start *start);
 void dt_generation_destroy(struct dt_generation *g); /* accepts NULL */
 
 bool dt_generation_over(const struct dt_generation *g);

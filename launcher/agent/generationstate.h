@@ -36,7 +36,7 @@ struct dt_process { /* a rank, or an auxiliary */
 };
 
 struct dt_generation {
-    struct dt_host *host;
+    struct dt_agent_host *host;
     struct dt_msg_start start;
     struct dt_ranksock *sock;
     struct dt_pmisock *pmi;

@@ -26,7 +26,7 @@ enum {
 /* What of a flow goes along one stream. Those of a flow stand side by side. */
 struct dt_leg {
     struct dt_flow *flow;
-    struct dt_link *link;
+    struct dt_mesh_conn *link;
     uint32_t stream;
     size_t next; /* its first frame that has not moved wholly */
 
@@ -65,7 +65,7 @@ static bool would_wait(void)
 
 /* Why, the agent is about to say if a rank died or failed; where it does not, the peer is to blame.
  */
-static void broke(struct dt_link *link)
+static void broke(struct dt_mesh_conn *link)
 {
     if (!link->broken)
         link->broken = dt_clock_ms() + GOODBYE_MS;
@@ -226,7 +226,7 @@ static dt_result_t check_header(const struct run *r, const struct dt_leg *g)
 
 static void send_some(struct run *r, struct dt_leg *g, size_t most)
 {
-    struct dt_link *link = g->link;
+    struct dt_mesh_conn *link = g->link;
     struct batch b;
     struct msghdr m = { .msg_iov = b.iov };
     ssize_t n;
@@ -308,7 +308,7 @@ static dt_result_t move(struct run *r, struct dt_leg *g)
  * nothing can be done with less, and frames are sent whole. */
 static void want(const struct dt_leg *g)
 {
-    struct dt_link *link = g->link;
+    struct dt_mesh_conn *link = g->link;
     size_t bytes = g->at < HEADER ? HEADER : HEADER + g->data.iov_len;
     int least = (int)(bytes - g->at);
 
@@ -358,7 +358,7 @@ static dt_result_t check(const struct run *r)
     return result;
 }
 
-static bool is_read(const struct run *r, const struct dt_link *link)
+static bool is_read(const struct run *r, const struct dt_mesh_conn *link)
 {
     for (size_t i = 0; i < r->n; i++) {
         const struct dt_leg *g = &r->legs[i];
@@ -371,7 +371,7 @@ static bool is_read(const struct run *r, const struct dt_link *link)
 
 /* What a peer has sent that this call does not read: of a later call, or of another in its place.
  */
-static dt_result_t overhear_peer(const struct run *r, struct dt_link *link)
+static dt_result_t overhear_peer(const struct run *r, struct dt_mesh_conn *link)
 {
     struct dt_coll_error *t = r->mesh->alarm.coll_error;
     struct dt_call ours = *r->t->call;
@@ -405,7 +405,7 @@ static dt_result_t overhear(struct run *r)
         return DT_OK;
     r->overhear_at = now + OVERHEAR_MS;
     for (size_t i = 0; result == DT_OK && i < r->mesh->n_links; i++) {
-        struct dt_link *link = &r->mesh->links[i];
+        struct dt_mesh_conn *link = &r->mesh->links[i];
 
         if (link->fd >= 0 && !is_read(r, link))
             result = overhear_peer(r, link);
@@ -480,7 +480,7 @@ static void complete_frames(struct run *r)
 
     for (size_t i = 0; i < r->n; i++) {
         struct dt_leg *g = &r->legs[i];
-        const struct dt_link *link = g->link;
+        const struct dt_mesh_conn *link = g->link;
         int64_t left = 0;
 
         while (g->flow->out && link->mid_frame && !link->broken &&
@@ -585,7 +585,7 @@ dt_result_t dt_flow_run(struct dt_mesh *m, const struct dt_traffic *t)
     return result;
 }
 
-static void say_goodbye(const struct dt_link *link, const uint8_t *bytes, int64_t deadline)
+static void say_goodbye(const struct dt_mesh_conn *link, const uint8_t *bytes, int64_t deadline)
 {
     size_t at = 0;
 

@@ -15,7 +15,7 @@ enum {
 };
 
 struct call { /* an attempt to reach a higher rank */
-    struct dt_link *link;
+    struct dt_mesh_conn *link;
     struct dt_auth auth;
     struct dt_handshake shake;
     int64_t retry_at;
@@ -146,7 +146,7 @@ static void take_callers_of(struct meeting *g, uint32_t stream)
     struct dt_mesh *m = g->mesh;
 
     for (size_t i = 0; i < g->n && g->callers; i++) {
-        struct dt_link *link = dt_mesh_link(m, g->peers[i], stream);
+        struct dt_mesh_conn *link = dt_mesh_link(m, g->peers[i], stream);
 
         if (link->fd >= 0 || g->peers[i] > m->me)
             continue;
@@ -205,7 +205,7 @@ static dt_result_t meet(struct meeting *g)
 static void plan_with(struct meeting *g, uint32_t peer, uint32_t stream)
 {
     struct dt_mesh *m = g->mesh;
-    struct dt_link *link = dt_mesh_link(m, peer, stream);
+    struct dt_mesh_conn *link = dt_mesh_link(m, peer, stream);
     struct call *c = &g->calls[g->n_calls];
 
     if (link->needed)
@@ -265,13 +265,13 @@ static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t 
 
 static dt_result_t make_links(struct dt_mesh *m, size_t n)
 {
-    struct dt_link *links = realloc(m->links, n * sizeof *links);
+    struct dt_mesh_conn *links = realloc(m->links, n * sizeof *links);
 
     if (!links)
         return dt_mesh_no_memory(m);
     m->links = links;
     for (; m->n_links < n; m->n_links++)
-        links[m->n_links] = (struct dt_link){ .fd = -1 };
+        links[m->n_links] = (struct dt_mesh_conn){ .fd = -1 };
     return DT_OK;
 }
 
@@ -299,7 +299,7 @@ dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uin
     return connect_all(m, peers, n, streams);
 }
 
-void dt_mesh_renew(struct dt_mesh *m, struct dt_link *link)
+void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link)
 {
     size_t at = (size_t)(link - m->links);
     uint32_t peer = (uint32_t)(at % m->size), stream = (uint32_t)(at / m->size);
@@ -313,5 +313,5 @@ void dt_mesh_renew(struct dt_mesh *m, struct dt_link *link)
     if (fd < 0)
         return;
     close(link->fd);
-    *link = (struct dt_link){ .fd = fd, .needed = true };
+    *link = (struct dt_mesh_conn){ .fd = fd, .needed = true };
 }

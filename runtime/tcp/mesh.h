@@ -18,7 +18,7 @@ enum {
     DT_MESH_LANES = 3, /* meshes of a communicator: the collectives', and two for its ways */
 };
 
-struct dt_link {
+struct dt_mesh_conn {
     int fd; /* non-blocking, or -1: not there (yet) */
     bool needed;
     int wanted;     /* bytes without which a rank that sleeps is not woken; 0: none yet */
@@ -37,16 +37,17 @@ struct dt_mesh {
     const struct dt_msg_addr *addrs; /* by the job's rank; outlives this */
     struct dt_listener *door;
     struct dt_alarm alarm;
-    unsigned spins;        /* fruitless looks at the connections before a wait sleeps */
-    struct dt_link *links; /* by stream, then by rank: see dt_mesh_link */
-    size_t n_links;        /* 0 before anything is needed */
-    struct dt_leg *legs;   /* room for what moves along so many connections (flow.c), */
-    struct pollfd *polls;  /* and for a wait on them */
+    unsigned spins;             /* fruitless looks at the connections before a wait sleeps */
+    struct dt_mesh_conn *links; /* by stream, then by rank: see dt_mesh_link */
+    size_t n_links;             /* 0 before anything is needed */
+    struct dt_leg *legs;        /* room for what moves along so many connections (flow.c), */
+    struct pollfd *polls;       /* and for a wait on them */
     size_t room;
 };
 
 /* One that has been needed. */
-static inline struct dt_link *dt_mesh_link(const struct dt_mesh *m, uint32_t peer, uint32_t stream)
+static inline struct dt_mesh_conn *dt_mesh_link(const struct dt_mesh *m, uint32_t peer,
+                                                uint32_t stream)
 {
     return &m->links[(size_t)stream * m->size + peer];
 }
@@ -63,7 +64,7 @@ dt_result_t dt_mesh_need(struct dt_mesh *m, const uint32_t *peers, size_t n, uin
 
 /* Of a link that has ended and that nothing waits for: whoever made it may not have heard that it
  * was through, and calls again. Takes that call in its place, if it is there; never waits. */
-void dt_mesh_renew(struct dt_mesh *m, struct dt_link *link);
+void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link);
 
 /* Notes as the coll_error that this rank lacks memory; returns DT_ERR_NOMEM. */
 dt_result_t dt_mesh_no_memory(const struct dt_mesh *m);

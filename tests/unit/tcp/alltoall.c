@@ -556,10 +556,10 @@ static dt_result_t call_twice(struct rank *r)
 
     EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
     if (r->mesh.me == 0) {
-        struct dt_link *link = dt_mesh_link(&r->mesh, peer, 1);
+        struct dt_mesh_conn *link = dt_mesh_link(&r->mesh, peer, 1);
 
         close(link->fd);
-        *link = (struct dt_link){ .fd = -1 };
+        *link = (struct dt_mesh_conn){ .fd = -1 };
         EXPECT(dt_mesh_need(&r->mesh, &peer, 1, streams) == DT_OK);
         EXPECT(dt_tcp_send(&r->mesh, &call, buf, 1, peer) == DT_OK);
         fill(buf, 0, 1, BIG);
