@@ -73,7 +73,8 @@ static void settle(struct view *v, bool wait)
         note(v, wait ? dt_wait(&v->requests[n]) : dt_test(&v->requests[n], &done));
         n += done != 0;
     }
-    forget(v, n);
+    if (n)
+        forget(v, n);
 }
 
 /* What ends the communicator stays the failure of all calls; other failures are told once, and
