@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Who uses whom, from the symbols of a build's objects: prints each circle between files, and each
+between folders. usage: circles.py BUILD_DIR SOURCE_DIR"""
+import os
+import re
+import subprocess
+import sys
+
+PARTS = ("cmd", "launcher", "runtime")
+
+
+def objects(build, sources):
+    """Each object of the products, and the source that it was made of, without its suffix. (A build
+    keeps objects of sources that are gone.)"""
+    for part in PARTS:
+        for folder, _, files in os.walk(os.path.join(build, part)):
+            for name in files:
+                if name.endswith(".o"):
+                    path = os.path.join(folder, name)
+                    source = os.path.relpath(path, build)[: -len(".o")].replace("/.libs/", "/")
+                    source = re.sub(r"/[A-Za-z0-9_]+-(?=[^/]*$)", "/", source)
+                    if os.path.exists(os.path.join(sources, source + ".c")):
+                        yield path, source
+
+
+def symbols(build, sources):
+    """By symbol the sources that define it, and by source the symbols that it needs."""
+    defined, needed = {}, {}
+    for path, source in objects(build, sources):
+        needed.setdefault(source, set())
+        text = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+        for words in map(str.split, text.splitlines()):
+            if len(words) == 3 and words[1] in "TDBRVW":
+                defined.setdefault(words[2], set()).add(source)
+            elif len(words) == 2 and words[0] == "U":
+                needed[source].add(words[1])
+    return defined, needed
+
+
+def circles(graph):
+    """The sets of nodes that all reach each other (Tarjan's algorithm)."""
+    order, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        order[node] = low[node] = len(order)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in order:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == order[node]:
+            at = stack.index(node)
+            if len(stack) - at > 1:
+                found.append(sorted(stack[at:]))
+            del stack[at:]
+
+    for node in sorted(graph):
+        if node not in order:
+            visit(node)
+    return found
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    sys.setrecursionlimit(10000)
+    defined, needed = symbols(sys.argv[1], sys.argv[2])
+    if not needed:
+        sys.exit(f"circles: no objects below {sys.argv[1]}: build first")
+    files, folders = {}, {}
+    for source, names in needed.items():
+        files[source] = {d for n in names for d in defined.get(n, ()) if d != source}
+        for other in files[source]:
+            here, there = os.path.dirname(source), os.path.dirname(other)
+            if here != there:
+                folders.setdefault(here, set()).add(there)
+    status = 0
+    for what, graph in ("files", files), ("folders", folders):
+        for circle in circles(graph):
+            print(f"a circle of {what}: {' '.join(circle)}")
+            status = 1
+    sys.exit(status)
+
+
+main()

@@ -1,0 +1,23 @@
+#!/usr/bin/env bats
+# Files and folders depend on each other in one direction.
+
+@test "no circle of files or folders in cmd, launcher and runtime" {
+    type python3 >/dev/null || skip "python3 is not installed"
+    run python3 "$DTRUN_SOURCE/tests/circles.py" "$DTRUN_BUILD" "$DTRUN_SOURCE"
+    echo "$output"
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "a circle is found, and named" {
+    type python3 >/dev/null && type cc >/dev/null || skip "python3 or cc is not installed"
+    cd "$BATS_TEST_TMPDIR"
+    mkdir -p launcher/{a,b}
+    echo 'void b(void); void a(void) { b(); }' >launcher/a/a.c
+    echo 'void a(void); void b(void) { a(); }' >launcher/b/b.c
+    for f in a b; do cc -c -o launcher/$f/liblauncher_la-$f.o launcher/$f/$f.c; done
+    run python3 "$DTRUN_SOURCE/tests/circles.py" . .
+    [ "$status" -eq 1 ]
+    [ "${lines[0]}" = "a circle of files: launcher/a/a launcher/b/b" ]
+    [ "${lines[1]}" = "a circle of folders: launcher/a launcher/b" ]
+}
