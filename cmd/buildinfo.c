@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <uv/version.h>
 
-#include "runtime/gpu/cuda.h"
-#include "runtime/gpu/ncclapi.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
 
 #define TEXT(number)   #number
 #define NUMBER(macro)  TEXT(macro)

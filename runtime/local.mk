@@ -49,6 +49,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/base/error.c runtime/base/error.h \
 	runtime/base/file.c runtime/base/file.h \
 	runtime/base/futex.h \
+	runtime/base/gpuway.c runtime/base/gpuway.h \
 	runtime/base/least.h \
 	runtime/base/reduceoptions.c runtime/base/reduceoptions.h \
 	runtime/base/thread.c runtime/base/thread.h \
@@ -88,14 +89,16 @@ runtime_libruntime_la_SOURCES = \
 	runtime/diag/dump.c runtime/diag/dump.h \
 	runtime/diag/lastcalls.c runtime/diag/lastcalls.h \
 	runtime/diag/recorder.c runtime/diag/recorder.h \
-	runtime/gpu/arena.c runtime/gpu/arena.h \
 	runtime/gpu/copies.c runtime/gpu/copies.h \
-	runtime/gpu/cudafail.c runtime/gpu/cudafail.h \
+	runtime/gpu/devicecall.c runtime/gpu/devicecall.h \
 	runtime/gpu/errand.c runtime/gpu/errand.h \
 	runtime/gpu/extents.c runtime/gpu/extents.h \
-	runtime/gpu/fold.h \
-	runtime/gpu/fold_ptx.c \
-	runtime/gpu/folder.c runtime/gpu/folder.h \
+	runtime/gpu/fold/arena.c runtime/gpu/fold/arena.h \
+	runtime/gpu/fold/fold.h \
+	runtime/gpu/fold/fold_ptx.c \
+	runtime/gpu/fold/folder.c runtime/gpu/fold/folder.h \
+	runtime/gpu/fold/steps.c runtime/gpu/fold/steps.h \
+	runtime/gpu/fold/words.c runtime/gpu/fold/words.h \
 	runtime/gpu/gate.c runtime/gpu/gate.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
 	runtime/gpu/groups.c runtime/gpu/groups.h \
@@ -103,18 +106,16 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/memory.c runtime/gpu/memory.h \
 	runtime/gpu/nccl.c runtime/gpu/nccl.h \
 	runtime/gpu/ncclcalls.c runtime/gpu/ncclcalls.h \
+	runtime/gpu/nvidia/cudafail.c runtime/gpu/nvidia/cudafail.h \
 	runtime/gpu/offer.c runtime/gpu/offer.h \
 	runtime/gpu/order.c runtime/gpu/order.h \
-	runtime/gpu/pass.c runtime/gpu/pass.h \
 	runtime/gpu/pinned.c runtime/gpu/pinned.h \
 	runtime/gpu/shared.c runtime/gpu/shared.h \
 	runtime/gpu/sharedopen.c runtime/gpu/sharedopen.h \
 	runtime/gpu/staging.c runtime/gpu/staging.h \
-	runtime/gpu/steps.c runtime/gpu/steps.h \
 	runtime/gpu/stream.c runtime/gpu/stream.h \
 	runtime/gpu/transfer.c runtime/gpu/transfer.h \
 	runtime/gpu/wait.c runtime/gpu/wait.h \
-	runtime/gpu/words.c runtime/gpu/words.h \
 	runtime/init.c \
 	runtime/kernels/body.h \
 	runtime/kernels/dtype.c runtime/kernels/dtype.h \
@@ -125,6 +126,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/kernels/wireformat.c runtime/kernels/wireformat.h \
 	runtime/p2p/p2p.c runtime/p2p/p2p.h \
 	runtime/p2p/pairnotes.c runtime/p2p/pairnotes.h \
+	runtime/p2p/pass.c runtime/p2p/pass.h \
 	runtime/shm/alltoall.c runtime/shm/alltoall.h \
 	runtime/shm/call_match.c runtime/shm/call_match.h \
 	runtime/shm/chunk.c runtime/shm/chunk.h \
@@ -166,18 +168,18 @@ runtime_libruntime_la_SOURCES += runtime/kernels/neon.c
 endif
 
 # fold_ptx.c is kept, so that a build needs no nvcc. This makes it again after a change of the kernel.
-EXTRA_DIST += runtime/gpu/fold.cu runtime/gpu/fold_kernel.h runtime/gpu/fold_ptx.sh
+EXTRA_DIST += runtime/gpu/fold/fold.cu runtime/gpu/fold/fold_kernel.h runtime/gpu/fold/fold_ptx.sh
 fold-ptx:
-	sh $(srcdir)/runtime/gpu/fold_ptx.sh $(srcdir) > fold_ptx.tmp
-	mv fold_ptx.tmp $(srcdir)/runtime/gpu/fold_ptx.c
+	sh $(srcdir)/runtime/gpu/fold/fold_ptx.sh $(srcdir) > fold_ptx.tmp
+	mv fold_ptx.tmp $(srcdir)/runtime/gpu/fold/fold_ptx.c
 
 # What is on the machine, for libdtrun and for dtrun --check-build.
 noinst_LTLIBRARIES += runtime/libgpufound.la
 runtime_libgpufound_la_SOURCES = \
-	runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h \
-	runtime/gpu/cuda.c runtime/gpu/cuda.h \
-	runtime/gpu/ncclapi.c runtime/gpu/ncclapi.h \
-	runtime/gpu/ncclconf.c runtime/gpu/ncclconf.h
+	runtime/gpu/nvidia/abi_cuda.h runtime/gpu/nvidia/abi_nccl.h \
+	runtime/gpu/nvidia/cuda.c runtime/gpu/nvidia/cuda.h \
+	runtime/gpu/nvidia/ncclapi.c runtime/gpu/nvidia/ncclapi.h \
+	runtime/gpu/nvidia/ncclconf.c runtime/gpu/nvidia/ncclconf.h
 
 runtime_libdtrun_la_SOURCES =
 runtime_libdtrun_la_LIBADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS)

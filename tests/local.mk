@@ -333,7 +333,7 @@ tests_unit_place_gpu_LDADD = launcher/libbase.la $(CMOCKA_LIBS)
 # NVIDIA's headers only for the half that compares with them.
 check_LTLIBRARIES += tests/unit/libgpuabi.la
 tests_unit_libgpuabi_la_SOURCES = tests/unit/gpu/gpuabi_real.c tests/unit/gpu/gpuabi_facts.h \
-	tests/unit/gpu/gpuabi.h runtime/gpu/abi_cuda.h runtime/gpu/abi_nccl.h
+	tests/unit/gpu/gpuabi.h runtime/gpu/nvidia/abi_cuda.h runtime/gpu/nvidia/abi_nccl.h
 tests_unit_libgpuabi_la_CPPFLAGS = $(AM_CPPFLAGS) $(NVIDIA_CPPFLAGS)
 tests_unit_gpu_gpuabi_SOURCES = tests/unit/gpu/gpuabi.c tests/unit/gpu/gpuabi_facts.h \
 	tests/unit/gpu/gpuabi.h

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 enum { PAGE = 4096 };
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gpu/cuda.h"
-#include "runtime/gpu/ncclapi.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/kernels/dtype.h"
 
 static struct {

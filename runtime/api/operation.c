@@ -4,8 +4,8 @@
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/gate.h"
 #include "runtime/gpu/gpu.h"
-#include "runtime/gpu/pass.h"
 #include "runtime/p2p/p2p.h"
+#include "runtime/p2p/pass.h"
 
 struct place {
     int rank;

@@ -9,9 +9,9 @@
 #include "runtime/coll/collective.h"
 #include "runtime/comm/error_report.h"
 #include "runtime/comm/views.h"
-#include "runtime/gpu/cuda.h"
-#include "runtime/gpu/cudafail.h"
 #include "runtime/gpu/gate.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/cudafail.h"
 #include "runtime/gpu/stream.h"
 #include "runtime/gpu/wait.h"
 

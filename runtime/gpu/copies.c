@@ -2,7 +2,7 @@
 
 #include <stdint.h>
 
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
 

@@ -8,7 +8,7 @@
 
 #include "runtime/base/thread.h"
 #include "runtime/comm/comm.h"
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 enum {
     PAGE = 64 * 1024,

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_comm;
 struct dt_gpu_gate;

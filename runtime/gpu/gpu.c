@@ -1,4 +1,5 @@
 #include "runtime/gpu/gpu.h"
+#include "runtime/gpu/devicecall.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +10,11 @@
 #include "runtime/base/reduceoptions.h"
 #include "runtime/coll/collective.h"
 #include "runtime/comm/error_report.h"
-#include "runtime/gpu/cuda.h"
-#include "runtime/gpu/ncclapi.h"
+#include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
 #include "runtime/gpu/staging.h"
-#include "runtime/gpu/steps.h"
 #include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"
 
@@ -149,38 +150,6 @@ static dt_result_t choose(struct dt_comm *c, const struct dt_gpu_order *order)
         r = conclude(c, offers);
     free(offers);
     return r;
-}
-
-/* ---- for the ways ---- */
-
-static bool names_root(const struct dt_operation *o)
-{
-    return o->kind->call == DT_CALL_BROADCAST || o->kind->call == DT_CALL_REDUCE;
-}
-
-struct dt_call dt_gpu_call(const struct dt_operation *o)
-{
-    struct dt_call call = { .count = o->count,
-                            .dtype = (uint8_t)o->dtype,
-                            .op = (uint8_t)o->op,
-                            .device = 1,
-                            .root = names_root(o) ? o->root : -1,
-                            .options = o->how.size ? dt_reduceoptions_mark(&o->how) : 0 };
-
-    if (!o->count)
-        call.count = o->given.each ? o->given.each : o->taken.each;
-    return call;
-}
-
-dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first)
-{
-    if (o->order.device == first)
-        return DT_OK;
-    return dt_comm_fail(c, dt_fail(DT_ERR_ARG,
-                                   "rank %d: %s: the buffer lies on device %d, and the first one "
-                                   "of this communicator on device %d; DTRUN_DEVICE=staging "
-                                   "serves both",
-                                   c->world->rank, o->kind->name, o->order.device, first));
 }
 
 /* ---- calls of all ranks ---- */

@@ -37,10 +37,4 @@ dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order);
  * thread, once all is prepared. */
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes);
 
-/* For the ways. The operation as all ranks have to make it. */
-struct dt_call dt_gpu_call(const struct dt_operation *o);
-/* DT_ERR_ARG, which is final: its memory is on another device than that of the first call was, for
- * which all that a way needs has been made. */
-dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first);
-
 #endif

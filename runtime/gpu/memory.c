@@ -1,6 +1,6 @@
 #include "runtime/gpu/memory.h"
 
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 struct dt_memory_hosts dti_memory_hosts;
 

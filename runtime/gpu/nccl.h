@@ -4,7 +4,7 @@
 #define DT_GPU_NCCL_H
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 struct dt_comm;
 struct dt_gpu_order;

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/gpu/ncclapi.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
 
 struct dt_operation;
 

@@ -5,22 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[DT_GPU_WAYS] = { "auto", "staging", "nccl", "shared" };
-
-const char *dt_gpu_way_name(enum dt_gpu_way way)
-{
-    return (unsigned)way < DT_GPU_WAYS ? names[way] : "?";
-}
-
-enum dt_gpu_way dt_gpu_way_find(const char *name)
-{
-    int way = 0;
-
-    while (way < DT_GPU_WAYS && strcmp(names[way], name) != 0)
-        way++;
-    return (enum dt_gpu_way)way;
-}
-
 static bool is_at_same_place(const struct dt_gpu_offer *a, const struct dt_gpu_offer *b)
 {
     return a->node == b->node && memcmp(a->bus, b->bus, sizeof a->bus) == 0;

@@ -7,20 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "runtime/base/gpuway.h"
 #include "runtime/dtrun.h"
-
-enum dt_gpu_way {
-    DT_GPU_AUTO, /* not chosen yet */
-    DT_GPU_STAGING,
-    DT_GPU_NCCL,
-    DT_GPU_SHARED,
-    DT_GPU_WAYS
-};
-
-/* As DTRUN_DEVICE has it: "auto". */
-const char *dt_gpu_way_name(enum dt_gpu_way way);
-/* DT_GPU_WAYS: it is none. */
-enum dt_gpu_way dt_gpu_way_find(const char *name);
 
 enum { DT_GPU_BUS = 16, DT_GPU_UUID = 16 };
 

@@ -1,8 +1,8 @@
 #include "runtime/gpu/order.h"
 
 #include "runtime/base/error.h"
-#include "runtime/gpu/cuda.h"
-#include "runtime/gpu/cudafail.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/cudafail.h"
 #include "runtime/gpu/stream.h"
 
 static CUresult current_on(CUdevice device, CUcontext *context)

@@ -6,7 +6,7 @@
 #define DT_GPU_ORDER_H
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_gpu_stream;
 

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/gpu/cuda.h"
 #include "runtime/gpu/gate.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 enum {
     LEAST = 64 * 1024,

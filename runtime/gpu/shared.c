@@ -1,4 +1,5 @@
 #include "runtime/gpu/shared.h"
+#include "runtime/gpu/devicecall.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,11 +8,11 @@
 #include "runtime/base/clock.h"
 #include "runtime/coll/collective.h"
 #include "runtime/comm/error_report.h"
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/launchorder.h"
 #include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/sharedopen.h"
-#include "runtime/gpu/steps.h"
 #include "runtime/gpu/wait.h"
 #include "runtime/kernels/dtype.h"
 

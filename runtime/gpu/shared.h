@@ -13,10 +13,10 @@
 #include <stdint.h>
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/arena.h"
-#include "runtime/gpu/folder.h"
+#include "runtime/gpu/fold/arena.h"
+#include "runtime/gpu/fold/folder.h"
+#include "runtime/gpu/fold/words.h"
 #include "runtime/gpu/groups.h"
-#include "runtime/gpu/words.h"
 
 struct dt_comm;
 struct dt_gpu_order;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/coll/collective.h"
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/order.h"
 
 /* What a rank tells the others of its part, in whole words. */

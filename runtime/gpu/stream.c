@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "runtime/base/error.h"
-#include "runtime/gpu/cuda.h"
-#include "runtime/gpu/cudafail.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/cudafail.h"
 
 /* A graph that runs again and again would make calls to which the other ranks do not come, and of
  * which nobody would know. */

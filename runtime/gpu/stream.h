@@ -3,8 +3,8 @@
 #define DT_GPU_STREAM_H
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/abi_cuda.h"
 #include "runtime/gpu/copies.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_gpu_stream {
     CUstream stream;

@@ -5,7 +5,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/comm/comm.h"
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 enum {
     YIELDS = 2000, /* about a millisecond: most calls are over by then */

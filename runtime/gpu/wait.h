@@ -8,7 +8,7 @@
 
 #include "runtime/diag/recorder.h"
 #include "runtime/dtrun.h"
-#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_comm;
 struct dt_coll_error;

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/base/gpuway.h"
 #include "runtime/dtrun.h"
-#include "runtime/gpu/offer.h"
 
 struct dt_settings {
     bool deterministic;

@@ -3,7 +3,7 @@
 
 load common
 
-SOURCES=$DTRUN_SOURCE/runtime/gpu
+SOURCES=$DTRUN_SOURCE/runtime/gpu/fold
 
 carried() { sed -n 's/^    "\(.*\)\\n"$/\1/p' "$SOURCES/fold_ptx.c"; }
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_GPU_RAW_H
 #define TESTS_GPU_RAW_H
 
-#include "runtime/gpu/ncclapi.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
 #include "tests/rank/device.h"
 
 struct raw {

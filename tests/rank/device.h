@@ -5,7 +5,7 @@
 #define TESTS_RANK_DEVICE_H
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 /* For calls of libdtrun. */
 void need(dt_result_t result);

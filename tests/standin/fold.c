@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/gpu/fold_kernel.h"
+#include "runtime/gpu/fold/fold_kernel.h"
 #include "tests/standin/driver.h"
 
 static uint64_t view(uint64_t ptr, size_t size)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gpu/fold.h"
+#include "runtime/gpu/fold/fold.h"
 #include "tests/standin/driver.h"
 
 struct CUmod_st {

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 #define STANDIN_API __attribute__((visibility("default")))
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 struct standin_config {
     size_t size;

@@ -6,7 +6,7 @@
 #ifndef TESTS_STANDIN_NCCL_DEVICE_H
 #define TESTS_STANDIN_NCCL_DEVICE_H
 
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 ncclResult_t standin_get_device(CUdevice *device);
 ncclResult_t standin_set_device(CUdevice device);

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 enum { STANDIN_TYPES = ncclFloat8e5m2 + 1 };
 

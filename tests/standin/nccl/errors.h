@@ -4,7 +4,7 @@
 
 #include "tests/standin/standin.h"
 
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 /* Notes the message for ncclGetLastError, and returns the result. */
 ncclResult_t standin_warn(ncclResult_t result, const char *format, ...)

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 enum {
     STANDIN_SLOT = 512 << 10, /* bytes that a member shows to the others at a time */

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "runtime/gpu/abi_cuda.h"
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 #define NAME own_facts
 static

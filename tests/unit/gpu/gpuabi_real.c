@@ -18,8 +18,8 @@
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned flags, CUdevice device);
 #endif
 
-#include "runtime/gpu/abi_cuda.h"
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 #define NAME real_facts
 #include "tests/unit/gpu/gpuabi_facts.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "runtime/gpu/fold_kernel.h"
+#include "runtime/gpu/fold/fold_kernel.h"
 #include "runtime/kernels/reduce.h"
 #include "tests/unit/checks.h"
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "runtime/api/operation.h"
+#include "runtime/gpu/fold/steps.h"
 #include "runtime/gpu/groups.h"
-#include "runtime/gpu/steps.h"
 
 /* ---- the choice ---- */
 

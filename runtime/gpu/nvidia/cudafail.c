@@ -1,7 +1,7 @@
-#include "runtime/gpu/cudafail.h"
+#include "runtime/gpu/nvidia/cudafail.h"
 
 #include "runtime/base/error.h"
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 dt_result_t dt_cuda_fail(const char *name, const char *function, CUresult error)
 {

@@ -1,10 +1,10 @@
 /* NVIDIA's driver. libdtrun neither links nor loads it: where the program has loaded it, its
  * functions are found by name. */
-#ifndef DT_GPU_CUDA_H
-#define DT_GPU_CUDA_H
+#ifndef DT_GPU_NVIDIA_CUDA_H
+#define DT_GPU_NVIDIA_CUDA_H
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 #define DT_CUDA_MEMBER(result, name, arguments) result(*name) arguments;
 

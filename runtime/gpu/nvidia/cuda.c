@@ -1,4 +1,4 @@
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 #include <dlfcn.h>
 #include <link.h>

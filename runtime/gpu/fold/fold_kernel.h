@@ -1,13 +1,13 @@
 /* The arithmetic of struct dt_gpu_fold, which nvcc compiles for GPUs (fold.cu) and C compilers for
  * the tests. Both must not contract a product and a sum into one rounding. */
-#ifndef DT_GPU_FOLD_KERNEL_H
-#define DT_GPU_FOLD_KERNEL_H
+#ifndef DT_GPU_FOLD_FOLD_KERNEL_H
+#define DT_GPU_FOLD_FOLD_KERNEL_H
 
 #include <stdint.h>
 #include <string.h>
 
 #include "runtime/dtrun.h"
-#include "runtime/gpu/fold.h"
+#include "runtime/gpu/fold/fold.h"
 
 #ifdef __CUDACC__
 #define FOLD_INLINE static __device__ __forceinline__

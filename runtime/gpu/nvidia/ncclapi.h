@@ -1,9 +1,9 @@
 /* NVIDIA's NCCL, found at run time: the library that the program has loaded, else the one of the
  * Python packages that it uses, else the system's. DTRUN_NCCL names another file. */
-#ifndef DT_GPU_NCCLAPI_H
-#define DT_GPU_NCCLAPI_H
+#ifndef DT_GPU_NVIDIA_NCCLAPI_H
+#define DT_GPU_NVIDIA_NCCLAPI_H
 
-#include "runtime/gpu/abi_nccl.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
 
 #define DT_NCCL_MEMBER(result, name, arguments) result(*name) arguments;
 

@@ -1,8 +1,8 @@
 /* Into which steps a call is cut that goes by the memory that ranks of one GPU share. In each step
  * all ranks fold as many elements, or one rank's are spread, and one rank or all of them take the
  * result. Pure. */
-#ifndef DT_GPU_STEPS_H
-#define DT_GPU_STEPS_H
+#ifndef DT_GPU_FOLD_STEPS_H
+#define DT_GPU_FOLD_STEPS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Settings of NCCL: variables of the environment, or lines of the configuration files that NCCL
  * reads for those that are not set. */
-#ifndef DT_GPU_NCCLCONF_H
-#define DT_GPU_NCCLCONF_H
+#ifndef DT_GPU_NVIDIA_NCCLCONF_H
+#define DT_GPU_NVIDIA_NCCLCONF_H
 
 #include <stdbool.h>
 

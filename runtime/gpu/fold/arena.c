@@ -1,8 +1,8 @@
-#include "runtime/gpu/arena.h"
+#include "runtime/gpu/fold/arena.h"
 
 #include <stdint.h>
 
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 static CUmemAllocationProp properties(CUdevice device)
 {

@@ -1,4 +1,4 @@
-#include "runtime/gpu/ncclconf.h"
+#include "runtime/gpu/nvidia/ncclconf.h"
 
 #include <pwd.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-#include "runtime/gpu/words.h"
+#include "runtime/gpu/fold/words.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 enum {
     APART = 128,         /* bytes from one word to the next, so that they share no line */

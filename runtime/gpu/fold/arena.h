@@ -1,11 +1,11 @@
 /* Memory of a GPU that several processes have mapped: one makes it, and the others get its
  * descriptor. It lives as long as one of them has it, whatever becomes of the one that made it. */
-#ifndef DT_GPU_ARENA_H
-#define DT_GPU_ARENA_H
+#ifndef DT_GPU_FOLD_ARENA_H
+#define DT_GPU_FOLD_ARENA_H
 
 #include <stddef.h>
 
-#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_gpu_arena { /* all zero at first */
     CUdeviceptr address;

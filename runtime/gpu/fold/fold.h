@@ -3,8 +3,8 @@
  * Results have the bytes of runtime/kernels/reduce.h: every element is folded from source 0 upward
  * in one accumulator (f32 for f16 and bf16), and rounded once. fold_kernel.h has the arithmetic,
  * for nvcc and for C compilers. */
-#ifndef DT_GPU_FOLD_H
-#define DT_GPU_FOLD_H
+#ifndef DT_GPU_FOLD_FOLD_H
+#define DT_GPU_FOLD_FOLD_H
 
 #include <stdint.h>
 

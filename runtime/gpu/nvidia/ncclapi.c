@@ -1,4 +1,4 @@
-#include "runtime/gpu/ncclapi.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/gpu/ncclconf.h"
+#include "runtime/gpu/nvidia/ncclconf.h"
 #include "runtime/wire/env.h"
 
 #define LIBRARY "libnccl.so.2"

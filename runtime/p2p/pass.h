@@ -1,6 +1,6 @@
 /* Calls between two ranks on GPU memory, by way of pinned host memory. */
-#ifndef DT_GPU_PASS_H
-#define DT_GPU_PASS_H
+#ifndef DT_P2P_PASS_H
+#define DT_P2P_PASS_H
 
 #include <stdbool.h>
 #include <stdint.h>

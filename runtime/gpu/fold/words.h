@@ -4,14 +4,14 @@
  *
  * Each rank of a host has its words there; each word is written by one rank, and only ever rises.
  */
-#ifndef DT_GPU_WORDS_H
-#define DT_GPU_WORDS_H
+#ifndef DT_GPU_FOLD_WORDS_H
+#define DT_GPU_FOLD_WORDS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 enum dt_gpu_word {
     DT_GPU_GIVEN,  /* the step up to which this rank's data are in the arena, */

@@ -1,8 +1,8 @@
-#include "runtime/gpu/folder.h"
+#include "runtime/gpu/fold/folder.h"
 
 #include <stddef.h>
 
-#include "runtime/gpu/cuda.h"
+#include "runtime/gpu/nvidia/cuda.h"
 
 enum {
     THREADS = 256,     /* of a block */

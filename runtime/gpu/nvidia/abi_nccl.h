@@ -4,13 +4,13 @@
  * tests/unit/gpu/gpuabi compares the declarations with the real nccl.h where one is installed.
  * After the real header only the list of functions and the configuration of 2.18 are declared here.
  */
-#ifndef DT_GPU_ABI_NCCL_H
-#define DT_GPU_ABI_NCCL_H
+#ifndef DT_GPU_NVIDIA_ABI_NCCL_H
+#define DT_GPU_NVIDIA_ABI_NCCL_H
 
 #include <limits.h>
 #include <stddef.h>
 
-#include "runtime/gpu/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 #ifndef NCCL_MAJOR
 

@@ -1,9 +1,9 @@
 /* The kernel of fold.h, as the driver has compiled it for a context's device. */
-#ifndef DT_GPU_FOLDER_H
-#define DT_GPU_FOLDER_H
+#ifndef DT_GPU_FOLD_FOLDER_H
+#define DT_GPU_FOLD_FOLDER_H
 
-#include "runtime/gpu/abi_cuda.h"
-#include "runtime/gpu/fold.h"
+#include "runtime/gpu/fold/fold.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
 
 struct dt_gpu_folder { /* all zero at first */
     CUmodule module;

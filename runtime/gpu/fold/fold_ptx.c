@@ -1,5 +1,5 @@
 /* What nvcc 13.0 makes of fold.cu, for libdtrun to give to the driver: `make fold-ptx`. */
-#include "runtime/gpu/folder.h"
+#include "runtime/gpu/fold/folder.h"
 
 /* clang-format off */
 const char dti_fold_ptx[] =

@@ -3,8 +3,8 @@
  * The declarations hold for CUDA 12 and newer; tests/unit/gpu/gpuabi compares them with the real
  * cuda.h where one is installed. After the real header only the list of functions is declared here.
  */
-#ifndef DT_GPU_ABI_CUDA_H
-#define DT_GPU_ABI_CUDA_H
+#ifndef DT_GPU_NVIDIA_ABI_CUDA_H
+#define DT_GPU_NVIDIA_ABI_CUDA_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* The kernel of runtime/gpu/fold.h. fold_ptx.c has what nvcc makes of it. */
-#include "runtime/gpu/fold_kernel.h"
+/* The kernel of runtime/gpu/fold/fold.h. fold_ptx.c has what nvcc makes of it. */
+#include "runtime/gpu/fold/fold_kernel.h"
 
 extern "C" __global__ void dtrun_fold(struct dt_gpu_fold fold)
 {

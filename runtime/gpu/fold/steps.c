@@ -1,4 +1,4 @@
-#include "runtime/gpu/steps.h"
+#include "runtime/gpu/fold/steps.h"
 
 #include <stdint.h>
 

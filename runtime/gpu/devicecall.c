@@ -1,0 +1,33 @@
+#include "runtime/gpu/devicecall.h"
+
+#include "runtime/base/reduceoptions.h"
+
+static bool names_root(const struct dt_operation *o)
+{
+    return o->kind->call == DT_CALL_BROADCAST || o->kind->call == DT_CALL_REDUCE;
+}
+
+struct dt_call dt_gpu_call(const struct dt_operation *o)
+{
+    struct dt_call call = { .count = o->count,
+                            .dtype = (uint8_t)o->dtype,
+                            .op = (uint8_t)o->op,
+                            .device = 1,
+                            .root = names_root(o) ? o->root : -1,
+                            .options = o->how.size ? dt_reduceoptions_mark(&o->how) : 0 };
+
+    if (!o->count)
+        call.count = o->given.each ? o->given.each : o->taken.each;
+    return call;
+}
+
+dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first)
+{
+    if (o->order.device == first)
+        return DT_OK;
+    return dt_comm_fail(c, dt_fail(DT_ERR_ARG,
+                                   "rank %d: %s: the buffer lies on device %d, and the first one "
+                                   "of this communicator on device %d; DTRUN_DEVICE=staging "
+                                   "serves both",
+                                   c->world->rank, o->kind->name, o->order.device, first));
+}

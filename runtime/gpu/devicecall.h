@@ -1,0 +1,15 @@
+/* A call on GPU memory, as each way of making it needs it. */
+#ifndef DT_GPU_DEVICECALL_H
+#define DT_GPU_DEVICECALL_H
+
+#include "runtime/api/operation.h"
+#include "runtime/comm/comm.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
+
+/* The operation as all ranks have to make it. */
+struct dt_call dt_gpu_call(const struct dt_operation *o);
+/* DT_ERR_ARG, which is final: its memory is on another device than that of the first call was, for
+ * which all that a way needs has been made. */
+dt_result_t dt_gpu_check_device(struct dt_comm *c, const struct dt_operation *o, CUdevice first);
+
+#endif
