@@ -2,8 +2,8 @@
 
 #include "runtime/comm/error_report.h"
 #include "runtime/gpu/copies.h"
-#include "runtime/gpu/cuda.h"
-#include "runtime/gpu/cudafail.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/cudafail.h"
 #include "runtime/gpu/order.h"
 #include "runtime/gpu/pinned.h"
 #include "runtime/gpu/wait.h"
