@@ -78,7 +78,6 @@ struct dt_job {
     bool terminal;
     bool batch;
     enum dt_job_state state;
-    bool left;         /* the loop is being emptied */
     bool told_to_stop; /* by a signal, --timeout, or a reader that left */
     bool cut;          /* the user did not wait for the last output */
     char id[64];
@@ -157,6 +156,7 @@ struct dt_job {
     bool has_final_cause;
     char *cause_text; /* why the job ended, for the report; NULL: it did not fail */
     int exit_code;
+    uint32_t end_grace_ms; /* for ranks, when the job has failed */
 
     bool stdin_ended;
     uint64_t stdin_taken; /* by all who read it, in this generation */
@@ -189,6 +189,7 @@ void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m);
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m);
 void dt_job_on_output_quiet(struct dt_job *j, const struct dt_msg_output_quiet *m);
 void dt_job_start_stdin(struct dt_job *j); /* a generation begins */
+void dt_job_continue(struct dt_job *j);
 void dt_job_on_stdin_credit(struct dt_job *j, struct dt_hostlink *h,
                             const struct dt_msg_stdin_credit *m);
 
@@ -235,7 +236,9 @@ void dt_job_decide(struct dt_job *j);
 
 /* recovery.c */
 int64_t dt_job_lost_steps(const struct dt_job *j, bool *known); /* in all; those known of */
-void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *text);
+/* What is said and kept of a failure that the job recovers from. */
+void dt_job_plan_restart(struct dt_job *j, const struct dt_death *cause, const char *text);
+void dt_job_recover(struct dt_job *j);
 void dt_job_reconnect(struct dt_job *j);
 void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h); /* it is silent, and has ranks */
 void dt_job_relaunch(struct dt_job *j);
@@ -314,6 +317,8 @@ void dt_job_set_reason(struct dt_job *j, char *text);
 /* The job has failed for good: all ranks are ended with grace, exit_code is what dtrun exits with.
  */
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace_ms);
+void dt_job_refuse(struct dt_job *j);
+void dt_job_end_ranks(struct dt_job *j);
 void dt_job_stop(struct dt_job *j);
 void dt_job_kill(struct dt_job *j);
 void dt_job_abandon(struct dt_job *j);

@@ -239,7 +239,6 @@ void dt_job_collect(struct dt_job *j)
                                   text,
                                   ending_of(cause) };
 
-    j->state = DT_JOB_FAILING;
     j->failed_ns = dt_job_now(j);
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
     free(text);
@@ -465,10 +464,7 @@ void dt_job_decide(struct dt_job *j)
 
     dt_timers_stop(&j->timers, DT_TIMER_COLLECT);
     if (cause < 0) {
-        j->state = j->all_started ? DT_JOB_RUNNING : DT_JOB_STARTING;
-        j->ops->stdin_credit(j->ops->arg, j->stdin_owed);
-        j->stdin_owed = 0;
-        dt_job_check(j);
+        dt_job_event(j, j->all_started ? DT_EV_HARMLESS : DT_EV_HARMLESS_EARLY);
         return;
     }
     death = j->deaths[cause];
@@ -485,7 +481,8 @@ void dt_job_decide(struct dt_job *j)
     } else {
         dt_say("%s", dt_strbuf_text(&text));
         say_last_words(j, &death);
-        dt_job_recover(j, &death, dt_strbuf_text(&text));
+        dt_job_plan_restart(j, &death, dt_strbuf_text(&text));
+        dt_job_event(j, DT_EV_RESTART);
     }
     dt_strbuf_free(&text);
 }

@@ -17,20 +17,19 @@ static void act_none(struct dt_job *j)
     (void)j;
 }
 
-static void act_refuse(struct dt_job *j)
-{
-    dt_job_fail(j, j->refusal.exit_code, 0);
-}
-
 static void (*const actions[])(struct dt_job *) = {
     [DT_ACT_NONE] = act_none,
     [DT_ACT_LAUNCH] = dt_job_launch,
+    [DT_ACT_START] = dt_job_start_generation,
     [DT_ACT_RUN] = act_run,
-    [DT_ACT_REFUSE] = act_refuse,
+    [DT_ACT_REFUSE] = dt_job_refuse,
     [DT_ACT_COLLECT] = dt_job_collect,
     [DT_ACT_DECIDE] = dt_job_decide,
+    [DT_ACT_CONTINUE] = dt_job_continue,
+    [DT_ACT_RECOVER] = dt_job_recover,
     [DT_ACT_RELAUNCH] = dt_job_relaunch,
     [DT_ACT_RECONNECT] = dt_job_reconnect,
+    [DT_ACT_FAIL] = dt_job_end_ranks,
     [DT_ACT_ABANDON] = dt_job_abandon,
     [DT_ACT_STOP] = dt_job_stop,
     [DT_ACT_KILL] = dt_job_kill,
@@ -41,8 +40,10 @@ static void (*const actions[])(struct dt_job *) = {
 
 void dt_job_event(struct dt_job *j, enum dt_job_event event)
 {
-    if (!j->left)
-        actions[dt_job_fsm(j->state, event)](j);
+    struct dt_job_step step = dt_job_fsm(j->state, event);
+
+    j->state = step.next;
+    actions[step.action](j);
 }
 
 const char *dt_job_host_name(const struct dt_job *j, size_t host)
@@ -261,7 +262,6 @@ static void say_start(const struct dt_job *j)
 
 static void act_run(struct dt_job *j)
 {
-    j->state = DT_JOB_RUNNING;
     dt_verbose("all %u ranks run, %.3f s after the start", j->np,
                (double)(dt_job_now(j) - j->began_ns) / 1e9);
     if (j->generation == 1 && j->terminal)
@@ -272,7 +272,6 @@ static void act_run(struct dt_job *j)
 
 static void act_leave(struct dt_job *j)
 {
-    j->left = true;
     j->ops->end(j->ops->arg);
 }
 

@@ -1,5 +1,5 @@
 /* The life of a job as a table: what dtrun does when something happens, depending on where the job
- * stands. Pure; the actions themselves are in job.c. */
+ * stands, and where it stands then. Pure; job.c says which functions the actions are. */
 #ifndef DT_JOB_FSM_H
 #define DT_JOB_FSM_H
 
@@ -11,6 +11,7 @@ enum dt_job_state {
     DT_JOB_RECOVERING, /* all ranks are being killed, to be started again */
     DT_JOB_STOPPING,   /* all ranks are being ended, for good */
     DT_JOB_ENDING,     /* no rank is left; agents leave, the last output is written */
+    DT_JOB_OVER,
     DT_JOB_STATES,
 };
 
@@ -24,26 +25,44 @@ enum dt_job_event {
     DT_EV_STOP,         /* the user, --timeout, or a reader of our output that left */
     DT_EV_KILL,         /* the user insists */
     DT_EV_CLOSED,       /* no link is open and all output is written */
+
+    /* What an action has decided, which happens while it runs. */
+    DT_EV_USABLE,         /* LAUNCH, RELAUNCH: all hosts of the plan can be used */
+    DT_EV_UNUSABLE,       /* LAUNCH: some cannot */
+    DT_EV_CUT_OFF,        /* some hosts cannot be reached by others, and are left out */
+    DT_EV_RESTART,        /* DECIDE: all ranks are to be started again */
+    DT_EV_FAILED,         /* DECIDE, RELAUNCH: the job has failed for good */
+    DT_EV_HARMLESS,       /* DECIDE: nothing has failed after all */
+    DT_EV_HARMLESS_EARLY, /* likewise, and not all ranks run yet */
     DT_JOB_EVENTS,
 };
 
 enum dt_job_action {
     DT_ACT_NONE = 1,  /* expected here, and nothing is to be done; 0 would be a hole in the table */
-    DT_ACT_LAUNCH,    /* all hosts usable: START; else name them and end */
+    DT_ACT_LAUNCH,    /* find out whether all hosts are usable; else name those that are not */
+    DT_ACT_START,     /* START to all hosts: a generation begins */
     DT_ACT_RUN,       /* say that the job runs */
     DT_ACT_REFUSE,    /* a rank cannot be started: remember why, stop the others */
     DT_ACT_COLLECT,   /* tell all ranks to abort, ask all agents for deaths */
-    DT_ACT_DECIDE,    /* name the cause; restart, stop, or go on when nothing failed after all */
-    DT_ACT_RELAUNCH,  /* START again; first place ranks anew where a host did not come back */
+    DT_ACT_DECIDE,    /* name the cause, if anything has failed, and what follows from it */
+    DT_ACT_CONTINUE,  /* standard input flows again */
+    DT_ACT_RECOVER,   /* kill all ranks, connect lost hosts again */
+    DT_ACT_RELAUNCH,  /* place ranks anew where a host did not come back; wait for the fence */
     DT_ACT_RECONNECT, /* one more host is lost on the way */
+    DT_ACT_FAIL,      /* end all ranks, since the job has failed */
     DT_ACT_ABANDON,   /* drop links that are still being opened, and end */
     DT_ACT_STOP,      /* end all ranks as the reason for it demands */
     DT_ACT_KILL,      /* end all ranks at once */
     DT_ACT_FINISH,    /* all ranks are gone: END to the agents */
     DT_ACT_CUT,       /* the user does not wait: close what is left */
-    DT_ACT_LEAVE,     /* end the loop */
+    DT_ACT_LEAVE,     /* tell the driver that this is the end */
 };
 
-enum dt_job_action dt_job_fsm(enum dt_job_state state, enum dt_job_event event);
+struct dt_job_step {
+    enum dt_job_action action;
+    enum dt_job_state next; /* before the action, which may bring about further events */
+};
+
+struct dt_job_step dt_job_fsm(enum dt_job_state state, enum dt_job_event event);
 
 #endif

@@ -58,14 +58,14 @@ void dt_job_launch(struct dt_job *j)
     size_t unusable = count_unusable(j);
 
     if (unusable == 0 && !is_named_twice(j) && dt_job_list_addresses(j)) {
-        dt_job_start_generation(j);
+        dt_job_event(j, DT_EV_USABLE);
         return;
     }
     if (unusable > 0 && j->plan.nnodes > 1)
         dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable, j->plan.nnodes);
     j->exit_code = DT_EXIT_LAUNCH;
     dt_job_set_reason(j, dt_xstrdup("hosts cannot be used"));
-    dt_job_finish(j);
+    dt_job_event(j, DT_EV_UNUSABLE);
 }
 
 static char *tf_cluster(const struct dt_job *j)
@@ -174,7 +174,6 @@ void dt_job_start_generation(struct dt_job *j)
 
     dt_mpimap_make(&map, j->plan.node_of, j->np);
     j->generation++;
-    j->state = DT_JOB_STARTING;
     reset_ranks(j);
     forget_refusal(j);
     dt_job_probe(j);

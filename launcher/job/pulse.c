@@ -42,7 +42,7 @@ static void adapt_tick(struct dt_job *j)
     uint64_t before = j->tick_ms;
 
     j->tick_ms = tick_ms(j);
-    if (j->tick_ms < before && !j->left)
+    if (j->tick_ms < before && j->state != DT_JOB_OVER)
         dt_timers_set(&j->timers, DT_TIMER_TICK, j->tick_ms);
 }
 

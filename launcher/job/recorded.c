@@ -56,8 +56,8 @@ void dt_job_forget_last_calls(struct dt_job *j)
 /* Ranks that are told to end leave their calls because of that. */
 static bool is_of_interest(const struct dt_job *j, const struct dt_msg_last_calls *m)
 {
-    return m->generation == j->generation && !j->left && !j->told_to_stop && m->rank < j->np &&
-           j->state != DT_JOB_RECOVERING;
+    return m->generation == j->generation && j->state != DT_JOB_OVER && !j->told_to_stop &&
+           m->rank < j->np && j->state != DT_JOB_RECOVERING;
 }
 
 void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,

@@ -67,12 +67,10 @@ static void start_not_before(struct dt_job *j, uint64_t time_ns)
         j->fence_ns = time_ns;
 }
 
-void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *text)
+void dt_job_plan_restart(struct dt_job *j, const struct dt_death *cause, const char *text)
 {
-    struct dt_msg_stop stop = { .grace_ms = 0 };
     unsigned delay_s;
 
-    j->state = DT_JOB_RECOVERING;
     dt_job_forget_last_calls(j);
     dt_restart_count(&j->restart);
     delay_s = dt_restart_delay_s(&j->restart);
@@ -80,9 +78,15 @@ void dt_job_recover(struct dt_job *j, const struct dt_death *cause, const char *
     record(j, cause, text);
     dt_job_judge_host(j, cause);
     start_not_before(j, dt_job_now(j) + delay_s * UINT64_C(1000000000));
+    memset(j->retried, 0, j->config->hosts->n * sizeof *j->retried);
+}
+
+void dt_job_recover(struct dt_job *j)
+{
+    struct dt_msg_stop stop = { .grace_ms = 0 };
+
     j->ops->stdin_hold(j->ops->arg);
     dt_job_send_all(j, DT_MSG_STOP, &stop);
-    memset(j->retried, 0, j->config->hosts->n * sizeof *j->retried);
     reopen_lost(j);
     dt_job_check(j);
 }
@@ -122,7 +126,7 @@ static void start_behind_fence(struct dt_job *j)
     else if (any_link_closes(j))
         return;
     else if (dt_job_list_addresses(j))
-        dt_job_start_generation(j);
+        dt_job_event(j, DT_EV_USABLE);
     else
         dt_job_fail(j, DT_EXIT_LAUNCH, 0);
 }
@@ -135,12 +139,7 @@ void dt_job_relaunch(struct dt_job *j)
 
 void dt_job_leave_out(struct dt_job *j, const bool *out)
 {
-    struct dt_msg_stop stop = { .grace_ms = 0 };
-
-    j->state = DT_JOB_RECOVERING;
     j->recoveries[j->nrecoveries - 1].generation = j->generation + 1;
-    j->ops->stdin_hold(j->ops->arg);
-    dt_job_send_all(j, DT_MSG_STOP, &stop);
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         size_t host = j->plan.nodes[i].host;
 
@@ -149,7 +148,7 @@ void dt_job_leave_out(struct dt_job *j, const bool *out)
         j->retried[host] = true;
         dt_hostlink_close(j->links[host], "other hosts do not reach it");
     }
-    dt_job_check(j);
+    dt_job_event(j, DT_EV_CUT_OFF);
 }
 
 int64_t dt_job_lost_steps(const struct dt_job *j, bool *known)

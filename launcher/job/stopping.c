@@ -68,7 +68,6 @@ static void drop_coming(struct dt_job *j)
 
 static void begin_stopping(struct dt_job *j)
 {
-    j->state = DT_JOB_STOPPING;
     dt_timers_stop(&j->timers, DT_TIMER_COLLECT);
     j->ops->stdin_hold(j->ops->arg);
     drop_coming(j);
@@ -84,10 +83,23 @@ void dt_job_set_reason(struct dt_job *j, char *text)
 
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace)
 {
-    struct dt_msg_stop stop = { .grace_ms = grace };
+    j->exit_code = exit_code;
+    j->end_grace_ms = grace;
+    dt_job_event(j, DT_EV_FAILED);
+}
+
+void dt_job_refuse(struct dt_job *j)
+{
+    j->exit_code = j->refusal.exit_code;
+    j->end_grace_ms = 0;
+    dt_job_end_ranks(j);
+}
+
+void dt_job_end_ranks(struct dt_job *j)
+{
+    struct dt_msg_stop stop = { .grace_ms = j->end_grace_ms };
 
     begin_stopping(j);
-    j->exit_code = exit_code;
     dt_job_send_all(j, DT_MSG_STOP, &stop);
     dt_job_check(j);
 }
@@ -225,7 +237,6 @@ void dt_job_finish(struct dt_job *j)
     dt_job_check_ignored(j);
     if (j->recovering && j->exit_code == 0)
         dt_job_recovered(j, false, -1);
-    j->state = DT_JOB_ENDING;
     j->ended_ns = dt_job_now(j);
     j->ops->stdin_hold(j->ops->arg);
     j->ops->output_end(j->ops->arg);

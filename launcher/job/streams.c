@@ -102,6 +102,13 @@ void dt_job_start_stdin(struct dt_job *j)
         j->ops->stdin_credit(j->ops->arg, DT_STDIN_CREDIT);
 }
 
+void dt_job_continue(struct dt_job *j)
+{
+    j->ops->stdin_credit(j->ops->arg, j->stdin_owed);
+    j->stdin_owed = 0;
+    dt_job_check(j);
+}
+
 /* What every host has taken: the slowest decides. */
 static uint64_t stdin_taken(const struct dt_job *j)
 {

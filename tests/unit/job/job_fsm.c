@@ -4,35 +4,56 @@
 #include "tests/unit/unit.h"
 
 /* The whole table, one letter per cell, so that a change of it shows as what it is. Rows: states;
- * columns: idle, started, spawn failed, rank failed, host lost, settled, stop, kill, closed. */
+ * columns: idle, started, spawn failed, rank failed, host lost, settled, stop, kill, closed;
+ * usable, unusable, cut off, restart, failed, harmless, harmless early. */
 static const char *const want[DT_JOB_STATES] = {
-    [DT_JOB_CONNECTING] = "L.....AA.", /**/
-    [DT_JOB_STARTING] = "FRXCC.SK.",   /**/
-    [DT_JOB_RUNNING] = "F..CC.SK.",    /**/
-    [DT_JOB_FAILING] = "D.X..DSK.",    /**/
-    [DT_JOB_RECOVERING] = "r...o.SK.", /**/
-    [DT_JOB_STOPPING] = "F......K.",   /**/
-    [DT_JOB_ENDING] = "......ccE",     /**/
+    [DT_JOB_CONNECTING] = "L.....AA.BF.....", /**/
+    [DT_JOB_STARTING] = "FRXCC.SK...k....",   /**/
+    [DT_JOB_RUNNING] = "F..CC.SK........",    /**/
+    [DT_JOB_FAILING] = "D.X..DSK....kfgg",    /**/
+    [DT_JOB_RECOVERING] = "r...o.SK.B...f..", /**/
+    [DT_JOB_STOPPING] = "F......K........",   /**/
+    [DT_JOB_ENDING] = "......ccE.......",     /**/
+    [DT_JOB_OVER] = "................",       /**/
 };
 
 static const char letters[] = {
-    [DT_ACT_NONE] = '.',     [DT_ACT_LAUNCH] = 'L',    [DT_ACT_RUN] = 'R',
-    [DT_ACT_REFUSE] = 'X',   [DT_ACT_COLLECT] = 'C',   [DT_ACT_DECIDE] = 'D',
-    [DT_ACT_RELAUNCH] = 'r', [DT_ACT_RECONNECT] = 'o', [DT_ACT_ABANDON] = 'A',
-    [DT_ACT_STOP] = 'S',     [DT_ACT_KILL] = 'K',      [DT_ACT_FINISH] = 'F',
-    [DT_ACT_CUT] = 'c',      [DT_ACT_LEAVE] = 'E',
+    [DT_ACT_NONE] = '.',     [DT_ACT_LAUNCH] = 'L',    [DT_ACT_START] = 'B',
+    [DT_ACT_RUN] = 'R',      [DT_ACT_REFUSE] = 'X',    [DT_ACT_COLLECT] = 'C',
+    [DT_ACT_DECIDE] = 'D',   [DT_ACT_CONTINUE] = 'g',  [DT_ACT_RECOVER] = 'k',
+    [DT_ACT_RELAUNCH] = 'r', [DT_ACT_RECONNECT] = 'o', [DT_ACT_FAIL] = 'f',
+    [DT_ACT_ABANDON] = 'A',  [DT_ACT_STOP] = 'S',      [DT_ACT_KILL] = 'K',
+    [DT_ACT_FINISH] = 'F',   [DT_ACT_CUT] = 'c',       [DT_ACT_LEAVE] = 'E',
 };
+
+/* The state then, by its letter below; '.': the same. */
+static const char *const want_next[DT_JOB_STATES] = {
+    [DT_JOB_CONNECTING] = "......ee.se.....", /**/
+    [DT_JOB_STARTING] = "erpff.pp...v....",   /**/
+    [DT_JOB_RUNNING] = "e..ff.pp........",    /**/
+    [DT_JOB_FAILING] = "..p...pp....vprs",    /**/
+    [DT_JOB_RECOVERING] = "......pp.s...p..", /**/
+    [DT_JOB_STOPPING] = "e...............",   /**/
+    [DT_JOB_ENDING] = "........o.......",     /**/
+    [DT_JOB_OVER] = "................",       /**/
+};
+
+static const char states[] = "csrfvpeo";
 
 static void test_every_cell(void **state)
 {
     (void)state;
     for (int s = 0; s < DT_JOB_STATES; s++) {
         assert_int_equal(strlen(want[s]), DT_JOB_EVENTS);
+        assert_int_equal(strlen(want_next[s]), DT_JOB_EVENTS);
         for (int e = 0; e < DT_JOB_EVENTS; e++) {
-            enum dt_job_action action = dt_job_fsm((enum dt_job_state)s, (enum dt_job_event)e);
+            struct dt_job_step step = dt_job_fsm((enum dt_job_state)s, (enum dt_job_event)e);
+            char next = want_next[s][e] == '.' ? states[s] : want_next[s][e];
 
-            if ((size_t)action >= sizeof letters || letters[action] != want[s][e])
-                fail_msg("state %d, event %d: action %d", s, e, action);
+            if ((size_t)step.action >= sizeof letters || letters[step.action] != want[s][e])
+                fail_msg("state %d, event %d: action %d", s, e, step.action);
+            if (states[step.next] != next)
+                fail_msg("state %d, event %d: next state %d", s, e, step.next);
         }
     }
 }
@@ -41,10 +62,10 @@ static void test_every_cell(void **state)
 static void test_user_is_always_heard(void **state)
 {
     (void)state;
-    for (int s = 0; s < DT_JOB_STATES; s++) {
-        assert_int_not_equal(dt_job_fsm((enum dt_job_state)s, DT_EV_KILL), DT_ACT_NONE);
+    for (int s = 0; s < DT_JOB_OVER; s++) {
+        assert_int_not_equal(dt_job_fsm((enum dt_job_state)s, DT_EV_KILL).action, DT_ACT_NONE);
         if (s != DT_JOB_STOPPING)
-            assert_int_not_equal(dt_job_fsm((enum dt_job_state)s, DT_EV_STOP), DT_ACT_NONE);
+            assert_int_not_equal(dt_job_fsm((enum dt_job_state)s, DT_EV_STOP).action, DT_ACT_NONE);
     }
 }
 
