@@ -44,11 +44,14 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/config.h launcher/job/engine.h launcher/job/ops.h \
 	launcher/job/auxiliaries.c \
 	launcher/job/cause.c launcher/job/cause.h \
+	launcher/job/deaths.c launcher/job/deaths.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
+	launcher/job/failed_calls.c launcher/job/failed_calls.h \
 	launcher/job/failure.c \
 	launcher/job/faults.c \
 	launcher/job/fence.c launcher/job/fence.h \
 	launcher/job/hangs.c \
+	launcher/job/history.c launcher/job/history.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
@@ -60,10 +63,11 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/quarantine.c launcher/job/quarantine.h \
 	launcher/job/recorded.c \
 	launcher/job/recovery.c \
+	launcher/job/refusal.c launcher/job/refusal.h \
 	launcher/job/rehost.c \
 	launcher/job/report.c \
 	launcher/job/restart.c launcher/job/restart.h \
-	launcher/job/signalled.c \
+	launcher/job/signal_gather.c launcher/job/signal_gather.h \
 	launcher/job/signals.c launcher/job/signals.h \
 	launcher/job/stopping.c \
 	launcher/job/stragglers.c \

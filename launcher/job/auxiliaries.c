@@ -34,7 +34,7 @@ void dt_job_on_auxiliary_exit(struct dt_job *j, const struct dt_death *death)
     if (ranks_are_through(j))
         say_pardoned(j, death);
     else
-        dt_job_add_death(j, death);
+        dt_deaths_add(&j->deaths, death);
 }
 
 bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h)
@@ -52,16 +52,16 @@ bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h)
 /* Those who died while the last ranks were ending have done no harm. */
 static void pardon(struct dt_job *j)
 {
-    size_t n = j->ndeaths;
+    size_t n = j->deaths.n;
 
-    dt_job_forget_deaths(j);
+    dt_deaths_forget(&j->deaths);
     for (size_t i = 0; i < n; i++) {
-        struct dt_death death = j->deaths[i];
+        struct dt_death death = j->deaths.v[i];
 
         if (death.auxiliary)
             say_pardoned(j, &death);
         else
-            dt_job_add_death(j, &death);
+            dt_deaths_add(&j->deaths, &death);
     }
 }
 

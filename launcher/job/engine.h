@@ -16,13 +16,18 @@
 
 #include "launcher/io/tail.h"
 #include "launcher/job/cause.h"
+#include "launcher/job/deaths.h"
+#include "launcher/job/failed_calls.h"
 #include "launcher/job/fence.h"
+#include "launcher/job/history.h"
 #include "launcher/job/hostlink.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/lastcalls.h"
 #include "launcher/job/quarantine.h"
+#include "launcher/job/refusal.h"
 #include "launcher/job/restart.h"
+#include "launcher/job/signal_gather.h"
 #include "launcher/job/timers.h"
 #include "launcher/job/waits.h"
 #include "launcher/place/plan.h"
@@ -39,36 +44,6 @@ struct dt_rank {  /* or an auxiliary */
     bool tail_eof;
     struct dt_death end; /* when ended */
     struct dt_tail tail; /* of its standard error, or of both with --merge-stderr */
-};
-
-struct dt_recovery {     /* one failure that was recovered from, or is being */
-    uint32_t generation; /* the one it led to */
-    char *cause;
-    int64_t from_step; /* -1: from the beginning */
-    uint64_t failed_ns;
-    double detect_seconds;
-    double seconds;     /* below 0: the job had failed again before it went on */
-    int64_t lost_steps; /* -1: unknown */
-    unsigned delay_s;   /* for which the restart waited */
-};
-
-struct dt_absence { /* of a host in quarantine */
-    size_t host;
-    uint32_t from;  /* the first generation without it */
-    uint32_t until; /* the first one with it again; 0: none so far */
-};
-
-struct dt_spawn_refusal { /* why ranks could not be started; one text for all hosts that say the
-                             same */
-    char *text;
-    char *hosts; /* "host1, host2" */
-    int exit_code;
-};
-
-struct dt_failed_call {
-    char *text; /* NULL: none has failed */
-    uint64_t comm;
-    uint32_t rank;
 };
 
 struct dt_job {
@@ -106,17 +81,12 @@ struct dt_job {
     uint32_t nprocs;     /* ranks and auxiliaries */
     uint32_t ended_well; /* ranks of this generation that have ended with 0 */
     struct dt_waits waits;
-    bool said_more;          /* not all communicators can be watched; once in a job */
-    char *hang_text;         /* who waited for whom, when a rank hung; or NULL */
-    struct dt_death *deaths; /* of this generation */
-    size_t ndeaths;
-    int causes[2];         /* of them: where no ranks wait for each other, where some do; or -1 */
+    bool said_more;  /* not all communicators can be watched; once in a job */
+    char *hang_text; /* who waited for whom, when a rank hung; or NULL */
+    struct dt_deaths deaths;
     uint32_t hellos;       /* ranks that called dt_init */
     uint32_t linked_alive; /* of these */
-    struct dt_failed_call world_failed; /* why DT_WORLD failed for good in this generation */
-    struct dt_failed_call comm_failed;  /* why the last other communicator did */
-    bool comm_ignored;                  /* a rank that exited with 0 had not dealt with that */
-    bool lost_peer;                     /* a call of one that has died had failed */
+    struct dt_failed_calls failed_calls;
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
     bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
 
@@ -130,20 +100,14 @@ struct dt_job {
 
     struct dt_restart restart;
     uint64_t fence_ns; /* no rank is started before */
-    struct dt_recovery *recoveries;
-    size_t nrecoveries;
-    bool recovering; /* the last of them is not complete */
+    struct dt_history history;
     struct dt_quarantine quarantine;
-    bool rehost; /* there are news of hosts, by which ranks have to be placed anew */
-    struct dt_absence *absences;
-    size_t nabsences;
+    bool rehost;                /* there are news of hosts, by which ranks have to be placed anew */
     struct dt_death last_cause; /* of the last of them */
     unsigned alike;             /* so many in a row had the same cause */
 
     bool pausing;
-    int gathered;
-    int acted_signo; /* the last of them, and when it was acted upon */
-    uint64_t acted_ns;
+    struct dt_signal_gather gather;
     bool warned; /* of stragglers, once in a job */
     uint64_t tick_ms;
     uint64_t last_look_ns;
@@ -151,7 +115,7 @@ struct dt_job {
     bool stop_with_int;
     int ended_by; /* signal, or 0 */
 
-    struct dt_spawn_refusal refusal;
+    struct dt_refusal refusal;
     struct dt_death final_cause; /* valid when cause_text is set and has_final_cause */
     bool has_final_cause;
     char *cause_text; /* why the job ended, for the report; NULL: it did not fail */
@@ -215,15 +179,12 @@ void dt_job_host_struck(struct dt_job *j, const struct dt_plan_node *node); /* i
 void dt_job_say_unstruck(const struct dt_job *j);
 
 /* failure.c */
-void dt_job_forget_deaths(struct dt_job *j);
-void dt_job_add_death(struct dt_job *j, const struct dt_death *death);
-int dt_job_cause(const struct dt_job *j); /* index in deaths, or -1: nothing has failed */
+const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
 /* All ranks exited with 0, although a communicator had failed for good: if they should not have
  * ignored that, the job has failed. */
 void dt_job_check_ignored(struct dt_job *j);
-void dt_job_forget_failed_calls(struct dt_job *j);
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
 void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
                           struct dt_strbuf *out); /* "host1: the connection was lost" */
@@ -235,7 +196,6 @@ void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
 void dt_job_decide(struct dt_job *j);
 
 /* recovery.c */
-int64_t dt_job_lost_steps(const struct dt_job *j, bool *known); /* in all; those known of */
 /* What is said and kept of a failure that the job recovers from. */
 void dt_job_plan_restart(struct dt_job *j, const struct dt_death *cause, const char *text);
 void dt_job_recover(struct dt_job *j);
@@ -304,11 +264,7 @@ void dt_job_forget_last_calls(struct dt_job *j); /* all ranks begin again */
 /* signalled.c */
 void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
                          const struct dt_msg_signalled *m);
-enum { DT_GATHER_MS = 200 }; /* within which a batch system reaches all hosts */
-void dt_job_gather_signal(struct dt_job *j, int signo);
 void dt_job_on_gathered(struct dt_job *j);
-/* A signal that ends the job has come, and is acted upon when all hosts have it. */
-bool dt_job_stops_soon(const struct dt_job *j);
 
 /* stopping.c */
 void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */

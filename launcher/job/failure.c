@@ -12,7 +12,6 @@
 #include "launcher/job/exitpolicy.h"
 #include "launcher/job/signals.h"
 #include "launcher/job/words.h"
-#include "runtime/dtrun.h"
 #include "runtime/wire/hostshm.h"
 
 enum {
@@ -23,29 +22,9 @@ enum {
                             * have open for as long as they like */
 };
 
-/* Ranks wait for each other when one of them is linked and still there, or a call of one has
- * failed.
- */
-int dt_job_cause(const struct dt_job *j)
+const struct dt_death *dt_job_cause(const struct dt_job *j)
 {
-    return j->causes[j->linked_alive > 0 || j->lost_peer];
-}
-
-void dt_job_forget_deaths(struct dt_job *j)
-{
-    j->ndeaths = 0;
-    j->causes[0] = j->causes[1] = -1;
-    j->lost_peer = false;
-}
-
-void dt_job_add_death(struct dt_job *j, const struct dt_death *death)
-{
-    j->deaths[j->ndeaths] = *death;
-    for (int peers_wait = 0; peers_wait < 2; peers_wait++)
-        j->causes[peers_wait] =
-            dt_cause_next(j->deaths, j->causes[peers_wait], (int)j->ndeaths, peers_wait);
-    j->ndeaths++;
-    j->lost_peer |= (death->flags & DT_EXITED_PEER_LOST) != 0;
+    return dt_deaths_cause(&j->deaths, j->linked_alive > 0);
 }
 
 static void end_rank(struct dt_job *j, struct dt_rank *r, const struct dt_death *end)
@@ -57,14 +36,14 @@ static void end_rank(struct dt_job *j, struct dt_rank *r, const struct dt_death 
 
 static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const struct dt_msg_exit *m)
 {
-    dt_job_add_death(j, &r->end);
+    dt_deaths_add(&j->deaths, &r->end);
     if (m->step > j->reached)
         j->reached = m->step;
     j->reached_is_known |= m->step >= 0;
     if (m->code != 0)
         return;
     j->ended_well++;
-    j->comm_ignored |= (m->flags & DT_EXITED_COMM_FAILED) != 0;
+    j->failed_calls.ignored |= (m->flags & DT_EXITED_COMM_FAILED) != 0;
     dt_job_watch_stragglers(j);
     dt_job_watch_auxiliaries(j);
 }
@@ -95,45 +74,19 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
         dt_job_on_auxiliary_exit(j, &r->end);
     else
         add_rank_death(j, r, m);
-    if (dt_job_cause(j) >= 0)
+    if (dt_job_cause(j))
         dt_job_event(j, DT_EV_RANK_FAILED);
     dt_job_settle(j);
 }
 
-/* An abort is what the program wants, and a lost peer is a death. */
-static void note_failed_call(struct dt_job *j, const struct dt_msg_failed *m)
-{
-    struct dt_failed_call *failed = m->comm == 0 ? &j->world_failed : &j->comm_failed;
-
-    if (m->code == DT_ERR_ABORTED || m->code == DT_ERR_PEER || (m->comm == 0 && failed->text))
-        return;
-    free(failed->text);
-    *failed = (struct dt_failed_call){ dt_xstrdup(m->text), m->comm, m->rank };
-}
-
-void dt_job_forget_failed_calls(struct dt_job *j)
-{
-    free(j->world_failed.text);
-    free(j->comm_failed.text);
-    j->world_failed = j->comm_failed = (struct dt_failed_call){ 0 };
-    j->comm_ignored = false;
-}
-
-/* DT_WORLD cannot be freed, and no call on it works any more. Without another communicator a
- * program may go on, once it has freed or aborted it. */
 void dt_job_check_ignored(struct dt_job *j)
 {
-    const struct dt_failed_call *failed = j->world_failed.text ? &j->world_failed : &j->comm_failed;
-    struct dt_strbuf text = { 0 };
+    char *text = j->exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
 
-    if (j->exit_code != 0 || !failed->text || (failed == &j->comm_failed && !j->comm_ignored))
+    if (!text)
         return;
-    dt_strbuf_puts(&text, "all ranks exited with 0, although a call on ");
-    dt_words_comm(&text, failed->comm);
-    dt_strbuf_printf(&text, " had failed for good (rank %u)%s: %s", failed->rank,
-                     failed->comm ? " and nobody has freed it" : "", failed->text);
-    dt_say("%s", text.data);
-    dt_job_set_reason(j, text.data);
+    dt_say("%s", text);
+    dt_job_set_reason(j, text);
     j->exit_code = DT_EXIT_LAUNCH;
 }
 
@@ -146,7 +99,7 @@ void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
         (j->state != DT_JOB_STARTING && j->state != DT_JOB_RUNNING))
         return;
     dt_verbose("a call failed: %s", m->text);
-    note_failed_call(j, m);
+    dt_failed_calls_note(&j->failed_calls, m);
     dt_job_send_all(j, DT_MSG_ABORT, &abort);
 }
 
@@ -176,13 +129,13 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
     dt_job_host_struck(j, node);
     if ((j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING) &&
         !dt_job_pardon_host(j, h))
-        dt_job_add_death(j, &(struct dt_death){
-                                .host = true,
-                                .rank = node->ranks.v[0],
-                                .code = -1,
-                                .step = -1,
-                                .time_ns = h->heartbeat.heard_ns,
-                            });
+        dt_deaths_add(&j->deaths, &(struct dt_death){
+                                      .host = true,
+                                      .rank = node->ranks.v[0],
+                                      .code = -1,
+                                      .step = -1,
+                                      .time_ns = h->heartbeat.heard_ns,
+                                  });
     dt_job_event(j, DT_EV_HOST_LOST);
     dt_job_settle(j);
 }
@@ -228,8 +181,7 @@ static uint32_t ending_of(const struct dt_death *cause)
 
 void dt_job_collect(struct dt_job *j)
 {
-    int index = dt_job_cause(j);
-    const struct dt_death *cause = index < 0 ? NULL : &j->deaths[index];
+    const struct dt_death *cause = dt_job_cause(j);
     bool hung = cause && cause->hung;
     char *text = abort_text(j, cause);
     struct dt_msg_abort abort = { j->generation,
@@ -303,14 +255,13 @@ static bool has_said_all(const struct dt_job *j, const struct dt_death *cause)
 
 void dt_job_settle(struct dt_job *j)
 {
-    int cause;
+    const struct dt_death *cause = dt_job_cause(j);
 
     if (j->state != DT_JOB_FAILING || !dt_job_all_answered(j))
         return;
-    cause = dt_job_cause(j);
-    if (cause < 0 || !is_certain(j, &j->deaths[cause]) || wait_for_leaving(j))
+    if (!cause || !is_certain(j, cause) || wait_for_leaving(j))
         wait_at_most(j, GIVE_UP_MS);
-    else if (has_said_all(j, &j->deaths[cause]))
+    else if (has_said_all(j, cause))
         dt_job_event(j, DT_EV_SETTLED);
     else
         wait_at_most(j, LAST_WORDS_MS);
@@ -446,7 +397,7 @@ static bool awaits_signal(struct dt_job *j, const struct dt_death *death)
 {
     uint64_t since_ms = (dt_job_now(j) - j->failed_ns) / 1000000;
 
-    if (dt_job_stops_soon(j))
+    if (dt_signal_gather_stops_soon(&j->gather, &j->timers))
         return true;
     if (!j->batch || dt_signal_meaning(death->signo, 0) != DT_SIGNAL_STOP ||
         since_ms >= DT_GATHER_MS)
@@ -457,17 +408,17 @@ static bool awaits_signal(struct dt_job *j, const struct dt_death *death)
 
 void dt_job_decide(struct dt_job *j)
 {
-    int cause = dt_job_cause(j);
+    const struct dt_death *cause = dt_job_cause(j);
     enum dt_restart_verdict verdict = dt_restart_verdict(&j->restart);
     struct dt_strbuf text = { 0 };
     struct dt_death death;
 
     dt_timers_stop(&j->timers, DT_TIMER_COLLECT);
-    if (cause < 0) {
+    if (!cause) {
         dt_job_event(j, j->all_started ? DT_EV_HARMLESS : DT_EV_HARMLESS_EARLY);
         return;
     }
-    death = j->deaths[cause];
+    death = *cause;
     if (dt_exit_is_preemption(&death)) {
         end_preempted(j, &death);
         return;

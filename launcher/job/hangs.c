@@ -164,13 +164,13 @@ static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
 {
     free(j->hang_text);
     j->hang_text = dt_xstrdup(text);
-    dt_job_add_death(j, &(struct dt_death){
-                            .hung = true,
-                            .rank = culprit,
-                            .code = -1,
-                            .step = -1,
-                            .time_ns = dt_job_now(j),
-                        });
+    dt_deaths_add(&j->deaths, &(struct dt_death){
+                                  .hung = true,
+                                  .rank = culprit,
+                                  .code = -1,
+                                  .step = -1,
+                                  .time_ns = dt_job_now(j),
+                              });
     dt_job_event(j, DT_EV_RANK_FAILED);
 }
 

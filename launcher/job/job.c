@@ -266,7 +266,7 @@ static void act_run(struct dt_job *j)
                (double)(dt_job_now(j) - j->began_ns) / 1e9);
     if (j->generation == 1 && j->terminal)
         say_start(j);
-    if (j->recovering && !j->restart.checkpoints)
+    if (j->history.recovering && !j->restart.checkpoints)
         dt_job_recovered(j, j->restart.linked, -1);
 }
 
@@ -359,7 +359,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
     j->ranks = dt_xcalloc(j->nprocs, sizeof *j->ranks);
     dt_waits_init(&j->waits, j->np, (uint32_t)config->hosts->n);
-    j->deaths = dt_xcalloc(j->nprocs + config->hosts->n + 1, sizeof *j->deaths);
+    dt_deaths_init(&j->deaths, j->nprocs + config->hosts->n + 1);
     j->restart = dt_restart_init(config->max_restarts);
     dt_quarantine_init(&j->quarantine, config->hosts->n);
     j->reached = -1;
@@ -396,11 +396,8 @@ void dt_job_free(struct dt_job *j)
         free(j->ranks[r].device);
         dt_tail_reset(&j->ranks[r].tail);
     }
-    for (size_t i = 0; i < j->nrecoveries; i++)
-        free(j->recoveries[i].cause);
-    free(j->recoveries);
+    dt_history_free(&j->history);
     dt_quarantine_free(&j->quarantine);
-    free(j->absences);
     dt_job_free_network(j);
     free(j->links);
     free(j->lost);
@@ -408,14 +405,13 @@ void dt_job_free(struct dt_job *j)
     free(j->struck);
     free(j->ranks);
     dt_fence_free(&j->fence_of_mpi);
-    free(j->deaths);
+    dt_deaths_free(&j->deaths);
     dt_waits_free(&j->waits);
     dt_lastcalls_free(&j->last_calls);
     free(j->hang_text);
-    dt_job_forget_failed_calls(j);
+    dt_failed_calls_forget(&j->failed_calls);
     free(j->checkpoint_dir);
-    free(j->refusal.text);
-    free(j->refusal.hosts);
+    dt_refusal_forget(&j->refusal);
     free(j->cause_text);
     dt_plan_free(&j->plan);
     free(j);

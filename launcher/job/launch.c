@@ -149,8 +149,8 @@ static void reset_ranks(struct dt_job *j)
         dt_tail_reset(&j->ranks[r].tail);
         j->ranks[r] = (struct dt_rank){ 0 };
     }
-    dt_job_forget_deaths(j);
-    dt_job_forget_failed_calls(j);
+    dt_deaths_forget(&j->deaths);
+    dt_failed_calls_forget(&j->failed_calls);
     dt_job_forget_waits(j);
     dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->plan.nnodes);
     j->hellos = j->linked_alive = j->ended_well = 0;
@@ -160,14 +160,6 @@ static void reset_ranks(struct dt_job *j)
     j->rendezvous_port = 0;
 }
 
-/* A refusal that came while the generation before was being ended anyway is no news. */
-static void forget_refusal(struct dt_job *j)
-{
-    free(j->refusal.text);
-    free(j->refusal.hosts);
-    j->refusal = (struct dt_spawn_refusal){ 0 };
-}
-
 void dt_job_start_generation(struct dt_job *j)
 {
     struct dt_u32s map;
@@ -175,7 +167,7 @@ void dt_job_start_generation(struct dt_job *j)
     dt_mpimap_make(&map, j->plan.node_of, j->np);
     j->generation++;
     reset_ranks(j);
-    forget_refusal(j);
+    dt_refusal_forget(&j->refusal); /* what came while ranks were ended anyway is no news */
     dt_job_probe(j);
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
@@ -205,14 +197,16 @@ static bool all_ready(const struct dt_job *j)
 static bool can_meet(struct dt_job *j)
 {
     const char *addr = dt_job_address(j, 0);
+    char *text;
 
     if (!j->rendezvous_port || !strchr(addr, ':'))
         return true;
-    j->refusal.text = dt_xasprintf("Horovod needs IPv4, and the other hosts reach %s at %s; "
-                                   "--iface, or addr= in a hostfile, chooses an address%s",
-                                   dt_job_host_name(j, j->plan.nodes[0].host), addr,
-                                   j->generation == 1 ? "; nothing was started" : "");
-    j->refusal.exit_code = DT_EXIT_LAUNCH;
+    text =
+        dt_xasprintf("Horovod needs IPv4, and the other hosts reach %s at %s; --iface, or addr= in "
+                     "a hostfile, chooses an address%s",
+                     dt_job_host_name(j, j->plan.nodes[0].host), addr,
+                     j->generation == 1 ? "; nothing was started" : "");
+    dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
     dt_job_event(j, DT_EV_SPAWN_FAILED);
     return false;
 }
@@ -338,30 +332,17 @@ void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_
         dt_job_event(j, DT_EV_STARTED);
 }
 
-/* Several hosts mostly have one and the same reason: it is told once, naming them all. */
 void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
                             const struct dt_msg_spawn_failed *m)
 {
-    struct dt_spawn_refusal *why = &j->refusal;
     struct dt_strbuf text = { 0 };
-    char *hosts;
 
     if (m->generation != j->generation || h->phase != DT_HOST_STARTING)
         return;
     h->phase = DT_HOST_IDLE;
     dt_words_spawn(&text, m);
-    if (!why->text) {
-        why->text = dt_xstrdup(dt_strbuf_text(&text));
-        why->hosts = dt_xstrdup(dt_job_host_name(j, h->host));
-        why->exit_code = dt_exit_of_spawn(m->step, m->error);
-    } else if (strcmp(why->text, dt_strbuf_text(&text)) == 0) {
-        hosts = dt_xasprintf("%s, %s", why->hosts, dt_job_host_name(j, h->host));
-        free(why->hosts);
-        why->hosts = hosts;
-    } else {
-        dt_say("%s (on %s)", dt_strbuf_text(&text), dt_job_host_name(j, h->host));
-    }
-    dt_strbuf_free(&text);
+    dt_refusal_add(&j->refusal, text.data, dt_job_host_name(j, h->host),
+                   dt_exit_of_spawn(m->step, m->error));
     dt_job_event(j, DT_EV_SPAWN_FAILED);
 }
 
@@ -413,6 +394,6 @@ void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
     j->restart.linked = true;
     if (j->hellos == j->np && !j->table_sent)
         send_table(j);
-    else if (dt_job_cause(j) >= 0) /* one that has ended left without dt_init */
+    else if (dt_job_cause(j)) /* one that has ended left without dt_init */
         dt_job_event(j, DT_EV_RANK_FAILED);
 }

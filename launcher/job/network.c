@@ -142,10 +142,11 @@ static void say_broken(const struct dt_job *j, enum dt_reach_outcome outcome)
 
 static void refuse(struct dt_job *j)
 {
-    j->refusal.text = dt_xasprintf("the hosts cannot reach each other%s; --iface chooses between "
-                                   "their networks",
-                                   j->generation == 1 ? ", nothing was started" : "");
-    j->refusal.exit_code = DT_EXIT_LAUNCH;
+    char *text = dt_xasprintf("the hosts cannot reach each other%s; --iface chooses between their "
+                              "networks",
+                              j->generation == 1 ? ", nothing was started" : "");
+
+    dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
     dt_job_event(j, DT_EV_SPAWN_FAILED);
 }
 

@@ -30,22 +30,19 @@ static void say_restarting(const struct dt_job *j, unsigned delay_s)
 
 static void record(struct dt_job *j, const struct dt_death *cause, const char *text)
 {
-    struct dt_recovery *r;
-
-    j->recoveries = dt_xrealloc(j->recoveries, j->nrecoveries + 1, sizeof *j->recoveries);
-    r = &j->recoveries[j->nrecoveries++];
-    *r = (struct dt_recovery){
-        .generation = j->generation + 1,
-        .cause = dt_xstrdup(text),
-        .from_step = j->restart.newest,
-        .failed_ns = j->failed_ns,
-        .detect_seconds =
-            j->failed_ns > cause->time_ns ? (double)(j->failed_ns - cause->time_ns) / 1e9 : 0,
-        .seconds = -1,
-        .lost_steps = -1,
-        .delay_s = dt_restart_delay_s(&j->restart),
-    };
-    j->recovering = true;
+    dt_history_begin(&j->history,
+                     &(struct dt_recovery){
+                         .generation = j->generation + 1,
+                         .cause = (char *)(uintptr_t)text,
+                         .from_step = j->restart.newest,
+                         .failed_ns = j->failed_ns,
+                         .detect_seconds = j->failed_ns > cause->time_ns
+                                               ? (double)(j->failed_ns - cause->time_ns) / 1e9
+                                               : 0,
+                         .seconds = -1,
+                         .lost_steps = -1,
+                         .delay_s = dt_restart_delay_s(&j->restart),
+                     });
 }
 
 static void reopen_lost(struct dt_job *j)
@@ -139,7 +136,7 @@ void dt_job_relaunch(struct dt_job *j)
 
 void dt_job_leave_out(struct dt_job *j, const bool *out)
 {
-    j->recoveries[j->nrecoveries - 1].generation = j->generation + 1;
+    dt_history_last(&j->history)->generation = j->generation + 1;
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         size_t host = j->plan.nodes[i].host;
 
@@ -151,25 +148,12 @@ void dt_job_leave_out(struct dt_job *j, const bool *out)
     dt_job_event(j, DT_EV_CUT_OFF);
 }
 
-int64_t dt_job_lost_steps(const struct dt_job *j, bool *known)
-{
-    int64_t lost = 0;
-
-    *known = true;
-    for (size_t i = 0; i < j->nrecoveries; i++) {
-        *known &= j->recoveries[i].lost_steps >= 0;
-        lost = dt_restart_add_lost(lost, j->recoveries[i].lost_steps);
-    }
-    return lost;
-}
-
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
 {
-    struct dt_recovery *r = &j->recoveries[j->nrecoveries - 1];
+    struct dt_recovery *r = dt_history_last(&j->history);
     struct dt_strbuf b = { 0 };
 
-    j->recovering = false;
-    r->seconds = (double)(dt_job_now(j) - r->failed_ns) / 1e9;
+    dt_history_recovered(&j->history, (double)(dt_job_now(j) - r->failed_ns) / 1e9);
     if (restored_known) {
         if (j->reached_is_known)
             r->lost_steps = dt_restart_lost_steps(j->reached, restored);
@@ -204,8 +188,8 @@ static void say_behind(const struct dt_job *j, int64_t restored)
 /* The restart whose first restore this is, or NULL: it may be late, of the generation before. */
 static struct dt_recovery *recovery_of(const struct dt_job *j)
 {
-    struct dt_recovery *r = j->nrecoveries ? &j->recoveries[j->nrecoveries - 1] : NULL;
-    bool first = j->recovering || !j->restart.checkpoints;
+    struct dt_recovery *r = dt_history_last(&j->history);
+    bool first = j->history.recovering || !j->restart.checkpoints;
 
     return r && first && r->generation == j->generation ? r : NULL;
 }
@@ -237,7 +221,7 @@ void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m)
         on_restored(j, m->step);
     else
         dt_restart_committed(&j->restart, m->step);
-    if (j->recovering && j->generation == j->recoveries[j->nrecoveries - 1].generation)
+    if (j->history.recovering && j->generation == dt_history_last(&j->history)->generation)
         dt_job_recovered(j, m->restored, m->step);
     dt_verbose("checkpoint of step %" PRId64 " %s", m->step,
                m->restored ? "restored" : "committed");

@@ -165,29 +165,6 @@ static char *describe_news(const struct dt_job *j, size_t host)
     }
 }
 
-/* The record of an absence that is not over, or NULL. */
-static struct dt_absence *absence_of(struct dt_job *j, size_t host)
-{
-    for (size_t i = j->nabsences; i-- > 0;) {
-        if (j->absences[i].host == host)
-            return j->absences[i].until ? NULL : &j->absences[i];
-    }
-    return NULL;
-}
-
-static void record_absence(struct dt_job *j, size_t host)
-{
-    struct dt_absence *absence = absence_of(j, host);
-    bool out = j->quarantine.hosts[host].out;
-
-    if (out && !absence) {
-        j->absences = dt_xrealloc(j->absences, j->nabsences + 1, sizeof *j->absences);
-        j->absences[j->nabsences++] = (struct dt_absence){ host, j->generation + 1, 0 };
-    } else if (!out && absence) {
-        absence->until = j->generation + 1;
-    }
-}
-
 static void move_for_quarantine(struct dt_job *j)
 {
     struct dt_error err = { 0 };
@@ -198,7 +175,7 @@ static void move_for_quarantine(struct dt_job *j)
     for (size_t i = 0; i < j->config->hosts->n; i++) {
         char *how = describe_news(j, i);
 
-        record_absence(j, i);
+        dt_history_note_host(&j->history, i, j->quarantine.hosts[i].out, j->generation + 1);
         if (how)
             say_moved(j, how);
         free(how);

@@ -32,8 +32,8 @@ static void add_recoveries(const struct dt_job *j, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "recoveries");
 
-    for (size_t i = 0; i < j->nrecoveries; i++) {
-        const struct dt_recovery *r = &j->recoveries[i];
+    for (size_t i = 0; i < j->history.nrecoveries; i++) {
+        const struct dt_recovery *r = &j->history.recoveries[i];
         cJSON *item = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(item, "generation", r->generation);
@@ -52,8 +52,8 @@ static void add_absences(const struct dt_job *j, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "left_out");
 
-    for (size_t i = 0; i < j->nabsences; i++) {
-        const struct dt_absence *absence = &j->absences[i];
+    for (size_t i = 0; i < j->history.nabsences; i++) {
+        const struct dt_absence *absence = &j->history.absences[i];
         cJSON *item = cJSON_CreateObject();
 
         dt_json_add_text(item, "host", dt_job_host_name(j, absence->host));
@@ -110,7 +110,7 @@ static void add_auxiliaries(const struct dt_job *j, cJSON *to)
 static void add_lost_steps(const struct dt_job *j, cJSON *to)
 {
     bool known = true;
-    int64_t lost = dt_job_lost_steps(j, &known);
+    int64_t lost = dt_history_lost_steps(&j->history, &known);
 
     dt_json_add_number(to, "lost_steps", known || lost > 0, (double)lost);
 }

@@ -147,85 +147,17 @@ void dt_job_abandon(struct dt_job *j)
     dt_job_finish(j);
 }
 
-static void say_refusal(const struct dt_job *j)
-{
-    if (j->refusal.hosts)
-        dt_say("%s (on %s)", j->refusal.text, j->refusal.hosts);
-    else if (j->refusal.text)
-        dt_say("%s", j->refusal.text);
-}
-
-static void add_lost_steps(const struct dt_job *j, struct dt_strbuf *out)
-{
-    bool known = true;
-    int64_t lost = dt_job_lost_steps(j, &known);
-
-    if (!known && lost == 0)
-        return;
-    dt_strbuf_puts(out, known ? ", lost " : ", lost at least ");
-    dt_words_count(out, (uint64_t)lost, "step");
-}
-
-static void add_manner(const struct dt_job *j, struct dt_strbuf *out)
-{
-    uint64_t anew = 0, waited = 0;
-
-    for (size_t i = 0; i < j->nrecoveries; i++) {
-        anew += j->recoveries[i].from_step < 0;
-        waited += j->recoveries[i].delay_s;
-    }
-    if (anew > 0 && j->restart.linked)
-        dt_strbuf_printf(out, " (%" PRIu64 " from the beginning)", anew);
-    if (waited > 0)
-        dt_strbuf_printf(out, ", waited %" PRIu64 " s before restarts", waited);
-}
-
-static void add_absences(const struct dt_job *j, struct dt_strbuf *out)
-{
-    const char *separator = ", left out ";
-
-    for (size_t host = 0; host < j->config->hosts->n; host++) {
-        bool was_out = false;
-
-        for (size_t i = 0; i < j->nabsences; i++)
-            was_out |= j->absences[i].host == host;
-        if (!was_out)
-            continue;
-        dt_strbuf_printf(out, "%s%s", separator, dt_job_host_name(j, host));
-        separator = " and ";
-    }
-}
-
-/* What a program without the library does again, nobody knows: only that its ranks were away. */
-static void add_recoveries(const struct dt_job *j, double total, struct dt_strbuf *out)
-{
-    double recovering = 0;
-
-    for (size_t i = 0; i < j->nrecoveries; i++)
-        recovering += j->recoveries[i].seconds > 0 ? j->recoveries[i].seconds : 0;
-    dt_strbuf_puts(out, j->restart.linked ? "; recovered " : "; restarted after ");
-    dt_words_count(out, j->nrecoveries, "failure");
-    add_manner(j, out);
-    add_absences(j, out);
-    add_lost_steps(j, out);
-    dt_strbuf_puts(out, j->restart.linked ? ", " : ", no ranks for ");
-    dt_words_duration(out, recovering);
-    if (j->restart.linked)
-        dt_strbuf_printf(out, " (%.1f %% of the time went into training)",
-                         total > 0 ? 100 * (total - recovering) / total : 100);
-}
-
 static void say_end(const struct dt_job *j)
 {
     double total = (double)(j->ended_ns - j->began_ns) / 1e9;
     struct dt_strbuf b = { 0 };
 
-    if (j->exit_code != 0 || (j->nrecoveries == 0 && !j->terminal))
+    if (j->exit_code != 0 || (j->history.nrecoveries == 0 && !j->terminal))
         return;
     dt_strbuf_puts(&b, "done in ");
     dt_words_duration(&b, total);
-    if (j->nrecoveries > 0)
-        add_recoveries(j, total, &b);
+    if (j->history.nrecoveries > 0)
+        dt_history_words(&j->history, j->config->hosts, j->restart.linked, total, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
@@ -235,14 +167,14 @@ void dt_job_finish(struct dt_job *j)
     struct dt_msg_end end = { 0 };
 
     dt_job_check_ignored(j);
-    if (j->recovering && j->exit_code == 0)
+    if (j->history.recovering && j->exit_code == 0)
         dt_job_recovered(j, false, -1);
     j->ended_ns = dt_job_now(j);
     j->ops->stdin_hold(j->ops->arg);
     j->ops->output_end(j->ops->arg);
     if (j->refusal.text)
         dt_job_set_reason(j, dt_xstrdup(j->refusal.text));
-    say_refusal(j);
+    dt_refusal_say(&j->refusal);
     dt_job_say_last_calls(j);
     if (j->exit_code == 0)
         dt_job_say_unstruck(j);
@@ -372,7 +304,24 @@ void dt_job_signal(struct dt_job *j, int signo)
     bool is_keyboards = signo == SIGINT || signo == SIGTSTP;
 
     if (j->batch && !is_keyboards)
-        dt_job_gather_signal(j, signo);
+        dt_signal_gather_add(&j->gather, &j->timers, signo);
     else
         dt_job_take_signal(j, signo);
+}
+
+/* Of a host's word only those count that are meant for jobs. */
+void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
+                         const struct dt_msg_signalled *m)
+{
+    enum dt_signal_meaning meaning = dt_signal_meaning(m->signo, 0);
+
+    if (meaning != DT_SIGNAL_STOP && meaning != DT_SIGNAL_FORWARD)
+        return;
+    dt_verbose("%s: the agent was sent %s", dt_job_host_name(j, h->host), dt_signal_name(m->signo));
+    dt_signal_gather_add(&j->gather, &j->timers, m->signo);
+}
+
+void dt_job_on_gathered(struct dt_job *j)
+{
+    dt_job_take_signal(j, dt_signal_gather_over(&j->gather, &j->timers));
 }

@@ -1,0 +1,42 @@
+#include "launcher/job/deaths.h"
+
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+#include "runtime/wire/msg.h"
+
+void dt_deaths_init(struct dt_deaths *d, size_t most)
+{
+    *d = (struct dt_deaths){ .v = dt_xcalloc(most, sizeof *d->v) };
+    dt_deaths_forget(d);
+}
+
+void dt_deaths_add(struct dt_deaths *d, const struct dt_death *death)
+{
+    d->v[d->n] = *death;
+    for (int peers_wait = 0; peers_wait < 2; peers_wait++)
+        d->causes[peers_wait] = dt_cause_next(d->v, d->causes[peers_wait], (int)d->n, peers_wait);
+    d->n++;
+    d->lost_peer |= (death->flags & DT_EXITED_PEER_LOST) != 0;
+}
+
+/* Ranks wait for each other when one of them is linked and still there, or a call of one has
+ * failed. */
+const struct dt_death *dt_deaths_cause(const struct dt_deaths *d, bool linked_alive)
+{
+    int cause = d->causes[linked_alive || d->lost_peer];
+
+    return cause < 0 ? NULL : &d->v[cause];
+}
+
+void dt_deaths_forget(struct dt_deaths *d)
+{
+    d->n = 0;
+    d->causes[0] = d->causes[1] = -1;
+    d->lost_peer = false;
+}
+
+void dt_deaths_free(struct dt_deaths *d)
+{
+    free(d->v);
+}

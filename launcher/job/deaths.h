@@ -1,0 +1,22 @@
+/* The deaths of one generation, and which of them is the cause of the others. Pure. */
+#ifndef DT_JOB_DEATHS_H
+#define DT_JOB_DEATHS_H
+
+#include "launcher/job/cause.h"
+
+struct dt_deaths {
+    struct dt_death *v;
+    size_t n;
+    int causes[2];  /* where no ranks wait for each other, where some do; or -1 */
+    bool lost_peer; /* a call of one that has died had failed */
+};
+
+void dt_deaths_init(struct dt_deaths *d, size_t most); /* no more than so many in a generation */
+void dt_deaths_add(struct dt_deaths *d, const struct dt_death *death);
+/* The cause so far, or NULL: nothing has failed. linked_alive: some rank is linked, and lives: it
+ * waits for the others. */
+const struct dt_death *dt_deaths_cause(const struct dt_deaths *d, bool linked_alive);
+void dt_deaths_forget(struct dt_deaths *d); /* a generation begins */
+void dt_deaths_free(struct dt_deaths *d);
+
+#endif

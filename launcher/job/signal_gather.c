@@ -1,0 +1,35 @@
+#include "launcher/job/signal_gather.h"
+
+#include "launcher/job/signals.h"
+
+enum { ECHO_MS = 1000 }; /* what comes so soon again is the same */
+
+static bool is_echo(const struct dt_signal_gather *g, const struct dt_timers *timers, int signo)
+{
+    return g->acted_signo == signo && dt_timers_now_ns(timers) - g->acted_ns < ECHO_MS * 1000000ull;
+}
+
+void dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo)
+{
+    if (is_echo(g, timers, signo))
+        return;
+    if (!dt_timers_runs(timers, DT_TIMER_GATHER)) {
+        g->gathered = signo;
+        dt_timers_set(timers, DT_TIMER_GATHER, DT_GATHER_MS);
+    } else if (dt_signal_meaning(signo, 0) == DT_SIGNAL_STOP) {
+        g->gathered = signo; /* ends what another would only have told */
+    }
+}
+
+int dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers)
+{
+    g->acted_ns = dt_timers_now_ns(timers);
+    g->acted_signo = g->gathered;
+    return g->gathered;
+}
+
+bool dt_signal_gather_stops_soon(const struct dt_signal_gather *g, const struct dt_timers *timers)
+{
+    return dt_timers_runs(timers, DT_TIMER_GATHER) &&
+           dt_signal_meaning(g->gathered, 0) == DT_SIGNAL_STOP;
+}
