@@ -58,10 +58,12 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/lastcalls.c launcher/job/lastcalls.h \
 	launcher/job/launch.c \
 	launcher/job/network.c \
+	launcher/job/outcome.c launcher/job/outcome.h \
 	launcher/job/pause.c \
 	launcher/job/pulse.c \
 	launcher/job/quarantine.c launcher/job/quarantine.h \
 	launcher/job/recorded.c \
+	launcher/job/ranks.c launcher/job/ranks.h \
 	launcher/job/recovery.c \
 	launcher/job/refusal.c launcher/job/refusal.h \
 	launcher/job/rehost.c \

@@ -13,7 +13,7 @@ enum {
 
 static bool ranks_are_through(const struct dt_job *j)
 {
-    return j->ended_well == j->np;
+    return j->ranks.ended_well == j->ranks.np;
 }
 
 static void say_pardoned(const struct dt_job *j, const struct dt_death *death)
@@ -24,7 +24,8 @@ static void say_pardoned(const struct dt_job *j, const struct dt_death *death)
     if (j->told_to_stop || (death->flags & DT_EXITED_STOPPED) ||
         (death->code == 0 && death->signo == 0))
         return;
-    dt_words_death(&text, death, j->np, dt_job_host_name(j, node->host), j->ranks[death->rank].pid);
+    dt_words_death(&text, death, j->ranks.np, dt_job_host_name(j, node->host),
+                   j->ranks.v[death->rank].pid);
     dt_say("%s; all ranks have ended with 0, so that this is no failure", dt_strbuf_text(&text));
     dt_strbuf_free(&text);
 }
@@ -41,7 +42,7 @@ bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h)
 {
     struct dt_strbuf text = { 0 };
 
-    if (j->nprocs == j->np || !ranks_are_through(j))
+    if (j->ranks.nprocs == j->ranks.np || !ranks_are_through(j))
         return false;
     dt_job_describe_loss(j, h, &text);
     dt_say("%s; all ranks have ended with 0, so that this is no failure", dt_strbuf_text(&text));
@@ -67,7 +68,7 @@ static void pardon(struct dt_job *j)
 
 void dt_job_watch_auxiliaries(struct dt_job *j)
 {
-    if (j->nprocs == j->np || !ranks_are_through(j))
+    if (j->ranks.nprocs == j->ranks.np || !ranks_are_through(j))
         return;
     pardon(j);
     dt_timers_set(&j->timers, DT_TIMER_AUXILIARIES, END_MS);
@@ -80,9 +81,10 @@ static void end(struct dt_job *j, const char *why)
     struct dt_strbuf names = { 0 };
     char name[DT_ROLE_NAME_MAX];
 
-    for (uint32_t i = j->np; i < j->nprocs; i++)
-        if (!j->ranks[i].ended)
-            dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_role_name(name, i, j->np));
+    for (uint32_t i = j->ranks.np; i < j->ranks.nprocs; i++)
+        if (!j->ranks.v[i].ended)
+            dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "",
+                             dt_role_name(name, i, j->ranks.np));
     if (names.len)
         dt_say("%s; stopping what still runs beside them: %s", why, dt_strbuf_text(&names));
     dt_strbuf_free(&names);
@@ -101,7 +103,7 @@ bool dt_job_end_auxiliaries(struct dt_job *j)
 {
     char why[80];
 
-    if (j->state != DT_JOB_RUNNING || j->nprocs == j->np || !ranks_are_through(j))
+    if (j->state != DT_JOB_RUNNING || j->ranks.nprocs == j->ranks.np || !ranks_are_through(j))
         return false;
     if (!dt_timers_runs(&j->timers, DT_TIMER_AUXILIARIES)) /* they are being ended already */
         return true;

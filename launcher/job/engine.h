@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/io/tail.h"
 #include "launcher/job/cause.h"
 #include "launcher/job/deaths.h"
 #include "launcher/job/failed_calls.h"
@@ -24,7 +23,9 @@
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/lastcalls.h"
+#include "launcher/job/outcome.h"
 #include "launcher/job/quarantine.h"
+#include "launcher/job/ranks.h"
 #include "launcher/job/refusal.h"
 #include "launcher/job/restart.h"
 #include "launcher/job/signal_gather.h"
@@ -33,18 +34,6 @@
 #include "launcher/place/plan.h"
 #include "launcher/place/role.h"
 #include "launcher/session/hostnet.h"
-
-struct dt_rank {  /* or an auxiliary */
-    uint32_t pid; /* 0: unknown */
-    char *device;
-    bool hello; /* it called dt_init */
-    uint16_t port;
-    bool leaving; /* it lives, or did, when its host was asked, and had been told of a death */
-    bool ended;
-    bool tail_eof;
-    struct dt_death end; /* when ended */
-    struct dt_tail tail; /* of its standard error, or of both with --merge-stderr */
-};
 
 struct dt_job {
     const struct dt_job_config *config;
@@ -76,16 +65,11 @@ struct dt_job {
     uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
     bool all_started;
     bool table_sent;
-    struct dt_rank *ranks; /* by number (role.h): nprocs of them */
-    uint32_t np;
-    uint32_t nprocs;     /* ranks and auxiliaries */
-    uint32_t ended_well; /* ranks of this generation that have ended with 0 */
+    struct dt_ranks ranks;
     struct dt_waits waits;
     bool said_more;  /* not all communicators can be watched; once in a job */
     char *hang_text; /* who waited for whom, when a rank hung; or NULL */
     struct dt_deaths deaths;
-    uint32_t hellos;       /* ranks that called dt_init */
-    uint32_t linked_alive; /* of these */
     struct dt_failed_calls failed_calls;
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
     bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
@@ -113,13 +97,9 @@ struct dt_job {
     uint64_t last_look_ns;
     int stopped_by; /* signal, or 0 */
     bool stop_with_int;
-    int ended_by; /* signal, or 0 */
 
     struct dt_refusal refusal;
-    struct dt_death final_cause; /* valid when cause_text is set and has_final_cause */
-    bool has_final_cause;
-    char *cause_text; /* why the job ended, for the report; NULL: it did not fail */
-    int exit_code;
+    struct dt_outcome outcome;
     uint32_t end_grace_ms; /* for ranks, when the job has failed */
 
     bool stdin_ended;
@@ -268,8 +248,6 @@ void dt_job_on_gathered(struct dt_job *j);
 
 /* stopping.c */
 void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */
-/* Why the job ends, for the report; the first reason counts. Takes text. */
-void dt_job_set_reason(struct dt_job *j, char *text);
 /* The job has failed for good: all ranks are ended with grace, exit_code is what dtrun exits with.
  */
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace_ms);
@@ -283,8 +261,5 @@ void dt_job_cut(struct dt_job *j);
 void dt_job_on_timeout(struct dt_job *j);
 void dt_job_on_patience_over(struct dt_job *j);
 void dt_job_on_cut(struct dt_job *j);
-uint32_t dt_job_alive(const struct dt_job *j); /* ranks */
-/* "0, 2-3": the ranks that run, or those that have ended. */
-void dt_job_add_ranks(const struct dt_job *j, bool alive, struct dt_strbuf *out);
 
 #endif

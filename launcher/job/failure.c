@@ -24,14 +24,7 @@ enum {
 
 const struct dt_death *dt_job_cause(const struct dt_job *j)
 {
-    return dt_deaths_cause(&j->deaths, j->linked_alive > 0);
-}
-
-static void end_rank(struct dt_job *j, struct dt_rank *r, const struct dt_death *end)
-{
-    j->linked_alive -= r->hello;
-    r->ended = true;
-    r->end = *end;
+    return dt_deaths_cause(&j->deaths, j->ranks.linked_alive > 0);
 }
 
 static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const struct dt_msg_exit *m)
@@ -42,7 +35,7 @@ static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const stru
     j->reached_is_known |= m->step >= 0;
     if (m->code != 0)
         return;
-    j->ended_well++;
+    j->ranks.ended_well++;
     j->failed_calls.ignored |= (m->flags & DT_EXITED_COMM_FAILED) != 0;
     dt_job_watch_stragglers(j);
     dt_job_watch_auxiliaries(j);
@@ -51,25 +44,25 @@ static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const stru
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m)
 {
     char who[DT_ROLE_NAME_MAX];
-    struct dt_rank *r = m->rank < j->nprocs ? &j->ranks[m->rank] : NULL;
+    struct dt_rank *r = m->rank < j->ranks.nprocs ? &j->ranks.v[m->rank] : NULL;
 
     if (m->generation != j->generation || !r || r->ended)
         return;
     r->pid = m->pid;
-    end_rank(j, r,
-             &(struct dt_death){
-                 .auxiliary = m->rank >= j->np,
-                 .rank = m->rank,
-                 .code = m->code,
-                 .signo = m->signo,
-                 .flags = m->flags,
-                 .step = m->step,
-                 .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
-             });
+    dt_ranks_end(&j->ranks, m->rank,
+                 &(struct dt_death){
+                     .auxiliary = m->rank >= j->ranks.np,
+                     .rank = m->rank,
+                     .code = m->code,
+                     .signo = m->signo,
+                     .flags = m->flags,
+                     .step = m->step,
+                     .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
+                 });
     dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
-               dt_role_name(who, m->rank, j->np), m->code, m->signo, m->step, m->flags);
+               dt_role_name(who, m->rank, j->ranks.np), m->code, m->signo, m->step, m->flags);
     if (j->state == DT_JOB_STOPPING && j->stopped_by && dt_exit_is_preemption(&r->end))
-        j->exit_code = DT_EXIT_PREEMPTED;
+        j->outcome.exit_code = DT_EXIT_PREEMPTED;
     if (r->end.auxiliary)
         dt_job_on_auxiliary_exit(j, &r->end);
     else
@@ -81,13 +74,13 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 
 void dt_job_check_ignored(struct dt_job *j)
 {
-    char *text = j->exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
+    char *text = j->outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
 
     if (!text)
         return;
     dt_say("%s", text);
-    dt_job_set_reason(j, text);
-    j->exit_code = DT_EXIT_LAUNCH;
+    dt_outcome_set_reason(&j->outcome, text);
+    j->outcome.exit_code = DT_EXIT_LAUNCH;
 }
 
 /* The reason goes to all hosts before any death that follows from it: agents heed the first. */
@@ -107,10 +100,11 @@ static void lose(struct dt_job *j, const struct dt_u32s *numbers)
 {
     for (uint32_t i = 0; i < numbers->n; i++) {
         uint32_t number = numbers->v[i];
-        struct dt_rank *r = &j->ranks[number];
+        struct dt_rank *r = &j->ranks.v[number];
 
         if (!r->ended)
-            end_rank(j, r, &(struct dt_death){ .rank = number, .code = -1, .step = -1 });
+            dt_ranks_end(&j->ranks, number,
+                         &(struct dt_death){ .rank = number, .code = -1, .step = -1 });
         r->tail_eof = true;
         /* Nothing will complete a line that was begun; what comes next is of another process. */
         j->ops->output_eof(j->ops->arg, number, STDOUT_FILENO);
@@ -148,8 +142,8 @@ void dt_job_ask(struct dt_job *j)
         if (j->links[i])
             j->links[i]->answered = false;
     }
-    for (uint32_t r = 0; r < j->np; r++)
-        j->ranks[r].leaving = false;
+    for (uint32_t r = 0; r < j->ranks.np; r++)
+        j->ranks.v[r].leaving = false;
     dt_job_send_all(j, DT_MSG_QUERY, &query);
 }
 
@@ -167,7 +161,7 @@ static char *abort_text(const struct dt_job *j, const struct dt_death *cause)
     if (cause && cause->hung)
         return dt_xstrdup(j->hang_text);
     if (cause && cause->auxiliary)
-        return dt_xasprintf("%s died", dt_role_name(name, cause->rank, j->np));
+        return dt_xasprintf("%s died", dt_role_name(name, cause->rank, j->ranks.np));
     return dt_xstrdup("");
 }
 
@@ -202,8 +196,8 @@ void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_m
 {
     h->answered |= m->id == j->query;
     for (uint32_t i = 0; m->id == j->query && i < m->leaving.n; i++) {
-        if (m->leaving.v[i] < j->np)
-            j->ranks[m->leaving.v[i]].leaving = true;
+        if (m->leaving.v[i] < j->ranks.np)
+            j->ranks.v[m->leaving.v[i]].leaving = true;
     }
     dt_job_pause_answered(j);
     dt_job_settle(j);
@@ -225,7 +219,8 @@ static bool is_certain(const struct dt_job *j, const struct dt_death *cause)
     if (cause->auxiliary)
         return false;
     if (cause->hung)
-        return dt_job_alive(j) <= 1; /* those who waited may say so before they are ended */
+        return dt_ranks_alive(&j->ranks) <=
+               1; /* those who waited may say so before they are ended */
     return cause->host ||
            (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
 }
@@ -241,8 +236,8 @@ static bool wait_for_leaving(const struct dt_job *j)
 {
     if (dt_restart_verdict(&j->restart) == DT_RESTART_YES)
         return false;
-    for (uint32_t r = 0; r < j->np; r++) {
-        if (j->ranks[r].leaving && !j->ranks[r].ended)
+    for (uint32_t r = 0; r < j->ranks.np; r++) {
+        if (j->ranks.v[r].leaving && !j->ranks.v[r].ended)
             return true;
     }
     return false;
@@ -250,7 +245,7 @@ static bool wait_for_leaving(const struct dt_job *j)
 
 static bool has_said_all(const struct dt_job *j, const struct dt_death *cause)
 {
-    return cause->host || j->ranks[cause->rank].tail_eof;
+    return cause->host || j->ranks.v[cause->rank].tail_eof;
 }
 
 void dt_job_settle(struct dt_job *j)
@@ -292,8 +287,8 @@ static void describe(struct dt_job *j, const struct dt_death *cause, struct dt_s
     else if (cause->host)
         describe_host(j, node, out);
     else
-        dt_words_death(out, cause, j->np, dt_job_host_name(j, node->host),
-                       j->ranks[cause->rank].pid);
+        dt_words_death(out, cause, j->ranks.np, dt_job_host_name(j, node->host),
+                       j->ranks.v[cause->rank].pid);
 }
 
 /* With one process all it wrote stands right above. */
@@ -305,10 +300,10 @@ static void say_last_words(struct dt_job *j, const struct dt_death *cause)
 
     if (cause->host)
         return;
-    dt_label(label, cause->rank, j->np, false);
-    for (unsigned i = 0; (line = dt_tail_line(&j->ranks[cause->rank].tail, i)); i++) {
+    dt_label(label, cause->rank, j->ranks.np, false);
+    for (unsigned i = 0; (line = dt_tail_line(&j->ranks.v[cause->rank].tail, i)); i++) {
         invalid_device |= strstr(line, "invalid device ordinal") != NULL;
-        if (j->nprocs > 1)
+        if (j->ranks.nprocs > 1)
             dt_say("| %s%s", label, line);
     }
     if (invalid_device && j->config->gpu_bind == DT_GPU_BIND_RANK)
@@ -319,8 +314,8 @@ static void say_last_words(struct dt_job *j, const struct dt_death *cause)
 
 static void add_stopping(struct dt_job *j, const struct dt_death *cause, struct dt_strbuf *out)
 {
-    uint32_t alive = dt_job_alive(j);
-    uint32_t others = alive && cause->hung && !j->ranks[cause->rank].ended ? alive - 1 : alive;
+    uint32_t alive = dt_ranks_alive(&j->ranks);
+    uint32_t others = alive && cause->hung && !j->ranks.v[cause->rank].ended ? alive - 1 : alive;
     const char *which = cause->auxiliary ? "" : "other ";
 
     if (others == 1)
@@ -343,7 +338,7 @@ static void say_giving_up(const struct dt_job *j, const struct dt_death *cause,
              j->alike > DT_RESTARTS_WITHOUT_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint), each time %s "
                "failed in this way",
-               DT_RESTARTS_WITHOUT_PROGRESS, dt_role_name(who, cause->rank, j->np));
+               DT_RESTARTS_WITHOUT_PROGRESS, dt_role_name(who, cause->rank, j->ranks.np));
     else if (verdict == DT_RESTART_NO_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint)",
                DT_RESTARTS_WITHOUT_PROGRESS);
@@ -367,7 +362,7 @@ static void end_preempted(struct dt_job *j, const struct dt_death *cause)
     struct dt_strbuf b = { 0 };
 
     dt_strbuf_printf(&b, "preempted: rank %u exited with %d", cause->rank, DT_EXIT_PREEMPTED);
-    dt_job_set_reason(j, dt_xstrdup(dt_strbuf_text(&b)));
+    dt_outcome_set_reason(&j->outcome, dt_xstrdup(dt_strbuf_text(&b)));
     add_stopping(j, cause, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
@@ -385,9 +380,9 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
     say_last_words(j, cause);
     say_giving_up(j, cause, verdict);
     dt_strbuf_free(&line);
-    j->final_cause = *cause;
-    j->has_final_cause = true;
-    dt_job_set_reason(j, dt_xstrdup(text));
+    j->outcome.cause = *cause;
+    j->outcome.has_cause = true;
+    dt_outcome_set_reason(&j->outcome, dt_xstrdup(text));
     dt_job_fail(j, dt_exit_of_cause(cause), (uint32_t)j->config->kill_grace_s * 1000);
 }
 

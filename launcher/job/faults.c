@@ -69,11 +69,11 @@ static void say_unstruck(const struct dt_job *j, const char *text, const struct 
         dt_say("--inject %s did not strike: the job had no restart %" PRId64, text, f->restart);
     else if (rank < 0 || (f->restart >= 0 && f->restart < j->restart.restarts))
         dt_say("--inject %s did not strike: the job was over before", text);
-    else if (j->ranks[rank].end.step < 0)
+    else if (j->ranks.v[rank].end.step < 0)
         dt_say("--inject %s did not strike: rank %" PRId64 " took no step (dt_step)", text, rank);
     else
         dt_say("--inject %s did not strike: the last step of rank %" PRId64 " was %" PRId64, text,
-               rank, j->ranks[rank].end.step);
+               rank, j->ranks.v[rank].end.step);
 }
 
 void dt_job_say_unstruck(const struct dt_job *j)

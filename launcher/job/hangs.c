@@ -91,7 +91,7 @@ static void add_whom(const struct dt_job *j, const struct dt_waitgroup *g, uint3
     const struct dt_wait *w = &doing->waits[member];
 
     dt_strbuf_printf(out, "rank %u (%s, pid %u), which %s", rank, dt_job_host_name(j, node->host),
-                     j->ranks[rank].pid,
+                     j->ranks.v[rank].pid,
                      j->waits.ranks[rank].stopped ? "is stopped by a signal and " : "");
     if (w->call == 0 && w->pair == 0) {
         dt_strbuf_puts(out, "has not called dt_init");
@@ -298,7 +298,7 @@ void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const stru
         return;
     j->waits.limits[h->host] = m->limit_ms;
     for (uint32_t i = 0; i < m->steps.n; i++) {
-        if (steps[i].rank < j->np)
+        if (steps[i].rank < j->ranks.np)
             j->waits.ranks[steps[i].rank].stopped = steps[i].stopped;
     }
     for (uint32_t i = 0; i < m->comms.n; i++)
@@ -319,8 +319,8 @@ void dt_job_watch_waits(struct dt_job *j)
 {
     if (j->state != DT_JOB_RUNNING || j->pausing)
         return;
-    for (uint32_t r = 0; r < j->np; r++)
-        j->waits.ranks[r].ended = j->ranks[r].ended;
+    for (uint32_t r = 0; r < j->ranks.np; r++)
+        j->waits.ranks[r].ended = j->ranks.v[r].ended;
     dt_waits_tidy(&j->waits);
     for (uint32_t i = 0; i < j->waits.n && j->state == DT_JOB_RUNNING; i++) {
         struct dt_waitgroup *g = &j->waits.groups[i];

@@ -243,7 +243,7 @@ static void say_start(const struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_words_count(&b, j->np, "rank");
+    dt_words_count(&b, j->ranks.np, "rank");
     dt_strbuf_puts(&b, " on ");
     dt_words_count(&b, j->plan.nnodes, "host");
     for (size_t i = 0; i < j->plan.nnodes; i++) {
@@ -252,7 +252,7 @@ static void say_start(const struct dt_job *j)
         dt_strbuf_printf(&b, "%s %s ", i ? "," : ":", dt_job_host_name(j, node->host));
         dt_words_runs(&b, &node->ranks);
     }
-    if (j->nprocs > j->np) {
+    if (j->ranks.nprocs > j->ranks.np) {
         dt_strbuf_puts(&b, "; beside them a scheduler and ");
         dt_words_count(&b, (uint64_t)dt_plan_servers(&j->plan), "server");
     }
@@ -262,7 +262,7 @@ static void say_start(const struct dt_job *j)
 
 static void act_run(struct dt_job *j)
 {
-    dt_verbose("all %u ranks run, %.3f s after the start", j->np,
+    dt_verbose("all %u ranks run, %.3f s after the start", j->ranks.np,
                (double)(dt_job_now(j) - j->began_ns) / 1e9);
     if (j->generation == 1 && j->terminal)
         say_start(j);
@@ -348,8 +348,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->began_ns = dt_job_now(j);
     make_id(j, origin->tag);
     dt_plan_copy(&j->plan, config->plan);
-    j->np = (uint32_t)config->plan->np;
-    j->nprocs = (uint32_t)config->plan->nprocs;
+    dt_ranks_init(&j->ranks, (uint32_t)config->plan->np, (uint32_t)config->plan->nprocs);
     j->struck = dt_xcalloc(config->inject.n, sizeof *j->struck);
     j->checkpoint_dir = config->checkpoint_dir
                             ? dt_xstrdup(config->checkpoint_dir)
@@ -357,9 +356,8 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->links = dt_xcalloc(config->hosts->n, sizeof(struct dt_hostlink *));
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
-    j->ranks = dt_xcalloc(j->nprocs, sizeof *j->ranks);
-    dt_waits_init(&j->waits, j->np, (uint32_t)config->hosts->n);
-    dt_deaths_init(&j->deaths, j->nprocs + config->hosts->n + 1);
+    dt_waits_init(&j->waits, j->ranks.np, (uint32_t)config->hosts->n);
+    dt_deaths_init(&j->deaths, j->ranks.nprocs + config->hosts->n + 1);
     j->restart = dt_restart_init(config->max_restarts);
     dt_quarantine_init(&j->quarantine, config->hosts->n);
     j->reached = -1;
@@ -380,22 +378,18 @@ void dt_job_begin(struct dt_job *j)
 
 int dt_job_exit_code(const struct dt_job *j)
 {
-    return j->exit_code;
+    return j->outcome.exit_code;
 }
 
 int dt_job_ended_by(const struct dt_job *j)
 {
-    return j->ended_by;
+    return j->outcome.ended_by;
 }
 
 void dt_job_free(struct dt_job *j)
 {
     for (size_t i = 0; i < j->config->hosts->n; i++)
         dt_hostlink_free(j->links[i]);
-    for (uint32_t r = 0; r < j->nprocs; r++) {
-        free(j->ranks[r].device);
-        dt_tail_reset(&j->ranks[r].tail);
-    }
     dt_history_free(&j->history);
     dt_quarantine_free(&j->quarantine);
     dt_job_free_network(j);
@@ -403,7 +397,7 @@ void dt_job_free(struct dt_job *j)
     free(j->lost);
     free(j->retried);
     free(j->struck);
-    free(j->ranks);
+    dt_ranks_free(&j->ranks);
     dt_fence_free(&j->fence_of_mpi);
     dt_deaths_free(&j->deaths);
     dt_waits_free(&j->waits);
@@ -412,7 +406,7 @@ void dt_job_free(struct dt_job *j)
     dt_failed_calls_forget(&j->failed_calls);
     free(j->checkpoint_dir);
     dt_refusal_forget(&j->refusal);
-    free(j->cause_text);
+    dt_outcome_free(&j->outcome);
     dt_plan_free(&j->plan);
     free(j);
 }

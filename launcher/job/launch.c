@@ -63,25 +63,25 @@ void dt_job_launch(struct dt_job *j)
     }
     if (unusable > 0 && j->plan.nnodes > 1)
         dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable, j->plan.nnodes);
-    j->exit_code = DT_EXIT_LAUNCH;
-    dt_job_set_reason(j, dt_xstrdup("hosts cannot be used"));
+    j->outcome.exit_code = DT_EXIT_LAUNCH;
+    dt_outcome_set_reason(&j->outcome, dt_xstrdup("hosts cannot be used"));
     dt_job_event(j, DT_EV_UNUSABLE);
 }
 
 static char *tf_cluster(const struct dt_job *j)
 {
-    const char **addrs = dt_xcalloc(j->np, sizeof *addrs);
-    uint16_t *ports = dt_xcalloc(j->np, sizeof *ports);
+    const char **addrs = dt_xcalloc(j->ranks.np, sizeof *addrs);
+    uint16_t *ports = dt_xcalloc(j->ranks.np, sizeof *ports);
     char *text;
 
-    for (uint32_t r = 0; r < j->np; r++) {
+    for (uint32_t r = 0; r < j->ranks.np; r++) {
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
 
         addrs[r] = dt_job_address(j, (uint32_t)node->node_rank);
         ports[r] = (uint16_t)(j->links[node->host]->free_port + DT_PORT_TENSORFLOW +
                               dt_plan_local_rank(node, (int)r));
     }
-    text = dt_tfcluster(addrs, ports, j->np);
+    text = dt_tfcluster(addrs, ports, j->ranks.np);
     free(addrs);
     free(ports);
     return text;
@@ -120,7 +120,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
 
     m.generation = j->generation;
     m.job_id = j->id;
-    m.np = j->np;
+    m.np = j->ranks.np;
     m.nodes = (uint32_t)j->plan.nnodes;
     m.node_rank = (uint32_t)node->node_rank;
     m.restart_count = j->restart.restarts;
@@ -135,7 +135,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     m.fresh = c->fresh && !j->restart.saved;
     m.resume = c->resume && !j->restart.saved;
     m.mpi_map = map;
-    m.universe = j->np > (uint32_t)j->plan.slots ? j->np : (uint32_t)j->plan.slots;
+    m.universe = j->ranks.np > (uint32_t)j->plan.slots ? j->ranks.np : (uint32_t)j->plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);
     dt_job_select_faults(j, node, &m.inject);
     dt_hostlink_send(j->links[node->host], DT_MSG_START, &m);
@@ -144,16 +144,11 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
 
 static void reset_ranks(struct dt_job *j)
 {
-    for (uint32_t r = 0; r < j->nprocs; r++) {
-        free(j->ranks[r].device);
-        dt_tail_reset(&j->ranks[r].tail);
-        j->ranks[r] = (struct dt_rank){ 0 };
-    }
+    dt_ranks_reset(&j->ranks);
     dt_deaths_forget(&j->deaths);
     dt_failed_calls_forget(&j->failed_calls);
     dt_job_forget_waits(j);
     dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->plan.nnodes);
-    j->hellos = j->linked_alive = j->ended_well = 0;
     dt_timers_stop(&j->timers, DT_TIMER_STRAGGLERS);
     dt_timers_stop(&j->timers, DT_TIMER_AUXILIARIES);
     j->all_started = j->table_sent = false;
@@ -164,7 +159,7 @@ void dt_job_start_generation(struct dt_job *j)
 {
     struct dt_u32s map;
 
-    dt_mpimap_make(&map, j->plan.node_of, j->np);
+    dt_mpimap_make(&map, j->plan.node_of, j->ranks.np);
     j->generation++;
     reset_ranks(j);
     dt_refusal_forget(&j->refusal); /* what came while ranks were ended anyway is no news */
@@ -179,7 +174,7 @@ void dt_job_start_generation(struct dt_job *j)
     }
     free(map.v);
     dt_job_start_stdin(j);
-    dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->np, j->id);
+    dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->ranks.np, j->id);
 }
 
 static bool all_ready(const struct dt_job *j)
@@ -295,9 +290,10 @@ void dt_job_on_start_timeout(struct dt_job *j)
     }
     dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout); nothing was started", late,
            j->plan.nnodes, j->config->start_timeout_s);
-    j->exit_code = DT_EXIT_LAUNCH;
-    dt_job_set_reason(j, dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
-                                      j->plan.nnodes, j->config->start_timeout_s));
+    j->outcome.exit_code = DT_EXIT_LAUNCH;
+    dt_outcome_set_reason(&j->outcome,
+                          dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
+                                       j->plan.nnodes, j->config->start_timeout_s));
     dt_job_event(j, DT_EV_STOP);
 }
 
@@ -319,7 +315,7 @@ void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_
     h->phase = DT_HOST_RUNNING;
     h->started = true;
     for (uint32_t i = 0; i < m->ranks.n; i++) {
-        struct dt_rank *r = ranks[i].rank < j->nprocs ? &j->ranks[ranks[i].rank] : NULL;
+        struct dt_rank *r = ranks[i].rank < j->ranks.nprocs ? &j->ranks.v[ranks[i].rank] : NULL;
 
         if (!r)
             continue;
@@ -348,13 +344,13 @@ void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
 
 static void send_table(struct dt_job *j)
 {
-    struct dt_msg_addr *addrs = dt_xcalloc(j->np, sizeof *addrs);
-    struct dt_msg_table m = { j->generation, { addrs, j->np }, { 0 } };
+    struct dt_msg_addr *addrs = dt_xcalloc(j->ranks.np, sizeof *addrs);
+    struct dt_msg_table m = { j->generation, { addrs, j->ranks.np }, { 0 } };
 
-    for (uint32_t r = 0; r < j->np; r++) {
+    for (uint32_t r = 0; r < j->ranks.np; r++) {
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
 
-        addrs[r].port = j->ranks[r].port;
+        addrs[r].port = j->ranks.v[r].port;
         addrs[r].host = (char *)(addrs[r].port ? dt_job_address(j, (uint32_t)node->node_rank) : "");
         addrs[r].node = (uint32_t)node->node_rank;
     }
@@ -383,16 +379,13 @@ void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct
 
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
 {
-    struct dt_rank *r = m->rank < j->np ? &j->ranks[m->rank] : NULL;
+    struct dt_rank *r = m->rank < j->ranks.np ? &j->ranks.v[m->rank] : NULL;
 
     if (m->generation != j->generation || !r || r->hello)
         return;
-    r->hello = true;
-    r->port = m->port;
-    j->hellos++;
-    j->linked_alive += !r->ended;
+    dt_ranks_hello(&j->ranks, m->rank, m->port);
     j->restart.linked = true;
-    if (j->hellos == j->np && !j->table_sent)
+    if (j->ranks.hellos == j->ranks.np && !j->table_sent)
         send_table(j);
     else if (dt_job_cause(j)) /* one that has ended left without dt_init */
         dt_job_event(j, DT_EV_RANK_FAILED);

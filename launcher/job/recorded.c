@@ -15,8 +15,8 @@ static bool was_cut_short(const struct dt_rank *r)
 
 static void note_ended(struct dt_job *j)
 {
-    for (uint32_t r = 0; r < j->np; r++) {
-        if (was_cut_short(&j->ranks[r]))
+    for (uint32_t r = 0; r < j->ranks.np; r++) {
+        if (was_cut_short(&j->ranks.v[r]))
             dt_lastcalls_ended(&j->last_calls, r);
     }
 }
@@ -57,7 +57,7 @@ void dt_job_forget_last_calls(struct dt_job *j)
 static bool is_of_interest(const struct dt_job *j, const struct dt_msg_last_calls *m)
 {
     return m->generation == j->generation && j->state != DT_JOB_OVER && !j->told_to_stop &&
-           m->rank < j->np && j->state != DT_JOB_RECOVERING;
+           m->rank < j->ranks.np && j->state != DT_JOB_RECOVERING;
 }
 
 void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,

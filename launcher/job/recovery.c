@@ -16,7 +16,7 @@ static void say_restarting(const struct dt_job *j, unsigned delay_s)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_words_count(&b, j->np, "rank");
+    dt_words_count(&b, j->ranks.np, "rank");
     if (j->restart.newest >= 0)
         dt_strbuf_printf(&b, " from the checkpoint of step %" PRId64, j->restart.newest);
     else

@@ -40,7 +40,7 @@ static int place_on_usable(struct dt_job *j, struct dt_error *err)
     int rc;
 
     list_usable(j, &list, index);
-    rc = list.n ? dt_plan_make(&plan, &list, (int)j->np, &how, err)
+    rc = list.n ? dt_plan_make(&plan, &list, (int)j->ranks.np, &how, err)
                 : dt_error_set(err, "no host is left");
     if (rc == 0) {
         for (size_t i = 0; i < plan.nnodes; i++)
@@ -66,7 +66,7 @@ static void say_moved(const struct dt_job *j, const char *how)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_words_count(&b, j->np, "rank");
+    dt_words_count(&b, j->ranks.np, "rank");
     dt_strbuf_puts(&b, " on the ");
     dt_words_count(&b, (uint64_t)j->plan.slots, "slot");
     dt_strbuf_puts(&b, " of ");
@@ -134,7 +134,7 @@ static bool move_from_lost(struct dt_job *j, const char *lost)
         dt_error_set(&err, "--on-host-loss stop was given");
     if (err.text[0] || place_anew(j, &err) < 0) {
         dt_say("giving up: %s cannot be used any more, and %s", lost, err.text);
-        dt_job_set_reason(j, dt_xasprintf("%s lost: %s", lost, err.text));
+        dt_outcome_set_reason(&j->outcome, dt_xasprintf("%s lost: %s", lost, err.text));
         dt_job_fail(j, DT_EXIT_LAUNCH, 0);
         return false;
     }

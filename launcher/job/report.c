@@ -8,24 +8,24 @@
 /* null for a job that did not fail; rank, code and signal are null where no rank was the cause. */
 static void add_cause(const struct dt_job *j, cJSON *to)
 {
-    const struct dt_death *d = j->has_final_cause ? &j->final_cause : NULL;
+    const struct dt_death *d = j->outcome.has_cause ? &j->outcome.cause : NULL;
     bool process = d && !d->host, rank = process && !d->auxiliary;
     char role[DT_ROLE_NAME_MAX];
     const struct dt_plan_node *node = d ? dt_plan_node_of(&j->plan, (int)d->rank) : NULL;
     cJSON *cause;
 
-    if (!j->cause_text) {
+    if (!j->outcome.reason) {
         cJSON_AddNullToObject(to, "cause");
         return;
     }
     cause = cJSON_AddObjectToObject(to, "cause");
     dt_json_add_number(cause, "rank", rank, rank ? d->rank : 0);
-    if (j->nprocs > j->np)
-        dt_json_add_text(cause, "role", process ? dt_role_name(role, d->rank, j->np) : NULL);
+    if (j->ranks.nprocs > j->ranks.np)
+        dt_json_add_text(cause, "role", process ? dt_role_name(role, d->rank, j->ranks.np) : NULL);
     dt_json_add_text(cause, "host", node ? dt_job_host_name(j, node->host) : NULL);
     dt_json_add_number(cause, "code", process && d->signo == 0 && !d->hung, process ? d->code : 0);
     dt_json_add_number(cause, "signal", process && d->signo != 0, process ? d->signo : 0);
-    dt_json_add_text(cause, "message", j->cause_text);
+    dt_json_add_text(cause, "message", j->outcome.reason);
 }
 
 static void add_recoveries(const struct dt_job *j, cJSON *to)
@@ -76,8 +76,8 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "ranks");
 
-    for (uint32_t i = 0; i < j->np; i++) {
-        const struct dt_rank *r = &j->ranks[i];
+    for (uint32_t i = 0; i < j->ranks.np; i++) {
+        const struct dt_rank *r = &j->ranks.v[i];
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)i);
         cJSON *item = cJSON_CreateObject();
 
@@ -92,16 +92,16 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
 
 static void add_auxiliaries(const struct dt_job *j, cJSON *to)
 {
-    cJSON *list = j->nprocs > j->np ? cJSON_AddArrayToObject(to, "auxiliaries") : NULL;
+    cJSON *list = j->ranks.nprocs > j->ranks.np ? cJSON_AddArrayToObject(to, "auxiliaries") : NULL;
     char role[DT_ROLE_NAME_MAX];
 
-    for (uint32_t i = j->np; i < j->nprocs; i++) {
+    for (uint32_t i = j->ranks.np; i < j->ranks.nprocs; i++) {
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)i);
         cJSON *item = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(item, "role", dt_role_name(role, i, j->np));
+        cJSON_AddStringToObject(item, "role", dt_role_name(role, i, j->ranks.np));
         dt_json_add_text(item, "host", dt_job_host_name(j, node->host));
-        add_process(&j->ranks[i], item);
+        add_process(&j->ranks.v[i], item);
         cJSON_AddItemToArray(list, item);
     }
 }
@@ -121,8 +121,8 @@ char *dt_job_report(const struct dt_job *j)
 
     cJSON_AddStringToObject(root, "version", PACKAGE_VERSION);
     dt_json_add_texts(root, "command", &j->config->argv);
-    cJSON_AddNumberToObject(root, "np", j->np);
-    cJSON_AddNumberToObject(root, "exit_code", j->exit_code);
+    cJSON_AddNumberToObject(root, "np", j->ranks.np);
+    cJSON_AddNumberToObject(root, "exit_code", j->outcome.exit_code);
     cJSON_AddNumberToObject(root, "seconds", (double)(j->ended_ns - j->began_ns) / 1e9);
     add_cause(j, root);
     cJSON_AddNumberToObject(root, "restarts", j->restart.restarts);

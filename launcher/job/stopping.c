@@ -16,20 +16,6 @@ enum {
     CUT_MS = 50,
 };
 
-static bool is_alive(const struct dt_rank *r)
-{
-    return r->pid != 0 && !r->ended;
-}
-
-uint32_t dt_job_alive(const struct dt_job *j)
-{
-    uint32_t n = 0;
-
-    for (uint32_t r = 0; r < j->np; r++)
-        n += is_alive(&j->ranks[r]);
-    return n;
-}
-
 static uint32_t grace_ms(const struct dt_job *j)
 {
     return (uint32_t)j->config->kill_grace_s * 1000;
@@ -73,24 +59,16 @@ static void begin_stopping(struct dt_job *j)
     drop_coming(j);
 }
 
-void dt_job_set_reason(struct dt_job *j, char *text)
-{
-    if (j->cause_text)
-        free(text);
-    else
-        j->cause_text = text;
-}
-
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace)
 {
-    j->exit_code = exit_code;
+    j->outcome.exit_code = exit_code;
     j->end_grace_ms = grace;
     dt_job_event(j, DT_EV_FAILED);
 }
 
 void dt_job_refuse(struct dt_job *j)
 {
-    j->exit_code = j->refusal.exit_code;
+    j->outcome.exit_code = j->refusal.exit_code;
     j->end_grace_ms = 0;
     dt_job_end_ranks(j);
 }
@@ -152,7 +130,7 @@ static void say_end(const struct dt_job *j)
     double total = (double)(j->ended_ns - j->began_ns) / 1e9;
     struct dt_strbuf b = { 0 };
 
-    if (j->exit_code != 0 || (j->history.nrecoveries == 0 && !j->terminal))
+    if (j->outcome.exit_code != 0 || (j->history.nrecoveries == 0 && !j->terminal))
         return;
     dt_strbuf_puts(&b, "done in ");
     dt_words_duration(&b, total);
@@ -167,16 +145,16 @@ void dt_job_finish(struct dt_job *j)
     struct dt_msg_end end = { 0 };
 
     dt_job_check_ignored(j);
-    if (j->history.recovering && j->exit_code == 0)
+    if (j->history.recovering && j->outcome.exit_code == 0)
         dt_job_recovered(j, false, -1);
     j->ended_ns = dt_job_now(j);
     j->ops->stdin_hold(j->ops->arg);
     j->ops->output_end(j->ops->arg);
     if (j->refusal.text)
-        dt_job_set_reason(j, dt_xstrdup(j->refusal.text));
+        dt_outcome_set_reason(&j->outcome, dt_xstrdup(j->refusal.text));
     dt_refusal_say(&j->refusal);
     dt_job_say_last_calls(j);
-    if (j->exit_code == 0)
+    if (j->outcome.exit_code == 0)
         dt_job_say_unstruck(j);
     say_end(j);
     for (size_t i = 0; i < j->config->hosts->n; i++) {
@@ -201,37 +179,19 @@ void dt_job_cut(struct dt_job *j)
     dt_timers_set(&j->timers, DT_TIMER_CUT, CUT_MS);
 }
 
-void dt_job_add_ranks(const struct dt_job *j, bool alive, struct dt_strbuf *out)
-{
-    const char *comma = "";
-
-    for (uint32_t r = 0; r < j->np; r++) {
-        uint32_t first = r;
-
-        if (is_alive(&j->ranks[r]) != alive)
-            continue;
-        while (r + 1 < j->np && is_alive(&j->ranks[r + 1]) == alive)
-            r++;
-        dt_strbuf_printf(out, "%s%u", comma, first);
-        if (r > first)
-            dt_strbuf_printf(out, "-%u", r);
-        comma = ", ";
-    }
-}
-
 void dt_job_on_timeout(struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
 
     if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING || dt_job_end_auxiliaries(j))
         return;
-    dt_job_add_ranks(j, true, &b);
+    dt_ranks_words(&j->ranks, true, &b);
     dt_say("the time limit of %d s is over; %s%s", j->config->timeout_s,
            b.len ? "stopping the ranks that are still running: " : "no rank was running",
            dt_strbuf_text(&b));
     dt_strbuf_free(&b);
-    j->exit_code = DT_EXIT_TIMEOUT;
-    dt_job_set_reason(j, dt_xasprintf("time limit of %d s", j->config->timeout_s));
+    j->outcome.exit_code = DT_EXIT_TIMEOUT;
+    dt_outcome_set_reason(&j->outcome, dt_xasprintf("time limit of %d s", j->config->timeout_s));
     dt_job_event(j, DT_EV_STOP);
 }
 
@@ -243,9 +203,9 @@ void dt_job_output_failed(struct dt_job *j, const char *what, int error)
 
     if (error != EPIPE)
         dt_say("%s cannot be written: %s", what, strerror(error));
-    if (!over || j->exit_code == 0) {
-        j->exit_code = error == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
-        dt_job_set_reason(j, dt_xasprintf("%s: %s", what, strerror(error)));
+    if (!over || j->outcome.exit_code == 0) {
+        j->outcome.exit_code = error == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
+        dt_outcome_set_reason(&j->outcome, dt_xasprintf("%s: %s", what, strerror(error)));
     }
     if (!over)
         dt_job_event(j, DT_EV_STOP);
@@ -256,11 +216,11 @@ void dt_job_output_failed(struct dt_job *j, const char *what, int error)
 static void stop_by(struct dt_job *j, int signo)
 {
     struct dt_strbuf b = { 0 };
-    uint32_t alive = dt_job_alive(j);
+    uint32_t alive = dt_ranks_alive(&j->ranks);
 
     j->stopped_by = signo;
     j->stop_with_int = dt_signal_for_ranks(signo) == SIGINT;
-    if (j->state == DT_JOB_ENDING && j->exit_code != 0) { /* that has been told */
+    if (j->state == DT_JOB_ENDING && j->outcome.exit_code != 0) { /* that has been told */
         dt_job_event(j, DT_EV_STOP);
         return;
     }
@@ -269,9 +229,9 @@ static void stop_by(struct dt_job *j, int signo)
            alive ? "; stopping " : "", alive ? dt_strbuf_text(&b) : "",
            alive && signo == SIGINT ? " (again: kill at once)" : "");
     dt_strbuf_free(&b);
-    j->exit_code = DT_EXIT_SIGNAL + signo;
-    j->ended_by = signo;
-    dt_job_set_reason(j, dt_xstrdup(dt_signal_name(signo)));
+    j->outcome.exit_code = DT_EXIT_SIGNAL + signo;
+    j->outcome.ended_by = signo;
+    dt_outcome_set_reason(&j->outcome, dt_xstrdup(dt_signal_name(signo)));
     dt_job_event(j, DT_EV_STOP);
 }
 

@@ -25,13 +25,14 @@ static void warn(struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
 
-    if (j->hellos > 0) /* none of them waits for one that has ended: that would be a failure */
+    if (j->ranks.hellos >
+        0) /* none of them waits for one that has ended: that would be a failure */
         return;
     j->warned = true;
     dt_strbuf_printf(&b, "a rank ended with 0 %d s ago; ended: ", WARN_MS / 1000);
-    dt_job_add_ranks(j, false, &b);
+    dt_ranks_words(&j->ranks, false, &b);
     dt_strbuf_puts(&b, "; still running: ");
-    dt_job_add_ranks(j, true, &b);
+    dt_ranks_words(&j->ranks, true, &b);
     dt_say("%s (--exit-grace SECONDS ends such a job)", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
@@ -44,12 +45,13 @@ static void end(struct dt_job *j)
                      "a rank ended with 0 %d s ago (--exit-grace); stopping the ranks that are "
                      "still running: ",
                      j->config->exit_grace_s);
-    dt_job_add_ranks(j, true, &b);
+    dt_ranks_words(&j->ranks, true, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
-    j->exit_code = DT_EXIT_TIMEOUT;
-    dt_job_set_reason(j, dt_xasprintf("ranks still ran %d s after the first had ended with 0",
-                                      j->config->exit_grace_s));
+    j->outcome.exit_code = DT_EXIT_TIMEOUT;
+    dt_outcome_set_reason(&j->outcome,
+                          dt_xasprintf("ranks still ran %d s after the first had ended with 0",
+                                       j->config->exit_grace_s));
     dt_job_event(j, DT_EV_STOP);
 }
 
@@ -57,7 +59,7 @@ void dt_job_on_stragglers_late(struct dt_job *j)
 {
     if (j->state == DT_JOB_STARTING || j->state == DT_JOB_FAILING)
         dt_timers_set(&j->timers, DT_TIMER_STRAGGLERS, AGAIN_MS);
-    else if (j->state != DT_JOB_RUNNING || dt_job_alive(j) == 0)
+    else if (j->state != DT_JOB_RUNNING || dt_ranks_alive(&j->ranks) == 0)
         return;
     else if (j->config->exit_grace_s)
         end(j);

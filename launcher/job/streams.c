@@ -27,27 +27,27 @@ static int tail_fd(const struct dt_job *j)
 
 void dt_job_on_output(struct dt_job *j, const struct dt_msg_output *m)
 {
-    if (m->rank >= j->nprocs)
+    if (m->rank >= j->ranks.nprocs)
         return;
     if (m->fd == tail_fd(j))
-        dt_tail_feed(&j->ranks[m->rank].tail, (const char *)m->data.p, m->data.n);
+        dt_tail_feed(&j->ranks.v[m->rank].tail, (const char *)m->data.p, m->data.n);
     j->ops->output(j->ops->arg, m->rank, m->fd, m->data.p, m->data.n);
 }
 
 void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
 {
-    if (m->rank >= j->nprocs)
+    if (m->rank >= j->ranks.nprocs)
         return;
     j->ops->output_eof(j->ops->arg, m->rank, m->fd);
     if (m->fd == tail_fd(j)) {
-        j->ranks[m->rank].tail_eof = true;
+        j->ranks.v[m->rank].tail_eof = true;
         dt_job_settle(j);
     }
 }
 
 void dt_job_on_output_quiet(struct dt_job *j, const struct dt_msg_output_quiet *m)
 {
-    if (m->rank < j->nprocs)
+    if (m->rank < j->ranks.nprocs)
         j->ops->output_quiet(j->ops->arg, m->rank, m->fd);
 }
 

@@ -1,0 +1,77 @@
+#include "launcher/job/ranks.h"
+
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+
+void dt_ranks_init(struct dt_ranks *r, uint32_t np, uint32_t nprocs)
+{
+    *r = (struct dt_ranks){ .v = dt_xcalloc(nprocs, sizeof *r->v), .np = np, .nprocs = nprocs };
+}
+
+void dt_ranks_reset(struct dt_ranks *r)
+{
+    for (uint32_t i = 0; i < r->nprocs; i++) {
+        free(r->v[i].device);
+        dt_tail_reset(&r->v[i].tail);
+        r->v[i] = (struct dt_rank){ 0 };
+    }
+    r->hellos = r->linked_alive = r->ended_well = 0;
+}
+
+void dt_ranks_hello(struct dt_ranks *r, uint32_t number, uint16_t port)
+{
+    struct dt_rank *rank = &r->v[number];
+
+    rank->hello = true;
+    rank->port = port;
+    r->hellos++;
+    r->linked_alive += !rank->ended;
+}
+
+void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *end)
+{
+    struct dt_rank *rank = &r->v[number];
+
+    r->linked_alive -= rank->hello;
+    rank->ended = true;
+    rank->end = *end;
+}
+
+static bool is_alive(const struct dt_rank *rank)
+{
+    return rank->pid != 0 && !rank->ended;
+}
+
+uint32_t dt_ranks_alive(const struct dt_ranks *r)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < r->np; i++)
+        n += is_alive(&r->v[i]);
+    return n;
+}
+
+void dt_ranks_words(const struct dt_ranks *r, bool alive, struct dt_strbuf *out)
+{
+    const char *comma = "";
+
+    for (uint32_t i = 0; i < r->np; i++) {
+        uint32_t first = i;
+
+        if (is_alive(&r->v[i]) != alive)
+            continue;
+        while (i + 1 < r->np && is_alive(&r->v[i + 1]) == alive)
+            i++;
+        dt_strbuf_printf(out, "%s%u", comma, first);
+        if (i > first)
+            dt_strbuf_printf(out, "-%u", i);
+        comma = ", ";
+    }
+}
+
+void dt_ranks_free(struct dt_ranks *r)
+{
+    dt_ranks_reset(r);
+    free(r->v);
+}

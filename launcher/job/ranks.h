@@ -1,0 +1,43 @@
+/* The ranks and auxiliaries of one generation, by number (role.h). Pure. */
+#ifndef DT_JOB_RANKS_H
+#define DT_JOB_RANKS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/base/strbuf.h"
+#include "launcher/io/tail.h"
+#include "launcher/job/cause.h"
+
+struct dt_rank {  /* or an auxiliary */
+    uint32_t pid; /* 0: unknown */
+    char *device;
+    bool hello; /* it called dt_init */
+    uint16_t port;
+    bool leaving; /* it lives, or did, when its host was asked, and had been told of a death */
+    bool ended;
+    bool tail_eof;
+    struct dt_death end; /* when ended */
+    struct dt_tail tail; /* of its standard error, or of both with --merge-stderr */
+};
+
+struct dt_ranks {
+    struct dt_rank *v;
+    uint32_t np;
+    uint32_t nprocs;       /* ranks and auxiliaries */
+    uint32_t ended_well;   /* ranks that have ended with 0 */
+    uint32_t hellos;       /* ranks that called dt_init */
+    uint32_t linked_alive; /* of these */
+};
+
+void dt_ranks_init(struct dt_ranks *r, uint32_t np, uint32_t nprocs);
+void dt_ranks_reset(struct dt_ranks *r); /* a generation begins */
+/* It called dt_init, and listens at that port. */
+void dt_ranks_hello(struct dt_ranks *r, uint32_t number, uint16_t port);
+void dt_ranks_end(struct dt_ranks *r, uint32_t number, const struct dt_death *end);
+uint32_t dt_ranks_alive(const struct dt_ranks *r); /* without auxiliaries */
+/* "0, 2-3": the ranks that run, or those that do not. */
+void dt_ranks_words(const struct dt_ranks *r, bool alive, struct dt_strbuf *out);
+void dt_ranks_free(struct dt_ranks *r);
+
+#endif
