@@ -53,6 +53,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/hangs.c \
 	launcher/job/history.c launcher/job/history.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
+	launcher/job/hostlinks.c launcher/job/hostlinks.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/lastcalls.c launcher/job/lastcalls.h \

@@ -88,7 +88,7 @@ static void end(struct dt_job *j, const char *why)
     if (names.len)
         dt_say("%s; stopping what still runs beside them: %s", why, dt_strbuf_text(&names));
     dt_strbuf_free(&names);
-    dt_job_send_all(j, DT_MSG_STOP, &stop);
+    dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
 }
 
 void dt_job_on_auxiliaries_late(struct dt_job *j)

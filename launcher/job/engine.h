@@ -19,7 +19,7 @@
 #include "launcher/job/failed_calls.h"
 #include "launcher/job/fence.h"
 #include "launcher/job/history.h"
-#include "launcher/job/hostlink.h"
+#include "launcher/job/hostlinks.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/lastcalls.h"
@@ -50,12 +50,10 @@ struct dt_job {
     uint64_t began_ns;
     uint64_t ended_ns;
 
-    struct dt_plan plan;        /* of this generation; host indices are those of config->hosts */
-    struct dt_hostlink **links; /* by host; NULL: never opened */
-    bool *lost;                 /* by host: not to be used any more */
-    bool *retried;              /* by host: a fresh connection was tried in this recovery */
-    unsigned open_links;
-    int connecting; /* hosts in that phase */
+    struct dt_plan plan; /* of this generation; host indices are those of config->hosts */
+    struct dt_hostlinks links;
+    bool *lost;    /* by host: not to be used any more */
+    bool *retried; /* by host: a fresh connection was tried in this recovery */
 
     uint32_t generation;
     struct dt_hostnet net;    /* of this generation, by node; it points into the links */
@@ -115,11 +113,9 @@ static inline uint64_t dt_job_now(const struct dt_job *j)
 }
 void dt_job_check(struct dt_job *j); /* raises IDLE or CLOSED where they hold */
 const char *dt_job_host_name(const struct dt_job *j, size_t host);
-void dt_job_open_link(struct dt_job *j, size_t host);
 /* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
  */
 void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
-void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg); /* hosts that have ranks */
 
 /* pulse.c */
 void dt_job_start_pulse(struct dt_job *j);
@@ -170,7 +166,6 @@ void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
                           struct dt_strbuf *out); /* "host1: the connection was lost" */
 void dt_job_ask(struct dt_job *j);                /* QUERY to all hosts that have ranks */
 void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m);
-bool dt_job_all_answered(const struct dt_job *j);
 void dt_job_collect(struct dt_job *j);
 void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
 void dt_job_decide(struct dt_job *j);

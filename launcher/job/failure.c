@@ -93,7 +93,7 @@ void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
         return;
     dt_verbose("a call failed: %s", m->text);
     dt_failed_calls_note(&j->failed_calls, m);
-    dt_job_send_all(j, DT_MSG_ABORT, &abort);
+    dt_hostlinks_send_all(&j->links, DT_MSG_ABORT, &abort);
 }
 
 static void lose(struct dt_job *j, const struct dt_u32s *numbers)
@@ -138,13 +138,10 @@ void dt_job_ask(struct dt_job *j)
 {
     struct dt_msg_query query = { ++j->query };
 
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links[i])
-            j->links[i]->answered = false;
-    }
+    dt_hostlinks_forget_answers(&j->links);
     for (uint32_t r = 0; r < j->ranks.np; r++)
         j->ranks.v[r].leaving = false;
-    dt_job_send_all(j, DT_MSG_QUERY, &query);
+    dt_hostlinks_send_all(&j->links, DT_MSG_QUERY, &query);
 }
 
 /* Ranks know only ranks: an auxiliary is told of by name, and the first of its host stands for it.
@@ -186,7 +183,7 @@ void dt_job_collect(struct dt_job *j)
                                   ending_of(cause) };
 
     j->failed_ns = dt_job_now(j);
-    dt_job_send_all(j, DT_MSG_ABORT, &abort);
+    dt_hostlinks_send_all(&j->links, DT_MSG_ABORT, &abort);
     free(text);
     dt_job_ask(j);
     dt_timers_set(&j->timers, DT_TIMER_COLLECT, ANSWER_MS);
@@ -201,15 +198,6 @@ void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_m
     }
     dt_job_pause_answered(j);
     dt_job_settle(j);
-}
-
-bool dt_job_all_answered(const struct dt_job *j)
-{
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (dt_hostlink_has_ranks(j->links[i]) && !j->links[i]->answered)
-            return false;
-    }
-    return true;
 }
 
 /* A rank that only left, or was drawn along, may still turn out to follow from another's death, and
@@ -252,7 +240,7 @@ void dt_job_settle(struct dt_job *j)
 {
     const struct dt_death *cause = dt_job_cause(j);
 
-    if (j->state != DT_JOB_FAILING || !dt_job_all_answered(j))
+    if (j->state != DT_JOB_FAILING || !dt_hostlinks_have_answered(&j->links))
         return;
     if (!cause || !is_certain(j, cause) || wait_for_leaving(j))
         wait_at_most(j, GIVE_UP_MS);
@@ -272,7 +260,7 @@ void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
 
 static void describe_host(struct dt_job *j, const struct dt_plan_node *node, struct dt_strbuf *out)
 {
-    dt_job_describe_loss(j, j->links[node->host], out);
+    dt_job_describe_loss(j, j->links.v[node->host], out);
     dt_strbuf_puts(out, "; its ");
     dt_words_ranks(out, &node->ranks);
     dt_strbuf_puts(out, node->ranks.n == 1 ? " is taken as lost" : " are taken as lost");

@@ -48,7 +48,7 @@ void dt_job_host_struck(struct dt_job *j, const struct dt_plan_node *node)
             !dt_inject_on(&f, (uint32_t)node->node_rank, &node->ranks))
             continue;
         j->struck[i] = true;
-        j->links[node->host]->injected = true;
+        j->links.v[node->host]->injected = true;
         j->lost[node->host] |= f.kind == DT_INJECT_HOST;
     }
 }

@@ -184,7 +184,7 @@ static void fail_comm(struct dt_job *j, struct dt_waitgroup *g, int code, uint32
 
     g->failed = true;
     dt_say("%s", abort.text);
-    dt_job_send_all(j, DT_MSG_ABORT, &abort);
+    dt_hostlinks_send_all(&j->links, DT_MSG_ABORT, &abort);
 }
 
 /* Whom nothing tells apart from those who wait is not blamed: then the one who waits is. */

@@ -6,7 +6,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/job/engine.h"
+#include "launcher/session/hostnet.h"
 
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h)
 {
@@ -25,7 +25,7 @@ const char *dt_hostlink_awaits(const struct dt_hostlink *h)
     case DT_HOST_WAITING:
         return "its turn (--fanout)";
     case DT_HOST_CONNECTING:
-        return h->job->ops->phase(h->job->ops->arg, h->host);
+        return h->shared->ops->phase(h->shared->ops->arg, h->host);
     case DT_HOST_RECEIVING:
         return "receive files (--push)";
     case DT_HOST_STARTING:
@@ -37,10 +37,15 @@ const char *dt_hostlink_awaits(const struct dt_hostlink *h)
     }
 }
 
+static uint64_t now_ns(const struct dt_hostlink *h)
+{
+    return h->shared->ops->now_ns(h->shared->ops->arg);
+}
+
 static void set_phase(struct dt_hostlink *h, enum dt_host_phase phase)
 {
-    h->job->connecting -= h->phase == DT_HOST_CONNECTING;
-    h->job->connecting += phase == DT_HOST_CONNECTING;
+    h->shared->connecting -= h->phase == DT_HOST_CONNECTING;
+    h->shared->connecting += phase == DT_HOST_CONNECTING;
     h->phase = phase;
 }
 
@@ -54,7 +59,7 @@ void dt_hostlink_greeted(struct dt_hostlink *h, const struct dt_msg_hello *hello
     h->netaddrs = dt_netaddrs_copy(&hello->addrs);
     h->greeted = true;
     set_phase(h, DT_HOST_RECEIVING);
-    dt_heartbeat_hello(&h->heartbeat, hello->time_ns, dt_job_now(h->job));
+    dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now_ns(h));
 }
 
 void dt_hostlink_received(struct dt_hostlink *h, const char *dir)
@@ -73,11 +78,11 @@ enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why)
     return was;
 }
 
-struct dt_hostlink *dt_hostlink_new(struct dt_job *job, size_t host)
+struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t host)
 {
     struct dt_hostlink *h = dt_xcalloc(1, sizeof *h);
 
-    h->job = job;
+    h->shared = shared;
     h->host = host;
     h->phase = DT_HOST_WAITING;
     return h;
@@ -87,8 +92,8 @@ void dt_hostlink_connect(struct dt_hostlink *h)
 {
     set_phase(h, DT_HOST_CONNECTING);
     h->open = true;
-    h->opened_ns = dt_job_now(h->job);
-    h->job->ops->open(h->job->ops->arg, h->host);
+    h->opened_ns = now_ns(h);
+    h->shared->ops->open(h->shared->ops->arg, h->host);
 }
 
 void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct dt_put *frames)
@@ -96,8 +101,8 @@ void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct d
     if (!h->open || h->phase == DT_HOST_CONNECTING)
         return;
     h->ending |= type == DT_MSG_END;
-    h->sent_ns = dt_job_now(h->job);
-    h->job->ops->send(h->job->ops->arg, h->host, type, frames);
+    h->sent_ns = now_ns(h);
+    h->shared->ops->send(h->shared->ops->arg, h->host, type, frames);
 }
 
 void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg)
@@ -123,7 +128,7 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
     h->open = false;
     set_phase(h, DT_HOST_CLOSED);
     if (open)
-        h->job->ops->close(h->job->ops->arg, h->host);
+        h->shared->ops->close(h->shared->ops->arg, h->host);
 }
 
 void dt_hostlink_free(struct dt_hostlink *h)

@@ -8,10 +8,9 @@
 #include <stdint.h>
 
 #include "launcher/base/error.h"
+#include "launcher/job/ops.h"
 #include "launcher/session/heartbeat.h"
 #include "runtime/wire/msg.h"
-
-struct dt_job;
 
 enum dt_host_phase {
     DT_HOST_WAITING, /* until fewer than --fanout hosts are connecting */
@@ -23,8 +22,13 @@ enum dt_host_phase {
     DT_HOST_CLOSED,    /* or being closed by us */
 };
 
+struct dt_hostlinks_shared { /* by all of a job */
+    const struct dt_job_ops *ops;
+    int connecting; /* hosts in that phase */
+};
+
 struct dt_hostlink {
-    struct dt_job *job;
+    struct dt_hostlinks_shared *shared;
     size_t host; /* index into the job's hosts */
     enum dt_host_phase phase;
     bool open; /* connecting or connected; neither has ended nor been closed */
@@ -51,7 +55,7 @@ struct dt_hostlink {
     struct dt_error why; /* when closed */
 };
 
-struct dt_hostlink *dt_hostlink_new(struct dt_job *job, size_t host); /* WAITING */
+struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t host); /* WAITING */
 void dt_hostlink_connect(struct dt_hostlink *h);
 void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg);
 void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct dt_put *frames);

@@ -51,74 +51,33 @@ const char *dt_job_host_name(const struct dt_job *j, size_t host)
     return j->config->hosts->v[host].name;
 }
 
-static bool is_idle(const struct dt_job *j)
-{
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        const struct dt_hostlink *h = j->links[i];
-
-        if (h && (dt_hostlink_is_coming(h) || dt_hostlink_has_ranks(h)))
-            return false;
-    }
-    return true;
-}
-
 void dt_job_check(struct dt_job *j)
 {
     if (j->state == DT_JOB_ENDING) {
-        if (j->open_links == 0 && (j->cut || !j->ops->output_awaits(j->ops->arg)))
+        if (j->links.open == 0 && (j->cut || !j->ops->output_awaits(j->ops->arg)))
             dt_job_event(j, DT_EV_CLOSED);
-    } else if (is_idle(j)) {
+    } else if (dt_hostlinks_are_idle(&j->links)) {
         dt_job_event(j, DT_EV_IDLE);
     }
 }
 
-/* As many of the waiting hosts as --fanout leaves room for, in order. */
-static void connect_next(struct dt_job *j)
-{
-    for (size_t i = 0; i < j->config->hosts->n && j->connecting < j->config->fanout; i++) {
-        if (!j->links[i] || j->links[i]->phase != DT_HOST_WAITING)
-            continue;
-        j->open_links++;
-        dt_hostlink_connect(j->links[i]);
-    }
-}
-
-void dt_job_open_link(struct dt_job *j, size_t host)
-{
-    dt_hostlink_free(j->links[host]);
-    j->links[host] = dt_hostlink_new(j, host);
-    connect_next(j);
-}
-
-void dt_job_send_all(struct dt_job *j, uint8_t type, const void *msg)
-{
-    struct dt_put frames = { 0 };
-
-    dt_msg_frame(&frames, type, msg); /* once: a table of many ranks goes to many hosts */
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (dt_hostlink_has_ranks(j->links[i]))
-            dt_hostlink_send_frames(j->links[i], type, &frames);
-    }
-    dt_put_free(&frames);
-}
-
 void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *hello)
 {
-    dt_hostlink_greeted(j->links[host], hello);
-    dt_job_ping(j, j->links[host]);
-    connect_next(j);
+    dt_hostlink_greeted(j->links.v[host], hello);
+    dt_job_ping(j, j->links.v[host]);
+    dt_hostlinks_connect_next(&j->links);
     dt_job_check(j);
 }
 
 void dt_job_received(struct dt_job *j, size_t host, const char *dir)
 {
-    dt_hostlink_received(j->links[host], dir);
+    dt_hostlink_received(j->links.v[host], dir);
     dt_job_check(j);
 }
 
 void dt_job_noise(struct dt_job *j, size_t host, const char *line)
 {
-    if (j->links[host]->phase == DT_HOST_CONNECTING)
+    if (j->links.v[host]->phase == DT_HOST_CONNECTING)
         dt_verbose("%s: start-up output: %s", dt_job_host_name(j, host), line);
     else
         dt_say("%s: %s", dt_job_host_name(j, host), line);
@@ -135,25 +94,20 @@ void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_pha
         dt_job_host_lost(j, h);
 }
 
-static void forget_connection(struct dt_job *j)
-{
-    j->open_links--;
-    connect_next(j);
-    dt_job_check(j);
-}
-
 void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
 {
-    struct dt_hostlink *h = j->links[host];
+    struct dt_hostlink *h = j->links.v[host];
 
     dt_job_link_ended(j, h, dt_hostlink_ended(h, why));
-    forget_connection(j);
+    dt_hostlinks_forget_one(&j->links);
+    dt_job_check(j);
 }
 
 void dt_job_hung_up(struct dt_job *j, size_t host)
 {
     (void)host;
-    forget_connection(j);
+    dt_hostlinks_forget_one(&j->links);
+    dt_job_check(j);
 }
 
 static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_done *m)
@@ -166,7 +120,7 @@ static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 
 void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
 {
-    struct dt_hostlink *h = j->links[host];
+    struct dt_hostlink *h = j->links.v[host];
 
     h->heartbeat.heard_ns = dt_job_now(j);
     switch (type) {
@@ -353,7 +307,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     j->checkpoint_dir = config->checkpoint_dir
                             ? dt_xstrdup(config->checkpoint_dir)
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
-    j->links = dt_xcalloc(config->hosts->n, sizeof(struct dt_hostlink *));
+    dt_hostlinks_init(&j->links, config->hosts, config->fanout, ops);
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
     dt_waits_init(&j->waits, j->ranks.np, (uint32_t)config->hosts->n);
@@ -372,7 +326,7 @@ const char *dt_job_id(const struct dt_job *j)
 void dt_job_begin(struct dt_job *j)
 {
     for (size_t i = 0; i < j->plan.nnodes; i++)
-        dt_job_open_link(j, j->plan.nodes[i].host);
+        dt_hostlinks_open(&j->links, j->plan.nodes[i].host);
     start_timers(j);
 }
 
@@ -388,12 +342,10 @@ int dt_job_ended_by(const struct dt_job *j)
 
 void dt_job_free(struct dt_job *j)
 {
-    for (size_t i = 0; i < j->config->hosts->n; i++)
-        dt_hostlink_free(j->links[i]);
     dt_history_free(&j->history);
     dt_quarantine_free(&j->quarantine);
     dt_job_free_network(j);
-    free(j->links);
+    dt_hostlinks_free(&j->links);
     free(j->lost);
     free(j->retried);
     free(j->struck);

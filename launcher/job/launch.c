@@ -18,7 +18,7 @@ static size_t count_unusable(const struct dt_job *j)
     size_t n = 0;
 
     for (size_t i = 0; i < j->plan.nnodes; i++)
-        n += j->links[j->plan.nodes[i].host]->phase != DT_HOST_IDLE;
+        n += j->links.v[j->plan.nodes[i].host]->phase != DT_HOST_IDLE;
     return n;
 }
 
@@ -29,7 +29,7 @@ bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other)
     size_t found = 0;
 
     for (size_t i = 0; i < j->plan.nnodes; i++)
-        identities[i] = j->links[j->plan.nodes[i].host]->identity;
+        identities[i] = j->links.v[j->plan.nodes[i].host]->identity;
     dt_duplicate_hosts_find(identities, j->plan.nnodes, first);
     while (found < j->plan.nnodes && first[found] == found)
         found++;
@@ -78,7 +78,7 @@ static char *tf_cluster(const struct dt_job *j)
         const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
 
         addrs[r] = dt_job_address(j, (uint32_t)node->node_rank);
-        ports[r] = (uint16_t)(j->links[node->host]->free_port + DT_PORT_TENSORFLOW +
+        ports[r] = (uint16_t)(j->links.v[node->host]->free_port + DT_PORT_TENSORFLOW +
                               dt_plan_local_rank(node, (int)r));
     }
     text = dt_tfcluster(addrs, ports, j->ranks.np);
@@ -116,7 +116,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
 {
     const struct dt_job_config *c = j->config;
     const struct dt_plan_node *first = &j->plan.nodes[0];
-    struct dt_msg_start m = dt_start_of(c, node->host, j->links[node->host]->dir);
+    struct dt_msg_start m = dt_start_of(c, node->host, j->links.v[node->host]->dir);
 
     m.generation = j->generation;
     m.job_id = j->id;
@@ -127,8 +127,8 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     m.ranks = node->ranks;
     m.auxiliaries = node->auxiliaries;
     m.servers = (uint32_t)dt_plan_servers(&j->plan);
-    m.master_port = (uint16_t)(j->links[first->host]->free_port + DT_PORT_MASTER);
-    m.scheduler_port = (uint16_t)(j->links[first->host]->free_port + DT_PORT_SCHEDULER);
+    m.master_port = (uint16_t)(j->links.v[first->host]->free_port + DT_PORT_MASTER);
+    m.scheduler_port = (uint16_t)(j->links.v[first->host]->free_port + DT_PORT_SCHEDULER);
     m.checkpoint_dir = j->checkpoint_dir;
     if (c->checkpoint_dir && node->ranks.v[0] == 0)
         m.check_checkpoint_dir = checkpoint_need(j);
@@ -138,7 +138,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     m.universe = j->ranks.np > (uint32_t)j->plan.slots ? j->ranks.np : (uint32_t)j->plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);
     dt_job_select_faults(j, node, &m.inject);
-    dt_hostlink_send(j->links[node->host], DT_MSG_START, &m);
+    dt_hostlink_send(j->links.v[node->host], DT_MSG_START, &m);
     dt_strs_free(&m.inject);
 }
 
@@ -165,7 +165,7 @@ void dt_job_start_generation(struct dt_job *j)
     dt_refusal_forget(&j->refusal); /* what came while ranks were ended anyway is no news */
     dt_job_probe(j);
     for (size_t i = 0; i < j->plan.nnodes; i++) {
-        struct dt_hostlink *h = j->links[j->plan.nodes[i].host];
+        struct dt_hostlink *h = j->links.v[j->plan.nodes[i].host];
 
         send_start(j, &j->plan.nodes[i], map);
         h->phase = DT_HOST_STARTING;
@@ -180,7 +180,7 @@ void dt_job_start_generation(struct dt_job *j)
 static bool all_ready(const struct dt_job *j)
 {
     for (size_t i = 0; i < j->plan.nnodes; i++) {
-        if (!j->links[j->plan.nodes[i].host]->ready)
+        if (!j->links.v[j->plan.nodes[i].host]->ready)
             return false;
     }
     return true;
@@ -221,7 +221,7 @@ static void send_go(struct dt_job *j)
                                       .rendezvous_port = j->rendezvous_port,
                                       .local_sizes = sizes };
 
-        dt_hostlink_send(j->links[j->plan.nodes[i].host], DT_MSG_GO, &go);
+        dt_hostlink_send(j->links.v[j->plan.nodes[i].host], DT_MSG_GO, &go);
     }
     free(cluster);
     free(sizes.v);
@@ -250,7 +250,7 @@ void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct 
 
 static const char *awaited(const struct dt_job *j, size_t node)
 {
-    const struct dt_hostlink *h = j->links[j->plan.nodes[node].host];
+    const struct dt_hostlink *h = j->links.v[j->plan.nodes[node].host];
 
     return h ? dt_hostlink_awaits(h) : NULL;
 }
@@ -300,7 +300,7 @@ void dt_job_on_start_timeout(struct dt_job *j)
 static bool all_started(const struct dt_job *j)
 {
     for (size_t i = 0; i < j->plan.nnodes; i++) {
-        if (!j->links[j->plan.nodes[i].host]->started)
+        if (!j->links.v[j->plan.nodes[i].host]->started)
             return false;
     }
     return true;
@@ -356,7 +356,7 @@ static void send_table(struct dt_job *j)
     }
     for (size_t i = 0; i < j->plan.nnodes; i++)
         dt_xstrs_add(&m.hosts, dt_job_host_name(j, j->plan.nodes[i].host));
-    dt_job_send_all(j, DT_MSG_TABLE, &m);
+    dt_hostlinks_send_all(&j->links, DT_MSG_TABLE, &m);
     dt_strs_free(&m.hosts);
     free(addrs);
     j->table_sent = true;
@@ -373,7 +373,7 @@ void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct
         !dt_fence_come(f, (uint32_t)node->node_rank, m->data.p, m->data.n))
         return;
     fenced.data = (struct dt_msg_blob){ (const uint8_t *)dt_strbuf_text(&f->data), f->data.len };
-    dt_job_send_all(j, DT_MSG_FENCED, &fenced);
+    dt_hostlinks_send_all(&j->links, DT_MSG_FENCED, &fenced);
     dt_fence_next(f);
 }
 

@@ -11,7 +11,7 @@ enum { NAMED_MAX = 8 }; /* pairs of hosts that are named */
 
 static struct dt_hostlink *link_of(const struct dt_job *j, uint32_t node)
 {
-    return j->links[j->plan.nodes[node].host];
+    return j->links.v[j->plan.nodes[node].host];
 }
 
 static const char *name_of(const struct dt_job *j, uint32_t node)

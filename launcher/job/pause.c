@@ -15,8 +15,8 @@ static void signal_agents(struct dt_job *j, int signo)
     const struct dt_msg_signal m = { .signo = signo };
 
     for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links[i])
-            dt_hostlink_send(j->links[i], DT_MSG_SIGNAL, &m);
+        if (j->links.v[i])
+            dt_hostlink_send(j->links.v[i], DT_MSG_SIGNAL, &m);
     }
 }
 
@@ -48,6 +48,6 @@ void dt_job_pause(struct dt_job *j)
 
 void dt_job_pause_answered(struct dt_job *j)
 {
-    if (j->pausing && dt_job_all_answered(j))
+    if (j->pausing && dt_hostlinks_have_answered(&j->links))
         stop_here(j);
 }

@@ -97,7 +97,7 @@ void dt_job_on_tick(struct dt_job *j)
 
     dt_timers_set(&j->timers, DT_TIMER_TICK, j->tick_ms);
     for (size_t i = 0; i < j->config->hosts->n; i++) {
-        struct dt_hostlink *h = j->links[i];
+        struct dt_hostlink *h = j->links.v[i];
 
         if (!h || !h->open || h->ending)
             continue;

@@ -50,10 +50,10 @@ static void reopen_lost(struct dt_job *j)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         size_t host = j->plan.nodes[i].host;
 
-        if (j->links[host]->phase == DT_HOST_CLOSED && !j->retried[host] && !j->lost[host]) {
+        if (j->links.v[host]->phase == DT_HOST_CLOSED && !j->retried[host] && !j->lost[host]) {
             j->retried[host] = true;
             dt_verbose("%s: connecting again", dt_job_host_name(j, host));
-            dt_job_open_link(j, host);
+            dt_hostlinks_open(&j->links, host);
         }
     }
 }
@@ -83,7 +83,7 @@ void dt_job_recover(struct dt_job *j)
     struct dt_msg_stop stop = { .grace_ms = 0 };
 
     j->ops->stdin_hold(j->ops->arg);
-    dt_job_send_all(j, DT_MSG_STOP, &stop);
+    dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
     reopen_lost(j);
     dt_job_check(j);
 }
@@ -103,16 +103,6 @@ void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h)
     start_not_before(j, h->sent_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000));
 }
 
-/* An agent on this machine that does not run at all is killed while its link is closed. */
-static bool any_link_closes(const struct dt_job *j)
-{
-    unsigned in_use = 0;
-
-    for (size_t i = 0; i < j->config->hosts->n; i++)
-        in_use += j->links[i] && j->links[i]->open;
-    return in_use < j->open_links;
-}
-
 /* When it is too early yet, another IDLE will come. */
 static void start_behind_fence(struct dt_job *j)
 {
@@ -120,8 +110,8 @@ static void start_behind_fence(struct dt_job *j)
 
     if (now < j->fence_ns)
         dt_timers_set(&j->timers, DT_TIMER_FENCE, (j->fence_ns - now) / 1000000 + 1);
-    else if (any_link_closes(j))
-        return;
+    else if (dt_hostlinks_any_closes(&j->links))
+        return; /* with it an agent on this machine is killed that does not run at all */
     else if (dt_job_list_addresses(j))
         dt_job_event(j, DT_EV_USABLE);
     else
@@ -143,7 +133,7 @@ void dt_job_leave_out(struct dt_job *j, const bool *out)
         if (!out[i])
             continue;
         j->retried[host] = true;
-        dt_hostlink_close(j->links[host], "other hosts do not reach it");
+        dt_hostlink_close(j->links.v[host], "other hosts do not reach it");
     }
     dt_job_event(j, DT_EV_CUT_OFF);
 }

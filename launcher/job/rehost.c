@@ -83,7 +83,7 @@ static char *drop_missing(struct dt_job *j)
 
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         size_t host = j->plan.nodes[i].host;
-        const struct dt_hostlink *h = j->links[host];
+        const struct dt_hostlink *h = j->links.v[host];
 
         if (h->phase != DT_HOST_CLOSED)
             continue;
@@ -115,10 +115,10 @@ static bool open_new(struct dt_job *j)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         size_t host = j->plan.nodes[i].host;
 
-        if (j->links[host] && (j->links[host]->phase != DT_HOST_CLOSED || j->retried[host]))
+        if (j->links.v[host] && (j->links.v[host]->phase != DT_HOST_CLOSED || j->retried[host]))
             continue;
         j->retried[host] = true;
-        dt_job_open_link(j, host);
+        dt_hostlinks_open(&j->links, host);
         opened = true;
     }
     return opened;

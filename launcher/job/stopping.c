@@ -36,27 +36,15 @@ static void drop_output(struct dt_job *j)
 void dt_job_on_patience_over(struct dt_job *j)
 {
     drop_output(j);
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links[i])
-            dt_hostlink_close(j->links[i], "did not end in time");
-    }
+    dt_hostlinks_close_all(&j->links);
     dt_job_check(j);
-}
-
-/* A connection that is still being made may take its time, and no rank is there to be stopped. */
-static void drop_coming(struct dt_job *j)
-{
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links[i] && dt_hostlink_is_coming(j->links[i]))
-            dt_hostlink_close(j->links[i], "was not waited for");
-    }
 }
 
 static void begin_stopping(struct dt_job *j)
 {
     dt_timers_stop(&j->timers, DT_TIMER_COLLECT);
     j->ops->stdin_hold(j->ops->arg);
-    drop_coming(j);
+    dt_hostlinks_close_coming(&j->links);
 }
 
 void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace)
@@ -78,7 +66,7 @@ void dt_job_end_ranks(struct dt_job *j)
     struct dt_msg_stop stop = { .grace_ms = j->end_grace_ms };
 
     begin_stopping(j);
-    dt_job_send_all(j, DT_MSG_STOP, &stop);
+    dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
     dt_job_check(j);
 }
 
@@ -88,8 +76,8 @@ static void interrupt_ranks(struct dt_job *j)
 {
     struct dt_msg_signal intr = { .signo = SIGINT }, cont = { .signo = SIGCONT };
 
-    dt_job_send_all(j, DT_MSG_SIGNAL, &intr);
-    dt_job_send_all(j, DT_MSG_SIGNAL, &cont);
+    dt_hostlinks_send_all(&j->links, DT_MSG_SIGNAL, &intr);
+    dt_hostlinks_send_all(&j->links, DT_MSG_SIGNAL, &cont);
 }
 
 void dt_job_stop(struct dt_job *j)
@@ -102,7 +90,7 @@ void dt_job_stop(struct dt_job *j)
     if (j->stop_with_int && j->all_started)
         interrupt_ranks(j);
     else
-        dt_job_send_all(j, DT_MSG_STOP, &stop);
+        dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
     dt_timers_set(&j->timers, DT_TIMER_GRACE, grace_ms(j));
     dt_job_check(j);
 }
@@ -113,7 +101,7 @@ void dt_job_kill(struct dt_job *j)
 
     begin_stopping(j);
     j->told_to_stop = true;
-    dt_job_send_all(j, DT_MSG_STOP, &stop);
+    dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
     dt_timers_stop(&j->timers, DT_TIMER_GRACE);
     dt_timers_set(&j->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
     dt_job_check(j);
@@ -121,7 +109,7 @@ void dt_job_kill(struct dt_job *j)
 
 void dt_job_abandon(struct dt_job *j)
 {
-    drop_coming(j);
+    dt_hostlinks_close_coming(&j->links);
     dt_job_finish(j);
 }
 
@@ -142,8 +130,6 @@ static void say_end(const struct dt_job *j)
 
 void dt_job_finish(struct dt_job *j)
 {
-    struct dt_msg_end end = { 0 };
-
     dt_job_check_ignored(j);
     if (j->history.recovering && j->outcome.exit_code == 0)
         dt_job_recovered(j, false, -1);
@@ -157,10 +143,7 @@ void dt_job_finish(struct dt_job *j)
     if (j->outcome.exit_code == 0)
         dt_job_say_unstruck(j);
     say_end(j);
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links[i])
-            dt_hostlink_send(j->links[i], DT_MSG_END, &end);
-    }
+    dt_hostlinks_end_all(&j->links);
     dt_timers_stop(&j->timers, DT_TIMER_GRACE);
     dt_timers_set(&j->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
     dt_job_check(j);
@@ -242,7 +225,7 @@ void dt_job_take_signal(struct dt_job *j, int signo)
 
     switch (dt_signal_meaning(signo, stopping && !j->stopped_by ? SIGTERM : j->stopped_by)) {
     case DT_SIGNAL_FORWARD:
-        dt_job_send_all(j, DT_MSG_SIGNAL, &m);
+        dt_hostlinks_send_all(&j->links, DT_MSG_SIGNAL, &m);
         break;
     case DT_SIGNAL_PAUSE:
         dt_job_pause(j);

@@ -9,8 +9,8 @@ void dt_job_shown(struct dt_job *j, uint32_t number, int fd, size_t n)
     struct dt_msg_credit m = { .rank = number, .fd = (uint8_t)fd, .bytes = (uint32_t)n };
     const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)number);
 
-    if (node && dt_hostlink_has_ranks(j->links[node->host]))
-        dt_hostlink_send(j->links[node->host], DT_MSG_CREDIT, &m);
+    if (node && dt_hostlink_has_ranks(j->links.v[node->host]))
+        dt_hostlink_send(j->links.v[node->host], DT_MSG_CREDIT, &m);
 }
 
 void dt_job_output_moved(struct dt_job *j)
@@ -64,8 +64,8 @@ static void send_stdin(struct dt_job *j, uint8_t type, const void *msg)
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         const struct dt_plan_node *node = &j->plan.nodes[i];
 
-        if (reads_stdin(j, node) && j->links[node->host])
-            dt_hostlink_send(j->links[node->host], type, msg);
+        if (reads_stdin(j, node) && j->links.v[node->host])
+            dt_hostlink_send(j->links.v[node->host], type, msg);
     }
 }
 
@@ -93,7 +93,7 @@ void dt_job_start_stdin(struct dt_job *j)
 {
     j->stdin_taken = j->stdin_owed = 0;
     for (size_t i = 0; i < j->plan.nnodes; i++)
-        j->links[j->plan.nodes[i].host]->stdin_taken = 0;
+        j->links.v[j->plan.nodes[i].host]->stdin_taken = 0;
     if (j->config->stdin_rank == DT_STDIN_NONE)
         return;
     if (j->stdin_ended)
@@ -116,7 +116,7 @@ static uint64_t stdin_taken(const struct dt_job *j)
 
     for (size_t i = 0; i < j->plan.nnodes; i++) {
         const struct dt_plan_node *node = &j->plan.nodes[i];
-        const struct dt_hostlink *h = j->links[node->host];
+        const struct dt_hostlink *h = j->links.v[node->host];
 
         if (reads_stdin(j, node) && h && h->stdin_taken < least)
             least = h->stdin_taken;

@@ -1,0 +1,122 @@
+#include "launcher/job/hostlinks.h"
+
+#include <stdlib.h>
+
+#include "launcher/base/mem.h"
+
+void dt_hostlinks_init(struct dt_hostlinks *l, const struct dt_hostlist *hosts, int fanout,
+                       const struct dt_job_ops *ops)
+{
+    *l = (struct dt_hostlinks){
+        .shared = { .ops = ops },
+        .hosts = hosts,
+        .fanout = fanout,
+        .v = dt_xcalloc(hosts->n, sizeof(struct dt_hostlink *)),
+    };
+}
+
+void dt_hostlinks_free(struct dt_hostlinks *l)
+{
+    for (size_t i = 0; i < l->hosts->n; i++)
+        dt_hostlink_free(l->v[i]);
+    free(l->v);
+}
+
+void dt_hostlinks_connect_next(struct dt_hostlinks *l)
+{
+    for (size_t i = 0; i < l->hosts->n && l->shared.connecting < l->fanout; i++) {
+        if (!l->v[i] || l->v[i]->phase != DT_HOST_WAITING)
+            continue;
+        l->open++;
+        dt_hostlink_connect(l->v[i]);
+    }
+}
+
+void dt_hostlinks_open(struct dt_hostlinks *l, size_t host)
+{
+    dt_hostlink_free(l->v[host]);
+    l->v[host] = dt_hostlink_new(&l->shared, host);
+    dt_hostlinks_connect_next(l);
+}
+
+void dt_hostlinks_forget_one(struct dt_hostlinks *l)
+{
+    l->open--;
+    dt_hostlinks_connect_next(l);
+}
+
+void dt_hostlinks_send_all(const struct dt_hostlinks *l, uint8_t type, const void *msg)
+{
+    struct dt_put frames = { 0 };
+
+    dt_msg_frame(&frames, type, msg); /* once: a table of many ranks goes to many hosts */
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        if (dt_hostlink_has_ranks(l->v[i]))
+            dt_hostlink_send_frames(l->v[i], type, &frames);
+    }
+    dt_put_free(&frames);
+}
+
+void dt_hostlinks_end_all(const struct dt_hostlinks *l)
+{
+    struct dt_msg_end end = { 0 };
+
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        if (l->v[i])
+            dt_hostlink_send(l->v[i], DT_MSG_END, &end);
+    }
+}
+
+/* A connection that is still being made may take its time, and no rank is there to be stopped. */
+void dt_hostlinks_close_coming(const struct dt_hostlinks *l)
+{
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        if (l->v[i] && dt_hostlink_is_coming(l->v[i]))
+            dt_hostlink_close(l->v[i], "was not waited for");
+    }
+}
+
+void dt_hostlinks_close_all(const struct dt_hostlinks *l)
+{
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        if (l->v[i])
+            dt_hostlink_close(l->v[i], "did not end in time");
+    }
+}
+
+bool dt_hostlinks_are_idle(const struct dt_hostlinks *l)
+{
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        const struct dt_hostlink *h = l->v[i];
+
+        if (h && (dt_hostlink_is_coming(h) || dt_hostlink_has_ranks(h)))
+            return false;
+    }
+    return true;
+}
+
+bool dt_hostlinks_any_closes(const struct dt_hostlinks *l)
+{
+    unsigned in_use = 0;
+
+    for (size_t i = 0; i < l->hosts->n; i++)
+        in_use += l->v[i] && l->v[i]->open;
+    return in_use < l->open;
+}
+
+void dt_hostlinks_forget_answers(const struct dt_hostlinks *l)
+{
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        if (l->v[i])
+            l->v[i]->answered = false;
+    }
+}
+
+bool dt_hostlinks_have_answered(const struct dt_hostlinks *l)
+{
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        if (dt_hostlink_has_ranks(l->v[i]) && !l->v[i]->answered)
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,39 @@
+/* The connections of a job: one to each host that it uses or has used. */
+#ifndef DT_JOB_HOSTLINKS_H
+#define DT_JOB_HOSTLINKS_H
+
+#include "launcher/hosts/hostlist.h"
+#include "launcher/job/hostlink.h"
+
+struct dt_hostlinks {
+    struct dt_hostlinks_shared shared;
+    const struct dt_hostlist *hosts;
+    int fanout;             /* so many may be connecting at once */
+    struct dt_hostlink **v; /* by host; NULL: never opened */
+    unsigned open;          /* connections that have not ended, also those that were closed */
+};
+
+void dt_hostlinks_init(struct dt_hostlinks *l, const struct dt_hostlist *hosts, int fanout,
+                       const struct dt_job_ops *ops);
+void dt_hostlinks_free(struct dt_hostlinks *l);
+
+/* A fresh connection to the host, as soon as --fanout leaves room for it. */
+void dt_hostlinks_open(struct dt_hostlinks *l, size_t host);
+/* Connects as many of the waiting hosts as --fanout leaves room for, in order. */
+void dt_hostlinks_connect_next(struct dt_hostlinks *l);
+/* A connection has ended, by itself or since it was closed. */
+void dt_hostlinks_forget_one(struct dt_hostlinks *l);
+
+void dt_hostlinks_send_all(const struct dt_hostlinks *l, uint8_t type,
+                           const void *msg);                  /* hosts that have ranks */
+void dt_hostlinks_end_all(const struct dt_hostlinks *l);      /* END to every host that listens */
+void dt_hostlinks_close_coming(const struct dt_hostlinks *l); /* those not ready for START yet */
+void dt_hostlinks_close_all(const struct dt_hostlinks *l);
+
+bool dt_hostlinks_are_idle(const struct dt_hostlinks *l); /* none is coming or has ranks */
+bool dt_hostlinks_any_closes(const struct dt_hostlinks *l);
+/* QUERY: its answers. */
+void dt_hostlinks_forget_answers(const struct dt_hostlinks *l);
+bool dt_hostlinks_have_answered(const struct dt_hostlinks *l); /* all hosts that have ranks */
+
+#endif
