@@ -44,6 +44,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/config.h launcher/job/engine.h launcher/job/ops.h \
 	launcher/job/auxiliaries.c \
 	launcher/job/cause.c launcher/job/cause.h \
+	launcher/job/core.c \
 	launcher/job/deaths.c launcher/job/deaths.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
 	launcher/job/failed_calls.c launcher/job/failed_calls.h \

@@ -44,7 +44,7 @@ bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h)
 
     if (j->ranks.nprocs == j->ranks.np || !ranks_are_through(j))
         return false;
-    dt_job_describe_loss(j, h, &text);
+    dt_hostlink_describe_loss(h, dt_job_host_name(j, h->host), &text);
     dt_say("%s; all ranks have ended with 0, so that this is no failure", dt_strbuf_text(&text));
     dt_strbuf_free(&text);
     return true;

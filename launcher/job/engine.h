@@ -37,6 +37,7 @@
 
 struct dt_job {
     const struct dt_job_config *config;
+    void (*act)(struct dt_job *j, enum dt_job_action action);
     const struct dt_job_ops *ops;
     struct dt_timers timers;
     bool terminal;
@@ -105,7 +106,7 @@ struct dt_job {
     size_t stdin_owed;    /* credit that came while FAILING */
 };
 
-/* job.c */
+/* core.c */
 void dt_job_event(struct dt_job *j, enum dt_job_event event);
 static inline uint64_t dt_job_now(const struct dt_job *j)
 {
@@ -158,13 +159,8 @@ void dt_job_say_unstruck(const struct dt_job *j);
 const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
-/* All ranks exited with 0, although a communicator had failed for good: if they should not have
- * ignored that, the job has failed. */
-void dt_job_check_ignored(struct dt_job *j);
 void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
-void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
-                          struct dt_strbuf *out); /* "host1: the connection was lost" */
-void dt_job_ask(struct dt_job *j);                /* QUERY to all hosts that have ranks */
+void dt_job_ask(struct dt_job *j); /* QUERY to all hosts that have ranks */
 void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m);
 void dt_job_collect(struct dt_job *j);
 void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
@@ -177,8 +173,6 @@ void dt_job_recover(struct dt_job *j);
 void dt_job_reconnect(struct dt_job *j);
 void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h); /* it is silent, and has ranks */
 void dt_job_relaunch(struct dt_job *j);
-/* Goes on without these hosts (out: by node), of which no rank runs yet in this generation. */
-void dt_job_leave_out(struct dt_job *j, const bool *out);
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);
 
@@ -195,7 +189,8 @@ bool dt_job_rehost(struct dt_job *j);
 bool dt_job_list_addresses(struct dt_job *j);
 void dt_job_free_network(struct dt_job *j);
 void dt_job_probe(struct dt_job *j);
-void dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m);
+/* Returns whether it is known now which addresses ranks use. */
+bool dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m);
 /* Where other hosts reach this one, and through which interface ("": any); once it is known. */
 const char *dt_job_address(const struct dt_job *j, uint32_t node);
 const char *dt_job_interface(const struct dt_job *j, uint32_t node);

@@ -22,11 +22,6 @@ enum {
                             * have open for as long as they like */
 };
 
-const struct dt_death *dt_job_cause(const struct dt_job *j)
-{
-    return dt_deaths_cause(&j->deaths, j->ranks.linked_alive > 0);
-}
-
 static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const struct dt_msg_exit *m)
 {
     dt_deaths_add(&j->deaths, &r->end);
@@ -70,17 +65,6 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     if (dt_job_cause(j))
         dt_job_event(j, DT_EV_RANK_FAILED);
     dt_job_settle(j);
-}
-
-void dt_job_check_ignored(struct dt_job *j)
-{
-    char *text = j->outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
-
-    if (!text)
-        return;
-    dt_say("%s", text);
-    dt_outcome_set_reason(&j->outcome, text);
-    j->outcome.exit_code = DT_EXIT_LAUNCH;
 }
 
 /* The reason goes to all hosts before any death that follows from it: agents heed the first. */
@@ -132,6 +116,17 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
                                   });
     dt_job_event(j, DT_EV_HOST_LOST);
     dt_job_settle(j);
+}
+
+void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
+{
+    bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
+
+    if (j->state == DT_JOB_CONNECTING)
+        dt_say("%s: %s", dt_job_host_name(j, h->host),
+               h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
+    else if (had_ranks || (j->state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
+        dt_job_host_lost(j, h);
 }
 
 void dt_job_ask(struct dt_job *j)
@@ -196,8 +191,6 @@ void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_m
         if (m->leaving.v[i] < j->ranks.np)
             j->ranks.v[m->leaving.v[i]].leaving = true;
     }
-    dt_job_pause_answered(j);
-    dt_job_settle(j);
 }
 
 /* A rank that only left, or was drawn along, may still turn out to follow from another's death, and
@@ -250,17 +243,9 @@ void dt_job_settle(struct dt_job *j)
         wait_at_most(j, LAST_WORDS_MS);
 }
 
-void dt_job_describe_loss(const struct dt_job *j, const struct dt_hostlink *h,
-                          struct dt_strbuf *out)
-{
-    dt_strbuf_printf(out, "%s%s %s%s", dt_job_host_name(j, h->host), h->closing ? "" : ":",
-                     h->why.text[0] ? h->why.text : "agent: it ended unexpectedly",
-                     h->injected ? " (--inject)" : "");
-}
-
 static void describe_host(struct dt_job *j, const struct dt_plan_node *node, struct dt_strbuf *out)
 {
-    dt_job_describe_loss(j, j->links.v[node->host], out);
+    dt_hostlink_describe_loss(j->links.v[node->host], dt_job_host_name(j, node->host), out);
     dt_strbuf_puts(out, "; its ");
     dt_words_ranks(out, &node->ranks);
     dt_strbuf_puts(out, node->ranks.n == 1 ? " is taken as lost" : " are taken as lost");

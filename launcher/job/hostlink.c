@@ -131,6 +131,13 @@ void dt_hostlink_close(struct dt_hostlink *h, const char *fmt, ...)
         h->shared->ops->close(h->shared->ops->arg, h->host);
 }
 
+void dt_hostlink_describe_loss(const struct dt_hostlink *h, const char *name, struct dt_strbuf *out)
+{
+    dt_strbuf_printf(out, "%s%s %s%s", name, h->closing ? "" : ":",
+                     h->why.text[0] ? h->why.text : "agent: it ended unexpectedly",
+                     h->injected ? " (--inject)" : "");
+}
+
 void dt_hostlink_free(struct dt_hostlink *h)
 {
     if (!h)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "launcher/base/error.h"
+#include "launcher/base/strbuf.h"
 #include "launcher/job/ops.h"
 #include "launcher/session/heartbeat.h"
 #include "runtime/wire/msg.h"
@@ -71,6 +72,9 @@ bool dt_hostlink_is_coming(const struct dt_hostlink *h); /* not ready for START 
 bool dt_hostlink_has_ranks(const struct dt_hostlink *h);
 /* What keeps the host from being ready, as "authenticate"; NULL: it is, or its ranks run. */
 const char *dt_hostlink_awaits(const struct dt_hostlink *h);
+/* "host1: the connection was lost" */
+void dt_hostlink_describe_loss(const struct dt_hostlink *h, const char *name,
+                               struct dt_strbuf *out);
 void dt_hostlink_free(struct dt_hostlink *h); /* accepts NULL */
 
 #endif

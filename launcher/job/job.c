@@ -17,48 +17,30 @@ static void act_none(struct dt_job *j)
     (void)j;
 }
 
-static void (*const actions[])(struct dt_job *) = {
-    [DT_ACT_NONE] = act_none,
-    [DT_ACT_LAUNCH] = dt_job_launch,
-    [DT_ACT_START] = dt_job_start_generation,
-    [DT_ACT_RUN] = act_run,
-    [DT_ACT_REFUSE] = dt_job_refuse,
-    [DT_ACT_COLLECT] = dt_job_collect,
-    [DT_ACT_DECIDE] = dt_job_decide,
-    [DT_ACT_CONTINUE] = dt_job_continue,
-    [DT_ACT_RECOVER] = dt_job_recover,
-    [DT_ACT_RELAUNCH] = dt_job_relaunch,
-    [DT_ACT_RECONNECT] = dt_job_reconnect,
-    [DT_ACT_FAIL] = dt_job_end_ranks,
-    [DT_ACT_ABANDON] = dt_job_abandon,
-    [DT_ACT_STOP] = dt_job_stop,
-    [DT_ACT_KILL] = dt_job_kill,
-    [DT_ACT_FINISH] = dt_job_finish,
-    [DT_ACT_CUT] = dt_job_cut,
-    [DT_ACT_LEAVE] = act_leave,
-};
-
-void dt_job_event(struct dt_job *j, enum dt_job_event event)
+static void act(struct dt_job *j, enum dt_job_action action)
 {
-    struct dt_job_step step = dt_job_fsm(j->state, event);
+    static void (*const actions[])(struct dt_job *) = {
+        [DT_ACT_NONE] = act_none,
+        [DT_ACT_LAUNCH] = dt_job_launch,
+        [DT_ACT_START] = dt_job_start_generation,
+        [DT_ACT_RUN] = act_run,
+        [DT_ACT_REFUSE] = dt_job_refuse,
+        [DT_ACT_COLLECT] = dt_job_collect,
+        [DT_ACT_DECIDE] = dt_job_decide,
+        [DT_ACT_CONTINUE] = dt_job_continue,
+        [DT_ACT_RECOVER] = dt_job_recover,
+        [DT_ACT_RELAUNCH] = dt_job_relaunch,
+        [DT_ACT_RECONNECT] = dt_job_reconnect,
+        [DT_ACT_FAIL] = dt_job_end_ranks,
+        [DT_ACT_ABANDON] = dt_job_abandon,
+        [DT_ACT_STOP] = dt_job_stop,
+        [DT_ACT_KILL] = dt_job_kill,
+        [DT_ACT_FINISH] = dt_job_finish,
+        [DT_ACT_CUT] = dt_job_cut,
+        [DT_ACT_LEAVE] = act_leave,
+    };
 
-    j->state = step.next;
-    actions[step.action](j);
-}
-
-const char *dt_job_host_name(const struct dt_job *j, size_t host)
-{
-    return j->config->hosts->v[host].name;
-}
-
-void dt_job_check(struct dt_job *j)
-{
-    if (j->state == DT_JOB_ENDING) {
-        if (j->links.open == 0 && (j->cut || !j->ops->output_awaits(j->ops->arg)))
-            dt_job_event(j, DT_EV_CLOSED);
-    } else if (dt_hostlinks_are_idle(&j->links)) {
-        dt_job_event(j, DT_EV_IDLE);
-    }
+    actions[action](j);
 }
 
 void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *hello)
@@ -81,17 +63,6 @@ void dt_job_noise(struct dt_job *j, size_t host, const char *line)
         dt_verbose("%s: start-up output: %s", dt_job_host_name(j, host), line);
     else
         dt_say("%s: %s", dt_job_host_name(j, host), line);
-}
-
-void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was)
-{
-    bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
-
-    if (j->state == DT_JOB_CONNECTING)
-        dt_say("%s: %s", dt_job_host_name(j, h->host),
-               h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
-    else if (had_ranks || (j->state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
-        dt_job_host_lost(j, h);
 }
 
 void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
@@ -128,7 +99,8 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_job_on_host_ready(j, h, &msg->ready);
         break;
     case DT_MSG_REACH:
-        dt_job_on_reach(j, h, &msg->reach);
+        if (dt_job_on_reach(j, h, &msg->reach))
+            dt_job_maybe_go(j);
         break;
     case DT_MSG_STARTED:
         dt_job_on_started(j, h, &msg->started);
@@ -168,6 +140,8 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         break;
     case DT_MSG_ANSWER:
         dt_job_on_answer(j, h, &msg->answer);
+        dt_job_pause_answered(j);
+        dt_job_settle(j);
         break;
     case DT_MSG_LOG:
         dt_say("%s: %s", dt_job_host_name(j, h->host), msg->log.text);
@@ -180,6 +154,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         break;
     case DT_MSG_OUTPUT_EOF:
         dt_job_on_output_eof(j, &msg->output_eof);
+        dt_job_settle(j);
         break;
     case DT_MSG_OUTPUT_QUIET:
         dt_job_on_output_quiet(j, &msg->output_quiet);
@@ -294,6 +269,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     struct dt_job *j = dt_xcalloc(1, sizeof *j);
 
     j->config = config;
+    j->act = act;
     j->ops = ops;
     j->terminal = origin->terminal;
     j->batch = origin->batch;

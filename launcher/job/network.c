@@ -150,13 +150,24 @@ static void refuse(struct dt_job *j)
     dt_job_event(j, DT_EV_SPAWN_FAILED);
 }
 
+/* Goes on without the hosts that others do not reach, of which no rank runs yet in this generation.
+ */
 static void leave_out(struct dt_job *j)
 {
     bool *out = dt_xcalloc(j->net.n, sizeof *out);
 
     dt_reach_leave_out(j->net.reach, j->net.n, out);
-    dt_job_leave_out(j, out);
+    dt_history_last(&j->history)->generation = j->generation + 1;
+    for (size_t i = 0; i < j->plan.nnodes; i++) {
+        size_t host = j->plan.nodes[i].host;
+
+        if (!out[i])
+            continue;
+        j->retried[host] = true;
+        dt_hostlink_close(j->links.v[host], "other hosts do not reach it");
+    }
     free(out);
+    dt_job_event(j, DT_EV_CUT_OFF);
 }
 
 /* At the beginning the user is to decide what is meant; a job that has run goes on as it can. */
@@ -179,7 +190,8 @@ static void say_network(const struct dt_job *j)
     }
 }
 
-static void decide(struct dt_job *j)
+/* Returns whether it is known now which addresses ranks use. */
+static bool decide(struct dt_job *j)
 {
     enum dt_reach_outcome outcome = dt_reach_choose(j->net.reach, j->net.n);
 
@@ -190,21 +202,20 @@ static void decide(struct dt_job *j)
     } else {
         say_network(j);
         j->network_is_known = true;
-        dt_job_maybe_go(j);
     }
+    return j->network_is_known;
 }
 
-void dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
+bool dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
 {
     const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
 
     if (m->generation != j->generation || j->state != DT_JOB_STARTING || !node ||
         (m->all != 0) != j->probing_all || !h->probing)
-        return;
+        return false;
     h->probing = false;
     dt_hostnet_reached(&j->net, (uint32_t)node->node_rank, &m->results);
-    if (--j->unanswered == 0)
-        decide(j);
+    return --j->unanswered == 0 && decide(j);
 }
 
 const char *dt_job_address(const struct dt_job *j, uint32_t node)

@@ -124,20 +124,6 @@ void dt_job_relaunch(struct dt_job *j)
         start_behind_fence(j);
 }
 
-void dt_job_leave_out(struct dt_job *j, const bool *out)
-{
-    dt_history_last(&j->history)->generation = j->generation + 1;
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        size_t host = j->plan.nodes[i].host;
-
-        if (!out[i])
-            continue;
-        j->retried[host] = true;
-        dt_hostlink_close(j->links.v[host], "other hosts do not reach it");
-    }
-    dt_job_event(j, DT_EV_CUT_OFF);
-}
-
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
 {
     struct dt_recovery *r = dt_history_last(&j->history);

@@ -47,13 +47,6 @@ static void begin_stopping(struct dt_job *j)
     dt_hostlinks_close_coming(&j->links);
 }
 
-void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace)
-{
-    j->outcome.exit_code = exit_code;
-    j->end_grace_ms = grace;
-    dt_job_event(j, DT_EV_FAILED);
-}
-
 void dt_job_refuse(struct dt_job *j)
 {
     j->outcome.exit_code = j->refusal.exit_code;
@@ -128,9 +121,20 @@ static void say_end(const struct dt_job *j)
     dt_strbuf_free(&b);
 }
 
+static void check_ignored(struct dt_job *j)
+{
+    char *text = j->outcome.exit_code == 0 ? dt_failed_calls_judge(&j->failed_calls) : NULL;
+
+    if (!text)
+        return;
+    dt_say("%s", text);
+    dt_outcome_set_reason(&j->outcome, text);
+    j->outcome.exit_code = DT_EXIT_LAUNCH;
+}
+
 void dt_job_finish(struct dt_job *j)
 {
-    dt_job_check_ignored(j);
+    check_ignored(j);
     if (j->history.recovering && j->outcome.exit_code == 0)
         dt_job_recovered(j, false, -1);
     j->ended_ns = dt_job_now(j);

@@ -41,7 +41,6 @@ void dt_job_on_output_eof(struct dt_job *j, const struct dt_msg_output_eof *m)
     j->ops->output_eof(j->ops->arg, m->rank, m->fd);
     if (m->fd == tail_fd(j)) {
         j->ranks.v[m->rank].tail_eof = true;
-        dt_job_settle(j);
     }
 }
 
