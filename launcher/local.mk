@@ -49,22 +49,21 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
 	launcher/job/failed_calls.c launcher/job/failed_calls.h \
 	launcher/job/failure.c \
-	launcher/job/faults.c \
+	launcher/job/inject.c \
 	launcher/job/fence.c launcher/job/fence.h \
-	launcher/job/hangs.c \
+	launcher/job/hang_detect.c \
 	launcher/job/history.c launcher/job/history.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
 	launcher/job/hostlinks.c launcher/job/hostlinks.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
-	launcher/job/lastcalls.c launcher/job/lastcalls.h \
 	launcher/job/launch.c \
 	launcher/job/network.c \
 	launcher/job/outcome.c launcher/job/outcome.h \
 	launcher/job/pause.c \
 	launcher/job/pulse.c \
 	launcher/job/quarantine.c launcher/job/quarantine.h \
-	launcher/job/recorded.c \
+	launcher/job/flight_record.c \
 	launcher/job/ranks.c launcher/job/ranks.h \
 	launcher/job/recovery.c \
 	launcher/job/refusal.c launcher/job/refusal.h \
@@ -77,7 +76,6 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/stragglers.c \
 	launcher/job/streams.c \
 	launcher/job/timers.c launcher/job/timers.h \
-	launcher/job/waits.c launcher/job/waits.h \
 	launcher/job/words.c launcher/job/words.h \
 	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \
@@ -85,7 +83,9 @@ launcher_libengine_la_SOURCES = \
 	launcher/session/heartbeat.c launcher/session/heartbeat.h \
 	launcher/session/hostnet.c launcher/session/hostnet.h \
 	launcher/session/reach.c launcher/session/reach.h \
-	launcher/session/start.c launcher/session/start.h
+	launcher/session/start.c launcher/session/start.h \
+	launcher/watch/flight_record.c launcher/watch/flight_record.h \
+	launcher/watch/wait_graph.c launcher/watch/wait_graph.h
 launcher_libengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(CJSON_CFLAGS)
 
 # Only dtrun.

@@ -61,24 +61,24 @@ UNIT_TESTS = \
 	tests/unit/remote/child \
 	tests/unit/remote/sshsocket \
 	tests/unit/agent/commshm \
-	tests/unit/job/waits \
+	tests/unit/watch/wait_graph \
 	tests/unit/check/check \
 	tests/unit/agent/hostfacts \
 	tests/unit/checkpoint/checkpoint \
 	tests/unit/checkpoint/checkpoint_crash \
 	tests/unit/checkpoint/checkpoint_format \
 	tests/unit/checkpoint/checkpoint_owner \
-	tests/unit/job/heartbeat \
+	tests/unit/session/heartbeat \
 	tests/unit/job/engine \
 	tests/unit/job/job_fsm \
-	tests/unit/job/lastcalls \
+	tests/unit/watch/flight_record \
 	tests/unit/agent/cgroupdir \
 	tests/unit/agent/leftovers \
 	tests/unit/io/linebuf \
 	tests/unit/io/outmux \
 	tests/unit/io/outname \
 	tests/unit/p2p/pairnotes \
-	tests/unit/job/reach \
+	tests/unit/session/reach \
 	tests/unit/agent/rendezvous \
 	tests/unit/agent/rendezvousserver \
 	tests/unit/job/quarantine \
@@ -396,9 +396,9 @@ tests_unit_checkpoint_checkpoint_owner_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS
 tests_unit_checkpoint_checkpoint_owner_LDADD = runtime/libruntime.la $(SODIUM_STATIC_LIBS) \
 	$(CMOCKA_LIBS)
 
-tests_unit_job_waits_SOURCES = tests/unit/job/waits.c tests/unit/unit.h
-tests_unit_job_waits_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_waits_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_watch_wait_graph_SOURCES = tests/unit/watch/wait_graph.c tests/unit/unit.h
+tests_unit_watch_wait_graph_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_watch_wait_graph_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_job_cause_SOURCES = tests/unit/job/cause.c tests/unit/unit.h
 tests_unit_job_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -420,9 +420,9 @@ tests_unit_agent_leftovers_SOURCES = tests/unit/agent/leftovers.c tests/unit/uni
 tests_unit_agent_leftovers_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_agent_leftovers_LDADD = launcher/libagent.la $(CMOCKA_LIBS)
 
-tests_unit_job_heartbeat_SOURCES = tests/unit/job/heartbeat.c tests/unit/unit.h
-tests_unit_job_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_session_heartbeat_SOURCES = tests/unit/session/heartbeat.c tests/unit/unit.h
+tests_unit_session_heartbeat_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_session_heartbeat_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 # Without libuv and libssh2, which shows that the engine needs neither.
 tests_unit_job_engine_SOURCES = tests/unit/job/engine.c tests/unit/unit.h
@@ -475,9 +475,9 @@ tests_unit_agent_rendezvousserver_SOURCES = tests/unit/agent/rendezvousserver.c 
 tests_unit_agent_rendezvousserver_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS) $(UV_CFLAGS)
 tests_unit_agent_rendezvousserver_LDADD = launcher/libagent.la $(CMOCKA_LIBS) $(UV_LIBS)
 
-tests_unit_job_reach_SOURCES = tests/unit/job/reach.c tests/unit/unit.h
-tests_unit_job_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_session_reach_SOURCES = tests/unit/session/reach.c tests/unit/unit.h
+tests_unit_session_reach_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_session_reach_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_io_outname_SOURCES = tests/unit/io/outname.c tests/unit/unit.h
 tests_unit_io_outname_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -491,9 +491,9 @@ tests_unit_job_restart_SOURCES = tests/unit/job/restart.c tests/unit/unit.h
 tests_unit_job_restart_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_job_restart_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_job_lastcalls_SOURCES = tests/unit/job/lastcalls.c tests/unit/unit.h
-tests_unit_job_lastcalls_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_lastcalls_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_watch_flight_record_SOURCES = tests/unit/watch/flight_record.c tests/unit/unit.h
+tests_unit_watch_flight_record_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_watch_flight_record_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_job_words_SOURCES = tests/unit/job/words.c tests/unit/unit.h
 tests_unit_job_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

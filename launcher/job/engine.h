@@ -1,11 +1,11 @@
-/* The running job, shared by the files that move it: job.c (the loop and the table's actions),
- * pulse.c (heartbeats), launch.c (starting a generation), network.c (how its hosts reach each
- * other), streams.c (input and output), failure.c (deaths and what to do about them), faults.c
- * (--inject), recovery.c (starting again), rehost.c (on other hosts), pause.c (Ctrl-Z),
- * stragglers.c (ranks that run on beside ended ones), auxiliaries.c (those that run on when all
- * ranks have ended), hangs.c (ranks that others wait for), recorded.c (their last calls),
- * signalled.c (signals that agents got), stopping.c (ending), and hostlink.c, which brings the
- * news.
+/* The running job, on which the parts of the engine work that have no struct of their own: job.c
+ * (the table's actions, and where events arrive), core.c (what all parts need), pulse.c
+ * (heartbeats), launch.c (starting a generation), network.c (how its hosts reach each other),
+ * streams.c (input and output), failure.c (deaths and what follows), inject.c (--inject),
+ * recovery.c (starting again), rehost.c (on other hosts), pause.c (Ctrl-Z), stragglers.c (ranks
+ * that run on beside ended ones), auxiliaries.c (those that run on when all ranks have ended),
+ * hang_detect.c (ranks that others wait for), flight_record.c (their last calls), stopping.c
+ * (ending).
  */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
@@ -22,7 +22,6 @@
 #include "launcher/job/hostlinks.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
-#include "launcher/job/lastcalls.h"
 #include "launcher/job/outcome.h"
 #include "launcher/job/quarantine.h"
 #include "launcher/job/ranks.h"
@@ -30,10 +29,11 @@
 #include "launcher/job/restart.h"
 #include "launcher/job/signal_gather.h"
 #include "launcher/job/timers.h"
-#include "launcher/job/waits.h"
 #include "launcher/place/plan.h"
 #include "launcher/place/role.h"
 #include "launcher/session/hostnet.h"
+#include "launcher/watch/flight_record.h"
+#include "launcher/watch/wait_graph.h"
 
 struct dt_job {
     const struct dt_job_config *config;
@@ -65,7 +65,7 @@ struct dt_job {
     bool all_started;
     bool table_sent;
     struct dt_ranks ranks;
-    struct dt_waits waits;
+    struct dt_wait_graph waits;
     bool said_more;  /* not all communicators can be watched; once in a job */
     char *hang_text; /* who waited for whom, when a rank hung; or NULL */
     struct dt_deaths deaths;
@@ -75,7 +75,7 @@ struct dt_job {
 
     uint64_t failed_ns;
     uint32_t query;
-    struct dt_lastcalls last_calls; /* of ranks whose calls have failed, while not yet said */
+    struct dt_flight_record last_calls; /* of ranks whose calls have failed, while not yet said */
 
     struct dt_fence fence_of_mpi;
 
@@ -148,7 +148,7 @@ void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
 void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_fence *m);
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
 
-/* faults.c */
+/* inject.c */
 void dt_job_select_faults(const struct dt_job *j, const struct dt_plan_node *node,
                           struct dt_strs *faults); /* those for START */
 void dt_job_on_struck(struct dt_job *j, const struct dt_msg_struck *m);
@@ -214,7 +214,7 @@ bool dt_job_end_auxiliaries(struct dt_job *j);
 /* Whether the loss of a host is no failure, since only auxiliaries were left; then that is said. */
 bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h);
 
-/* hangs.c */
+/* hang_detect.c */
 void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_pong *m);
 /* Of which communicators the agents are to tell; the caller frees ping->comms.v. */
 void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping);
@@ -224,14 +224,13 @@ uint64_t dt_job_look_ms(const struct dt_job *j);
 void dt_job_watch_waits(struct dt_job *j);  /* from time to time: all ranks are gone through */
 void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were stopped */
 
-/* recorded.c */
+/* flight_record.c */
 void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
                           const struct dt_msg_last_calls *m);
 void dt_job_say_last_calls(struct dt_job *j);
 void dt_job_on_last_calls_due(struct dt_job *j);
 void dt_job_forget_last_calls(struct dt_job *j); /* all ranks begin again */
 
-/* signalled.c */
 void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
                          const struct dt_msg_signalled *m);
 void dt_job_on_gathered(struct dt_job *j);

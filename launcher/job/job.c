@@ -286,7 +286,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     dt_hostlinks_init(&j->links, config->hosts, config->fanout, ops);
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
-    dt_waits_init(&j->waits, j->ranks.np, (uint32_t)config->hosts->n);
+    dt_wait_graph_init(&j->waits, j->ranks.np, (uint32_t)config->hosts->n);
     dt_deaths_init(&j->deaths, j->ranks.nprocs + config->hosts->n + 1);
     j->restart = dt_restart_init(config->max_restarts);
     dt_quarantine_init(&j->quarantine, config->hosts->n);
@@ -328,8 +328,8 @@ void dt_job_free(struct dt_job *j)
     dt_ranks_free(&j->ranks);
     dt_fence_free(&j->fence_of_mpi);
     dt_deaths_free(&j->deaths);
-    dt_waits_free(&j->waits);
-    dt_lastcalls_free(&j->last_calls);
+    dt_wait_graph_free(&j->waits);
+    dt_flight_record_free(&j->last_calls);
     free(j->hang_text);
     dt_failed_calls_forget(&j->failed_calls);
     free(j->checkpoint_dir);

@@ -53,7 +53,7 @@ void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     if (!m->ping_time_ns)
         return; /* a sign of life, unasked */
     dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_job_now(j));
-    if (!dt_waits_is_current(&j->waits, m->generation, m->ping_time_ns))
+    if (!dt_wait_graph_is_current(&j->waits, m->generation, m->ping_time_ns))
         return;
     for (uint32_t i = 0; i < m->steps.n; i++) {
         if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))

@@ -17,7 +17,7 @@ static void note_ended(struct dt_job *j)
 {
     for (uint32_t r = 0; r < j->ranks.np; r++) {
         if (was_cut_short(&j->ranks.v[r]))
-            dt_lastcalls_ended(&j->last_calls, r);
+            dt_flight_record_ended(&j->last_calls, r);
     }
 }
 
@@ -28,12 +28,12 @@ void dt_job_say_last_calls(struct dt_job *j)
 
     dt_timers_stop(&j->timers, DT_TIMER_LAST_CALLS);
     note_ended(j);
-    dt_lastcalls_words(&j->last_calls, &b);
+    dt_flight_record_words(&j->last_calls, &b);
     for (char *line = b.data ? strtok_r(b.data, "\n", &rest) : NULL; line;
          line = strtok_r(NULL, "\n", &rest))
         dt_say("%s", line);
     dt_strbuf_free(&b);
-    dt_lastcalls_said(&j->last_calls);
+    dt_flight_record_said(&j->last_calls);
 }
 
 /* Whether the job begins again or ends is decided while it fails: each says it, or not. */
@@ -50,7 +50,7 @@ void dt_job_forget_last_calls(struct dt_job *j)
     if (j->last_calls.own)
         dt_job_say_last_calls(j);
     dt_timers_stop(&j->timers, DT_TIMER_LAST_CALLS);
-    dt_lastcalls_free(&j->last_calls);
+    dt_flight_record_free(&j->last_calls);
 }
 
 /* Ranks that are told to end leave their calls because of that. */
@@ -65,7 +65,7 @@ void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,
 {
     if (!is_of_interest(j, m))
         return;
-    dt_lastcalls_add(&j->last_calls, dt_job_host_name(j, h->host), m);
+    dt_flight_record_add(&j->last_calls, dt_job_host_name(j, h->host), m);
     if (!dt_timers_runs(&j->timers, DT_TIMER_LAST_CALLS))
         dt_timers_set(&j->timers, DT_TIMER_LAST_CALLS, WAIT_MS);
 }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/job/waits.h"
+#include "launcher/watch/wait_graph.h"
 #include "runtime/wire/hostshm.h"
 
 enum { RANKS = 8 };
@@ -50,7 +50,7 @@ static const char *read_rank(const char *text, struct dt_waiter *waiter, struct 
 }
 
 /* Tells of a group, whose ranks are these of the job (NULL: all), at second 40. */
-static void note(struct dt_waits *w, uint64_t comm, uint32_t *members, const char *text)
+static void note(struct dt_wait_graph *w, uint64_t comm, uint32_t *members, const char *text)
 {
     static uint32_t all[RANKS] = { 0, 1, 2, 3, 4, 5, 6, 7 };
     struct dt_msg_called ranks[RANKS] = { { 0 } };
@@ -63,8 +63,8 @@ static void note(struct dt_waits *w, uint64_t comm, uint32_t *members, const cha
         text = read_rank(text, &w->ranks[members ? members[n] : n], &ranks[n]);
         n++;
     }
-    dt_waits_note(w, &(struct dt_msg_comm){ comm, { members, members ? n : 0 }, { ranks, n } },
-                  &here, 40 * S);
+    dt_wait_graph_note(w, &(struct dt_msg_comm){ comm, { members, members ? n : 0 }, { ranks, n } },
+                       &here, 40 * S);
 }
 
 static uint32_t count(const char *text)
@@ -86,17 +86,17 @@ static void add_list(char *text, struct dt_u32s *list)
 }
 
 /* "rank due first: those with it for whom, who that is in the end, and whether never". */
-static const char *tell(const struct dt_waits *w, const struct dt_waitgroup *g, char text[128])
+static const char *tell(const struct dt_wait_graph *w, const struct dt_waitgroup *g, char text[128])
 {
-    int who = dt_waits_first_due(w, g, 100 * 1000);
+    int who = dt_wait_graph_first_due(w, g, 100 * 1000);
     struct dt_u32s with, whom, in_the_end;
     bool deadlock;
 
     if (who < 0)
         return "none";
-    dt_waits_with(w, g, (uint32_t)who, &with);
-    dt_waits_for_whom(w, g, (uint32_t)who, &whom);
-    deadlock = dt_waits_in_the_end(w, g, (uint32_t)who, &in_the_end);
+    dt_wait_graph_with(w, g, (uint32_t)who, &with);
+    dt_wait_graph_for_whom(w, g, (uint32_t)who, &whom);
+    deadlock = dt_wait_graph_in_the_end(w, g, (uint32_t)who, &in_the_end);
     snprintf(text, 128, "%u: ", (uint32_t)who % g->n);
     add_list(text, &with);
     strcat(text, " for ");
@@ -155,13 +155,13 @@ static void whom_ranks_wait_for(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct dt_waits w;
+        struct dt_wait_graph w;
         char text[128];
 
-        dt_waits_init(&w, count(cases[i].ranks), 1);
+        dt_wait_graph_init(&w, count(cases[i].ranks), 1);
         note(&w, 0, NULL, cases[i].ranks);
         assert_string_equal(tell(&w, w.groups, text), cases[i].waits);
-        dt_waits_free(&w);
+        dt_wait_graph_free(&w);
     }
 }
 
@@ -188,14 +188,14 @@ static void waits_go_across_communicators(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t members[] = { 3, 1, 2 };
-        struct dt_waits w;
+        struct dt_wait_graph w;
         char text[128];
 
-        dt_waits_init(&w, 4, 1);
+        dt_wait_graph_init(&w, 4, 1);
         note(&w, 0, NULL, cases[i].all);
         note(&w, 1, members, cases[i].three);
         assert_string_equal(tell(&w, &w.groups[1], text), cases[i].waits);
-        dt_waits_free(&w);
+        dt_wait_graph_free(&w);
     }
 }
 
@@ -213,30 +213,30 @@ static void a_wait_lasts_as_long_as_all_ranks_are_known(void **state)
     struct dt_msg_called out = { 1, 0, 3 << 8, 0, 0, 9000 };
     struct dt_msg_comm here = group(7, &members, &in, 1), there = group(7, &members, &out, 1);
     struct dt_msg_comm nowhere = { .comm = 7 };
-    struct dt_waits w;
+    struct dt_wait_graph w;
 
     (void)state;
-    dt_waits_init(&w, 3, 1);
-    dt_waits_note(&w, &nowhere, &other, 15 * S);
+    dt_wait_graph_init(&w, 3, 1);
+    dt_wait_graph_note(&w, &nowhere, &other, 15 * S);
     assert_int_equal(w.n, 1);
-    dt_waits_note(&w, &here, &one, 15 * S);
+    dt_wait_graph_note(&w, &here, &one, 15 * S);
     assert_int_equal(w.n, 2);
-    assert_int_equal(dt_waits_first_due(&w, &w.groups[1], 0), 0);
-    assert_int_equal(dt_waits_ms(&w, &w.groups[1], 0), 0); /* nothing is known of rank 2 */
-    dt_waits_note(&w, &there, &other, 16 * S);
-    assert_int_equal(dt_waits_ms(&w, &w.groups[1], 0), 5000);
+    assert_int_equal(dt_wait_graph_first_due(&w, &w.groups[1], 0), 0);
+    assert_int_equal(dt_wait_graph_ms(&w, &w.groups[1], 0), 0); /* nothing is known of rank 2 */
+    dt_wait_graph_note(&w, &there, &other, 16 * S);
+    assert_int_equal(dt_wait_graph_ms(&w, &w.groups[1], 0), 5000);
     in.waited_ms = 15000;
-    dt_waits_note(&w, &here, &one, 25 * S);
-    assert_int_equal(dt_waits_ms(&w, &w.groups[1], 0), 6000); /* rank 2 may be there by now */
-    dt_waits_note(&w, &nowhere, &other, 25 * S); /* it has no such communicator (any more) */
-    assert_int_equal(dt_waits_ms(&w, &w.groups[1], 0), 15000);
+    dt_wait_graph_note(&w, &here, &one, 25 * S);
+    assert_int_equal(dt_wait_graph_ms(&w, &w.groups[1], 0), 6000); /* rank 2 may be there by now */
+    dt_wait_graph_note(&w, &nowhere, &other, 25 * S); /* it has no such communicator (any more) */
+    assert_int_equal(dt_wait_graph_ms(&w, &w.groups[1], 0), 15000);
     assert_int_equal(w.groups[1].waits[1].call, 0);
-    dt_waits_tidy(&w);
+    dt_wait_graph_tidy(&w);
     assert_int_equal(w.n, 2);
-    dt_waits_note(&w, &nowhere, &one, 26 * S);
-    dt_waits_tidy(&w);
+    dt_wait_graph_note(&w, &nowhere, &one, 26 * S);
+    dt_wait_graph_tidy(&w);
     assert_int_equal(w.n, 1);
-    dt_waits_free(&w);
+    dt_wait_graph_free(&w);
 }
 
 static void what_makes_no_sense_is_not_taken(void **state)
@@ -245,16 +245,16 @@ static void what_makes_no_sense_is_not_taken(void **state)
     const struct dt_u32s members = { ranks, 2 };
     struct dt_msg_called beyond = { 3, 0, 4 << 8 | DT_HOSTSHM_INSIDE, 0, 0, 5000 };
     struct dt_msg_comm foreign = group(7, &members, &beyond, 1), world = { .comm = 0 };
-    struct dt_waits w;
+    struct dt_wait_graph w;
 
     (void)state;
-    dt_waits_init(&w, 3, 1);
-    dt_waits_note(&w, &foreign, &members, 15 * S);
+    dt_wait_graph_init(&w, 3, 1);
+    dt_wait_graph_note(&w, &foreign, &members, 15 * S);
     assert_int_equal(w.n, 1);
     world.ranks = (struct dt_msg_list){ &beyond, 1 };
-    dt_waits_note(&w, &world, &members, 15 * S);
-    assert_int_equal(dt_waits_first_due(&w, w.groups, 0), -1);
-    dt_waits_free(&w);
+    dt_wait_graph_note(&w, &world, &members, 15 * S);
+    assert_int_equal(dt_wait_graph_first_due(&w, w.groups, 0), -1);
+    dt_wait_graph_free(&w);
 }
 
 /* Rank 0 waits in a collective, and for rank 1, and for rank 2 in the background, at once. */
@@ -272,20 +272,20 @@ static void a_rank_may_wait_in_several_calls(void **state)
         { 2, 3, dt_hostshm_pair(7, 0, DT_CALL_SEND), 0, 0, 9000 },
     };
     struct dt_msg_comm world = { .comm = 0, .ranks = { ranks, 7 } };
-    struct dt_waits w;
+    struct dt_wait_graph w;
     char text[128];
 
     (void)state;
-    dt_waits_init(&w, 3, 1);
-    dt_waits_note(&w, &world, &here, 10 * S);
+    dt_wait_graph_init(&w, 3, 1);
+    dt_wait_graph_note(&w, &world, &here, 10 * S);
     assert_string_equal(tell(&w, w.groups, text), "0: 0 for nobody, 0"); /* of 2 all is there */
     ranks[2].call = 0;
-    dt_waits_note(&w, &world, &here, 10 * S);
+    dt_wait_graph_note(&w, &world, &here, 10 * S);
     assert_string_equal(tell(&w, w.groups, text), "0: 0 for 1, 1");
     ranks[1].call = 0;
-    dt_waits_note(&w, &world, &here, 10 * S);
+    dt_wait_graph_note(&w, &world, &here, 10 * S);
     assert_string_equal(tell(&w, w.groups, text), "0: 0,2 for 1, 1");
-    dt_waits_free(&w);
+    dt_wait_graph_free(&w);
 }
 
 static void calls_that_do_not_fit_are_told_apart(void **state)
@@ -295,7 +295,7 @@ static void calls_that_do_not_fit_are_told_apart(void **state)
     struct dt_msg_called ranks[6];
     struct dt_msg_comm world = { .comm = 0, .ranks = { ranks, 6 } };
     struct dt_u32s alike, unlike;
-    struct dt_waits w;
+    struct dt_wait_graph w;
 
     (void)state;
     for (uint32_t i = 0; i < 6; i++)
@@ -308,20 +308,20 @@ static void calls_that_do_not_fit_are_told_apart(void **state)
     ranks[3].call &= ~(uint64_t)DT_HOSTSHM_INSIDE;
     ranks[3].signature = 80;
     ranks[4].signature = 0;
-    dt_waits_init(&w, 6, 1);
-    dt_waits_note(&w, &world, &here, S);
-    dt_waits_alike(&w, w.groups, 0, &alike);
+    dt_wait_graph_init(&w, 6, 1);
+    dt_wait_graph_note(&w, &world, &here, S);
+    dt_wait_graph_alike(&w, w.groups, 0, &alike);
     assert_int_equal(alike.n, 2);
     assert_int_equal(alike.v[1], 5);
-    dt_waits_unlike(&w, w.groups, 0, &unlike);
+    dt_wait_graph_unlike(&w, w.groups, 0, &unlike);
     assert_int_equal(unlike.n, 1);
     assert_int_equal(unlike.v[0], 1);
     free(alike.v);
     free(unlike.v);
-    dt_waits_unlike(&w, w.groups, 4, &unlike);
+    dt_wait_graph_unlike(&w, w.groups, 4, &unlike);
     assert_int_equal(unlike.n, 0);
     free(unlike.v);
-    dt_waits_free(&w);
+    dt_wait_graph_free(&w);
 }
 
 /* A PONG that was under way when the ranks of the generation before were ended, or all were
@@ -337,61 +337,61 @@ static void what_was_seen_before_accuses_nobody(void **state)
         { 1, 49 * S, false }, { 3, 60 * S, false }, { 0, 60 * S, false },
     };
     uint32_t members[] = { 1, 2 };
-    struct dt_waits w;
+    struct dt_wait_graph w;
 
     (void)state;
-    dt_waits_init(&w, 3, 1);
+    dt_wait_graph_init(&w, 3, 1);
     note(&w, 0, NULL, "3 (4 (4");
     note(&w, 7, members, "(2 1");
     w.limits[0] = 100;
-    dt_waits_forget(&w, 2, 50 * S);
+    dt_wait_graph_forget(&w, 2, 50 * S);
     assert_int_equal(w.n, 1);
     assert_int_equal(w.np, 3);
-    assert_int_equal(dt_waits_first_due(&w, w.groups, 0), -1);
-    assert_int_equal(dt_waits_least_limit(&w), 0);
+    assert_int_equal(dt_wait_graph_first_due(&w, w.groups, 0), -1);
+    assert_int_equal(dt_wait_graph_least_limit(&w), 0);
     for (size_t i = 0; i < sizeof pongs / sizeof *pongs; i++)
-        assert_int_equal(dt_waits_is_current(&w, pongs[i].generation, pongs[i].ping_ns),
+        assert_int_equal(dt_wait_graph_is_current(&w, pongs[i].generation, pongs[i].ping_ns),
                          pongs[i].current);
-    dt_waits_free(&w);
+    dt_wait_graph_free(&w);
 }
 
 static void the_least_limit_of_all_hosts_counts(void **state)
 {
-    struct dt_waits w;
+    struct dt_wait_graph w;
 
     (void)state;
-    dt_waits_init(&w, 3, 3);
-    assert_int_equal(dt_waits_least_limit(&w), 0);
+    dt_wait_graph_init(&w, 3, 3);
+    assert_int_equal(dt_wait_graph_least_limit(&w), 0);
     w.limits[1] = 5000;
-    assert_int_equal(dt_waits_least_limit(&w), 5000);
+    assert_int_equal(dt_wait_graph_least_limit(&w), 5000);
     w.limits[2] = 200;
-    assert_int_equal(dt_waits_least_limit(&w), 200);
+    assert_int_equal(dt_wait_graph_least_limit(&w), 200);
     w.limits[2] = 0;
-    assert_int_equal(dt_waits_least_limit(&w), 5000);
-    dt_waits_free(&w);
+    assert_int_equal(dt_wait_graph_least_limit(&w), 5000);
+    dt_wait_graph_free(&w);
 }
 
 static void those_who_have_waited_longest_are_asked_for_first(void **state)
 {
     uint32_t members[] = { 1, 2 };
     struct dt_msg_list asked;
-    struct dt_waits w;
+    struct dt_wait_graph w;
 
     (void)state;
-    dt_waits_init(&w, 3, 1);
+    dt_wait_graph_init(&w, 3, 1);
     note(&w, 0, NULL, "(3 (3 3");
     note(&w, 7, members, "1 (2");
     note(&w, 8, members, "(2 1");
     note(&w, 9, members, "1 (>1.1");
-    dt_waits_list_oldest(&w, 10, &asked);
+    dt_wait_graph_list_oldest(&w, 10, &asked);
     assert_int_equal(asked.n, 3);
     assert_int_equal(((struct dt_msg_asked *)asked.v)[0].comm, 8);
     free(asked.v);
-    dt_waits_list_oldest(&w, 1, &asked);
+    dt_wait_graph_list_oldest(&w, 1, &asked);
     assert_int_equal(asked.n, 1);
     assert_int_equal(((struct dt_msg_asked *)asked.v)[0].comm, 8);
     free(asked.v);
-    dt_waits_free(&w);
+    dt_wait_graph_free(&w);
 }
 
 /* Not even one without a number, which no rank makes. */
@@ -404,19 +404,19 @@ static void what_is_passed_is_like_no_collective(void **state)
         { 1, 1, dt_hostshm_pair(3, 0, DT_CALL_RECV | DT_HOSTSHM_INSIDE), 0, 0, 2000 },
     };
     struct dt_msg_comm world = { .comm = 0, .ranks = { ranks, 2 } };
-    struct dt_waits w;
+    struct dt_wait_graph w;
     struct dt_u32s alike;
     int passing;
 
     (void)state;
-    dt_waits_init(&w, 2, 1);
-    dt_waits_note(&w, &world, &here, 10 * S);
-    passing = dt_waits_first_due(&w, w.groups, 0);
+    dt_wait_graph_init(&w, 2, 1);
+    dt_wait_graph_note(&w, &world, &here, 10 * S);
+    passing = dt_wait_graph_first_due(&w, w.groups, 0);
     assert_int_equal(passing, 3);
-    dt_waits_alike(&w, w.groups, (uint32_t)passing, &alike);
+    dt_wait_graph_alike(&w, w.groups, (uint32_t)passing, &alike);
     assert_int_equal(alike.n, 0);
     free(alike.v);
-    dt_waits_free(&w);
+    dt_wait_graph_free(&w);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "launcher/base/log.h"
-#include "launcher/job/lastcalls.h"
+#include "launcher/watch/flight_record.h"
 #include "tests/unit/unit.h"
 
 enum { PEER = -4, MISMATCH = -3 };
@@ -15,30 +15,30 @@ static struct dt_msg_last_call call(uint64_t number, uint64_t ns, const char *wh
                                       (char *)(uintptr_t)result, (char *)(uintptr_t)way };
 }
 
-static void add(struct dt_lastcalls *l, uint32_t rank, uint64_t comm,
+static void add(struct dt_flight_record *l, uint32_t rank, uint64_t comm,
                 struct dt_msg_last_call *calls, uint32_t n)
 {
     struct dt_msg_last_calls m = { 1, rank, comm, MISMATCH, (char *)"", (char *)"", { calls, n } };
 
-    dt_lastcalls_add(l, "host", &m);
+    dt_flight_record_add(l, "host", &m);
 }
 
-static void are(struct dt_lastcalls *l, const char *want)
+static void are(struct dt_flight_record *l, const char *want)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_lastcalls_words(l, &b);
+    dt_flight_record_words(l, &b);
     assert_string_equal(dt_strbuf_text(&b), want);
     dt_strbuf_free(&b);
-    dt_lastcalls_free(l);
-    dt_lastcalls_words(l, &b);
+    dt_flight_record_free(l);
+    dt_flight_record_words(l, &b);
     assert_string_equal(dt_strbuf_text(&b), "");
 }
 
 /* However many ranks there are, and in whatever order they come. */
 static void what_is_the_same_is_said_once(void **state)
 {
-    struct dt_lastcalls l = { 0 };
+    struct dt_flight_record l = { 0 };
 
     (void)state;
     for (uint32_t i = 0; i < 512; i++) {
@@ -62,14 +62,14 @@ static void what_is_the_same_is_said_once(void **state)
 static void who_was_ended_and_told_of_none_is_named(void **state)
 {
     struct dt_msg_last_call one = call(2, 0, "barrier", "DT_ERR_PEER", "-");
-    struct dt_lastcalls l = { 0 };
+    struct dt_flight_record l = { 0 };
 
     (void)state;
-    dt_lastcalls_ended(&l, 5);
+    dt_flight_record_ended(&l, 5);
     are(&l, "");
     add(&l, 1, 0, &one, 1);
     for (uint32_t rank = 4; rank-- > 1;)
-        dt_lastcalls_ended(&l, rank);
+        dt_flight_record_ended(&l, rank);
     are(&l, "the last calls on DT_WORLD:\n"
             "| call 2: barrier, DT_ERR_PEER (rank 1)\n"
             "| ranks 2-3: ended before they told of theirs\n");
@@ -79,14 +79,14 @@ static void who_was_ended_and_told_of_none_is_named(void **state)
 static void who_told_before_is_not_named(void **state)
 {
     struct dt_msg_last_call one = call(2, 0, "barrier", "DT_ERR_PEER", "-");
-    struct dt_lastcalls l = { 0 };
+    struct dt_flight_record l = { 0 };
 
     (void)state;
     add(&l, 1, 0, &one, 1);
-    dt_lastcalls_said(&l);
+    dt_flight_record_said(&l);
     add(&l, 3, 0, &one, 1);
     for (uint32_t rank = 0; rank < 3; rank++)
-        dt_lastcalls_ended(&l, rank);
+        dt_flight_record_ended(&l, rank);
     are(&l, "the last calls on DT_WORLD:\n"
             "| call 2: barrier, DT_ERR_PEER (rank 3)\n"
             "| ranks 0,2: ended before they told of theirs\n");
@@ -96,7 +96,7 @@ static void who_told_before_is_not_named(void **state)
 static void communicators_stand_apart(void **state)
 {
     struct dt_msg_last_call one = call(2, 1100000000, "barrier", "inside", "-");
-    struct dt_lastcalls l = { 0 };
+    struct dt_flight_record l = { 0 };
 
     (void)state;
     add(&l, 4, 4ULL << 32 | 2, &one, 1);
@@ -109,7 +109,7 @@ static void communicators_stand_apart(void **state)
 
 static void many_that_differ_are_counted(void **state)
 {
-    struct dt_lastcalls l = { 0 };
+    struct dt_flight_record l = { 0 };
     struct dt_strbuf b = { 0 };
     size_t lines = 0;
 
@@ -119,29 +119,29 @@ static void many_that_differ_are_counted(void **state)
 
         add(&l, rank, 0, &c, 1);
     }
-    dt_lastcalls_words(&l, &b);
+    dt_flight_record_words(&l, &b);
     for (const char *s = dt_strbuf_text(&b); *s; s++)
         lines += *s == '\n';
     assert_int_equal(lines, 10);
     assert_non_null(
         strstr(dt_strbuf_text(&b), "| call 255: barrier, ok (rank 255)\n| and 992 more\n"));
     dt_strbuf_free(&b);
-    dt_lastcalls_free(&l);
+    dt_flight_record_free(&l);
 }
 
 static void where_all_calls_are_is_said_by_host(void **state)
 {
     struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .trouble = (char *)"" };
-    struct dt_lastcalls l = { 0 };
+    struct dt_flight_record l = { 0 };
 
     (void)state;
-    dt_lastcalls_add(&l, "a", &m);
-    dt_lastcalls_add(&l, "a", &m);
-    dt_lastcalls_add(&l, "b", &m);
+    dt_flight_record_add(&l, "a", &m);
+    dt_flight_record_add(&l, "a", &m);
+    dt_flight_record_add(&l, "b", &m);
     m.dump = (char *)"";
     m.trouble = (char *)"/d: cannot be made: Permission denied";
-    dt_lastcalls_add(&l, "c", &m);
-    dt_lastcalls_add(&l, "c", &m);
+    dt_flight_record_add(&l, "c", &m);
+    dt_flight_record_add(&l, "c", &m);
     assert_false(l.own);
     are(&l, "all recorded calls are in a:/d, b:/d\n"
             "c: /d: cannot be made: Permission denied; the recorded calls were not written: name "
@@ -151,23 +151,23 @@ static void where_all_calls_are_is_said_by_host(void **state)
 static void more_hosts_than_are_listed_are_not_kept_secret(void **state)
 {
     struct dt_msg_last_calls m = { .code = PEER, .dump = (char *)"/d", .trouble = (char *)"" };
-    struct dt_lastcalls l = { 0 };
+    struct dt_flight_record l = { 0 };
     struct dt_strbuf b = { 0 };
 
     (void)state;
     for (int i = 0; i < 17; i++) {
         char host[8];
 
-        dt_lastcalls_words(&l, &b);
+        dt_flight_record_words(&l, &b);
         assert_null(strstr(dt_strbuf_text(&b), "listed"));
         snprintf(host, sizeof host, "h%d", i);
-        dt_lastcalls_add(&l, host, &m);
+        dt_flight_record_add(&l, host, &m);
     }
-    dt_lastcalls_words(&l, &b);
+    dt_flight_record_words(&l, &b);
     assert_non_null(strstr(dt_strbuf_text(&b), "h15:/d\nwhat else is recorded, or is not, on other "
                                                "hosts is not listed\n"));
     dt_strbuf_free(&b);
-    dt_lastcalls_free(&l);
+    dt_flight_record_free(&l);
 }
 
 static void keep(void *arg, const char *text, size_t n)
@@ -182,19 +182,19 @@ static void a_rank_does_not_speak_as_dtrun(void **state)
     struct dt_msg_last_calls m = {
         1, 3, 0, MISMATCH, (char *)"/d\ndtrun: x", (char *)"", { &c, 1 }
     };
-    struct dt_lastcalls l = { 0 };
+    struct dt_flight_record l = { 0 };
     struct dt_strbuf b = { 0 };
 
     (void)state;
-    dt_lastcalls_add(&l, "a", &m);
+    dt_flight_record_add(&l, "a", &m);
     are(&l, "the last calls on DT_WORLD:\n"
             "| call 1: barrier?dtrun: done?, ok?[2J (rank 3)\n"
             "all recorded calls are in a:/d?dtrun: x\n");
     m.trouble = (char *)"\ndtrun: y";
-    dt_lastcalls_add(&l, "a", &m);
-    dt_lastcalls_words(&l, &b);
+    dt_flight_record_add(&l, "a", &m);
+    dt_flight_record_words(&l, &b);
     assert_null(strstr(dt_strbuf_text(&b), "\ndtrun"));
-    dt_lastcalls_free(&l);
+    dt_flight_record_free(&l);
     dt_strbuf_free(&b);
 
     dt_log_set_sink(keep, &b);

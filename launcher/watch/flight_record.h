@@ -1,7 +1,7 @@
 /* What ranks called last before a call of theirs failed for good, told so that what they have in
  * common is said once, however many they are. Pure. */
-#ifndef DT_JOB_LASTCALLS_H
-#define DT_JOB_LASTCALLS_H
+#ifndef DT_WATCH_FLIGHT_RECORD_H
+#define DT_WATCH_FLIGHT_RECORD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,7 @@ struct dt_dumphost {
     char *trouble; /* why nothing is there; or "" */
 };
 
-struct dt_lastcalls { /* zero-initialised */
+struct dt_flight_record { /* zero-initialised */
     struct dt_callers *callers;
     size_t ncallers;
     size_t unsaid;         /* calls of ranks for which there was no room */
@@ -33,13 +33,14 @@ struct dt_lastcalls { /* zero-initialised */
     bool own;        /* some rank failed by more than that another one has gone */
 };
 
-void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m);
+void dt_flight_record_add(struct dt_flight_record *l, const char *host,
+                          const struct dt_msg_last_calls *m);
 /* That rank was ended. */
-void dt_lastcalls_ended(struct dt_lastcalls *l, uint32_t rank);
+void dt_flight_record_ended(struct dt_flight_record *l, uint32_t rank);
 /* The lines, of which each ends with a newline; of many the last are said. */
-void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out);
+void dt_flight_record_words(const struct dt_flight_record *l, struct dt_strbuf *out);
 /* They have been said. Who told of its own tells nothing more in this generation. */
-void dt_lastcalls_said(struct dt_lastcalls *l);
-void dt_lastcalls_free(struct dt_lastcalls *l); /* it is as zero-initialised again */
+void dt_flight_record_said(struct dt_flight_record *l);
+void dt_flight_record_free(struct dt_flight_record *l); /* it is as zero-initialised again */
 
 #endif

@@ -1,4 +1,4 @@
-#include "launcher/job/lastcalls.h"
+#include "launcher/watch/flight_record.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static bool is_same(const struct dt_callers *c, uint64_t comm, const struct dt_m
 }
 
 /* NULL: there is no room for another. */
-static struct dt_callers *callers_of(struct dt_lastcalls *l, uint64_t comm,
+static struct dt_callers *callers_of(struct dt_flight_record *l, uint64_t comm,
                                      const struct dt_msg_last_call *call)
 {
     struct dt_callers *c = l->callers;
@@ -65,7 +65,7 @@ static struct dt_callers *callers_of(struct dt_lastcalls *l, uint64_t comm,
     return c;
 }
 
-static void add_call(struct dt_lastcalls *l, uint64_t comm, uint32_t rank,
+static void add_call(struct dt_flight_record *l, uint64_t comm, uint32_t rank,
                      const struct dt_msg_last_call *call)
 {
     struct dt_callers *c = callers_of(l, comm, call);
@@ -81,7 +81,8 @@ static void add_call(struct dt_lastcalls *l, uint64_t comm, uint32_t rank,
     add_rank(&c->ranks, rank);
 }
 
-static void add_dump(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m)
+static void add_dump(struct dt_flight_record *l, const char *host,
+                     const struct dt_msg_last_calls *m)
 {
     for (size_t i = 0; i < l->ndumps; i++) {
         if (strcmp(l->dumps[i].host, host) == 0 && !*l->dumps[i].trouble == !*m->trouble)
@@ -98,7 +99,8 @@ static void add_dump(struct dt_lastcalls *l, const char *host, const struct dt_m
         (struct dt_dumphost){ dt_xstrdup(host), copy(m->dump), copy(m->trouble) };
 }
 
-void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_msg_last_calls *m)
+void dt_flight_record_add(struct dt_flight_record *l, const char *host,
+                          const struct dt_msg_last_calls *m)
 {
     const struct dt_msg_last_call *calls = m->calls.v;
 
@@ -109,7 +111,7 @@ void dt_lastcalls_add(struct dt_lastcalls *l, const char *host, const struct dt_
     l->own |= m->code != DT_HOSTSHM_PEER_DIED;
 }
 
-void dt_lastcalls_ended(struct dt_lastcalls *l, uint32_t rank)
+void dt_flight_record_ended(struct dt_flight_record *l, uint32_t rank)
 {
     if (dt_u32s_find(&l->told, rank) < 0)
         add_rank(&l->silent, rank);
@@ -151,7 +153,7 @@ static void say_callers(const struct dt_callers *c, struct dt_strbuf *out)
     dt_strbuf_puts(out, ")\n");
 }
 
-static void say_calls(const struct dt_lastcalls *l, struct dt_strbuf *out)
+static void say_calls(const struct dt_flight_record *l, struct dt_strbuf *out)
 {
     const struct dt_callers **sorted = dt_xcalloc(l->ncallers, sizeof *sorted);
     size_t first = l->ncallers > LINES ? l->ncallers - LINES : 0;
@@ -169,7 +171,7 @@ static void say_calls(const struct dt_lastcalls *l, struct dt_strbuf *out)
     free(sorted);
 }
 
-static void say_dumps(const struct dt_lastcalls *l, struct dt_strbuf *out)
+static void say_dumps(const struct dt_flight_record *l, struct dt_strbuf *out)
 {
     bool begun = false;
 
@@ -201,7 +203,7 @@ static void say_silent(const struct dt_u32s *ranks, struct dt_strbuf *out)
                      ranks->n == 1 ? "it told of its last calls" : "they told of theirs");
 }
 
-void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out)
+void dt_flight_record_words(const struct dt_flight_record *l, struct dt_strbuf *out)
 {
     if (l->ncallers)
         say_calls(l, out);
@@ -210,7 +212,7 @@ void dt_lastcalls_words(const struct dt_lastcalls *l, struct dt_strbuf *out)
     say_dumps(l, out);
 }
 
-void dt_lastcalls_said(struct dt_lastcalls *l)
+void dt_flight_record_said(struct dt_flight_record *l)
 {
     struct dt_u32s told = l->told;
 
@@ -228,12 +230,12 @@ void dt_lastcalls_said(struct dt_lastcalls *l)
     free(l->callers);
     free(l->silent.v);
     free(l->dumps);
-    *l = (struct dt_lastcalls){ .told = told };
+    *l = (struct dt_flight_record){ .told = told };
 }
 
-void dt_lastcalls_free(struct dt_lastcalls *l)
+void dt_flight_record_free(struct dt_flight_record *l)
 {
-    dt_lastcalls_said(l);
+    dt_flight_record_said(l);
     free(l->told.v);
     l->told = (struct dt_u32s){ 0 };
 }

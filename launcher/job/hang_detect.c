@@ -68,7 +68,7 @@ static void add_comm(struct dt_strbuf *out, uint64_t comm)
 static const struct dt_waitgroup *find_doing(const struct dt_job *j, const struct dt_waitgroup *g,
                                              uint32_t rank, uint32_t *member)
 {
-    const struct dt_waitgroup *doing = dt_waits_doing(&j->waits, rank, member);
+    const struct dt_waitgroup *doing = dt_wait_graph_doing(&j->waits, rank, member);
 
     if (doing)
         return doing;
@@ -138,7 +138,7 @@ static void describe(const struct dt_job *j, const struct dt_waitgroup *g, uint3
 {
     struct dt_u32s with;
 
-    dt_waits_with(&j->waits, g, who, &with);
+    dt_wait_graph_with(&j->waits, g, who, &with);
     dt_words_ranks(out, &with);
     dt_strbuf_puts(out, with.n == 1 ? " has waited " : " have waited ");
     dt_words_duration(out, (double)ms / 1000);
@@ -218,8 +218,8 @@ static void describe_unlike(const struct dt_job *j, const struct dt_waitgroup *g
 
     while (dt_waitgroup_rank(g, other) != unlike->v[0])
         other++;
-    dt_waits_alike(&j->waits, g, who, &alike);
-    dt_waits_alike(&j->waits, g, other, &others);
+    dt_wait_graph_alike(&j->waits, g, who, &alike);
+    dt_wait_graph_alike(&j->waits, g, other, &others);
     dt_words_ranks(out, &alike);
     dt_strbuf_puts(out, " called ");
     add_collective(out, call);
@@ -242,7 +242,7 @@ static bool end_unlike(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
     struct dt_strbuf text = { 0 };
     struct dt_u32s unlike;
 
-    dt_waits_unlike(&j->waits, g, who, &unlike);
+    dt_wait_graph_unlike(&j->waits, g, who, &unlike);
     if (unlike.n) {
         describe_unlike(j, g, who, &unlike, &text);
         fail_comm(j, g, DT_HOSTSHM_MISMATCH, unlike.v[0], &text);
@@ -263,7 +263,7 @@ static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
 {
     const struct dt_wait *w = &g->waits[who];
     uint32_t limit = dt_wait_limit(w, limit_ms(j));
-    uint64_t ms = dt_waits_ms(&j->waits, g, who);
+    uint64_t ms = dt_wait_graph_ms(&j->waits, g, who);
     uint64_t warn_ms = limit && limit / 2 < WARN_MS ? limit / 2 : WARN_MS;
     bool over = limit && ms >= limit;
     struct dt_strbuf text = { 0 };
@@ -273,8 +273,8 @@ static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
         return;
     g->warned_of = dt_wait_inside(w);
     g->warned = who;
-    dt_waits_for_whom(&j->waits, g, who, &b.whom);
-    b.deadlock = dt_waits_in_the_end(&j->waits, g, who, &b.in_the_end);
+    dt_wait_graph_for_whom(&j->waits, g, who, &b.whom);
+    b.deadlock = dt_wait_graph_in_the_end(&j->waits, g, who, &b.in_the_end);
     describe(j, g, who, ms, &b, &text);
     if (over)
         end_calls(j, g, w, find_culprit(g, who, &b), &text);
@@ -302,7 +302,7 @@ void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const stru
             j->waits.ranks[steps[i].rank].stopped = steps[i].stopped;
     }
     for (uint32_t i = 0; i < m->comms.n; i++)
-        dt_waits_note(&j->waits, &comms[i], &node->ranks, now);
+        dt_wait_graph_note(&j->waits, &comms[i], &node->ranks, now);
     if (m->more && !j->said_more)
         dt_say("%s: ranks wait in calls on so many communicators that %u of them are not watched "
                "until others go on",
@@ -312,7 +312,7 @@ void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const stru
 
 void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping)
 {
-    dt_waits_list_oldest(&j->waits, ASKED_MAX, &ping->comms);
+    dt_wait_graph_list_oldest(&j->waits, ASKED_MAX, &ping->comms);
 }
 
 void dt_job_watch_waits(struct dt_job *j)
@@ -321,10 +321,10 @@ void dt_job_watch_waits(struct dt_job *j)
         return;
     for (uint32_t r = 0; r < j->ranks.np; r++)
         j->waits.ranks[r].ended = j->ranks.v[r].ended;
-    dt_waits_tidy(&j->waits);
+    dt_wait_graph_tidy(&j->waits);
     for (uint32_t i = 0; i < j->waits.n && j->state == DT_JOB_RUNNING; i++) {
         struct dt_waitgroup *g = &j->waits.groups[i];
-        int who = g->failed ? -1 : dt_waits_first_due(&j->waits, g, limit_ms(j));
+        int who = g->failed ? -1 : dt_wait_graph_first_due(&j->waits, g, limit_ms(j));
 
         if (who >= 0 && !end_unlike(j, g, (uint32_t)who))
             judge(j, g, (uint32_t)who);
@@ -333,12 +333,12 @@ void dt_job_watch_waits(struct dt_job *j)
 
 void dt_job_forget_waits(struct dt_job *j)
 {
-    dt_waits_forget(&j->waits, j->generation, dt_job_now(j));
+    dt_wait_graph_forget(&j->waits, j->generation, dt_job_now(j));
 }
 
 uint64_t dt_job_look_ms(const struct dt_job *j)
 {
-    uint32_t limit = limit_ms(j), least = dt_waits_least_limit(&j->waits);
+    uint32_t limit = limit_ms(j), least = dt_wait_graph_least_limit(&j->waits);
 
     if (least && (limit == 0 || least < limit))
         limit = least;

@@ -1,4 +1,4 @@
-#include "launcher/job/waits.h"
+#include "launcher/watch/wait_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- what is known ---- */
 
-static void add_group(struct dt_waits *w, uint64_t comm, uint32_t n, const uint32_t *members)
+static void add_group(struct dt_wait_graph *w, uint64_t comm, uint32_t n, const uint32_t *members)
 {
     struct dt_waitgroup *g;
 
@@ -22,22 +22,22 @@ static void add_group(struct dt_waits *w, uint64_t comm, uint32_t n, const uint3
     memcpy(g->members, members, n * sizeof *members);
 }
 
-static void drop_group(struct dt_waits *w, uint32_t i)
+static void drop_group(struct dt_wait_graph *w, uint32_t i)
 {
     free(w->groups[i].members);
     free(w->groups[i].waits);
     w->groups[i] = w->groups[--w->n];
 }
 
-void dt_waits_init(struct dt_waits *w, uint32_t np, uint32_t nhosts)
+void dt_wait_graph_init(struct dt_wait_graph *w, uint32_t np, uint32_t nhosts)
 {
-    *w = (struct dt_waits){ .np = np, .nhosts = nhosts };
+    *w = (struct dt_wait_graph){ .np = np, .nhosts = nhosts };
     w->ranks = dt_xcalloc(np, sizeof *w->ranks);
     w->limits = dt_xcalloc(nhosts, sizeof *w->limits);
     add_group(w, 0, np, NULL);
 }
 
-void dt_waits_free(struct dt_waits *w)
+void dt_wait_graph_free(struct dt_wait_graph *w)
 {
     while (w->n)
         drop_group(w, w->n - 1);
@@ -46,22 +46,22 @@ void dt_waits_free(struct dt_waits *w)
     free(w->limits);
 }
 
-void dt_waits_forget(struct dt_waits *w, uint32_t generation, uint64_t now_ns)
+void dt_wait_graph_forget(struct dt_wait_graph *w, uint32_t generation, uint64_t now_ns)
 {
     uint32_t np = w->np, nhosts = w->nhosts;
 
-    dt_waits_free(w);
-    dt_waits_init(w, np, nhosts);
+    dt_wait_graph_free(w);
+    dt_wait_graph_init(w, np, nhosts);
     w->generation = generation;
     w->since_ns = now_ns;
 }
 
-bool dt_waits_is_current(const struct dt_waits *w, uint32_t generation, uint64_t ping_ns)
+bool dt_wait_graph_is_current(const struct dt_wait_graph *w, uint32_t generation, uint64_t ping_ns)
 {
     return generation == w->generation && ping_ns >= w->since_ns;
 }
 
-uint32_t dt_waits_least_limit(const struct dt_waits *w)
+uint32_t dt_wait_graph_least_limit(const struct dt_wait_graph *w)
 {
     uint32_t least = 0;
 
@@ -70,7 +70,7 @@ uint32_t dt_waits_least_limit(const struct dt_waits *w)
     return least;
 }
 
-static bool all_in_job(const struct dt_waits *w, const struct dt_u32s *members)
+static bool all_in_job(const struct dt_wait_graph *w, const struct dt_u32s *members)
 {
     for (uint32_t i = 0; i < members->n; i++) {
         if (members->v[i] >= w->np)
@@ -80,7 +80,7 @@ static bool all_in_job(const struct dt_waits *w, const struct dt_u32s *members)
 }
 
 /* NULL: there is none, and nothing to make one of. */
-static struct dt_waitgroup *group_of(struct dt_waits *w, const struct dt_msg_comm *comm)
+static struct dt_waitgroup *group_of(struct dt_wait_graph *w, const struct dt_msg_comm *comm)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         if (w->groups[i].comm == comm->comm)
@@ -92,8 +92,8 @@ static struct dt_waitgroup *group_of(struct dt_waits *w, const struct dt_msg_com
     return &w->groups[w->n - 1];
 }
 
-void dt_waits_note(struct dt_waits *w, const struct dt_msg_comm *comm, const struct dt_u32s *here,
-                   uint64_t now_ns)
+void dt_wait_graph_note(struct dt_wait_graph *w, const struct dt_msg_comm *comm,
+                        const struct dt_u32s *here, uint64_t now_ns)
 {
     const struct dt_msg_called *told = comm->ranks.v;
     struct dt_waitgroup *g = group_of(w, comm);
@@ -132,18 +132,18 @@ bool dt_wait_is_alone(const struct dt_wait *wait)
     return (dt_wait_inside(wait) & (DT_HOSTSHM_INSIDE - 1)) == DT_CALL_GPU_COPY;
 }
 
-static const struct dt_waiter *waiter(const struct dt_waits *w, const struct dt_waitgroup *g,
+static const struct dt_waiter *waiter(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
                                       uint32_t member)
 {
     return &w->ranks[dt_waitgroup_rank(g, member)];
 }
 
-static bool inside(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member)
+static bool inside(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member)
 {
     return !waiter(w, g, member)->ended && dt_wait_inside(&g->waits[member]);
 }
 
-static bool waits(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member)
+static bool waits(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member)
 {
     return inside(w, g, member) && !waiter(w, g, member)->stopped;
 }
@@ -169,7 +169,8 @@ static bool is_due_before(const struct dt_wait *a, const struct dt_wait *b, uint
     return due_a != due_b ? due_a < due_b : a->since_ns < b->since_ns;
 }
 
-int dt_waits_first_due(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t limit_ms)
+int dt_wait_graph_first_due(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                            uint32_t limit_ms)
 {
     int first = -1;
 
@@ -181,7 +182,7 @@ int dt_waits_first_due(const struct dt_waits *w, const struct dt_waitgroup *g, u
     return first;
 }
 
-uint64_t dt_waits_ms(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who)
+uint64_t dt_wait_graph_ms(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who)
 {
     uint64_t known_ns = g->waits[who].seen_ns, since_ns = g->waits[who].since_ns;
 
@@ -192,7 +193,7 @@ uint64_t dt_waits_ms(const struct dt_waits *w, const struct dt_waitgroup *g, uin
     return known_ns > since_ns ? (known_ns - since_ns) / 1000000 : 0;
 }
 
-void dt_waits_tidy(struct dt_waits *w)
+void dt_wait_graph_tidy(struct dt_wait_graph *w)
 {
     for (uint32_t i = w->n; i-- > 1;) {
         uint32_t member = 0;
@@ -216,7 +217,8 @@ static int by_age(const void *a, const void *b)
     return x->since_ns < y->since_ns ? -1 : x->since_ns > y->since_ns;
 }
 
-void dt_waits_list_oldest(const struct dt_waits *w, uint32_t most, struct dt_msg_list *asked)
+void dt_wait_graph_list_oldest(const struct dt_wait_graph *w, uint32_t most,
+                               struct dt_msg_list *asked)
 {
     struct aged *aged = dt_xcalloc(w->n, sizeof *aged);
     uint32_t n = w->n - 1 < most ? w->n - 1 : most;
@@ -240,7 +242,8 @@ void dt_waits_list_oldest(const struct dt_waits *w, uint32_t most, struct dt_msg
 
 /* ---- among all ranks ---- */
 
-static bool in_collective(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member)
+static bool in_collective(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                          uint32_t member)
 {
     return member < g->n && inside(w, g, member) && !dt_wait_is_alone(&g->waits[member]);
 }
@@ -250,14 +253,14 @@ static bool is_behind(const struct dt_wait *a, const struct dt_wait *b)
     return dt_hostshm_call_number(a->call) < dt_hostshm_call_number(b->call);
 }
 
-static bool has_not_come(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
-                         uint32_t who)
+static bool has_not_come(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                         uint32_t member, uint32_t who)
 {
     return !waiter(w, g, member)->ended && !in_collective(w, g, member) &&
            is_behind(&g->waits[member], &g->waits[who]);
 }
 
-static bool holds_up(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+static bool holds_up(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
                      uint32_t who)
 {
     return in_collective(w, g, member) && waiter(w, g, member)->stopped &&
@@ -287,15 +290,16 @@ static bool has_come(const struct dt_waitgroup *g, uint32_t member, uint32_t who
     return at < g->nwaits;
 }
 
-static bool keeps_from_pair(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
-                            uint32_t who)
+static bool keeps_from_pair(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                            uint32_t member, uint32_t who)
 {
     return dt_hostshm_pair_peer(g->waits[who].pair) == member && !waiter(w, g, member)->ended &&
            (waiter(w, g, member)->stopped || !has_come(g, member, who, false));
 }
 
-static uint32_t list_where(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
-                           bool (*holds)(const struct dt_waits *, const struct dt_waitgroup *,
+static uint32_t list_where(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                           uint32_t who,
+                           bool (*holds)(const struct dt_wait_graph *, const struct dt_waitgroup *,
                                          uint32_t, uint32_t),
                            struct dt_u32s *list)
 {
@@ -312,8 +316,8 @@ static uint32_t list_where(const struct dt_waits *w, const struct dt_waitgroup *
     return list->n;
 }
 
-void dt_waits_for_whom(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
-                       struct dt_u32s *list)
+void dt_wait_graph_for_whom(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                            uint32_t who, struct dt_u32s *list)
 {
     if (dt_wait_is_alone(&g->waits[who])) {
         *list = (struct dt_u32s){ 0 };
@@ -326,15 +330,15 @@ void dt_waits_for_whom(const struct dt_waits *w, const struct dt_waitgroup *g, u
 }
 
 /* Both are in the collective of that number. */
-static bool in_the_same(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
-                        uint32_t who)
+static bool in_the_same(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                        uint32_t member, uint32_t who)
 {
     return in_collective(w, g, member) && in_collective(w, g, who) &&
            dt_hostshm_call_number(g->waits[member].call) ==
                dt_hostshm_call_number(g->waits[who].call);
 }
 
-static bool is_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+static bool is_with(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
                     uint32_t who)
 {
     if (g->waits[who].pair & DT_HOSTSHM_INSIDE)
@@ -344,40 +348,41 @@ static bool is_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint
     return waits(w, g, member) && (member == who || in_the_same(w, g, member, who));
 }
 
-void dt_waits_with(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
-                   struct dt_u32s *list)
+void dt_wait_graph_with(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
+                        struct dt_u32s *list)
 {
     list_where(w, g, who, is_with, list);
 }
 
-static bool is_alike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+static bool is_alike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
                      uint32_t who)
 {
     return in_the_same(w, g, member, who) && g->waits[member].signature == g->waits[who].signature;
 }
 
-static bool is_unlike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t member,
+static bool is_unlike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t member,
                       uint32_t who)
 {
     return in_the_same(w, g, member, who) && g->waits[member].signature &&
            g->waits[who].signature && !is_alike(w, g, member, who);
 }
 
-void dt_waits_alike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
-                    struct dt_u32s *list)
+void dt_wait_graph_alike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
+                         struct dt_u32s *list)
 {
     list_where(w, g, who, is_alike, list);
 }
 
-void dt_waits_unlike(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
-                     struct dt_u32s *list)
+void dt_wait_graph_unlike(const struct dt_wait_graph *w, const struct dt_waitgroup *g, uint32_t who,
+                          struct dt_u32s *list)
 {
     list_where(w, g, who, is_unlike, list);
 }
 
 /* ---- who waits for those who wait ---- */
 
-const struct dt_waitgroup *dt_waits_doing(const struct dt_waits *w, uint32_t rank, uint32_t *member)
+const struct dt_waitgroup *dt_wait_graph_doing(const struct dt_wait_graph *w, uint32_t rank,
+                                               uint32_t *member)
 {
     const struct dt_waitgroup *longest = NULL;
 
@@ -398,7 +403,7 @@ const struct dt_waitgroup *dt_waits_doing(const struct dt_waits *w, uint32_t ran
 enum color { FRESH, OPEN, DONE };
 
 struct walk {
-    const struct dt_waits *w;
+    const struct dt_wait_graph *w;
     uint8_t *colors; /* by rank */
     struct dt_u32s *ends;
     bool deadlock;
@@ -410,7 +415,7 @@ static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g
 
     walk->colors[rank] = OPEN;
     if (g)
-        dt_waits_for_whom(walk->w, g, member, &whom);
+        dt_wait_graph_for_whom(walk->w, g, member, &whom);
     if (whom.n == 0)
         walk->ends->v[walk->ends->n++] = rank;
     for (uint32_t i = 0; i < whom.n; i++) {
@@ -419,15 +424,15 @@ static void visit(struct walk *walk, uint32_t rank, const struct dt_waitgroup *g
         walk->deadlock |= walk->colors[next] == OPEN;
         if (walk->colors[next] != FRESH)
             continue;
-        g = dt_waits_doing(walk->w, next, &there);
+        g = dt_wait_graph_doing(walk->w, next, &there);
         visit(walk, next, g, there);
     }
     free(whom.v);
     walk->colors[rank] = DONE;
 }
 
-bool dt_waits_in_the_end(const struct dt_waits *w, const struct dt_waitgroup *g, uint32_t who,
-                         struct dt_u32s *list)
+bool dt_wait_graph_in_the_end(const struct dt_wait_graph *w, const struct dt_waitgroup *g,
+                              uint32_t who, struct dt_u32s *list)
 {
     struct walk walk = { .w = w, .colors = dt_xcalloc(w->np, 1), .ends = list };
 
