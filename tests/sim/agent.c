@@ -114,7 +114,8 @@ struct sim_agent *sim_agent_new(struct sim_world *w, struct sim_conn *c)
     *a = (struct sim_agent){
         .next = w->agents, .host = c->host, .conn = c, .alive = true, .fenced_in_time = true
     };
-    w->agents = a;
+    a->next_here = a->host->agents;
+    w->agents = a->host->agents = a;
     c->agent = a;
     watch_lease(w, a, FIRST_LEASE_S * SIM_S);
     say_hello(w, a);
@@ -250,8 +251,8 @@ void sim_agent_reap(struct sim_world *w, struct sim_agent *a, struct sim_rank *r
 /* What an agent that was killed, or is cut off, has left on this host. */
 static void kill_leftovers(struct sim_world *w, const struct sim_agent *of)
 {
-    for (struct sim_agent *a = w->agents; a && of->generation > 1; a = a->next) {
-        if (a == of || a->host != of->host || a->generation >= of->generation)
+    for (struct sim_agent *a = of->host->agents; a && of->generation > 1; a = a->next_here) {
+        if (a == of || a->generation >= of->generation)
             continue;
         for (uint32_t i = 0; i < a->n; i++) {
             if (a->ranks[i].alive)

@@ -69,8 +69,9 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     case DT_MSG_GO:
         if (m->go.generation != w->witness.generation)
             sim_broken(w, "GO of generation %u in %u", m->go.generation, w->witness.generation);
-        check_alone(w, m->go.generation, true);
-        w->witness.went = true;
+        if (w->witness.went != m->go.generation) /* once for all hosts */
+            check_alone(w, m->go.generation, true);
+        w->witness.went = m->go.generation;
         break;
     default:
         break;

@@ -33,6 +33,7 @@ enum sim_phase { SIM_NOTHING, SIM_SPAWNING, SIM_READY, SIM_RUNNING, SIM_SWEEPING
 
 struct sim_agent {
     struct sim_agent *next; /* of all */
+    struct sim_agent *next_here;
     struct sim_host *host;
     struct sim_conn *conn;
     bool alive;
@@ -72,7 +73,8 @@ struct sim_conn {
 struct sim_host {
     size_t index;
     char name[16], addr[24], identity[24];
-    struct sim_conn *conn; /* the newest */
+    struct sim_conn *conn;    /* the newest */
+    struct sim_agent *agents; /* all that have been here */
     uint64_t down_until, cut_until, frozen_until, slow_until;
     uint64_t clock_ns; /* its clock less ours, at the beginning */
     int64_t drift_ppm;
@@ -111,7 +113,7 @@ struct sim_witness {
     uint64_t ordered_ns; /* when a signal or a limit came last */
     bool preempted;      /* a rank has exited with 75 after the signal */
     bool trouble;        /* a host could not be used */
-    bool went;           /* ranks have been let go, in any generation */
+    uint32_t went;       /* the newest generation of which ranks were let go */
     bool saved;          /* there was a checkpoint, or one was restored */
     bool met;            /* a rank has called dt_init */
     int64_t newest, newest_then;
