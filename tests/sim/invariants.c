@@ -1,4 +1,5 @@
 /* What must hold after every event. */
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -113,13 +114,13 @@ static void check_done(struct sim_world *w, struct sim_conn *c, uint32_t generat
 static void check_refusal(struct sim_world *w, struct sim_conn *c,
                           const struct dt_msg_spawn_failed *m)
 {
-    static const int codes[] = { 125, 127, 126 };
+    int code = m->error == ENOENT ? 127 : 126;
 
     if (m->generation != w->witness.generation)
         return;
     c->started = 0;
     sim_oracle_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL,
-                                            .code = codes[c->host->spawn_code - 1],
+                                            .code = m->step == DT_SPAWN_EXEC ? code : 125,
                                             .at_ns = w->now_ns });
 }
 
