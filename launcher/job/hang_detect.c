@@ -115,7 +115,7 @@ static void add_whom_all(const struct dt_job *j, const struct dt_waitgroup *g, c
 }
 
 /* Of those in the end, whom nobody has been told of yet. */
-static void add_in_the_end(const struct dt_job *j, const struct dt_waitgroup *g,
+static void add_in_the_end(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t who,
                            const struct blame *b, struct dt_strbuf *out)
 {
     struct dt_u32s fresh = { dt_xcalloc(b->in_the_end.n + 1, sizeof *fresh.v), 0 };
@@ -124,7 +124,10 @@ static void add_in_the_end(const struct dt_job *j, const struct dt_waitgroup *g,
         if (dt_u32s_find(&b->whom, b->in_the_end.v[i]) < 0)
             fresh.v[fresh.n++] = b->in_the_end.v[i];
     }
-    if (b->deadlock)
+    if (b->deadlock && b->whom.n == 1 && b->whom.v[0] == dt_waitgroup_rank(g, who))
+        dt_strbuf_puts(out, "; it waits for itself: a deadlock, unless another of its threads ends "
+                            "it");
+    else if (b->deadlock)
         dt_strbuf_puts(out, "; they wait for each other: a deadlock, unless another of their "
                             "threads ends it");
     else
@@ -152,7 +155,7 @@ static void describe(const struct dt_job *j, const struct dt_waitgroup *g, uint3
         dt_strbuf_puts(out, ", to which every rank has come: does the network stall?");
     } else {
         add_whom_all(j, g, " for ", &b->whom, out);
-        add_in_the_end(j, g, b, out);
+        add_in_the_end(j, g, who, b, out);
     }
     free(with.v);
 }

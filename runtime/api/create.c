@@ -126,9 +126,10 @@ static dt_result_t take_memory(struct dt_comm *c)
         c->shm.map = w->shm;
         return DT_OK;
     }
-    if (c->size > 1) {
+    if (dt_agentlink_fd(&w->agent) >= 0) {
         r = dt_agentlink_want_memory(&w->agent, c->id, (uint32_t)c->local_size, (uint32_t)c->size,
                                      w->generation, &c->shm.map);
+        c->lent = r == DT_OK;
         return r == DT_ERR_STATE ? job_stopped(w) : r;
     }
     if (dt_hostshm_create_private(&c->shm.map) == 0)
@@ -271,7 +272,7 @@ void dt_comm_release(struct dt_comm *c)
     if (c->bell >= 0)
         close(c->bell);
     if (c->id != 0) {
-        if (c->shm.map.head && c->size > 1)
+        if (c->lent)
             dt_agentlink_free_memory(&c->world->agent, c->id);
         dt_hostshm_unmap(&c->shm.map);
     }

@@ -63,12 +63,9 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     return result;
 }
 
-/* The agent knows nothing of a communicator of one rank: what ends the job ends its calls, too. */
 int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit)
 {
-    int code = dt_hostshm_stopped(&c->shm.map, culprit);
-
-    return code || c->size > 1 ? code : dt_hostshm_stopped(&c->world->shm, culprit);
+    return dt_hostshm_stopped(&c->shm.map, culprit);
 }
 
 dt_result_t dt_comm_check(struct dt_comm *c)

@@ -34,6 +34,7 @@ struct dt_comm {
     int size;
     int local_rank; /* among those of this host */
     int local_size;
+    bool lent;     /* its memory is of the agent, which watches its calls */
     uint32_t node; /* among the hosts that have ranks of it */
     uint32_t nodes;
     uint32_t *ranks;   /* the job's, by rank */

@@ -1,5 +1,6 @@
 #include "runtime/p2p/p2p.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "runtime/base/futex.h"
@@ -14,7 +15,8 @@
 /* ---- making ---- */
 
 /* Of the two sets of pipes and connections between two ranks, one is for what the lower one gives.
- */
+ * Of a rank's pipes to itself, one is written to by the call that gives, the other by the one that
+ * takes. */
 static uint32_t direction(const struct dt_p2p *w)
 {
     return (w->comm->rank < w->peer) != w->giving;
@@ -33,7 +35,7 @@ static void furnish(struct dt_p2p *w)
                               .round = 2, /* all have met */
                               .spins = c->shm.spins,
                               .yields = c->shm.yields,
-                              .least_direct = c->tuning.shm_direct,
+                              .least_direct = w->peer == c->rank ? SIZE_MAX : c->tuning.shm_direct,
                               .pipes = direction(w),
                               .coll_error = &w->coll_error };
     w->mesh = (struct dt_mesh){ .comm = c->mesh.comm,

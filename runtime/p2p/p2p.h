@@ -1,6 +1,6 @@
-/* The ways between this rank and the others, on which calls between two ranks are made.
+/* The ways between this rank and the others, or itself, on which calls between two ranks are made.
  *
- * From each rank to each other one there is a way, made when either needs it: an order of calls, a
+ * From each rank to each one there is a way, made when either needs it: an order of calls, a
  * pair of pipes or a connection that nothing else uses, and, once there are requests, a thread. So
  * none of these calls waits for one that goes elsewhere, or the other way, or for a collective. */
 #ifndef DT_P2P_P2P_H

@@ -79,9 +79,15 @@ ssize_t dt_pipe_write(const struct dt_shm *s, uint32_t peer, const struct iovec 
     return count(s, peer, &p->written, before, at);
 }
 
+/* Between two calls of one rank, what the one writes to one set is what the other reads. */
+static struct dt_hostshm_pipe *read_from(const struct dt_shm *s, uint32_t peer)
+{
+    return dt_hostshm_pipe(&s->map, peer == s->me ? 1 - s->pipes : s->pipes, peer, s->me);
+}
+
 ssize_t dt_pipe_read(const struct dt_shm *s, uint32_t peer, const struct iovec *parts, int n)
 {
-    struct dt_hostshm_pipe *p = dt_hostshm_pipe(&s->map, s->pipes, peer, s->me);
+    struct dt_hostshm_pipe *p = read_from(s, peer);
     uint64_t before = atomic_load_explicit(&p->read, memory_order_relaxed);
     uint64_t end = before + there(p);
     uint64_t at = before;
@@ -108,5 +114,5 @@ bool dt_pipe_may_write(const struct dt_shm *s, uint32_t peer)
 
 bool dt_pipe_may_read(const struct dt_shm *s, uint32_t peer)
 {
-    return there(dt_hostshm_pipe(&s->map, s->pipes, peer, s->me)) > 0;
+    return there(read_from(s, peer)) > 0;
 }

@@ -3,6 +3,9 @@
  * have the shape of non-blocking sockets. A pipe holds less than 64 KiB, less the more ranks there
  * are.
  *
+ * A rank's two pipes to itself join two of its threads, each of which writes to the pipe of the set
+ * that its s->pipes names, and reads from the other one.
+ *
  * The writing rank alone calls dt_pipe_write, the reading one dt_pipe_read; the same thread may do
  * both on its two pipes with a peer, of the set that s->pipes names. Who finds nothing to do waits
  * with dt_shm_wait (rounds.h) for dt_pipe_may_write or dt_pipe_may_read. */

@@ -41,7 +41,7 @@ struct dt_sendrecv {
  * this rank has to tell of both fits into it now. */
 bool dt_sendrecv_fits_in(const struct dt_shm *s, const void *buf, size_t bytes, uint32_t peer,
                          bool giving);
-/* peer: a local rank, not this one. call is the same on both sides. */
+/* peer: a local rank. call is the same on both sides. */
 void dt_sendrecv_begin(struct dt_sendrecv *h, struct dt_shm *s, const struct dt_call *call,
                        void *buf, size_t bytes, uint32_t peer, bool giving);
 /* Moves what can be moved without waiting. */

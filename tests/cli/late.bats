@@ -7,7 +7,7 @@ load common
 # Every kind at once, for they only wait.
 @test "check 33: a rank that never comes: DT_ERR_TIMEOUT and dtrun name it, or a deadlock, for every kind of call" {
     local each_other="they wait for each other: a deadlock, unless another of their threads ends it"
-    local how pid kinds="never join send behind recv irecv free cross aside chain ring"
+    local how pid kinds="never join send behind recv irecv free cross aside chain ring itself"
     declare -A pids
     for how in $kinds; do
         env "$TOKEN" timeout -k 5 "$PATIENCE" "$DTRUN" --transport local -H a:2,b:2 --collective-timeout 2 \
@@ -41,6 +41,8 @@ load common
     says cross "^\[3\] rank 3 \(b\): dt_finalize, call 3: timed out: .*; $each_other "
     says aside "^dtrun: warning: ranks 0-2 have waited .* in barrier \(call 2\) on communicator 0\.1 for rank 3 \(b, pid [0-9]+\), which is in recv from rank 0 \(call 1\); $each_other$"
     says chain "rank 0 has waited .* for rank 1 \(a, pid [0-9]+\), which is in barrier \(call 2\) on communicator 1\.2; rank 2 .*; rank 3 \(b, pid [0-9]+\), which was last in "
+    says itself "^dtrun: warning: rank 0 has waited .* in send to rank 0 \(call 1\) on communicator [0-9.]+ for rank 0 \(a, pid [0-9]+\), which is in send to rank 0 \(call 1\); it waits for itself: a deadlock, unless another of its threads ends it$"
+    says itself "^\[0\] rank 0 \(a\): send of 1 i32 to rank 0, call 1 on communicator [0-9.]+: timed out: "
     says ring "^dtrun: warning: rank [0-3] has waited .* in send to rank [0-3] \(call 1\) .*; $each_other$"
     [ "$(grep -c '^dtrun: warning: ' "$T/ring")" = 1 ] || { cat "$T/ring"; false; } # whoever seems to be the first
     clean

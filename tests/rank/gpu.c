@@ -281,10 +281,9 @@ static void factors(void)
 
 /* ---- two ranks ---- */
 
-static void pairs(void)
+static void pass(int before, int next)
 {
     static const size_t sizes[] = { 0, 1, 3000000 };
-    int next = (dt_rank() + 1) % dt_size(), before = (dt_rank() + dt_size() - 1) % dt_size();
 
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct twins in = twins_new(sizes[i] * 4), out = twins_new(sizes[i] * 4);
@@ -314,6 +313,17 @@ static void pairs(void)
     }
 }
 
+static void pass_around(void)
+{
+    pass((dt_rank() + dt_size() - 1) % dt_size(), (dt_rank() + 1) % dt_size());
+}
+
+static void pairs(void)
+{
+    pass_around();
+    pass(dt_rank(), dt_rank());
+}
+
 /* ---- the same on a stream ---- */
 
 static void use_stream(void)
@@ -339,7 +349,7 @@ static void streamfactors(void)
 static void streampairs(void)
 {
     use_stream();
-    pairs();
+    pass_around();
 }
 
 /* ---- what the GPU has still to do ---- */

@@ -9,9 +9,10 @@
  * comes to every barrier of some ranks, until it is stopped from outside. "crowd": from what one
  * thread of rank 0 wants with a timeout, and others without one. "differ": one half makes
  * another call than the other. "request": rank 0 waits a little for a request, then for all of
- * it. "ring": all send to the next one, and nobody receives. "told": as "never", but it prints
- * and ends when it is told to by SIGTERM, and the others have a thread more and wait for a
- * second. Exits 3 when a call fails, and says why. */
+ * it. "ring": all send to the next one, and nobody receives. "itself": rank 0, on a communicator
+ * of its own, sends to itself and receives only then; the others stay away. "told": as "never", but
+ * it prints and ends when it is told to by SIGTERM, and the others have a thread more and wait for
+ * a second. Exits 3 when a call fails, and says why. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -78,6 +79,18 @@ static void pass(dt_comm_t *comm, bool last, const char *how)
     else
         check(dt_irecv(comm, &buf, 1, DT_I32, peer, &request));
     check(dt_wait(&request));
+}
+
+static void send_to_itself(dt_comm_t *comm)
+{
+    dt_comm_t *self;
+    int buf = 7;
+
+    check(dt_comm_split(comm, dt_rank(), 0, &self));
+    if (dt_rank() > 0)
+        stay_away();
+    check(dt_send(self, &buf, 1, DT_I32, 0));
+    check(dt_recv(self, &buf, 1, DT_I32, 0));
 }
 
 /* Rank 0 might yet give the last one what it waits for, in whose background the call of all is. */
@@ -364,6 +377,8 @@ int main(int argc, char **argv)
         join(some, last);
     else if (strcmp(how, "ring") == 0)
         ring(some);
+    else if (strcmp(how, "itself") == 0)
+        send_to_itself(some);
     else if (strcmp(how, "told") == 0)
         told(last);
     else if (strstr("send recv irecv behind", how) && *how)

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -115,7 +116,7 @@ static int misuse(int rank, void *arg)
     (void)arg;
     NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 1) == DT_ERR_STATE);
     NEED(dt_init() == DT_OK);
-    NEED(dt_send(DT_WORLD, &x, 1, DT_I64, rank) == DT_ERR_ARG);
+    NEED(dt_send(DT_WORLD, &x, 1, DT_I64, -2) == DT_ERR_ARG);
     NEED(dt_send(DT_WORLD, &x, 1, DT_I64, 2) == DT_ERR_ARG);
     NEED(dt_recv(DT_WORLD, &x, 1, DT_I64, -1) == DT_ERR_ARG);
     NEED(dt_recv(DT_WORLD, NULL, 1, DT_I64, peer) == DT_ERR_ARG);
@@ -230,9 +231,103 @@ static void a_death_ends_the_wait(void **state)
     }
 }
 
+/* ---- to itself ---- */
+
+enum { IN_A_ROW = 3 };
+
+/* Of the two calls the one that is begun first is waited for last. */
+static int pass_to_self(dt_comm_t *comm, size_t count, bool takes_first)
+{
+    static uint16_t from[MOST], to[MOST + 1];
+    int me = dt_comm_rank(comm);
+    dt_request_t r;
+
+    memset(to, 0xa5, sizeof to);
+    for (size_t i = 0; i < count; i++)
+        from[i] = value(me, (int)count, i);
+    if (takes_first) {
+        NEED(dt_irecv(comm, to, count, DT_U16, me, &r) == DT_OK);
+        NEED(dt_send(comm, from, count, DT_U16, me) == DT_OK);
+    } else {
+        NEED(dt_isend(comm, from, count, DT_U16, me, &r) == DT_OK);
+        NEED(dt_recv(comm, to, count, DT_U16, me) == DT_OK);
+    }
+    NEED(dt_wait(&r) == DT_OK);
+    NEED(memcmp(from, to, 2 * count) == 0 && to[count] == 0xa5a5);
+    return 0;
+}
+
+static int pass_in_order(dt_comm_t *comm)
+{
+    int64_t from[IN_A_ROW] = { 5, 6, 7 }, to[IN_A_ROW] = { 0 };
+    dt_request_t sends[IN_A_ROW], takes[IN_A_ROW];
+    int me = dt_comm_rank(comm);
+
+    for (int i = 0; i < IN_A_ROW; i++)
+        NEED(dt_isend(comm, &from[i], 1, DT_I64, me, &sends[i]) == DT_OK);
+    for (int i = 0; i < IN_A_ROW; i++)
+        NEED(dt_irecv(comm, &to[i], 1, DT_I64, me, &takes[i]) == DT_OK);
+    NEED(dt_wait_all(takes, IN_A_ROW) == DT_OK && dt_wait_all(sends, IN_A_ROW) == DT_OK);
+    NEED(memcmp(from, to, sizeof from) == 0);
+    return 0;
+}
+
+static int send_to_self(int rank, void *arg)
+{
+    static const size_t counts[] = { 0, 1, 17, 2047, 40000, MOST };
+    dt_comm_t *other;
+    int64_t x = rank;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK);
+    NEED(dt_comm_split(DT_WORLD, rank % 2, -rank, &other) == DT_OK);
+    for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts; i++) {
+        NEED(pass_to_self(DT_WORLD, counts[i / 2], i % 2) == 0);
+        NEED(pass_to_self(other, counts[i / 2], i % 2) == 0);
+        NEED(dt_all_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_MAX) == DT_OK);
+        NEED(x == dt_size() - 1);
+    }
+    NEED(pass_in_order(DT_WORLD) == 0 && pass_in_order(other) == 0);
+    NEED(dt_comm_free(other) == DT_OK);
+    NEED(dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void a_rank_sends_to_itself(void **state)
+{
+    static const char *const placements[] = { "1", "2", "1 1", "3 1", NULL };
+
+    (void)state;
+    run_all(placements, send_to_self);
+}
+
+static int mismatch_with_self(int rank, void *arg)
+{
+    int64_t from[6] = { 0 }, to[6] = { -1, -1, -1, -1, -1, -1 };
+    dt_comm_t *other;
+    dt_request_t r;
+
+    (void)arg;
+    NEED(dt_init() == DT_OK && dt_comm_dup(DT_WORLD, &other) == DT_OK);
+    NEED(dt_isend(other, from, 5, DT_I64, rank, &r) == DT_OK);
+    NEED(dt_recv(other, to, 6, DT_I64, rank) == DT_ERR_MISMATCH && to[0] == -1);
+    NEED(strstr(dt_last_error(), "called recv of 6 i64 from rank"));
+    NEED(dt_wait(&r) == DT_ERR_MISMATCH);
+    NEED(dt_comm_abort(other) == DT_OK && dt_finalize() == DT_OK);
+    return 0;
+}
+
+static void what_a_rank_sends_to_itself_must_fit(void **state)
+{
+    (void)state;
+    run_all(pairs, mismatch_with_self);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CHECKS("6, 10", a_rank_sends_to_itself),
+        cmocka_unit_test(what_a_rank_sends_to_itself_must_fit),
         CHECKS("6, 10", everybody_reaches_everybody),
         cmocka_unit_test(others_are_not_disturbed),
         cmocka_unit_test(misuse_is_told_and_harms_nothing),

@@ -276,7 +276,7 @@ static int misuse(int rank, void *arg)
     (void)arg;
     NEED(give(&x, 1, 1, &request) == DT_ERR_STATE && request.id == 0);
     NEED(dt_init() == DT_OK);
-    NEED(give(&x, 1, rank, &request) == DT_ERR_ARG && give(&x, 1, -1, &request) == DT_ERR_ARG);
+    NEED(give(&x, 1, dt_size(), &request) == DT_ERR_ARG && give(&x, 1, -1, &request) == DT_ERR_ARG);
     NEED(take(&x, 1, dt_size(), &request) == DT_ERR_ARG && strstr(dt_last_error(), "dt_irecv"));
     NEED(take(NULL, 1, 1 - rank, &request) == DT_ERR_ARG);
     NEED(take(&x, 1, 1 - rank, NULL) == DT_ERR_ARG);
