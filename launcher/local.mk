@@ -43,7 +43,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/io/tail.c launcher/io/tail.h \
 	launcher/job/config.h launcher/job/engine.h launcher/job/ops.h \
 	launcher/job/auxiliaries.c \
-	launcher/job/cause.c launcher/job/cause.h \
+	launcher/watch/cause.c launcher/watch/cause.h \
 	launcher/job/core.c \
 	launcher/job/deaths.c launcher/job/deaths.h \
 	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
@@ -71,12 +71,12 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/report.c \
 	launcher/job/restart.c launcher/job/restart.h \
 	launcher/job/signal_gather.c launcher/job/signal_gather.h \
-	launcher/job/signals.c launcher/job/signals.h \
+	launcher/watch/signals.c launcher/watch/signals.h \
 	launcher/job/stopping.c \
 	launcher/job/stragglers.c \
 	launcher/job/streams.c \
 	launcher/job/timers.c launcher/job/timers.h \
-	launcher/job/words.c launcher/job/words.h \
+	launcher/watch/words.c launcher/watch/words.h \
 	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \
 	launcher/place/tfcluster.c launcher/place/tfcluster.h \

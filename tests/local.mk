@@ -57,7 +57,7 @@ UNIT_TESTS = \
 	tests/unit/agent/probe \
 	tests/unit/agent/ranksock \
 	tests/unit/agent/standby \
-	tests/unit/job/cause \
+	tests/unit/watch/cause \
 	tests/unit/remote/child \
 	tests/unit/remote/sshsocket \
 	tests/unit/agent/commshm \
@@ -91,7 +91,7 @@ UNIT_TESTS = \
 	tests/unit/agent/segments \
 	tests/unit/gpu/standin_cuda \
 	tests/unit/gpu/standin_nccl \
-	tests/unit/job/words
+	tests/unit/watch/words
 
 include tests/runtime.mk
 
@@ -400,9 +400,9 @@ tests_unit_watch_wait_graph_SOURCES = tests/unit/watch/wait_graph.c tests/unit/u
 tests_unit_watch_wait_graph_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_watch_wait_graph_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_job_cause_SOURCES = tests/unit/job/cause.c tests/unit/unit.h
-tests_unit_job_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_cause_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_watch_cause_SOURCES = tests/unit/watch/cause.c tests/unit/unit.h
+tests_unit_watch_cause_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_watch_cause_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 tests_unit_check_check_SOURCES = tests/unit/check/check.c tests/unit/unit.h
 tests_unit_check_check_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
@@ -495,9 +495,9 @@ tests_unit_watch_flight_record_SOURCES = tests/unit/watch/flight_record.c tests/
 tests_unit_watch_flight_record_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_watch_flight_record_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
-tests_unit_job_words_SOURCES = tests/unit/job/words.c tests/unit/unit.h
-tests_unit_job_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_job_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
+tests_unit_watch_words_SOURCES = tests/unit/watch/words.c tests/unit/unit.h
+tests_unit_watch_words_CPPFLAGS = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_watch_words_LDADD = launcher/liblauncher.la $(CMOCKA_LIBS)
 
 # Helper programs of the black-box tests.
 HELPERS = \

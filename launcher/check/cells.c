@@ -6,7 +6,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/check/table.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 static void host(struct dt_strbuf *out, const struct dt_check_host *h)
 {

@@ -22,8 +22,8 @@
 #include "launcher/check/ways.h"
 #include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/io/json.h"
-#include "launcher/job/signals.h"
 #include "launcher/session/loop.h"
+#include "launcher/watch/signals.h"
 
 enum { SIGNALS = 3, END_PATIENCE_MS = 2000 };
 

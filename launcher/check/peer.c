@@ -6,9 +6,9 @@
 #include "launcher/base/clock.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/job/words.h"
 #include "launcher/session/hostnet.h"
 #include "launcher/session/start.h"
+#include "launcher/watch/words.h"
 
 enum { PINGS = 8 }; /* the quickest answer of these tells how the clocks stand */
 

@@ -6,7 +6,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 enum { CLOCK_LIMIT_S = 1 };
 

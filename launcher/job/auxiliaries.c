@@ -4,7 +4,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 enum {
     END_MS = 5 * 1000, /* said in words, too */

@@ -2,7 +2,7 @@
 #ifndef DT_JOB_DEATHS_H
 #define DT_JOB_DEATHS_H
 
-#include "launcher/job/cause.h"
+#include "launcher/watch/cause.h"
 
 struct dt_deaths {
     struct dt_death *v;

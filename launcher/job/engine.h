@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/job/cause.h"
 #include "launcher/job/deaths.h"
 #include "launcher/job/failed_calls.h"
 #include "launcher/job/fence.h"
@@ -32,6 +31,7 @@
 #include "launcher/place/plan.h"
 #include "launcher/place/role.h"
 #include "launcher/session/hostnet.h"
+#include "launcher/watch/cause.h"
 #include "launcher/watch/flight_record.h"
 #include "launcher/watch/wait_graph.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/job/cause.h"
+#include "launcher/watch/cause.h"
 #include "runtime/wire/msg.h"
 
 /* Of a rank, in the way of shells: its exit code, or 128 + signal. */

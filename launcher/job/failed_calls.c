@@ -4,7 +4,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/strbuf.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 #include "runtime/dtrun.h"
 
 /* An abort is what the program wants, and a lost peer is a death. */

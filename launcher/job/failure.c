@@ -10,8 +10,8 @@
 #include "launcher/io/label.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
-#include "launcher/job/signals.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/signals.h"
+#include "launcher/watch/words.h"
 #include "runtime/wire/hostshm.h"
 
 enum {

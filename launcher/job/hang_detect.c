@@ -8,7 +8,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 #include "runtime/wire/hostshm.h"
 
 enum {

@@ -5,7 +5,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/job/restart.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 void dt_history_begin(struct dt_history *h, const struct dt_recovery *recovery)
 {

@@ -7,7 +7,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 static void act_run(struct dt_job *j);
 static void act_leave(struct dt_job *j);

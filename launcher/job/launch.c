@@ -7,11 +7,11 @@
 #include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/job/engine.h"
 #include "launcher/job/exitpolicy.h"
-#include "launcher/job/words.h"
 #include "launcher/place/frameworks.h"
 #include "launcher/place/mpimap.h"
 #include "launcher/place/tfcluster.h"
 #include "launcher/session/start.h"
+#include "launcher/watch/words.h"
 
 static size_t count_unusable(const struct dt_job *j)
 {

@@ -2,7 +2,7 @@
 #ifndef DT_JOB_OUTCOME_H
 #define DT_JOB_OUTCOME_H
 
-#include "launcher/job/cause.h"
+#include "launcher/watch/cause.h"
 
 struct dt_outcome { /* zero-initialised */
     int exit_code;

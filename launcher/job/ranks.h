@@ -7,7 +7,7 @@
 
 #include "launcher/base/strbuf.h"
 #include "launcher/io/tail.h"
-#include "launcher/job/cause.h"
+#include "launcher/watch/cause.h"
 
 struct dt_rank {  /* or an auxiliary */
     uint32_t pid; /* 0: unknown */

@@ -7,7 +7,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 /* What is sent may be under way, and what is killed takes a while. */
 enum { FENCE_MARGIN_MS = 500 };

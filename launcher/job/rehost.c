@@ -7,7 +7,7 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 static bool is_usable(const struct dt_job *j, size_t host)
 {

@@ -1,6 +1,6 @@
 #include "launcher/job/signal_gather.h"
 
-#include "launcher/job/signals.h"
+#include "launcher/watch/signals.h"
 
 enum { ECHO_MS = 1000 }; /* what comes so soon again is the same */
 

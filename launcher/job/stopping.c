@@ -8,8 +8,8 @@
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/signals.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/signals.h"
+#include "launcher/watch/words.h"
 
 enum {
     KILL_PATIENCE_MS = 2000, /* after KILL, and after END: then connections are cut */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 enum { NAMED_MAX = 8 }; /* callers that are named */
 

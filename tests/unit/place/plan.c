@@ -4,8 +4,8 @@
 #include "launcher/base/strbuf.h"
 #include "launcher/hosts/hostarg.h"
 #include "launcher/hosts/hostfile.h"
-#include "launcher/job/words.h"
 #include "launcher/place/plan.h"
+#include "launcher/watch/words.h"
 #include "tests/unit/unit.h"
 
 struct placing {

@@ -1,6 +1,6 @@
 /* What a signal to dtrun means for the job. Pure. */
-#ifndef DT_JOB_SIGNALS_H
-#define DT_JOB_SIGNALS_H
+#ifndef DT_WATCH_SIGNALS_H
+#define DT_WATCH_SIGNALS_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "launcher/job/signals.h"
+#include "launcher/watch/signals.h"
 
 #include <signal.h>
 #include <stddef.h>

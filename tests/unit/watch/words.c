@@ -2,8 +2,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "launcher/job/signals.h"
-#include "launcher/job/words.h"
+#include "launcher/watch/signals.h"
+#include "launcher/watch/words.h"
 #include "tests/unit/unit.h"
 
 static void test_duration(void **state)

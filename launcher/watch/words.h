@@ -1,12 +1,12 @@
 /* How things are said to a user: numbers with units, ranks, deaths. Pure. */
-#ifndef DT_JOB_WORDS_H
-#define DT_JOB_WORDS_H
+#ifndef DT_WATCH_WORDS_H
+#define DT_WATCH_WORDS_H
 
 #include <stdint.h>
 
 #include "launcher/base/strbuf.h"
-#include "launcher/job/cause.h"
 #include "launcher/place/iface.h"
+#include "launcher/watch/cause.h"
 #include "runtime/wire/msg.h"
 
 void dt_words_duration(struct dt_strbuf *out, double seconds); /* "0.21 s", "4 min 12 s" */

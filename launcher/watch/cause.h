@@ -1,6 +1,6 @@
 /* Which of several deaths is the one that the others follow from. Pure. */
-#ifndef DT_JOB_CAUSE_H
-#define DT_JOB_CAUSE_H
+#ifndef DT_WATCH_CAUSE_H
+#define DT_WATCH_CAUSE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "launcher/job/cause.h"
+#include "launcher/watch/cause.h"
 
 #include "runtime/wire/msg.h"
 

@@ -2,8 +2,8 @@
 #include <signal.h>
 
 #include "launcher/base/error.h"
-#include "launcher/job/cause.h"
 #include "launcher/job/exitpolicy.h"
+#include "launcher/watch/cause.h"
 #include "runtime/wire/msg.h"
 #include "tests/unit/unit.h"
 

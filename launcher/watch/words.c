@@ -1,11 +1,11 @@
-#include "launcher/job/words.h"
+#include "launcher/watch/words.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "launcher/job/signals.h"
 #include "launcher/place/role.h"
+#include "launcher/watch/signals.h"
 
 enum { RUNS_MAX = 8 }; /* that are told one by one, and the last */
 
