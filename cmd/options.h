@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "launcher/base/error.h"
-#include "launcher/job/restart.h"
+#include "launcher/job/state/restart.h"
 #include "launcher/place/bind.h"
 #include "launcher/place/gpu.h"
 #include "launcher/place/plan.h"

@@ -45,37 +45,37 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/auxiliaries.c \
 	launcher/watch/cause.c launcher/watch/cause.h \
 	launcher/job/core.c \
-	launcher/job/deaths.c launcher/job/deaths.h \
-	launcher/job/exitpolicy.c launcher/job/exitpolicy.h \
-	launcher/job/failed_calls.c launcher/job/failed_calls.h \
+	launcher/job/state/deaths.c launcher/job/state/deaths.h \
+	launcher/job/state/exitpolicy.c launcher/job/state/exitpolicy.h \
+	launcher/job/state/failed_calls.c launcher/job/state/failed_calls.h \
 	launcher/job/failure.c \
 	launcher/job/inject.c \
-	launcher/job/fence.c launcher/job/fence.h \
+	launcher/job/state/fence.c launcher/job/state/fence.h \
 	launcher/job/hang_detect.c \
-	launcher/job/history.c launcher/job/history.h \
+	launcher/job/state/history.c launcher/job/state/history.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
 	launcher/job/hostlinks.c launcher/job/hostlinks.h \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/launch.c \
 	launcher/job/network.c \
-	launcher/job/outcome.c launcher/job/outcome.h \
+	launcher/job/state/outcome.c launcher/job/state/outcome.h \
 	launcher/job/pause.c \
 	launcher/job/pulse.c \
-	launcher/job/quarantine.c launcher/job/quarantine.h \
+	launcher/job/state/quarantine.c launcher/job/state/quarantine.h \
 	launcher/job/flight_record.c \
-	launcher/job/ranks.c launcher/job/ranks.h \
+	launcher/job/state/ranks.c launcher/job/state/ranks.h \
 	launcher/job/recovery.c \
-	launcher/job/refusal.c launcher/job/refusal.h \
+	launcher/job/state/refusal.c launcher/job/state/refusal.h \
 	launcher/job/rehost.c \
 	launcher/job/report.c \
-	launcher/job/restart.c launcher/job/restart.h \
-	launcher/job/signal_gather.c launcher/job/signal_gather.h \
+	launcher/job/state/restart.c launcher/job/state/restart.h \
+	launcher/job/state/signal_gather.c launcher/job/state/signal_gather.h \
 	launcher/watch/signals.c launcher/watch/signals.h \
 	launcher/job/stopping.c \
 	launcher/job/stragglers.c \
 	launcher/job/streams.c \
-	launcher/job/timers.c launcher/job/timers.h \
+	launcher/job/state/timers.c launcher/job/state/timers.h \
 	launcher/watch/words.c launcher/watch/words.h \
 	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \

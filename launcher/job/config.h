@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "launcher/hosts/hostlist.h"
-#include "launcher/job/restart.h"
+#include "launcher/job/state/restart.h"
 #include "launcher/place/bind.h"
 #include "launcher/place/gpu.h"
 #include "launcher/place/plan.h"

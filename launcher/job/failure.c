@@ -9,7 +9,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/io/label.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/exitpolicy.h"
+#include "launcher/job/state/exitpolicy.h"
 #include "launcher/watch/signals.h"
 #include "launcher/watch/words.h"
 #include "runtime/wire/hostshm.h"

@@ -6,7 +6,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/hosts/duplicate_hosts.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/exitpolicy.h"
+#include "launcher/job/state/exitpolicy.h"
 #include "launcher/place/frameworks.h"
 #include "launcher/place/mpimap.h"
 #include "launcher/place/tfcluster.h"

@@ -3,7 +3,7 @@
 
 #include "launcher/io/json.h"
 #include "launcher/job/engine.h"
-#include "launcher/job/exitpolicy.h"
+#include "launcher/job/state/exitpolicy.h"
 
 /* null for a job that did not fail; rank, code and signal are null where no rank was the cause. */
 static void add_cause(const struct dt_job *j, cJSON *to)

@@ -1,7 +1,7 @@
 /* What hosts bring to a barrier of MPI ranks is handed out once all have come. */
 #include <string.h>
 
-#include "launcher/job/fence.h"
+#include "launcher/job/state/fence.h"
 #include "tests/unit/unit.h"
 
 static void all_data_is_there_when_all_have_come(void **state)

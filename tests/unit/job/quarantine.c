@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/job/quarantine.h"
+#include "launcher/job/state/quarantine.h"
 #include "tests/unit/unit.h"
 
 enum { HOSTS = 3 };

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "launcher/job/restart.h"
+#include "launcher/job/state/restart.h"
 #include "tests/unit/unit.h"
 
 /* A job's life as a word: "b" restores nothing: begins anew, "c" commits a newer step, "f" fails

@@ -2,7 +2,7 @@
 #include <signal.h>
 
 #include "launcher/base/error.h"
-#include "launcher/job/exitpolicy.h"
+#include "launcher/job/state/exitpolicy.h"
 #include "launcher/watch/cause.h"
 #include "runtime/wire/msg.h"
 #include "tests/unit/unit.h"

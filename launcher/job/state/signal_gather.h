@@ -1,10 +1,10 @@
 /* A signal that a batch system sends to many processes at nearly the same time, dtrun and agents:
  * it is acted upon once, and only when every agent whose ranks have had it themselves knows that.
  */
-#ifndef DT_JOB_SIGNAL_GATHER_H
-#define DT_JOB_SIGNAL_GATHER_H
+#ifndef DT_JOB_STATE_SIGNAL_GATHER_H
+#define DT_JOB_STATE_SIGNAL_GATHER_H
 
-#include "launcher/job/timers.h"
+#include "launcher/job/state/timers.h"
 
 enum { DT_GATHER_MS = 200 }; /* within which a batch system reaches all hosts */
 

@@ -1,4 +1,4 @@
-#include "launcher/job/signal_gather.h"
+#include "launcher/job/state/signal_gather.h"
 
 #include "launcher/watch/signals.h"
 

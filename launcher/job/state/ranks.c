@@ -1,4 +1,4 @@
-#include "launcher/job/ranks.h"
+#include "launcher/job/state/ranks.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
-#include "launcher/job/history.h"
+#include "launcher/job/state/history.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "launcher/base/mem.h"
-#include "launcher/job/restart.h"
+#include "launcher/job/state/restart.h"
 #include "launcher/watch/words.h"
 
 void dt_history_begin(struct dt_history *h, const struct dt_recovery *recovery)

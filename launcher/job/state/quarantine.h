@@ -5,8 +5,8 @@
  * if the next failure begins there again, it goes at once, for twice as long. If a single rank was
  * to blame each time, and then fails on another host too, the program is at fault: the host comes
  * back, and no host goes until there is a newer checkpoint. */
-#ifndef DT_JOB_QUARANTINE_H
-#define DT_JOB_QUARANTINE_H
+#ifndef DT_JOB_STATE_QUARANTINE_H
+#define DT_JOB_STATE_QUARANTINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "launcher/job/timers.h"
+#include "launcher/job/state/timers.h"
 
 void dt_timers_init(struct dt_timers *t, const struct dt_job_ops *ops)
 {

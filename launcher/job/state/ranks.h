@@ -1,6 +1,6 @@
 /* The ranks and auxiliaries of one generation, by number (role.h). Pure. */
-#ifndef DT_JOB_RANKS_H
-#define DT_JOB_RANKS_H
+#ifndef DT_JOB_STATE_RANKS_H
+#define DT_JOB_STATE_RANKS_H
 
 #include <stdbool.h>
 #include <stdint.h>

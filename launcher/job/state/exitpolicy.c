@@ -1,4 +1,4 @@
-#include "launcher/job/exitpolicy.h"
+#include "launcher/job/state/exitpolicy.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* The engine's timers, by name: sets and stops them through the ops, and knows which are running.
  */
-#ifndef DT_JOB_TIMERS_H
-#define DT_JOB_TIMERS_H
+#ifndef DT_JOB_STATE_TIMERS_H
+#define DT_JOB_STATE_TIMERS_H
 
 #include <stdbool.h>
 

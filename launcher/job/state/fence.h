@@ -1,7 +1,7 @@
 /* A barrier of MPI ranks, whose libraries exchange their addresses in it: what every host brings,
  * for all of them. Pure. */
-#ifndef DT_JOB_FENCE_H
-#define DT_JOB_FENCE_H
+#ifndef DT_JOB_STATE_FENCE_H
+#define DT_JOB_STATE_FENCE_H
 
 #include <stdbool.h>
 #include <stddef.h>

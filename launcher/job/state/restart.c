@@ -1,4 +1,4 @@
-#include "launcher/job/restart.h"
+#include "launcher/job/state/restart.h"
 
 struct dt_restart dt_restart_init(int max_restarts)
 {

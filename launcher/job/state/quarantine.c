@@ -1,4 +1,4 @@
-#include "launcher/job/quarantine.h"
+#include "launcher/job/state/quarantine.h"
 
 #include <stdlib.h>
 

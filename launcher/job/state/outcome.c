@@ -1,4 +1,4 @@
-#include "launcher/job/outcome.h"
+#include "launcher/job/state/outcome.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* The deaths of one generation, and which of them is the cause of the others. Pure. */
-#ifndef DT_JOB_DEATHS_H
-#define DT_JOB_DEATHS_H
+#ifndef DT_JOB_STATE_DEATHS_H
+#define DT_JOB_STATE_DEATHS_H
 
 #include "launcher/watch/cause.h"
 

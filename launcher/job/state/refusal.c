@@ -1,4 +1,4 @@
-#include "launcher/job/refusal.h"
+#include "launcher/job/state/refusal.h"
 
 #include <stdlib.h>
 #include <string.h>

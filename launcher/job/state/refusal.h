@@ -1,6 +1,6 @@
 /* Why the ranks of a generation could not be started. */
-#ifndef DT_JOB_REFUSAL_H
-#define DT_JOB_REFUSAL_H
+#ifndef DT_JOB_STATE_REFUSAL_H
+#define DT_JOB_STATE_REFUSAL_H
 
 struct dt_refusal { /* zero-initialised; one text for all hosts that say the same */
     char *text;

@@ -1,4 +1,4 @@
-#include "launcher/job/deaths.h"
+#include "launcher/job/state/deaths.h"
 
 #include <stdlib.h>
 

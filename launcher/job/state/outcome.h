@@ -1,6 +1,6 @@
 /* What came of a job: its exit code, and why it ended. Pure. */
-#ifndef DT_JOB_OUTCOME_H
-#define DT_JOB_OUTCOME_H
+#ifndef DT_JOB_STATE_OUTCOME_H
+#define DT_JOB_STATE_OUTCOME_H
 
 #include "launcher/watch/cause.h"
 

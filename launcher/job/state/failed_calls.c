@@ -1,4 +1,4 @@
-#include "launcher/job/failed_calls.h"
+#include "launcher/job/state/failed_calls.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* What dtrun exits with. Pure. */
-#ifndef DT_JOB_EXITPOLICY_H
-#define DT_JOB_EXITPOLICY_H
+#ifndef DT_JOB_STATE_EXITPOLICY_H
+#define DT_JOB_STATE_EXITPOLICY_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The calls of libdtrun that failed for good in one generation, which a program must not ignore.
  * Pure. */
-#ifndef DT_JOB_FAILED_CALLS_H
-#define DT_JOB_FAILED_CALLS_H
+#ifndef DT_JOB_STATE_FAILED_CALLS_H
+#define DT_JOB_STATE_FAILED_CALLS_H
 
 #include <stdbool.h>
 

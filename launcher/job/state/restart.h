@@ -1,6 +1,6 @@
 /* Whether a job that failed is started again. Pure. */
-#ifndef DT_JOB_RESTART_H
-#define DT_JOB_RESTART_H
+#ifndef DT_JOB_STATE_RESTART_H
+#define DT_JOB_STATE_RESTART_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* What a job has gone through: the failures that it recovered from, and the hosts that it did
  * without. Pure. */
-#ifndef DT_JOB_HISTORY_H
-#define DT_JOB_HISTORY_H
+#ifndef DT_JOB_STATE_HISTORY_H
+#define DT_JOB_STATE_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

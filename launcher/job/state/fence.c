@@ -1,4 +1,4 @@
-#include "launcher/job/fence.h"
+#include "launcher/job/state/fence.h"
 
 #include <stdlib.h>
 #include <string.h>
