@@ -192,11 +192,12 @@ static void op_suspend(void *arg)
 {
     const struct sigaction by_default = { .sa_handler = SIG_DFL };
     struct sigaction ours;
+    struct driver *d = arg;
 
-    (void)arg;
     sigaction(SIGTSTP, &by_default, &ours);
     raise(SIGTSTP);
     sigaction(SIGTSTP, &ours, NULL);
+    uv_update_time(&d->loop); /* timers that are set now start now, not when we were stopped */
 }
 
 /* ---- output and input ---- */

@@ -383,6 +383,8 @@ void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
 
     if (m->generation != j->generation || !r || r->hello)
         return;
+    if (j->state == DT_JOB_RECOVERING) /* it is being killed, and a lost host has no address */
+        return;
     dt_ranks_hello(&j->ranks, m->rank, m->port);
     j->restart.linked = true;
     if (j->ranks.hellos == j->ranks.np && !j->table_sent)

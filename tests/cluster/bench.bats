@@ -13,10 +13,10 @@ bench() { # NAME: skips where it does
     bench launch
     peers=4
     ! grep -q '^an MPI program by ssh, hosts: 2' <<<"$output" || peers=$((peers + 1))
-    ! grep -q '^in a Slurm allocation, nodes: 2' <<<"$output" || peers=$((peers + 3))
+    ! grep -q '^in a Slurm allocation, nodes: 2' <<<"$output" || peers=$((peers + 4))
     ! grep -q '^an MPI program in a Slurm allocation, nodes: 2' <<<"$output" || peers=$((peers + 1))
     [ "$(grep -cE '^[a-z.].* [0-9.]+ s .* [0-9.]+ of it$' <<<"$output")" = "$peers" ]
-    [ "$peers" = 9 ] || grep -q ': SKIP: ' <<<"$output"
+    [ "$peers" = 10 ] || grep -q ': SKIP: ' <<<"$output"
 }
 
 @test "tests/bench/agents tells time and memory for each agent" {

@@ -19,7 +19,7 @@ teardown_file() { cluster_down; }
 teardown() { cluster_await_quiet; }
 
 save() { # DIRECTORY
-    cluster_dtrun -np 4 -H host1:2,host2:1,host3:1 --checkpoint-dir "$1" \
+    cluster_dtrun --max-restarts 0 -np 4 -H host1:2,host2:1,host3:1 --checkpoint-dir "$1" \
         "$CHARLM" --steps 3 --batch 8 --width 8 --sample 0 "$TEXT"
 }
 

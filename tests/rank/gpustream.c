@@ -313,7 +313,7 @@ static void args(void)
     expect(dt_all_reduce(view, DT_IN_PLACE, buf, 1, DT_F32, (dt_op_t)99), DT_ERR_ARG,
            "no operation");
     expect(dt_broadcast(view, buf, 1, DT_F32, dt_size()), DT_ERR_ARG, "no root");
-    expect(dt_send(view, buf, 1, DT_F32, dt_rank()), DT_ERR_ARG, "itself");
+    expect(dt_send(view, buf, 1, DT_F32, dt_size()), DT_ERR_ARG, "no peer");
     expect(dt_comm_dup(view, &other), DT_ERR_ARG, "dt_comm_dup of a view");
     expect(dt_mem_alloc(view, 1, &memory), DT_ERR_ARG, "dt_mem_alloc on a view");
     expect(dt_join(view, &last), DT_ERR_ARG, "dt_join on a view");

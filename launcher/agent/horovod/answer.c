@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-enum { STATUS_OK = 200, STATUS_INSUFFICIENT_STORAGE = 507 };
+enum { STATUS_INSUFFICIENT_STORAGE = 507 };
 
 static const struct {
     int status;
@@ -39,14 +39,14 @@ static int serve(struct dt_answer *a, struct dt_httprequest *r, struct dt_kvstor
     switch (r->method) {
     case DT_HTTP_PUT:
         r->body = NULL;
-        return dt_kvstore_put(s, r->target, body, r->body_n) ? STATUS_OK
+        return dt_kvstore_put(s, r->target, body, r->body_n) ? DT_ANSWER_OK
                                                              : STATUS_INSUFFICIENT_STORAGE;
     case DT_HTTP_GET:
         a->value = dt_kvstore_get(s, r->target);
-        return a->value ? STATUS_OK : DT_ANSWER_NOT_FOUND;
+        return a->value ? DT_ANSWER_OK : DT_ANSWER_NOT_FOUND;
     default:
         dt_kvstore_delete(s, r->target); /* asked for again, it is done, too */
-        return STATUS_OK;
+        return DT_ANSWER_OK;
     }
 }
 

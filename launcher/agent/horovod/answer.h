@@ -5,7 +5,8 @@
 #include "launcher/agent/horovod/httprequest.h"
 #include "launcher/agent/horovod/kvstore.h"
 
-enum { DT_ANSWER_NOT_FOUND = 404 }; /* status: there is no such key */
+/* Of status; NOT_FOUND: there is no such key. */
+enum { DT_ANSWER_OK = 200, DT_ANSWER_NOT_FOUND = 404 };
 
 struct dt_answer {
     int status;

@@ -187,7 +187,7 @@ static void take_request(struct client *c)
     dt_answer_make(&c->answer, &c->request, c->owner->store);
     c->stage = c->answer.status == DT_ANSWER_NOT_FOUND ? WAITING : ANSWERING;
     say_overflow(c->owner, c);
-    if (q->progress == DT_HTTP_DONE && q->method == DT_HTTP_PUT)
+    if (q->method == DT_HTTP_PUT && c->answer.status == DT_ANSWER_OK)
         answer_waiting(c->owner, q->target);
 }
 

@@ -1,5 +1,6 @@
 /* The engine of a job on its own: it is linked without libuv and libssh2, and this test is its
  * world. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -355,6 +356,47 @@ static void test_killed_rank_restarts_the_job_once_all_are_gone(void **state)
     end(&w);
 }
 
+static void say_hello(struct world *w, size_t host)
+{
+    union dt_msg m = {
+        .rank_hello = { .generation = w->generation[host], .rank = (uint32_t)host, .port = 5000 }
+    };
+
+    dt_job_message(w->job, host, DT_MSG_RANK_HELLO, &m);
+}
+
+/* The last rank calls dt_init just before it is killed: the addresses that the table would name may
+ * be those of a host that is gone. */
+static void test_no_table_is_sent_while_recovering(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    start_ranks(&w);
+    say_hello(&w, 1);
+    end_rank(&w, 1, -1, 9);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    dt_job_timer(w.job, DT_TIMER_COLLECT);
+    assert_last_sent(&w, 0, DT_MSG_STOP);
+    say_hello(&w, 0);
+    assert_last_sent(&w, 0, DT_MSG_STOP);
+    sweep(&w, 1);
+    end_rank(&w, 0, -1, 9);
+    sweep(&w, 0);
+    assert_int_equal(w.generation[0], 2);
+    dt_job_signal(w.job, SIGTERM);
+    sweep(&w, 0);
+    sweep(&w, 1);
+    disconnect(&w, 0);
+    disconnect(&w, 1);
+    assert_true(w.ended);
+    end(&w);
+}
+
 static void test_silent_host_is_hung_up(void **state)
 {
     struct world w;
@@ -380,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranks_that_exit_with_0_end_the_job),
         cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
+        cmocka_unit_test(test_no_table_is_sent_while_recovering),
         cmocka_unit_test(test_silent_host_is_hung_up),
     };
 
