@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/base/program.h"
+#include "launcher/base/program/program.h"
 
 static int find(const char *name)
 {

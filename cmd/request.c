@@ -8,7 +8,7 @@
 #include "launcher/base/inject.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/program.h"
+#include "launcher/base/program/program.h"
 #include "launcher/base/slurp.h"
 #include "launcher/hosts/hostarg.h"
 #include "launcher/hosts/hostfile.h"

@@ -6,21 +6,21 @@ launcher_libbase_la_SOURCES = \
 	launcher/base/bytequeue.c launcher/base/bytequeue.h \
 	launcher/base/ckptdir.c launcher/base/ckptdir.h \
 	launcher/base/clock.h \
-	launcher/base/elfneeds.c launcher/base/elfneeds.h \
+	launcher/base/program/elfneeds.c launcher/base/program/elfneeds.h \
 	launcher/base/error.c launcher/base/error.h \
-	launcher/base/horovodneeds.c launcher/base/horovodneeds.h \
+	launcher/base/program/horovodneeds.c launcher/base/program/horovodneeds.h \
 	launcher/base/inject.c launcher/base/inject.h \
-	launcher/base/installed.c launcher/base/installed.h \
+	launcher/base/program/installed.c launcher/base/program/installed.h \
 	launcher/base/log.c launcher/base/log.h \
 	launcher/base/mem.c launcher/base/mem.h \
-	launcher/base/mpineeds.c launcher/base/mpineeds.h \
+	launcher/base/program/mpineeds.c launcher/base/program/mpineeds.h \
 	launcher/base/number.c launcher/base/number.h \
 	launcher/base/nvidia.c launcher/base/nvidia.h \
 	launcher/base/openfiles.c launcher/base/openfiles.h \
 	launcher/base/printed.c launcher/base/printed.h \
 	launcher/base/process.c launcher/base/process.h \
-	launcher/base/program.c launcher/base/program.h \
-	launcher/base/script.c launcher/base/script.h \
+	launcher/base/program/program.c launcher/base/program/program.h \
+	launcher/base/program/script.c launcher/base/program/script.h \
 	launcher/base/slurp.c launcher/base/slurp.h \
 	launcher/base/strbuf.c launcher/base/strbuf.h \
 	launcher/base/thread.c launcher/base/thread.h \

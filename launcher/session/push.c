@@ -12,8 +12,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "launcher/base/installed.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/program/installed.h"
 #include "runtime/wire/frame.h"
 
 enum {

@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "launcher/agent/facts/topology.h"
-#include "launcher/base/horovodneeds.h"
 #include "launcher/base/mem.h"
-#include "launcher/base/mpineeds.h"
-#include "launcher/base/program.h"
+#include "launcher/base/program/horovodneeds.h"
+#include "launcher/base/program/mpineeds.h"
+#include "launcher/base/program/program.h"
 #include "launcher/place/envlist.h"
 #include "launcher/place/envrules.h"
 #include "launcher/place/gpu.h"

@@ -1,4 +1,4 @@
-#include "launcher/base/elfneeds.h"
+#include "launcher/base/program/elfneeds.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/base/horovodneeds.h"
-#include "launcher/base/mpineeds.h"
+#include "launcher/base/program/horovodneeds.h"
+#include "launcher/base/program/mpineeds.h"
 #include "tests/unit/unit.h"
 
 static char dir[] = "/tmp/dtrun-needs.XXXXXX";

@@ -1,4 +1,4 @@
-#include "launcher/base/program.h"
+#include "launcher/base/program/program.h"
 
 #include <errno.h>
 #include <fcntl.h>

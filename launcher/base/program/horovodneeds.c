@@ -1,9 +1,9 @@
-#include "launcher/base/horovodneeds.h"
+#include "launcher/base/program/horovodneeds.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/base/script.h"
+#include "launcher/base/program/script.h"
 
 static const char module[] = "horovod";
 

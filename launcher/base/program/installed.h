@@ -1,6 +1,6 @@
 /* Where the other parts of this installation (or build tree) are. */
-#ifndef DT_BASE_INSTALLED_H
-#define DT_BASE_INSTALLED_H
+#ifndef DT_BASE_PROGRAM_INSTALLED_H
+#define DT_BASE_PROGRAM_INSTALLED_H
 
 #include "launcher/base/error.h"
 

@@ -1,6 +1,6 @@
 /* Python scripts among the words of a command, and what they say. */
-#ifndef DT_BASE_SCRIPT_H
-#define DT_BASE_SCRIPT_H
+#ifndef DT_BASE_PROGRAM_SCRIPT_H
+#define DT_BASE_PROGRAM_SCRIPT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Finding the program that a rank is to run, and saying why it cannot run: as seen from the calling
  * process's working directory, which in the forked child is the rank's. */
-#ifndef DT_BASE_PROGRAM_H
-#define DT_BASE_PROGRAM_H
+#ifndef DT_BASE_PROGRAM_PROGRAM_H
+#define DT_BASE_PROGRAM_PROGRAM_H
 
 #include <stddef.h>
 

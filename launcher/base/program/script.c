@@ -1,4 +1,4 @@
-#include "launcher/base/script.h"
+#include "launcher/base/program/script.h"
 
 #include <fcntl.h>
 #include <limits.h>

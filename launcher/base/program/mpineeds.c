@@ -1,10 +1,10 @@
-#include "launcher/base/mpineeds.h"
+#include "launcher/base/program/mpineeds.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "launcher/base/elfneeds.h"
-#include "launcher/base/script.h"
+#include "launcher/base/program/elfneeds.h"
+#include "launcher/base/program/script.h"
 
 /* What MPICH, Intel MPI and MVAPICH call their library alike; all of them speak PMI-1. */
 static const char mpich_abi[] = "libmpi.so.12";

@@ -1,8 +1,8 @@
 /* Whether a program uses Horovod, and so needs to be told where the other ranks are: told by what a
  * Python script imports. (Horovod's libraries are modules of Python; programs are not linked with
  * them.) */
-#ifndef DT_BASE_HOROVODNEEDS_H
-#define DT_BASE_HOROVODNEEDS_H
+#ifndef DT_BASE_PROGRAM_HOROVODNEEDS_H
+#define DT_BASE_PROGRAM_HOROVODNEEDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "launcher/base/elfneeds.h"
+#include "launcher/base/program/elfneeds.h"
 
 #include <elf.h>
 #include <fcntl.h>

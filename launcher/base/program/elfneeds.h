@@ -1,6 +1,6 @@
 /* Which shared libraries a program names as needed, without running it. */
-#ifndef DT_BASE_ELFNEEDS_H
-#define DT_BASE_ELFNEEDS_H
+#ifndef DT_BASE_PROGRAM_ELFNEEDS_H
+#define DT_BASE_PROGRAM_ELFNEEDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

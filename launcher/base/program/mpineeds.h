@@ -1,7 +1,7 @@
 /* Whether a program is one of Open MPI's, which needs a PMIx server: told by the library that it is
  * linked with, or by what a script imports. Others find what they need without being looked at. */
-#ifndef DT_BASE_MPINEEDS_H
-#define DT_BASE_MPINEEDS_H
+#ifndef DT_BASE_PROGRAM_MPINEEDS_H
+#define DT_BASE_PROGRAM_MPINEEDS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "launcher/base/installed.h"
+#include "launcher/base/program/installed.h"
 
 #include <errno.h>
 #include <limits.h>
