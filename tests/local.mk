@@ -606,6 +606,7 @@ CLI_TESTS = \
 	tests/cli/migrate.bats \
 	tests/cli/completion.bats \
 	tests/cli/checks.bats \
+	tests/cli/circles.bats \
 	tests/cli/library.bats \
 	tests/cli/programs.bats \
 	tests/cli/kernels.bats \
@@ -643,7 +644,7 @@ CLUSTER_TESTS = \
 	tests/cluster/launch.bats \
 	tests/cluster/checkpoint.bats \
 	tests/cluster/user.bats
-EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/cluster/lib.bash \
+EXTRA_DIST += tests/await.bash tests/unit/run tests/checks tests/circles.py tests/cluster/lib.bash \
 	tests/cluster/slurm.bash tests/cluster/slurm_lab tests/cluster/far.py tests/unit/checks.h \
 	tests/unit/sanitized.h tests/rank/mpi.c tests/rank/both.c
 
