@@ -10,7 +10,7 @@
 
 #include "runtime/base/error.h"
 
-enum lock_result { LOCKED, BUSY, FAILED };
+enum lock_result { LOCKED, NO_LOCKS, BUSY, FAILED };
 
 static dt_result_t fail_at(const struct dt_dir *d, const char *what)
 {
@@ -43,9 +43,10 @@ static dt_result_t fail_owned(const struct dt_dir *d, const char *text, const ch
 /* A file system without locks is used all the same: OWNER is checked before each commit. */
 static enum lock_result lock(int fd)
 {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno == ENOLCK || errno == ENOSYS ||
-        errno == EOPNOTSUPP)
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
         return LOCKED;
+    if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP)
+        return NO_LOCKS;
     return errno == EWOULDBLOCK ? BUSY : FAILED;
 }
 
@@ -86,7 +87,7 @@ static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
 
     unlinkat(d->fd, name.s, 0);
     fd = openat(d->fd, name.s, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 || lock(fd) != LOCKED) {
+    if (fd < 0 || lock(fd) > NO_LOCKS) {
         result = fail_at(d, "cannot be replaced");
     } else {
         result = put_text(d, fd, o->text);
@@ -130,6 +131,8 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
                           "wait until it has ended, or choose another directory "
                           "(--checkpoint-dir)");
     o->fd = fd;
+    if (locked == NO_LOCKS)
+        memcpy(o->before, text, sizeof text);
     return put_text(d, fd, o->text);
 }
 
@@ -143,6 +146,7 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
     if (o->held)
         return dt_owner_check(o, d);
     dt_holder_write(o->text, &h);
+    o->before[0] = '\0';
     do {
         int fd = openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
 
@@ -209,6 +213,18 @@ void dt_owner_release(struct dt_ownership *o)
     close(o->fd);
     close(o->dir);
     *o = (struct dt_ownership){ .held = false };
+}
+
+/* Where nothing locks, the owner before may still be at work, and looks into OWNER before it
+ * commits. */
+void dt_owner_give_back(struct dt_ownership *o)
+{
+    struct dt_dir d = { .fd = o->dir, .path = "" };
+
+    if (o->held && o->before[0] && dt_owner_check(o, &d) == DT_OK &&
+        lseek(o->fd, 0, SEEK_SET) == 0 && put_text(&d, o->fd, o->before) == DT_OK)
+        o->text[0] = '\0'; /* it is not ours to remove */
+    dt_owner_release(o);
 }
 
 void dt_owner_forget(struct dt_ownership *o)

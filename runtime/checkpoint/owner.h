@@ -18,9 +18,10 @@
 /* All zero: not held. */
 struct dt_ownership {
     bool held;
-    int fd;                    /* of OWNER, with the lock */
-    int dir;                   /* of the directory */
-    char text[DT_HOLDER_TEXT]; /* of OWNER, as this job wrote it */
+    int fd;                      /* of OWNER, with the lock */
+    int dir;                     /* of the directory */
+    char text[DT_HOLDER_TEXT];   /* of OWNER, as this job wrote it */
+    char before[DT_HOLDER_TEXT]; /* where no lock keeps others out: as it was; else empty */
 };
 
 /* Makes this job the owner, or does what dt_owner_check does if it is already. DT_ERR_STATE, naming
@@ -32,6 +33,9 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
 dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d);
 /* Removes OWNER if it still names this job, and unlocks the directory. */
 void dt_owner_release(struct dt_ownership *o);
+/* The same for a job that may not save after all: where no lock keeps others out, OWNER names the
+ * job again that it named before. */
+void dt_owner_give_back(struct dt_ownership *o);
 /* In a child process: closes the file. The lock remains the parent's alone. */
 void dt_owner_forget(struct dt_ownership *o);
 

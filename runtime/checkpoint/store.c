@@ -227,6 +227,6 @@ dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d)
     if (result != DT_OK)
         dt_dir_close(d);
     if (!s->ready) /* there is nothing that this job may use */
-        dt_owner_release(&s->ownership);
+        dt_owner_give_back(&s->ownership);
     return result;
 }

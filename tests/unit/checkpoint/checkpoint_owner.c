@@ -80,7 +80,8 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
-static bool vanishes; /* OWNER's last owner removes it between this job's open and flock */
+static bool vanishes;         /* OWNER's last owner removes it between this job's open and flock */
+static bool has_locks = true; /* the file system */
 
 /* In the place of libc's. */
 int flock(int fd, int operation)
@@ -88,6 +89,10 @@ int flock(int fd, int operation)
     if (vanishes)
         assert_int_equal(unlink(owner_path()), 0);
     vanishes = false;
+    if (!has_locks) {
+        errno = ENOLCK;
+        return -1;
+    }
     return (int)syscall(SYS_flock, fd, operation);
 }
 
@@ -418,6 +423,26 @@ int renameat(int from, const char *old, int to, const char *name)
         return -1;
     }
     return (int)syscall(SYS_renameat2, from, old, to, name, 0);
+}
+
+static void d29_a_refused_save_disturbs_no_job_where_nothing_locks(void **state)
+{
+    struct job a, b;
+    int64_t step;
+
+    (void)state;
+    has_locks = false;
+    begin(&a, "first-01234567", 0, 10);
+    assert_int_equal(job_save(&a, 10), DT_OK);
+    begin(&b, "second-89abcdef", 0, 77);
+    assert_int_equal(job_restore(&b, &step), DT_OK);
+    assert_int_equal(job_save(&a, 20), DT_OK);
+    assert_int_equal(job_save(&b, 30), DT_ERR_STATE);
+    assert_has(b.ranks[1].text, "but now it is step 20 of job first-01234567");
+    assert_int_equal(job_save(&a, 30), DT_OK);
+    has_locks = true;
+    job_free(&b);
+    job_free(&a);
 }
 
 static void d29_a_failed_save_leaves_the_lineage_as_it_was(void **state)
@@ -758,6 +783,7 @@ int main(int argc, char **argv)
         ON_DISK(d29_a_later_generation_takes_over_and_the_older_commits_nothing),
         ON_DISK(d29_nobody_holds_the_directory_of_a_dead_job),
         ON_DISK(d29_no_job_commits_that_is_not_the_owner_any_more),
+        ON_DISK(d29_a_refused_save_disturbs_no_job_where_nothing_locks),
         ON_DISK(d29_a_lock_on_a_file_that_was_removed_is_none),
         ON_DISK(d29_a_child_process_does_not_keep_the_directory),
         ON_DISK(d29_no_job_loses_or_restores_what_a_racing_one_saves),
