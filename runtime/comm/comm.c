@@ -63,9 +63,12 @@ dt_result_t dt_comm_fail(struct dt_comm *c, dt_result_t result)
     return result;
 }
 
+/* Where a communicator has one rank, no other passes on to it what ends the job meanwhile. */
 int dt_comm_stopped(const struct dt_comm *c, uint32_t *culprit)
 {
-    return dt_hostshm_stopped(&c->shm.map, culprit);
+    int code = dt_hostshm_stopped(&c->shm.map, culprit);
+
+    return code || c->size > 1 ? code : dt_hostshm_stopped(&c->world->shm, culprit);
 }
 
 dt_result_t dt_comm_check(struct dt_comm *c)

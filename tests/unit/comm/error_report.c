@@ -64,7 +64,7 @@ static int fail_in_every_way(int rank, void *arg)
     NEED(dt_init() == DT_OK);
     NEED(dt_broadcast(DT_WORLD, x, 1, DT_F32, 9) == DT_ERR_ARG);
     BLAMES(DT_ERR_ARG, rank, 0, "broadcast", "world");
-    NEED(dt_isend(DT_WORLD, x, 1, DT_F32, rank, &q) == DT_ERR_ARG);
+    NEED(dt_isend(DT_WORLD, x, 1, DT_F32, dt_size(), &q) == DT_ERR_ARG);
     BLAMES(DT_ERR_ARG, rank, 0, "send", "world");
     NEED(dt_all_reduce_with(DT_WORLD, x, x, 1, DT_F32, DT_SUM, &options) == DT_ERR_VERSION);
     BLAMES(DT_ERR_VERSION, rank, 0, "all-reduce", "world");
