@@ -339,6 +339,7 @@ int dt_driver_run(const struct dt_driver_config *config)
     begin(&d);
     uv_run(&d.loop, UV_RUN_DEFAULT);
     uv_loop_close(&d.loop);
+    dt_streams_free(d.streams);
     exit_code = dt_job_exit_code(d.job);
     if (config->report)
         exit_code = write_report(&d, exit_code);

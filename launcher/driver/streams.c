@@ -177,6 +177,10 @@ void dt_streams_close(struct dt_streams *s)
     dt_outmux_close(s->out);
     dt_outfiles_stop(s->config->files);
     dt_stdinpump_close(s->in);
+}
+
+void dt_streams_free(struct dt_streams *s)
+{
     free(s->tees);
     free(s);
 }

@@ -33,6 +33,9 @@ void dt_streams_end_all(struct dt_streams *s);
 const char *dt_streams_await(const struct dt_streams *s);
 void dt_streams_credit_stdin(struct dt_streams *s, size_t n);
 void dt_streams_hold_stdin(struct dt_streams *s);
-void dt_streams_close(struct dt_streams *s); /* drops what is not out; before the loop ends */
+/* Drops what is not out, before the loop ends: perhaps in a call of one of the streams' own events,
+ * so that these go on to use s until the loop has ended. */
+void dt_streams_close(struct dt_streams *s);
+void dt_streams_free(struct dt_streams *s);
 
 #endif
