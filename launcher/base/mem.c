@@ -55,3 +55,11 @@ void dt_xstrs_add(struct dt_strs *s, const char *text)
     if (dt_strs_add(s, text) < 0)
         must(NULL);
 }
+
+void dt_xstrs_add_n(struct dt_strs *s, const char *text, size_t n)
+{
+    char *copy = dt_xstrndup(text, n);
+
+    dt_xstrs_add(s, copy);
+    free(copy);
+}

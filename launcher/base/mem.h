@@ -13,5 +13,6 @@ char *dt_xstrdup(const char *s);
 char *dt_xstrndup(const char *s, size_t n);
 char *dt_xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void dt_xstrs_add(struct dt_strs *s, const char *text);
+void dt_xstrs_add_n(struct dt_strs *s, const char *text, size_t n); /* the first n bytes */
 
 #endif

@@ -184,26 +184,10 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
                    name, seconds, TIMEOUT_MAX_S);
 }
 
-static void see_status(struct dt_comm *c, void *arg)
-{
-    dt_result_t *status = arg;
-    struct dt_coll_error t;
-    uint32_t culprit;
-    int stopped = dt_comm_stopped(c, &culprit);
-
-    if (!stopped)
-        return;
-    dt_coll_error(&t, (dt_result_t)stopped, culprit);
-    *status = dt_error_report(c, &t, NULL, NULL);
-}
-
 dt_result_t dt_comm_status(dt_comm_t *comm)
 {
-    dt_result_t status = DT_OK, r;
-
     dt_context_heed();
-    r = dt_context_see("dt_comm_status", dt_views_comm(comm), see_status, &status);
-    return r == DT_OK ? status : r;
+    return dt_context_status("dt_comm_status", dt_views_comm(comm));
 }
 
 static void see_rank(struct dt_comm *c, void *arg)

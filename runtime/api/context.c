@@ -123,6 +123,26 @@ dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
     return r;
 }
 
+static void see_status(struct dt_comm *c, void *arg)
+{
+    dt_result_t *status = arg;
+    struct dt_coll_error t;
+    uint32_t culprit;
+    int stopped = dt_comm_stopped(c, &culprit);
+
+    if (!stopped)
+        return;
+    dt_coll_error(&t, (dt_result_t)stopped, culprit);
+    *status = dt_error_report(c, &t, NULL, NULL);
+}
+
+dt_result_t dt_context_status(const char *name, const dt_comm_t *comm)
+{
+    dt_result_t status = DT_OK, r = dt_context_see(name, comm, see_status, &status);
+
+    return r == DT_OK ? status : r;
+}
+
 dt_result_t dt_context_world(const char *name, const struct dt_world **w)
 {
     dt_result_t r = dt_context_check_process(name);

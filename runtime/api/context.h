@@ -76,4 +76,7 @@ dt_result_t dt_context_world(const char *name, const struct dt_world **w);
 dt_result_t dt_context_see(const char *name, const dt_comm_t *comm,
                            void (*see)(struct dt_comm *c, void *arg), void *arg);
 
+/* DT_OK, or what has stopped comm, which dt_last_error then tells. For any thread at any time. */
+dt_result_t dt_context_status(const char *name, const dt_comm_t *comm);
+
 #endif

@@ -24,18 +24,13 @@ struct enqueuing {
     size_t bytes;
 };
 
-static bool is_between_two(const struct dt_operation *o)
-{
-    return !o->kind->make;
-}
-
 static void see(struct dt_comm *c, void *arg)
 {
     struct enqueuing *e = arg;
 
     e->comm = c;
     e->extents = dt_extents_of(e->o, c->rank, c->size);
-    e->staged = !is_between_two(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
+    e->staged = !dt_operation_is_between_two(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
 }
 
 /* Where there are data they are the GPU's; where there are none, the call is one of host memory,
@@ -67,7 +62,7 @@ static dt_result_t reserve_way(const struct enqueuing *e)
 /* To make it later might wait for the stream. */
 static dt_result_t reserve(const struct enqueuing *e)
 {
-    if (is_between_two(e->o))
+    if (dt_operation_is_between_two(e->o))
         return reserve_way(e);
     if (e->staged)
         dt_pinned_reserve(e->bytes, &e->comm->gpu.copies);

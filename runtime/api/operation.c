@@ -72,11 +72,6 @@ static dt_result_t take_order(struct dt_operation *o)
 
 /* ---- between two ranks ---- */
 
-static bool is_between_two(const struct dt_operation *o)
-{
-    return !o->kind->make;
-}
-
 static struct dt_end end_of(const struct dt_operation *o)
 {
     return (struct dt_end){ o->root, o->kind->call == DT_CALL_SEND };
@@ -150,7 +145,7 @@ dt_result_t dt_operation_make(struct dt_operation *o)
     struct dt_comm *c;
     dt_result_t r;
 
-    if (is_between_two(o))
+    if (dt_operation_is_between_two(o))
         return pass(o);
     r = dt_context_enter(o->kind->name, o->comm, &c);
     if (r != DT_OK)
@@ -213,7 +208,7 @@ dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
     const struct dt_parcel parcel = { o->memory == DT_MEMORY_HOST ? o->out : NULL, o->count,
                                       o->dtype };
 
-    if (is_between_two(o))
+    if (dt_operation_is_between_two(o))
         return dt_context_hand_in_way(name, o->comm, end_of(o), &parcel, task);
     return dt_context_hand_in(name, o->comm, task);
 }
@@ -222,7 +217,7 @@ dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task)
 {
     dt_result_t r;
 
-    if (is_between_two(o))
+    if (dt_operation_is_between_two(o))
         return run_on_way(o, task);
     r = make_checked(o);
     dt_gpu_gate_open(o->gate);

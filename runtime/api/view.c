@@ -7,7 +7,6 @@
 #include "runtime/api/enqueue.h"
 #include "runtime/api/request.h"
 #include "runtime/coll/collective.h"
-#include "runtime/comm/error_report.h"
 #include "runtime/comm/views.h"
 #include "runtime/gpu/gate.h"
 #include "runtime/gpu/nvidia/cuda.h"
@@ -90,28 +89,11 @@ static dt_result_t tell(struct view *v)
     return dt_error_again(&v->error);
 }
 
-static void see_stopped(struct dt_comm *c, void *arg)
-{
-    struct dt_coll_error t;
-    uint32_t culprit;
-    int stopped = dt_comm_stopped(c, &culprit);
-
-    if (!stopped)
-        return;
-    dt_coll_error(&t, (dt_result_t)stopped, culprit);
-    *(dt_result_t *)arg = dt_error_report(c, &t, NULL, NULL);
-}
-
 /* Whether calls can be enqueued. */
 static dt_result_t check(const char *name, struct view *v)
 {
-    dt_result_t stopped = DT_OK, r;
-
     settle(v, false);
-    if (v->failed != DT_OK)
-        return tell(v);
-    r = dt_context_see(name, v->comm, see_stopped, &stopped);
-    return r == DT_OK ? stopped : r;
+    return v->failed != DT_OK ? tell(v) : dt_context_status(name, v->comm);
 }
 
 /* ---- calls ---- */

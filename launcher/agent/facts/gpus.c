@@ -56,20 +56,12 @@ void dt_gpus_detect(struct dt_strs *gpus, const char *root, struct dt_groups *gr
         list_of_smi(gpus, root, groups);
 }
 
-static void add_text(struct dt_strs *list, const char *text, size_t n)
-{
-    char *copy = dt_xstrndup(text, n);
-
-    dt_xstrs_add(list, copy);
-    free(copy);
-}
-
 static void add_model(void *models, const char *information)
 {
     const char *model = dt_nvidia_value(information, "Model:");
 
     if (model)
-        add_text(models, model, strcspn(model, "\n"));
+        dt_xstrs_add_n(models, model, strcspn(model, "\n"));
 }
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19": the first word that

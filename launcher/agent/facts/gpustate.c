@@ -25,14 +25,6 @@ const char *const dt_gpustate_query[] = {
 };
 const char *const dt_gpustate_topology[] = { "nvidia-smi", "topo", "-m", NULL };
 
-static void add(struct dt_strs *list, const char *text, size_t n)
-{
-    char *copy = dt_xstrndup(text, n);
-
-    dt_xstrs_add(list, copy);
-    free(copy);
-}
-
 static const char *next_line(const char *line)
 {
     const char *end = strchr(line, '\n');
@@ -52,12 +44,12 @@ static bool parse_gpu(struct dt_msg_facts *facts, const char *line, bool needs_m
     if (!version_end)
         return false;
     if (needs_model)
-        add(&facts->gpu_models, line, (size_t)model);
+        dt_xstrs_add_n(&facts->gpu_models, line, (size_t)model);
     if (!*facts->gpu_driver) {
         free(facts->gpu_driver);
         facts->gpu_driver = dt_xstrndup(line + version, (size_t)(version_end - version));
     }
-    add(&facts->gpu_ecc, line + errors, errors_end ? (size_t)(errors_end - errors) : 0);
+    dt_xstrs_add_n(&facts->gpu_ecc, line + errors, errors_end ? (size_t)(errors_end - errors) : 0);
     return true;
 }
 
@@ -99,7 +91,7 @@ static void collect_links(struct dt_strs *kinds, const char *row, uint32_t colum
         row += strspn(row, " ");
         n = strcspn(row, " \t\n");
         if (n && !(n == 1 && *row == 'X') && !has(kinds, row, n))
-            add(kinds, row, n);
+            dt_xstrs_add_n(kinds, row, n);
     }
 }
 
