@@ -247,7 +247,7 @@ DT_API int dt_comm_size(dt_comm_t *comm);
  * all have several; where one rank talks for each, most of all, among three hosts and more, goes
  * round a ring (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of
  * workstations, JPDC 69(2), 2009) in segments, but for f16 and bf16, which it would round at every
- * host. dtrun(3) has the limits. */
+ * host. dtrun-tuning(5) has the limits. */
 DT_API dt_result_t dt_all_reduce(dt_comm_t *comm, const void *in, void *out, size_t count,
                                  dt_dtype_t dtype, dt_op_t op);
 
@@ -346,7 +346,7 @@ DT_API dt_result_t dt_recv(dt_comm_t *comm, void *buf, size_t count, dt_dtype_t 
 
 /* Memory that all ranks of a host can reach: calls whose buffers stand in it move them without the
  * copies in between. It is as good as any other memory for everything else, and a buffer may stand
- * anywhere in it, at another place on every rank. dtrun(3) tells which calls gain.
+ * anywhere in it, at another place on every rank. dt_mem_alloc(3) tells which calls gain.
  *
  * Collective: stores a pointer to bytes of zeros, that begin at a page, in *p. bytes must be the
  * same on all ranks; 0: *p is NULL. What is had on DT_WORLD serves all communicators, what is had
@@ -458,7 +458,7 @@ DT_API dt_result_t dt_test(dt_request_t *request, int *done);
  * given the view returns the failure, and so does dt_stream_wait. The limit of a call counts from
  * when those before it are over, and so includes the time that the stream takes to come to it. A
  * program should queue no more than some 1000 pieces of work behind a call before it calls
- * dt_stream_wait (dtrun(3) tells why). */
+ * dt_stream_wait (dt_comm_on_stream(3) tells why). */
 
 /* Collective: makes a view. stream: a cudaStream_t or CUstream, which outlives the view; NULL: the
  * legacy default stream; the per-thread default stream is in each call that of the thread which

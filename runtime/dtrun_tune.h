@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 /* Collective: from now on calls on comm choose their algorithms by rank 0's lines, too, which are
- * those of a file of thresholds (dtrun(3)). DT_ERR_ARG, on all ranks: a line is wrong, and nothing
- * has changed. */
+ * those of a file of thresholds (dtrun-tuning(5)). DT_ERR_ARG, on all ranks: a line is wrong, and
+ * nothing has changed. */
 DT_API dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines);
 
 #ifdef __cplusplus

@@ -63,7 +63,7 @@ char *dt_perf_merge(const char *old, const struct dt_perf_threshold *set, size_t
     if (old)
         write_kept(f, old, set, n);
     else
-        fputs("# Thresholds of dtrun's collectives; dtrun(3) has their names.\n", f);
+        fputs("# Thresholds of dtrun's collectives; dtrun-tuning(5) has their names.\n", f);
     for (size_t i = 0; i < n; i++)
         write_threshold(f, &set[i]);
     if (fclose(f) == 0)

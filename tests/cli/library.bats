@@ -57,13 +57,41 @@ declared() {
     c++ -x c++ -std=c++98 -Wno-long-long -Wall -Wextra -Werror -I"$DTRUN_SOURCE" -fsyntax-only c.c
 }
 
-@test "dtrun(3) names every function and every result of the header, and none besides" {
+# described PAGE: the functions that its synopsis declares.
+described() {
+    sed -nE '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/s/^\.F[no] (dt_[a-z_]+).*/\1/p' "$1"
+}
+
+@test "every function of the header is on one page of section 3, and no other is" {
     declared >declared
-    sed -nE 's/^\.F[no] (dt_[a-z_]+).*/\1/p' "$DTRUN_SOURCE/man/dtrun.3" | sort -u >described
+    for page in "$DTRUN_SOURCE"/man/*.3; do
+        described "$page" | sort >synopsis
+        sed -nE 's/^\.Nm (dt_[a-z_]+)( ,)?$/\1/p' "$page" | sort | diff - synopsis || { echo "$page"; false; }
+        cat synopsis
+    done | sort >described
     diff declared described
+}
+
+@test "dt_error(3) explains every result of the header, and none besides" {
     grep -oE 'DT_(OK|ERR_[A-Z]+)' "$HEADER" | sort -u >results
-    grep -oE 'DT_(OK|ERR_[A-Z]+)' "$DTRUN_SOURCE/man/dtrun.3" | sort -u >explained
+    sed -nE '/^\.Sh RETURN VALUES/,$s/^\.It Dv (DT_.*)/\1/p' "$DTRUN_SOURCE/man/dt_error.3" |
+        sed 's/ , /\n/g' | sort >explained
     diff results explained
+}
+
+@test "make install puts a page in place for every function" {
+    need make
+    make -s -C "$DTRUN_BUILD" install-man install-data-hook DESTDIR="$PWD/root" >out 2>&1 || { cat out; false; }
+    pages="$(find root -name man3)"
+    declared | while read -r name; do
+        read -r request page <"$pages/$name.3"
+        case $request in
+        .Dd) described "$pages/$name.3" ;;
+        .so) described "${pages%/*}/$page" ;;
+        esac | grep -qx "$name" || { echo "no page for $name"; false; }
+    done
+    make -s -C "$DTRUN_BUILD" uninstall-man uninstall-hook DESTDIR="$PWD/root" >out 2>&1 || { cat out; false; }
+    [ -z "$(find root -type f)" ]
 }
 
 @test "the example of dtrun(3) does what it says" {

@@ -36,9 +36,9 @@ options_of_page() {
     diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
 }
 
-@test "every threshold of collectives is in dtrun(3), and none besides" {
+@test "every threshold of collectives is in dtrun-tuning(5), and none besides" {
     sed -nE 's/^    KEY\(([a-z_]+),.*/\1/p' runtime/base/tuning.c | sort >"$BATS_TEST_TMPDIR/program"
-    sed -nE 's/^\.It Cm ((shm|net)_[a-z_]+)$/\1/p' man/dtrun.3 | sort >"$BATS_TEST_TMPDIR/page"
+    sed -nE 's/^\.It Cm ((shm|net)_[a-z_]+)$/\1/p' man/dtrun-tuning.5 | sort >"$BATS_TEST_TMPDIR/page"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/page")" -eq 8 ]
     diff "$BATS_TEST_TMPDIR/program" "$BATS_TEST_TMPDIR/page"
 }

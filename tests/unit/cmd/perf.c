@@ -404,7 +404,7 @@ static void thresholds_take_the_place_of_old_ones(void **state)
     static const struct {
         const char *old, *fresh; /* before the two */
     } cases[] = {
-        { NULL, "# Thresholds of dtrun's collectives; dtrun(3) has their names.\n" },
+        { NULL, "# Thresholds of dtrun's collectives; dtrun-tuning(5) has their names.\n" },
         { "", "" },
         { "# mine\n\nshm_small = 7 # for all\n", "# mine\n\nshm_small = 7 # for all\n" },
         { "shm_small[2] = 7\n shm_small [2]=8\nshm_small[22] = 9", "shm_small[22] = 9\n" },

@@ -1,6 +1,6 @@
 /* Which way an all-reduce goes, by its size, type and format and by the hosts, where nothing is
- * tuned: as dtrun(3) says. Its result is right whichever way it goes, so no other test would miss
- * one. */
+ * tuned: as dtrun-tuning(5) says. Its result is right whichever way it goes, so no other test would
+ * miss one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
