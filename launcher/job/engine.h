@@ -171,7 +171,8 @@ void dt_job_decide(struct dt_job *j);
 void dt_job_plan_restart(struct dt_job *j, const struct dt_death *cause, const char *text);
 void dt_job_recover(struct dt_job *j);
 void dt_job_reconnect(struct dt_job *j);
-void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h); /* it is silent, and has ranks */
+/* No rank starts while ranks that lost connections have left on this host may be alive. */
+void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h);
 void dt_job_relaunch(struct dt_job *j);
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m);
 void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored);

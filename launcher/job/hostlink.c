@@ -44,6 +44,8 @@ static uint64_t now_ns(const struct dt_hostlink *h)
 
 static void set_phase(struct dt_hostlink *h, enum dt_host_phase phase)
 {
+    if (phase == DT_HOST_CLOSED && dt_hostlink_has_ranks(h))
+        h->orphans_ns = h->sent_ns;
     h->shared->connecting -= h->phase == DT_HOST_CONNECTING;
     h->shared->connecting += phase == DT_HOST_CONNECTING;
     h->phase = phase;
@@ -78,13 +80,15 @@ enum dt_host_phase dt_hostlink_ended(struct dt_hostlink *h, const char *why)
     return was;
 }
 
-struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t host)
+struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t host,
+                                    const struct dt_hostlink *before)
 {
     struct dt_hostlink *h = dt_xcalloc(1, sizeof *h);
 
     h->shared = shared;
     h->host = host;
     h->phase = DT_HOST_WAITING;
+    h->orphans_ns = before ? before->orphans_ns : 0;
     return h;
 }
 

@@ -52,11 +52,15 @@ struct dt_hostlink {
     struct dt_heartbeat heartbeat;
     uint64_t pinged_ns;  /* or 0 */
     uint64_t sent_ns;    /* anything: when the agent's lease can have been renewed last */
+    uint64_t orphans_ns; /* the same for ranks that this connection or an earlier one to the host
+                          * has left there when it ended; 0: none are left */
     char *dir;           /* of the files that --push has put there; NULL until they are */
     struct dt_error why; /* when closed */
 };
 
-struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t host); /* WAITING */
+/* WAITING. before: the connection to the host that it takes the place of, or NULL. */
+struct dt_hostlink *dt_hostlink_new(struct dt_hostlinks_shared *shared, size_t host,
+                                    const struct dt_hostlink *before);
 void dt_hostlink_connect(struct dt_hostlink *h);
 void dt_hostlink_send(struct dt_hostlink *h, uint8_t type, const void *msg);
 void dt_hostlink_send_frames(struct dt_hostlink *h, uint8_t type, const struct dt_put *frames);

@@ -34,8 +34,10 @@ void dt_hostlinks_connect_next(struct dt_hostlinks *l)
 
 void dt_hostlinks_open(struct dt_hostlinks *l, size_t host)
 {
-    dt_hostlink_free(l->v[host]);
-    l->v[host] = dt_hostlink_new(&l->shared, host);
+    struct dt_hostlink *before = l->v[host];
+
+    l->v[host] = dt_hostlink_new(&l->shared, host, before);
+    dt_hostlink_free(before);
     dt_hostlinks_connect_next(l);
 }
 

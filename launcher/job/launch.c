@@ -243,6 +243,7 @@ void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct 
         j->state != DT_JOB_STARTING)
         return;
     h->ready = true;
+    h->orphans_ns = 0; /* the agent has swept its host */
     if (h->host == j->plan.nodes[0].host)
         j->rendezvous_port = m->rendezvous_port;
     dt_job_maybe_go(j);

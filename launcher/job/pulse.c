@@ -77,9 +77,8 @@ static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
 {
     enum dt_host_phase was = h->phase;
 
-    if (dt_hostlink_has_ranks(h))
-        dt_job_fence(j, h);
     dt_hostlink_close(h, "has not answered for %d s", j->config->heartbeat_s);
+    dt_job_fence(j, h);
     dt_job_link_ended(j, h, was);
 }
 

@@ -93,14 +93,15 @@ void dt_job_reconnect(struct dt_job *j)
     reopen_lost(j);
 }
 
-/* An agent that is not heard may be cut off, with ranks that train on until its lease is over: one
- * lease after it was sent anything last. Where it does not run itself, its keeper ends them one
- * lease after its last sign of life, which is not later. */
+/* The agent may be alive and merely cut off from dtrun. Its ranks then run until its lease ends,
+ * which is one lease after dtrun last sent it anything. If the agent itself does not run, its
+ * keeper kills the ranks no later than that. */
 void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h)
 {
     uint64_t lease_ns = (uint64_t)j->config->heartbeat_s * 1000000000;
 
-    start_not_before(j, h->sent_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000));
+    if (h->orphans_ns)
+        start_not_before(j, h->orphans_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000));
 }
 
 /* When it is too early yet, another IDLE will come. */

@@ -417,6 +417,32 @@ static void test_silent_host_is_hung_up(void **state)
     end(&w);
 }
 
+/* Only dtrun sees the connection end: the agent on b, with its ranks, may not know for a lease. */
+static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **state)
+{
+    struct world w;
+    uint64_t lost_ns;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    start_ranks(&w);
+    disconnect(&w, 1);
+    lost_ns = w.now_ns;
+    answer_query(&w, 0, 1);
+    assert_true(w.open[1]); /* it gets a fresh connection */
+    end_rank(&w, 0, -1, SIGKILL);
+    sweep(&w, 0);
+    disconnect(&w, 1);
+    assert_int_equal(w.generation[0], 1);
+    assert_true(w.due_ns[DT_TIMER_FENCE] >= lost_ns + w.config.heartbeat_s * UINT64_C(1000000000));
+    w.now_ns = w.due_ns[DT_TIMER_FENCE];
+    dt_job_timer(w.job, DT_TIMER_FENCE);
+    assert_int_equal(w.generation[0], 2);
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_killed_rank_restarts_the_job_once_all_are_gone),
         cmocka_unit_test(test_no_table_is_sent_while_recovering),
         cmocka_unit_test(test_silent_host_is_hung_up),
+        cmocka_unit_test(d12_ranks_move_only_when_those_of_a_lost_host_are_fenced),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
