@@ -1,6 +1,7 @@
 /* What goes wrong, when its time has come. */
 #include <signal.h>
 
+#include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
 static uint64_t until(const struct sim_world *w, const struct sim_fault *f)
@@ -65,8 +66,10 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
         break;
     case SIM_HOST_VANISHES:
         crash(w, h);
-        if (h->conn)
-            h->conn->over = true; /* nobody is left to say that it has ended */
+        if (h->conn) { /* nobody is left to say that it has ended */
+            h->conn->over = true;
+            h->conn->lost_ns = w->now_ns;
+        }
         h->down_until = until(w, f);
         break;
     case SIM_LINK_BREAKS:
@@ -77,10 +80,13 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
         if (!h->conn)
             break;
         h->conn->dead[SIM_TO_ENGINE] = true;
+        h->conn->lost_ns = w->now_ns;
         sim_later(w, (uint64_t)f->code * SIM_MS,
                   (struct sim_event){ .act = deafen, .who = h->conn });
         break;
     case SIM_CUT_OFF:
+        if (h->cut_until <= w->now_ns)
+            h->cut_from = w->now_ns;
         h->cut_until = h->cut_until > until(w, f) ? h->cut_until : until(w, f);
         break;
     case SIM_HOST_FREEZES:
@@ -102,14 +108,10 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
 static void give_signal(struct sim_world *w, struct sim_event *e)
 {
     int signo = (int)e->n;
-    struct sim_witness *x = &w->witness;
 
     sim_trace(w, "dtrun gets signal %d", signo);
-    if (!x->signo && (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)) {
-        x->signo = signo;
-        x->signo_ns = w->now_ns;
-    }
-    x->ordered_ns = w->now_ns;
+    if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)
+        sim_oracle_order(w, signo, DT_EXIT_SIGNAL + signo);
     dt_job_signal(w->job, signo);
 }
 

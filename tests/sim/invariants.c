@@ -1,18 +1,19 @@
-/* What must hold after every event. */
+/* What must hold after every event: what the engine may send, close and say, and when. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
-enum { CHUNK = 16 * 1024 };
+enum { PATIENCE_NS = 2 * 1000 * 1000 * 1000 }; /* that a job which is told to end has */
 
 /* ---- what dtrun sends ---- */
 
-/* No rank starts in place of those of a silent agent, and none runs anywhere, while one of a
- * generation before may. */
+/* No rank starts in place of those of a silent agent, and none runs anywhere, while one of an
+ * earlier generation may still run. */
 static void check_alone(struct sim_world *w, uint32_t generation, bool run)
 {
     for (const struct sim_agent *a = w->agents; a; a = a->next) {
@@ -23,6 +24,23 @@ static void check_alone(struct sim_world *w, uint32_t generation, bool run)
     }
 }
 
+/* A host whose connection has ended is left out only after a fresh one has failed, or because
+ * failures begin there. */
+static void check_left_out(struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        struct sim_host *h = &w->hosts[i];
+
+        if (!h->conn || h->conn->open || h->lost)
+            continue;
+        h->lost = h->conn->opened > x->decided;
+        if (!h->lost && h->generation == x->generation && !x->restarts.barren)
+            sim_broken(w, "%s is left out, and no fresh connection was tried", h->name);
+    }
+}
+
 static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m)
 {
     struct sim_witness *x = &w->witness;
@@ -30,18 +48,25 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     if (m->generation != x->generation) {
         if (m->generation != x->generation + 1)
             sim_broken(w, "generation %u follows %u", m->generation, x->generation);
-        sim_oracle_started(w, m);
+        if (x->generation > 0)
+            sim_oracle_decided(w);
+        check_left_out(w);
+        sim_restarts_started(w);
+        sim_oracle_started(w, m->generation);
         check_alone(w, m->generation, false);
     }
+    if (m->restart_count != x->restarts.n)
+        sim_broken(w, "START says that there were %u restarts, but there were %u", m->restart_count,
+                   x->restarts.n);
     if (c->started)
         sim_broken(w, "START of generation %u goes to %s, where %u runs", m->generation,
                    c->host->name, c->started);
     c->pausing = w->pausing;
-    c->started = m->generation;
+    c->started = c->host->generation = m->generation;
     c->stop_grace = UINT32_MAX;
 }
 
-/* A second STOP only shortens the first, or follows another order of the user. */
+/* A second STOP shortens the first, or follows another order of the user. */
 static void check_stop(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stop *m)
 {
     if (!c->started)
@@ -83,45 +108,33 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
 
 static void check_commit(struct sim_world *w, const struct dt_msg_commit *m)
 {
-    struct sim_witness *x = &w->witness;
+    struct sim_restarts *r = &w->witness.restarts;
 
-    if (m->generation != x->generation)
+    if (m->generation != w->witness.generation)
         return;
-    if (!m->restored && m->step < x->newest)
-        sim_broken(w, "step %" PRId64 " is committed after %" PRId64, m->step, x->newest);
-    x->saved = true;
-    x->newest = m->step;
+    if (!m->restored && m->step < r->newest)
+        sim_broken(w, "step %" PRId64 " is committed after %" PRId64, m->step, r->newest);
+    r->saved = true;
+    r->newest = m->step;
 }
 
 static void check_done(struct sim_world *w, struct sim_conn *c, uint32_t generation)
 {
-    const struct sim_agent *a = c->agent;
-
     if (generation != c->started || generation != w->witness.generation)
         return;
     c->started = 0;
-    for (uint32_t i = 0; i < a->n; i++) {
-        for (int k = 0; k < SIM_STREAMS; k++) {
-            const struct sim_shown *s = &w->shown[a->ranks[i].rank][k];
-
-            if (a->ranks[i].streams[k].produced != s->bytes && s->generation == generation)
-                sim_broken(w, "of rank %u's stream %d %" PRIu64 " bytes have come, not %" PRIu64,
-                           a->ranks[i].rank, k + 1, s->bytes, a->ranks[i].streams[k].produced);
-        }
-    }
+    sim_check_streams_whole(w, c->agent);
 }
 
 static void check_refusal(struct sim_world *w, struct sim_conn *c,
                           const struct dt_msg_spawn_failed *m)
 {
-    int code = m->error == ENOENT ? 127 : 126;
+    int code = m->error == ENOENT ? DT_EXIT_NOT_FOUND : DT_EXIT_NOT_EXECUTABLE;
 
     if (m->generation != w->witness.generation)
         return;
     c->started = 0;
-    sim_oracle_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL,
-                                            .code = m->step == DT_SPAWN_EXEC ? code : 125,
-                                            .at_ns = w->now_ns });
+    sim_oracle_refusal(w, m->step == DT_SPAWN_EXEC ? code : DT_EXIT_LAUNCH);
 }
 
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)
@@ -134,7 +147,7 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         sim_oracle_exit(w, c, &m->exit);
         break;
     case DT_MSG_RANK_HELLO:
-        w->witness.met |= m->rank_hello.generation == w->witness.generation;
+        w->witness.restarts.met |= m->rank_hello.generation == w->witness.generation;
         break;
     case DT_MSG_SPAWN_FAILED:
         check_refusal(w, c, &m->spawn_failed);
@@ -147,38 +160,43 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
     }
 }
 
+/* ---- connections that end ---- */
+
+/* A job that ends does not wait for hosts that are still coming, nor long for others. */
+static bool may_be_cut(const struct sim_world *w, const struct sim_conn *c)
+{
+    const struct sim_witness *x = &w->witness;
+    bool ordered = x->norders > 0;
+
+    if (x->finished)
+        return true;
+    if (!c->received)
+        return ordered || (x->decided && !x->may_restart);
+    return ordered && w->now_ns - x->orders[0].at_ns >= PATIENCE_NS;
+}
+
+void sim_check_closed(struct sim_world *w, struct sim_conn *c)
+{
+    uint64_t since_ns = c->greeted ? c->heard_ns : c->opened_ns;
+    uint64_t silent_ns = w->now_ns - since_ns;
+
+    c->cut = may_be_cut(w, c);
+    if (silent_ns < (uint64_t)w->s->heartbeat_s * SIM_S && !c->cut)
+        sim_broken(w, "dtrun gives %s up, which was silent for %" PRIu64 " ms", c->host->name,
+                   silent_ns / SIM_MS);
+}
+
 void sim_check_lost(struct sim_world *w, struct sim_conn *c)
 {
     if (c->started == w->witness.generation && c->started)
-        sim_oracle_cause(
-            w, (struct sim_cause){ .kind = SIM_BY_LOSS, .code = 125, .at_ns = w->now_ns });
+        sim_oracle_lost(w, c);
     c->started = 0;
-    w->witness.trouble = true;
+    w->witness.lost_early |= w->witness.generation == 0;
 }
 
-/* ---- what is shown ---- */
+/* ---- what dtrun says ---- */
 
-/* Each stream comes once, in order, without a gap. */
-void sim_check_output(struct sim_world *w, uint32_t rank, int fd, const char *data, size_t n)
-{
-    struct sim_shown *s = &w->shown[rank][fd - 1];
-    char expected[CHUNK];
-
-    if (s->generation != w->witness.generation) {
-        if (s->generation && !s->ended)
-            sim_broken(w, "rank %u's stream %d of generation %u has not ended", rank, fd,
-                       s->generation);
-        *s = (struct sim_shown){ .generation = w->witness.generation };
-    }
-    if (s->ended)
-        sim_broken(w, "rank %u prints on stream %d after its end", rank, fd);
-    sim_stream_bytes(expected, s->bytes, n, s->generation, rank, fd);
-    if (memcmp(expected, data, n) != 0)
-        sim_broken(w, "rank %u's stream %d is torn at byte %" PRIu64, rank, fd, s->bytes);
-    s->bytes += n;
-}
-
-/* From which step it goes on is what was committed last. */
+/* It goes on from the step that was committed last. */
 void sim_check_said(struct sim_world *w, const char *line)
 {
     const char *from = strstr(line, "from the checkpoint of step ");
@@ -186,11 +204,12 @@ void sim_check_said(struct sim_world *w, const char *line)
 
     if (strncmp(line, "dtrun: restarting ", 18) != 0)
         return;
+    sim_oracle_decided(w);
     if (from)
         sscanf(from, "from the checkpoint of step %lld", &step);
-    if (step != w->witness.newest)
+    if (step != w->witness.restarts.newest)
         sim_broken(w, "dtrun goes on from step %lld, but %" PRId64 " was committed", step,
-                   w->witness.newest);
+                   w->witness.restarts.newest);
 }
 
 /* ---- at the end ---- */
@@ -201,6 +220,8 @@ void sim_check_end(struct sim_world *w)
     char expected[256];
 
     for (const struct sim_agent *a = w->agents; a; a = a->next) {
+        if (!a->conn->cut)
+            sim_check_streams_ended(w, a);
         if (a->held) /* it waits for SIGCONT, which was lost with its connection */
             continue;
         if (a->alive && a->host->frozen_until <= w->now_ns && a->host->cut_until <= w->now_ns)
@@ -208,6 +229,8 @@ void sim_check_end(struct sim_world *w)
         else if (a->left && !sim_agent_is_fenced(w, a))
             sim_broken(w, "ranks on %s are left", a->host->name);
     }
+    if (!w->witness.finished)
+        sim_broken(w, "dtrun ends without ending the output");
     if (!sim_oracle_accepts(w, code, expected, sizeof expected))
         sim_broken(w, "dtrun exits with %d, not with %s", code, expected);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "launcher/base/error.h"
 #include "launcher/base/mem.h"
 #include "runtime/wire/frame.h"
 #include "tests/sim/world.h"
@@ -68,6 +69,7 @@ static void arrive(struct sim_world *w, struct sim_event *e)
     if (is_held_up(w, e, c->host) || !c->open)
         return;
     note_delay(w, c, e->n);
+    c->heard_ns = w->now_ns;
     sim_trace(w, "%s -> dtrun: %s", c->host->name, dt_msg_name(e->type));
     if (e->type == DT_MSG_HELLO) {
         c->greeted = true;
@@ -82,8 +84,10 @@ static void receive(struct sim_world *w, struct sim_event *e)
 {
     struct sim_conn *c = e->who;
 
-    if (!is_held_up(w, e, c->host) && c->open)
-        dt_job_received(w->job, c->host->index, "");
+    if (is_held_up(w, e, c->host) || !c->open)
+        return;
+    c->received = true;
+    dt_job_received(w->job, c->host->index, "");
 }
 
 void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type, union dt_msg *msg)
@@ -122,6 +126,8 @@ void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why)
 {
     uint64_t at = put_on_its_way(w, c, SIM_TO_ENGINE, true);
 
+    if (!c->lost_ns)
+        c->lost_ns = w->now_ns;
     if (c->over || at == UINT64_MAX)
         return;
     c->over = true;
@@ -226,7 +232,6 @@ static void ops_send(void *arg, size_t host, uint8_t type, const struct dt_put *
                    w->hosts[host].name);
         return;
     }
-    c->sent_ns = w->now_ns;
     e.msg = dt_xcalloc(1, sizeof *e.msg);
     decode(w, type, frames, e.msg);
     sim_check_sent(w, c, type, e.msg);
@@ -253,7 +258,6 @@ static void connected(struct sim_world *w, struct sim_event *e)
     }
     if (w->now_ns < h->down_until || h->cut_until == UINT64_MAX) {
         c->over = true;
-        w->witness.trouble = true;
         sim_queue_put(&w->queue, (struct sim_event){ .at_ns = w->now_ns + 3 * SIM_S,
                                                      .act = arrive_end,
                                                      .who = c,
@@ -273,7 +277,12 @@ static void ops_open(void *arg, size_t host)
     sim_trace(w, "dtrun connects to %s", h->name);
     if (h->conn && h->conn->open)
         sim_broken(w, "dtrun opens a second connection to %s", h->name);
-    *c = (struct sim_conn){ .next = w->conns, .host = h, .open = true, .stop_grace = UINT32_MAX };
+    *c = (struct sim_conn){ .next = w->conns,
+                            .host = h,
+                            .open = true,
+                            .opened_ns = w->now_ns,
+                            .opened = ++w->witness.count,
+                            .stop_grace = UINT32_MAX };
     w->conns = h->conn = c;
     sim_later(w, sim_between(&w->network, 5, 60) * SIM_MS,
               (struct sim_event){ .act = connected, .who = c });
@@ -298,6 +307,7 @@ static void ops_close(void *arg, size_t host)
     }
     c->open = false;
     c->given_up = true;
+    sim_check_closed(w, c);
     sim_check_lost(w, c);
     let_go(w, c);
     sim_later(w, sim_between(&w->network, 1, 50) * SIM_MS,
@@ -327,12 +337,10 @@ static void ring(struct sim_world *w, struct sim_event *e)
     if (e->epoch != w->timer_epoch[timer])
         return;
     sim_trace(w, "timer %d", (int)timer);
-    if (timer == DT_TIMER_LIMIT || timer == DT_TIMER_START)
-        w->witness.ordered_ns = w->now_ns;
-    if (timer == DT_TIMER_LIMIT && !w->witness.limit_ns)
-        w->witness.limit_ns = w->now_ns;
+    if (timer == DT_TIMER_LIMIT)
+        sim_oracle_order(w, 0, DT_EXIT_TIMEOUT);
     if (timer == DT_TIMER_START && !w->witness.went)
-        w->witness.start_limit_ns = w->now_ns;
+        sim_oracle_order(w, 0, DT_EXIT_LAUNCH);
     dt_job_timer(w->job, timer);
 }
 
@@ -389,14 +397,12 @@ static void ops_output_quiet(void *arg, uint32_t rank, int fd)
 
 static void ops_output_eof(void *arg, uint32_t rank, int fd)
 {
-    struct sim_world *w = arg;
-
-    w->shown[rank][fd - 1].ended = true;
+    sim_check_output_eof(arg, rank, fd);
 }
 
 static void ops_output_end(void *arg)
 {
-    sim_oracle_decided(arg);
+    sim_oracle_finished(arg);
 }
 
 static const char *ops_output_awaits(void *arg)

@@ -1,53 +1,51 @@
-/* What dtrun is to exit with, by the rules of dtrun(1): its sections on failures and on the exit
- * status. The witness knows when each rank died by the true clock, and what dtrun had been told
- * when it ended the ranks. Where the manual leaves freedom, as between a rank that exits and one
- * that is killed at about the same time, each of them is right. */
+/* What dtrun is to exit with, by the rules of dtrun(1) and cause.h. The witness knows when each
+ * rank died and each connection broke by the true clock, and what the engine had been told when it
+ * ended the ranks. More than one code is right only where the engine cannot know which of two
+ * failures came first: two hosts' clocks are compared with an error, and a host that is lost was
+ * alive when it was last heard, at least. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
-enum { FRUITLESS_MAX = 3, PREEMPTED = 75, UNSURE_MS = 2 };
+enum { UNSURE_MS = 2 };
 
-/* "three restarts in a row without a newer checkpoint end it" */
-static bool may_restart(const struct sim_world *w)
-{
-    const struct sim_witness *x = &w->witness;
-    bool fruitless = x->restarts > 0 && x->newest <= x->newest_then;
+/* ---- notes ---- */
 
-    if (w->s->max_restarts >= 0)
-        return x->restarts < (uint32_t)w->s->max_restarts;
-    return x->saved && !(x->met && fruitless && x->fruitless >= FRUITLESS_MAX);
-}
-
-void sim_oracle_started(struct sim_world *w, const struct dt_msg_start *m)
+void sim_oracle_started(struct sim_world *w, uint32_t generation)
 {
     struct sim_witness *x = &w->witness;
 
-    if (m->restart_count != x->restarts) {
-        x->fruitless = x->restarts == 0 || x->newest > x->newest_then ? 1 : x->fruitless + 1;
-        x->newest_then = x->newest;
-    }
-    x->generation = m->generation;
-    x->restarts = m->restart_count;
+    x->generation = generation;
     x->ncauses = x->decided_causes = x->ended_well = 0;
-    x->is_decided = x->trouble = false;
+    x->decided = 0;
 }
 
 void sim_oracle_decided(struct sim_world *w)
 {
     struct sim_witness *x = &w->witness;
 
-    if (x->is_decided)
+    if (x->decided)
         return;
-    x->is_decided = true;
+    x->decided = ++x->count;
     x->decided_ns = w->now_ns;
     x->decided_causes = x->ncauses;
-    x->may_restart = may_restart(w);
+    x->may_restart = sim_restarts_allowed(w);
+    sim_restarts_decided(w);
 }
 
-void sim_oracle_cause(struct sim_world *w, struct sim_cause cause)
+void sim_oracle_order(struct sim_world *w, int signo, int code)
+{
+    struct sim_witness *x = &w->witness;
+
+    x->ordered_ns = w->now_ns;
+    if (x->norders < SIM_ORDERS_MAX)
+        x->orders[x->norders++] = (struct sim_order){ ++x->count, w->now_ns, signo, code };
+}
+
+static void add_cause(struct sim_world *w, struct sim_cause cause)
 {
     struct sim_witness *x = &w->witness;
 
@@ -55,153 +53,218 @@ void sim_oracle_cause(struct sim_world *w, struct sim_cause cause)
         x->causes[x->ncauses++] = cause;
 }
 
-/* An agent's clock is known as well as its messages are quick. */
-static uint64_t true_time(const struct sim_world *w, const struct sim_conn *c, uint64_t clock_ns)
+static bool has_signal(const struct sim_witness *x)
 {
-    return w->now_ns - (sim_host_clock(w, c->host) - clock_ns);
+    for (size_t i = 0; i < x->norders; i++) {
+        if (x->orders[i].signo)
+            return true;
+    }
+    return false;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
 }
 
 void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m)
 {
     struct sim_witness *x = &w->witness;
-    struct sim_cause cause = { .at_ns = true_time(w, c, m->time_ns),
-                               .unsure_ns = c->most_ns + UNSURE_MS * SIM_MS,
-                               .code = m->signo ? 128 + m->signo : m->code };
+    uint64_t died_ns = w->now_ns - (sim_host_clock(w, c->host) - m->time_ns);
+    uint64_t unsure_ns = c->most_ns + UNSURE_MS * SIM_MS;
 
     if (m->generation != x->generation)
         return;
-    x->preempted |= m->code == PREEMPTED && x->signo;
+    x->preempted |= m->code == DT_EXIT_PREEMPTED && has_signal(x);
     x->ended_well += m->code == 0;
     if (m->code == 0 || (m->flags & DT_EXITED_STOPPED))
         return;
-    cause.kind = m->flags & DT_EXITED_PEER_LOST ? SIM_BY_PEER
-                 : m->signo                     ? SIM_BY_SIGNAL
-                                                : SIM_BY_EXIT;
-    sim_oracle_cause(w, cause);
+    add_cause(w, (struct sim_cause){ .kind = m->flags & DT_EXITED_PEER_LOST ? SIM_BY_PEER
+                                             : m->signo                     ? SIM_BY_SIGNAL
+                                                                            : SIM_BY_EXIT,
+                                     .code = m->signo ? DT_EXIT_SIGNAL + m->signo : m->code,
+                                     .from_ns = less(died_ns, unsure_ns),
+                                     .to_ns = died_ns + unsure_ns });
 }
 
-/* ---- which causes count ---- */
-
-static bool is_surely_later(const struct sim_witness *x, size_t n, const struct sim_cause *c)
+/* A host was lost after it was heard last. It may be taken for longer alive than it was where
+ * dtrun stood still itself. */
+void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
 {
-    for (size_t i = 0; i < n; i++) {
-        const struct sim_cause *other = &x->causes[i];
+    uint64_t to_ns = w->now_ns;
 
-        if (other->kind == c->kind && (c->kind == SIM_BY_SIGNAL || c->kind == SIM_BY_EXIT) &&
-            other->at_ns + other->unsure_ns + c->unsure_ns < c->at_ns)
-            return true;
+    if (w->standing_until <= c->heard_ns && c->lost_ns >= c->heard_ns)
+        to_ns = c->lost_ns;
+    else if (w->standing_until <= c->heard_ns && c->host->cut_from >= c->heard_ns)
+        to_ns = c->host->cut_from;
+    add_cause(w, (struct sim_cause){ .kind = SIM_BY_LOSS,
+                                     .code = DT_EXIT_LAUNCH,
+                                     .from_ns = c->heard_ns,
+                                     .to_ns = to_ns });
+}
+
+void sim_oracle_refusal(struct sim_world *w, int code)
+{
+    add_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL, .code = code });
+}
+
+/* A host that the job needed has neither a connection nor got a fresh one in vain. */
+static bool is_lost_for_good(const struct sim_witness *x, const struct sim_host *h)
+{
+    return h->conn && !h->conn->open && (h->lost || h->conn->opened > x->decided);
+}
+
+static bool are_hosts_lost(const struct sim_world *w)
+{
+    uint32_t lost = 0;
+
+    for (uint32_t i = 0; i < w->s->hosts; i++)
+        lost += is_lost_for_good(&w->witness, &w->hosts[i]);
+    return w->s->stop_on_loss ? lost > 0 : lost == w->s->hosts;
+}
+
+void sim_oracle_finished(struct sim_world *w)
+{
+    struct sim_witness *x = &w->witness;
+
+    if (x->finished)
+        sim_broken(w, "output ends twice");
+    sim_oracle_decided(w);
+    x->lost_for_good = are_hosts_lost(w);
+    x->finished = ++x->count;
+}
+
+/* ---- which failure counts ---- */
+
+/* Signals and lost hosts come before exits, exits before what follows from a lost peer. */
+static int class_of(const struct sim_cause *c)
+{
+    switch (c->kind) {
+    case SIM_BY_REFUSAL:
+        return 0;
+    case SIM_BY_SIGNAL:
+    case SIM_BY_LOSS:
+        return 1;
+    case SIM_BY_EXIT:
+        return 2;
+    default:
+        return 3;
     }
-    return false;
 }
 
-static bool has_kind(const struct sim_witness *x, size_t n, bool by_peer)
+static bool comes_before(const struct sim_cause *a, const struct sim_cause *b)
 {
-    for (size_t i = 0; i < n; i++) {
-        if ((x->causes[i].kind == SIM_BY_PEER) == by_peer)
-            return true;
+    if (class_of(a) != class_of(b))
+        return class_of(a) < class_of(b);
+    return a->to_ns < b->from_ns;
+}
+
+/* Whether it may have been the first. */
+static bool counts(const struct sim_witness *x, const struct sim_cause *c)
+{
+    for (size_t i = 0; i < x->decided_causes; i++) {
+        if (comes_before(&x->causes[i], c))
+            return false;
     }
-    return false;
+    return true;
 }
 
-/* A rank that failed because of a peer counts only where nothing is known of that peer. */
-static bool counts(const struct sim_witness *x, size_t n, const struct sim_cause *c)
+/* It ends the job however many restarts are allowed. */
+static bool is_final(const struct sim_witness *x, const struct sim_cause *c)
 {
-    return (c->kind != SIM_BY_PEER || !has_kind(x, n, false)) && !is_surely_later(x, n, c);
-}
-
-static bool is_cause(const struct sim_witness *x, size_t n, int code)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (x->causes[i].code == code && counts(x, n, &x->causes[i]))
-            return true;
-    }
-    return false;
-}
-
-/* Some end the job whatever was said of restarts: a refusal, a rank that exits with 75. */
-static bool is_final_cause(const struct sim_witness *x, size_t n, int code)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct sim_cause *c = &x->causes[i];
-
-        if (c->code == code && counts(x, n, c) &&
-            (c->kind == SIM_BY_REFUSAL || (c->kind == SIM_BY_EXIT && code == PREEMPTED)))
-            return true;
-    }
-    return false;
+    return !x->may_restart || c->kind == SIM_BY_REFUSAL ||
+           (c->kind == SIM_BY_EXIT && c->code == DT_EXIT_PREEMPTED);
 }
 
 /* ---- the verdict ---- */
 
-static bool may_follow_failure(const struct sim_world *w, int code, char *expected, size_t size)
-{
-    const struct sim_witness *x = &w->witness;
-    size_t n = x->decided_causes;
+struct verdict {
+    const struct sim_world *w;
+    int code;
+    char *expected;
+    size_t size;
+};
 
-    snprintf(expected, size, "the code of %s (restarts %u, %s)",
-             x->may_restart ? "a refusal, a preemption or a host that is lost for good"
-                            : "the first failure",
-             x->restarts, x->may_restart ? "one more is allowed" : "no more is allowed");
-    if (is_final_cause(x, n, code))
-        return true;
-    return x->may_restart ? code == 125 && x->trouble : is_cause(x, n, code);
+static bool expect(const struct verdict *v, int code, const char *why)
+{
+    size_t n = strlen(v->expected);
+
+    snprintf(v->expected + n, v->size - n, "%s%d (%s)", n ? " or " : "", code, why);
+    return v->code == code;
 }
 
-/* What ends a job by itself: a signal, or a limit. The first counts; of one moment, each. Returns
- * when it was, or UINT64_MAX. */
-static uint64_t first_order_ns(const struct sim_witness *x)
+static bool order_decides(const struct verdict *v, const struct sim_order *o)
 {
-    const uint64_t orders[] = { x->signo ? x->signo_ns : 0, x->limit_ns, x->start_limit_ns };
-    uint64_t first = UINT64_MAX;
+    if (o->signo && v->w->witness.preempted)
+        return expect(v, DT_EXIT_PREEMPTED, "a rank was preempted after the signal");
+    return expect(v, o->code, o->signo ? "a signal" : "a time limit");
+}
 
-    for (size_t i = 0; i < sizeof orders / sizeof *orders; i++) {
-        if (orders[i] && orders[i] < first)
-            first = orders[i];
+/* The first order before the job's end was settled, or NULL. */
+static const struct sim_order *order_before(const struct sim_witness *x, uint64_t settled)
+{
+    for (size_t i = 0; i < x->norders; i++) {
+        if (x->orders[i].count < settled)
+            return &x->orders[i];
     }
-    return first;
+    return NULL;
 }
 
-static bool is_ordered(const struct sim_witness *x, int code)
+/* c may have been the first failure. */
+static bool accepts_failure(const struct verdict *v, const struct sim_cause *c)
 {
-    uint64_t at_ns = first_order_ns(x);
-    bool by_signal = x->signo && x->signo_ns == at_ns;
+    const struct sim_witness *x = &v->w->witness;
+    bool final = is_final(x, c);
+    const struct sim_order *o = order_before(x, final ? x->decided : x->finished);
 
-    return (by_signal && (code == 128 + x->signo || (code == PREEMPTED && x->preempted))) ||
-           (x->limit_ns == at_ns && code == 124) || (x->start_limit_ns == at_ns && code == 125);
+    if (o)
+        return order_decides(v, o);
+    if (final)
+        return expect(v, c->code, "the first failure");
+    return x->lost_for_good && expect(v, DT_EXIT_LAUNCH, "hosts are lost for good");
 }
 
-/* Without an order. */
-static bool is_outcome(const struct sim_world *w, int code, char *expected, size_t size)
+static bool accepts_any_failure(const struct verdict *v)
 {
-    const struct sim_witness *x = &w->witness;
+    const struct sim_witness *x = &v->w->witness;
+    bool accepted = false;
 
-    if (x->decided_causes > 0)
-        return may_follow_failure(w, code, expected, size);
-    if (x->generation == 0 || x->ended_well < w->s->np) {
-        snprintf(expected, size, "125: hosts cannot be used");
-        return code == 125 && x->trouble;
+    for (size_t i = 0; i < x->decided_causes; i++) {
+        if (counts(x, &x->causes[i]))
+            accepted |= accepts_failure(v, &x->causes[i]);
     }
-    snprintf(expected, size, "0: all ranks have ended with 0");
-    return code == 0;
+    if (!accepted && !v->expected[0])
+        snprintf(v->expected, v->size, "a code at all: a restart is due");
+    return accepted;
 }
 
-/* What has been decided for good is not changed by an order; that all went well is, by a signal. */
+/* All went well; a signal may still come before dtrun has ended. */
+static bool accepts_success(const struct verdict *v)
+{
+    const struct sim_witness *x = &v->w->witness;
+
+    for (size_t i = 0; i < x->norders; i++) {
+        if (x->orders[i].signo)
+            return order_decides(v, &x->orders[i]);
+    }
+    return expect(v, 0, "all ranks have exited with 0");
+}
+
 bool sim_oracle_accepts(const struct sim_world *w, int code, char *expected, size_t size)
 {
     const struct sim_witness *x = &w->witness;
-    uint64_t at_ns = first_order_ns(x);
-    bool failed = x->decided_causes > 0;
-    bool well = !failed && x->generation > 0 && x->ended_well == w->s->np;
-    bool over = failed ? !x->may_restart : well || x->generation == 0;
-    bool counts =
-        at_ns < x->decided_ns || (at_ns != UINT64_MAX && (!over || (well && at_ns == x->signo_ns)));
-    bool may_count = counts || at_ns == x->decided_ns;
+    const struct verdict v = { w, code, expected, size };
+    const struct sim_order *o = order_before(x, x->finished);
 
-    if (may_count && is_ordered(x, code))
-        return true;
-    if (counts && at_ns != x->decided_ns && !(failed && at_ns > x->decided_ns)) {
-        snprintf(expected, size, "that of the signal or limit");
-        return false;
-    }
-    return is_outcome(w, code, expected, size);
+    expected[0] = '\0';
+    if (x->decided_causes > 0)
+        return accepts_any_failure(&v);
+    if (o)
+        return order_decides(&v, o);
+    if (x->generation == 0 && x->lost_early)
+        return expect(&v, DT_EXIT_LAUNCH, "a host could not be used");
+    if (x->generation > 0 && x->ended_well == w->s->np)
+        return accepts_success(&v);
+    snprintf(expected, size, "a code at all: nothing has ended the job");
+    return false;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# The engine of a job in model worlds (tests/sim/run), and the mistakes that they would show.
+# The engine of a job in model worlds (tests/sim/run), and mistakes of the engine that they catch.
 
 readonly SIM="$DTRUN_BUILD/tests/sim/sim" WATCHDOG="timeout -k 5 300"
 
-# caught MISTAKE: an engine that makes it breaks an invariant, and the simulator names the seed.
+# caught MISTAKE: an engine with that mistake breaks an invariant, and the simulator names the seed.
 caught() {
     "$DTRUN_SOURCE/tests/sim/mutate" "$DTRUN_BUILD" "$BATS_TEST_TMPDIR" "$1"
     run $WATCHDOG "$BATS_TEST_TMPDIR/sim" --first
@@ -35,3 +35,22 @@ caught() {
 @test "worlds show that a timer is not stopped" { caught "a timer is not stopped"; }
 @test "worlds show that STOP is sent twice" { caught "STOP is sent twice"; }
 @test "worlds show that a later death decides" { caught "the exit code is that of a later death"; }
+@test "D19: worlds show that the job ends with 125 where a restart is due" {
+    caught "the job ends with 125 where a restart is due"
+}
+@test "D19: worlds show that a host is given up early" { caught "a host is given up early"; }
+@test "D19: worlds show that a lost host gets no fresh connection" {
+    caught "a lost host gets no fresh connection"
+}
+@test "D20: worlds show that restarts are never counted" { caught "restarts are never counted"; }
+@test "D20: worlds show that one restart too many is allowed" {
+    caught "one restart too many is allowed"
+}
+@test "D20: worlds show that a restart does not wait" { caught "a restart does not wait"; }
+@test "D21: worlds show that a stream is dropped" { caught "a stream is dropped"; }
+@test "D21: worlds show that the end of a stream is dropped" {
+    caught "the end of a stream is dropped"
+}
+@test "D21: worlds show that a lost host's streams do not end" {
+    caught "a lost host's streams do not end"
+}

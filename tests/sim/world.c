@@ -135,7 +135,7 @@ static void begin(struct sim_world *w, const struct sim_scenario *s, bool trace)
                              .began_ns = 1000 * SIM_S,
                              .durable = -1,
                              .ops = sim_ops };
-    w->witness.newest = w->witness.newest_then = -1;
+    w->witness.restarts.newest = w->witness.restarts.newest_before = -1;
     w->ops.arg = w;
     w->shown = dt_xcalloc(s->np, sizeof *w->shown);
     make_hosts(w);

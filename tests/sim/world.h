@@ -1,8 +1,10 @@
 /* The world around the engine of one job: hosts with model agents and ranks, the network between
- * them and dtrun, and what a witness notes of it all.
+ * them and dtrun, and a witness that sees everything.
  *
- * network.c carries messages and is the engine's ops; agent.c keeps PROTOCOL.md; ranks.c is the
- * program; faults.c spoils it; invariants.c and oracle.c judge what the engine does. */
+ * network.c carries messages and implements the engine's ops; agent.c follows PROTOCOL.md; ranks.c
+ * is the program; faults.c breaks things. The judges read what passes between the engine and the
+ * world, never the engine's own state: invariants.c (what the engine sends and closes), output.c
+ * (what it shows), restarts.c (which restarts are allowed), oracle.c (the exit code). */
 #ifndef DT_SIM_WORLD_H
 #define DT_SIM_WORLD_H
 
@@ -11,7 +13,7 @@
 
 enum { SIM_STREAMS = 2, SIM_CAUSES_MAX = 128 };
 
-struct sim_stream { /* line k of it is known from k: only lengths are kept */
+struct sim_stream { /* only lengths are kept: sim_stream_bytes knows the contents */
     uint64_t produced, sent, credit;
     bool ended;
 };
@@ -20,12 +22,12 @@ struct sim_rank { /* a process */
     uint32_t rank;
     bool alive;
     bool stubborn;  /* it hangs: neither ends nor heeds SIGTERM */
-    bool peer_lost; /* a call of it has returned DT_ERR_PEER */
-    bool asked;     /* it has had SIGTERM */
+    bool peer_lost; /* one of its calls has returned DT_ERR_PEER */
+    bool asked;     /* it was sent a signal that ends it */
     bool stopped;   /* by SIGSTOP */
     uint64_t began_ns;
     uint64_t next_ns; /* when it would end by itself */
-    uint64_t life;    /* raised to call off what was planned for it */
+    uint64_t life;    /* raising it cancels the events planned for the process */
     struct sim_stream streams[SIM_STREAMS];
 };
 
@@ -41,13 +43,14 @@ struct sim_agent {
     uint32_t generation;
     uint32_t np;
     bool stopping;
-    bool fenced_in_time; /* no message has renewed the lease so late that dtrun could not know */
+    bool fenced_in_time; /* every message has renewed the lease within half a second of its sending
+                          */
     bool refuses;        /* START ends with SPAWN_FAILED */
     struct sim_rank *ranks;
     uint32_t n, left; /* ranks; those alive */
     uint64_t heard_ns, lease_ns;
-    bool in_doubt; /* its ranks are stopped, since others may run */
-    bool held;     /* the lease is, for Ctrl-Z */
+    bool in_doubt; /* its ranks are stopped, because others may run in their place */
+    bool held;     /* Ctrl-Z has suspended its lease */
 };
 
 enum sim_side { SIM_TO_ENGINE, SIM_TO_AGENT };
@@ -55,19 +58,22 @@ enum sim_side { SIM_TO_ENGINE, SIM_TO_AGENT };
 struct sim_conn {
     struct sim_conn *next; /* of all */
     struct sim_host *host;
-    struct sim_agent *agent; /* NULL: nobody is there yet */
-    bool open;               /* as the engine sees it */
-    bool over;               /* for the agent's side */
-    bool greeted;
-    bool dead[2];           /* by side: nothing arrives any more */
-    bool given_up;          /* the engine has closed it */
-    uint64_t last_ns[2][2]; /* arrival of the last message, by side and class */
-    uint64_t most_ns;       /* that a message has been under way to the engine or the agent */
-    uint64_t sent_ns;       /* by the engine, the last */
-    bool pausing;           /* it was sent the last START between SIGSTOP and SIGCONT */
-    uint32_t started;       /* generation that was sent START here, and has not been DONE; or 0 */
-    uint64_t stopped_ns;    /* when it was sent STOP last */
-    uint32_t stop_grace;    /* of the last STOP of it; UINT32_MAX: none */
+    struct sim_agent *agent;    /* NULL: none has been started yet */
+    bool open;                  /* as the engine sees it */
+    bool over;                  /* the agent's side has ended */
+    bool greeted, received;     /* the engine has HELLO; nothing is left to push */
+    bool dead[2];               /* by side: nothing arrives any more */
+    bool given_up;              /* the engine has closed it */
+    bool cut;                   /* ... because the job was to end */
+    uint64_t last_ns[2][2];     /* arrival of the last message, by side and class */
+    uint64_t most_ns;           /* the longest that a message has been under way */
+    bool pausing;               /* its last START came between SIGSTOP and SIGCONT */
+    uint32_t started;           /* generation that it was sent START of and has not ended; or 0 */
+    uint64_t stopped_ns;        /* when it was sent STOP last */
+    uint32_t stop_grace;        /* of its last STOP; UINT32_MAX: none */
+    uint64_t opened_ns, opened; /* when the engine opened it: the time, and the witness's count */
+    uint64_t heard_ns;          /* when the engine last heard something through it */
+    uint64_t lost_ns;           /* when it really ended, or 0 */
 };
 
 struct sim_host {
@@ -76,9 +82,12 @@ struct sim_host {
     struct sim_conn *conn;    /* the newest */
     struct sim_agent *agents; /* all that have been here */
     uint64_t down_until, cut_until, frozen_until, slow_until;
-    uint64_t clock_ns; /* its clock less ours, at the beginning */
+    uint64_t cut_from;
+    uint64_t clock_ns; /* its clock less the simulator's, at the beginning */
     int64_t drift_ppm;
     bool spawn_fails;
+    bool lost;           /* it could not be connected to again */
+    uint32_t generation; /* of the last START that went to it */
     int spawn_code;
 };
 
@@ -86,38 +95,52 @@ struct sim_shown { /* a stream, as the engine's user sees it */
     uint32_t generation;
     uint64_t bytes;
     bool ended;
-    uint64_t owed; /* not yet shown */
 };
 
-enum sim_cause_kind { SIM_BY_SIGNAL, SIM_BY_EXIT, SIM_BY_LOSS, SIM_BY_REFUSAL, SIM_BY_PEER };
+enum sim_cause_kind { SIM_BY_SIGNAL, SIM_BY_LOSS, SIM_BY_EXIT, SIM_BY_PEER, SIM_BY_REFUSAL };
 
-struct sim_cause { /* why the generation has failed, as the engine was told */
+struct sim_cause { /* a failure of the generation, of which the engine was told */
     enum sim_cause_kind kind;
-    int code;           /* what dtrun would exit with */
-    uint64_t at_ns;     /* true time */
-    uint64_t unsure_ns; /* so far may the engine take that to be wrong */
+    int code;                /* what dtrun would exit with */
+    uint64_t from_ns, to_ns; /* true time, as exactly as the engine can know it */
 };
 
+struct sim_restarts { /* counted by the witness itself */
+    uint32_t n;
+    uint32_t fruitless; /* the last of them without a newer checkpoint between */
+    bool barren;        /* there were so many of these that hosts may be in quarantine */
+    bool saved;         /* there was a checkpoint, or one was restored */
+    bool met;           /* a rank has called dt_init */
+    int64_t newest;     /* committed step, or -1 */
+    int64_t newest_at_decision, newest_before; /* at this decision; at the one before */
+};
+
+enum { SIM_ORDERS_MAX = 8 };
+
+struct sim_order { /* what ends a job by itself: a signal or a limit */
+    uint64_t count, at_ns;
+    int signo; /* or 0 */
+    int code;
+};
+
+/* "Counts" number what the witness notes: they order what happens at one instant. */
 struct sim_witness {
+    uint64_t count;
     uint32_t generation; /* of the last START */
-    uint32_t restarts;
+    struct sim_restarts restarts;
     struct sim_cause causes[SIM_CAUSES_MAX]; /* of this generation */
     size_t ncauses, decided_causes;
     uint32_t ended_well;
-    bool is_decided;     /* something was told to end since the last START */
-    uint64_t decided_ns; /* when */
-    bool may_restart;    /* by the rules, then */
-    int signo;           /* the first that ends jobs */
-    uint64_t signo_ns;
-    uint64_t limit_ns, start_limit_ns;
-    uint64_t ordered_ns; /* when a signal or a limit came last */
-    bool preempted;      /* a rank has exited with 75 after the signal */
-    bool trouble;        /* a host could not be used */
-    uint32_t went;       /* the newest generation of which ranks were let go */
-    bool saved;          /* there was a checkpoint, or one was restored */
-    bool met;            /* a rank has called dt_init */
-    int64_t newest, newest_then;
-    uint32_t fruitless;
+    uint64_t decided, decided_ns; /* the engine has ended ranks since the last START: when first */
+    bool may_restart;             /* by the rules, then */
+    uint64_t finished;            /* the engine has shown that the job is over */
+    bool lost_for_good;           /* then: a host that the job needed could not be used */
+    struct sim_order orders[SIM_ORDERS_MAX];
+    size_t norders;
+    uint64_t ordered_ns; /* when the last order came */
+    bool preempted;      /* a rank has exited with 75 after a signal */
+    bool lost_early;     /* a connection has ended before the first START */
+    uint32_t went;       /* the newest generation whose ranks were let go */
 };
 
 struct sim_world {
@@ -134,33 +157,33 @@ struct sim_world {
     uint64_t events;
     uint64_t standing_until; /* dtrun does not run */
     uint64_t timer_epoch[DT_JOB_TIMERS];
-    bool pausing; /* agents have been told to stop ranks, and dtrun is not continued yet */
+    bool pausing; /* agents were told to stop ranks, and dtrun has not gone on yet */
     bool ended;
     struct sim_host *hosts;
     struct sim_agent *agents;
     struct sim_conn *conns;
     struct sim_shown (*shown)[SIM_STREAMS]; /* by rank */
-    uint64_t owed;                          /* bytes that are not shown yet */
+    uint64_t owed;                          /* bytes that the reader has not taken yet */
     int64_t durable;                        /* step of the newest checkpoint, or -1 */
     uint32_t stuck_generation;              /* in which linked ranks wait for one that is gone */
     struct sim_witness witness;
-    char broken[512]; /* the invariant; "": none */
+    char broken[512]; /* which invariant does not hold, or "" */
 };
 
 /* world.c */
-/* Runs the scenario to its end. Returns whether all was well; else w->broken says what was not. */
+/* Runs the scenario to its end. Returns whether all invariants held; else w->broken names one. */
 bool sim_world_run(struct sim_world *w, const struct sim_scenario *s, bool trace);
 void sim_world_free(struct sim_world *w);
 void sim_later(struct sim_world *w, uint64_t ns, struct sim_event e);
 void sim_trace(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sim_broken(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Time goes on for all but dtrun. */
+/* dtrun does nothing for so long, while time passes for all others. */
 void sim_stand_still(struct sim_world *w, uint64_t ns);
 
 /* network.c */
 extern const struct dt_job_ops sim_ops;
 void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type,
-              union dt_msg *msg);                                            /* takes */
+              union dt_msg *msg);                                            /* frees msg */
 void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why); /* the agent's side */
 void sim_conn_break(struct sim_world *w, struct sim_conn *c);
 
@@ -193,19 +216,35 @@ void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, u
 /* faults.c */
 void sim_faults_plan(struct sim_world *w);
 
-/* invariants.c: they look at what the engine does, as it does it */
+/* invariants.c */
 void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m);
-void sim_check_output(struct sim_world *w, uint32_t rank, int fd, const char *data, size_t n);
-void sim_check_said(struct sim_world *w, const char *line);
+void sim_check_closed(struct sim_world *w, struct sim_conn *c); /* by the engine */
 void sim_check_lost(struct sim_world *w, struct sim_conn *c);
+void sim_check_said(struct sim_world *w, const char *line);
 void sim_check_end(struct sim_world *w);
 
+/* output.c */
+void sim_check_output(struct sim_world *w, uint32_t rank, int fd, const char *data, size_t n);
+void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
+/* A host is done with the generation: its ranks' output has been shown as a whole. */
+void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a);
+/* What the agent's ranks printed has ended, also where it was cut short. */
+void sim_check_streams_ended(struct sim_world *w, const struct sim_agent *a);
+
+/* restarts.c */
+bool sim_restarts_allowed(const struct sim_world *w);
+void sim_restarts_decided(struct sim_world *w);
+void sim_restarts_started(struct sim_world *w); /* a new generation */
+
 /* oracle.c */
-void sim_oracle_started(struct sim_world *w, const struct dt_msg_start *m);
+void sim_oracle_started(struct sim_world *w, uint32_t generation);
 void sim_oracle_decided(struct sim_world *w);
+void sim_oracle_finished(struct sim_world *w);
+void sim_oracle_order(struct sim_world *w, int signo, int code);
 void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m);
-void sim_oracle_cause(struct sim_world *w, struct sim_cause cause);
+void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
+void sim_oracle_refusal(struct sim_world *w, int code);
 /* Whether the rules of dtrun(1) allow this exit code. */
 bool sim_oracle_accepts(const struct sim_world *w, int code, char *expected, size_t size);
 

@@ -1,0 +1,59 @@
+/* Which restarts the rules of --max-restarts allow, and how long each has to wait. The witness
+ * counts restarts by the STARTs that agents are sent. */
+#include <inttypes.h>
+
+#include "tests/sim/world.h"
+
+enum { FRUITLESS_MAX = 3, DELAY_MAX_S = 30 };
+
+/* "three restarts in a row without a newer checkpoint end it" */
+bool sim_restarts_allowed(const struct sim_world *w)
+{
+    const struct sim_restarts *r = &w->witness.restarts;
+    bool fruitless = r->n > 0 && r->newest <= r->newest_before;
+
+    if (w->s->max_restarts >= 0)
+        return r->n < (uint32_t)w->s->max_restarts;
+    return r->saved && !(r->met && fruitless && r->fruitless >= FRUITLESS_MAX);
+}
+
+void sim_restarts_decided(struct sim_world *w)
+{
+    w->witness.restarts.newest_at_decision = w->witness.restarts.newest;
+}
+
+/* "the next ones wait 1, 2, 4, 8, 16 and then always 30 seconds" */
+static uint64_t delay_ns(const struct sim_restarts *r)
+{
+    uint64_t s =
+        r->fruitless < 2 ? 0 : UINT64_C(1) << (r->fruitless - 2 < 5 ? r->fruitless - 2 : 5);
+
+    return (s < DELAY_MAX_S ? s : DELAY_MAX_S) * SIM_S;
+}
+
+static void count(struct sim_restarts *r)
+{
+    bool progress = r->n == 0 || r->newest_at_decision > r->newest_before;
+
+    r->fruitless = progress ? 1 : r->fruitless + 1;
+    r->barren |= r->fruitless >= FRUITLESS_MAX - 1;
+    r->newest_before = r->newest_at_decision;
+    r->n++;
+}
+
+void sim_restarts_started(struct sim_world *w)
+{
+    struct sim_witness *x = &w->witness;
+
+    if (x->generation == 0)
+        return;
+    if (x->decided_causes == 0)
+        sim_broken(w, "ranks start again although nothing has failed");
+    if (!x->may_restart)
+        sim_broken(w, "ranks start again after %u restarts, and no more are allowed",
+                   x->restarts.n);
+    count(&x->restarts);
+    if (w->now_ns < x->decided_ns + delay_ns(&x->restarts))
+        sim_broken(w, "restart %u without progress begins after %" PRIu64 " ms",
+                   x->restarts.fruitless, (w->now_ns - x->decided_ns) / SIM_MS);
+}
