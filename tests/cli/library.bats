@@ -94,17 +94,38 @@ described() {
     [ -z "$(find root -type f)" ]
 }
 
-@test "the example of dtrun(3) does what it says" {
+# examples PAGE: each program goes to N.c, the command that runs it, and what that prints, to N.run.
+examples() {
+    awk '/^\.Sh / { on = 0; examples = /EXAMPLES/ }
+         /^\.Bd -literal/ { on = examples; first = 1; next }
+         /^\.Ed/ { on = 0 }
+         on { if (first && !/^\$ /) n++
+              if (first) file = n (/^\$ / ? ".run" : ".c")
+              first = 0
+              print > file }' "$1"
+    sed -i 's/\\e/\\/g' -- *.c
+}
+
+# What has no main is a part of a program.
+@test "the examples of every page of section 3 compile, and print what the page says" {
     need "$CC"
-    awk '/^\.Sh / { example = /EXAMPLES/ } /^\.Bd -literal/ { on = example; next } /^\.Ed/ { on = 0 } on' "$DTRUN_SOURCE/man/dtrun.3" |
-        sed 's/\\e/\\/g' >sum.c
-    [ -s sum.c ]
-    mkdir include && cp "$HEADER" include/
-    "$CC" -Wall -Wextra -Werror -Iinclude sum.c -o sum -L"${LIB%/*}" -ldtrun -Wl,-rpath,"${LIB%/*}"
-    [ "$(./sum)" = "rank 0 of 1: 0" ]
-    DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" timeout 180 \
-        "$DTRUN_BUILD/cmd/dtrun" -np 4 -H localhost:4 --no-tag ./sum 2>err | sort >out
-    printf 'rank %d of 4: 6\n' 0 1 2 3 | diff - out || { cat err; false; }
+    mkdir include bin && cp "$HEADER" "${HEADER%.h}_tune.h" include/
+    ln -s "$DTRUN_BUILD/cmd/dtrun" bin/
+    export DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" PATH="$PWD/bin:$PATH"
+    for page in "$DTRUN_SOURCE"/man/*.3; do
+        mkdir "${page##*/}" && cd "${page##*/}"
+        examples "$page"
+        for program in *.c; do
+            n="${program%.c}"
+            flags=(-Wall -Wextra -Werror -I../include -L"${LIB%/*}" -ldtrun -Wl,-rpath,"${LIB%/*}")
+            grep -q '^int main' "$program" || { "$CC" -c "$program" "${flags[@]}"; continue; }
+            read -r _ command <"$n.run"
+            "$CC" "$program" -o "${command##* }" "${flags[@]}"
+            timeout 180 bash -c "$command" 2>err | sort >out || { cat err; false; }
+            sed 1d "$n.run" | sort | diff - out || { echo "${page##*/}"; cat err; false; }
+        done
+        cd ..
+    done
 }
 
 @test "examples/halo comes to the same bytes with any number of ranks" {
