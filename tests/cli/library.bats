@@ -94,15 +94,13 @@ described() {
     [ -z "$(find root -type f)" ]
 }
 
-# examples PAGE: each program goes to N.c, the command that runs it, and what that prints, to N.run.
+# examples PAGE: each program goes to N.c; each command that runs it, and what that prints, to N.M.run.
 examples() {
     awk '/^\.Sh / { on = 0; examples = /EXAMPLES/ }
          /^\.Bd -literal/ { on = examples; first = 1; next }
          /^\.Ed/ { on = 0 }
-         on { if (first && !/^\$ /) n++
-              if (first) file = n (/^\$ / ? ".run" : ".c")
-              first = 0
-              print > file }' "$1"
+         on && first { file = /^\$ / ? n "." ++runs ".run" : /^#include/ ? ++n ".c" : "/dev/null" }
+         on { first = 0; print > file }' "$1"
     sed -i 's/\\e/\\/g' -- *.c
 }
 
@@ -115,14 +113,15 @@ examples() {
     for page in "$DTRUN_SOURCE"/man/*.3; do
         mkdir "${page##*/}" && cd "${page##*/}"
         examples "$page"
+        flags=(-Wall -Wextra -Werror -I../include -L"${LIB%/*}" -ldtrun -Wl,-rpath,"${LIB%/*}")
         for program in *.c; do
-            n="${program%.c}"
-            flags=(-Wall -Wextra -Werror -I../include -L"${LIB%/*}" -ldtrun -Wl,-rpath,"${LIB%/*}")
             grep -q '^int main' "$program" || { "$CC" -c "$program" "${flags[@]}"; continue; }
-            read -r _ command <"$n.run"
-            "$CC" "$program" -o "${command##* }" "${flags[@]}"
-            timeout 180 bash -c "$command" 2>err | sort >out || { cat err; false; }
-            sed 1d "$n.run" | sort | diff - out || { echo "${page##*/}"; cat err; false; }
+            for run in "${program%.c}".*.run; do
+                read -r _ command <"$run"
+                [ -e "${command##* }" ] || "$CC" "$program" -o "${command##* }" "${flags[@]}"
+                timeout 180 bash -c "$command" 2>err | sort >out || { cat err; false; }
+                sed 1d "$run" | sort | diff - out || { echo "${page##*/}"; cat err; false; }
+            done
         done
         cd ..
     done
