@@ -119,8 +119,8 @@ examples() {
             for run in "${program%.c}".*.run; do
                 read -r _ command <"$run"
                 [ -e "${command##* }" ] || "$CC" "$program" -o "${command##* }" "${flags[@]}"
-                timeout 180 bash -c "$command" 2>err | sort >out || { cat err; false; }
-                sed 1d "$run" | sort | diff - out || { echo "${page##*/}"; cat err; false; }
+                timeout 180 bash -c "$command" >out 2>err || { echo "$command"; cat err; false; }
+                sed 1d "$run" | sort | diff - <(sort out) || { echo "${page##*/}"; cat err; false; }
             done
         done
         cd ..

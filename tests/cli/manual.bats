@@ -100,3 +100,14 @@ messages() {
         dtrun --hostfile "$BATS_TEST_TMPDIR/$n" --dry-run true
     done
 }
+
+@test "the example file of dtrun-tuning(5) has no mistake" {
+    awk '/^\.Bd -literal/ { on = 1; next } /^\.Ed/ { on = 0 } on' man/dtrun-tuning.5 >"$BATS_TEST_TMPDIR/tuning"
+    [ "$(grep -c = "$BATS_TEST_TMPDIR/tuning")" -eq 3 ]
+    export DTRUN_AGENT="$DTRUN_BUILD/cmd/dtrun-agent" DTRUN_TUNING="$BATS_TEST_TMPDIR/tuning"
+    dtrun -np 1 "$DTRUN_BUILD/examples/hello" 2>"$BATS_TEST_TMPDIR/err"
+    [ ! -s "$BATS_TEST_TMPDIR/err" ] || { cat "$BATS_TEST_TMPDIR/err"; false; }
+    echo 'net_stream = 4' >>"$DTRUN_TUNING"
+    dtrun -np 1 "$DTRUN_BUILD/examples/hello" 2>"$BATS_TEST_TMPDIR/err"
+    [ -s "$BATS_TEST_TMPDIR/err" ]
+}
