@@ -49,7 +49,6 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/exitpolicy.c launcher/job/state/exitpolicy.h \
 	launcher/job/state/failed_calls.c launcher/job/state/failed_calls.h \
 	launcher/job/failure.c \
-	launcher/job/inject.c \
 	launcher/job/state/fence.c launcher/job/state/fence.h \
 	launcher/job/hang_detect.c \
 	launcher/job/state/history.c launcher/job/state/history.h \
@@ -59,6 +58,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/launch.c \
 	launcher/job/network.c \
+	launcher/job/state/injections.c launcher/job/state/injections.h \
 	launcher/job/state/outcome.c launcher/job/state/outcome.h \
 	launcher/job/pause.c \
 	launcher/job/pulse.c \

@@ -1,11 +1,10 @@
 /* The running job, on which the parts of the engine work that have no struct of their own: job.c
  * (the table's actions, and where events arrive), core.c (what all parts need), pulse.c
  * (heartbeats), launch.c (starting a generation), network.c (how its hosts reach each other),
- * streams.c (input and output), failure.c (deaths and what follows), inject.c (--inject),
- * recovery.c (starting again), rehost.c (on other hosts), pause.c (Ctrl-Z), stragglers.c (ranks
- * that run on beside ended ones), auxiliaries.c (those that run on when all ranks have ended),
- * hang_detect.c (ranks that others wait for), flight_record.c (their last calls), stopping.c
- * (ending).
+ * streams.c (input and output), failure.c (deaths and what follows), recovery.c (starting again),
+ * rehost.c (on other hosts), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside ended ones),
+ * auxiliaries.c (those that run on when all ranks have ended), hang_detect.c (ranks that others
+ * wait for), flight_record.c (their last calls), stopping.c (ending).
  */
 #ifndef DT_JOB_ENGINE_H
 #define DT_JOB_ENGINE_H
@@ -21,6 +20,7 @@
 #include "launcher/job/state/failed_calls.h"
 #include "launcher/job/state/fence.h"
 #include "launcher/job/state/history.h"
+#include "launcher/job/state/injections.h"
 #include "launcher/job/state/outcome.h"
 #include "launcher/job/state/quarantine.h"
 #include "launcher/job/state/ranks.h"
@@ -79,7 +79,7 @@ struct dt_job {
 
     struct dt_fence fence_of_mpi;
 
-    bool *struck; /* by fault of config->inject: it has done its work */
+    struct dt_injections injections;
 
     struct dt_restart restart;
     uint64_t fence_ns; /* no rank is started before */
@@ -148,18 +148,10 @@ void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
 void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_fence *m);
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
 
-/* inject.c */
-void dt_job_select_faults(const struct dt_job *j, const struct dt_plan_node *node,
-                          struct dt_strs *faults); /* those for START */
-void dt_job_on_struck(struct dt_job *j, const struct dt_msg_struck *m);
-void dt_job_host_struck(struct dt_job *j, const struct dt_plan_node *node); /* it is lost */
-void dt_job_say_unstruck(const struct dt_job *j);
-
 /* failure.c */
 const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
-void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h);
 void dt_job_ask(struct dt_job *j); /* QUERY to all hosts that have ranks */
 void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m);
 void dt_job_collect(struct dt_job *j);

@@ -96,7 +96,16 @@ static void lose(struct dt_job *j, const struct dt_u32s *numbers)
     }
 }
 
-void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
+static void note_injected_loss(struct dt_job *j, struct dt_hostlink *h,
+                               const struct dt_plan_node *node)
+{
+    enum dt_injected_loss loss = dt_injections_lose_host(&j->injections, node);
+
+    h->injected = loss != DT_LOSS_NOT_INJECTED;
+    j->lost[h->host] |= loss == DT_LOSS_OF_HOST;
+}
+
+static void lose_host(struct dt_job *j, struct dt_hostlink *h, bool had_ranks)
 {
     const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
 
@@ -104,7 +113,8 @@ void dt_job_host_lost(struct dt_job *j, struct dt_hostlink *h)
         return;
     lose(j, &node->ranks);
     lose(j, &node->auxiliaries);
-    dt_job_host_struck(j, node);
+    if (had_ranks)
+        note_injected_loss(j, h, node);
     if ((j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING) &&
         !dt_job_pardon_host(j, h))
         dt_deaths_add(&j->deaths, &(struct dt_death){
@@ -126,7 +136,7 @@ void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_pha
         dt_say("%s: %s", dt_job_host_name(j, h->host),
                h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
     else if (had_ranks || (j->state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
-        dt_job_host_lost(j, h);
+        lose_host(j, h, had_ranks);
 }
 
 void dt_job_ask(struct dt_job *j)

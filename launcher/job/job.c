@@ -136,7 +136,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_job_on_commit(j, &msg->commit);
         break;
     case DT_MSG_STRUCK:
-        dt_job_on_struck(j, &msg->struck);
+        dt_injections_strike(&j->injections, msg->struck.fault);
         break;
     case DT_MSG_ANSWER:
         dt_job_on_answer(j, h, &msg->answer);
@@ -279,7 +279,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
     make_id(j, origin->tag);
     dt_plan_copy(&j->plan, config->plan);
     dt_ranks_init(&j->ranks, (uint32_t)config->plan->np, (uint32_t)config->plan->nprocs);
-    j->struck = dt_xcalloc(config->inject.n, sizeof *j->struck);
+    dt_injections_init(&j->injections, &config->inject);
     j->checkpoint_dir = config->checkpoint_dir
                             ? dt_xstrdup(config->checkpoint_dir)
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
@@ -324,7 +324,7 @@ void dt_job_free(struct dt_job *j)
     dt_hostlinks_free(&j->links);
     free(j->lost);
     free(j->retried);
-    free(j->struck);
+    dt_injections_free(&j->injections);
     dt_ranks_free(&j->ranks);
     dt_fence_free(&j->fence_of_mpi);
     dt_deaths_free(&j->deaths);

@@ -137,7 +137,7 @@ static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct
     m.mpi_map = map;
     m.universe = j->ranks.np > (uint32_t)j->plan.slots ? j->ranks.np : (uint32_t)j->plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);
-    dt_job_select_faults(j, node, &m.inject);
+    dt_injections_select(&j->injections, node, &m.inject);
     dt_hostlink_send(j->links.v[node->host], DT_MSG_START, &m);
     dt_strs_free(&m.inject);
 }
@@ -161,6 +161,7 @@ void dt_job_start_generation(struct dt_job *j)
 
     dt_mpimap_make(&map, j->plan.node_of, j->ranks.np);
     j->generation++;
+    dt_injections_begin(&j->injections, j->restart.restarts);
     reset_ranks(j);
     dt_refusal_forget(&j->refusal); /* what came while ranks were ended anyway is no news */
     dt_job_probe(j);

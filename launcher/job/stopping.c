@@ -102,6 +102,7 @@ void dt_job_kill(struct dt_job *j)
 
 void dt_job_abandon(struct dt_job *j)
 {
+    j->told_to_stop = true;
     dt_hostlinks_close_coming(&j->links);
     dt_job_finish(j);
 }
@@ -145,7 +146,7 @@ void dt_job_finish(struct dt_job *j)
     dt_refusal_say(&j->refusal);
     dt_job_say_last_calls(j);
     if (j->outcome.exit_code == 0)
-        dt_job_say_unstruck(j);
+        dt_injections_say_unstruck(&j->injections, &j->plan, &j->ranks);
     say_end(j);
     dt_hostlinks_end_all(&j->links);
     dt_timers_stop(&j->timers, DT_TIMER_GRACE);

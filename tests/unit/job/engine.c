@@ -25,6 +25,7 @@ struct world {
     size_t nsent[HOSTS];
     uint32_t generation[HOSTS]; /* of the last START */
     bool ended;
+    const char *awaits; /* as ops.output_awaits */
 };
 
 static void on_open(void *arg, size_t host)
@@ -126,8 +127,9 @@ static void nothing(void *arg)
 
 static const char *output_awaits(void *arg)
 {
-    (void)arg;
-    return NULL;
+    struct world *w = arg;
+
+    return w->awaits;
 }
 
 static void stdin_credit(void *arg, size_t n)
@@ -150,7 +152,7 @@ static void say(void *arg, const char *line, size_t n)
     (void)n;
 }
 
-static void begin(struct world *w)
+static void begin_injecting(struct world *w, const char *fault)
 {
     static const struct dt_job_origin origin = { .tag = 0xabcd };
     const struct dt_placement by_slot = { 0 };
@@ -174,6 +176,8 @@ static void begin(struct world *w)
         .stdin_rank = DT_STDIN_NONE,
     };
     dt_xstrs_add(&w->config.argv, "./train");
+    if (fault)
+        dt_xstrs_add(&w->config.inject, fault);
     w->ops = (struct dt_job_ops){
         .arg = w,
         .open = on_open,
@@ -198,12 +202,18 @@ static void begin(struct world *w)
     dt_job_begin(w->job);
 }
 
+static void begin(struct world *w)
+{
+    begin_injecting(w, NULL);
+}
+
 static void end(struct world *w)
 {
     dt_job_free(w->job);
     dt_log_set_sink(NULL, NULL);
     dt_plan_free(&w->plan);
     dt_strs_free(&w->config.argv);
+    dt_strs_free(&w->config.inject);
     free(w->hosts.v);
 }
 
@@ -443,6 +453,46 @@ static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **stat
     end(&w);
 }
 
+static void d15_a_stop_while_connecting_waits_for_no_reader(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    w.awaits = "read";
+    dt_job_signal(w.job, SIGTERM);
+    assert_false(w.open[0] || w.open[1]);
+    dt_job_hung_up(w.job, 0);
+    dt_job_hung_up(w.job, 1);
+    assert_false(w.ended);
+    dt_job_timer(w.job, DT_TIMER_PATIENCE);
+    assert_int_not_equal(w.due_ns[DT_TIMER_CUT], 0);
+    dt_job_timer(w.job, DT_TIMER_CUT);
+    assert_true(w.ended);
+    assert_int_equal(dt_job_exit_code(w.job), DT_EXIT_SIGNAL + SIGTERM);
+    end(&w);
+}
+
+/* The fault is one of the next generation, and this loss is none of its work. */
+static void d16_a_host_lost_while_recovering_is_not_struck(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin_injecting(&w, "host:node=1,restart=1");
+    greet(&w, 0);
+    greet(&w, 1);
+    start_ranks(&w);
+    end_rank(&w, 0, -1, SIGKILL);
+    answer_query(&w, 0, 1);
+    answer_query(&w, 1, 1);
+    dt_job_timer(w.job, DT_TIMER_COLLECT);
+    assert_last_sent(&w, 1, DT_MSG_STOP);
+    disconnect(&w, 1);
+    assert_true(w.open[1]); /* as any lost host it gets a fresh connection */
+    end(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +501,8 @@ int main(void)
         cmocka_unit_test(test_no_table_is_sent_while_recovering),
         cmocka_unit_test(test_silent_host_is_hung_up),
         cmocka_unit_test(d12_ranks_move_only_when_those_of_a_lost_host_are_fenced),
+        cmocka_unit_test(d15_a_stop_while_connecting_waits_for_no_reader),
+        cmocka_unit_test(d16_a_host_lost_while_recovering_is_not_struck),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);
