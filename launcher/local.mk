@@ -101,6 +101,7 @@ launcher_liblauncher_la_SOURCES = \
 	launcher/check/wallclock.c launcher/check/wallclock.h \
 	launcher/check/ways.c launcher/check/ways.h \
 	launcher/driver/driver.c launcher/driver/driver.h \
+	launcher/driver/news.c launcher/driver/news.h \
 	launcher/driver/reportfile.c launcher/driver/reportfile.h \
 	launcher/driver/streams.c launcher/driver/streams.h \
 	launcher/hosts/hostarg.c launcher/hosts/hostarg.h \

@@ -5,6 +5,7 @@
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/driver/news.h"
 #include "launcher/io/outmux.h"
 #include "launcher/io/stdinpump.h"
 #include "launcher/job/job.h"
@@ -18,6 +19,7 @@ struct dt_streams {
     const struct dt_streams_config *config;
     uint32_t nprocs;
     struct dt_job *job;
+    struct dt_news news;
     struct dt_outmux *out;
     struct tee *tees; /* by stream, with files: of all processes standard output, then error */
     struct dt_stdinpump *in;
@@ -35,7 +37,7 @@ static void note_tee(struct dt_streams *s, uint32_t number, int fd, size_t writt
     t->written -= both;
     t->shown -= both;
     if (both > 0)
-        dt_job_shown(s->job, number, fd, both);
+        dt_news_shown(&s->news, number, fd, both);
 }
 
 static void on_file_wrote(void *arg, uint32_t number, int fd, size_t n)
@@ -45,7 +47,7 @@ static void on_file_wrote(void *arg, uint32_t number, int fd, size_t n)
     if (s->config->tee)
         note_tee(s, number, fd, n, 0);
     else
-        dt_job_shown(s->job, number, fd, n);
+        dt_news_shown(&s->news, number, fd, n);
 }
 
 static void on_shown(void *arg, uint32_t number, int fd, uint32_t n)
@@ -55,14 +57,14 @@ static void on_shown(void *arg, uint32_t number, int fd, uint32_t n)
     if (s->config->files)
         note_tee(s, number, fd, 0, n);
     else
-        dt_job_shown(s->job, number, fd, n);
+        dt_news_shown(&s->news, number, fd, n);
 }
 
 static void on_file_failed(void *arg, const char *name, int error)
 {
     struct dt_streams *s = arg;
 
-    dt_job_output_failed(s->job, name, error);
+    dt_news_output_failed(&s->news, name, error);
 }
 
 /* Without standard error nobody is there to be told; the job goes on. */
@@ -71,16 +73,16 @@ static void on_output_failed(void *arg, int fd, int error)
     struct dt_streams *s = arg;
 
     if (fd == STDERR_FILENO)
-        dt_job_output_moved(s->job);
+        dt_news_output_moved(&s->news);
     else
-        dt_job_output_failed(s->job, "standard output", error);
+        dt_news_output_failed(&s->news, "standard output", error);
 }
 
 static void on_drained(void *arg)
 {
     struct dt_streams *s = arg;
 
-    dt_job_output_moved(s->job);
+    dt_news_output_moved(&s->news);
 }
 
 static void on_stdin(void *arg, const void *data, size_t n)
@@ -121,6 +123,7 @@ struct dt_streams *dt_streams_open(uv_loop_t *loop, const struct dt_streams_conf
     s->config = config;
     s->nprocs = mux.nprocs;
     s->job = job;
+    dt_news_open(&s->news, loop, s->nprocs, job);
     s->out = dt_outmux_open(loop, &mux, &out, s);
     if (config->files) {
         s->tees = dt_xcalloc(2 * (size_t)s->nprocs, sizeof *s->tees);
@@ -177,10 +180,12 @@ void dt_streams_close(struct dt_streams *s)
     dt_outmux_close(s->out);
     dt_outfiles_stop(s->config->files);
     dt_stdinpump_close(s->in);
+    dt_news_close(&s->news);
 }
 
 void dt_streams_free(struct dt_streams *s)
 {
+    dt_news_free(&s->news);
     free(s->tees);
     free(s);
 }

@@ -1,0 +1,40 @@
+/* What the user's streams have to tell the engine. Much of it comes up while the engine acts, as
+ * when output is shown at once, but no op may call back into it (launcher/job/ops.h): the news wait
+ * for the loop. */
+#ifndef DT_DRIVER_NEWS_H
+#define DT_DRIVER_NEWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "launcher/job/job.h"
+
+struct dt_news_failure {
+    char *what;
+    int error;
+};
+
+struct dt_news {
+    struct dt_job *job;
+    uint32_t nprocs;
+    size_t *shown;     /* bytes by stream: of all processes standard output, then error */
+    uint32_t *streams; /* those of which some were shown, in order */
+    size_t nstreams;
+    struct dt_news_failure *failures;
+    size_t nfailures;
+    bool moved;
+    uv_idle_t idle; /* active while there is news */
+};
+
+/* The next three as the events of the engine (launcher/job/job.h), which come soon. */
+void dt_news_shown(struct dt_news *n, uint32_t number, int fd, size_t bytes);
+void dt_news_output_moved(struct dt_news *n);
+void dt_news_output_failed(struct dt_news *n, const char *what, int error);
+
+void dt_news_open(struct dt_news *n, uv_loop_t *loop, uint32_t nprocs, struct dt_job *job);
+void dt_news_close(struct dt_news *n); /* before the loop ends; what waits is not told */
+void dt_news_free(struct dt_news *n);  /* after it has ended */
+
+#endif

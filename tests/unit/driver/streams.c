@@ -1,0 +1,174 @@
+/* The user's streams without an engine: this test stands in for it and looks when it is called. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "launcher/driver/streams.h"
+#include "launcher/job/job.h"
+#include "launcher/session/loop.h"
+#include "tests/unit/unit.h"
+
+static struct {
+    bool in_action; /* of the engine: it must not be called */
+    size_t shown;
+    bool drained;
+    int failed; /* errno of the last failure */
+    struct dt_streams *to_close;
+} engine;
+
+void dt_job_shown(struct dt_job *job, uint32_t number, int fd, size_t n)
+{
+    (void)job;
+    (void)number;
+    (void)fd;
+    assert_false(engine.in_action);
+    engine.shown += n;
+}
+
+void dt_job_output_moved(struct dt_job *job)
+{
+    (void)job;
+    assert_false(engine.in_action);
+    engine.drained = true;
+}
+
+void dt_job_output_failed(struct dt_job *job, const char *what, int error)
+{
+    (void)job;
+    (void)what;
+    assert_false(engine.in_action);
+    engine.failed = error;
+    if (engine.to_close)
+        dt_streams_close(engine.to_close);
+    engine.to_close = NULL;
+}
+
+void dt_job_stdin(struct dt_job *job, const void *data, size_t n)
+{
+    (void)job;
+    (void)data;
+    (void)n;
+}
+
+void dt_job_stdin_eof(struct dt_job *job)
+{
+    (void)job;
+}
+
+static const struct dt_plan plan = { .np = 2, .nprocs = 2 };
+
+/* Standard output becomes that file. Returns what it was. */
+static int redirect(const char *path)
+{
+    int before = dup(STDOUT_FILENO), fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    assert_true(before >= 0 && fd >= 0);
+    dup2(fd, STDOUT_FILENO);
+    close(fd);
+    return before;
+}
+
+static void restore(int before)
+{
+    dup2(before, STDOUT_FILENO);
+    close(before);
+}
+
+/* Prints as a rank whose output the engine passes on, until the engine is told something. */
+static void print(const char *path, const struct dt_streams_config *config)
+{
+    int before = redirect(path);
+    struct dt_streams *s;
+    uv_loop_t loop;
+
+    engine = (typeof(engine)){ 0 };
+    dt_loop_open(&loop);
+    s = dt_streams_open(&loop, config, &plan, NULL);
+    engine.in_action = true;
+    dt_streams_add(s, 0, STDOUT_FILENO, "a line\n", 7);
+    dt_streams_eof(s, 0, STDOUT_FILENO);
+    engine.in_action = false;
+    while (!engine.drained && !engine.failed)
+        uv_run(&loop, UV_RUN_ONCE);
+    dt_streams_close(s);
+    restore(before);
+    while (uv_run(&loop, UV_RUN_DEFAULT))
+        ;
+    assert_int_equal(uv_loop_close(&loop), 0);
+    dt_streams_free(s);
+}
+
+static void d14_output_that_is_shown_at_once_is_told_later(void **state)
+{
+    const struct dt_streams_config config = { .labels = true };
+
+    (void)state;
+    print("/dev/null", &config);
+    assert_int_equal(engine.shown, 7);
+}
+
+static void d14_output_that_cannot_be_written_is_told_later(void **state)
+{
+    const struct dt_streams_config config = { .labels = true };
+
+    (void)state;
+    print("/dev/full", &config);
+    assert_int_equal(engine.failed, ENOSPC);
+}
+
+/* The job may end in the very event that tells it of a failed file. */
+static void d11_streams_are_closed_by_the_failure_of_a_file(void **state)
+{
+    static const char *const hosts[] = { "a", "a" };
+    char dir[] = "/tmp/dtrun-streams-XXXXXX", pattern[64], file[80];
+    const struct dt_outfiles_config where = {
+        .pattern = pattern, .np = 2, .nprocs = 2, .hosts = hosts, .merged = true
+    };
+    const struct rlimit none = { 0, RLIM_INFINITY };
+    struct dt_streams_config config = { 0 };
+    struct dt_error err = { 0 };
+    char *unfinished = NULL;
+    struct dt_streams *s;
+    struct rlimit before;
+    uv_loop_t loop;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(pattern, sizeof pattern, "%s/%%r", dir);
+    config.files = dt_outfiles_open(&where, &err);
+    assert_string_equal(err.text, "");
+    engine = (typeof(engine)){ 0 };
+    dt_loop_open(&loop);
+    s = engine.to_close = dt_streams_open(&loop, &config, &plan, NULL);
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before);
+    setrlimit(RLIMIT_FSIZE, &none);
+    dt_streams_add(s, 0, STDOUT_FILENO, "a line\n", 7);
+    while (uv_run(&loop, UV_RUN_DEFAULT))
+        ;
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(engine.failed, EFBIG);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    dt_streams_free(s);
+    dt_outfiles_close(config.files, &unfinished);
+    free(unfinished);
+    for (int rank = 0; rank < 2; rank++) {
+        snprintf(file, sizeof file, "%s/%05d.out", dir, rank);
+        unlink(file);
+    }
+    assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(d14_output_that_is_shown_at_once_is_told_later),
+        cmocka_unit_test(d14_output_that_cannot_be_written_is_told_later),
+        cmocka_unit_test(d11_streams_are_closed_by_the_failure_of_a_file),
+    };
+
+    return cmocka_run_group_tests_name("streams", tests, NULL, NULL);
+}
