@@ -76,6 +76,19 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
         if (h->conn && h->conn->agent)
             sim_conn_break(w, h->conn);
         break;
+    case SIM_DTRUN_LOSES:
+        if (h->conn && h->conn->agent) {
+            sim_conn_end(w, h->conn, "it broke");
+            h->conn->dead[SIM_TO_AGENT] = true;
+        }
+        break;
+    case SIM_AGENT_LOSES:
+        if (h->conn && h->conn->agent) {
+            h->conn->dead[SIM_TO_ENGINE] = true;
+            h->conn->lost_ns = w->now_ns;
+            sim_conn_hang_up(w, h->conn);
+        }
+        break;
     case SIM_LINK_DIES:
         if (!h->conn)
             break;

@@ -171,7 +171,7 @@ static void hang_up_there(struct sim_world *w, struct sim_event *e)
         sim_agent_hung_up(w, c->agent);
 }
 
-static void let_go(struct sim_world *w, struct sim_conn *c)
+void sim_conn_hang_up(struct sim_world *w, struct sim_conn *c)
 {
     uint64_t at = put_on_its_way(w, c, SIM_TO_AGENT, true);
 
@@ -182,7 +182,7 @@ static void let_go(struct sim_world *w, struct sim_conn *c)
 void sim_conn_break(struct sim_world *w, struct sim_conn *c)
 {
     sim_conn_end(w, c, "it broke");
-    let_go(w, c);
+    sim_conn_hang_up(w, c);
 }
 
 struct decoding {
@@ -309,7 +309,7 @@ static void ops_close(void *arg, size_t host)
     c->given_up = true;
     sim_check_closed(w, c);
     sim_check_lost(w, c);
-    let_go(w, c);
+    sim_conn_hang_up(w, c);
     sim_later(w, sim_between(&w->network, 1, 50) * SIM_MS,
               (struct sim_event){ .act = hung_up, .who = c, .for_engine = true });
 }

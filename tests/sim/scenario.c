@@ -9,7 +9,7 @@ static const int user_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SI
 
 #define PICK(c, list) ((list)[sim_below((c), sizeof(list) / sizeof *(list))])
 
-/* Ranks die more often than anything else happens. */
+/* Deaths of ranks are the most frequent. */
 static enum sim_fault_kind pick_kind(struct sim_chance *c)
 {
     uint64_t n = sim_below(c, 100);
@@ -48,7 +48,7 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
     }
 }
 
-/* Half of the faults come soon after the one before: during what it has begun. */
+/* Most faults come soon after the one before, while the engine still deals with that one. */
 static uint64_t pick_time(struct sim_chance *c, const struct sim_scenario *s)
 {
     static const uint64_t soon_ns[] = { 5 * SIM_MS, 60 * SIM_MS, 500 * SIM_MS, 4 * SIM_S };
@@ -130,6 +130,8 @@ static const char *const names[SIM_FAULT_KINDS] = {
     [SIM_AGENT_DIES] = "agent dies",
     [SIM_HOST_VANISHES] = "host vanishes",
     [SIM_LINK_BREAKS] = "link breaks",
+    [SIM_DTRUN_LOSES] = "dtrun loses link",
+    [SIM_AGENT_LOSES] = "agent loses link",
     [SIM_LINK_DIES] = "link dies",
     [SIM_CUT_OFF] = "host cut off",
     [SIM_HOST_FREEZES] = "host freezes",

@@ -11,16 +11,18 @@ enum sim_fault_kind {
     SIM_RANK_EXITS,    /* with "code" */
     SIM_RANK_HANGS,    /* it ends only by SIGKILL */
     SIM_AGENT_DIES,    /* with its ranks; the connection ends */
-    SIM_HOST_VANISHES, /* without a word; it takes new connections after "ns" */
+    SIM_HOST_VANISHES, /* at once; it accepts new connections after "ns" */
     SIM_LINK_BREAKS,   /* both sides see it */
-    SIM_LINK_DIES,     /* nothing comes through it any more, and "code" ms later nothing there */
-    SIM_CUT_OFF,       /* nothing passes for "ns" */
-    SIM_HOST_FREEZES,  /* agent and ranks stand still for "ns" */
-    SIM_LINK_SLOW,     /* messages take 200 ms more, for "ns" */
-    SIM_SPAWN_FAILS,   /* at the next START there, in the way "code" */
-    SIM_STALE,         /* the agent repeats messages of the generation before */
-    SIM_DTRUN_STANDS,  /* for "ns" */
-    SIM_SIGNAL,        /* "code", to dtrun */
+    SIM_DTRUN_LOSES,   /* the connection: dtrun sees its end, and the agent only silence */
+    SIM_AGENT_LOSES,   /* the agent sees its end, and dtrun only silence */
+    SIM_LINK_DIES,    /* it carries nothing to dtrun any more, and "code" ms later nothing at all */
+    SIM_CUT_OFF,      /* messages wait for "ns" */
+    SIM_HOST_FREEZES, /* agent and ranks stand still for "ns" */
+    SIM_LINK_SLOW,    /* messages take 200 ms more, for "ns" */
+    SIM_SPAWN_FAILS,  /* at the next START there; "code" says how */
+    SIM_STALE,        /* the agent repeats messages of the generation before */
+    SIM_DTRUN_STANDS, /* for "ns" */
+    SIM_SIGNAL,       /* "code", to dtrun */
     SIM_FAULT_KINDS,
 };
 
@@ -45,14 +47,14 @@ struct sim_scenario {
     uint64_t commit_ns; /* between two checkpoints; 0: it saves none */
     uint32_t lines;     /* that each rank prints, about */
     bool floods;        /* they are many at once: credit runs out */
-    uint64_t reader_ns; /* how long it takes for output to be shown */
+    uint64_t reader_ns; /* until output is shown */
     uint64_t latency_ns[SIM_HOSTS_MAX];
     struct sim_fault faults[SIM_FAULTS_MAX];
     uint32_t nfaults;
 };
 
 void sim_scenario_make(struct sim_scenario *s, uint64_t seed);
-/* So many hosts of 8 ranks, of which one in a hundred dies, in SIM_ROUNDS rounds. */
+/* That many hosts of 8 ranks. One rank in a hundred is killed, in SIM_ROUNDS rounds. */
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts);
 void sim_scenario_print(const struct sim_scenario *s, FILE *out);
 void sim_fault_print(const struct sim_fault *f, FILE *out);

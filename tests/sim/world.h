@@ -183,8 +183,10 @@ void sim_stand_still(struct sim_world *w, uint64_t ns);
 /* network.c */
 extern const struct dt_job_ops sim_ops;
 void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type,
-              union dt_msg *msg);                                            /* frees msg */
-void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why); /* the agent's side */
+              union dt_msg *msg); /* frees msg */
+/* The end of the connection is on its way to dtrun, or to the agent, or to both. */
+void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why);
+void sim_conn_hang_up(struct sim_world *w, struct sim_conn *c);
 void sim_conn_break(struct sim_world *w, struct sim_conn *c);
 
 /* agent.c */
