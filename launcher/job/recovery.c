@@ -104,11 +104,21 @@ void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h)
         start_not_before(j, h->orphans_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000));
 }
 
+/* The agents of hosts that get ranks sweep these hosts first. */
+static void fence_left_out(struct dt_job *j)
+{
+    for (size_t i = 0; i < j->config->hosts->n; i++) {
+        if (j->links.v[i] && !dt_plan_node_on(&j->plan, i))
+            dt_job_fence(j, j->links.v[i]);
+    }
+}
+
 /* When it is too early yet, another IDLE will come. */
 static void start_behind_fence(struct dt_job *j)
 {
     uint64_t now = dt_job_now(j);
 
+    fence_left_out(j);
     if (now < j->fence_ns)
         dt_timers_set(&j->timers, DT_TIMER_FENCE, (j->fence_ns - now) / 1000000 + 1);
     else if (dt_hostlinks_any_closes(&j->links))

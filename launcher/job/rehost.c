@@ -88,7 +88,6 @@ static char *drop_missing(struct dt_job *j)
         if (h->phase != DT_HOST_CLOSED)
             continue;
         j->lost[host] = true;
-        dt_job_fence(j, h); /* no new agent will sweep the host */
         dt_verbose("%s: %s", dt_job_host_name(j, host), h->why.text);
         dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_job_host_name(j, host));
     }

@@ -152,9 +152,8 @@ static void say(void *arg, const char *line, size_t n)
     (void)n;
 }
 
-static void begin_injecting(struct world *w, const char *fault)
+static void prepare(struct world *w)
 {
-    static const struct dt_job_origin origin = { .tag = 0xabcd };
     const struct dt_placement by_slot = { 0 };
     struct dt_error err = { 0 };
 
@@ -176,8 +175,6 @@ static void begin_injecting(struct world *w, const char *fault)
         .stdin_rank = DT_STDIN_NONE,
     };
     dt_xstrs_add(&w->config.argv, "./train");
-    if (fault)
-        dt_xstrs_add(&w->config.inject, fault);
     w->ops = (struct dt_job_ops){
         .arg = w,
         .open = on_open,
@@ -197,14 +194,28 @@ static void begin_injecting(struct world *w, const char *fault)
         .suspend = nothing,
         .end = on_end,
     };
+}
+
+static void launch(struct world *w)
+{
+    static const struct dt_job_origin origin = { .tag = 0xabcd };
+
     dt_log_set_sink(say, w);
     w->job = dt_job_new(&w->config, &origin, &w->ops);
     dt_job_begin(w->job);
 }
 
+static void begin_injecting(struct world *w, const char *fault)
+{
+    prepare(w);
+    dt_xstrs_add(&w->config.inject, fault);
+    launch(w);
+}
+
 static void begin(struct world *w)
 {
-    begin_injecting(w, NULL);
+    prepare(w);
+    launch(w);
 }
 
 static void end(struct world *w)
@@ -453,6 +464,37 @@ static void d12_ranks_move_only_when_those_of_a_lost_host_are_fenced(void **stat
     end(&w);
 }
 
+/* b comes back each time, but failures begin there: its ranks move, and no agent sweeps b. */
+static void d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced(void **state)
+{
+    struct world w;
+    uint64_t lost_ns = 0;
+
+    (void)state;
+    prepare(&w);
+    w.config.max_restarts = 9;
+    launch(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    for (uint32_t failure = 1; failure <= 3; failure++) {
+        start_ranks(&w);
+        lost_ns = w.now_ns;
+        disconnect(&w, 1);
+        answer_query(&w, 0, failure);
+        end_rank(&w, 0, -1, SIGKILL);
+        sweep(&w, 0);
+        greet(&w, 1);
+        if (w.due_ns[DT_TIMER_FENCE]) {
+            w.now_ns = w.due_ns[DT_TIMER_FENCE];
+            dt_job_timer(w.job, DT_TIMER_FENCE);
+        }
+    }
+    assert_int_equal(w.generation[0], 4);
+    assert_int_equal(w.generation[1], 3);
+    assert_true(w.now_ns >= lost_ns + w.config.heartbeat_s * UINT64_C(1000000000));
+    end(&w);
+}
+
 static void d15_a_stop_while_connecting_waits_for_no_reader(void **state)
 {
     struct world w;
@@ -501,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_no_table_is_sent_while_recovering),
         cmocka_unit_test(test_silent_host_is_hung_up),
         cmocka_unit_test(d12_ranks_move_only_when_those_of_a_lost_host_are_fenced),
+        cmocka_unit_test(d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
         cmocka_unit_test(d15_a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(d16_a_host_lost_while_recovering_is_not_struck),
     };
