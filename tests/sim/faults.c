@@ -81,6 +81,8 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
             sim_conn_end(w, h->conn, "it broke");
             h->conn->dead[SIM_TO_AGENT] = true;
         }
+        if (f->code)
+            h->refuses_until = until(w, f);
         break;
     case SIM_AGENT_LOSES:
         if (h->conn && h->conn->agent) {

@@ -256,7 +256,7 @@ static void connected(struct sim_world *w, struct sim_event *e)
         sim_queue_put(&w->queue, *e);
         return;
     }
-    if (w->now_ns < h->down_until || h->cut_until == UINT64_MAX) {
+    if (w->now_ns < h->down_until || w->now_ns < h->refuses_until || h->cut_until == UINT64_MAX) {
         c->over = true;
         sim_queue_put(&w->queue, (struct sim_event){ .at_ns = w->now_ns + 3 * SIM_S,
                                                      .act = arrive_end,

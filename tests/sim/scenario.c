@@ -37,6 +37,8 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
         return PICK(c, signals);
     case SIM_RANK_EXITS:
         return PICK(c, codes);
+    case SIM_DTRUN_LOSES:
+        return (int)sim_below(c, 2);
     case SIM_LINK_DIES:
         return (int)sim_below(c, 4000);
     case SIM_SPAWN_FAILS:

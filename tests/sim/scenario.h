@@ -13,8 +13,9 @@ enum sim_fault_kind {
     SIM_AGENT_DIES,    /* with its ranks; the connection ends */
     SIM_HOST_VANISHES, /* at once; it accepts new connections after "ns" */
     SIM_LINK_BREAKS,   /* both sides see it */
-    SIM_DTRUN_LOSES,   /* the connection: dtrun sees its end, and the agent only silence */
-    SIM_AGENT_LOSES,   /* the agent sees its end, and dtrun only silence */
+    SIM_DTRUN_LOSES,  /* the connection: dtrun sees its end, the agent only silence; with "code" the
+                       * host also refuses new connections for "ns" */
+    SIM_AGENT_LOSES,  /* the agent sees its end, and dtrun only silence */
     SIM_LINK_DIES,    /* it carries nothing to dtrun any more, and "code" ms later nothing at all */
     SIM_CUT_OFF,      /* messages wait for "ns" */
     SIM_HOST_FREEZES, /* agent and ranks stand still for "ns" */

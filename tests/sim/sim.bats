@@ -35,6 +35,9 @@ caught() {
 @test "worlds show that a timer is not stopped" { caught "a timer is not stopped"; }
 @test "worlds show that STOP is sent twice" { caught "STOP is sent twice"; }
 @test "worlds show that a later death decides" { caught "the exit code is that of a later death"; }
+@test "D12: worlds show that a host that is left out is not fenced" {
+    caught "a host that is left out is not fenced"
+}
 @test "D19: worlds show that the job ends with 125 where a restart is due" {
     caught "the job ends with 125 where a restart is due"
 }

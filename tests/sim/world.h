@@ -81,7 +81,7 @@ struct sim_host {
     char name[16], addr[24], identity[24];
     struct sim_conn *conn;    /* the newest */
     struct sim_agent *agents; /* all that have been here */
-    uint64_t down_until, cut_until, frozen_until, slow_until;
+    uint64_t down_until, refuses_until, cut_until, frozen_until, slow_until;
     uint64_t cut_from;
     uint64_t clock_ns; /* its clock less the simulator's, at the beginning */
     int64_t drift_ppm;
