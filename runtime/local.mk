@@ -49,6 +49,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/base/error.c runtime/base/error.h \
 	runtime/base/file.c runtime/base/file.h \
 	runtime/base/futex.h \
+	runtime/base/inflight.h \
 	runtime/base/gpuway.c runtime/base/gpuway.h \
 	runtime/base/least.h \
 	runtime/base/reduceoptions.c runtime/base/reduceoptions.h \

@@ -126,6 +126,16 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
     return r;
 }
 
+/* The communicator of a view. In a forked child a thread that is not there may hold the lock of the
+ * views. */
+static dt_result_t find_whole(const char *name, dt_comm_t *comm, dt_comm_t **whole)
+{
+    dt_result_t r = dt_context_check_process(name);
+
+    *whole = r == DT_OK ? dt_views_comm(comm) : comm;
+    return r;
+}
+
 static void abort_it(struct dt_comm *c, void *arg)
 {
     char name[DT_WORLD_NAME], why[DT_ERROR_TEXT];
@@ -148,9 +158,12 @@ static void abort_too(struct dt_comm *c, void *arg)
 
 dt_result_t dt_comm_abort(dt_comm_t *comm)
 {
-    dt_comm_t *whole = dt_views_comm(comm);
-    dt_result_t r = dt_context_see("dt_comm_abort", whole, abort_it, NULL);
+    static const char name[] = "dt_comm_abort";
+    dt_comm_t *whole;
+    dt_result_t r = find_whole(name, comm, &whole);
 
+    if (r == DT_OK)
+        r = dt_context_see(name, whole, abort_it, NULL);
     if (r == DT_OK && whole == DT_WORLD)
         dt_slots_see(abort_too, NULL);
     return r;
@@ -174,10 +187,14 @@ static bool read_timeout(double seconds, uint32_t *ms)
 dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
 {
     static const char name[] = "dt_comm_set_timeout";
+    dt_comm_t *whole;
     uint32_t ms;
+    dt_result_t r = find_whole(name, comm, &whole);
 
+    if (r != DT_OK)
+        return r;
     if (read_timeout(seconds, &ms))
-        return dt_context_set_limit(name, dt_views_comm(comm), ms);
+        return dt_context_set_limit(name, whole, ms);
     return dt_fail(DT_ERR_ARG,
                    "%s: %g is no number of seconds from 0.1 to %d, nor 0 (never) or "
                    "DT_TIMEOUT_DEFAULT",
@@ -186,8 +203,14 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
 
 dt_result_t dt_comm_status(dt_comm_t *comm)
 {
+    static const char name[] = "dt_comm_status";
+    dt_comm_t *whole;
+    dt_result_t r = find_whole(name, comm, &whole);
+
+    if (r != DT_OK)
+        return r;
     dt_context_heed();
-    return dt_context_status("dt_comm_status", dt_views_comm(comm));
+    return dt_context_status(name, whole);
 }
 
 static void see_rank(struct dt_comm *c, void *arg)
@@ -200,18 +223,22 @@ static void see_size(struct dt_comm *c, void *arg)
     *(int *)arg = c->size;
 }
 
+static int see_number(const char *name, dt_comm_t *comm, void (*see)(struct dt_comm *c, void *arg))
+{
+    dt_comm_t *whole;
+    int number = -1;
+
+    if (find_whole(name, comm, &whole) == DT_OK)
+        dt_context_see(name, whole, see, &number);
+    return number;
+}
+
 int dt_comm_rank(dt_comm_t *comm)
 {
-    int rank = -1;
-
-    dt_context_see("dt_comm_rank", dt_views_comm(comm), see_rank, &rank);
-    return rank;
+    return see_number("dt_comm_rank", comm, see_rank);
 }
 
 int dt_comm_size(dt_comm_t *comm)
 {
-    int size = -1;
-
-    dt_context_see("dt_comm_size", dt_views_comm(comm), see_size, &size);
-    return size;
+    return see_number("dt_comm_size", comm, see_size);
 }

@@ -87,9 +87,11 @@ static dt_result_t hold_and_hand_in(const struct enqueuing *e, dt_request_t *req
 
     if (r != DT_OK)
         return r;
+    dt_inflight_begin(e->o->inflight);
     r = dt_request_hand_in(e->name, e->o, e->comm->size, request);
     if (r == DT_OK)
         return r;
+    dt_inflight_end(e->o->inflight);
     dt_gpu_order_drop(&e->o->order);
     dt_gpu_gate_open(e->o->gate);
     return r;

@@ -213,13 +213,19 @@ dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
     return dt_context_hand_in(name, o->comm, task);
 }
 
+static dt_result_t run_for_all(struct dt_operation *o)
+{
+    dt_result_t r = make_checked(o);
+
+    dt_gpu_gate_open(o->gate);
+    return r;
+}
+
 dt_result_t dt_operation_run(struct dt_operation *o, struct dt_task *task)
 {
-    dt_result_t r;
+    dt_result_t r = dt_operation_is_between_two(o) ? run_on_way(o, task) : run_for_all(o);
 
-    if (dt_operation_is_between_two(o))
-        return run_on_way(o, task);
-    r = make_checked(o);
-    dt_gpu_gate_open(o->gate);
+    if (o->inflight)
+        dt_inflight_end(o->inflight);
     return r;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "runtime/base/blocks.h"
+#include "runtime/base/inflight.h"
 #include "runtime/comm/async.h"
 #include "runtime/comm/comm.h"
 #include "runtime/dtrun.h"
@@ -34,6 +35,7 @@ struct dt_operation {
     struct dt_gpu_order order;
     struct dt_gpu_gate *gate;     /* of the stream on which it was enqueued; NULL: it was not */
     struct dt_gpu_copies *copies; /* likewise, between two ranks */
+    struct dt_inflight *inflight; /* likewise: the calls of its view; NULL: it has none */
 };
 
 struct dt_operation_kind {

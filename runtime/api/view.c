@@ -19,6 +19,7 @@ struct view {
     dt_comm_t *handle;
     dt_comm_t *comm;
     struct dt_gpu_stream stream;
+    struct dt_inflight inflight; /* calls of any request, the program's too */
     dt_request_t *requests; /* of calls that were not seen to be done, in the order of the calls */
     size_t n;
     size_t room;
@@ -26,20 +27,41 @@ struct view {
     dt_error_info_t error;
 };
 
-static void see_nothing(struct dt_comm *c, void *arg)
+static void see_shut(struct dt_comm *c, void *arg)
 {
-    (void)c;
-    (void)arg;
+    *(bool *)arg = c->shut;
 }
 
+/* Entered first: either dt_finalize sees this call and is refused, or this call sees that
+ * dt_finalize has shut the communicator. What succeeds is followed by dt_views_leave. */
+static dt_result_t enter(const char *name, const dt_comm_t *comm)
+{
+    bool shut = false;
+    dt_result_t r;
+
+    dt_views_enter();
+    r = dt_context_see(name, comm, see_shut, &shut);
+    if (r == DT_OK && shut)
+        r = dt_fail(DT_ERR_STATE,
+                    "%s: another thread is freeing this communicator "
+                    "(dt_comm_free, dt_finalize)",
+                    name);
+    if (r != DT_OK)
+        dt_views_leave();
+    return r;
+}
+
+/* Likewise followed by dt_views_leave. */
 static dt_result_t look_up(const char *name, const dt_comm_t *handle, struct view **v)
 {
-    const dt_comm_t *comm = dt_views_ever(handle) ? DT_WORLD : handle;
-    dt_result_t r = dt_context_see(name, comm, see_nothing, NULL);
+    dt_result_t r = enter(name, dt_views_ever(handle) ? DT_WORLD : handle);
 
-    *v = r == DT_OK ? dt_views_find(handle) : NULL;
-    if (r != DT_OK || *v)
+    if (r != DT_OK)
         return r;
+    *v = dt_views_find(handle);
+    if (*v)
+        return DT_OK;
+    dt_views_leave();
     if (dt_views_ever(handle))
         return dt_fail(DT_ERR_STATE, "%s: this view of a communicator has been freed", name);
     return dt_fail(DT_ERR_ARG, "%s: this is no view of a communicator (dt_comm_on_stream)", name);
@@ -113,22 +135,33 @@ static bool make_room(struct view *v)
     return true;
 }
 
-static dt_result_t enqueue(const char *name, struct dt_operation *o, dt_request_t *request)
+static dt_result_t enqueue_on(struct view *v, const char *name, struct dt_operation *o,
+                              dt_request_t *request)
 {
-    struct view *v;
     dt_request_t kept = { 0 };
-    dt_result_t r = look_up(name, o->comm, &v);
+    dt_result_t r = check(name, v);
 
-    if (r == DT_OK)
-        r = check(name, v);
     if (r == DT_OK && !make_room(v))
         r = dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
     if (r != DT_OK)
         return r;
     o->comm = v->comm;
+    o->inflight = &v->inflight;
     r = dt_enqueue(name, o, &v->stream, request ? request : &kept);
     if (r == DT_OK && !request)
         v->requests[v->n++] = kept;
+    return r;
+}
+
+static dt_result_t enqueue(const char *name, struct dt_operation *o, dt_request_t *request)
+{
+    struct view *v;
+    dt_result_t r = look_up(name, o->comm, &v);
+
+    if (r != DT_OK)
+        return r;
+    r = enqueue_on(v, name, o, request);
+    dt_views_leave();
     return r;
 }
 
@@ -175,19 +208,12 @@ static dt_result_t prepare(const char *name, dt_comm_t *comm, const struct dt_gp
     return reserved ? dt_cuda_fail(name, "cuMemHostAlloc", reserved) : DT_OK;
 }
 
-dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view)
+static dt_result_t make(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
 {
-    static const char name[] = "dt_comm_on_stream";
     struct dt_gpu_stream s;
     struct view *v;
-    dt_result_t r;
+    dt_result_t r = dt_gpu_stream_find(&s, name, stream);
 
-    if (!view)
-        return dt_fail(DT_ERR_ARG, "%s: no place for the view was given", name);
-    *view = DT_COMM_NULL;
-    r = dt_context_see(name, comm, see_nothing, NULL);
-    if (r == DT_OK)
-        r = dt_gpu_stream_find(&s, name, stream);
     if (r == DT_OK)
         r = prepare(name, comm, &s);
     if (r != DT_OK)
@@ -206,8 +232,25 @@ dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view)
     return DT_OK;
 }
 
+dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view)
+{
+    static const char name[] = "dt_comm_on_stream";
+    dt_result_t r;
+
+    if (!view)
+        return dt_fail(DT_ERR_ARG, "%s: no place for the view was given", name);
+    *view = DT_COMM_NULL;
+    r = enter(name, comm);
+    if (r != DT_OK)
+        return r;
+    r = make(name, comm, stream, view);
+    dt_views_leave();
+    return r;
+}
+
 static void drop(struct view *v)
 {
+    dt_inflight_await(&v->inflight);
     dt_views_remove(v->handle);
     dt_gpu_stream_close(&v->stream);
     free(v->requests);
@@ -224,6 +267,7 @@ dt_result_t dt_view_free(dt_comm_t *handle)
     settle(v, true);
     r = tell(v);
     drop(v);
+    dt_views_leave();
     return r;
 }
 
@@ -267,19 +311,28 @@ static dt_result_t await(const char *name, const struct view *v, struct dt_gpu_o
     return r;
 }
 
-dt_result_t dt_stream_wait(dt_comm_t *view)
+static dt_result_t wait_on(const char *name, struct view *v)
 {
-    static const char name[] = "dt_stream_wait";
     struct dt_gpu_order order;
-    struct view *v;
-    dt_result_t r = look_up(name, view, &v);
+    dt_result_t r = dt_gpu_order_take_on(&order, name, NULL, &v->stream);
 
-    if (r == DT_OK)
-        r = dt_gpu_order_take_on(&order, name, NULL, &v->stream);
     if (r != DT_OK)
         return r;
     r = await(name, v, &order);
     dt_gpu_order_drop(&order);
     settle(v, false);
     return v->failed != DT_OK ? tell(v) : r;
+}
+
+dt_result_t dt_stream_wait(dt_comm_t *view)
+{
+    static const char name[] = "dt_stream_wait";
+    struct view *v;
+    dt_result_t r = look_up(name, view, &v);
+
+    if (r != DT_OK)
+        return r;
+    r = wait_on(name, v);
+    dt_views_leave();
+    return r;
 }

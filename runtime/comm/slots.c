@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "runtime/comm/comm.h"
+#include "runtime/comm/views.h"
 
 enum { SLOT_BITS = 12 };
 
@@ -222,7 +223,7 @@ bool dt_slots_enter_all(void)
     while (n < dti_slots.used && !are_passing(&dti_slots.slots[n]) &&
            dt_ticketlock_try(&dti_slots.slots[n].lock, NULL))
         n++;
-    all = n == dti_slots.used;
+    all = n == dti_slots.used && !dt_views_are_used();
     if (all)
         shut_all();
     else

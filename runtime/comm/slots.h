@@ -56,7 +56,7 @@ bool dt_slot_set_limit(const dt_comm_t *handle, uint32_t ms, bool *least);
  * need go by no limit but that of calls that come. */
 void dt_slot_settle(const dt_comm_t *handle);
 
-/* Takes the locks of all slots, if no thread is in a call, and shuts them. */
+/* Takes the locks of all slots, if no thread is in a call, on a view neither, and shuts them. */
 bool dt_slots_enter_all(void);
 /* While the locks of all are held: ends their threads, clears all, and hands each communicator,
  * which has no slot any more, to drop. */

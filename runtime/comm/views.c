@@ -15,6 +15,7 @@ struct entry {
 
 static struct {
     pthread_mutex_t mutex;
+    _Atomic uint32_t users; /* threads in calls */
     _Atomic uintptr_t made; /* so far: no two have the same handle */
     struct entry all[DT_VIEWS];
 } dti_views = { .mutex = PTHREAD_MUTEX_INITIALIZER };
@@ -24,6 +25,21 @@ bool dt_views_ever(const dt_comm_t *handle)
     uintptr_t number = ((uintptr_t)handle & ~MARK) / DT_VIEWS;
 
     return (uintptr_t)handle >> 62 == MARK >> 62 && number > 0 && number <= dti_views.made;
+}
+
+void dt_views_enter(void)
+{
+    atomic_fetch_add(&dti_views.users, 1);
+}
+
+void dt_views_leave(void)
+{
+    atomic_fetch_sub(&dti_views.users, 1);
+}
+
+bool dt_views_are_used(void)
+{
+    return atomic_load(&dti_views.users);
 }
 
 dt_comm_t *dt_views_add(dt_comm_t *comm, void *view)

@@ -19,6 +19,11 @@ void *dt_views_find(const dt_comm_t *handle);
 /* Any that there is; NULL: there is none. */
 dt_comm_t *dt_views_any(void);
 
+/* Around each call that uses a view, or makes one: dt_finalize is refused meanwhile. */
+void dt_views_enter(void);
+void dt_views_leave(void);
+bool dt_views_are_used(void);
+
 /* Whether a handle is, or was, that of a view. */
 bool dt_views_ever(const dt_comm_t *handle);
 /* The communicator of a view; a handle that is of no view there is stays what it is. */

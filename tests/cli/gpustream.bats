@@ -130,6 +130,22 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     clean
 }
 
+@test "D1: a view is freed only when its sends and receives are over" { by_all_ways 'pending: done' gpustream pending; }
+
+@test "D6: a forked child asks for a view's rank while another thread of the rank had the lock" {
+    stream gpustream fork -x DTRUN_DEVICE=staging
+    is_said 'fork: done'
+    clean
+}
+
+@test "D6: dt_finalize is refused while another thread is inside a call on a view" {
+    for way in staging nccl; do
+        stream gpustream beside -x DTRUN_DEVICE=$way -x STANDIN_QUEUE=8
+        is_said 'beside: done'
+    done
+    clean
+}
+
 # ---- checkpoints of GPU memory ----
 
 @test "checkpoint: device memory has the bytes of host memory, and a disturbed run those of a calm one" {

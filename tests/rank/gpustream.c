@@ -8,6 +8,9 @@
  * - requests: calls in the background, on the view and on the communicator
  * - barrier: a barrier that a stream comes late to
  * - free: a view is freed, then a communicator, then the job is left, each with calls under way
+ * - pending: a view is freed with a send and a receive under way
+ * - fork: children are forked while another thread looks a view up
+ * - beside: dt_finalize while another thread is inside a call on a view
  * - mismatch: rank 1 enqueues another call than the others
  * - args: what is refused
  * - capture: calls while a graph is being captured; then one that works
@@ -17,16 +20,22 @@
  * - endless: a stream whose work after the call never ends
  * - ahead: rank 0 puts more behind a call than the driver takes, to which rank 1 never comes */
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/rank/device.h"
 
-enum { COUNT = 1000, ROUNDS = 20 };
+enum {
+    COUNT = 1000,
+    ROUNDS = 20,
+    QUEUE = 8, /* pieces of work that the driver takes ahead, of "beside" */
+};
 
 static struct gate gate;
 
@@ -280,6 +289,131 @@ static void leave(void)
     need_sum(buf, 2, "a call that dt_finalize has met");
 }
 
+/* Rank 0 sends to rank 1. */
+static void pass(dt_comm_t *view, float *buf, dt_request_t *request)
+{
+    if (dt_rank() == 0)
+        need(dt_isend(view, buf, COUNT, DT_F32, 1, request));
+    else if (dt_rank() == 1)
+        need(dt_irecv(view, buf, COUNT, DT_F32, 0, request));
+}
+
+static void pending(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    dt_comm_t *view = view_of(DT_WORLD, stream);
+    float *buf = device_new(COUNT * sizeof *buf);
+    dt_request_t request = { 0 };
+    pthread_t opener;
+
+    pass(view, buf, &request); /* the first call makes what may wait for a held stream */
+    need(dt_wait(&request));
+    gate_shut(&gate, stream);
+    pass(view, buf, &request);
+    opener = begin_opening();
+    need(dt_comm_free(view));
+    if (dt_rank() < 2 && !*gate.word)
+        fail("a view was freed with a call under way");
+    need(dt_wait(&request));
+    pthread_join(opener, NULL);
+}
+
+struct looking {
+    dt_comm_t *view;
+    volatile bool ended;
+};
+
+static void *look_up(void *arg)
+{
+    struct looking *l = arg;
+
+    while (!l->ended)
+        dt_comm_rank(l->view);
+    return NULL;
+}
+
+/* A child in which a lock is held by a thread that is not there ends by its alarm. */
+static void fork_child(dt_comm_t *view)
+{
+    pid_t child = fork();
+    int status;
+
+    if (child == 0) {
+        alarm(5);
+        _exit(dt_comm_rank(view) == -1 && dt_comm_size(view) == -1 &&
+                      dt_comm_status(view) == DT_ERR_STATE && dt_comm_abort(view) == DT_ERR_STATE
+                  ? 0
+                  : 1);
+    }
+    if (waitpid(child, &status, 0) != child || status != 0)
+        fail("a forked child hangs in a call on a view, or is told that it is a rank");
+}
+
+static void fork_children(void)
+{
+    struct looking l = { .view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING)) };
+    pthread_t thread;
+
+    pthread_create(&thread, NULL, look_up, &l);
+    for (int i = 0; i < 100; i++)
+        fork_child(l.view);
+    l.ended = true;
+    pthread_join(thread, NULL);
+}
+
+struct enqueuing {
+    dt_comm_t *view;
+    float *buf;
+    CUcontext context;
+    volatile pid_t thread; /* of the call that is next; 0: not yet known */
+};
+
+static void *enqueue(void *arg)
+{
+    struct enqueuing *e = arg;
+
+    DRIVE(cuCtxSetCurrent(e->context));
+    e->thread = gettid();
+    need(dt_all_reduce(e->view, DT_IN_PLACE, e->buf, COUNT, DT_F32, DT_SUM));
+    return NULL;
+}
+
+static bool sleeps(pid_t thread)
+{
+    char path[64], line[512], state = '?';
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    f = fopen(path, "r");
+    if (f && fgets(line, sizeof line, f) && strrchr(line, ')'))
+        sscanf(strrchr(line, ')') + 1, " %c", &state);
+    if (f)
+        fclose(f);
+    return state == 'S';
+}
+
+/* The driver's queue is full, so that the thread sleeps inside its call until the gate is open. */
+static void finalize_beside(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING);
+    struct enqueuing e = { .view = view_of(DT_WORLD, stream),
+                           .buf = device_new(COUNT * sizeof *e.buf) };
+    pthread_t thread;
+
+    DRIVE(cuCtxGetCurrent(&e.context));
+    gate_shut(&gate, stream);
+    for (int i = 1; i < QUEUE; i++)
+        fill_on(stream, e.buf, 0);
+    pthread_create(&thread, NULL, enqueue, &e);
+    while (!e.thread || !sleeps(e.thread))
+        sched_yield();
+    expect(dt_finalize(), DT_ERR_STATE, "dt_finalize beside a thread in a call on a view");
+    gate_open(&gate);
+    pthread_join(thread, NULL);
+    need(dt_stream_wait(e.view));
+    need_sum(e.buf, 0, "a call beside dt_finalize");
+}
+
 static void mismatch(void)
 {
     dt_comm_t *view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING));
@@ -438,11 +572,15 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } doings[] = { { "order", order },       { "legacy", legacy },     { "orders", orders },
-                   { "requests", requests }, { "barrier", barrier },   { "free", leave },
-                   { "mismatch", mismatch }, { "args", args },         { "capture", capture },
-                   { "die", die },           { "abort", abort_world }, { "late", late },
-                   { "endless", endless },   { "ahead", ahead } };
+    } doings[] = { { "order", order },           { "legacy", legacy },
+                   { "orders", orders },         { "requests", requests },
+                   { "barrier", barrier },       { "free", leave },
+                   { "mismatch", mismatch },     { "args", args },
+                   { "capture", capture },       { "die", die },
+                   { "abort", abort_world },     { "late", late },
+                   { "endless", endless },       { "ahead", ahead },
+                   { "pending", pending },       { "fork", fork_children },
+                   { "beside", finalize_beside } };
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());

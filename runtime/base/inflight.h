@@ -1,0 +1,36 @@
+/* How many calls are under way, for a thread that waits until none is: what they use can be freed
+ * then. */
+#ifndef DT_BASE_INFLIGHT_H
+#define DT_BASE_INFLIGHT_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "runtime/base/futex.h"
+
+struct dt_inflight { /* all zero at first */
+    _Atomic uint32_t n;
+};
+
+static inline void dt_inflight_begin(struct dt_inflight *f)
+{
+    atomic_fetch_add(&f->n, 1);
+}
+
+/* The last call wakes by the word's address alone: the thread that waits may have freed it. */
+static inline void dt_inflight_end(struct dt_inflight *f)
+{
+    if (atomic_fetch_sub(&f->n, 1) == 1)
+        dt_futex_wake_all(&f->n);
+}
+
+/* No call begins meanwhile. */
+static inline void dt_inflight_await(struct dt_inflight *f)
+{
+    uint32_t n;
+
+    while ((n = atomic_load(&f->n)))
+        dt_futex_wait(&f->n, n);
+}
+
+#endif
