@@ -301,7 +301,7 @@ static void on_start(struct sim_world *w, struct sim_agent *a, const struct dt_m
     a->np = m->np;
     a->n = a->left = m->ranks.n;
     a->ranks = dt_xcalloc(a->n, sizeof *a->ranks);
-    a->stopping = false;
+    a->stopping = a->stdin_ended = false;
     a->phase = SIM_SPAWNING;
     for (uint32_t i = 0; i < a->n; i++) {
         a->ranks[i] = (struct sim_rank){ .rank = m->ranks.v[i], .alive = true };
@@ -464,6 +464,12 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
         break;
     case DT_MSG_CREDIT:
         on_credit(w, a, &m->credit);
+        break;
+    case DT_MSG_STDIN:
+        sim_agent_on_stdin(w, a, &m->stdin);
+        break;
+    case DT_MSG_STDIN_EOF:
+        sim_agent_on_stdin_eof(a, &m->stdin_eof);
         break;
     case DT_MSG_TABLE:
         if (m->table.generation == a->generation)

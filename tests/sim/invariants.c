@@ -61,6 +61,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     if (c->started)
         sim_broken(w, "START of generation %u goes to %s, where %u runs", m->generation,
                    c->host->name, c->started);
+    sim_stdin_started(w, c, m);
     c->pausing = w->pausing;
     c->started = c->host->generation = m->generation;
     c->stop_grace = UINT32_MAX;
@@ -92,7 +93,15 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
             sim_oracle_decided(w);
         w->pausing |= m->signal.signo == SIGSTOP;
         break;
+    case DT_MSG_STDIN:
+        sim_check_stdin(w, c, &m->stdin);
+        break;
+    case DT_MSG_STDIN_EOF:
+        sim_check_stdin_eof(w, c);
+        break;
     case DT_MSG_GO:
+        if (c->reads && c->stdin_ended != w->input.ended)
+            sim_broken(w, "%s is not told that standard input has ended", c->host->name);
         if (m->go.generation != w->witness.generation)
             sim_broken(w, "GO of generation %u in %u", m->go.generation, w->witness.generation);
         if (w->witness.went != m->go.generation) /* once for all hosts */
@@ -151,6 +160,10 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         break;
     case DT_MSG_SPAWN_FAILED:
         check_refusal(w, c, &m->spawn_failed);
+        break;
+    case DT_MSG_STDIN_CREDIT:
+        if (m->stdin_credit.generation == w->witness.generation)
+            c->stdin_taken += m->stdin_credit.bytes;
         break;
     case DT_MSG_DONE:
         check_done(w, c, m->done.generation);

@@ -412,17 +412,6 @@ static const char *ops_output_awaits(void *arg)
     return w->owed ? "read" : NULL;
 }
 
-static void ops_stdin_credit(void *arg, size_t n)
-{
-    (void)arg;
-    (void)n;
-}
-
-static void ops_stdin_hold(void *arg)
-{
-    (void)arg;
-}
-
 static void ops_suspend(void *arg)
 {
     struct sim_world *w = arg;
@@ -458,8 +447,8 @@ const struct dt_job_ops sim_ops = {
     .output_eof = ops_output_eof,
     .output_end = ops_output_end,
     .output_awaits = ops_output_awaits,
-    .stdin_credit = ops_stdin_credit,
-    .stdin_hold = ops_stdin_hold,
+    .stdin_credit = sim_stdin_credit,
+    .stdin_hold = sim_stdin_hold,
     .suspend = ops_suspend,
     .end = ops_end,
 };

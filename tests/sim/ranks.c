@@ -94,7 +94,11 @@ static void finish(struct sim_world *w, struct sim_event *e)
     struct sim_agent *a = e->who;
     struct sim_rank *r = come_to(w, e);
 
-    if (r && !r->stubborn && !(w->s->linked && w->stuck_generation == a->generation))
+    if (!r || r->stubborn || (w->s->linked && w->stuck_generation == a->generation))
+        return;
+    if (sim_rank_awaits_stdin(w, a, r))
+        plan(w, a, r, AGAIN_MS * SIM_MS, finish, 0);
+    else
         sim_agent_reap(w, a, r, 0, 0);
 }
 

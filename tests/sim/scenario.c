@@ -97,6 +97,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->commit_ns = s->linked && sim_percent(&c, 70) ? s->work_ns / sim_between(&c, 2, 12) : 0;
     s->lines = (uint32_t)sim_below(&c, 8);
     s->floods = s->lines == 1 && sim_percent(&c, 30);
+    s->stdin_rank = sim_percent(&c, 70) ? DT_STDIN_NONE : sim_percent(&c, 60) ? 0 : DT_STDIN_ALL;
+    s->stdin_bytes = sim_below(&c, sim_percent(&c, 30) ? 400000 : 1000);
     s->reader_ns = sim_percent(&c, 20) ? sim_between(&c, SIM_MS, SIM_S) : 10000;
     for (uint32_t i = 0; i < s->hosts; i++)
         s->latency_ns[i] = sim_between(&c, 50000, sim_percent(&c, 30) ? 60 * SIM_MS : SIM_MS);
@@ -118,6 +120,7 @@ void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
                                 .work_ns = 120 * SIM_S,
                                 .commit_ns = 2 * SIM_S,
                                 .lines = 1,
+                                .stdin_rank = DT_STDIN_NONE,
                                 .reader_ns = 10000 };
     for (uint32_t i = 0; i < SIM_HOSTS_MAX; i++) {
         s->slots[i] = 8;
@@ -168,6 +171,9 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
     fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
             (double)s->commit_ns / 1e9, s->lines, s->floods ? ", floods" : "");
+    if (s->stdin_rank != DT_STDIN_NONE)
+        fprintf(out, "# standard input of %" PRIu64 " bytes goes to %s\n", s->stdin_bytes,
+                s->stdin_rank == DT_STDIN_ALL ? "all ranks" : "rank 0");
     for (uint32_t i = 0; i < s->nfaults; i++) {
         fprintf(out, "# ");
         sim_fault_print(&s->faults[i], out);

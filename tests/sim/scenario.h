@@ -48,6 +48,8 @@ struct sim_scenario {
     uint64_t commit_ns; /* between two checkpoints; 0: it saves none */
     uint32_t lines;     /* that each rank prints, about */
     bool floods;        /* they are many at once: credit runs out */
+    int stdin_rank;     /* as of struct dt_job_config */
+    uint64_t stdin_bytes;
     uint64_t reader_ns; /* until output is shown */
     uint64_t latency_ns[SIM_HOSTS_MAX];
     struct sim_fault faults[SIM_FAULTS_MAX];

@@ -57,3 +57,12 @@ caught() {
 @test "D21: worlds show that a lost host's streams do not end" {
     caught "a lost host's streams do not end"
 }
+@test "D22: worlds show that standard input is credited too early" {
+    caught "standard input is credited too early"
+}
+@test "D22: worlds show that standard input is read while ranks start again" {
+    caught "standard input is read while ranks start again"
+}
+@test "D22: worlds show that restarted ranks do not see the end of standard input" {
+    caught "restarted ranks do not see the end of standard input"
+}

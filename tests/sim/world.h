@@ -48,6 +48,7 @@ struct sim_agent {
     bool refuses;        /* START ends with SPAWN_FAILED */
     struct sim_rank *ranks;
     uint32_t n, left; /* ranks; those alive */
+    bool stdin_ended;
     uint64_t heard_ns, lease_ns;
     bool in_doubt; /* its ranks are stopped, because others may run in their place */
     bool held;     /* Ctrl-Z has suspended its lease */
@@ -58,19 +59,21 @@ enum sim_side { SIM_TO_ENGINE, SIM_TO_AGENT };
 struct sim_conn {
     struct sim_conn *next; /* of all */
     struct sim_host *host;
-    struct sim_agent *agent;    /* NULL: none has been started yet */
-    bool open;                  /* as the engine sees it */
-    bool over;                  /* the agent's side has ended */
-    bool greeted, received;     /* the engine has HELLO; nothing is left to push */
-    bool dead[2];               /* by side: nothing arrives any more */
-    bool given_up;              /* the engine has closed it */
-    bool cut;                   /* ... because the job was to end */
-    uint64_t last_ns[2][2];     /* arrival of the last message, by side and class */
-    uint64_t most_ns;           /* the longest that a message has been under way */
-    bool pausing;               /* its last START came between SIGSTOP and SIGCONT */
-    uint32_t started;           /* generation that it was sent START of and has not ended; or 0 */
-    uint64_t stopped_ns;        /* when it was sent STOP last */
-    uint32_t stop_grace;        /* of its last STOP; UINT32_MAX: none */
+    struct sim_agent *agent; /* NULL: none has been started yet */
+    bool open;               /* as the engine sees it */
+    bool over;               /* the agent's side has ended */
+    bool greeted, received;  /* the engine has HELLO; nothing is left to push */
+    bool dead[2];            /* by side: nothing arrives any more */
+    bool given_up;           /* the engine has closed it */
+    bool cut;                /* ... because the job was to end */
+    uint64_t last_ns[2][2];  /* arrival of the last message, by side and class */
+    uint64_t most_ns;        /* the longest that a message has been under way */
+    bool pausing;            /* its last START came between SIGSTOP and SIGCONT */
+    uint32_t started;        /* generation that it was sent START of and has not ended; or 0 */
+    uint64_t stopped_ns;     /* when it was sent STOP last */
+    uint32_t stop_grace;     /* of its last STOP; UINT32_MAX: none */
+    bool reads, stdin_ended; /* ranks here read standard input; they were told of its end */
+    uint64_t stdin_sent, stdin_taken; /* bytes, in this generation */
     uint64_t opened_ns, opened; /* when the engine opened it: the time, and the witness's count */
     uint64_t heard_ns;          /* when the engine last heard something through it */
     uint64_t lost_ns;           /* when it really ended, or 0 */
@@ -143,6 +146,14 @@ struct sim_witness {
     uint32_t went;       /* the newest generation whose ranks were let go */
 };
 
+struct sim_input { /* dtrun's standard input */
+    uint64_t read; /* bytes */
+    uint64_t base; /* of these, before the generation began */
+    uint64_t credit;
+    bool ended;
+    bool planned; /* reading is */
+};
+
 struct sim_world {
     const struct sim_scenario *s;
     bool trace;
@@ -163,9 +174,10 @@ struct sim_world {
     struct sim_agent *agents;
     struct sim_conn *conns;
     struct sim_shown (*shown)[SIM_STREAMS]; /* by rank */
-    uint64_t owed;                          /* bytes that the reader has not taken yet */
-    int64_t durable;                        /* step of the newest checkpoint, or -1 */
-    uint32_t stuck_generation;              /* in which linked ranks wait for one that is gone */
+    struct sim_input input;
+    uint64_t owed;             /* bytes that the reader has not taken yet */
+    int64_t durable;           /* step of the newest checkpoint, or -1 */
+    uint32_t stuck_generation; /* in which linked ranks wait for one that is gone */
     struct sim_witness witness;
     char broken[512]; /* which invariant does not hold, or "" */
 };
@@ -233,6 +245,18 @@ void sim_check_output_eof(struct sim_world *w, uint32_t rank, int fd);
 void sim_check_streams_whole(struct sim_world *w, const struct sim_agent *a);
 /* What the agent's ranks printed has ended, also where it was cut short. */
 void sim_check_streams_ended(struct sim_world *w, const struct sim_agent *a);
+
+/* input.c */
+void sim_stdin_credit(void *arg, size_t n); /* these two are ops */
+void sim_stdin_hold(void *arg);
+void sim_stdin_started(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
+void sim_check_stdin(struct sim_world *w, struct sim_conn *c, const struct dt_msg_stdin *m);
+void sim_check_stdin_eof(struct sim_world *w, struct sim_conn *c);
+void sim_agent_on_stdin(struct sim_world *w, struct sim_agent *a, const struct dt_msg_stdin *m);
+void sim_agent_on_stdin_eof(struct sim_agent *a, const struct dt_msg_stdin_eof *m);
+/* It does not end by itself before. */
+bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
+                           const struct sim_rank *r);
 
 /* restarts.c */
 bool sim_restarts_allowed(const struct sim_world *w);
