@@ -100,15 +100,7 @@ struct dt_name dt_name_trash(const struct dt_owner *me, int64_t step, uint32_t n
     return n;
 }
 
-struct dt_name dt_name_earlier(const struct dt_owner *me)
-{
-    struct dt_name n;
-
-    snprintf(n.s, sizeof n.s, "earlier-%s-g%u", short_job(me), me->generation);
-    return n;
-}
-
-struct dt_name dt_name_earlier_course(const struct dt_owner *me, uint32_t number)
+struct dt_name dt_name_earlier(const struct dt_owner *me, uint32_t number)
 {
     struct dt_name n;
 

@@ -4,8 +4,8 @@
  *     .save-JOB-gGENERATION-WHAT            a job's unfinished work
  *     .replaced-step_000000000120           the older one of a step that was saved twice
  *     .trash-...                            to be deleted, whatever it holds
- *     earlier-JOB-gGENERATION               set aside when JOB began afresh; never touched again
- *     earlier-JOB-gGENERATION-NUMBER        likewise when JOB saved a lower step than these */
+ *     earlier-JOB-gGENERATION-NUMBER        set aside when JOB began afresh or saved a lower step
+ *                                           than these; never touched again */
 #ifndef DT_CHECKPOINT_NAMES_H
 #define DT_CHECKPOINT_NAMES_H
 
@@ -46,9 +46,8 @@ struct dt_name dt_name_replaced(int64_t step);
 struct dt_name dt_name_unfinished(const struct dt_owner *me, const char *what);
 /* number: of what this generation drops. */
 struct dt_name dt_name_trash(const struct dt_owner *me, int64_t step, uint32_t number);
-struct dt_name dt_name_earlier(const struct dt_owner *me);
-/* number: of those that this generation sets aside while it runs. */
-struct dt_name dt_name_earlier_course(const struct dt_owner *me, uint32_t number);
+/* number: of those that this generation makes. */
+struct dt_name dt_name_earlier(const struct dt_owner *me, uint32_t number);
 struct dt_name dt_name_shard(uint32_t rank);
 
 /* Sorts steps, newest first. */

@@ -278,7 +278,7 @@ static dt_result_t look(struct restore *r)
 
     r->access = NOTHING;
     r->head = (struct dt_head){ .step = NONE };
-    if ((s->fresh && !s->ready) || (access(s->path, F_OK) != 0 && errno == ENOENT))
+    if (dt_store_begins_anew(s) || (access(s->path, F_OK) != 0 && errno == ENOENT))
         return DT_OK;
     if (r->dir.fd < 0)
         result = dt_dir_open(&r->dir, s->path);

@@ -112,14 +112,14 @@ static dt_result_t write_manifest(struct save *w)
 }
 
 /* The commit proper. What cannot be made durable shall not count now either. */
-static dt_result_t give_name(struct save *w, const char *final)
+static dt_result_t give_name(struct save *w, const char *final, bool replaces)
 {
-    struct dt_aside aside = { .to = { "" } };
+    struct dt_aside aside = { .committed = w->head.step, .replaces = replaces };
     dt_result_t result = dt_dir_rename(&w->dir, w->temporary.s, final);
 
     if (result != DT_OK)
         return result;
-    result = dt_store_set_later_aside(w->store, &w->dir, w->head.step, &aside);
+    result = dt_store_set_aside(w->store, &w->dir, &aside);
     if (result == DT_OK)
         result = dt_dir_sync(&w->dir);
     if (result != DT_OK) {
@@ -142,10 +142,10 @@ static dt_result_t publish(struct save *w)
 
     if (result != DT_OK)
         return result;
-    result = give_name(w, final.s);
+    result = give_name(w, final.s, again);
     if (again && result != DT_OK)
         renameat(w->dir.fd, older.s, w->dir.fd, final.s);
-    else if (again)
+    else if (again && !dt_store_begins_anew(w->store))
         dt_store_drop(w->store, &w->dir, older.s, w->head.step);
     return result;
 }

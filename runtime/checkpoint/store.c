@@ -57,83 +57,108 @@ static dt_result_t settle_replaced(struct dt_store *s, struct dt_dir *d, const c
     return DT_OK;
 }
 
-static dt_result_t set_aside(struct dt_store *s, struct dt_dir *d, const char *name, int64_t step)
+bool dt_store_begins_anew(const struct dt_store *s)
 {
-    struct dt_name earlier = dt_name_earlier(&s->owner);
+    return s->fresh && !s->written;
+}
+
+/* Leaves in aside->steps those to be set aside, lowest first. */
+static dt_result_t choose_aside(const struct dt_store *s, const struct dt_dir *d,
+                                struct dt_aside *aside)
+{
+    struct dt_steps *steps = &aside->steps;
+    dt_result_t result = dt_steps_list(steps, d, &s->owner);
+    size_t n = 0;
+
+    steps->n = dt_steps_after(steps->v, steps->n, dt_store_begins_anew(s) ? -1 : aside->committed);
+    for (size_t i = 0; i < steps->n; i++)
+        if (steps->v[i] != aside->committed || aside->replaces)
+            steps->v[n++] = steps->v[i];
+    steps->n = n;
+    return result;
+}
+
+struct move {
+    struct dt_name from;
     char to[2 * DT_NAME_BYTES];
+};
 
-    (void)step;
-    if (mkdirat(d->fd, earlier.s, 0777) != 0 && errno != EEXIST)
-        return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, earlier.s);
-    snprintf(to, sizeof to, "%s/%s", earlier.s, name);
-    return dt_dir_rename(d, name, to);
-}
-
-static void moved_name(const struct dt_aside *aside, size_t i, char moved[2 * DT_NAME_BYTES])
+static struct move move_of(const struct dt_aside *aside, size_t i)
 {
-    snprintf(moved, (size_t)2 * DT_NAME_BYTES, "%s/%s", aside->to.s,
-             dt_name_checkpoint(aside->steps.v[i]).s);
+    int64_t step = aside->steps.v[i];
+    struct move m = { .from = step == aside->committed ? dt_name_replaced(step)
+                                                       : dt_name_checkpoint(step) };
+
+    snprintf(m.to, sizeof m.to, "%s/%s", aside->to.s, dt_name_checkpoint(step).s);
+    return m;
 }
 
-/* Where a crash comes in between, the newest is still there: the lowest goes first. */
-static dt_result_t move_aside(const struct dt_dir *d, struct dt_aside *aside, size_t n)
+/* The lowest goes first: after a crash in between, the newest is still there. */
+static dt_result_t move_aside(const struct dt_dir *d, struct dt_aside *aside)
 {
     dt_result_t result = DT_OK;
 
-    while (aside->steps.n < n && result == DT_OK) {
-        char moved[2 * DT_NAME_BYTES];
+    while (aside->moved < aside->steps.n && result == DT_OK) {
+        struct move m = move_of(aside, aside->moved);
 
-        moved_name(aside, aside->steps.n, moved);
-        result = dt_dir_rename(d, dt_name_checkpoint(aside->steps.v[aside->steps.n]).s, moved);
-        aside->steps.n += result == DT_OK;
+        result = dt_dir_rename(d, m.from.s, m.to);
+        aside->moved += result == DT_OK;
     }
     return result;
 }
 
-/* Makes a directory that no earlier one of this generation is in the way of. */
+/* Makes a directory whose name no earlier one has. */
 static dt_result_t make_aside(struct dt_store *s, const struct dt_dir *d, struct dt_aside *aside)
 {
     int made;
 
     do {
-        aside->to = dt_name_earlier_course(&s->owner, ++s->courses);
+        aside->to = dt_name_earlier(&s->owner, ++s->asides);
         made = mkdirat(d->fd, aside->to.s, 0777);
     } while (made != 0 && errno == EEXIST);
-    if (made != 0)
-        return dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, aside->to.s);
+    if (made != 0) {
+        dt_result_t result =
+            dt_fail_errno(DT_ERR_IO, errno, "%s/%s: cannot be made", d->path, aside->to.s);
+
+        aside->to.s[0] = '\0';
+        return result;
+    }
     return DT_OK;
 }
 
-dt_result_t dt_store_set_later_aside(struct dt_store *s, const struct dt_dir *d, int64_t step,
-                                     struct dt_aside *aside)
+static void note_later(const struct dt_store *s, const struct dt_dir *d,
+                       const struct dt_aside *aside)
 {
-    dt_result_t result = dt_steps_list(&aside->steps, d, &s->owner);
-    size_t n = dt_steps_after(aside->steps.v, aside->steps.n, step);
     char text[DT_ERROR_TEXT];
 
-    aside->steps.n = 0;
-    if (result != DT_OK || n == 0)
-        return result;
-    result = make_aside(s, d, aside);
-    if (result == DT_OK)
-        result = move_aside(d, aside, n);
-    if (result != DT_OK)
-        return result;
     snprintf(text, sizeof text,
              "step %lld is saved after step %lld: the later checkpoints in %.200s are set aside in "
              "%.200s there",
-             (long long)step, (long long)aside->steps.v[n - 1], d->path, aside->to.s);
+             (long long)aside->committed, (long long)aside->steps.v[aside->steps.n - 1], d->path,
+             aside->to.s);
     s->note(s->arg, text);
-    return DT_OK;
+}
+
+dt_result_t dt_store_set_aside(struct dt_store *s, const struct dt_dir *d, struct dt_aside *aside)
+{
+    dt_result_t result = choose_aside(s, d, aside);
+
+    if (result != DT_OK || aside->steps.n == 0)
+        return result;
+    result = make_aside(s, d, aside);
+    if (result == DT_OK)
+        result = move_aside(d, aside);
+    if (result == DT_OK && !dt_store_begins_anew(s))
+        note_later(s, d, aside);
+    return result;
 }
 
 void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside)
 {
-    for (size_t i = aside->steps.n; i-- > 0;) {
-        char moved[2 * DT_NAME_BYTES];
+    for (size_t i = aside->moved; i-- > 0;) {
+        struct move m = move_of(aside, i);
 
-        moved_name(aside, i, moved);
-        renameat(d->fd, moved, d->fd, dt_name_checkpoint(aside->steps.v[i]).s);
+        renameat(d->fd, m.to, d->fd, m.from.s);
     }
     if (aside->to.s[0])
         unlinkat(d->fd, aside->to.s, AT_REMOVEDIR);
@@ -147,8 +172,6 @@ static dt_result_t tidy(struct dt_store *s, struct dt_dir *d)
         result = for_each(s, d, DT_ENTRY_TRASH, remove_trash);
     if (result == DT_OK)
         result = for_each(s, d, DT_ENTRY_LEFT_BEHIND, remove_trash);
-    if (result == DT_OK && s->fresh)
-        result = for_each(s, d, DT_ENTRY_CHECKPOINT, set_aside);
     if (result == DT_OK)
         result = dt_dir_sync(d);
     return result;

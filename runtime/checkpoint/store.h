@@ -23,7 +23,7 @@ struct dt_store {
     const char *host; /* this rank's, for messages */
     bool speaks;      /* this rank is the one that speaks for its host */
     struct dt_owner owner;
-    bool fresh;  /* what the directory holds from earlier is to be set aside */
+    bool fresh;  /* the first commit sets aside what the directory held before */
     bool resume; /* other jobs' checkpoints may be gone on from */
 
     /* Called on rank 0 alone. */
@@ -38,10 +38,10 @@ struct dt_store {
     struct dt_lineage lineage; /* of this job's checkpoints, once the directory is ready */
     bool written;              /* LINEAGE names this job */
 
-    bool ready;       /* the directory is this job's; it was checked and tidied */
-    uint32_t saves;   /* that have begun: each has a temporary name of its own */
-    uint32_t drops;   /* the same of what is dropped */
-    uint32_t courses; /* and of what is set aside */
+    bool ready;      /* the directory is this job's; it was checked and tidied */
+    uint32_t saves;  /* that have begun: each has a temporary name of its own */
+    uint32_t drops;  /* the same of what is dropped */
+    uint32_t asides; /* directories for what is set aside */
 };
 
 /* All are collective: every rank returns the same result. */
@@ -65,15 +65,23 @@ dt_result_t dt_store_open(struct dt_store *s, struct dt_dir *d);
 /* What is no checkpoint any more is trash from here on, which is in nobody's way, and removed where
  * that can be: it may be another user's. */
 void dt_store_drop(struct dt_store *s, const struct dt_dir *d, const char *name, int64_t step);
-/* Later steps than the one that is being committed are of a course that the run has left: a restore
- * must not go back to it. They are moved to a directory "earlier-...". After a failure, too, the
- * caller may undo that (dt_store_put_back) and frees aside->steps.v; aside begins as zeros. */
+/* Whether this job was told to begin anew (--fresh) and has not committed a checkpoint yet: those
+ * that are there are not this job's. On rank 0. */
+bool dt_store_begins_anew(const struct dt_store *s);
+/* Moves checkpoints to a directory "earlier-..." because a restore must not go back to them: when a
+ * job begins anew, all that were there; else the steps after the committed one, since the run has
+ * gone back to before them. The committed one already has its name, so a crash leaves a checkpoint
+ * to restore. After a failure, too, the caller may undo the moves (dt_store_put_back), and frees
+ * aside->steps.v. */
 struct dt_aside {
-    struct dt_name to;
-    struct dt_steps steps; /* that have been moved */
+    int64_t committed;     /* set by the caller, */
+    bool replaces;         /* and whether an older one of this step has the name dt_name_replaced;
+                            * all else begins as zeros */
+    struct dt_name to;     /* empty: no directory has been made */
+    struct dt_steps steps; /* to be moved */
+    size_t moved;          /* of them */
 };
-dt_result_t dt_store_set_later_aside(struct dt_store *s, const struct dt_dir *d, int64_t step,
-                                     struct dt_aside *aside);
+dt_result_t dt_store_set_aside(struct dt_store *s, const struct dt_dir *d, struct dt_aside *aside);
 void dt_store_put_back(const struct dt_dir *d, const struct dt_aside *aside);
 /* On rank 0, when no save or restore follows: another job may use the directory from here on. */
 void dt_store_release(struct dt_store *s);

@@ -44,7 +44,7 @@ static int remove_base(void **state)
 }
 
 static char synced[4096]; /* what has been made durable, a name per line */
-static const char *fails_sync_of;
+static const char *fails_sync_of; /* once others have been set aside there */
 static pthread_mutex_t synced_lock = PTHREAD_MUTEX_INITIALIZER; /* ranks are threads here */
 
 static bool exists(const char *name);
@@ -62,7 +62,7 @@ int fsync(int fd)
         snprintf(synced + strlen(synced), sizeof synced - strlen(synced), "%.*s\n", (int)n, name);
     pthread_mutex_unlock(&synced_lock);
     name[n > 0 ? n : 0] = '\0';
-    if (fails_sync_of && strcmp(name, fails_sync_of) == 0 && exists("step_000000000005")) {
+    if (fails_sync_of && strcmp(name, fails_sync_of) == 0 && exists("earlier-job-01234567-g0-1")) {
         errno = EIO;
         return -1;
     }
@@ -377,9 +377,44 @@ static void a_fresh_start_sets_the_old_ones_aside(void **state)
     assert_int_equal(job_restore(&j, &step), DT_OK); /* its own it does restore */
     assert_int_equal(step, 5);
     job_free(&j);
-    assert_true(exists("earlier-job-01234567-g0/step_000000000020/MANIFEST"));
+    assert_true(exists("earlier-job-01234567-g0-1/step_000000000020/MANIFEST"));
     assert_int_equal(restore(2, &step, text), DT_OK);
     assert_int_equal(step, 5);
+}
+
+/* The step that a fresh start saves first may be among those that are there. */
+static void d8_a_fresh_save_sets_all_aside_once_it_is_durable(void **state)
+{
+    char text[TEXT_MAX];
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(1, (const int64_t[]){ 10, 20, -1 });
+    for (int at = 10; at <= 30; at += 10) {
+        job_init(&j, 1, dir, 0, 7);
+        j.ranks[0].store.fresh = true;
+        fails_sync_of = dir;
+        assert_int_equal(job_save(&j, at), DT_ERR_IO);
+        fails_sync_of = NULL;
+        assert_int_equal(job_restore(&j, &step), DT_OK); /* the older ones are not this job's */
+        assert_int_equal(step, -1);
+        assert_int_equal(entries(), 2);
+        job_free(&j);
+        assert_int_equal(restore(1, &step, text), DT_OK);
+        assert_int_equal(step, 20);
+    }
+
+    job_init(&j, 1, dir, 2, 7);
+    j.ranks[0].store.fresh = true;
+    assert_int_equal(job_save(&j, 10), DT_OK);
+    assert_int_equal(j.notes, 0);
+    assert_int_equal(job_restore(&j, &step), DT_OK);
+    assert_int_equal(step, 10);
+    assert_true(job_holds(&j, 7));
+    job_free(&j);
+    assert_true(exists("earlier-job-01234567-g2-1/step_000000000010/MANIFEST"));
+    assert_true(exists("earlier-job-01234567-g2-1/step_000000000020/MANIFEST"));
 }
 
 /* Begun anew at lower steps without a word, the run goes on from what it has saved since. */
@@ -724,6 +759,7 @@ int main(void)
         ON_DISK(another_buffer_is_refused_on_all_ranks),
         ON_DISK(ranks_that_save_different_steps_are_told),
         ON_DISK(a_fresh_start_sets_the_old_ones_aside),
+        ON_DISK(d8_a_fresh_save_sets_all_aside_once_it_is_durable),
         ON_DISK(d35_the_last_saved_is_restored_not_the_highest),
         ON_DISK(d35_a_failed_save_leaves_the_later_ones),
         ON_DISK(d30_leftovers_go_at_once_and_others_stay),

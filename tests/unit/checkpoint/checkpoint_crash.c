@@ -73,6 +73,7 @@ static const struct scenario {
     { { 10, 20, -1 }, 20, 21, false },
     { { -1 }, 10, 10, false }, /* the first, in a directory that is not there */
     { { 10, 20, -1 }, 5, 5, true },
+    { { 10, 20, -1 }, 20, 21, true },
     { { 10, 20, -1 }, 5, 5, false }, /* sets 10 and 20 aside */
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
@@ -126,9 +127,9 @@ static void only_checkpoints_are_left(void)
         closedir(d);
 }
 
-/* The next generation restores one of those that had been saved, or the disturbed one in full.
- * Once it has saved, nothing else is left. */
-static void check_what_is_left(const struct scenario *s, bool must_be_new, bool must_be_old)
+/* A job that does not begin afresh restores the newest of those that had been saved, or the
+ * disturbed one in full. */
+static void check_restored(const struct scenario *s, bool must_be_new, bool must_be_old)
 {
     static struct job j;
     const int64_t *newest = s->before;
@@ -137,25 +138,39 @@ static void check_what_is_left(const struct scenario *s, bool must_be_new, bool 
     while (newest[0] >= 0 && newest[1] >= 0)
         newest++;
     job_init(&j, 1, dir, 2, -7);
-    /* dtrun begins afresh until it has heard of a commit */
-    j.ranks[0].store.fresh = s->fresh && !must_be_new;
     assert_int_equal(job_restore(&j, &step), DT_OK);
     if (step == s->step && job_holds(&j, s->fill))
         assert_false(must_be_old);
     else if (must_be_new)
         fail_msg("the save succeeded, and step %lld was restored", (long long)step);
     else if (step >= 0)
-        assert_true(!s->fresh && step == *newest && job_holds(&j, *newest));
+        assert_true(step == *newest && job_holds(&j, *newest));
     else
-        assert_true((s->fresh || *newest < 0) && job_holds(&j, -7));
+        assert_true(*newest < 0 && job_holds(&j, -7));
     assert_int_equal(j.notes, 0);
+    job_free(&j);
+}
+
+/* Nothing but checkpoints is left once the next generation has saved. dtrun lets it begin afresh
+ * until a commit is known. */
+static void check_what_is_left(const struct scenario *s, bool must_be_new, bool must_be_old)
+{
+    static struct job j;
+    int64_t step;
+
+    check_restored(s, must_be_new, must_be_old);
+    job_init(&j, 1, dir, 3, -7);
+    j.ranks[0].store.fresh = s->fresh && !must_be_new;
+    assert_int_equal(job_restore(&j, &step), DT_OK);
+    assert_true(step == -1 || !j.ranks[0].store.fresh);
     assert_int_equal(job_save(&j, 1000), DT_OK);
+    assert_int_equal(j.notes, 0);
     job_free(&j);
     only_checkpoints_are_left();
 }
 
-/* Killed after each of its calls, which is before each of them too. */
-static void killed_at_any_system_call(void **state)
+/* Killed after each of its calls, and so before the next one. */
+static void d8_killed_at_any_system_call(void **state)
 {
     (void)state;
     for (int i = 0; i < SCENARIOS; i++) {
@@ -267,7 +282,7 @@ static void no_error_goes_unseen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(killed_at_any_system_call, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(d8_killed_at_any_system_call, make_dir, remove_dir),
 #ifdef __x86_64__
         cmocka_unit_test_setup_teardown(no_error_goes_unseen, make_dir, remove_dir),
 #endif
