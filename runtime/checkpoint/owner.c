@@ -77,7 +77,7 @@ static dt_result_t put_text(const struct dt_dir *d, int fd, const char *text)
     return fsync(fd) == 0 ? DT_OK : fail_at(d, "fsync");
 }
 
-/* The older generation keeps its lock on a file that has no name any more. */
+/* Where an older generation lives, it keeps its lock on a file that has no name any more. */
 static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
                            const struct dt_owner *me)
 {
@@ -104,21 +104,57 @@ static dt_result_t replace(struct dt_ownership *o, const struct dt_dir *d,
     return result;
 }
 
+/* OWNER, opened to be locked. */
+struct owner_file {
+    int fd;
+    bool foreign; /* may only be read: another user's job has left it, or has it */
+};
+
+/* Opens OWNER, or makes it. Another user's file cannot be written to, but in a directory that
+ * several users may write to it can be locked and replaced. *again: its owner has just removed it.
+ */
+static dt_result_t open_file(const struct dt_dir *d, struct owner_file *f, bool *again)
+{
+    int why;
+
+    *f = (struct owner_file){ .foreign = false };
+    *again = false;
+    f->fd = openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (f->fd >= 0)
+        return DT_OK;
+    why = errno;
+    if (why == EACCES && faccessat(d->fd, ".", W_OK, AT_EACCESS) == 0) {
+        f->foreign = true;
+        f->fd = openat(d->fd, DT_OWNER_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        *again = f->fd < 0 && errno == ENOENT;
+    }
+    errno = why;
+    return f->fd < 0 && !*again ? fail_at(d, "open") : DT_OK;
+}
+
+static dt_result_t fail_lock(const struct dt_dir *d, const struct owner_file *f)
+{
+    if (f->foreign)
+        return fail_at(d, "another user's file, which cannot be locked (remove it once no job uses "
+                          "the directory)");
+    return fail_at(d, "flock");
+}
+
 /* With OWNER open: takes it over, or says why not. *again: its last owner has just removed it. */
 static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
-                             const struct dt_owner *me, int fd, bool *again)
+                             const struct dt_owner *me, const struct owner_file *f, bool *again)
 {
-    enum lock_result locked = lock(fd);
+    enum lock_result locked = lock(f->fd);
     char text[DT_HOLDER_TEXT];
     struct dt_holder h;
     bool of_this_job;
 
     if (locked == FAILED)
-        return fail_at(d, "flock");
-    *again = !is_current(d, fd);
+        return fail_lock(d, f);
+    *again = !is_current(d, f->fd);
     if (*again)
         return DT_OK;
-    read_text(fd, text);
+    read_text(f->fd, text);
     of_this_job = dt_holder_parse(text, &h) && dt_holder_is_job(&h, me->job_id);
     if (of_this_job && h.generation > me->generation)
         return fail_owned(d, text,
@@ -130,10 +166,12 @@ static dt_result_t take_file(struct dt_ownership *o, const struct dt_dir *d,
         return fail_owned(d, text,
                           "wait until it has ended, or choose another directory "
                           "(--checkpoint-dir)");
-    o->fd = fd;
     if (locked == NO_LOCKS)
         memcpy(o->before, text, sizeof text);
-    return put_text(d, fd, o->text);
+    if (f->foreign)
+        return replace(o, d, me);
+    o->fd = f->fd;
+    return put_text(d, f->fd, o->text);
 }
 
 dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const struct dt_owner *me,
@@ -148,15 +186,15 @@ dt_result_t dt_owner_take(struct dt_ownership *o, const struct dt_dir *d, const 
     dt_holder_write(o->text, &h);
     o->before[0] = '\0';
     do {
-        int fd = openat(d->fd, DT_OWNER_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        struct owner_file f;
 
-        if (fd < 0)
-            return fail_at(d, "open");
         o->fd = -1;
-        again = false;
-        result = take_file(o, d, me, fd, &again);
-        if (o->fd != fd || result != DT_OK)
-            close(fd);
+        result = open_file(d, &f, &again);
+        if (result != DT_OK || again)
+            continue;
+        result = take_file(o, d, me, &f, &again);
+        if (o->fd != f.fd || result != DT_OK)
+            close(f.fd);
     } while (again);
     if (result != DT_OK)
         return result;

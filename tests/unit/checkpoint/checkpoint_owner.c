@@ -24,9 +24,19 @@ static int rounds = 200;
 static char base[64];
 static char dir[80];
 
+static struct {
+    bool steals;               /* OWNER names another job by the time the manifest is durable */
+    bool vanishes;             /* OWNER's owner removes it between this job's open and flock */
+    int lock_error;            /* what flock fails with */
+    bool spoils;               /* the next checkpoint cannot get its name */
+    void (*on_manifest)(void); /* called when a rank begins to read one */
+} fault;
+
 static int make_base(void **state)
 {
     (void)state;
+    alarm(120 + (unsigned)rounds); /* ranks of a broken library may wait for each other for ever */
+    memset(&fault, 0, sizeof fault); /* a test that failed may have left one */
     snprintf(base, sizeof base, "%s/dtrun-owner-XXXXXX",
              access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     if (!mkdtemp(base))
@@ -40,6 +50,9 @@ static int remove_base(void **state)
     char command[100];
 
     (void)state;
+    alarm(0);
+    if (seteuid(getuid()) != 0) /* where a test failed as another user */
+        return -1;
     snprintf(command, sizeof command, "rm -rf %s", base);
     return system(command);
 }
@@ -64,8 +77,6 @@ static void write_owner(const char *text)
 static const char stolen[] = "job thief-00000000\ngeneration 0\nhost far\npid 7\n"
                              "since 2026-01-02T03:04:05Z\n";
 
-static bool steals; /* OWNER names another job by the time the manifest is durable */
-
 /* In the place of libc's. */
 int fsync(int fd)
 {
@@ -75,40 +86,35 @@ int fsync(int fd)
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     n = readlink(link, name, sizeof name - 1);
     name[n > 0 ? n : 0] = '\0';
-    if (steals && strstr(name, "/MANIFEST"))
+    if (fault.steals && strstr(name, "/MANIFEST"))
         write_owner(stolen);
     return (int)syscall(SYS_fsync, fd);
 }
 
-static bool vanishes;         /* OWNER's last owner removes it between this job's open and flock */
-static bool has_locks = true; /* the file system */
-
 /* In the place of libc's. */
 int flock(int fd, int operation)
 {
-    if (vanishes)
+    if (fault.vanishes)
         assert_int_equal(unlink(owner_path()), 0);
-    vanishes = false;
-    if (!has_locks) {
-        errno = ENOLCK;
+    fault.vanishes = false;
+    if (fault.lock_error) {
+        errno = fault.lock_error;
         return -1;
     }
     return (int)syscall(SYS_flock, fd, operation);
 }
 
-static void (*on_manifest)(void); /* what happens when a rank begins to read one */
-
 /* In the place of libc's. */
 ssize_t read(int fd, void *buf, size_t n)
 {
-    void (*happens)(void) = on_manifest;
+    void (*happens)(void) = fault.on_manifest;
     char link[64], name[300];
     ssize_t len;
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     len = happens ? readlink(link, name, sizeof name - 1) : 0;
     if (len > 9 && memcmp(name + len - 9, "/MANIFEST", 9) == 0) {
-        on_manifest = NULL;
+        fault.on_manifest = NULL;
         happens();
     }
     return syscall(SYS_read, fd, buf, n);
@@ -241,7 +247,7 @@ static void save_two(void)
         job_fill(writer, written);
         assert_int_equal(job_save(writer, written), DT_OK);
     }
-    on_manifest = always ? save_two : NULL;
+    fault.on_manifest = always ? save_two : NULL;
 }
 
 static void d29_a_checkpoint_that_vanishes_gives_way_to_the_newest(void **state)
@@ -258,7 +264,7 @@ static void d29_a_checkpoint_that_vanishes_gives_way_to_the_newest(void **state)
         written = 0;
         save_two();
         always = i == 1;
-        on_manifest = save_two;
+        fault.on_manifest = save_two;
         if (always) {
             assert_int_equal(job_restore(&b, &step), DT_ERR_IO);
             assert_has(b.ranks[1].text, "vanish while they are read: another job saves there");
@@ -267,7 +273,7 @@ static void d29_a_checkpoint_that_vanishes_gives_way_to_the_newest(void **state)
             assert_int_equal(step, 40);
             assert_true(job_holds(&b, 40));
         }
-        on_manifest = NULL;
+        fault.on_manifest = NULL;
         assert_int_equal(b.notes, 0);
         always = false;
         job_free(&b);
@@ -413,12 +419,10 @@ static void d29_a_save_that_does_not_go_on_from_the_newest_is_refused(void **sta
     job_free(&j);
 }
 
-static bool spoils; /* the next checkpoint cannot get its name */
-
 /* In the place of libc's. */
 int renameat(int from, const char *old, int to, const char *name)
 {
-    if (spoils && strncmp(name, "step_", 5) == 0) {
+    if (fault.spoils && strncmp(name, "step_", 5) == 0) {
         errno = EIO;
         return -1;
     }
@@ -431,7 +435,7 @@ static void d29_a_refused_save_disturbs_no_job_where_nothing_locks(void **state)
     int64_t step;
 
     (void)state;
-    has_locks = false;
+    fault.lock_error = ENOLCK;
     begin(&a, "first-01234567", 0, 10);
     assert_int_equal(job_save(&a, 10), DT_OK);
     begin(&b, "second-89abcdef", 0, 77);
@@ -440,7 +444,7 @@ static void d29_a_refused_save_disturbs_no_job_where_nothing_locks(void **state)
     assert_int_equal(job_save(&b, 30), DT_ERR_STATE);
     assert_has(b.ranks[1].text, "but now it is step 20 of job first-01234567");
     assert_int_equal(job_save(&a, 30), DT_OK);
-    has_locks = true;
+    fault.lock_error = 0;
     job_free(&b);
     job_free(&a);
 }
@@ -453,19 +457,19 @@ static void d29_a_failed_save_leaves_the_lineage_as_it_was(void **state)
 
     (void)state;
     begin_with(&j, NO_WORD, "first-01234567", 0, 0);
-    spoils = true;
+    fault.spoils = true;
     assert_int_equal(job_save(&j, 10), DT_ERR_IO);
     assert_string_equal(lineage().id, "");
-    spoils = false;
+    fault.spoils = false;
     assert_int_equal(job_save(&j, 10), DT_OK);
     job_free(&j);
     before = lineage();
     begin(&j, "second-89abcdef", 0, 0);
     assert_int_equal(job_restore(&j, &step), DT_OK);
-    spoils = true;
+    fault.spoils = true;
     assert_int_equal(job_save(&j, 20), DT_ERR_IO);
     assert_has(j.ranks[0].text, "rename: Input/output error");
-    spoils = false;
+    fault.spoils = false;
     after = lineage();
     assert_true(dt_lineage_equal(&before, &after));
     job_free(&j);
@@ -518,6 +522,61 @@ static void d29_nobody_holds_the_directory_of_a_dead_job(void **state)
     }
 }
 
+static dt_result_t save_as_another_user(struct job *j, int64_t step)
+{
+    uid_t me = geteuid();
+    dt_result_t result;
+
+    assert_int_equal(me == 0 ? seteuid(65534) : 0, 0);
+    result = job_save(j, step);
+    job_free(j);
+    assert_int_equal(me == 0 ? seteuid(me) : 0, 0);
+    return result;
+}
+
+/* The directory of a group, in which each may write files, but not into those of the others. */
+static void d9_another_users_dead_job_does_not_hold_the_directory(void **state)
+{
+    struct job j;
+    int fd;
+
+    (void)state;
+    assert_int_equal(mkdir(dir, 0777), 0);
+    assert_int_equal(chmod(base, 0755) | chmod(dir, 0777), 0);
+    write_owner(stolen);
+    assert_int_equal(chmod(owner_path(), 0444), 0);
+    fd = open(owner_path(), O_RDONLY);
+    assert_int_equal(syscall(SYS_flock, fd, LOCK_EX | LOCK_NB), 0); /* it lives */
+    begin(&j, "job-01234567", 0, 10);
+    assert_int_equal(save_as_another_user(&j, 10), DT_ERR_STATE);
+    assert_has(j.ranks[1].text, "is in use by job thief-00000000");
+    assert_int_equal(close(fd), 0);
+
+    begin(&j, "job-01234567", 0, 10);
+    if (save_as_another_user(&j, 10) != DT_OK)
+        fail_msg("%s", j.ranks[0].text);
+    assert_int_equal(access(owner_path(), F_OK), -1); /* its own, removed at its end */
+}
+
+/* On NFS only a file that is open for writing can be locked. */
+static void d9_another_users_file_that_cannot_be_locked_is_named(void **state)
+{
+    struct job j;
+
+    (void)state;
+    assert_int_equal(mkdir(dir, 0777), 0);
+    assert_int_equal(chmod(base, 0755) | chmod(dir, 0777), 0);
+    write_owner(stolen);
+    assert_int_equal(chmod(owner_path(), 0444), 0);
+    fault.lock_error = EBADF;
+    begin(&j, "job-01234567", 0, 10);
+    assert_int_equal(save_as_another_user(&j, 10), DT_ERR_IO);
+    fault.lock_error = 0;
+    assert_has(j.ranks[1].text, "/c/OWNER: another user's file, which cannot be locked (remove it "
+                                "once no job uses the directory)");
+    assert_int_equal(access(owner_path(), F_OK), 0);
+}
+
 /* As on a file system whose locks end at the host: the lock did not keep the other job out. */
 static void d29_no_job_commits_that_is_not_the_owner_any_more(void **state)
 {
@@ -527,9 +586,9 @@ static void d29_no_job_commits_that_is_not_the_owner_any_more(void **state)
     (void)state;
     begin(&j, "job-01234567", 0, 10);
     assert_int_equal(job_save(&j, 10), DT_OK);
-    steals = true;
+    fault.steals = true;
     assert_int_equal(job_save(&j, 20), DT_ERR_STATE);
-    steals = false;
+    fault.steals = false;
     assert_has(j.ranks[1].text,
                "in use by job thief-00000000 (generation 0; rank 0 is process 7 on "
                "host far) since 2026-01-02T03:04:05Z: it has taken the directory");
@@ -550,9 +609,9 @@ static void d29_a_lock_on_a_file_that_was_removed_is_none(void **state)
     (void)state;
     begin(&a, "first-01234567", 0, 10);
     begin(&b, "second-89abcdef", 0, 0);
-    vanishes = true;
+    fault.vanishes = true;
     assert_int_equal(job_save(&a, 10), DT_OK);
-    assert_false(vanishes);
+    assert_false(fault.vanishes);
     assert_int_equal(job_restore(&b, &step), DT_OK);
     assert_int_equal(job_save(&b, 20), DT_ERR_STATE);
     job_free(&b);
@@ -566,6 +625,7 @@ static void own_with_a_child(int ready, int end)
     static struct job j;
     char c = 0;
 
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* of the test */
     job_init(&j, 1, dir, 0, 10);
     if (dt_store_save(&j.ranks[0].store, &j.ranks[0].buffers, 10) != DT_OK)
         _exit(1);
@@ -782,6 +842,8 @@ int main(int argc, char **argv)
         ON_DISK(d29_a_failed_save_leaves_the_lineage_as_it_was),
         ON_DISK(d29_a_later_generation_takes_over_and_the_older_commits_nothing),
         ON_DISK(d29_nobody_holds_the_directory_of_a_dead_job),
+        ON_DISK(d9_another_users_dead_job_does_not_hold_the_directory),
+        ON_DISK(d9_another_users_file_that_cannot_be_locked_is_named),
         ON_DISK(d29_no_job_commits_that_is_not_the_owner_any_more),
         ON_DISK(d29_a_refused_save_disturbs_no_job_where_nothing_locks),
         ON_DISK(d29_a_lock_on_a_file_that_was_removed_is_none),
