@@ -27,10 +27,12 @@ static void parse(const char *text, struct dt_lineage *l)
         *l = (struct dt_lineage){ .id = "" };
 }
 
-/* A damaged one names nobody, as if there were none. */
+/* A damaged file names nobody, as if there were none. One that cannot be read is an error: the
+ * caller may be about to replace it. */
 dt_result_t dt_lineage_read(struct dt_lineage *l, const struct dt_dir *d)
 {
     char text[TEXT_MAX];
+    dt_result_t result = DT_OK;
     ssize_t n;
     int fd = openat(d->fd, DT_LINEAGE_NAME, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -40,10 +42,12 @@ dt_result_t dt_lineage_read(struct dt_lineage *l, const struct dt_dir *d)
                    ? DT_OK
                    : dt_fail_errno(DT_ERR_IO, errno, "%s/%s: open", d->path, DT_LINEAGE_NAME);
     n = pread(fd, text, sizeof text - 1, 0);
+    if (n < 0)
+        result = dt_fail_errno(DT_ERR_IO, errno, "%s/%s: read", d->path, DT_LINEAGE_NAME);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
     parse(text, l);
-    return DT_OK;
+    return result;
 }
 
 static struct dt_checksum sum_of_manifest(const struct dt_dir *d, int64_t step)

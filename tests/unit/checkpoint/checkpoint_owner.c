@@ -29,6 +29,7 @@ static struct {
     bool vanishes;             /* OWNER's owner removes it between this job's open and flock */
     int lock_error;            /* what flock fails with */
     bool spoils;               /* the next checkpoint cannot get its name */
+    bool hides_lineage;        /* LINEAGE cannot be read */
     void (*on_manifest)(void); /* called when a rank begins to read one */
 } fault;
 
@@ -118,6 +119,21 @@ ssize_t read(int fd, void *buf, size_t n)
         happens();
     }
     return syscall(SYS_read, fd, buf, n);
+}
+
+/* In the place of libc's. */
+ssize_t pread(int fd, void *buf, size_t n, off_t offset)
+{
+    char link[64], name[300];
+    ssize_t len;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    len = fault.hides_lineage ? readlink(link, name, sizeof name - 1) : 0;
+    if (len > 8 && memcmp(name + len - 8, "/" DT_LINEAGE_NAME, 8) == 0) {
+        errno = EIO;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, buf, n, offset);
 }
 
 static void assert_has(const char *text, const char *part)
@@ -473,6 +489,30 @@ static void d29_a_failed_save_leaves_the_lineage_as_it_was(void **state)
     after = lineage();
     assert_true(dt_lineage_equal(&before, &after));
     job_free(&j);
+}
+
+static void d10_a_lineage_that_cannot_be_read_is_an_error(void **state)
+{
+    struct dt_lineage before, after;
+    struct job j;
+    int64_t step;
+
+    (void)state;
+    save_steps(NO_WORD, "first-01234567", (const int64_t[]){ 10, -1 });
+    before = lineage();
+    begin(&j, "second-89abcdef", 0, 0);
+    fault.hides_lineage = true;
+    assert_int_equal(job_restore(&j, &step), DT_ERR_IO);
+    assert_has(j.ranks[1].text, "/c/LINEAGE: read: Input/output error");
+    job_free(&j);
+    begin_with(&j, FRESH, "third-89abcdef", 0, 0);
+    fault.spoils = true;
+    assert_int_equal(job_save(&j, 10), DT_ERR_IO);
+    assert_has(j.ranks[1].text, "/c/LINEAGE: read: Input/output error");
+    fault.hides_lineage = fault.spoils = false;
+    job_free(&j);
+    after = lineage();
+    assert_true(dt_lineage_equal(&before, &after));
 }
 
 /* ---- the lock ---- */
@@ -840,6 +880,7 @@ int main(int argc, char **argv)
         ON_DISK(d29_going_on_from_another_job_needs_a_word),
         ON_DISK(d29_a_save_that_does_not_go_on_from_the_newest_is_refused),
         ON_DISK(d29_a_failed_save_leaves_the_lineage_as_it_was),
+        ON_DISK(d10_a_lineage_that_cannot_be_read_is_an_error),
         ON_DISK(d29_a_later_generation_takes_over_and_the_older_commits_nothing),
         ON_DISK(d29_nobody_holds_the_directory_of_a_dead_job),
         ON_DISK(d9_another_users_dead_job_does_not_hold_the_directory),
