@@ -43,7 +43,7 @@ static int remove_base(void **state)
     return system(command);
 }
 
-static char synced[4096]; /* what has been made durable, a name per line */
+static char synced[4096];         /* what has been made durable, a name per line */
 static const char *fails_sync_of; /* once others have been set aside there */
 static pthread_mutex_t synced_lock = PTHREAD_MUTEX_INITIALIZER; /* ranks are threads here */
 
