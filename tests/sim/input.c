@@ -71,7 +71,7 @@ void sim_stdin_credit(void *arg, size_t n)
     if (w->input.credit == 0 || w->input.planned || w->input.ended)
         return;
     w->input.planned = true;
-    sim_later(w, sim_between(&w->program, 1, 20) * SIM_MS / 10,
+    sim_later(w, sim_between(&w->program, 1, w->s->stdin_ms) * SIM_MS,
               (struct sim_event){ .act = read_input, .for_engine = true });
 }
 

@@ -98,7 +98,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->lines = (uint32_t)sim_below(&c, 8);
     s->floods = s->lines == 1 && sim_percent(&c, 30);
     s->stdin_rank = sim_percent(&c, 70) ? DT_STDIN_NONE : sim_percent(&c, 60) ? 0 : DT_STDIN_ALL;
-    s->stdin_bytes = sim_below(&c, sim_percent(&c, 30) ? 400000 : 1000);
+    s->stdin_bytes = sim_below(&c, sim_percent(&c, 60) ? 400000 : 1000);
+    s->stdin_ms = sim_percent(&c, 50) ? 500 : 2;
     s->reader_ns = sim_percent(&c, 20) ? sim_between(&c, SIM_MS, SIM_S) : 10000;
     for (uint32_t i = 0; i < s->hosts; i++)
         s->latency_ns[i] = sim_between(&c, 50000, sim_percent(&c, 30) ? 60 * SIM_MS : SIM_MS);

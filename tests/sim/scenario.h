@@ -50,6 +50,7 @@ struct sim_scenario {
     bool floods;        /* they are many at once: credit runs out */
     int stdin_rank;     /* as of struct dt_job_config */
     uint64_t stdin_bytes;
+    uint64_t stdin_ms;  /* at most, from one piece of it to the next */
     uint64_t reader_ns; /* until output is shown */
     uint64_t latency_ns[SIM_HOSTS_MAX];
     struct sim_fault faults[SIM_FAULTS_MAX];
