@@ -65,7 +65,7 @@ static dt_result_t reserve(const struct enqueuing *e)
     if (dt_operation_is_between_two(e->o))
         return reserve_way(e);
     if (e->staged)
-        dt_pinned_reserve(e->bytes, &e->comm->gpu.copies);
+        dt_pinned_reserve(e->bytes, e->s->copies);
     return DT_OK;
 }
 

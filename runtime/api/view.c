@@ -11,6 +11,7 @@
 #include "runtime/gpu/gate.h"
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/nvidia/cudafail.h"
+#include "runtime/gpu/pinned.h"
 #include "runtime/gpu/stream.h"
 #include "runtime/gpu/wait.h"
 
@@ -183,7 +184,7 @@ dt_result_t dt_view_start(struct dt_operation *o, dt_request_t *request)
 /* ---- making and freeing ---- */
 
 /* Collective. A mismatch is told before ranks choose anything together. */
-static dt_result_t prepare(const char *name, dt_comm_t *comm, const struct dt_gpu_stream *s)
+static dt_result_t prepare(const char *name, dt_comm_t *comm, struct dt_gpu_stream *s)
 {
     const struct dt_gpu_order order = { .context = s->context, .device = s->device };
     const struct dt_call call = { .root = -1 };
@@ -196,7 +197,7 @@ static dt_result_t prepare(const char *name, dt_comm_t *comm, const struct dt_gp
         return r;
     r = dt_comm_match(c, DT_CALL_ON_STREAM, call);
     if (r == DT_OK)
-        r = dt_gpu_prepare(c, &order);
+        r = dt_gpu_prepare(c, &order, &s->copies);
     dt_context_leave(c);
     if (r != DT_OK)
         return r;
@@ -208,7 +209,8 @@ static dt_result_t prepare(const char *name, dt_comm_t *comm, const struct dt_gp
     return reserved ? dt_cuda_fail(name, "cuMemHostAlloc", reserved) : DT_OK;
 }
 
-static dt_result_t make(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
+/* Pinned memory is held for as long as there is a view. */
+static dt_result_t make_held(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
 {
     struct dt_gpu_stream s;
     struct view *v;
@@ -232,6 +234,17 @@ static dt_result_t make(const char *name, dt_comm_t *comm, void *stream, dt_comm
     return DT_OK;
 }
 
+static dt_result_t make(const char *name, dt_comm_t *comm, void *stream, dt_comm_t **view)
+{
+    dt_result_t r;
+
+    dt_pinned_hold();
+    r = make_held(name, comm, stream, view);
+    if (r != DT_OK)
+        dt_pinned_let_go();
+    return r;
+}
+
 dt_result_t dt_comm_on_stream(dt_comm_t *comm, void *stream, dt_comm_t **view)
 {
     static const char name[] = "dt_comm_on_stream";
@@ -253,6 +266,7 @@ static void drop(struct view *v)
     dt_inflight_await(&v->inflight);
     dt_views_remove(v->handle);
     dt_gpu_stream_close(&v->stream);
+    dt_pinned_let_go();
     free(v->requests);
     free(v);
 }

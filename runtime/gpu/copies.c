@@ -1,6 +1,7 @@
 #include "runtime/gpu/copies.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "runtime/gpu/nvidia/cuda.h"
 #include "runtime/gpu/pinned.h"
@@ -33,7 +34,7 @@ void dt_gpu_copies_close(struct dt_gpu_copies *s)
         dt_cuda_leave(&scope);
     }
     dt_pinned_release(s);
-    *s = (struct dt_gpu_copies){ 0 };
+    *s = (struct dt_gpu_copies){ .next = s->next };
 }
 
 CUresult dt_gpu_copies_open(struct dt_gpu_copies *s, CUcontext context)
@@ -80,5 +81,35 @@ void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed)
     if (!failed || dt_gpu_settles(s->stream))
         dt_pinned_give(pinned);
     else
-        *s = (struct dt_gpu_copies){ 0 };
+        *s = (struct dt_gpu_copies){ .next = s->next };
+}
+
+CUresult dt_gpu_copies_in(struct dt_gpu_copies **list, CUcontext context,
+                          struct dt_gpu_copies **copies)
+{
+    struct dt_gpu_copies *s = *list;
+
+    while (s && s->context != context)
+        s = s->next;
+    if (!s)
+        s = calloc(1, sizeof *s);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!s->context) {
+        s->next = *list;
+        *list = s;
+    }
+    *copies = s;
+    return dt_gpu_copies_open(s, context);
+}
+
+void dt_gpu_copies_close_all(struct dt_gpu_copies **list)
+{
+    while (*list) {
+        struct dt_gpu_copies *s = *list;
+
+        *list = s->next;
+        dt_gpu_copies_close(s);
+        free(s);
+    }
 }

@@ -10,7 +10,8 @@
 
 enum { DT_GPU_COPY_SLOTS = 2 };
 
-struct dt_gpu_copies { /* all zero at first */
+struct dt_gpu_copies {          /* all zero at first */
+    struct dt_gpu_copies *next; /* of a list */
     CUcontext context;
     CUstream stream;
     CUevent copied[DT_GPU_COPY_SLOTS]; /* when the last copy of a slot is done */
@@ -27,5 +28,11 @@ CUresult dt_gpu_copies_store(struct dt_gpu_copies *s, int slot, void *device, co
  * may still be copying: its memory and stream are then lost. */
 void dt_gpu_copies_settle(struct dt_gpu_copies *s, void *pinned, bool failed);
 void dt_gpu_copies_close(struct dt_gpu_copies *s);
+
+/* Those of a list that are in this context, which is current: made if there are none. Those of
+ * other contexts stay: to make them again might wait for a stream that is held. */
+CUresult dt_gpu_copies_in(struct dt_gpu_copies **list, CUcontext context,
+                          struct dt_gpu_copies **copies);
+void dt_gpu_copies_close_all(struct dt_gpu_copies **list);
 
 #endif

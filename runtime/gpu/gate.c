@@ -200,13 +200,3 @@ void dt_gpu_gate_open(struct dt_gpu_gate *gate)
     move_locked(at, &dti_gates.open);
     pthread_mutex_unlock(&dti_gates.mutex);
 }
-
-bool dt_gpu_gates_are_shut(void)
-{
-    bool shut;
-
-    pthread_mutex_lock(&dti_gates.mutex);
-    shut = dti_gates.shut != NULL;
-    pthread_mutex_unlock(&dti_gates.mutex);
-    return shut;
-}

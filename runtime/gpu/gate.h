@@ -29,7 +29,5 @@ void dt_gpu_gates_end(void);
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c);
 /* The stream may go on, and the gate is another stream's from now on. Accepts NULL. */
 void dt_gpu_gate_open(struct dt_gpu_gate *gate);
-/* Whether any gate of this process is shut. */
-bool dt_gpu_gates_are_shut(void);
 
 #endif

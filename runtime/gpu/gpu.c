@@ -277,14 +277,81 @@ static dt_result_t open_way(struct dt_comm *c, const struct dt_gpu_order *order)
     }
 }
 
-dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order)
+/* What the way has been opened for on this rank; context NULL: for nothing so far. */
+static struct dt_gpu_order opened_for(const struct dt_comm *c)
+{
+    const struct dt_gpu *g = &c->gpu;
+
+    switch (g->way) {
+    case DT_GPU_NCCL:
+        return (struct dt_gpu_order){ .context = g->nccl.context, .device = g->nccl.device };
+    case DT_GPU_SHARED:
+        return (struct dt_gpu_order){ .context = g->shared.context, .device = g->shared.device };
+    default:
+        return (struct dt_gpu_order){ 0 };
+    }
+}
+
+struct wanted {     /* of each rank, in whole words */
+    uint64_t other; /* than the one that the communicator uses */
+    uint64_t used;  /* device */
+    uint64_t device;
+};
+
+static dt_result_t refuse_other(struct dt_comm *c, int rank, const struct wanted *w)
+{
+    char name[DT_WORLD_NAME];
+
+    dt_world_name(c->world, c->ranks[rank], name);
+    if (w->used != w->device)
+        return dt_fail(DT_ERR_ARG,
+                       "dt_comm_on_stream: on %s the stream is one of device %d, and the "
+                       "communicator uses device %d: use dt_comm_dup to have another one for it, "
+                       "or DTRUN_DEVICE=staging, which serves both",
+                       name, (int)w->device, (int)w->used);
+    return dt_fail(DT_ERR_ARG,
+                   "dt_comm_on_stream: on %s the stream belongs to another context of device %d "
+                   "than the one that the communicator uses: use a stream of that context, or "
+                   "DTRUN_DEVICE=staging, which serves both",
+                   name, (int)w->device);
+}
+
+/* Collective: all ranks refuse what one of them cannot do. */
+static dt_result_t check_device(struct dt_comm *c, const struct dt_gpu_order *order)
+{
+    struct dt_gpu_order used = opened_for(c);
+    struct wanted *all;
+    dt_result_t r;
+
+    if (!used.context)
+        return DT_OK;
+    all = calloc((size_t)c->size, sizeof *all);
+    if (!all)
+        return dt_comm_fail(c, dt_fail(DT_ERR_NOMEM, "rank %d: out of memory", c->world->rank));
+    all[c->rank] =
+        (struct wanted){ .other = used.device != order->device || used.context != order->context,
+                         .used = (uint64_t)used.device,
+                         .device = (uint64_t)order->device };
+    r = dt_comm_show(c, DT_CALL_GPU_CHOICE, all, sizeof *all);
+    for (int rank = 0; r == DT_OK && rank < c->size; rank++) {
+        if (all[rank].other)
+            r = refuse_other(c, rank, &all[rank]);
+    }
+    free(all);
+    return r;
+}
+
+dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
+                           struct dt_gpu_copies **copies)
 {
     bool open = c->world->settings.gpu_way != DT_GPU_STAGING && c->gpu.way == DT_GPU_AUTO;
-    dt_result_t r = open && !c->announce ? choose(c, order) : DT_OK;
+    dt_result_t r = check_device(c, order);
 
+    if (r == DT_OK && open && !c->announce)
+        r = choose(c, order);
     if (r == DT_OK)
         r = open_way(c, order);
-    return r == DT_OK ? dt_staging_open(c, order) : r;
+    return r == DT_OK ? dt_staging_open(c, order, copies) : r;
 }
 
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes)
@@ -297,5 +364,5 @@ void dt_gpu_close(struct dt_comm *c)
 {
     dt_shared_close(c);
     dt_nccl_close(c);
-    dt_gpu_copies_close(&c->gpu.copies);
+    dt_gpu_copies_close_all(&c->gpu.all_copies);
 }

@@ -18,8 +18,9 @@ struct dt_operation;
 
 struct dt_gpu { /* of a communicator; all zero at first */
     enum dt_gpu_way way;
-    const char *no_nccl; /* why this rank cannot use NCCL, if it cannot */
-    struct dt_gpu_copies copies;
+    const char *no_nccl;          /* why this rank cannot use NCCL, if it cannot */
+    struct dt_gpu_copies *copies; /* of staging, in the context of the call that is made */
+    struct dt_gpu_copies *all_copies;
     struct dt_nccl nccl;
     struct dt_shared shared;
 };
@@ -31,8 +32,10 @@ void dt_gpu_close(struct dt_comm *c);
 
 /* For calls that are enqueued on streams. Collective: chooses the way, and makes all that calls on
  * memory of the order's device may need: to make it while they hold a stream might wait for that
- * stream. */
-dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order);
+ * stream. DT_ERR_ARG, on all ranks alike and not final: on one of them the communicator uses
+ * another device already. copies: those of calls by staging. */
+dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
+                           struct dt_gpu_copies **copies);
 /* Whether an operation of all ranks goes by pinned memory on this one, and how much. For any
  * thread, once all is prepared. */
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes);

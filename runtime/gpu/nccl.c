@@ -86,6 +86,7 @@ struct ending {
     CUcontext context;
     ncclComm_t comm;
     bool gently;
+    CUdeviceptr kept[DT_NCCL_KEPT];
 };
 
 /* ncclCommDestroy of one that has failed would free nothing, and say nothing of it. */
@@ -108,6 +109,10 @@ static void end(void *arg)
         api()->ncclCommDestroy(e->comm);
     else
         api()->ncclCommAbort(e->comm);
+    for (int i = 0; i < DT_NCCL_KEPT; i++) {
+        if (e->kept[i])
+            dt_cuda()->cuMemFree_v2(e->kept[i]);
+    }
     dt_cuda_leave(&scope);
 }
 
@@ -140,10 +145,13 @@ static void free_rest(struct dt_nccl *n)
  */
 static void take_down(struct dt_nccl *n, bool gently)
 {
-    struct ending e = { n->context, n->comm, gently };
-    struct dt_errand *errand = n->comm ? dt_errand_start(end, &e, sizeof e) : NULL;
-    bool ended = !n->comm || (errand && dt_errand_await(errand, gently ? DESTROY_MS : ABORT_MS));
+    struct ending e = { .context = n->context, .comm = n->comm, .gently = gently };
+    struct dt_errand *errand;
+    bool ended;
 
+    memcpy(e.kept, n->kept, sizeof e.kept);
+    errand = n->comm ? dt_errand_start(end, &e, sizeof e) : NULL;
+    ended = !n->comm || (errand && dt_errand_await(errand, gently ? DESTROY_MS : ABORT_MS));
     dt_errand_end(errand);
     if (ended && n->context)
         free_rest(n);
@@ -271,7 +279,10 @@ static CUresult make_own(struct dt_nccl *n)
 {
     const struct dt_cuda *cuda = dt_cuda();
     CUresult result = dt_cuda_make_stream(&n->stream);
+    int pools = 0;
 
+    if (!cuda->cuDeviceGetAttribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, n->device))
+        n->has_pools = pools != 0;
     if (!result)
         result = cuda->cuEventCreate(&n->begun, CU_EVENT_DISABLE_TIMING);
     return result ? result : cuda->cuEventCreate(&n->done, CU_EVENT_DISABLE_TIMING);
@@ -319,22 +330,46 @@ dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order,
 
 /* ---- calls ---- */
 
+/* To free it waits for the whole device, so that it is kept for later calls. */
+static CUresult take_kept(struct dt_nccl *n, size_t bytes, CUdeviceptr *scratch)
+{
+    int power = bytes > 1 ? 64 - __builtin_clzl(bytes - 1) : 0;
+    CUresult result = CUDA_SUCCESS;
+
+    if (!n->kept[power])
+        result = dt_cuda()->cuMemAlloc_v2(&n->kept[power], (size_t)1 << power);
+    *scratch = n->kept[power];
+    return result;
+}
+
+static CUresult take_scratch(struct dt_nccl *n, size_t bytes, CUdeviceptr *scratch)
+{
+    CUresult result;
+
+    if (!n->has_pools)
+        return take_kept(n, bytes, scratch);
+    result = dt_cuda()->cuMemAllocAsync(&n->scratch, bytes, n->stream);
+    *scratch = n->scratch;
+    return result;
+}
+
 /* NCCL has none that read and write the same blocks. */
 static dt_result_t set_aside(struct dt_comm *c, struct dt_operation *o)
 {
     const struct dt_cuda *cuda = dt_cuda();
     struct dt_nccl *n = &c->gpu.nccl;
     size_t bytes = o->given.each * dt_dtype_size(o->dtype) * (size_t)c->size;
+    CUdeviceptr scratch;
     CUresult result;
 
     if (o->kind->call != DT_CALL_ALL_TO_ALL || o->in != o->out || !bytes)
         return DT_OK;
-    result = cuda->cuMemAllocAsync(&n->scratch, bytes, n->stream);
-    if (!result)
-        result =
-            cuda->cuMemcpyDtoDAsync_v2(n->scratch, (CUdeviceptr)(uintptr_t)o->in, bytes, n->stream);
-    o->in = (const void *)(uintptr_t)n->scratch;
-    return result ? cuda_trouble(c, "cuMemAllocAsync", result) : DT_OK;
+    result = take_scratch(n, bytes, &scratch);
+    if (result)
+        return cuda_trouble(c, "cuMemAlloc", result);
+    result = cuda->cuMemcpyDtoDAsync_v2(scratch, (CUdeviceptr)(uintptr_t)o->in, bytes, n->stream);
+    o->in = (const void *)(uintptr_t)scratch;
+    return result ? cuda_trouble(c, "cuMemcpyDtoDAsync", result) : DT_OK;
 }
 
 static dt_result_t queue(struct dt_comm *c, struct dt_operation *o, const char **name)

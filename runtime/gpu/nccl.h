@@ -3,6 +3,8 @@
 #ifndef DT_GPU_NCCL_H
 #define DT_GPU_NCCL_H
 
+#include <stdbool.h>
+
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/abi_nccl.h"
 
@@ -10,6 +12,8 @@ struct dt_comm;
 struct dt_gpu_order;
 struct dt_launch;
 struct dt_operation;
+
+enum { DT_NCCL_KEPT = 64 };
 
 struct dt_nccl { /* of a communicator; all zero at first */
     ncclComm_t comm;
@@ -19,7 +23,9 @@ struct dt_nccl { /* of a communicator; all zero at first */
     CUcontext context;
     CUstream stream;
     CUevent begun, done; /* the call that is made */
-    CUdeviceptr scratch; /* of the call that is made */
+    CUdeviceptr scratch; /* of the call that is made, from the stream's own order; 0: none */
+    bool has_pools; /* the device has memory in a stream's order; else scratch memory is kept */
+    CUdeviceptr kept[DT_NCCL_KEPT]; /* by the power of two of its bytes; 0: none so far */
 };
 
 /* Makes an operation that it serves (ncclcalls.h), which has taken its order. The first one

@@ -82,19 +82,39 @@ dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const vo
     return record_all(o, name, o->context, streams, 2);
 }
 
+/* All that the call needs has been made in the stream's context. */
+static dt_result_t check_buffer(const char *name, const void *ptr, const struct dt_gpu_stream *s)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)ptr;
+    CUcontext context = NULL;
+    CUdevice device;
+    CUresult result =
+        cuda->cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
+
+    if (result)
+        return dt_cuda_fail(name, "cuPointerGetAttribute", result);
+    if (device != s->device)
+        return dt_fail(DT_ERR_ARG,
+                       "%s: the buffer lies on device %d, and the stream is one of device %d", name,
+                       device, s->device);
+    if (cuda->cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, address) || !context ||
+        context == s->context)
+        return DT_OK;
+    return dt_fail(DT_ERR_ARG,
+                   "%s: the buffer belongs to another context of device %d than the stream: "
+                   "allocate it in the stream's, or use a stream of its own context",
+                   name, device);
+}
+
 dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                  const struct dt_gpu_stream *s)
 {
-    CUresult result;
+    dt_result_t r = ptr ? check_buffer(name, ptr, s) : DT_OK;
 
     *o = (struct dt_gpu_order){ .context = s->context, .device = s->device };
-    result = ptr ? find_context(ptr, o) : CUDA_SUCCESS;
-    if (result)
-        return dt_cuda_fail(name, "cuPointerGetAttribute", result);
-    if (o->device != s->device)
-        return dt_fail(DT_ERR_ARG,
-                       "%s: the buffer lies on device %d, and the stream is one of device %d", name,
-                       o->device, s->device);
+    if (r != DT_OK)
+        return r;
     return record_all(o, name, s->context, &s->stream, 1);
 }
 

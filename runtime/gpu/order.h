@@ -22,7 +22,7 @@ struct dt_gpu_order { /* all zero: not taken */
  * is being captured there. DT_ERR_CUDA. Both leave nothing to drop. */
 dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const void *ptr);
 /* The same for a call that is enqueued on a stream; ptr NULL: on no buffer. DT_ERR_ARG: the buffer
- * lies on another device than the stream's. */
+ * lies on another device than the stream's, or belongs to another context. */
 dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                  const struct dt_gpu_stream *s);
 /* What is queued on stream from now on comes after. o's context is current. */

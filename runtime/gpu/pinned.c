@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "runtime/gpu/gate.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
@@ -23,9 +22,12 @@ struct block {
 
 static struct {
     pthread_mutex_t mutex;
+    pthread_cond_t freed;
     struct block *all;
     size_t kept;
-} dti_pinned = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+    unsigned holders; /* while there is one, nothing is freed */
+    unsigned freeing; /* threads */
+} dti_pinned = { .mutex = PTHREAD_MUTEX_INITIALIZER, .freed = PTHREAD_COND_INITIALIZER };
 
 static size_t round_up(size_t bytes)
 {
@@ -111,32 +113,66 @@ void *dt_pinned_take(size_t bytes, const void *owner)
     return b->memory;
 }
 
-/* What is too much stays while a stream is held: to free it would wait for that. */
-static void give_locked(struct block **at)
+static struct block *find_excess_locked(void)
 {
-    struct block *b = *at;
+    struct block **at = &dti_pinned.all, *b;
 
-    b->used = false;
-    if (b->owner || dti_pinned.kept + b->bytes <= KEPT_MOST || dt_gpu_gates_are_shut()) {
-        dti_pinned.kept += b->bytes;
-        return;
-    }
+    if (dti_pinned.holders || dti_pinned.kept <= KEPT_MOST)
+        return NULL;
+    while (*at && ((*at)->used || (*at)->owner))
+        at = &(*at)->next;
+    b = *at;
+    if (!b)
+        return NULL;
     *at = b->next;
+    dti_pinned.kept -= b->bytes;
+    dti_pinned.freeing++;
+    return b;
+}
+
+/* The driver waits for the whole device. */
+static void free_unlocked(struct block *b)
+{
+    pthread_mutex_unlock(&dti_pinned.mutex);
     dt_cuda()->cuMemFreeHost(b->memory);
     free(b);
+    pthread_mutex_lock(&dti_pinned.mutex);
+    dti_pinned.freeing--;
+    pthread_cond_broadcast(&dti_pinned.freed);
 }
 
 void dt_pinned_give(void *memory)
 {
-    struct block **at = &dti_pinned.all;
+    struct block *b;
 
     if (!memory)
         return;
     pthread_mutex_lock(&dti_pinned.mutex);
-    while (*at && (*at)->memory != memory)
-        at = &(*at)->next;
-    if (*at)
-        give_locked(at);
+    b = dti_pinned.all;
+    while (b && b->memory != memory)
+        b = b->next;
+    if (b) {
+        b->used = false;
+        dti_pinned.kept += b->bytes;
+    }
+    while ((b = find_excess_locked()))
+        free_unlocked(b);
+    pthread_mutex_unlock(&dti_pinned.mutex);
+}
+
+void dt_pinned_hold(void)
+{
+    pthread_mutex_lock(&dti_pinned.mutex);
+    dti_pinned.holders++;
+    while (dti_pinned.freeing)
+        pthread_cond_wait(&dti_pinned.freed, &dti_pinned.mutex);
+    pthread_mutex_unlock(&dti_pinned.mutex);
+}
+
+void dt_pinned_let_go(void)
+{
+    pthread_mutex_lock(&dti_pinned.mutex);
+    dti_pinned.holders--;
     pthread_mutex_unlock(&dti_pinned.mutex);
 }
 

@@ -11,14 +11,16 @@
 #include "runtime/dtrun.h"
 
 struct dt_comm;
+struct dt_gpu_copies;
 struct dt_gpu_order;
 struct dt_operation;
 
 /* Makes the operation, which is one of all ranks, has been checked, and has taken its order. */
 dt_result_t dt_staging_make(struct dt_comm *c, const struct dt_operation *o);
 /* Makes before the first one what it needs, but for pinned memory of calls that need more of it
- * than those in pieces do. */
-dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order);
+ * than those in pieces do. copies: which that memory is reserved for. */
+dt_result_t dt_staging_open(struct dt_comm *c, const struct dt_gpu_order *order,
+                            struct dt_gpu_copies **copies);
 /* Pinned memory that the operation takes on this rank. */
 size_t dt_staging_bytes(const struct dt_comm *c, const struct dt_operation *o);
 

@@ -10,7 +10,8 @@ struct dt_gpu_stream {
     CUstream stream;
     CUcontext context;
     CUdevice device;
-    struct dt_gpu_copies *ways; /* of calls between two ranks; NULL before the first */
+    struct dt_gpu_copies *copies; /* of its communicator, in its context */
+    struct dt_gpu_copies *ways;   /* of calls between two ranks; NULL before the first */
     int n;
 };
 

@@ -132,6 +132,34 @@ ends() { # CODE N LINE WHAT [dtrun option...]
 
 @test "D1: a view is freed only when its sends and receives are over" { by_all_ways 'pending: done' gpustream pending; }
 
+@test "D2: a second view on another device is refused on all ranks alike, and the first one works on" {
+    stream gpustream devices -x DTRUN_DEVICE=nccl --gpu-bind host
+    is_said 'devices: done'
+    clean
+}
+
+@test "D3: pinned memory is not freed while there is a view, however much is given back" {
+    stream gpustream pool -x DTRUN_DEVICE=staging
+    is_said 'pool: done'
+    clean
+}
+
+@test "D5: views of two contexts on one device, and a buffer of another context than its stream's" {
+    stream gpustream contexts -x DTRUN_DEVICE=staging
+    is_said 'contexts: done'
+    clean
+}
+
+@test "D7: an all-to-all in place by NCCL on a device without stream-ordered memory" {
+    for what in calls streamcalls; do
+        stream gpu $what -x DTRUN_DEVICE=nccl -x STANDIN_LACKS=115
+        code_is 0
+        [ "$(grep -c ': 1026 comparisons$' "$OUT")" = 3 ] || { show; false; }
+        [ ! -s "$ERR" ] || { show; false; }
+        clean
+    done
+}
+
 @test "D6: a forked child asks for a view's rank while another thread of the rank had the lock" {
     stream gpustream fork -x DTRUN_DEVICE=staging
     is_said 'fork: done'

@@ -11,6 +11,9 @@
  * - pending: a view is freed with a send and a receive under way
  * - fork: children are forked while another thread looks a view up
  * - beside: dt_finalize while another thread is inside a call on a view
+ * - devices: on rank 1 a second view is for a stream of another device, or of another context
+ * - contexts: a buffer of another context than the stream's, and views of two contexts
+ * - pool: pinned memory is given back while a stream never ends
  * - mismatch: rank 1 enqueues another call than the others
  * - args: what is refused
  * - capture: calls while a graph is being captured; then one that works
@@ -34,7 +37,8 @@
 enum {
     COUNT = 1000,
     ROUNDS = 20,
-    QUEUE = 8, /* pieces of work that the driver takes ahead, of "beside" */
+    POOL = 96 * 1024 * 1024, /* bytes, of which so much pinned memory is more than is kept */
+    QUEUE = 8,               /* pieces of work that the driver takes ahead, of "beside" */
 };
 
 static struct gate gate;
@@ -414,6 +418,135 @@ static void finalize_beside(void)
     need_sum(e.buf, 0, "a call beside dt_finalize");
 }
 
+static void need_refused(dt_comm_t *comm, CUstream stream, const char *why)
+{
+    dt_comm_t *view;
+
+    expect(dt_comm_on_stream(comm, stream, &view), DT_ERR_ARG, why);
+    if (!strstr(dt_last_error(), "dt_comm_on_stream: on rank 1 "))
+        fail(dt_last_error());
+    if (view != DT_COMM_NULL)
+        fail("a view that was refused was stored");
+}
+
+static CUcontext context_push(bool own, int ordinal)
+{
+    CUcontext context;
+    CUdevice device;
+
+    DRIVE(cuDeviceGet(&device, ordinal));
+    if (own) {
+        DRIVE(cuCtxCreate_v2(&context, 0, device));
+        return context;
+    }
+    DRIVE(cuDevicePrimaryCtxRetain(&context, device));
+    DRIVE(cuCtxPushCurrent_v2(context));
+    return context;
+}
+
+static void context_pop(void)
+{
+    CUcontext context;
+
+    DRIVE(cuCtxPopCurrent_v2(&context));
+}
+
+static void devices(void)
+{
+    CUstream stream, others[2];
+    dt_comm_t *view;
+    float *buf;
+
+    device_use(dt_local_rank());
+    stream = others[0] = others[1] = stream_new(CU_STREAM_NON_BLOCKING);
+    view = view_of(DT_WORLD, stream);
+    buf = device_new(COUNT * sizeof *buf);
+    for (int own = 0; own < 2 && dt_rank() == 1; own++) {
+        context_push(own, own ? 1 : 2);
+        others[own] = stream_new(CU_STREAM_NON_BLOCKING);
+        context_pop();
+    }
+    need_refused(DT_WORLD, others[0], "a view on another device");
+    need_refused(DT_WORLD, others[1], "a view in another context");
+    fill_on(stream, buf, 0);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    need_sum(buf, 0, "a call after a view was refused");
+}
+
+/* The calls of the first view are held while the second one is made, and used. */
+static void contexts(void)
+{
+    CUstream streams[2] = { stream_new(CU_STREAM_NON_BLOCKING) };
+    float *bufs[2] = { device_new(COUNT * sizeof **bufs) };
+    dt_comm_t *views[2] = { view_of(DT_WORLD, streams[0]) };
+    CUcontext own = context_push(true, 0);
+
+    bufs[1] = device_new(COUNT * sizeof **bufs);
+    streams[1] = stream_new(CU_STREAM_NON_BLOCKING);
+    views[1] = view_of(DT_WORLD, streams[1]);
+    expect(dt_all_reduce(views[0], DT_IN_PLACE, bufs[1], COUNT, DT_F32, DT_SUM), DT_ERR_ARG,
+           "a buffer of another context than the stream's");
+    context_pop();
+    for (int i = 0; i < ROUNDS; i++) {
+        int at = i % 2;
+
+        if (at)
+            DRIVE(cuCtxPushCurrent_v2(own));
+        fill_on(streams[at], bufs[at], i);
+        need(dt_all_reduce(views[at], DT_IN_PLACE, bufs[at], COUNT, DT_F32, DT_SUM));
+        if (at)
+            context_pop();
+    }
+    for (int at = 0; at < 2; at++) {
+        need(dt_stream_wait(views[at]));
+        need_sum(bufs[at], ROUNDS - 2 + at, "views of two contexts");
+        need(dt_comm_free(views[at]));
+    }
+}
+
+struct gathering {
+    CUcontext context;
+    float *buf;
+    size_t each;
+};
+
+static void *gather(void *arg)
+{
+    struct gathering *g = arg;
+
+    DRIVE(cuCtxSetCurrent(g->context));
+    need(dt_all_gather(DT_WORLD, DT_IN_PLACE, g->buf, g->each, DT_F32));
+    return NULL;
+}
+
+/* The large call gives back more pinned memory than is kept, which no call may wait for: to free it
+ * waits for the stream that comes to its end only after the call on the view. */
+static void pool(void)
+{
+    CUstream stream = stream_new(CU_STREAM_NON_BLOCKING), busy = stream_new(CU_STREAM_NON_BLOCKING);
+    struct gathering g = { .each = POOL / sizeof(float) / (size_t)dt_size() };
+    float *buf = device_new(COUNT * sizeof *buf);
+    dt_comm_t *other, *view;
+    pthread_t thread;
+
+    need(dt_comm_dup(DT_WORLD, &other));
+    view = view_of(other, stream);
+    g.buf = device_new(POOL);
+    DRIVE(cuCtxGetCurrent(&g.context));
+    need(dt_all_gather(DT_WORLD, DT_IN_PLACE, g.buf, g.each, DT_F32)); /* pins the memory */
+    gate_shut(&gate, busy);
+    pthread_create(&thread, NULL, gather, &g);
+    pthread_join(thread, NULL);
+    fill_on(stream, buf, 0);
+    need(dt_all_reduce(view, DT_IN_PLACE, buf, COUNT, DT_F32, DT_SUM));
+    need(dt_stream_wait(view));
+    gate_open(&gate);
+    need_sum(buf, 0, "a call beside one that gives pinned memory back");
+    need(dt_comm_free(view));
+    need(dt_comm_free(other));
+}
+
 static void mismatch(void)
 {
     dt_comm_t *view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING));
@@ -572,15 +705,26 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } doings[] = { { "order", order },           { "legacy", legacy },
-                   { "orders", orders },         { "requests", requests },
-                   { "barrier", barrier },       { "free", leave },
-                   { "mismatch", mismatch },     { "args", args },
-                   { "capture", capture },       { "die", die },
-                   { "abort", abort_world },     { "late", late },
-                   { "endless", endless },       { "ahead", ahead },
-                   { "pending", pending },       { "fork", fork_children },
-                   { "beside", finalize_beside } };
+    } doings[] = { { "order", order },
+                   { "legacy", legacy },
+                   { "orders", orders },
+                   { "requests", requests },
+                   { "barrier", barrier },
+                   { "free", leave },
+                   { "mismatch", mismatch },
+                   { "args", args },
+                   { "capture", capture },
+                   { "die", die },
+                   { "abort", abort_world },
+                   { "late", late },
+                   { "endless", endless },
+                   { "ahead", ahead },
+                   { "pending", pending },
+                   { "fork", fork_children },
+                   { "beside", finalize_beside },
+                   { "devices", devices },
+                   { "contexts", contexts },
+                   { "pool", pool } };
 
     signal(SIGTERM, SIG_IGN); /* to have time to say what a call returned */
     need(dt_init());

@@ -129,8 +129,16 @@ CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 
 CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 {
-    CUresult result = cuMemAlloc_v2(ptr, size);
+    CUdevice device;
+    int pools = 0;
+    CUresult result = cuCtxGetDevice(&device);
 
+    if (!result)
+        result = cuDeviceGetAttribute(&pools, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device);
+    if (!result && !pools)
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    if (!result)
+        result = cuMemAlloc_v2(ptr, size);
     return result ? result : standin_enqueue(stream, NULL, NULL);
 }
 
