@@ -50,21 +50,22 @@ static CUresult copy(uintptr_t to, uintptr_t from, size_t size, CUstream stream,
 {
     char *into, *out_of;
     enum place target = resolve(to, size, &into), source = resolve(from, size, &out_of);
+    bool waits =
+        target == PAGEABLE || (synchronous && !(target == ON_DEVICE && source == ON_DEVICE));
+    bool stages = source == PAGEABLE && !waits;
     struct copy *work;
     CUresult result;
 
     if (target == UNKNOWN || source == UNKNOWN)
         return CUDA_ERROR_INVALID_VALUE;
-    work = malloc(sizeof(*work) + (source == PAGEABLE ? size : 0));
-    *work = (struct copy){ .to = into, .from = source == PAGEABLE ? NULL : out_of, .size = size };
-    if (source == PAGEABLE)
+    work = malloc(sizeof(*work) + (stages ? size : 0));
+    *work = (struct copy){ .to = into, .from = stages ? NULL : out_of, .size = size };
+    if (stages)
         memcpy(work->staged, out_of, size);
     result = standin_enqueue(stream, do_copy, work);
     if (result)
         return result;
-    if (target == PAGEABLE || (synchronous && !(target == ON_DEVICE && source == ON_DEVICE)))
-        return standin_sync(stream);
-    return CUDA_SUCCESS;
+    return waits ? standin_sync(stream) : CUDA_SUCCESS;
 }
 
 /* A side that the name of the call says to be the device's has to be memory that the driver knows.
