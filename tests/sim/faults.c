@@ -1,7 +1,6 @@
 /* What goes wrong, when its time has come. */
 #include <signal.h>
 
-#include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
 static uint64_t until(const struct sim_world *w, const struct sim_fault *f)
@@ -122,12 +121,7 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
 
 static void give_signal(struct sim_world *w, struct sim_event *e)
 {
-    int signo = (int)e->n;
-
-    sim_trace(w, "dtrun gets signal %d", signo);
-    if (signo == SIGINT || signo == SIGTERM || signo == SIGHUP)
-        sim_oracle_order(w, signo, DT_EXIT_SIGNAL + signo);
-    dt_job_signal(w->job, signo);
+    sim_signal(w, (int)e->n);
 }
 
 static void stand_up(struct sim_world *w, struct sim_event *e)
@@ -145,7 +139,9 @@ static void strike(struct sim_world *w, struct sim_event *e)
         printf("              fault at ");
         sim_fault_print(f, stdout);
     }
-    if (f->kind == SIM_SIGNAL)
+    if (f->kind == SIM_BATCH_SIGNAL)
+        sim_batch_signal(w, f->code, f->ns % 2);
+    else if (f->kind == SIM_SIGNAL)
         sim_later(
             w, 0,
             (struct sim_event){ .act = give_signal, .n = (uint64_t)f->code, .for_engine = true });

@@ -92,6 +92,7 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         if (m->signal.signo == SIGINT)
             sim_oracle_decided(w);
         w->pausing |= m->signal.signo == SIGSTOP;
+        sim_check_signal(w, c, m->signal.signo);
         break;
     case DT_MSG_STDIN:
         sim_check_stdin(w, c, &m->stdin);
@@ -165,6 +166,9 @@ void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         if (m->stdin_credit.generation == w->witness.generation)
             c->stdin_taken += m->stdin_credit.bytes;
         break;
+    case DT_MSG_SIGNALLED:
+        sim_signalled(w, m->signalled.signo);
+        break;
     case DT_MSG_DONE:
         check_done(w, c, m->done.generation);
         break;
@@ -217,6 +221,8 @@ void sim_check_said(struct sim_world *w, const char *line)
 
     if (strncmp(line, "dtrun: restarting ", 18) != 0)
         return;
+    if (sim_is_about_to_end(w))
+        sim_broken(w, "dtrun starts ranks again although a signal is about to end the job");
     sim_oracle_decided(w);
     if (from)
         sscanf(from, "from the checkpoint of step %lld", &step);

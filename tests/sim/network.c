@@ -341,7 +341,10 @@ static void ring(struct sim_world *w, struct sim_event *e)
         sim_oracle_order(w, 0, DT_EXIT_TIMEOUT);
     if (timer == DT_TIMER_START && !w->witness.went)
         sim_oracle_order(w, 0, DT_EXIT_LAUNCH);
-    dt_job_timer(w->job, timer);
+    if (timer == DT_TIMER_GATHER)
+        sim_signal_gathered(w);
+    else
+        dt_job_timer(w->job, timer);
 }
 
 static void ops_set_timer(void *arg, enum dt_job_timer timer, uint64_t ms)

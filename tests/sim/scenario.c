@@ -5,6 +5,7 @@
 
 static const int signals[] = { SIGKILL, SIGSEGV, SIGABRT };
 static const int codes[] = { 1, 2, 3, 7, 42, 75 };
+static const int batch_signals[] = { SIGTERM, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
 static const int user_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGTSTP };
 
 #define PICK(c, list) ((list)[sim_below((c), sizeof(list) / sizeof *(list))])
@@ -43,6 +44,8 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
         return (int)sim_below(c, 4000);
     case SIM_SPAWN_FAILS:
         return (int)sim_between(c, 1, 3);
+    case SIM_BATCH_SIGNAL:
+        return PICK(c, batch_signals);
     case SIM_SIGNAL:
         return PICK(c, user_signals);
     default:
@@ -92,6 +95,7 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->start_timeout_s = (int)sim_between(&c, 3, 60);
     s->checkpoint_dir = sim_percent(&c, 50);
     s->stop_on_loss = sim_percent(&c, 15);
+    s->batch = sim_percent(&c, 30);
     s->linked = sim_percent(&c, 60);
     s->work_ns = sim_between(&c, 100 * SIM_MS, sim_percent(&c, 20) ? 60 * SIM_S : 8 * SIM_S);
     s->commit_ns = s->linked && sim_percent(&c, 70) ? s->work_ns / sim_between(&c, 2, 12) : 0;
@@ -145,6 +149,7 @@ static const char *const names[SIM_FAULT_KINDS] = {
     [SIM_SPAWN_FAILS] = "spawn fails",
     [SIM_STALE] = "stale messages",
     [SIM_DTRUN_STANDS] = "dtrun stands still",
+    [SIM_BATCH_SIGNAL] = "batch signal",
     [SIM_SIGNAL] = "signal",
 };
 
@@ -165,10 +170,10 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
         fprintf(out, " %d", s->slots[i % SIM_HOSTS_MAX]);
     fprintf(out,
             "), -np %u --fanout %d --max-restarts %d --heartbeat %d --kill-grace %d --timeout %d "
-            "--start-timeout %d%s%s\n",
+            "--start-timeout %d%s%s%s\n",
             s->np, s->fanout, s->max_restarts, s->heartbeat_s, s->kill_grace_s, s->timeout_s,
             s->start_timeout_s, s->checkpoint_dir ? " --checkpoint-dir" : "",
-            s->stop_on_loss ? " --on-host-loss stop" : "");
+            s->stop_on_loss ? " --on-host-loss stop" : "", s->batch ? ", in a batch job" : "");
     fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,
             (double)s->commit_ns / 1e9, s->lines, s->floods ? ", floods" : "");

@@ -23,6 +23,7 @@ enum sim_fault_kind {
     SIM_SPAWN_FAILS,  /* at the next START there; "code" says how */
     SIM_STALE,        /* the agent repeats messages of the generation before */
     SIM_DTRUN_STANDS, /* for "ns" */
+    SIM_BATCH_SIGNAL, /* "code", to agents and their ranks, and with "ns" odd to dtrun */
     SIM_SIGNAL,       /* "code", to dtrun */
     SIM_FAULT_KINDS,
 };
@@ -43,6 +44,7 @@ struct sim_scenario {
     int slots[SIM_HOSTS_MAX]; /* of host i: slots[i % SIM_HOSTS_MAX] */
     int fanout, max_restarts, heartbeat_s, kill_grace_s, timeout_s, start_timeout_s;
     bool checkpoint_dir, stop_on_loss;
+    bool batch;         /* a batch system may signal dtrun and agents alike */
     bool linked;        /* the program calls dt_init */
     uint64_t work_ns;   /* of the program, from its beginning to its end */
     uint64_t commit_ns; /* between two checkpoints; 0: it saves none */

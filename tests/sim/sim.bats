@@ -66,3 +66,9 @@ caught() {
 @test "D22: worlds show that restarted ranks do not see the end of standard input" {
     caught "restarted ranks do not see the end of standard input"
 }
+@test "D22: worlds show that an echo of a batch system's signal counts" {
+    caught "an echo of a batch system's signal counts"
+}
+@test "D22: worlds show that a batch system's signal is not awaited" {
+    caught "a batch system's signal is not awaited"
+}

@@ -125,7 +125,7 @@ static void make_config(struct sim_world *w)
 
 static void begin(struct sim_world *w, const struct sim_scenario *s, bool trace)
 {
-    static const struct dt_job_origin origin = { .tag = 0xabcd };
+    const struct dt_job_origin origin = { .tag = 0xabcd, .batch = s->batch };
 
     *w = (struct sim_world){ .s = s,
                              .trace = trace,

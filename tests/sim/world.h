@@ -70,6 +70,7 @@ struct sim_conn {
     uint64_t most_ns;        /* the longest that a message has been under way */
     bool pausing;            /* its last START came between SIGSTOP and SIGCONT */
     uint32_t started;        /* generation that it was sent START of and has not ended; or 0 */
+    uint32_t signalled;      /* the last round of signals in which it was sent one */
     uint64_t stopped_ns;     /* when it was sent STOP last */
     uint32_t stop_grace;     /* of its last STOP; UINT32_MAX: none */
     bool reads, stdin_ended; /* ranks here read standard input; they were told of its end */
@@ -141,9 +142,13 @@ struct sim_witness {
     struct sim_order orders[SIM_ORDERS_MAX];
     size_t norders;
     uint64_t ordered_ns; /* when the last order came */
-    bool preempted;      /* a rank has exited with 75 after a signal */
-    bool lost_early;     /* a connection has ended before the first START */
-    uint32_t went;       /* the newest generation whose ranks were let go */
+    int gathered;        /* the signal of a batch system that dtrun is about to act upon; or 0 */
+    int acted;           /* the one that it has acted upon last */
+    uint64_t acted_ns;
+    uint32_t round;  /* of signals that ranks are to get, each once */
+    bool preempted;  /* a rank has exited with 75 after a signal */
+    bool lost_early; /* a connection has ended before the first START */
+    uint32_t went;   /* the newest generation whose ranks were let go */
 };
 
 struct sim_input { /* dtrun's standard input */
@@ -257,6 +262,16 @@ void sim_agent_on_stdin_eof(struct sim_agent *a, const struct dt_msg_stdin_eof *
 /* It does not end by itself before. */
 bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
                            const struct sim_rank *r);
+
+/* signals.c */
+void sim_signal(struct sim_world *w, int signo); /* dtrun gets it */
+void sim_signalled(struct sim_world *w,
+                   int signo); /* an agent tells of it, before the engine hears that */
+void sim_signal_gathered(struct sim_world *w);
+void sim_check_signal(struct sim_world *w, struct sim_conn *c, int signo);
+/* A batch system has sent a signal that ends jobs, and dtrun waits for others to come with it. */
+bool sim_is_about_to_end(const struct sim_world *w);
+void sim_batch_signal(struct sim_world *w, int signo, bool to_dtrun);
 
 /* restarts.c */
 bool sim_restarts_allowed(const struct sim_world *w);
