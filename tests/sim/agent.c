@@ -366,18 +366,6 @@ static void on_stop(struct sim_world *w, struct sim_agent *a, const struct dt_ms
 
 /* ---- questions ---- */
 
-static void on_probe(struct sim_world *w, struct sim_agent *a, const struct dt_msg_probe *m)
-{
-    const struct dt_msg_target *targets = m->targets.v;
-    struct dt_msg_reached *results = dt_xcalloc(m->targets.n, sizeof *results);
-    union dt_msg *reach = new_msg();
-
-    for (uint32_t i = 0; i < m->targets.n; i++)
-        results[i] = (struct dt_msg_reached){ .node = targets[i].node, .state = DT_REACH_OK };
-    reach->reach = (struct dt_msg_reach){ m->generation, m->all, { results, m->targets.n } };
-    sim_send(w, a, DT_MSG_REACH, reach);
-}
-
 static void on_ping(struct sim_world *w, struct sim_agent *a, const struct dt_msg_ping *m)
 {
     union dt_msg *pong = new_msg();
@@ -451,7 +439,7 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
         on_stop(w, a, &m->stop);
         break;
     case DT_MSG_PROBE:
-        on_probe(w, a, &m->probe);
+        sim_agent_on_probe(w, a, &m->probe);
         break;
     case DT_MSG_PING:
         on_ping(w, a, &m->ping);

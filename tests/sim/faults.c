@@ -1,6 +1,8 @@
 /* What goes wrong, when its time has come. */
+#include <errno.h>
 #include <signal.h>
 
+#include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
 static uint64_t until(const struct sim_world *w, const struct sim_fault *f)
@@ -109,6 +111,10 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
     case SIM_LINK_SLOW:
         h->slow_until = w->now_ns + f->ns;
         break;
+    case SIM_HOSTS_APART:
+        if (w->s->hosts <= SIM_HOSTS_MAX)
+            h->apart_until[(f->host + (unsigned)f->code) % w->s->hosts] = until(w, f);
+        break;
     case SIM_SPAWN_FAILS:
         h->spawn_fails = true;
         h->spawn_code = f->code;
@@ -122,6 +128,14 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
 static void give_signal(struct sim_world *w, struct sim_event *e)
 {
     sim_signal(w, (int)e->n);
+}
+
+static void fail_output(struct sim_world *w, struct sim_event *e)
+{
+    int code = e->n == EPIPE ? DT_EXIT_SIGNAL + SIGPIPE : DT_EXIT_LAUNCH;
+
+    sim_oracle_order(w, (struct sim_order){ .code = code, .late = true });
+    dt_job_output_failed(w->job, "standard output", (int)e->n);
 }
 
 static void stand_up(struct sim_world *w, struct sim_event *e)
@@ -139,7 +153,11 @@ static void strike(struct sim_world *w, struct sim_event *e)
         printf("              fault at ");
         sim_fault_print(f, stdout);
     }
-    if (f->kind == SIM_BATCH_SIGNAL)
+    if (f->kind == SIM_OUTPUT_FAILS)
+        sim_later(
+            w, 0,
+            (struct sim_event){ .act = fail_output, .n = (uint64_t)f->code, .for_engine = true });
+    else if (f->kind == SIM_BATCH_SIGNAL)
         sim_batch_signal(w, f->code, f->ns % 2);
     else if (f->kind == SIM_SIGNAL)
         sim_later(

@@ -61,6 +61,9 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     if (c->started)
         sim_broken(w, "START of generation %u goes to %s, where %u runs", m->generation,
                    c->host->name, c->started);
+    x->nodes++;
+    c->host->node = m->node_rank;
+    c->host->apart = false;
     sim_stdin_started(w, c, m);
     c->pausing = w->pausing;
     c->started = c->host->generation = m->generation;
@@ -150,6 +153,12 @@ static void check_refusal(struct sim_world *w, struct sim_conn *c,
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)
 {
     switch (type) {
+    case DT_MSG_STARTED:
+        w->witness.running += m->started.generation == w->witness.generation;
+        break;
+    case DT_MSG_REACH:
+        sim_check_reach(w, c, &m->reach);
+        break;
     case DT_MSG_COMMIT:
         check_commit(w, &m->commit);
         break;
@@ -197,6 +206,10 @@ void sim_check_closed(struct sim_world *w, struct sim_conn *c)
     uint64_t since_ns = c->greeted ? c->heard_ns : c->opened_ns;
     uint64_t silent_ns = w->now_ns - since_ns;
 
+    if (w->witness.cut_off && !w->witness.decided && c->host->apart) {
+        c->host->lost = true;
+        return;
+    }
     c->cut = may_be_cut(w, c);
     if (silent_ns < (uint64_t)w->s->heartbeat_s * SIM_S && !c->cut)
         sim_broken(w, "dtrun gives %s up, which was silent for %" PRIu64 " ms", c->host->name,
@@ -205,7 +218,7 @@ void sim_check_closed(struct sim_world *w, struct sim_conn *c)
 
 void sim_check_lost(struct sim_world *w, struct sim_conn *c)
 {
-    if (c->started == w->witness.generation && c->started)
+    if (c->started == w->witness.generation && c->started && !w->witness.cut_off)
         sim_oracle_lost(w, c);
     c->started = 0;
     w->witness.lost_early |= w->witness.generation == 0;

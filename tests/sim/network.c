@@ -338,9 +338,11 @@ static void ring(struct sim_world *w, struct sim_event *e)
         return;
     sim_trace(w, "timer %d", (int)timer);
     if (timer == DT_TIMER_LIMIT)
-        sim_oracle_order(w, 0, DT_EXIT_TIMEOUT);
+        sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
     if (timer == DT_TIMER_START && !w->witness.went)
-        sim_oracle_order(w, 0, DT_EXIT_LAUNCH);
+        sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_LAUNCH });
+    if (timer == DT_TIMER_STRAGGLERS && sim_is_exit_grace_over(w))
+        sim_oracle_order(w, (struct sim_order){ .code = DT_EXIT_TIMEOUT });
     if (timer == DT_TIMER_GATHER)
         sim_signal_gathered(w);
     else

@@ -10,7 +10,7 @@
 #include "launcher/base/error.h"
 #include "tests/sim/world.h"
 
-enum { UNSURE_MS = 2 };
+enum { UNSURE_MS = 2, GRACE_LATE_MS = 150 };
 
 /* ---- notes ---- */
 
@@ -20,6 +20,8 @@ void sim_oracle_started(struct sim_world *w, uint32_t generation)
 
     x->generation = generation;
     x->ncauses = x->decided_causes = x->ended_well = 0;
+    x->ended = x->nodes = x->reached = x->running = 0;
+    x->apart = x->cut_off = false;
     x->decided = 0;
 }
 
@@ -36,13 +38,15 @@ void sim_oracle_decided(struct sim_world *w)
     sim_restarts_decided(w);
 }
 
-void sim_oracle_order(struct sim_world *w, int signo, int code)
+void sim_oracle_order(struct sim_world *w, struct sim_order order)
 {
     struct sim_witness *x = &w->witness;
 
     x->ordered_ns = w->now_ns;
+    order.count = ++x->count;
+    order.at_ns = w->now_ns;
     if (x->norders < SIM_ORDERS_MAX)
-        x->orders[x->norders++] = (struct sim_order){ ++x->count, w->now_ns, signo, code };
+        x->orders[x->norders++] = order;
 }
 
 static void add_cause(struct sim_world *w, struct sim_cause cause)
@@ -62,6 +66,30 @@ static bool has_signal(const struct sim_witness *x)
     return false;
 }
 
+bool sim_is_exit_grace_over(const struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+
+    return w->s->exit_grace_s && x->ended_well > 0 && x->ended < w->s->np && !x->ncauses &&
+           !x->decided && x->running == x->nodes &&
+           w->now_ns - x->first_end_ns >= (uint64_t)w->s->exit_grace_s * SIM_S;
+}
+
+/* dtrun has had a moment for it. */
+static void expect_exit_grace(struct sim_world *w, struct sim_event *e)
+{
+    if (w->witness.generation == e->n && w->witness.norders == 0 && sim_is_exit_grace_over(w))
+        sim_broken(w, "--exit-grace is over, and ranks run on");
+}
+
+static void note_first_end(struct sim_world *w)
+{
+    w->witness.first_end_ns = w->now_ns;
+    sim_later(w, (uint64_t)w->s->exit_grace_s * SIM_S + GRACE_LATE_MS * SIM_MS,
+              (struct sim_event){
+                  .act = expect_exit_grace, .n = w->witness.generation, .for_engine = true });
+}
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
@@ -76,7 +104,10 @@ void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct
     if (m->generation != x->generation)
         return;
     x->preempted |= m->code == DT_EXIT_PREEMPTED && has_signal(x);
+    x->ended++;
     x->ended_well += m->code == 0;
+    if (m->code == 0 && x->ended_well == 1)
+        note_first_end(w);
     if (m->code == 0 || (m->flags & DT_EXITED_STOPPED))
         return;
     add_cause(w, (struct sim_cause){ .kind = m->flags & DT_EXITED_PEER_LOST ? SIM_BY_PEER
@@ -197,7 +228,7 @@ static bool order_decides(const struct verdict *v, const struct sim_order *o)
 {
     if (o->signo && v->w->witness.preempted)
         return expect(v, DT_EXIT_PREEMPTED, "a rank was preempted after the signal");
-    return expect(v, o->code, o->signo ? "a signal" : "a time limit");
+    return expect(v, o->code, o->signo ? "a signal" : o->late ? "the output" : "a time limit");
 }
 
 /* The first order before the job's end was settled, or NULL. */
@@ -238,13 +269,13 @@ static bool accepts_any_failure(const struct verdict *v)
     return accepted;
 }
 
-/* All went well; a signal may still come before dtrun has ended. */
+/* All went well, but a signal may come, or the output fail, before dtrun has ended. */
 static bool accepts_success(const struct verdict *v)
 {
     const struct sim_witness *x = &v->w->witness;
 
     for (size_t i = 0; i < x->norders; i++) {
-        if (x->orders[i].signo)
+        if (x->orders[i].late)
             return order_decides(v, &x->orders[i]);
     }
     return expect(v, 0, "all ranks have exited with 0");
@@ -261,6 +292,8 @@ bool sim_oracle_accepts(const struct sim_world *w, int code, char *expected, siz
         return accepts_any_failure(&v);
     if (o)
         return order_decides(&v, o);
+    if (x->cut_off && x->lost_for_good)
+        return expect(&v, DT_EXIT_LAUNCH, "hosts are lost for good");
     if (x->generation == 0 && x->lost_early)
         return expect(&v, DT_EXIT_LAUNCH, "a host could not be used");
     if (x->generation > 0 && x->ended_well == w->s->np)

@@ -45,7 +45,7 @@ void sim_restarts_started(struct sim_world *w)
 {
     struct sim_witness *x = &w->witness;
 
-    if (x->generation == 0)
+    if (x->generation == 0 || x->cut_off)
         return;
     if (x->decided_causes == 0)
         sim_broken(w, "ranks start again although nothing has failed");

@@ -1,5 +1,6 @@
 #include "tests/sim/scenario.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 
@@ -26,7 +27,8 @@ static uint64_t pick_duration(struct sim_chance *c, enum sim_fault_kind kind, in
 {
     uint64_t lease = (uint64_t)heartbeat_s * SIM_S;
 
-    if (sim_percent(c, 25) && (kind == SIM_HOST_VANISHES || kind == SIM_CUT_OFF))
+    if (sim_percent(c, 25) &&
+        (kind == SIM_HOST_VANISHES || kind == SIM_CUT_OFF || kind == SIM_HOSTS_APART))
         return UINT64_MAX;
     return sim_between(c, 10 * SIM_MS, 3 * lease);
 }
@@ -44,6 +46,10 @@ static int pick_code(struct sim_chance *c, enum sim_fault_kind kind)
         return (int)sim_below(c, 4000);
     case SIM_SPAWN_FAILS:
         return (int)sim_between(c, 1, 3);
+    case SIM_HOSTS_APART:
+        return (int)sim_between(c, 1, SIM_HOSTS_MAX - 1);
+    case SIM_OUTPUT_FAILS:
+        return sim_percent(c, 50) ? EPIPE : ENOSPC;
     case SIM_BATCH_SIGNAL:
         return PICK(c, batch_signals);
     case SIM_SIGNAL:
@@ -68,7 +74,7 @@ static void add_fault(struct sim_chance *c, struct sim_scenario *s)
     struct sim_fault *f = &s->faults[s->nfaults];
 
     f->kind = pick_kind(c);
-    f->at_ns = pick_time(c, s);
+    f->at_ns = f->kind == SIM_HOSTS_APART && sim_percent(c, 30) ? 0 : pick_time(c, s);
     f->ns = pick_duration(c, f->kind, s->heartbeat_s);
     f->host = (uint32_t)sim_below(c, s->hosts);
     f->rank = (uint32_t)sim_below(c, s->np);
@@ -95,6 +101,7 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->start_timeout_s = (int)sim_between(&c, 3, 60);
     s->checkpoint_dir = sim_percent(&c, 50);
     s->stop_on_loss = sim_percent(&c, 15);
+    s->exit_grace_s = sim_percent(&c, 20) ? (int)sim_between(&c, 1, 4) : 0;
     s->batch = sim_percent(&c, 30);
     s->linked = sim_percent(&c, 60);
     s->work_ns = sim_between(&c, 100 * SIM_MS, sim_percent(&c, 20) ? 60 * SIM_S : 8 * SIM_S);
@@ -104,7 +111,9 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->stdin_rank = sim_percent(&c, 70) ? DT_STDIN_NONE : sim_percent(&c, 60) ? 0 : DT_STDIN_ALL;
     s->stdin_bytes = sim_below(&c, sim_percent(&c, 60) ? 400000 : 1000);
     s->stdin_ms = sim_percent(&c, 50) ? 500 : 2;
-    s->reader_ns = sim_percent(&c, 20) ? sim_between(&c, SIM_MS, SIM_S) : 10000;
+    s->reader_ns = sim_percent(&c, 20)   ? sim_between(&c, SIM_MS, SIM_S)
+                   : sim_percent(&c, 50) ? 10000
+                                         : 0;
     for (uint32_t i = 0; i < s->hosts; i++)
         s->latency_ns[i] = sim_between(&c, 50000, sim_percent(&c, 30) ? 60 * SIM_MS : SIM_MS);
     for (uint64_t n = sim_percent(&c, 8) ? 0 : sim_between(&c, 1, SIM_FAULTS_MAX); n > 0; n--)
@@ -149,6 +158,8 @@ static const char *const names[SIM_FAULT_KINDS] = {
     [SIM_SPAWN_FAILS] = "spawn fails",
     [SIM_STALE] = "stale messages",
     [SIM_DTRUN_STANDS] = "dtrun stands still",
+    [SIM_HOSTS_APART] = "hosts apart",
+    [SIM_OUTPUT_FAILS] = "output fails",
     [SIM_BATCH_SIGNAL] = "batch signal",
     [SIM_SIGNAL] = "signal",
 };
@@ -170,9 +181,9 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
         fprintf(out, " %d", s->slots[i % SIM_HOSTS_MAX]);
     fprintf(out,
             "), -np %u --fanout %d --max-restarts %d --heartbeat %d --kill-grace %d --timeout %d "
-            "--start-timeout %d%s%s%s\n",
+            "--start-timeout %d --exit-grace %d%s%s%s\n",
             s->np, s->fanout, s->max_restarts, s->heartbeat_s, s->kill_grace_s, s->timeout_s,
-            s->start_timeout_s, s->checkpoint_dir ? " --checkpoint-dir" : "",
+            s->start_timeout_s, s->exit_grace_s, s->checkpoint_dir ? " --checkpoint-dir" : "",
             s->stop_on_loss ? " --on-host-loss stop" : "", s->batch ? ", in a batch job" : "");
     fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,

@@ -23,6 +23,8 @@ enum sim_fault_kind {
     SIM_SPAWN_FAILS,  /* at the next START there; "code" says how */
     SIM_STALE,        /* the agent repeats messages of the generation before */
     SIM_DTRUN_STANDS, /* for "ns" */
+    SIM_HOSTS_APART,  /* the host and the one "code" after it do not reach each other for "ns" */
+    SIM_OUTPUT_FAILS, /* standard output, with errno "code" */
     SIM_BATCH_SIGNAL, /* "code", to agents and their ranks, and with "ns" odd to dtrun */
     SIM_SIGNAL,       /* "code", to dtrun */
     SIM_FAULT_KINDS,
@@ -43,6 +45,7 @@ struct sim_scenario {
     uint32_t hosts, np;
     int slots[SIM_HOSTS_MAX]; /* of host i: slots[i % SIM_HOSTS_MAX] */
     int fanout, max_restarts, heartbeat_s, kill_grace_s, timeout_s, start_timeout_s;
+    int exit_grace_s;
     bool checkpoint_dir, stop_on_loss;
     bool batch;         /* a batch system may signal dtrun and agents alike */
     bool linked;        /* the program calls dt_init */
@@ -53,7 +56,7 @@ struct sim_scenario {
     int stdin_rank;     /* as of struct dt_job_config */
     uint64_t stdin_bytes;
     uint64_t stdin_ms;  /* at most, from one piece of it to the next */
-    uint64_t reader_ns; /* until output is shown */
+    uint64_t reader_ns; /* until output is shown; 0: at once */
     uint64_t latency_ns[SIM_HOSTS_MAX];
     struct sim_fault faults[SIM_FAULTS_MAX];
     uint32_t nfaults;

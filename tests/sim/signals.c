@@ -41,7 +41,8 @@ static void act_upon(struct sim_world *w, int signo, void (*act)(struct sim_worl
     bool passed_on = is_passed_on(signo) && is_running(w);
 
     if (ends_jobs(signo))
-        sim_oracle_order(w, signo, DT_EXIT_SIGNAL + signo);
+        sim_oracle_order(
+            w, (struct sim_order){ .signo = signo, .code = DT_EXIT_SIGNAL + signo, .late = true });
     w->witness.round++;
     act(w, signo);
     if (passed_on)

@@ -72,3 +72,10 @@ caught() {
 @test "D22: worlds show that a batch system's signal is not awaited" {
     caught "a batch system's signal is not awaited"
 }
+@test "D22: worlds show that the exit grace is forgotten" { caught "the exit grace is forgotten"; }
+@test "D22: worlds show that a restart does not leave hosts out" {
+    caught "a restart does not leave hosts out"
+}
+@test "D22: worlds show that a failed output ends the job with 0" {
+    caught "a failed output ends the job with 0"
+}

@@ -90,8 +90,12 @@ struct sim_host {
     uint64_t clock_ns; /* its clock less the simulator's, at the beginning */
     int64_t drift_ppm;
     bool spawn_fails;
-    bool lost;           /* it could not be connected to again */
-    uint32_t generation; /* of the last START that went to it */
+    bool lost; /* it could not be connected to again, or others do not reach it */
+    uint64_t apart_until[SIM_HOSTS_MAX]; /* by host */
+    uint32_t generation;                 /* of the last START that went to it */
+    uint32_t node;                       /* its number in that generation */
+    bool apart; /* in that generation there was a host that it did not reach, or that did
+                 * not reach it */
     int spawn_code;
 };
 
@@ -125,6 +129,7 @@ struct sim_order { /* what ends a job by itself: a signal or a limit */
     uint64_t count, at_ns;
     int signo; /* or 0 */
     int code;
+    bool late; /* it counts also when all has gone well */
 };
 
 /* "Counts" number what the witness notes: they order what happens at one instant. */
@@ -134,7 +139,12 @@ struct sim_witness {
     struct sim_restarts restarts;
     struct sim_cause causes[SIM_CAUSES_MAX]; /* of this generation */
     size_t ncauses, decided_causes;
-    uint32_t ended_well;
+    uint32_t ended, ended_well;   /* ranks */
+    uint64_t first_end_ns;        /* when dtrun was told that the first of them had ended with 0 */
+    uint32_t running;             /* hosts whose ranks all run */
+    uint32_t nodes, reached;      /* hosts that were sent START; that have said whom they reach */
+    bool apart;                   /* some do not reach each other */
+    bool cut_off;                 /* ... and the job is to go on without them */
     uint64_t decided, decided_ns; /* the engine has ended ranks since the last START: when first */
     bool may_restart;             /* by the rules, then */
     uint64_t finished;            /* the engine has shown that the job is over */
@@ -263,6 +273,10 @@ void sim_agent_on_stdin_eof(struct sim_agent *a, const struct dt_msg_stdin_eof *
 bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
                            const struct sim_rank *r);
 
+/* reach.c */
+void sim_agent_on_probe(struct sim_world *w, struct sim_agent *a, const struct dt_msg_probe *m);
+void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_msg_reach *m);
+
 /* signals.c */
 void sim_signal(struct sim_world *w, int signo); /* dtrun gets it */
 void sim_signalled(struct sim_world *w,
@@ -282,10 +296,12 @@ void sim_restarts_started(struct sim_world *w); /* a new generation */
 void sim_oracle_started(struct sim_world *w, uint32_t generation);
 void sim_oracle_decided(struct sim_world *w);
 void sim_oracle_finished(struct sim_world *w);
-void sim_oracle_order(struct sim_world *w, int signo, int code);
+void sim_oracle_order(struct sim_world *w, struct sim_order order);
 void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m);
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
 void sim_oracle_refusal(struct sim_world *w, int code);
+/* --exit-grace is over, and ranks run on that nothing else ends. */
+bool sim_is_exit_grace_over(const struct sim_world *w);
 /* Whether the rules of dtrun(1) allow this exit code. */
 bool sim_oracle_accepts(const struct sim_world *w, int code, char *expected, size_t size);
 
