@@ -195,7 +195,8 @@ tests_standin_libnccl_la_SOURCES = tests/standin/standin.h tests/standin/nccl/co
 	tests/standin/nccl/errors.h tests/standin/nccl/group.c tests/standin/nccl/group.h \
 	tests/standin/nccl/init.c tests/standin/nccl/inject.c tests/standin/nccl/inject.h \
 	tests/standin/nccl/kernel.c tests/standin/nccl/kernel.h tests/standin/nccl/launch.c \
-	tests/standin/nccl/launch.h tests/standin/nccl/operation.c tests/standin/nccl/operation.h \
+	tests/standin/nccl/launch.h tests/standin/nccl/link.c tests/standin/nccl/link.h \
+	tests/standin/nccl/operation.c tests/standin/nccl/operation.h \
 	tests/standin/nccl/order.c tests/standin/nccl/order.h tests/standin/nccl/p2p.c \
 	tests/standin/nccl/redop.c tests/standin/nccl/shared.c tests/standin/nccl/shared.h \
 	tests/standin/nccl/smallfloat.c tests/standin/nccl/smallfloat.h \

@@ -41,6 +41,51 @@ share() { # WHAT [dtrun option...]
         "$DTRUN_BUILD/tests/rank/gpushared" $what
 }
 
+# The stand-in for NCCL tells of calls that do not match, and of launch orders that differ.
+nccl_is_content() { ! grep -i 'differ\|nccl' "$ERR" || false; }
+
+@test "-np 16 -H host1:4,host2:4: ranks fold on each GPU, and NCCL adds up what the GPUs of both hosts have" {
+    share "hosts 1" -np 16 -H host1:4,host2:4
+    [ "$RC" = 0 ]
+    [ "$(grep -c '^hosts: done$' "$OUT")" = 16 ]
+    cluster_err_lines 1
+    cluster_err_has "dtrun: 16 ranks on 8 slots"
+    nccl_is_content
+    gpu factors -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=shared
+    [ "$RC" = 0 ]
+    [ "$(sort "$OUT" | uniq -c | tr -s ' ')" = " 16 factors: 48 comparisons" ]
+    nccl_is_content
+}
+
+@test "-np 16 -H host1:4,host2:4: staging that is asked for needs no warning" {
+    gpu factors -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=staging
+    [ "$RC" = 0 ]
+    [ "$(sort -u "$OUT")" = "factors: 48 comparisons" ]
+    cluster_err_lines 1
+    cluster_err_has "dtrun: 16 ranks on 8 slots"
+}
+
+@test "-np 8 -H host1:4,host2:4: NCCL makes every call among GPUs of two hosts" {
+    gpu factors -np 8 -H host1:4,host2:4 -x DTRUN_DEVICE=nccl
+    [ "$RC" = 0 ]
+    [ "$(sort -u "$OUT")" = "factors: 48 comparisons" ]
+    [ ! -s "$ERR" ]
+}
+
+# Rank 8 leads the ranks of a GPU; rank 15 does not.
+@test "-np 16 -H host1:4,host2:4: a rank dies, is named, and the job ends with the bytes of a calm one" {
+    share train -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=shared --checkpoint-dir "$CLUSTER_SHARED/calm"
+    [ "$RC" = 0 ]
+    calm=$(sort -u "$OUT" | grep weights)
+    for victim in 8 15; do
+        share train -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=shared \
+            --checkpoint-dir "$CLUSTER_SHARED/again$victim" --inject "kill:rank=$victim,step=6"
+        [ "$RC" = 0 ]
+        [ "$(grep weights "$OUT" | sort | uniq -c | tr -s ' ')" = " 16 $calm" ]
+        grep -q "rank $victim (host2, .*) was killed by signal 9" "$ERR"
+    done
+}
+
 @test "-np 16 -H host1:4,host2:4: communicators of each host share the memory of its GPUs" {
     share hosts -np 16 -H host1:4,host2:4 -x DTRUN_DEVICE=shared
     [ "$RC" = 0 ]

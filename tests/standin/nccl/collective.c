@@ -58,7 +58,7 @@ static bool touch(struct collective *now)
 static void announce(const struct standin_kernel_plan *plan,
                      const struct standin_operation *operation)
 {
-    struct standin_call *call = &plan->comm->own->call;
+    struct standin_call *call = &plan->comm->own->said.call;
 
     *call = (struct standin_call){
         .function = (int)operation->function,
@@ -79,10 +79,10 @@ static bool is_same(const struct standin_call *a, const struct standin_call *b)
 
 static bool all_agree(struct ncclComm *comm)
 {
-    const struct standin_call *own = &comm->own->call, *other;
+    const struct standin_call *own = &comm->own->said.call, *other;
 
     for (int r = 0; r < comm->size; r++) {
-        other = &comm->shared->members[r].call;
+        other = &comm->shared->members[r].said.call;
         if (is_same(own, other))
             continue;
         standin_report("rank %d calls nccl%s with %llu elements of type %d, rank %d nccl%s with "
@@ -111,8 +111,12 @@ static void put(const struct collective *now)
     char *slot = standin_slot(comm->shared, comm->size, comm->rank);
     size_t blocks = now->shape->sends_blocks ? (size_t)comm->size : 1;
 
-    for (size_t block = 0; now->from && block < blocks; block++)
+    if (!now->from)
+        return;
+    for (size_t block = 0; block < blocks; block++)
         put_block(now, slot + block * now->length * now->size, block);
+    comm->own->said.filled = blocks * now->length * now->size;
+    atomic_fetch_add(&comm->own->fills, 1);
 }
 
 /* Folds `count` elements at `offset` of all slots, `last` coming last. */

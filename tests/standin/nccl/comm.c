@@ -7,6 +7,7 @@
 
 #include "tests/standin/nccl/errors.h"
 #include "tests/standin/nccl/inject.h"
+#include "tests/standin/nccl/link.h"
 
 static pthread_mutex_t dti_users = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t dti_user_left = PTHREAD_COND_INITIALIZER;
@@ -31,6 +32,8 @@ void standin_drop(struct ncclComm *comm)
 {
     if (atomic_fetch_sub(&comm->references, 1) > 1)
         return;
+    if (comm->link)
+        standin_link_end(comm->link);
     if (comm->shared)
         standin_part(comm->shared, comm->size);
     free(comm);
@@ -112,15 +115,19 @@ void standin_hang(struct ncclComm *comm)
 
 static bool is_lost(const struct standin_member *member)
 {
-    return atomic_load(&member->stage) == STANDIN_PRESENT && member->process != getpid() &&
-           standin_has_ended(member->process);
+    int stage = atomic_load(&member->stage);
+
+    if (stage == STANDIN_ABSENT)
+        return atomic_load(&member->lost);
+    return stage == STANDIN_PRESENT && !standin_is_own(member) && standin_has_ended(member);
 }
 
 /* Nobody tells NCCL of the end of a process on its own host. */
 void standin_look_for_lost(struct ncclComm *comm)
 {
     for (int r = 0; r < comm->size; r++)
-        if (comm->shared->members[r].host != comm->own->host && is_lost(&comm->shared->members[r]))
+        if (comm->shared->members[r].said.host != comm->own->said.host &&
+            is_lost(&comm->shared->members[r]))
             standin_set_async(comm, standin_warn(ncclRemoteError, "rank %d was lost", r));
 }
 

@@ -37,6 +37,7 @@ struct ncclComm {
 
     struct standin_place place;
     struct standin_shared *shared; /* NULL until it has joined */
+    struct standin_link *link;     /* NULL on the founder's host */
     struct standin_member *own;
     uint64_t met[STANDIN_REASONS];
 

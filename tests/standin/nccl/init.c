@@ -16,6 +16,7 @@
 #include "tests/standin/nccl/errors.h"
 #include "tests/standin/nccl/group.h"
 #include "tests/standin/nccl/inject.h"
+#include "tests/standin/nccl/link.h"
 #include "tests/standin/nccl/order.h"
 
 enum { COMM_BYTES = 4096 };
@@ -49,9 +50,10 @@ static unsigned long long host_of(void)
 
 static ncclResult_t describe(struct ncclComm *comm)
 {
-    struct standin_member *own = comm->own;
+    struct standin_said *own = &comm->own->said;
 
     own->process = getpid();
+    own->machine = standin_host();
     own->size = comm->size;
     own->host = host_of();
     ncclGetVersion(&own->version);
@@ -60,7 +62,7 @@ static ncclResult_t describe(struct ncclComm *comm)
 
 static ncclResult_t check_member(const struct ncclComm *comm, int rank)
 {
-    const struct standin_member *own = comm->own, *other = &comm->shared->members[rank];
+    const struct standin_said *own = &comm->own->said, *other = &comm->shared->members[rank].said;
     unsigned bus = 0;
 
     if (other->size != own->size)
@@ -96,6 +98,8 @@ static ncclResult_t make_resources(struct ncclComm *comm)
 static ncclResult_t join(struct ncclComm *comm)
 {
     comm->shared = standin_join(&comm->place, comm->size);
+    if (!comm->shared)
+        comm->shared = standin_link(&comm->link, &comm->place, comm->size, comm->rank);
     if (!comm->shared)
         return standin_warn(ncclSystemError,
                             "rank %d: the process that made the unique id is not "
@@ -133,6 +137,7 @@ static ncclResult_t make(struct ncclComm *comm)
     if (result && comm->own) {
         atomic_store(&comm->own->stage, STANDIN_FAILED);
         standin_tell(comm->shared);
+        standin_flush(comm->shared);
     }
     standin_forget_place(&comm->place);
     return result;
@@ -217,9 +222,9 @@ static int order_members(const struct ncclComm *parent, int color, int *ranks)
     int count = 0, at;
 
     for (int r = 0; r < parent->size; r++) {
-        if (members[r].color != color)
+        if (members[r].said.color != color)
             continue;
-        for (at = count; at > 0 && members[ranks[at - 1]].key > members[r].key; at--)
+        for (at = count; at > 0 && members[ranks[at - 1]].said.key > members[r].said.key; at--)
             ranks[at] = ranks[at - 1];
         ranks[at] = r;
         count++;
@@ -237,11 +242,11 @@ static ncclResult_t found_child(struct split_job *split)
     child->size = order_members(parent, split->color, ranks);
     while (ranks[child->rank] != parent->rank)
         child->rank++;
-    if (child->rank == 0 && !standin_found(&parent->own->place))
+    if (child->rank == 0 && !standin_found(&parent->own->said.place))
         result = standin_warn(ncclSystemError, "no shared memory");
     if (!result)
         result = standin_meet(parent, STANDIN_MANAGEMENT);
-    child->place = parent->shared->members[ranks[0]].place;
+    child->place = parent->shared->members[ranks[0]].said.place;
     free(ranks);
     return result ? result : make(child);
 }
@@ -254,8 +259,8 @@ static ncclResult_t run_split(struct standin_job *job)
 
     while (atomic_load(&parent->splits_done) != split->number && !standin_is_aborted(parent))
         usleep(1000);
-    parent->own->color = split->color;
-    parent->own->key = split->key;
+    parent->own->said.color = split->color;
+    parent->own->said.key = split->key;
     result = standin_meet(parent, STANDIN_MANAGEMENT);
     if (!result && split->child)
         result = found_child(split);

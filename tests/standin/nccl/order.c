@@ -57,13 +57,13 @@ void standin_order_compare(struct ncclComm *comm)
     const struct standin_before *other;
 
     for (int r = 0; r < comm->size && !comm->reported; r++) {
-        other = differs(&comm->own->call, &comm->shared->members[r].call);
+        other = differs(&comm->own->said.call, &comm->shared->members[r].said.call);
         if (!other)
             continue;
         comm->reported = true;
         standin_report("launch order differs: rank %d and rank %d launch nccl%s of communicator "
                        "%llx after different kernels of communicator %llx",
-                       comm->rank, r, standin_function_name(comm->own->call.function),
+                       comm->rank, r, standin_function_name(comm->own->said.call.function),
                        comm->place.id, other->id);
     }
 }

@@ -8,9 +8,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/standin/nccl/link.h"
+#include "tests/standin/standin.h"
 
 static size_t slots_at(int size)
 {
@@ -31,11 +35,15 @@ static size_t whole(int size)
 
 bool standin_found(struct standin_place *place)
 {
+    place->host = standin_host();
     place->process = getpid();
     place->file = memfd_create("standin-nccl", MFD_CLOEXEC);
     if (place->file < 0 || getrandom(&place->id, sizeof(place->id), 0) != sizeof(place->id))
         return false;
-    return pwrite(place->file, &place->id, sizeof(place->id), 0) == sizeof(place->id);
+    if (pwrite(place->file, &place->id, sizeof(place->id), 0) != sizeof(place->id))
+        return false;
+    standin_listen(place);
+    return true;
 }
 
 /* A byte behind the end makes a file longer and never shorter: members may disagree on their
@@ -51,6 +59,8 @@ struct standin_shared *standin_join(const struct standin_place *place, int size)
     char path[64];
     int file;
 
+    if (place->host != standin_host())
+        return NULL;
     snprintf(path, sizeof(path), "/proc/%d/fd/%d", place->process, place->file);
     file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0)
@@ -72,14 +82,28 @@ void standin_part(struct standin_shared *shared, int size)
     munmap(shared, whole(size));
 }
 
+struct standin_shared *standin_copy(const struct standin_place *place, int size)
+{
+    struct standin_shared *copy =
+        mmap(NULL, whole(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (copy == MAP_FAILED)
+        return NULL;
+    copy->id = place->id;
+    return copy;
+}
+
 /* The number may long be that of another file, so the id is looked at again. */
 void standin_forget_place(const struct standin_place *place)
 {
     unsigned long long id;
 
-    if (place->process == getpid() && pread(place->file, &id, sizeof(id), 0) == sizeof(id) &&
-        id == place->id)
-        close(place->file);
+    if (place->host != standin_host() || place->process != getpid() ||
+        pread(place->file, &id, sizeof(id), 0) != sizeof(id) || id != place->id)
+        return;
+    close(place->file);
+    if (place->listener >= 0)
+        shutdown(place->listener, SHUT_RDWR);
 }
 
 char *standin_slot(struct standin_shared *shared, int size, int rank)
@@ -112,7 +136,7 @@ void standin_sleep(struct standin_shared *shared, uint32_t seen)
     syscall(SYS_futex, &shared->changes, FUTEX_WAIT, seen, &most, NULL, 0);
 }
 
-bool standin_has_ended(int process)
+static bool has_ended(int process)
 {
     char path[32], text[512];
     const char *after;
@@ -128,4 +152,16 @@ bool standin_has_ended(int process)
     text[length > 0 ? length : 0] = '\0';
     after = strrchr(text, ')');
     return !after || after[2] == 'Z' || after[2] == 'X';
+}
+
+bool standin_is_own(const struct standin_member *member)
+{
+    return member->said.machine == standin_host() && member->said.process == getpid();
+}
+
+bool standin_has_ended(const struct standin_member *member)
+{
+    if (member->said.machine == standin_host())
+        return has_ended(member->said.process);
+    return atomic_load(&member->lost);
 }

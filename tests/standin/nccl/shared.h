@@ -1,8 +1,11 @@
 /* The memory that the members of one communicator share: a file without a name (memfd), which the
- * members open as /proc/PID/fd/N. The kernel takes it back with the last of them, however they end.
+ * members on the founder's host open as /proc/PID/fd/N. The kernel takes it back with the last of
+ * them, however they end. A member on another host has a copy, which a connection to the founder's
+ * process keeps up to date (link.h).
  *
- * Each field has one writer; the others look at it again whenever somebody says that he has
- * changed something (a futex), and at least every 10 ms, since who is killed says nothing. */
+ * Each field has one writer, but for `lost`, which only ever becomes true. The others look at it
+ * again whenever somebody says that something has changed (a futex), and at least every 10 ms,
+ * since a process that is killed says nothing. */
 #ifndef TESTS_STANDIN_NCCL_SHARED_H
 #define TESTS_STANDIN_NCCL_SHARED_H
 
@@ -21,8 +24,11 @@ enum standin_stage { STANDIN_ABSENT, STANDIN_PRESENT, STANDIN_FAILED, STANDIN_LE
 
 /* What a unique id says. */
 struct standin_place {
-    unsigned long long id;
+    unsigned long long id, host;
     int process, file;
+    int listener;     /* -1: members on other hosts cannot join */
+    uint32_t address; /* of IPv4, and port: in network byte order */
+    uint16_t port;
 };
 
 /* How many collective kernels of another communicator were launched before this one. */
@@ -42,15 +48,24 @@ struct standin_call {
 /* Members meet for two reasons, from different threads. */
 enum standin_reason { STANDIN_KERNEL, STANDIN_MANAGEMENT, STANDIN_REASONS };
 
-struct standin_member {
-    _Atomic int stage;
+/* What a member says before it counts one of its numbers up. */
+struct standin_said {
     int process, size, version;
-    unsigned long long host;
+    unsigned long long host;    /* as NCCL knows it */
+    unsigned long long machine; /* where `process` is a number of the kernel's */
     char bus[16];
-    _Atomic uint64_t met[STANDIN_REASONS];
     struct standin_call call;
+    size_t filled;  /* bytes of its slot */
     int color, key; /* of a split; place: of the communicator that its first member founds */
     struct standin_place place;
+};
+
+struct standin_member {
+    _Atomic int stage;
+    _Atomic bool lost; /* its process has ended; meant for members on other hosts */
+    _Atomic uint64_t met[STANDIN_REASONS];
+    _Atomic uint64_t fills; /* how often its slot was filled */
+    struct standin_said said;
 };
 
 struct standin_pipe {
@@ -64,10 +79,13 @@ struct standin_shared {
     struct standin_member members[];
 };
 
-/* Makes the file. Everybody who joins sizes it for `size` members and maps it. */
+/* Makes the file. Each member on the host sizes it for `size` members and maps it; NULL: it is not
+ * there, or on another host. */
 bool standin_found(struct standin_place *place);
 struct standin_shared *standin_join(const struct standin_place *place, int size);
 void standin_part(struct standin_shared *shared, int size);
+/* Memory of the same kind for a copy. */
+struct standin_shared *standin_copy(const struct standin_place *place, int size);
 /* When all have joined or it has failed: whoever has founded it closes its file. */
 void standin_forget_place(const struct standin_place *place);
 
@@ -79,7 +97,9 @@ void standin_tell(struct standin_shared *shared);
 /* Sleeps unless something has changed since standin_changes() returned `seen`. */
 void standin_sleep(struct standin_shared *shared, uint32_t seen);
 
-/* Has the process ended, even if nobody has waited for it yet? */
-bool standin_has_ended(int process);
+/* Is the member one of the calling process? Has its process ended, even if nobody has waited for it
+ * yet? */
+bool standin_is_own(const struct standin_member *member);
+bool standin_has_ended(const struct standin_member *member);
 
 #endif

@@ -15,12 +15,13 @@
 #include "tests/standin/nccl/errors.h"
 #include "tests/standin/nccl/group.h"
 #include "tests/standin/nccl/inject.h"
+#include "tests/standin/nccl/link.h"
 #include "tests/standin/nccl/order.h"
 
 static bool is_awaited(const struct ncclComm *comm, const struct standin_member *member)
 {
-    return member->host == comm->own->host && member->process != getpid() &&
-           atomic_load(&member->stage) == STANDIN_PRESENT && !standin_has_ended(member->process);
+    return member->said.host == comm->own->said.host && !standin_is_own(member) &&
+           atomic_load(&member->stage) == STANDIN_PRESENT && !standin_has_ended(member);
 }
 
 static void await_peers(struct ncclComm *comm)
@@ -49,6 +50,7 @@ static ncclResult_t finalize(struct ncclComm *comm)
         result = standin_cuda(cuEventSynchronize(comm->launched));
     leave(comm);
     await_peers(comm);
+    standin_flush(comm->shared);
     return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -523,28 +524,118 @@ static void what_is_captured_does_not_run(void **state)
     run_ranks(2, capture, NULL);
 }
 
+/* On two hosts: ranks 0 and 2, and rank 1. A member learns of the end of one on another host; on
+ * its own host nobody tells it, so it waits until all others have learned. */
+static void lose(struct rank *me, int victim)
+{
+    int told = victim == 1 ? 2 : 1;
+
+    start_both(me);
+    meet(me);
+    if (me->rank == victim)
+        raise(SIGKILL);
+    OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclFloat32, ncclSum, me->comm,
+                     me->stream));
+    if (me->rank % 2 != victim % 2) {
+        await_state(me, me->comm, ncclRemoteError);
+        atomic_fetch_add(&me->lab->number, 1);
+    }
+    while (atomic_load(&me->lab->number) < told)
+        usleep(1000);
+    OK(ncclCommAbort(me->comm));
+    OK(cuStreamSynchronize(me->stream));
+}
+
+static void lose_a_member(struct rank *me)
+{
+    lose(me, 1);
+}
+
+static void lose_a_neighbour_of_the_founder(struct rank *me)
+{
+    lose(me, 2);
+}
+
+static void lose_the_founder(struct rank *me)
+{
+    lose(me, 0);
+}
+
+static void the_end_of_a_member_is_noticed_on_other_hosts(void **state)
+{
+    int ends[3];
+
+    (void)state;
+    run_ranks(3, lose_a_member, ends);
+    assert_true(ends[0] == 0 && ends[1] == SIGKILL && ends[2] == 0);
+    run_ranks(3, lose_a_neighbour_of_the_founder, ends);
+    assert_true(ends[0] == 0 && ends[1] == 0 && ends[2] == SIGKILL);
+    run_ranks(3, lose_the_founder, ends);
+    assert_true(ends[0] == SIGKILL && ends[1] == 0 && ends[2] == 0);
+}
+
+/* Ranks 0 and 2, and rank 1 alone, in communicators that are split off; and all once more. */
+static void split_up(struct rank *me)
+{
+    ncclConfig_t blocks = DT_NCCL_CONFIG_INITIALIZER;
+    ncclComm_t half, turned;
+    int one = 1 << me->rank, value;
+
+    start_both(me);
+    fill(me, &one, sizeof(one));
+    OK(ncclCommSplit(me->comm, me->rank % 2, 0, &half, &blocks));
+    OK(ncclCommSplit(me->comm, 0, -me->rank, &turned, NULL));
+    OK(ncclCommUserRank(turned, &value));
+    HOLDS(value == 2 - me->rank);
+    OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclInt32, ncclSum, half, me->stream));
+    HOLDS(*(const int *)result(me, sizeof(one)) == (me->rank % 2 ? 2 : 5));
+    OK(ncclAllReduce((void *)me->from, (void *)me->to, 1, ncclInt32, ncclSum, turned, me->stream));
+    HOLDS(*(const int *)result(me, sizeof(one)) == 7);
+    OK(ncclCommDestroy(half));
+    OK(ncclCommDestroy(turned));
+    end_comm(me);
+}
+
+static void a_communicator_is_split(void **state)
+{
+    (void)state;
+    run_ranks(3, split_up, NULL);
+}
+
+/* What members do among themselves, on one host and on several. */
+#define AMONG_MEMBERS                                                                              \
+    cmocka_unit_test(all_types_and_operations_are_reduced),                                        \
+        cmocka_unit_test(sums_are_rounded_at_each_hop),                                            \
+        cmocka_unit_test(averages_divide_integers_last_and_floats_first),                          \
+        cmocka_unit_test(each_collective_moves_what_it_says),                                      \
+        cmocka_unit_test(collectives_run_in_stream_order_when_all_have_launched),                  \
+        cmocka_unit_test(an_operator_scales_what_it_sums),                                         \
+        cmocka_unit_test(messages_of_a_group_pass_side_by_side),                                   \
+        cmocka_unit_test(a_send_ends_when_it_is_received),                                         \
+        cmocka_unit_test(a_group_is_one_kernel_launched_at_its_end),                               \
+        cmocka_unit_test(versions_are_told_and_have_to_agree),                                     \
+        cmocka_unit_test(a_communicator_is_split)
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = {
+    static const struct CMUnitTest on_a_host[] = {
+        AMONG_MEMBERS,
         cmocka_unit_test(small_types_round_as_nvidias),
-        cmocka_unit_test(all_types_and_operations_are_reduced),
-        cmocka_unit_test(sums_are_rounded_at_each_hop),
-        cmocka_unit_test(averages_divide_integers_last_and_floats_first),
-        cmocka_unit_test(each_collective_moves_what_it_says),
-        cmocka_unit_test(collectives_run_in_stream_order_when_all_have_launched),
-        cmocka_unit_test(an_operator_scales_what_it_sums),
-        cmocka_unit_test(messages_of_a_group_pass_side_by_side),
-        cmocka_unit_test(a_send_ends_when_it_is_received),
-        cmocka_unit_test(a_group_is_one_kernel_launched_at_its_end),
         cmocka_unit_test(what_is_captured_does_not_run),
         cmocka_unit_test(host_memory_faults_and_the_context_is_lost),
         cmocka_unit_test(two_ranks_on_one_device_need_different_host_ids),
         cmocka_unit_test(one_rank_needs_no_group),
         cmocka_unit_test(wrong_arguments_are_refused),
-        cmocka_unit_test(versions_are_told_and_have_to_agree),
     };
+    static const struct CMUnitTest on_two_hosts[] = {
+        AMONG_MEMBERS,
+        cmocka_unit_test(the_end_of_a_member_is_noticed_on_other_hosts),
+    };
+    int failed;
 
     setenv("STANDIN_DEVICES", "4", 1);
     alarm(120);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    failed = cmocka_run_group_tests(on_a_host, NULL, NULL);
+    lab_hosts = 2;
+    return failed + cmocka_run_group_tests(on_two_hosts, NULL, NULL);
 }

@@ -52,6 +52,9 @@ struct rank {
     } while (0)
 #define OK(call) IS(0, call)
 
+/* Among so many hosts run_ranks deals the ranks out. */
+extern int lab_hosts;
+
 /* Runs the body in `size` ranks; each returns the signal or, below 0, the exit status that ended
  * it in ends[], or all have to end with 0 if that is NULL. */
 void run_ranks(int size, void (*body)(struct rank *), int *ends);
