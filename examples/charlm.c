@@ -316,12 +316,12 @@ static float host_step(float scale, float keep)
     return host.grad.all[host.grad.size];
 }
 
-static void host_save(struct model *model)
+static void host_fetch(struct net *weights)
 {
-    (void)model; /* it is there */
+    (void)weights; /* they are there */
 }
 
-static const struct device processor = { host_open, host_gradient, host_step, host_save };
+static const struct device processor = { host_open, host_gradient, host_step, host_fetch };
 static const struct device *device = &processor;
 
 /* ---- training ---- */
@@ -353,7 +353,7 @@ static float update(double step)
     return device->step((float)scale, (float)(1 - 0.01 * now));
 }
 
-/* Returns the step that the model comes from. */
+/* Of a model on a GPU dtrun takes checkpoints there. Returns the step that the model comes from. */
 static int64_t restore(struct model *model, double *loss)
 {
     size_t bytes = model->weights.size * sizeof(float);
@@ -379,10 +379,12 @@ static void train(struct model *model)
     int64_t rows = (int64_t)batch * (dt_rank() + 1) / dt_size() - first;
     int64_t *next = allocate((size_t)rows + 1, sizeof *next);
     double loss = 8; /* a moving average */
-    int64_t restored = restore(model, &loss);
-    double start = seconds(), choices = (double)(text_len - context);
+    double choices = (double)(text_len - context), start;
+    int64_t restored;
 
     device->open(model, (size_t)rows);
+    restored = restore(model, &loss);
+    start = seconds();
     for (int64_t step = restored + 1; step <= steps; step++) {
         dt_step(step);
         for (int64_t i = 0; i < rows; i++)
@@ -392,10 +394,8 @@ static void train(struct model *model)
         if (dt_rank() == 0 && (step == 1 || step % 100 == 0 || step == steps))
             printf("step %5lld of %d  loss %.4f bits/byte  %5.1f kB/s\n", (long long)step, steps,
                    loss, (double)((step - restored) * batch) / (seconds() - start) * 1e-3);
-        if (step == steps || (checkpoint_every && step % checkpoint_every == 0)) {
-            device->save(model);
+        if (step == steps || (checkpoint_every && step % checkpoint_every == 0))
             CHECK(dt_checkpoint_save(step));
-        }
     }
     free(next);
 }
@@ -498,6 +498,7 @@ int main(int argc, char **argv)
     model = (struct model){ net_new(), net_new(), net_new() };
     net_randomize(&model.weights);
     train(&model);
+    device->fetch(&model.weights);
     if (dt_rank() == 0 && sample_length)
         sample(&model.weights);
     CHECK(dt_finalize());

@@ -31,15 +31,16 @@ struct model {
 
 /* Computes the steps. What fails there ends the program. */
 struct device {
-    /* Takes the model over, for so many examples a step. */
+    /* Takes the model over, for so many examples a step: its arrays lie in the device's memory from
+     * now on. */
     void (*open)(struct model *model, size_t rows);
     /* The gradient of weight * loss for the examples that predict text[next[i]], and the loss. They
      * lie in the device's memory, where dt_all_reduce adds them up. */
     float *(*gradient)(const int64_t *next, float weight);
     /* Makes Adam's step by the gradient and returns the loss behind it. */
     float (*step)(float scale, float keep);
-    /* Copies the model back to where it was taken from. */
-    void (*save)(struct model *model);
+    /* Brings weights back to this machine's memory. */
+    void (*fetch)(struct net *weights);
 };
 
 extern const struct device gpu; /* charlm_gpu.c */

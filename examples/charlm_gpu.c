@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <dlfcn.h>
 #include <err.h>
+#include <stdlib.h>
 
 #include <dtrun.h>
 
@@ -121,13 +122,18 @@ static int64_t *next;
 static struct net weights, m, v, gradient;
 static float *value[LAYERS + 1], *slope[LAYERS + 1]; /* as in charlm.c */
 
-static struct net net_there(const struct net *from)
+static struct net new_net(void)
 {
-    struct net net = net_at(new ((net_size() + 1) * sizeof(float)));
+    return net_at(new ((net_size() + 1) * sizeof(float)));
+}
 
-    if (from)
-        put(net.all, from->all, net.size * sizeof(float));
-    return net;
+static void move_there(struct net *net)
+{
+    struct net there = new_net();
+
+    put(there.all, net->all, net->size * sizeof(float));
+    free(net->all);
+    *net = there;
 }
 
 static void gpu_open(struct model *model, size_t examples)
@@ -137,10 +143,13 @@ static void gpu_open(struct model *model, size_t examples)
     text_there = new ((size_t)text_len);
     put(text_there, text, (size_t)text_len);
     next = new (rows * sizeof *next);
-    weights = net_there(&model->weights);
-    m = net_there(&model->m);
-    v = net_there(&model->v);
-    gradient = net_there(NULL);
+    move_there(&model->weights);
+    move_there(&model->m);
+    move_there(&model->v);
+    weights = model->weights;
+    m = model->m;
+    v = model->v;
+    gradient = new_net();
     for (int l = 0; l <= LAYERS; l++) {
         size_t bytes = rows * (l < LAYERS ? weights.layer[l].in : BYTES) * sizeof(float);
 
@@ -201,13 +210,14 @@ static float gpu_step(float scale, float keep)
     return loss;
 }
 
-static void gpu_save(struct model *model)
+static void gpu_fetch(struct net *from)
 {
-    size_t bytes = weights.size * sizeof(float);
+    struct net here = net_at(calloc(from->size + 1, sizeof(float)));
 
-    get(model->weights.all, weights.all, bytes);
-    get(model->m.all, m.all, bytes);
-    get(model->v.all, v.all, bytes);
+    if (!here.all)
+        errx(1, "rank %d: out of memory", dt_rank());
+    get(here.all, from->all, from->size * sizeof(float));
+    *from = here;
 }
 
-const struct device gpu = { gpu_open, gpu_gradient, gpu_step, gpu_save };
+const struct device gpu = { gpu_open, gpu_gradient, gpu_step, gpu_fetch };

@@ -137,6 +137,23 @@ losses_agree() { # FILE FILE TOLERANCE
     clean
 }
 
+@test "charlm --device: each goes on from the other's checkpoint" {
+    gpu_training
+    for first in host cuda; do
+        for second in host cuda; do
+            dtrun -np 2 --checkpoint-dir $first.$second $GPU "$CHARLM" --device $first $SMALL "$TEXT"
+            code_is 0
+            dtrun -np 2 --checkpoint-dir $first.$second --resume $GPU \
+                "$CHARLM" --device $second $SMALL --steps 40 "$TEXT"
+            code_is 0
+            out_has 1 "going on after step 20"
+            cp "$OUT" out.$first.$second
+        done
+    done
+    for pair in host.cuda cuda.host cuda.cuda; do losses_agree out.host.host out.$pair 0.001; done
+    clean
+}
+
 @test "charlm --device: what is wrong is told" {
     training
     dtrun -np 1 "$CHARLM" --device gpu
