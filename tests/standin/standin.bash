@@ -9,7 +9,7 @@
 #   STANDIN_LACKS          the number of a CUdevice_attribute that devices are not to have
 #   STANDIN_MIG            1: devices have the name of MIG devices
 #   STANDIN_HOST           a name, by which devices of "hosts" differ, and NCCL's hosts; else the host's
-#                          name and network namespace
+#                          name and network namespace. NCCL's hosts speak TCP with each other
 #   STANDIN_LOG            a file for what happened: contexts, and the mistakes that NCCL's reports
 #                          (launch orders that differ, calls that do not match), which else go to stderr
 #   STANDIN_NCCL_VERSION   what ncclGetVersion says, 22809 by default
