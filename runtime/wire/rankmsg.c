@@ -1,6 +1,8 @@
 #include "runtime/wire/rankmsg.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,233 +14,174 @@ enum {
     PACKET_MAX = DT_RANK_LAST_CALLS_BYTES + 64,
 };
 
-/* The agent's types are all above the rank's. */
-static bool is_from_rank(uint8_t type)
+enum kind {
+    NUMBER, /* of size bytes */
+    TEXT,   /* in size bytes, with its terminating zero */
+    BYTES,  /* size of them */
+    BLOB,   /* a number of 16 bits, then up to size bytes behind it */
+};
+
+struct field {
+    uint8_t type; /* of the message that has it */
+    enum kind kind;
+    size_t at;
+    size_t size;
+};
+
+#define F(type, member, kind)                                                                      \
+    {                                                                                              \
+        DT_RANK_##type, kind, offsetof(struct dt_rankmsg, member),                                 \
+            sizeof((struct dt_rankmsg *)0)->member                                                 \
+    }
+
+/* The fields of each message, in the order in which they travel. */
+/* clang-format off */
+static const struct field fields[] = {
+    F(HELLO, hello.protocol, NUMBER), F(HELLO, hello.rank, NUMBER),
+    F(HELLO, hello.generation, NUMBER), F(HELLO, hello.port, NUMBER),
+    F(COMMIT, commit.step, NUMBER), F(COMMIT, commit.restored, NUMBER),
+    F(STEP, step.step, NUMBER),
+    F(NOTE, note.text, TEXT),
+    F(FAILED, failed.comm, NUMBER), F(FAILED, failed.code, NUMBER),
+    F(FAILED, failed.rank, NUMBER), F(FAILED, failed.text, TEXT),
+    F(WANT_MEMORY, want_memory.comm, NUMBER), F(WANT_MEMORY, want_memory.members, NUMBER),
+    F(WANT_MEMORY, want_memory.size, NUMBER),
+    F(FREE_MEMORY, free_memory.comm, NUMBER),
+    F(LIMIT, limit.ms, NUMBER),
+    F(WANT_SEGMENT, want_segment.comm, NUMBER), F(WANT_SEGMENT, want_segment.call, NUMBER),
+    F(WANT_SEGMENT, want_segment.bytes, NUMBER), F(WANT_SEGMENT, want_segment.members, NUMBER),
+    F(WANT_SEGMENT, want_segment.giver, NUMBER), F(WANT_SEGMENT, want_segment.takers, NUMBER),
+    F(LAST_CALLS, last_calls.payload, BLOB),
+    F(WELCOME, welcome.generation, NUMBER), F(WELCOME, welcome.rank, NUMBER),
+    F(WELCOME, welcome.size, NUMBER), F(WELCOME, welcome.local_rank, NUMBER),
+    F(WELCOME, welcome.local_size, NUMBER), F(WELCOME, welcome.node_rank, NUMBER),
+    F(WELCOME, welcome.nodes, NUMBER), F(WELCOME, welcome.secret, BYTES),
+    F(REFUSED, refused.version, NUMBER), F(REFUSED, refused.text, TEXT),
+    F(TABLE, table.bytes, NUMBER),
+    F(ABORT, abort.comm, NUMBER), F(ABORT, abort.code, NUMBER), F(ABORT, abort.rank, NUMBER),
+    F(GO, go.exit_code, NUMBER),
+    F(MEMORY, memory.comm, NUMBER), F(MEMORY, memory.error, NUMBER),
+    F(SEGMENT, segment.comm, NUMBER), F(SEGMENT, segment.number, NUMBER),
+    F(SEGMENT, segment.error, NUMBER),
+};
+/* clang-format on */
+enum { FIELDS = sizeof fields / sizeof *fields };
+
+_Static_assert(offsetof(struct dt_rankmsg, last_calls.payload) ==
+                   offsetof(struct dt_rankmsg, last_calls.bytes) + sizeof(uint16_t),
+               "the number of a BLOB stands before its bytes");
+
+static void put_number(struct dt_put *p, const void *from, size_t size)
 {
-    return type < DT_RANK_WELCOME;
+    if (size == sizeof(uint8_t))
+        dt_put_u8(p, *(const uint8_t *)from);
+    else if (size == sizeof(uint16_t))
+        dt_put_u16(p, *(const uint16_t *)from);
+    else if (size == sizeof(uint32_t))
+        dt_put_u32(p, *(const uint32_t *)from);
+    else
+        dt_put_u64(p, *(const uint64_t *)from);
 }
 
-static void put_from_rank(struct dt_put *p, const struct dt_rankmsg *m)
+static void get_number(struct dt_get *g, void *to, size_t size)
 {
-    switch (m->type) {
-    case DT_RANK_HELLO:
-        dt_put_u32(p, m->hello.protocol);
-        dt_put_u32(p, m->hello.rank);
-        dt_put_u32(p, m->hello.generation);
-        dt_put_u16(p, m->hello.port);
+    if (size == sizeof(uint8_t))
+        *(uint8_t *)to = dt_get_u8(g);
+    else if (size == sizeof(uint16_t))
+        *(uint16_t *)to = dt_get_u16(g);
+    else if (size == sizeof(uint32_t))
+        *(uint32_t *)to = dt_get_u32(g);
+    else
+        *(uint64_t *)to = dt_get_u64(g);
+}
+
+static void put_field(struct dt_put *p, const struct field *f, const void *from)
+{
+    const uint16_t *bytes;
+
+    switch (f->kind) {
+    case NUMBER:
+        put_number(p, from, f->size);
         break;
-    case DT_RANK_COMMIT:
-        dt_put_u64(p, (uint64_t)m->commit.step);
-        dt_put_u8(p, m->commit.restored);
+    case TEXT:
+        dt_put_str(p, from);
         break;
-    case DT_RANK_STEP:
-        dt_put_u64(p, (uint64_t)m->step.step);
+    case BYTES:
+        dt_put_bytes(p, from, f->size);
         break;
-    case DT_RANK_NOTE:
-        dt_put_str(p, m->note.text);
-        break;
-    case DT_RANK_FAILED:
-        dt_put_u64(p, m->failed.comm);
-        dt_put_u32(p, (uint32_t)m->failed.code);
-        dt_put_u32(p, m->failed.rank);
-        dt_put_str(p, m->failed.text);
-        break;
-    case DT_RANK_WANT_MEMORY:
-        dt_put_u64(p, m->want_memory.comm);
-        dt_put_u32(p, m->want_memory.members);
-        dt_put_u32(p, m->want_memory.size);
-        break;
-    case DT_RANK_FREE_MEMORY:
-        dt_put_u64(p, m->free_memory.comm);
-        break;
-    case DT_RANK_LIMIT:
-        dt_put_u32(p, m->limit.ms);
-        break;
-    case DT_RANK_WANT_SEGMENT:
-        dt_put_u64(p, m->want_segment.comm);
-        dt_put_u64(p, m->want_segment.call);
-        dt_put_u64(p, m->want_segment.bytes);
-        dt_put_u32(p, m->want_segment.members);
-        dt_put_u32(p, m->want_segment.giver);
-        dt_put_u32(p, m->want_segment.takers);
-        break;
-    case DT_RANK_LAST_CALLS:
-        dt_put_u16(p, m->last_calls.bytes);
-        dt_put_bytes(p, m->last_calls.payload, m->last_calls.bytes);
-        break;
-    default:
-        p->failed = true;
+    case BLOB:
+        bytes = (const uint16_t *)from - 1;
+        dt_put_u16(p, *bytes);
+        dt_put_bytes(p, from, *bytes);
     }
 }
 
-static void put_from_agent(struct dt_put *p, const struct dt_rankmsg *m)
+/* Copies n bytes if they are there and no more than max. */
+static bool copy_bytes(struct dt_get *g, void *to, size_t n, size_t max)
 {
-    switch (m->type) {
-    case DT_RANK_WELCOME:
-        dt_put_u32(p, m->welcome.generation);
-        dt_put_u32(p, m->welcome.rank);
-        dt_put_u32(p, m->welcome.size);
-        dt_put_u32(p, m->welcome.local_rank);
-        dt_put_u32(p, m->welcome.local_size);
-        dt_put_u32(p, m->welcome.node_rank);
-        dt_put_u32(p, m->welcome.nodes);
-        dt_put_bytes(p, m->welcome.secret, DT_SECRET_BYTES);
-        break;
-    case DT_RANK_REFUSED:
-        dt_put_u8(p, m->refused.version);
-        dt_put_str(p, m->refused.text);
-        break;
-    case DT_RANK_TABLE:
-        dt_put_u64(p, m->table.bytes);
-        break;
-    case DT_RANK_MEMORY:
-        dt_put_u64(p, m->memory.comm);
-        dt_put_u32(p, (uint32_t)m->memory.error);
-        break;
-    case DT_RANK_SEGMENT:
-        dt_put_u64(p, m->segment.comm);
-        dt_put_u64(p, m->segment.number);
-        dt_put_u32(p, (uint32_t)m->segment.error);
-        break;
-    case DT_RANK_ABORT:
-        dt_put_u64(p, m->abort.comm);
-        dt_put_u32(p, (uint32_t)m->abort.code);
-        dt_put_u32(p, m->abort.rank);
-        break;
-    case DT_RANK_GO:
-        dt_put_u32(p, (uint32_t)m->go.exit_code);
-        break;
-    default:
-        p->failed = true;
-    }
+    const uint8_t *d = n <= max ? dt_get_bytes(g, n) : NULL;
+
+    if (d)
+        memcpy(to, d, n);
+    else
+        g->failed = true;
+    return d != NULL;
 }
 
 static void get_text(struct dt_get *g, char *text, size_t size)
 {
     uint32_t n = dt_get_u32(g);
-    const uint8_t *d = n < size ? dt_get_bytes(g, n) : NULL;
 
-    if (!d || memchr(d, '\0', n)) {
-        g->failed = true;
-        return;
-    }
-    memcpy(text, d, n);
-    text[n] = '\0';
-}
-
-static void get_secret(struct dt_get *g, uint8_t *secret)
-{
-    const uint8_t *d = dt_get_bytes(g, DT_SECRET_BYTES);
-
-    if (d)
-        memcpy(secret, d, DT_SECRET_BYTES);
-}
-
-static void get_last_calls(struct dt_get *g, struct dt_rankmsg *m)
-{
-    uint16_t n = dt_get_u16(g);
-    const uint8_t *d = n <= DT_RANK_LAST_CALLS_BYTES ? dt_get_bytes(g, n) : NULL;
-
-    if (!d) {
-        g->failed = true;
-        return;
-    }
-    m->last_calls.bytes = n;
-    memcpy(m->last_calls.payload, d, n);
-}
-
-static void get_from_rank(struct dt_get *g, struct dt_rankmsg *m)
-{
-    switch (m->type) {
-    case DT_RANK_HELLO:
-        m->hello.protocol = dt_get_u32(g);
-        m->hello.rank = dt_get_u32(g);
-        m->hello.generation = dt_get_u32(g);
-        m->hello.port = dt_get_u16(g);
-        break;
-    case DT_RANK_COMMIT:
-        m->commit.step = (int64_t)dt_get_u64(g);
-        m->commit.restored = dt_get_u8(g);
-        break;
-    case DT_RANK_STEP:
-        m->step.step = (int64_t)dt_get_u64(g);
-        break;
-    case DT_RANK_NOTE:
-        get_text(g, m->note.text, sizeof m->note.text);
-        break;
-    case DT_RANK_FAILED:
-        m->failed.comm = dt_get_u64(g);
-        m->failed.code = (int32_t)dt_get_u32(g);
-        m->failed.rank = dt_get_u32(g);
-        get_text(g, m->failed.text, sizeof m->failed.text);
-        break;
-    case DT_RANK_WANT_MEMORY:
-        m->want_memory.comm = dt_get_u64(g);
-        m->want_memory.members = dt_get_u32(g);
-        m->want_memory.size = dt_get_u32(g);
-        break;
-    case DT_RANK_FREE_MEMORY:
-        m->free_memory.comm = dt_get_u64(g);
-        break;
-    case DT_RANK_LIMIT:
-        m->limit.ms = dt_get_u32(g);
-        break;
-    case DT_RANK_WANT_SEGMENT:
-        m->want_segment.comm = dt_get_u64(g);
-        m->want_segment.call = dt_get_u64(g);
-        m->want_segment.bytes = dt_get_u64(g);
-        m->want_segment.members = dt_get_u32(g);
-        m->want_segment.giver = dt_get_u32(g);
-        m->want_segment.takers = dt_get_u32(g);
-        break;
-    case DT_RANK_LAST_CALLS:
-        get_last_calls(g, m);
-        break;
-    default:
-        g->failed = true;
+    if (copy_bytes(g, text, n, size - 1)) {
+        text[n] = '\0';
+        g->failed |= strlen(text) != n;
     }
 }
 
-static void get_from_agent(struct dt_get *g, struct dt_rankmsg *m)
+static void get_field(struct dt_get *g, const struct field *f, void *to)
 {
-    switch (m->type) {
-    case DT_RANK_WELCOME:
-        m->welcome.generation = dt_get_u32(g);
-        m->welcome.rank = dt_get_u32(g);
-        m->welcome.size = dt_get_u32(g);
-        m->welcome.local_rank = dt_get_u32(g);
-        m->welcome.local_size = dt_get_u32(g);
-        m->welcome.node_rank = dt_get_u32(g);
-        m->welcome.nodes = dt_get_u32(g);
-        get_secret(g, m->welcome.secret);
+    uint16_t *bytes;
+
+    switch (f->kind) {
+    case NUMBER:
+        get_number(g, to, f->size);
         break;
-    case DT_RANK_REFUSED:
-        m->refused.version = dt_get_u8(g);
-        get_text(g, m->refused.text, sizeof m->refused.text);
+    case TEXT:
+        get_text(g, to, f->size);
         break;
-    case DT_RANK_TABLE:
-        m->table.bytes = dt_get_u64(g);
+    case BYTES:
+        copy_bytes(g, to, f->size, f->size);
         break;
-    case DT_RANK_MEMORY:
-        m->memory.comm = dt_get_u64(g);
-        m->memory.error = (int32_t)dt_get_u32(g);
-        break;
-    case DT_RANK_SEGMENT:
-        m->segment.comm = dt_get_u64(g);
-        m->segment.number = dt_get_u64(g);
-        m->segment.error = (int32_t)dt_get_u32(g);
-        break;
-    case DT_RANK_ABORT:
-        m->abort.comm = dt_get_u64(g);
-        m->abort.code = (int32_t)dt_get_u32(g);
-        m->abort.rank = dt_get_u32(g);
-        break;
-    case DT_RANK_GO:
-        m->go.exit_code = (int32_t)dt_get_u32(g);
-        break;
-    default:
-        g->failed = true;
+    case BLOB:
+        bytes = (uint16_t *)to - 1;
+        *bytes = dt_get_u16(g);
+        copy_bytes(g, to, *bytes, f->size);
     }
+}
+
+/* A type without fields does not exist. */
+static void put_fields(struct dt_put *p, const struct dt_rankmsg *m)
+{
+    bool known = false;
+
+    for (int i = 0; i < FIELDS; i++)
+        if (fields[i].type == m->type) {
+            put_field(p, &fields[i], (const char *)m + fields[i].at);
+            known = true;
+        }
+    p->failed |= !known;
+}
+
+static void get_fields(struct dt_get *g, struct dt_rankmsg *m)
+{
+    bool known = false;
+
+    for (int i = 0; i < FIELDS; i++)
+        if (fields[i].type == m->type) {
+            get_field(g, &fields[i], (char *)m + fields[i].at);
+            known = true;
+        }
+    g->failed |= !known;
 }
 
 /* What may stand beside the bytes of a packet. */
@@ -257,7 +200,7 @@ int dt_rankmsg_send(int sock, const struct dt_rankmsg *msg, int pass, int flags)
 
     dt_put_u32(&p, MAGIC);
     dt_put_u8(&p, msg->type);
-    (is_from_rank(msg->type) ? put_from_rank : put_from_agent)(&p, msg);
+    put_fields(&p, msg);
     if (pass >= 0) {
         h.msg_control = control.buf;
         h.msg_controllen = CMSG_SPACE(sizeof(int));
@@ -314,7 +257,7 @@ static int decode(const void *packet, size_t n, struct dt_rankmsg *msg)
     if (dt_get_u32(&g) != MAGIC)
         return -1;
     msg->type = dt_get_u8(&g);
-    (is_from_rank(msg->type) ? get_from_rank : get_from_agent)(&g, msg);
+    get_fields(&g, msg);
     return dt_get_end(&g);
 }
 
