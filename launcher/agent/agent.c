@@ -41,6 +41,7 @@ struct agent {
     struct dt_agent_host host;
     struct dt_files *files;
     bool told_slow;
+    uint64_t unasked_ns; /* when the last unasked PONG was sent while the lease was held */
     struct dt_jobsignals *signals;
     struct dt_probe *probe;
     uint16_t probe_port;
@@ -108,22 +109,45 @@ static void beat(const struct agent *a)
     send(a->keeper_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+static void send_unasked_pong(struct agent *a)
+{
+    const struct dt_msg_pong unasked = { .time_ns = dt_clock_ns() };
+
+    dt_channel_send(a->host.channel, DT_MSG_PONG, &unasked);
+}
+
+/* A dtrun that the user has stopped sends nothing. If its machine or the network fails meanwhile,
+ * only a write shows this: TCP gives up on what nobody acknowledges, and sshd ends our input. */
+static void test_connection(struct agent *a)
+{
+    uint64_t now = dt_clock_ns();
+
+    if (now - a->unasked_ns < a->lease.ms * UINT64_C(1000000) ||
+        !dt_channel_has_room(a->host.channel))
+        return;
+    a->unasked_ns = now;
+    send_unasked_pong(a);
+}
+
 static void on_tick(void *arg)
 {
-    beat(arg);
+    struct agent *a = arg;
+
+    beat(a);
+    if (a->lease.held)
+        test_connection(a);
 }
 
 /* Called by another thread, while a file system keeps the loop waiting (files.h). */
 static void on_blocked(void *arg, uint64_t ms)
 {
     struct agent *a = arg;
-    const struct dt_msg_pong unasked = { .time_ns = dt_clock_ns() };
     static char text[] = "the file system on which pushed files are put (HOME) does not respond; "
                          "waiting for it";
     const struct dt_msg_log slow = { text };
 
     beat(a);
-    dt_channel_send(a->host.channel, DT_MSG_PONG, &unasked);
+    send_unasked_pong(a);
     if (ms < SLOW_MS || a->told_slow)
         return;
     a->told_slow = true;

@@ -101,6 +101,26 @@ one_of_many() { # NUMBER: the peers of rank 3 exit, on its host and on others, a
     cluster_mend 2
 }
 
+gone_from() { [ -z "$(rank_shell "$1")$(worker "$1")" ]; }
+is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
+
+@test "D13: a connection that dies while Ctrl-Z holds the job frees its host" {
+    set -m # a process group of its own: dtrun stops only where a shell could continue it
+    start --heartbeat 1
+    set +m
+    kill -TSTP "$DTRUN_PID"
+    await is_stopped "$DTRUN_PID"
+    cluster_on 2 sh -c 'echo 3 >/proc/sys/net/ipv4/tcp_retries2' # four retransmissions, in seconds
+    cluster_cut 2
+    await gone_from 2
+    is_stopped "$DTRUN_PID"
+    cluster_mend 2
+    kill -KILL "$DTRUN_PID"
+    cluster_dtrun_wait
+    cluster_await_quiet
+    cluster_on 2 sh -c 'echo 15 >/proc/sys/net/ipv4/tcp_retries2'
+}
+
 @test "--on-host-loss stop: a job that could go on elsewhere ends when a host does not come back" {
     start --heartbeat 1 --max-restarts 3 --on-host-loss stop
     cluster_cut 2
