@@ -44,7 +44,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/config.h launcher/job/engine.h launcher/job/ops.h \
 	launcher/job/auxiliaries.c \
 	launcher/watch/cause.c launcher/watch/cause.h \
-	launcher/job/core.c \
+	launcher/job/core.c launcher/job/core.h \
 	launcher/job/state/deaths.c launcher/job/state/deaths.h \
 	launcher/job/state/exitpolicy.c launcher/job/state/exitpolicy.h \
 	launcher/job/state/failed_calls.c launcher/job/state/failed_calls.h \
@@ -76,6 +76,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/stragglers.c \
 	launcher/job/streams.c \
 	launcher/job/state/timers.c launcher/job/state/timers.h \
+	launcher/job/verdict.c \
 	launcher/watch/words.c launcher/watch/words.h \
 	launcher/place/iface.c launcher/place/iface.h \
 	launcher/place/plan.c launcher/place/plan.h \

@@ -1,37 +1,64 @@
-/* What all parts of the engine need of it: events, and a look at what has come about. */
-#include "launcher/job/engine.h"
+#include "launcher/job/core.h"
 
-void dt_job_event(struct dt_job *j, enum dt_job_event event)
+void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
+                  const struct dt_job_ops *ops,
+                  void (*act)(struct dt_core *c, enum dt_job_action action))
 {
-    struct dt_job_step step = dt_job_fsm(j->state, event);
-
-    j->state = step.next;
-    j->act(j, step.action);
+    *c = (struct dt_core){ .config = config, .ops = ops, .act = act };
+    dt_timers_init(&c->timers, ops);
+    dt_plan_copy(&c->plan, config->plan);
+    dt_ranks_init(&c->ranks, (uint32_t)config->plan->np, (uint32_t)config->plan->nprocs);
+    dt_hostlinks_init(&c->links, config->hosts, config->fanout, ops);
 }
 
-const char *dt_job_host_name(const struct dt_job *j, size_t host)
+void dt_core_free(struct dt_core *c)
 {
-    return j->config->hosts->v[host].name;
+    dt_hostlinks_free(&c->links);
+    dt_ranks_free(&c->ranks);
+    dt_plan_free(&c->plan);
 }
 
-void dt_job_check(struct dt_job *j)
+void dt_core_event(struct dt_core *c, enum dt_job_event event)
 {
-    if (j->state == DT_JOB_ENDING) {
-        if (j->links.open == 0 && (j->cut || !j->ops->output_awaits(j->ops->arg)))
-            dt_job_event(j, DT_EV_CLOSED);
-    } else if (dt_hostlinks_are_idle(&j->links)) {
-        dt_job_event(j, DT_EV_IDLE);
+    struct dt_job_step step = dt_job_fsm(c->state, event);
+
+    c->state = step.next;
+    c->act(c, step.action);
+}
+
+void dt_core_check(struct dt_core *c)
+{
+    if (c->state == DT_JOB_ENDING) {
+        if (c->links.open == 0 && (c->output_dropped || !c->ops->output_awaits(c->ops->arg)))
+            dt_core_event(c, DT_EV_CLOSED);
+    } else if (dt_hostlinks_are_idle(&c->links)) {
+        dt_core_event(c, DT_EV_IDLE);
     }
 }
 
-const struct dt_death *dt_job_cause(const struct dt_job *j)
+uint64_t dt_core_now(const struct dt_core *c)
 {
-    return dt_deaths_cause(&j->deaths, j->ranks.linked_alive > 0);
+    return dt_timers_now_ns(&c->timers);
 }
 
-void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace)
+const char *dt_core_host_name(const struct dt_core *c, size_t host)
 {
-    j->outcome.exit_code = exit_code;
-    j->end_grace_ms = grace;
-    dt_job_event(j, DT_EV_FAILED);
+    return c->config->hosts->v[host].name;
+}
+
+void dt_core_ask(struct dt_core *c)
+{
+    for (uint32_t r = 0; r < c->ranks.np; r++)
+        c->ranks.v[r].leaving = false;
+    dt_hostlinks_ask(&c->links);
+}
+
+void dt_core_on_answer(struct dt_core *c, struct dt_hostlink *h, const struct dt_msg_answer *m)
+{
+    if (!dt_hostlinks_answer(&c->links, h, m->id))
+        return;
+    for (uint32_t i = 0; i < m->leaving.n; i++) {
+        if (m->leaving.v[i] < c->ranks.np)
+            c->ranks.v[m->leaving.v[i]].leaving = true;
+    }
 }

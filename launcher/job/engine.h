@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "launcher/job/hostlinks.h"
+#include "launcher/job/core.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
 #include "launcher/job/state/deaths.h"
@@ -36,27 +36,19 @@
 #include "launcher/watch/wait_graph.h"
 
 struct dt_job {
-    const struct dt_job_config *config;
-    void (*act)(struct dt_job *j, enum dt_job_action action);
-    const struct dt_job_ops *ops;
-    struct dt_timers timers;
+    struct dt_core core; /* the first: an action finds the job by it */
     bool terminal;
     bool batch;
-    enum dt_job_state state;
     bool told_to_stop; /* by a signal, --timeout, or a reader that left */
-    bool cut;          /* the user did not wait for the last output */
     char id[64];
     uint8_t secret[DT_SECRET_BYTES];
     char *checkpoint_dir;
     uint64_t began_ns;
     uint64_t ended_ns;
 
-    struct dt_plan plan; /* of this generation; host indices are those of config->hosts */
-    struct dt_hostlinks links;
     bool *lost;    /* by host: not to be used any more */
     bool *retried; /* by host: a fresh connection was tried in this recovery */
 
-    uint32_t generation;
     struct dt_hostnet net;    /* of this generation, by node; it points into the links */
     uint32_t unanswered;      /* PROBEs */
     bool probing_all;         /* the second round */
@@ -64,7 +56,6 @@ struct dt_job {
     uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
     bool all_started;
     bool table_sent;
-    struct dt_ranks ranks;
     struct dt_wait_graph waits;
     bool said_more;  /* not all communicators can be watched; once in a job */
     char *hang_text; /* who waited for whom, when a rank hung; or NULL */
@@ -74,7 +65,6 @@ struct dt_job {
     bool reached_is_known; /* a rank's end has told it; a lost host tells nothing */
 
     uint64_t failed_ns;
-    uint32_t query;
     struct dt_flight_record last_calls; /* of ranks whose calls have failed, while not yet said */
 
     struct dt_fence fence_of_mpi;
@@ -106,17 +96,15 @@ struct dt_job {
     size_t stdin_owed;    /* credit that came while FAILING */
 };
 
-/* core.c */
-void dt_job_event(struct dt_job *j, enum dt_job_event event);
-static inline uint64_t dt_job_now(const struct dt_job *j)
-{
-    return dt_timers_now_ns(&j->timers);
-}
-void dt_job_check(struct dt_job *j); /* raises IDLE or CLOSED where they hold */
-const char *dt_job_host_name(const struct dt_job *j, size_t host);
+/* failure.c */
 /* A connection has ended, by itself or because the host was silent; "was" is its phase until then.
  */
 void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_phase was);
+
+/* verdict.c */
+const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing has failed */
+/* The job has failed for good: its ranks have so long to end, and dtrun exits with exit_code. */
+void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace_ms);
 
 /* pulse.c */
 void dt_job_start_pulse(struct dt_job *j);
@@ -149,11 +137,8 @@ void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m);
 
 /* failure.c */
-const struct dt_death *dt_job_cause(const struct dt_job *j); /* NULL: nothing has failed */
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m);
 void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m);
-void dt_job_ask(struct dt_job *j); /* QUERY to all hosts that have ranks */
-void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m);
 void dt_job_collect(struct dt_job *j);
 void dt_job_settle(struct dt_job *j); /* FAILING: is all known that can be? */
 void dt_job_decide(struct dt_job *j);
@@ -230,9 +215,6 @@ void dt_job_on_gathered(struct dt_job *j);
 
 /* stopping.c */
 void dt_job_take_signal(struct dt_job *j, int signo); /* as if a user had sent it to dtrun */
-/* The job has failed for good: all ranks are ended with grace, exit_code is what dtrun exits with.
- */
-void dt_job_fail(struct dt_job *j, int exit_code, uint32_t grace_ms);
 void dt_job_refuse(struct dt_job *j);
 void dt_job_end_ranks(struct dt_job *j);
 void dt_job_stop(struct dt_job *j);

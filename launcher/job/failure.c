@@ -30,7 +30,7 @@ static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const stru
     j->reached_is_known |= m->step >= 0;
     if (m->code != 0)
         return;
-    j->ranks.ended_well++;
+    j->core.ranks.ended_well++;
     j->failed_calls.ignored |= (m->flags & DT_EXITED_COMM_FAILED) != 0;
     dt_job_watch_stragglers(j);
     dt_job_watch_auxiliaries(j);
@@ -39,14 +39,14 @@ static void add_rank_death(struct dt_job *j, const struct dt_rank *r, const stru
 void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_exit *m)
 {
     char who[DT_ROLE_NAME_MAX];
-    struct dt_rank *r = m->rank < j->ranks.nprocs ? &j->ranks.v[m->rank] : NULL;
+    struct dt_rank *r = m->rank < j->core.ranks.nprocs ? &j->core.ranks.v[m->rank] : NULL;
 
-    if (m->generation != j->generation || !r || r->ended)
+    if (m->generation != j->core.generation || !r || r->ended)
         return;
     r->pid = m->pid;
-    dt_ranks_end(&j->ranks, m->rank,
+    dt_ranks_end(&j->core.ranks, m->rank,
                  &(struct dt_death){
-                     .auxiliary = m->rank >= j->ranks.np,
+                     .auxiliary = m->rank >= j->core.ranks.np,
                      .rank = m->rank,
                      .code = m->code,
                      .signo = m->signo,
@@ -55,15 +55,15 @@ void dt_job_on_exit(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
                      .time_ns = dt_heartbeat_local(&h->heartbeat, m->time_ns),
                  });
     dt_verbose("%s ended: code %d, signal %d, step %" PRId64 ", flags %#x",
-               dt_role_name(who, m->rank, j->ranks.np), m->code, m->signo, m->step, m->flags);
-    if (j->state == DT_JOB_STOPPING && j->stopped_by && dt_exit_is_preemption(&r->end))
+               dt_role_name(who, m->rank, j->core.ranks.np), m->code, m->signo, m->step, m->flags);
+    if (j->core.state == DT_JOB_STOPPING && j->stopped_by && dt_exit_is_preemption(&r->end))
         j->outcome.exit_code = DT_EXIT_PREEMPTED;
     if (r->end.auxiliary)
         dt_job_on_auxiliary_exit(j, &r->end);
     else
         add_rank_death(j, r, m);
     if (dt_job_cause(j))
-        dt_job_event(j, DT_EV_RANK_FAILED);
+        dt_core_event(&j->core, DT_EV_RANK_FAILED);
     dt_job_settle(j);
 }
 
@@ -72,27 +72,27 @@ void dt_job_on_failed(struct dt_job *j, const struct dt_msg_failed *m)
 {
     struct dt_msg_abort abort = { m->generation, m->comm, m->rank, m->code, m->text, 0 };
 
-    if (m->generation != j->generation ||
-        (j->state != DT_JOB_STARTING && j->state != DT_JOB_RUNNING))
+    if (m->generation != j->core.generation ||
+        (j->core.state != DT_JOB_STARTING && j->core.state != DT_JOB_RUNNING))
         return;
     dt_verbose("a call failed: %s", m->text);
     dt_failed_calls_note(&j->failed_calls, m);
-    dt_hostlinks_send_all(&j->links, DT_MSG_ABORT, &abort);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_ABORT, &abort);
 }
 
 static void lose(struct dt_job *j, const struct dt_u32s *numbers)
 {
     for (uint32_t i = 0; i < numbers->n; i++) {
         uint32_t number = numbers->v[i];
-        struct dt_rank *r = &j->ranks.v[number];
+        struct dt_rank *r = &j->core.ranks.v[number];
 
         if (!r->ended)
-            dt_ranks_end(&j->ranks, number,
+            dt_ranks_end(&j->core.ranks, number,
                          &(struct dt_death){ .rank = number, .code = -1, .step = -1 });
         r->tail_eof = true;
         /* Nothing will complete a line that was begun; what comes next is of another process. */
-        j->ops->output_eof(j->ops->arg, number, STDOUT_FILENO);
-        j->ops->output_eof(j->ops->arg, number, STDERR_FILENO);
+        j->core.ops->output_eof(j->core.ops->arg, number, STDOUT_FILENO);
+        j->core.ops->output_eof(j->core.ops->arg, number, STDERR_FILENO);
     }
 }
 
@@ -107,7 +107,7 @@ static void note_injected_loss(struct dt_job *j, struct dt_hostlink *h,
 
 static void lose_host(struct dt_job *j, struct dt_hostlink *h, bool had_ranks)
 {
-    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&j->core.plan, h->host);
 
     if (!node)
         return;
@@ -115,7 +115,8 @@ static void lose_host(struct dt_job *j, struct dt_hostlink *h, bool had_ranks)
     lose(j, &node->auxiliaries);
     if (had_ranks)
         note_injected_loss(j, h, node);
-    if ((j->state == DT_JOB_STARTING || j->state == DT_JOB_RUNNING || j->state == DT_JOB_FAILING) &&
+    if ((j->core.state == DT_JOB_STARTING || j->core.state == DT_JOB_RUNNING ||
+         j->core.state == DT_JOB_FAILING) &&
         !dt_job_pardon_host(j, h))
         dt_deaths_add(&j->deaths, &(struct dt_death){
                                       .host = true,
@@ -124,7 +125,7 @@ static void lose_host(struct dt_job *j, struct dt_hostlink *h, bool had_ranks)
                                       .step = -1,
                                       .time_ns = h->heartbeat.heard_ns,
                                   });
-    dt_job_event(j, DT_EV_HOST_LOST);
+    dt_core_event(&j->core, DT_EV_HOST_LOST);
     dt_job_settle(j);
 }
 
@@ -132,28 +133,19 @@ void dt_job_link_ended(struct dt_job *j, struct dt_hostlink *h, enum dt_host_pha
 {
     bool had_ranks = was == DT_HOST_STARTING || was == DT_HOST_RUNNING;
 
-    if (j->state == DT_JOB_CONNECTING)
-        dt_say("%s: %s", dt_job_host_name(j, h->host),
+    if (j->core.state == DT_JOB_CONNECTING)
+        dt_say("%s: %s", dt_core_host_name(&j->core, h->host),
                h->why.text[0] ? h->why.text : "agent: it ended unexpectedly");
-    else if (had_ranks || (j->state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
+    else if (had_ranks || (j->core.state == DT_JOB_RECOVERING && was == DT_HOST_IDLE))
         lose_host(j, h, had_ranks);
-}
-
-void dt_job_ask(struct dt_job *j)
-{
-    struct dt_msg_query query = { ++j->query };
-
-    dt_hostlinks_forget_answers(&j->links);
-    for (uint32_t r = 0; r < j->ranks.np; r++)
-        j->ranks.v[r].leaving = false;
-    dt_hostlinks_send_all(&j->links, DT_MSG_QUERY, &query);
 }
 
 /* Ranks know only ranks: an auxiliary is told of by name, and the first of its host stands for it.
  */
 static uint32_t culprit_of(const struct dt_job *j, const struct dt_death *cause)
 {
-    return cause->auxiliary ? dt_plan_node_of(&j->plan, (int)cause->rank)->ranks.v[0] : cause->rank;
+    return cause->auxiliary ? dt_plan_node_of(&j->core.plan, (int)cause->rank)->ranks.v[0]
+                            : cause->rank;
 }
 
 static char *abort_text(const struct dt_job *j, const struct dt_death *cause)
@@ -163,7 +155,7 @@ static char *abort_text(const struct dt_job *j, const struct dt_death *cause)
     if (cause && cause->hung)
         return dt_xstrdup(j->hang_text);
     if (cause && cause->auxiliary)
-        return dt_xasprintf("%s died", dt_role_name(name, cause->rank, j->ranks.np));
+        return dt_xasprintf("%s died", dt_role_name(name, cause->rank, j->core.ranks.np));
     return dt_xstrdup("");
 }
 
@@ -180,27 +172,18 @@ void dt_job_collect(struct dt_job *j)
     const struct dt_death *cause = dt_job_cause(j);
     bool hung = cause && cause->hung;
     char *text = abort_text(j, cause);
-    struct dt_msg_abort abort = { j->generation,
+    struct dt_msg_abort abort = { j->core.generation,
                                   0,
                                   cause ? culprit_of(j, cause) : 0,
                                   hung ? DT_HOSTSHM_TIMED_OUT : DT_HOSTSHM_PEER_DIED,
                                   text,
                                   ending_of(cause) };
 
-    j->failed_ns = dt_job_now(j);
-    dt_hostlinks_send_all(&j->links, DT_MSG_ABORT, &abort);
+    j->failed_ns = dt_core_now(&j->core);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_ABORT, &abort);
     free(text);
-    dt_job_ask(j);
-    dt_timers_set(&j->timers, DT_TIMER_COLLECT, ANSWER_MS);
-}
-
-void dt_job_on_answer(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_answer *m)
-{
-    h->answered |= m->id == j->query;
-    for (uint32_t i = 0; m->id == j->query && i < m->leaving.n; i++) {
-        if (m->leaving.v[i] < j->ranks.np)
-            j->ranks.v[m->leaving.v[i]].leaving = true;
-    }
+    dt_core_ask(&j->core);
+    dt_timers_set(&j->core.timers, DT_TIMER_COLLECT, ANSWER_MS);
 }
 
 /* A rank that only left, or was drawn along, may still turn out to follow from another's death, and
@@ -210,7 +193,7 @@ static bool is_certain(const struct dt_job *j, const struct dt_death *cause)
     if (cause->auxiliary)
         return false;
     if (cause->hung)
-        return dt_ranks_alive(&j->ranks) <=
+        return dt_ranks_alive(&j->core.ranks) <=
                1; /* those who waited may say so before they are ended */
     return cause->host ||
            (!(cause->flags & DT_EXITED_PEER_LOST) && dt_exit_of_rank(cause->code, cause->signo));
@@ -219,7 +202,7 @@ static bool is_certain(const struct dt_job *j, const struct dt_death *cause)
 /* What is waited for comes within so long, or will not. */
 static void wait_at_most(struct dt_job *j, uint64_t ms)
 {
-    dt_timers_hasten(&j->timers, DT_TIMER_COLLECT, ms);
+    dt_timers_hasten(&j->core.timers, DT_TIMER_COLLECT, ms);
 }
 
 /* Where they are started again at once, nobody waits for them. */
@@ -227,8 +210,8 @@ static bool wait_for_leaving(const struct dt_job *j)
 {
     if (dt_restart_verdict(&j->restart) == DT_RESTART_YES)
         return false;
-    for (uint32_t r = 0; r < j->ranks.np; r++) {
-        if (j->ranks.v[r].leaving && !j->ranks.v[r].ended)
+    for (uint32_t r = 0; r < j->core.ranks.np; r++) {
+        if (j->core.ranks.v[r].leaving && !j->core.ranks.v[r].ended)
             return true;
     }
     return false;
@@ -236,26 +219,27 @@ static bool wait_for_leaving(const struct dt_job *j)
 
 static bool has_said_all(const struct dt_job *j, const struct dt_death *cause)
 {
-    return cause->host || j->ranks.v[cause->rank].tail_eof;
+    return cause->host || j->core.ranks.v[cause->rank].tail_eof;
 }
 
 void dt_job_settle(struct dt_job *j)
 {
     const struct dt_death *cause = dt_job_cause(j);
 
-    if (j->state != DT_JOB_FAILING || !dt_hostlinks_have_answered(&j->links))
+    if (j->core.state != DT_JOB_FAILING || !dt_hostlinks_have_answered(&j->core.links))
         return;
     if (!cause || !is_certain(j, cause) || wait_for_leaving(j))
         wait_at_most(j, GIVE_UP_MS);
     else if (has_said_all(j, cause))
-        dt_job_event(j, DT_EV_SETTLED);
+        dt_core_event(&j->core, DT_EV_SETTLED);
     else
         wait_at_most(j, LAST_WORDS_MS);
 }
 
 static void describe_host(struct dt_job *j, const struct dt_plan_node *node, struct dt_strbuf *out)
 {
-    dt_hostlink_describe_loss(j->links.v[node->host], dt_job_host_name(j, node->host), out);
+    dt_hostlink_describe_loss(j->core.links.v[node->host], dt_core_host_name(&j->core, node->host),
+                              out);
     dt_strbuf_puts(out, "; its ");
     dt_words_ranks(out, &node->ranks);
     dt_strbuf_puts(out, node->ranks.n == 1 ? " is taken as lost" : " are taken as lost");
@@ -263,15 +247,15 @@ static void describe_host(struct dt_job *j, const struct dt_plan_node *node, str
 
 static void describe(struct dt_job *j, const struct dt_death *cause, struct dt_strbuf *out)
 {
-    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)cause->rank);
+    const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)cause->rank);
 
     if (cause->hung)
         dt_strbuf_puts(out, j->hang_text);
     else if (cause->host)
         describe_host(j, node, out);
     else
-        dt_words_death(out, cause, j->ranks.np, dt_job_host_name(j, node->host),
-                       j->ranks.v[cause->rank].pid);
+        dt_words_death(out, cause, j->core.ranks.np, dt_core_host_name(&j->core, node->host),
+                       j->core.ranks.v[cause->rank].pid);
 }
 
 /* With one process all it wrote stands right above. */
@@ -283,13 +267,13 @@ static void say_last_words(struct dt_job *j, const struct dt_death *cause)
 
     if (cause->host)
         return;
-    dt_label(label, cause->rank, j->ranks.np, false);
-    for (unsigned i = 0; (line = dt_tail_line(&j->ranks.v[cause->rank].tail, i)); i++) {
+    dt_label(label, cause->rank, j->core.ranks.np, false);
+    for (unsigned i = 0; (line = dt_tail_line(&j->core.ranks.v[cause->rank].tail, i)); i++) {
         invalid_device |= strstr(line, "invalid device ordinal") != NULL;
-        if (j->ranks.nprocs > 1)
+        if (j->core.ranks.nprocs > 1)
             dt_say("| %s%s", label, line);
     }
-    if (invalid_device && j->config->gpu_bind == DT_GPU_BIND_RANK)
+    if (invalid_device && j->core.config->gpu_bind == DT_GPU_BIND_RANK)
         dt_say("hint: each rank sees one GPU, which is its device 0; for programs that choose the "
                "device by LOCAL_RANK there are --virtual-local-rank (LOCAL_RANK is 0) and "
                "--gpu-bind host (a rank sees all GPUs of its host)");
@@ -297,8 +281,9 @@ static void say_last_words(struct dt_job *j, const struct dt_death *cause)
 
 static void add_stopping(struct dt_job *j, const struct dt_death *cause, struct dt_strbuf *out)
 {
-    uint32_t alive = dt_ranks_alive(&j->ranks);
-    uint32_t others = alive && cause->hung && !j->ranks.v[cause->rank].ended ? alive - 1 : alive;
+    uint32_t alive = dt_ranks_alive(&j->core.ranks);
+    uint32_t others =
+        alive && cause->hung && !j->core.ranks.v[cause->rank].ended ? alive - 1 : alive;
     const char *which = cause->auxiliary ? "" : "other ";
 
     if (others == 1)
@@ -321,7 +306,7 @@ static void say_giving_up(const struct dt_job *j, const struct dt_death *cause,
              j->alike > DT_RESTARTS_WITHOUT_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint), each time %s "
                "failed in this way",
-               DT_RESTARTS_WITHOUT_PROGRESS, dt_role_name(who, cause->rank, j->ranks.np));
+               DT_RESTARTS_WITHOUT_PROGRESS, dt_role_name(who, cause->rank, j->core.ranks.np));
     else if (verdict == DT_RESTART_NO_PROGRESS)
         dt_say("giving up: %d restarts without progress (no newer checkpoint)",
                DT_RESTARTS_WITHOUT_PROGRESS);
@@ -349,7 +334,7 @@ static void end_preempted(struct dt_job *j, const struct dt_death *cause)
     add_stopping(j, cause, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
-    dt_job_fail(j, DT_EXIT_PREEMPTED, (uint32_t)j->config->kill_grace_s * 1000);
+    dt_job_fail(j, DT_EXIT_PREEMPTED, (uint32_t)j->core.config->kill_grace_s * 1000);
 }
 
 static void end_with(struct dt_job *j, const struct dt_death *cause, const char *text,
@@ -366,21 +351,21 @@ static void end_with(struct dt_job *j, const struct dt_death *cause, const char 
     j->outcome.cause = *cause;
     j->outcome.has_cause = true;
     dt_outcome_set_reason(&j->outcome, dt_xstrdup(text));
-    dt_job_fail(j, dt_exit_of_cause(cause), (uint32_t)j->config->kill_grace_s * 1000);
+    dt_job_fail(j, dt_exit_of_cause(cause), (uint32_t)j->core.config->kill_grace_s * 1000);
 }
 
 /* A batch system that ends the job sends its signal to the ranks, too. Those that die of it have
  * not failed: the signal will stop the job, when dtrun has it as well. */
 static bool awaits_signal(struct dt_job *j, const struct dt_death *death)
 {
-    uint64_t since_ms = (dt_job_now(j) - j->failed_ns) / 1000000;
+    uint64_t since_ms = (dt_core_now(&j->core) - j->failed_ns) / 1000000;
 
-    if (dt_signal_gather_stops_soon(&j->gather, &j->timers))
+    if (dt_signal_gather_stops_soon(&j->gather, &j->core.timers))
         return true;
     if (!j->batch || dt_signal_meaning(death->signo, 0) != DT_SIGNAL_STOP ||
         since_ms >= DT_GATHER_MS)
         return false;
-    dt_timers_set(&j->timers, DT_TIMER_COLLECT, DT_GATHER_MS - since_ms);
+    dt_timers_set(&j->core.timers, DT_TIMER_COLLECT, DT_GATHER_MS - since_ms);
     return true;
 }
 
@@ -391,9 +376,9 @@ void dt_job_decide(struct dt_job *j)
     struct dt_strbuf text = { 0 };
     struct dt_death death;
 
-    dt_timers_stop(&j->timers, DT_TIMER_COLLECT);
+    dt_timers_stop(&j->core.timers, DT_TIMER_COLLECT);
     if (!cause) {
-        dt_job_event(j, j->all_started ? DT_EV_HARMLESS : DT_EV_HARMLESS_EARLY);
+        dt_core_event(&j->core, j->all_started ? DT_EV_HARMLESS : DT_EV_HARMLESS_EARLY);
         return;
     }
     death = *cause;
@@ -411,7 +396,7 @@ void dt_job_decide(struct dt_job *j)
         dt_say("%s", dt_strbuf_text(&text));
         say_last_words(j, &death);
         dt_job_plan_restart(j, &death, dt_strbuf_text(&text));
-        dt_job_event(j, DT_EV_RESTART);
+        dt_core_event(&j->core, DT_EV_RESTART);
     }
     dt_strbuf_free(&text);
 }

@@ -28,7 +28,7 @@ struct blame {
 
 static uint32_t limit_ms(const struct dt_job *j)
 {
-    return (uint32_t)j->config->collective_timeout_s * 1000;
+    return (uint32_t)j->core.config->collective_timeout_s * 1000;
 }
 
 /* A member's collective ("barrier (call 7)"), or what passes between it and another. */
@@ -85,13 +85,13 @@ static const struct dt_waitgroup *find_doing(const struct dt_job *j, const struc
 static void add_whom(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t rank,
                      struct dt_strbuf *out)
 {
-    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)rank);
+    const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)rank);
     uint32_t member;
     const struct dt_waitgroup *doing = find_doing(j, g, rank, &member);
     const struct dt_wait *w = &doing->waits[member];
 
-    dt_strbuf_printf(out, "rank %u (%s, pid %u), which %s", rank, dt_job_host_name(j, node->host),
-                     j->ranks.v[rank].pid,
+    dt_strbuf_printf(out, "rank %u (%s, pid %u), which %s", rank,
+                     dt_core_host_name(&j->core, node->host), j->core.ranks.v[rank].pid,
                      j->waits.ranks[rank].stopped ? "is stopped by a signal and " : "");
     if (w->call == 0 && w->pair == 0) {
         dt_strbuf_puts(out, "has not called dt_init");
@@ -172,9 +172,9 @@ static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
                                   .rank = culprit,
                                   .code = -1,
                                   .step = -1,
-                                  .time_ns = dt_job_now(j),
+                                  .time_ns = dt_core_now(&j->core),
                               });
-    dt_job_event(j, DT_EV_RANK_FAILED);
+    dt_core_event(&j->core, DT_EV_RANK_FAILED);
 }
 
 /* On its ranks alone; the program goes on as it likes. */
@@ -182,12 +182,12 @@ static void fail_comm(struct dt_job *j, struct dt_waitgroup *g, int code, uint32
                       const struct dt_strbuf *text)
 {
     struct dt_msg_abort abort = {
-        j->generation, g->comm, culprit, code, (char *)(uintptr_t)dt_strbuf_text(text), 0
+        j->core.generation, g->comm, culprit, code, (char *)(uintptr_t)dt_strbuf_text(text), 0
     };
 
     g->failed = true;
     dt_say("%s", abort.text);
-    dt_hostlinks_send_all(&j->links, DT_MSG_ABORT, &abort);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_ABORT, &abort);
 }
 
 /* Whom nothing tells apart from those who wait is not blamed: then the one who waits is. */
@@ -204,7 +204,7 @@ static void end_calls(struct dt_job *j, struct dt_waitgroup *g, const struct dt_
     if (w->limit_ms)
         dt_strbuf_printf(text, " (dt_comm_set_timeout %g)", w->limit_ms / 1000.0);
     else
-        dt_strbuf_printf(text, " (--collective-timeout %d)", j->config->collective_timeout_s);
+        dt_strbuf_printf(text, " (--collective-timeout %d)", j->core.config->collective_timeout_s);
     if (w->limit_ms && g->comm)
         fail_comm(j, g, DT_HOSTSHM_TIMED_OUT, culprit, text);
     else
@@ -292,16 +292,16 @@ static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
 
 void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_pong *m)
 {
-    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&j->core.plan, h->host);
     const struct dt_msg_step *steps = m->steps.v;
     const struct dt_msg_comm *comms = m->comms.v;
-    uint64_t now = dt_job_now(j);
+    uint64_t now = dt_core_now(&j->core);
 
     if (!node || !dt_hostlink_has_ranks(h))
         return;
     j->waits.limits[h->host] = m->limit_ms;
     for (uint32_t i = 0; i < m->steps.n; i++) {
-        if (steps[i].rank < j->ranks.np)
+        if (steps[i].rank < j->core.ranks.np)
             j->waits.ranks[steps[i].rank].stopped = steps[i].stopped;
     }
     for (uint32_t i = 0; i < m->comms.n; i++)
@@ -309,7 +309,7 @@ void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const stru
     if (m->more && !j->said_more)
         dt_say("%s: ranks wait in calls on so many communicators that %u of them are not watched "
                "until others go on",
-               dt_job_host_name(j, h->host), m->more);
+               dt_core_host_name(&j->core, h->host), m->more);
     j->said_more |= m->more > 0;
 }
 
@@ -320,12 +320,12 @@ void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping)
 
 void dt_job_watch_waits(struct dt_job *j)
 {
-    if (j->state != DT_JOB_RUNNING || j->pausing)
+    if (j->core.state != DT_JOB_RUNNING || j->pausing)
         return;
-    for (uint32_t r = 0; r < j->ranks.np; r++)
-        j->waits.ranks[r].ended = j->ranks.v[r].ended;
+    for (uint32_t r = 0; r < j->core.ranks.np; r++)
+        j->waits.ranks[r].ended = j->core.ranks.v[r].ended;
     dt_wait_graph_tidy(&j->waits);
-    for (uint32_t i = 0; i < j->waits.n && j->state == DT_JOB_RUNNING; i++) {
+    for (uint32_t i = 0; i < j->waits.n && j->core.state == DT_JOB_RUNNING; i++) {
         struct dt_waitgroup *g = &j->waits.groups[i];
         int who = g->failed ? -1 : dt_wait_graph_first_due(&j->waits, g, limit_ms(j));
 
@@ -336,7 +336,7 @@ void dt_job_watch_waits(struct dt_job *j)
 
 void dt_job_forget_waits(struct dt_job *j)
 {
-    dt_wait_graph_forget(&j->waits, j->generation, dt_job_now(j));
+    dt_wait_graph_forget(&j->waits, j->core.generation, dt_core_now(&j->core));
 }
 
 uint64_t dt_job_look_ms(const struct dt_job *j)

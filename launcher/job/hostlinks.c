@@ -106,12 +106,23 @@ bool dt_hostlinks_any_closes(const struct dt_hostlinks *l)
     return in_use < l->open;
 }
 
-void dt_hostlinks_forget_answers(const struct dt_hostlinks *l)
+void dt_hostlinks_ask(struct dt_hostlinks *l)
 {
+    struct dt_msg_query query = { ++l->query };
+
     for (size_t i = 0; i < l->hosts->n; i++) {
         if (l->v[i])
             l->v[i]->answered = false;
     }
+    dt_hostlinks_send_all(l, DT_MSG_QUERY, &query);
+}
+
+bool dt_hostlinks_answer(const struct dt_hostlinks *l, struct dt_hostlink *h, uint32_t query)
+{
+    bool newest = query == l->query;
+
+    h->answered |= newest;
+    return newest;
 }
 
 bool dt_hostlinks_have_answered(const struct dt_hostlinks *l)

@@ -11,6 +11,7 @@ struct dt_hostlinks {
     int fanout;             /* so many may be connecting at once */
     struct dt_hostlink **v; /* by host; NULL: never opened */
     unsigned open;          /* connections that have not ended, also those that were closed */
+    uint32_t query;         /* number of the newest QUERY */
 };
 
 void dt_hostlinks_init(struct dt_hostlinks *l, const struct dt_hostlist *hosts, int fanout,
@@ -32,8 +33,10 @@ void dt_hostlinks_close_all(const struct dt_hostlinks *l);
 
 bool dt_hostlinks_are_idle(const struct dt_hostlinks *l); /* none is coming or has ranks */
 bool dt_hostlinks_any_closes(const struct dt_hostlinks *l);
-/* QUERY: its answers. */
-void dt_hostlinks_forget_answers(const struct dt_hostlinks *l);
+
+void dt_hostlinks_ask(struct dt_hostlinks *l); /* QUERY to all hosts that have ranks */
+/* ANSWER has come. Returns whether it is to the newest QUERY. */
+bool dt_hostlinks_answer(const struct dt_hostlinks *l, struct dt_hostlink *h, uint32_t query);
 bool dt_hostlinks_have_answered(const struct dt_hostlinks *l); /* all hosts that have ranks */
 
 #endif

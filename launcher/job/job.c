@@ -17,7 +17,7 @@ static void act_none(struct dt_job *j)
     (void)j;
 }
 
-static void act(struct dt_job *j, enum dt_job_action action)
+static void act(struct dt_core *c, enum dt_job_action action)
 {
     static void (*const actions[])(struct dt_job *) = {
         [DT_ACT_NONE] = act_none,
@@ -40,50 +40,50 @@ static void act(struct dt_job *j, enum dt_job_action action)
         [DT_ACT_LEAVE] = act_leave,
     };
 
-    actions[action](j);
+    actions[action]((struct dt_job *)c);
 }
 
 void dt_job_greeted(struct dt_job *j, size_t host, const struct dt_msg_hello *hello)
 {
-    dt_hostlink_greeted(j->links.v[host], hello);
-    dt_job_ping(j, j->links.v[host]);
-    dt_hostlinks_connect_next(&j->links);
-    dt_job_check(j);
+    dt_hostlink_greeted(j->core.links.v[host], hello);
+    dt_job_ping(j, j->core.links.v[host]);
+    dt_hostlinks_connect_next(&j->core.links);
+    dt_core_check(&j->core);
 }
 
 void dt_job_received(struct dt_job *j, size_t host, const char *dir)
 {
-    dt_hostlink_received(j->links.v[host], dir);
-    dt_job_check(j);
+    dt_hostlink_received(j->core.links.v[host], dir);
+    dt_core_check(&j->core);
 }
 
 void dt_job_noise(struct dt_job *j, size_t host, const char *line)
 {
-    if (j->links.v[host]->phase == DT_HOST_CONNECTING)
-        dt_verbose("%s: start-up output: %s", dt_job_host_name(j, host), line);
+    if (j->core.links.v[host]->phase == DT_HOST_CONNECTING)
+        dt_verbose("%s: start-up output: %s", dt_core_host_name(&j->core, host), line);
     else
-        dt_say("%s: %s", dt_job_host_name(j, host), line);
+        dt_say("%s: %s", dt_core_host_name(&j->core, host), line);
 }
 
 void dt_job_disconnected(struct dt_job *j, size_t host, const char *why)
 {
-    struct dt_hostlink *h = j->links.v[host];
+    struct dt_hostlink *h = j->core.links.v[host];
 
     dt_job_link_ended(j, h, dt_hostlink_ended(h, why));
-    dt_hostlinks_forget_one(&j->links);
-    dt_job_check(j);
+    dt_hostlinks_forget_one(&j->core.links);
+    dt_core_check(&j->core);
 }
 
 void dt_job_hung_up(struct dt_job *j, size_t host)
 {
     (void)host;
-    dt_hostlinks_forget_one(&j->links);
-    dt_job_check(j);
+    dt_hostlinks_forget_one(&j->core.links);
+    dt_core_check(&j->core);
 }
 
 static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_done *m)
 {
-    if (m->generation != j->generation || !dt_hostlink_has_ranks(h))
+    if (m->generation != j->core.generation || !dt_hostlink_has_ranks(h))
         return;
     h->phase = DT_HOST_IDLE;
     dt_job_settle(j);
@@ -91,9 +91,9 @@ static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 
 void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
 {
-    struct dt_hostlink *h = j->links.v[host];
+    struct dt_hostlink *h = j->core.links.v[host];
 
-    h->heartbeat.heard_ns = dt_job_now(j);
+    h->heartbeat.heard_ns = dt_core_now(&j->core);
     switch (type) {
     case DT_MSG_READY:
         dt_job_on_host_ready(j, h, &msg->ready);
@@ -139,12 +139,12 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_injections_strike(&j->injections, msg->struck.fault);
         break;
     case DT_MSG_ANSWER:
-        dt_job_on_answer(j, h, &msg->answer);
+        dt_core_on_answer(&j->core, h, &msg->answer);
         dt_job_pause_answered(j);
         dt_job_settle(j);
         break;
     case DT_MSG_LOG:
-        dt_say("%s: %s", dt_job_host_name(j, h->host), msg->log.text);
+        dt_say("%s: %s", dt_core_host_name(&j->core, h->host), msg->log.text);
         break;
     case DT_MSG_STDIN_CREDIT:
         dt_job_on_stdin_credit(j, h, &msg->stdin_credit);
@@ -165,25 +165,25 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
     default:
         break;
     }
-    dt_job_check(j);
+    dt_core_check(&j->core);
 }
 
 static void say_start(const struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_words_count(&b, j->ranks.np, "rank");
+    dt_words_count(&b, j->core.ranks.np, "rank");
     dt_strbuf_puts(&b, " on ");
-    dt_words_count(&b, j->plan.nnodes, "host");
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        const struct dt_plan_node *node = &j->plan.nodes[i];
+    dt_words_count(&b, j->core.plan.nnodes, "host");
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        const struct dt_plan_node *node = &j->core.plan.nodes[i];
 
-        dt_strbuf_printf(&b, "%s %s ", i ? "," : ":", dt_job_host_name(j, node->host));
+        dt_strbuf_printf(&b, "%s %s ", i ? "," : ":", dt_core_host_name(&j->core, node->host));
         dt_words_runs(&b, &node->ranks);
     }
-    if (j->ranks.nprocs > j->ranks.np) {
+    if (j->core.ranks.nprocs > j->core.ranks.np) {
         dt_strbuf_puts(&b, "; beside them a scheduler and ");
-        dt_words_count(&b, (uint64_t)dt_plan_servers(&j->plan), "server");
+        dt_words_count(&b, (uint64_t)dt_plan_servers(&j->core.plan), "server");
     }
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
@@ -191,9 +191,9 @@ static void say_start(const struct dt_job *j)
 
 static void act_run(struct dt_job *j)
 {
-    dt_verbose("all %u ranks run, %.3f s after the start", j->ranks.np,
-               (double)(dt_job_now(j) - j->began_ns) / 1e9);
-    if (j->generation == 1 && j->terminal)
+    dt_verbose("all %u ranks run, %.3f s after the start", j->core.ranks.np,
+               (double)(dt_core_now(&j->core) - j->began_ns) / 1e9);
+    if (j->core.generation == 1 && j->terminal)
         say_start(j);
     if (j->history.recovering && !j->restart.checkpoints)
         dt_job_recovered(j, j->restart.linked, -1);
@@ -201,17 +201,22 @@ static void act_run(struct dt_job *j)
 
 static void act_leave(struct dt_job *j)
 {
-    j->ops->end(j->ops->arg);
+    j->core.ops->end(j->core.ops->arg);
 }
 
 static void on_grace_over(struct dt_job *j)
 {
-    dt_job_event(j, DT_EV_KILL);
+    dt_core_event(&j->core, DT_EV_KILL);
 }
 
 static void on_collected(struct dt_job *j)
 {
-    dt_job_event(j, DT_EV_SETTLED);
+    dt_core_event(&j->core, DT_EV_SETTLED);
+}
+
+static void check(struct dt_job *j)
+{
+    dt_core_check(&j->core);
 }
 
 void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
@@ -219,7 +224,7 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
     static void (*const handlers[DT_JOB_TIMERS])(struct dt_job *) = {
         [DT_TIMER_COLLECT] = on_collected,
         [DT_TIMER_LAST_CALLS] = dt_job_on_last_calls_due,
-        [DT_TIMER_FENCE] = dt_job_check,
+        [DT_TIMER_FENCE] = check,
         [DT_TIMER_PAUSE] = dt_job_on_pause_late,
         [DT_TIMER_GATHER] = dt_job_on_gathered,
         [DT_TIMER_GRACE] = on_grace_over,
@@ -232,14 +237,14 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         [DT_TIMER_AUXILIARIES] = dt_job_on_auxiliaries_late,
     };
 
-    dt_timers_over(&j->timers, timer);
+    dt_timers_over(&j->core.timers, timer);
     handlers[timer](j);
 }
 
 /* The name shows in the paths of the job's files: only what is harmless there. */
 static void make_id(struct dt_job *j, uint32_t tag)
 {
-    const char *program = basename(j->config->argv.v[0]);
+    const char *program = basename(j->core.config->argv.v[0]);
     char name[40];
     size_t n = 0;
 
@@ -257,10 +262,11 @@ static void make_id(struct dt_job *j, uint32_t tag)
 static void start_timers(struct dt_job *j)
 {
     dt_job_start_pulse(j);
-    if (j->config->timeout_s > 0)
-        dt_timers_set(&j->timers, DT_TIMER_LIMIT, (uint64_t)j->config->timeout_s * 1000);
-    if (j->config->start_timeout_s > 0)
-        dt_timers_set(&j->timers, DT_TIMER_START, (uint64_t)j->config->start_timeout_s * 1000);
+    if (j->core.config->timeout_s > 0)
+        dt_timers_set(&j->core.timers, DT_TIMER_LIMIT, (uint64_t)j->core.config->timeout_s * 1000);
+    if (j->core.config->start_timeout_s > 0)
+        dt_timers_set(&j->core.timers, DT_TIMER_START,
+                      (uint64_t)j->core.config->start_timeout_s * 1000);
 }
 
 struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_job_origin *origin,
@@ -268,26 +274,20 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
 {
     struct dt_job *j = dt_xcalloc(1, sizeof *j);
 
-    j->config = config;
-    j->act = act;
-    j->ops = ops;
+    dt_core_init(&j->core, config, ops, act);
     j->terminal = origin->terminal;
     j->batch = origin->batch;
     memcpy(j->secret, origin->secret, sizeof j->secret);
-    dt_timers_init(&j->timers, ops);
-    j->began_ns = dt_job_now(j);
+    j->began_ns = dt_core_now(&j->core);
     make_id(j, origin->tag);
-    dt_plan_copy(&j->plan, config->plan);
-    dt_ranks_init(&j->ranks, (uint32_t)config->plan->np, (uint32_t)config->plan->nprocs);
     dt_injections_init(&j->injections, &config->inject);
     j->checkpoint_dir = config->checkpoint_dir
                             ? dt_xstrdup(config->checkpoint_dir)
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
-    dt_hostlinks_init(&j->links, config->hosts, config->fanout, ops);
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
-    dt_wait_graph_init(&j->waits, j->ranks.np, (uint32_t)config->hosts->n);
-    dt_deaths_init(&j->deaths, j->ranks.nprocs + config->hosts->n + 1);
+    dt_wait_graph_init(&j->waits, j->core.ranks.np, (uint32_t)config->hosts->n);
+    dt_deaths_init(&j->deaths, j->core.ranks.nprocs + config->hosts->n + 1);
     j->restart = dt_restart_init(config->max_restarts);
     dt_quarantine_init(&j->quarantine, config->hosts->n);
     j->reached = -1;
@@ -301,8 +301,8 @@ const char *dt_job_id(const struct dt_job *j)
 
 void dt_job_begin(struct dt_job *j)
 {
-    for (size_t i = 0; i < j->plan.nnodes; i++)
-        dt_hostlinks_open(&j->links, j->plan.nodes[i].host);
+    for (size_t i = 0; i < j->core.plan.nnodes; i++)
+        dt_hostlinks_open(&j->core.links, j->core.plan.nodes[i].host);
     start_timers(j);
 }
 
@@ -321,11 +321,9 @@ void dt_job_free(struct dt_job *j)
     dt_history_free(&j->history);
     dt_quarantine_free(&j->quarantine);
     dt_job_free_network(j);
-    dt_hostlinks_free(&j->links);
     free(j->lost);
     free(j->retried);
     dt_injections_free(&j->injections);
-    dt_ranks_free(&j->ranks);
     dt_fence_free(&j->fence_of_mpi);
     dt_deaths_free(&j->deaths);
     dt_wait_graph_free(&j->waits);
@@ -335,6 +333,6 @@ void dt_job_free(struct dt_job *j)
     free(j->checkpoint_dir);
     dt_refusal_forget(&j->refusal);
     dt_outcome_free(&j->outcome);
-    dt_plan_free(&j->plan);
+    dt_core_free(&j->core);
     free(j);
 }

@@ -17,29 +17,29 @@ static size_t count_unusable(const struct dt_job *j)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < j->plan.nnodes; i++)
-        n += j->links.v[j->plan.nodes[i].host]->phase != DT_HOST_IDLE;
+    for (size_t i = 0; i < j->core.plan.nnodes; i++)
+        n += j->core.links.v[j->core.plan.nodes[i].host]->phase != DT_HOST_IDLE;
     return n;
 }
 
 bool dt_job_find_twins(const struct dt_job *j, size_t *one, size_t *other)
 {
-    const char **identities = dt_xcalloc(j->plan.nnodes, sizeof *identities);
-    size_t *first = dt_xcalloc(j->plan.nnodes, sizeof *first);
+    const char **identities = dt_xcalloc(j->core.plan.nnodes, sizeof *identities);
+    size_t *first = dt_xcalloc(j->core.plan.nnodes, sizeof *first);
     size_t found = 0;
 
-    for (size_t i = 0; i < j->plan.nnodes; i++)
-        identities[i] = j->links.v[j->plan.nodes[i].host]->identity;
-    dt_duplicate_hosts_find(identities, j->plan.nnodes, first);
-    while (found < j->plan.nnodes && first[found] == found)
+    for (size_t i = 0; i < j->core.plan.nnodes; i++)
+        identities[i] = j->core.links.v[j->core.plan.nodes[i].host]->identity;
+    dt_duplicate_hosts_find(identities, j->core.plan.nnodes, first);
+    while (found < j->core.plan.nnodes && first[found] == found)
         found++;
-    if (found < j->plan.nnodes) {
-        *one = j->plan.nodes[first[found]].host;
-        *other = j->plan.nodes[found].host;
+    if (found < j->core.plan.nnodes) {
+        *one = j->core.plan.nodes[first[found]].host;
+        *other = j->core.plan.nodes[found].host;
     }
     free(identities);
     free(first);
-    return found < j->plan.nnodes;
+    return found < j->core.plan.nnodes;
 }
 
 static bool is_named_twice(const struct dt_job *j)
@@ -49,7 +49,7 @@ static bool is_named_twice(const struct dt_job *j)
 
     if (found)
         dt_say("%s and %s are one machine: name it once, with all its slots; nothing was started",
-               dt_job_host_name(j, one), dt_job_host_name(j, other));
+               dt_core_host_name(&j->core, one), dt_core_host_name(&j->core, other));
     return found;
 }
 
@@ -58,30 +58,31 @@ void dt_job_launch(struct dt_job *j)
     size_t unusable = count_unusable(j);
 
     if (unusable == 0 && !is_named_twice(j) && dt_job_list_addresses(j)) {
-        dt_job_event(j, DT_EV_USABLE);
+        dt_core_event(&j->core, DT_EV_USABLE);
         return;
     }
-    if (unusable > 0 && j->plan.nnodes > 1)
-        dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable, j->plan.nnodes);
+    if (unusable > 0 && j->core.plan.nnodes > 1)
+        dt_say("%zu of %zu hosts cannot be used; nothing was started", unusable,
+               j->core.plan.nnodes);
     j->outcome.exit_code = DT_EXIT_LAUNCH;
     dt_outcome_set_reason(&j->outcome, dt_xstrdup("hosts cannot be used"));
-    dt_job_event(j, DT_EV_UNUSABLE);
+    dt_core_event(&j->core, DT_EV_UNUSABLE);
 }
 
 static char *tf_cluster(const struct dt_job *j)
 {
-    const char **addrs = dt_xcalloc(j->ranks.np, sizeof *addrs);
-    uint16_t *ports = dt_xcalloc(j->ranks.np, sizeof *ports);
+    const char **addrs = dt_xcalloc(j->core.ranks.np, sizeof *addrs);
+    uint16_t *ports = dt_xcalloc(j->core.ranks.np, sizeof *ports);
     char *text;
 
-    for (uint32_t r = 0; r < j->ranks.np; r++) {
-        const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
+    for (uint32_t r = 0; r < j->core.ranks.np; r++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)r);
 
         addrs[r] = dt_job_address(j, (uint32_t)node->node_rank);
-        ports[r] = (uint16_t)(j->links.v[node->host]->free_port + DT_PORT_TENSORFLOW +
+        ports[r] = (uint16_t)(j->core.links.v[node->host]->free_port + DT_PORT_TENSORFLOW +
                               dt_plan_local_rank(node, (int)r));
     }
-    text = dt_tfcluster(addrs, ports, j->ranks.np);
+    text = dt_tfcluster(addrs, ports, j->core.ranks.np);
     free(addrs);
     free(ports);
     return text;
@@ -94,9 +95,9 @@ static struct dt_u32s local_sizes(const struct dt_job *j)
 
     if (!j->rendezvous_port)
         return sizes;
-    sizes.v = dt_xcalloc(j->plan.nnodes, sizeof *sizes.v);
-    for (; sizes.n < j->plan.nnodes; sizes.n++)
-        sizes.v[sizes.n] = j->plan.nodes[sizes.n].ranks.n;
+    sizes.v = dt_xcalloc(j->core.plan.nnodes, sizeof *sizes.v);
+    for (; sizes.n < j->core.plan.nnodes; sizes.n++)
+        sizes.v[sizes.n] = j->core.plan.nodes[sizes.n].ranks.n;
     return sizes;
 }
 
@@ -104,7 +105,7 @@ static struct dt_u32s local_sizes(const struct dt_job *j)
  */
 static uint8_t checkpoint_need(const struct dt_job *j)
 {
-    const struct dt_job_config *c = j->config;
+    const struct dt_job_config *c = j->core.config;
 
     if (c->resume && !j->restart.saved)
         return DT_CHECKPOINT_READABLE;
@@ -114,43 +115,44 @@ static uint8_t checkpoint_need(const struct dt_job *j)
 
 static void send_start(struct dt_job *j, const struct dt_plan_node *node, struct dt_u32s map)
 {
-    const struct dt_job_config *c = j->config;
-    const struct dt_plan_node *first = &j->plan.nodes[0];
-    struct dt_msg_start m = dt_start_of(c, node->host, j->links.v[node->host]->dir);
+    const struct dt_job_config *c = j->core.config;
+    const struct dt_plan_node *first = &j->core.plan.nodes[0];
+    struct dt_msg_start m = dt_start_of(c, node->host, j->core.links.v[node->host]->dir);
 
-    m.generation = j->generation;
+    m.generation = j->core.generation;
     m.job_id = j->id;
-    m.np = j->ranks.np;
-    m.nodes = (uint32_t)j->plan.nnodes;
+    m.np = j->core.ranks.np;
+    m.nodes = (uint32_t)j->core.plan.nnodes;
     m.node_rank = (uint32_t)node->node_rank;
     m.restart_count = j->restart.restarts;
     m.ranks = node->ranks;
     m.auxiliaries = node->auxiliaries;
-    m.servers = (uint32_t)dt_plan_servers(&j->plan);
-    m.master_port = (uint16_t)(j->links.v[first->host]->free_port + DT_PORT_MASTER);
-    m.scheduler_port = (uint16_t)(j->links.v[first->host]->free_port + DT_PORT_SCHEDULER);
+    m.servers = (uint32_t)dt_plan_servers(&j->core.plan);
+    m.master_port = (uint16_t)(j->core.links.v[first->host]->free_port + DT_PORT_MASTER);
+    m.scheduler_port = (uint16_t)(j->core.links.v[first->host]->free_port + DT_PORT_SCHEDULER);
     m.checkpoint_dir = j->checkpoint_dir;
     if (c->checkpoint_dir && node->ranks.v[0] == 0)
         m.check_checkpoint_dir = checkpoint_need(j);
     m.fresh = c->fresh && !j->restart.saved;
     m.resume = c->resume && !j->restart.saved;
     m.mpi_map = map;
-    m.universe = j->ranks.np > (uint32_t)j->plan.slots ? j->ranks.np : (uint32_t)j->plan.slots;
+    m.universe = j->core.ranks.np > (uint32_t)j->core.plan.slots ? j->core.ranks.np
+                                                                 : (uint32_t)j->core.plan.slots;
     memcpy(m.secret, j->secret, sizeof m.secret);
     dt_injections_select(&j->injections, node, &m.inject);
-    dt_hostlink_send(j->links.v[node->host], DT_MSG_START, &m);
+    dt_hostlink_send(j->core.links.v[node->host], DT_MSG_START, &m);
     dt_strs_free(&m.inject);
 }
 
 static void reset_ranks(struct dt_job *j)
 {
-    dt_ranks_reset(&j->ranks);
+    dt_ranks_reset(&j->core.ranks);
     dt_deaths_forget(&j->deaths);
     dt_failed_calls_forget(&j->failed_calls);
     dt_job_forget_waits(j);
-    dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->plan.nnodes);
-    dt_timers_stop(&j->timers, DT_TIMER_STRAGGLERS);
-    dt_timers_stop(&j->timers, DT_TIMER_AUXILIARIES);
+    dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->core.plan.nnodes);
+    dt_timers_stop(&j->core.timers, DT_TIMER_STRAGGLERS);
+    dt_timers_stop(&j->core.timers, DT_TIMER_AUXILIARIES);
     j->all_started = j->table_sent = false;
     j->rendezvous_port = 0;
 }
@@ -159,29 +161,30 @@ void dt_job_start_generation(struct dt_job *j)
 {
     struct dt_u32s map;
 
-    dt_mpimap_make(&map, j->plan.node_of, j->ranks.np);
-    j->generation++;
+    dt_mpimap_make(&map, j->core.plan.node_of, j->core.ranks.np);
+    j->core.generation++;
     dt_injections_begin(&j->injections, j->restart.restarts);
     reset_ranks(j);
     dt_refusal_forget(&j->refusal); /* what came while ranks were ended anyway is no news */
     dt_job_probe(j);
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        struct dt_hostlink *h = j->links.v[j->plan.nodes[i].host];
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        struct dt_hostlink *h = j->core.links.v[j->core.plan.nodes[i].host];
 
-        send_start(j, &j->plan.nodes[i], map);
+        send_start(j, &j->core.plan.nodes[i], map);
         h->phase = DT_HOST_STARTING;
         h->ready = false;
         h->started = false;
     }
     free(map.v);
     dt_job_start_stdin(j);
-    dt_verbose("generation %u: starting %u ranks as job %s", j->generation, j->ranks.np, j->id);
+    dt_verbose("generation %u: starting %u ranks as job %s", j->core.generation, j->core.ranks.np,
+               j->id);
 }
 
 static bool all_ready(const struct dt_job *j)
 {
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        if (!j->links.v[j->plan.nodes[i].host]->ready)
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        if (!j->core.links.v[j->core.plan.nodes[i].host]->ready)
             return false;
     }
     return true;
@@ -200,10 +203,10 @@ static bool can_meet(struct dt_job *j)
     text =
         dt_xasprintf("Horovod needs IPv4, and the other hosts reach %s at %s; --iface, or addr= in "
                      "a hostfile, chooses an address%s",
-                     dt_job_host_name(j, j->plan.nodes[0].host), addr,
-                     j->generation == 1 ? "; nothing was started" : "");
+                     dt_core_host_name(&j->core, j->core.plan.nodes[0].host), addr,
+                     j->core.generation == 1 ? "; nothing was started" : "");
     dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
-    dt_job_event(j, DT_EV_SPAWN_FAILED);
+    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
     return false;
 }
 
@@ -211,10 +214,10 @@ static void send_go(struct dt_job *j)
 {
     struct dt_u32s sizes = local_sizes(j);
     char *cluster =
-        j->config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(j) : dt_xstrdup("");
+        j->core.config->frameworks & DT_FRAMEWORK_TENSORFLOW ? tf_cluster(j) : dt_xstrdup("");
 
-    for (uint32_t i = 0; i < j->plan.nnodes; i++) {
-        const struct dt_msg_go go = { .generation = j->generation,
+    for (uint32_t i = 0; i < j->core.plan.nnodes; i++) {
+        const struct dt_msg_go go = { .generation = j->core.generation,
                                       .master_addr = (char *)dt_job_address(j, 0),
                                       .addr = (char *)dt_job_address(j, i),
                                       .iface = (char *)dt_job_interface(j, i),
@@ -222,7 +225,7 @@ static void send_go(struct dt_job *j)
                                       .rendezvous_port = j->rendezvous_port,
                                       .local_sizes = sizes };
 
-        dt_hostlink_send(j->links.v[j->plan.nodes[i].host], DT_MSG_GO, &go);
+        dt_hostlink_send(j->core.links.v[j->core.plan.nodes[i].host], DT_MSG_GO, &go);
     }
     free(cluster);
     free(sizes.v);
@@ -233,26 +236,26 @@ void dt_job_maybe_go(struct dt_job *j)
 {
     if (!j->network_is_known || !all_ready(j))
         return;
-    dt_timers_stop(&j->timers, DT_TIMER_START);
+    dt_timers_stop(&j->core.timers, DT_TIMER_START);
     if (can_meet(j))
         send_go(j);
 }
 
 void dt_job_on_host_ready(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_ready *m)
 {
-    if (m->generation != j->generation || h->phase != DT_HOST_STARTING ||
-        j->state != DT_JOB_STARTING)
+    if (m->generation != j->core.generation || h->phase != DT_HOST_STARTING ||
+        j->core.state != DT_JOB_STARTING)
         return;
     h->ready = true;
     h->orphans_ns = 0; /* the agent has swept its host */
-    if (h->host == j->plan.nodes[0].host)
+    if (h->host == j->core.plan.nodes[0].host)
         j->rendezvous_port = m->rendezvous_port;
     dt_job_maybe_go(j);
 }
 
 static const char *awaited(const struct dt_job *j, size_t node)
 {
-    const struct dt_hostlink *h = j->links.v[j->plan.nodes[node].host];
+    const struct dt_hostlink *h = j->core.links.v[j->core.plan.nodes[node].host];
 
     return h ? dt_hostlink_awaits(h) : NULL;
 }
@@ -263,7 +266,7 @@ static void say_awaited(const struct dt_job *j, size_t node)
     const char *what = awaited(j, node);
     struct dt_strbuf names = { 0 };
 
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
         const char *same = awaited(j, i);
 
         if (!same || strcmp(same, what) != 0)
@@ -271,10 +274,10 @@ static void say_awaited(const struct dt_job *j, size_t node)
         if (i < node)
             return;
         dt_strbuf_printf(&names, "%s%s", i > node ? ", " : "",
-                         dt_job_host_name(j, j->plan.nodes[i].host));
+                         dt_core_host_name(&j->core, j->core.plan.nodes[i].host));
     }
     dt_say("%s: %s: not done within the %d s of --start-timeout", dt_strbuf_text(&names), what,
-           j->config->start_timeout_s);
+           j->core.config->start_timeout_s);
     dt_strbuf_free(&names);
 }
 
@@ -282,27 +285,27 @@ void dt_job_on_start_timeout(struct dt_job *j)
 {
     size_t late = 0;
 
-    if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING)
+    if (j->core.state == DT_JOB_STOPPING || j->core.state == DT_JOB_ENDING)
         return;
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
         if (!awaited(j, i))
             continue;
         late++;
         say_awaited(j, i);
     }
     dt_say("%zu of %zu hosts are not ready after %d s (--start-timeout); nothing was started", late,
-           j->plan.nnodes, j->config->start_timeout_s);
+           j->core.plan.nnodes, j->core.config->start_timeout_s);
     j->outcome.exit_code = DT_EXIT_LAUNCH;
     dt_outcome_set_reason(&j->outcome,
                           dt_xasprintf("%zu of %zu hosts were not ready within %d s", late,
-                                       j->plan.nnodes, j->config->start_timeout_s));
-    dt_job_event(j, DT_EV_STOP);
+                                       j->core.plan.nnodes, j->core.config->start_timeout_s));
+    dt_core_event(&j->core, DT_EV_STOP);
 }
 
 static bool all_started(const struct dt_job *j)
 {
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        if (!j->links.v[j->plan.nodes[i].host]->started)
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        if (!j->core.links.v[j->core.plan.nodes[i].host]->started)
             return false;
     }
     return true;
@@ -312,12 +315,13 @@ void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_
 {
     const struct dt_msg_started_rank *ranks = m->ranks.v;
 
-    if (m->generation != j->generation || h->phase != DT_HOST_STARTING)
+    if (m->generation != j->core.generation || h->phase != DT_HOST_STARTING)
         return;
     h->phase = DT_HOST_RUNNING;
     h->started = true;
     for (uint32_t i = 0; i < m->ranks.n; i++) {
-        struct dt_rank *r = ranks[i].rank < j->ranks.nprocs ? &j->ranks.v[ranks[i].rank] : NULL;
+        struct dt_rank *r =
+            ranks[i].rank < j->core.ranks.nprocs ? &j->core.ranks.v[ranks[i].rank] : NULL;
 
         if (!r)
             continue;
@@ -327,7 +331,7 @@ void dt_job_on_started(struct dt_job *j, struct dt_hostlink *h, const struct dt_
     }
     j->all_started = all_started(j);
     if (j->all_started)
-        dt_job_event(j, DT_EV_STARTED);
+        dt_core_event(&j->core, DT_EV_STARTED);
 }
 
 void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
@@ -335,62 +339,62 @@ void dt_job_on_spawn_failed(struct dt_job *j, struct dt_hostlink *h,
 {
     struct dt_strbuf text = { 0 };
 
-    if (m->generation != j->generation || h->phase != DT_HOST_STARTING)
+    if (m->generation != j->core.generation || h->phase != DT_HOST_STARTING)
         return;
     h->phase = DT_HOST_IDLE;
     dt_words_spawn(&text, m);
-    dt_refusal_add(&j->refusal, text.data, dt_job_host_name(j, h->host),
+    dt_refusal_add(&j->refusal, text.data, dt_core_host_name(&j->core, h->host),
                    dt_exit_of_spawn(m->step, m->error));
-    dt_job_event(j, DT_EV_SPAWN_FAILED);
+    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
 }
 
 static void send_table(struct dt_job *j)
 {
-    struct dt_msg_addr *addrs = dt_xcalloc(j->ranks.np, sizeof *addrs);
-    struct dt_msg_table m = { j->generation, { addrs, j->ranks.np }, { 0 } };
+    struct dt_msg_addr *addrs = dt_xcalloc(j->core.ranks.np, sizeof *addrs);
+    struct dt_msg_table m = { j->core.generation, { addrs, j->core.ranks.np }, { 0 } };
 
-    for (uint32_t r = 0; r < j->ranks.np; r++) {
-        const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)r);
+    for (uint32_t r = 0; r < j->core.ranks.np; r++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)r);
 
-        addrs[r].port = j->ranks.v[r].port;
+        addrs[r].port = j->core.ranks.v[r].port;
         addrs[r].host = (char *)(addrs[r].port ? dt_job_address(j, (uint32_t)node->node_rank) : "");
         addrs[r].node = (uint32_t)node->node_rank;
     }
-    for (size_t i = 0; i < j->plan.nnodes; i++)
-        dt_xstrs_add(&m.hosts, dt_job_host_name(j, j->plan.nodes[i].host));
-    dt_hostlinks_send_all(&j->links, DT_MSG_TABLE, &m);
+    for (size_t i = 0; i < j->core.plan.nnodes; i++)
+        dt_xstrs_add(&m.hosts, dt_core_host_name(&j->core, j->core.plan.nodes[i].host));
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_TABLE, &m);
     dt_strs_free(&m.hosts);
     free(addrs);
     j->table_sent = true;
-    dt_verbose("generation %u: all ranks have met", j->generation);
+    dt_verbose("generation %u: all ranks have met", j->core.generation);
 }
 
 void dt_job_on_fence(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_fence *m)
 {
-    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&j->core.plan, h->host);
     struct dt_fence *f = &j->fence_of_mpi;
-    struct dt_msg_fenced fenced = { .generation = j->generation };
+    struct dt_msg_fenced fenced = { .generation = j->core.generation };
 
-    if (m->generation != j->generation || !node ||
+    if (m->generation != j->core.generation || !node ||
         !dt_fence_come(f, (uint32_t)node->node_rank, m->data.p, m->data.n))
         return;
     fenced.data = (struct dt_msg_blob){ (const uint8_t *)dt_strbuf_text(&f->data), f->data.len };
-    dt_hostlinks_send_all(&j->links, DT_MSG_FENCED, &fenced);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_FENCED, &fenced);
     dt_fence_next(f);
 }
 
 void dt_job_on_rank_hello(struct dt_job *j, const struct dt_msg_rank_hello *m)
 {
-    struct dt_rank *r = m->rank < j->ranks.np ? &j->ranks.v[m->rank] : NULL;
+    struct dt_rank *r = m->rank < j->core.ranks.np ? &j->core.ranks.v[m->rank] : NULL;
 
-    if (m->generation != j->generation || !r || r->hello)
+    if (m->generation != j->core.generation || !r || r->hello)
         return;
-    if (j->state == DT_JOB_RECOVERING) /* it is being killed, and a lost host has no address */
+    if (j->core.state == DT_JOB_RECOVERING) /* it is being killed, and a lost host has no address */
         return;
-    dt_ranks_hello(&j->ranks, m->rank, m->port);
+    dt_ranks_hello(&j->core.ranks, m->rank, m->port);
     j->restart.linked = true;
-    if (j->ranks.hellos == j->ranks.np && !j->table_sent)
+    if (j->core.ranks.hellos == j->core.ranks.np && !j->table_sent)
         send_table(j);
     else if (dt_job_cause(j)) /* one that has ended left without dt_init */
-        dt_job_event(j, DT_EV_RANK_FAILED);
+        dt_core_event(&j->core, DT_EV_RANK_FAILED);
 }

@@ -11,12 +11,12 @@ enum { NAMED_MAX = 8 }; /* pairs of hosts that are named */
 
 static struct dt_hostlink *link_of(const struct dt_job *j, uint32_t node)
 {
-    return j->links.v[j->plan.nodes[node].host];
+    return j->core.links.v[j->core.plan.nodes[node].host];
 }
 
 static const char *name_of(const struct dt_job *j, uint32_t node)
 {
-    return dt_job_host_name(j, j->plan.nodes[node].host);
+    return dt_core_host_name(&j->core, j->core.plan.nodes[node].host);
 }
 
 static void say_unusable(const struct dt_job *j, uint32_t node)
@@ -36,7 +36,7 @@ void dt_job_free_network(struct dt_job *j)
 /* One host alone is independent of its network, unless told otherwise. */
 static bool is_alone(const struct dt_job *j)
 {
-    return j->net.n == 1 && !j->config->iface;
+    return j->net.n == 1 && !j->core.config->iface;
 }
 
 bool dt_job_list_addresses(struct dt_job *j)
@@ -44,13 +44,13 @@ bool dt_job_list_addresses(struct dt_job *j)
     bool usable = true;
 
     dt_job_free_network(j);
-    dt_hostnet_init(&j->net, (uint32_t)j->plan.nnodes, j->config->iface);
+    dt_hostnet_init(&j->net, (uint32_t)j->core.plan.nnodes, j->core.config->iface);
     for (uint32_t i = 0; i < j->net.n; i++) {
         const struct dt_hostlink *h = link_of(j, i);
 
         j->net.nodes[i] = (struct dt_hostnet_node){
             .name = name_of(j, i),
-            .given = j->config->hosts->v[h->host].addr,
+            .given = j->core.config->hosts->v[h->host].addr,
             .addr = h->addr,
             .peer_addr = h->peer_addr,
             .netaddrs = &h->netaddrs,
@@ -69,7 +69,9 @@ bool dt_job_list_addresses(struct dt_job *j)
 static void send_probe(struct dt_job *j, uint32_t node, bool all)
 {
     struct dt_msg_target targets[DT_REACH_TARGETS];
-    struct dt_msg_probe m = { .generation = j->generation, .all = all, .bytes = DT_REACH_BYTES };
+    struct dt_msg_probe m = { .generation = j->core.generation,
+                              .all = all,
+                              .bytes = DT_REACH_BYTES };
 
     memcpy(m.secret, j->secret, sizeof m.secret);
     dt_hostnet_probe(&j->net, node, &m, targets);
@@ -144,10 +146,10 @@ static void refuse(struct dt_job *j)
 {
     char *text = dt_xasprintf("the hosts cannot reach each other%s; --iface chooses between their "
                               "networks",
-                              j->generation == 1 ? ", nothing was started" : "");
+                              j->core.generation == 1 ? ", nothing was started" : "");
 
     dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
-    dt_job_event(j, DT_EV_SPAWN_FAILED);
+    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
 }
 
 /* Goes on without the hosts that others do not reach, of which no rank runs yet in this generation.
@@ -157,24 +159,24 @@ static void leave_out(struct dt_job *j)
     bool *out = dt_xcalloc(j->net.n, sizeof *out);
 
     dt_reach_leave_out(j->net.reach, j->net.n, out);
-    dt_history_last(&j->history)->generation = j->generation + 1;
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        size_t host = j->plan.nodes[i].host;
+    dt_history_last(&j->history)->generation = j->core.generation + 1;
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        size_t host = j->core.plan.nodes[i].host;
 
         if (!out[i])
             continue;
         j->retried[host] = true;
-        dt_hostlink_close(j->links.v[host], "other hosts do not reach it");
+        dt_hostlink_close(j->core.links.v[host], "other hosts do not reach it");
     }
     free(out);
-    dt_job_event(j, DT_EV_CUT_OFF);
+    dt_core_event(&j->core, DT_EV_CUT_OFF);
 }
 
 /* At the beginning the user is to decide what is meant; a job that has run goes on as it can. */
 static void on_broken(struct dt_job *j, enum dt_reach_outcome outcome)
 {
     say_broken(j, outcome);
-    if (j->generation > 1 && j->config->on_host_loss == DT_HOST_LOSS_MOVE)
+    if (j->core.generation > 1 && j->core.config->on_host_loss == DT_HOST_LOSS_MOVE)
         leave_out(j);
     else
         refuse(j);
@@ -208,9 +210,9 @@ static bool decide(struct dt_job *j)
 
 bool dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
 {
-    const struct dt_plan_node *node = dt_plan_node_on(&j->plan, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&j->core.plan, h->host);
 
-    if (m->generation != j->generation || j->state != DT_JOB_STARTING || !node ||
+    if (m->generation != j->core.generation || j->core.state != DT_JOB_STARTING || !node ||
         (m->all != 0) != j->probing_all || !h->probing)
         return false;
     h->probing = false;

@@ -14,17 +14,17 @@ static void signal_agents(struct dt_job *j, int signo)
 {
     const struct dt_msg_signal m = { .signo = signo };
 
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links.v[i])
-            dt_hostlink_send(j->links.v[i], DT_MSG_SIGNAL, &m);
+    for (size_t i = 0; i < j->core.config->hosts->n; i++) {
+        if (j->core.links.v[i])
+            dt_hostlink_send(j->core.links.v[i], DT_MSG_SIGNAL, &m);
     }
 }
 
 static void stop_here(struct dt_job *j)
 {
     j->pausing = false;
-    dt_timers_stop(&j->timers, DT_TIMER_PAUSE);
-    j->ops->suspend(j->ops->arg);
+    dt_timers_stop(&j->core.timers, DT_TIMER_PAUSE);
+    j->core.ops->suspend(j->core.ops->arg);
     /* Here dtrun goes on, when the user wants it to. */
     dt_job_forget_waits(j);
     signal_agents(j, SIGCONT);
@@ -41,13 +41,13 @@ void dt_job_pause(struct dt_job *j)
         return;
     j->pausing = true;
     signal_agents(j, SIGSTOP);
-    dt_job_ask(j);
-    dt_timers_set(&j->timers, DT_TIMER_PAUSE, PATIENCE_MS);
+    dt_core_ask(&j->core);
+    dt_timers_set(&j->core.timers, DT_TIMER_PAUSE, PATIENCE_MS);
     dt_job_pause_answered(j);
 }
 
 void dt_job_pause_answered(struct dt_job *j)
 {
-    if (j->pausing && dt_hostlinks_have_answered(&j->links))
+    if (j->pausing && dt_hostlinks_have_answered(&j->core.links))
         stop_here(j);
 }

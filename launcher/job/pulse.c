@@ -10,7 +10,7 @@ enum { TICK_MIN_MS = 20 };
  * our patience runs out. */
 void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h)
 {
-    struct dt_msg_ping m = { .time_ns = dt_job_now(j) };
+    struct dt_msg_ping m = { .time_ns = dt_core_now(&j->core) };
 
     if (h->heartbeat.heard_ns < h->pinged_ns)
         return;
@@ -22,7 +22,7 @@ void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h)
 
 static uint64_t heartbeat_ms(const struct dt_job *j)
 {
-    return (uint64_t)j->config->heartbeat_s * 1000;
+    return (uint64_t)j->core.config->heartbeat_s * 1000;
 }
 
 /* Who waits in calls is learned with the heartbeats: often enough to tell when a wait is over. */
@@ -42,8 +42,8 @@ static void adapt_tick(struct dt_job *j)
     uint64_t before = j->tick_ms;
 
     j->tick_ms = tick_ms(j);
-    if (j->tick_ms < before && j->state != DT_JOB_OVER)
-        dt_timers_set(&j->timers, DT_TIMER_TICK, j->tick_ms);
+    if (j->tick_ms < before && j->core.state != DT_JOB_OVER)
+        dt_timers_set(&j->core.timers, DT_TIMER_TICK, j->tick_ms);
 }
 
 void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_pong *m)
@@ -52,7 +52,7 @@ void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
 
     if (!m->ping_time_ns)
         return; /* a sign of life, unasked */
-    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_job_now(j));
+    dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_core_now(&j->core));
     if (!dt_wait_graph_is_current(&j->waits, m->generation, m->ping_time_ns))
         return;
     for (uint32_t i = 0; i < m->steps.n; i++) {
@@ -67,7 +67,7 @@ void dt_job_on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct
 {
     uint32_t *limit = &j->waits.limits[h->host];
 
-    if (m->generation != j->generation || m->ms == 0 || (*limit && m->ms >= *limit))
+    if (m->generation != j->core.generation || m->ms == 0 || (*limit && m->ms >= *limit))
         return;
     *limit = m->ms;
     adapt_tick(j);
@@ -77,7 +77,7 @@ static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
 {
     enum dt_host_phase was = h->phase;
 
-    dt_hostlink_close(h, "has not answered for %d s", j->config->heartbeat_s);
+    dt_hostlink_close(h, "has not answered for %d s", j->core.config->heartbeat_s);
     dt_job_fence(j, h);
     dt_job_link_ended(j, h, was);
 }
@@ -86,17 +86,17 @@ static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
  * agent may be silent. */
 static void give_up_retry(struct dt_job *j, struct dt_hostlink *h, uint64_t now)
 {
-    if (j->state == DT_JOB_RECOVERING && now - h->opened_ns >= heartbeat_ms(j) * 1000000)
-        dt_hostlink_close(h, "no new connection within %d s", j->config->heartbeat_s);
+    if (j->core.state == DT_JOB_RECOVERING && now - h->opened_ns >= heartbeat_ms(j) * 1000000)
+        dt_hostlink_close(h, "no new connection within %d s", j->core.config->heartbeat_s);
 }
 
 void dt_job_on_tick(struct dt_job *j)
 {
-    uint64_t now = dt_job_now(j);
+    uint64_t now = dt_core_now(&j->core);
 
-    dt_timers_set(&j->timers, DT_TIMER_TICK, j->tick_ms);
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        struct dt_hostlink *h = j->links.v[i];
+    dt_timers_set(&j->core.timers, DT_TIMER_TICK, j->tick_ms);
+    for (size_t i = 0; i < j->core.config->hosts->n; i++) {
+        struct dt_hostlink *h = j->core.links.v[i];
 
         if (!h || !h->open || h->ending)
             continue;
@@ -111,12 +111,12 @@ void dt_job_on_tick(struct dt_job *j)
     }
     j->last_look_ns = now;
     dt_job_watch_waits(j);
-    dt_job_check(j);
+    dt_core_check(&j->core);
 }
 
 void dt_job_start_pulse(struct dt_job *j)
 {
     j->tick_ms = tick_ms(j);
-    j->last_look_ns = dt_job_now(j);
-    dt_timers_set(&j->timers, DT_TIMER_TICK, j->tick_ms);
+    j->last_look_ns = dt_core_now(&j->core);
+    dt_timers_set(&j->core.timers, DT_TIMER_TICK, j->tick_ms);
 }

@@ -16,7 +16,7 @@ static void say_restarting(const struct dt_job *j, unsigned delay_s)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_words_count(&b, j->ranks.np, "rank");
+    dt_words_count(&b, j->core.ranks.np, "rank");
     if (j->restart.newest >= 0)
         dt_strbuf_printf(&b, " from the checkpoint of step %" PRId64, j->restart.newest);
     else
@@ -32,7 +32,7 @@ static void record(struct dt_job *j, const struct dt_death *cause, const char *t
 {
     dt_history_begin(&j->history,
                      &(struct dt_recovery){
-                         .generation = j->generation + 1,
+                         .generation = j->core.generation + 1,
                          .cause = (char *)(uintptr_t)text,
                          .from_step = j->restart.newest,
                          .failed_ns = j->failed_ns,
@@ -47,13 +47,13 @@ static void record(struct dt_job *j, const struct dt_death *cause, const char *t
 
 static void reopen_lost(struct dt_job *j)
 {
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        size_t host = j->plan.nodes[i].host;
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        size_t host = j->core.plan.nodes[i].host;
 
-        if (j->links.v[host]->phase == DT_HOST_CLOSED && !j->retried[host] && !j->lost[host]) {
+        if (j->core.links.v[host]->phase == DT_HOST_CLOSED && !j->retried[host] && !j->lost[host]) {
             j->retried[host] = true;
-            dt_verbose("%s: connecting again", dt_job_host_name(j, host));
-            dt_hostlinks_open(&j->links, host);
+            dt_verbose("%s: connecting again", dt_core_host_name(&j->core, host));
+            dt_hostlinks_open(&j->core.links, host);
         }
     }
 }
@@ -74,18 +74,18 @@ void dt_job_plan_restart(struct dt_job *j, const struct dt_death *cause, const c
     say_restarting(j, delay_s);
     record(j, cause, text);
     dt_job_judge_host(j, cause);
-    start_not_before(j, dt_job_now(j) + delay_s * UINT64_C(1000000000));
-    memset(j->retried, 0, j->config->hosts->n * sizeof *j->retried);
+    start_not_before(j, dt_core_now(&j->core) + delay_s * UINT64_C(1000000000));
+    memset(j->retried, 0, j->core.config->hosts->n * sizeof *j->retried);
 }
 
 void dt_job_recover(struct dt_job *j)
 {
     struct dt_msg_stop stop = { .grace_ms = 0 };
 
-    j->ops->stdin_hold(j->ops->arg);
-    dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
+    j->core.ops->stdin_hold(j->core.ops->arg);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_STOP, &stop);
     reopen_lost(j);
-    dt_job_check(j);
+    dt_core_check(&j->core);
 }
 
 void dt_job_reconnect(struct dt_job *j)
@@ -98,7 +98,7 @@ void dt_job_reconnect(struct dt_job *j)
  * keeper kills the ranks no later than that. */
 void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h)
 {
-    uint64_t lease_ns = (uint64_t)j->config->heartbeat_s * 1000000000;
+    uint64_t lease_ns = (uint64_t)j->core.config->heartbeat_s * 1000000000;
 
     if (h->orphans_ns)
         start_not_before(j, h->orphans_ns + lease_ns + FENCE_MARGIN_MS * UINT64_C(1000000));
@@ -107,24 +107,24 @@ void dt_job_fence(struct dt_job *j, const struct dt_hostlink *h)
 /* The agents of hosts that get ranks sweep these hosts first. */
 static void fence_left_out(struct dt_job *j)
 {
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
-        if (j->links.v[i] && !dt_plan_node_on(&j->plan, i))
-            dt_job_fence(j, j->links.v[i]);
+    for (size_t i = 0; i < j->core.config->hosts->n; i++) {
+        if (j->core.links.v[i] && !dt_plan_node_on(&j->core.plan, i))
+            dt_job_fence(j, j->core.links.v[i]);
     }
 }
 
 /* When it is too early yet, another IDLE will come. */
 static void start_behind_fence(struct dt_job *j)
 {
-    uint64_t now = dt_job_now(j);
+    uint64_t now = dt_core_now(&j->core);
 
     fence_left_out(j);
     if (now < j->fence_ns)
-        dt_timers_set(&j->timers, DT_TIMER_FENCE, (j->fence_ns - now) / 1000000 + 1);
-    else if (dt_hostlinks_any_closes(&j->links))
+        dt_timers_set(&j->core.timers, DT_TIMER_FENCE, (j->fence_ns - now) / 1000000 + 1);
+    else if (dt_hostlinks_any_closes(&j->core.links))
         return; /* with it an agent on this machine is killed that does not run at all */
     else if (dt_job_list_addresses(j))
-        dt_job_event(j, DT_EV_USABLE);
+        dt_core_event(&j->core, DT_EV_USABLE);
     else
         dt_job_fail(j, DT_EXIT_LAUNCH, 0);
 }
@@ -140,7 +140,7 @@ void dt_job_recovered(struct dt_job *j, bool restored_known, int64_t restored)
     struct dt_recovery *r = dt_history_last(&j->history);
     struct dt_strbuf b = { 0 };
 
-    dt_history_recovered(&j->history, (double)(dt_job_now(j) - r->failed_ns) / 1e9);
+    dt_history_recovered(&j->history, (double)(dt_core_now(&j->core) - r->failed_ns) / 1e9);
     if (restored_known) {
         if (j->reached_is_known)
             r->lost_steps = dt_restart_lost_steps(j->reached, restored);
@@ -178,7 +178,7 @@ static struct dt_recovery *recovery_of(const struct dt_job *j)
     struct dt_recovery *r = dt_history_last(&j->history);
     bool first = j->history.recovering || !j->restart.checkpoints;
 
-    return r && first && r->generation == j->generation ? r : NULL;
+    return r && first && r->generation == j->core.generation ? r : NULL;
 }
 
 /* A newer one than was announced was committed by a rank that died before it could say so, or of
@@ -192,7 +192,7 @@ static void on_restored(struct dt_job *j, int64_t step)
         say_behind(j, step);
     else if ((r || j->restart.checkpoints) && step > announced)
         dt_say("going on from step %" PRId64 ", of which a checkpoint was found", step);
-    else if (!j->restart.checkpoints && step < 0 && j->config->resume && j->config->seen)
+    else if (!j->restart.checkpoints && step < 0 && j->core.config->resume && j->core.config->seen)
         dt_say("beginning anew: the host of rank 0 sees no checkpoint in %s, this machine does",
                j->checkpoint_dir);
     if (r)
@@ -202,13 +202,13 @@ static void on_restored(struct dt_job *j, int64_t step)
 
 void dt_job_on_commit(struct dt_job *j, const struct dt_msg_commit *m)
 {
-    if (m->generation != j->generation)
+    if (m->generation != j->core.generation)
         return;
     if (m->restored)
         on_restored(j, m->step);
     else
         dt_restart_committed(&j->restart, m->step);
-    if (j->history.recovering && j->generation == dt_history_last(&j->history)->generation)
+    if (j->history.recovering && j->core.generation == dt_history_last(&j->history)->generation)
         dt_job_recovered(j, m->restored, m->step);
     dt_verbose("checkpoint of step %" PRId64 " %s", m->step,
                m->restored ? "restored" : "committed");

@@ -18,7 +18,7 @@ static bool is_usable(const struct dt_job *j, size_t host)
  * job's. */
 static void list_usable(const struct dt_job *j, struct dt_hostlist *list, size_t *index)
 {
-    const struct dt_hostlist *all = j->config->hosts;
+    const struct dt_hostlist *all = j->core.config->hosts;
 
     list->v = dt_xcalloc(all->n, sizeof *list->v);
     for (size_t i = 0; i < all->n; i++) {
@@ -31,22 +31,22 @@ static void list_usable(const struct dt_job *j, struct dt_hostlist *list, size_t
 
 static int place_on_usable(struct dt_job *j, struct dt_error *err)
 {
-    size_t *index = dt_xcalloc(j->config->hosts->n, sizeof *index);
+    size_t *index = dt_xcalloc(j->core.config->hosts->n, sizeof *index);
     struct dt_hostlist list = { 0 };
-    const struct dt_placement how = { .map_by = j->config->map_by,
-                                      .no_oversubscribe = j->config->no_oversubscribe,
-                                      .servers = dt_plan_servers(&j->plan) };
+    const struct dt_placement how = { .map_by = j->core.config->map_by,
+                                      .no_oversubscribe = j->core.config->no_oversubscribe,
+                                      .servers = dt_plan_servers(&j->core.plan) };
     struct dt_plan plan = { 0 };
     int rc;
 
     list_usable(j, &list, index);
-    rc = list.n ? dt_plan_make(&plan, &list, (int)j->ranks.np, &how, err)
+    rc = list.n ? dt_plan_make(&plan, &list, (int)j->core.ranks.np, &how, err)
                 : dt_error_set(err, "no host is left");
     if (rc == 0) {
         for (size_t i = 0; i < plan.nnodes; i++)
             plan.nodes[i].host = index[plan.nodes[i].host];
-        dt_plan_free(&j->plan);
-        j->plan = plan;
+        dt_plan_free(&j->core.plan);
+        j->core.plan = plan;
     }
     free(list.v); /* its entries belong to the job's list */
     free(index);
@@ -66,13 +66,13 @@ static void say_moved(const struct dt_job *j, const char *how)
 {
     struct dt_strbuf b = { 0 };
 
-    dt_words_count(&b, j->ranks.np, "rank");
+    dt_words_count(&b, j->core.ranks.np, "rank");
     dt_strbuf_puts(&b, " on the ");
-    dt_words_count(&b, (uint64_t)j->plan.slots, "slot");
+    dt_words_count(&b, (uint64_t)j->core.plan.slots, "slot");
     dt_strbuf_puts(&b, " of ");
-    dt_words_count(&b, j->plan.nnodes, "host");
+    dt_words_count(&b, j->core.plan.nnodes, "host");
     dt_say("going on %s: %s%s", how, dt_strbuf_text(&b),
-           j->plan.oversubscribed ? ", devices are shared" : "");
+           j->core.plan.oversubscribed ? ", devices are shared" : "");
     dt_strbuf_free(&b);
 }
 
@@ -81,15 +81,15 @@ static char *drop_missing(struct dt_job *j)
 {
     struct dt_strbuf names = { 0 };
 
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        size_t host = j->plan.nodes[i].host;
-        const struct dt_hostlink *h = j->links.v[host];
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        size_t host = j->core.plan.nodes[i].host;
+        const struct dt_hostlink *h = j->core.links.v[host];
 
         if (h->phase != DT_HOST_CLOSED)
             continue;
         j->lost[host] = true;
-        dt_verbose("%s: %s", dt_job_host_name(j, host), h->why.text);
-        dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_job_host_name(j, host));
+        dt_verbose("%s: %s", dt_core_host_name(&j->core, host), h->why.text);
+        dt_strbuf_printf(&names, "%s%s", names.len ? ", " : "", dt_core_host_name(&j->core, host));
     }
     return names.data;
 }
@@ -102,9 +102,10 @@ static char *drop_twin(struct dt_job *j)
 
     if (!dt_job_find_twins(j, &one, &other))
         return NULL;
-    dt_say("%s and %s are one machine", dt_job_host_name(j, one), dt_job_host_name(j, other));
+    dt_say("%s and %s are one machine", dt_core_host_name(&j->core, one),
+           dt_core_host_name(&j->core, other));
     j->lost[other] = true;
-    return dt_xstrdup(dt_job_host_name(j, other));
+    return dt_xstrdup(dt_core_host_name(&j->core, other));
 }
 
 /* A new plan may use hosts that had no ranks so far. */
@@ -112,13 +113,14 @@ static bool open_new(struct dt_job *j)
 {
     bool opened = false;
 
-    for (size_t i = 0; i < j->plan.nnodes; i++) {
-        size_t host = j->plan.nodes[i].host;
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        size_t host = j->core.plan.nodes[i].host;
 
-        if (j->links.v[host] && (j->links.v[host]->phase != DT_HOST_CLOSED || j->retried[host]))
+        if (j->core.links.v[host] &&
+            (j->core.links.v[host]->phase != DT_HOST_CLOSED || j->retried[host]))
             continue;
         j->retried[host] = true;
-        dt_hostlinks_open(&j->links, host);
+        dt_hostlinks_open(&j->core.links, host);
         opened = true;
     }
     return opened;
@@ -130,7 +132,7 @@ static bool move_from_lost(struct dt_job *j, const char *lost)
     struct dt_error err = { 0 };
     char *how;
 
-    if (j->config->on_host_loss == DT_HOST_LOSS_STOP)
+    if (j->core.config->on_host_loss == DT_HOST_LOSS_STOP)
         dt_error_set(&err, "--on-host-loss stop was given");
     if (err.text[0] || place_anew(j, &err) < 0) {
         dt_say("giving up: %s cannot be used any more, and %s", lost, err.text);
@@ -148,7 +150,7 @@ static bool move_from_lost(struct dt_job *j, const char *lost)
 static char *describe_news(const struct dt_job *j, size_t host)
 {
     const struct dt_quarantine_host *q = &j->quarantine.hosts[host];
-    const char *name = dt_job_host_name(j, host);
+    const char *name = dt_core_host_name(&j->core, host);
 
     switch (q->news) {
     case DT_QUARANTINE_OUT:
@@ -172,10 +174,10 @@ static void move_for_quarantine(struct dt_job *j)
     if (place_anew(j, &err) < 0) /* which the plan so far shows to be possible */
         dt_verbose("%s", err.text);
     j->rehost = false;
-    for (size_t i = 0; i < j->config->hosts->n; i++) {
+    for (size_t i = 0; i < j->core.config->hosts->n; i++) {
         char *how = describe_news(j, i);
 
-        dt_history_note_host(&j->history, i, j->quarantine.hosts[i].out, j->generation + 1);
+        dt_history_note_host(&j->history, i, j->quarantine.hosts[i].out, j->core.generation + 1);
         if (how)
             say_moved(j, how);
         free(how);
@@ -184,15 +186,16 @@ static void move_for_quarantine(struct dt_job *j)
 
 void dt_job_judge_host(struct dt_job *j, const struct dt_death *cause)
 {
-    const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)cause->rank);
+    const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)cause->rank);
     const struct dt_quarantine_failure f = {
         .host = node->host,
         .rank = cause->host ? DT_QUARANTINE_NO_RANK : cause->rank,
         .progress = j->restart.no_progress <= 1,
-        .time_ns = dt_job_now(j),
+        .time_ns = dt_core_now(&j->core),
     };
 
-    if (j->config->on_host_loss == DT_HOST_LOSS_MOVE && dt_quarantine_failed(&j->quarantine, &f))
+    if (j->core.config->on_host_loss == DT_HOST_LOSS_MOVE &&
+        dt_quarantine_failed(&j->quarantine, &f))
         j->rehost = true;
 }
 

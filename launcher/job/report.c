@@ -11,7 +11,7 @@ static void add_cause(const struct dt_job *j, cJSON *to)
     const struct dt_death *d = j->outcome.has_cause ? &j->outcome.cause : NULL;
     bool process = d && !d->host, rank = process && !d->auxiliary;
     char role[DT_ROLE_NAME_MAX];
-    const struct dt_plan_node *node = d ? dt_plan_node_of(&j->plan, (int)d->rank) : NULL;
+    const struct dt_plan_node *node = d ? dt_plan_node_of(&j->core.plan, (int)d->rank) : NULL;
     cJSON *cause;
 
     if (!j->outcome.reason) {
@@ -20,9 +20,10 @@ static void add_cause(const struct dt_job *j, cJSON *to)
     }
     cause = cJSON_AddObjectToObject(to, "cause");
     dt_json_add_number(cause, "rank", rank, rank ? d->rank : 0);
-    if (j->ranks.nprocs > j->ranks.np)
-        dt_json_add_text(cause, "role", process ? dt_role_name(role, d->rank, j->ranks.np) : NULL);
-    dt_json_add_text(cause, "host", node ? dt_job_host_name(j, node->host) : NULL);
+    if (j->core.ranks.nprocs > j->core.ranks.np)
+        dt_json_add_text(cause, "role",
+                         process ? dt_role_name(role, d->rank, j->core.ranks.np) : NULL);
+    dt_json_add_text(cause, "host", node ? dt_core_host_name(&j->core, node->host) : NULL);
     dt_json_add_number(cause, "code", process && d->signo == 0 && !d->hung, process ? d->code : 0);
     dt_json_add_number(cause, "signal", process && d->signo != 0, process ? d->signo : 0);
     dt_json_add_text(cause, "message", j->outcome.reason);
@@ -56,7 +57,7 @@ static void add_absences(const struct dt_job *j, cJSON *to)
         const struct dt_absence *absence = &j->history.absences[i];
         cJSON *item = cJSON_CreateObject();
 
-        dt_json_add_text(item, "host", dt_job_host_name(j, absence->host));
+        dt_json_add_text(item, "host", dt_core_host_name(&j->core, absence->host));
         cJSON_AddNumberToObject(item, "from_generation", absence->from);
         dt_json_add_number(item, "until_generation", absence->until != 0, absence->until);
         cJSON_AddItemToArray(list, item);
@@ -76,13 +77,13 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
 {
     cJSON *list = cJSON_AddArrayToObject(to, "ranks");
 
-    for (uint32_t i = 0; i < j->ranks.np; i++) {
-        const struct dt_rank *r = &j->ranks.v[i];
-        const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)i);
+    for (uint32_t i = 0; i < j->core.ranks.np; i++) {
+        const struct dt_rank *r = &j->core.ranks.v[i];
+        const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)i);
         cJSON *item = cJSON_CreateObject();
 
         cJSON_AddNumberToObject(item, "rank", i);
-        dt_json_add_text(item, "host", dt_job_host_name(j, node->host));
+        dt_json_add_text(item, "host", dt_core_host_name(&j->core, node->host));
         cJSON_AddNumberToObject(item, "local_rank", dt_plan_local_rank(node, (int)i));
         dt_json_add_text(item, "device", r->device);
         add_process(r, item);
@@ -92,16 +93,17 @@ static void add_ranks(const struct dt_job *j, cJSON *to)
 
 static void add_auxiliaries(const struct dt_job *j, cJSON *to)
 {
-    cJSON *list = j->ranks.nprocs > j->ranks.np ? cJSON_AddArrayToObject(to, "auxiliaries") : NULL;
+    cJSON *list =
+        j->core.ranks.nprocs > j->core.ranks.np ? cJSON_AddArrayToObject(to, "auxiliaries") : NULL;
     char role[DT_ROLE_NAME_MAX];
 
-    for (uint32_t i = j->ranks.np; i < j->ranks.nprocs; i++) {
-        const struct dt_plan_node *node = dt_plan_node_of(&j->plan, (int)i);
+    for (uint32_t i = j->core.ranks.np; i < j->core.ranks.nprocs; i++) {
+        const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)i);
         cJSON *item = cJSON_CreateObject();
 
-        cJSON_AddStringToObject(item, "role", dt_role_name(role, i, j->ranks.np));
-        dt_json_add_text(item, "host", dt_job_host_name(j, node->host));
-        add_process(&j->ranks.v[i], item);
+        cJSON_AddStringToObject(item, "role", dt_role_name(role, i, j->core.ranks.np));
+        dt_json_add_text(item, "host", dt_core_host_name(&j->core, node->host));
+        add_process(&j->core.ranks.v[i], item);
         cJSON_AddItemToArray(list, item);
     }
 }
@@ -120,8 +122,8 @@ char *dt_job_report(const struct dt_job *j)
     cJSON *root = cJSON_CreateObject();
 
     cJSON_AddStringToObject(root, "version", PACKAGE_VERSION);
-    dt_json_add_texts(root, "command", &j->config->argv);
-    cJSON_AddNumberToObject(root, "np", j->ranks.np);
+    dt_json_add_texts(root, "command", &j->core.config->argv);
+    cJSON_AddNumberToObject(root, "np", j->core.ranks.np);
     cJSON_AddNumberToObject(root, "exit_code", j->outcome.exit_code);
     cJSON_AddNumberToObject(root, "seconds", (double)(j->ended_ns - j->began_ns) / 1e9);
     add_cause(j, root);

@@ -18,16 +18,16 @@ enum {
 
 static uint32_t grace_ms(const struct dt_job *j)
 {
-    return (uint32_t)j->config->kill_grace_s * 1000;
+    return (uint32_t)j->core.config->kill_grace_s * 1000;
 }
 
 /* A job that was told to stop waits neither for a reader that takes nothing nor for a file system
  * that stands still. */
 static void drop_output(struct dt_job *j)
 {
-    const char *what = j->ops->output_awaits(j->ops->arg);
+    const char *what = j->core.ops->output_awaits(j->core.ops->arg);
 
-    if (j->state != DT_JOB_ENDING || !j->told_to_stop || j->cut || !what)
+    if (j->core.state != DT_JOB_ENDING || !j->told_to_stop || j->core.output_dropped || !what)
         return;
     dt_say("the last output was not %s for %d s and is dropped", what, KILL_PATIENCE_MS / 1000);
     dt_job_cut(j);
@@ -36,15 +36,15 @@ static void drop_output(struct dt_job *j)
 void dt_job_on_patience_over(struct dt_job *j)
 {
     drop_output(j);
-    dt_hostlinks_close_all(&j->links);
-    dt_job_check(j);
+    dt_hostlinks_close_all(&j->core.links);
+    dt_core_check(&j->core);
 }
 
 static void begin_stopping(struct dt_job *j)
 {
-    dt_timers_stop(&j->timers, DT_TIMER_COLLECT);
-    j->ops->stdin_hold(j->ops->arg);
-    dt_hostlinks_close_coming(&j->links);
+    dt_timers_stop(&j->core.timers, DT_TIMER_COLLECT);
+    j->core.ops->stdin_hold(j->core.ops->arg);
+    dt_hostlinks_close_coming(&j->core.links);
 }
 
 void dt_job_refuse(struct dt_job *j)
@@ -59,8 +59,8 @@ void dt_job_end_ranks(struct dt_job *j)
     struct dt_msg_stop stop = { .grace_ms = j->end_grace_ms };
 
     begin_stopping(j);
-    dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
-    dt_job_check(j);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_STOP, &stop);
+    dt_core_check(&j->core);
 }
 
 /* SIGINT goes to the ranks as what it is, since many programs save their state on it; the agents'
@@ -69,8 +69,8 @@ static void interrupt_ranks(struct dt_job *j)
 {
     struct dt_msg_signal intr = { .signo = SIGINT }, cont = { .signo = SIGCONT };
 
-    dt_hostlinks_send_all(&j->links, DT_MSG_SIGNAL, &intr);
-    dt_hostlinks_send_all(&j->links, DT_MSG_SIGNAL, &cont);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_SIGNAL, &intr);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_SIGNAL, &cont);
 }
 
 void dt_job_stop(struct dt_job *j)
@@ -83,9 +83,9 @@ void dt_job_stop(struct dt_job *j)
     if (j->stop_with_int && j->all_started)
         interrupt_ranks(j);
     else
-        dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
-    dt_timers_set(&j->timers, DT_TIMER_GRACE, grace_ms(j));
-    dt_job_check(j);
+        dt_hostlinks_send_all(&j->core.links, DT_MSG_STOP, &stop);
+    dt_timers_set(&j->core.timers, DT_TIMER_GRACE, grace_ms(j));
+    dt_core_check(&j->core);
 }
 
 void dt_job_kill(struct dt_job *j)
@@ -94,16 +94,16 @@ void dt_job_kill(struct dt_job *j)
 
     begin_stopping(j);
     j->told_to_stop = true;
-    dt_hostlinks_send_all(&j->links, DT_MSG_STOP, &stop);
-    dt_timers_stop(&j->timers, DT_TIMER_GRACE);
-    dt_timers_set(&j->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
-    dt_job_check(j);
+    dt_hostlinks_send_all(&j->core.links, DT_MSG_STOP, &stop);
+    dt_timers_stop(&j->core.timers, DT_TIMER_GRACE);
+    dt_timers_set(&j->core.timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
+    dt_core_check(&j->core);
 }
 
 void dt_job_abandon(struct dt_job *j)
 {
     j->told_to_stop = true;
-    dt_hostlinks_close_coming(&j->links);
+    dt_hostlinks_close_coming(&j->core.links);
     dt_job_finish(j);
 }
 
@@ -117,7 +117,7 @@ static void say_end(const struct dt_job *j)
     dt_strbuf_puts(&b, "done in ");
     dt_words_duration(&b, total);
     if (j->history.nrecoveries > 0)
-        dt_history_words(&j->history, j->config->hosts, j->restart.linked, total, &b);
+        dt_history_words(&j->history, j->core.config->hosts, j->restart.linked, total, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
@@ -138,56 +138,58 @@ void dt_job_finish(struct dt_job *j)
     check_ignored(j);
     if (j->history.recovering && j->outcome.exit_code == 0)
         dt_job_recovered(j, false, -1);
-    j->ended_ns = dt_job_now(j);
-    j->ops->stdin_hold(j->ops->arg);
-    j->ops->output_end(j->ops->arg);
+    j->ended_ns = dt_core_now(&j->core);
+    j->core.ops->stdin_hold(j->core.ops->arg);
+    j->core.ops->output_end(j->core.ops->arg);
     if (j->refusal.text)
         dt_outcome_set_reason(&j->outcome, dt_xstrdup(j->refusal.text));
     dt_refusal_say(&j->refusal);
     dt_job_say_last_calls(j);
     if (j->outcome.exit_code == 0)
-        dt_injections_say_unstruck(&j->injections, &j->plan, &j->ranks);
+        dt_injections_say_unstruck(&j->injections, &j->core.plan, &j->core.ranks);
     say_end(j);
-    dt_hostlinks_end_all(&j->links);
-    dt_timers_stop(&j->timers, DT_TIMER_GRACE);
-    dt_timers_set(&j->timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
-    dt_job_check(j);
+    dt_hostlinks_end_all(&j->core.links);
+    dt_timers_stop(&j->core.timers, DT_TIMER_GRACE);
+    dt_timers_set(&j->core.timers, DT_TIMER_PATIENCE, KILL_PATIENCE_MS);
+    dt_core_check(&j->core);
 }
 
 void dt_job_on_cut(struct dt_job *j)
 {
-    j->cut = true;
+    j->core.output_dropped = true;
     dt_job_on_patience_over(j);
 }
 
 /* What has just been said gets a moment to come out. */
 void dt_job_cut(struct dt_job *j)
 {
-    dt_timers_stop(&j->timers, DT_TIMER_PATIENCE);
-    dt_timers_set(&j->timers, DT_TIMER_CUT, CUT_MS);
+    dt_timers_stop(&j->core.timers, DT_TIMER_PATIENCE);
+    dt_timers_set(&j->core.timers, DT_TIMER_CUT, CUT_MS);
 }
 
 void dt_job_on_timeout(struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
 
-    if (j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING || dt_job_end_auxiliaries(j))
+    if (j->core.state == DT_JOB_STOPPING || j->core.state == DT_JOB_ENDING ||
+        dt_job_end_auxiliaries(j))
         return;
-    dt_ranks_words(&j->ranks, true, &b);
-    dt_say("the time limit of %d s is over; %s%s", j->config->timeout_s,
+    dt_ranks_words(&j->core.ranks, true, &b);
+    dt_say("the time limit of %d s is over; %s%s", j->core.config->timeout_s,
            b.len ? "stopping the ranks that are still running: " : "no rank was running",
            dt_strbuf_text(&b));
     dt_strbuf_free(&b);
     j->outcome.exit_code = DT_EXIT_TIMEOUT;
-    dt_outcome_set_reason(&j->outcome, dt_xasprintf("time limit of %d s", j->config->timeout_s));
-    dt_job_event(j, DT_EV_STOP);
+    dt_outcome_set_reason(&j->outcome,
+                          dt_xasprintf("time limit of %d s", j->core.config->timeout_s));
+    dt_core_event(&j->core, DT_EV_STOP);
 }
 
 /* A reader that left (head) ends the job as it would end a program in a pipe: silently, as if by
  * SIGPIPE. what: "standard output", or a file. */
 void dt_job_output_failed(struct dt_job *j, const char *what, int error)
 {
-    bool over = j->state == DT_JOB_STOPPING || j->state == DT_JOB_ENDING;
+    bool over = j->core.state == DT_JOB_STOPPING || j->core.state == DT_JOB_ENDING;
 
     if (error != EPIPE)
         dt_say("%s cannot be written: %s", what, strerror(error));
@@ -196,20 +198,20 @@ void dt_job_output_failed(struct dt_job *j, const char *what, int error)
         dt_outcome_set_reason(&j->outcome, dt_xasprintf("%s: %s", what, strerror(error)));
     }
     if (!over)
-        dt_job_event(j, DT_EV_STOP);
+        dt_core_event(&j->core, DT_EV_STOP);
     else
-        dt_job_check(j);
+        dt_core_check(&j->core);
 }
 
 static void stop_by(struct dt_job *j, int signo)
 {
     struct dt_strbuf b = { 0 };
-    uint32_t alive = dt_ranks_alive(&j->ranks);
+    uint32_t alive = dt_ranks_alive(&j->core.ranks);
 
     j->stopped_by = signo;
     j->stop_with_int = dt_signal_for_ranks(signo) == SIGINT;
-    if (j->state == DT_JOB_ENDING && j->outcome.exit_code != 0) { /* that has been told */
-        dt_job_event(j, DT_EV_STOP);
+    if (j->core.state == DT_JOB_ENDING && j->outcome.exit_code != 0) { /* that has been told */
+        dt_core_event(&j->core, DT_EV_STOP);
         return;
     }
     dt_words_count(&b, alive, "rank");
@@ -220,17 +222,17 @@ static void stop_by(struct dt_job *j, int signo)
     j->outcome.exit_code = DT_EXIT_SIGNAL + signo;
     j->outcome.ended_by = signo;
     dt_outcome_set_reason(&j->outcome, dt_xstrdup(dt_signal_name(signo)));
-    dt_job_event(j, DT_EV_STOP);
+    dt_core_event(&j->core, DT_EV_STOP);
 }
 
 void dt_job_take_signal(struct dt_job *j, int signo)
 {
     struct dt_msg_signal m = { .signo = signo };
-    bool stopping = j->state == DT_JOB_STOPPING;
+    bool stopping = j->core.state == DT_JOB_STOPPING;
 
     switch (dt_signal_meaning(signo, stopping && !j->stopped_by ? SIGTERM : j->stopped_by)) {
     case DT_SIGNAL_FORWARD:
-        dt_hostlinks_send_all(&j->links, DT_MSG_SIGNAL, &m);
+        dt_hostlinks_send_all(&j->core.links, DT_MSG_SIGNAL, &m);
         break;
     case DT_SIGNAL_PAUSE:
         dt_job_pause(j);
@@ -239,8 +241,8 @@ void dt_job_take_signal(struct dt_job *j, int signo)
         stop_by(j, signo);
         break;
     case DT_SIGNAL_KILL:
-        j->cut = true;
-        dt_job_event(j, DT_EV_KILL);
+        j->core.output_dropped = true;
+        dt_core_event(&j->core, DT_EV_KILL);
         break;
     case DT_SIGNAL_IGNORE:
         break;
@@ -252,7 +254,7 @@ void dt_job_signal(struct dt_job *j, int signo)
     bool is_keyboards = signo == SIGINT || signo == SIGTSTP;
 
     if (j->batch && !is_keyboards)
-        dt_signal_gather_add(&j->gather, &j->timers, signo);
+        dt_signal_gather_add(&j->gather, &j->core.timers, signo);
     else
         dt_job_take_signal(j, signo);
 }
@@ -265,11 +267,12 @@ void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
 
     if (meaning != DT_SIGNAL_STOP && meaning != DT_SIGNAL_FORWARD)
         return;
-    dt_verbose("%s: the agent was sent %s", dt_job_host_name(j, h->host), dt_signal_name(m->signo));
-    dt_signal_gather_add(&j->gather, &j->timers, m->signo);
+    dt_verbose("%s: the agent was sent %s", dt_core_host_name(&j->core, h->host),
+               dt_signal_name(m->signo));
+    dt_signal_gather_add(&j->gather, &j->core.timers, m->signo);
 }
 
 void dt_job_on_gathered(struct dt_job *j)
 {
-    dt_job_take_signal(j, dt_signal_gather_over(&j->gather, &j->timers));
+    dt_job_take_signal(j, dt_signal_gather_over(&j->gather, &j->core.timers));
 }

@@ -15,24 +15,26 @@ enum {
 
 void dt_job_watch_stragglers(struct dt_job *j)
 {
-    uint64_t ms = j->config->exit_grace_s ? (uint64_t)j->config->exit_grace_s * 1000 : WARN_MS;
+    uint64_t ms =
+        j->core.config->exit_grace_s ? (uint64_t)j->core.config->exit_grace_s * 1000 : WARN_MS;
 
-    if (!dt_timers_runs(&j->timers, DT_TIMER_STRAGGLERS) && (j->config->exit_grace_s || !j->warned))
-        dt_timers_set(&j->timers, DT_TIMER_STRAGGLERS, ms);
+    if (!dt_timers_runs(&j->core.timers, DT_TIMER_STRAGGLERS) &&
+        (j->core.config->exit_grace_s || !j->warned))
+        dt_timers_set(&j->core.timers, DT_TIMER_STRAGGLERS, ms);
 }
 
 static void warn(struct dt_job *j)
 {
     struct dt_strbuf b = { 0 };
 
-    if (j->ranks.hellos >
+    if (j->core.ranks.hellos >
         0) /* none of them waits for one that has ended: that would be a failure */
         return;
     j->warned = true;
     dt_strbuf_printf(&b, "a rank ended with 0 %d s ago; ended: ", WARN_MS / 1000);
-    dt_ranks_words(&j->ranks, false, &b);
+    dt_ranks_words(&j->core.ranks, false, &b);
     dt_strbuf_puts(&b, "; still running: ");
-    dt_ranks_words(&j->ranks, true, &b);
+    dt_ranks_words(&j->core.ranks, true, &b);
     dt_say("%s (--exit-grace SECONDS ends such a job)", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
 }
@@ -44,24 +46,24 @@ static void end(struct dt_job *j)
     dt_strbuf_printf(&b,
                      "a rank ended with 0 %d s ago (--exit-grace); stopping the ranks that are "
                      "still running: ",
-                     j->config->exit_grace_s);
-    dt_ranks_words(&j->ranks, true, &b);
+                     j->core.config->exit_grace_s);
+    dt_ranks_words(&j->core.ranks, true, &b);
     dt_say("%s", dt_strbuf_text(&b));
     dt_strbuf_free(&b);
     j->outcome.exit_code = DT_EXIT_TIMEOUT;
     dt_outcome_set_reason(&j->outcome,
                           dt_xasprintf("ranks still ran %d s after the first had ended with 0",
-                                       j->config->exit_grace_s));
-    dt_job_event(j, DT_EV_STOP);
+                                       j->core.config->exit_grace_s));
+    dt_core_event(&j->core, DT_EV_STOP);
 }
 
 void dt_job_on_stragglers_late(struct dt_job *j)
 {
-    if (j->state == DT_JOB_STARTING || j->state == DT_JOB_FAILING)
-        dt_timers_set(&j->timers, DT_TIMER_STRAGGLERS, AGAIN_MS);
-    else if (j->state != DT_JOB_RUNNING || dt_ranks_alive(&j->ranks) == 0)
+    if (j->core.state == DT_JOB_STARTING || j->core.state == DT_JOB_FAILING)
+        dt_timers_set(&j->core.timers, DT_TIMER_STRAGGLERS, AGAIN_MS);
+    else if (j->core.state != DT_JOB_RUNNING || dt_ranks_alive(&j->core.ranks) == 0)
         return;
-    else if (j->config->exit_grace_s)
+    else if (j->core.config->exit_grace_s)
         end(j);
     else
         warn(j);

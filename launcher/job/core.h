@@ -1,0 +1,43 @@
+/* What every part of the engine works with: the request, the world, where the job stands and who is
+ * in it. What only some parts need belongs to one of them, and its header says what it needs. */
+#ifndef DT_JOB_CORE_H
+#define DT_JOB_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "launcher/job/config.h"
+#include "launcher/job/hostlinks.h"
+#include "launcher/job/job_fsm.h"
+#include "launcher/job/state/ranks.h"
+#include "launcher/job/state/timers.h"
+#include "launcher/place/plan.h"
+
+struct dt_core {
+    const struct dt_job_config *config;
+    const struct dt_job_ops *ops;
+    struct dt_timers timers;
+    enum dt_job_state state;
+    void (*act)(struct dt_core *c, enum dt_job_action action); /* what an event brings about */
+    uint32_t generation;
+    struct dt_plan plan; /* of this generation; host indices are those of config->hosts */
+    struct dt_ranks ranks;
+    struct dt_hostlinks links;
+    bool output_dropped; /* the job ends without the output that nobody takes */
+};
+
+void dt_core_init(struct dt_core *c, const struct dt_job_config *config,
+                  const struct dt_job_ops *ops,
+                  void (*act)(struct dt_core *c, enum dt_job_action action));
+void dt_core_free(struct dt_core *c);
+
+void dt_core_event(struct dt_core *c, enum dt_job_event event);
+/* Raises IDLE or CLOSED where they hold. */
+void dt_core_check(struct dt_core *c);
+uint64_t dt_core_now(const struct dt_core *c);
+const char *dt_core_host_name(const struct dt_core *c, size_t host);
+/* QUERY: which deaths the agents know of, and which ranks are about to follow. */
+void dt_core_ask(struct dt_core *c);
+void dt_core_on_answer(struct dt_core *c, struct dt_hostlink *h, const struct dt_msg_answer *m);
+
+#endif
