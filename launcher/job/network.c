@@ -159,6 +159,7 @@ static void leave_out(struct dt_job *j)
     bool *out = dt_xcalloc(j->net.n, sizeof *out);
 
     dt_reach_leave_out(j->net.reach, j->net.n, out);
+    memset(j->retried, 0, j->core.config->hosts->n * sizeof *j->retried); /* a new recovery */
     dt_history_last(&j->history)->generation = j->core.generation + 1;
     for (size_t i = 0; i < j->core.plan.nnodes; i++) {
         size_t host = j->core.plan.nodes[i].host;

@@ -250,16 +250,21 @@ static void greet(struct world *w, size_t host)
     dt_job_received(w->job, host, "");
 }
 
-static void answer_probe(struct world *w, size_t host)
+static void answer_probe_with(struct world *w, size_t host, uint8_t state)
 {
     struct dt_msg_reached *results = dt_xcalloc(1, sizeof *results);
     union dt_msg msg = { .reach = { .generation = w->generation[host],
                                     .results = { results, 1 } } };
 
     results->node = (uint32_t)(1 - host);
-    results->state = DT_REACH_OK;
+    results->state = state;
     dt_job_message(w->job, host, DT_MSG_REACH, &msg);
     dt_msg_free(DT_MSG_REACH, &msg);
+}
+
+static void answer_probe(struct world *w, size_t host)
+{
+    answer_probe_with(w, host, DT_REACH_OK);
 }
 
 static void start_ranks(struct world *w)
@@ -495,6 +500,31 @@ static void d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced(voi
     end(&w);
 }
 
+/* a had one in the recovery before, which ended because a does not reach b. */
+static void test_each_recovery_gives_a_lost_host_a_fresh_connection(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin(&w);
+    greet(&w, 0);
+    greet(&w, 1);
+    start_ranks(&w);
+    disconnect(&w, 0);
+    answer_query(&w, 1, 1);
+    end_rank(&w, 1, -1, SIGKILL);
+    sweep(&w, 1);
+    greet(&w, 0);
+    assert_int_equal(w.generation[0], 2);
+    answer_probe_with(&w, 0, DT_REACH_CONNECT);
+    answer_probe(&w, 1);
+    assert_false(w.open[1]);
+    sweep(&w, 0);
+    disconnect(&w, 0);
+    assert_true(w.open[0]);
+    end(&w);
+}
+
 static void d15_a_stop_while_connecting_waits_for_no_reader(void **state)
 {
     struct world w;
@@ -543,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_no_table_is_sent_while_recovering),
         cmocka_unit_test(test_silent_host_is_hung_up),
         cmocka_unit_test(d12_ranks_move_only_when_those_of_a_lost_host_are_fenced),
+        cmocka_unit_test(test_each_recovery_gives_a_lost_host_a_fresh_connection),
         cmocka_unit_test(d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
         cmocka_unit_test(d15_a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(d16_a_host_lost_while_recovering_is_not_struck),
