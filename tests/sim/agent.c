@@ -379,6 +379,7 @@ static void on_ping(struct sim_world *w, struct sim_agent *a, const struct dt_ms
             steps[i] = (struct dt_msg_step){ a->ranks[i].rank, sim_rank_step(w, &a->ranks[i]), 0 };
         pong->pong.generation = a->generation;
         pong->pong.steps = (struct dt_msg_list){ steps, a->n };
+        sim_agent_tell_waits(w, a, &pong->pong);
     }
     sim_send(w, a, DT_MSG_PONG, pong);
 }

@@ -31,8 +31,7 @@ static void strike_rank(struct sim_world *w, const struct sim_fault *f)
         sim_rank_fail(w, a, r, f->code, 0);
         break;
     default:
-        r->stubborn = true;
-        w->stuck_generation = a->generation;
+        sim_rank_hangs(w, a, r);
     }
 }
 

@@ -97,6 +97,9 @@ void sim_check_sent(struct sim_world *w, struct sim_conn *c, uint8_t type, const
         w->pausing |= m->signal.signo == SIGSTOP;
         sim_check_signal(w, c, m->signal.signo);
         break;
+    case DT_MSG_ABORT:
+        sim_check_abort(w, &m->abort);
+        break;
     case DT_MSG_STDIN:
         sim_check_stdin(w, c, &m->stdin);
         break;

@@ -134,6 +134,15 @@ void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c)
                                      .to_ns = to_ns });
 }
 
+/* The engine knows of it from the moment in which it gives the rank up. */
+void sim_oracle_hang(struct sim_world *w)
+{
+    add_cause(w, (struct sim_cause){ .kind = SIM_BY_HANG,
+                                     .code = DT_EXIT_TIMEOUT,
+                                     .from_ns = w->now_ns,
+                                     .to_ns = w->now_ns });
+}
+
 void sim_oracle_refusal(struct sim_world *w, int code)
 {
     add_cause(w, (struct sim_cause){ .kind = SIM_BY_REFUSAL, .code = code });
@@ -167,7 +176,7 @@ void sim_oracle_finished(struct sim_world *w)
 
 /* ---- which failure counts ---- */
 
-/* Signals and lost hosts come before exits, exits before what follows from a lost peer. */
+/* Signals, lost hosts and hangs come before exits, exits before what follows from a lost peer. */
 static int class_of(const struct sim_cause *c)
 {
     switch (c->kind) {
@@ -175,6 +184,7 @@ static int class_of(const struct sim_cause *c)
         return 0;
     case SIM_BY_SIGNAL:
     case SIM_BY_LOSS:
+    case SIM_BY_HANG:
         return 1;
     case SIM_BY_EXIT:
         return 2;

@@ -167,6 +167,8 @@ void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
         r->began_ns = w->now_ns - done_ns;
         r->next_ns = w->now_ns + left_ns + sim_between(&w->program, 1, 20) * SIM_MS;
         plan(w, a, r, r->next_ns - w->now_ns, finish, 0);
+        if (r->stubborn)
+            sim_rank_hangs(w, a, r);
         if (r->rank != 0 || w->s->commit_ns == 0)
             continue;
         send_commit(w, a, true);

@@ -104,6 +104,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
     s->exit_grace_s = sim_percent(&c, 20) ? (int)sim_between(&c, 1, 4) : 0;
     s->batch = sim_percent(&c, 30);
     s->linked = sim_percent(&c, 60);
+    if (s->linked && sim_percent(&c, 50))
+        s->collective_timeout_s = (int)sim_between(&c, 4, 30);
     s->work_ns = sim_between(&c, 100 * SIM_MS, sim_percent(&c, 20) ? 60 * SIM_S : 8 * SIM_S);
     s->commit_ns = s->linked && sim_percent(&c, 70) ? s->work_ns / sim_between(&c, 2, 12) : 0;
     s->lines = (uint32_t)sim_below(&c, 8);
@@ -181,9 +183,11 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
         fprintf(out, " %d", s->slots[i % SIM_HOSTS_MAX]);
     fprintf(out,
             "), -np %u --fanout %d --max-restarts %d --heartbeat %d --kill-grace %d --timeout %d "
-            "--start-timeout %d --exit-grace %d%s%s%s\n",
+            "--start-timeout %d --exit-grace %d "
+            "--collective-timeout %d%s%s%s\n",
             s->np, s->fanout, s->max_restarts, s->heartbeat_s, s->kill_grace_s, s->timeout_s,
-            s->start_timeout_s, s->exit_grace_s, s->checkpoint_dir ? " --checkpoint-dir" : "",
+            s->start_timeout_s, s->exit_grace_s, s->collective_timeout_s,
+            s->checkpoint_dir ? " --checkpoint-dir" : "",
             s->stop_on_loss ? " --on-host-loss stop" : "", s->batch ? ", in a batch job" : "");
     fprintf(out, "# program: %s, %.3f s, checkpoint every %.3f s, %u lines%s\n",
             s->linked ? "linked" : "not linked", (double)s->work_ns / 1e9,

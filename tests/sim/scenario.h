@@ -45,7 +45,7 @@ struct sim_scenario {
     uint32_t hosts, np;
     int slots[SIM_HOSTS_MAX]; /* of host i: slots[i % SIM_HOSTS_MAX] */
     int fanout, max_restarts, heartbeat_s, kill_grace_s, timeout_s, start_timeout_s;
-    int exit_grace_s;
+    int exit_grace_s, collective_timeout_s;
     bool checkpoint_dir, stop_on_loss;
     bool batch;         /* a batch system may signal dtrun and agents alike */
     bool linked;        /* the program calls dt_init */

@@ -79,3 +79,9 @@ caught() {
 @test "D22: worlds show that a failed output ends the job with 0" {
     caught "a failed output ends the job with 0"
 }
+@test "D22: worlds show that a rank that hangs is given up early" {
+    caught "a rank that hangs is given up early"
+}
+@test "D22: worlds show that a rank that hangs is not noticed" {
+    caught "a rank that hangs is not noticed"
+}

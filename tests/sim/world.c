@@ -119,6 +119,7 @@ static void make_config(struct sim_world *w)
         .kill_grace_s = s->kill_grace_s,
         .timeout_s = s->timeout_s,
         .exit_grace_s = s->exit_grace_s,
+        .collective_timeout_s = s->collective_timeout_s,
         .stdin_rank = s->stdin_rank,
     };
     dt_xstrs_add(&w->config.argv, "./train");

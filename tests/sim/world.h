@@ -105,7 +105,14 @@ struct sim_shown { /* a stream, as the engine's user sees it */
     bool ended;
 };
 
-enum sim_cause_kind { SIM_BY_SIGNAL, SIM_BY_LOSS, SIM_BY_EXIT, SIM_BY_PEER, SIM_BY_REFUSAL };
+enum sim_cause_kind {
+    SIM_BY_SIGNAL,
+    SIM_BY_LOSS,
+    SIM_BY_HANG,
+    SIM_BY_EXIT,
+    SIM_BY_PEER,
+    SIM_BY_REFUSAL
+};
 
 struct sim_cause { /* a failure of the generation, of which the engine was told */
     enum sim_cause_kind kind;
@@ -169,6 +176,12 @@ struct sim_input { /* dtrun's standard input */
     bool planned; /* reading is */
 };
 
+struct sim_hang { /* a linked rank hangs, and the others wait for it */
+    uint32_t generation;
+    uint32_t ended; /* the generation, when dtrun has given the rank up */
+    uint64_t since_ns;
+};
+
 struct sim_world {
     const struct sim_scenario *s;
     bool trace;
@@ -190,6 +203,7 @@ struct sim_world {
     struct sim_conn *conns;
     struct sim_shown (*shown)[SIM_STREAMS]; /* by rank */
     struct sim_input input;
+    struct sim_hang hang;
     uint64_t owed;             /* bytes that the reader has not taken yet */
     int64_t durable;           /* step of the newest checkpoint, or -1 */
     uint32_t stuck_generation; /* in which linked ranks wait for one that is gone */
@@ -273,6 +287,11 @@ void sim_agent_on_stdin_eof(struct sim_agent *a, const struct dt_msg_stdin_eof *
 bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
                            const struct sim_rank *r);
 
+/* hangs.c */
+void sim_rank_hangs(struct sim_world *w, struct sim_agent *a, struct sim_rank *r);
+void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct dt_msg_pong *pong);
+void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m);
+
 /* reach.c */
 void sim_agent_on_probe(struct sim_world *w, struct sim_agent *a, const struct dt_msg_probe *m);
 void sim_check_reach(struct sim_world *w, struct sim_conn *c, const struct dt_msg_reach *m);
@@ -299,6 +318,7 @@ void sim_oracle_finished(struct sim_world *w);
 void sim_oracle_order(struct sim_world *w, struct sim_order order);
 void sim_oracle_exit(struct sim_world *w, const struct sim_conn *c, const struct dt_msg_exit *m);
 void sim_oracle_lost(struct sim_world *w, const struct sim_conn *c);
+void sim_oracle_hang(struct sim_world *w);
 void sim_oracle_refusal(struct sim_world *w, int code);
 /* --exit-grace is over, and ranks run on that nothing else ends. */
 bool sim_is_exit_grace_over(const struct sim_world *w);

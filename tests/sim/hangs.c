@@ -1,0 +1,129 @@
+/* Ranks that hang while the others wait for them in a call: what agents tell of it, and when
+ * --collective-timeout has to end it. */
+#include <inttypes.h>
+
+#include "launcher/base/error.h"
+#include "launcher/base/mem.h"
+#include "runtime/wire/callkind.h"
+#include "runtime/wire/hostshm.h"
+#include "tests/sim/world.h"
+
+enum { CALL = 100, LATE_NS = 4 * 1000 * 1000 * 1000ull };
+
+static uint64_t limit_ns(const struct sim_world *w)
+{
+    return (uint64_t)w->s->collective_timeout_s * SIM_S;
+}
+
+static bool waits(const struct sim_world *w, const struct sim_agent *a, const struct sim_rank *r)
+{
+    return w->hang.generation == a->generation && r->alive && r->next_ns && !r->stubborn &&
+           !r->peer_lost;
+}
+
+/* ---- what an agent tells ---- */
+
+void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct dt_msg_pong *pong)
+{
+    struct dt_msg_called *called;
+    struct dt_msg_comm *comm;
+
+    if (!w->s->collective_timeout_s || a->phase != SIM_RUNNING)
+        return;
+    called = dt_xcalloc(a->n, sizeof *called);
+    comm = dt_xcalloc(1, sizeof *comm);
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct sim_rank *r = &a->ranks[i];
+        bool inside = waits(w, a, r);
+
+        if (r->alive && r->next_ns)
+            called[comm->ranks.n++] = (struct dt_msg_called){
+                .rank = r->rank,
+                .call = (uint64_t)(inside ? CALL : CALL - 1) << 8 |
+                        (inside ? DT_HOSTSHM_INSIDE : 0) | DT_CALL_ALL_REDUCE,
+                .waited_ms = inside ? (uint32_t)((w->now_ns - w->hang.since_ns) / SIM_MS) : 0,
+            };
+    }
+    comm->ranks.v = called;
+    pong->comms = (struct dt_msg_list){ comm, 1 };
+}
+
+/* ---- what has to follow ---- */
+
+/* Nothing has kept dtrun from seeing it. */
+static bool is_quiet(const struct sim_world *w)
+{
+    const struct sim_witness *x = &w->witness;
+    uint64_t since_ns = w->hang.since_ns;
+
+    if (x->ncauses || x->decided || x->norders || x->running < x->nodes ||
+        w->standing_until > since_ns)
+        return false;
+    for (uint32_t i = 0; i < w->s->hosts; i++) {
+        const struct sim_host *h = &w->hosts[i];
+        const struct sim_conn *c = h->conn;
+
+        if (h->generation != x->generation)
+            continue;
+        if (!c->open || c->over || c->dead[SIM_TO_AGENT] || c->dead[SIM_TO_ENGINE] ||
+            h->frozen_until > since_ns || h->cut_until > since_ns || h->slow_until > since_ns)
+            return false;
+    }
+    return true;
+}
+
+static bool does_any_wait(const struct sim_world *w)
+{
+    for (const struct sim_agent *a = w->agents; a; a = a->next) {
+        for (uint32_t i = 0; i < a->n; i++) {
+            if (waits(w, a, &a->ranks[i]))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void expect_end(struct sim_world *w, struct sim_event *e)
+{
+    if (w->witness.generation == e->n && w->hang.generation == e->n && !w->hang.ended &&
+        is_quiet(w) && does_any_wait(w))
+        sim_broken(w, "ranks have waited for one that hangs, and --collective-timeout is over");
+}
+
+void sim_rank_hangs(struct sim_world *w, struct sim_agent *a, struct sim_rank *r)
+{
+    r->stubborn = true;
+    w->stuck_generation = a->generation;
+    if (!w->s->linked || !w->s->collective_timeout_s || !r->next_ns ||
+        w->hang.generation == a->generation)
+        return;
+    w->hang = (struct sim_hang){ .generation = a->generation, .since_ns = w->now_ns };
+    sim_later(w, limit_ns(w) + limit_ns(w) / 10 + LATE_NS,
+              (struct sim_event){ .act = expect_end, .n = a->generation, .for_engine = true });
+}
+
+static bool hangs(const struct sim_world *w, uint32_t rank)
+{
+    for (const struct sim_agent *a = w->agents; a; a = a->next) {
+        for (uint32_t i = 0; a->generation == w->hang.generation && i < a->n; i++) {
+            if (a->ranks[i].rank == rank && a->ranks[i].stubborn)
+                return true;
+        }
+    }
+    return false;
+}
+
+void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m)
+{
+    if (m->code != DT_HOSTSHM_TIMED_OUT || w->hang.ended == m->generation)
+        return;
+    if (m->generation != w->witness.generation || w->hang.generation != m->generation)
+        sim_broken(w, "a hang is reported in generation %u, in which no rank hangs", m->generation);
+    else if (!hangs(w, m->rank))
+        sim_broken(w, "rank %u is said to hang, and does not", m->rank);
+    else if (w->now_ns - w->hang.since_ns < limit_ns(w))
+        sim_broken(w, "rank %u is given up after %" PRIu64 " ms", m->rank,
+                   (w->now_ns - w->hang.since_ns) / SIM_MS);
+    w->hang.ended = m->generation;
+    sim_oracle_hang(w);
+}
