@@ -120,7 +120,6 @@ CHECKED_UNITS = $(UNIT_TESTS)
 units: $(CHECKED_UNITS)
 check-unit: units
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECKED_UNITS)' check_PROGRAMS= check_LTLIBRARIES=
-.PHONY: units check-unit
 endif
 
 tests_unit_agent_agent_SOURCES = tests/unit/agent/agent.c tests/unit/agent/agentproc.c \
@@ -531,7 +530,6 @@ check_PROGRAMS += $(HELPERS)
 
 # What black-box tests run.
 helpers: all $(HELPERS) $(check_LTLIBRARIES)
-.PHONY: helpers
 
 tests_rank_linkprobe_SOURCES = tests/rank/linkprobe.c
 tests_rank_linkprobe_CPPFLAGS = $(AM_CPPFLAGS) $(UV_CFLAGS)
@@ -569,7 +567,7 @@ gpu-kit: helpers
 clean-local: clean-gpu-kit
 clean-gpu-kit:
 	rm -rf gpu-kit
-.PHONY: gpu-kit clean-gpu-kit
+.PHONY: units check-unit helpers gpu-kit clean-gpu-kit
 EXTRA_DIST += tests/gpu/assemble tests/gpu/run
 
 tests_rank_train_SOURCES = tests/rank/train.c

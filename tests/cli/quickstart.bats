@@ -27,7 +27,10 @@ stand_in() {
 
 @test "D16: Ctrl-C ends the step that runs" {
     type python3 >/dev/null || skip "python3 is not installed"
+    # timeout(1), which starts it, passes on no signal before it waits: it would exit alone, and the
+    # terminal with it.
     stand_in autoreconf 'trap "echo interrupted >/dev/tty; exit 130" INT
+        until grep -q "^State:.S" /proc/$PPID/status; do sleep 0.02; done
         echo ready >/dev/tty
         while :; do sleep 0.05; done'
     env "$TOKEN" PATH="$T/bin:$PATH" timeout -k 5 "$PATIENCE" \
