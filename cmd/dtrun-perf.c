@@ -234,7 +234,7 @@ static int run(const struct dt_perf_op *op, const struct dt_perf_args *a)
     dt_perf_buffers_free(&s.buffers);
     dt_perf_raw_close();
     if (!close_outputs(&s))
-        return fail("what was measured could not be written");
+        return fail("the results could not be written");
     return r == DT_OK && s.table.wrong == 0 ? EXIT_SUCCESS : EXIT_WRONG;
 }
 
@@ -274,7 +274,7 @@ static bool suits_job(const struct dt_perf_op *op, const struct dt_perf_args *a,
     if (a->root >= n)
         snprintf(text, DT_PERF_ARGS_WRONG, "--root: there are ranks 0 to %d", n - 1);
     else if (op && op->weighs && a->op == DT_ADASUM && (n & (n - 1)))
-        snprintf(text, DT_PERF_ARGS_WRONG, "--op adasum: %d ranks are no power of two", n);
+        snprintf(text, DT_PERF_ARGS_WRONG, "--op adasum: %d ranks are not a power of two", n);
     else
         return true;
     return false;

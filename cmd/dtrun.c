@@ -74,7 +74,7 @@ static int check_checkpoints(const struct dt_options *o, bool seen, struct dt_er
     return dt_error_usage(
         err,
         "--checkpoint-dir %s holds checkpoints of an earlier job: --resume goes on "
-        "from the newest, --fresh begins anew",
+        "from the newest, --fresh starts afresh",
         o->checkpoint_dir);
 }
 

@@ -48,7 +48,7 @@ static const char of_open_mpi[] = "it is about the daemons of Open MPI; dtrun st
 static const char of_mpi[] = "it sets up an MPI library; -x sets what such a library reads";
 static const char of_debugger[] = "start the debugger as the program, as in dtrun -np 2 gdb "
                                   "-batch -ex run -args ./train";
-static const char of_files[] = "the files are named otherwise, see --output-dir in dtrun(1)";
+static const char of_files[] = "the files are named differently, see --output-dir in dtrun(1)";
 static const char of_signals[] = "SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are always passed "
                                  "on, and no other signal is";
 static const char of_size[] = "the number of ranks does not change during a job; a lost host's "

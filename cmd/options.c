@@ -64,7 +64,7 @@ static const struct option options[] = {
     { { "npernode", "ppr" }, "COUNT", COUNT, AT(per_node), 1, DT_RANKS_MAX,
       "ranks on each host: a number, or one per gpu, cpu, auto" },
     { { "slots-per-host" }, "N", NUMBER, AT(slots_per_host), 1, DT_SLOTS_MAX,
-      "slots of hosts for which none are given (default: 1)" },
+      "slots of a host for which none are given (default: 1)" },
     { { "nnodes" }, "N", NUMBER, AT(nnodes), 1, DT_HOSTS_MAX,
       "use only the first N hosts" },
     { { "map-by" }, "slot|node", CHOICE, AT(map_by), 0, 0,
@@ -74,7 +74,7 @@ static const struct option options[] = {
     { { "bind-to" }, "none|core|socket|numa|l3|hwthread", CHOICE, AT(bind_to), 0, 0,
       "CPUs a rank may use (default: all)" },
     { { "report-bindings" }, NULL, FLAG, AT(report_bindings), 0, 0,
-      "each rank says which CPUs it may use" },
+      "each rank prints which CPUs it may use" },
     { { "wdir" }, "DIR", TEXT, AT(wdir), 0, 0,
       "working directory of the ranks (default: this one)" },
     { { "dry-run" }, NULL, FLAG, AT(dry_run), 0, 0,
@@ -90,13 +90,13 @@ static const struct option options[] = {
 
     { .help = "Environment" },
     { { "x" }, "NAME[=VALUE]", RULE_X, AT(env), 0, 0,
-      "pass a variable on, or set it; 'PREFIX*': all of them" },
+      "pass a variable on, or set it ('PREFIX*': several)" },
     { { "unset" }, "NAME", RULE_UNSET, AT(env), 0, 0,
       "remove a variable on every host" },
     { { "env" }, "horovod|tensorflow|mpi|mxnet", FRAMEWORKS, AT(frameworks), 0, 0,
-      "also set what their launchers set; a,b: several" },
+      "also set the variables of these launchers; a,b: several" },
     { { "num-servers" }, "N", NUMBER, AT(num_servers), 1, DT_RANKS_MAX,
-      "with --env mxnet: N servers (default: as many as ranks)" },
+      "with --env mxnet: N servers (default: one per rank)" },
     { { "gpu-bind" }, "rank|host|none", CHOICE, AT(gpu_bind), 0, 0,
       "GPUs a rank sees: one (default), the host's, or as is" },
     { { "virtual-local-rank" }, NULL, FLAG, AT(virtual_local_rank), 0, 0,
@@ -104,7 +104,7 @@ static const struct option options[] = {
 
     { .help = "Failures and checkpoints" },
     { { "max-restarts" }, "N", NUMBER, AT(max_restarts), 0, 1000000,
-      "restart at most N times, and also without a checkpoint" },
+      "restart at most N times, even without a checkpoint" },
     { { "on-host-loss" }, "move|stop", CHOICE, AT(on_host_loss), 0, 0,
       "run its ranks on other hosts (default), or end the job" },
     { { "checkpoint-dir" }, "DIR", TEXT, AT(checkpoint_dir), 0, 0,
@@ -112,13 +112,13 @@ static const struct option options[] = {
     { { "resume" }, NULL, FLAG, AT(resume), 0, 0,
       "go on from the newest checkpoint in DIR" },
     { { "fresh" }, NULL, FLAG, AT(fresh), 0, 0,
-      "begin anew although DIR holds checkpoints" },
+      "start afresh although DIR holds checkpoints" },
     { { "timeout" }, "SECONDS", NUMBER, AT(timeout_s), 1, SECONDS_MAX,
       "stop the job after this time (exit code 124)" },
     { { "collective-timeout" }, "SECONDS", NUMBER, AT(collective_timeout_s), 0, DT_WAIT_MAX_S,
-      "a rank that others wait for so long has failed (600; 0: never)" },
+      "a rank that others await this long is lost (600; 0: never)" },
     { { "exit-grace" }, "SECONDS", NUMBER, AT(exit_grace_s), 1, SECONDS_MAX,
-      "stop the job so long after a rank has ended with 0" },
+      "stop the job this long after a rank has exited with 0" },
     { { "kill-grace" }, "SECONDS", NUMBER, AT(kill_grace_s), 0, DT_WAIT_MAX_S,
       "time between SIGTERM and SIGKILL (default: 5)" },
     { { "heartbeat" }, "SECONDS", NUMBER, AT(heartbeat_s), 1, SECONDS_MAX / 1000,
@@ -128,29 +128,29 @@ static const struct option options[] = {
 
     { .help = "Output" },
     { { "tag" }, NULL, FLAG, AT(tag), 0, 0,
-      "put [rank] before every line of a single rank, too" },
+      "put [rank] before every line, even with one rank" },
     { { "no-tag" }, NULL, FLAG, AT(no_tag), 0, 0,
       "do not put [rank] before every line" },
     { { "timestamp" }, NULL, FLAG, AT(timestamp), 0, 0,
       "put the time before every line" },
     { { "merge-stderr" }, NULL, FLAG, AT(merge_stderr), 0, 0,
-      "ranks' standard error goes to standard output" },
+      "send standard error of ranks to standard output" },
     { { "output-dir" }, "DIR", TEXT, AT(output_dir), 0, 0,
       "each rank's output to DIR/rank.00000.out and .err (%r, %h)" },
     { { "tee" }, NULL, FLAG, AT(tee), 0, 0,
       "with --output-dir: also show it as usual" },
     { { "stdin" }, "RANK", READER, AT(stdin_rank), 0, DT_RANKS_MAX - 1,
-      "who reads standard input: a rank (default: 0), all, or none" },
+      "the rank that reads standard input (0), or all, or none" },
     { { "report" }, "FILE", TEXT, AT(report), 0, 0,
-      "write what happened as JSON" },
+      "write a report of the job as JSON" },
     { { "verbose", "v" }, NULL, FLAG, AT(verbose), 0, 0,
-      "tell what is being done" },
+      "print what is being done" },
 
     { .help = "Connections" },
     { { "transport" }, "auto|libssh2|ssh|local|srun", CHOICE, AT(transport), 0, 0,
       "how to reach hosts, local ones too (default: auto)" },
     { { "rsh" }, "COMMAND", TEXT, AT(rsh), 0, 0,
-      "reach hosts by this command; %h: the host" },
+      "reach hosts with this command; %h: the host" },
     { { "ssh-accept-new" }, NULL, FLAG, AT(ssh_accept_new), 0, 0,
       "trust and remember keys of unknown hosts" },
     { { "ssh-user" }, "USER", USER, AT(ssh_user), 0, 0,
@@ -162,13 +162,13 @@ static const struct option options[] = {
     { { "fanout" }, "N", NUMBER, AT(fanout), 1, DT_HOSTS_MAX,
       "connect to at most N hosts at once (default: 64)" },
     { { "start-timeout" }, "SECONDS", NUMBER, AT(start_timeout_s), 1, SECONDS_MAX,
-      "give up when not all ranks are ready by then" },
+      "give up if not all ranks are ready by then" },
     { { "iface" }, "NETWORKS", IFACE, AT(iface), 0, 0,
       "networks between ranks: eth0,ib0 or 10.0.0.0/8" },
     { { "push" }, "PATH", LIST, AT(push), 0, 0,
       "send a file or directory to every host (the program, data)" },
     { { "keep" }, NULL, FLAG, AT(keep), 0, 0,
-      "keep what is pushed there, for the next job with --keep" },
+      "hosts keep pushed files for the next job with --keep" },
     { { "no-push" }, NULL, FLAG, AT(no_push), 0, 0,
       "send nothing: dtrun-agent must be on every host" },
 
@@ -178,9 +178,9 @@ static const struct option options[] = {
     { { "version" }, NULL, FLAG, AT(version), 0, 0,
       "print the version" },
     { { "check-build" }, NULL, FLAG, AT(check_build), 0, 0,
-      "print with which libraries dtrun was built" },
+      "print the libraries that dtrun was built with" },
     { { "completion" }, "bash|zsh|fish", CHOICE, AT(completion), DT_SHELL_BASH, 0,
-      "print what makes this shell complete these options" },
+      "print a completion script for this shell" },
 };
 /* clang-format on */
 
@@ -258,8 +258,9 @@ static int refuse_option(const struct word *w, struct dt_error *err)
     const char *meant = guess(w->text, w->length);
 
     if (!meant)
-        return dt_error_usage(err, "%.*s is no option; see dtrun --help", (int)w->length, w->text);
-    return dt_error_usage(err, "%.*s is no option; did you mean %s%s? see dtrun --help",
+        return dt_error_usage(err, "%.*s is not an option; see dtrun --help", (int)w->length,
+                              w->text);
+    return dt_error_usage(err, "%.*s is not an option; did you mean %s%s? see dtrun --help",
                           (int)w->length, w->text, dashes_of(meant), meant);
 }
 
@@ -481,7 +482,7 @@ int dt_options_set(struct dt_options *o, const char *name, const char *value, st
     const struct option *option = find_option(name, strlen(name));
 
     if (!option)
-        return dt_error_usage(err, "%.200s is no option; see dtrun --help", name);
+        return dt_error_usage(err, "%.200s is not an option; see dtrun --help", name);
     if (option->at == AT(help) || option->at == AT(version) || option->at == AT(completion) ||
         option->at == AT(check_build) || option->at == AT(config))
         return dt_error_usage(err, "%s belongs on the command line", name);

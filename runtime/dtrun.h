@@ -207,7 +207,7 @@ DT_API dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds);
  * returns too (compare ncclCommGetAsyncError); dt_last_error then has the cause. It does not wait,
  * and notices a death or an abort elsewhere although no call is made: for a thread that watches. */
 DT_API dt_result_t dt_comm_status(dt_comm_t *comm);
-/* This rank's number in comm, and the number of ranks; -1 if comm is no communicator. */
+/* This rank's number in comm, and the number of ranks; -1 if comm is not a communicator. */
 DT_API int dt_comm_rank(dt_comm_t *comm);
 DT_API int dt_comm_size(dt_comm_t *comm);
 

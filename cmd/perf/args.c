@@ -196,45 +196,42 @@ static void print_collectives(void)
 
 void dt_perf_args_help(void)
 {
-    puts(
-        "usage: dtrun -np N dtrun-perf COLLECTIVE [OPTION]...\n"
-        "       dtrun -np N dtrun-perf --tune [-n N]\n"
-        "\n"
-        "Measures a collective and prints nccl-tests' table, with the 50th and 99th percentile of\n"
-        "the times, and the least time possible in per cent of the time taken. COLLECTIVE is one "
-        "of");
+    puts("usage: dtrun -np N dtrun-perf COLLECTIVE [OPTION]...\n"
+         "       dtrun -np N dtrun-perf --tune [-n N]\n"
+         "\n"
+         "Measures a collective and prints the table of nccl-tests, with the 50th and 99th "
+         "percentile\n"
+         "of the times, and the least possible time in per cent of the time taken. COLLECTIVE is "
+         "one of");
     print_collectives();
-    puts(
-        "\n"
-        "  -b, --minbytes SIZE       the least size (32M; 4, 32K, 1G: binary units)\n"
-        "  -e, --maxbytes SIZE       the greatest size (that of -b)\n"
-        "  -f, --stepfactor F        multiply the size by F (2)\n"
-        "  -i, --stepbytes SIZE      add SIZE instead\n"
-        "  -n, --iters N             calls at each size (as many as take 0.1 s, 20 at least)\n"
-        "  -w, --warmup_iters N      calls before them that are not measured (5)\n"
-        "  -d, --datatype TYPE       float (default), double, half, bfloat16, int8, uint8 ... "
-        "uint64, all\n"
-        "  -o, --op OP               sum (default), prod, min, max, avg, band, bor, bxor, "
-        "all,\n"
-        "                            or of all_reduce adasum\n"
-        "  -r, --root RANK           of reduce, broadcast, gather and scatter (0), or all\n"
-        "  -c, --check 0|1           look at the results (1)\n"
-        "  -a, --average N           times of: 0 rank 0, 1 the mean (default), 2 the least, 3 the\n"
-        "                            greatest of all ranks\n"
-        "  -u, --unalign BYTES       begin buffers that far from an aligned address (0)\n"
-        "  -g, --ngpus 1, -t, --nthreads 1, -m, --agg_iters 1, -G, --cudagraph 0\n"
-        "                            accepted, so that command lines of nccl-tests work\n"
-        "      --device host|cuda    where the buffers lie (host); -d cuda means the same\n"
-        "      --raw                 with -d cuda: call NCCL itself, too, on the same buffers\n"
-        "      --link GBITS          what a host's network carries each way, for %bound with "
-        "several\n"
-        "                            hosts (measured)\n"
-        "  -J, --json FILE           write JSON there, too; -: to standard output, and no table\n"
-        "      --tune                instead: measure the sizes by which collectives choose their "
-        "way,\n"
-        "                            with these ranks, and write them where the runtime finds "
-        "them\n"
-        "  -h, --help, --version");
+    puts("\n"
+         "  -b, --minbytes SIZE       the smallest size (32M; 4, 32K, 1G: binary units)\n"
+         "  -e, --maxbytes SIZE       the largest size (that of -b)\n"
+         "  -f, --stepfactor F        multiply the size by F (2)\n"
+         "  -i, --stepbytes SIZE      add SIZE instead\n"
+         "  -n, --iters N             calls at each size (as many as take 0.1 s, at least 20)\n"
+         "  -w, --warmup_iters N      calls before those, not measured (5)\n"
+         "  -d, --datatype TYPE       float (default), double, half, bfloat16, int8, uint8 ... "
+         "uint64, all\n"
+         "  -o, --op OP               sum (default), prod, min, max, avg, band, bor, bxor, "
+         "all,\n"
+         "                            or adasum, for all_reduce\n"
+         "  -r, --root RANK           root of reduce, broadcast, gather and scatter (0), or all\n"
+         "  -c, --check 0|1           check the results (1)\n"
+         "  -a, --average N           times of: 0 rank 0, 1 the mean (default), 2 the shortest,\n"
+         "                            3 the longest of all ranks\n"
+         "  -u, --unalign BYTES       distance of buffers from an aligned address (0)\n"
+         "  -g, --ngpus 1, -t, --nthreads 1, -m, --agg_iters 1, -G, --cudagraph 0\n"
+         "                            accepted, so that command lines of nccl-tests work\n"
+         "      --device host|cuda    where the buffers lie (host); -d cuda means the same\n"
+         "      --raw                 with -d cuda: also call NCCL itself on the same buffers\n"
+         "      --link GBITS          rate of a host's network in each direction, for %bound with\n"
+         "                            several hosts (measured)\n"
+         "  -J, --json FILE           also write JSON there; -: to standard output, and no table\n"
+         "      --tune                instead: measure the thresholds of dtrun-tuning(5) with "
+         "these\n"
+         "                            ranks, and write them where libdtrun finds them\n"
+         "  -h, --help, --version");
 }
 
 static bool take(struct dt_perf_args *a, int c, const char *value)
@@ -319,7 +316,7 @@ static const char *check_together(struct dt_perf_args *a, bool has_max,
     if (!has_max)
         a->max_bytes = a->min_bytes;
     if (a->max_bytes < a->min_bytes)
-        return complain(text, "the greatest size (-e) is below the least (-b)", "", "");
+        return complain(text, "the largest size (-e) is below the smallest (-b)", "", "");
     if (a->raw && !a->gpu)
         return complain(text, "--raw compares calls on GPU memory with NCCL's: add -d cuda", "",
                         "");
@@ -359,7 +356,7 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
     while ((c = getopt_long(argc, argv, ":b:e:i:f:n:w:d:o:r:c:a:u:g:t:m:G:J:h", options, NULL)) !=
            -1) {
         if (c == '?' || c == ':')
-            return complain(text, c == ':' ? "%s needs a value%s" : "there is no option %s%s",
+            return complain(text, c == ':' ? "%s needs a value%s" : "thereis not an option %s%s",
                             wrong_option(argv, letter), "");
         has_max = has_max || c == 'e';
         if (!take(a, c, optarg))
@@ -372,7 +369,7 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
     if (a->tune && optind < argc)
         return complain(text, "--tune measures what it needs, not %s%s", argv[optind], "");
     if (a->tune && beside_tune)
-        return complain(text, "--tune measures what it needs: --%s means nothing beside it%s",
+        return complain(text, "--tune measures what it needs: --%s has no meaning with it%s",
                         beside_tune, "");
     if (a->tune)
         return NULL;

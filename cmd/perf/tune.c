@@ -245,7 +245,7 @@ static void tell_why(const char *path, char wrong[DT_PERF_TUNE_WRONG])
 {
     if (errno == EINVAL)
         snprintf(wrong, DT_PERF_TUNE_WRONG,
-                 "%.300s is no regular file: name one with " DT_ENV_TUNING, path);
+                 "%.300s is not a regular file: name one with " DT_ENV_TUNING, path);
     else
         snprintf(wrong, DT_PERF_TUNE_WRONG, "%.300s: %s", path, strerror(errno));
 }
@@ -287,7 +287,7 @@ dt_result_t dt_perf_tune(int calls, char wrong[DT_PERF_TUNE_WRONG])
     if (r == DT_OK && found)
         r = measure(&t);
     if (r == DT_OK && found && t.n == 0)
-        snprintf(wrong, DT_PERF_TUNE_WRONG, "one rank has nobody to share with: start more");
+        snprintf(wrong, DT_PERF_TUNE_WRONG, "one rank has no other rank to share with: start more");
     else if (r == DT_OK && found && dt_rank() == 0)
         write_file(&t, path, wrong);
     dt_perf_buffers_free(&t.buffers);

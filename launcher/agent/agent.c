@@ -100,7 +100,7 @@ static void on_keeper(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    leave(poll->data, DT_EXIT_LAUNCH, "lost its outer process", "somebody killed it");
+    leave(poll->data, DT_EXIT_LAUNCH, "lost its outer process", "it was killed");
 }
 
 /* A full socket is a keeper that does not read: the kernel has its beats, ours is done. */
@@ -224,7 +224,7 @@ static bool makes_sense(const struct dt_msg_start *m)
 static void on_start(struct agent *a, struct dt_msg_start *m)
 {
     if (a->generation && !dt_generation_over(a->generation))
-        protocol_error(a, "START came while ranks of the generation before run");
+        protocol_error(a, "START came while ranks of the previous generation ran");
     if (m->generation <= a->last_generation)
         protocol_error(a, "START came with an old generation");
     if (!makes_sense(m))

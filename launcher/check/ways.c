@@ -251,7 +251,7 @@ void dt_check_ways_begin(struct dt_check_ways *w, const struct dt_job_config *jo
     w->over = !list_addresses(w, job) || n < 2;
     if (w->over)
         return;
-    dt_verbose("trying the ways between %u hosts", n);
+    dt_verbose("trying the connections between %u hosts", n);
     probe(w, false);
 }
 

@@ -46,8 +46,9 @@ static int parse_numbers(struct numbers *n, const char *from, const char *to, st
     if (strlen(from) > DIGITS_MAX || strlen(to) > DIGITS_MAX ||
         dt_number_parse(from, 0, INT_MAX, &n->first, err) < 0 ||
         dt_number_parse(to, 0, INT_MAX, &n->last, err) < 0)
-        return from == to ? dt_error_usage(err, "[%.200s] is no number", from)
-                          : dt_error_usage(err, "[%.100s-%.100s] is no range of numbers", from, to);
+        return from == to
+                   ? dt_error_usage(err, "[%.200s] is no number", from)
+                   : dt_error_usage(err, "[%.100s-%.100s] is not a range of numbers", from, to);
     if (n->first > n->last)
         return dt_error_usage(err, "[%s-%s] runs backwards", from, to);
     n->width = (int)strlen(from);
@@ -100,7 +101,7 @@ static int parse(struct pattern *p, const char *text, struct dt_error *err)
         int rc;
 
         if (text[plain] == ']' || !close || *close == '[')
-            return dt_error_usage(err, "a bracket has no partner");
+            return dt_error_usage(err, "a bracket is not matched");
         if (add_length(p, plain, err) < 0)
             return -1;
         p->v = dt_xrealloc(p->v, p->n + 1, sizeof *p->v);

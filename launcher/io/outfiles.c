@@ -11,7 +11,7 @@
 #include "launcher/io/filewriter.h"
 #include "launcher/io/outname.h"
 
-#define NOT_REGULAR "it is there and no regular file"
+#define NOT_REGULAR "it exists and is not a regular file"
 
 struct outfile {
     struct dt_outfiles *files;

@@ -23,7 +23,7 @@ int dt_outname_check(const char *pattern, struct dt_error *err)
     for (const char *p = pattern; (p = strchr(p, '%')); p += 2) {
         if (!p[1] || !strchr("rh%", p[1]))
             return dt_error_usage(err,
-                                  "--output-dir %s: %.2s means nothing: there are %%r (rank), %%h "
+                                  "--output-dir %s: %.2s is unknown: there are %%r (rank), %%h "
                                   "(host) and %%%% (a percent sign)",
                                   pattern, p);
     }

@@ -26,7 +26,7 @@ static void say_pardoned(const struct dt_job *j, const struct dt_death *death)
         return;
     dt_words_death(&text, death, j->core.ranks.np, dt_core_host_name(&j->core, node->host),
                    j->core.ranks.v[death->rank].pid);
-    dt_say("%s; all ranks have ended with 0, so that this is no failure", dt_strbuf_text(&text));
+    dt_say("%s; all ranks have exited with 0, so this is not a failure", dt_strbuf_text(&text));
     dt_strbuf_free(&text);
 }
 
@@ -45,7 +45,7 @@ bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h)
     if (j->core.ranks.nprocs == j->core.ranks.np || !ranks_are_through(j))
         return false;
     dt_hostlink_describe_loss(h, dt_core_host_name(&j->core, h->host), &text);
-    dt_say("%s; all ranks have ended with 0, so that this is no failure", dt_strbuf_text(&text));
+    dt_say("%s; all ranks have exited with 0, so this is not a failure", dt_strbuf_text(&text));
     dt_strbuf_free(&text);
     return true;
 }

@@ -186,7 +186,7 @@ void dt_job_on_stragglers_late(struct dt_job *j);
 void dt_job_on_auxiliary_exit(struct dt_job *j, const struct dt_death *death);
 void dt_job_watch_auxiliaries(struct dt_job *j); /* a rank has ended with 0 */
 void dt_job_on_auxiliaries_late(struct dt_job *j);
-/* The job's time is over: when all ranks have ended with 0 in time, only these are ended, and that
+/* The job's time is over: when all ranks have exited with 0 in time, only these are ended, and that
  * is no failure. Returns whether it was so. */
 bool dt_job_end_auxiliaries(struct dt_job *j);
 /* Whether the loss of a host is no failure, since only auxiliaries were left; then that is said. */

@@ -167,7 +167,7 @@ static void say_behind(const struct dt_job *j, int64_t restored)
                " was committed; do all hosts see the same checkpoint directory?",
                restored, j->restart.newest);
     else
-        dt_say("going on from the beginning, although a checkpoint of step %" PRId64
+        dt_say("starting from the beginning, although a checkpoint of step %" PRId64
                " was committed; do all hosts see the same checkpoint directory?",
                j->restart.newest);
 }
@@ -193,7 +193,7 @@ static void on_restored(struct dt_job *j, int64_t step)
     else if ((r || j->restart.checkpoints) && step > announced)
         dt_say("going on from step %" PRId64 ", of which a checkpoint was found", step);
     else if (!j->restart.checkpoints && step < 0 && j->core.config->resume && j->core.config->seen)
-        dt_say("beginning anew: the host of rank 0 sees no checkpoint in %s, this machine does",
+        dt_say("starting afresh: the host of rank 0 sees no checkpoint in %s, this machine does",
                j->checkpoint_dir);
     if (r)
         r->from_step = step;

@@ -31,7 +31,7 @@ static void warn(struct dt_job *j)
         0) /* none of them waits for one that has ended: that would be a failure */
         return;
     j->warned = true;
-    dt_strbuf_printf(&b, "a rank ended with 0 %d s ago; ended: ", WARN_MS / 1000);
+    dt_strbuf_printf(&b, "a rank exited with 0 %d s ago; exited: ", WARN_MS / 1000);
     dt_ranks_words(&j->core.ranks, false, &b);
     dt_strbuf_puts(&b, "; still running: ");
     dt_ranks_words(&j->core.ranks, true, &b);
@@ -44,7 +44,7 @@ static void end(struct dt_job *j)
     struct dt_strbuf b = { 0 };
 
     dt_strbuf_printf(&b,
-                     "a rank ended with 0 %d s ago (--exit-grace); stopping the ranks that are "
+                     "a rank exited with 0 %d s ago (--exit-grace); stopping the ranks that are "
                      "still running: ",
                      j->core.config->exit_grace_s);
     dt_ranks_words(&j->core.ranks, true, &b);
@@ -52,7 +52,7 @@ static void end(struct dt_job *j)
     dt_strbuf_free(&b);
     j->outcome.exit_code = DT_EXIT_TIMEOUT;
     dt_outcome_set_reason(&j->outcome,
-                          dt_xasprintf("ranks still ran %d s after the first had ended with 0",
+                          dt_xasprintf("ranks still ran %d s after the first had exited with 0",
                                        j->core.config->exit_grace_s));
     dt_core_event(&j->core, DT_EV_STOP);
 }

@@ -161,9 +161,10 @@ int dt_env_check_rule(const char *rule, struct dt_error *err)
     if (rule[0] == 'x' && !name[n] && n && name[n - 1] == '*')
         return n == 1 || is_name(name, n - 1)
                    ? 0
-                   : dt_error_usage(err, "-x %s: only the end of a name can be a star", name);
+                   : dt_error_usage(err, "-x %s: a star can stand only at the end of a name", name);
     if (!is_name(name, n) || (rule[0] == 'u' && name[n]))
-        return dt_error_usage(err, "%s %.*s: that is no name of a variable", option, (int)n, name);
+        return dt_error_usage(err, "%s %.*s: this cannot be the name of a variable", option, (int)n,
+                              name);
     why = decided_by(name, n);
     if (why)
         return dt_error_usage(err, "%s %.*s: dtrun sets it for every rank; %s", option, (int)n,

@@ -156,12 +156,12 @@ int dt_iface_check(const char *list, struct dt_error *err)
         if (n == 0)
             return dt_error_usage(err, "a name is missing");
         if (*item == '^' || *item == '=')
-            return dt_error_usage(err, "%c stands once, before the whole list", *item);
+            return dt_error_usage(err, "%c may stand only once, before the whole list", *item);
         if (has_blank(item, n))
             return dt_error_usage(err, "there must be no blank in it");
         if ((memchr(item, '/', n) || memchr(item, ':', n)) && !parse_network(&net, item, n))
             return dt_error_usage(err,
-                                  "%.*s is no network, which is written as in 10.0.0.0/8 or "
+                                  "%.*s is not a network; write it as in 10.0.0.0/8 or "
                                   "fd00::/64",
                                   (int)n, item);
         if (!item[n])

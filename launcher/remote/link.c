@@ -129,7 +129,7 @@ static int take_message(void *arg, uint8_t type, const uint8_t *payload, size_t 
     if (dt_msg_decode(type, payload, len, &msg)) {
         const char *name = dt_msg_name(type);
 
-        fail(l, "agent: a malformed message arrived (%s, %zu bytes); this is a mistake in dtrun",
+        fail(l, "agent: a malformed message arrived (%s, %zu bytes); this is a bug in dtrun",
              name ? name : "of unknown type", len);
         return -1;
     }
@@ -146,7 +146,7 @@ static void take_frames(struct dt_link *l, const void *data, size_t n)
     const char *why = NULL;
 
     if (dt_unframe_feed(&l->unframe, data, n, take_message, l, &why) && l->state != CLOSING)
-        fail(l, "agent: its messages cannot be read: %s; this is a mistake in dtrun",
+        fail(l, "agent: its messages cannot be read: %s; this is a bug in dtrun",
              why ? why : "unknown");
 }
 
@@ -270,7 +270,7 @@ static void explain_end(struct dt_link *l, const char *why)
         return;
     }
     dt_error_set(&l->why, "agent start: %s%s%s",
-                 *why ? why + strlen(phase) : "dtrun-agent ended without a word",
+                 *why ? why + strlen(phase) : "dtrun-agent exited without a message",
                  l->last_noise[0] ? "; the last words were: " : "", l->last_noise);
 }
 

@@ -55,7 +55,7 @@ static void warn_of_garbage(const struct dt_knownhosts *known)
 
     if (known->garbage && !warned) {
         warned = true;
-        dt_say("%s: this line cannot be read, it is left out", known->garbage);
+        dt_say("%s: this line cannot be read and is ignored", known->garbage);
     }
 }
 

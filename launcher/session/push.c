@@ -71,7 +71,8 @@ static int load_file(struct loading *l, struct dt_push_file *f)
         return refuse(l, f->path);
     if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
         close(fd);
-        return dt_error_usage(l->err, "--push %s: it is no regular file and no directory", f->path);
+        return dt_error_usage(l->err, "--push %s: it is neither a regular file nor a directory",
+                              f->path);
     }
     rc = read_content(l, f, fd) < 0 ? refuse(l, f->path) : 0;
     close(fd);

@@ -110,7 +110,7 @@ static void add_signal(struct dt_strbuf *out, const struct dt_death *d)
 static void add_exit(struct dt_strbuf *out, const struct dt_death *d)
 {
     if (d->code == 0 && !(d->flags & DT_EXITED_PEER_LOST)) {
-        dt_strbuf_printf(out, "left without %s (the other ranks wait for it)",
+        dt_strbuf_printf(out, "exited without %s (the other ranks wait for it)",
                          d->flags & DT_EXITED_LINKED ? "dt_finalize" : "dt_init");
         return;
     }
@@ -150,7 +150,7 @@ void dt_words_spawn(struct dt_strbuf *out, const struct dt_msg_spawn_failed *why
     dt_strbuf_puts(out, why->what);
     if (why->step == DT_SPAWN_CHECKPOINT && why->error == EEXIST)
         dt_strbuf_puts(out, " holds checkpoints of an earlier job: --resume goes on from the "
-                            "newest, --fresh begins anew");
+                            "newest, --fresh starts afresh");
     else if (why->error != 0 && why->error != ENOEXEC) /* the agent's text says all of that one */
         dt_strbuf_printf(out, ": %s", strerror(why->error));
     if (why->step == DT_SPAWN_SYSTEM && (why->error == EAGAIN || why->error == EMFILE))
@@ -167,7 +167,7 @@ static void add_lost(struct dt_strbuf *out, const struct dt_msg_reached *r,
     }
     dt_strbuf_printf(
         out,
-        "small packets pass, but %d KiB %s do not arrive; does the way between them lose many "
+        "small packets pass, but %d KiB %s do not arrive; does the network between them lose many "
         "packets, or is the MTU too large for it",
         DT_REACH_BYTES / 1024, r->state == DT_REACH_LOST_THERE ? "sent there" : "from there");
     if (at->mtu)
@@ -193,10 +193,10 @@ void dt_words_reached(struct dt_strbuf *out, const struct dt_msg_reached *r,
     else if (r->state == DT_REACH_CONNECT)
         dt_strbuf_puts(out, strerror(r->error));
     else if (r->state == DT_REACH_SILENT)
-        dt_strbuf_printf(out, "the connection is made, but dtrun-agent does not speak there: %s",
+        dt_strbuf_printf(out, "the connection is made, but dtrun-agent does not answer there: %s",
                          strerror(r->error));
     else if (r->state == DT_REACH_STRANGER)
-        dt_strbuf_puts(out, "somebody else answers there");
+        dt_strbuf_puts(out, "something else answers there");
     else
         add_lost(out, r, at);
 }

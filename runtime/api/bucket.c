@@ -423,7 +423,7 @@ dt_result_t dt_bucket_create(dt_comm_t *comm, size_t bytes, dt_dtype_t dtype, dt
     struct owner owner = { 0 };
 
     if (!bucket)
-        return refuse(&owner, dt_fail(DT_ERR_ARG, "dt_bucket_create: there is nowhere to put the "
+        return refuse(&owner, dt_fail(DT_ERR_ARG, "dt_bucket_create: no place was given for the "
                                                   "bucket"));
     *bucket = NULL;
     return refuse(&owner, create(comm, bytes, dtype, op, &owner, bucket));

@@ -25,10 +25,11 @@ dt_result_t dt_refuse_op(const char *name, dt_dtype_t dtype, dt_op_t op)
     if ((unsigned)op >= DT_OP_MAX)
         return dt_fail(DT_ERR_ARG, "%s: %d is no dt_op_t", name, (int)op);
     if (op == DT_ADASUM)
-        return dt_fail(DT_ERR_ARG,
-                       "%s: adasum weighs whole vectors by each other: it is for dt_all_reduce and "
-                       "dt_iall_reduce, of one vector at a time",
-                       name);
+        return dt_fail(
+            DT_ERR_ARG,
+            "%s: adasum weighs whole vectors against each other: it is for dt_all_reduce and "
+            "dt_iall_reduce, of one vector at a time",
+            name);
     return dt_fail(DT_ERR_ARG, "%s: %s folds the bits of integers, not %s", name, dt_op_name(op),
                    dt_dtype_name(dtype));
 }

@@ -122,7 +122,7 @@ dt_result_t dt_comm_tune(dt_comm_t *comm, const char *lines)
     r = dt_comm_meet_first(c, DT_CALL_TUNE, &table, sizeof table, heed);
     dt_context_leave(c);
     if (r == DT_OK && table.n > DT_TUNING_ENTRIES)
-        r = dt_fail(DT_ERR_ARG, "dt_comm_tune: %s", *why ? why : "what rank 0 gave is wrong");
+        r = dt_fail(DT_ERR_ARG, "dt_comm_tune: %s", *why ? why : "the lines of rank 0 are wrong");
     return r;
 }
 
@@ -196,7 +196,7 @@ dt_result_t dt_comm_set_timeout(dt_comm_t *comm, double seconds)
     if (read_timeout(seconds, &ms))
         return dt_context_set_limit(name, whole, ms);
     return dt_fail(DT_ERR_ARG,
-                   "%s: %g is no number of seconds from 0.1 to %d, nor 0 (never) or "
+                   "%s: %g is not a number of seconds from 0.1 to %d, nor 0 (never) or "
                    "DT_TIMEOUT_DEFAULT",
                    name, seconds, TIMEOUT_MAX_S);
 }

@@ -17,10 +17,11 @@ dt_result_t dt_context_check_process(const char *name)
 {
     if (!dti_context.forked)
         return DT_OK;
-    return dt_fail(DT_ERR_STATE,
-                   "%s: this process was forked from a rank and is none itself; only the process "
-                   "that called dt_init can make this call",
-                   name);
+    return dt_fail(
+        DT_ERR_STATE,
+        "%s: this process was forked from a rank and is not a rank itself; only the process "
+        "that called dt_init can make this call",
+        name);
 }
 
 dt_result_t dt_context_check_state(const char *name)
@@ -44,7 +45,7 @@ static dt_result_t fail_handle(const char *name, const dt_comm_t *comm, bool fre
                          "%s: this communicator has been freed, or another thread is freeing it "
                          "(dt_comm_free, dt_finalize)",
                          name)
-               : dt_fail(DT_ERR_ARG, "%s: comm is no communicator", name);
+               : dt_fail(DT_ERR_ARG, "%s: comm is not a communicator", name);
 }
 
 /* "rank 3 (host2): dt_isend: out of memory". Nothing has begun. */

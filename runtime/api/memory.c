@@ -100,7 +100,7 @@ dt_result_t dt_mem_alloc(dt_comm_t *comm, size_t bytes, void **p)
     dt_result_t r;
 
     if (!p)
-        return dt_fail(DT_ERR_ARG, "dt_mem_alloc: there is nowhere to put the pointer");
+        return dt_fail(DT_ERR_ARG, "dt_mem_alloc: no place was given for the pointer");
     *p = NULL;
     r = dt_context_enter("dt_mem_alloc", comm, &c);
     if (r != DT_OK)

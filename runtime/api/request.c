@@ -160,7 +160,7 @@ dt_result_t dt_request_start(struct dt_operation *o, dt_request_t *request)
 
     dt_request_name(o, name);
     if (!request)
-        return dt_fail(DT_ERR_ARG, "%s: there is nowhere to put the request", name);
+        return dt_fail(DT_ERR_ARG, "%s: no place was given for the request", name);
     *request = (dt_request_t){ 0 };
     r = dt_operation_prepare_as(o, name, &size);
     if (r != DT_OK)
@@ -185,7 +185,7 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
     if (request->id)
         *found = find(*request, i, claim);
     if (request->id && !*found)
-        return dt_fail(DT_ERR_ARG, "%s: this is no request, or one that was waited for already",
+        return dt_fail(DT_ERR_ARG, "%s: this is not a request, or one that was already waited for",
                        name);
     return DT_OK;
 }
@@ -288,7 +288,7 @@ dt_result_t dt_test(dt_request_t *request, int *done)
     dt_result_t r = look_up("dt_test", request, false, &found, &i);
 
     if (r == DT_OK && !done)
-        r = dt_fail(DT_ERR_ARG, "dt_test: there is nowhere to put the answer");
+        r = dt_fail(DT_ERR_ARG, "dt_test: no place was given for the answer");
     if (r != DT_OK)
         return r;
     *done = !found || is_done(found);
@@ -303,9 +303,9 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
     dt_result_t r = look_up("dt_wait_for", request, false, &found, &i);
 
     if (r == DT_OK && !done)
-        r = dt_fail(DT_ERR_ARG, "dt_wait_for: there is nowhere to put the answer");
+        r = dt_fail(DT_ERR_ARG, "dt_wait_for: no place was given for the answer");
     if (r == DT_OK && !(seconds >= 0 && seconds <= WAIT_MAX_S))
-        r = dt_fail(DT_ERR_ARG, "dt_wait_for: %g is no number of seconds from 0 to %d", seconds,
+        r = dt_fail(DT_ERR_ARG, "dt_wait_for: %g is not a number of seconds from 0 to %d", seconds,
                     WAIT_MAX_S);
     if (r != DT_OK)
         return r;

@@ -65,7 +65,8 @@ static dt_result_t look_up(const char *name, const dt_comm_t *handle, struct vie
     dt_views_leave();
     if (dt_views_ever(handle))
         return dt_fail(DT_ERR_STATE, "%s: this view of a communicator has been freed", name);
-    return dt_fail(DT_ERR_ARG, "%s: this is no view of a communicator (dt_comm_on_stream)", name);
+    return dt_fail(DT_ERR_ARG, "%s: this is not a view of a communicator (dt_comm_on_stream)",
+                   name);
 }
 
 /* ---- what came of calls ---- */

@@ -95,7 +95,7 @@ static const struct {
     [-DT_ERR_IO] = { "DT_ERR_IO", "a file or socket failed" },
     [-DT_ERR_NOMEM] = { "DT_ERR_NOMEM", "out of memory" },
     [-DT_ERR_UNSUPPORTED] = { "DT_ERR_UNSUPPORTED", "not supported" },
-    [-DT_ERR_VERSION] = { "DT_ERR_VERSION", "program, library and agent do not fit each other" },
+    [-DT_ERR_VERSION] = { "DT_ERR_VERSION", "program, library and agent do not work together" },
     [-DT_ERR_CUDA] = { "DT_ERR_CUDA", "CUDA failed" },
     [-DT_ERR_NCCL] = { "DT_ERR_NCCL", "NCCL failed" },
     [-DT_ERR_ABORTED] = { "DT_ERR_ABORTED", "aborted" },

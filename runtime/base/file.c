@@ -187,7 +187,7 @@ dt_result_t dt_file_open(struct dt_file *f, const struct dt_dir *d, const char *
     if (fstat(f->fd, &st) != 0)
         result = fail_at(d, name, "stat");
     else if (!S_ISREG(st.st_mode))
-        result = dt_fail(DT_ERR_IO, "%s/%s: is no regular file", d->path, name);
+        result = dt_fail(DT_ERR_IO, "%s/%s: is not a regular file", d->path, name);
     if (result == DT_OK)
         *bytes = (uint64_t)st.st_size;
     else

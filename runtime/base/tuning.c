@@ -171,7 +171,7 @@ static bool take_entry(const char *line, struct dt_tuning_entry *e, char why[WHY
     at += n;
     skip_blanks(&at);
     if (!take_scope(&at, &e->number))
-        return wrong(why, line, "in brackets stands a number of ranks or hosts");
+        return wrong(why, line, "the brackets must hold a number of ranks or hosts");
     skip_blanks(&at);
     if (*at++ != '=')
         return wrong(why, line, "name = value was expected");
@@ -199,7 +199,7 @@ static void take_line(struct dt_tuning_table *table, char *line, unsigned number
     if (!take_entry(at, &e, why))
         refuse(arg, number, why);
     else if (table->n == DT_TUNING_ENTRIES)
-        refuse(arg, number, "these are more entries than there is room for");
+        refuse(arg, number, "there are more entries than fit");
     else
         table->entries[table->n++] = e;
 }

@@ -54,11 +54,9 @@ static void refuse(void *arg, unsigned line, const char *why)
     if (++r->refused > WARNINGS)
         return;
     if (r->refused < WARNINGS)
-        snprintf(text, sizeof text, "%.200s:%u: %s: this line counts for nothing", r->path, line,
-                 why);
+        snprintf(text, sizeof text, "%.200s:%u: %s: this line is ignored", r->path, line, why);
     else
-        snprintf(text, sizeof text, "%.200s:%u: and this is not the last wrong line", r->path,
-                 line);
+        snprintf(text, sizeof text, "%.200s:%u: there are more wrong lines", r->path, line);
     r->warn(r->arg, text);
 }
 
@@ -86,7 +84,7 @@ static ssize_t slurp(const char *path, char *text, size_t room)
 
 static const char *cause(int error)
 {
-    return error == EINVAL ? "this is no regular file" : strerror(error);
+    return error == EINVAL ? "this is not a regular file" : strerror(error);
 }
 
 static void read_from(const char *path, bool named, struct dt_tuning_table *table,

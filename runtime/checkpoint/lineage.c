@@ -14,7 +14,7 @@
 
 enum { TEXT_MAX = DT_HOLDER_TEXT + 64, WHO_MAX = 128 };
 
-static const char words[] = "--resume goes on from the newest one, --fresh begins anew and sets "
+static const char words[] = "--resume goes on from the newest one, --fresh starts afresh and sets "
                             "them aside (without dtrun: DTRUN_RESUME=1, DTRUN_FRESH=1)";
 
 static void parse(const char *text, struct dt_lineage *l)
@@ -129,11 +129,12 @@ dt_result_t dt_lineage_may_save(const struct dt_head *now, const struct dt_head 
         return DT_OK;
     name(who, &now->line);
     if (!found)
-        return dt_fail(DT_ERR_STATE,
-                       "%.140s holds checkpoints of %s, which this job has not restored: restore "
-                       "before the first save, begin anew with --fresh (DTRUN_FRESH=1), or choose "
-                       "another directory",
-                       d->path, who);
+        return dt_fail(
+            DT_ERR_STATE,
+            "%.140s holds checkpoints of %s, which this job has not restored: restore "
+            "before the first save, start afresh with --fresh (DTRUN_FRESH=1), or choose "
+            "another directory",
+            d->path, who);
     if (now->step == found->step && memcmp(&now->sum, &found->sum, sizeof now->sum) == 0 &&
         dt_lineage_equal(&now->line, &found->line))
         return DT_OK;

@@ -233,7 +233,7 @@ dt_result_t dt_owner_check(const struct dt_ownership *o, const struct dt_dir *d)
                           "it has taken the directory from this one, which can save "
                           "nothing there any more");
     return dt_fail(DT_ERR_STATE,
-                   "%s/%s is gone: somebody has removed it, or a later start of this job has used "
+                   "%s/%s is gone: it was removed, or a later start of this job has used "
                    "the directory; start this job again to save there",
                    d->path, DT_OWNER_NAME);
 }

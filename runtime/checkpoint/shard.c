@@ -83,7 +83,7 @@ static dt_result_t read_head(struct dt_file *f, uint64_t bytes, struct dt_shard_
         return result;
     len = dt_shard_prefix_decode(prefix);
     if (len == 0 || len > bytes - DT_SHARD_PREFIX - DT_CHECKSUM_BYTES)
-        return damaged(f, "its head is none of a checkpoint of this version");
+        return damaged(f, "its header is not that of a checkpoint of this version");
     rest = malloc(len);
     if (!rest)
         return no_memory();

@@ -74,7 +74,7 @@ static void offer(struct dt_comm *c, const struct dt_gpu_order *order, struct dt
     mine->node = node_of(c);
     if (dt_cuda()->cuDeviceGetPCIBusId(bus, sizeof bus, order->device)) {
         mine->nccl = 0;
-        c->gpu.no_nccl = "the driver does not tell where the GPU is";
+        c->gpu.no_nccl = "the driver does not say where the GPU is";
     }
     memcpy(mine->bus, bus, sizeof mine->bus);
     mine->unable = dt_shared_unable(order->device);

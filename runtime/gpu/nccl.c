@@ -61,7 +61,7 @@ static dt_result_t coll_error(struct dt_comm *c, const char *function, ncclResul
     if (stopped)
         return dt_coll_error(&c->coll_error, (dt_result_t)stopped, culprit);
     dt_fail(DT_ERR_NCCL,
-            "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL tell more, and DTRUN_DEVICE=staging does "
+            "%s: %s%s%.200s; NCCL_DEBUG=INFO makes NCCL say more, and DTRUN_DEVICE=staging does "
             "without NCCL",
             function, api()->ncclGetErrorString(error), last && *last ? ": " : "",
             last ? last : "");

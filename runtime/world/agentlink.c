@@ -54,16 +54,17 @@ static dt_result_t say_no_socket(const struct dt_agentenv *env)
     if (rank > 0)
         return dt_fail(DT_ERR_STATE,
                        "rank %u: this process (%d) is a child of process %d, which has called "
-                       "dt_init and is the rank: a program that a rank starts is no rank; with "
+                       "dt_init and is the rank: a program that a rank starts is not a rank; with "
                        "%s=1 in its environment it is a job of one rank",
                        env->rank, (int)getpid(), (int)rank, DT_ENV_ALONE);
-    return dt_fail(DT_ERR_IO,
-                   "rank %u: descriptor %d (%s) is not the socket to dtrun-agent: either a wrapper "
-                   "between dtrun and the program has closed it, and must leave it open; or a "
-                   "program that has called dt_init, which keeps the socket to itself, has "
-                   "executed or started this one, which is no rank (with %s=1 in its environment "
-                   "it is a job of one rank)",
-                   env->rank, env->fd, DT_ENV_AGENT_FD, DT_ENV_ALONE);
+    return dt_fail(
+        DT_ERR_IO,
+        "rank %u: descriptor %d (%s) is not the socket to dtrun-agent: either a wrapper "
+        "between dtrun and the program has closed it, and must leave it open; or a "
+        "program that has called dt_init, which keeps the socket to itself, has "
+        "executed or started this one, which is not a rank (with %s=1 in its environment "
+        "it is a job of one rank)",
+        env->rank, env->fd, DT_ENV_AGENT_FD, DT_ENV_ALONE);
 }
 
 dt_result_t dt_agentlink_open(struct dt_agentlink *l, const struct dt_agentenv *env)

@@ -99,7 +99,8 @@ static dt_result_t choose_nccl_init(uint32_t *seconds)
     if (!text || (v >= 1 && v <= NCCL_INIT_MOST_S && !*end))
         return DT_OK;
     return dt_fail(DT_ERR_ARG,
-                   "dt_init: " DT_ENV_NCCL_INIT_TIMEOUT "=%s is no number of seconds from 1 to %d",
+                   "dt_init: " DT_ENV_NCCL_INIT_TIMEOUT
+                   "=%s is not a number of seconds from 1 to %d",
                    text, NCCL_INIT_MOST_S);
 }
 
@@ -117,7 +118,7 @@ static dt_result_t choose_calls(int given, uint32_t *calls)
     }
     if (text)
         return dt_fail(DT_ERR_ARG,
-                       "dt_init: " DT_ENV_RECORDER_CALLS "=%s is no number from 0 to %d", text,
+                       "dt_init: " DT_ENV_RECORDER_CALLS "=%s is not a number from 0 to %d", text,
                        DT_RECORDER_MOST);
     return dt_fail(
         DT_ERR_ARG,

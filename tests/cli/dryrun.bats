@@ -219,7 +219,7 @@ END
         echo "$output"
         [ "$output" = "dtrun: config:2: $want" ]
     done <<'END'
-heartbeet = 3|heartbeet is no option; see dtrun --help
+heartbeet = 3|heartbeet is not an option; see dtrun --help
 np = x|np x: a number was expected
 np|np: option = value was expected
 = 3|= 3: option = value was expected

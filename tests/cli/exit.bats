@@ -236,12 +236,12 @@ dies_of_hunger() { # WRAPPER...: it is in $LITTLE when dtrun runs
 # Rank 0 ends; the others go on until the file "end" is there.
 UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05; done; exit $((DTRUN_RANK / 2))'
 
-@test "--exit-grace: ranks that run on after one has ended with 0 are stopped, code 124" {
+@test "--exit-grace: ranks that still run after one has exited with 0 are stopped, code 124" {
     dtrun --exit-grace 1 --report r.json -np 4 sh -c "$UNEVEN"
     code_is 124
-    err_has "dtrun: a rank ended with 0 1 s ago (--exit-grace); stopping the ranks that are still running: 1-3"
+    err_has "dtrun: a rank exited with 0 1 s ago (--exit-grace); stopping the ranks that are still running: 1-3"
     err_lines 1
-    grep -q '"message":.*ranks still ran 1 s after the first had ended with 0' r.json
+    grep -q '"message":.*ranks still ran 1 s after the first had exited with 0' r.json
     clean
 }
 
@@ -257,12 +257,12 @@ UNEVEN='[ $DTRUN_RANK != 0 ] || exit 0; echo up; until [ -e end ]; do sleep 0.05
     clean
 }
 
-@test "a minute after a rank has ended with 0, dtrun says once who has ended and who has not" {
+@test "a minute after a rank has exited with 0, dtrun says once which ranks have exited" {
     dtrun_start_clock -np 4 sh -c "$UNEVEN"
     out_has 3 up # the hosts' minute for their start is no longer looked at
     is_over 60
-    await has_line "a rank ended" "$ERR"
-    err_has "dtrun: a rank ended with 0 60 s ago; ended: 0; still running: 1-3 (--exit-grace SECONDS ends such a job)"
+    await has_line "a rank exited" "$ERR"
+    err_has "dtrun: a rank exited with 0 60 s ago; exited: 0; still running: 1-3 (--exit-grace SECONDS ends such a job)"
     err_lines 1
     kill -TERM "$BACKGROUND"
     dtrun_wait

@@ -191,7 +191,7 @@ start_forever() {
     dtrun -np 2 --env mxnet --num-servers 1 "$RANK/pslite" 1 fall
     code_is 0
     err_lines 1
-    err_has ") exited with code 3; all ranks have ended with 0, so that this is no failure"
+    err_has ") exited with code 3; all ranks have exited with 0, so this is not a failure"
     clean
 }
 
@@ -201,7 +201,7 @@ start_forever() {
     kill -KILL "$(ps -o ppid= -p "$(pid_of 'server 0')" | tr -d ' ')"
     dtrun_wait
     code_is 0
-    err_has "; all ranks have ended with 0, so that this is no failure"
+    err_has "; all ranks have exited with 0, so this is not a failure"
     ! grep -q restarting "$ERR"
     becomes_clean
 }

@@ -416,7 +416,7 @@ $T/logs/rank.00001.1.nccl" ]
     [ "$(cat 00000.out)" = plain ]
     dtrun --output-dir 'logs/%n' -np 1 touch started
     code_is 2
-    err_has "dtrun: --output-dir logs/%n: %n means nothing"
+    err_has "dtrun: --output-dir logs/%n: %n is unknown"
     dtrun --output-dir '%r/' -np 1 touch started
     code_is 2
     [ ! -e started ]
@@ -468,7 +468,7 @@ $T/logs/rank.00001.1.nccl" ]
     dtrun --output-dir logs -np 2 touch started
     exec 7>&-
     code_is 125
-    err_has "logs/rank.00001.out: it is there and no regular file"
+    err_has "logs/rank.00001.out: it exists and is not a regular file"
     [ ! -e started ]
     clean
 }

@@ -338,13 +338,13 @@ END
     [ ! -s "$ERR" ] || { show; false; }
     dtrun -np 1 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
     code_is 1
-    grep -q 'one rank has nobody to share with: start more' "$ERR"
+    grep -q 'one rank has no other rank to share with: start more' "$ERR"
     clean
 }
 
 @test "--tune tells before it measures that its file cannot be written" {
     : >plain
-    for case in "$T/plain/tuning: Not a directory" "/dev/null is no regular file: name one with DTRUN_TUNING"; do
+    for case in "$T/plain/tuning: Not a directory" "/dev/null is not a regular file: name one with DTRUN_TUNING"; do
         DTRUN_TUNING=${case%%[: ]*} dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" --tune
         code_is 1
         [ "$(grep -cx "dtrun-perf: $case" "$ERR")" -eq 1 ] || { show; false; }
@@ -397,22 +397,22 @@ END
 all_gossip|there is no collective all_gossip
 all_reduce broadcast|only one collective can be measured, not also broadcast
 all_reduce -b 4X|--minbytes: '4X' is not a value it takes
-all_reduce -b 8 -e 4|the greatest size (-e) is below the least (-b)
+all_reduce -b 8 -e 4|the largest size (-e) is below the smallest (-b)
 all_reduce -f 1|--stepfactor: '1' is not a value it takes
 all_reduce -d float -o band|-o band folds the bits of integers, not float
 all_reduce -d int8 -o adasum|-o adasum is for floats, not int8
 reduce -o adasum|-o adasum is for all_reduce, not for reduce
 all_reduce -g 2|--ngpus: '2' is not a value it takes
-all_reduce --fast|there is no option --fast
-all_reduce -qb 4|there is no option -q
-all_reduce -b4 -q|there is no option -q
-all_reduce --tune=1|there is no option --tune=1
+all_reduce --fast|thereis not an option --fast
+all_reduce -qb 4|thereis not an option -q
+all_reduce -b4 -q|thereis not an option -q
+all_reduce --tune=1|thereis not an option --tune=1
 all_reduce --iters|--iters needs a value
 all_reduce -G 1|--cudagraph: '1' is not a value it takes
 reduce -r all1|--root: 'all1' is not a value it takes
 all_reduce --tune|--tune measures what it needs, not all_reduce
---tune -n 1 -e 1G|--tune measures what it needs: --maxbytes means nothing beside it
---tune --link 10|--tune measures what it needs: --link means nothing beside it
+--tune -n 1 -e 1G|--tune measures what it needs: --maxbytes has no meaning with it
+--tune --link 10|--tune measures what it needs: --link has no meaning with it
 all_reduce -n|-n needs a value
 END
     dtrun -np 2 "$DTRUN_BUILD/cmd/dtrun-perf" broadcast -b 4 -r 2
@@ -420,7 +420,7 @@ END
     [ "$(grep -c '^dtrun-perf: --root: there are ranks 0 to 1$' "$ERR")" -eq 1 ]
     dtrun -np 3 "$DTRUN_BUILD/cmd/dtrun-perf" all_reduce -b 4 -o adasum
     code_is 2
-    [ "$(grep -c '^dtrun-perf: --op adasum: 3 ranks are no power of two$' "$ERR")" -eq 1 ]
+    [ "$(grep -c '^dtrun-perf: --op adasum: 3 ranks are not a power of two$' "$ERR")" -eq 1 ]
     clean
 }
 

@@ -21,7 +21,7 @@ rank 1 is done" ] || { show; false; }
     parent="$(sed -n 's/^the child of process \([0-9]*\) exited with 1$/\1/p' "$OUT")"
     [ -n "$parent" ] || { show; false; }
     err_has "hello: rank 0: this process ("
-    err_has ") is a child of process $parent, which has called dt_init and is the rank: a program that a rank starts is no rank; with DTRUN_ALONE=1 in its environment it is a job of one rank"
+    err_has ") is a child of process $parent, which has called dt_init and is the rank: a program that a rank starts is not a rank; with DTRUN_ALONE=1 in its environment it is a job of one rank"
     clean
 }
 

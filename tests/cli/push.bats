@@ -162,7 +162,7 @@ cleaned() {
     err_has "--push missing: No such file or directory"
     dtrun -np 1 --push other touch started
     code_is 2
-    err_has "--push other/fifo: it is no regular file and no directory"
+    err_has "--push other/fifo: it is neither a regular file nor a directory"
     dtrun -np 1 --push / touch started
     code_is 2
     err_has "--push /: all of a file system is not sent"

@@ -493,7 +493,7 @@ not written: name another directory with DTRUN_RECORDER\$" err)" -eq 1 ]
     dtrun -np 3 --report r.json "$RANK/unlike" keep
     code_is 125
     err_has "dtrun: all ranks exited with 0, although a call on communicator "
-    err_has ") and nobody has freed it: "
+    err_has ") and no rank has freed it: "
     err_has "rank 1 (localhost) called all-reduce of 9 f32 (sum), call "
     grep -q '"message":.*had failed for good' r.json || { cat r.json; false; }
     clean

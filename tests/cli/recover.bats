@@ -73,7 +73,7 @@ ends_well() {
     GONE=away dtrun --checkpoint-dir away -np 2 --inject kill:rank=1,step=57 \
         sh -c "$lose" sh "$(TRAIN)" 100 10
     result_is 2 100
-    err_has "dtrun: going on from the beginning, although a checkpoint of step 50 was committed; do all hosts"
+    err_has "dtrun: starting from the beginning, although a checkpoint of step 50 was committed; do all hosts"
     err_has ", 57 steps lost"
     clean
 }
@@ -119,18 +119,18 @@ ends_well() {
     ends_well
 }
 
-@test "a fault that did not strike is told of at the end, and why" {
+@test "dtrun says at the end which faults did not happen, and why" {
     dtrun -np 3 --inject kill:rank=2,step=500 --inject stop:rank=1,after=900 \
         --inject host:node=0,step=600 --inject exit:rank=1,step=9,restart=1 "$(TRAIN)" 20 10
     result_is 3 20
     err_lines 4
-    err_has "dtrun: --inject kill:rank=2,step=500 did not strike: the last step of rank 2 was 20"
-    err_has "dtrun: --inject stop:rank=1,after=900 did not strike: the job was over before"
-    err_has "dtrun: --inject host:node=0,step=600 did not strike: the last step of rank 0 was 20"
-    err_has "dtrun: --inject exit:rank=1,step=9,restart=1 did not strike: the job had no restart 1"
+    err_has "dtrun: --inject kill:rank=2,step=500 did not happen: the last step of rank 2 was 20"
+    err_has "dtrun: --inject stop:rank=1,after=900 did not happen: the job was over before"
+    err_has "dtrun: --inject host:node=0,step=600 did not happen: the last step of rank 0 was 20"
+    err_has "dtrun: --inject exit:rank=1,step=9,restart=1 did not happen: the job had no restart 1"
     dtrun --inject kill:rank=0,step=1 true
     code_is 0
-    err_has "dtrun: --inject kill:rank=0,step=1 did not strike: rank 0 took no step (dt_step)"
+    err_has "dtrun: --inject kill:rank=0,step=1 did not happen: rank 0 took no step (dt_step)"
     dtrun --inject kill:rank=0,step=1 sh -c 'exit 3'
     code_is 3
     err_lines 1
@@ -227,7 +227,7 @@ is_stopped() { # RANK
     becomes_clean
 }
 
-@test "D24: a job that dies before its first checkpoint, but restores, begins anew" {
+@test "D24: a job that dies before its first checkpoint, but restores, starts afresh" {
     dtrun -np 3 --report r.json "$(TRAIN)" 100 10 fail 1 5
     result_is 3 100
     err_has "exited with code 9 after step 5"
@@ -298,7 +298,7 @@ is_stopped() { # RANK
         dtrun -np 3 sh -c "$ranks; exit 0"
         code_is 1
         err_has "dtrun: rank 1 (localhost, pid "
-        err_has ") left without dt_init (the other ranks wait for it)"
+        err_has ") exited without dt_init (the other ranks wait for it)"
         clean
     done
 }

@@ -125,7 +125,7 @@ load common
     mkdir -p ckpt/step_10
     dtrun --checkpoint-dir ckpt -np 1 true
     code_is 2
-    err_has "dtrun: --checkpoint-dir ckpt holds checkpoints of an earlier job: --resume goes on from the newest, --fresh begins anew"
+    err_has "dtrun: --checkpoint-dir ckpt holds checkpoints of an earlier job: --resume goes on from the newest, --fresh starts afresh"
     for how in --resume --fresh; do
         dtrun --checkpoint-dir ckpt $how -np 1 true
         code_is 0

@@ -45,7 +45,7 @@ mentions() {
 }
 
 @test "case 54: unknown options and missing values" {
-    refuses "--bad is no option; see dtrun --help" --bad true
+    refuses "--bad is not an option; see dtrun --help" --bad true
     mentions "-np: a value (N) is missing" -np
     mentions "--dry-run takes no value" --dry-run=1 true
 }
@@ -145,7 +145,7 @@ mentions() {
     printf 'host1\n\n  host2 slot=2' >nodes
     mentions "nodes:3: slot= is unknown; known are: slots " --hostfile nodes true
     printf 'node[1-2\n' >nodes
-    refuses "nodes:1: node[1-2: a bracket has no partner" --hostfile nodes true
+    refuses "nodes:1: node[1-2: a bracket is not matched" --hostfile nodes true
     printf 'host1\n^host2\n' >nodes
     refuses "nodes:2: ^host2: no line of this file names that host" --hostfile nodes true
 }
@@ -177,7 +177,7 @@ mentions() {
 @test "variables that dtrun sets itself" {
     mentions "-np decides it" -x WORLD_SIZE=4 true
     mentions "gpus= in a hostfile" -x CUDA_VISIBLE_DEVICES=0 true
-    mentions "that is no name of a variable" -x 9=1 true
+    mentions "this cannot be the name of a variable" -x 9=1 true
 }
 
 @test "a variable that is not set" {

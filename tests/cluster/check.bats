@@ -107,7 +107,7 @@ tidy() { # HOST
     cluster_on 2 tc qdisc add dev eth0 root tbf rate 64kbit burst 4k latency 5s 2>/dev/null ||
         skip "the kernel lacks the tbf queueing discipline"
     cluster_dtrun_start --check --verbose --heartbeat 2 -H host1,host2,host3
-    cluster_err_gets "trying the ways between 3 hosts"
+    cluster_err_gets "trying the connections between 3 hosts"
     cluster_power_off 2
     cluster_dtrun_wait
     cluster_power_on 2

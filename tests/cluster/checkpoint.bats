@@ -40,21 +40,21 @@ save() { # DIRECTORY
     [ "$RC" = 0 ]
     alone
     [ "$RC" = 125 ]
-    cluster_err_has "dtrun: checkpoint directory /tmp/alone holds checkpoints of an earlier job: --resume goes on from the newest, --fresh begins anew (on host1)"
+    cluster_err_has "dtrun: checkpoint directory /tmp/alone holds checkpoints of an earlier job: --resume goes on from the newest, --fresh starts afresh (on host1)"
     alone --resume
     [ "$RC" = 0 ]
     alone --fresh --max-restarts 1 --inject kill:rank=0,step=1
     [ "$RC" = 0 ]
 }
 
-@test "where only dtrun sees checkpoints, --resume says that all begins anew" {
+@test "where only dtrun sees checkpoints, --resume says that the job starts afresh" {
     anew() { # DIRECTORY [OPTION...]
         mkdir -p "$BATS_TEST_TMPDIR/$1/step_000000000003"
         cluster_on 1 test ! -e "$BATS_TEST_TMPDIR/$1"
         cluster_dtrun -np 1 -H host1 --checkpoint-dir "$BATS_TEST_TMPDIR/$1" --resume "${@:2}" \
             "$CHARLM" --steps 3 --batch 8 --width 8 --sample 0 "$TEXT"
         [ "$RC" = 0 ]
-        cluster_err_has "dtrun: beginning anew: the host of rank 0 sees no checkpoint in $BATS_TEST_TMPDIR/$1, this machine does"
+        cluster_err_has "dtrun: starting afresh: the host of rank 0 sees no checkpoint in $BATS_TEST_TMPDIR/$1, this machine does"
     }
     anew here
     anew again --max-restarts 1 sh -c '[ $DTRUN_RESTART_COUNT = 1 ] && exec "$@"' sh

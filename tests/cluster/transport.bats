@@ -166,7 +166,7 @@ own_keys() {
     sed -i 4d "$known"
     probe --transport libssh2 host1 true
     [ "$status" = 0 ]
-    says "$known:3: this line cannot be read, it is left out"
+    says "$known:3: this line cannot be read and is ignored"
     probe --transport libssh2 host2 true
     [ "$status" = 0 ]
 

@@ -157,7 +157,7 @@ static void say_overflow(struct dt_rendezvous *r, const struct client *c)
         return;
     r->told = true;
     text = dt_xasprintf("Horovod's rendezvous refused a request (%s): the ranks ask for more than "
-                        "they need to find each other, or somebody else does",
+                        "they need to find each other, or another program sends requests",
                         dt_answer_reason(status));
     r->events.overflow(r->arg, text);
     free(text);

@@ -168,7 +168,7 @@ static const char *on_put(struct dt_pmi *p, uint32_t rank, const char *line)
         return NULL;
     }
     if (p->clients[rank].puts++ >= DT_PMI_PUTS_MAX)
-        return "it puts more than a server has room for";
+        return "it puts more data than the server has room for";
     dt_strbuf_printf(&p->puts, "%s=%s\n", key, value);
     reply(p, rank, "cmd=put_result rc=0 msg=success");
     return NULL;

@@ -118,7 +118,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         return;
     wrong = n ? dt_pmi_input(p->owner->pmi, p->local_rank, bytes, (size_t)n) : NULL;
     if (wrong) {
-        char *text = dt_xasprintf("what it writes to PMI_FD is no PMI-1: %s", wrong);
+        char *text = dt_xasprintf("what it writes to PMI_FD is not PMI-1: %s", wrong);
 
         say(p->owner, p->local_rank, text);
         free(text);

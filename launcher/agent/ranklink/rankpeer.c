@@ -218,7 +218,7 @@ static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
 
     if (p->told ||
         dt_msg_decode(DT_MSG_LAST_CALLS, msg->last_calls.payload, msg->last_calls.bytes, &m) < 0) {
-        warn(p, "told of its last calls twice, or in a way that is none; it was ignored");
+        warn(p, "reported its last calls twice, or in a malformed message; it was ignored");
         return;
     }
     p->told = true;
@@ -269,7 +269,7 @@ static void on_message(struct dt_rankpeer *p, const struct dt_rankmsg *msg, pid_
         atomic_store(&s->shm.ranks[p->local_rank].watch_step, DT_HOSTSHM_NO_STEP);
         s->events.step(s->arg, rank_of(p), msg->step.step);
     } else {
-        warn(p, "sent what is not its to say; it was ignored");
+        warn(p, "sent a message that it may not send; it was ignored");
     }
 }
 
@@ -293,7 +293,7 @@ void dt_rankpeer_drain(struct dt_rankpeer *p)
             if (from.fd >= 0)
                 close(from.fd);
         } else if (r < 0 && (errno == EPROTO || errno == EMFILE)) {
-            warn(p, "wrote something to its socket that is no message; it was ignored");
+            warn(p, "wrote something to its socket that is not a message; it was ignored");
         } else {
             /* The end of the stream: every process that held the rank's end has closed it. */
             if (r == 0 || errno != EAGAIN)

@@ -68,8 +68,8 @@ int dt_program_explain(char *what, size_t size, const char *path, int error)
     char interpreter[256];
 
     if (error == ENOEXEC) {
-        snprintf(what, size, "%s is no program for this machine, and no script that begins with #!",
-                 path);
+        snprintf(what, size,
+                 "%s is neither a program for this machine nor a script that begins with #!", path);
     } else if (error == ENOENT && access(path, F_OK) == 0) {
         error = ENOEXEC;
         if (!read_interpreter(interpreter, sizeof interpreter, path))

@@ -30,7 +30,7 @@ char *dt_failed_calls_judge(const struct dt_failed_calls *f)
     dt_strbuf_puts(&text, "all ranks exited with 0, although a call on ");
     dt_words_comm(&text, failed->comm);
     dt_strbuf_printf(&text, " had failed for good (rank %u)%s: %s", failed->rank,
-                     failed->comm ? " and nobody has freed it" : "", failed->text);
+                     failed->comm ? " and no rank has freed it" : "", failed->text);
     return text.data;
 }
 

@@ -81,13 +81,13 @@ static void say_one(const struct dt_injections *in, const char *text, const stru
     int64_t rank = f->step < 0 ? -1 : rank_of(plan, f);
 
     if (f->restart > in->restart)
-        dt_say("--inject %s did not strike: the job had no restart %" PRId64, text, f->restart);
+        dt_say("--inject %s did not happen: the job had no restart %" PRId64, text, f->restart);
     else if (rank < 0 || (f->restart >= 0 && f->restart < in->restart))
-        dt_say("--inject %s did not strike: the job was over before", text);
+        dt_say("--inject %s did not happen: the job was over before", text);
     else if (ranks->v[rank].end.step < 0)
-        dt_say("--inject %s did not strike: rank %" PRId64 " took no step (dt_step)", text, rank);
+        dt_say("--inject %s did not happen: rank %" PRId64 " took no step (dt_step)", text, rank);
     else
-        dt_say("--inject %s did not strike: the last step of rank %" PRId64 " was %" PRId64, text,
+        dt_say("--inject %s did not happen: the last step of rank %" PRId64 " was %" PRId64, text,
                rank, ranks->v[rank].end.step);
 }
 

@@ -257,7 +257,7 @@ enum dt_hostkey_verdict dt_knownhosts_check(const struct dt_knownhosts *k,
     if (other) {
         dt_error_set(err,
                      "host key: %s %s IS NOT THE ONE KNOWN FOR IT (%s); someone may be listening "
-                     "in, or the host was installed anew; only if you know why: ssh-keygen -R '%s'",
+                     "in, or the host was reinstalled; only if you know why: ssh-keygen -R '%s'",
                      type_shown(blob, false), fingerprint, other->where, k->name);
         return DT_HOSTKEY_REFUSED;
     }

@@ -95,7 +95,7 @@ static bool explain_hostkey(struct dt_error *why, const char *text, const char *
     if (strstr(text, "IDENTIFICATION HAS CHANGED"))
         dt_error_set(why,
                      "host key: it HAS CHANGED (now %.*s); someone may be listening in, or the "
-                     "host was installed anew; only if you know why: ssh-keygen -R %s",
+                     "host was reinstalled; only if you know why: ssh-keygen -R %s",
                      fingerprint.n, fingerprint.p, host);
     else if (strstr(text, "REVOKED HOST KEY") || strstr(text, "is marked as revoked"))
         dt_error_set(why, "host key: it is marked as revoked; do not trust this host");

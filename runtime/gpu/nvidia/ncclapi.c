@@ -77,7 +77,7 @@ static bool is_forbidden(char why[WHY])
         snprintf(why, WHY, "NCCL_COMM_BLOCKING=1 (in %s) makes NCCL wait for ever for a lost rank",
                  where);
     else if (dt_ncclconf_find("NCCL_COMM_ID", value, where))
-        snprintf(why, WHY, "NCCL_COMM_ID is set (in %s), which fits one communicator alone", where);
+        snprintf(why, WHY, "NCCL_COMM_ID is set (in %s), which fits only one communicator", where);
     else
         return false;
     return true;

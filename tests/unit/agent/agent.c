@@ -89,7 +89,7 @@ static const struct spawn_case {
     { "./no-such-program", "/", NULL, 0, DT_SPAWN_EXEC, ENOENT, "./no-such-program" },
     { "/etc", "/", NULL, 0, DT_SPAWN_EXEC, EISDIR, "/etc" },
     { "./file", NULL, "#!/bin/sh\n", 0600, DT_SPAWN_EXEC, EACCES, "./file" },
-    { "./file", NULL, "echo hello\n", 0700, DT_SPAWN_EXEC, ENOEXEC, "no script that begins" },
+    { "./file", NULL, "echo hello\n", 0700, DT_SPAWN_EXEC, ENOEXEC, "nor a script that begins" },
     { "./file", NULL, "#!/no/such/sh -e\n", 0700, DT_SPAWN_EXEC, ENOEXEC, "#!/no/such/sh, " },
     { "./file", NULL, "#!/bin/sh\r\n", 0700, DT_SPAWN_EXEC, ENOEXEC, "CR LF" },
     { "./file/x", NULL, "#!/bin/sh\n", 0700, DT_SPAWN_EXEC, ENOTDIR, "./file/x" },

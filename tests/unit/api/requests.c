@@ -281,7 +281,7 @@ static int misuse(int rank, void *arg)
     NEED(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &x, 1, DT_I64, DT_SUM, &request) == DT_OK);
     copy = request;
     NEED(dt_wait(&request) == DT_OK && x == ranks_sum(0));
-    NEED(dt_wait(&copy) == DT_ERR_ARG && strstr(dt_last_error(), "waited for already"));
+    NEED(dt_wait(&copy) == DT_ERR_ARG && strstr(dt_last_error(), "already waited for"));
     NEED(dt_finalize() == DT_OK);
     return 0;
 }

@@ -121,8 +121,10 @@ static void wrong_lines_are_refused_and_the_others_hold(void **state)
         { "SHM_SMALL = 1", "'SHM_SMALL = 1': no threshold has this name" },
         { "shm_small 1", "'shm_small 1': name = value was expected" },
         { "shm_small", "'shm_small': name = value was expected" },
-        { "shm_small[0] = 1", "'shm_small[0] = 1': in brackets stands a number of ranks or hosts" },
-        { "shm_small[2 = 1", "'shm_small[2 = 1': in brackets stands a number of ranks or hosts" },
+        { "shm_small[0] = 1",
+          "'shm_small[0] = 1': the brackets must hold a number of ranks or hosts" },
+        { "shm_small[2 = 1",
+          "'shm_small[2 = 1': the brackets must hold a number of ranks or hosts" },
         { "shm_yields = 1", "'shm_yields = 1': no threshold has this name" }, /* it had once */
         { "net_streams =", "'net_streams =': the value is a number from 0 to 16; K, M and G are "
                            "units" },
@@ -313,12 +315,12 @@ static void what_is_wrong_with_the_file_is_told_once(void **state)
         const char *name;
         const char *log; /* after the file's name */
     } cases[] = {
-        { "wrong", ":2: 'x = y': no threshold has this name: this line counts for nothing" },
+        { "wrong", ":2: 'x = y': no threshold has this name: this line is ignored" },
         { "absent", ": No such file or directory: the built-in thresholds hold (DTRUN_TUNING names "
                     "this file)" },
-        { "pipe", ": this is no regular file: the built-in thresholds hold (DTRUN_TUNING names "
+        { "pipe", ": this is not a regular file: the built-in thresholds hold (DTRUN_TUNING names "
                   "this file)" },
-        { "many", ":8: and this is not the last wrong line" },
+        { "many", ":8: there are more wrong lines" },
         { "long", ": more than 64 KiB: the built-in thresholds hold" },
     };
     int fd;

@@ -291,7 +291,7 @@ static void mistakes_are_named_as_they_were_written(void **state)
         { "--xterm 1 x", "--xterm 1: --output-dir DIR" },
         { "--fusion-threshold-mb 1e3 x", "--fusion-threshold-mb 1e3: a whole number from 0 to" },
         { "--fusion-threshold-mb big x", "--fusion-threshold-mb big: a number was expected" },
-        { "--rdzv x", "--rdzv is no option" },
+        { "--rdzv x", "--rdzv is not an option" },
     };
     struct dt_strbuf line = { 0 };
 

@@ -550,7 +550,7 @@ static void other_numbers_of_ranks_are_refused(void **state)
 
 static int other_calls(int rank, void *arg)
 {
-    static const char alone_is[] = ": adasum weighs whole vectors by each other: it is for "
+    static const char alone_is[] = ": adasum weighs whole vectors against each other: it is for "
                                    "dt_all_reduce and dt_iall_reduce";
     dt_all_reduce_options_t how = DT_ALL_REDUCE_OPTIONS_INIT;
     float v[] = { 1, 2 }, w[2] = { 0 };

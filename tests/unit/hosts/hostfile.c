@@ -108,7 +108,7 @@ static const struct file bads[] = {
     { "::1", "nodes:1: ::1: an IPv6 address must stand in brackets" },
     { "a,b", "nodes:1: a,b: a,b cannot be a host's name" },
     { "slots=4", "nodes:1: slots=4: slots=4 cannot be a host's name" },
-    { "a\nn[1-\n", "nodes:2: n[1-: a bracket has no partner" },
+    { "a\nn[1-\n", "nodes:2: n[1-: a bracket is not matched" },
     { "a port=1\na port=2", "nodes:2: a is given twice, with port 1 and 2" },
     { "a user=x\n\na user=y", "nodes:3: a is given twice, with user x and y" },
     { "a identity=x\na identity=y", "nodes:2: a is given twice, with identity x and y" },

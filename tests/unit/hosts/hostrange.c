@@ -56,14 +56,14 @@ static void refuse(const char *text, const char *want)
 static void malformed_ranges_are_refused(void **state)
 {
     (void)state;
-    refuse("n[", "a bracket has no partner");
-    refuse("n]", "a bracket has no partner");
-    refuse("n[1[2]]", "a bracket has no partner");
+    refuse("n[", "a bracket is not matched");
+    refuse("n]", "a bracket is not matched");
+    refuse("n[1[2]]", "a bracket is not matched");
     refuse("n[]", "[] is no number");
     refuse("n[1,]", "[] is no number");
     refuse("n[x]", "[x] is no number");
-    refuse("n[1-x]", "[1-x] is no range of numbers");
-    refuse("n[1-1234567890]", "[1-1234567890] is no range of numbers");
+    refuse("n[1-x]", "[1-x] is not a range of numbers");
+    refuse("n[1-1234567890]", "[1-1234567890] is not a range of numbers");
     refuse("n[3-1]", "[3-1] runs backwards");
 }
 

@@ -59,8 +59,8 @@ static const struct allocation goods[] = {
 };
 
 static const struct allocation bads[] = {
-    { { NODES "n[1-3" }, NULL, "SLURM_JOB_NODELIST=n[1-3: n[1-3: a bracket has no partner" },
-    { { NODES "n[1-x]" }, NULL, "SLURM_JOB_NODELIST=n[1-x]: n[1-x]: [1-x] is no range" },
+    { { NODES "n[1-3" }, NULL, "SLURM_JOB_NODELIST=n[1-3: n[1-3: a bracket is not matched" },
+    { { NODES "n[1-x]" }, NULL, "SLURM_JOB_NODELIST=n[1-x]: n[1-x]: [1-x] is not a range" },
     { { NODES "a,,b" }, NULL, "SLURM_JOB_NODELIST=a,,b: a host is missing" },
     { { NODES "a,a" }, NULL, "SLURM_JOB_NODELIST=a,a: a is named twice" },
     { { NODES "a:4" }, NULL, "SLURM_JOB_NODELIST=a:4: a list such as" },

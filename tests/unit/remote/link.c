@@ -141,9 +141,9 @@ static void ends_are_explained(void **state)
         const char *why; /* begins so; "": exactly empty */
     } cases[] = {
         { NULL, 0, "", "agent start: " },
-        { "exit 0", 0, "", "agent start: dtrun-agent ended without a word" },
+        { "exit 0", 0, "", "agent start: dtrun-agent exited without a message" },
         { "echo oops >&2; exit 0", 0, "oops|",
-          "agent start: dtrun-agent ended without a word; the last words were: oops" },
+          "agent start: dtrun-agent exited without a message; the last words were: oops" },
         { "exit 3", 0, "", "agent start: dtrun-agent exited with code 3" },
         { "echo DTRUN-AGENT 1; cat hello", 1, "", "agent: it ended unexpectedly" },
         { "printf 'motd\\nhalf'; echo DTRUN-AGENT 1; cat hello; kill -9 $$", 1, "motd|half|",

@@ -504,7 +504,7 @@ static void what_ssh_says_is_translated(void **state)
           "h >>~/.ssh/known_hosts (or: --ssh-accept-new)" },
         { "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nfingerprint is\nSHA256:abc.\nx\n",
           "host key: it HAS CHANGED (now SHA256:abc); someone may be listening in, or the host "
-          "was installed anew; only if you know why: ssh-keygen -R h" },
+          "was reinstalled; only if you know why: ssh-keygen -R h" },
         { "kex_exchange_identification: Connection closed by remote host\n",
           "handshake: ssh: kex_exchange_identification: Connection closed by remote host; look at "
           "its sshd's log; where many log in at once: --fanout, MaxStartups" },

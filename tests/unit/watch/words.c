@@ -131,10 +131,10 @@ static void test_death(void **state)
         { { .code = -1, .signo = SIGKILL, .step = -1, .flags = DT_EXITED_OOM },
           "rank 0 (h, pid 47) was killed by the kernel: out of memory" },
         { { .code = 0, .step = 9, .flags = DT_EXITED_LINKED },
-          "rank 0 (h, pid 47) left without dt_finalize (the other ranks wait for it) after step "
+          "rank 0 (h, pid 47) exited without dt_finalize (the other ranks wait for it) after step "
           "9" },
         { { .code = 0, .step = -1 },
-          "rank 0 (h, pid 47) left without dt_init (the other ranks wait for it)" },
+          "rank 0 (h, pid 47) exited without dt_init (the other ranks wait for it)" },
         { { .code = 1, .step = -1, .flags = DT_EXITED_LINKED | DT_EXITED_PEER_LOST },
           "rank 0 (h, pid 47) exited with code 1 because another rank was lost" },
         { { .code = -1, .signo = SIGKILL, .step = 50, .flags = DT_EXITED_INJECTED },
@@ -169,7 +169,7 @@ static void test_spawn(void **state)
           "checkpoint directory /c: Read-only file system" },
         { { .step = DT_SPAWN_CHECKPOINT, .error = EEXIST, .what = (char *)"/c" },
           "checkpoint directory /c holds checkpoints of an earlier job: --resume goes on from the "
-          "newest, --fresh begins anew" },
+          "newest, --fresh starts afresh" },
         { { .step = DT_SPAWN_SYSTEM, .error = EMFILE, .what = (char *)"pipe" },
           "pipe: Too many open files; a limit of the host (ulimit -u, ulimit -n) is too low for "
           "its ranks" },
