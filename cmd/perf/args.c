@@ -356,7 +356,7 @@ const char *dt_perf_args_parse(struct dt_perf_args *a, int argc, char **argv,
     while ((c = getopt_long(argc, argv, ":b:e:i:f:n:w:d:o:r:c:a:u:g:t:m:G:J:h", options, NULL)) !=
            -1) {
         if (c == '?' || c == ':')
-            return complain(text, c == ':' ? "%s needs a value%s" : "thereis not an option %s%s",
+            return complain(text, c == ':' ? "%s needs a value%s" : "there is no option %s%s",
                             wrong_option(argv, letter), "");
         has_max = has_max || c == 'e';
         if (!take(a, c, optarg))

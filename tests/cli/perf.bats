@@ -403,10 +403,10 @@ all_reduce -d float -o band|-o band folds the bits of integers, not float
 all_reduce -d int8 -o adasum|-o adasum is for floats, not int8
 reduce -o adasum|-o adasum is for all_reduce, not for reduce
 all_reduce -g 2|--ngpus: '2' is not a value it takes
-all_reduce --fast|thereis not an option --fast
-all_reduce -qb 4|thereis not an option -q
-all_reduce -b4 -q|thereis not an option -q
-all_reduce --tune=1|thereis not an option --tune=1
+all_reduce --fast|there is no option --fast
+all_reduce -qb 4|there is no option -q
+all_reduce -b4 -q|there is no option -q
+all_reduce --tune=1|there is no option --tune=1
 all_reduce --iters|--iters needs a value
 all_reduce -G 1|--cudagraph: '1' is not a value it takes
 reduce -r all1|--root: 'all1' is not a value it takes
