@@ -102,7 +102,8 @@ print(dtrun.wait())' $signal "$DTRUN" -np 1 sh -c 'echo ready; exec sleep 600' >
 
 @test "11: insisting also ends a dtrun whose output nobody reads" {
     mkfifo slow
-    env --default-signal=INT "$TOKEN" "$DTRUN" -np 2 sh -c 'echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
+    env --default-signal=INT "$TOKEN" "$DTRUN" --kill-grace 600 -np 2 \
+        sh -c 'trap "" INT; echo ready >>ready; exec yes' </dev/null >slow 2>"$ERR" 3>&- &
     BACKGROUND=$!
     exec 8<slow # and never read
     await has_line ready ready
