@@ -11,7 +11,7 @@
 #include "launcher/agent/clock.h"
 #include "launcher/base/mem.h"
 
-enum { MOMENT_MS = 2000 }; /* longer than the launcher takes to hear of it and to decide */
+enum { MOMENT_MS = 5000 }; /* longer than the launcher waits for other hosts before it acts */
 
 static const int signos[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
 
@@ -29,6 +29,37 @@ void dt_jobsignals_handle(void (*handler)(int signo))
 {
     for (int i = 0; i < SIGNOS; i++)
         signal(signos[i], handler);
+}
+
+static volatile pid_t dti_heir;
+
+static void pass_on(int signo, siginfo_t *info, void *context)
+{
+    const union sigval sender = { .sival_int = info->si_pid };
+    int error = errno;
+
+    (void)context;
+    if (dti_heir)
+        sigqueue(dti_heir, signo, sender);
+    errno = error;
+}
+
+void dt_jobsignals_pass_on(pid_t process)
+{
+    const struct sigaction action = { .sa_sigaction = pass_on,
+                                      .sa_flags = SA_SIGINFO | SA_RESTART };
+
+    dti_heir = process;
+    for (int i = 0; i < SIGNOS && process; i++)
+        sigaction(signos[i], &action, NULL);
+}
+
+/* A signal that came by way of the keeper names its first sender. The kernel keeps only one of two
+ * that are pending: the keeper's, if slurmstepd signals the keeper first. */
+static pid_t sender_of(const struct signalfd_siginfo *info)
+{
+    return info->ssi_code == SI_QUEUE && (pid_t)info->ssi_pid == getppid() ? info->ssi_int
+                                                                           : (pid_t)info->ssi_pid;
 }
 
 /* slurmstepd signals all processes below it, and so the ranks. Anybody else signals the agent. */
@@ -56,7 +87,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)events;
     while (read(s->fd, &info, sizeof info) == sizeof info) {
         for (int i = 0; i < SIGNOS; i++) {
-            if (signos[i] == (int)info.ssi_signo && is_of_all((pid_t)info.ssi_pid))
+            if (signos[i] == (int)info.ssi_signo && is_of_all(sender_of(&info)))
                 s->had_ns[i] = dt_clock_ns();
         }
         s->told(s->arg, (int)info.ssi_signo);

@@ -1,9 +1,10 @@
-/* Signals that a batch system, or a person, sends to the agent and means for the job: they are told
- * to the launcher, which decides once for all hosts. */
+/* Signals that a batch system or a person sends to the agent and means for the job. The agent
+ * reports them to the launcher, which decides once for all hosts. */
 #ifndef DT_AGENT_JOBSIGNALS_H
 #define DT_AGENT_JOBSIGNALS_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 #include <uv.h>
 
 #include "launcher/base/error.h"
@@ -13,12 +14,15 @@ struct dt_jobsignals;
 /* For a process without a loop; handler may be SIG_IGN. */
 void dt_jobsignals_handle(void (*handler)(int signo));
 
+/* The process gets the signals that come to this one from now on, with their senders. 0: nobody. */
+void dt_jobsignals_pass_on(pid_t process);
+
 /* told: called for each that comes. */
 struct dt_jobsignals *dt_jobsignals_open(uv_loop_t *loop, void (*told)(void *arg, int signo),
                                          void *arg, struct dt_error *err);
 
-/* Whether the ranks of this host have had that signal themselves a moment ago: Slurm sends it to
- * every process of a step. They are not to get it twice. */
+/* Whether Slurm, which signals every process of a step, has just sent this signal to the ranks of
+ * this host, too. They must not get it twice. */
 bool dt_jobsignals_ranks_had(const struct dt_jobsignals *s, int signo);
 
 #endif

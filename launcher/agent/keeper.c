@@ -52,18 +52,6 @@ void dt_keeper_kill(const struct dt_keeper *keeper)
         pidfd_send_signal(keeper->self, SIGKILL, NULL, 0);
 }
 
-static volatile pid_t dti_worker; /* 0: none any more */
-
-/* They are the job's: the worker knows the launcher. */
-static void pass_on(int signo)
-{
-    int error = errno;
-
-    if (dti_worker)
-        kill(dti_worker, signo);
-    errno = error;
-}
-
 static uint64_t ms_since(uint64_t time_ns)
 {
     return (dt_clock_ns() - time_ns) / 1000000;
@@ -131,7 +119,7 @@ static int bury(pid_t worker)
 {
     int status;
 
-    dti_worker = 0;
+    dt_jobsignals_pass_on(0);
     kill(worker, SIGKILL);
     while (waitpid(worker, &status, 0) < 0 && errno == EINTR)
         continue;
@@ -186,8 +174,7 @@ int dt_keeper_run(uint32_t lease_ms, int (*work)(struct dt_keeper *keeper, int f
         return work(keeper, ends[1]);
     }
     close(ends[1]);
-    dti_worker = worker;
-    dt_jobsignals_handle(pass_on);
+    dt_jobsignals_pass_on(worker); /* which knows the launcher */
     silent_ms = watch(keeper, ends[0]);
     code = bury(worker);
     if (!dt_keeper_end_all(keeper, DT_KEEPER_SWEEP_MS))

@@ -209,8 +209,7 @@ void dt_job_say_last_calls(struct dt_job *j);
 void dt_job_on_last_calls_due(struct dt_job *j);
 void dt_job_forget_last_calls(struct dt_job *j); /* all ranks begin again */
 
-void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
-                         const struct dt_msg_signalled *m);
+void dt_job_on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_signalled *m);
 void dt_job_on_gathered(struct dt_job *j);
 
 /* stopping.c */

@@ -59,6 +59,7 @@ void dt_hostlink_greeted(struct dt_hostlink *h, const struct dt_msg_hello *hello
     h->free_port = hello->free_port;
     h->probe_port = hello->probe_port;
     h->netaddrs = dt_netaddrs_copy(&hello->addrs);
+    h->in_step = hello->in_step;
     h->greeted = true;
     set_phase(h, DT_HOST_RECEIVING);
     dt_heartbeat_hello(&h->heartbeat, hello->time_ns, now_ns(h));

@@ -41,6 +41,8 @@ struct dt_hostlink {
     bool ready;    /* READY of this generation */
     bool probing;  /* PROBE is sent, REACH has not come */
     bool started;  /* STARTED of this generation */
+    bool in_step;  /* as its HELLO said */
+    int signalled; /* the agent got this signal since the job acted on one; or 0 */
     char *identity;
     char *addr;
     char *peer_addr;

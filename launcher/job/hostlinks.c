@@ -133,3 +133,22 @@ bool dt_hostlinks_have_answered(const struct dt_hostlinks *l)
     }
     return true;
 }
+
+bool dt_hostlinks_await_signal(const struct dt_hostlinks *l, int signo)
+{
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        const struct dt_hostlink *h = l->v[i];
+
+        if (h && dt_hostlink_has_ranks(h) && h->in_step && h->signalled != signo)
+            return true;
+    }
+    return false;
+}
+
+void dt_hostlinks_forget_signals(const struct dt_hostlinks *l)
+{
+    for (size_t i = 0; i < l->hosts->n; i++) {
+        if (l->v[i])
+            l->v[i]->signalled = 0;
+    }
+}

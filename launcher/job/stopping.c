@@ -249,19 +249,25 @@ void dt_job_take_signal(struct dt_job *j, int signo)
     }
 }
 
+static void gather(struct dt_job *j, int signo)
+{
+    dt_signal_gather_add(&j->gather, &j->core.timers, signo);
+    if (!dt_hostlinks_await_signal(&j->core.links, j->gather.gathered))
+        dt_signal_gather_complete(&j->gather, &j->core.timers);
+}
+
 void dt_job_signal(struct dt_job *j, int signo)
 {
     bool is_keyboards = signo == SIGINT || signo == SIGTSTP;
 
     if (j->batch && !is_keyboards)
-        dt_signal_gather_add(&j->gather, &j->core.timers, signo);
+        gather(j, signo);
     else
         dt_job_take_signal(j, signo);
 }
 
-/* Of a host's word only those count that are meant for jobs. */
-void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
-                         const struct dt_msg_signalled *m)
+/* Only signals that are meant for jobs count. */
+void dt_job_on_signalled(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg_signalled *m)
 {
     enum dt_signal_meaning meaning = dt_signal_meaning(m->signo, 0);
 
@@ -269,10 +275,12 @@ void dt_job_on_signalled(struct dt_job *j, const struct dt_hostlink *h,
         return;
     dt_verbose("%s: the agent was sent %s", dt_core_host_name(&j->core, h->host),
                dt_signal_name(m->signo));
-    dt_signal_gather_add(&j->gather, &j->core.timers, m->signo);
+    h->signalled = m->signo;
+    gather(j, m->signo);
 }
 
 void dt_job_on_gathered(struct dt_job *j)
 {
+    dt_hostlinks_forget_signals(&j->core.links);
     dt_job_take_signal(j, dt_signal_gather_over(&j->gather, &j->core.timers));
 }

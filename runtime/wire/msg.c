@@ -100,7 +100,8 @@ SHAPE(hello,
     F(hello, hostname, STR, NAME_MAX_BYTES), F(hello, addr, STR, NAME_MAX_BYTES),
     F(hello, peer_addr, STR, NAME_MAX_BYTES), F(hello, free_port, U16), F(hello, cores, U32),
     F(hello, memory, U64), F(hello, time_ns, U64), F(hello, pid, U32), F(hello, gpus, STRS, 4096),
-    F(hello, probe_port, U16), F(hello, addrs, LIST, ADDRS_MAX, &netaddr_shape));
+    F(hello, probe_port, U16), F(hello, addrs, LIST, ADDRS_MAX, &netaddr_shape),
+    F(hello, in_step, U8));
 SHAPE(reached,
     F(reached, node, U32), F(reached, addr, U32), F(reached, state, U8), F(reached, error, U32),
     F(reached, rtt_us, U32), F(reached, bulk_ns, U64));

@@ -290,6 +290,7 @@ struct dt_msg_hello {
     struct dt_strs gpus;
     uint16_t probe_port;      /* where the agent listens for PROBEs of others; 0: it cannot */
     struct dt_msg_list addrs; /* struct dt_msg_netaddr: of every interface that is up */
+    uint8_t in_step; /* a batch system started the agent as a step, whose ranks it may signal */
 };
 
 struct dt_msg_ready {

@@ -132,4 +132,5 @@ void dt_hostinfo_fill(struct dt_msg_hello *hello, pid_t keeper)
     hello->memory = memory();
     hello->time_ns = dt_clock_ns();
     hello->pid = (uint32_t)keeper;
+    hello->in_step = getenv("SLURM_STEP_ID") != NULL; /* not in a batch script, nor by SSH */
 }

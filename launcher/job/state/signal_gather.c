@@ -15,10 +15,20 @@ void dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, 
         return;
     if (!dt_timers_runs(timers, DT_TIMER_GATHER)) {
         g->gathered = signo;
-        dt_timers_set(timers, DT_TIMER_GATHER, DT_GATHER_MS);
+        g->began_ns = dt_timers_now_ns(timers);
+        dt_timers_set(timers, DT_TIMER_GATHER, DT_GATHER_STEP_MS);
     } else if (dt_signal_meaning(signo, 0) == DT_SIGNAL_STOP) {
         g->gathered = signo; /* ends what another would only have told */
     }
+}
+
+void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers)
+{
+    uint64_t since_ms = (dt_timers_now_ns(timers) - g->began_ns) / 1000000;
+
+    if (dt_timers_runs(timers, DT_TIMER_GATHER))
+        dt_timers_hasten(timers, DT_TIMER_GATHER,
+                         since_ms < DT_GATHER_MS ? DT_GATHER_MS - since_ms : 0);
 }
 
 int dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers)

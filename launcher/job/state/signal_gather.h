@@ -1,24 +1,30 @@
-/* A signal that a batch system sends to many processes at nearly the same time, dtrun and agents:
- * it is acted upon once, and only when every agent whose ranks have had it themselves knows that.
- */
+/* A batch system sends one signal to many processes: to dtrun, and to the agents and ranks of every
+ * step. The job acts on it once. It waits until every step has reported the signal, because an
+ * agent that knows that its ranks have had it does not send it to them again. */
 #ifndef DT_JOB_STATE_SIGNAL_GATHER_H
 #define DT_JOB_STATE_SIGNAL_GATHER_H
 
 #include "launcher/job/state/timers.h"
 
-enum { DT_GATHER_MS = 200 }; /* within which a batch system reaches all hosts */
+enum {
+    DT_GATHER_MS = 200,       /* for hosts that belong to no step */
+    DT_GATHER_STEP_MS = 2000, /* for steps; the signal may be meant for dtrun alone */
+};
 
 struct dt_signal_gather {
     int gathered; /* while DT_TIMER_GATHER runs */
+    uint64_t began_ns;
     int acted_signo;
     uint64_t acted_ns; /* when the last one was acted upon */
 };
 
 void dt_signal_gather_add(struct dt_signal_gather *g, struct dt_timers *timers, int signo);
+/* Every step has reported the signal. */
+void dt_signal_gather_complete(const struct dt_signal_gather *g, struct dt_timers *timers);
 /* DT_TIMER_GATHER is over. Returns the signal that is to be acted upon. */
 int dt_signal_gather_over(struct dt_signal_gather *g, const struct dt_timers *timers);
 
-/* A signal that ends the job has come, and is acted upon when all hosts have it. */
+/* A signal that ends the job has come and will be acted upon soon. */
 bool dt_signal_gather_stops_soon(const struct dt_signal_gather *g, const struct dt_timers *timers);
 
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -259,6 +260,36 @@ static void signals_are_told_and_survived(void **state)
     assert_int_equal(agent_await(a), 128 + SIGKILL);
 }
 
+/* Slurm signals the keeper, then the worker. If the worker is slow, it sees only what the keeper
+ * passed on, and must know from that that its ranks have had the signal. */
+static void d18_ranks_get_a_signal_of_their_step_once(void **state)
+{
+    static const char script[] = "trap 'echo USR1' USR1; trap 'echo USR2' USR2; echo up;"
+                                 "while :; do sleep 0.1; done";
+    const struct dt_msg_signal usr1 = { SIGUSR1 }, usr2 = { SIGUSR2 };
+    struct agent *a = *state;
+    char name[16];
+    pid_t rank;
+
+    agent_start(a, 1, script, NULL);
+    agent_expect(a, DT_MSG_STARTED);
+    rank = (pid_t)((const struct dt_msg_started_rank *)a->msg.started.ranks.v)->pid;
+    agent_wait_for_output(a, 0, "up\n");
+    prctl(PR_GET_NAME, name);
+    prctl(PR_SET_NAME, "slurmstepd");
+    kill(a->keeper, SIGUSR1);
+    kill(rank, SIGUSR1);
+    agent_expect(a, DT_MSG_SIGNALLED);
+    prctl(PR_SET_NAME, name);
+    agent_wait_for_output(a, 0, "up\nUSR1\n");
+    agent_send(a, DT_MSG_SIGNAL, &usr1);
+    agent_send(a, DT_MSG_SIGNAL, &usr2);
+    agent_wait_for_output(a, 0, "up\nUSR1\nUSR2\n"); /* a second USR1 would come before USR2 */
+    agent_stop(a, 0);
+    agent_expect(a, DT_MSG_DONE);
+    assert_int_equal(agent_end(a), 0);
+}
+
 static void short_lease(struct dt_msg_start *start)
 {
     start->heartbeat_ms = 1000;
@@ -402,6 +433,7 @@ int main(int argc, char **argv)
         AGENT_TEST(nothing_survives_the_keeper),
         AGENT_TEST(nothing_survives_the_worker),
         AGENT_TEST(signals_are_told_and_survived),
+        AGENT_TEST(d18_ranks_get_a_signal_of_their_step_once),
         AGENT_TEST(a_silent_launcher_loses_its_lease),
         AGENT_TEST(a_stopped_launcher_keeps_its_lease),
         AGENT_TEST(d2_ranks_wait_after_a_standstill_until_the_launcher_is_heard),

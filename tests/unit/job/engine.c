@@ -24,6 +24,7 @@ struct world {
     uint8_t sent[HOSTS][LOG_MAX]; /* types of messages, in order, but for PING */
     size_t nsent[HOSTS];
     uint32_t generation[HOSTS]; /* of the last START */
+    bool in_step;               /* every agent */
     bool ended;
     const char *awaits; /* as ops.output_awaits */
 };
@@ -198,7 +199,7 @@ static void prepare(struct world *w)
 
 static void launch(struct world *w)
 {
-    static const struct dt_job_origin origin = { .tag = 0xabcd };
+    const struct dt_job_origin origin = { .tag = 0xabcd, .batch = w->in_step };
 
     dt_log_set_sink(say, w);
     w->job = dt_job_new(&w->config, &origin, &w->ops);
@@ -243,6 +244,7 @@ static void greet(struct world *w, size_t host)
         .free_port = 40000,
         .probe_port = 41000,
         .time_ns = w->now_ns,
+        .in_step = w->in_step,
         .addrs = { &addrs[host], 1 },
     };
 
@@ -565,6 +567,75 @@ static void d16_a_host_lost_while_recovering_is_not_struck(void **state)
     end(&w);
 }
 
+static void begin_in_steps(struct world *w)
+{
+    prepare(w);
+    w->in_step = true;
+    launch(w);
+    greet(w, 0);
+    greet(w, 1);
+    start_ranks(w);
+}
+
+static void signal_step(struct world *w, size_t host, int signo)
+{
+    union dt_msg m = { .signalled = { .signo = (uint32_t)signo } };
+
+    dt_job_message(w->job, host, DT_MSG_SIGNALLED, &m);
+}
+
+static bool gathers(const struct world *w, uint64_t ms)
+{
+    return w->due_ns[DT_TIMER_GATHER] > w->now_ns + ms * 1000000;
+}
+
+static void end_stopped(struct world *w)
+{
+    for (size_t host = 0; host < HOSTS; host++) {
+        assert_last_sent(w, host, DT_MSG_STOP);
+        end_rank(w, host, 0, 0);
+        sweep(w, host);
+    }
+    disconnect(w, 0);
+    disconnect(w, 1);
+    assert_true(w->ended);
+    assert_int_equal(dt_job_exit_code(w->job), 128 + SIGTERM);
+    end(w);
+}
+
+/* Ranks whose agent heard STOP first would get SIGTERM again when it reaches their step. */
+static void d18_a_signal_waits_until_every_step_has_it(void **state)
+{
+    struct world w;
+
+    (void)state;
+    for (int order = 0; order < 3; order++) { /* dtrun has it first, second or last */
+        begin_in_steps(&w);
+        for (int i = 0, host = 0; i < 3; i++) {
+            if (i == order)
+                dt_job_signal(w.job, SIGTERM);
+            else
+                signal_step(&w, (size_t)host++, SIGTERM);
+            assert_int_equal(gathers(&w, 1500), host < HOSTS);
+            assert_last_sent(&w, 0, DT_MSG_GO);
+        }
+        dt_job_timer(w.job, DT_TIMER_GATHER);
+        end_stopped(&w);
+    }
+}
+
+static void d18_a_signal_for_dtrun_alone_stops_the_job(void **state)
+{
+    struct world w;
+
+    (void)state;
+    begin_in_steps(&w);
+    dt_job_signal(w.job, SIGTERM);
+    assert_false(gathers(&w, 2500));
+    dt_job_timer(w.job, DT_TIMER_GATHER);
+    end_stopped(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -577,6 +648,8 @@ int main(void)
         cmocka_unit_test(d12_ranks_leave_a_host_in_quarantine_when_those_there_are_fenced),
         cmocka_unit_test(d15_a_stop_while_connecting_waits_for_no_reader),
         cmocka_unit_test(d16_a_host_lost_while_recovering_is_not_struck),
+        cmocka_unit_test(d18_a_signal_waits_until_every_step_has_it),
+        cmocka_unit_test(d18_a_signal_for_dtrun_alone_stops_the_job),
     };
 
     return cmocka_run_group_tests_name("engine", tests, NULL, NULL);

@@ -132,6 +132,7 @@ static const struct dt_msg_hello hello = {
     .gpus = STRS("0", "1"),
     .probe_port = 40001,
     .addrs = ITEMS(struct dt_msg_netaddr, { "eth0", "10.0.0.2", 1500 }),
+    .in_step = 1,
 };
 
 static const struct dt_msg_facts facts = {
@@ -197,7 +198,7 @@ static const struct message {
     { DT_MSG_FILE_DATA, "file_data", &(struct dt_msg_file_data){ 2, BLOB("xy") }, "w2 \"xy\"" },
     { DT_MSG_HELLO, "hello", &hello,
       "w1 '0.1.0' 'boot' 'h' '10.0.0.2' '10.0.0.1' h4000 w64 q0x123456789a q0x1122334455667788 w77 "
-      "w2 '0' '1' h40001 w1 'eth0' '10.0.0.2' w1500" },
+      "w2 '0' '1' h40001 w1 'eth0' '10.0.0.2' w1500 b1" },
     { DT_MSG_READY, "ready", &(struct dt_msg_ready){ 2, 40001 }, "w2 h40001" },
     { DT_MSG_REACH, "reach",
       &(struct dt_msg_reach){ 2, 1, ITEMS(struct dt_msg_reached, { 4, 1, 2, -110, 87, 91000 }) },
