@@ -50,7 +50,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/state/failed_calls.c launcher/job/state/failed_calls.h \
 	launcher/job/failure.c \
 	launcher/job/state/fence.c launcher/job/state/fence.h \
-	launcher/job/hang_detect.c \
+	launcher/job/hang_detect.c launcher/job/hang_detect.h \
 	launcher/job/state/history.c launcher/job/state/history.h \
 	launcher/job/hostlink.c launcher/job/hostlink.h \
 	launcher/job/hostlinks.c launcher/job/hostlinks.h \
@@ -60,7 +60,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/network.c \
 	launcher/job/state/injections.c launcher/job/state/injections.h \
 	launcher/job/state/outcome.c launcher/job/state/outcome.h \
-	launcher/job/pause.c \
+	launcher/job/pause.c launcher/job/pause.h \
 	launcher/job/pulse.c \
 	launcher/job/state/quarantine.c launcher/job/state/quarantine.h \
 	launcher/job/flight_record.c \

@@ -14,8 +14,10 @@
 #include <stdint.h>
 
 #include "launcher/job/core.h"
+#include "launcher/job/hang_detect.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
+#include "launcher/job/pause.h"
 #include "launcher/job/state/deaths.h"
 #include "launcher/job/state/failed_calls.h"
 #include "launcher/job/state/fence.h"
@@ -33,7 +35,6 @@
 #include "launcher/session/hostnet.h"
 #include "launcher/watch/cause.h"
 #include "launcher/watch/flight_record.h"
-#include "launcher/watch/wait_graph.h"
 
 struct dt_job {
     struct dt_core core; /* the first: an action finds the job by it */
@@ -56,9 +57,7 @@ struct dt_job {
     uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
     bool all_started;
     bool table_sent;
-    struct dt_wait_graph waits;
-    bool said_more;  /* not all communicators can be watched; once in a job */
-    char *hang_text; /* who waited for whom, when a rank hung; or NULL */
+    struct dt_hangs hangs;
     struct dt_deaths deaths;
     struct dt_failed_calls failed_calls;
     int64_t reached;       /* newest step known of any rank in this generation, or -1 */
@@ -79,7 +78,7 @@ struct dt_job {
     struct dt_death last_cause; /* of the last of them */
     unsigned alike;             /* so many in a row had the same cause */
 
-    bool pausing;
+    struct dt_pause pause;
     struct dt_signal_gather gather;
     bool warned; /* of stragglers, once in a job */
     uint64_t tick_ms;
@@ -173,11 +172,6 @@ bool dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reac
 const char *dt_job_address(const struct dt_job *j, uint32_t node);
 const char *dt_job_interface(const struct dt_job *j, uint32_t node);
 
-/* pause.c */
-void dt_job_pause(struct dt_job *j);
-void dt_job_pause_answered(struct dt_job *j);
-void dt_job_on_pause_late(struct dt_job *j);
-
 /* stragglers.c */
 void dt_job_watch_stragglers(struct dt_job *j); /* a rank has ended with 0 */
 void dt_job_on_stragglers_late(struct dt_job *j);
@@ -191,16 +185,6 @@ void dt_job_on_auxiliaries_late(struct dt_job *j);
 bool dt_job_end_auxiliaries(struct dt_job *j);
 /* Whether the loss of a host is no failure, since only auxiliaries were left; then that is said. */
 bool dt_job_pardon_host(const struct dt_job *j, const struct dt_hostlink *h);
-
-/* hang_detect.c */
-void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_pong *m);
-/* Of which communicators the agents are to tell; the caller frees ping->comms.v. */
-void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping);
-/* How often to look, so that no wait is over for long before it is seen; 0: that does not matter.
- */
-uint64_t dt_job_look_ms(const struct dt_job *j);
-void dt_job_watch_waits(struct dt_job *j);  /* from time to time: all ranks are gone through */
-void dt_job_forget_waits(struct dt_job *j); /* a generation begins, or all were stopped */
 
 /* flight_record.c */
 void dt_job_on_last_calls(struct dt_job *j, const struct dt_hostlink *h,

@@ -153,7 +153,7 @@ static char *abort_text(const struct dt_job *j, const struct dt_death *cause)
     char name[DT_ROLE_NAME_MAX];
 
     if (cause && cause->hung)
-        return dt_xstrdup(j->hang_text);
+        return dt_xstrdup(j->hangs.text);
     if (cause && cause->auxiliary)
         return dt_xasprintf("%s died", dt_role_name(name, cause->rank, j->core.ranks.np));
     return dt_xstrdup("");
@@ -250,7 +250,7 @@ static void describe(struct dt_job *j, const struct dt_death *cause, struct dt_s
     const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)cause->rank);
 
     if (cause->hung)
-        dt_strbuf_puts(out, j->hang_text);
+        dt_strbuf_puts(out, j->hangs.text);
     else if (cause->host)
         describe_host(j, node, out);
     else

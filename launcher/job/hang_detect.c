@@ -1,13 +1,10 @@
-/* Ranks that never come to a call, although they live: the others would wait for ever. The user is
- * told who waits for whom. When --collective-timeout is over, the calls return DT_ERR_TIMEOUT and
- * the rank that has not come counts as lost; a limit that the program has given a communicator ends
- * that one's calls alone, unless it is that of all ranks. */
+#include "launcher/job/hang_detect.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
-#include "launcher/job/engine.h"
 #include "launcher/watch/words.h"
 #include "runtime/wire/hostshm.h"
 
@@ -26,9 +23,9 @@ struct blame {
 
 /* ---- in words ---- */
 
-static uint32_t limit_ms(const struct dt_job *j)
+static uint32_t limit_ms(const struct dt_hangs *d)
 {
-    return (uint32_t)j->core.config->collective_timeout_s * 1000;
+    return (uint32_t)d->core->config->collective_timeout_s * 1000;
 }
 
 /* A member's collective ("barrier (call 7)"), or what passes between it and another. */
@@ -65,10 +62,10 @@ static void add_comm(struct dt_strbuf *out, uint64_t comm)
 
 /* What that rank of the job does, or did last: where it waits, else in this group, else among all.
  */
-static const struct dt_waitgroup *find_doing(const struct dt_job *j, const struct dt_waitgroup *g,
+static const struct dt_waitgroup *find_doing(const struct dt_hangs *d, const struct dt_waitgroup *g,
                                              uint32_t rank, uint32_t *member)
 {
-    const struct dt_waitgroup *doing = dt_wait_graph_doing(&j->waits, rank, member);
+    const struct dt_waitgroup *doing = dt_wait_graph_doing(&d->waits, rank, member);
 
     if (doing)
         return doing;
@@ -79,20 +76,20 @@ static const struct dt_waitgroup *find_doing(const struct dt_job *j, const struc
             return g;
     }
     *member = rank;
-    return j->waits.groups;
+    return d->waits.groups;
 }
 
-static void add_whom(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t rank,
+static void add_whom(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t rank,
                      struct dt_strbuf *out)
 {
-    const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)rank);
+    const struct dt_plan_node *node = dt_plan_node_of(&d->core->plan, (int)rank);
     uint32_t member;
-    const struct dt_waitgroup *doing = find_doing(j, g, rank, &member);
+    const struct dt_waitgroup *doing = find_doing(d, g, rank, &member);
     const struct dt_wait *w = &doing->waits[member];
 
     dt_strbuf_printf(out, "rank %u (%s, pid %u), which %s", rank,
-                     dt_core_host_name(&j->core, node->host), j->core.ranks.v[rank].pid,
-                     j->waits.ranks[rank].stopped ? "is stopped by a signal and " : "");
+                     dt_core_host_name(d->core, node->host), d->core->ranks.v[rank].pid,
+                     d->waits.ranks[rank].stopped ? "is stopped by a signal and " : "");
     if (w->call == 0 && w->pair == 0) {
         dt_strbuf_puts(out, "has not called dt_init");
         return;
@@ -103,19 +100,19 @@ static void add_whom(const struct dt_job *j, const struct dt_waitgroup *g, uint3
         add_comm(out, doing->comm);
 }
 
-static void add_whom_all(const struct dt_job *j, const struct dt_waitgroup *g, const char *first,
+static void add_whom_all(const struct dt_hangs *d, const struct dt_waitgroup *g, const char *first,
                          const struct dt_u32s *whom, struct dt_strbuf *out)
 {
     for (uint32_t i = 0; i < whom->n && i < WHOM_MAX; i++) {
         dt_strbuf_puts(out, i ? "; " : first);
-        add_whom(j, g, whom->v[i], out);
+        add_whom(d, g, whom->v[i], out);
     }
     if (whom->n > WHOM_MAX)
         dt_strbuf_printf(out, "; and %u more", whom->n - WHOM_MAX);
 }
 
 /* Of those in the end, whom nobody has been told of yet. */
-static void add_in_the_end(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t who,
+static void add_in_the_end(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t who,
                            const struct blame *b, struct dt_strbuf *out)
 {
     struct dt_u32s fresh = { dt_xcalloc(b->in_the_end.n + 1, sizeof *fresh.v), 0 };
@@ -131,17 +128,17 @@ static void add_in_the_end(const struct dt_job *j, const struct dt_waitgroup *g,
         dt_strbuf_puts(out, "; they wait for each other: a deadlock, unless another of their "
                             "threads ends it");
     else
-        add_whom_all(j, g, "; in the end for ", &fresh, out);
+        add_whom_all(d, g, "; in the end for ", &fresh, out);
     free(fresh.v);
 }
 
 /* "ranks 0-2 have waited 10 s in all-reduce (call 7) for rank 3 (b, pid 77), which ..." */
-static void describe(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t who,
+static void describe(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t who,
                      uint64_t ms, const struct blame *b, struct dt_strbuf *out)
 {
     struct dt_u32s with;
 
-    dt_wait_graph_with(&j->waits, g, who, &with);
+    dt_wait_graph_with(&d->waits, g, who, &with);
     dt_words_ranks(out, &with);
     dt_strbuf_puts(out, with.n == 1 ? " has waited " : " have waited ");
     dt_words_duration(out, (double)ms / 1000);
@@ -154,8 +151,8 @@ static void describe(const struct dt_job *j, const struct dt_waitgroup *g, uint3
     } else if (b->whom.n == 0) {
         dt_strbuf_puts(out, ", to which every rank has come: does the network stall?");
     } else {
-        add_whom_all(j, g, " for ", &b->whom, out);
-        add_in_the_end(j, g, who, b, out);
+        add_whom_all(d, g, " for ", &b->whom, out);
+        add_in_the_end(d, g, who, b, out);
     }
     free(with.v);
 }
@@ -163,31 +160,31 @@ static void describe(const struct dt_job *j, const struct dt_waitgroup *g, uint3
 /* ---- what is done about it ---- */
 
 /* The job fails: that rank counts as lost. */
-static void give_up(struct dt_job *j, uint32_t culprit, const char *text)
+static void give_up(struct dt_hangs *d, uint32_t culprit, const char *text)
 {
-    free(j->hang_text);
-    j->hang_text = dt_xstrdup(text);
-    dt_deaths_add(&j->deaths, &(struct dt_death){
-                                  .hung = true,
-                                  .rank = culprit,
-                                  .code = -1,
-                                  .step = -1,
-                                  .time_ns = dt_core_now(&j->core),
-                              });
-    dt_core_event(&j->core, DT_EV_RANK_FAILED);
+    free(d->text);
+    d->text = dt_xstrdup(text);
+    dt_deaths_add(d->deaths, &(struct dt_death){
+                                 .hung = true,
+                                 .rank = culprit,
+                                 .code = -1,
+                                 .step = -1,
+                                 .time_ns = dt_core_now(d->core),
+                             });
+    dt_core_event(d->core, DT_EV_RANK_FAILED);
 }
 
 /* On its ranks alone; the program goes on as it likes. */
-static void fail_comm(struct dt_job *j, struct dt_waitgroup *g, int code, uint32_t culprit,
+static void fail_comm(struct dt_hangs *d, struct dt_waitgroup *g, int code, uint32_t culprit,
                       const struct dt_strbuf *text)
 {
     struct dt_msg_abort abort = {
-        j->core.generation, g->comm, culprit, code, (char *)(uintptr_t)dt_strbuf_text(text), 0
+        d->core->generation, g->comm, culprit, code, (char *)(uintptr_t)dt_strbuf_text(text), 0
     };
 
     g->failed = true;
     dt_say("%s", abort.text);
-    dt_hostlinks_send_all(&j->core.links, DT_MSG_ABORT, &abort);
+    dt_hostlinks_send_all(&d->core->links, DT_MSG_ABORT, &abort);
 }
 
 /* Whom nothing tells apart from those who wait is not blamed: then the one who waits is. */
@@ -198,21 +195,21 @@ static uint32_t find_culprit(const struct dt_waitgroup *g, uint32_t who, const s
     return b->deadlock ? b->whom.v[0] : b->in_the_end.v[0];
 }
 
-static void end_calls(struct dt_job *j, struct dt_waitgroup *g, const struct dt_wait *w,
+static void end_calls(struct dt_hangs *d, struct dt_waitgroup *g, const struct dt_wait *w,
                       uint32_t culprit, struct dt_strbuf *text)
 {
     if (w->limit_ms)
         dt_strbuf_printf(text, " (dt_comm_set_timeout %g)", w->limit_ms / 1000.0);
     else
-        dt_strbuf_printf(text, " (--collective-timeout %d)", j->core.config->collective_timeout_s);
+        dt_strbuf_printf(text, " (--collective-timeout %d)", d->core->config->collective_timeout_s);
     if (w->limit_ms && g->comm)
-        fail_comm(j, g, DT_HOSTSHM_TIMED_OUT, culprit, text);
+        fail_comm(d, g, DT_HOSTSHM_TIMED_OUT, culprit, text);
     else
-        give_up(j, culprit, dt_strbuf_text(text));
+        give_up(d, culprit, dt_strbuf_text(text));
 }
 
 /* "ranks 0-2 called all-reduce (call 7), rank 3 broadcast (call 7)". */
-static void describe_unlike(const struct dt_job *j, const struct dt_waitgroup *g, uint32_t who,
+static void describe_unlike(const struct dt_hangs *d, const struct dt_waitgroup *g, uint32_t who,
                             const struct dt_u32s *unlike, struct dt_strbuf *out)
 {
     uint64_t call = g->waits[who].call;
@@ -221,8 +218,8 @@ static void describe_unlike(const struct dt_job *j, const struct dt_waitgroup *g
 
     while (dt_waitgroup_rank(g, other) != unlike->v[0])
         other++;
-    dt_wait_graph_alike(&j->waits, g, who, &alike);
-    dt_wait_graph_alike(&j->waits, g, other, &others);
+    dt_wait_graph_alike(&d->waits, g, who, &alike);
+    dt_wait_graph_alike(&d->waits, g, other, &others);
     dt_words_ranks(out, &alike);
     dt_strbuf_puts(out, " called ");
     add_collective(out, call);
@@ -240,15 +237,15 @@ static void describe_unlike(const struct dt_job *j, const struct dt_waitgroup *g
 
 /* Ranks see that their calls do not fit when they hear of each other; where hosts are many, each
  * may wait for one that it will not hear of. */
-static bool end_unlike(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
+static bool end_unlike(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
 {
     struct dt_strbuf text = { 0 };
     struct dt_u32s unlike;
 
-    dt_wait_graph_unlike(&j->waits, g, who, &unlike);
+    dt_wait_graph_unlike(&d->waits, g, who, &unlike);
     if (unlike.n) {
-        describe_unlike(j, g, who, &unlike, &text);
-        fail_comm(j, g, DT_HOSTSHM_MISMATCH, unlike.v[0], &text);
+        describe_unlike(d, g, who, &unlike, &text);
+        fail_comm(d, g, DT_HOSTSHM_MISMATCH, unlike.v[0], &text);
     }
     dt_strbuf_free(&text);
     free(unlike.v);
@@ -262,11 +259,11 @@ static bool has_warned(const struct dt_waitgroup *g)
     return g->warned_of && dt_wait_inside(&g->waits[g->warned]) == g->warned_of;
 }
 
-static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
+static void judge(struct dt_hangs *d, struct dt_waitgroup *g, uint32_t who)
 {
     const struct dt_wait *w = &g->waits[who];
-    uint32_t limit = dt_wait_limit(w, limit_ms(j));
-    uint64_t ms = dt_wait_graph_ms(&j->waits, g, who);
+    uint32_t limit = dt_wait_limit(w, limit_ms(d));
+    uint64_t ms = dt_wait_graph_ms(&d->waits, g, who);
     uint64_t warn_ms = limit && limit / 2 < WARN_MS ? limit / 2 : WARN_MS;
     bool over = limit && ms >= limit;
     struct dt_strbuf text = { 0 };
@@ -276,11 +273,11 @@ static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
         return;
     g->warned_of = dt_wait_inside(w);
     g->warned = who;
-    dt_wait_graph_for_whom(&j->waits, g, who, &b.whom);
-    b.deadlock = dt_wait_graph_in_the_end(&j->waits, g, who, &b.in_the_end);
-    describe(j, g, who, ms, &b, &text);
+    dt_wait_graph_for_whom(&d->waits, g, who, &b.whom);
+    b.deadlock = dt_wait_graph_in_the_end(&d->waits, g, who, &b.in_the_end);
+    describe(d, g, who, ms, &b, &text);
     if (over)
-        end_calls(j, g, w, find_culprit(g, who, &b), &text);
+        end_calls(d, g, w, find_culprit(g, who, &b), &text);
     else
         dt_say("warning: %s", dt_strbuf_text(&text));
     dt_strbuf_free(&text);
@@ -290,60 +287,87 @@ static void judge(struct dt_job *j, struct dt_waitgroup *g, uint32_t who)
 
 /* ---- looking ---- */
 
-void dt_job_note_waits(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_pong *m)
+void dt_hangs_note(struct dt_hangs *d, const struct dt_hostlink *h, const struct dt_msg_pong *m)
 {
-    const struct dt_plan_node *node = dt_plan_node_on(&j->core.plan, h->host);
+    const struct dt_plan_node *node = dt_plan_node_on(&d->core->plan, h->host);
     const struct dt_msg_step *steps = m->steps.v;
     const struct dt_msg_comm *comms = m->comms.v;
-    uint64_t now = dt_core_now(&j->core);
+    uint64_t now = dt_core_now(d->core);
 
     if (!node || !dt_hostlink_has_ranks(h))
         return;
-    j->waits.limits[h->host] = m->limit_ms;
+    d->waits.limits[h->host] = m->limit_ms;
     for (uint32_t i = 0; i < m->steps.n; i++) {
-        if (steps[i].rank < j->core.ranks.np)
-            j->waits.ranks[steps[i].rank].stopped = steps[i].stopped;
+        if (steps[i].rank < d->core->ranks.np)
+            d->waits.ranks[steps[i].rank].stopped = steps[i].stopped;
     }
     for (uint32_t i = 0; i < m->comms.n; i++)
-        dt_wait_graph_note(&j->waits, &comms[i], &node->ranks, now);
-    if (m->more && !j->said_more)
+        dt_wait_graph_note(&d->waits, &comms[i], &node->ranks, now);
+    if (m->more && !d->said_more)
         dt_say("%s: ranks wait in calls on so many communicators that %u of them are not watched "
                "until others go on",
-               dt_core_host_name(&j->core, h->host), m->more);
-    j->said_more |= m->more > 0;
+               dt_core_host_name(d->core, h->host), m->more);
+    d->said_more |= m->more > 0;
 }
 
-void dt_job_ask_of_waits(const struct dt_job *j, struct dt_msg_ping *ping)
+bool dt_hangs_is_current(const struct dt_hangs *d, const struct dt_msg_pong *m)
 {
-    dt_wait_graph_list_oldest(&j->waits, ASKED_MAX, &ping->comms);
+    return dt_wait_graph_is_current(&d->waits, m->generation, m->ping_time_ns);
 }
 
-void dt_job_watch_waits(struct dt_job *j)
+bool dt_hangs_limit(struct dt_hangs *d, const struct dt_hostlink *h, uint32_t ms)
 {
-    if (j->core.state != DT_JOB_RUNNING || j->pausing)
+    uint32_t *limit = &d->waits.limits[h->host];
+
+    if (ms == 0 || (*limit && ms >= *limit))
+        return false;
+    *limit = ms;
+    return true;
+}
+
+void dt_hangs_ask(const struct dt_hangs *d, struct dt_msg_ping *ping)
+{
+    dt_wait_graph_list_oldest(&d->waits, ASKED_MAX, &ping->comms);
+}
+
+void dt_hangs_watch(struct dt_hangs *d)
+{
+    if (d->core->state != DT_JOB_RUNNING)
         return;
-    for (uint32_t r = 0; r < j->core.ranks.np; r++)
-        j->waits.ranks[r].ended = j->core.ranks.v[r].ended;
-    dt_wait_graph_tidy(&j->waits);
-    for (uint32_t i = 0; i < j->waits.n && j->core.state == DT_JOB_RUNNING; i++) {
-        struct dt_waitgroup *g = &j->waits.groups[i];
-        int who = g->failed ? -1 : dt_wait_graph_first_due(&j->waits, g, limit_ms(j));
+    for (uint32_t r = 0; r < d->core->ranks.np; r++)
+        d->waits.ranks[r].ended = d->core->ranks.v[r].ended;
+    dt_wait_graph_tidy(&d->waits);
+    for (uint32_t i = 0; i < d->waits.n && d->core->state == DT_JOB_RUNNING; i++) {
+        struct dt_waitgroup *g = &d->waits.groups[i];
+        int who = g->failed ? -1 : dt_wait_graph_first_due(&d->waits, g, limit_ms(d));
 
-        if (who >= 0 && !end_unlike(j, g, (uint32_t)who))
-            judge(j, g, (uint32_t)who);
+        if (who >= 0 && !end_unlike(d, g, (uint32_t)who))
+            judge(d, g, (uint32_t)who);
     }
 }
 
-void dt_job_forget_waits(struct dt_job *j)
+void dt_hangs_forget(struct dt_hangs *d)
 {
-    dt_wait_graph_forget(&j->waits, j->core.generation, dt_core_now(&j->core));
+    dt_wait_graph_forget(&d->waits, d->core->generation, dt_core_now(d->core));
 }
 
-uint64_t dt_job_look_ms(const struct dt_job *j)
+uint64_t dt_hangs_look_ms(const struct dt_hangs *d)
 {
-    uint32_t limit = limit_ms(j), least = dt_wait_graph_least_limit(&j->waits);
+    uint32_t limit = limit_ms(d), least = dt_wait_graph_least_limit(&d->waits);
 
     if (least && (limit == 0 || least < limit))
         limit = least;
     return limit / TICKS_A_LIMIT;
+}
+
+void dt_hangs_init(struct dt_hangs *d, struct dt_core *core, struct dt_deaths *deaths)
+{
+    *d = (struct dt_hangs){ .core = core, .deaths = deaths };
+    dt_wait_graph_init(&d->waits, core->ranks.np, (uint32_t)core->config->hosts->n);
+}
+
+void dt_hangs_free(struct dt_hangs *d)
+{
+    dt_wait_graph_free(&d->waits);
+    free(d->text);
 }

@@ -140,7 +140,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         break;
     case DT_MSG_ANSWER:
         dt_core_on_answer(&j->core, h, &msg->answer);
-        dt_job_pause_answered(j);
+        dt_pause_answered(&j->pause);
         dt_job_settle(j);
         break;
     case DT_MSG_LOG:
@@ -214,6 +214,11 @@ static void on_collected(struct dt_job *j)
     dt_core_event(&j->core, DT_EV_SETTLED);
 }
 
+static void on_pause_late(struct dt_job *j)
+{
+    dt_pause_on_late(&j->pause);
+}
+
 static void check(struct dt_job *j)
 {
     dt_core_check(&j->core);
@@ -225,7 +230,7 @@ void dt_job_timer(struct dt_job *j, enum dt_job_timer timer)
         [DT_TIMER_COLLECT] = on_collected,
         [DT_TIMER_LAST_CALLS] = dt_job_on_last_calls_due,
         [DT_TIMER_FENCE] = check,
-        [DT_TIMER_PAUSE] = dt_job_on_pause_late,
+        [DT_TIMER_PAUSE] = on_pause_late,
         [DT_TIMER_GATHER] = dt_job_on_gathered,
         [DT_TIMER_GRACE] = on_grace_over,
         [DT_TIMER_PATIENCE] = dt_job_on_patience_over,
@@ -286,7 +291,8 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
-    dt_wait_graph_init(&j->waits, j->core.ranks.np, (uint32_t)config->hosts->n);
+    dt_hangs_init(&j->hangs, &j->core, &j->deaths);
+    j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
     dt_deaths_init(&j->deaths, j->core.ranks.nprocs + config->hosts->n + 1);
     j->restart = dt_restart_init(config->max_restarts);
     dt_quarantine_init(&j->quarantine, config->hosts->n);
@@ -326,9 +332,8 @@ void dt_job_free(struct dt_job *j)
     dt_injections_free(&j->injections);
     dt_fence_free(&j->fence_of_mpi);
     dt_deaths_free(&j->deaths);
-    dt_wait_graph_free(&j->waits);
+    dt_hangs_free(&j->hangs);
     dt_flight_record_free(&j->last_calls);
-    free(j->hang_text);
     dt_failed_calls_forget(&j->failed_calls);
     free(j->checkpoint_dir);
     dt_refusal_forget(&j->refusal);

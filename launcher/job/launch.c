@@ -149,7 +149,7 @@ static void reset_ranks(struct dt_job *j)
     dt_ranks_reset(&j->core.ranks);
     dt_deaths_forget(&j->deaths);
     dt_failed_calls_forget(&j->failed_calls);
-    dt_job_forget_waits(j);
+    dt_hangs_forget(&j->hangs);
     dt_fence_begin(&j->fence_of_mpi, (uint32_t)j->core.plan.nnodes);
     dt_timers_stop(&j->core.timers, DT_TIMER_STRAGGLERS);
     dt_timers_stop(&j->core.timers, DT_TIMER_AUXILIARIES);

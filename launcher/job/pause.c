@@ -1,53 +1,47 @@
-/* Ctrl-Z. The terminal's SIGTSTP does not reach the ranks: they are in other sessions, some on
- * other hosts. So the agents are told to SIGSTOP them and to hold their leases, since dtrun will be
- * silent. When all have said that this is done, dtrun stops itself.
- *
- * Agents without ranks are told, too: they also hold a lease, and one whose ranks end between the
- * two signals would keep it suspended for ever. */
-#include <signal.h>
+#include "launcher/job/pause.h"
 
-#include "launcher/job/engine.h"
+#include <signal.h>
 
 enum { PATIENCE_MS = 1000 }; /* for an agent that does not answer */
 
-static void signal_agents(struct dt_job *j, int signo)
+static void signal_agents(struct dt_pause *p, int signo)
 {
     const struct dt_msg_signal m = { .signo = signo };
 
-    for (size_t i = 0; i < j->core.config->hosts->n; i++) {
-        if (j->core.links.v[i])
-            dt_hostlink_send(j->core.links.v[i], DT_MSG_SIGNAL, &m);
+    for (size_t i = 0; i < p->core->config->hosts->n; i++) {
+        if (p->core->links.v[i])
+            dt_hostlink_send(p->core->links.v[i], DT_MSG_SIGNAL, &m);
     }
 }
 
-static void stop_here(struct dt_job *j)
+static void stop_here(struct dt_pause *p)
 {
-    j->pausing = false;
-    dt_timers_stop(&j->core.timers, DT_TIMER_PAUSE);
-    j->core.ops->suspend(j->core.ops->arg);
-    /* Here dtrun goes on, when the user wants it to. */
-    dt_job_forget_waits(j);
-    signal_agents(j, SIGCONT);
+    p->pausing = false;
+    dt_timers_stop(&p->core->timers, DT_TIMER_PAUSE);
+    p->core->ops->suspend(p->core->ops->arg);
+    /* The user has continued dtrun. */
+    dt_hangs_forget(p->hangs);
+    signal_agents(p, SIGCONT);
 }
 
-void dt_job_on_pause_late(struct dt_job *j)
+void dt_pause_on_late(struct dt_pause *p)
 {
-    stop_here(j);
+    stop_here(p);
 }
 
-void dt_job_pause(struct dt_job *j)
+void dt_pause_begin(struct dt_pause *p)
 {
-    if (j->pausing)
+    if (p->pausing)
         return;
-    j->pausing = true;
-    signal_agents(j, SIGSTOP);
-    dt_core_ask(&j->core);
-    dt_timers_set(&j->core.timers, DT_TIMER_PAUSE, PATIENCE_MS);
-    dt_job_pause_answered(j);
+    p->pausing = true;
+    signal_agents(p, SIGSTOP);
+    dt_core_ask(p->core);
+    dt_timers_set(&p->core->timers, DT_TIMER_PAUSE, PATIENCE_MS);
+    dt_pause_answered(p);
 }
 
-void dt_job_pause_answered(struct dt_job *j)
+void dt_pause_answered(struct dt_pause *p)
 {
-    if (j->pausing && dt_hostlinks_have_answered(&j->core.links))
-        stop_here(j);
+    if (p->pausing && dt_hostlinks_have_answered(&p->core->links))
+        stop_here(p);
 }

@@ -15,7 +15,7 @@ void dt_job_ping(const struct dt_job *j, struct dt_hostlink *h)
     if (h->heartbeat.heard_ns < h->pinged_ns)
         return;
     h->pinged_ns = m.time_ns;
-    dt_job_ask_of_waits(j, &m);
+    dt_hangs_ask(&j->hangs, &m);
     dt_hostlink_send(h, DT_MSG_PING, &m);
     free(m.comms.v);
 }
@@ -29,7 +29,7 @@ static uint64_t heartbeat_ms(const struct dt_job *j)
 static uint64_t tick_ms(const struct dt_job *j)
 {
     uint64_t beat = heartbeat_ms(j) / 4;
-    uint64_t look = dt_job_look_ms(j);
+    uint64_t look = dt_hangs_look_ms(&j->hangs);
 
     if (look == 0 || look > beat)
         return beat;
@@ -53,24 +53,20 @@ void dt_job_on_pong(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     if (!m->ping_time_ns)
         return; /* a sign of life, unasked */
     dt_heartbeat_pong(&h->heartbeat, m->ping_time_ns, m->time_ns, dt_core_now(&j->core));
-    if (!dt_wait_graph_is_current(&j->waits, m->generation, m->ping_time_ns))
+    if (!dt_hangs_is_current(&j->hangs, m))
         return;
     for (uint32_t i = 0; i < m->steps.n; i++) {
         if (steps[i].step > j->reached && dt_hostlink_has_ranks(h))
             j->reached = steps[i].step;
     }
-    dt_job_note_waits(j, h, m);
+    dt_hangs_note(&j->hangs, h, m);
     adapt_tick(j);
 }
 
 void dt_job_on_limit(struct dt_job *j, const struct dt_hostlink *h, const struct dt_msg_limit *m)
 {
-    uint32_t *limit = &j->waits.limits[h->host];
-
-    if (m->generation != j->core.generation || m->ms == 0 || (*limit && m->ms >= *limit))
-        return;
-    *limit = m->ms;
-    adapt_tick(j);
+    if (m->generation == j->core.generation && dt_hangs_limit(&j->hangs, h, m->ms))
+        adapt_tick(j);
 }
 
 static void give_up_link(struct dt_job *j, struct dt_hostlink *h)
@@ -110,7 +106,8 @@ void dt_job_on_tick(struct dt_job *j)
             dt_job_ping(j, h);
     }
     j->last_look_ns = now;
-    dt_job_watch_waits(j);
+    if (!j->pause.pausing)
+        dt_hangs_watch(&j->hangs);
     dt_core_check(&j->core);
 }
 

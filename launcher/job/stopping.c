@@ -235,7 +235,7 @@ void dt_job_take_signal(struct dt_job *j, int signo)
         dt_hostlinks_send_all(&j->core.links, DT_MSG_SIGNAL, &m);
         break;
     case DT_SIGNAL_PAUSE:
-        dt_job_pause(j);
+        dt_pause_begin(&j->pause);
         break;
     case DT_SIGNAL_STOP:
         stop_by(j, signo);
