@@ -332,6 +332,7 @@ static void on_go(struct sim_world *w, struct sim_agent *a, const struct dt_msg_
     started->started = (struct dt_msg_started){ a->generation, { ranks, a->n } };
     sim_send(w, a, DT_MSG_STARTED, started);
     sim_ranks_begin(w, a);
+    sim_agent_inject(w, a);
 }
 
 static void kill_all(struct sim_world *w, struct sim_event *e)

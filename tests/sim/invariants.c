@@ -65,6 +65,7 @@ static void check_start(struct sim_world *w, struct sim_conn *c, const struct dt
     c->host->node = m->node_rank;
     c->host->apart = false;
     sim_stdin_started(w, c, m);
+    sim_check_injections(w, c, m);
     c->pausing = w->pausing;
     c->started = c->host->generation = m->generation;
     c->stop_grace = UINT32_MAX;
@@ -156,6 +157,9 @@ static void check_refusal(struct sim_world *w, struct sim_conn *c,
 void sim_check_told(struct sim_world *w, struct sim_conn *c, uint8_t type, const union dt_msg *m)
 {
     switch (type) {
+    case DT_MSG_STRUCK:
+        sim_check_struck(w, m->struck.fault);
+        break;
     case DT_MSG_STARTED:
         w->witness.running += m->started.generation == w->witness.generation;
         break;
@@ -221,8 +225,10 @@ void sim_check_closed(struct sim_world *w, struct sim_conn *c)
 
 void sim_check_lost(struct sim_world *w, struct sim_conn *c)
 {
-    if (c->started == w->witness.generation && c->started && !w->witness.cut_off)
+    if (c->started == w->witness.generation && c->started && !w->witness.cut_off) {
         sim_oracle_lost(w, c);
+        sim_check_injected_loss(w, c);
+    }
     c->started = 0;
     w->witness.lost_early |= w->witness.generation == 0;
 }

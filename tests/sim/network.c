@@ -277,6 +277,8 @@ static void ops_open(void *arg, size_t host)
     sim_trace(w, "dtrun connects to %s", h->name);
     if (h->conn && h->conn->open)
         sim_broken(w, "dtrun opens a second connection to %s", h->name);
+    if (h->lost)
+        sim_broken(w, "dtrun connects to %s, which is lost", h->name);
     *c = (struct sim_conn){ .next = w->conns,
                             .host = h,
                             .open = true,

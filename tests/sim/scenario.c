@@ -84,6 +84,20 @@ static void add_fault(struct sim_chance *c, struct sim_scenario *s)
     s->nfaults++;
 }
 
+static void add_injection(struct sim_chance *c, struct sim_scenario *s)
+{
+    static const char *const kinds[] = { "kill", "agent", "host" };
+    char *text = s->inject[s->ninject++];
+    size_t size = sizeof s->inject[0];
+    int n = snprintf(text, size, "%s:rank=%u", PICK(c, kinds), (unsigned)sim_below(c, s->np));
+
+    if (sim_percent(c, 70))
+        n += snprintf(text + n, size - (size_t)n, ",after=%u.%u", (unsigned)sim_below(c, 5),
+                      (unsigned)sim_below(c, 10));
+    if (sim_percent(c, 60))
+        snprintf(text + n, size - (size_t)n, ",restart=%u", (unsigned)sim_below(c, 3));
+}
+
 void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
 {
     struct sim_chance c = sim_chance_of(seed, 1);
@@ -118,6 +132,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
                                          : 0;
     for (uint32_t i = 0; i < s->hosts; i++)
         s->latency_ns[i] = sim_between(&c, 50000, sim_percent(&c, 30) ? 60 * SIM_MS : SIM_MS);
+    for (uint64_t n = sim_percent(&c, 75) ? 0 : sim_between(&c, 1, SIM_INJECT_MAX); n > 0; n--)
+        add_injection(&c, s);
     for (uint64_t n = sim_percent(&c, 8) ? 0 : sim_between(&c, 1, SIM_FAULTS_MAX); n > 0; n--)
         add_fault(&c, s);
 }
@@ -195,6 +211,8 @@ void sim_scenario_print(const struct sim_scenario *s, FILE *out)
     if (s->stdin_rank != DT_STDIN_NONE)
         fprintf(out, "# standard input of %" PRIu64 " bytes goes to %s\n", s->stdin_bytes,
                 s->stdin_rank == DT_STDIN_ALL ? "all ranks" : "rank 0");
+    for (uint32_t i = 0; i < s->ninject; i++)
+        fprintf(out, "# --inject %s\n", s->inject[i]);
     for (uint32_t i = 0; i < s->nfaults; i++) {
         fprintf(out, "# ");
         sim_fault_print(&s->faults[i], out);

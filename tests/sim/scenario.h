@@ -30,7 +30,7 @@ enum sim_fault_kind {
     SIM_FAULT_KINDS,
 };
 
-enum { SIM_FAULTS_MAX = 10, SIM_HOSTS_MAX = 8, SIM_ROUNDS = 10 };
+enum { SIM_INJECT_MAX = 3, SIM_FAULTS_MAX = 10, SIM_HOSTS_MAX = 8, SIM_ROUNDS = 10 };
 
 struct sim_fault {
     enum sim_fault_kind kind;
@@ -58,6 +58,8 @@ struct sim_scenario {
     uint64_t stdin_ms;  /* at most, from one piece of it to the next */
     uint64_t reader_ns; /* until output is shown; 0: at once */
     uint64_t latency_ns[SIM_HOSTS_MAX];
+    char inject[SIM_INJECT_MAX][64]; /* as given to --inject */
+    uint32_t ninject;
     struct sim_fault faults[SIM_FAULTS_MAX];
     uint32_t nfaults;
 };

@@ -85,3 +85,9 @@ caught() {
 @test "D22: worlds show that a rank that hangs is not noticed" {
     caught "a rank that hangs is not noticed"
 }
+@test "D22: worlds show that an injected fault strikes again" {
+    caught "an injected fault strikes again"
+}
+@test "D22: worlds show that a host that a fault took away is used again" {
+    caught "a host that a fault took away is used again"
+}

@@ -123,6 +123,8 @@ static void make_config(struct sim_world *w)
         .stdin_rank = s->stdin_rank,
     };
     dt_xstrs_add(&w->config.argv, "./train");
+    for (uint32_t i = 0; i < s->ninject; i++)
+        dt_xstrs_add(&w->config.inject, s->inject[i]);
 }
 
 static void begin(struct sim_world *w, const struct sim_scenario *s, bool trace)
@@ -191,6 +193,7 @@ void sim_world_free(struct sim_world *w)
     free(w->shown);
     dt_plan_free(&w->plan);
     dt_strs_free(&w->config.argv);
+    dt_strs_free(&w->config.inject);
     free(w->list.v);
     free(w->hosts);
 }

@@ -73,7 +73,8 @@ struct sim_conn {
     uint32_t signalled;      /* the last round of signals in which it was sent one */
     uint64_t stopped_ns;     /* when it was sent STOP last */
     uint32_t stop_grace;     /* of its last STOP; UINT32_MAX: none */
-    bool reads, stdin_ended; /* ranks here read standard input; they were told of its end */
+    bool injected[SIM_INJECT_MAX]; /* its last START lists that fault */
+    bool reads, stdin_ended;       /* ranks here read standard input; they were told of its end */
     uint64_t stdin_sent, stdin_taken; /* bytes, in this generation */
     uint64_t opened_ns, opened; /* when the engine opened it: the time, and the witness's count */
     uint64_t heard_ns;          /* when the engine last heard something through it */
@@ -204,9 +205,10 @@ struct sim_world {
     struct sim_shown (*shown)[SIM_STREAMS]; /* by rank */
     struct sim_input input;
     struct sim_hang hang;
-    uint64_t owed;             /* bytes that the reader has not taken yet */
-    int64_t durable;           /* step of the newest checkpoint, or -1 */
-    uint32_t stuck_generation; /* in which linked ranks wait for one that is gone */
+    bool struck[SIM_INJECT_MAX]; /* that fault of --inject, as dtrun knows */
+    uint64_t owed;               /* bytes that the reader has not taken yet */
+    int64_t durable;             /* step of the newest checkpoint, or -1 */
+    uint32_t stuck_generation;   /* in which linked ranks wait for one that is gone */
     struct sim_witness witness;
     char broken[512]; /* which invariant does not hold, or "" */
 };
@@ -291,6 +293,12 @@ bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
 void sim_rank_hangs(struct sim_world *w, struct sim_agent *a, struct sim_rank *r);
 void sim_agent_tell_waits(struct sim_world *w, const struct sim_agent *a, struct dt_msg_pong *pong);
 void sim_check_abort(struct sim_world *w, const struct dt_msg_abort *m);
+
+/* inject.c */
+void sim_check_injections(struct sim_world *w, struct sim_conn *c, const struct dt_msg_start *m);
+void sim_check_struck(struct sim_world *w, const char *fault);
+void sim_check_injected_loss(struct sim_world *w, struct sim_conn *c);
+void sim_agent_inject(struct sim_world *w, struct sim_agent *a);
 
 /* reach.c */
 void sim_agent_on_probe(struct sim_world *w, struct sim_agent *a, const struct dt_msg_probe *m);
