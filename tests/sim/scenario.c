@@ -84,6 +84,17 @@ static void add_fault(struct sim_chance *c, struct sim_scenario *s)
     s->nfaults++;
 }
 
+/* Other faults would hide that a hang is not noticed. */
+static void hang_only(struct sim_chance *c, struct sim_scenario *s)
+{
+    s->timeout_s = s->collective_timeout_s + 60;
+    s->ninject = 0;
+    s->nfaults = 1;
+    s->faults[0] = (struct sim_fault){ .kind = SIM_RANK_HANGS,
+                                       .at_ns = sim_below(c, s->work_ns),
+                                       .rank = (uint32_t)sim_below(c, s->np) };
+}
+
 static void add_injection(struct sim_chance *c, struct sim_scenario *s)
 {
     static const char *const kinds[] = { "kill", "agent", "host" };
@@ -136,6 +147,8 @@ void sim_scenario_make(struct sim_scenario *s, uint64_t seed)
         add_injection(&c, s);
     for (uint64_t n = sim_percent(&c, 8) ? 0 : sim_between(&c, 1, SIM_FAULTS_MAX); n > 0; n--)
         add_fault(&c, s);
+    if (s->collective_timeout_s && sim_percent(&c, 10))
+        hang_only(&c, s);
 }
 
 void sim_scenario_make_large(struct sim_scenario *s, uint32_t hosts)
