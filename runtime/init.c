@@ -215,6 +215,8 @@ dt_result_t dt_finalize(void)
     if (r != DT_OK)
         return r;
     make_ripe();
+    if (dt_direct_are_done(&dti_context.world))
+        dt_slot_await_ahead(DT_WORLD);
     if (!dt_slots_enter_all())
         return dt_fail(DT_ERR_STATE, "dt_finalize: another thread is inside a dtrun call, or a "
                                      "request or bucket is not done; wait for it first");

@@ -100,6 +100,7 @@ runtime_libruntime_la_SOURCES = \
 	runtime/gpu/fold/folder.c runtime/gpu/fold/folder.h \
 	runtime/gpu/fold/steps.c runtime/gpu/fold/steps.h \
 	runtime/gpu/fold/words.c runtime/gpu/fold/words.h \
+	runtime/gpu/direct.c runtime/gpu/direct.h \
 	runtime/gpu/gate.c runtime/gpu/gate.h \
 	runtime/gpu/gpu.c runtime/gpu/gpu.h \
 	runtime/gpu/groups.c runtime/gpu/groups.h \

@@ -3,6 +3,7 @@
 #include "runtime/api/context.h"
 #include "runtime/api/request.h"
 #include "runtime/comm/error_report.h"
+#include "runtime/gpu/direct.h"
 #include "runtime/gpu/extents.h"
 #include "runtime/gpu/gate.h"
 #include "runtime/gpu/gpu.h"
@@ -18,11 +19,18 @@ struct enqueuing {
     struct dt_gpu_stream *s;
 
     /* Of the communicator, which stays until the call has been made. */
-    const struct dt_comm *comm;
+    struct dt_comm *comm;
     struct dt_extents extents;
+    bool direct; /* this thread may hand it to NCCL */
     bool staged; /* by so many bytes of pinned memory */
     size_t bytes;
 };
+
+/* The per-thread default stream is another one for the thread in which NCCL launches. */
+static bool names_one_stream(const struct dt_gpu_stream *s)
+{
+    return s->stream != CU_STREAM_PER_THREAD;
+}
 
 static void see(struct dt_comm *c, void *arg)
 {
@@ -30,6 +38,8 @@ static void see(struct dt_comm *c, void *arg)
 
     e->comm = c;
     e->extents = dt_extents_of(e->o, c->rank, c->size);
+    e->direct =
+        !dt_operation_is_between_two(e->o) && names_one_stream(e->s) && dt_gpu_goes_direct(c, e->o);
     e->staged = !dt_operation_is_between_two(e->o) && dt_gpu_is_staged(c, e->o, &e->bytes);
 }
 
@@ -97,7 +107,53 @@ static dt_result_t hold_and_hand_in(const struct enqueuing *e, dt_request_t *req
     return r;
 }
 
-static dt_result_t enqueue_in_context(const struct enqueuing *e, dt_request_t *request)
+/* ---- straight to NCCL ---- */
+
+static dt_result_t begin_direct(const struct enqueuing *e)
+{
+    struct dt_operation *o = e->o;
+    dt_result_t r = dt_gpu_stream_check_capture(&e->s->stream, 1, e->name);
+    CUresult result;
+
+    if (r == DT_OK)
+        r = dt_gpu_order_name_on(&o->order, e->name, dt_operation_gpu_buffer(o), e->s);
+    if (r != DT_OK)
+        return r;
+    result = dt_direct_begin(e->comm, e->s->stream, &o->direct);
+    return result ? dt_cuda_fail(e->name, "cuEventRecord", result) : DT_OK;
+}
+
+/* e->direct becomes false, and nothing has been done, where other calls come first. */
+static dt_result_t enqueue_direct(struct enqueuing *e, dt_request_t *request)
+{
+    struct dt_operation *o = e->o;
+    dt_result_t r = begin_direct(e);
+
+    if (r != DT_OK)
+        return r;
+    dt_inflight_begin(o->inflight);
+    r = dt_request_hand_in(e->name, o, e->comm->size, request);
+    if (r == DT_OK) {
+        dt_direct_launch(e->comm, o, e->s->stream);
+        return r;
+    }
+    dt_inflight_end(o->inflight);
+    dt_direct_cancel(e->comm, o->direct);
+    o->direct = NULL;
+    e->direct = r != DT_ERR_UNSUPPORTED;
+    return r;
+}
+
+/* ---- all of it ---- */
+
+static dt_result_t enqueue_held(const struct enqueuing *e, dt_request_t *request)
+{
+    dt_result_t r = reserve(e);
+
+    return r == DT_OK ? hold_and_hand_in(e, request) : r;
+}
+
+static dt_result_t enqueue_in_context(struct enqueuing *e, dt_request_t *request)
 {
     struct dt_cuda_scope scope;
     CUresult result = dt_cuda_enter(&scope, e->s->context);
@@ -105,9 +161,9 @@ static dt_result_t enqueue_in_context(const struct enqueuing *e, dt_request_t *r
 
     if (result)
         return dt_cuda_fail(e->name, "cuCtxPushCurrent", result);
-    r = reserve(e);
-    if (r == DT_OK)
-        r = hold_and_hand_in(e, request);
+    r = e->direct ? enqueue_direct(e, request) : DT_OK;
+    if (!e->direct)
+        r = enqueue_held(e, request);
     dt_cuda_leave(&scope);
     return r;
 }

@@ -213,11 +213,18 @@ dt_result_t dt_operation_hand_in(const char *name, const struct dt_operation *o,
     return dt_context_hand_in(name, o->comm, task);
 }
 
+static void end_direct(struct dt_comm *c, void *direct)
+{
+    dt_direct_end(c, direct);
+}
+
 static dt_result_t run_for_all(struct dt_operation *o)
 {
     dt_result_t r = make_checked(o);
 
     dt_gpu_gate_open(o->gate);
+    if (o->direct)
+        dt_context_see(o->kind->name, o->comm, end_direct, o->direct);
     return r;
 }
 

@@ -33,7 +33,8 @@ struct dt_operation {
 
     /* On a GPU's memory: from when it was asked for until it is made. */
     struct dt_gpu_order order;
-    struct dt_gpu_gate *gate;     /* of the stream on which it was enqueued; NULL: it was not */
+    struct dt_gpu_gate *gate; /* of the stream on which it was enqueued; NULL: it was not */
+    struct dt_direct *direct; /* its launch, by the thread that enqueues it; NULL: by the other */
     struct dt_gpu_copies *copies; /* likewise, between two ranks */
     struct dt_inflight *inflight; /* likewise: the calls of its view; NULL: it has none */
 };

@@ -134,6 +134,7 @@ dt_result_t dt_request_hand_in(const char *name, const struct dt_operation *o, i
         return dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
     q->operation = *o;
     q->task.run = make;
+    q->task.ahead = o->direct != NULL;
     request->id = (uint64_t)q->uses << 32 | (i + 1);
     r = keep_counts(q, (size_t)size) ? dt_operation_hand_in(name, o, &q->task)
                                      : dt_fail(DT_ERR_NOMEM, "%s: out of memory", name);
@@ -253,6 +254,7 @@ static dt_result_t await(struct request *q)
     dt_result_t result;
 
     pay_visit(q, &v, claim);
+    dt_slot_say(q->operation.comm);
     result = dt_task_await(&q->task);
     dt_p2p_unwatch(&v.watch);
     return result;

@@ -24,6 +24,12 @@ static inline uint32_t dt_ticketlock_draw(struct dt_ticketlock *l)
     return atomic_fetch_add(&l->next, 1);
 }
 
+/* Draws this number, if it is the next. */
+static inline bool dt_ticketlock_draw_if(struct dt_ticketlock *l, uint32_t number)
+{
+    return atomic_compare_exchange_strong(&l->next, &number, number + 1);
+}
+
 /* As if the newest number had not been drawn; nobody draws meanwhile. */
 static inline void dt_ticketlock_undraw(struct dt_ticketlock *l)
 {

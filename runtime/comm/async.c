@@ -1,5 +1,6 @@
 #include "runtime/comm/async.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
@@ -116,7 +117,20 @@ static void append(struct dt_async *a, struct dt_task *task)
     else
         a->first = task;
     a->last = task;
+    if (task->ahead)
+        atomic_store(&a->unsaid, true);
+    else
+        pthread_cond_signal(&a->handed_in);
+}
+
+void dt_async_say(struct dt_async *a)
+{
+    if (!atomic_load_explicit(&a->unsaid, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&a->mutex);
+    atomic_store(&a->unsaid, false);
     pthread_cond_signal(&a->handed_in);
+    pthread_mutex_unlock(&a->mutex);
 }
 
 static void prepare(struct dt_task *task)
@@ -125,13 +139,27 @@ static void prepare(struct dt_task *task)
     atomic_init(&task->done, 0);
 }
 
+/* Draws its number only if no call without a launch of its own has drawn one that is not over. */
+static bool draw_ahead(struct dt_async *a, struct dt_task *task)
+{
+    uint32_t next = a->ahead;
+
+    if (!dt_ticketlock_draw_if(a->lock, next) && !dt_ticketlock_try(a->lock, &next))
+        return false;
+    task->number = next;
+    a->ahead = next + 1;
+    return true;
+}
+
 static dt_result_t hand_in(struct dt_async *a, struct dt_task *task, bool drawn)
 {
     dt_result_t r;
 
     pthread_mutex_lock(&a->mutex);
     r = start(a);
-    if (r == DT_OK && !drawn)
+    if (r == DT_OK && task->ahead && !draw_ahead(a, task))
+        r = DT_ERR_UNSUPPORTED;
+    else if (r == DT_OK && !task->ahead && !drawn)
         task->number = dt_ticketlock_draw(a->lock);
     if (r == DT_OK)
         append(a, task);
@@ -143,6 +171,14 @@ dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task)
 {
     prepare(task);
     return hand_in(a, task, false);
+}
+
+/* Numbers have no end: where nobody holds the lock, whatever was drawn is over. */
+void dt_async_await_ahead(struct dt_async *a)
+{
+    while (a->lock && dt_ticketlock_is_held(a->lock) &&
+           (int32_t)(atomic_load(&a->lock->served) - a->ahead) < 0)
+        sched_yield();
 }
 
 dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task)

@@ -18,6 +18,7 @@
 struct dt_task {
     /* Makes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
+    bool ahead;         /* it is handed in only if all before it are done, or are such tasks, too */
     struct dt_p2p *way; /* of a call between two ranks: set where it is handed in, */
     uint32_t limit_ms;  /* as is for how long its calls may wait (struct dt_comm) */
 
@@ -38,13 +39,19 @@ struct dt_async { /* all zero at first */
     struct dt_task *first;
     struct dt_task *last;
     struct dt_ticketlock *lock;
-    uint32_t limit_ms; /* under the lock: of the task that is made */
+    _Atomic bool unsaid; /* the thread may sleep while there is a task, until dt_async_say */
+    uint32_t ahead;      /* the number after the last task that was handed in ahead */
+    uint32_t limit_ms;   /* under the lock: of the task that is made */
 };
 
 void dt_async_open(struct dt_async *a, struct dt_ticketlock *lock);
-/* DT_ERR_NOMEM, of which nothing has been said: there can be no thread; nothing was handed in. */
+/* DT_ERR_NOMEM, of which nothing has been said: there can be no thread; nothing was handed in.
+ * DT_ERR_UNSUPPORTED, likewise: it was to be ahead, and another task or call comes before it. */
 dt_result_t dt_async_hand_in(struct dt_async *a, struct dt_task *task);
-/* The same, before there is a task that needs it. */
+/* Tasks that are ahead begin later, for to wake the thread takes time: when somebody waits for
+ * them, or within a moment (gpu/gate.h). Costs a load otherwise. */
+void dt_async_say(struct dt_async *a);
+/* Starts the thread before there is a task that needs it. DT_ERR_NOMEM, as above. */
 dt_result_t dt_async_start(struct dt_async *a);
 /* Draws its number only if nobody holds the lock or waits for it. True: the task holds the lock,
  * and somebody has to make it, or pass it on. */
@@ -53,6 +60,8 @@ bool dt_async_hold_back(struct dt_async *a, struct dt_task *task);
 dt_result_t dt_async_pass_on(struct dt_async *a, struct dt_task *task);
 /* Makes one that was held back, in this thread. */
 void dt_async_make(struct dt_async *a, struct dt_task *task);
+/* Waits for the tasks that were handed in ahead, which are about to be over. */
+void dt_async_await_ahead(struct dt_async *a);
 /* All tasks are done: the caller holds the lock, and drew its number after the last of them. */
 void dt_async_close(struct dt_async *a);
 

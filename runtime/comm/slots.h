@@ -37,6 +37,11 @@ bool dt_slot_is_held(const dt_comm_t *handle);
  * DT_ERR_ARG, without a text: there is none. */
 dt_result_t dt_slot_hand_in(const dt_comm_t *handle, struct dt_task *task);
 
+/* Somebody is about to wait for a task that may have been handed in ahead (async.h). */
+void dt_slot_say(const dt_comm_t *handle);
+/* Waits for the tasks that were handed in ahead (async.h), which are about to be over. */
+void dt_slot_await_ahead(const dt_comm_t *handle);
+
 /* Gives c to slot 0, whose lock is held. */
 void dt_slot_set_world(struct dt_comm *c);
 /* Gives c to a free slot, whose lock is not held, and with it c's limit. False: there are DT_SLOTS

@@ -8,6 +8,7 @@
 
 #include "runtime/base/thread.h"
 #include "runtime/comm/comm.h"
+#include "runtime/comm/slots.h"
 #include "runtime/gpu/nvidia/cuda.h"
 
 enum {
@@ -15,6 +16,8 @@ enum {
     APART = 128, /* bytes from one word to the next, so that they share no line */
     GATES = PAGE / APART,
     LOOK_NS = 1000 * 1000, /* from one look of the thread's to the next */
+    LINGER_LOOKS = 1000,   /* until it sleeps: to wake it would delay the next call */
+    STUCK_LOOKS = 200,     /* until a communicator that was stopped should have been ended */
 };
 
 /* The word only rises, so that a gate can be shut again before the stream has seen it open. */
@@ -33,8 +36,10 @@ static struct {
     pthread_t thread;
     bool watched;
     bool ending;
+    bool sleeps;
     struct dt_gpu_gate *open;
     struct dt_gpu_gate *shut;
+    struct dt_gpu_watched *watched_calls;
 } dti_gates = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
 static void release(struct dt_gpu_gate *gate)
@@ -52,17 +57,33 @@ static void release_stopped_locked(void)
     }
 }
 
+static void look_at_calls_locked(void)
+{
+    for (struct dt_gpu_watched *w = dti_gates.watched_calls; w; w = w->next) {
+        dt_async_say(&w->comm->slot->async);
+        w->looks = dt_comm_stopped(w->comm, NULL) ? w->looks + 1 : 0;
+        if (w->looks == STUCK_LOOKS)
+            w->stuck(w->comm);
+    }
+}
+
 static void *watch(void *arg)
 {
     static const struct timespec pause = { .tv_nsec = LOOK_NS };
+    unsigned idle = 0;
 
     pthread_mutex_lock(&dti_gates.mutex);
     while (!dti_gates.ending) {
-        if (!dti_gates.shut) {
+        idle = dti_gates.shut || dti_gates.watched_calls ? 0 : idle + 1;
+        if (idle > LINGER_LOOKS) {
+            dti_gates.sleeps = true;
             pthread_cond_wait(&dti_gates.changed, &dti_gates.mutex);
+            dti_gates.sleeps = false;
+            idle = 0;
             continue;
         }
         release_stopped_locked();
+        look_at_calls_locked();
         pthread_mutex_unlock(&dti_gates.mutex);
         nanosleep(&pause, NULL);
         pthread_mutex_lock(&dti_gates.mutex);
@@ -95,6 +116,34 @@ void dt_gpu_gates_end(void)
     pthread_mutex_unlock(&dti_gates.mutex);
     if (watched)
         pthread_join(dti_gates.thread, NULL);
+}
+
+/* ---- calls that no gate holds ---- */
+
+void dt_gpu_watch(struct dt_gpu_watched *w)
+{
+    pthread_mutex_lock(&dti_gates.mutex);
+    if (w->calls++ == 0) {
+        w->looks = 0;
+        w->next = dti_gates.watched_calls;
+        dti_gates.watched_calls = w;
+        if (dti_gates.sleeps)
+            pthread_cond_signal(&dti_gates.changed);
+    }
+    pthread_mutex_unlock(&dti_gates.mutex);
+}
+
+void dt_gpu_unwatch(struct dt_gpu_watched *w)
+{
+    struct dt_gpu_watched **at = &dti_gates.watched_calls;
+
+    pthread_mutex_lock(&dti_gates.mutex);
+    if (--w->calls == 0) {
+        while (*at != w)
+            at = &(*at)->next;
+        *at = w->next;
+    }
+    pthread_mutex_unlock(&dti_gates.mutex);
 }
 
 /* ---- gates ---- */

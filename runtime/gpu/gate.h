@@ -13,6 +13,7 @@
 #define DT_GPU_GATE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "runtime/gpu/nvidia/abi_cuda.h"
 
@@ -27,6 +28,20 @@ void dt_gpu_gates_end(void);
 /* What is queued on the stream from now on waits until the gate is open. The communicator stays for
  * so long. */
 CUresult dt_gpu_gate_shut(struct dt_gpu_gate **gate, CUstream stream, const struct dt_comm *c);
+/* What lets streams go on that no gate holds: of a communicator, all zero at first. */
+struct dt_gpu_watched {
+    struct dt_comm *comm;
+    void (*stuck)(struct dt_comm *c); /* must not wait, nor ask the driver anything */
+    struct dt_gpu_watched *next;
+    uint32_t calls; /* under way */
+    uint32_t looks; /* since it was stopped */
+};
+
+/* From a call's beginning to its end: the communicator's thread is woken for it within a moment,
+ * if nobody has done so (comm/async.h); and stuck is called once when the communicator has been
+ * stopped for a while, and calls are under way yet. */
+void dt_gpu_watch(struct dt_gpu_watched *w);
+void dt_gpu_unwatch(struct dt_gpu_watched *w);
 /* The stream may go on, and the gate is another stream's from now on. Accepts NULL. */
 void dt_gpu_gate_open(struct dt_gpu_gate *gate);
 

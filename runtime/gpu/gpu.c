@@ -354,6 +354,15 @@ dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
     return r == DT_OK ? dt_staging_open(c, order, copies) : r;
 }
 
+/* Several communicators have to launch in one order (launchorder.h), which ranks agree upon. Memory
+ * to set blocks aside is the communicator's thread's to take. */
+bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o)
+{
+    return c->gpu.way == DT_GPU_NCCL && atomic_load(&c->gpu.directs.open) &&
+           o->memory == DT_MEMORY_DEVICE && can_make(c, o) && !dt_nccl_needs_agreement(c) &&
+           o->kind->call != DT_CALL_ALL_TO_ALL;
+}
+
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes)
 {
     *bytes = dt_staging_bytes(c, o);
@@ -364,5 +373,6 @@ void dt_gpu_close(struct dt_comm *c)
 {
     dt_shared_close(c);
     dt_nccl_close(c);
+    dt_direct_close(c);
     dt_gpu_copies_close_all(&c->gpu.all_copies);
 }

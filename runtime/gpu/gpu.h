@@ -8,6 +8,7 @@
 #include "runtime/diag/recorder.h"
 #include "runtime/dtrun.h"
 #include "runtime/gpu/copies.h"
+#include "runtime/gpu/direct.h"
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/offer.h"
 #include "runtime/gpu/shared.h"
@@ -22,6 +23,7 @@ struct dt_gpu { /* of a communicator; all zero at first */
     struct dt_gpu_copies *copies; /* of staging, in the context of the call that is made */
     struct dt_gpu_copies *all_copies;
     struct dt_nccl nccl;
+    struct dt_directs directs;
     struct dt_shared shared;
 };
 
@@ -36,6 +38,9 @@ void dt_gpu_close(struct dt_comm *c);
  * another device already. copies: those of calls by staging. */
 dt_result_t dt_gpu_prepare(struct dt_comm *c, const struct dt_gpu_order *order,
                            struct dt_gpu_copies **copies);
+/* Whether the thread that enqueues an operation of all ranks may hand it to NCCL itself (direct.h).
+ * The same on all ranks, and for any thread, once all is prepared. */
+bool dt_gpu_goes_direct(const struct dt_comm *c, const struct dt_operation *o);
 /* Whether an operation of all ranks goes by pinned memory on this one, and how much. For any
  * thread, once all is prepared. */
 bool dt_gpu_is_staged(const struct dt_comm *c, const struct dt_operation *o, size_t *bytes);

@@ -1,8 +1,10 @@
 #include "runtime/gpu/nccl.h"
 #include "runtime/gpu/devicecall.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "runtime/api/operation.h"
 #include "runtime/base/clock.h"
@@ -22,6 +24,7 @@ enum {
     CAUSE_MS = 1500,    /* what NCCL sees of a lost rank comes before its agent's word */
     ABORT_MS = 1000,    /* of the grace that a lost job leaves its ranks */
     DESTROY_MS = 5000,
+    LEAVE_MS = 200, /* for a thread that launches a call */
 };
 
 static const struct dt_ncclapi *api(void)
@@ -86,8 +89,11 @@ struct ending {
     CUcontext context;
     ncclComm_t comm;
     bool gently;
+    pthread_mutex_t *launching; /* NULL: nobody else ever launches */
     CUdeviceptr kept[DT_NCCL_KEPT];
 };
+
+enum { NOT_ENDING, CLAIMED, ENDING };
 
 /* ncclCommDestroy of one that has failed would free nothing, and say nothing of it. */
 static bool is_well(ncclComm_t comm)
@@ -97,12 +103,28 @@ static bool is_well(ncclComm_t comm)
     return api()->ncclCommGetAsyncError(comm, &state) == ncclSuccess && state == ncclSuccess;
 }
 
+/* A thread that launches a call leaves soon, unless the driver makes it wait, which only the end of
+ * NCCL's kernels can change. */
+static void let_leave(pthread_mutex_t *launching)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += LEAVE_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    if (!pthread_mutex_timedlock(launching, &until))
+        pthread_mutex_unlock(launching);
+}
+
 /* NCCL's functions use the thread's current context. */
 static void end(void *arg)
 {
     const struct ending *e = arg;
     struct dt_cuda_scope scope;
 
+    if (e->launching)
+        let_leave(e->launching);
     if (dt_cuda_enter(&scope, e->context))
         return;
     if (e->gently && is_well(e->comm))
@@ -141,18 +163,55 @@ static void free_rest(struct dt_nccl *n)
     dt_cuda_leave(&scope);
 }
 
-/* What NCCL does not end in time is lost: to free what its kernel may still use would wait for it.
- */
-static void take_down(struct dt_nccl *n, bool gently)
+static void begin_end(struct dt_comm *c, bool gently)
 {
-    struct ending e = { .context = n->context, .comm = n->comm, .gently = gently };
-    struct dt_errand *errand;
-    bool ended;
+    struct dt_nccl *n = &c->gpu.nccl;
+    struct ending e = { .context = n->context,
+                        .comm = n->comm,
+                        .gently = gently,
+                        .launching = c->gpu.directs.made ? &c->gpu.directs.mutex : NULL };
 
     memcpy(e.kept, n->kept, sizeof e.kept);
-    errand = n->comm ? dt_errand_start(end, &e, sizeof e) : NULL;
-    ended = !n->comm || (errand && dt_errand_await(errand, gently ? DESTROY_MS : ABORT_MS));
-    dt_errand_end(errand);
+    dt_direct_shut(c);
+    n->ending = dt_errand_start(end, &e, sizeof e);
+    atomic_store(&n->end, ENDING);
+}
+
+static bool claim_end(struct dt_nccl *n)
+{
+    int none = NOT_ENDING;
+
+    return atomic_compare_exchange_strong(&n->end, &none, CLAIMED);
+}
+
+/* The communicator's thread waits in the driver. */
+static void end_stuck(struct dt_comm *c)
+{
+    if (claim_end(&c->gpu.nccl))
+        begin_end(c, false);
+}
+
+static bool await_end(struct dt_comm *c, bool gently)
+{
+    struct dt_nccl *n = &c->gpu.nccl;
+    bool ended;
+
+    if (claim_end(n))
+        begin_end(c, gently);
+    for (unsigned turn = 0; atomic_load(&n->end) != ENDING; turn++)
+        dt_gpu_pause(turn);
+    ended = n->ending && dt_errand_await(n->ending, gently ? DESTROY_MS : ABORT_MS);
+    dt_errand_end(n->ending);
+    return ended;
+}
+
+/* What NCCL does not end in time is lost: to free what its kernel may still use would wait for it.
+ */
+static void take_down(struct dt_comm *c, bool gently)
+{
+    struct dt_nccl *n = &c->gpu.nccl;
+    bool ended = !n->comm || await_end(c, gently);
+
     if (ended && n->context)
         free_rest(n);
     *n = (struct dt_nccl){ 0 };
@@ -161,7 +220,7 @@ static void take_down(struct dt_nccl *n, bool gently)
 /* A destroy would wait for a lost peer, whether or not a call has met with that. */
 void dt_nccl_close(struct dt_comm *c)
 {
-    take_down(&c->gpu.nccl, c->failed == DT_OK && !dt_comm_stopped(c, NULL));
+    take_down(c, c->failed == DT_OK && !dt_comm_stopped(c, NULL));
 }
 
 /* ---- the beginning ---- */
@@ -508,6 +567,56 @@ static dt_result_t make(struct dt_comm *c, void *arg)
     return r;
 }
 
+/* ---- calls that another thread launches ---- */
+
+static enum progress look_at_direct(struct dt_comm *c, const struct dt_direct *d)
+{
+    ncclResult_t state;
+    CUresult result;
+
+    if (atomic_load(&d->state) == DT_DIRECT_LAUNCHING)
+        return WAITING;
+    state = d->result ? d->result : look(&c->gpu.nccl);
+    result = d->error || state ? d->error : dt_cuda()->cuEventQuery(d->done);
+    if (!result && !state)
+        return DONE;
+    if (result == CUDA_ERROR_NOT_READY || (!result && state == ncclInProgress))
+        return WAITING;
+    if (result)
+        cuda_trouble(c, d->error ? d->name : "cuEventQuery", result);
+    else
+        coll_error(c, d->name, state);
+    return FAILED;
+}
+
+static dt_result_t await_direct(struct dt_comm *c, void *arg)
+{
+    const struct dt_operation *o = arg;
+    struct dt_gpu_arrival arrival = { .begun = o->direct->begun, .kind = o->kind->call };
+
+    c->shm.way = "nccl+stream";
+    c->lanes.way = NULL;
+    for (unsigned turn = 0;; turn++) {
+        enum progress progress = look_at_direct(c, o->direct);
+        dt_result_t r;
+
+        if (progress != WAITING)
+            return progress == DONE ? DT_OK : c->coll_error.code;
+        r = dt_gpu_wait_on(c, &arrival, turn);
+        if (r != DT_OK)
+            return r;
+    }
+}
+
+static dt_result_t match_and_await(struct dt_comm *c, const struct dt_operation *o)
+{
+    struct dt_operation launched = *o;
+
+    return dt_comm_match_and(c, o->kind->call, dt_gpu_call(o), await_direct, &launched);
+}
+
+/* ---- the order of calls ---- */
+
 static dt_result_t agree(struct dt_comm *c, struct dt_launch *launch)
 {
     int64_t stamp;
@@ -523,7 +632,7 @@ static dt_result_t agree(struct dt_comm *c, struct dt_launch *launch)
 
 /* A program with one communicator launches in the order of its calls. As every other one descends
  * from DT_WORLD, all ranks know of the first one when they make their next call on that. */
-static bool needs_agreement(const struct dt_comm *c)
+bool dt_nccl_needs_agreement(const struct dt_comm *c)
 {
     return c->id != 0 || c->world->was_split;
 }
@@ -532,7 +641,7 @@ dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o, struc
 {
     dt_result_t r;
 
-    if (!needs_agreement(c))
+    if (!dt_nccl_needs_agreement(c))
         return DT_OK;
     r = dt_comm_match(c, o->kind->call, dt_gpu_call(o));
     return r == DT_OK ? agree(c, launch) : r;
@@ -560,7 +669,7 @@ static dt_result_t make_in_context(struct dt_comm *c, const struct dt_operation 
 
 void dt_nccl_give_up(struct dt_comm *c)
 {
-    take_down(&c->gpu.nccl, false);
+    take_down(c, false);
 }
 
 dt_result_t dt_nccl_open(struct dt_comm *c, const struct dt_gpu_order *order)
@@ -575,7 +684,9 @@ dt_result_t dt_nccl_open(struct dt_comm *c, const struct dt_gpu_order *order)
     }
     r = dt_nccl_connect(c, order, c->rank, c->size);
     dt_cuda_leave(&scope);
-    if (r != DT_OK)
+    if (r == DT_OK)
+        dt_direct_open(c, end_stuck);
+    else
         dt_nccl_give_up(c);
     return r;
 }
@@ -591,7 +702,7 @@ dt_result_t dt_nccl_make(struct dt_comm *c, const struct dt_operation *o)
         cuda_trouble(c, "cuCtxPushCurrent", result);
         return fail(c);
     }
-    r = make_in_context(c, o);
+    r = o->direct ? match_and_await(c, o) : make_in_context(c, o);
     dt_cuda_leave(&scope);
     if (r != DT_OK)
         dt_nccl_give_up(c);

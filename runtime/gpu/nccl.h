@@ -3,12 +3,14 @@
 #ifndef DT_GPU_NCCL_H
 #define DT_GPU_NCCL_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "runtime/dtrun.h"
 #include "runtime/gpu/nvidia/abi_nccl.h"
 
 struct dt_comm;
+struct dt_errand;
 struct dt_gpu_order;
 struct dt_launch;
 struct dt_operation;
@@ -24,7 +26,9 @@ struct dt_nccl { /* of a communicator; all zero at first */
     CUstream stream;
     CUevent begun, done; /* the call that is made */
     CUdeviceptr scratch; /* of the call that is made, from the stream's own order; 0: none */
-    bool has_pools; /* the device has memory in a stream's order; else scratch memory is kept */
+    bool has_pools;  /* the device has memory in a stream's order; else scratch memory is kept */
+    _Atomic int end; /* enum of nccl.c: whether a thread has begun to end it, */
+    struct dt_errand *ending;       /* and how far that is; NULL: there is no thread for it */
     CUdeviceptr kept[DT_NCCL_KEPT]; /* by the power of two of its bytes; 0: none so far */
 };
 
@@ -40,6 +44,8 @@ void dt_nccl_close(struct dt_comm *c);
  * - 1 of NCCL's communicator, of which the first is the first of c; rank -1 takes no part. */
 dt_result_t dt_nccl_connect(struct dt_comm *c, const struct dt_gpu_order *order, int rank,
                             int size);
+/* Whether calls have a place among those of other communicators (dt_nccl_agree). */
+bool dt_nccl_needs_agreement(const struct dt_comm *c);
 /* Collective, before the call: its place among the calls of all communicators, which it takes up
  * until dt_launch_end; and inside of it the wait for that. */
 dt_result_t dt_nccl_agree(struct dt_comm *c, const struct dt_operation *o,

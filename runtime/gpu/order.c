@@ -107,15 +107,19 @@ static dt_result_t check_buffer(const char *name, const void *ptr, const struct 
                    name, device);
 }
 
+dt_result_t dt_gpu_order_name_on(struct dt_gpu_order *o, const char *name, const void *ptr,
+                                 const struct dt_gpu_stream *s)
+{
+    *o = (struct dt_gpu_order){ .context = s->context, .device = s->device };
+    return ptr ? check_buffer(name, ptr, s) : DT_OK;
+}
+
 dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                  const struct dt_gpu_stream *s)
 {
-    dt_result_t r = ptr ? check_buffer(name, ptr, s) : DT_OK;
+    dt_result_t r = dt_gpu_order_name_on(o, name, ptr, s);
 
-    *o = (struct dt_gpu_order){ .context = s->context, .device = s->device };
-    if (r != DT_OK)
-        return r;
-    return record_all(o, name, s->context, &s->stream, 1);
+    return r == DT_OK ? record_all(o, name, s->context, &s->stream, 1) : r;
 }
 
 CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream)

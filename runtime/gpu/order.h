@@ -25,6 +25,9 @@ dt_result_t dt_gpu_order_take(struct dt_gpu_order *o, const char *name, const vo
  * lies on another device than the stream's, or belongs to another context. */
 dt_result_t dt_gpu_order_take_on(struct dt_gpu_order *o, const char *name, const void *ptr,
                                  const struct dt_gpu_stream *s);
+/* The same without its place in the stream's work: checks only the buffer, and for a capture. */
+dt_result_t dt_gpu_order_name_on(struct dt_gpu_order *o, const char *name, const void *ptr,
+                                 const struct dt_gpu_stream *s);
 /* What is queued on stream from now on comes after. o's context is current. */
 CUresult dt_gpu_order_follow(const struct dt_gpu_order *o, CUstream stream);
 /* Accepts one that was not taken. */

@@ -160,6 +160,20 @@ ends() { # CODE N LINE WHAT [dtrun option...]
     done
 }
 
+@test "D7: the thread that enqueues a call on DT_WORLD hands it to NCCL, and launches keep one order" {
+    stream gpustream die -x DTRUN_DEVICE=nccl
+    code_is 137
+    grep -q 'in device memory, ok by nccl+stream' "$ERR" || { show; false; }
+    clean
+    stream gpustream mixed -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log"
+    is_said 'mixed: done'
+    ! grep -i 'order\|match' "$T/log" || false
+    stream gpustream mixed -x DTRUN_DEVICE=nccl -x STANDIN_LOG="$T/log" -x STANDIN_DELAY_US=200
+    is_said 'mixed: done'
+    ! grep -i 'order\|match' "$T/log" || false
+    clean
+}
+
 @test "D6: a forked child asks for a view's rank while another thread of the rank had the lock" {
     stream gpustream fork -x DTRUN_DEVICE=staging
     is_said 'fork: done'

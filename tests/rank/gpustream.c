@@ -14,6 +14,7 @@
  * - devices: on rank 1 a second view is for a stream of another device, or of another context
  * - contexts: a buffer of another context than the stream's, and views of two contexts
  * - pool: pinned memory is given back while a stream never ends
+ * - mixed: calls on two streams between others, and before and after there is another communicator
  * - mismatch: rank 1 enqueues another call than the others
  * - args: what is refused
  * - capture: calls while a graph is being captured; then one that works
@@ -547,6 +548,43 @@ static void pool(void)
     need(dt_comm_free(other));
 }
 
+/* Where the communicator is in another call, its thread launches the one that is enqueued. */
+static void mix(dt_comm_t *const views[2], const CUstream streams[2], float *const bufs[3],
+                dt_comm_t *other)
+{
+    float host = 1;
+    dt_request_t request;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        fill_on(streams[i % 2], bufs[i % 2], i);
+        need(dt_all_reduce(views[i % 2], DT_IN_PLACE, bufs[i % 2], COUNT, DT_F32, DT_SUM));
+        if (i % 5 == 2)
+            need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, &host, 1, DT_F32, DT_MAX, &request));
+        if (i % 5 == 4)
+            need(dt_wait(&request));
+        if (i % 7 == 3)
+            need(dt_all_reduce(other, DT_IN_PLACE, bufs[2], COUNT, DT_F32, DT_MAX));
+    }
+    for (int at = 0; at < 2; at++) {
+        need(dt_stream_wait(views[at]));
+        need_sum(bufs[at], ROUNDS - 2 + at, "calls on two streams between others");
+    }
+}
+
+static void mixed(void)
+{
+    CUstream streams[2] = { stream_new(CU_STREAM_NON_BLOCKING), stream_new(CU_STREAM_DEFAULT) };
+    dt_comm_t *views[2] = { view_of(DT_WORLD, streams[0]), view_of(DT_WORLD, streams[1]) }, *other;
+    float *bufs[3];
+
+    for (int i = 0; i < 3; i++)
+        bufs[i] = device_new(COUNT * sizeof **bufs);
+    mix(views, streams, bufs, DT_WORLD);
+    need(dt_comm_dup(DT_WORLD, &other));
+    mix(views, streams, bufs, other);
+    need(dt_comm_free(other));
+}
+
 static void mismatch(void)
 {
     dt_comm_t *view = view_of(DT_WORLD, stream_new(CU_STREAM_NON_BLOCKING));
@@ -723,6 +761,7 @@ int main(int argc, char **argv)
                    { "fork", fork_children },
                    { "beside", finalize_beside },
                    { "devices", devices },
+                   { "mixed", mixed },
                    { "contexts", contexts },
                    { "pool", pool } };
 

@@ -1,0 +1,199 @@
+#include "runtime/gpu/direct.h"
+
+#include <stdlib.h>
+
+#include "runtime/api/operation.h"
+#include "runtime/comm/comm.h"
+#include "runtime/gpu/ncclcalls.h"
+#include "runtime/gpu/nvidia/cuda.h"
+#include "runtime/gpu/nvidia/ncclapi.h"
+#include "runtime/gpu/wait.h"
+
+void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c))
+{
+    struct dt_directs *all = &c->gpu.directs;
+
+    if (!all->made)
+        pthread_mutex_init(&all->mutex, NULL);
+    all->made = true;
+    all->watched.comm = c;
+    all->watched.stuck = stuck;
+    atomic_store(&all->open, true);
+}
+
+void dt_direct_shut(struct dt_comm *c)
+{
+    atomic_store(&c->gpu.directs.open, false);
+}
+
+static void destroy(struct dt_direct *d)
+{
+    if (d->begun)
+        dt_cuda()->cuEventDestroy_v2(d->begun);
+    if (d->done)
+        dt_cuda()->cuEventDestroy_v2(d->done);
+    free(d);
+}
+
+void dt_direct_close(struct dt_comm *c)
+{
+    struct dt_directs *all = &c->gpu.directs;
+
+    while (all->free) {
+        struct dt_direct *d = all->free;
+
+        all->free = d->next;
+        destroy(d);
+    }
+    if (all->made)
+        pthread_mutex_destroy(&all->mutex);
+    all->made = false;
+}
+
+/* The newest call follows all others, on whatever streams. */
+bool dt_direct_are_done(struct dt_comm *c)
+{
+    CUevent done = c->gpu.directs.done;
+
+    return done && dt_cuda()->cuEventQuery(done) == CUDA_SUCCESS;
+}
+
+/* ---- calls ---- */
+
+static CUresult make(struct dt_direct **call)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    struct dt_direct *d = calloc(1, sizeof *d);
+    CUresult result;
+
+    if (!d)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = cuda->cuEventCreate(&d->begun, CU_EVENT_DISABLE_TIMING);
+    if (!result)
+        result = cuda->cuEventCreate(&d->done, CU_EVENT_DISABLE_TIMING);
+    if (result)
+        destroy(d);
+    else
+        *call = d;
+    return result;
+}
+
+static struct dt_direct *take(struct dt_directs *all)
+{
+    struct dt_direct *d;
+
+    pthread_mutex_lock(&all->mutex);
+    d = all->free;
+    if (d)
+        all->free = d->next;
+    pthread_mutex_unlock(&all->mutex);
+    return d;
+}
+
+static void give_back(struct dt_directs *all, struct dt_direct *d)
+{
+    pthread_mutex_lock(&all->mutex);
+    d->next = all->free;
+    all->free = d;
+    pthread_mutex_unlock(&all->mutex);
+}
+
+CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call)
+{
+    struct dt_directs *all = &c->gpu.directs;
+    struct dt_direct *d = take(all);
+    CUresult result = d ? CUDA_SUCCESS : make(&d);
+
+    if (result)
+        return result;
+    atomic_store(&d->state, DT_DIRECT_LAUNCHING);
+    d->error = CUDA_SUCCESS;
+    d->result = ncclSuccess;
+    result = dt_cuda()->cuEventRecord(d->begun, stream);
+    if (result) {
+        give_back(all, d);
+        return result;
+    }
+    dt_gpu_watch(&all->watched);
+    *call = d;
+    return CUDA_SUCCESS;
+}
+
+void dt_direct_cancel(struct dt_comm *c, struct dt_direct *d)
+{
+    dt_gpu_unwatch(&c->gpu.directs.watched);
+    give_back(&c->gpu.directs, d);
+}
+
+void dt_direct_end(struct dt_comm *c, struct dt_direct *d)
+{
+    struct dt_directs *all = &c->gpu.directs;
+
+    dt_gpu_unwatch(&all->watched);
+    if (atomic_exchange(&d->state, DT_DIRECT_LEFT) == DT_DIRECT_LAUNCHED)
+        give_back(all, d);
+}
+
+/* NCCL puts its kernel on the stream in a thread of its own, whatever the call has returned. */
+static ncclResult_t await_launch(struct dt_comm *c, ncclComm_t comm)
+{
+    const char *why;
+    const struct dt_ncclapi *api = dt_ncclapi(&why);
+
+    for (unsigned turn = 0;; turn++) {
+        ncclResult_t state = ncclInProgress;
+
+        if (api->ncclCommGetAsyncError(comm, &state) != ncclSuccess)
+            return ncclInternalError;
+        if (state != ncclInProgress)
+            return state;
+        if (!atomic_load(&c->gpu.directs.open) || dt_comm_stopped(c, NULL))
+            return ncclInternalError;
+        dt_gpu_pause(turn);
+    }
+}
+
+static void launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+{
+    const struct dt_cuda *cuda = dt_cuda();
+    const struct dt_nccl *n = &c->gpu.nccl;
+    struct dt_directs *all = &c->gpu.directs;
+    struct dt_direct *d = o->direct;
+    struct dt_ncclcall call = {
+        .comm = n->comm, .stream = stream, .rank = n->rank, .size = n->size
+    };
+
+    d->name = "cuStreamWaitEvent";
+    if (all->last && all->last != stream)
+        d->error = cuda->cuStreamWaitEvent(stream, all->done, CU_EVENT_WAIT_DEFAULT);
+    if (d->error)
+        return;
+    d->result = dt_ncclcalls_queue(&call, o);
+    d->name = call.name;
+    if (d->result == ncclSuccess || d->result == ncclInProgress)
+        d->result = await_launch(c, n->comm);
+    if (d->result)
+        return;
+    all->last = stream;
+    all->done = d->done;
+    d->error = cuda->cuEventRecord(d->done, stream);
+    if (d->error)
+        d->name = "cuEventRecord";
+}
+
+void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream)
+{
+    struct dt_directs *all = &c->gpu.directs;
+    struct dt_direct *d = o->direct;
+
+    pthread_mutex_lock(&all->mutex);
+    if (atomic_load(&all->open)) {
+        launch(c, o, stream);
+    } else {
+        d->result = ncclInternalError;
+        d->name = "ncclCommAbort";
+    }
+    pthread_mutex_unlock(&all->mutex);
+    if (atomic_exchange(&d->state, DT_DIRECT_LAUNCHED) == DT_DIRECT_LEFT)
+        give_back(all, d);
+}

@@ -1,0 +1,66 @@
+/* Calls that the program's thread hands to NCCL itself, on the stream on which it enqueues them:
+ * neither is the stream held, nor does another thread have to run before the GPU gets its work.
+ *
+ * The communicator's thread makes the rest of such a call in its turn: it matches the call with
+ * those of the other ranks, watches over its limit and its peers, and ends NCCL's communicator when
+ * anything goes wrong, which lets the stream go on. All that other ranks see of a call is as of one
+ * that this thread has launched.
+ *
+ * It is for one thread at a time, and for the communicator's. */
+#ifndef DT_GPU_DIRECT_H
+#define DT_GPU_DIRECT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "runtime/dtrun.h"
+#include "runtime/gpu/gate.h"
+#include "runtime/gpu/nvidia/abi_cuda.h"
+#include "runtime/gpu/nvidia/abi_nccl.h"
+
+struct dt_comm;
+struct dt_operation;
+
+enum dt_direct_state { DT_DIRECT_LAUNCHING, DT_DIRECT_LAUNCHED, DT_DIRECT_LEFT };
+
+struct dt_direct { /* a call */
+    struct dt_direct *next;
+    CUevent begun; /* when the stream has come to it */
+    CUevent done;
+    _Atomic int state; /* enum dt_direct_state; what follows is set before it is launched */
+    CUresult error;
+    ncclResult_t result;
+    const char *name; /* of the function that failed */
+};
+
+struct dt_directs { /* of a communicator; all zero at first */
+    pthread_mutex_t mutex;
+    bool made;
+    _Atomic bool open; /* calls may be launched */
+    struct dt_direct *free;
+    CUstream last; /* of the newest call, */
+    CUevent done;  /* and when it is done */
+    struct dt_gpu_watched watched;
+};
+
+/* When NCCL is connected: calls may come from now on. stuck: for the thread that watches over gates
+ * (gate.h), when the communicator has been stopped, and its thread has not ended it. */
+void dt_direct_open(struct dt_comm *c, void (*stuck)(struct dt_comm *c));
+/* Launches no more. A thread that launches one right now is not waited for. */
+void dt_direct_shut(struct dt_comm *c);
+/* Whether the GPU has done all there were, which the communicator's thread is then about to see. */
+bool dt_direct_are_done(struct dt_comm *c);
+/* No call is under way. */
+void dt_direct_close(struct dt_comm *c);
+
+/* In the stream's context: a call that is to come on this stream. */
+CUresult dt_direct_begin(struct dt_comm *c, CUstream stream, struct dt_direct **call);
+/* When it has been handed in: launches the operation. What goes wrong is the call's to tell. */
+void dt_direct_launch(struct dt_comm *c, const struct dt_operation *o, CUstream stream);
+/* It is not handed in. */
+void dt_direct_cancel(struct dt_comm *c, struct dt_direct *call);
+/* In the communicator's thread: it has been made. */
+void dt_direct_end(struct dt_comm *c, struct dt_direct *call);
+
+#endif
