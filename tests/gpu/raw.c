@@ -1,11 +1,12 @@
 #include "tests/gpu/raw.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static void nccl(ncclResult_t result, const char *what)
 {
-    if (result == ncclSuccess)
+    if (result == ncclSuccess || result == ncclInProgress)
         return;
     printf("%s: %s (%s)\n", what, raw_api()->ncclGetErrorString(result),
            raw_api()->ncclGetLastError(NULL));
@@ -27,20 +28,37 @@ const struct dt_ncclapi *raw_api(void)
     return api;
 }
 
-void raw_open(struct raw *raw)
+static void await_nccl(const struct raw *raw)
 {
+    ncclResult_t state = raw->blocking ? ncclSuccess : ncclInProgress;
+
+    while (state == ncclInProgress) {
+        NCCL(ncclCommGetAsyncError(raw->comm, &state));
+        if (state == ncclInProgress)
+            sched_yield(); /* to the thread in which NCCL launches */
+    }
+    nccl(state, "ncclCommGetAsyncError");
+}
+
+void raw_open(struct raw *raw, bool blocking)
+{
+    struct dt_nccl_config config = DT_NCCL_CONFIG_INITIALIZER;
     ncclUniqueId id;
 
     if (dt_rank() == 0)
         NCCL(ncclGetUniqueId(&id));
     need(dt_broadcast(DT_WORLD, &id, sizeof id, DT_U8, 0));
     DRIVE(cuStreamCreate(&raw->stream, CU_STREAM_NON_BLOCKING));
-    NCCL(ncclCommInitRank(&raw->comm, dt_size(), id, dt_rank()));
+    raw->blocking = blocking;
+    config.blocking = blocking;
+    NCCL(ncclCommInitRankConfig(&raw->comm, dt_size(), id, dt_rank(), (ncclConfig_t *)&config));
+    await_nccl(raw);
 }
 
 void raw_all_reduce(const struct raw *raw, void *buf, size_t count)
 {
     NCCL(ncclAllReduce(buf, buf, count, ncclFloat32, ncclSum, raw->comm, raw->stream));
+    await_nccl(raw);
 }
 
 void raw_wait(const struct raw *raw)
