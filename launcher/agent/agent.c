@@ -20,6 +20,7 @@
 #include "launcher/agent/generation.h"
 #include "launcher/agent/io/channel.h"
 #include "launcher/agent/io/files.h"
+#include "launcher/agent/io/standby.h"
 #include "launcher/agent/jobsignals.h"
 #include "launcher/agent/lease.h"
 #include "launcher/agent/probe/probe.h"
@@ -40,6 +41,7 @@ struct agent {
     struct dt_lease lease;
     struct dt_agent_host host;
     struct dt_files *files;
+    struct dt_standby *facts_standby;
     bool told_slow;
     uint64_t unasked_ns; /* when the last unasked PONG was sent while the lease was held */
     struct dt_jobsignals *signals;
@@ -138,12 +140,9 @@ static void on_tick(void *arg)
         test_connection(a);
 }
 
-/* Called by another thread, while a file system keeps the loop waiting (files.h). */
-static void on_blocked(void *arg, uint64_t ms)
+/* Called by another thread while a file system blocks the loop. */
+static void say_blocked(struct agent *a, uint64_t ms, char *text)
 {
-    struct agent *a = arg;
-    static char text[] = "the file system on which pushed files are put (HOME) does not respond; "
-                         "waiting for it";
     const struct dt_msg_log slow = { text };
 
     beat(a);
@@ -152,6 +151,22 @@ static void on_blocked(void *arg, uint64_t ms)
         return;
     a->told_slow = true;
     dt_channel_send(a->host.channel, DT_MSG_LOG, &slow);
+}
+
+static void on_blocked(void *arg, uint64_t ms)
+{
+    static char text[] = "the file system on which pushed files are put (HOME) does not respond; "
+                         "waiting for it";
+
+    say_blocked(arg, ms, text);
+}
+
+static void on_facts_blocked(void *arg, uint64_t ms)
+{
+    static char text[] = "a file system that --check looks at (of the checkpoints, of NCCL or of "
+                         "the system) does not respond; waiting for it";
+
+    say_blocked(arg, ms, text);
 }
 
 static void on_vanish(void *arg)
@@ -267,9 +282,13 @@ static void on_check(struct agent *a, const struct dt_msg_check *m)
 {
     struct dt_msg_facts facts = { .gpu_links = dt_xstrdup("") };
 
+    dt_standby_enter(a->facts_standby);
     dt_hostfacts_fill(&facts, "", m->dir);
     dt_gpus_describe(&facts.gpu_models, &facts.gpu_driver, "");
     dt_gpustate_read(&facts, "");
+    dt_standby_leave(a->facts_standby);
+    dt_standby_stop(a->facts_standby); /* nvidia-smi is forked */
+    uv_update_time(&a->loop);          /* its patience begins now */
     dt_gpuask_begin(&a->loop, facts, &a->keeper->groups, send_facts, a);
 }
 
@@ -468,6 +487,7 @@ int dt_agent_work(struct dt_keeper *keeper, int keeper_fd, bool alone)
         return DT_EXIT_LAUNCH;
     }
     a.files = dt_files_create(a.host.channel, keeper, on_blocked, &a);
+    a.facts_standby = dt_standby_create(on_facts_blocked, &a);
     say_hello(&a);
     uv_run(&a.loop, UV_RUN_DEFAULT);
     return DT_EXIT_LAUNCH; /* not reached: the channel is always waited for */
