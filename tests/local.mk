@@ -515,6 +515,7 @@ HELPERS = \
 	tests/rank/gpushared \
 	tests/rank/gpustream \
 	tests/gpu/probe \
+	tests/gpu/fetch \
 	tests/rank/fds \
 	tests/rank/flood \
 	tests/rank/train \
@@ -561,6 +562,9 @@ tests_gpu_probe_SOURCES = tests/gpu/probe.c tests/gpu/probe.h tests/gpu/check.c 
 	tests/gpu/spin.h tests/rank/device.c tests/rank/device.h tests/standin/standin.h
 tests_gpu_probe_LDADD = runtime/libdtrun.la runtime/libgpufound.la
 tests_gpu_probe_LDFLAGS = -no-install -Wl,--export-dynamic
+tests_gpu_fetch_SOURCES = tests/gpu/fetch.c tests/rank/device.c tests/rank/device.h
+tests_gpu_fetch_LDADD = runtime/libruntime.la $(SODIUM_LIBS)
+tests_gpu_fetch_LDFLAGS = -no-install
 
 gpu-kit: helpers
 	sh $(srcdir)/tests/gpu/assemble $(srcdir) gpu-kit
