@@ -54,17 +54,23 @@ static uint64_t time_of_death(const char *file)
     return ns;
 }
 
-/* While its peers' GPUs wait for this one's, if NCCL makes the call. */
-static _Noreturn void die(float *buf, const char *file)
+/* Makes its peers' GPUs wait for this one's, if NCCL makes the call, until the gate is opened. */
+static void keep_waiting(float *buf, struct gate *gate)
 {
-    struct gate gate;
     dt_request_t request;
     int done;
 
-    gate_make(&gate);
-    spin(&gate, SPIN_FOR_EVER, CU_STREAM_LEGACY);
+    gate_make(gate);
+    spin(gate, SPIN_FOR_EVER, CU_STREAM_LEGACY);
     need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM, &request));
     need(dt_wait_for(&request, 0.5, &done));
+}
+
+static _Noreturn void die(float *buf, const char *file)
+{
+    struct gate gate;
+
+    keep_waiting(buf, &gate);
     note_death(file);
     raise(SIGKILL);
     exit(2);
@@ -100,6 +106,36 @@ void probe_grace(const char *arg)
 {
     outlive(arg);
     printf("= %.3f s\n", GRACE_S - seconds_since(time_of_death(arg)));
+    fflush(stdout);
+    exit(3);
+}
+
+/* ---- a rank aborts ---- */
+
+/* Seconds from rank 1's abort until this rank's call has returned and its GPU is idle. */
+void probe_abort(const char *arg)
+{
+    struct gate gate;
+    float *buf;
+    dt_result_t r;
+    double seconds;
+
+    device_use(0);
+    buf = device_new(sizeof *buf);
+    warm_up(buf);
+    if (dt_rank() == 1) {
+        keep_waiting(buf, &gate);
+        note_death(arg);
+        need(dt_comm_abort(DT_WORLD));
+        gate_open(&gate);
+        DRIVE(cuCtxSynchronize());
+        exit(3);
+    }
+    r = dt_all_reduce(DT_WORLD, DT_IN_PLACE, buf, 1, DT_F32, DT_SUM);
+    seconds = seconds_since(time_of_death(arg));
+    expect(r, DT_ERR_ABORTED);
+    DRIVE(cuCtxSynchronize());
+    printf("= %.3f s\n", seconds);
     fflush(stdout);
     exit(3);
 }

@@ -20,6 +20,7 @@ static const struct {
     { "error", probe_error },
     { "kill", probe_kill },
     { "grace", probe_grace },
+    { "abort", probe_abort },
     { "endless", probe_endless },
     { "raw", probe_raw },
     { "small", probe_small },
@@ -29,6 +30,7 @@ static const struct {
     { "checkpoint", probe_checkpoint },
     { "orders", probe_orders },
     { "overlap", probe_overlap },
+    { "buckets", probe_buckets },
 };
 
 int main(int argc, char **argv)

@@ -13,6 +13,7 @@ void probe_error(const char *arg);
 /* failures.c */
 void probe_kill(const char *arg);
 void probe_grace(const char *arg);
+void probe_abort(const char *arg);
 void probe_endless(const char *arg);
 
 /* speed.c */
@@ -24,5 +25,6 @@ void probe_checkpoint(const char *arg);
 void probe_init(const char *arg);
 void probe_orders(const char *arg);
 void probe_overlap(const char *arg);
+void probe_buckets(const char *arg);
 
 #endif

@@ -293,7 +293,28 @@ struct load {
     CUstream stream;
     float *buf;
     size_t count;
+    dt_bucket_t *bucket; /* NULL: all goes in one request */
 };
+
+enum { BUCKETS = 8 }; /* that all is cut into */
+
+static void begin_reduce(const struct load *load, dt_request_t *request)
+{
+    size_t part = load->count / BUCKETS;
+
+    if (!load->bucket) {
+        need(
+            dt_iall_reduce(DT_WORLD, DT_IN_PLACE, load->buf, load->count, DT_F32, DT_SUM, request));
+        return;
+    }
+    for (size_t i = 0; i < BUCKETS; i++)
+        need(dt_bucket_push(load->bucket, load->buf + i * part, part));
+}
+
+static void end_reduce(const struct load *load, dt_request_t *request)
+{
+    need(load->bucket ? dt_bucket_wait(load->bucket) : dt_wait(request));
+}
 
 /* Microseconds of an all-reduce, if it is to be made, beside so long a kernel. */
 static double overlapped(const struct load *load, bool reduces, double kernel_us)
@@ -307,32 +328,56 @@ static double overlapped(const struct load *load, bool reduces, double kernel_us
         need(dt_barrier(DT_WORLD));
         start = dt_clock_ns();
         if (reduces)
-            need(dt_iall_reduce(DT_WORLD, DT_IN_PLACE, load->buf, load->count, DT_F32, DT_SUM,
-                                &request));
+            begin_reduce(load, &request);
         spin(&load->gate, (uint64_t)(kernel_us * 1e3), load->stream);
         DRIVE(cuStreamSynchronize(load->stream));
         if (reduces)
-            need(dt_wait(&request));
+            end_reduce(load, &request);
         times[i] = us_since(start);
     }
     return median(times, 10);
 }
 
-/* How much of an all-reduce of arg bytes is hidden behind a kernel that takes as long. */
-void probe_overlap(const char *arg)
+/* How much of an all-reduce is hidden behind a kernel that takes as long. */
+static void measure_overlap(const struct load *load)
 {
-    struct load load = { .count = (size_t)atol(arg) / sizeof(float) };
     double reduce, kernel, together;
 
-    device_use(0);
-    load.buf = device_new(load.count * sizeof *load.buf);
-    gate_make(&load.gate);
-    DRIVE(cuStreamCreate(&load.stream, CU_STREAM_NON_BLOCKING));
-    overlapped(&load, true, 0);
-    reduce = overlapped(&load, true, 0);
-    kernel = overlapped(&load, false, reduce);
-    together = overlapped(&load, true, reduce);
+    overlapped(load, true, 0);
+    reduce = overlapped(load, true, 0);
+    kernel = overlapped(load, false, reduce);
+    together = overlapped(load, true, reduce);
     if (dt_rank() == 0)
         printf("= %.0f %% (%.0f us; a kernel of %.0f, together %.0f)\n",
                100 * (reduce + kernel - together) / reduce, reduce, kernel, together);
+}
+
+static void make_load(struct load *load, const char *bytes)
+{
+    device_use(0);
+    load->count = (size_t)atol(bytes) / sizeof(float);
+    load->buf = device_new(load->count * sizeof *load->buf);
+    gate_make(&load->gate);
+    DRIVE(cuStreamCreate(&load->stream, CU_STREAM_NON_BLOCKING));
+}
+
+/* Of arg bytes, in one request. */
+void probe_overlap(const char *arg)
+{
+    struct load load = { 0 };
+
+    make_load(&load, arg);
+    measure_overlap(&load);
+}
+
+/* Of arg bytes, in buckets. */
+void probe_buckets(const char *arg)
+{
+    struct load load = { 0 };
+
+    make_load(&load, arg);
+    need(dt_bucket_create(DT_WORLD, load.count / BUCKETS * sizeof(float), DT_F32, DT_SUM,
+                          &load.bucket));
+    measure_overlap(&load);
+    need(dt_bucket_free(load.bucket));
 }
