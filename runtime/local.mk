@@ -17,6 +17,7 @@ runtime_libwire_la_SOURCES = \
 	runtime/wire/inet.c runtime/wire/inet.h \
 	runtime/wire/msg.c runtime/wire/msg.h \
 	runtime/wire/ncclfile.h \
+	runtime/wire/nccllib.c runtime/wire/nccllib.h \
 	runtime/wire/rankmsg.c runtime/wire/rankmsg.h \
 	runtime/wire/sealed.c runtime/wire/sealed.h
 runtime_libwire_la_CPPFLAGS = $(AM_CPPFLAGS) $(SODIUM_CFLAGS)

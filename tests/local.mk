@@ -547,20 +547,20 @@ tests_rank_stuck_LDADD = runtime/libdtrun.la
 tests_rank_stuck_LDFLAGS = -no-install
 
 tests_rank_gpu_SOURCES = tests/rank/gpu.c tests/rank/device.c tests/rank/device.h
-tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm
+tests_rank_gpu_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm
 tests_rank_gpu_LDFLAGS = -no-install
 tests_rank_gpushared_SOURCES = tests/rank/gpushared.c tests/rank/device.c tests/rank/device.h
-tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.la -lm
+tests_rank_gpushared_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la -lm
 tests_rank_gpushared_LDFLAGS = -no-install
 tests_rank_gpustream_SOURCES = tests/rank/gpustream.c tests/rank/device.c tests/rank/device.h
-tests_rank_gpustream_LDADD = runtime/libdtrun.la runtime/libgpufound.la
+tests_rank_gpustream_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
 tests_rank_gpustream_LDFLAGS = -no-install
 
 # The GPU kit: make gpu-kit puts it together for a machine that has a GPU and nothing else.
 tests_gpu_probe_SOURCES = tests/gpu/probe.c tests/gpu/probe.h tests/gpu/check.c \
 	tests/gpu/failures.c tests/gpu/speed.c tests/gpu/raw.c tests/gpu/raw.h tests/gpu/spin.c \
 	tests/gpu/spin.h tests/rank/device.c tests/rank/device.h tests/standin/standin.h
-tests_gpu_probe_LDADD = runtime/libdtrun.la runtime/libgpufound.la
+tests_gpu_probe_LDADD = runtime/libdtrun.la runtime/libgpufound.la runtime/libwire.la
 tests_gpu_probe_LDFLAGS = -no-install -Wl,--export-dynamic
 tests_gpu_fetch_SOURCES = tests/gpu/fetch.c tests/rank/device.c tests/rank/device.h
 tests_gpu_fetch_LDADD = runtime/libruntime.la $(SODIUM_LIBS)

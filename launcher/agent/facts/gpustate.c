@@ -10,6 +10,7 @@
 
 #include "launcher/base/mem.h"
 #include "launcher/base/slurp.h"
+#include "runtime/wire/nccllib.h"
 
 enum {
     LOG_MAX = 16 * 1024 * 1024,
@@ -165,7 +166,7 @@ static void read_log(struct dt_strbuf *text, const char *root)
 /* The cache has paths as strings, each with its end. */
 static char *find_in_cache(const char *root)
 {
-    static const char name[] = "/libnccl.so.2";
+    static const char name[] = "/" DT_NCCLLIB_NAME;
     char *cache = dt_xasprintf("%s/etc/ld.so.cache", root), *found = NULL;
     struct dt_strbuf text = { 0 };
     const char *at = NULL;
@@ -218,9 +219,51 @@ static char *read_version(const char *library)
     return version ? version : dt_xstrdup("");
 }
 
+static char *find_in_path(void)
+{
+    const char *at = getenv("LD_LIBRARY_PATH");
+    char *file;
+
+    while (at && *at) {
+        size_t n = strcspn(at, ":");
+
+        file = dt_xasprintf("%.*s/" DT_NCCLLIB_NAME, (int)n, at);
+        if (n && access(file, R_OK) == 0)
+            return file;
+        free(file);
+        at += n + (at[n] == ':');
+    }
+    return NULL;
+}
+
+struct finding {
+    const char *root;
+    char *library;
+};
+
+static bool take_library(void *arg, const char *file)
+{
+    struct finding *f = arg;
+
+    if (strchr(file, '/'))
+        f->library = dt_xstrdup(file);
+    else if (!(f->library = find_in_path()))
+        f->library = find_in_cache(f->root);
+    return f->library != NULL;
+}
+
+static char *find_library(const char *root)
+{
+    struct finding f = { .root = root };
+    const struct dt_nccllib_search search = { .root = root, .take = take_library, .arg = &f };
+
+    dt_nccllib_find(&search);
+    return f.library;
+}
+
 void dt_gpustate_read(struct dt_msg_facts *facts, const char *root)
 {
-    char *library = find_in_cache(root);
+    char *library = find_library(root);
     struct dt_strbuf log = { 0 };
 
     read_log(&log, root);

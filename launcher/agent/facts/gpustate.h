@@ -15,9 +15,9 @@ void dt_gpustate_parse_topology(struct dt_msg_facts *facts, const char *text);
 /* The driver's error messages (Xid) in the kernel's log. */
 void dt_gpustate_parse_log(struct dt_msg_facts *facts, const char *text);
 
-/* Reads the kernel's log, if this process may, and finds the NCCL that programs are given without
- * being told of another: the one of the dynamic linker's cache. root: "", or a directory that
- * stands for / (tests). */
+/* Reads the kernel's log, if this process may, and finds the NCCL that libdtrun would use in a
+ * program which has none itself (runtime/wire/nccllib.h). root: "", or a directory that stands for
+ * / (tests). */
 void dt_gpustate_read(struct dt_msg_facts *facts, const char *root);
 
 #endif

@@ -10,9 +10,7 @@
 #include <string.h>
 
 #include "runtime/gpu/nvidia/ncclconf.h"
-#include "runtime/wire/env.h"
-
-#define LIBRARY "libnccl.so.2"
+#include "runtime/wire/nccllib.h"
 
 enum { OLDEST = 21800, WHY = 2 * DT_NCCLCONF_TEXT };
 
@@ -27,30 +25,42 @@ static struct {
  * .../nvidia/nccl/lib/libnccl.so.2. */
 static int beside_other_packages(struct dl_phdr_info *info, size_t size, void *out)
 {
-    static const char folder[] = "/nvidia/";
-    const char *at = info->dlpi_name ? strstr(info->dlpi_name, folder) : NULL;
+    const char *at = info->dlpi_name ? strstr(info->dlpi_name, "/nvidia/") : NULL;
     char path[PATH_MAX];
 
     (void)size;
     if (!at)
         return 0;
-    snprintf(path, sizeof path, "%.*s%snccl/lib/" LIBRARY, (int)(at - info->dlpi_name),
-             info->dlpi_name, folder);
+    snprintf(path, sizeof path, "%.*s/" DT_NCCLLIB_PIP, (int)(at - info->dlpi_name),
+             info->dlpi_name);
     *(void **)out = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     return *(void **)out != NULL;
 }
 
+/* What the program has loaded, or what lies beside that. */
+static bool open_own(void *library)
+{
+    *(void **)library = dlopen(DT_NCCLLIB_NAME, RTLD_NOW | RTLD_NOLOAD);
+    if (!*(void **)library)
+        dl_iterate_phdr(beside_other_packages, library);
+    return *(void **)library != NULL;
+}
+
+static bool open_file(void *library, const char *file)
+{
+    *(void **)library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    return *(void **)library != NULL;
+}
+
 static void *open_library(void)
 {
-    const char *named = secure_getenv(DT_ENV_NCCL);
-    void *library;
+    void *library = NULL;
+    const struct dt_nccllib_search search = {
+        .root = "", .own = open_own, .take = open_file, .arg = &library
+    };
 
-    if (named && *named)
-        return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-    library = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
-    if (!library)
-        dl_iterate_phdr(beside_other_packages, &library);
-    return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    dt_nccllib_find(&search);
+    return library;
 }
 
 /* The name of a function that the library lacks, or NULL. */
@@ -98,7 +108,7 @@ static void load(void)
     lacks = find_functions(library);
     if (lacks || dti_nccl.api.ncclGetVersion(&dti_nccl.api.version) != ncclSuccess ||
         dti_nccl.api.version < OLDEST)
-        snprintf(dti_nccl.why, sizeof dti_nccl.why, LIBRARY " is older than NCCL 2.18%s%s",
+        snprintf(dti_nccl.why, sizeof dti_nccl.why, DT_NCCLLIB_NAME " is older than NCCL 2.18%s%s",
                  lacks ? ": it lacks " : "", lacks ? lacks : "");
     else
         dti_nccl.usable = true;

@@ -352,6 +352,42 @@ static void the_kernels_log_tells_xids_and_the_linkers_cache_nccl(void **state)
     dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
 }
 
+static void expect_nccl(const char *version)
+{
+    struct dt_msg_facts f = { 0 };
+
+    dt_gpustate_read(&f, root);
+    assert_string_equal(f.nccl, version);
+    dt_msg_free(DT_MSG_FACTS, (union dt_msg *)&f);
+}
+
+/* Each place in turn hides those before. */
+static void nccl_is_found_where_libdtrun_finds_it(void **state)
+{
+    (void)state;
+    unsetenv("VIRTUAL_ENV");
+    unsetenv("LD_LIBRARY_PATH");
+    put("/usr/lib/python3/dist-packages/nvidia/nccl/lib/libnccl.so.2", "NCCL version 2.20.5 ...");
+    expect_nccl("2.20.5");
+    put("/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2", "NCCL version 2.21.5 .");
+    expect_nccl("2.20.5");
+    setenv("VIRTUAL_ENV", "/venv", 1);
+    expect_nccl("2.21.5");
+    put("/opt/nccl/libnccl.so.2", "NCCL version 2.27.3 ...");
+    setenv("LD_LIBRARY_PATH", root_of("/opt/none"), 1);
+    expect_nccl("2.21.5");
+    setenv("LD_LIBRARY_PATH", root_of("/opt/nccl"), 1);
+    expect_nccl("2.27.3");
+    put("/own/nccl", "NCCL version 2.28.9 ...");
+    setenv("DTRUN_NCCL", root_of("/own/nccl"), 1);
+    expect_nccl("2.28.9");
+    setenv("DTRUN_NCCL", root_of("/own/none"), 1);
+    expect_nccl("");
+    unsetenv("DTRUN_NCCL");
+    unsetenv("LD_LIBRARY_PATH");
+    unsetenv("VIRTUAL_ENV");
+}
+
 /* What the test below runs as nvidia-smi. Once somebody traces it, its parent learns of its death
  * only when the tracer ends: until then it is as one that waits inside the kernel. The tracer ends
  * when nobody holds the other end of the pipe TEST_LEASH any more. */
@@ -452,6 +488,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(nvidia_smi_tells_how_gpus_are_linked),
         cmocka_unit_test_setup_teardown(the_kernels_log_tells_xids_and_the_linkers_cache_nccl,
                                         make_root, remove_root),
+        cmocka_unit_test_setup_teardown(nccl_is_found_where_libdtrun_finds_it, make_root,
+                                        remove_root),
         cmocka_unit_test_setup_teardown(d22_nvidia_smi_that_cannot_be_ended_is_left, make_root,
                                         remove_root),
         cmocka_unit_test(no_sweep_waits_for_a_process_that_was_given_up),
