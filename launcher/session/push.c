@@ -165,7 +165,7 @@ static int add_named(struct loading *l, const char *path)
         return refuse(l, path);
     name = name_of(path);
     if (!name)
-        return dt_error_usage(l->err, "--push %s: all of a file system is not sent", path);
+        return dt_error_usage(l->err, "--push %s: a whole file system is not sent", path);
     for (uint32_t i = 0; i < l->set->n && rc == 0; i++) {
         if (strcmp(l->set->v[i].name, name) == 0)
             rc = dt_error_usage(l->err, "--push %s: %s is already sent under that name", path,
@@ -272,7 +272,7 @@ int dt_push_continue(struct dt_push *p, struct dt_link *link, const char *job_id
 int dt_push_on_done(struct dt_push *p, const struct dt_msg_file_done *m, struct dt_error *err)
 {
     if (m->id >= p->set->n || p->done >= p->set->n)
-        return dt_error_set(err, "push: the agent speaks of a file that was not sent");
+        return dt_error_set(err, "push: the agent reports a file that was not sent");
     if (m->error[0])
         return dt_error_set(err, "push %s: %s", p->set->v[m->id].name, m->error);
     p->done++;

@@ -140,7 +140,7 @@ rank 3 of 4: sum 10, 4 on this host" ]
 @test "a rank that writes nonsense to its PMI-1 socket is told so, and the job goes on" {
     dtrun -np 1 bash -c 'echo hello >&$PMI_FD; read -t 10 -u $PMI_FD || exit 0'
     code_is 0
-    err_has "rank 0 (localhost): what it writes to PMI_FD is not PMI-1: it asks before it has said init"
+    err_has "rank 0 (localhost): what it writes to PMI_FD is not PMI-1: it sends a request before init"
     clean
 }
 

@@ -165,7 +165,7 @@ cleaned() {
     err_has "--push other/fifo: it is neither a regular file nor a directory"
     dtrun -np 1 --push / touch started
     code_is 2
-    err_has "--push /: all of a file system is not sent"
+    err_has "--push /: a whole file system is not sent"
     dtrun -np 1 --keep touch started
     code_is 2
     err_has "--keep belongs to --push"

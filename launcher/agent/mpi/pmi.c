@@ -269,7 +269,7 @@ static const char *serve(struct dt_pmi *p, uint32_t rank, const char *line)
     const struct request *r = request_of(line);
 
     if (r != requests && !c->greeted)
-        return "it asks before it has said init";
+        return "it sends a request before init";
     if (c->in_spawn)
         return serve_spawn(p, rank, line);
     if (strcmp(line, "mcmd=spawn") == 0) {

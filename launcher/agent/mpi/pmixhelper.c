@@ -93,7 +93,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         give_up(h,
                 n == UV_EOF || n == UV_ECONNRESET ? "dtrun-pmix has ended" : uv_strerror((int)n));
     else if (dt_unframe_feed(&h->unframe, buf->base, (size_t)n, on_message, h, &why) != 0)
-        give_up(h, why ? why : "dtrun-pmix says what makes no sense");
+        give_up(h, why ? why : "dtrun-pmix sent a message that makes no sense");
 }
 
 /* --- what it is told --- */

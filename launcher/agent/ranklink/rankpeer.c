@@ -209,7 +209,7 @@ static void on_note(struct dt_rankpeer *p, const struct dt_rankmsg *msg)
     if (dt_allowance_take(&p->notes, dt_clock_ns()))
         p->owner->events.log(p->owner->arg, msg->note.text);
     else
-        warn(p, "has said so much that from now on only a line a minute of it is shown");
+        warn(p, "has sent so many notes that from now on only one a minute is shown");
 }
 
 static void on_last_calls(struct dt_rankpeer *p, const struct dt_rankmsg *msg)

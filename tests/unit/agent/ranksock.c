@@ -765,11 +765,11 @@ static void who_talks_without_end_is_heard_little_more(void **state)
         turn(f);
         if (i == 0)
             assert_non_null(strstr(f->seen, "log[la] log[la] "));
-        if (strstr(f->seen, "so much"))
+        if (strstr(f->seen, "so many notes"))
             break;
     }
-    assert_string_equal(f->seen, "log[rank 3 (host2): has said so much that from now on only a "
-                                 "line a minute of it is shown] ");
+    assert_string_equal(f->seen, "log[rank 3 (host2): has sent so many notes that from now on "
+                                 "only one a minute is shown] ");
     f->seen[0] = '\0';
     say(f, &m, 1);
     turn(f);
