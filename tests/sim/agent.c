@@ -1,4 +1,4 @@
-/* An agent, as PROTOCOL.md wants it. */
+/* A model agent, which follows PROTOCOL.md. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void kill_ranks(struct sim_agent *a)
     a->alive = false;
 }
 
-/* Nothing of the job survives it, and only then its output ends. */
+/* The agent kills all its ranks, and only then its side of the connection ends. */
 static void leave(struct sim_world *w, struct sim_agent *a, const char *why)
 {
     sim_trace(w, "agent of %s leaves: %s", a->host->name, why);
@@ -55,7 +55,7 @@ static void look_at_lease(struct sim_world *w, struct sim_event *e)
         return;
     if (w->now_ns < a->host->frozen_until) {
         if (a->host->frozen_until != UINT64_MAX) {
-            e->n = a->host->frozen_until - w->now_ns; /* it stood still for so long */
+            e->n = a->host->frozen_until - w->now_ns; /* for how long it stood still */
             e->at_ns = a->host->frozen_until;
             sim_queue_put(&w->queue, *e);
         }
@@ -248,7 +248,7 @@ void sim_agent_reap(struct sim_world *w, struct sim_agent *a, struct sim_rank *r
     sweep_when_all_ended(w, a);
 }
 
-/* What an agent that was killed, or is cut off, has left on this host. */
+/* Kills ranks that earlier agents, killed or cut off, have left on this host. */
 static void kill_leftovers(struct sim_world *w, const struct sim_agent *of)
 {
     for (struct sim_agent *a = of->host->agents; a && of->generation > 1; a = a->next_here) {
@@ -417,7 +417,7 @@ static void on_credit(struct sim_world *w, struct sim_agent *a, const struct dt_
             continue;
         s->credit += m->bytes;
         if (s->credit > DT_STREAM_CREDIT)
-            s->credit = DT_STREAM_CREDIT; /* it may be of the generation before */
+            s->credit = DT_STREAM_CREDIT; /* credit of the generation before may still come */
         flush_stream(w, a, &a->ranks[i], m->fd);
     }
     maybe_done(w, a);
@@ -477,7 +477,7 @@ void sim_agent_hear(struct sim_world *w, struct sim_event *e)
     }
 }
 
-/* As if they had been held up somewhere. */
+/* Sends messages of the generation before again, as if they had been delayed. */
 void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
 {
     static const uint8_t types[] = { DT_MSG_COMMIT, DT_MSG_READY, DT_MSG_EXIT, DT_MSG_DONE };
@@ -496,7 +496,7 @@ void sim_agent_repeat(struct sim_world *w, struct sim_agent *a)
                                             .step = -1,
                                             .time_ns = sim_host_clock(w, a->host) };
         else
-            m->ready.generation = old; /* that of DONE, too */
+            m->ready.generation = old; /* DONE has its generation in the same place */
         sim_send(w, a, types[i], m);
     }
 }

@@ -1,4 +1,4 @@
-/* The simulator's time: a queue of what is to happen, and chance that a seed repeats. */
+/* The simulator's time: a queue of events, and random numbers that depend on the seed alone. */
 #ifndef DT_SIM_CLOCK_H
 #define DT_SIM_CLOCK_H
 
@@ -14,10 +14,11 @@ typedef void (*sim_action_f)(struct sim_world *w, struct sim_event *e);
 
 struct sim_event {
     uint64_t at_ns;
-    uint64_t due_ns, number; /* their order in one instant: when they were due at first, and put */
+    uint64_t due_ns,
+        number; /* order events of one instant: when it was first due; when it was put */
     sim_action_f act;
     void *who;
-    uint64_t n, epoch; /* what act makes of them */
+    uint64_t n, epoch; /* arguments of act */
     uint8_t type;      /* of msg */
     bool for_engine;   /* waits while dtrun stands still */
     union dt_msg *msg; /* of the event: freed after it */
@@ -30,7 +31,7 @@ struct sim_queue {
 };
 
 void sim_queue_put(struct sim_queue *q, struct sim_event e);
-/* It happens later, among others that were put off as it would have without that. */
+/* Delays the event. Events that are delayed to the same time keep their order. */
 void sim_queue_put_off(struct sim_queue *q, const struct sim_event *e, uint64_t until_ns);
 bool sim_queue_take(struct sim_queue *q, struct sim_event *e); /* the earliest */
 void sim_event_free(struct sim_event *e);

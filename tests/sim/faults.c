@@ -1,4 +1,4 @@
-/* What goes wrong, when its time has come. */
+/* Carries out the faults of a scenario when they are due. */
 #include <errno.h>
 #include <signal.h>
 
@@ -35,7 +35,7 @@ static void strike_rank(struct sim_world *w, const struct sim_fault *f)
     }
 }
 
-/* Every agent on it ends, also those that are cut off. */
+/* Kills every agent on the host, also those whose connection has ended. */
 static void crash(struct sim_world *w, struct sim_host *h)
 {
     for (struct sim_agent *a = w->agents; a; a = a->next) {
@@ -66,7 +66,7 @@ static void strike_host(struct sim_world *w, const struct sim_fault *f)
         break;
     case SIM_HOST_VANISHES:
         crash(w, h);
-        if (h->conn) { /* nobody is left to say that it has ended */
+        if (h->conn) { /* no end of the connection is sent */
             h->conn->over = true;
             h->conn->lost_ns = w->now_ns;
         }
@@ -170,7 +170,7 @@ static void strike(struct sim_world *w, struct sim_event *e)
         strike_host(w, f);
 }
 
-/* Of a large job one rank of a hundred dies, a tenth of these at a time, all over its hosts. */
+/* In a large job one rank of a hundred is killed, a tenth of these in each round. */
 static void strike_many(struct sim_world *w, struct sim_event *e)
 {
     uint32_t every = 100 * SIM_ROUNDS;

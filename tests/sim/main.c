@@ -37,7 +37,7 @@ static void drop(struct sim_scenario *s, uint32_t i)
     memmove(&s->faults[i], &s->faults[i + 1], (s->nfaults - i) * sizeof *s->faults);
 }
 
-/* Leaves out one fault after the other, while it still fails. */
+/* Drops each fault without which the seed still fails. */
 static void shrink(struct sim_scenario *s)
 {
     char broken[512];

@@ -9,7 +9,7 @@
 #include "tests/sim/world.h"
 
 enum {
-    LONG_MESSAGE = 64 * 1024, /* of one that is longer only the generation is looked at */
+    LONG_MESSAGE = 64 * 1024, /* of longer messages only the generation is decoded */
     SLOW_MS = 200,
 };
 
@@ -25,7 +25,7 @@ static uint64_t latency(struct sim_world *w, const struct sim_host *h)
     return w->now_ns < h->slow_until ? ns + SLOW_MS * SIM_MS : ns;
 }
 
-/* Control overtakes data, and nothing overtakes control. Returns when it arrives. */
+/* Control messages overtake data, and nothing overtakes control. Returns the time of arrival. */
 static uint64_t put_on_its_way(struct sim_world *w, struct sim_conn *c, enum sim_side side,
                                bool data)
 {
@@ -42,7 +42,7 @@ static uint64_t put_on_its_way(struct sim_world *w, struct sim_conn *c, enum sim
     return *last;
 }
 
-/* A host that was cut off meanwhile holds up what is under way. Returns whether it was put back. */
+/* Messages to and from a host that was cut off meanwhile wait. Returns whether this one does. */
 static bool is_held_up(struct sim_world *w, struct sim_event *e, const struct sim_host *h)
 {
     if (w->now_ns >= h->cut_until)
@@ -103,7 +103,7 @@ void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type, union dt_m
         return;
     }
     sim_queue_put(&w->queue, e);
-    if (type == DT_MSG_HELLO) { /* no --push */
+    if (type == DT_MSG_HELLO) { /* without --push nothing is left to receive */
         e.act = receive;
         e.msg = NULL;
         sim_queue_put(&w->queue, e);

@@ -48,8 +48,7 @@ static void plan(struct sim_world *w, struct sim_agent *a, const struct sim_rank
                                   .epoch = (uint64_t)a->generation << 32 | r->life });
 }
 
-/* The process of the event; NULL: it is not there any more, or stands still, and will come to it.
- */
+/* The process of the event. NULL: it has ended, or it stands still; then the event comes again. */
 static struct sim_rank *come_to(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
@@ -88,7 +87,7 @@ static void plan_output(struct sim_world *w, struct sim_agent *a, const struct s
         plan(w, a, r, sim_below(&w->program, w->s->work_ns), print, (int)sim_below(&w->program, 2));
 }
 
-/* Linked ranks that wait for one that is gone do not come to dt_finalize. */
+/* Linked ranks never reach dt_finalize if they wait for a rank that has died or hangs. */
 static void finish(struct sim_world *w, struct sim_event *e)
 {
     struct sim_agent *a = e->who;
@@ -153,7 +152,7 @@ static void commit(struct sim_world *w, struct sim_event *e)
     plan(w, a, r, w->s->commit_ns, commit, 0);
 }
 
-/* All go on from the newest checkpoint. */
+/* All ranks go on from the newest checkpoint. */
 void sim_ranks_meet(struct sim_world *w, struct sim_agent *a)
 {
     uint64_t done_ns = w->durable > 0 ? (uint64_t)w->durable * STEP_MS * SIM_MS : 0;
@@ -213,7 +212,8 @@ void sim_ranks_abort(struct sim_world *w, struct sim_agent *a)
         tell(w, a);
 }
 
-/* Its own host's ranks notice at once; the connections of others end. */
+/* Ranks of the same host notice the death. Half of the other hosts notice that a connection ends.
+ */
 void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r, int code,
                    int signo)
 {

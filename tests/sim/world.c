@@ -40,7 +40,7 @@ void sim_later(struct sim_world *w, uint64_t ns, struct sim_event e)
     sim_queue_put(&w->queue, e);
 }
 
-/* The next event that is not after until_ns. */
+/* Runs the next event, unless it comes after until_ns. Returns whether there was one. */
 static bool step(struct sim_world *w, uint64_t until_ns)
 {
     struct sim_event e;
@@ -150,7 +150,7 @@ static void begin(struct sim_world *w, const struct sim_scenario *s, bool trace)
     dt_job_begin(w->job);
 }
 
-/* What is left when dtrun has ended: agents that are cut off, until their leases are over. */
+/* After dtrun has ended, agents that are cut off live on until their leases are over. */
 static void run_down(struct sim_world *w)
 {
     uint64_t until_ns = w->now_ns + (uint64_t)(4 * w->s->heartbeat_s + 300) * SIM_S;

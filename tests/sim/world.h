@@ -124,7 +124,7 @@ struct sim_cause { /* a failure of the generation, of which the engine was told 
 struct sim_restarts { /* counted by the witness itself */
     uint32_t n;
     uint32_t fruitless; /* the last of them without a newer checkpoint between */
-    bool barren;        /* there were so many of these that hosts may be in quarantine */
+    bool barren;        /* so many of these that hosts may be in quarantine */
     bool saved;         /* there was a checkpoint, or one was restored */
     bool met;           /* a rank has called dt_init */
     int64_t newest;     /* committed step, or -1 */
@@ -140,7 +140,7 @@ struct sim_order { /* what ends a job by itself: a signal or a limit */
     bool late; /* it counts also when all has gone well */
 };
 
-/* "Counts" number what the witness notes: they order what happens at one instant. */
+/* Each note of the witness has a number ("count"), which orders notes of the same instant. */
 struct sim_witness {
     uint64_t count;
     uint32_t generation; /* of the last START */
@@ -153,7 +153,7 @@ struct sim_witness {
     uint32_t nodes, reached;      /* hosts that were sent START; that have said whom they reach */
     bool apart;                   /* some do not reach each other */
     bool cut_off;                 /* ... and the job is to go on without them */
-    uint64_t decided, decided_ns; /* the engine has ended ranks since the last START: when first */
+    uint64_t decided, decided_ns; /* when the engine first ended ranks after the last START */
     bool may_restart;             /* by the rules, then */
     uint64_t finished;            /* the engine has shown that the job is over */
     bool lost_for_good;           /* then: a host that the job needed could not be used */
@@ -195,7 +195,7 @@ struct sim_world {
     struct sim_chance network, program;
     uint64_t now_ns, began_ns;
     uint64_t events;
-    uint64_t standing_until; /* dtrun does not run */
+    uint64_t standing_until; /* dtrun stands still until then */
     uint64_t timer_epoch[DT_JOB_TIMERS];
     bool pausing; /* agents were told to stop ranks, and dtrun has not gone on yet */
     bool ended;
@@ -208,7 +208,7 @@ struct sim_world {
     bool struck[SIM_INJECT_MAX]; /* that fault of --inject, as dtrun knows */
     uint64_t owed;               /* bytes that the reader has not taken yet */
     int64_t durable;             /* step of the newest checkpoint, or -1 */
-    uint32_t stuck_generation;   /* in which linked ranks wait for one that is gone */
+    uint32_t stuck_generation;   /* in which linked ranks wait for one that died or hangs */
     struct sim_witness witness;
     char broken[512]; /* which invariant does not hold, or "" */
 };
@@ -220,14 +220,14 @@ void sim_world_free(struct sim_world *w);
 void sim_later(struct sim_world *w, uint64_t ns, struct sim_event e);
 void sim_trace(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void sim_broken(struct sim_world *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* dtrun does nothing for so long, while time passes for all others. */
+/* Time passes, and dtrun does nothing. */
 void sim_stand_still(struct sim_world *w, uint64_t ns);
 
 /* network.c */
 extern const struct dt_job_ops sim_ops;
 void sim_send(struct sim_world *w, struct sim_agent *a, uint8_t type,
               union dt_msg *msg); /* frees msg */
-/* The end of the connection is on its way to dtrun, or to the agent, or to both. */
+/* Sends the end of the connection: to dtrun, to the agent, to both. */
 void sim_conn_end(struct sim_world *w, struct sim_conn *c, const char *why);
 void sim_conn_hang_up(struct sim_world *w, struct sim_conn *c);
 void sim_conn_break(struct sim_world *w, struct sim_conn *c);
@@ -254,7 +254,7 @@ void sim_rank_fail(struct sim_world *w, struct sim_agent *a, struct sim_rank *r,
                    int signo);
 int64_t sim_rank_step(const struct sim_world *w, const struct sim_rank *r);
 struct sim_rank *sim_rank_find(struct sim_world *w, uint32_t rank, struct sim_agent **a);
-/* Bytes from ... of what that process prints. */
+/* n bytes of what that process prints, from this position on. */
 void sim_stream_bytes(char *out, uint64_t from, size_t n, uint32_t generation, uint32_t rank,
                       int fd);
 
@@ -285,7 +285,7 @@ void sim_check_stdin(struct sim_world *w, struct sim_conn *c, const struct dt_ms
 void sim_check_stdin_eof(struct sim_world *w, struct sim_conn *c);
 void sim_agent_on_stdin(struct sim_world *w, struct sim_agent *a, const struct dt_msg_stdin *m);
 void sim_agent_on_stdin_eof(struct sim_agent *a, const struct dt_msg_stdin_eof *m);
-/* It does not end by itself before. */
+/* The rank reads standard input to its end before it ends by itself. */
 bool sim_rank_awaits_stdin(const struct sim_world *w, const struct sim_agent *a,
                            const struct sim_rank *r);
 
