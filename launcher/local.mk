@@ -57,7 +57,7 @@ launcher_libengine_la_SOURCES = \
 	launcher/job/job.c launcher/job/job.h \
 	launcher/job/job_fsm.c launcher/job/job_fsm.h \
 	launcher/job/launch.c \
-	launcher/job/network.c \
+	launcher/job/network.c launcher/job/network.h \
 	launcher/job/state/injections.c launcher/job/state/injections.h \
 	launcher/job/state/outcome.c launcher/job/state/outcome.h \
 	launcher/job/pause.c launcher/job/pause.h \

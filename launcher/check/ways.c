@@ -207,11 +207,15 @@ void dt_check_ways_reach(struct dt_check_ways *w, const struct dt_check_peer *fr
         on_reached(w, node, m);
 }
 
-/* One host alone is independent of its network, unless told otherwise. */
+static void set_unusable(void *arg, uint32_t node, const char *why)
+{
+    struct dt_check_ways *w = arg;
+
+    dt_check_set_problem(w->peers[node]->host, why);
+}
+
 static bool list_addresses(struct dt_check_ways *w, const struct dt_job_config *job)
 {
-    bool usable = true;
-
     for (uint32_t i = 0; i < w->net.n; i++) {
         const struct dt_check_peer *p = w->peers[i];
 
@@ -224,16 +228,7 @@ static bool list_addresses(struct dt_check_ways *w, const struct dt_job_config *
             .port = p->probe_port,
         };
     }
-    for (uint32_t i = 0; i < w->net.n; i++) {
-        struct dt_strbuf b = { 0 };
-
-        if (dt_hostnet_candidates(&w->net, i) || (w->net.n == 1 && !job->iface))
-            continue;
-        dt_hostnet_say_none(&b, &w->net, i);
-        set_problem(w, i, &b);
-        usable = false;
-    }
-    return usable;
+    return dt_hostnet_list_addresses(&w->net, set_unusable, w);
 }
 
 void dt_check_ways_begin(struct dt_check_ways *w, const struct dt_job_config *job,

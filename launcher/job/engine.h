@@ -1,6 +1,6 @@
 /* The running job, on which the parts of the engine work that have no struct of their own: job.c
  * (the table's actions, and where events arrive), core.c (what all parts need), pulse.c
- * (heartbeats), launch.c (starting a generation), network.c (how its hosts reach each other),
+ * (heartbeats), launch.c (starting a generation),
  * streams.c (input and output), failure.c (deaths and what follows), recovery.c (starting again),
  * rehost.c (on other hosts), pause.c (Ctrl-Z), stragglers.c (ranks that run on beside ended ones),
  * auxiliaries.c (those that run on when all ranks have ended), hang_detect.c (ranks that others
@@ -17,6 +17,7 @@
 #include "launcher/job/hang_detect.h"
 #include "launcher/job/job.h"
 #include "launcher/job/job_fsm.h"
+#include "launcher/job/network.h"
 #include "launcher/job/pause.h"
 #include "launcher/job/state/deaths.h"
 #include "launcher/job/state/failed_calls.h"
@@ -32,7 +33,6 @@
 #include "launcher/job/state/timers.h"
 #include "launcher/place/plan.h"
 #include "launcher/place/role.h"
-#include "launcher/session/hostnet.h"
 #include "launcher/watch/cause.h"
 #include "launcher/watch/flight_record.h"
 
@@ -50,10 +50,7 @@ struct dt_job {
     bool *lost;    /* by host: not to be used any more */
     bool *retried; /* by host: a fresh connection was tried in this recovery */
 
-    struct dt_hostnet net;    /* of this generation, by node; it points into the links */
-    uint32_t unanswered;      /* PROBEs */
-    bool probing_all;         /* the second round */
-    bool network_is_known;    /* which addresses ranks use */
+    struct dt_network network;
     uint16_t rendezvous_port; /* of Horovod, on the first host; 0: ranks need none */
     bool all_started;
     bool table_sent;
@@ -159,18 +156,7 @@ void dt_job_judge_host(struct dt_job *j, const struct dt_death *cause);
 /* Places the ranks anew where hosts are lost or in quarantine. Returns whether all hosts of the
  * plan are connected; otherwise connections are being made, or the job ends. */
 bool dt_job_rehost(struct dt_job *j);
-
-/* network.c */
-/* Which addresses of each host are candidates for a generation; false when a host has none, which
- * was said. */
-bool dt_job_list_addresses(struct dt_job *j);
-void dt_job_free_network(struct dt_job *j);
-void dt_job_probe(struct dt_job *j);
-/* Returns whether it is known now which addresses ranks use. */
-bool dt_job_on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m);
-/* Where other hosts reach this one, and through which interface ("": any); once it is known. */
-const char *dt_job_address(const struct dt_job *j, uint32_t node);
-const char *dt_job_interface(const struct dt_job *j, uint32_t node);
+void dt_job_on_network_broken(struct dt_job *j); /* some hosts do not reach each other */
 
 /* stragglers.c */
 void dt_job_watch_stragglers(struct dt_job *j); /* a rank has ended with 0 */

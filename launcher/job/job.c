@@ -89,6 +89,16 @@ static void on_done(struct dt_job *j, struct dt_hostlink *h, const struct dt_msg
     dt_job_settle(j);
 }
 
+static void on_reach(struct dt_job *j, struct dt_hostlink *h, struct dt_msg_reach *m)
+{
+    enum dt_network_news news = dt_network_on_reach(&j->network, h, m);
+
+    if (news == DT_NETWORK_KNOWN)
+        dt_job_maybe_go(j);
+    else if (news == DT_NETWORK_BROKEN)
+        dt_job_on_network_broken(j);
+}
+
 void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *msg)
 {
     struct dt_hostlink *h = j->core.links.v[host];
@@ -99,8 +109,7 @@ void dt_job_message(struct dt_job *j, size_t host, uint8_t type, union dt_msg *m
         dt_job_on_host_ready(j, h, &msg->ready);
         break;
     case DT_MSG_REACH:
-        if (dt_job_on_reach(j, h, &msg->reach))
-            dt_job_maybe_go(j);
+        on_reach(j, h, &msg->reach);
         break;
     case DT_MSG_STARTED:
         dt_job_on_started(j, h, &msg->started);
@@ -291,6 +300,7 @@ struct dt_job *dt_job_new(const struct dt_job_config *config, const struct dt_jo
                             : dt_xasprintf("%s/checkpoints/%s", config->wdir, j->id);
     j->lost = dt_xcalloc(config->hosts->n, sizeof *j->lost);
     j->retried = dt_xcalloc(config->hosts->n, sizeof *j->retried);
+    j->network = (struct dt_network){ .core = &j->core, .secret = j->secret };
     dt_hangs_init(&j->hangs, &j->core, &j->deaths);
     j->pause = (struct dt_pause){ .core = &j->core, .hangs = &j->hangs };
     dt_deaths_init(&j->deaths, j->core.ranks.nprocs + config->hosts->n + 1);
@@ -326,7 +336,7 @@ void dt_job_free(struct dt_job *j)
 {
     dt_history_free(&j->history);
     dt_quarantine_free(&j->quarantine);
-    dt_job_free_network(j);
+    dt_network_free(&j->network);
     free(j->lost);
     free(j->retried);
     dt_injections_free(&j->injections);

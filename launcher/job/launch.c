@@ -57,7 +57,7 @@ void dt_job_launch(struct dt_job *j)
 {
     size_t unusable = count_unusable(j);
 
-    if (unusable == 0 && !is_named_twice(j) && dt_job_list_addresses(j)) {
+    if (unusable == 0 && !is_named_twice(j) && dt_network_list_addresses(&j->network)) {
         dt_core_event(&j->core, DT_EV_USABLE);
         return;
     }
@@ -78,7 +78,7 @@ static char *tf_cluster(const struct dt_job *j)
     for (uint32_t r = 0; r < j->core.ranks.np; r++) {
         const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)r);
 
-        addrs[r] = dt_job_address(j, (uint32_t)node->node_rank);
+        addrs[r] = dt_network_address(&j->network, (uint32_t)node->node_rank);
         ports[r] = (uint16_t)(j->core.links.v[node->host]->free_port + DT_PORT_TENSORFLOW +
                               dt_plan_local_rank(node, (int)r));
     }
@@ -166,7 +166,7 @@ void dt_job_start_generation(struct dt_job *j)
     dt_injections_begin(&j->injections, j->restart.restarts);
     reset_ranks(j);
     dt_refusal_forget(&j->refusal); /* what came while ranks were ended anyway is no news */
-    dt_job_probe(j);
+    dt_network_probe(&j->network);
     for (size_t i = 0; i < j->core.plan.nnodes; i++) {
         struct dt_hostlink *h = j->core.links.v[j->core.plan.nodes[i].host];
 
@@ -195,7 +195,7 @@ static bool all_ready(const struct dt_job *j)
  */
 static bool can_meet(struct dt_job *j)
 {
-    const char *addr = dt_job_address(j, 0);
+    const char *addr = dt_network_address(&j->network, 0);
     char *text;
 
     if (!j->rendezvous_port || !strchr(addr, ':'))
@@ -218,9 +218,9 @@ static void send_go(struct dt_job *j)
 
     for (uint32_t i = 0; i < j->core.plan.nnodes; i++) {
         const struct dt_msg_go go = { .generation = j->core.generation,
-                                      .master_addr = (char *)dt_job_address(j, 0),
-                                      .addr = (char *)dt_job_address(j, i),
-                                      .iface = (char *)dt_job_interface(j, i),
+                                      .master_addr = (char *)dt_network_address(&j->network, 0),
+                                      .addr = (char *)dt_network_address(&j->network, i),
+                                      .iface = (char *)dt_network_interface(&j->network, i),
                                       .tf_cluster = cluster,
                                       .rendezvous_port = j->rendezvous_port,
                                       .local_sizes = sizes };
@@ -234,7 +234,7 @@ static void send_go(struct dt_job *j)
 /* No rank runs anywhere before every host can run its own and hosts can reach each other. */
 void dt_job_maybe_go(struct dt_job *j)
 {
-    if (!j->network_is_known || !all_ready(j))
+    if (!j->network.is_known || !all_ready(j))
         return;
     dt_timers_stop(&j->core.timers, DT_TIMER_START);
     if (can_meet(j))
@@ -357,7 +357,9 @@ static void send_table(struct dt_job *j)
         const struct dt_plan_node *node = dt_plan_node_of(&j->core.plan, (int)r);
 
         addrs[r].port = j->core.ranks.v[r].port;
-        addrs[r].host = (char *)(addrs[r].port ? dt_job_address(j, (uint32_t)node->node_rank) : "");
+        addrs[r].host =
+            (char *)(addrs[r].port ? dt_network_address(&j->network, (uint32_t)node->node_rank)
+                                   : "");
         addrs[r].node = (uint32_t)node->node_rank;
     }
     for (size_t i = 0; i < j->core.plan.nnodes; i++)

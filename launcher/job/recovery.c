@@ -123,7 +123,7 @@ static void start_behind_fence(struct dt_job *j)
         dt_timers_set(&j->core.timers, DT_TIMER_FENCE, (j->fence_ns - now) / 1000000 + 1);
     else if (dt_hostlinks_any_closes(&j->core.links))
         return; /* with it an agent on this machine is killed that does not run at all */
-    else if (dt_job_list_addresses(j))
+    else if (dt_network_list_addresses(&j->network))
         dt_core_event(&j->core, DT_EV_USABLE);
     else
         dt_job_fail(j, DT_EXIT_LAUNCH, 0);

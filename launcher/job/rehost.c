@@ -2,6 +2,7 @@
  * that are in quarantine because the job's failures begin there. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
@@ -218,4 +219,44 @@ bool dt_job_rehost(struct dt_job *j)
         opened = !failed && open_new(j);
     }
     return false;
+}
+
+static void refuse(struct dt_job *j)
+{
+    char *text = dt_xasprintf("the hosts cannot reach each other%s; --iface chooses between their "
+                              "networks",
+                              j->core.generation == 1 ? ", nothing was started" : "");
+
+    dt_refusal_add(&j->refusal, text, NULL, DT_EXIT_LAUNCH);
+    dt_core_event(&j->core, DT_EV_SPAWN_FAILED);
+}
+
+/* No rank of this generation runs yet. */
+static void leave_out(struct dt_job *j)
+{
+    bool *out = dt_xcalloc(j->core.plan.nnodes, sizeof *out);
+
+    dt_network_leave_out(&j->network, out);
+    memset(j->retried, 0, j->core.config->hosts->n * sizeof *j->retried); /* a new recovery */
+    dt_history_last(&j->history)->generation = j->core.generation + 1;
+    for (size_t i = 0; i < j->core.plan.nnodes; i++) {
+        size_t host = j->core.plan.nodes[i].host;
+
+        if (!out[i])
+            continue;
+        j->retried[host] = true;
+        dt_hostlink_close(j->core.links.v[host], "other hosts do not reach it");
+    }
+    free(out);
+    dt_core_event(&j->core, DT_EV_CUT_OFF);
+}
+
+/* At the first start the user has to decide what was meant. A job that has run goes on as it can.
+ */
+void dt_job_on_network_broken(struct dt_job *j)
+{
+    if (j->core.generation > 1 && j->core.config->on_host_loss == DT_HOST_LOSS_MOVE)
+        leave_out(j);
+    else
+        refuse(j);
 }

@@ -36,7 +36,7 @@ static const char *preferred(const struct dt_hostnet *net, uint32_t node)
     return NULL;
 }
 
-bool dt_hostnet_candidates(struct dt_hostnet *net, uint32_t node)
+static bool list_candidates(struct dt_hostnet *net, uint32_t node)
 {
     const struct dt_hostnet_node *h = &net->nodes[node];
     const struct dt_iface_want want = {
@@ -47,6 +47,41 @@ bool dt_hostnet_candidates(struct dt_hostnet *net, uint32_t node)
 
     dt_iface_choose(&net->reach[node].candidates, h->netaddrs, &want);
     return net->reach[node].candidates.n > 0;
+}
+
+static void say_none(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t node)
+{
+    if (!net->iface) {
+        dt_strbuf_puts(out, "it has no network interface that is up");
+        return;
+    }
+    dt_strbuf_printf(out,
+                     "--iface %s: no interface of this host fits; those that are up: ", net->iface);
+    dt_iface_describe(out, net->nodes[node].netaddrs);
+}
+
+bool dt_hostnet_is_alone(const struct dt_hostnet *net)
+{
+    return net->n == 1 && !net->iface;
+}
+
+bool dt_hostnet_list_addresses(struct dt_hostnet *net,
+                               void (*unusable)(void *arg, uint32_t node, const char *why),
+                               void *arg)
+{
+    bool usable = true;
+
+    for (uint32_t i = 0; i < net->n; i++) {
+        struct dt_strbuf why = { 0 };
+
+        if (list_candidates(net, i) || dt_hostnet_is_alone(net))
+            continue;
+        say_none(&why, net, i);
+        unusable(arg, i, dt_strbuf_text(&why));
+        dt_strbuf_free(&why);
+        usable = false;
+    }
+    return usable;
 }
 
 void dt_hostnet_target(const struct dt_hostnet *net, uint32_t to, uint32_t from_addr, uint32_t n,
@@ -83,17 +118,6 @@ void dt_hostnet_reached(struct dt_hostnet *net, uint32_t node, struct dt_msg_lis
     free(net->reach[node].results.v);
     net->reach[node].results = *results;
     *results = (struct dt_msg_list){ 0 };
-}
-
-void dt_hostnet_say_none(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t node)
-{
-    if (!net->iface) {
-        dt_strbuf_puts(out, "it has no network interface that is up");
-        return;
-    }
-    dt_strbuf_printf(out,
-                     "--iface %s: no interface of this host fits; those that are up: ", net->iface);
-    dt_iface_describe(out, net->nodes[node].netaddrs);
 }
 
 void dt_hostnet_say_cut(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t caller,

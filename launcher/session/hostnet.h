@@ -23,12 +23,17 @@ struct dt_hostnet {
     uint32_t n;
 };
 
-/* The caller fills in nodes, then calls dt_hostnet_candidates. */
+/* The caller fills in nodes, then calls dt_hostnet_list_addresses. */
 void dt_hostnet_init(struct dt_hostnet *net, uint32_t n, const char *iface);
 void dt_hostnet_free(struct dt_hostnet *net);
 
-/* Lists the addresses of a node that are worth trying; false when there are none. */
-bool dt_hostnet_candidates(struct dt_hostnet *net, uint32_t node);
+/* One host is independent of its network, unless --iface was given. */
+bool dt_hostnet_is_alone(const struct dt_hostnet *net);
+/* Lists which addresses of each node are worth trying. Returns whether all have some; for each that
+ * needs one and has none, unusable is told why. */
+bool dt_hostnet_list_addresses(struct dt_hostnet *net,
+                               void (*unusable)(void *arg, uint32_t node, const char *why),
+                               void *arg);
 
 /* Fills in node and targets of a PROBE; the rest is the caller's. targets: room for them all; what
  * they hold is freed by dt_hostnet_free_targets. */
@@ -41,8 +46,6 @@ void dt_hostnet_free_targets(struct dt_msg_probe *m);
 /* Keeps what a node has answered; *results is emptied. */
 void dt_hostnet_reached(struct dt_hostnet *net, uint32_t node, struct dt_msg_list *results);
 
-/* Why a node has no candidates: "--iface ib0: no interface of this host fits; ...". */
-void dt_hostnet_say_none(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t node);
 /* What caller found at the addresses of target, none of which will do: "cannot reach host3 at ..."
  */
 void dt_hostnet_say_cut(struct dt_strbuf *out, const struct dt_hostnet *net, uint32_t caller,
