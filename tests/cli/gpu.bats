@@ -299,6 +299,22 @@ recovers() { # MESSAGE WHAT FAULTS [dtrun option...]
     clean
 }
 
+@test "row 18: pip's NCCL is found beside another package of NVIDIA's that the program has loaded" {
+    local libraries="$DTRUN_BUILD/tests/standin/.libs"
+    use_standin 2
+    mkdir -p "$T/driver" "$T/nvidia/cuda_runtime/lib" "$T/nvidia/nccl/lib"
+    cp -L "$libraries/libcuda.so.1" "$T/driver"
+    cp -L "$libraries/libnccl.so.2" "$T/nvidia/nccl/lib"
+    cp -L "$libraries/libcharlm.so" "$T/nvidia/cuda_runtime/lib/libcudart.so.13"
+    LD_LIBRARY_PATH=$T/driver
+    dtrun --no-tag -np 2 -H localhost:2 -x DTRUN_DEVICE=nccl \
+        -x LD_PRELOAD="$T/nvidia/cuda_runtime/lib/libcudart.so.13" "$RANK/gpu" factors
+    code_is 0
+    [ "$(sort -u "$OUT")" = "factors: 48 comparisons" ]
+    unset LD_LIBRARY_PATH
+    clean
+}
+
 @test "row 19: settings that NCCL cannot be used with are found wherever it reads them" {
     echo '# NCCL_COMM_ID=commented' >"$T/nccl.conf"
     echo 'NCCL_COMM_BLOCKING=1' >>"$T/nccl.conf"
