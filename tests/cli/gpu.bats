@@ -150,6 +150,18 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
+@test "row 4: dt_comm_abort is what ends the calls of all ranks, and what they return" {
+    use_standin 3
+    for way in nccl staging; do
+        dtrun --no-tag -np 3 -x DTRUN_DEVICE=$way --collective-timeout 60 "$RANK/gpushared" abort 1
+        code_is 1
+        [ "$(grep -c -- '^-13: .*rank 1 .*called dt_comm_abort' "$OUT")" = 3 ]
+        grep -q 'in device memory, DT_ERR_ABORTED' "$ERR"
+        clean
+    done
+    unset LD_LIBRARY_PATH
+}
+
 @test "rows 2 and 3: a kernel that never ends is over when the limit is" {
     gpu calls -x STANDIN_NCCL_FAULTS=kernel-hang:1:2 --collective-timeout 1
     code_is 124
@@ -205,7 +217,7 @@ by_nccl() { # WHAT [dtrun option...]
     clean
 }
 
-@test "a destroy that hangs does not keep a program from its end" {
+@test "row 13: a destroy that hangs does not keep a program from its end" {
     gpu split -x DTRUN_DEVICE=nccl -x STANDIN_NCCL_FAULTS=destroy-hang:0
     code_is 0
     [ "$(grep -c together "$OUT")" = 3 ]
