@@ -57,8 +57,9 @@ static void find_lane(struct dt_comm *c)
         if ((uint32_t)c->local_rank < dt_roster_count(r, node))
             c->lane[node] = r->ranks[r->first[node] + (uint32_t)c->local_rank];
     }
-    c->twolevel = (struct dt_hierarchical){ .shm = &c->shm, .lanes = &c->lanes, .roster = r };
-    dt_hierarchical_settle(&c->twolevel);
+    c->hierarchical =
+        (struct dt_hierarchical){ .shm = &c->shm, .leaders = &c->leaders, .roster = r };
+    dt_hierarchical_settle(&c->hierarchical);
 }
 
 static dt_result_t take_ranks(struct dt_comm *c, const uint32_t *ranks)
@@ -181,14 +182,14 @@ static dt_result_t set_out(struct dt_comm *c)
                                 .ranks = c->ranks,
                                 .node_of = c->node_of,
                                 .addrs = w->table.addrs.v,
-                                .door = &w->door,
+                                .listener = &w->listener,
                                 .alarm = { &w->agent, &c->shm.map, c->bell, &c->coll_error } };
-    c->lanes = (struct dt_leaders){ .mesh = &c->mesh,
-                                    .peers = c->lane,
-                                    .me = c->node,
-                                    .n = c->nodes,
-                                    .tuning = &c->tuning,
-                                    .in_order = w->settings.deterministic };
+    c->leaders = (struct dt_leaders){ .mesh = &c->mesh,
+                                      .peers = c->lane,
+                                      .me = c->node,
+                                      .n = c->nodes,
+                                      .tuning = &c->tuning,
+                                      .in_order = w->settings.deterministic };
     find_lane(c);
     return DT_OK;
 }
@@ -220,7 +221,7 @@ dt_result_t dt_comm_create(struct dt_comm *c, struct dt_world *w, uint64_t id,
 /* Lanes are connections side by side already. */
 static uint32_t streams(const struct dt_comm *c)
 {
-    uint64_t width = c->twolevel.width ? c->twolevel.width : 1;
+    uint64_t width = c->hierarchical.width ? c->hierarchical.width : 1;
     uint64_t n = (c->tuning.net_streams + width - 1) / width;
 
     return n ? (uint32_t)n : 1;
@@ -266,9 +267,9 @@ void dt_comm_release(struct dt_comm *c)
     dt_p2p_close(c);
     dt_ring_close(c->shm.ring);
     dt_gpu_close(c);
-    dt_leaders_close(&c->lanes);
+    dt_leaders_close(&c->leaders);
     dt_mesh_close(&c->mesh);
-    dt_listener_forget(&c->world->door, c->id);
+    dt_listener_forget(&c->world->listener, c->id);
     if (c->bell >= 0)
         close(c->bell);
     if (c->id != 0) {

@@ -77,17 +77,17 @@ static struct dt_end end_of(const struct dt_operation *o)
     return (struct dt_end){ o->root, o->kind->call == DT_CALL_SEND };
 }
 
-static dt_result_t pass_on(struct dt_p2p *way, struct dt_operation *o, uint32_t limit_ms,
+static dt_result_t pass_on(struct dt_p2p *channel, struct dt_operation *o, uint32_t limit_ms,
                            bool watched)
 {
     if (o->memory != DT_MEMORY_HOST)
-        return dt_gpu_pass(way, o, limit_ms, watched);
-    return dt_p2p_pass(way, o->out, o->count, o->dtype, watched);
+        return dt_gpu_pass(channel, o, limit_ms, watched);
+    return dt_p2p_pass(channel, o->out, o->count, o->dtype, watched);
 }
 
 static dt_result_t pass(struct dt_operation *o)
 {
-    struct dt_p2p *way;
+    struct dt_p2p *channel;
     struct place p;
     dt_result_t r = see_and_check(o, &p);
 
@@ -95,25 +95,25 @@ static dt_result_t pass(struct dt_operation *o)
         r = take_order(o);
     if (r != DT_OK)
         return r;
-    r = dt_context_enter_way(o->kind->name, o->comm, end_of(o), &way);
+    r = dt_context_enter_way(o->kind->name, o->comm, end_of(o), &channel);
     if (r != DT_OK) {
         dt_gpu_order_drop(&o->order);
         return r;
     }
-    r = pass_on(way, o, way->limit_ms, true);
-    dt_context_leave_way(way);
+    r = pass_on(channel, o, channel->limit_ms, true);
+    dt_context_leave_way(channel);
     return r;
 }
 
 /* Nobody waits for one that is enqueued but its stream, so that its limit holds from now on. */
 static dt_result_t run_on_way(struct dt_operation *o, struct dt_task *task)
 {
-    struct dt_comm *c = task->way->comm;
+    struct dt_comm *c = task->channel->comm;
     dt_result_t r;
 
-    task->way->limit_ms = task->limit_ms;
-    task->way->since_ns = 0;
-    r = pass_on(task->way, o, task->limit_ms, o->gate != NULL);
+    task->channel->limit_ms = task->limit_ms;
+    task->channel->since_ns = 0;
+    r = pass_on(task->channel, o, task->limit_ms, o->gate != NULL);
     dt_gpu_gate_open(o->gate); /* while the communicator stays */
     dt_p2p_passed(c);
     return r;

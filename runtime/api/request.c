@@ -191,7 +191,7 @@ static dt_result_t look_up(const char *name, const dt_request_t *request, bool c
     return DT_OK;
 }
 
-/* ---- between two ranks: what is parked on a way, the thread makes that waits for it ---- */
+/* ---- between two ranks: what is parked on a channel, the thread makes that waits for it ---- */
 
 struct visit {
     struct dt_task *task;
@@ -204,7 +204,7 @@ static void claim(struct dt_comm *c, void *arg)
 {
     struct visit *v = arg;
 
-    v->claimed = dt_p2p_claim(v->task->way, v->task, false);
+    v->claimed = dt_p2p_claim(v->task->channel, v->task, false);
     dt_p2p_watch(c, &v->watch);
 }
 
@@ -213,7 +213,7 @@ static void claim_ripe(struct dt_comm *c, void *arg)
     struct visit *v = arg;
 
     (void)c;
-    v->claimed = dt_p2p_claim(v->task->way, v->task, true);
+    v->claimed = dt_p2p_claim(v->task->channel, v->task, true);
 }
 
 /* To wait for so long only, a thread has to make it. */
@@ -222,7 +222,7 @@ static void claim_ripe_or_unpark(struct dt_comm *c, void *arg)
     struct visit *v = arg;
 
     claim_ripe(c, arg);
-    if (v->task->way->parked != v->task || dt_p2p_unpark(v->task->way) == DT_OK)
+    if (v->task->channel->parked != v->task || dt_p2p_unpark(v->task->channel) == DT_OK)
         return;
     v->result =
         dt_error_report_refusal(c->world, c->id, v->watch.giving ? DT_CALL_SEND : DT_CALL_RECV,
@@ -322,7 +322,7 @@ dt_result_t dt_wait_for(dt_request_t *request, double seconds, int *done)
 
 /* ---- any of several ---- */
 
-/* As a thread that waits for one does, but the way's own thread makes what is parked. */
+/* As a thread that waits for one does, but the channel's own thread makes what is parked. */
 static void unpark_and_watch(struct dt_comm *c, void *arg)
 {
     struct visit *v = arg;

@@ -20,7 +20,7 @@ static struct dt_call call_of(const struct dt_blocks *blocks, dt_dtype_t dtype, 
  * the sum of all ranks', which tells everybody whether they agree. */
 static dt_result_t meet_hosts(struct dt_comm *c, const struct dt_call *call, uint64_t *tally)
 {
-    dt_result_t r = dt_comm_leads(c) ? dt_leaders_barrier_adding(&c->lanes, call, tally) : DT_OK;
+    dt_result_t r = dt_comm_leads(c) ? dt_leaders_barrier_adding(&c->leaders, call, tally) : DT_OK;
 
     return r == DT_OK ? dt_shm_share(&c->shm, tally, sizeof *tally, 0) : r;
 }

@@ -31,7 +31,7 @@ static int host_divisor_of(const struct dt_comm *c, const struct dt_call *call)
     int divisor = 1;
 
     if (call->op == DT_AVG && call->dtype == DT_F16 && c->nodes > 1) {
-        while ((uint32_t)divisor < c->twolevel.most)
+        while ((uint32_t)divisor < c->hierarchical.most)
             divisor *= 2;
     }
     return divisor;
@@ -48,9 +48,9 @@ static dt_result_t lanes_all_reduce(struct dt_comm *c, const struct dt_call *cal
                                     const dt_all_reduce_options_t *o, const void *in, void *out)
 {
     if (o && o->wire != DT_WIRE_EXACT)
-        return dt_compressed_all_reduce(&c->lanes, call, o, in, out, call->count,
+        return dt_compressed_all_reduce(&c->leaders, call, o, in, out, call->count,
                                         divisor_of(c, call));
-    return dt_leaders_all_reduce(&c->lanes, call, in, out, call->count, rest_divisor_of(c, call));
+    return dt_leaders_all_reduce(&c->leaders, call, in, out, call->count, rest_divisor_of(c, call));
 }
 
 /* The sum of this host, for its first rank. */
@@ -71,8 +71,8 @@ static dt_result_t sum_of_host(struct dt_comm *c, const struct dt_call *call, co
 /* Whether all the ranks of a host that have a lane talk to other hosts, or its first one alone. */
 static bool takes_all_lanes(const struct dt_comm *c, const dt_all_reduce_options_t *o, size_t bytes)
 {
-    return c->twolevel.width > 1 && bytes > 0 && bytes / c->twolevel.width >= c->tuning.net_lane &&
-           (!o || o->wire == DT_WIRE_EXACT);
+    return c->hierarchical.width > 1 && bytes > 0 &&
+           bytes / c->hierarchical.width >= c->tuning.net_lane && (!o || o->wire == DT_WIRE_EXACT);
 }
 
 static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
@@ -95,7 +95,7 @@ static dt_result_t fold(struct dt_comm *c, const struct dt_call *call,
                                                    .host_divisor = host_divisor_of(c, call),
                                                    .divisor = rest_divisor_of(c, call) };
 
-        return dt_hierarchical_fold(&c->twolevel, call, in, out, &all);
+        return dt_hierarchical_fold(&c->hierarchical, call, in, out, &all);
     }
     r = sum_of_host(c, call, in, out);
     if (r == DT_OK && dt_comm_leads(c))
@@ -213,7 +213,7 @@ static dt_result_t spread(struct dt_comm *c, const struct dt_call *call, void *b
     if (from)
         r = dt_shm_share(&c->shm, buf, bytes, from);
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_leaders_broadcast(&c->lanes, call, buf, bytes, home);
+        r = dt_leaders_broadcast(&c->leaders, call, buf, bytes, home);
     return r == DT_OK ? dt_shm_share(&c->shm, buf, from ? 0 : bytes, 0) : r;
 }
 
@@ -242,7 +242,7 @@ static dt_result_t meet(struct dt_comm *c, const struct dt_call *call)
     dt_result_t r = dt_shm_begin(&c->shm, call);
 
     if (r == DT_OK && dt_comm_leads(c))
-        r = dt_leaders_barrier(&c->lanes, call);
+        r = dt_leaders_barrier(&c->leaders, call);
     if (r == DT_OK && c->nodes > 1)
         r = dt_shm_share(&c->shm, NULL, 0, 0);
     return r;
@@ -332,7 +332,7 @@ dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *
         r = spread(c, &call, buf, bytes, 0);
     if (r == DT_OK) {
         heed(c, buf);
-        r = dt_comm_leads(c) ? dt_leaders_connect(&c->lanes) : DT_OK;
+        r = dt_comm_leads(c) ? dt_leaders_connect(&c->leaders) : DT_OK;
     }
     return dt_comm_end(c, &call, r);
 }
@@ -361,7 +361,7 @@ dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_c
  * as quickly by an all-reduce, with a place for what a rank is not to have. */
 static bool moves_parts(const struct dt_comm *c, size_t bytes)
 {
-    return c->nodes > 1 && c->twolevel.for_few &&
+    return c->nodes > 1 && c->hierarchical.for_few &&
            bytes >= (c->nodes <= FEW_HOSTS ? LEAST_PARTS_OF_FEW : LEAST_PARTS);
 }
 
@@ -372,8 +372,8 @@ static dt_result_t fold_parts(struct dt_comm *c, const struct dt_call *call, con
     terms.host_divisor = host_divisor_of(c, call);
     terms.divisor = rest_divisor_of(c, call);
     terms.round = !takes_all_lanes(c, NULL, bytes) &&
-                  dt_leaders_goes_round(&c->lanes, (dt_dtype_t)call->dtype, bytes);
-    return dt_hierarchical_fold(&c->twolevel, call, in, out, &terms);
+                  dt_leaders_goes_round(&c->leaders, (dt_dtype_t)call->dtype, bytes);
+    return dt_hierarchical_fold(&c->hierarchical, call, in, out, &terms);
 }
 
 static dt_result_t reduce(struct dt_comm *c, const struct dt_call *call, const void *in, void *out)
@@ -452,7 +452,7 @@ static dt_result_t reduce_scatter(struct dt_comm *c, const struct dt_call *call,
     }
     if (c->nodes == 1)
         return dt_shm_reduce_scatter(&c->shm, call, in, out, blocks, divisor_of(c, call));
-    if (!blocks->counts && moves_parts(c, bytes * c->nodes * c->twolevel.width))
+    if (!blocks->counts && moves_parts(c, bytes * c->nodes * c->hierarchical.width))
         return fold_parts(c, call, in, out,
                           (struct dt_hierarchical_terms){ .whom = DT_LAYOUT_FOR_EACH },
                           bytes * (size_t)c->size);
@@ -496,8 +496,8 @@ static dt_result_t gather_in_lanes(struct dt_comm *c, const struct dt_call *call
                                    void *out, const struct dt_blocks *blocks)
 {
     const struct dt_ring_allgather g = { .shm = &c->shm,
-                                         .lanes = &c->lanes,
-                                         .width = c->twolevel.width,
+                                         .leaders = &c->leaders,
+                                         .width = c->hierarchical.width,
                                          .size = (uint32_t)c->size,
                                          .roster = &c->roster };
 

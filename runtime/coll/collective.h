@@ -52,7 +52,8 @@ dt_result_t dt_comm_meet_for(struct dt_comm *c, enum dt_call_kind kind, size_t b
  * hosts are connected as they say. */
 dt_result_t dt_comm_meet_first(struct dt_comm *c, enum dt_call_kind kind, void *buf, size_t bytes,
                                void (*heed)(struct dt_comm *c, void *buf));
-/* Waits for every rank to be about to make this call in a way that compares nothing itself. */
+/* Waits for every rank to be about to make this call with an algorithm that does not compare the
+ * calls itself. */
 dt_result_t dt_comm_match(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call);
 /* The same call, of which this is the rest. then returns as what is between begin and end does. */
 dt_result_t dt_comm_match_and(struct dt_comm *c, enum dt_call_kind kind, struct dt_call call,

@@ -16,8 +16,8 @@ enum {
 
 static_assert(SEGMENT % PIECE == 0 && PIECE % DT_FORMAT_BLOCK == 0, "pieces are packed apart");
 
-struct narrowing {
-    struct dt_leaders *lanes;
+struct compression {
+    struct dt_leaders *leaders;
     const uint8_t *in;
     uint8_t *out;
     uint8_t *residual; /* or NULL */
@@ -50,7 +50,7 @@ struct part { /* of the buffer */
     size_t n;
 };
 
-static struct part segment(const struct narrowing *d, size_t place, size_t k)
+static struct part segment(const struct compression *d, size_t place, size_t k)
 {
     size_t from = dt_least(place * d->slice, d->count), to = dt_least(from + d->slice, d->count);
     size_t at = dt_least(from + k * SEGMENT, to);
@@ -63,28 +63,28 @@ static struct part piece(struct part s, size_t done)
     return (struct part){ s.at + done, dt_least(s.n - done, PIECE) };
 }
 
-static uint8_t *number(const struct narrowing *d, size_t host)
+static uint8_t *number(const struct compression *d, size_t host)
 {
     return d->numbers + host * PIECE * F32;
 }
 
 /* Of a place, for its segment k. */
-static size_t room(const struct narrowing *d, size_t place, size_t k)
+static size_t room(const struct compression *d, size_t place, size_t k)
 {
     return place * d->window + k % d->window;
 }
 
-static uint8_t *outgoing(const struct narrowing *d, size_t place, size_t k)
+static uint8_t *outgoing(const struct compression *d, size_t place, size_t k)
 {
     return d->outgoing + room(d, place, k) * d->sent_bytes;
 }
 
-static uint8_t *waiting(const struct narrowing *d, size_t place, size_t k)
+static uint8_t *waiting(const struct compression *d, size_t place, size_t k)
 {
     return d->waiting + room(d, place, k) * d->sent_bytes;
 }
 
-static uint8_t *arriving(const struct narrowing *d, size_t place, size_t k)
+static uint8_t *arriving(const struct compression *d, size_t place, size_t k)
 {
     return d->arriving + room(d, place, k) * d->result_bytes;
 }
@@ -92,7 +92,7 @@ static uint8_t *arriving(const struct narrowing *d, size_t place, size_t k)
 /* ---- arithmetic ---- */
 
 /* Once, for what it leaves out is then in the residual. */
-static void pack(const struct narrowing *d, size_t place, size_t k)
+static void pack(const struct compression *d, size_t place, size_t k)
 {
     struct part s = segment(d, place, k);
     uint8_t *to = outgoing(d, place, k);
@@ -111,15 +111,15 @@ static void pack(const struct narrowing *d, size_t place, size_t k)
     }
 }
 
-static void unpack_result(const struct narrowing *d, const uint8_t *from, struct part p)
+static void unpack_result(const struct compression *d, const uint8_t *from, struct part p)
 {
     dt_wireformat_unpack(d->result, d->out + p.at * F32, from, p.n, d->step / (float)d->divisor);
 }
 
 /* Counts are added as they are, and weighed in the end. */
-static void fold_piece(const struct narrowing *d, size_t k, size_t done)
+static void fold_piece(const struct compression *d, size_t k, size_t done)
 {
-    const struct dt_leaders *l = d->lanes;
+    const struct dt_leaders *l = d->leaders;
     struct part p = piece(segment(d, l->me, k), done);
     uint8_t *sum = number(d, l->n);
     uint8_t *to = d->results + k * d->result_bytes + dt_wireformat_bytes(d->result, done);
@@ -142,19 +142,19 @@ static void fold_piece(const struct narrowing *d, size_t k, size_t done)
                                  (float)d->divisor);
 }
 
-static void fold(struct narrowing *d)
+static void fold(struct compression *d)
 {
     size_t k = d->folded++;
-    size_t n = segment(d, d->lanes->me, k).n;
+    size_t n = segment(d, d->leaders->me, k).n;
 
-    pack(d, d->lanes->me, k);
+    pack(d, d->leaders->me, k);
     for (size_t done = 0; done < n; done += PIECE)
         fold_piece(d, k, done);
 }
 
 /* ---- moving ---- */
 
-static bool can_fold(const struct narrowing *d)
+static bool can_fold(const struct compression *d)
 {
     for (size_t i = 0; i < d->n_flows; i++) {
         if (!d->flows[i].out && d->flows[i].done <= d->folded)
@@ -167,8 +167,8 @@ static bool can_fold(const struct narrowing *d)
  * its sender has folded. */
 static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
 {
-    const struct narrowing *d = arg;
-    size_t place = (k < d->segments) == f->out ? f->slot : d->lanes->me;
+    const struct compression *d = arg;
+    size_t place = (k < d->segments) == f->out ? f->slot : d->leaders->me;
     struct part s = segment(d, place, k % d->segments);
     uint8_t *base;
 
@@ -185,7 +185,7 @@ static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
 
 static size_t ready(void *arg, const struct dt_flow *f)
 {
-    const struct narrowing *d = arg;
+    const struct compression *d = arg;
 
     if (f->out)
         return d->segments + d->folded;
@@ -194,7 +194,7 @@ static size_t ready(void *arg, const struct dt_flow *f)
 
 static void moved(void *arg, const struct dt_flow *f)
 {
-    struct narrowing *d = arg;
+    struct compression *d = arg;
 
     if (!f->out && f->done > d->segments) {
         size_t k = f->done - 1 - d->segments;
@@ -207,7 +207,7 @@ static void moved(void *arg, const struct dt_flow *f)
 
 /* ---- the whole ---- */
 
-static void choose_formats(struct narrowing *d, const dt_all_reduce_options_t *options)
+static void choose_formats(struct compression *d, const dt_all_reduce_options_t *options)
 {
     static const enum dt_wireformat formats[] = {
         [DT_WIRE_F16] = DT_FORMAT_F16,
@@ -220,12 +220,12 @@ static void choose_formats(struct narrowing *d, const dt_all_reduce_options_t *o
     d->counting = options->wire == DT_WIRE_2BIT;
     d->step = options->threshold;
     if (d->counting)
-        d->result = d->lanes->n <= 7 ? DT_FORMAT_COUNT4 : DT_FORMAT_COUNT8;
+        d->result = d->leaders->n <= 7 ? DT_FORMAT_COUNT4 : DT_FORMAT_COUNT8;
 }
 
-static dt_result_t make_room(struct narrowing *d)
+static dt_result_t make_room(struct compression *d)
 {
-    struct dt_leaders *l = d->lanes;
+    struct dt_leaders *l = d->leaders;
     size_t most = dt_least(d->slice, SEGMENT), rooms;
     dt_result_t r;
 
@@ -248,9 +248,9 @@ static dt_result_t make_room(struct narrowing *d)
     return DT_OK;
 }
 
-static void slice_up(struct narrowing *d)
+static void slice_up(struct compression *d)
 {
-    size_t n = d->lanes->n, block = DT_FORMAT_BLOCK;
+    size_t n = d->leaders->n, block = DT_FORMAT_BLOCK;
 
     d->slice = ((d->count + n - 1) / n + block - 1) / block * block;
     d->segments = d->slice ? (d->slice + SEGMENT - 1) / SEGMENT : 1;
@@ -260,18 +260,18 @@ dt_result_t dt_compressed_all_reduce(struct dt_leaders *l, const struct dt_call 
                                      const dt_all_reduce_options_t *options, const void *in,
                                      void *out, size_t count, int divisor)
 {
-    struct narrowing d = { .lanes = l,
-                           .in = in,
-                           .out = out,
-                           .residual = (uint8_t *)options->residual,
-                           .count = count,
-                           .divisor = divisor };
+    struct compression d = { .leaders = l,
+                             .in = in,
+                             .out = out,
+                             .residual = (uint8_t *)options->residual,
+                             .count = count,
+                             .divisor = divisor };
     struct dt_traffic t = {
         .call = call, .batch = WINDOW, .frame = frame, .ready = ready, .moved = moved, .arg = &d
     };
     dt_result_t r;
 
-    l->way = "tcp-narrow";
+    l->algorithm = "tcp-narrow";
     choose_formats(&d, options);
     slice_up(&d);
     r = dt_leaders_flows_with_all(l, 2 * d.segments, &t);

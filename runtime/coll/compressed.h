@@ -1,11 +1,11 @@
 /* All-reduce among hosts in fewer bytes than the numbers have: sums and averages of f32.
  *
- * The direct way of leaders.h, whatever the count: every host folds one slice, which all others
- * send to it, and sends it to all. What is sent for folding is packed (wireformat.h), and so is
- * what was folded; so numbers are rounded twice. The host that folds rounds what it adds, and takes
- * the rounded result, as all others do: all have the same bytes, whoever folds. Between, numbers
- * are added in f32 in the order of the hosts. With 2 bits what was folded is a whole number of
- * thresholds, and goes on without loss, in 4 bits for up to 7 hosts and in 8 bits for more.
+ * The direct algorithm of leader_allreduce.h, whatever the count: every host folds one slice, which
+ * all others send to it, and sends it to all. What is sent for folding is packed (wireformat.h),
+ * and so is what was folded; so numbers are rounded twice. The host that folds rounds what it adds,
+ * and takes the rounded result, as all others do: all have the same bytes, whoever folds. Between,
+ * numbers are added in f32 in the order of the hosts. With 2 bits what was folded is a whole number
+ * of thresholds, and goes on without loss, in 4 bits for up to 7 hosts and in 8 bits for more.
  *
  * With a residual the errors are not lost (Seide et al., 1-Bit Stochastic Gradient Descent,
  * Interspeech 2014): what sending a number loses is added to it on the host that sends, what

@@ -29,7 +29,7 @@ struct folding {
     bool is_lane;
     bool straight; /* the host's sums are what its only rank has */
     bool in_place; /* results stand in out, where they do in all data, and the host's sums before */
-    bool spreads;  /* ranks of this host take from its lanes */
+    bool spreads;  /* ranks of this host take from its leaders */
     bool huge;
     uint8_t *kept; /* otherwise they are here: KEPT slices */
     size_t rounds; /* that this rank has ended */
@@ -140,7 +140,7 @@ static void stage_sums(const struct folding *d)
 static size_t taken_bytes(const struct folding *d, size_t chunk, uint32_t lane)
 {
     if (d->cut.whom == DT_LAYOUT_FOR_EACH)
-        return dt_layout_run(&d->cut, chunk, lane, d->t->lanes->me).bytes;
+        return dt_layout_run(&d->cut, chunk, lane, d->t->leaders->me).bytes;
     return dt_layout_run(&d->cut, chunk, lane, 0).bytes;
 }
 
@@ -148,7 +148,7 @@ static void stage_result(const struct folding *d)
 {
     struct dt_shm *s = d->t->shm;
     size_t chunk = d->rounds - BEHIND;
-    uint32_t host = d->cut.whom == DT_LAYOUT_FOR_EACH ? d->t->lanes->me : 0;
+    uint32_t host = d->cut.whom == DT_LAYOUT_FOR_EACH ? d->t->leaders->me : 0;
 
     if (!takes_own(d, chunk))
         dt_copy(dt_round_staging(s, s->me) + d->cut.chunk, result_of(d, chunk, host),
@@ -193,7 +193,7 @@ static void take(const struct folding *d, size_t at, uint32_t lane)
         dt_copy(d->out + at, from, bytes);
 }
 
-/* Takes the other lanes' results. */
+/* Takes the other leaders' results. */
 static void spread(const struct folding *d)
 {
     const struct dt_layout *c = &d->cut;
@@ -252,20 +252,20 @@ static dt_result_t make_round(struct folding *d)
 
 static unsigned series_of(const struct folding *d, const struct dt_flow *f)
 {
-    return dt_layout_series(&d->cut, f->out ? f->slot : d->t->lanes->me);
+    return dt_layout_series(&d->cut, f->out ? f->slot : d->t->leaders->me);
 }
 
 static uint8_t *window(const struct folding *d, uint32_t host, size_t k)
 {
     size_t room = dt_least(d->cut.part, DT_FLOW_SEGMENT);
 
-    return d->t->lanes->scratch + (host * WINDOW + k % WINDOW) * room;
+    return d->t->leaders->scratch + (host * WINDOW + k % WINDOW) * room;
 }
 
 static struct iovec frame(void *arg, const struct dt_flow *f, size_t number)
 {
     const struct folding *d = arg;
-    uint32_t me = d->t->lanes->me;
+    uint32_t me = d->t->leaders->me;
     unsigned series = series_of(d, f);
     bool is_folded;
     size_t k = dt_layout_segment_of(&d->cut, series, number, &is_folded);
@@ -320,7 +320,7 @@ static bool is_through(const struct folding *d, size_t k, bool is_folded, bool o
 
 static void fold_segment(const struct folding *d, size_t k)
 {
-    const struct dt_leaders *l = d->t->lanes;
+    const struct dt_leaders *l = d->t->leaders;
     size_t chunk = k / d->cut.segments;
     struct dt_span part = dt_layout_part(&d->cut, chunk, me_of(d), l->me);
     struct iovec own = sum_segment(d, k, l->me);
@@ -399,7 +399,7 @@ static enum dt_flow_work work(void *arg)
 
 static dt_result_t prepare(struct folding *d)
 {
-    struct dt_leaders *l = d->t->lanes;
+    struct dt_leaders *l = d->t->leaders;
     size_t windows = l->n * WINDOW * dt_least(d->cut.part, DT_FLOW_SEGMENT);
     size_t kept = d->in_place ? 0 : KEPT * d->cut.slice;
     struct dt_traffic all = { 0 };
@@ -432,14 +432,14 @@ static dt_result_t among_hosts(struct folding *d)
                             .work = work,
                             .arg = d };
 
-    return dt_leaders_run(d->t->lanes, &t);
+    return dt_leaders_run(d->t->leaders, &t);
 }
 
 /* ---- both ---- */
 
 void dt_hierarchical_settle(struct dt_hierarchical *t)
 {
-    size_t hosts = t->lanes->n, least_ranks = SIZE_MAX, room = SIZE_MAX;
+    size_t hosts = t->leaders->n, least_ranks = SIZE_MAX, room = SIZE_MAX;
 
     for (uint32_t host = 0; host < hosts; host++) {
         uint32_t ranks = dt_roster_count(t->roster, host);
@@ -453,10 +453,11 @@ void dt_hierarchical_settle(struct dt_hierarchical *t)
     t->for_few = hosts <= DT_LEADERS_FEW;
 }
 
-/* Between two hosts no other way sends less to root's; of few bytes none takes less time. */
+/* Between two hosts no other algorithm sends less to the host of root, and for few bytes none is
+ * faster. */
 static bool collects(const struct dt_hierarchical *t, size_t bytes)
 {
-    return t->lanes->n == 2 || bytes <= MOST_COLLECTED;
+    return t->leaders->n == 2 || bytes <= MOST_COLLECTED;
 }
 
 static void cut(struct folding *d)
@@ -466,7 +467,7 @@ static void cut(struct folding *d)
 
     d->cut =
         (struct dt_layout){ .whom = d->terms->whom,
-                            .hosts = t->lanes->n,
+                            .hosts = t->leaders->n,
                             .width = t->width,
                             .home = d->terms->home,
                             .collects = d->terms->whom == DT_LAYOUT_FOR_ROOT && collects(t, bytes),
@@ -488,7 +489,7 @@ static void settle_places(struct folding *d)
     d->in_place = terms->whom == DT_LAYOUT_FOR_ALL || (for_root && terms->is_root);
     d->straight = s->n == 1 && terms->host_divisor == 1 && (for_root || d->in != d->out);
     d->spreads = s->n > 1 &&
-                 (for_root ? terms->home == d->t->lanes->me : d->in_place || s->n > d->cut.width);
+                 (for_root ? terms->home == d->t->leaders->me : d->in_place || s->n > d->cut.width);
 }
 
 dt_result_t dt_hierarchical_fold(const struct dt_hierarchical *t, const struct dt_call *call,
@@ -499,7 +500,7 @@ dt_result_t dt_hierarchical_fold(const struct dt_hierarchical *t, const struct d
     dt_result_t r = DT_OK;
 
     if (terms->whom == DT_LAYOUT_FOR_ALL)
-        t->lanes->way = "tcp-lanes";
+        t->leaders->algorithm = "tcp-lanes";
     cut(&d);
     settle_places(&d);
     if (d.is_lane)

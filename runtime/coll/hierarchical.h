@@ -1,5 +1,5 @@
 /* Folds large data among hosts, on two levels: the ranks of a host fold what they have through
- * shared memory, then several ranks of every host, its lanes, each fold a part with their like on
+ * shared memory, then several ranks of every host, its leaders, each fold a part with their like on
  * the other hosts, at the same time and over connections of their own; and those that are to have
  * what comes of it take it from shared memory.
  *
@@ -16,10 +16,10 @@
 
 struct dt_hierarchical {
     struct dt_shm *shm;
-    struct dt_leaders *lanes; /* of this rank's local rank; on ranks from "width" on not used */
+    struct dt_leaders *leaders; /* of this rank's local rank; on ranks from "width" on not used */
     const struct dt_roster *roster;
     uint32_t most;  /* ranks that a host has */
-    uint32_t width; /* lanes of every host: its first ranks; 1: all-reduce not in this way */
+    uint32_t width; /* leaders of every host: its first ranks; 1: no hierarchical all-reduce */
     bool for_few;   /* so few hosts that the others may be, by one lane if there are not more */
     size_t round;   /* bytes that a round within any of the hosts may take */
 };

@@ -1,12 +1,12 @@
-/* How data are cut that hosts fold with each other, by one rank of each or by several, its lanes:
+/* How data are cut that hosts fold with each other, by one rank of each or by several, its leaders:
  * into chunks, every chunk into a slice for each lane, and every slice into a part for each host,
  * which folds it. And in which order a lane sends another what is to be folded, and what has been.
  * Pure.
  *
  * What comes of it is for all ranks (all-reduce), for one of them (reduce), or each rank's own
  * block (reduce-scatter). In the last case a chunk has the same piece of as many blocks of each
- * host as there are lanes: that of local rank "turn * width + lane" is lane's, so that where every
- * rank is a lane each folds what it is to have. */
+ * host as there are leaders: that of local rank "turn * width + lane" is lane's, so that where
+ * every rank is a lane each folds what it is to have. */
 #ifndef DT_COLL_LAYOUT_H
 #define DT_COLL_LAYOUT_H
 
@@ -22,7 +22,7 @@ enum dt_layout_for { DT_LAYOUT_FOR_ALL, DT_LAYOUT_FOR_ROOT, DT_LAYOUT_FOR_EACH }
 struct dt_layout {
     enum dt_layout_for whom;
     uint32_t hosts;
-    uint32_t width;                 /* lanes of every host */
+    uint32_t width;                 /* leaders of every host */
     uint32_t home;                  /* for root: its host, */
     bool collects;                  /* and whether that folds every part */
     const struct dt_roster *roster; /* for each: who is where */

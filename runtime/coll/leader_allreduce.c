@@ -15,7 +15,7 @@ enum {
 };
 
 struct reduction {
-    struct dt_leaders *lanes;
+    struct dt_leaders *leaders;
     const struct dt_call *call;
     const uint8_t *in;
     uint8_t *out;
@@ -36,7 +36,7 @@ static size_t slice_of(const struct dt_leaders *l, size_t bytes)
 
 static void slice_up(struct reduction *d)
 {
-    d->slice = slice_of(d->lanes, d->bytes);
+    d->slice = slice_of(d->leaders, d->bytes);
     d->segments = dt_flow_segments(d->slice);
 }
 
@@ -58,22 +58,22 @@ static uint8_t *window(const struct reduction *d, uint32_t place, size_t k)
 {
     size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT);
 
-    return d->lanes->scratch + (place * d->window + k % d->window) * room;
+    return d->leaders->scratch + (place * d->window + k % d->window) * room;
 }
 
 static dt_result_t make_window(struct reduction *d)
 {
-    size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT), n = d->lanes->n;
+    size_t room = dt_least(d->bytes, DT_FLOW_SEGMENT), n = d->leaders->n;
 
     d->window = dt_least(WINDOW, d->segments);
-    return dt_leaders_scratch(d->lanes, n * d->window * room);
+    return dt_leaders_scratch(d->leaders, n * d->window * room);
 }
 
 /* Folds segment k of every host, in their order, where it stands in "in" and is to stand in "out".
  */
 static void fold_segment(const struct reduction *d, struct iovec in, struct iovec out, size_t k)
 {
-    const struct dt_leaders *l = d->lanes;
+    const struct dt_leaders *l = d->leaders;
     const void *src[l->n];
 
     for (uint32_t i = 0; i < l->n; i++)
@@ -94,7 +94,7 @@ static bool can_fold(const struct reduction *d, size_t k, bool sent)
 /* With all others at once, so many frames each way. t: what they are. */
 static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_traffic t)
 {
-    dt_result_t r = dt_leaders_flows_with_all(d->lanes, frames, &t);
+    dt_result_t r = dt_leaders_flows_with_all(d->leaders, frames, &t);
 
     d->flows = t.flows;
     d->n_flows = t.n;
@@ -103,7 +103,7 @@ static dt_result_t run_with_all(struct reduction *d, size_t frames, struct dt_tr
     t.arg = d;
     if (r == DT_OK)
         r = make_window(d);
-    return r == DT_OK ? dt_leaders_run(d->lanes, &t) : r;
+    return r == DT_OK ? dt_leaders_run(d->leaders, &t) : r;
 }
 
 static struct iovec exchange_frame(void *arg, const struct dt_flow *f, size_t k)
@@ -141,7 +141,7 @@ static dt_result_t exchange(struct reduction *d)
                                   .ready = exchange_ready,
                                   .moved = exchange_moved };
 
-    d->lanes->way = "tcp-exchange";
+    d->leaders->algorithm = "tcp-exchange";
     d->segments = dt_flow_segments(d->bytes);
     return run_with_all(d, d->segments, t);
 }
@@ -151,7 +151,7 @@ static dt_result_t exchange(struct reduction *d)
 static struct iovec direct_frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct reduction *d = arg;
-    size_t me = d->lanes->me;
+    size_t me = d->leaders->me;
     struct iovec v;
 
     if (k >= d->segments)
@@ -179,8 +179,8 @@ static void direct_moved(void *arg, const struct dt_flow *f)
     while (can_fold(d, d->folded, false)) {
         size_t k = d->folded++;
 
-        fold_segment(d, slice_segment(d, d->in, d->lanes->me, k),
-                     slice_segment(d, d->out, d->lanes->me, k), k);
+        fold_segment(d, slice_segment(d, d->in, d->leaders->me, k),
+                     slice_segment(d, d->out, d->leaders->me, k), k);
     }
 }
 
@@ -190,7 +190,7 @@ static dt_result_t direct(struct reduction *d)
                                   .ready = direct_ready,
                                   .moved = direct_moved };
 
-    d->lanes->way = "tcp-direct";
+    d->leaders->algorithm = "tcp-direct";
     slice_up(d);
     return run_with_all(d, 2 * d->segments, t);
 }
@@ -199,20 +199,20 @@ static dt_result_t direct(struct reduction *d)
 static struct iovec ring_segment(const struct reduction *d, const uint8_t *base, size_t k,
                                  size_t ahead)
 {
-    size_t n = d->lanes->n;
+    size_t n = d->leaders->n;
 
-    return slice_segment(d, base, (d->lanes->me + 2 * n - k / d->segments - ahead) % n,
+    return slice_segment(d, base, (d->leaders->me + 2 * n - k / d->segments - ahead) % n,
                          k % d->segments);
 }
 
 static bool is_folded(const struct reduction *d, size_t k)
 {
-    return k / d->segments < d->lanes->n - 1;
+    return k / d->segments < d->leaders->n - 1;
 }
 
 static uint8_t *ring_place(const struct reduction *d, size_t k)
 {
-    return d->lanes->scratch + k % DT_FLOW_BATCH * DT_FLOW_SEGMENT;
+    return d->leaders->scratch + k % DT_FLOW_BATCH * DT_FLOW_SEGMENT;
 }
 
 static struct iovec ring_frame(void *arg, const struct dt_flow *f, size_t k)
@@ -249,7 +249,7 @@ static void ring_moved(void *arg, const struct dt_flow *f)
 
 static dt_result_t ring(struct reduction *d)
 {
-    struct dt_leaders *l = d->lanes;
+    struct dt_leaders *l = d->leaders;
     struct dt_flow flows[2];
     struct dt_traffic t = { .call = d->call,
                             .flows = flows,
@@ -261,7 +261,7 @@ static dt_result_t ring(struct reduction *d)
                             .arg = d };
     dt_result_t r = dt_leaders_scratch(l, DT_FLOW_BATCH * DT_FLOW_SEGMENT);
 
-    d->lanes->way = "tcp-ring";
+    d->leaders->algorithm = "tcp-ring";
     slice_up(d);
     flows[0] = dt_leaders_flow_to(l, (l->me + 1) % l->n, 2 * (l->n - 1) * d->segments);
     flows[1] = dt_leaders_flow_from(l, (l->me + l->n - 1) % l->n, 2 * (l->n - 1) * d->segments);
@@ -272,11 +272,11 @@ static dt_result_t ring(struct reduction *d)
 
 static dt_result_t gather_and_fold(struct reduction *d)
 {
-    struct dt_leaders *l = d->lanes;
+    struct dt_leaders *l = d->leaders;
     dt_result_t r = dt_leaders_scratch(l, l->n * d->bytes);
     const void *src[l->n];
 
-    d->lanes->way = "tcp-gathering";
+    d->leaders->algorithm = "tcp-gathering";
     if (r != DT_OK)
         return r;
     dt_copy(l->scratch, d->in, d->bytes);
@@ -345,7 +345,7 @@ dt_result_t dt_leaders_all_reduce(struct dt_leaders *l, const struct dt_call *ca
                                   void *out, size_t count, double divisor)
 {
     dt_dtype_t dtype = (dt_dtype_t)call->dtype;
-    struct reduction d = { .lanes = l,
+    struct reduction d = { .leaders = l,
                            .call = call,
                            .in = in,
                            .out = out,

@@ -1,6 +1,6 @@
 /* All-reduce among the hosts of a communicator, of which one rank each takes part.
  *
- * It has four ways, chosen by size and number of hosts (tuning.h has most limits):
+ * It has four algorithms, chosen by size and number of hosts (tuning.h has most limits):
  *
  *   exchange   everybody sends everything to everybody, in segments that are folded while the next
  *              ones arrive; with two hosts that is as little as can be sent

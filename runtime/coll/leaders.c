@@ -168,7 +168,7 @@ static bool may_take_step(const struct meeting *m, uint32_t step)
 
 struct gathering {
     struct meeting meeting;
-    const struct dt_leaders *lanes;
+    const struct dt_leaders *leaders;
     uint8_t *blocks; /* this host's, then those of the hosts after it */
     size_t bytes;    /* of a block */
 };
@@ -180,7 +180,7 @@ static struct iovec gather_frame(void *arg, const struct dt_flow *f, size_t k)
 
     (void)k;
     return (struct iovec){ g->blocks + (f->out ? 0 : have * g->bytes),
-                           dt_least(have, g->lanes->n - have) * g->bytes };
+                           dt_least(have, g->leaders->n - have) * g->bytes };
 }
 
 static size_t gather_ready(void *arg, const struct dt_flow *f)
@@ -193,7 +193,7 @@ static size_t gather_ready(void *arg, const struct dt_flow *f)
 dt_result_t dt_leaders_gather(struct dt_leaders *l, const struct dt_call *call, uint8_t *blocks,
                               size_t bytes)
 {
-    struct gathering g = { .lanes = l, .blocks = blocks, .bytes = bytes };
+    struct gathering g = { .leaders = l, .blocks = blocks, .bytes = bytes };
     struct dt_traffic t = { .call = call,
                             .flows = g.meeting.flows,
                             .frame = gather_frame,
@@ -238,7 +238,7 @@ dt_result_t dt_leaders_barrier_adding(struct dt_leaders *l, const struct dt_call
 
 struct spread {
     struct meeting meeting;
-    const struct dt_leaders *lanes;
+    const struct dt_leaders *leaders;
     uint32_t root;
     bool chain;   /* else down a tree */
     size_t blank; /* frames before the data: a link of the chain says that it has come by one */
@@ -250,7 +250,7 @@ struct spread {
 /* Whether the host at a place sends the data in that step. */
 static bool gives(const struct spread *s, uint32_t place, uint32_t step)
 {
-    uint32_t n = s->lanes->n, have = UINT32_C(1) << step;
+    uint32_t n = s->leaders->n, have = UINT32_C(1) << step;
     uint32_t ahead = (s->root + n - place) % n; /* so many places after it there is root */
 
     if (s->chain)
@@ -260,7 +260,7 @@ static bool gives(const struct spread *s, uint32_t place, uint32_t step)
 
 static bool carries(const struct spread *s, const struct dt_flow *f)
 {
-    return f->out ? gives(s, s->lanes->me, f->slot) : f == s->source;
+    return f->out ? gives(s, s->leaders->me, f->slot) : f == s->source;
 }
 
 static struct iovec spread_frame(void *arg, const struct dt_flow *f, size_t k)
@@ -286,7 +286,7 @@ static size_t spread_ready(void *arg, const struct dt_flow *f)
 /* The meeting's flows, of which some carry the data. */
 static void lay_spread(struct spread *s)
 {
-    const struct dt_leaders *l = s->lanes;
+    const struct dt_leaders *l = s->leaders;
 
     lay_steps(l, &s->meeting);
     for (size_t i = 0; i < s->meeting.n; i++) {
@@ -306,7 +306,7 @@ dt_result_t dt_leaders_broadcast(struct dt_leaders *l, const struct dt_call *cal
 {
     bool chain = bytes > MOST_BY_TREE;
     struct spread s = {
-        .lanes = l, .root = root, .chain = chain, .blank = chain, .buf = buf, .bytes = bytes
+        .leaders = l, .root = root, .chain = chain, .blank = chain, .buf = buf, .bytes = bytes
     };
     struct dt_traffic t = { .call = call,
                             .flows = s.meeting.flows,

@@ -24,7 +24,7 @@ struct dt_leaders {
     uint8_t *scratch;
     size_t scratch_bytes;
     struct dt_flow *flows; /* with all others; NULL: none so far */
-    const char *way;       /* for the flight recorder: that the call takes */
+    const char *algorithm; /* for the flight recorder */
 };
 
 void dt_leaders_close(struct dt_leaders *l);

@@ -24,7 +24,7 @@ static void lay_out(struct gathering *d, const struct dt_blocks *blocks)
     const struct dt_ring_allgather *g = d->g;
     size_t element = dt_dtype_size((dt_dtype_t)d->call->dtype), at = 0;
 
-    for (uint32_t host = 0; host < g->lanes->n; host++) {
+    for (uint32_t host = 0; host < g->leaders->n; host++) {
         size_t turns = (dt_roster_count(g->roster, host) + g->width - 1) / g->width;
 
         d->turns = turns > d->turns ? turns : d->turns;
@@ -55,7 +55,7 @@ static struct dt_span block(const struct gathering *d, uint32_t host, size_t i)
 static struct iovec frame(void *arg, const struct dt_flow *f, size_t k)
 {
     const struct gathering *d = arg;
-    const struct dt_leaders *l = d->g->lanes;
+    const struct dt_leaders *l = d->g->leaders;
     size_t turn = k / d->segments % d->turns, step = k / d->segments / d->turns;
     uint32_t host = (uint32_t)((l->me + 2 * (size_t)l->n - step - !f->out) % l->n);
     struct dt_span of = block(d, host, d->g->shm->me + turn * d->g->width);
@@ -72,7 +72,7 @@ static size_t ready(void *arg, const struct dt_flow *f)
 
 static dt_result_t among_hosts(struct gathering *d)
 {
-    const struct dt_leaders *l = d->g->lanes;
+    const struct dt_leaders *l = d->g->leaders;
     uint32_t to = l->peers[(l->me + 1) % l->n], from = l->peers[(l->me + l->n - 1) % l->n];
     size_t frames = (l->n - 1) * d->turns * d->segments;
     struct dt_flow flows[] = { { .peer = to, .out = true, .frames = frames },
@@ -120,8 +120,8 @@ static dt_result_t show_what_came(const struct gathering *d)
     const struct dt_ring_allgather *g = d->g;
     dt_result_t r = DT_OK;
 
-    for (uint32_t host = 0; host < g->lanes->n; host++) {
-        for (size_t turn = 0; r == DT_OK && host != g->lanes->me && turn < d->turns; turn++)
+    for (uint32_t host = 0; host < g->leaders->n; host++) {
+        for (size_t turn = 0; r == DT_OK && host != g->leaders->me && turn < d->turns; turn++)
             r = show(d, host, turn * g->width, g->width);
     }
     return r;
@@ -130,12 +130,12 @@ static dt_result_t show_what_came(const struct gathering *d)
 static dt_result_t gather(struct gathering *d, const void *in)
 {
     const struct dt_ring_allgather *g = d->g;
-    struct dt_span own = block(d, g->lanes->me, g->shm->me);
+    struct dt_span own = block(d, g->leaders->me, g->shm->me);
     dt_result_t r;
 
     if (own.bytes && in != d->out + own.at)
         dt_copy(d->out + own.at, in, own.bytes);
-    r = show(d, g->lanes->me, 0, g->shm->n);
+    r = show(d, g->leaders->me, 0, g->shm->n);
     if (r == DT_OK && g->shm->me < g->width)
         r = among_hosts(d);
     return r == DT_OK ? show_what_came(d) : r;

@@ -1,6 +1,7 @@
 /* All-gather among hosts of several ranks each: the ranks of a host show each other their blocks in
- * shared memory; then the lanes, which are its first ranks, each send some of these round a ring of
- * the hosts, so that every block comes to every host once; and show what has come to the others. */
+ * shared memory; then the leaders, which are its first ranks, each send some of these round a ring
+ * of the hosts, so that every block comes to every host once; and show what has come to the others.
+ */
 #ifndef DT_COLL_RING_ALLGATHER_H
 #define DT_COLL_RING_ALLGATHER_H
 
@@ -12,8 +13,8 @@
 struct dt_ring_allgather {
     struct dt_shm *shm;
     const struct dt_leaders
-        *lanes;     /* of this rank's local rank; on ranks from "width" on not used */
-    uint32_t width; /* lanes of every host, at least 1 */
+        *leaders;   /* of this rank's local rank; on ranks from "width" on not used */
+    uint32_t width; /* leaders of every host, at least 1 */
     uint32_t size;  /* ranks */
     const struct dt_roster *roster;
 };

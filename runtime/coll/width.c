@@ -3,15 +3,15 @@
 #include "runtime/base/least.h"
 
 enum {
-    LANES_MOST = 8,    /* one core each; more connections than that fill no network */
+    LEADERS_MOST = 8,  /* one core each; more connections than that fill no network */
     HOSTS_MOST = 8,    /* up to here each of them may send to all others at once */
     PART_LEAST = 8192, /* bytes of a host's part of a slice, below which frames cost too much */
 };
 
 uint32_t dt_width(size_t hosts, size_t least_ranks, size_t round)
 {
-    size_t lanes = dt_least(round / (hosts * PART_LEAST), LANES_MOST + 1);
+    size_t leaders = dt_least(round / (hosts * PART_LEAST), LEADERS_MOST + 1);
 
-    lanes = dt_least(lanes > 1 ? lanes - 1 : 1, least_ranks);
-    return hosts <= HOSTS_MOST ? (uint32_t)lanes : 1;
+    leaders = dt_least(leaders > 1 ? leaders - 1 : 1, least_ranks);
+    return hosts <= HOSTS_MOST ? (uint32_t)leaders : 1;
 }

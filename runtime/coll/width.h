@@ -1,4 +1,4 @@
-/* How many ranks of every host talk to other hosts where much is folded: its lanes. Pure. */
+/* How many ranks of every host talk to other hosts where much is folded: its leaders. Pure. */
 #ifndef DT_COLL_WIDTH_H
 #define DT_COLL_WIDTH_H
 

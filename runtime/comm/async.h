@@ -1,8 +1,8 @@
-/* The thread in which a slot, or a way, makes the calls that nobody waits for yet.
+/* The thread in which a slot, or a channel, makes the calls that nobody waits for yet.
  *
- * A task draws its number in the slot's (way's) lock when it is handed in, so that it has its place
- * among the calls that the program makes itself, before and after it. The thread begins with the
- * first task, with all signals blocked, and ends with dt_finalize. */
+ * A task draws its number in the slot's (channel's) lock when it is handed in, so that it has its
+ * place among the calls that the program makes itself, before and after it. The thread begins with
+ * the first task, with all signals blocked, and ends with dt_finalize. */
 #ifndef DT_COMM_ASYNC_H
 #define DT_COMM_ASYNC_H
 
@@ -18,9 +18,9 @@
 struct dt_task {
     /* Makes the call. The thread holds the slot's lock meanwhile. */
     dt_result_t (*run)(struct dt_task *task);
-    bool ahead;         /* it is handed in only if all before it are done, or are such tasks, too */
-    struct dt_p2p *way; /* of a call between two ranks: set where it is handed in, */
-    uint32_t limit_ms;  /* as is for how long its calls may wait (struct dt_comm) */
+    bool ahead; /* may be handed in only if all tasks before it are done, or are such tasks too */
+    struct dt_p2p *channel; /* of a call between two ranks; set when it is handed in, */
+    uint32_t limit_ms;      /* as is the time that its calls may wait (struct dt_comm) */
 
     /* The rest is set here. Once it is done the task belongs to its owner again. */
     struct dt_task *next;

@@ -108,8 +108,8 @@ static bool is_brief(const struct dt_comm *c, const struct dt_call *call)
 
 static void record(struct dt_comm *c, const struct dt_call *call)
 {
-    c->shm.way = c->local_size > 1 ? "shm" : NULL;
-    c->lanes.way = c->nodes > 1 ? "tcp" : NULL;
+    c->shm.algorithm = c->local_size > 1 ? "shm" : NULL;
+    c->leaders.algorithm = c->nodes > 1 ? "tcp" : NULL;
     dt_ring_begin(c->shm.ring, call);
     if (!is_brief(c, call))
         dt_ring_lasts(c->shm.ring);
@@ -117,7 +117,7 @@ static void record(struct dt_comm *c, const struct dt_call *call)
 
 static void record_end(struct dt_comm *c, dt_result_t r)
 {
-    dt_ring_end(c->shm.ring, r, c->shm.way, c->lanes.way);
+    dt_ring_end(c->shm.ring, r, c->shm.algorithm, c->leaders.algorithm);
 }
 
 static dt_result_t end(struct dt_comm *c, const struct dt_call *call, dt_result_t r)
@@ -177,8 +177,8 @@ dt_result_t dt_comm_aside(struct dt_comm *c, enum dt_call_kind kind,
     if (c->failed != DT_OK)
         return dt_error_again(&c->error);
     dt_comm_note(c, &call);
-    c->shm.way = "cuda";
-    c->lanes.way = NULL;
+    c->shm.algorithm = "cuda";
+    c->leaders.algorithm = NULL;
     r = work(c, arg);
     return end(c, &call, r);
 }

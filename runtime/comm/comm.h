@@ -1,4 +1,4 @@
-/* A communicator: some ranks of a job, the ways between them, and the calls that they make.
+/* A communicator: some ranks of a job, the connections between them, and the calls that they make.
  *
  * Every rank makes the same calls in the same order, one at a time. After a final failure
  * (dt_result_is_final) a communicator stays failed: every later call returns the same code. All
@@ -45,7 +45,7 @@ struct dt_comm {
     uint32_t *local_ranks; /* the same, the job's */
     uint64_t calls;
     uint32_t limit_ms; /* for how long the call may wait; 0: as dtrun says; DT_HOSTSHM_NO_LIMIT */
-    struct dt_p2p **ways;      /* by peer, to it and from it (p2p.h); NULL before the first */
+    struct dt_p2p **channels;  /* by peer, to it and from it (p2p.h); NULL before the first */
     _Atomic uint32_t passing;  /* calls between two ranks that are not over */
     struct dt_pairnotes notes; /* those in which threads wait */
     bool shut;                 /* for threads that keep it in its slot: no call may begin */
@@ -62,9 +62,10 @@ struct dt_comm {
     struct dt_tuning tuning; /* the same for all ranks of the host, or of all hosts */
     struct dt_shm shm;
     struct dt_mesh mesh;
-    uint32_t streams; /* of ways between two ranks; those of the mesh may change (dt_comm_tune) */
-    struct dt_leaders lanes; /* on several hosts: where all of them have this local rank */
-    struct dt_hierarchical twolevel;
+    uint32_t
+        streams; /* of channels between two ranks; those of the mesh may change (dt_comm_tune) */
+    struct dt_leaders leaders; /* on several hosts: where all of them have this local rank */
+    struct dt_hierarchical hierarchical;
     struct dt_coll_error coll_error;
     struct dt_gpu gpu;
     bool on_device; /* calls that begin now are for data in GPU memory, on all ranks */

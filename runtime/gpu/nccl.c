@@ -556,8 +556,8 @@ static dt_result_t make(struct dt_comm *c, void *arg)
     const char *name = "";
     dt_result_t r = dt_nccl_await_turn(c, &m->launch);
 
-    c->shm.way = "nccl";
-    c->lanes.way = NULL;
+    c->shm.algorithm = "nccl";
+    c->leaders.algorithm = NULL;
     if (r == DT_OK)
         r = queue(c, &o, &name);
     if (r == DT_OK)
@@ -594,8 +594,8 @@ static dt_result_t await_direct(struct dt_comm *c, void *arg)
     const struct dt_operation *o = arg;
     struct dt_gpu_arrival arrival = { .begun = o->direct->begun, .kind = o->kind->call };
 
-    c->shm.way = "nccl+stream";
-    c->lanes.way = NULL;
+    c->shm.algorithm = "nccl+stream";
+    c->leaders.algorithm = NULL;
     for (unsigned turn = 0;; turn++) {
         enum progress progress = look_at_direct(c, o->direct);
         dt_result_t r;

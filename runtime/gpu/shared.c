@@ -468,8 +468,8 @@ static dt_result_t make(struct dt_comm *c, void *arg)
     struct queueing *q = arg;
     dt_result_t r = dt_nccl_await_turn(c, &q->launch);
 
-    c->shm.way = "shared";
-    c->lanes.way = q->s->groups.n > 1 ? "nccl" : NULL;
+    c->shm.algorithm = "shared";
+    c->leaders.algorithm = q->s->groups.n > 1 ? "nccl" : NULL;
     if (r == DT_OK)
         r = queue(q);
     dt_launch_end(&q->launch);

@@ -45,7 +45,7 @@ static void furnish(struct dt_p2p *w)
                                 .streams = c->streams,
                                 .ranks = c->mesh.ranks,
                                 .addrs = c->mesh.addrs,
-                                .door = c->mesh.door,
+                                .listener = c->mesh.listener,
                                 .alarm = c->mesh.alarm,
                                 .spins = c->mesh.spins };
     w->mesh.alarm.coll_error = &w->coll_error;
@@ -56,11 +56,11 @@ struct dt_p2p *dt_p2p_find(struct dt_comm *c, int peer, bool giving)
     size_t at = 2 * (size_t)peer + giving;
     struct dt_p2p *w;
 
-    if (!c->ways)
-        c->ways = calloc(2 * (size_t)c->size, sizeof(struct dt_p2p *));
-    if (!c->ways || c->ways[at])
-        return c->ways ? c->ways[at] : NULL;
-    c->ways[at] = w = calloc(1, sizeof *w);
+    if (!c->channels)
+        c->channels = calloc(2 * (size_t)c->size, sizeof(struct dt_p2p *));
+    if (!c->channels || c->channels[at])
+        return c->channels ? c->channels[at] : NULL;
+    c->channels[at] = w = calloc(1, sizeof *w);
     if (!w)
         return NULL;
     w->comm = c;
@@ -81,7 +81,7 @@ void dt_p2p_passed(struct dt_comm *c)
 }
 
 struct last {
-    struct dt_p2p *way;
+    struct dt_p2p *channel;
     struct dt_task *parked;
     struct dt_p2p_watcher watch;
 };
@@ -90,15 +90,15 @@ static void claim_and_watch(struct dt_comm *c, void *arg)
 {
     struct last *l = arg;
 
-    l->parked = l->way->parked;
-    dt_p2p_claim(l->way, l->parked, false);
+    l->parked = l->channel->parked;
+    dt_p2p_claim(l->channel, l->parked, false);
     dt_p2p_watch(c, &l->watch);
 }
 
 static void finish(struct dt_p2p *w)
 {
     uint32_t number = dt_ticketlock_draw(&w->lock);
-    struct last l = { .way = w,
+    struct last l = { .channel = w,
                       .watch = { .peer = w->peer,
                                  .giving = w->giving,
                                  .ticket = number - 1,
@@ -115,9 +115,9 @@ static void finish(struct dt_p2p *w)
 
 void dt_p2p_finish(struct dt_comm *c)
 {
-    for (int i = 0; c->ways && i < 2 * c->size; i++) {
-        if (c->ways[i])
-            finish(c->ways[i]);
+    for (int i = 0; c->channels && i < 2 * c->size; i++) {
+        if (c->channels[i])
+            finish(c->channels[i]);
     }
 }
 
@@ -128,17 +128,17 @@ void dt_p2p_close(struct dt_comm *c)
 
     while ((passing = atomic_load(&c->passing)))
         dt_futex_wait(&c->passing, passing);
-    for (int i = 0; c->ways && i < 2 * c->size; i++) {
-        if (!c->ways[i])
+    for (int i = 0; c->channels && i < 2 * c->size; i++) {
+        if (!c->channels[i])
             continue;
-        dt_async_close(&c->ways[i]->async);
-        dt_gpu_copies_close(&c->ways[i]->copies);
-        dt_mesh_close(&c->ways[i]->mesh);
-        dt_ring_close(c->ways[i]->shm.ring);
-        free(c->ways[i]);
+        dt_async_close(&c->channels[i]->async);
+        dt_gpu_copies_close(&c->channels[i]->copies);
+        dt_mesh_close(&c->channels[i]->mesh);
+        dt_ring_close(c->channels[i]->shm.ring);
+        free(c->channels[i]);
     }
-    free(c->ways);
-    c->ways = NULL;
+    free(c->channels);
+    c->channels = NULL;
 }
 
 /* ---- passing ---- */
@@ -172,9 +172,9 @@ static void begin(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype)
         turn(&w->told, w->peer);
     dt_ring_begin(w->shm.ring, &w->told);
     dt_ring_lasts(w->shm.ring);
-    w->shm.way = local >= 0 ? "shm" : NULL;
+    w->shm.algorithm = local >= 0 ? "shm" : NULL;
     if (local >= 0)
-        dt_sendrecv_begin(&w->handover, &w->shm, &w->call, buf, count * dt_dtype_size(dtype),
+        dt_sendrecv_begin(&w->sendrecv, &w->shm, &w->call, buf, count * dt_dtype_size(dtype),
                           (uint32_t)local, w->giving);
 }
 
@@ -182,8 +182,8 @@ static dt_result_t move(struct dt_p2p *w, void *buf)
 {
     const struct dt_call *call = &w->call;
 
-    if (w->shm.way)
-        return dt_sendrecv_end(&w->handover);
+    if (w->shm.algorithm)
+        return dt_sendrecv_end(&w->sendrecv);
     return w->giving ? dt_tcp_send(&w->mesh, call, buf, call->count, (uint32_t)w->peer)
                      : dt_tcp_recv(&w->mesh, call, buf, call->count, (uint32_t)w->peer);
 }
@@ -274,7 +274,7 @@ dt_result_t dt_p2p_pass(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dt
         note(w->comm, &own, dt_ring_begun(w->shm.ring));
     if (r == DT_OK)
         r = move(w, buf);
-    dt_ring_end(w->shm.ring, r, w->shm.way, w->shm.way ? NULL : "tcp");
+    dt_ring_end(w->shm.ring, r, w->shm.algorithm, w->shm.algorithm ? NULL : "tcp");
     if (r != DT_OK)
         r = fail(w, &w->call);
     if (watched)
@@ -289,8 +289,8 @@ static bool tells_all_at_once(struct dt_p2p *w, void *buf, size_t count, dt_dtyp
 {
     begin(w, buf, count, dtype);
     w->begun = true;
-    dt_sendrecv_step(&w->handover);
-    return dt_sendrecv_has_told(&w->handover);
+    dt_sendrecv_step(&w->sendrecv);
+    return dt_sendrecv_has_told(&w->sendrecv);
 }
 
 /* What tells all at once, or has a thread; but for what the peer's call does not fit, which stays
@@ -318,7 +318,7 @@ dt_result_t dt_p2p_hand_in(struct dt_p2p *w, struct dt_task *task, void *buf, si
 
     if (r != DT_OK)
         return r;
-    task->way = w;
+    task->channel = w;
     if (!buf || !is_local(w) || dt_hostshm_stopped(&w->shm.map, NULL) ||
         !dt_async_hold_back(&w->async, task))
         return dt_async_hand_in(&w->async, task);
@@ -337,8 +337,8 @@ bool dt_p2p_claim(struct dt_p2p *w, const struct dt_task *task, bool ripe)
     if (!task || w->parked != task)
         return false;
     if (ripe)
-        dt_sendrecv_step(&w->handover);
-    if (ripe && !dt_sendrecv_is_over(&w->handover))
+        dt_sendrecv_step(&w->sendrecv);
+    if (ripe && !dt_sendrecv_is_over(&w->sendrecv))
         return false;
     w->parked = NULL;
     return true;
@@ -346,10 +346,10 @@ bool dt_p2p_claim(struct dt_p2p *w, const struct dt_task *task, bool ripe)
 
 struct dt_task *dt_p2p_claim_ripe(struct dt_comm *c, struct dt_task *others)
 {
-    for (int i = 0; c->ways && i < 2 * c->size; i++) {
-        struct dt_task *task = c->ways[i] ? c->ways[i]->parked : NULL;
+    for (int i = 0; c->channels && i < 2 * c->size; i++) {
+        struct dt_task *task = c->channels[i] ? c->channels[i]->parked : NULL;
 
-        if (!task || !dt_p2p_claim(c->ways[i], task, true))
+        if (!task || !dt_p2p_claim(c->channels[i], task, true))
             continue;
         task->next = others;
         others = task;
@@ -369,7 +369,7 @@ dt_result_t dt_p2p_unpark(struct dt_p2p *w)
 /* The communicator stays until the lock has been left. */
 void dt_p2p_make(struct dt_task *task)
 {
-    struct dt_p2p *w = task->way;
+    struct dt_p2p *w = task->channel;
     struct dt_comm *c = w->comm;
 
     atomic_fetch_add(&c->passing, 1);

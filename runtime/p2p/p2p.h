@@ -1,6 +1,7 @@
-/* The ways between this rank and the others, or itself, on which calls between two ranks are made.
+/* The channels between this rank and the others, or itself, on which calls between two ranks are
+ * made.
  *
- * From each rank to each one there is a way, made when either needs it: an order of calls, a
+ * From each rank to each one there is a channel, made when either needs it: an order of calls, a
  * pair of pipes or a connection that nothing else uses, and, once there are requests, a thread. So
  * none of these calls waits for one that goes elsewhere, or the other way, or for a collective. */
 #ifndef DT_P2P_P2P_H
@@ -29,7 +30,7 @@ struct dt_p2p {
     struct dt_call call;         /* the newest, as both sides name it, */
     struct dt_call told;         /* and as its own side does */
     bool begun;                  /* what follows is of that call, and it has begun */
-    struct dt_sendrecv handover; /* peer is on this host */
+    struct dt_sendrecv sendrecv; /* peer is on this host */
     struct dt_gpu_copies copies; /* of calls on GPU memory */
 
     /* For threads that keep the communicator in its slot: a task that holds the lock, of which the
@@ -44,32 +45,34 @@ void dt_p2p_passed(struct dt_comm *c);
 
 /* Hands a task in, for such a thread, that moves these data; buf NULL: it gets them first, or puts
  * them elsewhere, by itself. Between ranks of a host it begins at
- * once, if the way is free. Where the peer needs nothing more of it then, it is parked for whoever
- * waits for it: the way's thread would come to its end no sooner, and take a processor. */
+ * once, if the channel is free. Where the peer needs nothing more of it then, it is parked for
+ * whoever waits for it: the channel's thread would come to its end no sooner, and take a processor.
+ */
 dt_result_t dt_p2p_hand_in(struct dt_p2p *w, struct dt_task *task, void *buf, size_t count,
                            dt_dtype_t dtype);
 /* For such a thread, too: takes a task out of where it is parked, if it is; the caller calls
  * dt_p2p_make. ripe: only if that will not wait. */
 bool dt_p2p_claim(struct dt_p2p *w, const struct dt_task *task, bool ripe);
 void dt_p2p_make(struct dt_task *task);
-/* Likewise: has the way's thread make a task that is parked there. */
+/* Likewise: has the channel's thread make a task that is parked there. */
 dt_result_t dt_p2p_unpark(struct dt_p2p *w);
 /* Likewise: claims all of c that are ripe; they hang together by next. */
 struct dt_task *dt_p2p_claim_ripe(struct dt_comm *c, struct dt_task *others);
 
-/* Moves the data, for who holds the way's lock. watched: the agent is to know that this rank waits.
+/* Moves the data, for who holds the channel's lock. watched: the agent is to know that this rank
+ * waits.
  */
 dt_result_t dt_p2p_pass(struct dt_p2p *w, void *buf, size_t count, dt_dtype_t dtype, bool watched);
 /* For who holds it, too: ends the communicator for w->coll_error, which is none of a call's.
  * Returns the coll_error's code. */
 dt_result_t dt_p2p_give_up(struct dt_p2p *w);
 
-/* A thread waits for what another one does on a way: the agent is to know, and the communicator
+/* A thread waits for what another one does on a channel: the agent is to know, and the communicator
  * stays for so long. */
 struct dt_p2p_watcher {
     int peer;
     bool giving;
-    uint32_t ticket;      /* in the way's lock, of the call whose end it waits for */
+    uint32_t ticket;      /* in the channel's lock, of the call whose end it waits for */
     uint32_t limit_ms;    /* for how long it may wait */
     struct dt_comm *comm; /* NULL: it is not watched */
     struct dt_pairnote note;
@@ -81,7 +84,7 @@ void dt_p2p_unwatch(struct dt_p2p_watcher *watch);
 
 /* Waits until all calls are over, while c is shut in its slot: the agent is to know for whom. */
 void dt_p2p_finish(struct dt_comm *c);
-/* Frees the ways. No thread comes to c any more. */
+/* Frees the channels. No thread comes to c any more. */
 void dt_p2p_close(struct dt_comm *c);
 
 #endif

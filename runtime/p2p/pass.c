@@ -12,7 +12,7 @@
 enum { SLOT = 0 };
 
 struct passing {
-    struct dt_p2p *way;
+    struct dt_p2p *channel;
     struct dt_gpu_copies *copies;
     const struct dt_operation *o;
     uint8_t *pinned;
@@ -29,7 +29,7 @@ static dt_result_t give_up(struct dt_p2p *w, const char *function, CUresult erro
 
 static dt_result_t await_copy(const struct passing *p, CUresult queued)
 {
-    struct dt_p2p *w = p->way;
+    struct dt_p2p *w = p->channel;
     bool limited = p->limit_ms && p->limit_ms != DT_HOSTSHM_NO_LIMIT;
     uint64_t until = limited ? dt_clock_ns() + (uint64_t)p->limit_ms * 1000000 : 0;
 
@@ -47,12 +47,12 @@ static dt_result_t give(const struct passing *p)
 
     if (r != DT_OK)
         return r;
-    return dt_p2p_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
+    return dt_p2p_pass(p->channel, p->pinned, p->o->count, p->o->dtype, p->watched);
 }
 
 static dt_result_t take(const struct passing *p)
 {
-    dt_result_t r = dt_p2p_pass(p->way, p->pinned, p->o->count, p->o->dtype, p->watched);
+    dt_result_t r = dt_p2p_pass(p->channel, p->pinned, p->o->count, p->o->dtype, p->watched);
 
     if (r != DT_OK)
         return r;
@@ -67,19 +67,20 @@ static dt_result_t pass(struct passing *p)
     if (!result)
         result = dt_gpu_order_follow(&p->o->order, p->copies->stream);
     if (result)
-        return give_up(p->way, "cuStreamCreate", result);
+        return give_up(p->channel, "cuStreamCreate", result);
     p->pinned = dt_pinned_take(p->bytes, p->copies);
     if (!p->pinned)
-        return give_up(p->way, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
-    r = p->way->giving ? give(p) : take(p);
+        return give_up(p->channel, "cuMemHostAlloc", CUDA_ERROR_OUT_OF_MEMORY);
+    r = p->channel->giving ? give(p) : take(p);
     dt_gpu_copies_settle(p->copies, p->pinned, r != DT_OK);
     return r;
 }
 
-dt_result_t dt_gpu_pass(struct dt_p2p *way, struct dt_operation *o, uint32_t limit_ms, bool watched)
+dt_result_t dt_gpu_pass(struct dt_p2p *channel, struct dt_operation *o, uint32_t limit_ms,
+                        bool watched)
 {
-    struct passing p = { .way = way,
-                         .copies = o->copies ? o->copies : &way->copies,
+    struct passing p = { .channel = channel,
+                         .copies = o->copies ? o->copies : &channel->copies,
                          .o = o,
                          .bytes = o->count * dt_dtype_size(o->dtype),
                          .limit_ms = limit_ms,
@@ -89,7 +90,7 @@ dt_result_t dt_gpu_pass(struct dt_p2p *way, struct dt_operation *o, uint32_t lim
     dt_result_t r;
 
     if (result) {
-        r = give_up(way, "cuCtxPushCurrent", result);
+        r = give_up(channel, "cuCtxPushCurrent", result);
     } else {
         r = pass(&p);
         dt_cuda_leave(&scope);

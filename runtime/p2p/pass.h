@@ -10,10 +10,10 @@
 struct dt_operation;
 struct dt_p2p;
 
-/* Moves the operation's data, for who holds the way's lock, and drops the operation's order.
+/* Moves the operation's data, for who holds the channel's lock, and drops the operation's order.
  * limit_ms: for how long this rank's GPU may keep it waiting (struct dt_comm); watched: as for
  * dt_p2p_pass. */
-dt_result_t dt_gpu_pass(struct dt_p2p *way, struct dt_operation *o, uint32_t limit_ms,
+dt_result_t dt_gpu_pass(struct dt_p2p *channel, struct dt_operation *o, uint32_t limit_ms,
                         bool watched);
 
 #endif

@@ -212,7 +212,7 @@ static dt_result_t move_open(const struct dt_pairwise *m)
     const uint8_t *from[s->n];
     dt_result_t r = DT_OK;
 
-    s->way = "shm-mapped";
+    s->algorithm = "shm-mapped";
     dt_segment_hold();
     for (uint32_t i = 0; i < s->n; i++) {
         struct dt_place place;

@@ -146,7 +146,7 @@ static dt_result_t reduce_mapped(struct dt_shm *s, const struct dt_chunk *whole,
     uint8_t *in[s->n], *out[s->n];
     dt_result_t r = DT_OK;
 
-    s->way = "shm-mapped";
+    s->algorithm = "shm-mapped";
     dt_segment_hold();
     for (uint32_t i = 0; i < s->n; i++) {
         in[i] = dt_segment_find(terms[i].in);
@@ -272,7 +272,7 @@ static dt_result_t reduce_copied(struct dt_shm *s, const struct dt_chunk *whole,
     size_t done = copy_chunks(s, whole, terms, step, &end->folded);
     dt_result_t r = done < whole->bytes ? dt_shm_check(s) : DT_OK;
 
-    s->way = "shm-direct";
+    s->algorithm = "shm-direct";
     end->done[s->me] = done;
     if (r == DT_OK)
         r = await_slices(s);

@@ -35,8 +35,8 @@ bool dt_reduceopen_reaches_all(struct dt_shm *s);
 
 struct dt_reduceopen_terms dt_reduceopen_offer(struct dt_shm *s, const struct dt_chunk *whole);
 bool dt_reduceopen_offers(const struct dt_reduceopen_terms *mine);
-/* In the round in which all have said what they offer: reduces, as far as these ways lead. step:
- * bytes of a chunk. */
+/* In the round in which all have said what they offer: reduces, if one of these algorithms can.
+ * step: bytes of a chunk. */
 dt_result_t dt_reduceopen(struct dt_shm *s, const struct dt_chunk *whole,
                           const struct dt_reduceopen_terms *mine, size_t step,
                           struct dt_reduceopen_end *end);

@@ -136,7 +136,7 @@ static dt_result_t copy_mapped(struct dt_sendrecv *h, const struct half *x, bool
         done = h->giving ? dt_shm_copy(s, theirs + x->at, x->ours, x->bytes)
                          : dt_shm_copy(s, x->ours, theirs + x->at, x->bytes);
     dt_segment_release();
-    s->way = "shm-mapped";
+    s->algorithm = "shm-mapped";
     r = compare_ends(h, done, both);
     return theirs ? r : dt_coll_error(s->coll_error, DT_ERR_INTERNAL, s->ranks[h->peer]);
 }
@@ -152,7 +152,7 @@ static dt_result_t copy_direct(struct dt_sendrecv *h, const struct half *x, bool
     dt_result_t r = compare_ends(h, done, both);
 
     if (*both)
-        s->way = "shm-direct";
+        s->algorithm = "shm-direct";
     else
         s->reach = DT_CMA_REFUSED;
     return r;

@@ -118,7 +118,7 @@ static dt_result_t collect(struct dt_shm *s, const struct dt_chunk *c)
 
 /* ---- few bytes, that travel in the lines or stand in the staging ---- */
 
-/* Whether one synchronisation is the faster way. */
+/* Whether one synchronisation is faster. */
 static bool are_few(const struct dt_shm *s, size_t bytes)
 {
     return bytes <= s->small && bytes <= dt_round_most(s);
@@ -282,7 +282,7 @@ static dt_result_t reduce(struct dt_shm *s, struct dt_chunk *whole)
     if (takes_few(s, whole->bytes))
         return reduce_few(s, whole);
     if (!whole->few)
-        s->way = "shm-slices";
+        s->algorithm = "shm-slices";
     r = reduce_chunks(s, whole);
     if (whole->huge)
         dt_stream_settle();
@@ -332,7 +332,7 @@ static dt_result_t share_out(struct dt_shm *s, const uint8_t *buf, size_t bytes)
     if (bytes >= DT_SEGMENT_LEAST)
         place = dt_segment_place(s->comm, buf, bytes);
     if (place.segment)
-        s->way = "shm-mapped";
+        s->algorithm = "shm-mapped";
     do {
         size_t m = bytes - at < most ? bytes - at : most;
         dt_result_t r = dt_round_begin(s, m);
@@ -357,7 +357,7 @@ static dt_result_t copy_open(struct dt_shm *s, void *buf, struct dt_place place,
     const uint8_t *from;
     dt_result_t r;
 
-    s->way = "shm-mapped";
+    s->algorithm = "shm-mapped";
     dt_segment_hold();
     from = dt_segment_find(place);
     if (from)

@@ -46,8 +46,8 @@ struct dt_shm {
     size_t least_direct;     /* bytes from which two ranks try to */
     uint32_t pipes;          /* which of their two sets (hostshm.h) */
     struct dt_coll_error *coll_error;
-    struct dt_ring *ring; /* the flight recorder's, or NULL */
-    const char *way;      /* for it: the way that the call takes */
+    struct dt_ring *ring;  /* the flight recorder's, or NULL */
+    const char *algorithm; /* for the flight recorder */
 };
 
 /* Completes a structure whose map, comm, me, n, ranks and coll_error are set. cpus: a bit for each

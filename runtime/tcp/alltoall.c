@@ -34,22 +34,22 @@ static void keep(void *to, const void *from, size_t bytes)
         memmove(to, from, bytes);
 }
 
-/* ---- parcels: each flow moves one block ---- */
+/* ---- transfers: each flow moves one block ---- */
 
-struct parcels {
+struct transfers {
     struct dt_mesh *mesh;
     const struct dt_call *call;
-    bool alike; /* the call states the count of both sides: no parcel does */
+    bool alike; /* the call states the count of both sides: no transfer does */
     size_t n;
     struct dt_flow *flows;
-    struct parcel {
+    struct transfer {
         void *base;
         uint64_t count;
         size_t bytes;
     } * v;
 };
 
-static dt_result_t parcels_make(struct parcels *p, size_t most)
+static dt_result_t transfers_make(struct transfers *p, size_t most)
 {
     p->flows = calloc(most, sizeof *p->flows);
     p->v = calloc(most, sizeof *p->v);
@@ -58,7 +58,7 @@ static dt_result_t parcels_make(struct parcels *p, size_t most)
     return dt_mesh_no_memory(p->mesh);
 }
 
-static void parcels_free(struct parcels *p)
+static void transfers_free(struct transfers *p)
 {
     free(p->flows);
     free(p->v);
@@ -70,13 +70,13 @@ static bool is_near(const struct dt_mesh *m, uint32_t peer)
     return m->node_of && m->node_of[peer] == m->node_of[m->me];
 }
 
-/* One parcel each way: a sender, too, is to hear from the other that it makes this call. Where
+/* One transfer each way: a sender, too, is to hear from the other that it makes this call. Where
  * nothing goes one way, the count is still stated. */
-static void add(struct parcels *p, uint32_t peer, bool out, void *base, size_t count)
+static void add(struct transfers *p, uint32_t peer, bool out, void *base, size_t count)
 {
     size_t bytes = size_of(p->call, count);
 
-    p->v[p->n] = (struct parcel){ base, count, bytes };
+    p->v[p->n] = (struct transfer){ base, count, bytes };
     p->flows[p->n] = (struct dt_flow){ .peer = peer,
                                        .slot = (uint32_t)p->n,
                                        .out = out,
@@ -85,19 +85,19 @@ static void add(struct parcels *p, uint32_t peer, bool out, void *base, size_t c
     p->n++;
 }
 
-static void add_given(struct parcels *p, uint32_t peer, const void *base, size_t count)
+static void add_given(struct transfers *p, uint32_t peer, const void *base, size_t count)
 {
     add(p, peer, true, (void *)(uintptr_t)base, count);
 }
 
 static struct iovec parcel_frame(void *arg, const struct dt_flow *f, size_t k)
 {
-    const struct parcel *v = &((const struct parcels *)arg)->v[f->slot];
+    const struct transfer *v = &((const struct transfers *)arg)->v[f->slot];
 
     return dt_flow_segment(v->base, v->bytes, k);
 }
 
-static dt_result_t ship(struct parcels *p)
+static dt_result_t ship(struct transfers *p)
 {
     struct dt_traffic t = { .call = p->call,
                             .flows = p->flows,
@@ -114,8 +114,8 @@ dt_result_t dt_tcp_all_to_all(struct dt_mesh *m, const struct dt_call *call, con
                               const struct dt_blocks *given, void *out,
                               const struct dt_blocks *taken)
 {
-    struct parcels p = { .mesh = m, .call = call };
-    dt_result_t r = parcels_make(&p, 2 * (size_t)m->size);
+    struct transfers p = { .mesh = m, .call = call };
+    dt_result_t r = transfers_make(&p, 2 * (size_t)m->size);
 
     for (uint32_t i = 1; r == DT_OK && i < m->size; i++) {
         uint32_t to = (m->me + i) % m->size, from = (m->me + m->size - i) % m->size;
@@ -132,36 +132,36 @@ dt_result_t dt_tcp_all_to_all(struct dt_mesh *m, const struct dt_call *call, con
         keep((uint8_t *)out + place_of(call, taken, m->me),
              (const uint8_t *)in + place_of(call, given, m->me),
              size_of(call, count_of(given, m->me)));
-    parcels_free(&p);
+    transfers_free(&p);
     return r;
 }
 
 static dt_result_t with_one(struct dt_mesh *m, const struct dt_call *call, void *buf, size_t count,
                             uint32_t peer, bool out, bool alike)
 {
-    struct parcels p = { .mesh = m, .call = call, .alike = alike };
-    dt_result_t r = parcels_make(&p, 2);
+    struct transfers p = { .mesh = m, .call = call, .alike = alike };
+    dt_result_t r = transfers_make(&p, 2);
 
     if (r == DT_OK) {
         add(&p, peer, out, buf, count);
         add(&p, peer, !out, NULL, 0);
         r = ship(&p);
     }
-    parcels_free(&p);
+    transfers_free(&p);
     return r;
 }
 
 dt_result_t dt_tcp_gather(struct dt_mesh *m, const struct dt_call *call, const void *in,
                           size_t count, void *out, const struct dt_blocks *blocks, uint32_t root)
 {
-    struct parcels p = { .mesh = m, .call = call };
+    struct transfers p = { .mesh = m, .call = call };
     dt_result_t r;
 
     if (m->me != root && is_near(m, root))
         return DT_OK;
     if (m->me != root)
         return with_one(m, call, (void *)(uintptr_t)in, count, root, true, false);
-    r = parcels_make(&p, 2 * (size_t)m->size);
+    r = transfers_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
         if (i == root || is_near(m, i))
             continue;
@@ -172,21 +172,21 @@ dt_result_t dt_tcp_gather(struct dt_mesh *m, const struct dt_call *call, const v
         r = ship(&p);
     if (r == DT_OK)
         keep((uint8_t *)out + place_of(call, blocks, root), in, size_of(call, count));
-    parcels_free(&p);
+    transfers_free(&p);
     return r;
 }
 
 dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const void *in,
                            const struct dt_blocks *blocks, void *out, size_t count, uint32_t root)
 {
-    struct parcels p = { .mesh = m, .call = call };
+    struct transfers p = { .mesh = m, .call = call };
     dt_result_t r;
 
     if (m->me != root && is_near(m, root))
         return DT_OK;
     if (m->me != root)
         return with_one(m, call, out, count, root, false, false);
-    r = parcels_make(&p, 2 * (size_t)m->size);
+    r = transfers_make(&p, 2 * (size_t)m->size);
     for (uint32_t i = 0; r == DT_OK && i < m->size; i++) {
         if (i == root || is_near(m, i))
             continue;
@@ -197,7 +197,7 @@ dt_result_t dt_tcp_scatter(struct dt_mesh *m, const struct dt_call *call, const 
         r = ship(&p);
     if (r == DT_OK)
         keep(out, (const uint8_t *)in + place_of(call, blocks, root), size_of(call, count));
-    parcels_free(&p);
+    transfers_free(&p);
     return r;
 }
 

@@ -32,7 +32,7 @@ struct meeting {
     size_t callers;
     size_t n_calls;
     struct call *calls;
-    struct pollfd *polls; /* the alarm's, calls, door */
+    struct pollfd *polls; /* the alarm's, calls, the listener's */
 };
 
 uint32_t dt_mesh_rank(const struct dt_mesh *m, uint32_t peer)
@@ -150,8 +150,8 @@ static void take_callers_of(struct meeting *g, uint32_t stream)
 
         if (link->fd >= 0 || g->peers[i] > m->me)
             continue;
-        link->fd =
-            dt_listener_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, g->peers[i]));
+        link->fd = dt_listener_take(m->listener, m->comm, lane_of(m, stream),
+                                    dt_mesh_rank(m, g->peers[i]));
         if (link->fd >= 0) {
             g->awaited--;
             g->callers--;
@@ -176,7 +176,7 @@ static dt_result_t wait(struct meeting *g)
         g->polls[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
     }
     if (g->callers)
-        n += dt_listener_polls(m->door, g->polls + n);
+        n += dt_listener_polls(m->listener, g->polls + n);
     return dt_alarm_poll(&m->alarm, g->polls, n, g->callers ? GLANCE_MS : RETRY_MS);
 }
 
@@ -191,7 +191,7 @@ static dt_result_t meet(struct meeting *g)
             if (g->calls[i].shake.fd >= 0)
                 call_step(g, &g->calls[i]);
         }
-        error = g->callers ? dt_listener_turn(g->mesh->door) : 0;
+        error = g->callers ? dt_listener_turn(g->mesh->listener) : 0;
         take_callers(g);
         if (g->awaited == 0)
             return DT_OK;
@@ -218,7 +218,7 @@ static void plan_with(struct meeting *g, uint32_t peer, uint32_t stream)
     }
     g->n_calls++;
     *c = (struct call){ .link = link,
-                        .auth = m->door->self,
+                        .auth = m->listener->self,
                         .shake = { .fd = -1 },
                         .deadline = dt_clock_ms() + DT_MESH_CONNECT_S * 1000 };
     c->auth.peer = dt_mesh_rank(m, peer);
@@ -249,7 +249,7 @@ static dt_result_t connect_all(struct dt_mesh *m, const uint32_t *peers, size_t 
         listens = g.callers > 0;
         result = meet(&g);
         if (listens)
-            dt_listener_leave(m->door);
+            dt_listener_leave(m->listener);
         for (size_t i = 0; i < g.n_calls; i++) {
             if (g.calls[i].shake.fd >= 0)
                 close(g.calls[i].shake.fd);
@@ -307,9 +307,9 @@ void dt_mesh_renew(struct dt_mesh *m, struct dt_mesh_conn *link)
 
     if (peer > m->me)
         return;
-    dt_listener_turn(m->door);
-    fd = dt_listener_take(m->door, m->comm, lane_of(m, stream), dt_mesh_rank(m, peer));
-    dt_listener_leave(m->door);
+    dt_listener_turn(m->listener);
+    fd = dt_listener_take(m->listener, m->comm, lane_of(m, stream), dt_mesh_rank(m, peer));
+    dt_listener_leave(m->listener);
     if (fd < 0)
         return;
     close(link->fd);

@@ -1,7 +1,7 @@
 /* The connections of one communicator to ranks on other hosts, made when they are first needed.
  *
  * Both ends come to need a connection, since every collective needs it on both sides: the lower
- * rank then calls and the higher one takes the call from its door. The other end of every
+ * rank then calls and the higher one accepts the connection at its listener. The other end of every
  * connection is proved. Two ranks may have several: streams, which share what is long (flow.h). */
 #ifndef DT_TCP_MESH_H
 #define DT_TCP_MESH_H
@@ -15,7 +15,8 @@
 
 enum {
     DT_MESH_CONNECT_S = 60,
-    DT_MESH_LANES = 3, /* meshes of a communicator: the collectives', and two for its ways */
+    DT_MESH_LANES =
+        3, /* meshes of a communicator: for collectives, and for each direction of p2p */
 };
 
 struct dt_mesh_conn {
@@ -35,7 +36,7 @@ struct dt_mesh {
     const uint32_t *ranks;           /* the job's rank of each; NULL: the same */
     const uint32_t *node_of;         /* by rank: its host; NULL: none share one */
     const struct dt_msg_addr *addrs; /* by the job's rank; outlives this */
-    struct dt_listener *door;
+    struct dt_listener *listener;
     struct dt_alarm alarm;
     unsigned spins;             /* fruitless looks at the connections before a wait sleeps */
     struct dt_mesh_conn *links; /* by stream, then by rank: see dt_mesh_link */

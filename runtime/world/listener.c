@@ -22,7 +22,7 @@ void dt_listener_init(struct dt_listener *d)
     *d = (struct dt_listener){ .listener = -1 };
     pthread_mutex_init(&d->lock, NULL);
     for (int i = 0; i < DT_LISTENER_PENDING; i++)
-        d->guests[i].shake.fd = -1;
+        d->pending[i].shake.fd = -1;
 }
 
 int dt_listener_open(struct dt_listener *d, uint16_t *port)
@@ -49,10 +49,10 @@ static void dismiss(struct dt_listener_pending *g)
 void dt_listener_close(struct dt_listener *d)
 {
     for (int i = 0; i < DT_LISTENER_PENDING; i++)
-        dismiss(&d->guests[i]);
-    for (size_t i = 0; i < d->n_parked; i++)
-        close(d->parked[i].fd);
-    free(d->parked);
+        dismiss(&d->pending[i]);
+    for (size_t i = 0; i < d->n_accepted; i++)
+        close(d->accepted[i].fd);
+    free(d->accepted);
     if (d->listener >= 0)
         close(d->listener);
     pthread_mutex_destroy(&d->lock);
@@ -66,16 +66,16 @@ static bool lingers(const struct dt_listener_pending *g)
     return g->deadline - GUEST_MS + SETTLE_MS <= dt_clock_ms();
 }
 
-/* A free seat, or that of the guest who has been talking longest. NULL: nobody lingers. */
+/* A free entry, or that of the handshake that has lasted longest. NULL: none may be dropped yet. */
 static struct dt_listener_pending *seat(struct dt_listener *d)
 {
-    struct dt_listener_pending *oldest = &d->guests[0];
+    struct dt_listener_pending *oldest = &d->pending[0];
 
     for (int i = 0; i < DT_LISTENER_PENDING; i++) {
-        if (d->guests[i].shake.fd < 0)
-            return &d->guests[i];
-        if (d->guests[i].deadline < oldest->deadline)
-            oldest = &d->guests[i];
+        if (d->pending[i].shake.fd < 0)
+            return &d->pending[i];
+        if (d->pending[i].deadline < oldest->deadline)
+            oldest = &d->pending[i];
     }
     return lingers(oldest) ? oldest : NULL;
 }
@@ -87,7 +87,7 @@ size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLL
     pthread_mutex_lock(&d->lock);
     p[n++] = (struct pollfd){ .fd = seat(d) ? d->listener : -1, .events = POLLIN };
     for (int i = 0; i < DT_LISTENER_PENDING; i++) {
-        const struct dt_handshake *s = &d->guests[i].shake;
+        const struct dt_handshake *s = &d->pending[i].shake;
 
         if (s->fd >= 0)
             p[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
@@ -98,11 +98,11 @@ size_t dt_listener_polls(struct dt_listener *d, struct pollfd p[DT_LISTENER_POLL
 
 static int take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t rank)
 {
-    for (size_t i = 0; i < d->n_parked; i++) {
-        struct dt_listener_accepted p = d->parked[i];
+    for (size_t i = 0; i < d->n_accepted; i++) {
+        struct dt_listener_accepted p = d->accepted[i];
 
         if (p.comm == comm && p.lane == lane && p.rank == rank) {
-            d->parked[i] = d->parked[--d->n_parked];
+            d->accepted[i] = d->accepted[--d->n_accepted];
             return p.fd;
         }
     }
@@ -112,18 +112,18 @@ static int take(struct dt_listener *d, uint64_t comm, uint32_t lane, uint32_t ra
 /* A caller whose connection broke calls again: the newer one counts. */
 static void park(struct dt_listener *d, struct dt_listener_pending *g)
 {
-    struct dt_listener_accepted *p = realloc(d->parked, (d->n_parked + 1) * sizeof *p);
+    struct dt_listener_accepted *p = realloc(d->accepted, (d->n_accepted + 1) * sizeof *p);
     struct dt_auth who;
     int older;
 
     if (!p)
         return;
-    d->parked = p;
+    d->accepted = p;
     dt_auth_caller(g->shake.hello, &who);
     older = take(d, who.comm, who.lane, who.me);
     if (older >= 0)
         close(older);
-    p[d->n_parked++] = (struct dt_listener_accepted){ g->shake.fd, who.me, who.lane, who.comm };
+    p[d->n_accepted++] = (struct dt_listener_accepted){ g->shake.fd, who.me, who.lane, who.comm };
     g->shake.fd = -1;
 }
 
@@ -173,8 +173,8 @@ int dt_listener_turn(struct dt_listener *d)
 
     pthread_mutex_lock(&d->lock);
     for (int i = 0; i < DT_LISTENER_PENDING; i++) {
-        if (d->guests[i].shake.fd >= 0)
-            hear(d, &d->guests[i]);
+        if (d->pending[i].shake.fd >= 0)
+            hear(d, &d->pending[i]);
     }
     error = let_in(d);
     pthread_mutex_unlock(&d->lock);
@@ -185,8 +185,8 @@ void dt_listener_leave(struct dt_listener *d)
 {
     pthread_mutex_lock(&d->lock);
     for (int i = 0; i < DT_LISTENER_PENDING; i++) {
-        if (lingers(&d->guests[i]))
-            dismiss(&d->guests[i]);
+        if (lingers(&d->pending[i]))
+            dismiss(&d->pending[i]);
     }
     pthread_mutex_unlock(&d->lock);
 }
@@ -206,12 +206,12 @@ void dt_listener_forget(struct dt_listener *d, uint64_t comm)
     size_t kept = 0;
 
     pthread_mutex_lock(&d->lock);
-    for (size_t i = 0; i < d->n_parked; i++) {
-        if (d->parked[i].comm == comm)
-            close(d->parked[i].fd);
+    for (size_t i = 0; i < d->n_accepted; i++) {
+        if (d->accepted[i].comm == comm)
+            close(d->accepted[i].fd);
         else
-            d->parked[kept++] = d->parked[i];
+            d->accepted[kept++] = d->accepted[i];
     }
-    d->n_parked = kept;
+    d->n_accepted = kept;
     pthread_mutex_unlock(&d->lock);
 }

@@ -28,17 +28,17 @@ struct dt_listener {
     struct dt_listener_pending {
         struct dt_handshake shake;
         int64_t deadline; /* on CLOCK_MONOTONIC, in ms */
-    } guests[DT_LISTENER_PENDING];
+    } pending[DT_LISTENER_PENDING];
     struct dt_listener_accepted {
         int fd;
         uint32_t rank; /* of the job */
         uint32_t lane;
         uint64_t comm;
-    } * parked;
-    size_t n_parked;
+    } * accepted;
+    size_t n_accepted;
 };
 
-/* A door where nobody can call. */
+/* A listener that is not open. */
 void dt_listener_init(struct dt_listener *d);
 /* Listens on all addresses, at a port that the kernel chooses. Returns 0, or -1 with errno. */
 int dt_listener_open(struct dt_listener *d, uint16_t *port);

@@ -23,7 +23,7 @@ void dt_world_none(struct dt_world *w)
 {
     *w = (struct dt_world){ .settings = w->settings, .size = 1, .local_size = 1, .nodes = 1 };
     dt_agentlink_none(&w->agent);
-    dt_listener_init(&w->door);
+    dt_listener_init(&w->listener);
 }
 
 dt_result_t dt_world_alone(struct dt_world *w)
@@ -43,7 +43,7 @@ static dt_result_t take_welcome(struct dt_world *w, const struct dt_rankmsg *m)
     w->generation = m->welcome.generation;
     w->node = m->welcome.node_rank;
     w->nodes = m->welcome.nodes;
-    dt_listener_admit(&w->door, m->welcome.secret, w->generation, m->welcome.rank);
+    dt_listener_admit(&w->listener, m->welcome.secret, w->generation, m->welcome.rank);
     if (w->size >= 1 && w->rank < w->size && w->local_size >= 1 && w->local_rank < w->local_size &&
         w->local_rank <= w->rank && w->nodes >= 1 && w->node < w->nodes)
         return DT_OK;
@@ -133,7 +133,7 @@ dt_result_t dt_world_join(struct dt_world *w, const struct dt_agentenv *env)
     dt_result_t r;
 
     r = dt_agentlink_open(&w->agent, env);
-    if (r == DT_OK && env->nodes > 1 && dt_listener_open(&w->door, &port) < 0)
+    if (r == DT_OK && env->nodes > 1 && dt_listener_open(&w->listener, &port) < 0)
         r = dt_fail(DT_ERR_IO, "rank %u: cannot listen for the other hosts: %s", env->rank,
                     strerror(errno));
     if (r == DT_OK)
@@ -171,7 +171,7 @@ const char *dt_world_name(const struct dt_world *w, uint32_t rank, char text[DT_
 
 void dt_world_leave(struct dt_world *w)
 {
-    dt_listener_close(&w->door);
+    dt_listener_close(&w->listener);
     dt_hostshm_unmap(&w->shm);
     dt_agentlink_close(&w->agent);
     dt_msg_free(DT_MSG_TABLE, (union dt_msg *)&w->table);

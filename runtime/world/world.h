@@ -1,6 +1,6 @@
 /* What a process of a job has once, whatever communicators it makes: who it is, who else there is
- * and where, and the way to its agent. Nothing but the agent link, the door and, in dt_init, the
- * tuning changes after dt_world_join. */
+ * and where, and the link to its agent. Nothing but the agent link, the listener and, in dt_init,
+ * the tuning changes after dt_world_join. */
 #ifndef DT_WORLD_WORLD_H
 #define DT_WORLD_WORLD_H
 
@@ -25,9 +25,9 @@ struct dt_world {
     uint32_t nodes;
     char host[256];            /* the name of this one; "": not known */
     struct dt_msg_table table; /* by rank: its node, and where it listens; empty without an agent */
-    struct dt_listener door;   /* for ranks of other hosts */
-    _Atomic uint32_t made;     /* communicators that this rank has named */
-    _Atomic bool was_split;    /* there are, or were, others than DT_WORLD, on whatever ranks */
+    struct dt_listener listener;   /* for ranks of other hosts */
+    _Atomic uint32_t made;         /* communicators that this rank has named */
+    _Atomic bool was_split;        /* there are, or were, others than DT_WORLD, on whatever ranks */
     struct dt_tuning_table tuning; /* rank 0's, once all have joined DT_WORLD */
     struct dt_agentlink agent;     /* fd -1: started by hand, a job of one rank */
     struct dt_hostshm shm;         /* this host's; its stop word is the job's */

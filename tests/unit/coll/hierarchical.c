@@ -27,7 +27,7 @@ static int begin(const struct job *j, bool whatever_the_size)
 
     NEED(dt_init() == DT_OK);
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
-    NEED(j->width ? c->twolevel.width == j->width : c->twolevel.width < 2);
+    NEED(j->width ? c->hierarchical.width == j->width : c->hierarchical.width < 2);
     if (whatever_the_size)
         c->tuning.net_lane = 0;
     dt_context_leave(c);
@@ -104,7 +104,7 @@ static int around_the_threshold(int rank, void *arg)
     (void)rank;
     NEED(begin(j, false) == 0);
     NEED(dt_context_enter("test", DT_WORLD, &c) == DT_OK);
-    limit = c->tuning.net_lane * c->twolevel.width / sizeof(float);
+    limit = c->tuning.net_lane * c->hierarchical.width / sizeof(float);
     dt_context_leave(c);
     for (size_t count = limit - 2; count < limit + 2; count++)
         NEED(reference_try(j->hosts, count, DT_F32, DT_SUM, 0) == 0);
@@ -283,7 +283,7 @@ static void rounds_fit_into_the_memory_of_every_host(void **state)
     for (uint32_t i = 1; i <= 1000; i += 9) {
         for (uint32_t k = 1; k <= 1000; k += 9) {
             const struct dt_roster roster = { .first = (uint32_t[]){ 0, i, i + k } };
-            struct dt_hierarchical t = { .lanes = &lanes, .roster = &roster };
+            struct dt_hierarchical t = { .leaders = &lanes, .roster = &roster };
 
             dt_hierarchical_settle(&t);
             assert_in_range(t.round, 1, dt_hostshm_room(i) / 4);

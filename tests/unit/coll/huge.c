@@ -119,7 +119,7 @@ static bool went(const char *way)
 
     if (dt_context_enter("test", DT_WORLD, &c) != DT_OK)
         return false;
-    same = strcmp(c->shm.way, way) == 0;
+    same = strcmp(c->shm.algorithm, way) == 0;
     dt_context_leave(c);
     return same;
 }

@@ -1,5 +1,5 @@
 /* What moves over the connections of a mesh, among threads that are ranks of one job, each with a
- * door of its own: which lets a thread sanitizer watch. */
+ * listener of its own: which lets a thread sanitizer watch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static struct dt_hostshm map;
 
 struct rank {
     pthread_t thread;
-    struct dt_listener door;
+    struct dt_listener listener;
     struct dt_agentlink agent;
     struct dt_coll_error coll_error;
     struct dt_mesh mesh;
@@ -73,17 +73,17 @@ static void start(uint32_t n, dt_result_t (*what)(struct rank *r))
         struct rank *r = &ranks[i];
 
         *r = (struct rank){ 0 };
-        dt_listener_init(&r->door);
+        dt_listener_init(&r->listener);
         dt_agentlink_none(&r->agent);
         addrs[i] = (struct dt_msg_addr){ .host = loopback };
-        assert_int_equal(dt_listener_open(&r->door, &addrs[i].port), 0);
-        dt_listener_admit(&r->door, secret, GENERATION, i);
+        assert_int_equal(dt_listener_open(&r->listener, &addrs[i].port), 0);
+        dt_listener_admit(&r->listener, secret, GENERATION, i);
         r->mesh = (struct dt_mesh){ .comm = 12,
                                     .me = i,
                                     .size = n,
                                     .streams = streams,
                                     .addrs = addrs,
-                                    .door = &r->door,
+                                    .listener = &r->listener,
                                     .alarm = { &r->agent, &map, -1, &r->coll_error } };
     }
     for (uint32_t i = 0; i < n; i++)
@@ -99,7 +99,7 @@ static void end(uint32_t n, dt_result_t expected)
         if (r->bad || r->result != expected)
             fail_msg("rank %u of %u: result %d, %s", i, n, r->result, r->bad ? r->bad : "");
         dt_mesh_close(&r->mesh);
-        dt_listener_close(&r->door);
+        dt_listener_close(&r->listener);
         dt_agentlink_close(&r->agent);
     }
     dt_hostshm_unmap(&map);
@@ -762,11 +762,11 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
     assert_int_equal(dt_hostshm_create_private(&map), 0);
     dt_hostshm_stop(&map, DT_ERR_PEER, 1);
     *r = (struct rank){ 0 };
-    dt_listener_init(&r->door);
+    dt_listener_init(&r->listener);
     dt_agentlink_none(&r->agent);
     r->mesh = (struct dt_mesh){ .size = HOSTS,
                                 .streams = 1,
-                                .door = &r->door,
+                                .listener = &r->listener,
                                 .alarm = { &r->agent, &map, -1, &r->coll_error } };
     assert_int_equal(pthread_attr_init(&attr), 0);
     assert_int_equal(pthread_attr_setstacksize(&attr, STACK), 0);
@@ -775,7 +775,7 @@ static void flows_need_no_more_stack_for_more_hosts(void **state)
     assert_null(failed);
     dt_leaders_close(&lanes);
     dt_mesh_close(&r->mesh);
-    dt_listener_close(&r->door);
+    dt_listener_close(&r->listener);
     dt_agentlink_close(&r->agent);
     dt_hostshm_unmap(&map);
     free(peers);

@@ -1,4 +1,4 @@
-/* The door of a process that several communicators share, and the callers that it lets in: over
+/* The listener that the communicators of a process share, and the connections that it accepts: over
  * loopback, in one process that plays both sides. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,24 +21,24 @@ enum { ME = 5, GENERATION = 3, PATIENCE = 180000, GLANCE = 10 };
 
 static const uint8_t secret[DT_SECRET_BYTES] = { 1, 2, 3 };
 
-static struct dt_listener door;
+static struct dt_listener listener;
 static uint16_t port;
-static unsigned turns; /* how often somebody looked who is at the door */
+static unsigned turns; /* how often a thread has looked for connections */
 
 static int setup(void **state)
 {
     (void)state;
-    dt_listener_init(&door);
-    assert_int_equal(dt_listener_open(&door, &port), 0);
-    dt_listener_admit(&door, secret, GENERATION, ME);
+    dt_listener_init(&listener);
+    assert_int_equal(dt_listener_open(&listener, &port), 0);
+    dt_listener_admit(&listener, secret, GENERATION, ME);
     return 0;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    dt_listener_close(&door);
-    assert_int_equal(door.listener, -1);
+    dt_listener_close(&listener);
+    assert_int_equal(listener.listener, -1);
     return 0;
 }
 
@@ -53,15 +53,15 @@ static struct dt_auth caller(uint32_t rank, uint64_t comm)
 static void turn(const struct dt_handshake *s)
 {
     struct pollfd p[DT_LISTENER_POLLS + 1];
-    size_t n = dt_listener_polls(&door, p);
+    size_t n = dt_listener_polls(&listener, p);
 
     p[n++] = (struct pollfd){ .fd = s->fd, .events = s->sending ? POLLOUT : POLLIN };
     poll(p, n, GLANCE);
-    dt_listener_turn(&door);
+    dt_listener_turn(&listener);
     turns++;
 }
 
-/* Returns a connection, or -1 where the door does not answer. */
+/* Returns a connection, or -1 if the listener does not answer. */
 static int call(const struct dt_auth *a)
 {
     struct dt_handshake s;
@@ -109,13 +109,13 @@ static void callers_wait_until_their_communicator_comes(void **state)
     first = call(&a);
     second = call(&b);
     third = call(&c);
-    assert_int_equal(dt_listener_take(&door, 77, 0, 2), -1);
-    assert_int_equal(dt_listener_take(&door, 78, 0, 1), -1);
-    assert_int_equal(dt_listener_take(&door, 77, 1, 1), -1);
-    expect_pair(dt_listener_take(&door, 77, 0, 1), third);
-    expect_pair(dt_listener_take(&door, 0, 0, 2), second);
-    expect_pair(dt_listener_take(&door, 0, 0, 1), first);
-    assert_int_equal(dt_listener_take(&door, 0, 0, 1), -1);
+    assert_int_equal(dt_listener_take(&listener, 77, 0, 2), -1);
+    assert_int_equal(dt_listener_take(&listener, 78, 0, 1), -1);
+    assert_int_equal(dt_listener_take(&listener, 77, 1, 1), -1);
+    expect_pair(dt_listener_take(&listener, 77, 0, 1), third);
+    expect_pair(dt_listener_take(&listener, 0, 0, 2), second);
+    expect_pair(dt_listener_take(&listener, 0, 0, 1), first);
+    assert_int_equal(dt_listener_take(&listener, 0, 0, 1), -1);
 }
 
 static void the_newer_call_of_a_rank_counts(void **state)
@@ -127,7 +127,7 @@ static void the_newer_call_of_a_rank_counts(void **state)
     older = call(&a);
     newer = call(&a);
     expect_end(older);
-    expect_pair(dt_listener_take(&door, 9, 0, 1), newer);
+    expect_pair(dt_listener_take(&listener, 9, 0, 1), newer);
 }
 
 static void what_is_freed_is_forgotten(void **state)
@@ -138,10 +138,10 @@ static void what_is_freed_is_forgotten(void **state)
     (void)state;
     first = call(&gone);
     second = call(&kept);
-    dt_listener_forget(&door, 9);
+    dt_listener_forget(&listener, 9);
     expect_end(first);
-    assert_int_equal(dt_listener_take(&door, 9, 0, 1), -1);
-    expect_pair(dt_listener_take(&door, 10, 0, 1), second);
+    assert_int_equal(dt_listener_take(&listener, 9, 0, 1), -1);
+    expect_pair(dt_listener_take(&listener, 10, 0, 1), second);
 }
 
 static void strangers_are_refused(void **state)
@@ -161,11 +161,11 @@ static void strangers_are_refused(void **state)
     a = caller(1, 0);
     a.secret[0]++;
     assert_int_equal(call(&a), -1);
-    assert_int_equal(door.n_parked, 0);
+    assert_int_equal(listener.n_accepted, 0);
 }
 
-/* Who knows what is said, but not the secret: it does not look at the door's proof, and makes up
- * one.
+/* Who knows what is said, but not the secret: it does not check the proof of the listener, and
+ * makes up one.
  */
 static void a_made_up_proof_is_refused(void **state)
 {
@@ -184,7 +184,7 @@ static void a_made_up_proof_is_refused(void **state)
     while (recv(s.fd, answer, 1, MSG_PEEK) < 0 && errno == EAGAIN)
         turn(&s);
     expect_end(s.fd);
-    assert_int_equal(dt_listener_take(&door, 0, 0, 1), -1);
+    assert_int_equal(dt_listener_take(&listener, 0, 0, 1), -1);
 }
 
 /* More callers than seats, who say nothing: they keep nobody out for long. */
@@ -199,7 +199,7 @@ static void silence_keeps_nobody_out(void **state)
         assert_true(silent[i] >= 0);
     }
     fd = call(&a);
-    expect_pair(dt_listener_take(&door, 0, 0, 1), fd);
+    expect_pair(dt_listener_take(&listener, 0, 0, 1), fd);
     for (int i = 0; i < DT_LISTENER_PENDING + 8; i++)
         close(silent[i]);
 }
@@ -233,10 +233,10 @@ static void a_crowd_that_has_been_silent_is_sent_away_at_once(void **state)
     turns = 0;
     fd = call(&a);
     assert_in_range(turns, 1, TURNS);
-    expect_pair(dt_listener_take(&door, 0, 0, 1), fd);
-    assert_true(dt_listener_polls(&door, p) > 1);
-    dt_listener_leave(&door);
-    assert_int_equal(dt_listener_polls(&door, p), 1);
+    expect_pair(dt_listener_take(&listener, 0, 0, 1), fd);
+    assert_true(dt_listener_polls(&listener, p) > 1);
+    dt_listener_leave(&listener);
+    assert_int_equal(dt_listener_polls(&listener, p), 1);
     for (int i = 0; i < CROWD; i++)
         close(silent[i]);
 }
