@@ -233,14 +233,14 @@ static void *sums_of_sizes(void *arg)
 
         for (size_t k = 0; k < call.count; k++)
             in[k] = (int64_t)(k + s.me + 1);
-        s.way = "shm";
+        s.algorithm = "shm";
         if (dt_shm_all_reduce(&s, &call, in, out) != DT_OK || out[0] != RANKS * (RANKS + 1) / 2)
             seat->bad = "sum";
-        else if (strcmp(s.way, sums[i].way) != 0)
+        else if (strcmp(s.algorithm, sums[i].way) != 0)
             seat->bad = "way";
         else if (s.round - before != sums[i].rounds)
             seat->bad = "rounds";
-        else if (strcmp(s.way, "shm") == 0 && !travelled(&s, in, bytes, sums[i].in_line))
+        else if (strcmp(s.algorithm, "shm") == 0 && !travelled(&s, in, bytes, sums[i].in_line))
             seat->bad = "where the data stood";
     }
     free(in);
