@@ -1,13 +1,11 @@
 #include "launcher/check/check.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "launcher/base/clock.h"
@@ -15,6 +13,7 @@
 #include "launcher/base/mem.h"
 #include "launcher/base/printed.h"
 #include "launcher/base/process.h"
+#include "launcher/base/random.h"
 #include "launcher/check/cells.h"
 #include "launcher/check/json.h"
 #include "launcher/check/peer.h"
@@ -25,7 +24,7 @@
 #include "launcher/session/loop.h"
 #include "launcher/watch/signals.h"
 
-enum { SIGNALS = 3, END_PATIENCE_MS = 2000 };
+enum { END_PATIENCE_MS = 2000 };
 
 struct check {
     const struct dt_job_config *job;
@@ -40,8 +39,7 @@ struct check {
     uv_timer_t start;    /* --start-timeout */
     uv_timer_t timeout;  /* --timeout */
     uv_timer_t patience; /* with agents that were told to end */
-    uv_signal_t signals[SIGNALS];
-    unsigned nsignals;
+    struct dt_loop_signals signals;
     size_t lost; /* hosts that could not be used when ways were begun */
     bool ending;
     bool left;     /* the loop is being emptied */
@@ -89,8 +87,7 @@ static void leave(struct check *c)
     uv_close((uv_handle_t *)&c->start, NULL);
     uv_close((uv_handle_t *)&c->timeout, NULL);
     uv_close((uv_handle_t *)&c->patience, NULL);
-    for (unsigned i = 0; i < c->nsignals; i++)
-        uv_close((uv_handle_t *)&c->signals[i], NULL);
+    dt_loop_close_signals(&c->signals);
 }
 
 static void begin_ways(struct check *c)
@@ -216,16 +213,10 @@ static void on_signal(uv_signal_t *handle, int signo)
 
 static void watch_signals(struct check *c)
 {
-    static const int signos[SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
+    static const int signos[] = { SIGINT, SIGTERM, SIGHUP };
 
-    for (unsigned i = 0; i < SIGNALS; i++) {
-        if (signos[i] != SIGTERM && dt_process_ignores(signos[i]))
-            continue;
-        uv_signal_init(&c->loop, &c->signals[c->nsignals]);
-        c->signals[c->nsignals].data = c;
-        uv_signal_start(&c->signals[c->nsignals], on_signal, signos[i]);
-        c->nsignals++;
-    }
+    dt_loop_watch_signals(&c->signals, &c->loop, signos, sizeof signos / sizeof *signos, on_signal,
+                          c);
 }
 
 static void begin(struct check *c, const struct dt_job_config *job, const struct dt_access *access)
@@ -233,10 +224,7 @@ static void begin(struct check *c, const struct dt_job_config *job, const struct
     uint64_t period = (uint64_t)job->heartbeat_s * 1000 / 4;
     uint32_t tag = 0;
 
-    if (getrandom(&tag, sizeof tag, 0) != sizeof tag) {
-        dt_say("no random numbers from the system: %s", strerror(errno));
-        exit(DT_EXIT_LAUNCH);
-    }
+    dt_random_fill(&tag, sizeof tag);
     dt_loop_open(&c->loop);
     c->job = job;
     c->n = job->hosts->n;

@@ -1,13 +1,12 @@
 #include "launcher/check/ways.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "launcher/base/clock.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
+#include "launcher/base/random.h"
 #include "launcher/check/rounds.h"
 
 enum {
@@ -239,10 +238,7 @@ void dt_check_ways_begin(struct dt_check_ways *w, const struct dt_job_config *jo
     w->ways = dt_xcalloc(n, sizeof *w->ways);
     memcpy(w->peers, peers, n * sizeof *w->peers);
     dt_hostnet_init(&w->net, n, job->iface);
-    if (getrandom(w->secret, sizeof w->secret, 0) != sizeof w->secret) {
-        dt_say("no random numbers from the system: %s", strerror(errno));
-        exit(DT_EXIT_LAUNCH);
-    }
+    dt_random_fill(w->secret, sizeof w->secret);
     w->over = !list_addresses(w, job) || n < 2;
     if (w->over)
         return;

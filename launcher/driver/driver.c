@@ -1,21 +1,18 @@
 #include "launcher/driver/driver.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "launcher/base/clock.h"
 #include "launcher/base/log.h"
 #include "launcher/base/mem.h"
 #include "launcher/base/process.h"
+#include "launcher/base/random.h"
 #include "launcher/driver/reportfile.h"
 #include "launcher/job/job.h"
 #include "launcher/session/loop.h"
-
-enum { SIGNALS = 6 };
 
 struct conn { /* to a host */
     struct driver *driver;
@@ -34,8 +31,7 @@ struct driver {
     struct conn **conns; /* by host: the newest, or NULL */
     struct dt_streams *streams;
     uv_timer_t timers[DT_JOB_TIMERS];
-    uv_signal_t signals[SIGNALS];
-    unsigned nsignals;
+    struct dt_loop_signals signals;
 };
 
 /* ---- connections ---- */
@@ -168,22 +164,12 @@ static void on_signal(uv_signal_t *handle, int signo)
     dt_job_signal(d->job, signo);
 }
 
-/* What was ignored when dtrun was started stays so: HUP under nohup, INT in the background of a
- * script, where Ctrl-C is meant for what is in front, TSTP under a shell without job control. */
 static void watch_signals(struct driver *d)
 {
-    static const int signos[SIGNALS] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP };
+    static const int signos[] = { SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP };
 
-    for (unsigned i = 0; i < SIGNALS; i++) {
-        bool may_be_ignored = signos[i] == SIGHUP || signos[i] == SIGINT || signos[i] == SIGTSTP;
-
-        if (may_be_ignored && dt_process_ignores(signos[i]))
-            continue;
-        uv_signal_init(&d->loop, &d->signals[d->nsignals]);
-        d->signals[d->nsignals].data = d;
-        uv_signal_start(&d->signals[d->nsignals], on_signal, signos[i]);
-        d->nsignals++;
-    }
+    dt_loop_watch_signals(&d->signals, &d->loop, signos, sizeof signos / sizeof *signos, on_signal,
+                          d);
 }
 
 /* As SIGTSTP does where nobody catches it. In an orphaned process group (of "ssh -t host dtrun", or
@@ -259,18 +245,9 @@ static void op_end(void *arg)
     struct driver *d = arg;
 
     dt_streams_close(d->streams);
-    for (unsigned i = 0; i < d->nsignals; i++)
-        uv_close((uv_handle_t *)&d->signals[i], NULL);
+    dt_loop_close_signals(&d->signals);
     for (unsigned i = 0; i < DT_JOB_TIMERS; i++)
         uv_close((uv_handle_t *)&d->timers[i], NULL);
-}
-
-static void fill_random(void *data, size_t n)
-{
-    if (getrandom(data, n, 0) == (ssize_t)n)
-        return;
-    dt_say("no random numbers from the system: %s", strerror(errno));
-    exit(DT_EXIT_LAUNCH);
 }
 
 static struct dt_job *new_job(struct driver *d)
@@ -299,8 +276,8 @@ static struct dt_job *new_job(struct driver *d)
         .suspend = op_suspend,
         .end = op_end,
     };
-    fill_random(&origin.tag, sizeof origin.tag);
-    fill_random(origin.secret, sizeof origin.secret);
+    dt_random_fill(&origin.tag, sizeof origin.tag);
+    dt_random_fill(origin.secret, sizeof origin.secret);
     return dt_job_new(&d->config->job, &origin, &d->ops);
 }
 

@@ -1,10 +1,12 @@
 #include "launcher/session/loop.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
 #include "launcher/base/error.h"
 #include "launcher/base/log.h"
+#include "launcher/base/process.h"
 
 enum { FILES_MIN = 24 }; /* for one local host */
 
@@ -24,4 +26,27 @@ void dt_loop_open(uv_loop_t *loop)
         dt_say("no event loop: %s", uv_strerror(rc));
         exit(DT_EXIT_LAUNCH);
     }
+}
+
+void dt_loop_watch_signals(struct dt_loop_signals *signals, uv_loop_t *loop, const int *signos,
+                           unsigned n, uv_signal_cb on_signal, void *data)
+{
+    signals->n = 0;
+    for (unsigned i = 0; i < n; i++) {
+        bool may_be_ignored = signos[i] == SIGHUP || signos[i] == SIGINT || signos[i] == SIGTSTP;
+        uv_signal_t *handle = &signals->v[signals->n];
+
+        if (may_be_ignored && dt_process_ignores(signos[i]))
+            continue;
+        uv_signal_init(loop, handle);
+        handle->data = data;
+        uv_signal_start(handle, on_signal, signos[i]);
+        signals->n++;
+    }
+}
+
+void dt_loop_close_signals(struct dt_loop_signals *signals)
+{
+    for (unsigned i = 0; i < signals->n; i++)
+        uv_close((uv_handle_t *)&signals->v[i], NULL);
 }

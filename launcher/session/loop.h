@@ -4,7 +4,21 @@
 
 #include <uv.h>
 
-/* Ends the process, saying why, where there can be none: nothing has been started yet. */
+enum { DT_LOOP_SIGNALS_MAX = 6 };
+
+struct dt_loop_signals {
+    uv_signal_t v[DT_LOOP_SIGNALS_MAX];
+    unsigned n;
+};
+
+/* Ends the process, saying why, if there can be no loop: nothing has been started yet. */
 void dt_loop_open(uv_loop_t *loop);
+
+/* From now on calls on_signal, with data in its handle, for each of these n signals. What was
+ * ignored when dtrun was started stays so: HUP under nohup, INT in the background of a script,
+ * where Ctrl-C is meant for what is in front, TSTP under a shell without job control. */
+void dt_loop_watch_signals(struct dt_loop_signals *signals, uv_loop_t *loop, const int *signos,
+                           unsigned n, uv_signal_cb on_signal, void *data);
+void dt_loop_close_signals(struct dt_loop_signals *signals);
 
 #endif
